@@ -32,7 +32,6 @@ PROBE = {
 
 SIDES = {"lu": 4096, "cholesky": 4096, "qr": 4096, "svd": 1024}
 LEAST = 512
-LONGEST_RUN = 0.1
 OPERATIONS = {"lu": 2 / 3, "cholesky": 1 / 3, "qr": 4 / 3, "svd": 21.0}
 """Floating-point operations of an n x n matrix as shares of n^3 (G. H. Golub and C. F. Van Loan, Matrix Computations,
 4th edition, 3.2, 4.2, 5.2 and 8.6: singular values with both sets of vectors)."""
@@ -81,7 +80,7 @@ class Runner:
             pivots = held.enter_context(self._shop.arrays.empty("int32", 2 * side))
             status = held.enter_context(self._shop.arrays.empty("int32", 1))
             run = self._factored((matrix, work), solver.lu(work.address, pivots.address), status, held)
-            found = self._timed("lu", kind, side, run, status)
+            found = self._timed("lu", kind, side, run, (status, pivots))
             solve = partial(solver.solve_lu, work.address, pivots.address)
             rows = {row: matrix.strided(row, side, side) for row in self._drawn(side)}
             found["verification"] = self._solved(solve, rows, kind, side, status)
@@ -101,7 +100,7 @@ class Runner:
             )
             status = held.enter_context(self._shop.arrays.empty("int32", 1))
             run = self._factored((matrix, work), solver.cholesky(work.address), status, held)
-            found = self._timed("cholesky", kind, side, run, status)
+            found = self._timed("cholesky", kind, side, run, (status,))
             rows = {row: symmetric_row(matrix, side, row) for row in self._drawn(side)}
             solve = partial(solver.solve_cholesky, work.address)
             found["verification"] = self._solved(solve, rows, kind, side, status)
@@ -116,12 +115,12 @@ class Runner:
             scales = held.enter_context(self._shop.arrays.empty(kind, side))
             status = held.enter_context(self._shop.arrays.empty("int32", 1))
             run = self._factored((matrix, work), solver.qr(work.address, scales.address), status, held)
-            found = self._timed("qr", kind, side, run, status)
+            found = self._timed("qr", kind, side, run, (status, scales))
             columns = self._shop.draw.sample(range(side), CROSSED)
             upper = {
                 column: [*work.values(column * side, column + 1), *[0.0] * (side - column - 1)] for column in columns
             }
-            self._device.synchronize()
+            status.poison()
             with solver.unfolded(self._shop, work.address, scales.address, status.address):
                 self._sound(status, "orgqr")
             found["verification"] = factors_checked(matrix, work, upper, side, self._shop.draw)
@@ -145,7 +144,7 @@ class Runner:
                 "gesvd": self._run((matrix, work), partial(factorization.run, workspace, status.address)),
             }
             name = min(ways, key=lambda way: min(timed(self._device, ways[way], TRIAL)))
-            found = self._timed("svd", kind, side, ways[name], status, name)
+            found = self._timed("svd", kind, side, ways[name], (status, values, left, right), name)
             found["verification"] = singular_checked(
                 matrix, values, left, right, side, self._shop.draw, rows=name == "gesvd"
             )
@@ -182,20 +181,26 @@ class Runner:
 
         return run
 
-    def _timed(self, name: str, kind: str, side: int, run: Work, status: Array, way: str = "") -> Fields:
+    def _timed(self, name: str, kind: str, side: int, run: Work, outputs: tuple[Array, ...], way: str = "") -> Fields:
+        """Time a factorization; the first of its outputs is the status, and all are poisoned before each sample."""
+
+        def poison() -> None:
+            for output in outputs:
+                output.poison()
+
         found = self._bench.rate(
             f"cusolver-{name}",
             OPERATIONS[name] * side**3,
             run,
             PLAN,
-            poison=status.poison,
+            poison=poison,
             unit="FLOP/s",
             method="cusolver",
             detail=", ".join(filter(None, (f"cuSOLVER {self._library.version}", way, f"{side} x {side}"))),
             library=self._library.path,
             precision=kind,
         )
-        self._sound(status, name)
+        self._sound(outputs[0], name)
         return found
 
     def _sound(self, status: Array, what: str) -> None:

@@ -65,13 +65,13 @@ def main() -> None:
     own_process = os.getpid()
     line = FactLine(int(sys.argv[1]))
     os.set_inheritable(int(sys.argv[2]), False)
-    import_ahead(*sys.argv[3:])
+    import_early(*sys.argv[3:])
     with open(int(sys.argv[2]), "rb") as order_file:
         said = order_file.readline()
         if not said:
             os._exit(0)  # this child was not needed
         order = json.loads(said)
-        be_harmless(order["alarm"])
+        guard_process(order["alarm"])
         if not order["trial"]:
             start_no_program()
         elif sys.path[:1] == [""]:
@@ -101,7 +101,7 @@ def refuse(event: str, arguments: tuple[Any, ...]) -> None:
         raise PermissionError(errno.EPERM, "a check starts no program", repr(arguments[:1])[:200])
 
 
-def be_harmless(alarm: int) -> None:
+def guard_process(alarm: int) -> None:
     """Write no core file, report where a crash occurred, and exit some time after the parent's deadline."""
     try:
         import resource
@@ -114,7 +114,7 @@ def be_harmless(alarm: int) -> None:
     signal.alarm(alarm)
 
 
-def import_ahead(folder: str = "", *names: str) -> None:
+def import_early(folder: str = "", *names: str) -> None:
     """Import probes, which need only the standard library. An error is suppressed: it occurs again when the probe
     runs.
     """

@@ -108,12 +108,12 @@ class Child:
         self._unsent += name.encode() + b"\n"
         self._send()
 
-    def hang_up(self) -> None:
+    def close_order(self) -> None:
         """Close its order: there are no more probes."""
         self._hung_up = True
         self._send()
 
-    def hear(self) -> None:
+    def read_pipes(self) -> None:
         """Read everything that is in the pipes now."""
         self._read_facts(_DRAIN)
 

@@ -130,7 +130,7 @@ def _measure(specs: Sequence[ProbeSpec], wish: Bench, loop: Loop, launch: Launch
     if not specs:
         return
     with noted() as interrupted:
-        loop.heed(interrupted)
+        loop.stop_when(interrupted)
         run_bench(
             specs,
             wish,

@@ -29,8 +29,8 @@ def noted() -> Iterator[Callable[[], bool]]:
             raise KeyboardInterrupt
         met.append(number)
 
-    heeded = [number for number in _SIGNALS if signal.getsignal(number) != signal.SIG_IGN]
-    before = {number: signal.signal(number, note) for number in heeded}
+    handled = [number for number in _SIGNALS if signal.getsignal(number) != signal.SIG_IGN]
+    before = {number: signal.signal(number, note) for number in handled}
     try:
         yield lambda: bool(met)
     finally:

@@ -95,7 +95,7 @@ class Job:
     def proceed(self) -> None:
         """Let the child run the next probe, or exit if there is none."""
         if not self._waiting:
-            self._child.hang_up()
+            self._child.close_order()
             self._exit_by = time.monotonic() + EXIT_GRACE
             return
         spec = self._waiting.popleft()
@@ -122,9 +122,9 @@ class Job:
         limit = self._current.limit if self._current else EXIT_GRACE
         return "timed-out", f"timed out after {limit:g} s"
 
-    def hear_end(self) -> None:
+    def handle_exit(self) -> None:
         """Handle a child that exited: read its last messages, and look for processes that it left."""
-        self._child.hear()
+        self._child.read_pipes()
         self._kill_leftovers(thorough=self._current is not None)
 
     def close(self, verdict: Verdict | None, *, killed: bool = True) -> tuple[Group, ...]:
@@ -135,7 +135,7 @@ class Job:
         """
         self._closing = verdict is not None
         self._kill_leftovers(thorough=self._current is not None)
-        self._child.hear()
+        self._child.read_pipes()
         death: Death = "outside"
         if killed:
             returncode = self._child.reap()

@@ -59,7 +59,7 @@ class Loop:
         ready.proceed()
         self.run(())
 
-    def heed(self, interrupted: Callable[[], bool]) -> None:
+    def stop_when(self, interrupted: Callable[[], bool]) -> None:
         """From now on, end everything as soon as ``interrupted`` returns true, keeping the messages so far."""
         self._interrupted = interrupted
 
@@ -104,7 +104,7 @@ class Loop:
         for job in self._jobs:
             reason = halt or job.reason_to_end(now)
             if job.has_ended:
-                job.hear_end()
+                job.handle_exit()
                 due[job] = None
             elif reason:
                 due[job] = reason

@@ -17,12 +17,12 @@ def own_path() -> list[str]:
     The working folder is left out, since it may contain anything. Entries of PYTHONPATH come last, so that they cannot
     replace envcheck's own dependencies.
     """
-    added = _of_pythonpath()
+    added = _pythonpath_entries()
     entries = [entry for entry in sys.path if Path(entry).is_absolute() and not _is_working_folder(entry)]
     return sorted(entries, key=lambda entry: Path(entry).resolve() in added)
 
 
-def _of_pythonpath() -> frozenset[Path]:
+def _pythonpath_entries() -> frozenset[Path]:
     entries = filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))
     try:
         return frozenset(Path(entry).resolve() for entry in entries)

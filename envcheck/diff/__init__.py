@@ -85,7 +85,7 @@ def _compared(name: str, report: Report) -> Compared:
 
 
 def _comparison(first: Report, second: Report, place: int) -> Comparison:
-    found = [*_told(first, second, match(first, second))]
+    found = [*_differences(first, second, match(first, second))]
     return Comparison(
         first=0,
         second=place,
@@ -94,7 +94,7 @@ def _comparison(first: Report, second: Report, place: int) -> Comparison:
     )
 
 
-def _told(first: Report, second: Report, matched: Match) -> Iterator[Change | Note]:
+def _differences(first: Report, second: Report, matched: Match) -> Iterator[Change | Note]:
     if first.verdict != second.verdict:
         yield Change(section="verdict", what="verdict", kind="changed", before=first.verdict, after=second.verdict)
     yield from compare_facts(first, second, matched)

@@ -28,7 +28,7 @@ def infer_torch(framework: Framework, environment: Environment, platform: Platfo
     if row is None or from_conda:
         return [local] if local else []
     found = [local] if local else []
-    if local is None and not _told(framework) and _installed_by_pip(environment):
+    if local is None and not _platform_is_known(framework) and _installed_by_pip(environment):
         default = _default_wheel(row, platform)
         found += [default] if default else []
     cuda = framework.cuda or next((item.values["cuda"] for item in found if "cuda" in item.values), None)
@@ -51,7 +51,7 @@ def _from_local_version(version: str) -> Inference | None:
     return Inference({"cuda": str(cuda), "cpu_only": False}, why) if cuda else None
 
 
-def _told(framework: Framework) -> bool:
+def _platform_is_known(framework: Framework) -> bool:
     """Whether the platform of the build is already known."""
     return framework.cuda is not None or framework.hip is not None or framework.cpu_only is not None
 

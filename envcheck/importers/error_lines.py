@@ -100,11 +100,11 @@ def read(paste: Paste) -> Snapshot:
     kept = unlike if len(unlike) <= MOST_LINES else unlike[:_HALF] + unlike[-_HALF:]
     return Snapshot(
         observed_errors=tuple(ObservedError(source=SOURCE, text=text, line=found[text]) for text in kept),
-        runs=tuple(_told(len(found), len(unlike), len(kept))),
+        runs=tuple(_rows_about_omitted(len(found), len(unlike), len(kept))),
     )
 
 
-def _told(found: int, unlike: int, kept: int) -> Iterator[ProbeRun]:
+def _rows_about_omitted(found: int, unlike: int, kept: int) -> Iterator[ProbeRun]:
     """The rows about omitted lines: for similar lines a note, for others an open question."""
     if unlike < found:
         detail = f"{kept} of {found} lines that speak of a failure were kept"

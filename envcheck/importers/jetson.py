@@ -30,14 +30,14 @@ _LONGEST_LINE = 300
 
 
 def recognise(paste: Paste) -> bool:
-    return any(_of_line(line) for line in paste.statements)
+    return any(_read_line(line) for line in paste.statements)
 
 
 def read(paste: Paste) -> Snapshot:
-    return joined(Snapshot(platform=found) for line in paste.statements for found in _of_line(line))
+    return joined(Snapshot(platform=found) for line in paste.statements for found in _read_line(line))
 
 
-def _of_line(line: str) -> list[Platform]:
+def _read_line(line: str) -> list[Platform]:
     text = line[:_LONGEST_LINE]
     return list(_statements(text)) if _ANY.search(text) else []
 

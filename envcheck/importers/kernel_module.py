@@ -20,14 +20,14 @@ _LONGEST_LINE = 500
 
 
 def recognise(paste: Paste) -> bool:
-    return any_line(paste, _of_line)
+    return any_line(paste, _read_line)
 
 
 def read(paste: Paste) -> Snapshot:
-    return each_line(paste, _of_line)
+    return each_line(paste, _read_line)
 
 
-def _of_line(line: str) -> Snapshot | None:
+def _read_line(line: str) -> Snapshot | None:
     text = line.strip()[:_LONGEST_LINE]
     if found := _VERSION.search(text):
         module = KernelModule(

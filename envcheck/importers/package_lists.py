@@ -72,7 +72,7 @@ def _packages(paste: Paste) -> Iterator[Distribution]:
             yield _package(shown, version[1])
             shown = ""
         elif text:
-            yield from _of_line(text, in_table=in_table)
+            yield from _read_line(text, in_table=in_table)
 
 
 def _still_in_table(text: str, *, in_table: bool) -> bool:
@@ -81,7 +81,7 @@ def _still_in_table(text: str, *, in_table: bool) -> bool:
     return in_table and bool(_RULE.match(text) or _ROW.match(text) or text.startswith("#"))
 
 
-def _of_line(text: str, *, in_table: bool) -> Iterator[Distribution]:
+def _read_line(text: str, *, in_table: bool) -> Iterator[Distribution]:
     """The packages in one line."""
     bare = text.lstrip("-*• `").rstrip("`")
     if found := _FREEZE.match(bare):

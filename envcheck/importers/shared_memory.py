@@ -19,14 +19,14 @@ _LONGEST_LINE = 300
 
 
 def recognise(paste: Paste) -> bool:
-    return any_line(paste, _of_line)
+    return any_line(paste, _read_line)
 
 
 def read(paste: Paste) -> Snapshot:
-    return each_line(paste, _of_line)
+    return each_line(paste, _read_line)
 
 
-def _of_line(line: str) -> Snapshot | None:
+def _read_line(line: str) -> Snapshot | None:
     text = line.strip()[:_LONGEST_LINE]
     found = _DF.match(text) or _DEEPSPEED.search(text)
     try:

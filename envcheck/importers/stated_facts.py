@@ -70,14 +70,14 @@ _MODEL = re.compile(
 
 
 def recognise(paste: Paste) -> bool:
-    return any(_of_line(line) for line in paste.statements)
+    return any(_read_line(line) for line in paste.statements)
 
 
 def read(paste: Paste) -> Snapshot:
-    return joined(part for line in paste.statements for part in _of_line(line))
+    return joined(part for line in paste.statements for part in _read_line(line))
 
 
-def _of_line(line: str) -> list[Snapshot]:
+def _read_line(line: str) -> list[Snapshot]:
     text = line[:_LONGEST_LINE].strip(_BULLET)
     if not text or "(you have" in text:
         return []

@@ -21,14 +21,14 @@ _LONGEST_LINE = 300
 
 
 def recognise(paste: Paste) -> bool:
-    return any_line(paste, _of_line)
+    return any_line(paste, _read_line)
 
 
 def read(paste: Paste) -> Snapshot:
-    return each_line(paste, _of_line)
+    return each_line(paste, _read_line)
 
 
-def _of_line(line: str) -> Snapshot | None:
+def _read_line(line: str) -> Snapshot | None:
     """The Windows of a line. It need not be the system that the text is about, but may host a WSL."""
     text = line[:_LONGEST_LINE]
     if found := _FULL.search(text):

@@ -61,8 +61,8 @@ def pin(metadata: Metadata, distribution: str, machines: Sequence[str] = ("x86_6
     """
     wanted = canonicalize_name(distribution)
     named = [item for item in metadata.requirements if canonicalize_name(item.name) == wanted]
-    pythons = _pythons_told_apart(named, metadata.requires_python)
-    found = {_held(named, machine, pythons) for machine in machines or _MACHINES}
+    pythons = _pythons_around_markers(named, metadata.requires_python)
+    found = {_common_specifier(named, machine, pythons) for machine in machines or _MACHINES}
     return found.pop() if len(found) == 1 else None
 
 
@@ -131,7 +131,7 @@ def _is_metadata(member: str) -> bool:
     return member.endswith(".dist-info/METADATA") and member.count("/") == 1
 
 
-def _pythons_told_apart(named: Sequence[Requirement], requires_python: str) -> list[tuple[int, int]]:
+def _pythons_around_markers(named: Sequence[Requirement], requires_python: str) -> list[tuple[int, int]]:
     """Admitted Python versions on both sides of each one that a marker names; between them, markers do not change.
 
     The running Python must not matter.
@@ -150,13 +150,13 @@ def _admits(requires_python: str, python: tuple[int, int]) -> bool:
     return any(spec.contains(f"{python[0]}.{python[1]}.{patch}") for patch in (0, 99))
 
 
-def _held(named: Sequence[Requirement], machine: str, pythons: Sequence[tuple[int, int]]) -> str | None:
+def _common_specifier(named: Sequence[Requirement], machine: str, pythons: Sequence[tuple[int, int]]) -> str | None:
     """The specifier on a machine, if all Python versions with one agree."""
-    found = {_first_held(named, _environment(machine, python)) for python in pythons} - {None}
+    found = {_first_active(named, _environment(machine, python)) for python in pythons} - {None}
     return found.pop() if len(found) == 1 else None
 
 
-def _first_held(named: Sequence[Requirement], environment: dict[str, str]) -> str | None:
+def _first_active(named: Sequence[Requirement], environment: dict[str, str]) -> str | None:
     plain = [item for item in named if _holds(item, environment)]
     extras = [item for item in named if item not in plain and _holds_with_an_extra(item, environment)]
     required = next((spec for item in plain if (spec := as_specifier(str(item.specifier)))), None)

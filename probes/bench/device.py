@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import TracebackType
 from typing import Any
 
@@ -181,7 +181,14 @@ class Device:
     def buffer(self, size: int) -> Iterator[int]:
         """Device memory for as long as the block lasts."""
         address = self.allocate(size)
-        yield address
+        try:
+            yield address
+        except CudaError:
+            raise  # the context is broken; the end of the process frees what it holds
+        except BaseException:
+            with suppress(CudaError):  # it must not hide what went wrong
+                self.free(address)
+            raise
         self.free(address)
 
     def allocate_pinned(self, size: int) -> int:

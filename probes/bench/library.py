@@ -37,13 +37,16 @@ class Library:
         if not paths:
             raise Unavailable(f"no {title} was found: neither the examined environment nor a toolkit holds one")
         self.title, self.path = title, paths[0]
-        for other in first:
-            with suppress(OSError):  # what the library cannot do without it, its own calls say
-                opened(next(iter(bench.libraries.get(other, [])), ""))
+        file = self.path
         try:
-            self._library = opened(self.path)
+            for file in (found[0] for each in first if (found := bench.libraries.get(each))):
+                check(file)
+                with suppress(OSError):  # what the library cannot do without it, its own calls say
+                    ctypes.CDLL(file)
+            file = self.path
+            self._library = opened(file)
         except OSError as error:
-            raise LibraryError(f"{title} cannot be loaded: {error}", self.path) from error
+            raise LibraryError(f"{title} cannot be loaded: {error}", file) from error
 
     def offers(self, function: str) -> bool:
         """Whether it exports a function."""

@@ -1,1 +1,1 @@
-"""Every copy of CUDA's libraries: where it lies, what version it is, and whose."""
+"""All copies of CUDA libraries: location, version and owner."""

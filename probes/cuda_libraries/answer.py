@@ -1,4 +1,4 @@
-"""The version that a library would answer, read off its own file: exported data, constants in code, texts."""
+"""The version that a library would report, read from its file: exported data, constants in code, strings."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from ..elf.exported import Exports
 from ..elf.library import Elf, ElfError, open_elf
 from ..elf.machine_code import constants, stored_through_argument
 
-# Versions that libraries give as one number, in the one place where probes decode them.
+# Decode versions that libraries encode as one number.
 
 WIDE = 10_000
 NARROW = 1_000
 """Factor of the major version. Releases up to cuDNN 8, NCCL 2.8 and TensorRT 8 use the narrow one, newer ones the wide
 one; cuFFT, cuRAND, cuSOLVER and cuSPARSE stayed with the narrow one."""
 _MOST_OF_NARROW = 2_100
-"""No release that counts with the narrow factor came to a minor version of 21."""
+"""No release with the narrow factor reached a minor version of 21."""
 
 
 def release(number: int, major: int | None = None) -> str | None:
@@ -47,7 +47,7 @@ def packed(number: int) -> str | None:
     return f"{first}.{second}.{third}" if 1 <= first <= 0xFF else None
 
 
-# The version that a library would answer, read off its own file: exported data, constants in code, texts.
+# Read the version that a library would report from its file.
 #
 # Nothing is run. What was looked at, and is asked here:
 #
@@ -63,14 +63,14 @@ def packed(number: int) -> str | None:
 
 _CODE_LIMIT = 2048
 _MINORS = 32
-"""Minor releases of one CUDA that are looked for."""
+"""Most minor releases of one CUDA major version."""
 _TEXT_LIMIT = 4 << 20
 _MOST_OF_CUDA = 60_000
-"""No number of a CUDA version is larger: what is, is something else."""
+"""The largest number that can be a CUDA version."""
 
 
 class Answer(NamedTuple):
-    """What the file says; None where it does not, or not clearly."""
+    """The version in the file; None if there is none, or it is ambiguous."""
 
     version: str | None = None
     cuda: str | None = None
@@ -86,7 +86,7 @@ class _Library:
         self._exports = Exports(elf)
 
     def number(self, name: str) -> int | None:
-        """The 32-bit number that it exports as data."""
+        """A 32-bit number that it exports as data."""
         place = self._exports.find(name)
         raw = self.elf.read(place.offset, 4) if place else b""
         little = self.elf.header.order == "<"
@@ -117,7 +117,7 @@ def _release(library: _Library, function: str) -> str | None:
 
 
 def _built_with(library: _Library, function: str, version: str | None) -> str | None:
-    """The CUDA version that a function returns; the library's own version stands there too, for its messages."""
+    """The CUDA version that a function returns; its code also contains the library's version, for messages."""
     numbers = [number for number in library.constants(function) if release(number, library.major) != version]
     return _one({text for number in numbers if number < _MOST_OF_CUDA and (text := cuda(number))})
 
@@ -141,7 +141,7 @@ def _exported(data: str, function: str, cudart: str = "") -> Callable[[_Library]
 
 
 def _stored(function: str, count: int) -> Callable[[_Library], Answer]:
-    """The first numbers that a function stores are the parts of the version."""
+    """The version from the first numbers that a function stores."""
 
     def read(library: _Library) -> Answer:
         parts = library.constants(function)[:count]
@@ -158,7 +158,7 @@ def _cudart(library: _Library) -> Answer:
 
 
 def _cupti(library: _Library) -> Answer:
-    """Of three parts the first two are CUDA's; the third is no part of the package's version."""
+    """CUPTI's version: the first two of three parts are CUDA's; the third is not in the package's version."""
     version = _release(library, "cuptiGetVersion")
     return Answer(version.rpartition(".")[0] if version else None)
 
@@ -177,7 +177,7 @@ _FIRST_OF_FOUR = re.compile(rb"(?:^|[^\d.])(\d{1,4})$")
 
 
 def _cufile(library: _Library) -> Answer:
-    """The one text of four numbers; looked for by its dots, which are rarer than digits."""
+    """The version of cuFile: the only string of four numbers, searched by its dots, which are rarer than digits."""
     data = library.section(".rodata")
     found: set[str] = set()
     for match in _THREE_OF_FOUR.finditer(data):
@@ -194,7 +194,9 @@ def _tensorrt(library: _Library) -> Answer:
 
 
 def _nvjitlink(library: _Library) -> Answer:
-    """Before 12.3 it has no version call; every release exports its functions under the numbers of all so far."""
+    """The version of nvJitLink. Before 12.3 it has no version call, but exports its functions under the numbers of all
+    releases so far.
+    """
     told = _stored("nvJitLinkVersion", 2)(library)
     if told.version is not None:
         return told
@@ -234,16 +236,16 @@ _READERS: dict[str, Callable[[_Library], Answer]] = {
 }
 
 ASKS_BESIDE = {"cudnn": ("libcudnn_graph.so", "libcudnn_ops_infer.so")}
-"""Families whose own file passes the question on to another, which lies beside it: the start of that one's name."""
+"""Families whose version is in another file of the same folder: the beginning of that file's name."""
 
 
 def can_answer(family: str) -> bool:
-    """Whether files of the family are known to tell their version."""
+    """Whether the version of this family's files can be read."""
     return family in _READERS
 
 
 def answer(place: str, family: str, soname: str | None) -> Answer:
-    """What the file at ``place`` (on this machine) says of its version; never raises for what it holds."""
+    """The version in the file at ``place`` (on the running system); never raises for its contents."""
     major = re.search(r"\.so\.(\d{1,4})", soname or "")
     reader = _READERS.get(family)
     if reader is None or major is None:

@@ -1,4 +1,4 @@
-"""The copies of CUDA's libraries, each under its real path, with all names that lead to it and who claims it."""
+"""The copies of CUDA libraries by real path, with all links to each and the packages that claim it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..owners.claims import Claim
 from ..owners.conda import owners as owners_by_conda
 from ..owners.wheels import recorded_by
 
-# The copies found, each under its real path, with all the names that lead to it.
+# The copies found, by real path, with all links to each.
 
 LIMIT = 5000
 
@@ -28,14 +28,14 @@ class Copy(NamedTuple):
     origin: str
     environment: str | None
     top: str | None
-    """Real path of the toolkit in which it lies."""
+    """Real path of the toolkit that contains it."""
     names: list[str]
-    """Links that lead to it."""
+    """Links to it."""
     claims: list[Claim]
 
 
 class Copies:
-    """Collects; who adds a file first says what it is."""
+    """Collects copies; the first to add a file decides its origin."""
 
     def __init__(self, tree: Tree) -> None:
         self.found: dict[str, Copy] = {}
@@ -54,7 +54,7 @@ class Copies:
     def add(
         self, path: str, origin: str, environment: str | None = None, top: str | None = None, claim: Claim | None = None
     ) -> None:
-        """A path at which a library may lie; ``claim`` says whose it is."""
+        """Add a path that may be a library; ``claim`` is its owner's claim."""
         found = self._real(path)
         if found is None:
             return
@@ -69,10 +69,10 @@ class Copies:
         if path != real and path not in copy.names:
             copy.names.append(path)
         if claim is not None and not linked and claim not in copy.claims:
-            copy.claims.append(claim)  # who owns a link (a package for developers) does not own the file
+            copy.claims.append(claim)  # the owner of a link (a development package) does not own the file
 
     def beside(self, path: str, start: str) -> list[tuple[str, str]]:
-        """Path and family of the copies in the folder of ``path`` whose file names begin with ``start``."""
+        """Path and family of the copies in the folder of ``path`` with file names that begin with ``start``."""
         folder = posixpath.dirname(path)
         return [
             (other.path, other.name.family)
@@ -102,7 +102,7 @@ class Copies:
         return real, status.st_size, linked
 
 
-# The copies in one Python environment: what its wheels and conda packages list, and what lies there unlisted.
+# The copies in one Python environment, listed by its wheels and conda packages or not.
 
 
 _BUNDLES = (
@@ -119,7 +119,7 @@ _BUNDLES = (
     "paddle/libs",
     "mxnet",
 )
-"""Folders of site-packages in which wheels bring copies along; read whether or not a RECORD lists them."""
+"""Folders of site-packages in which wheels bundle copies; read whether or not a RECORD lists them."""
 
 _CONDA = ("lib", "lib/stubs", "targets/*/lib", "targets/*/lib/stubs", "cuda-compat", "nvvm/lib64")
 
@@ -127,7 +127,7 @@ Record = dict[str, Any]
 
 
 def add_environment(tree: Tree, copies: Copies, environment: Record) -> None:
-    """Everything in the environment that the record describes."""
+    """Add all copies in the environment of this record."""
     key = environment["key"]
     distributions = environment.get("distributions") or ()
     for distribution in distributions:
@@ -145,7 +145,7 @@ def _add_wheel(tree: Tree, copies: Copies, key: str, distribution: Record) -> No
     path = distribution["path"]
     if not path.endswith(".dist-info"):
         return
-    by_conda = distribution.get("installer") == "conda"  # conda's own record is the one that counts
+    by_conda = distribution.get("installer") == "conda"  # conda's own record takes precedence
     for recorded in recorded_by(tree, path).libraries:
         claim = Claim("wheel", distribution["name"], distribution["version"], recorded.size, recorded.hash)
         copies.add(recorded.path, "conda" if by_conda else "wheel", key, claim=None if by_conda else claim)

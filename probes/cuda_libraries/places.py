@@ -1,7 +1,7 @@
-"""The folders outside of Python environments in which libraries of CUDA's families lie, and what each place is.
+"""The folders outside Python environments with CUDA libraries, and the kind of each.
 
 Names of folders: NVIDIA's installation guides (CUDA toolkit, cuDNN, TensorRT, HPC SDK, DeepStream, WSL, Jetson) and the
-search of NVIDIA's cuda-pathfinder. Nsight's tools bring libraries for themselves alone and are left out.
+search of NVIDIA's cuda-pathfinder. Nsight's tools bundle libraries for their own use and are left out.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _TOOLKIT_VARIABLES = ("CUDA_HOME", "CUDA_PATH")
 _TOOLKIT_FOLDERS = ("lib64", "lib", "targets/*/lib", "lib64/stubs", "lib/stubs", "targets/*/lib/stubs")
 _TOOLKIT_EXTRAS = ("extras/CUPTI/lib64", "nvvm/lib64", "compat", "compat/*")
 _NO_TOOLKITS = frozenset({"/", "/usr", "/usr/local"})
-"""What CUDA_HOME is set to where a distribution spreads the toolkit over its own folders: searched as the system's."""
+"""Values of CUDA_HOME where a distribution spreads the toolkit over system folders, which are searched anyway."""
 
 _VENDOR = (
     "/usr/local/tensorrt*/lib",
@@ -73,7 +73,7 @@ class Place(NamedTuple):
     """A folder to look into."""
 
     folder: str
-    """As it was come by; it may be a link."""
+    """The path as found; it may be a link."""
     origin: str
     """``toolkit``, ``conda``, ``vendor``, ``driver``, ``system`` or ``other``."""
     top: str | None = None
@@ -81,7 +81,7 @@ class Place(NamedTuple):
 
 
 def places(tree: Tree) -> Iterator[Place]:
-    """All folders that exist, those that tell most about what lies in them first."""
+    """All existing folders, those with the most specific kind first."""
     for top in _toolkits(tree):
         yield from _toolkit_places(tree, top)
     for pattern in _VENDOR:
@@ -96,7 +96,7 @@ def places(tree: Tree) -> Iterator[Place]:
 
 
 def cached(tree: Tree) -> tuple[list[str], bool]:
-    """The paths of such libraries in the loader's cache, and whether it could be read (or is not there)."""
+    """The paths of CUDA libraries in the loader's cache, and whether it was read or does not exist."""
     data = tree.read_bytes(_CACHE, _CACHE_LIMIT)
     if data is None:
         return [], not tree.lexists(_CACHE)

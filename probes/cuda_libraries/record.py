@@ -20,7 +20,7 @@ from .copies import Copies, Copy
 
 _NAMES = 32
 _CODE_SECONDS = 0.02
-"""Of this process's own time, for listing GPU code of all copies together: none of it is worth waiting for."""
+"""Seconds of CPU time for listing the GPU code of all copies; nothing should wait for it."""
 
 _IN_NAME = re.compile(r"(?:[-+]cuda-?|-cu)(\d{1,2}(?:\.\d{1,2})?)(?!\d)|-(\d{1,2})-(\d{1,2})$")
 _IN_DEBIAN_VERSION = re.compile(r"~(\d{1,2}\.\d{1,2})\.\d{1,3}-")
@@ -28,7 +28,7 @@ _IN_FOLDER = re.compile(r"/cu(\d{2})/")
 
 
 class Describer:
-    """Makes records; reads no file twice, and lists GPU code until its time is used up."""
+    """Creates records; reads each file once, and lists GPU code until its time is used up."""
 
     def __init__(self, tree: Tree, copies: Copies, toolkits: dict[str, Toolkit]) -> None:
         self._tree = tree
@@ -51,7 +51,7 @@ class Describer:
                 self._code[copy.path] = list(found.targets)
 
     def record(self, copy: Copy) -> dict[str, Any] | None:
-        """The record of a copy; None for one that is not for 64-bit programs, which the loader passes over."""
+        """The record of a copy; None for one that is not for 64-bit programs, which the loader skips."""
         place = self._tree.place(copy.path)
         head = elf_info(place)
         if head is None or head.bits == 32:
@@ -60,7 +60,7 @@ class Describer:
         ownership = decide(copy.claims, place, copy.size)
         owner = ownership.owner or self._toolkit_claim(copy)
         elf, packages = f"elf {printable(copy.path)}", _packages(owner, copy)
-        told, said_by = self._told(copy, head) if is_elf else (Answer(), elf)
+        told, said_by = self._version_answer(copy, head) if is_elf else (Answer(), elf)
         stub = "stubs" in copy.path.split("/")
         return record(
             path=Found(printable(copy.path), elf if is_elf else f"file {printable(copy.path)}"),
@@ -81,8 +81,8 @@ class Describer:
             gpu_code=Found(self._code.get(copy.path), elf),
         )
 
-    def _told(self, copy: Copy, head: ElfInfo) -> tuple[Answer, str]:
-        """What the file says of its version, or the one beside it that it asks; and who said it."""
+    def _version_answer(self, copy: Copy, head: ElfInfo) -> tuple[Answer, str]:
+        """The version in the file, or in the related file that has it, and its source."""
         own = self._answer(copy.path, copy.name.family, head)
         if own.version is None:
             for start in ASKS_BESIDE.get(copy.name.family, ()):
@@ -108,7 +108,7 @@ class Describer:
         return declared(owner, copy.name.family) or (found.declared(copy.name.family) if found else None)
 
     def _cuda(self, copy: Copy, head: ElfInfo, owner: Claim | None, told: Answer) -> str | None:
-        """The CUDA version that it is for: by the file, its owner, the libraries it needs, its folder, its toolkit."""
+        """Its CUDA version, from the file, its owner, the libraries it needs, its folder or its toolkit."""
         if copy.origin == "driver" or copy.name.family in ("cuda", "nvidia-ml"):
             return None
         if copy.name.family in ("cudart", "nvrtc", "nvJitLink") and told.version:
@@ -129,7 +129,7 @@ class Describer:
 
 
 def _on_disk(copy: Copy, told: Answer, said_by: str, elf: str) -> Found:
-    """The version in the file's own name where that has three numbers, else what the file says, else a shorter name."""
+    """The version in the file's name if it has three numbers, else in the file, else in a shorter name."""
     numbers = copy.name.numbers
     if numbers.count(".") >= 2 and not is_numbered(copy.name.family, "apart"):
         return Found(numbers, elf)
@@ -158,7 +158,7 @@ def _origin(copy: Copy) -> str:
 
 
 def _packages(owner: Claim | None, copy: Copy) -> str:
-    """Where ownership was read."""
+    """The source of ownership."""
     kind = owner.kind if owner else copy.claims[0].kind if copy.claims else ""
     return {
         "wheel": "wheel metadata",

@@ -12,7 +12,7 @@ from .copies import Copies, add_environment
 from .places import cached, places
 from .record import Describer
 
-# Ask the databases of the system's package managers whose the copies outside of environments are.
+# Find the owners of copies outside environments in the databases of the system's package managers.
 
 
 def add_owners(tree: Tree, copies: Copies) -> None:
@@ -32,7 +32,7 @@ Record = dict[str, Any]
 def found(tree: Tree, environments: Sequence[Record]) -> tuple[list[Record], bool]:
     """The copies as ``Library`` records, and whether none was left out; GPU code is that of the first environment's.
 
-    Of an environment it takes ``key``, ``site_packages``, ``distributions`` and ``distributions_complete``.
+    It uses ``key``, ``site_packages``, ``distributions`` and ``distributions_complete`` of an environment.
     """
     copies = Copies(tree)
     for environment in environments:
@@ -47,7 +47,7 @@ def found(tree: Tree, environments: Sequence[Record]) -> tuple[list[Record], boo
 
 
 def _add_machine(tree: Tree, copies: Copies) -> None:
-    """What lies outside of the environments."""
+    """Add the copies outside environments."""
     for place in places(tree):
         copies.add_folder(place.folder, place.origin, top=place.top)
     paths, certain = cached(tree)
@@ -57,6 +57,6 @@ def _add_machine(tree: Tree, copies: Copies) -> None:
 
 
 def _toolkits(tree: Tree, copies: Copies) -> dict[str, Toolkit]:
-    """The toolkits in which copies lie, by their real paths."""
+    """The toolkits that contain copies, by real path."""
     tops = {copy.top for copy in copies.found.values() if copy.top}
     return {top: toolkit(tree, top) for top in sorted(tops)}

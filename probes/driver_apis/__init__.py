@@ -1,1 +1,1 @@
-"""The driver's two interfaces, CUDA and NVML, asked without a context."""
+"""The driver's two interfaces, CUDA and NVML, used without a context."""

@@ -9,11 +9,11 @@ from typing import Any, Protocol, TypeVar
 
 from ..kit.harmless import find_no_library
 
-# The few calls of the CUDA driver API that need no context, through whatever can speak to this libcuda.
+# The few calls of the CUDA driver API that need no context, through whatever interface works with this libcuda.
 #
 # Each returns the status number and the value (None unless the status is 0). ``cuda.bindings`` goes first. Its newer
-# releases refuse a libcuda that lacks an entry point of theirs, while the calls needed here are as old as the driver
-# API; there they are called directly.
+# releases reject a libcuda without one of their entry points. The calls needed here are as old as the driver API, so
+# they are then made directly.
 
 SONAME = "libcuda.so.1"
 
@@ -28,7 +28,7 @@ CAPABILITY_MINOR = 76
 
 
 def uuid_text(raw: bytes) -> str:
-    """The 16 bytes of a GPU's UUID as NVML writes them."""
+    """A GPU's UUID of 16 bytes, in NVML's notation."""
     return f"GPU-{uuid.UUID(bytes=raw)}"
 
 
@@ -41,7 +41,7 @@ def uuid_call(library: object) -> str:
 
 
 class UnusableError(Exception):
-    """What was to speak to libcuda cannot."""
+    """The interface to libcuda is unusable."""
 
 
 class DriverApi(Protocol):
@@ -69,14 +69,16 @@ class DriverApi(Protocol):
     def attribute(self, device: object, number: int) -> Answer[int]: ...
 
     def can_access_peer(self, device: object, other: object) -> Answer[int]:
-        """1 where the first may reach the memory of the second."""
+        """1 if the first can access the memory of the second."""
 
     def error(self, code: int) -> tuple[str, str]:
-        """Name and text of a status; empty for one that is not known."""
+        """Name and text of a status; empty for an unknown one."""
 
 
 def open_api() -> DriverApi:
-    """Something that can call this process's libcuda; OSError with the loader's words when it cannot be loaded."""
+    """A working interface to this process's libcuda; raises OSError with the loader's message if it cannot be
+    loaded.
+    """
     try:
         bound = BoundDriver()
         bound.driver_version()
@@ -89,7 +91,7 @@ def open_api() -> DriverApi:
 
 
 class BoundDriver:
-    """``DriverApi`` through cuda.bindings; raises UnusableError where the binding cannot make a call."""
+    """``DriverApi`` through cuda.bindings; raises UnusableError if the binding cannot make a call."""
 
     def __init__(self) -> None:
         find_no_library()
@@ -157,14 +159,14 @@ def _decoded(answer: Answer[Any]) -> Answer[str]:
 
 
 def _unknown_status(error: Exception) -> int:
-    """The number in the binding's complaint that it is not in its list of statuses."""
+    """The number in the binding's error about an unknown status."""
     number = re.search(r"\d+", str(error))
     if number is None:
         raise UnusableError(str(error)) from error
     return int(number[0])
 
 
-# The CUDA driver API called directly, for drivers that cuda.bindings does not speak to, or without it.
+# The CUDA driver API called directly, without cuda.bindings or for drivers that it rejects.
 
 
 FUNCTION_NOT_FOUND = 500
@@ -172,7 +174,7 @@ FUNCTION_NOT_FOUND = 500
 
 
 class DirectDriver:
-    """``DriverApi`` through ctypes; raises OSError when ``soname`` cannot be loaded."""
+    """``DriverApi`` through ctypes; raises OSError if ``soname`` cannot be loaded."""
 
     def __init__(self, soname: str) -> None:
         self._library = ctypes.CDLL(soname)

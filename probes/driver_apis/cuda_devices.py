@@ -1,4 +1,4 @@
-"""What CUDA says of a device, without a context."""
+"""Facts that CUDA reports about a device without a context."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from .cuda import BUS_WIDTH, CAPABILITY_MAJOR, CAPABILITY_MINOR, SM_COUNT, Answe
 from .loaded import mapped
 
 MIG_MARK = " MIG "
-"""Stands in the name of a device that is a MIG instance."""
+"""Part of the name of a device that is a MIG instance."""
 
 Value = TypeVar("Value")
 
 
 def api_result(api: DriverApi, call: str, code: int, **more: Any) -> dict[str, Any]:
-    """An ``ApiResult`` of CUDA, with the name and text that belong to the code and the libcuda that answered."""
+    """An ``ApiResult`` of CUDA, with the name and text of the code and the path of libcuda."""
     name, text = api.error(code)
     library = mapped("libcuda.so")
     place = {"library": library} if library else {}
@@ -44,7 +44,7 @@ class CudaDevice:
         return value
 
     def ask(self, call: str, method: Callable[..., Answer[Value]], *arguments: Any) -> Value | None:
-        """What ``method`` of the API says of the device; a failure is kept under the name ``call``."""
+        """The result of ``method`` of the API for the device; a failure is recorded under the name ``call``."""
         if self._handle is None:
             return None
         return self._keep(call, lambda: method(self._handle, *arguments))
@@ -53,7 +53,7 @@ class CudaDevice:
         return self.ask(f"cuDeviceGetAttribute({number})", self._api.attribute, number)
 
     def reaches(self, other: CudaDevice) -> bool | None:
-        """Whether this device may reach the memory of the other; None when CUDA does not tell."""
+        """Whether this device can access the memory of the other; None if CUDA does not tell."""
         if self._handle is None or other._handle is None:
             return None
         try:
@@ -65,8 +65,8 @@ class CudaDevice:
     def record(self, *, with_memory: bool) -> dict[str, Any]:
         """A partial ``Gpu``.
 
-        Of a MIG instance only what it shares with its GPU is told: the rest belongs to the instance.
-        ``with_memory`` adds the total of device memory, which leaves out what the driver reserves.
+        Of a MIG instance it has only what the instance shares with its GPU. ``with_memory`` adds the total of device
+        memory, which leaves out what the driver reserves.
         """
         address = self.ask("cuDeviceGetPCIBusId", self._api.pci_bus_id)
         name = self.ask("cuDeviceGetName", self._api.name)

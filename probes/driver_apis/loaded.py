@@ -1,4 +1,4 @@
-"""Which file of a library this process has mapped, and why the loader would not load one."""
+"""The file of a library that this process has mapped, and why the loader cannot load one."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def mapped(stem: str, maps: str = "/proc/self/maps") -> str | None:
-    """Real path of the first mapped file whose name is ``stem`` or starts with ``stem.``; None when there is none."""
+    """Real path of the first mapped file whose name is ``stem`` or starts with ``stem.``; None if there is none."""
     try:
         with Path(maps).open(encoding="utf-8", errors="surrogateescape") as lines:
             paths = [columns[5].strip() for line in lines if len(columns := line.split(None, 5)) == 6]
@@ -22,7 +22,7 @@ def mapped(stem: str, maps: str = "/proc/self/maps") -> str | None:
 
 
 def why_not_loadable(soname: str) -> str | None:
-    """What the dynamic loader says against ``soname``; None when it loads it."""
+    """The dynamic loader's error for ``soname``; None if it loads it."""
     try:
         ctypes.CDLL(soname)
     except OSError as error:
@@ -31,5 +31,5 @@ def why_not_loadable(soname: str) -> str | None:
 
 
 def is_missing(soname: str, complaint: str) -> bool:
-    """Whether the loader found no such file, rather than one that it cannot load (glibc's and musl's wording)."""
+    """Whether the loader found no such file, as opposed to an unusable one (messages of glibc and musl)."""
     return bool(re.search(rf"{re.escape(soname)}: (cannot open shared object file: )?No such file[^()]*$", complaint))

@@ -1,4 +1,4 @@
-"""Calls of NVML: what it answers, what it says it does not have, what failed, and values in base units."""
+"""Calls of NVML: results, unsupported facts, failures, and values in base units."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from ..kit.bus_id import canonical_bus_id
 
-# Ask NVML about one device, and keep apart what it answers, what it says it does not have, and what failed.
+# Query NVML about one device, and separate results, unsupported facts and failures.
 
 Call = tuple[Any, ...]
 """Name of a function of the binding and its arguments after the handle; a text among them names a constant."""
@@ -25,9 +25,9 @@ ARGUMENT_VERSION_MISMATCH = 25
 DEPRECATED = 26
 
 UNKNOWN_HERE = frozenset({FUNCTION_NOT_FOUND, ARGUMENT_VERSION_MISMATCH})
-"""The driver is older than the binding: that says nothing about the GPU."""
+"""Statuses of a driver that is older than the binding; they say nothing about the GPU."""
 REFUSED = frozenset({NOT_SUPPORTED, DEPRECATED})
-"""The GPU or its driver does not have it."""
+"""Statuses for what the GPU or its driver does not support."""
 
 _VALUE_MEMBERS = ("dVal", "uiVal", "ulVal", "ullVal", "sllVal", "siVal", "usVal")
 """Members of ``nvmlValue_t`` in the order of ``nvmlValueType_t``."""
@@ -37,7 +37,7 @@ UNSIGNED_LONG_LONG = 3
 def constant_name(nvml: ModuleType, prefix: str, value: int) -> str | None:
     """The rest of the name of the binding's first constant that starts with ``prefix`` and has the value.
 
-    ``…_COUNT`` is an end mark that the next release gives away to a new member.
+    ``…_COUNT`` is an end marker whose value the next release reuses.
     """
     for name, number in vars(nvml).items():
         if name.startswith(prefix) and not name.endswith("_COUNT") and number == value:
@@ -64,8 +64,8 @@ def _error_text(nvml: ModuleType, code: int) -> str:
 def attempt(nvml: ModuleType, call: Call) -> tuple[int, Any]:
     """NVML's status and, with status 0, what the call returned.
 
-    A function or constant that the binding lacks reads as FUNCTION_NOT_FOUND, like one that the driver lacks. What
-    the binding raises of its own (a text that it cannot decode, say) is told on stderr and reads the same way.
+    A function or constant that the binding lacks reads as FUNCTION_NOT_FOUND, like one that the driver lacks. Other
+    exceptions of the binding (such as text that it cannot decode) are reported on stderr and treated the same way.
     """
     name, *arguments = call
     try:
@@ -84,9 +84,9 @@ def attempt(nvml: ModuleType, call: Call) -> tuple[int, Any]:
 
 
 class Device:
-    """A handle, and what has come of asking about it.
+    """A handle and the results of its calls.
 
-    A device that is found lost is asked nothing more: every further call would wait for hardware that is gone.
+    A lost device is not queried again: every call would wait for missing hardware.
     """
 
     def __init__(self, nvml: ModuleType, handle: Any) -> None:
@@ -109,9 +109,9 @@ class Device:
         return code, value
 
     def ask(self, field: str, *calls: Call) -> Any:
-        """What the first of ``calls`` that binding and driver both know returns, or None.
+        """The result of the first of ``calls`` that binding and driver both have, or None.
 
-        ``field`` is the dotted path (several, parted by blanks) that the GPU is said not to have when it refuses.
+        ``field`` is the dotted path (several, separated by blanks) that is unsupported if the GPU refuses.
         """
         self.asked += field.split()
         for call in calls:
@@ -142,14 +142,14 @@ class Device:
         return None
 
     def note(self, field: str, call: str, code: int) -> None:
-        """Keep that a call about ``field`` did not succeed; of a lost device, the call that found it out."""
+        """Record that a call about ``field`` failed; for a lost device, the call that detected it."""
         if code in REFUSED:
             self.refused += field.split()
         elif code != GPU_IS_LOST or all(known != code for _, known in self.failures):
             self.failures.setdefault((call, code), api_result(self.nvml, call, code))
 
     def not_supported(self, record: dict[str, Any]) -> list[str]:
-        """The refused fields that ``record`` lacks; a group of which all was refused stands for its fields."""
+        """The unsupported fields that ``record`` lacks; a group replaces its fields if all are unsupported."""
         refused = {field for field in self.refused if not _holds(record, field)}
         shown: list[str] = []
         for field in self.asked:
@@ -168,7 +168,7 @@ def _holds(record: dict[str, Any], field: str) -> bool:
     return value is not None
 
 
-# NVML's values as the Snapshot wants them: base units, names for numbers, None for what NVML leaves open.
+# Convert NVML's values for the Snapshot: base units, names for numbers, None for unknown values.
 
 
 Convert = Callable[[ModuleType, Any], Any]
@@ -203,7 +203,7 @@ def scaled(factor: float) -> Convert:
 
 
 def divided(divisor: float) -> Convert:
-    """Divide by ``divisor``, which keeps decimal fractions exact where a factor would not."""
+    """Divide by ``divisor``; unlike a factor, this keeps decimal fractions exact."""
 
     def convert(nvml: ModuleType, value: Any) -> float | None:
         known = count(nvml, value)

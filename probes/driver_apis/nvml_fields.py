@@ -1,4 +1,4 @@
-"""The table of plain NVML readings, and the reasons for which clocks are held down."""
+"""The table of simple NVML readings, and the reasons that limit clocks."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from .nvml_calls import (
     text,
 )
 
-# The table of plain readings: which field of a GPU, from which call of NVML, and how it is converted.
+# The table of simple readings: the field of a GPU, the NVML call, and the conversion.
 #
-# Everything here is one call that returns the value or a handful of values. What takes more than one call has a
-# function in a sibling file. Numbers of NVML's fields (``NVML_FI_…``) stand here because older bindings lack them.
+# Each reading is one call that returns one or a few values; readings of several calls have functions in other files.
+# Numbers of NVML's fields (``NVML_FI_…``) are listed here because older bindings lack them.
 
 MEMORY_TEMPERATURE = 82
 RECOVERY_ACTION = 230
@@ -55,7 +55,7 @@ class Row(NamedTuple):
     """One reading."""
 
     fields: str
-    """Dotted paths below the GPU, parted by blanks; more than one when the call returns several values."""
+    """Dotted paths below the GPU, separated by blanks; several if the call returns several values."""
     calls: str
     """A function of the binding and the constants it takes after the handle; ``|`` before one for older drivers."""
     convert: Convert | tuple[Convert, ...]
@@ -67,7 +67,7 @@ class Row(NamedTuple):
 
 
 ROWS = (
-    # The identity goes first: a GPU that is lost halfway is still named by it.
+    # The identity comes first, so that a GPU that is lost meanwhile still has a name.
     Row(
         "pci_bus_id pci_device_id pci_subsystem_id",
         "nvmlDeviceGetPciInfo",
@@ -160,11 +160,11 @@ NUMBERED_FIELDS: dict[str, tuple[int, Convert]] = {
 
 
 Reader = Callable[[Device, dict[str, Any]], None]
-"""Reads something of a device into its record."""
+"""Reads facts of a device into its record."""
 
 
 def read_row(row: Row, device: Device, record: dict[str, Any]) -> None:
-    """Ask for the fields of a row and keep those that are answered, converted."""
+    """Query the fields of a row and store the converted results."""
     answer = device.ask(row.fields, *row.parsed_calls())
     if answer is None:
         return
@@ -179,7 +179,7 @@ def read_row(row: Row, device: Device, record: dict[str, Any]) -> None:
 
 
 def read_numbered(device: Device, record: dict[str, Any]) -> None:
-    """Ask for the fields that NVML gives by number."""
+    """Query the fields that NVML returns by number."""
     for field, (number, convert) in NUMBERED_FIELDS.items():
         keep(device, record, field, convert, device.ask_field(field, number))
 
@@ -191,14 +191,14 @@ def keep(device: Device, record: dict[str, Any], field: str, convert: Convert, v
 
 
 def place(record: dict[str, Any], field: str, value: Any) -> None:
-    """Put ``value`` at the dotted ``field``; a group that it opens says that NVML is its source."""
+    """Store ``value`` at the dotted ``field``; a new group gets NVML as its source."""
     *groups, name = field.split(".")
     for group in groups:
         record = record.setdefault(group, {"source": "nvml"})
     record[name] = value
 
 
-# Why the clocks of a GPU are held down, and for how long that was so.
+# The reasons that limit the clocks of a GPU, and the time of each.
 
 
 REASONS = {
@@ -214,10 +214,10 @@ REASONS = {
 }
 
 STEADY_COUNTERS = {"sw_power_cap": 74, "sw_thermal_slowdown": 75, "sync_boost": 76}
-"""NVML's performance policy counters, the only ones of the throttle counters whose numbers never changed."""
+"""NVML's performance policy counters, the only throttle counters whose numbers never changed."""
 MOVED_COUNTERS = ("sw_thermal_slowdown", "hw_thermal_slowdown", "hw_power_brake_slowdown")
 COUNTER_PLACES = ((269, 270, 271), (251, 252, 253))
-"""Numbers of ``MOVED_COUNTERS``: those of most drivers, then those that some releases gave them."""
+"""Numbers of ``MOVED_COUNTERS``: those of most drivers, then those of some releases."""
 
 
 def throttle(device: Device, record: dict[str, Any]) -> None:
@@ -243,7 +243,7 @@ def _steady_counters(device: Device) -> dict[str, float]:
 
 
 def _moved_counters(device: Device) -> dict[str, float]:
-    """The counters whose numbers differ between driver releases, in seconds; none where it is not clear which hold.
+    """The counters whose numbers differ between driver releases, in seconds; none if it is unclear which apply.
 
     The numbers that are not the counters' belong to power smoothing settings, which are no 64-bit counters.
     """

@@ -1,4 +1,4 @@
-"""What takes more than one NVML call: fabric, NVLinks, firmware, page retirement, MIG instances, processes."""
+"""Facts that take several NVML calls: fabric, NVLinks, firmware, page retirement, MIG instances, processes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,9 @@ from .nvml_fields import place
 
 
 class FabricInfo(ctypes.Structure):
-    """``nvmlGpuFabricInfo_t``; own structures, because older bindings give the UUID more room than the driver does."""
+    """``nvmlGpuFabricInfo_t``; own structures, because older bindings reserve more space for the UUID than the
+    driver.
+    """
 
     _fields_ = [
         ("cluster_uuid", ctypes.c_ubyte * 16),
@@ -71,7 +73,7 @@ HEALTH_CONDITIONS = (
     (12, 0x3, {2: "partition_not_assigned"}),
     (14, 0x3, {2: "fabric_manager_disconnected"}),
 )
-"""Shift, width and the values that stand for a fault, of ``NVML_GPU_FABRIC_HEALTH_MASK_…``."""
+"""Shift, width and fault values of ``NVML_GPU_FABRIC_HEALTH_MASK_…``."""
 
 
 def fabric(device: Device, record: dict[str, Any]) -> None:
@@ -101,7 +103,7 @@ LINK_SPEED = 164
 """Numbers of NVML's fields: links of the GPU, and the speed of one in MB/s (its number goes into the scope)."""
 
 REMOTE_KINDS = {0: "gpu", 1: "cpu", 2: "switch"}
-"""IBM Power is the one processor that NVML tells from GPU and switch."""
+"""Kinds of remote ends; IBM Power is the only processor that NVML distinguishes."""
 
 PATHS = {0: "internal", 10: "single", 20: "multiple", 30: "hostbridge", 40: "node", 50: "system"}
 P2P_READ = 0
@@ -164,7 +166,7 @@ def _link(device: Device, number: int) -> dict[str, Any]:
 
 
 def gpu_links(gpus: Iterable[Pair]) -> list[dict[str, Any]]:
-    """How every two of the GPUs with a PCI bus id are joined."""
+    """The connection of each pair of GPUs with a PCI bus id."""
     known = [pair for pair in gpus if "pci_bus_id" in pair[0]]
     return [_gpu_link(first, second) for first, second in combinations(known, 2)]
 
@@ -184,9 +186,9 @@ def _gpu_link(first: Pair, second: Pair) -> dict[str, Any]:
 
 
 def _nvlinks_between(first: Pair, second: Pair) -> int | None:
-    """NVLinks that join two GPUs, directly or through switches; None when that is not known.
+    """The number of NVLinks between two GPUs, direct or through switches; None if unknown.
 
-    Links into switches join two GPUs only if the driver says that they reach each other over NVLink.
+    Links into switches count only if the driver reports that the GPUs reach each other over NVLink.
     """
     if any("nvlinks" not in record and "nvlinks" not in device.refused for record, device in (first, second)):
         return None
@@ -203,11 +205,11 @@ def _nvlinks_between(first: Pair, second: Pair) -> int | None:
     return switched if status == P2P_OK else 0
 
 
-# What takes more than one call of NVML: firmware, page retirement, MIG instances, processes.
+# Facts that take several NVML calls: firmware, page retirement, MIG instances, processes.
 
 
 def gsp_firmware(device: Device, record: dict[str, Any]) -> None:
-    # The caller's buffer is the one form of this call that every release of the binding has.
+    # Only the form with the caller's buffer exists in every release of the binding.
     buffer = ctypes.create_string_buffer(64)
     if device.ask("gsp_firmware", ("nvmlDeviceGetGspFirmwareVersion", buffer)) is not None:
         version = text(device.nvml, buffer.value)
@@ -239,7 +241,7 @@ def mig_instances(device: Device, record: dict[str, Any]) -> None:
         elif code != NOT_FOUND:
             device.note("mig.instances", "nvmlDeviceGetMigDeviceHandleByIndex", code)
             unclear = True
-    # An empty list says that there are none, which only answers for every index can tell.
+    # An empty list means that there are none, which only results for all indices can prove.
     if found or not unclear:
         place(record, "mig.instances", found)
 
@@ -258,7 +260,7 @@ def _mig_instance(instance: Device) -> dict[str, Any]:
 
 
 def processes(device: Device, record: dict[str, Any]) -> None:
-    """The processes with a context on the GPU, each once: one that computes and draws counts as computing."""
+    """The processes with a context on the GPU, each once; one with compute and graphics counts as compute."""
     lists: dict[str, list[Any]] = {}
     for kind in ("Compute", "Graphics"):
         refusals = len(device.refused)
@@ -266,7 +268,7 @@ def processes(device: Device, record: dict[str, Any]) -> None:
         if items is not None:
             lists[kind] = items
         elif len(device.refused) == refusals:
-            return  # not known, and the other kind alone would look like all of them
+            return  # unknown, and the other kind alone would look complete
     by_pid: dict[int, dict[str, Any]] = {}
     for kind, items in lists.items():
         for item in items:
@@ -278,7 +280,7 @@ def processes(device: Device, record: dict[str, Any]) -> None:
 def _process_list(device: Device, kind: str) -> list[Any] | None:
     calls = [(f"nvmlDeviceGet{kind}RunningProcesses{version}",) for version in ("_v3", "_v2", "")]
     items = device.ask("processes", *calls)
-    # One release of the binding lays the records out as no driver but a few does; its numbers would be noise.
+    # One release of the binding has a record layout that few drivers use; its numbers would be wrong.
     if items is None or any(hasattr(item, "usedGpuCcProtectedMemory") for item in items):
         return None
     return list(items)

@@ -1,1 +1,1 @@
-"""ELF files that nobody vouches for: tables, dynamic section, exported symbols, and what the loader refuses."""
+"""Untrusted ELF files: tables, dynamic section, exported symbols, and why the loader would refuse them."""

@@ -1,7 +1,7 @@
-"""What the dynamic loader reads of a library: PT_DYNAMIC, and the strings and versions that it points to.
+"""The part of a library that the dynamic loader reads: PT_DYNAMIC, and its strings and versions.
 
-Addresses are turned into offsets through PT_LOAD, as the loader does it, because a library needs no section table. By
-the System V gABI, chapter 5, and the LSB's chapter on symbol versioning.
+Addresses are converted to offsets through PT_LOAD, as the loader does it, since a section table is optional. Sources:
+System V gABI, chapter 5; LSB, symbol versioning.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from .tables import PT_DYNAMIC, PT_LOAD, ElfError, Header, Reader, Segment, text
 ENTRY_LIMIT = 1 << 14
 STRING_LIMIT = 1 << 16
 STRINGS_LIMIT = 1 << 22
-"""Bytes of one name or path, and of all together."""
+"""Most bytes of one name or path, and of all together."""
 VERSION_LIMIT = 1 << 14
-"""Versions needed or defined, of all files together."""
+"""Most versions, needed or defined, of all files together."""
 
 DT_NULL, DT_NEEDED, DT_HASH, DT_STRTAB, DT_SYMTAB, DT_RELA, DT_STRSZ = 0, 1, 4, 5, 6, 7, 10
 DT_SONAME, DT_RPATH, DT_JMPREL, DT_RUNPATH = 14, 15, 23, 29
@@ -29,7 +29,7 @@ _FIRST_READ = 192
 
 
 class OutsideError(ElfError):
-    """What a dynamic section points to lies outside of what the loader maps."""
+    """A dynamic section points outside the part that the loader maps."""
 
 
 class Dynamic:
@@ -58,32 +58,32 @@ class Dynamic:
         return entries
 
     def value(self, tag: int) -> int | None:
-        """The last entry with this tag: the loader lets a later one replace an earlier one."""
+        """The last entry with this tag, as for the loader."""
         values = self._entries.get(tag)
         return values[-1] if values else None
 
     @property
     def has_hashes(self) -> bool:
-        """Whether a hash table tells how many symbols there are."""
+        """Whether there is a hash table, which gives the number of symbols."""
         return DT_HASH in self._entries or DT_GNU_HASH in self._entries
 
     def values(self, tag: int) -> list[int]:
         return self._entries.get(tag, [])
 
     def offset(self, address: int) -> int:
-        """Where in the file lies what is loaded at ``address``; raises ElfError where nothing is."""
+        """The file offset of a loaded address; raises ElfError if nothing is loaded there."""
         for segment in self._loaded:
             if segment.address <= address < segment.address + segment.size:
                 return segment.offset + address - segment.address
         raise ElfError("its dynamic section points outside what is loaded")
 
     def offset_of(self, tag: int) -> int | None:
-        """Where in the file lies what the entry points to; None without such an entry."""
+        """The file offset that the entry points to; None without such an entry."""
         address = self.value(tag)
         return None if address is None else self.offset(address)
 
     def string(self, index: int) -> str:
-        """The string at ``index`` of the dynamic string table; raises ElfError where it does not end there."""
+        """The string at ``index`` of the dynamic string table; raises ElfError if it does not end in the table."""
         if index not in self._strings:
             self._strings[index] = self._read_string(index)
         return self._strings[index]
@@ -113,7 +113,7 @@ class Dynamic:
             size *= 4
 
     def unpack(self, layout: str, offset: int) -> tuple[int, ...]:
-        """Numbers at an offset of the file."""
+        """Unpack numbers at a file offset."""
         whole = self._order + layout
         return struct.unpack(whole, self._file.exactly(offset, struct.calcsize(whole), "its version table"))
 
@@ -126,7 +126,7 @@ class _Link(NamedTuple):
 
 
 def _chain(dynamic: Dynamic, layout: str, start: int, count: int, next_field: int) -> list[_Link]:
-    """At most ``count`` records from ``start``, each saying how far the next is; they only go forward."""
+    """At most ``count`` records from ``start``; each gives the distance to the next, only forward."""
     found: list[_Link] = []
     offset = start
     for _ in range(min(count, VERSION_LIMIT)):
@@ -139,7 +139,7 @@ def _chain(dynamic: Dynamic, layout: str, start: int, count: int, next_field: in
 
 
 def needed_versions(dynamic: Dynamic) -> dict[str, tuple[str, ...]]:
-    """The versions that a library needs of each file, in its order; raises ElfError for a damaged table."""
+    """The symbol versions that a library needs from each file, in order; raises ElfError for a damaged table."""
     start = dynamic.offset_of(DT_VERNEED)
     found: dict[str, dict[str, None]] = {}
     if start is None:
@@ -154,7 +154,7 @@ def needed_versions(dynamic: Dynamic) -> dict[str, tuple[str, ...]]:
 
 
 def numbered_needs(dynamic: Dynamic) -> dict[int, str]:
-    """The numbers by which symbols name the versions that are needed, each with the file that is to have it."""
+    """The version indexes of symbols, each with the file that must define the version."""
     start = dynamic.offset_of(DT_VERNEED)
     found: dict[int, str] = {}
     if start is None:
@@ -167,7 +167,7 @@ def numbered_needs(dynamic: Dynamic) -> dict[int, str]:
 
 
 def defined_versions(dynamic: Dynamic) -> tuple[str, ...]:
-    """The versions that a library offers, less its own name; raises ElfError for a damaged table."""
+    """The symbol versions that a library defines, without its own name; raises ElfError for a damaged table."""
     start = dynamic.offset_of(DT_VERDEF)
     found: dict[str, None] = {}
     if start is None:

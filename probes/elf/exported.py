@@ -1,6 +1,6 @@
-"""One exported symbol of a library by its name, found as the loader finds it: through the hash table.
+"""Find an exported symbol of a library by name, through the hash table like the loader.
 
-By the System V gABI, chapter 5 (DT_HASH), and the GNU hash section as glibc's loader reads it (DT_GNU_HASH).
+Sources: System V gABI, chapter 5 (DT_HASH); glibc's loader (DT_GNU_HASH).
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ _SYMBOL_SIZE = 24
 
 
 class Place(NamedTuple):
-    """Where a symbol's content lies in the file."""
+    """The location of a symbol's content in the file."""
 
     offset: int
     size: int
-    """As the symbol says, bytes."""
+    """Size in the symbol table, in bytes."""
 
 
 class Exports:
-    """The exported symbols of an open 64-bit library; raises ElfError where its tables are damaged."""
+    """The exported symbols of an open 64-bit library; raises ElfError for damaged tables."""
 
     def __init__(self, elf: Elf) -> None:
         if elf.bits != 64:
@@ -37,11 +37,11 @@ class Exports:
         self._dynamic = Dynamic(elf.file, elf.header, read_segments(elf.file, elf.header))
 
     def find(self, name: str) -> Place | None:
-        """Where the content of the symbol lies, or None where the library exports none of that name."""
+        """The location of the symbol's content, or None if the library does not export it."""
         return self.find_bytes(name.encode())
 
     def find_bytes(self, wanted: bytes) -> Place | None:
-        """The same, by the name as the file has it."""
+        """The same, for a name in bytes."""
         start = self._dynamic.offset_of(DT_GNU_HASH)
         candidates = self._by_gnu_hash(start, wanted) if start is not None else self._by_hash(wanted)
         for number in candidates:

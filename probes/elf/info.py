@@ -1,4 +1,4 @@
-"""What the dynamic loader reads of an ELF file before it takes it, read once for all who ask."""
+"""The part of an ELF file that the dynamic loader reads before it maps the file; each file is read once."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .tables import ET_EXEC, PT_INTERP, File, read_segments, text
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-# Small reads of one file, most of them near each other, at the cost of few system calls.
+# Many small, adjacent reads of one file with few system calls.
 
 _BLOCK = 1 << 13
 _SMALL = 1 << 10
@@ -23,7 +23,7 @@ _BLOCKS = 256
 
 
 class BlockCache(File):
-    """The same file, read a block at a time; what is asked for at once in larger pieces is read as before."""
+    """A file that is read in blocks; larger reads bypass the cache."""
 
     def __init__(self, file: File) -> None:
         self.path, self.size = file.path, file.size
@@ -46,13 +46,13 @@ class BlockCache(File):
 
 
 def open_near(path: str) -> Elf:
-    """Open an ELF file to read much of its dynamic section; raises ElfError where it is none or cannot be read."""
+    """Open an ELF file through a block cache; raises ElfError if it is none or cannot be read."""
     elf = open_elf(path)
     elf.file = BlockCache(elf.file)
     return elf
 
 
-# What the dynamic loader reads of a file before it takes it, read once for all who ask.
+# What the dynamic loader reads of a file before it maps it.
 
 
 _KEPT = 8192
@@ -61,40 +61,40 @@ _HEADS: dict[tuple[int, int, int, int], ElfInfo] = {}
 
 
 class Identity(NamedTuple):
-    """Which file it is, whatever its path: the loader maps no file twice."""
+    """The identity of a file, whatever its path: the loader maps no file twice."""
 
     device: int
     inode: int
 
 
 class _Read(NamedTuple):
-    """The fields; a NamedTuple itself has no place for what is found out once."""
+    """The fields; a NamedTuple has no place for cached attributes."""
 
     place: str
-    """Path on this machine, below the request's root."""
+    """Path on the running system, below the request's root."""
     identity: Identity
     bits: int = 0
     order: str = ""
     """``<`` or ``>``, as ``struct`` has it."""
     machine: str = ""
     program: bool = False
-    """Whether it is a program that is loaded at a fixed address, and nothing that another could load."""
+    """Whether it is a program with a fixed address, which no process can load as a library."""
     soname: str | None = None
     needed: tuple[str, ...] = ()
     rpath: tuple[str, ...] = ()
-    """Empty where there is a RUNPATH, which voids it."""
+    """Empty if there is a RUNPATH, which overrides it."""
     runpath: tuple[str, ...] | None = None
-    """None: it has none."""
+    """None if there is none."""
     no_defaults: bool = False
     refused: str | None = None
-    """Why the loader would give up at this file, as one sentence."""
+    """Why the loader would refuse this file, as one sentence."""
     problem: str | None = None
-    """Why not all could be read here."""
+    """Why the file could not be read completely."""
 
     version_needs: Mapping[str, tuple[str, ...]] = {}
-    """File to the symbol versions needed of it; empty where the table is damaged."""
+    """The symbol versions needed, by file; empty if the table is damaged."""
     version_definitions: tuple[str, ...] = ()
-    """The symbol versions that it offers; empty where the table is damaged."""
+    """The symbol versions that it defines; empty if the table is damaged."""
 
 
 class ElfInfo(_Read):
@@ -111,7 +111,7 @@ class ElfInfo(_Read):
 
 
 def elf_info(place: str) -> ElfInfo | None:
-    """The head of a file; None where there is none, or none that may be opened.
+    """The ELF facts of a file; None if it is no ELF file or may not be opened.
 
     Raises OSError where a path can lead nowhere for another reason (a link in a circle, a name that is too long).
     """

@@ -1,7 +1,7 @@
-"""A small reader of ELF files that nobody vouches for: bounded, in milliseconds, without executing anything.
+"""A small reader for untrusted ELF files: bounded, takes milliseconds, executes nothing.
 
-What the dynamic loader needs is read as the loader finds it (PT_DYNAMIC through PT_LOAD), so a library without a
-section table reads the same. Names are text in which bytes that are no UTF-8 are kept as ``os.fsdecode`` keeps them.
+Dynamic data is read like the loader does it (PT_DYNAMIC through PT_LOAD), so a section table is not needed. Names are
+decoded as by ``os.fsdecode``.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ __all__ = ["Elf", "ElfError", "Section", "open_elf"]
 
 
 class Elf:
-    """An open ELF file. Whatever is damaged raises ElfError when it is asked for, and only then.
+    """An open ELF file. A damaged part raises ElfError when it is read, not before.
 
     Use it as a context manager, or call ``close``.
     """
 
     def __init__(self, path: str) -> None:
-        """Open ``path`` and read its header; raises ElfError where it is no ELF file or cannot be read."""
+        """Open ``path`` and read its header; raises ElfError if it is no ELF file or cannot be read."""
         self.path = path
         self.file = File(path)
         try:
@@ -78,7 +78,7 @@ class Elf:
 
     @cached_property
     def rpath(self) -> tuple[str, ...]:
-        """DT_RPATH split at colons, ``$ORIGIN`` and empty entries as they stand; void where there is a RUNPATH."""
+        """DT_RPATH split at colons, with ``$ORIGIN`` and empty entries unchanged; empty if there is a RUNPATH."""
         return self._folders(dynamic_section.DT_RPATH)
 
     @cached_property
@@ -88,17 +88,17 @@ class Elf:
 
     @property
     def no_default_lib(self) -> bool:
-        """Whether the loader leaves out its cache of the default folders and these folders (DF_1_NODEFLIB)."""
+        """Whether the loader skips its cache and the default folders (DF_1_NODEFLIB)."""
         return bool(self._flags_1 & dynamic_section.DF_1_NODEFLIB)
 
     @cached_property
     def version_needs(self) -> dict[str, tuple[str, ...]]:
-        """File to the versions needed of it: ``{"libc.so.6": ("GLIBC_2.17", …)}``."""
+        """The symbol versions needed, by file: ``{"libc.so.6": ("GLIBC_2.17", …)}``."""
         return dynamic_section.needed_versions(self.dynamic)
 
     @cached_property
     def version_definitions(self) -> tuple[str, ...]:
-        """The versions offered: ``GLIBCXX_3.4.29`` … of libstdc++."""
+        """The symbol versions defined: ``GLIBCXX_3.4.29`` … of libstdc++."""
         return dynamic_section.defined_versions(self.dynamic)
 
     @cached_property
@@ -112,7 +112,7 @@ class Elf:
         return {one.name: (one.offset, one.size) for one in reversed(self.section_list)}
 
     def read(self, offset: int, size: int) -> bytes:
-        """Bytes of the file: fewer where it ends, and never more than ``tables.READ_LIMIT``."""
+        """Bytes of the file; fewer at its end, and never more than ``tables.READ_LIMIT``."""
         return self.file.read(offset, size)
 
     def close(self) -> None:
@@ -128,12 +128,12 @@ class Elf:
 
     @cached_property
     def segments(self) -> list[Segment]:
-        """What the loader would map, in the file's order."""
+        """The segments that the loader would map, in the file's order."""
         return read_segments(self.file, self.header)
 
     @cached_property
     def dynamic(self) -> Dynamic:
-        """What PT_DYNAMIC says."""
+        """The dynamic section."""
         return Dynamic(self.file, self.header, self.segments)
 
     @property
@@ -146,11 +146,11 @@ class Elf:
 
 
 def open_elf(path: str) -> Elf:
-    """Open an ELF file; raises ElfError with one sentence where it is none or cannot be read."""
+    """Open an ELF file; raises ElfError with one sentence if it is none or cannot be read."""
     return Elf(path)
 
 
-# The constants that a compiler put into a library or a program: its section ``.rodata``, and no more of it.
+# The constants of a library or program: only its section ``.rodata``.
 #
 # Of a library of 30 MB one megabyte is read.
 
@@ -159,7 +159,7 @@ _SECTION = ".rodata"
 
 
 def constants(tree: Tree, path: str) -> bytes | None:
-    """The bytes of ``.rodata``, at most ``tables.READ_LIMIT``, or None when the file has none that can be read."""
+    """The bytes of ``.rodata``, at most ``tables.READ_LIMIT``, or None if the file has no readable one."""
     if not tree.is_file(path):
         return None
     try:

@@ -1,8 +1,8 @@
-"""The numbers that a piece of machine code stores or returns, without running it: for x86-64 and AArch64.
+"""The numbers that machine code for x86-64 or AArch64 stores or returns, without running it.
 
-A function that answers "which version are you" holds its answer as constants in its instructions. All constants of 32
-bits in its code are candidates, also those that only look like one because they start within another instruction: what
-is asked of them afterwards (one single candidate that makes sense) keeps the answer honest.
+A function that returns a version has it as constants in its instructions. All 32-bit constants in its code are
+candidates, including false ones that start within another instruction. Callers accept a result only if exactly one
+candidate is plausible.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _STORED = re.compile(rb"(?=" + _STORE + rb")", re.DOTALL)
 _LOADED = re.compile(rb"(?=[\xb8-\xbf](....))", re.DOTALL)
 """``mov register, number``: opcodes B8 to BF."""
 _STORED_AND_DONE = re.compile(rb"\xc7\x07(....)\x31\xc0\xc3", re.DOTALL)
-"""The whole of a function that stores a number through its first argument and returns 0."""
+"""A complete function that stores a number through its first argument and returns 0."""
 
 _MOVE, _KEEP = 0x52800000, 0x72800000
 """AArch64's MOVZ and MOVK for 32-bit registers."""
@@ -29,11 +29,11 @@ _RETURN = rb"\xc0\x03\x5f\xd6"
 _STORED_AND_DONE_ON_ARM = re.compile(
     rb"(...\x52)(?:" + _ZERO + _STORE_WORD + rb"|" + _STORE_WORD + _ZERO + rb")" + _RETURN, re.DOTALL
 )
-"""The same there: MOVZ, STR (with no offset) and ``mov w0, 0`` in either order, RET."""
+"""The same on AArch64: MOVZ, STR (without offset) and ``mov w0, 0`` in either order, RET."""
 
 
 def constants(code: bytes, machine: str) -> list[int]:
-    """The constants in ``code``, in their order; empty for another processor."""
+    """The constants in ``code``, in order; empty for other processors."""
     if machine == "x86_64":
         found = [*_STORED.finditer(code), *_LOADED.finditer(code)]
         return [struct.unpack("<I", match[1])[0] for match in sorted(found, key=lambda match: match.start())]
@@ -41,7 +41,7 @@ def constants(code: bytes, machine: str) -> list[int]:
 
 
 def stored_through_argument(code: bytes, machine: str) -> set[int]:
-    """The numbers that short functions in ``code`` store through an argument just before they return 0."""
+    """The numbers that short functions in ``code`` store through an argument before they return 0."""
     if machine == "x86_64":
         return {struct.unpack("<I", match[1])[0] for match in _STORED_AND_DONE.finditer(code)}
     if machine == "aarch64":

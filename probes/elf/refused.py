@@ -1,8 +1,8 @@
-"""Why the dynamic loader gives up at an ELF file that is meant for this machine: what glibc checks before it maps one.
+"""Why the dynamic loader refuses an ELF file for this machine: the checks of glibc before it maps a file.
 
 By glibc's ``elf/dl-load.c``: ``open_verify`` (the header), ``_dl_map_object_from_fd`` and ``elf_get_dynamic_info`` (the
-segments, the dynamic section). Where a dynamic section leads out of what is mapped, the loader does not report an
-error: the process dies of SIGSEGV.
+segments, the dynamic section). If a dynamic section points outside the mapped part, the loader reports no error: the
+process dies of SIGSEGV.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _CURRENT = 1
 _SYSV, _GNU = 0, 3
 _OTHER_SYSTEMS = frozenset({"arm", "mips"})
-"""Machines whose loader takes further values of EI_OSABI."""
+"""Machines whose loader accepts other values of EI_OSABI."""
 _ABI_VERSIONS = 16
 """More than glibc has ever defined (``LIBC_ABI_MAX``)."""
 _POINTERS = (DT_STRTAB, DT_SYMTAB, DT_HASH, DT_GNU_HASH, DT_RELA, DT_JMPREL)
@@ -27,11 +27,11 @@ _IN_HEADER = "its ELF header is damaged"
 _IN_SECTION = "its dynamic section is damaged"
 _CUT_OFF = "it is cut off"
 ENDS_THE_PROCESS = (_IN_SECTION, _CUT_OFF)
-"""How the sentences begin about files that the loader maps, and dies of."""
+"""The beginning of sentences about files that crash the loader."""
 
 
 def why_refused(elf: Elf) -> str | None:
-    """One sentence; None where the loader would take the file. Raises ElfError where the disk fails."""
+    """The reason as one sentence; None if the loader would accept the file. Raises ElfError if the disk fails."""
     wrong = _header(elf)
     if wrong:
         return f"{_IN_HEADER}: {wrong}"

@@ -1,4 +1,4 @@
-"""An ELF file that may say anything: bounded reads, its header, segments, sections and tables of names."""
+"""Untrusted ELF files: bounded reads, the header, segments, sections and string tables."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from ..kit.tree import refused
 if TYPE_CHECKING:
     from types import TracebackType
 
-# A file that may say anything, read piece by piece with ``pread``.
+# An untrusted file, read piecewise with ``pread``.
 #
 # Not mapped into memory: a mapped file that another program shortens kills its reader with SIGBUS.
 
 READ_LIMIT = 64 << 20
-"""No single read is longer than this, whatever a file claims."""
+"""Most bytes of a single read, whatever a file claims."""
 
 _FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
 
 
 class ElfError(ValueError):
-    """Why a file cannot be read as what it should be, as one sentence without the path."""
+    """Why a file cannot be read, as one sentence without the path."""
 
 
 class Reader:
@@ -38,7 +38,7 @@ class Reader:
         raise NotImplementedError
 
     def exactly(self, offset: int, size: int, what: str) -> bytes:
-        """As many bytes as asked for, or ElfError that names ``what`` lies beyond the end."""
+        """Exactly ``size`` bytes; raises ElfError, which names ``what``, beyond the end."""
         data = self.read(offset, size)
         if len(data) != size:
             raise ElfError(f"{what} lies beyond the end of the file")
@@ -46,14 +46,14 @@ class Reader:
 
 
 class File(Reader):
-    """A regular file open for reading; closes itself as a context manager, else with the last reference."""
+    """A regular file, open for reading; closed as a context manager, or with the last reference."""
 
     def __init__(self, path: str) -> None:
-        """Open ``path``; raises ElfError where it is no regular file or cannot be opened."""
+        """Open ``path``; raises ElfError if it is no regular file or cannot be opened."""
         self.path = path
         self._descriptor = -1
         try:
-            _require_regular(os.stat(path))  # first: opening a device can already change something
+            _require_regular(os.stat(path))  # first: opening a device can change its state
             self._descriptor = os.open(path, _FLAGS)
             found = os.fstat(self._descriptor)
             _require_regular(found)
@@ -92,7 +92,7 @@ class File(Reader):
 
 
 class Window(Reader):
-    """A part of a file as if it were one: nothing in it leads out of it."""
+    """A part of a file as a file of its own; reads cannot leave it."""
 
     def __init__(self, whole: Reader, start: int, size: int) -> None:
         self.path = whole.path
@@ -123,7 +123,7 @@ def _reason(error: Exception) -> str:
 SECTION_LIMIT = 1 << 18
 SEGMENT_LIMIT = 1 << 12
 NAMES_LIMIT = 16 << 20
-"""Bytes of the table of section names that are looked at, and of the names taken from it."""
+"""Most bytes read of the section name table, and of the names taken from it."""
 
 MACHINES = {
     3: "i386",
@@ -178,7 +178,7 @@ class Segment(NamedTuple):
     size: int
     """In the file."""
     memory: int
-    """Bytes that it takes when it is loaded."""
+    """Size in memory, in bytes."""
 
 
 class Section(NamedTuple):
@@ -193,7 +193,7 @@ class Section(NamedTuple):
 
 
 def read_header(file: Reader) -> Header:
-    """The ELF header; raises ElfError where the file is none."""
+    """The ELF header; raises ElfError if the file has none."""
     ident = file.read(0, 16)
     if not ident.startswith(b"\x7fELF"):
         raise ElfError("it is no ELF file" if file.size else "it is empty")
@@ -217,7 +217,7 @@ def read_header(file: Reader) -> Header:
 
 
 def read_segments(file: Reader, header: Header) -> list[Segment]:
-    """What the loader would map, in the file's order; raises ElfError where the table is not all there."""
+    """The segments that the loader would map, in the file's order; raises ElfError for an incomplete table."""
     offset, size, count = header.segments
     if not count:
         return []
@@ -231,7 +231,7 @@ def read_segments(file: Reader, header: Header) -> list[Segment]:
 
 
 def read_sections(file: Reader, header: Header) -> list[Section]:
-    """All sections in order; raises ElfError where the table is not all there.
+    """All sections in order; raises ElfError for an incomplete table.
 
     Names that lie outside the table of names are empty.
     """
@@ -259,14 +259,14 @@ def _section(entry: tuple[int, ...], names: Names) -> Section:
 
 
 class Names:
-    """A table of names that end in NUL, of which so many bytes may be taken: names may share their bytes."""
+    """A table of NUL-terminated names with a limit on the bytes taken, since names may overlap."""
 
     def __init__(self, table: bytes, allowance: int) -> None:
         self._table = table
         self._left = allowance
 
     def at(self, offset: int) -> str:
-        """The name at an offset, empty where none ends in the table; raises ElfError beyond the allowance."""
+        """The name at an offset; empty if it does not end in the table. Raises ElfError beyond the limit."""
         end = self._table.find(b"\0", offset)
         self._left -= max(0, (end if end >= 0 else len(self._table)) - offset)
         if self._left < 0:
@@ -275,5 +275,5 @@ class Names:
 
 
 def text(raw: bytes) -> str:
-    """Bytes that the loader compares as such: what is no UTF-8 is kept as ``os.fsdecode`` keeps it."""
+    """Decode a name as ``os.fsdecode`` does, since the loader compares bytes."""
     return raw.decode("utf-8", "surrogateescape")

@@ -1,1 +1,1 @@
-"""Frameworks as they are installed: one reader a file."""
+"""Readers of installed frameworks, one in each file."""

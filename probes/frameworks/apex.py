@@ -1,4 +1,4 @@
-"""NVIDIA's Apex, which is compiled on site; there are no wheels of it.
+"""NVIDIA's Apex, which is compiled on installation; it has no wheels.
 
 Its extensions lie beside the package: ``amp_C*.so``, ``apex_C*.so``, ``fused_layer_norm_cuda*.so`` and as many more
 as were asked for; installed without them it is Python alone. PyPI's distribution ``apex`` is another project, without

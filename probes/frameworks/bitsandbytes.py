@@ -1,6 +1,6 @@
 """bitsandbytes: one library for each CUDA, of which PyTorch's CUDA decides.
 
-What Linux wheels hold (0.41.3, 0.43.0 and 0.50.2): ``libbitsandbytes_cuda128.so`` and the like (up to 0.44 also
+Contents of Linux wheels (0.41.3, 0.43.0 and 0.50.2): ``libbitsandbytes_cuda128.so`` and the like (up to 0.44 also
 ``…_nocublaslt.so`` for old GPUs), ``libbitsandbytes_cpu.so``, later others for ROCm and XPU. The one for the CUDA
 that PyTorch was built with is loaded; later releases take the nearest of the same major where that is missing
 (``cextension.py`` then speaks of ``available`` libraries). ``BNB_CUDA_VERSION`` names another; then no release
@@ -66,7 +66,7 @@ def _libraries(here: Installation) -> dict[Number, str]:
 
 
 def _named(site: Site) -> Number | None:
-    """The CUDA that the variable names."""
+    """The CUDA version in the variable."""
     said = str(site.tree.variables.get(_VARIABLE, ""))
     return (int(said[:2]), int(said[2])) if re.fullmatch(r"\d{3}", said) else None
 
@@ -77,7 +77,7 @@ def _of_torch(site: Site) -> Number | None:
 
 
 def _chosen(here: Installation, libraries: dict[Number, str], wanted: Number, *, exactly: bool) -> Number | None:
-    """The version whose library is loaded; None where there is none to load."""
+    """The version whose library is loaded; None if there is none."""
     if wanted in libraries:
         return wanted
     if exactly or _NEAREST not in (here.text("cextension.py") or ""):

@@ -1,6 +1,6 @@
 """CNTK: ``cntk`` for the CPU, ``cntk-gpu``, both filling the package ``cntk``.
 
-What Linux wheels hold (2.7.post2): ``cntk/VERSION`` is the version; ``cntk/libs/`` holds everything, in the GPU build
+Contents of Linux wheels (2.7.post2): ``cntk/VERSION`` is the version; ``cntk/libs/`` holds everything, in the GPU build
 also CUDA's libraries, ``libcudart.so.10.0`` and ``libcudnn.so.7``, whose names tell the versions.
 """
 

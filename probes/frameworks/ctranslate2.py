@@ -1,6 +1,6 @@
 """CTranslate2.
 
-What Linux wheels hold (3.24.0 and 4.8.5): ``version.py`` assigns ``__version__``; ``_ext*.so`` needs
+Contents of Linux wheels (3.24.0 and 4.8.5): ``version.py`` assigns ``__version__``; ``_ext*.so`` needs
 ``../ctranslate2.libs/libctranslate2-….so.4.8.5``, which holds the GPU code, has the CUDA runtime linked into it, and
 opens ``libcublas.so.12`` (and ``libcudnn.so.8`` up to 3.24) by those names when it is first used; without one of these
 it raises ("is not found or cannot be loaded"). NCCL is opened for several GPUs alone.

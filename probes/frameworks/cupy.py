@@ -1,6 +1,6 @@
 """CuPy: one distribution for each CUDA, all filling the package ``cupy``.
 
-What Linux wheels hold (cupy-cuda101 6.0 and 9.6, cupy-cuda11x 13.6, cupy-cuda12x 12.0, 13.3 and 14.2, cupy-cuda13x
+Contents of Linux wheels (cupy-cuda101 6.0 and 9.6, cupy-cuda11x 13.6, cupy-cuda12x 12.0, 13.3 and 14.2, cupy-cuda13x
 14.2): ``cupy/_version.py`` assigns ``__version__``. ``cupy/.data/_wheel.json`` (not in 6.0) says ``"cuda": "12.x"``
 and with which NCCL, cuTENSOR and cuDNN it was built. Kernels are compiled at run time by NVRTC, except those of
 Thrust, CUB and the random generators, in ``cupy/cuda/{thrust,cub}*.so`` and ``cupy/random/_generator_api*.so``. The
@@ -81,7 +81,7 @@ def _of(said: dict[str, Any], library: str, field: str) -> object:
 
 
 def _wheel(here: Installation, said: dict[str, Any]) -> dict[str, Any] | None:
-    """Of several distributions the one whose files lie there."""
+    """The distribution that owns the files, of several."""
     if len(here.wheels) < 2:
         return here.wheel
     core = next(iter(here.files(r"core\b.*\.so", "_core")), None)
@@ -113,9 +113,7 @@ def _add_parts(facts: Gathered, here: Installation) -> None:
 
 
 def _compiler(facts: Gathered, here: Installation, libs: str) -> list[Ask]:
-    """NVRTC, by that of the names which its binding knows that is for the CUDA that CuPy was built for. Without it next
-    to nothing is computed.
-    """
+    """NVRTC, by the name in its binding for CuPy's CUDA version. CuPy computes almost nothing without it."""
     major = str(facts.known("cuda") or "").partition(".")[0]
     asks = [ask for path in here.files(r"nvrtc\b.*\.so", libs) for ask in asked_by_name(here, path)]
     return [ask._replace(optional=False) for ask in asks if re.fullmatch(rf"libnvrtc\.so\.{major}\b.*", ask.names[0])]

@@ -22,7 +22,7 @@ DISTRIBUTIONS = ("flash-attn", "flash-attn-3")
 
 
 def read(site: Site, _names: tuple[str, ...]) -> list[dict[str, Any]]:
-    """Those of the two that are there."""
+    """The installed ones of the two."""
     second, third = locate(site, "flash_attn", ("flash-attn",)), locate(site, "flash_attn_3", ("flash-attn-3",))
     return [
         *([_read(second, "flash-attn", _beside(second, 2))] if second else []),

@@ -1,6 +1,6 @@
 """JAX with jaxlib, and its CUDA plug-ins.
 
-What wheels hold (jax and jaxlib 0.4.35 and 0.12.0; plug-ins 0.4.23 to 0.12.0 for CUDA 12 and 13): ``version.py``
+Contents of wheels (jax and jaxlib 0.4.35 and 0.12.0; plug-ins 0.4.23 to 0.12.0 for CUDA 12 and 13): ``version.py``
 assigns ``_version`` and ``_release_version``. Since plug-ins exist, jaxlib has no GPU code; before, its version had a
 label (``0.4.7+cuda11.cudnn86``). ``jax-cudaNN-plugin`` holds kernels and bindings, built for one jaxlib: JAX does
 without a plug-in of another version. ``jax-cudaNN-pjrt`` holds the compiler,
@@ -19,7 +19,7 @@ from ..installations.parts import add_parts
 from ..installations.text import assigned, version
 from ..installations.xla_flags import unknown_flags
 from ..loader.steps import Ask, Preload
-from ..owners.requirements import libraries_of, that_matter
+from ..owners.requirements import libraries_of, relevant_lines
 from ..python.site import Lack
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def read(site: Site, _names: tuple[str, ...]) -> list[dict[str, Any]]:
 
 
 def _holding_xla(site: Site, jaxlib: Installation | None) -> list[str]:
-    """The libraries of which each has an XLA of its own: jaxlib's, and the compiler of each plug-in."""
+    """The libraries that contain XLA: jaxlib's, and the compiler of each plug-in."""
     own = jaxlib.files(r"[\w.-]+\.so") if jaxlib else []
     return own + [path for major in _majors(site) if (path := _compiler(site, major))]
 
@@ -71,7 +71,7 @@ def _version(here: Installation) -> str | None:
 
 
 def _add_own_cuda(facts: Gathered, jaxlib: Installation | None) -> None:
-    """What a jaxlib from before the plug-ins was built for; one without a label, and without plug-ins, has no CUDA."""
+    """The CUDA version of a jaxlib from before plug-ins; one without a local tag and without plug-ins has no CUDA."""
     if jaxlib is None:
         return
     source = jaxlib.wheel["source"] if jaxlib.wheel else f"file {jaxlib.path}"
@@ -86,12 +86,12 @@ def _add_own_cuda(facts: Gathered, jaxlib: Installation | None) -> None:
 
 
 def _for_others(site: Site) -> bool:
-    """Whether there is a plug-in for a device that is not NVIDIA's."""
+    """Whether there is a plug-in for other devices than NVIDIA's."""
     return any(_OTHERS.fullmatch(item["name"]) for item in site.distributions)
 
 
 def _majors(site: Site) -> list[str]:
-    """The major versions of CUDA for which there is a plug-in, or a part of one."""
+    """The CUDA major versions with a plug-in, or a part of one."""
     names = {item["name"] for item in site.distributions}
     found = {match[1] for name in names if (match := _PLUGIN.fullmatch(name))}
     for folder in site.folders:
@@ -115,7 +115,7 @@ def _read_plugin(site: Site, major: str) -> dict[str, Any]:
     built = facts.known("version")
     facts.add(source, cuda=major, cpu_only=False, built_for={"jaxlib": built} if built else None)
     compiler = _compiler(site, major)
-    lines = that_matter((wheel or {}).get("requires"))
+    lines = relevant_lines((wheel or {}).get("requires"))
     parts, by = here.files(r"[\w-]+\.so"), _COMPILER if compiler else None
     opened = [Ask(("libcuda.so.1",), by=by), *(Ask(names, by=by) for names in libraries_of(lines))]
     asks = [*([Ask((compiler,), optional=False)] if compiler else []), *opened]

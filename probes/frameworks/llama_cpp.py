@@ -1,4 +1,4 @@
-"""llama-cpp-python, which is mostly compiled where it is installed: for the CPU unless somebody asks for more.
+"""llama-cpp-python, which is mostly compiled on installation, for the CPU unless requested otherwise.
 
 Its build puts llama.cpp's libraries into ``llama_cpp/lib/`` (before 0.2.90 or so straight into ``llama_cpp/``):
 ``libllama.so``, ``libggml-base.so``, ``libggml-cpu.so``, and one for each other device, ``libggml-cuda.so``. Before

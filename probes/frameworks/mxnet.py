@@ -1,6 +1,6 @@
 """Apache MXNet: ``mxnet`` for the CPU, ``mxnet-cuNNN`` for one CUDA each, all filling the package ``mxnet``.
 
-What Linux wheels hold (mxnet 1.9.1 and 2.0.0b1, mxnet-cu112 1.9.1): ``libinfo.py`` assigns ``__version__``;
+Contents of Linux wheels (mxnet 1.9.1 and 2.0.0b1, mxnet-cu112 1.9.1): ``libinfo.py`` assigns ``__version__``;
 everything is in ``libmxnet.so``. No file of text names the CUDA version; the distribution's name and the library do.
 """
 

@@ -1,6 +1,6 @@
 """Numba, and numba-cuda, which took over its CUDA target.
 
-What wheels hold (numba 0.68.1; numba-cuda 0.4.0 and 0.30.4): ``numba/_version.py`` has its version in a text of JSON,
+Contents of wheels (numba 0.68.1; numba-cuda 0.4.0 and 0.30.4): ``numba/_version.py`` has its version in a text of JSON,
 ``numba_cuda/VERSION`` as a line. Nothing in them is GPU code: kernels are compiled at run time with NVVM (or NVRTC)
 and nvJitLink, which numba-cuda finds by cuda-pathfinder; it links by the driver where there is no nvJitLink. From 0.20
 on NVRTC is asked what it compiles for before any kernel is. Some releases (0.18.1) refuse to be imported without
@@ -34,7 +34,7 @@ _BY_THE_LOADER = Ask(("libnvvm.so.4", "libnvvm.so"))
 
 
 def read(site: Site, _names: tuple[str, ...]) -> list[dict[str, Any]]:
-    """Those of the two that are there."""
+    """The installed ones of the two."""
     numba, cuda = locate(site, "numba", ("numba",)), locate(site, "numba_cuda", ("numba-cuda",))
     return [*([_read_numba(numba)] if numba else []), *([_read_cuda(cuda)] if cuda else [])]
 
@@ -69,7 +69,7 @@ def _compilers(here: Installation) -> list[Ask]:
 
 
 def _bindings(here: Installation) -> list[list[str]]:
-    """NVIDIA's bindings as each extra for a CUDA asks for them, where the import refuses to do without."""
+    """The requirements on NVIDIA's bindings of each CUDA extra, if the import fails without them."""
     off = str(here.site.tree.variables.get("NUMBA_CUDA_USE_NVIDIA_BINDING", "")).lower() in {"0", "false"}
     if off or not _IMPORT_REFUSED.search(here.text("numba/cuda/__init__.py") or ""):
         return []

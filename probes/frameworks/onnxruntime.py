@@ -1,6 +1,6 @@
 """ONNX Runtime: several distributions that all fill the package ``onnxruntime``, one over the other.
 
-What Linux wheels hold (onnxruntime, -gpu and -openvino, 1.11 to 1.31): ``capi/onnxruntime_pybind11_state*.so``
+Contents of Linux wheels (onnxruntime, -gpu and -openvino, 1.11 to 1.31): ``capi/onnxruntime_pybind11_state*.so``
 decides which execution providers there are; a provider for a GPU is a library of its own,
 ``libonnxruntime_providers_cuda.so`` (from 1.31 on the CUDA one may also be a plug-in), which needs
 ``libonnxruntime_providers_shared.so`` and CUDA's libraries. ``capi/build_and_package_info.py`` (not in every release:
@@ -80,7 +80,7 @@ def _named(info: str) -> str | None:
 
 
 def _wheel(here: Installation, info: str) -> dict[str, Any] | None:
-    """The distribution whose compiled part is there; where the sizes do not tell, the one that the build names."""
+    """The distribution that owns the compiled part; if sizes do not decide, the one that the build names."""
     if len(here.wheels) < 2:
         return here.wheel
     state = next(iter(here.files(_STATE, "capi")), None)
@@ -108,7 +108,7 @@ def _providers(here: Installation) -> list[str]:
 
 
 def _add_kind(facts: Gathered, here: Installation, providers: list[str]) -> None:
-    """Whether there is a provider for a GPU; the distribution's name alone counts only where no file can be seen."""
+    """Add whether there is a provider for a GPU; the distribution's name counts only if no file is visible."""
     if "capi" in here.names():
         left_over = facts.known("name") == "onnxruntime" and len(here.wheels) > 1
         on_gpu = bool(set(providers) & (_ON_NVIDIA | _ON_OTHERS)) and not left_over

@@ -1,6 +1,6 @@
 """PaddlePaddle.
 
-What Linux wheels hold (paddlepaddle-gpu 1.7.0.post107 and 2.6.2, paddlepaddle 3.3.1): ``version/__init__.py`` (in 1.x
+Contents of Linux wheels (paddlepaddle-gpu 1.7.0.post107 and 2.6.2, paddlepaddle 3.3.1): ``version/__init__.py`` (in 1.x
 ``version.py``, with less in it) assigns ``full_version``, and ``cuda_version`` and ``cudnn_version`` as texts,
 ``'False'`` in a build for the CPU; later also ``nccl_version``, ``tensorrt_version`` and ``compiled_cuda_archs``. The
 compiled parts are ``base/libpaddle.so`` (before 2.5 ``fluid/core_avx.so`` and the like) with ``libs/libphi*.so``. A
@@ -54,7 +54,7 @@ def read(site: Site, names: tuple[str, ...]) -> list[dict[str, Any]]:
 
 
 def _opened(facts: Gathered, parts: list[str]) -> list[Ask]:
-    """What it opens, where it is a build for CUDA that does not bring its libraries as wheels."""
+    """The libraries that it opens, if it is a CUDA build without NVIDIA's wheels."""
     brings = any(line.startswith("nvidia-") for line in facts.known("requires") or ())
     if not parts or brings or not facts.known("cuda") or facts.known("cpu_only"):
         return []

@@ -1,6 +1,6 @@
 """TensorFlow, read as files.
 
-What Linux wheels hold (looked at: 1.4 to 2.22, nightly builds, CPU and Intel's builds):
+Contents of Linux wheels (looked at: 1.4 to 2.22, nightly builds, CPU and Intel's builds):
 ``python/platform/build_info.py`` assigns ``build_info``, a dictionary (or an ``OrderedDict`` of pairs) with
 ``is_cuda_build`` and, in most releases, ``cuda_version``, ``cudnn_version`` (the major alone) and
 ``cuda_compute_capabilities``; 2.22 names only the first. Before 2.3 they were names of their own:
@@ -64,7 +64,7 @@ def read(site: Site, names: tuple[str, ...]) -> list[dict[str, Any]]:
     facts.add(f"file {folder}", unknown_flags=unknown_flags(site.tree, parts))
     by = next((path.rpartition("/")[2] for path in parts if "_framework" in path), None)
     asks = _asks(here, facts.known("cuda"), facts.known("cudnn"), by) if facts.known("cuda") else []
-    if facts.known("gpu_code") and parts:  # the build names it; to list it anew in a gigabyte would take long
+    if facts.known("gpu_code") and parts:  # the build names it; listing it from a gigabyte of code would take long
         facts.add(f"file {folder}", binaries=parts)
         parts = [path for path in parts if "libtensorflow_cc" not in path]
     add_parts(facts, here, parts, asks=asks)
@@ -98,7 +98,7 @@ def _build_info(site: Site, folder: str) -> dict[str, Any]:
 
 
 def _add_declared_cuda(facts: Gathered, here: Installation) -> None:
-    """The major version of CUDA by the wheels that the extra asks for, where the build does not name its own."""
+    """Add the CUDA major version from the wheels of the extra, if the build does not name its own."""
     wheel = here.wheel
     if wheel and facts.known("cpu_only") is False:
         lines = [line for line in wheel.get("requires") or () if extra_of(line) in _EXTRAS]
@@ -113,7 +113,7 @@ def _parts(here: Installation, folder: str | None) -> list[str]:
 
 
 def _asks(here: Installation, cuda: str, cudnn: str | None, by: str | None) -> list[Ask]:
-    """What it opens: the libraries of the wheels that the extra names, else those that its own versions name."""
+    """The libraries that it opens: those of the extra's wheels, else those of its own versions."""
     lines = [line for line in (here.wheel or {}).get("requires") or () if extra_of(line) in _EXTRAS]
     found = libraries_of(lines)
     if not found:

@@ -1,6 +1,6 @@
 """TensorRT, and its lean and dispatch runtimes.
 
-What wheels hold (8.5.3.1, 8.6.1, 10.3 and 11.4): 8.5 keeps bindings and libraries in ``tensorrt/``; from 8.6 on
+Contents of wheels (8.5.3.1, 8.6.1, 10.3 and 11.4): 8.5 keeps bindings and libraries in ``tensorrt/``; from 8.6 on
 ``tensorrt/`` only passes on to ``tensorrt_bindings/`` (``tensorrt.so``), and ``tensorrt_libs/`` holds
 ``libnvinfer.so.10`` and its kin, whose kernels for each GPU lie in ``libnvinfer_builder_resource_sm90.so.…``. The
 names of the distributions end in the CUDA major: ``tensorrt-cu12-libs``. ``__init__.py`` of the bindings assigns
@@ -45,12 +45,12 @@ _SUFFIX = re.compile(r"-cu(\d{2})(?:-|$)")
 _LIBRARY = {"tensorrt": "nvinfer", "tensorrt_lean": "nvinfer_lean", "tensorrt_dispatch": "nvinfer_dispatch"}
 _RESOURCE = re.compile(r"libnvinfer_builder_resource_sm(\d{2,3}[af]?)\.so[.0-9]*")
 _PTX = "libnvinfer_builder_resource_ptx"
-"""Where there is this too, the others are not all that it runs on."""
+"""The resource with PTX; with it, TensorRT runs on more GPUs than the others list."""
 _NEEDED = re.compile(r"""os\.path\.join\(\s*["']nvidia["']\s*,\s*["'](\w{2,30})["']""")
 
 
 def read(site: Site, names: tuple[str, ...]) -> list[dict[str, Any]]:
-    """Each of the three that is there."""
+    """The installed ones of the three."""
     found = ((kind, locate(site, kind, _names_of(kind, names))) for kind in _KINDS)
     return [_read(site, kind, here) for kind, here in found if here is not None]
 
@@ -84,7 +84,7 @@ def _number(target: str) -> tuple[int, str]:
 
 
 def _add_cuda(facts: Gathered, site: Site, here: Installation, kind: str) -> None:
-    """The CUDA major, by the names of its distributions, else by the wheels that they ask for."""
+    """Add the CUDA major version, from the names of its distributions, else from the wheels that they require."""
     own = kind.replace("_", "-")
     family = [item for item in site.distributions if item["name"] == own or item["name"].startswith(f"{own}-")]
     suffixes = {match[1]: item for item in family if (match := _SUFFIX.search(item["name"]))}
@@ -96,7 +96,7 @@ def _add_cuda(facts: Gathered, site: Site, here: Installation, kind: str) -> Non
 
 
 def tensorrt_preloads(site: Site, kind: str = "tensorrt") -> list[Preload]:
-    """What importing it loads before its bindings: all of some wheels' folders, then all of its own."""
+    """The libraries loaded before its bindings: all in some wheels' folders, then all of its own."""
     for folder in site.folders:
         own = next((name for name in (f"{kind}_libs", kind) if name in site.names(folder)), None)
         text = text_of(site, f"{folder}/{own}/__init__.py") if own else None

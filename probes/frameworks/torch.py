@@ -1,6 +1,6 @@
 """PyTorch, read as files: nothing of it is imported.
 
-What Linux wheels hold (looked at: 1.13.1, 2.0.1, 2.5.1, 2.8.0, 2.11.0, 2.14.1 and 2.15.0, for CUDA 11.7 to
+Contents of Linux wheels (looked at: 1.13.1, 2.0.1, 2.5.1, 2.8.0, 2.11.0, 2.14.1 and 2.15.0, for CUDA 11.7 to
 13.2, and the CPU build of 2.13.0):
 
 - ``torch/version.py`` assigns literals: ``__version__``, ``cuda``, ``hip`` (later also ``rocm`` and ``xpu``), the newer
@@ -74,7 +74,7 @@ def _add_declared(facts: Gathered, here: Installation) -> None:
 
 
 def _add_targets(facts: Gathered, here: Installation, file: VersionFile) -> None:
-    """What a CUDA build was compiled for; one target alone counts only if nothing else in the file looks like one."""
+    """Add the targets of a CUDA build; a single one counts only if nothing else in the file looks like one."""
     if here.path is None or not file.cuda:
         return
     library = f"{here.path}/lib/libtorch_python.so"
@@ -87,7 +87,7 @@ def _add_targets(facts: Gathered, here: Installation, file: VersionFile) -> None
 
 
 def _texts(data: bytes) -> Iterator[str]:
-    """What looks like a target or a list of them; searched for by what is rare, as the constants are megabytes."""
+    """The strings that look like a target or a list of targets, searched by a rare string in megabytes of constants."""
     for word in (b"sm_", b"compute_"):
         at = data.find(word)
         while at >= 0:

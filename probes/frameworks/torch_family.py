@@ -1,6 +1,6 @@
-"""torchvision and torchaudio, which each release of PyTorch has its own of.
+"""torchvision and torchaudio, which have one release for each release of PyTorch.
 
-What Linux wheels hold (torchvision 0.20.1 and 0.29.2; torchaudio 0.11.0, 0.13.1, 2.5.1 and 2.11.0): ``version.py``
+Contents of Linux wheels (torchvision 0.20.1 and 0.29.2; torchaudio 0.11.0, 0.13.1, 2.5.1 and 2.11.0): ``version.py``
 assigns ``__version__`` with the label of the build (``'0.20.1+cu124'``), which the metadata of PyPI's wheels lacks;
 ``+cpu`` is a build without CUDA. The metadata pins torch by ``==``; torchvision 0.29 asks for ``>=`` because it keeps
 to the part of PyTorch's interface that does not change, and torchaudio 2.11 asks for nothing. torchvision's
@@ -24,7 +24,7 @@ DISTRIBUTIONS = ("torchvision", "torchaudio")
 
 
 def read(site: Site, names: tuple[str, ...]) -> list[dict[str, Any]]:
-    """Those of the two that are there."""
+    """The installed ones of the two."""
     found = ((name, locate(site, name, (name,))) for name in names)
     return [_read(name, here) for name, here in found if here is not None]
 
@@ -49,7 +49,7 @@ def _read(name: str, here: Installation) -> dict[str, Any]:
 
 
 def build_of(version_text: str | None) -> dict[str, Any]:
-    """CUDA, or that there is none, as the label of a version names it; ``+rocm6.2`` is a build for ROCm."""
+    """The CUDA version, or its absence, in the local tag of a version; ``+rocm6.2`` is a build for ROCm."""
     _, _, local = (version_text or "").partition("+")
     if local == "cpu":
         return {"cpu_only": True}
@@ -60,7 +60,7 @@ def build_of(version_text: str | None) -> dict[str, Any]:
 
 
 def add_pinned_torch(facts: Gathered, here: Installation) -> None:
-    """The PyTorch that its metadata names as the only one, as what it was built for."""
+    """Add the only PyTorch version that its metadata allows, as the one it was built for."""
     wheel = here.wheel
     torch = pinned((wheel or {}).get("requires") or (), "torch")
     if wheel and torch:

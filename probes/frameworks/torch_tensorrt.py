@@ -1,6 +1,6 @@
 """Torch-TensorRT.
 
-What Linux wheels hold (2.5.0 and 2.14.0): ``_version.py`` assigns ``__version__``, ``__cuda_version__`` and
+Contents of Linux wheels (2.5.0 and 2.14.0): ``_version.py`` assigns ``__version__``, ``__cuda_version__`` and
 ``__tensorrt_version__``; the metadata keeps torch within one minor release (``torch<2.15.0,>=2.14.0``) and names
 TensorRT's wheels for one CUDA major. The compiled parts are ``lib/libtorchtrt*.so`` and ``_C*.so``; TensorRT is
 imported before them.

@@ -1,6 +1,6 @@
 """Transformer Engine: a core for one CUDA major, and bindings to PyTorch (or JAX) that are compiled on site.
 
-What Linux wheels hold (transformer-engine and transformer-engine-cu12, 2.20.2): ``transformer-engine`` only Python;
+Contents of Linux wheels (transformer-engine and transformer-engine-cu12, 2.20.2): ``transformer-engine`` only Python;
 the core ``wheel_lib/libtransformer_engine.so`` (before 2.0 or so ``transformer_engine/libtransformer_engine.so``) is
 of ``transformer-engine-cu12`` or ``-cu13``; the bindings ``wheel_lib/transformer_engine_torch*.so`` (or beside the
 package) of ``transformer-engine-torch``, which there is as source alone. All must be of one version.

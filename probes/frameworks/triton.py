@@ -1,6 +1,6 @@
-"""Triton, which compiles kernels at run time with the ``ptxas`` that it brings.
+"""Triton, which compiles kernels at run time with its own ``ptxas``.
 
-What Linux wheels hold (2.0.0, 3.1.0, 3.4.0 and 3.9.0): ``backends/nvidia/bin/ptxas`` (in 2.0
+Contents of Linux wheels (2.0.0, 3.1.0, 3.4.0 and 3.9.0): ``backends/nvidia/bin/ptxas`` (in 2.0
 ``third_party/cuda/bin/ptxas``), from 3.9 on beside it ``ptxas-blackwell`` of a newer CUDA for the newest GPUs. Each
 holds the text ``Cuda compilation tools, release 12.8, V12.8.93`` among its constants. The CUDA headers beside it are
 of another version (13.1 beside a ptxas of 12.9 in 3.9.0), so they tell nothing of it. What starts a kernel is written
@@ -58,7 +58,7 @@ def read(site: Site, names: tuple[str, ...]) -> list[dict[str, Any]]:
 
 
 def _release(site: Site, path: str) -> str | None:
-    """The release of an assembler, ``12.8.93``; it stands near the start of its constants, which are megabytes."""
+    """The release of an assembler, ``12.8.93``; it is near the start of its megabytes of constants."""
     tree = site.tree
     try:
         with open_elf(tree.place(path)) as elf:

@@ -1,6 +1,6 @@
 """vLLM.
 
-What Linux wheels hold (0.6.3 and 0.33.0): ``_version.py`` assigns ``__version__ = version = '0.33.0'``, with a label
+Contents of Linux wheels (0.6.3 and 0.33.0): ``_version.py`` assigns ``__version__ = version = '0.33.0'``, with a label
 for a CUDA other than the default one (``0.6.3+cu118``); the metadata pins torch by ``==``. The compiled parts are
 ``_C*.abi3.so``, ``_moe_C*.abi3.so`` and others beside them, ``vllm_flash_attn/*.abi3.so``,
 ``third_party/deep_gemm/*.so``. Builds for other devices have the same names and no code for NVIDIA's GPUs.

@@ -1,6 +1,6 @@
 """xFormers.
 
-What Linux wheels hold (0.0.28.post3 and 0.0.35): ``version.py`` assigns ``__version__``; ``cpp_lib.json`` (in builds
+Contents of Linux wheels (0.0.28.post3 and 0.0.35): ``version.py`` assigns ``__version__``; ``cpp_lib.json`` (in builds
 on site too) says what ``_C.so`` was built with, ``{"version": {"cuda": 1208, "hip": null, "torch": "2.10.0+cu128"},
 "env": {"TORCH_CUDA_ARCH_LIST": "7.5 8.0+PTX 8.0 9.0a"}}``. The metadata of 0.0.28 pins torch by ``==``; 0.0.35 keeps
 to the part of PyTorch's interface that does not change and asks for ``>=``.
@@ -51,7 +51,7 @@ def read(site: Site, names: tuple[str, ...]) -> list[dict[str, Any]]:
 
 
 def _build(here: Installation) -> dict[str, Any]:
-    """What the build says of itself, with its list of architectures as targets."""
+    """The build's own facts, with its list of architectures as targets."""
     try:
         said = json.loads(here.text(_BUILD) or "")
     except (ValueError, RecursionError):

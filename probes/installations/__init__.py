@@ -1,1 +1,1 @@
-"""What readers of frameworks need: the installed package, its compiled parts, and the libraries that it would load."""
+"""Shared by framework readers: the installed package, its compiled parts, and the libraries that it would load."""

@@ -1,4 +1,4 @@
-"""The frameworks that are looked for in an environment.
+"""The framework readers, and their results for an environment.
 
 One more framework is one file ``probes/frameworks/NAME.py``. Its first 4096 bytes declare ``IMPORTS``, the names of
 packages that its import takes, and ``DISTRIBUTIONS``, the normalised names of the distributions (PyPI's and conda's)
@@ -18,7 +18,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
-from ..kit.tasks import shared_out
+from ..kit.tasks import run_tasks
 from ..python.site import Site
 
 Record = dict[str, Any]
@@ -29,9 +29,9 @@ _TUPLE = re.compile(r"^(IMPORTS|DISTRIBUTIONS) = \(([^)]*)\)$", re.MULTILINE)
 _ORDER = re.compile(r"^ORDER = (\d)$", re.MULTILINE)
 _STRING = re.compile(r'"([^"]+)"')
 _HEAD = 4096
-"""The declarations stand in so many first bytes of a file."""
+"""The declarations must be in this many first bytes of a file."""
 _ALONE = 0
-"""Whose ORDER is this is read before all others, which ask for what it found."""
+"""The ORDER of readers that run before all others, which use their results."""
 _USUAL = 2
 
 
@@ -66,7 +66,7 @@ def kinds(folder: str) -> tuple[Kind, ...]:
 KINDS = kinds(_FOLDER)
 
 DETAILED = frozenset(name for kind in KINDS for name in kind.distributions)
-"""Normalised names of the distributions whose requirements are wanted."""
+"""Normalised names of the distributions whose requirements are needed."""
 
 
 def frameworks(site: Site) -> list[Record]:
@@ -75,16 +75,16 @@ def frameworks(site: Site) -> list[Record]:
 
 
 def frameworks_and(site: Site, *further: Callable[[], Any]) -> tuple[list[Record], list[Any]]:
-    """The frameworks of one environment, and what ``further`` tasks return that can be done at the same time; None for
-    one that failed or was not done.
+    """The frameworks of one environment, and the results of ``further`` tasks that can run at the same time; None for
+    one that failed or did not run.
 
-    Those whose ORDER is 0 are read before all others.
+    Readers with ORDER 0 run before all others.
     """
     installed = frozenset(item["name"] for item in site.distributions)
     there = [kind for kind in KINDS if not installed.isdisjoint(kind.distributions) or site.holds(kind.imported)]
     first = [_read(kind, site) for kind in there if kind.order == _ALONE]
     others = there[len(first) :]
-    results = shared_out([*further, *(partial(_read, kind, site) for kind in others)])
+    results = run_tasks([*further, *(partial(_read, kind, site) for kind in others)])
     told, read = results[: len(further)], results[len(further) :]
     again = (_read(kind, site) if records is None else records for kind, records in zip(others, read, strict=True))
     return [record for records in (*first, *again) for record in records], told

@@ -1,4 +1,4 @@
-"""Which environments are examined, and their records; kept for the probe that comes next in the same process."""
+"""The examined environments and their records, cached for the next probe in the same process."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..python.distributions import installed_by_conda, installed_in
 from ..python.layout import read_layout
 from ..python.search_path import mapped, search_path
 from ..python.site import Site
-from ..python.unreadable import refused_of, unreadable
+from ..python.unreadable import unreadable, unreadable_place
 from .catalog import DETAILED, frameworks_and
 from .package import folder_of
 from .shadowing import hides_pythons_own, shadowing
@@ -26,23 +26,23 @@ Libraries = tuple[list[Record], bool]
 Progress = Callable[[str], None]
 
 _SECONDS = 7.0
-"""With ``--all-envs``: after that, no further environment is begun."""
+"""With ``--all-envs``: seconds after which no further environment is started."""
 _MOST = 200
 
 _kept: list[tuple[Tree, Examined]] = []
-"""The last request (the object itself) and what it led to."""
+"""The last request (the object itself) and its result."""
 
 
 class Examined(list[Record]):
-    """The records, the one that is judged first."""
+    """The records, beginning with the judged environment."""
 
     complete = False
-    """Whether none was left out."""
+    """Whether no environment was left out."""
 
     def __init__(self) -> None:
         super().__init__()
         self.searched: dict[str, Libraries] = {}
-        """By the key of an environment, the libraries in it and on the machine, where they were looked for already."""
+        """The libraries in an environment and on the machine, by its key, if they were already searched."""
 
     def libraries(self, tree: Tree) -> Libraries:
         """The copies of libraries in them and on the machine, and whether none was left out."""
@@ -51,9 +51,9 @@ class Examined(list[Record]):
 
 
 def examined(tree: Tree) -> Examined:
-    """The environments of this request, examined again only where this process has not done so; never raises.
+    """The environments of this request, examined only once in this process; never raises.
 
-    What one environment makes fail is told by the probe whose task they are; here it only leaves the list incomplete.
+    The probe for environments reports failures; here they only make the list incomplete.
     """
     if not _kept or _kept[0][0] is not tree:
         with contextlib.suppress(Exception):
@@ -114,7 +114,7 @@ def _has_framework(record: Record) -> bool:
 
 
 class _Examiner:
-    """Reads no environment twice."""
+    """Reads each environment once."""
 
     def __init__(self, tree: Tree, progress: Progress, searched: dict[str, Libraries]) -> None:
         self._tree = tree
@@ -138,7 +138,7 @@ def _examined(tree: Tree, candidate: Candidate, key: str, searched: dict[str, Li
         "source": f"file {place.executable or candidate.asked}",
     }
     if place.prefix is None:
-        return _known({**record, "problem": place.problem, "unreadable": refused_of(tree, candidate.asked)})
+        return _known({**record, "problem": place.problem, "unreadable": unreadable_place(tree, candidate.asked)})
     layout = read_layout(tree, place, key)
     path = search_path(tree, layout)
     wheels = installed_in(tree, path.folders, DETAILED)
@@ -171,7 +171,7 @@ def _examined(tree: Tree, candidate: Candidate, key: str, searched: dict[str, Li
         "problem": layout.problem,
     }
 
-    # Of several environments nobody knows yet in which of them libraries are to be looked for.
+    # With several environments it is not known yet which one to search for libraries.
     further = [] if tree.request.get("all_envs") else [partial(_libraries, tree, [record])]
     found, told = frameworks_and(site, *further)
     searched.update((key, libraries) for libraries in told if libraries)
@@ -180,7 +180,7 @@ def _examined(tree: Tree, candidate: Candidate, key: str, searched: dict[str, Li
 
 
 def _libraries(tree: Tree, environments: list[Record]) -> Libraries:
-    from ..cuda_libraries.search import found  # where a copy of this process searches, this one needs none of it
+    from ..cuda_libraries.search import found  # if a fork searches, this process does not need it
 
     return found(tree, environments)
 

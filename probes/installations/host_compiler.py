@@ -1,4 +1,4 @@
-"""What code that writes C when a program runs compiles it with: a compiler, and the headers of its Python."""
+"""The C compiler and Python headers for code that compiles C at run time."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def host_compiler(site: Site) -> dict[str, str]:
     """Where the compiler and the headers are, by ``COMPILER`` (``NAMED`` for one of CC's that is not there) and
     ``HEADERS``; empty where they are not.
 
-    A compiler that ``CC`` names is taken for its own; one of several words counts as it stands. Without PATH, or a
-    Python whose folder is known, nothing is said.
+    ``CC`` overrides the search on PATH; a value with several words is accepted as it is. Nothing is reported without
+    PATH, or without a Python in a known folder.
     """
     variables = site.tree.variables
     found: dict[str, str] = {}

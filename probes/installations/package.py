@@ -1,4 +1,4 @@
-"""Where a framework is installed: the package that its import takes, its metadata, and whose files it holds."""
+"""A framework's installation: the package that its import takes, its metadata, and the owners of its files."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from ..kit.paths import name_of, printable
-from ..owners.requirements import that_matter
+from ..owners.requirements import relevant_lines
 from ..owners.shipped import gone
 from ..python.distributions import CondaBuild, conda_build, lost_checkout
 from ..python.site import Gathered, Lack, Package, Site, packages
 
-# Where a framework lies: the package that its import would take, and the metadata that speaks of that package.
+# A framework's location: the package that its import would take, and the metadata about that package.
 
 TEXT_LIMIT = 1 << 16
 FILES = 200
-"""Files of one kind in one folder that are taken."""
+"""Most files of one kind in one folder."""
 _SHOWN = 3
 _LABEL = re.compile(r"\+.*")
 _HALF = "an incomplete installation"
@@ -26,13 +26,13 @@ Record = dict[str, Any]
 
 
 class Installation(NamedTuple):
-    """A framework of which there is a trace."""
+    """A framework with any trace in the environment."""
 
     site: Site
     found: tuple[Package, ...]
-    """Everything on the search path that its import might take, the one that it takes first."""
+    """All candidates of its import on the search path, beginning with the one that it takes."""
     wheels: tuple[Record, ...]
-    """Metadata of the distributions that hold that package: what lies beside the package first."""
+    """Metadata of the distributions with this package, beginning with those in the same site folder."""
     conda: CondaBuild | None
 
     @property
@@ -45,22 +45,22 @@ class Installation(NamedTuple):
 
     @property
     def wheel(self) -> Record | None:
-        """The metadata of the package: that beside it, else (an editable installation) the first."""
+        """The metadata of the package: from the same site folder, else (editable installation) the first."""
         beside = [wheel for wheel in self.wheels if self.package and folder_of(wheel) == self.package.folder]
         elsewhere = [] if self.package and self.package.by_variable else list(self.wheels)
         return next(iter([*beside, *elsewhere]), None)
 
     @property
     def folder(self) -> str:
-        """The folder of the search path in which the package lies."""
+        """The folder of the search path with the package."""
         return self.found[0].folder if self.found else ""
 
     def text(self, name: str, limit: int = TEXT_LIMIT) -> str | None:
-        """The text of a file of the package, or None where there is none that may be read."""
+        """The text of a file of the package, or None if it cannot be read."""
         return text_of(self.site, f"{self.path}/{name}", limit) if self.path else None
 
     def names(self, folder: str = "") -> frozenset[str]:
-        """What is in a folder of the package; an absolute path stands for itself."""
+        """The names in a folder of the package; an absolute path is used as it is."""
         if self.path is None or self.path.endswith(".py"):
             return frozenset()
         return self.site.names(self._place(folder))
@@ -69,18 +69,18 @@ class Installation(NamedTuple):
         return folder if folder.startswith("/") else f"{self.path}/{folder}".rstrip("/")
 
     def files(self, pattern: str, folder: str = "") -> list[str]:
-        """Paths of the regular files of a folder of the package whose whole name fits the pattern, by name."""
+        """Paths of the regular files in a folder of the package whose full name matches the pattern, sorted."""
         fits, base = re.compile(pattern), self._place(folder)
         paths = [f"{base}/{name}" for name in sorted(self.names(folder)) if fits.fullmatch(name)]
         return [path for path in paths[:FILES] if self.site.tree.is_file(path)]
 
     def gather(self, name: str, extends: str | None = None) -> Gathered:
-        """Nothing yet, about the framework of that name."""
+        """An empty collection of facts about the framework ``name``."""
         led_by = (self.package.led_by or None) if self.package else None
         return Gathered(name, self.path, extends, led_by=led_by, instead_of=self._others() or None)
 
     def _others(self) -> list[str]:
-        """What the same import would take, were it not for what leads to the package that it takes."""
+        """What the same import would take without the path entry that leads to the present package."""
         taken = self.package
         if taken is None or not taken.led_by:
             return []
@@ -92,8 +92,8 @@ class Installation(NamedTuple):
 def locate(site: Site, imported: str, names: Sequence[str]) -> Installation | None:
     """The framework that ``import imported`` takes; None without any trace of it.
 
-    ``names`` are those of the distributions, PyPI's and conda's, that may hold it. A folder of its name without
-    ``__init__.py`` is none where PYTHONPATH leads to it, to somebody's project say; in a site folder it is a left-over.
+    ``names`` are the distributions of PyPI and conda that may contain it. A folder of this name without ``__init__.py``
+    does not count on PYTHONPATH (it may be any project); in a site folder it is a remnant.
     """
     found = packages(site, imported)
     wheels = [wheel for name in names for wheel in site.installed(name, "pip")]
@@ -103,29 +103,29 @@ def locate(site: Site, imported: str, names: Sequence[str]) -> Installation | No
 
 
 def text_of(site: Site, path: str, limit: int = TEXT_LIMIT) -> str | None:
-    """The text of a regular file below the request's root, at most ``limit`` bytes of it."""
+    """The text of a regular file inside the root, at most ``limit`` bytes."""
     return site.tree.read_text(path, limit)
 
 
 def folder_of(wheel: Record) -> str:
-    """The folder of the search path in which a distribution's metadata lies."""
+    """The folder of the search path with a distribution's metadata."""
     return str(wheel["path"].rpartition("/")[0])
 
 
 def add_declared(facts: Gathered, here: Installation) -> None:
-    """What metadata says: version, and what is asked for; of a conda package also what its build's name tells."""
+    """Add facts from the metadata: version and requirements, and for a conda package those in its build string."""
     wheel, conda = here.wheel, here.conda
     if wheel:
-        facts.add(wheel["source"], version=wheel["version"], requires=that_matter(wheel.get("requires")) or None)
+        facts.add(wheel["source"], version=wheel["version"], requires=relevant_lines(wheel.get("requires")) or None)
     if conda:
         facts.add(conda.source, version=conda.version, cuda=conda.cuda, cpu_only=conda.cpu_only, cudnn=conda.cudnn)
 
 
 def problems(here: Installation, version: str | None = None, place: str = "", needs: Sequence[str] = ()) -> list[str]:
-    """What is wrong with the installation by its files alone.
+    """Problems of the installation, from its files alone.
 
-    ``version`` is the one that the file ``place`` of the package says; ``needs`` are names without which a folder is
-    no installation of it.
+    ``version`` is the one in the package's file ``place``; ``needs`` are names without which a folder is no
+    installation.
     """
     return [*_missing(here, needs), *contradictions(here, version, place), *shadowing(here)]
 
@@ -149,7 +149,7 @@ def _missing(here: Installation, needs: Sequence[str]) -> list[str]:
 
 
 def _lost(here: Installation) -> list[str]:
-    """Files of the package that are gone, by the list of the distribution that put it there."""
+    """Missing files of the package, by the list of the distribution that installed it."""
     package, wheel = here.package, here.wheel
     if package is None or wheel is None or wheel.get("editable") or folder_of(wheel) != package.folder:
         return []
@@ -160,7 +160,7 @@ def _lost(here: Installation) -> list[str]:
 
 
 def contradictions(here: Installation, version: str | None, place: str) -> list[str]:
-    """Metadata of another version than the package's."""
+    """Metadata with another version than the package."""
     if version is None:
         return []
     said: list[str] = []
@@ -172,7 +172,7 @@ def contradictions(here: Installation, version: str | None, place: str) -> list[
 
 
 def shadowing(here: Installation) -> list[str]:
-    """A package that PYTHONPATH puts before the one that is installed."""
+    """A package that PYTHONPATH puts before the installed one."""
     taken = here.package
     if taken is None or not taken.by_variable:
         return []
@@ -182,21 +182,21 @@ def shadowing(here: Installation) -> list[str]:
 
 
 def _same(first: str, second: str) -> bool:
-    """Equal, where a label (``+cu124``), and the number of a repeated release, count only if both have one."""
+    """Whether two versions are equal; a local tag (``+cu124``) or post-release number counts only if both have one."""
     if "+" in first and "+" in second:
         return first == second
     first, second = _LABEL.sub("", first), _LABEL.sub("", second)
     return first == second or first.startswith(f"{second}.post") or second.startswith(f"{first}.post")
 
 
-# Whose files those of a package are, where several distributions hold one package and each wrote over the other's.
+# The owners of a package's files, where several distributions overwrote each other in one package.
 
 
 _RECORD_LIMIT = 16 << 20
 
 
 def owners(here: Installation, path: str) -> list[dict[str, Any]]:
-    """The distributions whose own list of files has ``path`` with the size that it has; all, where none says a size."""
+    """The distributions that list ``path`` with its present size; all if none lists a size."""
     if len(here.wheels) < 2:
         return list(here.wheels)
     size = _size(here.site, path)
@@ -215,7 +215,7 @@ def _size(site: Site, path: str) -> int | None:
 
 
 def _recorded_size(site: Site, wheel: dict[str, Any], path: str) -> int | None:
-    """The size in ``RECORD`` (``path,sha256=...,size``); None where it lists no such file, or no size."""
+    """The size in ``RECORD`` (``path,sha256=...,size``); None if the file or its size is not listed."""
     folder = folder_of(wheel)
     if not path.startswith(f"{folder}/"):
         return None

@@ -1,4 +1,4 @@
-"""The compiled parts of a framework: the GPU code they hold, and the libraries that a process would be given."""
+"""The compiled parts of a framework: their GPU code, and the libraries that a process would load."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     from ..python.site import Gathered, Site
     from .package import Installation
 
-# What the compiled parts of a framework ask for, and which files a process of its Python would be given for that.
+# The requests of a framework's compiled parts, and the files that a process of its Python would load.
 
 __all__ = ["Ask", "Preload", "examined"]
 
 _KEPT = 64
 _Key: TypeAlias = "tuple[int, tuple[Preload, ...], tuple[str, ...]]"
 _MET: dict[_Key, Process] = {}
-"""What lies in a process once parts were imported into it, for those that are imported after them."""
+"""A process after parts were imported, for parts that are imported later."""
 
 
 def examined(
@@ -68,7 +68,7 @@ def examined(
 
 
 def _met(python: Process, site: Site, preloads: tuple[Preload, ...], extends: tuple[str, ...]) -> Process:
-    """The process when the import of the parts begins: the same for all extensions of one framework."""
+    """The process before the import of the parts; shared by all extensions of one framework."""
     if not extends:
         return python
     key = (id(python), preloads, extends)
@@ -86,7 +86,7 @@ def _keep(key: _Key, process: Process) -> None:
 
 
 def _looks_in_wheels(process: Process, preloads: tuple[Preload, ...]) -> bool:
-    """Whether a preload, or the search path of a file in the process, leads to where NVIDIA's wheels lay libraries."""
+    """Whether a preload, or the search path of a loaded file, leads to folders of NVIDIA's wheels."""
     if any(folder.startswith("nvidia/") for preload in preloads for folder in preload.folders):
         return True
     return any(
@@ -97,7 +97,7 @@ def _looks_in_wheels(process: Process, preloads: tuple[Preload, ...]) -> bool:
 
 
 def _gpu_code(tree: Tree, parts: Sequence[str]) -> list[str] | None:
-    """All targets of the parts; None where they are not all known."""
+    """All targets of the parts; None unless all are known."""
     found: dict[str, None] = {}
     for path in parts:
         inside = tree.resolve(path)
@@ -108,7 +108,7 @@ def _gpu_code(tree: Tree, parts: Sequence[str]) -> list[str] | None:
     return list(found)
 
 
-# The compiled parts of a framework: what they hold and ask for, told by the files themselves.
+# The compiled parts of a framework: their contents and requests, from the files themselves.
 
 
 _FIELDS = {"cudart": "cuda", "cublas": "cuda", "cudnn": "cudnn", "nvinfer": "tensorrt"}
@@ -127,7 +127,7 @@ def add_parts(
     asks: Sequence[Ask] = (),
     extends: Sequence[str] = (),
 ) -> None:
-    """What ``parts`` (in the order in which they are loaded) hold and need; an empty list where there are none."""
+    """Add the contents and requests of ``parts`` (in load order); an empty list if there are none."""
     if here.path is None:
         return
     if not parts:
@@ -146,13 +146,13 @@ def add_torch_extension(
     preloads: Sequence[Preload] = (),
     asks: Sequence[Ask] = (),
 ) -> None:
-    """The same of an extension of PyTorch, which is loaded into a process that has imported torch."""
+    """The same for an extension of PyTorch, which is loaded into a process with torch."""
     torch = torch_of(here.site)
     add_parts(facts, here, parts, preloads=(*torch.preloads, *preloads), asks=asks, extends=torch.parts)
 
 
 def cuda_by_loads(facts: Gathered) -> None:
-    """The major versions of CUDA and of what belongs to it, by the libraries that the parts ask for."""
+    """The major versions of CUDA and related libraries, from the libraries that the parts request."""
     for load in facts.known("loads") or ():
         match = _NUMBERED.fullmatch(load["name"])
         if match:
@@ -160,7 +160,7 @@ def cuda_by_loads(facts: Gathered) -> None:
 
 
 def asks_for_cuda(facts: Gathered) -> bool | None:
-    """Whether the parts ask for CUDA or hold code for it; None where they could not be looked at."""
+    """Whether the parts request CUDA or contain code for it; None if they could not be read."""
     if facts.known("loads") is None and facts.known("gpu_code") is None:
         return None
     named = any(_CUDA.match(load["name"]) for load in facts.known("loads") or ())
@@ -168,9 +168,9 @@ def asks_for_cuda(facts: Gathered) -> bool | None:
 
 
 def asked_by_name(here: Installation, path: str) -> list[Ask]:
-    """The libraries of CUDA whose whole file names stand among the constants of a part: its code opens them."""
+    """The CUDA libraries whose full file names are among the constants of a part, since its code opens them."""
     data, names = constants(here.site.tree, path) or b"", dict[str, None]()
-    at = data.find(b".so.")  # a search for what is rare: the constants of a library are many megabytes
+    at = data.find(b".so.")  # search for a rare string first: the constants of a library are many megabytes
     while at >= 0:
         start, end = data.rfind(b"\0", max(0, at - _NAME_LIMIT), at) + 1, data.find(b"\0", at, at + _NAME_LIMIT)
         if _OPENED.fullmatch(data, start, max(start, end)):

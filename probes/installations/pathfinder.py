@@ -1,4 +1,4 @@
-"""Where cuda-pathfinder looks for NVIDIA's libraries: wheels, conda, the loader, and a toolkit."""
+"""The search of cuda-pathfinder for NVIDIA's libraries: wheels, conda, the loader, and a toolkit."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
     from ..python.site import Site
 
-# The toolkit in which cuda-pathfinder looks for a library that neither wheels nor the loader have.
+# The toolkit in which cuda-pathfinder searches for a library that neither wheels nor the loader have.
 #
 # By versions 1.0 to 1.9: the one that ``CUDA_PATH``, else ``CUDA_HOME`` names (up to 1.4 the other way round); for
-# NVVM, which lies aside of the other libraries, from 1.4 on also the one to which the runtime belongs that the loader
-# finds.
+# NVVM, which is separate from the other libraries, from 1.4 on also the one to which the runtime belongs that the
+# loader finds.
 
 _VARIABLES = ("CUDA_PATH", "CUDA_HOME")
 _LIBRARIES = ("lib64", "lib")
@@ -27,29 +27,29 @@ _CATALOGUES = (
     "cuda/pathfinder/_dynamic_libs/descriptor_catalog.py",
     "cuda/pathfinder/_dynamic_libs/supported_nvidia_libs.py",
 )
-"""Where it lists the names that it asks for, from 1.4 on and before."""
+"""The files with the names that it requests, from 1.4 on and before."""
 _SONAME = re.compile(r"lib(\w{2,40})\.so((?:\.\d{1,5}){1,4})\b")
 
 
 def found_in_toolkit(site: Site, library: str) -> list[Preload]:
-    """What it does about a library, named as in its file name, that was in no wheel."""
+    """How it loads a library, named as in its file name, that was in no wheel."""
     names = names_asked(site, library)
-    toolkits = [*_named(site), *(_of_runtime(site) if library == "nvvm" else ())] if names else ()
+    toolkits = [*_named(site), *(_toolkit_of_runtime(site) if library == "nvvm" else ())] if names else ()
     inner = ("nvvm/lib64",) if library == "nvvm" else _LIBRARIES
     folders = tuple(f"{toolkit}/{folder}" for toolkit in toolkits for folder in inner)
     return [Preload(names, folders, unless_found=True)] if folders else []
 
 
 def text_in_pathfinder(site: Site, places: Sequence[str]) -> str:
-    """The text of the first of these files that the cuda-pathfinder of an environment has; empty where it has none."""
+    """The text of the first of these files in an environment's cuda-pathfinder; empty if it has none."""
     folders = [folder for folder in site.folders if "cuda" in site.names(folder)]
     texts = (text_of(site, f"{folder}/{place}") for place in places for folder in folders)
     return next((text for text in texts if text is not None), "")
 
 
 def names_asked(site: Site, library: str) -> tuple[str, ...]:
-    """The names by which the cuda-pathfinder of an environment asks for a library, the newest first; none where it
-    does not know it, or there is none.
+    """The names by which an environment's cuda-pathfinder requests a library, newest first; none if it does not know
+    the library or is not installed.
     """
     return _names(site).get(library, ())
 
@@ -77,8 +77,8 @@ def _named(site: Site) -> list[str]:
     return [value.rstrip("/") for value in values if value.startswith("/")][:1]
 
 
-def _of_runtime(site: Site) -> list[str]:
-    """The folder above ``lib64``, ``lib`` or ``targets/*/lib`` in which the loader finds the runtime."""
+def _toolkit_of_runtime(site: Site) -> list[str]:
+    """The toolkit of the runtime that the loader finds: the folder above ``lib64``, ``lib`` or ``targets/*/lib``."""
     if "runtime's toolkit" not in site.kept:
         process = started(site).copy()
         caller = caller_of_ctypes(process, site)
@@ -97,7 +97,7 @@ def _toolkit(folder: str) -> list[str]:
     return [targets.rpartition("/")[0] if targets.endswith("/targets") else above]
 
 
-# Where cuda-pathfinder looks for NVIDIA's libraries, for the frameworks that load them by it.
+# The search of cuda-pathfinder, for frameworks that load libraries with it.
 #
 # By its versions 1.0 to 1.9: first the wheels, ``nvidia/cuNN/lib`` before ``nvidia/LIBRARY/lib``; then the conda
 # environment; then the loader is asked; at last a toolkit. A library that is loaded already is taken as it is. NVRTC's
@@ -110,7 +110,7 @@ _FOLDERS = {
     "nvvm": "nvidia/cuda_nvcc/nvvm", "cublasLt": "nvidia/cublas", "cusparselt": "nvidia/cusparselt",
     "cutensor": "cutensor",
 }  # fmt: skip
-"""Folders of wheels that are not called as their library is."""
+"""Folders of wheels that are not named after their library."""
 _FILES = {"cusparselt": "cusparseLt"}
 _FIRST = {
     "cublas": ("cublasLt",),
@@ -118,38 +118,38 @@ _FIRST = {
     "cusparse": ("nvJitLink",),
     "cutensor": ("cublasLt",),
 }
-"""What it loads before."""
+"""Libraries that it loads first."""
 _MAJOR = re.compile(r"cu\d{2}")
 _LINUX = "cuda/pathfinder/_dynamic_libs/load_dl_linux.py"
 _BUILTINS = "libnvrtc-builtins.so."
 _RELEASE = re.compile(r"libnvrtc-builtins\.so\.(\d{1,2})\.(\d{1,2})|major, minor = (\d{1,2}), (\d{1,2})")
-"""As it stands in the file's name, up to 1.8, or in the assignment from which 1.9 makes it."""
+"""The release in a file's name (up to 1.8), or in the assignment that 1.9 builds it from."""
 
 
 def found_by_pathfinder(site: Site, library: str) -> list[Preload]:
-    """What loading that library by cuda-pathfinder loads: what it depends on, and itself."""
+    """The files that cuda-pathfinder loads for a library: its dependencies, then itself."""
     found = [preload for each in (*_FIRST.get(library, ()), library) for preload in _preloads(site, each)]
     if library == "nvrtc":
-        places = tuple(_of_wheels(site, library))
+        places = tuple(_wheel_folders(site, library))
         found += [Preload((f"{_BUILTINS}{release}",), places) for release in _releases_of_builtins(site)]
     return found
 
 
 def asked_of_pathfinder(site: Site, library: str) -> list[Ask]:
-    """That code which loads a library by cuda-pathfinder stops where there is none."""
+    """A required request: code that loads a library with cuda-pathfinder fails without it."""
     names = names_asked(site, library)
     return [Ask(names, optional=False)] if names else []
 
 
 def _preloads(site: Site, library: str) -> list[Preload]:
-    places = _of_wheels(site, library)
+    places = _wheel_folders(site, library)
     if "conda-meta" in site.names(site.prefix):
         places.append(f"{site.prefix}/{'nvvm/lib64' if library == 'nvvm' else 'lib'}")
     name = _FILES.get(library, library)
     return [Preload((f"lib{name}.so.*[0-9]",), tuple(places)), *found_in_toolkit(site, name)]
 
 
-def _of_wheels(site: Site, library: str) -> list[str]:
+def _wheel_folders(site: Site, library: str) -> list[str]:
     own = _FOLDERS.get(library, f"nvidia/{library}")
     return [*(f"nvidia/{name}/lib" for name in _unified(site)), f"{own}/lib", f"{own}/lib64"]
 
@@ -165,7 +165,7 @@ def _releases_of_builtins(site: Site) -> list[str]:
 
 
 def _unified(site: Site) -> list[str]:
-    """The folders that hold all libraries of one CUDA, newest first: ``cu13``."""
+    """The folders with all libraries of one CUDA major version, newest first: ``cu13``."""
     if "nvidia/cuNN" not in site.kept:
         folders = [f"{folder}/nvidia" for folder in site.folders if "nvidia" in site.names(folder)]
         names = {name for folder in folders for name in site.names(folder) if _MAJOR.fullmatch(name)}

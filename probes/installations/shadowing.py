@@ -1,7 +1,8 @@
-"""Packages without metadata that are imported in the stead of one that a framework requires, or of Python's own.
+"""Packages without metadata that are imported instead of one that a framework requires, or instead of a standard
+module.
 
 PYTHONPATH, the user site or a ``.pth`` file leads to their folder before the one where the package was installed.
-Frameworks are none of them: their readers tell of it.
+Frameworks are left out: their readers report it.
 """
 
 from __future__ import annotations
@@ -17,24 +18,24 @@ from .package import folder_of, text_of
 from .text import assigned, version
 
 _MOST = 50
-"""Names of one distribution that an import may take."""
+"""Most import names of one distribution."""
 _BESIDE = frozenset({"numpy"})
-"""What frameworks use without requiring it."""
+"""Packages that frameworks use without requiring them."""
 _UNUSED = frozenset({"antigravity", "ensurepip", "idlelib", "lib2to3", "test", "this", "turtle", "turtledemo", "venv"})
-"""Modules of Python that no package imports."""
+"""Standard modules that no package imports."""
 _PYTHONS_OWN = sys.stdlib_module_names - set(sys.builtin_module_names) - _UNUSED
 _SAYING = (("__init__.py", "__version__"), ("version.py", "version"), ("_version.py", "version"))
 
 
 def shadowing(site: Site, shipped: dict[str, Any]) -> list[dict[str, Any]]:
-    """One ``Distribution`` for each, with the version that its own files say (else an empty one)."""
+    """A ``Distribution`` for each, with the version in its files, if any."""
     wanted = (_BESIDE | set(shipped["packages"])) - DETAILED
     first = {item["name"]: item for item in reversed(site.distributions) if item["name"] in wanted}
     return [record for item in first.values() if (record := _instead(site, item))]
 
 
 def hides_pythons_own(site: Site, minor: str | None) -> list[str]:
-    """Paths of what PYTHONPATH, which comes before the standard library, puts in the place of a module there."""
+    """Paths that shadow a standard module, since PYTHONPATH precedes the standard library."""
     led = [
         each for each in site.folders[: site.by_variable] if not each.endswith(f"/python{minor}")
     ]  # the library itself

@@ -1,4 +1,4 @@
-"""What small Python files assign to their names, taken as text and as literals; nothing is run.
+"""Literals that small Python files assign to names, read as text; nothing is run.
 
 Such files are written by a framework's build: ``__version__ = '2.10.0'``, ``cuda: str = "13.2"``, ``build_info =
 collections.OrderedDict([...])``.
@@ -12,7 +12,7 @@ import warnings
 from typing import Any
 
 LITERAL_LIMIT = 1 << 14
-"""Characters of one value. A list of what was built is some hundred long."""
+"""Most characters of one value; lists of built parts have some hundred."""
 _ASSIGNED = r"^(?:\w+[ \t]*=[ \t]*)*{name}[ \t]*(?::[^=\n]*)?=[ \t]*(?:\w+[ \t]*=[ \t]*)*(?P<value>[^=\n#][^\n]*)$"
 _DRESSED = re.compile(r"(?:collections\.)?OrderedDict\((?P<pairs>.*)\)", re.DOTALL)
 _VERSION = re.compile(r"[0-9][0-9A-Za-z.+!_-]{0,80}")
@@ -23,14 +23,14 @@ _LABEL_TORCH = re.compile(r"torch(\d{1,2}\.\d{1,2})(?!\d)")
 
 
 def assigned(text: str, name: str) -> Any:
-    """The literal that the text assigns to ``name`` on one line of its top level, once; None for all else."""
+    """The literal that the text assigns to ``name``, once, on one top-level line; else None."""
     found = [match["value"] for match in re.finditer(_ASSIGNED.format(name=re.escape(name)), text, re.MULTILINE)]
     if len(found) != 1 or len(found[0]) > LITERAL_LIMIT:
         return None
     dressed = _DRESSED.fullmatch(found[0].strip())
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # what the parser thinks of a stranger's escapes is no concern here
+            warnings.simplefilter("ignore")  # warnings about invalid escapes in foreign text do not matter
             value = ast.literal_eval(dressed["pairs"] if dressed else found[0].strip())
             return dict(value) if dressed else value
     except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError):
@@ -38,18 +38,18 @@ def assigned(text: str, name: str) -> Any:
 
 
 def mapping(text: str, name: str) -> dict[Any, Any]:
-    """The dictionary that the text assigns to ``name``; an empty one for all else."""
+    """The dictionary that the text assigns to ``name``; else an empty one."""
     value = assigned(text, name)
     return value if isinstance(value, dict) else {}
 
 
 def version(value: object) -> str | None:
-    """The value, where it is the text of a version."""
+    """The value if it is a version."""
     return value if isinstance(value, str) and _VERSION.fullmatch(value) else None
 
 
 def cuda_version(value: object) -> str | None:
-    """``12.5`` of ``12.5.1``, ``12`` of ``12.x``; None for what is no version of CUDA, such as ``0.0``, ``False``."""
+    """``12.5`` of ``12.5.1``, ``12`` of ``12.x``; None if it is no CUDA version, such as ``0.0`` or ``False``."""
     match = _CUDA.fullmatch(value) if isinstance(value, str) else None
     if match is None or int(match[1]) == 0:
         return None
@@ -57,7 +57,7 @@ def cuda_version(value: object) -> str | None:
 
 
 def cuda_of_number(value: object) -> str | None:
-    """``12.8`` of 1208 (or 12080): the way in which builds put a version of CUDA into one number."""
+    """``12.8`` of 1208 (or 12080): as builds encode a CUDA version in one number."""
     if not isinstance(value, int) or isinstance(value, bool) or not 700 <= value < 100_000:
         return None
     major, minor = divmod(value // 10 if value >= 10_000 else value, 100)
@@ -72,7 +72,7 @@ def digits_as_version(digits: str) -> str:
 
 
 def label(version_text: str | None) -> dict[str, str]:
-    """What the label of a version names: ``{"cuda": "12", "torch": "2.5"}`` of ``2.7.4+cu12torch2.5cxx11abiFALSE``."""
+    """The versions in a local tag: ``{"cuda": "12", "torch": "2.5"}`` of ``2.7.4+cu12torch2.5cxx11abiFALSE``."""
     _, plus, local = (version_text or "").partition("+")
     cuda, torch = _LABEL_CUDA.search(local), _LABEL_TORCH.search(local)
     found = {"cuda": digits_as_version(cuda[1]) if cuda else None, "torch": torch[1] if torch else None}
@@ -80,7 +80,7 @@ def label(version_text: str | None) -> dict[str, str]:
 
 
 def targets(value: object) -> list[str] | None:
-    """The values that are targets of GPU code, where all are; None for an empty list."""
+    """The values, if all are targets of GPU code; None for an empty list."""
     items = list(value) if isinstance(value, (list, tuple)) else []
     good = [item for item in items if isinstance(item, str) and _TARGET.fullmatch(item)]
     return good if good and len(good) == len(items) <= 100 else None

@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 _SIZE_LIMIT = 65536
 _VERSION = re.compile(r"[0-9][0-9A-Za-z.+_-]{0,80}")
 _BACKENDS = ("hip", "rocm", "xpu")
-"""What a build without CUDA may have been made for instead."""
+"""Other platforms that a build without CUDA may be for."""
 
 
 class VersionFile(NamedTuple):
-    """What the file says; ``cpu_only`` is None unless it speaks of CUDA, ``problem`` is why it tells too little."""
+    """The contents of the file; ``cpu_only`` is None unless it mentions CUDA, ``problem`` is why it is insufficient."""
 
     path: str = ""
     there: bool = False
@@ -65,10 +65,10 @@ def _understood(path: str, said: dict[str, str | None]) -> VersionFile:
 
 
 def _literals(text: str) -> dict[str, str | None] | None:
-    """Names that the file's top level assigns once, to a version text or to None; None when it cannot be parsed."""
+    """Top-level names that are assigned once, to a version string or None; None if the file cannot be parsed."""
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # what the parser thinks of a stranger's escapes is no concern here
+            warnings.simplefilter("ignore")  # warnings about invalid escapes in foreign text do not matter
             tree = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
@@ -117,7 +117,7 @@ _GLOBAL = "libtorch_global_deps.so"
 
 
 class Torch(NamedTuple):
-    """The PyTorch of an environment, as others build on it; without ``parts`` where there is none."""
+    """The PyTorch of an environment, for frameworks that extend it; without ``parts`` if there is none."""
 
     path: str | None = None
     cuda: str | None = None
@@ -146,7 +146,7 @@ def _torch(site: Site) -> Torch:
 
 
 def _preloads(site: Site, path: str, cuda: str | None) -> list[Preload]:
-    """The wheels' libraries that its file names, each with the folders that it looks into and its condition."""
+    """The wheels' libraries that its file names, each with its folders and its condition."""
     text = text_of(site, f"{path}/__init__.py", _TEXT_LIMIT) or ""
     start, middle = text.find(_START), text.find(_LOAD)
     end = text.find(_END, middle)
@@ -163,7 +163,7 @@ def _preloads(site: Site, path: str, cuda: str | None) -> list[Preload]:
     def preload(found: tuple[str, str, str], when: Literal["failed", "mapped"]) -> Preload:
         folder, name, optional = found
         places = tuple(place.format(folder) for place in folders)
-        if when == "failed":  # a library that is not there ends the import; what else it would load is still told
+        if when == "failed":  # a missing library ends the import; what else it would load is still recorded
             return Preload((name,), places, after=_GLOBAL, when=when)
         required = not (optional or (for_all and for_all[1]))
         substring = condition[1] if condition else ""
@@ -173,7 +173,7 @@ def _preloads(site: Site, path: str, cuda: str | None) -> list[Preload]:
 
 
 def _folders(code: str, cuda: str | None) -> tuple[str, ...]:
-    """Where below a folder of the search path it looks; ``{}`` stands for the library's own folder."""
+    """The subfolders of the search path that it searches; ``{}`` stands for the library's own folder."""
     folders = ["nvidia/{}/lib"]
     if re.search(r"""f["']cu\{""", code) and cuda:
         folders.append(f"nvidia/cu{cuda.partition('.')[0]}/lib")

@@ -1,7 +1,7 @@
-"""Which flags of XLA_FLAGS the XLA of a framework does not have: it ends the process at the first of them.
+"""The flags in XLA_FLAGS that a framework's XLA does not have; it ends the process at the first one.
 
-XLA keeps the name of each flag as text in its library (xla/debug_options_flags.cc), so a name that none of the
-libraries holds is no flag. One that is held may still be none: the names of other things are there, too.
+XLA keeps the name of each flag as text in its library (xla/debug_options_flags.cc), so a name in none of the libraries
+is no flag. The reverse does not hold: the libraries contain other names, too.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from ..kit.tree import Tree, refused
 
 _FLAG = re.compile(r"(?:^|\s)(--[a-z]\w{2,120})")
 _ALWAYS = "--xla_dump_to"
-"""Every XLA that reads the variable has it: where it is not found, this is no XLA, or names are kept in another way."""
+"""A flag that every XLA has: if it is not found, this is no XLA, or names are stored differently."""
 _MOST = 32
 _CHUNK = 8 << 20
 _LIMIT = 3 << 30
-"""Bytes of libraries that are searched; of more, nothing is said."""
+"""Most bytes of libraries that are searched; with more, nothing is concluded."""
 
 
 def unknown_flags(tree: Tree, libraries: Sequence[str]) -> list[str] | None:
-    """The flags, with their dashes, whose names no library holds; None where none are set or not all could be read."""
+    """The flags, with their dashes, whose names are in no library; None if none are set or not all could be read."""
     value = tree.variables.get("XLA_FLAGS", "")
     wanted = list(dict.fromkeys(_FLAG.findall(value)))[:_MOST]
     if not wanted or not libraries:
@@ -37,7 +37,7 @@ def unknown_flags(tree: Tree, libraries: Sequence[str]) -> list[str] | None:
 
 
 def _search(tree: Tree, path: str, left: dict[str, bytes], room: int) -> int | None:
-    """Take the names that the file holds out of ``left``; its size, or None where it was not searched whole."""
+    """Remove the names in the file from ``left``; return its size, or None if it was not searched completely."""
     if not tree.is_file(path):
         return None
     try:

@@ -1,1 +1,1 @@
-"""What every probe needs: bounded reads below a root, records, and the way to tell the parent."""
+"""Shared by all probes: bounded reads below a root, records, and messages to the parent."""

@@ -1,4 +1,4 @@
-"""The one way in which a PCI bus id is written."""
+"""The canonical form of PCI bus ids."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 
 
 def canonical_bus_id(text: str) -> str | None:
-    """``0000:1b:00.0`` for ``00000000:1B:00.0`` or ``0000:1B:00.0``; None for what is no PCI address.
+    """``0000:1b:00.0`` for ``00000000:1B:00.0`` or ``0000:1B:00.0``; None for anything else.
 
     Lower case; the domain has four digits, or more where it does not fit.
     """

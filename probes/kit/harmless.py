@@ -1,4 +1,4 @@
-"""Keep libraries from changing the machine: no device nodes are created, and no program is started."""
+"""Prevent libraries from changing the machine: they create no device nodes and start no programs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class _Words(ctypes.Structure):
 
 
 def give_up_making_devices() -> bool:
-    """Drop CAP_MKNOD from this process's effective set; True when it is not (or no longer) in it."""
+    """Drop CAP_MKNOD from this process's effective set; True if it is not in the set afterwards."""
     try:
         libc = ctypes.CDLL(None, use_errno=True)
         header, words = _Header(_CAPABILITY_VERSION_3, 0), (_Words * 2)()
@@ -43,7 +43,7 @@ def give_up_making_devices() -> bool:
 
 
 def find_no_library() -> None:
-    """Let it answer in this process that it found nothing; its callers then go by the name that the loader knows."""
+    """Make ``ctypes.util.find_library`` find nothing in this process; its callers then use the soname."""
     import ctypes.util
 
     ctypes.util.find_library = _nothing

@@ -1,7 +1,7 @@
-"""Which files are libraries of CUDA's families, by their names alone.
+"""Recognise the libraries of CUDA's families by their file names.
 
-The names of the families, and the folders in which NVIDIA's wheels put them (``cuda_libraries/places.py``), were held
-against the catalogue of NVIDIA's cuda-pathfinder; file names of auditwheel carry eight hexadecimal digits of a hash
+Family names, and the folders of NVIDIA's wheels (``cuda_libraries/places.py``), were compared with the catalogue of
+NVIDIA's cuda-pathfinder. auditwheel adds eight hexadecimal digits of a hash to file names
 (``libcudart-d0da41ae.so.11.0``).
 """
 
@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 
 class Family(NamedTuple):
-    """A row of ``families.toml`` as far as probes need it; a test compares them."""
+    """The part of a row of ``families.toml`` that probes need; a test compares them."""
 
     name: str
     files: str
@@ -26,7 +26,7 @@ class Family(NamedTuple):
     part: str = ""
     """In a toolkit's ``version.json``; else ``lib`` and the name."""
     owners: str = ""
-    """How the names of the packages begin that bring it; else its name."""
+    """The beginnings of the names of packages that provide it; by default its own name."""
 
 
 FAMILIES = (
@@ -93,7 +93,7 @@ FILES = "|".join(family.files for family in FAMILIES)
 _NAME = re.compile(rf"lib(?P<family>{FILES})(?:[-.][0-9a-f]{{8}})?\.so(?P<version>(?:\.\d{{1,6}}){{0,6}})", re.ASCII)
 
 MAYBE = re.compile(rb"/lib(?:cu|nv|nccl|npp|magma)[^/\n]*\.so")
-"""What stands in a list of files before any path that ``family_of`` could know."""
+"""A pattern for lines of a file list that may name a library of a family; a quick filter before ``family_of``."""
 
 GPU_CODE_LISTED = (
     "nccl",
@@ -107,27 +107,27 @@ GPU_CODE_LISTED = (
     "cufft",
     "cusparse",
 )
-"""Families whose GPU code is listed, those first that are known to leave GPUs out and are quickly listed."""
+"""Families whose GPU code is listed; first those that omit GPUs and are quick to list."""
 
 
 class LibraryName(NamedTuple):
-    """What the name of a file says."""
+    """The parts of a library's file name."""
 
     family: str
     """``cudnn_ops`` of ``libcudnn_ops.so.9``."""
     numbers: str
-    """What follows ``.so.``: ``9.1.0``, ``9`` or nothing."""
+    """The numbers after ``.so.``: ``9.1.0``, ``9`` or nothing."""
 
 
 def family_of(name: str) -> LibraryName | None:
-    """The family and version in the name of a file (no folder), or None for any other file."""
+    """The family and version in a file name (without folder), or None for any other file."""
     match = _NAME.fullmatch(name)
     return LibraryName(match["family"], match["version"].lstrip(".")) if match else None
 
 
 @lru_cache(maxsize=256)
 def row_of(family: str) -> Family | None:
-    """What is known of a family, by a name as files have it: ``cublas`` of ``cublasLt``."""
+    """The row of a family by a name from a file: ``cublas`` for ``cublasLt``."""
     match = re.fullmatch("|".join(f"({row.files})" for row in FAMILIES), family, re.ASCII)
     return FAMILIES[match.lastindex - 1] if match and match.lastindex else None
 

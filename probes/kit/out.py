@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 class Out:
-    """The line to the parent: facts as partial Snapshots, and how far the probe is."""
+    """The channel to the parent: facts as partial Snapshots, and progress."""
 
     def __init__(self, probe: str, write: Callable[[bytes], None]) -> None:
         self._probe = probe
@@ -23,15 +23,15 @@ class Out:
         self._send({"fact": part})
 
     def progress(self, text: str) -> None:
-        """Say how far the probe is."""
+        """Report the probe's progress."""
         self._send({"progress": text})
 
     def absent(self, detail: str) -> None:
-        """Say that there is nothing for this probe to look at."""
+        """Report that there is nothing for this probe to examine."""
         self._status, self._detail = "absent", detail
 
     def done(self) -> None:
-        """Say that the probe came to its end; the bootstrap calls it."""
+        """Report that the probe ended; the bootstrap calls this."""
         self._send({"done": {"status": self._status, "detail": self._detail}})
 
     def _send(self, message: dict[str, Any]) -> None:
@@ -39,5 +39,5 @@ class Out:
 
 
 def clean(text: str) -> str:
-    """Replace what is no Unicode text (undecodable bytes of a name), which JSON readers refuse."""
+    """Replace text that is not valid Unicode (undecodable bytes of a name), which JSON readers refuse."""
     return text.encode("utf-8", "replace").decode("utf-8")

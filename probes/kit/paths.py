@@ -1,4 +1,4 @@
-"""Paths by their text alone."""
+"""Operations on paths as text."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
 
 def printable(text: str, limit: int = 300) -> str:
-    """The text without control characters, cut to ``limit``: fit to be shown on a terminal."""
+    """The text without control characters, cut to ``limit``, safe to print."""
     return _CONTROL.sub("", text)[:limit]
 
 
 def joined(folder: str, path: str) -> str:
-    """``path`` as seen from ``folder``, without components that stand for nothing."""
+    """``path`` relative to ``folder``, without empty components and dots."""
     return _text(os.path.join(folder, path))
 
 
 def parent(path: str) -> str:
-    """The folder that holds ``path``."""
+    """The folder of ``path``."""
     return os.path.dirname(_text(path)) or "."
 
 
@@ -30,7 +30,7 @@ def name_of(path: str) -> str:
 
 
 def inside(path: str, folder: str) -> bool:
-    """Whether the real path ``path`` is ``folder`` or lies in it."""
+    """Whether the real path ``path`` is ``folder`` or lies below it."""
     return path == folder or path.startswith(folder.rstrip("/") + "/")
 
 

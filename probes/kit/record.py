@@ -7,14 +7,14 @@ from typing import Any, NamedTuple
 
 
 class Found(NamedTuple):
-    """A value and where it was read; None as the value is "unknown"."""
+    """A value and its source; the value None means "unknown"."""
 
     value: Any
     source: str
 
 
 def record(**fields: Found | None) -> dict[str, Any]:
-    """A record with the known fields; its ``source`` is where most were read, ``read`` names the others' places."""
+    """A record with the known fields; its ``source`` is that of most fields, ``read`` has the sources of the others."""
     known = {name: found for name, found in fields.items() if found is not None and found.value is not None}
     places = Counter(found.source for found in known.values())
     main = places.most_common(1)[0][0] if places else ""

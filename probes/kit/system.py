@@ -7,13 +7,13 @@ import re
 
 from .tree import Tree
 
-# What kind of Linux this is: facts that several probes must know before they may conclude anything.
+# The kind of Linux; several probes need it before they can conclude anything.
 
 _GVISOR_BUILD = "#1 SMP Sun Jan 10 15:06:54 PST 2016"
-"""The build that gVisor's kernel claims to be, whatever release it names."""
+"""The build string of gVisor's kernel, in every release that it claims to be."""
 
 TEGRA_RELEASE = "/etc/nv_tegra_release"
-"""Where L4T, the Linux of Jetson and DRIVE, says its release."""
+"""The file with the release of L4T, the Linux of Jetson and DRIVE."""
 
 _WSL_MARKS = ("/proc/sys/fs/binfmt_misc/WSLInterop", "/proc/sys/fs/binfmt_misc/WSLInterop-late", "/run/WSL")
 
@@ -30,7 +30,7 @@ def kernel_release(tree: Tree) -> str | None:
 
 
 def wsl_mark(tree: Tree) -> str | None:
-    """What shows that this is the Windows Subsystem for Linux, or None."""
+    """Evidence that this is the Windows Subsystem for Linux, or None."""
     release = (kernel_release(tree) or "").lower()
     if "microsoft" in release or "wsl" in release:
         return "/proc/sys/kernel/osrelease"
@@ -44,7 +44,7 @@ def is_gvisor(tree: Tree) -> bool:
 
 
 def tegra_mark(tree: Tree) -> str | None:
-    """What shows that this is a Tegra system (Jetson, DRIVE), whose GPU is not a PCI device, or None."""
+    """Evidence that this is a Tegra system (Jetson, DRIVE), whose GPU is no PCI device, or None."""
     if "nvidia,tegra" in (tree.read_text("/proc/device-tree/compatible", 4096) or ""):
         return "/proc/device-tree/compatible"
     if (tree.read_line("/sys/devices/soc0/family") or "").lower() == "tegra":
@@ -52,7 +52,7 @@ def tegra_mark(tree: Tree) -> str | None:
     return TEGRA_RELEASE if tree.lexists(TEGRA_RELEASE) else None
 
 
-# What is mounted where, as this process sees it.
+# The mounts that this process sees.
 
 
 _MOUNTINFO = "/proc/self/mountinfo"
@@ -61,18 +61,18 @@ _MOST = 20_000
 
 
 def mount_points(tree: Tree) -> frozenset[str]:
-    """Files and folders on which something is mounted; empty where /proc does not tell."""
+    """Files and folders that are mount points; empty if /proc is not available."""
     lines = (tree.read_text(_MOUNTINFO) or "").splitlines()[:_MOST]
     fields = (line.split(" ", 5) for line in lines)
     return frozenset(_plain(parts[4]) for parts in fields if len(parts) > 5)
 
 
 def is_mounted(path: str, points: frozenset[str]) -> bool:
-    """Whether the file, or a folder above it (but not the root), is a mount of its own."""
+    """Whether the file, or a folder above it other than the root, is a mount point."""
     parts = path.split("/")
     return any("/".join(parts[:count]) in points for count in range(2, len(parts) + 1))
 
 
 def _plain(text: str) -> str:
-    """A path as it is: the kernel writes blanks and backslashes in it as octal numbers."""
+    """A path without the kernel's octal escapes for blanks and backslashes."""
     return _OCTAL.sub(lambda found: chr(int(found.group(1), 8)), text)

@@ -1,4 +1,4 @@
-"""Tasks of a probe, shared out among its process and copies of it on other cores."""
+"""Run tasks of a probe in its process and in forks of it on other cores."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ if TYPE_CHECKING:
     Done = list[tuple[int, Any]]
 
 _MOST_COPIES = 3
-"""Each reads anew what two tasks have in common and nobody had read before."""
+"""Most forks. Each reads again what tasks have in common and was not read before the fork."""
 _ALARM = 60
-"""Seconds after which a copy ends itself, should nobody be left to end it."""
+"""Seconds after which a fork ends itself, in case its parent is gone."""
 
 
-def shared_out(tasks: Tasks) -> list[Any]:
-    """What each of the tasks returns, which is made of what JSON knows.
+def run_tasks(tasks: Tasks) -> list[Any]:
+    """The results of the tasks, which must be JSON values.
 
-    Whoever is free takes the next one. None stands for one that failed, and for all where there is no other core or no
-    copy can be made: the caller does it then, and meets what went wrong.
+    Whichever process is free takes the next task. None stands for a failed task, and for all if there is no other core
+    or no fork is possible: the caller then runs it and sees the error.
     """
     results: list[Any] = [None] * len(tasks)
-    copies: list[_Copy] = []
+    copies: list[_Fork] = []
     turns = _turns(len(tasks))
     try:
         for _ in range(min(_other_cores(), len(tasks) - 1, _MOST_COPIES)):
-            copies.append(_Copy(tasks, turns))  # noqa: PERF401  those made before one fails are ended too
+            copies.append(_Fork(tasks, turns))  # noqa: PERF401  those made before one fails are ended too
         done = _done(tasks, turns) if copies else []
         for copy in copies:
-            done += copy.told()
+            done += copy.results()
     except OSError:
         done = []
     finally:
@@ -47,24 +47,24 @@ def shared_out(tasks: Tasks) -> list[Any]:
     return results
 
 
-class _Copy:
-    """A copy of this process that does tasks as long as there are any."""
+class _Fork:
+    """A fork of this process that runs tasks while there are any."""
 
     def __init__(self, tasks: Tasks, turns: int) -> None:
-        self._told, telling = os.pipe()
+        self._results, telling = os.pipe()
         try:
             self._process = os.fork()
             if not self._process:
                 _serve(tasks, turns, telling)
         except OSError:
-            os.close(self._told)
+            os.close(self._results)
             raise
         finally:
             os.close(telling)
 
-    def told(self) -> Done:
-        """What it has done, once it is through."""
-        with open(self._told, "rb", closefd=False) as file:
+    def results(self) -> Done:
+        """Its results, after it has finished."""
+        with open(self._results, "rb", closefd=False) as file:
             line = file.read()
         if not line.endswith(b"\n"):
             return []
@@ -75,24 +75,24 @@ class _Copy:
         return done
 
     def end(self) -> None:
-        """End it, whatever it is doing."""
-        os.close(self._told)
-        os.kill(self._process, signal.SIGKILL)  # it is not reaped yet, so that nobody else has its number
+        """Kill it."""
+        os.close(self._results)
+        os.kill(self._process, signal.SIGKILL)  # it is not reaped yet, so its id is not reused
         os.waitpid(self._process, 0)
 
 
 def _serve(tasks: Tasks, turns: int, telling: int) -> None:
-    """What the copy does; it never returns."""
+    """Run tasks in the fork; never returns."""
     try:
         signal.alarm(_ALARM)
         with open(telling, "wb") as file:
             file.write(json.dumps([_done(tasks, turns), REFUSED]).encode() + b"\n")
     finally:
-        os._exit(0)  # whatever happened: nothing that this process had begun is to happen twice
+        os._exit(0)  # always: nothing that the parent had begun may happen twice
 
 
 def _other_cores() -> int:
-    """Cores that copies may use; none where a thread runs here, which a copy would lack."""
+    """Cores available for forks; none if threads run here, which a fork would lack."""
     try:
         return len(os.sched_getaffinity(0)) - 1 if len(os.listdir("/proc/self/task")) == 1 else 0
     except (AttributeError, OSError):
@@ -100,7 +100,7 @@ def _other_cores() -> int:
 
 
 def _turns(number: int) -> int:
-    """A descriptor from which each byte, by whomever it is read, is the number of a task that nobody else gets."""
+    """A pipe with the numbers of the tasks; each byte is read by one process only."""
     reading, writing = os.pipe()
     os.write(writing, bytes(range(number)))
     os.close(writing)
@@ -108,11 +108,11 @@ def _turns(number: int) -> int:
 
 
 def _done(tasks: Tasks, turns: int) -> Done:
-    """The tasks that this process came to do."""
+    """The results of the tasks that this process ran."""
     found: Done = []
     while turn := os.read(turns, 1):
         try:
             found.append((turn[0], tasks[turn[0]]()))
         except Exception:
-            pass  # the caller does it again, and meets it
+            pass  # the caller runs it again and sees the error
     return found

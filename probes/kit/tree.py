@@ -1,7 +1,7 @@
-"""The file tree below a root, read without harm: links stay inside the root, reads are bounded, nothing is waited for.
+"""The file tree below a root, read safely: links stay inside the root, reads are bounded and never wait.
 
-The root is ``/`` except in tests. Below another one, an absolute link counts from that root, as it would for a program
-inside it. Paths are given as such a program sees them.
+The root is ``/`` except in tests. Below another root, absolute links start there, as for a program inside it. Paths are
+given as such a program sees them.
 """
 
 from __future__ import annotations
@@ -22,32 +22,33 @@ if TYPE_CHECKING:
     from .out import Out
 
 TEXT_LIMIT = 1 << 20
-"""No file that a probe reads as text is meant to be longer than this."""
+"""Most bytes of a text file."""
 MAX_MATCHES = 256
-"""No pattern is meant to match more."""
+"""Most matches of a pattern."""
 
 REFUSED: dict[str, str] = {}
-"""What exists and could not be read, by its path: the system's reason (permission denied, a link in a circle, an I/O
-error …). Its content is unknown; it is not absent. One record a process, since ELF files are read by their place.
+"""Existing paths that could not be read, with the system's reason (permission denied, a link in a circle, an I/O error
+…). Their content is unknown; they are not absent. There is one record per process, since ELF files are read by their
+path outside the tree.
 """
 
 CIRCLE = os.strerror(errno.ELOOP)
-"""The reason why a link in a circle cannot be read: nothing is there, for anybody."""
+"""The reason for a circular link, which nobody can read."""
 
 READING = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
 _CHUNK = 1 << 20
 _MOST_LINKS = 40
-"""As many links as the kernel follows in one path."""
+"""The number of links that the kernel follows in one path."""
 _ABSENT = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG})
 _NO_FOLDER = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP})
 _MOST_REFUSED = 1000
 _MOST_TOLD = 50
 _FOR_ROOT_ALONE = re.compile(r"/proc/(?:\d+|self)/|/sys/firmware/|/sys/kernel/|/root/")
-"""What healthy machines keep from every other user, too; who is not root and has root's PATH finds nothing there."""
+"""Paths that only root may read on healthy machines, too."""
 
 
 def refused(path: str, error: Exception) -> None:
-    """Record that ``path`` could not be read, unless the error says that nothing is there."""
+    """Record that ``path`` could not be read, unless the error means that it does not exist."""
     if isinstance(error, OSError) and error.errno and error.errno not in _ABSENT and len(REFUSED) < _MOST_REFUSED:
         REFUSED.setdefault(path, error.strerror or str(error))
 
@@ -55,15 +56,15 @@ def refused(path: str, error: Exception) -> None:
 class Tree:
     """The examined file tree, with the process environment and current folder that the request names.
 
-    Methods raise nothing for what they meet: what cannot be read is None, False or empty, and is in ``REFUSED``.
+    Methods never raise for what they find: unreadable things are None, False or empty, and are listed in ``REFUSED``.
     """
 
     def __init__(self, request: Mapping[str, Any]) -> None:
         self.request = request
-        """All of it; the attributes below are its keys that most probes need."""
+        """The whole request; the attributes below are the keys that most probes need."""
         self.root: str = request.get("root", "/")
         self.at_real_root = self.root == "/"
-        """Whether this very machine is examined, so that system calls speak of it."""
+        """Whether the running system is examined, so that system calls apply to it."""
         self.cwd: str = request.get("cwd", "/")
         self.variables: Mapping[str, str] = request.get("variables") or {}
         self.python: list[str] = request.get("python") or []
@@ -71,7 +72,7 @@ class Tree:
     # Paths
 
     def place(self, path: str, *, follow: bool = True) -> str:
-        """Where the system finds ``path``: links are followed inside the root, the last one only with ``follow``."""
+        """The path on the running system: links are followed inside the root, the last one only with ``follow``."""
         if self.at_real_root:
             return path
         if follow:
@@ -80,7 +81,7 @@ class Tree:
         return os.path.join(self.place(folder), name)
 
     def resolve(self, path: str) -> str | None:
-        """The path with every link followed, or None when it leads nowhere."""
+        """The path with all links resolved, or None if it does not exist."""
         try:
             return self._followed(path, strict=True)
         except (OSError, ValueError) as error:
@@ -88,7 +89,7 @@ class Tree:
             return None
 
     def real_path(self, path: str) -> str:
-        """The path with every link followed; where it leads nowhere, and in a circle of links, the rest is kept."""
+        """The path with all links resolved; after a missing part or in a circle of links, the rest is kept."""
         return self._followed(path, strict=False)
 
     def _followed(self, path: str, *, strict: bool) -> str:
@@ -121,13 +122,13 @@ class Tree:
         return "/" + "/".join(done)
 
     def absolute(self, path: str) -> str:
-        """The path as seen from the current folder; ``~`` is HOME."""
+        """The absolute path, from the current folder; ``~`` is HOME."""
         if path == "~" or path.startswith("~/"):
             path = self.home() + path[1:]
         return joined(self.cwd, path)
 
     def home(self) -> str:
-        """The user's home folder: HOME, else the passwd file's, else the empty text."""
+        """The user's home folder: HOME, else from the passwd file, else an empty string."""
         known = self.variables.get("HOME")
         if known:
             return str(known)
@@ -141,11 +142,11 @@ class Tree:
     # What is there
 
     def exists(self, path: str) -> bool:
-        """Whether the path leads to anything; a dangling link does not."""
+        """Whether the path exists; a dangling link does not count."""
         return self._mode(path) is not None
 
     def lexists(self, path: str) -> bool:
-        """Whether there is anything at the path, a dangling link included."""
+        """Whether the path exists; a dangling link counts."""
         return self._mode(path, follow=False) is not None
 
     def is_file(self, path: str) -> bool:
@@ -159,7 +160,7 @@ class Tree:
         return mode is not None and stat.S_ISDIR(mode)
 
     def is_program(self, path: str) -> bool:
-        """Whether the path leads to a regular file that somebody may execute."""
+        """Whether the path leads to an executable regular file."""
         mode = self._mode(path)
         return mode is not None and stat.S_ISREG(mode) and bool(mode & 0o111)
 
@@ -171,7 +172,7 @@ class Tree:
             return None
 
     def link_target(self, path: str) -> str | None:
-        """What the link at ``path`` says, or None when it is no link."""
+        """The target of the link at ``path``, or None if it is no link."""
         try:
             return os.readlink(self.place(path, follow=False))
         except (OSError, ValueError):
@@ -188,7 +189,7 @@ class Tree:
             return None
 
     def folder_names(self, path: str) -> tuple[list[str], bool]:
-        """The sorted names in a folder and whether they are certain: a folder that is not there has none, certainly."""
+        """The sorted names in a folder, and whether they are certain; a missing folder certainly has none."""
         try:
             return sorted(os.listdir(self.place(path))), True
         except OSError as error:
@@ -196,7 +197,7 @@ class Tree:
             return [], error.errno in _NO_FOLDER
 
     def expand(self, pattern: str) -> list[str]:
-        """The existing paths that match an absolute pattern with ``*`` in some of its parts, in order of name."""
+        """The existing paths that match an absolute pattern with ``*``, sorted by name."""
         paths = [""]
         for part in pattern.strip("/").split("/"):
             if "*" in part:
@@ -210,15 +211,15 @@ class Tree:
     # Files
 
     def read_bytes(self, path: str, limit: int = TEXT_LIMIT) -> bytes | None:
-        """The first ``limit`` bytes of a regular file, or None when there is none that can be read.
+        """The first ``limit`` bytes of a regular file, or None if it cannot be read.
 
-        A pipe or device is not opened, and nothing is waited for should the file become one meanwhile. A file without
-        a size is read in procfs and sysfs only: a link from elsewhere may lead there (``/proc/kmsg`` waits, and what is
-        read of it is gone for others).
+        Pipes and devices are not opened, and reading never waits, even if the file is replaced by one. Files without a
+        size are read in procfs and sysfs only: a link from elsewhere may lead to ``/proc/kmsg``, where reading waits
+        and consumes messages.
         """
         try:
             place = self.place(path)
-            if not stat.S_ISREG(os.stat(place).st_mode):  # first: opening a device can already change something
+            if not stat.S_ISREG(os.stat(place).st_mode):  # first: opening a device can change its state
                 return None
             descriptor = os.open(place, READING)
             try:
@@ -253,7 +254,7 @@ class Tree:
             return None
 
     def tell_unreadable(self, out: Out) -> None:
-        """Send what of the machine could not be read; the environments tell their own."""
+        """Report what could not be read on the machine; environments report their own."""
         root = self.root.rstrip("/")
         own = f"{(self.variables.get('HOME') or '').rstrip('/') or '/root'}/"
         parts = []

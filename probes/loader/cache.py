@@ -1,4 +1,4 @@
-"""Where the dynamic loader looks: its folders in their order, and ``/etc/ld.so.cache``."""
+"""The search path of the dynamic loader: its folders in order, and ``/etc/ld.so.cache``."""
 
 from __future__ import annotations
 
@@ -33,31 +33,31 @@ _SUBFOLDERS = 1
 _MAX_SECTIONS = 64
 _NAMED = 1 << 62
 _LEVEL = ((1 << 10) - 1) << 32
-"""Of a named entry's capabilities: the level of the instruction set, which its name says too."""
+"""Bits of an entry's capabilities with the instruction set level, which the entry's name repeats."""
 
 
 class Entry(NamedTuple):
-    """One file that the cache offers for a name."""
+    """A file that the cache has for a name."""
 
     path: str
     flags: int
     """Kind of library and architecture: 0x0303 for x86-64, 0x0a03 for AArch64."""
     subfolder: str | None
-    """The subfolder of ``glibc-hwcaps`` that the processor must be fit for (``x86-64-v3``); None: none."""
+    """The required subfolder of ``glibc-hwcaps`` (``x86-64-v3``); None: none."""
     legacy: bool
-    """Whether it wants capabilities as old loaders knew them, by bits."""
+    """Whether it requires capability bits of old loaders."""
 
 
 class Cache(NamedTuple):
-    """The entries, in the loader's order, and whether all could be read."""
+    """The entries in the loader's order, and whether all were read."""
 
     entries: tuple[tuple[str, str], ...]
-    """Name that is looked up, and path."""
+    """Requested name and path."""
     complete: bool
 
 
 def parse(data: bytes) -> Cache:
-    """Parse a cache; what is damaged or cut off is left out, and said by ``complete``."""
+    """Parse a cache; damaged or truncated parts are left out, and ``complete`` is then False."""
     table = _Table(data)
     found = []
     for _, name_at, path_at, _, _ in table.rows:
@@ -68,7 +68,7 @@ def parse(data: bytes) -> Cache:
 
 
 class _Table:
-    """Where the table of the newer format starts (``start``), its rows, and how many it claims (None: no table)."""
+    """The offset of the newer table (``start``), its rows, and the number it claims (None: no table)."""
 
     def __init__(self, data: bytes) -> None:
         self.data = data
@@ -85,7 +85,7 @@ class _Table:
         self.rows = list(entry.iter_unpack(table[: len(table) // entry.size * entry.size]))
 
     def subfolders(self) -> list[str]:
-        """The names that entries for some processors refer to by number; empty where there are none."""
+        """The names of subfolders that entries refer to by index; empty if there are none."""
         for tag, offset, size in self._sections():
             if tag == _SUBFOLDERS:
                 numbers = self._numbers(offset, size // 4)
@@ -101,7 +101,7 @@ class _Table:
                 yield tag, offset, size
 
     def _numbers(self, at: int, count: int) -> tuple[int, ...]:
-        """Numbers of 32 bits at a distance from the header; none where the data end before."""
+        """32-bit numbers at an offset from the header; none if the data ends before."""
         raw = self.data[self.start + at : self.start + at + 4 * min(count, len(self.data))]
         return struct.unpack(f"{self.order}{count}I", raw) if len(raw) == 4 * count else ()
 
@@ -123,7 +123,7 @@ class Lookup:
         """Whether it could be read whole."""
 
     def entries(self, name: str) -> list[Entry]:
-        """What it offers for a name, in its own order."""
+        """The entries for a name, in the cache's order."""
         rows = self._rows.get(name.encode("utf-8", "surrogateescape"), ())
         return [entry for row in rows if (entry := self._entry(row)) is not None]
 
@@ -150,7 +150,7 @@ def _string(data: bytes, at: int) -> str | None:
     return data[at:end].decode("utf-8", "replace") if end > at else None
 
 
-# The folders in which the program loader would look for a library, in its order.
+# The folders that the program loader searches, in order.
 
 
 _CACHE = "/etc/ld.so.cache"
@@ -161,14 +161,14 @@ _DEFAULTS = ("/lib/*-linux-gnu*", "/usr/lib/*-linux-gnu*", "/lib64", "/usr/lib64
 
 
 class SearchPath(NamedTuple):
-    """Where the loader looks: folders of LD_LIBRARY_PATH, then the cache's entries, then built-in folders."""
+    """The loader's search path: folders of LD_LIBRARY_PATH, then entries of the cache, then built-in folders."""
 
     variable: tuple[str, ...]
     cache: tuple[tuple[str, str], ...]
     """Name and path, in the cache's order."""
     defaults: tuple[str, ...]
     complete: bool
-    """Whether the cache could be read whole, or is not there."""
+    """Whether the cache was read completely, or does not exist."""
 
 
 def search_path(tree: Tree) -> SearchPath:

@@ -1,8 +1,8 @@
-"""Which files the dynamic loader would map into one process, in the order in which the process asks for them.
+"""The files that the dynamic loader would map into one process, in the order of the requests.
 
-As ld.so(8), the System V gABI (chapter 5) and glibc's loader have it: a name is first looked for among what is loaded
-(by the names it was asked for and by DT_SONAME), then along RPATH, LD_LIBRARY_PATH, RUNPATH, the cache and the default
-folders; what a file needs is loaded breadth first.
+As in ld.so(8), the System V gABI (chapter 5) and glibc's loader: a name is first compared with loaded libraries (by
+requested names and DT_SONAME), then searched along RPATH, LD_LIBRARY_PATH, RUNPATH, the cache and the default folders;
+dependencies are loaded breadth first.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from .setup import System
 
 IMAGE_LIMIT = 4096
-"""No process is meant to hold more libraries."""
+"""Most libraries of one process."""
 
 
 class Image:
-    """A file in the process.
+    """A loaded file.
 
     ``path`` is as the loader found it, with links: ``$ORIGIN`` is its folder. ``loader`` is the image that asked for it
     first; None: it is the program, or code gave its path. ``names`` is what it answers to, beside its soname.
@@ -40,23 +40,23 @@ class Image:
 
 
 class Request(NamedTuple):
-    """That an image (None: code) asked for a name, and what it was given."""
+    """A request of an image (None: code) for a name, and its result."""
 
     name: str
     by: Image | None
     image: Image | None
-    """None: nothing was found, or what was found is refused."""
+    """None if nothing was found, or the file was refused."""
     refused: tuple[str, str] | None = None
-    """Path of the file at which the loader gave up, and why."""
+    """The path of the refused file, and the reason."""
     lacks: tuple[str, ...] = ()
-    """The symbol versions that are asked of the image and that it does not have."""
+    """The required symbol versions that the image does not define."""
 
 
 class Process:
-    """A process of one program: ``open`` does what ``dlopen`` does, and says all that was asked for on the way."""
+    """A process of one program; ``open`` does what ``dlopen`` does and returns all requests."""
 
     def __init__(self, system: System, program: Image | None) -> None:
-        """Start the program: what LD_PRELOAD names and what it needs is loaded."""
+        """Start the program: load LD_PRELOAD and its dependencies."""
         self.system = system
         self.search = Search(system, program)
         self.images: list[Image] = []
@@ -64,7 +64,7 @@ class Process:
         self._by_name: dict[str, Image] = {}
         self._by_identity: dict[Identity, Image] = {}
         self._settled: dict[Image, list[Request]] = {}
-        """What images need, where all of it was found: that changes only when something is taken back."""
+        """The dependencies of images that were all found; reset when images are unloaded."""
         if program is not None:
             self._start(program)
 
@@ -76,16 +76,16 @@ class Process:
         self._close([program, *(one.image for one in asked if one.image)])
 
     def copy(self) -> Process:
-        """The same process, to be carried on in another way."""
+        """A copy of the process that can be continued separately."""
         other = copy(self)
-        other.search = self.search.renewed()
+        other.search = self.search.for_new_process()
         other.images = list(self.images)
         other._by_name, other._by_identity = dict(self._by_name), dict(self._by_identity)  # noqa: SLF001  its own class
         other._settled = dict(self._settled)  # noqa: SLF001
         return other
 
     def loaded(self, name: str) -> Image | None:
-        """What a request for ``name`` would be given without any search."""
+        """The loaded image that a request for ``name`` gets without a search."""
         return self._by_name.get(name)
 
     def holds(self, identity: Identity) -> bool:
@@ -93,9 +93,9 @@ class Process:
         return identity in self._by_identity
 
     def open(self, name: str, caller: Image | None = None, found_by: str | None = None) -> list[Request]:
-        """Load a file by its path, or by a name as ``caller`` would; the first request is this one.
+        """Load a file by path, or by name as ``caller`` would; the first returned request is this one.
 
-        Where something is missing or unfit, nothing of it stays loaded: see ``failed``.
+        If a dependency is missing or refused, nothing of it stays loaded: see ``failed``.
         """
         before = len(self.images)
         first = self._map(name, caller, found_by, called=True)
@@ -107,7 +107,7 @@ class Process:
         return requests
 
     def _close(self, first: list[Image]) -> list[Request]:
-        """Load what these need, breadth first."""
+        """Load the dependencies of these images, breadth first."""
         queue = list(dict.fromkeys(first))
         met = set(map(id, queue))
         requests: list[Request] = []
@@ -121,7 +121,7 @@ class Process:
         return requests
 
     def _needs(self, image: Image) -> list[Request]:
-        """Load what it names itself."""
+        """Load the direct dependencies of an image."""
         known = self._settled.get(image)
         if known is None:
             known = [self._map(name, image) for name in image.head.needed]
@@ -130,7 +130,9 @@ class Process:
         return known
 
     def _map(self, name: str, loader: Image | None, found_by: str | None = None, *, called: bool = False) -> Request:
-        """``called``: ``loader`` only calls ``dlopen``; its RPATH serves this search and is not handed down."""
+        """Map a library. ``called``: ``loader`` only calls ``dlopen``; its RPATH applies to this search and is not
+        inherited.
+        """
         known = self._by_name.get(name if "$" not in name else self.search.expanded(name, loader))
         if known is not None:
             return Request(name, loader, known, None, () if called else _lacks(name, loader, known))
@@ -160,7 +162,7 @@ class Process:
                 self._by_name.setdefault(known, image)
 
     def _unload(self, count: int) -> None:
-        """Take back all but the first ``count`` images."""
+        """Unload all but the first ``count`` images."""
         gone = set(map(id, self.images[count:]))
         self._settled.clear()
         self.images = self.images[:count]
@@ -169,7 +171,7 @@ class Process:
 
 
 def failed(requests: list[Request]) -> bool:
-    """Whether ``dlopen`` would report an error for what was asked."""
+    """Whether ``dlopen`` would report an error for these requests."""
     return any(request.image is None or request.lacks for request in requests)
 
 
@@ -181,26 +183,26 @@ def _lacks(name: str, loader: Image | None, image: Image) -> tuple[str, ...]:
     return tuple(version for version in needs if version not in offers) if offers else ()
 
 
-# Where the dynamic loader looks for one name, and what it takes.
+# The search of the dynamic loader for one name.
 
 
 FOLDER_LIMIT = 512
-"""Folders of one search path that are looked at."""
+"""Most folders of one search path."""
 TRY_LIMIT = 200_000
-"""Files that are looked for in all, for one process."""
+"""Most files that are tried for one process."""
 _CHAIN_LIMIT = 256
 
 
 class Found(NamedTuple):
-    """What a search takes; ``head`` is None where it finds nothing."""
+    """The result of a search; ``head`` is None if nothing was found."""
 
     path: str
     head: ElfInfo | None
     by: str
     refused: str | None
-    """Why the loader gives up at it."""
+    """Why the loader refuses the file."""
     certain: bool
-    """Whether the whole search is known up to here."""
+    """Whether the search up to here is certain."""
 
 
 class Search:
@@ -213,26 +215,26 @@ class Search:
         self._tries = 0
         self._subfolders: dict[str, tuple[str, ...]] = {}
         self._doubtful: set[str] = set()
-        """Folders of which it is not known what this processor would be given."""
+        """Folders whose subfolder for this processor is unknown."""
         self._paths: dict[tuple[Identity, str], tuple[str, ...]] = {}
         variable = system.variables.get("LD_LIBRARY_PATH", "")
         self._certain = system.problem is None
         self._variable = self._split(variable.replace(";", ":").split(":"), program) if variable else ()
         self._certain_at_first = self._certain
 
-    def renewed(self) -> Search:
-        """The same searches for another process: what was found out about folders is shared, doubts are not."""
+    def for_new_process(self) -> Search:
+        """Searches for another process, which share the contents of folders but not the doubts."""
         other = copy(self)
         other._tries, other._certain = 0, self._certain_at_first  # noqa: SLF001  its own class
         return other
 
     def first(self, name: str, loader: Image | None) -> Found:
-        """What the loader takes for a name that ``loader`` asks for (None: code, which gives a path)."""
+        """The file that the loader takes for a name requested by ``loader`` (None: code, with a path)."""
         found = next(self.all(name, loader), None)
         return found or Found(name, None, "", None, self._certain)
 
     def all(self, name: str, loader: Image | None) -> Iterator[Found]:
-        """Every file that it would take, were those before it not there."""
+        """All files that it would take if the ones before did not exist."""
         for by, paths in self._lists(name, loader):
             for path in paths:
                 self._tries += 1
@@ -242,27 +244,27 @@ class Search:
                 try:
                     head = self._system.paths.head(path)
                 except OSError:
-                    break  # the loader leaves the whole list of folders for this
+                    break  # the loader then abandons this list of folders
                 if head is None:
                     continue
-                foreign = self._system.passes_over(head)
+                foreign = self._system.skips(head)
                 if by == "absolute" or not foreign:
                     why = f"it is for {head.machine}, {head.bits} bit" if foreign else self._system.why_refused(head)
                     yield Found(path, head, by, why, self._certain)
 
     def head(self, path: str) -> ElfInfo | None:
-        """The head of the file to which a path leads; None where it leads to none."""
+        """The ELF facts of the file at a path; None if there is none."""
         try:
             return self._system.paths.head(path)
         except OSError:
             return None
 
     def real(self, path: str) -> str:
-        """The path with its links resolved, as it is where it leads nowhere."""
+        """The path with its links resolved, or unchanged if it does not exist."""
         return self._system.paths.real(path) or path
 
     def _lists(self, name: str, loader: Image | None) -> Iterator[tuple[str, Iterable[str]]]:
-        """How a list of places is called, and the paths to be tried in it."""
+        """The name of each list of folders, and the paths to try in it."""
         if "/" in name:
             yield "absolute", (os.path.join(self._cwd, self.expanded(name, loader)),)
             return
@@ -287,7 +289,7 @@ class Search:
             yield "runpath", self._of(asking, "runpath")
 
     def _chain(self, asking: Image) -> Iterator[Image]:
-        """It, who loaded it, who loaded that, and at last the program."""
+        """The image, its loader, the loader's loader, and so on up to the program."""
         image: Image | None = asking
         for _ in range(_CHAIN_LIMIT):
             if image is None or image is self._program:
@@ -323,7 +325,7 @@ class Search:
         return tuple(folders)
 
     def expanded(self, text: str, image: Image | None) -> str:
-        """A name or folder with ``$ORIGIN``, ``$LIB`` and ``$PLATFORM`` replaced, as they stand for this image."""
+        """A name or folder with ``$ORIGIN``, ``$LIB`` and ``$PLATFORM`` replaced, for this image."""
         if "$" not in text:
             return text
         origin = os.path.dirname(image.path) if image else ""
@@ -333,7 +335,7 @@ class Search:
         return text
 
     def _with_subfolders(self, folder: str) -> tuple[str, ...]:
-        """The subfolders for this processor that are there, and the folder itself; none where it is not there."""
+        """The existing subfolders for this processor, then the folder itself; none if it does not exist."""
         if folder not in self._subfolders:
             self._subfolders[folder] = tuple(self._there(folder))
         self._certain = self._certain and folder not in self._doubtful

@@ -1,4 +1,4 @@
-"""What a process asks for, as ``Load`` records: found, refused or missing, and where further copies lie."""
+"""The requests of a process as ``Load`` records: found, refused or missing, and where other copies are."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from .process import Image, Process, Request
     from .script import Event
 
-# Which of the libraries that a framework asks for are told of, and what their names say.
+# Which of a framework's libraries are reported, and the versions in their names.
 
 _TOLD = re.compile(rf"lib(?:{FILES}|nvidia-\w+|nccl\w+|stdc\+\+|c|gomp|iomp5)(?:[-.][0-9a-f]{{8}})?\.so(?:\.|$)")
 _HASH = re.compile(r"[-.][0-9a-f]{8}(?=\.so(?:\.|$))")
-"""What auditwheel and builds of PyTorch put into a file's name: ``libcudart-e409450e.so.11.0``."""
+"""The hash that auditwheel and builds of PyTorch add to a file's name: ``libcudart-e409450e.so.11.0``."""
 _VERSION = re.compile(r"\.so\.(\d+(?:\.\d+)+)$")
 _NUMBERED_APART = re.compile(
     r"lib(?:nvshmem_\w+|{})\.so".format("|".join(each.files for each in FAMILIES if each.numbered == "apart"))
@@ -31,13 +31,13 @@ _NUMBERED_APART = re.compile(
 """Files with numbers of their own: ``libcupti.so.2022.3.0`` of CUDA 11.8, ``libnvvm.so.4.0.0`` of every CUDA 12."""
 
 
-def told_of(name: str) -> bool:
-    """Whether a library of that name is listed even where all is well with it."""
+def is_reported(name: str) -> bool:
+    """Whether a library with this name is reported even if nothing is wrong with it."""
     return _TOLD.match(name.rpartition("/")[2]) is not None
 
 
 def version_in(path: str, soname: str | None) -> str | None:
-    """The release that a file's name ends with, of at least two numbers: ``libcublas.so.12.4.5.8``.
+    """The release at the end of a file's name, with at least two numbers: ``libcublas.so.12.4.5.8``.
 
     Two numbers stand for an interface and not for a release, unless the soname has one alone: ``libcudart.so.11.0`` is
     that of every CUDA 11, ``libnvrtc.so.11.2`` that of 11.2 to 11.8. A hash in the name of either changes nothing of
@@ -52,7 +52,7 @@ def version_in(path: str, soname: str | None) -> str | None:
     return match[1] if re.search(r"\.so\.\d+$", soname or "") else None
 
 
-# Where copies of a library lie that the loader does not find: a few known folders, never a search of the disk.
+# Copies of a library that the loader does not find, from a few known folders; the disk is never searched.
 
 
 _BELOW_A_SITE = ("torch/lib", "tensorrt_libs", "tensorrt_rtx_libs", "cutensor/lib", "cuquantum/lib", "nvpl/lib")
@@ -80,21 +80,21 @@ _FOLDERS: dict[tuple[str, str, tuple[str, ...]], tuple[str, ...]] = {}
 
 
 class Places:
-    """The folders of one environment and its machine, listed when they are first asked for."""
+    """The folders of one environment and its machine, listed on first use."""
 
     def __init__(self, site: Site, process: Process) -> None:
         self._site = site
         self._process = process
 
     def copies(self, name: str) -> list[str]:
-        """Real paths of the files of that name that the loader would take."""
+        """Real paths of the files with this name that the loader would accept."""
         return list(islice((path for path in self._all_of(name) if self._fits(path)), _COPIES))
 
     def foreign(self, name: str) -> tuple[str, str] | None:
-        """The first file of that name at which the loader passes, being for another processor, and what it is for."""
+        """The first file with this name that the loader skips because it is for another processor, and which."""
         for path in self._all_of(name):
             head = self._process.search.head(path)
-            if head is not None and self._process.system.passes_over(head):
+            if head is not None and self._process.system.skips(head):
                 return path, f"it is for {head.machine}, {head.bits} bit"
         return None
 
@@ -105,7 +105,7 @@ class Places:
 
     def _fits(self, path: str) -> bool:
         head = self._process.search.head(path)
-        return head is not None and not head.refused and not self._process.system.passes_over(head)
+        return head is not None and not head.refused and not self._process.system.skips(head)
 
     def _folders(self) -> tuple[str, ...]:
         key = (self._site.tree.root, self._site.prefix, self._site.folders)
@@ -127,7 +127,7 @@ class Places:
         yield from _FOLDERS_OF_SYSTEMS
 
 
-# What was asked for in a process, as ``Load`` records.
+# The requests of a process as ``Load`` records.
 
 
 RECORD_LIMIT = 512
@@ -139,20 +139,20 @@ Record = dict[str, Any]
 
 
 def records(process: Process, site: Site, events: list[Event]) -> list[Record]:
-    """One record for each name and file of the framework's own requests that matters."""
+    """One record for each relevant name and file that the framework requests."""
     report = _Report(process, site)
     told: set[tuple[int, bool]] = set()
     for event in events:
         for request in event.requests:
             key = id(request), event.optional
-            if key not in told:  # most of what a library needs is asked for again by every other that needs it
+            if key not in told:  # most dependencies are requested by several libraries
                 told.add(key)
                 report.add(request, event)
     return report.records()
 
 
 def _ends_the_process(request: Request) -> bool:
-    """Whether the loader dies of the file instead of reporting an error, so that nothing goes on without it."""
+    """Whether the loader crashes on the file instead of reporting an error."""
     return request.refused is not None and request.refused[1].startswith(ENDS_THE_PROCESS)
 
 
@@ -162,12 +162,12 @@ class _Report:
         self._places = Places(site, process)
         self._found: dict[tuple[str, str | None], Record] = {}
         self._users: dict[tuple[str, str | None], tuple[Image, list[Image]]] = {}
-        """The image of a record, and those that are linked against it."""
+        """The image of a record, and the images linked against it."""
         self._by_path: set[tuple[str, str | None]] = set()
-        """Those that only code asked for, by path: who asks by name says more."""
+        """Records of requests by path only; a request by name is more informative."""
 
     def records(self) -> list[Record]:
-        """What was first looked for in vain, and then found in another way, was found."""
+        """The records; a request that failed first and succeeded later counts as found."""
         for key, (image, users) in self._users.items():
             self._add_symbols(self._found[key], image, users)
         found = {name for name, path in self._found if path is not None}
@@ -178,9 +178,9 @@ class _Report:
         ]
 
     def add(self, request: Request, event: Event) -> None:
-        """Tell of one request, or add what it says to what was told of the same name and file."""
+        """Add the record of a request, or merge it into the one for the same name and file."""
         lacks = request.lacks
-        if request.image is not None and not lacks and not told_of(request.name):
+        if request.image is not None and not lacks and not is_reported(request.name):
             return
         path = self._real(request.image.path) if request.image else None
         key = (os.path.basename(request.name), path)
@@ -217,7 +217,7 @@ class _Report:
         )
 
     def _asking(self, request: Request, event: Event) -> str:
-        """Python code asks by ``ctypes``, which tells nobody whose code it is."""
+        """The requesting file, or the library's name for Python code, since ``ctypes`` hides the caller."""
         if event.by and request is event.requests[0]:
             return event.by
         return request.by.path if request.by else request.name
@@ -250,7 +250,7 @@ class _Report:
         return version_in(path, soname)
 
     def _add_lacks(self, record: Record, request: Request, lacks: tuple[str, ...]) -> None:
-        """The file that asks for the most is the one that is named."""
+        """Add missing symbol versions; the record names the file that requires the most."""
         before = record.get("lacks", [])
         record["lacks"] = sorted({*before, *map(printable, lacks)}, key=_in_order)[:_LACKS]
         if request.by and record["lacks"][-1] not in before:
@@ -277,14 +277,14 @@ class _Report:
 
 
 def _is_anothers(record: Record) -> bool:
-    """Whether another than the framework's own copy may have been found: looking up symbols takes milliseconds."""
+    """Whether the copy may not be the framework's own, so that looking up symbols is worth milliseconds."""
     laid_by_wheel = re.search(r"/(?:site|dist)-packages/nvidia/", record["path"]) is not None
     by_name = record.get("found_by") in ("LD_LIBRARY_PATH", "LD_PRELOAD", "cache", "default")
     return by_name or ("others" in record and not laid_by_wheel)
 
 
 def _in_order(version: str) -> tuple[str, list[int]]:
-    """Versions of one kind by their numbers."""
+    """The sort key of a version: its kind, then its numbers."""
     kind, _, rest = version.partition("_")
     return kind, [int(number[:9]) for number in _NUMBERS.findall(rest)]
 

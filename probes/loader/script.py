@@ -1,4 +1,4 @@
-"""Carry out, step by step, what a framework's import does about libraries in a process of its Python."""
+"""Simulate how a framework's import loads libraries, step by step."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ..python.site import Site
     from .steps import Preload
 
-# The process of an environment's Python, as it is when its first import begins.
+# The process of an environment's Python before its first import.
 
 _KEPT = 64
 _STARTED: dict[tuple[str, str, str, str, str], Process] = {}
@@ -28,7 +28,7 @@ _MINOR = re.compile(r"/(python|pypy)(\d+\.\d+)t?/(?:site|dist)-packages$")
 
 
 def started(site: Site) -> Process:
-    """A process of the environment's Python; shared by all who ask, so ``copy`` it before anything is opened."""
+    """A shared process of the environment's Python; ``copy`` it before opening anything."""
     tree = site.tree
     variables = tree.variables
     path = _executable(site)
@@ -42,7 +42,7 @@ def started(site: Site) -> Process:
 
 
 def caller_of_ctypes(process: Process, site: Site) -> Image | None:
-    """The file whose code calls ``dlopen`` for ``ctypes.CDLL``, so that its RPATH or RUNPATH counts."""
+    """The file that calls ``dlopen`` for ``ctypes.CDLL``; its RPATH or RUNPATH applies."""
     if not process.images:
         return None
     program = process.images[0].path
@@ -65,7 +65,7 @@ def _start(site: Site, path: str | None) -> Process:
 
 
 def _executable(site: Site) -> str | None:
-    """The program: of several in one folder that of the version whose packages are searched."""
+    """The interpreter; of several in a folder, the one for the version whose packages are searched."""
     return next((path for path in _programs(site) if site.tree.is_file(path)), None)
 
 
@@ -77,7 +77,7 @@ def _programs(site: Site) -> Iterator[str]:
     yield from (f"{site.prefix}/bin/{name}" for name in ("python3", "python", "pypy3", "pypy"))
 
 
-# What NVIDIA's libraries load by name once they are called, which nothing in their dynamic section tells.
+# Libraries that NVIDIA's libraries load by name when called, which their dynamic section does not list.
 #
 # Seen with LD_DEBUG and in the libraries' own texts (CUDA 12.8 and 13.0, cuDNN 9.10). cuDNN tries the full version of a
 # sub-library first, then shorter ones.
@@ -91,11 +91,11 @@ _CUDNN_8_PARTS = ("ops_infer", "ops_train", "cnn_infer", "cnn_train", "adv_infer
 _DRIVER = {"cudart": ("libcuda.so.1",), "nccl": ("libcuda.so.1", "libnvidia-ml.so.1")}
 _NUMBERED = re.compile(r"\.so\.(\d+(?:\.\d+)*)$")
 _SONAME = re.compile(r"lib(\w+)(?:[-.][0-9a-f]{8})?\.so\.(\d+)")
-"""With the mark that those who copy a library into a wheel put into its name."""
+"""A soname, with the hash that tools add when they copy a library into a wheel."""
 
 
 def asks_of(process: Process, image: Image, site: Site) -> Iterator[Ask]:
-    """What a loaded library will ask for itself."""
+    """The requests that a loaded library will make."""
     soname = image.head.soname or os.path.basename(image.path)
     match = _SONAME.match(soname)
     if match is None:
@@ -120,7 +120,7 @@ def _shorter(version: str | None, major: str) -> list[str]:
 
 
 def _version(process: Process, image: Image, site: Site) -> str | None:
-    """The version by the file's own name, else by the wheel that keeps its libraries in this folder."""
+    """The version in the file's name, else that of the wheel with this folder."""
     real = process.search.real(image.path)
     match = _NUMBERED.search(real)
     if match and "." in match[1]:
@@ -132,7 +132,7 @@ def _version(process: Process, image: Image, site: Site) -> str | None:
 
 
 def _builtins(process: Process, image: Image, site: Site) -> Iterator[Ask]:
-    """NVRTC asks for the builtins of its own release, of which its file name or its folder tells."""
+    """The builtins that NVRTC requests: those of its own release, known from its file name or folder."""
     folder, name = os.path.split(process.search.real(image.path))
     match = re.search(r"\.so\.(\d+\.\d+)\.", name)
     found = [
@@ -144,25 +144,25 @@ def _builtins(process: Process, image: Image, site: Site) -> Iterator[Ask]:
         yield Ask((found[0],), by=image.path, optional=False)
 
 
-# Carry out in a process what a framework's import does about libraries, step by step.
+# Simulate a framework's import in a process.
 
 
 ASK_LIMIT = 512
 
 
 class Event(NamedTuple):
-    """One thing that was loaded or failed to load, with all that was asked for on the way."""
+    """One loaded or failed library, with all requests on the way."""
 
     requests: list[Request]
     optional: bool
     by: str | None = None
-    """Path of the file whose code asked by name."""
+    """Path of the file whose code requested it by name."""
     identity: Identity | None = None
-    """Of a part, which file it is."""
+    """The identity of a compiled part."""
 
 
 class Met(NamedTuple):
-    """An import: what it asked for, and how many images there were before it."""
+    """An import: its requests, and the number of images before it."""
 
     events: list[Event]
     before: int
@@ -171,7 +171,7 @@ class Met(NamedTuple):
 def imported(
     process: Process, site: Site, parts: tuple[str, ...], preloads: tuple[Preload, ...], *, first: bool
 ) -> Met:
-    """Load compiled files in the order in which an import does; ``first``: with what precedes all of them."""
+    """Load compiled files in the order of an import; ``first``: including what precedes them."""
     script = _Script(process, site, preloads)
     before = len(process.images)
     if first:
@@ -182,14 +182,14 @@ def imported(
 
 
 def _came_with_another(process: Process, event: Event) -> bool:
-    """Whether it failed by itself, but was loaded as a dependency: by the RPATH of the one that needs it."""
+    """Whether it failed by itself but was loaded as a dependency, through the RPATH of the requester."""
     return event.identity is not None and failed(event.requests) and process.holds(event.identity)
 
 
 def called(process: Process, site: Site, asks: tuple[Ask, ...], parts: tuple[str, ...], met: Met) -> list[Event]:
-    """What code asks for once all is imported: the framework's, then that of each library that was loaded on the way.
+    """Requests of code after the import: the framework's, then those of each loaded library.
 
-    What a library asks for is optional where the library itself is.
+    Requests of an optional library are optional.
     """
     script = _Script(process, site, ())
     for ask in asks:
@@ -217,7 +217,7 @@ class _Script:
         self._preloads = preloads
 
     def part(self, path: str) -> None:
-        """Load one compiled file, and do what follows upon that, or upon its failure."""
+        """Load one compiled file, and run the preloads that follow its success or failure."""
         name = os.path.basename(path)
         requests = self.process.open(path)
         if failed(requests) and self.preload(name, after_failure=True):
@@ -227,7 +227,7 @@ class _Script:
         self.preload(name)
 
     def preload(self, after: str | None, *, after_failure: bool = False) -> bool:
-        """Do the preloads that stand here: those for a failure, or all others. Returns whether there were any."""
+        """Run the preloads at this point: those for a failure, or all others. Returns whether there were any."""
         here = [one for one in self._preloads if one.after == after and (one.when == "failed") == after_failure]
         for preload in here:
             attempts = list(self._preloaded(preload))
@@ -237,7 +237,7 @@ class _Script:
         return bool(here)
 
     def _applies(self, preload: Preload) -> bool:
-        """Whether its condition holds; a memory map names files without links."""
+        """Whether its condition holds; memory maps have resolved paths."""
         if preload.when != "mapped":
             return True
         paths = (self.process.search.real(image.path) for image in self.process.images)
@@ -255,7 +255,7 @@ class _Script:
                 return
 
     def _is_there(self, preload: Preload) -> bool:
-        """Whether nothing is left to be done, where that is a question."""
+        """Whether the preload is unnecessary because the library is loaded or would be found."""
         asked = preload.unless_loaded or preload.unless_found
         if asked and any(self.process.loaded(name) for name in preload.names):
             return True
@@ -266,7 +266,7 @@ class _Script:
         return not failed(process.open(name, caller_of_ctypes(process, self.site)))
 
     def _places(self, preload: Preload) -> Iterator[str]:
-        """The files that match, and the names to be left to the loader, in the order of the code."""
+        """The matching files, and names for the loader to search, in the order of the code."""
         for top in self.site.folders:
             for folder in preload.folders:
                 if folder and not folder.startswith("/"):
@@ -283,7 +283,7 @@ class _Script:
             yield from (f"{folder}/{name}" for name in fnmatch.filter(names, pattern))
 
     def ask(self, ask: Ask, parts: tuple[str, ...]) -> Event | None:
-        """What code loads by name; a file that was never loaded asks for nothing."""
+        """Load what code requests by name; a file that was not loaded requests nothing."""
         caller = self._image(ask.by) if ask.by else caller_of_ctypes(self.process, self.site)
         if ask.by and caller is None:
             return None
@@ -304,7 +304,7 @@ class _Script:
 
 
 def _telling(tried: list[list[Request]]) -> list[Request]:
-    """The attempt that succeeded; else one that found a file; else that for the shortest name."""
+    """The successful attempt; else one that found a file; else the one with the shortest name."""
     if not failed(tried[-1]):
         return tried[-1]
     return min(tried, key=lambda requests: (-len(requests), len(requests[0].name)))

@@ -1,4 +1,4 @@
-"""How the dynamic loader of one Python is set up, and the paths that it asks for."""
+"""The configuration of one Python's dynamic loader, and cached look-ups of paths."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from ..kit.paths import name_of
 from ..kit.tree import Tree
 from .cache import Lookup
 
-# What paths lead to, each asked of the file system once: many libraries need the same few.
+# Cached look-ups of paths: many libraries need the same few.
 
 
 class Paths:
-    """The paths of one system, as they are inside the request's root."""
+    """The paths of one system, inside the request's root."""
 
     def __init__(self, tree: Tree) -> None:
         self._tree = tree
@@ -26,19 +26,19 @@ class Paths:
         self._heads: dict[str, ElfInfo | None] = {}
 
     def folder(self, path: str) -> str | None:
-        """The folder with its links resolved; None where one leads nowhere."""
+        """The folder with its links resolved; None if it does not exist."""
         if path not in self._folders:
             self._folders[path] = self._tree.resolve(path or "/")
         return self._folders[path]
 
     def real(self, path: str) -> str | None:
-        """The path with its links resolved; None where its folder or its own link leads nowhere."""
+        """The path with its links resolved; None if its folder or target does not exist."""
         if path not in self._real:
             self._real[path] = self._resolved(path)
         return self._real[path]
 
     def head(self, path: str) -> ElfInfo | None:
-        """The head of the file to which a path leads; None where it leads to none.
+        """The ELF facts of the file at a path; None if there is none.
 
         Raises OSError where a path can lead nowhere for another reason (a link in a circle, a name that is too long).
         """
@@ -63,10 +63,10 @@ class Paths:
         return elf_info(self._tree.place(inside)) if inside else None
 
 
-# How the dynamic loader of one Python is set up: which loader it is, where it looks, and for which processor.
+# The configuration of one Python's dynamic loader: its file, its folders, and its processor.
 #
-# glibc compiles its default folders, the path of its cache and the meaning of ``$LIB`` into the loader. They are read
-# out of that file, so that distributions which moved them (Debian's multiarch folders, Nix) are searched as they are.
+# glibc compiles the default folders, the cache's path and the meaning of ``$LIB`` into the loader. They are read from
+# its file, so distributions that changed them (Debian's multiarch folders, Nix) are searched correctly.
 
 
 _LOADER_LIMIT = 1 << 20
@@ -78,14 +78,14 @@ _RELEASE = re.compile(rb"release version (\d+)\.(\d+)")
 _MULTIARCH = re.compile(rb"(?<=\0)(lib(?:/[a-z0-9_]+-linux-gnu[a-z0-9_]*|64|32)?)(?=\0)")
 
 _LEGACY_UNTIL = (2, 37)
-"""The release of glibc that dropped subfolders by capability outside ``glibc-hwcaps``."""
+"""The glibc release that dropped capability subfolders outside ``glibc-hwcaps``."""
 
 _LEVELS = {
     "x86-64-v2": "cx16 lahf_lm popcnt pni sse4_1 sse4_2 ssse3",
     "x86-64-v3": "avx avx2 bmi1 bmi2 f16c fma abm movbe xsave",
     "x86-64-v4": "avx512f avx512bw avx512cd avx512dq avx512vl",
 }
-"""What the kernel calls the features that each level adds to those above it (x86-64 psABI)."""
+"""The kernel's names of the features that each level adds (x86-64 psABI)."""
 
 _HASWELL = "avx2 fma bmi1 bmi2 abm movbe popcnt"
 _XEON_PHI = "avx512cd avx512er avx512pf"
@@ -96,18 +96,18 @@ _CACHE_FLAGS = {("x86_64", 64): 0x0303, ("aarch64", 64): 0x0A03, ("ppc64", 64): 
 
 
 class _Named(NamedTuple):
-    """The fields; a NamedTuple itself has no place for what is found out once."""
+    """The fields; a NamedTuple has no place for cached attributes."""
 
     tree: Tree
     program: ElfInfo | None
     loader: str | None
-    """Path of the loader; None: unknown, or the program is linked statically."""
+    """Path of the loader; None if unknown, or for a static program."""
     problem: str | None
-    """Why its search is not known."""
+    """Why its search is unknown."""
 
 
 class System(_Named):
-    """The loader that a program names, and what it would do."""
+    """The loader of a program, and its behaviour."""
 
     @property
     def variables(self) -> Mapping[str, str]:
@@ -121,27 +121,27 @@ class System(_Named):
     def bits(self) -> int:
         return self.program.bits if self.program else 0
 
-    def passes_over(self, head: ElfInfo) -> bool:
-        """Whether the loader goes on to the next folder at such a file, as if it were not there."""
+    def skips(self, head: ElfInfo) -> bool:
+        """Whether the loader skips such a file and continues with the next folder."""
         if self.program is None or not head.bits:
             return False
         foreign = head.order == self.program.order and head.machine != self.program.machine
         return head.bits != self.program.bits or foreign
 
     def why_refused(self, head: ElfInfo) -> str | None:
-        """Why the loader reports an error at such a file instead of going on."""
+        """Why the loader reports an error for such a file instead of continuing."""
         if self.program is not None and head.order not in {self.program.order, ""}:
             return "its byte order is another processor's"
         return head.refused or ("it is a program and no library" if head.program else None)
 
     @cached_property
     def paths(self) -> Paths:
-        """What paths lead to here."""
+        """The cached paths of this system."""
         return Paths(self.tree)
 
     @cached_property
     def _inside(self) -> bytes:
-        """The constants of the loader."""
+        """The constants in the loader's file."""
         if self.loader is None:
             return b""
         try:
@@ -158,20 +158,20 @@ class System(_Named):
 
     @cached_property
     def defaults(self) -> tuple[str, ...]:
-        """The folders that are searched last."""
+        """The default folders, which are searched last."""
         match = max(_FOLDERS.findall(self._inside), key=len, default=b"")
         folders = [folder.decode("utf-8", "surrogateescape").rstrip("/") for folder in match.split(b"\0") if folder]
         return tuple(folders)
 
     @cached_property
     def lib(self) -> str:
-        """What ``$LIB`` stands for."""
+        """The value of ``$LIB``."""
         texts = [match.decode() for match in _MULTIARCH.findall(self._inside)]
         return max(texts, key=len, default="lib64" if self.bits == 64 else "lib")
 
     @cached_property
     def cache(self) -> Lookup | None:
-        """The cache; None where there is none."""
+        """The cache; None if there is none."""
         match = _CACHE_PATH.search(self._inside)
         path = match[1].decode("utf-8", "surrogateescape") if match else "/etc/ld.so.cache"
         if not self.loader or not self.tree.lexists(path):
@@ -179,7 +179,7 @@ class System(_Named):
         return Lookup(self.tree.read_bytes(path, _CACHE_LIMIT) or b"")
 
     def cached(self, name: str) -> tuple[list[str], bool]:
-        """The paths that the cache offers for a name, best first, and whether that is certain."""
+        """The paths in the cache for a name, best first, and whether they are certain."""
         if self.cache is None:
             return [], True
         flags = _CACHE_FLAGS.get((self.machine, self.bits))
@@ -201,12 +201,12 @@ class System(_Named):
 
     @property
     def knows_processor(self) -> bool:
-        """Whether the processor's features are known, on which the subfolders of ``glibc-hwcaps`` depend."""
+        """Whether the processor's features are known; they decide the subfolders of ``glibc-hwcaps``."""
         return self.machine != "x86_64" or bool(self._features)
 
     @cached_property
     def levels(self) -> tuple[str, ...]:
-        """The subfolders of ``glibc-hwcaps`` that the processor is fit for, best first."""
+        """The subfolders of ``glibc-hwcaps`` that the processor supports, best first."""
         if b"glibc-hwcaps" not in self._inside and b"-hwcaps/" not in self._inside:
             return ()
         fit: list[str] = []
@@ -218,7 +218,7 @@ class System(_Named):
 
     @cached_property
     def legacy(self) -> tuple[str, ...]:
-        """Subfolders by capability that loaders before glibc 2.37 also try, best first."""
+        """Capability subfolders that loaders before glibc 2.37 also try, best first."""
         if self.machine != "x86_64" or self.release is None or self.release >= _LEGACY_UNTIL:
             return ()
         parts = ["tls", *self._platform, "x86_64"]
@@ -229,7 +229,7 @@ class System(_Named):
 
     @cached_property
     def _platform(self) -> list[str]:
-        """What glibc calls Intel's processors, and only those, beyond the architecture."""
+        """The platform name of glibc, which only Intel's processors have."""
         if self.machine != "x86_64" or "GenuineIntel" not in self._processor:
             return []
         if self._features.issuperset(_XEON_PHI.split()):
@@ -240,12 +240,12 @@ class System(_Named):
 
     @property
     def platform(self) -> str:
-        """What ``$PLATFORM`` stands for."""
+        """The value of ``$PLATFORM``."""
         return next((name for name in self._platform if name != "avx512_1"), self.machine)
 
     @cached_property
     def preloaded(self) -> tuple[str, ...]:
-        """What LD_PRELOAD and the system's own file name."""
+        """The files in LD_PRELOAD and in ``/etc/ld.so.preload``."""
         match = _PRELOAD_PATH.search(self._inside)
         path = match[1].decode("utf-8", "surrogateescape") if match else "/etc/ld.so.preload"
         lines = (self.tree.read_text(path, 65536) or "").splitlines()
@@ -254,7 +254,7 @@ class System(_Named):
 
 
 def system_of(tree: Tree, program: ElfInfo | None, interpreter: str | None) -> System:
-    """The loader of a program, which names it as ``interpreter``; ``program`` None: it is not known."""
+    """The loader that a program names as ``interpreter``; ``program`` is None if unknown."""
     problem = None
     loader = interpreter if interpreter and tree.is_file(interpreter) else None
     if program is None or program.problem:

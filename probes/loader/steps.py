@@ -1,4 +1,4 @@
-"""What a framework's Python code does about libraries, as data: in what order it loads what, and where it looks."""
+"""How a framework's Python code loads libraries, as data: what, in which order, from where."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Literal, NamedTuple
 
 
 class Preload(NamedTuple):
-    """A file that the framework's Python code loads itself, so that whoever asks later for its soname is given it.
+    """A file that the framework's Python code loads itself, so that later requests for its soname get it.
 
     It goes through the search path's folders, in each through ``folders``, in each through ``names``, and takes the
     first file there is; where there is none, it goes on without.
@@ -25,23 +25,23 @@ class Preload(NamedTuple):
     ``mapped``: only if the path of a loaded file contains ``mapped``."""
     mapped: str = ""
     unless_loaded: bool = False
-    """Whether nothing is done where a library of one of these names (as sonames, no patterns) is loaded already."""
+    """Skipped if a library with one of these sonames (no patterns) is already loaded."""
     unless_found: bool = False
-    """The same where the loader would find one of them by its name: who needs it asks for it, and is given that."""
+    """Skipped if the loader would find one of these by name."""
     required: bool = False
     """Whether the code gives up where there is no such file, or it cannot be loaded: the preloads after it at the same
     place are left out then."""
     every: bool = False
-    """Whether all files that match are loaded, in order of ``names`` and then by name, not only the first."""
+    """Whether all matching files are loaded, in the order of ``names`` and then by name, not only the first."""
 
 
 class Ask(NamedTuple):
-    """A library that code loads by name (``dlopen``) once the parts are loaded."""
+    """A library that code loads by name (``dlopen``) after the parts are loaded."""
 
     names: tuple[str, ...]
     """Alternatives; the first that is found is taken. One with a slash is that file (of a plug-in: ``parts`` that may
     fail)."""
     by: str | None = None
-    """Name or path of the loaded file that asks, whose RPATH or RUNPATH counts; None: Python code (``ctypes``)."""
+    """Name or path of the requesting file, whose RPATH or RUNPATH applies; None: Python code (``ctypes``)."""
     optional: bool = True
-    """Whether the framework goes on without it."""
+    """Whether the framework works without it."""

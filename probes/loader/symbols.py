@@ -1,4 +1,4 @@
-"""Which undefined symbols of extensions and libraries nothing in their process defines."""
+"""Find undefined symbols of extensions and libraries that nothing in their process defines."""
 
 from __future__ import annotations
 
@@ -24,14 +24,13 @@ if TYPE_CHECKING:
     from .process import Image, Process, Request
     from .script import Event
 
-# Which undefined symbols of an extension no library in its scope defines.
+# Undefined symbols of an extension that no library in its scope defines.
 #
-# Libraries of PyTorch define hundreds of thousands of symbols, an extension asks for some hundreds: each is looked up
-# through DT_GNU_HASH (of older libraries DT_HASH), as the loader does it, and only the pages that this touches are
-# read.
+# PyTorch's libraries define hundreds of thousands of symbols, while an extension needs some hundreds. Each is looked up
+# through DT_GNU_HASH (in older libraries DT_HASH) as the loader does it, reading only the pages this touches.
 
 UNDEFINED_LIMIT = 20_000
-"""Undefined symbols of one file that are looked up; flash-attn and vLLM have some hundreds."""
+"""Most undefined symbols of one file that are looked up; flash-attn and vLLM have some hundreds."""
 NAME_LIMIT = 8192
 _TABLE_LIMIT = 32 << 20
 _WEAK = 2
@@ -40,13 +39,13 @@ _PYTHON = re.compile(rb"_?Py[A-Z_]|_Py")
 
 
 class UnreadError(ValueError):
-    """A file whose symbols cannot be looked up in the way that all current linkers provide for."""
+    """A file whose symbols cannot be looked up through its hash tables."""
 
 
 def undefined(head: ElfInfo) -> tuple[bytes, ...]:
-    """Names that must be found elsewhere: not weak, without a version, none of Python's own.
+    """Names that another file must define: not weak, without a version, not Python's own.
 
-    Versioned ones belong to libraries that are held to their versions. Raises UnreadError.
+    Versioned symbols are checked by their versions. Raises UnreadError.
     """
     try:
         with open_near(head.place) as elf:
@@ -56,7 +55,7 @@ def undefined(head: ElfInfo) -> tuple[bytes, ...]:
 
 
 def asked_of(head: ElfInfo, name: str, unbound: re.Pattern[bytes]) -> tuple[bytes, ...]:
-    """Names that must be found in the library ``name``: bound to a version of it, or to none and beginning so.
+    """Names that the library ``name`` must define: bound to one of its versions, or unversioned with its prefix.
 
     Raises UnreadError.
     """
@@ -68,7 +67,7 @@ def asked_of(head: ElfInfo, name: str, unbound: re.Pattern[bytes]) -> tuple[byte
 
 
 def missing(names: Iterable[bytes], scope: Iterable[ElfInfo]) -> list[bytes]:
-    """Those that no file of the scope defines; raises UnreadError where one cannot be asked."""
+    """The symbols that no file of the scope defines; raises UnreadError if one cannot be read."""
     left = {name: gnu_hash(name) for name in names}
     for head in scope:
         if not left:
@@ -91,7 +90,7 @@ def gnu_hash(name: bytes) -> int:
 
 
 class _Table:
-    """The dynamic symbols of one file; raises ElfError where it is damaged."""
+    """The dynamic symbols of one file; raises ElfError if it is damaged."""
 
     def __init__(self, elf: Elf) -> None:
         if elf.bits != 64 or elf.header.order != "<":
@@ -138,9 +137,9 @@ class _Table:
                     yield text
 
     def _asked(self) -> Iterator[tuple[int, int]]:
-        """Where the names of undefined symbols lie, and the numbers of their versions; weak ones left out.
+        """The name offsets and version indexes of undefined symbols, without weak ones.
 
-        They come before all that is in the GNU table of hashes.
+        They precede all symbols in the GNU hash table.
         """
         count = self._first
         if count > UNDEFINED_LIMIT:
@@ -152,7 +151,7 @@ class _Table:
                 yield name, version & 0x7FFF
 
     def _numbers(self, count: int) -> tuple[int, ...]:
-        """The index of each symbol's version; 0 and 1 are none."""
+        """The version index of each symbol; 0 and 1 mean none."""
         if self._versions is None:
             return (0,) * count
         return struct.unpack(f"<{count}H", self._elf.file.exactly(self._versions, count * 2, "its table of versions"))
@@ -196,14 +195,14 @@ class _Table:
         return section != 0 and self._elf.read(self._names + at, len(name) + 1) == name + b"\0"
 
 
-# Undefined symbols of an extension, held against the framework that it would meet.
+# Undefined symbols of an extension, compared with the installed framework.
 
 
 _SHOWN = 16
 _FRAMEWORK = re.compile(r"lib(?:torch|c10)\w*\.so")
 _CORE = re.compile(r"lib(?:torch|torch_cpu|torch_python|c10|caffe2)\.so")
 _OF_FRAMEWORK = re.compile(rb"_Z(?:T[VIST])?N[rVKRO]*(?:2at|3c10|5torch|6caffe2)")
-"""Mangled names whose outermost namespace is one of PyTorch's."""
+"""Mangled names in PyTorch's namespaces."""
 
 
 def unresolved(process: Process, events: list[Event]) -> list[str] | None:
@@ -232,7 +231,7 @@ def _links_framework(requests: list[Request]) -> bool:
 
 
 def _fails_in_framework(request: Request) -> bool:
-    """Whether a library of the framework's own lacks what it needs."""
+    """Whether one of the framework's own libraries lacks a dependency."""
     return (
         request.image is None and request.by is not None and bool(_FRAMEWORK.match(os.path.basename(request.by.path)))
     )
@@ -252,11 +251,11 @@ def _of_part(process: Process, requests: list[Request]) -> list[bytes]:
 
 
 def _by_promise(image: Image) -> bool:
-    """Libraries of the framework first: there nearly all is found."""
+    """The scope, with the framework's libraries first: they define nearly all symbols."""
     return _FRAMEWORK.match(os.path.basename(image.path)) is None
 
 
-# Which symbols the files linked against a library ask of it that nothing in the process defines.
+# Symbols that linked files need from a library and that nothing in the process defines.
 #
 # A copy of the right name may be of an older release: the loader takes it, and stops at the first function that is
 # missing (``undefined symbol: __nvJitLinkComplete_12_4, version libnvJitLink.so.12``). The symbols that belong to a
@@ -265,22 +264,22 @@ def _by_promise(image: Image) -> bool:
 
 _SHOWN_OF_BOUND = 8
 _LOOKED_AT = 64
-"""Users of one library whose symbols are looked up."""
+"""Most users of one library whose symbols are looked up."""
 _PREFIXES = {"cudart": "cuda", "cudnn": "cudnn", "nvshmem": "nvshmem", "nvToolsExt": "nvtx", "npp": "npp"}
-"""How the functions of a family begin, by the start of its name, where that is not the family's whole name."""
+"""Prefixes of a family's functions, by the beginning of its name, if they are not the whole name."""
 _OF_THE_DRIVER = frozenset({"cuda", "nvidia-ml"})
-"""Another rule's matter: a driver is judged by its release."""
+"""Driver libraries, which are judged by their release."""
 
 
 def is_bound(name: str) -> bool:
-    """Whether the symbols of a library of that name are worth a look."""
+    """Whether the symbols of a library with this name are checked."""
     known = family_of(os.path.basename(name))
     return known is not None and known.family not in _OF_THE_DRIVER
 
 
 def lacking(process: Process, image: Image, name: str, users: Iterable[Image]) -> tuple[list[str], str] | None:
-    """Symbols that ``users`` ask of a library by its ``name``, which nobody defines, and the user that asks; None where
-    a file could not be read.
+    """Symbols that ``users`` need from the library ``name`` and that nothing defines, with the user; None if a file
+    could not be read.
     """
     for user in list(users)[:_LOOKED_AT]:
         try:

@@ -1,4 +1,4 @@
-"""The container that this process runs in, and what a host has for containers that use its GPUs."""
+"""The container of this process, and a host's software for containers with GPUs."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from ..kit.out import clean
 from ..kit.record import Found, record
 from ..kit.tree import Tree
 
-# Which container this process runs in, by what only the inside of one shows.
+# The container of this process, by evidence that exists only inside one.
 #
-# A host that runs containers has Docker's folders, sockets and mounts too; so only this process's own control group,
-# its own root mount, and files that an engine puts into a container count.
+# A host with containers also has Docker's folders, sockets and mounts. Only this process's control group, its root
+# mount, and files that an engine adds to containers count.
 
 _NAMES = frozenset({"docker", "podman", "kubernetes", "lxc", "apptainer", "systemd-nspawn"})
 
@@ -57,14 +57,14 @@ _FILES = (
 )
 
 _ENGINE_MARKS = (("/run/.containerenv", "podman"), ("/.dockerenv", "docker"))
-"""Left behind in an image that somebody boots as a machine."""
+"""Marker files of engines; they may also remain in an image that was booted as a machine."""
 
 _INITIAL_NAMESPACES = {"cgroup": 4026531835, "pid": 4026531836, "uts": 4026531838, "ipc": 4026531839}
 """Numbers that the kernel gives to the namespaces it starts with (``include/linux/proc_ns.h``)."""
 
 
 class Sign(NamedTuple):
-    """Something that only the inside of a container shows."""
+    """Evidence of a container."""
 
     name: str
     source: str
@@ -72,7 +72,7 @@ class Sign(NamedTuple):
 
 
 def container(tree: Tree) -> Sign | None:
-    """The container and what shows it; ``none`` when nothing does; None when /proc cannot be read."""
+    """The container and its evidence; ``none`` without evidence; None if /proc cannot be read."""
     signs = list(_signs(tree))
     if signs:
         return next((sign for sign in signs if sign.name != "other"), signs[0])
@@ -116,7 +116,7 @@ def _mount_signs(tree: Tree) -> Iterator[Sign]:
 
 
 def _declared(tree: Tree) -> Iterator[Sign]:
-    """What the container's own init was told, by the convention of systemd."""
+    """The container name that its init got, by systemd's convention."""
     path = "/run/systemd/container"
     yield from _named(tree.read_line(path) or "", f"file {path}", path)
     path = "/proc/1/environ"
@@ -132,14 +132,14 @@ def _named(value: str, source: str, evidence: str) -> Iterator[Sign]:
 
 
 def _in_initial_namespaces(tree: Tree) -> bool:
-    """Whether this process shares every namespace that the kernel started with: no engine leaves all of them."""
+    """Whether this process shares every namespace that the kernel started with: every engine changes some."""
     return all(
         tree.link_target(f"/proc/self/ns/{name}") == f"{name}:[{number}]"
         for name, number in _INITIAL_NAMESPACES.items()
     )
 
 
-# What a host has for containers that are to use its GPUs: engines, NVIDIA's toolkit, and how the two were joined.
+# A host's software for containers with GPUs: engines, NVIDIA's toolkit, and their connection.
 
 
 _FOLDERS = ("/usr/bin", "/usr/local/bin", "/bin", "/snap/bin", "/opt/bin", "/run/current-system/sw/bin")
@@ -181,7 +181,7 @@ def container_host(tree: Tree, *, tegra: bool) -> dict[str, Any]:
 
 
 def _programs(tree: Tree, folders: tuple[str, ...], names: tuple[str, ...]) -> list[str]:
-    """The first place of each program; a snap's commands are all links to one program, and count by their names."""
+    """The first path of each program; commands of a snap are links to one program and count by name."""
     found: dict[str, str] = {}
     for folder in folders:
         for name in names:
@@ -193,7 +193,7 @@ def _programs(tree: Tree, folders: tuple[str, ...], names: tuple[str, ...]) -> l
 
 
 def _runtimes(tree: Tree) -> Found | None:
-    """The runtimes that Docker was told of; an empty list where its configuration has none or is not there."""
+    """The runtimes in Docker's configuration; an empty list if it has none or does not exist."""
     for path in _DAEMON_FILES:
         if not tree.lexists(path):
             continue
@@ -224,7 +224,7 @@ def _mount_lists(tree: Tree) -> list[str]:
 
 
 def _missing(tree: Tree, lists: list[str]) -> list[str]:
-    """Entries that are not on this system; the runtime leaves them out without a word."""
+    """Entries that do not exist on this system; the runtime silently skips them."""
     entries = [path for name in lists for path in _ENTRY.findall(tree.read_text(name) or "")]
     absent = (path for path in dict.fromkeys(entries[:_MOST_ENTRIES]) if "*" not in path and not tree.lexists(path))
     return [clean(path) for path in islice(absent, _MOST_MISSING)]

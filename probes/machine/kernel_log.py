@@ -1,7 +1,6 @@
-"""The lines of the kernel log that speak of NVIDIA GPUs.
+"""The lines of the kernel log about NVIDIA GPUs.
 
-/dev/kmsg is read without blocking and without consuming anything; where it may not be read, the files that the system
-keeps of the log are.
+/dev/kmsg is read without blocking and without consuming messages; if that is forbidden, log files are read.
 """
 
 from __future__ import annotations
@@ -18,14 +17,14 @@ from ..kit.out import clean
 from ..kit.tree import Tree
 
 MAX_MESSAGES = 200
-"""The last of them are kept, a line that is repeated word for word once."""
+"""Most messages; the last ones are kept, identical ones once."""
 
 MAX_LENGTH = 500
 
 _KMSG = "/dev/kmsg"
 _KMSG_NUMBER = (1, 11)
 _RECORD_SIZE = 16384
-"""The kernel refuses to read a record into less than it needs; its own limit is lower."""
+"""Buffer size for a record; the kernel refuses smaller buffers than the record, and its own limit is lower."""
 
 _MAX_RECORDS = 200_000
 _MAX_SECONDS = 1.0
@@ -61,7 +60,7 @@ def kernel_log(tree: Tree) -> dict[str, Any]:
 
 
 def messages(lines: Iterable[Line], source: str) -> list[dict[str, Any]]:
-    """The relevant ones of the lines as records, in order."""
+    """The relevant lines as records, in order."""
     found: dict[str, dict[str, Any]] = {}
     for seconds, text in lines:
         if not _RELEVANT.search(text):
@@ -93,7 +92,7 @@ def _read_kmsg() -> tuple[list[Line] | None, str]:
         return None, f"{_KMSG} is not there, as is usual in a container"
     number = (os.major(about.st_rdev), os.minor(about.st_rdev))
     if not stat.S_ISCHR(about.st_mode) or number != _KMSG_NUMBER:
-        # Some containers put the console or an empty file in its place; reading that would take somebody's input.
+        # Some containers replace it by the console or an empty file; reading the console would consume input.
         return None, f"{_KMSG} is not the kernel log here"
     try:
         device = os.open(_KMSG, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -112,7 +111,7 @@ def _records(device: int) -> Iterator[Line]:
     for _ in range(_MAX_RECORDS):
         try:
             record = os.read(device, _RECORD_SIZE)
-        except BrokenPipeError:  # records were overwritten while reading; the next read goes on behind them
+        except BrokenPipeError:  # records were overwritten while reading; the next read continues after them
             continue
         except OSError:
             return
@@ -142,7 +141,7 @@ def _read_tail(tree: Tree, path: str) -> str | None:
 
 
 def _joined(texts: Iterable[str]) -> Iterator[Line]:
-    """The lines since the last start, of one file after the other; a line in both counts once."""
+    """The lines since the last start from all files; a line in several files counts once."""
     seen: set[Line] = set()
     for text in texts:
         for line in parse_log(text):

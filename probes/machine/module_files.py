@@ -1,4 +1,4 @@
-"""Where the files of NVIDIA's kernel module lie, and what forbids loading it."""
+"""The files of NVIDIA's kernel module, and configuration that blocks loading it."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from ..kit.record import Found
 from ..kit.tree import Tree
 
 BASES = ("/lib/modules", "/run/booted-system/kernel-modules/lib/modules")
-"""The second is NixOS's."""
+"""Folders of kernel modules; the second is NixOS's."""
 
 _MODULE_FILE = re.compile(r"(?:nvidia(?:-(?:current|tesla|legacy|open|\d+(?:xx)?))*|nvgpu)\.ko(?:\.(?:xz|zst|gz|bz2))?")
 """nvidia.ko, Debian's nvidia-current.ko and nvidia-tesla-470.ko, Tegra's nvgpu.ko; not nvidia-uvm.ko or its like."""
 
 _FOLDERS = ("updates", "extra", "weak-updates", "extramodules", "kernel/drivers/video", "kernel/drivers/gpu/nvgpu")
-"""Where installers put it, searched when modules.dep does not name it (depmod was not run)."""
+"""Folders that installers use, searched if modules.dep does not list the module (depmod was not run)."""
 
 _DEPENDENCIES_LIMIT = 16 * 1024 * 1024
 _MAX_FOLDERS = 400
@@ -29,7 +29,7 @@ _CONFIGURATION = (
     "/usr/lib/modprobe.d",
     "/lib/modprobe.d",
 )
-"""In the order of their precedence: a file hides those of the same name that come later."""
+"""Configuration folders in order of precedence: a file hides later ones of the same name."""
 
 _NAME = r"nvidia(?:[-_]current(?:[-_]open)?)?"
 _FORBIDS = re.compile(
@@ -41,7 +41,7 @@ _FORBIDS = re.compile(
 
 
 def module_folder(tree: Tree, release: str) -> str | None:
-    """The folder of a kernel's modules, if it is there and can be listed."""
+    """The folder of a kernel's modules, if it can be listed."""
     for base in BASES:
         names, certain = tree.folder_names(f"{base}/{release}")
         if names and certain:
@@ -75,13 +75,13 @@ def _search(tree: Tree, folder: str) -> Iterator[str]:
 
 
 def other_kernels(tree: Tree, release: str | None) -> tuple[str, ...]:
-    """The kernels, other than the running one, for which a module file lies here."""
+    """Kernels other than the running one with a module file."""
     names = [name for name in tree.folder_names(BASES[0])[0] if name != release][-_MAX_KERNELS:]
     return tuple(name for name in names if find_module(tree, f"{BASES[0]}/{name}"))
 
 
 def forbidden_by(tree: Tree) -> Found | None:
-    """The configuration that keeps modprobe from loading the module on its own."""
+    """The configuration file that prevents the module from being loaded automatically."""
     seen: set[str] = set()
     for folder in _CONFIGURATION:
         for name in tree.folder_names(folder)[0]:

@@ -1,4 +1,4 @@
-"""What stands between PCI devices that want to reach each other: the IOMMU, and ports' Access Control Services."""
+"""Isolation between PCI devices: the IOMMU, and Access Control Services of ports."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _ADDRESS = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 
 _CONFIG_SIZE = 4096
 _CONFIG_OF_USERS = 64
-"""As much of the configuration space as the kernel shows to those who are not root."""
+"""Bytes of the configuration space that the kernel shows to users other than root."""
 
 _FIRST_EXTENDED = 0x100
 _ACS = 0x000D
@@ -30,7 +30,7 @@ def isolation(tree: Tree, place: str) -> dict[str, Any]:
     treated = _iommu(tree, place)
     if treated is not None:
         found["iommu"] = treated
-    ports = _ports_above(tree, place)[1:]  # what reaches the root port has reached the root anyway
+    ports = _ports_above(tree, place)[1:]  # traffic at the root port has reached the root anyway
     states = [_redirects(tree, port) for port in ports]
     if None not in states:
         found["redirecting"] = [os.path.basename(port) for port, state in zip(ports, states, strict=True) if state]
@@ -45,7 +45,7 @@ def _iommu(tree: Tree, place: str) -> str | None:
 
 
 def _ports_above(tree: Tree, place: str) -> list[str]:
-    """The bridges on the way from the root to the device, as sysfs nests them."""
+    """The bridges between the root and the device, from the nesting in sysfs."""
     real = tree.resolve(place)
     ports = []
     while real:
@@ -57,7 +57,7 @@ def _ports_above(tree: Tree, place: str) -> list[str]:
 
 
 def _redirects(tree: Tree, port: str) -> bool | None:
-    """Whether a port sends traffic between devices up to the root; None where its registers cannot be read."""
+    """Whether a port redirects traffic between devices to the root; None if its registers cannot be read."""
     data = tree.read_bytes(f"{port}/config", _CONFIG_SIZE)
     if data is None or len(data) <= _CONFIG_OF_USERS:
         return None

@@ -11,7 +11,7 @@ from ..kit.tree import Tree
 CPUINFO = "/proc/cpuinfo"
 
 _ENOUGH = 256 * 1024
-"""A processor's paragraph has one or two kilobytes; the first ones tell the model."""
+"""Bytes to read: a processor's paragraph has one or two kilobytes, and the first ones suffice."""
 
 _ALL = 16 * 1024 * 1024
 
@@ -33,7 +33,7 @@ _ARM_PARTS = {
     ("0xc0", "0xac3"): "Ampere-1",
     ("0xc0", "0xac4"): "Ampere-1a",
 }
-"""Arm tells implementer and part by number; these are the ones seen beside NVIDIA GPUs."""
+"""Arm's numbers of implementer and part, for processors that were seen with NVIDIA GPUs."""
 
 
 def _field(text: str, name: str) -> str | None:
@@ -55,13 +55,13 @@ def model(tree: Tree) -> Found | None:
 
 
 def flags(tree: Tree) -> frozenset[str] | None:
-    """The feature flags of an x86 processor; None where there are none to be read."""
+    """The feature flags of an x86 processor; None if they cannot be read."""
     listed = _field(tree.read_text(CPUINFO, _ENOUGH) or "", "flags")
     return frozenset(listed.split()) if listed else None
 
 
 def count(tree: Tree) -> Found | None:
-    """How many processors this process may use, or the machine has."""
+    """The number of processors that this process may use, or that the machine has."""
     if tree.at_real_root and hasattr(os, "sched_getaffinity"):
         return Found(len(os.sched_getaffinity(0)), "sched_getaffinity")
     listed = re.findall(r"^processor\s*:\s*\d+$", tree.read_text(CPUINFO, _ALL) or "", re.MULTILINE)

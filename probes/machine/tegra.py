@@ -15,9 +15,9 @@ _BRANCH = re.compile(r"^\s*deb\s[^\n#]*repo\.download\.nvidia\.com/jetson/\S+\s+
 
 
 def is_tegra(tree: Tree, *, boxed: bool) -> Found | None:
-    """Whether the chip is a Tegra; nothing where neither the device tree nor sysfs can be seen.
+    """Whether the chip is a Tegra; None if neither the device tree nor sysfs is visible.
 
-    In a container (``boxed``) a release file that is the image's own does not show what it runs on.
+    In a container (``boxed``), the image's own release file does not count.
     """
     mark = tegra_mark(tree)
     if mark is not None and (mark != TEGRA_RELEASE or not boxed or mark in mount_points(tree)):
@@ -28,9 +28,9 @@ def is_tegra(tree: Tree, *, boxed: bool) -> Found | None:
 
 
 def tegra_release(tree: Tree, *, boxed: bool) -> Found | None:
-    """The L4T release; empty text where this is no Tegra system, nothing where one does not tell.
+    """The L4T release; an empty string if this is no Tegra system, None if it is unknown.
 
-    In a container (``boxed``) the file counts only if it was mounted from the host: else it is the image's.
+    In a container (``boxed``), the file counts only if it is mounted from the host.
     """
     tegra = is_tegra(tree, boxed=boxed)
     if tegra is None or not tegra.value:
@@ -41,7 +41,7 @@ def tegra_release(tree: Tree, *, boxed: bool) -> Found | None:
 
 
 def image_tegra_release(tree: Tree) -> Found | None:
-    """The L4T release that the image of this container was made for, by its own file or its package source."""
+    """The L4T release that this container's image was built for, from its release file or package source."""
     if TEGRA_RELEASE not in mount_points(tree):
         own = _of_file(tree)
         if own:

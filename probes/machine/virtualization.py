@@ -1,4 +1,4 @@
-"""Which hypervisor this machine runs on, as far as files tell (no CPUID instruction from here)."""
+"""The hypervisor of this machine, from files (without the CPUID instruction)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _DMI_NAMES = (
     ("Cloud Hypervisor", "cloud-hypervisor"),
     ("Bochs", "bochs"),
 )
-"""How the product, vendor, board or BIOS names of virtual machines start."""
+"""Beginnings of product, vendor, board or BIOS names of virtual machines."""
 
 _CLOCKS = (("kvm-clock", "kvm"), ("hyperv_clocksource", "hyperv"), ("xen", "xen"))
 _CLOCK_FILE = "/sys/devices/system/clocksource/clocksource0/available_clocksource"
@@ -40,7 +40,7 @@ _FIRECRACKER_BOOT = {"reboot=k", "panic=1"}
 
 
 def virtualization(tree: Tree, flags: frozenset[str] | None) -> Found | None:
-    """The hypervisor; ``none`` on bare metal, ``other`` when one is there but not known, None when nothing tells.
+    """The hypervisor; ``none`` on bare metal, ``other`` for an unknown one, None if nothing shows it.
 
     ``flags`` are those of an x86 processor, whose ``hypervisor`` decides whether there is one.
     """
@@ -87,7 +87,9 @@ def _xen(tree: Tree) -> Found | None:
 
 
 def _firecracker(tree: Tree) -> Found | None:
-    """Firecracker has no DMI; its ACPI tables name it, and its guests are booted with a command line of their own."""
+    """Whether this is Firecracker, which has no DMI; its ACPI tables name it, and its guests have a typical command
+    line.
+    """
     table = tree.read_bytes("/sys/firmware/acpi/tables/DSDT", 64) or b""
     if table[10:16] == _FIRECRACKER_OEM:
         return Found("firecracker", "file /sys/firmware/acpi/tables/DSDT")
@@ -105,7 +107,7 @@ def _clock(tree: Tree) -> Found | None:
 
 
 def _tree(tree: Tree) -> Found | None:
-    """A device tree names the hypervisor, and has no such node on bare metal."""
+    """The hypervisor in the device tree, which has no such node on bare metal."""
     kind = tree.read_line("/proc/device-tree/hypervisor/compatible")
     place = "file /proc/device-tree/hypervisor/compatible"
     if kind:

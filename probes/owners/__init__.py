@@ -1,1 +1,1 @@
-"""Who installed a file, and whether it is still what was installed."""
+"""The owner of a file, and whether the file is as it was installed."""

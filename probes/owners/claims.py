@@ -1,4 +1,4 @@
-"""Who says that a file is theirs, and what follows where several do."""
+"""Claims of packages on a file, and which one counts."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from ..kit.library_names import row_of
 from ..kit.tree import refused
 
 _HASHED_LIMIT = 4 << 20
-"""Larger files are not read whole to tell two claims apart."""
+"""Larger files are not hashed to decide between claims."""
 
 
 class Claim(NamedTuple):
-    """A package says that a file is its own."""
+    """A package's claim on a file."""
 
     kind: str
     """``wheel``, ``conda``, ``dpkg``, ``rpm`` or ``toolkit``."""
     name: str
     version: str
     size: int | None = None
-    """Bytes, as the package's list of files says."""
+    """Size in bytes in the package's list of files."""
     hash: str | None = None
-    """As RECORD writes it: ``sha256=`` and unpadded base64."""
+    """In RECORD's form: ``sha256=`` and unpadded base64."""
 
     @property
     def text(self) -> str:
@@ -34,16 +34,16 @@ class Claim(NamedTuple):
 
 class Ownership(NamedTuple):
     owner: Claim | None
-    """None where nobody claims the file, or where nothing tells whose it is."""
+    """None if no package claims the file, or it is unclear which."""
     altered: bool | None
-    """Whether the file is another than its owner recorded; None where nobody recorded a size."""
+    """Whether the file differs from its owner's record; None if no size was recorded."""
 
 
 def decide(claims: Sequence[Claim], place: str, size: int) -> Ownership:
-    """The owner of a file of ``size`` bytes at ``place`` (on this machine) among all that claim it.
+    """The owner of a file of ``size`` bytes at ``place`` (on the running system) among all claims.
 
-    Where several do, it is the one whose recorded size is that of the file, and where those agree, whose recorded hash
-    is (small files only). A file that no record fits was written by somebody else.
+    Of several claims, the one with the file's size counts, and among equal sizes the one with its hash (small files
+    only). A file that matches no record was written by something else.
     """
     if not claims:
         return Ownership(None, None)
@@ -86,7 +86,7 @@ _UPSTREAM = re.compile(r"(?:\d+:)?(?:[\d.]+\+~)?(\d+(?:\.\d+)*)")
 
 
 def declared(claim: Claim | None, family: str) -> str | None:
-    """The version of the library by its owner's metadata; None where the owner (torch …) only brings it along."""
+    """The library's version in its owner's metadata; None if the owner (torch …) only bundles it."""
     if claim is None or claim.kind == "toolkit":
         return None
     row = row_of(family)

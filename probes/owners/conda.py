@@ -1,7 +1,7 @@
-"""Which libraries conda's packages brought into a prefix, by ``conda-meta/NAME-VERSION-BUILD.json``.
+"""The libraries that conda packages installed into a prefix, from ``conda-meta/NAME-VERSION-BUILD.json``.
 
-A record lists all files of its package, up to megabytes of JSON. It is not decoded: the entries of the libraries are
-cut out of it (``{"_path": "lib/libcudnn.so.9.3.0", …, "size_in_bytes": 104664}``), and decoded alone.
+A record lists all files of its package, up to megabytes of JSON. It is not decoded as a whole: the entries of libraries
+are cut out (``{"_path": "lib/libcudnn.so.9.3.0", …, "size_in_bytes": 104664}``), and decoded alone.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 NAMES = re.compile(
     r"(?:lib)?(?:cu|nv|nccl|npp|magma|tensorrt)|.*(?:cuda|cudnn|torch|tensorflow|jaxlib|onnxruntime|paddle|mxnet|ctranslate)"
 )
-"""Packages whose records are opened: those that bring such libraries, or are known to bring copies along."""
+"""Packages whose records are opened: those that provide such libraries or are known to bundle copies."""
 
 RECORD_LIMIT = 64 << 20
 _ENTRY_LIMIT = 4096
 
 
 def owners(tree: Tree, prefix: str, packages: list[dict[str, Any]]) -> dict[str, list[Claim]]:
-    """For paths below ``prefix`` (links in them not followed), the packages that list them.
+    """The packages that list these paths below ``prefix`` (without following links).
 
     ``packages`` are distributions whose channel is conda, with ``name``, ``version`` and ``path``.
     """
@@ -46,7 +46,7 @@ def owners(tree: Tree, prefix: str, packages: list[dict[str, Any]]) -> dict[str,
 
 
 def all_files(tree: Tree, prefix: str, package: dict[str, Any]) -> Iterator[Recorded]:
-    """Every file that a package's record gives a hash for; where conda wrote the prefix into it, that of the result."""
+    """All files with a hash in a package's record; for files that conda wrote the prefix into, the final hash."""
     try:
         record = json.loads(tree.read_bytes(package["path"], RECORD_LIMIT) or b"")
         paths = record["paths_data"]["paths"]
@@ -75,7 +75,7 @@ def _hashed(entry: dict[str, Any], prefix: str) -> Recorded | None:
 
 
 def _entries(data: bytes) -> dict[str, int | None]:
-    """Path (from the prefix) to size, for the libraries in one record."""
+    """Path (relative to the prefix) to size, for the libraries in one record."""
     found: dict[str, int | None] = {}
     for match in MAYBE.finditer(data):
         start = data.rfind(b'"', max(match.start() - _ENTRY_LIMIT, 0), match.start() + 1)
@@ -98,7 +98,7 @@ def _text(raw: bytes) -> str | None:
 
 
 def _size(data: bytes, start: int, end: int) -> int | None:
-    """``size_in_bytes`` of the object around a path, where it is one that describes a file (``_path``)."""
+    """``size_in_bytes`` of the JSON object around a path, if it describes a file (``_path``)."""
     opened = data.rfind(b"{", max(start - _ENTRY_LIMIT, 0), start)
     closed = data.find(b"}", end, end + _ENTRY_LIMIT)
     if opened < 0 or closed < 0 or data.rfind(b"}", opened, start) >= 0:

@@ -1,7 +1,7 @@
-"""Which package of Debian's kind a file belongs to, by dpkg's own database; dpkg is not asked.
+"""The Debian package of a file, from dpkg's database, without running dpkg.
 
-``/var/lib/dpkg/info/NAME.list`` (or ``NAME:ARCHITECTURE.list``) holds the paths of a package, one a line, and
-``/var/lib/dpkg/status`` its version. Only lists of packages whose names sound like CUDA are opened.
+``/var/lib/dpkg/info/NAME.list`` (or ``NAME:ARCHITECTURE.list``) has the paths of a package, one on each line, and
+``/var/lib/dpkg/status`` its version. Only lists of packages with CUDA-like names are opened.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from .claims import Claim
 INFO = "/var/lib/dpkg/info"
 STATUS = "/var/lib/dpkg/status"
 NAMES = re.compile(r"(?:lib)?(?:cu|nv|nccl|npp|magma|tensorrt|deepstream)")
-"""The start of the names of packages that bring libraries of CUDA's families."""
+"""Beginnings of the names of packages with CUDA libraries."""
 
 _LIST_LIMIT = 4 << 20
 _STATUS_LIMIT = 64 << 20
@@ -25,7 +25,7 @@ _LISTS = 3000
 
 
 def owners(tree: Tree, wanted: Collection[str]) -> dict[str, list[Claim]]:
-    """For the real paths ``wanted``, the packages that list them."""
+    """The packages that list the real paths ``wanted``."""
     names = [name for name in tree.folder_names(INFO)[0] if name.endswith(".list") and NAMES.match(name)]
     found: dict[str, list[str]] = {}
     folders: dict[str, str | None] = {}

@@ -1,4 +1,4 @@
-"""Requirement lines of installed distributions: which matter, what they pin, which libraries they stand for."""
+"""Requirement lines of installed distributions: which are relevant, what they pin, which libraries they provide."""
 
 from __future__ import annotations
 
@@ -27,27 +27,27 @@ wheel is that of its library's soname (looked at in wheels for CUDA 11, 12 and 1
 
 
 def requirement_name(line: str) -> str:
-    """The normalised name of the distribution that the line asks for."""
+    """The normalised name of the distribution that a line requires."""
     match = _NAME.match(line)
     return _SEPARATORS.sub("-", match[1]).lower() if match else ""
 
 
-def that_matter(lines: Iterable[str] | None) -> list[str]:
-    """The lines that ask for NVIDIA's wheels, a framework, or what the compiled parts depend on; markers stay on."""
+def relevant_lines(lines: Iterable[str] | None) -> list[str]:
+    """The lines for NVIDIA's wheels, frameworks, or dependencies of compiled parts, with their markers."""
     return [line for line in lines or () if _MATTERS.match(requirement_name(line))]
 
 
 def extra_of(line: str) -> str | None:
-    """The extra for which the line holds; None: always."""
+    """The extra that the line belongs to; None if there is none."""
     match = _EXTRA.search(line)
     return _SEPARATORS.sub("-", match[1]).lower() if match else None
 
 
 def pinned(lines: Iterable[str], name: str) -> str | None:
-    """The one version that the lines that always hold allow of a distribution: ``2.5.1`` of ``torch==2.5.1``.
+    """The only version of a distribution that unconditional lines allow: ``2.5.1`` of ``torch==2.5.1``.
 
-    Bounds that leave one minor release count as that: ``2.14`` of ``torch<2.15.0,>=2.14.0``. A ``name`` that ends in
-    ``-`` stands for all that begin so.
+    Bounds that leave one minor release count as that release: ``2.14`` of ``torch<2.15.0,>=2.14.0``. A ``name`` that
+    ends in ``-`` is a prefix.
     """
     found: set[str] = set()
     for line in lines:
@@ -68,7 +68,7 @@ def _one_minor(rest: str) -> str | None:
 
 
 def libraries_of(lines: Iterable[str]) -> list[tuple[str, ...]]:
-    """The sonames that NVIDIA's wheels of these lines hold, each with what it may be called otherwise.
+    """The sonames in NVIDIA's wheels of these lines, each with alternative names.
 
     ``("libcudart.so.12", "libcudart.so.12.0")`` of ``nvidia-cuda-runtime-cu12>=12.1.105; extra == "with-cuda"``.
     """
@@ -82,15 +82,15 @@ def libraries_of(lines: Iterable[str]) -> list[tuple[str, ...]]:
 
 
 def sonames(library: str, major: str, minor: str = "0") -> tuple[str, ...]:
-    """What a library of that version may be called: of CUDA before 12 some carry two numbers, and the NVRTC of
-    CUDA 11.2 to 11.8 is ``libnvrtc.so.11.2``.
+    """Possible sonames of a library of this version: before CUDA 12 some have two numbers, and the NVRTC of CUDA 11.2
+    to 11.8 is ``libnvrtc.so.11.2``.
     """
     two = dict.fromkeys((minor, "2")) if library == "nvrtc" and major == "11" else (minor,)
     return (f"lib{library}.so.{major}", *(f"lib{library}.so.{major}.{second}" for second in two))
 
 
 def cuda_major(lines: Iterable[str]) -> str | None:
-    """The major version of CUDA in the names (``-cuNN``) of NVIDIA's wheels that the lines ask for; None if mixed."""
+    """The CUDA major version in the names (``-cuNN``) of required NVIDIA wheels; None if mixed."""
     suffixes = {match[1] for line in lines if (match := re.search(r"^nvidia-.*-cu(\d{2})$", requirement_name(line)))}
     return suffixes.pop() if len(suffixes) == 1 else None
 

@@ -27,16 +27,16 @@ _HEADER = 26
 _SPARES = 32
 _BUCKETS = 1 << 16
 _PAGES = 1 << 17
-"""As many pages are read, so that no chain that leads back to itself holds the probe up."""
+"""Most pages that are read, so that a circular chain cannot block the probe."""
 _VALUE_LIMIT = 32 << 20
 
 
 class DamagedError(ValueError):
-    """It is no such file, or not a whole one."""
+    """The file is no Berkeley DB hash file, or is truncated."""
 
 
 class Hash:
-    """An open file; raises DamagedError where it is none, or where it ends early."""
+    """An open hash file; raises DamagedError if it is none or is truncated."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
@@ -61,7 +61,7 @@ class Hash:
                 yield from self._values_of(page, wanted)
 
     def _before(self, bucket: int) -> int:
-        """How many pages lie before a bucket besides those of the buckets before it."""
+        """The number of additional pages before a bucket."""
         if not bucket:
             return self._spares[0]
         return self._spares[min(bucket.bit_length(), _SPARES - 1)]
@@ -80,7 +80,7 @@ class Hash:
                     yield Value(self, b"", first, size)
 
     def overflow(self, first: int, size: int) -> bytes:
-        """At least ``size`` bytes of a long value, where it has them."""
+        """At least ``size`` bytes of a long value, if it has that many."""
         parts: list[bytes] = []
         length = 0
         for page in self._chain(first, frozenset({_OVERFLOW})):
@@ -110,7 +110,7 @@ class Hash:
 
 
 class Value:
-    """A value that is read as far as it is wanted."""
+    """A value that is read on demand."""
 
     def __init__(self, file: Hash, inline: bytes, first: int, size: int) -> None:
         self._file = file
@@ -119,7 +119,7 @@ class Value:
         self._size = size
 
     def start(self, size: int) -> bytes:
-        """The first bytes, at least ``size`` of them where it has as many."""
+        """The first bytes, at least ``size`` of them if it has that many."""
         return self._inline if not self._first else self._file.overflow(self._first, size)
 
     def whole(self) -> bytes:
@@ -148,12 +148,12 @@ class File(NamedTuple):
 class Package(NamedTuple):
     name: str
     version: str
-    """With its release, and its epoch where it has one: ``12.4.5.8-1``."""
+    """The version with its release, and its epoch if there is one: ``12.4.5.8-1``."""
     files: tuple[File, ...]
 
 
 class _Header:
-    """The index and store of a header; what is damaged is not there."""
+    """The index and store of a header; damaged entries are left out."""
 
     def __init__(self, blob: bytes) -> None:
         count, size = struct.unpack_from(">II", blob) if len(blob) >= 8 else (0, 0)
@@ -180,7 +180,7 @@ class _Header:
 
 
 def read(blob: bytes) -> Package | None:
-    """The package of a header, or None for what is none."""
+    """The package of a header, or None if there is none."""
     header = _Header(blob)
     name, version = header.text(NAME), header.text(VERSION)
     if not name or not version:
@@ -192,7 +192,7 @@ def read(blob: bytes) -> Package | None:
 
 
 def name_in(start: bytes) -> str:
-    """The name in a header of which only the start is there; empty where it is not in that."""
+    """The name in a truncated header; empty if the name is not in that part."""
     return _Header(start).text(NAME)
 
 
@@ -208,22 +208,21 @@ def _files(header: _Header) -> list[File]:
 
 # Which RPM package a file belongs to, by rpm's own database; rpm is not asked.
 #
-# In the form of SQLite the file is opened read-only and as one that does not change, so that SQLite creates nothing
-# beside it; in the older form (up to RHEL 8) it is a hash file of Berkeley DB. SUSE's form (ndb) is not read: files
-# stay without owner there.
+# An SQLite database is opened read-only and immutable, so that SQLite creates no files; the older form (up to RHEL 8)
+# is a hash file of Berkeley DB. SUSE's form (ndb) is not read: its files have no owner here.
 
 
 _PACKAGES = 2000
 _BLOB_LIMIT = 32 << 20
 _SMALLEST = 64
 _START = 4096
-"""Bytes of a header that hold its index and, behind it, its name."""
+"""Bytes of a header that contain its index and its name."""
 _STEPS = 2_000_000
-"""Instructions of SQLite's virtual machine that one question may take, so that no crafted file holds the probe up."""
+"""Most instructions of SQLite's virtual machine for one query, so that a crafted file cannot block the probe."""
 
 
 def owners(tree: Tree, wanted: Collection[str]) -> dict[str, list[Claim]]:
-    """For the real paths ``wanted``, the packages that list them."""
+    """The packages that list the real paths ``wanted``."""
     found: dict[str, list[Claim]] = {}
     folders: dict[str, str | None] = {}
     for package in _packages(tree) if wanted else ():
@@ -249,7 +248,7 @@ def _packages(tree: Tree) -> Iterator[Package]:
 
 
 def _from_sqlite(place: str) -> list[bytes]:
-    """The headers of the packages whose names sound like CUDA."""
+    """The headers of packages with CUDA-like names."""
     import sqlite3
 
     name = place.replace("%", "%25").replace("?", "%3f").replace("#", "%23")
@@ -278,7 +277,7 @@ def _from_sqlite(place: str) -> list[bytes]:
 
 
 def _from_berkeley(place: str) -> list[bytes]:
-    """The same of a hash file; of the other packages only the start is read, which holds the name."""
+    """The same from a hash file; of other packages only the beginning with the name is read."""
     try:
         descriptor = os.open(place, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
@@ -302,4 +301,4 @@ DATABASES = {
     "/usr/lib/sysimage/rpm/Packages": _from_berkeley,
     "/var/lib/rpm/Packages": _from_berkeley,
 }
-"""Where rpm keeps its database, and how that is read; the first that is there counts."""
+"""The places of rpm's database, and the function that reads each; the first existing one counts."""

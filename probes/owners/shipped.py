@@ -1,7 +1,7 @@
-"""What was shipped with the frameworks and with what they require, against what lies there.
+"""Compare the installed files of frameworks and their requirements with what was shipped.
 
-Every check compares presence and size of the files that decide (``wheels.decisive``); ``verify`` compares the
-hashes of all. A file that differs is looked at: whether the loader, or Python, could still take it.
+Every check compares presence and size of the files that decide (``wheels.decisive``); ``verify`` compares all hashes. A
+differing file is examined: whether the loader, or Python, can still use it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ..elf.tables import SHT_SYMTAB
 from ..kit.paths import printable
 from ..kit.tree import Tree, refused
 from ..python.distributions import python_asked
-from .requirements import extra_of, requirement_name, that_matter
+from .requirements import extra_of, relevant_lines, requirement_name
 from .wheels import Recorded, decisive, recorded_by
 
 if TYPE_CHECKING:
@@ -32,9 +32,9 @@ Fields = dict[str, Any]
 PACKAGES = 500
 _DAMAGED = 200
 _KEPT_LIMIT = 8 << 20
-"""Bytes of one list in which a file's further owners are looked for."""
+"""Most bytes of one list in which other owners of a file are searched."""
 _HEADS = 1 << 16
-"""Bytes of METADATA in which requirements are looked for first; its description, mostly long, follows them."""
+"""Bytes of METADATA that are searched first for requirements; they precede the long description."""
 _HEAD_LIMIT = 1 << 20
 _REQUIREMENTS = 1000
 _SOURCE_LIMIT = 1 << 20
@@ -45,9 +45,9 @@ _BYTES = re.compile(r"([0-9]{1,18}) bytes$")
 
 
 def shipped(tree: Tree, distributions: Sequence[Fields], roots: frozenset[str], python: str | None) -> Fields:
-    """The record ``Shipped`` of an environment; what is required is added to the distributions that it speaks of.
+    """The record ``Shipped`` of an environment; requirements are added to its distributions.
 
-    ``roots`` are names of the distributions that hold frameworks; ``python`` is the version of the environment's.
+    ``roots`` are names of the distributions with frameworks; ``python`` is the environment's version.
     """
     required = _closure(tree, distributions, roots)
     names = {item["name"] for item in required}
@@ -77,7 +77,7 @@ def shipped(tree: Tree, distributions: Sequence[Fields], roots: frozenset[str], 
 
 
 def gone(tree: Tree, dist_info: str, package: str) -> list[str]:
-    """Of the files that decide, those of one import package that are not there, by their paths from its site folder."""
+    """The missing decisive files of one import package, as paths relative to its site folder."""
     site = dist_info.rpartition("/")[0]
     start = f"{site}/{package}/"
     files = (each for each in decisive(tree, dist_info)[0] if each.path.startswith(start))
@@ -89,18 +89,18 @@ def _is_gone(tree: Tree, path: str) -> bool:
     try:
         return _state(tree, path) is None
     except OSError:
-        return False  # it may be there
+        return False  # it may exist
 
 
 def differing(tree: Tree, item: Fields, path: str, python: str | None, said: Fields) -> Fields:
-    """A ``DamagedFile`` of a distribution: what is ``said`` of it, and why the file there cannot be used, if so."""
+    """A ``DamagedFile`` of a distribution: its difference ``said``, and why the present file is unusable, if so."""
     problem = None if said["kind"] == "missing" else _unusable(tree, path, python)
     more: Fields = {"problem": problem} if problem else _stripped(tree, path, said)
     return {**_whose(item), "path": printable(path), **said, **more}
 
 
 def comparable(record: Fields) -> list[Fields]:
-    """Of an environment's record the distributions of frameworks, and of what they require, that list their files."""
+    """The distributions of frameworks and their requirements in an environment's record that list their files."""
     looked = record.get("shipped") or {}
     wanted = {*(looked.get("packages") or ()), *(looked.get("unlisted") or ())}
     distributions = [item for item in record.get("distributions") or () if item["name"] in wanted]
@@ -129,9 +129,9 @@ def _is_comparable(tree: Tree, item: Fields) -> bool:
 
 
 def _closure(tree: Tree, distributions: Sequence[Fields], roots: frozenset[str]) -> list[Fields]:
-    """The installed distributions of frameworks, and what their metadata asks for; in that order.
+    """The installed distributions of frameworks, then those that their metadata requires.
 
-    Markers are not judged here: what is installed and named is looked at.
+    Markers are not evaluated: whatever is installed and required is examined.
     """
     by_name: dict[str, list[Fields]] = {}
     for item in distributions:
@@ -155,13 +155,13 @@ def _closure(tree: Tree, distributions: Sequence[Fields], roots: frozenset[str])
 
 
 def _followed(lines: Sequence[str]) -> list[str]:
-    """Those that hold without an extra, and of those of extras what brings CUDA: tools for tests are no part of it."""
+    """The requirements without an extra, and those of extras that install CUDA libraries; not test tools."""
     always = [line for line in lines if extra_of(line) is None]
-    return [*always, *(line for line in that_matter(lines) if extra_of(line) is not None)]
+    return [*always, *(line for line in relevant_lines(lines) if extra_of(line) is not None)]
 
 
 def _asked(tree: Tree, dist_info: str) -> Fields:
-    """What METADATA asks for: other distributions, and a Python."""
+    """The requirements in METADATA: other distributions, and a Python version."""
     for limit in (_HEADS, _HEAD_LIMIT):
         head = tree.read_bytes(f"{dist_info}/METADATA", limit) or b""
         end = _END_OF_HEAD.search(head)
@@ -173,9 +173,9 @@ def _asked(tree: Tree, dist_info: str) -> Fields:
 
 
 def _compared(tree: Tree, recorded: Recorded, *, sized: bool, python: str | None) -> Fields | None:
-    """How a file differs in presence and size, or cannot be loaded; ``sized``: its size says something.
+    """How a file differs in presence and size, or cannot be loaded; ``sized``: its size is meaningful.
 
-    Raises OSError where it cannot be told whether it is there.
+    Raises OSError if its existence is unknown.
     """
     found = _state(tree, recorded.path)
     if found is None:
@@ -196,18 +196,18 @@ def _compared(tree: Tree, recorded: Recorded, *, sized: bool, python: str | None
 
 
 def _missing(tree: Tree, recorded: Recorded) -> Fields | None:
-    """With the link that leads nowhere in its place, or in that of a folder above it."""
+    """The problem of a missing file, with the broken link at its path or at a folder above it."""
     link = recorded.path
     while link and (tree.link_target(link) is None or tree.is_folder(link)):
         link = link.rpartition("/")[0]
     if link:
         return {**_differs(recorded, "missing"), "dead_link": printable(link)}
-    # A folder without an empty __init__.py is imported all the same.
+    # A folder is imported even without its empty __init__.py.
     return None if recorded.size == 0 and recorded.path.endswith("/__init__.py") else _differs(recorded, "missing")
 
 
 def _denied(tree: Tree, path: str, mode: int) -> str | None:
-    """Why a program that is there cannot be started; a file that cannot be read is unknown, and not damaged."""
+    """Why an existing program cannot be started; an unreadable file is unknown, not damaged."""
     if tree.at_real_root and not os.access(path, os.R_OK):
         refused(path, PermissionError(errno.EACCES, os.strerror(errno.EACCES)))
         return None
@@ -228,8 +228,8 @@ def is_anothers(
     kept: dict[str, bytes],
     digest: str | None = None,
 ) -> bool:
-    """Whether another distribution lists the file with the size (and ``digest``, where that is known) that it has: it
-    was installed over this one. ``kept`` are the lists read for earlier files.
+    """Whether another distribution lists the file with its present size (and ``digest``, if known), and so overwrote
+    this one. ``kept`` caches the lists.
     """
     try:
         found = _state(tree, recorded.path)
@@ -248,7 +248,7 @@ def is_anothers(
 
 
 def _line(data: bytes, path: str) -> bytes:
-    """The line about a path in a list that begins with a line break; empty where there is none."""
+    """The line about a path in a list that begins with a line break; empty if there is none."""
     name = path.encode("utf-8", "surrogateescape")
     for start in (b"\n%s," % name, b'\n"%s",' % name):
         at = data.find(start)
@@ -258,7 +258,7 @@ def _line(data: bytes, path: str) -> bytes:
 
 
 def _is_claimed(line: bytes, size: int, digest: str | None) -> bool:
-    """Whether a line lists a file of this size and hash; a hash of another kind, or none, says nothing against it."""
+    """Whether a line lists a file of this size and hash; another kind of hash, or none, is no contradiction."""
     hashed, length = line.rsplit(b",", 2)[1:] if line.count(b",") > 1 else (b"", b"")
     kind = hashed.partition(b"=")[0]
     comparable_hash = digest is not None and kind == digest.partition("=")[0].encode()
@@ -266,8 +266,8 @@ def _is_claimed(line: bytes, size: int, digest: str | None) -> bool:
 
 
 def _state(tree: Tree, path: str) -> os.stat_result | None:
-    """The state of what is at a path, links followed inside the root; None where nothing is. Raises OSError where that
-    cannot be told.
+    """The ``stat`` result of a path, with links followed inside the root; None if nothing is there. Raises OSError if
+    that is unknown.
     """
     try:
         return os.stat(tree.place(path))
@@ -283,13 +283,13 @@ def _is_library(path: str) -> bool:
 
 
 def _begins_well(tree: Tree, path: str) -> bool:
-    """Whether the first bytes are an ELF file's; the rest is read where it is loaded."""
+    """Whether the first bytes are those of an ELF file; the rest is checked where it is loaded."""
     start = tree.read_bytes(path, 24)
     return start is None or (len(start) == 24 and start[:4] == _ELF and start[4:7] in (b"\2\1\1", b"\1\1\1", b"\2\2\1"))
 
 
 def _unusable(tree: Tree, path: str, python: str | None) -> str | None:
-    """Why a library cannot be loaded, or a module cannot be imported, by the file itself."""
+    """Why a library cannot be loaded, or a module imported, judged by the file alone."""
     if path.endswith(".py"):
         return _no_python(tree.read_bytes(path, _SOURCE_LIMIT), python)
     if not _is_library(path):
@@ -303,7 +303,7 @@ def _unusable(tree: Tree, path: str, python: str | None) -> str | None:
 
 
 def _stripped(tree: Tree, path: str, said: Fields) -> Fields:
-    """Whether a library of another length that can be loaded is what ``strip`` leaves: shorter, without symbols."""
+    """Whether a loadable library of another size was stripped: shorter, and without symbols."""
     lengths = [
         int(found[1]) for text in (said.get("recorded"), said.get("found")) if (found := _BYTES.match(text or ""))
     ]
@@ -327,7 +327,7 @@ def _no_python(source: bytes | None, python: str | None) -> str | None:
         return "it is empty"
     own = (sys.version_info.major, sys.version_info.minor)
     if python is None or own < tuple(int(part) for part in re.findall(r"\d+", python)[:2]):
-        return None  # an older parser does not know all that a newer one takes
+        return None  # an older parser may reject newer syntax
     problem = None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -336,5 +336,5 @@ def _no_python(source: bytes | None, python: str | None) -> str | None:
         except SyntaxError as error:
             problem = printable(f"it is no Python: line {error.lineno}: {error.msg}")
         except (ValueError, RecursionError, MemoryError):
-            pass  # it may be too much for the parser, and says nothing of the file
+            pass  # it exceeds the parser's limits, which proves nothing about the file
     return problem

@@ -1,4 +1,4 @@
-"""The version of a CUDA toolkit by its files, and the toolkit as the owner of what lies in it."""
+"""The version of a CUDA toolkit from its files, and the toolkit as the owner of its files."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..kit.record import Found
 from ..kit.tree import Tree, refused
 from .claims import Claim
 
-# The version of a CUDA toolkit, by the files that tell it; nothing of the toolkit is run.
+# The version of a CUDA toolkit from its files; none of its programs is run.
 
 _HEADERS = ("include/cuda_runtime_api.h", "targets/*/include/cuda_runtime_api.h", "include/cuda.h")
 _HEADER_VERSION = re.compile(r"^#\s*define\s+(?:CUDART|CUDA)_VERSION\s+(\d{4,6})\b", re.MULTILINE)
@@ -30,11 +30,11 @@ _RUNTIME = re.compile(r"libcudart\.so\.(\d+\.\d+)\.\d+")
 _LIBRARY_FOLDERS = ("lib64", "lib", "targets/*/lib")
 
 _DEBIAN = "/usr/lib/nvidia-cuda-toolkit"
-"""Debian spreads its package over /usr; this folder holds the compiler."""
+"""The folder of the compiler in Debian's package, which is spread over /usr."""
 
 
 def version(tree: Tree, folder: str) -> Found | None:
-    """Version of the toolkit in ``folder`` (a real path) and the file that tells it; None when no file does."""
+    """The version of the toolkit in ``folder`` (a real path) and the file that states it; None if no file does."""
     steps: tuple[Callable[[Tree, str], Found | None], ...] = (_json, _text, _header, _compiler, _runtime)
     return next((found for step in steps if (found := step(tree, folder))), None)
 
@@ -69,7 +69,7 @@ def _header(tree: Tree, folder: str) -> Found | None:
 
 
 def _compiler(tree: Tree, folder: str) -> Found | None:
-    """The version that nvcc would print, which stands in its file beside the rest of its banner."""
+    """The version that nvcc would print, from the banner in its file."""
     path = f"{folder}/bin/nvcc"
     if not tree.is_file(path):
         return None
@@ -96,7 +96,7 @@ def _runtime(tree: Tree, folder: str) -> Found | None:
     return None
 
 
-# The toolkit as the owner of what lies in it, and the versions of its parts by its ``version.json``.
+# The toolkit as the owner of its files, and the versions of its parts in ``version.json``.
 
 
 _JSON_LIMIT = 1 << 20
@@ -107,7 +107,7 @@ class Toolkit(NamedTuple):
     claim: Claim
     parts: dict[str, str]
     source: str
-    """The file that tells its version."""
+    """The file that states its version."""
 
     def declared(self, family: str) -> str | None:
         """The version of the family's part."""

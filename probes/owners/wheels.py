@@ -1,4 +1,4 @@
-"""What a wheel's RECORD says was installed: of the list, mostly thousands of lines, few are cut out.
+"""Read the installed files from a wheel's RECORD, extracting a few of its thousands of lines.
 
 RECORD, by PyPA's "Recording installed projects": one line of CSV for each file, with its path (relative to the folder
 that holds the ``.dist-info``), a hash and the size in bytes.
@@ -23,7 +23,7 @@ _LINE_LIMIT = 8192
 _KEPT = 20_000
 _LINES = 300_000
 _DECISIVE = 5000
-"""Files of one wheel that are compared in every check."""
+"""Most files of one wheel that are compared in every check."""
 _PACKAGE = re.compile(rb"/__init__\.py\"?,")
 _RARE = (
     re.compile(rb"\.so(?:\.[0-9.]{1,20})?\"?,"),
@@ -33,33 +33,33 @@ _RARE = (
 )
 _NATIVE = re.compile(r"\.so(?:\.[0-9.]{1,20})?$|\.bc$|/bin/[^/]+$")
 _UNUSED = re.compile(r"tests?|testing|.*_tests?|test_.*|examples?|benchmarks?|docs?|conftest\.py", re.IGNORECASE)
-"""Parts of paths below which lies what an import does not take; images that were made smaller have it removed."""
+"""Parts of paths of files that imports do not need; slimmed images have them removed."""
 _FOR_TESTS = re.compile(r"test|libbackend_with_compiler", re.IGNORECASE)
-"""Libraries that only tests load."""
+"""A pattern for libraries that only tests load."""
 
 _READ: dict[tuple[str, int, int], Manifest] = {}
 _DECIDING: dict[tuple[str, int, int], tuple[tuple[Recorded, ...], bool]] = {}
 
 
 class Recorded(NamedTuple):
-    """A file as its wheel recorded it."""
+    """A file in a wheel's RECORD."""
 
     path: str
-    """Absolute, as the examined machine sees it; links in it are not followed."""
+    """Absolute path inside the root; links in it are not followed."""
     size: int | None
     hash: str | None
     """``sha256=…``"""
 
 
 class Manifest(NamedTuple):
-    """What one wheel lists: the libraries of CUDA's families, and whether there is a RECORD that could be read."""
+    """The CUDA libraries that one wheel lists, and whether its RECORD could be read."""
 
     libraries: tuple[Recorded, ...]
     there: bool
 
 
 def recorded_by(tree: Tree, dist_info: str) -> Manifest:
-    """What the RECORD in the folder ``dist_info`` says; read once for each state of the file."""
+    """The contents of the RECORD in ``dist_info``, read once for each state of the file."""
     path = f"{dist_info}/RECORD"
     key = _state(tree, path)
     if key is None:
@@ -74,15 +74,15 @@ def recorded_by(tree: Tree, dist_info: str) -> Manifest:
 
 
 def is_native(path: str) -> bool:
-    """Whether it is a library, code for one, or a program, by its name."""
+    """Whether a file is a library, a compiled module or a program, by its name."""
     return _NATIVE.search(path) is not None
 
 
 def decisive(tree: Tree, dist_info: str) -> tuple[tuple[Recorded, ...], bool]:
-    """The files that tell cheaply whether a package is whole, and whether these are all of them.
+    """The files that show cheaply whether a package is intact, and whether the list is complete.
 
-    Its libraries and programs, the modules in its uppermost folders, and the packages right below. What tests alone
-    take is left out, and what lies outside of the folder for packages (scripts, whose first line installers write).
+    Its libraries and programs, the modules in its uppermost folders, and the packages right below. Files for tests are
+    left out, and files outside the folder for packages (scripts, whose first line installers write).
     """
     key = _state(tree, f"{dist_info}/RECORD")
     if key is None:
@@ -111,7 +111,7 @@ def _decisive(tree: Tree, dist_info: str) -> tuple[tuple[Recorded, ...], bool]:
 
 
 def all_files(tree: Tree, dist_info: str) -> Iterator[Recorded]:
-    """Every file of the package that has a hash and an import, a program or a library could take or read."""
+    """All files of the package with a hash that imports, programs or libraries could use."""
     data = tree.read_bytes(f"{dist_info}/RECORD", RECORD_LIMIT) or b""
     site = posixpath.dirname(dist_info)
     own = posixpath.basename(dist_info)
@@ -125,12 +125,12 @@ def all_files(tree: Tree, dist_info: str) -> Iterator[Recorded]:
 
 
 def for_tests(path: str) -> bool:
-    """Whether a file, by its path from the folder for packages, serves tests, examples or documentation alone."""
+    """Whether a file is only for tests, examples or documentation, by its path in the folder for packages."""
     parts = path.split("/")
     return any(map(_is_unused, parts)) or (is_native(path) and _FOR_TESTS.search(parts[-1]) is not None)
 
 
-@lru_cache(maxsize=4096)  # thousands of paths have the same folders
+@lru_cache(maxsize=4096)  # thousands of paths share the same folders
 def _is_unused(part: str) -> bool:
     return _UNUSED.fullmatch(part) is not None
 
@@ -149,7 +149,7 @@ def _inside(path: str, site: str) -> bool:
 
 
 def _lines(data: bytes) -> Iterator[bytes]:
-    """The lines that may decide, told by searches for what is rare: neither hashes nor sizes hold a slash."""
+    """The lines that may be decisive, found by rare characters: neither hashes nor sizes contain a slash."""
     yield from [line for line in data.split(b"\n") if line.count(b"/") < 2]
     for pattern in _RARE:
         for match in pattern.finditer(data):
@@ -201,7 +201,7 @@ def _joined(site: str, path: str) -> str:
 
 
 def _quoted(line: str) -> list[str]:
-    """The fields of a line in which some are quoted."""
+    """The fields of a line with quoted fields."""
     import csv
 
     try:

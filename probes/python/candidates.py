@@ -1,4 +1,4 @@
-"""Which Python environments come into question, and where ``--all-envs`` looks for more."""
+"""The candidate Python environments, and the places that ``--all-envs`` searches."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from ..kit.paths import parent
 from ..kit.tree import Tree
 from .interpreter import Place, locate
 
-# Which Python environments come into question, best first, and why each does.
+# The candidate Python environments, best first, each with its reason.
 
 _NAMES = ("python3", "python")
 
 
 class Candidate(NamedTuple):
-    """An environment to look at. ``asked`` is how it was named; ``own``: it is the one that envcheck runs in."""
+    """An environment to examine. ``asked`` is how it was named; ``own``: envcheck runs in it."""
 
     why: str
     asked: str
@@ -24,7 +24,7 @@ class Candidate(NamedTuple):
     own: bool = False
 
     def key(self, tree: Tree) -> str:
-        """The real prefix, or what was asked for when there is no prefix."""
+        """The real prefix, or the given name if there is no prefix."""
         return tree.real_path(self.place.prefix) if self.place.prefix else self.asked
 
 
@@ -50,7 +50,7 @@ def found(tree: Tree) -> Iterator[Candidate]:
     local = _at(tree, "./.venv", ".venv")
     if local.place.prefix or local.place.executable:
         yield local
-    if conda and conda_is_base:  # active by default in every shell, so it says less than the folder does
+    if conda and conda_is_base:  # active by default in every shell, so it is weaker evidence than the folder
         yield _at(tree, "CONDA_PREFIX", conda)
     yield from _on_path(tree)
     if tree.request.get("own_prefix"):
@@ -74,7 +74,7 @@ def _by_name(tree: Tree, name: str) -> Candidate:
 
 
 def _on_path(tree: Tree) -> Iterator[Candidate]:
-    """PATH's first interpreter; when that is envcheck's own, then the first other one too."""
+    """The first interpreter on PATH; if that is envcheck's own, the first other one as well."""
     own_seen = False
     for path in _programs(tree, _NAMES):
         place = locate(tree, path)
@@ -100,7 +100,7 @@ def _is_own(tree: Tree, place: Place) -> bool:
     return own is not None and place.prefix is not None and tree.real_path(place.prefix) == tree.real_path(own)
 
 
-# Where else environments lie, for ``--all-envs``: known places, each listed once and not searched in depth.
+# The places that ``--all-envs`` lists, each once and not in depth.
 
 
 WHY = "--all-envs"
@@ -115,18 +115,18 @@ _IN_HOME = (
     ".venvs",
     "envs",
 )
-"""Folders of environments: virtualenvwrapper, pipenv, Poetry, uv's interpreters, and what people call their own."""
+"""Folders of environments in the home folder: virtualenvwrapper, pipenv, Poetry, uv, and common names."""
 _CONDA_IN_HOME = ("miniconda3", "anaconda3", "miniforge3", "mambaforge", "micromamba", ".micromamba", ".conda", "conda")
 _CONDA = ("/opt/conda", "/opt/miniconda3", "/opt/anaconda3", "/opt/miniforge3", "/opt/mamba", "/opt/micromamba")
 _PROJECTS = ("/app", "/workspace", "/code", "/srv", "/src", "/home/user", "/root")
 """Working folders of common images."""
 _FOLDERS = 300
-"""As many names of one folder are looked at."""
+"""Most names of one folder that are examined."""
 _NUMBERED = re.compile(r"python3\.\d{1,2}t?")
 
 
 def everywhere(tree: Tree) -> Iterator[Candidate]:
-    """Every environment in the known places, as far as its files show that it is one."""
+    """All environments in the known places that can be recognised by their files."""
     seen: set[str] = set()
     for folder in _folders(tree):
         if folder not in seen and _is_environment(tree, folder):

@@ -1,4 +1,4 @@
-"""Which distributions are installed: ``*.dist-info``, ``*.egg-info`` and conda's records."""
+"""The installed distributions, from ``*.dist-info``, ``*.egg-info`` and conda's records."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ REQUIREMENTS = 1000
 _DAMAGED = 500
 _HEAD = 4096
 _LONG_HEAD = 256 << 10
-"""Read where the first part tells no name or version, and the head goes on."""
+"""Bytes read if the first part has no name or version and the header continues."""
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,198}[A-Za-z0-9])?")
 _VERSION = re.compile(r"[0-9A-Za-z][0-9A-Za-z.!+-]{0,100}")
 _SEPARATORS = re.compile(r"[-_.]+")
@@ -30,7 +30,7 @@ _PYTHON_TAG = re.compile(r"-py\d+(\.\d+)?(-.*)?$")
 _NAME_LINE = re.compile(rb"^Name:[ \t]*([^\r\n]*)", re.MULTILINE | re.IGNORECASE)
 _VERSION_LINE = re.compile(rb"^Version:[ \t]*([^\r\n]*)", re.MULTILINE | re.IGNORECASE)
 _PYTHON_LINE = re.compile(rb"^Requires-Python:[ \t]*([^\r\n]*)", re.MULTILINE | re.IGNORECASE)
-"""Names of fields are compared without regard to case, as in a mail's head."""
+"""The field ``Requires-Python``; field names are case-insensitive, as in mail headers."""
 _END_OF_HEAD = re.compile(rb"^[ \t]*\r?\n", re.MULTILINE)
 
 _LINK = ".egg-link"
@@ -41,7 +41,7 @@ Fields = dict[str, Any]
 
 
 class Installed:
-    """Distributions in the order of the search path; ``complete`` when no folder and no entry was left out."""
+    """The distributions in the order of the search path; ``complete`` if nothing was left out."""
 
     def __init__(self, *, complete: bool = True) -> None:
         self.items: list[Fields] = []
@@ -56,12 +56,12 @@ class Installed:
 
 
 def normalised(name: str) -> str:
-    """A distribution's name as PyPA's name normalisation writes it."""
+    """A distribution's name, normalised as PyPA specifies."""
     return _SEPARATORS.sub("-", name).lower()
 
 
 def installed_in(tree: Tree, folders: Iterable[str], detailed: frozenset[str]) -> Installed:
-    """The distributions of ``folders``; for names in ``detailed`` with what they require."""
+    """The distributions in ``folders``; those named in ``detailed`` with their requirements."""
     found = Installed()
     linked: set[str] = set()
     for folder in folders:
@@ -93,7 +93,7 @@ def _link(tree: Tree, path: str, found: Installed) -> None:
 
 def _distribution(tree: Tree, path: str, detailed: frozenset[str], linked: set[str], found: Installed) -> Fields | None:
     folder, _, name = path.rpartition("/")
-    if name[0] in "~-" and len(name) > 1:  # what pip moves out of the way, until an installation has succeeded
+    if name[0] in "~-" and len(name) > 1:  # pip renames folders like this until an installation succeeds
         start = tree.read_bytes(f"{path}/METADATA", _HEAD) if name.endswith(".dist-info") else None
         found.damage(path, LEFT, _said(start) if start else None)
     elif name.endswith(".dist-info"):
@@ -142,12 +142,12 @@ def _dist_info(tree: Tree, path: str, stem: str, detailed: frozenset[str], found
 
 @lru_cache(maxsize=4)  # each METADATA is asked several times in a row
 def _lines(start: bytes) -> tuple[str | None, str | None]:
-    """What stands for the name and for the version."""
+    """The texts of the fields for name and version."""
     return _line(start, _NAME_LINE), _line(start, _VERSION_LINE)
 
 
 def _said(start: bytes) -> Fields | None:
-    """Name and version by the metadata itself, which is what pip and ``importlib.metadata`` go by."""
+    """Name and version from the metadata, which pip and ``importlib.metadata`` use."""
     name, version = (value or "" for value in _lines(start))
     if _NAME.fullmatch(name) and _VERSION.fullmatch(version):
         return {"name": normalised(name), "version": version}
@@ -155,7 +155,7 @@ def _said(start: bytes) -> Fields | None:
 
 
 def _named(stem: str) -> Fields | None:
-    """Name and version by the folder's name, where that is plain."""
+    """Name and version from the folder's name, if it is regular."""
     name, dash, version = stem.partition("-")
     if dash and _NAME.fullmatch(name) and _VERSION.fullmatch(version) and "-" not in version:
         return {"name": normalised(name), "version": version}
@@ -163,7 +163,7 @@ def _named(stem: str) -> Fields | None:
 
 
 def _line(start: bytes, pattern: re.Pattern[bytes]) -> str | None:
-    """A field of a metadata file; it is laid out as a mail header, which an empty line ends."""
+    """A field of a metadata file, in the format of a mail header that ends at an empty line."""
     match = pattern.search(start)
     if match is None or _END_OF_HEAD.search(start, 0, match.start()):
         return None
@@ -178,7 +178,7 @@ def _head(tree: Tree, path: str) -> bytes | None:
 
 
 def _problem(start: bytes) -> str | None:
-    """Why METADATA cannot be used."""
+    """Why METADATA is unusable."""
     if not start.strip(b"\0 \r\n\t"):
         return "METADATA is empty"
     for name, value, form in zip(("name", "version"), _lines(start), (_NAME, _VERSION), strict=True):
@@ -275,7 +275,7 @@ _FILE = re.compile(
 
 
 def installed_by_conda(tree: Tree, prefix: str, detailed: frozenset[str]) -> Installed:
-    """The packages of the conda environment at ``prefix``; none where it is no conda environment."""
+    """The packages of the conda environment at ``prefix``; none if it is no conda environment."""
     folder = f"{prefix}/conda-meta"
     names = tree.list_names(folder)
     if names is None:
@@ -311,7 +311,7 @@ def _is_empty(tree: Tree, path: str) -> bool:
 
 
 def _depends(tree: Tree, path: str) -> list[str] | None:
-    """What the package depends on, as conda's match specifications; None when the record cannot be read."""
+    """The package's dependencies as conda match specifications; None if the record cannot be read."""
     try:
         record = json.loads(tree.read_text(path, _RECORD_LIMIT) or "")
     except (ValueError, RecursionError):
@@ -323,7 +323,7 @@ def _depends(tree: Tree, path: str) -> list[str] | None:
 
 
 class CondaBuild(NamedTuple):
-    """One conda package, and what its build string says of CUDA: ``py3.11_cuda12.4_cudnn9.1.0_0``, ``cpu_py310h1``."""
+    """One conda package, with the CUDA facts in its build string: ``py3.11_cuda12.4_cudnn9.1.0_0``, ``cpu_py310h1``."""
 
     version: str
     build: str
@@ -334,7 +334,7 @@ class CondaBuild(NamedTuple):
 
 
 def conda_build(distributions: Iterable[dict[str, Any]], name: str) -> CondaBuild | None:
-    """The conda package of that normalised name among ``distributions``, or None."""
+    """The conda package with this normalised name among ``distributions``, or None."""
     record = next((item for item in distributions if item["name"] == name and item["channel"] == "conda"), None)
     if record is None:
         return None

@@ -1,4 +1,4 @@
-"""From what was named (a program, link, folder or pyenv shim) to an interpreter and its prefix, by reading alone."""
+"""Resolve a program, link, folder or pyenv shim to an interpreter and its prefix, only by reading files."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SYSTEM = "system"
 
 
 def root_of_shim(tree: Tree, path: str) -> str | None:
-    """The root of pyenv when the program is one of its shims, else None."""
+    """The root of pyenv if the program is one of its shims, else None."""
     if tree.read_bytes(path, 2) != b"#!":
         return None
     text = tree.read_text(path, _SHIM_LIMIT) or ""
@@ -31,7 +31,7 @@ def root_of_shim(tree: Tree, path: str) -> str | None:
 
 
 def interpreter(tree: Tree, root: str, program: str) -> tuple[str | None, str | None]:
-    """The path that the shim for ``program`` leads to, or why there is none; ``SYSTEM`` when PATH decides."""
+    """The interpreter behind the shim for ``program``, or why there is none; ``SYSTEM`` if PATH decides."""
     wanted, said_by = _selected(tree, root)
     missing = []
     for version in wanted:
@@ -48,7 +48,7 @@ def interpreter(tree: Tree, root: str, program: str) -> tuple[str | None, str | 
 
 
 def _selected(tree: Tree, root: str) -> tuple[list[str], str]:
-    """The names of versions in order, and where they were said."""
+    """The selected versions in order, and where they were selected."""
     named = [part for part in str(tree.variables.get("PYENV_VERSION", "")).split(":") if part]
     if named:
         return named, "PYENV_VERSION"
@@ -72,7 +72,7 @@ def _names_in(text: str | None) -> list[str]:
 
 
 def _installed(tree: Tree, root: str, version: str) -> str | None:
-    """The folder of a version by its name; ``3.11`` stands for the newest ``3.11.*``."""
+    """The folder of a version; ``3.11`` stands for the newest ``3.11.*``."""
     if "/" in version or ".." in version:
         return None
     versions = f"{root}/versions"
@@ -104,15 +104,15 @@ _ELF = b"\x7fELF"
 
 
 class Place(NamedTuple):
-    """Where an environment is; ``problem`` says why it cannot be examined, or cannot run ("it": what was named)."""
+    """The location of an environment; ``problem`` says why it cannot be examined or run ("it": the named thing)."""
 
     executable: str | None = None
     prefix: str | None = None
     problem: str | None = None
     system: bool = False
-    """A pyenv shim that leaves the choice to the rest of PATH."""
+    """Whether a pyenv shim leaves the choice to the rest of PATH."""
     lost: str | None = None
-    """The ``pyvenv.cfg`` that is not there any more, of what else looks like a virtual environment."""
+    """The missing ``pyvenv.cfg`` of a folder that otherwise looks like a virtual environment."""
 
 
 def locate(tree: Tree, path: str) -> Place:
@@ -125,7 +125,7 @@ def locate(tree: Tree, path: str) -> Place:
 
 
 def libraries(tree: Tree, prefix: str, landmark: str) -> list[str]:
-    """Folders such as ``lib/python3.12`` in ``prefix`` that hold ``landmark``, ``lib`` before ``lib64``."""
+    """Folders such as ``lib/python3.12`` in ``prefix`` that contain ``landmark``, ``lib`` before ``lib64``."""
     found: dict[str, str] = {}
     for lib in ("lib", "lib64"):
         for name in tree.list_names(f"{prefix}/{lib}") or []:
@@ -136,7 +136,7 @@ def libraries(tree: Tree, prefix: str, landmark: str) -> list[str]:
 
 
 def base_prefix(tree: Tree, program: str) -> str | None:
-    """The prefix of an interpreter that is no virtual environment's: where its standard library is."""
+    """The prefix of an interpreter outside virtual environments: the place of its standard library."""
     folder = parent(tree.real_path(program))
     while parent(folder) not in {"/", folder}:
         folder = parent(folder)
@@ -190,7 +190,7 @@ def _from_shim(tree: Tree, path: str, root: str) -> Place:
 
 
 def _from_program(tree: Tree, path: str, shown: str) -> Place:
-    """``shown``: how a sentence calls the program, unless its virtual environment is what was named."""
+    """``shown`` is the program's name in messages, unless its virtual environment was named."""
     prefix = _virtual_prefix(tree, path)
     shown = printable(path) if prefix else shown
     problem = _why_not(tree, path, shown)
@@ -227,7 +227,7 @@ def _why_not(tree: Tree, path: str, shown: str) -> str | None:
 
 
 def _why_no_python(tree: Tree, shown: str, target: str) -> str | None:
-    head = tree.read_bytes(target, 4)  # None where it may be run but not read
+    head = tree.read_bytes(target, 4)  # None if it may be executed but not read
     if head is not None and head[:2] == b"#!":
         return f"{shown} is a script, which is never run here; name the interpreter itself"
     if head is not None and head != _ELF:

@@ -1,4 +1,4 @@
-"""What an environment is: its base, its version, who manages it; by ``pyvenv.cfg`` and the folders of its prefix."""
+"""The layout of an environment: base, version and manager, from ``pyvenv.cfg`` and the folders of its prefix."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from ..kit.paths import inside, name_of, parent, printable
 from ..kit.tree import Tree
 from .interpreter import LIBRARY, Place, base_prefix, libraries
 
-# Which Python version an environment has, as far as its files tell; nothing is guessed.
+# The Python version of an environment, only as far as its files show.
 
 _SETTING = re.compile(r"(\d+)\.(\d+)(?:\.(\d+))?")
 _PROGRAM = re.compile(r"(python|pypy)(\d+\.\d+)")
 _PATCHLEVEL = re.compile(r'^#define\s+PY_VERSION\s+"(\d+\.\d+\.\d+[0-9A-Za-z.+]{0,10})"', re.MULTILINE)
 
 
-def of_settings(settings: dict[str, str]) -> str | None:
-    """The version that ``pyvenv.cfg`` names: ``3.12.1`` of ``3.12.1.final.0``."""
+def version_of_settings(settings: dict[str, str]) -> str | None:
+    """The version in ``pyvenv.cfg``: ``3.12.1`` of ``3.12.1.final.0``."""
     for key in ("version", "version_info"):
         match = _SETTING.match(settings.get(key, ""))
         if match:
@@ -45,7 +45,7 @@ def implementation_of_program(name: str) -> str | None:
 
 
 def full(tree: Tree, base: str | None, minor: str | None, program: str | None) -> str | None:
-    """The version with its patch level, by what an installation of ``minor`` at ``base`` holds."""
+    """The version with its patch level, from the files of an installation of ``minor`` at ``base``."""
     if base is None or minor is None:
         return None
     return _by_conda(tree, base, minor) or _by_header(tree, base, minor) or _by_constants(tree, base, minor, program)
@@ -70,7 +70,7 @@ def _by_header(tree: Tree, base: str, minor: str) -> str | None:
 
 
 def _by_constants(tree: Tree, base: str, minor: str, program: str | None) -> str | None:
-    """The version text inside the interpreter, where exactly one fits."""
+    """The version string in the interpreter's file, if exactly one fits."""
     wanted = re.compile(rb"\0(" + re.escape(minor).encode() + rb"\.\d{1,3}(?:(?:a|b|rc)\d{1,2})?\+?)(?=\0)")
     library = f"{base}/lib/libpython{minor}.so.1.0"
     for path in (library, program):
@@ -94,13 +94,13 @@ _UV_PYTHON = re.compile(r"(cpython|pypy|graalpy)-\d+\.\d+[^/]*-linux-[^/]*$")
 
 
 class Layout(NamedTuple):
-    """One environment. ``minor`` is ``3.12``, ``version`` as much of ``3.12.1`` as the files tell."""
+    """One environment. ``minor`` is ``3.12``, ``version`` as much of ``3.12.1`` as is known."""
 
     prefix: str
     base: str | None
     virtual: bool
     system_packages: bool
-    """Whether the packages of the base (and of the user) are seen."""
+    """Whether the packages of the base (and of the user) are visible."""
     minor: str | None
     version: str | None
     implementation: str | None
@@ -128,7 +128,7 @@ def read_layout(tree: Tree, place: Place, prefix: str) -> Layout:
         virtual=virtual,
         system_packages=settings.get("include-system-site-packages", "").lower() == "true",
         minor=minor,
-        version=of_settings(settings) or full(tree, base, minor, program) or minor,
+        version=version_of_settings(settings) or full(tree, base, minor, program) or minor,
         implementation=_implementation(tree, prefix, settings, program),
         manager=_manager(tree, prefix, settings, virtual=virtual),
         lock_file=_lock_file(tree, prefix) if virtual else None,
@@ -138,7 +138,7 @@ def read_layout(tree: Tree, place: Place, prefix: str) -> Layout:
 
 
 def _settings(tree: Tree, prefix: str) -> dict[str, str] | None:
-    """``pyvenv.cfg`` as lower-case names and values, or None for what is no virtual environment."""
+    """``pyvenv.cfg`` as lower-case names and values, or None if this is no virtual environment."""
     text = tree.read_text(f"{prefix}/pyvenv.cfg", 65536)
     if text is None:
         return None
@@ -147,14 +147,14 @@ def _settings(tree: Tree, prefix: str) -> dict[str, str] | None:
 
 
 def _base_program(tree: Tree, place: Place, prefix: str, settings: dict[str, str]) -> tuple[str | None, str | None]:
-    """The interpreter that a virtual environment was made from, or the sentence that it is gone."""
+    """The interpreter that a virtual environment was created from, or a message that it is gone."""
     if place.executable and not inside(tree.real_path(place.executable), prefix):
         target = tree.real_path(place.executable)
-        return (target, None) if tree.lexists(target) else (None, None)  # dangling: ``place.problem`` says it
+        return (target, None) if tree.lexists(target) else (None, None)  # a dangling link: ``place.problem`` reports it
     home = settings.get("home", "")
     if not home.startswith("/"):
         return None, "its pyvenv.cfg does not name the interpreter that it was made from"
-    minor = minor_of(of_settings(settings))
+    minor = minor_of(version_of_settings(settings))
     beside = [f"{home}/{name}" for name in (f"python{minor}", "python3", "python", "python2") if name != "pythonNone"]
     named = [settings[key] for key in ("executable", "base-executable") if settings.get(key, "").startswith("/")]
     for program in (*named, *beside):
@@ -164,7 +164,7 @@ def _base_program(tree: Tree, place: Place, prefix: str, settings: dict[str, str
 
 
 def _minor(tree: Tree, place: Place, prefix: str, settings: dict[str, str]) -> str | None:
-    said = minor_of(of_settings(settings))
+    said = minor_of(version_of_settings(settings))
     if said:
         return said
     if place.executable:
@@ -186,13 +186,13 @@ def _library(tree: Tree, prefix: str, minor: str | None, landmark: str) -> str |
 
 
 def _lock_file(tree: Tree, prefix: str) -> str | None:
-    """The lock file of the project that a virtual environment lies in."""
+    """The lock file of the project around a virtual environment."""
     paths = (f"{parent(prefix)}/{name}" for name in _LOCK_FILES)
     return next((printable(path) for path in paths if tree.is_file(path)), None)
 
 
 def _outgrown(minor: str | None, program: str | None, *, virtual: bool) -> str | None:
-    """A virtual environment whose base has become another Python no longer sees its own packages."""
+    """The problem of a virtual environment whose base became another Python: it no longer sees its packages."""
     now = minor_of_program(name_of(program)) if virtual and program else None
     if now is None or minor is None or now == minor:
         return None

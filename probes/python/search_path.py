@@ -1,4 +1,4 @@
-"""Where an environment looks for packages: its ``sys.path``, ``.pth`` files and editable installations."""
+"""The folders that an environment searches: ``sys.path``, ``.pth`` files and editable installations."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _MAPPING = re.compile(r"^MAPPING(?:\s*:[^=\n]{1,100})?\s*=\s*(\{.*\})\s*$", re.M
 
 
 def mapped(tree: Tree, folders: Iterable[str]) -> dict[str, str]:
-    """Name of the import → path of its package (or of its module, without ``.py``), for every finder in ``folders``."""
+    """Import name → path of its package (or of its module, without ``.py``), from all finders in ``folders``."""
     found: dict[str, str] = {}
     for folder in folders:
         names = [name for name in tree.list_names(folder) or () if name.startswith("__editable__")]
@@ -71,12 +71,13 @@ _CHANGES = re.compile(
 _IMPORTED = re.compile(r"\bimport\s+([A-Za-z_]\w{0,100})(?:\s*,\s*([A-Za-z_]\w{0,100}))?")
 _FOLDER = re.compile(r"['\"](/[^'\"\n]{1,400})['\"]")
 _KNOWN = ("__editable__", "easy-install.pth")
-"""Of setuptools: finders of editable installations, which are read here, and lines that put the plain
-lines of the same file first."""
+"""Files of setuptools: finders of editable installations, which are read here, and code that moves the file's plain
+lines to the front.
+"""
 
 
 def path_changes(tree: Tree, code: Sequence[tuple[str, str]], folders: Sequence[str]) -> tuple[dict[str, Any], ...]:
-    """``Startup`` records of those of the lines ``code`` (file and line) that change the search path."""
+    """``Startup`` records for those lines of ``code`` (file and line) that change the search path."""
     found: list[dict[str, Any]] = []
     for path, line in code:
         if name_of(path).startswith(_KNOWN) or len(found) >= _MOST:
@@ -88,7 +89,7 @@ def path_changes(tree: Tree, code: Sequence[tuple[str, str]], folders: Sequence[
 
 
 def _texts(tree: Tree, path: str, line: str) -> Iterator[tuple[str, str]]:
-    """The line, then the modules beside the file that it imports: an empty name or the path, and the text."""
+    """The line (with an empty name), then the modules beside its file that it imports (path and text)."""
     yield "", line
     site = path.rpartition("/")[0]
     for match in _IMPORTED.finditer(line[:4096]):
@@ -129,14 +130,15 @@ class SearchPath(NamedTuple):
     by_variable: int = 0
     complete: bool = False
     led_by: tuple[str, ...] = ()
-    """What puts each folder there, where it is no site folder of the environment itself: ``PYTHONPATH``, ``user site``
-    or the path of a ``.pth`` file; else empty."""
+    """What adds each folder that is not a site folder of the environment: ``PYTHONPATH``, ``user site`` or the path of
+    a ``.pth`` file; else empty.
+    """
     startup: tuple[dict[str, Any], ...] = ()
     """The lines of ``.pth`` files that change this list by code."""
 
 
 def search_path(tree: Tree, layout: Layout) -> SearchPath:
-    """The folders that the environment's interpreter would search, its standard library left out."""
+    """The folders that the environment's interpreter would search, without its standard library."""
     code: list[tuple[str, str]] = []
     by_variable = _distinct(tree, _python_path(tree))
     sites = _distinct(tree, _with_path_files(tree, _sites(tree, layout), code), by_variable)
@@ -150,7 +152,7 @@ def search_path(tree: Tree, layout: Layout) -> SearchPath:
 def _distinct(
     tree: Tree, folders: Iterator[tuple[str, str]], before: dict[str, tuple[str, str]] | None = None
 ) -> dict[str, tuple[str, str]]:
-    """Real path → path and what leads there, for every existing folder that is not in ``before``."""
+    """Real path → path and what adds it, for all existing folders that are not in ``before``."""
     found: dict[str, tuple[str, str]] = {}
     for folder, led_by in folders:
         key = tree.real_path(folder)
@@ -177,7 +179,7 @@ def _sites(tree: Tree, layout: Layout) -> Iterator[tuple[str, str]]:
 
 
 def _site_folders(tree: Tree, layout: Layout, prefix: str) -> Iterator[str]:
-    """``site-packages``, and the folders that Debian uses in its stead."""
+    """``site-packages``, and the folders that Debian uses instead."""
     minor = layout.minor
     other = "python" if layout.implementation == "pypy" else "pypy"
     for lib in ("lib64", "lib"):
@@ -205,7 +207,9 @@ def _user_site(tree: Tree, minor: str) -> Iterator[str]:
 def _with_path_files(
     tree: Tree, sites: Iterator[tuple[str, str]], code: list[tuple[str, str]]
 ) -> Iterator[tuple[str, str]]:
-    """Each site folder and what its path files add; lines of code and their files go into ``code``."""
+    """Each site folder and the folders that its ``.pth`` files add; code lines and their files are appended to
+    ``code``.
+    """
     for site, led_by in sites:
         yield site, led_by
         names = [name for name in tree.list_names(site) or [] if name.endswith(".pth") and name[0] != "."]

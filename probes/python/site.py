@@ -1,4 +1,4 @@
-"""What a framework reader gets of an environment, and how it finds the package that an import would take."""
+"""The environment as framework readers see it, and the search for the package that an import would take."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ..kit.tree import Tree
 
 
 class _Environment(NamedTuple):
-    """The fields; a NamedTuple itself has no place for what is found out once."""
+    """The fields; a NamedTuple has no place for cached attributes."""
 
     tree: Tree
     prefix: str
@@ -19,9 +19,9 @@ class _Environment(NamedTuple):
     """How many of the first ``folders`` come from PYTHONPATH."""
     distributions: tuple[dict[str, Any], ...]
     mapped: Mapping[str, str] = {}
-    """Import name to path, of editable installations that bring a finder; it is asked last."""
+    """Import name to path, for editable installations with a finder, which is used last."""
     led_by: tuple[str, ...] = ()
-    """What puts each of ``folders`` there, where it is no site folder of the environment itself."""
+    """What adds each of ``folders`` that is not a site folder of the environment."""
 
 
 class Site(_Environment):
@@ -29,7 +29,7 @@ class Site(_Environment):
 
     @cached_property
     def kept(self) -> dict[str, Any]:
-        """What one reader found out and others ask for too."""
+        """Results that readers share."""
         return {}
 
     @cached_property
@@ -37,44 +37,44 @@ class Site(_Environment):
         return {}
 
     def names(self, folder: str) -> frozenset[str]:
-        """The names in ``folder``, which is listed once; none where it cannot be listed."""
+        """The names in ``folder``, which is listed once; none if it cannot be listed."""
         if folder not in self._listed:
             self._listed[folder] = frozenset(self.tree.list_names(folder) or ())
         return self._listed[folder]
 
     def holds(self, imported: Iterable[str]) -> bool:
-        """Whether something of one of these names lies on the search path, a package or a module."""
+        """Whether a package or module with one of these names is on the search path."""
         wanted = {name for each in imported for name in (each, f"{each}.py")}
         if not wanted.isdisjoint(self.mapped):
             return True
         return any(not wanted.isdisjoint(self.names(folder)) for folder in self.folders)
 
     def installed(self, name: str, channel: str) -> list[dict[str, Any]]:
-        """The distributions of that (normalised) name from one channel, first on the path first."""
+        """The distributions with this normalised name from one channel, in the order of the path."""
         return [item for item in self.distributions if item["name"] == name and item["channel"] == channel]
 
 
 class Package(NamedTuple):
-    """Something that ``import`` may take: ``path`` is the package's folder, or its single module file."""
+    """A candidate for ``import``: ``path`` is the package's folder, or its single module file."""
 
     path: str
     folder: str
-    """The folder of the search path in which it lies."""
+    """The folder of the search path that contains it."""
     regular: bool
-    """False for a folder without ``__init__.py``, which any regular package on the path outranks."""
+    """False for a folder without ``__init__.py``, which any regular package on the path precedes."""
     by_variable: bool
     led_by: str = ""
-    """What leads to the folder, where it is no site folder of the environment itself."""
+    """What adds the folder, if it is not a site folder of the environment."""
 
 
 class Lack(str):
-    """A problem that leaves a framework incomplete: without what is gone it cannot be imported."""
+    """A problem that makes a framework incomplete: it cannot be imported without the missing part."""
 
     __slots__ = ()
 
 
 class Gathered:
-    """The facts of one framework, each from the first source that knew it."""
+    """The facts of one framework, each from the first source that has it."""
 
     def __init__(self, name: str, path: str | None, extends: str | None = None, **more: Any) -> None:
         own = {"name": name, "path": path, "extends": extends, **more}
@@ -83,7 +83,7 @@ class Gathered:
         self._read: dict[str, str] = {}
 
     def add(self, source: str, **facts: Any) -> None:
-        """Take what ``source`` says; None says nothing."""
+        """Add values from ``source``; None is ignored."""
         for name, value in facts.items():
             if value is None or name in self._facts:
                 continue
@@ -93,7 +93,7 @@ class Gathered:
                 self._read[name] = source
 
     def known(self, name: str) -> Any:
-        """What was taken for that field, or None."""
+        """The value of that field, or None."""
         return self._facts.get(name)
 
     def record(self, problems: list[str]) -> dict[str, Any]:
@@ -105,7 +105,7 @@ class Gathered:
 
 
 def packages(site: Site, name: str) -> list[Package]:
-    """Everything on the search path that is called ``name``, in the order in which an import prefers it."""
+    """All packages and modules ``name`` on the search path, in the order that an import prefers."""
     found = [
         Package(path, folder, regular, place < site.by_variable, "".join(site.led_by[place : place + 1]))
         for place, folder in enumerate(site.folders)

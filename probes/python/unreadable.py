@@ -1,4 +1,4 @@
-"""Of one environment: what could not be read, and what is not where its interpreter looks."""
+"""Unreadable parts of one environment, and missing folders of its search path."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _NAMED_BY = ("VIRTUAL_ENV", "CONDA_PREFIX")
 def unreadable(
     tree: Tree, place: Place, layout: Layout, folders: Iterable[str], *, asked_for: bool
 ) -> list[dict[str, Any]]:
-    """What could not be read of an environment with these folders on its search path; and, where nobody asked for it,
-    of those that would have been chosen before it.
+    """Unreadable parts of an environment with these search folders and, unless it was named, of candidates that would
+    precede it.
     """
     whole = [layout.prefix] if layout.virtual or layout.manager == "conda" else []
     own = (*whole, *folders, *([] if asked_for else _preferred(tree)))
@@ -30,8 +30,8 @@ def unreadable(
     return _records(found)
 
 
-def refused_of(tree: Tree, asked: str) -> list[dict[str, Any]]:
-    """What could not be read of the place that was asked for, where it led to no environment."""
+def unreadable_place(tree: Tree, asked: str) -> list[dict[str, Any]]:
+    """Unreadable parts of a named place that led to no environment."""
     path = joined(tree.cwd, asked)
     return _records({name: reason for name, reason in REFUSED.items() if inside(name, path) and reason != CIRCLE})
 
@@ -48,7 +48,7 @@ def _is_of(path: str, own: Iterable[str], prefix: str) -> bool:
 
 
 def _without_site(tree: Tree, layout: Layout) -> Iterator[tuple[str, str]]:
-    """The folder of the environment's own packages, where there is none: what lies in its place."""
+    """The problem of an environment without a folder for its packages: what is there instead."""
     if not layout.virtual or not layout.minor:
         return
     places = []

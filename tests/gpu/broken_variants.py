@@ -141,6 +141,8 @@ class Variant:
     """Rules that are right as the root cause; empty: any that names it."""
     only_deep: bool = False
     """What no look at names and sizes can find: only ``--deep`` is expected to."""
+    measured: tuple[str, ...] = ()
+    """Quantities that ``envcheck bench`` is asked for too: it must name the same cause, and measure the rest."""
     harmless: bool = False
     """Nothing stops working, and nothing may be called the cause but what is so in the original too."""
 
@@ -199,6 +201,27 @@ def _older_jitlink(copy: Copy) -> None:
     source = calls.replace("{}", f"{major}_0")
     copy.compile(folder, name, source, f"{name} {{ global: *; }};\n")
     copy.first("LD_LIBRARY_PATH", folder)
+
+
+def _cudnn_of_two_releases(copy: Copy) -> None:
+    """Some parts of the system's cuDNN come before the wheel's."""
+    own, folder = copy.find("nvidia/cudnn/lib/libcudnn_graph.so.*"), copy.beside("cudnn")
+    other = _system(own.name)
+    if other.resolve().stat().st_size == own.stat().st_size:
+        raise NotHereError("the system has the same cuDNN")
+    for part in ("graph", "ops"):
+        (folder / f"libcudnn_{part}.so.9").symlink_to(_system(f"libcudnn_{part}.so.9").resolve())
+    copy.first("LD_LIBRARY_PATH", folder)
+
+
+def _curand_without_code(copy: Copy) -> None:
+    """A release from before this GPU, whose PTX the driver is told not to compile."""
+    given = os.environ.get("OLD_CURAND")
+    if given is None:
+        raise NotHereError("OLD_CURAND names no libcurand.so.10 from before this GPU")
+    (copy.beside("old") / "libcurand.so.10").symlink_to(given)
+    copy.first("LD_LIBRARY_PATH", copy.folder / "old")
+    copy.variables["CUDA_DISABLE_PTX_JIT"] = "1"
 
 
 def _older_libstdcxx(copy: Copy) -> None:
@@ -342,6 +365,42 @@ VARIANTS = (
         ("cudnn",),
     ),
     Variant(
+        "a part of cuDNN gone",
+        "library at work",
+        lambda copy: copy.remove("nvidia/cudnn/lib/libcudnn_engines_precompiled.so.*"),
+        ("libcudnn_engines_precompiled",),
+        measured=("cudnn-convolution", "cusparse-spmv"),
+    ),
+    Variant(
+        "cuDNN of two releases",
+        "library at work",
+        _cudnn_of_two_releases,
+        ("(?i)cudnn",),
+        ("cudnn-mixed-copies", "library-shadowed", "cudnn-too-old", "library-fails"),
+        measured=("cudnn-convolution", "cufft"),
+    ),
+    Variant(
+        "cuSPARSE cut off, at work",
+        "library at work",
+        lambda copy: copy.truncate("nvidia/*/lib/libcusparse.so.*", part=0.7),
+        (r"libcusparse\.so",),
+        measured=("cusparse-spmv", "cudnn-pooling", "cufft"),
+    ),
+    Variant(
+        "older libnvJitLink, at work",
+        "library at work",
+        _older_jitlink,
+        ("(?i)nvjitlink",),
+        measured=("cusparse-spmv", "cufft"),
+    ),
+    Variant(
+        "cuRAND without code for this GPU",
+        "library at work",
+        _curand_without_code,
+        ("(?i)libcurand|CUDA_DISABLE_PTX_JIT",),
+        measured=("curand-uniform", "cufft"),
+    ),
+    Variant(
         "PYTHONPATH with another torch",
         "redirection",
         lambda copy: copy.first("PYTHONPATH", _other_torch(copy)),
@@ -402,8 +461,10 @@ class Result:
     """Framework to what it said last; empty where it works."""
     static: dict[str, Any] = field(default_factory=dict)
     deep: dict[str, Any] = field(default_factory=dict)
+    bench: dict[str, Any] = field(default_factory=dict)
     right_static: bool = False
     right_deep: bool = False
+    right_bench: bool = True
     skipped: str = ""
     seconds: float = 0.0
 
@@ -470,6 +531,9 @@ class Laboratory:
                 result.static = static.result()
             if self.deep:
                 result.deep = self.check(copy, "--deep", "--force")
+            if self.deep and variant.measured:
+                result.bench = self.measure(copy, variant.measured)
+                result.right_bench = self.right(variant, result.bench) and self.rest_is_intact(variant, result.bench)
             result.right_static = self.right(variant, result.static)
             result.right_deep = self.right(variant, result.deep)
         except (NotHereError, OSError, subprocess.SubprocessError) as error:
@@ -510,9 +574,10 @@ class Laboratory:
         return {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", **copy.variables}
 
     def check(self, copy: Copy, *options: str) -> dict[str, Any]:
-        command = [*self.envcheck, "check", "--json", "--python", str(copy.prefix), *options]
-        if not self.gpu:
-            command += ASSUMED
+        return self.ask(copy, "check", *options, *(() if self.gpu else ASSUMED))
+
+    def ask(self, copy: Copy, verb: str, *options: str) -> dict[str, Any]:
+        command = [*self.envcheck, verb, "--json", "--python", str(copy.prefix), *options]
         began = time.monotonic()
         done = subprocess.run(
             command, cwd=copy.folder, env=self.shell(copy), capture_output=True, text=True, timeout=600, check=False
@@ -530,8 +595,17 @@ class Laboratory:
             "headline": report["headline"],
             "primary": primary,
             "bad": bad,
+            "measurements": report.get("measurements", []),
             "probes": [run for run in report["probes"] if run["status"] not in ("ok", "absent")],
         }
+
+    def measure(self, copy: Copy, quantities: tuple[str, ...]) -> dict[str, Any]:
+        only = [word for name in quantities for word in ("--only", name)]
+        return self.ask(copy, "bench", "--full", "--force", *only)
+
+    def rest_is_intact(self, variant: Variant, said: dict[str, Any]) -> bool:
+        """Whether the last quantity, whose library is sound, was measured."""
+        return any(each["name"] == variant.measured[-1] and "value" in each for each in said.get("measurements", []))
 
     def right(self, variant: Variant, said: dict[str, Any]) -> bool:
         primary = said.get("primary")
@@ -548,10 +622,11 @@ def lines(result: Result) -> Iterator[str]:
         yield f"-            {result.family:15} {result.name}: {result.skipped}"
         return
     deep = ("right" if result.right_deep else "WRONG") if result.deep else "-"
-    marks = f"{'right' if result.right_static else 'WRONG'} {deep:6}"
+    measured = "" if result.right_bench else "bench WRONG "
+    marks = f"{'right' if result.right_static else 'WRONG'} {deep:6}{measured}"
     yield f"{marks} {result.family:15} {result.name} ({result.seconds:.0f} s)"
     yield "    truth  " + "; ".join(f"{name} {said or 'works'}" for name, said in result.truth.items())
-    for kind, said in (("static", result.static), ("deep", result.deep)):
+    for kind, said in (("static", result.static), ("deep", result.deep), ("bench", result.bench)):
         if said:
             primary = said.get("primary")
             told = f"{primary['rule']}: {primary['title']}" if primary else said.get("headline") or said.get("error")

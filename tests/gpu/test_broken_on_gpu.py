@@ -37,4 +37,5 @@ def test_the_cause_is_named(variant: Variant, laboratory: Laboratory) -> None:
         pytest.skip(result.skipped)
     said = "\n".join(lines(result))
     assert result.right_deep, said
+    assert result.right_bench, said
     assert result.right_static or variant.only_deep, said

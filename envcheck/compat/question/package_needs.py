@@ -24,6 +24,7 @@ _LONGEST = 1000
 _NAME = re.compile(r"\s*([A-Za-z0-9][A-Za-z0-9._-]*)")
 _SEPARATORS = re.compile(r"[-_.]+")
 _FOR_AN_EXTRA = re.compile(r";.*\bextra\s*==\s*[\"']")
+_EXTRA = re.compile(r"""\bextra\s*==\s*["']([a-z0-9][a-z0-9._-]{0,40})["']""")
 _WILD = re.compile(r"((?:>=|<=|>|<)\s*[0-9][0-9.]*)\.\*")
 _WHEELS = {"cudnn": "nvidia-cudnn", "nccl": "nvidia-nccl"}
 """Components that are distributions under another name, with the CUDA major behind it."""
@@ -190,6 +191,12 @@ def of_an_extra(line: str) -> bool:
     """Whether a requirement line only holds for an extra."""
     asked = read_requirement(line)
     return asked is not None and asked.marker is not None and "extra" in _named(str(asked.marker))
+
+
+def extra_of(line: str) -> str | None:
+    """The extra that the marker of a requirement line names: ``and-cuda``."""
+    match = _EXTRA.search(line)
+    return match[1] if match else None
 
 
 def active_requirements(

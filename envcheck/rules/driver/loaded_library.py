@@ -74,7 +74,9 @@ def _problem_of(name: str, facts: Facts) -> _Unusable | None:
         return None  # it works
     if library is not None and call is not None and call.library not in (None, library.path):
         library = None  # the loader found another
-    if library is not None and library.refused and not _is_place_holder(library, facts):
+    # An image keeps a placeholder of each mounted library; the container then lacks the GPU.
+    placeholder = library is not None and library.kind is None and library.found_by not in _BY_VARIABLE
+    if library is not None and library.refused and not (placeholder and in_container(facts)):
         return _Unusable(name, library.path, library.refused, library, call)
     # A stub of NVML answers that its library was not found, although it is loaded.
     if call is not None and ((call.code == _NVML_NOT_FOUND and call.library) if name == NVML else call.code == _STUB):
@@ -87,11 +89,6 @@ def _problem_of(name: str, facts: Facts) -> _Unusable | None:
     if complaint is None or "No such file" in complaint["why"]:
         return None
     return _Unusable(name, complaint["file"], f"error from the loader: {complaint['why']}", library, call)
-
-
-def _is_place_holder(library: DriverLibrary, facts: Facts) -> bool:
-    """Whether it is what an image keeps of a mounted library; the container then lacks the GPU."""
-    return in_container(facts) and library.kind is None and library.found_by not in _BY_VARIABLE
 
 
 def _all_unusable(facts: Facts) -> list[_Unusable]:

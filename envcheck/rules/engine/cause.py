@@ -25,9 +25,9 @@ def explain(found: Sequence[Check], rules: Sequence[Rule]) -> tuple[Check, ...]:
     """Set ``explained_by`` on every check that another one explains; a cause gets the status of what it explains."""
     by_name = {rule.name: rule for rule in rules}
     causes = sorted((check for check in found if check.status in _BAD), key=_rank)
-    told = [_told_elsewhere(check, causes, by_name) for check in found]
+    told = [_linked_to_details(check, causes, by_name) for check in found]
     explained = [_explained(check, causes, by_name) for check in told]
-    return _raised([_accounted(check, causes, by_name) for check in explained])
+    return _raised([_linked_to_nearest(check, causes, by_name) for check in explained])
 
 
 def primary(
@@ -97,7 +97,7 @@ def _raised(found: Sequence[Check]) -> tuple[Check, ...]:
     )
 
 
-def _told_elsewhere(check: Check, causes: Sequence[Check], rules: Mapping[str, Rule]) -> Check:
+def _linked_to_details(check: Check, causes: Sequence[Check], rules: Mapping[str, Rule]) -> Check:
     """Link a finding to another rule's finding that reports the same packages in more detail."""
     rule = rules.get(check.rule)
     if rule is None or not rule.told_by or check.status not in _BAD:
@@ -137,7 +137,7 @@ _NEAREST_FIRST = ("framework", "environment", "gpu", "machine")
 _CUDA_STARTS = frozenset({"gpu-init-failed", "no-gpu-visible"})
 
 
-def _accounted(check: Check, causes: Sequence[Check], rules: Mapping[str, Rule]) -> Check:
+def _linked_to_nearest(check: Check, causes: Sequence[Check], rules: Mapping[str, Rule]) -> Check:
     """Link a symptom to the finding that explains it: one that its own error names, else the nearest."""
     rule = rules.get(check.rule)
     if rule is None or not rule.symptom or check.explained_by or check.status not in ("fail", "warn", "unknown"):

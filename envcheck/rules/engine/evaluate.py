@@ -38,7 +38,7 @@ def evaluate(snapshot: Snapshot, matrix: Matrix, rules: Iterable[Rule], scopes: 
     facts = Facts(snapshot, matrix)
     chosen = [rule for rule in rules if rule.is_asked(scopes, facts)]
     found = [check for rule in chosen for subject in _subjects(rule, facts) if (check := _judge(rule, subject, facts))]
-    return explain(_without_yielding(_heed_errors(found, chosen, facts), chosen), chosen)
+    return explain(_without_yielding(_apply_errors(found, chosen, facts), chosen), chosen)
 
 
 def _subjects(rule: Rule, facts: Facts) -> Iterator[Subject]:
@@ -73,7 +73,7 @@ def _judge(rule: Rule, subject: Subject, facts: Facts) -> Check | None:
     return _check(rule, subject, found, facts) if found else None
 
 
-def _heed_errors(found: Sequence[Check], rules: Sequence[Rule], facts: Facts) -> list[Check]:
+def _apply_errors(found: Sequence[Check], rules: Sequence[Rule], facts: Facts) -> list[Check]:
     """Apply observed error lines to the rules that they name."""
     by_name = {rule.name: rule for rule in rules}
     heeded = list(found)

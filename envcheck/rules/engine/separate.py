@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from envcheck.checks import Check, Fix
+from envcheck.compat.question.package_needs import extra_of
 from envcheck.rules.api import Facts
 from envcheck.rules.facts.frameworks import frameworks_in, leads
 from envcheck.rules.fixes.commands import create_command, fill_command, uvs_prefix
@@ -14,7 +15,6 @@ from envcheck.rules.fixes.releases import newer_releases, same_version
 from envcheck.snapshot import Framework
 
 _CUDA_WHEEL = re.compile(r"nvidia-(?:cudnn|cublas)\b|jax-cuda\d+-plugin")
-_EXTRA = re.compile(r"""\bextra\s*==\s*["']([a-z0-9][a-z0-9._-]{0,40})["']""")
 
 
 def two_environments(facts: Facts, check: Check, why: str, others: Sequence[str]) -> Iterator[tuple[Fix, ...]]:
@@ -55,6 +55,6 @@ def _concerned(facts: Facts, check: Check, others: Sequence[str]) -> list[Framew
 
 def _gpu_extra(framework: Framework) -> str:
     """The extra that installs the CUDA libraries: ``[and-cuda]``."""
-    found = (match[1] for line in framework.requires if _CUDA_WHEEL.match(line) and (match := _EXTRA.search(line)))
+    found = (extra for line in framework.requires if _CUDA_WHEEL.match(line) and (extra := extra_of(line)))
     extra = next(found, None)
     return f"[{extra}]" if extra else ""

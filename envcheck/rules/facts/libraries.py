@@ -109,7 +109,7 @@ def _problem(load: Load, facts: Facts) -> str:
     if name is None:
         return "library-not-found" if installed else ""
     others = any(_other_major(library, name) for library in copies(facts))
-    other_major = others and (name.kind == "cudnn" or _of_no_such_cuda(name, facts))
+    other_major = others and (name.kind == "cudnn" or _no_matching_cuda(name, facts))
     return problem_of_missing(name, installed=installed, other_major=other_major)
 
 
@@ -125,7 +125,7 @@ def _other_major(library: Library, wanted: LibraryName) -> bool:
     return same and other and bool(wanted.number) and not library.stub  # no number matches any major
 
 
-def _of_no_such_cuda(wanted: LibraryName, facts: Facts) -> bool:
+def _no_matching_cuda(wanted: LibraryName, facts: Facts) -> bool:
     """Whether no copy belongs to a CUDA major version that has the wanted library."""
     majors = {str(major) for major in cuda_majors(facts.matrix, wanted.family, wanted.number)}
     there = {(library.cuda or "").partition(".")[0] for library in copies(facts) if not library.stub}

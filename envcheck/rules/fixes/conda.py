@@ -55,7 +55,7 @@ def _specs(line: str, matrix: Matrix) -> list[str]:
     names = {row.name: row.package for row in matrix.conda}
     name, bounds = normalised(asked.name), str(asked.specifier)
     if name == _TOOLKIT:
-        bases = [_of_extra(extra, names) for extra in sorted(asked.extras)]
+        bases = [_package_of_extra(extra, names) for extra in sorted(asked.extras)]
         minor = _MINOR.match(bounds)
         return [*filter(None, bases), *([f"cuda-version={minor[1]}"] if minor else [])]
     base = _SUFFIX.sub("", name)
@@ -66,7 +66,7 @@ def _specs(line: str, matrix: Matrix) -> list[str]:
     return [f"{names.get(name, name)}{bounds}"]
 
 
-def _of_extra(extra: str, names: dict[str, str]) -> str | None:
+def _package_of_extra(extra: str, names: dict[str, str]) -> str | None:
     """The conda-forge package for an extra of the distribution ``cuda-toolkit``."""
     base = "runtime" if extra == "cudart" else extra
     return names.get(f"nvidia-{base}") or names.get(f"nvidia-cuda-{base}")

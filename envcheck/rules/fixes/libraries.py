@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import PurePosixPath
 
 from envcheck.checks import Fix
-from envcheck.compat.question.package_needs import admits, normalised, of_an_extra, read_requirement
+from envcheck.compat.question.package_needs import admits, extra_of, normalised, of_an_extra, read_requirement
 from envcheck.compat.relations.libraries import toolkit_wheels
 from envcheck.rules.api import Facts, FrameworkSubject
 from envcheck.rules.facts.frameworks import distributions_in, frameworks_in, importance, module_of, named
@@ -23,7 +23,6 @@ from envcheck.versions import CudaVersion
 # Which requirement installs a missing CUDA library.
 
 PLAIN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,80}")
-_EXTRA = re.compile(r"""\bextra\s*==\s*["']([a-z0-9][a-z0-9._-]{0,40})["']""")
 
 
 def requirements(names: Sequence[LibraryName], framework: Framework, facts: Facts) -> tuple[str, ...]:
@@ -44,7 +43,7 @@ def requirements(names: Sequence[LibraryName], framework: Framework, facts: Fact
         found = declared(framework, name.family)
         if found is None and extra:
             extras[extra] = None
-        elif found := found or _of_its_own(name, framework):
+        elif found := found or _separate_wheel(name, framework):
             wanted[found] = None
     release = _toolkit_release(framework, facts) if extras else None
     toolkit = (f"{TOOLKIT}[{','.join(extras)}]{release}",) if release else ()
@@ -72,7 +71,7 @@ def _toolkit_release(framework: Framework, facts: Facts) -> str | None:
     return toolkit_wheels(facts.matrix, cuda, minor="." in (framework.cuda or "")) if cuda else None
 
 
-def _of_its_own(name: LibraryName, framework: Framework) -> str | None:
+def _separate_wheel(name: LibraryName, framework: Framework) -> str | None:
     """The wheel of a library that is released separately from the toolkit, with the major version in its soname."""
     base, cuda = wheel_holding(name.family), CudaVersion.parse(framework.cuda)
     if base is None or cuda is None:
@@ -93,9 +92,8 @@ def _own_extra(framework: Framework, family: str) -> str | None:
     """The one extra under which the metadata requires a family: ``and-cuda``, ``ctk``; None where there are several or
     none.
     """
-    marks = [_EXTRA.search(line) for line in lines_holding(framework, family)]
-    extras = {mark[1] for mark in marks if mark}
-    return extras.pop() if len(extras) == 1 and all(marks) and PLAIN_NAME.fullmatch(framework.name) else None
+    extras = {extra_of(line) for line in lines_holding(framework, family)}
+    return extras.pop() if len(extras) == 1 and PLAIN_NAME.fullmatch(framework.name) else None
 
 
 # Commands that fix a missing, outdated or wrong CUDA library.

@@ -1,4 +1,4 @@
-"""Whether a framework was built for CUDA, and for the GPUs that are here."""
+"""Whether a framework is built for CUDA and for the present GPUs."""
 
 from __future__ import annotations
 
@@ -112,14 +112,14 @@ def cpu_only_build(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
 
 
 def _off_the_path(framework: Framework, facts: Facts) -> tuple[Fix, ...]:
-    """What PYTHONPATH leads to is imported in place of whatever is installed."""
+    """Remove the framework's folder from PYTHONPATH, which precedes installed packages."""
     named_there = (facts.variable("PYTHONPATH") or "").split(":")
     folders = [each for each in named_there if each and (framework.path or "").startswith(f"{each.rstrip('/')}/")]
     return without_variable("PYTHONPATH", folders, facts) if folders else ()
 
 
 def _weight(subject: FrameworkSubject, facts: Facts) -> Status:
-    """How much a build without CUDA matters: many packages bring a CPU build of ONNX Runtime along on purpose."""
+    """The status of a build without CUDA; many packages depend on a CPU build of ONNX Runtime on purpose."""
     framework, others = subject.framework, others_on_cuda(subject, facts.matrix)
     if framework.name == "torch":
         return "fail"
@@ -129,7 +129,7 @@ def _weight(subject: FrameworkSubject, facts: Facts) -> Status:
 
 
 def _overwritten(subject: FrameworkSubject) -> bool:
-    """Whether the package for the GPU is installed too, and lost its files to this one."""
+    """Whether the GPU package is installed too and was overwritten by this one."""
     names = {each.name for each in subject.environment.distributions or ()}
     return bool(names & {"onnxruntime-gpu", "ort-nightly-gpu"} - {subject.framework.name})
 
@@ -228,7 +228,7 @@ _NOT_KNOWN = "Not known whether it has code for the GPU"
 def _base_lacks_it_too(
     subject: FrameworkSubject, known: tuple[tuple[Gpu, ComputeCapability], ...], facts: Facts
 ) -> bool:
-    """Whether the framework that it extends has no code for any of the GPUs, which says it all."""
+    """Whether the framework that it extends has no code for the GPUs either, which is reported there."""
     base = extended(subject)
     code = targets(base) if base else ()
     return base is not None and bool(code) and all(_fit(base, code, each, facts).bad for _, each in known)
@@ -240,7 +240,7 @@ def _with_capability(facts: Facts) -> tuple[tuple[Gpu, ComputeCapability], ...]:
 
 
 def _fit(framework: Framework, code: tuple[CodeTarget, ...], capability: ComputeCapability, facts: Facts) -> Fit:
-    """Whether the build holds code for it; where only the driver cannot compile its PTX, driver-too-old says so."""
+    """Whether the build has code for a GPU; if only the driver is too old for its PTX, driver-too-old reports it."""
     cuda, spoken = CudaVersion.parse(framework.cuda), speaks(facts)
     fit = code_runs_on(facts.matrix, code, capability, driver_speaks=spoken, built_with=cuda)
     if not fit.bad or cuda is None:
@@ -252,7 +252,7 @@ def _fit(framework: Framework, code: tuple[CodeTarget, ...], capability: Compute
 def _lacking(
     subject: FrameworkSubject, lacking: tuple[tuple[Gpu, Fit], ...], total: int, held: Evidence, facts: Facts
 ) -> Outcome:
-    """A failure when no GPU is left that the build has code for; with some left, a warning that names the others."""
+    """A failure if the build has code for no GPU; a warning that names the GPUs if it has code for others."""
     framework = subject.framework
     whole = leads(framework, facts.matrix) and not compiles_its_code(framework, facts.matrix)
     fit = min((each for _, each in lacking), key=lambda each: WEAKEST_FIRST.index(each.confidence))

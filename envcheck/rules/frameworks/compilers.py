@@ -1,4 +1,4 @@
-"""Compilers that are used at run time: the ptxas that Triton brings, and the C compiler that it looks for."""
+"""Compilers at run time: Triton's ptxas, XLA's compilers, and the C compiler that Triton needs."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from envcheck.versions import ComputeCapability, CudaVersion
 _ASSEMBLER = "ptxas"
 _PATH = "TRITON_PTXAS_PATH"
 _OF_XLA = ("with-cuda", "and-cuda")
-"""Extras by which JAX's plug-ins and TensorFlow ask for CUDA's wheels."""
+"""Extras of JAX's plug-ins and TensorFlow that install the CUDA wheels."""
 _COMPILERS = ("nvidia-cuda-nvcc", "nvidia-nvvm")
-"""How the names of the wheels begin that hold ptxas, nvlink and libdevice."""
+"""Beginnings of the names of wheels with ptxas, nvlink and libdevice."""
 _DATA_DIR = "xla_gpu_cuda_data_dir"
 _HOSTS = {
     "C compiler": "C compiler (CC, gcc or clang)",
@@ -40,7 +40,7 @@ def _is_triton(subject: FrameworkSubject) -> bool:
 
 
 def _assemblers(framework: Framework) -> dict[str, CudaVersion]:
-    """The assemblers that Triton brings, with the CUDA that each is of."""
+    """Triton's assemblers, with the CUDA version of each."""
     found = {name: CudaVersion.parse(version) for name, version in framework.built_for.items()}
     return {name: version for name, version in found.items() if name.startswith(_ASSEMBLER) and version}
 
@@ -155,7 +155,7 @@ def jit_compiler_missing(subject: FrameworkSubject, facts: Facts) -> Outcome | N
 
 
 def _without_xlas_compilers(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
-    """A warning for JAX, which compiles all that it runs; a note for TensorFlow, of which only XLA compiles."""
+    """A warning for JAX, which compiles everything; a note for TensorFlow, where only XLA compiles."""
     framework, environment = subject.framework, subject.environment
     there = {each.name for each in environment.distributions or ()}
     by_conda = any(each.channel == "conda" for each in environment.distributions or ())
@@ -189,7 +189,7 @@ def _without_xlas_compilers(subject: FrameworkSubject, facts: Facts) -> Outcome 
 
 
 def _cannot_compile_in_c(subject: FrameworkSubject, lacking: list[str], facts: Facts) -> Outcome:
-    """A note where it came with PyTorch, which computes without it; vLLM does not."""
+    """A note if Triton came with PyTorch, which works without it; a warning for vLLM, which does not."""
     framework, names = subject.framework, {each.name for each in frameworks_in(subject.environment)}
     what = " and ".join(_HOSTS.get(name, name) for name in lacking)
     install = installer(facts)

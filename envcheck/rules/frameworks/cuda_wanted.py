@@ -1,4 +1,4 @@
-"""Signs that CUDA is wanted on a machine of which nobody listed the GPUs: of most machines in pasted text."""
+"""Evidence that CUDA is wanted on a machine without a list of GPUs, as in most pasted text."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _TOOLKIT = re.compile(
 
 _SPEAKS_OF_CUDA = re.compile(r"cuda|cudnn|cublas|nccl", re.IGNORECASE)
 _LOG_PREFIX = re.compile(r"\.cc:[0-9]+\]")
-"""TensorFlow and XLA write such lines on machines without a GPU too."""
+"""The prefix of lines that TensorFlow and XLA log without a GPU, too."""
 
 _CODE = re.compile(r"\S+\.py\b")
-"""A file that a warning comes from: a CPU build of PyTorch has a ``torch/cuda/__init__.py`` as well."""
+"""The file of a warning; CPU builds of PyTorch have a ``torch/cuda/__init__.py``, too."""
 
 
 def signs(environment: Environment, facts: Facts) -> tuple[Evidence, ...]:
-    """What says that CUDA is wanted there, strongest first; nothing where somebody looked for GPUs."""
+    """Evidence that CUDA is wanted, strongest first; none if GPUs were looked for."""
     if facts.snapshot.gpus is not None:
         return ()
     return (*_driver(facts), *_variable(facts), *_package(environment), *_error(facts))

@@ -1,4 +1,4 @@
-"""Whether the driver runs what a framework was built with."""
+"""Whether the driver runs the CUDA version of a framework's build."""
 
 from __future__ import annotations
 
@@ -29,7 +29,9 @@ def _driver_is_apart(subject: FrameworkSubject, facts: Facts) -> bool:
 
 
 def _starts_cuda_itself(subject: FrameworkSubject, facts: Facts) -> bool:
-    """An extension runs in the CUDA of what it extends; of what is no framework itself only a known CUDA counts."""
+    """Whether it initializes CUDA itself: extensions use the CUDA of what they extend, and other packages count only
+    with a known CUDA version.
+    """
     framework, base = subject.framework, extended(subject)
     if base is not None and base.cuda:
         return False
@@ -97,7 +99,7 @@ def driver_too_old(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
 
 
 def _cannot_compare(framework: Framework, driver: Driver, facts: Facts) -> Outcome:
-    """Skipped where there is no driver; unknown where one could not be read, or its release is none."""
+    """Skipped without a driver; unknown if the driver's release could not be read."""
     if release_text(facts) is not None:
         text = f"driver {release_text(facts)} or CUDA {framework.cuda} is not a readable version"
         return Outcome(status="unknown", title="Not known whether the driver is new enough", message=text)
@@ -119,7 +121,7 @@ def _release_evidence(driver: Driver, facts: Facts) -> Evidence:
 
 
 def _on_disk_only(driver: Driver, facts: Facts) -> str:
-    """Where no driver runs, the libraries on disk stand for it."""
+    """Whether no driver runs and only its libraries on disk are known."""
     if driver.release or facts.own_gpus:
         return ""
     text = " No driver is running: the version of its library on disk was used."
@@ -131,7 +133,7 @@ def _weight(framework: Framework, facts: Facts) -> Status:
 
 
 def _fit(subject: FrameworkSubject, number: DriverRelease, cuda: CudaVersion, facts: Facts) -> Fit:
-    """Whether the driver runs the build, and can compile its PTX for the GPUs that it holds no native code for."""
+    """Whether the driver runs the build, and can compile its PTX for GPUs without native code."""
     said = facts.snapshot.driver.cuda if facts.snapshot.driver else None
     fit = driver_runs_cuda(facts.matrix, number, cuda, facts.driver_os, speaks=CudaVersion.parse(said))
     if not fit.ok:

@@ -1,4 +1,4 @@
-"""The CUDA toolkit, which matters only where something is compiled on the machine that runs it."""
+"""The CUDA toolkit, which is needed only by software that compiles on the machine where it runs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from envcheck.versions import ComputeCapability, CudaVersion
 _COMPILE_HERE = ("deepspeed", "gsplat", "nvdiffrast", "exllamav2", "tinycudann")
 """Packages that compile CUDA code on the machine that runs them."""
 _STRICT = ("deepspeed",)
-"""Those of them that refuse a toolkit of another CUDA major than PyTorch's."""
+"""Those that refuse a toolkit with another CUDA major version than PyTorch's."""
 _DOWNLOADS = "https://developer.nvidia.com/cuda-toolkit-archive"
 
 
@@ -29,7 +29,7 @@ def _compiles(environment: Environment, facts: Facts) -> bool:
 
 
 def _chosen(facts: Facts) -> Toolkit | None:
-    """The toolkit that builds take: that of CUDA_HOME, else the one on PATH, else the only one."""
+    """The toolkit that builds use: in CUDA_HOME, else on PATH, else the only one."""
     toolkits = facts.snapshot.toolkits
     items = [each for each in (toolkits.items if toolkits else ()) if each.nvcc or each.path == "unknown folder"]
     home = [each for each in items if each.cuda_home] or [each for each in items if each.on_path]

@@ -54,7 +54,9 @@ def pcie_link_degraded(gpu: Gpu, facts: Facts) -> Outcome | None:
 
 def _too_few_lanes(gpu: Gpu, pcie: Pcie, evidence: tuple[Evidence, ...], facts: Facts) -> Outcome:
     title = f"{called(gpu)}: PCIe link at {pcie.width} of {pcie.width_max} lanes"
-    if _may_be_wired_so(gpu, pcie, facts):
+    model = model_of(gpu, facts)
+    smaller = model is not None and model.kind in ("geforce", "workstation")
+    if smaller and (pcie.width or 0) * 2 == pcie.width_max:
         text = "Many boards of this kind are wired with half the lanes; on others, the link trained badly."
         return Outcome(status="note", title=title, message=text, evidence=evidence, decided_by="driver-answered")
     return Outcome(
@@ -65,13 +67,6 @@ def _too_few_lanes(gpu: Gpu, pcie: Pcie, evidence: tuple[Evidence, ...], facts: 
         decided_by="driver-answered",
         fixes=(Fix(text="Reseat the card, its riser or cable", who="cluster-admin", risk="the machine must be off"),),
     )
-
-
-def _may_be_wired_so(gpu: Gpu, pcie: Pcie, facts: Facts) -> bool:
-    """Half the lanes on a smaller card or laptop, many of which are wired that way."""
-    model = model_of(gpu, facts)
-    smaller = model is not None and model.kind in ("geforce", "workstation")
-    return smaller and (pcie.width or 0) * 2 == pcie.width_max
 
 
 def _uses_nvlink(gpu: Gpu, facts: Facts) -> bool:

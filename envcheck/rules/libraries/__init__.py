@@ -1,1 +1,1 @@
-"""Rules about CUDA's libraries: missing, old, mixed, or in the place of others."""
+"""Rules about CUDA libraries: missing, outdated, mixed, or shadowing others."""

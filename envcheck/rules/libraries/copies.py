@@ -33,7 +33,7 @@ _OF_EXTRA = re.compile(r";.*\bextra\b")
 
 
 class _Taken(NamedTuple):
-    """A copy that is loaded, and the newer one of the environment that it is loaded in place of."""
+    """A loaded copy, and the environment's newer one that it shadows."""
 
     load: Load
     version: str
@@ -100,14 +100,16 @@ def library_shadowed(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
 
 
 def _taken(subject: FrameworkSubject, facts: Facts) -> Iterator[_Taken]:
-    """Older copies, and those that cannot be told to be as new, that a variable puts before the environment's."""
+    """Copies that a variable puts before the environment's and that are older, or may be."""
+    key = subject.environment.key
+    own = [copy for copy in copies(facts) if copy.environment == key]
     for load in own_loads(subject):
         if load.found_by not in VARIABLES or load.path is None or load.refused:
             continue
-        for path in (*load.others, *_of_environment(load, subject, facts)):
+        passed_over = (copy.path for copy in own if copy.soname == load.name and copy.path != load.path)
+        for path in (*load.others, *passed_over):
             bundled, version = copy_at(path, facts), version_at(path, facts)
-            own = bundled is not None and bundled.environment == subject.environment.key
-            if bundled is not None and own and version and _is_worse(load, version):
+            if bundled is not None and bundled.environment == key and version and _is_worse(load, version):
                 yield _Taken(load, load.version or "of unknown version", bundled, version)
                 break
 
@@ -120,14 +122,8 @@ def _is_worse(load: Load, bundled: str) -> bool:
     return bool(is_older(load.version, bundled))
 
 
-def _of_environment(load: Load, subject: FrameworkSubject, facts: Facts) -> tuple[str, ...]:
-    """Copies in the environment that go by that name, though the loader does not get to them."""
-    own = (copy for copy in copies(facts) if copy.environment == subject.environment.key)
-    return tuple(copy.path for copy in own if copy.soname == load.name and copy.path != load.path)
-
-
 def _is_refused(taken: _Taken, framework: Framework, facts: Facts) -> bool:
-    """Whether the framework is known to stop at the older copy."""
+    """Whether the framework is known to fail with the older copy."""
     if taken.load.missing_symbols:
         return True
     name = name_in(taken.load)
@@ -189,10 +185,10 @@ def _is_too_old(load: Load, wanted: dict[str, str]) -> bool:
 
 
 def _least(subject: FrameworkSubject) -> dict[str, str]:
-    """The least releases that its metadata asks for, by family; of cupti and others numbered apart nothing.
+    """The minimum versions in its metadata, by family; not of CUPTI and others with their own numbering.
 
-    What only an extra asks for counts where the wheel that it names is installed: extras may be alternatives, one for
-    each CUDA. A plug-in of JAX asks its libraries for their release itself, wherever they are from.
+    Requirements of an extra count if their wheel is installed, since extras may be alternatives for each CUDA version.
+    JAX's plug-ins check the versions of their libraries themselves, whatever their origin.
     """
     framework = subject.framework
     installed = {each.name for each in subject.environment.distributions or ()}

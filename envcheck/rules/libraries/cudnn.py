@@ -1,4 +1,4 @@
-"""cuDNN: whether it is there, of the right major, new enough, and all of one release."""
+"""cuDNN: that it is installed, in the right major version, new enough, and all of one release."""
 
 from __future__ import annotations
 
@@ -160,7 +160,7 @@ def _fit(framework: Framework, found: str, facts: Facts) -> Fit:
 
 
 def _parts(framework: Framework) -> tuple[Load, ...]:
-    """The library of cuDNN itself and its sub-libraries, as far as their release is known."""
+    """The loads of cuDNN and its sub-libraries with a known release."""
     found = {
         load.path: load
         for load in framework.loads or ()
@@ -213,7 +213,7 @@ def cudnn_mixed_copies(subject: FrameworkSubject, facts: Facts) -> Outcome | Non
 
 
 def _is_older_front(first: Load, others: list[Load]) -> bool:
-    """Whether all that differs is an older libcudnn, which only passes calls on to sub-libraries of its major."""
+    """Whether only libcudnn itself is older, which merely forwards calls to sub-libraries of its major version."""
     of_one = all(same_version(load.version, others[0].version, _NUMBERS) for load in others)
     older = all(is_older(first.version, load.version) and same_major(first.version, load.version) for load in others)
     passes_on = any(_family(load) == "cudnn_graph" for load in others)

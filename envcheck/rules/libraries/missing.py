@@ -41,7 +41,7 @@ from envcheck.versions import CudaVersion
 
 
 def _given_by_the_host(facts: Facts) -> Outcome | None:
-    """On a Jetson these libraries belong to the system and are mounted into containers: another rule judges them."""
+    """A note on a Jetson, where these libraries belong to the system and another rule judges them."""
     if not on_tegra(facts):
         return None
     return Outcome(status="note", title="A CUDA library is missing", message="On a Jetson, JetPack provides it.")
@@ -101,7 +101,7 @@ def _all_there(subject: FrameworkSubject) -> Outcome | None:
 
 
 def not_installed(subject: FrameworkSubject, found: tuple[Load, ...], facts: Facts) -> Outcome:
-    """Libraries that are not on this system."""
+    """The outcome for libraries that are not on this system."""
     framework = subject.framework
     first = found[0].name
     text = "This system does not have it" if len(found) == 1 else "This system does not have them"
@@ -116,7 +116,7 @@ def not_installed(subject: FrameworkSubject, found: tuple[Load, ...], facts: Fac
 
 
 def of_damaged(found: Sequence[Load], subject: FrameworkSubject, facts: Facts) -> tuple[Evidence, ...]:
-    """The damaged packages that should have brought these libraries; none unless all of them are from such."""
+    """The damaged packages that should provide these libraries; none unless all of them come from damaged packages."""
     owners = [_damaged_owner(load, subject, facts) for load in found]
     if not all(owners):
         return ()
@@ -138,14 +138,14 @@ def _effect(found: Sequence[Load], framework: Framework, facts: Facts) -> str:
 
 
 def _names_missing(subject: FrameworkSubject, facts: Facts, besides: Sequence[Load] = ()) -> list[LibraryName]:
-    """All that is missing, whichever rule speaks of it: one command then brings the framework up, not the next gap."""
+    """All missing libraries, whichever rule reports them, so that one command fixes all of them."""
     wanted = (load for load in missing(subject, facts) if load not in besides)
     lacking = (load for load in wanted if not _is_brought(load, subject, facts))
     return [name for load in lacking if (name := name_in(load))]
 
 
 def _is_brought(load: Load, subject: FrameworkSubject, facts: Facts) -> bool:
-    """Whether a wheel of this environment laid a whole copy where the loader does not look, and would do so again."""
+    """Whether a wheel installed an intact copy where the loader does not look; reinstalling would change nothing."""
     copies = [copy_at(path, facts) for path in load.unfound]
     return any(
         copy.origin == "wheel" and copy.owner and not copy.altered and copy.environment == subject.environment.key
@@ -235,13 +235,13 @@ def library_not_found(subject: FrameworkSubject, facts: Facts) -> Outcome | None
 
 
 def _strays(found: Sequence[Load], subject: FrameworkSubject, facts: Facts) -> tuple[Load, ...]:
-    """Files that the loader gives up at and that no package here owns: they hide what is installed, or will be."""
+    """Files that the loader refuses and that no package owns; they shadow installed copies."""
     refused = (load for load in found if load.refused and not _installed_by(load.path, subject, facts))
     return tuple(load for load in refused if load.found_by in VARIABLES or (load.owner is None and load.others))
 
 
 def _refused(found: Sequence[Load], subject: FrameworkSubject, facts: Facts) -> str:
-    """Which file the loader gives up at, why, and whose it is."""
+    """A sentence with the file that the loader refuses, its owner, and the reason."""
     load = next((load for load in found if load.refused), None)
     if load is None:
         return ""
@@ -251,14 +251,14 @@ def _refused(found: Sequence[Load], subject: FrameworkSubject, facts: Facts) -> 
 
 
 def _damaged_package(found: Sequence[Load], subject: FrameworkSubject, facts: Facts) -> tuple[Distribution, ...]:
-    """The packages of this environment whose files the loader gives up at; none unless nothing else is missing."""
+    """The packages of this environment with files that the loader refuses; none if anything else is missing."""
     owners = [_installed_by(load.path, subject, facts) for load in found if load.refused]
     whole = len(owners) == len(found) and all(owners)
     return tuple({owner.name: owner for owner in owners if owner}.values()) if whole else ()
 
 
 def _installed_by(path: str | None, subject: FrameworkSubject, facts: Facts) -> Distribution | None:
-    """The package that brought a file: by the list that the file differs from, else by who claims the library."""
+    """The package that installed a file, from its list of files, else from the library's owner."""
     differing = owner_of(path, subject.environment)
     copy = copy_at(path, facts)
     if differing or copy is None or copy.environment != subject.environment.key:
@@ -269,7 +269,7 @@ def _installed_by(path: str | None, subject: FrameworkSubject, facts: Facts) -> 
 
 
 def _after_a_call(subject: FrameworkSubject, found: tuple[Load, ...]) -> Outcome:
-    """Its wheels are installed as its makers say; whether a program makes the call cannot be seen from files."""
+    """A note: its wheels are installed as documented, but files do not show whether programs make the required call."""
     framework, call = subject.framework, subject.framework.preload_call
     return Outcome(
         status="note",
@@ -281,7 +281,7 @@ def _after_a_call(subject: FrameworkSubject, found: tuple[Load, ...]) -> Outcome
 
 
 def _again(subject: FrameworkSubject, facts: Facts) -> tuple[Fix, ...]:
-    """Install the framework's own release again, where a file of its own is damaged."""
+    """Reinstall the framework's release if one of its own files is damaged."""
     framework = subject.framework
     own = (each for each in subject.environment.distributions or () if each.name == framework.name)
     distribution = next((each for each in own if each.channel == "pip" and "+" not in each.version), None)
@@ -349,7 +349,7 @@ def _other_major_only(subject: FrameworkSubject, found: tuple[Load, ...], facts:
 
 
 _SPOKEN_OF = ("torchvision", "torchaudio", "jax-cuda")
-"""How the names begin of those of which a rule of their own says whether they go with what they extend."""
+"""Beginnings of names for which another rule compares the CUDA versions."""
 
 
 def _extends_another(subject: FrameworkSubject, facts: Facts) -> Outcome | None:

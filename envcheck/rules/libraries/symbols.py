@@ -70,7 +70,7 @@ def library_lacks_symbols(subject: FrameworkSubject, facts: Facts) -> Outcome | 
 
 
 def take_away(load: Load, subject: FrameworkSubject, facts: Facts) -> tuple[Fix, ...]:
-    """Let the loader find the right copy: take this one off a variable, move a stray one away, or install it again."""
+    """Make the loader find the right copy: remove this one from a variable, move it away, or reinstall it."""
     if away := drop_from_variable([load], facts):
         return away
     if load.path and load.owner is None and load.others:
@@ -133,7 +133,7 @@ def nvjitlink_mismatch(subject: FrameworkSubject, facts: Facts) -> Outcome | Non
 
 
 def jitlink_fits(framework: Framework, facts: Facts) -> Iterator[tuple[Load, Fit]]:
-    """Whether its libnvJitLink serves what links with it, for each library of which the CUDA release is known."""
+    """Whether its libnvJitLink fits each library that links with it and has a known CUDA release."""
     jitlink = next((load for load in loads_of(framework, "nvJitLink") if load.version), None)
     if jitlink is None or jitlink.version is None:
         return

@@ -1,4 +1,4 @@
-"""TensorRT: that it is installed, all of one release, and the one that built an engine."""
+"""TensorRT: that it is installed, all of one release, and matches the engines."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def tensorrt_mixed_versions(environment: Environment, facts: Facts) -> Outcome |
 
 
 def _differ(one: Distribution, other: Distribution) -> bool:
-    """Whether two packages for the same CUDA, of one tool, are of different releases."""
+    """Whether two packages of one tool for the same CUDA version have different releases."""
     if one.name >= other.name or one.channel != other.channel:
         return False
     plain = [name.replace("-bindings", "").replace("-libs", "") for name in (one.name, other.name)]
@@ -111,7 +111,7 @@ def _mixed_packages(pair: tuple[Distribution, Distribution], facts: Facts) -> Ou
 
 
 def _loaded(environment: Environment) -> dict[str, list[Load]]:
-    """The parts of TensorRT that each framework would be given, where there are several."""
+    """The parts of TensorRT that each framework would load, if there are several."""
     found: dict[str, list[Load]] = {}
     for framework in frameworks_in(environment):
         if imported(framework):

@@ -1,4 +1,4 @@
-"""NVIDIA's wheels, which share folders: two that write one file, and pins that were replaced."""
+"""NVIDIA's wheels, which share folders: wheels that overwrite each other, and replaced pins."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def _clashing(pair: tuple[Distribution, Distribution], environment: Environment,
 
 
 def _asked_for(pair: tuple[Distribution, Distribution], environment: Environment) -> Distribution:
-    """The one that a framework's metadata, or its CUDA, asks for; else the one for the newer CUDA."""
+    """The wheel that a framework's metadata or CUDA version requires; else the one for the newer CUDA version."""
     lines = [line for framework in frameworks_in(environment) for line in framework.requires if not of_an_extra(line)]
     names = set(map(requirement_name, lines))
     asked = [each for each in pair if each.name in names]
@@ -147,7 +147,7 @@ def _altered(library: Library, facts: Facts) -> Outcome:
 
 
 def _older_than_pinned(environment: Environment) -> Iterator[tuple[Distribution, Framework, str]]:
-    """Wheels that are older than the release that a framework pins; newer ones serve."""
+    """Wheels that are older than a framework's pin; newer ones are compatible."""
     for framework in frameworks_in(environment):
         for line in framework.requires:
             name = requirement_name(line)

@@ -1,1 +1,1 @@
-"""Rules about Python packages and the environment that holds them."""
+"""Rules about Python packages and their environment."""

@@ -19,17 +19,17 @@ from envcheck.snapshot import Distribution, Framework
 from envcheck.versions import CudaVersion
 
 FAMILY = frozenset({"torchvision", "torchaudio", "torchtext", "torch-tensorrt", "triton"})
-"""Packages of PyTorch's own project, of which each of its releases has its own."""
+"""Packages of the PyTorch project with one release for each of PyTorch's."""
 
 _LABEL = re.compile(r"(?:^|[^a-z])(?:pt|torch)([1-9])\.?(\d{1,2})(?:\.\d+)?(?![\d])")
-"""What a label says of PyTorch: ``pt28``, ``torch2.5``, with other words around it."""
+"""PyTorch's version in a local tag, among other words: ``pt28``, ``torch2.5``."""
 _OF_TORCH = re.compile(r"_Z(?:T[VIST])?N[rVKRO]*(?:2at|3c10|5torch|6caffe2)|(?:aoti_)?torch_[a-z]")
-"""Symbols, mangled or plain, whose outermost name is one of PyTorch's."""
+"""Symbols, mangled or plain, in PyTorch's namespaces."""
 _SHOWN = 4
 
 
 class Package(NamedTuple):
-    """A package on top of PyTorch, by the record that says most of it."""
+    """A package that is built on PyTorch, with its most detailed record."""
 
     name: str
     version: str
@@ -45,13 +45,13 @@ class Package(NamedTuple):
 
 
 def torch_of(subject: FrameworkSubject) -> Framework | None:
-    """The PyTorch of the environment, where its version is known."""
+    """The PyTorch of the environment, if its version is known."""
     torch = framework_named("torch", subject.environment)
     return torch if torch and torch.version else None
 
 
 def packages_of(subject: FrameworkSubject) -> Iterator[Package]:
-    """The subject itself; for PyTorch, the packages in the list that have no record of their own."""
+    """The subject itself; for PyTorch, the listed packages without a framework record."""
     framework = subject.framework
     if framework.name != "torch":
         if framework.version:
@@ -64,7 +64,7 @@ def packages_of(subject: FrameworkSubject) -> Iterator[Package]:
 
 
 def misfit(package: Package, torch: Framework, facts: Facts) -> Misfit | None:
-    """Why a package is not made for this PyTorch; None where it is, or nobody can tell."""
+    """Why a package is not built for this PyTorch; None if it is, or that is unknown."""
     unresolved = (package.framework.unresolved if package.framework else None) or ()
     lacking = tuple(name for name in unresolved if _OF_TORCH.match(name))
     if lacking:
@@ -93,7 +93,7 @@ def _why(package: Framework, torch: Framework, names: tuple[str, ...]) -> str:
 
 
 def _built(package: Package, torch: Framework) -> Misfit | None:
-    """What its own files, or the label of its version, say that it was built against."""
+    """Compare the PyTorch that its files, or its local version tag, name."""
     built, evidence = _built_for(package)
     if built is None or _satisfied_range(package, torch):
         return None
@@ -126,7 +126,7 @@ def _satisfied_range(package: Package, torch: Framework) -> bool:
 
 
 def _declared(package: Package, torch: Framework, facts: Facts) -> Misfit | None:
-    """What its metadata asks for; for Triton, what PyTorch's asks for."""
+    """Compare the requirement in its metadata; for Triton, in PyTorch's metadata."""
     asking, asked, there = (
         (torch, "triton", package.version)
         if package.name == "triton"
@@ -144,7 +144,7 @@ def _declared(package: Package, torch: Framework, facts: Facts) -> Misfit | None
 
 
 def _by_rows(package: Package, torch: Framework, facts: Facts) -> Misfit | None:
-    """What is known of its release."""
+    """Compare the rows of its release."""
     framework = package.framework
     if framework is not None and bounds_on(framework.requires, "torch", facts.marks):
         return None  # its own metadata has spoken
@@ -157,14 +157,16 @@ def _by_rows(package: Package, torch: Framework, facts: Facts) -> Misfit | None:
 
 
 def _worst(package: Package, bounds: str, there: str) -> Status:
-    """Releases that differ only in their last number mostly work; Triton matters where something is compiled."""
+    """The worst status: releases that differ only in the last number mostly work, and Triton matters only for
+    compiling.
+    """
     if same_minor(bounds, there):
         return "note"
     return "warn" if package.name == "triton" else "fail"
 
 
 def _weight(package: Package, worst: Status) -> Status:
-    """Less where it was seen at work, or where all symbols that it asks for are there."""
+    """The status; lower if the package ran, or if all symbols that it needs are there."""
     framework = package.framework
     if framework is None or framework.unresolved is None or worst != "fail":
         ran = framework is not None and ran_on_gpu(framework)
@@ -179,7 +181,7 @@ def _versions(package: Package, torch: Framework) -> tuple[Evidence, ...]:
 
 
 def install_matching(package: Package, torch: Framework, facts: Facts) -> tuple[Fix, ...]:
-    """The release that is made for this PyTorch; for what is compiled on site, the same one anew."""
+    """Install the release for this PyTorch, or rebuild a package that is compiled on installation."""
     there = torch.version or ""
     if package.name == "triton":
         bounds = bounds_on(torch.requires, "triton", facts.marks) or ""

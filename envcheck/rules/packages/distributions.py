@@ -1,4 +1,4 @@
-"""The metadata of what is installed: whether pip, uv or conda could still say what is there."""
+"""The metadata of installed packages: whether pip, uv or conda can still list them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from envcheck.snapshot import Distribution, Environment
 _SHOWN = 12
 _LINK = ".egg-link"
 _LEFT = ("~", "-")
-"""How the names begin under which pip puts what it replaces, until the replacement is there."""
+"""The first character of names to which pip renames folders while it replaces them."""
 
 
 class _Finding(msgspec.Struct, frozen=True):
@@ -105,7 +105,7 @@ def damaged_distribution(environment: Environment, facts: Facts) -> Outcome | No
 def _not_as_installed(
     environment: Environment, packages: Sequence[DamagedPackage], others: Sequence[_Finding]
 ) -> Outcome:
-    """Files of packages are not those that were installed; what else is damaged is told after it."""
+    """The outcome for packages with changed files; other damage follows in the message."""
     packages = [package for package in packages if not package.harmless] or packages
     own = (package.distribution.name for package in packages)  # what no framework requires stops no framework
     concerned = dict.fromkeys([*own, *(name for package in packages for name in package.frameworks)])
@@ -134,7 +134,7 @@ def _not_as_installed(
 
 
 def _changed_harmlessly(packages: Sequence[DamagedPackage]) -> Outcome:
-    """Data, versions and stripped libraries that differ: worth knowing, and nothing to do."""
+    """A note for harmless changes: data, versions and stripped libraries."""
     return Outcome(
         status="note",
         title=packages[0].title if len(packages) == 1 else _of_several(packages),
@@ -180,7 +180,7 @@ def _whole(environment: Environment) -> Outcome | None:
 
 
 def _twice(environment: Environment) -> Iterable[_Finding]:
-    """Packages with two records in one folder, of one tool."""
+    """Packages with two records of one tool in one folder."""
     known: dict[tuple[str, str, str | None], list[Distribution]] = {}
     for distribution in environment.distributions or ():
         if distribution.path:
@@ -198,7 +198,7 @@ def _twice(environment: Environment) -> Iterable[_Finding]:
 
 
 def _removals(environment: Environment, records: Sequence[Distribution]) -> tuple[Fix, ...]:
-    """Remove a package until nothing of it is left: pip takes away one record at a time, and none without a list."""
+    """Remove a package completely: pip removes one record at a time, and none without a list of files."""
     unlisted = [record.path for record in records if record.record is False and record.path]
     name, times = records[0].name, 1 if uvs_prefix(environment) else len(records) - len(unlisted)
     command, changes = pip_command(environment, "uninstall", name), Changes(removes=(name,))
@@ -208,7 +208,7 @@ def _removals(environment: Environment, records: Sequence[Distribution]) -> tupl
 
 
 def _gone(environment: Environment) -> Iterable[_Finding]:
-    """Frameworks of which the metadata is there and the package, or what it cannot do without, is not."""
+    """Frameworks with metadata but without their package, or an essential part of it."""
     by_name = {distribution.name: distribution for distribution in environment.distributions or ()}
     for framework in frameworks_in(environment):
         distribution = by_name.get(framework.name)
@@ -253,7 +253,9 @@ def _damaged(environment: Environment, facts: Facts) -> Iterable[_Finding]:
 
 
 def _without_source(environment: Environment, distribution: Distribution, evidence: Evidence, facts: Facts) -> _Finding:
-    """An editable installation whose source folder is gone: no index has its version, and it may be anybody's own."""
+    """The fix for an editable installation without its source folder: no index has its version, and it may be
+    private.
+    """
     name, framework = distribution.name, framework_named(distribution.name, environment)
     title = f"The source folder of {name[:40]}, installed in editable mode, is gone"
     remove = uninstall(facts, (name,), f"Restore the source folder of {name}, or remove {name}")
@@ -265,7 +267,7 @@ def _without_source(environment: Environment, distribution: Distribution, eviden
 
 
 def _is_installed(left: str, installed: set[str]) -> bool:
-    """Whether what was put aside under ``~orch`` or ``~orch-VERSION.dist-info`` is there again: as ``torch``."""
+    """Whether a folder that pip renamed to ``~orch`` or ``~orch-VERSION.dist-info`` exists again as ``torch``."""
     stem = left.removesuffix(".dist-info").removesuffix(".egg-info")
     hidden = len(stem) - len(stem.lstrip("~-"))
     rest = stem[hidden:].partition("-")[0].replace("_", "-").replace(".", "-").lower()
@@ -277,5 +279,5 @@ def _delete(*paths: str) -> Fix:
 
 
 def _install_again(environment: Environment, distribution: Distribution) -> Fix:
-    """Install the package again with the tool that put it there."""
+    """Reinstall the package with the tool that installed it."""
     return reinstall(environment, (distribution,))[-1]  # pip itself is brought once, for all steps

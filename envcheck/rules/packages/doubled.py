@@ -1,4 +1,4 @@
-"""Several distributions that fill one package: the files of the one that was installed last win, in part."""
+"""Several distributions in one package folder: the one installed last overwrites part of the others."""
 
 from __future__ import annotations
 
@@ -36,7 +36,9 @@ _CUPY = re.compile(r"(?:amd-)?cupy(?:-(?:cuda\d{2,3}x?|rocm(?:-\d-\d)?))?")
 
 
 def _doubled(environment: Environment, pattern: re.Pattern[str]) -> tuple[Distribution, ...]:
-    """The distributions of one package, each name once; conda's own packages are put together by conda."""
+    """The distributions of one package, each name once; conda's packages are left out, since conda keeps them
+    consistent.
+    """
     found: dict[str, Distribution] = {}
     for each in environment.distributions or ():
         if pattern.fullmatch(each.name):
@@ -60,7 +62,7 @@ def _evidence(found: Iterable[Distribution], framework: Framework | None) -> tup
 
 
 def _names(found: Iterable[Distribution], framework: Framework | None) -> tuple[str, ...]:
-    """What the frameworks may be called that it concerns."""
+    """The possible names of the frameworks that the finding is about."""
     return tuple(dict.fromkeys((*(each.name for each in found), *((framework.name,) if framework else ()))))
 
 
@@ -70,7 +72,7 @@ def _two_onnxruntimes(environment: Environment, facts: Facts) -> bool:
 
 
 def _without_its_provider(environment: Environment, facts: Facts) -> tuple[Evidence, ...]:
-    """The GPU package is in the list, and what was imported says that it was built without the provider for CUDA."""
+    """The outcome if the GPU package is listed but the imported one was built without the CUDA provider."""
     listed = next((each for each in distributions_in(environment) if _ORT_CUDA.fullmatch(each.name)), None)
     said = next((error for error in facts.snapshot.observed_errors if _NOT_BUILT_IN.search(error.text[:2000])), None)
     if listed is None or said is None:
@@ -132,7 +134,7 @@ def onnxruntime_cpu_and_gpu(environment: Environment, facts: Facts) -> Outcome |
 
 
 def _apart(found: tuple[Distribution, ...]) -> bool:
-    """Whether each lies in a folder of its own: then none wrote over another, and the first on the path is imported."""
+    """Whether each has a separate folder: then none overwrote another, and the first on the path is imported."""
     folders = [str(PurePosixPath(each.path).parent) for each in found if each.path]
     return len(folders) == len(found) == len(set(folders))
 
@@ -217,7 +219,7 @@ def cupy_multiple_packages(environment: Environment, facts: Facts) -> Outcome | 
 
 
 def _kept(found: tuple[Distribution, ...], framework: Framework | None, facts: Facts) -> Distribution:
-    """The package for the newest CUDA that the driver runs; else the one whose files are there."""
+    """The package for the newest CUDA version that the driver runs; else the one that owns the files."""
     majors = [(int(match[1]), each) for each in found if (match := _CUDA_OF_CUPY.fullmatch(each.name))]
     running = [(major, each) for major, each in majors if runs(facts, CudaVersion(major, 0))]
     there = next((each for each in found if framework is not None and each.name == framework.name), found[-1])

@@ -1,4 +1,4 @@
-"""The Python environment that is judged: whether it works, and whether there is a framework to judge."""
+"""The judged Python environment: whether it works, and whether it has a framework."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ _OTHER = Fix(text="Or judge another interpreter", command=("envcheck", "check", 
 
 
 def _name_another(environment: Environment) -> tuple[Fix, ...]:
-    """What was named is at fault, not an environment."""
+    """The fix for a wrong name on the command line."""
     if environment.why == "--python":
         what = "an interpreter (FOLDER/bin/python), the folder of an environment, or a program on PATH"
         chosen = "Or leave --python out: the active environment, ./.venv or the first python on PATH is taken"
@@ -247,7 +247,7 @@ def python_not_admitted(environment: Environment, facts: Facts) -> Outcome | Non
 
 
 def _later(refusing: Sequence[Distribution], python: str, facts: Facts) -> tuple[Fix, ...]:
-    """Install newer releases, where of every package one is known to be for this Python: else it may change nothing."""
+    """Install newer releases, if every package is known to have one for this Python; otherwise nothing may change."""
     known = {
         each.name: later_release_for_python(
             facts.matrix, each.name, each.version, python, facts.driver_os, machine(facts)
@@ -261,7 +261,7 @@ def _later(refusing: Sequence[Distribution], python: str, facts: Facts) -> tuple
 
 
 def _admits_python(bounds: str, python: str) -> bool:
-    """Whether bounds admit a Python, of which the third number may not be known; what cannot be read admits all."""
+    """Whether bounds admit a Python version, possibly without its third number; unreadable bounds admit all."""
     known = python.count(".") > 1
     return any(admits(bounds, each) is not False for each in ((python,) if known else (f"{python}.0", f"{python}.99")))
 

@@ -1,4 +1,4 @@
-"""Packages that are compiled against PyTorch: for which one, and whether their compiled parts are there."""
+"""Packages that are compiled against PyTorch: whether they match it and have their compiled parts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _NEED_THEIR_PARTS: dict[str, Status] = {
     "transformer-engine-torch": "fail",
     "xformers": "warn",
 }
-"""What it means where a package has no compiled part: xFormers goes on with what PyTorch and Triton have."""
+"""The status for a package without compiled parts: xFormers still works through PyTorch and Triton."""
 
 
 def _match_or_compile(_facts: Facts) -> tuple[Fix, ...]:

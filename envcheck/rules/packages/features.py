@@ -1,4 +1,4 @@
-"""What packages need of a GPU, beyond having code for it."""
+"""GPU features that packages need, beyond GPU code."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from envcheck.snapshot import Distribution, Environment, Framework, Gpu
 from envcheck.versions import ComputeCapability
 
 _WHOLE = frozenset({"vllm", "tensorrt-llm", "flash-attn-3", "transformer-engine"})
-"""What is of no use on a GPU that it does not support; of others there is another way around, or a part."""
+"""Packages that are useless on an unsupported GPU; others have alternatives, or lose only a part."""
 _OPTIONAL = frozenset({"flash-attn", "flash-attn-3", "xformers", "bitsandbytes", "vllm", "tensorrt-llm"})
 _PREFIXES = ("transformer-engine",)
 
@@ -27,7 +27,7 @@ def _on_top(name: str) -> bool:
 
 
 def _packages(environment: Environment) -> Iterator[Framework | Distribution]:
-    """The packages with kernels of their own, each once, by the record that says most."""
+    """The packages with their own kernels, each once, with the most detailed record."""
     known = {each.name: each for each in frameworks_in(environment) if _on_top(each.name) and each.version}
     yield from known.values()
     yield from (each for each in environment.distributions or () if _on_top(each.name) and each.name not in known)
@@ -84,7 +84,7 @@ def gpu_feature_unsupported(environment: Environment, facts: Facts) -> Outcome |
 
 
 def _supported(environment: Environment, facts: Facts) -> Outcome | None:
-    """A pass only where each of them is known."""
+    """A pass, only if all of them are known."""
     records = list(_packages(environment))
     if not records or not all(_rows(each, facts) for each in records):
         return None

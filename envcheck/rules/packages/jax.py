@@ -21,7 +21,7 @@ _PLUGIN = re.compile(r"jax-cuda(\d{2})-plugin")
 _HALF = re.compile(r"(jax-cuda\d{2})-(plugin|pjrt)")
 _OTHER_HALF = {"plugin": "pjrt", "pjrt": "plugin"}
 _COMPILER = "/xla_cuda_plugin.so"
-"""The file of ``jax-cudaNN-pjrt``, as it stands among the plug-in's binaries."""
+"""The file of ``jax-cudaNN-pjrt`` among the plug-in's binaries."""
 
 
 def _parts(environment: Environment) -> dict[str, Distribution]:
@@ -98,9 +98,9 @@ def jax_plugin_mismatch(environment: Environment, facts: Facts) -> Outcome | Non
 
 
 def _missing_halves(parts: dict[str, Distribution], environment: Environment, facts: Facts) -> dict[str, str]:
-    """The halves of plug-ins whose other half is not there, and what brings that, as a requirement line.
+    """Plug-in packages without their counterpart, and the requirement line that installs it.
 
-    conda's packages are cut otherwise, and of an incomplete list nothing is called missing.
+    conda splits its packages differently, and nothing is called missing from an incomplete list.
     """
     if not environment.distributions_complete or any(part.channel == "conda" for part in parts.values()):
         return {}
@@ -169,7 +169,7 @@ def _two_plugins(parts: dict[str, Distribution]) -> Iterator[Misfit]:
 
 
 def _together(parts: dict[str, Distribution], facts: Facts) -> tuple[Fix, ...]:
-    """All of one release, with the plug-in that is there (of two, the newer CUDA's)."""
+    """Requirements of one release, with the installed plug-in (of two, the one for the newer CUDA version)."""
     majors = sorted({match[1] for name in parts if (match := _PLUGIN.fullmatch(name))}, reverse=True)
     jax = parts.get("jax")
     version = f"=={jax.version}" if jax and re.fullmatch(r"[0-9][0-9.]{1,30}", jax.version) else ""

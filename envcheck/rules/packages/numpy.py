@@ -17,13 +17,13 @@ from envcheck.snapshot import Distribution, Environment, Framework
 
 _NUMPY = "numpy"
 _REFUSES = frozenset({"numba"})
-"""What compares NumPy's version itself, and stops."""
+"""Packages that check NumPy's version and refuse."""
 _GOES_ON = frozenset({"torch", "pytorch"})
-"""What works without NumPy, but for arrays that go in and out."""
+"""Packages that work without NumPy, except for converting arrays."""
 
 
 def _match_numpy(facts: Facts) -> tuple[Fix, ...]:
-    """Where only an error line is known: newer releases of what failed, else an older NumPy if nothing forbids it."""
+    """If only an error line is known: newer releases of the failed packages, else an older NumPy if allowed."""
     environment = facts.environment
     numpy = installed(environment, _NUMPY)
     met = parse_version(numpy.version) if numpy else None
@@ -47,7 +47,7 @@ def _match_numpy(facts: Facts) -> tuple[Fix, ...]:
 
 
 def _one_bound(bounds: Iterable[str]) -> str:
-    """All of these in one specifier."""
+    """Join these bounds into one specifier."""
     parts = (part.strip() for each in bounds for part in each.split(","))
     return ",".join(dict.fromkeys(part for part in parts if part and "|" not in part))
 
@@ -93,7 +93,7 @@ def numpy_abi_mismatch(environment: Environment, facts: Facts) -> Outcome | None
 
 
 def does_not_work_with_numpy(subject: FrameworkSubject) -> str | None:
-    """Which framework does not work with which NumPy, where NumPy's version is known."""
+    """The title that a framework does not work with this NumPy; None if NumPy's version is unknown."""
     numpy = installed(subject.environment, _NUMPY)
     return f"{named(subject.framework)[:44]} does not work with NumPy {numpy.version[:12]}" if numpy else None
 
@@ -138,7 +138,7 @@ def _weight(name: str, wanted: str, there: str, framework: Framework | None) -> 
 
 
 def _other_major(wanted: str, there: str) -> bool:
-    """Whether no release of the same major is admitted: the first and the last that there could be are not."""
+    """Whether no release of the same major version is admitted, judged by the first and last possible ones."""
     met = parse_version(there)
     if met is None:
         return False
@@ -147,7 +147,7 @@ def _other_major(wanted: str, there: str) -> bool:
 
 
 def _fixes(wrong: list[Misfit], environment: Environment, facts: Facts) -> tuple[Fix, ...]:
-    """The NumPy that all who ask for one admit; else releases of the packages for the NumPy that is there."""
+    """Install a NumPy that all requirements admit, or releases of the packages for the installed NumPy."""
     bounds = _one_bound((*_bounds_on_numpy(environment, facts), *(each.wanted for each in wrong)))
     names = list(dict.fromkeys(each.name for each in wrong))
     text = f"Install a NumPy that {' and '.join(names)} can use"
@@ -156,7 +156,7 @@ def _fixes(wrong: list[Misfit], environment: Environment, facts: Facts) -> tuple
 
 
 def _bounds_on_numpy(environment: Environment, facts: Facts) -> Iterator[str]:
-    """Which NumPy is asked for, by all metadata that was read."""
+    """The bounds on NumPy in all metadata that was read."""
     records: list[Framework | Distribution] = [*frameworks_in(environment), *(environment.distributions or ())]
     for each in records:
         bounds = bounds_on(each.requires or (), _NUMPY, facts.marks)

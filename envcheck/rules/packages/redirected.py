@@ -1,4 +1,4 @@
-"""Redirection: another copy is imported than the installed one, or files cannot tell which."""
+"""Redirection: a different copy is imported than the installed one, or files do not show which."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ _MOST = 8
 
 
 def _redirected(environment: Environment) -> list[Framework]:
-    """Frameworks whose import takes another copy than the installed one, or what is no complete framework; then other
-    packages and modules of Python of which this holds.
+    """Frameworks whose import takes another copy than the installed one, or an incomplete one; then other packages and
+    standard modules with the same problem.
     """
     frameworks = [
         each
@@ -34,7 +34,7 @@ def _redirected(environment: Environment) -> list[Framework]:
 
 
 def _strays(environment: Environment) -> Iterator[Framework]:
-    """What hides a requirement and tells no version, and what hides modules of Python's own."""
+    """Copies without a version that shadow a requirement, and files that shadow standard modules."""
     for each in environment.distributions or ():
         if each.led_by and not each.version and each.path:
             hidden = (other.path for other in environment.distributions or () if other.name == each.name)
@@ -46,7 +46,7 @@ def _strays(environment: Environment) -> Iterator[Framework]:
 
 
 def of_another_copy(module: str, environment: Environment | None) -> bool:
-    """Whether another copy of that package is imported than the one that an installer would replace."""
+    """Whether another copy of this package is imported than the one that an installer would replace."""
     if environment is None:
         return False
     led = _led(environment)
@@ -56,8 +56,8 @@ def of_another_copy(module: str, environment: Environment | None) -> bool:
 
 
 def _held_up(names: Collection[str], environment: Environment) -> tuple[str, ...]:
-    """The frameworks that these packages stop: they themselves, their extensions, and those whose failure is about a
-    module of theirs.
+    """The frameworks that these packages stop: themselves, their extensions, and those whose failure is about one of
+    their modules.
     """
     of_these = [framework_named(name, environment) for name in names]
     modules = {*names, *(module_of(each) for each in of_these if each)}
@@ -153,7 +153,7 @@ def _way_back(framework: Framework, facts: Facts) -> Iterator[Fix]:
 
 
 def way_back(led_by: str, folder: str, name: str, what: str, facts: Facts) -> Iterator[Fix]:
-    """Leave out a folder of Python's search path, in which ``what`` is found before the installed copy."""
+    """Remove a folder from Python's search path in which ``what`` is found before the installed copy."""
     if led_by == _VARIABLE:
         yield from without_variable(_VARIABLE, [folder], facts)
     elif led_by == _USER_SITE:
@@ -168,7 +168,7 @@ def way_back(led_by: str, folder: str, name: str, what: str, facts: Facts) -> It
 
 
 def imported_from(distribution: Distribution) -> str:
-    """Where a package is imported from and what leads there, for the end of a clause; empty where nothing does."""
+    """Where a package is imported from and what leads there, as the end of a clause; empty without redirection."""
     folder = (distribution.path or "").rpartition("/")[0]
     return f", imported from {folder} (by {distribution.led_by})" if distribution.led_by else ""
 
@@ -216,7 +216,7 @@ def search_path_changed(environment: Environment, _facts: Facts) -> Outcome | No
 
 
 def _led(environment: Environment) -> frozenset[str]:
-    """The frameworks that are known to be imported from elsewhere, or are found first where such a line leads."""
+    """The frameworks that are imported from elsewhere, or are found first in a folder that such a line adds."""
     shadowed = {name for line in environment.startup or () for name in line.shadows}
     seen_to_be = {each.name: each.trial.as_found if each.trial else None for each in frameworks_in(environment)}
     return frozenset(

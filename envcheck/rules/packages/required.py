@@ -1,4 +1,4 @@
-"""What frameworks require of other packages, by their own metadata."""
+"""Requirements of frameworks on other packages, from their own metadata."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from envcheck.rules.packages.redirected import imported_from
 from envcheck.snapshot import Distribution, Framework
 
 _SPOKEN_OF = FAMILY | {"torch", "numpy", "jax", "jaxlib"}
-"""Packages about which another rule has more to say."""
+"""Packages that another rule judges in more detail."""
 _NVIDIAS = ("nvidia-", "cuda-toolkit")
 _SPOKEN_OF_STARTS = (*_NVIDIAS, "jax-cuda")
 _SHOWN = 8
@@ -43,12 +43,12 @@ class _Broken(NamedTuple):
 
 
 _NOT_TO_RUN = frozenset({"setuptools", "pip", "wheel"})
-"""What most programs run without, although it is required."""
+"""Requirements that most programs do not need at run time."""
 _OF_EXTRA = re.compile(r";.*\bextra\b")
 
 
 def _lines(subject: FrameworkSubject) -> tuple[str, ...]:
-    """All that the metadata of its own distribution requires; nothing where conda looked after it."""
+    """All requirements in its distribution's metadata; none for packages that conda installed."""
     found = subject.environment.distributions or ()
     if any(each.channel == "conda" for each in found) or subject.framework.path is None:
         return ()
@@ -59,8 +59,8 @@ def _lines(subject: FrameworkSubject) -> tuple[str, ...]:
 def _other_releases(
     subject: FrameworkSubject, installed: Mapping[str, Distribution], facts: Facts
 ) -> Iterator[_Broken]:
-    """Requirements of its own distribution, and of those that this one requires, that the imported release does not
-    meet. Other frameworks answer for themselves, and conda changes what its packages require.
+    """Requirements of its distribution, and of required ones, that the imported release does not meet. Other frameworks
+    have their own findings, and conda changes the requirements of its packages.
     """
     own = subject.framework.name
     direct = _always(installed.get(own))
@@ -77,7 +77,7 @@ def _other_releases(
 
 
 def _always(owner: Distribution | None) -> dict[str, list[str]]:
-    """The lines that hold without an extra, by the distribution that they ask for."""
+    """The requirement lines without an extra, by distribution."""
     if owner is None or owner.editable or "conda" in (owner.channel, owner.installer):
         return {}
     return by_name(line for line in owner.requires or () if not _OF_EXTRA.search(line))
@@ -88,7 +88,7 @@ def _has_its_own_rule(name: str) -> bool:
 
 
 def _gone(subject: FrameworkSubject, facts: Facts) -> list[tuple[str, str]]:
-    """Name and bounds of what is required, without an extra and for this system, and is not installed at all."""
+    """Name and bounds of missing requirements without an extra, on this system."""
     there = {each.name for each in subject.environment.distributions or ()}
     there |= {each.name for each in frameworks_in(subject.environment) if not each.incomplete}
     lines = by_name(line for line in _lines(subject) if not _OF_EXTRA.search(line))
@@ -100,7 +100,7 @@ def _gone(subject: FrameworkSubject, facts: Facts) -> list[tuple[str, str]]:
 
 
 def _asked(subject: FrameworkSubject) -> dict[str, list[str]]:
-    """The lines that are judged here, by the distribution that they ask for."""
+    """The requirement lines that this rule judges, by distribution."""
     asked = by_name(subject.framework.requires)
     return {name: lines for name, lines in asked.items() if not _has_its_own_rule(name)}
 
@@ -164,16 +164,17 @@ def requirement_broken(subject: FrameworkSubject, facts: Facts) -> Outcome | Non
 
 
 def _said_of(broken: Iterable[_Broken], subject: FrameworkSubject) -> Iterator[Evidence]:
-    """The errors of failed trials that are about these packages: its own, and those of others that import them too."""
-    concerned = (subject.framework,) if imported(subject.framework) else tried(subject.environment)
-    for framework in concerned:
+    """Errors of failed trials about these packages: of this framework, and of others that import them."""
+    own = subject.framework
+    others = () if imported(own) else (each for each in tried(subject.environment) if each.name != own.name)
+    for framework in (own, *others):
         error = framework.trial.error if framework.trial else None
         if error and failed(framework) and any(_is_about(each.name, error, framework) for each in broken):
             yield from said_here(framework, error)
 
 
 def _is_about(name: str, error: str, framework: Framework) -> bool:
-    """Whether an error names a package or its files, or was raised in one of them."""
+    """Whether an error names a package or one of its files, or was raised in one."""
     files = (framework.trial.files if framework.trial else None) or ()
     raised_in = next((file for file in files if file.role == "frame"), None)
     owners = (file.owner for file in files if file.owner and (file.role != "frame" or file is raised_in))
@@ -184,7 +185,7 @@ def _is_about(name: str, error: str, framework: Framework) -> bool:
 
 
 def _bring(subject: FrameworkSubject, broken: Iterable[_Broken], facts: Facts) -> tuple[Fix, ...]:
-    """Install what is required, all of it in one command."""
+    """Install all requirements in one command."""
     wanted: dict[str, dict[str, None]] = {}
     for each in broken:
         wanted.setdefault(each.name, {})[each.bounds] = None
@@ -193,7 +194,7 @@ def _bring(subject: FrameworkSubject, broken: Iterable[_Broken], facts: Facts) -
 
 
 def _weight(subject: FrameworkSubject, gone: list[tuple[str, str]], facts: Facts) -> Status:
-    """A failure where what it extends is not there, which its import takes first, or where that is left without GPU."""
+    """The status: a failure if the framework that it extends is missing, or is left without the GPU."""
     framework, base = subject.framework, extended(subject)
     if ran_on_gpu(framework) or imported(framework):
         return "note"
@@ -204,8 +205,8 @@ def _weight(subject: FrameworkSubject, gone: list[tuple[str, str]], facts: Facts
 def _broken_in_every_group(
     subject: FrameworkSubject, installed: Mapping[str, Distribution], facts: Facts
 ) -> list[_Broken]:
-    """What is lacking where one of several groups must be met and none is: of the one that lacks the least, the last
-    among equals, which is of the newest CUDA.
+    """The unmet requirements where one of several groups must be met and none is: those of the group with the fewest,
+    and among equals of the last, which is for the newest CUDA version.
     """
     lacking = [
         [

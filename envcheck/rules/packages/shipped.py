@@ -1,4 +1,4 @@
-"""Packages whose files are not those that were installed: which frameworks need them, and what that costs."""
+"""Packages whose files differ from what was installed: which frameworks need them, and how severe it is."""
 
 from __future__ import annotations
 
@@ -42,23 +42,22 @@ FOLLOWS_FROM_FILES = (
     "tensorrt-missing",
     "torch-family-mismatch",
 )
-"""Names of the rules whose findings about a framework follow where its files are damaged, laid over by another package,
-or not those that are imported."""
+"""Rules whose findings about a framework are consequences of damaged, overwritten or redirected files."""
 
 _NOT_TO_RUN = frozenset({"setuptools", "pip", "wheel"})
-"""What most programs run without, although it is required."""
+"""Requirements that most programs do not need at run time."""
 _SHOWN = 3
 _CODE = re.compile(r"\.so(?:\.[0-9.]*)?$|\.bc$|/bin/[^/]+$")
 _OF_A_SITE = re.compile(
     r"(?:_?version|__version__|__config__|_config|_?build_info|git_version|sitecustomize|usercustomize)\.py$"
 )
-"""Modules that packagers write into an image: what they say is data."""
+"""Modules that packagers add to images; they contain only data."""
 _EMPTY = ("0 bytes", "sha256=47DEQpj8HBSa-_TImW-5JCeuQeRkm5NMpJWZG3hSuFU")
-"""What a list says of a file without content."""
+"""How a list records an empty file."""
 
 
 class DamagedPackage(msgspec.Struct, frozen=True):
-    """An installed package and those of its files that differ."""
+    """An installed package and its differing files."""
 
     distribution: Distribution
     files: tuple[DamagedFile, ...]
@@ -101,12 +100,12 @@ class DamagedPackage(msgspec.Struct, frozen=True):
 
     @property
     def evidence(self) -> tuple[Evidence, ...]:
-        """The files, as their package's list and as the disk have them."""
+        """The files, as in their package's list and as on disk."""
         return tuple(_evidence(file) for file in self.files[:_SHOWN])
 
 
 def damaged_packages(environment: Environment, facts: Facts) -> tuple[DamagedPackage, ...]:
-    """Those of which files differ by presence, size or hash, the worst first; none where nobody looked."""
+    """Packages whose files differ in presence, size or hash, the worst first; none if they were not checked."""
     # What was compared by size first: a library of another length was made so by somebody, and its hash says less.
     listed = {(file.package, file.path): file for file in _listed(environment)}
     claimed = Counter(path for _, path in listed)
@@ -125,13 +124,13 @@ def damaged_packages(environment: Environment, facts: Facts) -> tuple[DamagedPac
 
 
 def _listed(environment: Environment) -> Iterator[DamagedFile]:
-    """Each file that differs; of two records of one, the one that comes last tells more."""
+    """Each differing file; of two records about one file, the later one has more details."""
     for looked in (environment.verified, environment.shipped):
         yield from looked.damaged if looked else ()
 
 
 def owner_of(path: str | None, environment: Environment) -> Distribution | None:
-    """The installed package of which this file is known to differ."""
+    """The installed package whose file this is, if the file is known to differ."""
     for looked in (environment.verified, environment.shipped):
         found = next((file for file in (looked.damaged if looked else ()) if file.path == path), None)
         if found:
@@ -146,7 +145,7 @@ def is_damaged(distribution: Distribution, environment: Environment) -> bool:
 
 
 def _owner(file: DamagedFile, environment: Environment) -> Distribution | None:
-    """The distribution whose own list tells of the file."""
+    """The distribution that lists the file."""
     places = (f"file {each.path}" for each in environment.distributions or ())
     found = zip(places, environment.distributions or (), strict=True)
     return next((each for place, each in found if file.source in (place, f"{place}/RECORD")), None)
@@ -180,9 +179,9 @@ def _package(
 
 
 def _needed(environment: Environment, marks: Mapping[str, str]) -> dict[str, list[Framework]]:
-    """By name of a distribution, the frameworks that cannot do without it, by what metadata requires without extras.
+    """The frameworks that need a distribution, by its name, from requirements without extras.
 
-    A plug-in that gives a framework the GPU belongs to it, and so do NVIDIA's wheels that an extra asks for.
+    A plug-in that provides the GPU for a framework belongs to it, as do NVIDIA's wheels of an extra.
     """
     installed = {each.name: each for each in reversed(environment.distributions or ())}
     found: dict[str, list[Framework]] = {}
@@ -206,19 +205,19 @@ def _needed(environment: Environment, marks: Mapping[str, str]) -> dict[str, lis
 
 
 def _breaks(file: DamagedFile) -> bool:
-    """Whether what takes the file fails: it is gone, cannot be used, or is machine code that nobody has made so."""
+    """Whether using the file fails: it is missing, unusable, or machine code that was overwritten."""
     if _is_code(file):
         return file.kind in ("missing", "hash") or file.problem is not None
     return file.path.endswith(".py") and (file.kind == "missing" or file.problem is not None)
 
 
 def _is_overwritten(file: DamagedFile) -> bool:
-    """Whether it is machine code of the recorded length and with another content."""
+    """Whether it is machine code with the recorded size and other contents."""
     return _is_code(file) and file.kind == "hash"
 
 
 def _is_innocent(file: DamagedFile) -> bool:
-    """Whether images that work have such a change: in data, in what names a version, by ``strip``."""
+    """Whether the change also occurs in working images: data, version files, stripped libraries."""
     if file.kind in ("missing", "content") or file.problem is not None:
         return False
     if _CODE.search(file.path):
@@ -231,7 +230,7 @@ def _is_code(file: DamagedFile) -> bool:
 
 
 def _place(file: DamagedFile) -> str:
-    """The path from the folder for packages on."""
+    """The path relative to the folder for packages."""
     for folder in ("/site-packages/", "/dist-packages/"):
         _, found, rest = file.path.rpartition(folder)
         if found:
@@ -256,7 +255,7 @@ def _evidence(file: DamagedFile) -> Evidence:
 
 
 def compared(environment: Environment) -> str:
-    """What of the files was compared, for a line that says that all is well; empty where nothing was."""
+    """What was compared of the files, for the passing line; empty if nothing was."""
     looked = environment.verified or environment.shipped
     if looked is None or not looked.files:
         return ""

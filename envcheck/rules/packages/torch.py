@@ -1,4 +1,4 @@
-"""PyTorch's family: torchvision, torchaudio, Triton and what else each release of PyTorch has its own of."""
+"""PyTorch's family: torchvision, torchaudio, Triton and other packages with one release for each of PyTorch's."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from envcheck.snapshot import Framework
 from envcheck.versions import CudaVersion
 
 _HELD_TO_ONE_CUDA = ("torchvision", "torchaudio")
-"""Those that compare their CUDA with PyTorch's when they are imported, and refuse another major."""
+"""Packages that compare their CUDA version with PyTorch's on import and refuse another major version."""
 
 
 def _install_all_together(facts: Facts) -> tuple[Fix, ...]:
-    """The family in one command: each release of the others requires its own PyTorch."""
+    """Install the family in one command, since each release of the others requires a certain PyTorch."""
     environment = facts.environment
     torch = framework_named("torch", environment)
     version = (torch.version or "").partition("+")[0] if torch else ""
@@ -86,7 +86,7 @@ def _other_cuda(package: Package, torch: Framework) -> Misfit | None:
 
 
 def not_made_for(torch: Framework, wrong: list[tuple[Package, Misfit]], facts: Facts, how: str) -> Outcome:
-    """Packages that are not made for this PyTorch, the worst first."""
+    """Packages that are not built for this PyTorch, the worst first."""
     wrong = sorted(wrong, key=lambda pair: STATUSES.index(pair[1].status))
     found = [each for _, each in wrong]
     fixes = tuple(fix for each, _ in wrong[:4] for fix in install_matching(each, torch, facts))

@@ -1,4 +1,4 @@
-"""What could not be read of an environment or the machine: what it holds is not known, and it is not absent."""
+"""Unreadable parts of an environment or the machine: their contents are unknown, not absent."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _ABSENCE = frozenset(
         "tensorrt-missing",
     }
 )
-"""Rules that conclude from what is not there, or not whole."""
+"""Rules that conclude from absent or incomplete files."""
 
 
 @rule(layer="framework", per="environment", required=True)
@@ -67,7 +67,7 @@ def environment_unreadable(environment: Environment, _facts: Facts) -> Outcome |
 
 
 def _of_the_machine(snapshot: Snapshot) -> tuple[Unreadable, ...]:
-    """Each path once, without what the environments tell."""
+    """Each unreadable path once, without those that environments report."""
     listing = snapshot.environments.items if snapshot.environments else ()
     told = {part.path for environment in listing for part in environment.unreadable or ()}
     return tuple({part.path: part for part in snapshot.unreadable if part.path not in told}.values())
@@ -118,7 +118,7 @@ def _told(title: str, hidden: Sequence[Unreadable], otherwise: str) -> Outcome:
 
 
 def without_false_absence(checks: Iterable[Check], snapshot: Snapshot) -> tuple[Check, ...]:
-    """``checks``, where nothing is concluded to be absent or damaged in an environment that could not be read."""
+    """``checks`` without conclusions about absence or damage in an environment that could not be read."""
     listing = snapshot.environments.items if snapshot.environments else ()
     hidden = {environment.key: environment.unreadable[0] for environment in listing if environment.unreadable}
     return tuple(_open(check, hidden) for check in checks) if hidden else tuple(checks)

@@ -40,7 +40,7 @@ class MissingLibrary(NamedTuple):
 def missing_libraries(facts: Facts) -> tuple[MissingLibrary, ...]:
     """The libraries that error lines or framework files show as missing; each soname once."""
     found: dict[str, MissingLibrary] = {}
-    for soname, evidence in (*_of_errors(facts), *_of_frameworks(facts)):
+    for soname, evidence in _reported_missing(facts):
         name, _, numbers = soname.partition(".so")
         row = row_of(name.removeprefix("lib"))
         comes_with_it = row is not None and (
@@ -59,13 +59,11 @@ def _frameworks(facts: Facts) -> tuple[Framework, ...]:
     return frameworks_in(facts.environment) if facts.environment else ()
 
 
-def _of_errors(facts: Facts) -> Iterator[tuple[str, Evidence]]:
+def _reported_missing(facts: Facts) -> Iterator[tuple[str, Evidence]]:
+    """Sonames with the error line, or the framework's load, that shows them as missing."""
     for error in facts.snapshot.observed_errors:
         for match in _MISSING.finditer(error.text):
             yield match["soname"], quoted_error(error)
-
-
-def _of_frameworks(facts: Facts) -> Iterator[tuple[str, Evidence]]:
     for framework in _frameworks(facts):
         for load in framework.loads or ():
             if load.path is None and not load.optional:

@@ -92,22 +92,19 @@ def _present(facts: Facts) -> Iterator[Present]:
 def _in_environment(environment: Environment) -> Iterator[Present]:
     """Frameworks with what they bundle, and distributions; each component and version once."""
     met: set[tuple[str, str]] = set()
-    for found in (*_frameworks(environment), *_distributions(environment)):
+    for found in _components(environment):
         if (found.name, found.version) not in met:
             met.add((found.name, found.version))
             yield found
 
 
-def _frameworks(environment: Environment) -> Iterator[Present]:
+def _components(environment: Environment) -> Iterator[Present]:
     for framework in frameworks_in(environment):
         versions = {framework.name: framework.version, **{name: getattr(framework, name) for name in _BUNDLED}}
         for name, version in versions.items():
             if version:
                 what = name if name == framework.name else f"{name} of {framework.name}"
                 yield Present(name, version, Evidence(what=what, value=version, source=framework.source))
-
-
-def _distributions(environment: Environment) -> Iterator[Present]:
     for item in environment.distributions or ():
         wheel = _WHEEL.fullmatch(item.name)
         name = wheel["name"] if wheel else item.name

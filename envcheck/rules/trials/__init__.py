@@ -1,1 +1,1 @@
-"""Rules about what came of trying a framework (``--deep``)."""
+"""Rules about the results of trials (``--deep``)."""

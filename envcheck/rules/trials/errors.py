@@ -1,4 +1,4 @@
-"""Errors that were met in trials: what a framework said here, in this environment, when it was put to work."""
+"""Errors of trials: what a framework reported in this environment when it was imported and used."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from envcheck.rules.facts.trials import failed, said_here, tried
 from envcheck.rules.messages.lines import ErrorLine, named_by
 from envcheck.rules.messages.refine import refine
 from envcheck.rules.trials.files import culprit_of
-from envcheck.snapshot import Environment, Framework
+from envcheck.snapshot import Framework
 
 
 class MetInTrial(NamedTuple):
-    """A problem that a framework's own error names."""
+    """A problem named by a framework's own error."""
 
     line: ErrorLine
     subject: FrameworkSubject
@@ -25,8 +25,8 @@ class MetInTrial(NamedTuple):
 def problems_met_in_trials(facts: Facts) -> tuple[MetInTrial, ...]:
     """The problems that failed trials name, each once for a framework.
 
-    What a framework prints and then works all the same proves nothing. Nor does what a build for the CPU says of CUDA,
-    or what is said of a file that is not what was installed (``trial_files``).
+    Messages of a framework that then works prove nothing; neither do messages of CPU builds about CUDA, or about a file
+    that differs from what was installed (``files.py``).
     """
     environment = facts.environment
     found = []
@@ -34,21 +34,16 @@ def problems_met_in_trials(facts: Facts) -> tuple[MetInTrial, ...]:
         if environment is None or not failed(framework) or framework.cpu_only or culprit_of(framework):
             continue
         for line, text in _named(framework).values():
-            if line.problem == "cpu-only-build" and _has_cuda(framework, environment):
-                continue  # JAX says so too where its part for CUDA is there and does not start
+            parts = [each for each in frameworks_in(environment) if framework.name in (each.name, each.extends)]
+            if line.problem == "cpu-only-build" and any(map(for_cuda, parts)):
+                continue  # JAX says so too if its CUDA plug-in is there but does not start
             meant = refine(line, text, facts.snapshot, facts.matrix)
             found.append(MetInTrial(meant, FrameworkSubject(environment, framework), said_here(framework, text)))
     return tuple(found)
 
 
-def _has_cuda(framework: Framework, environment: Environment) -> bool:
-    """Whether its files, or those of its part for CUDA, say that it is a build for CUDA."""
-    parts = [each for each in frameworks_in(environment) if each.extends == framework.name]
-    return any(for_cuda(each) for each in (framework, *parts))
-
-
 def _named(framework: Framework) -> dict[str, tuple[ErrorLine, str]]:
-    """The error, and when that names nothing what was printed, by the problem named."""
+    """The error, or else printed lines, by the problem that they name."""
     trial = framework.trial
     if trial is None:
         return {}

@@ -1,4 +1,4 @@
-"""Files that the failure of a trial names and that are not what was installed: causes, not consequences."""
+"""Files that a trial's failure names and that differ from what was installed: causes, not consequences."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _MOST = 6
 
 
 class Culprit(NamedTuple):
-    """A file, and the framework that it stops."""
+    """A file and the framework that it stops."""
 
     file: TrialFile
     framework: Framework
@@ -35,7 +35,7 @@ class Culprit(NamedTuple):
 
 
 def culprit_of(framework: Framework) -> Culprit | None:
-    """The file that the failure of a framework starts with; None where it names none that is other than installed."""
+    """The file that caused a framework's failure; None if all files that the failure names are as installed."""
     trial = framework.trial
     if trial is None or not failed(framework):
         return None
@@ -178,7 +178,7 @@ def _install_again(owner: str, facts: Facts) -> tuple[Fix, ...]:
 
 
 def _install_module(name: str, facts: Facts) -> Iterator[Fix]:
-    """What brings a module: the distribution of its name, where something that is installed asks for that."""
+    """Install the distribution named like a module, if an installed one requires it."""
     wanted = name.lower().replace("_", "-")
     if installed(facts.environment, wanted):
         yield from _install_again(wanted, facts)

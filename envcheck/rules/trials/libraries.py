@@ -1,4 +1,4 @@
-"""Which files a framework really loaded, against those that its files predict (``--deep``)."""
+"""Compare the files that a framework loaded with those that its files predict (``--deep``)."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def loaded_library_differs(subject: FrameworkSubject, _facts: Facts) -> Outcome 
 
 
 def _predicted(subject: FrameworkSubject) -> dict[str, list[Load]]:
-    """The libraries of CUDA that the framework, or a plug-in of it, would be given, by family."""
+    """The CUDA libraries that the framework or its plug-in should load, by family."""
     own = subject.framework
     records = [
         own,
@@ -76,7 +76,7 @@ def _predicted(subject: FrameworkSubject) -> dict[str, list[Load]]:
 
 
 def _paths(loads: list[Load]) -> set[str]:
-    """What was predicted; of what only the process showed, nothing was."""
+    """The predicted paths; loads that only the process showed have none."""
     return {load.path for load in loads if load.path and load.read.get("path") != SOURCE}
 
 

@@ -14,7 +14,7 @@ from envcheck.rules.trials.next_step import next_steps
 from envcheck.snapshot import Framework, Trial
 
 _NEEDS = "needs"
-"""The answer of a framework that names what a program must call first."""
+"""The key of the answer with the call that a program must make first."""
 
 
 @rule(layer="framework", per="framework", symptom=True)
@@ -139,7 +139,7 @@ def _ran(framework: Framework, trial: Trial, facts: Facts) -> Outcome:
 
 
 def _failed(subject: FrameworkSubject, trial: Trial, facts: Facts) -> Outcome:
-    """A failure of a framework built for CUDA, a warning for an extension; of what may be there for the CPU, a note."""
+    """A failure for a CUDA build, a warning for an extension, a note for what may be meant for the CPU."""
     framework = subject.framework
     alone = gives_the_gpu(subject) and not others_on_cuda(subject, facts.matrix)
     weight: Status = "fail" if leads(framework, facts.matrix) or alone else "warn"
@@ -159,7 +159,7 @@ def _failed(subject: FrameworkSubject, trial: Trial, facts: Facts) -> Outcome:
 
 
 def _pages(framework: Framework) -> tuple[Source, ...]:
-    """The page that is about this framework before those about others."""
+    """The sources, with the page about this framework first."""
     family = msgspec.structs.replace(framework, name=framework.name.partition("-")[0])
     pages = framework_cannot_use_gpu.sources
     return tuple(sorted(pages, key=lambda page: not page.title.lower().startswith(shown(family).lower())))

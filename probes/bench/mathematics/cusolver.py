@@ -145,10 +145,13 @@ class Solver:
         """The same by Jacobi's method, all vectors as columns; what it yields queues it and takes a status."""
         name, size, parameters = f"cusolverDn{_LETTERS[self._kind]}gesvdj", c_int(), c_void_p()
         library, side = self._library, self._side
-        library.ask("cusolverDnCreateGesvdjInfo", byref(parameters))
         places = (c_void_p(matrix), side, c_void_p(values), c_void_p(left), side, c_void_p(right), side)
         arguments = (library.handle, _VECTORS, 0, side, side, *places)
-        library.ask(f"{name}_bufferSize", *arguments, byref(size), parameters)
-        with shop.workspace(size.value * (8 if self._kind == "fp64" else 4)) as workspace:
-            yield lambda status: library.ask(name, *arguments, c_void_p(workspace), size, c_void_p(status), parameters)
-        library.function("cusolverDnDestroyGesvdjInfo")(parameters)
+        library.ask("cusolverDnCreateGesvdjInfo", byref(parameters))
+        try:
+            library.ask(f"{name}_bufferSize", *arguments, byref(size), parameters)
+            with shop.workspace(size.value * (8 if self._kind == "fp64" else 4)) as workspace:
+                last = (c_void_p(workspace), size)
+                yield lambda status: library.ask(name, *arguments, *last, c_void_p(status), parameters)
+        finally:
+            library.function("cusolverDnDestroyGesvdjInfo")(parameters)

@@ -80,17 +80,32 @@ class CuSparse(Library):
         self.ask("cusparseXcsr2coo", self.handle, c_void_p(offsets), entries, rows, c_void_p(target), 0)
 
 
+_STATUSES = {
+    1: "NOT_INITIALIZED",
+    2: "ALLOC_FAILED",
+    3: "INVALID_VALUE",
+    4: "ARCH_MISMATCH",
+    5: "MAPPING_ERROR",
+    6: "EXECUTION_FAILED",
+    7: "INTERNAL_ERROR",
+    8: "MATRIX_TYPE_NOT_SUPPORTED",
+    9: "ZERO_PIVOT",
+    10: "NOT_SUPPORTED",
+    11: "INSUFFICIENT_RESOURCES",
+}
+"""Members of ``cusparseStatus_t`` without their prefix: cuSPARSELt 0.6 has no words of its own for them."""
+
+
 def status_words(library: Library, prefix: str, status: int) -> str:
-    """``CUSPARSE_STATUS_ARCH_MISMATCH (4): …`` by the library's own functions, where it has them."""
-    words = []
-    for function in (f"{prefix}GetErrorName", f"{prefix}GetErrorString"):
+    """``CUSPARSE_STATUS_ARCH_MISMATCH (4): architecture mismatch``, by the library's own functions if it has them."""
+    words = [f"CUSPARSE_STATUS_{_STATUSES[status]}" if status in _STATUSES else "status", ""]
+    for place, function in enumerate((f"{prefix}GetErrorName", f"{prefix}GetErrorString")):
         if library.offers(function):
             called = library.function(function)
             called.restype = c_char_p
-            words.append((called(status) or b"").decode("utf-8", "replace"))
-    if not words:
-        return f"status {status}"
-    return f"{words[0]} ({status}): {words[1]}" if len(words) == 2 else f"{words[0]} ({status})"
+            words[place] = (called(status) or b"").decode("utf-8", "replace") or words[place]
+    name, meaning = words
+    return f"{name} ({status}): {meaning}" if meaning else f"{name} ({status})"
 
 
 class Multiplication:

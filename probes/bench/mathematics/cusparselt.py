@@ -132,6 +132,10 @@ class StructuredProduct:
         """Queue the product; the addresses are those of the compressed left matrix, the right one, and the result."""
         self._multiply("cusparseLtMatmul", addresses, workspace)
 
+    def close(self) -> None:
+        """Destroy the plan."""
+        self._library.function("cusparseLtMatmulPlanDestroy")(self._plan)
+
     def _multiply(self, function: str, addresses: tuple[int, int, int], workspace: int) -> None:
         left, right, result = map(c_void_p, addresses)
         library = self._library
@@ -147,6 +151,7 @@ def structured_product(bench: Bench, library: CuSparseLt, name: str, side: int =
         left, right = (held.enter_context(shop.random(name, count)) for _ in range(2))
         pruned, result = (held.enter_context(shop.arrays.empty(each, count)) for each in (name, kind.result))
         product = StructuredProduct(bench, library, name, (side, side, side))
+        held.callback(product.close)
         product.prune(left.address, pruned.address)
         size, scratch_size = product.compressed_sizes()
         compressed = held.enter_context(shop.workspace(size))

@@ -15,14 +15,14 @@ _LINE = re.compile(r"example-thing: driver ([0-9]{3}(?:\.[0-9]{1,4}){1,2})")
 
 
 def recognise(paste: Paste) -> bool:
-    return any_line(paste, _of_line)
+    return any_line(paste, _read_line)
 
 
 def read(paste: Paste) -> Snapshot:
-    return each_line(paste, _of_line)
+    return each_line(paste, _read_line)
 
 
-def _of_line(line: str) -> Snapshot | None:
+def _read_line(line: str) -> Snapshot | None:
     """What one line states; patterns have a limit for every repetition, since text may be hostile."""
     found = _LINE.match(line.strip())
     return Snapshot(driver=Driver(source=SOURCE, release=found[1])) if found else None

@@ -18,6 +18,7 @@ from probes.bench.mathematics.sparse_matrix import Blocks, Panels, Result, block
 from tests.probes.bench.host_gpu import HostDevice, PythonLibrary, bench_on, floats, load_instead, numbers, stored
 
 Rows = list[list[float]]
+OPTIONAL = ("cusparseGetErrorName", "cusparseGetErrorString")
 
 
 @pytest.fixture(autouse=True)
@@ -137,7 +138,8 @@ class Sparse:
 
     def library(self, **functions: Any) -> PythonLibrary:
         makers = dict.fromkeys(("cusparseCreateCsr", "cusparseCreateDnMat"), self.note)
-        return PythonLibrary(("cusparseSpMM_preprocess",), **{**makers, "cusparseSpMM": self.multiply, **functions})
+        lacking = ("cusparseSpMM_preprocess", *(name for name in OPTIONAL if name not in functions))
+        return PythonLibrary(lacking, **{**makers, "cusparseSpMM": self.multiply, **functions})
 
 
 def deep(monkeypatch: pytest.MonkeyPatch, found: PythonLibrary) -> dict[str, Any]:
@@ -189,6 +191,14 @@ def test_a_library_without_code_for_the_gpu_fails_in_its_own_words(monkeypatch: 
         deep(monkeypatch, Sparse().library(cusparseCreate=lambda *_: 4, **words))
     assert str(error.value) == "cusparseCreate: CUSPARSE_STATUS_ARCH_MISMATCH (4): architecture mismatch"
     assert error.value.path == "/opt/libcusparse.so.12"
+
+
+def test_a_release_without_words_of_its_own_is_named_by_the_status(monkeypatch: pytest.MonkeyPatch) -> None:
+    lacking = ("cusparseGetErrorName", "cusparseGetErrorString")
+    with pytest.raises(LibraryError, match=r"^cusparseCreate: CUSPARSE_STATUS_ARCH_MISMATCH \(4\)$"):
+        deep(monkeypatch, PythonLibrary(lacking, cusparseCreate=lambda *_: 4))
+    with pytest.raises(LibraryError, match=r"^cusparseCreate: status \(99\)$"):
+        deep(monkeypatch, PythonLibrary(lacking, cusparseCreate=lambda *_: 99))
 
 
 def test_products_that_all_fail_are_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from probes.installations import text
-from probes.owners.requirements import cuda_major, libraries_of, pinned, that_matter
+from probes.owners.requirements import cuda_major, libraries_of, pinned, relevant_lines
 from tests.probes.frameworks.framework_trees import SITE, Frameworks, elf_needing
 
 
@@ -170,7 +170,7 @@ def test_what_matters_of_requirements() -> None:
         "tensorflow-io",
         "filelock",
     ]
-    assert that_matter(lines) == ["numpy<2", "nvidia-nccl-cu12==2.21.5", "torch==2.5.1"]
+    assert relevant_lines(lines) == ["numpy<2", "nvidia-nccl-cu12==2.21.5", "torch==2.5.1"]
 
 
 # --- hostile trees ------------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from probes.elf.info import elf_info
 from probes.installations.parts import Ask, Preload, examined
 from probes.kit.tree import Tree as View
-from probes.loader.report import told_of, version_in
+from probes.loader.report import is_reported, version_in
 from probes.python.site import Site
 from tests.probes.tiny_elf import tiny_elf
 from tests.thorough import examples
@@ -207,7 +207,7 @@ def test_a_head_is_read_again_when_its_file_changes(tmp_path: Path) -> None:
     ],
 )
 def test_names(name: str, told: bool, version: str | None) -> None:  # noqa: FBT001  pytest gives them by name
-    assert (told_of(name), version_in(f"/x/{name}", f"{name.partition('.so')[0]}.so.12")) == (told, version)
+    assert (is_reported(name), version_in(f"/x/{name}", f"{name.partition('.so')[0]}.so.12")) == (told, version)
 
 
 @pytest.mark.parametrize(

@@ -578,8 +578,12 @@ def test_what_stops_another_framework_too_accounts_for_that() -> None:
     """JAX's own metadata does not ask for the package, which one of its parts imports all the same."""
     jax = Framework(source="file", name="jax", version="0.8.0", trial=Trial(imported=False, error=LACKS))
     found = of_the_user_site(jax, error=LACKS, files=(OF_USER,))
+    (environment,) = found.environments.items if found.environments else ()
+    turned = but(environment, frameworks__items=environment.frameworks.items[::-1]) if environment.frameworks else None
+    found = with_venv(found, turned or environment)
     check = check_of(REQUIREMENT, found)
     assert {each.explained_by for each in checks_of("framework-import-fails", found)} == {check.id}
+    assert [each.what for each in check.evidence[:2]] == ["said here by torch", "said here by jax"]
 
 
 def test_a_requirement_that_only_stops_work_on_the_gpu_is_the_cause_of_that() -> None:

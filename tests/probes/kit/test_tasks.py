@@ -22,7 +22,7 @@ two_cores = pytest.mark.skipif(len(CORES) < 2, reason="there is no second core f
 
 PRELUDE = """
 import json, os, sys, tempfile, time
-from probes.kit.tasks import shared_out
+from probes.kit.tasks import run_tasks
 
 here, place = os.getpid(), tempfile.mkstemp()[1]
 
@@ -62,7 +62,7 @@ def test_each_task_is_done_once_and_some_elsewhere(tmp_path: Path) -> None:
                 file.write(f"{{number}}\\n")
             return {{"é": "x" * 200_000, "number": number, "here": meet() == here}}
         return do
-    results = shared_out([task(number) for number in range(6)])
+    results = run_tasks([task(number) for number in range(6)])
     print([result["number"] for result in results], {{result["here"] for result in results}} == {{True, False}})
     print({{len(result["é"]) for result in results}})
     """
@@ -74,7 +74,7 @@ def test_each_task_is_done_once_and_some_elsewhere(tmp_path: Path) -> None:
 @pytest.mark.parametrize("task", ["1 / 0", "[][0]"])
 def test_a_task_that_fails_is_left_to_the_caller(task: str) -> None:
     code = f"""
-    results = shared_out([meet, lambda: {task}, meet])
+    results = run_tasks([meet, lambda: {task}, meet])
     print(here in results, results[1])
     """
     assert told(code) == "True None\n"
@@ -85,7 +85,7 @@ def test_a_task_that_fails_is_left_to_the_caller(task: str) -> None:
 def test_of_a_copy_that_ends_nothing_is_known(end: str) -> None:
     code = f"""
     task = lambda: meet() == here or {end}
-    results = shared_out([task, task, task])
+    results = run_tasks([task, task, task])
     print(set(map(str, results)) == {{"True", "None"}})
     """
     assert told(code) == "True\n"
@@ -101,13 +101,13 @@ def test_of_a_copy_that_ends_nothing_is_known(end: str) -> None:
     ids=["one core", "a thread", "no process"],
 )
 def test_where_no_copy_can_be_made_nothing_is_done(before: str) -> None:
-    code = "print(shared_out([lambda: print('done'), lambda: print('done')]))\n"
+    code = "print(run_tasks([lambda: print('done'), lambda: print('done')]))\n"
     assert told(f"{before}\n{code}") == "[None, None]\n"
 
 
 @pytest.mark.parametrize("number", [0, 1])
 def test_what_cannot_be_shared_is_not_done(number: int) -> None:
-    assert told(f"print(shared_out([lambda: print('done')] * {number}))") == f"{[None] * number}\n"
+    assert told(f"print(run_tasks([lambda: print('done')] * {number}))") == f"{[None] * number}\n"
 
 
 def gathered(root: Path) -> list[Snapshot]:

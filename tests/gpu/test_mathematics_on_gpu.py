@@ -1,0 +1,166 @@
+"""Sparse products, transforms, factorizations and random numbers on a real GPU: right results, and caused faults.
+
+No time is asserted.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from probes import bench_cufft, bench_curand, bench_cusolver, bench_cusparse
+from probes.bench.device import Device, LibraryError, Unavailable, ordinals
+from probes.bench.kernels import Compiler
+from probes.bench.mathematics.cufft import Transform
+from probes.bench.mathematics.curand import Generator
+from probes.bench.mathematics.cusolver import Factorization, Solver
+from probes.bench.mathematics.cusparse import Multiplication
+from probes.bench.mathematics.cusparselt import StructuredProduct
+from probes.bench.measurement import Bench
+from probes.bench.sampler import Sampler
+from tests.gpu.test_bench_on_gpu import libraries
+
+PROBES = {"cusparse": bench_cusparse, "cufft": bench_cufft, "cusolver": bench_cusolver, "curand": bench_curand}
+
+
+@pytest.fixture
+def workshop() -> Iterator[Bench]:
+    uuid, ordinal = next(iter(ordinals().items()))
+    with Device(ordinal) as device:
+        compiler = Compiler(libraries()["nvrtc"], device.capability)
+        yield Bench(uuid, device, Sampler(uuid, {}), compiler, True, frozenset(), libraries())
+
+
+def deep(family: str, bench: Bench) -> dict[str, Any]:
+    if not libraries()[family]:
+        pytest.skip(f"{family} is not here")
+    quiet = replace(bench, timing=False)
+    (measure,) = PROBES[family]._measures(quiet).values()
+    found: dict[str, Any] = measure(quiet)
+    return found
+
+
+@pytest.mark.parametrize("family", list(PROBES))
+def test_every_figure_is_measured_and_right(family: str, workshop: Bench) -> None:
+    measured = 0
+    for figure, measure in PROBES[family]._measures(workshop).items():
+        try:
+            found = measure(workshop)
+        except Unavailable:
+            continue
+        measured += 1
+        assert found["verification"]["right"], (str(figure), found["verification"])
+        assert found["value"] > 0
+        assert (found["name"], found.get("variant")) == (figure.name, figure.variant)
+    if not measured:
+        pytest.skip(f"{family} is not here")
+
+
+@pytest.mark.parametrize("family", list(PROBES))
+def test_a_deep_check_needs_no_compiler(family: str, workshop: Bench) -> None:
+    found = deep(family, replace(workshop, compiler=Compiler((), workshop.device.capability)))
+    assert found["verification"]["right"]
+    assert "value" not in found
+
+
+@pytest.mark.parametrize("family", list(PROBES))
+def test_a_truncated_library_is_named_and_costs_itself_alone(family: str, workshop: Bench, tmp_path: Path) -> None:
+    if not libraries()[family]:
+        pytest.skip(f"{family} is not here")
+    path = Path(libraries()[family][0])
+    cut = tmp_path / path.name
+    with path.open("rb") as whole, cut.open("wb") as part:
+        shutil.copyfileobj(whole, part)
+        part.truncate(part.tell() * 9 // 10)
+    with pytest.raises(LibraryError, match="is cut off") as error:
+        deep(family, replace(workshop, libraries={**libraries(), family: [str(cut)]}))
+    assert error.value.path == str(cut)
+
+
+def spoiled(monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, harm: Callable[..., object]) -> None:
+    """Do harm after each call of a method."""
+    real = getattr(owner, name)
+
+    def method(self: Any, *given: Any) -> Any:
+        done = real(self, *given)
+        harm(self, *given)
+        return done
+
+    monkeypatch.setattr(owner, name, method)
+
+
+def test_a_wrong_quarter_of_a_sparse_product_is_caught(workshop: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    results: list[Any] = []
+    real = bench_cusparse.Runner._task
+
+    def noted(self: Any, *given: Any) -> Any:
+        task = real(self, *given)
+        results.append(task.result)
+        return task
+
+    def harm(*_: Any) -> None:
+        result = results[-1]
+        workshop.device.fill(result.address, result.bytes // 4, 0x3F)
+
+    monkeypatch.setattr(bench_cusparse.Runner, "_task", noted)
+    spoiled(monkeypatch, Multiplication, "run", harm)
+    assert not deep("cusparse", workshop)["verification"]["right"]
+
+
+def test_a_wrong_quarter_of_a_product_with_two_of_four_is_caught(
+    workshop: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def harm(_: Any, addresses: tuple[int, int, int], __: int) -> None:
+        workshop.device.fill(addresses[2], 8192 * 8192 // 2, 0x3F)
+
+    spoiled(monkeypatch, StructuredProduct, "run", harm)
+    measures = {figure.precision: measure for figure, measure in bench_cusparse._measures(workshop).items()}
+    if "bf16" not in measures or not libraries()["cusparseLt"]:
+        pytest.skip("cuSPARSELt or the GPU has no such product")
+    assert not measures["bf16"](workshop)["verification"]["right"]
+
+
+def test_one_wrong_transform_is_caught(workshop: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A quarter of the bins is overwritten."""
+
+    def harm(_: Any, __: int, target: int, *___: Any) -> None:
+        workshop.device.fill(target, 64 * 1024 * 8 // 4, 0x3F)
+
+    spoiled(monkeypatch, Transform, "run", harm)
+    assert not deep("cufft", workshop)["verification"]["right"]
+
+
+def test_a_factor_that_is_spoiled_is_caught(workshop: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One column of L and U is overwritten with small numbers."""
+    side = bench_cusolver.LEAST
+
+    factored: list[int] = []
+
+    def harm(*_: Any) -> None:
+        workshop.device.fill(factored[-1] + 4 * side * (side // 2), 4 * side, 0x3C)
+
+    spoiled(monkeypatch, Solver, "lu", lambda _, matrix, __: factored.append(matrix))
+    spoiled(monkeypatch, Factorization, "run", harm)
+    assert not deep("cusolver", workshop)["verification"]["right"]
+
+
+def test_random_numbers_that_repeat_are_caught(workshop: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A quarter of the numbers is the same number."""
+
+    def harm(_: Any, target: Any, __: str) -> None:
+        workshop.device.fill(target.address, target.bytes // 4, 0x3C)
+
+    spoiled(monkeypatch, Generator, "fill", harm)
+    assert not deep("curand", workshop)["verification"]["right"]
+
+
+@pytest.mark.parametrize("family", list(PROBES))
+def test_too_little_memory_is_said(family: str, workshop: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(workshop.device, "free_memory", lambda: 1 << 20)
+    with pytest.raises(Unavailable, match="MiB of device memory are needed"):
+        deep(family, workshop)
