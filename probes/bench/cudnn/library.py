@@ -28,6 +28,7 @@ _WHOLE = {8: (), 9: ("ops", "cnn", "engines_precompiled", "heuristic")}
 _CHECKS = {8: ("OpsInfer", "OpsTrain", "CnnInfer", "CnnTrain"), 9: ("Graph", "Ops", "Cnn")}
 """Sub-libraries that compare their release with those that they need."""
 _UNAVAILABLE = 3009
+"""A sub-library is missing, which where cuDNN compiles every kernel itself is no fault."""
 
 
 class NotSupported(Unavailable):
@@ -71,9 +72,11 @@ class Cudnn(Library):
         if status == 0:
             return
         text = f"{name}: {self.describe(status)}"
-        if status in _NOT_SUPPORTED[self.major] and status not in _INCOMPLETE[self.major]:
+        if status in _INCOMPLETE[self.major] and (self._whole or status != _UNAVAILABLE):
+            raise IncompleteError(text, self.path)
+        if status in _NOT_SUPPORTED[self.major]:
             raise NotSupported(f"cuDNN {self.version} does not support this: {text}")
-        raise IncompleteError(text, self.path) if status in _INCOMPLETE[self.major] else LibraryError(text, self.path)
+        raise LibraryError(text, self.path)
 
     @contextmanager
     def required(self) -> Iterator[None]:
@@ -102,8 +105,8 @@ class Cudnn(Library):
         """Load sub-libraries as cuDNN does: from beside itself, or else by name."""
         folder = os.path.dirname(os.path.realpath(self.path))
         beside = _beside(folder, self.major)
-        whole = any(part in beside for part in _WHOLE[self.major])
-        needed = _PARTS[self.major] + (_WHOLE[self.major] if whole else ())
+        self._whole = any(part in beside for part in _WHOLE[self.major])
+        needed = _PARTS[self.major] + (_WHOLE[self.major] if self._whole else ())
         self._elsewhere = [f"libcudnn_{part}.so.{self.major}" for part in needed if part not in beside]
         for part in dict.fromkeys((*needed, *beside)):
             name = f"libcudnn_{part}.so.{self.major}"

@@ -305,7 +305,7 @@ def test_an_older_one_is_no_fault(loaded: Callable[..., Any]) -> None:
         (8907, 9, NotSupported),
         (8907, 14, IncompleteError),
         (91900, 3007, NotSupported),
-        (91900, 3009, IncompleteError),
+        (91900, 3009, NotSupported),
         (91900, 1002, IncompleteError),
         (91900, 5000, LibraryError),
     ],
@@ -316,6 +316,16 @@ def test_statuses(number: int, status: int, kind: type[Exception], loaded: Calla
         library.ask("cudnnSoftmaxForward", library.handle)
     assert type(caught.value) is kind
     assert ("no valid engine" in str(caught.value)) is (number >= 90000)
+
+
+def test_a_call_whose_part_is_missing_is_a_fault_where_cudnn_has_others_like_it(
+    loaded: Callable[..., Any], tmp_path: Path
+) -> None:
+    for name in ("", "_graph", "_engines_runtime_compiled", "_cnn"):
+        (tmp_path / f"libcudnn{name}.so.9").write_bytes(tiny_elf())
+    library = Cudnn(loaded(StandIn(failing={"cudnnSoftmaxForward": 3009}), path=str(tmp_path / "libcudnn.so.9")))
+    with pytest.raises(IncompleteError, match="SUBLIBRARY_UNAVAILABLE"):
+        library.ask("cudnnSoftmaxForward", library.handle)
 
 
 def test_what_cannot_be_planned_is_skipped_but_an_incomplete_cudnn_is_not(
