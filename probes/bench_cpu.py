@@ -9,7 +9,7 @@ import random
 import time
 from collections.abc import Callable
 from functools import lru_cache, partial
-from typing import Any
+from typing import Any, Tuple  # noqa: UP035  read by Python 3.8 too
 
 from .inside.figures import Absent, Fields, Figure, Measure, compared, rate, run_all
 from .inside.processor import blas_of, processor
@@ -31,15 +31,21 @@ EPSILON = {"fp32": 2**-24, "fp64": 2**-53}
 SIDES = (8192, 4096, 2048, 1024)
 LONGEST_RUN = 0.35
 """Seconds that one product may take: where the processor is slower, the matrices are smaller."""
-ROWS, PER_ROW, COLUMNS = 1 << 20, 32, 32
-"""Of the sparse matrix, which is square, and columns of the dense matrix that it is multiplied by."""
-LENGTH, BATCH = 4096, 4096
-"""Of a transform, and how many are done in one call."""
+PANEL, PER_ROW = 4096, 32
+"""The sparse matrix is block-diagonal: panels of as many rows and columns with the same pattern, and so many entries of
+a row on average, half to one and a half times as many in each."""
+PANELS, WIDE_PANELS, WIDTH = 256, 64, 64
+"""For a product with a vector; for one with a matrix, and the columns of that. All as bench_cusparse.py has them."""
+SIZES = {"1D, batched": (1 << 14, 1024), "2D": (4096, 4096)}
+"""Of arrays of complex numbers that are transformed along the last axis, or along both; as bench_cufft.py has them."""
+PLACES = 256
+"""Points of the input that are not zero when bins are compared with direct sums."""
 SAMPLES = 5
 BUDGET = 0.8
 """Seconds from which on no further sample is taken."""
-DRAWN = 64
-"""Elements of a result that are compared with FP64."""
+DRAWN, DRAWN_OF_PRODUCT = 256, 128
+"""Elements of a result that are compared with FP64; those of a dense product are sums of thousands of terms."""
+HOW = "{} random elements against FP64 in Python"
 
 
 def collect(tree: Tree, out: Out) -> None:
@@ -54,12 +60,12 @@ def collect(tree: Tree, out: Out) -> None:
 def measures() -> dict[Figure, Measure]:
     """What is measured, by what tells it apart."""
     sparse = lru_cache(maxsize=None)(_Sparse)
-    return {
-        **{Figure("cpu-gemm", kind): partial(product, kind) for kind in EPSILON},
-        Figure("cpu-spmv", "fp32", variant="CSR"): lambda: sparse().times_vector(),
-        Figure("cpu-spmm", "fp32", variant="CSR"): lambda: sparse().times_matrix(),
-        **{Figure("cpu-fft", kind, variant="1D, batched"): partial(transform, kind) for kind in EPSILON},
-    }
+    figures: dict[Figure, Measure] = {Figure("cpu-gemm", kind): partial(product, kind) for kind in EPSILON}
+    figures[Figure("cpu-spmv", "fp32", variant="CSR")] = lambda: sparse().times_vector()
+    figures[Figure("cpu-spmm", "fp32", variant="CSR")] = lambda: sparse().times_matrix()
+    for name, kind in (("1D, batched", "fp32"), ("1D, batched", "fp64"), ("2D", "fp32")):
+        figures[Figure("cpu-fft", kind, variant=f"{name}, C2C")] = partial(transform, name, kind)
+    return figures
 
 
 def product(kind: str) -> Fields:
@@ -81,10 +87,10 @@ def product(kind: str) -> Fields:
         **compared(
             (
                 _element(left[row].tolist(), right[:, column].tolist(), float(result[row, column]))
-                for row, column in _places(side, side)
+                for row, column in _places(side, side, DRAWN_OF_PRODUCT)
             ),
             tolerance(kind, side),
-            f"{DRAWN} random elements against FP64 in Python",
+            HOW.format(DRAWN_OF_PRODUCT),
         ),
     }
 
@@ -113,74 +119,102 @@ def _side(kind: str) -> int:
 
 
 class _Sparse:
-    """A random CSR matrix in FP32, and SciPy's products with it: bytes that must move a second, and operations."""
+    """A random CSR matrix in FP32, and SciPy's products with it: bytes that must move at least, a second."""
 
     def __init__(self) -> None:
         numpy = _numpy()
         scipy, sparse = _module("scipy", "SciPy"), _module("scipy.sparse", "SciPy")
-        draw = numpy.random.default_rng()
-        # Sorted and different in each row, as in matrices that programs build: one column in each stretch of them.
-        stretch = ROWS // PER_ROW
-        self.columns = draw.integers(0, stretch, (ROWS, PER_ROW), dtype=numpy.int32)
-        self.columns += numpy.arange(PER_ROW, dtype=numpy.int32) * stretch
-        self.values = _random("fp32", ROWS, PER_ROW)
-        rows = numpy.arange(ROWS + 1, dtype=numpy.int32) * PER_ROW
-        triple = (self.values.reshape(-1), self.columns.reshape(-1), rows)
-        self.matrix = sparse.csr_matrix(triple, shape=(ROWS, ROWS), copy=False)
-        self.method = {"method": "scipy", "detail": f"SciPy {scipy.__version__}, 1 thread; {processor()}"}
+        lengths = [_DRAW.randint(PER_ROW // 2, PER_ROW + PER_ROW // 2) for _ in range(PANEL)]
+        lengths[_DRAW.randrange(PANEL)] = 0
+        columns = [column for length in lengths for column in sorted(_DRAW.sample(range(PANEL), length))]
+        panels = numpy.arange(PANELS, dtype=numpy.int32)[:, None]
+        indices = (numpy.array(columns, numpy.int32) + panels * PANEL).reshape(-1)
+        ends = (numpy.cumsum(lengths, dtype=numpy.int32) + panels * numpy.int32(len(columns))).reshape(-1)
+        offsets = numpy.concatenate([numpy.zeros(1, numpy.int32), ends])
+        triple = (_random("fp32", len(indices)), indices, offsets)
+        self._matrix = sparse.csr_matrix(triple, shape=(PANEL * PANELS, PANEL * PANELS), copy=False)
+        self._facts = {"method": "scipy", "detail": f"SciPy {scipy.__version__}, 1 thread; {processor()}"}
 
     def times_vector(self) -> Fields:
-        """Bytes a second: matrix, vector and result, each once."""
-        vector = _random("fp32", ROWS)
-        result, seconds = _kept(lambda: self.matrix @ vector)
-        moved = _bytes_of_csr() + 4 * (ROWS + ROWS)
-        checked = (self._element(row, vector, float(result[row])) for row in _drawn(ROWS))
-        return {**rate(moved, seconds, "B/s"), **self._facts(checked)}
+        """The product with a vector."""
+        return self._times(self._matrix, 1)
 
     def times_matrix(self) -> Fields:
-        """Operations a second."""
-        dense = _random("fp32", ROWS, COLUMNS)
-        result, seconds = _kept(lambda: self.matrix @ dense)
-        checked = (
-            self._element(row, dense[:, column], float(result[row, column])) for row, column in _places(ROWS, COLUMNS)
-        )
-        facts = {**rate(2.0 * ROWS * PER_ROW * COLUMNS, seconds, "FLOP/s"), **self._facts(checked)}
-        return {**facts, "shape": [ROWS, COLUMNS, ROWS]}
+        """The product of the first panels with a matrix, row after row."""
+        rows = PANEL * WIDE_PANELS
+        return self._times(self._matrix[:rows, :rows], WIDTH)
 
-    def _element(self, row: int, dense: Any, found: float) -> tuple[float, float, float]:
-        return _element(self.values[row].tolist(), dense[self.columns[row]].tolist(), found)
+    def _times(self, matrix: Any, width: int) -> Fields:
+        count = matrix.shape[0]
+        dense = _random("fp32", count, width)
+        given = dense[:, 0] if width == 1 else dense
+        result, seconds = _kept(lambda: matrix @ given)
+        result = result.reshape(count, width)
+        moved = matrix.data.nbytes + matrix.indices.nbytes + matrix.indptr.nbytes + dense.nbytes + result.nbytes
+        triples = []
+        for row, column in _places(count, width):
+            entries = slice(matrix.indptr[row], matrix.indptr[row + 1])
+            factors = dense[matrix.indices[entries], column].tolist()
+            triples.append(_element(matrix.data[entries].tolist(), factors, float(result[row, column])))
+        facts = {**rate(float(moved), seconds, "B/s"), **self._facts, "size": moved}
+        return {**facts, **compared(triples, tolerance("fp32", PER_ROW), HOW.format(DRAWN))}
 
-    def _facts(self, checked: Any) -> Fields:
-        how = f"{DRAWN} random elements against FP64 in Python"
-        return {**self.method, "shape": [ROWS, ROWS, PER_ROW], **compared(checked, tolerance("fp32", PER_ROW), how)}
 
+def transform(name: str, kind: str) -> Fields:
+    """Complex transforms by NumPy's FFT: bytes of input and result a second.
 
-def _bytes_of_csr() -> int:
-    return 4 * (2 * ROWS * PER_ROW + ROWS + 1)
-
-
-def transform(kind: str) -> Fields:
-    """Complex transforms by NumPy's FFT: operations a second, as 5 N log2 N each."""
+    The same call then transforms an input that is zero but at some random points, of which any bin is a short sum. What
+    an algorithm does with its numbers does not depend on them, so an error shows there too.
+    """
     numpy = _numpy()
-    given = _random(kind, BATCH, LENGTH) + 1j * _random(kind, BATCH, LENGTH)
-    given = given.astype(numpy.complex64 if kind == "fp32" else numpy.complex128)
-    if numpy.fft.fft(given[:1]).dtype != given.dtype:
+    shape = SIZES[name]
+    real, whole = _type(kind), {"fp32": "complex64", "fp64": "complex128"}[kind]
+    if numpy.fft.fft(numpy.zeros(2, whole)).dtype != whole:
         raise Absent(f"NumPy {numpy.__version__} computes every FFT in FP64")
-    result, seconds = _kept(lambda: numpy.fft.fft(given, axis=1))
-    unit = [complex(math.cos(angle), -math.sin(angle)) for angle in (2 * math.pi * k / LENGTH for k in range(LENGTH))]
-    triples = []
-    for row, column in _places(BATCH, LENGTH):
-        terms = [value * unit[place * column % LENGTH] for place, value in enumerate(given[row].tolist())]
-        exact = complex(math.fsum(term.real for term in terms), math.fsum(term.imag for term in terms))
-        size = math.sqrt(math.fsum(abs(term) ** 2 for term in terms))
-        triples.append((abs(complex(result[row, column]) - exact), 0.0, size))
+    given = numpy.empty((*shape, 2), real)
+    given[...] = _random(kind, *shape, 2)
+    given = given.view(whole)[..., 0]
+    forward = numpy.fft.fft2 if name == "2D" else numpy.fft.fft
+    result, seconds = _kept(lambda: forward(given))
+    moved = given.nbytes + result.nbytes
+    points = {place: complex(*_random(kind, 2).tolist()) for place in _places(*shape, PLACES)}
+    given[...] = 0
+    for place, value in points.items():
+        given[place] = value
+    result = forward(given)
+    # Bins of rows in which something is: elsewhere all are 0.
+    rows = sorted({row for row, _ in points})
+    bins = [(_DRAW.choice(rows), column) for _, column in _places(*shape)]
+    triples = [(abs(complex(result[place]) - exact), 0.0, size) for place, exact, size in _bins(name, points, bins)]
     return {
-        **rate(5.0 * BATCH * LENGTH * math.log2(LENGTH), seconds, "FLOP/s"),
+        **rate(float(moved), seconds, "B/s"),
+        "size": moved,
         **_of_numpy("1 thread"),
-        "shape": [BATCH, LENGTH],
-        # A transform by halves has log2 N steps, whose errors add up at worst.
-        **compared(triples, 8 * EPSILON[kind] * math.log2(LENGTH), f"{DRAWN} random bins against sums in FP64"),
+        # A transform by halves has as many steps as the number of points has binary digits; each adds its errors.
+        **compared(triples, 8 * EPSILON[kind] * math.log2(math.prod(shape)), f"{DRAWN} random bins against FP64 sums"),
     }
+
+
+Place = Tuple[int, int]  # noqa: UP006  read by Python 3.8 too
+
+
+def _bins(name: str, points: dict[Place, complex], bins: list[Place]) -> list[tuple[Place, complex, float]]:
+    """Bins of a transform of ``points``: where, exactly what, and the root of the sum of the squares of its terms."""
+    height, width = SIZES[name]
+    found = []
+    for row, column in bins:
+        terms = []
+        for (y, x), value in points.items():
+            if name == "2D":
+                turns = (y * row % height) / height + (x * column % width) / width
+            elif y == row:
+                turns = (x * column % width) / width
+            else:
+                continue
+            terms.append(value * complex(math.cos(2 * math.pi * turns), -math.sin(2 * math.pi * turns)))
+        exact = complex(math.fsum(term.real for term in terms), math.fsum(term.imag for term in terms))
+        found.append(((row, column), exact, math.sqrt(math.fsum(abs(term) ** 2 for term in terms))))
+    return found
 
 
 def _of_numpy(how: str) -> Fields:
@@ -242,9 +276,5 @@ def _random(kind: str, *shape: int) -> Any:
 _DRAW = random.Random(os.urandom(16))  # noqa: S311  no secret
 
 
-def _drawn(count: int) -> list[int]:
-    return [_DRAW.randrange(count) for _ in range(DRAWN)]
-
-
-def _places(rows: int, columns: int) -> list[tuple[int, int]]:
-    return [(_DRAW.randrange(rows), _DRAW.randrange(columns)) for _ in range(DRAWN)]
+def _places(rows: int, columns: int, count: int = DRAWN) -> list[Place]:
+    return [(_DRAW.randrange(rows), _DRAW.randrange(columns)) for _ in range(count)]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import importlib
-from functools import partial
+from collections.abc import Callable
+from functools import lru_cache, partial
+from typing import Any
 
-from .inside.convolution import KINDS, Convolution, Shape, stored
-from .inside.cuda import Gpu, Memory
-from .inside.engine import BETWEEN, GIVEN, RESULT, Engine, Log, Way, build, computing, tactic
-from .inside.figures import Absent, Fields, Figure, Measure, Refused, compared, rate, run_all
+from .inside.convolution import KINDS, Shape
+from .inside.convolver import Convolver
+from .inside.engine import Way, computing, tactic
+from .inside.figures import Fields, Figure, Measure, Refused, rate, run_all
 from .kit.harmless import give_up_making_devices
 from .kit.out import Out
 from .kit.tree import Tree
@@ -28,9 +30,6 @@ PROBE = {
 
 SHAPE = Shape(64, 128, 56, 56, 128)
 """As in the middle of a residual network; its tensors are larger than an L2 cache in every precision but INT8."""
-WORKSPACE = 1 << 30
-RESERVE = 256 << 20
-"""Bytes of device memory left to others."""
 NAME = "tensorrt-convolution"
 WAYS = {
     "fused": {},
@@ -50,83 +49,43 @@ def collect(tree: Tree, out: Out) -> None:
 
 def measures(shape: Shape) -> dict[Figure, Measure]:
     """What is measured, by what tells it apart; the fused engines first."""
-    held: list[Convolver] = []
-
-    def measured(way: Way) -> Fields:
-        if not held:
-            held.append(Convolver(shape))
-        return held[0].measured(way)
-
+    convolver = lru_cache(maxsize=None)(lambda: Convolver(_tensorrt(), shape))
     asked = [(precision, "fused") for precision in KINDS]
     asked += [(precision, "unfused") for precision in KINDS]
     asked += [("fp16", "fused, portable")]
     return {
-        Figure(NAME, precision, variant=variant): partial(measured, Way(precision, **WAYS[variant]))
+        Figure(NAME, precision, variant=variant): partial(_measured, convolver, Way(precision, **WAYS[variant]))
         for precision, variant in asked
     }
 
 
-class Convolver:
-    """Engines of one convolution on the GPU of this process."""
+def _measured(convolver: Callable[[], Convolver], way: Way) -> Fields:
+    return measured(convolver(), way)
 
-    def __init__(self, shape: Shape) -> None:
-        try:
-            self._tensorrt = importlib.import_module("tensorrt")
-        except ImportError as error:
-            raise Refused(f"TensorRT cannot be imported: {error}") from error
-        self._log = Log(self._tensorrt)
-        self._gpu = Gpu()
-        self._convolution = Convolution(shape)
-        self._seconds: dict[Way, float] = {}
 
-    def measured(self, way: Way) -> Fields:
-        """Build, save, load and inspect an engine, verify what it computes, and time it."""
-        self._log.forget()
-        shape, kind = self._convolution.shape, KINDS[way.precision]
-        sizes = {GIVEN: shape.inputs * kind.size, RESULT: shape.results * kind.size}
-        sizes.update({} if way.fused else {BETWEEN: shape.results * kind.size})
-        free = self._gpu.free_memory()
-        needed = sum(sizes.values()) + RESERVE
-        if needed > free:
-            raise Absent(f"{needed >> 20} MiB of device memory are needed, {free >> 20} MiB are free")
-        plan = build(self._tensorrt, self._log, self._convolution, way, min(WORKSPACE, (free - needed) // 2))
-        engine = Engine(self._tensorrt, self._log, plan)
-        layers = engine.layers()
-        memory: dict[str, Memory] = {}
-        try:
-            for name, size in sizes.items():
-                memory[name] = self._gpu.memory(size)
-            verified = self._verified(way, engine, memory)
-            samples = self._gpu.timed(partial(engine.run, self._gpu.stream))
-        finally:
-            for each in memory.values():
-                each.free()
-        told = [f"TensorRT {self._tensorrt.__version__}", _fusion(computing(layers), way)]
-        told += [f"built in {plan.seconds:.1f} s", f"saved in {engine.size / 2**20:.1f} MiB, {engine.portability()}"]
-        return {
-            **rate(shape.operations, samples, "OP/s" if way.precision == "int8" else "FLOP/s"),
-            "method": "tensorrt",
-            "detail": "; ".join([*told, *filter(None, [tactic(layers)])]),
-            "shape": list(shape[:4]),
-            "library": _library(),
-            **verified,
-        }
+def _tensorrt() -> Any:
+    try:
+        return importlib.import_module("tensorrt")
+    except ImportError as error:
+        raise Refused(f"TensorRT cannot be imported: {error}") from error
 
-    def _verified(self, way: Way, engine: Engine, memory: dict[str, Memory]) -> Fields:
-        """One run, its result compared at random places with FP64."""
-        given, result = self._convolution.given(way.precision), memory[RESULT]
-        memory[GIVEN].write(given)
-        engine.connect(memory)
-        engine.run(self._gpu.stream)
-        self._gpu.synchronize()
-        size = KINDS[way.precision].size
 
-        def found(place: int) -> float:
-            return stored(way.precision, result.read(place * size, size))
-
-        triples = self._convolution.triples(way.precision, given, found)
-        how = "64 random elements against FP64 in Python, by the saved and loaded engine"
-        return compared(triples, self._convolution.tolerance(way.precision), how)
+def measured(convolver: Convolver, way: Way) -> Fields:
+    """Build, save, load and inspect an engine, verify what it computes, and time it."""
+    with convolver.made(way) as made:
+        layers = made.engine.layers()
+        samples = convolver.gpu.timed(partial(made.engine.run, convolver.gpu.stream))
+    told = [f"TensorRT {convolver.version}", _fusion(computing(layers), way), f"built in {made.seconds:.1f} s"]
+    told += [f"saved in {made.engine.size / 2**20:.1f} MiB, {made.engine.portability()}", tactic(layers)]
+    shape = convolver.shape
+    return {
+        **rate(shape.operations, samples, "OP/s" if way.precision == "int8" else "FLOP/s"),
+        "method": "tensorrt",
+        "detail": "; ".join(filter(None, told)),
+        "shape": list(shape[:4]),
+        "library": _library(),
+        **made.verification,
+    }
 
 
 def _fusion(names: list[str], way: Way) -> str:

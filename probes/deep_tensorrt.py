@@ -1,13 +1,17 @@
-"""TensorRT at work: a network of one matrix product, built and run."""
+"""TensorRT at work: a matrix product, and a convolution with bias and ReLU, built and run."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from .inside.convolution import Shape
+from .inside.convolver import Convolver
+from .inside.engine import Way
+from .inside.figures import Absent
 from .kit.out import Out
 from .kit.tree import Tree
 from .trials.driver import Floats
-from .trials.trial import Step, Subject, Where, attempt, equal, on_gpu
+from .trials.trial import NotTriedError, Step, Subject, Where, attempt, equal, on_gpu
 
 PROBE = {
     "title": "TensorRT, imported and put to work",
@@ -20,6 +24,7 @@ PROBE = {
 }
 
 _SIZE = 64
+_IMAGE = Shape(1, 32, 16, 16, 32)
 _WORKSPACE = 64 << 20
 _NO_BUILDER = "it only runs engines that were built elsewhere"
 
@@ -50,6 +55,18 @@ def matrix_product(tensorrt: Any) -> Where:
         raise RefusedError("the engine could not be run")
     equal(result.read(), _product(numbers))
     return on_gpu(result.address, "cuda:0")
+
+
+def convolution(tensorrt: Any) -> Where:
+    """In FP32, saved and loaded, at random places compared with FP64."""
+    try:
+        with Convolver(tensorrt, _IMAGE).made(Way("fp32")) as made:
+            found = made.verification["verification"]
+            if not found["right"]:
+                raise ArithmeticError(f"{found['wrong']} of {found['checked']} elements are wrong")
+            return on_gpu(made.result.address, "cuda:0")
+    except Absent as reason:
+        raise NotTriedError(str(reason)) from reason
 
 
 def _built(tensorrt: Any, log: Any) -> Any:
@@ -89,6 +106,6 @@ def _product(numbers: list[float]) -> list[float]:
 
 SUBJECT = Subject(
     module="tensorrt",
-    steps=(Step("a matrix product", matrix_product),),
+    steps=(Step("a matrix product", matrix_product), Step("a convolution with bias and ReLU", convolution)),
     build={"version": lambda tensorrt: tensorrt.__version__},
 )

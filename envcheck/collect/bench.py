@@ -46,10 +46,10 @@ def run_bench(
     if not chosen.gpus:
         return
     asked = request_of(wish, chosen, gathered)
-    if not wish.full:
-        specs = [msgspec.structs.replace(spec, seconds=min(spec.seconds, _QUICK_SECONDS)) for spec in specs]
     inside = [spec for spec in specs if spec.runs_in == "environment"]
     specs = [spec for spec in specs if spec.runs_in == "envcheck"]
+    if not wish.full:
+        specs = [msgspec.structs.replace(spec, seconds=min(spec.seconds, _QUICK_SECONDS)) for spec in specs]
     on_chip = [spec for spec in specs if spec.per == "gpu"]
     links = [spec for spec in specs if spec.per == "machine"]
     planned = [*(on_chip * len(chosen.gpus)), *links]

@@ -23,7 +23,8 @@ RESULT_STEP = 0.5
 _BIAS_STEP = 2.0**-6
 _DIFFERENT_IMAGES = 4
 """The others repeat them: to draw numbers takes longer than to multiply them."""
-DRAWN = 64
+DRAWN = 192
+"""Elements of the result that are compared."""
 
 
 class Shape(NamedTuple):

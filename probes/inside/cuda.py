@@ -12,6 +12,9 @@ from ..trials.driver import check, with_context
 _POISON = 0xFF
 """NaN in every floating-point type, -1 in integers."""
 
+_CAPABILITY_MAJOR, _CAPABILITY_MINOR = 75, 76
+"""Members of ``CUdevice_attribute``."""
+
 
 class Memory:
     """Bytes of device memory, poisoned until something is written."""
@@ -66,6 +69,12 @@ class Gpu:
         """A stream that does not wait for the default one."""
         return int(self._stream.value or 0)
 
+    def capability(self) -> tuple[int, int]:
+        """Compute capability."""
+        device = ctypes.c_int(0)
+        check("cuCtxGetDevice", self._driver.cuCtxGetDevice(ctypes.byref(device)))
+        return self._attribute(_CAPABILITY_MAJOR, device), self._attribute(_CAPABILITY_MINOR, device)
+
     def memory(self, size: int) -> Memory:
         """``size`` bytes; raise DriverError where there is not as much."""
         return Memory(self._driver, size)
@@ -104,6 +113,12 @@ class Gpu:
         elapsed = self._driver.cuEventElapsedTime(ctypes.byref(milliseconds), self._start, self._end)
         check("cuEventElapsedTime", elapsed)
         return float(milliseconds.value) / 1e3 / runs
+
+    def _attribute(self, number: int, device: ctypes.c_int) -> int:
+        value = ctypes.c_int(0)
+        call = self._driver.cuDeviceGetAttribute(ctypes.byref(value), ctypes.c_int(number), device)
+        check("cuDeviceGetAttribute", call)
+        return int(value.value)
 
     def _event(self) -> ctypes.c_void_p:
         event = ctypes.c_void_p()

@@ -90,7 +90,11 @@ def build(tensorrt: Any, log: Log, convolution: Convolution, way: Way, workspace
 
     Raises Absent where this release offers nothing of the kind.
     """
+    if not hasattr(tensorrt.IExecutionContext, "execute_async_v3"):
+        raise Absent(f"TensorRT {tensorrt.__version__} is too old for this: execute_async_v3 came with 8.5")
     builder = log.made(tensorrt.Builder, "no builder")
+    if not getattr(builder, f"platform_has_fast_{way.precision}", True):  # asked up to 10
+        raise Absent(f"TensorRT says that this GPU is not fast in {way.precision.upper()}")
     network = log.given(builder.create_network(_network_flags(tensorrt)), "no network")
     config = log.given(builder.create_builder_config(), "no builder configuration")
     _configure(tensorrt, config, way, workspace)
@@ -255,8 +259,6 @@ class Engine:
         loaded = runtime.deserialize_cuda_engine(saved)
         self._engine = log.given(loaded, "the saved engine could not be loaded")
         self._context = log.given(self._engine.create_execution_context(), "no execution context")
-        if not hasattr(self._context, "execute_async_v3"):
-            raise Absent(f"TensorRT {tensorrt.__version__} is too old: engines are run as from 8.5 on")
         self._format = tensorrt.LayerInformationFormat.JSON
         self._runtime = runtime
 

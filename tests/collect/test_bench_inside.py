@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
 from typing import Any
 
 import pytest
 
+from envcheck import events
 from envcheck.collect.bench_plan import Bench
 from envcheck.snapshot import ProbeRun, Snapshot
 from envcheck.snapshot.merge import merge
+from tests.collect.test_bench import when
 
 GPUS = [
     {"source": "cuda", "uuid": f"GPU-{number}", "index": number, "cuda_ordinal": number, "utilisation": 0.0}
@@ -178,3 +181,25 @@ def test_the_main_figures_start_nothing_of_the_environment(machine: Machine) -> 
     for name in ("bench_cpu", "bench_trt"):
         (run,) = runs(found, name).values()
         assert (run.status, run.detail) == ("absent", "measured with --full")
+
+
+def test_its_deadline_is_its_own_even_where_only_a_few_figures_were_asked_for(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("envcheck.collect.bench._QUICK_SECONDS", 0.2)
+    machine.add("bench_trt", "time.sleep(1)")
+    found = machine.run(Bench(only=("tensorrt-convolution",)))
+    assert {run.status for run in runs(found, "bench_trt").values()} == {"ok"}
+
+
+def test_an_interrupt_ends_what_runs_and_starts_nothing_more(machine: Machine) -> None:
+    machine.add("bench_trt", "out.progress('building'); time.sleep(600)")
+    machine.add("bench_cpu", per="machine", uses="files")
+    told = machine.probes.events
+    thread = when(lambda: any(isinstance(event, events.Progress) for event in told), signal.SIGINT)
+    found = machine.run()
+    thread.join()
+    assert isinstance(told[-1], events.Interrupted)
+    assert {run.detail for run in runs(found, "bench_trt").values()} <= {"interrupted while building", "interrupted"}
+    assert runs(found, "bench_cpu")[None].detail == "not started: interrupted"
+    assert not found.measurements

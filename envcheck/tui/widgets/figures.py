@@ -14,6 +14,7 @@ from envcheck.rules.facts.measurements import (
     called_measurement,
     checks_of_figures,
     figures_of,
+    library_heading,
     measured_as,
     of_processor,
     quantity,
@@ -57,7 +58,13 @@ class Figures:
             if figures:
                 number = gpu.index if gpu.index is not None else gpu.key
                 yield self._plain(f"GPU {number}  {gpu.name or ''}".rstrip(), "title")
-                yield from (self._row(gpu, measured) for measured in figures)
+                above = ""
+                for measured in figures:
+                    heading = library_heading(measured)
+                    if heading.partition(" ")[0] != above.partition(" ")[0]:
+                        yield self._plain(f"  {heading}  {measured.library or ''}".rstrip(), "dim")
+                    above = heading
+                    yield self._row(gpu, measured)
                 yield Text("")
 
     def _of_processor(self) -> Iterator[Text]:
@@ -67,7 +74,7 @@ class Figures:
         platform = self._report.snapshot.platform if self._report.snapshot else None
         yield self._plain(f"CPU  {platform.cpu_model if platform and platform.cpu_model else ''}".rstrip(), "title")
         for measured in figures:
-            text = Text(f"  {self._clip(called_measurement(measured), self._name):<{self._name}} ")
+            text = Text(f"  {self._clip(called_measurement(measured, below_heading=True), self._name):<{self._name}} ")
             faster = times_faster(measured, self._report.measurements)
             value = quantity(measured.value, measured.unit) if measured.value else "-"
             text.append(f"{value:>{_VALUE}}  ", "bold")

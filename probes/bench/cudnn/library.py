@@ -41,7 +41,7 @@ class Cudnn(Library):
     def __init__(self, bench: Bench, path: str = "") -> None:
         super().__init__(bench, "cudnn", "cuDNN", ("cublasLt", "cublas", "nvrtc"), path)
         self.major = self._found_major()
-        self._load_parts()
+        self._load_parts({} if path else bench.libraries)
         self.function("cudnnGetVersion").restype = c_size_t
         self.function("cudnnGetErrorString").restype = c_char_p
         self.number = int(self.function("cudnnGetVersion")())
@@ -101,8 +101,10 @@ class Cudnn(Library):
             return 8
         raise Unavailable(f"{self.path} is no cuDNN 8 or 9")
 
-    def _load_parts(self) -> None:
-        """Load sub-libraries as cuDNN does: from beside itself, or else by name."""
+    def _load_parts(self, found: dict[str, list[str]]) -> None:
+        """Load sub-libraries as cuDNN does: the one that the loader finds for the environment (LD_LIBRARY_PATH comes
+        before cuDNN's own RUNPATH), else from beside itself, or by name.
+        """
         folder = os.path.dirname(os.path.realpath(self.path))
         beside = _beside(folder, self.major)
         self._whole = any(part in beside for part in _WHOLE[self.major])
@@ -112,7 +114,8 @@ class Cudnn(Library):
             name = f"libcudnn_{part}.so.{self.major}"
             try:
                 if part in needed:
-                    opened(os.path.join(folder, name) if part in beside else name)
+                    own = os.path.join(folder, name) if part in beside else name
+                    opened(next(iter(found.get(f"cudnn_{part}", [])), own))
                 else:
                     check(os.path.join(folder, name))
             except OSError as error:

@@ -260,6 +260,20 @@ def test_parts_of_two_releases_are_told(loaded: Callable[..., Any], tmp_path: Pa
         Cudnn(bench)
 
 
+def test_a_part_that_the_loader_finds_elsewhere_comes_before_the_one_beside(
+    loaded: Callable[..., Any], tmp_path: Path
+) -> None:
+    """As with LD_LIBRARY_PATH: the loader looks there before it looks where cuDNN lies."""
+    for name in ("libcudnn.so.9", "libcudnn_graph.so.9"):
+        (tmp_path / name).write_bytes(tiny_elf())
+    elsewhere = tmp_path / "libcudnn_graph.so.9.1"
+    elsewhere.write_bytes(tiny_elf()[:-1])
+    bench = loaded(StandIn(), path=str(tmp_path / "libcudnn.so.9"))
+    bench.libraries["cudnn_graph"] = [str(elsewhere), str(tmp_path / "libcudnn_graph.so.9")]
+    with pytest.raises(IncompleteError, match=f"{elsewhere}: it is cut off"):
+        Cudnn(bench)
+
+
 @pytest.mark.parametrize("part", ["graph", "adv", "a_new_part"])
 def test_a_part_that_is_cut_off_is_not_loaded(part: str, loaded: Callable[..., Any], tmp_path: Path) -> None:
     """The loader would map it, and the process die of it; some parts cuDNN loads late."""

@@ -1,0 +1,154 @@
+"""What runs under the environment's interpreter, on a real GPU machine: memory, events, and the processor's figures.
+
+No time is asserted. TensorRT's figures are there where an environment has it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import shutil
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from envcheck.collect.bench_plan import Bench
+from envcheck.collect.catalog import all_probes
+from envcheck.collect.gather import gather
+from envcheck.collect.request import probe_request
+from envcheck.snapshot import Snapshot
+from envcheck.snapshot.merge import merge
+from probes.inside.cuda import Gpu
+from probes.trials.driver import DriverError
+
+NEEDED = ("cuda", "nvml", "environments")
+
+
+def python_with(module: str) -> str:
+    for candidate in (shutil.which("python3"), sys.executable):
+        command = [candidate or "", "-c", f"import {module}"]
+        if candidate and subprocess.run(command, check=False, capture_output=True).returncode == 0:
+            return candidate
+    pytest.skip(f"no interpreter here imports {module}")
+
+
+@cache
+def measured(probe: str, python: str, *only: str) -> Snapshot:
+    specs = [spec for spec in all_probes() if spec.name in (*NEEDED, probe)]
+    request = probe_request(cwd="/", variables=dict(os.environ), python=[python])
+    return merge(gather(specs, request, scopes=["node", "env"], bench=Bench(full=True, only=only, force=True)))
+
+
+@pytest.fixture
+def gpu() -> Gpu:
+    return Gpu()
+
+
+def test_its_compute_capability_is_what_the_driver_probe_says(gpu: Gpu) -> None:
+    found = measured("cuda", sys.executable)
+    assert found.gpus
+    first = min(found.gpus.items, key=lambda each: 0 if each.cuda_ordinal == 0 else 1)
+    assert "{}.{}".format(*gpu.capability()) == first.compute_capability
+
+
+def test_memory_holds_what_was_written_and_poison_elsewhere(gpu: Gpu) -> None:
+    memory, data = gpu.memory(1000), os.urandom(600)
+    assert memory.read(0, 1000) == b"\xff" * 1000
+    memory.write(data)
+    assert memory.read(100, 500) == data[100:]
+    assert memory.read(600, 400) == b"\xff" * 400
+    memory.poison()
+    assert memory.read(0, 1000) == b"\xff" * 1000
+    for start, size in ((-1, 2), (0, 1001), (999, 2)):
+        with pytest.raises(ValueError, match="do not lie in"):
+            memory.read(start, size)
+    with pytest.raises(ValueError, match="do not fit"):
+        memory.write(bytes(1001))
+    memory.free()
+
+
+def test_memory_that_is_not_there_is_refused_and_nothing_else_breaks(gpu: Gpu) -> None:
+    with pytest.raises(DriverError, match="cuMemAlloc"):
+        gpu.memory(1 << 50)
+    memory = gpu.memory(8)
+    memory.write(b"12345678")
+    assert memory.read(0, 8) == b"12345678"
+    memory.free()
+
+
+def test_freed_memory_is_free_again(gpu: Gpu) -> None:
+    before = gpu.free_memory()
+    memory = gpu.memory(1 << 30)
+    assert gpu.free_memory() < before
+    memory.free()
+    assert gpu.free_memory() >= before - (64 << 20)
+
+
+def test_what_is_timed_runs_on_the_stream(gpu: Gpu) -> None:
+    source, target = gpu.memory(1 << 26), gpu.memory(1 << 26)
+    data, driver = os.urandom(1 << 12), ctypes.CDLL("libcuda.so.1")
+    source.write(data)
+
+    def copy() -> None:
+        addresses = ctypes.c_uint64(target.address), ctypes.c_uint64(source.address)
+        assert driver.cuMemcpyDtoDAsync_v2(*addresses, ctypes.c_size_t(1 << 26), ctypes.c_void_p(gpu.stream)) == 0
+
+    samples = gpu.timed(copy)
+    assert len(samples) == 7
+    assert min(samples) > 0
+    assert target.read(0, 1 << 12) == data
+    source.free()
+    target.free()
+
+
+def test_the_processor_is_measured_by_the_environments_numpy() -> None:
+    python = python_with("numpy, scipy.sparse")
+    found = measured("bench_cpu", python)
+    (run,) = [run for run in found.runs if run.name == "bench_cpu"]
+    assert (run.status, run.gpu) == ("ok", None)
+    names = {(figure.name, figure.precision, figure.variant) for figure in found.measurements}
+    assert ("cpu-gemm", "fp64", None) in names
+    assert ("cpu-spmm", "fp32", "CSR") in names
+    for figure in found.measurements:
+        assert figure.missing is None or "computes every FFT in FP64" in figure.missing
+        if figure.value is not None:
+            assert figure.gpu is None
+            assert figure.verification
+            assert figure.verification.right
+            assert "logical CPU" in figure.detail
+    products = [figure for figure in found.measurements if figure.name == "cpu-gemm"]
+    for figure in products:
+        assert "thread" in figure.detail
+        assert figure.library
+        assert Path(figure.library).is_file()
+
+
+def test_only_what_was_asked_for_is_measured() -> None:
+    found = measured("bench_cpu", python_with("numpy"), "cpu-fft")
+    assert {figure.name for figure in found.measurements} == {"cpu-fft"}
+
+
+def test_tensorrt_computes_and_fuses() -> None:
+    found = measured("bench_tensorrt", python_with("tensorrt"))
+    figures: dict[tuple[Any, Any], Any] = {(each.precision, each.variant): each for each in found.measurements}
+    assert set(figures) >= {(kind, way) for kind in ("fp32", "fp16", "int8") for way in ("fused", "unfused")}
+    for figure in figures.values():
+        assert not figure.failed, figure.missing
+        if figure.missing is None:
+            assert figure.verification.right, (figure.detail, figure.verification)
+    for kind in ("fp32", "fp16", "int8"):
+        assert "convolution, bias and ReLU are one layer" in figures[kind, "fused"].detail
+
+
+def test_an_environment_without_tensorrt_says_so() -> None:
+    python = python_with("numpy")
+    if subprocess.run([python, "-c", "import tensorrt"], check=False, capture_output=True).returncode == 0:
+        pytest.skip("this environment has TensorRT")
+    found = measured("bench_tensorrt", python)
+    (run,) = [run for run in found.runs if run.name == "bench_tensorrt"]
+    assert (run.status, run.detail) == ("absent", "not there: tensorrt, tensorrt-cu*, nvidia-tensorrt")
+    assert not found.measurements
