@@ -68,7 +68,7 @@ QUANTITIES = (
     Quantity("cusparse-spmv", "SpMV", "memory", "cusparse"),
     Quantity("cusparse-spmm", "SpMM", "memory", "cusparse"),
     Quantity("cusparselt-spmm", "SpMM", "sparse", "cusparseLt"),
-    Quantity("cufft", "Fourier transform", "memory", "cufft", seconds=5),
+    Quantity("cufft", "transform", "memory", "cufft", seconds=5),
     Quantity("cusolver-lu", "LU", "multiprocessors", "cusolver"),
     Quantity("cusolver-cholesky", "Cholesky", "multiprocessors", "cusolver"),
     Quantity("cusolver-qr", "QR", "multiprocessors", "cusolver"),
@@ -79,7 +79,7 @@ QUANTITIES = (
     Quantity("cpu-gemm", "matrix product", beside="gemm", seconds=3),
     Quantity("cpu-spmv", "SpMV", beside="cusparse-spmv", seconds=2),
     Quantity("cpu-spmm", "SpMM", beside="cusparse-spmm", seconds=4),
-    Quantity("cpu-fft", "Fourier transform", beside="cufft", seconds=4),
+    Quantity("cpu-fft", "FFT", beside="cufft", seconds=4),
 )
 """In reading order: what programs feel first, then the parts of the chip, then the libraries."""
 
