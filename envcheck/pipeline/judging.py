@@ -92,7 +92,10 @@ def check_request(request: Request) -> None:
 
 def _chosen_rules(request: Request, snapshot: Snapshot | None = None) -> list[Rule]:
     """The rules that were asked for; where a library failed its work, those besides that can name the cause."""
-    failed = snapshot is not None and any(found.failed for found in snapshot.measurements)
+    failed = snapshot is not None and (
+        any(found.failed for found in snapshot.measurements)
+        or any(run.status == "crashed" and run.name.startswith("bench_") for run in snapshot.runs)
+    )
     return [
         rule
         for rule in all_rules()

@@ -16,7 +16,9 @@ from envcheck.rules.facts.measurements import (
     called_among,
     checks_of_figures,
     figures_of,
+    library_heading,
     measured_as,
+    not_run,
     of_processor,
     quantity,
     spread,
@@ -62,7 +64,12 @@ def _gpus(report: Report, pen: Pen) -> Iterable[Line]:
         place = 2 + _NAME + 1 + _STATUS + 1 + _VALUE + 2 + _SHARE - 1
         title = pen.clip(_title(gpu, figures), place - 1)
         yield (Span(title, "title"), Span(" " * (place - len(title) - len(_HEADING) + 1) + _HEADING, "dim"))
+        above = ""
         for measured in figures:
+            heading = library_heading(measured)
+            if heading.partition(" ")[0] != above.partition(" ")[0]:
+                yield (Span(pen.clip(f"  {heading}  {measured.library or ''}".rstrip(), pen.width), "dim"),)
+            above = heading
             yield _row(measured, checks.get((gpu.key, measured_as(measured))), known, pen)
 
 
@@ -145,11 +152,7 @@ def _expected(check: Check | None) -> str:
 
 def _not_measured(report: Report, pen: Pen) -> Iterable[Line]:
     """Probes that did not run or failed, and why."""
-    told = dict.fromkeys(
-        f"{run.title}: {run.detail}"
-        for run in report.probes
-        if run.name.startswith("bench_") and run.status != "ok" and run.detail
-    )
+    told = not_run(report.probes)
     if told:
         yield ()
     for text in told:

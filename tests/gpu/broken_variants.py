@@ -391,7 +391,6 @@ VARIANTS = (
         "library at work",
         _older_jitlink,
         ("(?i)nvjitlink",),
-        measured=("cusparse-spmv", "cufft"),
     ),
     Variant(
         "cuRAND without code for this GPU",

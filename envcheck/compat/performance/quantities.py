@@ -21,7 +21,7 @@ class Quantity(msgspec.Struct, frozen=True):
     name: str
     """``Measurement.name``; a library's own begin with its name, as ``--only cudnn`` expects."""
     title: str
-    """In reports, behind the precision and before the shape."""
+    """In reports, behind precision and library and before the shape."""
     ceiling: Ceiling = ""
     needs: str = ""
     """Family of the library that does the work; empty: envcheck's own kernels, or none."""
@@ -55,31 +55,31 @@ QUANTITIES = (
     Quantity("launch-and-sync", "launch and sync"),
     Quantity("fma", "FMA throughput", "multiprocessors", seconds=2),
     Quantity("mma", "tensor cores (mma)", "multiprocessors", seconds=3),
-    Quantity("cudnn-handles", "cuDNN handles, made and destroyed", "", "cudnn"),
-    Quantity("cudnn-convolution", "cuDNN convolution", "multiprocessors", "cudnn", seconds=12),
-    Quantity("cudnn-attention", "cuDNN attention", "multiprocessors", "cudnn", seconds=7),
-    Quantity("cudnn-pooling", "cuDNN pooling", "memory", "cudnn"),
-    Quantity("cudnn-softmax", "cuDNN softmax", "memory", "cudnn"),
-    Quantity("cudnn-activation", "cuDNN activation", "memory", "cudnn"),
-    Quantity("cudnn-batch-norm", "cuDNN batch normalization", "memory", "cudnn"),
-    Quantity("cudnn-lrn", "cuDNN LRN", "memory", "cudnn"),
-    Quantity("cudnn-divisive-norm", "cuDNN divisive normalization", "memory", "cudnn"),
-    Quantity("cudnn-transform", "cuDNN tensor transform", "memory", "cudnn"),
-    Quantity("cusparse-spmv", "cuSPARSE SpMV", "memory", "cusparse"),
-    Quantity("cusparse-spmm", "cuSPARSE SpMM", "memory", "cusparse"),
-    Quantity("cusparselt-spmm", "cuSPARSELt SpMM", "sparse", "cusparseLt"),
-    Quantity("cufft", "cuFFT transform", "memory", "cufft", seconds=5),
-    Quantity("cusolver-lu", "cuSOLVER LU", "multiprocessors", "cusolver"),
-    Quantity("cusolver-cholesky", "cuSOLVER Cholesky", "multiprocessors", "cusolver"),
-    Quantity("cusolver-qr", "cuSOLVER QR", "multiprocessors", "cusolver"),
-    Quantity("cusolver-svd", "cuSOLVER SVD", "multiprocessors", "cusolver"),
-    Quantity("curand-uniform", "cuRAND uniform numbers", "memory", "curand"),
-    Quantity("curand-normal", "cuRAND normal numbers", "memory", "curand"),
-    Quantity("tensorrt-convolution", "TensorRT convolution, bias, ReLU", "", "tensorrt", seconds=30),
-    Quantity("cpu-gemm", "CPU matrix product", beside="gemm", seconds=3),
-    Quantity("cpu-spmv", "CPU SpMV", beside="cusparse-spmv", seconds=2),
-    Quantity("cpu-spmm", "CPU SpMM", beside="cusparse-spmm", seconds=4),
-    Quantity("cpu-fft", "CPU FFT", beside="cufft", seconds=4),
+    Quantity("cudnn-handles", "handles, made and destroyed", "", "cudnn"),
+    Quantity("cudnn-convolution", "convolution", "multiprocessors", "cudnn", seconds=12),
+    Quantity("cudnn-attention", "attention", "multiprocessors", "cudnn", seconds=7),
+    Quantity("cudnn-pooling", "pooling", "memory", "cudnn"),
+    Quantity("cudnn-softmax", "softmax", "memory", "cudnn"),
+    Quantity("cudnn-activation", "activation", "memory", "cudnn"),
+    Quantity("cudnn-batch-norm", "batch normalization", "memory", "cudnn"),
+    Quantity("cudnn-lrn", "LRN", "memory", "cudnn"),
+    Quantity("cudnn-divisive-norm", "divisive normalization", "", "cudnn"),
+    Quantity("cudnn-transform", "tensor transform", "memory", "cudnn"),
+    Quantity("cusparse-spmv", "SpMV", "memory", "cusparse"),
+    Quantity("cusparse-spmm", "SpMM", "memory", "cusparse"),
+    Quantity("cusparselt-spmm", "SpMM", "sparse", "cusparseLt"),
+    Quantity("cufft", "transform", "memory", "cufft", seconds=5),
+    Quantity("cusolver-lu", "LU", "multiprocessors", "cusolver"),
+    Quantity("cusolver-cholesky", "Cholesky", "multiprocessors", "cusolver"),
+    Quantity("cusolver-qr", "QR", "multiprocessors", "cusolver"),
+    Quantity("cusolver-svd", "SVD", "", "cusolver"),
+    Quantity("curand-uniform", "uniform numbers", "memory", "curand"),
+    Quantity("curand-normal", "normal numbers", "memory", "curand"),
+    Quantity("tensorrt-convolution", "convolution, bias, ReLU", "", "tensorrt", seconds=30),
+    Quantity("cpu-gemm", "matrix product", beside="gemm", seconds=3),
+    Quantity("cpu-spmv", "SpMV", beside="cusparse-spmv", seconds=2),
+    Quantity("cpu-spmm", "SpMM", beside="cusparse-spmm", seconds=4),
+    Quantity("cpu-fft", "FFT", beside="cufft", seconds=4),
 )
 """In reading order: what programs feel first, then the parts of the chip, then the libraries."""
 
@@ -93,6 +93,9 @@ LIBRARIES = {
     "tensorrt": "TensorRT",
 }
 """The libraries that are tested themselves, by the first word of their quantities: how reports call them."""
+
+PROCESSOR = "cpu-"
+"""How the names of quantities begin that the processor is measured by."""
 
 _BY_NAME = {quantity.name: (place, quantity) for place, quantity in enumerate(QUANTITIES)}
 

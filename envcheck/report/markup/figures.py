@@ -9,6 +9,7 @@ from envcheck.report.markup.html import Markup, chip, tag
 from envcheck.report.page.subject import gpu_name, gpus_of
 from envcheck.rules.facts.measurements import (
     called_among,
+    called_measurement,
     checks_of_figures,
     figures_of,
     measured_as,
@@ -59,7 +60,7 @@ def _beside(measured: Measurement, report: Report) -> Markup:
     told = f" (the GPU: {faster:.3g} times as fast)" if faster else ""
     value = tag("span", quantity(measured.value, measured.unit), class_="value")
     share = tag("span", told, class_="share")
-    name = tag("span", called_among(measured, ()), title=measured.detail)
+    name = tag("span", called_measurement(measured, below_heading=True), title=measured.detail)
     return tag("div", name, tag("span", value, share, *_wrong(measured)))
 
 
@@ -79,6 +80,11 @@ def _card(gpu: Gpu, report: Report, known: tuple[Gpu, ...], checks: dict[tuple[s
     parts += [tag("div", *bars, class_="figures")] if bars else []
     parts += [tag("div", *plain, class_="plain")] if plain else []
     return tag("div", *parts, class_="card")
+
+
+def _called(measured: Measurement, known: tuple[Gpu, ...]) -> str:
+    """Cards have no headings for libraries."""
+    return called_among(measured, known) if measured.peer else called_measurement(measured)
 
 
 def _conditions(measured: list[Measurement]) -> str:
@@ -104,7 +110,7 @@ def _hot(figure: Measurement) -> bool:
 
 def _plain(measured: Measurement, known: tuple[Gpu, ...], why: str) -> Markup:
     """A figure that nothing is known to hold against, or that could not be taken."""
-    name = tag("span", called_among(measured, known), title=why)
+    name = tag("span", _called(measured, known), title=why)
     if measured.value is None:
         told = f"not measured: {measured.missing}" if measured.missing else without_value(measured)
         return tag("div", name, tag("span", told, class_="share"))
@@ -121,7 +127,7 @@ def _figure(measured: Measurement, known: tuple[Gpu, ...], found: Expectation, c
     told += [chip(status, *_WORDS[status])] if status in _WORDS and not wrong else []
     return tag(
         "div",
-        tag("span", called_among(measured, known)),
+        tag("span", _called(measured, known)),
         tag("span", quantity(measured.value or 0.0, measured.unit), class_="value"),
         _bar(found, "fail" if wrong else status),
         tag("span", *told, class_="share", title=check.message if check and status != "pass" else ""),

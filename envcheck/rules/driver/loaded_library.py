@@ -78,7 +78,7 @@ def _problem_of(name: str, facts: Facts) -> _Unusable | None:
     placeholder = library is not None and library.kind is None and library.found_by not in _BY_VARIABLE
     if library is not None and library.refused and not (placeholder and in_container(facts)):
         return _Unusable(name, library.path, library.refused, library, call)
-    # A stub of NVML answers that its library was not found, although it is loaded.
+    # A loaded library without NVML's functions is NVML's stub.
     if call is not None and ((call.code == _NVML_NOT_FOUND and call.library) if name == NVML else call.code == _STUB):
         path = call.library or (library.path if library else name)
         of_path = library if library and library.path == path else None

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from envcheck.checks import Check
-from envcheck.compat.performance.quantities import place_of, quantity_of
+from envcheck.compat.performance.quantities import PROCESSOR, library_tested, place_of, quantity_of
 from envcheck.snapshot import Gpu, Measurement, ProbeRun
 
 _SCALES = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
@@ -20,23 +20,35 @@ def measured_as(measurement: Measurement) -> str:
     return "-".join(word.replace(", ", "-").replace(" ", "-") for word in words if word)
 
 
-def called_measurement(measurement: Measurement) -> str:
-    """The display name of a measurement: ``BF16 matrix product, sustained``."""
+def called_measurement(measurement: Measurement, *, below_heading: bool = False) -> str:
+    """The display name of a measurement: ``BF16 matrix product, sustained``, ``FP16 cuDNN convolution, forward``.
+
+    ``below_heading``: without the library or processor, which a heading names.
+    """
     precision = f"{measurement.precision.upper()} " if measurement.precision else ""
+    maker = library_tested(measurement.name) or ("CPU" if measurement.name.startswith(PROCESSOR) else "")
+    maker = f"{maker} " if maker and not below_heading else ""
     known = quantity_of(measurement.name)
     name = known.title if known else measurement.name.replace("-", " ")
     sustained = ", sustained" if measurement.burst is False else ""
     variant = f", {measurement.variant}" if measurement.variant else ""
-    text = f"{precision}{name}{_shape(measurement.shape)}{sustained}{variant}"
+    text = f"{precision}{maker}{name}{_shape(measurement.shape)}{sustained}{variant}"
     first = text.partition(" ")[0]
     return text[:1].upper() + text[1:] if first.islower() else text  # cuDNN keeps its letters
+
+
+def library_heading(measurement: Measurement) -> str:
+    """What stands above the figures of a library that is tested itself: ``cuDNN`` and its version; else empty."""
+    library = library_tested(measurement.name)
+    version = measurement.detail.partition(",")[0]
+    return (version if version.startswith(library) else library) if library else ""
 
 
 def called_among(measurement: Measurement, gpus: Iterable[Gpu]) -> str:
     """The display name, with the number of a peer among ``gpus``: ``Copy to GPU 1, NVLink``."""
     peer = next((gpu.index for gpu in gpus if measurement.peer and gpu.uuid == measurement.peer), None)
     if peer is None:
-        return called_measurement(measurement)
+        return called_measurement(measurement, below_heading=True)
     return f"Copy to GPU {peer}" + (f", {measurement.variant}" if measurement.variant else "")
 
 
@@ -140,3 +152,16 @@ def nothing_measured(runs: Iterable[ProbeRun]) -> str:
     told = [run for run in runs if run.name.startswith("bench_") and run.detail]
     reasons = Counter(run.detail for run in told if run.gpu) or Counter(run.detail for run in told)
     return reasons.most_common(1)[0][0] if reasons else ""
+
+
+def not_run(runs: Iterable[ProbeRun]) -> list[str]:
+    """A line for each reason why bench probes did not run or ended early: ``cuDNN: timed out``."""
+    titles: dict[str, dict[str, None]] = {}
+    for run in runs:
+        if run.name.startswith("bench_") and run.status != "ok" and run.detail:
+            titles.setdefault(run.detail, {})[run.title] = None
+    return [f"{', '.join(names) if len(names) < _MANY else 'Not measured'}: {why}" for why, names in titles.items()]
+
+
+_MANY = 4
+"""Probes from which on a common reason is said once for all."""

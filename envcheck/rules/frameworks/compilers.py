@@ -189,7 +189,7 @@ def _without_xlas_compilers(subject: FrameworkSubject, facts: Facts) -> Outcome 
 
 
 def _cannot_compile_in_c(subject: FrameworkSubject, lacking: list[str], facts: Facts) -> Outcome:
-    """A note if Triton came with PyTorch, which works without it; a warning for vLLM, which does not."""
+    """A note beside PyTorch, which works without compiling; a warning beside vLLM, which does not."""
     framework, names = subject.framework, {each.name for each in frameworks_in(subject.environment)}
     what = " and ".join(_HOSTS.get(name, name) for name in lacking)
     install = installer(facts)

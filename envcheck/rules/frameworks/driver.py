@@ -121,7 +121,7 @@ def _release_evidence(driver: Driver, facts: Facts) -> Evidence:
 
 
 def _on_disk_only(driver: Driver, facts: Facts) -> str:
-    """Whether no driver runs and only its libraries on disk are known."""
+    """The remark that only the driver's libraries on disk were used; empty where a driver runs."""
     if driver.release or facts.own_gpus:
         return ""
     text = " No driver is running: the version of its library on disk was used."

@@ -73,7 +73,7 @@ def library_fails(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     first = library_tested(failed[0].name if failed else died[0].name.removeprefix("bench_")) or ""
     others = {library_tested(found.name) or "" for found in failed} - {first}
     text = (failed[0].missing if failed else died[0].detail) or ""
-    place = failed[0].library if failed else None
+    place = failed[0].library if failed else _loaded(died[0].name.removeprefix("bench_"), facts)
     more = f" {', '.join(sorted(others))} {'fail' if len(others) > 1 else 'fails'} too." if others else ""
     owner = _owner(place, facts)
     return Outcome(
@@ -95,6 +95,21 @@ def library_fails(snapshot: Snapshot, facts: Facts) -> Outcome | None:
         fixes=_fixes(owner, facts),
         decided_by="measured",
     )
+
+
+def _loaded(family: str, facts: Facts) -> str | None:
+    """The file of a library that a framework of the judged environment would load, else one of that environment."""
+    environment = facts.environment
+    frameworks = environment.frameworks.items if environment and environment.frameworks else ()
+    loads = [load.path for each in frameworks for load in each.loads or () if _is_of(load.name, family) and load.path]
+    known = facts.snapshot.libraries.items if facts.snapshot.libraries else ()
+    key = environment.key if environment else None
+    own = [each.path for each in known if _is_of(each.path, family) and each.environment == key]
+    return next(iter((*loads, *own)), None)
+
+
+def _is_of(name: str, family: str) -> bool:
+    return name.rpartition("/")[2].startswith(f"lib{family}.so")
 
 
 def _owner(path: str | None, facts: Facts) -> str | None:

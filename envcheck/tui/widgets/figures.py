@@ -14,7 +14,9 @@ from envcheck.rules.facts.measurements import (
     called_measurement,
     checks_of_figures,
     figures_of,
+    library_heading,
     measured_as,
+    not_run,
     of_processor,
     quantity,
     spread,
@@ -57,7 +59,13 @@ class Figures:
             if figures:
                 number = gpu.index if gpu.index is not None else gpu.key
                 yield self._plain(f"GPU {number}  {gpu.name or ''}".rstrip(), "title")
-                yield from (self._row(gpu, measured) for measured in figures)
+                above = ""
+                for measured in figures:
+                    heading = library_heading(measured)
+                    if heading.partition(" ")[0] != above.partition(" ")[0]:
+                        yield self._plain(f"  {heading}  {measured.library or ''}".rstrip(), "dim")
+                    above = heading
+                    yield self._row(gpu, measured)
                 yield Text("")
 
     def _of_processor(self) -> Iterator[Text]:
@@ -67,7 +75,7 @@ class Figures:
         platform = self._report.snapshot.platform if self._report.snapshot else None
         yield self._plain(f"CPU  {platform.cpu_model if platform and platform.cpu_model else ''}".rstrip(), "title")
         for measured in figures:
-            text = Text(f"  {self._clip(called_measurement(measured), self._name):<{self._name}} ")
+            text = Text(f"  {self._clip(called_measurement(measured, below_heading=True), self._name):<{self._name}} ")
             faster = times_faster(measured, self._report.measurements)
             value = quantity(measured.value, measured.unit) if measured.value else "-"
             text.append(f"{value:>{_VALUE}}  ", "bold")
@@ -140,12 +148,7 @@ class Figures:
         return self._rest(text, f"{ends}  {apart:.1%}", "")
 
     def _not_measured(self) -> Iterator[Text]:
-        reasons = dict.fromkeys(
-            f"{run.title}: {run.detail}"
-            for run in self._report.probes
-            if run.name.startswith("bench_") and run.status != "ok" and run.detail
-        )
-        yield from (self._plain(text, "dim") for text in reasons)
+        yield from (self._plain(text, "dim") for text in not_run(self._report.probes))
 
     def _plain(self, words: str, style: Style) -> Text:
         return Text(self._clip(words, self._columns), self._paint.colour(style))

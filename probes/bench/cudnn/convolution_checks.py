@@ -15,7 +15,7 @@ from .layer_shape import Layer, Precision, W, X, Y
 
 C = 4.0
 """Tolerated error as a multiple of the expected one."""
-IMAGES, PER_IMAGE, FILTER_SIDE = 4, 64, 6
+IMAGES, PER_IMAGE, FILTER_SIDE = 2, 128, 5
 """Elements drawn: so many images and elements of each; of a filter's gradient so many channels of either side."""
 
 

@@ -81,6 +81,7 @@ def test_a_process_that_died_in_a_library_is_its_failure_and_not_the_gpus() -> N
     run = ProbeRun(name="bench_cudnn", title="cuDNN", status="crashed", detail="crashed: SIGSEGV", gpu=UUID)
     snapshot = measured(gemm(verification=right()), runs=(run,))
     assert check_of("library-fails", snapshot).title == "cuDNN fails on the GPU: crashed: SIGSEGV"
+    assert check_of("library-fails", with_cudnn(snapshot)).evidence[0].what == f"{WHEEL}==9.1.0.70"
     other = check_of("measurement-unfinished", snapshot)
     assert (other.explained_by or "").startswith("library-fails")
 
