@@ -30,7 +30,8 @@ class Quantity(msgspec.Struct, frozen=True):
     beside: str = ""
     """Of the processor: the GPU's quantity that does the same work."""
     seconds: float | None = 0.5
-    """About how long it takes with ``--full``, all precisions and variants together, as seen on an H200; None: not seen."""
+    """About how long it takes with ``--full``, all precisions and variants together, as seen on an H200; None: never
+    seen there."""
 
 
 QUANTITIES = (
