@@ -21,6 +21,12 @@ ASSUMED = "assumed"
 """The source of what ``--assume`` stated."""
 ASSUMPTION = "assumption-not-known"
 """Names the check whether what was stated fits together, which is no rule's."""
+FORBIDDEN = "forbidden-problem"
+"""Names the checks of problems that a configuration forbids."""
+EXPIRED = "ignore-expired"
+"""Names the checks of the days until which a configuration ignores findings."""
+BELOW_MINIMUM = "below-minimum-share"
+"""Names the checks of the shares of a ceiling that a configuration asks for."""
 
 Status = Literal["pass", "note", "warn", "fail", "unknown", "skipped"]
 Verdict = Literal["pass", "warn", "fail", "unknown"]
@@ -166,6 +172,8 @@ class Check(Part, frozen=True, kw_only=True):
     """Id of the check that is the cause of this one."""
     location: Location | None = None
     ignored: Ignored | None = None
+    judged: Status | None = None
+    """The rule's own status, where the configuration gave it another."""
     fixes: tuple[Fix, ...] = ()
     action: Literal["none", "reset", "reboot", "drain", "replace"] = "none"
     sources: tuple[Source, ...] = ()
@@ -228,6 +236,8 @@ class Report(Part, frozen=True, kw_only=True):
     primary_check: str | None = None
     summary: Summary
     assumed: dict[str, str] = {}
+    configuration: str | None = None
+    """The file that set options, requirements or ignores of this run."""
     overlays: tuple[str, ...] = ()
     """Folders of rows that are laid over the matrix; the last outranks."""
     overlays_unread: tuple[str, ...] = ()

@@ -61,18 +61,32 @@ def judge(
         from envcheck.rules.engine.offered import offer  # noqa: PLC0415  a healthy environment needs no fix
 
         found = offer(found, snapshot, knowledge, all_rules())
-    held = require(snapshot, knowledge, request.require)
+    put = [rule for rule in rules if rule.is_in_scope(request.scopes)]
+    found = (
+        *found,
+        *require(snapshot, knowledge, request.require),
+        *(() if request.only else held_together(knowledge, request.assume)),
+    )
+    if request.policy:
+        from envcheck.pipeline.policy import decide  # noqa: PLC0415  few have a configuration
+
+        found = decide(found, request.policy, {rule.name for rule in put}, snapshot, knowledge)
     report = conclude(
         snapshot,
-        (*found, *held, *(() if request.only else held_together(knowledge, request.assume))),
-        [rule for rule in rules if rule.is_in_scope(request.scopes)],
+        found,
+        put,
         tool=Tool(version=__version__, matrix=matrix_date()),
         fail_on=request.fail_on,
         assumed={component.name: component.exact or "" for component in request.assume},
         importance=framework_importance(snapshot, knowledge),
         duration=time.monotonic() - started,
     )
-    report = msgspec.structs.replace(report, overlays=request.overlays, overlays_unread=request.overlays_unread)
+    report = msgspec.structs.replace(
+        report,
+        configuration=request.configuration,
+        overlays=request.overlays,
+        overlays_unread=request.overlays_unread,
+    )
     if interrupted:
         report = msgspec.structs.replace(report, exit_code=ExitCode.INTERRUPTED)
     on_event(Judged(report))

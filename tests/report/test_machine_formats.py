@@ -80,6 +80,7 @@ def test_json_has_the_keys_of_the_contract() -> None:
         *("schema_version", "tool", "created", "duration_s", "host", "headline", "exit_code", "verdict", "primary"),
         *(
             "primary_check",
+            "configuration",
             "summary",
             "assumed",
             "overlays",
