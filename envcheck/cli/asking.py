@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from envcheck.checks import Report
     from envcheck.collect.bench_plan import Bench
     from envcheck.components import Component
-    from envcheck.pipeline.request import Policy
+    from envcheck.pipeline.request import Machine, Policy
     from envcheck.snapshot import Measurement
 
 _MOST = 64 << 20
@@ -102,6 +102,7 @@ def judging_request(options: Namespace) -> Request:
         python=tuple(getattr(options, "python", None) or ()),
         all_envs=getattr(options, "all_envs", False),
         assume=components(options.assume, "--assume"),
+        targets=_targets(options),
         require=tuple(dict.fromkeys((*components(options.require, "--require"), *configured))),
         only=tuple(options.only or ()),
         skip=tuple(options.skip or ()),
@@ -129,6 +130,16 @@ def of_configuration(options: Namespace) -> tuple[tuple[Component, ...], Policy 
     from envcheck.config.meaning import of_gpus, policy
 
     return of_gpus(configuration), policy(configuration)
+
+
+def _targets(options: Namespace) -> tuple[Machine, ...]:
+    """The machines of ``--target``; raise UsageError where one is not known."""
+    named = getattr(options, "target", None)
+    if not named:
+        return ()
+    from envcheck.config.targets import targets
+
+    return targets(named, options.configuration)
 
 
 def overlays(options: Namespace, unread: list[str] | None = None) -> tuple[str, ...]:

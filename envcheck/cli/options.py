@@ -78,7 +78,13 @@ def _parser(variables: Mapping[str, str], settings: Mapping[str, Any]) -> Parser
     add = _verbs(parser, "verb")
     add(
         "check",
-        *(_add_subject_options, _add_judging_options, _add_configuration_options, _add_output_options),
+        *(
+            _add_subject_options,
+            _add_target_option,
+            _add_judging_options,
+            _add_configuration_options,
+            _add_output_options,
+        ),
         help="check this machine (default)",
         variables=variables,
         settings=settings,
@@ -318,6 +324,17 @@ def _add_subject_options(verb: argparse.ArgumentParser) -> None:
         type=seconds,
         metavar="S",
         help="time limit of the whole run in seconds; the report then shows what was found",
+    )
+
+
+def _add_target_option(verb: argparse.ArgumentParser) -> None:
+    verb.add_argument_group("for other machines").add_argument(
+        "--target",
+        action="append",
+        type=path,
+        metavar="NAME",
+        help="judge for a machine that the configuration names, for all of them (all), or for those of a TOML file "
+        "with the words of --assume (repeatable; the exit status is the worst)",
     )
 
 

@@ -118,12 +118,17 @@ def _config(place: Configuration, document: dict[str, Any]) -> Config:
         for key, value in entries.items():
             _convert(place, value, kind, (table, key))
     for name, words in document.get("target", {}).items():
-        if not words:
-            raise place.error(f"target.{name}: it is empty; write gpu, driver, os …", "target", name)
-        for word, value in words.items():
-            if isinstance(value, bool) or not isinstance(value, str | int):
-                raise place.error(f'target.{name}.{word}: write a text, as in {word} = "{value}"', "target", name, word)
+        check_words(place, name, words, ("target", name))
     return _convert(place, document, Config, ())
+
+
+def check_words(place: Configuration, name: str, words: dict[str, Any], path: Path) -> None:
+    """Raise UsageError where the words of a target at ``path`` are none."""
+    if not words:
+        raise place.error(f"target {name}: it is empty; write gpu, driver, os …", *path)
+    for word, value in words.items():
+        if isinstance(value, bool) or not isinstance(value, str | int):
+            raise place.error(f'target {name}: {word}: write a text, as in {word} = "H100"', *path, word)
 
 
 def _convert(place: Configuration, value: Any, kind: type[T], path: Path) -> T:

@@ -45,6 +45,13 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     """None: the current day (UTC)."""
 
 
+class Machine(msgspec.Struct, frozen=True, kw_only=True):
+    """A machine to judge for instead of this one: ``--target``."""
+
+    name: str
+    assume: tuple[Component, ...]
+
+
 class Request(msgspec.Struct, frozen=True, kw_only=True):
     """What is to be checked, and how."""
 
@@ -54,6 +61,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     all_envs: bool = False
     """Whether to examine every environment in the known places too; the judged one stays the first."""
     assume: tuple[Component, ...] = ()
+    targets: tuple[Machine, ...] = ()
+    """Judge once for each; what ``assume`` states besides holds for all of them."""
     require: tuple[Component, ...] = ()
     only: tuple[str, ...] = ()
     skip: tuple[str, ...] = ()

@@ -138,8 +138,8 @@ def test_the_same_in_a_section(section: str, tmp_path: Path) -> None:
             "[[ignore]]\nproblem = 'no-framework'\nreason = ''\nuntil = 2027-01-01\n",
             "envcheck.toml:3: ignore[0].reason: expected a text of length >= 1",
         ),
-        ("[target.a]\n", "envcheck.toml:1: target.a: it is empty"),
-        ("[target.a]\npython = 3.1\n", "envcheck.toml:2: target.a.python: write a text"),
+        ("[target.a]\n", "envcheck.toml:1: target a: it is empty"),
+        ("[target.a]\npython = 3.1\n", "envcheck.toml:2: target a: python: write a text"),
         ("a" + ".a" * 300 + " = 1\n", "envcheck.toml:1: a line with more than 200 dots"),
         ("a = " + "[" * 5000 + "\n", "envcheck.toml:"),
     ]

@@ -11,6 +11,7 @@ from envcheck.cli.options import parse
 from envcheck.config.meaning import of_gpus, options_of, policy
 from envcheck.config.model import KEYS
 from envcheck.config.read import Configuration
+from envcheck.config.targets import of_configuration
 from envcheck.config.write import entries
 from envcheck.errors import UsageError
 from envcheck.exitcode import ExitCode
@@ -28,6 +29,7 @@ def run(options: Namespace) -> int:
         raise UsageError("there is no configuration here or in a folder above; envcheck init writes one")
     of_gpus(configuration)
     policy(configuration)
+    of_configuration(configuration)
     values = _values(configuration)
     if options.json:
         content = {"file": configuration.path, "values": values}
