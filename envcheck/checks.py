@@ -21,6 +21,12 @@ ASSUMED = "assumed"
 """The source of what ``--assume`` stated."""
 ASSUMPTION = "assumption-not-known"
 """Names the check whether what was stated fits together, which is no rule's."""
+FORBIDDEN = "forbidden-problem"
+"""Names the checks of problems that a configuration forbids."""
+EXPIRED = "ignore-expired"
+"""Names the checks of the days until which a configuration ignores findings."""
+BELOW_MINIMUM = "below-minimum-share"
+"""Names the checks of the shares of a ceiling that a configuration asks for."""
 
 Status = Literal["pass", "note", "warn", "fail", "unknown", "skipped"]
 Verdict = Literal["pass", "warn", "fail", "unknown"]
@@ -166,6 +172,8 @@ class Check(Part, frozen=True, kw_only=True):
     """Id of the check that is the cause of this one."""
     location: Location | None = None
     ignored: Ignored | None = None
+    judged: Status | None = None
+    """The rule's own status, where the configuration gave it another."""
     fixes: tuple[Fix, ...] = ()
     action: Literal["none", "reset", "reboot", "drain", "replace"] = "none"
     sources: tuple[Source, ...] = ()
@@ -210,6 +218,27 @@ class Summary(Part, frozen=True, kw_only=True):
         )
 
 
+class Target(Part, frozen=True, kw_only=True):
+    """The judgement for one of several machines that were assumed. Its fields are those of the Report."""
+
+    name: str
+    assumed: dict[str, str]
+    headline: str
+    exit_code: int
+    verdict: Verdict
+    primary: str | None = None
+    primary_check: str | None = None
+    summary: Summary
+    ask: tuple[str, ...] = ()
+    checks: tuple[Check, ...] = ()
+
+
+def _badness(target: Target) -> tuple[int, int]:
+    """Less for what is worse: findings, then no verdict, then nothing at or above ``--fail-on``."""
+    verdicts: tuple[Verdict, ...] = ("fail", "warn", "unknown", "pass")
+    return {1: 0, 3: 1, 0: 2}.get(target.exit_code, 0), verdicts.index(target.verdict)
+
+
 class Report(Part, frozen=True, kw_only=True):
     """Everything that one run of envcheck found and concluded."""
 
@@ -228,16 +257,31 @@ class Report(Part, frozen=True, kw_only=True):
     primary_check: str | None = None
     summary: Summary
     assumed: dict[str, str] = {}
+    configuration: str | None = None
+    """The file that set options, requirements or ignores of this run."""
     overlays: tuple[str, ...] = ()
     """Folders of rows that are laid over the matrix; the last outranks."""
     overlays_unread: tuple[str, ...] = ()
     """Configuration folders whose rows were left out, and why: they cannot be read."""
     ask: tuple[str, ...] = ()
     """What to find out next."""
+    targets: tuple[Target, ...] = ()
+    """With ``--target``: the judgement for each, in the order in which they were asked for. The rest of the report,
+    and its exit code, is that of the worst."""
     checks: tuple[Check, ...] = ()
     measurements: tuple[Measurement, ...] = ()
     snapshot: Snapshot | None = None
     probes: tuple[ProbeRun, ...] = ()
+
+    def for_target(self, target: Target) -> Report:
+        """The report for that target alone. The snapshot stays that of the worst target."""
+        same = {name: getattr(target, name) for name in target.__struct_fields__ if name != "name"}
+        return msgspec.structs.replace(self, **same, targets=())
+
+    @property
+    def worst(self) -> Target | None:
+        """The target that the rest of the report is about."""
+        return min(self.targets, key=_badness, default=None)
 
     def check(self, identity: str | None) -> Check | None:
         """The check with this id."""

@@ -18,6 +18,8 @@ from envcheck.text.streams import say
 if TYPE_CHECKING:
     from envcheck.checks import Report
     from envcheck.collect.bench_plan import Bench
+    from envcheck.components import Component
+    from envcheck.pipeline.request import Machine, Policy
     from envcheck.snapshot import Measurement
 
 _MOST = 64 << 20
@@ -94,14 +96,18 @@ def judging_request(options: Namespace) -> Request:
     from envcheck.collect.request import working_folder
 
     unread: list[str] = []
+    configured, policy = of_configuration(options)
     return Request(
         scopes=options.scope or ALL_SCOPES,
         python=tuple(getattr(options, "python", None) or ()),
         all_envs=getattr(options, "all_envs", False),
         assume=components(options.assume, "--assume"),
-        require=components(options.require, "--require"),
+        targets=_targets(options),
+        require=tuple(dict.fromkeys((*components(options.require, "--require"), *configured))),
         only=tuple(options.only or ()),
         skip=tuple(options.skip or ()),
+        policy=policy,
+        configuration=getattr(getattr(options, "configuration", None), "path", None),
         fail_on=options.fail_on,
         timeout=getattr(options, "timeout", None),
         verify=getattr(options, "verify", False),
@@ -114,6 +120,26 @@ def judging_request(options: Namespace) -> Request:
         cwd=working_folder(),
         variables=dict(os.environ),
     )
+
+
+def of_configuration(options: Namespace) -> tuple[tuple[Component, ...], Policy | None]:
+    """The requirements that no option stands for, and the policy; none without a configuration."""
+    configuration = getattr(options, "configuration", None)
+    if configuration is None:
+        return (), None
+    from envcheck.config.meaning import of_gpus, policy
+
+    return of_gpus(configuration), policy(configuration)
+
+
+def _targets(options: Namespace) -> tuple[Machine, ...]:
+    """The machines of ``--target``; raise UsageError where one is not known."""
+    named = getattr(options, "target", None)
+    if not named:
+        return ()
+    from envcheck.config.targets import targets
+
+    return targets(named, options.configuration)
 
 
 def overlays(options: Namespace, unread: list[str] | None = None) -> tuple[str, ...]:
