@@ -33,6 +33,15 @@ class _Append(argparse._AppendAction):  # noqa: SLF001 - argparse has no public 
         super().__call__(parser, namespace, values, option_string)
 
 
+class _Help(argparse.HelpFormatter):
+    """Help that breaks no line within a name: it could not be copied."""
+
+    def _split_lines(self, text: str, width: int) -> list[str]:
+        import textwrap
+
+        return textwrap.wrap(" ".join(text.split()), width, break_on_hyphens=False)
+
+
 class Parser(argparse.ArgumentParser):
     """A parser that reports a wrong command line as a UsageError and takes no abbreviated option."""
 
@@ -43,6 +52,7 @@ class Parser(argparse.ArgumentParser):
 
     def __init__(self, *args: object, **kwargs: object) -> None:
         kwargs["allow_abbrev"] = False
+        kwargs.setdefault("formatter_class", _Help)
         super().__init__(*args, **kwargs)  # type: ignore[arg-type]  # argparse's own signature
         self.register("action", "append", _Append)
 

@@ -21,6 +21,7 @@ from envcheck.checks import (
     Tool,
     Verdict,
     shortened,
+    ways_in_order,
 )
 from envcheck.exitcode import ExitCode
 from envcheck.rules.api import Rule
@@ -69,6 +70,7 @@ def conclude(  # noqa: PLR0913
         verdict=decision,
         primary=cause.rule if cause else None,
         primary_check=cause.id if cause else None,
+        fix=next(iter(ways_in_order(cause.fixes)), ()) if cause else (),
         summary=Summary.of(ordered),
         assumed=assumed or {},
         ask=_ask(ordered, required),
