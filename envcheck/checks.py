@@ -21,6 +21,8 @@ ASSUMED = "assumed"
 """The source of what ``--assume`` stated."""
 ASSUMPTION = "assumption-not-known"
 """Names the check whether what was stated fits together, which is no rule's."""
+PLAN = "plan-does-not-fit"
+"""Names the checks on what a plan would install (``--plan``), which are no rule's."""
 
 Status = Literal["pass", "note", "warn", "fail", "unknown", "skipped"]
 Verdict = Literal["pass", "warn", "fail", "unknown"]

@@ -18,7 +18,8 @@ from envcheck.text.streams import say
 if TYPE_CHECKING:
     from envcheck.checks import Report
     from envcheck.collect.bench_plan import Bench
-    from envcheck.snapshot import Measurement
+    from envcheck.components import Component
+    from envcheck.snapshot import Environment, Measurement
 
 _MOST = 64 << 20
 """Bytes read from a file; one more shows that it is longer."""
@@ -86,6 +87,38 @@ def baseline(options: Namespace) -> tuple[Measurement, ...]:
     return read(read_input(name), name)
 
 
+# Plans.
+
+
+def with_system(assume: tuple[Component, ...]) -> tuple[Component, ...]:
+    """Linux on x86_64, where another machine is assumed without its system: wheels differ by system."""
+    from envcheck.components import Bound, Component
+    from envcheck.pipeline.assume import assumes_machine
+
+    stated = {component.name for component in assume}
+    if not assumes_machine(assume):
+        return assume
+    added = {"os": "linux", "machine": "x86_64"}
+    return (*assume, *(Component(name, (Bound("==", value),)) for name, value in added.items() if name not in stated))
+
+
+def planned(options: Namespace, assume: tuple[Component, ...], folders: tuple[str, ...]) -> Environment | None:
+    """What the files of ``--plan`` would install; None where it was not given."""
+    paths = getattr(options, "plan", None)
+    if not paths:
+        return None
+    import platform
+
+    from envcheck.compat.load import load_matrix
+    from envcheck.compat.question.package_needs import marks_of
+    from envcheck.plans import read_plans
+
+    stated = {component.name: component.exact for component in assume}
+    own = {"linux": "linux", "darwin": "macos", "win32": "windows"}.get(sys.platform, "linux")
+    marks = marks_of(stated.get("python"), stated.get("os") or own, stated.get("machine") or platform.machine())
+    return read_plans(paths, load_matrix(folders), marks)
+
+
 # The Request that the options of a verb stand for.
 
 
@@ -94,11 +127,16 @@ def judging_request(options: Namespace) -> Request:
     from envcheck.collect.request import working_folder
 
     unread: list[str] = []
+    folders = overlays(options, unread)
+    assume = components(options.assume, "--assume")
+    if getattr(options, "plan", None):
+        assume = with_system(assume)
     return Request(
         scopes=options.scope or ALL_SCOPES,
         python=tuple(getattr(options, "python", None) or ()),
         all_envs=getattr(options, "all_envs", False),
-        assume=components(options.assume, "--assume"),
+        assume=assume,
+        planned=planned(options, assume, folders),
         require=components(options.require, "--require"),
         only=tuple(options.only or ()),
         skip=tuple(options.skip or ()),
@@ -109,7 +147,7 @@ def judging_request(options: Namespace) -> Request:
         bench=_quick(options),
         baseline=baseline(options),
         force=getattr(options, "force", False),
-        overlays=overlays(options, unread),
+        overlays=folders,
         overlays_unread=tuple(unread),
         cwd=working_folder(),
         variables=dict(os.environ),

@@ -62,6 +62,11 @@ def judge(
 
         found = offer(found, snapshot, knowledge, all_rules())
     held = require(snapshot, knowledge, request.require)
+    if any(env.planned is not None for env in (snapshot.environments.items if snapshot.environments else ())):
+        from envcheck.pipeline.plan import judge_plan, with_places  # noqa: PLC0415  most checks have no plan
+
+        found = with_places(found, snapshot, knowledge)
+        held = (*held, *judge_plan(snapshot, knowledge))
     report = conclude(
         snapshot,
         (*found, *held, *(() if request.only else held_together(knowledge, request.assume))),

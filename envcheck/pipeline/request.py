@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from envcheck.collect.bench_plan import Bench
     from envcheck.components import Component
     from envcheck.pipeline.verdict import FailOn
-    from envcheck.snapshot import Measurement
+    from envcheck.snapshot import Environment, Measurement
 
 ALL_SCOPES: frozenset[Scope] = frozenset({"node", "container", "env"})
 
@@ -26,6 +26,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     all_envs: bool = False
     """Whether to examine every environment in the known places too; the judged one stays the first."""
     assume: tuple[Component, ...] = ()
+    planned: Environment | None = None
+    """What plans would install, to be judged instead of an environment of this machine."""
     require: tuple[Component, ...] = ()
     only: tuple[str, ...] = ()
     skip: tuple[str, ...] = ()

@@ -12,6 +12,7 @@ from envcheck.checks import (
     ASSUMPTION,
     LAYERS,
     LONGEST_HEADLINE,
+    PLAN,
     STATUSES,
     Check,
     Report,
@@ -100,7 +101,7 @@ def verdict(checks: Sequence[Check], required: frozenset[str], *, needs_machine:
 
 def _decides(check: Check, required: frozenset[str]) -> bool:
     """Whether the verdict waits for it; what was assumed without being held against anything settles nothing."""
-    if check.rule == ASSUMPTION or check.layer == "request":
+    if check.rule in (ASSUMPTION, PLAN) or check.layer == "request":
         return True
     return check.rule in required and not (check.status == "pass" and check.only_assumed)
 
