@@ -73,7 +73,7 @@ def _unknown_build(item: Planned, environment: Environment) -> Check:
     if item.conda is not None:
         why = "the matrix does not have the GPU code of conda's builds"
     elif item.build is None:
-        why = "a package index that is not PyPI's or PyTorch's may serve another build than these"
+        why = "the package indexes that the plan names may serve another build than PyPI"
     return _check(item, environment, "unknown", f"The build of {item.asked.replace('==', ' ')} is not known", why)
 
 

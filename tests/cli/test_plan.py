@@ -58,3 +58,12 @@ def test_without_assume_the_machine_at_hand_is_looked_at(tmp_path: Path) -> None
     report = json.loads(result.out)
     assert [item["key"] for item in report["snapshot"]["environments"]["items"]] == ["requirements.txt"]
     assert "platform" in {run["name"] for run in report["probes"]}
+
+
+@pytest.mark.parametrize("name", ["requirements.in", "requirements.txt"])
+def test_a_shared_report_keeps_the_name_of_the_file(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_text("torch==2.0.1\n")
+    result = envcheck("check", "--plan", name, "--assume", "gpu==B200", "--json", "--redact", cwd=tmp_path)
+    checks = {check["rule"]: check for check in json.loads(result.out)["checks"]}
+    assert checks["gpu-code-missing"]["location"] == {"file": name, "line": 1}
+    assert checks["gpu-code-missing"]["id"] == f"gpu-code-missing@{name}:torch"

@@ -114,3 +114,9 @@ def test_any_text_is_read_or_refused(tmp_path: Path, text: str) -> None:
     with suppress(UsageError):
         found = plan(tmp_path, any__txt=text)
         assert all(each.name or each.problem for each in found.planned or ())
+
+
+def test_plans_with_different_indexes_leave_the_build_open(tmp_path: Path) -> None:
+    one = "-i https://download.pytorch.org/whl/cu118\ntorch==2.0.1\n"
+    found = packages(plan(tmp_path, a__txt=one, b__txt=one.replace("118", "117")))
+    assert (found["torch"].version, found["torch"].build) == ("2.0.1", None)

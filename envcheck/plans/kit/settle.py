@@ -55,8 +55,14 @@ def _joined(asked: Sequence[Planned]) -> Planned:
     if version is None and any(each.version for each in asked):
         others = ", ".join(dict.fromkeys(f"{each.source} asks for {each.asked}" for each in asked if each is not lead))
         problem = f"the plans contradict each other: {others}"
+    build = lead.build if len({each.build for each in asked}) == 1 else None
     return msgspec.structs.replace(
-        lead, asked=f"{lead.name}{bounds}", bounds=str(bounds), version=None if problem else version, problem=problem
+        lead,
+        build=build,
+        asked=f"{lead.name}{bounds}",
+        bounds=str(bounds),
+        version=None if problem else version,
+        problem=problem,
     )
 
 
