@@ -66,7 +66,7 @@ def judge(
         from envcheck.pipeline.plan import judge_plan, with_places  # noqa: PLC0415  most checks have no plan
 
         found = with_places(found, snapshot, knowledge)
-        held = (*held, *judge_plan(snapshot, knowledge))
+        held = held if request.only else (*held, *judge_plan(snapshot, knowledge))
     report = conclude(
         snapshot,
         (*found, *held, *(() if request.only else held_together(knowledge, request.assume))),

@@ -215,14 +215,14 @@ def _nothing(environment: Environment) -> Check:
         status="unknown",
         title="The plan names nothing that can be judged",
         message="none of its packages is a framework or a library for GPUs that the matrix knows",
-        location=Location(file=environment.key),
+        location=Location(file=environment.planned[0].file) if environment.planned else None,
     )
 
 
 def _check(
     item: Planned, environment: Environment, status: Status, title: str, message: str, *, fixes: tuple[Fix, ...] = ()
 ) -> Check:
-    name = item.name or f"{item.file}:{item.line}"
+    name = item.name or f"{item.source} {item.asked}"
     return Check(
         id=f"{PLAN}@{environment.key}:{name}",
         rule=PLAN,

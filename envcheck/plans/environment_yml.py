@@ -21,7 +21,8 @@ NAME = "environment.yml"
 
 _SPEC = re.compile(
     r"(?:(?P<channel>[A-Za-z0-9._/-]{1,80})::)?(?P<name>[A-Za-z0-9_.-]{1,80})"
-    r"(?:\s*(?P<bounds>(?:[=<>!~]=?|===)\s*[^=\s]{1,80}(?:,[^=\s]{1,80})*)(?:=(?P<build>[A-Za-z0-9_.*-]{1,80}))?)?"
+    r"(?:\s*(?P<bounds>[=<>!~]{1,3}\s*[^=<>!~,\s]{1,80}(?:,[=<>!~]{1,3}[^=<>!~,\s]{1,80}){0,8})"
+    r"(?:=(?P<build>[A-Za-z0-9_.*-]{1,80}))?)?"
 )
 _EXACT_NUMBERS = 3
 """``=2.0.1`` accepts 2.0.1 and what is numbered below it, which is one release."""

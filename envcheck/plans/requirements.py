@@ -94,7 +94,7 @@ def _read(sheet: Sheet, index: _Index) -> Iterator[Planned]:
         if name == "include":
             yield from _read(sheet.beside(value, number), index)
         elif name == "constrain":
-            sheet.constraints.extend(_read(sheet.beside(value, number), index))
+            sheet.constraints.extend(sheet.bounded(_read(sheet.beside(value, number), index)))
         elif name == "file":
             yield of_wheel(sheet, value, number)
 
@@ -210,7 +210,7 @@ def _included(sheet: Sheet, meaning: str, path: str, line: int, index: _Index) -
     for place in dict.fromkeys((path.lstrip("/"), name)):
         if not os.path.lexists(Path(sheet.file).parent / place):
             continue  # another step of the build may put it there
-        found = list(_read(sheet.beside(place, line), index))
+        found = sheet.bounded(_read(sheet.beside(place, line), index))
         if meaning == "constrain":
             sheet.constraints.extend(found)
         else:

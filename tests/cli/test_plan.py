@@ -67,3 +67,11 @@ def test_a_shared_report_keeps_the_name_of_the_file(tmp_path: Path, name: str) -
     checks = {check["rule"]: check for check in json.loads(result.out)["checks"]}
     assert checks["gpu-code-missing"]["location"] == {"file": name, "line": 1}
     assert checks["gpu-code-missing"]["id"] == f"gpu-code-missing@{name}:torch"
+
+
+def test_one_rule_alone_is_never_green_by_what_it_could_not_judge(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("requests==2.32.0\n")
+    (tmp_path / "b.txt").write_text("torch==2.0.1\n")
+    asked = ("--assume", "gpu==A100,driver==515.105.01", "--only", "gpu-code-missing")
+    assert envcheck("check", "--plan", "a.txt", *asked, cwd=tmp_path).status == 3
+    assert envcheck("check", "--plan", "b.txt", *asked, cwd=tmp_path).status == 0

@@ -94,6 +94,7 @@ dependencies:
         5,
     )
     assert (found["python"].bounds, found["numpy"].version, found["vllm"].line) == ("==3.10.*", None, 9)
+    assert environment.python == "3.10"
     assert environment.frameworks is not None
     assert [(each.name, each.cuda) for each in environment.frameworks.items] == [("torch", "11.7")]
 
@@ -111,3 +112,8 @@ def test_tags_of_yaml_construct_nothing(tmp_path: Path) -> None:
     with pytest.raises(UsageError):
         plan(tmp_path, environment__yml=text)
     assert not Path("made").exists()
+
+
+def test_a_hostile_line_of_conda_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="no package of conda's"):
+        plan(tmp_path, environment__yml=f"dependencies: ['a={',' * 280}=']\n")

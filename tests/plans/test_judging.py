@@ -6,6 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from envcheck.components import parse_components
+from envcheck.pipeline import session
+from envcheck.pipeline.request import Request
 from tests.plans.reading import judge, named, plan
 
 A100 = "gpu==A100,driver==515.105.01"
@@ -114,3 +117,17 @@ def test_cuda_compat_in_an_image_makes_up_for_an_older_driver(tmp_path: Path) ->
     assert named(judge(known, machine), "plan-does-not-fit", "cuda").status != "fail"
     unknown = plan(tmp_path, Dockerfile="FROM nvidia/cuda:12.4.1-base-ubuntu22.04\n")
     assert named(judge(unknown, "gpu==A100,driver==470.57.02"), "plan-does-not-fit", "cuda").status == "unknown"
+
+
+def test_ids_are_unique_where_one_line_leaves_two_things_open(tmp_path: Path) -> None:
+    text = "FROM debian\nRUN pip install $ONE $TWO && uv sync && pip install ./a ./b\n"
+    report = judge(plan(tmp_path, Dockerfile=text), A100)
+    ids = [check.id for check in report.checks]
+    assert len(ids) == len(set(ids))
+    assert report.exit_code == 3
+
+
+def test_the_scope_of_the_environment_alone_is_enough(tmp_path: Path) -> None:
+    environment = plan(tmp_path, requirements__txt="torch==2.0.1\ntorchvision==0.14.0\n")
+    report = session.check(Request(planned=environment, scopes=frozenset({"env"}), assume=parse_components("gpus==0")))
+    assert report.exit_code == 1

@@ -17,6 +17,7 @@ from envcheck.versions import CudaVersion
 
 _BUILT_WITH_CUDA = re.compile(r"cuda_?([0-9]{1,2})\.?([0-9])(?![0-9])")
 _BUILT_FOR_CPU = re.compile(r"(?:^|_)cpu(?:$|[_0-9p])")
+_PYTHON = re.compile(r"==(3\.[0-9]{1,2})\.\*")
 _CONDA_TORCH = ("pytorch", "pytorch-gpu", "pytorch-cpu")
 _NO_DISTRIBUTIONS = frozenset({"cuda", "cudnn", "python"})
 
@@ -33,7 +34,7 @@ def settled(items: Iterable[Planned], constraints: Iterable[Planned]) -> list[Pl
     found: list[Planned] = []
     for name, asked in by_name.items():
         if not name:
-            found += [each for place, each in enumerate(asked) if each not in asked[:place][-1:]]
+            found += {(each.source, each.asked): each for each in asked}.values()
             continue
         installed = [each for each in asked if each.image is None] or asked
         found.append(_joined([*installed, bound[name]] if name in bound else installed))
@@ -53,8 +54,8 @@ def _joined(asked: Sequence[Planned]) -> Planned:
     problem = next((each.problem for each in asked if each.problem), None)
     version = lead.version if len(texts) == 1 else exact(bounds)
     if version is None and any(each.version for each in asked):
-        others = ", ".join(dict.fromkeys(f"{each.source} asks for {each.asked}" for each in asked if each is not lead))
-        problem = f"the plans contradict each other: {others}"
+        other = next(each for each in asked if each.bounds not in ("", lead.bounds))
+        problem = f"{other.source} asks for {other.asked} and contradicts it"
     build = lead.build if len({each.build for each in asked}) == 1 else None
     return msgspec.structs.replace(
         lead,
@@ -69,7 +70,7 @@ def _joined(asked: Sequence[Planned]) -> Planned:
 def as_environment(items: Sequence[Planned], paths: Sequence[str], matrix: Matrix) -> Environment:
     """The environment that would come to be: exact releases as distributions, PyTorch with what its build implies."""
     known = [each for each in items if each.version is not None and each.name not in _NO_DISTRIBUTIONS]
-    python = next((each.version for each in items if each.name == "python" and each.version), None)
+    python = next((_python(each) for each in items if each.name == "python"), None)
     torch = next(
         (each for each in known if each.name == "torch" or (each.conda is not None and each.name in _CONDA_TORCH)), None
     )
@@ -87,6 +88,12 @@ def as_environment(items: Sequence[Planned], paths: Sequence[str], matrix: Matri
         distributions=tuple(_distribution(each) for each in known if not (unsure and each is torch)),
         frameworks=Listing(items=(framework,) if framework else ()),
     )
+
+
+def _python(item: Planned) -> str | None:
+    """The Python, or its minor release: conda's ``python=3.10`` is any 3.10."""
+    family = _PYTHON.fullmatch(item.bounds)
+    return item.version or (family[1] if family else None)
 
 
 def _distribution(item: Planned) -> Distribution:

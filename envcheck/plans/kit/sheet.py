@@ -18,7 +18,7 @@ from envcheck.snapshot import Planned
 
 _TOML = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
 _MOST_BYTES = 16 << 20
-_MOST_INCLUDED = 32
+_MOST_INCLUDED = 100
 _MOST_DOTS = 200
 """Dots on a line of TOML: the parser's time grows with the square of a dotted key."""
 MOST_ITEMS = 20_000
@@ -49,6 +49,8 @@ class Sheet:
     """Real paths of the files that led here, and its own."""
     constraints: list[Planned] = field(default_factory=list)
     """What constraint files allow; shared with the files that it includes."""
+    opened: list[str] = field(default_factory=list)
+    """Every file that was included, as often as it was; shared with the included files."""
     extras: tuple[str, ...] = ()
     """Names of the optional dependencies that are asked for too: ``pyproject.toml[cuda,test]``."""
 
@@ -71,8 +73,9 @@ class Sheet:
         real = os.path.realpath(place)
         if real in self.included:
             raise UsageError(f"{where}: includes itself; remove the line")
-        if len(self.included) >= _MOST_INCLUDED:
-            raise UsageError(f"{where}: more than {_MOST_INCLUDED} files include each other")
+        self.opened.append(real)
+        if len(self.opened) > _MOST_INCLUDED:
+            raise UsageError(f"{where}: more than {_MOST_INCLUDED} files are included")
         return replace(self, file=place, text=_text(place, where), included=(*self.included, real))
 
     def error(self, line: int | None, text: str) -> UsageError:

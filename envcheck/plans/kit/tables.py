@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
 from envcheck.plans.kit.sheet import Sheet
+
+_QUOTED = re.compile(r"\"([^\"]{0,2000})\"|'([^']{0,2000})'")
 
 
 def entries(sheet: Sheet, document: dict[str, Any], key: str) -> list[tuple[dict[str, Any], int | None]]:
@@ -44,7 +47,10 @@ def table_of(table: dict[str, Any], key: str) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def line_of(sheet: Sheet, text: str) -> int | None:
-    """The first line with a quoted text."""
-    lines = sheet.text.split("\n")
-    return next((n for n, line in enumerate(lines, start=1) if f'"{text}"' in line or f"'{text}'" in line), None)
+def lines_of_texts(sheet: Sheet) -> dict[str, int]:
+    """The first line on which each quoted text stands."""
+    found: dict[str, int] = {}
+    for number, line in enumerate(sheet.text.split("\n"), start=1):
+        for match in _QUOTED.finditer(line):
+            found.setdefault(match[1] or match[2] or "", number)
+    return found

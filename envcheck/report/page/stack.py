@@ -188,7 +188,8 @@ def _python_rows(report: Report) -> list[Row]:
         return []
     if environment.problem:
         return [Row("Python", "unknown", f"{environment.key} ({environment.why or 'examined'}): {environment.problem}")]
-    version = minor_version(environment.python) if environment.python else "unknown version"
+    unknown = "unknown version" if environment.planned is None else "not stated"
+    version = minor_version(environment.python) if environment.python else unknown
     reason = f" ({environment.why})" if environment.why else ""
     return [Row("Python", "skipped", f"{version} in {environment.key}{reason}")]
 
