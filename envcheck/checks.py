@@ -27,6 +27,8 @@ EXPIRED = "ignore-expired"
 """Names the checks of the days until which a configuration ignores findings."""
 BELOW_MINIMUM = "below-minimum-share"
 """Names the checks of the shares of a ceiling that a configuration asks for."""
+PLAN = "plan-does-not-fit"
+"""Names the checks on what a plan would install (``--plan``), which are no rule's."""
 
 Status = Literal["pass", "note", "warn", "fail", "unknown", "skipped"]
 Verdict = Literal["pass", "warn", "fail", "unknown"]

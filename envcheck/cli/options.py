@@ -308,6 +308,14 @@ def _add_subject_options(verb: argparse.ArgumentParser) -> None:
         help="also scan for environments (working folder, conda, pyenv, uv, /opt, PATH …)",
     )
     group.add_argument(
+        "--plan",
+        action="append",
+        type=path,
+        metavar="FILE",
+        help="check what FILE would install instead of an environment: a requirements file, pyproject.toml, "
+        "pylock.toml, uv.lock, poetry.lock, environment.yml or a Dockerfile (repeatable; --assume names the machine)",
+    )
+    group.add_argument(
         "--from",
         dest="saved",
         type=path,
