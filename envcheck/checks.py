@@ -21,6 +21,14 @@ ASSUMED = "assumed"
 """The source of what ``--assume`` stated."""
 ASSUMPTION = "assumption-not-known"
 """Names the check whether what was stated fits together, which is no rule's."""
+FORBIDDEN = "forbidden-problem"
+"""Names the checks of problems that a configuration forbids."""
+EXPIRED = "ignore-expired"
+"""Names the checks of the days until which a configuration ignores findings."""
+BELOW_MINIMUM = "below-minimum-share"
+"""Names the checks of the shares of a ceiling that a configuration asks for."""
+PLAN = "plan-does-not-fit"
+"""Names the checks on what a plan would install (``--plan``), which are no rule's."""
 
 Status = Literal["pass", "note", "warn", "fail", "unknown", "skipped"]
 Verdict = Literal["pass", "warn", "fail", "unknown"]
@@ -226,6 +234,8 @@ class Check(Part, frozen=True, kw_only=True):
     """The place in a file of the user's that it is about; null where there is none."""
     ignored: Ignored | None = None
     """Why a policy sets it aside; null where none does."""
+    judged: Status | None = None
+    """The rule's own status, where the configuration gave it another."""
     fixes: tuple[Fix, ...] = ()
     """Steps that fix it: see ``continues`` for which belong together."""
     action: Literal["none", "reset", "reboot", "drain", "replace"] = "none"
@@ -281,6 +291,37 @@ class Summary(Part, frozen=True, kw_only=True):
         )
 
 
+class Target(Part, frozen=True, kw_only=True):
+    """The judgement for one of several machines that were assumed. Its fields are those of the Report."""
+
+    name: str
+    """Name of the target."""
+    assumed: dict[str, str]
+    """What was assumed of it, by component."""
+    headline: str
+    """Its verdict in a line of at most 80 characters."""
+    exit_code: int
+    """The exit status that a report on this target alone would have."""
+    verdict: Verdict
+    """The verdict for this target."""
+    primary: str | None = None
+    """Name of the rule that found the root cause; null where there is no finding."""
+    primary_check: str | None = None
+    """Id of that check; null where there is no finding."""
+    summary: Summary
+    """Number of its checks by status."""
+    ask: tuple[str, ...] = ()
+    """What to find out next."""
+    checks: tuple[Check, ...] = ()
+    """The outcome of each rule for each subject on this target."""
+
+
+def _badness(target: Target) -> tuple[int, int]:
+    """Less for what is worse: findings, then no verdict, then nothing at or above ``--fail-on``."""
+    verdicts: tuple[Verdict, ...] = ("fail", "warn", "unknown", "pass")
+    return {1: 0, 3: 1, 0: 2}.get(target.exit_code, 0), verdicts.index(target.verdict)
+
+
 class Report(Part, frozen=True, kw_only=True):
     """Everything that one run of envcheck found and concluded."""
 
@@ -310,12 +351,17 @@ class Report(Part, frozen=True, kw_only=True):
     """Number of checks by status."""
     assumed: dict[str, str] = {}
     """What ``--assume`` stated, by component."""
+    configuration: str | None = None
+    """The file that set options, requirements or ignores of this run."""
     overlays: tuple[str, ...] = ()
     """Folders of rows that are laid over the matrix; the last outranks."""
     overlays_unread: tuple[str, ...] = ()
     """Configuration folders whose rows were left out, and why: they cannot be read."""
     ask: tuple[str, ...] = ()
     """What to find out next."""
+    targets: tuple[Target, ...] = ()
+    """With ``--target``: the judgement for each, in the order in which they were asked for. The rest of the report,
+    and its exit code, is that of the worst."""
     checks: tuple[Check, ...] = ()
     """The outcome of each rule for each subject, the most pressing first."""
     measurements: tuple[Measurement, ...] = ()
@@ -324,6 +370,16 @@ class Report(Part, frozen=True, kw_only=True):
     """The facts by which the checks were judged; null where they were left out."""
     probes: tuple[ProbeRun, ...] = ()
     """How each probe ended."""
+
+    def for_target(self, target: Target) -> Report:
+        """The report for that target alone. The snapshot stays that of the worst target."""
+        same = {name: getattr(target, name) for name in target.__struct_fields__ if name != "name"}
+        return msgspec.structs.replace(self, **same, targets=())
+
+    @property
+    def worst(self) -> Target | None:
+        """The target that the rest of the report is about."""
+        return min(self.targets, key=_badness, default=None)
 
     def check(self, identity: str | None) -> Check | None:
         """The check with this id."""

@@ -12,7 +12,7 @@ from functools import lru_cache, partial
 from typing import Any, Tuple  # noqa: UP035  read by Python 3.8 too
 
 from .inside.figures import Absent, Fields, Figure, Measure, compared, rate, run_all
-from .inside.processor import blas_of, processor
+from .inside.processor import blas_of, free_memory, processor
 from .kit.out import Out
 from .kit.tree import Tree
 
@@ -28,6 +28,7 @@ PROBE = {
 }
 
 EPSILON = {"fp32": 2**-24, "fp64": 2**-53}
+SIZE = {"fp32": 4, "fp64": 8}
 SIDES = (8192, 4096, 2048, 1024)
 LONGEST_RUN = 0.35
 """Seconds that one product may take: where the processor is slower, the matrices are smaller."""
@@ -111,11 +112,25 @@ def _element(left: list[float], right: list[float], found: float) -> tuple[float
 
 
 def _side(kind: str) -> int:
-    """The largest side whose product takes no longer than ``LONGEST_RUN``, judged by the smallest."""
+    """The largest side whose product fits into memory and, judged by the smallest, takes at most ``LONGEST_RUN``."""
     numpy, least = _numpy(), SIDES[-1]
+    _needing(3 * least**2 * SIZE[kind])
     left, result = _random(kind, least, least), numpy.empty((least, least), _type(kind))
     one = min(_once(lambda: numpy.matmul(left, left, out=result)) for _ in range(3))
-    return next((side for side in SIDES if one * (side / least) ** 3 <= LONGEST_RUN), least)
+    quick = [side for side in SIDES if one * (side / least) ** 3 <= LONGEST_RUN]
+    return next((side for side in quick if _fits(3 * side**2 * SIZE[kind])), least)
+
+
+def _fits(size: int) -> bool:
+    """Whether ``size`` bytes leave half of the memory that is free to others."""
+    free = free_memory()
+    return free is None or size <= free // 2
+
+
+def _needing(size: int) -> None:
+    """Raise Absent where there are not ``size`` bytes to spare."""
+    if not _fits(size):
+        raise Absent(f"{size >> 20} MiB of memory are needed, more than half of what is free")
 
 
 class _Sparse:
@@ -123,6 +138,7 @@ class _Sparse:
 
     def __init__(self) -> None:
         numpy = _numpy()
+        _needing(PANELS * PANEL * (PER_ROW * 16 + WIDTH * 4))
         scipy, sparse = _module("scipy", "SciPy"), _module("scipy.sparse", "SciPy")
         lengths = [_DRAW.randint(PER_ROW // 2, PER_ROW + PER_ROW // 2) for _ in range(PANEL)]
         lengths[_DRAW.randrange(PANEL)] = 0
@@ -171,6 +187,7 @@ def transform(name: str, kind: str) -> Fields:
     real, whole = _type(kind), {"fp32": "complex64", "fp64": "complex128"}[kind]
     if numpy.fft.fft(numpy.zeros(2, whole)).dtype != whole:
         raise Absent(f"NumPy {numpy.__version__} computes every FFT in FP64")
+    _needing(math.prod(shape) * SIZE[kind] * 2 * 3)
     given = numpy.empty((*shape, 2), real)
     given[...] = _random(kind, *shape, 2)
     given = given.view(whole)[..., 0]
@@ -253,11 +270,13 @@ def _numpy() -> Any:
 
 
 def _module(name: str, title: str) -> Any:
-    """A package of the environment; raise Absent where it is not there or cannot be imported."""
+    """A package of the environment; raise Absent where it is not there, what its import raises where it is broken."""
     try:
         return importlib.import_module(name)
-    except ImportError as error:
-        raise Absent(f"{title} cannot be imported here: {error}") from error
+    except ModuleNotFoundError as error:
+        if error.name == name.partition(".")[0]:
+            raise Absent(f"{title} is not in this environment") from error
+        raise
 
 
 def _type(kind: str) -> str:

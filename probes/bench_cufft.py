@@ -156,7 +156,7 @@ def returned(source: Array, target: Array, length: int, draw: random.Random) -> 
 
     cuFFT leaves out the division by the length. The rounding of two transforms adds up to about
     ``epsilon * sqrt(2 * log2(N))`` of the numbers' mean size (N. J. Higham, Accuracy and Stability of Numerical
-    Algorithms, 24.1, bounds it by ``log2(N)``); ten times as much is allowed.
+    Algorithms, chapter 24, bounds it by a multiple of ``log2(N)``); ten times as much is allowed.
     """
     drawn = [draw.randrange(source.count) for _ in range(POINTS)]
     pairs = [(target.values(place, 1)[0] / length, source.values(place, 1)[0]) for place in drawn]

@@ -37,6 +37,8 @@ WIDE_PANELS = 64
 """The leading part of the matrix that is multiplied with a matrix."""
 WIDTH = 64
 """Columns of that matrix."""
+REFUSALS = ("CUSPARSE_STATUS_NOT_SUPPORTED", "CUSPARSE_STATUS_INVALID_VALUE")
+"""How a release answers that it has no such algorithm."""
 BLOCK = 16
 BLOCKS_PER_ROW = 4
 BLOCK_ROWS = 1 << 15
@@ -189,17 +191,22 @@ class Runner:
         return indices
 
     def _ways(self, task: Task, held: ExitStack) -> list[Way]:
-        """What this release can do; raise the first LibraryError where everything failed."""
-        ways, errors = [], []
-        for name, algorithm in ALGORITHMS[task.call, task.form].items():
-            try:
-                ways.append(self._generic(task, name, algorithm, held))
-            except (LibraryError, Unavailable) as error:
-                errors.append(error)
+        """What this release can do; raise LibraryError for an algorithm that fails, and where there is none."""
+        algorithms = ALGORITHMS[task.call, task.form].items()
+        attempts = [partial(self._generic, task, name, algorithm, held) for name, algorithm in algorithms]
         if task.form == "BSR":
+            attempts.append(partial(self._older, task))
+        ways: list[Way] = []
+        errors: list[Exception] = []
+        for attempt in attempts:
             try:
-                ways.append(self._older(task))
-            except (LibraryError, Unavailable) as error:
+                ways.append(attempt())
+            except Unavailable as error:
+                errors.append(error)
+            except LibraryError as error:
+                # Releases refuse blocks, of which only some have a generic product, with various statuses.
+                if task.form != "BSR" and not any(refusal in str(error) for refusal in REFUSALS):
+                    raise
                 errors.append(error)
         if not ways:
             raise errors[0]

@@ -60,7 +60,10 @@ def measures(shape: Shape) -> dict[Figure, Measure]:
 
 
 def _measured(convolver: Callable[[], Convolver], way: Way) -> Fields:
-    return measured(convolver(), way)
+    try:
+        return measured(convolver(), way)
+    except Refused as error:
+        raise Refused(str(error), _library() or "") from error
 
 
 def _tensorrt() -> Any:

@@ -10,8 +10,11 @@ import msgspec
 
 from envcheck.checks import (
     ASSUMPTION,
+    EXPIRED,
+    FORBIDDEN,
     LAYERS,
     LONGEST_HEADLINE,
+    PLAN,
     STATUSES,
     Check,
     Report,
@@ -102,7 +105,9 @@ def verdict(checks: Sequence[Check], required: frozenset[str], *, needs_machine:
 
 def _decides(check: Check, required: frozenset[str]) -> bool:
     """Whether the verdict waits for it; what was assumed without being held against anything settles nothing."""
-    if check.rule == ASSUMPTION or check.layer == "request":
+    if check.rule in (EXPIRED, FORBIDDEN) and check.status == "pass":
+        return False  # that nothing expired, or a problem is absent, does not show that anything works
+    if check.rule in (ASSUMPTION, PLAN) or check.layer == "request":
         return True
     return check.rule in required and not (check.status == "pass" and check.only_assumed)
 

@@ -17,6 +17,7 @@ from envcheck.rules.facts.measurements import (
     figures_of,
     library_heading,
     measured_as,
+    not_run,
     of_processor,
     quantity,
     spread,
@@ -152,11 +153,7 @@ def _expected(check: Check | None) -> str:
 
 def _not_measured(report: Report, pen: Pen) -> Iterable[Line]:
     """Probes that did not run or failed, and why."""
-    told = dict.fromkeys(
-        f"{run.title}: {run.detail}"
-        for run in report.probes
-        if run.name.startswith("bench_") and run.status != "ok" and run.detail
-    )
+    told = not_run(report.probes)
     if told:
         yield ()
     for text in told:

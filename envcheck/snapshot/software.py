@@ -353,6 +353,35 @@ class Startup(Record, frozen=True, kw_only=True):
     """Packages in them that the site folders have too."""
 
 
+class Planned(Record, frozen=True, kw_only=True):
+    """What a line of a plan (a requirements file, a lock file, a Dockerfile …) would install; ``source`` is its
+    ``FILE:LINE``.
+    """
+
+    name: str
+    """Normalized name of a distribution; ``cuda``, ``cudnn`` for what a base image holds. Empty: a line that may
+    install anything, as ``problem`` says."""
+    asked: str
+    """As a requirement: ``torch>=2.0``; the image or the file for a line without a name."""
+    bounds: str = ""
+    """Accepted versions (PEP 440): ``>=2.0,<2.1``; empty: any."""
+    version: str | None = None
+    """The one version that is accepted; None: the plan leaves it open."""
+    build: str | None = None
+    """Local tag of the build that the package index serves: ``cu118``; empty: the default build of PyPI. None: not
+    known, as with a private index."""
+    conda: str | None = None
+    """Build string of a conda package, empty where none is given; None: no conda package."""
+    image: str | None = None
+    """Base image that holds it; None: something else installs it."""
+    file: str
+    """Path of the file, as the user gave it."""
+    line: int | None = None
+    """Number of the line, from 1."""
+    problem: str | None = None
+    """Why the version is not known: ``it is a direct reference`` …"""
+
+
 class Environment(Identified, frozen=True, kw_only=True):
     """A Python environment, examined as files: nothing of it was started."""
 
@@ -397,6 +426,8 @@ class Environment(Identified, frozen=True, kw_only=True):
     """Packages and modules on PYTHONPATH that are imported in place of the standard library's; None: nobody looked."""
     frameworks: Listing[Framework] | None = None
     """Frameworks in it; null: nobody looked."""
+    planned: tuple[Planned, ...] | None = None
+    """What plans would install (``--plan``); None: it is an environment on disk."""
     unreadable: tuple[Unreadable, ...] | None = None
     """What is there and could not be read, or is not where its interpreter looks; None: nobody looked."""
     problem: str | None = None

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .device import Unavailable
+from .loading import opened
 
 WORKSPACE = 64 << 20
 CHOICES = 8
@@ -56,7 +57,7 @@ class CublasLt:
 
     def __init__(self, path: str) -> None:
         try:
-            self._library = ctypes.CDLL(path)
+            self._library = opened(path)
         except OSError as error:
             raise Unavailable(f"cuBLASLt cannot be loaded: {error}") from error
         if not hasattr(self._library, "cublasLtMatmulAlgoGetHeuristic"):

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from .device import Device, Unavailable, call
+from .loading import opened
 
 # NVRTC, CUDA's run-time compiler, by the path of its library (NVRTC documentation, CUDA Toolkit).
 #
@@ -28,7 +29,7 @@ class Nvrtc:
 
     def __init__(self, path: str) -> None:
         try:
-            self._library = ctypes.CDLL(path)
+            self._library = opened(path)
         except OSError as error:
             raise Unavailable(f"NVRTC cannot be loaded: {error}") from error
         if not hasattr(self._library, "nvrtcGetCUBIN"):

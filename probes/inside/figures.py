@@ -41,7 +41,7 @@ class Figure(NamedTuple):
 
 
 Measure = Callable[[], Fields]
-"""Makes a measurement; returns what ``timed_rate`` and ``compared`` return, and further fields."""
+"""Makes a measurement; returns what ``rate`` and ``compared`` return, and further fields."""
 
 
 def run_all(tree: Tree, out: Out, measures: dict[Figure, Measure]) -> None:

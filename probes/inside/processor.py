@@ -1,4 +1,4 @@
-"""The processor that this process may use, and the BLAS in its memory map with the threads that it runs."""
+"""The processor and memory that this process may use, and the BLAS in its memory map with the threads that it runs."""
 
 from __future__ import annotations
 
@@ -14,6 +14,9 @@ _CPUINFO = "/proc/cpuinfo"
 _MODEL = re.compile(r"^(?:model name|Model|cpu model)\s*:\s*(\S.{0,100})$", re.MULTILINE)
 _LONGEST_INFO = 1 << 16
 _QUOTA = "/sys/fs/cgroup/cpu.max"
+_MEMORY = "/proc/meminfo"
+_AVAILABLE = re.compile(r"^MemAvailable:\s*(\d{1,15}) kB$", re.MULTILINE)
+_LIMIT, _USED = "/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"
 
 
 def processor(cpuinfo: str = _CPUINFO, quota: str = _QUOTA) -> str:
@@ -34,6 +37,16 @@ def _limit(quota: str) -> float | None:
     if len(parts) != 2 or not all(part.isdecimal() and len(part) < 12 for part in parts) or not int(parts[1]):
         return None
     return round(int(parts[0]) / int(parts[1]), 2)
+
+
+def free_memory(memory: str = _MEMORY, limit: str = _LIMIT, used: str = _USED) -> int | None:
+    """Bytes that this process may still take, of the machine's and of its control group's; None where nothing tells."""
+    available = _AVAILABLE.search(_text(memory))
+    rooms = [int(available[1]) << 10] if available else []
+    most, held = _text(limit).strip(), _text(used).strip()
+    if most.isdecimal() and held.isdecimal() and len(most) < 20 and len(held) < 20:
+        rooms.append(max(0, int(most) - int(held)))
+    return min(rooms) if rooms else None
 
 
 def _text(path: str) -> str:
@@ -77,7 +90,7 @@ class _Kind(NamedTuple):
 _KINDS = (
     _Kind("OpenBLAS", "scipy_openblas", "scipy_openblas_get_num_threads", "scipy_openblas_get_config"),
     _Kind("OpenBLAS", "openblas", "openblas_get_num_threads", "openblas_get_config"),
-    _Kind("MKL", "mkl_rt", "MKL_Get_Max_Threads", "mkl_get_version_string", "buffer"),
+    _Kind("MKL", "mkl_rt", "MKL_Get_Max_Threads", "MKL_Get_Version_String", "buffer"),
     _Kind("BLIS", "blis", "bli_thread_get_num_threads", "bli_info_get_version_str"),
     _Kind("NVPL BLAS", "nvpl_blas", "nvpl_blas_get_max_threads", ""),
 )

@@ -532,7 +532,8 @@ class Laboratory:
                 result.deep = self.check(copy, "--deep", "--force")
             if self.deep and variant.measured:
                 result.bench = self.measure(copy, variant.measured)
-                result.right_bench = self.right(variant, result.bench) and self.rest_is_intact(variant, result.bench)
+                named = self.is_right_of_libraries(variant, result.bench)
+                result.right_bench = named and self.rest_is_intact(variant, result.bench)
             result.right_static = self.right(variant, result.static)
             result.right_deep = self.right(variant, result.deep)
         except (NotHereError, OSError, subprocess.SubprocessError) as error:
@@ -601,6 +602,11 @@ class Laboratory:
     def measure(self, copy: Copy, quantities: tuple[str, ...]) -> dict[str, Any]:
         only = [word for name in quantities for word in ("--only", name)]
         return self.ask(copy, "bench", "--full", "--force", *only)
+
+    def is_right_of_libraries(self, variant: Variant, said: dict[str, Any]) -> bool:
+        """Figures may be low here, since other variants use the GPU too: findings about them do not count."""
+        causes = [check for check in said["bad"] if not check["explained_by"] and not check["rule"].startswith("slow-")]
+        return any(self.right(variant, {**said, "primary": cause}) for cause in causes)
 
     def rest_is_intact(self, variant: Variant, said: dict[str, Any]) -> bool:
         """Whether the last quantity, whose library is sound, was measured."""

@@ -6,6 +6,8 @@ No time is asserted.
 from __future__ import annotations
 
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -23,8 +25,22 @@ from probes.bench.mathematics.cusparse import Multiplication
 from probes.bench.mathematics.cusparselt import StructuredProduct
 from probes.bench.measurement import Bench
 from probes.bench.sampler import Sampler
-from tests.gpu.test_bench_on_gpu import libraries
+from probes.gpu_code.targets import gpu_targets
+from tests.gpu.test_bench_on_gpu import ROOT, VARIABLES, libraries
 
+WITHOUT_CODE = """
+import sys; sys.path.insert(0, {root!r})
+from probes import bench_curand
+from probes.bench.device import Device, LibraryError
+from probes.bench.measurement import Bench
+with Device(0) as device:
+    bench = Bench({uuid!r}, device, None, None, False, frozenset(), {{"curand": [{path!r}]}}, timing=False)
+    (measure,) = bench_curand._measures(bench).values()
+    try:
+        measure(bench)
+    except LibraryError as error:
+        print(error.path, error)
+"""
 PROBES = {"cusparse": bench_cusparse, "cufft": bench_cufft, "cusolver": bench_cusolver, "curand": bench_curand}
 
 
@@ -80,6 +96,21 @@ def test_a_truncated_library_is_named_and_costs_itself_alone(family: str, worksh
     with pytest.raises(LibraryError, match="is cut off") as error:
         deep(family, replace(workshop, libraries={**libraries(), family: [str(cut)]}))
     assert error.value.path == str(cut)
+
+
+def test_a_library_without_code_for_the_gpu_is_named(workshop: Bench) -> None:
+    """With CUDA_FORCE_PTX_JIT the driver takes PTX alone, and there is none for this GPU."""
+    if not libraries()["curand"]:
+        pytest.skip("curand is not here")
+    path = libraries()["curand"][0]
+    major, minor = workshop.device.capability
+    ptx = [target for target in gpu_targets(path).targets or () if target.startswith("compute_")]
+    if any(int(target.removeprefix("compute_").rstrip("af")) <= 10 * major + minor for target in ptx):
+        pytest.skip("this cuRAND has PTX that fits the GPU")
+    source = WITHOUT_CODE.format(root=str(ROOT), path=path, uuid=workshop.uuid)
+    variables = {**VARIABLES, "CUDA_FORCE_PTX_JIT": "1"}
+    done = subprocess.run([sys.executable, "-c", source], env=variables, capture_output=True, text=True, check=False)
+    assert done.stdout == f"{path} curandGenerateUniform: CURAND_STATUS_LAUNCH_FAILURE (201)\n", done.stderr
 
 
 def spoiled(monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, harm: Callable[..., object]) -> None:

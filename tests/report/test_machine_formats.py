@@ -102,12 +102,14 @@ def test_json_has_the_keys_of_the_contract() -> None:
         *("schema_version", "tool", "created", "duration_s", "host", "headline", "exit_code", "verdict", "primary"),
         *(
             "primary_check",
+            "configuration",
             "fix",
             "summary",
             "assumed",
             "overlays",
             "overlays_unread",
             "ask",
+            "targets",
             "checks",
             "measurements",
             "snapshot",
@@ -116,8 +118,20 @@ def test_json_has_the_keys_of_the_contract() -> None:
     }
     assert set(content["summary"]) == {"pass", "note", "warn", "fail", "unknown", "skipped"}
     assert set(content["checks"][0]) == {
-        *("id", "rule", "scope", "layer", "subject", "status", "title", "message", "evidence", "decided_by", "figure"),
-        *("confidence", "missing", "explained_by", "location", "ignored", "fixes", "action", "sources", "frameworks"),
+        *("id", "rule", "scope", "layer", "subject", "status", "title", "message", "evidence", "decided_by"),
+        *(
+            "confidence",
+            "missing",
+            "explained_by",
+            "location",
+            "ignored",
+            "judged",
+            "figure",
+            "fixes",
+            "action",
+            "sources",
+            "frameworks",
+        ),
     }
     assert content["checks"][0]["explained_by"] is None
     assert set(content["checks"][0]["subject"]) == {

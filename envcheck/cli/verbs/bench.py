@@ -6,7 +6,7 @@ import os
 import sys
 from argparse import Namespace
 
-from envcheck.cli.asking import baseline, overlays
+from envcheck.cli.asking import baseline, of_configuration, overlays
 from envcheck.cli.deliver import deliver
 from envcheck.collect.bench_plan import Bench
 from envcheck.collect.request import working_folder
@@ -45,9 +45,12 @@ def run(options: Namespace) -> int:
 
 def _request(options: Namespace) -> Request:
     unread: list[str] = []
+    _, policy = of_configuration(options)
     return Request(
         python=tuple(options.python or ()),
         only=tuple(MEASURED),
+        policy=policy,
+        configuration=options.configuration.path if options.configuration else None,
         fail_on=options.fail_on,
         timeout=options.timeout,
         bench=Bench(full=options.full, only=selected(options.only or ()), gpus=options.gpu or (), force=options.force),

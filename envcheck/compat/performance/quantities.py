@@ -29,8 +29,9 @@ class Quantity(msgspec.Struct, frozen=True):
     """Whether a run without ``--full`` measures it."""
     beside: str = ""
     """Of the processor: the GPU's quantity that does the same work."""
-    seconds: float = 1.0
-    """About how long it takes with ``--full``, all precisions and variants together, as seen on an H200."""
+    seconds: float | None = 0.5
+    """About how long it takes with ``--full``, all precisions and variants together, as seen on an H200; None: never
+    seen there."""
 
 
 QUANTITIES = (
@@ -55,31 +56,31 @@ QUANTITIES = (
     Quantity("launch-and-sync", "launch and sync"),
     Quantity("fma", "FMA throughput", "multiprocessors", seconds=2),
     Quantity("mma", "tensor cores (mma)", "multiprocessors", seconds=3),
-    Quantity("cudnn-handles", "handles, made and destroyed", "", "cudnn"),
-    Quantity("cudnn-convolution", "convolution", "multiprocessors", "cudnn", seconds=12),
-    Quantity("cudnn-attention", "attention", "multiprocessors", "cudnn", seconds=7),
-    Quantity("cudnn-pooling", "pooling", "memory", "cudnn"),
-    Quantity("cudnn-softmax", "softmax", "memory", "cudnn"),
-    Quantity("cudnn-activation", "activation", "memory", "cudnn"),
-    Quantity("cudnn-batch-norm", "batch normalization", "memory", "cudnn"),
-    Quantity("cudnn-lrn", "LRN", "memory", "cudnn"),
-    Quantity("cudnn-divisive-norm", "divisive normalization", "", "cudnn"),
-    Quantity("cudnn-transform", "tensor transform", "memory", "cudnn"),
-    Quantity("cusparse-spmv", "SpMV", "memory", "cusparse"),
-    Quantity("cusparse-spmm", "SpMM", "memory", "cusparse"),
-    Quantity("cusparselt-spmm", "SpMM", "sparse", "cusparseLt"),
-    Quantity("cufft", "Fourier transform", "memory", "cufft", seconds=5),
-    Quantity("cusolver-lu", "LU", "multiprocessors", "cusolver"),
-    Quantity("cusolver-cholesky", "Cholesky", "multiprocessors", "cusolver"),
-    Quantity("cusolver-qr", "QR", "multiprocessors", "cusolver"),
-    Quantity("cusolver-svd", "SVD", "", "cusolver"),
-    Quantity("curand-uniform", "uniform numbers", "memory", "curand"),
-    Quantity("curand-normal", "normal numbers", "memory", "curand"),
-    Quantity("tensorrt-convolution", "convolution, bias, ReLU", "", "tensorrt", seconds=30),
+    Quantity("cudnn-handles", "handles, made and destroyed", "", "cudnn", seconds=0.3),
+    Quantity("cudnn-convolution", "convolution", "multiprocessors", "cudnn", seconds=11),
+    Quantity("cudnn-attention", "attention", "multiprocessors", "cudnn", seconds=3),
+    Quantity("cudnn-pooling", "pooling", "memory", "cudnn", seconds=0.3),
+    Quantity("cudnn-softmax", "softmax", "memory", "cudnn", seconds=0.2),
+    Quantity("cudnn-activation", "activation", "memory", "cudnn", seconds=0.6),
+    Quantity("cudnn-batch-norm", "batch normalization", "memory", "cudnn", seconds=0.6),
+    Quantity("cudnn-lrn", "LRN", "memory", "cudnn", seconds=0.2),
+    Quantity("cudnn-divisive-norm", "divisive normalization", "", "cudnn", seconds=0.4),
+    Quantity("cudnn-transform", "tensor transform", "memory", "cudnn", seconds=0.1),
+    Quantity("cusparse-spmv", "SpMV", "memory", "cusparse", seconds=1.2),
+    Quantity("cusparse-spmm", "SpMM", "memory", "cusparse", seconds=1.0),
+    Quantity("cusparselt-spmm", "SpMM", "sparse", "cusparseLt", seconds=4.4),
+    Quantity("cufft", "transform", "memory", "cufft", seconds=4.3),
+    Quantity("cusolver-lu", "LU", "multiprocessors", "cusolver", seconds=0.7),
+    Quantity("cusolver-cholesky", "Cholesky", "multiprocessors", "cusolver", seconds=0.3),
+    Quantity("cusolver-qr", "QR", "multiprocessors", "cusolver", seconds=0.4),
+    Quantity("cusolver-svd", "SVD", "", "cusolver", seconds=1.1),
+    Quantity("curand-uniform", "uniform numbers", "memory", "curand", seconds=0.6),
+    Quantity("curand-normal", "normal numbers", "memory", "curand", seconds=0.9),
+    Quantity("tensorrt-convolution", "convolution, bias, ReLU", "", "tensorrt", seconds=None),
     Quantity("cpu-gemm", "matrix product", beside="gemm", seconds=3),
     Quantity("cpu-spmv", "SpMV", beside="cusparse-spmv", seconds=2),
     Quantity("cpu-spmm", "SpMM", beside="cusparse-spmm", seconds=4),
-    Quantity("cpu-fft", "Fourier transform", beside="cufft", seconds=4),
+    Quantity("cpu-fft", "FFT", beside="cufft", seconds=4),
 )
 """In reading order: what programs feel first, then the parts of the chip, then the libraries."""
 

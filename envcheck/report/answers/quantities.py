@@ -13,7 +13,13 @@ _COLUMNS = 80
 def quantity_list(quantities: Iterable[Quantity]) -> str:
     """A line for each quantity: its name, what it is, the library that it needs, and the seconds that it takes."""
     rows = [
-        (each.name, each.title, each.needs or "-", "quick" if each.quick else "full", f"{each.seconds:g} s")
+        (
+            each.name,
+            each.title,
+            each.needs or "-",
+            "quick" if each.quick else "full",
+            f"{each.seconds:g} s" if each.seconds else "-",
+        )
         for each in quantities
     ]
     head = ("NAME", "QUANTITY", "LIBRARY", "RUN", "TIME")

@@ -152,3 +152,16 @@ def nothing_measured(runs: Iterable[ProbeRun]) -> str:
     told = [run for run in runs if run.name.startswith("bench_") and run.detail]
     reasons = Counter(run.detail for run in told if run.gpu) or Counter(run.detail for run in told)
     return reasons.most_common(1)[0][0] if reasons else ""
+
+
+def not_run(runs: Iterable[ProbeRun]) -> list[str]:
+    """A line for each reason why bench probes did not run or ended early: ``cuDNN: timed out``."""
+    titles: dict[str, dict[str, None]] = {}
+    for run in runs:
+        if run.name.startswith("bench_") and run.status != "ok" and run.detail:
+            titles.setdefault(run.detail, {})[run.title] = None
+    return [f"{', '.join(names) if len(names) < _MANY else 'Not measured'}: {why}" for why, names in titles.items()]
+
+
+_MANY = 4
+"""Probes from which on a common reason is said once for all."""

@@ -81,6 +81,7 @@ MEASURED = (
     "slow-library",
     "library-fails",
     "wrong-result",
+    "wrong-cpu-result",
     "gpu-straggler",
     "slower-than-baseline",
     "measurement-unfinished",

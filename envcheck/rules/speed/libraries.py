@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from envcheck.checks import Evidence, Fix
 from envcheck.compat.performance.quantities import library_tested
-from envcheck.rules.api import Facts, MeasurementSubject, Outcome, passed, rule
+from envcheck.compat.relations.fit import Fit
+from envcheck.compat.relations.gpu_code import code_runs_on, read_targets, runs_natively
+from envcheck.rules.api import Facts, MeasurementSubject, Outcome, passed, rule, seen
 from envcheck.rules.facts.machine import called
 from envcheck.rules.facts.measurements import called_measurement
 from envcheck.rules.fixes.reinstall import reinstall
 from envcheck.rules.speed.ceilings import judged
-from envcheck.snapshot import Measurement, ProbeRun, Snapshot
+from envcheck.snapshot import Gpu, Library, Measurement, ProbeRun, Snapshot
+from envcheck.versions import ComputeCapability, CudaVersion
 
 _SHOWN = 4
 _VERIFY = Fix(
@@ -75,13 +78,22 @@ def library_fails(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     text = (failed[0].missing if failed else died[0].detail) or ""
     place = failed[0].library if failed else _loaded(died[0].name.removeprefix("bench_"), facts)
     more = f" {', '.join(sorted(others))} {'fail' if len(others) > 1 else 'fails'} too." if others else ""
-    owner = _owner(place, facts)
+    library = _library(place, facts)
+    owner = library.owner if library else None
+    gpu = next((gpu for gpu in facts.gpus if gpu.uuid == (failed or died)[0].gpu), None)
+    code = _foreign_code(library, gpu, facts)
+    lacks = code is not None and code.verdict == "incompatible"
+    called_gpu = f"{called(gpu)}" if gpu else "this GPU"
     return Outcome(
         status="fail",
-        title=f"{first} fails on the GPU: {text}",
-        message=f"It was loaded and called by envcheck itself, apart from any framework.{more}",
+        title=f"{first} has no code for {called_gpu}" if lacks else f"{first} fails on the GPU: {text}",
+        message=(
+            f"It was loaded and called by envcheck itself, apart from any framework: {text}.{more}"
+            + (f" For this GPU, {code.reason}." if code else "")
+        ),
         evidence=(
             *((Evidence(what=owner, value=place or "", source="bench"),) if owner else ()),
+            *((seen("its GPU code", library, "gpu_code"),) if code and library else ()),
             *(
                 Evidence(
                     what=f"{gpus.get(found.gpu, '')}: {called_measurement(found)}".removeprefix(": "),
@@ -92,9 +104,21 @@ def library_fails(snapshot: Snapshot, facts: Facts) -> Outcome | None:
             ),
             *(Evidence(what=run.title, value=run.detail, source=run.name) for run in died[:_SHOWN]),
         ),
-        fixes=_fixes(owner, facts),
+        fixes=(Fix(text=f"Use a release of {first} with code for {called_gpu}"),) if lacks else _fixes(owner, facts),
+        sources=code.sources if code else (),
         decided_by="measured",
     )
+
+
+def _foreign_code(library: Library | None, gpu: Gpu | None, facts: Facts) -> Fit | None:
+    """Whether a library's code runs on the GPU, where none of it was made for that GPU; None where some was."""
+    capability = ComputeCapability.parse(gpu.compute_capability) if gpu else None
+    targets = read_targets(library.gpu_code or ()) if library else ()
+    if capability is None or not targets or any(runs_natively(facts.matrix, each, capability) for each in targets):
+        return None
+    driver = facts.snapshot.driver
+    speaks = CudaVersion.parse(driver.cuda) if driver and driver.cuda else None
+    return code_runs_on(facts.matrix, targets, capability, driver_speaks=speaks)
 
 
 def _loaded(family: str, facts: Facts) -> str | None:
@@ -112,10 +136,9 @@ def _is_of(name: str, family: str) -> bool:
     return name.rpartition("/")[2].startswith(f"lib{family}.so")
 
 
-def _owner(path: str | None, facts: Facts) -> str | None:
-    """The package that brought a library, with its version behind ``==``."""
+def _library(path: str | None, facts: Facts) -> Library | None:
     found = facts.snapshot.libraries.items if facts.snapshot.libraries else ()
-    return next((library.owner for library in found if path and library.path == path), None)
+    return next((library for library in found if path and library.path == path), None)
 
 
 def _fixes(owner: str | None, facts: Facts) -> tuple[Fix, ...]:

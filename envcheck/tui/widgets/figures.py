@@ -16,6 +16,7 @@ from envcheck.rules.facts.measurements import (
     figures_of,
     library_heading,
     measured_as,
+    not_run,
     of_processor,
     quantity,
     spread,
@@ -147,12 +148,7 @@ class Figures:
         return self._rest(text, f"{ends}  {apart:.1%}", "")
 
     def _not_measured(self) -> Iterator[Text]:
-        reasons = dict.fromkeys(
-            f"{run.title}: {run.detail}"
-            for run in self._report.probes
-            if run.name.startswith("bench_") and run.status != "ok" and run.detail
-        )
-        yield from (self._plain(text, "dim") for text in reasons)
+        yield from (self._plain(text, "dim") for text in not_run(self._report.probes))
 
     def _plain(self, words: str, style: Style) -> Text:
         return Text(self._clip(words, self._columns), self._paint.colour(style))

@@ -30,7 +30,7 @@ from .library import TYPES, Cudnn, IncompleteError, NotSupported
 PRECISIONS = {"bf16": (8, 0)}
 """First compute capability that has it; FP16 is possible too, and takes as long to compile again."""
 DIRECTIONS = ("forward", "backward")
-FINAL = Timing(samples=5, sample_seconds=0.01, warmup_seconds=0.01, pause=0.03)
+FINAL = Timing(samples=5, sample_seconds=0.01, warmup_seconds=0.01, pause=0.01)
 Q, K, V, O, STATS, SCALE, DO, DQ, DK, DV, SUM, DQ_SUM, ONE = range(1, 14)  # noqa: E741  names of the literature
 """Unique IDs. ``STATS`` is the logarithm of the sum of a row's exponentials, ``SUM`` that of ``DO * O``."""
 WRITTEN = {"forward": (O, STATS), "backward": (DQ, DK, DV)}

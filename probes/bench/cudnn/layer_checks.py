@@ -20,7 +20,7 @@ Triples = Iterator[tuple[float, float, float]]
 Place = tuple[int, int, int, int]
 DRAWN = 256
 ROWS_DRAWN = 4
-CHANNELS_DRAWN = 2
+CHANNELS_DRAWN = 1
 _U = 2.0**-24
 """Unit roundoff of FP32."""
 

@@ -22,11 +22,9 @@ from .library import TYPES, Cudnn
 
 Shape = tuple[int, int, int, int]
 """Images, channels, rows, columns."""
-PLAN = Plan(samples=5, sample_seconds=0.005, warmup_seconds=0.005, pause=0.01)
+PLAN = Plan(samples=5, sample_seconds=0.005, warmup_seconds=0.005, pause=0.01, enough=0.03)
 IMAGES: Shape = (128, 64, 56, 56)
 """103 MB: what the second stage of ResNet-50 works on, with a batch larger than the L2."""
-FEWER: Shape = (32, 64, 56, 56)
-"""For divisive normalization, which is far slower than memory."""
 POOLED: Shape = (64, 64, 112, 112)
 """What the pooling of ResNet-50 works on."""
 ROWS: Shape = (32768, 1024, 1, 1)
@@ -225,9 +223,9 @@ class Layers:
 
     def divisive(self, held: ExitStack, *, backward: bool) -> Task:
         """Divisive normalization in space, with means of zero (local contrast normalization without its first step)."""
-        desc, window = self.tensor(held, FEWER), self.window(held, DIVISIVE)
-        x, y = self.random(held, FEWER), self.empty(held, FEWER)
-        temp, temp2 = self.empty(held, FEWER), self.empty(held, FEWER)
+        desc, window = self.tensor(held, IMAGES), self.window(held, DIVISIVE)
+        x, y = self.random(held, IMAGES), self.empty(held, IMAGES)
+        temp, temp2 = self.empty(held, IMAGES), self.empty(held, IMAGES)
         one, zero = self.blend()
         forward = partial(
             self.ask,
@@ -235,15 +233,15 @@ class Layers:
             *(window, 0, one, desc, at(x), None, at(temp), at(temp2), zero, desc, at(y)),
         )
         if not backward:
-            check = partial(checks.divisive_forward, self._draw, FEWER, DIVISIVE, x, y)
+            check = partial(checks.divisive_forward, self._draw, IMAGES, DIVISIVE, x, y)
             return Task(forward, 2 * x.bytes, (y,), check)
-        dy, dx = self.random(held, FEWER), self.empty(held, FEWER)
+        dy, dx = self.random(held, IMAGES), self.empty(held, IMAGES)
         work = partial(
             self.ask,
             "cudnnDivisiveNormalizationBackward",
             *(window, 0, one, desc, at(x), None, at(dy), at(temp), at(temp2), zero, desc, at(dx), None),
         )
-        check = partial(checks.divisive_backward, self._draw, FEWER, DIVISIVE, x, dy, dx)
+        check = partial(checks.divisive_backward, self._draw, IMAGES, DIVISIVE, x, dy, dx)
         return Task(work, 3 * x.bytes, (dx,), check)
 
     def transform(self, held: ExitStack) -> Task:

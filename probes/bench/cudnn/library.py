@@ -13,7 +13,8 @@ from contextlib import contextmanager
 from ctypes import byref, c_char_p, c_int, c_size_t, c_void_p
 
 from ..device import LibraryError, Unavailable
-from ..library import Library, check, opened
+from ..library import Library
+from ..loading import check, opened
 from ..measurement import Bench
 
 TYPES = {"fp32": 0, "fp64": 1, "fp16": 2, "bf16": 9}
@@ -28,6 +29,7 @@ _WHOLE = {8: (), 9: ("ops", "cnn", "engines_precompiled", "heuristic")}
 _CHECKS = {8: ("OpsInfer", "OpsTrain", "CnnInfer", "CnnTrain"), 9: ("Graph", "Ops", "Cnn")}
 """Sub-libraries that compare their release with those that they need."""
 _UNAVAILABLE = 3009
+"""A sub-library is missing, which where cuDNN compiles every kernel itself is no fault."""
 
 
 class NotSupported(Unavailable):
@@ -38,7 +40,7 @@ class Cudnn(Library):
     """A cuDNN with a handle that works on the stream of the bench."""
 
     def __init__(self, bench: Bench, path: str = "") -> None:
-        super().__init__(bench, "cudnn", "cuDNN", ("cublasLt", "nvrtc"), path)
+        super().__init__(bench, "cudnn", "cuDNN", ("cublasLt", "cublas", "nvrtc"), path)
         self.major = self._found_major()
         self._load_parts({} if path else bench.libraries)
         self.function("cudnnGetVersion").restype = c_size_t
@@ -71,9 +73,11 @@ class Cudnn(Library):
         if status == 0:
             return
         text = f"{name}: {self.describe(status)}"
-        if status in _NOT_SUPPORTED[self.major] and status not in _INCOMPLETE[self.major]:
+        if status in _INCOMPLETE[self.major] and (self._whole or status != _UNAVAILABLE):
+            raise IncompleteError(text, self.path)
+        if status in _NOT_SUPPORTED[self.major]:
             raise NotSupported(f"cuDNN {self.version} does not support this: {text}")
-        raise IncompleteError(text, self.path) if status in _INCOMPLETE[self.major] else LibraryError(text, self.path)
+        raise LibraryError(text, self.path)
 
     @contextmanager
     def required(self) -> Iterator[None]:
@@ -104,8 +108,9 @@ class Cudnn(Library):
         """
         folder = os.path.dirname(os.path.realpath(self.path))
         beside = _beside(folder, self.major)
-        whole = any(part in beside for part in _WHOLE[self.major])
-        needed = _PARTS[self.major] + (_WHOLE[self.major] if whole else ())
+        self._whole = any(part in beside for part in _WHOLE[self.major])
+        needed = _PARTS[self.major] + (_WHOLE[self.major] if self._whole else ())
+        self._elsewhere = [f"libcudnn_{part}.so.{self.major}" for part in needed if part not in beside]
         for part in dict.fromkeys((*needed, *beside)):
             name = f"libcudnn_{part}.so.{self.major}"
             try:
@@ -115,14 +120,22 @@ class Cudnn(Library):
                 else:
                     check(os.path.join(folder, name))
             except OSError as error:
-                raise IncompleteError(f"cuDNN {self.major} cannot load a sub-library: {error}", self.path) from error
+                raise self._incomplete(str(error)) from error
 
     def _compare_parts(self) -> None:
         """Let each sub-library compare releases; of one that is missing the function that needs it will tell."""
         for part in _CHECKS[self.major]:
             status = int(self.function(f"cudnn{part}VersionCheck")())
             if status not in (0, _UNAVAILABLE):
-                raise IncompleteError(f"cudnn{part}VersionCheck: {self.describe(status)}", self.path)
+                raise self._incomplete(f"cudnn{part}VersionCheck: {self.describe(status)}")
+
+    def _incomplete(self, error: str) -> IncompleteError:
+        """A fault of the sub-libraries, with its cause as far as it shows."""
+        if self._elsewhere:
+            why = f" (missing beside it: {', '.join(self._elsewhere)})"
+        else:
+            why = " (they are of different releases)" if "undefined symbol" in error else ""
+        return IncompleteError(f"cuDNN {self.major} cannot use its sub-libraries{why}: {error}", self.path)
 
 
 class IncompleteError(LibraryError):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from ctypes import byref, c_byte, c_int, c_int64, c_size_t, c_void_p, create_string_buffer
+from ctypes import byref, c_int, c_int64, c_size_t, c_void_p, create_string_buffer
 from typing import Any
 
 from ..library import Library
@@ -14,7 +14,6 @@ from .common import DATA_TYPES, Workshop
 LOWER = 0
 """Member of ``cublasFillMode_t``."""
 _VECTORS = 1
-_ALL = ord("A")
 _LETTERS = {"fp32": "S", "fp64": "D"}
 _STATUSES = {
     1: "NOT_INITIALIZED",
@@ -131,18 +130,12 @@ class Solver:
             self._library.ask(name, handle, *sides, *places, c_void_p(workspace), size, c_void_p(status))
             yield
 
-    def svd(self, matrix: int, values: int, left: int, right: int) -> Factorization:
-        """Singular values by bidiagonalization, left vectors as columns, right ones as rows; overwrites the matrix."""
-        places = (*self._matrix(matrix), self._type, c_void_p(values), *self._matrix(left), *self._matrix(right))
-        return Factorization(
-            self._library, "gesvd", (c_byte(_ALL), c_byte(_ALL), self._n, self._n, *places), self._kind
-        )
-
     @contextmanager
-    def jacobi_svd(
-        self, shop: Workshop, matrix: int, values: int, left: int, right: int
-    ) -> Iterator[Callable[[int], None]]:
-        """The same by Jacobi's method, all vectors as columns; what it yields queues it and takes a status."""
+    def svd(self, shop: Workshop, matrix: int, values: int, left: int, right: int) -> Iterator[Callable[[int], None]]:
+        """Singular values and vectors, as columns, by Jacobi's method: what it yields queues it and takes a status.
+
+        The matrix is overwritten.
+        """
         name, size, parameters = f"cusolverDn{_LETTERS[self._kind]}gesvdj", c_int(), c_void_p()
         library, side = self._library, self._side
         places = (c_void_p(matrix), side, c_void_p(values), c_void_p(left), side, c_void_p(right), side)

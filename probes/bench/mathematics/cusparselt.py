@@ -9,7 +9,7 @@ from ctypes import addressof, byref, c_float, c_int, c_int64, c_size_t, c_uint32
 from dataclasses import dataclass
 from typing import Any
 
-from ..arrays import Array, compared
+from ..arrays import RESERVE, Array, compared
 from ..library import Library
 from ..measurement import Bench, Fields, Plan, verification
 from ..verify import product_sum
@@ -22,6 +22,9 @@ ALIGNMENT = 16
 STRIP = 1
 """Member of ``cusparseLtPruneAlg_t``: of each four neighbours of a row, the two largest stay."""
 SIDE = 8192
+LEAST = 1024
+BYTES_PER_ELEMENT = 12
+"""Of a square: two operands of at most two bytes, one of them pruned and compressed as well, a result of four."""
 BURST = Plan(samples=7, sample_seconds=0.008, warmup_seconds=0.005, pause=0.06, least_runs=2)
 """A few products after a rest: the power limit does not hold the clocks down."""
 DRAWN = 16
@@ -144,9 +147,15 @@ class StructuredProduct:
 
 
 def structured_product(bench: Bench, library: CuSparseLt, name: str, side: int = SIDE) -> Fields:
-    """A square product, timed and verified; its operations are counted as if no element were zero."""
+    """A square product, timed and verified; its operations are counted as if no element were zero.
+
+    ``side`` is halved until the matrices fit into the memory that is free.
+    """
     shop = Workshop(bench)
-    kind, count = KINDS[name], side * side
+    kind = KINDS[name]
+    while side > LEAST and BYTES_PER_ELEMENT * side * side + RESERVE > bench.device.free_memory():
+        side //= 2
+    count = side * side
     with ExitStack() as held:
         left, right = (held.enter_context(shop.random(name, count)) for _ in range(2))
         pruned, result = (held.enter_context(shop.arrays.empty(each, count)) for each in (name, kind.result))

@@ -6,7 +6,6 @@ import ctypes
 import random
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -97,7 +96,7 @@ class PythonLibrary:
 
 def load_instead(monkeypatch: pytest.MonkeyPatch, found: PythonLibrary) -> None:
     """Have probes load ``found`` from any path."""
-    monkeypatch.setattr(library, "ctypes", SimpleNamespace(CDLL=lambda _: found))
+    monkeypatch.setattr(library, "opened", lambda _: found)
 
 
 def stored(reference: Any) -> Any:

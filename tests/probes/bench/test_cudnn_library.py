@@ -136,10 +136,10 @@ def _size(shape: list[int]) -> int:
 def loaded(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
     """A bench whose cuDNN is a stand-in; libraries named in ``unloadable`` are not to be loaded."""
 
-    def load(standin: StandIn, unloadable: str = "?", path: str = "/nowhere/libcudnn.so.9") -> Any:
+    def load(standin: StandIn, unloadable: str = "?", path: str = "/nowhere/libcudnn.so.9", why: str = "") -> Any:
         def opened(name: str) -> StandIn:
             if unloadable in name:
-                raise OSError(f"{name}: cannot open shared object file")
+                raise OSError(f"{name}: {why or 'cannot open shared object file'}")
             return standin
 
         monkeypatch.setattr(ctypes, "CDLL", opened)
@@ -217,7 +217,7 @@ def test_a_cudnn_without_an_engine_for_a_convolution_has_failed(loaded: Callable
 )
 def test_a_missing_part_is_named_before_cudnn_is_called(number: int, part: str, loaded: Callable[..., Any]) -> None:
     standin = StandIn(number)
-    with pytest.raises(IncompleteError, match=rf"libcudnn_{part}\.so.*cannot open"):
+    with pytest.raises(IncompleteError, match=rf"missing beside it: .*libcudnn_{part}\.so.*cannot open"):
         Cudnn(loaded(standin, f"_{part}."))
     assert standin.called == []
 
@@ -250,6 +250,14 @@ def test_parts_beside_the_library_come_first(loaded: Callable[..., Any], tmp_pat
     link.symlink_to(tmp_path / "libcudnn.so.9.19.0")
     with pytest.raises(IncompleteError, match=str(tmp_path / "libcudnn_graph.so.9")):
         Cudnn(loaded(StandIn(), "_graph.", str(link)))
+
+
+def test_parts_of_two_releases_are_told(loaded: Callable[..., Any], tmp_path: Path) -> None:
+    for name in ("", "_graph", "_engines_runtime_compiled"):
+        (tmp_path / f"libcudnn{name}.so.9").write_bytes(tiny_elf())
+    bench = loaded(StandIn(), "_engines", str(tmp_path / "libcudnn.so.9"), "undefined symbol: cudnnBackend")
+    with pytest.raises(IncompleteError, match=r"\(they are of different releases\): .*undefined symbol"):
+        Cudnn(bench)
 
 
 def test_a_part_that_the_loader_finds_elsewhere_comes_before_the_one_beside(
@@ -311,7 +319,7 @@ def test_an_older_one_is_no_fault(loaded: Callable[..., Any]) -> None:
         (8907, 9, NotSupported),
         (8907, 14, IncompleteError),
         (91900, 3007, NotSupported),
-        (91900, 3009, IncompleteError),
+        (91900, 3009, NotSupported),
         (91900, 1002, IncompleteError),
         (91900, 5000, LibraryError),
     ],
@@ -322,6 +330,16 @@ def test_statuses(number: int, status: int, kind: type[Exception], loaded: Calla
         library.ask("cudnnSoftmaxForward", library.handle)
     assert type(caught.value) is kind
     assert ("no valid engine" in str(caught.value)) is (number >= 90000)
+
+
+def test_a_call_whose_part_is_missing_is_a_fault_where_cudnn_has_others_like_it(
+    loaded: Callable[..., Any], tmp_path: Path
+) -> None:
+    for name in ("", "_graph", "_engines_runtime_compiled", "_cnn"):
+        (tmp_path / f"libcudnn{name}.so.9").write_bytes(tiny_elf())
+    library = Cudnn(loaded(StandIn(failing={"cudnnSoftmaxForward": 3009}), path=str(tmp_path / "libcudnn.so.9")))
+    with pytest.raises(IncompleteError, match="SUBLIBRARY_UNAVAILABLE"):
+        library.ask("cudnnSoftmaxForward", library.handle)
 
 
 def test_what_cannot_be_planned_is_skipped_but_an_incomplete_cudnn_is_not(

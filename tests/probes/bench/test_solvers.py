@@ -119,26 +119,32 @@ def test_columns_that_are_not_orthonormal_are_seen() -> None:
     assert not judged_qr(moved)["right"]
 
 
-def judged_svd(rows: bool, spoil: Callable[[list[float]], object]) -> dict[str, Any]:  # noqa: FBT001
+def judged_svd(spoil: Callable[[list[float], Columns, Columns], object]) -> dict[str, Any]:
     device, left, right = HostDevice(), orthonormal(), orthonormal()
     sizes = sorted((abs(value) for value in numbers(SIDE)), reverse=True)
     across = [[sizes[k] * right[k][j] for k in range(SIDE)] for j in range(SIDE)]
     matrix = device.array("fp64", flat(product(left, across)))
-    spoil(sizes)
-    stored = [[right[k][j] for k in range(SIDE)] for j in range(SIDE)] if rows else right
-    values, u, v = (device.array("fp64", each) for each in (sizes, flat(left), flat(stored)))
-    return bench_cusolver.singular_checked(matrix, values, u, v, SIDE, random.Random(), rows=rows)
+    spoil(sizes, left, right)
+    values, u, v = (device.array("fp64", each) for each in (sizes, flat(left), flat(right)))
+    return bench_cusolver.singular_checked(matrix, values, u, v, SIDE, random.Random())
 
 
-@pytest.mark.parametrize("rows", [False, True])
-def test_singular_values_and_vectors_are_checked(rows: bool) -> None:  # noqa: FBT001
-    def last_is_lost(sizes: list[float]) -> None:
-        sizes[0] *= 1.000001
+def test_singular_values_and_vectors_are_right() -> None:
+    assert judged_svd(lambda *_: None)["right"]
 
-    assert judged_svd(rows, lambda _: None)["right"]
-    assert not judged_svd(rows, last_is_lost)["right"]
-    assert not judged_svd(rows, lambda sizes: sizes.reverse())["right"]
-    assert not judged_svd(rows, lambda sizes: sizes.__setitem__(3, math.nan))["right"]
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda sizes, *_: sizes.__setitem__(0, sizes[0] * 1.000001),
+        lambda sizes, *_: sizes.reverse(),
+        lambda sizes, *_: sizes.__setitem__(3, math.nan),
+        lambda _, left, __: left.reverse(),
+        lambda _, __, right: right.__setitem__(slice(None), [[1.000001 * x for x in column] for column in right]),
+    ],
+)
+def test_wrong_values_and_vectors_are_seen(spoil: Any) -> None:
+    assert not judged_svd(spoil)["right"]
 
 
 # --- a library ----------------------------------------------------------------------------------------------------

@@ -182,6 +182,17 @@ def test_an_algorithm_that_is_refused_leaves_the_others(monkeypatch: pytest.Monk
     assert "CSR_ALG2" in found["detail"]
 
 
+def test_an_algorithm_that_fails_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Though others work: whoever calls the library may get this one."""
+    sparse = Sparse()
+
+    def multiply(*arguments: Any) -> int:
+        return 6 if arguments[9] == 12 else sparse.multiply(*arguments)
+
+    with pytest.raises(LibraryError, match=r"cusparseSpMM: CUSPARSE_STATUS_EXECUTION_FAILED \(6\)"):
+        deep(monkeypatch, sparse.library(cusparseSpMM=multiply))
+
+
 def test_a_library_without_code_for_the_gpu_fails_in_its_own_words(monkeypatch: pytest.MonkeyPatch) -> None:
     words = {
         "cusparseGetErrorName": lambda _: b"CUSPARSE_STATUS_ARCH_MISMATCH",

@@ -89,10 +89,50 @@ def test_threadpoolctl_knows_better(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     assert blas_of(SimpleNamespace(), []) == Blas("MKL 2025.1", 8, "/a/b")
 
 
-def test_without_numpy_nothing_is_measured_and_why(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "numpy", None)
+@pytest.fixture
+def without_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "numpy", raising=False)
+    monkeypatch.setattr(sys, "path", [entry for entry in sys.path if not entry.endswith("-packages")])
+
+
+@pytest.mark.usefixtures("without_numpy")
+def test_without_numpy_nothing_is_measured_and_why() -> None:
     for measure in bench_cpu.measures().values():
-        with pytest.raises(Absent, match="NumPy cannot be imported here"):
+        with pytest.raises(Absent, match="NumPy is not in this environment"):
+            measure()
+
+
+@pytest.mark.usefixtures("without_numpy")
+@pytest.mark.parametrize("broken", ["import _numpy_core_that_is_gone", "raise ImportError('libopenblas.so')"])
+def test_a_broken_numpy_is_a_failure_and_not_absent(
+    broken: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "numpy.py").write_text(broken)
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(ImportError):
+        bench_cpu.product("fp32")
+
+
+def test_memory_is_that_of_the_machine_and_of_the_control_group(tmp_path: Path) -> None:
+    memory, limit, used = (tmp_path / name for name in ("meminfo", "max", "current"))
+    paths = [str(path) for path in (memory, limit, used)]
+    assert processor.free_memory(*paths) is None
+    memory.write_text("MemTotal:       2000000 kB\nMemFree:  5 kB\nMemAvailable:    1000000 kB\n")
+    assert processor.free_memory(*paths) == 1024000000
+    limit.write_text("max\n")
+    used.write_text("700\n")
+    assert processor.free_memory(*paths) == 1024000000
+    limit.write_text("1000\n")
+    assert processor.free_memory(*paths) == 300
+    used.write_text("1001\n")
+    assert processor.free_memory(*paths) == 0
+
+
+def test_what_does_not_fit_is_not_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bench_cpu, "free_memory", lambda: 10 << 20)
+    monkeypatch.setattr(bench_cpu, "_numpy", lambda: SimpleNamespace(fft=SimpleNamespace()))
+    for measure in (bench_cpu._Sparse, lambda: bench_cpu.product("fp32")):
+        with pytest.raises(Absent, match="more than half of what is free"):
             measure()
 
 

@@ -180,8 +180,64 @@ def test_a_trial_computes_a_verified_convolution() -> None:
         deep_tensorrt.convolution(fake_tensorrt.make("10.0.1", refuses="build_serialized_network"))
 
 
+@pytest.mark.parametrize("step", [deep_tensorrt.matrix_product, deep_tensorrt.convolution])
+@pytest.mark.usefixtures("on_device")
+def test_a_trial_says_what_tensorrt_logged(step: Any, capfd: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(Refused, match="no builder: CUDA initialization failure with error: 35"):
+        step(fake_tensorrt.make("8.6.0", refuses="Builder"))
+    assert capfd.readouterr().err == "[TRT] [W] CUDA initialization failure with error: 35\n"
+
+
 @pytest.mark.usefixtures("on_device")
 def test_a_trial_that_finds_no_memory_is_no_failure(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fake_tensorrt.Gpu, "free", 0)
     with pytest.raises(NotTriedError, match="0 MiB are free"):
         deep_tensorrt.convolution(fake_tensorrt.make("10.0.1"))
+
+
+# --- the probe ----------------------------------------------------------------------------------------------------
+
+
+def probe(run_probe: Any, monkeypatch: pytest.MonkeyPatch, tensorrt: ModuleType | None, **bench: Any) -> Any:
+    monkeypatch.setitem(sys.modules, "tensorrt", tensorrt)
+    monkeypatch.setattr(convolver, "Gpu", fake_tensorrt.Gpu)
+    monkeypatch.setattr(bench_tensorrt, "SHAPE", SHAPE)
+    monkeypatch.setattr(bench_tensorrt, "give_up_making_devices", lambda: None)
+    return run_probe("bench_tensorrt", {"bench": {"gpu": "GPU-1", "full": True, "only": [], **bench}})
+
+
+def test_what_it_sends_fits_the_snapshot(run_probe: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    found, done = probe(run_probe, monkeypatch, fake_tensorrt.make("10.0.1"))
+    assert done == {"status": "ok", "detail": ""}
+    assert len(found.measurements) == 7
+    for figure in found.measurements:
+        assert (figure.gpu, figure.method, figure.shape) == ("GPU-1", "tensorrt", SHAPE[:4])
+        assert figure.verification.right
+    portable = [figure.variant for figure in found.measurements if "every GPU from Ampere on" in figure.detail]
+    assert portable == ["fused, portable"]
+
+
+def test_a_failure_costs_each_figure_and_names_the_library(run_probe: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bench_tensorrt, "mapped_files", lambda: ["/lib/libc.so.6", "/env/libnvinfer.so.10"])
+    found, done = probe(run_probe, monkeypatch, fake_tensorrt.make("10.0.1", refuses="build_serialized_network"))
+    assert done["status"] == "ok"
+    for figure in found.measurements:
+        assert (figure.value, figure.failed, figure.library) == (None, True, "/env/libnvinfer.so.10")
+        assert figure.missing == "the network could not be built: no implementation of the layer"
+
+
+def test_a_tensorrt_that_cannot_be_imported_is_a_failure(run_probe: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    found, _ = probe(run_probe, monkeypatch, None)
+    assert {figure.failed for figure in found.measurements} == {True}
+    assert all(figure.missing.startswith("TensorRT cannot be imported: ") for figure in found.measurements)
+
+
+def test_other_names_start_nothing(run_probe: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    found, _ = probe(run_probe, monkeypatch, None, only=["gemm"])
+    assert not found.measurements
+
+
+def test_where_nothing_is_timed_the_deep_probe_has_done_it(run_probe: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    found, done = probe(run_probe, monkeypatch, None, timing=False)
+    assert not found.measurements
+    assert done == {"status": "absent", "detail": "tried by the deep probe of TensorRT"}

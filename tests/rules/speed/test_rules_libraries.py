@@ -77,6 +77,26 @@ def test_a_library_that_refuses_fails_in_its_own_words() -> None:
     assert found.fixes[0].command == ("envcheck", "check", "--verify")
 
 
+@pytest.mark.parametrize(
+    ("code", "title", "words"),
+    [
+        (("sm_80", "sm_86"), "cuDNN has no code for GPU 0 (NVIDIA H200)", "none of which runs on sm_90"),
+        (("sm_80", "compute_80"), f"cuDNN fails on the GPU: {REFUSED}", "compute_80"),
+        (("sm_80", "sm_90"), f"cuDNN fails on the GPU: {REFUSED}", REFUSED),
+    ],
+)
+def test_a_library_that_fails_for_want_of_code_for_the_gpu_says_so(
+    code: tuple[str, ...], title: str, words: str
+) -> None:
+    """Libraries themselves answer that they are not initialized, or that a launch failed."""
+    snapshot = with_cudnn(measured(refused()))
+    assert snapshot.libraries is not None
+    old = but(snapshot.libraries.items[0], gpu_code=code)
+    found = check_of("library-fails", but(snapshot, libraries=Listing(items=(old,), complete=True)))
+    assert found.title == title
+    assert words in found.message
+
+
 def test_a_process_that_died_in_a_library_is_its_failure_and_not_the_gpus() -> None:
     run = ProbeRun(name="bench_cudnn", title="cuDNN", status="crashed", detail="crashed: SIGSEGV", gpu=UUID)
     snapshot = measured(gemm(verification=right()), runs=(run,))
@@ -116,6 +136,17 @@ def test_damage_is_the_cause_also_where_only_figures_were_asked_for() -> None:
     assert damaged["library-fails"].explained_by == damaged["primary"].id
     assert f"{WHEEL}==9.1.0.70" in damaged["primary"].fixes[0].command
     assert report()["primary"].rule == "library-fails"
+
+
+def on_processor(**more: Any) -> Measurement:
+    return figure("cpu-gemm", 1.2e12, "FLOP/s", gpu=None, precision="fp32", detail="OpenBLAS", **more)
+
+
+def test_the_processor_is_held_to_its_results_too() -> None:
+    assert check_of("wrong-cpu-result", measured(on_processor(verification=right()))).status == "pass"
+    found = check_of("wrong-cpu-result", measured(on_processor(verification=wrong())))
+    assert (found.status, found.title) == ("fail", "FP32 CPU matrix product: wrong result")
+    assert not checks_of("wrong-cpu-result", measured(gemm(), on_processor()))
 
 
 def test_files_that_are_as_shipped_are_not_compared_once_more() -> None:
