@@ -308,6 +308,8 @@ class Target(Part, frozen=True, kw_only=True):
     """Name of the rule that found the root cause; null where there is no finding."""
     primary_check: str | None = None
     """Id of that check; null where there is no finding."""
+    fix: tuple[Fix, ...] = ()
+    """The steps of the first way to fix the root cause."""
     summary: Summary
     """Number of its checks by status."""
     ask: tuple[str, ...] = ()
