@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from envcheck.collect.bench_plan import Bench
     from envcheck.components import Component
     from envcheck.pipeline.request import Machine, Policy
-    from envcheck.snapshot import Measurement
+    from envcheck.snapshot import Environment, Measurement
 
 _MOST = 64 << 20
 """Bytes read from a file; one more shows that it is longer."""
@@ -88,6 +88,38 @@ def baseline(options: Namespace) -> tuple[Measurement, ...]:
     return read(read_input(name), name)
 
 
+# Plans.
+
+
+def with_system(assume: tuple[Component, ...]) -> tuple[Component, ...]:
+    """Linux on x86_64, where another machine is assumed without its system: wheels differ by system."""
+    from envcheck.components import Bound, Component
+    from envcheck.pipeline.assume import assumes_machine
+
+    stated = {component.name for component in assume}
+    if not assumes_machine(assume):
+        return assume
+    added = {"os": "linux", "machine": "x86_64"}
+    return (*assume, *(Component(name, (Bound("==", value),)) for name, value in added.items() if name not in stated))
+
+
+def planned(options: Namespace, assume: tuple[Component, ...], folders: tuple[str, ...]) -> Environment | None:
+    """What the files of ``--plan`` would install; None where it was not given."""
+    paths = getattr(options, "plan", None)
+    if not paths:
+        return None
+    import platform
+
+    from envcheck.compat.load import load_matrix
+    from envcheck.compat.question.package_needs import marks_of
+    from envcheck.plans import read_plans
+
+    stated = {component.name: component.exact for component in assume}
+    own = {"linux": "linux", "darwin": "macos", "win32": "windows"}.get(sys.platform, "linux")
+    marks = marks_of(stated.get("python"), stated.get("os") or own, stated.get("machine") or platform.machine())
+    return read_plans(paths, load_matrix(folders), marks)
+
+
 # The Request that the options of a verb stand for.
 
 
@@ -97,11 +129,16 @@ def judging_request(options: Namespace) -> Request:
 
     unread: list[str] = []
     configured, policy = of_configuration(options)
+    folders = overlays(options, unread)
+    assume = components(options.assume, "--assume")
+    if getattr(options, "plan", None):
+        assume = with_system(assume)
     return Request(
         scopes=options.scope or ALL_SCOPES,
         python=tuple(getattr(options, "python", None) or ()),
         all_envs=getattr(options, "all_envs", False),
-        assume=components(options.assume, "--assume"),
+        assume=assume,
+        planned=planned(options, assume, folders),
         targets=_targets(options),
         require=tuple(dict.fromkeys((*components(options.require, "--require"), *configured))),
         only=tuple(options.only or ()),
@@ -115,7 +152,7 @@ def judging_request(options: Namespace) -> Request:
         bench=_quick(options),
         baseline=baseline(options),
         force=getattr(options, "force", False),
-        overlays=overlays(options, unread),
+        overlays=folders,
         overlays_unread=tuple(unread),
         cwd=working_folder(),
         variables=dict(os.environ),

@@ -33,6 +33,15 @@ class _Append(argparse._AppendAction):  # noqa: SLF001 - argparse has no public 
         super().__call__(parser, namespace, values, option_string)
 
 
+class _Help(argparse.HelpFormatter):
+    """Help that breaks no line within a name: it could not be copied."""
+
+    def _split_lines(self, text: str, width: int) -> list[str]:
+        import textwrap
+
+        return textwrap.wrap(" ".join(text.split()), width, break_on_hyphens=False)
+
+
 class Parser(argparse.ArgumentParser):
     """A parser that reports a wrong command line as a UsageError and takes no abbreviated option."""
 
@@ -43,6 +52,7 @@ class Parser(argparse.ArgumentParser):
 
     def __init__(self, *args: object, **kwargs: object) -> None:
         kwargs["allow_abbrev"] = False
+        kwargs.setdefault("formatter_class", _Help)
         super().__init__(*args, **kwargs)  # type: ignore[arg-type]  # argparse's own signature
         self.register("action", "append", _Append)
 
@@ -296,6 +306,14 @@ def _add_subject_options(verb: argparse.ArgumentParser) -> None:
         "--all-envs",
         action="store_true",
         help="also scan for environments (working folder, conda, pyenv, uv, /opt, PATH …)",
+    )
+    group.add_argument(
+        "--plan",
+        action="append",
+        type=path,
+        metavar="FILE",
+        help="check what FILE would install instead of an environment: a requirements file, pyproject.toml, "
+        "pylock.toml, uv.lock, poetry.lock, environment.yml or a Dockerfile (repeatable; --assume names the machine)",
     )
     group.add_argument(
         "--from",

@@ -75,11 +75,13 @@ def _report(snapshot: Snapshot, request: Request, started: float) -> Report:
 
         found = offer(found, snapshot, knowledge, all_rules())
     put = [rule for rule in rules if rule.is_in_scope(request.scopes)]
-    found = (
-        *found,
-        *require(snapshot, knowledge, request.require),
-        *(() if request.only else held_together(knowledge, request.assume)),
-    )
+    held = require(snapshot, knowledge, request.require)
+    if any(env.planned is not None for env in (snapshot.environments.items if snapshot.environments else ())):
+        from envcheck.pipeline.plan import judge_plan, with_places  # noqa: PLC0415  most checks have no plan
+
+        found = with_places(found, snapshot, knowledge)
+        held = held if request.only else (*held, *judge_plan(snapshot, knowledge))
+    found = (*found, *held, *(() if request.only else held_together(knowledge, request.assume)))
     if request.policy:
         from envcheck.pipeline.policy import decide  # noqa: PLC0415  few have a configuration
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from envcheck.collect.bench_plan import Bench
     from envcheck.components import Component
     from envcheck.pipeline.verdict import FailOn
-    from envcheck.snapshot import Measurement
+    from envcheck.snapshot import Environment, Measurement
 
 ALL_SCOPES: frozenset[Scope] = frozenset({"node", "container", "env"})
 
@@ -63,6 +63,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     assume: tuple[Component, ...] = ()
     targets: tuple[Machine, ...] = ()
     """Judge once for each; what ``assume`` states besides holds for all of them."""
+    planned: Environment | None = None
+    """What plans would install, to be judged instead of an environment of this machine."""
     require: tuple[Component, ...] = ()
     only: tuple[str, ...] = ()
     skip: tuple[str, ...] = ()

@@ -6,6 +6,8 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from envcheck.checks import Report
 from envcheck.collect.catalog import ProbeSpec, all_probes
 from envcheck.collect.gather import gather
@@ -15,7 +17,7 @@ from envcheck.pipeline.assume import assumes_machine, together
 from envcheck.pipeline.request import ALL_SCOPES as ALL_SCOPES  # noqa: PLC0414 - for callers of check
 from envcheck.pipeline.request import Request as Request  # noqa: PLC0414
 from envcheck.pipeline.warm_up import WarmUp, Work
-from envcheck.snapshot import ProbeRun, Snapshot
+from envcheck.snapshot import Environment, Listing, ProbeRun, Snapshot
 from envcheck.snapshot.merge import merge
 
 if TYPE_CHECKING:
@@ -24,6 +26,9 @@ if TYPE_CHECKING:
 
 _ABOUT_SOFTWARE = frozenset({"platform", "environments", "toolkits", "libraries", "variables", "driver.libraries"})
 """Sections of which something stays this machine's own when its GPUs and driver are assumed."""
+
+_ABOUT_ENVIRONMENTS = frozenset({"environments", "libraries", "toolkits", "variables"})
+"""Sections that say nothing about an environment that does not exist yet."""
 
 _BY_READING = ("file", "driver", "verify")
 """Kinds of probes that read what is here, and try nothing."""
@@ -65,6 +70,10 @@ def gather_here(
     """Examine this machine; every probe, also one that was not started, leaves its row in ``runs``."""
     _validate(request)
     specs, left_out = _plan(request)
+    if request.planned is not None:
+        specs = [spec for spec in specs if spec.kind in ("file", "driver") and not _ABOUT_ENVIRONMENTS & {*spec.fills}]
+        specs = [] if assumes_machine(request.assume) else specs
+        left_out = ()
     parts = gather(
         specs,
         probe_request(
@@ -82,7 +91,12 @@ def gather_here(
         deep=_deep(request),
         bench=request.bench,
     )
-    return merge([*parts, Snapshot(runs=left_out)])
+    found = merge([*parts, Snapshot(runs=left_out)])
+    return found if request.planned is None else _with_plan(found, request.planned)
+
+
+def _with_plan(found: Snapshot, planned: Environment) -> Snapshot:
+    return msgspec.structs.replace(found, environments=Listing(items=(planned,)), toolkits=None, libraries=None)
 
 
 def _deep(request: Request) -> Deep | None:

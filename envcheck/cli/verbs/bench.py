@@ -38,7 +38,7 @@ def run(options: Namespace) -> int:
         report = session.check(request, on_event)
     options.format = "speed" if options.format in (None, "text") and not options.verbose else options.format
     status = deliver(report, options, targets)
-    if options.save_baseline and status == ExitCode.INTERRUPTED:
+    if options.save_baseline and report.exit_code == ExitCode.INTERRUPTED:
         say(f"envcheck: interrupted, so {options.save_baseline} was not written")
     elif options.save_baseline:
         save(report, options.save_baseline)
