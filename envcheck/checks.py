@@ -295,15 +295,27 @@ class Target(Part, frozen=True, kw_only=True):
     """The judgement for one of several machines that were assumed. Its fields are those of the Report."""
 
     name: str
+    """The name in the configuration, or of the file."""
     assumed: dict[str, str]
+    """What was assumed, by component."""
     headline: str
+    """At most 80 characters."""
     exit_code: int
+    """The exit status if this were the only target."""
     verdict: Verdict
+    """The verdict for this target."""
     primary: str | None = None
+    """Name of the rule that found the root cause."""
     primary_check: str | None = None
+    """Id of the check that is the root cause, among ``checks`` of this target."""
+    fix: tuple[Fix, ...] = ()
+    """The steps of the first way to fix the root cause."""
     summary: Summary
+    """Number of checks by status."""
     ask: tuple[str, ...] = ()
+    """What to find out next."""
     checks: tuple[Check, ...] = ()
+    """Every check for this target."""
 
 
 def _badness(target: Target) -> tuple[int, int]:
