@@ -124,6 +124,21 @@ def test_init_writes_once_what_config_reads(tmp_path: Path) -> None:
     assert envcheck("config", cwd=tmp_path).status == 0
 
 
+def test_init_hides_no_configuration(tmp_path: Path) -> None:
+    write(tmp_path, "[tool.envcheck]\nfail-on = 'warn'\n", "pyproject.toml")
+    result = envcheck("init", cwd=tmp_path)
+    assert (result.status, result.out) == (2, "")
+    assert "has a configuration already" in result.err
+    assert not (tmp_path / "envcheck.toml").exists()
+
+
+def test_bench_asks_for_forbidden_problems_of_its_own_rules_only(tmp_path: Path) -> None:
+    write(tmp_path, "forbid = ['cpu-only-build', 'wrong-result']\n")
+    report = json.loads(envcheck("bench", "--json", cwd=tmp_path).out)
+    asked = [check["subject"]["key"] for check in report["checks"] if check["rule"] == "forbidden-problem"]
+    assert asked == ["wrong-result"]
+
+
 def test_the_schema_of_a_configuration(tmp_path: Path) -> None:
     schema = json.loads(envcheck("schema", "config", cwd=tmp_path).out)
     jsonschema.Draft202012Validator.check_schema(schema)
