@@ -1,6 +1,7 @@
 """The errors that envcheck raises on purpose.
 
     EnvcheckError
+    ├── RequirementNotMet ``envcheck.require``: this program lacks what was required, or nobody can tell
     ├── UsageError        the request is wrong: an option, an expression, a file that cannot be read or written
     └── MatrixError       the data in ``matrix/`` (or an overlay of it) is wrong
 
@@ -17,6 +18,10 @@ class EnvcheckError(Exception):
 
 class UsageError(EnvcheckError):
     """The request cannot be carried out as it was put."""
+
+
+class RequirementNotMet(EnvcheckError):  # noqa: N818  it reads as what happened, at the top of a user's traceback
+    """What was required is not here, or cannot be told from files; the text says what was found."""
 
 
 class MatrixError(EnvcheckError):

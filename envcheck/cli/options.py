@@ -62,6 +62,26 @@ class Parser(argparse.ArgumentParser):
         read_variables(self, self.variables)
         return super().parse_known_args(args, namespace)
 
+    def format_help(self) -> str:
+        """The help page, which ends with examples."""
+        from envcheck.cli.examples import help_end
+
+        own, self.epilog = self.epilog, help_end(self.prog, self.epilog)
+        self.formatter_class = argparse.RawDescriptionHelpFormatter
+        try:
+            return super().format_help()
+        finally:
+            self.epilog = own
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        """Offer a known name for a misspelled one."""
+        if action.choices is not None and value not in action.choices:
+            from envcheck.text.similar import did_you_mean
+
+            known = tuple(map(str, action.choices))
+            near = did_you_mean(str(value), known) or f": choose from {', '.join(known)}"
+            raise argparse.ArgumentError(action, f"invalid choice {value!r}{near}")
+
     def error(self, message: str) -> NoReturn:
         raise UsageError(f"{message}; see {self.prog} --help")
 
@@ -77,6 +97,11 @@ def parse(
     return parser.parse_args(argv or ["check"])
 
 
+def grammar() -> argparse.ArgumentParser:
+    """The parser without defaults of variables, for what describes the command line."""
+    return _parser({}, {})
+
+
 def _parser(variables: Mapping[str, str], settings: Mapping[str, Any]) -> Parser:
     parser = Parser(
         prog="envcheck",
@@ -84,7 +109,7 @@ def _parser(variables: Mapping[str, str], settings: Mapping[str, Any]) -> Parser
         epilog="Exit status: 0 no finding at or above --fail-on, 1 at least one, 2 wrong usage, 3 no verdict, "
         "4 internal error, 130 interrupted. ENVCHECK_SOME_OPTION sets the option --some-option.",
     )
-    parser.add_argument("--version", action="store_true", help="print the versions of envcheck and its matrix")
+    parser.add_argument("-V", "--version", action="store_true", help="print the versions of envcheck and its matrix")
     add = _verbs(parser, "verb")
     add(
         "check",
@@ -124,6 +149,7 @@ def _parser(variables: Mapping[str, str], settings: Mapping[str, Any]) -> Parser
         help="diagnose pasted text: output of torch's collect_env or nvidia-smi, or an error",
         variables=variables,
     )
+    add("completion", _add_shell, help="print the completion of a shell: bash, zsh or fish")
     add("rule", _add_rule_name, help="explain a rule: what it checks, why it matters, how to fix it, its sources")
     add(
         "diff",
@@ -230,7 +256,16 @@ def _add_text_options(verb: Parser) -> None:
 
 
 def _add_rule_name(verb: Parser) -> None:
-    verb.add_argument("name", nargs="?", metavar="NAME", help="name of the rule (default: list all rules)")
+    verb.add_argument(
+        "name", nargs="?", metavar="NAME", help="name of a rule, or a word to search for (default: list all)"
+    )
+    verb.add_argument(
+        "--format", choices=("text", "json", "markdown"), default="text", help="output format (default: text)"
+    )
+
+
+def _add_shell(verb: Parser) -> None:
+    verb.add_argument("shell", choices=("bash", "zsh", "fish"), metavar="SHELL", help="bash, zsh or fish")
 
 
 def _add_schema_name(verb: Parser) -> None:

@@ -70,6 +70,14 @@ def compile_folder(folder: Path) -> dict[str, Any]:
     return document
 
 
+def read_rows(path: Path, table: str) -> list[dict[str, Any]]:
+    """The rows of one table of one TOML file, as ``compile_folder`` has them; raise MatrixError naming file and row."""
+    document: dict[str, Any] = {"sources": {}, **{field: [] for field in FIELDS.values()}}
+    _add_file(document, path, _bytes(path, MOST_BYTES))
+    rows: list[dict[str, Any]] = document[FIELDS[table]]
+    return rows
+
+
 def toml_files(folder: Path) -> list[Path]:
     """The TOML files of ``folder``, sorted; raise MatrixError where there are none, or more than a matrix has."""
     found: list[Path] = []

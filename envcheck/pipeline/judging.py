@@ -20,7 +20,7 @@ from envcheck.pipeline.request import Request
 from envcheck.pipeline.require import require, validate
 from envcheck.pipeline.verdict import conclude
 from envcheck.rules.api import Rule
-from envcheck.rules.catalog import all_rules, find_rule
+from envcheck.rules.catalog import all_rules, find_rule, no_rule
 from envcheck.rules.engine.evaluate import evaluate, framework_importance
 from envcheck.rules.packages.unreadable import without_false_absence
 from envcheck.snapshot import Snapshot
@@ -111,7 +111,7 @@ def check_request(request: Request) -> None:
         raise UsageError("--deep and --bench try this machine, and --target describes another one: use one of them")
     for name in (*request.only, *request.skip):
         if find_rule(name) is None:
-            raise UsageError(f"there is no rule {name!r}; envcheck rule lists them")
+            raise no_rule(name)
     asked = (rule for rule in _chosen_rules(request) if rule.name in request.only or not rule.always)
     if not request.require and not any(rule.may_be_asked(request.scopes) for rule in asked):
         raise UsageError("--skip or --scope removes every rule that --only selects; drop one of them")

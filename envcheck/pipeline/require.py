@@ -5,10 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from operator import eq, ge, gt, le, lt, ne
-from typing import Any
 
-from packaging.version import Version
-
+from envcheck.bounds import capability_holds, names_capability, parse_version, same_words, sentence, version_holds
 from envcheck.checks import Check, Evidence, Missing, Scope, Status, Subject
 from envcheck.compat.matrix import Matrix
 from envcheck.components import Bound, Component
@@ -38,22 +36,29 @@ def validate(components: Sequence[Component]) -> None:
             if component.name == "gpu-memory":
                 if _size(bound.value) is None or bound.operator == "~=":
                     raise UsageError(f"--require {component}: write a size, as in gpu-memory>=79GiB")
-            elif component.name != "gpu" and _version(bound.value) is None:
+            elif component.name != "gpu" and parse_version(bound.value) is None:
                 raise UsageError(f"--require {component}: {bound.value!r} is not a version")
-            if component.name == "gpu" and bound.operator not in ("==", "!="):
-                raise UsageError(f"--require {component}: a GPU is named with == or !=")
+            by_name = component.name == "gpu" and not names_capability(bound)
+            if by_name and bound.operator not in ("==", "!="):
+                raise UsageError(f"--require {component}: a GPU is named with == or !=, its capability as in >=sm_90")
+            if component.name == "gpu" and bound.operator == "~=":
+                raise UsageError(f"--require {component}: a compute capability is compared with >=, not with ~=")
 
 
 def _check(component: Component, facts: Facts) -> Check:
     found, source, missing = _found(component.name, facts)
+    if (
+        found
+        and any(_capability(name, facts) is None for name in found)
+        and any(map(names_capability, component.bounds))
+    ):
+        found, missing = None, "gpus.compute_capability"
     shown = tuple(map(_as_size, found)) if found and component.name == "gpu-memory" else found
     if found is None:
         status: Status = "unknown"
-        message = f"{component} is required, but the installed version is not known"
     else:
         held = all(_holds(bound, value, facts) for bound in component.bounds for value in found) and bool(found)
         status = "pass" if held else "fail"
-        message = f"{component} is required; found {', '.join(dict.fromkeys(shown or ())) or 'none'}"
     scope: Scope = "node" if component.name in _NODE else "env"
     return Check(
         id=f"{RULE}@{component}",
@@ -63,7 +68,7 @@ def _check(component: Component, facts: Facts) -> Check:
         subject=Subject(key=str(component)),
         status=status,
         title=f"Required: {component}" if status == "pass" else f"Not as required: {component}",
-        message=message,
+        message=sentence(component, shown),
         evidence=tuple(
             Evidence(what=component.name, value=value, source=source) for value in dict.fromkeys(shown or ())
         ),
@@ -106,20 +111,16 @@ def _holds(bound: Bound, value: str, facts: Facts) -> bool:
     size = _size(bound.value)
     if size is not None:
         return _compared(bound.operator, int(value), size)
-    found, wanted = _version(value), _version(bound.value)
+    if names_capability(bound):
+        return capability_holds(bound, _capability(value, facts))
+    found, wanted = parse_version(value), parse_version(bound.value)
     if found is None or wanted is None:
         models = bound.value.split(_MODELS)
         return any(_same_gpu(model.strip(), value, facts) for model in models) is (bound.operator == "==")
-    if not wanted.local:
-        found = Version(found.public)
-    if bound.operator in ("==", "!="):
-        return _is_of(found, wanted) is (bound.operator == "==")
-    if bound.operator == "~=":
-        return found >= wanted and found.release[: len(wanted.release) - 1] == wanted.release[:-1]
-    return _compared(bound.operator, found, wanted)
+    return version_holds(bound.operator, found, wanted)
 
 
-def _compared(operator: str, found: Any, wanted: Any) -> bool:
+def _compared(operator: str, found: int, wanted: int) -> bool:
     compare = {">=": ge, "<=": le, ">": gt, "<": lt, "==": eq, "!=": ne}[operator]
     return bool(compare(found, wanted))
 
@@ -134,37 +135,16 @@ def _as_size(count: str) -> str:
     return f"{int(count) / _BYTES['Gi']:.1f} GiB"
 
 
-def _is_of(found: Version, wanted: Version) -> bool:
-    """Whether ``found`` is the wanted version or, where a short one is wanted (``535``), of its family."""
-    if wanted.pre or wanted.local or wanted.dev is not None:
-        return found == wanted
-    return found.release[: len(wanted.release)] == wanted.release
+def _capability(name: str, facts: Facts) -> str | None:
+    """The compute capability of the GPU of this name, which may be its capability where it has no name."""
+    gpu: Gpu | None = next((gpu for gpu in facts.usable_gpus if name in (gpu.name, gpu.compute_capability)), None)
+    return gpu.compute_capability if gpu else None
 
 
 def _same_gpu(wanted: str, name: str, facts: Facts) -> bool:
-    """Whether a GPU of this name is the wanted model, or has the wanted capability (``sm_90``)."""
-    if wanted.lower().startswith("sm_"):
-        gpu: Gpu | None = next((gpu for gpu in facts.usable_gpus if gpu.name == name), None)
-        capability = gpu.compute_capability if gpu else None
-        return capability is not None and wanted.lower() == f"sm_{capability.replace('.', '')}"
+    """Whether a GPU of this name is the wanted model."""
     model = facts.matrix.find_gpu(wanted)
     actual = facts.matrix.find_gpu(name)
     if model is not None and actual is not None and model.name == actual.name:
         return True
-    asked, shown = _words(wanted), _words(name)
-    return asked <= shown and not (shown - asked) & _OTHER_MODEL
-
-
-_OTHER_MODEL = frozenset({"ti", "super", "laptop", "mobile", "max", "ada", "pro", "blackwell", "d"})
-"""Words that make another model of a name: an RTX 3060 is no RTX 3060 Ti, while an H100 80GB HBM3 is an H100."""
-
-
-def _words(name: str) -> frozenset[str]:
-    return frozenset(name.lower().replace("-", " ").split())
-
-
-def _version(text: str) -> Version | None:
-    try:
-        return Version(text)
-    except ValueError:  # no version, or one of more digits than Python reads
-        return None
+    return same_words(wanted, name)

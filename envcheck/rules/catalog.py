@@ -8,7 +8,9 @@ from functools import cache
 
 from envcheck import rules
 from envcheck.checks import LAYERS
+from envcheck.errors import UsageError
 from envcheck.rules.api import Rule
+from envcheck.text.similar import did_you_mean
 
 
 @cache
@@ -23,3 +25,16 @@ def all_rules() -> tuple[Rule, ...]:
 def find_rule(name: str) -> Rule | None:
     """The rule of this name."""
     return next((rule for rule in all_rules() if rule.name == name), None)
+
+
+def matching_rules(word: str) -> tuple[Rule, ...]:
+    """The rules whose name or title contains ``word``, in any case; by name."""
+    wanted = word.lower()
+    found = (rule for rule in all_rules() if wanted in rule.name or wanted in rule.title.lower())
+    return tuple(sorted(found, key=lambda rule: rule.name))
+
+
+def no_rule(name: str) -> UsageError:
+    """The error for a name that no rule has; it offers the one that is spelled most nearly so."""
+    near = did_you_mean(name, (rule.name for rule in all_rules()))
+    return UsageError(f"there is no rule {name!r}{near or '; envcheck rule lists them'}")

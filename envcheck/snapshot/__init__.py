@@ -8,6 +8,11 @@ Every record says where it was read (``source``); where one field was read elsew
 units: bytes, bytes per second, hertz, watts, degrees Celsius, seconds.
 """
 
+import sys
+from importlib import import_module
+from types import ModuleType
+from typing import Any
+
 import msgspec
 
 from envcheck.snapshot.base import ApiResult, Identified, Listing, Record
@@ -164,3 +169,17 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     """How each probe ended; empty in a report, which has them beside the snapshot."""
     disagreements: tuple[Disagreement, ...] = ()
     """Facts on which two sources differ."""
+
+
+class _Callable(ModuleType):
+    """Lets ``envcheck.snapshot()`` be called: the public function has the name of this package, whose import would
+    hide it.
+    """
+
+    def __call__(self, **arguments: Any) -> Snapshot:
+        # By name: the records import nothing of what gathers them.
+        taken: Snapshot = import_module("envcheck.api").snapshot(**arguments)
+        return taken
+
+
+sys.modules[__name__].__class__ = _Callable

@@ -1,23 +1,25 @@
-"""``envcheck rule``: a rule's page, or the list of them."""
+"""``envcheck rule``: a rule's page, those that a word matches, or the list of all."""
 
 from __future__ import annotations
 
 from argparse import Namespace
 
-from envcheck.errors import UsageError
 from envcheck.exitcode import ExitCode
-from envcheck.report.answers.rule import rule_list, rule_page
-from envcheck.rules.catalog import all_rules, find_rule
+from envcheck.report.answers.rule import rule_json, rule_list, rule_markdown, rule_page
+from envcheck.rules.catalog import all_rules, find_rule, matching_rules, no_rule
 from envcheck.text.streams import tell
 
 
 def run(options: Namespace) -> int:
-    """Print the page or the list; raise UsageError for an unknown rule."""
-    if options.name is None:
-        tell(rule_list(all_rules()))
-        return ExitCode.OK
-    rule = find_rule(options.name)
-    if rule is None:
-        raise UsageError(f"there is no rule {options.name!r}; envcheck rule lists them")
-    tell(rule_page(rule))
+    """Print the page, or the list of those that match; raise UsageError where none does."""
+    rule = find_rule(options.name) if options.name else None
+    found = (rule,) if rule else matching_rules(options.name or "")
+    if not found:
+        raise no_rule(options.name)
+    if options.format == "json":
+        tell(rule_json(found), syntax="json")
+    elif options.format == "markdown":
+        tell("\n".join(map(rule_markdown, found)))
+    else:
+        tell(rule_page(rule) if rule else rule_list(found if options.name else all_rules()))
     return ExitCode.OK

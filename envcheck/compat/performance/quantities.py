@@ -8,6 +8,7 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from envcheck.errors import UsageError
+from envcheck.text.similar import did_you_mean
 
 Ceiling: TypeAlias = Literal["", "multiprocessors", "sparse", "memory", "pcie", "nvlink"]
 """What bounds a quantity: operations per clock of the multiprocessors, or twice as many where half of an operand is
@@ -125,6 +126,7 @@ def selected(words: Iterable[str]) -> tuple[str, ...]:
     for word in words:
         names = [name for name in _BY_NAME if name == word or name.startswith(f"{word}-")]
         if not names:
-            raise UsageError(f"there is no quantity {word!r}; envcheck bench --list shows all")
+            near = did_you_mean(word, _BY_NAME)
+            raise UsageError(f"there is no quantity {word!r}{near or '; envcheck bench --list shows all'}")
         found |= dict.fromkeys(names)
     return tuple(found)

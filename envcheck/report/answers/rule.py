@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import json
+import re
+import textwrap
 from collections.abc import Iterable
 
 from envcheck.rules.api import Rule
 from envcheck.text.wrap import clip, width
 
 _COLUMNS = 80
+_HEADING = re.compile(r"\n(?=\S)")
+"""Before a line that is not indented."""
 _SCOPES = {
     "node": "Node: GPU, driver, kernel, fabric",
     "container": "Container",
@@ -34,3 +39,35 @@ def rule_list(rules: Iterable[Rule]) -> str:
         if lines:
             parts.append("\n".join([heading, *lines]) + "\n")
     return "\n".join(parts)
+
+
+def rule_json(rules: Iterable[Rule]) -> str:
+    """``rules`` as a JSON array of objects: name, title, layer, scope, what it is about, needs, page, sources."""
+    described = [
+        {
+            "name": rule.name,
+            "title": rule.title,
+            "layer": rule.layer,
+            "scope": rule.scope,
+            "per": rule.per,
+            "required": rule.required,
+            "needs": list(rule.needs),
+            "explains": list(rule.explains),
+            "documentation": rule_page(rule),
+            "sources": [{"title": source.title, "address": source.address} for source in rule.sources],
+        }
+        for rule in rules
+    ]
+    return json.dumps(described, indent=2) + "\n"
+
+
+def rule_markdown(rule: Rule) -> str:
+    """The documentation of ``rule`` in Markdown, its sections as headings and its sources as links."""
+    title, _, below = rule_page(rule).partition("\n")
+    parts = [f"# `{rule.name}`", title]
+    for section in filter(None, (text.strip("\n") for text in _HEADING.split(below))):
+        heading, _, body = section.partition("\n")
+        if heading == "Sources":
+            body = "\n".join(f"- [{source.title}]({source.address})" for source in rule.sources)
+        parts += [f"## {heading}", textwrap.dedent(body).strip("\n")]
+    return "\n\n".join(parts) + "\n"

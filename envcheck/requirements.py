@@ -1,0 +1,264 @@
+"""``envcheck.require``: what a program needs, compared with what it has, at the top of that program.
+
+It reads a few files of the search path, procfs and ``/dev`` in the program's own process: no child, no driver call, no
+import of what is asked about. Of its own it imports ``packaging``, and msgspec with the rows of GPU models where a GPU
+is named. Where the files do not tell, the answer is not "yes".
+"""
+
+# ruff: noqa: PTH113, PTH208  a program waits for this, and need not have pathlib
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from envcheck.bounds import capability_holds, names_capability, parse_version, same_words, sentence, version_holds
+from envcheck.components import Bound, Component, parse_components
+from envcheck.errors import RequirementNotMet, UsageError
+
+_NEEDS_THE_DRIVER = ("cuda", "gpu-memory")
+"""Of these no file tells."""
+_MOST = 1 << 16
+"""Bytes read of a file; the head of a METADATA is shorter."""
+_MODULE_VERSION = re.compile(r"\s(\d+\.\d+(?:\.\d+)?)\s")
+_ELSEWHERE = ("/dev/dxg", "/dev/nvgpu", "/dev/nvhost-gpu", "/dev/nvidiactl")
+"""Device nodes of GPUs that need not be in the driver's folder of procfs: WSL, Tegra, a container without it."""
+
+
+class Program(NamedTuple):
+    """Where a program looks: the root of its files, its search path, variables and Python version."""
+
+    root: str
+    path: Sequence[str]
+    variables: Mapping[str, str]
+    python: str
+
+
+class SeenGpu(NamedTuple):
+    """A GPU as the kernel driver names it."""
+
+    bus: str
+    """PCI address."""
+    name: str
+    uuid: str
+
+
+def require(*requirements: str) -> None:
+    """Raise RequirementNotMet unless this program has all of ``requirements``; its text says what was found.
+
+    ``"torch>=2.4"`` is the distribution that this interpreter would import, ``"python>=3.11"`` the interpreter,
+    ``"driver>=550"`` the running kernel module, ``"gpus>=8"`` the number of GPUs, ``"gpu>=sm_90"`` and ``"gpu==H100"``
+    each of them; CUDA_VISIBLE_DEVICES counts. What the files do not tell is not met. Raise UsageError for an expression
+    that cannot be read, and for what only the driver can answer: ``envcheck.check(require=...)`` asks it.
+    """
+    here = Program("/", tuple(sys.path), os.environ, ".".join(map(str, sys.version_info[:3])))
+    components = tuple(component for text in requirements for component in parse_components(text))
+    if not components:
+        raise UsageError('nothing is required: write require("torch>=2.4", "gpu>=sm_90")')
+    unmet = tuple(unmet_by(here, components))
+    if unmet:
+        from envcheck.text.clean import brief  # noqa: PLC0415  needed for a sentence that quotes files, and for no other
+
+        raise RequirementNotMet(brief("; ".join(unmet)))
+
+
+def unmet_by(program: Program, components: Sequence[Component]) -> Iterator[str]:
+    """A sentence for each of ``components`` that ``program`` lacks, or of which its files do not tell."""
+    for component in components:
+        _validate(component)
+    for component in components:
+        found = _found(program, component)
+        if not found or not all(_holds(bound, value) for bound in component.bounds for value in found):
+            yield sentence(component, found)
+
+
+def _validate(component: Component) -> None:
+    if component.name in _NEEDS_THE_DRIVER:
+        raise UsageError(f"{component}: no file tells; ask the driver with envcheck.check(require={str(component)!r})")
+    for bound in component.bounds:
+        model = component.name == "gpu" and not names_capability(bound)
+        if component.name != "gpu" and parse_version(bound.value) is None:
+            raise UsageError(f"{component}: {bound.value!r} is not a version")
+        if (model and bound.operator not in ("==", "!=")) or (component.name == "gpu" and bound.operator == "~="):
+            raise UsageError(f"{component}: a GPU is named with == or !=, its capability as in gpu>=sm_90")
+
+
+def _holds(bound: Bound, value: str) -> bool:
+    if names_capability(bound):
+        return capability_holds(bound, _capability(value))
+    found, wanted = parse_version(value), parse_version(bound.value)
+    if found is not None and wanted is not None:
+        return version_holds(bound.operator, found, wanted)
+    return _same_model(bound.value, value) is (bound.operator == "==")
+
+
+def _capability(name: str) -> str | None:
+    from envcheck.compat.gpu_models import find_model  # noqa: PLC0415  it brings msgspec
+
+    row = find_model(name)
+    return row.compute_capability if row else None
+
+
+def _same_model(wanted: str, name: str) -> bool:
+    from envcheck.compat.gpu_models import find_model  # noqa: PLC0415  as above
+
+    model, actual = find_model(wanted), find_model(name)
+    return bool(model and actual and model.name == actual.name) or same_words(wanted, name)
+
+
+def _found(program: Program, component: Component) -> tuple[str, ...] | None:
+    """What is here of that name; None where the files do not tell."""
+    name = component.name
+    if name == "python":
+        return (program.python,)
+    if name == "driver":
+        release = _driver(program)
+        return (release,) if release else None
+    if name not in ("gpu", "gpus"):
+        return _distribution(program, name)
+    return _found_gpus(program, component)
+
+
+def _found_gpus(program: Program, component: Component) -> tuple[str, ...] | None:
+    listed = _gpus(program)
+    if listed is None:
+        return None
+    count, gpus = _visible(program, listed)
+    if component.name == "gpus":
+        return (str(count),)
+    if gpus is None:
+        return None
+    names = tuple(gpu.name for gpu in gpus)
+    told = all(names) and not (any(map(names_capability, component.bounds)) and None in map(_capability, names))
+    return names if told else None
+
+
+# The driver and its GPUs, as the kernel shows them.
+
+
+def _driver(program: Program) -> str | None:
+    said = _read(program, "/proc/driver/nvidia/version")
+    found = _MODULE_VERSION.search((said or "").partition("\n")[0])
+    return found[1] if found else (_read(program, "/sys/module/nvidia/version") or "").strip() or None
+
+
+def _gpus(program: Program) -> list[SeenGpu] | None:
+    """The GPUs of this program by PCI address; None where procfs need not show them."""
+    folder = "/proc/driver/nvidia/gpus"
+    try:
+        names = sorted(os.listdir(_place(program, folder)))
+    except FileNotFoundError:
+        return [] if _has_none(program) else None
+    except OSError:
+        return None
+    found: list[tuple[SeenGpu, bool]] = []
+    for name in names:
+        text = _read(program, f"{folder}/{name}/information")
+        if text is None:
+            return None
+        said = {key.strip(): value.strip() for key, _, value in (line.partition(":") for line in text.splitlines())}
+        node = _place(program, f"/dev/nvidia{said.get('Device Minor', '')}")
+        model, uuid = (said.get(key, "").replace("N/A", "") for key in ("Model", "GPU UUID"))
+        found.append((SeenGpu(name, model, "" if "?" in uuid else uuid), os.access(node, os.R_OK | os.W_OK)))
+    # Inside a container procfs may show the GPUs of others, for which it has no node. Without any, none was made yet.
+    given = [gpu for gpu, openable in found if openable]
+    return given or [gpu for gpu, _ in found]
+
+
+def _has_none(program: Program) -> bool:
+    """Whether the kernel has no NVIDIA driver at all, and no GPU shows elsewhere."""
+    modules = _read(program, "/proc/modules", 1 << 20)
+    if modules is None or re.search(r"^(?:nvidia|nvgpu)\s", modules, re.MULTILINE):
+        return False
+    return not any(os.path.lexists(_place(program, node)) for node in _ELSEWHERE)
+
+
+def _visible(program: Program, gpus: list[SeenGpu]) -> tuple[int, list[SeenGpu] | None]:
+    """How many GPUs CUDA_VISIBLE_DEVICES leaves, and which; None where it cannot be told of several models."""
+    value = program.variables.get("CUDA_VISIBLE_DEVICES")
+    if value is None or not gpus:
+        return len(gpus), gpus
+    from envcheck.compat.relations.visible_devices import read_visible  # noqa: PLC0415  it brings msgspec
+    from envcheck.snapshot import Gpu  # noqa: PLC0415  as above
+
+    reading = read_visible(value, [Gpu(pci_bus_id=gpu.bus, name=gpu.name, uuid=gpu.uuid or None) for gpu in gpus])
+    count = reading.visible
+    if len({gpu.name for gpu in gpus}) == 1 or count in (0, len(gpus)):
+        return count, gpus[:count]
+    chosen = [_named(entry.text, gpus, program) for entry in reading.entries[:count]]
+    return count, (None if None in chosen else [gpu for gpu in chosen if gpu])
+
+
+def _named(text: str, gpus: list[SeenGpu], program: Program) -> SeenGpu | None:
+    """The GPU that an entry selects; numbers follow the bus only where CUDA is told so, else the models' speed."""
+    if text.isdecimal() and program.variables.get("CUDA_DEVICE_ORDER") == "PCI_BUS_ID":
+        return gpus[int(text)]
+    return next((gpu for gpu in gpus if gpu.uuid and gpu.uuid.lower().startswith(text.lower())), None)
+
+
+# Distributions on the search path.
+
+
+def _distribution(program: Program, name: str) -> tuple[str, ...] | None:
+    """The version of the first distribution of this name on the search path; empty where there is none."""
+    unread = False
+    for entry in program.path:
+        try:
+            metadata = _metadata_in(_place(program, entry or os.curdir), name)
+        except (FileNotFoundError, NotADirectoryError):
+            unread = unread or os.path.isfile(_place(program, entry))  # an archive, which may hold distributions too
+            continue
+        except OSError:
+            unread = True
+            continue
+        if metadata:
+            versions = {_version_in(path) for path in metadata}
+            known = tuple(version for version in versions if version)
+            return known if len(known) == len(versions) == 1 else None
+    return None if unread else ()
+
+
+def _metadata_in(folder: str, name: str) -> list[str]:
+    """Paths of the metadata of distribution ``name`` in a folder of the search path; several are left-overs."""
+    found: list[str] = []
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            stem, _, suffix = entry.name.rpartition(".")
+            if suffix in ("dist-info", "egg-info") and _normal(stem.partition("-")[0]) == name:
+                found.append(entry.path)
+    return found
+
+
+def _normal(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def _version_in(metadata: str) -> str | None:
+    for file in (f"{metadata}/METADATA", f"{metadata}/PKG-INFO", metadata):
+        text = _text(file, _MOST)
+        found = re.search(r"^Version:[ \t]*(\S{1,100})\s*$", (text or "").partition("\n\n")[0], re.MULTILINE)
+        if found and parse_version(found[1]):
+            return found[1]
+    return None
+
+
+# Files, below the program's root.
+
+
+def _place(program: Program, path: str) -> str:
+    return path if program.root == "/" else program.root + path
+
+
+def _read(program: Program, path: str, most: int = _MOST) -> str | None:
+    return _text(_place(program, path), most)
+
+
+def _text(path: str, most: int) -> str | None:
+    """The beginning of a file; None where it cannot be read. It is opened without waiting for a pipe's writer."""
+    try:
+        with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY), "rb") as file:
+            return file.read(most).decode("utf-8", "replace")
+    except (OSError, TypeError):
+        return None

@@ -1,0 +1,92 @@
+"""The plugin: its header line, its marker, and that it costs nothing where neither is used."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cli.calling import ROOT
+
+_CONFTEST = """
+import envcheck, msgspec
+from envcheck.snapshot import Snapshot
+
+class Recording(msgspec.Struct):
+    snapshot: Snapshot
+
+facts = msgspec.json.decode(open({machine!r}, "rb").read(), type=Recording).snapshot
+real = envcheck.check
+envcheck.check = lambda **asked: real(given=facts, **asked)
+"""
+_TEST = """
+import pytest
+
+@pytest.mark.needs_gpu({asked})
+def test_on_gpu():
+    pass
+"""
+
+
+def run(folder: Path, *options: str) -> str:
+    command = [sys.executable, "-m", "pytest", "-rs", "--strict-markers", "-p", "no:cacheprovider", *options]
+    variables = {**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "300", "CI": "1"}
+    done = subprocess.run(command, cwd=folder, capture_output=True, env=variables, check=False, timeout=120)
+    return done.stdout.decode() + done.stderr.decode()
+
+
+def project(folder: Path, asked: str, machine: str = "h200") -> Path:
+    (folder / "conftest.py").write_text(_CONFTEST.format(machine=str(ROOT / f"tests/machines/{machine}.json")))
+    (folder / "test_marked.py").write_text(_TEST.format(asked=asked))
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        ("", "1 passed"),
+        ("memory='24GiB', capability='8.0'", "1 passed"),
+        ("capability='9.0'", "1 passed"),
+        ("capability='10.0'", "needs 1 GPU with at least compute capability 10.0; found NVIDIA H200 (9.0, 1"),
+        ("memory='1 TiB'", "needs 1 GPU with at least memory 1 TiB; found NVIDIA H200"),
+        ("count=8", "needs 8 GPUs; found NVIDIA H200"),
+        ("memory='much'", 'needs_gpu: write memory="24GiB"'),
+        ("count=0", "a count of 1 or more"),
+        ("memories='1GiB'", "unexpected keyword argument 'memories'"),
+    ],
+)
+def test_a_marked_test_runs_where_a_gpu_fits(tmp_path: Path, asked: str, words: str) -> None:
+    out = run(project(tmp_path, asked))
+    assert words in out
+    assert ("1 skipped" in out) is words.startswith("needs ")
+    assert ("1 failed" in out or "1 error" in out) is (not words.startswith(("needs ", "1 passed")))
+
+
+def test_without_a_working_gpu_the_reason_is_the_finding(tmp_path: Path) -> None:
+    (tmp_path / "conftest.py").write_text(
+        "import envcheck\nfrom envcheck.snapshot import Listing, Snapshot\nreal = envcheck.check\n"
+        "facts = Snapshot(gpus=Listing(items=(), complete=True))\n"
+        "envcheck.check = lambda **asked: real(given=facts, **asked)\n"
+    )
+    (tmp_path / "test_marked.py").write_text(_TEST.format(asked=""))
+    out = run(tmp_path)
+    assert "1 skipped" in out
+    assert "no GPU works here: No NVIDIA GPU" in out
+
+
+def test_the_header_shows_verdict_and_cause(tmp_path: Path) -> None:
+    out = run(project(tmp_path, ""), "--envcheck")
+    assert "envcheck: PASS GPU, driver and frameworks look compatible" in out
+    assert "envcheck: " not in run(tmp_path)
+
+
+def test_unused_it_imports_nothing(tmp_path: Path) -> None:
+    (tmp_path / "test_plain.py").write_text(
+        "import sys\n\ndef test_plain():\n"
+        "    ours = {name for name in sys.modules if name.partition('.')[0] in ('envcheck', 'msgspec')}\n"
+        "    assert ours == {'envcheck', 'envcheck.pytest_plugin'}\n"
+    )
+    assert "1 passed" in run(tmp_path)

@@ -1,0 +1,118 @@
+"""Habits of the command line: examples, suggestions for misspelled names, pages of rules, completion."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from envcheck.cli import completion
+from envcheck.cli.examples import EXAMPLES
+from envcheck.cli.options import grammar, parse
+from tests.cli.calling import envcheck
+
+COMMANDS = tuple(completion.commands(grammar(), ("driver-too-old", "cudnn-missing")))
+
+
+def test_every_help_page_ends_with_examples() -> None:
+    assert set(EXAMPLES) == {" ".join(("envcheck", *command.words)) for command in COMMANDS}
+
+
+@pytest.mark.parametrize("line", [line for lines in EXAMPLES.values() for line in lines])
+def test_the_examples_parse(line: str) -> None:
+    own = line.partition("| ")[2] or line
+    words = shlex.split(own.partition(" > ")[0])
+    assert words[0] == "envcheck"
+    parse(words[1:], {})
+
+
+def test_help_shows_the_examples_and_the_exit_status(tmp_path: Path) -> None:
+    out = envcheck("diff", "--help", cwd=tmp_path).out
+    assert out.endswith("examples:\n  envcheck diff before.json after.json\n")
+    assert "Exit status: 0 no difference in what both reports know" in out
+
+
+def test_the_short_option_prints_the_versions(tmp_path: Path) -> None:
+    assert envcheck("-V", cwd=tmp_path).out == envcheck("--version", cwd=tmp_path).out != ""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("chekc",), "did you mean 'check'?"),
+        (("matrix", "shwo"), "did you mean 'show'?"),
+        (("xyzzyx",), "choose from check, bench"),
+        (("rule", "drivr-too-old"), "there is no rule 'drivr-too-old': did you mean 'driver-too-old'?"),
+        (("check", "--only", "drivr-too-old"), "did you mean 'driver-too-old'?"),
+        (("check", "--format", "jsn"), "did you mean 'json'?"),
+        (("bench", "--only", "devicememory-read"), "did you mean 'device-memory-read'?"),
+        (("rule", "zzzzqqqq"), "there is no rule 'zzzzqqqq'; envcheck rule lists them"),
+    ],
+)
+def test_a_misspelled_name_gets_a_suggestion(tmp_path: Path, arguments: tuple[str, ...], words: str) -> None:
+    result = envcheck(*arguments, cwd=tmp_path)
+    assert result.status == 2
+    assert words in result.err
+
+
+def test_rules_are_searched_by_a_word(tmp_path: Path) -> None:
+    out = envcheck("rule", "CUDNN", cwd=tmp_path).out
+    assert "cudnn-missing" in out
+    assert "driver-too-old" not in out
+
+
+def test_a_rule_in_json_and_markdown(tmp_path: Path) -> None:
+    (rule,) = json.loads(envcheck("rule", "driver-too-old", "--format", "json", cwd=tmp_path).out)
+    assert rule["name"] == "driver-too-old"
+    assert rule["required"] is True
+    assert rule["documentation"] == envcheck("rule", "driver-too-old", cwd=tmp_path).out
+    text = envcheck("rule", "driver-too-old", "--format", "markdown", cwd=tmp_path).out
+    assert text.startswith("# `driver-too-old`\n\n")
+    assert [line for line in text.splitlines() if line.startswith("## ")][-1] == "## Sources"
+    assert all(f"- [{source['title']}]({source['address']})" in text for source in rule["sources"])
+    assert len(json.loads(envcheck("rule", "--format", "json", cwd=tmp_path).out)) > 50
+
+
+@pytest.mark.parametrize(
+    ("line", "offered", "not_offered"),
+    [
+        ("envcheck ", {"check", "matrix", "--help", "-V"}, {"show", "--deep"}),
+        ("envcheck che", {"check"}, {"bench"}),
+        ("envcheck check --de", {"--deep"}, {"--help"}),
+        ("envcheck check --only ", {"driver-too-old", "cudnn-missing"}, {"--deep"}),
+        ("envcheck check --format js", {"json"}, {"junit"}),
+        ("envcheck check --from sa", {"saved.json"}, {"--deep"}),
+        ("envcheck matrix ", {"check", "show", "refresh"}, {"bench"}),
+        ("envcheck matrix show --js", {"--json"}, {"show"}),
+        ("envcheck rule cud", {"cudnn-missing"}, {"driver-too-old"}),
+        ("envcheck completion ", {"bash", "zsh", "fish"}, {"check"}),
+    ],
+)
+def test_bash_completes(tmp_path: Path, line: str, offered: set[str], not_offered: set[str]) -> None:
+    (tmp_path / "saved.json").touch()
+    (tmp_path / "complete.bash").write_text(completion.bash(COMMANDS))
+    words = [*line.split(), ""] if line.endswith(" ") else line.split()
+    script = (
+        f"source ./complete.bash; COMP_WORDS=({shlex.join(words)}); COMP_CWORD={len(words) - 1}; _envcheck; "
+        'printf "%s\\n" "${COMPREPLY[@]}"'
+    )
+    done = subprocess.run(["bash", "-uc", script], cwd=tmp_path, capture_output=True, check=True, timeout=60)
+    found = set(done.stdout.decode().split())
+    assert offered <= found
+    assert found.isdisjoint(not_offered)
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_the_scripts_are_syntax_of_their_shells(tmp_path: Path, shell: str) -> None:
+    result = envcheck("completion", shell, cwd=tmp_path)
+    assert result.status == 0
+    assert "driver-too-old" in result.out
+    if shutil.which(shell) is None:
+        pytest.skip(f"{shell} is not installed: its syntax was not checked")
+    script = tmp_path / "script"
+    script.write_text(result.out)
+    subprocess.run([shell, "-n", script], check=True, timeout=60)
