@@ -54,7 +54,7 @@ def test_a_format_is_whatever_module_declares_one(tmp_path: Path, monkeypatch: p
     assert parse_targets([f"yaml:{tmp_path / 'out'}"], FORMATS)[0].format == "yaml"
     assert "a test" in choices()["yaml"]
     assert render(healthy(), "yaml") == "verdict: pass\n"
-    with pytest.raises(UsageError, match="invalid choice: 'html'"):
+    with pytest.raises(UsageError, match="invalid choice 'html'"):
         parse(["check", "--format", "html"], {})
     del sys.modules["envcheck.report.yaml"]
 

@@ -13,6 +13,7 @@ from envcheck.rules.facts.machine import title_of_first
 from envcheck.rules.facts.trials import imported, ran_on_gpu
 from envcheck.rules.fixes.fits import Misfit, by_confidence, do_not_go_together, worst_first
 from envcheck.rules.fixes.install import How, install, install_release_for
+from envcheck.rules.packages.redirected import imported_from
 from envcheck.snapshot import Distribution, Environment, Framework
 
 _NUMPY = "numpy"
@@ -104,19 +105,20 @@ def _wrong(environment: Environment, numpy: Distribution, facts: Facts) -> Itera
     listed = (each for each in environment.distributions or () if each.name not in known)
     records: list[Framework | Distribution] = [*frameworks.values(), *listed]
     for record in records:
-        if found := _misfit(record, numpy.version, facts):
+        if found := _misfit(record, numpy, facts):
             yield found
 
 
-def _misfit(record: Framework | Distribution, there: str, facts: Facts) -> Misfit | None:
-    name, version = record.name, record.version or ""
+def _misfit(record: Framework | Distribution, numpy: Distribution, facts: Facts) -> Misfit | None:
+    name, version, there = record.name, record.version or "", numpy.version
     framework = record if isinstance(record, Framework) else None
     bounds = bounds_on(record.requires or (), _NUMPY, facts.marks)
     if bounds:
         if admits(bounds, there) is not False:
             return None
         line = Evidence(what=f"{name} {version} requires", value=f"numpy{bounds}", source=record.source_of("requires"))
-        reason = f"{name} {version} requires numpy{bounds}, but {there} is installed"
+        redirected = imported_from(numpy).removeprefix(", ")
+        reason = f"{name} {version} requires numpy{bounds}, but {there} is {redirected or 'installed'}"
         return Misfit(name, reason, (line,), _weight(name, bounds, there, framework), wanted=bounds)
     fit = release_fits(facts.matrix, name, version, _NUMPY, there, facts.driver_os, machine(facts))
     if fit is None or not fit.bad:

@@ -246,3 +246,17 @@ CASES: list[tuple[str, str, Snapshot, str]] = [
 @pytest.mark.parametrize(("rule", "case", "snapshot", "status"), CASES, ids=lambda value: str(value)[:40])
 def test_cases(rule: str, case: str, snapshot: Snapshot, status: str) -> None:
     assert check_of(rule, snapshot).status == status, case
+
+
+def test_a_numpy_of_the_wrong_major_says_what_leads_to_it() -> None:
+    """It outranks the redirection as the finding, and its fix takes the redirection away."""
+    cupy = Framework(
+        source="file", name="cupy-cuda12x", version="14.2.0", path=f"{SITE}/cupy", requires=("numpy>=2.0",)
+    )
+    led = Distribution(
+        source="file", name="numpy", version="1.26.4", path="/legacy/numpy-1.26.4.dist-info", led_by="PYTHONPATH"
+    )
+    own = Distribution(source="file", name="numpy", version="2.2.6", path=f"{SITE}/numpy-2.2.6.dist-info")
+    check = check_of("numpy-abi-mismatch", on(cupy, distributions=(led, own)))
+    assert check.status == "fail"
+    assert "but 1.26.4 is imported from /legacy (by PYTHONPATH)" in check.message
