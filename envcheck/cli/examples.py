@@ -31,7 +31,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "envcheck schema": ("envcheck schema", "envcheck schema diff"),
     "envcheck completion": (
         "envcheck completion bash > ~/.local/share/bash-completion/completions/envcheck",
-        "envcheck completion zsh > ~/.zfunc/_envcheck",
+        "envcheck completion zsh > ~/.envcheck.zsh   # in ~/.zshrc, after compinit: source ~/.envcheck.zsh",
         "envcheck completion fish > ~/.config/fish/completions/envcheck.fish",
     ),
     "envcheck matrix": (
