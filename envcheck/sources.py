@@ -11,6 +11,7 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
     """Where a piece of knowledge is documented."""
 
     title: str
+    """What it is, in words."""
     address: str = ""
     """Page address, or the PyPI distribution and the metadata field."""
     read: str = ""

@@ -6,7 +6,7 @@ from typing import Any
 
 from .inside.convolution import Shape
 from .inside.convolver import Convolver
-from .inside.engine import Way
+from .inside.engine import Log, Way
 from .inside.figures import Absent
 from .kit.out import Out
 from .kit.tree import Tree
@@ -38,21 +38,17 @@ def collect(tree: Tree, out: Out) -> None:
     attempt(tree, out, subject)
 
 
-class RefusedError(Exception):
-    """TensorRT returned nothing, which is how it says that something failed; its log says what."""
-
-
 def matrix_product(tensorrt: Any) -> Where:
     """Built, serialised, read again and run; TensorRT chooses the kernel."""
-    log = tensorrt.Logger(tensorrt.Logger.WARNING)
+    log = Log(tensorrt)
     plan = _built(tensorrt, log)
-    engine = _given(tensorrt.Runtime(log).deserialize_cuda_engine(plan), "no engine from the serialised network")
-    context = _given(engine.create_execution_context(), "no execution context")
+    runtime = log.made(tensorrt.Runtime, "no runtime")
+    engine = log.given(runtime.deserialize_cuda_engine(plan), "no engine from the serialised network")
+    context = log.given(engine.create_execution_context(), "no execution context")
     numbers = [float(place % 7) for place in range(_SIZE * _SIZE)]
     given, result = Floats(len(numbers)), Floats(len(numbers))
     given.write(numbers)
-    if not _executed(context, given, result):
-        raise RefusedError("the engine could not be run")
+    log.given(_executed(context, given, result), "the engine could not be run")
     equal(result.read(), _product(numbers))
     return on_gpu(result.address, "cuda:0")
 
@@ -69,8 +65,8 @@ def convolution(tensorrt: Any) -> Where:
         raise NotTriedError(str(reason)) from reason
 
 
-def _built(tensorrt: Any, log: Any) -> Any:
-    builder = tensorrt.Builder(log)
+def _built(tensorrt: Any, log: Log) -> Any:
+    builder = log.made(tensorrt.Builder, "no builder")
     explicit = getattr(tensorrt.NetworkDefinitionCreationFlag, "EXPLICIT_BATCH", None)
     network = builder.create_network(0 if explicit is None else 1 << int(explicit))
     matrix = network.add_input("X", tensorrt.float32, (_SIZE, _SIZE))
@@ -81,7 +77,7 @@ def _built(tensorrt: Any, log: Any) -> Any:
     config = builder.create_builder_config()
     if hasattr(config, "set_memory_pool_limit"):
         config.set_memory_pool_limit(tensorrt.MemoryPoolType.WORKSPACE, _WORKSPACE)
-    return _given(builder.build_serialized_network(network, config), "the network could not be built")
+    return log.given(builder.build_serialized_network(network, config), "the network could not be built")
 
 
 def _executed(context: Any, given: Floats, result: Floats) -> bool:
@@ -90,12 +86,6 @@ def _executed(context: Any, given: Floats, result: Floats) -> bool:
         context.set_tensor_address("Y", result.address)
         return bool(context.execute_async_v3(0))
     return bool(context.execute_v2([given.address, result.address]))
-
-
-def _given(value: Any, otherwise: str) -> Any:
-    if value is None:
-        raise RefusedError(otherwise)
-    return value
 
 
 def _product(numbers: list[float]) -> list[float]:

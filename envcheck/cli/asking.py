@@ -18,7 +18,9 @@ from envcheck.text.streams import say
 if TYPE_CHECKING:
     from envcheck.checks import Report
     from envcheck.collect.bench_plan import Bench
-    from envcheck.snapshot import Measurement
+    from envcheck.components import Component
+    from envcheck.pipeline.request import Machine, Policy
+    from envcheck.snapshot import Environment, Measurement
 
 _MOST = 64 << 20
 """Bytes read from a file; one more shows that it is longer."""
@@ -86,6 +88,38 @@ def baseline(options: Namespace) -> tuple[Measurement, ...]:
     return read(read_input(name), name)
 
 
+# Plans.
+
+
+def with_system(assume: tuple[Component, ...]) -> tuple[Component, ...]:
+    """Linux on x86_64, where another machine is assumed without its system: wheels differ by system."""
+    from envcheck.components import Bound, Component
+    from envcheck.pipeline.assume import assumes_machine
+
+    stated = {component.name for component in assume}
+    if not assumes_machine(assume):
+        return assume
+    added = {"os": "linux", "machine": "x86_64"}
+    return (*assume, *(Component(name, (Bound("==", value),)) for name, value in added.items() if name not in stated))
+
+
+def planned(options: Namespace, assume: tuple[Component, ...], folders: tuple[str, ...]) -> Environment | None:
+    """What the files of ``--plan`` would install; None where it was not given."""
+    paths = getattr(options, "plan", None)
+    if not paths:
+        return None
+    import platform
+
+    from envcheck.compat.load import load_matrix
+    from envcheck.compat.question.package_needs import marks_of
+    from envcheck.plans import read_plans
+
+    stated = {component.name: component.exact for component in assume}
+    own = {"linux": "linux", "darwin": "macos", "win32": "windows"}.get(sys.platform, "linux")
+    marks = marks_of(stated.get("python"), stated.get("os") or own, stated.get("machine") or platform.machine())
+    return read_plans(paths, load_matrix(folders), marks)
+
+
 # The Request that the options of a verb stand for.
 
 
@@ -94,14 +128,23 @@ def judging_request(options: Namespace) -> Request:
     from envcheck.collect.request import working_folder
 
     unread: list[str] = []
+    configured, policy = of_configuration(options)
+    folders = overlays(options, unread)
+    assume = components(options.assume, "--assume")
+    if getattr(options, "plan", None):
+        assume = with_system(assume)
     return Request(
         scopes=options.scope or ALL_SCOPES,
         python=tuple(getattr(options, "python", None) or ()),
         all_envs=getattr(options, "all_envs", False),
-        assume=components(options.assume, "--assume"),
-        require=components(options.require, "--require"),
+        assume=assume,
+        planned=planned(options, assume, folders),
+        targets=_targets(options),
+        require=tuple(dict.fromkeys((*components(options.require, "--require"), *configured))),
         only=tuple(options.only or ()),
         skip=tuple(options.skip or ()),
+        policy=policy,
+        configuration=getattr(getattr(options, "configuration", None), "path", None),
         fail_on=options.fail_on,
         timeout=getattr(options, "timeout", None),
         verify=getattr(options, "verify", False),
@@ -109,11 +152,31 @@ def judging_request(options: Namespace) -> Request:
         bench=_quick(options),
         baseline=baseline(options),
         force=getattr(options, "force", False),
-        overlays=overlays(options, unread),
+        overlays=folders,
         overlays_unread=tuple(unread),
         cwd=working_folder(),
         variables=dict(os.environ),
     )
+
+
+def of_configuration(options: Namespace) -> tuple[tuple[Component, ...], Policy | None]:
+    """The requirements that no option stands for, and the policy; none without a configuration."""
+    configuration = getattr(options, "configuration", None)
+    if configuration is None:
+        return (), None
+    from envcheck.config.meaning import of_gpus, policy
+
+    return of_gpus(configuration), policy(configuration)
+
+
+def _targets(options: Namespace) -> tuple[Machine, ...]:
+    """The machines of ``--target``; raise UsageError where one is not known."""
+    named = getattr(options, "target", None)
+    if not named:
+        return ()
+    from envcheck.config.targets import targets
+
+    return targets(named, options.configuration)
 
 
 def overlays(options: Namespace, unread: list[str] | None = None) -> tuple[str, ...]:

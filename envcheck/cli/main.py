@@ -126,6 +126,10 @@ def _run_verb(argv: Sequence[str]) -> int:
     options = parse(argv, os.environ)
     if options.version:
         return _version()
+    if "no_config" in options:
+        from envcheck.cli.configured import configured
+
+        options = configured(options, argv, os.environ)
     verb = f"matrix_{options.matrix_verb}" if options.verb == "matrix" else options.verb or "check"
     if verb == "check" and not options.saved and not options.scope:
         _send_request(options)

@@ -14,6 +14,9 @@ from envcheck.components import Component, parse_components
 from envcheck.errors import UsageError
 from envcheck.report import FORMATS
 
+_OF_BENCH = ("fail_on", "format", "output")
+"""What ``bench`` takes from a configuration's options."""
+
 
 class _Append(argparse._AppendAction):  # noqa: SLF001 - argparse has no public name for it
     """Values on the command line replace those of the variable; they are not appended to them."""
@@ -30,19 +33,32 @@ class _Append(argparse._AppendAction):  # noqa: SLF001 - argparse has no public 
         super().__call__(parser, namespace, values, option_string)
 
 
+class _Help(argparse.HelpFormatter):
+    """Help that breaks no line within a name: it could not be copied."""
+
+    def _split_lines(self, text: str, width: int) -> list[str]:
+        import textwrap
+
+        return textwrap.wrap(" ".join(text.split()), width, break_on_hyphens=False)
+
+
 class Parser(argparse.ArgumentParser):
     """A parser that reports a wrong command line as a UsageError and takes no abbreviated option."""
 
     variables: Mapping[str, str] = MappingProxyType({})
     """Defaults of options that are not given."""
+    settings: Mapping[str, Any] = MappingProxyType({})
+    """Defaults by destination, from a configuration; ``variables`` outrank them."""
 
     def __init__(self, *args: object, **kwargs: object) -> None:
         kwargs["allow_abbrev"] = False
+        kwargs.setdefault("formatter_class", _Help)
         super().__init__(*args, **kwargs)  # type: ignore[arg-type]  # argparse's own signature
         self.register("action", "append", _Append)
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
         """Read defaults from the variables now: a value that only suits another verb must not stop this one."""
+        self.set_defaults(**self.settings)
         read_variables(self, self.variables)
         return super().parse_known_args(args, namespace)
 
@@ -70,18 +86,23 @@ class Parser(argparse.ArgumentParser):
         raise UsageError(f"{message}; see {self.prog} --help")
 
 
-def parse(argv: Sequence[str], variables: Mapping[str, str]) -> argparse.Namespace:
-    """Parse a command line; ``variables`` hold the defaults of options that are not given."""
-    parser = _parser(variables)
+def parse(
+    argv: Sequence[str], variables: Mapping[str, str], settings: Mapping[str, Any] = MappingProxyType({})
+) -> argparse.Namespace:
+    """Parse a command line; ``variables`` hold the defaults of options that are not given.
+
+    ``settings`` are defaults of ``check`` and ``bench`` by destination, which the variables outrank.
+    """
+    parser = _parser(variables, settings)
     return parser.parse_args(argv or ["check"])
 
 
 def grammar() -> argparse.ArgumentParser:
     """The parser without defaults of variables, for what describes the command line."""
-    return _parser({})
+    return _parser({}, {})
 
 
-def _parser(variables: Mapping[str, str]) -> Parser:
+def _parser(variables: Mapping[str, str], settings: Mapping[str, Any]) -> Parser:
     parser = Parser(
         prog="envcheck",
         description="Shows what is installed on this GPU machine, whether it fits together, and how to fix it.",
@@ -92,15 +113,23 @@ def _parser(variables: Mapping[str, str]) -> Parser:
     add = _verbs(parser, "verb")
     add(
         "check",
-        *(_add_subject_options, _add_judging_options, _add_output_options),
+        *(
+            _add_subject_options,
+            _add_target_option,
+            _add_judging_options,
+            _add_configuration_options,
+            _add_output_options,
+        ),
         help="check this machine (default)",
         variables=variables,
+        settings=settings,
     )
     add(
         "bench",
-        *(_add_bench_options, _add_output_options),
+        *(_add_bench_options, _add_configuration_options, _add_output_options),
         help="measure the GPUs and their links, and compare the figures with the chip's peaks",
         variables=variables,
+        settings={name: value for name, value in settings.items() if name in _OF_BENCH},
     )
     add(
         "tui",
@@ -129,7 +158,20 @@ def _parser(variables: Mapping[str, str]) -> Parser:
         epilog="Exit status: 0 no difference in what both reports know, 1 a difference, 2 wrong usage.",
         variables=variables,
     )
-    add("schema", _add_schema_name, help="print the JSON Schema of an output")
+    add(
+        "config",
+        *(_add_configuration_options, _add_config_page),
+        help="show the configuration that counts here, and where each value comes from",
+        epilog="Exit status: 0 a configuration counts, 2 none was found or it is wrong.",
+        variables=variables,
+    )
+    add(
+        "init",
+        _add_init_options,
+        help="write an envcheck.toml that asks for what this machine has",
+        variables=variables,
+    )
+    add("schema", _add_schema_name, help="print the JSON Schema of an output, or of the configuration")
     add(
         "matrix",
         partial(_add_matrix_verbs, variables=variables),
@@ -143,10 +185,14 @@ def _verbs(parser: Parser, name: str, *, required: bool = False) -> Callable[...
     verbs = parser.add_subparsers(dest=name, metavar="VERB", required=required)
 
     def add(
-        verb: str, *fills: Callable[[Parser], object], variables: Mapping[str, str] = parser.variables, **arguments: Any
+        verb: str,
+        *fills: Callable[[Parser], object],
+        variables: Mapping[str, str] = parser.variables,
+        settings: Mapping[str, Any] = parser.settings,
+        **arguments: Any,
     ) -> None:
         made = verbs.add_parser(verb, **arguments)
-        made.variables = variables
+        made.variables, made.settings = variables, settings
         for fill in fills:
             fill(made)
 
@@ -223,7 +269,38 @@ def _add_shell(verb: Parser) -> None:
 
 
 def _add_schema_name(verb: Parser) -> None:
-    verb.add_argument("name", nargs="?", default="report", metavar="NAME", help="report (default), fit or diff")
+    verb.add_argument("name", nargs="?", default="report", metavar="NAME", help="report (default), fit, diff or config")
+
+
+def _add_configuration_options(verb: Parser) -> None:
+    group = verb.add_argument_group("configuration")
+    chosen = group.add_mutually_exclusive_group()
+    chosen.add_argument(
+        "--config",
+        type=path,
+        metavar="FILE",
+        help="configuration to use (default: the nearest envcheck.toml, or pyproject.toml with [tool.envcheck], "
+        "from the working folder up)",
+    )
+    chosen.add_argument("--no-config", action="store_true", help="use no configuration")
+
+
+def _add_config_page(verb: Parser) -> None:
+    verb.add_argument("--json", action="store_true", help="print it as JSON")
+
+
+def _add_init_options(verb: Parser) -> None:
+    verb.add_argument(
+        "-o",
+        "--output",
+        type=path,
+        metavar="FILE",
+        help="file to write, or - for stdout (default: envcheck.toml); one that exists is left as it is",
+    )
+    verb.add_argument("--python", action="append", type=path, metavar="PATH", help="environment to describe")
+    verb.add_argument(
+        "--from", dest="saved", type=path, metavar="REPORT", help="describe the machine of a saved JSON report"
+    )
 
 
 def _add_diff_options(verb: Parser) -> None:
@@ -266,6 +343,14 @@ def _add_subject_options(verb: argparse.ArgumentParser) -> None:
         help="also scan for environments (working folder, conda, pyenv, uv, /opt, PATH …)",
     )
     group.add_argument(
+        "--plan",
+        action="append",
+        type=path,
+        metavar="FILE",
+        help="check what FILE would install instead of an environment: a requirements file, pyproject.toml, "
+        "pylock.toml, uv.lock, poetry.lock, environment.yml or a Dockerfile (repeatable; --assume names the machine)",
+    )
+    group.add_argument(
         "--from",
         dest="saved",
         type=path,
@@ -292,6 +377,17 @@ def _add_subject_options(verb: argparse.ArgumentParser) -> None:
         type=seconds,
         metavar="S",
         help="time limit of the whole run in seconds; the report then shows what was found",
+    )
+
+
+def _add_target_option(verb: argparse.ArgumentParser) -> None:
+    verb.add_argument_group("for other machines").add_argument(
+        "--target",
+        action="append",
+        type=path,
+        metavar="NAME",
+        help="judge for a machine that the configuration names, for all of them (all), or for those of a TOML file "
+        "with the words of --assume (repeatable; the exit status is the worst)",
     )
 
 
@@ -366,7 +462,10 @@ def _add_judging_options(verb: argparse.ArgumentParser) -> None:
         "no other fact of this machine's GPUs counts",
     )
     group.add_argument(
-        "--require", action="append", metavar="EXPR", help="fail unless this holds: 'torch>=2.4', 'gpus>=8'"
+        "--require",
+        action="append",
+        metavar="EXPR",
+        help="fail unless this holds: 'torch>=2.4', 'gpus>=8', 'gpu==H100|H200', 'gpu-memory>=79GiB'",
     )
     _add_overlay_option(group)
     group.add_argument("--only", action="append", metavar="RULE", help="run only this rule (repeatable)")

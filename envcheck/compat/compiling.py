@@ -32,6 +32,8 @@ FIELDS = {
     "trait": "traits",
     "conda": "conda",
     "product": "products",
+    "image": "images",
+    "index": "indexes",
     "secret": "secrets",
     "family": "families",
     "fragment": "fragments",

@@ -24,6 +24,8 @@ from envcheck.compat.tables import (
     FlawRow,
     FragmentRow,
     GpuRow,
+    ImageRow,
+    IndexRow,
     LinkRow,
     ProductRow,
     RateRow,
@@ -71,6 +73,8 @@ class Matrix(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     traits: tuple[TraitRow, ...] = ()
     conda: tuple[CondaRow, ...] = ()
     products: tuple[ProductRow, ...] = ()
+    images: tuple[ImageRow, ...] = ()
+    indexes: tuple[IndexRow, ...] = ()
     families: tuple[FamilyRow, ...] = ()
     fragments: tuple[FragmentRow, ...] = ()
     errors: tuple[ErrorRow, ...] = ()

@@ -577,6 +577,36 @@ class ErrorRow(Row, frozen=True, kw_only=True):
         return f"error/{self.priority}"
 
 
+class ImageRow(Row, frozen=True, kw_only=True):
+    """Tags of a container image, and what GPU software the images hold."""
+
+    names: tuple[str, ...]
+    """Repositories, without ``docker.io/``: ``nvidia/cuda``, ``nvcr.io/nvidia/pytorch``."""
+    tags: str
+    """Regular expression for a whole tag. A named group is a component whose version the tag states:
+    ``(?P<cuda>…)``."""
+    holds: dict[str, str] = {}
+    """Versions that the tag does not state: ``{cuda = "11.0.3", cudnn = "8.0.4"}``."""
+    forward: bool | None = None
+    """Whether it holds cuda-compat, with which a data-center GPU can do with an older driver; None: not known."""
+
+    @property
+    def id(self) -> str:
+        return f"image/{self.names[0]}:{self.tags}"
+
+
+class IndexRow(Row, frozen=True, kw_only=True):
+    """A package index, and which builds of PyTorch it serves."""
+
+    address: str
+    """Regular expression for the whole address, without a trailing slash. A group ``build`` is the local tag of the
+    builds that it serves (``cu118``); without it, the index serves what PyPI serves, or nothing of PyTorch."""
+
+    @property
+    def id(self) -> str:
+        return f"index/{self.address}"
+
+
 class StepRow(Row, frozen=True, kw_only=True):
     """What to do next about a failed trial whose error names no problem by itself."""
 

@@ -27,11 +27,13 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     """Something that differs."""
 
     section: Section
+    """The part of the report that it belongs to."""
     subject: str = ""
     """The subject as the first report names it: a GPU, an environment; empty for the machine."""
     what: str
     """The fact, distribution, check or quantity."""
     kind: Kind
+    """How it differs."""
     before: str | None = None
     """The value as text; null if it appeared."""
     after: str | None = None
@@ -46,7 +48,9 @@ class Note(msgspec.Struct, frozen=True, kw_only=True):
     """A fact that was not compared, and why."""
 
     section: Section
+    """The part of the report that it belongs to."""
     why: str
+    """Why it was not compared."""
 
 
 Facts: TypeAlias = Mapping[str, str | None]

@@ -52,6 +52,11 @@ def assumes_machine(components: Sequence[Component]) -> bool:
     return any(component.name in _MACHINE for component in components)
 
 
+def together(general: Sequence[Component], special: Sequence[Component]) -> tuple[Component, ...]:
+    """Both; of a component that both state the ``special`` one."""
+    return tuple({component.name: component for component in (*general, *special)}.values())
+
+
 def assume(observed: Snapshot, components: Sequence[Component], of_software: Collection[str] = ()) -> Snapshot:
     """``observed`` with the ``components`` in place; raise UsageError for one that cannot be assumed.
 

@@ -35,7 +35,7 @@ def get_ready(request: Request) -> None:
     known = load_matrix(request.overlays)
     _ = known.gpus_by_name, known.component_names
     import_module("packaging.requirements")  # rules parse what distributions require
-    if request.assume:
+    if request.assume or request.targets:
         import_module("envcheck.compat.question.answer")  # whether what is assumed fits together
 
 
@@ -49,6 +49,19 @@ def judge(
 ) -> Report:
     """Judge facts that were gathered since ``started`` (a reading of the monotonic clock), or before."""
     check_request(request)
+    if request.targets:
+        from envcheck.pipeline.targets import judge_each  # noqa: PLC0415  few have targets
+
+        report = judge_each(request, lambda asked: _report(snapshot, asked, started))
+    else:
+        report = _report(snapshot, request, started)
+    if interrupted:
+        report = msgspec.structs.replace(report, exit_code=ExitCode.INTERRUPTED)
+    on_event(Judged(report))
+    return report
+
+
+def _report(snapshot: Snapshot, request: Request, started: float) -> Report:
     knowledge = load_matrix(request.overlays)
     if request.assume:
         snapshot = assume(snapshot, request.assume, {row.name for row in knowledge.variables})
@@ -61,27 +74,41 @@ def judge(
         from envcheck.rules.engine.offered import offer  # noqa: PLC0415  a healthy environment needs no fix
 
         found = offer(found, snapshot, knowledge, all_rules())
+    put = [rule for rule in rules if rule.is_in_scope(request.scopes)]
     held = require(snapshot, knowledge, request.require)
+    if any(env.planned is not None for env in (snapshot.environments.items if snapshot.environments else ())):
+        from envcheck.pipeline.plan import judge_plan, with_places  # noqa: PLC0415  most checks have no plan
+
+        found = with_places(found, snapshot, knowledge)
+        held = held if request.only else (*held, *judge_plan(snapshot, knowledge))
+    found = (*found, *held, *(() if request.only else held_together(knowledge, request.assume)))
+    if request.policy:
+        from envcheck.pipeline.policy import decide  # noqa: PLC0415  few have a configuration
+
+        found = decide(found, request.policy, {rule.name for rule in put}, snapshot, knowledge)
     report = conclude(
         snapshot,
-        (*found, *held, *(() if request.only else held_together(knowledge, request.assume))),
-        [rule for rule in rules if rule.is_in_scope(request.scopes)],
+        found,
+        put,
         tool=Tool(version=__version__, matrix=matrix_date()),
         fail_on=request.fail_on,
         assumed={component.name: component.exact or "" for component in request.assume},
         importance=framework_importance(snapshot, knowledge),
         duration=time.monotonic() - started,
     )
-    report = msgspec.structs.replace(report, overlays=request.overlays, overlays_unread=request.overlays_unread)
-    if interrupted:
-        report = msgspec.structs.replace(report, exit_code=ExitCode.INTERRUPTED)
-    on_event(Judged(report))
-    return report
+    return msgspec.structs.replace(
+        report,
+        configuration=request.configuration,
+        overlays=request.overlays,
+        overlays_unread=request.overlays_unread,
+    )
 
 
 def check_request(request: Request) -> None:
     """Raise UsageError where ``request`` asks for a rule that does not exist, or for what can never be judged."""
     validate(request.require)
+    if request.targets and (request.deep or request.bench):
+        raise UsageError("--deep and --bench try this machine, and --target describes another one: use one of them")
     for name in (*request.only, *request.skip):
         if find_rule(name) is None:
             raise no_rule(name)

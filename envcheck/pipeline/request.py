@@ -3,18 +3,53 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
 if TYPE_CHECKING:
-    from envcheck.checks import Scope
+    import datetime as dt
+
+    from envcheck.checks import Location, Scope
     from envcheck.collect.bench_plan import Bench
     from envcheck.components import Component
     from envcheck.pipeline.verdict import FailOn
-    from envcheck.snapshot import Measurement
+    from envcheck.snapshot import Environment, Measurement
 
 ALL_SCOPES: frozenset[Scope] = frozenset({"node", "container", "env"})
+
+
+class Ignoring(msgspec.Struct, frozen=True, kw_only=True):
+    """A finding to set aside."""
+
+    problem: str
+    """Name of a rule, or the id of one check."""
+    reason: str
+    until: dt.date
+    """The last day."""
+
+
+class Policy(msgspec.Struct, frozen=True, kw_only=True):
+    """What a configuration decides about findings, after the rules have judged."""
+
+    severity: Mapping[str, Literal["note", "warn", "fail"]] = {}
+    """By rule: the status of its findings."""
+    forbid: tuple[str, ...] = ()
+    """Rules that must find nothing, and must have looked."""
+    ignore: tuple[Ignoring, ...] = ()
+    shares: Mapping[str, float] = {}
+    """By quantity: the least share of its ceiling, where it is measured."""
+    places: Mapping[str, Location] = {}
+    """By component, rule or quantity: where the configuration asks for it."""
+    today: dt.date | None = None
+    """None: the current day (UTC)."""
+
+
+class Machine(msgspec.Struct, frozen=True, kw_only=True):
+    """A machine to judge for instead of this one: ``--target``."""
+
+    name: str
+    assume: tuple[Component, ...]
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
@@ -26,10 +61,17 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     all_envs: bool = False
     """Whether to examine every environment in the known places too; the judged one stays the first."""
     assume: tuple[Component, ...] = ()
+    targets: tuple[Machine, ...] = ()
+    """Judge once for each; what ``assume`` states besides holds for all of them."""
+    planned: Environment | None = None
+    """What plans would install, to be judged instead of an environment of this machine."""
     require: tuple[Component, ...] = ()
     only: tuple[str, ...] = ()
     skip: tuple[str, ...] = ()
     """Names of rules."""
+    policy: Policy | None = None
+    configuration: str | None = None
+    """The file that this request comes from, as far as it comes from one."""
     fail_on: FailOn = "fail"
     timeout: float | None = None
     """Seconds for the whole run."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from operator import eq, ge, gt, le, lt, ne
 
 from envcheck.bounds import capability_holds, names_capability, parse_version, same_words, sentence, version_holds
 from envcheck.checks import Check, Evidence, Missing, Scope, Status, Subject
@@ -14,7 +16,11 @@ from envcheck.snapshot import Gpu, Snapshot
 
 RULE = "requirement-not-met"
 
-_NODE = frozenset({"gpu", "gpus", "driver", "cuda"})
+_NODE = frozenset({"gpu", "gpus", "gpu-memory", "driver", "cuda"})
+_SIZE = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,6})?) ?([KMGT]i?)B")
+_BYTES = {"K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40}
+_MODELS = "|"
+"""Separates the GPU models of which any will do."""
 
 
 def require(snapshot: Snapshot, matrix: Matrix, components: Sequence[Component]) -> tuple[Check, ...]:
@@ -27,7 +33,10 @@ def validate(components: Sequence[Component]) -> None:
     """Raise UsageError for a bound that can never be judged."""
     for component in components:
         for bound in component.bounds:
-            if component.name != "gpu" and parse_version(bound.value) is None:
+            if component.name == "gpu-memory":
+                if _size(bound.value) is None or bound.operator == "~=":
+                    raise UsageError(f"--require {component}: write a size, as in gpu-memory>=79GiB")
+            elif component.name != "gpu" and parse_version(bound.value) is None:
                 raise UsageError(f"--require {component}: {bound.value!r} is not a version")
             by_name = component.name == "gpu" and not names_capability(bound)
             if by_name and bound.operator not in ("==", "!="):
@@ -44,6 +53,7 @@ def _check(component: Component, facts: Facts) -> Check:
         and any(map(names_capability, component.bounds))
     ):
         found, missing = None, "gpus.compute_capability"
+    shown = tuple(map(_as_size, found)) if found and component.name == "gpu-memory" else found
     if found is None:
         status: Status = "unknown"
     else:
@@ -58,9 +68,9 @@ def _check(component: Component, facts: Facts) -> Check:
         subject=Subject(key=str(component)),
         status=status,
         title=f"Required: {component}" if status == "pass" else f"Not as required: {component}",
-        message=sentence(component, found),
+        message=sentence(component, shown),
         evidence=tuple(
-            Evidence(what=component.name, value=value, source=source) for value in dict.fromkeys(found or ())
+            Evidence(what=component.name, value=value, source=source) for value in dict.fromkeys(shown or ())
         ),
         decided_by="declared",
         missing=(Missing(fact=missing),) if found is None else (),
@@ -69,19 +79,9 @@ def _check(component: Component, facts: Facts) -> Check:
 
 def _found(name: str, facts: Facts) -> tuple[tuple[str, ...] | None, str, str]:
     """What is here of that name (None when nobody knows), where it was read, and the path of the fact."""
-    driver, listing, environment = facts.snapshot.driver, facts.snapshot.gpus, facts.environment
-    if name == "gpus":
-        usable = facts.usable_gpus
-        known = listing is not None and (listing.complete or bool(usable))
-        return ((str(len(usable)),) if known else None), "gpus", "gpus"
-    if name == "gpu":
-        names = tuple(gpu.name or gpu.compute_capability or "?" for gpu in facts.usable_gpus)
-        return (names if listing is not None and (names or listing.complete) else None), "gpus", "gpus"
-    if name in ("driver", "cuda"):
-        field = "release" if name == "driver" else "cuda"
-        value = getattr(driver, field) if driver else None
-        source = driver.source_of(field) if driver else ""
-        return ((value,) if value else None), source, f"driver.{field}"
+    if name in _NODE:
+        return _on_the_node(name, facts)
+    environment = facts.environment
     if environment is None:
         return None, "", "environments"
     if name == "python":
@@ -91,13 +91,48 @@ def _found(name: str, facts: Facts) -> tuple[tuple[str, ...] | None, str, str]:
     return (versions if known else None), environment.key, "environment.distributions"
 
 
+def _on_the_node(name: str, facts: Facts) -> tuple[tuple[str, ...] | None, str, str]:
+    driver, listing, gpus = facts.snapshot.driver, facts.snapshot.gpus, facts.usable_gpus
+    if name in ("driver", "cuda"):
+        field = "release" if name == "driver" else "cuda"
+        value = getattr(driver, field) if driver else None
+        source = driver.source_of(field) if driver else ""
+        return ((value,) if value else None), source, f"driver.{field}"
+    known = listing is not None and (listing.complete or bool(gpus))
+    if name == "gpus":
+        return ((str(len(gpus)),) if known else None), "gpus", "gpus"
+    if name == "gpu":
+        return (tuple(gpu.name or gpu.compute_capability or "?" for gpu in gpus) if known else None), "gpus", "gpus"
+    totals = tuple(str(gpu.memory.total) for gpu in gpus if gpu.memory and gpu.memory.total is not None)
+    return (totals if known and len(totals) == len(gpus) else None), "gpus", "gpus.memory"
+
+
 def _holds(bound: Bound, value: str, facts: Facts) -> bool:
+    size = _size(bound.value)
+    if size is not None:
+        return _compared(bound.operator, int(value), size)
     if names_capability(bound):
         return capability_holds(bound, _capability(value, facts))
     found, wanted = parse_version(value), parse_version(bound.value)
     if found is None or wanted is None:
-        return _same_gpu(bound.value, value, facts) is (bound.operator == "==")
+        models = bound.value.split(_MODELS)
+        return any(_same_gpu(model.strip(), value, facts) for model in models) is (bound.operator == "==")
     return version_holds(bound.operator, found, wanted)
+
+
+def _compared(operator: str, found: int, wanted: int) -> bool:
+    compare = {">=": ge, "<=": le, ">": gt, "<": lt, "==": eq, "!=": ne}[operator]
+    return bool(compare(found, wanted))
+
+
+def _size(text: str) -> int | None:
+    """The bytes of ``79GiB``; None for what is no size."""
+    found = _SIZE.fullmatch(text)
+    return int(float(found[1]) * _BYTES[found[2]]) if found else None
+
+
+def _as_size(count: str) -> str:
+    return f"{int(count) / _BYTES['Gi']:.1f} GiB"
 
 
 def _capability(name: str, facts: Facts) -> str | None:

@@ -3,26 +3,32 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from envcheck.checks import Report
 from envcheck.collect.catalog import ProbeSpec, all_probes
 from envcheck.collect.gather import gather
 from envcheck.collect.request import probe_request
 from envcheck.events import Event, Interrupted, OnEvent, ProbeStarted, ignore
-from envcheck.pipeline.assume import assumes_machine
+from envcheck.pipeline.assume import assumes_machine, together
 from envcheck.pipeline.request import ALL_SCOPES as ALL_SCOPES  # noqa: PLC0414 - for callers of check
 from envcheck.pipeline.request import Request as Request  # noqa: PLC0414
 from envcheck.pipeline.warm_up import WarmUp, Work
-from envcheck.snapshot import ProbeRun, Snapshot
+from envcheck.snapshot import Environment, Listing, ProbeRun, Snapshot
 from envcheck.snapshot.merge import merge
 
 if TYPE_CHECKING:
     from envcheck.collect.trials import Deep
+    from envcheck.components import Component
 
 _ABOUT_SOFTWARE = frozenset({"platform", "environments", "toolkits", "libraries", "variables", "driver.libraries"})
 """Sections of which something stays this machine's own when its GPUs and driver are assumed."""
+
+_ABOUT_ENVIRONMENTS = frozenset({"environments", "libraries", "toolkits", "variables"})
+"""Sections that say nothing about an environment that does not exist yet."""
 
 _BY_READING = ("file", "driver", "verify")
 """Kinds of probes that read what is here, and try nothing."""
@@ -64,6 +70,10 @@ def gather_here(
     """Examine this machine; every probe, also one that was not started, leaves its row in ``runs``."""
     _validate(request)
     specs, left_out = _plan(request)
+    if request.planned is not None:
+        specs = [spec for spec in specs if spec.kind in ("file", "driver") and not _ABOUT_ENVIRONMENTS & {*spec.fills}]
+        specs = [] if assumes_machine(request.assume) else specs
+        left_out = ()
     parts = gather(
         specs,
         probe_request(
@@ -81,7 +91,12 @@ def gather_here(
         deep=_deep(request),
         bench=request.bench,
     )
-    return merge([*parts, Snapshot(runs=left_out)])
+    found = merge([*parts, Snapshot(runs=left_out)])
+    return found if request.planned is None else _with_plan(found, request.planned)
+
+
+def _with_plan(found: Snapshot, planned: Environment) -> Snapshot:
+    return msgspec.structs.replace(found, environments=Listing(items=(planned,)), toolkits=None, libraries=None)
 
 
 def _deep(request: Request) -> Deep | None:
@@ -114,7 +129,7 @@ def _get_ready(request: Request) -> None:
 
 
 def _validate(request: Request) -> None:
-    if request.require or request.only or request.skip:
+    if request.require or request.only or request.skip or request.targets or request.policy:
         from envcheck.pipeline import judging  # noqa: PLC0415  as above
 
         judging.check_request(request)
@@ -125,7 +140,8 @@ def _plan(request: Request) -> tuple[list[ProbeSpec], tuple[ProbeRun, ...]]:
     # What is read comes before what is tried: where both tell of one thing, the record keeps the source that was read.
     asked = [spec for spec in all_probes() if not request.probes or spec.name in request.probes]
     order = sorted(asked, key=lambda spec: spec.kind not in _BY_READING)
-    reasons = {spec: _assumed_away(spec, request) for spec in order}
+    stated = [together(request.assume, target.assume) for target in request.targets] or [request.assume]
+    reasons = {spec: _needless(spec, request, stated) for spec in order}
     kept = [spec for spec, reason in reasons.items() if not reason]
     return kept, tuple(
         ProbeRun(name=spec.name, title=spec.title, status="skipped", detail=reason, fills=spec.fills)
@@ -134,11 +150,17 @@ def _plan(request: Request) -> tuple[list[ProbeSpec], tuple[ProbeRun, ...]]:
     )
 
 
-def _assumed_away(spec: ProbeSpec, request: Request) -> str:
+def _needless(spec: ProbeSpec, request: Request, stated: Sequence[tuple[Component, ...]]) -> str:
+    """Why what ``spec`` would find is asked about for none of the machines; empty if it is for one."""
+    reasons = [_assumed_away(spec, request, assumed) for assumed in stated]
+    return reasons[0] if all(reasons) else ""
+
+
+def _assumed_away(spec: ProbeSpec, request: Request, assumed: tuple[Component, ...]) -> str:
     """Why what ``spec`` would find is not what is asked about: it tries what is here, and that is not assumed."""
-    if not request.assume:
+    if not assumed:
         return ""
-    if assumes_machine(request.assume):
+    if assumes_machine(assumed):
         software = _ABOUT_SOFTWARE.intersection(spec.fills)
         by_reading = spec.kind in _BY_READING
         return "" if software and by_reading else "not assumed (--assume describes another machine)"

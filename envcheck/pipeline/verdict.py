@@ -10,8 +10,11 @@ import msgspec
 
 from envcheck.checks import (
     ASSUMPTION,
+    EXPIRED,
+    FORBIDDEN,
     LAYERS,
     LONGEST_HEADLINE,
+    PLAN,
     STATUSES,
     Check,
     Report,
@@ -19,6 +22,7 @@ from envcheck.checks import (
     Tool,
     Verdict,
     shortened,
+    ways_in_order,
 )
 from envcheck.exitcode import ExitCode
 from envcheck.rules.api import Rule
@@ -67,6 +71,7 @@ def conclude(  # noqa: PLR0913
         verdict=decision,
         primary=cause.rule if cause else None,
         primary_check=cause.id if cause else None,
+        fix=next(iter(ways_in_order(cause.fixes)), ()) if cause else (),
         summary=Summary.of(ordered),
         assumed=assumed or {},
         ask=_ask(ordered, required),
@@ -100,7 +105,9 @@ def verdict(checks: Sequence[Check], required: frozenset[str], *, needs_machine:
 
 def _decides(check: Check, required: frozenset[str]) -> bool:
     """Whether the verdict waits for it; what was assumed without being held against anything settles nothing."""
-    if check.rule == ASSUMPTION or check.layer == "request":
+    if check.rule in (EXPIRED, FORBIDDEN) and check.status == "pass":
+        return False  # that nothing expired, or a problem is absent, does not show that anything works
+    if check.rule in (ASSUMPTION, PLAN) or check.layer == "request":
         return True
     return check.rule in required and not (check.status == "pass" and check.only_assumed)
 

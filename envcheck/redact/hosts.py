@@ -35,6 +35,7 @@ class Hosts:
     def __init__(self, report: Report, own: Iterable[str]) -> None:
         self._known = dict.fromkeys(own, HOST)
         self._public = _public(report)
+        self._files = _plans(report)
         self._number = 0
         found: list[str] = []
         rewritten(report, Rewriting(lambda text: self._look(text, found), lambda _, text: self._look(text, found)))
@@ -54,11 +55,15 @@ class Hosts:
 
     def _look(self, text: str, found: list[str]) -> str:
         if any(sign in text for sign in _MAY_HOLD):
-            found += [name for match in _STANDS.finditer(text) if (name := _host(match, self._public)) is not None]
+            found += [
+                name
+                for match in _STANDS.finditer(text)
+                if (name := _host(match, self._public, self._files)) is not None
+            ]
         return text
 
     def _stands(self, match: re.Match[str]) -> str:
-        host = _host(match, self._public)
+        host = _host(match, self._public, self._files)
         if host is None:
             return match[0]
         shown = match[0][: len(match[0]) - len(host)] + self._learn(host)
@@ -72,11 +77,11 @@ class Hosts:
         return self._known[name]
 
 
-def _host(match: re.Match[str], public: frozenset[str]) -> str | None:
+def _host(match: re.Match[str], public: frozenset[str], files: frozenset[str]) -> str | None:
     """The name of somebody's machine; None for a public one, and where something else stands there."""
     kind = match.lastgroup or ""
     name = match["at"] or match[kind]
-    if _PSEUDONYM.fullmatch(name):
+    if _PSEUDONYM.fullmatch(name) or name in files:
         return None
     ending = name.rpartition(".")[2] if "." in name else ""
     if match["at"] and not (ending.isalpha() and len(ending) > 1 and ending not in _NO_DOMAIN):
@@ -84,6 +89,13 @@ def _host(match: re.Match[str], public: frozenset[str]) -> str | None:
         if not around:
             return None
     return None if _domain(name) in public and not match["user"] else name
+
+
+def _plans(report: Report) -> frozenset[str]:
+    """Files of plans, which the ids of checks name as they name a host: ``gpu-code-missing@uv.lock:torch``."""
+    listing = report.snapshot.environments if report.snapshot else None
+    planned = (item for environment in (listing.items if listing else ()) for item in environment.planned or ())
+    return frozenset(item.file for item in planned if "." in item.file)
 
 
 def _domain(name: str) -> str:

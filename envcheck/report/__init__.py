@@ -1,10 +1,14 @@
-"""Renderers: one file per format over one Report. A format's module is imported when it is asked for."""
+"""Renderers: one file per format over one Report. A format's module is imported when it is asked for.
+
+The format ``node-problem-detector`` is the module ``node_problem_detector``: a dash stands for each underscore.
+"""
 
 from __future__ import annotations
 
 import importlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -19,6 +23,9 @@ if TYPE_CHECKING:
 class Format(msgspec.Struct, frozen=True):
     """What a renderer says of itself: a module ``NAME.py`` of this folder that holds ``FORMAT`` and ``render`` is the
     format NAME, wherever formats are chosen, listed or written.
+
+    A module whose readers go by the exit status of the program, and by other numbers than envcheck's, also holds
+    ``exit_status(report)``.
     """
 
     shows: str
@@ -54,13 +61,14 @@ class _Formats(Mapping[str, Format]):
     """The formats by name, found by listing this folder. Only one that is looked up is imported."""
 
     def __getitem__(self, name: str) -> Format:
-        if not (name.isidentifier() and _declares(_FOLDER / f"{name}.py")):
+        stem = name.replace("-", "_")
+        if "_" in name or not (stem.isidentifier() and _declares(_FOLDER / f"{stem}.py")):
             raise KeyError(name)
-        found: Format = importlib.import_module(f"{__name__}.{name}").FORMAT
+        found: Format = _module(name).FORMAT
         return found
 
     def __iter__(self) -> Iterator[str]:
-        return (path.stem for path in sorted(_FOLDER.glob("*.py")) if _declares(path))
+        return (path.stem.replace("_", "-") for path in sorted(_FOLDER.glob("*.py")) if _declares(path))
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
@@ -71,6 +79,10 @@ def _declares(module: Path) -> bool:
         return b"\nFORMAT = Format(" in module.read_bytes()
     except OSError:
         return False
+
+
+def _module(form: str) -> ModuleType:
+    return importlib.import_module(f"{__name__}.{form.replace('-', '_')}")
 
 
 _FOLDER = Path(__file__).parent
@@ -84,16 +96,22 @@ def render(report: Report, form: str, options: Options | None = None) -> str:
     """
     if form not in FORMATS:
         raise UsageError(f"there is no format {form!r}; choose from {', '.join(FORMATS)}")
-    module = importlib.import_module(f"{__name__}.{form}")
+    module = _module(form)
     chosen = options or Options()
     shown = _fit_to_show(report, shared=FORMATS[form].shared, options=chosen)
     text: str = module.render(shown, chosen)
     return text
 
 
+def exit_status(report: Report, form: str) -> int:
+    """The exit status after ``report`` was printed in the format ``form``: the report's, or what its readers expect."""
+    own = getattr(_module(form), "exit_status", None)
+    return int(own(report) if own else report.exit_code)
+
+
 def get_ready(form: str) -> None:
     """Import what rendering in the format ``form`` needs."""
-    importlib.import_module(f"{__name__}.{form}")
+    _module(form)
     importlib.import_module("envcheck.redact.secrets")
 
 

@@ -10,13 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from html import escape
 
-from envcheck.checks import LAYERS, Check, Fix, Report, ways
+from envcheck.checks import LAYERS, Check, Report
 from envcheck.report import Format, Options
-from envcheck.report.page.fixes import steps
-from envcheck.report.page.head import evidence_text
-from envcheck.snapshot.names import fact_name
+from envcheck.report.page.plain import explained, is_red, why_open
 from envcheck.text.clean import clean
-from envcheck.text.command import shell_line
 
 FORMAT = Format(shows="XML for continuous integration: a test case for each check", suffix="xml", syntax="markup")
 
@@ -36,6 +33,7 @@ def render(report: Report, _options: Options) -> str:
         # No check that matters ran: that must not look like a run in which all passed.
         suites.append(_no_verdict(report))
         counts = counts | {"tests": counts["tests"] + 1, "errors": 1}
+    counts.pop("skipped")  # the schema of Jenkins has it for each suite only
     head = _open("testsuites", {"name": "envcheck", **counts, "time": f"{report.duration_s:.3f}"})
     return "\n".join(['<?xml version="1.0" encoding="UTF-8"?>', head, *suites, "</testsuites>"]) + "\n"
 
@@ -85,8 +83,7 @@ def _outcome(check: Check, report: Report) -> str:
         return "skipped"
     if check.status == "unknown":
         return "error" if report.verdict == "unknown" else "skipped"
-    refused = check.status == "fail" or (check.status == "warn" and report.verdict == "warn" and report.exit_code == 1)
-    return "failure" if refused else ""
+    return "failure" if is_red(check, report) else ""
 
 
 def _case(check: Check, report: Report) -> str:
@@ -102,27 +99,11 @@ def _case(check: Check, report: Report) -> str:
 def _why(check: Check) -> str:
     if check.ignored:
         return f"ignored by policy: {check.ignored.reason}"
-    if check.status in ("unknown", "skipped"):
-        lacks = ", ".join(fact_name(missing.fact) for missing in check.missing)
-        return f"not judged: {check.message or check.title}" + (f" (lacks {lacks})" if lacks else "")
-    return check.title
+    return why_open(check) if check.status in ("unknown", "skipped") else check.title
 
 
 def _body(check: Check) -> str:
-    """Message, evidence, fixes and sources, a line each."""
-    lines = [
-        check.message,
-        *(f"seen: {evidence_text(found)}" for found in check.evidence),
-        *(f"caused by: {cause}" for cause in filter(None, [check.explained_by])),
-        *(_fix(step, fix) for way in ways(check.fixes) for step, fix in steps(way)),
-        *(f"docs: {source.title} {source.address}" for source in check.sources),
-    ]
-    return "\n".join(_text(line) for line in lines if line)
-
-
-def _fix(step: str, fix: Fix) -> str:
-    who = "" if fix.who == "user" else f" ({fix.who})"
-    return f"fix{who}: {step}{fix.text}" + (f": {shell_line(fix.command)}" if fix.command else "")
+    return "\n".join(map(_text, explained(check)))
 
 
 def _open(tag: str, attributes: dict[str, str | int]) -> str:

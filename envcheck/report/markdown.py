@@ -30,6 +30,7 @@ FORMAT = Format(
 
 _GPUS, _FINDINGS, _FIXES, _EVIDENCE, _ROWS, _PROBES = 8, 12, 3, 5, 60, 6
 """Most of each that are shown."""
+_TARGETS = 20
 _LONGEST_COMMAND = 2000
 _ICONS: dict[Status, str] = {
     "fail": "\N{CROSS MARK}",
@@ -49,6 +50,7 @@ def render(report: Report, options: Options) -> str:
     home = HOME if is_redacted(report) else options.home
     parts = [
         _verdict(outline),
+        *_targets(report),
         *_cause(outline),
         _stack(report),
         *_findings(outline),
@@ -70,6 +72,37 @@ def _verdict(outline: Outline) -> str:
     title = finding.lead.title if finding and report.verdict in ("fail", "warn") else report.headline
     word = {"pass": "PASS", "unknown": "UNKNOWN"}.get(report.verdict, WORDS[report.verdict])
     return f"### {_ICONS[report.verdict]} {word}: {prose(title)}"
+
+
+def _targets(report: Report) -> list[str]:
+    """A row for each target, a table of findings by target, and which of them the rest is about."""
+    if not report.targets:
+        return []
+    from envcheck.report.page.targets import finding_rows, stated
+
+    shown = report.targets[:_TARGETS]
+    left = len(report.targets) - len(shown)
+    lines = ["| target | | result | assumed |", "|---|---|---|---|"]
+    lines += [
+        f"| {code(target.name, 80)} | {_ICONS[target.verdict]} {WORDS[target.verdict]} | {prose(target.headline)} "
+        f"| {prose(stated(target))} |"
+        for target in shown
+    ]
+    parts = ["\n".join(lines), *([f"{left} more targets"] if left else [])]
+    rows = finding_rows(shown)
+    if rows and len(shown) > 1:
+        names = " | ".join(code(target.name, 80) for target in shown)
+        told = [
+            f"| {code(row.rule, 80)} | {' | '.join(_cell(status) for status in row.statuses)} |"
+            for row in rows[:_FINDINGS]
+        ]
+        parts.append("\n".join([f"| finding | {names} |", "|---" * (len(shown) + 1) + "|", *told]))
+    worst = report.worst
+    return [*parts, *([f"The worst is {code(worst.name, 80)}:"] if worst and len(shown) > 1 else [])]
+
+
+def _cell(status: Status | None) -> str:
+    return f"{_ICONS[status]} {WORDS[status]}" if status else _ICONS["skipped"]
 
 
 def _cause(outline: Outline) -> list[str]:

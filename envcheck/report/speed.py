@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 
 from envcheck.checks import Check, Report
@@ -138,16 +137,18 @@ def _remarks(measured: Measurement, check: Check | None) -> str:
 
 
 def _share(check: Check | None) -> str:
-    """``77%``, from what the check that judged it says."""
-    told = re.search(r"\b(\d+%) of the ceiling", f"{check.title} {check.message}") if check else None
-    return told[1] if told else ""
+    """``77%``; empty where it was not judged by a ceiling."""
+    figure = check.figure if check else None
+    return f"{figure.share:.0%}" if figure and figure.share is not None else ""
 
 
 def _expected(check: Check | None) -> str:
-    """``67%``, the least that was expected."""
-    evidence = check.evidence if check else ()
-    expected = next((found.value for found in evidence if found.what == "expected"), "")
-    return expected.partition(" ")[0]
+    """``67%``, the least share that was expected, of a figure below it or above the ceiling."""
+    figure = check.figure if check else None
+    if check is None or figure is None or figure.share is None or figure.expected_low is None:
+        return ""
+    above = check.status == "unknown"
+    return f"{figure.expected_low:.0%}" if figure.share < figure.expected_low or above else ""
 
 
 def _not_measured(report: Report, pen: Pen) -> Iterable[Line]:

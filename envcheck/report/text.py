@@ -1,4 +1,7 @@
-"""The page for people: within 24 lines and 80 columns whatever the machine; with ``verbose``, everything."""
+"""The page for people: within 24 lines and 80 columns whatever the machine; with ``verbose``, everything.
+
+Targets come before it, as many as there are.
+"""
 
 from __future__ import annotations
 
@@ -19,13 +22,18 @@ def render(report: Report, options: Options) -> str:
     """``report`` as a page, or, when ``options.quiet``, its verdict and cause alone."""
     pen = Pen(options)
     outline = Outline(report)
+    targets: list[Line] = []
+    if report.targets:
+        from envcheck.report.page.targets import target_lines
+
+        targets = target_lines(report, pen)
     if options.verbose:
         from envcheck.report.page.verbose import verbose_lines
 
-        return pen.show(verbose_lines(outline, pen))
+        return pen.show([*targets, *verbose_lines(outline, pen)])
     if options.quiet:
-        return pen.show(head_lines(outline, pen, ROOMS[1]))
-    return pen.show(_page(outline, pen))
+        return pen.show([*targets, *head_lines(outline, pen, ROOMS[1])])
+    return pen.show([*targets, *_page(outline, pen)])
 
 
 def _page(outline: Outline, pen: Pen) -> list[Line]:

@@ -27,7 +27,7 @@ from typing import Any, Literal, TypeAlias, TypeVar
 
 import msgspec
 
-from envcheck.checks import Confidence, DecidedBy, Evidence, Fix, Layer, Missing, Scope, Source, Status
+from envcheck.checks import Confidence, DecidedBy, Evidence, Figure, Fix, Layer, Missing, Scope, Source, Status
 from envcheck.compat.load import load_matrix
 from envcheck.compat.matrix import Matrix
 from envcheck.compat.question.package_needs import marks_of
@@ -131,6 +131,8 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     title: str
     message: str = ""
     evidence: tuple[Evidence, ...] = ()
+    figure: Figure | None = None
+    """The measured figure that it judges."""
     fixes: tuple[Fix, ...] = ()
     sources: tuple[Source, ...] = ()
     decided_by: DecidedBy = "inferred"

@@ -54,6 +54,7 @@ from envcheck.snapshot.software import (
     Library,
     Load,
     Loaded,
+    Planned,
     Shipped,
     Startup,
     Toolkit,
@@ -111,6 +112,7 @@ __all__ = [
     "ObservedError",
     "Pcie",
     "PeerAccess",
+    "Planned",
     "Platform",
     "Power",
     "ProbeRun",
@@ -134,26 +136,39 @@ __all__ = [
 ]
 
 
-class Snapshot(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     """A machine. Every section is ``None`` until somebody looked."""
 
     platform: Platform | None = None
+    """Operating system, processor and container; null: nobody looked."""
     kernel: Kernel | None = None
+    """Kernel modules, device nodes and kernel log; null: nobody looked."""
     driver: Driver | None = None
+    """The driver's user-space libraries and their answers; null: nobody looked."""
     gpus: Listing[Gpu] | None = None
+    """The GPUs; null: nobody looked."""
     fabric: Fabric | None = None
+    """What joins the GPUs; null: nobody looked."""
     toolkits: Listing[Toolkit] | None = None
+    """CUDA toolkits; null: nobody looked."""
     libraries: Listing[Library] | None = None
+    """Copies of CUDA's libraries; null: nobody looked."""
     environments: Listing[Environment] | None = None
+    """Python environments; null: nobody looked."""
     variables: Variables | None = None
+    """Environment variables that matter to the stack; null: nobody looked."""
     unreadable: tuple[Unreadable, ...] = ()
     """What probes could not read of the machine; what they read it for is not known."""
     measurements: tuple[Measurement, ...] = ()
+    """Measured figures; empty in a report, which has them beside the snapshot."""
     baseline: tuple[Measurement, ...] = ()
     """Earlier figures that the measured ones are compared with."""
     observed_errors: tuple[ObservedError, ...] = ()
+    """Error lines that were read or pasted."""
     runs: tuple[ProbeRun, ...] = ()
+    """How each probe ended; empty in a report, which has them beside the snapshot."""
     disagreements: tuple[Disagreement, ...] = ()
+    """Facts on which two sources differ."""
 
 
 class _Callable(ModuleType):

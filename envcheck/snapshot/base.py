@@ -9,18 +9,20 @@ from typing import Generic, TypeVar
 import msgspec
 
 
-class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Record(msgspec.Struct, frozen=True, kw_only=True):
     """A group of facts read together."""
 
     source: str = ""
+    """Where it was read, in a short word."""
     read: dict[str, str] = {}
+    """Where single fields were read, by name, if elsewhere than the record."""
 
     def source_of(self, field: str) -> str:
         """Where ``field`` was read."""
         return self.read.get(field, self.source)
 
 
-class Identified(Record, frozen=True, kw_only=True, omit_defaults=True):
+class Identified(Record, frozen=True, kw_only=True):
     """A record that several sources may describe; two with a common identity are the same thing."""
 
     def identities(self) -> tuple[str, ...]:
@@ -35,13 +37,16 @@ class Listing(msgspec.Struct, Generic[Item], frozen=True, kw_only=True):
     """A list of things. Absence may be concluded only from a ``complete`` one."""
 
     items: tuple[Item, ...] = ()
+    """The things that were found."""
     complete: bool = False
+    """Whether there are no others."""
 
 
-class ApiResult(Record, frozen=True, kw_only=True, omit_defaults=True):
+class ApiResult(Record, frozen=True, kw_only=True):
     """What a call into a driver library returned: ``nvmlInit`` 9 DRIVER_NOT_LOADED."""
 
     call: str
+    """Name of the function."""
     code: int
     """The library's own status number; 0 is success, -1 is "the library could not be loaded"."""
     name: str = ""
@@ -51,3 +56,4 @@ class ApiResult(Record, frozen=True, kw_only=True, omit_defaults=True):
     library: str | None = None
     """Real path of the library file that answered."""
     seconds: float | None = None
+    """How long it took, in seconds."""

@@ -7,24 +7,28 @@ import msgspec
 from envcheck.snapshot.base import Record
 
 
-class Span(Record, frozen=True, kw_only=True, omit_defaults=True):
+class Span(Record, frozen=True, kw_only=True):
     """The samples of a reading that changes, in its base unit."""
 
     low: float
+    """The lowest sample."""
     median: float
+    """The median of the samples."""
     high: float
+    """The highest sample."""
 
 
-class Conditions(Record, frozen=True, kw_only=True, omit_defaults=True):
+class Conditions(Record, frozen=True, kw_only=True):
     """A GPU while a quantity was measured on it, sampled side by side by NVML."""
 
     samples: int = 0
+    """Number of samples taken during the run."""
     sm_clock: Span | None = None
-    """Hz."""
+    """Clock of the multiprocessors, in Hz."""
     memory_clock: Span | None = None
-    """Hz."""
+    """Memory clock, in Hz."""
     power: Span | None = None
-    """W."""
+    """Power draw, in watts."""
     temperature: Span | None = None
     """Degrees Celsius."""
     utilisation: Span | None = None
@@ -32,35 +36,43 @@ class Conditions(Record, frozen=True, kw_only=True, omit_defaults=True):
     throttle: dict[str, float] = {}
     """Share of the samples in which each reason held the clocks down, by the names of ``Throttle.reasons``."""
     power_limit: float | None = None
+    """The power limit in force, in watts."""
     power_limit_default: float | None = None
-    """W."""
+    """The limit that the board was shipped with, in watts."""
     pcie_generation: int | None = None
+    """Highest generation of the link seen during the run."""
     pcie_width: int | None = None
     """Under load."""
     ecc: bool | None = None
+    """Whether ECC was on."""
     utilisation_before: float | None = None
     """Percent, before envcheck put anything on it."""
     memory_before: int | None = None
     """Bytes that others held on it before envcheck put anything on it."""
     temperature_before: float | None = None
+    """Of the chip before the run, in degrees Celsius."""
     temperature_after: float | None = None
+    """Of the chip after the run, in degrees Celsius."""
 
 
-class Verification(Record, frozen=True, kw_only=True, omit_defaults=True):
+class Verification(Record, frozen=True, kw_only=True):
     """Whether what was computed is right."""
 
     right: bool
+    """Whether every compared element is within the tolerance."""
     checked: int
     """Elements that were compared."""
     how: str
     """``1,024 random elements against FP64 on the CPU``, ``every byte`` …"""
     wrong: int = 0
+    """Number of elements that are not."""
     worst: float | None = None
     """Greatest error found, and in the same unit what is tolerated."""
     tolerance: float | None = None
+    """The greatest error that is tolerated, in the unit of ``worst``."""
 
 
-class Measurement(Record, frozen=True, kw_only=True, omit_defaults=True):
+class Measurement(Record, frozen=True, kw_only=True):
     """A measured quantity, or why it could not be measured."""
 
     name: str
@@ -74,6 +86,7 @@ class Measurement(Record, frozen=True, kw_only=True, omit_defaults=True):
     unit: str = ""
     """``B/s``, ``FLOP/s``, ``OP/s`` (integers) or ``s``."""
     samples: tuple[float, ...] = ()
+    """The value of each repetition, in ``unit``."""
     method: str = ""
     """What did it: ``kernel``, ``mma.sync``, ``cublasLt``, ``copy engine``; bands are given by it."""
     detail: str = ""
@@ -91,28 +104,35 @@ class Measurement(Record, frozen=True, kw_only=True, omit_defaults=True):
     library: str | None = None
     """Real path of the library that did it."""
     verification: Verification | None = None
+    """Whether the result is right; null: it was not verified."""
     conditions: Conditions | None = None
+    """What was observed of the GPU during the run; null: nothing."""
     missing: str | None = None
     """Why there is no value; without value and reason, the work was done and verified but not timed."""
     failed: bool = False
     """Whether the library that was to do it is here and failed, as ``missing`` says."""
 
 
-class ObservedError(Record, frozen=True, kw_only=True, omit_defaults=True):
+class ObservedError(Record, frozen=True, kw_only=True):
     """An error line found in pasted text."""
 
     text: str
+    """The line as it was read."""
     line: int | None = None
+    """Its number in the text, from 1."""
 
 
 class ProbeRun(Record, frozen=True, kw_only=True):
     """How a probe ended; one for every probe that was meant to run."""
 
     name: str
+    """Name of the probe."""
     title: str = ""
+    """What it looks at, in words."""
     status: Literal["ok", "absent", "failed", "crashed", "timed-out", "skipped"]
     """``absent``: there is nothing here for it to look at; ``skipped``: it was not started, ``detail`` says why."""
     seconds: float = 0.0
+    """How long it took, in seconds."""
     detail: str = ""
     """One sentence: ``crashed: SIGSEGV while importing torch``."""
     noise: str = ""
@@ -131,11 +151,15 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     """A value and where it was read."""
 
     value: str
+    """The fact, as text."""
     source: str
+    """Who says so."""
 
 
 class Disagreement(msgspec.Struct, frozen=True, kw_only=True):
     """A fact for which two sources gave different values; the first is the one that was kept."""
 
     path: str
+    """Path of the fact in the snapshot."""
     readings: tuple[Reading, ...]
+    """What each source says."""

@@ -7,17 +7,21 @@ import msgspec
 from envcheck.snapshot.base import Identified, Listing, Record
 
 
-class Toolkit(Identified, frozen=True, kw_only=True, omit_defaults=True):
+class Toolkit(Identified, frozen=True, kw_only=True):
     """A CUDA toolkit on disk."""
 
     path: str
     """Real path of its folder."""
     version: str | None = None
+    """As in ``12.4``."""
     nvcc: str | None = None
+    """Path of the compiler; null where there is none."""
     on_path: bool | None = None
+    """Whether its ``bin`` folder is on PATH."""
     cuda_home: bool | None = None
     """Whether CUDA_HOME or CUDA_PATH names it."""
     origin: Literal["system", "conda", "wheel"] | None = None
+    """What brought it."""
     aliases: tuple[str, ...] = ()
     """Links that lead to it, such as ``/usr/local/cuda``."""
 
@@ -25,7 +29,7 @@ class Toolkit(Identified, frozen=True, kw_only=True, omit_defaults=True):
         return (self.path,)
 
 
-class Library(Identified, frozen=True, kw_only=True, omit_defaults=True):
+class Library(Identified, frozen=True, kw_only=True):
     """A copy of a CUDA library on disk."""
 
     path: str
@@ -33,6 +37,7 @@ class Library(Identified, frozen=True, kw_only=True, omit_defaults=True):
     family: str
     """The name without ``lib``: ``cudart``, ``cublas``, ``cublasLt``, ``cudnn``, ``cudnn_ops``, ``nccl`` …"""
     soname: str | None = None
+    """The name that the file gives itself, as in ``libcudnn.so.9``."""
     names: tuple[str, ...] = ()
     """Links that lead to it, with their paths."""
     declared: str | None = None
@@ -50,17 +55,19 @@ class Library(Identified, frozen=True, kw_only=True, omit_defaults=True):
     altered: bool | None = None
     """Whether its size is another than the one that its owner's metadata records."""
     origin: Literal["wheel", "conda", "system", "toolkit", "driver", "vendor", "other"] | None = None
+    """What brought it."""
     environment: str | None = None
     """Key of the environment in which it lies."""
     stub: bool | None = None
     """Whether it is a link-time stand-in (``lib64/stubs``) that cannot work at run time."""
     gpu_code: tuple[str, ...] | None = None
+    """Architectures that it holds code for, as in ``sm_90``; null: not listed."""
 
     def identities(self) -> tuple[str, ...]:
         return (self.path,)
 
 
-class Load(Record, frozen=True, kw_only=True, omit_defaults=True):
+class Load(Record, frozen=True, kw_only=True):
     """A library that a framework asks for by name, and the file that its process would be given.
 
     It is searched as the dynamic loader and the framework's own preloading search it.
@@ -75,10 +82,13 @@ class Load(Record, frozen=True, kw_only=True, omit_defaults=True):
     found_by: (
         Literal["preloaded", "LD_PRELOAD", "rpath", "runpath", "LD_LIBRARY_PATH", "cache", "default", "absolute"] | None
     ) = None
+    """The rule of the search by which it was found."""
     optional: bool = False
     """Whether the framework goes on without it."""
     version: str | None = None
+    """Version of the found file."""
     owner: str | None = None
+    """The package that brought the found file."""
     others: tuple[str, ...] = ()
     """Real paths of further copies, which the same search would have taken next."""
     unfound: tuple[str, ...] = ()
@@ -94,16 +104,18 @@ class Load(Record, frozen=True, kw_only=True, omit_defaults=True):
     """Why the loader gives up at the file in ``path``: ``it is empty``. Nothing is loaded then."""
 
 
-class Loaded(Record, frozen=True, kw_only=True, omit_defaults=True):
+class Loaded(Record, frozen=True, kw_only=True):
     """A library in the memory map of a process, after a real call."""
 
     path: str
+    """Real path."""
     family: str | None = None
+    """The CUDA library that it belongs to, as in ``cudnn``."""
     version: str | None = None
     """What the library answered, where it was asked."""
 
 
-class TrialFile(Record, frozen=True, kw_only=True, omit_defaults=True):
+class TrialFile(Record, frozen=True, kw_only=True):
     """A file that the failure of a trial names."""
 
     path: str
@@ -112,6 +124,7 @@ class TrialFile(Record, frozen=True, kw_only=True, omit_defaults=True):
     """``error``: the message is about it. ``frame``: it was being run. ``module``: it is what the import did not find.
     """
     line: int | None = None
+    """Number of the line, from 1."""
     owner: str | None = None
     """The distribution whose RECORD lists it, as ``numpy==2.4.0``; None: no RECORD does."""
     state: Literal["as installed", "differs", "gone", "unreadable"] | None = None
@@ -120,13 +133,14 @@ class TrialFile(Record, frozen=True, kw_only=True, omit_defaults=True):
     """How it differs: ``it is empty``."""
 
 
-class Trial(Record, frozen=True, kw_only=True, omit_defaults=True):
+class Trial(Record, frozen=True, kw_only=True):
     """What happened when a framework was imported in a process of its own and put to work on the GPU."""
 
     imported: bool | None = None
     """None: it is not known, because the process was ended from outside (a deadline, the kernel) before it could be.
     """
     import_seconds: float | None = None
+    """How long the import took, in seconds."""
     ran_on_gpu: bool | None = None
     """Whether an operation's result was right and lay in, or came from, the GPU's memory; None: not tried."""
     seconds: float | None = None
@@ -158,7 +172,7 @@ class Trial(Record, frozen=True, kw_only=True, omit_defaults=True):
     """Why it was not tried."""
 
 
-class Distribution(Record, frozen=True, kw_only=True, omit_defaults=True):
+class Distribution(Record, frozen=True, kw_only=True):
     """An installed Python distribution (or conda package), by its metadata; or a package without any that is imported
     in the stead of one that a framework requires.
     """
@@ -168,47 +182,56 @@ class Distribution(Record, frozen=True, kw_only=True, omit_defaults=True):
     version: str
     """Empty: it is not known."""
     path: str | None = None
+    """Folder of its metadata."""
     led_by: str | None = None
     """What puts its folder on Python's search path, as of ``Framework.led_by``."""
     build: str | None = None
     """Build string of a conda package."""
     channel: Literal["pip", "conda"] | None = None
+    """Which package manager its record belongs to."""
     installer: str | None = None
+    """The program that says it installed it, as in ``pip``."""
     requires: tuple[str, ...] | None = None
     """``Requires-Dist``, kept for frameworks and for what they require."""
     requires_python: str | None = None
     """``Requires-Python``, read where ``requires`` is."""
     editable: bool | None = None
+    """Whether it is imported from a source folder."""
     record: bool | None = None
     """Whether the list of its files (``RECORD``) is there, which pip needs to replace or remove it."""
 
 
-class Damaged(Record, frozen=True, kw_only=True, omit_defaults=True):
+class Damaged(Record, frozen=True, kw_only=True):
     """Metadata of an installed distribution that cannot be used."""
 
     path: str
+    """Folder or file of the metadata."""
     problem: str
     """``METADATA is missing``, ``no version in METADATA``, ``left by an installation that was broken off`` …"""
     name: str | None = None
     """Normalised name of the distribution, where what is left of its metadata or its folder's name tells."""
     version: str | None = None
+    """Its version, where what is left tells."""
 
 
-class Unreadable(Record, frozen=True, kw_only=True, omit_defaults=True):
+class Unreadable(Record, frozen=True, kw_only=True):
     """A file or folder of an environment, or of the machine, of which nobody knows what it holds."""
 
     path: str
+    """Path of the file or folder."""
     problem: str
     """The system's reason: ``Permission denied``; or ``it is a link that leads nowhere`` …"""
 
 
-class DamagedFile(Record, frozen=True, kw_only=True, omit_defaults=True):
+class DamagedFile(Record, frozen=True, kw_only=True):
     """A file of an installed package that is not the one that the package's own list says was installed."""
 
     path: str
+    """Path of the file."""
     package: str
     """Normalised name of its distribution."""
     version: str | None = None
+    """Version of the distribution."""
     kind: Literal["missing", "size", "content", "hash"]
     """How it differs; ``content``: the list says nothing against it, and it cannot be used all the same."""
     recorded: str | None = None
@@ -225,7 +248,7 @@ class DamagedFile(Record, frozen=True, kw_only=True, omit_defaults=True):
     """
 
 
-class Shipped(Record, frozen=True, kw_only=True, omit_defaults=True):
+class Shipped(Record, frozen=True, kw_only=True):
     """What the frameworks and what they require were installed with, compared with what lies there."""
 
     packages: tuple[str, ...] = ()
@@ -237,17 +260,20 @@ class Shipped(Record, frozen=True, kw_only=True, omit_defaults=True):
     bytes: int | None = None
     """How much of them was read; None: presence and size alone were compared."""
     damaged: tuple[DamagedFile, ...] = ()
+    """The files that differ."""
     complete: bool = False
     """Whether none that was to be compared was left out."""
 
 
-class Framework(Identified, frozen=True, kw_only=True, omit_defaults=True):
+class Framework(Identified, frozen=True, kw_only=True):
     """A framework in one environment, as its files describe it (and, after a deep probe, as it behaved)."""
 
     name: str
     """Name of the distribution: ``torch``; of the several that hold one package, the one that is there."""
     version: str | None = None
+    """With its local part, as in ``2.5.1+cu124``."""
     path: str | None = None
+    """Folder of the package."""
     led_by: str | None = None
     """What puts its folder on Python's search path, where that is no site folder of the environment itself:
     ``PYTHONPATH``, ``user site`` or the path of a ``.pth`` file."""
@@ -264,8 +290,11 @@ class Framework(Identified, frozen=True, kw_only=True, omit_defaults=True):
     hip: str | None = None
     """ROCm version that it was built with."""
     cudnn: str | None = None
+    """The cuDNN that it was built with."""
     nccl: str | None = None
+    """The NCCL that it was built with."""
     tensorrt: str | None = None
+    """The TensorRT that it was built with."""
     providers: tuple[str, ...] | None = None
     """ONNX Runtime: the execution providers whose libraries are there (``CUDA``, ``TensorRT``, ``CPU``)."""
     gpu_code: tuple[str, ...] | None = None
@@ -286,6 +315,7 @@ class Framework(Identified, frozen=True, kw_only=True, omit_defaults=True):
     loads: tuple[Load, ...] | None = None
     """Libraries of CUDA and of C++ that its parts ask for, and what the loader would give them."""
     loads_complete: bool = False
+    """Whether it asks for no other library."""
     looks_in_wheels: bool | None = None
     """Whether it looks for CUDA's libraries where NVIDIA's wheels lay them: by preloading, or by a search path of its
     parts."""
@@ -308,11 +338,13 @@ class Framework(Identified, frozen=True, kw_only=True, omit_defaults=True):
         return (self.name,)
 
 
-class Startup(Record, frozen=True, kw_only=True, omit_defaults=True):
+class Startup(Record, frozen=True, kw_only=True):
     """A line of a ``.pth`` file that changes Python's search path by code, at every start of the interpreter."""
 
     path: str
+    """Path of the ``.pth`` file."""
     line: str
+    """The line."""
     module: str | None = None
     """The file whose code does it, where the line only imports that."""
     folders: tuple[str, ...] = ()
@@ -321,7 +353,36 @@ class Startup(Record, frozen=True, kw_only=True, omit_defaults=True):
     """Packages in them that the site folders have too."""
 
 
-class Environment(Identified, frozen=True, kw_only=True, omit_defaults=True):
+class Planned(Record, frozen=True, kw_only=True):
+    """What a line of a plan (a requirements file, a lock file, a Dockerfile …) would install; ``source`` is its
+    ``FILE:LINE``.
+    """
+
+    name: str
+    """Normalized name of a distribution; ``cuda``, ``cudnn`` for what a base image holds. Empty: a line that may
+    install anything, as ``problem`` says."""
+    asked: str
+    """As a requirement: ``torch>=2.0``; the image or the file for a line without a name."""
+    bounds: str = ""
+    """Accepted versions (PEP 440): ``>=2.0,<2.1``; empty: any."""
+    version: str | None = None
+    """The one version that is accepted; None: the plan leaves it open."""
+    build: str | None = None
+    """Local tag of the build that the package index serves: ``cu118``; empty: the default build of PyPI. None: not
+    known, as with a private index."""
+    conda: str | None = None
+    """Build string of a conda package, empty where none is given; None: no conda package."""
+    image: str | None = None
+    """Base image that holds it; None: something else installs it."""
+    file: str
+    """Path of the file, as the user gave it."""
+    line: int | None = None
+    """Number of the line, from 1."""
+    problem: str | None = None
+    """Why the version is not known: ``it is a direct reference`` …"""
+
+
+class Environment(Identified, frozen=True, kw_only=True):
     """A Python environment, examined as files: nothing of it was started."""
 
     key: str
@@ -331,21 +392,30 @@ class Environment(Identified, frozen=True, kw_only=True, omit_defaults=True):
     judged: bool | None = None
     """Whether the verdict is about it; others are only named."""
     executable: str | None = None
+    """Path of its interpreter."""
     python: str | None = None
     """Version, as far as the files tell."""
     implementation: str | None = None
+    """As in ``cpython``."""
     prefix: str | None = None
+    """Its folder (``sys.prefix``)."""
     base_prefix: str | None = None
+    """The folder of the Python that it is based on."""
     manager: Literal["venv", "uv", "virtualenv", "conda", "pyenv", "system", "other"] | None = None
+    """What made it."""
     lock_file: str | None = None
     """Path of the lock file beside a virtual environment, by which uv, Poetry, PDM or Pipenv fill it; None: there is
     none, or nobody looked."""
     externally_managed: bool | None = None
     """PEP 668: the system forbids pip to install into it."""
     site_packages: tuple[str, ...] = ()
+    """Folders that packages are imported from."""
     distributions: tuple[Distribution, ...] | None = None
+    """What is installed in it; null: not known."""
     distributions_complete: bool = False
+    """Whether nothing else is installed in it."""
     damaged: tuple[Damaged, ...] | None = None
+    """Metadata that cannot be used; null: nobody looked."""
     shipped: Shipped | None = None
     """Presence and size of the files that decide whether its frameworks can be imported. None: nobody looked."""
     verified: Shipped | None = None
@@ -355,6 +425,9 @@ class Environment(Identified, frozen=True, kw_only=True, omit_defaults=True):
     hides_pythons_own: tuple[str, ...] | None = None
     """Packages and modules on PYTHONPATH that are imported in place of the standard library's; None: nobody looked."""
     frameworks: Listing[Framework] | None = None
+    """Frameworks in it; null: nobody looked."""
+    planned: tuple[Planned, ...] | None = None
+    """What plans would install (``--plan``); None: it is an environment on disk."""
     unreadable: tuple[Unreadable, ...] | None = None
     """What is there and could not be read, or is not where its interpreter looks; None: nobody looked."""
     problem: str | None = None
@@ -364,7 +437,7 @@ class Environment(Identified, frozen=True, kw_only=True, omit_defaults=True):
         return (self.key,)
 
 
-class VariablePath(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class VariablePath(msgspec.Struct, frozen=True, kw_only=True):
     """A path within the value of a variable, and what is there."""
 
     path: str
@@ -373,11 +446,13 @@ class VariablePath(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     """``program``: a file that may be run; ``unknown``: it could not be looked at."""
 
 
-class Variables(Record, frozen=True, kw_only=True, omit_defaults=True):
+class Variables(Record, frozen=True, kw_only=True):
     """The environment variables that matter here; one that is not in a complete list is not set."""
 
     values: dict[str, str] = {}
+    """Value by name, of those that are set."""
     complete: bool = False
+    """Whether all that matter were looked at."""
     paths: tuple[VariablePath, ...] | None = None
     """The paths in these values, but for those of search paths in which a missing folder is usual; None: nobody
     looked."""

@@ -5,7 +5,7 @@ from typing import Literal
 from envcheck.snapshot.base import ApiResult, Identified, Listing, Record
 
 
-class ContainerHost(Record, frozen=True, kw_only=True, omit_defaults=True):
+class ContainerHost(Record, frozen=True, kw_only=True):
     """What a host has for containers that are to use its GPUs."""
 
     engines: tuple[str, ...] | None = None
@@ -22,32 +22,45 @@ class ContainerHost(Record, frozen=True, kw_only=True, omit_defaults=True):
     """Entries of those lists that are not on this system (some, as they stand)."""
 
 
-class Platform(Record, frozen=True, kw_only=True, omit_defaults=True):
+class Platform(Record, frozen=True, kw_only=True):
     """The operating system and what it runs in."""
 
     os: Literal["linux", "windows", "macos"] | None = None
+    """The operating system."""
     distribution: str | None = None
     """``ID`` of os-release: ``ubuntu``, ``debian``, ``rhel`` …"""
     distribution_like: tuple[str, ...] = ()
+    """Distributions that it derives from (``ID_LIKE``)."""
     distribution_version: str | None = None
+    """As in ``24.04``."""
     distribution_title: str | None = None
+    """Name and version for people."""
     kernel_release: str | None = None
+    """As in ``6.8.0-48-generic``."""
     machine: str | None = None
     """``x86_64``, ``aarch64`` …"""
     libc: str | None = None
     """``glibc 2.39`` or ``musl``."""
     cpu_model: str | None = None
+    """Model of the processor."""
     cpus: int | None = None
+    """Number of processors that may be used."""
     memory: int | None = None
+    """Main memory, in bytes."""
     numa_nodes: int | None = None
+    """Number of NUMA nodes."""
     shared_memory: int | None = None
     """Size of ``/dev/shm``."""
     shared_memory_free: int | None = None
+    """Free space of ``/dev/shm``, in bytes."""
     container: str | None = None
     """``docker``, ``podman``, ``kubernetes``, ``lxc``, ``apptainer``, ``systemd-nspawn``, ``other``, or ``none``."""
     container_evidence: str | None = None
+    """What shows that it is a container."""
     container_host: ContainerHost | None = None
+    """What can be seen of the container's host."""
     wsl: bool | None = None
+    """Whether it runs in WSL."""
     windows_build: str | None = None
     """Windows by its full number, as in ``10.0.22631.4317``; under WSL, of the Windows around it."""
     virtualization: str | None = None
@@ -61,74 +74,98 @@ class Platform(Record, frozen=True, kw_only=True, omit_defaults=True):
     image_tegra_release: str | None = None
     """L4T release that the container image was made for."""
     uid: int | None = None
+    """The user's number."""
     host: str | None = None
+    """Name of the machine."""
 
 
-class KernelModule(Record, frozen=True, kw_only=True, omit_defaults=True):
+class KernelModule(Record, frozen=True, kw_only=True):
     """NVIDIA's kernel module."""
 
     loaded: bool | None = None
+    """Whether it is loaded."""
     version: str | None = None
+    """Its version."""
     flavour: Literal["open", "proprietary"] | None = None
+    """Whether it is the open or the proprietary module."""
     built: bool | None = None
     """Whether a module file exists for the running kernel (``False`` only after its folder was read)."""
     built_for: tuple[str, ...] = ()
     """Other kernels for which a module file exists."""
     file: str | None = None
+    """Path of the module file for the running kernel."""
     uvm_loaded: bool | None = None
+    """Whether nvidia-uvm is loaded."""
     blacklisted_by: str | None = None
     """Configuration file that forbids loading it."""
 
 
-class DeviceNode(Record, frozen=True, kw_only=True, omit_defaults=True):
+class DeviceNode(Record, frozen=True, kw_only=True):
     """A device file such as ``/dev/nvidia0``."""
 
     path: str
+    """As in ``/dev/nvidia0``."""
     minor: int | None = None
+    """Its minor number."""
     openable: bool | None = None
     """Whether this process has the permission to open it for reading and writing (judged without opening it); for a
     capability below ``/dev/nvidia-caps``, for reading, which is all that it is for."""
     mode: str | None = None
+    """Permissions, in octal."""
     owner: str | None = None
+    """Name or number of its user."""
 
 
-class KernelMessage(Record, frozen=True, kw_only=True, omit_defaults=True):
+class KernelMessage(Record, frozen=True, kw_only=True):
     """A line of the kernel log that speaks of an NVIDIA GPU."""
 
     text: str
+    """The message."""
     xid: int | None = None
+    """Number of the Xid error; null where it is none."""
     pci_bus_id: str | None = None
+    """The GPU that it names."""
     seconds: float | None = None
     """Time since boot."""
 
 
-class KernelLog(Record, frozen=True, kw_only=True, omit_defaults=True):
+class KernelLog(Record, frozen=True, kw_only=True):
     """The kernel log, as far as it may be read."""
 
     readable: bool | None = None
+    """Whether it could be read."""
     why_not: str | None = None
+    """Why it could not be read."""
     messages: tuple[KernelMessage, ...] = ()
+    """The messages of the driver and of the bus."""
 
 
-class Kernel(Record, frozen=True, kw_only=True, omit_defaults=True):
+class Kernel(Record, frozen=True, kw_only=True):
     """What the kernel knows of NVIDIA GPUs."""
 
     nvidia: KernelModule | None = None
+    """NVIDIA's kernel module."""
     nouveau_loaded: bool | None = None
+    """Whether the module nouveau is loaded."""
     nova_loaded: bool | None = None
+    """Whether the module nova is loaded."""
     secure_boot: bool | None = None
+    """Whether Secure Boot is on."""
     lockdown: str | None = None
     """``none``, ``integrity`` or ``confidentiality``."""
     device_nodes: tuple[DeviceNode, ...] | None = None
+    """NVIDIA's device nodes; null: nobody looked."""
     log: KernelLog | None = None
+    """What the kernel logged about the GPUs."""
 
 
-class DriverLibrary(Identified, frozen=True, kw_only=True, omit_defaults=True):
+class DriverLibrary(Identified, frozen=True, kw_only=True):
     """A user-space library of the driver (libcuda, libnvidia-ml …) on disk."""
 
     path: str
     """Real path."""
     soname: str | None = None
+    """The name that the file gives itself."""
     version: str | None = None
     """The driver release that the file belongs to."""
     kind: Literal["driver", "stub", "compat"] | None = None
@@ -150,7 +187,7 @@ class DriverLibrary(Identified, frozen=True, kw_only=True, omit_defaults=True):
         return (self.path,)
 
 
-class Driver(Record, frozen=True, kw_only=True, omit_defaults=True):
+class Driver(Record, frozen=True, kw_only=True):
     """The driver: its user-space libraries and what they answer."""
 
     installed: bool | None = None
@@ -160,10 +197,16 @@ class Driver(Record, frozen=True, kw_only=True, omit_defaults=True):
     cuda: str | None = None
     """The newest CUDA that the driver's libcuda speaks, as in ``13.0``."""
     nvml: ApiResult | None = None
+    """The answer of NVML's initialization."""
     nvml_version: str | None = None
+    """Version of NVML."""
     cuda_init: ApiResult | None = None
+    """The answer of ``cuInit``."""
     cuda_devices: int | None = None
     """Devices that CUDA enumerates under the present variables."""
     cuda_device_count: ApiResult | None = None
+    """The answer of ``cuDeviceGetCount``."""
     libraries: Listing[DriverLibrary] | None = None
+    """Its user-space libraries; null: nobody looked."""
     smi_path: str | None = None
+    """Path of nvidia-smi; null where it was not found."""

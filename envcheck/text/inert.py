@@ -10,10 +10,12 @@ from __future__ import annotations
 import re
 from typing import Literal, TypeAlias
 
-Syntax: TypeAlias = Literal["text", "markdown", "json", "markup"]
+Syntax: TypeAlias = Literal["text", "markdown", "json", "markup", "workflow"]
+"""``workflow`` is text whose lines are annotations for GitHub: those commands stay, and no other does."""
 
 _ESCAPES: dict[Syntax, str] = {
     "text": r"\x{:02x}",
+    "workflow": r"\x{:02x}",
     "markdown": r"\x{:02x}",
     "json": r"\u{:04x}",
     "markup": "&#{};",
@@ -21,6 +23,8 @@ _ESCAPES: dict[Syntax, str] = {
 
 _LINE = re.compile(r"(?:[\x00-\x20\x7f]|\x1b\[[\d;]*[mK]|[^\x00-\x7f])*:(?=:)")
 """``::error::`` of GitHub and Forgejo. Readers skip blanks before it, some colours too or characters without weight."""
+_ANNOTATION = re.compile(r"::(?:error|warning|notice) (?:file=[^:,\n]+,(?:line=\d+,)?)?title=[^:,\n]+::")
+"""A line as the format ``github`` writes it."""
 _ANYWHERE = re.compile(r"#(?=#(?:\[|vso|teamcity))", re.IGNORECASE)
 """``##[group]``, ``##vso[task.…]``, ``##teamcity[…]``."""
 _SECTION = re.compile(r"section_(?:start|end):(?=\d)")
@@ -33,10 +37,13 @@ def inert(text: str, syntax: Syntax = "text") -> str:
     def escaped(match: re.Match[str]) -> str:
         return match[0][:-1] + _ESCAPES[syntax].format(ord(match[0][-1]))
 
+    def commands(line: str) -> bool:
+        return bool(_LINE.match(line)) and not (syntax == "workflow" and _ANNOTATION.match(line))
+
     if "##" in text:
         text = _ANYWHERE.sub(escaped, text)
     if "section_" in text:
         text = _SECTION.sub(escaped, text)
     if "::" in text:
-        text = "".join(_LINE.sub(escaped, line, 1) if _LINE.match(line) else line for line in text.splitlines(True))
+        text = "".join(_LINE.sub(escaped, line, 1) if commands(line) else line for line in text.splitlines(True))
     return text

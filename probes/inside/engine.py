@@ -11,6 +11,7 @@ import array
 import ctypes
 import importlib
 import json
+import sys
 import tempfile
 import time
 from typing import Any, NamedTuple
@@ -38,7 +39,10 @@ class Way(NamedTuple):
 
 
 class Log:
-    """Makes the logger of ``tensorrt``, and keeps what it says: calls that fail return nothing and raise nothing."""
+    """Makes the logger of ``tensorrt``, which prints as its own one does and keeps what it says.
+
+    Calls of TensorRT that fail return nothing, or raise what does not tell why.
+    """
 
     def __init__(self, tensorrt: Any) -> None:
         self._said: dict[str, str] = {}
@@ -52,6 +56,7 @@ class Log:
             def log(self, severity: Any, message: str) -> None:
                 if severity in words:
                     said[words[severity]] = message
+                    sys.stderr.write(f"[TRT] [{words[severity][0].upper()}] {message}\n")
 
         self.logger = _Logger()
 

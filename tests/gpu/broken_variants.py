@@ -610,7 +610,7 @@ class Laboratory:
 
     def rest_is_intact(self, variant: Variant, said: dict[str, Any]) -> bool:
         """Whether the last quantity, whose library is sound, was measured."""
-        return any(each["name"] == variant.measured[-1] and "value" in each for each in said.get("measurements", []))
+        return any(each["name"] == variant.measured[-1] and each.get("value") for each in said.get("measurements", []))
 
     def right(self, variant: Variant, said: dict[str, Any]) -> bool:
         primary = said.get("primary")

@@ -47,6 +47,9 @@ _BREAKS = (
 _hostile = st.lists(st.sampled_from(_COMMANDS + _BREAKS), min_size=1, max_size=6).map("".join)
 
 
+ANNOTATION = r"::(error|warning|notice) (file=[^:,]+,(line=\d+,)?)?title=[^:,]+::"
+
+
 def commands(text: str) -> list[str]:
     """What a build server could take for a command."""
     plain = re.sub(r"\x1b\[[\d;]*[mK]", "", text)
@@ -70,6 +73,25 @@ def test_json_and_markup_still_say_the_same(text: str) -> None:
     assert ET.fromstring(inert(f"<a>{clean}</a>", "markup")).text == (clean or None)
 
 
+@pytest.mark.parametrize(
+    ("text", "stays"),
+    [
+        ("::error title=a::b ::error::c\n", True),
+        ("::notice file=a b,line=3,title=a%3A%2C::b\n", True),
+        ("::warning title=a,file=b::c\n", False),
+        ("::set-output title=a::b\n", False),
+        ("::error title=a\n::b\n", False),
+        (" ::error title=a::b\n", False),
+        ("::error title=a::##[group]b\n", False),
+    ],
+)
+def test_annotations_stay_and_no_other_command(text: str, stays: bool) -> None:  # noqa: FBT001
+    once = inert(text, "workflow")
+    assert (once == text) == stays
+    assert inert(once, "workflow") == once
+    assert stays or "::b" not in once or not commands(once) or re.match(ANNOTATION, once)
+
+
 @pytest.mark.parametrize("text", ["", "a::b", "std::string", "# one", "## two", "http://[::1]:80/", "section_started"])
 def test_what_commands_nothing_stays(text: str) -> None:
     assert inert(text) == text
@@ -89,7 +111,12 @@ def test_no_format_of_a_report(text: str, tmp_path: Path) -> None:
     targets = [f"-o={form}:{file}" for form, file in files.items()]
     main(["check", "--from", str(tmp_path / "report.json"), *targets, "--verbose", "--ascii", "--color=always"])
     for form, file in files.items():
-        assert commands(file.read_text()) == [], form
+        own = ANNOTATION if form == "github" else ""
+        assert [line for line in commands(file.read_text()) if not own or not re.match(own, line)] == [], form
+    told = files["github"].read_text().splitlines()
+    assert told
+    assert all(re.match(ANNOTATION, line) for line in told)
+    assert all(commands(line.partition("title=")[2]) == [] for line in told)
 
 
 @settings(max_examples=examples(3), suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)

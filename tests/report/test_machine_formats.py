@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import sys
 from pathlib import Path
@@ -13,13 +14,16 @@ import msgspec
 import pytest
 
 import envcheck.report
-from envcheck.checks import Check, Fix, Report, Summary
+from envcheck.checks import SCHEMA_VERSION, Check, Fix, Report, Summary
 from envcheck.cli.options import parse
 from envcheck.compat.relations.fit import Fit
 from envcheck.errors import UsageError
+from envcheck.pipeline.request import Request
+from envcheck.pipeline.session import judge
 from envcheck.report import FORMATS, Options, render
+from envcheck.report.page.fixes import in_order
 from envcheck.report.saved.read import MOST_BYTES, read_report
-from envcheck.report.saved.schema import SCHEMAS, schema
+from envcheck.report.saved.schema import SCHEMAS, published, schema
 from envcheck.text.output import parse_targets
 from envcheck.tui.export import choices
 from tests.report.examples import EXAMPLES, about, check, gpu, healthy, machine, report
@@ -74,17 +78,38 @@ def test_json_is_the_whole_report_and_fits_its_schema(name: str) -> None:
     assert text.isprintable() or set(filter(lambda char: not char.isprintable(), text)) <= {"\n"}
 
 
+@pytest.mark.parametrize("name", ["healthy", "unknown-nvml", "hostile"])
+def test_no_key_is_left_out(name: str) -> None:
+    """What is not known is null, in the facts as in the checks."""
+
+    def complete(value: Any, record: Any) -> int:
+        if isinstance(record, msgspec.Struct):
+            names = dict(zip(record.__struct_fields__, record.__struct_encode_fields__, strict=True))
+            assert list(value) == list(names.values()), type(record)
+            return 1 + sum(complete(value[key], getattr(record, field)) for field, key in names.items())
+        if isinstance(record, tuple):
+            return sum(complete(*both) for both in zip(value, record, strict=True))
+        return 0
+
+    found = EXAMPLES[name]()
+    assert complete(json.loads(render(found, "json")), found) > 20
+    assert json.loads(render(found, "json"))["snapshot"]["fabric"] is None
+
+
 def test_json_has_the_keys_of_the_contract() -> None:
     content = json.loads(render(EXAMPLES["warned"](), "json"))
     assert set(content) == {
         *("schema_version", "tool", "created", "duration_s", "host", "headline", "exit_code", "verdict", "primary"),
         *(
             "primary_check",
+            "configuration",
+            "fix",
             "summary",
             "assumed",
             "overlays",
             "overlays_unread",
             "ask",
+            "targets",
             "checks",
             "measurements",
             "snapshot",
@@ -94,12 +119,34 @@ def test_json_has_the_keys_of_the_contract() -> None:
     assert set(content["summary"]) == {"pass", "note", "warn", "fail", "unknown", "skipped"}
     assert set(content["checks"][0]) == {
         *("id", "rule", "scope", "layer", "subject", "status", "title", "message", "evidence", "decided_by"),
-        *("confidence", "missing", "explained_by", "location", "ignored", "fixes", "action", "sources", "frameworks"),
+        *(
+            "confidence",
+            "missing",
+            "explained_by",
+            "location",
+            "ignored",
+            "judged",
+            "figure",
+            "fixes",
+            "action",
+            "sources",
+            "frameworks",
+        ),
     }
     assert content["checks"][0]["explained_by"] is None
     assert set(content["checks"][0]["subject"]) == {
         *("kind", "key", "index", "uuid", "pci_bus_id", "path", "environment"),
     }
+
+
+@pytest.mark.parametrize("name", ["driver-too-old", "no-gpu", "healthy"])
+def test_the_fix_at_the_top_is_the_first_that_the_page_shows(name: str) -> None:
+    snapshot = EXAMPLES[name]().snapshot
+    assert snapshot
+    found = judge(snapshot, Request(variables={}))
+    cause = found.check(found.primary_check)
+    assert found.fix == (in_order(cause)[0] if cause and cause.fixes else ())
+    assert bool(found.fix) == (name != "healthy")
 
 
 def test_the_schema_rejects_what_is_no_report() -> None:
@@ -126,6 +173,36 @@ def test_the_schema_of_fit_fits() -> None:
 @pytest.mark.parametrize("name", SCHEMAS)
 def test_schemas_are_schemas(name: str) -> None:
     jsonschema.Draft202012Validator.check_schema(schema(name))
+
+
+@pytest.mark.parametrize("name", SCHEMAS)
+def test_every_property_of_a_schema_is_described(name: str) -> None:
+    found = schema(name)
+    assert found["$id"] == f"urn:envcheck:schema:{name}:{SCHEMA_VERSION}"
+    lacking = [
+        f"{kind}.{key}"
+        for kind, part in found["$defs"].items()
+        for key, value in part.get("properties", {}).items()
+        if len(value.get("description", "")) < 5
+    ]
+    assert lacking == []
+    assert len(found["$defs"]) >= 3
+
+
+def test_a_description_is_the_docstring_below_the_field() -> None:
+    properties = schema("report")["$defs"]["Figure"]["properties"]
+    assert properties["share"]["description"] == "`value` divided by `ceiling`."
+    assert schema("report")["$defs"]["Summary"]["properties"]["pass"]["description"] == "What holds."
+    assert schema("report")["$defs"]["Gpu"]["properties"]["source"]["description"].startswith("Where it was read")
+
+
+@pytest.mark.parametrize("name", SCHEMAS)
+def test_the_published_schema_is_the_one_that_is_printed(name: str) -> None:
+    """After an intended change: ENVCHECK_REWRITE_GOLDEN=1, and read the difference."""
+    file = Path(__file__).resolve().parents[2] / "docs" / "schema" / published(name)
+    if os.environ.get("ENVCHECK_REWRITE_GOLDEN"):
+        file.write_text(json.dumps(schema(name), indent=2) + "\n", encoding="utf-8")
+    assert json.loads(file.read_text(encoding="utf-8")) == json.loads(json.dumps(schema(name)))
 
 
 def test_an_unknown_schema_is_named() -> None:

@@ -6,7 +6,9 @@ import os
 import sys
 from argparse import Namespace
 
-from envcheck.cli.asking import baseline, overlays
+import msgspec
+
+from envcheck.cli.asking import baseline, of_configuration, overlays
 from envcheck.cli.deliver import deliver
 from envcheck.collect.bench_plan import Bench
 from envcheck.collect.request import working_folder
@@ -36,7 +38,7 @@ def run(options: Namespace) -> int:
         report = session.check(request, on_event)
     options.format = "speed" if options.format in (None, "text") and not options.verbose else options.format
     status = deliver(report, options, targets)
-    if options.save_baseline and status == ExitCode.INTERRUPTED:
+    if options.save_baseline and report.exit_code == ExitCode.INTERRUPTED:
         say(f"envcheck: interrupted, so {options.save_baseline} was not written")
     elif options.save_baseline:
         save(report, options.save_baseline)
@@ -45,9 +47,14 @@ def run(options: Namespace) -> int:
 
 def _request(options: Namespace) -> Request:
     unread: list[str] = []
+    _, policy = of_configuration(options)
+    if policy:  # other rules do not run here, so whether their problem is absent is not asked
+        policy = msgspec.structs.replace(policy, forbid=tuple(name for name in policy.forbid if name in MEASURED))
     return Request(
         python=tuple(options.python or ()),
         only=tuple(MEASURED),
+        policy=policy,
+        configuration=options.configuration.path if options.configuration else None,
         fail_on=options.fail_on,
         timeout=options.timeout,
         bench=Bench(full=options.full, only=selected(options.only or ()), gpus=options.gpu or (), force=options.force),

@@ -32,6 +32,10 @@ def run(options: Namespace) -> int:
         raise UsageError(
             "--python and --all-envs examine this machine, and --from reads a saved report: use one of them"
         )
+    for wanted in ("verify", "deep", "bench", "python", "all_envs", "saved"):
+        if options.plan and getattr(options, wanted):
+            name = {"saved": "from", "all_envs": "all-envs"}.get(wanted, wanted)
+            raise UsageError(f"--{name} is about an environment that exists, and --plan about files: use one of them")
     if options.saved:
         saved = saved_report(options.saved)
         judged = session.judge(_snapshot_of(saved, options.saved), request)

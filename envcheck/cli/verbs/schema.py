@@ -1,4 +1,4 @@
-"""``envcheck schema``: the JSON Schema of an output."""
+"""``envcheck schema``: the JSON Schema of an output, or of the configuration."""
 
 from __future__ import annotations
 
@@ -12,5 +12,10 @@ from envcheck.text.streams import tell
 
 def run(options: Namespace) -> int:
     """Print the schema; raise UsageError where no output has the name."""
+    if options.name == "config":
+        from envcheck.config.model import schema as of_configuration
+
+        tell(json.dumps(of_configuration(), indent=2) + "\n", syntax="json")
+        return ExitCode.OK
     tell(json.dumps(schema(options.name), indent=2) + "\n", syntax="json")
     return ExitCode.OK

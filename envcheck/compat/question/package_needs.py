@@ -190,7 +190,7 @@ def pinned_by(line: str) -> str | None:
 def of_an_extra(line: str) -> bool:
     """Whether a requirement line only holds for an extra."""
     asked = read_requirement(line)
-    return asked is not None and asked.marker is not None and "extra" in _named(str(asked.marker))
+    return asked is not None and asked.marker is not None and "extra" in marker_names(str(asked.marker))
 
 
 def extra_of(line: str) -> str | None:
@@ -223,7 +223,7 @@ def holds(asked: Requirement, marks: Mapping[str, str], extra: str = "") -> bool
     if asked.marker is None:
         return not extra
     text = str(asked.marker)
-    if not _named(text) <= marks.keys() | {"extra"}:
+    if not marker_names(text) <= marks.keys() | {"extra"}:
         return False
     try:
         return asked.marker.evaluate({"extra": extra, **marks})
@@ -232,8 +232,8 @@ def holds(asked: Requirement, marks: Mapping[str, str], extra: str = "") -> bool
 
 
 @cache
-def _named(text: str) -> frozenset[str]:
-    """The variables of a marker."""
+def marker_names(text: str) -> frozenset[str]:
+    """The variables of an environment marker (PEP 508)."""
     bare = re.sub(r"\"[^\"]*\"|'[^']*'", "", text)
     return frozenset(re.findall(r"[a-z_]+", bare)) - {"and", "or", "in", "not"}
 

@@ -203,14 +203,18 @@ class Reason(msgspec.Struct, frozen=True, kw_only=True):
     """What one relation between the named components says."""
 
     verdict: FitVerdict
+    """What this relation says."""
     message: str
+    """The reason, in a sentence."""
     sources: tuple[Source, ...] = ()
+    """The data that decided it."""
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the named components fit together."""
 
     verdict: FitVerdict
+    """Whether all named components fit; one pair that does not decides."""
     reasons: tuple[Reason, ...] = ()
     """What each relation says; what decided comes first."""
     suggestions: tuple[str, ...] = ()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from envcheck.checks import Check, Fix, ways
+from envcheck.checks import Check, Fix, ways_in_order
 from envcheck.report.page.layout import LABEL, UNLIMITED, Room, command_lines, labelled
 from envcheck.report.page.pen import Line, Pen
 from envcheck.text.wrap import width
@@ -36,7 +36,7 @@ def fix_lines(check: Check, pen: Pen, room: Room) -> list[Line]:
 
 def in_order(check: Check) -> list[tuple[Fix, ...]]:
     """The ways to fix it, what the user can do alone before what needs others."""
-    return sorted(ways(check.fixes), key=lambda way: max(list(_WHO).index(fix.who) for fix in way))
+    return ways_in_order(check.fixes)
 
 
 def steps(way: tuple[Fix, ...]) -> list[tuple[str, Fix]]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from envcheck.checks import ASSUMPTION, Check, Evidence, Report
+from envcheck.checks import ASSUMPTION, PLAN, Check, Evidence, Report
 from envcheck.report.page.findings import DIED, Finding, Outline, probe_end
 from envcheck.report.page.fixes import fix_lines
 from envcheck.report.page.layout import LABEL, Room, labelled, labelled_items, tagged, title_lines
 from envcheck.report.page.pen import WORDS, Line, Pen, Span
-from envcheck.report.page.subject import frameworks_in, gpu_numbers, judged_environment, listed, subject_line
+from envcheck.report.page.subject import frameworks_in, gpu_numbers, judged_environment, listed, place_of, subject_line
 from envcheck.rules.facts.measurements import only_measured
 from envcheck.snapshot.names import fact_name, fact_title, not_checked
 from envcheck.text.clean import clean
@@ -161,10 +161,12 @@ def _unjudged(checks: Sequence[Check]) -> str:
 
 def _unknown(outline: Outline, pen: Pen, room: Room) -> list[Line]:
     report = outline.report
-    stated = next((check for check in report.checks if (check.rule, check.status) == (ASSUMPTION, "unknown")), None)
+    told = (check for check in report.checks if check.rule in (ASSUMPTION, PLAN) and check.status == "unknown")
+    stated = next(told, None)
     if stated:
         heading = title_lines("UNKNOWN", "unknown", stated.title, "", pen, room.title)
-        return [*heading, *labelled("why", stated.message, pen, room.why)]
+        seen = labelled("seen", place_of(stated.location), pen, 1) if stated.location else []
+        return [*heading, *seen, *labelled("why", stated.message, pen, room.why)]
     check = _open_question(report)
     if check is None:
         return title_lines("UNKNOWN", "unknown", report.headline, "", pen, room.title)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from envcheck.checks import ASSUMED, STATUSES, Check, Layer, Report, Status
+from envcheck.checks import ASSUMED, PLAN, STATUSES, Check, Layer, Report, Status
 from envcheck.report.page.findings import lost_with, probe_end
 from envcheck.report.page.layout import Room
 from envcheck.report.page.pen import WORDS, Line, Pen, Span
@@ -20,7 +20,7 @@ from envcheck.report.page.subject import (
     listed,
     minor_version,
 )
-from envcheck.snapshot import Driver, Environment, Framework, Gpu, Snapshot, Toolkit, Trial
+from envcheck.snapshot import Driver, Environment, Framework, Gpu, Planned, Snapshot, Toolkit, Trial
 from envcheck.versions import ComputeCapability
 
 _LABEL, _WORD = 12, 6
@@ -188,7 +188,8 @@ def _python_rows(report: Report) -> list[Row]:
         return []
     if environment.problem:
         return [Row("Python", "unknown", f"{environment.key} ({environment.why or 'examined'}): {environment.problem}")]
-    version = minor_version(environment.python) if environment.python else "unknown version"
+    unknown = "unknown version" if environment.planned is None else "not stated"
+    version = minor_version(environment.python) if environment.python else unknown
     reason = f" ({environment.why})" if environment.why else ""
     return [Row("Python", "skipped", f"{version} in {environment.key}{reason}")]
 
@@ -213,9 +214,16 @@ def _framework_text(report: Report, environment: Environment | None, checks: Seq
     if environment is None or environment.frameworks is None:
         return None
     found = [framework for framework in environment.frameworks.items if not framework.extends]
+    if not found and environment.planned:
+        named = [item.asked for item in environment.planned if any(_is_about(check, item) for check in checks)]
+        return listed(named) if named else "none that is known"
     if not found:
         return "none" if environment.frameworks.complete else "none seen, but the list is not complete"
     return listed(_titles(found, environment, checks, report))
+
+
+def _is_about(check: Check, item: Planned) -> bool:
+    return check.rule == PLAN and check.subject.key.endswith(f":{item.name}")
 
 
 def _titles(found: Sequence[Framework], environment: Environment, checks: Sequence[Check], report: Report) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from envcheck.checks import Check, Report
+from envcheck.checks import Check, Location, Report
 from envcheck.snapshot import Environment, Framework, Gpu
 
 _MOST_NAMED = 4
@@ -70,11 +70,14 @@ def framework_title(framework: Framework) -> str:
     return f"{framework.name} {framework.version or 'of unknown version'}"
 
 
+def place_of(location: Location) -> str:
+    """``requirements.txt:3``."""
+    return f"{location.file}:{location.line}" if location.line else location.file
+
+
 def subject_line(checks: Sequence[Check], report: Report) -> str:
     """What ``checks`` (of one rule) are about; empty for the machine as a whole."""
-    locations = [
-        f"{found.file}:{found.line}" if found.line else found.file for check in checks if (found := check.location)
-    ]
+    locations = [place_of(found) for check in checks if (found := check.location)]
     kind = checks[0].subject.kind
     told = [*dict.fromkeys(locations)]
     if kind == "gpu":

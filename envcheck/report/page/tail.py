@@ -18,6 +18,7 @@ def tail_lines(report: Report, pen: Pen, room: Room) -> list[Line]:
     return [
         *_dead_probes(report, pen, room),
         *_assumed(report, pen, room),
+        *_configuration(report, pen),
         *_overlays(report, pen),
         *_account(report, pen),
     ]
@@ -38,6 +39,17 @@ def _assumed(report: Report, pen: Pen, room: Room) -> list[Line]:
         return []
     stated = ", ".join(f"{name} {value}".rstrip() for name, value in report.assumed.items())
     return [(Span(text),) for text in pen.fill(f"Assumed: {stated}", pen.width, room.row)]
+
+
+def _configuration(report: Report, pen: Pen) -> list[Line]:
+    """The file that set options or findings aside, and what of the findings it changed."""
+    if not report.configuration:
+        return []
+    changed = sum(check.judged is not None for check in report.checks)
+    ignored = sum(check.ignored is not None for check in report.checks)
+    told = [f"{count} {what}" for count, what in ((ignored, "ignored"), (changed, "with another severity")) if count]
+    remark = f" (findings: {', '.join(told)})" if told else ""
+    return [(Span(pen.clip(f"Configuration: {report.configuration}{remark}", pen.width)),)]
 
 
 def _overlays(report: Report, pen: Pen) -> list[Line]:

@@ -86,6 +86,9 @@ def _check(checks: tuple[Check, ...], report: Report, pen: Pen) -> list[Line]:
         *(line for way in ways(check.fixes) for line in _way(way, pen)),
         *_labelled("act", ACTIONS.get(check.action, ""), pen),
         *_labelled("aside", _ignored(check), pen),
+        *_labelled(
+            "set", f"{check.status} by the configuration; the rule says {check.judged}" if check.judged else "", pen
+        ),
         *_labelled("by", "" if unjudged else _decided(check), pen),
         *(line for source in check.sources for line in _cited(source, pen)),
     ]

@@ -99,6 +99,7 @@ def _decode(content: bytes, kind: type[T]) -> T:
 
 NOT_KNOWN = {
     ("Report", "verdict"): "unknown",
+    ("Target", "verdict"): "unknown",
     ("Check", "scope"): "node",
     ("Check", "layer"): "request",
     ("Check", "status"): "unknown",

@@ -225,6 +225,7 @@ def _check(rule: Rule, subject: Subject, outcome: Outcome, facts: Facts) -> Chec
         title=shortened(outcome.title),
         message=outcome.message,
         evidence=outcome.evidence,
+        figure=outcome.figure,
         decided_by=outcome.decided_by,
         confidence=outcome.confidence,
         missing=outcome.missing,

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from envcheck.checks import Evidence
 from envcheck.rules.api import Facts, MeasurementSubject, Outcome, passed, rule
 from envcheck.rules.facts.machine import called
 from envcheck.rules.facts.measurements import called_measurement, measured_as, quantity, spread
+from envcheck.rules.speed.ceilings import figure_of
 from envcheck.rules.speed.trust import why_not_judged
 from envcheck.snapshot import Measurement
 
@@ -54,12 +57,15 @@ def slower_than_baseline(subject: MeasurementSubject, facts: Facts) -> Outcome |
         Evidence(what="measured", value=quantity(measured.value, measured.unit), source=measured.detail or "bench"),
         Evidence(what="baseline", value=quantity(earlier.value, earlier.unit), source=earlier.detail or "baseline"),
     )
+    figure = msgspec.structs.replace(figure_of(subject.gpu, measured), baseline=earlier.value)
     if ratio >= allowed:
-        return passed(f"{name}: {ratio:.0%} of the baseline", *evidence, decided_by="measured")
+        found = passed(f"{name}: {ratio:.0%} of the baseline", *evidence, decided_by="measured")
+        return msgspec.structs.replace(found, figure=figure)
     return Outcome(
         status="warn",
         title=f"{name}: {1 - ratio:.0%} slower than the baseline",
         message=f"It was {quantity(earlier.value, earlier.unit)}, now {quantity(measured.value, measured.unit)}.",
         evidence=evidence,
+        figure=figure,
         decided_by="measured",
     )

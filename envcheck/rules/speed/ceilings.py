@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from envcheck.checks import Evidence
+import msgspec
+
+from envcheck.checks import Evidence, Figure
 from envcheck.compat.performance.expected import WARN, Expectation, expectation
 from envcheck.compat.relations.variables import shown
 from envcheck.rules.api import Facts, MeasurementSubject, Outcome, rule
 from envcheck.rules.facts.machine import called
-from envcheck.rules.facts.measurements import called_measurement, quantity, spread
+from envcheck.rules.facts.measurements import called_measurement, measured_as, quantity, spread
 from envcheck.rules.facts.variables import that_lower
 from envcheck.rules.speed.trust import why_not_judged
 from envcheck.snapshot import Conditions, Gpu, Measurement
@@ -79,6 +81,7 @@ MEASURED = (
     "slow-library",
     "library-fails",
     "wrong-result",
+    "wrong-cpu-result",
     "gpu-straggler",
     "slower-than-baseline",
     "measurement-unfinished",
@@ -107,7 +110,18 @@ def judged(subject: MeasurementSubject, facts: Facts) -> Outcome:
         title=f"{name}: {quantity(measured.value, measured.unit)}, not judged",
         message=f"Measured, not judged: {found}.",
         evidence=_evidence(measured),
+        figure=figure_of(gpu, measured),
         decided_by="measured",
+    )
+
+
+def figure_of(gpu: Gpu, measured: Measurement, found: Expectation | None = None) -> Figure:
+    """A measured figure with what it was held against."""
+    figure = Figure(name=measured_as(measured), value=measured.value or 0.0, unit=measured.unit, gpu=gpu.index)
+    if found is None:
+        return figure
+    return msgspec.structs.replace(
+        figure, ceiling=found.ceiling, share=found.share, expected_low=found.low, expected_high=found.high
     )
 
 
@@ -121,23 +135,26 @@ def _with_verdict(name: str, gpu: Gpu, measured: Measurement, found: Expectation
         source=found.basis,
     )
     evidence = (*_evidence(measured), expected, *conditions_shown(measured.conditions))
+    figure = figure_of(gpu, measured, found)
     if found.judgement == "above-ceiling":
         return Outcome(
             status="unknown",
             title=f"{name}: {value} is more than it can be",
             message=f"It is {found.share:.0%} of the ceiling of {ceiling}: an error of the measurement, no fast GPU.",
             evidence=evidence,
+            figure=figure,
             sources=found.sources,
             decided_by="measured",
         )
     held = causes(gpu, measured) if found.at_clock is not None else ()
     if found.judgement == "pass" and held:
-        return _held_down(name, measured, found, held)
+        return msgspec.structs.replace(_held_down(name, measured, found, held), figure=figure)
     if found.judgement == "pass":
         return Outcome(
             status="pass",
             title=f"{name}: {value}, {found.share:.0%} of the ceiling",
             evidence=evidence,
+            figure=figure,
             sources=found.sources,
             decided_by="measured",
         )
@@ -146,6 +163,7 @@ def _with_verdict(name: str, gpu: Gpu, measured: Measurement, found: Expectation
         title=f"{name}: only {value}",
         message=_explained(gpu, measured, found, ceiling, facts),
         evidence=evidence,
+        figure=figure,
         sources=found.sources,
         decided_by="measured",
         confidence="weak" if found.wide else "high",

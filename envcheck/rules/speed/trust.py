@@ -9,7 +9,7 @@ from envcheck.compat.performance.at_work import at_work
 from envcheck.compat.performance.quantities import library_tested
 from envcheck.rules.api import Facts, MeasurementSubject, Outcome, passed, rule
 from envcheck.rules.facts.machine import called
-from envcheck.rules.facts.measurements import called_measurement, measured_as, quantity, without_value
+from envcheck.rules.facts.measurements import called_measurement, measured_as, of_processor, quantity, without_value
 from envcheck.snapshot import Conditions, Gpu, Measurement, ProbeRun, Snapshot
 
 
@@ -23,6 +23,47 @@ def why_not_judged(gpu: Gpu, measured: Measurement) -> str:
     before = None if conditions.utilisation_before is None else conditions.utilisation_before / 100
     busy = at_work(before, conditions.memory_before, memory.total if memory else None)
     return f"another program used the GPU ({busy})" if busy else ""
+
+
+def _verified_on_processor(snapshot: Snapshot, _facts: Facts) -> bool:
+    return any(found.verification for found in of_processor(snapshot.measurements))
+
+
+@rule(layer="library", arises=_verified_on_processor)
+def wrong_cpu_result(snapshot: Snapshot, _facts: Facts) -> Outcome | None:
+    """NumPy or SciPy computed wrong results on the CPU.
+
+    What it checks
+        With bench --full: random elements of matrix products, sparse products and Fourier transforms of
+        the environment's NumPy and SciPy, against FP64 sums in Python.
+
+    Why it matters
+        Data preparation and metrics run on the CPU. A damaged BLAS or faulty memory spoils them without
+        any message.
+
+    How to fix
+        Compare the files with their packages (`envcheck check --verify`) and install the differing one
+        again. If they are as shipped, test the memory of the machine.
+
+    Sources
+        NumPy, BLAS and LAPACK: https://numpy.org/devdocs/building/blas_lapack.html
+    """
+    checked = [found for found in of_processor(snapshot.measurements) if found.verification]
+    wrong = [found for found in checked if found.verification and not found.verification.right]
+    evidence = tuple(
+        Evidence(what=called_measurement(found), value=found.verification.how, source=found.detail or "bench")
+        for found in (wrong or checked)
+        if found.verification
+    )
+    if not wrong:
+        return passed("NumPy and SciPy compute correctly on the CPU", *evidence, decided_by="measured")
+    return Outcome(
+        status="fail",
+        title=f"{called_measurement(wrong[0])}: wrong result",
+        message=f"{len(wrong)} of {len(checked)} kinds of results are wrong.",
+        evidence=evidence,
+        decided_by="measured",
+    )
 
 
 STRAGGLER = 0.10
@@ -79,7 +120,7 @@ def wrong_result(subject: MeasurementSubject, _facts: Facts) -> Outcome | None:
 
 
 def _several_gpus(snapshot: Snapshot, _facts: Facts) -> bool:
-    return len({measured.gpu for measured in snapshot.measurements if measured.value}) >= _LEAST_GPUS
+    return len({measured.gpu for measured in snapshot.measurements if measured.gpu and measured.value}) >= _LEAST_GPUS
 
 
 @rule(layer="gpu", scope="node", arises=_several_gpus)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -12,6 +13,7 @@ from textual.containers import Vertical
 from textual.widgets import Input, Static, Tree
 from textual.widgets.tree import TreeNode
 
+from envcheck.snapshot import Listing
 from envcheck.text.clean import clean
 from envcheck.tui.widgets.base import draw_tree
 from envcheck.tui.widgets.paint import Paint
@@ -30,6 +32,29 @@ _BOOKKEEPING = ("source", "read")
 _LONGEST, _ALIGNED = 200, 32
 """Most characters of a value that are shown; widest column of keys or values that is aligned."""
 _NAMING = ("name", "key", "path", "pci_bus_id", "call", "text")
+
+
+def _known(value: Any) -> Any:
+    """``value`` as plain data without the fields that nobody filled; whether a list is complete is told always."""
+    if isinstance(value, msgspec.Struct):
+        told_always = isinstance(value, Listing)
+        return {
+            name: _known(found)
+            for name, field, default in _fields(type(value))
+            if (found := getattr(value, field)) != default or told_always
+        }
+    if isinstance(value, tuple | list):
+        return [_known(each) for each in value]
+    return value
+
+
+@cache
+def _fields(record: type[msgspec.Struct]) -> tuple[tuple[str, str, Any], ...]:
+    """Key, name and default of each field; a default that no value equals where there is none."""
+    return tuple(
+        (field.encode_name, field.name, field.default_factory() if callable(field.default_factory) else field.default)
+        for field in msgspec.structs.fields(record)
+    )
 
 
 class Facts(Vertical):
@@ -60,9 +85,9 @@ class Facts(Vertical):
 
     def show(self, report: Report) -> None:
         """Fill the tree from a report."""
-        plain = msgspec.to_builtins(report.snapshot) if report.snapshot else {}
+        plain = _known(report.snapshot) if report.snapshot else {}
         plain.pop("runs", None)
-        self._facts = {**plain, "probes": msgspec.to_builtins(report.probes)}
+        self._facts = {**plain, "probes": _known(report.probes)}
         self._fill(self.query_one("#facts-search", Input).value)
 
     def repaint(self, paint: Paint) -> None:

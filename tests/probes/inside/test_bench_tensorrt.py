@@ -180,6 +180,14 @@ def test_a_trial_computes_a_verified_convolution() -> None:
         deep_tensorrt.convolution(fake_tensorrt.make("10.0.1", refuses="build_serialized_network"))
 
 
+@pytest.mark.parametrize("step", [deep_tensorrt.matrix_product, deep_tensorrt.convolution])
+@pytest.mark.usefixtures("on_device")
+def test_a_trial_says_what_tensorrt_logged(step: Any, capfd: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(Refused, match="no builder: CUDA initialization failure with error: 35"):
+        step(fake_tensorrt.make("8.6.0", refuses="Builder"))
+    assert capfd.readouterr().err == "[TRT] [W] CUDA initialization failure with error: 35\n"
+
+
 @pytest.mark.usefixtures("on_device")
 def test_a_trial_that_finds_no_memory_is_no_failure(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fake_tensorrt.Gpu, "free", 0)

@@ -138,6 +138,17 @@ def test_damage_is_the_cause_also_where_only_figures_were_asked_for() -> None:
     assert report()["primary"].rule == "library-fails"
 
 
+def on_processor(**more: Any) -> Measurement:
+    return figure("cpu-gemm", 1.2e12, "FLOP/s", gpu=None, precision="fp32", detail="OpenBLAS", **more)
+
+
+def test_the_processor_is_held_to_its_results_too() -> None:
+    assert check_of("wrong-cpu-result", measured(on_processor(verification=right()))).status == "pass"
+    found = check_of("wrong-cpu-result", measured(on_processor(verification=wrong())))
+    assert (found.status, found.title) == ("fail", "FP32 CPU matrix product: wrong result")
+    assert not checks_of("wrong-cpu-result", measured(gemm(), on_processor()))
+
+
 def test_files_that_are_as_shipped_are_not_compared_once_more() -> None:
     verified = Shipped(source="wheel metadata", packages=(WHEEL,), files=9, bytes=1 << 30, complete=True)
     fixes = check_of("library-fails", with_cudnn(measured(refused()), verified=verified)).fixes

@@ -8,6 +8,7 @@ import pytest
 
 from envcheck.checks import Check
 from envcheck.rules.catalog import find_rule
+from envcheck.rules.facts.measurements import measured_as
 from envcheck.rules.speed.ceilings import MEASURED
 from envcheck.snapshot import Gpu, Measurement, Mig, ProbeRun, Snapshot
 from tests.every import every
@@ -373,7 +374,7 @@ def test_each_rule_has_its_page(name: str) -> None:
     assert rule is not None
     for heading in ("What it checks", "Why it matters", "How to fix", "Sources"):
         assert f"\n{heading}\n" in rule.documentation
-    assert rule.scope == ("env" if rule.name == "library-fails" else "node")
+    assert rule.scope == ("env" if rule.layer == "library" else "node")
 
 
 def test_a_variable_that_lowers_a_figure_is_named_beside_it() -> None:
@@ -383,3 +384,33 @@ def test_a_variable_that_lowers_a_figure_is_named_beside_it() -> None:
     assert "Likely cause: NVIDIA_TF32_OVERRIDE=0: cuBLAS" in found
     other = but(measured(memory_copy(1e12)), variables=variables(NVIDIA_TF32_OVERRIDE="0"))
     assert "NVIDIA_TF32_OVERRIDE" not in check_of("slow-gpu-memory", other).message
+
+
+# --- figures ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("found", [memory_copy(), memory_read(1e12), memory_copy(9e12), gemm(), to_gpu()])
+def test_the_check_of_a_figure_has_it_as_numbers(found: Measurement) -> None:
+    """Whatever the verdict: what the words say can be read without them."""
+    check = speed(found)
+    told = check.figure
+    assert told
+    assert (told.name, told.value, told.unit, told.gpu) == (measured_as(found), found.value, found.unit, 0)
+    assert told.ceiling
+    assert told.share == pytest.approx(told.value / told.ceiling)
+    assert f"{told.share:.0%} of the ceiling" in f"{check.title} {check.message}"
+    expected = next(evidence.value for evidence in check.evidence if evidence.what == "expected")
+    assert expected.startswith(f"{told.expected_low:.0%} to {told.expected_high:.0%} of ")
+
+
+def test_a_figure_that_is_not_judged_has_no_ceiling() -> None:
+    (check,) = [check for check in judge(measured(memory_copy(), gpu=h200(mig=Mig(enabled=True)))) if check.figure]
+    assert check.status == "skipped"
+    assert check.figure
+    assert (check.figure.value, check.figure.ceiling) == (memory_copy().value, None)
+
+
+def test_a_figure_beside_a_baseline_has_both() -> None:
+    (check,) = checks_of("slower-than-baseline", measured(memory_copy(), baseline=(memory_copy(8e12),)))
+    assert check.figure
+    assert (check.figure.value, check.figure.baseline, check.figure.ceiling) == (memory_copy().value, 8e12, None)

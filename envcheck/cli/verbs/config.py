@@ -1,0 +1,83 @@
+"""``envcheck config``: the configuration that counts here, and where each value comes from."""
+
+from __future__ import annotations
+
+import json
+import os
+from argparse import Namespace
+from typing import Any
+
+from envcheck.cli.options import parse
+from envcheck.config.meaning import of_gpus, options_of, policy
+from envcheck.config.model import KEYS
+from envcheck.config.read import Configuration
+from envcheck.config.targets import of_configuration
+from envcheck.config.write import entries
+from envcheck.errors import UsageError
+from envcheck.exitcode import ExitCode
+from envcheck.text.streams import tell
+
+_OPTIONS = ("require", "scope", "only", "skip", "fail-on", "format", "output")
+"""Keys that are options of ``check`` too, so that a variable can set them."""
+_DEFAULTS = {"scope": ["node", "container", "env"], "fail-on": "fail", "format": "text"}
+
+
+def run(options: Namespace) -> int:
+    """Print it, with every name in it checked; raise UsageError where there is none or it is wrong."""
+    configuration: Configuration | None = options.configuration
+    if configuration is None:
+        raise UsageError("there is no configuration here or in a folder above; envcheck init writes one")
+    of_gpus(configuration)
+    policy(configuration)
+    of_configuration(configuration)
+    values = _values(configuration)
+    if options.json:
+        content = {"file": configuration.path, "values": values}
+        tell(json.dumps(content, indent=2, default=str) + "\n", syntax="json")
+    else:
+        tell("".join(f"{line}\n" for line in _lines(configuration, values)), syntax="text")
+    return ExitCode.OK
+
+
+def _values(configuration: Configuration) -> dict[str, dict[str, Any]]:
+    """By key: the value and where it comes from. ``check`` alone would have these options."""
+    settled = vars(parse(["check"], os.environ, options_of(configuration)))
+    found: dict[str, dict[str, Any]] = {}
+    for key in KEYS:
+        name = key.replace("-", "_")
+        value, origin = getattr(configuration.config, name), f"{configuration.path}:{configuration.line(key)}"
+        if key in _OPTIONS and os.environ.get(variable := f"ENVCHECK_{name.upper()}"):
+            given = settled[name]
+            value, origin = sorted(given) if isinstance(given, frozenset) else given, variable
+        elif value is None:
+            value, origin = _DEFAULTS.get(key), "default"
+        if value is not None:
+            found[key] = {"value": plain(value), "from": origin}
+    return found
+
+
+def plain(value: Any) -> Any:
+    """``value`` as TOML has it: tables without what is not set."""
+    import msgspec
+
+    built = msgspec.to_builtins(value, builtin_types=())
+    return _without_none(built)
+
+
+def _without_none(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _without_none(inner) for key, inner in value.items() if inner is not None}
+    if isinstance(value, list | tuple):
+        return [_without_none(inner) for inner in value]
+    return value
+
+
+def _lines(configuration: Configuration, values: dict[str, dict[str, Any]]) -> list[str]:
+    lines = [f"# {configuration.path}"]
+    for key, found in values.items():
+        if not isinstance(found["value"], dict) and key != "ignore":
+            lines += [f"{line}  # {found['from']}" for line in entries({key: found["value"]})]
+    for key, found in values.items():
+        if isinstance(found["value"], dict) or key == "ignore":
+            lines += ["", f"# {found['from']}", *entries({key: found["value"]})]
+    return lines

@@ -1,0 +1,44 @@
+"""``envcheck init``: write a configuration that asks for what this machine has."""
+
+from __future__ import annotations
+
+import os
+import sys
+from argparse import Namespace
+from pathlib import Path
+
+from envcheck.cli.asking import saved_report
+from envcheck.collect.request import working_folder
+from envcheck.config.describe import configuration_for
+from envcheck.config.find import OWN, find
+from envcheck.errors import UsageError
+from envcheck.exitcode import ExitCode
+from envcheck.pipeline import session
+from envcheck.pipeline.request import Request
+from envcheck.report.progress import progress
+from envcheck.text.output import writable, write_whole
+from envcheck.text.streams import say, tell
+
+
+def run(options: Namespace) -> int:
+    """Write it to a new file, or to stdout; raise UsageError where the file exists or cannot be written."""
+    name = options.output or OWN
+    if name != "-" and os.path.lexists(name):
+        raise UsageError(f"{name} exists and is left as it is; name another file with -o, or - for stdout")
+    counting = find(working_folder()) if name == OWN else None
+    if counting is not None and os.path.dirname(counting.path) == os.path.realpath(working_folder()):  # noqa: PTH120
+        raise UsageError(f"{counting.path} has a configuration already; -o - prints another one to copy from")
+    path = None if name == "-" else writable(name, f"-o {name}")
+    if options.saved:
+        report = saved_report(options.saved)
+    else:
+        asked = Request(python=tuple(options.python or ()), cwd=working_folder(), variables=dict(os.environ))
+        with progress(sys.stderr, quiet=False, lines=False) as on_event:
+            report = session.check(asked, on_event)
+    text = configuration_for(report)
+    if path is None:
+        tell(text, syntax="text")
+    else:
+        write_whole(Path(path), text)
+        say(f"envcheck: wrote {path}; envcheck check uses it from now on")
+    return ExitCode.OK

@@ -1,0 +1,1 @@
+"""The configuration: ``[tool.envcheck]`` of a ``pyproject.toml``, or an ``envcheck.toml``."""

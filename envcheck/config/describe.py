@@ -1,0 +1,81 @@
+"""A configuration that asks for what a report found: what ``envcheck init`` writes."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+
+from envcheck.checks import Report
+from envcheck.config.write import entries
+from envcheck.snapshot import Environment, Gpu, Snapshot
+
+_MEBI = 1 << 20
+_SERIES = re.compile(r"\d+\.\d+")
+_HEAD = "# What this project needs of a machine; envcheck check reads it, envcheck config shows what counts."
+
+
+def configuration_for(report: Report) -> str:
+    """TOML with comments. It asks for the release series that are there, and for the GPUs at least."""
+    snapshot = report.snapshot or Snapshot()
+    gpus = tuple(snapshot.gpus.items) if snapshot.gpus else ()
+    environments = snapshot.environments.items if snapshot.environments else ()
+    judged = next((found for found in environments if found.judged), None)
+    asked = [*_software(judged), *_driver(snapshot)]
+    lines = [_HEAD]
+    lines += entries({"require": asked}) if asked else ["# require = ['torch>=2.4']"]
+    lines += ["# fail-on = 'warn'  # default: fail", ""]
+    lines += entries({"gpus": _gpus(gpus)}) if gpus else ["# No GPU was found here.", "# [gpus]", "# count = 1"]
+    lines += [
+        "",
+        "# Findings to set aside, each until a day:",
+        "# [[ignore]]",
+        "# problem = 'persistence-mode-off'",
+        "# reason = 'the image is started for each job'",
+        "# until = 2027-01-31",
+        "",
+        "# Machines to judge for where they are not at hand: envcheck check --target NAME",
+        *_target(snapshot, gpus),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _software(judged: Environment | None) -> Iterator[str]:
+    if judged is None:
+        return
+    if judged.python and (series := _SERIES.match(judged.python)):
+        yield f"python=={series[0]}"
+    names = {found.name for found in (judged.frameworks.items if judged.frameworks else ())}
+    for found in judged.distributions or ():
+        if found.name in names and found.version and (series := _SERIES.match(found.version)):
+            yield f"{found.name}~={series[0]}.0"
+
+
+def _driver(snapshot: Snapshot) -> Iterator[str]:
+    release = snapshot.driver.release if snapshot.driver else None
+    if release and (series := _SERIES.match(release)):
+        yield f"driver>={series[0].partition('.')[0]}"
+
+
+def _gpus(gpus: tuple[Gpu, ...]) -> dict[str, object]:
+    usable = [gpu for gpu in gpus if gpu.index is not None or gpu.cuda_ordinal is not None] or list(gpus)
+    models = list(dict.fromkeys(gpu.name for gpu in usable if gpu.name))
+    sizes = [gpu.memory.total for gpu in usable if gpu.memory and gpu.memory.total]
+    found: dict[str, object] = {"count": f">={len(usable)}"}
+    if models:
+        found["models"] = models
+    if len(sizes) == len(usable):
+        found["memory"] = f"{min(sizes) // _MEBI}MiB"
+    return found
+
+
+def _target(snapshot: Snapshot, gpus: tuple[Gpu, ...]) -> list[str]:
+    names = Counter(gpu.name for gpu in gpus if gpu.name)
+    release = snapshot.driver.release if snapshot.driver else None
+    if not names or not release:
+        return ["# [target.production]", "# gpu = 'H100'", "# driver = '550.54.14'", "# os = 'linux'"]
+    (model, count) = names.most_common(1)[0]
+    words: dict[str, object] = {"gpu": model, "gpus": count, "driver": release}
+    if snapshot.platform and snapshot.platform.os:
+        words["os"] = snapshot.platform.os
+    return entries({"target": {"this-machine": words}})

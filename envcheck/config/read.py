@@ -1,0 +1,172 @@
+"""Read a configuration and name the line of what is wrong in it."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import re
+import sys
+from collections.abc import Iterable
+from typing import Any, TypeVar, get_args
+
+import msgspec
+
+from envcheck.config.find import SHARED, read_bytes
+from envcheck.config.lines import Path, line_of, lines_of
+from envcheck.config.model import Config, Gpus, Ignore, Severity, Share
+from envcheck.errors import UsageError
+
+_MOST_DOTS = 200
+"""On a line: the time that the parser takes for a dotted key grows with the square of its parts."""
+_SECTION = ("tool", "envcheck")
+_MOST_NAMED = 20
+
+T = TypeVar("T")
+
+
+class Configuration(msgspec.Struct, frozen=True, kw_only=True):
+    """A configuration and where each part of it stands."""
+
+    path: str
+    section: Path = ()
+    """Path of the table in the file: empty, or ``tool.envcheck``."""
+    config: Config
+    lines: dict[Path, int] = {}
+
+    def line(self, *path: str | int) -> int:
+        return line_of(self.lines, (*self.section, *path))
+
+    def error(self, problem: str, *path: str | int) -> UsageError:
+        """The error that names the line of ``path``."""
+        return UsageError(f"{self.path}:{self.line(*path)}: {problem}")
+
+
+def read(path: str) -> Configuration:
+    """The configuration in ``path``; raise UsageError where there is none."""
+    found = in_file(path, read_bytes(path))
+    if found is None:
+        raise UsageError(f"{path} has no [tool.envcheck]; envcheck init writes a configuration")
+    return found
+
+
+def in_file(path: str, data: bytes, remark: str = "") -> Configuration | None:
+    """The configuration in ``data``, the content of ``path``; None for another tool's ``pyproject.toml``."""
+    document, text = parse(path, data, remark)
+    shared = os.path.basename(path) == SHARED  # noqa: PTH119
+    section: Path = _SECTION if shared or "tool" in document else ()
+    table: Any = document
+    for key in section:
+        table = table.get(key) if isinstance(table, dict) else None
+    if table is None:
+        return None
+    lines = lines_of(text)
+    if not isinstance(table, dict) or not table:
+        where = f"{path}:{line_of(lines, section)}"
+        raise UsageError(f"{where}: the configuration is empty; delete it, or write one with envcheck init")
+    unread = Configuration(path=path, section=section, config=Config(), lines=lines)
+    return msgspec.structs.replace(unread, config=_config(unread, table))
+
+
+def parse(path: str, data: bytes, remark: str = "") -> tuple[dict[str, Any], str]:
+    """The document and its text; raise UsageError with the line where it is no TOML."""
+    toml = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
+    for number, line in enumerate(data.split(b"\n"), start=1):
+        if line.count(b".") > _MOST_DOTS:
+            raise UsageError(f"{path}:{number}: a line with more than {_MOST_DOTS} dots")
+    ending = f"; {remark}" if remark else ""
+    try:
+        text = data.decode("utf-8-sig").replace("\r\n", "\n")
+        return toml.loads(text), text
+    except UnicodeDecodeError as error:
+        number = data.count(b"\n", 0, error.start) + 1
+        raise UsageError(f"{path}:{number}: it is not UTF-8{ending}") from None
+    except ValueError as error:
+        found = re.search(r" \(at line (\d+), column (\d+)\)", str(error))
+        number, words = (int(found[1]), str(error)[: found.start()]) if found else (data.count(b"\n") + 1, str(error))
+        raise UsageError(f"{path}:{number}: no valid TOML: {words}{ending}") from None
+    except RecursionError:
+        raise UsageError(f"{path}:1: it is nested too deeply{ending}") from None
+
+
+# Types: msgspec names the path of what is wrong, except below a table whose keys are free; those go entry by entry.
+
+
+_FREE: dict[str, Any] = {"severity": Severity, "minimum-share": Share, "target": dict[str, Any]}
+_WRONG = re.compile(r"(?P<problem>.*?)(?: - at `\$(?P<path>[^`]*)`)?")
+_TYPES = {
+    "array": "a list",
+    "object": "a table",
+    "str": "a text",
+    "int": "a number",
+    "float": "a number",
+    "bool": "true or false",
+}
+"""msgspec's names of types, and TOML's."""
+_STEP = re.compile(r"\.(?P<key>[\w-]+)|\[(?P<item>\d+)\]")
+_FIELDS: dict[Path, tuple[str, ...]] = {
+    (): tuple(field.encode_name for field in msgspec.structs.fields(Config)),
+    ("gpus",): tuple(field.encode_name for field in msgspec.structs.fields(Gpus)),
+    ("ignore",): tuple(field.encode_name for field in msgspec.structs.fields(Ignore)),
+}
+
+
+def _config(place: Configuration, document: dict[str, Any]) -> Config:
+    for table, kind in _FREE.items():
+        entries = document.get(table, {})
+        if not isinstance(entries, dict):
+            raise place.error(f"{table}: write a table, [{'.'.join(map(str, (*place.section, table)))}]", table)
+        for key, value in entries.items():
+            _convert(place, value, kind, (table, key))
+    for name, words in document.get("target", {}).items():
+        check_words(place, name, words, ("target", name))
+    return _convert(place, document, Config, ())
+
+
+def check_words(place: Configuration, name: str, words: dict[str, Any], path: Path) -> None:
+    """Raise UsageError where the words of a target at ``path`` are none."""
+    if not words:
+        raise place.error(f"target {name}: it is empty; write gpu, driver, os …", *path)
+    for word, value in words.items():
+        if isinstance(value, bool) or not isinstance(value, str | int):
+            raise place.error(f'target {name}: {word}: write a text, as in {word} = "H100"', *path, word)
+
+
+def _convert(place: Configuration, value: Any, kind: type[T], path: Path) -> T:
+    try:
+        return msgspec.convert(value, kind)
+    except msgspec.ValidationError as error:
+        found = _WRONG.fullmatch(str(error))
+        problem, rest = (found["problem"], found["path"] or "") if found else (str(error), "")
+        steps = [step["key"] or int(step["item"]) for step in _STEP.finditer(rest)]
+        raise _named(place, problem, (*path, *steps), kind) from None
+
+
+def _named(place: Configuration, problem: str, path: Path, kind: Any) -> UsageError:
+    unknown = re.search("unknown field `(.*)`", problem)
+    missing = re.search("missing required field `(.*)`", problem)
+    called = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).lstrip(".")
+    if unknown:
+        known = _FIELDS.get(path[:1], ())
+        return place.error(f"there is no key {unknown[1]!r}{did_you_mean(unknown[1], known)}", *path, unknown[1])
+    if missing:
+        return place.error(f"{called}: the key {missing[1]!r} is missing", *path)
+    if kind is Severity or path[-1:] in (("scope",), ("fail-on",)) or path[:1] == ("scope",):
+        words = {"fail-on": "fail or warn", "scope": "a list of node, container, env"}
+        return place.error(f"{called}: write {words.get(str(path[0]), ', '.join(get_args(Severity)))}", *path)
+    if path[-1:] == ("until",):
+        return place.error(f"{called}: write a date, as in until = 2027-01-31", *path)
+    plain = problem[:1].lower() + problem[1:].replace(" | null", "").replace("`", "")
+    for theirs, ours in _TYPES.items():
+        plain = re.sub(rf"\b{theirs}\b", ours, plain)
+    return place.error(f"{called}: {plain}", *path)
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """``; did you mean 'x'?``, or the words to choose from where none is near."""
+    import difflib  # noqa: PLC0415  few configurations are wrong
+
+    names = list(known)
+    near = difflib.get_close_matches(word, names, 1)
+    if near:
+        return f"; did you mean {near[0]!r}?"
+    return f"; there are {', '.join(names)}" if len(names) <= _MOST_NAMED else ""

@@ -1,0 +1,268 @@
+"""Judge what plans would install (``--plan``) by what the matrix says of each package, with file and line.
+
+Exact releases of PyTorch are judged by the rules, as in an environment: the build that a plan leads to is known.
+Everything else that needs a GPU is asked as ``envcheck matrix check`` asks it. A range is judged by all known releases
+that it accepts: it fits where all do, and does not where none does.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+import msgspec
+from packaging.specifiers import SpecifierSet
+
+from envcheck.checks import PLAN, Check, Evidence, Fix, Location, Status, Subject
+from envcheck.compat.matrix import Matrix
+from envcheck.compat.names import canonical
+from envcheck.compat.question.answer import ask
+from envcheck.compat.question.question import Answer
+from envcheck.compat.tables import is_named
+from envcheck.components import Bound, Component
+from envcheck.errors import UsageError
+from envcheck.rules.api import Facts
+from envcheck.rules.facts.frameworks import frameworks_in
+from envcheck.snapshot import Environment, Planned, Snapshot
+
+_ALWAYS = ("cuda", "cudnn")
+_MOST_RELEASES = 80
+_FAMILY = re.compile(r"==([0-9]{1,4}(?:\.[0-9]{1,4}){0,2})\.\*")
+
+
+def judge_plan(snapshot: Snapshot, matrix: Matrix) -> tuple[Check, ...]:
+    """A check for each package of the plan that needs a GPU; one that is unknown where nothing can be judged."""
+    environment = Facts(snapshot, matrix).environment
+    if environment is None or environment.planned is None:
+        return ()
+    machine = _machine(Facts(snapshot, matrix))
+    checks = [check for item in environment.planned for check in _judge(item, environment, machine, matrix)]
+    rules_judge = any(item.name in _TORCH and item.version for item in environment.planned)
+    if not checks and not rules_judge:
+        checks.append(_nothing(environment))
+    return tuple(checks)
+
+
+_TORCH = ("torch", "pytorch", "pytorch-gpu", "pytorch-cpu")
+
+
+def _judge(item: Planned, environment: Environment, machine: Sequence[Component], matrix: Matrix) -> Iterator[Check]:
+    if not item.name:
+        yield _check(item, environment, "unknown", f"{item.asked} may install anything", item.problem or "")
+    elif item.name in _TORCH:
+        if item.version is None:
+            yield _torch(item, environment, machine, matrix)
+        elif not _rules_judge(environment):
+            yield _unknown_build(item, environment)
+    elif (important := _important(item, matrix)) or _needs_gpu(item, matrix):
+        found = _other(item, environment, machine, matrix)
+        if found.status != "unknown" or important:
+            yield found
+
+
+def _rules_judge(environment: Environment) -> bool:
+    """Whether enough is known of PyTorch's build for the rules: what they have to skip would not hold up a pass."""
+    found = next((each for each in frameworks_in(environment) if each.name == "torch"), None)
+    if found is None:
+        return False
+    return bool(found.cpu_only or found.hip or (found.cuda and found.gpu_code))
+
+
+def _unknown_build(item: Planned, environment: Environment) -> Check:
+    why = "no row of the matrix has the GPU code of this release"
+    if item.conda is not None:
+        why = "the matrix does not have the GPU code of conda's builds"
+    elif item.build is None:
+        why = "the package indexes that the plan names may serve another build than PyPI"
+    return _check(item, environment, "unknown", f"The build of {item.asked.replace('==', ' ')} is not known", why)
+
+
+def _machine(facts: Facts) -> list[Component]:
+    """The GPUs, the driver, the system and the Python that the plan is held against."""
+    snapshot, environment = facts.snapshot, facts.environment
+    names = dict.fromkeys(
+        gpu.name or f"sm_{(gpu.compute_capability or '').replace('.', '')}" for gpu in facts.usable_gpus
+    )
+    release = snapshot.driver.release if snapshot.driver else None
+    platform = snapshot.platform
+    stated = {
+        "driver": release,
+        "os": "wsl" if platform and platform.wsl else platform.os if platform else None,
+        "machine": platform.machine if platform else None,
+        "python": environment.python if environment else None,
+    }
+    gpus = [Component("gpu", (Bound("==", name),)) for name in names if name != "sm_"]
+    return [*gpus, *(Component(name, (Bound("==", value),)) for name, value in stated.items() if value)]
+
+
+def _important(item: Planned, matrix: Matrix) -> bool:
+    """Whether people install a project for it, so that an open question about it leaves the verdict open."""
+    if item.image is not None and item.name in _ALWAYS:
+        return True
+    row = next((row for row in matrix.roles if is_named(item.name, row.names)), None)
+    return row is not None and row.role in ("framework", "engine")
+
+
+def _needs_gpu(item: Planned, matrix: Matrix) -> bool:
+    rows = matrix.rows_of(canonical(item.name))
+    return any(row.cuda or row.targets or row.capability_min or row.capabilities or "cuda" in row.needs for row in rows)
+
+
+def _other(item: Planned, environment: Environment, machine: Sequence[Component], matrix: Matrix) -> Check:
+    family = _FAMILY.fullmatch(item.bounds)
+    version = item.version or (family[1] if family else None)
+    if version is None:
+        return _open(item, environment)
+    answer = _asked(matrix, item.name, version, machine)
+    if item.image is not None and item.name == "cuda" and answer is not None and answer.verdict == "incompatible":
+        return _image_cuda(item, environment, machine, matrix, answer)
+    return _answered(item, environment, answer)
+
+
+def _image_cuda(
+    item: Planned, environment: Environment, machine: Sequence[Component], matrix: Matrix, answer: Answer
+) -> Check:
+    """CUDA of an image, which cuda-compat in the image may run on an older driver."""
+    assert item.version is not None  # noqa: S101 - an image's tag states it
+    forward = Component("cuda-compat", (Bound("==", ".".join(item.version.split(".")[:2])),))
+    helped = _asked(matrix, "cuda", item.version, [*machine, forward])
+    if helped is None or helped.verdict == "incompatible":
+        return _answered(item, environment, answer)
+    row = next((row for row in matrix.images if any(name in (item.image or "") for name in row.names)), None)
+    if row is not None and row.forward and helped.verdict == "compatible":
+        return _answered(item, environment, helped)
+    message = "; ".join(reason.message for reason in answer.reasons if reason.verdict == "incompatible")
+    told = f"{message}, unless the image holds cuda-compat, which is not known"
+    return _check(
+        item, environment, "unknown", f"Whether the driver runs {item.asked} of {item.image} is not known", told
+    )
+
+
+def _torch(item: Planned, environment: Environment, machine: Sequence[Component], matrix: Matrix) -> Check:
+    """PyTorch within bounds, by all known releases that they accept."""
+    if item.problem is not None or item.build is None or item.conda is not None:
+        return _open(item, environment)
+    bounds = SpecifierSet(item.bounds)
+    known = [row.version for row in matrix.torch if bounds.contains(row.version)][-_MOST_RELEASES:]
+    tag = f"+{item.build}" if item.build else ""
+    answers = {version: _asked(matrix, "torch", f"{version}{tag}", machine) for version in known}
+    verdicts = {answer.verdict if answer else "unknown" for answer in answers.values()}
+    closed = not bounds.contains("99999")
+    if not closed or len(verdicts) != 1 or verdicts == {"unknown"}:
+        fits = [version for version, answer in answers.items() if answer and answer.verdict == "compatible"]
+        return _open(item, environment, fits, [version for version in known if version not in fits])
+    newest = answers[known[-1]]
+    return _answered(
+        item, environment, newest, of=f" (none of {', '.join(known)})" if verdicts == {"incompatible"} else ""
+    )
+
+
+def _open(item: Planned, environment: Environment, fits: Sequence[str] = (), others: Sequence[str] = ()) -> Check:
+    """The plan does not say which release, and they do not all fit."""
+    name = item.name
+    why = item.problem or "the plan accepts several releases"
+    told = f"; {name} {fits[-1]} fits" if fits else "; no known release that it accepts fits" if others else ""
+    told += f", {name} {others[-1]} does not or is not known to" if fits and others else ""
+    fixes = (Fix(text=f"Pin {name}=={fits[-1]}, which fits."),) if fits else (Fix(text=f"Pin {name} to one release."),)
+    return _check(
+        item,
+        environment,
+        "unknown",
+        f"Which release of {name} would be installed is open",
+        f"{item.asked}: {why}{told}.",
+        fixes=fixes,
+    )
+
+
+def _asked(matrix: Matrix, name: str, version: str, machine: Sequence[Component]) -> Answer | None:
+    """What the matrix answers; None for what it cannot be asked."""
+    try:
+        return ask(matrix, [Component(name, (Bound("==", version),)), *machine])
+    except UsageError:
+        return None
+
+
+def _answered(item: Planned, environment: Environment, answer: Answer | None, of: str = "") -> Check:
+    label = item.asked.replace("==", " ") + (f" of {item.image}" if item.image else "")
+    if answer is None:
+        return _check(
+            item, environment, "unknown", f"Whether {label} fits is not known", "The matrix cannot read this version."
+        )
+    statuses: dict[str, Status] = {"compatible": "pass", "incompatible": "fail"}
+    status = statuses.get(answer.verdict, "unknown")
+    titles = {"pass": f"{label} fits", "fail": f"{label} does not fit{of}"}
+    reasons = [reason for reason in answer.reasons if reason.verdict == answer.verdict]
+    check = _check(
+        item,
+        environment,
+        status,
+        titles.get(status, f"Whether {label} fits is not known"),
+        "; ".join(dict.fromkeys(reason.message for reason in reasons)),
+        fixes=tuple(Fix(text=f"Use {text}.") for text in answer.suggestions[:3]) if status == "fail" else (),
+    )
+    return msgspec.structs.replace(
+        check, sources=tuple(dict.fromkeys(source for reason in reasons for source in reason.sources))
+    )
+
+
+def _nothing(environment: Environment) -> Check:
+    return Check(
+        id=f"{PLAN}@{environment.key}",
+        rule=PLAN,
+        scope="env",
+        layer="framework",
+        subject=Subject(kind="environment", key=environment.key, environment=environment.key),
+        status="unknown",
+        title="The plan names nothing that can be judged",
+        message="none of its packages is a framework or a library for GPUs that the matrix knows",
+        location=Location(file=environment.planned[0].file) if environment.planned else None,
+    )
+
+
+def _check(
+    item: Planned, environment: Environment, status: Status, title: str, message: str, *, fixes: tuple[Fix, ...] = ()
+) -> Check:
+    name = item.name or f"{item.source} {item.asked}"
+    return Check(
+        id=f"{PLAN}@{environment.key}:{name}",
+        rule=PLAN,
+        scope="env",
+        layer="framework",
+        subject=Subject(kind="framework", key=f"{environment.key}:{name}", environment=environment.key),
+        status=status,
+        title=title,
+        message=message,
+        evidence=(Evidence(what="planned", value=item.asked, source=item.source),),
+        location=Location(file=item.file, line=item.line),
+        fixes=fixes,
+    )
+
+
+def with_places(checks: Sequence[Check], snapshot: Snapshot, matrix: Matrix) -> tuple[Check, ...]:
+    """Add to the rules' checks on a plan the file and line that they are about, and fixes that edit the plan."""
+    environment = Facts(snapshot, matrix).environment
+    if environment is None or environment.planned is None:
+        return tuple(checks)
+    by_source = {item.source: item for item in environment.planned}
+    by_name = {("torch" if item.name in _TORCH else item.name): item for item in environment.planned}
+    return tuple(_placed(check, environment, by_source, by_name) for check in checks)
+
+
+def _placed(
+    check: Check, environment: Environment, by_source: dict[str, Planned], by_name: dict[str, Planned]
+) -> Check:
+    if check.subject.environment != environment.key or check.location is not None:
+        return check
+    seen = (by_source[part.source] for part in check.evidence if part.source in by_source)
+    item = by_name.get(check.subject.key.removeprefix(f"{environment.key}:")) or next(seen, None)
+    if item is None:
+        return check
+    told = any(part.source == item.source for part in check.evidence)
+    line = Evidence(what="planned", value=item.asked, source=item.source)
+    return msgspec.structs.replace(
+        check,
+        evidence=check.evidence if told else (line, *check.evidence),
+        location=Location(file=item.file, line=item.line),
+        # Commands act on an environment, and here is none.
+        fixes=tuple(msgspec.structs.replace(fix, command=(), risk="") if fix.changes else fix for fix in check.fixes),
+    )

@@ -1,0 +1,175 @@
+"""What a configuration decides about findings: other severities, ignored and forbidden problems, least shares.
+
+It comes after the rules, so that what they found and linked is known. A finding that is set aside or made milder no
+longer explains others: what follows from it is then a finding of its own.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Collection, Iterable, Sequence
+
+import msgspec
+
+from envcheck.checks import BELOW_MINIMUM, EXPIRED, FORBIDDEN, Check, Evidence, Ignored, Status, Subject
+from envcheck.compat.matrix import Matrix
+from envcheck.compat.performance.expected import HEADROOM, expectation
+from envcheck.compat.performance.quantities import selected
+from envcheck.pipeline.request import Ignoring, Policy
+from envcheck.rules.api import MeasurementSubject
+from envcheck.rules.engine.evaluate import describe
+from envcheck.rules.facts.machine import called
+from envcheck.rules.facts.measurements import called_measurement
+from envcheck.rules.speed.trust import why_not_judged
+from envcheck.snapshot import Gpu, Measurement, Snapshot
+
+GRACE_DAYS = 14
+"""How long an expired ignore warns and still holds."""
+
+_FOUND: tuple[Status, ...] = ("fail", "warn", "note")
+_OPEN: tuple[Status, ...] = ("unknown", "skipped")
+
+
+def decide(
+    found: Iterable[Check], policy: Policy, put: Collection[str], snapshot: Snapshot, matrix: Matrix
+) -> tuple[Check, ...]:
+    """``found`` as the policy sees it, and the policy's own checks; ``put`` are the names of the rules that ran."""
+    today = policy.today or dt.datetime.now(dt.timezone.utc).date()
+    judged = [_ignored(_with_severity(check, policy), policy.ignore, today) for check in found]
+    own = [
+        *(_forbidden(name, judged, put) for name in policy.forbid),
+        *(_expiry(each, judged, today) for each in policy.ignore),
+        *_shares(policy, snapshot, matrix),
+    ]
+    return tuple(
+        msgspec.structs.replace(check, location=policy.places.get(check.subject.key))
+        if check.layer == "request"
+        else check
+        for check in (*_unlinked(judged), *own)
+    )
+
+
+def _with_severity(check: Check, policy: Policy) -> Check:
+    wanted = "fail" if check.rule in policy.forbid else policy.severity.get(check.rule)
+    if wanted is None or check.status not in _FOUND or check.status == wanted:
+        return check
+    return msgspec.structs.replace(check, status=wanted, judged=check.status)
+
+
+def _ignored(check: Check, ignored: Sequence[Ignoring], today: dt.date) -> Check:
+    held = next(
+        (each for each in ignored if each.problem in (check.rule, check.id) and _days_past(each, today) <= GRACE_DAYS),
+        None,
+    )
+    if held is None or check.status not in _FOUND:
+        return check
+    return msgspec.structs.replace(check, ignored=Ignored(reason=held.reason, until=held.until.isoformat()))
+
+
+def _days_past(each: Ignoring, today: dt.date) -> int:
+    return (today - each.until).days
+
+
+def _unlinked(found: Sequence[Check]) -> list[Check]:
+    """Drop links to causes that are ignored, or milder than what follows from them."""
+    causes = {check.id: check for check in found}
+
+    def explains(check: Check) -> bool:
+        cause = causes.get(check.explained_by or "")
+        if cause is None or cause.ignored:
+            return False
+        return cause.status in ("fail", check.status)
+
+    return [
+        msgspec.structs.replace(check, explained_by=None)
+        if check.explained_by and check.status in ("fail", "warn") and not explains(check)
+        else check
+        for check in found
+    ]
+
+
+def _own(rule: str, key: str, status: Status, title: str, message: str) -> Check:
+    return Check(
+        id=f"{rule}@{key}",
+        rule=rule,
+        scope="node",
+        layer="request",
+        subject=Subject(key=key),
+        status=status,
+        title=title,
+        message=message,
+        decided_by="declared",
+    )
+
+
+def _forbidden(name: str, judged: Sequence[Check], put: Collection[str]) -> Check:
+    about = [check for check in judged if check.rule == name and not check.ignored]
+    met = [check for check in about if check.status == "fail"]
+    pending = [check for check in about if check.status in _OPEN]
+    if met:
+        message = f"The configuration forbids it; found: {met[0].title}"
+        check = _own(FORBIDDEN, name, "fail", f"Forbidden: {name}", message)
+        return msgspec.structs.replace(check, explained_by=met[0].id)
+    if name not in put:
+        return _own(FORBIDDEN, name, "unknown", f"Forbidden, not checked: {name}", f"The rule {name} did not run.")
+    if pending:
+        message = f"The configuration forbids it, and it was not judged: {pending[0].message or pending[0].title}"
+        check = _own(FORBIDDEN, name, "unknown", f"Forbidden, not checked: {name}", message)
+        return msgspec.structs.replace(check, missing=pending[0].missing)
+    return _own(FORBIDDEN, name, "pass", f"Absent, as required: {name}", "")
+
+
+def _expiry(each: Ignoring, judged: Sequence[Check], today: dt.date) -> Check:
+    about = [check for check in judged if each.problem in (check.rule, check.id) and check.status in _FOUND]
+    matched = f"{len(about)} finding{'' if len(about) == 1 else 's'}"
+    past = _days_past(each, today)
+    reason = f"Reason given: {each.reason}"
+    if past <= 0:
+        title = f"Ignored until {each.until}: {each.problem}"
+        return _own(EXPIRED, each.problem, "pass", title, f"It sets aside {matched}. {reason}")
+    if past <= GRACE_DAYS:
+        last = each.until + dt.timedelta(days=GRACE_DAYS)
+        title = f"Ignored until {each.until}, expired: {each.problem}"
+        message = (
+            f"It still sets aside {matched}, and fails after {last}: fix the problem, or set a later day. {reason}"
+        )
+        return _own(EXPIRED, each.problem, "warn", title, message)
+    title = f"No longer ignored, expired on {each.until}: {each.problem}"
+    message = f"It sets nothing aside any more ({matched}): delete the entry, or set a later day. {reason}"
+    return _own(EXPIRED, each.problem, "fail", title, message)
+
+
+def _shares(policy: Policy, snapshot: Snapshot, matrix: Matrix) -> list[Check]:
+    """One check for each figure of a quantity with a least share; a skipped one where none was measured."""
+    gpus = {gpu.uuid: gpu for gpu in (snapshot.gpus.items if snapshot.gpus else ()) if gpu.uuid}
+    asked = {
+        name: word for word in sorted(policy.shares, key=len) for name in selected([word])
+    }  # the closest word wins
+    found = []
+    for word, least in policy.shares.items():
+        measured = [each for each in snapshot.measurements if asked.get(each.name) == word and each.gpu in gpus]
+        found += [_share(least, gpus[each.gpu or ""], each, matrix) for each in measured]
+        if not measured:
+            message = "It was not measured; use envcheck bench, or check --bench."
+            found.append(_own(BELOW_MINIMUM, word, "skipped", f"Share of {word}: not measured", message))
+    return found
+
+
+def _share(least: float, gpu: Gpu, measured: Measurement, matrix: Matrix) -> Check:
+    name = f"{called(gpu)}: {called_measurement(measured)}"
+    result = why_not_judged(gpu, measured) or expectation(matrix, gpu, measured)
+    if isinstance(result, str) or result.share > HEADROOM:
+        why = result if isinstance(result, str) else "it is more than the ceiling, an error of the measurement"
+        status: Status = "unknown"
+        title, message = f"{name}: share not known", f"At least {least:.0%} is required, and {why}."
+        evidence: tuple[Evidence, ...] = ()
+    else:
+        status = "pass" if result.share >= least else "fail"
+        title = (
+            f"{name}: {result.share:.1%} of the ceiling, {'as required' if status == 'pass' else f'below {least:.0%}'}"
+        )
+        message = f"The configuration requires at least {least:.0%}."
+        evidence = (Evidence(what="share of the ceiling", value=f"{result.share:.3f}", source=result.basis),)
+    subject = describe(MeasurementSubject(gpu, measured))
+    check = _own(BELOW_MINIMUM, subject.key, status, title, message)
+    return msgspec.structs.replace(check, subject=subject, evidence=evidence, decided_by="measured")

@@ -1,0 +1,73 @@
+"""Read plans: files that say what would be installed. Each format is one file, found by listing; ``kit/`` is shared.
+
+A format has a ``NAME`` and two functions:
+
+    NAME = "uv.lock"
+    def recognise(name: str) -> bool: ...               # by the file's own name
+    def read(sheet: Sheet) -> list[Planned]: ...        # raises UsageError for what cannot be read
+
+Plans are untrusted: sizes are bounded, nothing is run or fetched, and no content of a file appears in an error message.
+A reader gathers and never judges. What a plan leaves open stays open.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+from envcheck.compat.matrix import Matrix
+from envcheck.errors import UsageError
+from envcheck.plans.kit.settle import as_environment, settled
+from envcheck.plans.kit.sheet import Reader, Sheet
+from envcheck.snapshot import Environment, Planned
+
+__all__ = ["Format", "formats", "read_plans"]
+
+_MOST_FILES = 32
+
+
+@dataclass(frozen=True)
+class Format:
+    """A reader of one kind of file."""
+
+    name: str
+    reader: Reader
+
+
+@cache
+def formats() -> tuple[Format, ...]:
+    """All formats; the one that takes any text file comes last."""
+    modules = [
+        importlib.import_module(f"{__name__}.{each.name}") for each in pkgutil.iter_modules(__path__) if not each.ispkg
+    ]
+    found = [Format(module.NAME, module) for module in modules]
+    return tuple(sorted(found, key=lambda each: (each.name == "requirements", each.name)))
+
+
+def read_plans(paths: Sequence[str], matrix: Matrix, marks: Mapping[str, str]) -> Environment:
+    """What the files at ``paths`` would install together, as an environment.
+
+    ``marks`` are the known environment markers (PEP 508) of the machine that it is meant for. Raises UsageError, with
+    file and line, for a file that cannot be read or that is no plan.
+    """
+    if len(paths) > _MOST_FILES:
+        raise UsageError(f"--plan: at most {_MOST_FILES} files")
+    found: list[Planned] = []
+    for path in paths:
+        sheet = Sheet.open(path, matrix, marks)
+        found += settled(_reader(sheet.file).read(sheet), sheet.constraints)
+    return as_environment(settled(found, ()), paths, matrix)
+
+
+def _reader(path: str) -> Reader:
+    name = path.replace("\\", "/").rpartition("/")[2]
+    for each in formats():
+        if each.reader.recognise(name):
+            return each.reader
+    raise UsageError(
+        f"--plan {path}: a plan is a requirements file (*.txt, *.in), pyproject.toml, pylock.toml, uv.lock, "
+        f"poetry.lock, environment.yml or a Dockerfile"
+    )

@@ -1,0 +1,102 @@
+"""One requirement (PEP 508) as what it would install."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from packaging.markers import Marker
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.specifiers import SpecifierSet
+from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
+
+from envcheck.compat.question.package_needs import marker_names
+from envcheck.plans.kit.sheet import Sheet
+from envcheck.snapshot import Planned
+
+LONGEST = 2000
+
+
+def planned(sheet: Sheet, text: str, line: int | None, *, build: str | None = "", extra: str = "") -> Planned | None:
+    """What a requirement would install; None where its marker excludes it. Raises UsageError for what is none.
+
+    ``build`` is the local tag of the builds that the index serves (``Planned.build``).
+    """
+    try:
+        asked = Requirement(text) if len(text) <= LONGEST else None
+    except (InvalidRequirement, RecursionError):
+        asked = None
+    if asked is None:
+        raise sheet.error(line, "this is no requirement; write NAME==VERSION, as in torch==2.5.1")
+    if asked.marker is not None and applies(asked.marker, sheet.marks, extra) is False:
+        return None
+    if asked.url is not None:
+        return of_wheel(sheet, asked.url, line, name=asked.name)
+    return item(sheet, asked.name, asked.specifier, line, build=build)
+
+
+def item(
+    sheet: Sheet,
+    name: str,
+    bounds: SpecifierSet,
+    line: int | None,
+    *,
+    build: str | None = "",
+    problem: str | None = None,
+) -> Planned:
+    """A named package within bounds."""
+    normal = canonicalize_name(name)
+    return Planned(
+        source=f"{sheet.file}:{line}" if line else sheet.file,
+        name=normal,
+        asked=f"{normal}{bounds}",
+        bounds=str(bounds),
+        version=exact(bounds),
+        build=build,
+        file=sheet.file,
+        line=line,
+        problem=problem,
+    )
+
+
+def of_wheel(sheet: Sheet, address: str, line: int | None, *, name: str = "") -> Planned:
+    """A file by its address: a wheel's name tells its version, other files tell nothing."""
+    file = re.split(r"[?#]", address, maxsplit=1)[0].rpartition("/")[2].replace("%2B", "+").replace("%2b", "+")
+    try:
+        found, version, _, _ = parse_wheel_filename(file)
+    except InvalidWheelFilename:
+        problem = "it is installed from an address or a folder, which does not state the version"
+        return (
+            item(sheet, name, SpecifierSet(), line, problem=problem)
+            if name
+            else unread(sheet, "a file or folder", line, problem)
+        )
+    return item(sheet, name or found, SpecifierSet(f"=={version}"), line)
+
+
+def unread(sheet: Sheet, what: str, line: int | None, problem: str) -> Planned:
+    """A line that may install anything."""
+    source = f"{sheet.file}:{line}" if line else sheet.file
+    return Planned(source=source, name="", asked=what, file=sheet.file, line=line, problem=problem)
+
+
+def exact(bounds: SpecifierSet) -> str | None:
+    """The one version that bounds accept; None where they accept several."""
+    pins = {each.version for each in bounds if each.operator in ("==", "===") and "*" not in each.version}
+    if len(pins) != 1:
+        return None
+    pin = pins.pop()
+    try:
+        return pin if bounds.contains(pin, prereleases=True) else None
+    except ValueError:  # === with a text that is no version
+        return None
+
+
+def applies(marker: Marker, marks: Mapping[str, str], extra: str = "") -> bool | None:
+    """Whether a marker holds; None where it asks for something that is not known, such as the Python version."""
+    if not marker_names(str(marker)) <= marks.keys() | {"extra"}:
+        return None
+    try:
+        return marker.evaluate({"extra": extra, **marks})
+    except ValueError:  # a version of more digits than Python reads
+        return None

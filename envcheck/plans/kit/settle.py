@@ -1,0 +1,147 @@
+"""From the lines of plans to one environment: what is asked twice is joined, and PyTorch brings what it implies."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+import msgspec
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from packaging.version import InvalidVersion, Version
+
+from envcheck.compat.matrix import Matrix
+from envcheck.compat.relations.torch import build_of, torch_row
+from envcheck.plans.kit.requirement import exact
+from envcheck.snapshot import Distribution, Environment, Framework, Listing, Planned
+from envcheck.versions import CudaVersion
+
+_BUILT_WITH_CUDA = re.compile(r"cuda_?([0-9]{1,2})\.?([0-9])(?![0-9])")
+_BUILT_FOR_CPU = re.compile(r"(?:^|_)cpu(?:$|[_0-9p])")
+_PYTHON = re.compile(r"==(3\.[0-9]{1,2})\.\*")
+_CONDA_TORCH = ("pytorch", "pytorch-gpu", "pytorch-cpu")
+_NO_DISTRIBUTIONS = frozenset({"cuda", "cudnn", "python"})
+
+
+def settled(items: Iterable[Planned], constraints: Iterable[Planned]) -> list[Planned]:
+    """Each package once: its lines joined, and the constraints that concern it added.
+
+    An installed package replaces what a base image holds.
+    """
+    by_name: dict[str, list[Planned]] = {}
+    for item in items:
+        by_name.setdefault(item.name, []).append(item)
+    bound = {each.name: each for each in constraints if each.name}
+    found: list[Planned] = []
+    for name, asked in by_name.items():
+        if not name:
+            found += {(each.source, each.asked): each for each in asked}.values()
+            continue
+        installed = [each for each in asked if each.image is None] or asked
+        found.append(_joined([*installed, bound[name]] if name in bound else installed))
+    return found
+
+
+def _joined(asked: Sequence[Planned]) -> Planned:
+    """One record for several lines about one package: the line that pins it, within the bounds of all."""
+    lead = next((each for each in asked if each.version is not None), asked[0])
+    if len(asked) == 1:
+        return lead
+    texts = list(dict.fromkeys(each.bounds for each in asked if each.bounds))
+    try:
+        bounds = SpecifierSet(",".join(texts))
+    except InvalidSpecifier:
+        return lead
+    problem = next((each.problem for each in asked if each.problem), None)
+    version = lead.version if len(texts) == 1 else exact(bounds)
+    if version is None and any(each.version for each in asked):
+        other = next(each for each in asked if each.bounds not in ("", lead.bounds))
+        problem = f"{other.source} asks for {other.asked} and contradicts it"
+    build = lead.build if len({each.build for each in asked}) == 1 else None
+    return msgspec.structs.replace(
+        lead,
+        build=build,
+        asked=f"{lead.name}{bounds}",
+        bounds=str(bounds),
+        version=None if problem else version,
+        problem=problem,
+    )
+
+
+def as_environment(items: Sequence[Planned], paths: Sequence[str], matrix: Matrix) -> Environment:
+    """The environment that would come to be: exact releases as distributions, PyTorch with what its build implies."""
+    known = [each for each in items if each.version is not None and each.name not in _NO_DISTRIBUTIONS]
+    python = next((_python(each) for each in items if each.name == "python"), None)
+    torch = next(
+        (each for each in known if each.name == "torch" or (each.conda is not None and each.name in _CONDA_TORCH)), None
+    )
+    framework = _torch(torch, items, matrix) if torch else None
+    unsure = framework is not None and torch is not None and torch.build is None
+    return Environment(
+        source="plan",
+        key=paths[0] if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more",
+        why="--plan",
+        judged=True,
+        python=python,
+        manager="conda" if any(each.conda is not None for each in items) else None,
+        planned=tuple(items),
+        # Without the distribution nothing is inferred of a build that a private index may have made.
+        distributions=tuple(_distribution(each) for each in known if not (unsure and each is torch)),
+        frameworks=Listing(items=(framework,) if framework else ()),
+    )
+
+
+def _python(item: Planned) -> str | None:
+    """The Python, or its minor release: conda's ``python=3.10`` is any 3.10."""
+    family = _PYTHON.fullmatch(item.bounds)
+    return item.version or (family[1] if family else None)
+
+
+def _distribution(item: Planned) -> Distribution:
+    return Distribution(
+        source=item.source,
+        name=item.name,
+        version=_with_tag(item),
+        build=item.conda or None,
+        channel="pip" if item.conda is None else "conda",
+    )
+
+
+def _with_tag(item: Planned) -> str:
+    """The version, with the local tag of the index for PyTorch (other packages of such an index have none)."""
+    version = item.version or ""
+    return f"{version}+{item.build}" if item.name == "torch" and item.build and "+" not in version else version
+
+
+def _torch(item: Planned, items: Sequence[Planned], matrix: Matrix) -> Framework:
+    version = _with_tag(item)
+    if item.conda is None:
+        told = Framework(source=item.source, name="torch", version=version)
+        return told if _published(version, item, matrix) else msgspec.structs.replace(told, version=item.version)
+    pin = next((each.version for each in items if each.name == "pytorch-cuda" and each.version), None)
+    found = _BUILT_WITH_CUDA.search(item.conda)
+    cuda = f"{found[1]}.{found[2]}" if found else pin
+    cpu = bool(_BUILT_FOR_CPU.search(item.conda)) or item.name == "pytorch-cpu"
+    cpu_only = True if cpu else False if cuda else None
+    return Framework(
+        source=item.source, name="torch", version=item.version, cuda=None if cpu else cuda, cpu_only=cpu_only
+    )
+
+
+def _published(version: str, item: Planned, matrix: Matrix) -> bool:
+    """Whether the build that an index's tag leads to exists, as far as the matrix tells."""
+    row, tag = torch_row(matrix, version), version.partition("+")[2]
+    cuda = CudaVersion.from_tag(tag) if tag.startswith("cu") else None
+    if row is None or cuda is None or not item.build:
+        return True
+    return build_of(matrix, row.version, cuda, "linux", "x86_64") is not None
+
+
+def newest_first(versions: Iterable[str]) -> list[str]:
+    """Versions by PEP 440, newest first; texts that are none are left out."""
+    found: list[Version] = []
+    for text in versions:
+        try:
+            found.append(Version(text))
+        except InvalidVersion:
+            continue
+    return [str(each) for each in sorted(found, reverse=True)]

@@ -1,0 +1,130 @@
+"""A file of a plan: its text, bounded, and what a reader may ask besides."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import re
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Protocol
+
+from envcheck.bounded import TooLargeError, read_file
+from envcheck.compat.matrix import Matrix
+from envcheck.errors import UsageError
+from envcheck.snapshot import Planned
+
+_TOML = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
+_MOST_BYTES = 16 << 20
+_MOST_INCLUDED = 100
+_MOST_DOTS = 200
+"""Dots on a line of TOML: the parser's time grows with the square of a dotted key."""
+MOST_ITEMS = 20_000
+_EXTRAS = re.compile(r"(?P<path>.{0,4000}pyproject\.toml)\[(?P<extras>[A-Za-z0-9._, -]{1,400})\]")
+
+
+class Reader(Protocol):
+    """A module that reads one format."""
+
+    def recognise(self, name: str) -> bool:
+        """Whether a file of this name is of the format."""
+
+    def read(self, sheet: Sheet) -> list[Planned]:
+        """What the file would install."""
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """A file that says what would be installed."""
+
+    file: str
+    """Its path, as the user or the file that includes it wrote it."""
+    text: str
+    matrix: Matrix
+    marks: Mapping[str, str]
+    """Environment markers of the machine that it is meant for, as far as they are known."""
+    included: tuple[str, ...] = ()
+    """Real paths of the files that led here, and its own."""
+    constraints: list[Planned] = field(default_factory=list)
+    """What constraint files allow; shared with the files that it includes."""
+    opened: list[str] = field(default_factory=list)
+    """Every file that was included, as often as it was; shared with the included files."""
+    extras: tuple[str, ...] = ()
+    """Names of the optional dependencies that are asked for too: ``pyproject.toml[cuda,test]``."""
+
+    @classmethod
+    def open(cls, path: str, matrix: Matrix, marks: Mapping[str, str]) -> Sheet:
+        """Read the file at ``path``, which extras in brackets may follow; raise UsageError."""
+        found = _EXTRAS.fullmatch(path) if path.endswith("]") else None
+        place = found["path"] if found else path
+        extras = tuple(name.strip() for name in found["extras"].split(",")) if found else ()
+        return cls(place, _text(place, place), matrix, marks, (os.path.realpath(place),), extras=extras)
+
+    def beside(self, path: str, line: int) -> Sheet:
+        """The file that ``line`` of this one includes; raise UsageError."""
+        where = f"{self.file}:{line}"
+        if "://" in path:
+            raise UsageError(f"{where}: includes a file on the network; save it and include the saved file")
+        if Path(path).is_absolute():
+            raise UsageError(f"{where}: includes a file by an absolute path; use a path relative to this file")
+        place = str(Path(self.file).parent / path)
+        real = os.path.realpath(place)
+        if real in self.included:
+            raise UsageError(f"{where}: includes itself; remove the line")
+        self.opened.append(real)
+        if len(self.opened) > _MOST_INCLUDED:
+            raise UsageError(f"{where}: more than {_MOST_INCLUDED} files are included")
+        return replace(self, file=place, text=_text(place, where), included=(*self.included, real))
+
+    def error(self, line: int | None, text: str) -> UsageError:
+        """The error for a line of this file."""
+        return UsageError(f"{self.file}:{line}: {text}" if line else f"{self.file}: {text}")
+
+    def bounded(self, items: Iterable[Planned]) -> list[Planned]:
+        """The items as a list; raise UsageError where there are too many."""
+        found: list[Planned] = []
+        for item in items:
+            found.append(item)
+            if len(found) > MOST_ITEMS:
+                raise self.error(None, f"more than {MOST_ITEMS:,} packages")
+        return found
+
+    def toml(self) -> dict[str, Any]:
+        """The file as TOML; raise UsageError."""
+        for number, line in enumerate(self.text.splitlines(), start=1):
+            if line.partition("=")[0].count(".") > _MOST_DOTS and not line.lstrip().startswith(("#", '"', "{")):
+                raise self.error(number, f"a key with more than {_MOST_DOTS} dots")
+        try:
+            document: dict[str, Any] = _TOML.loads(self.text)
+        except (RecursionError, ValueError) as error:
+            found = re.search(r"at line (\d+)", str(error))
+            raise self.error(int(found[1]) if found else None, "this is no valid TOML") from None
+        return document
+
+    def build_of(self, address: str | None) -> str | None:
+        """Local tag of the builds of PyTorch that an index serves, empty for PyPI's own; None: not known."""
+        if address is None:
+            return ""
+        for row in self.matrix.indexes:
+            found = re.fullmatch(row.address, address[:200].rstrip("/"))
+            if found:
+                return found.groupdict().get("build") or ""
+        return None
+
+
+def _text(path: str, where: str) -> str:
+    try:
+        content = read_file(path, _MOST_BYTES)
+    except OSError as error:
+        raise UsageError(f"{where}: cannot read {path}: {error.strerror or error}") from None
+    except (TooLargeError, ValueError) as error:
+        raise UsageError(f"{where}: cannot read {path}: {error}") from None
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise UsageError(f"{path}: this is no UTF-8 text; save it as UTF-8") from None
+    if "\0" in text:
+        raise UsageError(f"{path}: this is no text file")
+    return text.replace("\r\n", "\n").replace("\r", "\n")

@@ -1,0 +1,100 @@
+"""Workflow commands of GitHub Actions: an annotation for each finding, at the file and line that it is about.
+
+A reason for exit status 1 is an ``error``, another finding a ``warning``, and what decides nothing a ``notice``. GitHub
+shows the first ten of each kind of a step, so the root cause comes first. The verbs also append the Markdown page to
+the file that ``GITHUB_STEP_SUMMARY`` names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Literal, TypeAlias
+
+from envcheck.checks import Check, Location, Report
+from envcheck.report import Format, Options
+from envcheck.report.page.findings import Finding, Outline
+from envcheck.report.page.plain import explained, is_red, why_open
+from envcheck.text.clean import clean
+
+FORMAT = Format(
+    shows="annotations for GitHub Actions, and the job's summary", suffix="github.txt", syntax="workflow", shared=True
+)
+
+Kind: TypeAlias = Literal["error", "warning", "notice"]
+
+_TITLE, _LINE, _LINES, _FILE = 200, 1000, 30, 1000
+"""Most characters of a title and a line, lines of a message, and characters of a path."""
+_FINDINGS, _NAMED = 50, 20
+
+
+def render(report: Report, _options: Options) -> str:
+    """``report`` as workflow commands, a line each; never none."""
+    outline = Outline(report)
+    return "".join([*_verdict(report), *_findings(outline), *_rest(outline)])
+
+
+def _verdict(report: Report) -> Iterator[str]:
+    if report.verdict == "unknown":
+        yield _command("error", "no verdict", [report.headline, *(f"to find out: {fact}" for fact in report.ask)])
+    elif report.verdict == "pass":
+        yield _command("notice", "pass", [report.headline])
+
+
+def _findings(outline: Outline) -> Iterator[str]:
+    for finding in outline.findings[:_FINDINGS]:
+        kind: Kind = "error" if is_red(finding.lead, outline.report) else "warning"
+        follows = dict.fromkeys(found.rule for found in outline.consequences(finding))
+        for check in _places(finding):
+            lines = [*explained(check), *([f"consequences: {_named(follows)}"] if follows else [])]
+            yield _command(kind, f"{check.title} [{check.rule}]", lines, check.location)
+    left = len(outline.findings) - _FINDINGS
+    if left > 0:
+        yield _command("warning", f"{left} more findings", ["the job's summary lists them"])
+
+
+def _places(finding: Finding) -> tuple[Check, ...]:
+    """The checks to show: one for each place in a file, or the first where none is about a file."""
+    placed = tuple(check for check in finding.checks if check.location)
+    return placed[:_FINDINGS] or finding.checks[:1]
+
+
+def _rest(outline: Outline) -> Iterator[str]:
+    """What was not judged and what a policy set aside: neither is silent."""
+    if outline.unknowns:
+        lines = [f"{found.rule}: {why_open(found.lead)}" for found in outline.unknowns]
+        yield _command("notice", f"{len(lines)} not judged", lines)
+    aside = [
+        f"{check.id}: {check.ignored.reason}"
+        for check in outline.report.checks
+        if check.ignored and check.status in ("fail", "warn")
+    ]
+    if aside:
+        yield _command("notice", f"{len(aside)} ignored by policy", aside)
+
+
+def _named(rules: Iterable[str]) -> str:
+    names = list(rules)
+    return ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")
+
+
+def _command(kind: Kind, title: str, lines: Iterable[str], place: Location | None = None) -> str:
+    told = [_cut(line, _LINE) for line in lines]
+    more = [f"{len(told) - _LINES} more lines"] if len(told) > _LINES else []
+    where = "" if place is None or not place.file else f"file={_property(_cut(place.file, _FILE))},"
+    if where and place and place.line and place.line > 0:
+        where += f"line={place.line},"
+    message = "%0A".join(map(_data, [*told[:_LINES], *more])) or _data(_cut(title, _TITLE))
+    return f"::{kind} {where}title=envcheck%3A {_property(_cut(title, _TITLE))}::{message}\n"
+
+
+def _cut(text: str, most: int) -> str:
+    """``text`` on one line, without control characters."""
+    return clean(text[:most]) + ("…" if len(text) > most else "")
+
+
+def _data(text: str) -> str:
+    return text.replace("%", "%25")
+
+
+def _property(text: str) -> str:
+    return _data(text).replace(":", "%3A").replace(",", "%2C")

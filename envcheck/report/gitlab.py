@@ -1,0 +1,57 @@
+"""GitLab's code quality report, which merge requests show: an entry for each finding.
+
+A report without an entry looks like a clean one, so a run without a verdict is an entry too. A finding about the
+machine has no file: its path is ``envcheck``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from envcheck.checks import Check, Report
+from envcheck.report import Format, Options
+from envcheck.report.page.plain import NO_FILE, explained, fingerprint, is_red, why_open
+from envcheck.text.clean import clean
+from envcheck.text.encode import encode
+
+FORMAT = Format(shows="code quality for GitLab's merge requests", suffix="gitlab.json", syntax="json", shared=True)
+
+_TOLD = ("fail", "warn", "unknown", "note")
+_MOST, _LONGEST, _PATH = 5000, 1000, 1000
+"""Entries, and characters of a description and a path."""
+
+
+def render(report: Report, _options: Options) -> str:
+    """``report`` as a list of entries."""
+    found = [check for check in report.checks if check.status in _TOLD and not check.ignored]
+    entries = [_entry(check, report) for check in found[:_MOST]]
+    if report.verdict == "unknown":
+        text = f"No verdict: {report.headline}"
+        entries.insert(0, _made(text, "no-verdict", "no-verdict", "major", NO_FILE, 1))
+    return msgspec.json.format(encode(entries), indent=2) + "\n"
+
+
+def _entry(check: Check, report: Report) -> dict[str, Any]:
+    text = why_open(check) if check.status == "unknown" else ". ".join([check.title, *explained(check)[:2]])
+    place = check.location
+    path, line = (place.file, place.line) if place else (NO_FILE, 1)
+    return _made(text, check.rule, check.id, _severity(check, report), path, line or 1)
+
+
+def _severity(check: Check, report: Report) -> str:
+    """GitLab knows info, minor, major, critical and blocker; the root cause of a failure is a blocker."""
+    if is_red(check, report) or check.status == "fail":
+        return "blocker" if check.id == report.primary_check else "critical"
+    return "minor" if check.status == "warn" else "info"
+
+
+def _made(text: str, rule: str, identity: str, severity: str, path: str, line: int) -> dict[str, Any]:
+    return {
+        "description": clean(text[:_LONGEST]),
+        "check_name": clean(rule[:_LONGEST]),
+        "fingerprint": fingerprint(identity),
+        "severity": severity,
+        "location": {"path": clean(path[:_PATH]).removeprefix("./") or NO_FILE, "lines": {"begin": max(1, line)}},
+    }

@@ -1,0 +1,38 @@
+"""What a custom plugin of Kubernetes' node-problem-detector prints: one message, under its exit statuses.
+
+The exit status is 0 (OK), 1 (a problem: whatever makes envcheck's own exit status 1) and 2 (unknown: no verdict, or
+interrupted; wrong usage has the same number).
+"""
+
+from __future__ import annotations
+
+from envcheck.checks import Report
+from envcheck.exitcode import ExitCode
+from envcheck.report import Format, Options
+from envcheck.text.clean import clean
+
+FORMAT = Format(
+    shows="a message of 80 bytes for node-problem-detector, under its exit statuses", suffix="npd.txt", syntax="text"
+)
+
+MOST_BYTES = 80
+"""What the detector keeps of a message unless it is configured otherwise (``max_output_length``)."""
+
+
+def render(report: Report, _options: Options) -> str:
+    """``report`` as one message: the rule that found the root cause, then its headline."""
+    rule = f"{report.primary}: " if report.primary else ""
+    return _cut(clean(rule + report.headline[: 2 * MOST_BYTES])) + "\n"
+
+
+def exit_status(report: Report) -> int:
+    """The status of a custom plugin."""
+    return {int(ExitCode.OK): 0, int(ExitCode.FOUND): 1}.get(report.exit_code, 2)
+
+
+def _cut(text: str) -> str:
+    """``text`` within ``MOST_BYTES`` of UTF-8."""
+    encoded = text.encode()
+    if len(encoded) <= MOST_BYTES:
+        return text
+    return encoded[: MOST_BYTES - 3].decode(errors="ignore") + "…"

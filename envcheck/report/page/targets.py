@@ -1,0 +1,96 @@
+"""Several machines judged at once: one line for each, and a table of what was found for which."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from envcheck.checks import STATUSES, Report, Status, Target
+from envcheck.report.page.pen import WORDS, Line, Pen, Span
+
+_CELL, _LEAST_NAME = 6, 24
+_FOUND: tuple[Status, ...] = ("fail", "warn", "unknown")
+
+
+class Row(msgspec.Struct, frozen=True):
+    """A finding, and its status for each target; None where the question did not arise or was not judged."""
+
+    rule: str
+    statuses: tuple[Status | None, ...]
+
+
+def finding_rows(targets: Sequence[Target]) -> list[Row]:
+    """What failed, warned or is unknown for a target; the most pressing first, then what concerns most targets.
+
+    What is unknown counts for a target without a verdict only.
+    """
+    named = [_statuses(target) for target in targets]
+    rules = dict.fromkeys(
+        rule
+        for target, statuses in zip(targets, named, strict=True)
+        for rule, status in statuses.items()
+        if status in ("fail", "warn") or (status == "unknown" and target.verdict == "unknown")
+    )
+    rows = [Row(rule, tuple(statuses.get(rule) for statuses in named)) for rule in rules]
+    return sorted(rows, key=_order)
+
+
+def _order(row: Row) -> tuple[int, int]:
+    told = [status for status in row.statuses if status in _FOUND]
+    return min(map(_FOUND.index, told)), -len(told)
+
+
+def _statuses(target: Target) -> dict[str, Status]:
+    """The worst status of each rule."""
+    found: dict[str, Status] = {}
+    for check in target.checks:
+        status: Status = "note" if check.ignored else check.status
+        if check.rule not in found or STATUSES.index(status) < STATUSES.index(found[check.rule]):
+            found[check.rule] = status
+    return {rule: status for rule, status in found.items() if status != "skipped"}
+
+
+def stated(target: Target) -> str:
+    """What is assumed of a target, in words."""
+    return ", ".join(f"{name} {value}".rstrip() for name, value in target.assumed.items())
+
+
+def target_lines(report: Report, pen: Pen) -> list[Line]:
+    """The targets by number, and the table; nothing for a report about one machine."""
+    targets = report.targets
+    if not targets:
+        return []
+    number = len(str(len(targets)))
+    name = min(max(len(pen.clip(target.name, _LEAST_NAME)) for target in targets), _LEAST_NAME)
+    lines: list[Line] = [(Span(f"Judged for {len(targets)} target{'s' if len(targets) > 1 else ''}", "title"),)]
+    for place, target in enumerate(targets, start=1):
+        start = f"{place:>{number}}  {pen.clip(target.name, name):<{name}}  "
+        word = WORDS[target.verdict]
+        room = pen.width - len(start) - _CELL
+        lines.append((Span(start), Span(f"{word:<{_CELL}}", target.verdict), Span(pen.clip(target.headline, room))))
+        indent = " " * (number + 2)
+        lines += [(Span(indent + text, "dim"),) for text in pen.fill(stated(target), pen.width - len(indent), 2)]
+    lines += _table(targets, pen)
+    worst = report.worst
+    if len(targets) > 1 and worst is not None:
+        lines += [(Span(""),), (Span(pen.clip(f"The worst: {worst.name}", pen.width), "title"),)]
+    return lines
+
+
+def _table(targets: Sequence[Target], pen: Pen) -> list[Line]:
+    """The findings by target, in as many blocks of columns as the page needs."""
+    rows = finding_rows(targets)
+    if not rows or len(targets) == 1:
+        return []
+    label = min(max(len(row.rule) for row in rows), pen.width - 2 * _CELL)
+    most = max(1, (pen.width - label) // _CELL)
+    lines: list[Line] = []
+    for first in range(0, len(targets), most):
+        numbers = range(first, min(first + most, len(targets)))
+        lines += [(Span(""),), (Span(" " * label + "".join(f"{number + 1:>{_CELL}}" for number in numbers)),)]
+        for row in rows:
+            cells = [row.statuses[number] for number in numbers]
+            spans = [Span(f"{WORDS[cell] if cell else '-':>{_CELL}}", cell or "skipped") for cell in cells]
+            lines.append((Span(f"{pen.clip(row.rule, label):<{label}}"), *spans))
+    return lines

@@ -1,0 +1,106 @@
+"""Metrics for the textfile collector of Prometheus' node exporter.
+
+Write them with ``-o prometheus:FILE.prom``: the file is written beside and renamed, so a scrape never reads half of it.
+``envcheck_verdict`` has a series for each verdict, of which one is 1. What is not known has no series.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime, timezone
+
+from envcheck.checks import STATUSES, Check, Report
+from envcheck.report import Format, Options
+from envcheck.rules.facts.measurements import measured_as
+from envcheck.snapshot import Measurement
+from envcheck.text.clean import clean
+
+FORMAT = Format(shows="metrics for the textfile collector of Prometheus' node exporter", suffix="prom", syntax="text")
+
+_VERDICTS = ("pass", "warn", "fail", "unknown")
+_TOLD = ("fail", "warn", "unknown")
+_MOST, _LABEL = 1000, 300
+"""Most series of a metric, and characters of a label."""
+_UNITS = {"B/s": "bytes_per_second", "FLOP/s": "flop_per_second", "OP/s": "operations_per_second", "s": "seconds"}
+"""How the names of metrics end that hold figures of a unit."""
+
+Labels = Mapping[str, str]
+
+
+def render(report: Report, _options: Options) -> str:
+    """``report`` in the text format of Prometheus, version 0.0.4."""
+    tool = report.tool
+    counts = {status: sum(check.status == status for check in report.checks) for status in STATUSES}
+    findings = [check for check in report.checks if check.status in _TOLD and not check.ignored]
+    parts = [
+        _metric("info", "Version of envcheck and the newest day of its matrix.",
+                [({"version": tool.version, "matrix": tool.matrix}, 1)]),
+        _metric("verdict", "1 for the verdict of the last run, 0 for the others.",
+                [({"verdict": verdict}, int(verdict == report.verdict)) for verdict in _VERDICTS]),
+        _metric("exit_code", "Exit status of the last run: 0 no finding, 1 a finding, 3 no verdict.",
+                [({}, int(report.exit_code))]),
+        _metric("checks", "Number of checks by status.", [({"status": name}, count) for name, count in counts.items()]),
+        _metric("finding", "1 for each check that failed, warned or could not be judged.",
+                [(_finding(check), 1) for check in findings[:_MOST]]),
+        _metric("findings_left_out", "Number of findings beyond those that have a series.",
+                [({}, max(0, len(findings) - _MOST))]),
+        _metric("duration_seconds", "Time that the last run took.", [({}, report.duration_s)]),
+        _metric("run_timestamp_seconds", "When the facts of the last run were gathered.", _created(report.created)),
+        *_figures(report),
+    ]  # fmt: skip
+    return "".join(parts)
+
+
+def _finding(check: Check) -> dict[str, str]:
+    subject = check.subject
+    return {
+        "rule": check.rule,
+        "status": check.status,
+        "layer": check.layer,
+        "subject": subject.key,
+        "gpu": "" if subject.index is None else str(subject.index),
+        "uuid": subject.uuid or "",
+    }
+
+
+def _created(text: str) -> list[tuple[Labels, float]]:
+    """Seconds since 1970 in UTC; nothing where the report does not say."""
+    try:
+        when = datetime.fromisoformat(text)
+        return [({}, (when if when.tzinfo else when.replace(tzinfo=timezone.utc)).timestamp())]
+    except (ValueError, OverflowError):
+        return []
+
+
+def _figures(report: Report) -> list[str]:
+    """A metric for each unit in which something was measured."""
+    gpus = report.snapshot.gpus.items if report.snapshot and report.snapshot.gpus else ()
+    numbers = {gpu.uuid: str(gpu.index) for gpu in gpus if gpu.uuid and gpu.index is not None}
+    parts = []
+    for unit, name in _UNITS.items():
+        found = [each for each in report.measurements if each.unit == unit and each.value is not None]
+        samples = [(_measured(each, numbers), each.value or 0.0) for each in found[:_MOST]]
+        parts.append(_metric(f"measured_{name}", f"Measured figures in {unit}.", samples))
+    return parts
+
+
+def _measured(measured: Measurement, numbers: Mapping[str, str]) -> dict[str, str]:
+    uuid = measured.gpu or ""
+    return {"figure": measured_as(measured), "gpu": numbers.get(uuid, ""), "uuid": uuid}
+
+
+def _metric(name: str, text: str, samples: Iterable[tuple[Labels, float]]) -> str:
+    """A gauge with its series; nothing where it has none. A series that is there twice would void the whole file."""
+    series = {f"envcheck_{name}{_labels(labels)}": value for labels, value in samples}
+    head = f"# HELP envcheck_{name} {text}\n# TYPE envcheck_{name} gauge\n"
+    return head + "".join(f"{each} {value!r}\n" for each, value in series.items()) if series else ""
+
+
+def _labels(labels: Labels) -> str:
+    told = ",".join(f'{name}="{_escaped(value)}"' for name, value in labels.items() if value)
+    return f"{{{told}}}" if told else ""
+
+
+def _escaped(text: str) -> str:
+    shown = clean(text[:_LABEL])
+    return shown.replace("\\", "\\\\").replace('"', '\\"')

@@ -1,0 +1,125 @@
+"""SARIF 2.1.0, as code scanning of GitHub and Azure DevOps and the viewers of editors read it.
+
+Findings are results; what could not be judged is a notification of the run, since a result would look like a fault.
+A run without a verdict is marked as not successful. A finding about the machine has no file: its place is the path
+``envcheck``, because code scanning refuses results without a place, and its subject is the logical location.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from envcheck.checks import Check, Report
+from envcheck.report import Format, Options
+from envcheck.report.markup.html import is_page
+from envcheck.report.page.plain import NO_FILE, explained, fingerprint, is_red, why_open
+from envcheck.text.clean import clean
+from envcheck.text.encode import encode
+
+FORMAT = Format(shows="SARIF 2.1.0 for code scanning", suffix="sarif", syntax="json", shared=True)
+
+SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+_TOLD = ("fail", "warn", "note")
+_MOST, _LONGEST, _PATH = 5000, 4000, 1000
+"""Results that code scanning takes, and characters of a message and a path."""
+_UNRESERVED = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~/")
+
+
+def render(report: Report, _options: Options) -> str:
+    """``report`` as a log of one run."""
+    results = [check for check in report.checks if check.status in _TOLD][:_MOST]
+    rules = {name: place for place, name in enumerate(dict.fromkeys(check.rule for check in results))}
+    run = {
+        "tool": {"driver": _driver(report, results)},
+        "invocations": [_invocation(report)],
+        "results": [_result(check, rules[check.rule], report) for check in results],
+        "columnKind": "unicodeCodePoints",
+        "properties": _properties(verdict=report.verdict, headline=report.headline, matrix=report.tool.matrix),
+    }
+    return msgspec.json.format(encode({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}), indent=2) + "\n"
+
+
+def _driver(report: Report, results: Iterable[Check]) -> dict[str, Any]:
+    rules: dict[str, dict[str, Any]] = {}
+    for check in results:
+        pages = [source.address for source in check.sources if is_page(source.address) and source.address.isascii()]
+        help_page = {"helpUri": pages[0]} if pages else {}
+        rules.setdefault(
+            check.rule,
+            {
+                "id": _text(check.rule),
+                "shortDescription": {"text": _text(check.rule.replace("-", " ")) or "envcheck"},
+                "help": {"text": _text(f"envcheck rule {check.rule}")},
+                **help_page,
+            },
+        )
+    return {"name": "envcheck", "version": _text(report.tool.version), "rules": list(rules.values())}
+
+
+def _result(check: Check, place: int, report: Report) -> dict[str, Any]:
+    """What was found. Red is ``error``, as the exit status has it."""
+    red = check.status == "fail" or is_red(check, report)
+    level = "note" if check.status == "note" else "error" if red else "warning"
+    aside = {}
+    if check.ignored:
+        aside = {"suppressions": [{"kind": "external", "justification": _text(check.ignored.reason)}]}
+    return {
+        "ruleId": _text(check.rule),
+        "ruleIndex": place,
+        "level": level,
+        "message": {"text": _message(check)},
+        "locations": [_location(check)],
+        "partialFingerprints": {"envcheckCheck/v1": fingerprint(check.id)},
+        **aside,
+        "properties": _properties(scope=check.scope, layer=check.layer, decidedBy=check.decided_by),
+    }
+
+
+def _message(check: Check) -> str:
+    lines = [_text(line) for line in (check.title, *explained(check))]
+    return "\n".join(line for line in lines if line)[:_LONGEST] or "envcheck"
+
+
+def _location(check: Check) -> dict[str, Any]:
+    file = check.location.file if check.location else ""
+    line = check.location.line if check.location else None
+    return {
+        "physicalLocation": {
+            "artifactLocation": {"uri": _uri(file or NO_FILE)},
+            "region": {"startLine": line if line and line > 0 else 1},
+        },
+        "logicalLocations": [{"fullyQualifiedName": _text(check.subject.key) or "machine", "kind": "resource"}],
+    }
+
+
+def _invocation(report: Report) -> dict[str, Any]:
+    told = [
+        {"level": "warning", "message": {"text": _text(f"{check.id}: {why_open(check)}")}}
+        for check in report.checks
+        if check.status == "unknown" and not check.ignored
+    ]
+    if report.verdict == "unknown":
+        told.insert(0, {"level": "error", "message": {"text": _text(f"no verdict: {report.headline}")}})
+    return {
+        "executionSuccessful": report.verdict != "unknown",
+        "exitCode": report.exit_code,
+        "toolExecutionNotifications": told[:_MOST],
+    }
+
+
+def _properties(**texts: str) -> dict[str, str]:
+    return {name: _text(text) for name, text in texts.items()}
+
+
+def _text(text: str) -> str:
+    return clean(text[:_LONGEST])
+
+
+def _uri(path: str) -> str:
+    """A relative reference, or an absolute path with the scheme ``file``."""
+    name = path[:_PATH].encode(errors="backslashreplace")
+    quoted = "".join(chr(byte) if byte in _UNRESERVED else f"%{byte:02X}" for byte in name)
+    return f"file:///{quoted.lstrip('/')}" if quoted.startswith("/") else quoted.removeprefix("./")

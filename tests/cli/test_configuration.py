@@ -1,0 +1,147 @@
+"""``envcheck check`` with a configuration, ``envcheck config`` and ``envcheck init``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from tests.cli.calling import envcheck
+
+HOPPER = ("--assume", "gpu==H100,driver==550.54.14,os==linux,machine==x86_64,torch==2.5.1+cu124")
+
+
+def write(folder: Path, text: str, name: str = "envcheck.toml") -> None:
+    (folder / name).write_text(text)
+
+
+def test_options_come_from_the_command_line_then_variables_then_the_file(tmp_path: Path) -> None:
+    write(tmp_path, "format = 'json'\nrequire = ['torch>=3']\n")
+    inner = tmp_path / "inner"
+    inner.mkdir()
+    result = envcheck("check", *HOPPER, cwd=inner)
+    report = json.loads(result.out)
+    assert (result.status, report["primary"]) == (1, "requirement-not-met")
+    assert report["configuration"] == str(tmp_path / "envcheck.toml")
+    (check,) = [check for check in report["checks"] if check["rule"] == "requirement-not-met"]
+    assert check["location"] == {"file": str(tmp_path / "envcheck.toml"), "line": 2}
+    assert envcheck("check", *HOPPER, cwd=inner, ENVCHECK_REQUIRE="torch>=2").status == 0
+    assert envcheck("check", *HOPPER, "--require", "torch>=4", cwd=inner, ENVCHECK_REQUIRE="torch>=2").status == 1
+    assert envcheck("check", *HOPPER, "--no-config", cwd=inner).status == 0
+    assert envcheck("check", *HOPPER, "--no-config", "--json", cwd=inner).out.count('"configuration": null') == 1
+
+
+def test_a_report_with_a_configuration_validates(tmp_path: Path) -> None:
+    write(tmp_path, "[severity]\nno-framework = 'fail'\n[[ignore]]\nproblem = 'no-nvidia-gpu'\nreason = 'x'\n")
+    assert envcheck("check", cwd=tmp_path).status == 2
+    with (tmp_path / "envcheck.toml").open("a") as file:
+        file.write("until = 2001-01-01\n")
+    result = envcheck("check", "--json", cwd=tmp_path)
+    schema = json.loads(envcheck("schema", "report", cwd=tmp_path).out)
+    report = json.loads(result.out)
+    jsonschema.Draft202012Validator(schema).validate(report)
+    assert {check["status"] for check in report["checks"] if check["rule"] == "ignore-expired"} == {"fail"}
+
+
+@pytest.mark.parametrize("verb", ["check", "bench", "config"])
+def test_a_wrong_configuration_stops_with_one_sentence(verb: str, tmp_path: Path) -> None:
+    write(tmp_path, "fail-on = 'warn'\n\nformt = 'json'\n")
+    result = envcheck(verb, cwd=tmp_path)
+    assert (result.status, result.out) == (2, "")
+    message = f"{tmp_path}/envcheck.toml:3: there is no key 'formt'; did you mean 'format'?"
+    assert result.err == f"envcheck: {message}\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--config", "missing.toml"), "cannot read the configuration missing.toml"),
+        (("--config", ""), "an empty path"),
+        (("--config", "empty.toml"), "the configuration is empty"),
+        (("--config", "x.toml", "--no-config"), "not allowed with"),
+    ],
+)
+def test_a_missing_or_empty_configuration_is_never_a_pass(
+    arguments: tuple[str, ...], words: str, tmp_path: Path
+) -> None:
+    write(tmp_path, "", "empty.toml")
+    result = envcheck("check", *HOPPER, *arguments, cwd=tmp_path)
+    assert (result.status, result.out) == (2, "")
+    assert words in result.err
+    assert result.err.count("\n") == 1
+
+
+def test_a_report_is_written_below_the_configuration_whatever_the_working_folder(tmp_path: Path) -> None:
+    write(tmp_path, "output = ['json:report.json']\n")
+    inner = tmp_path / "inner"
+    inner.mkdir()
+    assert envcheck("check", *HOPPER, cwd=inner).status == 0
+    assert json.loads((tmp_path / "report.json").read_text())["verdict"] == "pass"
+
+
+def test_config_tells_every_value_and_where_it_comes_from(tmp_path: Path) -> None:
+    write(
+        tmp_path, "[tool.envcheck]\nrequire = ['torch>=2']\n[tool.envcheck.target.a]\ngpu = 'H100'\n", "pyproject.toml"
+    )
+    path = str(tmp_path / "pyproject.toml")
+    result = envcheck("config", "--json", cwd=tmp_path, ENVCHECK_FAIL_ON="warn")
+    assert (result.status, result.err) == (0, "")
+    assert json.loads(result.out) == {
+        "file": path,
+        "values": {
+            "require": {"value": ["torch>=2"], "from": f"{path}:2"},
+            "scope": {"value": ["node", "container", "env"], "from": "default"},
+            "fail-on": {"value": "warn", "from": "ENVCHECK_FAIL_ON"},
+            "format": {"value": "text", "from": "default"},
+            "target": {"value": {"a": {"gpu": "H100"}}, "from": f"{path}:3"},
+        },
+    }
+    page = envcheck("config", cwd=tmp_path).out
+    assert f'require = ["torch>=2"]  # {path}:2\n' in page
+    assert '[target.a]\ngpu = "H100"\n' in page
+    write(tmp_path, page)
+    assert json.loads(envcheck("config", "--json", cwd=tmp_path).out)["values"]["target"]["value"] == {
+        "a": {"gpu": "H100"}
+    }
+
+
+def test_config_without_a_configuration_is_an_error(tmp_path: Path) -> None:
+    result = envcheck("config", cwd=tmp_path)
+    assert (result.status, result.out) == (2, "")
+    assert "envcheck init writes one" in result.err
+
+
+def test_init_writes_once_what_config_reads(tmp_path: Path) -> None:
+    first = envcheck("init", cwd=tmp_path)
+    assert first.status == 0
+    text = (tmp_path / "envcheck.toml").read_text()
+    again = envcheck("init", cwd=tmp_path)
+    assert (again.status, again.out) == (2, "")
+    assert "exists and is left as it is" in again.err
+    assert (tmp_path / "envcheck.toml").read_text() == text
+    assert envcheck("config", cwd=tmp_path).status == 0
+
+
+def test_init_hides_no_configuration(tmp_path: Path) -> None:
+    write(tmp_path, "[tool.envcheck]\nfail-on = 'warn'\n", "pyproject.toml")
+    result = envcheck("init", cwd=tmp_path)
+    assert (result.status, result.out) == (2, "")
+    assert "has a configuration already" in result.err
+    assert not (tmp_path / "envcheck.toml").exists()
+
+
+def test_bench_asks_for_forbidden_problems_of_its_own_rules_only(tmp_path: Path) -> None:
+    write(tmp_path, "forbid = ['cpu-only-build', 'wrong-result']\n")
+    report = json.loads(envcheck("bench", "--json", cwd=tmp_path).out)
+    asked = [check["subject"]["key"] for check in report["checks"] if check["rule"] == "forbidden-problem"]
+    assert asked == ["wrong-result"]
+
+
+def test_the_schema_of_a_configuration(tmp_path: Path) -> None:
+    schema = json.loads(envcheck("schema", "config", cwd=tmp_path).out)
+    jsonschema.Draft202012Validator.check_schema(schema)
+    validator = jsonschema.Draft202012Validator(schema)
+    validator.validate({"require": ["torch>=2"], "target": {"a": {"gpu": "H100", "gpus": 8}}})
+    assert not validator.is_valid({"requires": ["torch>=2"]})

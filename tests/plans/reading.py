@@ -1,0 +1,47 @@
+"""Write plans into a folder and read them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from envcheck.checks import Check, Report
+from envcheck.compat.load import load_matrix
+from envcheck.compat.question.package_needs import marks_of
+from envcheck.components import parse_components
+from envcheck.pipeline import session
+from envcheck.pipeline.request import Request
+from envcheck.plans import read_plans
+from envcheck.snapshot import Environment, Planned
+
+_LINUX = "os==linux,machine==x86_64"
+
+
+def plan(folder: Path, python: str | None = None, **files: str) -> Environment:
+    """Read the files, whose names are written with ``__`` for a dot; those that start with ``_`` are only included."""
+    paths = []
+    for name, text in files.items():
+        path = folder / name.removeprefix("_").replace("__", ".")
+        path.write_text(text)
+        if not name.startswith("_"):
+            paths.append(str(path))
+    return read_plans(paths, load_matrix(), marks_of(python, "linux", "x86_64"))
+
+
+def packages(environment: Environment) -> dict[str, Planned]:
+    """What it would install, by name."""
+    return {each.name: each for each in environment.planned or ()}
+
+
+def versions(environment: Environment) -> dict[str, str | None]:
+    return {name: each.version for name, each in packages(environment).items()}
+
+
+def judge(environment: Environment, machine: str) -> Report:
+    """The report for a machine such as ``gpu==A100,driver==515.105.01``."""
+    assume = parse_components(f"{machine},{_LINUX}")
+    return session.check(Request(assume=assume, planned=environment))
+
+
+def named(report: Report, rule: str, name: str) -> Check:
+    """The check of a rule about a package."""
+    return next(check for check in report.checks if check.rule == rule and check.subject.key.endswith(f":{name}"))

@@ -1,0 +1,93 @@
+"""Any text in any format is read or refused with a sentence, and is judged without an exception."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from envcheck.errors import UsageError
+from tests.plans.reading import judge, plan
+
+_WORDS = {
+    "Dockerfile": [
+        "FROM ",
+        "nvidia/cuda:12.4.1-base-x",
+        "RUN ",
+        "pip install ",
+        "conda install ",
+        "uv sync",
+        "ARG A=1",
+        "$A",
+    ],
+    "environment__yml": ["dependencies:", "\n  - ", "pip:", "torch=2.0", "&a ", "*a", "[", "{", "? ", "!!x "],
+    "uv__lock": [
+        "[[package]]\n",
+        "name = ",
+        '"torch"',
+        "version = 1",
+        "source = { virtual = '.' }",
+        "dependencies = [{",
+        "}]",
+    ],
+    "poetry__lock": [
+        "[[package]]\n",
+        "name = ",
+        '"torch"\n',
+        'version = "2.0.1"\n',
+        'markers = "x"\n',
+        "optional = 1\n",
+    ],
+    "pylock__toml": [
+        'lock-version = "1.0"\n',
+        'created-by = "x"\n',
+        "[[packages]]\n",
+        'name = "torch"\n',
+        'version = "2"\n',
+    ],
+    "pyproject__toml": [
+        "[project]\n",
+        "dependencies = ",
+        "[",
+        "]",
+        '"torch>=2"',
+        "'x'",
+        ",",
+        'dynamic = ["dependencies"]\n',
+    ],
+    "requirements__txt": [
+        "torch==2.0.1",
+        "-r ",
+        "--hash=x",
+        "; ",
+        "python_version < '3.9'",
+        "[x]",
+        "@ ",
+        "https://x/y.whl",
+    ],
+}
+
+
+@pytest.mark.parametrize("name", sorted(_WORDS))
+def test_any_text_is_read_or_refused(tmp_path: Path, name: str) -> None:
+    pieces = st.one_of(st.sampled_from([*_WORDS[name], "\n", " ", "\\\n", '"', "#", "é"]), st.text(max_size=4))
+
+    @settings(max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture])
+    @given(st.lists(pieces, max_size=14).map("".join).filter(lambda text: "\ud800" not in text))
+    def run(text: str) -> None:
+        with suppress(UsageError, UnicodeEncodeError):
+            report = judge(plan(tmp_path, **{name: text}), "gpu==A100,driver==515.105.01")
+            assert len({check.id for check in report.checks}) == len(report.checks)
+            assert all(check.location is None or check.location.file for check in report.checks)
+
+    run()
+
+
+def test_what_is_on_this_machine_is_left_out(tmp_path: Path) -> None:
+    report = judge(plan(tmp_path, requirements__txt="torch==2.0.1\n"), "gpu==A100,driver==515.105.01")
+    assert report.snapshot is not None
+    assert report.snapshot.toolkits is None
+    assert report.snapshot.libraries is None

@@ -1,0 +1,133 @@
+"""What plans are judged to be, with file and line; and what must never be green."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from envcheck.components import parse_components
+from envcheck.pipeline import session
+from envcheck.pipeline.request import Request
+from tests.plans.reading import judge, named, plan
+
+A100 = "gpu==A100,driver==515.105.01"
+
+
+@pytest.mark.parametrize("gpu", ["RTX 5090", "B200"])
+def test_torch_without_code_for_the_gpu_fails_with_its_line(tmp_path: Path, gpu: str) -> None:
+    report = judge(plan(tmp_path, requirements__txt="numpy\ntorch==2.0.1\n"), f"gpu=='{gpu}'")
+    check = named(report, "gpu-code-missing", "torch")
+    assert (report.exit_code, report.primary, check.status) == (1, "gpu-code-missing", "fail")
+    assert check.location is not None
+    assert (check.location.file, check.location.line) == (f"{tmp_path}/requirements.txt", 2)
+    assert f"{tmp_path}/requirements.txt:2" in [part.source for part in check.evidence]
+
+
+def test_torch_that_fits_passes_and_an_old_driver_fails(tmp_path: Path) -> None:
+    environment = plan(tmp_path, requirements__txt="torch==2.0.1\n")
+    assert judge(environment, A100).exit_code == 0
+    report = judge(environment, "gpu==A100,driver==440.33.01")
+    check = named(report, "driver-too-old", "torch")
+    assert (report.exit_code, check.status) == (1, "fail")
+    assert check.location is not None
+    assert check.location.line == 1
+
+
+def test_fixes_of_a_plan_run_no_command_in_an_environment(tmp_path: Path) -> None:
+    report = judge(plan(tmp_path, requirements__txt="torch==2.0.1\n"), "gpu==B200")
+    fixes = named(report, "gpu-code-missing", "torch").fixes
+    assert fixes
+    assert not any(fix.command for fix in fixes if fix.changes)
+
+
+@pytest.mark.parametrize(
+    ("text", "machine", "status"),
+    [
+        ("torch>=2.0,<2.1\n", A100, "pass"),
+        ("torch>=2.0,<2.1\n", "gpu==B200", "fail"),
+        ("torch>=2.0,<2.9\n", "gpu==B200", "unknown"),
+        ("torch>=2.0\n", A100, "unknown"),
+        ("torch\n", A100, "unknown"),
+    ],
+)
+def test_a_range_is_judged_by_all_that_it_accepts(tmp_path: Path, text: str, machine: str, status: str) -> None:
+    report = judge(plan(tmp_path, requirements__txt=text), machine)
+    assert named(report, "plan-does-not-fit", "torch").status == status
+    assert (report.exit_code == 0) is (status == "pass")
+
+
+@pytest.mark.parametrize(
+    ("package", "machine", "status"),
+    [
+        ("tensorflow==2.15.0", A100, "fail"),
+        ("tensorflow==2.15.0", "gpu==A100,driver==535.104.05", "pass"),
+        ("jax==0.4.30", A100, "fail"),
+        ("tensorflow>=2.10", A100, "unknown"),
+        ("vllm", A100, "unknown"),
+    ],
+)
+def test_other_frameworks_are_asked_as_matrix_check_asks(
+    tmp_path: Path, package: str, machine: str, status: str
+) -> None:
+    report = judge(plan(tmp_path, requirements__txt=f"{package}\n"), machine)
+    name = package.partition("=")[0].partition(">")[0]
+    assert named(report, "plan-does-not-fit", name).status == status
+
+
+@pytest.mark.parametrize("text", ["", "# nothing\n", "requests==2.32.0\n", "-e .\n", "no-such-thing==1\n"])
+def test_nothing_to_judge_is_never_green(tmp_path: Path, text: str) -> None:
+    report = judge(plan(tmp_path, requirements__txt=text), A100)
+    assert (report.verdict, report.exit_code) == ("unknown", 3)
+
+
+def test_a_private_index_leaves_the_build_open(tmp_path: Path) -> None:
+    text = "-i https://mirror.example/simple\ntorch==2.0.1\n"
+    report = judge(plan(tmp_path, requirements__txt=text), A100)
+    assert report.verdict == "unknown"
+    assert "package index" in named(report, "plan-does-not-fit", "torch").message
+
+
+@pytest.mark.parametrize("text", ["torch==99.1.0\n", "torch==2.0.1+cu999\n", "torch==2.0.1.dev20230101\n"])
+def test_a_release_that_the_matrix_does_not_know_is_never_green(tmp_path: Path, text: str) -> None:
+    assert judge(plan(tmp_path, requirements__txt=text), A100).exit_code != 0
+
+
+def test_a_build_of_conda_is_never_green_without_its_gpu_code(tmp_path: Path) -> None:
+    text = "dependencies: [pytorch=2.0.1=py3.10_cuda11.7_cudnn8.5.0_0]\n"
+    assert judge(plan(tmp_path, environment__yml=text), A100).exit_code == 3
+
+
+def test_packages_of_a_plan_are_held_against_each_other(tmp_path: Path) -> None:
+    report = judge(plan(tmp_path, requirements__txt="torch==2.0.1\ntorchvision==0.14.0\n"), A100)
+    check = named(report, "torch-family-mismatch", "torch")
+    assert (check.status, report.exit_code) == ("fail", 1)
+
+
+def test_the_cuda_of_an_image_is_judged(tmp_path: Path) -> None:
+    environment = plan(tmp_path, Dockerfile="FROM nvidia/cuda:11.7.1-runtime-ubuntu20.04\n")
+    assert named(judge(environment, A100), "plan-does-not-fit", "cuda").status == "pass"
+    check = named(judge(environment, "gpu==B200"), "plan-does-not-fit", "cuda")
+    assert (check.status, check.location and check.location.line) == ("fail", 1)
+
+
+def test_cuda_compat_in_an_image_makes_up_for_an_older_driver(tmp_path: Path) -> None:
+    machine = "gpu==A100,driver==450.248.02"
+    known = plan(tmp_path, Dockerfile="FROM nvcr.io/nvidia/tensorflow:22.10-tf2-py3\n")
+    assert named(judge(known, machine), "plan-does-not-fit", "cuda").status != "fail"
+    unknown = plan(tmp_path, Dockerfile="FROM nvidia/cuda:12.4.1-base-ubuntu22.04\n")
+    assert named(judge(unknown, "gpu==A100,driver==470.57.02"), "plan-does-not-fit", "cuda").status == "unknown"
+
+
+def test_ids_are_unique_where_one_line_leaves_two_things_open(tmp_path: Path) -> None:
+    text = "FROM debian\nRUN pip install $ONE $TWO && uv sync && pip install ./a ./b\n"
+    report = judge(plan(tmp_path, Dockerfile=text), A100)
+    ids = [check.id for check in report.checks]
+    assert len(ids) == len(set(ids))
+    assert report.exit_code == 3
+
+
+def test_the_scope_of_the_environment_alone_is_enough(tmp_path: Path) -> None:
+    environment = plan(tmp_path, requirements__txt="torch==2.0.1\ntorchvision==0.14.0\n")
+    report = session.check(Request(planned=environment, scopes=frozenset({"env"}), assume=parse_components("gpus==0")))
+    assert report.exit_code == 1

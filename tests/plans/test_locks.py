@@ -1,0 +1,162 @@
+"""Lock files and pyproject.toml."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from envcheck.compat.load import load_matrix
+from envcheck.errors import UsageError
+from envcheck.plans import read_plans
+from envcheck.snapshot import Environment
+from tests.plans.reading import packages, plan, versions
+
+UV = """version = 1
+requires-python = ">=3.10"
+
+[[package]]
+name = "app"
+version = "0.1"
+source = { virtual = "." }
+dependencies = [
+    { name = "torch" },
+    { name = "jax", extra = ["cuda12"] },
+    { name = "pywin32", marker = "sys_platform == 'win32'" },
+]
+
+[[package]]
+name = "torch"
+version = "2.0.1"
+source = { registry = "https://pypi.org/simple" }
+
+[[package]]
+name = "jax"
+version = "0.4.30"
+source = { registry = "https://mirror.example/simple" }
+[package.optional-dependencies]
+cuda12 = [{ name = "jax-cuda12-plugin" }]
+
+[[package]]
+name = "jax-cuda12-plugin"
+version = "0.4.30"
+source = { registry = "https://pypi.org/simple" }
+
+[[package]]
+name = "pywin32"
+version = "300"
+source = { registry = "https://pypi.org/simple" }
+
+[[package]]
+name = "only-in-a-group"
+version = "1"
+source = { registry = "https://pypi.org/simple" }
+"""
+
+POETRY = """[[package]]
+name = "torch"
+version = "2.0.1"
+groups = ["main"]
+optional = false
+
+[[package]]
+name = "vllm"
+version = "0.6.0"
+groups = ["dev"]
+optional = false
+
+[[package]]
+name = "pywin32"
+version = "300"
+groups = ["main"]
+optional = false
+markers = "sys_platform == \\"win32\\""
+
+[metadata]
+lock-version = "2.1"
+"""
+
+PYLOCK = """lock-version = "1.0"
+created-by = "test"
+
+[[packages]]
+name = "torch"
+version = "2.0.1+cu118"
+index = "https://download.pytorch.org/whl/cu118"
+[[packages.wheels]]
+name = "torch-2.0.1+cu118-cp310-cp310-linux_x86_64.whl"
+url = "https://download.pytorch.org/whl/cu118/torch-2.0.1%2Bcu118-cp310-cp310-linux_x86_64.whl"
+hashes = {sha256 = "aa"}
+
+[[packages]]
+name = "pywin32"
+version = "300"
+marker = "sys_platform == 'win32'"
+[[packages.wheels]]
+name = "pywin32-300-cp310-cp310-win_amd64.whl"
+url = "https://x.example/pywin32-300-cp310-cp310-win_amd64.whl"
+hashes = {sha256 = "aa"}
+"""
+
+PROJECT = """[project]
+name = "app"
+dependencies = [
+    "torch>=2.0,<2.1",
+]
+[project.optional-dependencies]
+tf = ["tensorflow==2.15.*"]
+"""
+
+
+def test_uv_lock_follows_the_project(tmp_path: Path) -> None:
+    found = packages(plan(tmp_path, uv__lock=UV))
+    assert {name: each.version for name, each in found.items()} == {
+        "torch": "2.0.1",
+        "jax": "0.4.30",
+        "jax-cuda12-plugin": "0.4.30",
+    }
+    assert (found["torch"].line, found["torch"].build, found["jax"].build) == (14, "", None)
+
+
+def test_poetry_lock_leaves_out_other_groups_and_systems(tmp_path: Path) -> None:
+    found = packages(plan(tmp_path, poetry__lock=POETRY))
+    assert {name: (each.version, each.line) for name, each in found.items()} == {"torch": ("2.0.1", 1)}
+
+
+def test_pylock(tmp_path: Path) -> None:
+    found = packages(plan(tmp_path, pylock__toml=PYLOCK))
+    assert {name: (each.version, each.build, each.line) for name, each in found.items()} == {
+        "torch": ("2.0.1+cu118", "cu118", 4)
+    }
+
+
+def test_pyproject_and_its_extras(tmp_path: Path) -> None:
+    assert versions(plan(tmp_path, pyproject__toml=PROJECT)) == {"torch": None}
+    with pytest.raises(UsageError, match=r"has no extra 'jax'"):
+        plan_of_extras(tmp_path, "jax")
+    found = packages(plan_of_extras(tmp_path, "tf"))
+    assert (found["tensorflow"].bounds, found["tensorflow"].line) == ("==2.15.*", 7)
+
+
+def plan_of_extras(folder: Path, extras: str) -> Environment:
+    return read_plans([f"{folder}/pyproject.toml[{extras}]"], load_matrix(), {})
+
+
+@pytest.mark.parametrize("name", ["uv__lock", "poetry__lock", "pylock__toml", "pyproject__toml"])
+@pytest.mark.parametrize(
+    "text", ["", "a = [", "a = 1", "package = 3\npackages = 3\nproject = 3", "x" + ".x" * 300 + "=1"]
+)
+def test_bad_toml_is_a_usage_error(tmp_path: Path, name: str, text: str) -> None:
+    with pytest.raises(UsageError) as raised:
+        plan(tmp_path, **{name: text})
+    assert name.replace("__", ".") in str(raised.value)
+
+
+def test_deeply_nested_toml_is_a_usage_error(tmp_path: Path) -> None:
+    with pytest.raises(UsageError):
+        plan(tmp_path, uv__lock="a = " + "[" * 5000)
+
+
+def test_dynamic_dependencies_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"pyproject.toml:3: the dependencies are dynamic"):
+        plan(tmp_path, pyproject__toml='[project]\nname = "x"\ndynamic = ["dependencies"]\n')

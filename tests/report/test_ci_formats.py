@@ -1,0 +1,309 @@
+"""Formats for build servers and monitors: what they say, what their readers can read, and which exit status follows."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import msgspec
+import pytest
+from hypothesis import given, settings
+
+from envcheck.checks import Ignored, Location, Report
+from envcheck.cli.main import main
+from envcheck.report import FORMATS, exit_status, render
+from envcheck.report.node_problem_detector import MOST_BYTES
+from envcheck.snapshot import Measurement
+from tests.every import every
+from tests.report.examples import EXAMPLES, check, gpu, machine, report, warned
+from tests.report.foreign import ATTACKS, attacks, carrying
+
+GOLDEN = Path(__file__).parent / "golden_ci"
+FORMS = ("github", "gitlab", "nagios", "node-problem-detector", "prometheus", "sarif")
+SHOWN = ("healthy", "driver-too-old", "unknown-nvml", "warned")
+
+
+@pytest.mark.parametrize("name", SHOWN)
+@pytest.mark.parametrize("form", FORMS)
+def test_golden(form: str, name: str) -> None:
+    """After an intended change: ENVCHECK_REWRITE_GOLDEN=1, and read the difference."""
+    file = GOLDEN / f"{name}.{FORMATS[form].suffix}"
+    text = render(EXAMPLES[name](), form)
+    if os.environ.get("ENVCHECK_REWRITE_GOLDEN"):
+        file.write_text(text, encoding="utf-8")
+    assert text == file.read_text(encoding="utf-8")
+
+
+def placed(**more: Any) -> Report:
+    """A failure at a line of a file that the user gave."""
+    place = Location(file="deploy/requirements,gpu.txt", line=3)
+    fails = check("gpu-code-missing", "fail", "torch has no code: 100%", location=place, **more)
+    return report([fails, check("gpu-lost")], machine((), None), primary=fails)
+
+
+ANNOTATION = re.compile(r"::(error|warning|notice) (?:file=([^:,\n]+),(?:line=(\d+),)?)?title=([^:,\n]+)::([^\r\n]+)\n")
+
+
+def issued(found: Report) -> list[tuple[str, str, str, str, str]]:
+    """Kind, file, line, title and message of each, as the runner reads them."""
+    text = render(found, "github")
+    assert ANNOTATION.sub("", text) == ""
+    return [
+        (kind, _decoded(file), line, _decoded(title), _decoded(message))
+        for kind, file, line, title, message in ANNOTATION.findall(text)
+    ]
+
+
+def _decoded(text: str) -> str:
+    for code, character in (("%0D", "\r"), ("%0A", "\n"), ("%3A", ":"), ("%2C", ","), ("%25", "%")):
+        text = text.replace(code, character)
+    return text
+
+
+def test_an_annotation_names_file_and_line() -> None:
+    kind, file, line, title, message = issued(placed())[0]
+    assert (kind, file, line) == ("error", "deploy/requirements,gpu.txt", "3")
+    assert title == "envcheck: torch has no code: 100% [gpu-code-missing]"
+    assert message == "torch has no code: 100% [gpu-code-missing]"
+
+
+def test_a_warning_that_sets_the_exit_status_is_an_error() -> None:
+    assert [kind for kind, *_ in issued(warned())] == ["warning"]
+    assert [kind for kind, *_ in issued(msgspec.structs.replace(warned(), exit_code=1))] == ["error"]
+
+
+def test_what_a_policy_ignores_is_told_and_not_red() -> None:
+    found = report([check("gpu-lost", "fail", ignored=Ignored(reason="known"))], machine((), None), verdict="pass")
+    assert [(kind, title) for kind, _, _, title, _ in issued(found)] == [
+        ("notice", "envcheck: pass"),
+        ("notice", "envcheck: 1 ignored by policy"),
+    ]
+    assert json.loads(render(found, "sarif"))["runs"][0]["results"][0]["suppressions"][0]["justification"] == "known"
+    assert json.loads(render(found, "gitlab")) == []
+    assert "envcheck_finding{" not in render(found, "prometheus")
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_no_format_of_findings_is_empty_where_the_exit_status_is_not_0(name: str) -> None:
+    found = EXAMPLES[name]()
+    run = json.loads(render(found, "sarif"))["runs"][0]
+    red = [result for result in run["results"] if result["level"] == "error"] or [
+        note for note in run["invocations"][0]["toolExecutionNotifications"] if note["level"] == "error"
+    ]
+    serious = {"blocker", "critical", "major"} & {entry["severity"] for entry in json.loads(render(found, "gitlab"))}
+    errors = [kind for kind, *_ in issued(found) if kind == "error"]
+    assert bool(red) == bool(serious) == bool(errors) == bool(found.exit_code)
+
+
+def test_a_finding_without_a_file_has_a_place_all_the_same() -> None:
+    result = json.loads(render(EXAMPLES["driver-too-old"](), "sarif"))["runs"][0]["results"][0]
+    assert result["locations"][0]["physicalLocation"]["artifactLocation"] == {"uri": "envcheck"}
+    assert result["locations"][0]["logicalLocations"][0]["fullyQualifiedName"].endswith(":torch")
+    placed_result = json.loads(render(placed(), "sarif"))["runs"][0]["results"][0]
+    assert placed_result["locations"][0]["physicalLocation"] == {
+        "artifactLocation": {"uri": "deploy/requirements%2Cgpu.txt"},
+        "region": {"startLine": 3},
+    }
+    assert json.loads(render(placed(), "gitlab"))[0]["location"] == {
+        "path": "deploy/requirements,gpu.txt",
+        "lines": {"begin": 3},
+    }
+
+
+def test_a_finding_keeps_its_fingerprint() -> None:
+    """Whatever its words, and apart from others."""
+    first, second = (
+        json.loads(render(found, "gitlab"))[0]["fingerprint"] for found in (placed(), placed(message="new words"))
+    )
+    assert first == second
+    found = json.loads(render(EXAMPLES["mixed-16"](), "gitlab"))
+    assert len({entry["fingerprint"] for entry in found}) == len(found)
+
+
+TEXT = {"type": "object", "required": ["text"], "properties": {"text": {"type": "string", "minLength": 1}}}
+SARIF: dict[str, Any] = {
+    "type": "object",
+    "additionalProperties": False,
+    "required": ["$schema", "version", "runs"],
+    "properties": {
+        "$schema": {"type": "string"},
+        "version": {"const": "2.1.0"},
+        "runs": {
+            "type": "array",
+            "minItems": 1,
+            "items": {
+                "required": ["tool", "results", "invocations"],
+                "properties": {
+                    "tool": {"required": ["driver"], "properties": {"driver": {"required": ["name", "rules"]}}},
+                    "results": {
+                        "items": {
+                            "required": ["ruleId", "ruleIndex", "level", "message", "locations"],
+                            "properties": {
+                                "ruleIndex": {"type": "integer", "minimum": 0},
+                                "level": {"enum": ["error", "warning", "note"]},
+                                "message": TEXT,
+                                "locations": {"minItems": 1},
+                            },
+                        }
+                    },
+                    "invocations": {
+                        "items": {
+                            "required": ["executionSuccessful"],
+                            "properties": {"toolExecutionNotifications": {"items": {"required": ["message", "level"]}}},
+                        }
+                    },
+                },
+            },
+        },
+    },
+}
+"""What code scanning needs of SARIF. The schema that OASIS publishes is not part of this repository."""
+
+
+@every([*((name, "") for name in EXAMPLES), *(("warned", attack) for attack in ATTACKS)])
+def test_sarif_has_what_code_scanning_needs(name: str, attack: str) -> None:
+    log = json.loads(render(carrying(EXAMPLES[name](), attack), "sarif"))
+    jsonschema.Draft202012Validator(SARIF).validate(log)
+    run = log["runs"][0]
+    rules = [rule["id"] for rule in run["tool"]["driver"]["rules"]]
+    assert [rules[result["ruleIndex"]] for result in run["results"]] == [result["ruleId"] for result in run["results"]]
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_sarif_fits_the_published_schema(name: str) -> None:
+    """ENVCHECK_SARIF_SCHEMA names a copy of sarif-schema-2.1.0.json, from docs.oasis-open.org."""
+    file = os.environ.get("ENVCHECK_SARIF_SCHEMA")
+    if not file:
+        pytest.skip("ENVCHECK_SARIF_SCHEMA names no copy of the schema that OASIS publishes")
+    validator = jsonschema.Draft4Validator(json.loads(Path(file).read_text(encoding="utf-8")))
+    for attack in ("", "".join(ATTACKS[:-1])):
+        validator.validate(json.loads(render(carrying(EXAMPLES[name](), attack), "sarif")))
+
+
+SERIES = re.compile(r'envcheck_[a-z_]+(?:\{(?:[a-z]+="(?:[^"\\\n]|\\[\\"n])*",?)+\})? -?[0-9][0-9.]*(?:e[+-]?[0-9]+)?')
+
+
+def check_prometheus(text: str) -> None:
+    """Each metric has its head once and right above, and no series is there twice."""
+    names, series = [], []
+    for line in text.splitlines():
+        if line.startswith("# HELP "):
+            names.append(line.split(" ")[2])
+        elif not line.startswith("# TYPE "):
+            assert SERIES.fullmatch(line), line
+            assert re.split(r"[{ ]", line)[0] == names[-1]
+            series.append(line.rpartition(" ")[0])
+    assert len(names) == len(set(names))
+    assert len(series) == len(set(series))
+
+
+def check_all(found: Report) -> None:
+    """Each format is as its readers need it."""
+    assert issued(found)
+    check_prometheus(render(found, "prometheus"))
+    status = render(found, "nagios")
+    assert re.fullmatch(r"ENVCHECK (OK|WARNING|CRITICAL|UNKNOWN) - [^|\n]* \| [a-z0-9=;:. ]+\n", status)
+    assert len(status.encode()) < 4000
+    message = render(found, "node-problem-detector")
+    assert message.count("\n") == 1
+    assert 1 < len(message.encode()) <= MOST_BYTES + 1
+    entries = json.loads(render(found, "gitlab"))
+    assert all(set(entry) == {"description", "check_name", "fingerprint", "severity", "location"} for entry in entries)
+    for form in FORMS:
+        shown = render(found, form)
+        assert all(line.isprintable() for line in shown.split("\n")), form
+
+
+@every([*((name, "") for name in EXAMPLES), *(("warned", attack) for attack in ATTACKS)])
+def test_whatever_the_names(name: str, attack: str) -> None:
+    check_all(carrying(EXAMPLES[name](), attack))
+
+
+@settings(max_examples=15, deadline=None)
+@given(attacks)
+def test_whatever_the_text(attack: str) -> None:
+    check_all(carrying(placed(), attack))
+
+
+def test_figures_are_metrics_in_base_units() -> None:
+    found = gpu(0)
+    measured = Measurement(name="gemm", gpu=found.uuid, precision="bf16", value=8.2e14, unit="FLOP/s")
+    latency = Measurement(name="launch-latency", gpu=found.uuid, value=2.5e-6, unit="s")
+    lost = Measurement(name="fma", gpu=found.uuid, unit="FLOP/s")
+    text = render(report([], machine((found,), None), measurements=(measured, latency, lost)), "prometheus")
+    check_prometheus(text)
+    about = f'gpu="0",uuid="{found.uuid}"'
+    assert f'envcheck_measured_flop_per_second{{figure="gemm-bf16",{about}}} 820000000000000.0' in text
+    assert f'envcheck_measured_seconds{{figure="launch-latency",{about}}} 2.5e-06' in text
+    assert "fma" not in text
+
+
+@pytest.mark.parametrize(
+    ("name", "exit_code", "nagios", "detector"),
+    [
+        ("healthy", 0, 0, 0),
+        ("driver-too-old", 1, 2, 1),
+        ("unknown-nvml", 3, 3, 2),
+        ("warned", 0, 1, 0),
+        ("warned", 1, 1, 1),
+        ("healthy", 130, 3, 2),
+    ],
+)
+def test_exit_statuses_are_those_of_the_reader(name: str, exit_code: int, nagios: int, detector: int) -> None:
+    found = msgspec.structs.replace(EXAMPLES[name](), exit_code=exit_code)
+    assert exit_status(found, "nagios") == nagios
+    assert exit_status(found, "node-problem-detector") == detector
+    assert {exit_status(found, form) for form in set(FORMATS) - {"nagios", "node-problem-detector"}} == {exit_code}
+
+
+@pytest.fixture
+def saved(tmp_path: Path) -> str:
+    """A report whose facts judge as a failure."""
+    file = tmp_path / "report.json"
+    file.write_text(render(EXAMPLES["no-gpu"](), "json"))
+    return str(file)
+
+
+def test_the_command_line_exits_as_the_reader_expects(saved: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", "--from", saved]) == 1
+    assert main(["check", "--from", saved, "--format", "nagios"]) == 2
+    assert capsys.readouterr().out.splitlines()[-1].startswith("ENVCHECK CRITICAL - ")
+    assert main(["check", "--from", saved, "-o", "nagios:/dev/null"]) == 1
+
+
+def test_the_summary_of_the_job_is_appended(
+    saved: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    summary = tmp_path / "summary.md"
+    summary.write_text("before\n")
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(summary))
+    assert main(["check", "--from", saved]) == 1
+    assert summary.read_text() == "before\n"
+    assert main(["check", "--from", saved, "--format", "github"]) == 1
+    assert summary.read_text().startswith("before\n### ")
+    assert "node1" not in summary.read_text()
+    once = len(summary.read_text())
+    assert main(["check", "--from", saved, "-o", f"github:{tmp_path / 'out'}"]) == 1
+    assert len(summary.read_text()) > once
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(tmp_path / "none" / "summary.md"))
+    capsys.readouterr()
+    assert main(["check", "--from", saved, "--format", "github"]) == 1
+    told = capsys.readouterr()
+    assert "cannot write the job's summary" in told.err
+    assert told.out.startswith("::error ")
+
+
+def test_a_textfile_appears_whole(saved: str, tmp_path: Path) -> None:
+    folder = tmp_path / "textfiles"
+    folder.mkdir()
+    file = folder / "envcheck.prom"
+    file.write_text("old\n")
+    before = file.stat().st_ino
+    assert main(["check", "--from", saved, "-o", f"prometheus:{file}"]) == 1
+    assert [path.name for path in folder.iterdir()] == ["envcheck.prom"]
+    assert file.stat().st_ino != before
+    check_prometheus(file.read_text())
