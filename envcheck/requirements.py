@@ -91,7 +91,8 @@ def _holds(bound: Bound, value: str) -> bool:
     found, wanted = parse_version(value), parse_version(bound.value)
     if found is not None and wanted is not None:
         return version_holds(bound.operator, found, wanted)
-    return _same_model(bound.value, value) is (bound.operator == "==")
+    same = any(_same_model(model.strip(), value) for model in bound.value.split("|"))
+    return same is (bound.operator == "==")
 
 
 def _capability(name: str) -> str | None:

@@ -79,16 +79,19 @@ def bash(found: Sequence[Command]) -> str:
 
 
 def zsh(found: Sequence[Command]) -> str:
-    """The script for zsh, which runs bash's functions once ``bashcompinit`` is loaded."""
-    return f"#compdef envcheck gpu-envcheck\nautoload -Uz bashcompinit && bashcompinit\n\n{bash(found)}"
+    """The script for zsh, to be sourced after ``compinit``: ``bashcompinit`` lets zsh run bash's functions."""
+    return f"autoload -Uz bashcompinit && bashcompinit\n\n{bash(found)}"
 
 
 def fish(found: Sequence[Command]) -> str:
     """The script for fish."""
     lines = ["complete -c envcheck -f", "complete -c gpu-envcheck -w envcheck"]
+    nested = {command.words[-1]: command.words[0] for command in found if len(command.words) > 1}
     for command in found:
         seen = [f"__fish_seen_subcommand_from {word}" for word in command.words]
         others = f"not __fish_seen_subcommand_from {' '.join(command.verbs)}" if command.verbs else ""
+        if len(command.words) == 1 and command.words[0] in nested:  # "check" is seen in "matrix check" too
+            others = f"not __fish_seen_subcommand_from {nested[command.words[0]]}"
         condition = _quoted("; and ".join(filter(None, [*seen, others])))
         start = f"complete -c envcheck -n {condition}"
         lines += [f"{start} -a {verb} -d {_quoted(text)}" for verb, text in command.verbs.items()]
@@ -116,7 +119,7 @@ def _quoted(text: str) -> str:
 _BASH = """\
 _envcheck() {{
   local word verb='' offered='' files='' current="${{COMP_WORDS[COMP_CWORD]}}" previous="${{COMP_WORDS[COMP_CWORD-1]}}"
-  for word in "${{COMP_WORDS[@]:1:COMP_CWORD-1}}"; do
+  for word in "${{COMP_WORDS[@]:1:$((COMP_CWORD-1))}}"; do
     case "${{verb:+$verb }}$word" in
       {verbs}) verb="${{verb:+$verb }}$word" ;;
     esac

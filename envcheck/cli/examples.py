@@ -28,10 +28,12 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "envcheck explain": ("python -m torch.utils.collect_env | envcheck explain", "envcheck explain error.log --here"),
     "envcheck rule": ("envcheck rule", "envcheck rule cudnn", "envcheck rule driver-too-old --format markdown"),
     "envcheck diff": ("envcheck diff before.json after.json",),
+    "envcheck config": ("envcheck config", "envcheck config --config ci/envcheck.toml --json"),
+    "envcheck init": ("envcheck init", "envcheck init --from envcheck.json -o -"),
     "envcheck schema": ("envcheck schema", "envcheck schema diff"),
     "envcheck completion": (
         "envcheck completion bash > ~/.local/share/bash-completion/completions/envcheck",
-        "envcheck completion zsh > ~/.zfunc/_envcheck",
+        "envcheck completion zsh > ~/.envcheck.zsh   # in ~/.zshrc, after compinit: source ~/.envcheck.zsh",
         "envcheck completion fish > ~/.config/fish/completions/envcheck.fish",
     ),
     "envcheck matrix": (

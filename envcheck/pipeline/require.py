@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from operator import eq, ge, gt, le, lt, ne
 
-from envcheck.bounds import capability_holds, names_capability, parse_version, same_words, sentence, version_holds
+from envcheck.bounds import (
+    capability_holds,
+    names_capability,
+    parse_size,
+    parse_version,
+    same_words,
+    sentence,
+    version_holds,
+)
 from envcheck.checks import Check, Evidence, Missing, Scope, Status, Subject
 from envcheck.compat.matrix import Matrix
 from envcheck.components import Bound, Component
@@ -17,8 +24,6 @@ from envcheck.snapshot import Gpu, Snapshot
 RULE = "requirement-not-met"
 
 _NODE = frozenset({"gpu", "gpus", "gpu-memory", "driver", "cuda"})
-_SIZE = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,6})?) ?([KMGT]i?)B")
-_BYTES = {"K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40}
 _MODELS = "|"
 """Separates the GPU models of which any will do."""
 
@@ -34,7 +39,7 @@ def validate(components: Sequence[Component]) -> None:
     for component in components:
         for bound in component.bounds:
             if component.name == "gpu-memory":
-                if _size(bound.value) is None or bound.operator == "~=":
+                if parse_size(bound.value) is None or bound.operator == "~=":
                     raise UsageError(f"--require {component}: write a size, as in gpu-memory>=79GiB")
             elif component.name != "gpu" and parse_version(bound.value) is None:
                 raise UsageError(f"--require {component}: {bound.value!r} is not a version")
@@ -108,7 +113,7 @@ def _on_the_node(name: str, facts: Facts) -> tuple[tuple[str, ...] | None, str, 
 
 
 def _holds(bound: Bound, value: str, facts: Facts) -> bool:
-    size = _size(bound.value)
+    size = parse_size(bound.value)
     if size is not None:
         return _compared(bound.operator, int(value), size)
     if names_capability(bound):
@@ -125,14 +130,8 @@ def _compared(operator: str, found: int, wanted: int) -> bool:
     return bool(compare(found, wanted))
 
 
-def _size(text: str) -> int | None:
-    """The bytes of ``79GiB``; None for what is no size."""
-    found = _SIZE.fullmatch(text)
-    return int(float(found[1]) * _BYTES[found[2]]) if found else None
-
-
 def _as_size(count: str) -> str:
-    return f"{int(count) / _BYTES['Gi']:.1f} GiB"
+    return f"{int(count) / 2**30:.1f} GiB"
 
 
 def _capability(name: str, facts: Facts) -> str | None:

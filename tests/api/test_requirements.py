@@ -66,6 +66,8 @@ def unmet(
         ("gpu>sm_90", [f"gpu>sm_90 is required; found {_H100}"]),
         ("gpu>=sm_100", [f"gpu>=sm_100 is required; found {_H100}"]),
         ("gpu==H100", []),
+        ("gpu==A100|H100", []),
+        ("gpu==A100|H200", [f"gpu==A100|H200 is required; found {_H100}"]),
         ("gpu!=H100", [f"gpu!=H100 is required; found {_H100}"]),
     ],
 )

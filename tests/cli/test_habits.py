@@ -106,6 +106,28 @@ def test_bash_completes(tmp_path: Path, line: str, offered: set[str], not_offere
     assert found.isdisjoint(not_offered)
 
 
+@pytest.mark.skipif(shutil.which("fish") is None, reason="fish is not installed")
+@pytest.mark.parametrize(
+    ("line", "offered", "not_offered"),
+    [
+        ("envcheck che", {"check"}, {"bench"}),
+        ("envcheck check --de", {"--deep"}, {"--help"}),
+        ("envcheck matrix check --de", set(), {"--deep"}),
+        ("envcheck check --only cudnn", {"cudnn-missing"}, {"driver-too-old"}),
+        ("envcheck matrix show --js", {"--json"}, {"show"}),
+    ],
+)
+def test_fish_completes(tmp_path: Path, line: str, offered: set[str], not_offered: set[str]) -> None:
+    (tmp_path / "complete.fish").write_text(completion.fish(COMMANDS))
+    script = f"source complete.fish; complete -C '{line}'"
+    done = subprocess.run(
+        ["fish", "--no-config", "-c", script], cwd=tmp_path, capture_output=True, check=True, timeout=60
+    )
+    found = {row.partition("\t")[0] for row in done.stdout.decode().splitlines()}
+    assert offered <= found
+    assert found.isdisjoint(not_offered)
+
+
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_the_scripts_are_syntax_of_their_shells(tmp_path: Path, shell: str) -> None:
     result = envcheck("completion", shell, cwd=tmp_path)
