@@ -10,6 +10,7 @@ import os
 import shutil
 import sys
 from collections.abc import Callable
+from importlib import invalidate_caches
 from importlib.metadata import distribution
 from pathlib import Path
 
@@ -186,6 +187,7 @@ def conda(venv: Path) -> Path:
 def wheel(venv: Path) -> Path:
     """The same with a real package, as it was installed for these tests."""
     site = venv / "lib" / "python3.11" / "site-packages"
+    invalidate_caches()  # what another user could not list is remembered as empty
     found = distribution("msgspec")
     for file in found.files or ():
         if ".." not in file.parts and "__pycache__" not in file.parts:
