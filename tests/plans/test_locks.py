@@ -28,7 +28,7 @@ dependencies = [
 [[package]]
 name = "torch"
 version = "2.0.1"
-source = { registry = "https://pypi.org/simple" }
+source = { registry = "https://pypi.example/simple" }
 
 [[package]]
 name = "jax"
@@ -40,17 +40,17 @@ cuda12 = [{ name = "jax-cuda12-plugin" }]
 [[package]]
 name = "jax-cuda12-plugin"
 version = "0.4.30"
-source = { registry = "https://pypi.org/simple" }
+source = { registry = "https://pypi.example/simple" }
 
 [[package]]
 name = "pywin32"
 version = "300"
-source = { registry = "https://pypi.org/simple" }
+source = { registry = "https://pypi.example/simple" }
 
 [[package]]
 name = "only-in-a-group"
 version = "1"
-source = { registry = "https://pypi.org/simple" }
+source = { registry = "https://pypi.example/simple" }
 """
 
 POETRY = """[[package]]

@@ -27,7 +27,7 @@ def test_pins_carry_the_line_on_which_they_begin(tmp_path: Path) -> None:
         ("", ""),
         ("--index-url https://download.pytorch.org/whl/cu118", "cu118"),
         ("--extra-index-url=https://download.pytorch.org/whl/cu121/", "cu121"),
-        ("-ihttps://pypi.org/simple", ""),
+        ("-ihttps://pypi.example/simple", ""),
         ("--index-url https://user:secret@mirror.example/simple", None),
         ("--find-links ./wheels", None),
     ],
