@@ -342,11 +342,14 @@ def _bound(text: str) -> str:
 
 
 def _pins_of_torch(matrix: Matrix, version: str) -> tuple[str, ...]:
-    """The pins of the default build, which are the matrix's; other builds pin the wheels of another CUDA major."""
+    """The pins of the default build, which are the matrix's; builds for another CUDA pin the same Triton, but other
+    wheels of NVIDIA.
+    """
     row, local = torch_row(matrix, version), version.partition("+")[2]
     cuda = (row.default_cuda or "") if row else ""
-    if row is None or not cuda or (local and local != f"cu{cuda.replace('.', '')}"):
+    if row is None or not cuda or (local and not local.startswith("cu")):
         return ()
     major = cuda.partition(".")[0]
-    pins = ((f"nvidia-cudnn-cu{major}", row.cudnn), (f"nvidia-nccl-cu{major}", row.nccl), ("triton", row.triton))
+    own = ((f"nvidia-cudnn-cu{major}", row.cudnn), (f"nvidia-nccl-cu{major}", row.nccl))
+    pins = (*(own if not local or local == f"cu{cuda.replace('.', '')}" else ()), ("triton", row.triton))
     return tuple(f"{name}=={pin}" for name, pin in pins if pin)
