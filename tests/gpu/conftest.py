@@ -18,7 +18,7 @@ def _why_not() -> str | None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     reason = _why_not()
     for item in items:
-        if "gpu" in item.path.parent.parts:
+        if item.path.is_relative_to(Path(__file__).parent):
             item.add_marker(pytest.mark.gpu)
             if reason:
                 item.add_marker(pytest.mark.skip(reason=reason))

@@ -8,6 +8,9 @@ from contextlib import contextmanager
 
 import pytest
 
+from envcheck.pipeline.judging import get_ready
+from envcheck.pipeline.request import Request
+
 NOBODY = 65534
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
@@ -15,6 +18,7 @@ as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become ano
 
 @contextmanager
 def as_nobody() -> Iterator[None]:
+    get_ready(Request())  # what is imported late may lie where the other user may not look
     os.seteuid(NOBODY)
     try:
         yield

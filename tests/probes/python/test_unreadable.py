@@ -10,10 +10,10 @@ import os
 import shutil
 import sys
 from collections.abc import Callable
-from importlib import invalidate_caches
-from importlib.metadata import distribution
+from importlib.metadata import PathDistribution
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from envcheck.checks import Report
@@ -187,8 +187,7 @@ def conda(venv: Path) -> Path:
 def wheel(venv: Path) -> Path:
     """The same with a real package, as it was installed for these tests."""
     site = venv / "lib" / "python3.11" / "site-packages"
-    invalidate_caches()  # what another user could not list is remembered as empty
-    found = distribution("msgspec")
+    found = PathDistribution(next(Path(msgspec.__file__).parents[1].glob("msgspec-*.dist-info")))
     for file in found.files or ():
         if ".." not in file.parts and "__pycache__" not in file.parts:
             (site / file).parent.mkdir(parents=True, exist_ok=True)
