@@ -58,8 +58,8 @@ def test_targets_and_the_configuration_count(tmp_path: Path) -> None:
         '[target.old]\ngpu = "A100"\ndriver = "515.43.04"\n[target.new]\ngpu = "B200"\ndriver = "570.86.10"\n',
         encoding="utf-8",
     )
-    (here / "requirements-other.txt").write_text("numpy==1.26.4\n", encoding="utf-8")
-    plans = "requirements.txt\n\nrequirements-other.txt\n"
+    (here / "requirements of others.txt").write_text("numpy==1.26.4\n", encoding="utf-8")
+    plans = "requirements.txt\n\nrequirements of others.txt\n"
     assert check(tmp_path, plan=plans, config="gpus.toml", target="old").status == 0
     assert check(tmp_path, plan=plans, config="gpus.toml", target="old\nnew\n").status == 1
     wrong = check(tmp_path, plan=plans, config="gpus.toml", target="old", fail_on="always")
@@ -75,6 +75,8 @@ def test_inputs_are_never_run_nor_expanded(tmp_path: Path, name: str, text: str)
     ran = check(tmp_path, **{"plan": "requirements.txt", "args": FITS, name: text})
     assert not (tmp_path / "repository" / "ran").exists()
     assert (ran.status, ran.outputs) == (2, {"status": "2"})
+    if text == "*.txt":
+        assert text in ran.err
 
 
 def test_words_in_quotation_marks_stay_together(tmp_path: Path) -> None:
