@@ -54,6 +54,7 @@ def test_the_sdist_can_be_tested(built: Built) -> None:
         "README.md",
         "LICENSE",
         "constraints.txt",
+        "action.yml",
         "tests/test_merge.py",
         "probes/kit/tree.py",
     }
