@@ -7,7 +7,8 @@ from functools import cache, partial
 
 from .bench.caches import Caches
 from .bench.compute import TENSOR, VECTOR, and_wait, fma, in_graph, mma
-from .bench.measurement import Bench, Figure, Measure, on_gpu
+from .bench.measurement import Bench, Measure, with_full
+from .kit.figures import Figure
 from .kit.out import Out
 from .kit.tree import Tree
 
@@ -24,11 +25,7 @@ PROBE = {
 
 def collect(tree: Tree, out: Out) -> None:
     """Measure what ``--full`` comprises beyond memory, products and links."""
-    asked = tree.request["bench"]
-    if not asked.get("full") and not asked.get("only"):
-        out.absent("measured with --full")
-        return
-    on_gpu(tree, out, _measures)
+    with_full(tree, out, _measures)
 
 
 def _measures(bench: Bench) -> dict[Figure, Measure]:

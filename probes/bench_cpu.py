@@ -11,8 +11,9 @@ from collections.abc import Callable
 from functools import lru_cache, partial
 from typing import Any, Tuple  # noqa: UP035  read by Python 3.8 too
 
-from .inside.figures import Absent, Fields, Figure, Measure, compared, rate, run_all
+from .inside.figures import Absent, Measure, compared, rate, run_all
 from .inside.processor import blas_of, free_memory, processor
+from .kit.figures import Fields, Figure
 from .kit.out import Out
 from .kit.tree import Tree
 

@@ -13,8 +13,8 @@ from .bench.cudnn.handles import handles
 from .bench.cudnn.layer_shape import PRECISIONS
 from .bench.cudnn.layers import ACTIVATIONS, Layers, Task
 from .bench.cudnn.library import Cudnn
-from .bench.mathematics.common import with_full
-from .bench.measurement import Bench, Fields, Figure, Measure
+from .bench.measurement import Bench, Measure, with_full
+from .kit.figures import Fields, Figure
 from .kit.out import Out
 from .kit.tree import Tree
 

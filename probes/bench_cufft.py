@@ -11,11 +11,12 @@ from functools import cache, partial
 from itertools import product
 from typing import NamedTuple
 
-from .bench.arrays import ELEMENTS, RESERVE, Array, compared
-from .bench.mathematics.common import PLAN, Workshop, with_full
+from .bench.arrays import ELEMENTS, RESERVE, Array
+from .bench.mathematics.common import PLAN, Workshop
 from .bench.mathematics.cufft import INVERSE, CuFft, Transform
-from .bench.measurement import Bench, Fields, Figure, Measure, verification
+from .bench.measurement import Bench, Measure, with_full
 from .bench.verify import encoded
+from .kit.figures import Fields, Figure, compared, verification
 from .kit.out import Out
 from .kit.tree import Tree
 

@@ -7,10 +7,11 @@ from contextlib import contextmanager
 from functools import cache, partial
 
 from .bench.arrays import RESERVE, Array
-from .bench.mathematics.common import PLAN, Workshop, with_full
+from .bench.mathematics.common import PLAN, Workshop
 from .bench.mathematics.curand import GENERATORS, CuRand, Generator
 from .bench.mathematics.randomness import suspicions, to_uniform
-from .bench.measurement import Bench, Fields, Figure, Measure, verification
+from .bench.measurement import Bench, Measure, with_full
+from .kit.figures import Fields, Figure, verification
 from .kit.out import Out
 from .kit.tree import Tree
 

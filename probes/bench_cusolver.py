@@ -10,12 +10,13 @@ from functools import cache, partial
 from itertools import pairwise
 from operator import mul
 
-from .bench.arrays import ELEMENTS, Array, compared
+from .bench.arrays import ELEMENTS, Array
 from .bench.device import LibraryError, call
-from .bench.mathematics.common import Workshop, with_full
+from .bench.mathematics.common import Workshop
 from .bench.mathematics.cusolver import CuSolver, Factorization, Solver
-from .bench.measurement import Bench, Fields, Figure, Measure, Plan, Work, verification
+from .bench.measurement import Bench, Measure, Plan, Work, with_full
 from .bench.verify import encoded
+from .kit.figures import Fields, Figure, compared, verification
 from .kit.out import Out
 from .kit.tree import Tree
 

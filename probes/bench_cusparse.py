@@ -10,11 +10,12 @@ from typing import NamedTuple
 
 from .bench.arrays import RESERVE, Array
 from .bench.device import LibraryError, Unavailable
-from .bench.mathematics.common import PLAN, TRIAL, Workshop, with_full
+from .bench.mathematics.common import PLAN, TRIAL, Workshop
 from .bench.mathematics.cusparse import BlockProducts, CuSparse, Multiplication
 from .bench.mathematics.cusparselt import KINDS, CuSparseLt, structured_product
 from .bench.mathematics.sparse_matrix import SIDE, Blocks, Panels, Result, blocks, panels, verified
-from .bench.measurement import Bench, Fields, Figure, Measure, Work, timed
+from .bench.measurement import Bench, Measure, Work, timed, with_full
+from .kit.figures import Fields, Figure
 from .kit.out import Out
 from .kit.tree import Tree
 

@@ -14,8 +14,9 @@ from typing import Any
 from .bench.cublaslt import PRECISIONS, WORKSPACE, CublasLt, Heuristic, Precision, Product
 from .bench.device import Unavailable
 from .bench.kernels import Kernel, Module, number, pointer
-from .bench.measurement import Bench, Fields, Figure, Measure, Plan, on_gpu, timed
+from .bench.measurement import Bench, Measure, Plan, on_gpu, timed
 from .bench.verify import Operands, all_elements, drawn_elements
+from .kit.figures import Fields, Figure
 from .kit.out import Out
 from .kit.tree import Tree
 

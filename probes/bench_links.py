@@ -9,11 +9,12 @@ from typing import Any
 from .bench.device import Device, Unavailable, call, capability, ordinals
 from .bench.host_copies import WAYS, HostCopies, HostMemory
 from .bench.kernels import Compiler
-from .bench.measurement import Bench, Fields, before, missing, visible
+from .bench.measurement import Bench, before, missing, visible
 from .bench.numa import Place, on_node, places
 from .bench.pattern import pattern_code
 from .bench.peer_copies import PeerCopies
 from .bench.sampler import Sampler
+from .kit.figures import Fields
 from .kit.out import Out
 from .kit.tree import Tree
 

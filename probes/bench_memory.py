@@ -9,7 +9,8 @@ from typing import Any
 
 from .bench.device import Device, Unavailable
 from .bench.kernels import Module, number, pointer
-from .bench.measurement import Bench, Fields, Figure, Measure, Plan, on_gpu, verification
+from .bench.measurement import Bench, Measure, Plan, on_gpu
+from .kit.figures import Fields, Figure, verification
 from .kit.out import Out
 from .kit.tree import Tree
 

@@ -12,10 +12,10 @@ from envcheck.report.page.layout import ROOMS
 from envcheck.report.page.pen import WORDS, Line, Pen, Span
 from envcheck.report.page.tail import count_text
 from envcheck.rules.facts.measurements import (
+    below_headings,
     called_among,
     checks_of_figures,
     figures_of,
-    library_heading,
     measured_as,
     not_run,
     of_processor,
@@ -63,12 +63,9 @@ def _gpus(report: Report, pen: Pen) -> Iterable[Line]:
         place = 2 + _NAME + 1 + _STATUS + 1 + _VALUE + 2 + _SHARE - 1
         title = pen.clip(_title(gpu, figures), place - 1)
         yield (Span(title, "title"), Span(" " * (place - len(title) - len(_HEADING) + 1) + _HEADING, "dim"))
-        above = ""
-        for measured in figures:
-            heading = library_heading(measured)
-            if heading.partition(" ")[0] != above.partition(" ")[0]:
-                yield (Span(pen.clip(f"  {heading}  {measured.library or ''}".rstrip(), pen.width), "dim"),)
-            above = heading
+        for heading, measured in below_headings(figures):
+            if heading:
+                yield (Span(pen.clip(heading, pen.width), "dim"),)
             yield _row(measured, checks.get((gpu.key, measured_as(measured))), known, pen)
 
 

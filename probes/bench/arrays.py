@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import ctypes
-import math
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 from .device import Device, Unavailable
 from .kernels import Module, number, pointer
-from .measurement import Bench, Fields, verification
+from .measurement import Bench
 from .verify import INT32, decoded, encoded
 
 POISON = 0xFF
@@ -119,18 +118,3 @@ class Arrays:
             options = (f"-DKIND={code}", f"-DRESULT={code}")
             self._modules[code] = Module(self._bench.device, self._bench.compiler.module("gemm", options))
         return self._modules[code]
-
-
-def compared(triples: Iterable[tuple[float, float, float]], tolerance: float, how: str) -> Fields:
-    """A ``Verification`` of results found, exact results, and the sizes that an error is measured by.
-
-    A result is wrong unless ``|found - exact| <= tolerance * size``; NaN is always wrong.
-    """
-    checked, wrong, worst = 0, 0, 0.0
-    for found, exact, size in triples:
-        checked += 1
-        error = abs(found - exact)
-        wrong += not error <= tolerance * size
-        share = error / size if size else error
-        worst = max(worst, share) if math.isfinite(share) else math.inf
-    return verification(checked, wrong, how, worst=worst if math.isfinite(worst) else None, tolerance=tolerance)

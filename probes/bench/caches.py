@@ -7,9 +7,10 @@ from array import array
 from functools import partial
 from typing import Any
 
+from ..kit.figures import Fields, verification
 from .device import Unavailable, call, driver
 from .kernels import Kernel, Module, pointer
-from .measurement import Bench, Fields, Plan, measurement, timed, verification
+from .measurement import Bench, Plan, measurement, timed
 
 BLOCK = 512
 PLAN = Plan(samples=7, sample_seconds=0.01, warmup_seconds=0.01)

@@ -8,9 +8,10 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
+from ..kit.figures import Fields, verification
 from .device import Unavailable, call, driver
 from .kernels import Kernel, Module, pointer
-from .measurement import Bench, Fields, Plan, measurement, timed, verification
+from .measurement import Bench, Plan, measurement, timed
 
 # Throughput of multiply-adds: on the vector units, and through ``mma.sync`` on the tensor cores.
 

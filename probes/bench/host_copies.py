@@ -10,8 +10,9 @@ import mmap
 import time
 from typing import Any
 
+from ..kit.figures import Fields, verification
 from .device import CudaError, Device, Unavailable, call
-from .measurement import Bench, Fields, Plan, measurement, timed, verification
+from .measurement import Bench, Plan, measurement, timed
 from .pattern import OTHER, POISON, SEED, Pattern
 
 SIZE = 256 << 20

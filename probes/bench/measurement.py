@@ -7,8 +7,9 @@ import statistics
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
+from ..kit.figures import Fields, Figure
 from ..kit.out import Out
 from ..kit.tree import Tree
 from .device import CudaError, Device, LibraryError, Stopwatch, Unavailable, ordinals
@@ -76,9 +77,6 @@ def _sample(work: Work, watch: Stopwatch, runs: int, pause: float, before: Work 
 # Measurements as the Snapshot describes them, and the GPU they were made on.
 
 
-Fields = dict[str, Any]
-
-
 @dataclass(frozen=True)
 class Bench:
     """What every measurement on one GPU works with."""
@@ -133,46 +131,9 @@ def measurement(name: str, uuid: str, samples: list[float], *, conditions: Field
     return {key: value for key, value in record.items() if value is not None}
 
 
-def verification(
-    checked: int, wrong: int, how: str, *, worst: float | None = None, tolerance: float | None = None
-) -> Fields:
-    """A ``Verification`` of ``checked`` elements: the result is right where none of them is wrong."""
-    record = {
-        "source": "bench",
-        "right": wrong == 0,
-        "checked": checked,
-        "wrong": wrong,
-        "how": how,
-        "worst": worst,
-        "tolerance": tolerance,
-    }
-    return {key: value for key, value in record.items() if value is not None}
-
-
 def missing(name: str, uuid: str, why: str, **facts: Any) -> Fields:
     """A ``Measurement`` without a value."""
     return {"source": "bench", "name": name, "gpu": uuid, "missing": why, **facts}
-
-
-class Figure(NamedTuple):
-    """What tells a measurement from the others of its GPU, by the fields of ``Measurement``."""
-
-    name: str
-    precision: str | None = None
-    shape: tuple[int, ...] = ()
-    variant: str | None = None
-    burst: bool | None = None
-
-    @property
-    def facts(self) -> Fields:
-        """All but the name."""
-        fields = {**self._asdict(), "shape": list(self.shape) or None}
-        return {key: value for key, value in fields.items() if key != "name" and value is not None}
-
-    def __str__(self) -> str:
-        shape = "x".join(map(str, self.shape))
-        words = (self.name, self.precision, self.variant, shape, "sustained" if self.burst is False else "")
-        return " ".join(word for word in words if word)
 
 
 Measure = Callable[[Bench], Fields]
@@ -233,3 +194,12 @@ def on_gpu(tree: Tree, out: Out, measures: Callable[[Bench], dict[Figure, Measur
         timing = bool(asked.get("timing", True))
         bench = Bench(uuid, device, sampler, compiler, bool(asked.get("full")), only, asked["libraries"], timing)
         run_all(bench, out, measures(bench))
+
+
+def with_full(tree: Tree, out: Out, measures: Callable[[Bench], dict[Figure, Measure]]) -> None:
+    """Run ``measures`` with ``--full``, when named, or in a deep check; a quick run leaves them out."""
+    asked = tree.request["bench"]
+    if not asked.get("full") and not asked.get("only") and asked.get("timing", True):
+        out.absent("measured with --full")
+        return
+    on_gpu(tree, out, measures)

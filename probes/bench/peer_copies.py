@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 
+from ..kit.figures import Fields, verification
 from .device import CudaError, Unavailable, call
 from .host_copies import Side
-from .measurement import Bench, Fields, Plan, verification
+from .measurement import Bench, Plan
 from .pattern import OTHER, SEED, Pattern
 
 SIZE = 512 << 20

@@ -16,10 +16,10 @@ from functools import cache
 from operator import mul
 from typing import Any
 
+from ..kit.figures import Fields, verification
 from .cublaslt import Precision
 from .device import Device
 from .kernels import Kernel, number, pointer
-from .measurement import Fields, verification
 
 DRAWN = 1024
 VECTORS = 64

@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
+from ..kit.figures import Fields
 from .convolution import DRAWN, KINDS, Convolution, Shape, stored
 from .cuda import Gpu, Memory
 from .engine import BETWEEN, GIVEN, RESULT, Engine, Log, Way, build
-from .figures import Absent, Fields, compared
+from .figures import Absent, compared
 
 _WORKSPACE = 1 << 30
 _RESERVE = 256 << 20

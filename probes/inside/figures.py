@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import math
 import statistics
 from collections.abc import Iterable
-from typing import Any, Callable, Dict, NamedTuple  # noqa: UP035  read by Python 3.8 too
+from typing import Callable  # noqa: UP035  read by Python 3.8 too
 
+from ..kit import figures
+from ..kit.figures import Fields, Figure
 from ..kit.out import Out, clean
 from ..kit.tree import Tree
 
-Fields = Dict[str, Any]  # noqa: UP006  read by Python 3.8 too
 _LONGEST = 600
 
 
@@ -24,20 +24,6 @@ class Refused(Exception):  # noqa: N818  the name says what a library did
     def __init__(self, text: str, path: str = "") -> None:
         super().__init__(text)
         self.path = path
-
-
-class Figure(NamedTuple):
-    """What tells a measurement from the others, by the fields of ``Measurement``."""
-
-    name: str
-    precision: str | None = None
-    shape: tuple[int, ...] = ()
-    variant: str | None = None
-
-    def record(self, **facts: Any) -> Fields:
-        """A ``Measurement`` with these facts."""
-        fields = {**self._asdict(), "shape": list(self.shape) or None, "source": "bench", **facts}
-        return {key: value for key, value in fields.items() if value is not None}
 
 
 Measure = Callable[[], Fields]
@@ -55,7 +41,7 @@ def run_all(tree: Tree, out: Out, measures: dict[Figure, Measure]) -> None:
     for figure, measure in measures.items():
         if only and figure.name not in only:
             continue
-        out.progress(" ".join(map(str, filter(None, (figure.name, figure.precision, figure.variant)))))
+        out.progress(" ".join(filter(None, (figure.name, figure.precision, figure.variant))))
         try:
             facts = measure()
         except Absent as reason:
@@ -63,7 +49,8 @@ def run_all(tree: Tree, out: Out, measures: dict[Figure, Measure]) -> None:
         except Exception as error:
             text = str(error) if isinstance(error, Refused) else f"{type(error).__name__}: {error}"
             facts = {"missing": clean(text)[:_LONGEST], "failed": True, "library": getattr(error, "path", "") or None}
-        out.fact({"measurements": [figure.record(gpu=gpu, **facts)]})
+        record = {"source": "bench", "name": figure.name, "gpu": gpu, **figure.facts, **facts}
+        out.fact({"measurements": [{key: value for key, value in record.items() if value is not None}]})
 
 
 def rate(amount: float, seconds: Iterable[float], unit: str) -> Fields:
@@ -73,24 +60,5 @@ def rate(amount: float, seconds: Iterable[float], unit: str) -> Fields:
 
 
 def compared(triples: Iterable[tuple[float, float, float]], tolerance: float, how: str) -> Fields:
-    """The field ``verification``, from results found, exact results, and the sizes that errors are measured by.
-
-    A result is wrong unless ``|found - exact| <= tolerance * size``; NaN is always wrong.
-    """
-    checked, wrong, worst = 0, 0, 0.0
-    for found, exact, size in triples:
-        checked += 1
-        error = abs(found - exact)
-        wrong += not error <= tolerance * size
-        share = error / size if size else error
-        worst = max(worst, share) if math.isfinite(share) else math.inf
-    record = {
-        "source": "bench",
-        "right": wrong == 0 and checked > 0,
-        "checked": checked,
-        "wrong": wrong,
-        "how": how,
-        "worst": worst if math.isfinite(worst) else None,
-        "tolerance": tolerance,
-    }
-    return {"verification": {key: value for key, value in record.items() if value is not None}}
+    """The field ``verification``, as of ``kit.figures.compared``."""
+    return {"verification": figures.compared(triples, tolerance, how)}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from envcheck.checks import Check
 from envcheck.compat.performance.quantities import PROCESSOR, library_tested, place_of, quantity_of
@@ -35,6 +35,16 @@ def called_measurement(measurement: Measurement, *, below_heading: bool = False)
     text = f"{precision}{maker}{name}{_shape(measurement.shape)}{sustained}{variant}"
     first = text.partition(" ")[0]
     return text[:1].upper() + text[1:] if first.islower() else text  # cuDNN keeps its letters
+
+
+def below_headings(figures: Iterable[Measurement]) -> Iterator[tuple[str, Measurement]]:
+    """Figures in order, each with the heading that begins above it; empty for most."""
+    above = ""
+    for measured in figures:
+        heading = library_heading(measured)
+        begins = heading.partition(" ")[0] != above.partition(" ")[0]
+        yield f"{heading}  {measured.library or ''}".rstrip() if begins else "", measured
+        above = heading
 
 
 def library_heading(measurement: Measurement) -> str:

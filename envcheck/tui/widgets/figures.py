@@ -10,11 +10,11 @@ from rich.text import Text
 from envcheck.compat.load import load_matrix
 from envcheck.compat.performance.expected import Expectation, expectation
 from envcheck.rules.facts.measurements import (
+    below_headings,
     called_among,
     called_measurement,
     checks_of_figures,
     figures_of,
-    library_heading,
     measured_as,
     not_run,
     of_processor,
@@ -59,12 +59,9 @@ class Figures:
             if figures:
                 number = gpu.index if gpu.index is not None else gpu.key
                 yield self._plain(f"GPU {number}  {gpu.name or ''}".rstrip(), "title")
-                above = ""
-                for measured in figures:
-                    heading = library_heading(measured)
-                    if heading.partition(" ")[0] != above.partition(" ")[0]:
-                        yield self._plain(f"  {heading}  {measured.library or ''}".rstrip(), "dim")
-                    above = heading
+                for heading, measured in below_headings(figures):
+                    if heading:
+                        yield self._plain(f"  {heading}", "dim")
                     yield self._row(gpu, measured)
                 yield Text("")
 

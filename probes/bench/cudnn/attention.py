@@ -18,9 +18,10 @@ from itertools import count
 from operator import mul
 from typing import Any
 
-from ..arrays import ELEMENTS, Array, Arrays, compared
+from ...kit.figures import Fields, compared
+from ..arrays import ELEMENTS, Array, Arrays
 from ..device import LibraryError
-from ..measurement import Bench, Fields, Work
+from ..measurement import Bench, Work
 from ..measurement import Plan as Timing
 from . import graph as api
 from .convolution import LARGE

@@ -12,9 +12,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+from ...kit.figures import Fields
 from ..arrays import RESERVE, Array, Arrays
 from ..device import Unavailable
-from ..measurement import Bench, Fields, Work, timed
+from ..measurement import Bench, Work, timed
 from ..measurement import Plan as Timing
 from . import graph as api
 from .convolution_checks import verified

@@ -8,8 +8,8 @@ import random
 from collections.abc import Iterator
 from operator import mul
 
-from ..arrays import ELEMENTS, Array, compared
-from ..measurement import Fields
+from ...kit.figures import Fields, compared
+from ..arrays import ELEMENTS, Array
 from ..verify import decoded
 from .layer_shape import Layer, Precision, W, X, Y
 

@@ -7,9 +7,10 @@ import time
 from ctypes import byref, c_float, c_void_p
 from dataclasses import dataclass, field
 
-from ..arrays import Array, Arrays, compared
+from ...kit.figures import Fields, compared
+from ..arrays import Array, Arrays
 from ..device import call
-from ..measurement import Bench, Fields, measurement
+from ..measurement import Bench, measurement
 from .library import TYPES, Cudnn
 
 THREADS = 4

@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import product
 
-from ..arrays import Array, compared
-from ..measurement import Fields
+from ...kit.figures import Fields, compared
+from ..arrays import Array
 
 Shape = tuple[int, int, int, int]
 Triples = Iterator[tuple[float, float, float]]

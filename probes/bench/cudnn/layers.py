@@ -15,8 +15,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from ...kit.figures import Fields
 from ..arrays import Array, Arrays
-from ..measurement import Bench, Fields, Plan
+from ..measurement import Bench, Plan
 from . import layer_checks as checks
 from .library import TYPES, Cudnn
 

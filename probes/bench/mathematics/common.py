@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
-from ...kit.out import Out
-from ...kit.tree import Tree
 from ..arrays import Array, Arrays
-from ..measurement import Bench, Figure, Measure, Plan, on_gpu
+from ..measurement import Bench, Plan
 
 PLAN = Plan(samples=7, sample_seconds=0.01, warmup_seconds=0.02, least_runs=2, enough=0.5)
 TRIAL = Plan(samples=2, sample_seconds=0.003, warmup_seconds=0.0, enough=0.02)
@@ -18,15 +16,6 @@ TRIAL = Plan(samples=2, sample_seconds=0.003, warmup_seconds=0.0, enough=0.02)
 
 DATA_TYPES = {"fp32": 0, "fp64": 1, "fp16": 2, "int8": 3, "int32": 10, "bf16": 14}
 """Members of ``cudaDataType``."""
-
-
-def with_full(tree: Tree, out: Out, measures: Callable[[Bench], dict[Figure, Measure]]) -> None:
-    """Run ``measures`` with ``--full``, when named, or in a deep check; a quick run leaves them out."""
-    asked = tree.request["bench"]
-    if not asked.get("full") and not asked.get("only") and asked.get("timing", True):
-        out.absent("measured with --full")
-        return
-    on_gpu(tree, out, measures)
 
 
 def drawing() -> random.Random:

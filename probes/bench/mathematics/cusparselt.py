@@ -9,9 +9,10 @@ from ctypes import addressof, byref, c_float, c_int, c_int64, c_size_t, c_uint32
 from dataclasses import dataclass
 from typing import Any
 
-from ..arrays import RESERVE, Array, compared
+from ...kit.figures import Fields, compared, verification
+from ..arrays import RESERVE, Array
 from ..library import Library
-from ..measurement import Bench, Fields, Plan, verification
+from ..measurement import Bench, Plan
 from ..verify import product_sum
 from .common import DATA_TYPES, Workshop
 from .cusparse import ROW_ORDER, status_words

@@ -13,8 +13,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from ..arrays import Array, compared
-from ..measurement import Fields
+from ...kit.figures import Fields, compared
+from ..arrays import Array
 
 SIDE = 4096
 """Rows and columns of a panel."""

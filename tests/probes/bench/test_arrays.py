@@ -6,8 +6,9 @@ import math
 
 import pytest
 
-from probes.bench.arrays import ELEMENTS, compared
+from probes.bench.arrays import ELEMENTS
 from probes.bench.verify import decoded, encoded
+from probes.kit.figures import compared
 
 
 @pytest.mark.parametrize("kind", list(ELEMENTS))
@@ -29,3 +30,7 @@ def test_results_within_the_tolerance_are_right() -> None:
 def test_results_beyond_it_and_numbers_that_are_none_are_wrong(bad: float) -> None:
     found = compared([(1.0, 1.0, 1.0), (bad, 1.0, 1.0)], 0.1, "two")
     assert (found["right"], found["wrong"]) == (False, 1)
+
+
+def test_a_result_of_which_nothing_was_compared_is_not_right() -> None:
+    assert not compared([], 0.1, "none")["right"]

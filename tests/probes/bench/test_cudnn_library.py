@@ -18,7 +18,8 @@ from probes.bench.cudnn.layer_shape import Layer, W, X, Y
 from probes.bench.cudnn.library import Cudnn, IncompleteError, NotSupported
 from probes.bench.device import LibraryError, Unavailable
 from probes.bench.library import Library
-from probes.bench.measurement import Fields, run_all
+from probes.bench.measurement import run_all
+from probes.kit.figures import Fields
 from probes.kit.out import Out
 from probes.kit.tree import Tree
 from tests.probes.tiny_elf import tiny_elf

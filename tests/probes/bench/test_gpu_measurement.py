@@ -13,7 +13,8 @@ import pytest
 from envcheck.snapshot import Measurement
 from probes import bench_chip, bench_gemm, bench_links, bench_memory
 from probes.bench.device import CudaError, LibraryError, Unavailable
-from probes.bench.measurement import Bench, Figure, measurement, run_all
+from probes.bench.measurement import Bench, measurement, run_all
+from probes.kit.figures import Figure
 from probes.kit.out import Out
 from probes.kit.tree import Tree
 

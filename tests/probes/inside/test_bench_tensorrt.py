@@ -12,7 +12,8 @@ from probes import bench_tensorrt, deep_tensorrt
 from probes.inside import convolver
 from probes.inside.convolution import DRAWN, KINDS, Shape
 from probes.inside.engine import Way, computing, layers_of
-from probes.inside.figures import Absent, Fields, Figure, Refused
+from probes.inside.figures import Absent, Refused
+from probes.kit.figures import Fields, Figure
 from probes.trials import trial
 from probes.trials.trial import NotTriedError
 from tests.probes.inside import fake_tensorrt
