@@ -77,8 +77,8 @@ def prepared_code(scratch: Path) -> Prepared:
 
     For each variant a cubin for the first minor of each major, and PTX for what is newer than all of these.
     """
-    from probes.bench.kernels import prepared_name  # noqa: PLC0415 - not installed yet
-    from probes.bench.variants import variants  # noqa: PLC0415
+    from probes.measuring.kernels import prepared_name  # noqa: PLC0415 - not installed yet
+    from probes.measuring.variants import variants  # noqa: PLC0415
 
     compilers, reasons = nvrtc_libraries()
     if not compilers:
@@ -100,8 +100,8 @@ def prepared_code(scratch: Path) -> Prepared:
 
 def compiled(compilers: list[Any], variant: Any, kind: str, number: int) -> bytes:
     """Code by the first compiler that can make it; LookupError with the reasons where none can."""
-    from probes.bench.device import Unavailable  # noqa: PLC0415 - not installed yet
-    from probes.bench.kernels import (  # noqa: PLC0415
+    from probes.measuring.device import Unavailable  # noqa: PLC0415 - not installed yet
+    from probes.measuring.kernels import (  # noqa: PLC0415
         FOLDER,
         STANDARD,
         CompileError,
@@ -139,8 +139,8 @@ def nvrtc_libraries() -> tuple[list[Any], list[str]]:
 
     The oldest comes first: its code runs on older drivers.
     """
-    from probes.bench.device import Unavailable  # noqa: PLC0415 - not installed yet
-    from probes.bench.kernels import Nvrtc  # noqa: PLC0415
+    from probes.measuring.device import Unavailable  # noqa: PLC0415 - not installed yet
+    from probes.measuring.kernels import Nvrtc  # noqa: PLC0415
 
     files = {file for entry in sys.path for file in Path(entry or ".").glob("nvidia/*/lib/libnvrtc.so.*")}
     found, reasons = [], []

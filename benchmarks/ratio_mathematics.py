@@ -26,40 +26,40 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from probes.bench.device import Device, ordinals  # noqa: E402
-from probes.bench.kernels import Compiler  # noqa: E402
-from probes.bench.mathematics.curand import GENERATORS  # noqa: E402
-from probes.bench.mathematics.cusparselt import BURST, SIDE  # noqa: E402
-from probes.bench.mathematics.sparse_matrix import panels  # noqa: E402
-from probes.bench.measurement import Bench, Plan, Work  # noqa: E402
-from probes.bench.sampler import Sampler  # noqa: E402
-from probes.bench_cufft import SIZES  # noqa: E402
-from probes.bench_curand import MOST  # noqa: E402
-from probes.bench_cusolver import SIDES, diagonal  # noqa: E402
-from probes.bench_cusparse import MOST_PANELS, PER_ROW, WIDE_PANELS, WIDTH  # noqa: E402
+from probes.bench.cufft import SIZES  # noqa: E402
+from probes.bench.curand import MOST  # noqa: E402
+from probes.bench.cusolver import SIDES, diagonal  # noqa: E402
+from probes.bench.cusparse import MOST_PANELS, PER_ROW, WIDE_PANELS, WIDTH  # noqa: E402
+from probes.measuring.device import Device, ordinals  # noqa: E402
+from probes.measuring.kernels import Compiler  # noqa: E402
+from probes.measuring.mathematics.curand import GENERATORS  # noqa: E402
+from probes.measuring.mathematics.cusparselt import BURST, SIDE  # noqa: E402
+from probes.measuring.mathematics.sparse_matrix import panels  # noqa: E402
+from probes.measuring.measurement import Bench, Plan, Work  # noqa: E402
+from probes.measuring.sampler import Sampler  # noqa: E402
 
 PAUSE = BURST.pause
 """Before a sample of the products that reach the power limit."""
 CASES = {
-    "spmm-csr-fp32": ("bench_cusparse", "cusparse-spmm fp32 CSR"),
-    "spmm-csr-fp64": ("bench_cusparse", "cusparse-spmm fp64 CSR"),
-    "spmv-csr-fp32": ("bench_cusparse", "cusparse-spmv fp32 CSR"),
-    "spmm-2:4-fp16": ("bench_cusparse", "cusparselt-spmm fp16 2:4"),
-    "spmm-2:4-bf16": ("bench_cusparse", "cusparselt-spmm bf16 2:4"),
-    "spmm-2:4-int8": ("bench_cusparse", "cusparselt-spmm int8 2:4"),
+    "spmm-csr-fp32": ("bench.cusparse", "cusparse-spmm fp32 CSR"),
+    "spmm-csr-fp64": ("bench.cusparse", "cusparse-spmm fp64 CSR"),
+    "spmv-csr-fp32": ("bench.cusparse", "cusparse-spmv fp32 CSR"),
+    "spmm-2:4-fp16": ("bench.cusparse", "cusparselt-spmm fp16 2:4"),
+    "spmm-2:4-bf16": ("bench.cusparse", "cusparselt-spmm bf16 2:4"),
+    "spmm-2:4-int8": ("bench.cusparse", "cusparselt-spmm int8 2:4"),
     **{
-        f"fft-{name}-{form}-{kind}": ("bench_cufft", f"cufft {kind} {words}, {form}")
+        f"fft-{name}-{form}-{kind}": ("bench.cufft", f"cufft {kind} {words}, {form}")
         for name, words in (("1D", "1D"), ("2D", "2D"), ("batched", "1D, batched"))
         for form in ("C2C", "R2C")
         for kind in ("fp32", "fp64")
     },
     **{
-        f"{name}-{kind}": ("bench_cusolver", f"cusolver-{name} {kind}")
+        f"{name}-{kind}": ("bench.cusolver", f"cusolver-{name} {kind}")
         for name in ("lu", "cholesky", "qr", "svd")
         for kind in ("fp32", "fp64")
     },
     **{
-        f"random-{law}-{name}": ("bench_curand", f"curand-{law} fp32 {name}")
+        f"random-{law}-{name}": ("bench.curand", f"curand-{law} fp32 {name}")
         for law in ("uniform", "normal")
         for name in ("XORWOW", "MTGP32", "Philox")
     },

@@ -33,12 +33,12 @@ def gather(request: Request, on_event: OnEvent, should_stop: Callable[[], bool])
     figures: list[Measurement] = []
     started = time.monotonic()
     for uuid in gpus:
-        on_event(ProbeStarted("bench_gemm", "Products of matrices", gpu=uuid))
+        on_event(ProbeStarted("bench.gemm", "Products of matrices", gpu=uuid))
     step = 0
     while request.bench and time.monotonic() - started < SECONDS and not should_stop():
         time.sleep(PAUSE)
         uuid, step = gpus[step % len(gpus)], step + 1
-        on_event(Progress("bench_gemm", f"FP8 {step} of 480", gpu=uuid))
+        on_event(Progress("bench.gemm", f"FP8 {step} of 480", gpu=uuid))
         if step % 10 == 0:
             figure = Measurement(name=NAMES[step // 10 % 4], gpu=uuid, value=1e12 + step, unit="FLOP/s")
             figures.append(figure)

@@ -21,14 +21,15 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from probes import bench_gemm, bench_memory  # noqa: E402
-from probes.bench.cublaslt import PRECISIONS, CublasLt  # noqa: E402
-from probes.bench.device import Device, ordinals  # noqa: E402
-from probes.bench.host_copies import SIZE as LINK_BYTES  # noqa: E402
-from probes.bench.host_copies import WAYS, HostCopies, HostMemory  # noqa: E402
-from probes.bench.kernels import Compiler  # noqa: E402
-from probes.bench.measurement import Bench  # noqa: E402
-from probes.bench.sampler import Sampler  # noqa: E402
+from probes.bench import gemm as bench_gemm  # noqa: E402
+from probes.bench import memory as bench_memory  # noqa: E402
+from probes.measuring.cublaslt import PRECISIONS, CublasLt  # noqa: E402
+from probes.measuring.device import Device, ordinals  # noqa: E402
+from probes.measuring.host_copies import SIZE as LINK_BYTES  # noqa: E402
+from probes.measuring.host_copies import WAYS, HostCopies, HostMemory  # noqa: E402
+from probes.measuring.kernels import Compiler  # noqa: E402
+from probes.measuring.measurement import Bench  # noqa: E402
+from probes.measuring.sampler import Sampler  # noqa: E402
 
 SIDE = 8192
 BYTES = 4 << 30

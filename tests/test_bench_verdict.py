@@ -20,7 +20,7 @@ MEASURES = Request(only=MEASURED, bench=Bench())
 BUSY = conditions(utilisation_before=97.0)
 
 
-def run(status: Any = "ok", detail: str = "", name: str = "bench_gemm") -> ProbeRun:
+def run(status: Any = "ok", detail: str = "", name: str = "bench.gemm") -> ProbeRun:
     return ProbeRun(name=name, title="Matrix products", status=status, detail=detail, gpu=h200().uuid)
 
 
@@ -105,9 +105,9 @@ def test_an_interrupted_run_is_judged_and_says_so(monkeypatch: pytest.MonkeyPatc
 
 def test_the_reason_of_most_probes_is_told_where_there_is_no_figure() -> None:
     runs = (
-        run("absent", "measured with --full", "bench_chip"),
+        run("absent", "measured with --full", "bench.chip"),
         run("absent", "the binding cannot speak to this driver"),
-        run("absent", "the binding cannot speak to this driver", "bench_memory"),
+        run("absent", "the binding cannot speak to this driver", "bench.memory"),
     )
     report = concluded(runs=runs)
     assert (report.verdict, report.headline) == ("unknown", "no verdict: the binding cannot speak to this driver")

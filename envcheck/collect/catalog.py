@@ -19,6 +19,9 @@ from envcheck.snapshot import Snapshot
 Text = Annotated[str, msgspec.Meta(min_length=1)]
 Seconds = Annotated[float, msgspec.Meta(gt=0)]
 
+KIND_FOLDERS = ("bench", "deep")
+"""Folders of probes, beside those at the top; the others hold what probes share."""
+
 _HEADER = re.compile(r"^PROBE = \{.*?\}$", re.DOTALL | re.MULTILINE)
 
 
@@ -26,6 +29,7 @@ class ProbeSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """A probe as its header declares it."""
 
     name: str
+    """Of its file, behind that of its folder: ``nvml``, ``deep.torch``."""
     title: Text
     kind: Literal["file", "driver", "verify", "deep", "bench"]
     early: bool = False
@@ -53,21 +57,34 @@ class ProbeSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 def all_probes(folder: Path | None = None) -> tuple[ProbeSpec, ...]:
-    """The probes of ``folder`` (the shipped ones when None), by name.
+    """The probes of ``folder`` (the shipped ones when None) and of its ``KIND_FOLDERS``, by name.
 
     Raises EnvcheckError, naming the file, for a header that is missing or malformed.
     """
     place = folder or bundle.folder("probes")
-    names = os.listdir(place)  # noqa: PTH208  most of them are not wanted, and a Path for each takes its time
-    return tuple(read_spec(place / name) for name in sorted(names) if name.endswith(".py") and name[0] != "_")
+    found = [read_spec(file) for file in _modules(place)]
+    for kind in KIND_FOLDERS:
+        found += (read_spec(file, within=kind) for file in _modules(place / kind))
+    return tuple(sorted(found, key=lambda spec: spec.name))
 
 
-def read_spec(file: Path) -> ProbeSpec:
-    """The header of one probe; raise EnvcheckError if it is unusable."""
+def _modules(folder: Path) -> list[Path]:
+    try:
+        names = os.listdir(folder)  # noqa: PTH208  most of them are not wanted, and a Path for each takes its time
+    except FileNotFoundError:
+        return []
+    return [folder / name for name in names if name.endswith(".py") and name[0] != "_"]
+
+
+def read_spec(file: Path, within: str = "") -> ProbeSpec:
+    """The header of one probe, which lies in the folder ``within`` of the probes; raise EnvcheckError if it is
+    unusable.
+    """
+    name = f"{within}.{file.stem}" if within else file.stem
     try:
         header = _literal(file.read_text(encoding="utf-8"))
-        spec = msgspec.convert({**header, "name": file.stem}, ProbeSpec)
-        problem = _contradiction(header, spec)
+        spec = msgspec.convert({**header, "name": name}, ProbeSpec)
+        problem = _contradiction(header, spec, within)
     except SyntaxError as error:
         problem = f"{error.msg} (line {error.lineno})"
     except (OSError, ValueError, TypeError, RecursionError) as error:
@@ -77,11 +94,12 @@ def read_spec(file: Path) -> ProbeSpec:
     return spec
 
 
-def _contradiction(header: dict[str, Any], spec: ProbeSpec) -> str | None:
+def _contradiction(header: dict[str, Any], spec: ProbeSpec, within: str) -> str | None:
     unknown = [path for path in spec.fills if path.partition(".")[0] not in Snapshot.__struct_fields__]
     faults = (
         ("name" in header, "its name is the name of its file and cannot be set"),
-        (not spec.name.isidentifier(), "the name of the file is no Python identifier"),
+        (not spec.name.rpartition(".")[2].isidentifier(), "the name of the file is no Python identifier"),
+        (bool(within) and spec.kind != within, f"the folder {within} holds probes of kind {within!r} only"),
         (spec.early and spec.kind != "file", "only a probe of kind 'file' can be early"),
         (
             bool(spec.tries) and spec.kind != "deep" and spec.runs_in != "environment",

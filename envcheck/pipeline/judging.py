@@ -121,7 +121,7 @@ def _chosen_rules(request: Request, snapshot: Snapshot | None = None) -> list[Ru
     """The rules that were asked for; where a library failed its work, those besides that can name the cause."""
     failed = snapshot is not None and (
         any(found.failed for found in snapshot.measurements)
-        or any(run.status == "crashed" and run.name.startswith("bench_") for run in snapshot.runs)
+        or any(run.status == "crashed" and run.name.startswith("bench.") for run in snapshot.runs)
     )
     return [
         rule

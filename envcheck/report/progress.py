@@ -80,7 +80,7 @@ class ProgressLine:
         return clip(inert(clean(f"{counted}  {elapsed:.1f} s  {running}".rstrip())), columns)
 
     def state(self) -> tuple[str, str]:
-        """How many probes have ended, and what runs: ``3 of 8 probes``, ``bench_gemm (gemm bf16) x8``."""
+        """How many probes have ended, and what runs: ``3 of 8 probes``, ``bench.gemm (gemm bf16) x8``."""
         with self._lock:
             running = Counter(f"{name} ({text})" if text else name for (name, *_), text in self._running.items())
             counted = f"{self._ended} of {self._planned} probes" if self._planned else "starting"

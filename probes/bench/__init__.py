@@ -1,1 +1,1 @@
-"""What bench probes need: a GPU with a context, kernels, timing, verification."""
+"""Probes of kind *bench*: what they measure on a GPU, on the links between GPUs, or on the processor beside it."""

@@ -25,7 +25,7 @@ def test_the_report_is_written_all_the_same(tmp_path: Path) -> None:
     result = envcheck("bench", "--full", "--json", "-o", "speed:page.txt", cwd=tmp_path)
     report = json.loads(result.out)
     assert (report["verdict"], report["exit_code"], result.status) == ("unknown", 3, 3)
-    benches = [run for run in report["probes"] if run["name"].startswith("bench_")]
+    benches = [run for run in report["probes"] if run["name"].startswith("bench.")]
     assert {run["status"] for run in benches} == {"skipped"}
     assert len(benches) == len([spec for spec in all_probes() if spec.kind == "bench"])
     assert (tmp_path / "page.txt").read_text().startswith("UNKNOWN")
@@ -78,13 +78,13 @@ def test_a_saved_report_cannot_be_measured(tmp_path: Path) -> None:
 
 def test_check_with_bench_says_why_nothing_was_measured(tmp_path: Path) -> None:
     report = json.loads(envcheck("check", "--bench", "--json", cwd=tmp_path).out)
-    details = {run["detail"] for run in report["probes"] if run["name"].startswith("bench_")}
+    details = {run["detail"] for run in report["probes"] if run["name"].startswith("bench.")}
     assert details == {"no matching CUDA GPU found"}
 
 
 def test_check_alone_measures_nothing(tmp_path: Path) -> None:
     report = json.loads(envcheck("check", "--json", cwd=tmp_path).out)
-    details = {run["detail"] for run in report["probes"] if run["name"].startswith("bench_")}
+    details = {run["detail"] for run in report["probes"] if run["name"].startswith("bench.")}
     assert details == {"bench probes run only when they are asked for"}
 
 

@@ -31,25 +31,25 @@ from envcheck.collect.catalog import all_probes
 from envcheck.collect.gather import gather
 from envcheck.pipeline.session import Request, gather_here
 from envcheck.snapshot.merge import merge
-from probes import bench_gemm
-from probes.bench.cublaslt import PRECISIONS, CublasLt
-from probes.bench.device import Device, call, ordinals
-from probes.bench.host_copies import SIZE as LINK_BYTES
-from probes.bench.host_copies import HostCopies, HostMemory
-from probes.bench.kernels import FOLDER, STANDARD, Compiler, Module, Nvrtc
-from probes.bench.measurement import Bench
-from probes.bench.peer_copies import SIZE as PEER_BYTES
-from probes.bench.peer_copies import PeerCopies
-from probes.bench.sampler import Sampler
-from probes.bench_memory import Buffers, Traffic
+from probes.bench import gemm as bench_gemm
+from probes.bench.memory import Buffers, Traffic
+from probes.measuring.cublaslt import PRECISIONS, CublasLt
+from probes.measuring.device import Device, call, ordinals
+from probes.measuring.host_copies import SIZE as LINK_BYTES
+from probes.measuring.host_copies import HostCopies, HostMemory
+from probes.measuring.kernels import FOLDER, STANDARD, Compiler, Module, Nvrtc
+from probes.measuring.measurement import Bench
+from probes.measuring.peer_copies import SIZE as PEER_BYTES
+from probes.measuring.peer_copies import PeerCopies
+from probes.measuring.sampler import Sampler
 
 ROOT = Path(__file__).resolve().parents[2]
 VARIABLES = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
 QUICK = {"gemm", "device-memory-copy", "device-memory-read", "host-to-device", "device-to-host"}
 BUSY = """
 import sys; sys.path.insert(0, {root!r})
-from probes.bench.device import Device
-from probes.bench.kernels import Compiler, Module, pointer
+from probes.measuring.device import Device
+from probes.measuring.kernels import Compiler, Module, pointer
 import ctypes, time
 device = Device(0)
 module = Module(device, Compiler({nvrtc!r}, device.capability).module("compute", ("-DKIND=1",)))
@@ -63,7 +63,7 @@ while time.monotonic() < until:
 """
 FULL = """
 import sys; sys.path.insert(0, {root!r})
-from probes.bench.device import Device
+from probes.measuring.device import Device
 import time
 device = Device(0)
 device.allocate(device.free_memory() - ({left} << 20))
@@ -114,7 +114,7 @@ def bench_runs(report: dict[str, Any]) -> dict[str, dict[str, Any]]:
     return {run["name"]: run for run in report["probes"] if run["name"].startswith("bench_")}
 
 
-def said(report: dict[str, Any], name: str = "bench_memory") -> str:
+def said(report: dict[str, Any], name: str = "bench.memory") -> str:
     """What a probe said of its end; a field that is empty is left out of a report."""
     return str(bench_runs(report)[name].get("detail", ""))
 
@@ -225,7 +225,7 @@ def measure(*names: str, only: tuple[str, ...] = (), without: tuple[str, ...] = 
 
 
 def test_without_nvrtc_each_measurement_says_so() -> None:
-    found = measure("bench_memory", "bench_gemm", "bench_links", without=("nvrtc",))
+    found = measure("bench.memory", "bench.gemm", "bench.links", without=("nvrtc",))
     assert {measured.name for measured in found.measurements} == QUICK
     for measured in found.measurements:
         assert measured.value is None
@@ -233,7 +233,7 @@ def test_without_nvrtc_each_measurement_says_so() -> None:
 
 
 def test_without_cublas_only_products_are_missing() -> None:
-    found = measure("bench_memory", "bench_gemm", without=("cublasLt",))
+    found = measure("bench.memory", "bench.gemm", without=("cublasLt",))
     values = {measured.name: measured.value for measured in found.measurements}
     assert values["gemm"] is None
     assert values["device-memory-copy"]
@@ -390,7 +390,7 @@ def test_one_wrong_word_of_copies_between_gpus_is_caught(both: bool, monkeypatch
             call(name, target + PEER_BYTES - 8, source, 8, stream)
         return done
 
-    monkeypatch.setattr("probes.bench.peer_copies.call", spoiled)
+    monkeypatch.setattr("probes.measuring.peer_copies.call", spoiled)
     found = measure()["verification"]
     assert (found["right"], found["wrong"]) == (False, 1 + both)
     copies.close()
@@ -409,13 +409,13 @@ def test_a_kernel_that_never_ends_costs_only_its_own_figures(tmp_path: Path) -> 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("envcheck.collect.bench._QUICK_SECONDS", 12.0)
         patch.setattr(REQUEST, with_libraries)
-        specs = [spec for spec in all_probes(folder) if spec.name in ("cuda", "nvml", "bench_memory", "bench_links")]
+        specs = [spec for spec in all_probes(folder) if spec.name in ("cuda", "nvml", "bench.memory", "bench.links")]
         request = {"root": "/", "variables": {}, "cwd": "/", "python": []}
         scopes: Any = ["node", "container", "env"]
         found = merge(gather(specs, request, scopes=scopes, bench=Wish(force=True), folder=folder))
     runs = {run.name: run for run in found.runs}
-    assert runs["bench_memory"].status == "timed-out"
-    assert "while device-memory-read" in runs["bench_memory"].detail
+    assert runs["bench.memory"].status == "timed-out"
+    assert "while device-memory-read" in runs["bench.memory"].detail
     values = {measured.name: measured.value for measured in found.measurements}
     assert values["device-memory-copy"]
     assert values["host-to-device"]
@@ -433,7 +433,7 @@ def test_a_child_that_is_killed_leaves_what_it_had_measured() -> None:
         started.append(self.pid)
 
     def kill(event: events.Event) -> None:
-        if isinstance(event, events.Progress) and event.name == "bench_gemm":
+        if isinstance(event, events.Progress) and event.name == "bench.gemm":
             figures.append(event.text)
             if len(figures) == 2:
                 os.kill(started[-1], signal.SIGKILL)
@@ -441,12 +441,12 @@ def test_a_child_that_is_killed_leaves_what_it_had_measured() -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(child.Child, "__init__", noted)
         patch.setattr(REQUEST, with_libraries)
-        specs = [spec for spec in all_probes() if spec.name in ("cuda", "nvml", "bench_memory", "bench_gemm")]
+        specs = [spec for spec in all_probes() if spec.name in ("cuda", "nvml", "bench.memory", "bench.gemm")]
         scopes: Any = ["node", "container", "env"]
         request = {"root": "/", "variables": {}, "cwd": "/", "python": []}
         found = merge(gather(specs, request, scopes=scopes, bench=Wish(force=True), on_event=kill))
     runs = {run.name: run for run in found.runs}
-    assert runs["bench_gemm"].status == "crashed"
-    assert "SIGKILL" in runs["bench_gemm"].detail
+    assert runs["bench.gemm"].status == "crashed"
+    assert "SIGKILL" in runs["bench.gemm"].detail
     assert len([measured for measured in found.measurements if measured.name == "gemm"]) == 1
-    assert runs["bench_memory"].status == "ok"
+    assert runs["bench.memory"].status == "ok"

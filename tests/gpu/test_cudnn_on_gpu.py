@@ -17,30 +17,30 @@ import pytest
 from envcheck.collect.bench_plan import Bench as Wish
 from envcheck.collect.bench_plan import choose, request_of
 from envcheck.pipeline.session import Request, gather_here
-from probes import bench_cudnn
-from probes.bench.cudnn import attention, convolution
-from probes.bench.cudnn.convolution import KINDS, Convolutions
-from probes.bench.cudnn.convolution_checks import verified
-from probes.bench.cudnn.layer_shape import PRECISIONS
-from probes.bench.cudnn.layers import Layers
-from probes.bench.cudnn.library import Cudnn
-from probes.bench.device import Device, ordinals
-from probes.bench.kernels import Compiler
-from probes.bench.measurement import Bench
-from probes.bench.sampler import Sampler
+from probes.bench import cudnn as bench_cudnn
+from probes.measuring.cudnn import attention, convolution
+from probes.measuring.cudnn.convolution import KINDS, Convolutions
+from probes.measuring.cudnn.convolution_checks import verified
+from probes.measuring.cudnn.layer_shape import PRECISIONS
+from probes.measuring.cudnn.layers import Layers
+from probes.measuring.cudnn.library import Cudnn
+from probes.measuring.device import Device, ordinals
+from probes.measuring.kernels import Compiler
+from probes.measuring.measurement import Bench
+from probes.measuring.sampler import Sampler
 
 ROOT = Path(__file__).resolve().parents[2]
 ALONE = """
 import json, sys
 sys.path.insert(0, {root!r})
-from probes import bench_cudnn
-from probes.bench.device import Device, ordinals
-from probes.bench.measurement import Bench, run_all
-from probes.bench.sampler import Sampler
+from probes.bench import cudnn as bench_cudnn
+from probes.measuring.device import Device, ordinals
+from probes.measuring.measurement import Bench, run_all
+from probes.measuring.sampler import Sampler
 from probes.kit.out import Out
 uuid, ordinal = next(iter(ordinals().items()))
 bench = Bench(uuid, Device(ordinal), Sampler(uuid, {{}}), None, False, frozenset(), json.loads(sys.argv[1]), False)
-run_all(bench, Out("bench_cudnn", sys.stdout.buffer.write), bench_cudnn._measures(bench))
+run_all(bench, Out("bench.cudnn", sys.stdout.buffer.write), bench_cudnn._measures(bench))
 """
 """The deep check's convolution in a process that has loaded no cuDNN yet."""
 

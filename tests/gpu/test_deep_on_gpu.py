@@ -152,6 +152,6 @@ def test_a_gpu_at_work_is_left_alone_unless_forced(interpreter: str) -> None:
             rows = {row["name"]: row for row in run(interpreter, "--deep")["probes"] if row.get("framework")}
         finally:
             worker.kill()
-    assert rows["deep_torch"]["status"] == "skipped"
-    assert "busy" in rows["deep_torch"].get("detail", "")
-    assert "--force" in rows["deep_torch"].get("detail", "")
+    assert rows["deep.torch"]["status"] == "skipped"
+    assert "busy" in rows["deep.torch"].get("detail", "")
+    assert "--force" in rows["deep.torch"].get("detail", "")

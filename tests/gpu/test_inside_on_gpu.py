@@ -107,8 +107,8 @@ def test_what_is_timed_runs_on_the_stream(gpu: Gpu) -> None:
 
 def test_the_processor_is_measured_by_the_environments_numpy() -> None:
     python = python_with("numpy, scipy.sparse")
-    found = measured("bench_cpu", python)
-    (run,) = [run for run in found.runs if run.name == "bench_cpu"]
+    found = measured("bench.cpu", python)
+    (run,) = [run for run in found.runs if run.name == "bench.cpu"]
     assert (run.status, run.gpu) == ("ok", None)
     names = {(figure.name, figure.precision, figure.variant) for figure in found.measurements}
     assert ("cpu-gemm", "fp64", None) in names
@@ -128,12 +128,12 @@ def test_the_processor_is_measured_by_the_environments_numpy() -> None:
 
 
 def test_only_what_was_asked_for_is_measured() -> None:
-    found = measured("bench_cpu", python_with("numpy"), "cpu-fft")
+    found = measured("bench.cpu", python_with("numpy"), "cpu-fft")
     assert {figure.name for figure in found.measurements} == {"cpu-fft"}
 
 
 def test_tensorrt_computes_and_fuses() -> None:
-    found = measured("bench_tensorrt", python_with("tensorrt"))
+    found = measured("bench.tensorrt", python_with("tensorrt"))
     figures: dict[tuple[Any, Any], Any] = {(each.precision, each.variant): each for each in found.measurements}
     assert set(figures) >= {(kind, way) for kind in ("fp32", "fp16", "int8") for way in ("fused", "unfused")}
     for figure in figures.values():
@@ -148,7 +148,7 @@ def test_an_environment_without_tensorrt_says_so() -> None:
     python = python_with("numpy")
     if subprocess.run([python, "-c", "import tensorrt"], check=False, capture_output=True).returncode == 0:
         pytest.skip("this environment has TensorRT")
-    found = measured("bench_tensorrt", python)
-    (run,) = [run for run in found.runs if run.name == "bench_tensorrt"]
+    found = measured("bench.tensorrt", python)
+    (run,) = [run for run in found.runs if run.name == "bench.tensorrt"]
     assert (run.status, run.detail) == ("absent", "not there: tensorrt, tensorrt-cu*, nvidia-tensorrt")
     assert not found.measurements

@@ -15,24 +15,27 @@ from typing import Any
 
 import pytest
 
-from probes import bench_cufft, bench_curand, bench_cusolver, bench_cusparse
-from probes.bench.device import Device, LibraryError, Unavailable, ordinals
-from probes.bench.kernels import Compiler
-from probes.bench.mathematics.cufft import Transform
-from probes.bench.mathematics.curand import Generator
-from probes.bench.mathematics.cusolver import Factorization, Solver
-from probes.bench.mathematics.cusparse import Multiplication
-from probes.bench.mathematics.cusparselt import StructuredProduct
-from probes.bench.measurement import Bench
-from probes.bench.sampler import Sampler
+from probes.bench import cufft as bench_cufft
+from probes.bench import curand as bench_curand
+from probes.bench import cusolver as bench_cusolver
+from probes.bench import cusparse as bench_cusparse
 from probes.gpu_code.targets import gpu_targets
+from probes.measuring.device import Device, LibraryError, Unavailable, ordinals
+from probes.measuring.kernels import Compiler
+from probes.measuring.mathematics.cufft import Transform
+from probes.measuring.mathematics.curand import Generator
+from probes.measuring.mathematics.cusolver import Factorization, Solver
+from probes.measuring.mathematics.cusparse import Multiplication
+from probes.measuring.mathematics.cusparselt import StructuredProduct
+from probes.measuring.measurement import Bench
+from probes.measuring.sampler import Sampler
 from tests.gpu.test_bench_on_gpu import ROOT, VARIABLES, libraries
 
 WITHOUT_CODE = """
 import sys; sys.path.insert(0, {root!r})
-from probes import bench_curand
-from probes.bench.device import Device, LibraryError
-from probes.bench.measurement import Bench
+from probes.bench import curand as bench_curand
+from probes.measuring.device import Device, LibraryError
+from probes.measuring.measurement import Bench
 with Device(0) as device:
     bench = Bench({uuid!r}, device, None, None, False, frozenset(), {{"curand": [{path!r}]}}, timing=False)
     (measure,) = bench_curand._measures(bench).values()

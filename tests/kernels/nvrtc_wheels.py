@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from probes.bench.kernels import Nvrtc
+from probes.measuring.kernels import Nvrtc
 
 WHEELS = {
     "11.8": "nvidia-cuda-nvrtc-cu11==11.8.89",

@@ -15,8 +15,8 @@ import pytest
 from _pytest.mark.structures import ParameterSet
 
 from envcheck.compat.load import load_matrix
-from probes.bench.kernels import FOLDER, STANDARD, CompileError, Nvrtc
-from probes.bench.variants import EVERY_GPU, Variant, variants
+from probes.measuring.kernels import FOLDER, STANDARD, CompileError, Nvrtc
+from probes.measuring.variants import EVERY_GPU, Variant, variants
 from tests.kernels.nvrtc_wheels import WHEELS, nvrtc
 
 Capability = tuple[int, int]

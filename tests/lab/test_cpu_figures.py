@@ -18,7 +18,7 @@ SMALL = """
 import json, sys
 sys.path.insert(0, {root!r})
 import numpy, scipy.sparse
-from probes import bench_cpu
+from probes.bench import cpu as bench_cpu
 bench_cpu.SIDES = (128,)
 bench_cpu.PANEL, bench_cpu.PANELS, bench_cpu.WIDE_PANELS, bench_cpu.WIDTH = 64, 4, 2, 8
 bench_cpu.SIZES = {{"1D, batched": (16, 64), "2D": (32, 64)}}

@@ -110,7 +110,7 @@ ASKED = {"gpu": "GPU-1", "gpus": [{"uuid": "GPU-1"}], "libraries": {}}
 START = """
 import sys
 sys.path[:0] = {path!r}
-from probes.bench import device
+from probes.measuring import device
 from probes.kit import harmless
 harmless.give_up_making_devices()
 try:
@@ -142,7 +142,7 @@ def test_older_bindings_start_to_measure(driver: tuple[str, Path], wheel: Wheel,
     assert started(driver[1], wheel(through)) == "CudaError: cuInit: CUDA_ERROR_NO_DEVICE (100)"
 
 
-@pytest.mark.parametrize("probe", ["bench_memory", "bench_links"])
+@pytest.mark.parametrize("probe", ["bench.memory", "bench.links"])
 def test_newer_bindings_say_that_they_cannot_measure(driver: tuple[str, Path], probe: str) -> None:
     release, libraries = driver
     if release == "470":

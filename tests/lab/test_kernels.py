@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 
 from envcheck.compat.load import load_matrix
-from probes.bench import kernels
-from probes.bench.device import Unavailable
-from probes.bench.kernels import FOLDER, STANDARD, CompileError, Compiler, Nvrtc, prepared_name
-from probes.bench.variants import Variant, variants
+from probes.measuring import kernels
+from probes.measuring.device import Unavailable
+from probes.measuring.kernels import FOLDER, STANDARD, CompileError, Compiler, Nvrtc, prepared_name
+from probes.measuring.variants import Variant, variants
 from tests.kernels.nvrtc_wheels import WHEELS, nvrtc
 
 pytestmark = pytest.mark.lab

@@ -73,7 +73,7 @@ class Weak:
         return self._known
 
     def cubin(self, source: str, name: str, *_: object) -> bytes:
-        from probes.bench.kernels import CompileError  # noqa: PLC0415 - the path is the test's
+        from probes.measuring.kernels import CompileError  # noqa: PLC0415 - the path is the test's
 
         if "mma.sync" in source:
             raise CompileError("ptxas: no such instruction\nmore")
@@ -88,7 +88,7 @@ class Strong(Weak):
 
 
 def test_the_next_compiler_is_asked_where_one_fails(steps: Any) -> None:
-    from probes.bench.variants import Variant  # noqa: PLC0415 - the path is the test's
+    from probes.measuring.variants import Variant  # noqa: PLC0415 - the path is the test's
 
     memory, compute = Variant("memory", (), (5, 0)), Variant("compute", ("-DMMA",), (8, 0))
     both = [Weak(90), Strong(90)]

@@ -27,7 +27,7 @@ RAN = Trial(
 
 
 def tried(*frameworks: Framework) -> Snapshot:
-    runs = (ProbeRun(name="deep_torch", status="ok", fills=("environments",), environment=VENV, framework="torch"),)
+    runs = (ProbeRun(name="deep.torch", status="ok", fills=("environments",), environment=VENV, framework="torch"),)
     return but(with_venv(machine(), venv(*frameworks)), runs=runs)
 
 
@@ -89,14 +89,14 @@ def test_the_row_says_how_far_it_came(changes: dict[str, Any], said: str) -> Non
 
 def test_a_probe_that_died_names_what_it_tried() -> None:
     died = ProbeRun(
-        name="deep_extensions",
+        name="deep.extensions",
         status="crashed",
         detail="crashed: SIGSEGV while importing xformers",
         fills=("environments",),
         framework="xformers",
     )
     page = render(judge(but(tried(torch(trial=RAN)), runs=(died,)), Request()), "text", Options())
-    assert "Probe deep_extensions (xformers) crashed: SIGSEGV while importing xformers" in page
+    assert "Probe deep.extensions (xformers) crashed: SIGSEGV while importing xformers" in page
 
 
 def test_the_report_of_trials_fits_its_schema() -> None:

@@ -105,8 +105,8 @@ def test_progress_is_drawn_and_erased_on_a_terminal(monkeypatch: pytest.MonkeyPa
 def test_gpus_that_are_at_the_same_step_are_counted() -> None:
     line = ProgressLine(Clock())
     for number in range(8):
-        line.on_event(Progress("bench_gemm", "gemm bf16" if number else "gemm fp8", gpu=f"GPU-{number}"))
-    assert line.text(80) == "starting  0.0 s  bench_gemm (gemm fp8), bench_gemm (gemm bf16) x7"
+        line.on_event(Progress("bench.gemm", "gemm bf16" if number else "gemm fp8", gpu=f"GPU-{number}"))
+    assert line.text(80) == "starting  0.0 s  bench.gemm (gemm fp8), bench.gemm (gemm bf16) x7"
 
 
 def plain(monkeypatch: pytest.MonkeyPatch, stream: io.StringIO, seconds: float, silence: float = 99.0) -> str:
@@ -115,7 +115,7 @@ def plain(monkeypatch: pytest.MonkeyPatch, stream: io.StringIO, seconds: float, 
     monkeypatch.setattr("envcheck.report.progress._SECONDS_OF_SILENCE", silence)
     with progress(stream, lines=True) as on_event:
         for step in ("gemm fp32", "gemm\x1b[2J"):
-            on_event(Progress("bench_gemm", step))
+            on_event(Progress("bench.gemm", step))
             time.sleep(seconds)
     return stream.getvalue()
 
@@ -125,8 +125,8 @@ def test_progress_is_plain_lines_elsewhere(stream: io.StringIO, term: str, monke
     monkeypatch.setenv("TERM", term)
     text = plain(monkeypatch, stream, 0.3)
     first, second = text.splitlines()
-    assert first.endswith("bench_gemm (gemm fp32)")
-    assert second.endswith("bench_gemm (gemm\\x1b[2J)")
+    assert first.endswith("bench.gemm (gemm fp32)")
+    assert second.endswith("bench.gemm (gemm\\x1b[2J)")
     assert not {"\x1b", "\r"} & set(text)
     assert text.endswith("\n")
 

@@ -33,7 +33,7 @@ WIDTH = 80
 
 
 def run(status: str = "ok", detail: str = "", **more: str) -> ProbeRun:
-    name = more.pop("name", "bench_gemm")
+    name = more.pop("name", "bench.gemm")
     return ProbeRun(name=name, title="Matrix products (cuBLASLt)", status=status, detail=detail, **more)  # type: ignore[arg-type]
 
 

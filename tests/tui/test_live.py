@@ -184,7 +184,7 @@ def finished(session: Session) -> Session:
 def test_figures_of_an_earlier_session_are_kept_and_their_rows_too() -> None:
     measured = Snapshot(
         measurements=(Measurement(name="gemm", value=1.0, unit="FLOP/s"),),
-        runs=(ProbeRun(name="bench_gemm", status="ok"),),
+        runs=(ProbeRun(name="bench.gemm", status="ok"),),
     )
 
     def bench(_request: Request, on_event: OnEvent, _stop: object) -> Snapshot:
@@ -192,7 +192,7 @@ def test_figures_of_an_earlier_session_are_kept_and_their_rows_too() -> None:
         return measured
 
     def plain(_request: Request, _on_event: OnEvent, _stop: object) -> Snapshot:
-        return Snapshot(runs=(ProbeRun(name="bench_gemm", status="skipped"),))
+        return Snapshot(runs=(ProbeRun(name="bench.gemm", status="skipped"),))
 
     first = finished(Session(Request, "Measuring", examine=partial(examine, gather=bench)))
     later = finished(
@@ -200,7 +200,7 @@ def test_figures_of_an_earlier_session_are_kept_and_their_rows_too() -> None:
     )
     assert later.report is not None
     assert [found.name for found in later.report.measurements] == ["gemm"]
-    assert [run.status for run in later.report.probes if run.name == "bench_gemm"] == ["ok"]
+    assert [run.status for run in later.report.probes if run.name == "bench.gemm"] == ["ok"]
     assert not kept_facts(first.facts, ("deep",))
 
 

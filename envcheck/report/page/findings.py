@@ -122,7 +122,7 @@ def probe_sentence(run: ProbeRun) -> str:
 
 
 def probe_name(run: ProbeRun) -> str:
-    """``nvml``; ``deep_extensions (xformers)`` for one that tried a framework."""
+    """``nvml``; ``deep.extensions (xformers)`` for one that tried a framework."""
     return f"{run.name} ({run.framework})" if run.framework else run.name
 
 

@@ -159,7 +159,7 @@ def headline(checks: Sequence[Check]) -> str:
 
 def nothing_measured(runs: Iterable[ProbeRun]) -> str:
     """Why there are no figures: the most frequent reason of the bench probes, those for a GPU first."""
-    told = [run for run in runs if run.name.startswith("bench_") and run.detail]
+    told = [run for run in runs if run.name.startswith("bench.") and run.detail]
     reasons = Counter(run.detail for run in told if run.gpu) or Counter(run.detail for run in told)
     return reasons.most_common(1)[0][0] if reasons else ""
 
@@ -168,7 +168,7 @@ def not_run(runs: Iterable[ProbeRun]) -> list[str]:
     """A line for each reason why bench probes did not run or ended early: ``cuDNN: timed out``."""
     titles: dict[str, dict[str, None]] = {}
     for run in runs:
-        if run.name.startswith("bench_") and run.status != "ok" and run.detail:
+        if run.name.startswith("bench.") and run.status != "ok" and run.detail:
             titles.setdefault(run.detail, {})[run.title] = None
     return [f"{', '.join(names) if len(names) < _MANY else 'Not measured'}: {why}" for why, names in titles.items()]
 

@@ -191,7 +191,7 @@ _ON_REQUEST = ("--timeout", "not started:", "interrupted")
 def _unfinished(snapshot: Snapshot) -> list[ProbeRun]:
     """The runs of bench probes that did not finish."""
     ends = ("ok", "skipped", "absent")
-    return [run for run in snapshot.runs if run.name.startswith("bench_") and run.status not in ends]
+    return [run for run in snapshot.runs if run.name.startswith("bench.") and run.status not in ends]
 
 
 @rule(layer="gpu", scope="node", arises=lambda snapshot, _facts: bool(_unfinished(snapshot)), required=True)

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from probes.bench import library
-from probes.bench.arrays import ELEMENTS, Array
-from probes.bench.measurement import Bench
-from probes.bench.verify import encoded
+from probes.measuring import library
+from probes.measuring.arrays import ELEMENTS, Array
+from probes.measuring.measurement import Bench
+from probes.measuring.verify import encoded
 
 
 class HostDevice:

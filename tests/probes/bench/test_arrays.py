@@ -6,9 +6,9 @@ import math
 
 import pytest
 
-from probes.bench.arrays import ELEMENTS
-from probes.bench.verify import decoded, encoded
 from probes.kit.figures import compared
+from probes.measuring.arrays import ELEMENTS
+from probes.measuring.verify import decoded, encoded
 
 
 @pytest.mark.parametrize("kind", list(ELEMENTS))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from probes import bench_memory
-from probes.bench import caches, pattern
-from probes.bench.caches import BLOCK, LCG_A, LCG_C, _folded, _texture_sum
+from probes.bench import memory as bench_memory
+from probes.measuring import caches, pattern
+from probes.measuring.caches import BLOCK, LCG_A, LCG_C, _folded, _texture_sum
 
 
 def texture_sum(grid: int, texels: int, rounds: int) -> int:

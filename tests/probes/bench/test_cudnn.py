@@ -14,11 +14,11 @@ from typing import Any
 
 import pytest
 
-from probes.bench.cudnn import attention, convolution, convolution_checks, layer_checks
-from probes.bench.cudnn.convolution import KINDS
-from probes.bench.cudnn.graph import Proposal
-from probes.bench.cudnn.layer_checks import BatchNorm, Window
-from probes.bench.cudnn.layer_shape import PRECISIONS, Layer, W, X, Y
+from probes.measuring.cudnn import attention, convolution, convolution_checks, layer_checks
+from probes.measuring.cudnn.convolution import KINDS
+from probes.measuring.cudnn.graph import Proposal
+from probes.measuring.cudnn.layer_checks import BatchNorm, Window
+from probes.measuring.cudnn.layer_shape import PRECISIONS, Layer, W, X, Y
 
 from .host_gpu import HostDevice
 

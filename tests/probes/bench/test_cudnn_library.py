@@ -11,17 +11,17 @@ from typing import Any
 
 import pytest
 
-from probes import bench_cudnn
-from probes.bench.cudnn import convolution
-from probes.bench.cudnn.graph import MODE_A, Graph
-from probes.bench.cudnn.layer_shape import Layer, W, X, Y
-from probes.bench.cudnn.library import Cudnn, IncompleteError, NotSupported
-from probes.bench.device import LibraryError, Unavailable
-from probes.bench.library import Library
-from probes.bench.measurement import run_all
+from probes.bench import cudnn as bench_cudnn
 from probes.kit.figures import Fields
 from probes.kit.out import Out
 from probes.kit.tree import Tree
+from probes.measuring.cudnn import convolution
+from probes.measuring.cudnn.graph import MODE_A, Graph
+from probes.measuring.cudnn.layer_shape import Layer, W, X, Y
+from probes.measuring.cudnn.library import Cudnn, IncompleteError, NotSupported
+from probes.measuring.device import LibraryError, Unavailable
+from probes.measuring.library import Library
+from probes.measuring.measurement import run_all
 from tests.probes.tiny_elf import tiny_elf
 
 from .host_gpu import Function, HostDevice, bench_on
@@ -153,7 +153,7 @@ def loaded(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
 def sent(bench: Any) -> Fields:
     """What the deep check's measurement says."""
     lines: list[bytes] = []
-    run_all(bench, Out("bench_cudnn", lines.append), bench_cudnn._measures(bench))
+    run_all(bench, Out("bench.cudnn", lines.append), bench_cudnn._measures(bench))
     facts = [json.loads(line).get("fact", {}).get("measurements", []) for line in lines]
     (found,) = [each for fact in facts for each in fact]
     described: Fields = found
@@ -387,7 +387,7 @@ def test_without_cudnn_nothing_has_failed() -> None:
 
 def test_a_quick_run_leaves_it_out() -> None:
     lines: list[bytes] = []
-    out = Out("bench_cudnn", lines.append)
+    out = Out("bench.cudnn", lines.append)
     bench_cudnn.collect(Tree({"bench": {"gpu": "GPU-1", "gpus": [], "libraries": {}}}), out)
     out.done()
     assert json.loads(lines[-1])["done"]["detail"] == "measured with --full"

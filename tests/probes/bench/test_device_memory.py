@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from probes.bench import device
-from probes.bench.device import CudaError, Device, LibraryError
+from probes.measuring import device
+from probes.measuring.device import CudaError, Device, LibraryError
 
 
 @pytest.fixture

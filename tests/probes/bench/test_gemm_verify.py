@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from probes.bench.cublaslt import PRECISIONS, Precision
-from probes.bench.verify import (
+from probes.measuring.cublaslt import PRECISIONS, Precision
+from probes.measuring.verify import (
     C,
     Operands,
     _drawn_fp8,

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from probes.bench import kernels
-from probes.bench.cublaslt import CublasLt
-from probes.bench.device import Unavailable
-from probes.bench.kernels import Compiler, Nvrtc, prepared_name
-from probes.bench.variants import variants
+from probes.measuring import kernels
+from probes.measuring.cublaslt import CublasLt
+from probes.measuring.device import Unavailable
+from probes.measuring.kernels import Compiler, Nvrtc, prepared_name
+from probes.measuring.variants import variants
 
 
 @pytest.fixture

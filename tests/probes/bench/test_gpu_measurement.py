@@ -11,12 +11,15 @@ import msgspec
 import pytest
 
 from envcheck.snapshot import Measurement
-from probes import bench_chip, bench_gemm, bench_links, bench_memory
-from probes.bench.device import CudaError, LibraryError, Unavailable
-from probes.bench.measurement import Bench, measurement, run_all
+from probes.bench import chip as bench_chip
+from probes.bench import gemm as bench_gemm
+from probes.bench import links as bench_links
+from probes.bench import memory as bench_memory
 from probes.kit.figures import Figure
 from probes.kit.out import Out
 from probes.kit.tree import Tree
+from probes.measuring.device import CudaError, LibraryError, Unavailable
+from probes.measuring.measurement import Bench, measurement, run_all
 
 
 def bench(*only: str) -> Bench:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from probes.bench.device import LibraryError, Unavailable
-from probes.bench.library import Library
+from probes.measuring.device import LibraryError, Unavailable
+from probes.measuring.library import Library
 from tests.probes.bench.host_gpu import HostDevice, PythonLibrary, bench_on, load_instead
 from tests.probes.tiny_elf import tiny_elf
 

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from probes.bench import host_copies, peer_copies
-from probes.bench.host_copies import HostCopies
-from probes.bench.pattern import POISON, SEED
-from probes.bench.peer_copies import PeerCopies
+from probes.measuring import host_copies, peer_copies
+from probes.measuring.host_copies import HostCopies
+from probes.measuring.pattern import POISON, SEED
+from probes.measuring.peer_copies import PeerCopies
 
 SIZE = 4096
 WORDS = SIZE // 8

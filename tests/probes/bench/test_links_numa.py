@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from probes.bench.numa import Place, on_node, places
 from probes.kit.tree import Tree
+from probes.measuring.numa import Place, on_node, places
 
 BuildRoot = Callable[..., str]
 NODES = "/sys/devices/system/node"

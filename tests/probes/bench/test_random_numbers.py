@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from probes import bench_curand
-from probes.bench.device import LibraryError
-from probes.bench.mathematics.randomness import suspicions, to_uniform
+from probes.bench import curand as bench_curand
+from probes.measuring.device import LibraryError
+from probes.measuring.mathematics.randomness import suspicions, to_uniform
 from tests.probes.bench.host_gpu import HostDevice, PythonLibrary, bench_on, floats, load_instead, stored
 
 COUNT = 1 << 17

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from probes import bench_cusolver
-from probes.bench.device import LibraryError
+from probes.bench import cusolver as bench_cusolver
+from probes.measuring.device import LibraryError
 from tests.probes.bench.host_gpu import HostDevice, PythonLibrary, bench_on, floats, load_instead, numbers
 
 SIDE = 32

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from probes import bench_cusparse
-from probes.bench.device import LibraryError, Unavailable
-from probes.bench.mathematics import cusparselt, sparse_matrix
-from probes.bench.mathematics.cusparselt import broken_strips
-from probes.bench.mathematics.sparse_matrix import Blocks, Panels, Result, blocks, panels, shifted, verified
+from probes.bench import cusparse as bench_cusparse
+from probes.measuring.device import LibraryError, Unavailable
+from probes.measuring.mathematics import cusparselt, sparse_matrix
+from probes.measuring.mathematics.cusparselt import broken_strips
+from probes.measuring.mathematics.sparse_matrix import Blocks, Panels, Result, blocks, panels, shifted, verified
 from tests.probes.bench.host_gpu import HostDevice, PythonLibrary, bench_on, floats, load_instead, numbers, stored
 
 Rows = list[list[float]]

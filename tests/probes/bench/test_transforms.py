@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from probes import bench_cufft
-from probes.bench.device import LibraryError
-from probes.bench.mathematics.cufft import INVERSE
+from probes.bench import cufft as bench_cufft
+from probes.measuring.device import LibraryError
+from probes.measuring.mathematics.cufft import INVERSE
 from tests.probes.bench.host_gpu import HostDevice, PythonLibrary, bench_on, floats, load_instead, numbers, stored
 
 SIZE = bench_cufft.Size((32,), 4)

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from probes import bench_cpu
+from probes.bench import cpu as bench_cpu
 from probes.inside import processor
 from probes.inside.figures import Absent
 from probes.inside.processor import Blas, blas_of
@@ -151,8 +151,8 @@ def test_bins_are_those_of_the_definition(monkeypatch: pytest.MonkeyPatch) -> No
             assert size > 0
 
 
-@pytest.mark.parametrize("module", ["bench_cpu", "bench_tensorrt"])
+@pytest.mark.parametrize("module", ["bench.cpu", "bench.tensorrt"])
 def test_what_runs_in_environments_is_read_by_python_3_8(module: str) -> None:
-    root = str(Path(bench_cpu.__file__).parents[1])
+    root = str(Path(bench_cpu.__file__).parents[2])
     code = f"import sys; sys.path.insert(0, {root!r}); import probes.{module}"
     subprocess.run([python_of("3.8"), "-I", "-B", "-c", code], check=True)

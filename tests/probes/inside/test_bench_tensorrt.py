@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from probes import bench_tensorrt, deep_tensorrt
+from probes.bench import tensorrt as bench_tensorrt
+from probes.deep import tensorrt as deep_tensorrt
 from probes.inside import convolver
 from probes.inside.convolution import DRAWN, KINDS, Shape
 from probes.inside.engine import Way, computing, layers_of
@@ -204,7 +205,7 @@ def probe(run_probe: Any, monkeypatch: pytest.MonkeyPatch, tensorrt: ModuleType 
     monkeypatch.setattr(convolver, "Gpu", fake_tensorrt.Gpu)
     monkeypatch.setattr(bench_tensorrt, "SHAPE", SHAPE)
     monkeypatch.setattr(bench_tensorrt, "give_up_making_devices", lambda: None)
-    return run_probe("bench_tensorrt", {"bench": {"gpu": "GPU-1", "full": True, "only": [], **bench}})
+    return run_probe("bench.tensorrt", {"bench": {"gpu": "GPU-1", "full": True, "only": [], **bench}})
 
 
 def test_what_it_sends_fits_the_snapshot(run_probe: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -62,7 +62,7 @@ def statuses(report: dict[str, Any]) -> dict[str, str]:
     return {check["rule"]: check["status"] for check in report["checks"] if check["subject"]["key"].endswith(":torch")}
 
 
-def row(report: dict[str, Any], name: str = "deep_torch") -> dict[str, Any]:
+def row(report: dict[str, Any], name: str = "deep.torch") -> dict[str, Any]:
     (found,) = [probe for probe in report["probes"] if probe["name"] == name]
     return dict(found)
 
@@ -91,7 +91,7 @@ def test_an_import_that_fails(tmp_path: Path, code: str, error: str) -> None:
 
 def test_rubbish_does_no_harm(tmp_path: Path) -> None:
     code = (
-        'import os, sys\nprint(\'{"probe": "deep_torch", "fact": {}}\')\nos.write(1, bytes(range(256)) * 500)\n'
+        'import os, sys\nprint(\'{"probe": "deep.torch", "fact": {}}\')\nos.write(1, bytes(range(256)) * 500)\n'
         "os.closerange(3, 200)\n__version__ = '\\x1b[2J' * 9000\n"
     )
     report = deep(tmp_path, make_environment(tmp_path / "env", code))

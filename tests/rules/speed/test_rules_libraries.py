@@ -98,7 +98,7 @@ def test_a_library_that_fails_for_want_of_code_for_the_gpu_says_so(
 
 
 def test_a_process_that_died_in_a_library_is_its_failure_and_not_the_gpus() -> None:
-    run = ProbeRun(name="bench_cudnn", title="cuDNN", status="crashed", detail="crashed: SIGSEGV", gpu=UUID)
+    run = ProbeRun(name="bench.cudnn", title="cuDNN", status="crashed", detail="crashed: SIGSEGV", gpu=UUID)
     snapshot = measured(gemm(verification=right()), runs=(run,))
     assert check_of("library-fails", snapshot).title == "cuDNN fails on the GPU: crashed: SIGSEGV"
     assert check_of("library-fails", with_cudnn(snapshot)).evidence[0].what == f"{WHEEL}==9.1.0.70"
@@ -108,7 +108,7 @@ def test_a_process_that_died_in_a_library_is_its_failure_and_not_the_gpus() -> N
 
 @pytest.mark.parametrize("status", ["timed-out", "failed", "skipped"])
 def test_a_process_that_ended_otherwise_leaves_the_question_open(status: Any) -> None:
-    run = ProbeRun(name="bench_cudnn", title="cuDNN", status=status, detail="x", gpu=UUID)
+    run = ProbeRun(name="bench.cudnn", title="cuDNN", status=status, detail="x", gpu=UUID)
     assert not checks_of("library-fails", measured(gemm(), runs=(run,)))
 
 

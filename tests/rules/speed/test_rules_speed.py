@@ -337,7 +337,7 @@ def test_a_busy_gpu_is_not_held_to_its_baseline() -> None:
 
 
 def run(status: str, detail: str = "", **more: Any) -> ProbeRun:
-    return ProbeRun(name="bench_gemm", title="Matrix products", status=status, detail=detail, **more)  # type: ignore[arg-type]
+    return ProbeRun(name="bench.gemm", title="Matrix products", status=status, detail=detail, **more)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

@@ -7,15 +7,15 @@ from collections.abc import Callable
 from functools import lru_cache, partial
 from typing import Any
 
-from .inside.convolution import KINDS, Shape
-from .inside.convolver import Convolver
-from .inside.engine import Way, computing, tactic
-from .inside.figures import Measure, Refused, rate, run_all
-from .kit.figures import Fields, Figure
-from .kit.harmless import give_up_making_devices
-from .kit.out import Out
-from .kit.tree import Tree
-from .trials.libraries import mapped_files
+from ..inside.convolution import KINDS, Shape
+from ..inside.convolver import Convolver
+from ..inside.engine import Way, computing, tactic
+from ..inside.figures import Measure, Refused, rate, run_all
+from ..kit.figures import Fields, Figure
+from ..kit.harmless import give_up_making_devices
+from ..kit.out import Out
+from ..kit.tree import Tree
+from ..trials.libraries import mapped_files
 
 PROBE = {
     "title": "TensorRT's convolution",

@@ -8,16 +8,16 @@ from dataclasses import dataclass
 from functools import cache, partial
 from typing import NamedTuple
 
-from .bench.arrays import RESERVE, Array
-from .bench.device import LibraryError, Unavailable
-from .bench.mathematics.common import PLAN, TRIAL, Workshop
-from .bench.mathematics.cusparse import BlockProducts, CuSparse, Multiplication
-from .bench.mathematics.cusparselt import KINDS, CuSparseLt, structured_product
-from .bench.mathematics.sparse_matrix import SIDE, Blocks, Panels, Result, blocks, panels, verified
-from .bench.measurement import Bench, Measure, Work, timed, with_full
-from .kit.figures import Fields, Figure
-from .kit.out import Out
-from .kit.tree import Tree
+from ..kit.figures import Fields, Figure
+from ..kit.out import Out
+from ..kit.tree import Tree
+from ..measuring.arrays import RESERVE, Array
+from ..measuring.device import LibraryError, Unavailable
+from ..measuring.mathematics.common import PLAN, TRIAL, Workshop
+from ..measuring.mathematics.cusparse import BlockProducts, CuSparse, Multiplication
+from ..measuring.mathematics.cusparselt import KINDS, CuSparseLt, structured_product
+from ..measuring.mathematics.sparse_matrix import SIDE, Blocks, Panels, Result, blocks, panels, verified
+from ..measuring.measurement import Bench, Measure, Work, timed, with_full
 
 PROBE = {
     "title": "Sparse products (cuSPARSE, cuSPARSELt)",

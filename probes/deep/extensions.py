@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from .kit.out import Out
-from .kit.tree import Tree
-from .trials.small import ON_TORCH, OTHERS
-from .trials.trial import attempt
+from ..kit.out import Out
+from ..kit.tree import Tree
+from ..trials.small import ON_TORCH, OTHERS
+from ..trials.trial import attempt
 
 PROBE = {
     "title": "Extensions and smaller frameworks, imported and put to work",

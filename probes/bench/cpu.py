@@ -11,11 +11,11 @@ from collections.abc import Callable
 from functools import lru_cache, partial
 from typing import Any, Tuple  # noqa: UP035  read by Python 3.8 too
 
-from .inside.figures import Absent, Measure, compared, rate, run_all
-from .inside.processor import blas_of, free_memory, processor
-from .kit.figures import Fields, Figure
-from .kit.out import Out
-from .kit.tree import Tree
+from ..inside.figures import Absent, Measure, compared, rate, run_all
+from ..inside.processor import blas_of, free_memory, processor
+from ..kit.figures import Fields, Figure
+from ..kit.out import Out
+from ..kit.tree import Tree
 
 PROBE = {
     "title": "The CPU beside the GPU (NumPy, SciPy)",
@@ -37,9 +37,9 @@ PANEL, PER_ROW = 4096, 32
 """The sparse matrix is block-diagonal: panels of as many rows and columns with the same pattern, and so many entries of
 a row on average, half to one and a half times as many in each."""
 PANELS, WIDE_PANELS, WIDTH = 256, 64, 64
-"""For a product with a vector; for one with a matrix, and the columns of that. All as bench_cusparse.py has them."""
+"""For a product with a vector; for one with a matrix, and the columns of that. All as cusparse.py has them."""
 SIZES = {"1D, batched": (1 << 14, 1024), "2D": (4096, 4096)}
-"""Of arrays of complex numbers that are transformed along the last axis, or along both; as bench_cufft.py has them."""
+"""Of arrays of complex numbers that are transformed along the last axis, or along both; as cufft.py has them."""
 PLACES = 256
 """Points of the input that are not zero when bins are compared with direct sums."""
 SAMPLES = 5

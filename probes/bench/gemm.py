@@ -11,14 +11,14 @@ from dataclasses import replace
 from functools import cache, partial
 from typing import Any
 
-from .bench.cublaslt import PRECISIONS, WORKSPACE, CublasLt, Heuristic, Precision, Product
-from .bench.device import Unavailable
-from .bench.kernels import Kernel, Module, number, pointer
-from .bench.measurement import Bench, Measure, Plan, on_gpu, timed
-from .bench.verify import Operands, all_elements, drawn_elements
-from .kit.figures import Fields, Figure
-from .kit.out import Out
-from .kit.tree import Tree
+from ..kit.figures import Fields, Figure
+from ..kit.out import Out
+from ..kit.tree import Tree
+from ..measuring.cublaslt import PRECISIONS, WORKSPACE, CublasLt, Heuristic, Precision, Product
+from ..measuring.device import Unavailable
+from ..measuring.kernels import Kernel, Module, number, pointer
+from ..measuring.measurement import Bench, Measure, Plan, on_gpu, timed
+from ..measuring.verify import Operands, all_elements, drawn_elements
 
 PROBE = {
     "title": "Matrix products (cuBLASLt)",

@@ -7,12 +7,12 @@ from collections.abc import Callable
 from functools import cache, partial
 from typing import Any
 
-from .bench.device import Device, Unavailable
-from .bench.kernels import Module, number, pointer
-from .bench.measurement import Bench, Measure, Plan, on_gpu
-from .kit.figures import Fields, Figure, verification
-from .kit.out import Out
-from .kit.tree import Tree
+from ..kit.figures import Fields, Figure, verification
+from ..kit.out import Out
+from ..kit.tree import Tree
+from ..measuring.device import Device, Unavailable
+from ..measuring.kernels import Module, number, pointer
+from ..measuring.measurement import Bench, Measure, Plan, on_gpu
 
 PROBE = {
     "title": "Device-memory bandwidth",

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cache, partial
 
-from .bench.caches import Caches
-from .bench.compute import TENSOR, VECTOR, and_wait, fma, in_graph, mma
-from .bench.measurement import Bench, Measure, with_full
-from .kit.figures import Figure
-from .kit.out import Out
-from .kit.tree import Tree
+from ..kit.figures import Figure
+from ..kit.out import Out
+from ..kit.tree import Tree
+from ..measuring.caches import Caches
+from ..measuring.compute import TENSOR, VECTOR, and_wait, fma, in_graph, mma
+from ..measuring.measurement import Bench, Measure, with_full
 
 PROBE = {
     "title": "Caches, latencies and instructions",

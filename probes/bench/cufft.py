@@ -11,14 +11,14 @@ from functools import cache, partial
 from itertools import product
 from typing import NamedTuple
 
-from .bench.arrays import ELEMENTS, RESERVE, Array
-from .bench.mathematics.common import PLAN, Workshop
-from .bench.mathematics.cufft import INVERSE, CuFft, Transform
-from .bench.measurement import Bench, Measure, with_full
-from .bench.verify import encoded
-from .kit.figures import Fields, Figure, compared, verification
-from .kit.out import Out
-from .kit.tree import Tree
+from ..kit.figures import Fields, Figure, compared, verification
+from ..kit.out import Out
+from ..kit.tree import Tree
+from ..measuring.arrays import ELEMENTS, RESERVE, Array
+from ..measuring.mathematics.common import PLAN, Workshop
+from ..measuring.mathematics.cufft import INVERSE, CuFft, Transform
+from ..measuring.measurement import Bench, Measure, with_full
+from ..measuring.verify import encoded
 
 PROBE = {
     "title": "Fourier transforms (cuFFT)",

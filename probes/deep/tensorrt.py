@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from .inside.convolution import Shape
-from .inside.convolver import Convolver
-from .inside.engine import Log, Way
-from .inside.figures import Absent
-from .kit.out import Out
-from .kit.tree import Tree
-from .trials.driver import Floats
-from .trials.trial import NotTriedError, Step, Subject, Where, attempt, equal, on_gpu
+from ..inside.convolution import Shape
+from ..inside.convolver import Convolver
+from ..inside.engine import Log, Way
+from ..inside.figures import Absent
+from ..kit.out import Out
+from ..kit.tree import Tree
+from ..trials.driver import Floats
+from ..trials.trial import NotTriedError, Step, Subject, Where, attempt, equal, on_gpu
 
 PROBE = {
     "title": "TensorRT, imported and put to work",

@@ -5,9 +5,9 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from .kit.out import Out
-from .kit.tree import Tree
-from .trials.trial import NotTriedError, Step, Subject, Where, attempt, equal, module, on_gpu
+from ..kit.out import Out
+from ..kit.tree import Tree
+from ..trials.trial import NotTriedError, Step, Subject, Where, attempt, equal, module, on_gpu
 
 PROBE = {
     "title": "Numba, imported and put to work",

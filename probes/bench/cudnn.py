@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cache, partial
 
-from .bench.cudnn.attention import DIRECTIONS as ATTENTION_DIRECTIONS
-from .bench.cudnn.attention import PRECISIONS as ATTENTION_PRECISIONS
-from .bench.cudnn.attention import Attention
-from .bench.cudnn.convolution import KINDS, Convolutions
-from .bench.cudnn.handles import handles
-from .bench.cudnn.layer_shape import PRECISIONS
-from .bench.cudnn.layers import ACTIVATIONS, Layers, Task
-from .bench.cudnn.library import Cudnn
-from .bench.measurement import Bench, Measure, with_full
-from .kit.figures import Fields, Figure
-from .kit.out import Out
-from .kit.tree import Tree
+from ..kit.figures import Fields, Figure
+from ..kit.out import Out
+from ..kit.tree import Tree
+from ..measuring.cudnn.attention import DIRECTIONS as ATTENTION_DIRECTIONS
+from ..measuring.cudnn.attention import PRECISIONS as ATTENTION_PRECISIONS
+from ..measuring.cudnn.attention import Attention
+from ..measuring.cudnn.convolution import KINDS, Convolutions
+from ..measuring.cudnn.handles import handles
+from ..measuring.cudnn.layer_shape import PRECISIONS
+from ..measuring.cudnn.layers import ACTIVATIONS, Layers, Task
+from ..measuring.cudnn.library import Cudnn
+from ..measuring.measurement import Bench, Measure, with_full
 
 PROBE = {
     "title": "cuDNN",

@@ -6,17 +6,17 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from .bench.device import Device, Unavailable, call, capability, ordinals
-from .bench.host_copies import WAYS, HostCopies, HostMemory
-from .bench.kernels import Compiler
-from .bench.measurement import Bench, before, missing, visible
-from .bench.numa import Place, on_node, places
-from .bench.pattern import pattern_code
-from .bench.peer_copies import PeerCopies
-from .bench.sampler import Sampler
-from .kit.figures import Fields
-from .kit.out import Out
-from .kit.tree import Tree
+from ..kit.figures import Fields
+from ..kit.out import Out
+from ..kit.tree import Tree
+from ..measuring.device import Device, Unavailable, call, capability, ordinals
+from ..measuring.host_copies import WAYS, HostCopies, HostMemory
+from ..measuring.kernels import Compiler
+from ..measuring.measurement import Bench, before, missing, visible
+from ..measuring.numa import Place, on_node, places
+from ..measuring.pattern import pattern_code
+from ..measuring.peer_copies import PeerCopies
+from ..measuring.sampler import Sampler
 
 PROBE = {
     "title": "Host and peer links",

@@ -10,15 +10,15 @@ from functools import cache, partial
 from itertools import pairwise
 from operator import mul
 
-from .bench.arrays import ELEMENTS, Array
-from .bench.device import LibraryError, call
-from .bench.mathematics.common import Workshop
-from .bench.mathematics.cusolver import CuSolver, Factorization, Solver
-from .bench.measurement import Bench, Measure, Plan, Work, with_full
-from .bench.verify import encoded
-from .kit.figures import Fields, Figure, compared, verification
-from .kit.out import Out
-from .kit.tree import Tree
+from ..kit.figures import Fields, Figure, compared, verification
+from ..kit.out import Out
+from ..kit.tree import Tree
+from ..measuring.arrays import ELEMENTS, Array
+from ..measuring.device import LibraryError, call
+from ..measuring.mathematics.common import Workshop
+from ..measuring.mathematics.cusolver import CuSolver, Factorization, Solver
+from ..measuring.measurement import Bench, Measure, Plan, Work, with_full
+from ..measuring.verify import encoded
 
 PROBE = {
     "title": "Dense factorizations (cuSOLVER)",

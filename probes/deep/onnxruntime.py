@@ -6,10 +6,10 @@ import ctypes
 import os
 from typing import Any
 
-from .kit.out import Out
-from .kit.tree import Tree
-from .trials.onnx_models import convolution_model, product_model
-from .trials.trial import OnCpuError, Step, Subject, Where, attempt, close, equal, module, on_gpu
+from ..kit.out import Out
+from ..kit.tree import Tree
+from ..trials.onnx_models import convolution_model, product_model
+from ..trials.trial import OnCpuError, Step, Subject, Where, attempt, close, equal, module, on_gpu
 
 PROBE = {
     "title": "ONNX Runtime, imported and put to work",

@@ -6,14 +6,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache, partial
 
-from .bench.arrays import RESERVE, Array
-from .bench.mathematics.common import PLAN, Workshop
-from .bench.mathematics.curand import GENERATORS, CuRand, Generator
-from .bench.mathematics.randomness import suspicions, to_uniform
-from .bench.measurement import Bench, Measure, with_full
-from .kit.figures import Fields, Figure, verification
-from .kit.out import Out
-from .kit.tree import Tree
+from ..kit.figures import Fields, Figure, verification
+from ..kit.out import Out
+from ..kit.tree import Tree
+from ..measuring.arrays import RESERVE, Array
+from ..measuring.mathematics.common import PLAN, Workshop
+from ..measuring.mathematics.curand import GENERATORS, CuRand, Generator
+from ..measuring.mathematics.randomness import suspicions, to_uniform
+from ..measuring.measurement import Bench, Measure, with_full
 
 PROBE = {
     "title": "Random numbers (cuRAND)",

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from .kit.out import Out
-from .kit.tree import Tree
-from .trials.libraries import decode
-from .trials.trial import Step, Subject, Where, attempt, close, equal, on_gpu
+from ..kit.out import Out
+from ..kit.tree import Tree
+from ..trials.libraries import decode
+from ..trials.trial import Step, Subject, Where, attempt, close, equal, on_gpu
 
 PROBE = {
     "title": "PyTorch, imported and put to work",

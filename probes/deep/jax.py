@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from .kit.out import Out
-from .kit.tree import Tree
-from .trials.trial import OnCpuError, Step, Subject, Where, attempt, close, equal, module, on_gpu
+from ..kit.out import Out
+from ..kit.tree import Tree
+from ..trials.trial import OnCpuError, Step, Subject, Where, attempt, close, equal, module, on_gpu
 
 PROBE = {
     "title": "JAX, imported and put to work",

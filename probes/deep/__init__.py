@@ -1,0 +1,1 @@
+"""Probes of kind *deep*: trials of what is installed, in the environment's own interpreter."""

@@ -1,0 +1,1 @@
+"""What bench probes need: a GPU with a context, kernels, timing, verification."""
