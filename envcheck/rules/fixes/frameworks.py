@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from envcheck.checks import Fix
 from envcheck.rules.api import Facts
-from envcheck.rules.facts.frameworks import distributions_in, framework_named, named, shown
+from envcheck.rules.facts.frameworks import display_name, distributions_in, framework_named, full_name
 from envcheck.rules.fixes.install import How, install
 from envcheck.rules.fixes.releases import installed_release, newest_extra, newest_release, same_version
 from envcheck.rules.fixes.torch import INDEX, install_fitting_build
@@ -40,7 +40,7 @@ def install_gpu_build(facts: Facts, framework: Framework | None = None) -> tuple
         return install_fitting_build(facts, framework)
     maker = next((make for pattern, make in _MAKERS.items() if re.fullmatch(pattern, framework.name)), None)
     made = maker(facts, framework) if maker else ()
-    return made or (_look(framework, f"Install a build of {shown(framework)} for CUDA"),)
+    return made or (_look(framework, f"Install a build of {display_name(framework)} for CUDA"),)
 
 
 def install_other_release(facts: Facts, framework: Framework | None = None) -> tuple[Fix, ...]:
@@ -49,7 +49,9 @@ def install_other_release(facts: Facts, framework: Framework | None = None) -> t
         return install_fitting_build(facts, framework)
     gpus = " and ".join(dict.fromkeys(gpu.compute_capability for gpu in facts.usable_gpus if gpu.compute_capability))
     fitting = f" and for compute capability {gpus}" if gpus else ""
-    return (_look(framework, f"Install a release of {shown(framework)} for a CUDA that the driver runs{fitting}"),)
+    return (
+        _look(framework, f"Install a release of {display_name(framework)} for a CUDA that the driver runs{fitting}"),
+    )
 
 
 def _look(framework: Framework, task: str) -> Fix:
@@ -64,7 +66,7 @@ def _torch_family(facts: Facts, framework: Framework) -> tuple[Fix, ...]:
     if cuda is None:
         return install_fitting_build(facts, torch)
     tag = f"cu{cuda.major}{cuda.minor}"
-    text = f"Install {named(framework).partition('+')[0]} built for {tag}, as torch is"
+    text = f"Install {full_name(framework).partition('+')[0]} built for {tag}, as torch is"
     wanted = f"{framework.name}{same_version(framework)}"
     how = How(index=f"{INDEX}{tag}", alone=True, again=True)
     return install(facts, (wanted,), text, how)
@@ -103,7 +105,7 @@ def _numba_cuda(facts: Facts, framework: Framework) -> tuple[Fix, ...]:
     if fitting is None:
         return ()
     wanted = f"{framework.name}[cu{fitting}]{same_version(framework)}"
-    return install(facts, (wanted,), f"Install the compilers of CUDA {fitting} that {named(framework)} needs")
+    return install(facts, (wanted,), f"Install the compilers of CUDA {fitting} that {full_name(framework)} needs")
 
 
 def _llama_cpp(facts: Facts, framework: Framework) -> tuple[Fix, ...]:
