@@ -116,8 +116,8 @@ def planned(options: Namespace, assume: tuple[Component, ...], folders: tuple[st
 
     stated = {component.name: component.exact for component in assume}
     own = {"linux": "linux", "darwin": "macos", "win32": "windows"}.get(sys.platform, "linux")
-    marks = marks_of(stated.get("python"), stated.get("os") or own, stated.get("machine") or platform.machine())
-    return read_plans(paths, load_matrix(folders), marks)
+    markers = marks_of(stated.get("python"), stated.get("os") or own, stated.get("machine") or platform.machine())
+    return read_plans(paths, load_matrix(folders), markers)
 
 
 # The Request that the options of a verb stand for.

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from envcheck.checks import Report
-from envcheck.cli.page import homes, page
+from envcheck.cli.page import home_folders, page
 from envcheck.errors import UsageError
 from envcheck.report import FORMATS, Options, exit_status, render
 from envcheck.text.clean import clean
@@ -22,7 +22,7 @@ def deliver(report: Report, options: Namespace, targets: Sequence[Target]) -> in
 
     The status is the report's, or the one that the readers of the printed format expect.
     """
-    shown = Options(verbose=options.verbose, redact=options.redact, homes=homes())
+    shown = Options(verbose=options.verbose, redact=options.redact, homes=home_folders())
     failures = [problem for target in targets if (problem := _not_written(report, target, shown))]
     form = options.format or "text"
     tell(render(report, form, page(options)), syntax=FORMATS[form].syntax)

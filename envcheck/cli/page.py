@@ -18,7 +18,7 @@ def page(options: Namespace) -> Options:
         ascii=options.ascii or not speaks_unicode(),
         home=os.environ.get("HOME", ""),
         redact=getattr(options, "redact", None),
-        homes=homes(),
+        homes=home_folders(),
     )
 
 
@@ -27,7 +27,7 @@ def speaks_unicode() -> bool:
     return (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
 
 
-def homes() -> tuple[str, ...]:
+def home_folders() -> tuple[str, ...]:
     """The home folder whose owner is to be hidden by redaction."""
     return tuple(filter(None, (os.environ.get("HOME"),)))
 

@@ -50,7 +50,7 @@ def lay_over(base: Matrix, own: Matrix, place: str) -> Matrix:
     return Matrix(sources={**base.sources, **sources}, **fields)
 
 
-def decided(sources: Iterable[Source], place: str) -> bool:
+def decides(sources: Iterable[Source], place: str) -> bool:
     """Whether rows of the overlay ``place`` are among those that are cited."""
     return any(is_from(source, place) for source in sources)
 

@@ -104,27 +104,27 @@ class Bound(NamedTuple):
             if version.family:
                 return self._cover_family(own)
             if version.scheme.builds and own == its[: len(own)]:
-                return _said(self.operator not in ("<", ">"))
+                return _as_cover(self.operator not in ("<", ">"))
         own = (own + (0,) * len(its))[: len(its)]
         if own != its:
-            return _said(_COMPARE[self.operator](own, its))
+            return _as_cover(_COMPARE[self.operator](own, its))
         return self._cover_equal(version)
 
     def _cover_equal(self, version: Version) -> Cover:
         """The numbers are the same; what follows them decides, unless the version has further numbers."""
         beyond = any(version.numbers[len(self.numbers) :])
         if version.pre and not beyond and not self.prefix:
-            return _said(self.operator in ("<=", "!="))
+            return _as_cover(self.operator in ("<=", "!="))
         if self.post is not None and not beyond:
-            return _said(_COMPARE[self.operator](-1 if version.post is None else version.post, self.post))
-        return _said(self.operator in ("==", ">=", "<="))
+            return _as_cover(_COMPARE[self.operator](-1 if version.post is None else version.post, self.post))
+        return _as_cover(self.operator in ("==", ">=", "<="))
 
     def _cover_family(self, own: tuple[int, ...]) -> Cover:
         start, rest = self.numbers[: len(own)], self.numbers[len(own) :]
         if own != start:
-            return _said(_COMPARE[self.operator](own, start))
+            return _as_cover(_COMPARE[self.operator](own, start))
         if not any(rest) and self.post is None and self.operator in (">=", "<"):
-            return _said(self.operator == ">=")
+            return _as_cover(self.operator == ">=")
         return "some"
 
 
@@ -179,5 +179,5 @@ def _all_hold(bounds: tuple[Bound, ...], version: Version) -> Cover:
     return "none" if "none" in found else "some" if "some" in found else "all"
 
 
-def _said(holds: bool) -> Cover:  # noqa: FBT001 - a Boolean is all there is to say
+def _as_cover(holds: bool) -> Cover:  # noqa: FBT001 - a Boolean is all there is to say
     return "all" if holds else "none"

@@ -8,7 +8,7 @@ from envcheck.checks import Check, Report
 from envcheck.diff.facts import called
 from envcheck.diff.match import Match
 from envcheck.diff.record import Change, Note
-from envcheck.rules.facts.measurements import called_measurement, measured_as, quantity, spread
+from envcheck.rules.facts.measurements import measurement_key, measurement_name, quantity, spread
 from envcheck.rules.speed.baseline import TOLERATED
 from envcheck.snapshot import Measurement
 
@@ -50,7 +50,7 @@ def compare_figures(first: Report, second: Report, matched: Match) -> Iterator[C
 
 
 def _key(measured: Measurement, matched: Match | None = None) -> _Key:
-    name = measured_as(measured)
+    name = measurement_key(measured)
     if matched is None:
         return measured.gpu, name
     return matched.as_first(measured.gpu) if measured.gpu else None, matched.as_first(name)
@@ -67,7 +67,7 @@ def _figure(subject: str, before: Measurement, after: Measurement) -> Iterator[C
     yield Change(
         section="measurements",
         subject=subject,
-        what=called_measurement(before),
+        what=measurement_name(before),
         kind="changed",
         before=quantity(before.value, before.unit),
         after=quantity(after.value, after.unit),

@@ -51,7 +51,7 @@ def _observed_framework(framework: Framework, libraries: tuple[Loaded, ...]) -> 
 
 
 def _observed_load(load: Load, libraries: tuple[Loaded, ...]) -> Load:
-    held = next((library for library in libraries if _goes_by(library.path, load.name)), None)
+    held = next((library for library in libraries if _matches_name(library.path, load.name)), None)
     if load.path is not None or held is None:
         return load
     return msgspec.structs.replace(
@@ -59,7 +59,7 @@ def _observed_load(load: Load, libraries: tuple[Loaded, ...]) -> Load:
     )
 
 
-def _goes_by(path: str, name: str) -> bool:
+def _matches_name(path: str, name: str) -> bool:
     """Whether a file's name is the requested one, or extends it: ``libcudnn.so.9.1.0`` for ``libcudnn.so.9``."""
     base = path.rpartition("/")[2]
     return base == name or base.startswith(f"{name}.")

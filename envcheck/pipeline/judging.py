@@ -50,9 +50,9 @@ def judge(
     """Judge facts that were gathered since ``started`` (a reading of the monotonic clock), or before."""
     check_request(request)
     if request.targets:
-        from envcheck.pipeline.targets import judge_each  # noqa: PLC0415  few have targets
+        from envcheck.pipeline.targets import judge_targets  # noqa: PLC0415  few have targets
 
-        report = judge_each(request, lambda asked: _report(snapshot, asked, started))
+        report = judge_targets(request, lambda asked: _report(snapshot, asked, started))
     else:
         report = _report(snapshot, request, started)
     if interrupted:

@@ -18,8 +18,8 @@ from envcheck.compat.performance.quantities import selected
 from envcheck.pipeline.request import Ignoring, Policy
 from envcheck.rules.api import MeasurementSubject
 from envcheck.rules.engine.evaluate import describe
-from envcheck.rules.facts.machine import called
-from envcheck.rules.facts.measurements import called_measurement
+from envcheck.rules.facts.machine import gpu_title
+from envcheck.rules.facts.measurements import measurement_name
 from envcheck.rules.speed.trust import why_not_judged
 from envcheck.snapshot import Gpu, Measurement, Snapshot
 
@@ -156,7 +156,7 @@ def _shares(policy: Policy, snapshot: Snapshot, matrix: Matrix) -> list[Check]:
 
 
 def _share(least: float, gpu: Gpu, measured: Measurement, matrix: Matrix) -> Check:
-    name = f"{called(gpu)}: {called_measurement(measured)}"
+    name = f"{gpu_title(gpu)}: {measurement_name(measured)}"
     result = why_not_judged(gpu, measured) or expectation(matrix, gpu, measured)
     if isinstance(result, str) or result.share > HEADROOM:
         why = result if isinstance(result, str) else "it is more than the ceiling, an error of the measurement"

@@ -141,7 +141,7 @@ def _plan(request: Request) -> tuple[list[ProbeSpec], tuple[ProbeRun, ...]]:
     asked = [spec for spec in all_probes() if not request.probes or spec.name in request.probes]
     order = sorted(asked, key=lambda spec: spec.kind not in _BY_READING)
     stated = [together(request.assume, target.assume) for target in request.targets] or [request.assume]
-    reasons = {spec: _needless(spec, request, stated) for spec in order}
+    reasons = {spec: _not_needed(spec, request, stated) for spec in order}
     kept = [spec for spec, reason in reasons.items() if not reason]
     return kept, tuple(
         ProbeRun(name=spec.name, title=spec.title, status="skipped", detail=reason, fills=spec.fills)
@@ -150,7 +150,7 @@ def _plan(request: Request) -> tuple[list[ProbeSpec], tuple[ProbeRun, ...]]:
     )
 
 
-def _needless(spec: ProbeSpec, request: Request, stated: Sequence[tuple[Component, ...]]) -> str:
+def _not_needed(spec: ProbeSpec, request: Request, stated: Sequence[tuple[Component, ...]]) -> str:
     """Why what ``spec`` would find is asked about for none of the machines; empty if it is for one."""
     reasons = [_assumed_away(spec, request, assumed) for assumed in stated]
     return reasons[0] if all(reasons) else ""

@@ -11,7 +11,7 @@ from envcheck.pipeline.assume import together
 from envcheck.pipeline.request import Request
 
 
-def judge_each(request: Request, judge: Callable[[Request], Report]) -> Report:
+def judge_targets(request: Request, judge: Callable[[Request], Report]) -> Report:
     """The report for the worst target, the first of equals, with the judgement for each in ``targets``."""
     reports: list[Report] = []
     for machine in request.targets:

@@ -47,17 +47,17 @@ def formats() -> tuple[Format, ...]:
     return tuple(sorted(found, key=lambda each: (each.name == "requirements", each.name)))
 
 
-def read_plans(paths: Sequence[str], matrix: Matrix, marks: Mapping[str, str]) -> Environment:
+def read_plans(paths: Sequence[str], matrix: Matrix, markers: Mapping[str, str]) -> Environment:
     """What the files at ``paths`` would install together, as an environment.
 
-    ``marks`` are the known environment markers (PEP 508) of the machine that it is meant for. Raises UsageError, with
+    ``markers`` are the known environment markers (PEP 508) of the machine that it is meant for. Raises UsageError, with
     file and line, for a file that cannot be read or that is no plan.
     """
     if len(paths) > _MOST_FILES:
         raise UsageError(f"--plan: at most {_MOST_FILES} files")
     found: list[Planned] = []
     for path in paths:
-        sheet = Sheet.open(path, matrix, marks)
+        sheet = Sheet.open(path, matrix, markers)
         found += settled(_reader(sheet.file).read(sheet), sheet.constraints)
     return as_environment(settled(found, ()), paths, matrix)
 

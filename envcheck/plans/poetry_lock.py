@@ -38,7 +38,7 @@ def _is_installed(sheet: Sheet, package: dict[str, Any], line: int | None) -> bo
     if not marker:
         return True
     try:
-        return applies(Marker(marker[:4000]), sheet.marks) is not False
+        return applies(Marker(marker[:4000]), sheet.markers) is not False
     except (InvalidMarker, RecursionError):
         raise sheet.error(line, "an environment marker cannot be read") from None
 

@@ -40,11 +40,11 @@ def read(sheet: Sheet) -> list[Planned]:
         if package.marker is None:
             return True
         known: dict[str, str | Set[str]] = {
-            **sheet.marks,
+            **sheet.markers,
             "extras": frozenset[str](),
             "dependency_groups": frozenset[str](lock.default_groups or ()),
         }
-        if not marker_names(str(package.marker)) <= sheet.marks.keys() | _OF_A_LOCK:
+        if not marker_names(str(package.marker)) <= sheet.markers.keys() | _OF_A_LOCK:
             return True  # it depends on something that is not known
         try:
             return package.marker.evaluate(known, context="lock_file")

@@ -75,7 +75,7 @@ def _is_for(sheet: Sheet, markers: list[str]) -> bool:
 
 def _holds(sheet: Sheet, text: str) -> bool | None:
     try:
-        return applies(Marker(text[:4000]), sheet.marks)
+        return applies(Marker(text[:4000]), sheet.markers)
     except (InvalidMarker, RecursionError):
         raise sheet.error(None, "an environment marker cannot be read") from None
 

@@ -29,7 +29,7 @@ def render(report: Report, _options: Options) -> str:
     entries = [_entry(check, report) for check in found[:_MOST]]
     if report.verdict == "unknown":
         text = f"No verdict: {report.headline}"
-        entries.insert(0, _made(text, "no-verdict", "no-verdict", "major", NO_FILE, 1))
+        entries.insert(0, _record(text, "no-verdict", "no-verdict", "major", NO_FILE, 1))
     return msgspec.json.format(encode(entries), indent=2) + "\n"
 
 
@@ -37,7 +37,7 @@ def _entry(check: Check, report: Report) -> dict[str, Any]:
     text = why_open(check) if check.status == "unknown" else ". ".join([check.title, *explained(check)[:2]])
     place = check.location
     path, line = (place.file, place.line) if place else (NO_FILE, 1)
-    return _made(text, check.rule, check.id, _severity(check, report), path, line or 1)
+    return _record(text, check.rule, check.id, _severity(check, report), path, line or 1)
 
 
 def _severity(check: Check, report: Report) -> str:
@@ -47,7 +47,7 @@ def _severity(check: Check, report: Report) -> str:
     return "minor" if check.status == "warn" else "info"
 
 
-def _made(text: str, rule: str, identity: str, severity: str, path: str, line: int) -> dict[str, Any]:
+def _record(text: str, rule: str, identity: str, severity: str, path: str, line: int) -> dict[str, Any]:
     return {
         "description": clean(text[:_LONGEST]),
         "check_name": clean(rule[:_LONGEST]),

@@ -18,7 +18,7 @@ from envcheck.report.page.fixes import ACTIONS, in_order, steps
 from envcheck.report.page.head import evidence_text
 from envcheck.report.page.stack import Row, stack_rows
 from envcheck.report.page.subject import gpu_numbers, judged_environment, subject_line
-from envcheck.report.page.tail import count_text, not_tried
+from envcheck.report.page.tail import count_text, untested
 from envcheck.snapshot.names import fact_name
 from envcheck.text.command import shell_line
 
@@ -52,8 +52,8 @@ def render(report: Report, _options: Options) -> str:
     outline = Outline(report)
     body = join(
         [
-            _hero(outline),
-            *_section("The stack", _tower(report)),
+            _verdict(outline),
+            *_section("The stack", _stack(report)),
             *_section("Findings", *_findings(outline)),
             *_section("Performance", *figures(report)),
             *_section("Details", *_details(report)),
@@ -82,7 +82,7 @@ def status_chip(status: Status) -> Markup:
     return chip(status, *SIGNS[status])
 
 
-def _hero(outline: Outline) -> Markup:
+def _verdict(outline: Outline) -> Markup:
     """The verdict, and what to do."""
     report = outline.report
     finding = outline.findings[0] if outline.findings and report.verdict in ("fail", "warn") else None
@@ -105,10 +105,10 @@ def _titled(finding: Finding) -> str:
     return finding.lead.title + (f" ({numbers})" if numbers else "")
 
 
-def _tower(report: Report) -> Markup:
+def _stack(report: Report) -> Markup:
     """The highest floor on top, the GPU at the bottom."""
     rows = stack_rows(report, _GPUS)
-    floors = [_floor(row) for row in reversed(_in_order(_labelled(rows)))]
+    floors = [_stack_row(row) for row in reversed(_in_order(_labelled(rows)))]
     return tag("div", *floors, tag("div", "each layer depends on those below it", class_="ground"), class_="tower")
 
 
@@ -132,7 +132,7 @@ def _in_order(rows: Sequence[Row]) -> list[Row]:
     ]
 
 
-def _floor(row: Row) -> Markup:
+def _stack_row(row: Row) -> Markup:
     return tag("div", tag("b", row.label), status_chip(row.status), tag("span", row.text), class_=f"floor {row.status}")
 
 
@@ -262,7 +262,7 @@ def _footer(report: Report) -> Markup:
         made_by(report),
         f"assumed: {assumed}" if assumed else "",
         f"matrix overlays: {', '.join(report.overlays)}" if report.overlays else "",
-        not_tried(report).rstrip("."),
+        untested(report).rstrip("."),
         "names of users and machines, and identifiers, are replaced" if is_redacted(report) else "",
     ]
     return tag("footer", "; ".join(part for part in parts if part))

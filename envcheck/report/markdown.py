@@ -19,7 +19,7 @@ from envcheck.report.page.head import evidence_text
 from envcheck.report.page.pen import WORDS
 from envcheck.report.page.stack import stack_rows
 from envcheck.report.page.subject import gpu_numbers, judged_environment, subject_line
-from envcheck.report.page.tail import count_text, not_tried
+from envcheck.report.page.tail import count_text, untested
 
 FORMAT = Format(
     shows="for an issue or a chat: verdict, cause, fix, stack, findings, versions",
@@ -214,7 +214,7 @@ def _footer(report: Report) -> str:
     parts = [
         prose(made_by(report)),
         prose(f"assumed: {assumed}") if assumed else "",
-        prose(not_tried(report).rstrip(".")),
+        prose(untested(report).rstrip(".")),
         "names and identifiers are replaced" if is_redacted(report) else "",
     ]
     return f"<sub>{'; '.join(part for part in parts if part)}</sub>"

@@ -11,7 +11,7 @@ from datetime import datetime, timezone
 
 from envcheck.checks import STATUSES, Check, Report
 from envcheck.report import Format, Options
-from envcheck.rules.facts.measurements import measured_as
+from envcheck.rules.facts.measurements import measurement_key
 from envcheck.snapshot import Measurement
 from envcheck.text.clean import clean
 
@@ -86,7 +86,7 @@ def _figures(report: Report) -> list[str]:
 
 def _measured(measured: Measurement, numbers: Mapping[str, str]) -> dict[str, str]:
     uuid = measured.gpu or ""
-    return {"figure": measured_as(measured), "gpu": numbers.get(uuid, ""), "uuid": uuid}
+    return {"figure": measurement_key(measured), "gpu": numbers.get(uuid, ""), "uuid": uuid}
 
 
 def _metric(name: str, text: str, samples: Iterable[tuple[Labels, float]]) -> str:

@@ -12,17 +12,17 @@ from envcheck.report.page.layout import ROOMS
 from envcheck.report.page.pen import WORDS, Line, Pen, Span
 from envcheck.report.page.tail import count_text
 from envcheck.rules.facts.measurements import (
-    below_headings,
-    called_among,
     checks_of_figures,
     figures_of,
-    measured_as,
+    measurement_key,
+    measurement_name_among,
     not_run,
-    of_processor,
+    processor_figures,
     quantity,
+    reason_without_value,
+    speedup,
     spread,
-    times_faster,
-    without_value,
+    with_headings,
 )
 from envcheck.snapshot import Gpu, Measurement
 
@@ -63,15 +63,15 @@ def _gpus(report: Report, pen: Pen) -> Iterable[Line]:
         place = 2 + _NAME + 1 + _STATUS + 1 + _VALUE + 2 + _SHARE - 1
         title = pen.clip(_title(gpu, figures), place - 1)
         yield (Span(title, "title"), Span(" " * (place - len(title) - len(_HEADING) + 1) + _HEADING, "dim"))
-        for heading, measured in below_headings(figures):
+        for heading, measured in with_headings(figures):
             if heading:
                 yield (Span(pen.clip(heading, pen.width), "dim"),)
-            yield _row(measured, checks.get((gpu.key, measured_as(measured))), known, pen)
+            yield _row(measured, checks.get((gpu.key, measurement_key(measured))), known, pen)
 
 
 def _processor(report: Report, pen: Pen) -> Iterable[Line]:
     """The same work on the processor, and how many times as fast a GPU did it."""
-    figures = of_processor(report.measurements)
+    figures = processor_figures(report.measurements)
     if not figures:
         return
     platform = report.snapshot.platform if report.snapshot else None
@@ -82,7 +82,7 @@ def _processor(report: Report, pen: Pen) -> Iterable[Line]:
     yield (Span(title, "title"), Span(" " * (place - len(title)) + "the GPU: times as fast", "dim"))
     for measured in figures:
         row = _row(measured, None, (), pen)
-        faster = times_faster(measured, report.measurements)
+        faster = speedup(measured, report.measurements)
         told = f"{faster:.3g} x" if faster else "-"
         room = pen.width - place - _SHARE - 4
         yield (
@@ -104,11 +104,11 @@ def _title(gpu: Gpu, figures: list[Measurement]) -> str:
 
 def _row(measured: Measurement, check: Check | None, gpus: Iterable[Gpu], pen: Pen) -> Line:
     status = check.status if check else "skipped"
-    name = f"  {pen.clip(called_among(measured, gpus), _NAME):<{_NAME}} "
+    name = f"  {pen.clip(measurement_name_among(measured, gpus), _NAME):<{_NAME}} "
     if measured.value is None:
         room = pen.width - len(name) - _STATUS - 1
         mark = Span(f"{'FAIL':<{_STATUS}} ", "fail") if measured.failed else Span(f"{'-':<{_STATUS}} ")
-        return (Span(name), mark, Span(pen.clip(without_value(measured), room), "dim"))
+        return (Span(name), mark, Span(pen.clip(reason_without_value(measured), room), "dim"))
     value = f"{quantity(measured.value, measured.unit):>{_VALUE}}"
     wrong = measured.verification is not None and not measured.verification.right
     return (

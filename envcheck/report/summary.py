@@ -88,11 +88,11 @@ def _check(check: Check) -> dict[str, Any]:
         "title": _cut(check.title, _TEXT),
         "message": _cut(check.message, _MESSAGE),
         "explained_by": None if check.explained_by is None else _cut(check.explained_by, _TEXT),
-        "fix": _way(ways(check.fixes)[0]) if check.fixes else None,
+        "fix": _alternative(ways(check.fixes)[0]) if check.fixes else None,
     }
 
 
-def _way(way: Sequence[Fix]) -> dict[str, Any]:
+def _alternative(way: Sequence[Fix]) -> dict[str, Any]:
     """The first step, and those that must follow it."""
     first, *rest = map(_fix, way)
     return {**first, "then": rest} if rest else first

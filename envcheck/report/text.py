@@ -48,12 +48,12 @@ def _lay_out(outline: Outline, pen: Pen, room: Room) -> list[Line]:
     return [
         *head_lines(outline, pen, room),
         *other_lines(outline, pen, room),
-        *stack_lines(outline.report, pen, room, place_told=place_told(outline)),
+        *stack_lines(outline.report, pen, room, place_told=names_environment(outline)),
         *tail_lines(outline.report, pen, room),
     ]
 
 
-def place_told(outline: Outline) -> bool:
+def names_environment(outline: Outline) -> bool:
     """Whether the head already says which environment was judged, and why."""
     environment = judged_environment(outline.report)
     if environment is None or environment.problem or outline.report.verdict not in ("fail", "warn"):

@@ -92,7 +92,7 @@ class Facts(msgspec.Struct, frozen=True):
         return next((env for env in listing.items if env.judged), None) if listing else None
 
     @property
-    def marks(self) -> Mapping[str, str]:
+    def markers(self) -> Mapping[str, str]:
         """The known environment markers (PEP 508) of that environment."""
         environment, platform = self.environment, self.snapshot.platform
         python = environment.python if environment else None
@@ -148,7 +148,7 @@ def passed(title: str, *evidence: Evidence, decided_by: DecidedBy = "inferred") 
     return Outcome(status="pass", title=title, evidence=evidence, decided_by=decided_by)
 
 
-def seen(what: str, record: Record, field: str) -> Evidence:
+def evidence_of(what: str, record: Record, field: str) -> Evidence:
     """A field of a record as evidence, with its source."""
     value = getattr(record, field)
     if isinstance(value, tuple) and all(isinstance(part, str) for part in value):

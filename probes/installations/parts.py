@@ -58,7 +58,7 @@ def examined(
         return {**facts, "loads_complete": False}
     met = imported(process, site, parts, preloads, first=not extends)
     if not extends:
-        _keep((id(python), preloads, parts), process.copy())
+        _remember((id(python), preloads, parts), process.copy())
     missing = unresolved(process, met.events) if extends else None
     if missing is not None:
         facts["unresolved"] = missing
@@ -75,11 +75,11 @@ def _met(python: Process, site: Site, preloads: tuple[Preload, ...], extends: tu
     if key not in _MET:
         process = python.copy()
         imported(process, site, extends, preloads, first=True)
-        _keep(key, process)
+        _remember(key, process)
     return _MET[key]
 
 
-def _keep(key: _Key, process: Process) -> None:
+def _remember(key: _Key, process: Process) -> None:
     if len(_MET) >= _KEPT:
         _MET.clear()
     _MET[key] = process

@@ -246,11 +246,11 @@ def _of_part(process: Process, requests: list[Request]) -> list[bytes]:
     if failed(requests):
         names = tuple(name for name in names if _OF_FRAMEWORK.match(name))
     images = [*process.images, *(request.image for request in requests if request.image)]
-    scope = sorted(dict.fromkeys(images), key=_by_promise)
+    scope = sorted(dict.fromkeys(images), key=_likely_definers_first)
     return missing(names, [image.head for image in scope if image is not part])
 
 
-def _by_promise(image: Image) -> bool:
+def _likely_definers_first(image: Image) -> bool:
     """The scope, with the framework's libraries first: they define nearly all symbols."""
     return _FRAMEWORK.match(os.path.basename(image.path)) is None
 

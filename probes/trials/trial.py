@@ -33,7 +33,7 @@ _CONTENT = re.compile(r"\w")
 _CHAIN = 8
 
 
-def said(error: BaseException) -> str:
+def error_line(error: BaseException) -> str:
     """``ImportError: libcudnn.so.9: cannot open shared object file``: the type and the line that tells the cause.
 
     Of an exception that was raised from another, the other's line; of a message that quotes a traceback, the line that
@@ -49,7 +49,7 @@ def said(error: BaseException) -> str:
     return f"{name}: {' '.join(lines[: 2 if opened else 1])}"[:LONGEST] if lines else name
 
 
-def tell(error: BaseException) -> None:
+def print_traceback(error: BaseException) -> None:
     """Print the whole traceback, for the lines that the one line leaves out."""
     try:
         text = "".join(traceback.format_exception(type(error), error, error.__traceback__))
@@ -226,8 +226,8 @@ class _Attempt:
             with loading_told(self._before_loading):
                 module = importlib.import_module(name)
         except BaseException as error:
-            tell(error)
-            self._tell(imported=False, error=said(error), import_seconds=_since(started))
+            print_traceback(error)
+            self._tell(imported=False, error=error_line(error), import_seconds=_since(started))
             self._tell(**self._place(_file_of(name.partition(".")[0]), None))
             self._tell(files=self._files(error))
             return None
@@ -286,7 +286,7 @@ class _Attempt:
                     return
             except BaseException as error:
                 if not isinstance(error, OnCpuError):
-                    tell(error)
+                    print_traceback(error)
                 files = [] if isinstance(error, OnCpuError) else files_named(error)
                 self._tell(error=_in_step(step, error), files=files, **({"ran_on_gpu": False} if number == 0 else {}))
                 return
@@ -306,7 +306,7 @@ class _Attempt:
             try:
                 answer = ask(module)
             except BaseException as error:
-                tell(error)
+                print_traceback(error)
                 continue
             if answer is not None and answer != "":
                 answers[name] = clean(str(answer))[:_LONGEST_ANSWER]
@@ -350,7 +350,7 @@ def same_package(file: str, expected: str) -> bool | None:
 
 def _in_step(step: Step, error: BaseException) -> str:
     """What was raised; what a framework did instead of computing on the GPU is told without a type."""
-    text = str(error) if isinstance(error, OnCpuError) else said(error)
+    text = str(error) if isinstance(error, OnCpuError) else error_line(error)
     return f"{text} (in {step.name})"
 
 
@@ -358,7 +358,7 @@ def _quietly(ask: Callable[[], Any]) -> Any:
     try:
         return ask()
     except BaseException as error:
-        tell(error)
+        print_traceback(error)
         return None
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from envcheck.compat.families import row_of
 from envcheck.compat.load import load_matrix
-from envcheck.rules.facts.library_names import name_of, toolkit_extra, wheel_holding, wheel_of
+from envcheck.rules.facts.library_names import name_of, toolkit_extra, wheel_of, wheel_with
 from probes.kit import library_names
 
 ROOT = Path(__file__).parents[2]
@@ -74,7 +74,7 @@ def test_every_file_that_a_probe_finds_is_of_the_same_family_everywhere() -> Non
     ],
 )
 def test_wheels_come_from_the_catalogue(family: str, wheel: str | None, extra: str | None) -> None:
-    assert wheel_holding(family) == wheel
+    assert wheel_with(family) == wheel
     assert toolkit_extra(family) == extra
     assert wheel is None or wheel_of(f"{wheel}-cu12") is not None
 

@@ -16,7 +16,6 @@ OF_OTHERS = {
     "report/page/essentials.py": "the distributions that the page names",
     "rules/engine/simulate.py": "distributions that are frameworks once they are installed",
     "rules/facts/frameworks.py": "what frameworks are called in text",
-    "rules/fixes/frameworks.py": "where builds are listed",
     "rules/packages/required.py": "the packages that other rules speak of",
 }
 """Modules that name several projects' frameworks for what only they know of them."""

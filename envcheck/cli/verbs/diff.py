@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import Namespace
 
 from envcheck.cli.asking import saved_report
-from envcheck.cli.page import homes, page
+from envcheck.cli.page import home_folders, page
 from envcheck.diff import diff
 from envcheck.errors import UsageError
 from envcheck.exitcode import ExitCode
@@ -21,7 +21,7 @@ def run(options: Namespace) -> int:
         raise UsageError("only one report can be read from stdin")
     reports = [(name, saved_report(name)) for name in options.files]
     if options.redact:
-        reports = [(name, redact(report, homes())) for name, report in reports]
+        reports = [(name, redact(report, home_folders())) for name, report in reports]
     found = diff(reports)
     if options.format == "json":
         tell(json.render(found), "json")

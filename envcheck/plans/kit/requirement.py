@@ -28,7 +28,7 @@ def planned(sheet: Sheet, text: str, line: int | None, *, build: str | None = ""
         asked = None
     if asked is None:
         raise sheet.error(line, "this is no requirement; write NAME==VERSION, as in torch==2.5.1")
-    if asked.marker is not None and applies(asked.marker, sheet.marks, extra) is False:
+    if asked.marker is not None and applies(asked.marker, sheet.markers, extra) is False:
         return None
     if asked.url is not None:
         return of_wheel(sheet, asked.url, line, name=asked.name)
@@ -92,11 +92,11 @@ def exact(bounds: SpecifierSet) -> str | None:
         return None
 
 
-def applies(marker: Marker, marks: Mapping[str, str], extra: str = "") -> bool | None:
+def applies(marker: Marker, markers: Mapping[str, str], extra: str = "") -> bool | None:
     """Whether a marker holds; None where it asks for something that is not known, such as the Python version."""
-    if not marker_names(str(marker)) <= marks.keys() | {"extra"}:
+    if not marker_names(str(marker)) <= markers.keys() | {"extra"}:
         return None
     try:
-        return marker.evaluate({"extra": extra, **marks})
+        return marker.evaluate({"extra": extra, **markers})
     except ValueError:  # a version of more digits than Python reads
         return None

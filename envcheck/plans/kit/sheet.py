@@ -43,7 +43,7 @@ class Sheet:
     """Its path, as the user or the file that includes it wrote it."""
     text: str
     matrix: Matrix
-    marks: Mapping[str, str]
+    markers: Mapping[str, str]
     """Environment markers of the machine that it is meant for, as far as they are known."""
     included: tuple[str, ...] = ()
     """Real paths of the files that led here, and its own."""
@@ -55,12 +55,12 @@ class Sheet:
     """Names of the optional dependencies that are asked for too: ``pyproject.toml[cuda,test]``."""
 
     @classmethod
-    def open(cls, path: str, matrix: Matrix, marks: Mapping[str, str]) -> Sheet:
+    def open(cls, path: str, matrix: Matrix, markers: Mapping[str, str]) -> Sheet:
         """Read the file at ``path``, which extras in brackets may follow; raise UsageError."""
         found = _EXTRAS.fullmatch(path) if path.endswith("]") else None
         place = found["path"] if found else path
         extras = tuple(name.strip() for name in found["extras"].split(",")) if found else ()
-        return cls(place, _text(place, place), matrix, marks, (os.path.realpath(place),), extras=extras)
+        return cls(place, _text(place, place), matrix, markers, (os.path.realpath(place),), extras=extras)
 
     def beside(self, path: str, line: int) -> Sheet:
         """The file that ``line`` of this one includes; raise UsageError."""

@@ -110,10 +110,10 @@ def _extent(change: Change) -> str:
     if change.ratio is None:
         return ""
     # Of a time, less is better; either way the share is of the first report's figure.
-    return f"  ({abs(change.ratio - 1):.0%} {'more' if change.ratio > 1 else 'less'}, {_way(change)})"
+    return f"  ({abs(change.ratio - 1):.0%} {'more' if change.ratio > 1 else 'less'}, {_direction(change)})"
 
 
-def _way(change: Change) -> str:
+def _direction(change: Change) -> str:
     return "faster" if change.faster else "slower"
 
 

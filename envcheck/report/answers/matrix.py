@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from envcheck.compat.overlay import decided, is_from
+from envcheck.compat.overlay import decides, is_from
 from envcheck.compat.question.lookup import Page
 from envcheck.compat.question.question import Answer, Reason, readable
 from envcheck.compat.relations.fit import FitVerdict
@@ -55,7 +55,7 @@ def answer_lines(answer: Answer, pen: Pen, overlays: Sequence[str] = ()) -> list
 def overlay_lines(overlays: Sequence[str], cited: Sequence[Source]) -> Iterator[Line]:
     """The overlay folders of the matrix, and whether what is shown rests on them."""
     for place in overlays:
-        role = "cited above" if decided(cited, place) else "not cited here"
+        role = "cited above" if decides(cited, place) else "not cited here"
         yield (Span(f"Matrix overlay: {clean(place)} ({role})"),)
 
 

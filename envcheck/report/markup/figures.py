@@ -8,16 +8,16 @@ from envcheck.compat.performance.expected import Expectation, expectation
 from envcheck.report.markup.html import Markup, chip, tag
 from envcheck.report.page.subject import gpu_name, gpus_of
 from envcheck.rules.facts.measurements import (
-    called_among,
-    called_measurement,
     checks_of_figures,
     figures_of,
-    measured_as,
-    of_processor,
+    measurement_key,
+    measurement_name,
+    measurement_name_among,
+    processor_figures,
     quantity,
+    reason_without_value,
+    speedup,
     spread,
-    times_faster,
-    without_value,
 )
 from envcheck.snapshot import Gpu, Measurement
 
@@ -42,25 +42,25 @@ def figures(report: Report) -> list[Markup]:
     if strays:
         rows = [_plain(measured, known, "its GPU is not listed") for measured in strays]
         cards.append(tag("div", tag("h3", "Not on a listed GPU"), tag("div", *rows, class_="plain"), class_="card"))
-    processor = of_processor(report.measurements)
+    processor = processor_figures(report.measurements)
     if processor:
         model = report.snapshot.platform.cpu_model if report.snapshot and report.snapshot.platform else None
-        rows = [_beside(measured, report) for measured in processor]
+        rows = [_with_speedup(measured, report) for measured in processor]
         cards.append(
             tag("div", tag("h3", f"CPU: {model or 'unknown model'}"), tag("div", *rows, class_="plain"), class_="card")
         )
     return [*cards, tag("p", _LEGEND, class_="legend")] if cards else []
 
 
-def _beside(measured: Measurement, report: Report) -> Markup:
+def _with_speedup(measured: Measurement, report: Report) -> Markup:
     """A figure of the processor, with how many times as fast a GPU did the same."""
     if measured.value is None:
         return _plain(measured, (), "")
-    faster = times_faster(measured, report.measurements)
+    faster = speedup(measured, report.measurements)
     told = f" (the GPU: {faster:.3g} times as fast)" if faster else ""
     value = tag("span", quantity(measured.value, measured.unit), class_="value")
     share = tag("span", told, class_="share")
-    name = tag("span", called_measurement(measured, below_heading=True), title=measured.detail)
+    name = tag("span", measurement_name(measured, below_heading=True), title=measured.detail)
     return tag("div", name, tag("span", value, share, *_wrong(measured)))
 
 
@@ -70,7 +70,7 @@ def _card(gpu: Gpu, report: Report, known: tuple[Gpu, ...], checks: dict[tuple[s
         return None
     expected = {id(found): expectation(load_matrix(), gpu, found) for found in measured}
     bars = [
-        _figure(found, known, band, checks.get((gpu.key, measured_as(found))))
+        _figure(found, known, band, checks.get((gpu.key, measurement_key(found))))
         for found in measured
         if not isinstance(band := expected[id(found)], str)
     ]
@@ -84,7 +84,7 @@ def _card(gpu: Gpu, report: Report, known: tuple[Gpu, ...], checks: dict[tuple[s
 
 def _called(measured: Measurement, known: tuple[Gpu, ...]) -> str:
     """Cards have no headings for libraries."""
-    return called_among(measured, known) if measured.peer else called_measurement(measured)
+    return measurement_name_among(measured, known) if measured.peer else measurement_name(measured)
 
 
 def _conditions(measured: list[Measurement]) -> str:
@@ -112,10 +112,10 @@ def _plain(measured: Measurement, known: tuple[Gpu, ...], why: str) -> Markup:
     """A figure that nothing is known to hold against, or that could not be taken."""
     name = tag("span", _called(measured, known), title=why)
     if measured.value is None:
-        told = f"not measured: {measured.missing}" if measured.missing else without_value(measured)
+        told = f"not measured: {measured.missing}" if measured.missing else reason_without_value(measured)
         return tag("div", name, tag("span", told, class_="share"))
     value = tag("span", quantity(measured.value, measured.unit), class_="value")
-    return tag("div", name, tag("span", value, tag("span", _apart(measured), class_="share"), *_wrong(measured)))
+    return tag("div", name, tag("span", value, tag("span", _spread_text(measured), class_="share"), *_wrong(measured)))
 
 
 def _figure(measured: Measurement, known: tuple[Gpu, ...], found: Expectation, check: Check | None) -> Markup:
@@ -123,7 +123,7 @@ def _figure(measured: Measurement, known: tuple[Gpu, ...], found: Expectation, c
     wrong = _wrong(measured)
     status: Status = check.status if check else "skipped"
     words = {"pass": " ✓", "skipped": ", not judged", "unknown": ", not judged"}.get(status, "")
-    told = [f"{found.share:.0%}{_apart(measured)}{words} ", *wrong]
+    told = [f"{found.share:.0%}{_spread_text(measured)}{words} ", *wrong]
     told += [chip(status, *_WORDS[status])] if status in _WORDS and not wrong else []
     return tag(
         "div",
@@ -140,7 +140,7 @@ def _wrong(measured: Measurement) -> list[Markup]:
     return [] if right else [chip("fail", "✕", "WRONG RESULT")]
 
 
-def _apart(measured: Measurement) -> str:
+def _spread_text(measured: Measurement) -> str:
     loose = spread(measured.samples)
     return f", spread {loose:.0%}" if loose > _LOOSE else ""
 

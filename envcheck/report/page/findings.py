@@ -126,7 +126,7 @@ def probe_name(run: ProbeRun) -> str:
     return f"{run.name} ({run.framework})" if run.framework else run.name
 
 
-def lost_with(section: str, report: Report) -> ProbeRun | None:
+def dead_probe_for(section: str, report: Report) -> ProbeRun | None:
     """The dead probe that was to fill ``section`` of the Snapshot."""
     return next((run for run in dead_probes(report) if any(_covers(fill, section) for fill in run.fills)), None)
 

@@ -63,17 +63,17 @@ def other_lines(outline: Outline, pen: Pen, room: Room) -> list[Line]:
 
 
 def _passed(report: Report, pen: Pen, room: Room) -> list[Line]:
-    tested = import_tried(report) or only_measured(report.checks) or not frameworks_in(judged_environment(report))
+    tested = has_trial(report) or only_measured(report.checks) or not frameworks_in(judged_environment(report))
     headline = report.headline + ("" if tested else " (static checks only)")
     return title_lines("PASS", "pass", headline, "", pen, room.title)
 
 
-def import_tried(report: Report) -> bool:
+def has_trial(report: Report) -> bool:
     """Whether a framework was really run."""
     return any(check.decided_by == "framework-ran" for check in report.checks)
 
 
-def examined_here(report: Report) -> bool:
+def is_live_report(report: Report) -> bool:
     """Whether the report is about a machine that was looked at, and could be tried out; not pasted, not assumed."""
     return not report.assumed and any(run.fills and run.status != "skipped" for run in report.probes)
 
@@ -83,11 +83,11 @@ def _finding(outline: Outline, pen: Pen, room: Room) -> list[Line]:
     check = finding.lead
     return [
         *_seen(finding, outline.report, pen, room),
-        *(labelled("why", check.message, pen, room.why) if _adds(check.message, check.title) else []),
+        *(labelled("why", check.message, pen, room.why) if _adds_to_title(check.message, check.title) else []),
         *fix_lines(check, pen, room),
-        *_likewise(finding, pen),
+        *_other_subjects(finding, pen),
         *_documented(check, pen, room),
-        *_also(outline.consequences(finding), pen, room),
+        *_consequence_lines(outline.consequences(finding), pen, room),
     ]
 
 
@@ -111,7 +111,7 @@ def _product(page: str) -> list[str]:
 
 def _seen(finding: Finding, report: Report, pen: Pen, room: Room) -> list[Line]:
     subject = subject_line(finding.checks, report)
-    facts = [evidence_text(found) for found in finding.lead.evidence if not _told(found, subject)]
+    facts = [evidence_text(found) for found in finding.lead.evidence if not _is_in_line(found, subject)]
     if len(finding.checks) > 1 and facts and (number := gpu_numbers(finding.checks[:1])):
         facts[0] = f"on {number}, {facts[0]}"
     if room.seen == 1:
@@ -125,22 +125,22 @@ def evidence_text(evidence: Evidence) -> str:
     return ": ".join(filter(None, (evidence.what, evidence.value)))
 
 
-def _told(evidence: Evidence, line: str) -> bool:
+def _is_in_line(evidence: Evidence, line: str) -> bool:
     """Whether ``line`` already has the value, as a word of its own."""
     return re.search(rf"(?<![\w.]){re.escape(evidence.value)}(?![\w.])", line) is not None if evidence.value else False
 
 
-def _adds(message: str, title: str) -> bool:
+def _adds_to_title(message: str, title: str) -> bool:
     return message.strip(" .").lower() not in ("", title.strip(" .").lower())
 
 
-def _likewise(finding: Finding, pen: Pen) -> list[Line]:
+def _other_subjects(finding: Finding, pen: Pen) -> list[Line]:
     """Name the other subjects, which have separate fixes."""
     others = [check for check in finding.checks[1:] if check.fixes != finding.lead.fixes]
     return labelled("", f"separate fixes for {gpu_numbers(others) or 'the others'} (-v)", pen, 1) if others else []
 
 
-def _also(follows: Sequence[Finding], pen: Pen, room: Room) -> list[Line]:
+def _consequence_lines(follows: Sequence[Finding], pen: Pen, room: Room) -> list[Line]:
     lines = [
         tagged("also", _with_gpus(finding), finding.rule, pen) for finding in follows if finding.status != "unknown"
     ]

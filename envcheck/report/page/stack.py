@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from envcheck.checks import ASSUMED, PLAN, STATUSES, Check, Layer, Report, Status
-from envcheck.report.page.findings import lost_with, probe_end
+from envcheck.report.page.findings import dead_probe_for, probe_end
 from envcheck.report.page.layout import Room
 from envcheck.report.page.pen import WORDS, Line, Pen, Span
 from envcheck.report.page.subject import (
@@ -59,10 +59,10 @@ def _row(label: str, checks: Sequence[Check], text: str | None, report: Report, 
     """A row about ``section`` of the Snapshot; without a ``text``, one that says why nothing is known of it."""
     if text is not None:
         return Row(label, worst(checks), text)
-    lost = lost_with(section, report)
+    lost = dead_probe_for(section, report)
     if lost is not None:
         return Row(label, worse(worst(checks), "unknown"), f"not known (probe {lost.name} {probe_end(lost)})")
-    return Row(label, _not_ok(worst(checks)), _found_at_all(checks))
+    return Row(label, _not_ok(worst(checks)), _worst_title(checks))
 
 
 def _not_ok(status: Status) -> Status:
@@ -70,7 +70,7 @@ def _not_ok(status: Status) -> Status:
     return "skipped" if status in ("pass", "note") else status
 
 
-def _found_at_all(checks: Sequence[Check]) -> str:
+def _worst_title(checks: Sequence[Check]) -> str:
     """What was found about a part of which nothing else is known: an error line may speak of it."""
     bad = sorted(
         (check for check in checks if check.status in ("fail", "warn")), key=lambda each: severity(each.status)
@@ -292,7 +292,7 @@ def _container(report: Report) -> Row | None:
     platform = report.snapshot.platform if report.snapshot else None
     checks = _in_layers(report, "container")
     if platform is None or platform.container in (None, "none"):
-        return Row("Container", worst(checks), _found_at_all(checks)) if worst(checks) in ("fail", "warn") else None
+        return Row("Container", worst(checks), _worst_title(checks)) if worst(checks) in ("fail", "warn") else None
     return Row("Container", worst(checks), platform.container or "")
 
 

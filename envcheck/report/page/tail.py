@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from envcheck.checks import STATUSES, Report
 from envcheck.report.page.findings import dead_probes, probe_sentence
-from envcheck.report.page.head import examined_here, import_tried
+from envcheck.report.page.head import has_trial, is_live_report
 from envcheck.report.page.layout import Room
 from envcheck.report.page.pen import Line, Pen, Span
 from envcheck.report.page.subject import frameworks_in, gpus_of, judged_environment
@@ -20,7 +20,7 @@ def tail_lines(report: Report, pen: Pen, room: Room) -> list[Line]:
         *_assumed(report, pen, room),
         *_configuration(report, pen),
         *_overlays(report, pen),
-        *_account(report, pen),
+        *_counts_line(report, pen),
     ]
 
 
@@ -56,18 +56,18 @@ def _overlays(report: Report, pen: Pen) -> list[Line]:
     """The overlay folders of the matrix, and what each decided."""
     if not report.overlays:
         return []
-    from envcheck.compat.overlay import decided
+    from envcheck.compat.overlay import decides
 
     told = []
     for place in report.overlays:
-        rules = dict.fromkeys(check.rule for check in report.checks if decided(check.sources, place))
+        rules = dict.fromkeys(check.rule for check in report.checks if decides(check.sources, place))
         told.append(f"{place} (decided: {', '.join(rules) or 'nothing'})")
     return [(Span(pen.clip(f"Matrix overlay: {'; '.join(told)}", pen.width)),)]
 
 
-def _account(report: Report, pen: Pen) -> list[Line]:
+def _counts_line(report: Report, pen: Pen) -> list[Line]:
     """``Not tested: framework import (--deep).   1 fail, 14 pass, 3 skipped``."""
-    untried = not_tried(report)
+    untried = untested(report)
     counts = count_text(report)
     if untried and width(untried) + _GAP + width(counts) <= pen.width:
         return [(Span(untried, "dim"), Span(" " * _GAP), Span(counts))]
@@ -75,12 +75,12 @@ def _account(report: Report, pen: Pen) -> list[Line]:
     return [*ways, *((Span(text),) for text in pen.fill(counts, pen.width))]
 
 
-def not_tried(report: Report) -> str:
+def untested(report: Report) -> str:
     """Which tests would confirm a verdict of static checks; empty where there is nothing to test."""
-    if not examined_here(report):
+    if not is_live_report(report):
         return ""
     ways = []
-    if frameworks_in(judged_environment(report)) and not import_tried(report):
+    if frameworks_in(judged_environment(report)) and not has_trial(report):
         ways.append("framework import (--deep)")
     environment = judged_environment(report)
     if environment and environment.shipped and environment.shipped.packages and environment.verified is None:

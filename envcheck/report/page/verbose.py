@@ -80,10 +80,10 @@ def _check(checks: tuple[Check, ...], report: Report, pen: Pen) -> list[Line]:
         *title_lines(word, check.status, title, check.rule, pen, UNLIMITED),
         *_labelled("about", subject_line(checks, report), pen),
         *_labelled("why", check.message, pen),
-        *_each("seen", (_sourced(evidence_text(found), found.source) for found in check.evidence), pen),
+        *_each("seen", (_with_source(evidence_text(found), found.source) for found in check.evidence), pen),
         *_each("lacks", (_lacking(lack) for lack in check.missing), pen),
         *_labelled("cause", check.explained_by or "", pen),
-        *(line for way in ways(check.fixes) for line in _way(way, pen)),
+        *(line for way in ways(check.fixes) for line in _fix_lines(way, pen)),
         *_labelled("act", ACTIONS.get(check.action, ""), pen),
         *_labelled("aside", _ignored(check), pen),
         *_labelled(
@@ -94,7 +94,7 @@ def _check(checks: tuple[Check, ...], report: Report, pen: Pen) -> list[Line]:
     ]
 
 
-def _way(way: tuple[Fix, ...], pen: Pen) -> list[Line]:
+def _fix_lines(way: tuple[Fix, ...], pen: Pen) -> list[Line]:
     return [line for step, fix in steps(way) for line in one_fix(fix, pen, EVERYTHING, step=step)]
 
 
@@ -106,7 +106,7 @@ def _each(label: str, texts: Iterable[str], pen: Pen) -> list[Line]:
     return [line for text in texts for line in _labelled(label, text, pen)]
 
 
-def _sourced(text: str, source: str) -> str:
+def _with_source(text: str, source: str) -> str:
     return f"{text} ({source})" if source else text
 
 
@@ -136,7 +136,7 @@ def _cited(source: Source, pen: Pen) -> list[Line]:
 def _measurement(found: Measurement, pen: Pen) -> list[Line]:
     value = "not measured" if found.value is None else f"{found.value:g} {found.unit}".rstrip()
     where = f" on {found.gpu}" if found.gpu else ""
-    return _indented(_sourced(f"{found.name}{where}: {value}", found.method), pen)
+    return _indented(_with_source(f"{found.name}{where}: {value}", found.method), pen)
 
 
 def _probe(run: ProbeRun, pen: Pen) -> list[Line]:
@@ -153,7 +153,7 @@ def _disagreements(report: Report) -> tuple[Disagreement, ...]:
 
 
 def _disagreement(found: Disagreement, pen: Pen) -> list[Line]:
-    readings = [_sourced(reading.value, reading.source) for reading in found.readings]
+    readings = [_with_source(reading.value, reading.source) for reading in found.readings]
     return _indented(f"{found.path}: {', '.join(readings)}; the first was used", pen)
 
 

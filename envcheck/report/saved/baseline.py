@@ -32,7 +32,7 @@ def save(report: Report, path: str) -> None:
     kept = tuple(
         msgspec.structs.replace(measured, conditions=None, verification=None)
         for measured in report.measurements
-        if _can_be_held_to(measured, gpus.get(measured.gpu))
+        if _is_comparable(measured, gpus.get(measured.gpu))
     )
     if not kept:
         raise UsageError(f"there is no figure to compare with later, so {path} was not written")
@@ -40,7 +40,7 @@ def save(report: Report, path: str) -> None:
     write_whole(Path(path), msgspec.json.format(msgspec.json.encode(found), indent=1).decode() + "\n", "json")
 
 
-def _can_be_held_to(measured: Measurement, gpu: Gpu | None) -> bool:
+def _is_comparable(measured: Measurement, gpu: Gpu | None) -> bool:
     right = measured.verification is None or measured.verification.right
     before = measured.conditions.utilisation_before if measured.conditions else None
     used = measured.conditions.memory_before if measured.conditions else None

@@ -151,11 +151,11 @@ def _struct(value: dict[str, Any], kind: inspect.StructType) -> dict[str, Any]:
         if found:
             read[key] = found[0]
         elif field.required:
-            read[key] = _in_its_place(kind.cls.__name__, field.name)
+            read[key] = _default(kind.cls.__name__, field.name)
     return read
 
 
-def _in_its_place(record: str, field: str) -> str:
+def _default(record: str, field: str) -> str:
     if (record, field) not in NOT_KNOWN:
         raise _StrangeError
     return NOT_KNOWN[record, field]

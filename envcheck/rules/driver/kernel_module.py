@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from envcheck.checks import Evidence
-from envcheck.rules.api import Facts, Outcome, passed, rule, seen
+from envcheck.rules.api import Facts, Outcome, evidence_of, passed, rule
 from envcheck.rules.facts.machine import (
-    called,
-    doubted_inside_wsl,
+    doubt_inside_wsl,
     driver_of,
+    gpu_title,
     may_have_gpus,
     on_plain_host,
-    own_kind_of_driver,
+    uses_linux_driver,
 )
 from envcheck.rules.fixes import driver
-from envcheck.rules.messages.observed import kernel_messages, quoted
+from envcheck.rules.messages.observed import kernel_evidence, kernel_messages
 from envcheck.snapshot import Gpu, Kernel, KernelModule, Snapshot
 
 _RIVALS = ("nouveau", "nova")
 
-_IN_WSL = doubted_inside_wsl(
+_IN_WSL = doubt_inside_wsl(
     "nvidia-smi cannot reach the driver inside WSL: several causes are possible",
     "WSL loads no kernel module; Windows may not pass the GPU through. Update the driver in Windows and WSL itself "
     "(wsl --update), then restart WSL (wsl --shutdown).",
@@ -35,7 +35,7 @@ def _module(facts: Facts) -> KernelModule:
 
 def _concerns_module(_subject: Snapshot, facts: Facts) -> bool:
     """Whether this system should load the module: it has its own GPU and the driver libraries."""
-    return own_kind_of_driver(facts) and may_have_gpus(facts) and driver_of(facts).installed is not False
+    return uses_linux_driver(facts) and may_have_gpus(facts) and driver_of(facts).installed is not False
 
 
 def _is_not_loaded(subject: Snapshot, facts: Facts) -> bool:
@@ -43,7 +43,7 @@ def _is_not_loaded(subject: Snapshot, facts: Facts) -> bool:
     return _concerns_module(subject, facts) and on_plain_host(facts) and _module(facts).loaded is False
 
 
-def _on_rivals(facts: Facts) -> tuple[Gpu, ...]:
+def _on_other_drivers(facts: Facts) -> tuple[Gpu, ...]:
     """The GPUs that nouveau or nova drives."""
     return tuple(gpu for gpu in facts.own_gpus if (gpu.kernel_driver or "").lower().startswith(_RIVALS))
 
@@ -81,10 +81,10 @@ def driver_not_loaded(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     if module.loaded:
         words = ("Kernel module", module.version, "loaded", f"({module.flavour})" if module.flavour else None)
         title = " ".join(word for word in words if word)
-        return passed(title, seen("kernel module", module, "loaded"), decided_by="driver-answered")
-    evidence = [seen("nvidia module loaded", module, "loaded")]
+        return passed(title, evidence_of("kernel module", module, "loaded"), decided_by="driver-answered")
+    evidence = [evidence_of("nvidia module loaded", module, "loaded")]
     if module.blacklisted_by:
-        evidence.append(seen("loading blocked by", module, "blacklisted_by"))
+        evidence.append(evidence_of("loading blocked by", module, "blacklisted_by"))
     if snapshot.driver and snapshot.driver.nvml and snapshot.driver.nvml.code:
         answer = snapshot.driver.nvml
         evidence.append(Evidence(what=answer.call, value=f"{answer.code} {answer.name}".strip(), source="nvml"))
@@ -128,13 +128,13 @@ def kernel_module_missing(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     module, platform = _module(facts), snapshot.platform
     release = (platform.kernel_release if platform else None) or "the running kernel"
     if module.built:
-        return passed(f"The kernel module is built for {release}", seen("module file", module, "file"))
-    evidence = [seen("module built for the running kernel", module, "built")]
+        return passed(f"The kernel module is built for {release}", evidence_of("module file", module, "file"))
+    evidence = [evidence_of("module built for the running kernel", module, "built")]
     built_for = ", ".join(module.built_for or ())
     if built_for:
         evidence.append(Evidence(what="built for", value=built_for, source=module.source_of("built_for")))
     if platform and platform.kernel_release:
-        evidence.append(seen("running kernel", platform, "kernel_release"))
+        evidence.append(evidence_of("running kernel", platform, "kernel_release"))
     return Outcome(
         status="fail",
         title="No NVIDIA kernel module is built for the running kernel",
@@ -149,7 +149,7 @@ def kernel_module_missing(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     scope="node",
     needs=("kernel.nouveau_loaded",),
     arises=_concerns_module,
-    remedy=driver.free_from_nouveau,
+    remedy=driver.disable_nouveau,
     explains=("driver-not-loaded", "gpu-init-failed", "no-gpu-visible"),
 )
 def nouveau_loaded(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
@@ -170,19 +170,19 @@ def nouveau_loaded(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     Sources
         Driver Installation Guide: https://docs.nvidia.com/datacenter/tesla/driver-installation-guide/
     """
-    kernel, taken = _kernel(facts), _on_rivals(facts)
+    kernel, taken = _kernel(facts), _on_other_drivers(facts)
     messages = kernel_messages("nouveau-loaded", facts.snapshot)
     known = all(gpu.kernel_driver is not None for gpu in facts.own_gpus) and bool(facts.own_gpus)
     loaded = [name for name in _RIVALS if getattr(kernel, f"{name}_loaded")]
     evidence = (
-        *(seen(f"{name} loaded", kernel, f"{name}_loaded") for name in loaded),
-        *(Evidence(what=called(gpu), value=f"bound to {gpu.kernel_driver}", source="sysfs") for gpu in taken),
-        *(quoted(message) for message in messages),
+        *(evidence_of(f"{name} loaded", kernel, f"{name}_loaded") for name in loaded),
+        *(Evidence(what=gpu_title(gpu), value=f"bound to {gpu.kernel_driver}", source="sysfs") for gpu in taken),
+        *(kernel_evidence(message) for message in messages),
     )
     if _module(facts).loaded:
         if not taken:
             return None
-        text = f"{', '.join(map(called, taken))} uses nouveau or nova, so CUDA does not see it."
+        text = f"{', '.join(map(gpu_title, taken))} uses nouveau or nova, so CUDA does not see it."
         return Outcome(status="note", title="A GPU does not use NVIDIA's driver", message=text, evidence=evidence)
     if not loaded or (known and not taken):
         return passed("Neither nouveau nor nova holds a GPU")
@@ -227,8 +227,8 @@ def secure_boot_blocks_module(_snapshot: Snapshot, facts: Facts) -> Outcome | No
     kernel, module = _kernel(facts), _module(facts)
     messages = kernel_messages("secure-boot-blocks-module", facts.snapshot)
     if not kernel.secure_boot:
-        return passed("Secure Boot is off", seen("Secure Boot", kernel, "secure_boot"))
-    blocked = module.blacklisted_by or kernel.nouveau_loaded or kernel.nova_loaded or _on_rivals(facts)
+        return passed("Secure Boot is off", evidence_of("Secure Boot", kernel, "secure_boot"))
+    blocked = module.blacklisted_by or kernel.nouveau_loaded or kernel.nova_loaded or _on_other_drivers(facts)
     if not messages and blocked:
         return None
     return Outcome(
@@ -236,9 +236,9 @@ def secure_boot_blocks_module(_snapshot: Snapshot, facts: Facts) -> Outcome | No
         title=f"Secure Boot {'blocks' if messages else 'probably blocks'} the NVIDIA kernel module",
         message="The module is built for the running kernel and not loaded, and Secure Boot is on.",
         evidence=(
-            seen("Secure Boot", kernel, "secure_boot"),
-            seen("module built", module, "built"),
-            *(quoted(message) for message in messages),
+            evidence_of("Secure Boot", kernel, "secure_boot"),
+            evidence_of("module built", module, "built"),
+            *(kernel_evidence(message) for message in messages),
         ),
         decided_by="driver-answered" if messages else "inferred",
         confidence="high" if messages else "medium",

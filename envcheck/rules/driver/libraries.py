@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from envcheck.checks import Evidence, Fix
-from envcheck.rules.api import Facts, Outcome, passed, rule, seen
+from envcheck.rules.api import Facts, Outcome, evidence_of, passed, rule
 from envcheck.rules.driver.loaded_library import (
     CUDA,
     find_library,
     is_found_by_variable,
-    keep_loader_from,
     mismatched,
     mismatched_by_variable,
     module_version,
+    redirect_loader,
 )
 from envcheck.rules.facts.machine import cuda_answers, driver_of, in_container, may_have_gpus, nvml_answers
 from envcheck.rules.fixes import driver as fixes
-from envcheck.rules.messages.driver import answers, naming, shown
+from envcheck.rules.messages.driver import answers, call_evidence, results_naming
 from envcheck.snapshot import Snapshot
 
 
@@ -49,25 +49,27 @@ def driver_not_installed(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """
     driver = driver_of(facts)
     if driver.installed or cuda_answers(facts):
-        return passed("Driver libraries are installed", seen("driver libraries", driver, "installed"))
-    failed = tuple(shown(result) for result in naming("driver-not-installed", answers(facts)))
+        return passed("Driver libraries are installed", evidence_of("driver libraries", driver, "installed"))
+    failed = tuple(call_evidence(result) for result in results_naming("driver-not-installed", answers(facts)))
     return Outcome(
         status="fail",
         title="The NVIDIA driver is not installed",
         message="There is a GPU, but no driver library was found."
         if facts.own_gpus
         else "No driver library was found; GPU presence is unknown.",
-        evidence=(seen("driver libraries", driver, "installed"), *failed),
+        evidence=(evidence_of("driver libraries", driver, "installed"), *failed),
         decided_by="driver-answered" if failed else "inferred",
     )
 
 
 def _match_versions(facts: Facts) -> tuple[Fix, ...]:
-    if any("/compat/" in (result.library or "") for result in naming("driver-library-mismatch", answers(facts))):
+    if any(
+        "/compat/" in (result.library or "") for result in results_naming("driver-library-mismatch", answers(facts))
+    ):
         return fixes.drop_compat_library(facts)
     found = mismatched(facts)
     if found is not None:
-        return keep_loader_from(*found, facts)
+        return redirect_loader(*found, facts)
     if in_container(facts):
         text = "Remove the driver libraries (libcuda, libnvidia-*) from the image: the host's are mounted at start"
         return (Fix(text=text), Fix(text="If the host was updated, restart it", who="cluster-admin"))
@@ -102,7 +104,7 @@ def driver_library_mismatch(_snapshot: Snapshot, facts: Facts) -> Outcome | None
         NVML return codes: https://docs.nvidia.com/deploy/nvml-api/
         CUDA driver API, CUresult: https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TYPES.html
     """
-    failed = naming("driver-library-mismatch", answers(facts))
+    failed = results_naming("driver-library-mismatch", answers(facts))
     module, libraries, releases = module_version(facts), _library_versions(facts), _versions(facts)
     if not failed and (nvml_answers(facts) or cuda_answers(facts)):
         return passed("Kernel module and driver library versions match", *releases, decided_by="driver-answered")
@@ -112,7 +114,7 @@ def driver_library_mismatch(_snapshot: Snapshot, facts: Facts) -> Outcome | None
         status="fail",
         title="Kernel module and driver library versions do not match",
         message=_mismatch(facts),
-        evidence=(*(shown(result) for result in failed), *releases),
+        evidence=(*(call_evidence(result) for result in failed), *releases),
         decided_by="driver-answered" if failed else "inferred",
         action="none" if in_container(facts) or mismatched(facts) else "reboot",
     )
@@ -170,14 +172,14 @@ def forward_compat_unsupported(_snapshot: Snapshot, facts: Facts) -> Outcome | N
         Forward compatibility:
             https://docs.nvidia.com/deploy/cuda-compatibility/forward-compatibility.html
     """
-    failed = naming("forward-compat-unsupported", answers(facts))
+    failed = results_naming("forward-compat-unsupported", answers(facts))
     if not failed:
         return None
     return Outcome(
         status="fail",
         title="The GPU does not support forward compatibility",
         message="Programs load a newer libcuda than the driver's own, which this GPU does not support.",
-        evidence=tuple(shown(result) for result in failed),
+        evidence=tuple(call_evidence(result) for result in failed),
         decided_by="driver-answered",
         fixes=(*fixes.drop_compat_library(facts), *fixes.update_driver(facts)),
     )

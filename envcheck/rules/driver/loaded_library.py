@@ -9,9 +9,9 @@ from typing import NamedTuple
 from envcheck.checks import Evidence, Fix, Status
 from envcheck.rules.api import Facts, Outcome, rule
 from envcheck.rules.facts.machine import cuda_answers, driver_of, in_container, may_have_gpus, nvml_answers
-from envcheck.rules.facts.trials import ran_on_gpu, tried
+from envcheck.rules.facts.trials import ran_on_gpu, tried_frameworks
 from envcheck.rules.fixes.libraries import without_variable
-from envcheck.rules.messages.driver import NOT_LOADABLE, shown
+from envcheck.rules.messages.driver import NOT_LOADABLE, call_evidence
 from envcheck.snapshot import ApiResult, DriverLibrary, Snapshot
 
 CUDA, NVML = "libcuda.so.1", "libnvidia-ml.so.1"
@@ -40,7 +40,7 @@ def _place(library: DriverLibrary, name: str) -> str | None:
     return next((path for path in library.found_as if PurePosixPath(path).name == name), None)
 
 
-def keep_loader_from(library: DriverLibrary, name: str, facts: Facts) -> tuple[Fix, ...]:
+def redirect_loader(library: DriverLibrary, name: str, facts: Facts) -> tuple[Fix, ...]:
     """Keep the loader from this file, by changing what leads it there."""
     place = _place(library, name) or library.path
     folder = str(PurePosixPath(place).parent)
@@ -91,7 +91,7 @@ def _problem_of(name: str, facts: Facts) -> _Unusable | None:
     return _Unusable(name, complaint["file"], f"error from the loader: {complaint['why']}", library, call)
 
 
-def _all_unusable(facts: Facts) -> list[_Unusable]:
+def _unusable_libraries(facts: Facts) -> list[_Unusable]:
     return [bad for name in (CUDA, NVML, *_FOR_CODE) if (bad := _problem_of(name, facts))]
 
 
@@ -110,8 +110,10 @@ def _is_chosen_by_variable(bad: _Unusable) -> bool:
 @rule(
     layer="driver",
     scope="container",
-    by_variable=lambda _snapshot, facts: any(is_found_by_variable(bad.library) for bad in _all_unusable(facts)),
-    arises=lambda _snapshot, facts: may_have_gpus(facts) or any(map(_is_chosen_by_variable, _all_unusable(facts))),
+    by_variable=lambda _snapshot, facts: any(is_found_by_variable(bad.library) for bad in _unusable_libraries(facts)),
+    arises=lambda _snapshot, facts: (
+        may_have_gpus(facts) or any(map(_is_chosen_by_variable, _unusable_libraries(facts)))
+    ),
     explains=(
         "container-lost-gpu",
         "container-without-gpu",
@@ -147,7 +149,7 @@ def driver_library_unusable(_snapshot: Snapshot, facts: Facts) -> Outcome | None
         Linux manual, the dynamic loader: https://man7.org/linux/man-pages/man8/ld.so.8.html
         CUDA driver API, CUresult: https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TYPES.html
     """
-    found = _all_unusable(facts)
+    found = _unusable_libraries(facts)
     if not found:
         return None
     if not may_have_gpus(facts):
@@ -170,7 +172,7 @@ def _severity(found: list[_Unusable], facts: Facts) -> Status:
     names = {bad.name for bad in found}
     if not may_have_gpus(facts) or not names & {CUDA, NVML}:
         return "warn"
-    trials = tried(facts.environment)
+    trials = tried_frameworks(facts.environment)
     seen_at_work = bool(trials) and all(ran_on_gpu(framework) for framework in trials)
     return "warn" if CUDA not in names and seen_at_work else "fail"
 
@@ -179,13 +181,13 @@ def _evidence(bad: _Unusable) -> tuple[Evidence, ...]:
     name, path, why, library, call = bad
     by = f" (found by {library.found_by})" if library and library.found_by else ""
     file = Evidence(what=name, value=f"{path}{by}: {why}", source=library.source if library else "loader")
-    return (file, *((shown(call),) if call is not None else ()))
+    return (file, *((call_evidence(call),) if call is not None else ()))
 
 
 def _fixes(bad: _Unusable, facts: Facts) -> tuple[Fix, ...]:
     name, path, _, library, _ = bad
     if library is not None and library.path == path:
-        return keep_loader_from(library, name, facts)
+        return redirect_loader(library, name, facts)
     folder = str(PurePosixPath(path).parent)
     for entry in re.split(r"[:;]", facts.variable("LD_LIBRARY_PATH") or ""):
         if entry and str(PurePosixPath(entry)) == folder:
@@ -265,5 +267,5 @@ def driver_compiler_mismatch(_snapshot: Snapshot, facts: Facts) -> Outcome | Non
             Evidence(what="kernel module", value=module, source="procfs"),
         ),
         decided_by="declared",
-        fixes=keep_loader_from(library, name, facts),
+        fixes=redirect_loader(library, name, facts),
     )

@@ -5,25 +5,25 @@ from __future__ import annotations
 from envcheck.checks import Evidence, Fix
 from envcheck.rules.api import Facts, Outcome, passed, rule
 from envcheck.rules.facts.machine import (
-    called,
     driver_of,
     gpu_nodes,
-    listed,
+    gpu_title,
+    is_listed,
+    lacks_handle,
     may_have_gpus,
     nvml_answers,
-    without_handle,
 )
 from envcheck.rules.fixes import driver as fixes
-from envcheck.rules.messages.driver import answers, explained, shown
+from envcheck.rules.messages.driver import answers, call_evidence, meaning_of
 from envcheck.rules.variables.values import failed_start
 from envcheck.rules.variables.visible_devices import in_batch_job
 from envcheck.snapshot import ApiResult, Gpu, Snapshot
 
 
-def _start_matters(_subject: Snapshot, facts: Facts) -> bool:
+def _has_gpu_to_start(_subject: Snapshot, facts: Facts) -> bool:
     """If there is no GPU, no-nvidia-gpu reports it: the driver's answer is no second finding."""
     failed = failed_start(facts)
-    error = explained(failed) if failed else None
+    error = meaning_of(failed) if failed else None
     return may_have_gpus(facts) or error is None or error.problem not in ("driver-not-installed", "no-gpu-visible")
 
 
@@ -42,7 +42,7 @@ def _fixes(facts: Facts) -> tuple[Fix, ...]:
     layer="driver",
     scope="node",
     needs=("driver.cuda_init",),
-    arises=_start_matters,
+    arises=_has_gpu_to_start,
     required=True,
     remedy=_fixes,
 )
@@ -74,11 +74,11 @@ def gpu_init_failed(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
         return _some_failed(dead)
     supported = f", supports up to CUDA {driver.cuda}" if driver.cuda else ""
     title = f"{driver.release or 'Driver'}{supported}; cuInit ok"
-    return passed(title, *(shown(result) for result in answers(facts)), decided_by="driver-answered")
+    return passed(title, *(call_evidence(result) for result in answers(facts)), decided_by="driver-answered")
 
 
 def _start_failed(failed: ApiResult, facts: Facts) -> Outcome:
-    error = explained(failed)
+    error = meaning_of(failed)
     if error is None or error.problem == "gpu-init-failed":
         fixes = _fixes(facts)
     else:
@@ -89,7 +89,7 @@ def _start_failed(failed: ApiResult, facts: Facts) -> Outcome:
         status="fail",
         title="libcuda cannot be loaded" if failed.code < 0 else f"{failed.call} fails: {status}",
         message=f"{meaning[:1].upper()}{meaning[1:]}." + "".join(f" {hint}" for hint in _hints(facts)),
-        evidence=tuple(shown(result) for result in answers(facts)),
+        evidence=tuple(call_evidence(result) for result in answers(facts)),
         decided_by="driver-answered",
         fixes=fixes,
     )
@@ -116,19 +116,19 @@ def _not_started(facts: Facts) -> tuple[Gpu, ...]:
     return tuple(
         gpu
         for gpu in facts.own_gpus
-        if without_handle(gpu)
+        if lacks_handle(gpu)
         or (
             gpu.kernel_driver == "nvidia"
             and f"/dev/nvidia{gpu.minor}" in nodes
-            and not (withheld or listed(gpu, facts))
+            and not (withheld or is_listed(gpu, facts))
         )
     )
 
 
 def _some_failed(dead: tuple[Gpu, ...]) -> Outcome:
-    names = ", ".join(called(gpu) for gpu in dead)
-    errors = tuple(shown(error) for gpu in dead for error in gpu.errors)
-    bound = tuple(Evidence(what=called(gpu), value="bound to nvidia, not listed", source="sysfs") for gpu in dead)
+    names = ", ".join(gpu_title(gpu) for gpu in dead)
+    errors = tuple(call_evidence(error) for gpu in dead for error in gpu.errors)
+    bound = tuple(Evidence(what=gpu_title(gpu), value="bound to nvidia, not listed", source="sysfs") for gpu in dead)
     return Outcome(
         status="fail",
         title=f"The driver did not initialize {names if len(dead) == 1 else f'{len(dead)} GPUs'}",

@@ -25,9 +25,9 @@ def explain(found: Sequence[Check], rules: Sequence[Rule]) -> tuple[Check, ...]:
     """Set ``explained_by`` on every check that another one explains; a cause gets the status of what it explains."""
     by_name = {rule.name: rule for rule in rules}
     causes = sorted((check for check in found if check.status in _BAD), key=_rank)
-    told = [_linked_to_details(check, causes, by_name) for check in found]
-    explained = [_explained(check, causes, by_name) for check in told]
-    return _raised([_linked_to_nearest(check, causes, by_name) for check in explained])
+    told = [_link_to_details(check, causes, by_name) for check in found]
+    explained = [_link_to_cause(check, causes, by_name) for check in told]
+    return _raise_causes([_link_to_nearest(check, causes, by_name) for check in explained])
 
 
 def primary(
@@ -52,9 +52,11 @@ def _rank(check: Check) -> tuple[int, bool, int, str]:
 
 
 def _order(cause: Check, found: Sequence[Check], importance: Importance, *, symptom: bool) -> tuple[Any, ...]:
-    stopped = {check.subject.key for check in found if _follows(check, cause, found) and check.status in _BAD}
+    stopped = {check.subject.key for check in found if _is_consequence(check, cause, found) and check.status in _BAD}
     stopped &= importance.keys()
-    concerned = stopped | set(_concerned(cause) or ((cause.subject.key,) if cause.subject.kind == "framework" else ()))
+    concerned = stopped | set(
+        _concerned_frameworks(cause) or ((cause.subject.key,) if cause.subject.kind == "framework" else ())
+    )
     weight = min((importance.get(key, LEAST_IMPORTANT) for key in concerned), default=0)
     others = len(stopped - {cause.subject.key})
     places = {key: place for place, key in enumerate(importance)}
@@ -64,7 +66,7 @@ def _order(cause: Check, found: Sequence[Check], importance: Importance, *, symp
     return (status, not of_machine, weight, symptom, -others, *rest, first, name)
 
 
-def _follows(check: Check, cause: Check, found: Sequence[Check]) -> bool:
+def _is_consequence(check: Check, cause: Check, found: Sequence[Check]) -> bool:
     """Whether ``cause`` explains ``check``, in one step or several."""
     by_id = {each.id: each for each in found} if check.explained_by else {}
     following: Check | None = check
@@ -77,12 +79,12 @@ def _follows(check: Check, cause: Check, found: Sequence[Check]) -> bool:
     return False
 
 
-def _concerned(cause: Check) -> tuple[str, ...]:
+def _concerned_frameworks(cause: Check) -> tuple[str, ...]:
     """Keys of the frameworks that a finding names."""
     return tuple(f"{cause.subject.environment}:{name}" for name in cause.frameworks)
 
 
-def _raised(found: Sequence[Check]) -> tuple[Check, ...]:
+def _raise_causes(found: Sequence[Check]) -> tuple[Check, ...]:
     """Raise causes to the worst status that they explain, so that no headline is milder than the verdict."""
     by_id = {check.id: check for check in found}
     failing: set[str] = set()
@@ -97,7 +99,7 @@ def _raised(found: Sequence[Check]) -> tuple[Check, ...]:
     )
 
 
-def _linked_to_details(check: Check, causes: Sequence[Check], rules: Mapping[str, Rule]) -> Check:
+def _link_to_details(check: Check, causes: Sequence[Check], rules: Mapping[str, Rule]) -> Check:
     """Link a finding to another rule's finding that reports the same packages in more detail."""
     rule = rules.get(check.rule)
     if rule is None or not rule.told_by or check.status not in _BAD:
@@ -115,70 +117,74 @@ def _words(check: Check) -> set[str]:
     return {word.partition("==")[0].strip(".,;:()") for text in texts for word in text.split()}
 
 
-def _explained(check: Check, causes: Sequence[Check], rules: Mapping[str, Rule]) -> Check:
+def _link_to_cause(check: Check, causes: Sequence[Check], rules: Mapping[str, Rule]) -> Check:
     rule = rules.get(check.rule)
     if rule is None or check.explained_by or check.status not in ("fail", "warn", "unknown"):
         return check
     for cause in causes:
-        if cause.rule not in rule.told_by and _follows_from(check, cause, rules[cause.rule]):
+        if cause.rule not in rule.told_by and _is_consequence_of_rule(check, cause, rules[cause.rule]):
             return msgspec.structs.replace(check, explained_by=cause.id)
     return check
 
 
-def _follows_from(check: Check, cause: Check, rule: Rule) -> bool:
+def _is_consequence_of_rule(check: Check, cause: Check, rule: Rule) -> bool:
     """Whether a finding is a consequence of a finding of this rule."""
     if rule.explains == EVERYTHING:
         return check.rule != rule.name and check.subject.environment == cause.subject.environment
     listed = check.rule in rule.explains or (cause.status == "fail" and check.rule in rule.explains_failing)
-    return listed and _reaches(cause, check)
+    return listed and _can_affect(cause, check)
 
 
 _NEAREST_FIRST = ("framework", "environment", "gpu", "machine")
 _CUDA_STARTS = frozenset({"gpu-init-failed", "no-gpu-visible"})
 
 
-def _linked_to_nearest(check: Check, causes: Sequence[Check], rules: Mapping[str, Rule]) -> Check:
+def _link_to_nearest(check: Check, causes: Sequence[Check], rules: Mapping[str, Rule]) -> Check:
     """Link a symptom to the finding that explains it: one that its own error names, else the nearest."""
     rule = rules.get(check.rule)
     if rule is None or not rule.symptom or check.explained_by or check.status not in ("fail", "warn", "unknown"):
         return check
-    found = [cause for cause in causes if cause.rule in rules and _accounts(cause, rules[cause.rule], check)]
+    found = [cause for cause in causes if cause.rule in rules and _can_explain(cause, rules[cause.rule], check)]
     nearest = min(
         found,
-        key=lambda cause: (not _said_by(cause, check), _NEAREST_FIRST.index(cause.subject.kind), _rank(cause)),
+        key=lambda cause: (
+            not _is_named_by_error(cause, check),
+            _NEAREST_FIRST.index(cause.subject.kind),
+            _rank(cause),
+        ),
         default=None,
     )
     return msgspec.structs.replace(check, explained_by=nearest.id) if nearest else check
 
 
-def _accounts(cause: Check, rule: Rule, symptom: Check) -> bool:
+def _can_explain(cause: Check, rule: Rule, symptom: Check) -> bool:
     if rule.symptom or cause.decided_by == "measured":
         return False
     beside = cause.subject.environment is not None and cause.subject.environment == symptom.subject.environment
-    if _said_by(cause, symptom) and (beside or _reaches(cause, symptom)):
+    if _is_named_by_error(cause, symptom) and (beside or _can_affect(cause, symptom)):
         return True  # even where the finding is about another package that provides the framework's libraries
-    if not _reaches(cause, symptom):
+    if not _can_affect(cause, symptom):
         return False
     if cause.subject.kind in ("machine", "gpu"):
         return bool(_CUDA_STARTS & {rule.name, *rule.explains})
     return cause.status == "fail"
 
 
-def _said_by(cause: Check, symptom: Check) -> bool:
+def _is_named_by_error(cause: Check, symptom: Check) -> bool:
     """Whether the framework of the symptom named the cause in its own error."""
     name = symptom.subject.key.rpartition(":")[2]
     return any(found.what == f"{SAID_HERE} {name}" for found in cause.evidence)
 
 
-def _reaches(cause: Check, consequence: Check) -> bool:
+def _can_affect(cause: Check, consequence: Check) -> bool:
     """Whether ``cause`` can affect the subject of ``consequence``. One about some frameworks affects no others."""
-    concerned = set(_concerned(cause))
+    concerned = set(_concerned_frameworks(cause))
     if cause.subject.kind == "framework":
         concerned.add(cause.subject.key)
     if concerned and consequence.subject.kind == "framework":
         return consequence.subject.key in concerned
     if concerned and consequence.subject.kind == "environment":
-        return bool(consequence.frameworks) and concerned >= set(_concerned(consequence))
+        return bool(consequence.frameworks) and concerned >= set(_concerned_frameworks(consequence))
     return _related(cause.subject, consequence.subject)
 
 

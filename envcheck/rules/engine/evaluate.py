@@ -18,12 +18,18 @@ from envcheck.compat.matrix import Matrix
 from envcheck.rules.api import Facts, FrameworkSubject, MeasurementSubject, Outcome, Rule, Subject
 from envcheck.rules.engine.cause import explain
 from envcheck.rules.engine.pages import pages
-from envcheck.rules.facts.frameworks import frameworks_in, gives_the_gpu, importance, leads, place_of
-from envcheck.rules.facts.measurements import measured_as
+from envcheck.rules.facts.frameworks import (
+    frameworks_in,
+    importance,
+    is_main_framework,
+    provides_gpu_support,
+    role_position,
+)
+from envcheck.rules.facts.measurements import measurement_key
 from envcheck.rules.facts.needs import lookup, refused, unanswered
-from envcheck.rules.messages.observed import Met, problems_met
+from envcheck.rules.messages.observed import ObservedProblem, observed_problems
 from envcheck.rules.packages.numpy import does_not_work_with_numpy
-from envcheck.rules.trials.errors import MetInTrial, problems_met_in_trials
+from envcheck.rules.trials.errors import TrialProblem, trial_problems
 from envcheck.snapshot import Environment, Gpu, Snapshot
 
 _BAD = ("fail", "warn")
@@ -38,7 +44,7 @@ def evaluate(snapshot: Snapshot, matrix: Matrix, rules: Iterable[Rule], scopes: 
     facts = Facts(snapshot, matrix)
     chosen = [rule for rule in rules if rule.is_asked(scopes, facts)]
     found = [check for rule in chosen for subject in _subjects(rule, facts) if (check := _judge(rule, subject, facts))]
-    return explain(_without_yielding(_apply_errors(found, chosen, facts), chosen), chosen)
+    return explain(_drop_yielding(_apply_errors(found, chosen, facts), chosen), chosen)
 
 
 def _subjects(rule: Rule, facts: Facts) -> Iterator[Subject]:
@@ -77,18 +83,18 @@ def _apply_errors(found: Sequence[Check], rules: Sequence[Rule], facts: Facts) -
     """Apply observed error lines to the rules that they name."""
     by_name = {rule.name: rule for rule in rules}
     heeded = list(found)
-    for met in problems_met(facts.snapshot, facts.matrix):
+    for met in observed_problems(facts.snapshot, facts.matrix):
         rule = by_name.get(met.line.problem)
         if rule is not None:
-            heeded = _with_met(heeded, rule, met, facts)
-    for said in problems_met_in_trials(facts):
+            heeded = _confirm(heeded, rule, met, facts)
+    for said in trial_problems(facts):
         rule = by_name.get(said.line.problem)
         if rule is not None:
-            heeded = _with_trial(heeded, rule, said, facts)
+            heeded = _apply_trial_error(heeded, rule, said, facts)
     return heeded
 
 
-def _without_yielding(found: Sequence[Check], rules: Sequence[Rule]) -> list[Check]:
+def _drop_yielding(found: Sequence[Check], rules: Sequence[Rule]) -> list[Check]:
     """Drop checks that yield to another finding about the same subject: a remark must not contradict a failure."""
     yielding = {rule.name: rule.yields_to for rule in rules if rule.yields_to}
     bad = {(check.rule, check.subject.key) for check in found if check.status in _BAD}
@@ -101,7 +107,7 @@ def _without_yielding(found: Sequence[Check], rules: Sequence[Rule]) -> list[Che
     ]
 
 
-def _with_trial(found: Sequence[Check], rule: Rule, said: MetInTrial, facts: Facts) -> list[Check]:
+def _apply_trial_error(found: Sequence[Check], rule: Rule, said: TrialProblem, facts: Facts) -> list[Check]:
     """Apply an error of a trial: confirm the rule's finding about that framework, or add one.
 
     A framework's error about the machine counts only where the machine itself has no failure. For an extension it is a
@@ -110,10 +116,10 @@ def _with_trial(found: Sequence[Check], rule: Rule, said: MetInTrial, facts: Fac
     subjects: dict[str, Subject] = {"framework": said.subject, "environment": said.subject.environment}
     subject = subjects.get(rule.per, facts.snapshot)
     about_machine = isinstance(subject, Snapshot)
-    whole = about_machine or leads(said.subject.framework, facts.matrix)
+    whole = about_machine or is_main_framework(said.subject.framework, facts.matrix)
     line = said.line if whole else said.line._replace(status="warn")
-    met = Met(line, said.evidence)
-    outcome = _said(rule, met, facts)
+    met = ObservedProblem(line, said.evidence)
+    outcome = _outcome_of_lines(rule, met, facts)
     if isinstance(subject, Environment):
         outcome = msgspec.structs.replace(outcome, frameworks=(said.subject.framework.name,))
     check = _check(rule, subject, outcome, facts)
@@ -125,14 +131,14 @@ def _with_trial(found: Sequence[Check], rule: Rule, said: MetInTrial, facts: Fac
     same = [other for other in found if other.rule == rule.name and (about_machine or other.id == check.id)]
     if any(other.status in _BAD for other in same):
         name = said.subject.framework.name
-        confirmed = {other.id: _with_framework(_confirmed(other, met, raised=True), name) for other in same}
+        confirmed = {other.id: _with_framework(_add_lines(other, met, raised=True), name) for other in same}
         return [confirmed.get(other.id, other) for other in found]
     failed = (other for other in found if other.status == "fail" and other.subject.kind in ("machine", "gpu"))
     if about_machine and any(other.layer in _MACHINE for other in failed):
         return list(found)
-    known = _known_by_its_file(found, rule, said)
+    known = _finding_about_library(found, rule, said)
     if known is not None:
-        told = msgspec.structs.replace(_confirmed(known, met), status=known.status)
+        told = msgspec.structs.replace(_add_lines(known, met), status=known.status)
         return [told if other is known else other for other in found if other not in same or other is known]
     return [*(other for other in found if other not in same), check]
 
@@ -142,12 +148,12 @@ _CALLED = {"libstdcxx": "libstdc++", "glibc": "libc.so"}
 """Library names for rules that are not named after their library, by the first word of the rule's name."""
 
 
-def _library_called(start: str) -> str | None:
+def _library_named(start: str) -> str | None:
     row = row_of(start)
     return f"lib{start}" if row and row.kind != "driver" and row.name.lower() == start else _CALLED.get(start)
 
 
-def _known_by_its_file(found: Sequence[Check], rule: Rule, said: MetInTrial) -> Check | None:
+def _finding_about_library(found: Sequence[Check], rule: Rule, said: TrialProblem) -> Check | None:
     """A finding from files about the library that the error names. It is more specific: it has the file and how it was
     found.
     """
@@ -159,7 +165,7 @@ def _known_by_its_file(found: Sequence[Check], rule: Rule, said: MetInTrial) -> 
     keys = {f"{environment.key}:{name}" for name in family}
     text = " ".join(line.value for line in said.evidence)
     words = {word.lower() for word in _LIBRARY.findall(text)}
-    words |= {_library_called(rule.name.partition("-")[0])} - {None}
+    words |= {_library_named(rule.name.partition("-")[0])} - {None}
     for check in sorted(found, key=lambda each: each.status != "fail"):
         if check.status not in _BAD or check.layer != "library" or check.subject.environment != environment.key:
             continue
@@ -180,15 +186,15 @@ def _with_framework(check: Check, name: str) -> Check:
     return msgspec.structs.replace(check, frameworks=(*check.frameworks, name))
 
 
-def _with_met(found: Sequence[Check], rule: Rule, met: Met, facts: Facts) -> list[Check]:
+def _confirm(found: Sequence[Check], rule: Rule, met: ObservedProblem, facts: Facts) -> list[Check]:
     """Confirm the rule's findings; where it has none, replace its other checks by a finding about the machine."""
     if any(check.rule == rule.name and check.status in ("fail", "warn") for check in found):
-        return [_confirmed(check, met) if check.rule == rule.name else check for check in found]
-    check = _check(rule, facts.snapshot, _said(rule, met, facts), facts)
+        return [_add_lines(check, met) if check.rule == rule.name else check for check in found]
+    check = _check(rule, facts.snapshot, _outcome_of_lines(rule, met, facts), facts)
     return [*(other for other in found if other.rule != rule.name), check]
 
 
-def _said(rule: Rule, met: Met, facts: Facts) -> Outcome:
+def _outcome_of_lines(rule: Rule, met: ObservedProblem, facts: Facts) -> Outcome:
     """The outcome that the lines alone prove: the problem, unless the rule knows other causes on such a machine."""
     instead = rule.doubt(facts) if rule.doubt else None
     if instead is not None:
@@ -196,7 +202,7 @@ def _said(rule: Rule, met: Met, facts: Facts) -> Outcome:
     return Outcome(status=met.line.status, title=rule.title, evidence=met.evidence, decided_by=met.line.said_by)
 
 
-def _confirmed(check: Check, met: Met, *, raised: bool = False) -> Check:
+def _add_lines(check: Check, met: ObservedProblem, *, raised: bool = False) -> Check:
     """The check with the lines as evidence, and with their status if it was weak or ``raised`` is set."""
     if check.status not in _BAD:
         return check
@@ -220,7 +226,7 @@ def _check(rule: Rule, subject: Subject, outcome: Outcome, facts: Facts) -> Chec
         scope=rule.scope,
         layer=rule.layer,
         subject=described,
-        frameworks=outcome.frameworks or (_with_its_base(subject) if bad else ()),
+        frameworks=outcome.frameworks or (_with_base(subject) if bad else ()),
         status=outcome.status,
         title=shortened(outcome.title),
         message=outcome.message,
@@ -231,18 +237,18 @@ def _check(rule: Rule, subject: Subject, outcome: Outcome, facts: Facts) -> Chec
         missing=outcome.missing,
         fixes=outcome.fixes or (rule.remedy(facts) if bad and rule.remedy else ()),
         action=outcome.action,
-        sources=_with_a_page(outcome.sources, pages(rule, subject, facts.matrix)) if telling else outcome.sources,
+        sources=_with_rule_pages(outcome.sources, pages(rule, subject, facts.matrix)) if telling else outcome.sources,
     )
 
 
-def _with_its_base(subject: Subject) -> tuple[str, ...]:
+def _with_base(subject: Subject) -> tuple[str, ...]:
     """A plug-in and the framework that uses the GPU only through it: a fault of one is a fault of both."""
-    if not isinstance(subject, FrameworkSubject) or not gives_the_gpu(subject):
+    if not isinstance(subject, FrameworkSubject) or not provides_gpu_support(subject):
         return ()
     return tuple(filter(None, (subject.framework.name, subject.framework.extends)))
 
 
-def _with_a_page(cited: tuple[Source, ...], own: tuple[Source, ...]) -> tuple[Source, ...]:
+def _with_rule_pages(cited: tuple[Source, ...], own: tuple[Source, ...]) -> tuple[Source, ...]:
     """The outcome's sources, and the rule's pages where the outcome cites none that can be opened (only metadata)."""
     readable = any(source.address.startswith("https://") for source in cited)
     return cited if readable else (*cited, *own)
@@ -253,7 +259,9 @@ def framework_importance(snapshot: Snapshot, matrix: Matrix) -> dict[str, int]:
     environment = Facts(snapshot, matrix).environment
     if environment is None or environment.frameworks is None:
         return {}
-    items = sorted(environment.frameworks.items, key=lambda each: (importance(each, matrix), place_of(each, matrix)))
+    items = sorted(
+        environment.frameworks.items, key=lambda each: (importance(each, matrix), role_position(each, matrix))
+    )
     return {f"{environment.key}:{each.name}": importance(each, matrix) for each in items}
 
 
@@ -267,7 +275,7 @@ def describe(subject: Subject) -> checks.Subject:
         return checks.Subject(kind="environment", key=subject.key, path=subject.prefix, environment=subject.key)
     if isinstance(subject, MeasurementSubject):
         gpu = describe(subject.gpu)
-        return msgspec.structs.replace(gpu, key=f"{gpu.key}:{measured_as(subject.measurement)}")
+        return msgspec.structs.replace(gpu, key=f"{gpu.key}:{measurement_key(subject.measurement)}")
     if isinstance(subject, FrameworkSubject):
         return checks.Subject(
             kind="framework",

@@ -19,11 +19,11 @@ from envcheck.rules.api import Facts, Rule
 from envcheck.rules.engine.cause import primary
 from envcheck.rules.engine.evaluate import evaluate
 from envcheck.rules.engine.separate import install_newer, two_environments
-from envcheck.rules.engine.simulate import Simulated, requirements_broken, simulate, untried
+from envcheck.rules.engine.simulate import Simulated, requirements_broken, simulate, without_trials
 from envcheck.rules.facts.frameworks import distributions_in, frameworks_in
 from envcheck.rules.facts.machine import and_more
 from envcheck.rules.fixes.install import in_steps
-from envcheck.rules.packages.redirected import way_back
+from envcheck.rules.packages.redirected import stop_redirection
 from envcheck.snapshot import Distribution, Environment, Snapshot
 
 _BAD = ("fail", "warn")
@@ -60,11 +60,11 @@ class Tried(NamedTuple):
     broken: tuple[tuple[str, str], ...]
 
     @property
-    def clean(self) -> bool:
+    def is_clean(self) -> bool:
         return not (self.remains or self.worse or self.broken)
 
     @property
-    def serves(self) -> bool:
+    def works(self) -> bool:
         """Whether the result works. A broken requirement that no rule reports is only a risk."""
         return not (self.remains or self.worse or self.judged.after.impossible)
 
@@ -83,7 +83,7 @@ class _Page:
     """The findings of one report, in the order in which a reader fixes them."""
 
     def __init__(self, snapshot: Snapshot, matrix: Matrix, rules: Sequence[Rule]) -> None:
-        self._snapshot = untried(snapshot)
+        self._snapshot = without_trials(snapshot)
         self._tables = matrix
         self._rules = rules
         environments = snapshot.environments.items if snapshot.environments else ()
@@ -96,7 +96,7 @@ class _Page:
 
     def with_fixes(self, check: Check) -> Check:
         facts = Facts(self._snapshot, self._tables)
-        alternatives = list(dict.fromkeys(_what_is_imported(way, facts) for way in ways(check.fixes)))
+        alternatives = list(dict.fromkeys(_unshadow_first(way, facts) for way in ways(check.fixes)))
         if not any(fix.changes for way in alternatives for fix in way):
             return msgspec.structs.replace(check, fixes=tuple(fix for way in alternatives for fix in way))
         tried = [self._try(check, way) if _changes(way) else None for way in alternatives]
@@ -107,12 +107,12 @@ class _Page:
         """The alternatives that work, in order; those that leave a requirement unmet come last."""
         pairs = list(zip(alternatives, tried, strict=True))
         gone = _key(check) in self._before.bad and _key(check) not in self._now.bad
-        if gone and not any(each and each.clean for each in tried):
+        if gone and not any(each and each.is_clean for each in tried):
             unchanging = [way for way, each in pairs if each is None]
             return [(Fix(text="Follow the fix of the finding above first, then check again"),), *unchanging]
-        kept = [(way, each) for way, each in pairs if each is None or each.serves]
+        kept = [(way, each) for way, each in pairs if each is None or each.works]
         if any(each for _, each in kept):
-            kept.sort(key=lambda pair: pair[1] is not None and not pair[1].clean)
+            kept.sort(key=lambda pair: pair[1] is not None and not pair[1].is_clean)
             first = kept[0][1]
             if first is not None:
                 self._follow(first)
@@ -130,7 +130,7 @@ class _Page:
             return [(Fix(text="No automatic fix for this finding: install what you need into a new environment"),)]
         apart = [self._try(check, way) for way in two_environments(facts, check, why, others)]
         newer = [self._try(check, way) for way in install_newer(facts, check, others)]
-        good = [each for each in (*apart, *newer) if each.serves]
+        good = [each for each in (*apart, *newer) if each.works]
         if not good:
             return [(Fix(text=f"No change of packages fixes this here: {why}. Use separate environments"),)]
         self._follow(good[0])
@@ -161,10 +161,10 @@ class _Page:
         checks = {_key(check): check for check in evaluate(after.snapshot, self._tables, self._rules, _SCOPES)}
         facts = Facts(after.snapshot, self._tables)
         bad = {key: _BAD.index(check.status) for key, check in checks.items() if check.status in _BAD}
-        return Judged(bad, checks, requirements_broken(facts.environment, facts.marks), after)
+        return Judged(bad, checks, requirements_broken(facts.environment, facts.markers), after)
 
 
-def _what_is_imported(way: Way, facts: Facts) -> Way:
+def _unshadow_first(way: Way, facts: Facts) -> Way:
     """The alternative, preceded by steps that take copies off the search path which would shadow what it installs; only
     those steps where the copies behind them suffice.
     """
@@ -179,7 +179,7 @@ def _what_is_imported(way: Way, facts: Facts) -> Way:
             wanted = True
             continue
         folder = (first.path or "").rpartition("/")[0]
-        steps |= dict.fromkeys(way_back(first.led_by, folder, name, f"{name} {first.version}".strip(), facts))
+        steps |= dict.fromkeys(stop_redirection(first.led_by, folder, name, f"{name} {first.version}".strip(), facts))
         behind = next((each for each in copies if each.led_by != first.led_by), None)
         wanted = wanted or behind is None or admits(str(asked.specifier), behind.version) is False
     return in_steps((*steps, *(way if wanted else ()))) if steps else way
@@ -214,7 +214,7 @@ def _conflict(tried: Tried) -> str:
 def _with_risk(tried: Tried) -> Way:
     """The alternative, with its side effects as risk."""
     moved = [each for each in tried.judged.after.moved if each not in tried.before.moved]
-    said = [*_moves(moved), *(f"{owner} asks for {asked}" for owner, asked in tried.broken[:_NAMED])]
+    said = [*_describe_moves(moved), *(f"{owner} asks for {asked}" for owner, asked in tried.broken[:_NAMED])]
     installed = {requirement_name(line) for change in _changes(tried.way) for line in change.installs}
     unknown = [name for name in tried.judged.after.unknown if name in installed]
     if unknown:
@@ -227,7 +227,7 @@ def _with_risk(tried: Tried) -> Way:
     )
 
 
-def _moves(moved: Iterable[tuple[str, str, str]]) -> list[str]:
+def _describe_moves(moved: Iterable[tuple[str, str, str]]) -> list[str]:
     changed = [
         f"{name} {before} to {after.replace('.999', '.x') or 'the newest release'}"
         for name, before, after in moved

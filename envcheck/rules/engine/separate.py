@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 from envcheck.checks import Check, Fix
 from envcheck.compat.question.package_needs import extra_of
 from envcheck.rules.api import Facts
-from envcheck.rules.facts.frameworks import frameworks_in, leads
-from envcheck.rules.fixes.commands import create_command, fill_command, uvs_prefix
+from envcheck.rules.facts.frameworks import frameworks_in, is_main_framework
+from envcheck.rules.fixes.commands import create_command, fill_command, uv_prefix
 from envcheck.rules.fixes.install import How, in_steps, install, uninstall
 from envcheck.rules.fixes.releases import newer_releases, same_version
 from envcheck.snapshot import Framework
@@ -22,8 +22,8 @@ def two_environments(facts: Facts, check: Check, why: str, others: Sequence[str]
     environment = facts.environment
     if environment is None or not environment.prefix or environment.externally_managed:
         return
-    for framework in _concerned(facts, check, others):
-        place, uv = f"{environment.prefix.rstrip('/')}-{framework.name}", uvs_prefix(environment) is not None
+    for framework in _concerned_frameworks(facts, check, others):
+        place, uv = f"{environment.prefix.rstrip('/')}-{framework.name}", uv_prefix(environment) is not None
         interpreter = environment.executable or "python3"
         create = create_command(place, uv=uv, python=environment.python or "", interpreter=interpreter)
         wanted = f"{framework.name}{_gpu_extra(framework)}{same_version(framework)}"
@@ -39,18 +39,18 @@ def two_environments(facts: Facts, check: Check, why: str, others: Sequence[str]
 
 def install_newer(facts: Facts, check: Check, others: Sequence[str]) -> Iterator[tuple[Fix, ...]]:
     """Install a newer release of either framework, which may have compatible requirements."""
-    for framework in _concerned(facts, check, others):
+    for framework in _concerned_frameworks(facts, check, others):
         for bounds in newer_releases(framework, facts):
             wanted = f"{framework.name}{_gpu_extra(framework)}{bounds}"
             yield install(facts, (wanted,), f"Install a release of {framework.name} that fits with the rest", How())
 
 
-def _concerned(facts: Facts, check: Check, others: Sequence[str]) -> list[Framework]:
+def _concerned_frameworks(facts: Facts, check: Check, others: Sequence[str]) -> list[Framework]:
     environment = facts.environment
     by_name = {each.name: each for each in frameworks_in(environment)}
     subject = check.subject.key.rpartition(":")[2] if check.subject.kind == "framework" else ""
     names = dict.fromkeys(name for name in (subject, *others) if name in by_name)
-    return [by_name[name] for name in names if leads(by_name[name], facts.matrix) and by_name[name].version]
+    return [by_name[name] for name in names if is_main_framework(by_name[name], facts.matrix) and by_name[name].version]
 
 
 def _gpu_extra(framework: Framework) -> str:

@@ -26,7 +26,7 @@ from envcheck.enrich.complete import complete
 from envcheck.enrich.loads import join_loads
 from envcheck.rules.api import Facts
 from envcheck.rules.facts.frameworks import machine
-from envcheck.rules.facts.library_names import family_of_wheel, name_of, serves, wheels_of_extra
+from envcheck.rules.facts.library_names import contains_library, family_of_wheel, name_of, wheels_of_extra
 from envcheck.snapshot import Distribution, Environment, Framework, Library, Listing, Load, Shipped, Snapshot
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def simulate(snapshot: Snapshot, steps: Sequence[Changes], matrix: Matrix) -> Si
         return Simulated(snapshot, (), ())
     installer = _Installer(environment, facts)
     for step in steps:
-        installer.take(step)
+        installer.apply(step)
     changed = installer.environment()
     items = tuple(changed if item is environment else item for item in snapshot.environments.items)
     told = msgspec.structs.replace(
@@ -71,33 +71,33 @@ def simulate(snapshot: Snapshot, steps: Sequence[Changes], matrix: Matrix) -> Si
     )
 
 
-def untried(snapshot: Snapshot) -> Snapshot:
+def without_trials(snapshot: Snapshot) -> Snapshot:
     """The Snapshot without results of trials and error lines, which say nothing about a changed environment."""
     if snapshot.environments is None:
         return msgspec.structs.replace(snapshot, observed_errors=())
     items = tuple(
-        item if item.frameworks is None else msgspec.structs.replace(item, frameworks=_untried(item.frameworks))
+        item if item.frameworks is None else msgspec.structs.replace(item, frameworks=_without_trials(item.frameworks))
         for item in snapshot.environments.items
     )
     environments = msgspec.structs.replace(snapshot.environments, items=items)
     return msgspec.structs.replace(snapshot, environments=environments, observed_errors=())
 
 
-def _untried(frameworks: Listing[Framework]) -> Listing[Framework]:
+def _without_trials(frameworks: Listing[Framework]) -> Listing[Framework]:
     items = tuple(
         each if each.trial is None else msgspec.structs.replace(each, trial=None) for each in frameworks.items
     )
     return msgspec.structs.replace(frameworks, items=items)
 
 
-def requirements_broken(environment: Environment | None, marks: Mapping[str, str]) -> frozenset[tuple[str, str]]:
+def requirements_broken(environment: Environment | None, markers: Mapping[str, str]) -> frozenset[tuple[str, str]]:
     """Unmet requirements by all metadata that was read: the requiring package, and the required name and bounds."""
     if environment is None:
         return frozenset()
     there = {each.name: each for each in environment.distributions or ()}
     found = set()
     for each in there.values():
-        for asked in _asked(each, marks):
+        for asked in _requirements_of(each, markers):
             name = normalised(asked.name)
             other = there.get(name)
             met = any(same_package(name, known) for known in there) if other is None else None
@@ -107,13 +107,13 @@ def requirements_broken(environment: Environment | None, marks: Mapping[str, str
     return frozenset(found)
 
 
-def _asked(
-    distribution: Distribution, marks: Mapping[str, str], extras: tuple[str, ...] = ("",)
+def _requirements_of(
+    distribution: Distribution, markers: Mapping[str, str], extras: tuple[str, ...] = ("",)
 ) -> Iterator[Requirement]:
     """Its requirements on this system; none for conda packages, whose specifications have another syntax and which
     conda itself keeps.
     """
-    return active_requirements(() if distribution.channel == "conda" else distribution.requires or (), marks, extras)
+    return active_requirements(() if distribution.channel == "conda" else distribution.requires or (), markers, extras)
 
 
 class _Installer:
@@ -124,7 +124,7 @@ class _Installer:
     def __init__(self, environment: Environment, facts: Facts) -> None:
         self.before = environment
         self.facts = facts
-        self.marks = facts.marks
+        self.markers = facts.markers
         self.there: dict[str, Distribution] = {}
         for each in environment.distributions or ():
             self.there.setdefault(each.name, each)
@@ -137,7 +137,7 @@ class _Installer:
         self.impossible: dict[str, None] = {}
         self.left = _MOST
 
-    def take(self, step: Changes) -> None:
+    def apply(self, step: Changes) -> None:
         for name in map(normalised, step.removes):
             self.there.pop(name, None)
             self.fresh.discard(name)
@@ -172,12 +172,12 @@ class _Installer:
         elif not asked.extras:
             return
         if not alone:
-            self._take_toolkit(asked)
-            for further in _asked(there, self.marks, ("", *sorted(asked.extras))):
+            self._install_toolkit(asked)
+            for further in _requirements_of(there, self.markers, ("", *sorted(asked.extras))):
                 if normalised(further.name) != name:
                     self._install(further, again=False, alone=False)
 
-    def _take_toolkit(self, asked: Requirement) -> None:
+    def _install_toolkit(self, asked: Requirement) -> None:
         """Add the wheels that the extras of ``cuda-toolkit`` install."""
         major = newest_admitted(str(asked.specifier)) if normalised(asked.name) == _TOOLKIT else None
         for extra in sorted(asked.extras) if major else ():
@@ -307,7 +307,9 @@ class _Installer:
         if name is None:
             return msgspec.structs.replace(load, refused=None) if own and load.refused else load
         wheels = [
-            each for each in self.there.values() if each.name in self.fresh and serves(each, name, self.facts.matrix)
+            each
+            for each in self.there.values()
+            if each.name in self.fresh and contains_library(each, name, self.facts.matrix)
         ]
         if wheels:
             wheel = wheels[0]

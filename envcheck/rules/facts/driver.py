@@ -36,7 +36,7 @@ def release(facts: Facts) -> DriverRelease | None:
     return DriverRelease.parse(release_text(facts))
 
 
-def speaks(facts: Facts) -> CudaVersion | None:
+def supported_cuda(facts: Facts) -> CudaVersion | None:
     """The newest CUDA version that the driver supports: as it reports, else by its branch."""
     driver = facts.snapshot.driver
     said = CudaVersion.parse(driver.cuda if driver else None)
@@ -44,22 +44,22 @@ def speaks(facts: Facts) -> CudaVersion | None:
     return said or (driver_speaks(facts.matrix, number, facts.driver_os) if number else None)
 
 
-def speaks_natively(facts: Facts, cuda: CudaVersion) -> bool | None:
+def supports_natively(facts: Facts, cuda: CudaVersion) -> bool | None:
     """Whether the driver supports ``cuda`` without minor-version compatibility; None when that is unknown."""
-    spoken = speaks(facts)
+    spoken = supported_cuda(facts)
     return None if spoken is None else spoken >= cuda
 
 
-def runs(facts: Facts, cuda: CudaVersion) -> bool:
+def runs_builds_for(facts: Facts, cuda: CudaVersion) -> bool:
     """Whether the driver runs builds for ``cuda``; true also where no driver is known."""
     number = release(facts)
     said = CudaVersion.parse(facts.snapshot.driver.cuda if facts.snapshot.driver else None)
     if number is not None:
         return driver_runs_cuda(facts.matrix, number, cuda, facts.driver_os, speaks=said).ok
-    return said is None or said >= cuda or _needs_no_more(cuda, said, facts)
+    return said is None or said >= cuda or _needs_no_newer_driver(cuda, said, facts)
 
 
-def _needs_no_more(cuda: CudaVersion, spoken: CudaVersion, facts: Facts) -> bool:
+def _needs_no_newer_driver(cuda: CudaVersion, spoken: CudaVersion, facts: Facts) -> bool:
     """Whether ``cuda`` runs on the oldest driver that supports ``spoken``."""
     needed, present = (minimum_driver(facts.matrix, version, facts.driver_os) for version in (cuda, spoken))
     least, own = (DriverRelease.parse(each.driver) if each else None for each in (needed, present))

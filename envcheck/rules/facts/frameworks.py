@@ -28,7 +28,7 @@ def built_for_cuda(subject: FrameworkSubject, _facts: Facts) -> bool:
     return not subject.framework.cpu_only and not subject.framework.hip
 
 
-def leads(framework: Framework, matrix: Matrix) -> bool:
+def is_main_framework(framework: Framework, matrix: Matrix) -> bool:
     """Whether programs are written against it: it is no extension, no compiler and no inference engine.
 
     A failure of such a framework is a failure of its environment.
@@ -45,7 +45,7 @@ def importance(framework: Framework, matrix: Matrix) -> int:
     return 1 if row.role == "library" else 0
 
 
-def place_of(framework: Framework, matrix: Matrix) -> int:
+def role_position(framework: Framework, matrix: Matrix) -> int:
     """The position of its role in the matrix; it orders frameworks of the same importance."""
     row = _role(framework, matrix)
     return matrix.roles.index(row) if row is not None else len(matrix.roles)
@@ -61,7 +61,7 @@ def compiles_its_code(framework: Framework, matrix: Matrix) -> bool:
     return matrix.has_trait(framework.name, "compiles-at-run-time")
 
 
-def extended(subject: FrameworkSubject) -> Framework | None:
+def base_framework(subject: FrameworkSubject) -> Framework | None:
     """The framework that it extends, if that is in its environment."""
     return framework_named(subject.framework.extends, subject.environment)
 
@@ -91,32 +91,32 @@ def module_of(framework: Framework) -> str:
     return name if name.isidentifier() else framework.name.partition("-")[0]
 
 
-def others_on_cuda(subject: FrameworkSubject, matrix: Matrix) -> tuple[Framework, ...]:
+def other_cuda_builds(subject: FrameworkSubject, matrix: Matrix) -> tuple[Framework, ...]:
     """Other frameworks of its environment that are built for CUDA, without the one that it extends."""
     own = (subject.framework.name, subject.framework.extends)
     return tuple(
         each
         for each in frameworks_in(subject.environment)
-        if each.name not in own and leads(each, matrix) and each.cpu_only is False and not each.hip
+        if each.name not in own and is_main_framework(each, matrix) and each.cpu_only is False and not each.hip
     )
 
 
-def for_cuda(framework: Framework) -> bool:
+def is_known_cuda_build(framework: Framework) -> bool:
     """Whether its files show that it is built for CUDA."""
     return framework.cpu_only is False or framework.cuda is not None
 
 
-def gives_the_gpu(subject: FrameworkSubject) -> bool:
+def provides_gpu_support(subject: FrameworkSubject) -> bool:
     """Whether the framework that it extends uses the GPU only through it: numba-cuda, or a CUDA plug-in of JAX."""
-    base, own = extended(subject), subject.framework.source
+    base, own = base_framework(subject), subject.framework.source
     return base is not None and (base.read.get("cpu_only") == own or (base.cpu_only is None and base.cuda is None))
 
 
-def named(framework: Framework) -> str:
+def full_name(framework: Framework) -> str:
     return f"{framework.name} {framework.version}" if framework.version else framework.name
 
 
-def shown(framework: Framework) -> str:
+def display_name(framework: Framework) -> str:
     """Its display name: ``PyTorch``."""
     return _SHOWN.get(framework.name, framework.name)
 
@@ -127,6 +127,6 @@ def machine(facts: Facts) -> Machine:
     return "aarch64" if platform and platform.machine in ("aarch64", "arm64") else "x86_64"
 
 
-def targets(framework: Framework) -> tuple[CodeTarget, ...]:
+def code_targets(framework: Framework) -> tuple[CodeTarget, ...]:
     """The targets that it contains GPU code for."""
     return tuple(target for text in framework.gpu_code or () if (target := CodeTarget.parse(text)))

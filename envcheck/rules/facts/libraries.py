@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 from envcheck.checks import Evidence, Status
 from envcheck.compat.relations.libraries import cuda_majors
 from envcheck.rules.api import Facts, FrameworkSubject
-from envcheck.rules.facts.frameworks import extended, gives_the_gpu, others_on_cuda
+from envcheck.rules.facts.frameworks import base_framework, other_cuda_builds, provides_gpu_support
 from envcheck.rules.facts.library_names import LibraryName, is_required, name_of
 from envcheck.rules.facts.machine import may_have_gpus
 from envcheck.rules.facts.trials import ran_on_gpu
@@ -27,7 +27,7 @@ def loads_are_known(subject: FrameworkSubject, _facts: Facts) -> bool:
     that one loads most libraries, and its own missing ones belong to other rules.
     """
     framework = subject.framework
-    base = extended(subject)
+    base = base_framework(subject)
     loads = (base.loads if base else None) or ()
     refused = any(load.refused and not load.optional for load in loads)
     if framework.extends is not None and (base is None or base.incomplete or refused):
@@ -43,12 +43,14 @@ def name_in(load: Load) -> LibraryName | None:
 def loads_of(framework: Framework, *families: str) -> tuple[Load, ...]:
     """The libraries of these families that it requests and gets, each file once."""
     found = {
-        load.path: load for load in framework.loads or () if load.path and not load.refused and _is(load, families)
+        load.path: load
+        for load in framework.loads or ()
+        if load.path and not load.refused and _is_of_family(load, families)
     }
     return tuple(found.values())
 
 
-def _is(load: Load, families: tuple[str, ...]) -> bool:
+def _is_of_family(load: Load, families: tuple[str, ...]) -> bool:
     name = name_in(load)
     return name is not None and name.family in families
 
@@ -57,10 +59,10 @@ def own_loads(subject: FrameworkSubject, *families: str) -> tuple[Load, ...]:
     """The libraries that it loads itself. Those that the framework it extends loads from the same file belong to that
     framework's checks.
     """
-    base = extended(subject)
+    base = base_framework(subject)
     known = {(load.name, load.path) for load in (base.loads if base else None) or ()}
     loads = (load for load in subject.framework.loads or () if (load.name, load.path) not in known)
-    return tuple(load for load in loads if not families or _is(load, families))
+    return tuple(load for load in loads if not families or _is_of_family(load, families))
 
 
 def missing(subject: FrameworkSubject, facts: Facts) -> tuple[Load, ...]:
@@ -71,10 +73,10 @@ def missing(subject: FrameworkSubject, facts: Facts) -> tuple[Load, ...]:
     needed = [load for load in own_loads(subject) if load.path is None or load.refused]
     # Other libraries count only where a required one exists and cannot be loaded.
     named = (load for load in needed if name_in(load) or (load.refused is not None and not load.optional))
-    return tuple({load.name: load for load in named if _matters(load, framework, facts)}.values())
+    return tuple({load.name: load for load in named if _is_required(load, framework, facts)}.values())
 
 
-def _matters(load: Load, framework: Framework, facts: Facts) -> bool:
+def _is_required(load: Load, framework: Framework, facts: Facts) -> bool:
     if not load.optional:
         return True
     name = name_in(load)
@@ -157,15 +159,15 @@ def version_at(path: str, facts: Facts) -> str | None:
     library = copy_at(path, facts)
     if library is None:
         return None
-    return library.loaded or longer(library.on_disk, library.declared) or library.declared
+    return library.loaded or fuller_version(library.on_disk, library.declared) or library.declared
 
 
-def longer(own: str | None, stated: str | None) -> str | None:
+def fuller_version(own: str | None, stated: str | None) -> str | None:
     """A file's own version, extended to its package's version where that begins with it."""
     return stated if own and stated and stated.startswith(f"{own}.") else own
 
 
-def weight(subject: FrameworkSubject, facts: Facts) -> Status:
+def missing_status(subject: FrameworkSubject, facts: Facts) -> Status:
     """The status for a missing library: a warning where other frameworks of the environment still use the GPU."""
     framework = subject.framework
     if any(
@@ -173,9 +175,9 @@ def weight(subject: FrameworkSubject, facts: Facts) -> Status:
     ):
         if framework.extends is None:
             return "fail"
-        if not gives_the_gpu(subject):
+        if not provides_gpu_support(subject):
             return "warn"
-    return "warn" if others_on_cuda(subject, facts.matrix) else "fail"
+    return "warn" if other_cuda_builds(subject, facts.matrix) else "fail"
 
 
 def load_evidence(loads: Iterable[Load]) -> tuple[Evidence, ...]:
@@ -183,14 +185,14 @@ def load_evidence(loads: Iterable[Load]) -> tuple[Evidence, ...]:
     return tuple(
         Evidence(
             what=f"{load.name} is needed by {load.needed_by}",
-            value=_what_there_is(load),
+            value=_describe_copy(load),
             source=load.source or f"elf {load.needed_by}",
         )
         for load in tuple(loads)[:_SHOWN]
     )
 
 
-def _what_there_is(load: Load) -> str:
+def _describe_copy(load: Load) -> str:
     if load.refused:
         return f"{load.path}: {load.refused}"
     if load.path is None:

@@ -113,7 +113,7 @@ def cuda_of_wheel(distribution: Distribution) -> str | None:
     return distribution.version.partition(".")[0] if _wheels()[wheel.name].wheel_is_cuda else None
 
 
-def fills_the_same_folder(one: Distribution, other: Distribution) -> bool:
+def install_same_files(one: Distribution, other: Distribution) -> bool:
     """Whether both install files of the same name into the same folder, such as NCCL for two CUDA major versions."""
     first, second = wheel_of(one.name), wheel_of(other.name)
     if first is None or second is None or first.name != second.name or one.name == other.name:
@@ -128,7 +128,7 @@ def shares_its_folder(distribution: Distribution) -> bool:
     return wheel is not None and (_wheels()[wheel.name].one_folder or wheel.name == "cudnn")
 
 
-def wheel_holding(family: str) -> str | None:
+def wheel_with(family: str) -> str | None:
     """The name, without suffix, of the wheel with a family of libraries: ``nvidia-cublas`` for ``cublasLt``."""
     row = row_of(family)
     return f"nvidia-{row.wheel}" if row and row.wheel else None
@@ -144,7 +144,7 @@ def toolkit_extra(family: str) -> str | None:
     return "cudart" if row.name == "cudart" else row.wheel.removeprefix("cuda-")
 
 
-def serves(distribution: Distribution, name: LibraryName, matrix: Matrix) -> bool:
+def contains_library(distribution: Distribution, name: LibraryName, matrix: Matrix) -> bool:
     """Whether a wheel contains the library with this name, as far as its version is known."""
     wheel, row = wheel_of(distribution.name), row_of(name.family)
     if wheel is None or row is None or wheel.name != row.wheel:
@@ -171,13 +171,13 @@ def _wheels() -> dict[str, FamilyRow]:
 
 def is_required(framework: Framework, family: str, facts: Facts) -> bool:
     """Whether the metadata requires a wheel of a family on this system, without an extra."""
-    lines = map(read_requirement, lines_holding(framework, family))
-    return any(asked is not None and holds(asked, facts.marks) for asked in lines)
+    lines = map(read_requirement, lines_requiring(framework, family))
+    return any(asked is not None and holds(asked, facts.markers) for asked in lines)
 
 
-def lines_holding(framework: Framework, family: str) -> list[str]:
+def lines_requiring(framework: Framework, family: str) -> list[str]:
     """The requirement lines for a wheel of a family, or for ``cuda-toolkit`` with its extra."""
-    base, extra = wheel_holding(family), toolkit_extra(family)
+    base, extra = wheel_with(family), toolkit_extra(family)
     wheel = re.compile(rf"{base}(?:-cu\d+)?")
     found = []
     for line in framework.requires if base else ():

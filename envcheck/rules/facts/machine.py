@@ -20,14 +20,14 @@ def may_have_gpus(facts: Facts) -> bool:
     return listing is None or not listing.complete or bool(facts.own_gpus)
 
 
-def listed(gpu: Gpu, facts: Facts) -> bool:
+def is_listed(gpu: Gpu, facts: Facts) -> bool:
     """Whether the driver lists the GPU, or was not asked. It reports nothing about a GPU that it does not list."""
     driver = facts.snapshot.driver
     asked = driver is not None and driver.nvml is not None
-    return not without_handle(gpu) and (not asked or gpu.index is not None or gpu.cuda_ordinal is not None)
+    return not lacks_handle(gpu) and (not asked or gpu.index is not None or gpu.cuda_ordinal is not None)
 
 
-def without_handle(gpu: Gpu) -> bool:
+def lacks_handle(gpu: Gpu) -> bool:
     """Whether the driver counts the GPU but gives no handle to query it."""
     return any("handle" in error.call.lower() for error in gpu.errors)
 
@@ -40,10 +40,10 @@ def in_container(facts: Facts) -> bool:
 
 def on_plain_host(facts: Facts) -> bool:
     """Whether this system has its own kernel and NVIDIA's own kernel module: no container, no WSL, no Jetson."""
-    return not in_container(facts) and own_kind_of_driver(facts)
+    return not in_container(facts) and uses_linux_driver(facts)
 
 
-def own_kind_of_driver(facts: Facts) -> bool:
+def uses_linux_driver(facts: Facts) -> bool:
     """Whether the driver is NVIDIA's for Linux: in WSL it is Windows', on a Jetson part of the system."""
     platform = facts.snapshot.platform
     return not (platform and platform.wsl) and not on_tegra(facts)
@@ -55,7 +55,7 @@ def on_tegra(facts: Facts) -> bool:
     return bool(platform and (platform.tegra or platform.tegra_release))
 
 
-def doubted_inside_wsl(title: str, message: str) -> Doubt:
+def doubt_inside_wsl(title: str, message: str) -> Doubt:
     """A note instead of a failure inside WSL, where the line also has other causes and proves nothing."""
     note = Outcome(status="note", title=title, message=message)
     return lambda facts: note if facts.driver_os == "wsl" else None
@@ -93,7 +93,7 @@ def model_of(gpu: Gpu, facts: Facts) -> GpuRow | None:
     return by_name or (facts.matrix.find_gpu_by_pci_id(gpu.pci_device_id) if gpu.pci_device_id else None)
 
 
-def called(gpu: Gpu) -> str:
+def gpu_title(gpu: Gpu) -> str:
     """A GPU's display name: ``GPU 3 (NVIDIA H200)``."""
     number = str(gpu.index) if gpu.index is not None else gpu.pci_bus_id or gpu.uuid
     if number is None:
@@ -101,7 +101,7 @@ def called(gpu: Gpu) -> str:
     return f"GPU {number} ({gpu.name})" if gpu.name else f"GPU {number}"
 
 
-def counted(gpus: Iterable[Gpu]) -> str:
+def count_by_model(gpus: Iterable[Gpu]) -> str:
     """The number of GPUs of each model: ``8 x NVIDIA H200, 1 x NVIDIA T4``."""
     models = Counter(gpu.name or "NVIDIA GPU" for gpu in gpus)
     return ", ".join(f"{count} x {name}" for name, count in models.items())
@@ -127,7 +127,7 @@ _DRIVER_SOURCES = ("nvml", "cuda")
 _DECLARING_SOURCES = ("wheel metadata", "pasted text", "assumed", "file", "elf", "conda")
 
 
-def decided(record: Record, field: str) -> DecidedBy:
+def basis_of(record: Record, field: str) -> DecidedBy:
     """How a fact was established: the driver answered it, a file or a person declared it, or it was inferred."""
     source = record.source_of(field)
     if source.startswith(_DRIVER_SOURCES):

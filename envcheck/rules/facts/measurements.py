@@ -13,14 +13,14 @@ from envcheck.snapshot import Gpu, Measurement, ProbeRun
 _SCALES = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 
 
-def measured_as(measurement: Measurement) -> str:
+def measurement_key(measurement: Measurement) -> str:
     """The key of a measurement among those of its GPU: ``gemm-bf16-8192x8192x8192-sustained``."""
     words = [measurement.name, measurement.precision or "", "x".join(map(str, measurement.shape))]
     words += ["sustained" if measurement.burst is False else "", measurement.variant or "", measurement.peer or ""]
     return "-".join(word.replace(", ", "-").replace(" ", "-") for word in words if word)
 
 
-def called_measurement(measurement: Measurement, *, below_heading: bool = False) -> str:
+def measurement_name(measurement: Measurement, *, below_heading: bool = False) -> str:
     """The display name of a measurement: ``BF16 matrix product, sustained``, ``FP16 cuDNN convolution, forward``.
 
     ``below_heading``: without the library or processor, which a heading names.
@@ -37,7 +37,7 @@ def called_measurement(measurement: Measurement, *, below_heading: bool = False)
     return text[:1].upper() + text[1:] if first.islower() else text  # cuDNN keeps its letters
 
 
-def below_headings(figures: Iterable[Measurement]) -> Iterator[tuple[str, Measurement]]:
+def with_headings(figures: Iterable[Measurement]) -> Iterator[tuple[str, Measurement]]:
     """Figures in order, each with the heading that begins above it; empty for most."""
     above = ""
     for measured in figures:
@@ -54,15 +54,15 @@ def library_heading(measurement: Measurement) -> str:
     return (version if version.startswith(library) else library) if library else ""
 
 
-def called_among(measurement: Measurement, gpus: Iterable[Gpu]) -> str:
+def measurement_name_among(measurement: Measurement, gpus: Iterable[Gpu]) -> str:
     """The display name, with the number of a peer among ``gpus``: ``Copy to GPU 1, NVLink``."""
     peer = next((gpu.index for gpu in gpus if measurement.peer and gpu.uuid == measurement.peer), None)
     if peer is None:
-        return called_measurement(measurement, below_heading=True)
+        return measurement_name(measurement, below_heading=True)
     return f"Copy to GPU {peer}" + (f", {measurement.variant}" if measurement.variant else "")
 
 
-def without_value(measurement: Measurement) -> str:
+def reason_without_value(measurement: Measurement) -> str:
     """Why a figure has no value, in words."""
     if measurement.missing:
         return measurement.missing
@@ -77,13 +77,13 @@ def figures_of(gpu: Gpu, measurements: Iterable[Measurement]) -> list[Measuremen
     )
 
 
-def of_processor(measurements: Iterable[Measurement]) -> list[Measurement]:
+def processor_figures(measurements: Iterable[Measurement]) -> list[Measurement]:
     """What was measured on no GPU, in reading order."""
     found = (each for each in measurements if each.gpu is None)
     return sorted(found, key=lambda each: place_of(each.name))
 
 
-def times_faster(measured: Measurement, measurements: Iterable[Measurement]) -> float | None:
+def speedup(measured: Measurement, measurements: Iterable[Measurement]) -> float | None:
     """How many times as fast a GPU did the work that the processor was measured with; None where none did it.
 
     Figures of one precision and unit are compared: of the same variant if there is one, of the fastest GPU.
@@ -127,15 +127,15 @@ def spread(samples: Iterable[float]) -> float:
     return (values[-1] - values[0]) / values[len(values) // 2] if len(values) > 1 and values[len(values) // 2] else 0.0
 
 
-def of_figures(check: Check) -> bool:
+def judges_figure(check: Check) -> bool:
     """Whether a check judges the size of a figure."""
     return check.rule.startswith("slow-")
 
 
 def checks_of_figures(checks: Iterable[Check]) -> dict[tuple[str, str], Check]:
-    """The check that judged each figure, by the GPU's key and the figure's ``measured_as``."""
+    """The check that judged each figure, by the GPU's key and the figure's ``measurement_key``."""
     found = {}
-    for check in filter(of_figures, checks):
+    for check in filter(judges_figure, checks):
         gpu = check.subject.pci_bus_id or check.subject.uuid or ""
         found[gpu, check.subject.key.removeprefix(f"{gpu}:")] = check
     return found
@@ -148,8 +148,8 @@ def only_measured(checks: Sequence[Check]) -> bool:
 
 def headline(checks: Sequence[Check]) -> str:
     """``2 GPUs measured, all figures as expected``, or how many figures were as expected and how many not judged."""
-    judged = [check for check in checks if of_figures(check) and check.status == "pass"]
-    others = sum(of_figures(check) and check.status != "pass" for check in checks)
+    judged = [check for check in checks if judges_figure(check) and check.status == "pass"]
+    others = sum(judges_figure(check) and check.status != "pass" for check in checks)
     gpus = len({check.subject.uuid for check in judged})
     measured = f"{gpus} GPU{'s' if gpus != 1 else ''} measured"
     if not others:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from envcheck.checks import Evidence
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, passed
-from envcheck.rules.facts.frameworks import frameworks_in, named
+from envcheck.rules.facts.frameworks import frameworks_in, full_name
 from envcheck.snapshot import Environment, Framework, Gpu, Loaded
 
 # How far a framework got when it was imported and used on the GPU.
@@ -33,7 +33,7 @@ def ran_on(framework: Framework, gpu: Gpu) -> bool:
     return trial is not None and trial.ran_on_gpu is True and trial.gpu in gpu.identities()
 
 
-def gpus_it_ran_on(framework: Framework, facts: Facts) -> tuple[Gpu, ...]:
+def gpus_proven(framework: Framework, facts: Facts) -> tuple[Gpu, ...]:
     """The usable GPUs with the compute capability of a GPU that it computed on; they run the same code."""
     tried = [gpu.compute_capability for gpu in facts.usable_gpus if ran_on(framework, gpu)]
     return tuple(gpu for gpu in facts.usable_gpus if gpu.compute_capability in tried)
@@ -44,7 +44,7 @@ def imported(framework: Framework) -> bool | None:
     return framework.trial.imported if framework.trial else None
 
 
-def loaded(framework: Framework, family: str) -> tuple[Loaded, ...]:
+def loaded_copies(framework: Framework, family: str) -> tuple[Loaded, ...]:
     """The copies of a library in the memory map of its process; none when it was not tried."""
     libraries = framework.trial.libraries if framework.trial else None
     return tuple(library for library in libraries or () if library.family == family)
@@ -58,7 +58,7 @@ def failed(framework: Framework) -> bool:
     return trial.ran_on_gpu is True and trial.error is not None
 
 
-def tried(environment: Environment | None) -> tuple[Framework, ...]:
+def tried_frameworks(environment: Environment | None) -> tuple[Framework, ...]:
     """The frameworks of an environment that were tried."""
     return tuple(found for found in frameworks_in(environment) if found.trial)
 
@@ -73,12 +73,12 @@ def proof_of(framework: Framework) -> tuple[Evidence, ...]:
     return (Evidence(what=f"{framework.name} ran on", value=text, source="trial"),)
 
 
-def said_here(framework: Framework, text: str) -> tuple[Evidence]:
+def own_error(framework: Framework, text: str) -> tuple[Evidence]:
     """The framework's own words, as evidence."""
     return (Evidence(what=f"{SAID_HERE} {framework.name}", value=text[:SHOWN], source="trial"),)
 
 
-def what_it_printed(framework: Framework, most: int = 4) -> Iterator[Evidence]:
+def printed_problems(framework: Framework, most: int = 4) -> Iterator[Evidence]:
     """The first printed lines of its process that name a problem, without the error itself."""
     trial = framework.trial
     if trial is None:
@@ -98,16 +98,16 @@ def ran_with_this_driver(subject: FrameworkSubject, _facts: Facts) -> Outcome | 
     framework = subject.framework
     if not ran_on_gpu(framework):
         return None
-    return passed(f"{named(framework)} ran with this driver", *proof_of(framework), decided_by="framework-ran")
+    return passed(f"{full_name(framework)} ran with this driver", *proof_of(framework), decided_by="framework-ran")
 
 
 def ran_on_every_kind_of_gpu(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """Pass where the framework ran on every kind of GPU here: it has code for them."""
-    framework, proven = subject.framework, gpus_it_ran_on(subject.framework, facts)
+    framework, proven = subject.framework, gpus_proven(subject.framework, facts)
     if not proven or len(proven) < len(facts.usable_gpus):
         return None
     kinds = ", ".join(dict.fromkeys(f"compute capability {gpu.compute_capability}" for gpu in proven))
-    return passed(f"{named(framework)} ran on {kinds}", *proof_of(framework), decided_by="framework-ran")
+    return passed(f"{full_name(framework)} ran on {kinds}", *proof_of(framework), decided_by="framework-ran")
 
 
 def ran_on_a_gpu(subject: FrameworkSubject, _facts: Facts) -> Outcome | None:
@@ -115,4 +115,4 @@ def ran_on_a_gpu(subject: FrameworkSubject, _facts: Facts) -> Outcome | None:
     framework = subject.framework
     if not ran_on_gpu(framework):
         return None
-    return passed(f"{named(framework)} ran on a GPU", *proof_of(framework), decided_by="framework-ran")
+    return passed(f"{full_name(framework)} ran on a GPU", *proof_of(framework), decided_by="framework-ran")

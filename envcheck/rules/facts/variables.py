@@ -52,14 +52,14 @@ def set_variables(facts: Facts) -> Iterator[SetVariable]:
             yield SetVariable(row, value)
 
 
-def of_framework(framework: Framework, facts: Facts) -> Iterator[SetVariable]:
+def framework_variables(framework: Framework, facts: Facts) -> Iterator[SetVariable]:
     """The set variables that this framework reads."""
     for variable in set_variables(facts):
         if reads(variable.row, framework.name) and holds_for(variable.row.versions, framework.version):
             yield variable
 
 
-def of_everything(facts: Facts) -> Iterator[SetVariable]:
+def relevant_variables(facts: Facts) -> Iterator[SetVariable]:
     """The set variables that any program reads, or a framework of the judged environment."""
     frameworks = frameworks_in(facts.environment)
     counted = driver_of(facts).cuda_devices
@@ -72,13 +72,13 @@ def of_everything(facts: Facts) -> Iterator[SetVariable]:
             yield variable
 
 
-def fault(variable: SetVariable, facts: Facts, version: str | None = None) -> Fault | None:
+def find_fault(variable: SetVariable, facts: Facts, version: str | None = None) -> Fault | None:
     """What is wrong with the value, or with the file or folder that it names."""
-    text = wrong(variable.row, variable.value, version) or _leads_nowhere(variable, facts)
+    text = wrong(variable.row, variable.value, version) or _find_missing_path(variable, facts)
     return Fault(variable, text) if text else None
 
 
-def _leads_nowhere(variable: SetVariable, facts: Facts) -> str | None:
+def _find_missing_path(variable: SetVariable, facts: Facts) -> str | None:
     listed = facts.snapshot.variables.paths if facts.snapshot.variables else None
     there = {path.path: path.leads_to for path in listed or ()}
     for path, wanted in leads_to(variable.row, variable.value):
@@ -90,12 +90,12 @@ def _leads_nowhere(variable: SetVariable, facts: Facts) -> str | None:
     return None
 
 
-def as_set(variable: SetVariable) -> Evidence:
+def setting_evidence(variable: SetVariable) -> Evidence:
     """A variable and its value, as evidence."""
     return Evidence(what=variable.name, value=shown(variable.value) or "(empty)", source="environment")
 
 
-def titled(before: str, names: Sequence[str], after: str, longest: int = 80) -> str:
+def title_listing(before: str, names: Sequence[str], after: str, longest: int = 80) -> str:
     """A title with as many names as fit, and the number of the rest; a name that is too long is shortened."""
     once = list(dict.fromkeys(names))
     for number in range(len(once), 0, -1):
@@ -121,12 +121,12 @@ def unset(variables: Sequence[SetVariable]) -> tuple[Fix, ...]:
     return (Fix(text=text, command=("env", *words, "python")),) if names else ()
 
 
-def that_lower(measured: Measurement, facts: Facts) -> tuple[tuple[SetVariable, VariableEffect], ...]:
+def slowing_variables(measured: Measurement, facts: Facts) -> tuple[tuple[SetVariable, VariableEffect], ...]:
     """The variables that can explain a low figure."""
     figures = {measured.name, f"{measured.name}/{measured.precision}" if measured.precision else measured.name}
     return tuple(
         (variable, effect)
-        for variable in of_everything(facts)
+        for variable in relevant_variables(facts)
         for effect in effects(variable.row, variable.value, ("speed", "precision"))
         if figures & set(effect.figures)
     )

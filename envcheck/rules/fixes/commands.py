@@ -10,7 +10,7 @@ from envcheck.snapshot import Distribution, Environment
 CHANNEL = "conda-forge"
 
 
-def uvs_prefix(environment: Environment | None) -> str | None:
+def uv_prefix(environment: Environment | None) -> str | None:
     """The prefix of an environment that uv created, or that has no pip and packages installed by uv; None for any
     other.
     """
@@ -53,7 +53,7 @@ def pip_command(environment: Environment | None, verb: str, *words: str, user: b
         python = base if is_virtual(environment) else python_of(environment)
         allow = ("--break-system-packages",) if environment.externally_managed else ()
         return (python, "-m", "pip", verb, "--user" if verb == "install" else "--yes", *allow, *words)
-    prefix = uvs_prefix(environment)
+    prefix = uv_prefix(environment)
     if prefix:
         return ("uv", "pip", verb, "--python", prefix, *words)
     yes = ("--yes",) if verb == "uninstall" else ()

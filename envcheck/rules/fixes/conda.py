@@ -17,14 +17,14 @@ _TOOLKIT = "cuda-toolkit"
 _MINOR = re.compile(r"==\s*(\d+(?:\.\d+)?)")
 
 
-def is_condas(environment: Environment, requirements: Iterable[str], owner: str = "") -> bool:
+def is_managed_by_conda(environment: Environment, requirements: Iterable[str], owner: str = "") -> bool:
     """Whether conda installed the packages that these requirements replace, or the ``owner`` that needs them."""
     names = {normalised(asked.name) for line in requirements if (asked := read_requirement(line))}
     found = [each for each in environment.distributions or () if each.name in {owner, *names}]
-    return bool(found) and all(by_conda(each) for each in found)
+    return bool(found) and all(is_conda_package(each) for each in found)
 
 
-def by_conda(distribution: Distribution) -> bool:
+def is_conda_package(distribution: Distribution) -> bool:
     """Whether conda installed it. conda also writes a ``dist-info`` for Python packages, and its INSTALLER file names
     conda.
     """

@@ -82,13 +82,13 @@ def reboot(_facts: Facts) -> tuple[Fix, ...]:
 def reset(gpu: Gpu | None) -> Fix:
     """Reset one GPU, by its PCI bus id where that is known."""
     return Fix(
-        text=f"Stop what uses the GPU, then reset it: {' '.join(('nvidia-smi', '--gpu-reset', *smi_choice(gpu)))}",
+        text=f"Stop what uses the GPU, then reset it: {' '.join(('nvidia-smi', '--gpu-reset', *smi_selector(gpu)))}",
         who="root",
         risk="ends every process on the GPU; GPUs that share NVLinks or an NVSwitch must be reset together",
     )
 
 
-def smi_choice(gpu: Gpu | None) -> tuple[str, ...]:
+def smi_selector(gpu: Gpu | None) -> tuple[str, ...]:
     """The nvidia-smi option that selects this GPU; none where its PCI bus id is unknown."""
     bus_id = gpu.pci_bus_id if gpu else None
     return ("-i", bus_id) if bus_id and _BUS_ID.fullmatch(bus_id) else ()
@@ -145,7 +145,7 @@ def build_module(facts: Facts) -> tuple[Fix, ...]:
     return (Fix(text=f"{text}: {DRIVER_PAGE}", who="root"),)
 
 
-def free_from_nouveau(facts: Facts) -> tuple[Fix, ...]:
+def disable_nouveau(facts: Facts) -> tuple[Fix, ...]:
     """Keep nouveau and nova from taking the GPUs."""
     text = (
         "Forbid nouveau and nova in a file of /etc/modprobe.d (lines: blacklist nouveau, blacklist nova_core, "

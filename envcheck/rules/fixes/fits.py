@@ -22,7 +22,7 @@ def not_known(title: str, fit: Fit) -> Outcome:
     return Outcome(status="unknown", title=title, message=fit.reason)
 
 
-def by_confidence(worst: Status, fit: Fit) -> Status:
+def limit_by_confidence(worst: Status, fit: Fit) -> Status:
     """``worst``, lowered from a failure to a warning where the deciding row is weak."""
     return "warn" if worst == "fail" and fit.confidence == "weak" else worst
 
@@ -43,7 +43,7 @@ def worst_first(found: Iterable[Misfit]) -> list[Misfit]:
     return sorted(found, key=lambda each: STATUSES.index(each.status))
 
 
-def do_not_go_together(
+def incompatible_packages(
     found: Sequence[Misfit],
     title: str,
     fixes: tuple[Fix, ...],
@@ -65,7 +65,7 @@ def do_not_go_together(
     )
 
 
-def does_not_fit(
+def incompatible(
     title: str,
     fit: Fit,
     *,
@@ -77,7 +77,7 @@ def does_not_fit(
 ) -> Outcome:
     """The outcome for components that do not fit: ``worst``, or a warning at most where the deciding rows are weak."""
     return Outcome(
-        status=by_confidence(worst, fit),
+        status=limit_by_confidence(worst, fit),
         title=title,
         message=f"{sentence(fit.reason)}{more}",
         evidence=evidence,

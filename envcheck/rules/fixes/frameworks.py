@@ -7,27 +7,12 @@ from collections.abc import Callable
 
 from envcheck.checks import Fix
 from envcheck.rules.api import Facts
-from envcheck.rules.facts.frameworks import distributions_in, framework_named, named, shown
+from envcheck.rules.facts.frameworks import display_name, distributions_in, framework_named, full_name
 from envcheck.rules.fixes.install import How, install
 from envcheck.rules.fixes.releases import installed_release, newest_extra, newest_release, same_version
 from envcheck.rules.fixes.torch import INDEX, install_fitting_build
 from envcheck.snapshot import Framework
 from envcheck.versions import CudaVersion
-
-_PAGES = {
-    "paddlepaddle": "https://www.paddlepaddle.org.cn/en/install/quick",
-    "mxnet": "https://mxnet.apache.org/versions/master/get_started",
-    "vllm": "https://docs.vllm.ai/en/latest/getting_started/installation/",
-    "bitsandbytes": "https://huggingface.co/docs/bitsandbytes/main/en/installation",
-    "xformers": "https://github.com/facebookresearch/xformers#installing-xformers",
-    "tensorflow": "https://www.tensorflow.org/install/pip",
-    "jax": "https://docs.jax.dev/en/latest/installation.html",
-    "cupy": "https://docs.cupy.dev/en/stable/install.html",
-    "onnxruntime": "https://onnxruntime.ai/docs/install/",
-    "numba-cuda": "https://nvidia.github.io/numba-cuda/user/installation.html",
-    "ctranslate2": "https://opennmt.net/CTranslate2/installation.html",
-}
-"""Pages that list the builds of a framework, by the beginning of its name."""
 
 _ORT_GPU = "onnxruntime-gpu"
 _EXTRA_OF_JAX = re.compile(r"jax-cuda(\d{2})-plugin\b.*\bextra\s*==\s*.cuda\1.")
@@ -40,7 +25,7 @@ def install_gpu_build(facts: Facts, framework: Framework | None = None) -> tuple
         return install_fitting_build(facts, framework)
     maker = next((make for pattern, make in _MAKERS.items() if re.fullmatch(pattern, framework.name)), None)
     made = maker(facts, framework) if maker else ()
-    return made or (_look(framework, f"Install a build of {shown(framework)} for CUDA"),)
+    return made or (_documented(framework, f"Install a build of {display_name(framework)} for CUDA", facts),)
 
 
 def install_other_release(facts: Facts, framework: Framework | None = None) -> tuple[Fix, ...]:
@@ -49,12 +34,15 @@ def install_other_release(facts: Facts, framework: Framework | None = None) -> t
         return install_fitting_build(facts, framework)
     gpus = " and ".join(dict.fromkeys(gpu.compute_capability for gpu in facts.usable_gpus if gpu.compute_capability))
     fitting = f" and for compute capability {gpus}" if gpus else ""
-    return (_look(framework, f"Install a release of {shown(framework)} for a CUDA that the driver runs{fitting}"),)
+    task = f"Install a release of {display_name(framework)} for a CUDA that the driver runs{fitting}"
+    return (_documented(framework, task, facts),)
 
 
-def _look(framework: Framework, task: str) -> Fix:
-    page = next((page for start, page in _PAGES.items() if framework.name.startswith(start)), None)
-    return Fix(text=f"{task}: {page}" if page else task)
+def _documented(framework: Framework, task: str, facts: Facts) -> Fix:
+    """The task, with the framework's page on installing it."""
+    rows = (row for row in facts.matrix.products if framework.name.startswith(row.frameworks))
+    page = next(iter(facts.matrix.cite(*rows)), None)
+    return Fix(text=f"{task}: {page.address}" if page else task)
 
 
 def _torch_family(facts: Facts, framework: Framework) -> tuple[Fix, ...]:
@@ -64,7 +52,7 @@ def _torch_family(facts: Facts, framework: Framework) -> tuple[Fix, ...]:
     if cuda is None:
         return install_fitting_build(facts, torch)
     tag = f"cu{cuda.major}{cuda.minor}"
-    text = f"Install {named(framework).partition('+')[0]} built for {tag}, as torch is"
+    text = f"Install {full_name(framework).partition('+')[0]} built for {tag}, as torch is"
     wanted = f"{framework.name}{same_version(framework)}"
     how = How(index=f"{INDEX}{tag}", alone=True, again=True)
     return install(facts, (wanted,), text, how)
@@ -103,7 +91,7 @@ def _numba_cuda(facts: Facts, framework: Framework) -> tuple[Fix, ...]:
     if fitting is None:
         return ()
     wanted = f"{framework.name}[cu{fitting}]{same_version(framework)}"
-    return install(facts, (wanted,), f"Install the compilers of CUDA {fitting} that {named(framework)} needs")
+    return install(facts, (wanted,), f"Install the compilers of CUDA {fitting} that {full_name(framework)} needs")
 
 
 def _llama_cpp(facts: Facts, framework: Framework) -> tuple[Fix, ...]:

@@ -30,9 +30,9 @@ from envcheck.rules.fixes.commands import (
     is_virtual,
     pip_command,
     python_of,
-    uvs_prefix,
+    uv_prefix,
 )
-from envcheck.rules.fixes.conda import conda_installs, is_condas
+from envcheck.rules.fixes.conda import conda_installs, is_managed_by_conda
 from envcheck.snapshot import Environment
 
 _VENV = ".venv"
@@ -75,26 +75,26 @@ def install(
 ) -> tuple[Fix, ...]:
     """One way, in steps: remove ``remove``, install ``requirements``, install what those then still lack."""
     way, environment = how or How(), facts.environment
-    if environment is not None and is_condas(environment, requirements, way.owner):
+    if environment is not None and is_managed_by_conda(environment, requirements, way.owner):
         found = conda_installs(facts, environment, requirements, text, again=way.again, risk=way.risk)
         if found:
             return found
     if environment is not None and environment.externally_managed:
-        return _in_a_virtual_environment(environment, requirements, text, way)
-    steps = [*bring_pip(environment), *([_removal(environment, remove)] if remove else [])]
-    kept = [line for line in requirements if "[" not in line and _stands(line, environment, remove)]
+        return _in_new_environment(environment, requirements, text, way)
+    steps = [*install_pip(environment), *([_removal(environment, remove)] if remove else [])]
+    kept = [line for line in requirements if "[" not in line and _is_satisfied(line, environment, remove)]
     if way.again and kept:
-        steps += _again(facts, requirements, kept, text, way)
+        steps += _reinstallation(facts, requirements, kept, text, way)
     else:
         steps.append(_installation(environment, requirements, text, msgspec.structs.replace(way, again=False)))
         if way.alone:
-            steps += _lacking_step(facts, requirements)
+            steps += _missing_requirements_step(facts, requirements)
     return in_steps(steps)
 
 
-def bring_pip(environment: Environment | None) -> tuple[Fix, ...]:
+def install_pip(environment: Environment | None) -> tuple[Fix, ...]:
     """The step without which ``python -m pip`` fails: an environment made without pip, and not by uv."""
-    if environment is None or not environment.distributions_complete or uvs_prefix(environment):
+    if environment is None or not environment.distributions_complete or uv_prefix(environment):
         return ()
     told = any(each.installer for each in environment.distributions or ())
     if environment.manager == "conda" or not told or installed(environment, "pip"):
@@ -126,9 +126,7 @@ def uninstall(facts: Facts, names: Sequence[str], text: str) -> Fix:
     return msgspec.structs.replace(_removal(facts.environment, names), text=text)
 
 
-def _in_a_virtual_environment(
-    environment: Environment, requirements: Sequence[str], text: str, way: How
-) -> tuple[Fix, ...]:
+def _in_new_environment(environment: Environment, requirements: Sequence[str], text: str, way: How) -> tuple[Fix, ...]:
     why = "The system forbids pip to install here: create a virtual environment first"
     make = Fix(text=why, command=create_command(_VENV, uv=False, interpreter=environment.executable or "python3"))
     command = (*_set(way), *fill_command(_VENV, *requirements, *way.build, *_index(way), uv=False))
@@ -136,25 +134,25 @@ def _in_a_virtual_environment(
     return in_steps((make, Fix(text=text, command=command, risk=risk)))
 
 
-def _again(facts: Facts, requirements: Sequence[str], kept: Sequence[str], text: str, way: How) -> list[Fix]:
+def _reinstallation(facts: Facts, requirements: Sequence[str], kept: Sequence[str], text: str, way: How) -> list[Fix]:
     """What is there in the right version once more, file by file; then the rest."""
     environment = facts.environment
-    exactly = [_exactly(line, environment) if line in kept else line for line in requirements]
-    if uvs_prefix(environment):  # uv moves nothing that it was not asked for
+    exactly = [_pinned_to_installed(line, environment) if line in kept else line for line in requirements]
+    if uv_prefix(environment):  # uv moves nothing that it was not asked for
         return [
             _installation(environment, exactly, text, way),
-            *(_lacking_step(facts, requirements) if way.alone else ()),
+            *(_missing_requirements_step(facts, requirements) if way.alone else ()),
         ]
-    first = [_exactly(line, environment) for line in kept]
+    first = [_pinned_to_installed(line, environment) for line in kept]
     steps = [_installation(environment, first, text, msgspec.structs.replace(way, alone=True))]
     rest = [line for line in requirements if line not in kept]
     if rest:
         once = msgspec.structs.replace(way, again=False)
         steps.append(_installation(environment, rest, "Install what goes with it", once))
-    return [*steps, *_lacking_step(facts, kept)]
+    return [*steps, *_missing_requirements_step(facts, kept)]
 
 
-def _exactly(line: str, environment: Environment | None) -> str:
+def _pinned_to_installed(line: str, environment: Environment | None) -> str:
     """The requirement, pinned to the release that is there: the newest that it admits may be another one."""
     asked = read_requirement(line)
     there = installed(environment, normalised(asked.name)) if asked else None
@@ -164,15 +162,15 @@ def _exactly(line: str, environment: Environment | None) -> str:
     return f"{asked.name}{extras}=={there.version.partition('+')[0]}"
 
 
-def _lacking_step(facts: Facts, requirements: Sequence[str]) -> list[Fix]:
-    wanted = lacking(facts, requirements)
+def _missing_requirements_step(facts: Facts, requirements: Sequence[str]) -> list[Fix]:
+    wanted = missing_requirements(facts, requirements)
     if not wanted:
         return []
     names = ", ".join(normalised(asked.name) for line in wanted if (asked := read_requirement(line)))
     return [_installation(facts.environment, wanted, f"Install what it requires and is missing: {names}", How())]
 
 
-def lacking(facts: Facts, requirements: Sequence[str]) -> tuple[str, ...]:
+def missing_requirements(facts: Facts, requirements: Sequence[str]) -> tuple[str, ...]:
     """What these require, by the metadata of the installed release, and is not installed."""
     there = {each.name: each for each in distributions_in(facts.environment)}
     named = [normalised(asked.name) for line in requirements if (asked := read_requirement(line))]
@@ -183,13 +181,13 @@ def lacking(facts: Facts, requirements: Sequence[str]) -> tuple[str, ...]:
             asked = read_requirement(line)
             wanted = normalised(asked.name) if asked else ""
             met = any(same_package(wanted, other) for other in (*there, *named))
-            if asked is not None and not met and holds(asked, facts.marks):
+            if asked is not None and not met and holds(asked, facts.markers):
                 extras = f"[{','.join(sorted(asked.extras))}]" if asked.extras else ""
                 found[f"{wanted}{extras}{asked.specifier}"] = None
     return tuple(found)
 
 
-def _stands(line: str, environment: Environment | None, remove: Sequence[str]) -> bool:
+def _is_satisfied(line: str, environment: Environment | None, remove: Sequence[str]) -> bool:
     """Whether an installer would find nothing to do: the package is there in a version that is admitted, and stays."""
     asked = read_requirement(line)
     name = normalised(asked.name) if asked else ""
@@ -206,7 +204,7 @@ def _installation(environment: Environment | None, requirements: Sequence[str], 
     # environments keep what they have.
     of_user = bool(named) and all(in_user_site(environment, installed(environment, name)) for name in named)
     user = of_user and environment is not None and not is_virtual(environment)
-    if uvs_prefix(environment) and not user:
+    if uv_prefix(environment) and not user:
         kept = [name for name in named if installed(environment, name)] if way.again else []
         options += tuple(word for name in named if way.newest for word in ("--upgrade-package", name))
         again = tuple(word for name in kept for word in ("--reinstall-package", name))
@@ -218,7 +216,7 @@ def _installation(environment: Environment | None, requirements: Sequence[str], 
         words = (*again, *options, *requirements, *way.build, *_index(way))
     command = pip_command(environment, "install", *words, user=user)
     changes = Changes(installs=tuple(requirements), alone=way.alone, again=way.again, newest=way.newest)
-    risk = "; ".join(filter(None, (way.risk, _not_in_the_lock_file(environment))))
+    risk = "; ".join(filter(None, (way.risk, _lock_file_risk(environment))))
     return Fix(text=text, command=(*_set(way), *command), risk=risk, changes=changes)
 
 
@@ -229,7 +227,7 @@ def _removal(environment: Environment | None, names: Sequence[str]) -> Fix:
     return Fix(text=f"Remove {' and '.join(names)}", command=command, changes=Changes(removes=removes))
 
 
-def _not_in_the_lock_file(environment: Environment | None) -> str:
+def _lock_file_risk(environment: Environment | None) -> str:
     """What undoes it where a tool fills the environment by a lock file."""
     folder, _, name = ((environment.lock_file if environment else None) or "").rpartition("/")
     adds, syncs = _LOCKED_BY.get(name, ("", ""))

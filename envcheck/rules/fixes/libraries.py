@@ -10,9 +10,16 @@ from envcheck.checks import Fix
 from envcheck.compat.question.package_needs import admits, extra_of, normalised, of_an_extra, read_requirement
 from envcheck.compat.relations.libraries import toolkit_wheels
 from envcheck.rules.api import Facts, FrameworkSubject
-from envcheck.rules.facts.frameworks import distributions_in, frameworks_in, importance, module_of, named
+from envcheck.rules.facts.frameworks import distributions_in, frameworks_in, full_name, importance, module_of
 from envcheck.rules.facts.libraries import VARIABLES, folder_of
-from envcheck.rules.facts.library_names import TOOLKIT, LibraryName, lines_holding, serves, toolkit_extra, wheel_holding
+from envcheck.rules.facts.library_names import (
+    TOOLKIT,
+    LibraryName,
+    contains_library,
+    lines_requiring,
+    toolkit_extra,
+    wheel_with,
+)
 from envcheck.rules.fixes.commands import pip_command, python_of
 from envcheck.rules.fixes.frameworks import install_gpu_build
 from envcheck.rules.fixes.install import How, in_steps, install
@@ -55,7 +62,7 @@ def _listed(name: LibraryName, framework: Framework, facts: Facts) -> str | None
     line = declared(framework, name.family)
     asked = read_requirement(line) if line else None
     for each in distributions_in(facts.environment):
-        if each.channel != "conda" and serves(each, name, facts.matrix):
+        if each.channel != "conda" and contains_library(each, name, facts.matrix):
             fits = asked is None or not str(asked.specifier) or admits(str(asked.specifier), each.version) is not False
             return f"{each.name}=={each.version}" if fits else line
     return None
@@ -73,7 +80,7 @@ def _toolkit_release(framework: Framework, facts: Facts) -> str | None:
 
 def _separate_wheel(name: LibraryName, framework: Framework) -> str | None:
     """The wheel of a library that is released separately from the toolkit, with the major version in its soname."""
-    base, cuda = wheel_holding(name.family), CudaVersion.parse(framework.cuda)
+    base, cuda = wheel_with(name.family), CudaVersion.parse(framework.cuda)
     if base is None or cuda is None:
         return None
     return f"{base}-cu{cuda.major}=={name.number.partition('.')[0]}.*"
@@ -81,7 +88,7 @@ def _separate_wheel(name: LibraryName, framework: Framework) -> str | None:
 
 def declared(framework: Framework, family: str) -> str | None:
     """The wheel of a family, as the metadata requires it."""
-    for line in lines_holding(framework, family):
+    for line in lines_requiring(framework, family):
         asked = read_requirement(line)
         if asked is not None and normalised(asked.name) != TOOLKIT:
             return f"{normalised(asked.name)}{asked.specifier}"
@@ -92,7 +99,7 @@ def _own_extra(framework: Framework, family: str) -> str | None:
     """The one extra under which the metadata requires a family: ``and-cuda``, ``ctk``; None where there are several or
     none.
     """
-    extras = {extra_of(line) for line in lines_holding(framework, family)}
+    extras = {extra_of(line) for line in lines_requiring(framework, family)}
     return extras.pop() if len(extras) == 1 and PLAIN_NAME.fullmatch(framework.name) else None
 
 
@@ -110,16 +117,16 @@ def install_libraries(names: Iterable[LibraryName], subject: FrameworkSubject, f
     wanted = requirements(names, framework, facts)
     unnumbered = [name.file for name in names if not name.number]
     if not wanted and unnumbered:
-        return (_toolkit_of_developers(unnumbered, framework), *install_gpu_build(facts, framework))
+        return (_development_toolkit(unnumbered, framework), *install_gpu_build(facts, framework))
     if not wanted:
         return install_gpu_build(facts, framework)
-    text = f"Install what holds the missing libraries for {named(framework)}"
+    text = f"Install what holds the missing libraries for {full_name(framework)}"
     found = install(facts, wanted, text, How(again=True, owner=framework.name))
-    led = lead_into_wheels(framework)
+    led = add_wheel_folders(framework)
     return in_steps((*found, *led)) if led else found
 
 
-def lead_into_wheels(framework: Framework) -> tuple[Fix, ...]:
+def add_wheel_folders(framework: Framework) -> tuple[Fix, ...]:
     """The step after installing for a framework whose loader does not search NVIDIA's wheels."""
     if framework.looks_in_wheels is not False:
         return ()
@@ -133,7 +140,7 @@ def install_declared(framework: Framework, family: str, facts: Facts) -> tuple[F
     if wanted is None:
         return ()
     how = How(again=True, owner=framework.name)
-    return install(facts, (wanted,), f"Install the release that {named(framework)} asks for: {wanted}", how)
+    return install(facts, (wanted,), f"Install the release that {full_name(framework)} asks for: {wanted}", how)
 
 
 def drop_from_variable(loads: Iterable[Load], facts: Facts) -> tuple[Fix, ...]:
@@ -188,7 +195,7 @@ def add_folders(folders: Sequence[str]) -> Fix:
     return Fix(text=text, command=("env", f"LD_LIBRARY_PATH={':'.join(folders)}", "python"))
 
 
-def _toolkit_of_developers(files: Sequence[str], framework: Framework) -> Fix:
+def _development_toolkit(files: Sequence[str], framework: Framework) -> Fix:
     """Library names without a version number are links for linking programs; only development packages have them."""
     cuda = f"CUDA {framework.cuda}" if framework.cuda else "CUDA"
     listed = " and ".join(files)
@@ -196,7 +203,7 @@ def _toolkit_of_developers(files: Sequence[str], framework: Framework) -> Fix:
     return Fix(text=f"{text}, which NVIDIA's wheels do not have", who="root")
 
 
-def see_loader(facts: Facts) -> tuple[Fix, ...]:
+def show_loader_search(facts: Facts) -> tuple[Fix, ...]:
     """Commands that show what the loader searches and takes, where only an error line is known."""
     environment = facts.environment
     found = sorted(frameworks_in(environment), key=lambda each: importance(each, facts.matrix))
@@ -220,22 +227,22 @@ def install_or_locate_library(facts: Facts) -> tuple[Fix, ...]:
         "Install the package that holds the library, for the CUDA major in its name: one of NVIDIA's wheels, or the "
         "framework's own extra"
     )
-    return (Fix(text=text), *see_loader(facts))
+    return (Fix(text=text), *show_loader_search(facts))
 
 
 def install_cudnn(facts: Facts) -> tuple[Fix, ...]:
     """Install cuDNN as a wheel."""
-    return (*_wheel(facts, "nvidia-cudnn", "cuDNN, of the major that is asked for,"), *see_loader(facts))
+    return (*_wheel(facts, "nvidia-cudnn", "cuDNN, of the major that is asked for,"), *show_loader_search(facts))
 
 
 def install_nccl(facts: Facts) -> tuple[Fix, ...]:
     """Install NCCL as a wheel."""
-    return (*_wheel(facts, "nvidia-nccl", "the NCCL that the framework pins"), *see_loader(facts))
+    return (*_wheel(facts, "nvidia-nccl", "the NCCL that the framework pins"), *show_loader_search(facts))
 
 
 def install_tensorrt(facts: Facts) -> tuple[Fix, ...]:
     """Install TensorRT as a wheel."""
-    return (*_wheel(facts, "tensorrt", "TensorRT, of the major that is asked for,"), *see_loader(facts))
+    return (*_wheel(facts, "tensorrt", "TensorRT, of the major that is asked for,"), *show_loader_search(facts))
 
 
 def list_wheels(facts: Facts) -> tuple[Fix, ...]:

@@ -26,7 +26,7 @@ def rebuild(environment: Environment) -> tuple[Fix, ...]:
     minor = _MINOR.match(environment.python or "")
     if prefix is None or environment.manager not in _VIRTUAL:
         return (Fix(text="Create the environment again on this system, and install what it needs"),)
-    again = _created_again(environment, prefix, minor[0] if minor else None)
+    again = _recreated(environment, prefix, minor[0] if minor else None)
     return (*(_relinked(environment, prefix, minor[0]) if minor else ()), *again)
 
 
@@ -44,7 +44,7 @@ def _relinked(environment: Environment, prefix: str, minor: str) -> tuple[Fix, .
     )
 
 
-def _created_again(environment: Environment, prefix: str, minor: str | None) -> tuple[Fix, ...]:
+def _recreated(environment: Environment, prefix: str, minor: str | None) -> tuple[Fix, ...]:
     """Create it empty and reinstall its packages, or only the frameworks where the command would be too long."""
     text = "Or create it again" + (f" with Python {minor}" if minor else "")
     risk = "deletes what is installed in it; the next step installs it again"

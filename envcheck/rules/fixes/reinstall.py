@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable, Sequence
 
 from envcheck.checks import Changes, Fix
-from envcheck.rules.fixes.commands import conda_command, in_user_site, pip_command, uvs_prefix
-from envcheck.rules.fixes.install import bring_pip, in_steps
+from envcheck.rules.fixes.commands import conda_command, in_user_site, pip_command, uv_prefix
+from envcheck.rules.fixes.install import in_steps, install_pip
 from envcheck.rules.fixes.torch import INDEX
 from envcheck.snapshot import Distribution, Environment
 
@@ -28,7 +28,7 @@ def reinstall(environment: Environment, distributions: Sequence[Distribution], t
         fixes.append([Fix(text=f"{task}, with the system's package manager", who="root")])
     else:
         fixes += [_by_pip(environment, group, index, text) for index, group in _by_index(wheels).items()]
-    pip = bring_pip(environment) if any("pip" in fix.command for group in fixes for fix in group) else ()
+    pip = install_pip(environment) if any("pip" in fix.command for group in fixes for fix in group) else ()
     return in_steps((*pip, *(fix for group in fixes for fix in group)))
 
 
@@ -49,7 +49,7 @@ def _by_pip(environment: Environment, wheels: Sequence[Distribution], index: str
         return [Fix(text=f"{task}: {', '.join(pins)}, from the index that has this build")]
     options = ("--index-url", index) if index else ()
     user = in_user_site(environment, wheels[0])
-    if uvs_prefix(environment) and not user:
+    if uv_prefix(environment) and not user:
         # Without uv's cache: its files may be hard links to the damaged ones.
         again: tuple[str, ...] = ("--reinstall", "--no-deps", "--no-cache")
     else:

@@ -16,7 +16,7 @@ from envcheck.compat.relations.torch import builds_that_fit, tag_of
 from envcheck.compat.specifier import parse_specifier, parse_version
 from envcheck.compat.tables import ReleaseRow
 from envcheck.rules.api import Facts
-from envcheck.rules.facts.driver import runs, speaks_natively
+from envcheck.rules.facts.driver import runs_builds_for, supports_natively
 from envcheck.rules.facts.frameworks import distributions_in, machine
 from envcheck.snapshot import Framework
 from envcheck.versions import ComputeCapability, CudaVersion
@@ -58,12 +58,14 @@ def torch_build(facts: Facts, framework: Framework | None = None) -> TorchChoice
         # ``runs`` knows more of the driver than its release, which is why the relation is not given one.
         fitting = builds_that_fit(facts.matrix, version, gpus, None, facts.driver_os, python, machine(facts))
         runnable = [
-            (row, cuda) for row, build in fitting if (cuda := CudaVersion.parse(build.cuda)) and runs(facts, cuda)
+            (row, cuda)
+            for row, build in fitting
+            if (cuda := CudaVersion.parse(build.cuda)) and runs_builds_for(facts, cuda)
         ]
         if runnable:
             row = runnable[0][0]
             versions = [cuda for other, cuda in runnable if other is row]
-            best = next((cuda for cuda in versions if speaks_natively(facts, cuda)), versions[0])
+            best = next((cuda for cuda in versions if supports_natively(facts, cuda)), versions[0])
             return TorchChoice(row.version, tag_of(str(best)))
     return None
 
@@ -71,7 +73,7 @@ def torch_build(facts: Facts, framework: Framework | None = None) -> TorchChoice
 def newest_extra(extra: re.Pattern[str], lines: Iterable[str], facts: Facts) -> str | None:
     """The newest CUDA major version that has an extra in these requirement lines and that the driver runs."""
     majors = sorted({match[1] for line in lines if (match := extra.search(line))}, reverse=True)
-    return next((major for major in majors if runs(facts, CudaVersion(int(major), 0))), None)
+    return next((major for major in majors if runs_builds_for(facts, CudaVersion(int(major), 0))), None)
 
 
 def newest_release(facts: Facts, name: str, extras: str) -> str:
@@ -112,4 +114,4 @@ def _default_builds(facts: Facts, name: str) -> list[ReleaseRow]:
 def _may_run(row: ReleaseRow, facts: Facts) -> bool:
     """Whether the driver runs the CUDA of a release; true where its row names none."""
     cuda = CudaVersion.parse(row.cuda)
-    return cuda is None or runs(facts, cuda)
+    return cuda is None or runs_builds_for(facts, cuda)

@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from envcheck.checks import Fix
 from envcheck.compat.question.package_needs import release_for, requirement_name
 from envcheck.rules.api import Facts
-from envcheck.rules.facts.driver import speaks
+from envcheck.rules.facts.driver import supported_cuda
 from envcheck.rules.facts.frameworks import frameworks_in, installed, machine
 from envcheck.rules.facts.library_names import cuda_of_wheel, shares_its_folder
 from envcheck.rules.fixes.commands import conda_command
-from envcheck.rules.fixes.conda import by_conda
+from envcheck.rules.fixes.conda import is_conda_package
 from envcheck.rules.fixes.install import How, install
 from envcheck.rules.fixes.releases import TorchChoice, torch_build
 from envcheck.snapshot import Environment, Framework
@@ -36,7 +36,7 @@ def install_fitting_build(facts: Facts, framework: Framework | None = None) -> t
 
 def _install(choice: TorchChoice, facts: Facts) -> tuple[Fix, ...]:
     environment = facts.environment
-    task = f"Install torch {choice.version} built for {choice.tag}{_to_what_it_fits(choice, facts)}"
+    task = f"Install torch {choice.version} built for {choice.tag}{_reason_for_choice(choice, facts)}"
     if environment is not None and _is_conda_package(environment):
         cuda = CudaVersion.from_tag(choice.tag)
         command = conda_command(environment, ("pytorch-gpu", f"cuda-version={cuda}"))
@@ -51,10 +51,10 @@ def _install(choice: TorchChoice, facts: Facts) -> tuple[Fix, ...]:
         risk="replaces the installed torch and what it pins",
     )
     wanted = _pinned(companions, choice, facts, label=f"+{choice.tag}" if labelled else "")
-    return install(facts, wanted, task, how, remove=() if managed else _in_the_way(environment, choice))
+    return install(facts, wanted, task, how, remove=() if managed else _conflicting_wheels(environment, choice))
 
 
-def _in_the_way(environment: Environment | None, choice: TorchChoice) -> tuple[str, ...]:
+def _conflicting_wheels(environment: Environment | None, choice: TorchChoice) -> tuple[str, ...]:
     """NVIDIA's wheels for another CUDA major version that only torch required and that share a folder with the new
     ones.
     """
@@ -70,13 +70,13 @@ def _in_the_way(environment: Environment | None, choice: TorchChoice) -> tuple[s
         if shares_its_folder(each)
         and each.name not in needed
         and cuda_of_wheel(each) not in (None, major)
-        and not by_conda(each)
+        and not is_conda_package(each)
     )
 
 
-def _to_what_it_fits(choice: TorchChoice, facts: Facts) -> str:
+def _reason_for_choice(choice: TorchChoice, facts: Facts) -> str:
     """What the build was chosen for, and what remains unknown."""
-    driver = speaks(facts) is not None
+    driver = supported_cuda(facts) is not None
     known = [name for name, there in (("driver", driver), ("GPU", bool(facts.usable_gpus))) if there]
     fits = f", which fits this {' and '.join(known)}" if known else ""
     return fits if driver else f"{fits}; the driver must run CUDA {CudaVersion.from_tag(choice.tag)}"
@@ -97,4 +97,4 @@ def _pinned(companions: Sequence[str], choice: TorchChoice, facts: Facts, *, lab
 def _is_conda_package(environment: Environment) -> bool:
     """Whether conda installed PyTorch, or would install it into this conda environment."""
     found = [dist for dist in environment.distributions or () if dist.name in ("torch", "pytorch")]
-    return all(map(by_conda, found)) if found else environment.manager == "conda"
+    return all(map(is_conda_package, found)) if found else environment.manager == "conda"

@@ -5,24 +5,24 @@ from __future__ import annotations
 from envcheck.checks import Evidence, Fix, Missing, Status
 from envcheck.compat.relations.fit import WEAKEST_FIRST, Fit
 from envcheck.compat.relations.gpu_code import code_runs_on
-from envcheck.rules.api import Facts, FrameworkSubject, Outcome, passed, rule, seen
-from envcheck.rules.facts.driver import speaks
+from envcheck.rules.api import Facts, FrameworkSubject, Outcome, evidence_of, passed, rule
+from envcheck.rules.facts.driver import supported_cuda
 from envcheck.rules.facts.frameworks import (
+    base_framework,
     built_for_cuda,
+    code_targets,
     compiles_its_code,
-    extended,
-    leads,
-    named,
-    others_on_cuda,
-    shown,
-    targets,
+    display_name,
+    full_name,
+    is_main_framework,
+    other_cuda_builds,
 )
-from envcheck.rules.facts.machine import called, decided, plural
-from envcheck.rules.facts.trials import gpus_it_ran_on, ran_on_a_gpu, ran_on_every_kind_of_gpu
-from envcheck.rules.fixes.fits import does_not_fit
+from envcheck.rules.facts.machine import basis_of, gpu_title, plural
+from envcheck.rules.facts.trials import gpus_proven, ran_on_a_gpu, ran_on_every_kind_of_gpu
+from envcheck.rules.fixes.fits import incompatible
 from envcheck.rules.fixes.frameworks import install_gpu_build, install_other_release
 from envcheck.rules.fixes.libraries import without_variable
-from envcheck.rules.frameworks.cuda_wanted import signs
+from envcheck.rules.frameworks.cuda_wanted import evidence_for_cuda
 from envcheck.snapshot import Framework, Gpu
 from envcheck.versions import CodeTarget, ComputeCapability, CudaVersion
 
@@ -34,19 +34,21 @@ def _gpu_is_here_or_wanted(subject: FrameworkSubject, facts: Facts) -> bool:
 
     Of an extension the question arises where its files tell, and where the framework itself is another build.
     """
-    framework, base = subject.framework, extended(subject)
-    if not leads(framework, facts.matrix) and (framework.cpu_only is None or (base is not None and base.cpu_only)):
+    framework, base = subject.framework, base_framework(subject)
+    if not is_main_framework(framework, facts.matrix) and (
+        framework.cpu_only is None or (base is not None and base.cpu_only)
+    ):
         return False
     if framework.hip:
         return bool(facts.usable_gpus)
     looked_for = facts.snapshot.gpus is not None
     return _gpu_is_expected(subject, facts) or bool(
-        looked_for and leads(framework, facts.matrix) and framework.cpu_only
+        looked_for and is_main_framework(framework, facts.matrix) and framework.cpu_only
     )
 
 
 def _gpu_is_expected(subject: FrameworkSubject, facts: Facts) -> bool:
-    return bool(facts.usable_gpus) or bool(signs(subject.environment, facts))
+    return bool(facts.usable_gpus) or bool(evidence_for_cuda(subject.environment, facts))
 
 
 @rule(
@@ -89,43 +91,47 @@ def cpu_only_build(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """
     framework = subject.framework
     build = tuple(
-        seen(f"{framework.name}: {field}", framework, field)
+        evidence_of(f"{framework.name}: {field}", framework, field)
         for field in ("version", "cuda", "hip")
         if getattr(framework, field)
     )
     if framework.gpu_available or not (framework.cpu_only or framework.hip):
-        return passed(f"{named(framework)} is built for CUDA", *build, decided_by=decided(framework, "cpu_only"))
+        return passed(f"{full_name(framework)} is built for CUDA", *build, decided_by=basis_of(framework, "cpu_only"))
     kind = f"a build for ROCm {framework.hip}" if framework.hip else "CPU-only build"
     if not _gpu_is_expected(subject, facts):
-        title = f"{named(framework)} is a CPU build: it never uses a GPU"
-        return Outcome(status="note", title=title, evidence=build, decided_by=decided(framework, "cpu_only"))
-    wanted = signs(subject.environment, facts)
+        title = f"{full_name(framework)} is a CPU build: it never uses a GPU"
+        return Outcome(status="note", title=title, evidence=build, decided_by=basis_of(framework, "cpu_only"))
+    wanted = evidence_for_cuda(subject.environment, facts)
     return Outcome(
-        status=_weight(subject, facts),
-        title=f"{shown(framework)} cannot use the GPU: {kind}",
+        status=_status(subject, facts),
+        title=f"{display_name(framework)} cannot use the GPU: {kind}",
         message=_without_cuda(framework),
-        evidence=(*build, seen("CPU only", framework, "cpu_only"), *wanted, *_place(subject)),
-        decided_by=decided(framework, "cpu_only"),
+        evidence=(*build, evidence_of("CPU only", framework, "cpu_only"), *wanted, *_place(subject)),
+        decided_by=basis_of(framework, "cpu_only"),
         confidence="medium" if wanted else "high",
-        fixes=(*_off_the_path(framework, facts), *install_gpu_build(facts, framework)),
+        fixes=(*_remove_from_path(framework, facts), *install_gpu_build(facts, framework)),
     )
 
 
-def _off_the_path(framework: Framework, facts: Facts) -> tuple[Fix, ...]:
+def _remove_from_path(framework: Framework, facts: Facts) -> tuple[Fix, ...]:
     """Remove the framework's folder from PYTHONPATH, which precedes installed packages."""
     named_there = (facts.variable("PYTHONPATH") or "").split(":")
     folders = [each for each in named_there if each and (framework.path or "").startswith(f"{each.rstrip('/')}/")]
     return without_variable("PYTHONPATH", folders, facts) if folders else ()
 
 
-def _weight(subject: FrameworkSubject, facts: Facts) -> Status:
+def _status(subject: FrameworkSubject, facts: Facts) -> Status:
     """The status of a build without CUDA; many packages depend on a CPU build of ONNX Runtime on purpose."""
-    framework, others = subject.framework, others_on_cuda(subject, facts.matrix)
+    framework, others = subject.framework, other_cuda_builds(subject, facts.matrix)
     if framework.name == "torch":
         return "fail"
     if framework.name.startswith(("onnxruntime", "ort-nightly")):
         return "warn" if _overwritten(subject) or not others else "note"
-    return "fail" if leads(framework, facts.matrix) and not framework.name.startswith("jax") and not others else "warn"
+    return (
+        "fail"
+        if is_main_framework(framework, facts.matrix) and not framework.name.startswith("jax") and not others
+        else "warn"
+    )
 
 
 def _overwritten(subject: FrameworkSubject) -> bool:
@@ -136,12 +142,12 @@ def _overwritten(subject: FrameworkSubject) -> bool:
 
 def _without_cuda(framework: Framework) -> str:
     if framework.name.startswith("jax"):
-        return f"{named(framework)} has no CUDA plug-in here."
+        return f"{full_name(framework)} has no CUDA plug-in here."
     if framework.providers is not None:
         if "CUDA" in framework.providers:
-            return f"{named(framework)} is a CPU build; the CUDA provider next to it belongs to another package."
-        return f"{named(framework)} has no CUDA provider, only: {', '.join(framework.providers)}."
-    return f"{named(framework)} was built without CUDA."
+            return f"{full_name(framework)} is a CPU build; the CUDA provider next to it belongs to another package."
+        return f"{full_name(framework)} has no CUDA provider, only: {', '.join(framework.providers)}."
+    return f"{full_name(framework)} was built without CUDA."
 
 
 def _place(subject: FrameworkSubject) -> tuple[Evidence, ...]:
@@ -158,7 +164,7 @@ def _place(subject: FrameworkSubject) -> tuple[Evidence, ...]:
 def _cuda_build_on_gpus(subject: FrameworkSubject, facts: Facts) -> bool:
     """Of what brings only a part of its GPU code, or extends another, only where its files tell what that is."""
     framework = subject.framework
-    whole = leads(framework, facts.matrix) and not compiles_its_code(framework, facts.matrix)
+    whole = is_main_framework(framework, facts.matrix) and not compiles_its_code(framework, facts.matrix)
     return built_for_cuda(subject, facts) and bool(facts.usable_gpus) and (whole or bool(framework.gpu_code))
 
 
@@ -194,43 +200,41 @@ def gpu_code_missing(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
         GPU compatibility: https://docs.nvidia.com/cuda/cuda-c-programming-guide/#binary-compatibility
     """
     framework = subject.framework
-    code, known = targets(framework), _with_capability(facts)
+    code, known = code_targets(framework), _with_capability(facts)
     if not known:
         text = "the compute capability of the GPUs is not known"
         missing = (Missing(fact="gpu.compute_capability"),)
         return Outcome(status="unknown", title=_NOT_KNOWN, message=text, missing=missing)
-    proven = gpus_it_ran_on(framework, facts)
+    proven = gpus_proven(framework, facts)
     fits = tuple((gpu, _fit(framework, code, capability, facts)) for gpu, capability in known if gpu not in proven)
     lacking = tuple((gpu, fit) for gpu, fit in fits if fit.bad)
-    if lacking and _base_lacks_it_too(subject, known, facts):
+    if lacking and _base_lacks_code(subject, known, facts):
         return None
-    held = seen(f"GPU code of {framework.name}", framework, "gpu_code")
+    held = evidence_of(f"GPU code of {framework.name}", framework, "gpu_code")
     if lacking:
         return _lacking(subject, lacking, len(fits), held, facts)
     open_questions = [fit.reason for _, fit in fits if not fit.ok]
     if open_questions:
-        status: Status = "unknown" if leads(framework, facts.matrix) else "skipped"
+        status: Status = "unknown" if is_main_framework(framework, facts.matrix) else "skipped"
         return Outcome(status=status, title=_NOT_KNOWN, message=open_questions[0], evidence=(held,))
     names = ", ".join(dict.fromkeys(capability.sm for _, capability in known))
     reasons = dict.fromkeys(fit.reason for _, fit in fits)
     return Outcome(
         status="pass",
-        title=f"{named(framework)} has code for {names}",
+        title=f"{full_name(framework)} has code for {names}",
         message="; ".join(reasons),
         evidence=(held,),
-        decided_by=decided(framework, "gpu_code"),
+        decided_by=basis_of(framework, "gpu_code"),
     )
 
 
 _NOT_KNOWN = "Not known whether it has code for the GPU"
 
 
-def _base_lacks_it_too(
-    subject: FrameworkSubject, known: tuple[tuple[Gpu, ComputeCapability], ...], facts: Facts
-) -> bool:
+def _base_lacks_code(subject: FrameworkSubject, known: tuple[tuple[Gpu, ComputeCapability], ...], facts: Facts) -> bool:
     """Whether the framework that it extends has no code for the GPUs either, which is reported there."""
-    base = extended(subject)
-    code = targets(base) if base else ()
+    base = base_framework(subject)
+    code = code_targets(base) if base else ()
     return base is not None and bool(code) and all(_fit(base, code, each, facts).bad for _, each in known)
 
 
@@ -241,7 +245,7 @@ def _with_capability(facts: Facts) -> tuple[tuple[Gpu, ComputeCapability], ...]:
 
 def _fit(framework: Framework, code: tuple[CodeTarget, ...], capability: ComputeCapability, facts: Facts) -> Fit:
     """Whether the build has code for a GPU; if only the driver is too old for its PTX, driver-too-old reports it."""
-    cuda, spoken = CudaVersion.parse(framework.cuda), speaks(facts)
+    cuda, spoken = CudaVersion.parse(framework.cuda), supported_cuda(facts)
     fit = code_runs_on(facts.matrix, code, capability, driver_speaks=spoken, built_with=cuda)
     if not fit.bad or cuda is None:
         return fit
@@ -254,17 +258,17 @@ def _lacking(
 ) -> Outcome:
     """A failure if the build has code for no GPU; a warning that names the GPUs if it has code for others."""
     framework = subject.framework
-    whole = leads(framework, facts.matrix) and not compiles_its_code(framework, facts.matrix)
+    whole = is_main_framework(framework, facts.matrix) and not compiles_its_code(framework, facts.matrix)
     fit = min((each for _, each in lacking), key=lambda each: WEAKEST_FIRST.index(each.confidence))
-    names = ", ".join(called(gpu) for gpu, _ in lacking)
-    capabilities = tuple(dict.fromkeys(seen(called(gpu), gpu, "compute_capability") for gpu, _ in lacking))
-    whom = called(lacking[0][0]) if len(lacking) == 1 else f"{len(lacking)} of {plural(total, 'GPU')}"
-    return does_not_fit(
-        f"{named(framework)} has no code for {whom}",
+    names = ", ".join(gpu_title(gpu) for gpu, _ in lacking)
+    capabilities = tuple(dict.fromkeys(evidence_of(gpu_title(gpu), gpu, "compute_capability") for gpu, _ in lacking))
+    whom = gpu_title(lacking[0][0]) if len(lacking) == 1 else f"{len(lacking)} of {plural(total, 'GPU')}"
+    return incompatible(
+        f"{full_name(framework)} has no code for {whom}",
         fit,
         evidence=(held, *capabilities, *_place(subject)),
         fixes=install_other_release(facts, framework),
         worst="fail" if len(lacking) == total and whole else "warn",
         more=f" Without code: {names}.",
-        decided_by=decided(framework, "gpu_code"),
+        decided_by=basis_of(framework, "gpu_code"),
     )

@@ -6,12 +6,12 @@ from envcheck.checks import Evidence, Fix
 from envcheck.compat.question.package_needs import active_requirements, normalised, requirement_name
 from envcheck.compat.relations.fit import Fit
 from envcheck.compat.relations.gpu_cuda import cuda_targets
-from envcheck.rules.api import Facts, FrameworkSubject, Outcome, passed, rule, seen
-from envcheck.rules.facts.frameworks import frameworks_in, named
-from envcheck.rules.facts.machine import called
+from envcheck.rules.api import Facts, FrameworkSubject, Outcome, evidence_of, passed, rule
+from envcheck.rules.facts.frameworks import frameworks_in, full_name
+from envcheck.rules.facts.machine import gpu_title
 from envcheck.rules.facts.trials import ran_on_gpu
 from envcheck.rules.fixes.driver import installer
-from envcheck.rules.fixes.fits import does_not_fit
+from envcheck.rules.fixes.fits import incompatible
 from envcheck.rules.fixes.install import How, in_steps, install
 from envcheck.rules.fixes.libraries import other_compiler, without_variable
 from envcheck.rules.fixes.torch import install_fitting_build
@@ -81,20 +81,23 @@ def jit_compiler_too_old(subject: FrameworkSubject, facts: Facts) -> Outcome | N
         if any(fit.ok for fit in fits) or ran_on_gpu(framework):
             continue
         if not all(fit.bad for fit in fits):
-            title = f"Not known whether {named(framework)} can compile for {called(gpu)}"
+            title = f"Not known whether {full_name(framework)} can compile for {gpu_title(gpu)}"
             return Outcome(status="skipped", title=title, message=next(fit.reason for fit in fits if not fit.bad))
-        return _does_not_know(framework, fits[0], called(gpu), facts)
-    return passed(f"{named(framework)} has a ptxas that supports the GPU", seen("assemblers", framework, "built_for"))
+        return _does_not_know(framework, fits[0], gpu_title(gpu), facts)
+    return passed(
+        f"{full_name(framework)} has a ptxas that supports the GPU",
+        evidence_of("assemblers", framework, "built_for"),
+    )
 
 
 def _does_not_know(framework: Framework, fit: Fit, gpu: str, facts: Facts) -> Outcome:
     newer = Fix(
         text=f"Or name a newer ptxas in {_PATH}", command=("env", f"{_PATH}=/usr/local/cuda/bin/ptxas", "python")
     )
-    return does_not_fit(
-        f"{named(framework)} cannot compile for {gpu}",
+    return incompatible(
+        f"{full_name(framework)} cannot compile for {gpu}",
         fit,
-        evidence=(seen("assemblers that it brings", framework, "built_for"),),
+        evidence=(evidence_of("assemblers that it brings", framework, "built_for"),),
         fixes=(*install_fitting_build(facts), newer),
         worst="warn",
     )
@@ -139,7 +142,7 @@ def jit_compiler_missing(subject: FrameworkSubject, facts: Facts) -> Outcome | N
     if lacking and not ran_on_gpu(framework):
         return _cannot_compile_in_c(subject, lacking, facts)
     if _assemblers(framework):
-        return passed(f"{named(framework)} has its own ptxas")
+        return passed(f"{full_name(framework)} has its own ptxas")
     toolkits = facts.snapshot.toolkits
     elsewhere = facts.variable(_PATH) or (toolkits and any(each.nvcc for each in toolkits.items))
     if elsewhere or ran_on_gpu(framework) or toolkits is None or not toolkits.complete:
@@ -147,7 +150,7 @@ def jit_compiler_missing(subject: FrameworkSubject, facts: Facts) -> Outcome | N
     again = install(facts, (framework.name,), f"Install {framework.name} from its own wheel", How(again=True))
     return Outcome(
         status="warn",
-        title=f"{named(framework)} has no ptxas",
+        title=f"{full_name(framework)} has no ptxas",
         message="The package contains none, TRITON_PTXAS_PATH names none, and there is no CUDA toolkit.",
         evidence=(Evidence(what="package", value=framework.path or framework.name, source=framework.source),),
         fixes=again,
@@ -163,7 +166,7 @@ def _without_xlas_compilers(subject: FrameworkSubject, facts: Facts) -> Outcome 
     if not environment.distributions_complete or by_conda or toolkits is None or not toolkits.complete:
         return None
     parts = [each for each in frameworks_in(environment) if framework.name in (each.name, each.extends)]
-    required = (each for part in parts for each in active_requirements(part.requires, facts.marks, _OF_XLA))
+    required = (each for part in parts for each in active_requirements(part.requires, facts.markers, _OF_XLA))
     asked = {normalised(each.name): each for each in required}
     lacking = {name: each for name, each in asked.items() if name.startswith(_COMPILERS) and name not in there}
     elsewhere = any(each.nvcc for each in toolkits.items) or _DATA_DIR in (facts.variable("XLA_FLAGS") or "")
@@ -179,12 +182,12 @@ def _without_xlas_compilers(subject: FrameworkSubject, facts: Facts) -> Outcome 
     wanted = [f"{name}{each.specifier}" for name, each in lacking.items()]
     return Outcome(
         status="warn" if framework.name == "jax" else "note",
-        title=f"{named(framework)} lacks {names}",
+        title=f"{full_name(framework)} lacks {names}",
         message="XLA compiles for the GPU with the ptxas and libdevice of these wheels. The other CUDA wheels of the "
         "same extra are installed, and there is no CUDA toolkit in their place.",
         evidence=lines,
         decided_by="declared",
-        fixes=install(facts, wanted, f"Install what {named(framework)} compiles with", How(owner=framework.name)),
+        fixes=install(facts, wanted, f"Install what {full_name(framework)} compiles with", How(owner=framework.name)),
     )
 
 
@@ -200,8 +203,8 @@ def _cannot_compile_in_c(subject: FrameworkSubject, lacking: list[str], facts: F
     brings = (Fix(text=f"Install {' and '.join(packages)}", command=command, who="root"),) if packages else ()
     return Outcome(
         status="note" if "torch" in names and "vllm" not in names else "warn",
-        title=f"{named(framework)} finds no {what}",
+        title=f"{full_name(framework)} finds no {what}",
         message=f"Triton compiles C code when the first kernel is called, but there is no {what}.",
-        evidence=(seen("what it compiles with", framework, "compiles_with"),),
+        evidence=(evidence_of("what it compiles with", framework, "compiles_with"),),
         fixes=in_steps((*unset, *brings)),
     )

@@ -6,10 +6,10 @@ import re
 
 from envcheck.checks import Evidence
 from envcheck.compat.relations.visible_devices import hides_all
-from envcheck.rules.api import Facts, seen
+from envcheck.rules.api import Facts, evidence_of
 from envcheck.rules.facts.library_names import wheel_of
-from envcheck.rules.messages.observed import quoted_error
-from envcheck.rules.variables.visible_devices import VISIBLE, as_set
+from envcheck.rules.messages.observed import line_evidence
+from envcheck.rules.variables.visible_devices import VISIBLE, setting_evidence
 from envcheck.snapshot import Environment
 
 _TOOLKIT = re.compile(
@@ -25,7 +25,7 @@ _CODE = re.compile(r"\S+\.py\b")
 """The file of a warning; CPU builds of PyTorch have a ``torch/cuda/__init__.py``, too."""
 
 
-def signs(environment: Environment, facts: Facts) -> tuple[Evidence, ...]:
+def evidence_for_cuda(environment: Environment, facts: Facts) -> tuple[Evidence, ...]:
     """Evidence that CUDA is wanted, strongest first; none if GPUs were looked for."""
     if facts.snapshot.gpus is not None:
         return ()
@@ -35,21 +35,21 @@ def signs(environment: Environment, facts: Facts) -> tuple[Evidence, ...]:
 def _driver(facts: Facts) -> tuple[Evidence, ...]:
     driver = facts.snapshot.driver
     known = next((field for field in ("release", "cuda") if driver and getattr(driver, field)), None)
-    return (seen(f"driver: {known}", driver, known),) if driver and known else ()
+    return (evidence_of(f"driver: {known}", driver, known),) if driver and known else ()
 
 
 def _variable(facts: Facts) -> tuple[Evidence, ...]:
     value = facts.variable(VISIBLE)
-    return (as_set(VISIBLE, value),) if value is not None and not hides_all(value) else ()
+    return (setting_evidence(VISIBLE, value),) if value is not None and not hides_all(value) else ()
 
 
 def _package(environment: Environment) -> tuple[Evidence, ...]:
     installed = environment.distributions or ()
     found = next((each for each in installed if wheel_of(each.name) or _TOOLKIT.match(each.name)), None)
-    return (seen(f"CUDA's libraries: {found.name}", found, "version"),) if found else ()
+    return (evidence_of(f"CUDA's libraries: {found.name}", found, "version"),) if found else ()
 
 
 def _error(facts: Facts) -> tuple[Evidence, ...]:
     errors = (error for error in facts.snapshot.observed_errors if not _LOG_PREFIX.search(error.text))
     found = next((error for error in errors if _SPEAKS_OF_CUDA.search(_CODE.sub("", error.text))), None)
-    return (quoted_error(found, "asks for CUDA"),) if found else ()
+    return (line_evidence(found, "asks for CUDA"),) if found else ()

@@ -6,14 +6,20 @@ from envcheck.checks import Evidence, Fix, Missing, Status
 from envcheck.compat.relations.driver_cuda import driver_runs_cuda
 from envcheck.compat.relations.fit import Fit
 from envcheck.compat.relations.gpu_code import code_runs_on
-from envcheck.rules.api import Facts, FrameworkSubject, Outcome, passed, rule, seen
-from envcheck.rules.facts.driver import library_on_disk, release, release_text, speaks, speaks_natively
-from envcheck.rules.facts.frameworks import built_for_cuda, extended, leads, named, targets
+from envcheck.rules.api import Facts, FrameworkSubject, Outcome, evidence_of, passed, rule
+from envcheck.rules.facts.driver import library_on_disk, release, release_text, supported_cuda, supports_natively
+from envcheck.rules.facts.frameworks import (
+    base_framework,
+    built_for_cuda,
+    code_targets,
+    full_name,
+    is_main_framework,
+)
 from envcheck.rules.facts.machine import driver_of, in_container, on_tegra
 from envcheck.rules.facts.needs import unanswered
 from envcheck.rules.facts.trials import ran_with_this_driver
 from envcheck.rules.fixes.driver import update_driver
-from envcheck.rules.fixes.fits import does_not_fit, not_known
+from envcheck.rules.fixes.fits import incompatible, not_known
 from envcheck.rules.fixes.frameworks import install_other_release
 from envcheck.snapshot import Driver, Framework
 from envcheck.versions import ComputeCapability, CudaVersion, DriverRelease
@@ -23,7 +29,7 @@ def _fixes(facts: Facts) -> tuple[Fix, ...]:
     return (*install_other_release(facts), *update_driver(facts))
 
 
-def _driver_is_apart(subject: FrameworkSubject, facts: Facts) -> bool:
+def _is_driver_separate(subject: FrameworkSubject, facts: Facts) -> bool:
     """On a Jetson the driver is part of the system software and has other release numbers."""
     return built_for_cuda(subject, facts) and not on_tegra(facts)
 
@@ -32,15 +38,17 @@ def _starts_cuda_itself(subject: FrameworkSubject, facts: Facts) -> bool:
     """Whether it initializes CUDA itself: extensions use the CUDA of what they extend, and other packages count only
     with a known CUDA version.
     """
-    framework, base = subject.framework, extended(subject)
+    framework, base = subject.framework, base_framework(subject)
     if base is not None and base.cuda:
         return False
-    return _driver_is_apart(subject, facts) and (leads(framework, facts.matrix) or framework.cuda is not None)
+    return _is_driver_separate(subject, facts) and (
+        is_main_framework(framework, facts.matrix) or framework.cuda is not None
+    )
 
 
-def _leads_beside_a_driver(subject: FrameworkSubject, facts: Facts) -> bool:
-    whole = leads(subject.framework, facts.matrix)
-    return whole and _driver_is_apart(subject, facts) and driver_of(facts).release is not None
+def _is_main_beside_driver(subject: FrameworkSubject, facts: Facts) -> bool:
+    whole = is_main_framework(subject.framework, facts.matrix)
+    return whole and _is_driver_separate(subject, facts) and driver_of(facts).release is not None
 
 
 @rule(
@@ -78,24 +86,24 @@ def driver_too_old(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     if cuda is None or number is None:
         return _cannot_compare(framework, driver, facts)
     evidence = (
-        seen(f"CUDA of {framework.name}", framework, "cuda"),
+        evidence_of(f"CUDA of {framework.name}", framework, "cuda"),
         _release_evidence(driver, facts),
-        *((seen("CUDA that the driver supports", driver, "cuda"),) if driver.cuda else ()),
+        *((evidence_of("CUDA that the driver supports", driver, "cuda"),) if driver.cuda else ()),
     )
-    title = f"Driver {number} runs CUDA {cuda} of {named(framework)}"
+    title = f"Driver {number} runs CUDA {cuda} of {full_name(framework)}"
     if framework.gpu_available:  # the framework's own answer, here or in the text of a tool that asked it
-        proof = seen(f"{framework.name} can use the GPU", framework, "gpu_available")
+        proof = evidence_of(f"{framework.name} can use the GPU", framework, "gpu_available")
         return passed(title, *evidence, proof, decided_by="framework-ran")
     fit = _fit(subject, number, cuda, facts)
     if fit.ok:
         return passed(title, *evidence)
-    if not fit.bad and not leads(framework, facts.matrix):
+    if not fit.bad and not is_main_framework(framework, facts.matrix):
         return None
     if not fit.bad:
         return not_known(f"Not known whether driver {number} runs CUDA {cuda}", fit)
     fixes = (*install_other_release(facts, framework), *update_driver(facts, fit.nearest_change))
-    title, worst = f"Driver {number} is too old for {named(framework)}", _weight(framework, facts)
-    return does_not_fit(title, fit, evidence=evidence, fixes=fixes, worst=worst, more=_on_disk_only(driver, facts))
+    title, worst = f"Driver {number} is too old for {full_name(framework)}", _status(framework, facts)
+    return incompatible(title, fit, evidence=evidence, fixes=fixes, worst=worst, more=_on_disk_only(driver, facts))
 
 
 def _cannot_compare(framework: Framework, driver: Driver, facts: Facts) -> Outcome:
@@ -113,7 +121,7 @@ def _cannot_compare(framework: Framework, driver: Driver, facts: Facts) -> Outco
 def _release_evidence(driver: Driver, facts: Facts) -> Evidence:
     kernel, library = facts.snapshot.kernel, library_on_disk(facts.snapshot)
     if driver.release:
-        return seen("driver", driver, "release")
+        return evidence_of("driver", driver, "release")
     if kernel and kernel.nvidia and kernel.nvidia.version:
         return Evidence(what="kernel module", value=kernel.nvidia.version, source=kernel.source_of("nvidia"))
     what = f"driver library {library.path}" if library else "driver"
@@ -128,8 +136,8 @@ def _on_disk_only(driver: Driver, facts: Facts) -> str:
     return f"{text} A container that is given a GPU gets the host's driver instead." if in_container(facts) else text
 
 
-def _weight(framework: Framework, facts: Facts) -> Status:
-    return "fail" if leads(framework, facts.matrix) else "warn"
+def _status(framework: Framework, facts: Facts) -> Status:
+    return "fail" if is_main_framework(framework, facts.matrix) else "warn"
 
 
 def _fit(subject: FrameworkSubject, number: DriverRelease, cuda: CudaVersion, facts: Facts) -> Fit:
@@ -138,7 +146,7 @@ def _fit(subject: FrameworkSubject, number: DriverRelease, cuda: CudaVersion, fa
     fit = driver_runs_cuda(facts.matrix, number, cuda, facts.driver_os, speaks=CudaVersion.parse(said))
     if not fit.ok:
         return fit
-    code, spoken = targets(subject.framework), speaks(facts)
+    code, spoken = code_targets(subject.framework), supported_cuda(facts)
     for gpu in facts.usable_gpus:
         capability = ComputeCapability.parse(gpu.compute_capability)
         if capability is None or not code:
@@ -153,7 +161,7 @@ def _fit(subject: FrameworkSubject, number: DriverRelease, cuda: CudaVersion, fa
     layer="driver",
     per="framework",
     needs=("framework.cuda", "driver.release"),
-    arises=_leads_beside_a_driver,
+    arises=_is_main_beside_driver,
     yields_to=("driver-too-old",),
 )
 def driver_older_than_toolkit(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
@@ -177,7 +185,7 @@ def driver_older_than_toolkit(subject: FrameworkSubject, facts: Facts) -> Outcom
     """
     framework, number = subject.framework, release(facts)
     cuda = CudaVersion.parse(framework.cuda)
-    if cuda is None or number is None or speaks_natively(facts, cuda) is not False:
+    if cuda is None or number is None or supports_natively(facts, cuda) is not False:
         return None
     said = CudaVersion.parse(facts.snapshot.driver.cuda if facts.snapshot.driver else None)
     if not driver_runs_cuda(facts.matrix, number, cuda, facts.driver_os, speaks=said).ok:
@@ -185,9 +193,9 @@ def driver_older_than_toolkit(subject: FrameworkSubject, facts: Facts) -> Outcom
     return Outcome(
         status="note",
         title=f"Driver {number} is older than CUDA {cuda} of {framework.name}, which works",
-        message=f"It supports CUDA {speaks(facts)}; minor-version compatibility covers the rest except PTX.",
+        message=f"It supports CUDA {supported_cuda(facts)}; minor-version compatibility covers the rest except PTX.",
         evidence=(
-            seen(f"CUDA of {framework.name}", framework, "cuda"),
-            Evidence(what="CUDA that the driver supports", value=str(speaks(facts)), source="driver"),
+            evidence_of(f"CUDA of {framework.name}", framework, "cuda"),
+            Evidence(what="CUDA that the driver supports", value=str(supported_cuda(facts)), source="driver"),
         ),
     )

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from envcheck.checks import Evidence, Fix, Status
 from envcheck.compat.relations.gpu_cuda import cuda_targets
-from envcheck.rules.api import Facts, Outcome, rule, seen
-from envcheck.rules.facts.frameworks import framework_named, named
-from envcheck.rules.facts.machine import called
-from envcheck.rules.fixes.fits import does_not_fit
+from envcheck.rules.api import Facts, Outcome, evidence_of, rule
+from envcheck.rules.facts.frameworks import framework_named, full_name
+from envcheck.rules.facts.machine import gpu_title
+from envcheck.rules.fixes.fits import incompatible
 from envcheck.snapshot import Environment, Toolkit
 from envcheck.versions import ComputeCapability, CudaVersion
 
@@ -73,10 +73,13 @@ def toolkit_lacks_gpu(environment: Environment, facts: Facts) -> Outcome | None:
         capability = ComputeCapability.parse(gpu.compute_capability)
         fit = cuda_targets(facts.matrix, capability, version) if capability else None
         if fit is not None and fit.bad:
-            return does_not_fit(
-                f"nvcc of CUDA {version} cannot compile for {called(gpu)}",
+            return incompatible(
+                f"nvcc of CUDA {version} cannot compile for {gpu_title(gpu)}",
                 fit,
-                evidence=(seen(f"toolkit in {toolkit.path}", toolkit, "version"), _who(environment)),
+                evidence=(
+                    evidence_of(f"toolkit in {toolkit.path}", toolkit, "version"),
+                    _compiling_packages(environment),
+                ),
                 fixes=_other_toolkit(facts),
                 worst="warn",
             )
@@ -109,7 +112,7 @@ def toolkit_missing(environment: Environment, facts: Facts) -> Outcome | None:
         status="note",
         title=f"No CUDA toolkit to compile operations of {_compiling(environment)[0]}",
         message="It works as long as nothing has to be compiled.",
-        evidence=(_who(environment),),
+        evidence=(_compiling_packages(environment),),
         fixes=_other_toolkit(facts),
     )
 
@@ -155,13 +158,13 @@ def toolkit_differs_from_build(environment: Environment, facts: Facts) -> Outcom
         title=f"CUDA toolkit {version} does not match PyTorch, built for CUDA {built}",
         message=f"{_compiling(environment)[0]} compiles on this machine, with {toolkit.nvcc or toolkit.path}.",
         evidence=(
-            seen(f"toolkit in {toolkit.path}", toolkit, "version"),
-            seen(f"{named(torch)} was built with", torch, "cuda"),
-            _who(environment),
+            evidence_of(f"toolkit in {toolkit.path}", toolkit, "version"),
+            evidence_of(f"{full_name(torch)} was built with", torch, "cuda"),
+            _compiling_packages(environment),
         ),
         fixes=_other_toolkit(facts),
     )
 
 
-def _who(environment: Environment) -> Evidence:
+def _compiling_packages(environment: Environment) -> Evidence:
     return Evidence(what="compiles on this machine", value=", ".join(_compiling(environment)), source="wheel metadata")

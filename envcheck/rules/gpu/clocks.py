@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from envcheck.checks import Evidence, Fix
-from envcheck.rules.api import Facts, Outcome, passed, rule, seen
-from envcheck.rules.facts.machine import called, decided, listed
+from envcheck.rules.api import Facts, Outcome, evidence_of, passed, rule
+from envcheck.rules.facts.machine import basis_of, gpu_title, is_listed
 from envcheck.rules.facts.needs import refused, unanswered
-from envcheck.rules.fixes.driver import smi_choice
+from envcheck.rules.fixes.driver import smi_selector
 from envcheck.snapshot import Gpu, Power, Temperature, Throttle
 
 _BRAKE = "hw_power_brake_slowdown"
@@ -29,7 +29,7 @@ def _check_supply(_facts: Facts) -> tuple[Fix, ...]:
     )
 
 
-@rule(layer="gpu", scope="node", per="gpu", needs=("gpu.throttle.reasons",), arises=listed, remedy=_check_supply)
+@rule(layer="gpu", scope="node", per="gpu", needs=("gpu.throttle.reasons",), arises=is_listed, remedy=_check_supply)
 def power_throttled(gpu: Gpu, _facts: Facts) -> Outcome | None:
     """The power supply or a lowered power limit throttles a GPU.
 
@@ -53,13 +53,15 @@ def power_throttled(gpu: Gpu, _facts: Facts) -> Outcome | None:
     reasons = throttle.reasons or ()
     lowered = bool(power.limit and power.limit_default and power.limit < _LOWERED * power.limit_default)
     limits = (
-        (seen("power limit (W)", power, "limit"), seen("default limit (W)", power, "limit_default")) if lowered else ()
+        (evidence_of("power limit (W)", power, "limit"), evidence_of("default limit (W)", power, "limit_default"))
+        if lowered
+        else ()
     )
-    evidence = (seen("reasons now", throttle, "reasons"), *limits)
+    evidence = (evidence_of("reasons now", throttle, "reasons"), *limits)
     if _BRAKE in reasons:
         return Outcome(
             status="warn",
-            title=f"{called(gpu)}: the power brake is active",
+            title=f"{gpu_title(gpu)}: the power brake is active",
             message="The machine's power supply forces the GPU to lower its clocks.",
             evidence=evidence,
             decided_by="driver-answered",
@@ -70,14 +72,14 @@ def power_throttled(gpu: Gpu, _facts: Facts) -> Outcome | None:
     watts = f"{power.limit:.0f} W (default {power.limit_default:.0f} W)"
     return Outcome(
         status="warn" if capped else "note",
-        title=f"{called(gpu)}: power {'capped' if capped else 'limit set'} at {watts}",
+        title=f"{gpu_title(gpu)}: power {'capped' if capped else 'limit set'} at {watts}",
         message="The power limit is below the default" + (" and lowers the clocks now." if capped else "."),
         evidence=evidence,
         decided_by="driver-answered",
         fixes=(
             Fix(
                 text="Restore the default power limit",
-                command=("sudo", "nvidia-smi", *smi_choice(gpu), "-pl", f"{power.limit_default:.0f}"),
+                command=("sudo", "nvidia-smi", *smi_selector(gpu), "-pl", f"{power.limit_default:.0f}"),
                 who="root",
                 risk="more heat and power; the limit may have been lowered on purpose",
             ),
@@ -89,7 +91,7 @@ def power_throttled(gpu: Gpu, _facts: Facts) -> Outcome | None:
     layer="gpu",
     scope="node",
     per="gpu",
-    arises=listed,
+    arises=is_listed,
     remedy=lambda _facts: (Fix(text="Check fans, air flow and room temperature", who="cluster-admin"),),
 )
 def thermal_throttled(gpu: Gpu, facts: Facts) -> Outcome | None:
@@ -117,12 +119,12 @@ def thermal_throttled(gpu: Gpu, facts: Facts) -> Outcome | None:
         found, need = _by_temperature(gpu, temperature), "gpu.throttle.reasons"
         return found or (None if refused(need, gpu) else unanswered(need, "Thermal throttling", facts.snapshot))
     active = [reason for reason in _HEAT if reason in throttle.reasons]
-    heat = (seen("temperature (°C)", temperature, "gpu"),) if temperature.gpu is not None else ()
-    evidence = (seen("reasons now", throttle, "reasons"), *heat)
+    heat = (evidence_of("temperature (°C)", temperature, "gpu"),) if temperature.gpu is not None else ()
+    evidence = (evidence_of("reasons now", throttle, "reasons"), *heat)
     if active:
         return Outcome(
             status="warn",
-            title=f"{called(gpu)}: thermal throttling",
+            title=f"{gpu_title(gpu)}: thermal throttling",
             message=f"Active now: {', '.join(active)}.",
             evidence=evidence,
             decided_by="driver-answered",
@@ -132,7 +134,7 @@ def thermal_throttled(gpu: Gpu, facts: Facts) -> Outcome | None:
         spent = Evidence(what="thermal slowdown since the driver was loaded", value=f"{earlier:.0f} s", source="nvml")
         return Outcome(
             status="note",
-            title=f"{called(gpu)}: thermal throttling for {earlier:.0f} s",
+            title=f"{gpu_title(gpu)}: thermal throttling for {earlier:.0f} s",
             message="Since the driver was loaded; not active now.",
             evidence=(spent, *heat),
             decided_by="driver-answered",
@@ -147,15 +149,15 @@ def _by_temperature(gpu: Gpu, temperature: Temperature) -> Outcome | None:
         return None
     bounds = (("maximum operating temperature (°C)", "gpu_max"), ("hardware slowdown from (°C)", "slowdown"))
     evidence = (
-        seen("temperature (°C)", temperature, "gpu"),
-        *(seen(what, temperature, field) for what, field in bounds if getattr(temperature, field) is not None),
+        evidence_of("temperature (°C)", temperature, "gpu"),
+        *(evidence_of(what, temperature, field) for what, field in bounds if getattr(temperature, field) is not None),
     )
-    how = decided(temperature, "gpu")
+    how = basis_of(temperature, "gpu")
     if now < limit - _MARGIN:
         return passed(f"{now:.0f} °C, below the limit of {limit:.0f} °C", *evidence, decided_by=how)
     return Outcome(
         status="warn",
-        title=f"{called(gpu)} is at its temperature limit of {limit:.0f} °C",
+        title=f"{gpu_title(gpu)} is at its temperature limit of {limit:.0f} °C",
         message="The driver lowers the clocks to keep the GPU below its maximum operating temperature.",
         evidence=evidence,
         decided_by=how,
@@ -163,7 +165,7 @@ def _by_temperature(gpu: Gpu, temperature: Temperature) -> Outcome | None:
     )
 
 
-@rule(layer="driver", scope="node", per="gpu", needs=("gpu.persistence_mode",), arises=listed)
+@rule(layer="driver", scope="node", per="gpu", needs=("gpu.persistence_mode",), arises=is_listed)
 def persistence_mode_off(gpu: Gpu, facts: Facts) -> Outcome | None:
     """Persistence mode is off.
 
@@ -182,14 +184,14 @@ def persistence_mode_off(gpu: Gpu, facts: Facts) -> Outcome | None:
     Sources
         Driver Persistence: https://docs.nvidia.com/deploy/driver-persistence/
     """
-    evidence = seen("persistence mode", gpu, "persistence_mode")
+    evidence = evidence_of("persistence mode", gpu, "persistence_mode")
     if gpu.persistence_mode:
         return passed("Persistence mode is on", evidence, decided_by="driver-answered")
     platform = facts.snapshot.platform
     command = () if platform and platform.wsl else ("sudo", "systemctl", "enable", "--now", "nvidia-persistenced")
     return Outcome(
         status="note",
-        title=f"{called(gpu)}: persistence mode is off",
+        title=f"{gpu_title(gpu)}: persistence mode is off",
         message="The first program after a pause waits while the driver initializes the GPU.",
         evidence=(evidence,),
         decided_by="driver-answered",

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from envcheck.checks import Fix, Missing
-from envcheck.rules.api import Action, Facts, Outcome, passed, rule, seen
-from envcheck.rules.facts.machine import called, listed, nvml_answers
+from envcheck.rules.api import Action, Facts, Outcome, evidence_of, passed, rule
+from envcheck.rules.facts.machine import gpu_title, is_listed, nvml_answers
 from envcheck.rules.facts.needs import unanswered
 from envcheck.rules.fixes import driver
-from envcheck.rules.messages.driver import answers, naming, shown
-from envcheck.rules.messages.observed import kernel_messages, quoted
+from envcheck.rules.messages.driver import answers, call_evidence, results_naming
+from envcheck.rules.messages.observed import kernel_evidence, kernel_messages
 from envcheck.snapshot import Gpu, KernelMessage, Snapshot
 
 
@@ -59,21 +59,23 @@ def gpu_lost(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
         Xid errors: https://docs.nvidia.com/deploy/xid-errors/
         NVML return codes: https://docs.nvidia.com/deploy/nvml-api/
     """
-    lost = tuple((gpu, error) for gpu in facts.gpus for error in naming("gpu-lost", gpu.errors))
-    calls = naming("gpu-lost", answers(facts))
+    lost = tuple((gpu, error) for gpu in facts.gpus for error in results_naming("gpu-lost", gpu.errors))
+    calls = results_naming("gpu-lost", answers(facts))
     messages = kernel_messages("gpu-lost", facts.snapshot)
     if not (lost or calls or messages):
         return passed("No GPU is lost", decided_by="driver-answered") if nvml_answers(facts) else None
     back = not lost and not calls and all(_answers_now(message, facts) for message in messages)
-    names = ", ".join(dict.fromkeys([*(called(gpu) for gpu, _ in lost), *(_place(each, facts) for each in messages)]))
+    names = ", ".join(
+        dict.fromkeys([*(gpu_title(gpu) for gpu, _ in lost), *(_place(each, facts) for each in messages)])
+    )
     return Outcome(
         status="warn" if back else "fail",
         title=f"{names or 'A GPU'} {'was lost since boot and answers again' if back else 'is lost'}",
         message="The driver could not reach the GPU over PCI Express" + (" for a while." if back else "."),
         evidence=(
-            *(shown(error) for _, error in lost),
-            *(shown(result) for result in calls),
-            *(quoted(message) for message in messages),
+            *(call_evidence(error) for _, error in lost),
+            *(call_evidence(result) for result in calls),
+            *(kernel_evidence(message) for message in messages),
         ),
         decided_by="driver-answered",
         action="reboot",
@@ -82,7 +84,7 @@ def gpu_lost(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
 
 def _place(message: KernelMessage, facts: Facts) -> str:
     gpu = _gpu_of(message, facts)
-    return called(gpu) if gpu else f"GPU {message.pci_bus_id}" if message.pci_bus_id else "A GPU"
+    return gpu_title(gpu) if gpu else f"GPU {message.pci_bus_id}" if message.pci_bus_id else "A GPU"
 
 
 @rule(
@@ -126,7 +128,7 @@ def gpu_firmware_timeout(snapshot: Snapshot, facts: Facts) -> Outcome | None:
         status="warn" if back else "fail",
         title=f"The firmware of {names} {'did not answer for a while' if back else 'does not answer'}",
         message="The driver's requests to the GPU System Processor (GSP) timed out.",
-        evidence=tuple(quoted(message) for message in messages),
+        evidence=tuple(kernel_evidence(message) for message in messages),
         decided_by="driver-answered",
         action="reboot",
         fixes=(*driver.reboot(facts), *driver.update_driver(facts)),
@@ -156,7 +158,7 @@ _RESTART_IMEX = Fix(
     layer="gpu",
     scope="node",
     per="gpu",
-    arises=lambda gpu, facts: listed(gpu, facts) or bool(gpu.errors),
+    arises=lambda gpu, facts: is_listed(gpu, facts) or bool(gpu.errors),
     remedy=lambda _facts: (driver.reset(None),),
     explains=("gpu-init-failed", "no-gpu-visible"),
 )
@@ -181,21 +183,21 @@ def gpu_needs_reset(gpu: Gpu, facts: Facts) -> Outcome | None:
           https://docs.nvidia.com/deploy/a100-gpu-mem-error-mgmt/error-recovery-and-response-flags.html
         Xid errors, 154: https://docs.nvidia.com/deploy/xid-errors/
     """
-    required = naming("gpu-needs-reset", gpu.errors)
+    required = results_naming("gpu-needs-reset", gpu.errors)
     advice = gpu.recovery_action
     if not required and advice == "none":
-        return passed(f"{called(gpu)} needs no recovery", decided_by="driver-answered")
+        return passed(f"{gpu_title(gpu)} needs no recovery", decided_by="driver-answered")
     if not required and advice is None:
         refused = "recovery_action" in gpu.not_supported
         return None if refused else unanswered("gpu.recovery_action", "Recovery action", facts.snapshot)
     action = "reset" if required else _ACTIONS.get(advice or "", "none")
     evidence = (
-        *(shown(error) for error in required),
-        *((seen("recovery action", gpu, "recovery_action"),) if advice else ()),
+        *(call_evidence(error) for error in required),
+        *((evidence_of("recovery action", gpu, "recovery_action"),) if advice else ()),
     )
     return Outcome(
         status="fail",
-        title=f"{called(gpu)} {_ADVICE.get(action, f'needs recovery: {advice}')}",
+        title=f"{gpu_title(gpu)} {_ADVICE.get(action, f'needs recovery: {advice}')}",
         message="After a fault, the driver requires this before the GPU is used again.",
         evidence=evidence,
         decided_by="driver-answered",

@@ -5,14 +5,14 @@ from __future__ import annotations
 import msgspec
 
 from envcheck.checks import Evidence, Fix
-from envcheck.rules.api import Facts, Outcome, passed, rule, seen
-from envcheck.rules.facts.machine import called, cuda_answers, listed, model_of
+from envcheck.rules.api import Facts, Outcome, evidence_of, passed, rule
+from envcheck.rules.facts.machine import cuda_answers, gpu_title, is_listed, model_of
 from envcheck.rules.fixes import driver
-from envcheck.rules.messages.driver import answers, naming, shown
+from envcheck.rules.messages.driver import answers, call_evidence, results_naming
 from envcheck.snapshot import Fabric, Gpu, GpuFabric, NvLink, Pcie, Snapshot
 
 
-@rule(layer="gpu", scope="node", per="gpu", needs=("gpu.pcie.width", "gpu.pcie.width_max"), arises=listed)
+@rule(layer="gpu", scope="node", per="gpu", needs=("gpu.pcie.width", "gpu.pcie.width_max"), arises=is_listed)
 def pcie_link_degraded(gpu: Gpu, facts: Facts) -> Outcome | None:
     """A GPU's PCI Express link has fewer lanes than possible.
 
@@ -34,18 +34,18 @@ def pcie_link_degraded(gpu: Gpu, facts: Facts) -> Outcome | None:
         NVML, PCIe link width: https://docs.nvidia.com/deploy/nvml-api/group__nvmlDeviceQueries.html
     """
     pcie = gpu.pcie or Pcie()
-    evidence = (seen("lanes", pcie, "width"), seen("lanes possible", pcie, "width_max"))
+    evidence = (evidence_of("lanes", pcie, "width"), evidence_of("lanes possible", pcie, "width_max"))
     if pcie.width and pcie.width_max and pcie.width < pcie.width_max:
         return _too_few_lanes(gpu, pcie, evidence, facts)
     slot, own = pcie.generation_max, pcie.generation_device_max
     if slot and own and slot < own:
         return Outcome(
             status="note",
-            title=f"{called(gpu)}: the slot is PCIe Gen{slot}, the GPU Gen{own}",
+            title=f"{gpu_title(gpu)}: the slot is PCIe Gen{slot}, the GPU Gen{own}",
             message="The slot or a switch above it limits the link.",
             evidence=(
-                seen("generation possible", pcie, "generation_max"),
-                seen("generation of the GPU", pcie, "generation_device_max"),
+                evidence_of("generation possible", pcie, "generation_max"),
+                evidence_of("generation of the GPU", pcie, "generation_device_max"),
             ),
             decided_by="driver-answered",
         )
@@ -53,7 +53,7 @@ def pcie_link_degraded(gpu: Gpu, facts: Facts) -> Outcome | None:
 
 
 def _too_few_lanes(gpu: Gpu, pcie: Pcie, evidence: tuple[Evidence, ...], facts: Facts) -> Outcome:
-    title = f"{called(gpu)}: PCIe link at {pcie.width} of {pcie.width_max} lanes"
+    title = f"{gpu_title(gpu)}: PCIe link at {pcie.width} of {pcie.width_max} lanes"
     model = model_of(gpu, facts)
     smaller = model is not None and model.kind in ("geforce", "workstation")
     if smaller and (pcie.width or 0) * 2 == pcie.width_max:
@@ -71,7 +71,7 @@ def _too_few_lanes(gpu: Gpu, pcie: Pcie, evidence: tuple[Evidence, ...], facts: 
 
 def _uses_nvlink(gpu: Gpu, facts: Facts) -> bool:
     """MIG mode switches the links off by design."""
-    return listed(gpu, facts) and not (gpu.mig and gpu.mig.enabled)
+    return is_listed(gpu, facts) and not (gpu.mig and gpu.mig.enabled)
 
 
 @rule(layer="fabric", scope="node", per="gpu", needs=("gpu.nvlinks",), arises=_uses_nvlink)
@@ -103,15 +103,15 @@ def nvlink_down(gpu: Gpu, facts: Facts) -> Outcome | None:
     # A link that is inactive on this GPU may be active on another.
     down = inactive if _on_switch(gpu) or not active else tuple(number for number in inactive if number in model.active)
     count = f"{len(active)} of {len(links)} NVLinks active"
-    shown_links = Evidence(what=called(gpu), value=count, source=links[0].source if links else "")
+    shown_links = Evidence(what=gpu_title(gpu), value=count, source=links[0].source if links else "")
     if not down:
         if inactive:
             text = "All GPUs of this model show the same, as with a bridge that uses only some links."
-            return Outcome(status="note", title=f"{called(gpu)}: {count}", message=text, evidence=(shown_links,))
+            return Outcome(status="note", title=f"{gpu_title(gpu)}: {count}", message=text, evidence=(shown_links,))
         return passed(count, shown_links, decided_by="driver-answered")
     return Outcome(
         status="warn",
-        title=f"{called(gpu)}: {count}",
+        title=f"{gpu_title(gpu)}: {count}",
         message=f"Inactive links: {', '.join(str(number) for number in down)}.",
         evidence=(shown_links,),
         decided_by="driver-answered",
@@ -182,7 +182,7 @@ def fabric_manager_not_running(snapshot: Snapshot, facts: Facts) -> Outcome | No
         Fabric Manager user guide: https://docs.nvidia.com/datacenter/tesla/fabric-manager-user-guide/
         CUDA driver API, CUresult: https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TYPES.html
     """
-    failed = naming("fabric-manager-not-running", answers(facts))
+    failed = results_naming("fabric-manager-not-running", answers(facts))
     states = tuple((gpu, gpu.fabric) for gpu in facts.gpus if gpu.fabric and not (gpu.mig and gpu.mig.enabled))
     fabric = snapshot.fabric or Fabric()
     switches, manager = fabric.nvswitches, fabric.manager_running
@@ -195,9 +195,9 @@ def fabric_manager_not_running(snapshot: Snapshot, facts: Facts) -> Outcome | No
         ready = any(state.state == "completed" for _, state in states)
         return passed("The NVSwitch fabric is ready", decided_by="driver-answered") if ready else None
     evidence = (
-        *(shown(result) for result in failed),
-        *(Evidence(what=f"fabric of {called(gpu)}", value=_shown(state), source=state.source) for gpu, state in bad),
-        *((seen("fabric manager seen running", fabric, "manager_running"),) if manager is not None else ()),
+        *(call_evidence(result) for result in failed),
+        *(Evidence(what=f"fabric of {gpu_title(gpu)}", value=_shown(state), source=state.source) for gpu, state in bad),
+        *((evidence_of("fabric manager seen running", fabric, "manager_running"),) if manager is not None else ()),
     )
     works = cuda_answers(facts) and not failed
     return Outcome(

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from envcheck.rules.api import Facts, Outcome, passed, rule, seen
-from envcheck.rules.facts.machine import called, listed, plural
+from envcheck.rules.api import Facts, Outcome, evidence_of, passed, rule
+from envcheck.rules.facts.machine import gpu_title, is_listed, plural
 from envcheck.rules.facts.needs import unanswered
 from envcheck.rules.fixes import driver
 from envcheck.snapshot import Ecc, Gpu, Record, RowRemap
@@ -14,7 +14,7 @@ from envcheck.snapshot import Ecc, Gpu, Record, RowRemap
     scope="node",
     per="gpu",
     needs=("gpu.ecc.volatile_uncorrected",),
-    arises=lambda gpu, facts: listed(gpu, facts) and (gpu.ecc is None or gpu.ecc.enabled is not False),
+    arises=lambda gpu, facts: is_listed(gpu, facts) and (gpu.ecc is None or gpu.ecc.enabled is not False),
     explains=("gpu-needs-reset", "row-remap-pending"),
 )
 def uncorrected_ecc(gpu: Gpu, _facts: Facts) -> Outcome | None:
@@ -37,13 +37,13 @@ def uncorrected_ecc(gpu: Gpu, _facts: Facts) -> Outcome | None:
         Xid errors 48, 63, 64, 94, 95: https://docs.nvidia.com/deploy/xid-errors/
     """
     ecc = gpu.ecc or Ecc()
-    evidence = [seen("uncorrected since the driver was loaded", ecc, "volatile_uncorrected")]
+    evidence = [evidence_of("uncorrected since the driver was loaded", ecc, "volatile_uncorrected")]
     if ecc.aggregate_uncorrected is not None:
-        evidence.append(seen("uncorrected in total", ecc, "aggregate_uncorrected"))
+        evidence.append(evidence_of("uncorrected in total", ecc, "aggregate_uncorrected"))
     if ecc.volatile_uncorrected:
         return Outcome(
             status="fail",
-            title=f"{called(gpu)}: {plural(ecc.volatile_uncorrected, 'uncorrected memory error')}",
+            title=f"{gpu_title(gpu)}: {plural(ecc.volatile_uncorrected, 'uncorrected memory error')}",
             message="ECC could not correct these errors, counted since the driver was loaded.",
             evidence=tuple(evidence),
             decided_by="driver-answered",
@@ -51,9 +51,10 @@ def uncorrected_ecc(gpu: Gpu, _facts: Facts) -> Outcome | None:
             fixes=(driver.reset(gpu),),
         )
     if ecc.aggregate_uncorrected:
+        errors = plural(ecc.aggregate_uncorrected, "uncorrected memory error")
         return Outcome(
             status="note",
-            title=f"{called(gpu)} had {plural(ecc.aggregate_uncorrected, 'uncorrected memory error')} in its lifetime",
+            title=f"{gpu_title(gpu)} had {errors} in its lifetime",
             message="None since the driver was loaded.",
             evidence=tuple(evidence),
             decided_by="driver-answered",
@@ -61,7 +62,7 @@ def uncorrected_ecc(gpu: Gpu, _facts: Facts) -> Outcome | None:
     return passed("No uncorrected memory errors", *evidence, decided_by="driver-answered")
 
 
-@rule(layer="gpu", scope="node", per="gpu", arises=listed, explains=("gpu-needs-reset",))
+@rule(layer="gpu", scope="node", per="gpu", arises=is_listed, explains=("gpu-needs-reset",))
 def row_remap_pending(gpu: Gpu, facts: Facts) -> Outcome | None:
     """A GPU memory repair is waiting for a reset.
 
@@ -88,13 +89,13 @@ def row_remap_pending(gpu: Gpu, facts: Facts) -> Outcome | None:
     if not known:
         refused = {"row_remap", "row_remap.pending"} & set(gpu.not_supported)
         return None if refused else unanswered("gpu.row_remap.pending", "Pending memory repairs", facts.snapshot)
-    evidence = tuple(seen(f"{name} pending", record, field) for record, field, name in known)
+    evidence = tuple(evidence_of(f"{name} pending", record, field) for record, field, name in known)
     waiting = [name for record, field, name in known if getattr(record, field)]
     if not waiting:
         return passed("No memory repair is pending", *evidence, decided_by="driver-answered")
     return Outcome(
         status="warn",
-        title=f"{called(gpu)}: {' and '.join(waiting)} pending until a reset",
+        title=f"{gpu_title(gpu)}: {' and '.join(waiting)} pending until a reset",
         message="The next reset of the GPU replaces the faulty memory.",
         evidence=evidence,
         decided_by="driver-answered",
@@ -108,7 +109,7 @@ def row_remap_pending(gpu: Gpu, facts: Facts) -> Outcome | None:
     scope="node",
     per="gpu",
     needs=("gpu.row_remap.failed",),
-    arises=listed,
+    arises=is_listed,
     explains=("gpu-needs-reset", "row-remap-pending", "uncorrected-ecc"),
 )
 def row_remap_failed(gpu: Gpu, _facts: Facts) -> Outcome | None:
@@ -128,12 +129,12 @@ def row_remap_failed(gpu: Gpu, _facts: Facts) -> Outcome | None:
         GPU memory error management, RMA policy: https://docs.nvidia.com/deploy/a100-gpu-mem-error-mgmt/
     """
     remap = gpu.row_remap or RowRemap()
-    evidence = seen("row remapping failed", remap, "failed")
+    evidence = evidence_of("row remapping failed", remap, "failed")
     if not remap.failed:
         return passed("No row remapping has failed", evidence, decided_by="driver-answered")
     return Outcome(
         status="fail",
-        title=f"{called(gpu)}: row remapping has failed",
+        title=f"{gpu_title(gpu)}: row remapping has failed",
         message="No spare memory row is left for a faulty one.",
         evidence=(evidence,),
         decided_by="driver-answered",

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 
 from envcheck.checks import Evidence, Fix
-from envcheck.rules.api import Facts, Outcome, passed, rule, seen
-from envcheck.rules.facts.machine import called, cuda_answers, driver_of, plural
-from envcheck.rules.fixes.driver import smi_choice
-from envcheck.rules.messages.driver import shown
-from envcheck.rules.messages.observed import quoted_error
-from envcheck.rules.variables.visible_devices import VISIBLE, as_set
+from envcheck.rules.api import Facts, Outcome, evidence_of, passed, rule
+from envcheck.rules.facts.machine import cuda_answers, driver_of, gpu_title, plural
+from envcheck.rules.fixes.driver import smi_selector
+from envcheck.rules.messages.driver import call_evidence
+from envcheck.rules.messages.observed import line_evidence
+from envcheck.rules.variables.visible_devices import VISIBLE, setting_evidence
 from envcheck.snapshot import DeviceNode, Gpu, Mig, MigInstance, Snapshot
 
 
@@ -46,12 +46,12 @@ def mig_without_instances(gpu: Gpu, _facts: Facts) -> Outcome | None:
     """
     mig = gpu.mig or Mig()
     count = len(mig.instances or ())
-    evidence = (seen("MIG mode", mig, "enabled"), seen("instances", mig, "instances"))
+    evidence = (evidence_of("MIG mode", mig, "enabled"), evidence_of("instances", mig, "instances"))
     if count:
         return passed(f"MIG with {plural(count, 'instance')}", evidence[0], decided_by="driver-answered")
     return Outcome(
         status="fail",
-        title=f"{called(gpu)} is in MIG mode without an instance",
+        title=f"{gpu_title(gpu)} is in MIG mode without an instance",
         message="In MIG mode CUDA can use only instances.",
         evidence=evidence,
         decided_by="driver-answered",
@@ -61,7 +61,7 @@ def mig_without_instances(gpu: Gpu, _facts: Facts) -> Outcome | None:
 
 def _create_instances(gpu: Gpu | None) -> tuple[Fix, ...]:
     """For one GPU if its PCI bus id is known, else for all."""
-    place = smi_choice(gpu)
+    place = smi_selector(gpu)
     return (
         Fix(text="List the available profiles", command=("sudo", "nvidia-smi", "mig", *place, "-lgip"), who="root"),
         Fix(text="Create an instance by its profile: nvidia-smi mig -cgi PROFILE -C", who="root"),
@@ -91,7 +91,7 @@ def _any_in_mig_mode(_subject: Snapshot, facts: Facts) -> bool:
     return any(gpu.mig and gpu.mig.enabled for gpu in facts.own_gpus) or bool(_all_instances(facts))
 
 
-def _one_a_process(_facts: Facts) -> tuple[Fix, ...]:
+def _one_per_process(_facts: Facts) -> tuple[Fix, ...]:
     return (
         Fix(text="List the MIG devices with their UUIDs", command=("nvidia-smi", "-L")),
         Fix(text=f"Start one process for each MIG device, with {VISIBLE} set to its UUID (MIG-…)"),
@@ -102,7 +102,7 @@ def _one_a_process(_facts: Facts) -> tuple[Fix, ...]:
     layer="gpu",
     scope="container",
     arises=_any_in_mig_mode,
-    remedy=_one_a_process,
+    remedy=_one_per_process,
     explains=("no-gpu-visible",),
 )
 def mig_enumeration(snapshot: Snapshot, facts: Facts) -> Outcome | None:
@@ -138,20 +138,20 @@ def mig_enumeration(snapshot: Snapshot, facts: Facts) -> Outcome | None:
             status="fail",
             title="A program uses numbers of MIG devices that CUDA does not show it",
             message="CUDA shows a process one MIG device, NVML shows all: higher device numbers do not exist.",
-            evidence=(*(quoted_error(error) for error in met), count),
+            evidence=(*(line_evidence(error) for error in met), count),
             decided_by="framework-ran",
             confidence="medium",
         )
     value, enumerated = facts.variable(VISIBLE), driver.cuda_devices
     entries = [entry.strip() for entry in (value or "").split(",") if entry.strip()]
-    shown_count = (seen("CUDA devices", driver, "cuda_devices"),) if enumerated is not None else ()
+    shown_count = (evidence_of("CUDA devices", driver, "cuda_devices"),) if enumerated is not None else ()
     named = [entry for entry in entries if entry.startswith("MIG-")]
     if enumerated is not None and len(named) > max(enumerated, 1):
         return Outcome(
             status="warn",
             title=f"{VISIBLE} names {len(named)} MIG devices; CUDA shows {enumerated}",
             message=f"A process sees only one MIG device, {named[0]}; the others are ignored.",
-            evidence=(as_set(VISIBLE, value or ""), count, *shown_count),
+            evidence=(setting_evidence(VISIBLE, value or ""), count, *shown_count),
             decided_by="driver-answered",
         )
     in_mig_mode = [gpu.uuid for gpu in facts.own_gpus if gpu.mig and gpu.mig.enabled and gpu.uuid]
@@ -161,7 +161,7 @@ def mig_enumeration(snapshot: Snapshot, facts: Facts) -> Outcome | None:
             status="fail",
             title=f"{VISIBLE} names a GPU in MIG mode instead of its MIG device",
             message="In MIG mode CUDA uses only instances: name a UUID that begins with MIG-.",
-            evidence=(as_set(VISIBLE, value or ""), *shown_count),
+            evidence=(setting_evidence(VISIBLE, value or ""), *shown_count),
             decided_by="driver-answered",
         )
     if enumerated is None:
@@ -177,7 +177,7 @@ def _all_instances(facts: Facts) -> tuple[MigInstance, ...]:
 
 
 def _by_design(count: int, enumerated: int, beside: list[Gpu], evidence: tuple[Evidence, ...]) -> Outcome:
-    whole = tuple(Evidence(what="not enumerated", value=called(gpu), source="cuda") for gpu in beside)
+    whole = tuple(Evidence(what="not enumerated", value=gpu_title(gpu), source="cuda") for gpu in beside)
     there = (
         f"{plural(count, 'MIG device')} and {plural(len(beside), 'whole GPU')}" if beside else f"{count} MIG devices"
     )
@@ -242,14 +242,14 @@ def mig_permission(gpu: Gpu, facts: Facts) -> Outcome | None:
     if refused:
         return Outcome(
             status="fail",
-            title=f"{called(gpu)}: no permission to query its MIG devices",
+            title=f"{gpu_title(gpu)}: no permission to query its MIG devices",
             message="The driver refuses the query: this process lacks the capability.",
-            evidence=tuple(shown(error) for error in refused),
+            evidence=tuple(call_evidence(error) for error in refused),
             decided_by="driver-answered",
         )
     driver = driver_of(facts)
     if driver.cuda_devices:
-        return passed(f"{called(gpu)}: CUDA can use a MIG device", decided_by="driver-answered")
+        return passed(f"{gpu_title(gpu)}: CUDA can use a MIG device", decided_by="driver-answered")
     nodes = _capabilities(facts)
     started = driver.cuda_init is not None
     if nodes is None or not started or not (gpu.mig and gpu.mig.instances):
@@ -271,7 +271,7 @@ def _capabilities(facts: Facts) -> list[DeviceNode] | None:
 
 def _without_capability(gpu: Gpu, closed: list[DeviceNode], facts: Facts) -> Outcome:
     driver = driver_of(facts)
-    started = (shown(driver.cuda_init),) if driver.cuda_init else ()
+    started = (call_evidence(driver.cuda_init),) if driver.cuda_init else ()
     what = (
         tuple(Evidence(what=node.path, value=f"{node.mode} {node.owner}", source=node.source) for node in closed)
         if closed
@@ -279,7 +279,7 @@ def _without_capability(gpu: Gpu, closed: list[DeviceNode], facts: Facts) -> Out
     )
     return Outcome(
         status="fail",
-        title=f"{called(gpu)}: no permission to use its MIG devices",
+        title=f"{gpu_title(gpu)}: no permission to use its MIG devices",
         message="This user cannot read their capability nodes."
         if closed
         else "This container or system has no capability node of a MIG device.",

@@ -7,7 +7,7 @@ import re
 from envcheck.checks import Evidence, Fix
 from envcheck.rules.api import Facts, Outcome, passed, rule
 from envcheck.rules.facts.machine import plural
-from envcheck.rules.messages.observed import problems_met
+from envcheck.rules.messages.observed import observed_problems
 from envcheck.snapshot import Gpu, GpuLink, Pcie, Platform, Snapshot
 
 _TRANSLATED = ("DMA", "DMA-FQ")
@@ -30,7 +30,9 @@ _SHOWN = 6
 def _only_settings(facts: Facts) -> Outcome | None:
     """ACS in the output of lspci proves nothing if the text reports no trouble between GPUs."""
     errors = facts.snapshot.observed_errors
-    met = next((found for found in problems_met(facts.snapshot) if found.line.problem == "peer-access-blocked"), None)
+    met = next(
+        (found for found in observed_problems(facts.snapshot) if found.line.problem == "peer-access-blocked"), None
+    )
     only_acs = met is not None and all(_ACS_LINE.search(evidence.value) for evidence in met.evidence)
     trouble = any(_MULTI_GPU_TROUBLE.search(error.text) for error in errors if not _ACS_LINE.search(error.text))
     trouble = trouble or len(facts.gpus) > 1

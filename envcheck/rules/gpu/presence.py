@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from envcheck.checks import Evidence, Fix, Missing
 from envcheck.compat.relations.gpu_driver import driver_drives
-from envcheck.rules.api import Facts, Outcome, passed, rule, seen
+from envcheck.rules.api import Facts, Outcome, evidence_of, passed, rule
 from envcheck.rules.facts.driver import release, release_text
-from envcheck.rules.facts.machine import called, counted, decided, model_of, on_tegra, without_handle
+from envcheck.rules.facts.machine import basis_of, count_by_model, gpu_title, lacks_handle, model_of, on_tegra
 from envcheck.rules.fixes.driver import update_driver
-from envcheck.rules.fixes.fits import does_not_fit, not_known
-from envcheck.rules.messages.observed import kernel_messages, quoted
+from envcheck.rules.fixes.fits import incompatible, not_known
+from envcheck.rules.messages.observed import kernel_evidence, kernel_messages
 from envcheck.snapshot import Gpu, Snapshot
 from envcheck.versions import ComputeCapability
 
@@ -63,8 +63,8 @@ def no_nvidia_gpu(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """
     own, listing = facts.own_gpus, snapshot.gpus
     if own:
-        where = Evidence(what="GPUs", value=counted(own), source=own[0].source)
-        return passed(counted(own), where, decided_by=decided(own[0], "name"))
+        where = Evidence(what="GPUs", value=count_by_model(own), source=own[0].source)
+        return passed(count_by_model(own), where, decided_by=basis_of(own[0], "name"))
     if on_tegra(facts):
         return _on_tegra(snapshot)
     if listing is None or not listing.complete:
@@ -93,7 +93,7 @@ def _on_tegra(snapshot: Snapshot) -> Outcome:
     """The GPU of a Jetson is part of the chip: not on the PCI bus, and older system software has no NVML."""
     driver = snapshot.driver
     if driver and driver.cuda_devices:
-        count = seen("CUDA devices", driver, "cuda_devices")
+        count = evidence_of("CUDA devices", driver, "cuda_devices")
         return passed("Integrated GPU of the Tegra chip", count, decided_by="driver-answered")
     text = "a Tegra chip has an integrated GPU, but CUDA, which would show it, did not answer"
     missing = (Missing(fact="driver.cuda_devices"),)
@@ -136,23 +136,23 @@ def gpu_unsupported_by_driver(gpu: Gpu, facts: Facts) -> Outcome | None:
     capability, number = ComputeCapability.parse(gpu.compute_capability), release(facts)
     if capability is None or number is None:
         return None
-    if gpu.cuda_ordinal is not None or (gpu.index is not None and not without_handle(gpu)):
+    if gpu.cuda_ordinal is not None or (gpu.index is not None and not lacks_handle(gpu)):
         listed_by = "cuda_ordinal" if gpu.cuda_ordinal is not None else "index"
-        return passed(f"Driver {number} supports {called(gpu)}", decided_by=decided(gpu, listed_by))
+        return passed(f"Driver {number} supports {gpu_title(gpu)}", decided_by=basis_of(gpu, listed_by))
     module = facts.snapshot.kernel.nvidia if facts.snapshot.kernel else None
     flavour = module.flavour if module else None
     fit = driver_drives(facts.matrix, capability, number, facts.driver_os, flavour, model=model_of(gpu, facts))
     evidence = (
-        seen("compute capability", gpu, "compute_capability"),
+        evidence_of("compute capability", gpu, "compute_capability"),
         Evidence(what="driver", value=release_text(facts) or "", source="driver"),
-        *(quoted(message) for message in kernel_messages("gpu-unsupported-by-driver", facts.snapshot)),
+        *(kernel_evidence(message) for message in kernel_messages("gpu-unsupported-by-driver", facts.snapshot)),
     )
     if fit.ok:
         return passed(f"Driver {number} supports {capability.sm}", *evidence)
     if not fit.bad:
-        return not_known(f"Driver support for {called(gpu)} unknown", fit)
-    title = f"Driver {number} does not support {called(gpu)}"
-    return does_not_fit(title, fit, evidence=evidence, fixes=_other_driver(fit.nearest_change, facts))
+        return not_known(f"Driver support for {gpu_title(gpu)} unknown", fit)
+    title = f"Driver {number} does not support {gpu_title(gpu)}"
+    return incompatible(title, fit, evidence=evidence, fixes=_other_driver(fit.nearest_change, facts))
 
 
 def _other_driver(change: str, facts: Facts) -> tuple[Fix, ...]:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from envcheck.checks import Evidence, Fix, Status
 from envcheck.compat.relations.libraries import cudnn_serves, is_older, same_major
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, rule
-from envcheck.rules.facts.frameworks import named
+from envcheck.rules.facts.frameworks import full_name
 from envcheck.rules.facts.libraries import (
     VARIABLES,
     copies,
@@ -24,15 +24,15 @@ from envcheck.rules.facts.libraries import (
 )
 from envcheck.rules.facts.library_names import family_of_wheel
 from envcheck.rules.facts.trials import TRIAL_RULES, ran_on_gpu
-from envcheck.rules.fixes.libraries import drop_from_variable, install_or_locate_library, see_loader
-from envcheck.rules.libraries.symbols import jitlink_fits, take_away
+from envcheck.rules.fixes.libraries import drop_from_variable, install_or_locate_library, show_loader_search
+from envcheck.rules.libraries.symbols import judge_jitlink, use_right_copy
 from envcheck.snapshot import Framework, Library, Load
 
 _LEAST = re.compile(r"(?P<name>nvidia-[a-z0-9-]+)(?:\[[^\]]*\])?[^;]*?(?:>=|==|~=)\s*(?P<version>[0-9][0-9.]*)")
 _OF_EXTRA = re.compile(r";.*\bextra\b")
 
 
-class _Taken(NamedTuple):
+class _Shadowing(NamedTuple):
     """A loaded copy, and the environment's newer one that it shadows."""
 
     load: Load
@@ -56,7 +56,7 @@ class _Taken(NamedTuple):
         "nccl-version-mismatch",
         "nvjitlink-mismatch",
     ),
-    remedy=see_loader,
+    remedy=show_loader_search,
 )
 def library_shadowed(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """An older copy of a library is loaded instead of the framework's own.
@@ -81,7 +81,7 @@ def library_shadowed(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
             https://github.com/pytorch/pytorch/issues/152783
     """
     framework = subject.framework
-    found = list(_taken(subject, facts))
+    found = list(_shadowing_loads(subject, facts))
     if not found:
         return None
     worst = next((each for each in found if _is_refused(each, framework, facts)), found[0])
@@ -99,7 +99,7 @@ def library_shadowed(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     )
 
 
-def _taken(subject: FrameworkSubject, facts: Facts) -> Iterator[_Taken]:
+def _shadowing_loads(subject: FrameworkSubject, facts: Facts) -> Iterator[_Shadowing]:
     """Copies that a variable puts before the environment's and that are older, or may be."""
     key = subject.environment.key
     own = [copy for copy in copies(facts) if copy.environment == key]
@@ -110,7 +110,7 @@ def _taken(subject: FrameworkSubject, facts: Facts) -> Iterator[_Taken]:
         for path in (*load.others, *passed_over):
             bundled, version = copy_at(path, facts), version_at(path, facts)
             if bundled is not None and bundled.environment == key and version and _is_worse(load, version):
-                yield _Taken(load, load.version or "of unknown version", bundled, version)
+                yield _Shadowing(load, load.version or "of unknown version", bundled, version)
                 break
 
 
@@ -122,7 +122,7 @@ def _is_worse(load: Load, bundled: str) -> bool:
     return bool(is_older(load.version, bundled))
 
 
-def _is_refused(taken: _Taken, framework: Framework, facts: Facts) -> bool:
+def _is_refused(taken: _Shadowing, framework: Framework, facts: Facts) -> bool:
     """Whether the framework is known to fail with the older copy."""
     if taken.load.missing_symbols:
         return True
@@ -132,7 +132,7 @@ def _is_refused(taken: _Taken, framework: Framework, facts: Facts) -> bool:
     if name.family == "cudnn" and framework.cudnn:
         return cudnn_serves(facts.matrix, framework.name, taken.version, framework.cudnn).bad
     if name.family == "nvJitLink":
-        return any(fit.bad for _, fit in jitlink_fits(framework, facts))
+        return any(fit.bad for _, fit in judge_jitlink(framework, facts))
     return same_major(taken.version, taken.bundled_version) is False
 
 
@@ -163,7 +163,7 @@ def cuda_library_too_old(subject: FrameworkSubject, facts: Facts) -> Outcome | N
             https://docs.nvidia.com/cuda/cuda-toolkit-release-notes/index.html
     """
     framework = subject.framework
-    wanted = _least(subject)
+    wanted = _minimum_versions(subject)
     old = [load for load in own_loads(subject) if _is_too_old(load, wanted)]
     if not old:
         return None
@@ -171,10 +171,10 @@ def cuda_library_too_old(subject: FrameworkSubject, facts: Facts) -> Outcome | N
     least = wanted[name.family] if name else ""
     return Outcome(
         status="note" if ran_on_gpu(framework) else "warn",
-        title=f"{named(framework)} loads a {first.name} that is too old",
+        title=f"{full_name(framework)} loads a {first.name} that is too old",
         message=f"It requires {least} or newer, but would load {first.version}: {first.path}.",
         evidence=(*load_evidence(old), Evidence(what="asked for", value=least, source=framework.source_of("requires"))),
-        fixes=take_away(first, subject, facts),
+        fixes=use_right_copy(first, subject, facts),
     )
 
 
@@ -184,7 +184,7 @@ def _is_too_old(load: Load, wanted: dict[str, str]) -> bool:
     return bool(load.path and least and is_older(load.version, least))
 
 
-def _least(subject: FrameworkSubject) -> dict[str, str]:
+def _minimum_versions(subject: FrameworkSubject) -> dict[str, str]:
     """The minimum versions in its metadata, by family; not of CUPTI and others with their own numbering.
 
     Requirements of an extra count if their wheel is installed, since extras may be alternatives for each CUDA version.
@@ -209,7 +209,7 @@ def _least(subject: FrameworkSubject) -> dict[str, str]:
     per="framework",
     arises=loads_are_known,
     explains=(*TRIAL_RULES, "gpu-init-failed", "driver-not-installed"),
-    remedy=see_loader,
+    remedy=show_loader_search,
 )
 def stub_library_loaded(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """A link-time stub of a toolkit would be loaded instead of a library.
@@ -241,7 +241,7 @@ def stub_library_loaded(subject: FrameworkSubject, facts: Facts) -> Outcome | No
     text = f"Remove {folder_of(first.path)} from the loader's configuration (/etc/ld.so.conf.d), then run ldconfig"
     return Outcome(
         status="fail",
-        title=f"{named(subject.framework)} would load a link-time stub: {first.name}",
+        title=f"{full_name(subject.framework)} would load a link-time stub: {first.name}",
         message=f"{first.path} is for linking only: none of its functions works.",
         evidence=load_evidence(found),
         fixes=drop_from_variable([first], facts) or (Fix(text=text, who="root"),),

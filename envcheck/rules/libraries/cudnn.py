@@ -13,7 +13,7 @@ from envcheck.compat.relations.libraries import (
     same_version,
 )
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, passed, rule
-from envcheck.rules.facts.frameworks import named
+from envcheck.rules.facts.frameworks import full_name
 from envcheck.rules.facts.libraries import (
     copies_of_other_majors,
     copy_evidence,
@@ -21,13 +21,13 @@ from envcheck.rules.facts.libraries import (
     loads_are_known,
     loads_of,
     missing_because,
+    missing_status,
     name_in,
-    weight,
 )
 from envcheck.rules.facts.trials import TRIAL_RULES, ran_on_gpu
-from envcheck.rules.fixes.fits import does_not_fit, sentence
+from envcheck.rules.fixes.fits import incompatible, sentence
 from envcheck.rules.fixes.libraries import drop_from_variable, install_cudnn, install_libraries, install_library_again
-from envcheck.rules.libraries.missing import not_installed, of_damaged
+from envcheck.rules.libraries.missing import damage_evidence, not_installed
 from envcheck.snapshot import Framework, Load
 
 _NUMBERS = 3
@@ -103,10 +103,10 @@ def cudnn_major_mismatch(subject: FrameworkSubject, facts: Facts) -> Outcome | N
     versions = sorted({each.on_disk or each.declared or "" for each in others} - {""})
     here = f", found {' and '.join(versions)}" if versions else ""
     return Outcome(
-        status=weight(subject, facts),
-        title=f"{named(framework)} needs cuDNN {name.number if name else ''}{here}",
+        status=missing_status(subject, facts),
+        title=f"{full_name(framework)} needs cuDNN {name.number if name else ''}{here}",
         message=f"{first.needed_by} needs {first.name}; this system has other major versions of cuDNN only.",
-        evidence=(*load_evidence(found), *copy_evidence(others), *of_damaged(found, subject, facts)),
+        evidence=(*load_evidence(found), *copy_evidence(others), *damage_evidence(found, subject, facts)),
         fixes=install_libraries([name] if name else [], subject, facts),
     )
 
@@ -142,10 +142,10 @@ def cudnn_too_old(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     if ran_on_gpu(framework) or fit.ok:
         return passed(f"{framework.name} loads cuDNN {load.version}, which is new enough")
     if not fit.bad:
-        title = f"Not known whether cuDNN {load.version} is new enough for {named(framework)}"
+        title = f"Not known whether cuDNN {load.version} is new enough for {full_name(framework)}"
         return Outcome(status="skipped", title=title, message=fit.reason)
     built = Evidence(what="built with cuDNN", value=framework.cudnn or "", source=framework.source_of("cudnn"))
-    return does_not_fit(
+    return incompatible(
         f"{framework.name} loads cuDNN {load.version}, which is too old or too new for it",
         fit,
         evidence=(*load_evidence([load]), *((built,) if framework.cudnn else ())),
@@ -205,7 +205,7 @@ def cudnn_mixed_copies(subject: FrameworkSubject, facts: Facts) -> Outcome | Non
     versions = " and ".join(dict.fromkeys(load.version or "" for load in (first, *others)))
     return Outcome(
         status="warn" if ran_on_gpu(framework) else "fail",
-        title=f"{named(framework)} would load parts of cuDNN {versions}",
+        title=f"{full_name(framework)} would load parts of cuDNN {versions}",
         message=sentence(f"{others[0].name} is version {others[0].version}, {first.name} is version {first.version}"),
         evidence=load_evidence([first, *others]),
         fixes=(*drop_from_variable(others, facts), *install_library_again("cudnn", subject, facts)),

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from envcheck.checks import Evidence, Fix
 from envcheck.compat.relations.libraries import cuda_majors
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, passed, rule
-from envcheck.rules.facts.frameworks import extended, named
+from envcheck.rules.facts.frameworks import base_framework, full_name
 from envcheck.rules.facts.libraries import (
     VARIABLES,
     are_opened_late,
@@ -20,10 +20,10 @@ from envcheck.rules.facts.libraries import (
     loads_of,
     missing,
     missing_because,
+    missing_status,
     name_in,
-    weight,
 )
-from envcheck.rules.facts.library_names import LibraryName, serves
+from envcheck.rules.facts.library_names import LibraryName, contains_library
 from envcheck.rules.facts.machine import and_more, on_tegra, plural
 from envcheck.rules.facts.trials import TRIAL_RULES, ran_on_gpu
 from envcheck.rules.fixes.install import How, in_steps, install
@@ -34,13 +34,13 @@ from envcheck.rules.fixes.libraries import (
     install_or_locate_library,
 )
 from envcheck.rules.fixes.reinstall import reinstall
-from envcheck.rules.libraries.symbols import take_away
+from envcheck.rules.libraries.symbols import use_right_copy
 from envcheck.rules.packages.shipped import is_damaged, owner_of
 from envcheck.snapshot import Distribution, Framework, Load
 from envcheck.versions import CudaVersion
 
 
-def _given_by_the_host(facts: Facts) -> Outcome | None:
+def _provided_by_host(facts: Facts) -> Outcome | None:
     """A note on a Jetson, where these libraries belong to the system and another rule judges them."""
     if not on_tegra(facts):
         return None
@@ -51,7 +51,7 @@ def _given_by_the_host(facts: Facts) -> Outcome | None:
     layer="library",
     per="framework",
     arises=loads_are_known,
-    doubt=_given_by_the_host,
+    doubt=_provided_by_host,
     explains=TRIAL_RULES,
     remedy=install_or_locate_library,
     told_by=("damaged-distribution",),
@@ -85,19 +85,19 @@ def cuda_library_missing(subject: FrameworkSubject, facts: Facts) -> Outcome | N
         return not_installed(subject, found, facts)
     if missing(subject, facts):
         return None
-    return _all_there(subject)
+    return _all_found(subject)
 
 
-def _all_there(subject: FrameworkSubject) -> Outcome | None:
+def _all_found(subject: FrameworkSubject) -> Outcome | None:
     framework = subject.framework
     count = sum(load.path is not None and name_in(load) is not None for load in framework.loads or ())
     if not framework.loads_complete and not ran_on_gpu(framework):
         if framework.extends is not None:
             return None
         text = "not all of its libraries could be followed"
-        title = f"Not known whether {named(framework)} finds all its libraries"
+        title = f"Not known whether {full_name(framework)} finds all its libraries"
         return Outcome(status="unknown", title=title, message=text)
-    return passed(f"{named(framework)} finds {plural(count, 'CUDA library')}") if count else None
+    return passed(f"{full_name(framework)} finds {plural(count, 'CUDA library')}") if count else None
 
 
 def not_installed(subject: FrameworkSubject, found: tuple[Load, ...], facts: Facts) -> Outcome:
@@ -107,15 +107,15 @@ def not_installed(subject: FrameworkSubject, found: tuple[Load, ...], facts: Fac
     text = "This system does not have it" if len(found) == 1 else "This system does not have them"
     names = ", ".join(load.name for load in found)
     return Outcome(
-        status="warn" if are_opened_late(found, framework, facts) else weight(subject, facts),
-        title=f"{named(framework)} lacks {first}{and_more(found)}",
-        message=f"{named(framework)} needs {names}. {text}; {_effect(found, framework, facts)}.",
-        evidence=(*load_evidence(found), *of_damaged(found, subject, facts)),
+        status="warn" if are_opened_late(found, framework, facts) else missing_status(subject, facts),
+        title=f"{full_name(framework)} lacks {first}{and_more(found)}",
+        message=f"{full_name(framework)} needs {names}. {text}; {_effect(found, framework, facts)}.",
+        evidence=(*load_evidence(found), *damage_evidence(found, subject, facts)),
         fixes=install_libraries(_names_missing(subject, facts), subject, facts),
     )
 
 
-def of_damaged(found: Sequence[Load], subject: FrameworkSubject, facts: Facts) -> tuple[Evidence, ...]:
+def damage_evidence(found: Sequence[Load], subject: FrameworkSubject, facts: Facts) -> tuple[Evidence, ...]:
     """The damaged packages that should provide these libraries; none unless all of them come from damaged packages."""
     owners = [_damaged_owner(load, subject, facts) for load in found]
     if not all(owners):
@@ -128,7 +128,7 @@ def of_damaged(found: Sequence[Load], subject: FrameworkSubject, facts: Facts) -
 def _damaged_owner(load: Load, subject: FrameworkSubject, facts: Facts) -> Distribution | None:
     environment, name = subject.environment, name_in(load)
     owner = _installed_by(load.path, subject, facts)
-    held = (each for each in environment.distributions or () if name and serves(each, name, facts.matrix))
+    held = (each for each in environment.distributions or () if name and contains_library(each, name, facts.matrix))
     return next((each for each in (*((owner,) if owner else ()), *held) if is_damaged(each, environment)), None)
 
 
@@ -140,11 +140,11 @@ def _effect(found: Sequence[Load], framework: Framework, facts: Facts) -> str:
 def _names_missing(subject: FrameworkSubject, facts: Facts, besides: Sequence[Load] = ()) -> list[LibraryName]:
     """All missing libraries, whichever rule reports them, so that one command fixes all of them."""
     wanted = (load for load in missing(subject, facts) if load not in besides)
-    lacking = (load for load in wanted if not _is_brought(load, subject, facts))
+    lacking = (load for load in wanted if not _is_installed_elsewhere(load, subject, facts))
     return [name for load in lacking if (name := name_in(load))]
 
 
-def _is_brought(load: Load, subject: FrameworkSubject, facts: Facts) -> bool:
+def _is_installed_elsewhere(load: Load, subject: FrameworkSubject, facts: Facts) -> bool:
     """Whether a wheel installed an intact copy where the loader does not look; reinstalling would change nothing."""
     copies = [copy_at(path, facts) for path in load.unfound]
     return any(
@@ -158,7 +158,7 @@ def _is_brought(load: Load, subject: FrameworkSubject, facts: Facts) -> bool:
     layer="library",
     per="framework",
     arises=loads_are_known,
-    doubt=_given_by_the_host,
+    doubt=_provided_by_host,
     explains=TRIAL_RULES,
     told_by=("damaged-distribution", "driver-library-unusable"),
     remedy=install_or_locate_library,
@@ -191,7 +191,7 @@ def library_not_found(subject: FrameworkSubject, facts: Facts) -> Outcome | None
     if not found:
         return None
     framework, first = subject.framework, found[0]
-    if framework.preload_call and all(_is_brought(load, subject, facts) for load in found):
+    if framework.preload_call and all(_is_installed_elsewhere(load, subject, facts) for load in found):
         return _after_a_call(subject, found)
     elsewhere = next((load for load in found if load.unfound), None)
     there = tuple(
@@ -199,14 +199,14 @@ def library_not_found(subject: FrameworkSubject, facts: Facts) -> Outcome | None
         for load in found[:4]
         for path in load.unfound[:2]
     )
-    strays = _strays(found, subject, facts)
+    strays = _unowned_files(found, subject, facts)
     hiding = [load for load in strays if load.others or name_in(load) is None]
     names = _names_missing(subject, facts, besides=hiding)
     refused = _refused(found, subject, facts)
     does = "cannot load" if first.refused else "does not find"
-    text = f"{named(framework)} needs {', '.join(load.name for load in found)}; {_effect(found, framework, facts)}."
+    text = f"{full_name(framework)} needs {', '.join(load.name for load in found)}; {_effect(found, framework, facts)}."
     where = f" {elsewhere.unfound[0]} exists, but its loader does not look there." if elsewhere else ""
-    brought = [load for load in found if _is_brought(load, subject, facts)]
+    brought = [load for load in found if _is_installed_elsewhere(load, subject, facts)]
     stays = " A wheel of this environment installed it there, and would do so again." if elsewhere in brought else ""
     folders = dict.fromkeys(folder_of(load.unfound[0]) for load in found if load.unfound)
     looking = (add_folders(tuple(folders)),) if folders else ()
@@ -217,24 +217,24 @@ def library_not_found(subject: FrameworkSubject, facts: Facts) -> Outcome | None
     if damaged:
         mends = reinstall(subject.environment, damaged)
     elif strays:
-        away = dict.fromkeys(fix for load in strays for fix in take_away(load, subject, facts))
+        away = dict.fromkeys(fix for load in strays for fix in use_right_copy(load, subject, facts))
         mends = in_steps((*away, *brings))
     elif len(brought) == len(found):
         mends = looking
     elif brought or (looking and framework.looks_in_wheels is False):
         mends = (*looking, *brings)
     else:
-        mends = (*(brings or _again(subject, facts)), *looking)
+        mends = (*(brings or _reinstall_framework(subject, facts)), *looking)
     return Outcome(
-        status="warn" if are_opened_late(found, framework, facts) else weight(subject, facts),
-        title=f"{named(framework)} {does} {first.name}{and_more(found)}",
+        status="warn" if are_opened_late(found, framework, facts) else missing_status(subject, facts),
+        title=f"{full_name(framework)} {does} {first.name}{and_more(found)}",
         message=f"{text}{where}{stays}{refused}",
-        evidence=(*load_evidence(found), *there, *of_damaged(found, subject, facts)),
+        evidence=(*load_evidence(found), *there, *damage_evidence(found, subject, facts)),
         fixes=(*preload, *mends),
     )
 
 
-def _strays(found: Sequence[Load], subject: FrameworkSubject, facts: Facts) -> tuple[Load, ...]:
+def _unowned_files(found: Sequence[Load], subject: FrameworkSubject, facts: Facts) -> tuple[Load, ...]:
     """Files that the loader refuses and that no package owns; they shadow installed copies."""
     refused = (load for load in found if load.refused and not _installed_by(load.path, subject, facts))
     return tuple(load for load in refused if load.found_by in VARIABLES or (load.owner is None and load.others))
@@ -273,21 +273,21 @@ def _after_a_call(subject: FrameworkSubject, found: tuple[Load, ...]) -> Outcome
     framework, call = subject.framework, subject.framework.preload_call
     return Outcome(
         status="note",
-        title=f"{named(framework)} uses the GPU only after {call}",
+        title=f"{full_name(framework)} uses the GPU only after {call}",
         message=f"Its libraries ({', '.join(load.name for load in found)}) are in wheels, where it looks only then.",
         evidence=load_evidence(found),
         fixes=(Fix(text=f"Call {call} before the first session, or import torch first where its CUDA is the same"),),
     )
 
 
-def _again(subject: FrameworkSubject, facts: Facts) -> tuple[Fix, ...]:
+def _reinstall_framework(subject: FrameworkSubject, facts: Facts) -> tuple[Fix, ...]:
     """Reinstall the framework's release if one of its own files is damaged."""
     framework = subject.framework
     own = (each for each in subject.environment.distributions or () if each.name == framework.name)
     distribution = next((each for each in own if each.channel == "pip" and "+" not in each.version), None)
     if distribution is None:
         return install_framework_again(subject, facts)
-    text = f"Install {named(framework)} again, whole"
+    text = f"Install {full_name(framework)} again, whole"
     return install(facts, (f"{framework.name}=={distribution.version}",), text, How(alone=True, again=True))
 
 
@@ -295,7 +295,7 @@ def _again(subject: FrameworkSubject, facts: Facts) -> tuple[Fix, ...]:
     layer="library",
     per="framework",
     arises=loads_are_known,
-    doubt=_given_by_the_host,
+    doubt=_provided_by_host,
     explains=(*TRIAL_RULES, "cuda-library-missing", "library-not-found", "cudnn-missing", "nccl-missing"),
     remedy=install_or_locate_library,
     told_by=("damaged-distribution",),
@@ -323,7 +323,7 @@ def cuda_major_mismatch(subject: FrameworkSubject, facts: Facts) -> Outcome | No
     found = missing_because("cuda-major-mismatch", subject, facts)
     if found:
         return _other_major_only(subject, found, facts)
-    return _extends_another(subject, facts) or _given_another(subject, facts)
+    return _extends_another(subject, facts) or _uses_other_major(subject, facts)
 
 
 def _other_major_only(subject: FrameworkSubject, found: tuple[Load, ...], facts: Facts) -> Outcome:
@@ -336,13 +336,13 @@ def _other_major_only(subject: FrameworkSubject, found: tuple[Load, ...], facts:
     needs = f"CUDA {' or '.join(map(str, majors))}" if majors else "another CUDA"
     here = f" of CUDA {' and '.join(there)}" if there else ""
     return Outcome(
-        status=weight(subject, facts),
-        title=f"{named(framework)} needs {first.name}, but another CUDA is installed",
+        status=missing_status(subject, facts),
+        title=f"{full_name(framework)} needs {first.name}, but another CUDA is installed",
         message=f"{first.name} belongs to {needs}; this system only has copies{here}.",
         evidence=(
             *load_evidence(found),
             *copy_evidence(copies_of_other_majors(first, facts)),
-            *of_damaged(found, subject, facts),
+            *damage_evidence(found, subject, facts),
         ),
         fixes=install_libraries(_names_missing(subject, facts), subject, facts),
     )
@@ -353,7 +353,7 @@ _SPOKEN_OF = ("torchvision", "torchaudio", "jax-cuda")
 
 
 def _extends_another(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
-    framework, base = subject.framework, extended(subject)
+    framework, base = subject.framework, base_framework(subject)
     own, its = CudaVersion.parse(framework.cuda), CudaVersion.parse(base.cuda if base else None)
     if base is None or own is None or its is None or own.major == its.major or framework.name.startswith(_SPOKEN_OF):
         return None
@@ -361,8 +361,8 @@ def _extends_another(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
         return None
     return Outcome(
         status="warn",
-        title=f"{named(framework)} is built for CUDA {own.major}, {base.name} for {its.major}",
-        message=f"{named(framework)} is built with CUDA {own}; {named(base)}, which it extends, with {its}.",
+        title=f"{full_name(framework)} is built for CUDA {own.major}, {base.name} for {its.major}",
+        message=f"{full_name(framework)} is built with CUDA {own}; {full_name(base)}, which it extends, with {its}.",
         evidence=(
             Evidence(what=f"CUDA of {framework.name}", value=str(own), source=framework.source_of("cuda")),
             Evidence(what=f"CUDA of {base.name}", value=str(its), source=base.source_of("cuda")),
@@ -371,7 +371,7 @@ def _extends_another(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     )
 
 
-def _given_another(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
+def _uses_other_major(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     framework = subject.framework
     own = CudaVersion.parse(framework.cuda)
     if own is None or framework.extends is not None or ran_on_gpu(framework):
@@ -383,8 +383,8 @@ def _given_another(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
             name = name_in(load)
             return Outcome(
                 status="warn",
-                title=f"{named(framework)} of CUDA {own.major} loads a {library.family} for CUDA {its.major}",
-                message=f"{library.path} is built for CUDA {its}, {named(framework)} for CUDA {own}.",
+                title=f"{full_name(framework)} of CUDA {own.major} loads a {library.family} for CUDA {its.major}",
+                message=f"{library.path} is built for CUDA {its}, {full_name(framework)} for CUDA {own}.",
                 evidence=(*load_evidence([load]), *copy_evidence([library])),
                 fixes=install_libraries([name] if name else [], subject, facts),
             )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from envcheck.checks import Evidence, Fix
 from envcheck.compat.relations.libraries import is_older
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, never, passed, rule
-from envcheck.rules.facts.frameworks import named
+from envcheck.rules.facts.frameworks import full_name
 from envcheck.rules.facts.libraries import load_evidence, loads_are_known, loads_of, missing_because
 from envcheck.rules.facts.trials import TRIAL_RULES, imported
 from envcheck.rules.fixes.libraries import drop_from_variable, install_library_again, install_nccl
@@ -72,7 +72,7 @@ def nccl_version_mismatch(subject: FrameworkSubject, facts: Facts) -> Outcome | 
     return Outcome(
         status="note" if imported(framework) else "warn",
         title=f"{framework.name} loads NCCL {load.version} but was built with {framework.nccl}",
-        message=f"{load.path} is older than the NCCL that {named(framework)} was built with.",
+        message=f"{load.path} is older than the NCCL that {full_name(framework)} was built with.",
         evidence=(*load_evidence([load]), built),
         fixes=(*drop_from_variable([load], facts), *install_library_again("nccl", subject, facts)),
     )

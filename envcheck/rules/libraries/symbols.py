@@ -9,24 +9,24 @@ from envcheck.checks import Evidence, Fix
 from envcheck.compat.relations.fit import Fit
 from envcheck.compat.relations.libraries import nvjitlink_serves
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, passed, rule
-from envcheck.rules.facts.frameworks import named
+from envcheck.rules.facts.frameworks import full_name
 from envcheck.rules.facts.libraries import (
     folder_of,
     load_evidence,
     loads_are_known,
     loads_of,
+    missing_status,
     name_in,
     own_loads,
-    weight,
 )
 from envcheck.rules.facts.machine import and_more
 from envcheck.rules.facts.trials import TRIAL_RULES, ran_on_gpu
-from envcheck.rules.fixes.fits import does_not_fit
-from envcheck.rules.fixes.libraries import drop_from_variable, install_library_again, see_loader
+from envcheck.rules.fixes.fits import incompatible
+from envcheck.rules.fixes.libraries import drop_from_variable, install_library_again, show_loader_search
 from envcheck.snapshot import Framework, Load
 
 
-@rule(layer="library", per="framework", arises=loads_are_known, explains=TRIAL_RULES, remedy=see_loader)
+@rule(layer="library", per="framework", arises=loads_are_known, explains=TRIAL_RULES, remedy=show_loader_search)
 def library_lacks_symbols(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """A loaded library lacks functions that the framework needs.
 
@@ -60,16 +60,16 @@ def library_lacks_symbols(subject: FrameworkSubject, facts: Facts) -> Outcome | 
     needs = f"{PurePosixPath(first.needed_by).name} needs {symbols[0]}{and_more(symbols)}"
     release = f" ({first.version})" if first.version else ""
     return Outcome(
-        status="note" if ran_on_gpu(subject.framework) else weight(subject, facts),
-        title=f"{named(subject.framework)} loads a {first.name} that lacks functions",
+        status="note" if ran_on_gpu(subject.framework) else missing_status(subject, facts),
+        title=f"{full_name(subject.framework)} loads a {first.name} that lacks functions",
         message=f"{needs}, which {first.path}{release} lacks.",
         evidence=(*load_evidence(found), *lacking),
         decided_by="declared",
-        fixes=take_away(first, subject, facts),
+        fixes=use_right_copy(first, subject, facts),
     )
 
 
-def take_away(load: Load, subject: FrameworkSubject, facts: Facts) -> tuple[Fix, ...]:
+def use_right_copy(load: Load, subject: FrameworkSubject, facts: Facts) -> tuple[Fix, ...]:
     """Make the loader find the right copy: remove this one from a variable, move it away, or reinstall it."""
     if away := drop_from_variable([load], facts):
         return away
@@ -91,7 +91,7 @@ _LINKS = ("cusparse", "cusolver")
     per="framework",
     arises=loads_are_known,
     explains=(*TRIAL_RULES, "library-lacks-symbols"),
-    remedy=see_loader,
+    remedy=show_loader_search,
 )
 def nvjitlink_mismatch(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """LibnvJitLink is older than the CUDA library that links with it.
@@ -115,7 +115,7 @@ def nvjitlink_mismatch(subject: FrameworkSubject, facts: Facts) -> Outcome | Non
             https://github.com/pytorch/pytorch/issues/152783
     """
     framework = subject.framework
-    fits = list(jitlink_fits(framework, facts)) if own_loads(subject, "nvJitLink") else []
+    fits = list(judge_jitlink(framework, facts)) if own_loads(subject, "nvJitLink") else []
     wrong = [(load, fit) for load, fit in fits if fit.bad]
     if not fits or ran_on_gpu(framework):
         return None
@@ -124,15 +124,15 @@ def nvjitlink_mismatch(subject: FrameworkSubject, facts: Facts) -> Outcome | Non
         return passed("libnvJitLink is new enough for what links with it") if known else None
     load, fit = wrong[0]
     jitlink = loads_of(framework, "nvJitLink")[0]
-    return does_not_fit(
-        f"{named(framework)} loads an older libnvJitLink",
+    return incompatible(
+        f"{full_name(framework)} loads an older libnvJitLink",
         fit,
         evidence=load_evidence([jitlink, load]),
-        fixes=take_away(jitlink, subject, facts),
+        fixes=use_right_copy(jitlink, subject, facts),
     )
 
 
-def jitlink_fits(framework: Framework, facts: Facts) -> Iterator[tuple[Load, Fit]]:
+def judge_jitlink(framework: Framework, facts: Facts) -> Iterator[tuple[Load, Fit]]:
     """Whether its libnvJitLink fits each library that links with it and has a known CUDA release."""
     jitlink = next((load for load in loads_of(framework, "nvJitLink") if load.version), None)
     if jitlink is None or jitlink.version is None:

@@ -7,7 +7,7 @@ import re
 from envcheck.checks import Evidence, Fix
 from envcheck.compat.relations.libraries import same_version
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, never, passed, rule
-from envcheck.rules.facts.frameworks import frameworks_in, named
+from envcheck.rules.facts.frameworks import frameworks_in, full_name
 from envcheck.rules.facts.libraries import loads_are_known, missing_because
 from envcheck.rules.facts.library_names import name_of
 from envcheck.rules.facts.trials import imported
@@ -122,7 +122,7 @@ def _loaded(environment: Environment) -> dict[str, list[Load]]:
             if load.path and load.version and (name := name_of(load.name)) and name.kind == "tensorrt"
         }
         if len(loads) > 1:
-            found[named(framework)] = list(loads.values())
+            found[full_name(framework)] = list(loads.values())
     return found
 
 

@@ -11,7 +11,7 @@ from envcheck.compat.relations.libraries import is_older, same_version
 from envcheck.rules.api import Facts, Outcome, passed, rule
 from envcheck.rules.facts.frameworks import frameworks_in
 from envcheck.rules.facts.libraries import copies
-from envcheck.rules.facts.library_names import cuda_of_wheel, fills_the_same_folder, wheel_of
+from envcheck.rules.facts.library_names import cuda_of_wheel, install_same_files, wheel_of
 from envcheck.rules.facts.trials import TRIAL_RULES
 from envcheck.rules.fixes.install import How, install
 from envcheck.rules.fixes.libraries import list_wheels
@@ -55,7 +55,7 @@ def nvidia_wheel_conflict(environment: Environment, facts: Facts) -> Outcome | N
     if not any(wheel_of(each.name) for each in environment.distributions or ()):
         return None
     separate = [each for each in environment.distributions or () if wheel_of(each.name) and each.channel != "conda"]
-    clash = next((pair for pair in combinations(separate, 2) if fills_the_same_folder(*pair)), None)
+    clash = next((pair for pair in combinations(separate, 2) if install_same_files(*pair)), None)
     if clash:
         return _clashing(clash, environment, facts)
     claimed = next((each for each in _own(environment, facts) if len(_wheels_claiming(each)) > 1), None)

@@ -18,7 +18,7 @@ _NOT_LOADED = AnswerRow(
 )
 
 
-def explained(result: ApiResult) -> AnswerRow | None:
+def meaning_of(result: ApiResult) -> AnswerRow | None:
     """The meaning of a failed call; None for success and for a status that the matrix does not know."""
     if result.code == NOT_LOADABLE:
         return _NOT_LOADED
@@ -38,12 +38,12 @@ def answers(facts: Facts) -> tuple[ApiResult, ...]:
     return tuple(result for result in given if result is not None)
 
 
-def naming(problem: str, results: Iterable[ApiResult]) -> tuple[ApiResult, ...]:
+def results_naming(problem: str, results: Iterable[ApiResult]) -> tuple[ApiResult, ...]:
     """The failed calls that ``problem`` explains."""
-    return tuple(result for result in results if (error := explained(result)) and error.problem == problem)
+    return tuple(result for result in results if (error := meaning_of(result)) and error.problem == problem)
 
 
-def shown(result: ApiResult) -> Evidence:
+def call_evidence(result: ApiResult) -> Evidence:
     """A call and its status, as evidence."""
     status = " ".join(part for part in (str(result.code), result.name) if part) if result.code else "0"
     return Evidence(what=result.call, value=status, source=result.library or result.source)

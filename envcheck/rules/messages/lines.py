@@ -53,7 +53,7 @@ def named_by_event(number: int) -> str | None:
     return next((row.problem for row in load_matrix().errors if number in row.xids), None)
 
 
-def says(fragment: str, text: str) -> bool:
+def matches_fragment(fragment: str, text: str) -> bool:
     """Whether a text contains what the fragment of this name matches."""
     return _compiled(_fragments()[fragment]).search(text) is not None
 

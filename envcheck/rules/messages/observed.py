@@ -15,34 +15,34 @@ _SHOWN = 160
 """Characters of an error line that are quoted."""
 
 
-class Met(NamedTuple):
+class ObservedProblem(NamedTuple):
     """A problem that error lines name."""
 
     line: ErrorLine
     evidence: tuple[Evidence, ...]
 
 
-def problems_met(snapshot: Snapshot, matrix: Matrix | None = None) -> tuple[Met, ...]:
+def observed_problems(snapshot: Snapshot, matrix: Matrix | None = None) -> tuple[ObservedProblem, ...]:
     """The problems that lines of pasted text name, each once with its lines.
 
     With a ``matrix``, a missing library is distinguished from one for another CUDA version.
     """
     found: dict[str, tuple[ErrorLine, list[Evidence]]] = {}
     for error in snapshot.observed_errors:
-        line = named_by(error.text) or (_about_a_variable(error.text, matrix) if matrix else None)
+        line = named_by(error.text) or (_rejected_variable(error.text, matrix) if matrix else None)
         if line is None:
             continue
         line = refine(line, error.text, snapshot, matrix) if matrix else line
-        shown = quoted_error(error)
+        shown = line_evidence(error)
         known, evidence = found.setdefault(line.problem, (line, []))
         if STATUSES.index(line.status) < STATUSES.index(known.status):
             found[line.problem] = (line, evidence)
         if shown not in evidence:
             evidence.append(shown)
-    return tuple(Met(line, tuple(evidence)) for line, evidence in found.values())
+    return tuple(ObservedProblem(line, tuple(evidence)) for line, evidence in found.values())
 
 
-def _about_a_variable(text: str, matrix: Matrix) -> ErrorLine | None:
+def _rejected_variable(text: str, matrix: Matrix) -> ErrorLine | None:
     """The line as an error about a variable's value, where a framework rejected one."""
     for row in matrix.variables:
         if said_by(row, text, is_set=False):
@@ -50,7 +50,7 @@ def _about_a_variable(text: str, matrix: Matrix) -> ErrorLine | None:
     return None
 
 
-def quoted_error(error: ObservedError, what: str = "error line") -> Evidence:
+def line_evidence(error: ObservedError, what: str = "error line") -> Evidence:
     """A line of pasted text as evidence."""
     place = f"{error.source or 'pasted text'}{f', line {error.line}' if error.line else ''}"
     return Evidence(what=what, value=error.text.strip()[:_SHOWN], source=place)
@@ -62,7 +62,7 @@ def kernel_messages(problem: str, snapshot: Snapshot) -> tuple[KernelMessage, ..
     return tuple(message for message in (log.messages if log else ()) if _named(message) == problem)
 
 
-def quoted(message: KernelMessage) -> Evidence:
+def kernel_evidence(message: KernelMessage) -> Evidence:
     """A line of the kernel log as evidence."""
     return Evidence(what="kernel log", value=message.text.strip()[:_SHOWN], source=message.source or "kernel log")
 

@@ -9,10 +9,10 @@ from typing import NamedTuple
 from envcheck.checks import Evidence, Fix, Status
 from envcheck.compat.question.package_needs import admits, bounds_on, release_fits, release_for, same_minor
 from envcheck.compat.specifier import parse_version
-from envcheck.rules.api import Facts, FrameworkSubject, seen
+from envcheck.rules.api import Facts, FrameworkSubject, evidence_of
 from envcheck.rules.facts.frameworks import framework_named, frameworks_in, machine
 from envcheck.rules.facts.trials import imported, ran_on_gpu
-from envcheck.rules.fixes.fits import Misfit, by_confidence
+from envcheck.rules.fixes.fits import Misfit, limit_by_confidence
 from envcheck.rules.fixes.install import How, install
 from envcheck.rules.fixes.torch import INDEX
 from envcheck.snapshot import Distribution, Framework
@@ -69,7 +69,11 @@ def misfit(package: Package, torch: Framework, facts: Facts) -> Misfit | None:
     lacking = tuple(name for name in unresolved if _OF_TORCH.match(name))
     if lacking:
         return _lacks(package, torch, lacking)
-    return _built(package, torch) or _declared(package, torch, facts) or _by_rows(package, torch, facts)
+    return (
+        _misfit_by_build(package, torch)
+        or _misfit_by_metadata(package, torch, facts)
+        or _misfit_by_rows(package, torch, facts)
+    )
 
 
 def _lacks(package: Package, torch: Framework, names: tuple[str, ...]) -> Misfit:
@@ -79,7 +83,7 @@ def _lacks(package: Package, torch: Framework, names: tuple[str, ...]) -> Misfit
         value=" ".join(names[:_SHOWN]),
         source=record.source_of("unresolved"),
     )
-    parts = (seen(f"compiled parts of {package.name}", record, "binaries"),) if record.binaries else ()
+    parts = (evidence_of(f"compiled parts of {package.name}", record, "binaries"),) if record.binaries else ()
     reason = f"{package.title} needs symbols that torch {torch.version} does not have: {_why(record, torch, names)}"
     return Misfit(package.title, reason, (shown, *parts, *_versions(package, torch)), "fail")
 
@@ -92,7 +96,7 @@ def _why(package: Framework, torch: Framework, names: tuple[str, ...]) -> str:
     return "it was compiled against another release, or another kind of build"
 
 
-def _built(package: Package, torch: Framework) -> Misfit | None:
+def _misfit_by_build(package: Package, torch: Framework) -> Misfit | None:
     """Compare the PyTorch that its files, or its local version tag, name."""
     built, evidence = _built_for(package)
     if built is None or _satisfied_range(package, torch):
@@ -101,7 +105,7 @@ def _built(package: Package, torch: Framework) -> Misfit | None:
     if own is None or met is None or own.numbers[:2] == met.numbers[:2]:
         return None
     reason = f"{package.title} was built for torch {built}, but {torch.version} is installed"
-    return Misfit(package.title, reason, (evidence, *_versions(package, torch)), _weight(package, "fail"))
+    return Misfit(package.title, reason, (evidence, *_versions(package, torch)), _status(package, "fail"))
 
 
 def _built_for(package: Package) -> tuple[str | None, Evidence]:
@@ -125,7 +129,7 @@ def _satisfied_range(package: Package, torch: Framework) -> bool:
     return bool(bounds) and "==" not in (bounds or "") and admits(bounds or "", torch.version or "") is True
 
 
-def _declared(package: Package, torch: Framework, facts: Facts) -> Misfit | None:
+def _misfit_by_metadata(package: Package, torch: Framework, facts: Facts) -> Misfit | None:
     """Compare the requirement in its metadata; for Triton, in PyTorch's metadata."""
     asking, asked, there = (
         (torch, "triton", package.version)
@@ -133,27 +137,27 @@ def _declared(package: Package, torch: Framework, facts: Facts) -> Misfit | None
         else (package.framework, "torch", torch.version or "")
     )
     lines = (asking.requires if asking else ()) or package.record.requires or ()
-    bounds = bounds_on(lines, asked, facts.marks)
+    bounds = bounds_on(lines, asked, facts.markers)
     if not bounds or admits(bounds, there) is not False:
         return None
     asks = f"torch {torch.version}" if asking is torch else package.title
     line = Evidence(what=f"{asks} requires", value=f"{asked}{bounds}", source="wheel metadata")
     worst = _worst(package, bounds, there)
     reason = f"{asks} requires {asked}{bounds}, but {there} is installed"
-    return Misfit(package.title, reason, (line, *_versions(package, torch)), _weight(package, worst))
+    return Misfit(package.title, reason, (line, *_versions(package, torch)), _status(package, worst))
 
 
-def _by_rows(package: Package, torch: Framework, facts: Facts) -> Misfit | None:
+def _misfit_by_rows(package: Package, torch: Framework, facts: Facts) -> Misfit | None:
     """Compare the rows of its release."""
     framework = package.framework
-    if framework is not None and bounds_on(framework.requires, "torch", facts.marks):
+    if framework is not None and bounds_on(framework.requires, "torch", facts.markers):
         return None  # its own metadata has spoken
     there = torch.version or ""
     fit = release_fits(facts.matrix, package.name, package.version, "torch", there, facts.driver_os, machine(facts))
     if fit is None or not fit.bad:
         return None
-    worst = by_confidence(_worst(package, fit.nearest_change, there), fit)
-    return Misfit(package.title, fit.reason, _versions(package, torch), _weight(package, worst), fit.sources)
+    worst = limit_by_confidence(_worst(package, fit.nearest_change, there), fit)
+    return Misfit(package.title, fit.reason, _versions(package, torch), _status(package, worst), fit.sources)
 
 
 def _worst(package: Package, bounds: str, there: str) -> Status:
@@ -165,7 +169,7 @@ def _worst(package: Package, bounds: str, there: str) -> Status:
     return "warn" if package.name == "triton" else "fail"
 
 
-def _weight(package: Package, worst: Status) -> Status:
+def _status(package: Package, worst: Status) -> Status:
     """The status; lower if the package ran, or if all symbols that it needs are there."""
     framework = package.framework
     if framework is None or framework.unresolved is None or worst != "fail":
@@ -177,14 +181,14 @@ def _weight(package: Package, worst: Status) -> Status:
 
 
 def _versions(package: Package, torch: Framework) -> tuple[Evidence, ...]:
-    return seen(package.name, package.record, "version"), seen("torch", torch, "version")
+    return evidence_of(package.name, package.record, "version"), evidence_of("torch", torch, "version")
 
 
 def install_matching(package: Package, torch: Framework, facts: Facts) -> tuple[Fix, ...]:
     """Install the release for this PyTorch, or rebuild a package that is compiled on installation."""
     there = torch.version or ""
     if package.name == "triton":
-        bounds = bounds_on(torch.requires, "triton", facts.marks) or ""
+        bounds = bounds_on(torch.requires, "triton", facts.markers) or ""
     else:
         bounds = release_for(facts.matrix, package.name, "torch", there, facts.driver_os, machine(facts)) or ""
     if "==" in bounds:

@@ -8,11 +8,11 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from envcheck.checks import Changes, Evidence, Fix
-from envcheck.rules.api import Facts, Outcome, passed, rule, seen
+from envcheck.rules.api import Facts, Outcome, evidence_of, passed, rule
 from envcheck.rules.facts.frameworks import framework_named, frameworks_in
 from envcheck.rules.facts.trials import TRIAL_RULES, imported
-from envcheck.rules.fixes.commands import pip_command, uvs_prefix
-from envcheck.rules.fixes.install import bring_pip, in_steps, install, uninstall
+from envcheck.rules.fixes.commands import pip_command, uv_prefix
+from envcheck.rules.fixes.install import in_steps, install, install_pip, uninstall
 from envcheck.rules.fixes.reinstall import reinstall
 from envcheck.rules.packages.shipped import FOLLOWS_FROM_FILES, DamagedPackage, compared, damaged_packages
 from envcheck.snapshot import Distribution, Environment
@@ -80,9 +80,9 @@ def damaged_distribution(environment: Environment, facts: Facts) -> Outcome | No
     if environment.problem is not None or environment.damaged is None or environment.distributions is None:
         return None
     packages = damaged_packages(environment, facts)
-    told = {package.distribution.name for package in packages}
-    lost = (finding for finding in _gone(environment) if finding.what not in told)
-    found = sorted([*_twice(environment), *lost, *_damaged(environment, facts)], key=_last)
+    reported = {package.distribution.name for package in packages}
+    lost = (finding for finding in _gone(environment) if finding.what not in reported)
+    found = sorted([*_recorded_twice(environment), *lost, *_damaged(environment, facts)], key=_last)
     if packages and (found or not all(package.harmless for package in packages)):
         return _not_as_installed(environment, packages, found)
     if packages:
@@ -97,7 +97,7 @@ def damaged_distribution(environment: Environment, facts: Facts) -> Outcome | No
         title=_title(serious[0], names) if serious else "An interrupted installation left files behind",
         message="; ".join(f"{finding.evidence.what}: {finding.evidence.value}" for finding in found[:_SHOWN]) + ".",
         evidence=tuple(finding.evidence for finding in found[:_SHOWN]),
-        fixes=_all_of(environment, (), serious or found),
+        fixes=_all_steps(environment, (), serious or found),
         decided_by="declared",
     )
 
@@ -111,8 +111,8 @@ def _not_as_installed(
     concerned = dict.fromkeys([*own, *(name for package in packages for name in package.frameworks)])
     fatal = [package for package in packages if package.fatal]
     serious = [finding for finding in others if not finding.harmless]
-    told = [package.told for package in packages[:_SHOWN]]
-    told += [f"{finding.evidence.what}: {finding.evidence.value}" for finding in others[:_SHOWN]]
+    summaries = [package.summary for package in packages[:_SHOWN]]
+    summaries += [f"{finding.evidence.what}: {finding.evidence.value}" for finding in others[:_SHOWN]]
     evidence = [each for package in packages for each in package.evidence]
     twice = {finding.what for finding in others if finding.before}  # installed again by the steps of that finding
     groups = (fatal, packages[len(fatal) :]) if fatal else (packages,)
@@ -126,9 +126,9 @@ def _not_as_installed(
         status="fail" if fatal or lost else "warn",
         frameworks=() if serious else tuple(concerned),
         title=packages[0].title if len(packages) == 1 else _of_several(packages),
-        message=". ".join(told) + ".",
+        message=". ".join(summaries) + ".",
         evidence=(*evidence[:_SHOWN], *(finding.evidence for finding in others[:_SHOWN])),
-        fixes=_all_of(environment, fixes, serious),
+        fixes=_all_steps(environment, fixes, serious),
         decided_by="declared",
     )
 
@@ -138,20 +138,20 @@ def _changed_harmlessly(packages: Sequence[DamagedPackage]) -> Outcome:
     return Outcome(
         status="note",
         title=packages[0].title if len(packages) == 1 else _of_several(packages),
-        message=". ".join(package.told for package in packages[:_SHOWN])
+        message=". ".join(package.summary for package in packages[:_SHOWN])
         + ". Only data, version files or debug symbols differ.",
         evidence=tuple(each for package in packages for each in package.evidence)[:_SHOWN],
         decided_by="declared",
     )
 
 
-def _all_of(environment: Environment, first: Sequence[Fix], findings: Sequence[_Finding]) -> tuple[Fix, ...]:
+def _all_steps(environment: Environment, first: Sequence[Fix], findings: Sequence[_Finding]) -> tuple[Fix, ...]:
     """Every one of them is needed: steps of one way, in which one command deletes all that was left behind."""
     left = tuple(dict.fromkeys(finding.left for finding in findings if finding.left))
     others = [fix for finding in findings[:_SHOWN] if not finding.left for fix in (*finding.before, finding.fix)]
     steps = dict.fromkeys((*first, *others, *((_delete(*left),) if left else ())))
     by_pip = any(fix.command[1:3] == ("-m", "pip") for fix in steps)
-    return in_steps(tuple(dict.fromkeys((*(bring_pip(environment) if by_pip else ()), *steps))))
+    return in_steps(tuple(dict.fromkeys((*(install_pip(environment) if by_pip else ()), *steps))))
 
 
 def _of_several(packages: Sequence[DamagedPackage]) -> str:
@@ -179,7 +179,7 @@ def _whole(environment: Environment) -> Outcome | None:
     return passed(title, decided_by="declared")
 
 
-def _twice(environment: Environment) -> Iterable[_Finding]:
+def _recorded_twice(environment: Environment) -> Iterable[_Finding]:
     """Packages with two records of one tool in one folder."""
     known: dict[tuple[str, str, str | None], list[Distribution]] = {}
     for distribution in environment.distributions or ():
@@ -200,7 +200,7 @@ def _twice(environment: Environment) -> Iterable[_Finding]:
 def _removals(environment: Environment, records: Sequence[Distribution]) -> tuple[Fix, ...]:
     """Remove a package completely: pip removes one record at a time, and none without a list of files."""
     unlisted = [record.path for record in records if record.record is False and record.path]
-    name, times = records[0].name, 1 if uvs_prefix(environment) else len(records) - len(unlisted)
+    name, times = records[0].name, 1 if uv_prefix(environment) else len(records) - len(unlisted)
     command, changes = pip_command(environment, "uninstall", name), Changes(removes=(name,))
     texts = [f"Remove {name}" + (f", {place} of {times} times" if times > 1 else "") for place in range(1, times + 1)]
     removals = (Fix(text=text, command=command, changes=changes) for text in texts)
@@ -214,7 +214,7 @@ def _gone(environment: Environment) -> Iterable[_Finding]:
         distribution = by_name.get(framework.name)
         lost = (framework.incomplete and not framework.led_by) or framework.path is None
         if lost and framework.problem and distribution and not distribution.editable:
-            evidence = seen(framework.name, framework, "problem")
+            evidence = evidence_of(framework.name, framework, "problem")
             fatal = framework.incomplete and not imported(framework)
             yield _Finding(framework.name, evidence, _install_again(environment, distribution), fatal=fatal)
 

@@ -9,15 +9,15 @@ from pathlib import PurePosixPath
 import msgspec
 
 from envcheck.checks import Evidence, Fix, Status
-from envcheck.rules.api import Facts, Outcome, rule, seen
-from envcheck.rules.facts.driver import runs
+from envcheck.rules.api import Facts, Outcome, evidence_of, rule
+from envcheck.rules.facts.driver import runs_builds_for
 from envcheck.rules.facts.frameworks import distributions_in, frameworks_in
 from envcheck.rules.facts.library_names import family_of_wheel
 from envcheck.rules.facts.trials import failed, ran_on_gpu
 from envcheck.rules.fixes.frameworks import install_gpu_build
 from envcheck.rules.fixes.install import in_steps, install
-from envcheck.rules.fixes.libraries import lead_into_wheels, without_variable
-from envcheck.rules.messages.observed import quoted_error
+from envcheck.rules.fixes.libraries import add_wheel_folders, without_variable
+from envcheck.rules.messages.observed import line_evidence
 from envcheck.rules.packages.shipped import FOLLOWS_FROM_FILES
 from envcheck.snapshot import Distribution, Environment, Framework
 from envcheck.versions import CudaVersion
@@ -51,10 +51,10 @@ def _framework(environment: Environment, pattern: re.Pattern[str]) -> Framework 
 
 
 def _evidence(found: Iterable[Distribution], framework: Framework | None) -> tuple[Evidence, ...]:
-    shown = [seen(f"{each.name}{f' in {each.path}' if each.path else ''}", each, "version") for each in found]
+    shown = [evidence_of(f"{each.name}{f' in {each.path}' if each.path else ''}", each, "version") for each in found]
     if framework is not None:
         shown += [
-            seen(f"the package in {framework.path or 'use'}: {field}", framework, field)
+            evidence_of(f"the package in {framework.path or 'use'}: {field}", framework, field)
             for field in ("name", "providers", "cuda", "problem")
             if getattr(framework, field)
         ]
@@ -77,7 +77,7 @@ def _without_its_provider(environment: Environment, facts: Facts) -> tuple[Evide
     said = next((error for error in facts.snapshot.observed_errors if _NOT_BUILT_IN.search(error.text[:2000])), None)
     if listed is None or said is None:
         return ()
-    return (seen(listed.name, listed, "version"), quoted_error(said))
+    return (evidence_of(listed.name, listed, "version"), line_evidence(said))
 
 
 def _install_gpu_package(facts: Facts) -> tuple[Fix, ...]:
@@ -202,7 +202,7 @@ def cupy_multiple_packages(environment: Environment, facts: Facts) -> Outcome | 
     text = f"Install {kept.name} alone, for a CUDA that the driver runs"
     fixes = install(facts, (f"{kept.name}=={kept.version}",), text, remove=[each.name for each in found])
     if framework is not None and framework.version == kept.version:
-        led = lead_into_wheels(msgspec.structs.replace(framework, name=kept.name))
+        led = add_wheel_folders(msgspec.structs.replace(framework, name=kept.name))
         if led and any(family_of_wheel(each.name) for each in environment.distributions or ()):
             fixes = in_steps((*fixes, *led))
     works = framework is not None and ran_on_gpu(framework)
@@ -221,6 +221,6 @@ def cupy_multiple_packages(environment: Environment, facts: Facts) -> Outcome | 
 def _kept(found: tuple[Distribution, ...], framework: Framework | None, facts: Facts) -> Distribution:
     """The package for the newest CUDA version that the driver runs; else the one that owns the files."""
     majors = [(int(match[1]), each) for each in found if (match := _CUDA_OF_CUPY.fullmatch(each.name))]
-    running = [(major, each) for major, each in majors if runs(facts, CudaVersion(major, 0))]
+    running = [(major, each) for major, each in majors if runs_builds_for(facts, CudaVersion(major, 0))]
     there = next((each for each in found if framework is not None and each.name == framework.name), found[-1])
     return max(running, key=lambda pair: pair[0], default=(0, there))[1]

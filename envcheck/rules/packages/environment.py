@@ -8,12 +8,12 @@ from envcheck.checks import Evidence, Fix
 from envcheck.compat.question.package_needs import admits, later_release_for_python, release_fits, release_rows
 from envcheck.compat.relations.fit import Fit
 from envcheck.compat.relations.torch import python_runs_torch
-from envcheck.rules.api import EVERYTHING, Facts, FrameworkSubject, Outcome, passed, rule, seen
-from envcheck.rules.facts.frameworks import frameworks_in, leads, machine, named
+from envcheck.rules.api import EVERYTHING, Facts, FrameworkSubject, Outcome, evidence_of, passed, rule
+from envcheck.rules.facts.frameworks import frameworks_in, full_name, is_main_framework, machine
 from envcheck.rules.facts.machine import and_more
 from envcheck.rules.facts.trials import imported
 from envcheck.rules.fixes.commands import conda_command
-from envcheck.rules.fixes.fits import does_not_fit
+from envcheck.rules.fixes.fits import incompatible
 from envcheck.rules.fixes.install import How, install
 from envcheck.rules.fixes.rebuild import rebuild
 from envcheck.snapshot import Distribution, Environment
@@ -56,18 +56,18 @@ def environment_broken(environment: Environment, _facts: Facts) -> Outcome | Non
         else "The Python environment is broken or cannot be examined",
         message=f"{environment.prefix or environment.key}: {environment.problem}.",
         evidence=(
-            seen("problem", environment, "problem"),
-            *((seen("chosen by", environment, "why"),) if environment.why else ()),
+            evidence_of("problem", environment, "problem"),
+            *((evidence_of("chosen by", environment, "why"),) if environment.why else ()),
         ),
         decided_by="declared",
-        fixes=_name_another(environment) if leads_nowhere else _mend(environment),
+        fixes=_name_other_environment(environment) if leads_nowhere else _repair(environment),
     )
 
 
 _OTHER = Fix(text="Or judge another interpreter", command=("envcheck", "check", "--python", "python3"))
 
 
-def _name_another(environment: Environment) -> tuple[Fix, ...]:
+def _name_other_environment(environment: Environment) -> tuple[Fix, ...]:
     """The fix for a wrong name on the command line."""
     if environment.why == "--python":
         what = "an interpreter (FOLDER/bin/python), the folder of an environment, or a program on PATH"
@@ -79,7 +79,7 @@ def _name_another(environment: Environment) -> tuple[Fix, ...]:
     return (Fix(text="Judge another interpreter", command=_OTHER.command),)
 
 
-def _mend(environment: Environment) -> tuple[Fix, ...]:
+def _repair(environment: Environment) -> tuple[Fix, ...]:
     if environment.manager == "conda" and environment.executable is None and environment.prefix:
         command = conda_command(environment, ("python",))
         return (Fix(text="Install Python into the environment", command=command), _OTHER)
@@ -112,14 +112,14 @@ def no_framework(environment: Environment, facts: Facts) -> Outcome | None:
         Python, venv: https://docs.python.org/3/library/venv.html
     """
     if found := frameworks_in(environment):
-        return passed(", ".join(map(named, found)), decided_by="declared")
+        return passed(", ".join(map(full_name, found)), decided_by="declared")
     other = _with_framework(facts)
     if other is None:
         text = "No framework that envcheck knows is installed there, nor in any other environment that was found."
         return Outcome(
             status="note", title="No framework in the judged environment", message=text, decided_by="declared"
         )
-    names = ", ".join(map(named, frameworks_in(other)))
+    names = ", ".join(map(full_name, frameworks_in(other)))
     place = other.executable or other.prefix or other.key
     return Outcome(
         status="note",
@@ -140,7 +140,7 @@ def _with_framework(facts: Facts) -> Environment | None:
 def _pythons_are_known(subject: FrameworkSubject, facts: Facts) -> bool:
     """Of PyTorch always asked; of others where their release's Pythons are known."""
     framework = subject.framework
-    if framework.name == "torch" or not leads(framework, facts.matrix):
+    if framework.name == "torch" or not is_main_framework(framework, facts.matrix):
         return framework.name == "torch"
     rows = release_rows(facts.matrix, framework.name, framework.version or "", facts.driver_os, machine(facts))
     return any("python" in row.needs for row in rows)
@@ -178,14 +178,14 @@ def python_unsupported(subject: FrameworkSubject, facts: Facts) -> Outcome | Non
     fit = _python_fit(subject, facts)
     if fit is None:
         return None
-    evidence = (seen("Python", environment, "python"), seen(framework.name, framework, "version"))
+    evidence = (evidence_of("Python", environment, "python"), evidence_of(framework.name, framework, "version"))
     if fit.ok or framework.gpu_available or imported(framework):
-        return passed(f"{named(framework)} supports Python {environment.python}", *evidence)
+        return passed(f"{full_name(framework)} supports Python {environment.python}", *evidence)
     if not fit.bad:
         return None
-    title = f"{named(framework)} has no wheels for Python {environment.python}"
+    title = f"{full_name(framework)} has no wheels for Python {environment.python}"
     anew = Fix(text=f"Make an environment with {fit.nearest_change or 'a supported Python'}")
-    return does_not_fit(title, fit, evidence=evidence, fixes=(anew,), worst="warn")
+    return incompatible(title, fit, evidence=evidence, fixes=(anew,), worst="warn")
 
 
 @rule(
@@ -224,7 +224,9 @@ def python_not_admitted(environment: Environment, facts: Facts) -> Outcome | Non
     refusing = [each for each in asking if not _admits_python(each.requires_python or "", python)][::-1]
     if not refusing:
         return passed(f"The frameworks and their requirements support Python {python}", decided_by="declared")
-    frameworks = {each.name for each in frameworks_in(environment) if leads(each, facts.matrix) and not imported(each)}
+    frameworks = {
+        each.name for each in frameworks_in(environment) if is_main_framework(each, facts.matrix) and not imported(each)
+    }
     refusing.sort(key=lambda each: each.name not in frameworks)
     newer = [each for each in refusing if not _admits_python(_lower(each.requires_python or ""), python)]
     names = [each.name for each in refusing]
@@ -232,21 +234,21 @@ def python_not_admitted(environment: Environment, facts: Facts) -> Outcome | Non
     text = f"Remove packages that do not support Python {python}, and install releases that do"
     anew = Fix(text=f"Make an environment with Python {refusing[0].requires_python}, and install into it what it needs")
     again = install(facts, names, text, How(owner=names[0]), remove=names)
-    later = _later(refusing, python, facts)
+    later = _install_newer(refusing, python, facts)
     return Outcome(
         status="fail" if any(each.name in frameworks for each in newer) else "warn",
         title=f"Packages for another Python than {python}: {names[0][:30]}{and_more(names)}"[:80],
         message=f"{said}; this is Python {python}.",
         evidence=(
-            seen("Python", environment, "python"),
-            *(seen(each.name, each, "requires_python") for each in refusing[:_SHOWN]),
+            evidence_of("Python", environment, "python"),
+            *(evidence_of(each.name, each, "requires_python") for each in refusing[:_SHOWN]),
         ),
         decided_by="declared",
         fixes=again if len(newer) == len(refusing) else (*later, anew),
     )
 
 
-def _later(refusing: Sequence[Distribution], python: str, facts: Facts) -> tuple[Fix, ...]:
+def _install_newer(refusing: Sequence[Distribution], python: str, facts: Facts) -> tuple[Fix, ...]:
     """Install newer releases, if every package is known to have one for this Python; otherwise nothing may change."""
     known = {
         each.name: later_release_for_python(

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from envcheck.checks import Fix, Status
-from envcheck.rules.api import Facts, FrameworkSubject, Outcome, passed, rule, seen
-from envcheck.rules.facts.frameworks import named
+from envcheck.rules.api import Facts, FrameworkSubject, Outcome, evidence_of, passed, rule
+from envcheck.rules.facts.frameworks import full_name
 from envcheck.rules.facts.machine import may_have_gpus
 from envcheck.rules.facts.trials import ran_on_gpu
 from envcheck.rules.fixes.install import How, install
 from envcheck.rules.packages.beside_torch import FAMILY, misfit, packages_of, torch_of
-from envcheck.rules.packages.torch import not_made_for
+from envcheck.rules.packages.torch import not_built_for
 from envcheck.snapshot import Framework
 
 _NEED_THEIR_PARTS: dict[str, Status] = {
@@ -67,11 +67,14 @@ def extension_built_for_other_torch(subject: FrameworkSubject, facts: Facts) -> 
     packages = [each for each in packages_of(subject) if each.name not in FAMILY]
     wrong = [(each, found) for each in packages if (found := misfit(each, torch, facts))]
     if wrong:
-        return not_made_for(torch, wrong, facts, "was built for another PyTorch")
+        return not_built_for(torch, wrong, facts, "was built for another PyTorch")
     if framework.name == "torch" or framework.unresolved is None:
         return None
-    evidence = (seen("symbols that are missing", framework, "unresolved"), seen("torch", torch, "version"))
-    return passed(f"{named(framework)} finds all symbols in torch {torch.version}", *evidence)
+    evidence = (
+        evidence_of("symbols that are missing", framework, "unresolved"),
+        evidence_of("torch", torch, "version"),
+    )
+    return passed(f"{full_name(framework)} finds all symbols in torch {torch.version}", *evidence)
 
 
 @rule(layer="framework", per="framework", remedy=_match_or_compile)
@@ -103,7 +106,10 @@ def extension_binary_missing(subject: FrameworkSubject, facts: Facts) -> Outcome
         return None
     for_cuda = framework.problem if framework.problem and "libraries for CUDA" in framework.problem else None
     if framework.binaries and not for_cuda:
-        return passed(f"{named(framework)} has its compiled files", seen("compiled parts", framework, "binaries"))
+        return passed(
+            f"{full_name(framework)} has its compiled files",
+            evidence_of("compiled parts", framework, "binaries"),
+        )
     if (framework.binaries is None and not for_cuda) or ran_on_gpu(framework):
         return None
     if framework.cpu_only and framework.name == "bitsandbytes" and not may_have_gpus(facts):
@@ -112,15 +118,15 @@ def extension_binary_missing(subject: FrameworkSubject, facts: Facts) -> Outcome
     field = "problem" if for_cuda else "binaries"
     return Outcome(
         status=_NEED_THEIR_PARTS[framework.name],
-        title=f"{named(framework)} lacks its compiled files",
-        message=f"{named(framework)}: {what}.",
-        evidence=(seen(f"{framework.name}: {field}", framework, field), seen("path", framework, "path")),
+        title=f"{full_name(framework)} lacks its compiled files",
+        message=f"{full_name(framework)}: {what}.",
+        evidence=(evidence_of(f"{framework.name}: {field}", framework, field), evidence_of("path", framework, "path")),
         decided_by="declared",
-        fixes=_again(framework, facts),
+        fixes=_reinstall(framework, facts),
     )
 
 
-def _again(framework: Framework, facts: Facts) -> tuple[Fix, ...]:
+def _reinstall(framework: Framework, facts: Facts) -> tuple[Fix, ...]:
     if framework.name == "bitsandbytes":
         text = "Install the newest release, which has libraries for more CUDA versions"
         return install(facts, (framework.name,), text, How(newest=True))

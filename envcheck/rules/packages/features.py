@@ -9,9 +9,9 @@ from envcheck.compat.question.package_needs import release_rows
 from envcheck.compat.question.question import AskedGpu
 from envcheck.compat.question.software import refused
 from envcheck.compat.tables import ReleaseRow
-from envcheck.rules.api import Facts, Outcome, passed, rule, seen
+from envcheck.rules.api import Facts, Outcome, evidence_of, passed, rule
 from envcheck.rules.facts.frameworks import frameworks_in, machine
-from envcheck.rules.facts.machine import called
+from envcheck.rules.facts.machine import gpu_title
 from envcheck.rules.facts.trials import ran_on
 from envcheck.snapshot import Distribution, Environment, Framework, Gpu
 from envcheck.versions import ComputeCapability
@@ -71,11 +71,11 @@ def gpu_feature_unsupported(environment: Environment, facts: Facts) -> Outcome |
     names = ", ".join(dict.fromkeys(f"{each.name} {each.version}" for each, *_ in refusals))
     return Outcome(
         status=status,
-        title=f"{record.name} {record.version} does not support {gpu.name or called(gpu)}",
-        message=f"{names}: {record.name} {why}, and {called(gpu)} has {gpu.compute_capability}.",
+        title=f"{record.name} {record.version} does not support {gpu.name or gpu_title(gpu)}",
+        message=f"{names}: {record.name} {why}, and {gpu_title(gpu)} has {gpu.compute_capability}.",
         evidence=(
             *(Evidence(what=each.name, value=each.version or "", source=each.source) for each, *_ in refusals),
-            seen(f"compute capability of {called(gpu)}", gpu, "compute_capability"),
+            evidence_of(f"compute capability of {gpu_title(gpu)}", gpu, "compute_capability"),
         ),
         confidence=row.confidence,
         sources=facts.matrix.cite(row),

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from envcheck.checks import Evidence, Fix, Status
 from envcheck.compat.question.package_needs import admits, bounds_on, release_fits, requirement_name
 from envcheck.compat.specifier import parse_version
-from envcheck.rules.api import Facts, Outcome, passed, rule, seen
+from envcheck.rules.api import Facts, Outcome, evidence_of, passed, rule
 from envcheck.rules.facts.frameworks import frameworks_in, machine
 from envcheck.rules.facts.trials import ran_on_gpu
-from envcheck.rules.fixes.fits import Misfit, by_confidence, do_not_go_together, worst_first
+from envcheck.rules.fixes.fits import Misfit, incompatible_packages, limit_by_confidence, worst_first
 from envcheck.rules.fixes.install import install
 from envcheck.snapshot import Distribution, Environment
 
@@ -88,7 +88,7 @@ def jax_plugin_mismatch(environment: Environment, facts: Facts) -> Outcome | Non
     missing = " and ".join(map(requirement_name, halves.values()))
     title = "JAX's packages do not match" if pairs else "Two CUDA plug-ins of JAX are installed"
     lines = tuple(halves.values())
-    return do_not_go_together(
+    return incompatible_packages(
         found,
         title if pairs or doubled else f"JAX cannot use the GPU: {missing} is missing",
         _together(parts, facts) if pairs or doubled else install(facts, lines, f"Install {missing}, which is missing"),
@@ -113,7 +113,7 @@ def _missing_halves(parts: dict[str, Distribution], environment: Environment, fa
         half = _HALF.fullmatch(name)
         other = f"{half[1]}-{_OTHER_HALF[half[2]]}" if half else name
         if other not in parts and other not in by_files and part.version:
-            bounds = bounds_on(part.requires or (), other, facts.marks)
+            bounds = bounds_on(part.requires or (), other, facts.markers)
             if bounds is None and half and half[2] == "plugin":  # of one that a fix would install, not all is known
                 continue
             found[name] = f"{other}{bounds or f'=={part.version}'}"
@@ -123,7 +123,7 @@ def _missing_halves(parts: dict[str, Distribution], environment: Environment, fa
 def _half_gone(half: Distribution, line: str) -> Misfit:
     needs = "has no CUDA backend" if _PLUGIN.fullmatch(half.name) else "has a CUDA backend without kernels"
     reason = f"{half.name} {half.version} needs {line}, which is not installed: JAX {needs}"
-    return Misfit(half.name, reason, (seen(half.name, half, "version"),), "fail")
+    return Misfit(half.name, reason, (evidence_of(half.name, half, "version"),), "fail")
 
 
 def _pairs(parts: dict[str, Distribution], facts: Facts) -> Iterator[Misfit]:
@@ -135,10 +135,10 @@ def _pairs(parts: dict[str, Distribution], facts: Facts) -> Iterator[Misfit]:
 
 
 def _pair(name: str, part: Distribution, other: str, there: Distribution, facts: Facts) -> Misfit | None:
-    evidence = (seen(name, part, "version"), seen(other, there, "version"))
+    evidence = (evidence_of(name, part, "version"), evidence_of(other, there, "version"))
     # jax names its plug-ins only as extras: what an extra asks for holds where the plug-in is there.
     worst: Status = "warn" if name == "jax" and other != "jaxlib" else "fail"
-    bounds = bounds_on(part.requires or (), other, facts.marks)
+    bounds = bounds_on(part.requires or (), other, facts.markers)
     if bounds:
         if admits(bounds, there.version) is not False:
             return None
@@ -147,7 +147,7 @@ def _pair(name: str, part: Distribution, other: str, there: Distribution, facts:
         return Misfit(name, reason, (line, *evidence), worst)
     fit = release_fits(facts.matrix, name, part.version, other, there.version, facts.driver_os, machine(facts))
     if fit is not None and fit.bad:
-        status = by_confidence(worst, fit)
+        status = limit_by_confidence(worst, fit)
         return Misfit(name, fit.reason, evidence, status, fit.sources)
     if fit is None and _PLUGIN.fullmatch(name) and other == "jaxlib" and _differ(part.version, there.version):
         reason = f"{name} {part.version} needs jaxlib in its own version, and this is {there.version}"
@@ -164,7 +164,7 @@ def _two_plugins(parts: dict[str, Distribution]) -> Iterator[Misfit]:
     plugins = [part for name, part in parts.items() if _PLUGIN.fullmatch(name)]
     if len(plugins) > 1:
         names = " and ".join(part.name for part in plugins)
-        versions = tuple(seen(part.name, part, "version") for part in plugins)
+        versions = tuple(evidence_of(part.name, part, "version") for part in plugins)
         yield Misfit(names, f"{names} are both installed", versions, "warn")
 
 

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Iterator
 from envcheck.checks import Evidence, Fix, Status
 from envcheck.compat.question.package_needs import admits, bounds_on, release_fits
 from envcheck.compat.specifier import parse_version
-from envcheck.rules.api import Facts, FrameworkSubject, Outcome, passed, rule, seen
-from envcheck.rules.facts.frameworks import frameworks_in, installed, machine, named
+from envcheck.rules.api import Facts, FrameworkSubject, Outcome, evidence_of, passed, rule
+from envcheck.rules.facts.frameworks import frameworks_in, full_name, installed, machine
 from envcheck.rules.facts.machine import title_of_first
 from envcheck.rules.facts.trials import imported, ran_on_gpu
-from envcheck.rules.fixes.fits import Misfit, by_confidence, do_not_go_together, worst_first
+from envcheck.rules.fixes.fits import Misfit, incompatible_packages, limit_by_confidence, worst_first
 from envcheck.rules.fixes.install import How, install, install_release_for
 from envcheck.rules.packages.redirected import imported_from
 from envcheck.snapshot import Distribution, Environment, Framework
@@ -35,9 +35,9 @@ def _match_numpy(facts: Facts) -> tuple[Fix, ...]:
     about = {
         name for each in frameworks_in(environment) if each.name in facts.about for name in (each.name, each.extends)
     }
-    named = sorted(each.name for each in environment.distributions or () if each.name in about)
-    text, newest = f"Upgrade {' and '.join(named)}, for NumPy {numpy.version}", How(newest=True)
-    newer = install(facts, named, text, newest) if named else ()
+    full_name = sorted(each.name for each in environment.distributions or () if each.name in about)
+    text, newest = f"Upgrade {' and '.join(full_name)}, for NumPy {numpy.version}", How(newest=True)
+    newer = install(facts, full_name, text, newest) if full_name else ()
     asked = _one_bound(_bounds_on_numpy(environment, facts))
     before = f"{met.numbers[0] - 1}.999"
     least = (part for part in asked.split(",") if part.startswith((">", "=", "~")))
@@ -83,12 +83,12 @@ def numpy_abi_mismatch(environment: Environment, facts: Facts) -> Outcome | None
     if not wrong:
         known = any(bounds_on(each.requires, _NUMPY, {}) is not None for each in frameworks_in(environment))
         title = f"The frameworks support NumPy {numpy.version}"
-        return passed(title, seen(_NUMPY, numpy, "version"), decided_by="declared") if known else None
-    return do_not_go_together(
+        return passed(title, evidence_of(_NUMPY, numpy, "version"), decided_by="declared") if known else None
+    return incompatible_packages(
         wrong,
         title_of_first(f"{wrong[0].name} does not support NumPy {numpy.version}", wrong),
         _fixes(wrong, environment, facts),
-        seen(_NUMPY, numpy, "version"),
+        evidence_of(_NUMPY, numpy, "version"),
         frameworks=tuple(dict.fromkeys(each.name for each in wrong)),
     )
 
@@ -96,7 +96,7 @@ def numpy_abi_mismatch(environment: Environment, facts: Facts) -> Outcome | None
 def does_not_work_with_numpy(subject: FrameworkSubject) -> str | None:
     """The title that a framework does not work with this NumPy; None if NumPy's version is unknown."""
     numpy = installed(subject.environment, _NUMPY)
-    return f"{named(subject.framework)[:44]} does not work with NumPy {numpy.version[:12]}" if numpy else None
+    return f"{full_name(subject.framework)[:44]} does not work with NumPy {numpy.version[:12]}" if numpy else None
 
 
 def _wrong(environment: Environment, numpy: Distribution, facts: Facts) -> Iterator[Misfit]:
@@ -112,23 +112,23 @@ def _wrong(environment: Environment, numpy: Distribution, facts: Facts) -> Itera
 def _misfit(record: Framework | Distribution, numpy: Distribution, facts: Facts) -> Misfit | None:
     name, version, there = record.name, record.version or "", numpy.version
     framework = record if isinstance(record, Framework) else None
-    bounds = bounds_on(record.requires or (), _NUMPY, facts.marks)
+    bounds = bounds_on(record.requires or (), _NUMPY, facts.markers)
     if bounds:
         if admits(bounds, there) is not False:
             return None
         line = Evidence(what=f"{name} {version} requires", value=f"numpy{bounds}", source=record.source_of("requires"))
         redirected = imported_from(numpy).removeprefix(", ")
         reason = f"{name} {version} requires numpy{bounds}, but {there} is {redirected or 'installed'}"
-        return Misfit(name, reason, (line,), _weight(name, bounds, there, framework), wanted=bounds)
+        return Misfit(name, reason, (line,), _status(name, bounds, there, framework), wanted=bounds)
     fit = release_fits(facts.matrix, name, version, _NUMPY, there, facts.driver_os, machine(facts))
     if fit is None or not fit.bad:
         return None
     wanted = fit.nearest_change.removeprefix(_NUMPY)
-    status = by_confidence(_weight(name, wanted, there, framework), fit)
-    return Misfit(name, fit.reason, (seen(name, record, "version"),), status, fit.sources, wanted)
+    status = limit_by_confidence(_status(name, wanted, there, framework), fit)
+    return Misfit(name, fit.reason, (evidence_of(name, record, "version"),), status, fit.sources, wanted)
 
 
-def _weight(name: str, wanted: str, there: str, framework: Framework | None) -> Status:
+def _status(name: str, wanted: str, there: str, framework: Framework | None) -> Status:
     """A failure where another major is wanted, or the package refuses; less for what was seen to work."""
     if framework is not None and ran_on_gpu(framework):
         return "note"
@@ -161,6 +161,6 @@ def _bounds_on_numpy(environment: Environment, facts: Facts) -> Iterator[str]:
     """The bounds on NumPy in all metadata that was read."""
     records: list[Framework | Distribution] = [*frameworks_in(environment), *(environment.distributions or ())]
     for each in records:
-        bounds = bounds_on(each.requires or (), _NUMPY, facts.marks)
+        bounds = bounds_on(each.requires or (), _NUMPY, facts.markers)
         if bounds:
             yield bounds

@@ -5,10 +5,17 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 
 from envcheck.checks import Evidence, Fix
-from envcheck.rules.api import Facts, FrameworkSubject, Outcome, passed, rule, seen
-from envcheck.rules.facts.frameworks import framework_named, frameworks_in, importance, installed, module_of, named
+from envcheck.rules.api import Facts, FrameworkSubject, Outcome, evidence_of, passed, rule
+from envcheck.rules.facts.frameworks import (
+    framework_named,
+    frameworks_in,
+    full_name,
+    importance,
+    installed,
+    module_of,
+)
 from envcheck.rules.facts.machine import title_of_first
-from envcheck.rules.facts.trials import failed, tried
+from envcheck.rules.facts.trials import failed, tried_frameworks
 from envcheck.rules.fixes.commands import in_user_site
 from envcheck.rules.fixes.install import uninstall
 from envcheck.rules.fixes.libraries import without_variable
@@ -30,10 +37,10 @@ def _redirected(environment: Environment) -> list[Framework]:
         or (each.incomplete and each.path is not None and (each.led_by or not installed(environment, each.name)))
     ]
     known = {each.path for each in frameworks}
-    return [*frameworks, *(each for each in _strays(environment) if each.path not in known)]
+    return [*frameworks, *(each for each in _shadowing_copies(environment) if each.path not in known)]
 
 
-def _strays(environment: Environment) -> Iterator[Framework]:
+def _shadowing_copies(environment: Environment) -> Iterator[Framework]:
     """Copies without a version that shadow a requirement, and files that shadow standard modules."""
     for each in environment.distributions or ():
         if each.led_by and not each.version and each.path:
@@ -49,13 +56,13 @@ def of_another_copy(module: str, environment: Environment | None) -> bool:
     """Whether another copy of this package is imported than the one that an installer would replace."""
     if environment is None:
         return False
-    led = _led(environment)
+    led = _redirected_names(environment)
     elsewhere = [each for each in _redirected(environment) if each.instead_of]
     elsewhere += [each for each in frameworks_in(environment) if each.name in led]
     return any(module in (each.name, module_of(each)) for each in elsewhere)
 
 
-def _held_up(names: Collection[str], environment: Environment) -> tuple[str, ...]:
+def _stopped_frameworks(names: Collection[str], environment: Environment) -> tuple[str, ...]:
     """The frameworks that these packages stop: themselves, their extensions, and those whose failure is about one of
     their modules.
     """
@@ -112,8 +119,8 @@ def package_shadowed(environment: Environment, facts: Facts) -> Outcome | None:
         message=" ".join(map(_sentence, found[:_MOST])),
         evidence=tuple(part for each in found[:_MOST] for part in _evidence(each)),
         decided_by="declared",
-        fixes=tuple(dict.fromkeys(fix for each in found for fix in _way_back(each, facts))),
-        frameworks=() if everybody else _held_up(names, environment),
+        fixes=tuple(dict.fromkeys(fix for each in found for fix in _fixes(each, facts))),
+        frameworks=() if everybody else _stopped_frameworks(names, environment),
     )
 
 
@@ -133,26 +140,26 @@ def _sentence(framework: Framework) -> str:
     led_by = f" (by {framework.led_by})" if framework.led_by else ""
     instead = f", not {framework.instead_of[0]}" if framework.instead_of else ""
     whole = f"; {framework.problem}" if framework.incomplete and framework.problem else ""
-    return f"{named(framework)} is imported from {framework.path}{led_by}{instead}{whole}."
+    return f"{full_name(framework)} is imported from {framework.path}{led_by}{instead}{whole}."
 
 
 def _evidence(framework: Framework) -> Iterator[Evidence]:
-    yield seen(f"{named(framework)} is imported from", framework, "path")
+    yield evidence_of(f"{full_name(framework)} is imported from", framework, "path")
     if framework.led_by:
-        yield seen("led there by", framework, "led_by")
+        yield evidence_of("led there by", framework, "led_by")
     if framework.instead_of:
-        yield seen("installed", framework, "instead_of")
+        yield evidence_of("installed", framework, "instead_of")
 
 
-def _way_back(framework: Framework, facts: Facts) -> Iterator[Fix]:
+def _fixes(framework: Framework, facts: Facts) -> Iterator[Fix]:
     folder = (framework.path or "").rpartition("/")[0]
     if framework.led_by:
-        yield from way_back(framework.led_by, folder, framework.name, named(framework), facts)
+        yield from stop_redirection(framework.led_by, folder, framework.name, full_name(framework), facts)
     else:
         yield Fix(text=f"Move {framework.path} away: no installed package owns it", risk="deletes nothing by itself")
 
 
-def way_back(led_by: str, folder: str, name: str, what: str, facts: Facts) -> Iterator[Fix]:
+def stop_redirection(led_by: str, folder: str, name: str, what: str, facts: Facts) -> Iterator[Fix]:
     """Remove a folder from Python's search path in which ``what`` is found before the installed copy."""
     if led_by == _VARIABLE:
         yield from without_variable(_VARIABLE, [folder], facts)
@@ -201,21 +208,23 @@ def search_path_changed(environment: Environment, _facts: Facts) -> Outcome | No
     if not lines:
         return None
     file = lines[0].path.rpartition("/")[2]
-    compared = [each.trial.as_found for each in tried(environment) if each.trial and each.trial.as_found is not None]
+    compared = [
+        each.trial.as_found for each in tried_frameworks(environment) if each.trial and each.trial.as_found is not None
+    ]
     harmless = (bool(compared) and all(compared)) or all(each.folders and not each.shadows for each in lines)
     return Outcome(
         status="note" if harmless else "warn",
         title=title_of_first(f"Code in {file} changes Python's search path", lines),
-        message=" ".join(map(_told, lines[:_MOST])) + _compared(compared),
-        evidence=tuple(seen(each.path, each, "line") for each in lines[:_MOST]),
+        message=" ".join(map(_as_sentence, lines[:_MOST])) + _compared(compared),
+        evidence=tuple(evidence_of(each.path, each, "line") for each in lines[:_MOST]),
         decided_by="declared",
         fixes=tuple(Fix(text=f"Remove {each.path}, unless it is intended") for each in lines[:_MOST]),
         # where it is not known of any, the file's own name: what leads nobody elsewhere accounts for nothing
-        frameworks=_held_up(_led(environment), environment) or (file,),
+        frameworks=_stopped_frameworks(_redirected_names(environment), environment) or (file,),
     )
 
 
-def _led(environment: Environment) -> frozenset[str]:
+def _redirected_names(environment: Environment) -> frozenset[str]:
     """The frameworks that are imported from elsewhere, or are found first in a folder that such a line adds."""
     shadowed = {name for line in environment.startup or () for name in line.shadows}
     seen_to_be = {each.name: each.trial.as_found if each.trial else None for each in frameworks_in(environment)}
@@ -226,7 +235,7 @@ def _led(environment: Environment) -> frozenset[str]:
     )
 
 
-def _told(line: Startup) -> str:
+def _as_sentence(line: Startup) -> str:
     where = f"{line.path} runs {line.module}, which" if line.module else line.path
     folders = f"; it names {', '.join(line.folders[:_MOST])}" if line.folders else ""
     shadows = f", which has {', '.join(line.shadows[:_MOST])} too" if line.shadows else ""
@@ -270,22 +279,24 @@ def imported_elsewhere(subject: FrameworkSubject, _facts: Facts) -> Outcome | No
         ),
     )
     if trial.as_found:
-        return passed(f"{named(framework)} is imported from where its files lie", *where, decided_by="framework-ran")
+        return passed(
+            f"{full_name(framework)} is imported from where its files lie", *where, decided_by="framework-ran"
+        )
     lines = subject.environment.startup or ()
     led = f" Code in {lines[0].path} changes the search path." if lines else ""
-    others = _held_up((framework.name,), subject.environment)
+    others = _stopped_frameworks((framework.name,), subject.environment)
     return Outcome(
         status="fail" if failed(framework) else "warn",
         title=f"{framework.name} is imported from an unexpected place",
         message=f"{trial.path} is imported, but {framework.path} was expected and checked.{led}",
         evidence=where,
         decided_by="framework-ran",
-        fixes=(_find_out(subject.environment),),
+        fixes=(_locate_copy(subject.environment),),
         frameworks=others if len(others) > 1 else (),
     )
 
 
-def _find_out(environment: Environment) -> Fix:
+def _locate_copy(environment: Environment) -> Fix:
     python = environment.executable or "python"
     text = "See what runs when the interpreter starts, and remove what leads to the other copy"
     return Fix(text=text, command=(python, "-v", "-c", "pass"))

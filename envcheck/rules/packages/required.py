@@ -8,9 +8,15 @@ from typing import NamedTuple
 
 from envcheck.checks import Evidence, Fix, Status
 from envcheck.compat.question.package_needs import admits, bounds_on, by_name, stands_for
-from envcheck.rules.api import Facts, FrameworkSubject, Outcome, passed, rule, seen
-from envcheck.rules.facts.frameworks import extended, frameworks_in, gives_the_gpu, leads, named
-from envcheck.rules.facts.trials import failed, imported, ran_on_gpu, said_here, tried
+from envcheck.rules.api import Facts, FrameworkSubject, Outcome, evidence_of, passed, rule
+from envcheck.rules.facts.frameworks import (
+    base_framework,
+    frameworks_in,
+    full_name,
+    is_main_framework,
+    provides_gpu_support,
+)
+from envcheck.rules.facts.trials import failed, imported, own_error, ran_on_gpu, tried_frameworks
 from envcheck.rules.fixes.install import How, install
 from envcheck.rules.packages.beside_torch import FAMILY
 from envcheck.rules.packages.redirected import imported_from
@@ -34,7 +40,7 @@ class _Broken(NamedTuple):
     """The package that asks, where it is not the framework."""
 
     @property
-    def told(self) -> str:
+    def text(self) -> str:
         by = f" (of {self.asked_by})" if self.asked_by else ""
         if self.there is None:
             return f"{self.name}{self.bounds}{by}, which is not installed"
@@ -71,7 +77,7 @@ def _other_releases(
             there = installed.get(name)
             if there is None or there.channel == "conda" or _has_its_own_rule(name):
                 continue
-            bounds = bounds_on(lines, name, facts.marks)
+            bounds = bounds_on(lines, name, facts.markers)
             if bounds is not None and admits(bounds, there.version) is False:
                 yield _Broken(name, bounds, there, "" if owner == own else owner)
 
@@ -93,7 +99,7 @@ def _gone(subject: FrameworkSubject, facts: Facts) -> list[tuple[str, str]]:
     there |= {each.name for each in frameworks_in(subject.environment) if not each.incomplete}
     lines = by_name(line for line in _lines(subject) if not _OF_EXTRA.search(line))
     lacking = [name for name in lines if name not in there]
-    wanted = [(name, bounds) for name in lacking if (bounds := bounds_on(lines[name], name, facts.marks)) is not None]
+    wanted = [(name, bounds) for name in lacking if (bounds := bounds_on(lines[name], name, facts.markers)) is not None]
     stand_ins = set(map(stands_for, there)) if wanted else there
     left_out = (*_NVIDIAS, *_NOT_TO_RUN)  # whether a part of JAX is there at all, no rule of its own tells
     return [found for found in wanted if stands_for(found[0]) not in stand_ins and not found[0].startswith(left_out)]
@@ -141,7 +147,7 @@ def requirement_broken(subject: FrameworkSubject, facts: Facts) -> Outcome | Non
     found += [*(_Broken(name, bounds) for name, bounds in gone), *_other_releases(subject, installed, facts)]
     broken = list({(each.asked_by, each.name): each for each in reversed(found)}.values())[::-1]
     if not broken:
-        return passed(f"The requirements of {named(framework)} are installed", decided_by="declared")
+        return passed(f"The requirements of {full_name(framework)} are installed", decided_by="declared")
     source = framework.source_of("requires")
     lines = (
         Evidence(
@@ -151,26 +157,26 @@ def requirement_broken(subject: FrameworkSubject, facts: Facts) -> Outcome | Non
         )
         for each in broken[:_SHOWN]
     )
-    there = (seen(each.name, each.there, "version") for each in broken[:_SHOWN] if each.there)
-    said, weight = tuple(_said_of(broken, subject)), _weight(subject, gone, facts)
+    there = (evidence_of(each.name, each.there, "version") for each in broken[:_SHOWN] if each.there)
+    said, weight = tuple(_errors_about(broken, subject)), _status(subject, gone, facts)
     return Outcome(
         status="warn" if said and weight == "note" else weight,
-        title=f"Requirements of {named(framework)} are not met",
-        message=f"{named(framework)} requires {'; '.join(each.told for each in broken[:_SHOWN])}.",
+        title=f"Requirements of {full_name(framework)} are not met",
+        message=f"{full_name(framework)} requires {'; '.join(each.text for each in broken[:_SHOWN])}.",
         evidence=(*said, *lines, *there),
         decided_by="framework-ran" if said else "declared",
-        fixes=_bring(subject, broken, facts),
+        fixes=_install_required(subject, broken, facts),
     )
 
 
-def _said_of(broken: Iterable[_Broken], subject: FrameworkSubject) -> Iterator[Evidence]:
+def _errors_about(broken: Iterable[_Broken], subject: FrameworkSubject) -> Iterator[Evidence]:
     """Errors of failed trials about these packages: of this framework, and of others that import them."""
     own = subject.framework
-    others = () if imported(own) else (each for each in tried(subject.environment) if each.name != own.name)
+    others = () if imported(own) else (each for each in tried_frameworks(subject.environment) if each.name != own.name)
     for framework in (own, *others):
         error = framework.trial.error if framework.trial else None
         if error and failed(framework) and any(_is_about(each.name, error, framework) for each in broken):
-            yield from said_here(framework, error)
+            yield from own_error(framework, error)
 
 
 def _is_about(name: str, error: str, framework: Framework) -> bool:
@@ -184,21 +190,23 @@ def _is_about(name: str, error: str, framework: Framework) -> bool:
     return re.search(rf"(?<![\w./-]){spelled}(?![\w-])", error, re.IGNORECASE) is not None
 
 
-def _bring(subject: FrameworkSubject, broken: Iterable[_Broken], facts: Facts) -> tuple[Fix, ...]:
+def _install_required(subject: FrameworkSubject, broken: Iterable[_Broken], facts: Facts) -> tuple[Fix, ...]:
     """Install all requirements in one command."""
     wanted: dict[str, dict[str, None]] = {}
     for each in broken:
         wanted.setdefault(each.name, {})[each.bounds] = None
     lines = [f"{name}{','.join(filter(None, bounds))}" for name, bounds in wanted.items()]
-    return install(facts, lines, f"Install what {named(subject.framework)} requires", How(owner=subject.framework.name))
+    return install(
+        facts, lines, f"Install what {full_name(subject.framework)} requires", How(owner=subject.framework.name)
+    )
 
 
-def _weight(subject: FrameworkSubject, gone: list[tuple[str, str]], facts: Facts) -> Status:
+def _status(subject: FrameworkSubject, gone: list[tuple[str, str]], facts: Facts) -> Status:
     """The status: a failure if the framework that it extends is missing, or is left without the GPU."""
-    framework, base = subject.framework, extended(subject)
+    framework, base = subject.framework, base_framework(subject)
     if ran_on_gpu(framework) or imported(framework):
         return "note"
-    left = bool(gone) and base is not None and leads(base, facts.matrix) and gives_the_gpu(subject)
+    left = bool(gone) and base is not None and is_main_framework(base, facts.matrix) and provides_gpu_support(subject)
     return "fail" if left or framework.extends in {name for name, _ in gone} else "warn"
 
 
@@ -224,7 +232,7 @@ def _broken(
 ) -> _Broken | None:
     """A requirement that is not met. Of conda's packages, which have names of their own, none is called missing."""
     environment = subject.environment
-    bounds = bounds_on(lines, name, facts.marks)
+    bounds = bounds_on(lines, name, facts.markers)
     if bounds is None:
         return None
     there = installed.get(name)

@@ -12,7 +12,7 @@ import msgspec
 from envcheck.checks import Evidence
 from envcheck.compat.question.package_needs import bounds_on, requirement_name
 from envcheck.rules.api import Facts, FrameworkSubject
-from envcheck.rules.facts.frameworks import extended, frameworks_in, gives_the_gpu
+from envcheck.rules.facts.frameworks import base_framework, frameworks_in, provides_gpu_support
 from envcheck.rules.facts.library_names import family_of_wheel
 from envcheck.rules.facts.trials import imported
 from envcheck.snapshot import DamagedFile, Distribution, Environment, Framework
@@ -90,7 +90,7 @@ class DamagedPackage(msgspec.Struct, frozen=True):
         return f"{self.distribution.name[:30]} {self.distribution.version[:20]} {does}: {what}"
 
     @property
-    def told(self) -> str:
+    def summary(self) -> str:
         """``numpy 2.1, which cupy requires: numpy/__init__.py is missing``."""
         own = self.distribution.name
         required = f", which {self.needed_by} requires" if self.needed_by not in ("", own) else ""
@@ -114,7 +114,7 @@ def damaged_packages(environment: Environment, facts: Facts) -> tuple[DamagedPac
         by_package.setdefault(file.package, {}).setdefault(file.path, file)
     if not by_package:
         return ()
-    needed = _needed(environment, facts.marks)
+    needed = _needed(environment, facts.markers)
     found = [
         _package(owner, tuple(files.values()), needed.get(name, ()), claimed)
         for name, files in by_package.items()
@@ -158,18 +158,18 @@ def _package(
     claimed: Mapping[str, int],
 ) -> DamagedPackage:
     ordered = tuple(
-        sorted(files, key=lambda file: (not _breaks(file), _is_innocent(file), file.path.count("/"), file.path))
+        sorted(files, key=lambda file: (not _is_breaking(file), _is_harmless(file), file.path.count("/"), file.path))
     )
     stopped = next((each for each in frameworks if not imported(each)), None)
     by = stopped or next(iter(frameworks), None)
     runs = distribution.name not in _NOT_TO_RUN
     broken = by is not None and any(map(_is_overwritten, files))  # a trial does not run all of a library
-    fatal = runs and (broken or (stopped is not None and any(map(_breaks, files))))
+    fatal = runs and (broken or (stopped is not None and any(map(_is_breaking, files))))
     refused = any(imported(each) is False for each in frameworks)
     harmless = not fatal and all(
         file.problem is None
         and (
-            (_is_innocent(file) and not (file.stripped and refused))
+            (_is_harmless(file) and not (file.stripped and refused))
             or (file.kind != "missing" and not _is_code(file) and (claimed[file.path] > 1 or not runs))
         )
         for file in files
@@ -178,7 +178,7 @@ def _package(
     return DamagedPackage(distribution, ordered, by.name if by else "", names, fatal, harmless)
 
 
-def _needed(environment: Environment, marks: Mapping[str, str]) -> dict[str, list[Framework]]:
+def _needed(environment: Environment, markers: Mapping[str, str]) -> dict[str, list[Framework]]:
     """The frameworks that need a distribution, by its name, from requirements without extras.
 
     A plug-in that provides the GPU for a framework belongs to it, as do NVIDIA's wheels of an extra.
@@ -187,7 +187,7 @@ def _needed(environment: Environment, marks: Mapping[str, str]) -> dict[str, lis
     found: dict[str, list[Framework]] = {}
     for framework in frameworks_in(environment):
         subject = FrameworkSubject(environment, framework)
-        base = extended(subject) if gives_the_gpu(subject) else None
+        base = base_framework(subject) if provides_gpu_support(subject) else None
         queue = [framework.name]
         for name in queue:
             frameworks = found.setdefault(name, [])
@@ -199,12 +199,12 @@ def _needed(environment: Environment, marks: Mapping[str, str]) -> dict[str, lis
                 for each in asked
                 if each in installed
                 and each not in queue
-                and (bounds_on(lines or (), each, marks) is not None or family_of_wheel(each))
+                and (bounds_on(lines or (), each, markers) is not None or family_of_wheel(each))
             ]
     return found
 
 
-def _breaks(file: DamagedFile) -> bool:
+def _is_breaking(file: DamagedFile) -> bool:
     """Whether using the file fails: it is missing, unusable, or machine code that was overwritten."""
     if _is_code(file):
         return file.kind in ("missing", "hash") or file.problem is not None
@@ -216,7 +216,7 @@ def _is_overwritten(file: DamagedFile) -> bool:
     return _is_code(file) and file.kind == "hash"
 
 
-def _is_innocent(file: DamagedFile) -> bool:
+def _is_harmless(file: DamagedFile) -> bool:
     """Whether the change also occurs in working images: data, version files, stripped libraries."""
     if file.kind in ("missing", "content") or file.problem is not None:
         return False

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from envcheck.checks import STATUSES, Fix
-from envcheck.rules.api import Facts, FrameworkSubject, Outcome, passed, rule, seen
+from envcheck.rules.api import Facts, FrameworkSubject, Outcome, evidence_of, passed, rule
 from envcheck.rules.facts.frameworks import distributions_in, framework_named
 from envcheck.rules.facts.machine import title_of_first
-from envcheck.rules.fixes.fits import Misfit, do_not_go_together
+from envcheck.rules.fixes.fits import Misfit, incompatible_packages
 from envcheck.rules.fixes.install import How, install
 from envcheck.rules.fixes.torch import SELECTOR
 from envcheck.rules.packages.beside_torch import FAMILY, Package, install_matching, misfit, packages_of, torch_of
@@ -64,12 +64,12 @@ def torch_family_mismatch(subject: FrameworkSubject, facts: Facts) -> Outcome | 
         return None
     wrong = [(each, found) for each in packages if (found := misfit(each, torch, facts) or _other_cuda(each, torch))]
     if wrong:
-        return not_made_for(torch, wrong, facts, "belongs to another PyTorch")
+        return not_built_for(torch, wrong, facts, "belongs to another PyTorch")
     held = [each for each in packages if each.framework]  # the others are only in a list, and nothing of them is known
     if not held:
         return None
     names = ", ".join(each.title for each in held)
-    return passed(f"{names} belongs to torch {torch.version}", seen("torch", torch, "version"))
+    return passed(f"{names} belongs to torch {torch.version}", evidence_of("torch", torch, "version"))
 
 
 def _other_cuda(package: Package, torch: Framework) -> Misfit | None:
@@ -80,14 +80,17 @@ def _other_cuda(package: Package, torch: Framework) -> Misfit | None:
     if package.name not in _HELD_TO_ONE_CUDA or own is None or its is None or own.major == its.major:
         return None
     field = "cuda" if framework else "version"
-    evidence = (seen(f"{package.name}: {field}", package.record, field), seen("CUDA of torch", torch, "cuda"))
+    evidence = (
+        evidence_of(f"{package.name}: {field}", package.record, field),
+        evidence_of("CUDA of torch", torch, "cuda"),
+    )
     reason = f"{package.title} is built for CUDA {own}, torch {torch.version} for {its}"
     return Misfit(package.title, reason, evidence, "fail")
 
 
-def not_made_for(torch: Framework, wrong: list[tuple[Package, Misfit]], facts: Facts, how: str) -> Outcome:
+def not_built_for(torch: Framework, wrong: list[tuple[Package, Misfit]], facts: Facts, how: str) -> Outcome:
     """Packages that are not built for this PyTorch, the worst first."""
     wrong = sorted(wrong, key=lambda pair: STATUSES.index(pair[1].status))
     found = [each for _, each in wrong]
     fixes = tuple(fix for each, _ in wrong[:4] for fix in install_matching(each, torch, facts))
-    return do_not_go_together(found, title_of_first(f"{found[0].name} {how} than {torch.version}", found), fixes)
+    return incompatible_packages(found, title_of_first(f"{found[0].name} {how} than {torch.version}", found), fixes)

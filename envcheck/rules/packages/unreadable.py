@@ -59,7 +59,7 @@ def environment_unreadable(environment: Environment, _facts: Facts) -> Outcome |
     """
     if not environment.unreadable:
         return None
-    return _told(
+    return _unreadable_outcome(
         "Part of the Python environment cannot be read",
         environment.unreadable,
         "Restore the missing folder or the broken link, or create the environment again",
@@ -96,14 +96,14 @@ def machine_unreadable(snapshot: Snapshot, _facts: Facts) -> Outcome | None:
     hidden = _of_the_machine(snapshot)
     if not hidden:
         return None
-    return _told(
+    return _unreadable_outcome(
         "Part of the machine cannot be read",
         hidden,
         "Restore what cannot be read; the system log shows disk errors",
     )
 
 
-def _told(title: str, hidden: Sequence[Unreadable], otherwise: str) -> Outcome:
+def _unreadable_outcome(title: str, hidden: Sequence[Unreadable], otherwise: str) -> Outcome:
     first = hidden[0]
     denied = any(part.problem == _DENIED for part in hidden)
     by_user = "Run envcheck as the user who runs the programs, or let this user read these paths"

@@ -6,8 +6,8 @@ import msgspec
 
 from envcheck.checks import Evidence
 from envcheck.rules.api import Facts, MeasurementSubject, Outcome, passed, rule
-from envcheck.rules.facts.machine import called
-from envcheck.rules.facts.measurements import called_measurement, measured_as, quantity, spread
+from envcheck.rules.facts.machine import gpu_title
+from envcheck.rules.facts.measurements import measurement_key, measurement_name, quantity, spread
 from envcheck.rules.speed.ceilings import figure_of
 from envcheck.rules.speed.trust import why_not_judged
 from envcheck.snapshot import Measurement
@@ -18,9 +18,9 @@ TOLERATED = 0.05
 
 def _earlier(subject: MeasurementSubject, facts: Facts) -> Measurement | None:
     """The same quantity of the same GPU."""
-    wanted = (subject.measurement.gpu, measured_as(subject.measurement))
+    wanted = (subject.measurement.gpu, measurement_key(subject.measurement))
     baseline = facts.snapshot.baseline
-    return next((earlier for earlier in baseline if (earlier.gpu, measured_as(earlier)) == wanted), None)
+    return next((earlier for earlier in baseline if (earlier.gpu, measurement_key(earlier)) == wanted), None)
 
 
 def _has_both(subject: MeasurementSubject, facts: Facts) -> bool:
@@ -52,7 +52,7 @@ def slower_than_baseline(subject: MeasurementSubject, facts: Facts) -> Outcome |
         return None
     ratio = earlier.value / measured.value if measured.unit == "s" else measured.value / earlier.value
     allowed = 1 - TOLERATED - spread(measured.samples) / 2 - spread(earlier.samples) / 2
-    name = f"{called(subject.gpu)}: {called_measurement(measured)}"
+    name = f"{gpu_title(subject.gpu)}: {measurement_name(measured)}"
     evidence = (
         Evidence(what="measured", value=quantity(measured.value, measured.unit), source=measured.detail or "bench"),
         Evidence(what="baseline", value=quantity(earlier.value, earlier.unit), source=earlier.detail or "baseline"),

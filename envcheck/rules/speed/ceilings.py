@@ -10,9 +10,9 @@ from envcheck.checks import Evidence, Figure
 from envcheck.compat.performance.expected import WARN, Expectation, expectation
 from envcheck.compat.relations.variables import shown
 from envcheck.rules.api import Facts, MeasurementSubject, Outcome, rule
-from envcheck.rules.facts.machine import called
-from envcheck.rules.facts.measurements import called_measurement, measured_as, quantity, spread
-from envcheck.rules.facts.variables import that_lower
+from envcheck.rules.facts.machine import gpu_title
+from envcheck.rules.facts.measurements import measurement_key, measurement_name, quantity, spread
+from envcheck.rules.facts.variables import slowing_variables
 from envcheck.rules.speed.trust import why_not_judged
 from envcheck.snapshot import Conditions, Gpu, Measurement
 
@@ -55,7 +55,7 @@ def _link(gpu: Gpu, measured: Measurement, conditions: Conditions) -> tuple[str,
     return tuple(found)
 
 
-def conditions_shown(conditions: Conditions | None) -> tuple[Evidence, ...]:
+def condition_evidence(conditions: Conditions | None) -> tuple[Evidence, ...]:
     """The conditions of a run as evidence."""
     if conditions is None:
         return ()
@@ -96,10 +96,10 @@ def _named(*names: str) -> Callable[[MeasurementSubject, Facts], bool]:
     return arises
 
 
-def judged(subject: MeasurementSubject, facts: Facts) -> Outcome:
+def judge_figure(subject: MeasurementSubject, facts: Facts) -> Outcome:
     """Compare a measurement with its expectation."""
     gpu, measured = subject.gpu, subject.measurement
-    name = f"{called(gpu)}: {called_measurement(measured)}"
+    name = f"{gpu_title(gpu)}: {measurement_name(measured)}"
     found = why_not_judged(gpu, measured) or expectation(facts.matrix, gpu, measured)
     if not isinstance(found, str):
         return _with_verdict(name, gpu, measured, found, facts)
@@ -117,7 +117,7 @@ def judged(subject: MeasurementSubject, facts: Facts) -> Outcome:
 
 def figure_of(gpu: Gpu, measured: Measurement, found: Expectation | None = None) -> Figure:
     """A measured figure with what it was held against."""
-    figure = Figure(name=measured_as(measured), value=measured.value or 0.0, unit=measured.unit, gpu=gpu.index)
+    figure = Figure(name=measurement_key(measured), value=measured.value or 0.0, unit=measured.unit, gpu=gpu.index)
     if found is None:
         return figure
     return msgspec.structs.replace(
@@ -134,7 +134,7 @@ def _with_verdict(name: str, gpu: Gpu, measured: Measurement, found: Expectation
         value=f"{found.low:.0%} to {found.high:.0%} of {ceiling}{remark}",
         source=found.basis,
     )
-    evidence = (*_evidence(measured), expected, *conditions_shown(measured.conditions))
+    evidence = (*_evidence(measured), expected, *condition_evidence(measured.conditions))
     figure = figure_of(gpu, measured, found)
     if found.judgement == "above-ceiling":
         return Outcome(
@@ -148,7 +148,7 @@ def _with_verdict(name: str, gpu: Gpu, measured: Measurement, found: Expectation
         )
     held = causes(gpu, measured) if found.at_clock is not None else ()
     if found.judgement == "pass" and held:
-        return msgspec.structs.replace(_held_down(name, measured, found, held), figure=figure)
+        return msgspec.structs.replace(_clock_lowered(name, measured, found, held), figure=figure)
     if found.judgement == "pass":
         return Outcome(
             status="pass",
@@ -170,7 +170,7 @@ def _with_verdict(name: str, gpu: Gpu, measured: Measurement, found: Expectation
     )
 
 
-def _held_down(name: str, measured: Measurement, found: Expectation, held: tuple[str, ...]) -> Outcome:
+def _clock_lowered(name: str, measured: Measurement, found: Expectation, held: tuple[str, ...]) -> Outcome:
     """A computation that used its clock well, where the clock was lower than the GPU's own limits make it."""
     burst = measured.burst is not False  # a sustained run is at the power limit, and far below the sheet's clock anyway
     of_sheet = found.of_sheet
@@ -183,7 +183,7 @@ def _held_down(name: str, measured: Measurement, found: Expectation, held: tuple
         evidence=(
             *_evidence(measured),
             Evidence(what="expected at that clock", value=f"{found.low:.0%} or more", source=found.basis),
-            *conditions_shown(measured.conditions),
+            *condition_evidence(measured.conditions),
         ),
         sources=found.sources,
         decided_by="measured",
@@ -197,7 +197,9 @@ def _explained(gpu: Gpu, measured: Measurement, found: Expectation, ceiling: str
             f" It reached {found.at_clock:.0%} of what its clock allows, at {found.clock_share:.0%} of the data sheet's"
             " clock."
         )
-    variables = (f"{each.name}={shown(each.value)}: {effect.text}" for each, effect in that_lower(measured, facts))
+    variables = (
+        f"{each.name}={shown(each.value)}: {effect.text}" for each, effect in slowing_variables(measured, facts)
+    )
     why = (*variables, *causes(gpu, measured))
     return f"{text} Likely cause: {'; '.join(why)}." if why else f"{text} NVML reports no cause."
 
@@ -238,7 +240,7 @@ def slow_gpu_memory(subject: MeasurementSubject, facts: Facts) -> Outcome | None
         NVML, clocks event reasons:
             https://docs.nvidia.com/deploy/nvml-api/group__nvmlClocksEventReasons.html
     """
-    return judged(subject, facts)
+    return judge_figure(subject, facts)
 
 
 @rule(layer="gpu", scope="node", per="measurement", arises=_named("gemm", "fma", "mma"), required=True)
@@ -265,7 +267,7 @@ def slow_gemm(subject: MeasurementSubject, facts: Facts) -> Outcome | None:
         NVML, clocks event reasons:
             https://docs.nvidia.com/deploy/nvml-api/group__nvmlClocksEventReasons.html
     """
-    return judged(subject, facts)
+    return judge_figure(subject, facts)
 
 
 @rule(
@@ -296,7 +298,7 @@ def slow_host_link(subject: MeasurementSubject, facts: Facts) -> Outcome | None:
     """
     if {"pageable", "far"} & set((subject.measurement.variant or "").split(", ")):
         return None
-    return judged(subject, facts)
+    return judge_figure(subject, facts)
 
 
 @rule(layer="fabric", scope="node", per="measurement", arises=_named("peer-to-peer"), required=True)
@@ -318,4 +320,4 @@ def slow_peer_link(subject: MeasurementSubject, facts: Facts) -> Outcome | None:
         NVIDIA GPUDirect: https://docs.nvidia.com/cuda/gpudirect-rdma/
         Fabric Manager: https://docs.nvidia.com/datacenter/tesla/fabric-manager-user-guide/
     """
-    return judged(subject, facts)
+    return judge_figure(subject, facts)

@@ -6,11 +6,11 @@ from envcheck.checks import Evidence, Fix
 from envcheck.compat.performance.quantities import library_tested
 from envcheck.compat.relations.fit import Fit
 from envcheck.compat.relations.gpu_code import code_runs_on, read_targets, runs_natively
-from envcheck.rules.api import Facts, MeasurementSubject, Outcome, passed, rule, seen
-from envcheck.rules.facts.machine import called
-from envcheck.rules.facts.measurements import called_measurement
+from envcheck.rules.api import Facts, MeasurementSubject, Outcome, evidence_of, passed, rule
+from envcheck.rules.facts.machine import gpu_title
+from envcheck.rules.facts.measurements import measurement_name
 from envcheck.rules.fixes.reinstall import reinstall
-from envcheck.rules.speed.ceilings import judged
+from envcheck.rules.speed.ceilings import judge_figure
 from envcheck.snapshot import Gpu, Library, Measurement, ProbeRun, Snapshot
 from envcheck.versions import ComputeCapability, CudaVersion
 
@@ -72,7 +72,7 @@ def library_fails(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     if not failed and not died:
         names = ", ".join(dict.fromkeys(library_tested(found.name) or "" for found in asked))
         return passed(f"{names} work{'s' if ',' not in names else ''} on the GPU", decided_by="measured")
-    gpus = {gpu.uuid: called(gpu) for gpu in facts.gpus}
+    gpus = {gpu.uuid: gpu_title(gpu) for gpu in facts.gpus}
     first = library_tested(failed[0].name if failed else died[0].name.removeprefix("bench.")) or ""
     others = {library_tested(found.name) or "" for found in failed} - {first}
     text = (failed[0].missing if failed else died[0].detail) or ""
@@ -83,7 +83,7 @@ def library_fails(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     gpu = next((gpu for gpu in facts.gpus if gpu.uuid == (failed or died)[0].gpu), None)
     code = _foreign_code(library, gpu, facts)
     lacks = code is not None and code.verdict == "incompatible"
-    called_gpu = f"{called(gpu)}" if gpu else "this GPU"
+    called_gpu = f"{gpu_title(gpu)}" if gpu else "this GPU"
     return Outcome(
         status="fail",
         title=f"{first} has no code for {called_gpu}" if lacks else f"{first} fails on the GPU: {text}",
@@ -93,10 +93,10 @@ def library_fails(snapshot: Snapshot, facts: Facts) -> Outcome | None:
         ),
         evidence=(
             *((Evidence(what=owner, value=place or "", source="bench"),) if owner else ()),
-            *((seen("its GPU code", library, "gpu_code"),) if code and library else ()),
+            *((evidence_of("its GPU code", library, "gpu_code"),) if code and library else ()),
             *(
                 Evidence(
-                    what=f"{gpus.get(found.gpu, '')}: {called_measurement(found)}".removeprefix(": "),
+                    what=f"{gpus.get(found.gpu, '')}: {measurement_name(found)}".removeprefix(": "),
                     value=found.missing or "",
                     source=found.library or "bench",
                 )
@@ -182,4 +182,4 @@ def slow_library(subject: MeasurementSubject, facts: Facts) -> Outcome | None:
         Nsight Compute, roofline charts:
             https://docs.nvidia.com/nsight-compute/ProfilingGuide/index.html#roofline-charts
     """
-    return judged(subject, facts)
+    return judge_figure(subject, facts)

@@ -8,15 +8,21 @@ from envcheck.checks import Evidence
 from envcheck.compat.performance.at_work import at_work
 from envcheck.compat.performance.quantities import library_tested
 from envcheck.rules.api import Facts, MeasurementSubject, Outcome, passed, rule
-from envcheck.rules.facts.machine import called
-from envcheck.rules.facts.measurements import called_measurement, measured_as, of_processor, quantity, without_value
+from envcheck.rules.facts.machine import gpu_title
+from envcheck.rules.facts.measurements import (
+    measurement_key,
+    measurement_name,
+    processor_figures,
+    quantity,
+    reason_without_value,
+)
 from envcheck.snapshot import Conditions, Gpu, Measurement, ProbeRun, Snapshot
 
 
 def why_not_judged(gpu: Gpu, measured: Measurement) -> str:
     """Why a measurement cannot be judged; empty if it can."""
     if measured.value is None:
-        return without_value(measured)
+        return reason_without_value(measured)
     if gpu.mig is not None and gpu.mig.enabled:
         return "the GPU is in MIG mode: only a part of it was measured"
     conditions, memory = measured.conditions or Conditions(), gpu.memory
@@ -26,7 +32,7 @@ def why_not_judged(gpu: Gpu, measured: Measurement) -> str:
 
 
 def _verified_on_processor(snapshot: Snapshot, _facts: Facts) -> bool:
-    return any(found.verification for found in of_processor(snapshot.measurements))
+    return any(found.verification for found in processor_figures(snapshot.measurements))
 
 
 @rule(layer="library", arises=_verified_on_processor)
@@ -48,10 +54,10 @@ def wrong_cpu_result(snapshot: Snapshot, _facts: Facts) -> Outcome | None:
     Sources
         NumPy, BLAS and LAPACK: https://numpy.org/devdocs/building/blas_lapack.html
     """
-    checked = [found for found in of_processor(snapshot.measurements) if found.verification]
+    checked = [found for found in processor_figures(snapshot.measurements) if found.verification]
     wrong = [found for found in checked if found.verification and not found.verification.right]
     evidence = tuple(
-        Evidence(what=called_measurement(found), value=found.verification.how, source=found.detail or "bench")
+        Evidence(what=measurement_name(found), value=found.verification.how, source=found.detail or "bench")
         for found in (wrong or checked)
         if found.verification
     )
@@ -59,7 +65,7 @@ def wrong_cpu_result(snapshot: Snapshot, _facts: Facts) -> Outcome | None:
         return passed("NumPy and SciPy compute correctly on the CPU", *evidence, decided_by="measured")
     return Outcome(
         status="fail",
-        title=f"{called_measurement(wrong[0])}: wrong result",
+        title=f"{measurement_name(wrong[0])}: wrong result",
         message=f"{len(wrong)} of {len(checked)} kinds of results are wrong.",
         evidence=evidence,
         decided_by="measured",
@@ -101,7 +107,7 @@ def wrong_result(subject: MeasurementSubject, _facts: Facts) -> Outcome | None:
     verification = measured.verification
     if verification is None:
         return None
-    name = f"{called(subject.gpu)}: {called_measurement(measured)}"
+    name = f"{gpu_title(subject.gpu)}: {measurement_name(measured)}"
     evidence = [Evidence(what="checked", value=f"{verification.checked:,} ({verification.how})", source="bench")]
     if verification.right:
         return passed(f"{name}: correct result", *evidence, decided_by="measured")
@@ -146,10 +152,10 @@ def gpu_straggler(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     slow = _behind(snapshot, by_uuid)
     if not slow:
         return passed("All GPUs of a model are equally fast", decided_by="measured")
-    names = ", ".join(dict.fromkeys(called(gpu) for gpu, _, _ in slow))
+    names = ", ".join(dict.fromkeys(gpu_title(gpu) for gpu, _, _ in slow))
     evidence = tuple(
         Evidence(
-            what=f"{called(gpu)}: {called_measurement(measured)}",
+            what=f"{gpu_title(gpu)}: {measurement_name(measured)}",
             value=f"{quantity(measured.value or 0, measured.unit)}, the median is {quantity(median, measured.unit)}",
             source="bench",
         )
@@ -172,7 +178,7 @@ def _behind(snapshot: Snapshot, by_uuid: dict[str, Gpu]) -> list[tuple[Gpu, Meas
         gpu = by_uuid.get(measured.gpu or "")
         comparable = measured.peer is None and measured.unit != "s"
         if gpu is not None and comparable and not why_not_judged(gpu, measured):
-            groups[gpu.name or "", measured_as(measured)].append((gpu, measured))
+            groups[gpu.name or "", measurement_key(measured)].append((gpu, measured))
     found = []
     for members in groups.values():
         if len(members) < _LEAST_GPUS:
@@ -214,7 +220,7 @@ def measurement_unfinished(snapshot: Snapshot, facts: Facts) -> Outcome | None:
         Xid errors: https://docs.nvidia.com/deploy/xid-errors/index.html
     """
     bad = _unfinished(snapshot)
-    names = {gpu.uuid: called(gpu) for gpu in facts.gpus if gpu.uuid}
+    names = {gpu.uuid: gpu_title(gpu) for gpu in facts.gpus if gpu.uuid}
     evidence = tuple(
         Evidence(what=_place(run, names) + run.title, value=run.detail or run.status, source=run.name) for run in bad
     )

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from envcheck.checks import Evidence, Fix, Status
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, passed, rule
-from envcheck.rules.facts.frameworks import named
+from envcheck.rules.facts.frameworks import full_name
 from envcheck.rules.facts.trials import imported
 from envcheck.rules.fixes.commands import conda_command
 from envcheck.snapshot import Load
@@ -66,7 +66,7 @@ def glibc_too_old(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     found = list(_lacking(subject, _GLIBC))
     if not found:
         return _new_enough(subject, "libc.so.6", "glibc")
-    wanted = _greatest(found, _GLIBC)
+    wanted = _newest_needed(found, _GLIBC)
     title = f"needs {wanted}, newer than this system's glibc"
     return _lacks(subject, found, title, _GLIBC, *_build_for_this_system(facts))
 
@@ -102,7 +102,7 @@ def libstdcxx_too_old(subject: FrameworkSubject, _facts: Facts) -> Outcome | Non
     found = list(_lacking(subject, _LIBSTDCXX))
     if not found:
         return _new_enough(subject, "libstdc++.so.6", "libstdc++")
-    wanted = _greatest(found, _LIBSTDCXX)
+    wanted = _newest_needed(found, _LIBSTDCXX)
     title = f"needs {wanted}, but the loaded library is older"
     return _lacks(subject, found, title, _LIBSTDCXX, _fix(found[0], subject))
 
@@ -114,7 +114,7 @@ def _lacking(subject: FrameworkSubject, kinds: tuple[str, ...]) -> Iterator[Load
     yield from sorted(found, key=lambda load: load.optional)
 
 
-def _greatest(found: list[Load], kinds: tuple[str, ...]) -> str:
+def _newest_needed(found: list[Load], kinds: tuple[str, ...]) -> str:
     return [version for version in found[0].lacks if version.startswith(kinds)][-1]
 
 
@@ -126,7 +126,7 @@ def _new_enough(subject: FrameworkSubject, name: str, called: str) -> Outcome | 
         return None
     version = f" ({load.version})" if load.version else ""
     evidence = Evidence(what=name, value=f"{load.path}{version}", source=load.source or "elf")
-    return passed(f"{called} is new enough for {named(framework)}", evidence)
+    return passed(f"{called} is new enough for {full_name(framework)}", evidence)
 
 
 def _lacks(subject: FrameworkSubject, found: list[Load], what: str, kinds: tuple[str, ...], fix: Fix) -> Outcome:
@@ -139,7 +139,7 @@ def _lacks(subject: FrameworkSubject, found: list[Load], what: str, kinds: tuple
     there = f", which has up to {first.offers}" if first.offers else ""
     return Outcome(
         status="note" if imported(framework) else worst,
-        title=f"{named(framework)} {what}",
+        title=f"{full_name(framework)} {what}",
         message=f"{first.needed_by} needs {versions} of {first.name}; the loader finds {first.path}{there}.",
         evidence=tuple(shown),
         decided_by="declared",

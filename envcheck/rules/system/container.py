@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from envcheck.checks import Evidence, Fix
-from envcheck.rules.api import Facts, Outcome, passed, rule, seen
+from envcheck.rules.api import Facts, Outcome, evidence_of, passed, rule
 from envcheck.rules.facts.machine import (
     cuda_answers,
     driver_of,
     gpu_nodes,
     in_container,
     may_have_gpus,
-    own_kind_of_driver,
     plural,
+    uses_linux_driver,
 )
 from envcheck.rules.fixes import driver as fixes
-from envcheck.rules.messages.driver import NOT_LOADABLE, shown
-from envcheck.rules.variables.visible_devices import as_set
+from envcheck.rules.messages.driver import NOT_LOADABLE, call_evidence
+from envcheck.rules.variables.visible_devices import setting_evidence
 from envcheck.snapshot import Listing, Platform, Snapshot
 
 _NVML_UNKNOWN = 999
@@ -23,7 +23,7 @@ _NVML_UNKNOWN = 999
 
 def _could_have_gpus(_subject: Snapshot, facts: Facts) -> bool:
     """Whether this is a container with GPUs as /dev/nvidiaN, on a machine that may have some."""
-    return in_container(facts) and own_kind_of_driver(facts) and may_have_gpus(facts)
+    return in_container(facts) and uses_linux_driver(facts) and may_have_gpus(facts)
 
 
 @rule(
@@ -56,7 +56,7 @@ def container_without_gpu(snapshot: Snapshot, facts: Facts) -> Outcome | None:
             https://docs.nvidia.com/datacenter/cloud-native/container-toolkit/latest/
     """
     nodes, driver = gpu_nodes(facts) or (), driver_of(facts)
-    container = seen("container", snapshot.platform or Platform(), "container")
+    container = evidence_of("container", snapshot.platform or Platform(), "container")
     if nodes and _for_utilities_only(facts):
         return _without_cuda(container, facts)
     if cuda_answers(facts) or (nodes and driver.installed is not False):
@@ -66,7 +66,7 @@ def container_without_gpu(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     if asked is not None:
         evidence.append(Evidence(what="NVIDIA_VISIBLE_DEVICES", value=asked, source="environment"))
     if driver.installed is not None:
-        evidence.append(seen("driver libraries", driver, "installed"))
+        evidence.append(evidence_of("driver libraries", driver, "installed"))
     if nodes:
         title, text = (
             "The container has no driver libraries",
@@ -93,8 +93,8 @@ def _for_utilities_only(facts: Facts) -> bool:
 def _without_cuda(container: Evidence, facts: Facts) -> Outcome:
     driver, asked = driver_of(facts), facts.variable(_CAPABILITIES)
     there = next(library for library in (driver.libraries or Listing()).items if library.kind == "driver")
-    variable = (as_set(_CAPABILITIES, asked),) if asked is not None else ()
-    started = (shown(driver.cuda_init),) if driver.cuda_init else ()
+    variable = (setting_evidence(_CAPABILITIES, asked),) if asked is not None else ()
+    started = (call_evidence(driver.cuda_init),) if driver.cuda_init else ()
     text = "Start the container with the driver capabilities for CUDA: "
     ways = {
         "kubernetes": "set NVIDIA_DRIVER_CAPABILITIES=compute,utility in the container's env",
@@ -149,6 +149,6 @@ def container_lost_gpu(snapshot: Snapshot, facts: Facts) -> Outcome | None:
         status="fail",
         title="The container lost access to its GPU",
         message="The device nodes exist, but cannot be opened: the container's device rules are gone.",
-        evidence=(shown(nvml), paths),
+        evidence=(call_evidence(nvml), paths),
         decided_by="driver-answered",
     )

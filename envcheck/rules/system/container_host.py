@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from envcheck.checks import Evidence, Fix
-from envcheck.rules.api import Facts, Outcome, passed, rule, seen
+from envcheck.rules.api import Facts, Outcome, evidence_of, passed, rule
 from envcheck.rules.facts.machine import driver_of, in_container, on_tegra
 from envcheck.rules.fixes.driver import installer
 from envcheck.snapshot import ContainerHost, Snapshot
@@ -66,7 +66,7 @@ def container_toolkit_missing(_snapshot: Snapshot, facts: Facts) -> Outcome | No
           https://nvidia.github.io/container-wiki/toolkit/jetson.html
     """
     host = _host(facts) or ContainerHost()
-    evidence = (seen("container engines", host, "engines"), seen("toolkit", host, "toolkit"))
+    evidence = (evidence_of("container engines", host, "engines"), evidence_of("toolkit", host, "toolkit"))
     if not host.toolkit and not host.cdi:
         title, text = "The NVIDIA Container Toolkit is not installed", "Containers started here get no GPU."
         return _note(title, text, evidence, _fixes(facts))
@@ -103,13 +103,13 @@ def _unmounted(host: ContainerHost, evidence: tuple[Evidence, ...]) -> Outcome:
         return _note(
             "The mount lists of the container runtime name missing files",
             text,
-            (*evidence, seen("missing", host, "mounts_missing")),
+            (*evidence, evidence_of("missing", host, "mounts_missing")),
             (Fix(text="Reinstall this L4T release's packages nvidia-l4t-core and nvidia-container", who="root"),),
         )
     return _note(
         "The container runtime has no mount lists",
         "Containers started here get no L4T libraries.",
-        (*evidence, seen("mount lists", host, "mount_lists")),
+        (*evidence, evidence_of("mount lists", host, "mount_lists")),
         (Fix(text="Install their package", command=("sudo", "apt-get", "install", "nvidia-container"), who="root"),),
     )
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from envcheck.checks import Evidence, Fix
 from envcheck.rules.api import Facts, Outcome, passed, rule
 from envcheck.rules.driver.loaded_library import module_version
-from envcheck.rules.facts.machine import cuda_answers, driver_of, in_container, nvml_answers, own_kind_of_driver
+from envcheck.rules.facts.machine import cuda_answers, driver_of, in_container, nvml_answers, uses_linux_driver
 from envcheck.rules.fixes.driver import family
-from envcheck.rules.messages.driver import answers, naming, shown
+from envcheck.rules.messages.driver import answers, call_evidence, results_naming
 from envcheck.snapshot import DriverLibrary, Snapshot
 
 _OWNER = {"ubuntu": ("dpkg", "-S"), "debian": ("dpkg", "-S"), "fedora": ("rpm", "-qf"), "suse": ("rpm", "-qf")}
@@ -17,7 +17,7 @@ _SHOWN = 5
 
 
 def _in_container_with_module(_subject: Snapshot, facts: Facts) -> bool:
-    return in_container(facts) and own_kind_of_driver(facts) and module_version(facts) is not None
+    return in_container(facts) and uses_linux_driver(facts) and module_version(facts) is not None
 
 
 @rule(
@@ -59,7 +59,7 @@ def driver_libraries_in_image(_snapshot: Snapshot, facts: Facts) -> Outcome | No
     first = [library for library in others if _is_found_first(library, facts)]
     versions = dict.fromkeys(library.version for library in others if library.version)
     works = nvml_answers(facts) and cuda_answers(facts)
-    failed = naming("driver-library-mismatch", answers(facts))
+    failed = results_naming("driver-library-mismatch", answers(facts))
     return Outcome(
         status="fail" if first and not works else "note",
         title=f"The image contains driver libraries of version {', '.join(versions)}",
@@ -71,7 +71,7 @@ def driver_libraries_in_image(_snapshot: Snapshot, facts: Facts) -> Outcome | No
                 Evidence(what=each.soname or "library", value=f"{each.path} (in the image)", source=each.source)
                 for each in (first or others)[:_SHOWN]
             ),
-            *(shown(result) for result in failed),
+            *(call_evidence(result) for result in failed),
         ),
         decided_by="driver-answered" if failed or works else "inferred",
         fixes=_remove(first or others, facts),

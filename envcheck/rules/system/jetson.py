@@ -10,11 +10,11 @@ from envcheck.checks import Evidence, Fix
 from envcheck.compat.families import row_of
 from envcheck.compat.specifier import parse_specifier, parse_version
 from envcheck.compat.tables import ReleaseRow
-from envcheck.rules.api import Facts, Outcome, passed, rule, seen
-from envcheck.rules.facts.frameworks import frameworks_in, named
+from envcheck.rules.api import Facts, Outcome, evidence_of, passed, rule
+from envcheck.rules.facts.frameworks import frameworks_in, full_name
 from envcheck.rules.facts.machine import cuda_answers, driver_of, in_container, on_tegra
-from envcheck.rules.messages.driver import NOT_LOADABLE, shown
-from envcheck.rules.messages.observed import quoted_error
+from envcheck.rules.messages.driver import NOT_LOADABLE, call_evidence
+from envcheck.rules.messages.observed import line_evidence
 from envcheck.snapshot import Framework, Platform, Snapshot
 
 _MISSING = re.compile(
@@ -63,7 +63,7 @@ def _reported_missing(facts: Facts) -> Iterator[tuple[str, Evidence]]:
     """Sonames with the error line, or the framework's load, that shows them as missing."""
     for error in facts.snapshot.observed_errors:
         for match in _MISSING.finditer(error.text):
-            yield match["soname"], quoted_error(error)
+            yield match["soname"], line_evidence(error)
     for framework in _frameworks(facts):
         for load in framework.loads or ():
             if load.path is None and not load.optional:
@@ -189,7 +189,7 @@ def jetpack_mismatch(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     known = row is not None and any(framework.cuda for framework in _frameworks(facts))
     if not known and not (platform.tegra_release and platform.image_tegra_release):
         return None
-    release = (seen("L4T", platform, "tegra_release"),) if platform.tegra_release else ()
+    release = (evidence_of("L4T", platform, "tegra_release"),) if platform.tegra_release else ()
     return passed("The software matches this JetPack", *release)
 
 
@@ -206,7 +206,7 @@ def _other_image(snapshot: Snapshot, facts: Facts) -> Outcome | None:
         message="Images for another L4T branch cannot use this system's driver and libraries.",
         evidence=(
             Evidence(what="L4T of the system", value=own or "", source=platform.source_of("tegra_release")),
-            seen("L4T of the image", platform, "image_tegra_release"),
+            evidence_of("L4T of the image", platform, "image_tegra_release"),
         ),
         decided_by="declared",
     )
@@ -237,14 +237,14 @@ def _is_older_minor(framework: Framework, row: ReleaseRow) -> bool:
 def _built_for_another(framework: Framework, row: ReleaseRow, facts: Facts) -> Outcome:
     platform = facts.snapshot.platform or Platform()
     driver = driver_of(facts)
-    supported = (seen("CUDA of the driver", driver, "cuda"),) if driver.cuda else ()
+    supported = (evidence_of("CUDA of the driver", driver, "cuda"),) if driver.cuda else ()
     return Outcome(
         status="warn" if row.confidence == "weak" else "fail",
-        title=f"{named(framework)} was built with CUDA {framework.cuda}, not for this JetPack",
+        title=f"{full_name(framework)} was built with CUDA {framework.cuda}, not for this JetPack",
         message=f"L4T {platform.tegra_release or '?'} has CUDA {row.bundles.get('cuda', '?')} "
         f"and supports {row.needs.get('cuda', '?')}.",
         evidence=(
-            seen(f"{framework.name}: CUDA", framework, "cuda"),
+            evidence_of(f"{framework.name}: CUDA", framework, "cuda"),
             Evidence(what="L4T", value=platform.tegra_release or row.id, source=platform.source_of("tegra_release")),
             *supported,
         ),
@@ -365,7 +365,7 @@ def jetson_libraries_not_mounted(snapshot: Snapshot, facts: Facts) -> Outcome | 
         status="fail",
         title="The Jetson's libraries are not mounted in the container",
         message="libcuda cannot be loaded" + ("." if chip or nodes is None else ", and the chip has no device node."),
-        evidence=(shown(started), Evidence(what="devices of the chip", value=str(len(chip)), source="/dev")),
+        evidence=(call_evidence(started), Evidence(what="devices of the chip", value=str(len(chip)), source="/dev")),
         decided_by="driver-answered",
     )
 

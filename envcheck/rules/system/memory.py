@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 
 from envcheck.checks import Evidence, Fix
-from envcheck.rules.api import Facts, Outcome, passed, rule, seen
-from envcheck.rules.facts.machine import called, in_container, listed, may_have_gpus
-from envcheck.rules.messages.observed import quoted_error
+from envcheck.rules.api import Facts, Outcome, evidence_of, passed, rule
+from envcheck.rules.facts.machine import gpu_title, in_container, is_listed, may_have_gpus
+from envcheck.rules.messages.observed import line_evidence
 from envcheck.snapshot import Gpu, Memory, Platform, Snapshot
 
 _PLACE = "/dev/shm"  # noqa: S108 - it is named, nothing is put there
@@ -78,7 +78,7 @@ def shared_memory_too_small(snapshot: Snapshot, facts: Facts) -> Outcome | None:
         evidence.append(Evidence(what=f"free in {_PLACE}", value=_size(free), source=where))
     crashed = [error for error in snapshot.observed_errors if _BUS_ERROR.search(error.text)]
     if size <= _DEFAULT and crashed:
-        return _ran_out(size, (*(quoted_error(error) for error in crashed), *evidence), facts)
+        return _ran_out(size, (*(line_evidence(error) for error in crashed), *evidence), facts)
     if size <= _DEFAULT:
         title, text = f"{_PLACE} has only {_size(size)}", "This is too little for NCCL and PyTorch data loaders."
         return _finding(title, text, tuple(evidence), facts, is_warning=several)
@@ -140,7 +140,7 @@ _FREE_MEMORY = (
     scope="node",
     per="gpu",
     needs=("gpu.memory.free", "gpu.memory.total"),
-    arises=lambda gpu, facts: listed(gpu, facts) and not (gpu.mig and gpu.mig.enabled),
+    arises=lambda gpu, facts: is_listed(gpu, facts) and not (gpu.mig and gpu.mig.enabled),
     remedy=lambda _facts: _FREE_MEMORY,
 )
 def gpu_memory_exhausted(gpu: Gpu, _facts: Facts) -> Outcome | None:
@@ -165,12 +165,12 @@ def gpu_memory_exhausted(gpu: Gpu, _facts: Facts) -> Outcome | None:
     """
     memory = gpu.memory or Memory()
     free, total = memory.free or 0, memory.total or 0
-    evidence = (seen("bytes free", memory, "free"), seen("bytes in total", memory, "total"))
+    evidence = (evidence_of("bytes free", memory, "free"), evidence_of("bytes in total", memory, "total"))
     if not total or free >= min(total * _NEARLY_FULL, _LITTLE):
         return passed(f"{_size(free)} of {_size(total)} free", *evidence, decided_by="driver-answered")
     return Outcome(
         status="note",
-        title=f"{called(gpu)}: {_size(free)} of {_size(total)} free",
+        title=f"{gpu_title(gpu)}: {_size(free)} of {_size(total)} free",
         message="New programs on this GPU may run out of memory.",
         evidence=(*evidence, *_largest_processes(gpu)),
         decided_by="driver-answered",

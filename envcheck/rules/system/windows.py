@@ -12,7 +12,7 @@ from envcheck.compat.specifier import parse_specifier, parse_version
 from envcheck.compat.tables import ReleaseRow
 from envcheck.rules.api import Facts, Outcome, passed, rule
 from envcheck.rules.facts.frameworks import frameworks_in
-from envcheck.rules.frameworks.cuda_wanted import signs
+from envcheck.rules.frameworks.cuda_wanted import evidence_for_cuda
 from envcheck.snapshot import Distribution, Environment, Framework
 
 _SAME_AS = {"tensorflow-intel": "tensorflow"}
@@ -31,7 +31,7 @@ def _on_windows(environment: Environment, facts: Facts) -> bool:
     if facts.driver_os != "windows":
         return False
     asked = any(_ASKS_FOR_GPU.search(error.text) for error in facts.snapshot.observed_errors)
-    return asked or bool(facts.usable_gpus) or bool(signs(environment, facts))
+    return asked or bool(facts.usable_gpus) or bool(evidence_for_cuda(environment, facts))
 
 
 _WSL = Fix(

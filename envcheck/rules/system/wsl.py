@@ -6,11 +6,11 @@ import re
 
 from envcheck.checks import Evidence, Fix
 from envcheck.compat.relations.visible_devices import hides_all
-from envcheck.rules.api import Facts, Outcome, passed, rule, seen
+from envcheck.rules.api import Facts, Outcome, evidence_of, passed, rule
 from envcheck.rules.facts.machine import cuda_answers, driver_of
 from envcheck.rules.fixes.driver import family
-from envcheck.rules.messages.driver import naming, shown
-from envcheck.rules.messages.observed import problems_met, quoted_error
+from envcheck.rules.messages.driver import call_evidence, results_naming
+from envcheck.rules.messages.observed import line_evidence, observed_problems
 from envcheck.rules.variables.visible_devices import VISIBLE
 from envcheck.snapshot import DriverLibrary, Snapshot
 
@@ -57,7 +57,7 @@ def wsl_libcuda_shadowed(snapshot: Snapshot, facts: Facts) -> Outcome | None:
         return _works(foreign, facts)
     if first is None or first not in foreign:
         return _by_text(snapshot, facts)
-    failed = naming("no-gpu-visible", (driver.cuda_init,)) if driver.cuda_init else ()
+    failed = results_naming("no-gpu-visible", (driver.cuda_init,)) if driver.cuda_init else ()
     whose = "A Linux driver's" if first.version else "Another"
     return Outcome(
         status="fail",
@@ -65,7 +65,7 @@ def wsl_libcuda_shadowed(snapshot: Snapshot, facts: Facts) -> Outcome | None:
         message=f"Programs load {first.found_as[0]}, which cannot reach the GPU inside WSL.",
         evidence=(
             Evidence(what="libcuda", value=f"{first.path}, found as {first.found_as[0]}", source=first.source),
-            *(shown(result) for result in failed),
+            *(call_evidence(result) for result in failed),
         ),
         decided_by="driver-answered" if failed else "inferred",
         fixes=_fixes(first, facts),
@@ -81,7 +81,7 @@ def _is_foreign(library: DriverLibrary) -> bool:
 def _works(foreign: list[DriverLibrary], facts: Facts) -> Outcome:
     driver = driver_of(facts)
     if not foreign:
-        evidence = (shown(driver.cuda_init),) if driver.cuda_init else ()
+        evidence = (call_evidence(driver.cuda_init),) if driver.cuda_init else ()
         return passed("Programs load the libcuda from Windows", *evidence, decided_by="driver-answered")
     return Outcome(
         status="note",
@@ -101,17 +101,17 @@ def _by_text(snapshot: Snapshot, facts: Facts) -> Outcome | None:
             status="fail",
             title="A Linux driver's libcuda is loaded inside WSL",
             message="The name of the loaded libcuda contains a Linux driver version.",
-            evidence=tuple(quoted_error(error) for error in lines),
+            evidence=tuple(line_evidence(error) for error in lines),
             decided_by="framework-ran",
             fixes=_fixes(None, facts),
         )
-    met = {found.line.problem: found for found in problems_met(snapshot)}
+    met = {found.line.problem: found for found in observed_problems(snapshot)}
     no_device = met.get("no-gpu-visible")
     others = [problem for problem, found in met.items() if found.line.status == "fail" and found is not no_device]
     value = facts.variable(VISIBLE)
     if no_device is None or others or (value is not None and hides_all(value)):
         return None
-    system = (seen("WSL", snapshot.platform, "wsl"),) if snapshot.platform else ()
+    system = (evidence_of("WSL", snapshot.platform, "wsl"),) if snapshot.platform else ()
     return Outcome(
         status="warn",
         title="CUDA finds no device inside WSL: usually another libcuda is loaded",

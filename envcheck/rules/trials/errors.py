@@ -6,15 +6,15 @@ from typing import NamedTuple
 
 from envcheck.checks import Evidence
 from envcheck.rules.api import Facts, FrameworkSubject
-from envcheck.rules.facts.frameworks import for_cuda, frameworks_in
-from envcheck.rules.facts.trials import failed, said_here, tried
+from envcheck.rules.facts.frameworks import frameworks_in, is_known_cuda_build
+from envcheck.rules.facts.trials import failed, own_error, tried_frameworks
 from envcheck.rules.messages.lines import ErrorLine, named_by
 from envcheck.rules.messages.refine import refine
 from envcheck.rules.trials.files import culprit_of
 from envcheck.snapshot import Framework
 
 
-class MetInTrial(NamedTuple):
+class TrialProblem(NamedTuple):
     """A problem named by a framework's own error."""
 
     line: ErrorLine
@@ -22,7 +22,7 @@ class MetInTrial(NamedTuple):
     evidence: tuple[Evidence, ...]
 
 
-def problems_met_in_trials(facts: Facts) -> tuple[MetInTrial, ...]:
+def trial_problems(facts: Facts) -> tuple[TrialProblem, ...]:
     """The problems that failed trials name, each once for a framework.
 
     Messages of a framework that then works prove nothing; neither do messages of CPU builds about CUDA, or about a file
@@ -30,15 +30,15 @@ def problems_met_in_trials(facts: Facts) -> tuple[MetInTrial, ...]:
     """
     environment = facts.environment
     found = []
-    for framework in tried(environment):
+    for framework in tried_frameworks(environment):
         if environment is None or not failed(framework) or framework.cpu_only or culprit_of(framework):
             continue
         for line, text in _named(framework).values():
             parts = [each for each in frameworks_in(environment) if framework.name in (each.name, each.extends)]
-            if line.problem == "cpu-only-build" and any(map(for_cuda, parts)):
+            if line.problem == "cpu-only-build" and any(map(is_known_cuda_build, parts)):
                 continue  # JAX says so too if its CUDA plug-in is there but does not start
             meant = refine(line, text, facts.snapshot, facts.matrix)
-            found.append(MetInTrial(meant, FrameworkSubject(environment, framework), said_here(framework, text)))
+            found.append(TrialProblem(meant, FrameworkSubject(environment, framework), own_error(framework, text)))
     return tuple(found)
 
 

@@ -9,12 +9,12 @@ from typing import NamedTuple
 from envcheck.checks import Evidence, Fix
 from envcheck.compat.question.package_needs import requirement_name
 from envcheck.rules.api import Facts, Outcome, rule
-from envcheck.rules.facts.frameworks import distributions_in, importance, installed, named
+from envcheck.rules.facts.frameworks import distributions_in, full_name, importance, installed
 from envcheck.rules.facts.machine import title_of_first
-from envcheck.rules.facts.trials import failed, said_here, tried
+from envcheck.rules.facts.trials import failed, own_error, tried_frameworks
 from envcheck.rules.fixes.install import install
 from envcheck.rules.fixes.reinstall import reinstall
-from envcheck.rules.messages.lines import named_by, says
+from envcheck.rules.messages.lines import matches_fragment, named_by
 from envcheck.rules.packages.redirected import of_another_copy
 from envcheck.rules.packages.shipped import FOLLOWS_FROM_FILES
 from envcheck.snapshot import Distribution, Environment, Framework, TrialFile
@@ -52,7 +52,7 @@ def _is_at_fault(file: TrialFile, error: str) -> bool:
         return file.role == "error" or file.owner is not None
     if file.state == "gone":
         return file.owner is not None  # of what nothing installed has, other rules know where it comes from
-    unusable = says("unusable-file", error)  # whoever installed it
+    unusable = matches_fragment("unusable-file", error)  # whoever installed it
     return file.role == "error" and file.state is None and file.path.startswith("/") and unusable
 
 
@@ -80,7 +80,7 @@ def file_stops_framework(environment: Environment, facts: Facts) -> Outcome | No
         Python, the import system: https://docs.python.org/3/reference/import.html
         Linux manual, the dynamic loader: https://man7.org/linux/man-pages/man8/ld.so.8.html
     """
-    met = [found for framework in tried(environment) if (found := culprit_of(framework))]
+    met = [found for framework in tried_frameworks(environment) if (found := culprit_of(framework))]
     met.sort(key=lambda culprit: importance(culprit.framework, facts.matrix))
     # What another copy lacks is told by what leads there: a fault of the installed files comes first.
     met = [culprit for culprit in met if not _is_of_another_copy(culprit, environment)] or met
@@ -92,7 +92,7 @@ def file_stops_framework(environment: Environment, facts: Facts) -> Outcome | No
     return Outcome(
         status="fail",
         title=title_of_first(_title(first), distinct),
-        message=f"{_sentence(first)} It stops {_stopped(met)}.{_of_which_copy(first, environment)}",
+        message=f"{_sentence(first)} It stops {_stopped(met)}.{_copy_owner(first, environment)}",
         evidence=tuple(_evidence(met)),
         decided_by="framework-ran",
         fixes=tuple(dict.fromkeys(fix for each in culprits for fix in _fixes(each, facts))),
@@ -104,7 +104,7 @@ def _is_of_another_copy(culprit: Culprit, environment: Environment | None) -> bo
     return of_another_copy(culprit.package or _module(culprit.file).partition(".")[0], environment)
 
 
-def _of_which_copy(culprit: Culprit, environment: Environment) -> str:
+def _copy_owner(culprit: Culprit, environment: Environment) -> str:
     if not _is_of_another_copy(culprit, environment):
         return ""
     return " The installed copy is not the one that is imported: installing it again changes nothing."
@@ -128,7 +128,7 @@ def _sentence(culprit: Culprit) -> str:
     file = culprit.file
     if file.role == "module" and file.owner is None:
         who = next((each.owner for each in _frames(culprit.framework) if each.owner), None)
-        return f"{who or named(culprit.framework)} imports {_module(file)}, which no installed package provides."
+        return f"{who or full_name(culprit.framework)} imports {_module(file)}, which no installed package provides."
     place = f"{file.path}, line {file.line}" if file.line else file.path
     detail = file.detail or {"gone": "it is gone"}.get(file.state or "", "the loader refuses it")
     owner = f" (installed by {file.owner})" if file.owner else " (no installed package lists it)"
@@ -145,7 +145,7 @@ def _module(file: TrialFile) -> str:
 
 
 def _stopped(met: list[Culprit]) -> str:
-    names = list(dict.fromkeys(named(culprit.framework) for culprit in met))
+    names = list(dict.fromkeys(full_name(culprit.framework) for culprit in met))
     return " and ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else names[0]
 
 
@@ -153,7 +153,7 @@ def _evidence(met: list[Culprit]) -> Iterator[Evidence]:
     for culprit in met[:_MOST]:
         file, trial = culprit.file, culprit.framework.trial
         yield Evidence(what=file.owner or "file", value=file.path, source=file.source)
-        yield said_here(culprit.framework, (trial.error if trial else None) or file.path)[0]
+        yield own_error(culprit.framework, (trial.error if trial else None) or file.path)[0]
 
 
 def _fixes(culprit: Culprit, facts: Facts) -> Iterator[Fix]:

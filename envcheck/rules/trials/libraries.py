@@ -7,7 +7,7 @@ import re
 from envcheck.checks import Evidence
 from envcheck.enrich.loads import SOURCE
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, passed, rule
-from envcheck.rules.facts.frameworks import frameworks_in, named
+from envcheck.rules.facts.frameworks import frameworks_in, full_name
 from envcheck.rules.facts.machine import plural
 from envcheck.snapshot import Load, Loaded
 
@@ -42,14 +42,14 @@ def loaded_library_differs(subject: FrameworkSubject, _facts: Facts) -> Outcome 
     if not compared:
         return None
     if not differing:
-        title = f"{named(framework)} loaded {plural(len(compared), 'library')} from where its files predict"
+        title = f"{full_name(framework)} loaded {plural(len(compared), 'library')} from where its files predict"
         evidence = (_evidence(library) for library in compared)
         return passed(title, *evidence, decided_by="framework-ran")
     families = dict.fromkeys(library.family or "" for library in differing)
     names = ", ".join(f"lib{family}" for family in families)
     return Outcome(
         status="note",
-        title=f"{named(framework)} loaded another {names} than its files predict",
+        title=f"{full_name(framework)} loaded another {names} than its files predict",
         message="The loaded files count: at run time the search differed from the predicted one.",
         evidence=tuple(
             part

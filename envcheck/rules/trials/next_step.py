@@ -9,7 +9,7 @@ from envcheck.checks import Fix
 from envcheck.compat.load import load_matrix
 from envcheck.compat.tables import StepRow
 from envcheck.rules.api import FrameworkSubject
-from envcheck.rules.facts.frameworks import module_of, named
+from envcheck.rules.facts.frameworks import full_name, module_of
 from envcheck.snapshot import Trial
 
 _IMPORT = ("PYTHON", "-c", "import MODULE")
@@ -38,7 +38,7 @@ def _steps(subject: FrameworkSubject, trial: Trial) -> Iterator[Fix]:
     else:
         yield Fix(text="See the whole traceback", command=_filled(_IMPORT, subject))
     if trial.imported is False:
-        yield Fix(text=f"If that does not help, install {named(framework)} in a separate environment")
+        yield Fix(text=f"If that does not help, install {full_name(framework)} in a separate environment")
 
 
 def step_for(error: str) -> StepRow | None:

@@ -6,9 +6,17 @@ import msgspec
 
 from envcheck.checks import Fix, Source, Status
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, passed, rule
-from envcheck.rules.facts.frameworks import extended, for_cuda, gives_the_gpu, leads, named, others_on_cuda, shown
-from envcheck.rules.facts.machine import called, may_have_gpus
-from envcheck.rules.facts.trials import proof_of, tried, what_it_printed
+from envcheck.rules.facts.frameworks import (
+    base_framework,
+    display_name,
+    full_name,
+    is_known_cuda_build,
+    is_main_framework,
+    other_cuda_builds,
+    provides_gpu_support,
+)
+from envcheck.rules.facts.machine import gpu_title, may_have_gpus
+from envcheck.rules.facts.trials import printed_problems, proof_of, tried_frameworks
 from envcheck.rules.messages.lines import named_by
 from envcheck.rules.trials.next_step import next_steps
 from envcheck.snapshot import Framework, Trial
@@ -38,15 +46,15 @@ def framework_import_fails(subject: FrameworkSubject, facts: Facts) -> Outcome |
         Python, the import system: https://docs.python.org/3/reference/import.html
         Linux manual, the dynamic loader: https://man7.org/linux/man-pages/man8/ld.so.8.html
     """
-    framework, base = subject.framework, extended(subject)
+    framework, base = subject.framework, base_framework(subject)
     trial = framework.trial
     if trial is None:
         return None
     if trial.imported:
-        return passed(f"{named(framework)} can be imported", decided_by="framework-ran")
-    title = f"{named(framework)} cannot be imported"
+        return passed(f"{full_name(framework)} can be imported", decided_by="framework-ran")
+    title = f"{full_name(framework)} cannot be imported"
     if trial.imported is None:
-        return _open(f"Not known whether {named(framework)} can be imported", subject)
+        return _open(f"Not known whether {full_name(framework)} can be imported", subject)
     if base is not None and base.trial is not None and base.trial.imported is False:
         return Outcome(status="skipped", title=title, message=f"{base.name} itself cannot be imported")
     line = named_by(trial.error or "")
@@ -58,7 +66,7 @@ def framework_import_fails(subject: FrameworkSubject, facts: Facts) -> Outcome |
         status="fail",
         title=title,
         message=message,
-        evidence=tuple(what_it_printed(framework)),
+        evidence=tuple(printed_problems(framework)),
         decided_by="framework-ran",
         fixes=next_steps(subject),
     )
@@ -96,43 +104,43 @@ def framework_cannot_use_gpu(subject: FrameworkSubject, facts: Facts) -> Outcome
     if trial is None or trial.imported is not True:
         return None
     if trial.ran_on_gpu is None:
-        return _not_seen_at_work(subject, trial)
+        return _without_proof(subject, trial)
     if trial.ran_on_gpu and not trial.error:
         return _ran(framework, trial, facts)
-    parts = (other for other in tried(subject.environment) if other.extends == framework.name)
-    if framework.cpu_only or framework.hip or (not for_cuda(framework) and any(parts)):
+    parts = (other for other in tried_frameworks(subject.environment) if other.extends == framework.name)
+    if framework.cpu_only or framework.hip or (not is_known_cuda_build(framework) and any(parts)):
         return None  # another finding speaks of it, or of its part for CUDA, which was tried too
-    return _told_of_its_base(subject) or _failed(subject, trial, facts)
+    return _failure_of_base(subject) or _failed(subject, trial, facts)
 
 
-def _not_seen_at_work(subject: FrameworkSubject, trial: Trial) -> Outcome:
+def _without_proof(subject: FrameworkSubject, trial: Trial) -> Outcome:
     framework = subject.framework
     if trial.error:
-        return _open(f"Not known whether {named(framework)} can use the GPU", subject)
-    title = f"{named(framework)} was imported but not tested on the GPU"
+        return _open(f"Not known whether {full_name(framework)} can use the GPU", subject)
+    title = f"{full_name(framework)} was imported but not tested on the GPU"
     return Outcome(status="skipped", title=title, message=trial.skipped or "")
 
 
-def _told_of_its_base(subject: FrameworkSubject) -> Outcome | None:
-    base = extended(subject)
-    if base is None or base.trial is None or base.trial.ran_on_gpu is not False or not for_cuda(base):
+def _failure_of_base(subject: FrameworkSubject) -> Outcome | None:
+    base = base_framework(subject)
+    if base is None or base.trial is None or base.trial.ran_on_gpu is not False or not is_known_cuda_build(base):
         return None
-    title, text = f"{named(subject.framework)} cannot use the GPU", f"{base.name} itself cannot use it"
+    title, text = f"{full_name(subject.framework)} cannot use the GPU", f"{base.name} itself cannot use it"
     return Outcome(status="skipped", title=title, message=text)
 
 
 def _ran(framework: Framework, trial: Trial, facts: Facts) -> Outcome:
     needed = trial.answers.get(_NEEDS)
     gpu = next((gpu for gpu in facts.gpus if trial.gpu in gpu.identities()), None)
-    where = called(gpu) if gpu else "the GPU"
+    where = gpu_title(gpu) if gpu else "the GPU"
     if not needed:
-        return passed(f"{named(framework)} ran on {where}", *proof_of(framework), decided_by="framework-ran")
+        return passed(f"{full_name(framework)} ran on {where}", *proof_of(framework), decided_by="framework-ran")
     return Outcome(
         status="note",  # as without a trial: whether a program makes the call cannot be seen
-        title=f"{named(framework)} uses the GPU only after {needed}",
+        title=f"{full_name(framework)} uses the GPU only after {needed}",
         message=f"Without that call it does not find CUDA's libraries and computes on the CPU without an error. "
         f"It ran on {where} once it was called.",
-        evidence=(*proof_of(framework), *what_it_printed(framework)),
+        evidence=(*proof_of(framework), *printed_problems(framework)),
         decided_by="framework-ran",
         fixes=(Fix(text=f"Call {needed} before the first session, or import torch first where its CUDA is the same"),),
     )
@@ -141,17 +149,17 @@ def _ran(framework: Framework, trial: Trial, facts: Facts) -> Outcome:
 def _failed(subject: FrameworkSubject, trial: Trial, facts: Facts) -> Outcome:
     """A failure for a CUDA build, a warning for an extension, a note for what may be meant for the CPU."""
     framework = subject.framework
-    alone = gives_the_gpu(subject) and not others_on_cuda(subject, facts.matrix)
-    weight: Status = "fail" if leads(framework, facts.matrix) or alone else "warn"
-    status: Status = weight if for_cuda(framework) or trial.ran_on_gpu else "note"
-    title = f"{shown(framework)} cannot use the GPU"
+    alone = provides_gpu_support(subject) and not other_cuda_builds(subject, facts.matrix)
+    weight: Status = "fail" if is_main_framework(framework, facts.matrix) or alone else "warn"
+    status: Status = weight if is_known_cuda_build(framework) or trial.ran_on_gpu else "note"
+    title = f"{display_name(framework)} cannot use the GPU"
     if trial.ran_on_gpu:
-        title = f"{named(framework)} reaches the GPU but fails there"
+        title = f"{full_name(framework)} reaches the GPU but fails there"
     return Outcome(
         status=status,
         title=title,
         message=trial.error or "no reason was given",
-        evidence=(*proof_of(framework), *what_it_printed(framework)),
+        evidence=(*proof_of(framework), *printed_problems(framework)),
         decided_by="framework-ran",
         fixes=next_steps(subject),
         sources=_pages(framework),
@@ -162,7 +170,7 @@ def _pages(framework: Framework) -> tuple[Source, ...]:
     """The sources, with the page about this framework first."""
     family = msgspec.structs.replace(framework, name=framework.name.partition("-")[0])
     pages = framework_cannot_use_gpu.sources
-    return tuple(sorted(pages, key=lambda page: not page.title.lower().startswith(shown(family).lower())))
+    return tuple(sorted(pages, key=lambda page: not page.title.lower().startswith(display_name(family).lower())))
 
 
 def _open(title: str, subject: FrameworkSubject) -> Outcome:

@@ -7,9 +7,17 @@ from collections.abc import Iterator
 from envcheck.checks import Evidence, Fix
 from envcheck.compat.relations.variables import effects, said_by
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, rule
-from envcheck.rules.facts.frameworks import built_for_cuda, leads, named
+from envcheck.rules.facts.frameworks import built_for_cuda, full_name, is_main_framework
 from envcheck.rules.facts.trials import SAID_HERE, SHOWN, failed, ran_on_gpu
-from envcheck.rules.facts.variables import Fault, SetVariable, as_set, fault, of_framework, titled, unset
+from envcheck.rules.facts.variables import (
+    Fault,
+    SetVariable,
+    find_fault,
+    framework_variables,
+    setting_evidence,
+    title_listing,
+    unset,
+)
 from envcheck.snapshot import Framework
 
 _DOES: dict[str, str] = {
@@ -21,7 +29,7 @@ _DOES: dict[str, str] = {
 
 
 def _reads_some(subject: FrameworkSubject, facts: Facts) -> bool:
-    return built_for_cuda(subject, facts) and any(True for _ in of_framework(subject.framework, facts))
+    return built_for_cuda(subject, facts) and any(True for _ in framework_variables(subject.framework, facts))
 
 
 _UNSET = Fix(text="Unset the variable that the error names, or correct its value", command=("envcheck", "check"))
@@ -69,10 +77,12 @@ def variable_stops_framework(subject: FrameworkSubject, facts: Facts) -> Outcome
     does = min((_DOES[each.variable.row.invalid] for each in found if each.stops), default=_DOES["cpu"])
     tried = failed(framework)
     return Outcome(
-        status="fail" if leads(framework, facts.matrix) and (tried or any(each.stops for each in found)) else "warn",
-        title=titled("", names, f": {named(framework)} {does}"),
+        status="fail"
+        if is_main_framework(framework, facts.matrix) and (tried or any(each.stops for each in found))
+        else "warn",
+        title=title_listing("", names, f": {full_name(framework)} {does}"),
         message=" ".join(f"{each.variable.name}: {each.text}." for each in found),
-        evidence=(*(as_set(each) for each in variables), *(line for _, quoted in met for line in quoted)),
+        evidence=(*(setting_evidence(each) for each in variables), *(line for _, quoted in met for line in quoted)),
         decided_by="framework-ran" if tried else "declared",
         sources=facts.matrix.cite(*(each.row for each in variables)),
         fixes=unset(variables),
@@ -83,7 +93,7 @@ def _unknown_flag(variable: SetVariable, framework: Framework) -> Fault | None:
     """A flag that the framework's libraries do not know."""
     words = variable.value.split()
     unknown = [flag for flag in framework.unknown_flags or () if any(word.partition("=")[0] == flag for word in words)]
-    return Fault(variable, f"{named(framework)} has no flag {unknown[0]}") if unknown else None
+    return Fault(variable, f"{full_name(framework)} has no flag {unknown[0]}") if unknown else None
 
 
 def _met(subject: FrameworkSubject, facts: Facts) -> Iterator[tuple[Fault, tuple[Evidence, ...]]]:
@@ -91,9 +101,9 @@ def _met(subject: FrameworkSubject, facts: Facts) -> Iterator[tuple[Fault, tuple
     framework = subject.framework
     trial = framework.trial
     lines = [line for line in (trial.error, *trial.warnings) if line] if trial and failed(framework) else []
-    for variable in of_framework(framework, facts):
+    for variable in framework_variables(framework, facts):
         row = variable.row
-        found = fault(variable, facts, framework.version) if row.invalid in _DOES else None
+        found = find_fault(variable, facts, framework.version) if row.invalid in _DOES else None
         found = found or _unknown_flag(variable, framework)
         for effect in () if found else effects(row, variable.value, ("gpu",)):
             found = Fault(variable, effect.text, stops=False)

@@ -12,14 +12,14 @@ from envcheck.rules.facts.machine import driver_of
 from envcheck.rules.facts.variables import (
     Fault,
     SetVariable,
-    as_set,
-    fault,
-    of_everything,
+    find_fault,
+    relevant_variables,
     set_variables,
-    titled,
+    setting_evidence,
+    title_listing,
     unset,
 )
-from envcheck.rules.messages.driver import shown as shown_call
+from envcheck.rules.messages.driver import call_evidence as shown_call
 from envcheck.snapshot import ApiResult, Snapshot
 
 _SHOWN = 8
@@ -35,12 +35,12 @@ def failed_start(facts: Facts) -> ApiResult | None:
     return next((call for call in (driver.cuda_init, driver.cuda_device_count) if call and call.code != 0), None)
 
 
-def that_stop_cuda(facts: Facts) -> tuple[Fault, ...]:
+def cuda_stopping_faults(facts: Facts) -> tuple[Fault, ...]:
     """The variables that make cuInit fail."""
     failed = failed_start(facts)
     if failed is None and driver_of(facts).cuda_init is not None:
         return ()
-    found = [fault(each, facts) for each in set_variables(facts) if each.row.invalid == "start"]
+    found = [find_fault(each, facts) for each in set_variables(facts) if each.row.invalid == "start"]
     return tuple(each for each in found if each and (failed is None or failed.code in each.variable.row.codes))
 
 
@@ -68,17 +68,17 @@ def variable_stops_cuda(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
         CUDA environment variables:
             https://docs.nvidia.com/cuda/cuda-programming-guide/05-appendices/environment-variables.html
     """
-    found = that_stop_cuda(facts)
+    found = cuda_stopping_faults(facts)
     if not found:
         return None
     driver = driver_of(facts)
     names = [each.variable.name for each in found]
     return Outcome(
         status="fail",
-        title=titled("", names, _verb(names, " prevents", " prevent") + " CUDA from starting"),
+        title=title_listing("", names, _verb(names, " prevents", " prevent") + " CUDA from starting"),
         message=_sentences(found),
         evidence=(
-            *(as_set(each.variable) for each in found),
+            *(setting_evidence(each.variable) for each in found),
             *((shown_call(driver.cuda_init),) if driver.cuda_init is not None else ()),
         ),
         decided_by="driver-answered" if driver.cuda_init is not None else "inferred",
@@ -112,7 +112,7 @@ def variable_leads_nowhere(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
         Linux manual, the dynamic loader: https://man7.org/linux/man-pages/man8/ld.so.8.html
         Python, environment variables: https://docs.python.org/3/using/cmdline.html
     """
-    found = [each for variable in of_everything(facts) if (each := _missing_path(variable, facts))]
+    found = [each for variable in relevant_variables(facts) if (each := _missing_path(variable, facts))]
     once = list({each.variable.name: each for each in found}.values())
     if not once:
         return None
@@ -120,9 +120,9 @@ def variable_leads_nowhere(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     worst: Status = "warn" if any(each.variable.row.weight == "warn" for each in once) else "note"
     return Outcome(
         status=worst,
-        title=titled("", names, _verb(names, " names a missing path", " name missing paths")),
+        title=title_listing("", names, _verb(names, " names a missing path", " name missing paths")),
         message=_sentences(once),
-        evidence=tuple(as_set(each.variable) for each in once[:_SHOWN]),
+        evidence=tuple(setting_evidence(each.variable) for each in once[:_SHOWN]),
         decided_by="declared",
         sources=facts.matrix.cite(*(each.variable.row for each in once)),
         fixes=unset([each.variable for each in once]),
@@ -135,7 +135,7 @@ def _missing_path(variable: SetVariable, facts: Facts) -> Fault | None:
     frameworks = frameworks_in(facts.environment) if facts.environment else ()
     if row.invalid != "ignored" and any(reads(row, each.name) for each in frameworks):
         return None
-    found = fault(variable, facts)
+    found = find_fault(variable, facts)
     return found if found and (row.leads_to or any(option.leads_to for option in row.options)) else None
 
 
@@ -191,7 +191,7 @@ def _verb(names: Sequence[str], one: str, several: str) -> str:
 
 
 def _with_effects(facts: Facts, kinds: Sequence[str], does: tuple[str, str]) -> Outcome | None:
-    pairs = [(each, effect) for each in of_everything(facts) for effect in effects(each.row, each.value, kinds)]
+    pairs = [(each, effect) for each in relevant_variables(facts) for effect in effects(each.row, each.value, kinds)]
     found = list({(each.name, effect.text): (each, effect) for each, effect in pairs}.values())
     found.sort(key=lambda pair: pair[1].status != "warn")
     if not found:
@@ -201,9 +201,9 @@ def _with_effects(facts: Facts, kinds: Sequence[str], does: tuple[str, str]) -> 
     names = [f"{each.name}={shown(each.value)}" for each in worst]
     return Outcome(
         status=status,
-        title=titled("", names, _verb(names, *does)),
+        title=title_listing("", names, _verb(names, *does)),
         message=" ".join(f"{each.name}={shown(each.value)}: {effect.text}." for each, effect in found),
-        evidence=tuple(as_set(each) for each, _ in found[:_SHOWN]),
+        evidence=tuple(setting_evidence(each) for each, _ in found[:_SHOWN]),
         decided_by="declared",
         sources=facts.matrix.cite(*(each.row for each, _ in found)),
         fixes=unset(worst) if status == "warn" else (),

@@ -6,10 +6,10 @@ import re
 
 from envcheck.checks import Evidence, Fix
 from envcheck.compat.relations.visible_devices import Entry, Kind, Reading, hides_all, read_visible
-from envcheck.rules.api import Facts, Outcome, passed, rule, seen
+from envcheck.rules.api import Facts, Outcome, evidence_of, passed, rule
 from envcheck.rules.facts.machine import (
     cuda_answers,
-    doubted_inside_wsl,
+    doubt_inside_wsl,
     driver_of,
     gpu_nodes,
     may_have_gpus,
@@ -17,14 +17,14 @@ from envcheck.rules.facts.machine import (
     plural,
 )
 from envcheck.rules.fixes.driver import read_kernel_log
-from envcheck.rules.messages.driver import naming, shown
-from envcheck.rules.variables.values import failed_start, that_stop_cuda
+from envcheck.rules.messages.driver import call_evidence, results_naming
+from envcheck.rules.variables.values import cuda_stopping_faults, failed_start
 from envcheck.snapshot import Gpu, Snapshot
 
 VISIBLE = "CUDA_VISIBLE_DEVICES"
 INJECTED = "NVIDIA_VISIBLE_DEVICES"
 
-_IN_WSL = doubted_inside_wsl(
+_IN_WSL = doubt_inside_wsl(
     "CUDA finds no device inside WSL: several causes are possible",
     "A libcuda outside /usr/lib/wsl/lib may be loaded, Windows may not pass the GPU through, or a variable may hide "
     "it. Add what nvidia-smi prints there, and which libcuda.so.1 the loader finds.",
@@ -83,19 +83,19 @@ def no_gpu_visible(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """
     driver = driver_of(facts)
     calls = tuple(result for result in (driver.cuda_init, driver.cuda_device_count) if result is not None)
-    refused = naming("no-gpu-visible", calls)
+    refused = results_naming("no-gpu-visible", calls)
     if not refused and driver.cuda_devices:
         return passed(f"CUDA sees {plural(driver.cuda_devices, 'device')}", decided_by="driver-answered")
     if not refused and driver.cuda_devices is None:
         return None
     value = facts.variable(VISIBLE)
-    variable = (as_set(VISIBLE, value),) if value is not None else ()
-    count = (seen("CUDA devices", driver, "cuda_devices"),) if driver.cuda_devices is not None else ()
+    variable = (setting_evidence(VISIBLE, value),) if value is not None else ()
+    count = (evidence_of("CUDA devices", driver, "cuda_devices"),) if driver.cuda_devices is not None else ()
     return Outcome(
         status="fail",
         title=f"{VISIBLE} hides every GPU" if value is not None and hides_all(value) else "CUDA sees no GPU",
         message=_why(facts, value),
-        evidence=(*variable, *(shown(result) for result in refused), *count),
+        evidence=(*variable, *(call_evidence(result) for result in refused), *count),
         decided_by="driver-answered",
     )
 
@@ -111,7 +111,7 @@ def _why(facts: Facts, value: str | None) -> str:
     return "The driver works, but CUDA enumerates no device."
 
 
-def as_set(name: str, value: str) -> Evidence:
+def setting_evidence(name: str, value: str) -> Evidence:
     """An environment variable and its value, as evidence."""
     return Evidence(what=name, value=value or "(empty)", source="environment")
 
@@ -185,7 +185,9 @@ def gpu_hidden(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     problem = reading.problem
     if failed is None and problem is not None and (driver.cuda_devices or 0) > reading.visible:
         problem = None  # CUDA accepts it
-    refused = failed is not None and failed.code == _INVALID_DEVICE and not (problem is None and that_stop_cuda(facts))
+    refused = (
+        failed is not None and failed.code == _INVALID_DEVICE and not (problem is None and cuda_stopping_faults(facts))
+    )
     if problem is None and not refused:
         empty = failed is not None and failed.code == _NO_DEVICE
         return _injected_wrongly(facts, gpus) or (None if empty else _chosen(value, reading.visible, gpus))
@@ -197,9 +199,9 @@ def gpu_hidden(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
         else f"CUDA refuses {VISIBLE}={value}",
         message=_effect(problem, reading, refused=refused),
         evidence=(
-            as_set(VISIBLE, value),
+            setting_evidence(VISIBLE, value),
             *((Evidence(what="GPUs", value=str(len(gpus)), source="nvml"),) if gpus else ()),
-            *((shown(failed),) if failed else ()),
+            *((call_evidence(failed),) if failed else ()),
         ),
         decided_by="driver-answered" if driver.cuda_init is not None else "inferred",
         fixes=(*_corrected(problem, reading), *_name_others(facts)),
@@ -260,7 +262,7 @@ def _injected_wrongly(facts: Facts, gpus: tuple[Gpu, ...]) -> Outcome | None:
         status="warn",
         title=f"{INJECTED} names a GPU that does not exist",
         message=f"{', '.join(absent)} was requested, but the driver does not list it.",
-        evidence=(as_set(INJECTED, facts.variable(INJECTED) or ""),),
+        evidence=(setting_evidence(INJECTED, facts.variable(INJECTED) or ""),),
         fixes=(Fix(text="Start the container with GPUs that exist on the host"),),
     )
 
@@ -268,4 +270,4 @@ def _injected_wrongly(facts: Facts, gpus: tuple[Gpu, ...]) -> Outcome | None:
 def _chosen(value: str, visible: int, gpus: tuple[Gpu, ...]) -> Outcome | None:
     if not gpus:
         return None
-    return passed(f"{visible} of {plural(len(gpus), 'GPU')} visible", as_set(VISIBLE, value))
+    return passed(f"{visible} of {plural(len(gpus), 'GPU')} visible", setting_evidence(VISIBLE, value))

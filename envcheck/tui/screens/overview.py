@@ -128,7 +128,7 @@ class Overview(Vertical):
         self._stack_rows = len(stack)
         self._place_parts()
         found = pages.in_order(outline, final=final)
-        self.query_one("#findings").border_subtitle = pages.counted(check for one in found for check in one.checks)
+        self.query_one("#findings").border_subtitle = pages.count_text(check for one in found for check in one.checks)
         self._fill(found, self._pen(self._columns("findings")), paint)
         self.show_detail(paint)
 

@@ -12,7 +12,7 @@ from envcheck.report.page.head import head_lines
 from envcheck.report.page.layout import ROOMS
 from envcheck.report.page.pen import WORDS, Line, Pen, Span, screen_rows
 from envcheck.report.page.subject import gpu_numbers
-from envcheck.report.page.tail import not_tried
+from envcheck.report.page.tail import untested
 
 _COUNTED = {"?": "open"}
 _MOST_SHOWN = 200
@@ -22,7 +22,7 @@ _KEYS = {"(--deep)": "(d)", "(--bench)": "(b)", "(-v)": "(enter)"}
 
 def head(outline: Outline, pen: Pen, most: int) -> list[Line]:
     """The verdict in the most detailed layout of at most ``most`` rows, else in the shortest."""
-    untried = _with_keys(not_tried(outline.report))
+    untried = _with_keys(untested(outline.report))
     tail: list[Line] = [(Span(untried, "dim"),)] if untried else []
     laid_out = ([*head_lines(outline, pen, room), *tail] for room in ROOMS)
     tightest = head_lines(outline, pen, ROOMS[-1])
@@ -30,9 +30,9 @@ def head(outline: Outline, pen: Pen, most: int) -> list[Line]:
     return [tuple(Span(_with_keys(span.text), span.style) for span in line) for line in lines]
 
 
-def counted(checks: Iterable[Check]) -> str:
+def count_text(checks: Iterable[Check]) -> str:
     """``1 FAIL, 2 WARN, 30 ok``."""
-    statuses = [_weight(check) for check in checks]
+    statuses = [_displayed_status(check) for check in checks]
     counts = [(statuses.count(status), WORDS[status]) for status in STATUSES if status != "skipped"]
     return ", ".join(f"{number} {_COUNTED.get(word, word)}" for number, word in counts if number)
 
@@ -50,14 +50,14 @@ def in_order(outline: Outline, *, final: bool) -> list[Finding]:
     shown = [check for check in report.checks if check.status != "skipped" and (final or check.status != "unknown")]
     roots = [check.id for finding in outline.findings for check in finding.checks]
     place = {identity: number for number, identity in enumerate(roots)}
-    shown.sort(key=lambda check: (STATUSES.index(_weight(check)), place.get(check.id, len(place))))
+    shown.sort(key=lambda check: (STATUSES.index(_displayed_status(check)), place.get(check.id, len(place))))
     groups: dict[tuple[str, str, str], list[Check]] = {}
     for check in shown:  # one row for several subjects with the same words
         groups.setdefault((check.rule, check.status, check.title), []).append(check)
     return [Finding(tuple(group)) for group in groups.values()]
 
 
-def _weight(check: Check) -> Status:
+def _displayed_status(check: Check) -> Status:
     return "note" if check.ignored else check.status
 
 

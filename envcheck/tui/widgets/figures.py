@@ -10,18 +10,18 @@ from rich.text import Text
 from envcheck.compat.load import load_matrix
 from envcheck.compat.performance.expected import Expectation, expectation
 from envcheck.rules.facts.measurements import (
-    below_headings,
-    called_among,
-    called_measurement,
     checks_of_figures,
     figures_of,
-    measured_as,
+    measurement_key,
+    measurement_name,
+    measurement_name_among,
     not_run,
-    of_processor,
+    processor_figures,
     quantity,
+    reason_without_value,
+    speedup,
     spread,
-    times_faster,
-    without_value,
+    with_headings,
 )
 from envcheck.text.clean import clean
 from envcheck.text.wrap import clip
@@ -47,7 +47,7 @@ class Figures:
         self._gpus = report.snapshot.gpus.items if report.snapshot and report.snapshot.gpus else ()
         self._checks = checks_of_figures(report.checks)
         earlier = report.snapshot.baseline if report.snapshot else ()
-        self._earlier = {(measured.gpu, measured_as(measured)): measured for measured in earlier}
+        self._earlier = {(measured.gpu, measurement_key(measured)): measured for measured in earlier}
 
     def text(self) -> Text:
         """All rows."""
@@ -59,33 +59,35 @@ class Figures:
             if figures:
                 number = gpu.index if gpu.index is not None else gpu.key
                 yield self._plain(f"GPU {number}  {gpu.name or ''}".rstrip(), "title")
-                for heading, measured in below_headings(figures):
+                for heading, measured in with_headings(figures):
                     if heading:
                         yield self._plain(f"  {heading}", "dim")
                     yield self._row(gpu, measured)
                 yield Text("")
 
     def _of_processor(self) -> Iterator[Text]:
-        figures = of_processor(self._report.measurements)
+        figures = processor_figures(self._report.measurements)
         if not figures:
             return
         platform = self._report.snapshot.platform if self._report.snapshot else None
         yield self._plain(f"CPU  {platform.cpu_model if platform and platform.cpu_model else ''}".rstrip(), "title")
         for measured in figures:
-            text = Text(f"  {self._clip(called_measurement(measured, below_heading=True), self._name):<{self._name}} ")
-            faster = times_faster(measured, self._report.measurements)
+            text = Text(f"  {self._clip(measurement_name(measured, below_heading=True), self._name):<{self._name}} ")
+            faster = speedup(measured, self._report.measurements)
             value = quantity(measured.value, measured.unit) if measured.value else "-"
             text.append(f"{value:>{_VALUE}}  ", "bold")
             told = f"the GPU: {faster:.3g} times as fast  " if faster else ""
-            yield self._rest(text, told + (measured.detail if measured.value else without_value(measured)), "dim")
+            yield self._rest(
+                text, told + (measured.detail if measured.value else reason_without_value(measured)), "dim"
+            )
         yield Text("")
 
     def _row(self, gpu: Gpu, measured: Measurement) -> Text:
-        text = Text(f"  {self._clip(called_among(measured, self._gpus), self._name):<{self._name}} ")
+        text = Text(f"  {self._clip(measurement_name_among(measured, self._gpus), self._name):<{self._name}} ")
         if measured.value is None:
-            return self._rest(text, f"{'-':>{_VALUE}}  {without_value(measured)}", "dim")
+            return self._rest(text, f"{'-':>{_VALUE}}  {reason_without_value(measured)}", "dim")
         text.append(f"{quantity(measured.value, measured.unit):>{_VALUE}}  ", "bold")
-        check = self._checks.get((gpu.key, measured_as(measured)))
+        check = self._checks.get((gpu.key, measurement_key(measured)))
         found = expectation(load_matrix(self._report.overlays), gpu, measured)
         if isinstance(found, str):
             self._rest(text, _against(measured, self._earlier) or f"not judged: {found.partition(':')[0]}", "dim")
@@ -127,7 +129,7 @@ class Figures:
         groups: dict[str, list[Measurement]] = {}
         for measured in self._report.measurements:
             if measured.value and not measured.peer:
-                groups.setdefault(measured_as(measured), []).append(measured)
+                groups.setdefault(measurement_key(measured), []).append(measured)
         rows = [group for group in groups.values() if len({measured.gpu for measured in group}) > 1]
         if rows:
             yield self._plain("Across GPUs: lowest, highest, difference", "title")
@@ -140,7 +142,7 @@ class Figures:
         numbers = {gpu.uuid: gpu.index for gpu in self._gpus}
         low, high = min(group, key=_value), max(group, key=_value)
         ends = "  ".join(f"{quantity(_value(end), end.unit)} (GPU {numbers.get(end.gpu)})" for end in (low, high))
-        text = Text(f"  {self._clip(called_measurement(low), self._name):<{self._name}} ")
+        text = Text(f"  {self._clip(measurement_name(low), self._name):<{self._name}} ")
         apart = (_value(high) - _value(low)) / _value(high)
         return self._rest(text, f"{ends}  {apart:.1%}", "")
 
@@ -164,7 +166,7 @@ def _value(measured: Measurement) -> float:
 
 def _against(measured: Measurement, baseline: Mapping[tuple[str | None, str], Measurement]) -> str:
     """``98% of baseline``: of its speed, also where a duration was measured."""
-    earlier = baseline.get((measured.gpu, measured_as(measured)))
+    earlier = baseline.get((measured.gpu, measurement_key(measured)))
     if earlier is None or not earlier.value or not measured.value:
         return ""
     ratio = earlier.value / measured.value if measured.unit == "s" else measured.value / earlier.value

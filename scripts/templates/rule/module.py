@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from envcheck.checks import Fix
-from envcheck.rules.api import Facts, Outcome, passed, rule, seen
+from envcheck.rules.api import Facts, Outcome, evidence_of, passed, rule
 from envcheck.rules.facts.machine import may_have_gpus
 from envcheck.snapshot import Platform, Snapshot
 
@@ -37,7 +37,7 @@ def example_thing(snapshot: Snapshot, _facts: Facts) -> Outcome | None:
     """
     platform = snapshot.platform or Platform()
     release = platform.kernel_release or ""
-    evidence = seen("running kernel", platform, "kernel_release")
+    evidence = evidence_of("running kernel", platform, "kernel_release")
     if not release.endswith(_BROKEN):
         return passed(f"Kernel {release} has no known problem", evidence)
     return Outcome(

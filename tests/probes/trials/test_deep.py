@@ -22,8 +22,8 @@ from probes.trials.trial import (
     attempt,
     close,
     equal,
+    error_line,
     on_gpu,
-    said,
     version_of,
 )
 
@@ -230,7 +230,7 @@ def raised(code: str) -> BaseException:
     ],
 )
 def test_the_line_that_tells(code: str, line: str) -> None:
-    assert said(raised(code)) == line
+    assert error_line(raised(code)) == line
 
 
 # --- libraries ----------------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from envcheck.pipeline.assume import assume
 from envcheck.pipeline.judging import check_request
 from envcheck.pipeline.request import Request
 from envcheck.rules.api import Facts
-from envcheck.rules.fixes.libraries import see_loader
+from envcheck.rules.fixes.libraries import show_loader_search
 from envcheck.snapshot import DriverLibrary, Framework, Listing, Snapshot
 from tests.rules.machines import (
     DOCKER,
@@ -235,4 +235,4 @@ def test_the_loader_is_watched_with_the_framework_in_question(about: tuple[str, 
     names = ("cupy-cuda12x", "torch", "jax")
     snapshot = with_venv(machine(), venv(*(Framework(source="file", name=name, version="1.0") for name in names)))
     facts = Facts(snapshot=snapshot, matrix=load_matrix(), about=about)
-    assert see_loader(facts)[0].command[-1] == f"import {module}"
+    assert show_loader_search(facts)[0].command[-1] == f"import {module}"

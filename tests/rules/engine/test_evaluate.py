@@ -13,7 +13,7 @@ from envcheck.compat.load import load_matrix
 from envcheck.compat.relations.fit import Fit
 from envcheck.rules.api import Facts, Outcome, Rule, rule
 from envcheck.rules.engine.evaluate import evaluate
-from envcheck.rules.fixes.fits import does_not_fit
+from envcheck.rules.fixes.fits import incompatible
 from envcheck.snapshot import Driver, Gpu, Listing, ProbeRun, Snapshot
 from tests.rules.machines import ALL, DOCKER, but, eight, gpus, h200, kernel, machine, on_the_bus
 
@@ -140,7 +140,7 @@ def test_usable_gpus_are_those_that_cuda_enumerates() -> None:
 @pytest.mark.parametrize("confidence", ["weak", "medium", "high"])
 def test_a_weak_row_weakens_a_fail_and_makes_nothing_worse(worst: Status, confidence: Confidence) -> None:
     fit = Fit(verdict="incompatible", reason="it does not", confidence=confidence)
-    outcome = does_not_fit("x", fit, evidence=(), fixes=(), worst=worst)
+    outcome = incompatible("x", fit, evidence=(), fixes=(), worst=worst)
     assert outcome.status == ("warn" if (worst, confidence) == ("fail", "weak") else worst)
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envcheck.rules.facts.measurements import called_measurement, measured_as, quantity, spread
+from envcheck.rules.facts.measurements import measurement_key, measurement_name, quantity, spread
 from envcheck.snapshot import Measurement
 from tests.every import every
 from tests.rules.speed.measurements import figure, gemm, memory_copy, to_gpu, to_peer
@@ -33,8 +33,8 @@ from tests.rules.speed.measurements import figure, gemm, memory_copy, to_gpu, to
     ],
 )
 def test_names(found: Measurement, name: str, key: str) -> None:
-    assert called_measurement(found) == name
-    assert measured_as(found) == key
+    assert measurement_name(found) == name
+    assert measurement_key(found) == key
     assert " " not in key
 
 

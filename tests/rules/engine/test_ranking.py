@@ -8,7 +8,7 @@ from envcheck.compat.load import load_matrix
 from envcheck.pipeline.session import Request
 from envcheck.pipeline.session import judge as report_on
 from envcheck.rules.engine.evaluate import framework_importance
-from envcheck.rules.facts.frameworks import importance, leads
+from envcheck.rules.facts.frameworks import importance, is_main_framework
 from envcheck.snapshot import DamagedFile, Framework, Library, Listing, Load, Shipped, Snapshot, Trial
 from tests.rules.machines import (
     VENV,
@@ -148,11 +148,11 @@ def test_the_roles_of_the_matrix() -> None:
     known = load_matrix()
     of = {name: Framework(source="file", name=name) for name in ("torch", "cupy-cuda12x", "numba", "unheard-of")}
     assert [importance(each, known) for each in of.values()] == [0, 1, 2, 2]
-    assert [leads(each, known) for each in of.values()] == [True, True, False, False]
+    assert [is_main_framework(each, known) for each in of.values()] == [True, True, False, False]
     serving = Framework(source="file", name="vllm", extends="torch")
-    assert (importance(serving, known), leads(serving, known)) == (0, False)
+    assert (importance(serving, known), is_main_framework(serving, known)) == (0, False)
     extension = Framework(source="file", name="torchvision", extends="torch")
-    assert (importance(extension, known), leads(extension, known)) == (2, False)
+    assert (importance(extension, known), is_main_framework(extension, known)) == (2, False)
     assert framework_importance(Snapshot(), known) == {}
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from envcheck.checks import Check
 from envcheck.rules.catalog import find_rule
-from envcheck.rules.facts.measurements import measured_as
+from envcheck.rules.facts.measurements import measurement_key
 from envcheck.rules.speed.ceilings import MEASURED
 from envcheck.snapshot import Gpu, Measurement, Mig, ProbeRun, Snapshot
 from tests.every import every
@@ -395,7 +395,7 @@ def test_the_check_of_a_figure_has_it_as_numbers(found: Measurement) -> None:
     check = speed(found)
     told = check.figure
     assert told
-    assert (told.name, told.value, told.unit, told.gpu) == (measured_as(found), found.value, found.unit, 0)
+    assert (told.name, told.value, told.unit, told.gpu) == (measurement_key(found), found.value, found.unit, 0)
     assert told.ceiling
     assert told.share == pytest.approx(told.value / told.ceiling)
     assert f"{told.share:.0%} of the ceiling" in f"{check.title} {check.message}"
