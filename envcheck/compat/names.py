@@ -61,6 +61,9 @@ SYSTEMS = frozenset({"jetpack", "l4t"})
 HARDWARE = frozenset({"driver", "gpu", "cuda-compat"}) | SYSTEMS
 """Naming one of these says that a GPU is to be used."""
 
+CUDA_PARTS = frozenset({"cuda", "nvcc", "cudnn", "nccl", "tensorrt", "tensorrt-engine", "mig"})
+"""Naming one of these beside a framework is about its builds with CUDA."""
+
 PLATFORM = frozenset({"os", "machine"})
 """Naming one of these says where; nothing need depend on it."""
 
