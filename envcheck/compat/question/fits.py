@@ -12,7 +12,7 @@ from typing import TypeAlias
 import msgspec
 
 from envcheck.compat.matrix import Matrix
-from envcheck.compat.names import COMPILERS, PLATFORM
+from envcheck.compat.names import COMPILERS, HARDWARE, PLATFORM, SETS, canonical
 from envcheck.compat.question.candidates import (
     TORCH,
     Candidate,
@@ -160,7 +160,25 @@ def all_fits(question: Question) -> list[Fit]:
         )
     found += _compiler_fits(full)
     found += _unrelated(full, found)
-    return [soften(fit) for fit in found]
+    return [soften(fit) for fit in _as_made(full, found)]
+
+
+def _as_made(question: Question, found: list[Fit]) -> list[Fit]:
+    """What a set is made of fits together within it, whatever the documents of its parts list."""
+    for name in SETS & question.versions.keys():
+        rows = [row for version in question.versions[name] for row in question.matrix.rows_for(name, version)]
+        listing = {canonical(key) for row in rows for key in (*row.needs, *row.bundles)}
+        parts = listing & {other for fit in found if fit.ok and name in fit.about for other in fit.about}
+        parts -= {other for fit in found if fit.bad and name in fit.about for other in fit.about}
+        parts -= HARDWARE | COMPILERS
+        found = [_made(question, fit, name) if fit.bad and set(fit.about) <= parts else fit for fit in found]
+    return found
+
+
+def _made(question: Question, fit: Fit, name: str) -> Fit:
+    both = listed([question.labels.get(part, part) for part in fit.about])
+    reason = f"{question.labels[name]} is made with {both}, though elsewhere {fit.reason}"
+    return msgspec.structs.replace(fit, verdict="compatible", reason=reason, nearest_change="")
 
 
 def _compiler_fits(question: Question) -> list[Fit]:

@@ -8,7 +8,7 @@ from functools import cache
 import msgspec
 
 from envcheck.compat.matrix import Matrix
-from envcheck.compat.names import HARDWARE, SYSTEMS, canonical
+from envcheck.compat.names import HARDWARE, SETS, SYSTEMS, canonical
 from envcheck.compat.question.candidates import TORCH, Candidate, of_machine, of_os
 from envcheck.compat.question.hardware import NAME as FORWARD
 from envcheck.compat.question.hardware import replaces_driver, runner_of, runs, speaks
@@ -195,8 +195,6 @@ _DRIVERS = {"driver-linux": False, "driver-windows": True, "driver": None}
 """Whether Windows' numbers are meant."""
 _OF_GPU_BUILDS = frozenset({"cuda", "cudnn", "nccl", *_DRIVERS})
 """What the package decides that brings the GPU code."""
-_SETS = SYSTEMS | {"cuda", "deepstream"}
-"""Software that is one set of versions: another version of what it brings is not known to work."""
 
 
 def need_fits(question: Question, candidate: Candidate, row: ReleaseRow) -> Iterator[Fit]:
@@ -313,7 +311,7 @@ def _brought(question: Question, candidate: Candidate, row: ReleaseRow, name: st
     if covers & {"all", "some"}:
         return conclude(question.matrix, "compatible", f"{candidate.label} comes with {name} {version}", row)
     reason = f"{candidate.label} comes with {name} {version} of its own"
-    if candidate.name in _SETS:
+    if candidate.name in SETS | {"cuda"}:
         return conclude(question.matrix, "unknown", f"{reason}; whether {label} works there is not documented", row)
     return conclude(question.matrix, "compatible", f"{reason}; {label} beside it does not conflict", row)
 
