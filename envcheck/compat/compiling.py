@@ -26,6 +26,7 @@ FIELDS = {
     "link": "links",
     "torch": "torch",
     "release": "releases",
+    "wheel": "wheels",
     "flaw": "flaws",
     "variable": "variables",
     "role": "roles",

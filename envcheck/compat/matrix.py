@@ -39,6 +39,7 @@ from envcheck.compat.tables import (
     Trait,
     TraitRow,
     VariableRow,
+    WheelRow,
     is_named,
 )
 from envcheck.sources import Source
@@ -67,6 +68,7 @@ class Matrix(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     secrets: tuple[SecretRow, ...] = ()
     torch: tuple[TorchRow, ...] = ()
     releases: tuple[ReleaseRow, ...] = ()
+    wheels: tuple[WheelRow, ...] = ()
     flaws: tuple[FlawRow, ...] = ()
     variables: tuple[VariableRow, ...] = ()
     roles: tuple[RoleRow, ...] = ()
@@ -96,10 +98,18 @@ class Matrix(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return found
 
     @cached_property
+    def wheels_by_name(self) -> dict[str, list[WheelRow]]:
+        """The rows of wheels, by the canonical name of the component."""
+        found: dict[str, list[WheelRow]] = {}
+        for row in self.wheels:
+            found.setdefault(canonical(row.name), []).append(row)
+        return found
+
+    @cached_property
     def component_names(self) -> frozenset[str]:
         """The components of which any row speaks, be it only as something that another one needs."""
         others = {canonical(key) for row in self.releases for key in (*row.needs, *row.bundles)}
-        return frozenset(others.union(_NAMED_ELSEWHERE, self.releases_by_name))
+        return frozenset(others.union(_NAMED_ELSEWHERE, self.releases_by_name, self.wheels_by_name))
 
     @cached_property
     def cuda_rows(self) -> dict[CudaVersion, CudaRow]:
@@ -147,8 +157,9 @@ class Matrix(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return _releases(name, [row.versions for row in self.rows_of(name)])
 
     def named_versions(self, name: str) -> list[Version]:
-        """The known versions, and those that other rows need, ascending."""
+        """The known versions, those that other rows need, and those of which PyPI has wheels, ascending."""
         needed = [spec for row in self.releases for key, spec in row.needs.items() if canonical(key) == name]
+        needed += [row.versions for row in self.wheels_by_name.get(name, ())]
         return sorted({*self.known_versions(name), *_releases(name, needed)}, key=_age)
 
     def admitted_toolkits(self, spec: Specifier) -> list[CudaVersion]:

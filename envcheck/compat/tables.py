@@ -293,6 +293,8 @@ class ReleaseRow(Row, frozen=True, kw_only=True):
     build: str = ""
     """Local tag of the build that the row speaks of (``cu118``), where a release has several; empty for the one on
     PyPI, or the only one."""
+    index: str = ""
+    """The index that carries this ``build`` under the bare version, as PyPI does another one: ``PyTorch's index``."""
     cuda: str | None = None
     """CUDA that it was built with, as ``12.3``; empty text for a build without GPU support. It is held against
     drivers; the CUDA versions that may be beside it are in ``needs``."""
@@ -300,6 +302,9 @@ class ReleaseRow(Row, frozen=True, kw_only=True):
     """Specifiers of other components: ``{cuda = ">=12.1,<13", cudnn = ">=8.9,<9", torch = "==2.5.1",
     python = ">=3.9,<3.13", driver-linux = ">=525.60.13", driver-windows = …, gcc = …}``. A component that is not
     named here is not constrained by this row."""
+    one_of: tuple[tuple[str, ...], ...] = ()
+    """Groups of needs of which one is enough: ``[["jax-cuda12-plugin", "jax-cuda13-plugin"]]``. The rows of that one
+    decide about GPUs, drivers and CUDA."""
     bundles: dict[str, str] = {}
     """Components that come with it, and their versions: ``{cudnn = "9.3.0", nccl = "2.21.5"}``; another copy beside
     it does no harm."""
@@ -328,6 +333,29 @@ class ReleaseRow(Row, frozen=True, kw_only=True):
     def builds(self) -> str:
         """The id without the systems that the row speaks of."""
         return f"{self.name}/{self.versions}" + (f"+{self.build}" if self.build else "")
+
+
+System: TypeAlias = Literal["any", "linux-x86_64", "linux-aarch64", "windows-x86_64", "macos-x86_64", "macos-aarch64"]
+"""What a wheel is for; ``any`` for one without compiled code."""
+
+
+class WheelRow(Row, frozen=True, kw_only=True):
+    """The wheels on PyPI of some releases of a package, by their file names."""
+
+    name: str
+    """The distribution."""
+    versions: str
+    """The releases, as a specifier."""
+    pythons: dict[System, str]
+    """For each system with a wheel, the CPythons that have one, as a specifier. A system that is not named has none."""
+    glibc: dict[Machine, str] = {}
+    """The least glibc with which any of the wheels for Linux can be installed (PEP 600)."""
+    archive: bool = False
+    """Whether there is a source archive besides, from which the package could be compiled."""
+
+    @property
+    def id(self) -> str:
+        return f"wheel/{self.name}/{self.versions}"
 
 
 class FlawRow(Row, frozen=True, kw_only=True):

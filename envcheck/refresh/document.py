@@ -19,6 +19,7 @@ class Document:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self._taken: dict[str, list[dict[str, Any]]] = {}
         try:
             self._text = _read(path)
             self.content = tomlkit.parse(self._text)
@@ -41,9 +42,20 @@ class Document:
             _move_trivia(array[position - 1], new)
         array.insert(position, new)
 
+    def take(self, table: str) -> list[dict[str, Any]]:
+        """The rows of ``[[table]]``, which ``text`` then writes in this one style at the end of the file."""
+        if table not in self._taken:
+            self._taken[table] = [row.unwrap() for row in self.rows(table)]
+            self.content.pop(table, None)
+        return self._taken[table]
+
     @property
     def text(self) -> str:
-        return tomlkit.dumps(self.content)
+        whole = tomlkit.dumps(self.content)
+        if not any(self._taken.values()):
+            return whole
+        rows = [_as_text(table, row) for table, rows in self._taken.items() for row in rows]
+        return "\n".join((whole.rstrip("\n") + "\n", *rows))
 
     @property
     def changed(self) -> bool:
@@ -79,10 +91,14 @@ def _parsed(text: str) -> Any:
     return tomlkit.parse(f"value = {text}\n")["value"]
 
 
-def _as_table(table: str, row: Mapping[str, Any]) -> Table:
+def _as_text(table: str, row: Mapping[str, Any]) -> str:
     """A row in the style of hand-written ones: one key on each line, followed by an empty line."""
     lines = [f"{key} = {_text_of(value)}" for key, value in row.items()]
-    parsed = tomlkit.parse("\n".join((f"[[{table}]]", *lines, "", "")))[table]
+    return "\n".join((f"[[{table}]]", *lines, ""))
+
+
+def _as_table(table: str, row: Mapping[str, Any]) -> Table:
+    parsed = tomlkit.parse(f"{_as_text(table, row)}\n")[table]
     assert isinstance(parsed, AoT)  # noqa: S101 - it was written in the line above
     return parsed[0]
 

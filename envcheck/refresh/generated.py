@@ -6,7 +6,7 @@
 
 ``needs`` lists the needs that METADATA provides, with the name of each there. A row that cites another source too was
 completed by hand: it is never changed, only reported. ``[generated.torch]`` has no ``needs``: it is about the rows of
-``[[torch]]``.
+``[[torch]]``. With ``wheels = true`` all rows of ``[[wheel]]`` of that name are written anew.
 """
 
 from __future__ import annotations
@@ -28,6 +28,8 @@ class Generated(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     source: str
     needs: dict[str, str] = {}
+    wheels: bool = False
+    """Whether the rows are those of ``[[wheel]]``, which file names alone provide."""
 
 
 class Work(msgspec.Struct, frozen=True):

@@ -181,20 +181,24 @@ def _alike(one: Mapping[str, str | None], other: Mapping[str, str | None]) -> bo
 
 
 def _text(run: Sequence[Release], releases: Sequence[Release]) -> str:
-    """A specifier that admits exactly these of all releases."""
-    first, last = run[0].version, run[-1].version
+    return specifier_of([release.version for release in run], [release.version for release in releases])
+
+
+def specifier_of(run: Sequence[Version], versions: Sequence[Version]) -> str:
+    """A specifier that admits exactly these of all versions; both are ascending."""
+    first, last = run[0], run[-1]
     if first == last:
-        return f"=={_exactly(first, releases)}"
-    after = next((release.version for release in releases if release.version > last), None)
+        return f"=={_exactly(first, versions)}"
+    after = next((version for version in versions if version > last), None)
     if after is not None and after.post is None:
         return f">={first},<{after}"
-    return f">={first},<={_exactly(last, releases)}"
+    return f">={first},<={_exactly(last, versions)}"
 
 
-def _exactly(version: Version, releases: Sequence[Release]) -> str:
+def _exactly(version: Version, versions: Sequence[Version]) -> str:
     """A version with enough numbers to stand for itself only: ``==1.1`` would admit 1.1.1, ``==1.1.0`` does not."""
     count = len(version.release)
-    longer = [len(other.version.release) for other in releases if other.version.release[:count] == version.release]
+    longer = [len(other.release) for other in versions if other.release[:count] == version.release]
     return _written(version, max(longer, default=count))
 
 

@@ -14,7 +14,7 @@ import msgspec
 from envcheck.compat.compiling import compile_folder, toml_files
 from envcheck.compat.load import read_folder
 from envcheck.errors import UsageError
-from envcheck.refresh import release_rows, torch_rows
+from envcheck.refresh import release_rows, torch_rows, wheel_rows
 from envcheck.refresh.document import Document
 from envcheck.refresh.generated import TORCH, Change, Work, find_work
 from envcheck.refresh.index import Index
@@ -77,7 +77,11 @@ def report(outcome: Refreshed) -> str:
 
 
 def _regenerate(work: Work, index: Index) -> Iterator[Change]:
-    found = releases(index.files(work.name), work.name)
+    files = index.files(work.name)
+    if work.generated.wheels:
+        yield from wheel_rows.regenerate(work, files)
+        return
+    found = releases(files, work.name)
 
     def open_wheel(wheel: WheelFile) -> RemoteWheel:
         return RemoteWheel(wheel.file, index.session)

@@ -9,6 +9,7 @@ from tests.compat.asking import assert_does_not_fit, assert_fits, assert_nobody_
 from tests.every import every
 
 COMPATIBLE = """
+nvidia-cudnn-cu12==9.1.0.70 python==3.12
 tensorflow==2.18.0 gpu==RTX,5090 driver==570
 tensorflow==2.10.0 gpu==H100 driver==535
 onnxruntime-gpu==1.21.0 gpu==RTX,5090 driver==570
@@ -159,9 +160,6 @@ jax-cuda13-plugin==0.7.2 gpu==V100
 jax==0.7.0 python==3.10
 jax==0.11.0 python==3.11
 jax-cuda12-plugin==0.4.30 os==windows
-onnxruntime-gpu==1.18.0 cuda==12.4
-onnxruntime-gpu==1.19.0 cudnn==8.9
-onnxruntime-gpu==1.20 cuda==11.8
 onnxruntime-gpu==1.27 cuda==12.8
 onnxruntime-gpu==1.29 gpu==B200
 onnxruntime-gpu==1.28 gpu==V100
@@ -273,13 +271,15 @@ torch==2.5.1 nvidia-cudnn-cu12==9.5.1.17
 """
 
 UNKNOWN = """
+onnxruntime-gpu==1.18.0 cuda==12.4
+onnxruntime-gpu==1.19.0 cudnn==8.9
+onnxruntime-gpu==1.20 cuda==11.8
 torch==2.5.1 frobnicator==1
 tensorrt==99.0 cuda==12.4
 cudnn==99.0 gpu==H100
 jetpack==99.0 cuda==12.6
 cuda-compat==12.8 driver==535 gpu==RTX,A6000
 tensorflow==99.0 python==3.12
-nvidia-cudnn-cu12==9.1.0.70 python==3.12
 cupy-cuda12x==13.3.0 transformers==4.40.0
 python==3.12 cudnn==9.1
 """

@@ -58,6 +58,7 @@ torch==2.15.0 driver==580.65.06
 """
 
 INCOMPATIBLE = """
+torch==2.5.1 os==macos gpu==H100
 torch==2.5.1 driver==470.256.02
 torch==2.5.1 driver==525.60.11
 torch==2.5.1+cu118 driver==440.33.01
@@ -118,7 +119,6 @@ torch==2.12.0.dev20260301+cu130 driver==580
 torch==99.0+cu130 driver==580
 torch==2.7 gpu==RTX,5090 cuda==12
 torch>=2.6 gpu==RTX,5090
-torch==2.5.1 os==macos gpu==H100
 torch==2.5.1 driver==550 gpu==Voodoo,3
 torch==1.5.0 gpu==V100
 torch==2.5.1 driver==550 frobnicator==1.0

@@ -255,11 +255,11 @@ def test_post_releases_are_told_apart_where_rows_do() -> None:
 def test_every_row_that_covers_a_release_constrains_it() -> None:
     rows = matrix(
         {"name": "widget", "versions": ">=1,<2", "needs": {"python": ">=3.9"}},
-        {"name": "widget", "versions": ">=1.5", "needs": {"numpy": "<2"}},
+        {"name": "widget", "versions": ">=1.5", "needs": {"gadget": "<2"}},
     )
     assert answer("widget==1.5.0 python==3.8", rows).verdict == "incompatible"
-    assert answer("widget==1.5.0 python==3.9 numpy==2.0", rows).verdict == "incompatible"
-    assert answer("widget==1.4.0 python==3.9 numpy==1.26", rows).verdict == "unknown"
+    assert answer("widget==1.5.0 python==3.9 gadget==2.0", rows).verdict == "incompatible"
+    assert answer("widget==1.4.0 python==3.9 gadget==1.26", rows).verdict == "unknown"
 
 
 def test_a_weak_source_decides_nothing() -> None:

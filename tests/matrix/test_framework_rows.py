@@ -271,8 +271,6 @@ jax-cuda13-plugin==0.7.2; driver==575.57.08
 onnxruntime==1.18.0; gpu==T4
 onnxruntime-gpu==1.17.0; tensorrt==10.0
 onnxruntime-gpu==1.18.0; tensorrt==8.6
-onnxruntime-gpu==1.19.0; cuda==11.8
-onnxruntime-gpu==1.19.0; cudnn==8.9
 onnxruntime-gpu==1.23.0; gpu==B200
 onnxruntime-gpu==1.27.0; cuda==12.8
 cupy-cuda11x==13.3.0; cuda==12.4

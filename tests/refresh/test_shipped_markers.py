@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from envcheck.refresh import release_rows
+from envcheck.refresh import release_rows, wheel_rows
 from envcheck.refresh.document import Document
 from envcheck.refresh.generated import TORCH, Work, find_work
 from tests.every import every
@@ -12,10 +12,18 @@ from tests.every import every
 MATRIX = Path(__file__).resolve().parents[2] / "matrix"
 DOCUMENTS = [Document(path) for path in sorted(MATRIX.glob("*.toml"))]
 WORK = find_work(DOCUMENTS, ())
+WHEELS = [row.unwrap() for document in DOCUMENTS for row in document.rows(wheel_rows.TABLE)]
 
 
 def test_what_the_wheels_tell_of_torch_and_its_neighbours_is_regenerated() -> None:
     assert {"torch", "vllm", "xformers", "torchvision", "jax-cuda12-plugin"} <= {work.name for work in WORK}
+
+
+def test_what_file_names_tell_stands_apart_from_other_rows() -> None:
+    for document in DOCUMENTS:
+        if document.rows(wheel_rows.TABLE):
+            assert set(document.content) == {"generated", "sources", "wheel"}
+            assert all(row["source"] == [row["name"]] for row in document.rows(wheel_rows.TABLE))
 
 
 @every(DOCUMENTS)
@@ -27,6 +35,9 @@ def test_every_file_of_the_matrix_can_be_changed_without_a_trace(document: Docum
 def test_a_marker_names_a_source_on_pypi_and_rows_that_cite_it(work: Work) -> None:
     source = work.document.content["sources"][work.generated.source]
     assert str(source["address"]).startswith("PyPI ")
+    if work.generated.wheels:
+        assert any(row["name"] == work.name and row["source"] == [work.generated.source] for row in WHEELS)
+        return
     table = TORCH if work.name == TORCH else release_rows.TABLE
     rows = [row for row in work.document.rows(table) if table == TORCH or row["name"] == work.name]
     citing = [row for row in rows if work.generated.source in row["source"]]

@@ -11,11 +11,12 @@ import msgspec
 from envcheck.compat.matrix import Matrix
 from envcheck.compat.names import SYSTEMS, canonical, scheme
 from envcheck.compat.question.question import Implied, Question, unknown_release
+from envcheck.compat.question.wheels import serves, wheels_of
 from envcheck.compat.relations.driver_cuda import may_exist
 from envcheck.compat.relations.fit import WEAKEST_FIRST, Fit, FitVerdict, conclude
 from envcheck.compat.relations.torch import builds, newest_python, tag_of
 from envcheck.compat.specifier import Version, parse_specifier, parse_version
-from envcheck.compat.tables import Os, ReleaseRow, TorchBuild, TorchRow
+from envcheck.compat.tables import Os, ReleaseRow, TorchBuild, TorchRow, WheelRow
 from envcheck.versions import CudaVersion
 
 
@@ -31,6 +32,8 @@ class Candidate(NamedTuple):
     """Rows of some of the releases that the version, a family, stands for: each is one way to read it."""
     cuda: CudaVersion | None = None
     """CUDA of the build by its local tag, where no row tells."""
+    wheels: tuple[WheelRow, ...] = ()
+    """The wheels on PyPI, where that is the build that is meant."""
 
     @property
     def built_with(self) -> str:
@@ -54,11 +57,34 @@ def release_candidates(question: Question, name: str, version: Version) -> list[
         if rows:
             return [_candidate(name, version, version.local, rows, question)]
         return _by_tag(question.matrix, name, version, shared, question)
-    tags = [tag for tag in by_build if tag]
+    tags = [tag for tag in by_build if tag and not by_build[tag][0].index]
     if shared and not question.cuda:
         tags = []
-    found = [_candidate(name, version, "", shared, question)] if shared else []
+    wheels = wheels_of(question.matrix, name, version, covering)
+    found = [_candidate(name, version, "", shared, question)._replace(wheels=wheels)] if shared or wheels else []
     return found + [_candidate(name, version, tag, by_build[tag], question) for tag in sorted(tags, reverse=True)]
+
+
+def elsewhere(question: Question, name: str, version: Version) -> list[Candidate]:
+    """The builds that other indexes carry under the same version as PyPI does its own.
+
+    What their rows do not say is as in PyPI's build, except for its GPU code and what it brings.
+    """
+    if version.local:
+        return []
+    covering = _covering(question.matrix, name, version)
+    own = _candidate(name, version, "", [row for row in covering if not row.build], question)
+    found: list[Candidate] = []
+    for row in (row for row in covering if row.index):
+        rows = [_with_build(one, row) for one in own.rows]
+        found.append(Candidate(name, f"{name} {version}+{row.build}", (*rows, row)))
+    return found
+
+
+def _with_build(row: ReleaseRow, other: ReleaseRow) -> ReleaseRow:
+    """PyPI's row as far as it holds for another build."""
+    needs = {key: spec for key, spec in row.needs.items() if key not in other.needs}
+    return msgspec.structs.replace(row, cuda=None, needs=needs, bundles={}, targets=())
 
 
 def _covering(matrix: Matrix, name: str, version: Version) -> list[ReleaseRow]:
@@ -226,13 +252,21 @@ def default_cuda(row: TorchRow, question: Question) -> str | None:
 
 def _default(question: Question, row: TorchRow) -> _Found:
     cuda = default_cuda(row, question)
+    if cuda is None and question.os == "macos" and serves(question, _wheels(question, row)):
+        cuda = ""
     if cuda is None:
         reason = f"the matrix does not know what the wheel of torch {row.version} on PyPI for {_where(question)} holds"
         return [], conclude(question.matrix, "unknown", reason, row), ()
     if not cuda:
-        return [_without_cuda(row, question, "cpu")], None, ()
+        return [_without_cuda(row, question, "cpu")._replace(wheels=_wheels(question, row))], None, ()
     found = [build for build in builds(row, question.os, question.machine) if build.cuda == cuda]
-    return [_of_build(row, found[0] if found else TorchBuild(cuda=cuda), question)], None, ()
+    build = _of_build(row, found[0] if found else TorchBuild(cuda=cuda), question)
+    return [build._replace(wheels=_wheels(question, row))], None, ()
+
+
+def _wheels(question: Question, row: TorchRow) -> tuple[WheelRow, ...]:
+    exact = parse_version(row.version)
+    return wheels_of(question.matrix, TORCH, exact) if exact else ()
 
 
 def _where(question: Question) -> str:

@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from envcheck.compat.matrix import Matrix
-from envcheck.compat.names import PLATFORM, canonical
+from envcheck.compat.names import PLATFORM, SETS, canonical
 from envcheck.compat.question.candidates import TORCH
 from envcheck.compat.question.fits import ENGINE, all_fits
 from envcheck.compat.question.hardware import NAME as FORWARD
@@ -197,13 +197,16 @@ def _written(components: Sequence[Component], families: Sequence[_Family]) -> st
 def _without_one(question: Question, components: Sequence[Component], most: int) -> tuple[str, tuple[Fit, ...]]:
     """A component without which the rest does not fit: naming it chose another build than the one that is meant.
 
-    A further component can only narrow a question, save for the package of forward compatibility.
+    A further component can only narrow a question, save for the package of forward compatibility, and for a set of
+    software, within which its parts fit together.
     """
     if FORWARD in question.labels:
         return "", ()
     platform = [Component("os", (Bound("==", question.os),)), Component("machine", (Bound("==", question.machine),))]
     named = [component for component in components if canonical(component.name) not in PLATFORM]
     for place in range(len(named) if len(named) > 2 else 0):
+        if canonical(named[place].name) in SETS:
+            continue
         objections = _narrowed(question.matrix, [*named[:place], *named[place + 1 :], *platform], most).objections
         if objections:
             return str(named[place]), objections

@@ -9,17 +9,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeAlias
 
+import msgspec
+
 from envcheck.compat.matrix import Matrix
-from envcheck.compat.names import COMPILERS, PLATFORM
+from envcheck.compat.names import COMPILERS, HARDWARE, PLATFORM, SETS, canonical
 from envcheck.compat.question.candidates import (
     TORCH,
     Candidate,
     Reading,
+    elsewhere,
     release_candidates,
     torch_readings,
     with_implied,
 )
 from envcheck.compat.question.hardware import hardware_fits
+from envcheck.compat.question.one_of import one_of_fits
 from envcheck.compat.question.question import (
     Implied,
     Question,
@@ -27,6 +31,7 @@ from envcheck.compat.question.question import (
     listed,
     overall,
     soften,
+    summary,
     unknown_release,
 )
 from envcheck.compat.question.software import candidate_fits, need_fits
@@ -155,7 +160,25 @@ def all_fits(question: Question) -> list[Fit]:
         )
     found += _compiler_fits(full)
     found += _unrelated(full, found)
-    return [soften(fit) for fit in found]
+    return [soften(fit) for fit in _as_made(full, found)]
+
+
+def _as_made(question: Question, found: list[Fit]) -> list[Fit]:
+    """What a set is made of fits together within it, whatever the documents of its parts list."""
+    for name in SETS & question.versions.keys():
+        rows = [row for version in question.versions[name] for row in question.matrix.rows_for(name, version)]
+        listing = {canonical(key) for row in rows for key in (*row.needs, *row.bundles)}
+        parts = listing & {other for fit in found if fit.ok and name in fit.about for other in fit.about}
+        parts -= {other for fit in found if fit.bad and name in fit.about for other in fit.about}
+        parts -= HARDWARE | COMPILERS
+        found = [_made(question, fit, name) if fit.bad and set(fit.about) <= parts else fit for fit in found]
+    return found
+
+
+def _made(question: Question, fit: Fit, name: str) -> Fit:
+    both = listed([question.labels.get(part, part) for part in fit.about])
+    reason = f"{question.labels[name]} is made with {both}, though elsewhere {fit.reason}"
+    return msgspec.structs.replace(fit, verdict="compatible", reason=reason, nearest_change="")
 
 
 def _compiler_fits(question: Question) -> list[Fit]:
@@ -173,12 +196,34 @@ def _options(question: Question, name: str, version: Version) -> list[_Option]:
     """The releases that a version stands for, each in the build that fits best."""
     if name == TORCH:
         return [_torch_option(question, reading) for reading in torch_readings(question, version)]
-    if name == ENGINE or not question.matrix.rows_of(name):
+    if name == ENGINE or not (question.matrix.rows_of(name) or name in question.matrix.wheels_by_name):
         return []
     candidates = release_candidates(question, name, version)
     if not candidates and name not in _KNOWN_OTHERWISE:
         return [(name, [_unknown([name], unknown_release(question, name, version))])]
-    return _best_build(question, candidates)
+    found = _best_build(question, candidates)
+    return _or_elsewhere(question, found, elsewhere(question, name, version)) if candidates else found
+
+
+def _or_elsewhere(question: Question, found: list[_Option], others: Sequence[Candidate]) -> list[_Option]:
+    """Where PyPI's build does not fit and another index's of the same version may, the index decides."""
+    fits = [fit for _, fits in found for fit in fits]
+    refusals = [fit for fit in fits if fit.bad]
+    options = [(one, candidate_fits(question, one)) for one in others] if refusals else []
+    fitting = [(one, its) for one, its in options if overall(its) != "incompatible"]
+    if not fitting:
+        return found
+    one, its = min(fitting, key=lambda option: _objections([("", option[1])]))
+    row = next(row for row in one.rows if row.index)
+    what = f"PyPI's {one.label.partition('+')[0]} does not fit: {refusals[0].reason}"
+    doubt = "" if overall(its) == "compatible" else "; whether it fits is not known"
+    reason = (
+        f"{what}; {row.index} has {one.label} under the same version, built with CUDA {row.cuda}: the index decides"
+    )
+    about = dict.fromkeys(name for fit in refusals for name in fit.about)
+    told = summary("unknown", reason + doubt, [*refusals, *its]).concerning(*about)
+    told = msgspec.structs.replace(told, nearest_change=refusals[0].nearest_change)
+    return [(one.label, [told, *(fit for fit in fits if not fit.bad)])]
 
 
 def _torch_option(question: Question, reading: Reading) -> _Option:
@@ -193,8 +238,12 @@ def _best_build(question: Question, candidates: Sequence[Candidate]) -> list[_Op
     for candidate in candidates:
         partial = [(f"{candidate.name} {row.versions}", (*candidate.rows, row)) for row in candidate.partial]
         members = partial or [(candidate.label, candidate.rows)]
-        builds.append([(label, candidate_fits(question, candidate._replace(rows=rows))) for label, rows in members])
+        builds.append([(label, _all_of(question, candidate._replace(rows=rows))) for label, rows in members])
     return min(builds, key=_objections, default=[])
+
+
+def _all_of(question: Question, candidate: Candidate) -> list[Fit]:
+    return [*candidate_fits(question, candidate), *one_of_fits(question, candidate)]
 
 
 def _objections(options: Sequence[_Option]) -> tuple[int, int]:

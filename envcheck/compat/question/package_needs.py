@@ -326,9 +326,16 @@ def needed_of(
     lines: dict[str, None] = {}
     for row in release_rows(matrix, name, version, os, machine):
         major = (row.cuda or "").partition(".")[0]
+        chosen = {member for group in row.one_of for member in group}
         for component, spec in row.needs.items():
             wheel = _WHEELS.get(component)
-            if component in _NO_PACKAGES or component.startswith("driver-") or (wheel and not major) or "|" in spec:
+            if (
+                component in chosen
+                or component in _NO_PACKAGES
+                or component.startswith("driver-")
+                or (wheel and not major)
+                or "|" in spec
+            ):
                 continue
             asked = f"{wheel}-cu{major}" if wheel else component
             lines[f"{asked}{','.join(map(_bound, spec.split(',')))}"] = None

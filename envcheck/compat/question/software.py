@@ -8,11 +8,12 @@ from functools import cache
 import msgspec
 
 from envcheck.compat.matrix import Matrix
-from envcheck.compat.names import HARDWARE, SYSTEMS, canonical
+from envcheck.compat.names import HARDWARE, SETS, SYSTEMS, canonical
 from envcheck.compat.question.candidates import TORCH, Candidate, of_machine, of_os
 from envcheck.compat.question.hardware import NAME as FORWARD
 from envcheck.compat.question.hardware import replaces_driver, runner_of, runs, speaks
 from envcheck.compat.question.question import AskedGpu, Question, agree, listed, readable, retell
+from envcheck.compat.question.wheels import gpu_is_asked, serves, tells_pythons, wheel_fits
 from envcheck.compat.relations.driver_cuda import minor_compatible
 from envcheck.compat.relations.fit import Fit, FitVerdict, conclude
 from envcheck.compat.relations.gpu_code import code_runs_on, read_targets, runs_natively
@@ -73,8 +74,9 @@ def _open(spec: Specifier, newest: CudaVersion) -> bool:
 
 
 def _libraries_refuse(matrix: Matrix, candidate: Candidate, row: ReleaseRow, gpu: AskedGpu) -> Iterator[Fit]:
+    chosen = _chosen_from(row)
     for key, text in row.needs.items():
-        if key in _FOR_A_PART:
+        if key in _FOR_A_PART or key in chosen:
             continue
         spec = parse_specifier(text)
         rows = [other for other in matrix.rows_of(canonical(key)) if _overlap(text, other.versions)]
@@ -191,15 +193,22 @@ def _supported_below(row: ReleaseRow, gpu: AskedGpu, targets: Sequence[CodeTarge
 _VERDICTS: dict[Cover, FitVerdict] = {"all": "compatible", "some": "unknown", "none": "incompatible"}
 _DRIVERS = {"driver-linux": False, "driver-windows": True, "driver": None}
 """Whether Windows' numbers are meant."""
-_SETS = SYSTEMS | {"cuda", "deepstream"}
-"""Software that is one set of versions: another version of what it brings is not known to work."""
+_OF_GPU_BUILDS = frozenset({"cuda", "cudnn", "nccl", *_DRIVERS})
+"""What the package decides that brings the GPU code."""
 
 
 def need_fits(question: Question, candidate: Candidate, row: ReleaseRow) -> Iterator[Fit]:
     """Every need whose component is named (or comes with one that is), and everything brought that is named too."""
+    left_to_others = {
+        key for name in _chosen_from(row) for other in question.matrix.rows_of(name) for key in other.needs
+    }
     for key, spec in row.needs.items():
+        if key in left_to_others and key in _OF_GPU_BUILDS:
+            continue
         if candidate.cuda and (key == "cuda" or key in _DRIVERS):
             continue  # the row speaks of a build for another CUDA
+        if key == "python" and tells_pythons(question, candidate.wheels) and not question.systems:
+            continue  # release by release, and system by system, the wheels tell
         if key in _DRIVERS:
             yield from _driver(question, candidate, row, key)
         elif key == "cuda":
@@ -210,6 +219,11 @@ def need_fits(question: Question, candidate: Candidate, row: ReleaseRow) -> Iter
         name = canonical(key)
         if name in question.versions and name not in map(canonical, row.needs):
             yield _brought(question, candidate, row, name, version).concerning(candidate.name, name)
+
+
+def _chosen_from(row: ReleaseRow) -> list[str]:
+    """The packages of which one is enough."""
+    return [name for group in row.one_of for name in group]
 
 
 def _version(question: Question, candidate: Candidate, row: ReleaseRow, name: str, spec: str) -> Iterator[Fit]:
@@ -297,7 +311,7 @@ def _brought(question: Question, candidate: Candidate, row: ReleaseRow, name: st
     if covers & {"all", "some"}:
         return conclude(question.matrix, "compatible", f"{candidate.label} comes with {name} {version}", row)
     reason = f"{candidate.label} comes with {name} {version} of its own"
-    if candidate.name in _SETS:
+    if candidate.name in SETS | {"cuda"}:
         return conclude(question.matrix, "unknown", f"{reason}; whether {label} works there is not documented", row)
     return conclude(question.matrix, "compatible", f"{reason}; {label} beside it does not conflict", row)
 
@@ -311,6 +325,7 @@ def candidate_fits(question: Question, candidate: Candidate) -> list[Fit]:
     runner = runner_of(question)
     if candidate.cuda and runner:
         found.append(_run(question, candidate, candidate.cuda).concerning(candidate.name, runner))
+    found += wheel_fits(question, candidate.label, candidate.name, candidate.wheels, candidate.rows)
     return found + _beside_torch(question, candidate)
 
 
@@ -331,7 +346,7 @@ def _row_fits(question: Question, candidate: Candidate, row: ReleaseRow) -> Iter
     yield from _on_system(question, candidate, row)
     if row.cuda == "":
         yield from _without_gpu(question, candidate, row)
-    else:
+    elif not row.one_of:
         yield from _built_with(question, candidate, row)
         yield from device_fits(question, candidate, row)
         yield from system_fits(question, candidate, row)
@@ -339,7 +354,12 @@ def _row_fits(question: Question, candidate: Candidate, row: ReleaseRow) -> Iter
 
 
 def _on_system(question: Question, candidate: Candidate, row: ReleaseRow) -> Iterator[Fit]:
-    """The system, where a row says which; one that is right and was not named goes without saying."""
+    """The system, where a row says which; one that is right and was not named goes without saying.
+
+    Rows speak of systems with a GPU: where none is to be used, a wheel is all that is needed.
+    """
+    if not gpu_is_asked(question) and serves(question, candidate.wheels):
+        return
     parts = (
         ("os", question.os, row.os, of_os(row, question)),
         ("machine", question.machine, row.machine, of_machine(row, question)),

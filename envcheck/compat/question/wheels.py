@@ -1,0 +1,149 @@
+"""The wheels on PyPI: whether a release can be installed on a system, for a Python, beside a glibc."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from envcheck.compat.matrix import Matrix
+from envcheck.compat.names import CUDA_PARTS, HARDWARE, scheme
+from envcheck.compat.question.question import Question, agree, listed, overall, summary
+from envcheck.compat.relations.fit import Fit, FitVerdict, conclude
+from envcheck.compat.specifier import Cover, Version, parse_specifier, parse_version
+from envcheck.compat.tables import ReleaseRow, WheelRow
+
+_VERDICTS: dict[Cover, FitVerdict] = {"all": "compatible", "some": "unknown", "none": "incompatible"}
+_IN_WORDS = {"linux": "Linux", "windows": "Windows", "macos": "macOS", "any": "every system"}
+_ANY = "any"
+_SEVERAL = 2
+
+
+def wheels_of(matrix: Matrix, name: str, version: Version, rows: Sequence[ReleaseRow] = ()) -> tuple[WheelRow, ...]:
+    """The rows of a release, or of the releases of a family. ``rows`` are what else is known of it.
+
+    A post-release that other rows name, and these do not, is another index's.
+    """
+    if version.local or version.pre:
+        return ()
+    found = [
+        row for row in matrix.wheels_by_name.get(name, ()) if parse_specifier(row.versions).cover(version) != "none"
+    ]
+    if version.post is None:
+        return tuple(found)
+    naming = [row for row in found if parse_specifier(row.versions).names_post]
+    if not naming and any(parse_specifier(row.versions).names_post for row in rows):
+        return ()
+    return tuple(naming or found)
+
+
+def gpu_is_asked(question: Question) -> bool:
+    """Whether what was named is to use a GPU."""
+    return bool((HARDWARE | CUDA_PARTS) & question.labels.keys())
+
+
+def pythons_here(question: Question, row: WheelRow) -> str | None:
+    """The Pythons with a wheel for the system in question; None where it has none."""
+    found = [spec for system, spec in row.pythons.items() if system in _systems(question)]
+    return "|".join(found) if found else None
+
+
+def _systems(question: Question) -> tuple[str, ...]:
+    """The systems whose wheels can be installed; a Mac whose processor was not named may have either."""
+    if question.os == "macos" and "machine" not in question.labels:
+        return ("macos-x86_64", "macos-aarch64", _ANY)
+    return f"{_os(question)}-{question.machine}", _ANY
+
+
+def serves(question: Question, wheels: Sequence[WheelRow]) -> bool:
+    """Whether any of the releases has a wheel for the system in question."""
+    return any(pythons_here(question, row) for row in wheels)
+
+
+def tells_pythons(question: Question, wheels: Sequence[WheelRow]) -> bool:
+    """Whether the names of the wheels tell the last Python too; those of wheels for any later one do not."""
+    specs = [spec for row in wheels if (spec := pythons_here(question, row))]
+    return bool(specs) and all(
+        any(bound.operator in ("<", "==", "<=") for bound in bounds)
+        for spec in specs
+        for bounds in parse_specifier(spec).alternatives
+    )
+
+
+def wheel_fits(
+    question: Question, label: str, name: str, wheels: Sequence[WheelRow], rows: Sequence[ReleaseRow]
+) -> list[Fit]:
+    """What the wheels of a release say; where a family's releases differ, which of them fit."""
+    if question.systems:
+        return []  # the wheels for Jetsons come from other indexes
+    options = [(row.versions, list(_row_fits(question, label, name, row, rows))) for row in wheels]
+    if len({overall(fits) for _, fits in options}) < _SEVERAL:
+        return options[-1][1] if options else []
+    about = dict.fromkeys(part for _, fits in options for fit in fits for part in fit.about)
+    members = [(f"{name} {versions}", summary(overall(fits), "", fits)) for versions, fits in options]
+    return [agree(members, question.labels.get(name, label)).concerning(*about)]
+
+
+def _row_fits(question: Question, label: str, name: str, row: WheelRow, rows: Sequence[ReleaseRow]) -> Iterator[Fit]:
+    spec = pythons_here(question, row)
+    if spec is None:
+        if not (row.archive and any(_os(question) in other.os for other in rows)):
+            yield from _no_wheel(question, label, name, row)
+        return
+    for part in ("os", "machine"):
+        if part in question.labels:
+            reason = f"PyPI has a wheel of {label} for {_here(question, row)}"
+            yield conclude(question.matrix, "compatible", reason, row).concerning(name, part)
+    for python in question.versions.get("python", ()):
+        yield _python(question, label, row, spec, python).concerning(name, "python")
+    yield from _glibc(question, label, name, row)
+
+
+def _no_wheel(question: Question, label: str, name: str, row: WheelRow) -> Iterator[Fit]:
+    """A source archive may be compiled where there is no wheel, and another index may have one."""
+    there = listed([_written(system) for system in row.pythons])
+    reason = f"PyPI has wheels of {label} for {there}, none for {_written(_systems(question)[0])}"
+    verdict: FitVerdict = "unknown"
+    if row.archive:
+        reason += "; whether its source archive can be compiled there is not documented"
+    elif _on_other_indexes(question.matrix, name):
+        reason += "; whether another index has one is not known"
+    else:
+        verdict = "incompatible"
+    named = [part for part in ("os", "machine") if part in question.labels]
+    for part in named or ([] if row.archive else ["os"]):
+        yield conclude(question.matrix, verdict, reason, row, change=f"os {there}").concerning(name, part)
+
+
+def _on_other_indexes(matrix: Matrix, name: str) -> bool:
+    """PyTorch and what is released with it have an index of their own."""
+    rows = matrix.rows_of(name)
+    return name == "torch" or any(row.needs.get("torch", "").startswith("==") for row in rows)
+
+
+def _python(question: Question, label: str, row: WheelRow, spec: str, python: Version) -> Fit:
+    verdict = _VERDICTS[parse_specifier(spec).cover(python)]
+    told = " or ".join(part.replace(",", ", ") for part in spec.split("|"))
+    reason = f"PyPI has wheels of {label} for {_here(question, row)} and Python {told}"
+    if verdict != "compatible":
+        reason += f"; this is {python}"
+    return conclude(question.matrix, verdict, reason, row, change=f"Python {told}")
+
+
+def _glibc(question: Question, label: str, name: str, row: WheelRow) -> Iterator[Fit]:
+    least = parse_version(row.glibc.get(question.machine, ""), scheme("glibc"))
+    for there in question.versions.get("glibc", ()) if least and question.os in ("linux", "wsl") else ():
+        verdict = _VERDICTS[parse_specifier(f">={least}").cover(there)]
+        reason = f"the wheels of {label} on PyPI need glibc {least} or newer, this is {there}"
+        yield conclude(question.matrix, verdict, reason, row, change=f"glibc >= {least}").concerning(name, "glibc")
+
+
+def _os(question: Question) -> str:
+    return "linux" if question.os == "wsl" else question.os
+
+
+def _here(question: Question, row: WheelRow) -> str:
+    return listed([_written(system) for system in _systems(question) if system in row.pythons], "or")
+
+
+def _written(system: str) -> str:
+    os, _, machine = system.partition("-")
+    return f"{_IN_WORDS[os]} {machine}".strip()

@@ -1,0 +1,179 @@
+"""Write the rows of ``[[wheel]]``: for which systems and Pythons PyPI has wheels of each release, by their names."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from packaging.tags import Tag
+from packaging.utils import (
+    InvalidSdistFilename,
+    InvalidWheelFilename,
+    canonicalize_name,
+    parse_sdist_filename,
+    parse_wheel_filename,
+)
+from packaging.version import InvalidVersion, Version
+
+from envcheck.refresh.generated import Change, Work
+from envcheck.refresh.index import File
+from envcheck.refresh.release_rows import specifier_of
+
+TABLE = "wheel"
+
+Python = tuple[int, int]
+_PYTHONS: tuple[Python, ...] = ((2, 7), *((3, minor) for minor in range(40)))
+"""The CPythons that wheels are asked for; the last ones are years ahead, and stand for all that may come."""
+_INTERPRETER = re.compile(r"(cp|py)([23])([0-9]*)")
+_GLIBC = re.compile(r"manylinux_([0-9]+)_([0-9]+)_")
+_OLD_NAMES = {"manylinux1": (2, 5), "manylinux2010": (2, 12), "manylinux2014": (2, 17)}
+_MACHINES = {"x86_64": "x86_64", "amd64": "x86_64", "aarch64": "aarch64", "arm64": "aarch64"}
+_SYSTEMS = ("any", "linux-x86_64", "linux-aarch64", "windows-x86_64", "macos-x86_64", "macos-aarch64")
+
+
+class _Wheels(NamedTuple):
+    """What the files of one release say."""
+
+    version: Version
+    pythons: dict[str, str]
+    glibc: dict[str, str]
+    archive: bool
+
+
+def regenerate(work: Work, files: Sequence[File]) -> Iterator[Change]:
+    """Write all rows of ``work.name`` anew; yields the differences."""
+    rows = work.document.take(TABLE)
+    before = {str(row["versions"]): row for row in rows if row["name"] == work.name}
+    after = {row["versions"]: row for row in wheel_rows(work.name, files, work.generated.source)}
+    rows[:] = sorted([*(row for row in rows if row["name"] != work.name), *after.values()], key=lambda row: row["name"])
+    for versions in [*after, *(gone for gone in before if gone not in after)]:
+        if before.get(versions) != after.get(versions):
+            how = "written" if versions in after else "taken away: its releases are in other rows now"
+            yield Change(f"{work.name} {versions}", how)
+
+
+def wheel_rows(name: str, files: Sequence[File], source: str) -> list[dict[str, Any]]:
+    """The rows of a project; consecutive releases with the same wheels share one."""
+    found = _releases(files, name)
+    versions = [one.version for one in found]
+    runs: list[list[_Wheels]] = []
+    for one in found:
+        if runs and runs[-1][-1][1:] == one[1:]:
+            runs[-1].append(one)
+        else:
+            runs.append([one])
+    return [
+        _row(name, specifier_of([one.version for one in run], versions), run[0], source)
+        for run in runs
+        if run[0].pythons
+    ]
+
+
+def _row(name: str, versions: str, wheels: _Wheels, source: str) -> dict[str, Any]:
+    row: dict[str, Any] = {"name": name, "versions": versions, "pythons": wheels.pythons}
+    row |= {"glibc": wheels.glibc} if wheels.glibc else {}
+    row |= {"archive": True} if wheels.archive else {}
+    return row | {"source": [source]}
+
+
+def _releases(files: Iterable[File], project: str) -> list[_Wheels]:
+    """What each final release has, ascending; yanked files are left out."""
+    wheels: dict[Version, list[tuple[File, frozenset[Tag]]]] = defaultdict(list)
+    archives: set[Version] = set()
+    for file in files:
+        if file.yanked:
+            continue
+        try:
+            if file.name.endswith(".whl"):
+                name, version, _, tags = parse_wheel_filename(file.name)
+                if name == canonicalize_name(project):
+                    wheels[version].append((file, tags))
+            else:
+                archives.add(parse_sdist_filename(file.name)[1])
+        except (InvalidWheelFilename, InvalidSdistFilename, InvalidVersion):
+            continue
+    versions = sorted(one for one in {*wheels, *archives} if not one.is_prerelease and not one.local)
+    return [_of_release(version, wheels.get(version, []), version in archives) for version in versions]
+
+
+def _of_release(version: Version, wheels: Sequence[tuple[File, frozenset[Tag]]], archive: bool) -> _Wheels:  # noqa: FBT001
+    pythons: dict[str, set[Python]] = defaultdict(set)
+    glibc: dict[str, tuple[int, int]] = {}
+    for file, tags in wheels:
+        served = _pythons(file.requires_python, tags)
+        for tag in tags:
+            for system in _systems(tag.platform):
+                pythons[system] |= served
+            least = _glibc(tag.platform)
+            if least:
+                machine, numbers = least
+                glibc[machine] = min(glibc.get(machine, numbers), numbers)
+    told = {system: _specifier(pythons[system]) for system in _SYSTEMS if pythons.get(system)}
+    floors = {machine: ".".join(map(str, glibc[machine])) for machine in sorted(glibc, reverse=True)}
+    return _Wheels(version, told, floors, archive)
+
+
+def _pythons(requires_python: str, tags: Iterable[Tag]) -> set[Python]:
+    """The CPythons that a wheel can be installed for. Builds for free-threaded ones are no others' builds."""
+    named = [tag for tag in tags if not (tag.abi.startswith("cp") and tag.abi.endswith("t"))]
+    return {python for python in _PYTHONS if any(_serves(tag, python) for tag in named)} & _admitted(requires_python)
+
+
+def _serves(tag: Tag, python: Python) -> bool:
+    match = _INTERPRETER.fullmatch(tag.interpreter)
+    if match is None or int(match[2]) != python[0]:
+        return False
+    named = int(match[3] or 0)
+    later = match[1] == "py" or tag.abi == "abi3"
+    return python[1] == named or (later and python[1] > named)
+
+
+def _admitted(requires_python: str) -> set[Python]:
+    try:
+        spec = SpecifierSet(requires_python)
+    except InvalidSpecifier:
+        return set(_PYTHONS)
+    return {
+        python for python in _PYTHONS if any(spec.contains(f"{python[0]}.{python[1]}.{patch}") for patch in (0, 99))
+    }
+
+
+def _systems(platform: str) -> list[str]:
+    """Wheels for musl are for no system of the matrix, which speaks of glibc's."""
+    if platform == "any":
+        return ["any"]
+    os = "windows" if platform.startswith("win") else "macos" if platform.startswith("macosx") else "linux"
+    if platform.startswith("musllinux"):
+        return []
+    if os == "macos" and platform.endswith("universal2"):
+        return ["macos-x86_64", "macos-aarch64"]
+    machine = next((known for ending, known in _MACHINES.items() if platform.endswith(ending)), None)
+    return [f"{os}-{machine}"] if machine and f"{os}-{machine}" in _SYSTEMS else []
+
+
+def _glibc(platform: str) -> tuple[str, tuple[int, int]] | None:
+    machine = next((one for one in ("x86_64", "aarch64") if platform.endswith(one)), None)
+    match = _GLIBC.match(platform)
+    numbers = (int(match[1]), int(match[2])) if match else _OLD_NAMES.get(platform.partition("_")[0])
+    return (machine, numbers) if machine and numbers else None
+
+
+def _specifier(pythons: set[Python]) -> str:
+    """Runs of consecutive minors, oldest first; one that reaches the end is open."""
+    parts: list[str] = []
+    ordered = sorted(pythons)
+    while ordered:
+        run = [ordered.pop(0)]
+        while ordered and ordered[0] == (run[-1][0], run[-1][1] + 1):
+            run.append(ordered.pop(0))
+        (major, first), (_, last) = run[0], run[-1]
+        if run[-1] == _PYTHONS[-1]:
+            parts.append(f">={major}.{first}")
+        elif len(run) == 1:
+            parts.append(f"=={major}.{first}")
+        else:
+            parts.append(f">={major}.{first},<{major}.{last + 1}")
+    return "|".join(parts)

@@ -1,0 +1,160 @@
+"""Systems and Pythons, swept over every row of wheels: the answer is what the file names say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from envcheck.compat.load import load_matrix
+from envcheck.compat.names import scheme
+from envcheck.compat.question.candidates import release_candidates
+from envcheck.compat.question.question import Question
+from envcheck.compat.question.wheels import wheel_fits, wheels_of
+from envcheck.compat.relations.fit import FitVerdict
+from envcheck.compat.specifier import Version, parse_specifier
+from envcheck.compat.tables import Machine, Os, WheelRow
+from tests.compat.asking import answer, assert_does_not_fit, assert_fits, assert_nobody_can_tell, questions, shown
+from tests.every import every
+
+MATRIX = load_matrix()
+SYSTEMS: tuple[tuple[Os, Machine], ...] = (
+    ("linux", "x86_64"),
+    ("linux", "aarch64"),
+    ("windows", "x86_64"),
+    ("macos", "x86_64"),
+    ("macos", "aarch64"),
+)
+PYTHONS = [Version((3, minor), scheme=scheme("python")) for minor in range(5, 17)]
+OTHER_INDEXES = ("torch", "torchvision", "torchaudio", "torchtext")
+
+
+def releases(row: WheelRow) -> list[Version]:
+    """The releases that a row names and admits, as its own alone."""
+    bounds = parse_specifier(row.versions).bounds
+    named = [Version(bound.numbers, post=bound.post) for bound in bounds if bound.operator in ("==", ">=", "<=")]
+    return [one for one in named if not one.family and wheels_of(MATRIX, row.name, one) == (row,)]
+
+
+def asked(row: WheelRow, version: Version, os: Os, machine: Machine, python: Version) -> Question:
+    labels = {row.name: f"{row.name}=={version}", "os": f"os=={os}", "machine": f"machine=={machine}"}
+    versions = {row.name: (version,), "python": (python,)}
+    return Question(MATRIX, {**labels, "python": f"python=={python}"}, os=os, machine=machine, versions=versions)
+
+
+def expected(row: WheelRow, os: Os, machine: Machine, python: Version) -> FitVerdict:
+    specs = [spec for system, spec in row.pythons.items() if system in ("any", f"{os}-{machine}")]
+    if any(parse_specifier(spec).cover(python) == "all" for spec in specs):
+        return "compatible"
+    return "incompatible" if specs else "unknown"
+
+
+def cases() -> Iterator[tuple[WheelRow, Version]]:
+    for row in MATRIX.wheels:
+        yield from ((row, version) for version in releases(row)[:1])
+
+
+def test_most_rows_are_swept() -> None:
+    assert len(list(cases())) > 0.9 * len(MATRIX.wheels)
+
+
+@every(list(cases()))
+def test_a_wheel_that_exists_can_be_installed_and_no_other(row: WheelRow, version: Version) -> None:
+    for os, machine in SYSTEMS:
+        for python in PYTHONS:
+            question = asked(row, version, os, machine, python)
+            found = {fit.verdict for fit in wheel_fits(question, row.name, row.name, (row,), ())}
+            wanted = expected(row, os, machine, python)
+            if wanted == "unknown":
+                assert found <= {"unknown", "incompatible"}
+                assert found
+            else:
+                assert wanted in found, (os, machine, python)
+                assert found == {wanted} | (found & {"compatible"})
+
+
+@every(list(cases()))
+def test_a_release_has_one_row(row: WheelRow, version: Version) -> None:
+    own = [each for each in MATRIX.wheels_by_name[row.name] if parse_specifier(each.versions).cover(version) == "all"]
+    naming = [each for each in own if parse_specifier(each.versions).names_post]
+    assert len(naming or own) == 1
+
+
+@every(MATRIX.wheels)
+def test_a_row_can_be_read(row: WheelRow) -> None:
+    assert row.pythons
+    assert not ("any" in row.pythons and "linux-x86_64" in row.pythons and "|" in row.pythons["any"])
+    for spec in row.pythons.values():
+        assert parse_specifier(spec).bounds
+    for machine, least in row.glibc.items():
+        assert f"linux-{machine}" in row.pythons
+        assert least.startswith("2.")
+
+
+def test_a_package_without_a_gpu_is_judged_as_one_for_the_cpu() -> None:
+    """Every release of TensorFlow with a wheel for a system can be installed there, for the Pythons of that system."""
+    asked_for = 0
+    for row in MATRIX.wheels_by_name["tensorflow"]:
+        for version in releases(row)[:1]:
+            for os, machine in SYSTEMS[1:]:
+                spec = row.pythons.get(f"{os}-{machine}")  # type: ignore[call-overload]  # any text may be asked for
+                for python in PYTHONS if spec else ():
+                    found = answer(f"tensorflow=={version} os=={os} machine=={machine} python=={python}")
+                    fits = parse_specifier(spec).cover(python) == "all"
+                    assert found.verdict == ("compatible" if fits else "incompatible"), shown(found)
+                    asked_for += 1
+    assert asked_for > 300
+
+
+@every(
+    questions("""
+tensorflow==2.16.1 os==windows python==3.11
+tensorflow==2.10.1 os==windows gpu==RTX,3080
+tensorflow==2.17.0 os==macos machine==arm64 python==3.12
+tensorflow==2.12.0 os==macos
+numba==0.60.0 os==macos machine==arm64 python==3.12
+jaxlib==0.4.17 python==3.12
+jaxlib==0.4.30 os==macos machine==arm64
+torch==2.5.1 os==macos machine==arm64 python==3.12
+torch==2.2.2 os==macos machine==x86_64
+jaxlib==0.7.2 glibc==2.27
+numba==0.60.0 machine==aarch64 python==3.12
+""")
+)
+def test_fits(question: str) -> None:
+    assert_fits(question)
+
+
+@every(
+    questions("""
+tensorflow==2.16.1 os==windows gpu==RTX,4090
+tensorflow==2.16.1 os==windows cuda==12.3
+tensorflow==2.18.0 os==macos machine==arm64 gpu==H100
+tensorflow==2.12.0 os==macos python==3.12
+jaxlib==0.4.14 python==3.8
+jaxlib==0.4.16 python==3.12
+torch==2.8.0 glibc==2.17
+jaxlib==0.5.0 os==macos machine==x86_64
+numpy==2.1.0 python==3.9
+numba==0.63.0 os==macos machine==x86_64
+""")
+)
+def test_does_not_fit(question: str) -> None:
+    assert_does_not_fit(question)
+
+
+@every(
+    questions("""
+torch==1.0.0 os==windows
+torch==2.5.1 os==macos machine==x86_64
+""")
+)
+def test_another_index_or_a_source_archive_leaves_it_open(question: str) -> None:
+    assert_nobody_can_tell(question)
+
+
+@pytest.mark.parametrize("local", ["cu118", "cpu"])
+def test_a_build_of_another_index_has_no_wheels_on_pypi(local: str) -> None:
+    version = Version((0, 20, 1), local=local)
+    question = Question(MATRIX, {"torchvision": f"torchvision==0.20.1+{local}"})
+    assert all(not one.wheels for one in release_candidates(question, "torchvision", version))

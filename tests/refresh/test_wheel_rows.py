@@ -1,0 +1,127 @@
+"""Rows of wheels from file names: systems, Pythons, glibc, archives, and what is written to the file."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from envcheck.compat.load import read_folder
+from envcheck.refresh.index import File, Index
+from envcheck.refresh.run import refresh
+from envcheck.refresh.wheel_rows import wheel_rows
+from tests.refresh.serving import Index as Served
+from tests.refresh.serving import serve
+
+HEADER = """\
+# By hand, and kept.
+
+[generated.demo]
+source = "demo"
+wheels = true
+
+[sources.demo]
+title = "demo on PyPI"
+address = "PyPI demo"
+read = "2026-01-01"
+"""
+
+
+def rows(*names: str, requires_python: str = "", yanked: tuple[str, ...] = ()) -> dict[str, dict[str, str]]:
+    """The Pythons by system, by the versions of the row."""
+    files = [File(name, "", requires_python, name in yanked) for name in names]
+    return {row["versions"]: row["pythons"] for row in wheel_rows("demo", files, "demo")}
+
+
+@pytest.mark.parametrize(
+    ("platform", "systems"),
+    [
+        ("manylinux_2_28_x86_64", ["linux-x86_64"]),
+        ("manylinux2014_x86_64.manylinux_2_17_x86_64", ["linux-x86_64"]),
+        ("manylinux_2_17_aarch64", ["linux-aarch64"]),
+        ("win_amd64", ["windows-x86_64"]),
+        ("macosx_11_0_arm64", ["macos-aarch64"]),
+        ("macosx_10_9_universal2", ["macos-x86_64", "macos-aarch64"]),
+        ("any", ["any"]),
+        ("musllinux_1_1_x86_64", []),
+        ("manylinux2014_i686", []),
+        ("win32", []),
+    ],
+)
+def test_a_wheel_is_for_the_systems_of_its_name(platform: str, systems: list[str]) -> None:
+    found = rows(f"demo-1.0-cp310-cp310-{platform}.whl")
+    assert [list(pythons) for pythons in found.values()] == ([systems] if systems else [])
+
+
+@pytest.mark.parametrize(
+    ("tags", "requires", "spec"),
+    [
+        ("cp310-cp310", "", "==3.10"),
+        ("cp39-abi3", "", ">=3.9"),
+        ("cp39-abi3", ">=3.9,<3.13", ">=3.9,<3.13"),
+        ("py3-none", ">=3.8", ">=3.8"),
+        ("py2.py3-none", "", "==2.7|>=3.0"),
+        ("cp36.cp37-none", "", ">=3.6,<3.8"),
+    ],
+)
+def test_tags_and_requires_python_tell_the_pythons(tags: str, requires: str, spec: str) -> None:
+    found = rows(f"demo-1.0-{tags}-manylinux_2_17_x86_64.whl", requires_python=requires)
+    assert list(found.values()) == [{"linux-x86_64": spec}]
+
+
+def test_a_build_for_free_threaded_python_is_no_other_s() -> None:
+    assert rows("demo-1.0-cp313-cp313t-win_amd64.whl") == {}
+
+
+def test_releases_alike_share_a_row_and_a_gap_parts_them() -> None:
+    def wheel(version: str, python: str = "cp310-cp310") -> str:
+        return f"demo-{version}-{python}-win_amd64.whl"
+
+    found = rows(
+        wheel("1.0"), wheel("1.1"), "demo-1.2.tar.gz", wheel("1.3"), wheel("1.4", "cp311-cp311"), wheel("2.0rc1")
+    )
+    assert list(found) == [">=1.0,<1.2", "==1.3", "==1.4"]
+    assert found["==1.4"] == {"windows-x86_64": "==3.11"}
+
+
+def test_a_yanked_wheel_is_none() -> None:
+    name = "demo-1.0-cp310-cp310-win_amd64.whl"
+    assert rows(name, yanked=(name,)) == {}
+
+
+def test_the_least_glibc_of_any_wheel_and_the_archive_are_told() -> None:
+    names = ("demo-1.0-cp310-cp310-manylinux_2_28_x86_64.whl", "demo-1.0-cp311-cp311-manylinux2014_x86_64.whl")
+    (row,) = wheel_rows("demo", [File(name, "") for name in (*names, "demo-1.0.tar.gz")], "demo")
+    assert row["glibc"] == {"x86_64": "2.17"}
+    assert row["archive"]
+
+
+@pytest.mark.parametrize(
+    "name", ["demo-.whl", "demo-1.0-x.whl", "other-1.0-py3-none-any.whl", "demo-1.0.exe", "-.tar.gz"]
+)
+def test_other_files_are_left_out(name: str) -> None:
+    assert rows(name) == {}
+
+
+def test_all_rows_of_the_name_are_written_anew_and_nothing_else(tmp_path: Path) -> None:
+    path = tmp_path / "wheels.toml"
+    other = '[[wheel]]\nname = "zother"\nversions = "==1.0"\npythons = { any = ">=3.0" }\nsource = "demo"\n'
+    gone = other.replace("zother", "demo").replace("1.0", "0.1")
+    path.write_text(f"{HEADER}\n{gone}\n{other}")
+    served = Served()
+    served.add("demo-1.0-cp310-cp310-win_amd64.whl", {})
+    with serve(served), closing(Index(served.address)) as index:
+        outcome = refresh(index, str(tmp_path), today="2026-02-02")
+        again = refresh(index, str(tmp_path))
+    assert [(change.what, change.how.partition(":")[0]) for change in outcome.changes] == [
+        ("demo ==1.0", "written"),
+        ("demo ==0.1", "taken away"),
+    ]
+    assert again.changes == ()
+    assert again.files == ()
+    text = path.read_text()
+    assert text.startswith("# By hand, and kept.")
+    found = read_folder(tmp_path)
+    assert [(row.name, row.versions) for row in found.wheels] == [("demo", "==1.0"), ("zother", "==1.0")]
+    assert found.sources["wheels/demo"].read == "2026-02-02"
