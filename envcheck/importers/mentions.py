@@ -53,8 +53,12 @@ def _chosen(found: Sequence[Mention]) -> dict[str, Mention]:
 def _agreed(said: Sequence[Mention]) -> Mention | None:
     """The most detailed of mentions that agree; None where two differ."""
     longest = max(said, key=lambda mention: (len(mention.version), mention.cuda is not None))
-    agree = all(f"{longest.version}.".replace("+", ".").startswith(f"{mention.version}.") for mention in said)
+    agree = all(_dotted(longest).startswith(_dotted(mention)) for mention in said)
     return longest if agree else None
+
+
+def _dotted(mention: Mention) -> str:
+    return f"{mention.version.replace('+', '.')}."
 
 
 def _present(models: Sequence[tuple[NamedGpu, ...]]) -> tuple[NamedGpu, ...]:

@@ -1,4 +1,4 @@
-"""``nvcc --version``: the toolkit on the user's PATH."""
+"""``nvcc --version`` and ``nvcc --list-gpu-code``: the toolkit on the user's PATH, and what it compiles for."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ _SAID = {
 _NO_SPEECH = frozenset({"kernel-module-open", "torch-extension", "tensorrt-engine", "nvcc", "caffe", "l4t", "jetpack"})
 """Names in the matrix that stand for more than a version that people state, or that other readers know."""
 
-_VERSION = r"[0-9]{1,4}(?:\.[0-9]{1,5}){1,3}(?:\.?(?:a|b|rc|dev|post)[0-9]{1,10}){0,2}(?:\+[A-Za-z0-9][A-Za-z0-9._]{0,40})?"
+_VERSION = r"[0-9]{1,4}(?:\.[0-9]{1,5}){1,3}(?:\.?(?:a|b|rc|dev|post)[0-9]{1,10}){0,2}(?:\+[A-Za-z0-9](?:[A-Za-z0-9._]{0,40}[A-Za-z0-9])?)?"
 _LINK = (
     r"(?:[-_. ]{0,3}(?:version|ver|release|build)_{0,2})?(?: ?\((?:gpu\?|cuda|pip|conda|installed)\))?[\"'`*_]{0,4}"
     r"\s{0,40}(?:[:=|@-]{1,2}|is|at)?\s{0,40}[\"'`*(\[]{0,4}v?(?:torch|tf|cuda)?"
