@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from typing import NamedTuple
-from urllib.parse import unquote
 
 from packaging.utils import canonicalize_name
 
@@ -39,7 +38,7 @@ _INDEX = re.compile(
     r"(?:--(?:extra-)?index-url[ =]|--index[ =]|--find-links[ =]|-[if] |Looking in (?:indexes|links):.{0,200}?)\s?[\"']?"
     r"https?://download\.pytorch\.org/whl/(?:nightly/|test/)?(cu[0-9]{2,3}|cpu)\b"
 )
-_ANY = re.compile(r"install|whl|[+~•*-] [\w.-]+(?:==| \()|=[0-9]|_[0-9]+|(?i:updating|removing)")
+_ANY = re.compile(r"nstall|whl|[+~] [\w.-]+==|=[0-9]|_[0-9]|Updating|Downgrading|Removing|\b(?:create|add)\b")
 """Every line that is read here contains one of these."""
 _LONGEST_LINE, _MOST = 4_000, 2_000
 
@@ -125,7 +124,7 @@ def _steps(text: str) -> Iterator[_Step]:
     elif found := _REMOVED.search(text):
         yield _Step(found[1], found[2], gone=True)
     elif ".whl" in text:
-        for wheel in _WHEEL.finditer(unquote(text)):
+        for wheel in _WHEEL.finditer(text.replace("%2B", "+").replace("%2b", "+")):
             yield _Step(wheel[1], wheel[2])
     elif found := _CONDA_ROW.match(text):
         yield _Step(found[1], found[2], found[3], conda=True)

@@ -22,7 +22,8 @@ _COMMAND = re.compile(r".{0,80}?\bpython[0-9.]{0,5}(?:\.exe)? (?:-[A-Za-z] )?-c 
 _OUT = re.compile(r"Out ?\[[0-9]{0,4}\]: ?")
 _LABELLED = re.compile(r"[-*•\s`\"'(]{0,8}(.{1,80}?)[`\"')]{0,2}\s{0,8}(?:=>|->|[:=→]|returns?|gives?|is|prints?)\s{1,8}[`\"']{0,2}(.{1,200}?)[`\"']{0,2}$")
 _PRINT = re.compile(r"print\s?\((.*)\)\s*;?$")
-_CALL = re.compile(r"\b(?:torch|tf|tensorflow|jax|ort|onnxruntime|cupy|paddle|numba)\.")
+_DEVICES = re.compile(r"(?:Out ?\[[0-9]{0,4}\]: ?)?\[PhysicalDevice\(name=.{1,2000}\]$")
+_CALL = re.compile(r"\b(?:torch|tf|tensorflow|jax|ort|onnxruntime|cupy|paddle|numba)\.|\[PhysicalDevice\(")
 """Every question contains one of these."""
 _MOST_ANSWERS = 3
 """Lines below a question among which its answer is looked for."""
@@ -30,6 +31,15 @@ _MOST_ANSWERS = 3
 _VERSION = r"'?\"?([0-9]{1,2}\.[0-9]{1,3}[0-9A-Za-z.+]{0,40})'?\"?"
 _TRUE = r"(True|False)"
 _LIST = r"(\[.*?\])(?=$|\s|,)"
+
+
+_SPOKEN = {
+    "cuda available": "torch.cuda.is_available()",
+    "torch.cuda.is_available": "torch.cuda.is_available()",
+    "torch version": "torch.__version__",
+    "pytorch version": "torch.__version__",
+}
+"""How questions are labelled."""
 
 
 class _Question(NamedTuple):
@@ -53,10 +63,14 @@ def _answers(paste: Paste) -> Iterator[Snapshot]:
         if not _CALL.search(line):
             continue
         text = line.strip()
-        if asked := _PROMPT.match(text) or _COMMAND.match(text):
+        if _DEVICES.match(text):
+            yield _framework("tensorflow", gpu_available="GPU" in text)
+        elif asked := _PROMPT.match(text) or _COMMAND.match(text):
             yield from _below(asked[1], lines[place + 1 : place + 1 + _MOST_ANSWERS])
-        elif labelled := _LABELLED.match(text):
-            yield from _beside(labelled[1], labelled[2])
+        else:
+            for part in re.split(r"[;|]|, (?=\D)|\. ", text):
+                if labelled := _LABELLED.match(part):
+                    yield from _beside(_SPOKEN.get(labelled[1].strip("`'\" ").lower(), labelled[1]), labelled[2])
 
 
 def _below(code: str, lines: tuple[str, ...]) -> Iterator[Snapshot]:

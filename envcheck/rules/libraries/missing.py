@@ -36,6 +36,7 @@ from envcheck.rules.fixes.libraries import (
 from envcheck.rules.fixes.reinstall import reinstall
 from envcheck.rules.libraries.symbols import take_away
 from envcheck.rules.packages.shipped import is_damaged, owner_of
+from envcheck.rules.libraries.stated import stated_misfit, states_versions
 from envcheck.snapshot import Distribution, Framework, Load
 from envcheck.versions import CudaVersion
 
@@ -294,7 +295,7 @@ def _again(subject: FrameworkSubject, facts: Facts) -> tuple[Fix, ...]:
 @rule(
     layer="library",
     per="framework",
-    arises=loads_are_known,
+    arises=lambda subject, facts: loads_are_known(subject, facts) or states_versions(subject, facts),
     doubt=_given_by_the_host,
     explains=(*TRIAL_RULES, "cuda-library-missing", "library-not-found", "cudnn-missing", "nccl-missing"),
     remedy=install_or_locate_library,
@@ -323,6 +324,8 @@ def cuda_major_mismatch(subject: FrameworkSubject, facts: Facts) -> Outcome | No
     found = missing_because("cuda-major-mismatch", subject, facts)
     if found:
         return _other_major_only(subject, found, facts)
+    if states_versions(subject, facts):
+        return stated_misfit("cuda", subject, facts, other_major=True)
     return _extends_another(subject, facts) or _given_another(subject, facts)
 
 
