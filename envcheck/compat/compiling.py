@@ -40,6 +40,7 @@ FIELDS = {
     "error": "errors",
     "step": "steps",
     "answer": "answers",
+    "xid": "xids",
 }
 """The field of ``Matrix`` for each table of rows in the TOML files."""
 

@@ -40,6 +40,7 @@ from envcheck.compat.tables import (
     TraitRow,
     VariableRow,
     is_named,
+    XidRow,
 )
 from envcheck.sources import Source
 from envcheck.versions import ComputeCapability, CudaVersion
@@ -80,6 +81,7 @@ class Matrix(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     errors: tuple[ErrorRow, ...] = ()
     steps: tuple[StepRow, ...] = ()
     answers: tuple[AnswerRow, ...] = ()
+    xids: tuple[XidRow, ...] = ()
 
     def cite(self, *rows: Row) -> tuple[Source, ...]:
         """The sources of ``rows``, each once."""

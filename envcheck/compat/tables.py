@@ -569,9 +569,6 @@ class ErrorRow(Row, frozen=True, kw_only=True):
     """Regular expressions; case does not count."""
     codes: tuple[int, ...] = ()
     """With which a call of CUDA's driver or runtime ends."""
-    xids: tuple[int, ...] = ()
-    """Numbers of events in the kernel log."""
-
     @property
     def id(self) -> str:
         return f"error/{self.priority}"
@@ -621,6 +618,48 @@ class StepRow(Row, frozen=True, kw_only=True):
     @property
     def id(self) -> str:
         return f"step/{self.priority}"
+
+
+class XidRow(Row, frozen=True, kw_only=True):
+    """An event that NVIDIA's kernel module logs by its number."""
+
+    number: Annotated[int, msgspec.Meta(ge=1)]
+    name: str
+    """What the driver calls it."""
+    kind: Literal[
+        "program",
+        "consequence",
+        "memory",
+        "link",
+        "bus",
+        "firmware",
+        "microcontroller",
+        "hang",
+        "power",
+        "recovery",
+        "other",
+        "unused",
+    ]
+    """``program``: most often a program's fault; ``consequence``: of an earlier event."""
+    action: Literal[
+        "restart-program",
+        "reset",
+        "reboot",
+        "check-links",
+        "check-hardware",
+        "update",
+        "see-earlier",
+        "see-text",
+        "support",
+        "none",
+    ]
+    """What NVIDIA says to do first."""
+    problem: str
+    """Name of the rule that speaks of it."""
+
+    @property
+    def id(self) -> str:
+        return f"xid/{self.number}"
 
 
 class AnswerRow(Row, frozen=True, kw_only=True):

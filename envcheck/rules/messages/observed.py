@@ -7,7 +7,7 @@ from typing import NamedTuple
 from envcheck.checks import STATUSES, Evidence
 from envcheck.compat.matrix import Matrix
 from envcheck.compat.relations.variables import said_by
-from envcheck.rules.messages.lines import ErrorLine, named_by, named_by_event
+from envcheck.rules.messages.lines import ErrorLine, event, named_by
 from envcheck.rules.messages.refine import refine
 from envcheck.snapshot import KernelMessage, ObservedError, Snapshot
 
@@ -68,8 +68,8 @@ def quoted(message: KernelMessage) -> Evidence:
 
 
 def _named(message: KernelMessage) -> str | None:
-    problem = named_by_event(message.xid) if message.xid is not None else None
-    if problem:
-        return problem
+    row = event(message.xid) if message.xid is not None else None
+    if row is not None and row.action != "see-text":
+        return row.problem
     line = named_by(message.text)
     return line.problem if line else None
