@@ -569,6 +569,8 @@ class ErrorRow(Row, frozen=True, kw_only=True):
     """Regular expressions; case does not count."""
     codes: tuple[int, ...] = ()
     """With which a call of CUDA's driver or runtime ends."""
+    after: tuple[str, ...] = ()
+    """Problems whose consequence such a line is: beside a line of one of them it says nothing new."""
     @property
     def id(self) -> str:
         return f"error/{self.priority}"

@@ -36,6 +36,8 @@ class ErrorLine(NamedTuple):
     """A regular expression; case does not count."""
     said_by: DecidedBy
     status: Status = "fail"
+    after: tuple[str, ...] = ()
+    """Problems whose consequence the line is."""
 
     def is_in(self, text: str) -> bool:
         """Whether the text matches."""
@@ -89,7 +91,7 @@ def error_lines() -> tuple[ErrorLine, ...]:
         return _FRAGMENT.sub(lambda match: whole(_fragments()[match[1]]), pattern)
 
     return tuple(
-        ErrorLine(row.problem, pattern, row.said_by, row.status)
+        ErrorLine(row.problem, pattern, row.said_by, row.status, row.after)
         for row in sorted(load_matrix().errors, key=lambda row: row.priority)
         for pattern in (*map(whole, row.lines), *(_ENDED.format(code=code) for code in row.codes))
     )

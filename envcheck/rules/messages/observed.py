@@ -39,7 +39,7 @@ def problems_met(snapshot: Snapshot, matrix: Matrix | None = None) -> tuple[Met,
             found[line.problem] = (line, evidence)
         if shown not in evidence:
             evidence.append(shown)
-    return tuple(Met(line, tuple(evidence)) for line, evidence in found.values())
+    return tuple(Met(line, tuple(evidence)) for line, evidence in found.values() if not found.keys() & {*line.after})
 
 
 def _about_a_variable(text: str, matrix: Matrix) -> ErrorLine | None:
