@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 
 from envcheck.checks import STATUSES, Evidence
@@ -15,6 +16,10 @@ _SHOWN = 160
 """Characters of an error line that are quoted."""
 
 
+_CHAINED = re.compile(r"(?:handling|result|cause) of the (?:above|following) exception|above exception was the direct cause")
+_RAISED = re.compile(r"\s{0,8}(?:[A-Za-z_][\w.]{0,80}\.)?[A-Z]\w{0,60}(?:Error|Exception|Warning)\b: ")
+
+
 class Met(NamedTuple):
     """A problem that error lines name."""
 
@@ -25,12 +30,17 @@ class Met(NamedTuple):
 def problems_met(snapshot: Snapshot, matrix: Matrix | None = None) -> tuple[Met, ...]:
     """The problems that lines of pasted text name, each once with its lines.
 
-    With a ``matrix``, a missing library is distinguished from one for another CUDA version.
+    With a ``matrix``, a missing library is distinguished from one for another CUDA version. Of exceptions that Python
+    chains, those after the first that names a problem are its consequences.
     """
     found: dict[str, tuple[ErrorLine, list[Evidence]]] = {}
+    consequence = False
     for error in snapshot.observed_errors:
+        if _CHAINED.search(error.text):
+            consequence = bool(found)
+            continue
         line = named_by(error.text) or (_about_a_variable(error.text, matrix) if matrix else None)
-        if line is None:
+        if line is None or (consequence and _RAISED.match(error.text) and line.problem not in found):
             continue
         line = refine(line, error.text, snapshot, matrix) if matrix else line
         shown = quoted_error(error)
