@@ -41,6 +41,7 @@ FIELDS = {
     "step": "steps",
     "answer": "answers",
     "xid": "xids",
+    "spoken": "spoken",
 }
 """The field of ``Matrix`` for each table of rows in the TOML files."""
 

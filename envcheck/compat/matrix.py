@@ -34,13 +34,14 @@ from envcheck.compat.tables import (
     Row,
     SecretRow,
     SourceRow,
+    SpokenRow,
     StepRow,
     TorchRow,
     Trait,
     TraitRow,
     VariableRow,
-    is_named,
     XidRow,
+    is_named,
 )
 from envcheck.sources import Source
 from envcheck.versions import ComputeCapability, CudaVersion
@@ -82,6 +83,7 @@ class Matrix(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     steps: tuple[StepRow, ...] = ()
     answers: tuple[AnswerRow, ...] = ()
     xids: tuple[XidRow, ...] = ()
+    spoken: tuple[SpokenRow, ...] = ()
 
     def cite(self, *rows: Row) -> tuple[Source, ...]:
         """The sources of ``rows``, each once."""

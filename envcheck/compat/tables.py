@@ -571,6 +571,7 @@ class ErrorRow(Row, frozen=True, kw_only=True):
     """With which a call of CUDA's driver or runtime ends."""
     after: tuple[str, ...] = ()
     """Problems whose consequence such a line is: beside a line of one of them it says nothing new."""
+
     @property
     def id(self) -> str:
         return f"error/{self.priority}"
@@ -620,6 +621,19 @@ class StepRow(Row, frozen=True, kw_only=True):
     @property
     def id(self) -> str:
         return f"step/{self.priority}"
+
+
+class SpokenRow(Row, frozen=True, kw_only=True):
+    """How the name of a component is written."""
+
+    name: str
+    """The component, by its name in other rows."""
+    pattern: str
+    """Regular expression for the whole name; case does not count."""
+
+    @property
+    def id(self) -> str:
+        return f"spoken/{self.name}"
 
 
 class XidRow(Row, frozen=True, kw_only=True):

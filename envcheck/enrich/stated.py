@@ -122,4 +122,3 @@ def _os(platform: Platform) -> Os:
 
 def _machine(platform: Platform) -> Machine:
     return "aarch64" if platform.machine in ("aarch64", "arm64") else "x86_64"
-

@@ -67,11 +67,15 @@ def _snapshot(image: str, held: dict[str, str]) -> Snapshot:
         return with_environment(environment(frameworks=(framework,)))
     items: list[Library] = []
     if cuda:
-        items.append(Library(source=SOURCE, path=f"CUDA {cuda}, as stated", family="cuda-toolkit", cuda=cuda, declared=cuda))
+        items.append(
+            Library(source=SOURCE, path=f"CUDA {cuda}, as stated", family="cuda-toolkit", cuda=cuda, declared=cuda)
+        )
     if cudnn:
         items.append(Library(source=SOURCE, path=f"cuDNN {cudnn}, as stated", family="cudnn", declared=cudnn))
     libraries = Listing(items=tuple(items)) if items else None
     listed = held.get("tensorflow")
     if listed is None:
         return Snapshot(libraries=libraries)
-    return with_environment(environment(distributions=(Distribution(source=SOURCE, name="tensorflow", version=listed),)))
+    return with_environment(
+        environment(distributions=(Distribution(source=SOURCE, name="tensorflow", version=listed),))
+    )

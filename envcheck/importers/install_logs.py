@@ -29,7 +29,9 @@ _WHEEL = re.compile(
     rf"(?:^|[\s/'\"=(])([A-Za-z0-9_.]{{1,60}})-({_VERSION})(?:-[0-9][\w.]{{0,20}})?-(?:py[23]|cp[0-9]{{2,3}}|py2\.py3)[\w.]{{0,20}}-[\w.]{{1,20}}-"
     r"(any|win_amd64|[\w.]{0,80}(?:x86_64|aarch64|arm64))(?:\.whl)\b"
 )
-_REMOVED = re.compile(rf"(?:Successfully uninstalled|Uninstalling|Found existing installation:) ({_NAME})[- ]({_VERSION}):?\s*$")
+_REMOVED = re.compile(
+    rf"(?:Successfully uninstalled|Uninstalling|Found existing installation:) ({_NAME})[- ]({_VERSION}):?\s*$"
+)
 _CONDA = re.compile(rf"(?:- )?[\"']?({_NAME})={{1,2}}({_VERSION})(?:=(\S{{1,60}}?))?[\"']?(?:\s*#.*)?$")
 _CONDA_ROW = re.compile(rf"({_NAME})\s+({_VERSION})\s+(\S*(?:cuda|cudnn|cpu)\S*_[0-9]+)(?:\s+\S{{1,40}})?$")
 _COMMAND = re.compile(r"\b(?:pip[0-9.]{0,4}|conda|mamba|uv(?: pip)?|poetry) (?:install|add|create)\b(.{1,1000})")
@@ -74,9 +76,7 @@ def read(paste: Paste) -> Snapshot:
 
 
 def _with(found: Environment, torch: Framework) -> Environment:
-    return environment(
-        python=found.python, distributions=tuple(found.distributions or ()), frameworks=(torch,)
-    )
+    return environment(python=found.python, distributions=tuple(found.distributions or ()), frameworks=(torch,))
 
 
 def _python(packages: dict[str, _Step]) -> str | None:

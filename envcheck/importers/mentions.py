@@ -19,7 +19,7 @@ from envcheck.snapshot import Distribution, Driver, Framework, Gpu, Library, Lis
 NAME = "mentions"
 RANK = Rank.MENTION
 
-_NO_PACKAGES = frozenset({"cuda", "cudnn", "nccl", "python", "driver", "tensorrt", "rapids"})
+_NO_PACKAGES = frozenset({"torch", "cuda", "cudnn", "nccl", "python", "driver", "tensorrt", "rapids"})
 _MOST = 200
 """Most mentions that are kept; no real text has more."""
 _MOST_GPUS = 16

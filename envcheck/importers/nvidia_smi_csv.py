@@ -60,7 +60,11 @@ def _rows(paste: Paste) -> Iterator[dict[str, str]]:
             fields = head
         elif fields:
             values = next(csv.reader([text], skipinitialspace=True), []) if "," in text or len(fields) == 1 else []
-            row = dict(zip(fields, (value.strip() for value in values), strict=True)) if len(values) == len(fields) else {}
+            row = (
+                dict(zip(fields, (value.strip() for value in values), strict=True))
+                if len(values) == len(fields)
+                else {}
+            )
             if _is_row(row):
                 yield row
             else:
@@ -70,7 +74,11 @@ def _rows(paste: Paste) -> Iterator[dict[str, str]]:
 def _head(text: str) -> list[str]:
     """The fields of a head; none where the line is no head."""
     names = [_UNIT.sub("", part.strip()) for part in text.split(",")] if "," in text else [text]
-    return names if all(name in _FIELDS for name in names) and (len(names) > 1 or names[0] in ("name", "compute_cap")) else []
+    return (
+        names
+        if all(name in _FIELDS for name in names) and (len(names) > 1 or names[0] in ("name", "compute_cap"))
+        else []
+    )
 
 
 def _is_row(row: dict[str, str]) -> bool:

@@ -20,7 +20,9 @@ RANK = Rank.OUTPUT
 _PROMPT = re.compile(r"(?:>>>|In ?\[[0-9]{0,4}\]:|\.\.\.:)\s?(.{1,600})$")
 _COMMAND = re.compile(r".{0,80}?\bpython[0-9.]{0,5}(?:\.exe)? (?:-[A-Za-z] )?-c ?[\"'](.{1,600})[\"']\s*$")
 _OUT = re.compile(r"Out ?\[[0-9]{0,4}\]: ?")
-_LABELLED = re.compile(r"[-*•\s`\"'(]{0,8}(.{1,80}?)[`\"')]{0,2}\s{0,8}(?:=>|->|[:=→]|returns?|gives?|is|prints?)\s{1,8}[`\"']{0,2}(.{1,200}?)[`\"']{0,2}$")
+_LABELLED = re.compile(
+    r"[-*•\s`\"'(]{0,8}(.{1,80}?)[`\"')]{0,2}\s{0,8}(?:=>|->|[:=→]|returns?|gives?|is|prints?)\s{1,8}[`\"']{0,2}(.{1,200}?)[`\"']{0,2}$"
+)
 _PRINT = re.compile(r"print\s?\((.*)\)\s*;?$")
 _DEVICES = re.compile(r"(?:Out ?\[[0-9]{0,4}\]: ?)?\[PhysicalDevice\(name=.{1,2000}\]$")
 _CALL = re.compile(r"\b(?:torch|tf|tensorflow|jax|ort|onnxruntime|cupy|paddle|numba)\.|\[PhysicalDevice\(")
@@ -86,7 +88,7 @@ def _below(code: str, lines: tuple[str, ...]) -> Iterator[Snapshot]:
                 if meaning := question.meaning(answer):
                     yield meaning
             return
-        if text and (_PROMPT.match(line.strip()) or len(questions) == 1 and not _is_noise(text)):
+        if text and (_PROMPT.match(line.strip()) or (len(questions) == 1 and not _is_noise(text))):
             return
 
 
@@ -177,7 +179,9 @@ def _capability(answer: str) -> Snapshot | None:
     if found is None:
         return None
     capability = f"{found[1]}.{found[2]}"
-    return Snapshot(gpus=Listing(items=(Gpu(source=SOURCE, label=f"{NAMED}{capability}", compute_capability=capability),)))
+    return Snapshot(
+        gpus=Listing(items=(Gpu(source=SOURCE, label=f"{NAMED}{capability}", compute_capability=capability),))
+    )
 
 
 def _architectures(answer: str) -> Snapshot | None:
@@ -196,7 +200,9 @@ _QUESTIONS: tuple[_Question, ...] = (
     _Question(_asked(r"torch\.version\.cuda"), r"'?\"?([0-9]{1,2}\.[0-9]{1,2}|None)'?\"?", _torch_cuda),
     _Question(_asked(r"torch\.cuda\.is_available\(\)"), _TRUE, _available("torch")),
     _Question(
-        _asked(r"torch\.cuda\.get_device_name\([^)]{0,80}(?:\(\))?\)"), r"('[^']{3,80}'|\"[^\"]{3,80}\"|[A-Z][\w -]{2,80}?)", _name
+        _asked(r"torch\.cuda\.get_device_name\([^)]{0,80}(?:\(\))?\)"),
+        r"('[^']{3,80}'|\"[^\"]{3,80}\"|[A-Z][\w -]{2,80}?)",
+        _name,
     ),
     _Question(_asked(r"torch\.cuda\.get_device_capability\([^)]{0,40}\)"), r"(\([0-9]{1,2}, ?[0-9]\))", _capability),
     _Question(_asked(r"torch\.cuda\.get_arch_list\(\)"), _LIST, _architectures),

@@ -1,6 +1,6 @@
 """Find components, versions and GPU models in a line, however people and programs write them.
 
-The names are those of the matrix's rows, and how people say them. What a sentence says of another machine, of a wish or
+The names are those of the matrix's rows, and how people say them (``spoken.toml``). What a sentence says of another machine, of a wish or
 of a requirement is no fact about this one: such mentions are left out.
 """
 
@@ -17,35 +17,6 @@ from envcheck.compat.load import load_matrix
 LONGEST = 1_000
 """Most characters of a line in which mentions are looked for."""
 
-_SAID = {
-    "torch": r"(?:py ?)?torch",
-    "torchvision": r"torch[ _-]?vision",
-    "torchaudio": r"torch[ _-]?audio",
-    "tensorflow-gpu": r"(?:tensorflow|tf)[ _-]gpu",
-    "tensorflow-cpu": r"(?:tensorflow|tf)[ _-]cpu",
-    "tensorflow": r"tensorflow|tf2?",
-    "onnxruntime-gpu": r"(?:onnx[ _-]?runtime|ort)[ _-]gpu",
-    "onnxruntime": r"onnx[ _-]?runtime|ort",
-    "paddlepaddle-gpu": r"paddlepaddle[ _-]gpu",
-    "paddlepaddle": r"paddle(?:paddle)?",
-    "flash-attn": r"flash[ _-]?att(?:ention|n)",
-    "cuda": r"cuda(?:[ _-]?toolkit)?",
-    "cudnn": r"(?:lib)?cudnn",
-    "nccl": r"nccl",
-    "tensorrt": r"tensor[ _-]?rt",
-    "python": r"python|py",
-    "numpy": r"numpy",
-    "numba": r"numba",
-    "jax": r"jax",
-    "jaxlib": r"jaxlib",
-    "cupy": r"cupy",
-    "ctranslate2": r"ctranslate2",
-    "llama-cpp-python": r"llama[ _-]cpp[ _-]python",
-    "sglang": r"sglang",
-    "transformers": r"transformers",
-}
-"""Components as they are said, where that is more than the name; or that no row names."""
-
 _NO_SPEECH = frozenset({"kernel-module-open", "torch-extension", "tensorrt-engine", "nvcc", "caffe", "l4t", "jetpack"})
 """Names in the matrix that stand for more than a version that people state, or that other readers know."""
 
@@ -54,9 +25,7 @@ _LINK = (
     r"(?:[-_. ]{0,3}(?:version|ver|release|build)_{0,2})?(?: ?\((?:gpu\?|cuda|pip|conda|installed)\))?[\"'`*_]{0,4}"
     r"\s{0,40}(?:[:=|@-]{1,2}|is|at)?\s{0,40}[\"'`*(\[]{0,4}v?(?:torch|tf|cuda)?"
 )
-_AFTER = (
-    r"(?![\w*]|\.[0-9]|\+(?:\s|$)|\s?(?:or|and) (?:newer|later|higher|above|greater|older|lower|below|up)|\s?- ?[0-9])"
-)
+_AFTER = r"(?![\w*]|-[A-Za-z]|\.[0-9]|\+(?:\s|$)|\s?(?:or|and) (?:newer|later|higher|above|greater|older|lower|below|up)|\s?- ?[0-9])"
 
 _DRIVER = re.compile(
     r"(?<![\w-])(?:(?:nvidia|cuda|gpu|graphics|display|host|geforce|game ready|studio|studio/game ready)[ _-]{1,2})?"
@@ -161,7 +130,9 @@ def mentions(line: str) -> Iterator[Mention]:
             if (hedged and not labelled) or _is_asked_for(part, found.start()):
                 continue
             component = _component(found)
-            yield Mention(component, found["version"], labelled, _cuda_beside(part, found) if component == "torch" else None)
+            yield Mention(
+                component, found["version"], labelled, _cuda_beside(part, found) if component == "torch" else None
+            )
         for found in _DRIVER.finditer(part):
             if not (hedged or _is_asked_for(part, found.start())):
                 release = found["version"] or found["bare"] or _of_windows(found["windows"])
@@ -204,7 +175,7 @@ def _is_list(text: str) -> bool:
     bare = text.strip(" \t-*•#>`|+")
     if len(bare) <= _SHORT and len(bare.split()) <= _FEW and not bare.endswith((".", "?", "!")):
         return True
-    return bare.startswith(("{", "[", "\"", "'")) or text.count("|") >= _BARS or "\t" in text.strip() or "  " in bare
+    return bare.startswith(("{", "[", '"', "'")) or text.count("|") >= _BARS or "\t" in text.strip() or "  " in bare
 
 
 _SHORT, _FEW, _BARS = 60, 4, 2
@@ -239,19 +210,22 @@ def _component(found: re.Match[str]) -> str:
     key = re.sub(r"[ _]", "-", spoken)
     if key in _exact():
         return key
-    return next(name for name, pattern in _SAID.items() if re.fullmatch(pattern, spoken))
+    return next(row.name for row in load_matrix().spoken if re.fullmatch(row.pattern, spoken))
 
 
 @cache
 def _exact() -> frozenset[str]:
     """The matrix's own names of components."""
-    return frozenset({row.name for row in load_matrix().releases} - _NO_SPEECH - _SAID.keys())
+    return frozenset(
+        {row.name for row in load_matrix().releases} - _NO_SPEECH - {row.name for row in load_matrix().spoken}
+    )
 
 
 @cache
 def _names() -> re.Pattern[str]:
     own = (re.escape(name).replace(r"\-", "[-_]") for name in _exact())
-    either = "|".join(sorted((*_SAID.values(), *own), key=len, reverse=True))
+    said = (row.pattern for row in load_matrix().spoken)
+    either = "|".join(sorted((*said, *own), key=len, reverse=True))
     return re.compile(
         rf"(?<![\w./+-])(?P<name>{either})(?P<link>{_LINK})(?P<version>{_VERSION}){_AFTER}", re.IGNORECASE
     )

@@ -92,7 +92,11 @@ def toolkit_lacks_gpu(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
                 status="warn",
                 title=f"nvcc does not compile for {called(gpu)} ({capability.sm})",
                 message=f"Its list of targets ends at {toolkit.targets[-1]} and begins at {toolkit.targets[0]}.",
-                evidence=(seen("targets of nvcc", toolkit, "targets"), seen(called(gpu), gpu, "compute_capability"), *who),
+                evidence=(
+                    seen("targets of nvcc", toolkit, "targets"),
+                    seen(called(gpu), gpu, "compute_capability"),
+                    *who,
+                ),
                 fixes=_other_toolkit(facts),
             )
     return None

@@ -13,6 +13,7 @@ from envcheck.rules.messages.observed import kernel_messages, quoted, quoted_err
 from envcheck.snapshot import Snapshot
 
 _NAME = "gpu-error-logged"
+TITLE = "The driver logged an error of a GPU"
 _WORST_FIRST = ("fail", "warn", "note")
 _KINDS = {
     "program": "Most often a program's own fault: an invalid address, an instruction that traps, data that it corrupted.",
@@ -81,11 +82,10 @@ def gpu_error_logged(snapshot: Snapshot, _facts: Facts) -> Outcome | None:
     if not events:
         return None
     worst = min(events, key=lambda found: _WORST_FIRST.index(status_of(found[0])))[0]
-    numbers = ", ".join(dict.fromkeys(str(row.number) for row, _ in events))
     text = _ACTIONS.get(worst.action)
     return Outcome(
         status=status_of(worst),
-        title=f"The driver logged {'event' if len(events) == 1 else 'events'} Xid {numbers}"[:120],
+        title=TITLE,
         message=f"Xid {worst.number} ({worst.name}): {_KINDS[worst.kind]}",
         evidence=tuple(dict.fromkeys(evidence for _, evidence in events))[:8],
         decided_by="driver-answered",

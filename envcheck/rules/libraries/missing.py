@@ -34,9 +34,9 @@ from envcheck.rules.fixes.libraries import (
     install_or_locate_library,
 )
 from envcheck.rules.fixes.reinstall import reinstall
+from envcheck.rules.libraries.stated import stated_misfit, states_versions
 from envcheck.rules.libraries.symbols import take_away
 from envcheck.rules.packages.shipped import is_damaged, owner_of
-from envcheck.rules.libraries.stated import stated_misfit, states_versions
 from envcheck.snapshot import Distribution, Framework, Load
 from envcheck.versions import CudaVersion
 

@@ -82,7 +82,11 @@ def stated_misfit(
 
 def _is_other_major(fit: Fit, stated: str) -> bool:
     """Whether no release of the stated major would do, by the change that the fit names."""
-    digits = [part for part in fit.nearest_change.replace("<", " ").replace(">", " ").replace("=", " ").split() if part[:1].isdigit()]
+    digits = [
+        part
+        for part in fit.nearest_change.replace("<", " ").replace(">", " ").replace("=", " ").split()
+        if part[:1].isdigit()
+    ]
     return stated.partition(".")[0] not in {part.strip(",").partition(".")[0] for part in digits[:1]}
 
 

@@ -16,7 +16,9 @@ _SHOWN = 160
 """Characters of an error line that are quoted."""
 
 
-_CHAINED = re.compile(r"(?:handling|result|cause) of the (?:above|following) exception|above exception was the direct cause")
+_CHAINED = re.compile(
+    r"(?:handling|result|cause) of the (?:above|following) exception|above exception was the direct cause"
+)
 _RAISED = re.compile(r"\s{0,8}(?:[A-Za-z_][\w.]{0,80}\.)?[A-Z]\w{0,60}(?:Error|Exception|Warning)\b: ")
 
 

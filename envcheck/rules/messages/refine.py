@@ -34,6 +34,8 @@ def refine(line: ErrorLine, text: str, snapshot: Snapshot, matrix: Matrix) -> Er
         return line._replace(problem="nvidia-wheel-conflict")
     if line.problem == "cpu-only-build" and "CUDAExecutionProvider" in text and _both_onnxruntimes(snapshot):
         return line._replace(problem="onnxruntime-cpu-and-gpu")
+    if line.problem == "cpu-only-build" and "BLAS = 0" in text and not (snapshot.gpus or snapshot.driver):
+        return line._replace(status="note")
     if line.problem in _OF_DRIVER and line.status == "warn" and _driver_is_known(snapshot):
         return line._replace(status="note")
     return line
