@@ -41,6 +41,8 @@ FIELDS = {
     "error": "errors",
     "step": "steps",
     "answer": "answers",
+    "xid": "xids",
+    "spoken": "spoken",
 }
 """The field of ``Matrix`` for each table of rows in the TOML files."""
 

@@ -34,12 +34,14 @@ from envcheck.compat.tables import (
     Row,
     SecretRow,
     SourceRow,
+    SpokenRow,
     StepRow,
     TorchRow,
     Trait,
     TraitRow,
     VariableRow,
     WheelRow,
+    XidRow,
     is_named,
 )
 from envcheck.sources import Source
@@ -82,6 +84,8 @@ class Matrix(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     errors: tuple[ErrorRow, ...] = ()
     steps: tuple[StepRow, ...] = ()
     answers: tuple[AnswerRow, ...] = ()
+    xids: tuple[XidRow, ...] = ()
+    spoken: tuple[SpokenRow, ...] = ()
 
     def cite(self, *rows: Row) -> tuple[Source, ...]:
         """The sources of ``rows``, each once."""

@@ -597,8 +597,8 @@ class ErrorRow(Row, frozen=True, kw_only=True):
     """Regular expressions; case does not count."""
     codes: tuple[int, ...] = ()
     """With which a call of CUDA's driver or runtime ends."""
-    xids: tuple[int, ...] = ()
-    """Numbers of events in the kernel log."""
+    after: tuple[str, ...] = ()
+    """Problems whose consequence such a line is: beside a line of one of them it says nothing new."""
 
     @property
     def id(self) -> str:
@@ -649,6 +649,61 @@ class StepRow(Row, frozen=True, kw_only=True):
     @property
     def id(self) -> str:
         return f"step/{self.priority}"
+
+
+class SpokenRow(Row, frozen=True, kw_only=True):
+    """How the name of a component is written."""
+
+    name: str
+    """The component, by its name in other rows."""
+    pattern: str
+    """Regular expression for the whole name; case does not count."""
+
+    @property
+    def id(self) -> str:
+        return f"spoken/{self.name}"
+
+
+class XidRow(Row, frozen=True, kw_only=True):
+    """An event that NVIDIA's kernel module logs by its number."""
+
+    number: Annotated[int, msgspec.Meta(ge=1)]
+    name: str
+    """What the driver calls it."""
+    kind: Literal[
+        "program",
+        "consequence",
+        "memory",
+        "link",
+        "bus",
+        "firmware",
+        "microcontroller",
+        "hang",
+        "power",
+        "recovery",
+        "other",
+        "unused",
+    ]
+    """``program``: most often a program's fault; ``consequence``: of an earlier event."""
+    action: Literal[
+        "restart-program",
+        "reset",
+        "reboot",
+        "check-links",
+        "check-hardware",
+        "update",
+        "see-earlier",
+        "see-text",
+        "support",
+        "none",
+    ]
+    """What NVIDIA says to do first."""
+    problem: str
+    """Name of the rule that speaks of it."""
+
+    @property
+    def id(self) -> str:
+        return f"xid/{self.number}"
 
 
 class AnswerRow(Row, frozen=True, kw_only=True):

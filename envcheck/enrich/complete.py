@@ -14,6 +14,7 @@ from envcheck.compat.matrix import Matrix
 from envcheck.compat.relations.driver_cuda import branch_of
 from envcheck.compat.relations.gpu_driver import architecture_of
 from envcheck.compat.tables import Os
+from envcheck.enrich.stated import add_frameworks, infer_any_build, infer_driver, infer_release
 from envcheck.enrich.torch import infer_torch
 from envcheck.snapshot import Driver, Environment, Framework, Gpu, Listing, Platform, Record, Snapshot
 from envcheck.versions import ComputeCapability, DriverRelease
@@ -25,16 +26,16 @@ def complete(snapshot: Snapshot, matrix: Matrix) -> Snapshot:
     """The Snapshot with known facts about its GPUs, driver and frameworks filled in."""
     platform = snapshot.platform or Platform()
     driver, gpus, environments = snapshot.driver, snapshot.gpus, snapshot.environments
-    return msgspec.structs.replace(
+    machine = msgspec.structs.replace(
         snapshot,
         driver=_driver(driver, matrix, driver_os(platform)) if driver else None,
         gpus=_listing(gpus, [_gpu(gpu, matrix) for gpu in gpus.items]) if gpus else None,
-        environments=(
-            _listing(environments, [_environment(item, matrix, platform) for item in environments.items])
-            if environments
-            else None
-        ),
     )
+    if environments is None:
+        return machine
+    items = [_environment(add_frameworks(item, matrix), matrix, machine) for item in environments.items]
+    whole = msgspec.structs.replace(machine, environments=_listing(environments, items))
+    return msgspec.structs.replace(whole, driver=whole.driver or infer_driver(whole))
 
 
 def driver_os(platform: Platform | None) -> Os:
@@ -64,17 +65,24 @@ def _gpu(gpu: Gpu, matrix: Matrix) -> Gpu:
     return _add(gpu, {"architecture": architecture.name}, architecture.id) if architecture else gpu
 
 
-def _environment(environment: Environment, matrix: Matrix, platform: Platform) -> Environment:
+def _environment(environment: Environment, matrix: Matrix, machine: Snapshot) -> Environment:
     if environment.frameworks is None:
         return environment
-    items = [_framework(item, environment, matrix, platform) for item in environment.frameworks.items]
+    items = [_framework(item, environment, matrix, machine) for item in environment.frameworks.items]
     return msgspec.structs.replace(environment, frameworks=_listing(environment.frameworks, items))
 
 
-def _framework(framework: Framework, environment: Environment, matrix: Matrix, platform: Platform) -> Framework:
-    if framework.name != "torch" or framework.version is None:
+def _framework(framework: Framework, environment: Environment, matrix: Matrix, machine: Snapshot) -> Framework:
+    platform = machine.platform or Platform()
+    if framework.version is None:
+        return framework
+    if framework.name != "torch":
+        for inference in infer_release(framework, platform, matrix):
+            framework = _add(framework, inference.values, inference.why)
         return framework
     for inference in infer_torch(framework, environment, platform, matrix):
+        framework = _add(framework, inference.values, inference.why)
+    for inference in infer_any_build(framework, machine, matrix):
         framework = _add(framework, inference.values, inference.why)
     return framework
 

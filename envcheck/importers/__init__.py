@@ -70,15 +70,21 @@ def read_text(text: str) -> Snapshot:
     in the text is recognised.
     """
     paste = Paste.of(text)
-    parts: list[Snapshot] = []
+    merged = Snapshot()
     runs: list[ProbeRun] = []
     for importer in importers():
         if not importer.recognise(paste):
             continue
         part, run, left_out = _read(importer, paste)
-        parts.append(part)
+        told = merge([merged, part])
+        if importer.rank is Rank.MENTION:
+            # A mention may be about anything: that it differs is no disagreement.
+            told = msgspec.structs.replace(told, disagreements=merged.disagreements)
+            if assemble(told) == assemble(merged):
+                continue
+        merged = told
         runs += [run, *left_out]
-    snapshot = assemble(merge(parts))
+    snapshot = assemble(merged)
     if snapshot == Snapshot():
         raise UsageError(_not_recognised(paste, runs))
     if paste.unread:

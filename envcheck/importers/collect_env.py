@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from envcheck.enrich.stated import NO_ANSWER
 from envcheck.importers.kit import gpu_lines
 from envcheck.importers.kit.operating_system import from_python_platform, from_title
 from envcheck.importers.kit.paste import SOURCE, Paste
@@ -23,6 +24,7 @@ from envcheck.snapshot import (
     Library,
     Listing,
     Platform,
+    ProbeRun,
     Snapshot,
     Toolkit,
     Variables,
@@ -94,7 +96,14 @@ def read(paste: Paste) -> Snapshot:
         libraries=_cudnn_files(values),
         variables=_variables(values),
         environments=Listing(items=(_environment(values),)),
+        runs=(ProbeRun(name="nvidia-smi", status="ok", detail=NO_ANSWER),) if _smi_was_silent(values) else (),
     )
+
+
+def _smi_was_silent(values: _Values) -> bool:
+    """Whether the report says that it could collect neither the GPUs nor the driver's release."""
+    told = [values.get(key, ("",))[0].lower().rstrip(".") for key in _TELLING[2:]]
+    return all(value in ("could not collect", "no cuda") for value in told)
 
 
 _Values = dict[str, tuple[str, ...]]

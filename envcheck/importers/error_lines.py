@@ -46,6 +46,7 @@ _WORDS = (
     r"was(?: not|n't) build\b|multiple \w+ packages\b|no ffi handler\b|already exists\b|built for:",
     r"no device\b|invalid (?:literal|device)\b|unknown flags?\b",
     r"without (?:any )?mig\b|no (?:mig |gpu )?instances\b",
+    r"no (?:usable|compatible) gpus?\b|above exception\b|failedscheduling|mps server",
 )
 """Beginnings of words, in lower case."""
 _ANYWHERE = (
@@ -54,6 +55,7 @@ _ANYWHERE = (
     r"shm[-_]size|shmem allocation|no runtime for|unknown (?:or invalid )?runtime|did you configure",
     r"libcuda reported version",
     r"nccl_p2p_disable=1|acsctl:\s*srcvalid|io_page_fault",
+    r"blas ?= ?0\b|sxid",
 )
 """Parts of words, in lower case."""
 _AS_WRITTEN = (

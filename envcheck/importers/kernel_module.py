@@ -1,12 +1,19 @@
-"""Facts about kernel modules from ``/proc/driver/nvidia/version``, ``lsmod``, ``mokutil --sb-state``."""
+"""Facts about the kernel and its modules: ``/proc/driver/nvidia/version``, ``lsmod``, ``mokutil --sb-state``, ``dkms
+status`` and ``uname``.
+
+Of DKMS only the modules that are installed count, and whether there is one for the running kernel only where the text
+says which kernel runs.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 from envcheck.importers.kit.paste import SOURCE, Paste
 from envcheck.importers.kit.protocol import Rank, any_line, each_line
-from envcheck.snapshot import Kernel, KernelModule, Snapshot
+from envcheck.snapshot import Kernel, KernelModule, Platform, Snapshot
+from envcheck.snapshot.merge import merge
 
 NAME = "kernel modules"
 RANK = Rank.OUTPUT
@@ -16,15 +23,39 @@ _VERSION = re.compile(
 )
 _LSMOD = re.compile(r"(nouveau|nova_core|nvidia)\s{1,40}[0-9]{4,10}\s{1,40}[0-9]{1,4}(?:\s|$)")
 _SECURE_BOOT = re.compile(r"SecureBoot (enabled|disabled)$")
+_DKMS = re.compile(
+    r"nvidia(?:-open|-srv|-current|-current-open)?[/,] ?(?P<release>[0-9]{3}(?:\.[0-9]{1,4}){1,2})(?:-\w{1,20})?, "
+    r"(?P<kernel>[0-9]\S{2,80}), \w{3,12}: (?P<state>installed|built|added)"
+)
+_UNAME = re.compile(
+    r"Linux [\w.-]{1,80} ([0-9]{1,2}\.[0-9]{1,3}\S{0,80}) #\S|(?:kernel(?: release| version)?|uname -r) ?[:=] ?(?:Linux )?([0-9]{1,2}\.[0-9]{1,3}\.[0-9]\S{0,80})$"
+    r"|([0-9]{1,2}\.[0-9]{1,3}\.[0-9]{1,3}-\S{0,40}(?:generic|amd64|azure|aws|gcp|oem|lowlatency|el[789]\S{0,20}|fc[0-9]{2}\S{0,20}|arch\S{0,10}|default|tegra|pve|zen\S{0,10}|lts|cloud-amd64|realtime))$",
+    re.IGNORECASE,
+)
 _LONGEST_LINE = 500
 
 
 def recognise(paste: Paste) -> bool:
-    return any_line(paste, _read_line)
+    return any_line(paste, _read_line) or next(_dkms(paste), None) is not None
 
 
 def read(paste: Paste) -> Snapshot:
-    return each_line(paste, _read_line)
+    found = each_line(paste, _read_line)
+    running = found.platform.kernel_release if found.platform else None
+    built = tuple(_dkms(paste))
+    if not built:
+        return found
+    others = tuple(dict.fromkeys(kernel for kernel, _ in built if kernel != running))
+    here = next((release for kernel, release in built if kernel == running), None)
+    module = KernelModule(source=SOURCE, built=None if running is None else here is not None, built_for=others)
+    return merge((found, Snapshot(kernel=Kernel(source=SOURCE, nvidia=module))))
+
+
+def _dkms(paste: Paste) -> Iterator[tuple[str, str]]:
+    """The kernels that DKMS has installed NVIDIA's module for, with the module's release."""
+    for line in paste.statements:
+        if "installed" in line and (found := _DKMS.search(line[:_LONGEST_LINE])) and found["state"] == "installed":
+            yield found["kernel"], found["release"]
 
 
 def _read_line(line: str) -> Snapshot | None:
@@ -38,6 +69,8 @@ def _read_line(line: str) -> Snapshot | None:
         return Snapshot(kernel=_in_use(found[1]))
     if found := _SECURE_BOOT.match(text):
         return Snapshot(kernel=Kernel(source=SOURCE, secure_boot=found[1] == "enabled"))
+    if found := _UNAME.match(text):
+        return Snapshot(platform=Platform(source=SOURCE, os="linux", kernel_release=found[1] or found[2] or found[3]))
     return None
 
 

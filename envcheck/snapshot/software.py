@@ -16,6 +16,8 @@ class Toolkit(Identified, frozen=True, kw_only=True):
     """As in ``12.4``."""
     nvcc: str | None = None
     """Path of the compiler; null where there is none."""
+    targets: tuple[str, ...] | None = None
+    """What its compiler says that it compiles for, as in ``sm_90``; None: it was not asked."""
     on_path: bool | None = None
     """Whether its ``bin`` folder is on PATH."""
     cuda_home: bool | None = None

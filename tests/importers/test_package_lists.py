@@ -42,7 +42,7 @@ def test_lists_of_pip(text: str, found: dict[str, str]) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "pip install torch==2.5.1",
+        "pip install torch>=2.5.1",
         "Windows 10",
         "step 3 4",
         "TORCH_CUDA_ARCH_LIST    8.0",

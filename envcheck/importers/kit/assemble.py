@@ -95,6 +95,7 @@ def _settled(listing: Listing[Gpu]) -> Listing[Gpu]:
     An unlisted GPU stays unless the list is complete; one that only prose mentions counts only where nothing else names
     a GPU.
     """
+    listing = _with_capabilities(listing)
     named = [gpu for gpu in listing.items if (gpu.label or "").startswith(NAMED)]
     stated = [gpu for gpu in listing.items if (gpu.label or "").startswith(STATED)]
     listed = [gpu for gpu in listing.items if gpu not in named and gpu not in stated]
@@ -110,6 +111,17 @@ def _settled(listing: Listing[Gpu]) -> Listing[Gpu]:
         if not same and not (listing.complete and listed):
             listed.append(gpu)
     return Listing(items=tuple(listed), complete=listing.complete)
+
+
+def _with_capabilities(listing: Listing[Gpu]) -> Listing[Gpu]:
+    """The GPUs, where a capability that was asked of the current device belongs to the only GPU there is."""
+    nameless = [gpu for gpu in listing.items if (gpu.label or "").startswith(NAMED) and gpu.name is None]
+    others = [gpu for gpu in listing.items if gpu not in nameless]
+    if not nameless or not others:
+        return listing
+    if len(others) == 1 and len(nameless) == 1 and others[0].compute_capability is None:
+        others = [msgspec.structs.replace(others[0], compute_capability=nameless[0].compute_capability)]
+    return Listing(items=tuple(others), complete=listing.complete)
 
 
 def _with_name(only: Gpu, others: Sequence[Gpu]) -> Gpu:

@@ -10,6 +10,7 @@ import re
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from envcheck.importers.kit.spoken import may_tell
 from envcheck.snapshot import ProbeRun
 
 SOURCE = "pasted text"
@@ -68,6 +69,11 @@ class Paste:
     def statements(self) -> tuple[str, ...]:
         """The lines, each once: a repeated line states nothing new."""
         return tuple(dict.fromkeys(self.lines))
+
+    @cached_property
+    def speaking(self) -> tuple[str, ...]:
+        """The statements that may mention a component, a version or a GPU."""
+        return tuple(line for line in self.statements if may_tell(line))
 
     @classmethod
     def of(cls, text: str) -> Paste:

@@ -21,6 +21,8 @@ class Rank(IntEnum):
     """An error message of a program."""
     PROSE = 2
     """Prose."""
+    MENTION = 3
+    """Something that a line of any form mentions."""
 
 
 class Unreadable(Exception):  # noqa: N818 - it names a state of the text, as in the sentence it carries

@@ -43,6 +43,13 @@ def _is_not_loaded(subject: Snapshot, facts: Facts) -> bool:
     return _concerns_module(subject, facts) and on_plain_host(facts) and _module(facts).loaded is False
 
 
+def _may_lack_module(subject: Snapshot, facts: Facts) -> bool:
+    """Likewise, or a text that lists what was built, and in which nothing shows a running driver."""
+    module = _module(facts)
+    listed = module.loaded is None and module.built is False and driver_of(facts).release is None
+    return _is_not_loaded(subject, facts) or (listed and _concerns_module(subject, facts))
+
+
 def _on_other_drivers(facts: Facts) -> tuple[Gpu, ...]:
     """The GPUs that nouveau or nova drives."""
     return tuple(gpu for gpu in facts.own_gpus if (gpu.kernel_driver or "").lower().startswith(_RIVALS))
@@ -101,7 +108,7 @@ def driver_not_loaded(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     layer="kernel",
     scope="node",
     needs=("kernel.nvidia.built",),
-    arises=_is_not_loaded,
+    arises=_may_lack_module,
     remedy=driver.build_module,
     explains=("driver-not-loaded", "gpu-init-failed", "no-gpu-visible"),
 )

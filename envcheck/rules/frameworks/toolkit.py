@@ -8,8 +8,8 @@ from envcheck.rules.api import Facts, Outcome, evidence_of, rule
 from envcheck.rules.facts.frameworks import framework_named, full_name
 from envcheck.rules.facts.machine import gpu_title
 from envcheck.rules.fixes.fits import incompatible
-from envcheck.snapshot import Environment, Toolkit
-from envcheck.versions import ComputeCapability, CudaVersion
+from envcheck.snapshot import Environment, Snapshot, Toolkit
+from envcheck.versions import CodeTarget, ComputeCapability, CudaVersion
 
 _COMPILE_HERE = ("deepspeed", "gsplat", "nvdiffrast", "exllamav2", "tinycudann")
 """Packages that compile CUDA code on the machine that runs them."""
@@ -46,13 +46,19 @@ def _other_toolkit(facts: Facts) -> tuple[Fix, ...]:
     )
 
 
-@rule(layer="framework", per="environment", arises=_compiles, remedy=_other_toolkit)
-def toolkit_lacks_gpu(environment: Environment, facts: Facts) -> Outcome | None:
+def _compiler_was_asked(_snapshot: Snapshot, facts: Facts) -> bool:
+    toolkit = _chosen(facts)
+    compiling = facts.environment is not None and _compiles(facts.environment, facts)
+    return compiling or (toolkit is not None and toolkit.targets is not None)
+
+
+@rule(layer="framework", arises=_compiler_was_asked, remedy=_other_toolkit)
+def toolkit_lacks_gpu(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """The CUDA toolkit cannot compile for the GPU.
 
     What it checks
         That the nvcc that builds use (of CUDA_HOME, else PATH) supports the GPUs, if a package is
-        installed that compiles on this machine.
+        installed that compiles on this machine, or a text has the compiler's own list of targets.
 
     Why it matters
         A build for the GPU stops with "nvcc fatal: Unsupported gpu architecture". Nothing else in the
@@ -67,23 +73,39 @@ def toolkit_lacks_gpu(environment: Environment, facts: Facts) -> Outcome | None:
     """
     toolkit = _chosen(facts)
     version = CudaVersion.parse(toolkit.version) if toolkit else None
-    if toolkit is None or version is None:
+    if toolkit is None:
         return None
+    who = (_compiling_packages(facts.environment),) if facts.environment and _compiling(facts.environment) else ()
     for gpu in facts.usable_gpus:
         capability = ComputeCapability.parse(gpu.compute_capability)
-        fit = cuda_targets(facts.matrix, capability, version) if capability else None
+        fit = cuda_targets(facts.matrix, capability, version) if capability and version else None
         if fit is not None and fit.bad:
             return incompatible(
                 f"nvcc of CUDA {version} cannot compile for {gpu_title(gpu)}",
                 fit,
-                evidence=(
-                    evidence_of(f"toolkit in {toolkit.path}", toolkit, "version"),
-                    _compiling_packages(environment),
-                ),
+                evidence=(evidence_of(f"toolkit in {toolkit.path}", toolkit, "version"), *who),
                 fixes=_other_toolkit(facts),
                 worst="warn",
             )
+        if capability and toolkit.targets is not None and not _compiles_for(toolkit.targets, capability):
+            return Outcome(
+                status="warn",
+                title=f"nvcc does not compile for {gpu_title(gpu)} ({capability.sm})",
+                message=f"Its list of targets ends at {toolkit.targets[-1]} and begins at {toolkit.targets[0]}.",
+                evidence=(
+                    evidence_of("targets of nvcc", toolkit, "targets"),
+                    evidence_of(gpu_title(gpu), gpu, "compute_capability"),
+                    *who,
+                ),
+                fixes=_other_toolkit(facts),
+            )
     return None
+
+
+def _compiles_for(targets: tuple[str, ...], capability: ComputeCapability) -> bool:
+    """Whether a target has the GPU's major version, and no newer minor one."""
+    known = [target.capability for text in targets if (target := CodeTarget.parse(text))]
+    return not known or any(each.major == capability.major and each.minor <= capability.minor for each in known)
 
 
 @rule(layer="framework", per="environment", arises=_compiles, remedy=_other_toolkit)

@@ -36,7 +36,14 @@ def _answers_now(message: KernelMessage, facts: Facts) -> bool:
     needs=("gpus",),
     arises=_has_gpus,
     remedy=driver.reboot,
-    explains=("gpu-firmware-timeout", "gpu-init-failed", "gpu-needs-reset", "no-gpu-visible", "nvlink-down"),
+    explains=(
+        "gpu-error-logged",
+        "gpu-firmware-timeout",
+        "gpu-init-failed",
+        "gpu-needs-reset",
+        "no-gpu-visible",
+        "nvlink-down",
+    ),
 )
 def gpu_lost(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """A GPU fell off the bus.
@@ -93,7 +100,7 @@ def _place(message: KernelMessage, facts: Facts) -> str:
     needs=("kernel.log.readable",),
     arises=_has_gpus,
     remedy=driver.reboot,
-    explains=("gpu-init-failed", "gpu-needs-reset", "no-gpu-visible"),
+    explains=("gpu-error-logged", "gpu-init-failed", "gpu-needs-reset", "no-gpu-visible"),
 )
 def gpu_firmware_timeout(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """The GPU firmware (GSP) stopped answering.

@@ -74,7 +74,14 @@ def _uses_nvlink(gpu: Gpu, facts: Facts) -> bool:
     return is_listed(gpu, facts) and not (gpu.mig and gpu.mig.enabled)
 
 
-@rule(layer="fabric", scope="node", per="gpu", needs=("gpu.nvlinks",), arises=_uses_nvlink)
+@rule(
+    layer="fabric",
+    scope="node",
+    per="gpu",
+    needs=("gpu.nvlinks",),
+    arises=_uses_nvlink,
+    remedy=lambda _facts: (driver.reset(None),),
+)
 def nvlink_down(gpu: Gpu, facts: Facts) -> Outcome | None:
     """An NVLink is down.
 

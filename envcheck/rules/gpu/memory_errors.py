@@ -15,7 +15,8 @@ from envcheck.snapshot import Ecc, Gpu, Record, RowRemap
     per="gpu",
     needs=("gpu.ecc.volatile_uncorrected",),
     arises=lambda gpu, facts: is_listed(gpu, facts) and (gpu.ecc is None or gpu.ecc.enabled is not False),
-    explains=("gpu-needs-reset", "row-remap-pending"),
+    remedy=lambda _facts: (driver.reset(None),),
+    explains=("gpu-error-logged", "gpu-needs-reset", "row-remap-pending"),
 )
 def uncorrected_ecc(gpu: Gpu, _facts: Facts) -> Outcome | None:
     """A GPU had uncorrected memory errors.
@@ -62,7 +63,14 @@ def uncorrected_ecc(gpu: Gpu, _facts: Facts) -> Outcome | None:
     return passed("No uncorrected memory errors", *evidence, decided_by="driver-answered")
 
 
-@rule(layer="gpu", scope="node", per="gpu", arises=is_listed, explains=("gpu-needs-reset",))
+@rule(
+    layer="gpu",
+    scope="node",
+    per="gpu",
+    arises=is_listed,
+    remedy=lambda _facts: (driver.reset(None),),
+    explains=("gpu-needs-reset",),
+)
 def row_remap_pending(gpu: Gpu, facts: Facts) -> Outcome | None:
     """A GPU memory repair is waiting for a reset.
 

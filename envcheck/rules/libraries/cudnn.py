@@ -28,6 +28,7 @@ from envcheck.rules.facts.trials import TRIAL_RULES, ran_on_gpu
 from envcheck.rules.fixes.fits import incompatible, sentence
 from envcheck.rules.fixes.libraries import drop_from_variable, install_cudnn, install_libraries, install_library_again
 from envcheck.rules.libraries.missing import damage_evidence, not_installed
+from envcheck.rules.libraries.stated import stated_misfit, states_versions
 from envcheck.snapshot import Framework, Load
 
 _NUMBERS = 3
@@ -69,7 +70,7 @@ def cudnn_missing(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
 @rule(
     layer="library",
     per="framework",
-    arises=loads_are_known,
+    arises=lambda subject, facts: loads_are_known(subject, facts) or states_versions(subject, facts),
     explains=(*TRIAL_RULES, "cudnn-missing"),
     remedy=install_cudnn,
     told_by=("damaged-distribution",),
@@ -97,7 +98,7 @@ def cudnn_major_mismatch(subject: FrameworkSubject, facts: Facts) -> Outcome | N
     """
     found = missing_because("cudnn-major-mismatch", subject, facts)
     if not found:
-        return None
+        return stated_misfit("cudnn", subject, facts, other_major=True)
     first, framework = found[0], subject.framework
     others, name = copies_of_other_majors(first, facts), name_in(first)
     versions = sorted({each.on_disk or each.declared or "" for each in others} - {""})
@@ -137,7 +138,7 @@ def cudnn_too_old(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     load = next((load for load in loads_of(framework, "cudnn") if load.version), None)
     known = framework.cudnn or needed_spec(facts.matrix, framework.name, framework.version, "cudnn")
     if load is None or not known or not loads_are_known(subject, facts):
-        return None
+        return stated_misfit("cudnn", subject, facts, other_major=False)
     fit = _fit(framework, load.version or "", facts)
     if ran_on_gpu(framework) or fit.ok:
         return passed(f"{framework.name} loads cuDNN {load.version}, which is new enough")

@@ -34,6 +34,7 @@ from envcheck.rules.fixes.libraries import (
     install_or_locate_library,
 )
 from envcheck.rules.fixes.reinstall import reinstall
+from envcheck.rules.libraries.stated import stated_misfit, states_versions
 from envcheck.rules.libraries.symbols import use_right_copy
 from envcheck.rules.packages.shipped import is_damaged, owner_of
 from envcheck.snapshot import Distribution, Framework, Load
@@ -294,7 +295,7 @@ def _reinstall_framework(subject: FrameworkSubject, facts: Facts) -> tuple[Fix, 
 @rule(
     layer="library",
     per="framework",
-    arises=loads_are_known,
+    arises=lambda subject, facts: loads_are_known(subject, facts) or states_versions(subject, facts),
     doubt=_provided_by_host,
     explains=(*TRIAL_RULES, "cuda-library-missing", "library-not-found", "cudnn-missing", "nccl-missing"),
     remedy=install_or_locate_library,
@@ -323,6 +324,8 @@ def cuda_major_mismatch(subject: FrameworkSubject, facts: Facts) -> Outcome | No
     found = missing_because("cuda-major-mismatch", subject, facts)
     if found:
         return _other_major_only(subject, found, facts)
+    if states_versions(subject, facts):
+        return stated_misfit("cuda", subject, facts, other_major=True)
     return _extends_another(subject, facts) or _uses_other_major(subject, facts)
 
 

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from envcheck.checks import DecidedBy, Status
 from envcheck.compat.families import SPOKEN_OF, files_of
 from envcheck.compat.load import load_matrix
+from envcheck.compat.tables import XidRow
 
 LONGEST = 2000
 """Characters of a line that are matched; pasted text is untrusted."""
@@ -21,6 +22,7 @@ _ENDED = (
 )
 """A line that reports the status code of a CUDA driver or runtime call."""
 _FRAGMENT = re.compile(r"\{\{([a-z-]+)\}\}")
+_XID = re.compile(r"\bXid(?: ?\([^)]{0,80}\))?[:,]? {0,8}([0-9]{1,3})\b", re.IGNORECASE)
 _REMARK = re.compile(r"\s*\[\[")
 """The beginning of the harmless line in which NVIDIA's images say that they run without forward compatibility."""
 
@@ -34,6 +36,8 @@ class ErrorLine(NamedTuple):
     """A regular expression; case does not count."""
     said_by: DecidedBy
     status: Status = "fail"
+    after: tuple[str, ...] = ()
+    """Problems whose consequence the line is."""
 
     def is_in(self, text: str) -> bool:
         """Whether the text matches."""
@@ -45,12 +49,33 @@ def named_by(text: str) -> ErrorLine | None:
     shown = text[:LONGEST]
     if _REMARK.match(shown):
         return None
-    return next((line for line in error_lines() if line.is_in(shown)), None)
+    return next((line for line in error_lines() if line.is_in(shown)), None) or _by_number(shown)
 
 
-def named_by_event(number: int) -> str | None:
-    """The problem that an event in the kernel log (an Xid) names."""
-    return next((row.problem for row in load_matrix().errors if number in row.xids), None)
+def event_in(text: str) -> XidRow | None:
+    """The event of the driver (an Xid) that a line of the kernel log tells."""
+    found = _XID.search(text[:LONGEST])
+    return event(int(found[1])) if found else None
+
+
+def event(number: int) -> XidRow | None:
+    """The row of an event of the driver."""
+    return next((row for row in load_matrix().xids if row.number == number), None)
+
+
+def status_of(row: XidRow) -> Status:
+    """What an event alone proves: that a program failed is a warning, and one that asks for nothing a remark."""
+    if row.action in ("none", "see-text", "see-earlier"):
+        return "note"
+    return "warn" if row.kind == "program" else "fail"
+
+
+def _by_number(text: str) -> ErrorLine | None:
+    row = event_in(text)
+    if row is None or row.action == "see-text":
+        return None
+    status = status_of(row) if row.problem == "gpu-error-logged" else "fail"
+    return ErrorLine(row.problem, _XID.pattern, "driver-answered", status)
 
 
 def matches_fragment(fragment: str, text: str) -> bool:
@@ -66,7 +91,7 @@ def error_lines() -> tuple[ErrorLine, ...]:
         return _FRAGMENT.sub(lambda match: whole(_fragments()[match[1]]), pattern)
 
     return tuple(
-        ErrorLine(row.problem, pattern, row.said_by, row.status)
+        ErrorLine(row.problem, pattern, row.said_by, row.status, row.after)
         for row in sorted(load_matrix().errors, key=lambda row: row.priority)
         for pattern in (*map(whole, row.lines), *(_ENDED.format(code=code) for code in row.codes))
     )

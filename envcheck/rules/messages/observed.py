@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 
 from envcheck.checks import STATUSES, Evidence
 from envcheck.compat.matrix import Matrix
 from envcheck.compat.relations.variables import said_by
-from envcheck.rules.messages.lines import ErrorLine, named_by, named_by_event
+from envcheck.rules.messages.lines import ErrorLine, event, named_by
 from envcheck.rules.messages.refine import refine
 from envcheck.snapshot import KernelMessage, ObservedError, Snapshot
 
 _SHOWN = 160
 """Characters of an error line that are quoted."""
+
+
+_CHAINED = re.compile(
+    r"(?:handling|result|cause) of the (?:above|following) exception|above exception was the direct cause"
+)
+_RAISED = re.compile(r"\s{0,8}(?:[A-Za-z_][\w.]{0,80}\.)?[A-Z]\w{0,60}(?:Error|Exception|Warning)\b: ")
 
 
 class ObservedProblem(NamedTuple):
@@ -25,12 +32,17 @@ class ObservedProblem(NamedTuple):
 def observed_problems(snapshot: Snapshot, matrix: Matrix | None = None) -> tuple[ObservedProblem, ...]:
     """The problems that lines of pasted text name, each once with its lines.
 
-    With a ``matrix``, a missing library is distinguished from one for another CUDA version.
+    With a ``matrix``, a missing library is distinguished from one for another CUDA version. Of exceptions that Python
+    chains, those after the first that names a problem are its consequences.
     """
     found: dict[str, tuple[ErrorLine, list[Evidence]]] = {}
+    consequence = False
     for error in snapshot.observed_errors:
+        if _CHAINED.search(error.text):
+            consequence = bool(found)
+            continue
         line = named_by(error.text) or (_rejected_variable(error.text, matrix) if matrix else None)
-        if line is None:
+        if line is None or (consequence and _RAISED.match(error.text) and line.problem not in found):
             continue
         line = refine(line, error.text, snapshot, matrix) if matrix else line
         shown = line_evidence(error)
@@ -39,7 +51,9 @@ def observed_problems(snapshot: Snapshot, matrix: Matrix | None = None) -> tuple
             found[line.problem] = (line, evidence)
         if shown not in evidence:
             evidence.append(shown)
-    return tuple(ObservedProblem(line, tuple(evidence)) for line, evidence in found.values())
+    return tuple(
+        ObservedProblem(line, tuple(evidence)) for line, evidence in found.values() if not found.keys() & {*line.after}
+    )
 
 
 def _rejected_variable(text: str, matrix: Matrix) -> ErrorLine | None:
@@ -68,8 +82,8 @@ def kernel_evidence(message: KernelMessage) -> Evidence:
 
 
 def _named(message: KernelMessage) -> str | None:
-    problem = named_by_event(message.xid) if message.xid is not None else None
-    if problem:
-        return problem
+    row = event(message.xid) if message.xid is not None else None
+    if row is not None and row.action != "see-text":
+        return row.problem
     line = named_by(message.text)
     return line.problem if line else None

@@ -32,7 +32,29 @@ def refine(line: ErrorLine, text: str, snapshot: Snapshot, matrix: Matrix) -> Er
         return line._replace(problem="library-shadowed")
     if line.problem == "nccl-version-mismatch" and len(list(_wheels("nccl", snapshot))) > 1:
         return line._replace(problem="nvidia-wheel-conflict")
+    if line.problem == "cpu-only-build" and "CUDAExecutionProvider" in text and _both_onnxruntimes(snapshot):
+        return line._replace(problem="onnxruntime-cpu-and-gpu")
+    if line.problem == "cpu-only-build" and "BLAS = 0" in text and not (snapshot.gpus or snapshot.driver):
+        return line._replace(status="note")
+    if line.problem in _OF_DRIVER and line.status == "warn" and _driver_is_known(snapshot):
+        return line._replace(status="note")
     return line
+
+
+_OF_DRIVER = frozenset({"driver-not-installed", "driver-not-loaded"})
+
+
+def _both_onnxruntimes(snapshot: Snapshot) -> bool:
+    names = {distribution.name for distribution in _distributions(snapshot)}
+    return {"onnxruntime", "onnxruntime-gpu"} <= names
+
+
+def _driver_is_known(snapshot: Snapshot) -> bool:
+    """Whether the rest of the text shows a running driver; a Jetson has no nvidia-smi, and its driver no number."""
+    driver, platform = snapshot.driver, snapshot.platform
+    runs = driver is not None and (driver.release is not None or driver.cuda is not None)
+    uses = any(framework.gpu_available for each in _environments(snapshot) for framework in frameworks_in(each))
+    return runs or uses or bool(platform and (platform.tegra or platform.tegra_release))
 
 
 def _why_missing(problem: str, text: str, snapshot: Snapshot, matrix: Matrix) -> str:

@@ -137,6 +137,9 @@ def _with_framework(facts: Facts) -> Environment | None:
     return next(filter(frameworks_in, others), None)
 
 
+_OTHER_PYTHON = Fix(text="Make an environment with a Python version that the release has wheels for, and install there")
+
+
 def _pythons_are_known(subject: FrameworkSubject, facts: Facts) -> bool:
     """Of PyTorch always asked; of others where their release's Pythons are known."""
     framework = subject.framework
@@ -154,7 +157,13 @@ def _python_fit(subject: FrameworkSubject, facts: Facts) -> Fit | None:
     return release_fits(facts.matrix, name, version, "python", python, os, machine(facts))
 
 
-@rule(layer="framework", per="framework", needs=("framework.version", "environment.python"), arises=_pythons_are_known)
+@rule(
+    layer="framework",
+    per="framework",
+    needs=("framework.version", "environment.python"),
+    arises=_pythons_are_known,
+    remedy=lambda _facts: (_OTHER_PYTHON,),
+)
 def python_unsupported(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """The framework's release has no wheels for this Python version.
 

@@ -24,7 +24,7 @@ from tests.rules.machines import (
     with_venv,
     without_gpu,
 )
-from tests.rules.messages import lines_libraries, lines_packages, lines_platforms
+from tests.rules.messages import lines_libraries, lines_packages, lines_platforms, lines_programs
 
 CORE: dict[str, list[str]] = {
     "fabric-manager-not-running": [
@@ -171,7 +171,13 @@ CORE: dict[str, list[str]] = {
     "thermal-throttled": ["        SW Thermal Slowdown         : Active"],
 }
 
-FAMILIES = (CORE, lines_platforms.EXAMPLES, lines_libraries.EXAMPLES, lines_packages.EXAMPLES)
+FAMILIES = (
+    CORE,
+    lines_platforms.EXAMPLES,
+    lines_libraries.EXAMPLES,
+    lines_packages.EXAMPLES,
+    lines_programs.EXAMPLES,
+)
 """Further families have their lines in files of their own (``lines_*.py``)."""
 
 
@@ -217,7 +223,6 @@ HARMLESS = [
     'msg="Dynamic LLM libraries [cpu cpu_avx cpu_avx2 cuda_v11 rocm_v6.1]"',
     'msg="Dynamic LLM libraries" runners="[cuda_v12_avx rocm_avx cpu cpu_avx]"',
     "Unable to initialize backend 'rocm': module 'jaxlib.xla_extension' has no attribute 'GpuAllocatorConfig'",
-    "system_info: n_threads = 32 / 64 | AVX = 1 | BLAS = 0 | SSE3 = 1 |",
     "TensorFlow was not built with CUDA kernel binaries compatible with compute capability 12.0.",
     "  [[System has unsupported display driver / cuda driver combination (CUDA_ERROR_SYSTEM_DRIVER_MISMATCH)]]",
     "[[Forward compatibility was attempted on non supported HW (CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE)]]",
@@ -227,8 +232,6 @@ HARMLESS = [
     "module verification failed: signature and/or required key missing - tainting kernel",
     "        SW Power Cap                : Active",
     "            HW Power Brake Slowdown : Not Active",
-    "NVRM: Xid (PCI:0000:79:00): 31, pid=1, name=python, MMU fault",
-    "NVRM: Xid (PCI:0000:19:00): 13, Graphics SM Warp Exception, 119 of them",
     "Failed to create job 802 of the queue",
     "No running processes found",
     "CUDA lazy loading is not enabled",

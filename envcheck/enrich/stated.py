@@ -1,0 +1,124 @@
+"""Infer from a pasted text what it does not say itself: builds of frameworks, and that no driver is there.
+
+Only what holds whichever of the possible builds it is gets inferred; a machine that envcheck examines tells its builds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from envcheck.compat.matrix import Matrix
+from envcheck.compat.question.package_needs import release_rows
+from envcheck.compat.relations.driver_cuda import driver_runs_cuda
+from envcheck.compat.relations.gpu_code import code_runs_on
+from envcheck.compat.relations.torch import builds, torch_row
+from envcheck.compat.tables import Machine, Os, TorchBuild, is_named
+from envcheck.enrich.torch import Inference
+from envcheck.snapshot import Distribution, Driver, Environment, Framework, Gpu, Listing, Platform, Snapshot
+from envcheck.versions import CodeTarget, ComputeCapability, CudaVersion, DriverRelease
+
+PASTED = "pasted text"
+"""The source of environments that were read in a text."""
+
+NO_ANSWER = "nvidia-smi told neither GPUs nor a driver"
+"""What the reader of a report says of one whose own questions about the machine were not answered."""
+
+
+def add_frameworks(environment: Environment, matrix: Matrix) -> Environment:
+    """The environment of a text with a record for each listed package that is a framework."""
+    if environment.source != PASTED:
+        return environment
+    known = environment.frameworks.items if environment.frameworks else ()
+    names = {framework.name for framework in known}
+    found = tuple(
+        Framework(source=listed.source, name=listed.name, version=listed.version)
+        for listed in environment.distributions or ()
+        if listed.name not in names and _is_framework(listed, matrix)
+    )
+    if not found:
+        return environment
+    complete = environment.frameworks.complete if environment.frameworks else False
+    return msgspec.structs.replace(environment, frameworks=Listing(items=(*known, *found), complete=complete))
+
+
+def _is_framework(listed: Distribution, matrix: Matrix) -> bool:
+    """Whether programs are written against it. PyTorch has a reader of its own, which its extensions share."""
+    rows = (row for row in matrix.roles if row.role == "framework" and not is_named("torch", row.names))
+    return any(is_named(listed.name, row.names) for row in rows)
+
+
+def infer_release(framework: Framework, platform: Platform, matrix: Matrix) -> list[Inference]:
+    """What every build of this release was built with, by its rows."""
+    if framework.source != PASTED or framework.version is None or framework.cpu_only or framework.hip:
+        return []
+    rows = release_rows(matrix, framework.name, framework.version, _os(platform), _machine(platform))
+    cudas = {row.cuda for row in rows if row.cuda is not None}
+    codes = {row.targets for row in rows if row.targets}
+    cuda = cudas.pop() if len(cudas) == 1 else None
+    if not rows or not cuda:
+        return []
+    code = codes.pop() if len(codes) == 1 else None
+    return [Inference({"cuda": cuda, "gpu_code": code}, rows[0].id)]
+
+
+def infer_any_build(framework: Framework, snapshot: Snapshot, matrix: Matrix) -> list[Inference]:
+    """What holds for every CUDA build of this PyTorch: that none has code for the GPU, or none runs on the driver."""
+    row = torch_row(matrix, framework.version or "")
+    unknown = framework.cuda is None and framework.cpu_only is None and framework.hip is None
+    if row is None or not row.all_builds or not unknown or framework.source != PASTED:
+        return []
+    platform = snapshot.platform or Platform()
+    possible = builds(row, _os(platform), _machine(platform))
+    if not possible:
+        return []
+    why = f"every build of {row.id}"
+    found: list[Inference] = []
+    if _lack_code(possible, snapshot.gpus.items if snapshot.gpus else (), matrix):
+        code = tuple(dict.fromkeys(target for build in possible for target in build.targets))
+        found.append(Inference({"gpu_code": code}, why))
+    driver = DriverRelease.parse(snapshot.driver.release if snapshot.driver else None)
+    oldest = CudaVersion.parse(possible[-1].cuda)
+    if driver and oldest and driver_runs_cuda(matrix, driver, oldest, _os(platform)).bad:
+        found.append(Inference({"cuda": str(oldest)}, why))
+    return found
+
+
+def _lack_code(possible: Sequence[TorchBuild], gpus: Sequence[Gpu], matrix: Matrix) -> bool:
+    """Whether no build has code for a GPU, on any driver."""
+    capabilities = [found for gpu in gpus if (found := ComputeCapability.parse(gpu.compute_capability))]
+    return any(
+        all(_lacks(build, capability, matrix) for build in possible if build.targets) for capability in capabilities
+    ) and any(build.targets for build in possible)
+
+
+def _lacks(build: TorchBuild, capability: ComputeCapability, matrix: Matrix) -> bool:
+    code = [target for text in build.targets if (target := CodeTarget.parse(text))]
+    cuda = CudaVersion.parse(build.cuda)
+    return code_runs_on(matrix, code, capability, driver_speaks=cuda, built_with=cuda).bad
+
+
+def infer_driver(snapshot: Snapshot) -> Driver | None:
+    """No driver where Python runs: a CUDA build that finds no CUDA, in a report for which nvidia-smi had no answer."""
+    platform = snapshot.platform or Platform()
+    silent = any(NO_ANSWER in run.detail for run in snapshot.runs)
+    frameworks = [
+        framework
+        for environment in (snapshot.environments.items if snapshot.environments else ())
+        for framework in (environment.frameworks.items if environment.frameworks else ())
+        if environment.source == PASTED
+    ]
+    refused = any(each.gpu_available is False and each.cuda and not each.cpu_only for each in frameworks)
+    if not silent or not refused or snapshot.driver or snapshot.gpus or platform.os == "macos" or snapshot.kernel:
+        return None
+    why = {"installed": "inferred from the report"}
+    return Driver(source=PASTED, installed=False, read=why)
+
+
+def _os(platform: Platform) -> Os:
+    return "wsl" if platform.wsl else platform.os or "linux"
+
+
+def _machine(platform: Platform) -> Machine:
+    return "aarch64" if platform.machine in ("aarch64", "arm64") else "x86_64"

@@ -1,0 +1,136 @@
+"""What installers print and what files ask for: pip, uv, poetry, conda, wheel names, ``environment.yml``, an index.
+
+A package that a later line installs in another version replaces the earlier one; what a line removes is gone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from packaging.utils import canonicalize_name
+
+from envcheck.importers.kit.paste import SOURCE, Paste
+from envcheck.importers.kit.protocol import Rank, environment, with_environment
+from envcheck.snapshot import Distribution, Environment, Framework, Snapshot
+
+NAME = "installer"
+RANK = Rank.MESSAGE
+
+_NAME = r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,60}[A-Za-z0-9])?"
+_VERSION = r"[0-9]{1,4}(?:\.[0-9A-Za-z]{1,20}){0,6}(?:[+!][0-9A-Za-z._-]{1,60})?"
+
+_INSTALLED = re.compile(r"Successfully installed (.{3,20000})")
+_ITEM = re.compile(rf"({_NAME}?)-({_VERSION})$")
+_UV = re.compile(rf"([+~-]) ({_NAME})==({_VERSION})(?: \(.{{1,200}}\))?$")
+_POETRY = re.compile(rf"[-•*] (Installing|Updating|Downgrading|Removing) ({_NAME}) \((?:{_VERSION} -> )?({_VERSION})\)")
+_WHEEL = re.compile(
+    rf"(?:^|[\s/'\"=(])([A-Za-z0-9_.]{{1,60}})-({_VERSION})(?:-[0-9][\w.]{{0,20}})?-(?:py[23]|cp[0-9]{{2,3}}|py2\.py3)[\w.]{{0,20}}-[\w.]{{1,20}}-"
+    r"(any|win_amd64|[\w.]{0,80}(?:x86_64|aarch64|arm64))(?:\.whl)\b"
+)
+_REMOVED = re.compile(
+    rf"(?:Successfully uninstalled|Uninstalling|Found existing installation:) ({_NAME})[- ]({_VERSION}):?\s*$"
+)
+_CONDA = re.compile(rf"(?:- )?[\"']?({_NAME})={{1,2}}({_VERSION})(?:=(\S{{1,60}}?))?[\"']?(?:\s*#.*)?$")
+_CONDA_ROW = re.compile(rf"({_NAME})\s+({_VERSION})\s+(\S*(?:cuda|cudnn|cpu)\S*_[0-9]+)(?:\s+\S{{1,40}})?$")
+_COMMAND = re.compile(r"\b(?:pip[0-9.]{0,4}|conda|mamba|uv(?: pip)?|poetry) (?:install|add|create)\b(.{1,1000})")
+_PINNED = re.compile(rf"(?<![\w<>~!-])[\"']?({_NAME})={{1,2}}({_VERSION})(?=[\"'\s\\;,]|$)")
+_INDEX = re.compile(
+    r"(?:--(?:extra-)?index-url[ =]|--index[ =]|--find-links[ =]|-[if] |Looking in (?:indexes|links):.{0,200}?)\s?[\"']?"
+    r"https?://download\.pytorch\.org/whl/(?:nightly/|test/)?(cu[0-9]{2,3}|cpu)\b"
+)
+_ANY = re.compile(r"nstall|whl|[+~] [\w.-]+==|=[0-9]|_[0-9]|Updating|Downgrading|Removing|\b(?:create|add)\b")
+"""Every line that is read here contains one of these."""
+_LONGEST_LINE, _MOST = 4_000, 2_000
+
+
+class _Step(NamedTuple):
+    name: str
+    version: str
+    build: str | None = None
+    conda: bool = False
+    gone: bool = False
+
+
+def recognise(paste: Paste) -> bool:
+    return next(_all_steps(paste), None) is not None or _INDEX.search(paste.text) is not None
+
+
+def read(paste: Paste) -> Snapshot:
+    packages: dict[str, _Step] = {}
+    for step in _all_steps(paste):
+        name = canonicalize_name(step.name)
+        if step.gone:
+            if packages.get(name, step).version == step.version:
+                packages.pop(name, None)
+        elif name in packages or len(packages) < _MOST:
+            packages[name] = step
+    found = environment(
+        python=_python(packages), distributions=tuple(_package(name, step) for name, step in packages.items())
+    )
+    torch = _of_index(paste, packages)
+    if torch is not None:
+        found = _with(found, torch)
+    return with_environment(found) if found.distributions or found.frameworks or found.python else Snapshot()
+
+
+def _with(found: Environment, torch: Framework) -> Environment:
+    return environment(python=found.python, distributions=tuple(found.distributions or ()), frameworks=(torch,))
+
+
+def _python(packages: dict[str, _Step]) -> str | None:
+    step = packages.pop("python", None)
+    return step.version if step and step.version.startswith(("2.", "3.")) else None
+
+
+def _package(name: str, step: _Step) -> Distribution:
+    normal = "torch" if name == "pytorch" and not step.conda else name
+    return Distribution(
+        source=SOURCE, name=normal, version=step.version, build=step.build, channel="conda" if step.conda else "pip"
+    )
+
+
+def _of_index(paste: Paste, packages: dict[str, _Step]) -> Framework | None:
+    """The build of PyTorch that the one index named in the text serves."""
+    tags = set(_INDEX.findall(paste.text[:_INDEX_LIMIT]))
+    torch = packages.get("torch")
+    if len(tags) != 1 or (torch is not None and "+" in torch.version) or "+cpu" in paste.text[:_INDEX_LIMIT]:
+        return None
+    tag = tags.pop()
+    if tag == "cpu":
+        return Framework(source=SOURCE, name="torch", cpu_only=True)
+    return Framework(source=SOURCE, name="torch", cuda=f"{tag[2:-1]}.{tag[-1]}", cpu_only=False)
+
+
+_INDEX_LIMIT = 1 << 20
+
+
+def _all_steps(paste: Paste) -> Iterator[_Step]:
+    for line in paste.lines:
+        if _ANY.search(line):
+            yield from _steps(line.strip()[:_LONGEST_LINE])
+
+
+def _steps(text: str) -> Iterator[_Step]:
+    if installed := _INSTALLED.search(text):
+        for item in installed[1].split():
+            if found := _ITEM.match(item.rstrip(",.")):
+                yield _Step(found[1], found[2])
+    elif found := _UV.match(text):
+        yield _Step(found[2], found[3], gone=found[1] == "-")
+    elif found := _POETRY.match(text):
+        yield _Step(found[2], found[3], gone=found[1] == "Removing")
+    elif found := _REMOVED.search(text):
+        yield _Step(found[1], found[2], gone=True)
+    elif ".whl" in text:
+        for wheel in _WHEEL.finditer(text.replace("%2B", "+").replace("%2b", "+")):
+            yield _Step(wheel[1], wheel[2])
+    elif found := _CONDA_ROW.match(text):
+        yield _Step(found[1], found[2], found[3], conda=True)
+    elif command := _COMMAND.search(text):
+        conda = "conda" in command[0] or "mamba" in command[0]
+        for pinned in _PINNED.finditer(command[1]):
+            yield _Step(pinned[1], pinned[2], conda=conda)
+    elif "==" not in text and (found := _CONDA.match(text)) and text.startswith("- "):
+        yield _Step(found[1], found[2], found[3], conda=True)

@@ -1,0 +1,231 @@
+"""Find components, versions and GPU models in a line, however people and programs write them.
+
+The names are those of the matrix's rows, and how people say them (``spoken.toml``). What a sentence says of another machine, of a wish or
+of a requirement is no fact about this one: such mentions are left out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import cache
+from typing import NamedTuple
+
+from envcheck.compat.gpu_models import find_model
+from envcheck.compat.load import load_matrix
+
+LONGEST = 1_000
+"""Most characters of a line in which mentions are looked for."""
+
+_NO_SPEECH = frozenset({"kernel-module-open", "torch-extension", "tensorrt-engine", "nvcc", "caffe", "l4t", "jetpack"})
+"""Names in the matrix that stand for more than a version that people state, or that other readers know."""
+
+_VERSION = r"[0-9]{1,4}(?:\.[0-9]{1,5}){1,3}(?:\.?(?:a|b|rc|dev|post)[0-9]{1,10}){0,2}(?:\+[A-Za-z0-9](?:[A-Za-z0-9._]{0,40}[A-Za-z0-9])?)?"
+_LINK = (
+    r"(?:[-_. ]{0,3}(?:version|ver|release|build)_{0,2})?(?: ?\((?:gpu\?|cuda|pip|conda|installed)\))?[\"'`*_]{0,4}"
+    r"\s{0,40}(?:[:=|@-]{1,2}|is|at)?\s{0,40}[\"'`*(\[]{0,4}v?(?:torch|tf|cuda)?"
+)
+_AFTER = r"(?![\w*]|-[A-Za-z]|\.[0-9]|\+(?:\s|$)|\s?(?:or|and) (?:newer|later|higher|above|greater|older|lower|below|up)|\s?- ?[0-9])"
+
+_DRIVER = re.compile(
+    r"(?<![\w-])(?:(?:nvidia|cuda|gpu|graphics|display|host|geforce|game ready|studio|studio/game ready)[ _-]{1,2})?"
+    r"(?:(?:win(?:dows)?|linux)[ _]?[0-9]{0,2} )?drivers?(?: version|_version)?[\"'`*_]{0,4}\s{0,40}(?:[:=|@-]{1,2}|is|at)?"
+    r"\s{0,40}[\"'`*(\[]{0,4}v?(?P<version>[0-9]{3}\.[0-9]{2,3}(?:\.[0-9]{2,3})?)(?![\w]|\.[0-9]|\+)"
+    r"|(?<![\w-])nvidia(?:-(?:driver|open|dkms|utils))?[ -](?P<bare>[3-6][0-9]{2}\.[0-9]{2,3}(?:\.[0-9]{2,3})?)(?![\w]|\.[0-9])"
+    r"|(?<![\w.])(?P<windows>[23][0-9]\.[0-9]\.1[0-9]\.[0-9]{4})(?![\w.])",
+    re.IGNORECASE,
+)
+_TAG = re.compile(r"[ (/,+_-]{1,3}(?:with |for |and |using |built with |compiled with )?cu(?P<tag>[0-9]{2,3})\b")
+_BUILD = re.compile(
+    r"[\"'`)]{0,2}\s?(?:\(|\+|/|(?:with|for|using|on|built (?:with|for)|compiled (?:with|for)|\(built with)\s)\s?"
+    r"(?:the )?cuda(?:[ -]?(?:toolkit|version|runtime))?[ :=]{0,3}(?P<cuda>[0-9]{1,2}\.[0-9]{1,2})(?![\w.])",
+    re.IGNORECASE,
+)
+_MODEL = re.compile(
+    r"(?<![\w-])(?:(?:NVIDIA|GeForce|Tesla|Quadro|TITAN)[ -]){0,3}"
+    r"(?:(?:RTX[ -]?(?:PRO[ -])?|GTX[ -]?|GT[ -])[0-9]{3,4}[A-Z]?|RTX[ -]?A[0-9]{3,4}|TITAN[ -](?:RTX|Xp|X|V|Black|Z)|"
+    r"(?P<short>[AHBLKMPTV][0-9]{1,4}[A-Z]{0,2}|GB[0-9]{2,3}|GH[0-9]{3}|MX[0-9]{3}))(?![\w.])"
+    r"(?:[ -](?:Ti|SUPER|PCIe|SXM[0-9]?|NVL|Laptop|GPU|Ada|Blackwell|Generation|Server|Workstation|Edition|Max-Q|D|XP|"
+    r"[0-9]{1,3} ?GB)(?!\w)){0,6}",
+    re.IGNORECASE,
+)
+_NUMBER_ALONE = re.compile(
+    r"\b(?:my|an?|the|single|dual|on|one|two|[1-9] ?x) (?:new |single )?"
+    r"(?P<model>(?:10[5-8]0|16[56]0|20[678]0|30[5-9]0|40[6-9]0|50[5-9]0)(?: ?(?:ti|super)){0,2})(?![\w.])",
+    re.IGNORECASE,
+)
+_OF_GPUS = re.compile(r"\b(?:GPUs?|NVIDIA|Tesla|card|nodes?|cluster|cuda)\b", re.IGNORECASE)
+"""What must stand beside a name as short as A10."""
+_CAPABILITY = re.compile(
+    r"(?:compute[ _]?cap(?:ability)?|capability|\bcc|\barch)[\"'`*]{0,3}\s?[:=|]{0,2}\s?[\"'`*(]{0,3}([1-9][0-9]?)(?:\.|, ?)([0-9])(?![\w.])",
+    re.IGNORECASE,
+)
+
+_ANOTHER = re.compile(
+    r"\?\s*$|\b(?:if|whether|when using|once|planning|plan to|buy(?:ing)?|bought for|consider\w*|wish|would|could|should|might|"
+    r"works? (?:fine |well |great |ok |correctly )?(?:on|with|in)|worked|tested|supports?|supported|recommend\w*|compatible with|"
+    r"other (?:machine|pc|box|server|computer|gpus?|card)|another (?:machine|pc|box|server|computer|gpu|card)|colleague|friend|"
+    r"previously|earlier|formerly|used to|instead of|unlike|compared?|versus|vs|than|e\.g\.|for example|such as|"
+    r"not (?:on|with|an?)|no longer|since|until|starting (?:with|from)|release notes|changelog)\b",
+    re.IGNORECASE,
+)
+"""In a sentence, what makes it one about another machine, a wish or a question."""
+_ASKED_FOR = re.compile(
+    r"(?:requires?|required|needs?|wants?|expects?|expected|minimum|at least|up to|below|above|or|"
+    r"(?:built|compiled|build|compile|made|wheels?|intended|designed|optimi[sz]ed) (?:for|against)|"
+    r"(?:upgrade|update|downgrade|switch|move|go|change|install|installing|reinstall|try|trying|tried) (?:to )?|"
+    r"\bfrom|older|newer|later|drop(?:ped|s)? support for|instead of|replac(?:ed|ing|e)|removed?|uninstall(?:ed|ing)?|sold|"
+    r"without|before|after|until|since|<|>|~|!)(?:=|\s)?\s?(?:the |a |an |my |old |new |nvidia |version |of ){0,3}[\"'`(]{0,2}$",
+    re.IGNORECASE,
+)
+"""What stands before a version that is wanted, refused or gone."""
+_SENTENCE = re.compile(r"(?<=[.;!?])\s+|\bbut\b|\bhowever\b|\balthough\b", re.IGNORECASE)
+_PROGRAM = re.compile(
+    r"^\s*(?:File \"|Traceback|at 0x|#[0-9]+ |E:|W:|raise |assert )|[A-Za-z](?:Error|Exception|Warning)\b|"
+    r"\b(?:ERROR|FATAL|WARN(?:ING)?)\b|\berror:|\bundefined symbol|cannot open shared|you have|found version|was built for"
+)
+"""Lines of a program that speaks of what it wants: other readers know their forms."""
+_TELLS = re.compile(
+    r"torch|tensor|cuda|cudnn|driver|python|py[ 23]|jax|tf|nccl|numpy|numba|cupy|onnx|ort|paddle|flash|vllm|xformers|"
+    r"ctranslate|llama|sglang|transformers|deepspeed|bitsandbytes|triton|rapids|cudf|cuml|mxnet|cntk|caffe2|transformer|"
+    r"nvidia|rtx|gtx|geforce|tesla|quadro|titan|gpu|capability|[ahblkmptv][0-9]|gb[0-9]|\b[1-5]0[5-9]0|\b16[56]0"
+)
+"""Every line with a mention contains one of these, in lower case."""
+
+
+class Mention(NamedTuple):
+    """A component and its version, as a line says them."""
+
+    component: str
+    version: str
+    labelled: bool
+    """Whether the line is a list or a label, not a sentence."""
+    cuda: str | None = None
+    """The CUDA version of the build, where it is said beside."""
+
+
+class NamedGpu(NamedTuple):
+    """A GPU model that a line names."""
+
+    model: str
+    labelled: bool
+    capability: str | None = None
+
+
+def may_tell(line: str) -> bool:
+    """Whether it is worth looking for mentions in a line."""
+    return _TELLS.search(line[:LONGEST].lower()) is not None
+
+
+def mentions(line: str) -> Iterator[Mention]:
+    """The components and versions that a line states of this machine."""
+    text = line[:LONGEST]
+    if _PROGRAM.search(text):
+        return
+    listed = _is_list(text)
+    for part in _parts(text, listed=listed):
+        hedged = not listed and _ANOTHER.search(part) is not None
+        for found in _names().finditer(part):
+            labelled = listed or _is_labelled(part, found)
+            if (hedged and not labelled) or _is_asked_for(part, found.start()):
+                continue
+            component = _component(found)
+            yield Mention(
+                component, found["version"], labelled, _cuda_beside(part, found) if component == "torch" else None
+            )
+        for found in _DRIVER.finditer(part):
+            if not (hedged or _is_asked_for(part, found.start())):
+                release = found["version"] or found["bare"] or _of_windows(found["windows"])
+                yield Mention("driver", release, listed or _is_labelled(part, found))
+
+
+def gpus(line: str) -> Iterator[NamedGpu]:
+    """The GPU models that a line says are here, in its order."""
+    text = line[:LONGEST]
+    if _PROGRAM.search(text):
+        return
+    listed = _is_list(text)
+    for part in _parts(text, listed=listed):
+        if not listed and _ANOTHER.search(part):
+            continue
+        found = [each for each in _models(part) if not _is_asked_for(part, each[0])]
+        capability = _CAPABILITY.search(part) if len({name for _, name in found}) == 1 else None
+        for _, name in found:
+            yield NamedGpu(name, listed, f"{capability[1]}.{capability[2]}" if capability else None)
+
+
+def _models(part: str) -> Iterator[tuple[int, str]]:
+    beside = _OF_GPUS.search(part) is not None
+    for found in _MODEL.finditer(part):
+        name = " ".join(re.split(r"[ -]+", found[0].strip(" -"))) if not found["short"] else found[0].strip(" -")
+        if found["short"] and ((len(found["short"]) <= 3 and not beside) or find_model(found[0]) is None):
+            continue
+        yield found.start(), name
+    for found in _NUMBER_ALONE.finditer(part):
+        if find_model(found["model"]):
+            yield found.start(), f"RTX {found['model']}" if found["model"][0] in "2345" else f"GTX {found['model']}"
+
+
+def _parts(text: str, *, listed: bool) -> list[str]:
+    return [text] if listed else [part for part in _SENTENCE.split(text) if part]
+
+
+def _is_list(text: str) -> bool:
+    """Whether a line is a label with its value, a row of a table or an object, and no sentence."""
+    bare = text.strip(" \t-*•#>`|+")
+    if len(bare) <= _SHORT and len(bare.split()) <= _FEW and not bare.endswith((".", "?", "!")):
+        return True
+    return bare.startswith(("{", "[", '"', "'")) or text.count("|") >= _BARS or "\t" in text.strip() or "  " in bare
+
+
+_SHORT, _FEW, _BARS = 60, 4, 2
+_LABELS = re.compile(r"[:=|]")
+
+
+def _is_labelled(part: str, found: re.Match[str]) -> bool:
+    return bool(_LABELS.search(found[0])) or not part[: found.start()].strip(" \t-*•#>`|+")
+
+
+def _is_asked_for(part: str, start: int) -> bool:
+    return _ASKED_FOR.search(part[max(0, start - 40) : start]) is not None
+
+
+def _cuda_beside(part: str, found: re.Match[str]) -> str | None:
+    """The CUDA version that is said of the build just mentioned."""
+    rest = part[found.end() :]
+    if tag := _TAG.match(rest):
+        return f"{tag['tag'][:-1]}.{tag['tag'][-1]}"
+    build = _BUILD.match(rest)
+    return build["cuda"] if build else None
+
+
+def _of_windows(text: str) -> str:
+    """The release of the driver of which Windows shows ``32.0.15.7216``: its last five digits are 572.16."""
+    digits = text.replace(".", "")[-5:]
+    return f"{digits[:3]}.{digits[3:]}"
+
+
+def _component(found: re.Match[str]) -> str:
+    spoken = found["name"].lower()
+    key = re.sub(r"[ _]", "-", spoken)
+    if key in _exact():
+        return key
+    return next(row.name for row in load_matrix().spoken if re.fullmatch(row.pattern, spoken))
+
+
+@cache
+def _exact() -> frozenset[str]:
+    """The matrix's own names of components."""
+    return frozenset(
+        {row.name for row in load_matrix().releases} - _NO_SPEECH - {row.name for row in load_matrix().spoken}
+    )
+
+
+@cache
+def _names() -> re.Pattern[str]:
+    own = (re.escape(name).replace(r"\-", "[-_]") for name in _exact())
+    said = (row.pattern for row in load_matrix().spoken)
+    either = "|".join(sorted((*said, *own), key=len, reverse=True))
+    return re.compile(
+        rf"(?<![\w./+-])(?P<name>{either})(?P<link>{_LINK})(?P<version>{_VERSION}){_AFTER}", re.IGNORECASE
+    )

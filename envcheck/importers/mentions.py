@@ -1,0 +1,120 @@
+"""Components, versions and GPUs that any text mentions, where no other importer knows its form.
+
+A label or a row of a table counts before a sentence. Of a component that sentences give two versions, neither is known;
+of GPUs that different sentences name, none. Of several labels the first counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from envcheck.importers.kit.assemble import STATED
+from envcheck.importers.kit.paste import SOURCE, Paste
+from envcheck.importers.kit.protocol import Rank, environment, with_environment
+from envcheck.importers.kit.spoken import Mention, NamedGpu, gpus, mentions
+from envcheck.snapshot import Distribution, Driver, Framework, Gpu, Library, Listing, Snapshot
+
+NAME = "mentions"
+RANK = Rank.MENTION
+
+_NO_PACKAGES = frozenset({"torch", "cuda", "cudnn", "nccl", "python", "driver", "tensorrt", "rapids"})
+_MOST = 200
+"""Most mentions that are kept; no real text has more."""
+_MOST_GPUS = 16
+
+
+def recognise(paste: Paste) -> bool:
+    return any(next(gpus(line), None) or next(mentions(line), None) for line in paste.speaking)
+
+
+def read(paste: Paste) -> Snapshot:
+    found = [mention for line in paste.speaking[:_MOST_LINES] for mention in mentions(line)]
+    models = [tuple(gpus(line)) for line in paste.speaking[:_MOST_LINES]]
+    return _snapshot(_chosen(found), _present(models), found)
+
+
+_MOST_LINES = 5_000
+
+
+def _chosen(found: Sequence[Mention]) -> dict[str, Mention]:
+    """The mention that counts of each component."""
+    chosen: dict[str, Mention] = {}
+    for component in list(dict.fromkeys(mention.component for mention in found))[:_MOST]:
+        said = [mention for mention in found if mention.component == component]
+        labelled = next((mention for mention in said if mention.labelled), None)
+        counting = labelled or _agreed(said)
+        if counting is not None:
+            chosen[component] = counting
+    return chosen
+
+
+def _agreed(said: Sequence[Mention]) -> Mention | None:
+    """The most detailed of mentions that agree; None where two differ."""
+    longest = max(said, key=lambda mention: (len(mention.version), mention.cuda is not None))
+    agree = all(_dotted(longest).startswith(_dotted(mention)) for mention in said)
+    return longest if agree else None
+
+
+def _dotted(mention: Mention) -> str:
+    return f"{mention.version.replace('+', '.')}."
+
+
+def _present(models: Sequence[tuple[NamedGpu, ...]]) -> tuple[NamedGpu, ...]:
+    """The GPUs that count: those of labels, else those of the one sentence that names any."""
+    labelled = [gpu for line in models for gpu in line if gpu.labelled]
+    if labelled:
+        return _each_once(labelled)
+    groups = {frozenset(gpu.model.lower() for gpu in line): line for line in models if line}
+    return _each_once(next(iter(groups.values()))) if len(groups) == 1 else ()
+
+
+def _each_once(named: Iterable[NamedGpu]) -> tuple[NamedGpu, ...]:
+    return tuple({gpu.model.lower(): gpu for gpu in named}.values())[:_MOST_GPUS]
+
+
+def _snapshot(chosen: dict[str, Mention], present: Sequence[NamedGpu], found: Sequence[Mention]) -> Snapshot:
+    driver, torch, python = chosen.get("driver"), chosen.get("torch"), chosen.get("python")
+    packages = tuple(
+        Distribution(source=SOURCE, name=mention.component, version=mention.version)
+        for mention in chosen.values()
+        if mention.component not in _NO_PACKAGES
+    )
+    made = environment(
+        python=python.version if python and python.version.startswith(("2.7", "3.")) else None,
+        distributions=packages,
+        frameworks=(_torch(torch, found),) if torch else (),
+    )
+    known = made.python or made.distributions or made.frameworks
+    return msgspec.structs.replace(
+        with_environment(made) if known else Snapshot(),
+        driver=Driver(source=SOURCE, release=driver.version) if driver else None,
+        gpus=_listing(present),
+        libraries=_stated(chosen),
+    )
+
+
+def _torch(torch: Mention, found: Sequence[Mention]) -> Framework:
+    same = (other.cuda for other in found if other.component == "torch" and other.cuda)
+    return Framework(source=SOURCE, name="torch", version=torch.version, cuda=torch.cuda or next(same, None))
+
+
+def _listing(present: Sequence[NamedGpu]) -> Listing[Gpu] | None:
+    items = tuple(
+        Gpu(source=SOURCE, label=f"{STATED}{gpu.model}", name=gpu.model, compute_capability=gpu.capability)
+        for gpu in present
+    )
+    return Listing(items=items) if items else None
+
+
+def _stated(chosen: dict[str, Mention]) -> Listing[Library] | None:
+    """CUDA and cuDNN as stated; beside a driver, CUDA may be what nvidia-smi shows of it."""
+    items: list[Library] = []
+    if (cuda := chosen.get("cuda")) is not None:
+        path = f"CUDA {cuda.version}, as stated"
+        items.append(Library(source=SOURCE, path=path, family="cuda-toolkit", cuda=cuda.version, declared=cuda.version))
+    if (cudnn := chosen.get("cudnn")) is not None:
+        path = f"cuDNN {cudnn.version}, as stated"
+        items.append(Library(source=SOURCE, path=path, family="cudnn", declared=cudnn.version))
+    return Listing(items=tuple(items)) if items else None

@@ -1,0 +1,228 @@
+"""What Python answers when a framework is asked: prompts (``>>>``, ``In [1]:``), ``python -c``, and labelled answers.
+
+Each question that is known has a pattern for its answer, so that several in one ``print`` are told apart.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from envcheck.importers.kit.assemble import NAMED
+from envcheck.importers.kit.paste import SOURCE, Paste
+from envcheck.importers.kit.protocol import Rank, environment, joined, with_environment
+from envcheck.snapshot import Distribution, Framework, Gpu, Listing, Snapshot
+
+NAME = "Python session"
+RANK = Rank.OUTPUT
+
+_PROMPT = re.compile(r"(?:>>>|In ?\[[0-9]{0,4}\]:|\.\.\.:)\s?(.{1,600})$")
+_COMMAND = re.compile(r".{0,80}?\bpython[0-9.]{0,5}(?:\.exe)? (?:-[A-Za-z] )?-c ?[\"'](.{1,600})[\"']\s*$")
+_OUT = re.compile(r"Out ?\[[0-9]{0,4}\]: ?")
+_LABELLED = re.compile(
+    r"[-*•\s`\"'(]{0,8}(.{1,80}?)[`\"')]{0,2}\s{0,8}(?:=>|->|[:=→]|returns?|gives?|is|prints?)\s{1,8}[`\"']{0,2}(.{1,200}?)[`\"']{0,2}$"
+)
+_PRINT = re.compile(r"print\s?\((.*)\)\s*;?$")
+_DEVICES = re.compile(r"(?:Out ?\[[0-9]{0,4}\]: ?)?\[PhysicalDevice\(name=.{1,2000}\]$")
+_CALL = re.compile(r"\b(?:torch|tf|tensorflow|jax|ort|onnxruntime|cupy|paddle|numba)\.|\[PhysicalDevice\(")
+"""Every question contains one of these."""
+_MOST_ANSWERS = 3
+"""Lines below a question among which its answer is looked for."""
+
+_VERSION = r"'?\"?([0-9]{1,2}\.[0-9]{1,3}[0-9A-Za-z.+]{0,40})'?\"?"
+_TRUE = r"(True|False)"
+_LIST = r"(\[.*?\])(?=$|\s|,)"
+
+
+_SPOKEN = {
+    "cuda available": "torch.cuda.is_available()",
+    "torch.cuda.is_available": "torch.cuda.is_available()",
+    "torch version": "torch.__version__",
+    "pytorch version": "torch.__version__",
+}
+"""How questions are labelled."""
+
+
+class _Question(NamedTuple):
+    asked: re.Pattern[str]
+    answer: str
+    """A regular expression with one group."""
+    meaning: Callable[[str], Snapshot | None]
+
+
+def recognise(paste: Paste) -> bool:
+    return next(_answers(paste), None) is not None
+
+
+def read(paste: Paste) -> Snapshot:
+    return joined(_answers(paste))
+
+
+def _answers(paste: Paste) -> Iterator[Snapshot]:
+    lines = paste.lines
+    for place, line in enumerate(lines):
+        if not _CALL.search(line):
+            continue
+        text = line.strip()
+        if _DEVICES.match(text):
+            yield _framework("tensorflow", gpu_available="GPU" in text)
+        elif asked := _PROMPT.match(text) or _COMMAND.match(text):
+            yield from _below(asked[1], lines[place + 1 : place + 1 + _MOST_ANSWERS])
+        else:
+            for part in re.split(r"[;|]|, (?=\D)|\. ", text):
+                if labelled := _LABELLED.match(part):
+                    yield from _beside(_SPOKEN.get(labelled[1].strip("`'\" ").lower(), labelled[1]), labelled[2])
+
+
+def _below(code: str, lines: tuple[str, ...]) -> Iterator[Snapshot]:
+    """The meanings of what is printed below a question."""
+    questions = _questions(code)
+    if not questions:
+        return
+    pattern = re.compile(r"\s*" + r"[\s,;|]{1,4}".join(question.answer for question in questions) + r"\s*$")
+    for line in lines:
+        text = _OUT.sub("", line.strip())
+        if found := pattern.match(text):
+            for question, answer in zip(questions, found.groups(), strict=True):
+                if meaning := question.meaning(answer):
+                    yield meaning
+            return
+        if text and (_PROMPT.match(line.strip()) or (len(questions) == 1 and not _is_noise(text))):
+            return
+
+
+def _is_noise(text: str) -> bool:
+    """Whether a line may stand between a question and its answer: TensorFlow logs while it is asked."""
+    return bool(re.match(r"(?:[0-9]{4}-[0-9]{2}-[0-9]{2}|[IWE][0-9]{4}|WARNING|.*Warning|\s*warnings\.warn)", text))
+
+
+def _beside(code: str, answer: str) -> Iterator[Snapshot]:
+    questions = _questions(code)
+    found = re.match(rf"{questions[0].answer}(?:$|[\s,;.)])", answer) if len(questions) == 1 else None
+    meaning = questions[0].meaning(found[1]) if found else None
+    if meaning:
+        yield meaning
+
+
+def _questions(code: str) -> list[_Question]:
+    """The questions of a line of code in their order; none where one of several is not known."""
+    statement = code.rpartition(";")[2].strip() or code.strip()
+    printed = _PRINT.match(statement)
+    parts = _split(printed[1]) if printed else [statement]
+    found = [_question(part) for part in parts if not re.fullmatch(r"\s*[\"'].*[\"']\s*", part)]
+    known = [question for question in found if question]
+    return known if len(known) == len(found) and len(known) == len(parts) else []
+
+
+def _split(arguments: str) -> list[str]:
+    """The arguments of a call, without looking into brackets."""
+    parts, depth, last = [""], 0, 0
+    for place, letter in enumerate(arguments):
+        depth += (letter in "([{") - (letter in ")]}")
+        if letter == "," and depth == 0:
+            parts[-1] = arguments[last:place].strip()
+            parts.append("")
+            last = place + 1
+    parts[-1] = arguments[last:].strip()
+    return parts
+
+
+def _question(code: str) -> _Question | None:
+    return next((question for question in _QUESTIONS if question.asked.fullmatch(code.strip())), None)
+
+
+# --- meanings -----------------------------------------------------------------------------------------------------
+
+
+def _framework(name: str, **facts: object) -> Snapshot:
+    return with_environment(environment(frameworks=(Framework(source=SOURCE, name=name, **facts),)))  # type: ignore[arg-type]
+
+
+def _of_version(name: str) -> Callable[[str], Snapshot]:
+    def meaning(answer: str) -> Snapshot:
+        listed = (Distribution(source=SOURCE, name=name, version=answer),) if name != "torch" else None
+        framework = Framework(source=SOURCE, name=name, version=answer)
+        return with_environment(environment(distributions=listed, frameworks=(framework,)))
+
+    return meaning
+
+
+def _torch_cuda(answer: str) -> Snapshot:
+    """``torch.version.cuda`` is None for every build without CUDA; those for ROCm, XPU and MPS do not compute with it."""
+    return _framework("torch", cpu_only=True) if answer == "None" else _framework("torch", cuda=answer, cpu_only=False)
+
+
+def _available(name: str) -> Callable[[str], Snapshot]:
+    return lambda answer: _framework(name, gpu_available=answer == "True")
+
+
+def _devices(name: str, gpu: str) -> Callable[[str], Snapshot]:
+    return lambda answer: _framework(name, gpu_available=re.search(gpu, answer, re.IGNORECASE) is not None)
+
+
+def _built_with_cuda(answer: str) -> Snapshot:
+    return _framework("tensorflow", cpu_only=answer == "False")
+
+
+def _name(answer: str) -> Snapshot | None:
+    name = answer.strip("'\" ")
+    gpu = Gpu(source=SOURCE, label=f"{NAMED}{name}", name=name)
+    return Snapshot(gpus=Listing(items=(gpu,))) if 2 < len(name) <= _LONGEST_NAME else None
+
+
+_LONGEST_NAME = 80
+
+
+def _capability(answer: str) -> Snapshot | None:
+    found = re.match(r"\(([0-9]{1,2}), ?([0-9])\)", answer)
+    if found is None:
+        return None
+    capability = f"{found[1]}.{found[2]}"
+    return Snapshot(
+        gpus=Listing(items=(Gpu(source=SOURCE, label=f"{NAMED}{capability}", compute_capability=capability),))
+    )
+
+
+def _architectures(answer: str) -> Snapshot | None:
+    """The list of ``get_arch_list`` is empty where no GPU can be used, whatever the build holds."""
+    code = tuple(re.findall(r"(?:sm|compute)_[0-9]{2,3}[af]?", answer))[:40]
+    return _framework("torch", gpu_code=code, cpu_only=False) if code else None
+
+
+def _asked(code: str) -> re.Pattern[str]:
+    return re.compile(code)
+
+
+_TF = r"(?:tf|tensorflow)"
+_QUESTIONS: tuple[_Question, ...] = (
+    _Question(_asked(r"torch\.(?:__version__|version\.__version__)"), _VERSION, _of_version("torch")),
+    _Question(_asked(r"torch\.version\.cuda"), r"'?\"?([0-9]{1,2}\.[0-9]{1,2}|None)'?\"?", _torch_cuda),
+    _Question(_asked(r"torch\.cuda\.is_available\(\)"), _TRUE, _available("torch")),
+    _Question(
+        _asked(r"torch\.cuda\.get_device_name\([^)]{0,80}(?:\(\))?\)"),
+        r"('[^']{3,80}'|\"[^\"]{3,80}\"|[A-Z][\w -]{2,80}?)",
+        _name,
+    ),
+    _Question(_asked(r"torch\.cuda\.get_device_capability\([^)]{0,40}\)"), r"(\([0-9]{1,2}, ?[0-9]\))", _capability),
+    _Question(_asked(r"torch\.cuda\.get_arch_list\(\)"), _LIST, _architectures),
+    _Question(_asked(r"torch\.cuda\.device_count\(\)"), r"([0-9]{1,4})", lambda _answer: None),
+    _Question(_asked(r"torch\.backends\.cudnn\.version\(\)"), r"([0-9]{4,6}|None)", lambda _answer: None),
+    _Question(_asked(rf"{_TF}\.(?:__version__|version\.VERSION)"), _VERSION, _of_version("tensorflow")),
+    _Question(_asked(rf"{_TF}\.test\.is_built_with_(?:cuda|gpu_support)\(\)"), _TRUE, _built_with_cuda),
+    _Question(_asked(rf"{_TF}\.test\.is_gpu_available\([^)]{{0,80}}\)"), _TRUE, _available("tensorflow")),
+    _Question(
+        _asked(rf"{_TF}\.config\.(?:experimental\.)?list_(?:physical|logical)_devices\(['\"]GPU['\"]\)"),
+        _LIST,
+        _devices("tensorflow", r"gpu"),
+    ),
+    _Question(_asked(r"jax\.(?:__version__|version\.__version__)"), _VERSION, _of_version("jax")),
+    _Question(_asked(r"jax\.(?:local_)?devices\(\)"), _LIST, _devices("jax", r"cuda|gpu")),
+    _Question(_asked(r"jax\.default_backend\(\)"), r"'?([a-z]{3,6})'?", _devices("jax", r"gpu|cuda")),
+    _Question(_asked(r"(?:ort|onnxruntime)\.__version__"), _VERSION, _of_version("onnxruntime")),
+    _Question(
+        _asked(r"(?:ort|onnxruntime)\.get_available_providers\(\)"), _LIST, _devices("onnxruntime", r"cuda|tensorrt")
+    ),
+    _Question(_asked(r"cupy\.__version__"), _VERSION, _of_version("cupy")),
+    _Question(_asked(r"paddle\.__version__"), _VERSION, _of_version("paddlepaddle-gpu")),
+)

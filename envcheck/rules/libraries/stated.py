@@ -1,0 +1,94 @@
+"""CUDA and cuDNN as a text states them, held against what a framework's release needs of the system.
+
+Only a framework that brings neither with it, nor has NVIDIA's wheels beside it, is judged so. CUDA is what people mix up
+most (a driver's, a toolkit's, a build's), so it counts only beside a stated cuDNN or where something failed.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from envcheck.checks import Evidence
+from envcheck.compat.question.package_needs import release_fits, release_rows
+from envcheck.compat.relations.fit import Fit
+from envcheck.rules.api import Facts, FrameworkSubject, Outcome
+from envcheck.rules.facts.frameworks import distributions_in, full_name, is_main_framework, machine
+from envcheck.rules.facts.library_names import wheel_of
+from envcheck.rules.fixes.fits import incompatible
+from envcheck.rules.messages.observed import observed_problems
+from envcheck.snapshot import Library
+
+_STATED = ", as stated"
+_SHOWN = {"cuda": "CUDA", "cudnn": "cuDNN"}
+
+
+def states_versions(subject: FrameworkSubject, facts: Facts) -> bool:
+    """Whether a text says which CUDA or cuDNN is beside a framework that takes it from the system."""
+    framework = subject.framework
+    if framework.loads is not None or framework.cpu_only or framework.hip or framework.version is None:
+        return False
+    if framework.gpu_available or not is_main_framework(framework, facts.matrix) or framework.name == "torch":
+        return False
+    brings = any(wheel_of(each.name) for each in distributions_in(subject.environment))
+    conda = any(each.channel == "conda" for each in distributions_in(subject.environment))
+    said = _copy("cudnn", facts) or _copy("cuda", facts)
+    return said is not None and not brings and not conda and not _bundles(subject, facts)
+
+
+def _bundles(subject: FrameworkSubject, facts: Facts) -> bool:
+    framework = subject.framework
+    rows = release_rows(facts.matrix, framework.name, framework.version or "", facts.driver_os, machine(facts))
+    return any(row.bundles for row in rows)
+
+
+def _copy(component: Literal["cuda", "cudnn"], facts: Facts) -> Library | None:
+    """The one version that is stated; None where there are several."""
+    items = facts.snapshot.libraries.items if facts.snapshot.libraries else ()
+    family = "cuda-toolkit" if component == "cuda" else "cudnn"
+    found = [each for each in items if each.family == family and each.path.endswith(_STATED)]
+    return found[0] if len(found) == 1 else None
+
+
+def stated_misfit(
+    component: Literal["cuda", "cudnn"], subject: FrameworkSubject, facts: Facts, *, other_major: bool
+) -> Outcome | None:
+    """The finding that a stated version is not one that the framework's release needs.
+
+    ``other_major``: whether to report versions of another major (for CUDA of another release), or those too old.
+    """
+    framework, copy = subject.framework, _copy(component, facts)
+    if framework.loads is not None or not states_versions(subject, facts) or copy is None or not copy.declared:
+        return None
+    if observed_problems(facts.snapshot):
+        return None  # what a program reports is more certain
+    if component == "cuda" and _copy("cudnn", facts) is None and not _something_failed(subject, facts):
+        return None
+    fit = release_fits(
+        facts.matrix, framework.name, framework.version or "", component, copy.declared, facts.driver_os, machine(facts)
+    )
+    if fit is None or not fit.bad or (component == "cudnn" and _is_other_major(fit, copy.declared) is not other_major):
+        return None
+    name = _SHOWN[component]
+    return incompatible(
+        f"{full_name(framework)} does not work with {name} {copy.declared}",
+        fit,
+        evidence=(
+            Evidence(what=framework.name, value=framework.version or "", source=framework.source_of("version")),
+            Evidence(what=f"{name} as stated", value=copy.declared, source=copy.source),
+        ),
+        fixes=(),
+    )
+
+
+def _is_other_major(fit: Fit, stated: str) -> bool:
+    """Whether no release of the stated major would do, by the change that the fit names."""
+    digits = [
+        part
+        for part in fit.nearest_change.replace("<", " ").replace(">", " ").replace("=", " ").split()
+        if part[:1].isdigit()
+    ]
+    return stated.partition(".")[0] not in {part.strip(",").partition(".")[0] for part in digits[:1]}
+
+
+def _something_failed(subject: FrameworkSubject, facts: Facts) -> bool:
+    return subject.framework.gpu_available is False or bool(facts.snapshot.observed_errors)
