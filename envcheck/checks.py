@@ -194,7 +194,55 @@ class Figure(Part, frozen=True, kw_only=True):
     expected_high: float | None = None
     """The greatest share of the ceiling that healthy GPUs reach."""
     baseline: float | None = None
-    """The earlier figure that it was compared with, in ``unit``; null where it was compared with none."""
+    """The earlier figure that it was compared with, or the median of several, in ``unit``; null for none."""
+    siblings: float | None = None
+    """Median of the same figure of the machine's other GPUs of that model; null where it was compared with none."""
+    tolerated: float | None = None
+    """Share of the speed of ``baseline`` or ``siblings`` that may be lost by chance; null without those."""
+    spread: float | None = None
+    """The greatest sample less the least, as a share of their median; null for fewer than two samples."""
+
+
+class OfGpu(Part, frozen=True, kw_only=True):
+    """A GPU's figure among those of the other GPUs of its model."""
+
+    gpu: int | None
+    """NVML's index of the GPU; null where it is not known."""
+    uuid: str | None
+    """UUID of the GPU."""
+    value: float
+    """Median of the samples; of copies between GPUs, that of its fastest pair."""
+    slower: float | None = None
+    """Share by which it is slower than the median of the others, negative if it is faster; null: not compared."""
+    tolerated: float | None = None
+    """Share by which a healthy GPU may be slower; null: not compared."""
+    straggles: bool = False
+    """Whether it is slower than that."""
+    why_not: str | None = None
+    """Why it is not compared with the others."""
+
+
+class AcrossGpus(Part, frozen=True, kw_only=True):
+    """A quantity that several GPUs of one model were measured by."""
+
+    name: str
+    """The quantity as ``Figure.name`` has it, without the peer of a copy between GPUs."""
+    title: str
+    """The same as people read it."""
+    unit: str
+    """``B/s``, ``FLOP/s``, ``OP/s`` or ``s``."""
+    model: str
+    """Name of the GPUs' model."""
+    low: float
+    """The least figure of those compared, in ``unit``."""
+    median: float
+    """Their median, in ``unit``."""
+    high: float
+    """The greatest, in ``unit``."""
+    difference: float
+    """``high`` less ``low``, as a share of ``median``."""
+    gpus: tuple[OfGpu, ...]
+    """The GPUs that have this figure, in the order of the list of GPUs."""
 
 
 class Check(Part, frozen=True, kw_only=True):
@@ -368,6 +416,8 @@ class Report(Part, frozen=True, kw_only=True):
     """The outcome of each rule for each subject, the most pressing first."""
     measurements: tuple[Measurement, ...] = ()
     """The measured figures."""
+    across_gpus: tuple[AcrossGpus, ...] = ()
+    """How far GPUs of one model lie apart in each figure that two or more of them have."""
     snapshot: Snapshot | None = None
     """The facts by which the checks were judged; null where they were left out."""
     probes: tuple[ProbeRun, ...] = ()

@@ -11,6 +11,7 @@ import pytest
 from envcheck.checks import Report
 from envcheck.errors import UsageError
 from envcheck.pipeline.session import Request, judge
+from envcheck.redact import redact
 from envcheck.report.saved import baseline
 from envcheck.snapshot import Measurement
 from tests.every import every
@@ -23,7 +24,7 @@ def reported(*figures: Measurement) -> Report:
 
 
 def read(path: Path) -> tuple[Measurement, ...]:
-    return baseline.read(path.read_bytes(), str(path))
+    return baseline.read(path.read_bytes(), str(path)).measurements
 
 
 def test_round_trip(tmp_path: Path) -> None:
@@ -78,6 +79,30 @@ def test_bad_files_are_refused_by_name(text: str) -> None:
         baseline.read(text.encode("utf-8", "surrogateescape"), "old.json")
 
 
-def test_a_report_is_no_baseline() -> None:
-    with pytest.raises(UsageError, match="no baseline"):
-        baseline.read(msgspec.json.encode(reported()), "report.json")
+def test_a_report_is_a_baseline_with_the_same_figures(tmp_path: Path) -> None:
+    report = reported(memory_copy(), gemm(), gemm("fp8", verification=wrong()))
+    baseline.save(report, str(tmp_path / "base.json"))
+    found = baseline.read(msgspec.json.encode(report), "report.json")
+    assert found == baseline.read((tmp_path / "base.json").read_bytes(), "base.json")
+    assert [(each.name, each.precision) for each in found.measurements] == [
+        ("device-memory-copy", None),
+        ("gemm", "bf16"),
+    ]
+
+
+def test_a_report_that_compares_nothing_is_refused() -> None:
+    with pytest.raises(UsageError, match="old is no baseline: it holds no figure"):
+        baseline.read(msgspec.json.encode(reported()), "old")
+    with pytest.raises(UsageError, match="old is redacted, so its GPUs cannot be recognized"):
+        baseline.read(msgspec.json.encode(redact(reported(gemm()))), "old")
+    with pytest.raises(UsageError, match=r"old is no baseline: the saved report has schema 99\.0"):
+        baseline.read(b'{"schema_version": "99.0"}', "old")
+
+
+def test_of_many_runs_the_newest_count() -> None:
+    runs = [
+        baseline.Baseline(created=f"2026-{number:02}-01T00:00:00Z", measurements=(memory_copy(number * 1e12),))
+        for number in (12, 3, *range(4, 12), 1, 2, *range(13, 20))
+    ]
+    kept = baseline.newest(runs)
+    assert [each.value for each in kept] == [number * 1e12 for number in range(4, 20)]

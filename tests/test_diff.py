@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from envcheck.checks import Check, Report, Subject
-from envcheck.diff import Diff, diff
+from envcheck.diff import Comparison, Diff, diff
 from envcheck.diff.record import Change
 from envcheck.errors import UsageError
 from envcheck.redact import redact
@@ -20,6 +20,7 @@ from envcheck.report.json import render as as_json
 from envcheck.report.saved.schema import schema
 from envcheck.snapshot import (
     ApiResult,
+    Conditions,
     Distribution,
     Driver,
     Environment,
@@ -29,6 +30,7 @@ from envcheck.snapshot import (
     Listing,
     Measurement,
     Power,
+    Span,
     Toolkit,
     Variables,
 )
@@ -258,6 +260,102 @@ def test_what_one_report_alone_knows_is_no_difference() -> None:
     blind = msgspec.structs.replace(bare, snapshot=msgspec.structs.replace(bare.snapshot, gpus=None, driver=None))
     assert told(bare, blind) == []
     assert notes(bare, blind) == ["only the first report looked at it"] * 2
+
+
+CALM = (4.00e12, 4.01e12, 3.995e12, 4.005e12)
+
+
+def history(*values: float, **more: Any) -> list[tuple[str, Report]]:
+    """Reports of one machine, a day apart."""
+    made = [measured(figure(value, **more)) for value in values]
+    return [
+        (f"{day}.json", msgspec.structs.replace(report, created=f"2026-11-{day:02}T00:00:00+00:00"))
+        for day, report in enumerate(made, 1)
+    ]
+
+
+def against(base: list[tuple[str, Report]], last: Report) -> Comparison:
+    (found,) = diff([("today.json", last)], base).comparisons
+    return found
+
+
+def test_every_figure_is_compared_and_says_whether_it_changed() -> None:
+    (same,) = diff([("a", measured(figure(4e12))), ("b", measured(figure(3.9e12)))]).comparisons
+    (one,) = same.figures
+    assert (one.before, one.after, one.changed, one.runs, one.tolerated) == (4e12, 3.9e12, False, 1, 0.05)
+    assert same.changes == ()
+    (other,) = diff([("a", measured(figure(4e12))), ("b", measured(figure(3e12)))]).comparisons
+    assert [each.changed for each in other.figures] == [True]
+    assert other.changes[0].tolerated == 0.05
+
+
+def test_several_runs_find_what_one_tolerates() -> None:
+    now = measured(figure(3.88e12))
+    assert not against(history(4e12), now).figures[0].changed
+    found = against(history(*CALM), now)
+    assert found.figures[0].changed
+    assert (found.first, found.second, found.base) == (3, 4, (0, 1, 2, 3))
+    assert [change.before for change in found.changes] == ["4.00 TB/s (median of 4 runs, 4.00 TB/s to 4.01 TB/s)"]
+
+
+def test_runs_that_vary_tolerate_what_calm_ones_do_not() -> None:
+    assert not against(history(4.0e12, 4.2e12, 3.8e12, 4.1e12), measured(figure(3.7e12))).figures[0].changed
+    assert against(history(*CALM), measured(figure(3.7e12))).figures[0].changed
+
+
+def test_the_newest_run_gives_the_facts_whatever_the_order() -> None:
+    runs = history(*CALM)
+    old = msgspec.structs.replace(on((plain(0, vbios="1"),)), created="2025-01-01T00:00:00+00:00")
+    new = on((plain(0, vbios="2"),))
+    found = diff([("new.json", new)], [*runs[::-1], ("old.json", old)])
+    assert [report.name for report in found.reports] == ["old.json", "1.json", "2.json", "3.json", "4.json", "new.json"]
+    assert [(each.first, each.second) for each in found.comparisons] == [(4, 5)]
+    assert not [change for change in found.comparisons[0].changes if change.what == "VBIOS" and change.before == "1"]
+
+
+def test_figures_of_a_gpu_that_others_used_are_left_out() -> None:
+    busy = msgspec.structs.replace(figure(2e12), conditions=Conditions(source="nvml", utilisation_before=97.0))
+    found = diff([("a", measured(figure(4e12))), ("b", measured(busy))]).comparisons[0]
+    assert (found.changes, found.figures) == ((), ())
+    assert [note.why for note in found.not_compared] == [
+        "1 figure is only in the first report",
+        "1 figure is left out: another program used the GPU (a kernel ran 97% of the time)",
+    ]
+
+
+def ran(value: float, **more: Any) -> Measurement:
+    found = Conditions(source="nvml", sm_clock=Span(source="nvml", low=1e9, median=1.98e9, high=1.98e9), **more)
+    return msgspec.structs.replace(figure(value), conditions=found, detail="NVRTC 13.0")
+
+
+def test_what_differs_in_the_conditions_is_said() -> None:
+    slow = msgspec.structs.replace(ran(3e12, power_limit=500.0), detail="NVRTC 13.1")
+    (change,) = changes(measured(ran(4e12, power_limit=700.0)), measured(slow))
+    assert change.why == ("power limit 500 W, before 700 W", "NVRTC 13.1, before NVRTC 13.0")
+    (back,) = changes(measured(slow), measured(ran(4e12, power_limit=700.0)))
+    assert back.why == ("before: power limit 500 W, now 700 W", "NVRTC 13.0, before NVRTC 13.1")
+    (unknown,) = changes(measured(ran(4e12)), measured(ran(3e12)))
+    assert unknown.why == ()
+
+
+def test_the_page_of_figures() -> None:
+    slow = ran(3e12, power_limit=500.0)
+    same = msgspec.structs.replace(ran(1e12), name="l2-read")
+    before, after = measured(ran(4e12, power_limit=700.0), same), measured(slow, same)
+    found = diff([("a.json", before), ("b.json", after)])
+    page = as_text(found, Options())
+    assert page.splitlines()[6:] == [
+        "Measurements beyond their noise",
+        "  GPU 0 at 0000:06:00.0",
+        "    Device memory copy                4.00 TB/s → 3.00 TB/s  (25% less, slower)",
+        "      tolerated: 5.0%; power limit 500 W, before 700 W",
+        "",
+        "1 of 2 figures unchanged within the noise of the runs (-v lists them)",
+    ], page
+    assert "L2 read" not in page
+    assert "1.00 TB/s → 1.00 TB/s  (+0.0% of 5%)" in as_text(found, Options(verbose=True))
+    assert "unchanged" not in as_text(found, Options(quiet=True))
+    VALIDATOR.validate(json.loads(as_json(found, Options())))
 
 
 def test_several_are_each_compared_with_the_first() -> None:

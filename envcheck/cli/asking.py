@@ -78,14 +78,37 @@ def _named(name: str) -> str:
     return "stdin" if name == "-" else name
 
 
-def baseline(options: Namespace) -> tuple[Measurement, ...]:
-    """The figures of ``--baseline``; none where it was not given."""
-    name = getattr(options, "baseline", None)
-    if not name:
-        return ()
-    from envcheck.report.saved.baseline import read
+_MOST_FILES = 500
+"""Files that a folder of earlier runs may hold."""
 
-    return read(read_input(name), name)
+
+def baseline(options: Namespace) -> tuple[Measurement, ...]:
+    """The figures of all that ``--baseline`` names; none where it was not given."""
+    names = getattr(options, "baseline", None)
+    if not names:
+        return ()
+    from envcheck.report.saved.baseline import MOST_RUNS, newest, read
+
+    found = [read(read_input(file), file) for name in names for file in files_of(name)]
+    if len(found) > MOST_RUNS:
+        say(f"envcheck: --baseline names {len(found)} runs; the newest {MOST_RUNS} count")
+    return newest(found)
+
+
+def files_of(name: str) -> list[str]:
+    """``name``, or the JSON files of the folder ``name``; raise UsageError for a folder without any, or too many."""
+    if name == "-" or not os.path.isdir(name):  # noqa: PTH112  a name may hold any byte
+        return [name]
+    try:
+        with os.scandir(name) as entries:
+            files = sorted(entry.path for entry in entries if entry.name.endswith(".json") and entry.is_file())
+    except OSError as error:
+        raise UsageError(f"cannot read {name}: {error.strerror or error}") from None
+    if not files:
+        raise UsageError(f"the folder {name} holds no JSON file")
+    if len(files) > _MOST_FILES:
+        raise UsageError(f"the folder {name} holds {len(files)} JSON files; at most {_MOST_FILES} are read")
+    return files
 
 
 # Plans.

@@ -307,8 +307,21 @@ def _add_diff_options(verb: Parser) -> None:
     verb.add_argument(
         "files", nargs="+", metavar="REPORT", help="saved JSON reports, compared with the first; - is stdin"
     )
+    verb.add_argument(
+        "--base",
+        action="append",
+        type=path,
+        metavar="REPORT",
+        help="earlier report, or a folder of them, to compare all REPORTs with (repeatable): figures are compared "
+        "with all of these runs, everything else with the newest",
+    )
     page = _add_plain_page_options(verb)
-    page.add_argument("-v", "--verbose", action="store_true", help="also show passed checks that were added or removed")
+    page.add_argument(
+        "-v",
+        "--verbose",
+        action="store_true",
+        help="also show passed checks that were added or removed, and unchanged figures",
+    )
     page.add_argument("-q", "--quiet", action="store_true", help="do not list what was not compared")
     _add_redact_option(page, "default: no; redacted reports can be compared with others")
 
@@ -445,7 +458,11 @@ def _add_bench_options(verb: argparse.ArgumentParser) -> None:
 
 def _add_baseline_option(group: argparse._ActionsContainer) -> None:
     group.add_argument(
-        "--baseline", type=path, metavar="FILE", help="compare the figures with those saved by --save-baseline"
+        "--baseline",
+        action="append",
+        type=path,
+        metavar="FILE",
+        help="compare the figures with a file of --save-baseline, a JSON report, or a folder of these (repeatable)",
     )
 
 

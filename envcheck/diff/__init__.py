@@ -2,7 +2,7 @@
 
 Things are matched by stable keys: GPUs by UUID, else by bus id; environments by folder, and the judged one always with
 the judged one; figures by GPU and quantity. A fact that only one report has is "not compared", never a difference.
-Something is gone only if the other list is complete.
+Something is gone only if the other list is complete, and a figure has changed only beyond the noise of both sides.
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ import msgspec
 
 from envcheck.checks import SCHEMA_VERSION, Report, Tool, Verdict
 from envcheck.diff.facts import compare_facts
+from envcheck.diff.figures import compare_figures
 from envcheck.diff.match import Match, match
-from envcheck.diff.outcome import compare_checks, compare_figures
-from envcheck.diff.record import Change, Note
+from envcheck.diff.outcome import compare_checks
+from envcheck.diff.record import Change, ComparedFigure, Note
 from envcheck.errors import UsageError
 from envcheck.redact import is_redacted, redact
 
@@ -45,43 +46,52 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     """Position of the report that the other is compared with."""
     second: int
     """Position of the other report."""
+    base: tuple[int, ...]
+    """Positions of the reports whose measured figures the other's are compared with: one, or several runs."""
     changes: tuple[Change, ...]
     """What differs."""
+    figures: tuple[ComparedFigure, ...] = ()
+    """Every measured figure that both sides have, changed or not."""
     not_compared: tuple[Note, ...] = ()
     """What only one of them knows."""
 
 
 class Diff(msgspec.Struct, frozen=True, kw_only=True):
-    """Several reports, each compared with the first."""
+    """Several reports, each compared with the first, or with the newest of several earlier runs."""
 
     schema_version: str = SCHEMA_VERSION
     """Version of this contract."""
     result: Literal["same", "different"]
     """Whether anything that both reports know differs."""
     reports: tuple[Compared, ...]
-    """The compared reports, in the order in which they were named."""
+    """The compared reports, in the order in which they were named; earlier runs first."""
     comparisons: tuple[Comparison, ...]
-    """Each further report with the first."""
+    """Each further report with the first, or with the earlier runs."""
 
 
-def diff(reports: Sequence[tuple[str, Report]]) -> Diff:
-    """Compare each further report with the first; raise UsageError for fewer than two, or where nothing is comparable.
+def diff(reports: Sequence[tuple[str, Report]], base: Sequence[tuple[str, Report]] = ()) -> Diff:
+    """Compare each further report with the first, or all of them with ``base``, earlier runs of one machine.
 
-    If one is redacted, all are redacted, so that their names match.
+    Of several earlier runs the newest gives the facts and checks to compare with, and all give the measured figures. If
+    one report is redacted, all are redacted, so that their names match. Raises UsageError where there are too few, or
+    nothing is comparable.
     """
-    if len(reports) < 2:
+    if not reports or (len(reports) < 2 and not base):
         raise UsageError("diff compares reports: name two or more")
-    if any(is_redacted(report) for _, report in reports):
-        reports = [(name, redact(report)) for name, report in reports]
-    for name, report in reports:
+    if not base:
+        base, reports = reports[:1], reports[1:]
+    if any(is_redacted(report) for _, report in (*base, *reports)):
+        base, reports = ([(name, redact(report)) for name, report in side] for side in (base, reports))
+    for name, report in (*base, *reports):
         if report.snapshot is None and not report.checks:
             raise UsageError(f"{name} holds neither facts nor checks: there is nothing to compare")
-    (_, first), *others = reports
-    comparisons = tuple(_comparison(first, other, place) for place, (_, other) in enumerate(others, 1))
+    base = sorted(base, key=lambda named: named[1].created)
+    runs = [report for _, report in base]
+    comparisons = tuple(_comparison(runs, other, len(base) + place) for place, (_, other) in enumerate(reports))
     changed = any(comparison.changes for comparison in comparisons)
     return Diff(
         result="different" if changed else "same",
-        reports=tuple(_compared(name, report) for name, report in reports),
+        reports=tuple(_compared(name, report) for name, report in (*base, *reports)),
         comparisons=comparisons,
     )
 
@@ -97,13 +107,21 @@ def _compared(name: str, report: Report) -> Compared:
     )
 
 
-def _comparison(first: Report, second: Report, place: int) -> Comparison:
-    found = [*_differences(first, second, match(first, second))]
+def _comparison(runs: Sequence[Report], second: Report, place: int) -> Comparison:
+    """Compare with ``runs``, the oldest first."""
+    newest = runs[-1]
+    matched = match(newest, second)
+    found = [*_differences(newest, second, matched)]
+    figures = compare_figures([*((run, match(run, second)) for run in runs[:-1]), (newest, matched)], second)
+    changes = [entry for entry in found if isinstance(entry, Change)]
+    notes = [entry for entry in found if isinstance(entry, Note)]
     return Comparison(
-        first=0,
+        first=len(runs) - 1,
         second=place,
-        changes=tuple(entry for entry in found if isinstance(entry, Change)),
-        not_compared=tuple(entry for entry in found if isinstance(entry, Note)),
+        base=tuple(range(len(runs))),
+        changes=(*changes, *figures.changes),
+        figures=figures.compared,
+        not_compared=(*notes, *figures.notes, *_of_two_tools(newest, second)),
     )
 
 
@@ -112,7 +130,9 @@ def _differences(first: Report, second: Report, matched: Match) -> Iterator[Chan
         yield Change(section="verdict", what="verdict", kind="changed", before=first.verdict, after=second.verdict)
     yield from compare_facts(first, second, matched)
     yield from compare_checks(first, second, matched)
-    yield from compare_figures(first, second, matched)
+
+
+def _of_two_tools(first: Report, second: Report) -> Iterator[Note]:
     ours, theirs = ((report.tool.version, report.tool.matrix) for report in (first, second))
     if ours != theirs:
         told = " and ".join(f"envcheck {version} with the matrix of {matrix}" for version, matrix in (ours, theirs))

@@ -42,6 +42,39 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     """The second measured figure divided by the first."""
     faster: bool | None = None
     """Whether the second measured figure is better."""
+    tolerated: float | None = None
+    """Share of the speed by which chance may move a measured figure: beyond it the figure has changed."""
+    why: tuple[str, ...] = ()
+    """What differs in the conditions of the runs of a measured figure, in words."""
+
+
+class ComparedFigure(msgspec.Struct, frozen=True, kw_only=True):
+    """A measured figure that both sides have."""
+
+    subject: str
+    """The GPU as the first report names it; empty for the processor."""
+    what: str
+    """The quantity, as people read it."""
+    name: str
+    """The quantity with its precision, shape and variant, as ``Figure.name`` has it."""
+    unit: str
+    """``B/s``, ``FLOP/s``, ``OP/s`` or ``s``."""
+    runs: int
+    """Number of earlier reports that have it."""
+    before: float
+    """The earlier figure, or the median of several, in ``unit``."""
+    before_low: float
+    """The least of the earlier figures."""
+    before_high: float
+    """The greatest of the earlier figures."""
+    after: float
+    """The later figure, in ``unit``."""
+    ratio: float
+    """``after`` divided by ``before``."""
+    tolerated: float
+    """Share of the speed by which chance may move it: the noise of both sides, and 5 %, or 2 % for several runs."""
+    changed: bool
+    """Whether it moved by more than that."""
 
 
 class Note(msgspec.Struct, frozen=True, kw_only=True):

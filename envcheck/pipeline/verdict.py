@@ -27,10 +27,12 @@ from envcheck.checks import (
 from envcheck.exitcode import ExitCode
 from envcheck.rules.api import Rule
 from envcheck.rules.engine.cause import Importance, primary
+from envcheck.rules.facts.coverage import coverage
 from envcheck.rules.facts.driver import release_in
 from envcheck.rules.facts.frameworks import LEAST_IMPORTANT
 from envcheck.rules.facts.measurements import headline as measured_headline
 from envcheck.rules.facts.measurements import nothing_measured, only_measured
+from envcheck.rules.speed.siblings import across_gpus
 from envcheck.snapshot import Framework, Snapshot
 
 FailOn = Literal["fail", "warn"]
@@ -77,6 +79,7 @@ def conclude(  # noqa: PLR0913
         ask=_ask(ordered, required),
         checks=ordered,
         measurements=snapshot.measurements,
+        across_gpus=across_gpus(snapshot.gpus.items if snapshot.gpus else (), snapshot.measurements),
         snapshot=slim,
         probes=snapshot.runs,
     )
@@ -145,7 +148,8 @@ def _headline(
         why = open_questions[0].message if open_questions else nothing_measured(snapshot.runs)
         text = f"no verdict: {why or 'nothing could be checked'}"
     elif only_measured(checks):
-        text = measured_headline(checks)
+        gpus = snapshot.gpus.items if snapshot.gpus else ()
+        text = measured_headline(checks, coverage(gpus, snapshot.measurements, snapshot.runs))
     elif not needs_machine and (compared := _not_compared(snapshot, importance)):
         text = compared
     elif any(check.subject.kind == "framework" and check.status == "pass" for check in checks):

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from envcheck.checks import Check, Report
+from envcheck.checks import AcrossGpus, Check, Report
 from envcheck.report import Format, Options
 from envcheck.report.page.findings import Outline
 from envcheck.report.page.head import head_lines
 from envcheck.report.page.layout import ROOMS
 from envcheck.report.page.pen import WORDS, Line, Pen, Span
 from envcheck.report.page.tail import count_text
+from envcheck.rules.facts.coverage import coverage, numbers
 from envcheck.rules.facts.measurements import (
     checks_of_figures,
     figures_of,
@@ -33,6 +34,8 @@ _NAME, _STATUS, _VALUE, _SHARE = 39, 5, 12, 4
 _LOOSE = 0.02
 """Share by which samples may lie apart without a word."""
 _HEADING = "of ceiling"
+_APART = 0.02
+"""Share of the median by which GPUs may lie apart without a line of their own."""
 
 
 def render(report: Report, options: Options) -> str:
@@ -45,6 +48,7 @@ def render(report: Report, options: Options) -> str:
     lines = [
         *lines,
         *_gpus(report, pen),
+        *_across_gpus(report, pen),
         *_processor(report, pen),
         *_not_measured(report, pen),
         (Span(count_text(report), "dim"),),
@@ -67,6 +71,40 @@ def _gpus(report: Report, pen: Pen) -> Iterable[Line]:
             if heading:
                 yield (Span(pen.clip(heading, pen.width), "dim"),)
             yield _row(measured, checks.get((gpu.key, measurement_key(measured))), known, pen)
+
+
+def _across_gpus(report: Report, pen: Pen) -> Iterable[Line]:
+    """How far GPUs of a model lie apart: the figures that do, and the GPU that is slower than the others."""
+    if not report.across_gpus:
+        return
+    apart = [
+        found for found in report.across_gpus if found.difference > _APART or any(gpu.straggles for gpu in found.gpus)
+    ]
+    yield ()
+    title = "Across GPUs"
+    place = 2 + _NAME + 1
+    yield (Span(title, "title"), Span(" " * (place - len(title)) + "lowest, highest, difference", "dim"))
+    for found in sorted(apart, key=lambda found: -found.difference):
+        yield _apart(found, pen)
+    same = len(report.across_gpus) - len(apart)
+    if same:
+        counted = f"{same} figure{'s' if same != 1 else ''}"
+        yield (
+            Span(
+                f"  {f'{counted} within {_APART:.0%}' if not apart else f'{counted} more within {_APART:.0%}'}", "dim"
+            ),
+        )
+
+
+def _apart(found: AcrossGpus, pen: Pen) -> Line:
+    compared = [gpu for gpu in found.gpus if gpu.why_not is None]
+    ends = [next((gpu for gpu in compared if gpu.value == value), None) for value in (found.low, found.high)]
+    told = [f"{quantity(gpu.value, found.unit)} (GPU {gpu.gpu})" for gpu in ends if gpu]
+    slow = [gpu for gpu in compared if gpu.straggles]
+    name = f"  {pen.clip(found.title, _NAME):<{_NAME}} "
+    room = pen.width - len(name)
+    text = f"{', '.join(told)}, {found.difference:.0%}"
+    return (Span(name), Span(pen.clip(text, room), "warn" if slow else ""))
 
 
 def _processor(report: Report, pen: Pen) -> Iterable[Line]:
@@ -149,8 +187,12 @@ def _expected(check: Check | None) -> str:
 
 
 def _not_measured(report: Report, pen: Pen) -> Iterable[Line]:
-    """Probes that did not run or failed, and why."""
-    told = not_run(report.probes)
+    """GPUs without a figure, and probes that did not run or failed, and why."""
+    known = report.snapshot.gpus.items if report.snapshot and report.snapshot.gpus else ()
+    covered = coverage(known, report.measurements, report.probes)
+    left = ((covered.hidden, "hidden from CUDA"), (covered.not_asked, "not asked for"))
+    told = [f"Not measured: {numbers(gpus)}, {why}" for gpus, why in left if gpus and report.measurements]
+    told += not_run(report.probes)
     if told:
         yield ()
     for text in told:

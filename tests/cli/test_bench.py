@@ -57,6 +57,17 @@ def test_a_bad_baseline_is_refused_before_anything_is_measured(tmp_path: Path) -
     assert "old.json is no baseline" in result.err
 
 
+def test_bad_folders_of_baselines_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "runs").mkdir()
+    found = envcheck("bench", "--baseline", "runs", cwd=tmp_path)
+    assert (found.status, found.err) == (2, "envcheck: the folder runs holds no JSON file\n")
+    (tmp_path / "runs" / "a.json").write_text("[]")
+    assert "runs/a.json is no baseline" in envcheck("bench", "--baseline", "runs", cwd=tmp_path).err
+    for number in range(501):
+        (tmp_path / "runs" / f"{number}.json").write_text("")
+    assert "holds 502 JSON files; at most 500 are read" in envcheck("bench", "--baseline", "runs", cwd=tmp_path).err
+
+
 def test_no_baseline_is_written_of_nothing(tmp_path: Path) -> None:
     result = envcheck("bench", "--save-baseline", "base.json", cwd=tmp_path)
     assert result.status == 2

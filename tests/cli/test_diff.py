@@ -43,6 +43,30 @@ def test_json_and_variables(tmp_path: Path) -> None:
     assert "/home/ada" not in hidden.out
 
 
+def test_a_folder_of_earlier_runs(tmp_path: Path) -> None:
+    runs = tmp_path / "runs"
+    runs.mkdir()
+    for name in ("one", "two"):
+        saved(runs, name, healthy())
+    (runs / "notes.txt").write_text("no report")
+    today = saved(tmp_path, "today", healthy())
+    found = envcheck("diff", "--base", "runs", today, "--json", cwd=tmp_path)
+    assert (found.status, found.err) == (0, "")
+    (comparison,) = json.loads(found.out)["comparisons"]
+    assert (comparison["first"], comparison["second"], comparison["base"]) == (1, 2, [0, 1])
+    assert "figures: compared with 2 runs" in envcheck("diff", "--base", "runs", today, cwd=tmp_path).out
+
+
+def test_bad_folders_are_refused(tmp_path: Path) -> None:
+    today = saved(tmp_path, "today", healthy())
+    (tmp_path / "empty").mkdir()
+    found = envcheck("diff", "--base", "empty", today, cwd=tmp_path)
+    assert (found.status, found.err) == (2, "envcheck: the folder empty holds no JSON file\n")
+    (tmp_path / "empty" / "bad.json").write_text("{}")
+    assert envcheck("diff", "--base", "empty", today, cwd=tmp_path).err.startswith("envcheck: empty/bad.json")
+    assert envcheck("diff", "--base", "-", "-", cwd=tmp_path).status == 2
+
+
 def test_a_report_from_stdin(tmp_path: Path) -> None:
     one = saved(tmp_path, "one", healthy())
     assert envcheck("diff", "-", one, cwd=tmp_path, stdin=render(healthy(), "json")).status == 0

@@ -112,6 +112,7 @@ def test_json_has_the_keys_of_the_contract() -> None:
             "targets",
             "checks",
             "measurements",
+            "across_gpus",
             "snapshot",
             "probes",
         ),

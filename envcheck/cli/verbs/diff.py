@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from argparse import Namespace
 
-from envcheck.cli.asking import saved_report
+from envcheck.cli.asking import files_of, saved_report
 from envcheck.cli.page import home_folders, page
 from envcheck.diff import diff
 from envcheck.errors import UsageError
@@ -14,15 +14,21 @@ from envcheck.report import json
 from envcheck.report.answers.diff import render_diff
 from envcheck.text.streams import tell
 
+_MOST_RUNS = 50
+
 
 def run(options: Namespace) -> int:
     """Print the differences; the exit status says whether there are any."""
-    if options.files.count("-") > 1:
+    named = options.base or ()
+    if [*options.files, *named].count("-") > 1:
         raise UsageError("only one report can be read from stdin")
-    reports = [(name, saved_report(name)) for name in options.files]
+    runs = [file for name in named for file in files_of(name)]
+    if len(runs) > _MOST_RUNS:
+        raise UsageError(f"--base names {len(runs)} reports; at most {_MOST_RUNS} are compared with")
+    reports, base = ([(name, saved_report(name)) for name in names] for names in (options.files, runs))
     if options.redact:
-        reports = [(name, redact(report, home_folders())) for name, report in reports]
-    found = diff(reports)
+        reports, base = ([(name, redact(report, home_folders())) for name, report in side] for side in (reports, base))
+    found = diff(reports, base)
     if options.format == "json":
         tell(json.render(found), "json")
     else:

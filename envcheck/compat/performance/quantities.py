@@ -28,6 +28,8 @@ class Quantity(msgspec.Struct, frozen=True):
     """Family of the library that does the work; empty: envcheck's own kernels, or none."""
     quick: bool = False
     """Whether a run without ``--full`` measures it."""
+    of_host: bool = False
+    """Whether the processor decides it more than the GPU does: GPUs are not compared by it."""
     beside: str = ""
     """Of the processor: the GPU's quantity that does the same work."""
     seconds: float | None = 0.5
@@ -43,7 +45,7 @@ QUANTITIES = (
     Quantity("gemm", "matrix product", "multiprocessors", "cublasLt", quick=True, seconds=74),
     Quantity("host-to-device", "copy from host to GPU", "pcie", quick=True),
     Quantity("device-to-host", "copy from GPU to host", "pcie", quick=True),
-    Quantity("copy-latency", "copy latency"),
+    Quantity("copy-latency", "copy latency", of_host=True),
     Quantity("both-directions", "both directions"),
     Quantity("peer-to-peer", "copy between GPUs", "nvlink", quick=True, seconds=2),
     Quantity("l2-read", "L2 read"),
@@ -53,11 +55,11 @@ QUANTITIES = (
     Quantity("latency-l1", "L1 latency"),
     Quantity("latency-l2", "L2 latency"),
     Quantity("latency-device-memory", "device memory latency"),
-    Quantity("kernel-launch", "kernel launch"),
-    Quantity("launch-and-sync", "launch and sync"),
+    Quantity("kernel-launch", "kernel launch", of_host=True),
+    Quantity("launch-and-sync", "launch and sync", of_host=True),
     Quantity("fma", "FMA throughput", "multiprocessors", seconds=2),
     Quantity("mma", "tensor cores (mma)", "multiprocessors", seconds=3),
-    Quantity("cudnn-handles", "handles, made and destroyed", "", "cudnn", seconds=0.3),
+    Quantity("cudnn-handles", "handles, made and destroyed", "", "cudnn", of_host=True, seconds=0.3),
     Quantity("cudnn-convolution", "convolution", "multiprocessors", "cudnn", seconds=11),
     Quantity("cudnn-attention", "attention", "multiprocessors", "cudnn", seconds=3),
     Quantity("cudnn-pooling", "pooling", "memory", "cudnn", seconds=0.3),

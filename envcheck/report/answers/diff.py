@@ -9,6 +9,7 @@ from envcheck.diff import Compared, Comparison, Diff
 from envcheck.diff.record import Change, Section
 from envcheck.report import Options
 from envcheck.report.page.pen import Line, Pen, Span, Style
+from envcheck.rules.facts.measurements import quantity
 from envcheck.text.wrap import width
 
 _TITLES: dict[Section, str] = {
@@ -21,7 +22,7 @@ _TITLES: dict[Section, str] = {
     "environments": "Python",
     "variables": "Environment variables",
     "checks": "Checks",
-    "measurements": "Measurements (tolerance: 5 % and the spread of both runs)",
+    "measurements": "Measurements beyond their noise",
 }
 _STYLES: dict[str, Style] = {"fail": "fail", "warn": "warn", "unknown": "unknown", "note": "note", "pass": "pass"}
 _QUIET = ("pass", "skipped")
@@ -45,13 +46,39 @@ def _comparison(found: Diff, comparison: Comparison, pen: Pen, options: Options)
     lines: list[Line] = [] if comparison is found.comparisons[0] else [(Span(""),)]
     lines.append((Span(word.ljust(len(word) + 2), style), Span(told, "title")))  # type: ignore[arg-type]
     lines += [*_report("-", first, pen), *_report("+", second, pen)]
+    if len(comparison.base) > 1:
+        lines += _filled(f"figures: compared with {len(comparison.base)} runs", pen, "    ", "dim")
     for section, changes in groupby(comparison.changes, key=lambda change: change.section):
         lines += [(Span(""),), (Span(_TITLES[section], "title"),), *_changes(list(changes), pen, options)]
+    lines += _figures(comparison, pen, options)
     if comparison.not_compared and not options.quiet:
         lines += [(Span(""),), (Span("Not compared", "title"),)]
         for note in comparison.not_compared:
             lines += _filled(f"{note.section}: {note.why}", pen, "  ", "dim")
     return lines
+
+
+def _figures(comparison: Comparison, pen: Pen, options: Options) -> Iterable[Line]:
+    """How many figures stayed within their noise; with ``verbose``, which."""
+    same = [figure for figure in comparison.figures if not figure.changed]
+    if not same or options.quiet:
+        return
+    count = len(comparison.figures)
+    yield (Span(""),)
+    if not options.verbose:
+        counted = f"{len(same)} of {count} figures" if count > 1 else "1 figure"
+        yield from _filled(f"{counted} unchanged within the noise of the runs (-v lists them)", pen, "", "dim")
+        return
+    yield (Span("Measurements within their noise (change, of what is tolerated)", "title"),)
+    for subject, about in groupby(same, key=lambda figure: figure.subject):
+        if subject:
+            yield from _filled(subject, pen, "  ", "")
+        for figure in about:
+            values = [quantity(value, figure.unit) for value in (figure.before, figure.after)]
+            arrow = " -> " if pen.ascii else " → "
+            told = f"{arrow.join(values)}  ({figure.ratio - 1:+.1%} of {figure.tolerated:.0%})"
+            name = pen.text(figure.what)
+            yield from _filled(f"{name}{' ' * max(2, _NAME - width(name))}{told}", pen, "    ", "dim")
 
 
 def _report(mark: str, report: Compared, pen: Pen) -> list[Line]:
@@ -71,6 +98,9 @@ def _changes(changes: Sequence[Change], pen: Pen, options: Options) -> Iterable[
             yield from _filled(subject, pen, "  ", "")
         for change in about:
             yield from _change(change, pen, "    " if subject else "  ")
+            tolerated = f"tolerated: {change.tolerated:.1%}" if change.tolerated is not None else ""
+            if tolerated:
+                yield from _filled("; ".join((tolerated, *change.why)), pen, "      ", "dim")
     if hidden:
         came = sum(change.kind == "appeared" for change in hidden)
         text = f"{came} checks added and {len(hidden) - came} removed, all passed or skipped (-v lists them)"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from envcheck.checks import Check, Report, Status
+from envcheck.checks import AcrossGpus, Check, Report, Status
 from envcheck.compat.load import load_matrix
 from envcheck.compat.performance.expected import Expectation, expectation
 from envcheck.report.markup.html import Markup, chip, tag
@@ -29,6 +29,7 @@ _LEGEND = (
     "A bar is the share of the ceiling that was reached; the lighter part is the range of healthy GPUs of the same "
     "model; the mark is the ceiling. Figures without a bar have no known ceiling or range: use a baseline for them."
 )
+_AMONG = "The lowest and the highest figure of the GPUs of one model, and how far they are apart."
 _WORDS: dict[Status, tuple[str, str]] = {"warn": ("!", "LOW"), "fail": ("✕", "TOO LOW")}
 
 
@@ -49,7 +50,35 @@ def figures(report: Report) -> list[Markup]:
         cards.append(
             tag("div", tag("h3", f"CPU: {model or 'unknown model'}"), tag("div", *rows, class_="plain"), class_="card")
         )
+    cards += _across_gpus(report)
     return [*cards, tag("p", _LEGEND, class_="legend")] if cards else []
+
+
+def _across_gpus(report: Report) -> list[Markup]:
+    """How far GPUs of a model lie apart; the GPU that is slower than the others is marked."""
+    if not report.across_gpus:
+        return []
+    rows = [_apart_among(found) for found in report.across_gpus]
+    return [
+        tag(
+            "div",
+            tag("h3", "Across GPUs"),
+            tag("p", _AMONG, class_="meta"),
+            tag("div", *rows, class_="plain"),
+            class_="card",
+        )
+    ]
+
+
+def _apart_among(found: AcrossGpus) -> Markup:
+    ends = f"{quantity(found.low, found.unit)} to {quantity(found.high, found.unit)}"
+    slow = [gpu for gpu in found.gpus if gpu.straggles and gpu.slower is not None]
+    marks = [chip("warn", "!", f"GPU {gpu.gpu} {gpu.slower:.0%} SLOWER") for gpu in slow]
+    left = [f"GPU {gpu.gpu} not compared" for gpu in found.gpus if gpu.why_not]
+    share = tag(
+        "span", f" {found.difference:.1%} apart{''.join(f', {text}' for text in left)} ", *marks, class_="share"
+    )
+    return tag("div", tag("span", found.title), tag("span", ends, share, class_="value"))
 
 
 def _with_speedup(measured: Measurement, report: Report) -> Markup:

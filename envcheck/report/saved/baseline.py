@@ -1,7 +1,8 @@
-"""Figures kept for later comparison: the measurements of a report, less their conditions."""
+"""Figures kept for later comparison: the measurements of one run or several, less their conditions."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -9,8 +10,19 @@ import msgspec
 from envcheck.checks import Report
 from envcheck.compat.performance.at_work import at_work
 from envcheck.errors import UsageError
+from envcheck.redact import is_redacted
+from envcheck.report.saved.read import read_report
 from envcheck.snapshot import Gpu, Measurement
 from envcheck.text.output import write_whole
+
+MOST_RUNS = 16
+"""Runs that count: enough to tell how far runs lie apart, and few enough for a report that carries their figures."""
+
+
+class _Head(msgspec.Struct, frozen=True):
+    """What tells a report from a baseline."""
+
+    schema_version: str | None = None
 
 
 class Baseline(msgspec.Struct, frozen=True, kw_only=True):
@@ -28,16 +40,24 @@ def save(report: Report, path: str) -> None:
 
     Left out are those of wrong results, and of GPUs that others used: nothing can be held to them.
     """
+    kept = _figures_of(report)
+    if not kept:
+        raise UsageError(f"there is no figure to compare with later, so {path} was not written")
+    found = msgspec.json.encode(_baseline(report, kept))
+    write_whole(Path(path), msgspec.json.format(found, indent=1).decode() + "\n", "json")
+
+
+def _baseline(report: Report, kept: tuple[Measurement, ...]) -> Baseline:
+    return Baseline(created=report.created, host=report.host, tool=report.tool.version, measurements=kept)
+
+
+def _figures_of(report: Report) -> tuple[Measurement, ...]:
     gpus = {gpu.uuid: gpu for gpu in (report.snapshot.gpus.items if report.snapshot and report.snapshot.gpus else ())}
-    kept = tuple(
+    return tuple(
         msgspec.structs.replace(measured, conditions=None, verification=None)
         for measured in report.measurements
         if _is_comparable(measured, gpus.get(measured.gpu))
     )
-    if not kept:
-        raise UsageError(f"there is no figure to compare with later, so {path} was not written")
-    found = Baseline(created=report.created, host=report.host, tool=report.tool.version, measurements=kept)
-    write_whole(Path(path), msgspec.json.format(msgspec.json.encode(found), indent=1).decode() + "\n", "json")
 
 
 def _is_comparable(measured: Measurement, gpu: Gpu | None) -> bool:
@@ -48,12 +68,37 @@ def _is_comparable(measured: Measurement, gpu: Gpu | None) -> bool:
     return measured.value is not None and right and not at_work(before and before / 100, used, total)
 
 
-def read(data: bytes, name: str) -> tuple[Measurement, ...]:
-    """The figures of a file that ``save`` wrote; raise UsageError when it is none."""
+def read(data: bytes, name: str) -> Baseline:
+    """The figures of a file that ``save`` wrote, or of a JSON report; raise UsageError when it is neither."""
+    try:
+        head = msgspec.json.decode(data, type=_Head)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise UsageError(f"{name} is no baseline that --save-baseline wrote: {error}") from None
+    if head.schema_version is not None:
+        return _of_report(data, name)
     try:
         found = msgspec.json.decode(data, type=Baseline)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise UsageError(f"{name} is no baseline that --save-baseline wrote: {error}") from None
     if found.baseline_version.partition(".")[0] != "1" or not found.measurements:
         raise UsageError(f"{name} is no baseline of version 1 with figures in it")
-    return found.measurements
+    return found
+
+
+def _of_report(data: bytes, name: str) -> Baseline:
+    try:
+        report = read_report(data)
+    except UsageError as error:
+        raise UsageError(f"{name} is no baseline: {error}") from None
+    if is_redacted(report):
+        raise UsageError(f"{name} is redacted, so its GPUs cannot be recognized: it is no baseline")
+    kept = _figures_of(report)
+    if not kept:
+        raise UsageError(f"{name} is no baseline: it holds no figure to compare with")
+    return _baseline(report, kept)
+
+
+def newest(baselines: Sequence[Baseline]) -> tuple[Measurement, ...]:
+    """The figures of the newest ``MOST_RUNS`` of ``baselines``, the oldest first."""
+    kept = sorted(baselines, key=lambda found: found.created)[-MOST_RUNS:]
+    return tuple(measured for found in kept for measured in found.measurements)

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from envcheck.checks import Check
 from envcheck.compat.performance.quantities import PROCESSOR, library_tested, place_of, quantity_of
+from envcheck.rules.facts.coverage import Coverage
 from envcheck.snapshot import Gpu, Measurement, ProbeRun
 
 _SCALES = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
@@ -146,15 +147,17 @@ def only_measured(checks: Sequence[Check]) -> bool:
     return bool(checks) and all(check.decided_by == "measured" or check.status == "skipped" for check in checks)
 
 
-def headline(checks: Sequence[Check]) -> str:
-    """``2 GPUs measured, all figures as expected``, or how many figures were as expected and how many not judged."""
-    judged = [check for check in checks if judges_figure(check) and check.status == "pass"]
-    others = sum(judges_figure(check) and check.status != "pass" for check in checks)
-    gpus = len({check.subject.uuid for check in judged})
-    measured = f"{gpus} GPU{'s' if gpus != 1 else ''} measured"
-    if not others:
-        return f"{measured}, all figures as expected"
-    return f"{measured}, {len(judged)} figure{'s' if len(judged) != 1 else ''} as expected, {others} not judged"
+def headline(checks: Sequence[Check], covered: Coverage) -> str:
+    """``2 GPUs measured, all figures as expected``; or what was left out, and how many figures were as expected."""
+    judged = sum(judges_figure(check) and check.status == "pass" for check in checks)
+    not_judged = sum(judges_figure(check) and check.status != "pass" and check.figure is not None for check in checks)
+    missing = len(covered.missing)
+    if covered.whole and not not_judged and not missing:
+        return f"{covered.told()}, all figures as expected"
+    parts = [covered.told(), f"{judged} figure{'s' if judged != 1 else ''} as expected"]
+    parts += [f"{not_judged} not judged"] if not_judged else []
+    parts += [f"{missing} not measured"] if missing else []
+    return ", ".join(parts)
 
 
 def nothing_measured(runs: Iterable[ProbeRun]) -> str:

@@ -1,26 +1,41 @@
-"""Whether a measurement is slower than the baseline."""
+"""Whether a measurement is slower than earlier runs of the same GPU."""
 
 from __future__ import annotations
 
 import msgspec
 
 from envcheck.checks import Evidence
+from envcheck.compat.performance.spread import Base, base_of, noise, speed_ratio
 from envcheck.rules.api import Facts, MeasurementSubject, Outcome, passed, rule
+from envcheck.rules.facts.coverage import numbers
 from envcheck.rules.facts.machine import gpu_title
-from envcheck.rules.facts.measurements import measurement_key, measurement_name, quantity, spread
-from envcheck.rules.speed.ceilings import figure_of
+from envcheck.rules.facts.measurements import measurement_key, measurement_name, quantity
+from envcheck.rules.facts.once import once
+from envcheck.rules.speed.ceilings import condition_evidence, figure_of
 from envcheck.rules.speed.trust import why_not_judged
-from envcheck.snapshot import Measurement
+from envcheck.snapshot import Gpu, Measurement, Snapshot
 
-TOLERATED = 0.05
-"""Share by which a figure may be slower, besides the spreads of both runs."""
+_Key = tuple[str | None, str, str]
 
 
-def _earlier(subject: MeasurementSubject, facts: Facts) -> Measurement | None:
-    """The same quantity of the same GPU."""
-    wanted = (subject.measurement.gpu, measurement_key(subject.measurement))
-    baseline = facts.snapshot.baseline
-    return next((earlier for earlier in baseline if (earlier.gpu, measurement_key(earlier)) == wanted), None)
+def _earlier(subject: MeasurementSubject, facts: Facts) -> Base | None:
+    """The same quantity of the same GPU in the earlier runs."""
+    return bases(facts.snapshot.baseline).get(key_of(subject.measurement))
+
+
+@once
+def bases(baseline: tuple[Measurement, ...]) -> dict[_Key, Base]:
+    """What earlier runs are as a base, by ``key_of`` their figures."""
+    runs: dict[_Key, list[tuple[float, tuple[float, ...]]]] = {}
+    for earlier in baseline:
+        if earlier.value:
+            runs.setdefault(key_of(earlier), []).append((earlier.value, earlier.samples))
+    return {key: base for key, found in runs.items() if (base := base_of(found))}
+
+
+def key_of(measured: Measurement) -> _Key:
+    """What figures of one quantity of one GPU have in common."""
+    return measured.gpu, measured.unit, measurement_key(measured)
 
 
 def _has_both(subject: MeasurementSubject, facts: Facts) -> bool:
@@ -32,40 +47,111 @@ def slower_than_baseline(subject: MeasurementSubject, facts: Facts) -> Outcome |
     """A measurement is slower than the baseline.
 
     What it checks
-        Checks each measured quantity against the same quantity of the same GPU (by UUID) in the file
-        written by --save-baseline. A twentieth, plus the spread of both runs, is tolerated.
+        Checks each measured quantity against the same quantity of the same GPU (by UUID) in the files
+        that --baseline names: what --save-baseline wrote, JSON reports, or folders of these. Against
+        one or two runs, 5 % plus the noise of the samples is tolerated. Three or more runs tell how far
+        runs lie apart: then 2 %, or three distances of their quartiles beyond these, is tolerated, plus
+        the noise of the new samples.
 
     Why it matters
         A slowdown against last month shows wear, dust, a changed setting or a slower library long
         before a GPU falls below what its model should reach.
 
     How to fix
-        Compare the two reports: driver and libraries, clocks, power limit, temperature. If the change
-        is intended, save a new baseline.
+        Compare the two reports (envcheck diff): driver and libraries, clocks, power limit, temperature.
+        If the change is intended, save a new baseline.
 
     Sources
         NVIDIA DCGM diagnostics:
             https://docs.nvidia.com/datacenter/dcgm/latest/user-guide/dcgm-diagnostics.html
     """
     measured, earlier = subject.measurement, _earlier(subject, facts)
-    if earlier is None or not measured.value or not earlier.value:
+    if earlier is None or not measured.value or measured.value < 0:
         return None
-    ratio = earlier.value / measured.value if measured.unit == "s" else measured.value / earlier.value
-    allowed = 1 - TOLERATED - spread(measured.samples) / 2 - spread(earlier.samples) / 2
+    ratio = speed_ratio(measured.value, earlier.value, measured.unit)
+    tolerated = earlier.tolerated_for(measured.samples)
     name = f"{gpu_title(subject.gpu)}: {measurement_name(measured)}"
     evidence = (
-        Evidence(what="measured", value=quantity(measured.value, measured.unit), source=measured.detail or "bench"),
-        Evidence(what="baseline", value=quantity(earlier.value, earlier.unit), source=earlier.detail or "baseline"),
+        Evidence(what="measured", value=_with_noise(measured), source=measured.detail or "bench"),
+        Evidence(what="baseline", value=base_told(earlier, measured.unit), source="baseline"),
+        Evidence(what="tolerated", value=f"{tolerated:.1%} slower", source="noise of both"),
     )
-    figure = msgspec.structs.replace(figure_of(subject.gpu, measured), baseline=earlier.value)
-    if ratio >= allowed:
+    figure = msgspec.structs.replace(figure_of(subject.gpu, measured), baseline=earlier.value, tolerated=tolerated)
+    if ratio >= 1 - tolerated:
         found = passed(f"{name}: {ratio:.0%} of the baseline", *evidence, decided_by="measured")
         return msgspec.structs.replace(found, figure=figure)
+    was = base_told(earlier, measured.unit)
     return Outcome(
         status="warn",
         title=f"{name}: {1 - ratio:.0%} slower than the baseline",
-        message=f"It was {quantity(earlier.value, earlier.unit)}, now {quantity(measured.value, measured.unit)}.",
-        evidence=evidence,
+        message=f"It was {was}, now {quantity(measured.value, measured.unit)}; {tolerated:.1%} is tolerated.",
+        evidence=(*evidence, *condition_evidence(measured.conditions)),
         figure=figure,
+        decided_by="measured",
+    )
+
+
+def base_told(base: Base, unit: str) -> str:
+    """``4.29 TB/s``, with the range of several runs."""
+    value = quantity(base.value, unit)
+    if base.runs == 1:
+        return value
+    return f"{value} (median of {base.runs} runs, {quantity(base.low, unit)} to {quantity(base.high, unit)})"
+
+
+def _with_noise(measured: Measurement) -> str:
+    value = quantity(measured.value or 0.0, measured.unit)
+    return f"{value} (quartiles {noise(measured.samples):.1%} apart)" if len(measured.samples) > 1 else value
+
+
+def _to_compare(snapshot: Snapshot, facts: Facts) -> dict[str, list[Measurement]]:
+    """The figures that a baseline could be held against, by GPU."""
+    by_uuid = {gpu.uuid: gpu for gpu in facts.gpus if gpu.uuid}
+    found: dict[str, list[Measurement]] = {}
+    for measured in snapshot.measurements:
+        gpu = by_uuid.get(measured.gpu or "")
+        if gpu is not None and not why_not_judged(gpu, measured):
+            found.setdefault(measured.gpu or "", []).append(measured)
+    return found
+
+
+def _arises(snapshot: Snapshot, facts: Facts) -> bool:
+    return bool(snapshot.baseline) and bool(_to_compare(snapshot, facts))
+
+
+@rule(layer="gpu", scope="node", arises=_arises, required=True)
+def baseline_of_other_gpus(snapshot: Snapshot, facts: Facts) -> Outcome | None:
+    """The baseline has no figure of these GPUs.
+
+    What it checks
+        Checks that the baseline has figures of the measured GPUs, by UUID, and of the measured
+        quantities. A baseline of other GPUs compares nothing.
+
+    Why it matters
+        A comparison that did not take place looks like one without a finding.
+
+    How to fix
+        Save a baseline on this machine: envcheck bench --save-baseline FILE. After a GPU was replaced,
+        save a new one.
+
+    Sources
+        NVIDIA DCGM diagnostics:
+            https://docs.nvidia.com/datacenter/dcgm/latest/user-guide/dcgm-diagnostics.html
+    """
+    earlier = bases(snapshot.baseline)
+    compared = {
+        uuid: sum(key_of(each) in earlier for each in found) for uuid, found in _to_compare(snapshot, facts).items()
+    }
+    gpus: list[Gpu] = [gpu for gpu in facts.gpus if gpu.uuid in compared]
+    without = [gpu for gpu in gpus if not compared[gpu.uuid or ""]]
+    count = sum(compared.values())
+    evidence = Evidence(what="figures compared", value=f"{count}", source="baseline")
+    if not without:
+        return passed(f"The baseline has figures of {numbers(gpus)}", evidence, decided_by="measured")
+    return Outcome(
+        status="note" if count else "unknown",
+        title=f"The baseline has no figure of {numbers(without)}",
+        message=f"No figure of {numbers(without)} was compared: the baseline is of other GPUs or quantities.",
+        evidence=(evidence,),
         decided_by="measured",
     )

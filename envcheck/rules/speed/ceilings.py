@@ -12,21 +12,10 @@ from envcheck.compat.relations.variables import shown
 from envcheck.rules.api import Facts, MeasurementSubject, Outcome, rule
 from envcheck.rules.facts.machine import gpu_title
 from envcheck.rules.facts.measurements import measurement_key, measurement_name, quantity, spread
+from envcheck.rules.facts.run_conditions import OFTEN, THROTTLES
 from envcheck.rules.facts.variables import slowing_variables
 from envcheck.rules.speed.trust import why_not_judged
 from envcheck.snapshot import Conditions, Gpu, Measurement
-
-_THROTTLES = {
-    "hw_thermal_slowdown": "thermal throttling by the hardware",
-    "sw_thermal_slowdown": "thermal throttling by the driver",
-    "hw_power_brake_slowdown": "the power brake of the machine's power supply was active",
-    "hw_slowdown": "the hardware lowered the clocks",
-    "applications_clocks_setting": "lower application clocks are set",
-    "sync_boost": "its clocks follow a slower GPU (sync boost)",
-}
-"""Reasons that a healthy GPU does not show; the software power cap at the default limit is normal."""
-_OFTEN = 0.1
-"""Share of the samples from which a reason counts."""
 
 
 def causes(gpu: Gpu, measured: Measurement) -> tuple[str, ...]:
@@ -34,7 +23,7 @@ def causes(gpu: Gpu, measured: Measurement) -> tuple[str, ...]:
     conditions = measured.conditions
     if conditions is None:
         return ()
-    found = [words for reason, words in _THROTTLES.items() if conditions.throttle.get(reason, 0) >= _OFTEN]
+    found = [words for reason, words in THROTTLES.items() if conditions.throttle.get(reason, 0) >= OFTEN]
     limit, default = conditions.power_limit, conditions.power_limit_default
     if limit is not None and default is not None and limit < default - 1:
         found.append(f"its power limit is {limit:.0f} W, below the default of {default:.0f} W")
@@ -68,7 +57,7 @@ def condition_evidence(conditions: Conditions | None) -> tuple[Evidence, ...]:
         parts.append(f"limit {conditions.power_limit:.0f} W")
     if conditions.temperature:
         parts.append(f"{conditions.temperature.high:.0f} C")
-    held = [f"{reason} in {share:.0%} of samples" for reason, share in conditions.throttle.items() if share >= _OFTEN]
+    held = [f"{reason} in {share:.0%} of samples" for reason, share in conditions.throttle.items() if share >= OFTEN]
     text = ", ".join([*parts, *held])
     return (Evidence(what="during the run", value=text, source=conditions.source or "nvml"),) if text else ()
 
@@ -83,6 +72,8 @@ MEASURED = (
     "wrong-result",
     "wrong-cpu-result",
     "gpu-straggler",
+    "gpu-not-measured",
+    "baseline-of-other-gpus",
     "slower-than-baseline",
     "measurement-unfinished",
 )
@@ -117,7 +108,13 @@ def judge_figure(subject: MeasurementSubject, facts: Facts) -> Outcome:
 
 def figure_of(gpu: Gpu, measured: Measurement, found: Expectation | None = None) -> Figure:
     """A measured figure with what it was held against."""
-    figure = Figure(name=measurement_key(measured), value=measured.value or 0.0, unit=measured.unit, gpu=gpu.index)
+    figure = Figure(
+        name=measurement_key(measured),
+        value=measured.value or 0.0,
+        unit=measured.unit,
+        gpu=gpu.index,
+        spread=spread(measured.samples) if len(measured.samples) > 1 else None,
+    )
     if found is None:
         return figure
     return msgspec.structs.replace(

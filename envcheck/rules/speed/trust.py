@@ -1,21 +1,13 @@
-"""Whether measurements are valid: finished, correct, undisturbed, and consistent between GPUs."""
+"""Whether measurements are valid: finished, correct and undisturbed."""
 
 from __future__ import annotations
-
-from collections import defaultdict
 
 from envcheck.checks import Evidence
 from envcheck.compat.performance.at_work import at_work
 from envcheck.compat.performance.quantities import library_tested
 from envcheck.rules.api import Facts, MeasurementSubject, Outcome, passed, rule
 from envcheck.rules.facts.machine import gpu_title
-from envcheck.rules.facts.measurements import (
-    measurement_key,
-    measurement_name,
-    processor_figures,
-    quantity,
-    reason_without_value,
-)
+from envcheck.rules.facts.measurements import measurement_name, processor_figures, reason_without_value
 from envcheck.snapshot import Conditions, Gpu, Measurement, ProbeRun, Snapshot
 
 
@@ -72,11 +64,6 @@ def wrong_cpu_result(snapshot: Snapshot, _facts: Facts) -> Outcome | None:
     )
 
 
-STRAGGLER = 0.10
-"""Share by which a GPU may be below the median of its machine: GPUs of one model differ by 5 %."""
-_LEAST_GPUS = 3
-
-
 @rule(
     layer="gpu",
     scope="node",
@@ -125,82 +112,17 @@ def wrong_result(subject: MeasurementSubject, _facts: Facts) -> Outcome | None:
     )
 
 
-def _several_gpus(snapshot: Snapshot, _facts: Facts) -> bool:
-    return len({measured.gpu for measured in snapshot.measurements if measured.gpu and measured.value}) >= _LEAST_GPUS
-
-
-@rule(layer="gpu", scope="node", arises=_several_gpus)
-def gpu_straggler(snapshot: Snapshot, facts: Facts) -> Outcome | None:
-    """One GPU is slower than the others of its machine.
-
-    What it checks
-        Checks each measured quantity of each GPU against the median of all GPUs of the same model, if
-        the machine has three or more.
-
-    Why it matters
-        A multi-GPU job runs at the speed of the slowest GPU.
-
-    How to fix
-        Compare its clocks, temperature, power limit and PCI Express link with the other GPUs. Its own
-        findings name what was seen during the run.
-
-    Sources
-        NVIDIA DCGM diagnostics:
-            https://docs.nvidia.com/datacenter/dcgm/latest/user-guide/dcgm-diagnostics.html
-    """
-    by_uuid = {gpu.uuid: gpu for gpu in facts.gpus if gpu.uuid}
-    slow = _behind(snapshot, by_uuid)
-    if not slow:
-        return passed("All GPUs of a model are equally fast", decided_by="measured")
-    names = ", ".join(dict.fromkeys(gpu_title(gpu) for gpu, _, _ in slow))
-    evidence = tuple(
-        Evidence(
-            what=f"{gpu_title(gpu)}: {measurement_name(measured)}",
-            value=f"{quantity(measured.value or 0, measured.unit)}, the median is {quantity(median, measured.unit)}",
-            source="bench",
-        )
-        for gpu, measured, median in slow
-    )
-    return Outcome(
-        status="warn",
-        title=f"{names}: slower than the other GPUs of this machine",
-        message=f"More than {STRAGGLER:.0%} below the median of the machine's GPUs of that model.",
-        evidence=evidence,
-        decided_by="measured",
-    )
-
-
-def _behind(snapshot: Snapshot, by_uuid: dict[str, Gpu]) -> list[tuple[Gpu, Measurement, float]]:
-    import statistics  # noqa: PLC0415  few checks have measurements, and it imports fractions and decimal
-
-    groups: dict[tuple[str, str], list[tuple[Gpu, Measurement]]] = defaultdict(list)
-    for measured in snapshot.measurements:
-        gpu = by_uuid.get(measured.gpu or "")
-        comparable = measured.peer is None and measured.unit != "s"
-        if gpu is not None and comparable and not why_not_judged(gpu, measured):
-            groups[gpu.name or "", measurement_key(measured)].append((gpu, measured))
-    found = []
-    for members in groups.values():
-        if len(members) < _LEAST_GPUS:
-            continue
-        median = statistics.median(measured.value or 0 for _, measured in members)
-        found += [
-            (gpu, measured, median) for gpu, measured in members if (measured.value or 0) < (1 - STRAGGLER) * median
-        ]
-    return found
-
-
 _ON_REQUEST = ("--timeout", "not started:", "interrupted")
 """How the detail of a run begins that the user cut short."""
 
 
-def _unfinished(snapshot: Snapshot) -> list[ProbeRun]:
+def unfinished(snapshot: Snapshot) -> list[ProbeRun]:
     """The runs of bench probes that did not finish."""
     ends = ("ok", "skipped", "absent")
     return [run for run in snapshot.runs if run.name.startswith("bench.") and run.status not in ends]
 
 
-@rule(layer="gpu", scope="node", arises=lambda snapshot, _facts: bool(_unfinished(snapshot)), required=True)
+@rule(layer="gpu", scope="node", arises=lambda snapshot, _facts: bool(unfinished(snapshot)), required=True)
 def measurement_unfinished(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """A measurement did not finish.
 
@@ -219,7 +141,7 @@ def measurement_unfinished(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     Sources
         Xid errors: https://docs.nvidia.com/deploy/xid-errors/index.html
     """
-    bad = _unfinished(snapshot)
+    bad = unfinished(snapshot)
     names = {gpu.uuid: gpu_title(gpu) for gpu in facts.gpus if gpu.uuid}
     evidence = tuple(
         Evidence(what=_place(run, names) + run.title, value=run.detail or run.status, source=run.name) for run in bad

@@ -9,6 +9,7 @@ from rich.text import Text
 
 from envcheck.compat.load import load_matrix
 from envcheck.compat.performance.expected import Expectation, expectation
+from envcheck.compat.performance.spread import Base, speed_ratio
 from envcheck.rules.facts.measurements import (
     checks_of_figures,
     figures_of,
@@ -23,12 +24,13 @@ from envcheck.rules.facts.measurements import (
     spread,
     with_headings,
 )
+from envcheck.rules.speed.baseline import bases, key_of
 from envcheck.text.clean import clean
 from envcheck.text.wrap import clip
 from envcheck.tui.widgets.paint import Paint
 
 if TYPE_CHECKING:
-    from envcheck.checks import Check, Report
+    from envcheck.checks import AcrossGpus, Check, Report
     from envcheck.report.page.pen import Style
     from envcheck.snapshot import Gpu, Measurement
 
@@ -46,8 +48,7 @@ class Figures:
         self._bar = max(12, min(40, columns - self._name - _VALUE - 30))
         self._gpus = report.snapshot.gpus.items if report.snapshot and report.snapshot.gpus else ()
         self._checks = checks_of_figures(report.checks)
-        earlier = report.snapshot.baseline if report.snapshot else ()
-        self._earlier = {(measured.gpu, measurement_key(measured)): measured for measured in earlier}
+        self._earlier = bases(report.snapshot.baseline) if report.snapshot else {}
 
     def text(self) -> Text:
         """All rows."""
@@ -126,25 +127,24 @@ class Figures:
 
     def _among_gpus(self) -> Iterator[Text]:
         """Figures of several GPUs: how far they are apart."""
-        groups: dict[str, list[Measurement]] = {}
-        for measured in self._report.measurements:
-            if measured.value and not measured.peer:
-                groups.setdefault(measurement_key(measured), []).append(measured)
-        rows = [group for group in groups.values() if len({measured.gpu for measured in group}) > 1]
+        rows = self._report.across_gpus
         if rows:
             yield self._plain("Across GPUs: lowest, highest, difference", "title")
-        for group in rows:
-            yield self._apart(group)
+        for found in rows:
+            yield self._apart(found)
         if rows:
             yield Text("")
 
-    def _apart(self, group: list[Measurement]) -> Text:
-        numbers = {gpu.uuid: gpu.index for gpu in self._gpus}
-        low, high = min(group, key=_value), max(group, key=_value)
-        ends = "  ".join(f"{quantity(_value(end), end.unit)} (GPU {numbers.get(end.gpu)})" for end in (low, high))
-        text = Text(f"  {self._clip(measurement_name(low), self._name):<{self._name}} ")
-        apart = (_value(high) - _value(low)) / _value(high)
-        return self._rest(text, f"{ends}  {apart:.1%}", "")
+    def _apart(self, found: AcrossGpus) -> Text:
+        compared = [gpu for gpu in found.gpus if gpu.why_not is None]
+        ends = [next((gpu for gpu in compared if gpu.value == value), None) for value in (found.low, found.high)]
+        told = "  ".join(f"{quantity(end.value, found.unit)} (GPU {end.gpu})" for end in ends if end)
+        text = Text(f"  {self._clip(found.title, self._name):<{self._name}} ")
+        slow = [gpu for gpu in compared if gpu.straggles and gpu.slower is not None]
+        told = f"{told}  {found.difference:.1%}"
+        if slow:
+            told += "".join(f"  GPU {gpu.gpu} {gpu.slower:.0%} slower than the others" for gpu in slow)
+        return self._rest(text, told, "warn" if slow else "")
 
     def _not_measured(self) -> Iterator[Text]:
         yield from (self._plain(text, "dim") for text in not_run(self._report.probes))
@@ -160,14 +160,10 @@ class Figures:
         return clip(clean(words, ascii_only=self._paint.ascii), columns, "..." if self._paint.ascii else "…")
 
 
-def _value(measured: Measurement) -> float:
-    return measured.value or 0.0
-
-
-def _against(measured: Measurement, baseline: Mapping[tuple[str | None, str], Measurement]) -> str:
-    """``98% of baseline``: of its speed, also where a duration was measured."""
-    earlier = baseline.get((measured.gpu, measurement_key(measured)))
-    if earlier is None or not earlier.value or not measured.value:
+def _against(measured: Measurement, earlier: Mapping[tuple[str | None, str, str], Base]) -> str:
+    """``98% of baseline``: of its speed, also where a duration was measured; ``98% of 5 runs``."""
+    base = earlier.get(key_of(measured))
+    if base is None or not measured.value or measured.value < 0:
         return ""
-    ratio = earlier.value / measured.value if measured.unit == "s" else measured.value / earlier.value
-    return f"{ratio:.0%} of baseline"
+    ratio = speed_ratio(measured.value, base.value, measured.unit)
+    return f"{ratio:.0%} of {'baseline' if base.runs == 1 else f'{base.runs} runs'}"

@@ -6,6 +6,8 @@ import importlib
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
+
 from envcheck.snapshot import Snapshot
 from tests.rules.engine.test_rule_catalog import NAMES
 from tests.rules.machines import error, h200, judge, machine, variables, with_venv
@@ -13,7 +15,8 @@ from tests.rules.messages.test_error_lines import EXAMPLES
 from tests.rules.packages.test_rules_distributions import environment, wheel
 from tests.rules.speed.measurements import gemm, memory_copy, to_gpu, to_peer, wrong
 from tests.rules.speed.test_rules_libraries import convolution, on_processor, refused
-from tests.rules.speed.test_rules_speed import eight, measured, run
+from tests.rules.speed.test_rules_speed import measured, run
+from tests.rules.speed.test_straggler import with_gpus
 from tests.rules.test_whole_machines import BROKEN, HEALTHY
 
 TESTS = Path(__file__).parents[1]
@@ -24,15 +27,17 @@ MODULES = [
 ]
 """The tests of rules that list machines as CASES: rule, case, machine, what is expected."""
 FINDINGS = ("fail", "warn", "note")
-FINDS_NOTHING = {"environment-unreadable", "machine-unreadable", "text-not-read-whole"}
+FINDS_NOTHING = {"environment-unreadable", "machine-unreadable", "text-not-read-whole", "gpu-not-measured"}
 """What says only that something is not known."""
 
 
 def measured_machines() -> Iterator[Snapshot]:
     yield measured(memory_copy(1e12), gemm(value=1e14), to_gpu(1e9), to_peer(1e10), gemm("fp8", verification=wrong()))
     yield measured(convolution(value=100e12), refused(), on_processor(verification=wrong()))
-    yield eight(820e12, 815e12, 700e12, 830e12)
+    yield with_gpus(4, 820e12, 815e12, 700e12, 830e12)
     yield measured(memory_copy(4.0e12), baseline=(memory_copy(4.3e12),))
+    two = with_gpus(2, 820e12, 815e12)
+    yield msgspec.structs.replace(two, baseline=two.measurements[:1])
     yield measured(memory_copy(), runs=(run("timed-out", "timed out after 60 s", gpu=h200().uuid),))
 
 

@@ -1,0 +1,56 @@
+"""Whether GPUs were left out that were to be measured."""
+
+from __future__ import annotations
+
+from envcheck.checks import Evidence
+from envcheck.rules.api import Facts, Outcome, rule
+from envcheck.rules.facts.coverage import Coverage, coverage, numbers
+from envcheck.rules.facts.machine import gpu_title
+from envcheck.rules.facts.measurements import nothing_measured
+from envcheck.rules.speed.trust import unfinished
+from envcheck.snapshot import Gpu, Snapshot
+
+
+def _covered(snapshot: Snapshot) -> Coverage:
+    return coverage(snapshot.gpus.items if snapshot.gpus else (), snapshot.measurements, snapshot.runs)
+
+
+def _refused(snapshot: Snapshot) -> tuple[Gpu, ...]:
+    """The GPUs without a figure; less those whose measurement failed, which another rule reports."""
+    covered = _covered(snapshot)
+    broken = {run.gpu for run in unfinished(snapshot)}
+    return tuple(gpu for gpu in covered.refused if gpu.uuid not in broken)
+
+
+@rule(layer="gpu", scope="node", arises=lambda snapshot, _facts: bool(_refused(snapshot)), required=True)
+def gpu_not_measured(snapshot: Snapshot, _facts: Facts) -> Outcome | None:
+    """A GPU was to be measured and was not.
+
+    What it checks
+        Checks that every GPU that CUDA shows, or that --gpu names, has figures. A GPU that another
+        program uses is left out unless --force is given, since its figures would say nothing.
+
+    Why it matters
+        What was not measured was not found healthy. A pass of seven GPUs is no pass of the eighth.
+
+    How to fix
+        Wait until the GPU is idle and measure again. To judge the idle GPUs alone, name them:
+        envcheck bench --gpu 1.
+
+    Sources
+        NVML, utilization: https://docs.nvidia.com/deploy/nvml-api/group__nvmlDeviceQueries.html
+    """
+    covered, refused = _covered(snapshot), _refused(snapshot)
+    if not refused:
+        return None
+    details = {run.gpu: run.detail for run in snapshot.runs if run.gpu and run.detail and run.name.startswith("bench.")}
+    return Outcome(
+        status="unknown",
+        title=f"{numbers(refused)} not measured",
+        message=covered.told() if covered.measured else nothing_measured(snapshot.runs),
+        evidence=tuple(
+            Evidence(what=gpu_title(gpu), value=details.get(gpu.uuid or "", "no figure"), source="bench")
+            for gpu in refused
+        ),
+        decided_by="measured",
+    )

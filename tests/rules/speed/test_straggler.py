@@ -1,0 +1,284 @@
+"""A GPU that is slower than the others of its machine: which, in what, how far, and why.
+
+The machines are recorded ones, and their figures those of two recorded H200; what makes a straggler is changed here.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from envcheck.checks import Check
+from envcheck.compat.performance.spread import speed_ratio
+from envcheck.snapshot import Conditions, Gpu, Listing, Measurement, Snapshot
+from tests.every import every
+from tests.rules.machines import but, check_of, checks_of, geforce, h200, judge, machine
+from tests.rules.speed.measurements import conditions, figure, gemm, memory_copy, span, to_gpu, to_peer
+from tests.rules.speed.test_recorded_bench import RECORDED, SNAPSHOT
+from tests.test_machines import load
+
+BUSY = conditions(utilisation_before=97.0)
+
+
+def gpus_of(snapshot: Snapshot) -> tuple[Gpu, ...]:
+    assert snapshot.gpus is not None
+    return snapshot.gpus.items
+
+
+def with_gpus(count: int, *values: float, **more: Any) -> Snapshot:
+    """``count`` H200 with a BF16 product each."""
+    here = [h200(number, sm_count=132) for number in range(count)]
+    return machine(
+        *here, measurements=tuple(gemm(value=v, gpu=g.uuid, **more) for v, g in zip(values, here, strict=True))
+    )
+
+
+def recorded(count: int) -> Snapshot:
+    """The recorded machine of two, or the recorded one of four; of eight, four twice. Their GPUs have the figures of
+    the two recorded GPUs in turn; copies between GPUs are left out, except of the two.
+    """
+    if count == 2:
+        return SNAPSHOT
+    here = gpus_of(load("h200x4").snapshot)
+    if count == 8:
+        here = (
+            *here,
+            *(
+                but(gpu, uuid=f"{gpu.uuid}-{n}", index=4 + n, pci_bus_id=f"0000:a{n}:00.0")
+                for n, gpu in enumerate(here)
+            ),
+        )
+    assert SNAPSHOT.gpus is not None
+    both = [gpu.uuid for gpu in SNAPSHOT.gpus.items]
+    figures = [
+        but(measured, gpu=gpu.uuid)
+        for number, gpu in enumerate(here)
+        for measured in RECORDED.measurements
+        if measured.gpu == both[number % 2] and measured.peer is None
+    ]
+    return but(machine(), gpus=Listing(items=here, complete=True), measurements=tuple(figures))
+
+
+def slowed(snapshot: Snapshot, number: int, names: tuple[str, ...], by: float, **changes: Any) -> Snapshot:
+    """The figures ``names`` of a GPU, slower by a share, and the conditions of their runs."""
+    uuid = gpus_of(snapshot)[number].uuid
+
+    def changed(each: Measurement) -> Measurement:
+        if each.gpu != uuid or each.name not in names or not each.value:
+            return each
+        factor = 1 / (1 - by) if each.unit == "s" else 1 - by
+        assert each.conditions is not None
+        return but(
+            each,
+            value=each.value * factor,
+            samples=tuple(sample * factor for sample in each.samples),
+            conditions=but(each.conditions, **changes),
+        )
+
+    return but(snapshot, measurements=tuple(map(changed, snapshot.measurements)))
+
+
+def stragglers(snapshot: Snapshot) -> dict[int | None, Check]:
+    return {check.subject.index: check for check in checks_of("gpu-straggler", snapshot) if check.status == "warn"}
+
+
+@pytest.mark.parametrize("count", [2, 4, 8])
+def test_recorded_gpus_keep_up_with_each_other(count: int) -> None:
+    found = checks_of("gpu-straggler", recorded(count))
+    assert [(check.subject.index, check.status) for check in found] == [(number, "pass") for number in range(count)]
+    assert "as fast as the other GPUs of its model" in found[0].title
+
+
+@pytest.mark.parametrize("count", [2, 4, 8])
+@pytest.mark.parametrize("name", ["gemm", "device-memory-copy", "host-to-device", "latency-device-memory"])
+def test_the_slow_one_of_recorded_gpus_is_named(count: int, name: str) -> None:
+    last = count - 1
+    found = stragglers(slowed(recorded(count), last, (name,), 0.2))
+    assert list(found) == [last]
+    check = found[last]
+    assert f"GPU {last}" in check.title
+    assert "% slower than the " in check.title
+    assert check.figure is not None
+    assert check.figure.name.startswith(name)
+    assert check.figure.siblings
+    ratio = speed_ratio(check.figure.value, check.figure.siblings, check.figure.unit)
+    assert 0.17 < 1 - ratio < 0.25
+    assert check.figure.tolerated is not None
+    assert 0.05 <= check.figure.tolerated < 0.2
+    # Others that a copy of the same recorded GPU is among must not be touched.
+    assert all(
+        check.status == "pass" for check in checks_of("gpu-straggler", slowed(recorded(count), last, (name,), 0.01))
+    )
+
+
+@pytest.mark.parametrize(
+    ("values", "slow"),
+    [
+        ((820, 650), [1]),
+        ((820, 815, 650), [2]),
+        ((820, 815, 650, 830), [2]),
+        ((820, 650, 650, 830), [1, 2]),
+        ((820, 815, 790, 830), []),
+        ((820, 760), []),
+        ((820, 820, 820, 820, 650, 650, 650, 650), [4, 5, 6, 7]),
+        ((820, 650, 815, 650, 830, 825, 650, 822), [1, 3, 6]),
+        ((820, 815, 830, 825, 650, 822, 818, 1200), [4]),
+    ],
+)
+def test_which_are_slow_among_two_to_eight(values: tuple[float, ...], slow: list[int]) -> None:
+    found = stragglers(with_gpus(len(values), *(value * 1e12 for value in values)))
+    assert sorted(number for number in found if number is not None) == slow
+
+
+def test_gpus_that_all_differ_are_tolerated() -> None:
+    scattered = (900, 780, 860, 700, 950, 820, 740, 1000)
+    assert not stragglers(with_gpus(8, *(value * 1e12 for value in scattered)))
+
+
+def test_it_says_how_far_and_what_is_tolerated() -> None:
+    check = stragglers(with_gpus(4, 820e12, 815e12, 600e12, 830e12))[2]
+    assert check.title == "GPU 2 (NVIDIA H200): 27% slower than the 3 others (BF16 matrix product 8192^3)"
+    shown = check.evidence[0]
+    assert shown.value.startswith("600 TFLOP/s; the median of the 3 others is 820 TFLOP/s: 26.8% slower, 10.")
+    assert check.decided_by == "measured"
+
+
+def test_of_two_it_says_that_the_faster_counts_as_sound() -> None:
+    check = stragglers(with_gpus(2, 820e12, 600e12))[1]
+    assert "27% slower than the other GPU" in check.title
+    assert "With two GPUs only" in check.message
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"throttle": {"sw_thermal_slowdown": 0.8}}, "thermal throttling by the driver in 80% of the samples"),
+        ({"power_limit": 500.0}, "power limit 500 W, the others 700 W"),
+        ({"sm_clock": span(1200e6)}, "SM clock 1200 MHz, the others 1980 MHz"),
+        ({"memory_clock": span(1600e6)}, "memory clock 1600 MHz, the others 3201 MHz"),
+        ({"pcie_width": 8}, "8 PCI Express lanes, the others 16"),
+        ({"pcie_generation": 3}, "PCI Express generation 3, the others 5"),
+        ({"temperature": span(60.0, 80.0, 86.0)}, "86 C, the others 50 C"),
+        ({"throttle": {"sw_power_cap": 0.9}}, "it was at its power limit in 90% of the samples"),
+        ({}, "NVML reports nothing in which it differs from the others"),
+    ],
+)
+def test_the_cause_is_what_differs_from_the_others(changes: dict[str, Any], words: str) -> None:
+    sound = with_gpus(4, 820e12, 815e12, 822e12, 830e12)
+    check = stragglers(slowed(sound, 2, ("gemm",), 0.3, **changes))[2]
+    assert words in check.message
+
+
+def test_what_all_gpus_show_is_no_cause() -> None:
+    hot = conditions(throttle={"sw_thermal_slowdown": 0.8}, power_limit=500.0)
+    check = stragglers(slowed(with_gpus(4, 820e12, 815e12, 822e12, 830e12, conditions=hot), 2, ("gemm",), 0.3))[2]
+    assert "NVML reports nothing in which it differs" in check.message
+
+
+def test_what_is_not_known_of_the_others_is_no_difference() -> None:
+    blank = Conditions(source="nvml", samples=3)
+    sound = with_gpus(3, 820e12, 815e12, 600e12)
+    figures = [but(each, conditions=blank) for each in sound.measurements[:2]]
+    check = stragglers(but(sound, measurements=(*figures, sound.measurements[2])))[2]
+    assert "NVML reports nothing" in check.message
+
+
+def test_a_busy_gpu_is_not_compared_and_no_measure_for_others() -> None:
+    busy = with_gpus(4, 820e12, 815e12, 400e12, 830e12)
+    figures = [but(each, conditions=BUSY) if each.value == 400e12 else each for each in busy.measurements]
+    found = {check.subject.index: check for check in checks_of("gpu-straggler", but(busy, measurements=tuple(figures)))}
+    assert [found[number].status for number in range(4)] == ["pass", "pass", "skipped", "pass"]
+    assert "another program used the GPU" in found[2].message
+
+
+def test_with_all_others_busy_nothing_is_compared() -> None:
+    two = with_gpus(2, 820e12, 400e12)
+    figures = (two.measurements[0], but(two.measurements[1], conditions=BUSY))
+    found = checks_of("gpu-straggler", but(two, measurements=figures))
+    assert [check.status for check in found] == ["skipped", "skipped"]
+
+
+def test_other_models_are_not_compared() -> None:
+    gpus = [h200(0), h200(1), geforce("NVIDIA GeForce RTX 4090", "8.9", "10de:2684", 2)]
+    figures = [gemm(value=820e12 / (1 + 9 * (number == 2)), gpu=gpu.uuid) for number, gpu in enumerate(gpus)]
+    found = checks_of("gpu-straggler", machine(*gpus, measurements=tuple(figures)))
+    assert [(check.subject.index, check.status) for check in found] == [(0, "pass"), (1, "pass")]
+
+
+@every(
+    [
+        ("copy-latency", "s", None),
+        ("launch-and-sync", "s", None),
+        ("kernel-launch", "s", None),
+        ("host-to-device", "B/s", "pageable"),
+        ("host-to-device", "B/s", "pageable, near"),
+    ]
+)
+def test_what_the_processor_decides_is_not_compared(case: tuple[str, str, str | None]) -> None:
+    name, unit, variant = case
+    figures = [figure(name, value, unit, gpu=h200(n).uuid, variant=variant) for n, value in enumerate((1.0, 3.0, 1.0))]
+    assert not checks_of("gpu-straggler", machine(h200(0), h200(1), h200(2), measurements=tuple(figures)))
+
+
+def pairs(slow: int | None, count: int = 4, **more: Any) -> Snapshot:
+    here = [h200(number) for number in range(count)]
+    figures = [
+        to_peer(200e9 if slow in (one, other) else 395e9, gpu=here[one].uuid, peer=here[other].uuid, **more)
+        for one in range(count)
+        for other in range(one + 1, count)
+    ]
+    return machine(*here, measurements=tuple(figures))
+
+
+@pytest.mark.parametrize("slow", [0, 2, 3])
+def test_a_gpu_whose_links_are_all_slow_is_named(slow: int) -> None:
+    found = stragglers(pairs(slow))
+    assert list(found) == [slow]
+    assert "(Copy between GPUs, one direction, NVLink)" in found[slow].title
+
+
+def test_links_of_two_gpus_or_of_sound_ones_name_nobody() -> None:
+    assert not stragglers(pairs(None))
+    assert not checks_of("gpu-straggler", pairs(0, 2))
+
+
+def test_a_single_slow_pair_is_no_slow_gpu() -> None:
+    sound = pairs(None)
+    first, *rest = sound.measurements
+    assert not stragglers(but(sound, measurements=(but(first, value=100e9, samples=()), *rest)))
+
+
+def test_noisy_samples_are_tolerated() -> None:
+    here = [h200(0), h200(1), h200(2)]
+    figures = [memory_copy(gpu=gpu.uuid) for gpu in here[:2]]
+    noisy = memory_copy(3.95e12, gpu=here[2].uuid, samples=(3.5e12, 3.8e12, 3.95e12, 4.1e12, 4.4e12))
+    assert not stragglers(machine(*here, measurements=(*figures, noisy)))
+    steady = memory_copy(3.95e12, gpu=here[2].uuid)
+    assert list(stragglers(machine(*here, measurements=(*figures, steady)))) == [2]
+
+
+def test_a_gpu_alone_is_compared_with_nothing() -> None:
+    assert not checks_of("gpu-straggler", machine(h200(), measurements=(gemm(), to_gpu())))
+    assert not checks_of("gpu-straggler", machine(h200(), h200(1), measurements=(gemm(), to_gpu())))
+
+
+def test_many_gpus_and_figures_are_judged_in_time() -> None:
+    """As many as a saved report may hold; a straggler among them is found."""
+    here = [h200(n, uuid=f"GPU-{n}", pci_bus_id=f"{n:04x}:00:00.0") for n in range(1000)]
+    figures = [
+        figure("l2-read", 5e12 if n == 777 else 9e12, gpu=f"GPU-{n}", variant=f"v{kind}", conditions=None)
+        for n in range(1000)
+        for kind in range(10)
+    ]
+    assert list(stragglers(machine(*here, measurements=tuple(figures)))) == [777]
+
+
+def test_the_check_is_of_the_gpu() -> None:
+    check = stragglers(with_gpus(3, 820e12, 815e12, 600e12))[2]
+    assert (check.subject.kind, check.subject.uuid) == ("gpu", h200(2).uuid)
+    assert msgspec.json.decode(msgspec.json.encode(check), type=Check) == check
+    assert check.sources
+    assert judge(with_gpus(3, 820e12, 815e12, 600e12))
+    assert check_of("slow-gemm", machine(h200(sm_count=132), measurements=(gemm(),))).status == "pass"
