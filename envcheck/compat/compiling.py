@@ -24,6 +24,7 @@ FIELDS = {
     "rate": "rates",
     "efficiency": "efficiencies",
     "link": "links",
+    "collective": "collectives",
     "torch": "torch",
     "release": "releases",
     "wheel": "wheels",

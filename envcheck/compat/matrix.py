@@ -15,6 +15,7 @@ from envcheck.compat.tables import (
     AnswerRow,
     ArchitectureRow,
     CapabilityRow,
+    CollectiveRow,
     CondaRow,
     CudaRow,
     DriverBranchRow,
@@ -66,6 +67,7 @@ class Matrix(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     gpus: tuple[GpuRow, ...] = ()
     rates: tuple[RateRow, ...] = ()
     efficiencies: tuple[EfficiencyRow, ...] = ()
+    collectives: tuple[CollectiveRow, ...] = ()
     links: tuple[LinkRow, ...] = ()
     secrets: tuple[SecretRow, ...] = ()
     torch: tuple[TorchRow, ...] = ()

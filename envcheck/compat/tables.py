@@ -226,6 +226,36 @@ class EfficiencyRow(Row, frozen=True, kw_only=True):
         return f"efficiency/{'-'.join(word.replace(', ', '-').replace(' ', '-') for word in words if word)}"
 
 
+class CollectiveRow(Row, frozen=True, kw_only=True):
+    """What share of its links' bandwidth a collective operation reaches through NCCL on healthy machines."""
+
+    operation: str
+    """Name of the measurement: ``nccl-all-reduce`` …"""
+    link: Literal["nvswitch", "nvlink", "pcie", "host", "network"]
+    """What joins the GPUs: NVLink through a switch or directly, PCI Express, host memory, a network."""
+    architecture: str = ""
+    """Empty: every one that no other row speaks of."""
+    least: int
+    """Fewest GPUs that it holds for."""
+    most: int
+    """Most GPUs that it holds for."""
+    in_switch: bool = False
+    """Whether it holds for sums inside the switch (NVLink SHARP), or for those on the GPUs."""
+    size: int
+    """Bytes from which on it holds, by nccl-tests' definition of size."""
+    low: float
+    """Least share that is expected of the bus bandwidth by nccl-tests' definition."""
+    high: float
+    """Greatest share that was seen."""
+    wide: bool = False
+    """Whether it is only a floor, because nobody measured this here."""
+
+    @property
+    def id(self) -> str:
+        words = (self.operation, self.link, self.architecture, f"{self.least}-{self.most}", self.in_switch and "switch")
+        return f"collective/{'-'.join(word for word in words if word)}"
+
+
 class LinkRow(Row, frozen=True, kw_only=True):
     """What a lane of PCI Express carries in one direction, after the line's own coding."""
 

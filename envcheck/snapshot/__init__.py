@@ -36,6 +36,8 @@ from envcheck.snapshot.gpus import (
     Throttle,
 )
 from envcheck.snapshot.runs import (
+    Collective,
+    CollectivePoint,
     Conditions,
     Disagreement,
     Measurement,
@@ -79,6 +81,8 @@ from envcheck.snapshot.system import (
 __all__ = [
     "ApiResult",
     "Clocks",
+    "Collective",
+    "CollectivePoint",
     "Conditions",
     "ContainerHost",
     "Damaged",

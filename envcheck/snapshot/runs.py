@@ -72,6 +72,46 @@ class Verification(Record, frozen=True, kw_only=True):
     """The greatest error that is tolerated, in the unit of ``worst``."""
 
 
+class CollectivePoint(Record, frozen=True, kw_only=True):
+    """A collective operation of one size."""
+
+    size: int
+    """Bytes of the larger of a rank's two buffers."""
+    seconds: float | None = None
+    """Of one run, in separate buffers; null: not measured."""
+    bandwidth: float | None = None
+    """Bus bandwidth by nccl-tests' definition, in separate buffers, in bytes per second."""
+    seconds_in_place: float | None = None
+    """Of one run in one buffer."""
+    bandwidth_in_place: float | None = None
+    """Bus bandwidth in one buffer, in bytes per second."""
+
+
+class Collective(Record, frozen=True, kw_only=True):
+    """How several GPUs did a collective operation through NCCL."""
+
+    ranks: int
+    """How many took part; each has a GPU."""
+    processes: int
+    """How many processes they were in."""
+    gpus: tuple[str, ...] = ()
+    """UUIDs of the GPUs, by rank."""
+    transports: tuple[str, ...] = ()
+    """What NCCL's log says that it connected them over, most frequent first: ``P2P/CUMEM``, ``SHM/direct`` …"""
+    channels: int | None = None
+    """Channels of rings and trees, by NCCL's log."""
+    nvls_channels: int | None = None
+    """Channels that sum inside the switch (NVLink SHARP), by NCCL's log."""
+    algorithm: str | None = None
+    """What NCCL's log says that it chose for this size: ``ring``, ``tree``, ``nvls`` …"""
+    protocol: str | None = None
+    """Likewise: ``simple``, ``ll``, ``ll128``."""
+    points: tuple[CollectivePoint, ...] = ()
+    """Each size that was measured."""
+    log: tuple[str, ...] = ()
+    """After a failure: warnings of NCCL's log, else its last lines."""
+
+
 class Measurement(Record, frozen=True, kw_only=True):
     """A measured quantity, or why it could not be measured."""
 
@@ -109,6 +149,8 @@ class Measurement(Record, frozen=True, kw_only=True):
     """What was observed of the GPU during the run; null: nothing."""
     missing: str | None = None
     """Why there is no value; without value and reason, the work was done and verified but not timed."""
+    collective: Collective | None = None
+    """How several GPUs did it together; null: it is no collective operation."""
     failed: bool = False
     """Whether the library that was to do it is here and failed, as ``missing`` says."""
 

@@ -32,7 +32,6 @@ PROBE = {
 Measure = Callable[[], Fields]
 Memory = dict[Place, HostMemory]
 """Page-locked memory of each NUMA node: to lock it takes long, and every GPU can use it."""
-NO_COLLECTIVES = "collectives (NCCL) are not measured; the copies between GPUs are"
 
 
 def prepare(tree: Tree) -> None:
@@ -55,9 +54,6 @@ def collect(tree: Tree, out: Out) -> None:
     for i, first in enumerate(benches):
         for second in benches[i + 1 :]:
             _pair(first, second, asked, out)
-    if len(benches) > 1 and benches[0].wants("all-reduce"):
-        more = f"{len(benches)} GPUs"
-        out.fact({"measurements": [missing("all-reduce", benches[0].uuid, NO_COLLECTIVES, variant=more)]})
 
 
 def _bench(asked: dict[str, Any], uuid: str, known: dict[str, int]) -> Bench:

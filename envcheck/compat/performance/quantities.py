@@ -79,6 +79,13 @@ QUANTITIES = (
     Quantity("cusolver-svd", "SVD", "", "cusolver", seconds=1.1),
     Quantity("curand-uniform", "uniform numbers", "memory", "curand", seconds=0.6),
     Quantity("curand-normal", "normal numbers", "memory", "curand", seconds=0.9),
+    Quantity("nccl-all-reduce", "all-reduce", "", "nccl", quick=True, seconds=None),
+    Quantity("nccl-all-gather", "all-gather", "", "nccl", seconds=None),
+    Quantity("nccl-reduce-scatter", "reduce-scatter", "", "nccl", seconds=None),
+    Quantity("nccl-broadcast", "broadcast", "", "nccl", seconds=None),
+    Quantity("nccl-reduce", "reduce", "", "nccl", seconds=None),
+    Quantity("nccl-all-to-all", "all-to-all", "", "nccl", seconds=None),
+    Quantity("nccl-send-recv", "send and receive", "", "nccl", seconds=None),
     Quantity("tensorrt-convolution", "convolution, bias, ReLU", "", "tensorrt", seconds=None),
     Quantity("cpu-gemm", "matrix product", beside="gemm", seconds=3),
     Quantity("cpu-spmv", "SpMV", beside="cusparse-spmv", seconds=2),
@@ -94,6 +101,7 @@ LIBRARIES = {
     "cufft": "cuFFT",
     "cusolver": "cuSOLVER",
     "curand": "cuRAND",
+    "nccl": "NCCL",
     "tensorrt": "TensorRT",
 }
 """The libraries that are tested themselves, by the first word of their quantities: how reports call them."""

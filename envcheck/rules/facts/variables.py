@@ -128,5 +128,10 @@ def slowing_variables(measured: Measurement, facts: Facts) -> tuple[tuple[SetVar
         (variable, effect)
         for variable in relevant_variables(facts)
         for effect in effects(variable.row, variable.value, ("speed", "precision"))
-        if figures & set(effect.figures)
+        if figures & set(effect.figures) or _slows_collectives(measured, variable, effect)
     )
+
+
+def _slows_collectives(measured: Measurement, variable: SetVariable, effect: VariableEffect) -> bool:
+    """Whether NCCL reads the variable: of its variables each that lowers speed lowers that of all operations."""
+    return measured.collective is not None and effect.on == "speed" and "nccl" in variable.row.reader

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import msgspec
 
 from envcheck.checks import Evidence, Figure
+from envcheck.compat.performance.collectives import collective_expectation
 from envcheck.compat.performance.expected import WARN, Expectation, expectation
 from envcheck.compat.relations.variables import shown
 from envcheck.rules.api import Facts, MeasurementSubject, Outcome, rule
@@ -68,6 +69,8 @@ MEASURED = (
     "slow-host-link",
     "slow-peer-link",
     "slow-library",
+    "slow-collective",
+    "collective-fails",
     "library-fails",
     "wrong-result",
     "wrong-cpu-result",
@@ -91,7 +94,7 @@ def judge_figure(subject: MeasurementSubject, facts: Facts) -> Outcome:
     """Compare a measurement with its expectation."""
     gpu, measured = subject.gpu, subject.measurement
     name = f"{gpu_title(gpu)}: {measurement_name(measured)}"
-    found = why_not_judged(gpu, measured) or expectation(facts.matrix, gpu, measured)
+    found = why_not_judged(gpu, measured) or _expected(gpu, measured, facts)
     if not isinstance(found, str):
         return _with_verdict(name, gpu, measured, found, facts)
     if measured.value is None:
@@ -104,6 +107,12 @@ def judge_figure(subject: MeasurementSubject, facts: Facts) -> Outcome:
         figure=figure_of(gpu, measured),
         decided_by="measured",
     )
+
+
+def _expected(gpu: Gpu, measured: Measurement, facts: Facts) -> Expectation | str:
+    if measured.collective is None:
+        return expectation(facts.matrix, gpu, measured)
+    return collective_expectation(facts.matrix, facts.gpus, facts.snapshot.fabric, measured)
 
 
 def figure_of(gpu: Gpu, measured: Measurement, found: Expectation | None = None) -> Figure:

@@ -1,0 +1,172 @@
+"""What bus bandwidth a collective operation should have reached: by what joins the GPUs, the algorithm and the size.
+
+    ceiling = what the links of one GPU carry in one direction:
+              all its active NVLinks where a switch joins the GPUs, those to the other GPU where it is directly joined,
+              its PCI Express link where there is no NVLink
+
+Bus bandwidth is independent of the number of ranks by definition, but the share of the ceiling that NCCL reaches is not,
+so bands are given by ranks. A sum inside the switch (NVLink SHARP) sends less than that definition counts: it has bands
+of its own, or none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from envcheck.compat.matrix import Matrix
+from envcheck.compat.performance.expected import Expectation
+from envcheck.compat.relations.gpu_driver import architecture_of
+from envcheck.compat.tables import CollectiveRow, LinkRow, Row
+from envcheck.snapshot import Collective, Fabric, Gpu, Measurement
+from envcheck.versions import ComputeCapability
+
+_IN_SWITCH = ("nvls", "nvls_tree", "collnet", "collnet_direct", "collnet_chain")
+"""Algorithms that sum on the way."""
+
+_Ceiling = tuple[float, str, tuple[Row, ...]]
+
+
+def collective_expectation(
+    matrix: Matrix, gpus: Sequence[Gpu], fabric: Fabric | None, measured: Measurement
+) -> Expectation | str:
+    """What was to be expected, or why nobody can say. ``gpus`` are the machine's."""
+    together = measured.collective
+    if measured.value is None or together is None:
+        return measured.missing or "it has no value"
+    if measured.unit != "B/s":
+        return "latencies have no ceiling: compare it with a baseline"
+    part = [gpu for gpu in gpus if gpu.uuid in together.gpus]
+    if len(part) != together.ranks:
+        return "not all of the GPUs that took part are described"
+    capabilities = {gpu.compute_capability for gpu in part}
+    if len(capabilities) != 1:
+        return "GPUs of several kinds took part"
+    link = link_of(part, fabric, together)
+    if link is None:
+        return "what joins the GPUs is not known"
+    capability = ComputeCapability.parse(capabilities.pop())
+    architecture = architecture_of(matrix, capability) if capability else None
+    row = _band(matrix, measured, together, link, architecture.name if architecture else "")
+    if row is None:
+        return _no_band(together, link)
+    if (measured.size or 0) < row.size:
+        return "at this size latency decides more than bandwidth: compare it with a baseline"
+    found = _ceiling(matrix, part, fabric, link, measured)
+    if isinstance(found, str):
+        return found
+    ceiling, basis, cited = found
+    return Expectation(
+        ceiling=ceiling,
+        basis=basis,
+        low=row.low,
+        high=row.high,
+        wide=row.wide,
+        share=measured.value / ceiling,
+        rows=tuple(each.id for each in (row, *cited)),
+        sources=matrix.cite(row, *cited),
+    )
+
+
+def link_of(part: Sequence[Gpu], fabric: Fabric | None, together: Collective) -> str | None:
+    """``nvswitch``, ``nvlink``, ``pcie``, ``host`` or ``network``; None where that is unknown or mixed.
+
+    Over what NCCL connected them is in its log; which wires its direct access uses, the driver says.
+    """
+    ways = {name.partition("/")[0] for name in together.transports}
+    if not ways:
+        return None
+    if "NET" in ways:
+        return "network"
+    if "SHM" in ways:
+        return "host"
+    if not ways <= {"P2P", "NVLS"}:
+        return None
+    if all(any(link.active and link.remote_kind == "switch" for link in gpu.nvlinks or ()) for gpu in part):
+        return "nvswitch"
+    counts = _direct(part, fabric)
+    if counts is None:
+        return None
+    if all(counts):
+        return "nvlink"
+    return None if any(counts) else "pcie"
+
+
+def _direct(part: Sequence[Gpu], fabric: Fabric | None) -> list[int] | None:
+    """NVLinks of each pair; None where a pair's are not known."""
+    ids = {gpu.pci_bus_id for gpu in part}
+    links = [link for link in (fabric.links if fabric else None) or () if {link.first, link.second} <= ids]
+    counts = [link.nvlinks for link in links if link.nvlinks is not None]
+    pairs = len(part) * (len(part) - 1) // 2
+    return counts if len(counts) == pairs else None
+
+
+def _band(
+    matrix: Matrix, measured: Measurement, together: Collective, link: str, architecture: str
+) -> CollectiveRow | None:
+    rows = [
+        row
+        for row in matrix.collectives
+        if row.operation == measured.name
+        and row.link == link
+        and row.architecture in ("", architecture)
+        and row.least <= together.ranks <= row.most
+        and row.in_switch == _sums_in_switch(together)
+    ]
+    return max(rows, key=lambda row: (bool(row.architecture), -(row.most - row.least)), default=None)
+
+
+def _sums_in_switch(together: Collective) -> bool:
+    """Whether the switch does sums. Where NCCL did not say what it chose, it may have where it has channels for it."""
+    if together.algorithm is not None:
+        return together.algorithm in _IN_SWITCH
+    return bool(together.nvls_channels)
+
+
+_WORDS = {
+    "nvswitch": "over NVLink through a switch",
+    "nvlink": "over NVLink from GPU to GPU",
+    "pcie": "over PCI Express",
+    "host": "through host memory",
+    "network": "over the network",
+}
+
+
+def _no_band(together: Collective, link: str) -> str:
+    more = ", with sums inside the switch" if _sums_in_switch(together) else ""
+    return f"no band is known for {together.ranks} GPUs {_WORDS[link]}{more}: compare it with a baseline"
+
+
+def _ceiling(
+    matrix: Matrix, part: Sequence[Gpu], fabric: Fabric | None, link: str, measured: Measurement
+) -> _Ceiling | str:
+    if link == "nvswitch":
+        return _of_switch(part)
+    if link == "nvlink":
+        return _of_pair(part, fabric)
+    conditions = measured.conditions
+    generation, width = (conditions.pcie_generation, conditions.pcie_width) if conditions else (None, None)
+    row: LinkRow | None = next((each for each in matrix.links if each.generation == generation), None)
+    if link == "network" or row is None or not width:
+        return "what the link between the GPUs carries is not known: compare it with a baseline"
+    return row.lane * width, f"PCI Express {generation} x{width}", (row,)
+
+
+def _of_switch(part: Sequence[Gpu]) -> _Ceiling | str:
+    """The GPU with the least bandwidth holds up all others."""
+    rates = [[link.bandwidth for link in gpu.nvlinks or () if link.active] for gpu in part]
+    if not all(rates) or any(rate is None for each in rates for rate in each):
+        return "the speed of the NVLinks is not known"
+    sums = [(sum(rate or 0.0 for rate in each), len(each)) for each in rates]
+    ceiling, count = min(sums)
+    return ceiling, f"{count} NVLinks of each GPU to a switch, by NVML", ()
+
+
+def _of_pair(part: Sequence[Gpu], fabric: Fabric | None) -> _Ceiling | str:
+    """Two GPUs; of more that are directly joined, nobody says how NCCL's rings share the links."""
+    counts = _direct(part, fabric)
+    if len(part) != 2 or not counts:
+        return "how rings share NVLinks between more than two GPUs is not known: compare it with a baseline"
+    rates = [link.bandwidth for link in part[0].nvlinks or () if link.active and link.bandwidth]
+    if not rates:
+        return "the speed of the NVLinks is not known"
+    return counts[0] * min(rates), f"{counts[0]} NVLinks between the GPUs, by NVML", ()

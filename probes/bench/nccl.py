@@ -1,0 +1,73 @@
+"""Collective operations of all GPUs through the environment's NCCL: bus bandwidth, latency, right results."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from functools import partial
+
+from ..kit.figures import Fields
+from ..kit.out import Out
+from ..kit.tree import Tree
+from ..measuring.measurement import before, missing
+from ..measuring.nccl.figures import Figures
+from ..measuring.nccl.log import log_variables
+from ..measuring.nccl.plan import Job, jobs
+from ..measuring.nccl.supervisor import Limits, Talk, supervise
+from ..measuring.nccl.worker import Order, Rank, Worker
+
+PROBE = {
+    "title": "NCCL",
+    "kind": "bench",
+    "seconds": 90.0,
+    "seconds_per_gpu": 5.0,
+    "uses": "all",
+    "per": "machine",
+    "scopes": ["node"],
+    "fills": ["measurements"],
+}
+
+
+def prepare(tree: Tree) -> None:  # noqa: ARG001 - as every probe has it
+    """Import what every worker needs, which starts nothing on a GPU."""
+    import cuda.bindings.driver  # noqa: F401
+
+
+def collect(tree: Tree, out: Out) -> None:
+    """Run each job of the plan; this process watches, and never starts CUDA."""
+    asked = tree.request["bench"]
+    ranks = tuple(
+        Rank(number, gpu["uuid"], f"GPU {gpu['index']}", before(asked, gpu["uuid"]))
+        for number, gpu in enumerate(asked["gpus"])
+    )
+    if len(ranks) < 2:
+        out.absent("it takes two GPUs")
+        return
+    wanted = jobs(len(ranks), full=bool(asked.get("full")), only=frozenset(asked.get("only", ())))
+    if not wanted:
+        out.absent("not asked for")
+        return
+    for job in wanted:
+        out.progress(f"{job.processes}, {len(ranks)} GPUs")
+        _run(job, ranks, asked, out)
+
+
+def _run(job: Job, ranks: tuple[Rank, ...], asked: Fields, out: Out) -> None:
+    folder = tempfile.mkdtemp(prefix="envcheck-nccl-")
+    try:
+        variables = log_variables(os.environ, folder, choices=job.choices)
+        order = Order(len(ranks), job.steps, asked["libraries"], variables, job.seconds)
+        shares = [(rank,) for rank in ranks] if job.apart else [ranks]
+        figures = Figures(job, ranks, shares, out)
+        faults = supervise([partial(_work, order, share) for share in shares], figures.heard, Limits())
+        figures.send(faults, folder)
+    except OSError as error:  # no process or no pipe could be had
+        text = f"no processes could be started: {error}"
+        out.fact({"measurements": [missing("nccl-all-reduce", ranks[0].uuid, text, variant=job.processes)]})
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _work(order: Order, share: tuple[Rank, ...], talk: Talk) -> None:
+    Worker(order, share, talk).run()

@@ -1,0 +1,206 @@
+"""What the workers of a job said, as measurements of the Snapshot."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from ...kit.figures import Fields, verification
+from ...kit.out import Out, clean
+from ..measurement import missing
+from . import log
+from .operations import OPERATIONS
+from .plan import SMALLEST, Job
+from .supervisor import Fault, Line
+from .values import tolerance
+from .worker import Rank, Step, binary
+
+_NCCL_NAMES = {
+    "all-reduce": "AllReduce",
+    "all-gather": "AllGather",
+    "reduce-scatter": "ReduceScatter",
+    "broadcast": "Broadcast",
+    "reduce": "Reduce",
+    "all-to-all": "",
+    "send-recv": "",
+}
+"""How NCCL's log names operations; sends and receives have no algorithm."""
+_HOW = "every element on every GPU, against FP64"
+
+
+class Figures:
+    """The results of a job, as they come in."""
+
+    def __init__(self, job: Job, ranks: Sequence[Rank], shares: Sequence[Sequence[Rank]], out: Out) -> None:
+        self._job, self._ranks, self._shares, self._out = job, ranks, shares, out
+        self._heard: dict[int, list[Fields]] = {}
+        self._version = self._path = ""
+
+    def heard(self, _worker: int, line: Line) -> None:
+        """Take in what a worker said."""
+        if "version" in line:
+            self._version, self._path = line["version"], line["path"]
+        result = line.get("result")
+        if result:
+            self._heard.setdefault(result["step"], []).append(result)
+
+    def send(self, faults: Sequence[Fault], folder: str) -> None:
+        """Send every figure, and what went wrong."""
+        lines = log.read_logs(folder)
+        facts = {"ranks": len(self._ranks), "processes": len(self._shares), "gpus": [rank.uuid for rank in self._ranks]}
+        connected = {"source": "bench", **facts, **log.connections(lines)}
+        chosen = log.choices(lines)
+        steps = {number: self._merged(number) for number in range(len(self._job.steps))}
+        found = []
+        for name in dict.fromkeys(step.operation for step in self._job.steps):
+            found += self._of_operation(name, steps, connected, chosen)
+        if faults:
+            found = [each for each in found if "value" in each]
+            found.append(self._failure(faults, connected, log.told(lines)))
+        self._out.fact({"measurements": found})
+
+    def _merged(self, number: int) -> Fields:
+        """A step's result of all processes: the slowest decides."""
+        parts = self._heard.get(number, [])
+        if len(parts) < len(self._shares):
+            return {"missing": "not measured: the time for it was over"}
+        refused = next((part for part in parts if "missing" in part), None)
+        if refused:
+            return refused
+        return {
+            "seconds": [max(each) for each in zip(*(part["seconds"] for part in parts), strict=False)],
+            "checked": sum(part["checked"] for part in parts),
+            "wrong": sum(part["wrong"] for part in parts),
+            "worst": max(part["worst"] for part in parts),
+            "conditions": next((part["conditions"] for part in parts if part.get("conditions")), None),
+        }
+
+    def _of_operation(
+        self, name: str, steps: dict[int, Fields], connected: Fields, chosen: dict[tuple[str, int], tuple[str, str]]
+    ) -> list[Fields]:
+        """Bandwidth at the largest size with those of the others, latency at the smallest, and other types."""
+        sweep: list[tuple[Step, Fields]] = []
+        found = []
+        for number, result in steps.items():
+            step = self._job.steps[number]
+            if step.operation != name:
+                continue
+            if step.kind != "fp32":
+                found.append(self._figure(step, result, connected))
+            else:
+                sweep.append((step, result))
+        outside = [(step, result) for step, result in sweep if not step.in_place and "seconds" in result]
+        if not outside:
+            why = next((result["missing"] for _, result in sweep if "missing" in result), "not measured")
+            return [missing(f"nccl-{name}", self._ranks[0].uuid, why, variant=self._variant(), precision="fp32")]
+        points = self._points(name, sweep)
+        largest, result = outside[-1]
+        algorithm = chosen.get((_NCCL_NAMES[name], largest.size))
+        words = {"algorithm": algorithm[0].lower(), "protocol": algorithm[1].lower()} if algorithm else {}
+        checks = self._verification(sweep)
+        made = [self._figure(largest, result, {**connected, **words, "points": points}, checks)]
+        smallest, result = outside[0]
+        if smallest.size <= max(SMALLEST, 4 * len(self._ranks)):
+            made.append(self._latency(smallest, result, connected))
+        return made + found
+
+    def _points(self, name: str, sweep: Iterable[tuple[Step, Fields]]) -> list[Fields]:
+        points: dict[int, Fields] = {}
+        for step, result in sweep:
+            if "seconds" not in result:
+                continue
+            point = points.setdefault(step.size, {"source": "bench", "size": step.size})
+            seconds = statistics.median(result["seconds"])
+            rate = step.size / seconds * OPERATIONS[name].bus_share(len(self._ranks))
+            if step.in_place:
+                point |= {"seconds_in_place": seconds, "bandwidth_in_place": rate}
+            else:
+                point |= {"seconds": seconds, "bandwidth": rate}
+        return list(points.values())
+
+    def _verification(self, sweep: Iterable[tuple[Step, Fields]]) -> Fields:
+        done = [result for _, result in sweep if "seconds" in result]
+        return verification(
+            sum(result["checked"] for result in done),
+            sum(result["wrong"] for result in done),
+            _HOW,
+            worst=max(result["worst"] for result in done),
+            tolerance=tolerance("fp32", len(self._ranks)),
+        )
+
+    def _figure(self, step: Step, result: Fields, collective: Fields, checks: Fields | None = None) -> Fields:
+        """Bus bandwidth of a step."""
+        name = f"nccl-{step.operation}"
+        if "seconds" not in result:
+            return missing(name, self._ranks[0].uuid, result["missing"], variant=self._variant(), precision=step.kind)
+        share = OPERATIONS[step.operation].bus_share(len(self._ranks))
+        samples = [step.size / seconds * share for seconds in result["seconds"]]
+        own = verification(
+            result["checked"],
+            result["wrong"],
+            _HOW,
+            worst=result["worst"],
+            tolerance=tolerance(step.kind, len(self._ranks)),
+        )
+        return self._record(step, samples, "B/s", self._variant(), checks or own, result, collective)
+
+    def _latency(self, step: Step, result: Fields, collective: Fields) -> Fields:
+        variant = f"{binary(step.size)}, {self._variant()}"
+        return self._record(step, result["seconds"], "s", variant, None, result, collective)
+
+    def _record(
+        self,
+        step: Step,
+        samples: list[float],
+        unit: str,
+        variant: str,
+        checks: Fields | None,
+        result: Fields,
+        collective: Fields,
+    ) -> Fields:
+        words = [f"NCCL {self._version}", binary(step.size), *collective.get("transports", ())[:3]]
+        record: dict[str, Any] = {
+            "source": "bench",
+            "name": f"nccl-{step.operation}",
+            "gpu": self._ranks[0].uuid,
+            "value": statistics.median(samples),
+            "samples": samples,
+            "unit": unit,
+            "method": "NCCL",
+            "detail": ", ".join(words),
+            "precision": step.kind,
+            "size": step.size,
+            "variant": variant,
+            "library": self._path,
+            "verification": checks,
+            "conditions": result.get("conditions"),
+            "collective": collective,
+        }
+        return {key: value for key, value in record.items() if value is not None}
+
+    def _variant(self) -> str:
+        return f"{len(self._ranks)} GPUs, {self._job.processes}"
+
+    def _failure(self, faults: Sequence[Fault], connected: Fields, told: list[str]) -> Fields:
+        """The first fault, in words that name the rank, its GPU and what it did."""
+        fault = faults[0]
+        share = self._shares[fault.worker]
+        who = ", ".join(f"rank {rank.number} ({rank.title})" for rank in share)
+        text = f"{who}: {fault.text}, during: {fault.step}"
+        name = f"nccl-{self._job.steps[0].operation}"
+        found = missing(name, share[0].uuid, clean(text), variant=self._variant(), precision="fp32")
+        found["failed"] = _is_of_the_library(fault)
+        found["collective"] = {**connected, "log": [clean(line) for line in told]}
+        library = fault.line.get("library") or self._path
+        return {**found, "library": library} if library else found
+
+
+def _is_of_the_library(fault: Fault) -> bool:
+    """Whether NCCL is at fault, as far as anybody can tell: not where somebody ended or stopped a rank."""
+    if fault.kind == "failed":
+        return fault.line.get("kind") in ("LibraryError", "CudaError")
+    return fault.kind in ("exited", "stuck") or any(name in fault.text for name in _CRASHES)
+
+
+_CRASHES = ("SIGSEGV", "SIGABRT", "SIGBUS", "SIGILL", "SIGFPE")

@@ -1,0 +1,87 @@
+"""NCCL through ctypes: communicators, groups, and failures as exceptions.
+
+The functions and the numbers of their enumerations are those of nccl.h from NCCL 2.7 on.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+from ..device import LibraryError
+from ..library import Library
+from ..measurement import Bench
+
+ID_BYTES = 128
+IN_PROGRESS = 7
+SUM = 0
+KINDS = {"int32": 2, "fp16": 6, "fp32": 7, "bf16": 9}
+"""Members of ``ncclDataType_t``."""
+
+
+class UniqueId(ctypes.Structure):
+    """``ncclUniqueId``: how the ranks of a communicator find each other."""
+
+    _fields_ = (("internal", ctypes.c_char * ID_BYTES),)
+
+
+class Nccl(Library):
+    """The NCCL that the examined environment would load."""
+
+    def __init__(self, bench: Bench) -> None:
+        super().__init__(bench, "nccl", "NCCL")
+        self.function("ncclGetErrorString").restype = ctypes.c_char_p
+        if self.offers("ncclGetLastError"):  # from 2.13 on
+            self.function("ncclGetLastError").restype = ctypes.c_char_p
+
+    @property
+    def version(self) -> str:
+        """``2.28.9``."""
+        found = ctypes.c_int()
+        self.ask("ncclGetVersion", ctypes.byref(found))
+        return version_text(found.value)
+
+    def describe(self, status: int) -> str:
+        words = self.function("ncclGetErrorString")(status) or b""
+        last = self.function("ncclGetLastError")(None) if self.offers("ncclGetLastError") else b""
+        text = words.decode("utf-8", "replace")
+        more = (last or b"").decode("utf-8", "replace").strip()
+        return f"{text} ({status})" + (f": {more[:300]}" if more else "")
+
+    def unique_id(self) -> bytes:
+        """What the ranks of a new communicator need; the process that makes it must live as long as they connect."""
+        found = UniqueId()
+        self.ask("ncclGetUniqueId", ctypes.byref(found))
+        return bytes(found)
+
+    @contextmanager
+    def group(self) -> Iterator[None]:
+        """Calls of several ranks of this process; what they begin, begins at the end of the block."""
+        self.ask("ncclGroupStart")
+        try:
+            yield
+        except BaseException:
+            with suppress(LibraryError):
+                self.ask("ncclGroupEnd")
+            raise
+        self.ask("ncclGroupEnd")
+
+    def join(self, ranks: int, identity: bytes, rank: int) -> ctypes.c_void_p:
+        """Begin to make a rank's communicator, on the current device; in a group it is there at the group's end."""
+        made = ctypes.c_void_p()
+        self.ask("ncclCommInitRank", ctypes.byref(made), ranks, UniqueId.from_buffer_copy(identity), rank)
+        return made
+
+    def check(self, communicator: ctypes.c_void_p) -> None:
+        """Raise LibraryError where the communicator met an error since it was made, as when a rank is gone."""
+        met = ctypes.c_int()
+        self.ask("ncclCommGetAsyncError", communicator, ctypes.byref(met))
+        if met.value not in (0, IN_PROGRESS):
+            raise LibraryError(f"NCCL: {self.describe(met.value)}", self.path)
+
+
+def version_text(code: int) -> str:
+    """``NCCL_VERSION_CODE`` as text: thousands of the major until 2.8, ten thousands since."""
+    major, rest = divmod(code, 10000) if code >= 10000 else divmod(code, 1000)
+    return f"{major}.{rest // 100}.{rest % 100}"

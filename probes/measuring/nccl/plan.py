@@ -1,0 +1,80 @@
+"""Which operations are run, in which sizes, and by how many processes."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+
+from .operations import OPERATIONS
+from .worker import Step
+
+LARGEST = 8 << 30
+SMALLEST = 8
+QUICK = 512 << 20
+_SMALL = 64 << 10
+"""Bytes up to which time is latency: many runs, since each is short."""
+_WATCHED = 64 << 20
+
+
+@dataclass(frozen=True)
+class Job:
+    """Operations that one communicator of all GPUs does."""
+
+    processes: str
+    """``one process per GPU`` or ``one process``."""
+    apart: bool
+    """Whether each GPU has a process of its own."""
+    steps: tuple[Step, ...]
+    seconds: float
+    choices: bool = False
+    """Whether NCCL logs which algorithm it chose for each operation."""
+
+
+def jobs(ranks: int, *, full: bool, only: Collection[str]) -> tuple[Job, ...]:
+    """What is measured: every operation, in a quick run one, or those that ``only`` names as quantities."""
+    names = [name for name in OPERATIONS if not only or f"nccl-{name}" in only]
+    if not names:
+        return ()
+    if not full:
+        sizes = (SMALLEST, QUICK) if only else (QUICK,)
+        quick = [step for name in (names if only else ["all-reduce"]) for step in _sweep(name, sizes, ranks)]
+        return (Job("one process per GPU", True, tuple(quick), 6.0, choices=True),)
+    every = _sizes(4)
+    apart = [step for name in names for step in _sweep(name, every, ranks)]
+    together = [step for name in names for step in _sweep(name, (SMALLEST, 32 << 10, 1 << 20, QUICK), ranks)]
+    return (
+        Job("one process per GPU", True, (*apart, *_kinds(names)), 20.0),
+        Job("one process", False, tuple(together), 8.0),
+    )
+
+
+def _sizes(factor: int) -> tuple[int, ...]:
+    found = [SMALLEST]
+    while found[-1] < LARGEST:
+        found.append(found[-1] * factor)
+    return tuple(found)
+
+
+def _sweep(name: str, sizes: Iterable[int], ranks: int) -> list[Step]:
+    """Out of place, and in place where that exists."""
+    found = []
+    sliced = name in ("all-gather", "reduce-scatter", "all-to-all")
+    for size in sizes:
+        given = max(size, 4 * ranks) if sliced else size
+        for in_place in (False, True) if OPERATIONS[name].in_place else (False,):
+            if size <= _SMALL:
+                found.append(Step(name, given, in_place=in_place, samples=7, seconds=0.002, least=20))
+            else:
+                watch = size >= _WATCHED
+                found.append(Step(name, given, in_place=in_place, samples=3, seconds=0.01, watch=watch))
+    return found
+
+
+def _kinds(names: Iterable[str]) -> list[Step]:
+    """Sums in the other types: whether they are right, with the time that they take."""
+    return [
+        Step(name, _WATCHED, kind=kind, samples=3, seconds=0.005)
+        for name in names
+        if name in ("all-reduce", "reduce", "reduce-scatter")
+        for kind in ("int32", "fp16", "bf16")
+    ]

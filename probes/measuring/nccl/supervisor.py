@@ -1,0 +1,263 @@
+"""Forked processes that work together, and the one that watches them: who died, failed or hung, then the end of all.
+
+The supervisor is the process that forks; it must not have started CUDA, which no fork could use. Workers speak in
+lines of JSON.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import selectors
+import signal
+import threading
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple
+
+Line = dict[str, Any]
+_PDEATHSIG = 1
+_BEAT = 0.5
+"""Seconds between two signs of life."""
+_MOST_UNREAD = 1 << 20
+"""Bytes of one line from which on a worker is no longer believed."""
+
+
+class Limits(NamedTuple):
+    """Seconds after which a worker is given up."""
+
+    start: float = 40.0
+    """Without progress, until it says that it is ready."""
+    step: float = 8.0
+    """Without progress, from then on."""
+    silent: float = 4.0
+    """Without a sign of life from a process that goes on by itself."""
+    grace: float = 1.0
+    """For the others to say what they met, once one has failed."""
+
+
+class Fault(NamedTuple):
+    """How a worker ended that did not end well."""
+
+    worker: int
+    kind: Literal["killed", "exited", "failed", "silent", "stuck"]
+    text: str
+    step: str
+    """What it was doing, in its own words."""
+    line: Line
+    """What it said of its failure."""
+
+
+class Talk:
+    """The worker's side."""
+
+    def __init__(self, reading: int, writing: int) -> None:
+        self._reading = open(reading, "rb")  # noqa: SIM115  as long as the process
+        self._writing = writing
+        self._lock = threading.Lock()
+
+    def say(self, **line: Any) -> None:
+        """Tell the supervisor; ``ready`` ends the start, ``step`` names what is done now."""
+        data = json.dumps(line).encode() + b"\n"
+        with self._lock:
+            while data:
+                data = data[os.write(self._writing, data) :]
+
+    def agree(self, value: Any) -> Any:
+        """The greatest value of all workers, once each has named one; None counts for nothing."""
+        self.say(agree=value)
+        answer = self._reading.readline()
+        if not answer:
+            os._exit(0)  # nobody listens any more
+        return json.loads(answer)
+
+    def beat(self) -> None:
+        """Give signs of life from now on, from a thread."""
+        threading.Thread(target=self._beat, daemon=True).start()
+
+    def _beat(self) -> None:
+        while True:
+            time.sleep(_BEAT)
+            with suppress(OSError):
+                self.say(alive=True)
+
+
+Work = Callable[[Talk], None]
+
+
+@dataclass
+class _Worker:
+    number: int
+    process: int
+    reading: int
+    writing: int
+    unread: bytes = b""
+    step: str = "starting"
+    heard: float = field(default_factory=time.monotonic)
+    moved: float = field(default_factory=time.monotonic)
+    ready: bool = False
+    done: bool = False
+    asked: bool = False
+    value: Any = None
+
+
+def supervise(works: Sequence[Work], on_line: Callable[[int, Line], None], limits: Limits) -> list[Fault]:
+    """Run each work in a fork of its own until all are done or one is at fault; the first fault is the one that counts.
+
+    ``on_line`` gets what workers say, other than what is for the supervisor. No worker is left when it returns.
+    """
+    workers: list[_Worker] = []
+    try:
+        for number, work in enumerate(works):
+            workers.append(_forked(number, work, workers))
+        return _watched(workers, on_line, limits)
+    finally:
+        for worker in workers:
+            _end(worker)
+
+
+def _forked(number: int, work: Work, before: Sequence[_Worker]) -> _Worker:
+    heard, telling = os.pipe()
+    asked, answering = os.pipe()
+    parent = os.getpid()
+    process = os.fork()
+    if not process:
+        try:
+            for other in before:
+                os.close(other.reading)
+                os.close(other.writing)
+            os.close(heard)
+            os.close(answering)
+            _serve(number, work, Talk(asked, telling), parent)
+        finally:
+            os._exit(70)  # always: nothing that the parent had begun may happen twice
+    os.close(telling)
+    os.close(asked)
+    os.set_blocking(heard, False)
+    return _Worker(number, process, heard, answering)
+
+
+def _serve(number: int, work: Work, talk: Talk, parent: int) -> None:
+    """Do the work of a fork; never returns."""
+    ctypes.CDLL(None).prctl(_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    if os.getppid() != parent:
+        os._exit(0)
+    with suppress(OSError), open("/proc/self/comm", "w", encoding="ascii") as file:
+        file.write(f"nccl worker {number}"[:15])
+    talk.beat()
+    try:
+        work(talk)
+    except BaseException as error:
+        talk.say(error=f"{type(error).__name__}: {error}"[:2000])
+        os._exit(1)
+    talk.say(done=True)
+    os._exit(0)
+
+
+def _watched(workers: list[_Worker], on_line: Callable[[int, Line], None], limits: Limits) -> list[Fault]:
+    faults: list[Fault] = []
+    until = 0.0
+    with selectors.DefaultSelector() as selector:
+        for worker in workers:
+            selector.register(worker.reading, selectors.EVENT_READ, worker)
+        while selector.get_map() and not all(worker.done for worker in workers):
+            for key, _ in selector.select(0.1):
+                fault = _heard(key.data, selector, on_line)
+                if fault:
+                    faults.append(fault)
+            now = time.monotonic()
+            if not faults:
+                _answer(workers)
+                faults += _late(workers, limits, now)
+            if faults and not until:
+                until = now + (limits.grace if faults[0].kind == "failed" else 0.0)
+            if faults and now >= until:
+                break
+    return faults
+
+
+def _heard(worker: _Worker, selector: selectors.BaseSelector, on_line: Callable[[int, Line], None]) -> Fault | None:
+    """Read what a worker said; a fault where it ended without being done."""
+    try:
+        data = os.read(worker.reading, 1 << 16)
+    except BlockingIOError:
+        return None
+    if not data:
+        selector.unregister(worker.reading)
+        return None if worker.done else _died(worker)
+    worker.heard = time.monotonic()
+    *lines, worker.unread = (worker.unread + data).split(b"\n")
+    for text in lines:
+        line = json.loads(text)
+        if "alive" in line:
+            continue
+        worker.moved = worker.heard
+        if "error" in line:
+            worker.done = True
+            return Fault(worker.number, "failed", str(line["error"]), worker.step, line)
+        if "agree" in line:
+            worker.asked, worker.value = True, line["agree"]
+        worker.done = worker.done or "done" in line
+        worker.ready = worker.ready or "ready" in line
+        worker.step = line.get("step", worker.step)
+        on_line(worker.number, line)
+    if len(worker.unread) > _MOST_UNREAD:
+        worker.done = True
+        return Fault(worker.number, "failed", "it said more than can be read", worker.step, {})
+    return None
+
+
+def _died(worker: _Worker) -> Fault:
+    _, status = os.waitpid(worker.process, 0)
+    worker.process = 0
+    if os.WIFSIGNALED(status):
+        name = signal_name(os.WTERMSIG(status))
+        return Fault(worker.number, "killed", f"killed by {name}", worker.step, {})
+    return Fault(worker.number, "exited", f"exited with status {os.WEXITSTATUS(status)}", worker.step, {})
+
+
+def signal_name(number: int) -> str:
+    """``SIGKILL``; real-time signals have a number only."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+def _answer(workers: Sequence[_Worker]) -> None:
+    """Answer, once all that are not done have asked."""
+    asking = [worker for worker in workers if not worker.done]
+    if not asking or not all(worker.asked for worker in asking):
+        return
+    values = [worker.value for worker in asking if worker.value is not None]
+    data = json.dumps(max(values, default=None)).encode() + b"\n"
+    for worker in asking:
+        worker.asked = False
+        with suppress(BrokenPipeError):  # its end is noticed where it is read
+            os.write(worker.writing, data)
+
+
+def _late(workers: Sequence[_Worker], limits: Limits, now: float) -> list[Fault]:
+    """Workers that stopped; else, where nobody got on for too long, those that all others wait for."""
+    at_work = [worker for worker in workers if not worker.done]
+    silent = [worker for worker in at_work if now - worker.heard > limits.silent]
+    if silent:
+        words = f"no sign of life for {limits.silent:.0f} s"
+        return [Fault(worker.number, "silent", words, worker.step, {}) for worker in silent]
+    limit = limits.step if all(worker.ready for worker in at_work) else limits.start
+    if not at_work or any(now - worker.moved <= limit for worker in at_work):
+        return []
+    behind = [worker for worker in at_work if not worker.asked]
+    words = f"no progress for {limit:.0f} s"
+    return [Fault(worker.number, "stuck", words, worker.step, {}) for worker in behind]
+
+
+def _end(worker: _Worker) -> None:
+    os.close(worker.reading)
+    os.close(worker.writing)
+    if worker.process:
+        os.kill(worker.process, signal.SIGKILL)  # it is not reaped yet, so its id is not reused
+        os.waitpid(worker.process, 0)

@@ -1,0 +1,100 @@
+"""Fresh random operands on each GPU, and the check of every element that it holds afterwards, on the GPU itself."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import struct
+from dataclasses import dataclass
+
+from ..kernels import Module, number, pointer
+from ..measurement import Bench
+from .operations import Due
+
+SIZES = {"int32": 4, "fp16": 2, "fp32": 4, "bf16": 2}
+"""Bytes of an element."""
+ROUNDOFF = {"int32": 0.0, "fp16": 2.0**-11, "fp32": 2.0**-24, "bf16": 2.0**-8}
+POISON = 0xFF
+"""NaN in every floating-point type."""
+_BLOCK = 256
+_BLOCKS_PER_SM = 16
+
+
+@dataclass
+class Found:
+    """What a comparison found."""
+
+    checked: int = 0
+    wrong: int = 0
+    worst: float = 0.0
+    """Greatest error, relative to the sum of the operands' sizes."""
+
+    def add(self, other: Found) -> None:
+        self.checked += other.checked
+        self.wrong += other.wrong
+        self.worst = max(self.worst, other.worst)
+
+
+def tolerance(kind: str, ranks: int) -> float:
+    """Each of ``ranks`` - 1 sums may round once, and the result, relative to the sum of the operands' sizes."""
+    return ROUNDOFF[kind] * ranks
+
+
+def operand(kind: str, seed: int, rank: int, index: int) -> float:
+    """An operand as ``kernels/collectives.cu`` draws it."""
+    drawn = _mixed(_mixed(seed + rank) ^ index)
+    if kind == "int32":
+        return float(struct.unpack("<i", struct.pack("<I", drawn >> 32))[0])
+    bits = {"fp32": 24, "fp16": 11, "bf16": 8}[kind]
+    half = float(1 << (bits - 1))
+    return ((drawn >> (64 - bits)) - half) / half
+
+
+def _mixed(word: int) -> int:
+    mask = (1 << 64) - 1
+    word = (word + 0x9E3779B97F4A7C15) & mask
+    word = ((word ^ (word >> 30)) * 0xBF58476D1CE4E5B9) & mask
+    word = ((word ^ (word >> 27)) * 0x94D049BB133111EB) & mask
+    return word ^ (word >> 31)
+
+
+class Values:
+    """The kernels of one GPU."""
+
+    def __init__(self, bench: Bench) -> None:
+        self._device = bench.device
+        self._module = Module(bench.device, bench.compiler.module("collectives"))
+        self._grid = _BLOCKS_PER_SM * bench.device.sms
+        self._found = bench.device.allocate(16)
+
+    def draw(self, kind: str, address: int, count: int, seed: int, rank: int) -> None:
+        """Queue the drawing of a rank's operands."""
+        fill = self._module.kernel(f"fill_{kind}")
+        fill.launch(
+            self._grid, _BLOCK, pointer(address), number(count), (seed, ctypes.c_ulonglong), (rank, ctypes.c_int)
+        )
+
+    def compare(self, kind: str, address: int, due: Due, seed: int, ranks: int) -> Found:
+        """Compare every element; integers and copies must be equal."""
+        self._device.fill(self._found, 16, 0)
+        self._module.kernel(f"check_{kind}").launch(
+            self._grid,
+            _BLOCK,
+            pointer(address),
+            number(due.count),
+            (seed, ctypes.c_ulonglong),
+            (ranks, ctypes.c_int),
+            (int(due.sum), ctypes.c_int),
+            (due.source, ctypes.c_int),
+            number(due.chunk),
+            number(due.offset),
+            (tolerance(kind, ranks), ctypes.c_double),
+            pointer(self._found),
+        )
+        wrong, worst = struct.unpack("<Qd", bytes(self._device.read(self._found, 16)))
+        return Found(due.count, wrong, worst if math.isfinite(worst) else 1e300)
+
+
+def poison(bench: Bench, address: int, size: int) -> None:
+    """Queue the overwriting of a buffer."""
+    bench.device.fill(address, size, POISON)
