@@ -40,9 +40,11 @@ def run_inside(
     on_gpus = [spec for spec in specs if spec.per == "gpu" and not spec.asked]
     on_one = [spec for spec in specs if spec.per == "gpu" and spec.asked]
     on_machine = [spec for spec in specs if spec.per == "machine"]
-    plans = [_for_gpu(on_gpus, gpu, gathered, request) for gpu in chosen.gpus]
-    by_framework = _for_gpu(on_one, chosen.gpus[0], gathered, request, of_frameworks=True)
-    by_itself = plan(on_machine, gathered, request, Choice())
+    plans = [_of_no_framework(_for_gpu(on_gpus, gpu, gathered, request), gpu.uuid) for gpu in chosen.gpus]
+    first = chosen.gpus[0]
+    # These begin with what a deep check does, and are trials of their frameworks.
+    by_framework = _about(_for_gpu(on_one, first, gathered, request), gpu=first.uuid)
+    by_itself = _of_no_framework(plan(on_machine, gathered, request, Choice()), None)
     for ended in [*(ended for each in (*plans, by_framework) for ended in each.settled), *by_itself.settled]:
         finished(ended)
     for trials, most in (
@@ -54,29 +56,19 @@ def run_inside(
             run_trials(trials, loop, most, finished, on_event)
 
 
-def _for_gpu(
-    specs: Sequence[ProbeSpec],
-    gpu: Gpu,
-    gathered: Snapshot,
-    request: Mapping[str, Any],
-    *,
-    of_frameworks: bool = False,
-) -> Plan:
-    """The trials on one GPU. They have rows as its other measurements have; only those ``of_frameworks``, which begin
-    with what a deep check does, are trials of a framework.
-    """
+def _for_gpu(specs: Sequence[ProbeSpec], gpu: Gpu, gathered: Snapshot, request: Mapping[str, Any]) -> Plan:
+    """The trials on one GPU."""
     asked = {**request, "bench": {**request["bench"], "gpu": gpu.uuid}}
+    return plan(specs, gathered, asked, Choice(gpu=gpu, visible=seen_alone(gpu, gathered)))
 
-    def _about(framework: str | None) -> dict[str, str | None]:
-        return {"framework": framework if of_frameworks else None, "gpu": gpu.uuid}
 
-    planned = plan(specs, gathered, asked, Choice(gpu=gpu, visible=seen_alone(gpu, gathered)))
-    trials = [
-        msgspec.structs.replace(trial, about=msgspec.structs.replace(trial.about, **_about(trial.about.framework)))
-        for trial in planned.trials
-    ]
-    settled = [
-        msgspec.structs.replace(ended, run=msgspec.structs.replace(ended.run, **_about(ended.run.framework)))
-        for ended in planned.settled
-    ]
+def _of_no_framework(planned: Plan, gpu: str | None) -> Plan:
+    """Rows as other measurements have them: how these end says nothing about a framework."""
+    return _about(planned, framework=None, gpu=gpu)
+
+
+def _about(planned: Plan, **fields: str | None) -> Plan:
+    replace = msgspec.structs.replace
+    trials = (replace(trial, about=replace(trial.about, **fields)) for trial in planned.trials)
+    settled = (replace(ended, run=replace(ended.run, **fields)) for ended in planned.settled)
     return Plan(tuple(trials), tuple(settled))

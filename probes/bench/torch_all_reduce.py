@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, List  # noqa: UP035  read by Python 3.8 too
 
 from ..inside import all_reduce
-from ..inside.figures import Measure, Refused, rate, run_all
+from ..inside.figures import Absent, Measure, Refused, rate, run_all
 from ..kit.figures import Fields, Figure, verification
 from ..kit.out import Out
 from ..kit.tree import Tree
@@ -47,8 +47,22 @@ def collect(tree: Tree, out: Out) -> None:
         out.absent("one GPU is measured: there is nothing to reduce with")
         return
     ordinals = [int(gpu["ordinal"]) for gpu in gpus]
-    told = lru_cache(maxsize=None)(lambda: reduced(ordinals, SIZE))
+    once = lru_cache(maxsize=None)(lambda: _outcome(ordinals))
+
+    def told() -> Fields:
+        outcome = once()
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
+
     run_all(tree, out, measures(told, len(gpus)), gpus[0]["uuid"])
+
+
+def _outcome(ordinals: list[int]) -> Fields | Exception:
+    try:
+        return reduced(ordinals, SIZE)
+    except (Absent, Refused) as reason:
+        return reason
 
 
 def measures(told: Any, count: int) -> dict[Figure, Measure]:
@@ -79,7 +93,7 @@ def _facts(told: Fields) -> Fields:
 
 
 def reduced(ordinals: list[int], size: int) -> Fields:
-    """What rank 0 told; raise Refused with the words of the rank that failed first."""
+    """What rank 0 told; raise Refused with the words of the rank that failed first, Absent where PyTorch cannot."""
     store = Path(f"store-{os.getpid()}").absolute()
     seed = int.from_bytes(os.urandom(3), "little")
     ranks: List[subprocess.Popen[bytes]] = []  # noqa: UP006  read by Python 3.8 too
@@ -92,7 +106,10 @@ def reduced(ordinals: list[int], size: int) -> Fields:
         failed = _waited_for(ranks)
         if failed is not None:
             raise Refused(_why(failed, ranks[failed].poll()))
-        return dict(json.loads(Path("rank-0.out").read_text(encoding="utf-8").splitlines()[-1]))
+        told = dict(json.loads(Path("rank-0.out").read_text(encoding="utf-8").splitlines()[-1]))
+        if "absent" in told:
+            raise Absent(told["absent"])
+        return told
     finally:
         for process in ranks:
             if process.poll() is None:
