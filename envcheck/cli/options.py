@@ -434,6 +434,11 @@ def _add_bench_options(verb: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help="measure only this quantity or group: gemm, device-memory, cudnn … (repeatable)",
     )
+    group.add_argument(
+        "--frameworks",
+        action="store_true",
+        help="also import the environment's frameworks and measure them, beside the libraries that they use",
+    )
     group.add_argument("--list", action="store_true", help="list what can be measured, and measure nothing")
     group.add_argument("--force", action="store_true", help="also measure a busy GPU; its figures are not rated")
     group.add_argument(

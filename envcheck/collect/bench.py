@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from envcheck.collect.attempt import About, row
-from envcheck.collect.bench_plan import Bench, Chosen, choose, request_of, seen_alone
+from envcheck.collect.bench_plan import Bench, Chosen, choose, request_of, seen_alone, wanted
 from envcheck.collect.catalog import ProbeSpec
 from envcheck.collect.child import Launch
 from envcheck.collect.job import Ended, Group
@@ -65,10 +65,11 @@ def run_bench(
         loop.run(in_turn[1:], most=1)
     else:
         loop.run(groups)
-    if inside and not (wish.full or wish.only):
-        for spec in inside:  # nothing of the environment is started for the main figures
-            finished(Ended(spec, row(spec, ("absent", "measured with --full"))))
-    elif inside:
+    for spec in inside:  # nothing of the environment is started for the main figures
+        if not wanted(spec, wish):
+            finished(Ended(spec, row(spec, ("absent", f"measured with --{spec.asked or 'full'}"))))
+    inside = [spec for spec in inside if wanted(spec, wish)]
+    if inside:
         from envcheck.collect.bench_inside import run_inside  # noqa: PLC0415  few measure, and checks start faster
 
         asked_inside = {**launch.request, "bench": asked}

@@ -7,7 +7,9 @@ from typing import Any
 
 import msgspec
 
+from envcheck.collect.catalog import ProbeSpec
 from envcheck.collect.trial_plan import why_not
+from envcheck.compat.performance.quantities import QUANTITIES, framework_tested
 from envcheck.snapshot import Environment, Gpu, Snapshot
 
 
@@ -21,6 +23,8 @@ class Bench(msgspec.Struct, frozen=True):
     """Indices as nvidia-smi shows them; empty: all."""
     force: bool = False
     """Whether GPUs that others use are measured too; they are never judged."""
+    frameworks: bool = False
+    """Whether frameworks are imported and measured too, and with them what they are compared with."""
     timing: bool = True
     """Whether work is timed; if not, libraries only show on one GPU that they work."""
 
@@ -45,14 +49,35 @@ def choose(snapshot: Snapshot, wish: Bench) -> Chosen:
 
 def request_of(wish: Bench, chosen: Chosen, snapshot: Snapshot) -> dict[str, Any]:
     """The part ``bench`` of a bench probe's request, less the GPU that a probe is for."""
+    beside = compared(wish)
     return {
         "full": wish.full,
-        "only": list(wish.only),
+        "only": [*wish.only, *beside] if wish.only else [],
+        "frameworks": wish.frameworks,
+        "beside": beside,
         "timing": wish.timing,
         "gpus": [_described(gpu) for gpu in chosen.gpus],
         "links": _links(snapshot, chosen.gpus),
         "libraries": _libraries(snapshot),
     }
+
+
+def compared(wish: Bench) -> list[str]:
+    """Quantities of which only those figures are measured that frameworks are compared with."""
+    if wish.full or not wish.timing:
+        return []
+    words = [name for name in wish.only if framework_tested(name)]
+    asked = [each for each in QUANTITIES if framework_tested(each.name) and (wish.frameworks and not words)]
+    asked += [each for each in QUANTITIES if each.name in words]
+    return list(dict.fromkeys(each.beside for each in asked if each.beside and each.beside not in wish.only))
+
+
+def wanted(spec: ProbeSpec, wish: Bench) -> bool:
+    """Whether a probe that runs in the environment is to run; one that measures a framework is named like it."""
+    if spec.asked != "frameworks":
+        return wish.full or bool(wish.only)
+    mine = spec.name.rpartition(".")[2].partition("_")[0]
+    return any(name.startswith(f"{mine}-") for name in wish.only) if wish.only else wish.frameworks
 
 
 def _described(gpu: Gpu) -> dict[str, Any]:

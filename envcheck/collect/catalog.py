@@ -50,6 +50,9 @@ class ProbeSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     runs_in: Literal["envcheck", "environment"] = "envcheck"
     """Whose interpreter runs a bench probe: envcheck's own, or that of the judged environment, whose packages it
     measures."""
+    asked: Literal["", "frameworks"] = ""
+    """The option without which a bench probe in the environment does not run, unless one of its quantities is named;
+    empty: it runs with ``--full``."""
     scopes: Annotated[tuple[Scope, ...], msgspec.Meta(min_length=1)]
     """The scopes that need its facts."""
     fills: Annotated[tuple[Text, ...], msgspec.Meta(min_length=1)]
@@ -107,8 +110,9 @@ def _contradiction(header: dict[str, Any], spec: ProbeSpec, within: str) -> str 
         ),
         *(
             (key in header and spec.kind != "bench", f"only a probe of kind 'bench' has the key {key!r}")
-            for key in ("per", "runs_in", "deep")
+            for key in ("per", "runs_in", "deep", "asked")
         ),
+        (bool(spec.asked) and spec.runs_in != "environment", "only a probe that runs in an environment is asked for"),
         (bool(unknown), f"no section of the Snapshot holds {next(iter(unknown), '')!r}"),
     )
     return next((text for found, text in faults if found), None)

@@ -16,7 +16,7 @@ from ..measuring.cudnn.handles import handles
 from ..measuring.cudnn.layer_shape import PRECISIONS
 from ..measuring.cudnn.layers import ACTIVATIONS, Layers, Task
 from ..measuring.cudnn.library import Cudnn
-from ..measuring.measurement import Bench, Measure, with_full
+from ..measuring.measurement import Bench, Measure, on_gpu, with_full
 
 PROBE = {
     "title": "cuDNN",
@@ -33,9 +33,27 @@ SMALLEST = Figure("cudnn-convolution", "fp32", variant="forward, NCHW")
 """What a deep check runs."""
 
 
+COMPARED = (
+    *(
+        Figure("cudnn-convolution", kind, variant=f"forward, {layout}")
+        for kind in ("fp32", "tf32", "fp16", "bf16")
+        for layout in LAYOUTS
+    ),
+    Figure("cudnn-attention", "bf16", variant="forward"),
+)
+"""What frameworks are compared with."""
+
+
 def collect(tree: Tree, out: Out) -> None:
     """Measure what ``--full`` comprises; a deep check runs one convolution."""
-    with_full(tree, out, _measures)
+    if any(name.startswith("cudnn-") for name in tree.request["bench"].get("beside", ())):
+        on_gpu(tree, out, _compared)
+    else:
+        with_full(tree, out, _measures)
+
+
+def _compared(bench: Bench) -> dict[Figure, Measure]:
+    return {figure: measure for figure, measure in _measures(bench).items() if figure in COMPARED}
 
 
 def _measures(bench: Bench) -> dict[Figure, Measure]:

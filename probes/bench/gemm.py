@@ -31,6 +31,8 @@ PROBE = {
 }
 
 QUICK = ("fp32", "bf16", "fp8")
+COMPARED = ("tf32", "fp16")
+"""What else frameworks are compared with."""
 SIDES = (8192, 4096, 2048)
 LONGEST_RUN = 0.05
 """Seconds that one product may take: where a GPU is slow in a precision, the matrices are smaller."""
@@ -59,7 +61,8 @@ def _measures(bench: Bench) -> dict[Figure, Measure]:
     paths = bench.libraries.get("cublasLt", [])
     if not paths:
         return {Figure("gemm"): _no_library}
-    chosen = [name for name in PRECISIONS if bench.full or name in QUICK]
+    few = (*QUICK, *COMPARED) if bench.frameworks else QUICK
+    chosen = [name for name in PRECISIONS if bench.full or name in few]
     able = [name for name in chosen if bench.device.capability >= PRECISIONS[name].least]
     runner = cache(lambda: Runner(bench, CublasLt(paths[0])))
     measures = {Figure("gemm", name): _square(runner, name, burst=True) for name in able}

@@ -87,6 +87,9 @@ SUBJECT = Subject(
     answers={
         "devices": lambda jax: ", ".join(map(str, jax.devices())),
         "platform": lambda jax: jax.devices()[0].client.platform_version.splitlines()[0],
+        "matmul precision": lambda jax: jax.config.jax_default_matmul_precision,
+        "jit": lambda jax: "off" if jax.config.jax_disable_jit else None,
+        "NaN checks": lambda jax: "on" if jax.config.jax_debug_nans else None,
         "JAX_PLATFORMS": lambda _: os.environ.get("JAX_PLATFORMS"),
     },
     available=lambda jax: any(device.platform in ("gpu", "cuda") for device in jax.devices()),

@@ -33,22 +33,23 @@ def collect(tree: Tree, out: Out) -> None:
     attempt(tree, out, SUBJECT)
 
 
-def _session(runtime: Any, model: bytes) -> Any:
+def session_for(runtime: Any, model: bytes, options: dict[str, str] | None = None) -> Any:
     """A session under the CUDA provider; raise OnCpuError when it was left out.
 
     A wheel that finds CUDA's libraries in other wheels only when it is told to look there is told, after it was seen
-    that it does not look by itself.
+    that it does not look by itself. ``options`` are the provider's.
     """
     available = runtime.get_available_providers()
     if PROVIDER not in available:
         raise OnCpuError(f"this build has no {PROVIDER}: it has {', '.join(available)}")
-    session = runtime.InferenceSession(model, providers=[PROVIDER, "CPUExecutionProvider"])
+    providers = [(PROVIDER, options or {}), "CPUExecutionProvider"]
+    session = runtime.InferenceSession(model, providers=providers)
     if PROVIDER in session.get_providers():
         return session
     reason = _why_left_out(runtime)
     if hasattr(runtime, "preload_dlls"):
         runtime.preload_dlls()
-        session = runtime.InferenceSession(model, providers=[PROVIDER, "CPUExecutionProvider"])
+        session = runtime.InferenceSession(model, providers=providers)
         if PROVIDER in session.get_providers():
             _needed.append("onnxruntime.preload_dlls()")
             return session
@@ -70,7 +71,7 @@ def matrix_product(runtime: Any) -> Where:
     """By cuBLAS, the result left in the GPU's memory."""
     numpy = module("numpy")
 
-    session = _session(runtime, product_model(64))
+    session = session_for(runtime, product_model(64))
     matrix = (numpy.arange(64 * 64) % 7).astype("float32").reshape(64, 64)
     binding = session.io_binding()
     binding.bind_cpu_input("X", matrix)
@@ -85,7 +86,7 @@ def convolution(runtime: Any) -> None:
     """By cuDNN: a box filter over ones."""
     numpy = module("numpy")
 
-    session = _session(runtime, convolution_model(4, 8, 16, 3))
+    session = session_for(runtime, convolution_model(4, 8, 16, 3))
     (result,) = session.run(None, {"X": numpy.ones((1, 4, 16, 16), "float32")})
     close(result.ravel().tolist(), [36.0] * (8 * 14 * 14), tolerance=0.5)
 

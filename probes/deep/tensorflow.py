@@ -25,7 +25,8 @@ def collect(tree: Tree, out: Out) -> None:
     attempt(tree, out, SUBJECT)
 
 
-def _gpus(tensorflow: Any) -> list[Any]:
+def gpus(tensorflow: Any) -> list[Any]:
+    """The GPUs that it lists."""
     config = tensorflow.config
     listing = getattr(config, "list_physical_devices", None) or config.experimental.list_physical_devices
     return list(listing("GPU"))
@@ -35,14 +36,14 @@ def matrix_product(tensorflow: Any, device: str = "/GPU:0") -> Where:
     """By cuBLAS on a GPU, and one added by a kernel of TensorFlow's own."""
     numpy = module("numpy")
 
-    if "GPU" in device and not _gpus(tensorflow):
+    if "GPU" in device and not gpus(tensorflow):
         raise OnCpuError("TensorFlow lists no GPU, and computes on the CPU")
     matrix = (numpy.arange(64 * 64) % 7).astype("float32").reshape(64, 64)
     with tensorflow.device(device):
         ours = tensorflow.constant(matrix)
         result = tensorflow.matmul(ours, ours) + 1
     equal(result.numpy().ravel().tolist(), (matrix @ matrix + 1).ravel().tolist())
-    return on_gpu(_pointer(tensorflow, result), str(result.device))
+    return on_gpu(pointer(tensorflow, result), str(result.device))
 
 
 def convolution(tensorflow: Any, device: str = "/GPU:0") -> None:
@@ -53,7 +54,7 @@ def convolution(tensorflow: Any, device: str = "/GPU:0") -> None:
     close(result.numpy().ravel().tolist(), [36.0] * (8 * 14 * 14), tolerance=0.5)
 
 
-def _pointer(tensorflow: Any, tensor: Any) -> int:
+def pointer(tensorflow: Any, tensor: Any) -> int:
     """The address of the data, which a DLPack capsule begins with (``DLManagedTensor.dl_tensor.data``)."""
     capsule = tensorflow.experimental.dlpack.to_dlpack(tensor)
     of_capsule = ctypes.pythonapi.PyCapsule_GetPointer
@@ -78,6 +79,12 @@ SUBJECT = Subject(
         "cuda": _built_with("cuda_version"),
         "cudnn": _built_with("cudnn_version"),
     },
-    answers={"devices": lambda tensorflow: ", ".join(device.name for device in _gpus(tensorflow))},
-    available=lambda tensorflow: bool(_gpus(tensorflow)),
+    answers={
+        "devices": lambda tensorflow: ", ".join(device.name for device in gpus(tensorflow)),
+        "TF32 in products": lambda tensorflow: (
+            "on" if tensorflow.config.experimental.tensor_float_32_execution_enabled() else "off"
+        ),
+        "functions run eagerly": lambda tensorflow: "on" if tensorflow.config.functions_run_eagerly() else None,
+    },
+    available=lambda tensorflow: bool(gpus(tensorflow)),
 )

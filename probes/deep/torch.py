@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 from ..kit.out import Out
@@ -59,6 +60,17 @@ def _nccl(torch: Any) -> str | None:
     return ".".join(map(str, version)) if isinstance(version, tuple) else decode(version, 2)
 
 
+def _on(switch: Any) -> str | None:
+    return "on" if switch else None
+
+
+def _quiet_switch(place: Any) -> str:
+    """``on`` or ``off``; newer releases print that the switch has a new name."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return "on" if place.allow_tf32 else "off"
+
+
 SUBJECT = Subject(
     module="torch",
     steps=(Step("a matrix product", matrix_product), Step("a convolution", convolution)),
@@ -74,6 +86,13 @@ SUBJECT = Subject(
         "gpu code": lambda torch: " ".join(torch.cuda.get_arch_list()),
         "devices": lambda torch: torch.cuda.device_count(),
         "cudnn enabled": lambda torch: None if torch.backends.cudnn.enabled else "no",
+        "cudnn benchmark": lambda torch: "on" if torch.backends.cudnn.benchmark else "off",
+        "deterministic algorithms": lambda torch: _on(
+            torch.backends.cudnn.deterministic or torch.are_deterministic_algorithms_enabled()
+        ),
+        "TF32 in products": lambda torch: _quiet_switch(torch.backends.cuda.matmul),
+        "TF32 in convolutions": lambda torch: _quiet_switch(torch.backends.cudnn),
+        "anomaly detection": lambda torch: _on(torch.is_anomaly_enabled()),
     },
     available=lambda torch: bool(torch.cuda.is_available()),
 )

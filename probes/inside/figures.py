@@ -30,14 +30,16 @@ Measure = Callable[[], Fields]
 """Makes a measurement; returns what ``rate`` and ``compared`` return, and further fields."""
 
 
-def run_all(tree: Tree, out: Out, measures: dict[Figure, Measure]) -> None:
+def run_all(tree: Tree, out: Out, measures: dict[Figure, Measure], gpu: str | None = None) -> None:
     """Make the measurements that the request asks for, each sent as soon as it is there.
+
+    They are those of ``gpu``, a UUID; None: of the GPU that the request names, if any.
 
     What a measurement raises costs that measurement: ``Absent`` where something is not here, anything else as the
     failure of the library under test.
     """
     asked = tree.request["bench"]
-    gpu, only = asked.get("gpu"), asked.get("only") or ()
+    gpu, only = gpu or asked.get("gpu"), asked.get("only") or ()
     for figure, measure in measures.items():
         if only and figure.name not in only:
             continue

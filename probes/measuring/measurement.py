@@ -90,6 +90,8 @@ class Bench:
     libraries: dict[str, list[str]]
     timing: bool = True
     """Whether work is timed, and not only done and verified."""
+    frameworks: bool = False
+    """Whether frameworks are measured too, to be compared with libraries."""
 
     def wants(self, name: str) -> bool:
         """Whether a measurement was asked for."""
@@ -191,8 +193,10 @@ def on_gpu(tree: Tree, out: Out, measures: Callable[[Bench], dict[Figure, Measur
     with Device(found[uuid]) as device:
         compiler = Compiler(asked["libraries"].get("nvrtc", ()), device.capability)
         only = frozenset(asked.get("only", ()))
-        timing = bool(asked.get("timing", True))
-        bench = Bench(uuid, device, sampler, compiler, bool(asked.get("full")), only, asked["libraries"], timing)
+        timing, frameworks = bool(asked.get("timing", True)), bool(asked.get("beside"))
+        bench = Bench(
+            uuid, device, sampler, compiler, bool(asked.get("full")), only, asked["libraries"], timing, frameworks
+        )
         run_all(bench, out, measures(bench))
 
 

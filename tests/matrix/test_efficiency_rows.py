@@ -10,7 +10,7 @@ import pytest
 
 from envcheck.compat.figures import Precision
 from envcheck.compat.load import load_matrix
-from envcheck.compat.performance.quantities import QUANTITIES, Quantity, library_tested
+from envcheck.compat.performance.quantities import QUANTITIES, Quantity, framework_tested, library_tested
 from envcheck.compat.tables import EfficiencyRow, LinkRow
 from envcheck.rules.catalog import find_rule
 from envcheck.rules.speed.ceilings import MEASURED
@@ -33,7 +33,7 @@ def is_measured(name: str) -> bool:
 
 @every(MATRIX.efficiencies)
 def test_a_band_is_one(row: EfficiencyRow) -> None:
-    least = 0.001 if library_tested(row.quantity) else 0.2
+    least = 0.001 if library_tested(row.quantity) or framework_tested(row.quantity) else 0.2
     assert least <= row.low < row.high <= 1.0
     assert row.method in METHODS
     assert row.architecture in {"", *ARCHITECTURES}

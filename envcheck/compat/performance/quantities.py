@@ -10,10 +10,10 @@ import msgspec
 from envcheck.errors import UsageError
 from envcheck.text.similar import did_you_mean
 
-Ceiling: TypeAlias = Literal["", "multiprocessors", "sparse", "memory", "pcie", "nvlink"]
+Ceiling: TypeAlias = Literal["", "multiprocessors", "sparse", "memory", "pcie", "nvlink", "library"]
 """What bounds a quantity: operations per clock of the multiprocessors, or twice as many where half of an operand is
-zero (2:4 sparsity); the bandwidth of device memory, of the PCI Express link, of NVLink; empty: nothing that anybody
-states."""
+zero (2:4 sparsity); the bandwidth of device memory, of the PCI Express link, of NVLink; what envcheck
+itself got out of the library for the same work (``Quantity.beside``); empty: nothing that anybody states."""
 
 
 class Quantity(msgspec.Struct, frozen=True):
@@ -31,7 +31,7 @@ class Quantity(msgspec.Struct, frozen=True):
     of_host: bool = False
     """Whether the processor decides it more than the GPU does: GPUs are not compared by it."""
     beside: str = ""
-    """Of the processor: the GPU's quantity that does the same work."""
+    """Of the processor and of frameworks: the GPU's quantity that does the same work."""
     seconds: float | None = 0.5
     """About how long it takes with ``--full``, all precisions and variants together, as seen on an H200; None: never
     seen there."""
@@ -87,6 +87,29 @@ QUANTITIES = (
     Quantity("nccl-all-to-all", "all-to-all", "", "nccl", seconds=None),
     Quantity("nccl-send-recv", "send and receive", "", "nccl", seconds=None),
     Quantity("tensorrt-convolution", "convolution, bias, ReLU", "", "tensorrt", seconds=None),
+    Quantity("torch-gemm", "matrix product", "library", "torch", beside="gemm", seconds=None),
+    Quantity("torch-convolution", "convolution", "library", "torch", beside="cudnn-convolution", seconds=None),
+    Quantity("torch-attention", "attention", "library", "torch", beside="cudnn-attention", seconds=None),
+    Quantity("torch-training-step", "training step", "", "torch", seconds=None),
+    Quantity("torch-all-reduce", "all-reduce", "", "torch", seconds=None),
+    Quantity("torch-all-reduce-latency", "all-reduce of 8 bytes", "", "torch", seconds=None),
+    Quantity("jax-gemm", "matrix product", "library", "jax", beside="gemm", seconds=None),
+    Quantity("jax-convolution", "convolution", "library", "jax", beside="cudnn-convolution", seconds=None),
+    Quantity("jax-attention", "attention", "library", "jax", beside="cudnn-attention", seconds=None),
+    Quantity("jax-training-step", "training step", "", "jax", seconds=None),
+    Quantity("cupy-gemm", "matrix product", "library", "cupy", beside="gemm", seconds=None),
+    Quantity("cupy-training-step", "training step", "", "cupy", seconds=None),
+    Quantity("tensorflow-gemm", "matrix product", "library", "tensorflow", beside="gemm", seconds=None),
+    Quantity(
+        "tensorflow-convolution", "convolution", "library", "tensorflow", beside="cudnn-convolution", seconds=None
+    ),
+    Quantity("tensorflow-attention", "attention", "library", "tensorflow", beside="cudnn-attention", seconds=None),
+    Quantity("tensorflow-training-step", "training step", "", "tensorflow", seconds=None),
+    Quantity("onnxruntime-gemm", "matrix product", "library", "onnxruntime", beside="gemm", seconds=None),
+    Quantity(
+        "onnxruntime-convolution", "convolution", "library", "onnxruntime", beside="cudnn-convolution", seconds=None
+    ),
+    Quantity("onnxruntime-attention", "attention", "library", "onnxruntime", beside="cudnn-attention", seconds=None),
     Quantity("cpu-gemm", "matrix product", beside="gemm", seconds=3),
     Quantity("cpu-spmv", "SpMV", beside="cusparse-spmv", seconds=2),
     Quantity("cpu-spmm", "SpMM", beside="cusparse-spmm", seconds=4),
@@ -105,6 +128,15 @@ LIBRARIES = {
     "tensorrt": "TensorRT",
 }
 """The libraries that are tested themselves, by the first word of their quantities: how reports call them."""
+
+FRAMEWORKS = {
+    "torch": "PyTorch",
+    "jax": "JAX",
+    "cupy": "CuPy",
+    "tensorflow": "TensorFlow",
+    "onnxruntime": "ONNX Runtime",
+}
+"""The frameworks that are measured at work, likewise."""
 
 PROCESSOR = "cpu-"
 """How the names of quantities begin that the processor is measured by."""
@@ -125,6 +157,11 @@ def place_of(name: str) -> int:
 def library_tested(name: str) -> str | None:
     """``cuDNN`` for ``cudnn-convolution``; None for what tests the GPU and not a library."""
     return LIBRARIES.get(name.partition("-")[0])
+
+
+def framework_tested(name: str) -> str | None:
+    """``PyTorch`` for ``torch-gemm``; None for what no framework does."""
+    return FRAMEWORKS.get(name.partition("-")[0])
 
 
 def selected(words: Iterable[str]) -> tuple[str, ...]:

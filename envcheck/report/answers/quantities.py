@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from envcheck.compat.performance.quantities import Quantity
+from envcheck.compat.performance.quantities import Quantity, framework_tested
 from envcheck.text.wrap import clip, width
 
 _COLUMNS = 80
@@ -17,7 +17,7 @@ def quantity_list(quantities: Iterable[Quantity]) -> str:
             each.name,
             each.title,
             each.needs or "-",
-            "quick" if each.quick else "full",
+            "quick" if each.quick else "asked" if framework_tested(each.name) else "full",
             f"{each.seconds:g} s" if each.seconds else "-",
         )
         for each in quantities
@@ -25,5 +25,8 @@ def quantity_list(quantities: Iterable[Quantity]) -> str:
     head = ("NAME", "QUANTITY", "LIBRARY", "RUN", "TIME")
     room = [max(width(row[column]) for row in (head, *rows)) for column in range(len(head))]
     table = ("  ".join(f"{text:<{space}}" for text, space in zip(row, room, strict=True)) for row in (head, *rows))
-    note = "RUN quick: measured with and without --full; TIME: with --full, on an H200."
-    return "\n".join(clip(line, _COLUMNS) for line in (*map(str.rstrip, table), "", note)) + "\n"
+    notes = (
+        "RUN quick: measured with and without --full; asked: with --frameworks.",
+        "TIME: with --full, on an H200.",
+    )
+    return "\n".join(clip(line, _COLUMNS) for line in (*map(str.rstrip, table), "", *notes)) + "\n"

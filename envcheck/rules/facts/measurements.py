@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from envcheck.checks import Check
-from envcheck.compat.performance.quantities import PROCESSOR, library_tested, place_of, quantity_of
+from envcheck.compat.performance.quantities import PROCESSOR, framework_tested, library_tested, place_of, quantity_of
 from envcheck.rules.facts.coverage import Coverage
 from envcheck.snapshot import Gpu, Measurement, ProbeRun
 
@@ -27,7 +27,7 @@ def measurement_name(measurement: Measurement, *, below_heading: bool = False) -
     ``below_heading``: without the library or processor, which a heading names.
     """
     precision = f"{measurement.precision.upper()} " if measurement.precision else ""
-    maker = library_tested(measurement.name) or ("CPU" if measurement.name.startswith(PROCESSOR) else "")
+    maker = _maker(measurement.name) or ("CPU" if measurement.name.startswith(PROCESSOR) else "")
     maker = f"{maker} " if maker and not below_heading else ""
     known = quantity_of(measurement.name)
     name = known.title if known else measurement.name.replace("-", " ")
@@ -49,10 +49,14 @@ def with_headings(figures: Iterable[Measurement]) -> Iterator[tuple[str, Measure
 
 
 def library_heading(measurement: Measurement) -> str:
-    """What stands above the figures of a library that is tested itself: ``cuDNN`` and its version; else empty."""
-    library = library_tested(measurement.name)
+    """What stands above the figures of a library or framework: ``cuDNN`` and its version; else empty."""
+    library = _maker(measurement.name)
     version = measurement.detail.partition(",")[0]
     return (version if version.startswith(library) else library) if library else ""
+
+
+def _maker(name: str) -> str | None:
+    return library_tested(name) or framework_tested(name)
 
 
 def measurement_name_among(measurement: Measurement, gpus: Iterable[Gpu]) -> str:

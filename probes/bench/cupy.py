@@ -1,0 +1,103 @@
+"""CuPy at work: products, and a training step whose gradients are written out, as CuPy derives none."""
+
+from __future__ import annotations
+
+import importlib
+import os
+from functools import partial
+from typing import Any, List, Sequence  # noqa: UP035  read by Python 3.8 too
+
+from ..deep.cupy import SUBJECT
+from ..inside.figures import Measure, run_all
+from ..inside.framework import Framework, product, released, training_step
+from ..inside.works import STEPS, gradients
+from ..kit.figures import Fields, Figure
+from ..kit.out import Out
+from ..kit.tree import Tree
+from ..trials.trial import attempt
+
+PROBE = {
+    "title": "CuPy at work",
+    "kind": "bench",
+    "seconds": 120.0,
+    "uses": "gpu",
+    "per": "gpu",
+    "runs_in": "environment",
+    "tries": ["cupy", "cupy-*"],
+    "asked": "frameworks",
+    "scopes": ["node", "env"],
+    "fills": ["measurements", "environments.frameworks.trial"],
+}
+
+GEMM, STEP = "cupy-gemm", "cupy-training-step"
+EAGER = "eager"
+
+
+def collect(tree: Tree, out: Out) -> None:
+    """Try CuPy as a deep check does, and measure it."""
+    attempt(tree, out, SUBJECT)
+    try:
+        cupy = importlib.import_module("cupy")
+        usable = cupy.cuda.is_available()
+    except BaseException as error:
+        out.absent(f"CuPy cannot be used: {type(error).__name__}")
+        return
+    if not usable:
+        out.absent("CuPy finds no GPU")
+        return
+    run_all(tree, out, measures(CuPy(cupy)))
+
+
+class CuPy(Framework):
+    """CuPy, by arrays on the first GPU."""
+
+    name = "cupy"
+
+    def __init__(self, cupy: Any) -> None:
+        self.cupy, self.title = cupy, f"CuPy {cupy.__version__}"
+        self._draw = cupy.random.default_rng()
+
+    def random(self, shape: Sequence[int], precision: str) -> Any:
+        """Uniform in [-1, 1)."""
+        numbers = self._draw.random(tuple(shape), dtype="float32") * 2 - 1
+        return numbers.astype({"fp16": "float16"}.get(precision, "float32"))
+
+    def take(self, array: Any, *where: Any) -> list[float]:
+        numbers: list[float] = array[where].astype("float64").reshape(-1).tolist()
+        return numbers
+
+    def wait(self, result: Any) -> None:  # noqa: ARG002  the stream has it last
+        self.cupy.cuda.get_current_stream().synchronize()
+
+    def pointer(self, array: Any) -> int:
+        return int(array.data.ptr)
+
+    def release(self) -> None:
+        self.cupy.get_default_memory_pool().free_all_blocks()
+
+
+def measures(framework: CuPy) -> dict[Figure, Measure]:
+    """What is measured, by what tells it apart."""
+    figures: dict[Figure, Measure] = {
+        Figure(GEMM, precision, variant=EAGER): partial(product, framework, precision, framework.cupy.matmul)
+        for precision in (_of_floats(), "fp16")
+    }
+    figures[Figure(STEP, _of_floats(), variant=EAGER)] = partial(trained, framework)
+    return released(framework, figures)
+
+
+def _of_floats() -> str:
+    """What CuPy multiplies FP32 in: CUPY_TF32 decides, and nothing else can."""
+    return "tf32" if os.environ.get("CUPY_TF32", "0") not in ("", "0") else "fp32"
+
+
+def trained(framework: CuPy) -> Fields:
+    """A training step in the precision that CuPy multiplies FP32 in."""
+    cupy = framework.cupy
+
+    def step(weights: List[Any], given: Any, wanted: Any) -> List[Any]:  # noqa: UP006  read by Python 3.8 too
+        found = gradients(cupy, weights, given, wanted)
+        pairs = zip(weights, found)  # noqa: B905  as above
+        return [weight - STEPS.rate * gradient for weight, gradient in pairs]
+
+    return training_step(framework, importlib.import_module("numpy"), step, cupy.asnumpy)

@@ -1,0 +1,168 @@
+"""JAX at work: products, convolutions, attention and a training step, under jit and call by call."""
+
+from __future__ import annotations
+
+import importlib
+import os
+from functools import partial
+from typing import Any, Callable, List, Sequence  # noqa: UP035  read by Python 3.8 too
+
+from ..deep.jax import SUBJECT
+from ..inside.figures import Absent, Measure, run_all
+from ..inside.framework import (
+    Framework,
+    attention,
+    convolution,
+    multiprocessors,
+    product,
+    released,
+    training_step,
+)
+from ..inside.works import STEPS, heads_for, layer_for
+from ..kit.figures import Fields, Figure
+from ..kit.out import Out
+from ..kit.tree import Tree
+from ..trials.trial import attempt
+
+PROBE = {
+    "title": "JAX at work",
+    "kind": "bench",
+    "seconds": 240.0,
+    "uses": "gpu",
+    "per": "gpu",
+    "runs_in": "environment",
+    "tries": ["jax"],
+    "asked": "frameworks",
+    "scopes": ["node", "env"],
+    "fills": ["measurements", "environments.frameworks.trial"],
+}
+
+GEMM, CONVOLUTION, ATTENTION, STEP = "jax-gemm", "jax-convolution", "jax-attention", "jax-training-step"
+EAGER, JIT = "eager", "jit"
+FUSED = "jit with cuDNN"
+
+
+def collect(tree: Tree, out: Out) -> None:
+    """Try JAX as a deep check does, and measure it."""
+    attempt(tree, out, SUBJECT)
+    try:
+        jax = importlib.import_module("jax")
+        platform = jax.devices()[0].platform
+    except BaseException as error:
+        out.absent(f"JAX cannot be used: {type(error).__name__}")
+        return
+    if platform not in ("gpu", "cuda"):
+        out.absent(f"JAX computes on the {platform}")
+        return
+    run_all(tree, out, measures(Jax(jax)))
+
+
+class Jax(Framework):
+    """JAX, by arrays on its first device."""
+
+    name = "jax"
+    attention_order = "BLHD"
+
+    def __init__(self, jax: Any) -> None:
+        self.jax, self.numpy = jax, importlib.import_module("jax.numpy")
+        self.title = f"JAX {jax.__version__}"
+        self._key = jax.random.PRNGKey(int.from_bytes(os.urandom(4), "little") >> 1)
+
+    def random(self, shape: Sequence[int], precision: str) -> Any:
+        """Uniform in [-1, 1)."""
+        self._key, key = self.jax.random.split(self._key)
+        kind = {"fp16": self.numpy.float16, "bf16": self.numpy.bfloat16}.get(precision, self.numpy.float32)
+        return self.jax.random.uniform(key, tuple(shape), kind, -1, 1)
+
+    def take(self, array: Any, *where: Any) -> list[float]:
+        numbers: list[float] = self.jax.device_get(array[where]).astype("float64").reshape(-1).tolist()
+        return numbers
+
+    def wait(self, result: Any) -> None:
+        result.block_until_ready()
+
+    def pointer(self, array: Any) -> int:
+        if hasattr(array, "unsafe_buffer_pointer"):
+            return int(array.unsafe_buffer_pointer())
+        return int(array.device_buffer.unsafe_buffer_pointer())
+
+
+def measures(framework: Jax) -> dict[Figure, Measure]:
+    """What is measured, by what tells it apart."""
+    figures: dict[Figure, Measure] = {}
+    for precision in ("fp32", "tf32", "fp16", "bf16"):
+        figures[Figure(GEMM, precision, variant=JIT)] = partial(multiplied, framework, precision)
+    figures[Figure(GEMM, "bf16", variant=EAGER)] = partial(multiplied, framework, "bf16", compiled=False)
+    for precision, layout in (("tf32", "NHWC"), ("bf16", "NHWC"), ("bf16", "NCHW")):
+        figure = Figure(CONVOLUTION, precision, variant=f"forward, {layout}, {JIT}")
+        figures[figure] = partial(convolved, framework, precision, layout)
+    figures[Figure(ATTENTION, "bf16", variant=f"forward, {JIT}")] = partial(attended, framework, "xla")
+    figures[Figure(ATTENTION, "bf16", variant=f"forward, {FUSED}")] = partial(attended, framework, "cudnn")
+    figures[Figure(STEP, "bf16", variant=JIT)] = partial(trained, framework)
+    figures[Figure(STEP, "bf16", variant=EAGER)] = partial(trained, framework, compiled=False)
+    return released(framework, figures)
+
+
+def _precision(jax: Any, precision: str) -> Any:
+    """FP32 in whole, or as tensor cores take it; the others have one way only."""
+    return jax.lax.Precision.HIGHEST if precision == "fp32" else jax.lax.Precision.DEFAULT
+
+
+def multiplied(framework: Jax, precision: str, *, compiled: bool = True) -> Fields:
+    """A product."""
+    jax = framework.jax
+    work = partial(framework.numpy.matmul, precision=_precision(jax, precision))
+    return product(framework, precision, jax.jit(work) if compiled else work)
+
+
+def convolved(framework: Jax, precision: str, layout: str) -> Fields:
+    """A convolution, whose arrays lie in memory as their indices stand."""
+    jax = framework.jax
+    layer = layer_for(multiprocessors())
+    order = "OIHW" if layout == "NCHW" else "HWIO"
+
+    def convolve(given: Any, weights: Any) -> Any:
+        pads = [(layer.pad, layer.pad)] * 2
+        numbers = (layout, order, layout)
+        return jax.lax.conv_general_dilated(given, weights, (1, 1), pads, dimension_numbers=numbers)
+
+    return convolution(framework, precision, layer, jax.jit(convolve), (layout, order))
+
+
+def attended(framework: Jax, implementation: str) -> Fields:
+    """Scaled dot-product attention, by XLA's own operations or by cuDNN."""
+    jax = framework.jax
+    attend = getattr(jax.nn, "dot_product_attention", None)
+    if attend is None:
+        raise Absent(f"{framework.title} has no dot_product_attention")
+    heads = heads_for(multiprocessors())
+    work = jax.jit(partial(attend, scale=heads.scale, implementation=implementation))
+    try:
+        return attention(framework, "bf16", heads, work)
+    except (RuntimeError, ValueError, NotImplementedError) as error:
+        if implementation == "cudnn" and "cudnn" in str(error).lower():
+            raise Absent(str(error)) from error  # JAX asks for a GPU and a release of cuDNN that have it
+        raise
+
+
+def trained(framework: Jax, *, compiled: bool = True) -> Fields:
+    """A training step with products in BF16."""
+    jax, numpy = framework.jax, framework.numpy
+
+    def loss(weights: List[Any], given: Any, wanted: Any) -> Any:  # noqa: UP006  read by Python 3.8 too
+        flow = given.astype(numpy.bfloat16)
+        for place, weight in enumerate(weights):
+            flow = flow @ weight.astype(numpy.bfloat16)
+            if place < len(weights) - 1:
+                flow = jax.nn.silu(flow)
+        return 0.5 * numpy.square(flow.astype(numpy.float32) - wanted).sum() / given.shape[0]
+
+    gradients: Callable[..., Any] = jax.grad(loss)
+
+    def step(weights: List[Any], given: Any, wanted: Any) -> List[Any]:  # noqa: UP006  as above
+        found = gradients(weights, given, wanted)
+        pairs = zip(weights, found)  # noqa: B905  as above
+        return [weight - STEPS.rate * gradient for weight, gradient in pairs]
+
+    own = importlib.import_module("numpy")
+    return training_step(framework, own, jax.jit(step) if compiled else step, jax.device_get)

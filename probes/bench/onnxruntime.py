@@ -1,0 +1,178 @@
+"""ONNX Runtime at work under its CUDA provider: products, convolutions, and attention of single operations."""
+
+from __future__ import annotations
+
+import importlib
+from functools import partial
+from typing import Any, NamedTuple, Sequence  # noqa: UP035  read by Python 3.8 too
+
+from ..deep.onnxruntime import SUBJECT, session_for
+from ..inside.figures import Measure, run_all
+from ..inside.framework import Framework, attention, convolution, multiprocessors, product, released
+from ..inside.works import heads_for, layer_for
+from ..kit.figures import Fields, Figure
+from ..kit.out import Out
+from ..kit.tree import Tree
+from ..trials.onnx_models import node, work_model
+from ..trials.trial import OnCpuError, attempt
+
+PROBE = {
+    "title": "ONNX Runtime at work",
+    "kind": "bench",
+    "seconds": 120.0,
+    "uses": "gpu",
+    "per": "gpu",
+    "runs_in": "environment",
+    "tries": ["onnxruntime", "onnxruntime-*", "ort-*"],
+    "asked": "frameworks",
+    "scopes": ["node", "env"],
+    "fills": ["measurements", "environments.frameworks.trial"],
+}
+
+GEMM, CONVOLUTION, ATTENTION = "onnxruntime-gemm", "onnxruntime-convolution", "onnxruntime-attention"
+SESSION = "session"
+
+
+def collect(tree: Tree, out: Out) -> None:
+    """Try ONNX Runtime as a deep check does, and measure it."""
+    attempt(tree, out, SUBJECT)
+    try:
+        runtime = importlib.import_module("onnxruntime")
+        session_for(runtime, _products("fp32", 64))
+    except OnCpuError as error:
+        out.absent(f"ONNX Runtime computes on the CPU: {error}")
+        return
+    except BaseException as error:
+        out.absent(f"ONNX Runtime cannot be used: {type(error).__name__}")
+        return
+    run_all(tree, out, measures(OnnxRuntime(runtime)))
+
+
+class Held(NamedTuple):
+    """An array in the GPU's memory, and the same on the host where it was drawn there."""
+
+    value: Any
+    host: Any = None
+
+
+class OnnxRuntime(Framework):
+    """ONNX Runtime, by values bound to the inputs and outputs of a session."""
+
+    name = "onnxruntime"
+
+    def __init__(self, runtime: Any) -> None:
+        self.runtime, self.title = runtime, f"ONNX Runtime {runtime.__version__}"
+        self.numpy = importlib.import_module("numpy")
+        self._draw = self.numpy.random.default_rng()
+        self._read: tuple[Any, Any] = (None, None)
+
+    def random(self, shape: Sequence[int], precision: str) -> Held:
+        """Uniform in [-1, 1)."""
+        numbers = self._draw.random(tuple(shape), dtype="float32")
+        numbers *= 2
+        numbers -= 1
+        return self._held(numbers.astype("float16") if precision == "fp16" else numbers)
+
+    def scaled(self, array: Held, factor: float) -> Held:
+        return self._held((array.host * factor).astype(array.host.dtype))
+
+    def take(self, array: Any, *where: Any) -> list[float]:
+        host = array.host
+        if host is None:
+            if self._read[0] is not array.value:
+                self._read = array.value, array.value.numpy()
+            host = self._read[1]
+        numbers: list[float] = host[where].astype("float64").reshape(-1).tolist()
+        return numbers
+
+    def wait(self, result: Any) -> None:
+        """Nothing: a session's run returns when its results are there."""
+
+    def pointer(self, array: Any) -> int:
+        return int(array.value.data_ptr())
+
+    def release(self) -> None:
+        self._read = (None, None)
+
+    def work(self, model: bytes, precision: str, result: Sequence[int]) -> Any:
+        """What runs ``model`` on arrays bound to its inputs ``A``, ``B`` …, and returns its output."""
+        session = session_for(self.runtime, model, {"use_tf32": "1" if precision == "tf32" else "0"})
+        names = [each.name for each in session.get_inputs()]
+        kind = self.numpy.float16 if precision == "fp16" else self.numpy.float32
+        output = self.runtime.OrtValue.ortvalue_from_shape_and_type(list(result), kind, "cuda", 0)
+        bindings: dict[int, Any] = {}
+
+        def run(*given: Held) -> Held:
+            key = id(given[0].value)
+            if key not in bindings:
+                bindings.clear()
+                bindings[key] = session.io_binding()
+                for name, each in zip(names, given):  # noqa: B905  read by Python 3.8 too
+                    bindings[key].bind_ortvalue_input(name, each.value)
+                bindings[key].bind_ortvalue_output("Y", output)
+            session.run_with_iobinding(bindings[key])
+            return Held(output)
+
+        return run
+
+    def _held(self, numbers: Any) -> Held:
+        return Held(self.runtime.OrtValue.ortvalue_from_numpy(numbers, "cuda", 0), numbers)
+
+
+def measures(framework: OnnxRuntime) -> dict[Figure, Measure]:
+    """What is measured, by what tells it apart."""
+    figures: dict[Figure, Measure] = {}
+    for precision in ("fp32", "tf32", "fp16"):
+        figures[Figure(GEMM, precision, variant=SESSION)] = partial(multiplied, framework, precision)
+    for precision in ("tf32", "fp16"):
+        figure = Figure(CONVOLUTION, precision, variant=f"forward, NCHW, {SESSION}")
+        figures[figure] = partial(convolved, framework, precision)
+    figures[Figure(ATTENTION, "fp16", variant=f"forward, {SESSION}")] = partial(attended, framework)
+    return released(framework, figures)
+
+
+def _products(precision: str, side: int) -> bytes:
+    shape = (side, side)
+    return work_model(precision, [node("MatMul", ("A", "B"), "Y")], {"A": shape, "B": shape}, shape)
+
+
+def multiplied(framework: OnnxRuntime, precision: str) -> Fields:
+    """A product, of whatever side the GPU is fast enough for."""
+    made: dict[int, Any] = {}
+
+    def multiply(left: Held, right: Held) -> Held:
+        side = left.value.shape()[0]
+        if side not in made:
+            made.clear()
+            made[side] = framework.work(_products(precision, side), precision, (side, side))
+        found: Held = made[side](left, right)
+        return found
+
+    return product(framework, precision, multiply)
+
+
+def convolved(framework: OnnxRuntime, precision: str) -> Fields:
+    """A convolution, which ONNX lays out as NCHW."""
+    layer = layer_for(multiprocessors())
+    given = layer.given("NCHW")
+    weights = (layer.filters, layer.channels, layer.window, layer.window)
+    result = (layer.images, layer.filters, layer.side, layer.side)
+    model = work_model(
+        precision, [node("Conv", ("A", "B"), "Y", pads=(layer.pad,) * 4)], {"A": given, "B": weights}, result
+    )
+    return convolution(framework, precision, layer, framework.work(model, precision, result))
+
+
+def attended(framework: OnnxRuntime) -> Fields:
+    """Attention by two products and a softmax."""
+    heads = heads_for(multiprocessors())
+    shape = heads[:4]
+    nodes = [
+        node("Transpose", ("B",), "T", perm=(0, 1, 3, 2)),
+        node("MatMul", ("A", "T"), "S"),
+        node("Softmax", ("S",), "P", axis=3),
+        node("MatMul", ("P", "C"), "Y"),
+    ]
+    model = work_model("fp16", nodes, dict.fromkeys("ABC", shape), shape)
+    work = framework.work(model, "fp16", shape)
+    return attention(framework, "fp16", heads, work, "two products and a softmax", factor=heads.scale)

@@ -1,0 +1,164 @@
+"""TensorFlow at work: products, convolutions, attention and a training step, as functions and call by call."""
+
+from __future__ import annotations
+
+import importlib
+from functools import partial
+from typing import Any, Callable, List, Sequence  # noqa: UP035  read by Python 3.8 too
+
+from ..deep.tensorflow import SUBJECT, gpus, pointer
+from ..inside.figures import Measure, run_all
+from ..inside.framework import (
+    Framework,
+    attention,
+    convolution,
+    multiprocessors,
+    product,
+    released,
+    training_step,
+)
+from ..inside.works import STEPS, heads_for, layer_for
+from ..kit.figures import Fields, Figure
+from ..kit.out import Out
+from ..kit.tree import Tree
+from ..trials.trial import attempt
+
+PROBE = {
+    "title": "TensorFlow at work",
+    "kind": "bench",
+    "seconds": 240.0,
+    "uses": "gpu",
+    "per": "gpu",
+    "runs_in": "environment",
+    "tries": ["tensorflow", "tensorflow-*", "tf-nightly*", "intel-tensorflow*"],
+    "asked": "frameworks",
+    "scopes": ["node", "env"],
+    "fills": ["measurements", "environments.frameworks.trial"],
+}
+
+GEMM, CONVOLUTION = "tensorflow-gemm", "tensorflow-convolution"
+ATTENTION, STEP = "tensorflow-attention", "tensorflow-training-step"
+EAGER, FUNCTION, XLA = "eager", "tf.function", "tf.function with XLA"
+
+
+def collect(tree: Tree, out: Out) -> None:
+    """Try TensorFlow as a deep check does, and measure it."""
+    attempt(tree, out, SUBJECT)
+    try:
+        tensorflow = importlib.import_module("tensorflow")
+        found = gpus(tensorflow)
+    except BaseException as error:
+        out.absent(f"TensorFlow cannot be used: {type(error).__name__}")
+        return
+    if not found:
+        out.absent("TensorFlow lists no GPU, and computes on the CPU")
+        return
+    run_all(tree, out, measures(TensorFlow(tensorflow)))
+
+
+class TensorFlow(Framework):
+    """TensorFlow 2, by tensors on the first GPU."""
+
+    name = "tensorflow"
+
+    def __init__(self, tensorflow: Any) -> None:
+        self.tensorflow, self.title = tensorflow, f"TensorFlow {tensorflow.__version__}"
+        self._draw = tensorflow.random.Generator.from_non_deterministic_state()
+
+    def random(self, shape: Sequence[int], precision: str) -> Any:
+        """Uniform in [-1, 1)."""
+        kind = {"fp16": "float16", "bf16": "bfloat16"}.get(precision, "float32")
+        return self.tensorflow.cast(self._draw.uniform(tuple(shape), -1, 1), kind)
+
+    def take(self, array: Any, *where: Any) -> list[float]:
+        numbers: list[float] = self.tensorflow.cast(array[where], "float64").numpy().reshape(-1).tolist()
+        return numbers
+
+    def wait(self, result: Any) -> None:  # noqa: ARG002  TensorFlow waits for everything
+        self.tensorflow.test.experimental.sync_devices()
+
+    def pointer(self, array: Any) -> int:
+        return int(pointer(self.tensorflow, array))
+
+    def made(self, function: Callable[..., Any], variant: str) -> Callable[..., Any]:
+        """``function`` as it is, as a graph, or compiled by XLA."""
+        if variant == EAGER:
+            return function
+        made: Callable[..., Any] = self.tensorflow.function(function, jit_compile=variant == XLA)
+        return made
+
+
+def measures(framework: TensorFlow) -> dict[Figure, Measure]:
+    """What is measured, by what tells it apart."""
+    figures: dict[Figure, Measure] = {}
+    for precision in ("fp32", "tf32", "fp16", "bf16"):
+        figures[Figure(GEMM, precision, variant=EAGER)] = partial(multiplied, framework, precision, EAGER)
+    figures[Figure(GEMM, "bf16", variant=XLA)] = partial(multiplied, framework, "bf16", XLA)
+    for precision, layout in (("tf32", "NHWC"), ("bf16", "NHWC"), ("bf16", "NCHW")):
+        figure = Figure(CONVOLUTION, precision, variant=f"forward, {layout}, {EAGER}")
+        figures[figure] = partial(convolved, framework, precision, layout)
+    for variant in (EAGER, XLA):
+        figures[Figure(ATTENTION, "bf16", variant=f"forward, {variant}")] = partial(attended, framework, variant)
+    for variant in (EAGER, FUNCTION, XLA):
+        figures[Figure(STEP, "bf16", variant=variant)] = partial(trained, framework, variant)
+    return released(framework, figures)
+
+
+def _with_tf32(tensorflow: Any, precision: str, measure: Callable[[], Fields]) -> Fields:
+    """Measure with TF32 on for ``tf32`` alone."""
+    switch = tensorflow.config.experimental
+    before = switch.tensor_float_32_execution_enabled()
+    try:
+        switch.enable_tensor_float_32_execution(precision == "tf32")
+        return measure()
+    finally:
+        switch.enable_tensor_float_32_execution(before)
+
+
+def multiplied(framework: TensorFlow, precision: str, variant: str) -> Fields:
+    """A product."""
+    tensorflow = framework.tensorflow
+    work = framework.made(tensorflow.matmul, variant)
+    return _with_tf32(tensorflow, precision, partial(product, framework, precision, work))
+
+
+def convolved(framework: TensorFlow, precision: str, layout: str) -> Fields:
+    """A convolution; weights lie as TensorFlow has them, window first."""
+    tensorflow = framework.tensorflow
+    work = partial(tensorflow.nn.conv2d, strides=1, padding="SAME", data_format=layout)
+    layer = layer_for(multiprocessors())
+    return _with_tf32(tensorflow, precision, partial(convolution, framework, precision, layer, work, (layout, "HWIO")))
+
+
+def attended(framework: TensorFlow, variant: str) -> Fields:
+    """Attention by two products and a softmax: TensorFlow has no operation for it."""
+    tensorflow = framework.tensorflow
+    heads = heads_for(multiprocessors())
+
+    def attend(queries: Any, keys: Any, values: Any) -> Any:
+        scores = tensorflow.matmul(queries, keys, transpose_b=True)
+        return tensorflow.matmul(tensorflow.nn.softmax(scores), values)
+
+    work = framework.made(attend, variant)
+    return attention(framework, "bf16", heads, work, "two products and a softmax", factor=heads.scale)
+
+
+def trained(framework: TensorFlow, variant: str) -> Fields:
+    """A training step with products in BF16."""
+    tensorflow = framework.tensorflow
+
+    def step(weights: List[Any], given: Any, wanted: Any) -> List[Any]:  # noqa: UP006  read by Python 3.8 too
+        with tensorflow.GradientTape() as tape:
+            tape.watch(weights)
+            flow = tensorflow.cast(given, "bfloat16")
+            for place, weight in enumerate(weights):
+                flow = tensorflow.matmul(flow, tensorflow.cast(weight, "bfloat16"))
+                if place < len(weights) - 1:
+                    flow = tensorflow.nn.silu(flow)
+            error = tensorflow.cast(flow, "float32") - wanted
+            loss = 0.5 * tensorflow.reduce_sum(tensorflow.square(error)) / given.shape[0]
+        pairs = zip(weights, tape.gradient(loss, weights))  # noqa: B905  as above
+        return [weight - STEPS.rate * gradient for weight, gradient in pairs]
+
+    numpy = importlib.import_module("numpy")
+    return training_step(framework, numpy, framework.made(step, variant), lambda tensor: tensor.numpy())

@@ -1,0 +1,207 @@
+"""PyTorch at work: products, convolutions, attention and a training step, compiled beside eager."""
+
+from __future__ import annotations
+
+import importlib
+import warnings
+from contextlib import contextmanager
+from functools import partial
+from typing import Any, Callable, Iterator, List, Sequence  # noqa: UP035  read by Python 3.8 too
+
+from ..deep.torch import SUBJECT
+from ..inside.figures import Absent, Measure, Refused, run_all
+from ..inside.framework import (
+    Framework,
+    attention,
+    convolution,
+    multiprocessors,
+    product,
+    released,
+    training_step,
+)
+from ..inside.works import STEPS, heads_for, layer_for
+from ..kit.figures import Fields, Figure
+from ..kit.out import Out
+from ..kit.tree import Tree
+from ..trials.trial import attempt
+
+PROBE = {
+    "title": "PyTorch at work",
+    "kind": "bench",
+    "seconds": 240.0,
+    "uses": "gpu",
+    "per": "gpu",
+    "runs_in": "environment",
+    "tries": ["torch"],
+    "asked": "frameworks",
+    "scopes": ["node", "env"],
+    "fills": ["measurements", "environments.frameworks.trial"],
+}
+
+GEMM, CONVOLUTION, ATTENTION, STEP = "torch-gemm", "torch-convolution", "torch-attention", "torch-training-step"
+EAGER, COMPILED = "eager", "torch.compile"
+SEARCHED = "eager with cudnn.benchmark"
+
+
+def collect(tree: Tree, out: Out) -> None:
+    """Try PyTorch as a deep check does, and measure it."""
+    attempt(tree, out, SUBJECT)
+    try:
+        torch = importlib.import_module("torch")
+    except BaseException:
+        out.absent("PyTorch cannot be imported")
+        return
+    if not torch.cuda.is_available():
+        out.absent("PyTorch finds no GPU")
+        return
+    run_all(tree, out, measures(PyTorch(torch)))
+
+
+class PyTorch(Framework):
+    """PyTorch, by tensors on the first GPU."""
+
+    name = "torch"
+
+    def __init__(self, torch: Any, device: str = "cuda") -> None:
+        self.torch, self.device = torch, device
+        self.title = f"PyTorch {torch.__version__}"
+        self._types = {"fp16": torch.float16, "bf16": torch.bfloat16}
+
+    def random(self, shape: Sequence[int], precision: str) -> Any:
+        """Uniform in [-1, 1)."""
+        kind = self._types.get(precision, self.torch.float32)
+        return self.torch.empty(tuple(shape), device=self.device, dtype=kind).uniform_(-1, 1)
+
+    def take(self, array: Any, *where: Any) -> list[float]:
+        numbers: list[float] = array[where].reshape(-1).double().cpu().tolist()
+        return numbers
+
+    def wait(self, result: Any) -> None:  # noqa: ARG002  PyTorch waits for everything
+        if self.device == "cuda":
+            self.torch.cuda.synchronize()
+
+    def pointer(self, array: Any) -> int:
+        return int(array.data_ptr())
+
+    def release(self) -> None:
+        if self.device == "cuda":
+            self.torch.cuda.empty_cache()
+
+    def compiled(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """``function`` by torch.compile; raise Absent where this PyTorch has none."""
+        if not hasattr(self.torch, "compile"):
+            raise Absent(f"{self.title} has no torch.compile")
+
+        def run(*given: Any) -> Any:
+            try:
+                return made(*given)
+            except Exception as error:
+                raise Refused(f"torch.compile: {type(error).__name__}: {error}") from error
+
+        made = self.torch.compile(function, dynamic=False)
+        return run
+
+
+def measures(framework: PyTorch) -> dict[Figure, Measure]:
+    """What is measured, by what tells it apart."""
+    figures: dict[Figure, Measure] = {}
+    for precision in ("fp32", "tf32", "fp16", "bf16"):
+        figures[Figure(GEMM, precision, variant=EAGER)] = partial(multiplied, framework, precision)
+    for layout in ("NCHW", "NHWC"):
+        for precision in ("tf32", "bf16"):
+            figure = Figure(CONVOLUTION, precision, variant=f"forward, {layout}, {EAGER}")
+            figures[figure] = partial(convolved, framework, precision, layout)
+    figure = Figure(CONVOLUTION, "bf16", variant=f"forward, NHWC, {SEARCHED}")
+    figures[figure] = partial(convolved, framework, "bf16", "NHWC", searched=True)
+    figures[Figure(ATTENTION, "bf16", variant=f"forward, {EAGER}")] = partial(attended, framework)
+    figures[Figure(STEP, "bf16", variant=EAGER)] = partial(trained, framework)
+    figures[Figure(GEMM, "bf16", variant=COMPILED)] = partial(multiplied, framework, "bf16", compiled=True)
+    figures[Figure(STEP, "bf16", variant=COMPILED)] = partial(trained, framework, compiled=True)
+    return released(framework, figures)
+
+
+@contextmanager
+def tf32(torch: Any, *, on: bool) -> Iterator[None]:
+    """Let FP32 work use tensor cores, or not, as long as the block lasts."""
+    places = (torch.backends.cuda.matmul, torch.backends.cudnn)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # newer releases advise other names for the same switches
+        before = [place.allow_tf32 for place in places]
+        try:
+            for place in places:
+                place.allow_tf32 = on
+            yield
+        finally:
+            for place, was in zip(places, before):  # noqa: B905  read by Python 3.8 too
+                place.allow_tf32 = was
+
+
+def multiplied(framework: PyTorch, precision: str, *, compiled: bool = False) -> Fields:
+    """A product; FP32 and TF32 by their switch, whatever this environment has it at."""
+    torch = framework.torch
+    work = framework.compiled(torch.matmul) if compiled else torch.matmul
+    with torch.inference_mode(), tf32(torch, on=precision == "tf32"):
+        return product(framework, precision, work)
+
+
+def convolved(framework: PyTorch, precision: str, layout: str, *, searched: bool = False) -> Fields:
+    """A convolution; the indices of its tensors are NCHW in either layout."""
+    torch = framework.torch
+    layer = layer_for(multiprocessors())
+    order = torch.contiguous_format if layout == "NCHW" else torch.channels_last
+    before = torch.backends.cudnn.benchmark
+    try:
+        torch.backends.cudnn.benchmark = searched or before
+        with torch.inference_mode(), tf32(torch, on=precision == "tf32"):
+            return convolution(
+                framework,
+                precision,
+                layer,
+                lambda given, weights: torch.nn.functional.conv2d(given, weights, padding=layer.pad),
+                operand=lambda array: array.to(memory_format=order),
+                detail=f"cuDNN {torch.backends.cudnn.version()}",
+            )
+    finally:
+        torch.backends.cudnn.benchmark = before
+
+
+def attended(framework: PyTorch) -> Fields:
+    """Scaled dot-product attention, by the kernel that PyTorch chooses."""
+    torch = framework.torch
+    attend = getattr(torch.nn.functional, "scaled_dot_product_attention", None)
+    if attend is None:
+        raise Absent(f"{framework.title} has no scaled_dot_product_attention")
+    heads = heads_for(multiprocessors())
+    # Without the argument scale, which came with 2.1: scaled queries do the same in every release.
+    factor = heads.scale * heads.depth**0.5
+    with torch.inference_mode():
+        return attention(framework, "bf16", heads, attend, factor=factor)
+
+
+def trained(framework: PyTorch, *, compiled: bool = False) -> Fields:
+    """A training step under automatic mixed precision."""
+    torch = framework.torch
+    try:
+        numpy = importlib.import_module("numpy")
+    except ImportError as error:
+        raise Absent("NumPy, which the step is verified with, is not in this environment") from error
+
+    def loss_of(weights: List[Any], given: Any, wanted: Any) -> Any:  # noqa: UP006  read by Python 3.8 too
+        flow = given
+        with torch.autocast(framework.device, dtype=torch.bfloat16):
+            for place, weight in enumerate(weights):
+                flow = flow @ weight
+                if place < len(weights) - 1:
+                    flow = torch.nn.functional.silu(flow)
+        return 0.5 * (flow.float() - wanted).square().sum() / given.shape[0]
+
+    def step(weights: List[Any], given: Any, wanted: Any) -> List[Any]:  # noqa: UP006  as above
+        leaves = [weight.detach().requires_grad_() for weight in weights]
+        found = torch.autograd.grad(loss(leaves, given, wanted), leaves)
+        with torch.no_grad():
+            for weight, gradient in zip(leaves, found):  # noqa: B905  as above
+                weight.sub_(gradient, alpha=STEPS.rate)
+        return [weight.detach() for weight in leaves]
+
+    loss = framework.compiled(loss_of) if compiled else loss_of
+    return training_step(framework, numpy, step, lambda tensor: tensor.detach().cpu().numpy().copy())

@@ -1,0 +1,141 @@
+"""An all-reduce through PyTorch, as DistributedDataParallel does it: one process for each GPU, over NCCL."""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, List  # noqa: UP035  read by Python 3.8 too
+
+from ..inside import all_reduce
+from ..inside.figures import Absent, Measure, Refused, rate, run_all
+from ..kit.figures import Fields, Figure, verification
+from ..kit.out import Out
+from ..kit.tree import Tree
+
+PROBE = {
+    "title": "PyTorch's all-reduce",
+    "kind": "bench",
+    "seconds": 90.0,
+    "uses": "gpu",
+    "runs_in": "environment",
+    "tries": ["torch"],
+    "asked": "frameworks",
+    "scopes": ["node", "env"],
+    "fills": ["measurements"],
+}
+
+NAME, LATENCY = "torch-all-reduce", "torch-all-reduce-latency"
+SIZE = 1 << 30
+"""Bytes that each rank reduces, or less where the memory of a GPU is taken."""
+_LIMIT = 75.0
+"""Seconds after which the ranks are ended."""
+_GRACE = 2.0
+"""Seconds that the other ranks get to say something after one has failed."""
+
+
+def collect(tree: Tree, out: Out) -> None:
+    """Reduce over all GPUs that are measured."""
+    asked = tree.request["bench"]
+    gpus = asked["gpus"]
+    if len(gpus) < 2:
+        out.absent("one GPU is measured: there is nothing to reduce with")
+        return
+    ordinals = [int(gpu["ordinal"]) for gpu in gpus]
+    once = lru_cache(maxsize=None)(lambda: _outcome(ordinals))
+
+    def told() -> Fields:
+        outcome = once()
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
+
+    run_all(tree, out, measures(told, len(gpus)), gpus[0]["uuid"])
+
+
+def _outcome(ordinals: list[int]) -> Fields | Exception:
+    try:
+        return reduced(ordinals, SIZE)
+    except (Absent, Refused) as reason:
+        return reason
+
+
+def measures(told: Any, count: int) -> dict[Figure, Measure]:
+    """Both figures, of one run that ``told`` returns."""
+    variant = f"{count} GPUs"
+    return {
+        Figure(NAME, "fp32", variant=variant): lambda: bandwidth(told(), count),
+        Figure(LATENCY, "fp32", variant=variant): lambda: latency(told()),
+    }
+
+
+def bandwidth(told: Fields, count: int) -> Fields:
+    """Bus bandwidth, by the definition of nccl-tests: 2 (n - 1) / n times the bytes of a rank, a second."""
+    amount = 2 * (count - 1) / count * told["bytes"]
+    checked = verification(told["checked"], told["wrong"], "every element, computed by each rank itself")
+    return {**rate(amount, told["large"], "B/s"), **_facts(told), "size": told["bytes"], "verification": checked}
+
+
+def latency(told: Fields) -> Fields:
+    """Seconds of a reduction of 8 bytes, of many that are queued."""
+    samples = told["small"]
+    value = statistics.median(samples)
+    return {"value": value, "samples": samples, "unit": "s", **_facts(told), "size": 4 * all_reduce.SMALL}
+
+
+def _facts(told: Fields) -> Fields:
+    return {"method": "torch", "detail": f"PyTorch {told['torch']}, NCCL {told['nccl']}, one process per GPU"}
+
+
+def reduced(ordinals: list[int], size: int) -> Fields:
+    """What rank 0 told; raise Refused with the words of the rank that failed first, Absent where PyTorch cannot."""
+    store = Path(f"store-{os.getpid()}").absolute()
+    seed = int.from_bytes(os.urandom(3), "little")
+    ranks: List[subprocess.Popen[bytes]] = []  # noqa: UP006  read by Python 3.8 too
+    try:
+        for rank, ordinal in enumerate(ordinals):
+            numbers = map(str, (rank, len(ordinals), ordinal, seed, size))
+            command = [sys.executable, all_reduce.__file__, str(store), *numbers]
+            with open(f"rank-{rank}.out", "wb") as out, open(f"rank-{rank}.err", "wb") as err:
+                ranks.append(subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=err))
+        failed = _waited_for(ranks)
+        if failed is not None:
+            raise Refused(_why(failed, ranks[failed].poll()))
+        told = dict(json.loads(Path("rank-0.out").read_text(encoding="utf-8").splitlines()[-1]))
+        if "absent" in told:
+            raise Absent(told["absent"])
+        return told
+    finally:
+        for process in ranks:
+            if process.poll() is None:
+                process.kill()
+                process.wait()
+
+
+def _waited_for(ranks: list[Any]) -> int | None:
+    """Wait until all have ended well; return the rank that did not."""
+    until = time.monotonic() + _LIMIT
+    while time.monotonic() < until:
+        states = [process.poll() for process in ranks]
+        bad = [rank for rank, state in enumerate(states) if state]
+        if bad:
+            time.sleep(_GRACE)
+            return bad[0]
+        if all(state == 0 for state in states):
+            return None
+        time.sleep(0.05)
+    return next(rank for rank, process in enumerate(ranks) if process.poll() is None)
+
+
+def _why(rank: int, status: int | None) -> str:
+    lines = Path(f"rank-{rank}.err").read_text(encoding="utf-8", errors="replace").splitlines()
+    said = next((line.strip() for line in reversed(lines) if "Error" in line), lines[-1].strip() if lines else "")
+    if status is None:
+        return f"rank {rank} did not end within {_LIMIT:.0f} s. {said}".strip()
+    how = f"was ended by signal {-status}" if status < 0 else f"ended with status {status}"
+    return f"rank {rank} {how}: {said}" if said else f"rank {rank} {how}"

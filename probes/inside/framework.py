@@ -1,0 +1,319 @@
+"""A framework at work on the GPU of this process: what it computes is timed, proved to be on the GPU, and verified."""
+
+from __future__ import annotations
+
+import ctypes
+import time
+from typing import (  # noqa: UP035  read by Python 3.8 too
+    Any,
+    Callable,
+    Dict,
+    Iterator,
+    List,
+    NamedTuple,
+    Sequence,
+    Tuple,
+)
+
+from ..kit.figures import Fields, Figure
+from ..trials.driver import check, is_device_memory, with_context
+from .figures import Absent, Measure, Refused, compared, rate
+from .works import (
+    LONGEST_RUN,
+    SIDES,
+    SIZE,
+    STEP_TOLERANCE,
+    STEPS,
+    Heads,
+    Layer,
+    Triple,
+    attention_triples,
+    convolution_triples,
+    product_triples,
+    step_triples,
+    tolerance,
+)
+
+SAMPLES, SAMPLE_SECONDS, PAUSE, LEAST_RUNS = 7, 0.011, 0.06, 2
+"""As ``bench/gemm.py`` has them: a few runs after a rest, so that the clocks stay up."""
+MOST_RUNS = 1000
+_RESERVE = 512 << 20
+"""Bytes of device memory left to others."""
+_MULTIPROCESSORS = 16
+"""``CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT``."""
+
+
+class Framework:
+    """What the measurements need of a framework; each has its own."""
+
+    name = ""
+    """As quantities begin with it."""
+    title = ""
+    """With its version: ``PyTorch 2.11.0``."""
+    attention_order = "BHLD"
+
+    def random(self, shape: Sequence[int], precision: str) -> Any:
+        """Uniform in [-1, 1), in the GPU's memory."""
+        raise NotImplementedError
+
+    def scaled(self, array: Any, factor: float) -> Any:
+        """The array times a number."""
+        return array * factor
+
+    def take(self, array: Any, *where: Any) -> list[float]:
+        """Elements at an index of numbers and slices, in C order."""
+        raise NotImplementedError
+
+    def wait(self, result: Any) -> None:
+        """Return when all that was queued, ``result`` last, has been computed."""
+        raise NotImplementedError
+
+    def pointer(self, array: Any) -> int:
+        """Address of its elements."""
+        raise NotImplementedError
+
+    def release(self) -> None:
+        """Give memory back that nothing holds."""
+
+
+class Work(NamedTuple):
+    """Something that a framework computes."""
+
+    operations: float
+    run: Callable[[], Any]
+    """Queues it and returns its result."""
+    triples: Callable[[Any], Iterator[Triple]]
+    """Of a result: what was found, what is exact, and the size of the error."""
+    tolerance: float
+    how: str
+    detail: str = ""
+    shape: Tuple[int, ...] = ()  # noqa: UP006  read by Python 3.8 too
+
+
+def measured(framework: Framework, work: Work) -> Fields:
+    """Run, prove, time and verify ``work``; raise Refused where its result is not in the GPU's memory."""
+    result = work.run()
+    framework.wait(result)
+    if not is_device_memory(framework.pointer(result)):
+        raise Refused(f"{framework.title} left the result outside the GPU's memory: the CPU computed it")
+    seconds, result = timed(work.run, framework.wait)
+    return {
+        **rate(work.operations, seconds, "FLOP/s"),
+        "method": framework.name,
+        "detail": ", ".join(filter(None, (framework.title, work.detail))),
+        "shape": list(work.shape) or None,
+        **compared(work.triples(result), work.tolerance, work.how),
+    }
+
+
+def timed(run: Callable[[], Any], wait: Callable[[Any], None]) -> tuple[list[float], Any]:
+    """Seconds of one run, once for each sample after a rest, and the last result.
+
+    A sample is as many runs as fit, queued one after the other; the time ends when the last has been computed.
+    """
+    result = run()
+    wait(result)
+    one, result = _sample(run, wait, 2)
+    runs = max(LEAST_RUNS, min(MOST_RUNS, round(SAMPLE_SECONDS / max(one, 1e-7))))
+    _, result = _sample(run, wait, runs)
+    seconds = []
+    for _ in range(SAMPLES):
+        time.sleep(PAUSE)
+        each, result = _sample(run, wait, runs)
+        seconds.append(each)
+    return seconds, result
+
+
+def _sample(run: Callable[[], Any], wait: Callable[[Any], None], runs: int) -> tuple[float, Any]:
+    began = time.perf_counter()
+    for _ in range(runs):
+        result = run()
+    wait(result)
+    return (time.perf_counter() - began) / runs, result
+
+
+def free_memory() -> int:
+    """Bytes of the GPU's memory that can still be allocated, about."""
+    free, total = ctypes.c_size_t(0), ctypes.c_size_t(0)
+    check("cuMemGetInfo", with_context().cuMemGetInfo_v2(ctypes.byref(free), ctypes.byref(total)))
+    return int(free.value)
+
+
+def multiprocessors() -> int:
+    """Of the first GPU of this process."""
+    driver, device, count = with_context(), ctypes.c_int(0), ctypes.c_int(0)
+    check("cuCtxGetDevice", driver.cuCtxGetDevice(ctypes.byref(device)))
+    call = driver.cuDeviceGetAttribute(ctypes.byref(count), ctypes.c_int(_MULTIPROCESSORS), device)
+    check("cuDeviceGetAttribute", call)
+    return int(count.value)
+
+
+def needing(size: int) -> None:
+    """Raise Absent where ``size`` bytes of device memory are not free."""
+    free = free_memory()
+    if size + _RESERVE > free:
+        raise Absent(f"{(size + _RESERVE) >> 20} MiB of device memory are needed, {free >> 20} MiB are free")
+
+
+Multiply = Callable[[Any, Any], Any]
+_sides: Dict[str, int] = {}  # noqa: UP006  read by Python 3.8 too
+
+
+def side_for(framework: Framework, precision: str, multiply: Multiply) -> int:
+    """The largest side whose product fits and takes no longer than ``LONGEST_RUN``, judged by the smallest."""
+    if precision not in _sides:
+        least = SIDES[-1]
+        needing(3 * least**2 * SIZE[precision])
+        left, right = (framework.random((least, least), precision) for _ in range(2))
+        framework.wait(multiply(left, right))
+        one, _ = _sample(lambda: multiply(left, right), framework.wait, 2)
+        room = free_memory() - _RESERVE
+        # A result is made for every run, and the next may be made before the last is given back.
+        fits = [side for side in SIDES if 6 * side**2 * SIZE[precision] <= room]
+        _sides[precision] = next((side for side in fits if one * (side / least) ** 3 <= LONGEST_RUN), least)
+    return _sides[precision]
+
+
+def product(framework: Framework, precision: str, multiply: Multiply, detail: str = "") -> Fields:
+    """A square matrix product; ``multiply`` computes it in ``precision``."""
+    side = side_for(framework, precision, multiply)
+    needing(6 * side**2 * SIZE[precision])
+    shape = (side, side, side)
+    left, right = (framework.random((side, side), precision) for _ in range(2))
+    return measured(
+        framework,
+        Work(
+            2.0 * side**3,
+            lambda: multiply(left, right),
+            lambda result: product_triples(framework.take, left, right, result, shape),
+            tolerance(precision, side),
+            "random elements against FP64 in Python",
+            detail,
+            shape,
+        ),
+    )
+
+
+def convolution(
+    framework: Framework,
+    precision: str,
+    layer: Layer,
+    convolve: Multiply,
+    shown: tuple[str, str] = ("NCHW", "OIHW"),
+    operand: Callable[[Any], Any] = lambda array: array,
+    detail: str = "",
+) -> Fields:
+    """A convolution of arrays whose indices stand in the order ``shown``, of images and of weights.
+
+    ``operand`` is applied to both before anything is timed: in PyTorch it changes the order in memory alone.
+    """
+    layout, order = shown
+    numbers = layer.images * layer.side**2 * (layer.channels + 3 * layer.filters)
+    needing(2 * numbers * SIZE[precision])
+    window = (layer.window, layer.window)
+    kernel = (layer.filters, layer.channels, *window) if order == "OIHW" else (*window, layer.channels, layer.filters)
+    given, weights = (operand(framework.random(shape, precision)) for shape in (layer.given(layout), kernel))
+    return measured(
+        framework,
+        Work(
+            layer.operations,
+            lambda: convolve(given, weights),
+            lambda result: convolution_triples(framework.take, given, weights, result, layer, layout, order),
+            tolerance(precision, layer.channels * layer.window**2),
+            "random elements against FP64 in Python",
+            detail,
+        ),
+    )
+
+
+def attention(
+    framework: Framework,
+    precision: str,
+    heads: Heads,
+    attend: Callable[[Any, Any, Any], Any],
+    detail: str = "",
+    factor: float = 1.0,
+) -> Fields:
+    """Scaled dot-product attention, forward.
+
+    The queries are multiplied by ``factor``: by the scale times the root of the depth for an ``attend`` that divides
+    by that root itself.
+    """
+    order = framework.attention_order
+    one = heads.batch * heads.heads * heads.length * heads.depth * SIZE[precision]
+    needing(6 * one)
+    b, h, length, d = heads[:4]
+    shape = (b, h, length, d) if order == "BHLD" else (b, length, h, d)
+    tensors = [framework.random(shape, precision) for _ in range(3)]
+    tensors[0] = tensors[0] if factor == 1 else framework.scaled(tensors[0], factor)
+    own = heads.scale / factor
+    return measured(
+        framework,
+        Work(
+            heads.operations,
+            lambda: attend(*tensors),
+            lambda result: attention_triples(framework.take, tensors, result, heads._replace(scale=own), order),
+            tolerance(precision, heads.length),
+            "random rows against FP64 in Python",
+            detail,
+        ),
+    )
+
+
+Step = Callable[[List[Any], Any, Any], List[Any]]  # noqa: UP006  read by Python 3.8 too
+"""Weights, input and wanted output to the weights after one step; it may change and return those given."""
+
+
+def training_step(
+    framework: Framework,
+    numpy: Any,
+    step: Step,
+    to_numpy: Callable[[Any], Any],
+    detail: str = "",
+) -> Fields:
+    """A training step; its first one is verified, and those that follow are timed."""
+    steps = STEPS
+    needing(64 * steps.width**2 * steps.layers + 32 * steps.batch * steps.width * steps.layers)
+    weights = [
+        framework.scaled(framework.random((steps.width,) * 2, "fp32"), steps.spread) for _ in range(steps.layers)
+    ]
+    given, wanted = (framework.random((steps.batch, steps.width), "fp32") for _ in range(2))
+    before = [to_numpy(each) for each in weights]
+    held: list[list[Any]] = [step(weights, given, wanted)]
+    framework.wait(held[0][-1])
+    if not is_device_memory(framework.pointer(held[0][-1])):
+        raise Refused(f"{framework.title} left the weights outside the GPU's memory: the CPU trained")
+    after = [to_numpy(each) for each in held[0]]
+    verdict = compared(
+        step_triples(numpy, before, after, to_numpy(given), to_numpy(wanted), steps),
+        STEP_TOLERANCE,
+        "random elements of the first step's gradients against FP64 in NumPy",
+    )
+
+    def run() -> Any:
+        held[0] = step(held[0], given, wanted)
+        return held[0][-1]
+
+    seconds, _ = timed(run, framework.wait)
+    told = f"{steps.layers} layers of {steps.width}, batch {steps.batch}, {1e3 * sorted(seconds)[SAMPLES // 2]:.3g} ms"
+    return {
+        **rate(steps.operations, seconds, "FLOP/s"),
+        "method": framework.name,
+        "detail": ", ".join(filter(None, (framework.title, told, detail))),
+        **verdict,
+    }
+
+
+def released(framework: Framework, measures: dict[Figure, Measure]) -> dict[Figure, Measure]:
+    """The same measures, each giving back afterwards what it has allocated."""
+
+    def ending(measure: Measure) -> Measure:
+        def run() -> Fields:
+            try:
+                return measure()
+            finally:
+                framework.release()
+
+        return run
+
+    return {figure: ending(measure) for figure, measure in measures.items()}

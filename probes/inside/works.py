@@ -1,0 +1,260 @@
+"""The work that frameworks are measured with: the same shapes as envcheck's own figures, and exact results.
+
+Operands are uniform in [-1, 1) and drawn by the framework. A result is compared, at places drawn anew, with sums in
+FP64 of the operands as they are on the GPU.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import random
+from typing import Any, Callable, Iterator, List, NamedTuple, Sequence, Tuple  # noqa: UP035  read by Python 3.8 too
+
+Triple = Tuple[float, float, float]  # noqa: UP006  as above
+"""Result found, exact result, and the size that its error is measured by."""
+Take = Callable[..., List[float]]  # noqa: UP006  as above
+"""``take(array, index, ...)``: the elements at an index (numbers and slices) as numbers, in C order."""
+
+SIDES = (8192, 4096, 2048)
+"""Of square matrices, as ``bench/gemm.py`` has them."""
+LONGEST_RUN = 0.05
+"""Seconds that one product may take, as there."""
+LARGE = 60
+"""Multiprocessors from which on a GPU gets the whole batch, as ``measuring/cudnn`` has it."""
+
+EPSILON = {"fp32": 2.0**-24, "tf32": 2.0**-10, "fp16": 2.0**-11, "bf16": 2.0**-8}
+"""Unit roundoff: of the sums (FP32), of the operands (TF32), or of the result and of partial sums."""
+SIZE = {"fp32": 4, "tf32": 4, "fp16": 2, "bf16": 2}
+"""Bytes of an element."""
+
+_DRAW = random.Random(os.urandom(16))  # noqa: S311  no secret
+
+
+class Layer(NamedTuple):
+    """A convolution of stride 1 whose result is as large as its input."""
+
+    images: int = 128
+    channels: int = 256
+    filters: int = 256
+    side: int = 28
+    window: int = 3
+
+    @property
+    def pad(self) -> int:
+        return self.window // 2
+
+    @property
+    def operations(self) -> float:
+        """Multiplications and additions, those with padding included."""
+        return 2.0 * self.images * self.filters * self.channels * self.side**2 * self.window**2
+
+    def given(self, layout: str) -> tuple[int, ...]:
+        """Shape of the input in ``NCHW`` or ``NHWC``."""
+        if layout == "NCHW":
+            return self.images, self.channels, self.side, self.side
+        return self.images, self.side, self.side, self.channels
+
+
+class Heads(NamedTuple):
+    """Queries, keys and values of attention, all of one shape."""
+
+    batch: int = 8
+    heads: int = 16
+    length: int = 2048
+    depth: int = 128
+    scale: float = 0.5
+    """Factor of the scores: larger than 1 / sqrt(depth), so that the softmax of random numbers has peaks."""
+
+    @property
+    def operations(self) -> float:
+        """Of the two products forward."""
+        return 4.0 * self.batch * self.heads * self.length**2 * self.depth
+
+
+def layer_for(multiprocessors: int) -> Layer:
+    """As ``measuring/cudnn/convolution.py`` chooses it."""
+    return Layer() if multiprocessors >= LARGE else Layer(images=Layer().images // 8)
+
+
+def heads_for(multiprocessors: int) -> Heads:
+    """As ``measuring/cudnn/attention.py`` chooses it."""
+    return Heads() if multiprocessors >= LARGE else Heads(batch=1)
+
+
+def tolerance(precision: str, terms: int) -> float:
+    """What a sum of ``terms`` products may be off, in parts of the root of the sum of their squares.
+
+    In FP32 the errors of ``terms`` additions add up as a random walk. Shorter operands or results are rounded once
+    each, relative to themselves, and no correct result is eight times its size.
+    """
+    growth = math.sqrt(terms) if precision == "fp32" else 1.0
+    return 8 * EPSILON[precision] * growth
+
+
+ROWS = 10
+"""Rows and columns of a product that are compared where they cross."""
+
+
+def product_triples(take: Take, left: Any, right: Any, result: Any, shape: Sequence[int]) -> Iterator[Triple]:
+    """Elements of ``left @ right`` at ``ROWS`` random rows and columns; ``shape`` is M, N, K."""
+    rows = sorted(_DRAW.sample(range(shape[0]), ROWS))
+    columns = sorted(_DRAW.sample(range(shape[1]), ROWS))
+    lines = [take(right, slice(None), column) for column in columns]
+    for row in rows:
+        line = take(left, row, slice(None))
+        found = take(result, row, slice(None))
+        for column, other in zip(columns, lines):  # noqa: B905  read by Python 3.8 too
+            exact, size = _sum(line, other)
+            yield found[column], exact, size
+
+
+PLACES, FILTERS = 6, 8
+"""Places of a convolution's result, and filters at each, that are compared."""
+
+
+def convolution_triples(
+    take: Take, given: Any, weights: Any, result: Any, layer: Layer, layout: str, order: str = "OIHW"
+) -> Iterator[Triple]:
+    """Elements of a convolution's result; ``order`` is how the weights lie: ``OIHW`` or ``HWIO``."""
+    chosen = sorted(_DRAW.sample(range(layer.filters), FILTERS))
+    whole = slice(None)
+    filters = {}
+    for each in chosen:
+        where = (each, whole, whole, whole) if order == "OIHW" else (whole, whole, whole, each)
+        numbers = take(weights, *where)
+        filters[each] = _by_place(numbers, layer, channels_first=order == "OIHW")
+    for _ in range(PLACES):
+        image, row, column = _DRAW.randrange(layer.images), _DRAW.randrange(layer.side), _DRAW.randrange(layer.side)
+        patch: list[float] = []
+        kept: list[tuple[int, int]] = []
+        for down in range(layer.window):
+            for right in range(layer.window):
+                y, x = row + down - layer.pad, column + right - layer.pad
+                if 0 <= y < layer.side and 0 <= x < layer.side:
+                    patch += take(given, *_pixel(layout, image, y, x))
+                    kept.append((down, right))
+        found = take(result, *_pixel(layout, image, row, column))
+        for each in chosen:
+            line = [number for place in kept for number in filters[each][place]]
+            exact, size = _sum(patch, line)
+            yield found[each], exact, size
+
+
+def _pixel(layout: str, image: int, row: int, column: int) -> tuple[Any, ...]:
+    """Index of all channels at a place."""
+    return (image, slice(None), row, column) if layout == "NCHW" else (image, row, column, slice(None))
+
+
+def _by_place(numbers: list[float], layer: Layer, *, channels_first: bool) -> dict[tuple[int, int], list[float]]:
+    """The weights of one filter, for each place of its window those of all channels."""
+    found = {}
+    for down in range(layer.window):
+        for right in range(layer.window):
+            place = down * layer.window + right
+            if channels_first:
+                found[down, right] = numbers[place :: layer.window**2]
+            else:
+                found[down, right] = numbers[place * layer.channels : (place + 1) * layer.channels]
+    return found
+
+
+LINES = 3
+"""Queries that are compared, each at every element of its result."""
+
+
+def attention_triples(
+    take: Take, tensors: Sequence[Any], result: Any, heads: Heads, order: str = "BHLD"
+) -> Iterator[Triple]:
+    """Results of attention for some queries; ``order`` is ``BHLD`` or ``BLHD``."""
+    queries, keys, values = tensors
+    for _ in range(LINES):
+        batch, head, row = (_DRAW.randrange(most) for most in (heads.batch, heads.heads, heads.length))
+        line = take(queries, *_line(order, batch, head, row))
+        lists = [_split(take(each, *_line(order, batch, head, slice(None))), heads.depth) for each in (keys, values)]
+        scores = [heads.scale * _sum(line, key)[0] for key in lists[0]]
+        most = max(scores)
+        weights = [math.exp(score - most) for score in scores]
+        total = math.fsum(weights)
+        found = take(result, *_line(order, batch, head, row))
+        for place in range(heads.depth):
+            terms = [weight / total * value[place] for weight, value in zip(weights, lists[1])]  # noqa: B905
+            yield found[place], math.fsum(terms), math.sqrt(math.fsum(term * term for term in terms))
+
+
+def _line(order: str, batch: int, head: int, row: Any) -> tuple[Any, ...]:
+    return (batch, head, row, slice(None)) if order == "BHLD" else (batch, row, head, slice(None))
+
+
+def _split(numbers: list[float], length: int) -> list[list[float]]:
+    return [numbers[start : start + length] for start in range(0, len(numbers), length)]
+
+
+def _sum(left: Sequence[float], right: Sequence[float]) -> tuple[float, float]:
+    """The exact sum of products, and the root of the sum of their squares."""
+    terms = [a * b for a, b in zip(left, right)]  # noqa: B905  read by Python 3.8 too
+    return math.fsum(terms), math.sqrt(math.fsum(term * term for term in terms))
+
+
+class Steps(NamedTuple):
+    """A training step: layers of one width with SiLU between them, squared error, gradient descent.
+
+    Weights are FP32 and multiplied in BF16, as automatic mixed precision does it.
+    """
+
+    layers: int = 4
+    width: int = 2048
+    batch: int = 2048
+    rate: float = 0.01
+    """Learning rate."""
+
+    @property
+    def operations(self) -> float:
+        """Of the matrix products: one a layer forward, two backward, of which the first layer needs one."""
+        return 2.0 * self.batch * self.width**2 * (3 * self.layers - 1)
+
+    @property
+    def spread(self) -> float:
+        """Factor of the random weights that keeps the size of what the layers compute."""
+        return math.sqrt(6.0 / self.width)
+
+
+STEPS = Steps()
+DRAWN = 64
+"""Elements of a gradient that are compared, of the first and of the last layer each."""
+STEP_TOLERANCE = 0.12
+"""What they may be off, in parts of the gradient's root mean square.
+
+Eight roundings to BF16 (2^-9 each, of operands whose errors are independent) are about 1 % of it; no correct gradient
+is ten times that off.
+"""
+
+
+def step_triples(
+    numpy: Any, weights: Sequence[Any], after: Sequence[Any], given: Any, wanted: Any, steps: Steps = STEPS
+) -> Iterator[Triple]:
+    """Gradients, as one step of ``rate`` has changed the weights, against those in FP64; all as arrays of NumPy."""
+    exact = gradients(numpy, [each.astype("float64") for each in weights], given, wanted)
+    for place in (0, len(exact) - 1):
+        size = float(numpy.sqrt((exact[place] ** 2).mean()))
+        for _ in range(DRAWN):
+            where = _DRAW.randrange(steps.width), _DRAW.randrange(steps.width)
+            moved = (float(weights[place][where]) - float(after[place][where])) / steps.rate
+            yield moved, float(exact[place][where]), size
+
+
+def gradients(numpy: Any, weights: Sequence[Any], given: Any, wanted: Any) -> list[Any]:
+    """Of the mean over the batch of half the squared error, in the precision of ``weights``."""
+    entering, raw = [given.astype(weights[0].dtype)], []
+    for place, weight in enumerate(weights):
+        raw.append(entering[-1] @ weight)
+        if place < len(weights) - 1:
+            entering.append(raw[-1] / (1 + numpy.exp(-raw[-1])))
+    change = (raw[-1] - wanted) / given.shape[0]
+    found: list[Any] = []
+    for place in range(len(weights) - 1, -1, -1):
+        found.insert(0, entering[place].T @ change)
+        if place:
+            squashed = 1 / (1 + numpy.exp(-raw[place - 1]))
+            change = (change @ weights[place].T) * (squashed * (1 + raw[place - 1] * (1 - squashed)))
+    return found
