@@ -25,7 +25,7 @@ PROBE = {
     "uses": "all",
     "per": "machine",
     "scopes": ["node"],
-    "fills": ["measurements"],
+    "fills": ["measurements", "observed_errors"],
 }
 
 

@@ -52,13 +52,16 @@ class Figures:
         connected = {"source": "bench", **facts, **log.connections(lines)}
         chosen = log.choices(lines)
         steps = {number: self._merged(number) for number in range(len(self._job.steps))}
-        found = []
+        found, told = [], []
         for name in dict.fromkeys(step.operation for step in self._job.steps):
             found += self._of_operation(name, steps, connected, chosen)
         if faults:
             found = [each for each in found if "value" in each]
-            found.append(self._failure(faults, connected, log.told(lines)))
+            told = [clean(line) for line in log.told(lines)]
+            found.append(self._failure(faults, connected, told))
         self._out.fact({"measurements": found})
+        if faults and told:
+            self._out.fact({"observed_errors": [{"source": "NCCL's log", "text": line} for line in told]})
 
     def _merged(self, number: int) -> Fields:
         """A step's result of all processes: the slowest decides."""
@@ -191,7 +194,7 @@ class Figures:
         name = f"nccl-{self._job.steps[0].operation}"
         found = missing(name, share[0].uuid, clean(text), variant=self._variant(), precision="fp32")
         found["failed"] = _is_of_the_library(fault)
-        found["collective"] = {**connected, "log": [clean(line) for line in told]}
+        found["collective"] = {**connected, "log": told}
         library = fault.line.get("library") or self._path
         return {**found, "library": library} if library else found
 
