@@ -127,14 +127,14 @@ def library_tested(name: str) -> str | None:
 
 def selected(words: Iterable[str]) -> tuple[str, ...]:
     """The names of the quantities that ``words`` select: each the one of that name, and all that it begins; where there
-    is none, those of libraries that it ends: ``all-reduce``.
+    is none, those of libraries that it is but for the library: ``all-reduce``.
 
     Raises UsageError for a word that selects none.
     """
     found: dict[str, None] = {}
     for word in words:
         names = [name for name in _BY_NAME if name == word or name.startswith(f"{word}-")]
-        names = names or [name for name in _BY_NAME if name.endswith(f"-{word}") and library_tested(name)]
+        names = names or [name for name in _BY_NAME if name.partition("-")[2] == word and library_tested(name)]
         if not names:
             near = did_you_mean(word, _BY_NAME)
             raise UsageError(f"there is no quantity {word!r}{near or '; envcheck bench --list shows all'}")
