@@ -83,7 +83,7 @@ QUANTITIES = (
     Quantity("nccl-broadcast", "broadcast", "", "nccl", seconds=None),
     Quantity("nccl-reduce", "reduce", "", "nccl", seconds=None),
     Quantity("nccl-all-to-all", "all-to-all", "", "nccl", seconds=None),
-    Quantity("nccl-send-recv", "send and receive", "", "nccl", seconds=None),
+    Quantity("nccl-send-recv", "send-receive", "", "nccl", seconds=None),
     Quantity("tensorrt-convolution", "convolution, bias, ReLU", "", "tensorrt", seconds=None),
     Quantity("cpu-gemm", "matrix product", beside="gemm", seconds=3),
     Quantity("cpu-spmv", "SpMV", beside="cusparse-spmv", seconds=2),

@@ -149,7 +149,7 @@ class Figures:
         return self._record(step, samples, "B/s", self._variant(), checks or own, result, collective)
 
     def _latency(self, step: Step, result: Fields, collective: Fields) -> Fields:
-        variant = f"{binary(step.size)}, {self._variant()}"
+        variant = self._words(binary(step.size))
         return self._record(step, result["seconds"], "s", variant, None, result, collective)
 
     def _record(
@@ -183,7 +183,11 @@ class Figures:
         return {key: value for key, value in record.items() if value is not None}
 
     def _variant(self) -> str:
-        return f"{len(self._ranks)} GPUs, {self._job.processes}"
+        return self._words(f"{len(self._ranks)} GPUs")
+
+    def _words(self, first: str) -> str:
+        """Figures of one process for all GPUs say so; the others have a process for each, as jobs mostly do."""
+        return first if self._job.apart else f"{first}, 1 process"
 
     def _failure(self, faults: Sequence[Fault], connected: Fields, told: list[str]) -> Fields:
         """The first fault, in words that name the rank, its GPU and what it did."""
