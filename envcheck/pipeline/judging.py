@@ -27,6 +27,8 @@ from envcheck.snapshot import Snapshot
 
 _CAUSES: tuple[Layer, ...] = ("library", "framework")
 """Layers of the rules that can tell why a library fails."""
+_CAUSES_TOGETHER: tuple[Layer, ...] = ("fabric", "container")
+"""Besides, layers of those that can tell why several GPUs do not work together."""
 
 
 def get_ready(request: Request) -> None:
@@ -119,13 +121,16 @@ def check_request(request: Request) -> None:
 
 def _chosen_rules(request: Request, snapshot: Snapshot | None = None) -> list[Rule]:
     """The rules that were asked for; where a library failed its work, those besides that can name the cause."""
-    failed = snapshot is not None and (
-        any(found.failed for found in snapshot.measurements)
-        or any(run.status == "crashed" and run.name.startswith("bench.") for run in snapshot.runs)
-    )
+    causes: tuple[Layer, ...] = ()
+    if snapshot is not None:
+        died = any(run.status == "crashed" and run.name.startswith("bench.") for run in snapshot.runs)
+        if died or any(found.failed for found in snapshot.measurements):
+            causes = _CAUSES
+        if any(found.collective and (found.failed or found.collective.log) for found in snapshot.measurements):
+            causes = (*_CAUSES, *_CAUSES_TOGETHER)
     return [
         rule
         for rule in all_rules()
-        if (not request.only or rule.name in request.only or rule.always or (failed and rule.layer in _CAUSES))
+        if (not request.only or rule.name in request.only or rule.always or rule.layer in causes)
         and rule.name not in request.skip
     ]

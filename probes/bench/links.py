@@ -29,6 +29,7 @@ PROBE = {
     "fills": ["measurements"],
 }
 
+_NAMES = (*WAYS, "both-directions", "copy-latency", "peer-to-peer")
 Measure = Callable[[], Fields]
 Memory = dict[Place, HostMemory]
 """Page-locked memory of each NUMA node: to lock it takes long, and every GPU can use it."""
@@ -44,6 +45,10 @@ def prepare(tree: Tree) -> None:
 def collect(tree: Tree, out: Out) -> None:
     """Measure every GPU's link to the host, then every pair of GPUs."""
     asked = tree.request["bench"]
+    only = asked.get("only", ())
+    if only and not any(name.startswith(_NAMES) for name in only):
+        out.absent("not asked for")
+        return
     known = visible(out)
     if known is None:
         return

@@ -25,7 +25,7 @@ PROBE = {
     "uses": "all",
     "per": "machine",
     "scopes": ["node"],
-    "fills": ["measurements"],
+    "fills": ["measurements", "observed_errors"],
 }
 
 
@@ -49,7 +49,7 @@ def collect(tree: Tree, out: Out) -> None:
         out.absent("not asked for")
         return
     for job in wanted:
-        out.progress(f"{job.processes}, {len(ranks)} GPUs")
+        out.progress(f"{len(ranks)} GPUs, {len(ranks) if job.apart else 1} processes")
         _run(job, ranks, asked, out)
 
 
@@ -64,7 +64,7 @@ def _run(job: Job, ranks: tuple[Rank, ...], asked: Fields, out: Out) -> None:
         figures.send(faults, folder)
     except OSError as error:  # no process or no pipe could be had
         text = f"no processes could be started: {error}"
-        out.fact({"measurements": [missing("nccl-all-reduce", ranks[0].uuid, text, variant=job.processes)]})
+        out.fact({"measurements": [missing("nccl-all-reduce", ranks[0].uuid, text)]})
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 

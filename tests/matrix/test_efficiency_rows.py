@@ -26,8 +26,8 @@ NARROW = [row for row in MATRIX.efficiencies if not row.wide]
 
 def is_measured(name: str) -> bool:
     """Whether a probe names it, as a whole or as a group and the member that it puts behind it."""
-    first, _, rest = name.rpartition("-")
-    group = f'"{first}-{{' in PROBES and f'"{rest}"' in PROBES.lower()
+    splits = (name.rpartition("-"), name.partition("-"))
+    group = any(f'"{first}-{{' in PROBES and f'"{rest}"' in PROBES.lower() for first, _, rest in splits)
     return f'"{name}"' in PROBES or group
 
 

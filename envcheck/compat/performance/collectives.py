@@ -4,9 +4,9 @@
               all its active NVLinks where a switch joins the GPUs, those to the other GPU where it is directly joined,
               its PCI Express link where there is no NVLink
 
-Bus bandwidth is independent of the number of ranks by definition, but the share of the ceiling that NCCL reaches is not,
-so bands are given by ranks. A sum inside the switch (NVLink SHARP) sends less than that definition counts: it has bands
-of its own, or none.
+Bus bandwidth is independent of the number of ranks by definition, but the share of the ceiling that NCCL reaches is
+not, so bands are given by ranks. A sum inside the switch (NVLink SHARP) sends less than that definition counts: it has
+bands of its own, or none.
 """
 
 from __future__ import annotations
@@ -33,18 +33,28 @@ def collective_expectation(
     together = measured.collective
     if measured.value is None or together is None:
         return measured.missing or "it has no value"
+    part = [gpu for gpu in gpus if gpu.uuid in together.gpus]
+    link = link_of(part, fabric, together)
+    why_not = _why_not(part, together, link, measured)
+    if why_not or link is None:
+        return why_not
+    return _held_against(matrix, part, fabric, link, measured, together)
+
+
+def _why_not(part: Sequence[Gpu], together: Collective, link: str | None, measured: Measurement) -> str:
     if measured.unit != "B/s":
         return "latencies have no ceiling: compare it with a baseline"
-    part = [gpu for gpu in gpus if gpu.uuid in together.gpus]
     if len(part) != together.ranks:
         return "not all of the GPUs that took part are described"
-    capabilities = {gpu.compute_capability for gpu in part}
-    if len(capabilities) != 1:
+    if len({gpu.compute_capability for gpu in part}) != 1:
         return "GPUs of several kinds took part"
-    link = link_of(part, fabric, together)
-    if link is None:
-        return "what joins the GPUs is not known"
-    capability = ComputeCapability.parse(capabilities.pop())
+    return "" if link else "what joins the GPUs is not known"
+
+
+def _held_against(
+    matrix: Matrix, part: Sequence[Gpu], fabric: Fabric | None, link: str, measured: Measurement, together: Collective
+) -> Expectation | str:
+    capability = ComputeCapability.parse(part[0].compute_capability)
     architecture = architecture_of(matrix, capability) if capability else None
     row = _band(matrix, measured, together, link, architecture.name if architecture else "")
     if row is None:
@@ -61,7 +71,7 @@ def collective_expectation(
         low=row.low,
         high=row.high,
         wide=row.wide,
-        share=measured.value / ceiling,
+        share=(measured.value or 0.0) / ceiling,
         rows=tuple(each.id for each in (row, *cited)),
         sources=matrix.cite(row, *cited),
     )
@@ -73,13 +83,9 @@ def link_of(part: Sequence[Gpu], fabric: Fabric | None, together: Collective) ->
     Over what NCCL connected them is in its log; which wires its direct access uses, the driver says.
     """
     ways = {name.partition("/")[0] for name in together.transports}
-    if not ways:
-        return None
-    if "NET" in ways:
-        return "network"
-    if "SHM" in ways:
-        return "host"
-    if not ways <= {"P2P", "NVLS"}:
+    if "NET" in ways or "SHM" in ways:
+        return "network" if "NET" in ways else "host"
+    if not ways or not ways <= {"P2P", "NVLS"}:
         return None
     if all(any(link.active and link.remote_kind == "switch" for link in gpu.nvlinks or ()) for gpu in part):
         return "nvswitch"

@@ -85,7 +85,7 @@ QUANTITIES = (
     Quantity("nccl-broadcast", "broadcast", "", "nccl", seconds=None),
     Quantity("nccl-reduce", "reduce", "", "nccl", seconds=None),
     Quantity("nccl-all-to-all", "all-to-all", "", "nccl", seconds=None),
-    Quantity("nccl-send-recv", "send and receive", "", "nccl", seconds=None),
+    Quantity("nccl-send-recv", "send-receive", "", "nccl", seconds=None),
     Quantity("tensorrt-convolution", "convolution, bias, ReLU", "", "tensorrt", seconds=None),
     Quantity("torch-gemm", "matrix product", "library", "torch", beside="gemm", seconds=None),
     Quantity("torch-convolution", "convolution", "library", "torch", beside="cudnn-convolution", seconds=None),
@@ -165,13 +165,15 @@ def framework_tested(name: str) -> str | None:
 
 
 def selected(words: Iterable[str]) -> tuple[str, ...]:
-    """The names of the quantities that ``words`` select: each the one of that name, and all that it begins.
+    """The names of the quantities that ``words`` select: each the one of that name, and all that it begins; where there
+    is none, those of libraries that it is but for the library: ``all-reduce``.
 
     Raises UsageError for a word that selects none.
     """
     found: dict[str, None] = {}
     for word in words:
         names = [name for name in _BY_NAME if name == word or name.startswith(f"{word}-")]
+        names = names or [name for name in _BY_NAME if name.partition("-")[2] == word and library_tested(name)]
         if not names:
             near = did_you_mean(word, _BY_NAME)
             raise UsageError(f"there is no quantity {word!r}{near or '; envcheck bench --list shows all'}")

@@ -23,13 +23,16 @@ _VERIFY = Fix(
 def _of_libraries(snapshot: Snapshot) -> list[Measurement]:
     """What was asked of libraries that do more than matrix products."""
     return [
-        found for found in snapshot.measurements if library_tested(found.name) and (found.failed or found.verification)
+        found
+        for found in snapshot.measurements
+        if library_tested(found.name) and not found.collective and (found.failed or found.verification)
     ]
 
 
 def _died(snapshot: Snapshot) -> list[ProbeRun]:
     """Probes of such libraries whose process died, and not for want of time."""
-    return [run for run in snapshot.runs if run.status == "crashed" and library_tested(run.name.removeprefix("bench."))]
+    crashed = [run for run in snapshot.runs if run.status == "crashed" and run.name != "bench.nccl"]
+    return [run for run in crashed if library_tested(run.name.removeprefix("bench."))]
 
 
 def _was_asked(snapshot: Snapshot, _facts: Facts) -> bool:
@@ -154,7 +157,10 @@ def _fixes(owner: str | None, facts: Facts) -> tuple[Fix, ...]:
 def _is_timed_work_of_a_library(subject: MeasurementSubject, _facts: Facts) -> bool:
     measured = subject.measurement
     return (
-        library_tested(measured.name) is not None and not measured.failed and bool(measured.value or measured.missing)
+        library_tested(measured.name) is not None
+        and measured.collective is None
+        and not measured.failed
+        and bool(measured.value or measured.missing)
     )
 
 

@@ -52,13 +52,16 @@ class Figures:
         connected = {"source": "bench", **facts, **log.connections(lines)}
         chosen = log.choices(lines)
         steps = {number: self._merged(number) for number in range(len(self._job.steps))}
-        found = []
+        found, told = [], []
         for name in dict.fromkeys(step.operation for step in self._job.steps):
             found += self._of_operation(name, steps, connected, chosen)
         if faults:
             found = [each for each in found if "value" in each]
-            found.append(self._failure(faults, connected, log.told(lines)))
+            told = [clean(line) for line in log.told(lines)]
+            found.append(self._failure(faults, connected, told))
         self._out.fact({"measurements": found})
+        if faults and told:
+            self._out.fact({"observed_errors": [{"source": "NCCL's log", "text": line} for line in told]})
 
     def _merged(self, number: int) -> Fields:
         """A step's result of all processes: the slowest decides."""
@@ -146,7 +149,7 @@ class Figures:
         return self._record(step, samples, "B/s", self._variant(), checks or own, result, collective)
 
     def _latency(self, step: Step, result: Fields, collective: Fields) -> Fields:
-        variant = f"{binary(step.size)}, {self._variant()}"
+        variant = self._words(binary(step.size))
         return self._record(step, result["seconds"], "s", variant, None, result, collective)
 
     def _record(
@@ -180,7 +183,11 @@ class Figures:
         return {key: value for key, value in record.items() if value is not None}
 
     def _variant(self) -> str:
-        return f"{len(self._ranks)} GPUs, {self._job.processes}"
+        return self._words(f"{len(self._ranks)} GPUs")
+
+    def _words(self, first: str) -> str:
+        """Figures of one process for all GPUs say so; the others have a process for each, as jobs mostly do."""
+        return first if self._job.apart else f"{first}, 1 process"
 
     def _failure(self, faults: Sequence[Fault], connected: Fields, told: list[str]) -> Fields:
         """The first fault, in words that name the rank, its GPU and what it did."""
@@ -191,7 +198,7 @@ class Figures:
         name = f"nccl-{self._job.steps[0].operation}"
         found = missing(name, share[0].uuid, clean(text), variant=self._variant(), precision="fp32")
         found["failed"] = _is_of_the_library(fault)
-        found["collective"] = {**connected, "log": [clean(line) for line in told]}
+        found["collective"] = {**connected, "log": told}
         library = fault.line.get("library") or self._path
         return {**found, "library": library} if library else found
 

@@ -20,10 +20,8 @@ _WATCHED = 64 << 20
 class Job:
     """Operations that one communicator of all GPUs does."""
 
-    processes: str
-    """``one process per GPU`` or ``one process``."""
     apart: bool
-    """Whether each GPU has a process of its own."""
+    """Whether each GPU has a process of its own, or one has all."""
     steps: tuple[Step, ...]
     seconds: float
     choices: bool = False
@@ -38,13 +36,13 @@ def jobs(ranks: int, *, full: bool, only: Collection[str]) -> tuple[Job, ...]:
     if not full:
         sizes = (SMALLEST, QUICK) if only else (QUICK,)
         quick = [step for name in (names if only else ["all-reduce"]) for step in _sweep(name, sizes, ranks)]
-        return (Job("one process per GPU", True, tuple(quick), 6.0, choices=True),)
+        return (Job(True, tuple(quick), 6.0, choices=True),)
     every = _sizes(4)
     apart = [step for name in names for step in _sweep(name, every, ranks)]
     together = [step for name in names for step in _sweep(name, (SMALLEST, 32 << 10, 1 << 20, QUICK), ranks)]
     return (
-        Job("one process per GPU", True, (*apart, *_kinds(names)), 20.0),
-        Job("one process", False, tuple(together), 8.0),
+        Job(True, (*apart, *_kinds(names)), 20.0),
+        Job(False, tuple(together), 8.0),
     )
 
 
