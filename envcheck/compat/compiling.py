@@ -39,6 +39,7 @@ FIELDS = {
     "fragment": "fragments",
     "error": "errors",
     "step": "steps",
+    "setting": "settings",
     "answer": "answers",
 }
 """The field of ``Matrix`` for each table of rows in the TOML files."""

@@ -33,6 +33,7 @@ from envcheck.compat.tables import (
     RoleRow,
     Row,
     SecretRow,
+    SettingRow,
     SourceRow,
     StepRow,
     TorchRow,
@@ -79,6 +80,7 @@ class Matrix(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     fragments: tuple[FragmentRow, ...] = ()
     errors: tuple[ErrorRow, ...] = ()
     steps: tuple[StepRow, ...] = ()
+    settings: tuple[SettingRow, ...] = ()
     answers: tuple[AnswerRow, ...] = ()
 
     def cite(self, *rows: Row) -> tuple[Source, ...]:

@@ -80,13 +80,19 @@ MEASURED = (
     "slow-peer-link",
     "slow-library",
     "library-fails",
+    "framework-import-fails",
+    "framework-cannot-use-gpu",
+    "framework-fails-at-work",
+    "framework-slower-than-library",
+    "framework-leaves-speed",
     "wrong-result",
     "wrong-cpu-result",
     "gpu-straggler",
     "slower-than-baseline",
     "measurement-unfinished",
 )
-"""The rules about measurements: all that ``envcheck bench`` runs."""
+"""The rules about measurements, and about frameworks, which are tried before they are measured: all that ``envcheck
+bench`` runs."""
 
 
 def _named(*names: str) -> Callable[[MeasurementSubject, Facts], bool]:
