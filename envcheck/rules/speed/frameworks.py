@@ -55,7 +55,7 @@ def _is_comparable(subject: MeasurementSubject, facts: Facts) -> bool:
     return bool(measured.value) and library_figure(measured, facts.snapshot) is not None
 
 
-@rule(layer="framework", scope="node", per="measurement", arises=_is_comparable)
+@rule(layer="framework", scope="env", per="measurement", arises=_is_comparable)
 def framework_slower_than_library(subject: MeasurementSubject, facts: Facts) -> Outcome | None:
     """A framework is slower than the library that it uses.
 
