@@ -41,6 +41,7 @@ FIELDS = {
     "fragment": "fragments",
     "error": "errors",
     "step": "steps",
+    "setting": "settings",
     "answer": "answers",
     "xid": "xids",
     "spoken": "spoken",

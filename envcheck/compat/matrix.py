@@ -34,6 +34,7 @@ from envcheck.compat.tables import (
     RoleRow,
     Row,
     SecretRow,
+    SettingRow,
     SourceRow,
     SpokenRow,
     StepRow,
@@ -85,6 +86,7 @@ class Matrix(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     fragments: tuple[FragmentRow, ...] = ()
     errors: tuple[ErrorRow, ...] = ()
     steps: tuple[StepRow, ...] = ()
+    settings: tuple[SettingRow, ...] = ()
     answers: tuple[AnswerRow, ...] = ()
     xids: tuple[XidRow, ...] = ()
     spoken: tuple[SpokenRow, ...] = ()

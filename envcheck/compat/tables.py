@@ -736,6 +736,31 @@ class XidRow(Row, frozen=True, kw_only=True):
         return f"xid/{self.number}"
 
 
+class SettingRow(Row, frozen=True, kw_only=True):
+    """A setting of a framework that makes its work slower, as the framework itself tells it."""
+
+    framework: str
+    """As quantities begin with it: ``torch``."""
+    answer: str
+    """What it was asked: a key of ``Trial.answers``."""
+    value: str
+    """The answer that means slower work."""
+    quantities: tuple[str, ...]
+    """The work that it slows."""
+    text: str
+    """What is so, as a sentence without its end."""
+    fix: str
+    """What to do, as a sentence without its end."""
+    slow: str = ""
+    fast: str = ""
+    """Figures of these quantities with and without the setting, by the end of what they are called (``fp32 eager``):
+    the setting is remarked on where both were measured and differ. Empty: it slows whatever is slow."""
+
+    @property
+    def id(self) -> str:
+        return f"setting/{self.framework}/{self.answer}={self.value}"
+
+
 class AnswerRow(Row, frozen=True, kw_only=True):
     """A status that the driver's own libraries return."""
 

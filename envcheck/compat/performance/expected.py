@@ -79,7 +79,7 @@ def expectation(matrix: Matrix, gpu: Gpu, measured: Measurement) -> Expectation 
         matrix.find_gpu(gpu.name) if gpu.name else None
     )
     architecture = architecture_of(matrix, capability)
-    band = _band(matrix, measured, architecture.name if architecture else "")
+    band = band_of(matrix, measured, architecture.name if architecture else "")
     if band is None:
         return "no band is known for it: compare it with a baseline"
     if len(set(measured.shape)) > 1:
@@ -200,7 +200,7 @@ def _of_peer_link(model: GpuRow | None, measured: Measurement) -> Ceiling | str:
     return ways * model.nvlink.bandwidth, f"NVLink {model.nvlink.version}, {model.nvlink.links} links", (model,)
 
 
-def _band(matrix: Matrix, measured: Measurement, architecture: str) -> EfficiencyRow | None:
+def band_of(matrix: Matrix, measured: Measurement, architecture: str) -> EfficiencyRow | None:
     """The row of this architecture, precision, variant and kind of run, else the one for any."""
     run = "sustained" if measured.burst is False else "burst"
     rows = [

@@ -90,21 +90,21 @@ QUANTITIES = (
     Quantity("torch-gemm", "matrix product", "library", "torch", beside="gemm", seconds=None),
     Quantity("torch-convolution", "convolution", "library", "torch", beside="cudnn-convolution", seconds=None),
     Quantity("torch-attention", "attention", "library", "torch", beside="cudnn-attention", seconds=None),
-    Quantity("torch-training-step", "training step", "", "torch", seconds=None),
+    Quantity("torch-training-step", "training step", "library", "torch", beside="gemm", seconds=None),
     Quantity("torch-all-reduce", "all-reduce", "", "torch", seconds=None),
     Quantity("torch-all-reduce-latency", "all-reduce of 8 bytes", "", "torch", seconds=None),
     Quantity("jax-gemm", "matrix product", "library", "jax", beside="gemm", seconds=None),
     Quantity("jax-convolution", "convolution", "library", "jax", beside="cudnn-convolution", seconds=None),
     Quantity("jax-attention", "attention", "library", "jax", beside="cudnn-attention", seconds=None),
-    Quantity("jax-training-step", "training step", "", "jax", seconds=None),
+    Quantity("jax-training-step", "training step", "library", "jax", beside="gemm", seconds=None),
     Quantity("cupy-gemm", "matrix product", "library", "cupy", beside="gemm", seconds=None),
-    Quantity("cupy-training-step", "training step", "", "cupy", seconds=None),
+    Quantity("cupy-training-step", "training step", "library", "cupy", beside="gemm", seconds=None),
     Quantity("tensorflow-gemm", "matrix product", "library", "tensorflow", beside="gemm", seconds=None),
     Quantity(
         "tensorflow-convolution", "convolution", "library", "tensorflow", beside="cudnn-convolution", seconds=None
     ),
     Quantity("tensorflow-attention", "attention", "library", "tensorflow", beside="cudnn-attention", seconds=None),
-    Quantity("tensorflow-training-step", "training step", "", "tensorflow", seconds=None),
+    Quantity("tensorflow-training-step", "training step", "library", "tensorflow", beside="gemm", seconds=None),
     Quantity("onnxruntime-gemm", "matrix product", "library", "onnxruntime", beside="gemm", seconds=None),
     Quantity(
         "onnxruntime-convolution", "convolution", "library", "onnxruntime", beside="cudnn-convolution", seconds=None

@@ -72,6 +72,11 @@ MEASURED = (
     "slow-collective",
     "collective-fails",
     "library-fails",
+    "framework-import-fails",
+    "framework-cannot-use-gpu",
+    "framework-fails-at-work",
+    "framework-slower-than-library",
+    "framework-leaves-speed",
     "wrong-result",
     "wrong-cpu-result",
     "gpu-straggler",
@@ -80,7 +85,8 @@ MEASURED = (
     "slower-than-baseline",
     "measurement-unfinished",
 )
-"""The rules about measurements: all that ``envcheck bench`` runs."""
+"""The rules about measurements, and about frameworks, which are tried before they are measured: all that ``envcheck
+bench`` runs."""
 
 
 def _named(*names: str) -> Callable[[MeasurementSubject, Facts], bool]:

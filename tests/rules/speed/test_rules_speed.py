@@ -378,7 +378,7 @@ def test_each_rule_has_its_page(name: str) -> None:
     assert rule is not None
     for heading in ("What it checks", "Why it matters", "How to fix", "Sources"):
         assert f"\n{heading}\n" in rule.documentation
-    assert rule.scope == ("env" if rule.layer == "library" else "node")
+    assert rule.scope == ("env" if rule.layer in ("library", "framework") else "node")
 
 
 def test_a_variable_that_lowers_a_figure_is_named_beside_it() -> None:

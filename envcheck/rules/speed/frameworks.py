@@ -1,0 +1,292 @@
+"""Whether frameworks get out of the GPU what the libraries below them do, and which settings keep them from it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from envcheck.checks import Evidence, Fix
+from envcheck.compat.performance.expected import band_of
+from envcheck.compat.performance.quantities import framework_tested, quantity_of
+from envcheck.compat.relations.gpu_driver import architecture_of
+from envcheck.compat.relations.variables import effects
+from envcheck.compat.tables import EfficiencyRow, SettingRow, VariableEffect
+from envcheck.rules.api import Facts, MeasurementSubject, Outcome, passed, rule
+from envcheck.rules.facts.frameworks import frameworks_in
+from envcheck.rules.facts.machine import called
+from envcheck.rules.facts.measurements import called_measurement, quantity
+from envcheck.rules.facts.variables import SetVariable, as_set, of_everything
+from envcheck.rules.speed.ceilings import figure_of
+from envcheck.snapshot import Framework, Measurement, ProbeRun, Snapshot
+from envcheck.versions import ComputeCapability
+
+GAIN = 1.15
+"""Times as fast as another figure that the one without a setting must be for a remark: what repetitions differ by, and
+some room."""
+_SHOWN = 6
+
+
+def _first_word(name: str) -> str:
+    return name.partition("-")[0]
+
+
+def library_figure(measured: Measurement, snapshot: Snapshot) -> Measurement | None:
+    """The figure of envcheck's own for the same work on the same GPU; None where it was not measured or is wrong."""
+    known = quantity_of(measured.name)
+    if known is None or known.ceiling != "library":
+        return None
+    variant = (measured.variant or "").rpartition(", ")[0] or None
+    alike = [
+        found
+        for found in snapshot.measurements
+        if found.name == known.beside
+        and (found.gpu, found.precision, found.variant) == (measured.gpu, measured.precision, variant)
+        and found.value
+        and found.burst is not False
+        and (not measured.shape or found.shape == measured.shape)
+        and (found.verification is None or found.verification.right)
+    ]
+    return max(alike, key=lambda found: found.value or 0.0, default=None)
+
+
+def _is_comparable(subject: MeasurementSubject, facts: Facts) -> bool:
+    measured = subject.measurement
+    return bool(measured.value) and library_figure(measured, facts.snapshot) is not None
+
+
+@rule(layer="framework", scope="env", per="measurement", arises=_is_comparable)
+def framework_slower_than_library(subject: MeasurementSubject, facts: Facts) -> Outcome | None:
+    """A framework is slower than the library that it uses.
+
+    What it checks
+        With bench --frameworks: matrix products, convolutions and attention computed by PyTorch, JAX,
+        CuPy, TensorFlow and ONNX Runtime, against the same work that envcheck gave to cuBLASLt and
+        cuDNN itself in the same run. A training step is held against the matrix product.
+
+    Why it matters
+        The GPU and its libraries are fast then, and programs still run slowly: the time is lost in the
+        framework, by a setting, a debug variable or a build without tuned code.
+
+    How to fix
+        Undo the settings and unset the variables that the finding names. If it names none, compare with
+        another release of the framework, and profile one operation.
+
+    Sources
+        PyTorch, performance tuning guide:
+            https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html
+        JAX, benchmarking: https://docs.jax.dev/en/latest/benchmarking.html
+        CuPy, performance best practices: https://docs.cupy.dev/en/stable/user_guide/performance.html
+    """
+    measured = subject.measurement
+    library = library_figure(measured, facts.snapshot)
+    if library is None or not measured.value or not library.value:
+        return None
+    share = measured.value / library.value
+    name = f"{called(subject.gpu)}: {called_measurement(measured)}"
+    band = _band(subject, facts)
+    evidence = [
+        Evidence(what="measured", value=quantity(measured.value, measured.unit), source=measured.detail or "bench"),
+        Evidence(
+            what=f"the library ({called_measurement(library)})",
+            value=quantity(library.value, library.unit),
+            source=library.detail or "bench",
+        ),
+    ]
+    if band is not None:
+        remark = " (a floor: never measured here)" if band.wide else ""
+        evidence.append(Evidence(what="expected", value=f"at least {band.low:.0%} of that{remark}", source=band.id))
+    figure = msgspec.structs.replace(
+        figure_of(subject.gpu, measured), ceiling=library.value, share=share, expected_low=band.low if band else None
+    )
+    if band is None or share >= band.low:
+        found = passed(f"{name}: {share:.0%} of what the library reaches", *evidence, decided_by="measured")
+        return msgspec.structs.replace(found, figure=figure)
+    framework = _framework(measured.name, facts)
+    variables = list(_slowing(facts))
+    settings = list(_causes(measured, framework, facts))
+    causes = [f"{variable.name} is set: {effect.text}" for variable, effect in variables]
+    causes += [row.text for row in settings]
+    return Outcome(
+        status="warn",
+        title=f"{name}: {share:.0%} of what the library reaches",
+        message=f"The library is fast, the framework is slow. {'. '.join(causes) or 'No setting explains it'}.",
+        evidence=(*evidence, *(as_set(variable) for variable, _ in variables), *_told(settings, framework)),
+        figure=figure,
+        fixes=(
+            *(Fix(text=f"Unset {variable.name} for this program") for variable, _ in variables),
+            *(Fix(text=row.fix) for row in settings),
+        ),
+        sources=facts.matrix.cite(band, *(variable.row for variable, _ in variables), *settings),
+        decided_by="measured",
+    )
+
+
+def _band(subject: MeasurementSubject, facts: Facts) -> EfficiencyRow | None:
+    capability = ComputeCapability.parse(subject.gpu.compute_capability)
+    architecture = architecture_of(facts.matrix, capability) if capability else None
+    return band_of(facts.matrix, subject.measurement, architecture.name if architecture else "")
+
+
+def _framework(name: str, facts: Facts) -> Framework | None:
+    """The record of the framework that a quantity belongs to, with what it answered."""
+    word = _first_word(name)
+    found = [each for each in frameworks_in(facts.environment) if _first_word(each.name) == word and each.trial]
+    return next((each for each in found if each.trial and each.trial.answers), None)
+
+
+def _slowing(facts: Facts) -> Iterator[tuple[SetVariable, VariableEffect]]:
+    """The variables that are set and slow programs down, those about communication left out."""
+    for variable in of_everything(facts):
+        if "nccl" in variable.row.reader:
+            continue
+        for effect in effects(variable.row, variable.value, ("speed",)):
+            if effect.status == "warn":
+                yield variable, effect
+
+
+def _causes(measured: Measurement, framework: Framework | None, facts: Facts) -> Iterator[SettingRow]:
+    """Settings that slow this work, as the framework has told them."""
+    for row in _settings(framework, facts):
+        if measured.name in row.quantities and not row.slow:
+            yield row
+
+
+def _settings(framework: Framework | None, facts: Facts) -> Iterator[SettingRow]:
+    answers = framework.trial.answers if framework and framework.trial else {}
+    word = _first_word(framework.name) if framework else ""
+    return (row for row in facts.matrix.settings if row.framework == word and answers.get(row.answer) == row.value)
+
+
+def _told(settings: list[SettingRow], framework: Framework | None) -> Iterator[Evidence]:
+    for row in settings:
+        who = framework.name if framework else row.framework
+        yield Evidence(what=row.answer, value=row.value, source=f"said by {who}")
+
+
+def _has_figures(snapshot: Snapshot, _facts: Facts) -> bool:
+    return any(framework_tested(found.name) and found.value for found in snapshot.measurements)
+
+
+@rule(layer="framework", scope="env", arises=_has_figures)
+def framework_leaves_speed(snapshot: Snapshot, facts: Facts) -> Outcome | None:
+    """A setting of a framework leaves speed unused.
+
+    What it checks
+        With bench --frameworks: the same work with and without a setting that the framework says is in
+        force: FP32 products without TF32, convolutions without a search for the fastest algorithm. It is
+        a remark where both were measured and differ by more than 15 %.
+
+    Why it matters
+        The defaults favour exact results and a quick start. Programs that can do with less precision, or
+        that repeat the same shapes, run several times faster with one line.
+
+    How to fix
+        Add the line that the finding names, and compare the results of the program before and after.
+
+    Sources
+        PyTorch, CUDA semantics, TensorFloat-32: https://docs.pytorch.org/docs/stable/notes/cuda.html
+        PyTorch, performance tuning guide:
+            https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html
+    """
+    met = list(_remarks(snapshot, facts))
+    if not met:
+        return None
+    row, slow, fast = met[0]
+    times = (fast.value or 0.0) / (slow.value or 1.0)
+    title = framework_tested(slow.name) or ""
+    return Outcome(
+        status="note",
+        title=f"{title}: {row.text}, {times:.1f} times slower than without that",
+        message=". ".join(
+            f"{each.text}: {quantity(one.value or 0, one.unit)} instead of {quantity(other.value or 0, other.unit)}"
+            for each, one, other in met
+        )
+        + ".",
+        evidence=tuple(
+            Evidence(what=called_measurement(each), value=quantity(each.value or 0, each.unit), source=each.detail)
+            for _, one, other in met[:_SHOWN]
+            for each in (one, other)
+        ),
+        fixes=tuple(dict.fromkeys(Fix(text=each.fix) for each, _, _ in met)),
+        sources=facts.matrix.cite(*(each for each, _, _ in met)),
+        decided_by="measured",
+    )
+
+
+def _remarks(snapshot: Snapshot, facts: Facts) -> Iterator[tuple[SettingRow, Measurement, Measurement]]:
+    """Settings with both figures, where they differ."""
+    figures = {
+        (each.name, f"{each.precision or ''} {each.variant or ''}".strip()): each
+        for each in snapshot.measurements
+        if framework_tested(each.name) and each.value and (each.verification is None or each.verification.right)
+    }
+    for word in dict.fromkeys(_first_word(name) for name, _ in figures):
+        for row in _settings(_framework(word, facts), facts):
+            for name in row.quantities:
+                slow, fast = figures.get((name, row.slow)), figures.get((name, row.fast))
+                if slow and fast and (fast.value or 0.0) >= GAIN * (slow.value or 0.0):
+                    yield row, slow, fast
+
+
+def _of_frameworks(snapshot: Snapshot) -> list[Measurement]:
+    return [
+        found
+        for found in snapshot.measurements
+        if framework_tested(found.name) and (found.failed or found.verification or found.value)
+    ]
+
+
+def _died(snapshot: Snapshot) -> list[ProbeRun]:
+    return [run for run in snapshot.runs if run.status == "crashed" and framework_tested(_tried(run))]
+
+
+def _tried(run: ProbeRun) -> str:
+    return run.name.removeprefix("bench.").partition("_")[0] if run.name.startswith("bench.") else ""
+
+
+def _was_measured(snapshot: Snapshot, _facts: Facts) -> bool:
+    return bool(_of_frameworks(snapshot) or _died(snapshot))
+
+
+@rule(layer="framework", scope="env", symptom=True, arises=_was_measured, explains=("measurement-unfinished",))
+def framework_fails_at_work(snapshot: Snapshot, _facts: Facts) -> Outcome | None:
+    """A framework fails at full size.
+
+    What it checks
+        With bench --frameworks: that products, convolutions, attention, training steps and all-reduces
+        of ordinary size run through PyTorch, JAX, CuPy, TensorFlow and ONNX Runtime, compiled and not.
+
+    Why it matters
+        A framework can be imported and compute something small, and still stop at the first compiled
+        function or the first collective: a compiler, a header or a library is missing that only these
+        need.
+
+    How to fix
+        The message is the framework's own; another finding of the report often is the cause. If
+        torch.compile fails, look for a C compiler and for Triton; if an all-reduce fails, run it with
+        NCCL_DEBUG=INFO.
+
+    Sources
+        PyTorch, torch.compile troubleshooting:
+            https://docs.pytorch.org/docs/stable/torch.compiler_troubleshooting.html
+        NCCL, troubleshooting:
+            https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooting.html
+    """
+    asked = _of_frameworks(snapshot)
+    failed, died = [found for found in asked if found.failed], _died(snapshot)
+    names = dict.fromkeys(framework_tested(found.name) or "" for found in asked)
+    if not failed and not died:
+        return passed(f"{', '.join(names)} compute{'s' if len(names) == 1 else ''} at full size", decided_by="measured")
+    first = called_measurement(failed[0]) if failed else died[0].title
+    text = (failed[0].missing if failed else died[0].detail) or ""
+    return Outcome(
+        status="fail",
+        title=f"{first} fails: {text}"[:160],
+        message=f"{text}" + ("." if not text.endswith(".") else ""),
+        evidence=(
+            *(Evidence(what=called_measurement(each), value=each.missing or "", source="bench") for each in failed),
+            *(Evidence(what=run.title, value=run.detail, source=run.name) for run in died),
+        )[:_SHOWN],
+        decided_by="measured",
+    )
