@@ -240,7 +240,7 @@ class AcrossGpus(Part, frozen=True, kw_only=True):
     high: float
     """The greatest, in ``unit``."""
     difference: float
-    """``high`` less ``low``, as a share of ``median``."""
+    """Share of its speed by which the slowest is behind the fastest."""
     gpus: tuple[OfGpu, ...]
     """The GPUs that have this figure, in the order of the list of GPUs."""
 

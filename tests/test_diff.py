@@ -262,6 +262,16 @@ def test_what_one_report_alone_knows_is_no_difference() -> None:
     assert notes(bare, blind) == ["only the first report looked at it"] * 2
 
 
+def test_copies_between_gpus_follow_both() -> None:
+    def of(gpus: tuple[Gpu, ...], value: float) -> Report:
+        pair = msgspec.structs.replace(figure(value, uuid=gpus[0].uuid or ""), name="peer-to-peer", peer=gpus[1].uuid)
+        return measured(pair, gpus=gpus)
+
+    before, after = (plain(0), plain(1)), (plain(0, uuid=UUIDS[2]), plain(1, uuid=UUIDS[3]))
+    found = diff([("a", of(before, 4e11)), ("b", of(after, 2e11))]).comparisons[0]
+    assert [(each.before, each.after, each.changed) for each in found.figures] == [(4e11, 2e11, True)]
+
+
 CALM = (4.00e12, 4.01e12, 3.995e12, 4.005e12)
 
 

@@ -87,9 +87,19 @@ def baseline(options: Namespace) -> tuple[Measurement, ...]:
     names = getattr(options, "baseline", None)
     if not names:
         return ()
-    from envcheck.report.saved.baseline import MOST_RUNS, newest, read
+    from envcheck.report.saved.baseline import MOST_RUNS, NoFiguresError, newest, read
 
-    found = [read(read_input(file), file) for name in names for file in files_of(name)]
+    found = []
+    for name in names:
+        for file in files_of(name):
+            try:
+                found.append(read(read_input(file), file))
+            except NoFiguresError as error:
+                if file == name:
+                    raise
+                say(brief(f"envcheck: {error}; it is left out"))
+    if not found:
+        raise UsageError(f"{', '.join(names)} holds no figure to compare with")
     if len(found) > MOST_RUNS:
         say(f"envcheck: --baseline names {len(found)} runs; the newest {MOST_RUNS} count")
     return newest(found)

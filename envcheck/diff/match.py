@@ -43,7 +43,7 @@ class Match:
     @cached_property
     def _words(self) -> re.Pattern[str] | None:
         ordered = sorted(self._names, key=len, reverse=True)
-        return re.compile(rf"(?<![\w-])(?:{'|'.join(map(re.escape, ordered))})(?![\w-])") if ordered else None
+        return re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, ordered))})(?![\w-])") if ordered else None
 
 
 def match(first: Report, second: Report) -> Match:

@@ -13,7 +13,7 @@ from envcheck.redact.users import Users
 from envcheck.redact.walk import HIDDEN_GPU, HOST, SERIAL
 from envcheck.snapshot import Gpu
 
-_UUID = re.compile(r"(?<![\w-])(GPU|MIG)-[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){0,3}(?:-[0-9a-fA-F]{12})?(?![\w-])")
+_UUID = re.compile(r"(?<!\w)(GPU|MIG)-[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){0,3}(?:-[0-9a-fA-F]{12})?(?![\w-])")
 _SHORTEST_SERIAL = 6
 _BARE_UUID = 36
 _HOST_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")

@@ -35,7 +35,7 @@ _LOOSE = 0.02
 """Share by which samples may lie apart without a word."""
 _HEADING = "of ceiling"
 _APART = 0.02
-"""Share of the median by which GPUs may lie apart without a line of their own."""
+"""Share by which the slowest may be behind the fastest without a line of its own."""
 
 
 def render(report: Report, options: Options) -> str:
@@ -83,7 +83,7 @@ def _across_gpus(report: Report, pen: Pen) -> Iterable[Line]:
     yield ()
     title = "Across GPUs"
     place = 2 + _NAME + 1
-    yield (Span(title, "title"), Span(" " * (place - len(title)) + "lowest, highest, difference", "dim"))
+    yield (Span(title, "title"), Span(" " * (place - len(title)) + "difference, slowest and fastest", "dim"))
     for found in sorted(apart, key=lambda found: -found.difference):
         yield _apart(found, pen)
     same = len(report.across_gpus) - len(apart)
@@ -97,14 +97,17 @@ def _across_gpus(report: Report, pen: Pen) -> Iterable[Line]:
 
 
 def _apart(found: AcrossGpus, pen: Pen) -> Line:
+    """`` 30%  GPU 1: 576 of 823 TFLOP/s``."""
     compared = [gpu for gpu in found.gpus if gpu.why_not is None]
-    ends = [next((gpu for gpu in compared if gpu.value == value), None) for value in (found.low, found.high)]
-    told = [f"{quantity(gpu.value, found.unit)} (GPU {gpu.gpu})" for gpu in ends if gpu]
-    slow = [gpu for gpu in compared if gpu.straggles]
+    slowest = max(compared, key=lambda gpu: gpu.slower or 0.0, default=None)
+    low, high = quantity(found.low, found.unit), quantity(found.high, found.unit)
+    own, best = (high, low) if found.unit == "s" else (low, high)
+    value, _, unit = own.partition(" ")
+    shown = value if best.endswith(f" {unit}") else own
     name = f"  {pen.clip(found.title, _NAME):<{_NAME}} "
-    room = pen.width - len(name)
-    text = f"{', '.join(told)}, {found.difference:.0%}"
-    return (Span(name), Span(pen.clip(text, room), "warn" if slow else ""))
+    told = f"{found.difference:>4.0%}  GPU {slowest.gpu if slowest else '?'}: {shown} of {best}"
+    straggles = any(gpu.straggles for gpu in compared)
+    return (Span(name), Span(pen.clip(told, pen.width - len(name)), "warn" if straggles else ""))
 
 
 def _processor(report: Report, pen: Pen) -> Iterable[Line]:

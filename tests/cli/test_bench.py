@@ -5,11 +5,15 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from envcheck.collect.catalog import all_probes
+from envcheck.report import render
 from tests.cli.calling import envcheck
 from tests.gpu.conftest import _why_not
+from tests.report.examples import healthy
+from tests.rules.speed.measurements import memory_copy
 
 pytestmark = pytest.mark.skipif(_why_not() is None, reason="a GPU is here: tests/gpu tries it")
 
@@ -66,6 +70,24 @@ def test_bad_folders_of_baselines_are_refused(tmp_path: Path) -> None:
     for number in range(501):
         (tmp_path / "runs" / f"{number}.json").write_text("")
     assert "holds 502 JSON files; at most 500 are read" in envcheck("bench", "--baseline", "runs", cwd=tmp_path).err
+
+
+def test_a_run_without_figures_is_left_out_of_a_folder_and_refused_by_name(tmp_path: Path) -> None:
+    (tmp_path / "runs").mkdir()
+    (tmp_path / "runs" / "busy.json").write_text(render(healthy(), "json"))
+    alone = envcheck("bench", "--baseline", "runs/busy.json", cwd=tmp_path)
+    assert (alone.status, alone.err) == (
+        2,
+        "envcheck: runs/busy.json is no baseline: it holds no figure to compare with\n",
+    )
+    none = envcheck("bench", "--baseline", "runs", cwd=tmp_path)
+    assert none.status == 2
+    assert none.err.endswith("envcheck: runs holds no figure to compare with\n")
+    figures = msgspec.json.encode([memory_copy()]).decode()
+    (tmp_path / "runs" / "base.json").write_text(f'{{"baseline_version": "1.0", "measurements": {figures}}}')
+    found = envcheck("bench", "--baseline", "runs", cwd=tmp_path)
+    assert found.status == 3
+    assert "runs/busy.json is no baseline: it holds no figure to compare with; it is left out" in found.err
 
 
 def test_no_baseline_is_written_of_nothing(tmp_path: Path) -> None:

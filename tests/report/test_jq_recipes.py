@@ -13,8 +13,10 @@ import msgspec
 import pytest
 
 from envcheck.checks import Figure, Report
+from envcheck.pipeline.session import Request, judge
 from envcheck.report import render
 from tests.report.examples import EXAMPLES, about, check, gpu, machine, report
+from tests.rules.speed.test_straggler import with_gpus
 
 RECIPES = re.findall(
     r"^    jq (-\w) '(.+)' report\.json$",
@@ -43,8 +45,8 @@ def with_fix(name: str) -> Report:
     return msgspec.structs.replace(found, fix=cause.fixes[:1])
 
 
-def test_there_are_five() -> None:
-    assert len(RECIPES) == 5
+def test_there_are_six() -> None:
+    assert len(RECIPES) == 6
 
 
 @needs_jq
@@ -97,3 +99,13 @@ def test_gpus_and_frameworks(tmp_path: Path) -> None:
     }
     empty = report([], msgspec.structs.replace(machine((), None), gpus=None, environments=None))
     assert json.loads(answer(4, empty, tmp_path)[0]) == {"gpus": [], "frameworks": []}
+
+
+@needs_jq
+def test_how_far_gpus_lie_apart(tmp_path: Path) -> None:
+    found = judge(with_gpus(3, 820e12, 800e12, 600e12), Request())
+    (line,) = answer(5, found, tmp_path)
+    name, low, high, difference, slow = line.split("\t")
+    assert (name, float(low), float(high), slow) == ("gemm-bf16-8192x8192x8192", 600e12, 820e12, "2")
+    assert float(difference) == pytest.approx(220 / 820)
+    assert answer(5, EXAMPLES["healthy"](), tmp_path) == []

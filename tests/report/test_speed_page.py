@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
@@ -22,6 +23,7 @@ from tests.rules.speed.measurements import (
     memory_copy,
     memory_read,
     right,
+    span,
     to_gpu,
     to_peer,
     wrong,
@@ -88,8 +90,25 @@ def forced() -> Report:
     return reported(*(but(each, conditions=conditions(utilisation_before=97.0)) for each in quick()))
 
 
+def straggler() -> Report:
+    """GPU 1 of the two is held down by heat, and slower than GPU 0 in what it computes."""
+    hot = conditions(throttle={"sw_thermal_slowdown": 0.8}, temperature=span(60.0, 80.0, 86.0))
+    slow = [
+        but(each, value=0.7 * (each.value or 0), samples=(), conditions=hot) if each.name == "gemm" else each
+        for each in quick(1)
+    ]
+    return reported(*quick(), to_peer(), *slow, gpus=2)
+
+
+def one_in_use() -> Report:
+    detail = "GPU 0 is busy (a kernel ran 97% of the time); --force measures all the same"
+    runs = (run("skipped", detail, gpu=h200().uuid or ""), run(gpu=h200(1).uuid or ""))
+    return reported(*quick(1), gpus=2, runs=runs)
+
+
 PAGES = {
-    page.__name__.replace("_", "-"): page for page in (healthy, two_gpus, one_slow, wrong_result, partly, busy, forced)
+    page.__name__.replace("_", "-"): page
+    for page in (healthy, two_gpus, straggler, one_slow, one_in_use, wrong_result, partly, busy, forced)
 }
 
 
@@ -169,3 +188,23 @@ def test_colour_only_where_asked() -> None:
 def test_hostile_names_do_nothing_to_a_terminal() -> None:
     figures = [but(memory_copy(), variant="\x1b[31m\n", detail="\x07", missing="\x1b]0;x\x07")]
     assert "\x1b" not in page_of(reported(*figures))
+
+
+def test_how_far_gpus_lie_apart_is_on_every_page() -> None:
+    report = straggler()
+    (check,) = [check for check in report.checks if check.rule == "gpu-straggler" and check.status == "warn"]
+    assert "GPU 1" in check.title
+    assert "thermal throttling by the driver in 80% of the samples" in check.message
+    (found,) = [found for found in report.across_gpus if found.name.startswith("gemm-bf16")]
+    assert [(gpu.gpu, gpu.straggles) for gpu in found.gpus] == [(0, False), (1, True)]
+    assert "GPU 1 30% SLOWER" in render(report, "html", Options())
+    assert "30% slower than the other GPU" in render(report, "text", Options(verbose=True))
+
+
+def test_no_uuid_is_left_after_redaction() -> None:
+    report = straggler()
+    uuids = [h200(number).uuid or "" for number in range(2)]
+    plain = render(report, "json", Options())
+    hidden = render(report, "json", Options(redact=True))
+    assert all(uuid in plain and uuid not in hidden for uuid in uuids)
+    assert json.loads(hidden)["across_gpus"][0]["gpus"][0]["gpu"] == 0

@@ -76,7 +76,7 @@ def test_gpus_are_compared() -> None:
     place = next(number for number, line in enumerate(text) if line.startswith("Across GPUs"))
     assert "(GPU 1)" in text[place + 1]
     assert text[place + 1].index("(GPU 1)") < text[place + 1].index("(GPU 0)")
-    assert "  10.5%  GPU 1 10%" in text[place + 1]
+    assert "  10.0%  GPU 1 10%" in text[place + 1]
 
 
 def test_a_figure_stands_beside_its_baseline() -> None:

@@ -108,3 +108,18 @@ def test_without_the_extra(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captu
     monkeypatch.setitem(sys.modules, "textual_serve", None)
     assert main(["serve"]) == 2
     assert "pip install 'gpu-envcheck[serve]'" in capsys.readouterr().err
+
+
+def test_every_visit_gets_the_options(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[list[str]] = []
+    monkeypatch.setattr(
+        "envcheck.tui.serve.server.Served.__init__", lambda _self, arguments, *_rest: given.append(arguments)
+    )
+    monkeypatch.setattr("envcheck.tui.serve.server.Served.run", _end_at_once)
+    options = ["--python", "a", "--baseline", "b.json", "--baseline", "runs", "--from", "c.json", "--ascii"]
+    assert main(["serve", *options]) == 0
+    assert given == [options]
+
+
+async def _end_at_once(_self: object, _tell: object) -> None:
+    """As if it was stopped at once."""

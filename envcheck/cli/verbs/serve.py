@@ -41,8 +41,9 @@ def _loopback(host: str) -> str:
 
 def _arguments(options: Namespace) -> list[str]:
     """What ``envcheck tui`` is given by each visit."""
-    given = [part for path in options.python or () for part in ("--python", path)]
-    for option, value in (("--from", options.saved), ("--baseline", options.baseline), ("--matrix", options.matrix)):
+    several = (("--python", options.python), ("--baseline", options.baseline))
+    given = [part for option, paths in several for path in paths or () for part in (option, path)]
+    for option, value in (("--from", options.saved), ("--matrix", options.matrix)):
         given += [option, value] if value else []
     return [*given, "--ascii"] if options.ascii else given
 

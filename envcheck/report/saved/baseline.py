@@ -19,6 +19,10 @@ MOST_RUNS = 16
 """Runs that count: enough to tell how far runs lie apart, and few enough for a report that carries their figures."""
 
 
+class NoFiguresError(UsageError):
+    """A report of envcheck that holds nothing to compare with: its GPUs were in use, or nothing was measured."""
+
+
 class _Head(msgspec.Struct, frozen=True):
     """What tells a report from a baseline."""
 
@@ -69,7 +73,10 @@ def _is_comparable(measured: Measurement, gpu: Gpu | None) -> bool:
 
 
 def read(data: bytes, name: str) -> Baseline:
-    """The figures of a file that ``save`` wrote, or of a JSON report; raise UsageError when it is neither."""
+    """The figures of a file that ``save`` wrote, or of a JSON report; raise UsageError when it is neither.
+
+    Raises NoFiguresError for a report that holds nothing to compare with.
+    """
     try:
         head = msgspec.json.decode(data, type=_Head)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -94,7 +101,7 @@ def _of_report(data: bytes, name: str) -> Baseline:
         raise UsageError(f"{name} is redacted, so its GPUs cannot be recognized: it is no baseline")
     kept = _figures_of(report)
     if not kept:
-        raise UsageError(f"{name} is no baseline: it holds no figure to compare with")
+        raise NoFiguresError(f"{name} is no baseline: it holds no figure to compare with")
     return _baseline(report, kept)
 
 

@@ -130,7 +130,7 @@ def _described(group: Group) -> AcrossGpus:
         low=low,
         median=middle,
         high=high,
-        difference=(high - low) / middle,
+        difference=1 - low / high,
         gpus=group.standings(),
     )
 

@@ -10,8 +10,10 @@ import msgspec
 from envcheck.collect.bench_plan import Bench
 from envcheck.compat.load import load_matrix
 from envcheck.compat.performance.expected import Expectation, expectation
+from envcheck.diff import diff
 from envcheck.pipeline import session
 from envcheck.pipeline.session import Request
+from envcheck.rules.facts.measurements import measured_as
 from envcheck.rules.speed.ceilings import MEASURED
 from envcheck.snapshot import Measurement, Snapshot
 from tests.every import every
@@ -107,3 +109,31 @@ def test_sustained_products_have_bands_of_their_own(measured: Measurement) -> No
     assert found.wide is (measured.precision != "bf16")
     assert found.clock_share is not None
     assert found.clock_share < 1  # at the power limit
+
+
+def test_a_run_that_was_slowed_differs_in_nothing_else() -> None:
+    """The recorded run, and the same with the products of GPU 1 a fifth slower at a lower power limit."""
+    assert GPUS is not None
+    slow = GPUS.items[1].uuid
+
+    def slowed(each: Measurement) -> Measurement:
+        if each.name != "gemm" or each.gpu != slow or not each.value:
+            return each
+        return but(each, value=0.8 * each.value, samples=(), conditions__power_limit=500.0)
+
+    later = but(SNAPSHOT, measurements=tuple(map(slowed, RECORDED.measurements)))
+    request = Request(only=MEASURED, bench=Bench(full=True))
+    before, after = (session.judge(snapshot, request) for snapshot in (SNAPSHOT, later))
+    (found,) = diff([("before", before), ("after", after)]).comparisons
+    assert len(found.figures) == len(FIGURES)
+    changed = [figure for figure in found.figures if figure.changed]
+    products = [each for each in FIGURES if each.name == "gemm" and each.gpu == slow]
+    noisy = {"gemm-fp8-1024x1024x16384"}  # its samples lie 40 % apart
+    assert (
+        {figure.name for figure in changed} | noisy
+        >= {measured_as(each) for each in products}
+        >= {figure.name for figure in changed}
+    )
+    assert {figure.subject.partition(" at ")[0] for figure in changed} == {"GPU 1"}
+    told = [change for change in found.changes if change.section == "measurements"]
+    assert {change.why for change in told} == {("power limit 500 W, before 700 W",)}
