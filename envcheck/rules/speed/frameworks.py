@@ -14,9 +14,9 @@ from envcheck.compat.relations.variables import effects
 from envcheck.compat.tables import EfficiencyRow, SettingRow, VariableEffect
 from envcheck.rules.api import Facts, MeasurementSubject, Outcome, passed, rule
 from envcheck.rules.facts.frameworks import frameworks_in
-from envcheck.rules.facts.machine import called
-from envcheck.rules.facts.measurements import called_measurement, quantity
-from envcheck.rules.facts.variables import SetVariable, as_set, of_everything
+from envcheck.rules.facts.machine import gpu_title
+from envcheck.rules.facts.measurements import measurement_name, quantity
+from envcheck.rules.facts.variables import SetVariable, relevant_variables, setting_evidence
 from envcheck.rules.speed.ceilings import figure_of
 from envcheck.snapshot import Framework, Measurement, ProbeRun, Snapshot
 from envcheck.versions import ComputeCapability
@@ -83,12 +83,12 @@ def framework_slower_than_library(subject: MeasurementSubject, facts: Facts) -> 
     if library is None or not measured.value or not library.value:
         return None
     share = measured.value / library.value
-    name = f"{called(subject.gpu)}: {called_measurement(measured)}"
+    name = f"{gpu_title(subject.gpu)}: {measurement_name(measured)}"
     band = _band(subject, facts)
     evidence = [
         Evidence(what="measured", value=quantity(measured.value, measured.unit), source=measured.detail or "bench"),
         Evidence(
-            what=f"the library ({called_measurement(library)})",
+            what=f"the library ({measurement_name(library)})",
             value=quantity(library.value, library.unit),
             source=library.detail or "bench",
         ),
@@ -111,7 +111,7 @@ def framework_slower_than_library(subject: MeasurementSubject, facts: Facts) -> 
         status="warn",
         title=f"{name}: {share:.0%} of what the library reaches",
         message=f"The library is fast, the framework is slow. {'. '.join(causes) or 'No setting explains it'}.",
-        evidence=(*evidence, *(as_set(variable) for variable, _ in variables), *_told(settings, framework)),
+        evidence=(*evidence, *(setting_evidence(variable) for variable, _ in variables), *_told(settings, framework)),
         figure=figure,
         fixes=(
             *(Fix(text=f"Unset {variable.name} for this program") for variable, _ in variables),
@@ -137,7 +137,7 @@ def _framework(name: str, facts: Facts) -> Framework | None:
 
 def _slowing(facts: Facts) -> Iterator[tuple[SetVariable, VariableEffect]]:
     """The variables that are set and slow programs down, those about communication left out."""
-    for variable in of_everything(facts):
+    for variable in relevant_variables(facts):
         if "nccl" in variable.row.reader:
             continue
         for effect in effects(variable.row, variable.value, ("speed",)):
@@ -204,7 +204,7 @@ def framework_leaves_speed(snapshot: Snapshot, facts: Facts) -> Outcome | None:
         )
         + ".",
         evidence=tuple(
-            Evidence(what=called_measurement(each), value=quantity(each.value or 0, each.unit), source=each.detail)
+            Evidence(what=measurement_name(each), value=quantity(each.value or 0, each.unit), source=each.detail)
             for _, one, other in met[:_SHOWN]
             for each in (one, other)
         ),
@@ -278,14 +278,14 @@ def framework_fails_at_work(snapshot: Snapshot, _facts: Facts) -> Outcome | None
     names = dict.fromkeys(framework_tested(found.name) or "" for found in asked)
     if not failed and not died:
         return passed(f"{', '.join(names)} compute{'s' if len(names) == 1 else ''} at full size", decided_by="measured")
-    first = called_measurement(failed[0]) if failed else died[0].title
+    first = measurement_name(failed[0]) if failed else died[0].title
     text = (failed[0].missing if failed else died[0].detail) or ""
     return Outcome(
         status="fail",
         title=f"{first} fails: {text}"[:160],
         message=f"{text}" + ("." if not text.endswith(".") else ""),
         evidence=(
-            *(Evidence(what=called_measurement(each), value=each.missing or "", source="bench") for each in failed),
+            *(Evidence(what=measurement_name(each), value=each.missing or "", source="bench") for each in failed),
             *(Evidence(what=run.title, value=run.detail, source=run.name) for run in died),
         )[:_SHOWN],
         decided_by="measured",
