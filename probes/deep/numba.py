@@ -42,7 +42,7 @@ def kernel(_cuda: Any) -> Where:
     """Compiled by NVVM and nvJitLink."""
     numpy = module("numpy")
 
-    helper = importlib.import_module(".trials.numba_kernel", __package__)
+    helper = importlib.import_module("..trials.numba_kernel", __package__)
     numbers = numpy.arange(helper.BLOCKS * helper.THREADS, dtype="float32")
     result = helper.doubled(numbers)
     equal(result.copy_to_host().tolist(), (2 * numbers + 1).tolist())

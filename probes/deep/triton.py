@@ -33,7 +33,7 @@ def kernel(_triton: Any) -> Where:
         raise NotTriedError(f"Triton computes on PyTorch's arrays, and there is no PyTorch: {error}") from error
     numbers = torch.arange(1000, dtype=torch.float32, device="cuda")
     result = torch.empty_like(numbers)
-    importlib.import_module(".trials.triton_kernel", __package__).launch(numbers, numbers, result)
+    importlib.import_module("..trials.triton_kernel", __package__).launch(numbers, numbers, result)
     equal(result.cpu().tolist(), [2.0 * number for number in range(1000)])
     return on_gpu(result.data_ptr(), str(result.device))
 
