@@ -25,6 +25,7 @@ from envcheck.rules.facts.measurements import (
     spread,
     with_headings,
 )
+from envcheck.rules.speed.baseline import speed_against
 from envcheck.snapshot import Gpu, Measurement
 
 FORMAT = Format(shows="the measured figures, each with the expected value", suffix="speed.txt", syntax="text")
@@ -59,6 +60,7 @@ def render(report: Report, options: Options) -> str:
 def _gpus(report: Report, pen: Pen) -> Iterable[Line]:
     known = report.snapshot.gpus.items if report.snapshot and report.snapshot.gpus else ()
     checks = checks_of_figures(report.checks)
+    earlier = report.snapshot.baseline if report.snapshot else ()
     for gpu in known:
         figures = figures_of(gpu, report.measurements)
         if not figures:
@@ -70,7 +72,8 @@ def _gpus(report: Report, pen: Pen) -> Iterable[Line]:
         for heading, measured in with_headings(figures):
             if heading:
                 yield (Span(pen.clip(heading, pen.width), "dim"),)
-            yield _row(measured, checks.get((gpu.key, measurement_key(measured))), known, pen)
+            check = checks.get((gpu.key, measurement_key(measured)))
+            yield _row(measured, check, known, pen, speed_against(measured, earlier))
 
 
 def _across_gpus(report: Report, pen: Pen) -> Iterable[Line]:
@@ -143,7 +146,13 @@ def _title(gpu: Gpu, figures: list[Measurement]) -> str:
     return "  ".join(part for part in parts if part)
 
 
-def _row(measured: Measurement, check: Check | None, gpus: Iterable[Gpu], pen: Pen) -> Line:
+def _row(
+    measured: Measurement,
+    check: Check | None,
+    gpus: Iterable[Gpu],
+    pen: Pen,
+    before: tuple[float, int] | None = None,
+) -> Line:
     status = check.status if check else "skipped"
     name = f"  {pen.clip(measurement_name_among(measured, gpus), _NAME):<{_NAME}} "
     if measured.value is None:
@@ -156,17 +165,21 @@ def _row(measured: Measurement, check: Check | None, gpus: Iterable[Gpu], pen: P
         Span(name),
         Span(f"{'WRONG' if wrong else WORDS[status]:<{_STATUS}} ", "fail" if wrong else status),
         Span(value),
-        Span(_remarks(measured, check), "dim"),
+        Span(_remarks(measured, check, before), "dim"),
     )
 
 
-def _remarks(measured: Measurement, check: Check | None) -> str:
-    """The share of the ceiling, and what is remarkable: what was expected, or how far the samples lie apart."""
+def _remarks(measured: Measurement, check: Check | None, before: tuple[float, int] | None) -> str:
+    """The share of the ceiling, and what is remarkable: what was expected, the speed as a share of that in earlier
+    runs, or how far the samples lie apart.
+    """
     loose = spread(measured.samples)
     share, low = _share(check), _expected(check)
     parts = [f"  {share:>{_SHARE}}"]
     if low and check is not None and check.status != "pass":
         parts.append(f"  expected {low}")
+    elif before is not None:
+        parts.append(f"  {min(before[0], 9.99):.0%} of base")
     elif check is not None and check.status == "skipped":
         parts.append("  not judged")
     elif loose > _LOOSE:

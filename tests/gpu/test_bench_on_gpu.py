@@ -10,6 +10,7 @@ import ctypes
 import json
 import os
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -255,6 +256,34 @@ def test_a_busy_gpu_is_skipped_and_with_force_not_judged() -> None:
         assert by_name(report)["device-memory-copy"][0]["value"]
         assert statuses(report) == {"skipped"}
         assert "another program used the GPU" in report["headline"]
+
+
+def test_a_gpu_in_use_beside_an_idle_one_leaves_no_verdict() -> None:
+    if len(ordinals()) < 2:
+        pytest.skip("needs two GPUs")
+    with beside(BUSY):
+        status, report = bench("--only", "device-memory-copy")
+        assert status == 3
+        assert re.search(r"no verdict: \d of \d GPUs measured, GPU \d in use", report["headline"])
+        assert statuses(report, "gpu-not-measured") == {"unknown"}
+
+
+def test_a_hidden_gpu_is_said() -> None:
+    if len(ordinals()) < 2:
+        pytest.skip("needs two GPUs")
+    status, report = bench("--only", "device-memory-copy", CUDA_VISIBLE_DEVICES="0")
+    assert status == 0
+    assert re.search(r"1 of \d GPUs measured, GPUs? [\d, -]+ hidden from CUDA", report["headline"])
+
+
+def test_gpus_of_a_machine_are_compared(quick: tuple[int, dict[str, Any]]) -> None:
+    gpus = {measured["gpu"] for measured in quick[1]["measurements"] if measured["value"]}
+    if len(gpus) < 2:
+        assert quick[1]["across_gpus"] == []
+        return
+    names = {found["name"].partition("-8192")[0] for found in quick[1]["across_gpus"]}
+    assert names >= {"device-memory-copy", "gemm-bf16"}
+    assert statuses(quick[1], "gpu-straggler") == {"pass"}
 
 
 def test_memory_that_others_hold_is_skipped_and_with_force_said() -> None:

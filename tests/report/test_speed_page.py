@@ -201,6 +201,20 @@ def test_how_far_gpus_lie_apart_is_on_every_page() -> None:
     assert "30% slower than the other GPU" in render(report, "text", Options(verbose=True))
 
 
+def test_the_speed_stands_beside_that_of_earlier_runs() -> None:
+    report = session.judge(
+        machine(h200(sm_count=132), measurements=(memory_copy(4.1e12), to_gpu()), runs=(run(),)),
+        Request(
+            only=MEASURED, bench=Bench(), baseline=(memory_copy(4.3e12), memory_copy(4.28e12), memory_copy(4.29e12))
+        ),
+    )
+    rows = page_of(report).splitlines()
+    assert next(row for row in rows if row.startswith("  Device memory copy")).endswith("85%  96% of base")
+    assert "base" not in next(row for row in rows if row.startswith("  Copy from host"))
+    assert "4% slower than the baseline" in " ".join(rows[:2])
+    assert max(map(len, rows)) <= WIDTH
+
+
 def test_no_uuid_is_left_after_redaction() -> None:
     report = straggler()
     uuids = [h200(number).uuid or "" for number in range(2)]

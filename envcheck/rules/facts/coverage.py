@@ -19,7 +19,7 @@ class Coverage(msgspec.Struct, frozen=True):
     in_use: tuple[Gpu, ...]
     """Asked for, and not measured since others use them."""
     failed: tuple[Gpu, ...]
-    """Asked for, and without any figure, since every measurement failed."""
+    """Asked for, and without any figure: every measurement failed, or could not be made."""
     hidden: tuple[Gpu, ...]
     """Not shown by CUDA, though others are."""
     not_asked: tuple[Gpu, ...]
@@ -52,7 +52,7 @@ class Coverage(msgspec.Struct, frozen=True):
         """The GPUs without a figure, by the reason in words."""
         return (
             (self.in_use, "in use"),
-            (self.failed, "failed"),
+            (self.failed, "without a figure"),
             (self.hidden, "hidden from CUDA"),
             (self.not_asked, "not asked for"),
         )

@@ -38,6 +38,14 @@ def key_of(measured: Measurement) -> _Key:
     return measured.gpu, measured.unit, measurement_key(measured)
 
 
+def speed_against(measured: Measurement, baseline: tuple[Measurement, ...]) -> tuple[float, int] | None:
+    """How many times as fast it is as in the earlier runs, and their number; None where they lack it."""
+    base = bases(baseline).get(key_of(measured)) if baseline else None
+    if base is None or not measured.value or measured.value < 0:
+        return None
+    return speed_ratio(measured.value, base.value, measured.unit), base.runs
+
+
 def _has_both(subject: MeasurementSubject, facts: Facts) -> bool:
     return not why_not_judged(subject.gpu, subject.measurement) and _earlier(subject, facts) is not None
 

@@ -43,14 +43,18 @@ def gpu_not_measured(snapshot: Snapshot, _facts: Facts) -> Outcome | None:
     covered, refused = _covered(snapshot), _refused(snapshot)
     if not refused:
         return None
-    details = {run.gpu: run.detail for run in snapshot.runs if run.gpu and run.detail and run.name.startswith("bench.")}
+    why = {gpu.uuid: _why(gpu, snapshot) for gpu in refused}
     return Outcome(
         status="unknown",
         title=f"{numbers(refused)} not measured",
-        message=covered.told() if covered.measured else nothing_measured(snapshot.runs),
-        evidence=tuple(
-            Evidence(what=gpu_title(gpu), value=details.get(gpu.uuid or "", "no figure"), source="bench")
-            for gpu in refused
-        ),
+        message=covered.told() if covered.measured else nothing_measured(snapshot.runs) or why[refused[0].uuid],
+        evidence=tuple(Evidence(what=gpu_title(gpu), value=why[gpu.uuid], source="bench") for gpu in refused),
         decided_by="measured",
     )
+
+
+def _why(gpu: Gpu, snapshot: Snapshot) -> str:
+    """Why a GPU has no figure, as the probes or its measurements say it."""
+    runs = (run.detail for run in snapshot.runs if run.gpu == gpu.uuid and run.name.startswith("bench."))
+    missing = (each.missing or "" for each in snapshot.measurements if each.gpu == gpu.uuid)
+    return next(filter(None, (*runs, *missing)), "no figure")

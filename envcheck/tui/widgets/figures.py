@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from rich.text import Text
 
 from envcheck.compat.load import load_matrix
 from envcheck.compat.performance.expected import Expectation, expectation
-from envcheck.compat.performance.spread import Base, speed_ratio
 from envcheck.rules.facts.measurements import (
     checks_of_figures,
     figures_of,
@@ -24,7 +23,7 @@ from envcheck.rules.facts.measurements import (
     spread,
     with_headings,
 )
-from envcheck.rules.speed.baseline import bases, key_of
+from envcheck.rules.speed.baseline import speed_against
 from envcheck.text.clean import clean
 from envcheck.text.wrap import clip
 from envcheck.tui.widgets.paint import Paint
@@ -48,7 +47,7 @@ class Figures:
         self._bar = max(12, min(40, columns - self._name - _VALUE - 30))
         self._gpus = report.snapshot.gpus.items if report.snapshot and report.snapshot.gpus else ()
         self._checks = checks_of_figures(report.checks)
-        self._earlier = bases(report.snapshot.baseline) if report.snapshot else {}
+        self._earlier = report.snapshot.baseline if report.snapshot else ()
 
     def text(self) -> Text:
         """All rows."""
@@ -160,10 +159,10 @@ class Figures:
         return clip(clean(words, ascii_only=self._paint.ascii), columns, "..." if self._paint.ascii else "…")
 
 
-def _against(measured: Measurement, earlier: Mapping[tuple[str | None, str, str], Base]) -> str:
+def _against(measured: Measurement, baseline: tuple[Measurement, ...]) -> str:
     """``98% of baseline``: of its speed, also where a duration was measured; ``98% of 5 runs``."""
-    base = earlier.get(key_of(measured))
-    if base is None or not measured.value or measured.value < 0:
+    found = speed_against(measured, baseline)
+    if found is None:
         return ""
-    ratio = speed_ratio(measured.value, base.value, measured.unit)
-    return f"{ratio:.0%} of {'baseline' if base.runs == 1 else f'{base.runs} runs'}"
+    ratio, runs = found
+    return f"{ratio:.0%} of {'baseline' if runs == 1 else f'{runs} runs'}"

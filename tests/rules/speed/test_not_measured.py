@@ -100,13 +100,19 @@ def test_only_what_is_whole_is_called_all() -> None:
 def test_a_gpu_whose_probes_found_nothing_to_ask_is_not_measured() -> None:
     shown = "CUDA does not show GPU-1 to this process"
     report = reported(here(2), *on(0), runs=(run(0), run(1, "absent", shown)))
-    assert (report.verdict, report.headline) == ("unknown", "no verdict: 1 of 2 GPUs measured, GPU 1 failed")
+    assert (report.verdict, report.headline) == ("unknown", "no verdict: 1 of 2 GPUs measured, GPU 1 without a figure")
 
 
 def test_a_gpu_whose_measurement_died_is_told_by_its_own_rule() -> None:
     report = reported(here(2), *on(0), runs=(run(0), run(1, "crashed", "crashed: SIGSEGV while gemm fp8")))
     assert report.verdict == "warn"
     assert not [check for check in report.checks if check.rule == "gpu-not-measured"]
+
+
+def test_a_gpu_on_which_nothing_could_be_measured_says_why() -> None:
+    missing = but(gemm(), value=None, samples=(), verification=None, missing="1,500 MiB are free, 4,608 are needed")
+    report = reported(here(1), missing, runs=(run(0),))
+    assert (report.verdict, report.headline) == ("unknown", "no verdict: 1,500 MiB are free, 4,608 are needed")
 
 
 def test_a_deep_check_measures_nothing_and_leaves_out_nothing() -> None:

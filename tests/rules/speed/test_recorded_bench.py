@@ -13,7 +13,7 @@ from envcheck.compat.performance.expected import Expectation, expectation
 from envcheck.diff import diff
 from envcheck.pipeline import session
 from envcheck.pipeline.session import Request
-from envcheck.rules.facts.measurements import measured_as
+from envcheck.rules.facts.measurements import measurement_key
 from envcheck.rules.speed.ceilings import MEASURED
 from envcheck.snapshot import Measurement, Snapshot
 from tests.every import every
@@ -131,7 +131,7 @@ def test_a_run_that_was_slowed_differs_in_nothing_else() -> None:
     noisy = {"gemm-fp8-1024x1024x16384"}  # its samples lie 40 % apart
     assert (
         {figure.name for figure in changed} | noisy
-        >= {measured_as(each) for each in products}
+        >= {measurement_key(each) for each in products}
         >= {figure.name for figure in changed}
     )
     assert {figure.subject.partition(" at ")[0] for figure in changed} == {"GPU 1"}
