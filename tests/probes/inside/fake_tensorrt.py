@@ -293,7 +293,7 @@ class Config(Guarded, kind="IBuilderConfig"):
     def __init__(self, release: Release) -> None:
         self.release = release
         self._flags = {"TF32"}
-        self._sources = sum(1 << source for source in release.enums["TacticSource"])
+        self._sources: int = sum(1 << source for source in release.enums["TacticSource"])
         self.profiling_verbosity = None
         if "HardwareCompatibilityLevel" in release.enums:
             self.hardware_compatibility_level = release.enums["HardwareCompatibilityLevel"]["NONE"]
