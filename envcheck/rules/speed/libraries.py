@@ -35,7 +35,12 @@ def _of_libraries(snapshot: Snapshot) -> list[Measurement]:
 
 def _died(snapshot: Snapshot) -> list[ProbeRun]:
     """Probes of such libraries whose process died, and not for want of time."""
-    return [run for run in snapshot.runs if run.status == "crashed" and library_tested(run.name.removeprefix("bench."))]
+    return [run for run in snapshot.runs if run.status == "crashed" and _tested_by(run)]
+
+
+def _tested_by(run: ProbeRun) -> str | None:
+    """The library that a probe works with: cuDNN for ``bench.cudnn`` and ``bench.cudnn_gpus``."""
+    return library_tested(run.name.removeprefix("bench.").replace("_", "-"))
 
 
 def _was_asked(snapshot: Snapshot, _facts: Facts) -> bool:
@@ -79,10 +84,10 @@ def library_fails(snapshot: Snapshot, facts: Facts) -> Outcome | None:
         names = ", ".join(dict.fromkeys(library_tested(found.name) or "" for found in asked))
         return passed(f"{names} work{'s' if ',' not in names else ''} on the GPU", decided_by="measured")
     gpus = {gpu.uuid: called(gpu) for gpu in facts.gpus}
-    first = library_tested(failed[0].name if failed else died[0].name.removeprefix("bench.")) or ""
+    first = (library_tested(failed[0].name) if failed else _tested_by(died[0])) or ""
     others = {library_tested(found.name) or "" for found in failed} - {first}
     text = (failed[0].missing if failed else died[0].detail) or ""
-    place = failed[0].library if failed else _loaded(died[0].name.removeprefix("bench."), facts)
+    place = failed[0].library if failed else _loaded(died[0].name.removeprefix("bench.").partition("_")[0], facts)
     more = f" {', '.join(sorted(others))} {'fail' if len(others) > 1 else 'fails'} too." if others else ""
     library = _library(place, facts)
     owner = library.owner if library else None

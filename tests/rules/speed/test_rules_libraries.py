@@ -97,8 +97,9 @@ def test_a_library_that_fails_for_want_of_code_for_the_gpu_says_so(
     assert words in found.message
 
 
-def test_a_process_that_died_in_a_library_is_its_failure_and_not_the_gpus() -> None:
-    run = ProbeRun(name="bench.cudnn", title="cuDNN", status="crashed", detail="crashed: SIGSEGV", gpu=UUID)
+@pytest.mark.parametrize("probe", ["bench.cudnn", "bench.cudnn_gpus"])
+def test_a_process_that_died_in_a_library_is_its_failure_and_not_the_gpus(probe: str) -> None:
+    run = ProbeRun(name=probe, title="cuDNN", status="crashed", detail="crashed: SIGSEGV", gpu=UUID)
     snapshot = measured(gemm(verification=right()), runs=(run,))
     assert check_of("library-fails", snapshot).title == "cuDNN fails on the GPU: crashed: SIGSEGV"
     assert check_of("library-fails", with_cudnn(snapshot)).evidence[0].what == f"{WHEEL}==9.1.0.70"
