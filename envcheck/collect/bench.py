@@ -51,7 +51,7 @@ def run_bench(
     if not wish.full:
         specs = [msgspec.structs.replace(spec, seconds=min(spec.seconds, _QUICK_SECONDS)) for spec in specs]
     on_chip = [spec for spec in specs if spec.per == "gpu"]
-    links = [spec for spec in specs if spec.per == "machine"]
+    links = sorted((spec for spec in specs if spec.per == "machine"), key=lambda spec: spec.uses != "link")
     planned = [*(on_chip * len(chosen.gpus)), *links]
     on_event(ProbesPlanned(probes=tuple((spec.name, spec.title) for spec in planned)))
     groups = [

@@ -12,6 +12,7 @@ from ..measuring.cudnn.attention import DIRECTIONS as ATTENTION_DIRECTIONS
 from ..measuring.cudnn.attention import PRECISIONS as ATTENTION_PRECISIONS
 from ..measuring.cudnn.attention import Attention
 from ..measuring.cudnn.convolution import KINDS, Convolutions
+from ..measuring.cudnn.handles import NAME as HANDLES
 from ..measuring.cudnn.handles import handles
 from ..measuring.cudnn.layer_shape import PRECISIONS
 from ..measuring.cudnn.layers import ACTIVATIONS, Layers, Task
@@ -62,7 +63,7 @@ def _measures(bench: Bench) -> dict[Figure, Measure]:
     if not bench.timing:
         return {SMALLEST: _convolution(convolutions, "fp32", "forward", "NCHW")}
     able = [name for name, kind in PRECISIONS.items() if bench.device.capability >= kind.least]
-    measures: dict[Figure, Measure] = {Figure("cudnn-handles"): lambda bench: handles(bench, library())}
+    measures: dict[Figure, Measure] = {Figure(HANDLES): lambda bench: handles([bench], library())}
     for name in able:
         for direction in KINDS:
             for layout in LAYOUTS:

@@ -12,11 +12,10 @@ from ..kit.tree import Tree
 from ..measuring.device import Device, Unavailable, call, capability, ordinals
 from ..measuring.host_copies import WAYS, HostCopies, HostMemory
 from ..measuring.kernels import Compiler
-from ..measuring.measurement import Bench, before, missing, visible
+from ..measuring.measurement import Bench, bench_of, missing, visible
 from ..measuring.numa import Place, on_node, places
 from ..measuring.pattern import pattern_code
 from ..measuring.peer_copies import PeerCopies
-from ..measuring.sampler import Sampler
 
 PROBE = {
     "title": "Host and peer links",
@@ -52,22 +51,13 @@ def collect(tree: Tree, out: Out) -> None:
     known = visible(out)
     if known is None:
         return
-    benches = [_bench(asked, gpu["uuid"], known) for gpu in asked["gpus"] if gpu["uuid"] in known]
+    benches = [bench_of(asked, uuid, Device(known[uuid])) for gpu in asked["gpus"] if (uuid := gpu["uuid"]) in known]
     memory: Memory = {}
     for bench in benches:
         _host_links(tree, bench, memory, out)
     for i, first in enumerate(benches):
         for second in benches[i + 1 :]:
             _pair(first, second, asked, out)
-
-
-def _bench(asked: dict[str, Any], uuid: str, known: dict[str, int]) -> Bench:
-    sampler = Sampler(uuid, before(asked, uuid))
-    device = Device(known[uuid])
-    compiler = Compiler(asked["libraries"].get("nvrtc", ()), device.capability)
-    return Bench(
-        uuid, device, sampler, compiler, bool(asked.get("full")), frozenset(asked.get("only", ())), asked["libraries"]
-    )
 
 
 def _host_links(tree: Tree, bench: Bench, memory: Memory, out: Out) -> None:

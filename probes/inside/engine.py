@@ -24,6 +24,8 @@ GIVEN, BETWEEN, RESULT = "given", "convolved", "result"
 """Names of the tensors: input, output of the convolution, output of the ReLU."""
 _FORMATS = {0: "LINEAR", 8: "HWC8", 32: "CHW32"}
 _TYPES = {"fp32": "FLOAT", "fp16": "HALF", "int8": "INT8"}
+_BORROWED = ("CUBLAS", "CUBLAS_LT", "CUDNN")
+"""Tactic sources that are other libraries; probes of their own measure those."""
 _MOVES = ("Reformat", "NoOp", "Copy", "Shuffle")
 """Layer types that compute nothing."""
 
@@ -128,6 +130,7 @@ def _configure(tensorrt: Any, config: Any, way: Way, workspace: int) -> None:
     config.set_memory_pool_limit(tensorrt.MemoryPoolType.WORKSPACE, workspace)
     config.profiling_verbosity = tensorrt.ProfilingVerbosity.DETAILED
     config.clear_flag(tensorrt.BuilderFlag.TF32)
+    _use_own_kernels(tensorrt, config)
     if _weakly_typed(tensorrt) and way.precision != "fp32":
         config.set_flag(tensorrt.BuilderFlag.FP16 if way.precision == "fp16" else tensorrt.BuilderFlag.INT8)
         config.set_flag(tensorrt.BuilderFlag.OBEY_PRECISION_CONSTRAINTS)
@@ -135,6 +138,16 @@ def _configure(tensorrt: Any, config: Any, way: Way, workspace: int) -> None:
         if not hasattr(config, "hardware_compatibility_level"):
             raise Absent(f"TensorRT {tensorrt.__version__} builds engines for one kind of GPU only")
         config.hardware_compatibility_level = tensorrt.HardwareCompatibilityLevel.AMPERE_PLUS
+
+
+def _use_own_kernels(tensorrt: Any, config: Any) -> None:
+    """Leave out kernels of cuBLAS and cuDNN: a figure means the same in every release, a failure is TensorRT's own."""
+    sources = config.get_tactic_sources()
+    for name in _BORROWED:
+        source = getattr(tensorrt.TacticSource, name, None)  # 11 has none, and gives their numbers to others
+        if source is not None:
+            sources &= ~(1 << int(source))
+    config.set_tactic_sources(sources)
 
 
 class _Weights:

@@ -189,15 +189,17 @@ def on_gpu(tree: Tree, out: Out, measures: Callable[[Bench], dict[Figure, Measur
     if uuid not in found:
         out.absent(f"CUDA does not show {uuid} to this process")
         return
-    sampler = Sampler(uuid, before(asked, uuid))
     with Device(found[uuid]) as device:
-        compiler = Compiler(asked["libraries"].get("nvrtc", ()), device.capability)
-        only = frozenset(asked.get("only", ()))
-        timing, frameworks = bool(asked.get("timing", True)), bool(asked.get("beside"))
-        bench = Bench(
-            uuid, device, sampler, compiler, bool(asked.get("full")), only, asked["libraries"], timing, frameworks
-        )
+        bench = bench_of(asked, uuid, device)
         run_all(bench, out, measures(bench))
+
+
+def bench_of(asked: Fields, uuid: str, device: Device) -> Bench:
+    """What measurements on a GPU work with, as the request asks for them."""
+    compiler = Compiler(asked["libraries"].get("nvrtc", ()), device.capability)
+    only, timing = frozenset(asked.get("only", ())), bool(asked.get("timing", True))
+    sampler, beside = Sampler(uuid, before(asked, uuid)), bool(asked.get("beside"))
+    return Bench(uuid, device, sampler, compiler, bool(asked.get("full")), only, asked["libraries"], timing, beside)
 
 
 def with_full(tree: Tree, out: Out, measures: Callable[[Bench], dict[Figure, Measure]]) -> None:

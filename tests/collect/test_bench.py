@@ -360,6 +360,17 @@ def test_the_child_for_links_gets_ready_while_gpus_are_measured(machine: Machine
     assert 0 < ready < max(end for _, end in spans) <= began
 
 
+def test_the_child_for_links_is_the_one_that_gets_ready(machine: Machine) -> None:
+    """Also where the name of another probe of the machine comes first."""
+    machine.probes.add("bench_both", MEASURE, **{**ON_LINK, "uses": "gpu"})
+    found = with_links(machine)
+    (links,) = named(found, "bench_links").values()
+    (both,) = named(found, "bench_both").values()
+    ready, began = span(links)
+    assert 0 < ready < max(span(each)[1] for each in named(found, "bench_a").values())
+    assert began < span(both)[0]
+
+
 def test_what_fails_while_getting_ready_is_no_failure(machine: Machine) -> None:
     found = with_links(machine, "raise OSError('no')")
     assert named(found, "bench_links")

@@ -63,7 +63,8 @@ def tensorrt_mixed_versions(environment: Environment, facts: Facts) -> Outcome |
 
     Why it matters
         Bindings, plug-ins and parsers need the libraries of their own release. Others fail with
-        undefined symbols, or the process crashes.
+        undefined symbols, or the process crashes. libnvinfer compares size and digest of its builder
+        resource, and makes no builder with one of another release, or with a damaged one.
 
     How to fix
         Install all parts of TensorRT in one release, and keep system packages of another release off

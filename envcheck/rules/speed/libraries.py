@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from envcheck.checks import Evidence, Fix
 from envcheck.compat.performance.quantities import library_tested
 from envcheck.compat.relations.fit import Fit
@@ -9,12 +11,16 @@ from envcheck.compat.relations.gpu_code import code_runs_on, read_targets, runs_
 from envcheck.rules.api import Facts, MeasurementSubject, Outcome, evidence_of, passed, rule
 from envcheck.rules.facts.machine import gpu_title
 from envcheck.rules.facts.measurements import measurement_name
+from envcheck.rules.fixes.libraries import see_loader, without_variable
 from envcheck.rules.fixes.reinstall import reinstall
 from envcheck.rules.speed.ceilings import judge_figure
 from envcheck.snapshot import Gpu, Library, Measurement, ProbeRun, Snapshot
 from envcheck.versions import ComputeCapability, CudaVersion
 
 _SHOWN = 4
+_END_OF_NAME = re.compile(r"==| ")
+"""Between an owner's name and its version."""
+_SEARCHED_FIRST = "LD_LIBRARY_PATH"
 _VERIFY = Fix(
     text="Compare the library's files with what its package shipped", command=("envcheck", "check", "--verify")
 )
@@ -31,8 +37,12 @@ def _of_libraries(snapshot: Snapshot) -> list[Measurement]:
 
 def _died(snapshot: Snapshot) -> list[ProbeRun]:
     """Probes of such libraries whose process died, and not for want of time."""
-    crashed = [run for run in snapshot.runs if run.status == "crashed" and run.name != "bench.nccl"]
-    return [run for run in crashed if library_tested(run.name.removeprefix("bench."))]
+    return [run for run in snapshot.runs if run.status == "crashed" and run.name != "bench.nccl" and _tested_by(run)]
+
+
+def _tested_by(run: ProbeRun) -> str | None:
+    """The library that a probe works with: cuDNN for ``bench.cudnn`` and ``bench.cudnn_gpus``."""
+    return library_tested(run.name.removeprefix("bench.").replace("_", "-"))
 
 
 def _was_asked(snapshot: Snapshot, _facts: Facts) -> bool:
@@ -76,10 +86,10 @@ def library_fails(snapshot: Snapshot, facts: Facts) -> Outcome | None:
         names = ", ".join(dict.fromkeys(library_tested(found.name) or "" for found in asked))
         return passed(f"{names} work{'s' if ',' not in names else ''} on the GPU", decided_by="measured")
     gpus = {gpu.uuid: gpu_title(gpu) for gpu in facts.gpus}
-    first = library_tested(failed[0].name if failed else died[0].name.removeprefix("bench.")) or ""
+    first = (library_tested(failed[0].name) if failed else _tested_by(died[0])) or ""
     others = {library_tested(found.name) or "" for found in failed} - {first}
     text = (failed[0].missing if failed else died[0].detail) or ""
-    place = failed[0].library if failed else _loaded(died[0].name.removeprefix("bench."), facts)
+    place = failed[0].library if failed else _loaded(died[0].name.removeprefix("bench.").partition("_")[0], facts)
     more = f" {', '.join(sorted(others))} {'fail' if len(others) > 1 else 'fails'} too." if others else ""
     library = _library(place, facts)
     owner = library.owner if library else None
@@ -107,7 +117,9 @@ def library_fails(snapshot: Snapshot, facts: Facts) -> Outcome | None:
             ),
             *(Evidence(what=run.title, value=run.detail, source=run.name) for run in died[:_SHOWN]),
         ),
-        fixes=(Fix(text=f"Use a release of {first} with code for {called_gpu}"),) if lacks else _fixes(owner, facts),
+        fixes=(Fix(text=f"Use a release of {first} with code for {called_gpu}"),)
+        if lacks
+        else _fixes(first, place, library, facts),
         sources=code.sources if code else (),
         decided_by="measured",
     )
@@ -144,14 +156,31 @@ def _library(path: str | None, facts: Facts) -> Library | None:
     return next((library for library in found if path and library.path == path), None)
 
 
-def _fixes(owner: str | None, facts: Facts) -> tuple[Fix, ...]:
-    """Look for damage first; where the files are known to be as shipped, install the package again."""
+def _fixes(first: str, place: str | None, library: Library | None, facts: Facts) -> tuple[Fix, ...]:
+    """Look for damage first; where the files are known to be as shipped, replace what holds the library."""
     environment = facts.environment
     if environment is None or environment.verified is None:
         return (_VERIFY,)
-    name = (owner or "").partition("==")[0]
+    owner = library.owner if library else None
+    name = _END_OF_NAME.split(owner or "", maxsplit=1)[0]
     distributions = [each for each in environment.distributions or () if each.name == name]
-    return reinstall(environment, distributions) if distributions else ()
+    return reinstall(environment, distributions) if distributions else _without_wheel(first, place, library, facts)
+
+
+def _without_wheel(first: str, place: str | None, library: Library | None, facts: Facts) -> tuple[Fix, ...]:
+    """What to do about a library that no package of the environment brought, which nothing was compared with."""
+    if place is None:
+        return see_loader(facts)
+    folder = place.rpartition("/")[0]
+    if folder in (facts.variable(_SEARCHED_FIRST) or "").split(":"):
+        return without_variable(_SEARCHED_FIRST, (folder,), facts)
+    if library and library.owner:
+        name = _END_OF_NAME.split(library.owner, maxsplit=1)[0]
+        return (Fix(text=f"Install {name} again, with the system's package manager: {place} is its file", who="root"),)
+    if library and library.origin == "toolkit":
+        return (Fix(text=f"Install the CUDA Toolkit that holds {place} again", who="root"),)
+    text = f"Replace {place}, which no package owns: install {first} again the way that put it there, or move it away"
+    return (Fix(text=text),)
 
 
 def _is_timed_work_of_a_library(subject: MeasurementSubject, _facts: Facts) -> bool:

@@ -1,9 +1,11 @@
-"""Handles of cuDNN made and destroyed on several threads, each working on a stream of its own."""
+"""Handles of cuDNN made and destroyed on several threads, and on several GPUs, each on a stream of its own."""
 
 from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from ctypes import byref, c_float, c_void_p
 from dataclasses import dataclass, field
 
@@ -13,7 +15,9 @@ from ..device import call
 from ..measurement import Bench, measurement
 from .library import TYPES, Cudnn
 
+NAME = "cudnn-handles"
 THREADS = 4
+"""On each GPU."""
 ROUNDS = 3
 COUNT = 1 << 16
 """Elements that each round fills."""
@@ -62,30 +66,55 @@ class _Worker:
         self.library.ask("cudnnDestroyTensorDescriptor", described)
 
 
-def handles(bench: Bench, library: Cudnn) -> Fields:
-    """Seconds to make and destroy a handle while other threads do so too; each fills an array through its handle."""
-    arrays = Arrays(bench)
-    with arrays.empty("fp32", THREADS * COUNT) as whole, bench.sampler.watch() as conditions:
-        parts = [Array(bench.device, "fp32", COUNT, whole.address + 4 * COUNT * each) for each in range(THREADS)]
-        workers = [_Worker(bench, library, part, each + 0.5) for each, part in enumerate(parts)]
-        threads = [threading.Thread(target=worker.run) for worker in workers]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        for worker in workers:
-            if worker.error:
-                raise worker.error
-        found = [(value, worker.value, 1.0) for worker in workers for value in worker.array.values()]
+def handles(benches: Sequence[Bench], library: Cudnn) -> Fields:
+    """Seconds to make and destroy a handle while other threads do so too; each fills an array through its handle.
+
+    Each GPU has as many threads. The figure is the first GPU's; its context is the current one afterwards.
+    """
+    first = benches[0]
+    with ExitStack() as held:
+        parts = [(bench, part) for bench in benches for part in held.enter_context(_parts(bench))]
+        workers = [_Worker(bench, library, part, each + 0.5) for each, (bench, part) in enumerate(parts)]
+        with first.sampler.watch() as conditions:
+            _run(workers)
+        found = [(value, worker.value, 1.0) for worker in workers for value in _values(worker)]
+    first.device.enter()
+    many = f" on each of {len(benches)} GPUs" if len(benches) > 1 else ""
     described = measurement(
-        "cudnn-handles",
-        bench.uuid,
+        NAME,
+        first.uuid,
         [seconds for worker in workers for seconds in worker.seconds],
         conditions=conditions,
         unit="s",
         method="cudnn",
-        detail=f"cuDNN {library.version}, {THREADS} threads",
+        detail=f"cuDNN {library.version}, {THREADS} threads{many}",
         library=library.path,
     )
-    described["verification"] = compared(found, 0.0, f"what each of {THREADS} handles wrote on its stream")
+    described["verification"] = compared(found, 0.0, f"what each of {len(workers)} handles wrote on its stream")
     return described
+
+
+@contextmanager
+def _parts(bench: Bench) -> Iterator[list[Array]]:
+    """An array for each thread, in the memory of a GPU."""
+    bench.device.enter()
+    with Arrays(bench).empty("fp32", THREADS * COUNT) as whole:
+        yield [Array(bench.device, "fp32", COUNT, whole.address + 4 * COUNT * each) for each in range(THREADS)]
+        bench.device.enter()
+
+
+def _run(workers: Sequence[_Worker]) -> None:
+    """Let them work at the same time; raise the first error."""
+    threads = [threading.Thread(target=worker.run) for worker in workers]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for worker in workers:
+        if worker.error:
+            raise worker.error
+
+
+def _values(worker: _Worker) -> list[float]:
+    worker.bench.device.enter()
+    return worker.array.values()

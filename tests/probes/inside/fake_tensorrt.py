@@ -293,6 +293,7 @@ class Config(Guarded, kind="IBuilderConfig"):
     def __init__(self, release: Release) -> None:
         self.release = release
         self._flags = {"TF32"}
+        self._sources: int = sum(1 << source for source in release.enums["TacticSource"])
         self.profiling_verbosity = None
         if "HardwareCompatibilityLevel" in release.enums:
             self.hardware_compatibility_level = release.enums["HardwareCompatibilityLevel"]["NONE"]
@@ -302,6 +303,13 @@ class Config(Guarded, kind="IBuilderConfig"):
 
     def clear_flag(self, flag: Any) -> None:
         self._flags.discard(self.release.enums["BuilderFlag"](flag).name)
+
+    def get_tactic_sources(self) -> int:
+        return self._sources
+
+    def set_tactic_sources(self, sources: int) -> bool:
+        self._sources = sources
+        return True
 
     def set_memory_pool_limit(self, pool: Any, size: int) -> None:
         assert pool == self.release.enums["MemoryPoolType"]["WORKSPACE"]
@@ -327,6 +335,7 @@ class Builder(Guarded, kind="Builder"):
 
     def build_serialized_network(self, network: Network, config: Config) -> Any:
         assert "TF32" not in config._flags
+        assert config._sources == sum(1 << each for each in self.release.enums["TacticSource"] if "_CONV" in each.name)
         assert config.profiling_verbosity == self.release.enums["ProfilingVerbosity"]["DETAILED"]
         if self.release.refuses == "build_serialized_network":
             self._logger.log(self.release.severity.INFO, "trying")

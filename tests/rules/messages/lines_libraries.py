@@ -59,6 +59,8 @@ EXAMPLES: dict[str, list[str]] = {
         "error: TensorRT was compiled against 10.0.1 but linked 8.6.1",
         "ImportError: libnvinfer_plugin.so.10: undefined symbol: _ZN8nvinfer1E",
         "WARNING: built with TensorRT-10.0 but loaded library TensorRT 8.6",
+        "[E] [TRT] Error Code 2: Internal Error (Assertion validateCaskKLibSize(buffer.size) failed. )",
+        "[TRT] [E] 2: Error Code 2: Internal Error (Assertion validateCaskKLibDigest(sha256sum) failed. )",
     ],
     "jit-compiler-too-old": [
         "RuntimeError: nvrtc: error: invalid value for --gpu-architecture (-arch)",
@@ -111,6 +113,8 @@ EXAMPLES: dict[str, list[str]] = {
     "tensorrt-missing": [
         "libonnxruntime_providers_tensorrt.so with error: libnvinfer.so.10: cannot open shared object file",
         "EP Error: Please install TensorRT libraries as mentioned in the GPU requirements page",
+        "Error Code 6: Internal Error (Unable to load library: libnvinfer_builder_resource.so.8.4.1)",
+        "Error Code 6: Internal Error (Unable to load library: nvinfer_builder_resource_10.dll)",
     ],
     "nccl-missing": [
         "ImportError: libnccl.so.2: cannot open shared object file: No such file or directory",

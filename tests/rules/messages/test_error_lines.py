@@ -139,6 +139,9 @@ CORE: dict[str, list[str]] = {
         "    PyTorch no longer supports this GPU because it is too old.",
         "Ignoring visible gpu device with Cuda compute capability 3.0. The minimum required Cuda capability is 3.5.",
         "CUDA failure 209",
+        "[TRT] [E] 1: Unsupported SM: 0x601",
+        "[E] [TRT] caskUtils.cpp (80) - Assertion Error in nvinfer1::rt::task::trtSmToCask: 0 (Unsupported SM.)",
+        "[E] Error[9]: Error Code 9: API Usage Error (Target GPU SM 120 is not supported by this TensorRT release.)",
     ],
     "cpu-only-build": [
         "AssertionError: Torch not compiled with CUDA enabled",

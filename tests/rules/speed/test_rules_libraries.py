@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from envcheck.checks import Check
+from envcheck.checks import Check, Fix
 from envcheck.collect.bench_plan import Bench
 from envcheck.pipeline import session
 from envcheck.pipeline.request import Request
 from envcheck.rules.speed.ceilings import MEASURED
 from envcheck.snapshot import DamagedFile, Distribution, Library, Listing, Measurement, ProbeRun, Shipped, Snapshot
-from tests.rules.machines import but, check_of, checks_of, h200, machine, venv, with_venv
+from tests.rules.machines import but, check_of, checks_of, h200, machine, variables, venv, with_venv
 from tests.rules.speed.measurements import UUID, figure, gemm, right, wrong
 
 SITE = "/srv/venv/lib/python3.12/site-packages"
@@ -97,8 +97,9 @@ def test_a_library_that_fails_for_want_of_code_for_the_gpu_says_so(
     assert words in found.message
 
 
-def test_a_process_that_died_in_a_library_is_its_failure_and_not_the_gpus() -> None:
-    run = ProbeRun(name="bench.cudnn", title="cuDNN", status="crashed", detail="crashed: SIGSEGV", gpu=UUID)
+@pytest.mark.parametrize("probe", ["bench.cudnn", "bench.cudnn_gpus"])
+def test_a_process_that_died_in_a_library_is_its_failure_and_not_the_gpus(probe: str) -> None:
+    run = ProbeRun(name=probe, title="cuDNN", status="crashed", detail="crashed: SIGSEGV", gpu=UUID)
     snapshot = measured(gemm(verification=right()), runs=(run,))
     assert check_of("library-fails", snapshot).title == "cuDNN fails on the GPU: crashed: SIGSEGV"
     assert check_of("library-fails", with_cudnn(snapshot)).evidence[0].what == f"{WHEEL}==9.1.0.70"
@@ -153,3 +154,59 @@ def test_files_that_are_as_shipped_are_not_compared_once_more() -> None:
     verified = Shipped(source="wheel metadata", packages=(WHEEL,), files=9, bytes=1 << 30, complete=True)
     fixes = check_of("library-fails", with_cudnn(measured(refused()), verified=verified)).fixes
     assert [f"{WHEEL}==9.1.0.70" in fix.command for fix in fixes] == [True]
+
+
+VERIFIED = Shipped(source="wheel metadata", packages=("numpy",), files=9, bytes=1 << 30, complete=True)
+
+
+def fixes_of(failed: Measurement, library: Library | None, **changes: Any) -> list[Fix]:
+    """The fixes where all files of the environment are as shipped."""
+    found = (library,) if library else ()
+    snapshot = measured(failed, libraries=Listing(items=found, complete=True), **changes)
+    judged = but(venv(), distributions=(), distributions_complete=True, damaged=(), verified=VERIFIED)
+    return list(check_of("library-fails", with_venv(snapshot, judged)).fixes)
+
+
+def cudnn(path: str, **facts: Any) -> Library:
+    return Library(source="elf", path=path, family="cudnn", **facts)
+
+
+@pytest.mark.parametrize(
+    ("facts", "words"),
+    [
+        (
+            {"owner": "libcudnn9-cuda-12 9.5.1.17-1", "origin": "system"},
+            "Install libcudnn9-cuda-12 again, with the sys",
+        ),
+        ({"origin": "toolkit"}, "Install the CUDA Toolkit that holds /opt/lib/libcudnn.so.9 again"),
+        ({}, "Replace /opt/lib/libcudnn.so.9, which no package owns: install cuDNN again the way that put it there"),
+    ],
+)
+def test_a_library_of_no_wheel_has_a_next_step(facts: dict[str, Any], words: str) -> None:
+    path = "/opt/lib/libcudnn.so.9"
+    (fix,) = fixes_of(but(refused(), library=path), cudnn(path, **facts))
+    assert fix.text.startswith(words)
+
+
+def test_a_library_that_a_variable_puts_first_is_taken_out_of_it() -> None:
+    path = "/opt/lib/libcudnn.so.9"
+    searched = variables(LD_LIBRARY_PATH="/opt/lib:/srv/lib")
+    (fix,) = fixes_of(but(refused(), library=path), cudnn(path), variables=searched)
+    assert fix.command == ("env", "LD_LIBRARY_PATH=/srv/lib", "python")
+
+
+def test_where_no_file_is_known_the_loader_is_asked() -> None:
+    first, second = fixes_of(but(refused(), library=None), None)
+    assert first.command[:2] == ("env", "LD_DEBUG=libs")
+    assert second.command == ("printenv", "LD_LIBRARY_PATH")
+
+
+def test_a_library_of_conda_is_installed_again_by_conda() -> None:
+    path = f"{SITE}/../../libcudnn.so.9"
+    package = Distribution(source="conda", name="cudnn", version="9.3.0", path="/srv/venv/conda-meta", channel="conda")
+    snapshot = measured(
+        but(refused(), library=path), libraries=Listing(items=(cudnn(path, owner="cudnn 9.3.0"),), complete=True)
+    )
+    judged = but(venv(), distributions=(package,), distributions_complete=True, damaged=(), verified=VERIFIED)
+    (fix,) = check_of("library-fails", with_venv(snapshot, judged)).fixes
+    assert "cudnn=9.3.0" in fix.command
