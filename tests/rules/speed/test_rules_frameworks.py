@@ -36,6 +36,13 @@ def measured(*figures: Measurement, answers: dict[str, str] | None = None, **cha
     return with_venv(snapshot, but(venv(), frameworks=Listing(items=(torch,), complete=True)))
 
 
+def slow_and_failed_framework() -> Snapshot:
+    """Slow products, of which one kind fails, with a setting that costs."""
+    failed = Measurement(source="bench", name="torch-convolution", gpu=UUID, missing="no engine", failed=True)
+    figures = (gemm(value=800e12), product(80e12), product(51e12, "fp32"), product(410e12, "tf32"), failed)
+    return measured(*figures, answers={"TF32 in products": "off"})
+
+
 def compared(snapshot: Snapshot, **options: Any) -> Any:
     return check_of("framework-slower-than-library", snapshot, **options)
 
