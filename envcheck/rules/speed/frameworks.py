@@ -178,8 +178,8 @@ def framework_leaves_speed(snapshot: Snapshot, facts: Facts) -> Outcome | None:
         is a remark where both were measured and differ by more than 15 %.
 
     Why it matters
-        The defaults favour exact results and a quick start. Programs that can do with less precision, or
-        that repeat the same shapes, run several times faster with one line.
+        The defaults favour exact results and a quick start. Programs that need less precision, or that
+        repeat the same shapes, run several times faster with one line.
 
     How to fix
         Add the line that the finding names, and compare the results of the program before and after.
