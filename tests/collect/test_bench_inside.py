@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from envcheck import events
-from envcheck.collect.bench_plan import Bench
+from envcheck.collect.bench_plan import Bench, Chosen, compared, request_of
 from envcheck.snapshot import ProbeRun, Snapshot
 from envcheck.snapshot.merge import merge
 from tests.collect.test_bench import when
@@ -203,3 +203,82 @@ def test_an_interrupt_ends_what_runs_and_starts_nothing_more(machine: Machine) -
     assert {run.detail for run in runs(found, "bench_trt").values()} <= {"interrupted while building", "interrupted"}
     assert runs(found, "bench_cpu")[None].detail == "not started: interrupted"
     assert not found.measurements
+
+
+FRAMEWORKS: dict[str, Any] = {**INSIDE, "asked": "frameworks"}
+TRIAL = """
+import os
+def collect(tree, out):
+    asked = tree.request["bench"]
+    name = tree.request["framework"]["name"]
+    framework = {{"name": name, "source": "trial", "trial": {{"source": "trial", "imported": True}}}}
+    listing = {{"items": [framework], "complete": False}}
+    environment = {{"key": tree.request["environment"], "source": "trial", "frameworks": listing}}
+    out.fact({{"environments": {{"items": [environment], "complete": False}}}})
+    {end}
+    out.fact({{"measurements": [{{"source": "bench", "name": NAME, "gpu": asked["gpu"]}}]}})
+"""
+
+
+def test_frameworks_run_when_they_are_asked_for_one_after_the_other_on_one_gpu(machine: Machine) -> None:
+    machine.frameworks = ["torch", "jax"]
+    machine.add("torch", tries=["torch"], asked="frameworks")
+    machine.add("jax", tries=["jax"], asked="frameworks")
+    machine.add("cpu", per="machine", uses="files")
+    found = machine.run(Bench(frameworks=True))
+    (torch,), (jax,) = seen(found, "torch").values(), seen(found, "jax").values()
+    assert {torch["visible"], jax["visible"]} == {"GPU-0"}
+    assert torch["began"] >= jax["ended"] or jax["began"] >= torch["ended"]
+    assert not seen(found, "cpu")
+    assert [(run.status, run.framework) for run in runs(found, "torch").values()] == [("ok", "torch")]
+
+
+@pytest.mark.parametrize("wish", [Bench(), Bench(full=True), Bench(full=True, only=("gemm",))])
+def test_without_being_asked_no_framework_is_imported(machine: Machine, wish: Bench) -> None:
+    machine.frameworks = ["torch"]
+    machine.add("torch", tries=["torch"], asked="frameworks")
+    (run,) = runs(machine.run(wish), "torch").values()
+    assert (run.status, run.detail) == ("absent", "measured with --frameworks")
+
+
+@pytest.mark.parametrize("wish", [Bench(only=("torch-gemm",)), Bench(frameworks=True, only=("torch-gemm",))])
+def test_of_named_quantities_only_their_framework_is_imported(machine: Machine, wish: Bench) -> None:
+    machine.frameworks = ["torch", "jax"]
+    machine.add("torch", tries=["torch"], asked="frameworks")
+    machine.add("torch_all_reduce", tries=["torch"], asked="frameworks", per="machine")
+    machine.add("jax", tries=["jax"], asked="frameworks")
+    found = machine.run(wish)
+    assert seen(found, "torch")
+    assert seen(found, "torch_all_reduce")
+    assert not seen(found, "jax")
+
+
+def test_a_framework_that_crashes_at_work_costs_its_own_rows_and_has_failed(machine: Machine) -> None:
+    machine.frameworks = ["torch", "jax"]
+    for name, end in (("torch", "os.kill(os.getpid(), 11)"), ("jax", "")):
+        machine.probes.add(name, TRIAL.format(end=end), **{**FRAMEWORKS, "fills": ["measurements"], "tries": [name]})
+    found = machine.run(Bench(frameworks=True))
+    assert found.environments
+    judged = next(each for each in found.environments.items if each.key == KEY)
+    trials = {each.name: each.trial for each in judged.frameworks.items if each.trial} if judged.frameworks else {}
+    assert (trials["torch"].ran_on_gpu, trials["torch"].error) == (False, "crashed: SIGSEGV")
+    assert trials["jax"].error is None
+    assert {measured.name for measured in found.measurements} == {"jax"}
+
+
+def test_what_all_ranks_do_is_no_trial_of_the_framework(machine: Machine) -> None:
+    machine.frameworks = ["torch"]
+    machine.add("torch_all_reduce", "os.kill(os.getpid(), 11)", **{**FRAMEWORKS, "per": "machine", "tries": ["torch"]})
+    found = machine.run(Bench(frameworks=True))
+    (run,) = runs(found, "torch_all_reduce").values()
+    assert (run.status, run.framework) == ("crashed", None)
+
+
+def test_the_work_that_frameworks_are_compared_with_is_measured_too() -> None:
+    everything = ["gemm", "cudnn-convolution", "cudnn-attention"]
+    assert compared(Bench(frameworks=True)) == everything
+    assert compared(Bench(only=("jax-gemm", "jax-attention"))) == ["gemm", "cudnn-attention"]
+    assert compared(Bench(only=("cupy-gemm", "gemm"))) == []
+    assert compared(Bench()) == compared(Bench(full=True, frameworks=True)) == []
+    asked = request_of(Bench(only=("cupy-gemm",)), Chosen((), {}), Snapshot())
+    assert (asked["only"], asked["beside"]) == (["cupy-gemm", "gemm"], ["gemm"])

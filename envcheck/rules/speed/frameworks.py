@@ -174,18 +174,18 @@ def framework_leaves_speed(snapshot: Snapshot, facts: Facts) -> Outcome | None:
 
     What it checks
         With bench --frameworks: the same work with and without a setting that the framework says is in
-        force: FP32 products without TF32, convolutions without a search for the fastest algorithm. It is
-        a remark where both were measured and differ by more than 15 %.
+        force: FP32 products without TF32, convolutions without a search for the fastest algorithm. It
+        is a remark where both were measured and differ by more than 15 %.
 
     Why it matters
-        The defaults favour exact results and a quick start. Programs that can do with less precision, or
-        that repeat the same shapes, run several times faster with one line.
+        The defaults favour exact results and a quick start. Programs that need less precision, or that
+        repeat the same shapes, run several times faster with one line.
 
     How to fix
         Add the line that the finding names, and compare the results of the program before and after.
 
     Sources
-        PyTorch, CUDA semantics, TensorFloat-32: https://docs.pytorch.org/docs/stable/notes/cuda.html
+        PyTorch, CUDA semantics: https://docs.pytorch.org/docs/stable/notes/cuda.html
         PyTorch, performance tuning guide:
             https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html
     """

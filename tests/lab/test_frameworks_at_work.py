@@ -1,0 +1,149 @@
+"""Frameworks' figures with the real CPU wheels of JAX and ONNX Runtime, and with faults in what they compute.
+
+Only what needs a GPU is replaced: whether memory is a GPU's, and how much of it is free.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.lab
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGES = {"jax": ("jax==0.10.2", "numpy==2.2.6"), "onnxruntime": ("onnxruntime==1.23.2", "numpy==2.2.6")}
+SMALL = """
+import importlib, json, sys
+sys.path.insert(0, {root!r})
+from probes.inside import framework as measuring, works
+from probes.inside.figures import Absent, Refused
+measuring.is_device_memory, measuring.free_memory = (lambda pointer: bool(pointer)), (lambda: 64 << 30)
+measuring.SIDES, measuring.SAMPLES, measuring.PAUSE, measuring.SAMPLE_SECONDS = (128,), 2, 0.0, 0.0001
+measuring.STEPS = works.Steps(width=64, batch=32)
+probe = importlib.import_module("probes.bench.{name}")
+probe.multiprocessors = lambda: 132
+probe.layer_for = lambda _: works.Layer(2, 16, 16, 7, 3)
+probe.heads_for = lambda _: works.Heads(1, 2, 32, 16, 0.5)
+module = importlib.import_module({name!r})
+{made}
+{fault}
+found = {{}}
+for figure, measure in probe.measures(framework).items():
+    try:
+        made = measure()
+        assert made["value"] > 0 and made["method"] == {name!r} and len(made["samples"]) == 2, made
+        found[str(figure)] = made["verification"]["right"]
+    except (Absent, Refused) as reason:
+        found[str(figure)] = str(reason)
+print(json.dumps(found))
+"""
+MADE = {
+    "jax": "framework = probe.Jax(module)",
+    "onnxruntime": """
+probe.session_for = lambda _, model, options: module.InferenceSession(model, providers=["CPUExecutionProvider"])
+framework, Value = probe.OnnxRuntime(module), module.OrtValue
+class Runtime:
+    class OrtValue:
+        ortvalue_from_shape_and_type = staticmethod(lambda *given: Value.ortvalue_from_shape_and_type(*given[:2]))
+        ortvalue_from_numpy = staticmethod(lambda numbers, *_: Value.ortvalue_from_numpy(numbers))
+framework.runtime = Runtime
+""",
+}
+WORKS = {
+    "jax": [
+        *(f"jax-gemm {kind} jit" for kind in ("fp32", "tf32", "fp16", "bf16")),
+        "jax-gemm bf16 eager",
+        *(
+            f"jax-convolution {kind}, jit"
+            for kind in ("tf32 forward, NHWC", "bf16 forward, NHWC", "bf16 forward, NCHW")
+        ),
+        "jax-attention bf16 forward, jit",
+        "jax-attention bf16 forward, jit with cuDNN",
+        "jax-training-step bf16 jit",
+        "jax-training-step bf16 eager",
+    ],
+    "onnxruntime": [
+        *(f"onnxruntime-gemm {kind} session" for kind in ("fp32", "tf32", "fp16")),
+        *(f"onnxruntime-convolution {kind} forward, NCHW, session" for kind in ("tf32", "fp16")),
+        "onnxruntime-attention fp16 forward, session",
+    ],
+}
+FAULTS: dict[str, dict[str, tuple[str, str]]] = {
+    "jax": {
+        "nothing": ("", ""),
+        "a product a twentieth too large": (
+            """
+right = framework.numpy.matmul
+def larger(left, other, precision=None):
+    return (right(left, other, precision=precision) * 1.05).astype(left.dtype)
+framework.numpy.matmul = larger""",
+            "jax-gemm",
+        ),
+        "a convolution a tenth too small": (
+            """
+right = module.lax.conv_general_dilated
+module.lax.conv_general_dilated = lambda given, *rest, **more: right(given * 0.9, *rest, **more)""",
+            "jax-convolution",
+        ),
+        "attention by another scale": (
+            """
+right = module.nn.dot_product_attention
+module.nn.dot_product_attention = lambda *given, scale, **more: right(*given, scale=1.5 * scale, **more)""",
+            "jax-attention",
+        ),
+        "a step at another rate": (
+            "probe.STEPS = works.Steps(width=64, batch=32, rate=0.013)",
+            "jax-training-step",
+        ),
+    },
+    "onnxruntime": {
+        "nothing": ("", ""),
+        "operands that are not those of the host": (
+            """
+right = framework._held
+framework._held = lambda numbers: probe.Held(right(numbers * 1.1).value, numbers)""",
+            "onnxruntime",
+        ),
+    },
+}
+
+
+@pytest.fixture(scope="module", params=PACKAGES)
+def framework(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
+    folder = tmp_path_factory.mktemp(request.param)
+    subprocess.run([sys.executable, "-m", "uv", "venv", "-q", "--python", sys.executable, folder / "env"], check=True)
+    python: Path = folder / "env" / "bin" / "python"
+    command = [sys.executable, "-m", "uv", "pip", "install", "-q", "--python", str(python), *PACKAGES[request.param]]
+    subprocess.run(command, check=True)
+    return request.param, python
+
+
+def measured(name: str, python: Path, fault: str) -> dict[str, Any]:
+    program = SMALL.format(root=str(ROOT), name=name, made=MADE[name], fault=fault)
+    ran = subprocess.run([python, "-c", program], capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stderr[-2000:]
+    found: dict[str, Any] = json.loads(ran.stdout.splitlines()[-1])
+    return found
+
+
+def test_a_fault_is_seen_and_nothing_else_is(framework: tuple[str, Path]) -> None:
+    name, python = framework
+    for fault, (code, wrong) in FAULTS[name].items():
+        found = measured(name, python, code)
+        assert list(found) == WORKS[name]
+        verdicts = {figure: right for figure, right in found.items() if isinstance(right, bool)}
+        assert found.keys() - verdicts.keys() <= {"jax-attention bf16 forward, jit with cuDNN"}
+        bad = {figure for figure, right in verdicts.items() if not right}
+        assert bad == {figure for figure in verdicts if wrong and figure.startswith(wrong)}, fault
+
+
+def test_a_result_outside_the_gpus_memory_is_refused(framework: tuple[str, Path]) -> None:
+    name, python = framework
+    found = measured(name, python, "measuring.is_device_memory = lambda pointer: False")
+    refused = [text for text in found.values() if isinstance(text, str) and "the CPU" in text]
+    assert len(refused) >= len(found) - 1

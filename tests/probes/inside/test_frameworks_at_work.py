@@ -1,0 +1,262 @@
+"""Frameworks at work: shapes, exact references, how they are timed, and what is refused; no framework is needed.
+
+tests/lab runs the figures themselves with real wheels.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from probes.bench import gemm as own_gemm
+from probes.bench import onnxruntime as bench_onnxruntime
+from probes.bench import torch_all_reduce
+from probes.inside import all_reduce, works
+from probes.inside import framework as measuring
+from probes.inside.figures import Absent, Refused
+from probes.inside.framework import Framework, Work
+from probes.kit.figures import compared
+from probes.measuring.cudnn import attention as own_attention
+from probes.measuring.cudnn import convolution as own_convolution
+from probes.trials.onnx_models import node, work_model
+
+
+class Nested:
+    """An array of nested lists that is indexed as NumPy's are."""
+
+    def __init__(self, shape: Sequence[int], value: Any) -> None:
+        self.shape, self.value = tuple(shape), value
+
+    def at(self, where: tuple[int, ...]) -> float:
+        return float(self.value(*where))
+
+
+def take(array: Nested, *where: Any) -> list[float]:
+    places: list[tuple[int, ...]] = [()]
+    for size, index in zip(array.shape, where, strict=True):
+        chosen = range(size)[index] if isinstance(index, slice) else [index]
+        places = [(*place, each) for place in places for each in chosen]
+    return [array.at(place) for place in places]
+
+
+def noise(*shape: int, salt: int = 0) -> Nested:
+    return Nested(shape, lambda *where: random.Random(f"{shape} {salt} {where}").uniform(-1, 1))
+
+
+def verdict(triples: Any, tolerance: float) -> bool:
+    return bool(compared(triples, tolerance, "")["right"])
+
+
+def test_a_product_is_compared_where_rows_and_columns_cross() -> None:
+    left, right = noise(16, 32), noise(32, 16)
+
+    def exact(row: int, column: int) -> float:
+        return math.fsum(left.at((row, k)) * right.at((k, column)) for k in range(32))
+
+    shape = (16, 16, 32)
+    tolerance = works.tolerance("fp32", 32)
+    good = Nested((16, 16), exact)
+    assert verdict(works.product_triples(take, left, right, good, shape), tolerance)
+    turned = Nested((16, 16), lambda row, column: exact(column, row))
+    assert not verdict(works.product_triples(take, left, right, turned, shape), tolerance)
+
+
+@pytest.mark.parametrize(("layout", "order"), [("NCHW", "OIHW"), ("NHWC", "HWIO"), ("NHWC", "OIHW")])
+def test_a_convolution_is_compared_in_its_layout_edges_included(
+    layout: str, order: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(works, "PLACES", 40)
+    layer = works.Layer(2, 3, 8, 4, 3)
+    given = noise(*layer.given(layout))
+    weights = noise(8, 3, 3, 3) if order == "OIHW" else noise(3, 3, 3, 8)
+
+    def element(image: int, chosen: int, row: int, column: int, *, padded: bool) -> float:
+        total = 0.0
+        for channel in range(3):
+            for down in range(3):
+                for right in range(3):
+                    y, x = row + down - 1, column + right - 1
+                    if not (0 <= y < 4 and 0 <= x < 4):
+                        if padded:
+                            continue
+                        y, x = y % 4, x % 4
+                    pixel = (image, channel, y, x) if layout == "NCHW" else (image, y, x, channel)
+                    place = (chosen, channel, down, right) if order == "OIHW" else (down, right, channel, chosen)
+                    total += given.at(pixel) * weights.at(place)
+        return total
+
+    def result(*, padded: bool) -> Nested:
+        shape = (2, 8, 4, 4) if layout == "NCHW" else (2, 4, 4, 8)
+        order = (0, 1, 2, 3) if layout == "NCHW" else (0, 3, 1, 2)
+        return Nested(shape, lambda *where: element(*(where[each] for each in order), padded=padded))
+
+    tolerance = works.tolerance("fp32", 27)
+    assert verdict(
+        works.convolution_triples(take, given, weights, result(padded=True), layer, layout, order), tolerance
+    )
+    wrapped = works.convolution_triples(take, given, weights, result(padded=False), layer, layout, order)
+    assert not verdict(wrapped, tolerance)
+
+
+@pytest.mark.parametrize("order", ["BHLD", "BLHD"])
+def test_attention_is_compared_by_whole_rows(order: str) -> None:
+    heads = works.Heads(2, 3, 8, 4, 0.7)
+    shape = (2, 3, 8, 4) if order == "BHLD" else (2, 8, 3, 4)
+    queries, keys, values = (noise(*shape, salt=salt) for salt in range(3))
+
+    def at(array: Nested, batch: int, head: int, row: int, place: int) -> float:
+        return array.at((batch, head, row, place) if order == "BHLD" else (batch, row, head, place))
+
+    def attend(scale: float) -> Nested:
+        def element(*where: int) -> float:
+            batch, head, row, place = where if order == "BHLD" else (where[0], where[2], where[1], where[3])
+            scores = [
+                scale * sum(at(queries, batch, head, row, d) * at(keys, batch, head, key, d) for d in range(4))
+                for key in range(8)
+            ]
+            weights = [math.exp(score) for score in scores]
+            terms = (weight * at(values, batch, head, key, place) for key, weight in enumerate(weights))
+            return sum(terms) / sum(weights)
+
+        return Nested(shape, element)
+
+    tensors = (queries, keys, values)
+    assert verdict(works.attention_triples(take, tensors, attend(0.7), heads, order), 1e-6)
+    assert not verdict(works.attention_triples(take, tensors, attend(0.5), heads, order), works.tolerance("bf16", 8))
+
+
+def test_its_work_is_that_of_envchecks_own_figures() -> None:
+    assert (works.SIDES, works.LONGEST_RUN) == (own_gemm.SIDES, own_gemm.LONGEST_RUN)
+    burst = own_gemm.BURST
+    timing = (measuring.SAMPLES, measuring.SAMPLE_SECONDS, measuring.PAUSE, measuring.LEAST_RUNS)
+    assert timing == (burst.samples, burst.sample_seconds, burst.pause, burst.least_runs)
+    layer, own = works.layer_for(132), own_convolution.LAYER
+    assert layer == (own.images, own.channels, own.filters, own.side, own.window)
+    assert layer.operations == own.operations
+    heads, shape = works.heads_for(132), own_attention.SHAPE
+    assert heads == (*shape.dimensions, shape.scale)
+    assert heads.operations == shape.operations("forward")
+    assert works.LARGE == own_convolution.LARGE
+    assert (works.layer_for(20).images, works.heads_for(20).batch) == (own.images // 8, 1)
+
+
+def test_a_training_step_counts_its_products() -> None:
+    steps = works.Steps(layers=2, width=8, batch=4)
+    assert steps.operations == 2.0 * 4 * 64 * 5  # forward two, weights two, and what enters the second layer
+
+
+class Clock:
+    """A framework whose work takes a known time once somebody waits for it."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds, self.queued, self.runs = seconds, 0, 0
+
+    def run(self) -> int:
+        self.queued += 1
+        self.runs += 1
+        return self.runs
+
+    def wait(self, _result: Any) -> None:
+        time.sleep(self.queued * self.seconds)
+        self.queued = 0
+
+
+def test_a_sample_is_as_many_runs_as_fit_and_waits_for_the_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(measuring, "PAUSE", 0.0)
+    clock = Clock(0.002)
+    seconds, last = measuring.timed(clock.run, clock.wait)
+    assert len(seconds) == measuring.SAMPLES
+    assert all(0.002 <= each < 0.02 for each in seconds)
+    assert last == clock.runs
+    assert clock.queued == 0
+
+
+class OnCpu(Framework):
+    """A framework that leaves its results in host memory."""
+
+    name, title = "torch", "PyTorch 2.9.1"
+
+    def wait(self, result: Any) -> None:
+        pass
+
+    def pointer(self, array: Any) -> int:
+        return 1
+
+
+def test_a_result_outside_the_gpus_memory_is_no_figure() -> None:
+    work = Work(1.0, lambda: None, lambda _: iter(()), 1.0, "")
+    with pytest.raises(Refused, match=r"PyTorch 2\.9\.1 left the result outside the GPU's memory: the CPU computed it"):
+        measuring.measured(OnCpu(), work)
+
+
+def test_memory_is_asked_for_within_what_is_free(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(measuring, "free_memory", lambda: 1 << 30)
+    measuring.needing(1 << 28)
+    with pytest.raises(Absent, match="1536 MiB of device memory are needed, 1024 MiB are free"):
+        measuring.needing(1 << 30)
+
+
+def test_the_models_of_onnx_runtime_name_their_operations() -> None:
+    model = work_model("fp16", [node("Conv", ("A", "B"), "Y", pads=(1, 1, 1, 1))], {"A": (1, 2), "B": (3,)}, (4,))
+    assert model.count(b"Conv") == 1
+    assert b"pads" in model
+    assert len(bench_onnxruntime._products("fp32", 64)) < 200
+
+
+# The ranks of an all-reduce, played by small programs.
+
+
+def played(monkeypatch: pytest.MonkeyPatch, tmp_path: Any, program: str) -> None:
+    rank = tmp_path / "rank.py"
+    rank.write_text(f"import sys, time, os, json\nrank = int(sys.argv[2])\n{program}\n")
+    monkeypatch.setattr(all_reduce, "__file__", str(rank))
+    monkeypatch.setattr(torch_all_reduce, "_GRACE", 0.1)
+    monkeypatch.chdir(tmp_path)
+
+
+TOLD = {"torch": "2.9", "nccl": "2.28", "large": [0.01], "small": [1e-5, 3e-5, 2e-5], "bytes": 1 << 30, "checked": 4}
+
+
+def test_bus_bandwidth_is_that_of_nccl_tests(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
+    told = {**TOLD, "wrong": 0}
+    played(monkeypatch, tmp_path, f"if rank == 0: print('noise'); print(json.dumps({told!r}))")
+    found = torch_all_reduce.reduced([0, 1, 2, 3], 1 << 30)
+    assert torch_all_reduce.bandwidth(found, 4)["value"] == pytest.approx(1.5 * 2**30 / 0.01)
+    assert torch_all_reduce.bandwidth(found, 2)["value"] == pytest.approx(2**30 / 0.01)
+    assert torch_all_reduce.latency(found)["value"] == 2e-5
+    assert torch_all_reduce.bandwidth({**found, "wrong": 1}, 2)["verification"]["right"] is False
+
+
+@pytest.mark.parametrize(
+    ("program", "said"),
+    [
+        ("if rank == 1: sys.exit('ValueError: no such GPU')\ntime.sleep(60)", "rank 1 ended with status 1: ValueError"),
+        ("if rank == 1: os.kill(os.getpid(), 9)\ntime.sleep(60)", "rank 1 was ended by signal 9"),
+    ],
+)
+def test_a_rank_that_dies_is_named_and_the_others_end(
+    program: str, said: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Any
+) -> None:
+    played(monkeypatch, tmp_path, program)
+    began = time.monotonic()
+    with pytest.raises(Refused, match=said):
+        torch_all_reduce.reduced([0, 1], 8)
+    assert time.monotonic() - began < 10
+
+
+def test_a_rank_that_hangs_is_ended(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
+    played(monkeypatch, tmp_path, "time.sleep(60)")
+    monkeypatch.setattr(torch_all_reduce, "_LIMIT", 0.5)
+    with pytest.raises(Refused, match="rank 0 did not end within"):
+        torch_all_reduce.reduced([0, 1], 8)
+
+
+def test_a_build_without_cuda_is_nobodys_fault(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
+    played(monkeypatch, tmp_path, """print('{"absent": "PyTorch finds no GPU"}')""")
+    with pytest.raises(Absent, match="PyTorch finds no GPU"):
+        torch_all_reduce.reduced([0, 1], 8)
