@@ -44,6 +44,16 @@ class FakeNccl:
         assert (ranks, len(identity)) == (self.ranks, 128)
         return ctypes.c_void_p(rank + 1)
 
+    def split(self, communicators: list[ctypes.c_void_p], colors: list[int]) -> list[ctypes.c_void_p]:
+        """Numbers of the new ones begin at 100 for the first color, 200 for the second."""
+        assert len(communicators) == len(colors) == self.ranks
+        seen: dict[int, int] = {}
+        made = []
+        for color in colors:
+            seen[color] = seen.get(color, 0) + 1
+            made.append(ctypes.c_void_p(100 * (color + 1) + seen[color] if color >= 0 else None))
+        return made
+
     def check(self, communicator: ctypes.c_void_p) -> None: ...
 
     def function(self, name: str) -> Callable[..., int]:
@@ -66,13 +76,13 @@ class FakeNccl:
             self._exchange([(call, arguments) for (call, _), arguments in zip(queue, plain, strict=True)])
         else:
             ordered = sorted(plain, key=lambda arguments: arguments[-2])
-            assert [arguments[-2] for arguments in ordered] == list(range(1, self.ranks + 1))
-            self._together(name, ordered)
+            ranks = 2 if ordered[0][-2] > 100 else self.ranks
+            assert [arguments[-2] % 100 for arguments in ordered] == list(range(1, ranks + 1))
+            self._together(name, ordered, ranks)
         return 0
 
-    def _together(self, name: str, calls: list[tuple[Any, ...]]) -> None:
+    def _together(self, name: str, calls: list[tuple[Any, ...]], ranks: int) -> None:
         count, kind = calls[0][2], NAMES[calls[0][3]]
-        ranks = self.ranks
         given = {"ncclReduceScatter": count * ranks}.get(name, count)
         sent = [list(cells(arguments[0], kind, given)) for arguments in calls]
         if "Reduce" in name:
@@ -94,13 +104,13 @@ class FakeNccl:
         waiting: dict[tuple[int, int], list[float]] = {}
         for call, (address, count, kind, peer, communicator, _) in calls:
             if call == "ncclSend":
-                assert (communicator - 1, peer) not in waiting
-                waiting[communicator - 1, peer] = list(cells(address, NAMES[kind], count))
+                assert (communicator % 100 - 1, peer) not in waiting
+                waiting[communicator % 100 - 1, peer] = list(cells(address, NAMES[kind], count))
         for call, (address, count, kind, peer, communicator, _) in calls:
             if call == "ncclRecv":
                 received = cells(address, NAMES[kind], count)
-                received[:] = waiting.pop((peer, communicator - 1))
-                self.spoil(communicator - 1, received)
+                received[:] = waiting.pop((peer, communicator % 100 - 1))
+                self.spoil(communicator % 100 - 1, received)
         assert not waiting
 
 
@@ -171,8 +181,15 @@ class _Group:
     def __exit__(self, *_: object) -> None: ...
 
 
-def run_steps(monkeypatch: pytest.MonkeyPatch, nccl: FakeNccl, *steps: Step, hidden: tuple[int, ...] = ()) -> HostTalk:
-    """One process with all ranks does ``steps``; GPUs that are ``hidden`` are not shown to it."""
+def run_steps(
+    monkeypatch: pytest.MonkeyPatch,
+    nccl: FakeNccl,
+    *steps: Step,
+    hidden: tuple[int, ...] = (),
+    rounds: tuple[tuple[tuple[int, int], ...], ...] = (),
+    pair_steps: tuple[Step, ...] = (),
+) -> HostTalk:
+    """One process with all ranks does the steps; GPUs that are ``hidden`` are not shown to it."""
     names = [f"GPU-{rank}" for rank in range(nccl.ranks)]
     shown = {name: rank for rank, name in enumerate(names) if rank not in hidden}
     watch = SimpleNamespace(start=lambda: None, stop=lambda: None, seconds=lambda: 1e-5)
@@ -192,5 +209,5 @@ def run_steps(monkeypatch: pytest.MonkeyPatch, nccl: FakeNccl, *steps: Step, hid
     monkeypatch.setattr("time.sleep", lambda _: None)
     ranks = tuple(Rank(number, name, f"GPU {number}", {}) for number, name in enumerate(names))
     talk: Any = HostTalk()
-    Worker(Order(len(ranks), steps, {}, {}, 60.0), ranks, talk).run()
+    Worker(Order(len(ranks), steps, {}, {}, 60.0, rounds, pair_steps), ranks, talk).run()
     return talk  # type: ignore[no-any-return]

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from probes.measuring.nccl.operations import OPERATIONS
+from probes.measuring.nccl.plan import rounds
 from probes.measuring.nccl.worker import Step, binary
 from tests.probes.bench.nccl.fake_nccl import FakeNccl, run_steps
 
@@ -76,3 +77,18 @@ def test_a_hidden_gpu_is_named_with_its_rank(monkeypatch: pytest.MonkeyPatch) ->
 )
 def test_sizes_are_binary(size: int, text: str) -> None:
     assert binary(size) == text
+
+
+@pytest.mark.parametrize("ranks", [3, 4, 8])
+def test_every_pair_works_together_once(monkeypatch: pytest.MonkeyPatch, ranks: int) -> None:
+    steps = tuple(Step(name, 64, samples=1, least=1, most=1) for name in ("all-reduce", "send-recv"))
+    first = Step("broadcast", 4096, samples=1, least=1, most=1)
+    pairs = rounds(ranks)
+    _, *results = run_steps(monkeypatch, FakeNccl(ranks), first, rounds=pairs, pair_steps=steps).results
+    assert all(result["wrong"] == 0 and result["checked"] == 2 * 16 for result in results)
+    done = [(tuple(result["pair"]), result["step"]) for result in results]
+    every = [(one, other) for one in range(ranks) for other in range(one + 1, ranks)]
+    assert sorted(done) == [(pair, step) for pair in every for step in (0, 1)]
+    for each in pairs:
+        numbers = [number for pair in each for number in pair]
+        assert len(set(numbers)) == len(numbers)
