@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import mmap
 import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from probes.measuring.nccl import shared_memory
 from probes.measuring.nccl.supervisor import Fault, Limits, Talk, supervise
 
 QUICK = Limits(start=1.5, step=1.2, silent=1.0, grace=0.3)
@@ -138,6 +141,7 @@ def test_workers_end_with_the_process_that_watches_them() -> None:
     program = f"""
 import sys, time, os
 sys.path.insert(0, {str(root)!r})
+from probes.measuring.nccl import shared_memory
 from probes.measuring.nccl.supervisor import supervise, Limits
 def work(talk):
     os.write(1, b"%d\\n" % os.getpid())
@@ -153,3 +157,24 @@ supervise([work, work], lambda *_: None, Limits())
         while time.monotonic() < until and not all(map(gone, pids)):
             time.sleep(0.05)
         assert all(map(gone, pids))
+
+
+def test_files_that_killed_workers_had_in_shared_memory_are_removed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of the workers, and no others."""
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as name:
+        folder = Path(name)
+        monkeypatch.setattr(shared_memory, "PREFIX", f"{folder}/nccl-")
+        (folder / "nccl-other").write_bytes(bytes(4096))
+        (folder / "theirs").write_bytes(bytes(4096))
+
+        def connecting(talk: Talk) -> None:
+            (folder / "nccl-mine").write_bytes(bytes(4096))
+            held = []
+            for each in ("nccl-mine", "theirs"):
+                with (folder / each).open("r+b") as file:
+                    held.append(mmap.mmap(file.fileno(), 0))
+            talk.say(ready=True)
+            os.kill(os.getpid(), signal.SIGSTOP)
+
+        run(connecting)
+        assert sorted(file.name for file in folder.iterdir()) == ["nccl-other", "theirs"]
