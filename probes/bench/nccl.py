@@ -57,7 +57,7 @@ def _run(job: Job, ranks: tuple[Rank, ...], asked: Fields, out: Out) -> None:
     folder = tempfile.mkdtemp(prefix="envcheck-nccl-")
     try:
         variables = log_variables(os.environ, folder, choices=job.choices)
-        order = Order(len(ranks), job.steps, asked["libraries"], variables, job.seconds)
+        order = Order(len(ranks), job.steps, asked["libraries"], variables, job.seconds, job.rounds, job.pair_steps)
         shares = [(rank,) for rank in ranks] if job.apart else [ranks]
         figures = Figures(job, ranks, shares, out)
         faults = supervise([partial(_work, order, share) for share in shares], figures.heard, Limits())

@@ -6,6 +6,8 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
+import msgspec
+
 from envcheck.checks import Check
 from envcheck.compat.performance.quantities import PROCESSOR, framework_tested, library_tested, place_of, quantity_of
 from envcheck.rules.facts.coverage import Coverage
@@ -64,6 +66,9 @@ def measurement_name_among(measurement: Measurement, gpus: Iterable[Gpu]) -> str
     peer = next((gpu.index for gpu in gpus if measurement.peer and gpu.uuid == measurement.peer), None)
     if peer is None:
         return measurement_name(measurement, below_heading=True)
+    if measurement.collective:
+        alone = msgspec.structs.replace(measurement, variant=None)
+        return f"{measurement_name(alone, below_heading=True)} with GPU {peer}"
     return f"Copy to GPU {peer}" + (f", {measurement.variant}" if measurement.variant else "")
 
 

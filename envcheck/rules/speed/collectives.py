@@ -6,9 +6,9 @@ from envcheck.checks import Evidence, Fix
 from envcheck.rules.api import Facts, MeasurementSubject, Outcome, passed, rule
 from envcheck.rules.facts.machine import plural
 from envcheck.rules.facts.measurements import measurement_name
-from envcheck.rules.messages.lines import named_by
+from envcheck.rules.messages.observed import line_evidence
 from envcheck.rules.speed.ceilings import judge_figure
-from envcheck.snapshot import Measurement, ProbeRun, Snapshot
+from envcheck.snapshot import Measurement, ObservedError, ProbeRun, Snapshot
 
 _PROBE = "bench.nccl"
 _SHOWN = 6
@@ -69,7 +69,16 @@ def _was_tried(snapshot: Snapshot, _facts: Facts) -> bool:
     symptom=True,
     arises=_was_tried,
     explains=("measurement-unfinished",),
-    told_by=("damaged-distribution", "nvidia-wheel-conflict"),
+    told_by=(
+        "damaged-distribution",
+        "nvidia-wheel-conflict",
+        "shared-memory-too-small",
+        "peer-access-blocked",
+        "nvlink-down",
+        "fabric-manager-not-running",
+        "nccl-version-mismatch",
+        "nccl-no-interface",
+    ),
 )
 def collective_fails(snapshot: Snapshot, _facts: Facts) -> Outcome | None:
     """GPUs do not work together through NCCL.
@@ -106,16 +115,14 @@ def collective_fails(snapshot: Snapshot, _facts: Facts) -> Outcome | None:
         )
     first = failed[0]
     log = first.collective.log if first.collective else ()
-    problem = next((line.problem for line in map(named_by, log) if line), None)
     text = (first.missing or "").rstrip(".")
-    cause = f" NCCL's log names a problem: {problem}." if problem else ""
     return Outcome(
         status="fail" if first.failed else "warn",
         title=f"NCCL fails: {text}" if first.failed else f"NCCL did not end: {text}",
-        message=f"{text}. All other ranks waited for it, and were ended.{cause}",
+        message=f"{text}. All other ranks waited for it, and were ended.",
         evidence=(
             Evidence(what=measurement_name(first), value=text, source=first.library or "bench"),
-            *(Evidence(what="NCCL's log", value=line, source=first.library or "bench") for line in log[-_SHOWN:]),
+            *(line_evidence(ObservedError(source="NCCL's log", text=line)) for line in log[-_SHOWN:]),
         ),
         fixes=(_LOG,),
         decided_by="measured",

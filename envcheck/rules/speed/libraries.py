@@ -11,7 +11,7 @@ from envcheck.compat.relations.gpu_code import code_runs_on, read_targets, runs_
 from envcheck.rules.api import Facts, MeasurementSubject, Outcome, evidence_of, passed, rule
 from envcheck.rules.facts.machine import gpu_title
 from envcheck.rules.facts.measurements import measurement_name
-from envcheck.rules.fixes.libraries import see_loader, without_variable
+from envcheck.rules.fixes.libraries import show_loader_search, without_variable
 from envcheck.rules.fixes.reinstall import reinstall
 from envcheck.rules.speed.ceilings import judge_figure
 from envcheck.snapshot import Gpu, Library, Measurement, ProbeRun, Snapshot
@@ -170,7 +170,7 @@ def _fixes(first: str, place: str | None, library: Library | None, facts: Facts)
 def _without_wheel(first: str, place: str | None, library: Library | None, facts: Facts) -> tuple[Fix, ...]:
     """What to do about a library that no package of the environment brought, which nothing was compared with."""
     if place is None:
-        return see_loader(facts)
+        return show_loader_search(facts)
     folder = place.rpartition("/")[0]
     if folder in (facts.variable(_SEARCHED_FIRST) or "").split(":"):
         return without_variable(_SEARCHED_FIRST, (folder,), facts)

@@ -35,6 +35,7 @@ class Figures:
     def __init__(self, job: Job, ranks: Sequence[Rank], shares: Sequence[Sequence[Rank]], out: Out) -> None:
         self._job, self._ranks, self._shares, self._out = job, ranks, shares, out
         self._heard: dict[int, list[Fields]] = {}
+        self._heard_of_pairs: dict[tuple[int, int, int], list[Fields]] = {}
         self._version = self._path = ""
 
     def heard(self, _worker: int, line: Line) -> None:
@@ -42,7 +43,9 @@ class Figures:
         if "version" in line:
             self._version, self._path = line["version"], line["path"]
         result = line.get("result")
-        if result:
+        if result and "pair" in result:
+            self._heard_of_pairs.setdefault((*result["pair"], result["step"]), []).append(result)
+        elif result:
             self._heard.setdefault(result["step"], []).append(result)
 
     def send(self, faults: Sequence[Fault], folder: str) -> None:
@@ -51,10 +54,12 @@ class Figures:
         facts = {"ranks": len(self._ranks), "processes": len(self._shares), "gpus": [rank.uuid for rank in self._ranks]}
         connected = {"source": "bench", **facts, **log.connections(lines)}
         chosen = log.choices(lines)
-        steps = {number: self._merged(number) for number in range(len(self._job.steps))}
+        parts = ((number, self._heard.get(number, [])) for number in range(len(self._job.steps)))
+        steps = {number: _merged(heard, len(self._shares)) for number, heard in parts}
         found, told = [], []
         for name in dict.fromkeys(step.operation for step in self._job.steps):
             found += self._of_operation(name, steps, connected, chosen)
+        found += self._of_pairs(connected)
         if faults:
             found = [each for each in found if "value" in each]
             told = [clean(line) for line in log.told(lines)]
@@ -63,21 +68,25 @@ class Figures:
         if faults and told:
             self._out.fact({"observed_errors": [{"source": "NCCL's log", "text": line} for line in told]})
 
-    def _merged(self, number: int) -> Fields:
-        """A step's result of all processes: the slowest decides."""
-        parts = self._heard.get(number, [])
-        if len(parts) < len(self._shares):
-            return {"missing": "not measured: the time for it was over"}
-        refused = next((part for part in parts if "missing" in part), None)
-        if refused:
-            return refused
-        return {
-            "seconds": [max(each) for each in zip(*(part["seconds"] for part in parts), strict=False)],
-            "checked": sum(part["checked"] for part in parts),
-            "wrong": sum(part["wrong"] for part in parts),
-            "worst": max(part["worst"] for part in parts),
-            "conditions": next((part["conditions"] for part in parts if part.get("conditions")), None),
-        }
+    def _of_pairs(self, connected: Fields) -> list[Fields]:
+        """Bus bandwidth of two GPUs at a time."""
+        found = []
+        for pairs in self._job.rounds:
+            for first, second in pairs:
+                shares = sum(any(rank.number in (first, second) for rank in share) for share in self._shares)
+                for number, step in enumerate(self._job.pair_steps):
+                    result = _merged(self._heard_of_pairs.get((first, second, number), []), shares)
+                    found.append(self._of_pair(step, result, self._ranks[first], self._ranks[second], connected))
+        return found
+
+    def _of_pair(self, step: Step, result: Fields, first: Rank, second: Rank, connected: Fields) -> Fields:
+        name, facts = f"nccl-{step.operation}", {"peer": second.uuid, "variant": "pair", "precision": step.kind}
+        if "seconds" not in result:
+            return missing(name, first.uuid, result["missing"], **facts)
+        samples = [step.size / seconds * OPERATIONS[step.operation].bus_share(2) for seconds in result["seconds"]]
+        pair = {**connected, "ranks": 2, "processes": 2, "gpus": [first.uuid, second.uuid]}
+        made = self._record(step, samples, "B/s", "pair", _verified(step, result, 2), result, pair)
+        return {**made, **facts, "gpu": first.uuid}
 
     def _of_operation(
         self, name: str, steps: dict[int, Fields], connected: Fields, chosen: dict[tuple[str, int], tuple[str, str]]
@@ -139,14 +148,8 @@ class Figures:
             return missing(name, self._ranks[0].uuid, result["missing"], variant=self._variant(), precision=step.kind)
         share = OPERATIONS[step.operation].bus_share(len(self._ranks))
         samples = [step.size / seconds * share for seconds in result["seconds"]]
-        own = verification(
-            result["checked"],
-            result["wrong"],
-            _HOW,
-            worst=result["worst"],
-            tolerance=tolerance(step.kind, len(self._ranks)),
-        )
-        return self._record(step, samples, "B/s", self._variant(), checks or own, result, collective)
+        checks = checks or _verified(step, result, len(self._ranks))
+        return self._record(step, samples, "B/s", self._variant(), checks, result, collective)
 
     def _latency(self, step: Step, result: Fields, collective: Fields) -> Fields:
         variant = self._words(binary(step.size))
@@ -201,6 +204,27 @@ class Figures:
         found["collective"] = {**connected, "log": told}
         library = fault.line.get("library") or self._path
         return {**found, "library": library} if library else found
+
+
+def _merged(parts: Sequence[Fields], processes: int) -> Fields:
+    """A step's result of all processes: the slowest decides."""
+    if len(parts) < processes:
+        return {"missing": "not measured: the time for it was over"}
+    refused = next((part for part in parts if "missing" in part), None)
+    if refused:
+        return refused
+    return {
+        "seconds": [max(each) for each in zip(*(part["seconds"] for part in parts), strict=False)],
+        "checked": sum(part["checked"] for part in parts),
+        "wrong": sum(part["wrong"] for part in parts),
+        "worst": max(part["worst"] for part in parts),
+        "conditions": next((part["conditions"] for part in parts if part.get("conditions")), None),
+    }
+
+
+def _verified(step: Step, result: Fields, ranks: int) -> Fields:
+    allowed = tolerance(step.kind, ranks)
+    return verification(result["checked"], result["wrong"], _HOW, worst=result["worst"], tolerance=allowed)
 
 
 def _is_of_the_library(fault: Fault) -> bool:

@@ -73,6 +73,17 @@ class Nccl(Library):
         self.ask("ncclCommInitRank", ctypes.byref(made), ranks, UniqueId.from_buffer_copy(identity), rank)
         return made
 
+    def split(self, communicators: list[ctypes.c_void_p], colors: list[int]) -> list[ctypes.c_void_p]:
+        """New communicators of this process's ranks: those of one color have one; with a color of -1 there is none.
+
+        Raises Unavailable before NCCL 2.18, which cannot.
+        """
+        made = [ctypes.c_void_p() for _ in communicators]
+        with self.group():
+            for whole, color, new in zip(communicators, colors, made, strict=True):
+                self.ask("ncclCommSplit", whole, color, 0, ctypes.byref(new), None)
+        return made
+
     def check(self, communicator: ctypes.c_void_p) -> None:
         """Raise LibraryError where the communicator met an error since it was made, as when a rank is gone."""
         met = ctypes.c_int()

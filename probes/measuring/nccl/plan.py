@@ -24,6 +24,9 @@ class Job:
     """Whether each GPU has a process of its own, or one has all."""
     steps: tuple[Step, ...]
     seconds: float
+    rounds: tuple[tuple[tuple[int, int], ...], ...] = ()
+    """Pairs of ranks that work together afterwards; each rank is in one pair of a round at most."""
+    pair_steps: tuple[Step, ...] = ()
     choices: bool = False
     """Whether NCCL logs which algorithm it chose for each operation."""
 
@@ -41,9 +44,26 @@ def jobs(ranks: int, *, full: bool, only: Collection[str]) -> tuple[Job, ...]:
     apart = [step for name in names for step in _sweep(name, every, ranks)]
     together = [step for name in names for step in _sweep(name, (SMALLEST, 32 << 10, 1 << 20, QUICK), ranks)]
     return (
-        Job(True, (*apart, *_kinds(names)), 20.0),
+        Job(True, (*apart, *_kinds(names)), 20.0, *_in_pairs(names, ranks)),
         Job(False, tuple(together), 8.0),
     )
+
+
+def _in_pairs(names: Iterable[str], ranks: int) -> tuple[tuple[tuple[tuple[int, int], ...], ...], tuple[Step, ...]]:
+    """Each pair of more than two GPUs, by the two operations that show a link."""
+    steps = [Step(name, QUICK, samples=3, seconds=0.01) for name in names if name in ("all-reduce", "send-recv")]
+    return (rounds(ranks), tuple(steps)) if ranks > 2 and steps else ((), ())
+
+
+def rounds(ranks: int) -> tuple[tuple[tuple[int, int], ...], ...]:
+    """Every pair once, in as few rounds as possible (the circle method); a rank that is left over waits."""
+    seats: list[int | None] = [*range(ranks), *([None] if ranks % 2 else [])]
+    half, found = len(seats) // 2, []
+    for _ in range(len(seats) - 1):
+        opposite = zip(seats[:half], reversed(seats[half:]), strict=True)
+        found.append(tuple(sorted((min(a, b), max(a, b)) for a, b in opposite if a is not None and b is not None)))
+        seats = [seats[0], seats[-1], *seats[1:-1]]
+    return tuple(found)
 
 
 def _sizes(factor: int) -> tuple[int, ...]:

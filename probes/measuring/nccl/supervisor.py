@@ -18,6 +18,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
+from .shared_memory import mapped_files, remove
+
 Line = dict[str, Any]
 _PDEATHSIG = 1
 _BEAT = 0.5
@@ -115,8 +117,10 @@ def supervise(works: Sequence[Work], on_line: Callable[[int, Line], None], limit
             workers.append(_forked(number, work, workers))
         return _watched(workers, on_line, limits)
     finally:
+        left = mapped_files(worker.process for worker in workers if worker.process and not worker.done)
         for worker in workers:
             _end(worker)
+        remove(left)
 
 
 def _forked(number: int, work: Work, before: Sequence[_Worker]) -> _Worker:

@@ -72,6 +72,10 @@ class Order:
     """Set before NCCL is loaded."""
     seconds: float
     """After which no step begins."""
+    rounds: tuple[tuple[tuple[int, int], ...], ...] = ()
+    """Pairs of ranks that work together after all have: each rank is in one pair of a round at most."""
+    pair_steps: tuple[Step, ...] = ()
+    """What each pair does, one pair at a time."""
 
 
 def binary(size: int) -> str:
@@ -87,8 +91,8 @@ def binary(size: int) -> str:
 class _Place:
     """A rank of this process: its GPU, buffers and kernels."""
 
-    def __init__(self, rank: Rank, bench: Bench, communicator: ctypes.c_void_p, size: int) -> None:
-        self.rank, self.bench, self.communicator = rank, bench, communicator
+    def __init__(self, rank: Rank, bench: Bench, size: int) -> None:
+        self.rank, self.bench = rank, bench
         self.enter()
         self.values = Values(bench)
         self.first, self.second = bench.device.allocate(size), bench.device.allocate(size)
@@ -97,6 +101,24 @@ class _Place:
 
     def enter(self) -> None:
         self.bench.device.enter()
+
+
+@dataclass(frozen=True)
+class Member:
+    """A rank of this process among those of a communicator."""
+
+    place: _Place
+    number: int
+    """Its rank there."""
+    communicator: ctypes.c_void_p
+
+
+@dataclass(frozen=True)
+class Team:
+    """A communicator, and which of its ranks are in this process."""
+
+    ranks: int
+    members: tuple[Member, ...]
 
 
 class Worker:
@@ -109,21 +131,28 @@ class Worker:
         """Everything; what goes wrong is told with the rank that met it."""
         began = time.monotonic()
         try:
-            self._connect()
+            everybody = self._connect()
             for number, step in enumerate(self._order.steps):
-                if self._talk.agree(time.monotonic() - began) > self._order.seconds:
-                    break
+                if self._is_late(began):
+                    return
                 self._talk.say(step=str(step))
-                self._talk.say(result={"step": number, **self._done(step)})
+                self._talk.say(result={"step": number, **self._done(step, everybody)})
+            for pairs in self._order.rounds:
+                if self._is_late(began):
+                    return
+                self._in_pairs(pairs, everybody)
         except (LibraryError, CudaError, Unavailable) as error:
             ranks = [rank.number for rank in self._ranks]
             kind = type(error).__name__
             self._talk.say(error=str(error), kind=kind, ranks=ranks, library=getattr(error, "path", None))
             time.sleep(60)  # until the supervisor ends it: the others say meanwhile what they met
 
+    def _is_late(self, began: float) -> bool:
+        return bool(self._talk.agree(time.monotonic() - began) > self._order.seconds)
+
     # Everything before the first step.
 
-    def _connect(self) -> None:
+    def _connect(self) -> Team:
         os.environ.update(self._order.variables)
         self._talk.say(step="starting CUDA")
         shown = ordinals()
@@ -143,8 +172,10 @@ class Worker:
         wanted = max((step.size for step in self._order.steps), default=0)
         fits = min(_most_that_fits(bench, wanted) for bench in benches)
         self._most = -self._talk.agree(-fits)  # the least of all ranks
-        self._places = [_Place(*each, self._most) for each in zip(self._ranks, benches, made, strict=True)]
+        places = [_Place(*each, self._most) for each in zip(self._ranks, benches, strict=True)]
         self._talk.say(ready=True, most=self._most)
+        members = (Member(place, place.rank.number, each) for place, each in zip(places, made, strict=True))
+        return Team(self._order.ranks, tuple(members))
 
     def _bench(self, rank: Rank, shown: dict[str, int]) -> Bench:
         if rank.uuid not in shown:
@@ -156,57 +187,80 @@ class Worker:
         sampler = Sampler(rank.uuid, rank.before)
         return Bench(rank.uuid, device, sampler, compiler, True, frozenset(), dict(self._order.libraries))
 
+    def _in_pairs(self, pairs: tuple[tuple[int, int], ...], everybody: Team) -> None:
+        """Let each pair take its steps in turn, while the others wait."""
+        self._talk.say(step="connecting pairs of ranks")
+        places = {number: place for place, pair in enumerate(pairs) for number in pair}
+        colors = [places.get(member.number, -1) for member in everybody.members]
+        whole = [member.communicator for member in everybody.members]
+        made = self._nccl.split(whole, colors)
+        for color, pair in enumerate(pairs):
+            here = zip(everybody.members, colors, made, strict=True)
+            team = Team(2, tuple(Member(own.place, pair.index(own.number), new) for own, c, new in here if c == color))
+            for number, step in enumerate(self._order.pair_steps):
+                self._talk.say(step=f"{step} between ranks {pair[0]} and {pair[1]}")
+                if team.members:
+                    self._talk.say(result={"pair": pair, "step": number, **self._done(step, team)})
+                else:
+                    self._stand_by(step)
+
     # One step.
 
-    def _done(self, step: Step) -> Fields:
+    def _stand_by(self, step: Step) -> None:
+        """Agree as often as those that do a step."""
+        if step.size <= self._most:
+            self._talk.agree(None)
+            self._talk.agree(None)
+
+    def _done(self, step: Step, team: Team) -> Fields:
         """What came of a step: seconds of each sample, of the slowest rank here; and whether results are right."""
         if step.size > self._most:
             return {"missing": f"it needs more than the {binary(self._most)} of memory that every GPU has free"}
         operation = OPERATIONS[step.operation]
-        launch = self._launcher(operation, step)
+        launch = self._launcher(operation, step, team)
         seed = self._talk.agree(int.from_bytes(os.urandom(8), "little"))
-        self._fill(operation, step, seed)
+        self._fill(operation, step, seed, team)
         launch()
-        self._wait()
+        self._wait(team)
         if step.in_place:
-            self._fill(operation, step, seed)
+            self._fill(operation, step, seed, team)
         with ExitStack() as stack:
-            conditions = stack.enter_context(self._places[0].bench.sampler.watch()) if step.watch else {}
-            seconds = self._timed(step, launch)
+            conditions = stack.enter_context(team.members[0].place.bench.sampler.watch()) if step.watch else {}
+            seconds = self._timed(step, launch, team)
         if step.in_place:
-            self._fill(operation, step, seed)
+            self._fill(operation, step, seed, team)
             launch()
-        self._wait()
-        found = self._verified(operation, step, seed)
+        self._wait(team)
+        found = self._verified(operation, step, seed, team)
         return {"seconds": seconds, "checked": found.checked, "wrong": found.wrong, "worst": found.worst} | (
-            {"conditions": conditions} if conditions and self._ranks[0].number == 0 else {}
+            {"conditions": conditions} if conditions and team.members[0].number == 0 else {}
         )
 
-    def _timed(self, step: Step, launch: Callable[[], None]) -> list[float]:
-        one = self._talk.agree(self._sample(step, launch, 1))
+    def _timed(self, step: Step, launch: Callable[[], None], team: Team) -> list[float]:
+        one = self._talk.agree(self._sample(step, launch, 1, team))
         runs = max(step.least, min(step.most, math.ceil(step.seconds / max(one, 1e-7))))
-        return [self._sample(step, launch, runs) for _ in range(step.samples)]
+        return [self._sample(step, launch, runs, team) for _ in range(step.samples)]
 
-    def _sample(self, step: Step, launch: Callable[[], None], runs: int) -> float:
+    def _sample(self, step: Step, launch: Callable[[], None], runs: int, team: Team) -> float:
         """Seconds of one run. The run before the timed ones brings the ranks together."""
         if not step.in_place:
-            self._poison(step)
+            self._poison(step, team)
         launch()
-        for place in self._places:
-            place.enter()
-            place.watch.start()
+        for member in team.members:
+            member.place.enter()
+            member.place.watch.start()
         for _ in range(runs):
             launch()
-        for place in self._places:
-            place.enter()
-            place.watch.stop()
-        self._wait()
+        for member in team.members:
+            member.place.enter()
+            member.place.watch.stop()
+        self._wait(team)
         self._talk.say(sampled=True)
-        return max(place.watch.seconds() for place in self._places) / runs
+        return max(member.place.watch.seconds() for member in team.members) / runs
 
-    def _launcher(self, operation: Operation, step: Step) -> Callable[[], None]:
+    def _launcher(self, operation: Operation, step: Step, team: Team) -> Callable[[], None]:
         """Queues one run on every rank of this process."""
-        calls = [made for place in self._places for made in self._calls(operation, step, place)]
+        calls = [made for member in team.members for made in self._calls(operation, step, member, team.ranks)]
         if len(calls) == 1:
             function, arguments = calls[0]
             return lambda: self._began(function(*arguments))
@@ -225,14 +279,14 @@ class Worker:
         if status:
             raise LibraryError(f"NCCL: {self._nccl.describe(status)}", self._nccl.path)
 
-    def _calls(self, operation: Operation, step: Step, place: _Place) -> list[tuple[Any, tuple[Any, ...]]]:
+    def _calls(self, operation: Operation, step: Step, member: Member, ranks: int) -> list[tuple[Any, tuple[Any, ...]]]:
         """The calls of one rank, ready to be made."""
-        ranks, rank = self._order.ranks, place.rank.number
-        count, kind = self._count(step), ctypes.c_int(KINDS[step.kind])
+        rank = member.number
+        count, kind = _count(step, ranks), ctypes.c_int(KINDS[step.kind])
         part = count // ranks
-        from_here, to_here = self._addresses(operation, step, place)
+        from_here, to_here = _addresses(operation, step, member, ranks)
         send, receive = ctypes.c_void_p(from_here), ctypes.c_void_p(to_here)
-        ending = (place.communicator, place.stream)
+        ending = (member.communicator, member.place.stream)
         function = self._nccl.function
         if operation.function in ("ncclAllReduce", "ncclReduceScatter"):
             many = ctypes.c_size_t(part if operation.receives == "part" else count)
@@ -260,64 +314,69 @@ class Worker:
             found.append((function("ncclRecv"), (ctypes.c_void_p(to_here + offset), many, kind, peer, *ending)))
         return found
 
-    def _count(self, step: Step) -> int:
-        """Elements of the larger buffer: what is divided among the ranks, is so without a rest."""
-        count = step.size // SIZES[step.kind]
-        if "(n-1)" in OPERATIONS[step.operation].factor and step.operation != "all-reduce":
-            return max(count // self._order.ranks, 1) * self._order.ranks
-        return max(count, 1)
-
-    def _addresses(self, operation: Operation, step: Step, place: _Place) -> tuple[int, int]:
-        if not step.in_place:
-            return place.first, place.second
-        part = self._count(step) // self._order.ranks * SIZES[step.kind] * place.rank.number
-        if operation.sends == "part":
-            return place.first + part, place.first
-        if operation.receives == "part":
-            return place.first, place.first + part
-        return place.first, place.first
-
-    def _fill(self, operation: Operation, step: Step, seed: int) -> None:
+    def _fill(self, operation: Operation, step: Step, seed: int, team: Team) -> None:
         """Fresh operands in what each rank sends."""
-        count = self._count(step)
-        many = count // self._order.ranks if operation.sends == "part" else count
-        for place in self._places:
-            place.enter()
-            send, _ = self._addresses(operation, step, place)
-            place.values.draw(step.kind, send, many, seed, place.rank.number)
+        count = _count(step, team.ranks)
+        many = count // team.ranks if operation.sends == "part" else count
+        for member in team.members:
+            member.place.enter()
+            send, _ = _addresses(operation, step, member, team.ranks)
+            member.place.values.draw(step.kind, send, many, seed, member.number)
 
-    def _poison(self, step: Step) -> None:
-        for place in self._places:
-            place.enter()
-            poison(place.bench, place.second, min(self._most, self._count(step) * SIZES[step.kind]))
+    def _poison(self, step: Step, team: Team) -> None:
+        for member in team.members:
+            member.place.enter()
+            poison(member.place.bench, member.place.second, _count(step, team.ranks) * SIZES[step.kind])
 
-    def _verified(self, operation: Operation, step: Step, seed: int) -> Found:
+    def _verified(self, operation: Operation, step: Step, seed: int, team: Team) -> Found:
         found = Found()
-        for place in self._places:
-            due = operation.due(place.rank.number, self._order.ranks, self._count(step))
+        for member in team.members:
+            due = operation.due(member.number, team.ranks, _count(step, team.ranks))
             if due is None:
                 continue
-            place.enter()
-            _, receive = self._addresses(operation, step, place)
-            found.add(place.values.compare(step.kind, receive, due, seed, self._order.ranks))
+            member.place.enter()
+            _, receive = _addresses(operation, step, member, team.ranks)
+            found.add(member.place.values.compare(step.kind, receive, due, seed, team.ranks))
         return found
 
-    def _wait(self) -> None:
+    def _wait(self, team: Team) -> None:
         """Until every rank of this process is done; raise LibraryError where a communicator met an error."""
         query, ready = driver().cuStreamQuery, 0
-        for place in self._places:
-            place.enter()
+        for member in team.members:
+            member.place.enter()
             looks = 0
             while True:
-                status = int(query(place.bench.device.stream)[0])
+                status = int(query(member.place.bench.device.stream)[0])
                 if status == ready:
                     break
                 if status != NOT_READY:
-                    call("cuStreamSynchronize", place.bench.device.stream)
+                    call("cuStreamSynchronize", member.place.bench.device.stream)
                 looks += 1
                 if looks % _PATIENCE == 0:
-                    for each in self._places:
+                    for each in team.members:
                         self._nccl.check(each.communicator)
+
+
+def _count(step: Step, ranks: int) -> int:
+    """Elements of the larger buffer: what is divided among the ranks, is so without a rest."""
+    count = step.size // SIZES[step.kind]
+    operation = OPERATIONS[step.operation]
+    if operation.sends == operation.receives == "all" and operation.name != "all-to-all":
+        return max(count, 1)
+    return max(count // ranks, 1) * ranks
+
+
+def _addresses(operation: Operation, step: Step, member: Member, ranks: int) -> tuple[int, int]:
+    """Where a rank sends from and receives to; in one buffer, as nccl.h says."""
+    place = member.place
+    if not step.in_place:
+        return place.first, place.second
+    part = _count(step, ranks) // ranks * SIZES[step.kind] * member.number
+    if operation.sends == "part":
+        return place.first + part, place.first
+    if operation.receives == "part":
+        return place.first, place.first + part
+    return place.first, place.first
 
 
 NOT_READY = 600

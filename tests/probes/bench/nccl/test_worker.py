@@ -1,0 +1,94 @@
+"""What a worker asks of NCCL moves what each operation should, in one buffer too, and wrong data are seen."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from probes.measuring.nccl.operations import OPERATIONS
+from probes.measuring.nccl.plan import rounds
+from probes.measuring.nccl.worker import Step, binary
+from tests.probes.bench.nccl.fake_nccl import FakeNccl, run_steps
+
+IN_PLACE = [
+    (name, in_place) for name in OPERATIONS for in_place in (False, True) if OPERATIONS[name].in_place or not in_place
+]
+COLLECTIVE = {"all-to-all": "ncclSend", "send-recv": "ncclSend"}
+
+
+@pytest.mark.parametrize("kind", ["fp32", "int32"])
+@pytest.mark.parametrize("ranks", [2, 3, 8])
+@pytest.mark.parametrize(("name", "in_place"), IN_PLACE)
+def test_every_operation_gives_what_is_due(
+    monkeypatch: pytest.MonkeyPatch, name: str, *, in_place: bool, ranks: int, kind: str
+) -> None:
+    nccl = FakeNccl(ranks)
+    step = Step(name, 96 * ranks, kind, in_place=in_place, samples=2, least=1, most=2)
+    (result,) = run_steps(monkeypatch, nccl, step).results
+    assert (result["wrong"], len(result["seconds"])) == (0, 2)
+    elements = 24 * ranks
+    held = {"reduce": elements, "reduce-scatter": elements}.get(name, ranks * elements)
+    assert result["checked"] == held
+    assert set(nccl.done) == {OPERATIONS[name].function or "ncclSend"}
+
+
+@pytest.mark.parametrize(("name", "in_place"), IN_PLACE)
+def test_one_wrong_element_of_one_rank_is_found(monkeypatch: pytest.MonkeyPatch, name: str, *, in_place: bool) -> None:
+    def spoil(rank: int, received: Any) -> None:
+        if rank == 0 and len(received):
+            received[len(received) - 1] += 0.5
+
+    step = Step(name, 256, in_place=in_place, samples=1, least=1, most=1)
+    (result,) = run_steps(monkeypatch, FakeNccl(4, spoil), step).results
+    assert 1 <= result["wrong"] <= 4  # an all-to-all has a receive for each peer
+
+
+@pytest.mark.parametrize("name", [name for name, operation in OPERATIONS.items()])
+def test_what_was_there_before_is_not_taken_for_a_result(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    nccl = FakeNccl(2)
+
+    def forget() -> int:
+        nccl.queue.clear()
+        return 0
+
+    monkeypatch.setattr(nccl, "run", forget)
+    (result,) = run_steps(monkeypatch, nccl, Step(name, 64, samples=1, least=1, most=1)).results
+    assert result["wrong"] == result["checked"] > 0
+
+
+def test_operands_are_fresh(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[tuple[float, ...]] = []
+    nccl = FakeNccl(2, lambda _, received: seen.append(tuple(received)))
+    step = Step("broadcast", 64, samples=1, least=1, most=1)
+    run_steps(monkeypatch, nccl, step, step)
+    assert len(set(seen)) == 2
+
+
+def test_a_hidden_gpu_is_named_with_its_rank(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
+    talk = run_steps(monkeypatch, FakeNccl(2), Step("all-reduce", 64), hidden=(1,))
+    assert talk.lines[-1]["error"] == "CUDA does not show GPU 1 to rank 1: CUDA_VISIBLE_DEVICES=0"
+    assert not talk.results
+
+
+@pytest.mark.parametrize(
+    ("size", "text"), [(8, "8 B"), (32 << 10, "32 KiB"), (512 << 20, "512 MiB"), (8 << 30, "8 GiB")]
+)
+def test_sizes_are_binary(size: int, text: str) -> None:
+    assert binary(size) == text
+
+
+@pytest.mark.parametrize("ranks", [3, 4, 8])
+def test_every_pair_works_together_once(monkeypatch: pytest.MonkeyPatch, ranks: int) -> None:
+    steps = tuple(Step(name, 64, samples=1, least=1, most=1) for name in ("all-reduce", "send-recv"))
+    first = Step("broadcast", 4096, samples=1, least=1, most=1)
+    pairs = rounds(ranks)
+    _, *results = run_steps(monkeypatch, FakeNccl(ranks), first, rounds=pairs, pair_steps=steps).results
+    assert all(result["wrong"] == 0 and result["checked"] == 2 * 16 for result in results)
+    done = [(tuple(result["pair"]), result["step"]) for result in results]
+    every = [(one, other) for one in range(ranks) for other in range(one + 1, ranks)]
+    assert sorted(done) == [(pair, step) for pair in every for step in (0, 1)]
+    for each in pairs:
+        numbers = [number for pair in each for number in pair]
+        assert len(set(numbers)) == len(numbers)
