@@ -21,12 +21,13 @@ from probes.bench import cudnn as bench_cudnn
 from probes.measuring.cudnn import attention, convolution
 from probes.measuring.cudnn.convolution import KINDS, Convolutions
 from probes.measuring.cudnn.convolution_checks import verified
+from probes.measuring.cudnn.handles import COUNT, THREADS, handles
 from probes.measuring.cudnn.layer_shape import PRECISIONS
 from probes.measuring.cudnn.layers import Layers
 from probes.measuring.cudnn.library import Cudnn
 from probes.measuring.device import Device, ordinals
 from probes.measuring.kernels import Compiler
-from probes.measuring.measurement import Bench
+from probes.measuring.measurement import Bench, bench_of
 from probes.measuring.sampler import Sampler
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -110,6 +111,20 @@ def test_a_layer_that_does_nothing_is_seen(bench: Bench, library: Cudnn) -> None
         assert task.verified()["right"]
 
 
+def test_handles_on_two_gpus_are_right(bench: Bench, library: Cudnn) -> None:
+    others = [(uuid, ordinal) for uuid, ordinal in ordinals().items() if uuid != bench.uuid]
+    if not others:
+        pytest.skip("CUDA shows one GPU")
+    uuid, ordinal = others[0]
+    asked = {"gpus": [], "full": True, "libraries": libraries()}
+    with Device(ordinal) as device:
+        found = handles([bench, bench_of(asked, uuid, device)], library)
+    bench.device.enter()
+    assert found["verification"]["right"]
+    assert found["verification"]["checked"] == 2 * THREADS * COUNT
+    assert "on each of 2 GPUs" in found["detail"]
+
+
 # --- in pieces ----------------------------------------------------------------------------------------------------
 
 
@@ -119,7 +134,8 @@ def alone(path: Path) -> dict[str, Any]:
     given = json.dumps({**others, "cudnn": [str(path)]})
     command = [sys.executable, "-c", ALONE.format(root=str(ROOT)), given]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
-    facts = [json.loads(line).get("fact", {}) for line in done.stdout.splitlines()]
+    lines = [line for line in done.stdout.splitlines() if line.startswith("{")]  # libraries print there too
+    facts = [json.loads(line).get("fact", {}) for line in lines]
     found: list[dict[str, Any]] = [each for fact in facts for each in fact.get("measurements", ())]
     assert len(found) == 1, done.stderr[-2000:]
     return found[0]
@@ -151,7 +167,7 @@ def test_a_missing_part_is_named(part: str, copied: Path) -> None:
     (copied.parent / f"libcudnn_{part}.so.9").unlink()
     found = alone(copied)
     if "verification" in found:
-        pytest.skip("the loader found this part of the same release elsewhere")
+        pytest.skip("the loader found this part elsewhere, and it works")
     assert found["failed"]
     assert f"missing beside it: libcudnn_{part}.so.9" in found["missing"]
 

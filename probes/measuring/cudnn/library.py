@@ -74,10 +74,10 @@ class Cudnn(Library):
             return
         text = f"{name}: {self.describe(status)}"
         if status in _INCOMPLETE[self.major] and (self._whole or status != _UNAVAILABLE):
-            raise IncompleteError(text, self.path)
+            raise IncompleteError(text + self._lacking, self.path)
         if status in _NOT_SUPPORTED[self.major]:
             raise NotSupported(f"cuDNN {self.version} does not support this: {text}")
-        raise LibraryError(text, self.path)
+        raise LibraryError(text + self._lacking, self.path)
 
     @contextmanager
     def required(self) -> Iterator[None]:
@@ -85,7 +85,7 @@ class Cudnn(Library):
         try:
             yield
         except NotSupported as error:
-            raise LibraryError(str(error), self.path) from error
+            raise LibraryError(f"{error}{self._lacking}", self.path) from error
 
     def new_handle(self, stream: int = 0) -> c_void_p:
         """A handle for the current context, whose work goes to ``stream``."""
@@ -129,12 +129,14 @@ class Cudnn(Library):
             if status not in (0, _UNAVAILABLE):
                 raise self._incomplete(f"cudnn{part}VersionCheck: {self.describe(status)}")
 
+    @property
+    def _lacking(self) -> str:
+        """Sub-libraries that the loader took from elsewhere, maybe of another release; empty where there are none."""
+        return f" (missing beside it: {', '.join(self._elsewhere)})" if self._elsewhere else ""
+
     def _incomplete(self, error: str) -> IncompleteError:
         """A fault of the sub-libraries, with its cause as far as it shows."""
-        if self._elsewhere:
-            why = f" (missing beside it: {', '.join(self._elsewhere)})"
-        else:
-            why = " (they are of different releases)" if "undefined symbol" in error else ""
+        why = self._lacking or (" (they are of different releases)" if "undefined symbol" in error else "")
         return IncompleteError(f"cuDNN {self.major} cannot use its sub-libraries{why}: {error}", self.path)
 
 

@@ -206,7 +206,7 @@ def test_a_cudnn_without_an_engine_for_a_convolution_has_failed(loaded: Callable
     standin.proposed = 0
     found = sent(loaded(standin))
     assert found["failed"]
-    assert found["missing"] == "cuDNN 9.19.0 has no engine for this on this GPU"
+    assert found["missing"].startswith("cuDNN 9.19.0 has no engine for this on this GPU")
 
 
 # --- sub-libraries ------------------------------------------------------------------------------------------------
@@ -241,6 +241,19 @@ def test_a_cudnn_has_all_of_its_kernels_or_compiles_them(
             Cudnn(bench)
     else:
         assert Cudnn(bench).version == "9.19.0"
+
+
+@pytest.mark.parametrize("status", [1002, 3007, 5000])
+def test_a_call_that_fails_names_parts_that_were_taken_from_elsewhere(
+    status: int, loaded: Callable[..., Any], tmp_path: Path
+) -> None:
+    """One of another release may load, and fail at work."""
+    for name in ("", "_graph", "_engines_runtime_compiled", "_ops", "_cnn", "_engines_precompiled"):
+        (tmp_path / f"libcudnn{name}.so.9").write_bytes(tiny_elf())
+    standin = StandIn(failing={"cudnnBackendFinalize": status})
+    found = sent(loaded(standin, path=str(tmp_path / "libcudnn.so.9")))
+    assert found["failed"]
+    assert found["missing"].endswith("(missing beside it: libcudnn_heuristic.so.9)")
 
 
 def test_parts_beside_the_library_come_first(loaded: Callable[..., Any], tmp_path: Path) -> None:
