@@ -247,6 +247,9 @@ class TorchBuild(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     """What it holds GPU code for: ``sm_90``, ``compute_90``."""
     os: Literal["linux", "windows"] = "linux"
     machine: Machine = "x86_64"
+    cudnn: str | None = None
+    """What it comes with, where that is not the default wheel's."""
+    nccl: str | None = None
     confidence: Confidence = "high"
 
 
@@ -313,6 +316,8 @@ class ReleaseRow(Row, frozen=True, kw_only=True):
     machine: tuple[Machine, ...] = ()
     targets: tuple[str, ...] = ()
     """What it holds GPU code for: ``sm_90``, ``compute_90``."""
+    code: dict[str, tuple[str, ...]] = {}
+    """The same by the CUDA of the program around it, where it brings a library for each: ``{"12.8" = ["sm_75"]}``."""
     capability_min: str | None = None
     """Least compute capability that it supports, where its documents say so (they outrank ``targets``)."""
     capability_max: str | None = None

@@ -25,7 +25,8 @@ from envcheck.versions import CodeTarget, ComputeCapability, CudaVersion, Driver
 # Whether the libraries that a build needs leave a GPU out, whichever of the admitted versions is taken.
 
 _FOR_A_PART = ("triton",)
-"""What only a part of a package runs on: PyTorch computes without Triton, its compiler does not."""
+"""What only a part of a package runs on: PyTorch computes without Triton, its compiler does not; nor does it need cuDNN
+for more than its convolutions."""
 _YET_TO_COME = Version((10**6,))
 
 
@@ -76,7 +77,7 @@ def _open(spec: Specifier, newest: CudaVersion) -> bool:
 def _libraries_refuse(matrix: Matrix, candidate: Candidate, row: ReleaseRow, gpu: AskedGpu) -> Iterator[Fit]:
     chosen = _chosen_from(row)
     for key, text in row.needs.items():
-        if key in _FOR_A_PART or key in chosen:
+        if key in _FOR_A_PART or key in chosen or (candidate.name == TORCH and key.startswith("nvidia-cudnn")):
             continue
         spec = parse_specifier(text)
         rows = [other for other in matrix.rows_of(canonical(key)) if _overlap(text, other.versions)]
@@ -157,6 +158,8 @@ def _newer_than_toolkit(matrix: Matrix, row: ReleaseRow, gpu: AskedGpu) -> bool:
 
 def _by_code(question: Question, candidate: Candidate, row: ReleaseRow, gpu: AskedGpu) -> Fit | None:
     """What the GPU code that it holds says. Where no driver is named, one that compiles its PTX is no constraint."""
+    if row.code:
+        return _by_its_code(question, candidate, row, gpu)
     targets = read_targets(row.targets)
     if not targets or candidate.cuda:
         return None
@@ -176,6 +179,48 @@ def _by_code(question: Question, candidate: Candidate, row: ReleaseRow, gpu: Ask
     else:
         reason = f"{candidate.label} on {gpu.label}: {fit.reason}"
     return retell(question.matrix, fit, reason, row)
+
+
+def _by_its_code(question: Question, candidate: Candidate, row: ReleaseRow, gpu: AskedGpu) -> Fit | None:
+    """The library for the CUDA that was named, or comes with PyTorch; where neither tells, any of them."""
+    named = question.cuda or tuple(
+        CudaVersion(*implied.version.numbers[:2]) for name, implied in question.implied.items() if name == "cuda"
+    )
+    loaded = {_loaded(row, cuda) for cuda in named}
+    chosen = [(text, targets) for text, targets in row.code.items() if not named or text in loaded]
+    fits = [
+        (text, code_runs_on(question.matrix, read_targets(targets), gpu.capability, built_with=CudaVersion.parse(text)))
+        for text, targets in chosen
+    ]
+    if not fits:
+        return None
+    fitting = [text for text, fit in fits if fit.ok]
+    if fitting:
+        which = (
+            f"its libraries for CUDA {listed(fitting)} hold"
+            if len(fitting) > 1
+            else f"its library for CUDA {fitting[0]} holds"
+        )
+        reason = f"{candidate.label} on {gpu.label}: {which} code for {gpu.capability.sm}"
+        return conclude(question.matrix, "compatible", reason, row)
+    text, refusal = fits[-1]
+    change = next((other for other, targets in row.code.items() if _holds(question.matrix, targets, gpu)), "")
+    reason = f"{candidate.label} on {gpu.label}, its library for CUDA {text}: {refusal.reason}"
+    told = retell(question.matrix, refusal, reason, row)
+    return msgspec.structs.replace(told, nearest_change=f"CUDA {change}") if change else told
+
+
+def _loaded(row: ReleaseRow, cuda: CudaVersion) -> str:
+    """The library that is loaded beside a CUDA: its own, else the newest before it of the same major."""
+    known = [(version, text) for text in row.code if (version := CudaVersion.parse(text))]
+    return max(
+        ((version, text) for version, text in known if version.major == cuda.major and version <= cuda),
+        default=(cuda, ""),
+    )[1]
+
+
+def _holds(matrix: Matrix, targets: Sequence[str], gpu: AskedGpu) -> bool:
+    return _native(matrix, read_targets(targets), gpu)
 
 
 def _native(matrix: Matrix, targets: Sequence[CodeTarget], gpu: AskedGpu) -> bool:
