@@ -363,6 +363,23 @@ class WheelRow(Row, frozen=True, kw_only=True):
         return f"wheel/{self.name}/{self.versions}"
 
 
+class MigRow(Row, frozen=True, kw_only=True):
+    """The instances into which GPUs can be divided."""
+
+    name: str
+    """Of the models together: ``A100 40GB``."""
+    gpus: tuple[str, ...]
+    """Their names, as in the rows of GPUs."""
+    profiles: tuple[str, ...]
+    """As ``nvidia-smi`` writes them, without ``MIG``: ``1g.10gb+me``."""
+    driver: str | None = None
+    """The least Linux driver that divides them."""
+
+    @property
+    def id(self) -> str:
+        return f"mig/{self.name}"
+
+
 class FlawRow(Row, frozen=True, kw_only=True):
     """Releases of a component that are known to be broken."""
 

@@ -8,11 +8,11 @@ from functools import cache
 import msgspec
 
 from envcheck.compat.matrix import Matrix
-from envcheck.compat.names import HARDWARE, SETS, SYSTEMS, canonical
+from envcheck.compat.names import HARDWARE, SETS, SYSTEMS, canonical, scheme
 from envcheck.compat.question.candidates import TORCH, Candidate, of_machine, of_os
 from envcheck.compat.question.hardware import NAME as FORWARD
 from envcheck.compat.question.hardware import replaces_driver, runner_of, runs, speaks
-from envcheck.compat.question.question import AskedGpu, Question, agree, listed, readable, retell
+from envcheck.compat.question.question import AskedGpu, LibraryWheel, Question, agree, listed, readable, retell
 from envcheck.compat.question.wheels import gpu_is_asked, serves, tells_pythons, wheel_fits
 from envcheck.compat.relations.driver_cuda import minor_compatible
 from envcheck.compat.relations.fit import Fit, FitVerdict, conclude
@@ -238,6 +238,8 @@ def _supported_below(row: ReleaseRow, gpu: AskedGpu, targets: Sequence[CodeTarge
 _VERDICTS: dict[Cover, FitVerdict] = {"all": "compatible", "some": "unknown", "none": "incompatible"}
 _DRIVERS = {"driver-linux": False, "driver-windows": True, "driver": None}
 """Whether Windows' numbers are meant."""
+TOOLKIT = "cuda"
+"""Its parts have a relation of their own."""
 _OF_GPU_BUILDS = frozenset({"cuda", "cudnn", "nccl", *_DRIVERS})
 """What the package decides that brings the GPU code."""
 
@@ -260,7 +262,7 @@ def need_fits(question: Question, candidate: Candidate, row: ReleaseRow) -> Iter
             yield from _cuda(question, candidate, row)
         else:
             yield from _version(question, candidate, row, canonical(key), spec)
-    for key, version in row.bundles.items():
+    for key, version in row.bundles.items() if candidate.name != TOOLKIT else ():
         name = canonical(key)
         if name in question.versions and name not in map(canonical, row.needs):
             yield _brought(question, candidate, row, name, version).concerning(candidate.name, name)
@@ -277,6 +279,9 @@ def _version(question: Question, candidate: Candidate, row: ReleaseRow, name: st
             (str(version), _need(question.matrix, candidate, row, name, spec, version))
             for version in question.versions[name]
         ]
+        wheel = question.libraries.get(name)
+        if wheel and (refusal := _other_major(question.matrix, candidate, row, wheel)):
+            yield refusal.concerning(candidate.name, name)
         yield agree(fits, question.labels.get(name, name)).concerning(candidate.name, name)
     elif name in question.implied:
         implied = question.implied[name]
@@ -284,6 +289,20 @@ def _version(question: Question, candidate: Candidate, row: ReleaseRow, name: st
             fit = _need(question.matrix, candidate, row, name, spec, implied.version)
             reason = f"{fit.reason} (it comes with {implied.label})"
             yield retell(question.matrix, fit, reason, row, implied.row).concerning(candidate.name, implied.by)
+
+
+def _other_major(matrix: Matrix, candidate: Candidate, row: ReleaseRow, wheel: LibraryWheel) -> Fit | None:
+    """A library that is built for another CUDA major than what loads it."""
+    if wheel.major is None:
+        return None
+    own = CudaVersion.parse(row.cuda)
+    spec = row.needs.get("cuda")
+    taken = parse_specifier(spec).cover(Version((wheel.major,), scheme=scheme("cuda"))) != "none" if spec else None
+    if taken or (taken is None and (own is None or own.major == wheel.major)):
+        return None
+    which = readable("CUDA", spec) if spec else f"CUDA {row.cuda}"
+    reason = f"{candidate.label} needs {which}, and {wheel.name} is built for CUDA {wheel.major}"
+    return conclude(matrix, "incompatible", reason, row)
 
 
 def _need(matrix: Matrix, candidate: Candidate, row: ReleaseRow, name: str, spec: str, version: Version) -> Fit:
@@ -356,7 +375,7 @@ def _brought(question: Question, candidate: Candidate, row: ReleaseRow, name: st
     if covers & {"all", "some"}:
         return conclude(question.matrix, "compatible", f"{candidate.label} comes with {name} {version}", row)
     reason = f"{candidate.label} comes with {name} {version} of its own"
-    if candidate.name in SETS | {"cuda"}:
+    if candidate.name in SETS:
         return conclude(question.matrix, "unknown", f"{reason}; whether {label} works there is not documented", row)
     return conclude(question.matrix, "compatible", f"{reason}; {label} beside it does not conflict", row)
 

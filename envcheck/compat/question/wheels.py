@@ -37,7 +37,7 @@ def wheels_of(matrix: Matrix, name: str, version: Version, rows: Sequence[Releas
 
 def gpu_is_asked(question: Question) -> bool:
     """Whether what was named is to use a GPU."""
-    return bool((HARDWARE | CUDA_PARTS) & question.labels.keys())
+    return bool((HARDWARE | CUDA_PARTS) & (question.labels.keys() | question.libraries.keys()))
 
 
 def pythons_here(question: Question, row: WheelRow) -> str | None:
