@@ -76,6 +76,10 @@ class CapabilityRow(Row, frozen=True, kw_only=True):
     """Capabilities on which its ``f`` code runs."""
     renamed_to: str | None = None
     """The capability that later toolkits call it."""
+    own_from: str | None = None
+    """The first CUDA with its target ``sm_90a``; None where there is no such target."""
+    family_from: str | None = None
+    """The first CUDA with its target ``sm_100f``."""
 
     @property
     def id(self) -> str:
@@ -322,6 +326,8 @@ class ReleaseRow(Row, frozen=True, kw_only=True):
     """Least compute capability that it supports, where its documents say so (they outrank ``targets``)."""
     capability_max: str | None = None
     """Greatest one, where documented."""
+    capability_max_with: dict[str, str] = {}
+    """Greatest one by the CUDA beside it, where documents list fewer GPUs for some: ``{"<10" = "7.2"}``."""
     capability_known: str | None = None
     """Greatest one that it knows of, where documents set no end: on newer GPUs it may run code for an older one."""
     capabilities: tuple[str, ...] = ()

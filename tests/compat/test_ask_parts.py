@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from envcheck.compat.load import load_matrix
+from envcheck.compat.names import scheme
 from envcheck.compat.relations.gpu_code import read_targets, runs_natively
-from envcheck.compat.specifier import parse_specifier
+from envcheck.compat.specifier import parse_specifier, parse_version
 from envcheck.compat.tables import MigRow, ReleaseRow, TorchBuild, TorchRow
 from envcheck.versions import ComputeCapability, DriverRelease
 from tests.compat.asking import answer, assert_does_not_fit, assert_fits, assert_nobody_can_tell, questions, shown
@@ -140,3 +141,19 @@ def test_nobody_can_tell(question: str) -> None:
 @pytest.mark.parametrize("profile", ["MIG 1g.10gb", "mig-1g.10gb", "1G.10GB"])
 def test_a_profile_is_read_as_tools_write_it(profile: str) -> None:
     assert answer(f"mig=={profile.replace(' ', ',')} gpu==H100").verdict == "compatible"
+
+
+@every([row for row in MATRIX.releases if row.capability_max_with])
+def test_a_gpu_that_is_not_listed_for_a_cuda_is_not_compatible(row: ReleaseRow) -> None:
+    release = ".".join(map(str, parse_specifier(row.versions).bounds[0].numbers))
+    for text, greatest in row.capability_max_with.items():
+        most = ComputeCapability.parse(greatest)
+        spec = parse_specifier(text)
+        for toolkit_row in MATRIX.cuda:
+            version = parse_version(toolkit_row.version, scheme("cuda"))
+            if version is None or spec.cover(version) != "all":
+                continue
+            for capability in MATRIX.capability_rows:
+                if most is not None and capability > most:
+                    found = answer(f"{row.name}=={release} cuda=={toolkit_row.version} gpu=={capability.sm}")
+                    assert found.verdict == "incompatible", shown(found)

@@ -93,6 +93,8 @@ class AskedGpu(NamedTuple):
     label: str
     capability: ComputeCapability
     model: GpuRow | None
+    suffix: str = ""
+    """Of the target that was named in its place: ``a``, ``f``."""
 
 
 class BranchHead(DriverRelease):

@@ -136,7 +136,8 @@ def gpu_of(matrix: Matrix, component: Component) -> AskedGpu | None:
     text = component.exact or ""
     if _CAPABILITY.fullmatch(text):
         capability = ComputeCapability.parse(text.lower().replace(" ", "_"))
-        return AskedGpu(capability.sm, capability, None) if capability else None
+        suffix = text[-1:].lower() if text[-1:].isalpha() else ""
+        return AskedGpu(f"{capability.sm}{suffix}", capability, None, suffix) if capability else None
     model = matrix.find_gpu(text)
     capability = ComputeCapability.parse(model.compute_capability) if model else None
     return AskedGpu(model.name, capability, model) if model and capability else None

@@ -102,7 +102,7 @@ def _overlap(text: str, other_text: str) -> bool:
 def device_fits(question: Question, candidate: Candidate, row: ReleaseRow) -> Iterator[Fit]:
     """Whether the build runs on each GPU; nothing where its row says nothing of GPUs."""
     for gpu in question.gpus:
-        fit = _documented(question.matrix, candidate, row, gpu)
+        fit = _beside_cuda(question, candidate, row, gpu) or _documented(question.matrix, candidate, row, gpu)
         if fit is None or (fit.ok and not _bounded(row)):
             fit = _by_code(question, candidate, row, gpu) or fit
             fit = (fit if fit and fit.bad else None) or stack_refuses(question.matrix, candidate, row, gpu) or fit
@@ -144,6 +144,18 @@ def _documented(matrix: Matrix, candidate: Candidate, row: ReleaseRow, gpu: Aske
         return conclude(matrix, "unknown", reason, row)
     reason = f"{candidate.label} supports compute capability {gpu.capability} of {gpu.label}"
     return conclude(matrix, "compatible", reason, row)
+
+
+def _beside_cuda(question: Question, candidate: Candidate, row: ReleaseRow, gpu: AskedGpu) -> Fit | None:
+    """What documents list of GPUs for the CUDA that was named."""
+    for text, greatest in row.capability_max_with.items():
+        spec, most = parse_specifier(text), ComputeCapability.parse(greatest)
+        meant = [cuda for cuda in question.cuda if spec.cover(Version(tuple(cuda), scheme=scheme("cuda"))) == "all"]
+        if meant and len(meant) == len(question.cuda) and most is not None and gpu.capability > most:
+            reason = f"with {readable('CUDA', text)}, {candidate.label} supports compute capability up to {greatest}"
+            reason += f"; {gpu.label} has {gpu.capability}"
+            return conclude(question.matrix, "incompatible", reason, row)
+    return None
 
 
 def _bounded(row: ReleaseRow) -> bool:
