@@ -310,6 +310,8 @@ def _read_cuda(draft: _Draft, name: str, component: Component) -> None:
         draft.unknown(name, f"{component}: the matrix has no such CUDA version")
         return
     draft.fields[name] = members
+    if len(members) == 1 and component.exact and "." not in component.exact:
+        component = component._replace(bounds=(Bound("==", str(members[0])),))  # a major with one toolkit means it
     draft.versions[name] = version_members(draft.matrix, name, component)
 
 
