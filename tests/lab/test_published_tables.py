@@ -1,8 +1,8 @@
 """Published tables, each row asked: the matrix says what they say, but where the file names who is right.
 
-``tables/*.toml`` hold the facts of one table each: questions whose answer is yes, or no, by the page that was read. A
-row of ``disagreements`` says why the answer differs: ``matrix``, because of a better source; ``table``, while a row of the
-matrix waits to be mended; or ``open``, where neither can be shown to be right and the answer must be unknown.
+``tables/*.toml`` hold the facts of one table each: questions whose answer is yes, or no, by the page that was read.
+A row of ``disagreements`` says why the answer differs: ``matrix``, because of a better source; ``table``, while a row
+of the matrix waits to be mended; or ``open``, where neither can be shown to be right and the answer must be unknown.
 """
 
 from __future__ import annotations
@@ -41,9 +41,7 @@ def test_every_row_of_a_table_is_answered_as_it_says(path: Path) -> None:
         if (found := answer(question)).verdict != wanted
     }
     new = {question: verdict for question, verdict in differing.items() if question not in known}
-    assert not new, "\n".join(
-        f"{question}: {verdict}; say in [disagreements] who is right" for question, verdict in new.items()
-    )
+    assert not new, f"say in [disagreements] who is right: {new}"
     assert not known.keys() - differing.keys(), "these agree now"
     for question, who in known.items():
         assert who.startswith(SIDES)

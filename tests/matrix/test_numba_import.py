@@ -1,4 +1,4 @@
-"""The NumPy that Numba accepts when it is imported, as each release's numba/__init__.py has it: the rows say no more."""
+"""The NumPy that Numba accepts when it is imported, by numba/__init__.py of each release; the rows say the same."""
 
 from __future__ import annotations
 
