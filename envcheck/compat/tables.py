@@ -312,6 +312,8 @@ class ReleaseRow(Row, frozen=True, kw_only=True):
     one_of: tuple[tuple[str, ...], ...] = ()
     """Groups of needs of which one is enough: ``[["jax-cuda12-plugin", "jax-cuda13-plugin"]]``. The rows of that one
     decide about GPUs, drivers and CUDA."""
+    optional: tuple[str, ...] = ()
+    """Needs that it does without: CuPy uses a cuDNN of these versions, and no other one."""
     bundles: dict[str, str] = {}
     """Components that come with it, and their versions: ``{cudnn = "9.3.0", nccl = "2.21.5"}``; another copy beside
     it does no harm."""

@@ -157,3 +157,14 @@ def test_a_gpu_that_is_not_listed_for_a_cuda_is_not_compatible(row: ReleaseRow) 
                 if most is not None and capability > most:
                     found = answer(f"{row.name}=={release} cuda=={toolkit_row.version} gpu=={capability.sm}")
                     assert found.verdict == "incompatible", shown(found)
+
+
+@every([row for row in MATRIX.releases if row.optional])
+def test_what_a_package_does_without_decides_only_where_it_is_named(row: ReleaseRow) -> None:
+    assert set(row.optional) <= row.needs.keys()
+    release = ".".join(map(str, parse_specifier(row.versions).bounds[0].numbers))
+    capability = row.capability_min or "7.5"
+    found = answer(f"{row.name}=={release} gpu==sm_{capability.replace('.', '')}")
+    assert found.verdict != "incompatible", shown(found)
+    if "cudnn" in row.optional:
+        assert answer(f"{row.name}=={release} cudnn==9.1.0").verdict == "incompatible"

@@ -77,7 +77,12 @@ def _open(spec: Specifier, newest: CudaVersion) -> bool:
 def _libraries_refuse(matrix: Matrix, candidate: Candidate, row: ReleaseRow, gpu: AskedGpu) -> Iterator[Fit]:
     chosen = _chosen_from(row)
     for key, text in row.needs.items():
-        if key in _FOR_A_PART or key in chosen or (candidate.name == TORCH and key.startswith("nvidia-cudnn")):
+        if (
+            key in _FOR_A_PART
+            or key in chosen
+            or key in row.optional
+            or (candidate.name == TORCH and key.startswith("nvidia-cudnn"))
+        ):
             continue
         spec = parse_specifier(text)
         rows = [other for other in matrix.rows_of(canonical(key)) if _overlap(text, other.versions)]

@@ -86,7 +86,7 @@ def wheel_fits(
 
 
 def _verdict(question: Question, row: WheelRow) -> FitVerdict | None:
-    """What the row says in sum; None where it has no wheel. It is asked of each release of a family, and so is quick."""
+    """What the row says in sum; None where it has no wheel. Families ask it of each release: it makes no sentence."""
     spec = pythons_here(question, row)
     if spec is None:
         return None
