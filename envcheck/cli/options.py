@@ -234,7 +234,12 @@ def _add_components(verb: Parser) -> None:
 
 
 def _add_component(verb: Parser) -> None:
-    verb.add_argument("component", metavar="NAME[==VERSION]", help="torch==2.5.1, gpu==H200, cuda, driver==565.57.01 …")
+    verb.add_argument(
+        "component",
+        nargs="?",
+        metavar="NAME[==VERSION]",
+        help="torch==2.5.1, gpu==H200, cuda, driver==565.57.01 …; without one, list the known components",
+    )
 
 
 def _add_refresh_options(refresh: Parser) -> None:

@@ -28,6 +28,7 @@ FIELDS = {
     "torch": "torch",
     "release": "releases",
     "wheel": "wheels",
+    "mig": "migs",
     "flaw": "flaws",
     "variable": "variables",
     "role": "roles",

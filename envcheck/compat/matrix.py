@@ -28,6 +28,7 @@ from envcheck.compat.tables import (
     ImageRow,
     IndexRow,
     LinkRow,
+    MigRow,
     ProductRow,
     RateRow,
     ReleaseRow,
@@ -74,6 +75,7 @@ class Matrix(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     torch: tuple[TorchRow, ...] = ()
     releases: tuple[ReleaseRow, ...] = ()
     wheels: tuple[WheelRow, ...] = ()
+    migs: tuple[MigRow, ...] = ()
     flaws: tuple[FlawRow, ...] = ()
     variables: tuple[VariableRow, ...] = ()
     roles: tuple[RoleRow, ...] = ()

@@ -76,6 +76,10 @@ class CapabilityRow(Row, frozen=True, kw_only=True):
     """Capabilities on which its ``f`` code runs."""
     renamed_to: str | None = None
     """The capability that later toolkits call it."""
+    own_from: str | None = None
+    """The first CUDA with its target ``sm_90a``; None where there is no such target."""
+    family_from: str | None = None
+    """The first CUDA with its target ``sm_100f``."""
 
     @property
     def id(self) -> str:
@@ -277,6 +281,9 @@ class TorchBuild(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     """What it holds GPU code for: ``sm_90``, ``compute_90``."""
     os: Literal["linux", "windows"] = "linux"
     machine: Machine = "x86_64"
+    cudnn: str | None = None
+    """What it comes with, where that is not the default wheel's."""
+    nccl: str | None = None
     confidence: Confidence = "high"
 
 
@@ -335,6 +342,8 @@ class ReleaseRow(Row, frozen=True, kw_only=True):
     one_of: tuple[tuple[str, ...], ...] = ()
     """Groups of needs of which one is enough: ``[["jax-cuda12-plugin", "jax-cuda13-plugin"]]``. The rows of that one
     decide about GPUs, drivers and CUDA."""
+    optional: tuple[str, ...] = ()
+    """Needs that it does without: CuPy uses a cuDNN of these versions, and no other one."""
     bundles: dict[str, str] = {}
     """Components that come with it, and their versions: ``{cudnn = "9.3.0", nccl = "2.21.5"}``; another copy beside
     it does no harm."""
@@ -343,10 +352,14 @@ class ReleaseRow(Row, frozen=True, kw_only=True):
     machine: tuple[Machine, ...] = ()
     targets: tuple[str, ...] = ()
     """What it holds GPU code for: ``sm_90``, ``compute_90``."""
+    code: dict[str, tuple[str, ...]] = {}
+    """The same by the CUDA of the program around it, where it brings a library for each: ``{"12.8" = ["sm_75"]}``."""
     capability_min: str | None = None
     """Least compute capability that it supports, where its documents say so (they outrank ``targets``)."""
     capability_max: str | None = None
     """Greatest one, where documented."""
+    capability_max_with: dict[str, str] = {}
+    """Greatest one by the CUDA beside it, where documents list fewer GPUs for some: ``{"<10" = "7.2"}``."""
     capability_known: str | None = None
     """Greatest one that it knows of, where documents set no end: on newer GPUs it may run code for an older one."""
     capabilities: tuple[str, ...] = ()
@@ -386,6 +399,23 @@ class WheelRow(Row, frozen=True, kw_only=True):
     @property
     def id(self) -> str:
         return f"wheel/{self.name}/{self.versions}"
+
+
+class MigRow(Row, frozen=True, kw_only=True):
+    """The instances into which GPUs can be divided."""
+
+    name: str
+    """Of the models together: ``A100 40GB``."""
+    gpus: tuple[str, ...]
+    """Their names, as in the rows of GPUs."""
+    profiles: tuple[str, ...]
+    """As ``nvidia-smi`` writes them, without ``MIG``: ``1g.10gb+me``."""
+    driver: str | None = None
+    """The least Linux driver that divides them."""
+
+    @property
+    def id(self) -> str:
+        return f"mig/{self.name}"
 
 
 class FlawRow(Row, frozen=True, kw_only=True):

@@ -67,7 +67,6 @@ def test_a_page_for_people(tmp_path: Path) -> None:
         ["matrix", "check", "torch==2.5.1", "pytorch==2.6.0"],
         ["matrix", "check", "driver==550", "driver==560"],
         ["matrix", "check", "driver==550", "cuda==12.4", "--format", "summary"],
-        ["matrix", "show"],
         ["matrix", "show", "torch>=2"],
         ["matrix", "show", "torch==2.5.1,cuda==12.4"],
     ],

@@ -19,6 +19,24 @@ def page(cwd: Path, component: str) -> dict[str, Any]:
     return found
 
 
+def test_without_a_component_all_are_listed_with_counts_and_dates(tmp_path: Path) -> None:
+    told = envcheck("matrix", "show", "--json", cwd=tmp_path)
+    found = {each["name"]: each for each in json.loads(told.out)["components"]}
+    matrix = load_matrix()
+    assert {"gpu", "driver", "cuda", "torch", "numba", "numpy", "mig", "ollama"} <= found.keys()
+    own = len(matrix.rows_of("numba")) + len(matrix.wheels_by_name["numba"])
+    assert (found["numba"]["rows"], found["numba"]["read"]) == (own, "2026-11-23")
+    assert all(each["rows"] and each["read"] for each in found.values())
+    plain = envcheck("matrix", "show", cwd=tmp_path)
+    assert plain.status == 0
+    assert len(plain.out.splitlines()) == len(found) + 1
+
+
+@pytest.mark.parametrize("component", ["cuda==8", "mig==1g.10gb", "numpy==2.1.0", "fabric-manager==550.54.14"])
+def test_what_is_listed_can_be_shown(tmp_path: Path, component: str) -> None:
+    assert page(tmp_path, component)["facts"]
+
+
 def test_a_pytorch_release(tmp_path: Path) -> None:
     found = page(tmp_path, "torch==2.5.1")
     (facts,) = (facts for facts in found["facts"] if "builds" in facts)

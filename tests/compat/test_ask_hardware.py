@@ -8,6 +8,8 @@ from tests.compat.asking import answer, assert_fits, assert_nobody_can_tell, que
 from tests.every import every
 
 COMPATIBLE = """
+nvcc==12.9 gpu==sm_100f
+nvcc==12.0 gpu==sm_90a
 driver==525.60.13 cuda==12.4
 driver==525.60.13 cuda==12.0
 driver==525 cuda==12
@@ -81,6 +83,12 @@ driver==550 cuda==12.4 gpu==A100,80GB gpu==T4
 """
 
 INCOMPATIBLE = """
+nvcc==12.9 gpu==sm_110
+nvcc==13.0 gpu==sm_101
+nvcc==12.8 gpu==sm_100f
+nvcc==11.8 gpu==sm_90a
+nvcc==12.4 gpu==sm_80a
+cuda==12.8 gpu==sm_120f
 driver==525.60.11 cuda==12.4
 driver==525.53 cuda==12.0
 driver==470.256.02 cuda==12.0
@@ -167,8 +175,6 @@ driver==550
 os==linux machine==x86_64
 driver==550 cuda==12.4 os==beos
 driver==550 cuda==12.4 frobnicator==1.0
-nvcc==12.9 gpu==sm_110
-nvcc==13.0 gpu==sm_101
 """
 
 

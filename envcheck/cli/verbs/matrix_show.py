@@ -7,7 +7,7 @@ from argparse import Namespace
 from envcheck.cli.asking import overlays
 from envcheck.cli.page import page
 from envcheck.compat.load import load_matrix
-from envcheck.compat.question.lookup import Page, look_up
+from envcheck.compat.question.lookup import Page, look_up, overview
 from envcheck.components import Component, parse_components
 from envcheck.errors import UsageError
 from envcheck.exitcode import ExitCode
@@ -17,6 +17,8 @@ from envcheck.text.streams import tell
 def run(options: Namespace) -> int:
     """Print what is known; the exit status says whether anything is. Raises UsageError for what is no component."""
     folders = overlays(options)
+    if options.component is None:
+        return _list_all(options, folders)
     component = _one_component(options.component)
     found = look_up(load_matrix(folders), component)
     if options.format == "json":
@@ -30,6 +32,20 @@ def run(options: Namespace) -> int:
 
         tell(render_page(found, page(options), folders))
     return ExitCode.OK if found else ExitCode.UNKNOWN
+
+
+def _list_all(options: Namespace, folders: tuple[str, ...]) -> int:
+    """Every component with rows, how many, and the newest day on which a source was read."""
+    found = overview(load_matrix(folders))
+    if options.format == "json":
+        from envcheck.report import json
+
+        tell(json.render(found), syntax="json")
+    else:
+        from envcheck.report.answers.matrix import render_overview
+
+        tell(render_overview(found, page(options), folders))
+    return ExitCode.OK
 
 
 def _one_component(text: str) -> Component:

@@ -139,6 +139,8 @@ def of_machine(row: ReleaseRow, question: Question) -> bool:
 
 
 TORCH = "torch"
+_LIBRARIES = ("cudnn", "nccl")
+_PINNED_EVERYWHERE = (2, 4)
 _OTHER_MAKERS = ("rocm", "xpu")
 """How tags of builds for AMD's and Intel's GPUs begin."""
 
@@ -279,6 +281,7 @@ def _there_are(known: Sequence[TorchBuild]) -> str:
 
 def _of_build(row: TorchRow, build: TorchBuild, question: Question) -> Candidate:
     default = build.cuda == default_cuda(row, question) and question.machine == "x86_64"
+    bundles = _bundles(row) if default else {name: text for name in _LIBRARIES if (text := getattr(build, name))}
     release = msgspec.structs.replace(
         _release(row, question),
         os=(build.os,),
@@ -286,8 +289,8 @@ def _of_build(row: TorchRow, build: TorchBuild, question: Question) -> Candidate
         build=tag_of(build.cuda),
         cuda=build.cuda,
         targets=build.targets,
-        needs=_needs(row, question) | (_pins(row) if default else {}),
-        bundles=_bundles(row) if default else {},
+        needs=_needs(row, question) | _pins(row, build, bundles),
+        bundles=bundles,
         confidence=min(row.confidence, build.confidence, key=WEAKEST_FIRST.index),
     )
     return Candidate(TORCH, f"torch {row.version}+{tag_of(build.cuda)}", (release,))
@@ -329,10 +332,16 @@ def _needs(row: TorchRow, question: Question) -> dict[str, str]:
     return needs
 
 
-def _pins(row: TorchRow) -> dict[str, str]:
-    """The distributions that the wheel on PyPI pins: an environment holds one version of each."""
-    major = (row.default_cuda or "").partition(".")[0]
-    return {f"nvidia-{name}-cu{major}": version for name, version in _bundles(row).items()}
+def _pins(row: TorchRow, build: TorchBuild, bundles: dict[str, str]) -> dict[str, str]:
+    """The distributions that the wheel pins: an environment holds one version of each.
+
+    Wheels of other indexes than PyPI pin theirs since 2.4; older ones hold their libraries themselves.
+    """
+    version = parse_version(row.version)
+    if build.os != "linux" or (build.cuda != row.default_cuda and version and version.numbers < _PINNED_EVERYWHERE):
+        return {}
+    major = build.cuda.partition(".")[0]
+    return {f"nvidia-{name}-cu{major}": text for name, text in bundles.items()}
 
 
 def _bundles(row: TorchRow) -> dict[str, str]:

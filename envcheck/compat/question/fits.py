@@ -22,10 +22,12 @@ from envcheck.compat.question.candidates import (
     torch_readings,
     with_implied,
 )
+from envcheck.compat.question.data_center import data_center_fits
 from envcheck.compat.question.hardware import hardware_fits
 from envcheck.compat.question.one_of import one_of_fits
 from envcheck.compat.question.question import (
     Implied,
+    LibraryWheel,
     Question,
     agree,
     listed,
@@ -35,9 +37,10 @@ from envcheck.compat.question.question import (
     unknown_release,
 )
 from envcheck.compat.question.software import candidate_fits, need_fits
+from envcheck.compat.question.toolkit_parts import part_fits
 from envcheck.compat.relations.fit import Fit, conclude
 from envcheck.compat.specifier import Version, parse_specifier
-from envcheck.compat.tables import ReleaseRow
+from envcheck.compat.tables import ReleaseRow, Row
 from envcheck.versions import CudaVersion
 
 ENGINE = "tensorrt-engine"
@@ -152,15 +155,42 @@ _Option: TypeAlias = tuple[str, Sequence[Fit]]
 def all_fits(question: Question) -> list[Fit]:
     """Everything that the matrix says of a question; a weak source decides nothing."""
     full = with_implied(question)
-    found = [*full.problems, *hardware_fits(full)]
+    found = [*full.problems, *hardware_fits(full), *data_center_fits(full)]
+    found += [*library_fits(full), *part_fits(full)]
     found += [*module_fits(full), *engine_fits(full), *extension_fits(full)]
     for name, versions in full.versions.items():
         found += _joined(
             [option for version in versions for option in _options(full, name, version)], full.labels.get(name, name)
         )
     found += _compiler_fits(full)
+    found = [_as_named(full, fit) for fit in found]
     found += _unrelated(full, found)
     return [soften(fit) for fit in _as_made(full, found)]
+
+
+def library_fits(question: Question) -> Iterator[Fit]:
+    """NVIDIA's wheels beside the CUDA that was named: they are built for one major."""
+    rows = {row.name.lower(): row for row in question.matrix.families}
+    for name, wheel in question.libraries.items():
+        if wheel.major is None or not question.cuda:
+            continue
+        members = [(str(cuda), _same_major(question.matrix, wheel, cuda, rows[name])) for cuda in question.cuda]
+        yield agree(members, question.labels["cuda"]).concerning(name, "cuda")
+
+
+def _same_major(matrix: Matrix, wheel: LibraryWheel, cuda: CudaVersion, row: Row) -> Fit:
+    reason = f"{wheel.name} is built for CUDA {wheel.major}"
+    if cuda.major == wheel.major:
+        return conclude(matrix, "compatible", f"{reason}, as CUDA {cuda} is", row)
+    return conclude(matrix, "incompatible", f"{reason}, not for CUDA {cuda}", row, change=f"CUDA {wheel.major}")
+
+
+def _as_named(question: Question, fit: Fit) -> Fit:
+    """A library by the name of the distribution that was written."""
+    if not question.libraries.keys() & set(fit.about):
+        return fit
+    wheels = question.libraries
+    return fit.concerning(*dict.fromkeys(wheels[name].name if name in wheels else name for name in fit.about))
 
 
 def _as_made(question: Question, found: list[Fit]) -> list[Fit]:

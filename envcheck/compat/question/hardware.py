@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import TypeVar
 
+import msgspec
+
 from envcheck.compat.matrix import Matrix
 from envcheck.compat.question.question import AskedGpu, BranchHead, Question, agree, retell
 from envcheck.compat.relations.driver_cuda import driver_runs_cuda, minor_compatible, speaks_at_least
@@ -182,11 +184,45 @@ def _gpu_fits(question: Question, gpu: AskedGpu) -> Iterator[Fit]:
         module = module_drives(matrix, gpu.capability, question.flavour, model=gpu.model)
         yield module.concerning("kernel-module", "gpu")
     if question.cuda:
-        serves = _each(question.cuda, lambda cuda: _served(matrix, gpu.capability, cuda), labels["cuda"])
+        serves = _each(
+            question.cuda,
+            lambda cuda: _too_new(matrix, gpu, cuda) or _served(matrix, gpu.capability, cuda),
+            labels["cuda"],
+        )
         yield serves.concerning("cuda", "gpu")
     if question.nvcc:
-        compiles = _each(question.nvcc, lambda cuda: cuda_targets(matrix, gpu.capability, cuda), labels["nvcc"])
+        compiles = _each(question.nvcc, lambda cuda: _accepts(matrix, gpu, cuda), labels["nvcc"])
         yield compiles.concerning("nvcc", "gpu")
+
+
+def _accepts(matrix: Matrix, gpu: AskedGpu, cuda: CudaVersion) -> Fit:
+    """Whether nvcc accepts the GPU's target: of a GPU by its name, under whichever name the target has there."""
+    fit = _too_new(matrix, gpu, cuda) or cuda_targets(matrix, gpu.capability, cuda)
+    row = matrix.cuda_rows.get(cuda)
+    if gpu.model or fit.verdict != "unknown" or row is None or not row.targets or gpu.capability.sm in row.targets:
+        return fit
+    if not any(gpu.capability.sm in other.targets for other in matrix.cuda):
+        return fit
+    return retell(
+        matrix,
+        msgspec.structs.replace(fit, verdict="incompatible"),
+        f"nvcc {cuda} has no target {gpu.label}: {fit.reason}",
+        row,
+    )
+
+
+def _too_new(matrix: Matrix, gpu: AskedGpu, cuda: CudaVersion) -> Fit | None:
+    """Why a toolkit does not have the architecture- or family-specific target that was named."""
+    row = matrix.capability_rows.get(gpu.capability)
+    if not gpu.suffix or row is None:
+        return None
+    first = CudaVersion.parse(row.own_from if gpu.suffix == "a" else row.family_from)
+    if first is None:
+        return conclude(matrix, "incompatible", f"there is no target {gpu.label}", row, change=gpu.capability.sm)
+    if cuda >= first:
+        return None
+    reason = f"CUDA {cuda} has no target {gpu.label}; CUDA {first} is the first with it"
+    return conclude(matrix, "incompatible", reason, row, change=f"CUDA >= {first}")
 
 
 def _served(matrix: Matrix, gpu: ComputeCapability, cuda: CudaVersion) -> Fit:

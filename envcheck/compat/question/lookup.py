@@ -38,6 +38,44 @@ class Page(msgspec.Struct, frozen=True, kw_only=True):
     sources: tuple[Source, ...] = ()
 
 
+class Listed(msgspec.Struct, frozen=True, kw_only=True):
+    """A component that rows of the matrix are about."""
+
+    name: str
+    """As it is asked for."""
+    rows: int
+    """How many rows are about it."""
+    read: str
+    """The newest day on which a source of them was read."""
+
+
+class Overview(msgspec.Struct, frozen=True, kw_only=True):
+    """What the matrix has rows about."""
+
+    components: tuple[Listed, ...]
+    """By name."""
+
+
+def overview(matrix: Matrix) -> Overview:
+    """Every component with rows of its own."""
+    rows: dict[str, list[Row]] = {
+        "gpu": [*matrix.gpus, *matrix.capabilities],
+        "cuda": [*matrix.cuda],
+        "driver": [*matrix.drivers],
+        "torch": [*matrix.torch],
+        "mig": [*matrix.migs],
+    }
+    for names in (matrix.releases_by_name, matrix.wheels_by_name):
+        for name, own in names.items():
+            rows.setdefault(name, []).extend(own)
+    listed = [
+        Listed(name=name, rows=len(own), read=max((source.read for source in matrix.cite(*own)), default=""))
+        for name, own in sorted(rows.items())
+        if own
+    ]
+    return Overview(components=tuple(listed))
+
+
 def look_up(matrix: Matrix, component: Component) -> Page | None:
     """What is known of a component, with an exact version or without one; None when that is nothing."""
     name = canonical(component.name)
@@ -172,6 +210,10 @@ def _driver(matrix: Matrix, text: str) -> Iterable[_Record]:
             yield _facts(row, os=os, generations=drives)
 
 
+def _mig(matrix: Matrix, text: str) -> Iterable[_Record]:
+    yield from (_facts(row) for row in matrix.migs if text.lower() in row.profiles)
+
+
 def _drives(row: ArchitectureRow, branch: int) -> bool:
     return (row.first_branch or 0) <= branch <= (row.last_branch or branch)
 
@@ -183,7 +225,9 @@ def _releases(matrix: Matrix, name: str, text: str) -> list[_Record]:
     rows = [row for row in matrix.rows_of(name) if parse_specifier(row.versions).cover(version) != "none"]
     if version.local:
         rows = [row for row in rows if row.build in ("", version.local)]
-    return [_facts(row) for row in rows]
+    wheels = [] if version.local else matrix.wheels_by_name.get(name, [])
+    made = [row for row in wheels if parse_specifier(row.versions).cover(version) != "none"]
+    return [_facts(row) for row in (*rows, *made)]
 
 
 def _known(matrix: Matrix, name: str) -> list[str]:
@@ -193,8 +237,10 @@ def _known(matrix: Matrix, name: str) -> list[str]:
         "cuda": [row.version for row in matrix.cuda],
         "nvcc": [str(version) for version in matrix.toolkits],
         "driver": [str(row.branch) for row in matrix.drivers if row.os == "linux"],
+        "mig": list(dict.fromkeys(profile for row in matrix.migs for profile in row.profiles)),
     }
     further = [f"{row.versions}+{row.build}" if row.build else row.versions for row in matrix.rows_of(name)]
+    further = further or [row.versions for row in matrix.wheels_by_name.get(name, ())]
     return listed.get(name) or list(dict.fromkeys(further))
 
 
@@ -204,4 +250,5 @@ _FINDERS: dict[str, Callable[[Matrix, str], Iterable[_Record]]] = {
     "cuda": _cuda,
     "nvcc": _cuda,
     "driver": _driver,
+    "mig": _mig,
 }

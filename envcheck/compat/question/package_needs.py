@@ -70,7 +70,8 @@ def release_fits(
 
 
 def _asks(row: ReleaseRow, other: str) -> bool:
-    return other in map(canonical, row.needs)
+    """Whether a package cannot do without; where it can, another version stops nothing that is installed."""
+    return other in map(canonical, row.needs) and other not in row.optional
 
 
 def _need(row: ReleaseRow, other: str) -> str:
@@ -326,11 +327,11 @@ def needed_of(
     lines: dict[str, None] = {}
     for row in release_rows(matrix, name, version, os, machine):
         major = (row.cuda or "").partition(".")[0]
-        chosen = {member for group in row.one_of for member in group}
+        left_out = {*row.optional, *(member for group in row.one_of for member in group)}
         for component, spec in row.needs.items():
             wheel = _WHEELS.get(component)
             if (
-                component in chosen
+                component in left_out
                 or component in _NO_PACKAGES
                 or component.startswith("driver-")
                 or (wheel and not major)

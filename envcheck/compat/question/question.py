@@ -93,6 +93,8 @@ class AskedGpu(NamedTuple):
     label: str
     capability: ComputeCapability
     model: GpuRow | None
+    suffix: str = ""
+    """Of the target that was named in its place: ``a``, ``f``."""
 
 
 class BranchHead(DriverRelease):
@@ -127,6 +129,15 @@ class Implied(NamedTuple):
     row: ReleaseRow
 
 
+class LibraryWheel(NamedTuple):
+    """A distribution of NVIDIA that was named, and stands for the library in it."""
+
+    name: str
+    """Of the distribution: ``nvidia-cudnn-cu12``."""
+    major: int | None
+    """The CUDA major that it is built for."""
+
+
 class Question(NamedTuple):
     """Everything that was named. A component that stands for several versions has several members, ascending."""
 
@@ -144,12 +155,17 @@ class Question(NamedTuple):
     """The package of forward compatibility."""
     gpus: tuple[AskedGpu, ...] = ()
     flavour: Flavour | None = None
+    mig: str = ""
+    """The profile of the MIG instance: ``1g.10gb``."""
+    fabric_manager: DriverRelease | None = None
     versions: Mapping[str, tuple[Version, ...]] = MappingProxyType({})
     """Everything that rows of releases may speak of, by canonical name; CUDA and nvcc too."""
     systems: tuple[Implied, ...] = ()
     """The rows of Jetson system software that was named."""
     implied: Mapping[str, Implied] = MappingProxyType({})
     """What comes with what was named, where it is not named itself."""
+    libraries: Mapping[str, LibraryWheel] = MappingProxyType({})
+    """The libraries that NVIDIA's wheels were named for, by canonical name, where they are not named themselves."""
     torch_cuda: Implied | None = None
     """The CUDA of PyTorch's build, where PyTorch is named and only one is meant."""
     problems: tuple[Fit, ...] = ()
@@ -175,7 +191,8 @@ def readable(name: str, spec: str) -> str:
 
 def unknown_release(question: Question, name: str, version: Version) -> str:
     """That the matrix does not know a release, as it was written."""
-    written = question.labels[name] if len(question.versions[name]) == 1 else f"{name} {version}"
+    written = question.labels.get(name) if len(question.versions[name]) == 1 else None
+    written = written or f"{name} {version}"
     return f"the matrix does not know {written}" + ("; it knows releases, no pre-releases" if version.pre else "")
 
 

@@ -8,7 +8,7 @@ from typing import Any, get_args
 
 from envcheck.compat.matrix import Matrix
 from envcheck.compat.names import SYSTEMS, canonical, scheme
-from envcheck.compat.question.question import AnyPatch, AskedGpu, BranchHead, Question
+from envcheck.compat.question.question import AnyPatch, AskedGpu, BranchHead, LibraryWheel, Question
 from envcheck.compat.relations.fit import Fit
 from envcheck.compat.relations.gpu_driver import Flavour
 from envcheck.compat.specifier import Specifier, Version, parse_specifier, parse_version
@@ -136,7 +136,8 @@ def gpu_of(matrix: Matrix, component: Component) -> AskedGpu | None:
     text = component.exact or ""
     if _CAPABILITY.fullmatch(text):
         capability = ComputeCapability.parse(text.lower().replace(" ", "_"))
-        return AskedGpu(capability.sm, capability, None) if capability else None
+        suffix = text[-1:].lower() if text[-1:].isalpha() else ""
+        return AskedGpu(f"{capability.sm}{suffix}", capability, None, suffix) if capability else None
     model = matrix.find_gpu(text)
     capability = ComputeCapability.parse(model.compute_capability) if model else None
     return AskedGpu(model.name, capability, model) if model and capability else None
@@ -182,6 +183,7 @@ _MACHINES: dict[str, Machine] = {
     "sbsa": "aarch64",
 }
 _RELEASE_OF_OS = re.compile(r"(ubuntu|debian|rhel|rocky|centos|fedora|sles|windows|win|macos)[-_ ]?v?([0-9][0-9.]*)")
+_NVIDIA_WHEEL = re.compile(r"nvidia-([a-z0-9-]+?)(?:-cu([0-9]{2}))?")
 _SUPERCHIP = re.compile(r"G[BH][0-9]")
 """Superchips with an Arm processor: GH200, GB200, GB10."""
 
@@ -219,6 +221,7 @@ class _Draft:
         self.gpus: list[AskedGpu] = []
         self.problems: list[Fit] = []
         self.assumed: dict[str, str] = {}
+        self.libraries: dict[str, tuple[LibraryWheel, Component]] = {}
 
     @property
     def os(self) -> Os:
@@ -233,6 +236,12 @@ class _Draft:
             self.assumed["os"] = "linux"
         if "machine" not in self.fields:
             self.fields["machine"] = self.assumed["machine"] = self._machine(labels)
+        libraries: dict[str, LibraryWheel] = {}
+        for name, (wheel, component) in self.libraries.items():
+            members = version_members(self.matrix, name, component)
+            if name not in labels and members:
+                libraries[name] = wheel
+                self.versions[name] = members
         return Question(
             matrix=self.matrix,
             labels=labels,
@@ -240,6 +249,7 @@ class _Draft:
             versions=self.versions,
             problems=tuple(self.problems),
             assumed=self.assumed,
+            libraries=libraries,
             **self.fields,
         )
 
@@ -300,6 +310,8 @@ def _read_cuda(draft: _Draft, name: str, component: Component) -> None:
         draft.unknown(name, f"{component}: the matrix has no such CUDA version")
         return
     draft.fields[name] = members
+    if len(members) == 1 and component.exact and "." not in component.exact:
+        component = component._replace(bounds=(Bound("==", str(members[0])),))  # a major with one toolkit means it
     draft.versions[name] = version_members(draft.matrix, name, component)
 
 
@@ -320,8 +332,19 @@ def _read_gpu(draft: _Draft, name: str, component: Component) -> None:
     draft.gpus.append(gpu)
 
 
+def library_of(matrix: Matrix, name: str) -> tuple[str, int | None] | None:
+    """The library in a distribution of NVIDIA, and the CUDA major that it is built for; None for any other."""
+    match = _NVIDIA_WHEEL.fullmatch(name)
+    family = next((row for row in matrix.families if match and row.wheel == match[1]), None)
+    if match is None or family is None:
+        return None
+    return canonical(family.name), int(match[2]) if match[2] else None
+
+
 def _read_version(draft: _Draft, name: str, component: Component) -> None:
-    if name not in draft.matrix.component_names:
+    library = library_of(draft.matrix, name)
+    known = draft.matrix.component_names
+    if name not in known and (library is None or library[0] not in known):
         near = draft.matrix.similar_name(name)
         hint = f"; did you mean {near}?" if near else ""
         draft.unknown(name, f"the matrix has no component called {component.name}{hint}")
@@ -331,6 +354,24 @@ def _read_version(draft: _Draft, name: str, component: Component) -> None:
         draft.unknown(name, f"{component} is no version that the matrix could know")
         return
     draft.versions[name] = members
+    if library:
+        draft.libraries[library[0]] = (LibraryWheel(name, library[1]), component)
+
+
+def _read_mig(draft: _Draft, name: str, component: Component) -> None:
+    profile = (component.exact or "").lower().removeprefix("mig ").removeprefix("mig-")
+    if not any(profile in row.profiles for row in draft.matrix.migs):
+        draft.unknown(name, f"{component}: the matrix knows no such MIG instance; write mig==1g.10gb")
+        return
+    draft.fields["mig"] = profile
+
+
+def _read_fabric_manager(draft: _Draft, name: str, component: Component) -> None:
+    release = DriverRelease.parse(component.exact) if component.exact else None
+    if release is None:
+        draft.unknown(name, f"{component} is no version such as 550.54.14")
+        return
+    draft.fields["fabric_manager"] = release
 
 
 _READERS: dict[str, Callable[[_Draft, str, Component], None]] = {
@@ -341,5 +382,7 @@ _READERS: dict[str, Callable[[_Draft, str, Component], None]] = {
     "cuda": _read_cuda,
     "nvcc": _read_cuda,
     "cuda-compat": _read_compat,
+    "mig": _read_mig,
+    "fabric-manager": _read_fabric_manager,
     "gpu": _read_gpu,
 }

@@ -8,11 +8,11 @@ from functools import cache
 import msgspec
 
 from envcheck.compat.matrix import Matrix
-from envcheck.compat.names import HARDWARE, SETS, SYSTEMS, canonical
+from envcheck.compat.names import HARDWARE, SETS, SYSTEMS, canonical, scheme
 from envcheck.compat.question.candidates import TORCH, Candidate, of_machine, of_os
 from envcheck.compat.question.hardware import NAME as FORWARD
 from envcheck.compat.question.hardware import replaces_driver, runner_of, runs, speaks
-from envcheck.compat.question.question import AskedGpu, Question, agree, listed, readable, retell
+from envcheck.compat.question.question import AskedGpu, LibraryWheel, Question, agree, listed, readable, retell
 from envcheck.compat.question.wheels import gpu_is_asked, serves, tells_pythons, wheel_fits
 from envcheck.compat.relations.driver_cuda import minor_compatible
 from envcheck.compat.relations.fit import Fit, FitVerdict, conclude
@@ -25,7 +25,8 @@ from envcheck.versions import CodeTarget, ComputeCapability, CudaVersion, Driver
 # Whether the libraries that a build needs leave a GPU out, whichever of the admitted versions is taken.
 
 _FOR_A_PART = ("triton",)
-"""What only a part of a package runs on: PyTorch computes without Triton, its compiler does not."""
+"""What only a part of a package runs on: PyTorch computes without Triton, its compiler does not; nor does it need cuDNN
+for more than its convolutions."""
 _YET_TO_COME = Version((10**6,))
 
 
@@ -76,7 +77,12 @@ def _open(spec: Specifier, newest: CudaVersion) -> bool:
 def _libraries_refuse(matrix: Matrix, candidate: Candidate, row: ReleaseRow, gpu: AskedGpu) -> Iterator[Fit]:
     chosen = _chosen_from(row)
     for key, text in row.needs.items():
-        if key in _FOR_A_PART or key in chosen:
+        if (
+            key in _FOR_A_PART
+            or key in chosen
+            or key in row.optional
+            or (candidate.name == TORCH and key.startswith("nvidia-cudnn"))
+        ):
             continue
         spec = parse_specifier(text)
         rows = [other for other in matrix.rows_of(canonical(key)) if _overlap(text, other.versions)]
@@ -101,7 +107,7 @@ def _overlap(text: str, other_text: str) -> bool:
 def device_fits(question: Question, candidate: Candidate, row: ReleaseRow) -> Iterator[Fit]:
     """Whether the build runs on each GPU; nothing where its row says nothing of GPUs."""
     for gpu in question.gpus:
-        fit = _documented(question.matrix, candidate, row, gpu)
+        fit = _beside_cuda(question, candidate, row, gpu) or _documented(question.matrix, candidate, row, gpu)
         if fit is None or (fit.ok and not _bounded(row)):
             fit = _by_code(question, candidate, row, gpu) or fit
             fit = (fit if fit and fit.bad else None) or stack_refuses(question.matrix, candidate, row, gpu) or fit
@@ -145,6 +151,18 @@ def _documented(matrix: Matrix, candidate: Candidate, row: ReleaseRow, gpu: Aske
     return conclude(matrix, "compatible", reason, row)
 
 
+def _beside_cuda(question: Question, candidate: Candidate, row: ReleaseRow, gpu: AskedGpu) -> Fit | None:
+    """What documents list of GPUs for the CUDA that was named."""
+    for text, greatest in row.capability_max_with.items():
+        spec, most = parse_specifier(text), ComputeCapability.parse(greatest)
+        meant = [cuda for cuda in question.cuda if spec.cover(Version(tuple(cuda), scheme=scheme("cuda"))) == "all"]
+        if meant and len(meant) == len(question.cuda) and most is not None and gpu.capability > most:
+            reason = f"with {readable('CUDA', text)}, {candidate.label} supports compute capability up to {greatest}"
+            reason += f"; {gpu.label} has {gpu.capability}"
+            return conclude(question.matrix, "incompatible", reason, row)
+    return None
+
+
 def _bounded(row: ReleaseRow) -> bool:
     """Whether documents say on which GPUs it runs, at both ends."""
     return bool(row.capabilities) or row.capability_max is not None
@@ -157,6 +175,8 @@ def _newer_than_toolkit(matrix: Matrix, row: ReleaseRow, gpu: AskedGpu) -> bool:
 
 def _by_code(question: Question, candidate: Candidate, row: ReleaseRow, gpu: AskedGpu) -> Fit | None:
     """What the GPU code that it holds says. Where no driver is named, one that compiles its PTX is no constraint."""
+    if row.code:
+        return _by_its_code(question, candidate, row, gpu)
     targets = read_targets(row.targets)
     if not targets or candidate.cuda:
         return None
@@ -178,6 +198,48 @@ def _by_code(question: Question, candidate: Candidate, row: ReleaseRow, gpu: Ask
     return retell(question.matrix, fit, reason, row)
 
 
+def _by_its_code(question: Question, candidate: Candidate, row: ReleaseRow, gpu: AskedGpu) -> Fit | None:
+    """The library for the CUDA that was named, or comes with PyTorch; where neither tells, any of them."""
+    named = question.cuda or tuple(
+        CudaVersion(*implied.version.numbers[:2]) for name, implied in question.implied.items() if name == "cuda"
+    )
+    loaded = {_loaded(row, cuda) for cuda in named}
+    chosen = [(text, targets) for text, targets in row.code.items() if not named or text in loaded]
+    fits = [
+        (text, code_runs_on(question.matrix, read_targets(targets), gpu.capability, built_with=CudaVersion.parse(text)))
+        for text, targets in chosen
+    ]
+    if not fits:
+        return None
+    fitting = [text for text, fit in fits if fit.ok]
+    if fitting:
+        which = (
+            f"its libraries for CUDA {listed(fitting)} hold"
+            if len(fitting) > 1
+            else f"its library for CUDA {fitting[0]} holds"
+        )
+        reason = f"{candidate.label} on {gpu.label}: {which} code for {gpu.capability.sm}"
+        return conclude(question.matrix, "compatible", reason, row)
+    text, refusal = fits[-1]
+    change = next((other for other, targets in row.code.items() if _holds(question.matrix, targets, gpu)), "")
+    reason = f"{candidate.label} on {gpu.label}, its library for CUDA {text}: {refusal.reason}"
+    told = retell(question.matrix, refusal, reason, row)
+    return msgspec.structs.replace(told, nearest_change=f"CUDA {change}") if change else told
+
+
+def _loaded(row: ReleaseRow, cuda: CudaVersion) -> str:
+    """The library that is loaded beside a CUDA: its own, else the newest before it of the same major."""
+    known = [(version, text) for text in row.code if (version := CudaVersion.parse(text))]
+    return max(
+        ((version, text) for version, text in known if version.major == cuda.major and version <= cuda),
+        default=(cuda, ""),
+    )[1]
+
+
+def _holds(matrix: Matrix, targets: Sequence[str], gpu: AskedGpu) -> bool:
+    return _native(matrix, read_targets(targets), gpu)
+
+
 def _native(matrix: Matrix, targets: Sequence[CodeTarget], gpu: AskedGpu) -> bool:
     return any(runs_natively(matrix, target, gpu.capability) for target in targets)
 
@@ -193,6 +255,8 @@ def _supported_below(row: ReleaseRow, gpu: AskedGpu, targets: Sequence[CodeTarge
 _VERDICTS: dict[Cover, FitVerdict] = {"all": "compatible", "some": "unknown", "none": "incompatible"}
 _DRIVERS = {"driver-linux": False, "driver-windows": True, "driver": None}
 """Whether Windows' numbers are meant."""
+TOOLKIT = "cuda"
+"""Its parts have a relation of their own."""
 _OF_GPU_BUILDS = frozenset({"cuda", "cudnn", "nccl", *_DRIVERS})
 """What the package decides that brings the GPU code."""
 
@@ -215,7 +279,7 @@ def need_fits(question: Question, candidate: Candidate, row: ReleaseRow) -> Iter
             yield from _cuda(question, candidate, row)
         else:
             yield from _version(question, candidate, row, canonical(key), spec)
-    for key, version in row.bundles.items():
+    for key, version in row.bundles.items() if candidate.name != TOOLKIT else ():
         name = canonical(key)
         if name in question.versions and name not in map(canonical, row.needs):
             yield _brought(question, candidate, row, name, version).concerning(candidate.name, name)
@@ -232,6 +296,9 @@ def _version(question: Question, candidate: Candidate, row: ReleaseRow, name: st
             (str(version), _need(question.matrix, candidate, row, name, spec, version))
             for version in question.versions[name]
         ]
+        wheel = question.libraries.get(name)
+        if wheel and (refusal := _other_major(question.matrix, candidate, row, wheel)):
+            yield refusal.concerning(candidate.name, name)
         yield agree(fits, question.labels.get(name, name)).concerning(candidate.name, name)
     elif name in question.implied:
         implied = question.implied[name]
@@ -239,6 +306,20 @@ def _version(question: Question, candidate: Candidate, row: ReleaseRow, name: st
             fit = _need(question.matrix, candidate, row, name, spec, implied.version)
             reason = f"{fit.reason} (it comes with {implied.label})"
             yield retell(question.matrix, fit, reason, row, implied.row).concerning(candidate.name, implied.by)
+
+
+def _other_major(matrix: Matrix, candidate: Candidate, row: ReleaseRow, wheel: LibraryWheel) -> Fit | None:
+    """A library that is built for another CUDA major than what loads it."""
+    if wheel.major is None:
+        return None
+    own = CudaVersion.parse(row.cuda)
+    spec = row.needs.get("cuda")
+    taken = parse_specifier(spec).cover(Version((wheel.major,), scheme=scheme("cuda"))) != "none" if spec else None
+    if taken or (taken is None and (own is None or own.major == wheel.major)):
+        return None
+    which = readable("CUDA", spec) if spec else f"CUDA {row.cuda}"
+    reason = f"{candidate.label} needs {which}, and {wheel.name} is built for CUDA {wheel.major}"
+    return conclude(matrix, "incompatible", reason, row)
 
 
 def _need(matrix: Matrix, candidate: Candidate, row: ReleaseRow, name: str, spec: str, version: Version) -> Fit:
@@ -311,7 +392,7 @@ def _brought(question: Question, candidate: Candidate, row: ReleaseRow, name: st
     if covers & {"all", "some"}:
         return conclude(question.matrix, "compatible", f"{candidate.label} comes with {name} {version}", row)
     reason = f"{candidate.label} comes with {name} {version} of its own"
-    if candidate.name in SETS | {"cuda"}:
+    if candidate.name in SETS:
         return conclude(question.matrix, "unknown", f"{reason}; whether {label} works there is not documented", row)
     return conclude(question.matrix, "compatible", f"{reason}; {label} beside it does not conflict", row)
 

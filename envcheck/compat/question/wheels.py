@@ -37,12 +37,13 @@ def wheels_of(matrix: Matrix, name: str, version: Version, rows: Sequence[Releas
 
 def gpu_is_asked(question: Question) -> bool:
     """Whether what was named is to use a GPU."""
-    return bool((HARDWARE | CUDA_PARTS) & question.labels.keys())
+    return bool((HARDWARE | CUDA_PARTS) & (question.labels.keys() | question.libraries.keys()))
 
 
 def pythons_here(question: Question, row: WheelRow) -> str | None:
     """The Pythons with a wheel for the system in question; None where it has none."""
-    found = [spec for system, spec in row.pythons.items() if system in _systems(question)]
+    systems = _systems(question)
+    found = [spec for system, spec in row.pythons.items() if system in systems]
     return "|".join(found) if found else None
 
 
@@ -74,12 +75,28 @@ def wheel_fits(
     """What the wheels of a release say; where a family's releases differ, which of them fit."""
     if question.systems:
         return []  # the wheels for Jetsons come from other indexes
-    options = [(row.versions, list(_row_fits(question, label, name, row, rows))) for row in wheels]
-    if len({overall(fits) for _, fits in options}) < _SEVERAL:
-        return options[-1][1] if options else []
-    about = dict.fromkeys(part for _, fits in options for fit in fits for part in fit.about)
-    members = [(f"{name} {versions}", summary(overall(fits), "", fits)) for versions, fits in options]
-    return [agree(members, question.labels.get(name, label)).concerning(*about)]
+    verdicts = {_verdict(question, row): row for row in wheels}
+    if len(verdicts) < _SEVERAL:
+        return list(_row_fits(question, label, name, wheels[-1], rows)) if wheels else []
+    told = {verdict: list(_row_fits(question, label, name, row, rows)) for verdict, row in verdicts.items()}
+    about = dict.fromkeys(part for fits in told.values() for fit in fits for part in fit.about)
+    members = [(row, told[_verdict(question, row)]) for row in wheels]
+    options = [(f"{name} {row.versions}", summary(overall(fits), "", fits[:1])) for row, fits in members]
+    return [agree(options, question.labels.get(name, label)).concerning(*about)]
+
+
+def _verdict(question: Question, row: WheelRow) -> FitVerdict | None:
+    """What the row says in sum; None where it has no wheel. Families ask it of each release: it makes no sentence."""
+    spec = pythons_here(question, row)
+    if spec is None:
+        return None
+    pythons = question.versions.get("python", ())
+    covers = {parse_specifier(spec).cover(python) for python in pythons}
+    least = row.glibc.get(question.machine) if question.os in ("linux", "wsl") else None
+    if least:
+        covers |= {parse_specifier(f">={least}").cover(there) for there in question.versions.get("glibc", ())}
+    found = {_VERDICTS[cover] for cover in covers}
+    return "incompatible" if "incompatible" in found else "unknown" if "unknown" in found else "compatible"
 
 
 def _row_fits(question: Question, label: str, name: str, row: WheelRow, rows: Sequence[ReleaseRow]) -> Iterator[Fit]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from envcheck.compat.overlay import decides, is_from
-from envcheck.compat.question.lookup import Page
+from envcheck.compat.question.lookup import Overview, Page
 from envcheck.compat.question.question import Answer, Reason, readable
 from envcheck.compat.relations.fit import FitVerdict
 from envcheck.report import Options
@@ -135,6 +135,19 @@ def render_page(page: Page, options: Options, overlays: Sequence[str] = ()) -> s
         lines += [*_indented(pen, f"{source.title}, read {source.read}", _INDENT), _address(source)]
     if overlays:
         lines += [(), *overlay_lines(overlays, page.sources)]
+    return pen.show(lines)
+
+
+def render_overview(found: Overview, options: Options, overlays: Sequence[str] = ()) -> str:
+    """The components of the matrix as a table, ending in a newline."""
+    pen = Pen(options)
+    width = max([len(each.name) for each in found.components], default=0)
+    lines: list[Line] = [(Span(f"{len(found.components)} components: rows, newest source", "title"),)]
+    lines += [
+        (Span(_INDENT), Span(clean(f"{each.name:<{width}}  {each.rows:>4}  {each.read}"))) for each in found.components
+    ]
+    if overlays:
+        lines += [(), *overlay_lines(overlays, ())]
     return pen.show(lines)
 
 

@@ -1,0 +1,75 @@
+"""Parts of data-center machines: MIG instances against the GPU and the driver, Fabric Manager against the driver."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from envcheck.compat.question.question import AskedGpu, Question, agree, listed
+from envcheck.compat.relations.fit import Fit, conclude
+from envcheck.compat.tables import MigRow
+from envcheck.versions import ComputeCapability, DriverRelease
+
+MIG = "mig"
+FABRIC_MANAGER = "fabric-manager"
+_FIRST_WITH_MIG = ComputeCapability(8, 0)
+
+
+def data_center_fits(question: Question) -> Iterator[Fit]:
+    """Everything about the MIG instance, and about Fabric Manager, that were named."""
+    if question.mig:
+        for gpu in question.gpus:
+            yield _divides(question, gpu, question.mig).concerning(MIG, "gpu")
+    if question.fabric_manager and question.drivers:
+        yield _same_release(question, question.fabric_manager)
+
+
+def _divides(question: Question, gpu: AskedGpu, profile: str) -> Fit:
+    """Whether the GPU has the profile; a name that stands for several models has what any of them has."""
+    matrix = question.matrix
+    rows = [row for row in matrix.migs if gpu.model and gpu.model.name in row.gpus]
+    if not rows:
+        reason = f"the documents list no MIG instances of {gpu.label}"
+        without = gpu.capability < _FIRST_WITH_MIG or (gpu.model and gpu.model.kind == "geforce")
+        return conclude(matrix, "incompatible" if without else "unknown", reason, *matrix.migs[:1])
+    having = [row for row in rows if profile in row.profiles]
+    if not having:
+        known = listed([each for row in rows for each in row.profiles])
+        return conclude(matrix, "incompatible", f"{gpu.label} has the MIG instances {known}, no {profile}", *rows)
+    too_old = _older_driver(question, having)
+    return too_old or conclude(matrix, "compatible", f"{listed([row.name for row in having])} has {profile}", *having)
+
+
+def _older_driver(question: Question, rows: list[MigRow]) -> Fit | None:
+    """Why the driver that was named does not divide the GPU."""
+    needed = [release for row in rows if (release := DriverRelease.parse(row.driver))]
+    if not needed or not question.drivers or max(question.drivers) >= min(needed):
+        return None
+    reason = f"MIG on {rows[0].name} needs driver {min(needed)} or newer, this is {question.drivers[-1]}"
+    return conclude(question.matrix, "incompatible", reason, *rows, change=f"driver >= {min(needed)}")
+
+
+def _same_release(question: Question, release: DriverRelease) -> Fit:
+    rows = question.matrix.rows_of(FABRIC_MANAGER)
+    exact = [driver for driver in question.drivers if str(driver) == str(release)]
+    fits = [
+        (
+            str(driver),
+            conclude(
+                question.matrix,
+                "compatible" if driver in exact else "incompatible",
+                f"Fabric Manager {release} needs the driver of the same version; this is {driver}",
+                *rows[:1],
+                change=f"driver {release}",
+            ),
+        )
+        for driver in question.drivers
+    ]
+    if not exact and any(driver.branch == release.branch for driver in question.drivers) and _is_branch(question):
+        reason = f"Fabric Manager {release} needs the driver of the same version; which release is meant is not known"
+        return conclude(question.matrix, "unknown", reason, *rows[:1]).concerning(FABRIC_MANAGER, "driver")
+    return agree(fits, question.labels["driver"]).concerning(FABRIC_MANAGER, "driver")
+
+
+def _is_branch(question: Question) -> bool:
+    """Whether a branch of drivers was named, not a release of it."""
+    return question.labels["driver"].count(".") < 2

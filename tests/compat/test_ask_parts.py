@@ -1,0 +1,170 @@
+"""Parts that are tied by their versions, swept over all rows: CUDA's libraries, NVIDIA's wheels, MIG, code by CUDA."""
+
+from __future__ import annotations
+
+import pytest
+
+from envcheck.compat.load import load_matrix
+from envcheck.compat.names import scheme
+from envcheck.compat.relations.gpu_code import read_targets, runs_natively
+from envcheck.compat.specifier import parse_specifier, parse_version
+from envcheck.compat.tables import MigRow, ReleaseRow, TorchBuild, TorchRow
+from envcheck.versions import ComputeCapability, DriverRelease
+from tests.compat.asking import answer, assert_does_not_fit, assert_fits, assert_nobody_can_tell, questions, shown
+from tests.every import every
+
+MATRIX = load_matrix()
+TOOLKITS = [row for row in MATRIX.rows_of("cuda") if row.bundles]
+BY_CUDA = [row for row in MATRIX.releases if row.code]
+GPUS = {row.name: row for row in MATRIX.gpus}
+WITH_LIBRARIES = [
+    (row, build)
+    for row in MATRIX.torch
+    for build in row.builds
+    if build.cudnn and (build.os, build.machine) == ("linux", "x86_64") and row.version >= "2.4"
+]
+
+
+def toolkit(row: ReleaseRow) -> str:
+    return ".".join(map(str, parse_specifier(row.versions).bounds[0].numbers[:2]))
+
+
+@every(TOOLKITS)
+def test_a_library_belongs_to_the_toolkit_that_brings_it(row: ReleaseRow) -> None:
+    own = toolkit(row)
+    for name, version in row.bundles.items():
+        found = answer(f"{name}=={version} cuda=={own}")
+        assert found.verdict == "compatible", shown(found)
+        other = "11.8" if own.startswith("12") else "12.4"
+        another = next(each for each in TOOLKITS if toolkit(each) == other)
+        if another.bundles.get(name, version) != version:
+            found = answer(f"{name}=={version} cuda=={other}")
+            assert found.verdict == "incompatible", shown(found)
+
+
+@every(TOOLKITS)
+def test_a_wheel_of_nvidia_stands_for_its_library(row: ReleaseRow) -> None:
+    own = toolkit(row)
+    for name in {"cublas", "cufft", "cusparse", "cusolver", "curand", "nvjpeg"} & row.bundles.keys():
+        version, major = row.bundles[name], own.partition(".")[0]
+        assert answer(f"nvidia-{name}-cu{major}=={version} cuda=={own}").verdict == "compatible"
+        other = "cu11" if major != "11" else "cu12"
+        assert answer(f"nvidia-{name}-{other}=={version} cuda=={own}").verdict == "incompatible"
+
+
+@every(BY_CUDA)
+def test_each_library_is_held_against_the_gpu_by_itself(row: ReleaseRow) -> None:
+    bound = parse_specifier(row.versions).bounds[0]
+    release = ".".join(map(str, bound.numbers))
+    for cuda, targets in row.code.items():
+        for gpu in ("7.0", "7.5", "8.9", "9.0", "12.0"):
+            capability = ComputeCapability.parse(gpu)
+            assert capability is not None
+            found = answer(f"{row.name}=={release} cuda=={cuda} gpu=={capability.sm} os=={(row.os or ('linux',))[0]}")
+            held = any(runs_natively(MATRIX, target, capability) for target in read_targets(targets))
+            if not held:
+                assert found.verdict == "incompatible", shown(found)
+            elif answer(f"cuda=={cuda} gpu=={capability.sm}").verdict == "compatible":
+                assert found.verdict == "compatible", shown(found)
+
+
+@every(WITH_LIBRARIES)
+def test_each_build_of_pytorch_has_its_own_libraries(row: TorchRow, build: TorchBuild) -> None:
+    tag, major = build.cuda.replace(".", ""), build.cuda.partition(".")[0]
+    for name, version in (("cudnn", build.cudnn), ("nccl", build.nccl)):
+        if version:
+            assert answer(f"torch=={row.version}+cu{tag} nvidia-{name}-cu{major}=={version}").verdict == "compatible"
+            assert answer(f"torch=={row.version}+cu{tag} nvidia-{name}-cu{major}==1.0.0").verdict == "incompatible"
+
+
+@every(MATRIX.migs)
+def test_a_gpu_has_the_instances_of_its_row_and_no_others(row: MigRow) -> None:
+    assert set(row.gpus) <= GPUS.keys()
+    assert DriverRelease.parse(row.driver)
+    every_profile = {profile for each in MATRIX.migs for profile in each.profiles}
+    for gpu in row.gpus:
+        own = {profile for each in MATRIX.migs if gpu in each.gpus for profile in each.profiles}
+        for profile in every_profile:
+            found = answer(f"mig=={profile} gpu=={gpu.replace(' ', ',')}")
+            assert found.verdict == ("compatible" if profile in own else "incompatible"), shown(found)
+
+
+@every(
+    questions("""
+mig==1g.10gb gpu==H100
+mig==7g.141gb gpu==H200 driver==550.90.07
+fabric-manager==550.54.14 driver==550.54.14
+cublas==12.4.2.65 cuda==12.4
+nvidia-cublas-cu12==12.4.5.8 driver==550.54.14
+onnxruntime-gpu==1.20.0 nvidia-cudnn-cu12==9.5.1.17
+bitsandbytes==0.45.3 gpu==sm_120
+torch==2.6.0+cu126 nvidia-cudnn-cu12==9.5.1.17
+ctranslate2==4.5.0 nvidia-cudnn-cu12==9.1.0.70
+ollama==0.31.0 gpu==sm_61 driver==570.10.10
+""")
+)
+def test_fits(question: str) -> None:
+    assert_fits(question)
+
+
+@every(
+    questions("""
+mig==1g.10gb gpu==RTX,4090
+mig==1g.5gb gpu==V100
+fabric-manager==550.54.14 driver==550.90.07
+nvidia-cufft-cu12==11.2.1.3 driver==470
+onnxruntime-gpu==1.20.0 nvidia-cudnn-cu11==9.5.1.17
+onnxruntime-gpu==1.20.0 nvidia-cudnn-cu12==8.9.7.29
+nvidia-cudnn-cu12==9.5.1.17 gpu==RTX,5090
+bitsandbytes==0.45.3 gpu==sm_120 torch==2.7.0+cu126
+torch==2.6.0+cu126 nvidia-cudnn-cu12==9.1.0.70
+ctranslate2==4.4.0 cudnn==9.1
+ollama==0.31.0 gpu==sm_61 driver==550
+""")
+)
+def test_does_not_fit(question: str) -> None:
+    assert_does_not_fit(question)
+
+
+@every(
+    questions("""
+fabric-manager==550.54.14 driver==550
+cublas==12.6.4.1 cuda==12.4
+mig==1g.10gb gpu==GB300
+mig==9g.99gb gpu==H100
+""")
+)
+def test_nobody_can_tell(question: str) -> None:
+    assert_nobody_can_tell(question)
+
+
+@pytest.mark.parametrize("profile", ["MIG 1g.10gb", "mig-1g.10gb", "1G.10GB"])
+def test_a_profile_is_read_as_tools_write_it(profile: str) -> None:
+    assert answer(f"mig=={profile.replace(' ', ',')} gpu==H100").verdict == "compatible"
+
+
+@every([row for row in MATRIX.releases if row.capability_max_with])
+def test_a_gpu_that_is_not_listed_for_a_cuda_is_not_compatible(row: ReleaseRow) -> None:
+    release = ".".join(map(str, parse_specifier(row.versions).bounds[0].numbers))
+    for text, greatest in row.capability_max_with.items():
+        most = ComputeCapability.parse(greatest)
+        spec = parse_specifier(text)
+        for toolkit_row in MATRIX.cuda:
+            version = parse_version(toolkit_row.version, scheme("cuda"))
+            if version is None or spec.cover(version) != "all":
+                continue
+            for capability in MATRIX.capability_rows:
+                if most is not None and capability > most:
+                    found = answer(f"{row.name}=={release} cuda=={toolkit_row.version} gpu=={capability.sm}")
+                    assert found.verdict == "incompatible", shown(found)
+
+
+@every([row for row in MATRIX.releases if row.optional])
+def test_what_a_package_does_without_decides_only_where_it_is_named(row: ReleaseRow) -> None:
+    assert set(row.optional) <= row.needs.keys()
+    release = ".".join(map(str, parse_specifier(row.versions).bounds[0].numbers))
+    capability = row.capability_min or "7.5"
+    found = answer(f"{row.name}=={release} gpu==sm_{capability.replace('.', '')}")
+    assert found.verdict != "incompatible", shown(found)
+    if "cudnn" in row.optional:
+        assert answer(f"{row.name}=={release} cudnn==9.1.0").verdict == "incompatible"
