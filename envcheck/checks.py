@@ -378,6 +378,10 @@ class Report(Part, frozen=True, kw_only=True):
         same = {name: getattr(target, name) for name in target.__struct_fields__ if name != "name"}
         return msgspec.structs.replace(self, **same, targets=())
 
+    def by_target(self) -> tuple[tuple[str, Report], ...]:
+        """The name of each target and the report for it alone; this report without a name where there are none."""
+        return tuple((target.name, self.for_target(target)) for target in self.targets) or (("", self),)
+
     @property
     def worst(self) -> Target | None:
         """The target that the rest of the report is about."""
