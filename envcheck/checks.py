@@ -235,7 +235,8 @@ class Check(Part, frozen=True, kw_only=True):
     ignored: Ignored | None = None
     """Why a policy sets it aside; null where none does."""
     judged: Status | None = None
-    """The rule's own status, where the configuration gave it another."""
+    """The rule's own status, where the configuration gave it another, or where the rule is new in this minor release:
+    its failures are warnings until the next."""
     fixes: tuple[Fix, ...] = ()
     """Steps that fix it: see ``continues`` for which belong together."""
     action: Literal["none", "reset", "reboot", "drain", "replace"] = "none"

@@ -42,7 +42,7 @@ def rule_list(rules: Iterable[Rule]) -> str:
 
 
 def rule_json(rules: Iterable[Rule]) -> str:
-    """``rules`` as a JSON array of objects: name, title, layer, scope, what it is about, needs, page, sources."""
+    """``rules`` as a JSON array of objects: name, title, layer, scope, subject, release, needs, page, sources."""
     described = [
         {
             "name": rule.name,
@@ -51,6 +51,7 @@ def rule_json(rules: Iterable[Rule]) -> str:
             "scope": rule.scope,
             "per": rule.per,
             "required": rule.required,
+            "since": rule.since,
             "needs": list(rule.needs),
             "explains": list(rule.explains),
             "documentation": rule_page(rule),
