@@ -66,10 +66,19 @@ def pasted_text(name: str) -> str:
 def saved_report(name: str) -> Report:
     """The report that was saved as ``name``, its secrets masked; raise UsageError, which names it, if it is none."""
     from envcheck.redact import mask_secrets
+
+    return mask_secrets(unmasked_report(name))
+
+
+def unmasked_report(name: str) -> Report:
+    """The report that was saved as ``name``, as it stands there; raise UsageError, which names it, if it is none.
+
+    Whoever shows anything of it masks that.
+    """
     from envcheck.report.saved.read import read_report
 
     try:
-        return mask_secrets(read_report(read_input(name)))
+        return read_report(read_input(name))
     except UsageError as error:
         named = _named(name)
         raise UsageError(str(error) if named in str(error) else f"{named}: {error}") from None
