@@ -16,6 +16,7 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 MOST_MAJORS = (5, 6, 7, 8, 9, 10, 11, 12)
 """A cubin runs on every later minor of its major."""
 ENDINGS = {"cubin": "sm_{}.cubin", "ptx": "compute_{}.ptx"}
+MAN_PAGE = "docs/man/envcheck.1"
 REQUIRE = "ENVCHECK_REQUIRE_PREPARED"
 """Variable under which a wheel that lacks any of the prepared code is not built."""
 
@@ -38,6 +39,7 @@ class WheelSteps(BuildHookInterface[Any]):
         if prepared.lacking:
             self.tell(prepared.lacking)
         folders = {str(Path(self.root, name)): f"envcheck/{name}" for name in ("matrix", "probes")}
+        build_data["shared_data"][str(Path(self.root, MAN_PAGE))] = "share/man/man1/envcheck.1"
         build_data["force_include"].update({**folders, **matrix, **prepared.files})
 
     def tell(self, lacking: list[str]) -> None:

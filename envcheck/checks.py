@@ -283,7 +283,8 @@ class Check(Part, frozen=True, kw_only=True):
     ignored: Ignored | None = None
     """Why a policy sets it aside; null where none does."""
     judged: Status | None = None
-    """The rule's own status, where the configuration gave it another."""
+    """The rule's own status, where the configuration gave it another, or where the rule is new in this minor release:
+    its failures are warnings until the next."""
     fixes: tuple[Fix, ...] = ()
     """Steps that fix it: see ``continues`` for which belong together."""
     action: Literal["none", "reset", "reboot", "drain", "replace"] = "none"
@@ -427,6 +428,10 @@ class Report(Part, frozen=True, kw_only=True):
         """The report for that target alone. The snapshot stays that of the worst target."""
         same = {name: getattr(target, name) for name in target.__struct_fields__ if name != "name"}
         return msgspec.structs.replace(self, **same, targets=())
+
+    def by_target(self) -> tuple[tuple[str, Report], ...]:
+        """The name of each target and the report for it alone; this report without a name where there are none."""
+        return tuple((target.name, self.for_target(target)) for target in self.targets) or (("", self),)
 
     @property
     def worst(self) -> Target | None:

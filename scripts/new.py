@@ -20,6 +20,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
+from envcheck import __version__  # noqa: E402 - as below
 from scripts.rule_index import write_index  # noqa: E402 - found in the checkout that this file belongs to
 
 PLACES = {
@@ -65,7 +66,11 @@ def create(root: Path, kind: str, name: str) -> list[Path]:
             raise ValueError(f"{place.relative_to(root)} exists")
     for place, template in zip(places, ("module.py", "test.py"), strict=True):
         text = (ROOT / "scripts" / "templates" / kind / template).read_text(encoding="utf-8")
-        for example, spelling in (("example_thing", own), ("example-thing", own.replace("_", "-"))):
+        for example, spelling in (
+            ("example_thing", own),
+            ("example-thing", own.replace("_", "-")),
+            ("0.0", __version__.rpartition(".")[0]),
+        ):
             text = text.replace(example, spelling)
         place.parent.mkdir(exist_ok=True)
         place.write_text(text, encoding="utf-8")

@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from envcheck.checks import Check, Report, Subject
+from envcheck.cli.verbs.diff import without_secrets
 from envcheck.diff import Comparison, Diff, diff
 from envcheck.diff.record import Change
 from envcheck.errors import UsageError
@@ -435,3 +436,18 @@ def test_the_page() -> None:
     ]
     assert "rule-19@machine" in as_text(found, Options(verbose=True))
     assert as_text(diff([("a", before), ("b", before)]), Options()).startswith("SAME  no difference in shared facts\n")
+
+
+def test_secrets_never_show_and_are_no_difference_by_themselves() -> None:
+    first, second = (
+        on((plain(0),), variables=Variables(source="process", values={"HF_TOKEN": value, "A": value}))
+        for value in ("hf_" + "a1B2" * 9, "hf_" + "c3D4" * 9)
+    )
+    found = diff([("a.json", first), ("b.json", second)])
+    assert [change.what for change in found.comparisons[0].changes] != []
+    shown = without_secrets(found)
+    assert (shown.result, shown.comparisons[0].changes) == ("same", ())
+    third = on((plain(0),), variables=Variables(source="process", values={"HF_TOKEN": "", "A": "x"}))
+    text = as_json(without_secrets(diff([("a.json", first), ("c.json", third)])))
+    assert "***" in text
+    assert "a1B2" not in text

@@ -7,6 +7,7 @@ import select
 import stat
 import sys
 from argparse import Namespace
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from envcheck.cli.options import components
@@ -65,10 +66,19 @@ def pasted_text(name: str) -> str:
 def saved_report(name: str) -> Report:
     """The report that was saved as ``name``, its secrets masked; raise UsageError, which names it, if it is none."""
     from envcheck.redact import mask_secrets
+
+    return mask_secrets(unmasked_report(name))
+
+
+def unmasked_report(name: str) -> Report:
+    """The report that was saved as ``name``, as it stands there; raise UsageError, which names it, if it is none.
+
+    Whoever shows anything of it masks that.
+    """
     from envcheck.report.saved.read import read_report
 
     try:
-        return mask_secrets(read_report(read_input(name)))
+        return read_report(read_input(name))
     except UsageError as error:
         named = _named(name)
         raise UsageError(str(error) if named in str(error) else f"{named}: {error}") from None
@@ -136,8 +146,24 @@ def with_system(assume: tuple[Component, ...]) -> tuple[Component, ...]:
     return (*assume, *(Component(name, (Bound("==", value),)) for name, value in added.items() if name not in stated))
 
 
-def planned(options: Namespace, assume: tuple[Component, ...], folders: tuple[str, ...]) -> Environment | None:
-    """What the files of ``--plan`` would install; None where it was not given."""
+def _with_system(target: Machine, assume: tuple[Component, ...]) -> Machine:
+    """A target with the system that its wheels are chosen for, unless ``assume`` states it."""
+    import msgspec
+
+    stated = {component.name for component in assume}
+    added = (
+        component for component in with_system(target.assume)[len(target.assume) :] if component.name not in stated
+    )
+    return msgspec.structs.replace(target, assume=(*target.assume, *added))
+
+
+def planned(
+    options: Namespace, stated: Sequence[tuple[Component, ...]], folders: tuple[str, ...]
+) -> Environment | None:
+    """What the files of ``--plan`` would install on the machines of which this is ``stated``; None without ``--plan``.
+
+    Raises UsageError where the files install different packages on them.
+    """
     paths = getattr(options, "plan", None)
     if not paths:
         return None
@@ -147,10 +173,22 @@ def planned(options: Namespace, assume: tuple[Component, ...], folders: tuple[st
     from envcheck.compat.question.package_needs import marks_of
     from envcheck.plans import read_plans
 
-    stated = {component.name: component.exact for component in assume}
     own = {"linux": "linux", "darwin": "macos", "win32": "windows"}.get(sys.platform, "linux")
-    markers = marks_of(stated.get("python"), stated.get("os") or own, stated.get("machine") or platform.machine())
+    defaults = {"python": None, "os": own, "machine": platform.machine()}
+    chosen: dict[str, str | None] = {}
+    for name, default in defaults.items():
+        values = {_value(name, components) or default for components in stated}
+        if len(values) > 1:
+            raise UsageError(
+                f"--plan: the targets differ in {name}, by which packages are chosen: judge them one by one"
+            )
+        chosen[name] = values.pop()
+    markers = marks_of(chosen["python"], chosen["os"] or own, chosen["machine"] or "")
     return read_plans(paths, load_matrix(folders), markers)
+
+
+def _value(name: str, components: Sequence[Component]) -> str | None:
+    return next((component.exact for component in components if component.name == name), None)
 
 
 # The Request that the options of a verb stand for.
@@ -159,20 +197,25 @@ def planned(options: Namespace, assume: tuple[Component, ...], folders: tuple[st
 def judging_request(options: Namespace) -> Request:
     """What ``check`` and ``explain`` ask; options that a verb does not have count as not given."""
     from envcheck.collect.request import working_folder
+    from envcheck.pipeline.assume import together
 
     unread: list[str] = []
     configured, policy = of_configuration(options)
     folders = overlays(options, unread)
     assume = components(options.assume, "--assume")
+    targets = _targets(options, assume)
+    stated: Sequence[tuple[Component, ...]] = [assume]
     if getattr(options, "plan", None):
-        assume = with_system(assume)
+        targets = tuple(_with_system(target, assume) for target in targets)
+        assume = assume if targets else with_system(assume)
+        stated = [together(assume, target.assume) for target in targets] or [assume]
     return Request(
         scopes=options.scope or ALL_SCOPES,
         python=tuple(getattr(options, "python", None) or ()),
         all_envs=getattr(options, "all_envs", False),
         assume=assume,
-        planned=planned(options, assume, folders),
-        targets=_targets(options),
+        planned=planned(options, stated, folders),
+        targets=targets,
         require=tuple(dict.fromkeys((*components(options.require, "--require"), *configured))),
         only=tuple(options.only or ()),
         skip=tuple(options.skip or ()),
@@ -202,14 +245,24 @@ def of_configuration(options: Namespace) -> tuple[tuple[Component, ...], Policy 
     return of_gpus(configuration), policy(configuration)
 
 
-def _targets(options: Namespace) -> tuple[Machine, ...]:
-    """The machines of ``--target``; raise UsageError where one is not known."""
-    named = getattr(options, "target", None)
-    if not named:
-        return ()
-    from envcheck.config.targets import targets
+def _targets(options: Namespace, assume: tuple[Component, ...]) -> tuple[Machine, ...]:
+    """The machines of ``--target``, else those that the configuration judges for; raise UsageError for an unknown one.
 
-    return targets(named, options.configuration)
+    Whoever assumes a machine, reads a saved report, or tries what is here, asks about that machine.
+    """
+    named, configuration = getattr(options, "target", None), getattr(options, "configuration", None)
+    if named:
+        from envcheck.config.targets import targets
+
+        return targets(named, configuration)
+    if configuration is None or not configuration.config.targets or not hasattr(options, "target"):
+        return ()
+    from envcheck.config.targets import default_targets
+    from envcheck.pipeline.assume import assumes_machine
+
+    defaults = default_targets(configuration)
+    here = any(getattr(options, name) for name in ("saved", "verify", "deep", "bench"))
+    return () if here or assumes_machine(assume) else defaults
 
 
 def overlays(options: Namespace, unread: list[str] | None = None) -> tuple[str, ...]:

@@ -405,7 +405,8 @@ def _add_target_option(verb: argparse.ArgumentParser) -> None:
         type=path,
         metavar="NAME",
         help="judge for a machine that the configuration names, for all of them (all), or for those of a TOML file "
-        "with the words of --assume (repeatable; the exit status is the worst)",
+        "with the words of --assume (repeatable; the exit status is the worst); none: for this machine, whatever the "
+        "configuration's targets are",
     )
 
 

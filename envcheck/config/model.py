@@ -77,6 +77,10 @@ class Config(Table, frozen=True, kw_only=True):
         Annotated[tuple[Ignore, ...], Meta(min_length=1, max_length=500)] | None,
         Meta(description="Findings that are set aside, each with a reason and a last day."),
     ] = None
+    targets: Annotated[
+        Texts | None,
+        Meta(description="Targets that check judges for unless --target or --assume names a machine; all: every one."),
+    ] = None
     target: Annotated[
         Annotated[dict[str, dict[str, str | int]], Meta(max_length=100)] | None,
         Meta(description="Machines by name, in the words of --assume: gpu, gpus, driver, os, machine, kernel-module …"),

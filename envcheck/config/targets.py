@@ -15,13 +15,21 @@ from envcheck.pipeline.assume import assume
 from envcheck.pipeline.request import Machine
 from envcheck.snapshot import Snapshot
 
-ALL = "all"
+ALL, NONE = "all", "none"
+"""Words of ``--target``: every target of the configuration, and this machine in spite of its ``targets``."""
 _MOST = 100
 _WORD = re.compile(r"[A-Za-z][A-Za-z0-9._-]*")
 
 
 def targets(named: Sequence[str], configuration: Configuration | None) -> tuple[Machine, ...]:
-    """The machines of ``--target``: names, ``all``, and paths of files; raise UsageError for one that is not known."""
+    """The machines of ``--target``: names, ``all``, and paths of files; raise UsageError for one that is not known.
+
+    ``none`` stands for this machine.
+    """
+    if NONE in named:
+        if len(named) > 1:
+            raise UsageError(f"--target {NONE} judges this machine: give no other target beside it")
+        return ()
     found: dict[str, Machine] = {}
     for name in named:
         for machine in _named(name, configuration):
@@ -32,8 +40,22 @@ def targets(named: Sequence[str], configuration: Configuration | None) -> tuple[
     return tuple(found.values())
 
 
+def default_targets(place: Configuration) -> tuple[Machine, ...]:
+    """The machines of the key ``targets``; raise UsageError with the line of one that is not known."""
+    known = of_configuration(place)
+    found: dict[str, Machine] = {}
+    for number, name in enumerate(place.config.targets or ()):
+        if name not in known and (name != ALL or not known):
+            raise place.error(f"targets: there is no [target.{name}]{did_you_mean(name, known)}", "targets", number)
+        found |= {name: known[name]} if name in known else known
+    return tuple(found.values())
+
+
 def of_configuration(place: Configuration) -> dict[str, Machine]:
     """Every target of a configuration; raise UsageError with the line of what cannot be assumed."""
+    for name in (ALL, NONE):
+        if name in (place.config.target or {}):
+            raise place.error(f"target {name}: --target {name} has a meaning of its own; rename it", "target", name)
     return {name: _machine(place, name, words, ("target", name)) for name, words in (place.config.target or {}).items()}
 
 

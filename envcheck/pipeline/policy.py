@@ -53,7 +53,7 @@ def _with_severity(check: Check, policy: Policy) -> Check:
     wanted = "fail" if check.rule in policy.forbid else policy.severity.get(check.rule)
     if wanted is None or check.status not in _FOUND or check.status == wanted:
         return check
-    return msgspec.structs.replace(check, status=wanted, judged=check.status)
+    return msgspec.structs.replace(check, status=wanted, judged=check.judged or check.status)
 
 
 def _ignored(check: Check, ignored: Sequence[Ignoring], today: dt.date) -> Check:

@@ -72,7 +72,7 @@ def gather_here(
     specs, left_out = _plan(request)
     if request.planned is not None:
         specs = [spec for spec in specs if spec.kind in ("file", "driver") and not _ABOUT_ENVIRONMENTS & {*spec.fills}]
-        specs = [] if assumes_machine(request.assume) else specs
+        specs = [] if all(map(assumes_machine, _stated(request))) else specs
         left_out = ()
     parts = gather(
         specs,
@@ -140,7 +140,7 @@ def _plan(request: Request) -> tuple[list[ProbeSpec], tuple[ProbeRun, ...]]:
     # What is read comes before what is tried: where both tell of one thing, the record keeps the source that was read.
     asked = [spec for spec in all_probes() if not request.probes or spec.name in request.probes]
     order = sorted(asked, key=lambda spec: spec.kind not in _BY_READING)
-    stated = [together(request.assume, target.assume) for target in request.targets] or [request.assume]
+    stated = _stated(request)
     reasons = {spec: _not_needed(spec, request, stated) for spec in order}
     kept = [spec for spec, reason in reasons.items() if not reason]
     return kept, tuple(
@@ -148,6 +148,11 @@ def _plan(request: Request) -> tuple[list[ProbeSpec], tuple[ProbeRun, ...]]:
         for spec, reason in reasons.items()
         if reason
     )
+
+
+def _stated(request: Request) -> Sequence[tuple[Component, ...]]:
+    """What is assumed of each machine that the request is about."""
+    return [together(request.assume, target.assume) for target in request.targets] or [request.assume]
 
 
 def _not_needed(spec: ProbeSpec, request: Request, stated: Sequence[tuple[Component, ...]]) -> str:

@@ -33,6 +33,8 @@ class Format(msgspec.Struct, frozen=True):
     suffix: str
     """How the name of a file in it ends, without the dot."""
     syntax: Syntax
+    targets: bool = True
+    """Whether it can show several targets; it is refused for them otherwise."""
     shared: bool = False
     """Whether it is meant for others: names of users and machines are left out of it unless asked for."""
 
@@ -96,11 +98,19 @@ def render(report: Report, form: str, options: Options | None = None) -> str:
     """
     if form not in FORMATS:
         raise UsageError(f"there is no format {form!r}; choose from {', '.join(FORMATS)}")
+    refuse_targets(form, len(report.targets))
     module = _module(form)
     chosen = options or Options()
     shown = _fit_to_show(report, shared=FORMATS[form].shared, options=chosen)
     text: str = module.render(shown, chosen)
     return text
+
+
+def refuse_targets(form: str, number: int) -> None:
+    """Raise UsageError where the format ``form`` is about one machine, and the report is about ``number`` targets."""
+    if number > 1 and not FORMATS[form].targets:
+        shown = ", ".join(name for name, each in FORMATS.items() if each.targets)
+        raise UsageError(f"{form} is about one machine, and there are {number} targets: give one, or use {shown}")
 
 
 def exit_status(report: Report, form: str) -> int:

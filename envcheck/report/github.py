@@ -28,28 +28,33 @@ _FINDINGS, _NAMED = 50, 20
 
 
 def render(report: Report, _options: Options) -> str:
-    """``report`` as workflow commands, a line each; never none."""
-    outline = Outline(report)
-    return "".join([*_verdict(report), *_findings(outline), *_rest(outline)])
+    """``report`` as workflow commands, a line each; never none. Titles about a target begin with its name."""
+    return "".join(command for target, judged in report.by_target() for command in _commands(target, Outline(judged)))
 
 
-def _verdict(report: Report) -> Iterator[str]:
+def _commands(target: str, outline: Outline) -> list[str]:
+    about = f"{target}: " if target else ""
+    return [*_verdict(about, outline.report), *_findings(about, outline), *_rest(about, outline)]
+
+
+def _verdict(about: str, report: Report) -> Iterator[str]:
     if report.verdict == "unknown":
-        yield _command("error", "no verdict", [report.headline, *(f"to find out: {fact}" for fact in report.ask)])
+        lines = [report.headline, *(f"to find out: {fact}" for fact in report.ask)]
+        yield _command("error", f"{about}no verdict", lines)
     elif report.verdict == "pass":
-        yield _command("notice", "pass", [report.headline])
+        yield _command("notice", f"{about}pass", [report.headline])
 
 
-def _findings(outline: Outline) -> Iterator[str]:
+def _findings(about: str, outline: Outline) -> Iterator[str]:
     for finding in outline.findings[:_FINDINGS]:
         kind: Kind = "error" if is_red(finding.lead, outline.report) else "warning"
         follows = dict.fromkeys(found.rule for found in outline.consequences(finding))
         for check in _places(finding):
             lines = [*explained(check), *([f"consequences: {_named(follows)}"] if follows else [])]
-            yield _command(kind, f"{check.title} [{check.rule}]", lines, check.location)
+            yield _command(kind, f"{about}{check.title} [{check.rule}]", lines, check.location)
     left = len(outline.findings) - _FINDINGS
     if left > 0:
-        yield _command("warning", f"{left} more findings", ["the job's summary lists them"])
+        yield _command("warning", f"{about}{left} more findings", ["the job's summary lists them"])
 
 
 def _places(finding: Finding) -> tuple[Check, ...]:
@@ -58,18 +63,18 @@ def _places(finding: Finding) -> tuple[Check, ...]:
     return placed[:_FINDINGS] or finding.checks[:1]
 
 
-def _rest(outline: Outline) -> Iterator[str]:
+def _rest(about: str, outline: Outline) -> Iterator[str]:
     """What was not judged and what a policy set aside: neither is silent."""
     if outline.unknowns:
         lines = [f"{found.rule}: {why_open(found.lead)}" for found in outline.unknowns]
-        yield _command("notice", f"{len(lines)} not judged", lines)
+        yield _command("notice", f"{about}{len(lines)} not judged", lines)
     aside = [
         f"{check.id}: {check.ignored.reason}"
         for check in outline.report.checks
         if check.ignored and check.status in ("fail", "warn")
     ]
     if aside:
-        yield _command("notice", f"{len(aside)} ignored by policy", aside)
+        yield _command("notice", f"{about}{len(aside)} ignored by policy", aside)
 
 
 def _named(rules: Iterable[str]) -> str:

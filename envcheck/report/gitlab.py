@@ -6,6 +6,7 @@ machine has no file: its path is ``envcheck``.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -24,20 +25,23 @@ _MOST, _LONGEST, _PATH = 5000, 1000, 1000
 
 
 def render(report: Report, _options: Options) -> str:
-    """``report`` as a list of entries."""
-    found = [check for check in report.checks if check.status in _TOLD and not check.ignored]
-    entries = [_entry(check, report) for check in found[:_MOST]]
+    """``report`` as a list of entries; those about a target begin with its name."""
+    entries = [entry for target, judged in report.by_target() for entry in _entries(target, judged)]
+    return msgspec.json.format(encode(entries[:_MOST]), indent=2) + "\n"
+
+
+def _entries(target: str, report: Report) -> Iterator[dict[str, Any]]:
+    about, identity = (f"{target}: ", f"{target} ") if target else ("", "")
     if report.verdict == "unknown":
-        text = f"No verdict: {report.headline}"
-        entries.insert(0, _record(text, "no-verdict", "no-verdict", "major", NO_FILE, 1))
-    return msgspec.json.format(encode(entries), indent=2) + "\n"
-
-
-def _entry(check: Check, report: Report) -> dict[str, Any]:
-    text = why_open(check) if check.status == "unknown" else ". ".join([check.title, *explained(check)[:2]])
-    place = check.location
-    path, line = (place.file, place.line) if place else (NO_FILE, 1)
-    return _record(text, check.rule, check.id, _severity(check, report), path, line or 1)
+        text = f"{about}No verdict: {report.headline}"
+        yield _record(text, "no-verdict", f"{identity}no-verdict", "major", NO_FILE, 1)
+    for check in report.checks:
+        if check.status not in _TOLD or check.ignored:
+            continue
+        text = why_open(check) if check.status == "unknown" else ". ".join([check.title, *explained(check)[:2]])
+        path, line = (check.location.file, check.location.line) if check.location else (NO_FILE, 1)
+        severity = _severity(check, report)
+        yield _record(f"{about}{text}", check.rule, f"{identity}{check.id}", severity, path, line or 1)
 
 
 def _severity(check: Check, report: Report) -> str:

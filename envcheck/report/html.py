@@ -19,6 +19,7 @@ from envcheck.report.page.head import evidence_text
 from envcheck.report.page.stack import Row, stack_rows
 from envcheck.report.page.subject import gpu_numbers, judged_environment, subject_line
 from envcheck.report.page.tail import count_text, untested
+from envcheck.report.page.targets import finding_rows, stated
 from envcheck.snapshot.names import fact_name
 from envcheck.text.command import shell_line
 
@@ -52,6 +53,7 @@ def render(report: Report, _options: Options) -> str:
     outline = Outline(report)
     body = join(
         [
+            *_section("Targets", *_targets(report)),
             _verdict(outline),
             *_section("The stack", _stack(report)),
             *_section("Findings", *_findings(outline)),
@@ -71,6 +73,32 @@ def render(report: Report, _options: Options) -> str:
     )
     page = tag("html", head, tag("body", tag("main", body)), lang="en")
     return f"<!DOCTYPE html>\n{page}\n"
+
+
+def _targets(report: Report) -> list[Markup]:
+    """The result for each target, and what was found for which; the rest of the page is about the worst."""
+    if not report.targets:
+        return []
+    names = [text(target.name, 80) for target in report.targets]
+    results = [
+        [name, status_chip(target.verdict), text(target.headline), text(stated(target))]
+        for name, target in zip(names, report.targets, strict=True)
+    ]
+    parts = [_grid([text(head) for head in ("target", "result", "headline", "assumed")], results)]
+    rows = finding_rows(report.targets)[:_CHECKS]
+    if rows and len(names) > 1:
+        found = [[text(row.rule, 200), *(status_chip(status or "skipped") for status in row.statuses)] for row in rows]
+        parts.append(_grid([text("finding"), *names], found))
+    if report.worst is not None and len(names) > 1:
+        parts.append(tag("p", "What follows is about the worst: ", text(report.worst.name, 80)))
+    return parts
+
+
+def _grid(heads: Sequence[Markup], rows: Iterable[Sequence[Markup]]) -> Markup:
+    """A table that scrolls by itself where it is wider than the page."""
+    head = tag("tr", *(tag("th", cell, scope="col") for cell in heads))
+    body = [tag("tr", *(tag("td", cell) for cell in row)) for row in rows]
+    return tag("div", tag("table", tag("thead", head), tag("tbody", *body)), class_="wide")
 
 
 def _section(title: str, *parts: Markup) -> list[Markup]:

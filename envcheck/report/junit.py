@@ -22,25 +22,27 @@ _OUTCOMES = ("failure", "error", "skipped")
 
 
 def render(report: Report, _options: Options) -> str:
-    """``report`` as XML 1.0 in UTF-8."""
-    suites = [
-        _suite(layer, [check for check in report.checks if check.layer == layer], report)
-        for layer in LAYERS
-        if any(check.layer == layer for check in report.checks)
-    ]
-    counts = _counts(report.checks, report)
-    if report.verdict == "unknown" and not counts["failures"] + counts["errors"]:
-        # No check that matters ran: that must not look like a run in which all passed.
-        suites.append(_no_verdict(report))
-        counts = counts | {"tests": counts["tests"] + 1, "errors": 1}
-    counts.pop("skipped")  # the schema of Jenkins has it for each suite only
+    """``report`` as XML 1.0 in UTF-8; a target's name stands before that of the layer."""
+    suites: list[str] = []
+    counts = dict.fromkeys(("tests", "failures", "errors"), 0)
+    for target, judged in report.by_target():
+        prefix = f"envcheck.{target}" if target else "envcheck"
+        for layer in LAYERS:
+            checks = [check for check in judged.checks if check.layer == layer]
+            suites += [_suite(f"{prefix}.{layer}", checks, judged)] if checks else []
+        found = _counts(judged.checks, judged)
+        if judged.verdict == "unknown" and not found["failures"] + found["errors"]:
+            # No check that matters ran: that must not look like a run in which all passed.
+            suites.append(_no_verdict(prefix, judged))
+            found = found | {"tests": found["tests"] + 1, "errors": 1}
+        counts = {name: count + found[name] for name, count in counts.items()}  # Jenkins counts skipped ones by suite
     head = _open("testsuites", {"name": "envcheck", **counts, "time": f"{report.duration_s:.3f}"})
     return "\n".join(['<?xml version="1.0" encoding="UTF-8"?>', head, *suites, "</testsuites>"]) + "\n"
 
 
-def _suite(layer: str, checks: Sequence[Check], report: Report) -> str:
+def _suite(name: str, checks: Sequence[Check], report: Report) -> str:
     told: dict[str, str | int] = {
-        "name": f"envcheck.{layer}",
+        "name": name,
         **_counts(checks, report),
         "time": "0",
         "timestamp": report.created[:19],
@@ -54,17 +56,17 @@ def _suite(layer: str, checks: Sequence[Check], report: Report) -> str:
             "<properties>",
             *(f"{_open('property', {'name': name, 'value': value})[:-1]}/>" for name, value in properties.items()),
             "</properties>",
-            *(_case(check, report) for check in checks),
+            *(_case(name, check, report) for check in checks),
             "</testsuite>",
         ]
     )
 
 
-def _no_verdict(report: Report) -> str:
+def _no_verdict(name: str, report: Report) -> str:
     return "\n".join(
         [
-            _open("testsuite", {"name": "envcheck", "tests": 1, "failures": 0, "errors": 1, "skipped": 0}),
-            _open("testcase", {"classname": "envcheck", "name": "verdict", "time": "0"}),
+            _open("testsuite", {"name": name, "tests": 1, "failures": 0, "errors": 1, "skipped": 0}),
+            _open("testcase", {"classname": name, "name": "verdict", "time": "0"}),
             f"{_open('error', {'message': f'no verdict: {report.headline}', 'type': 'unknown'})}</error>",
             "</testcase>",
             "</testsuite>",
@@ -86,9 +88,9 @@ def _outcome(check: Check, report: Report) -> str:
     return "failure" if is_red(check, report) else ""
 
 
-def _case(check: Check, report: Report) -> str:
+def _case(suite: str, check: Check, report: Report) -> str:
     outcome = _outcome(check, report)
-    lines = [_open("testcase", {"classname": f"envcheck.{check.layer}", "name": check.id, "time": "0"})]
+    lines = [_open("testcase", {"classname": suite, "name": check.id, "time": "0"})]
     if outcome:
         lines.append(f"{_open(outcome, {'message': _why(check), 'type': check.status})}{_body(check)}</{outcome}>")
     elif check.status in ("warn", "note"):

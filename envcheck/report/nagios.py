@@ -13,7 +13,10 @@ from envcheck.report.page.findings import Outline
 from envcheck.text.clean import one_line
 
 FORMAT = Format(
-    shows="one line with performance data for Nagios, under its exit statuses", suffix="nagios.txt", syntax="text"
+    shows="one line with performance data for Nagios, under its exit statuses",
+    suffix="nagios.txt",
+    syntax="text",
+    targets=False,
 )
 
 _STATES = {"pass": (0, "OK"), "warn": (1, "WARNING"), "fail": (2, "CRITICAL"), "unknown": (3, "UNKNOWN")}

@@ -12,7 +12,10 @@ from envcheck.report import Format, Options
 from envcheck.text.clean import clean
 
 FORMAT = Format(
-    shows="a message of 80 bytes for node-problem-detector, under its exit statuses", suffix="npd.txt", syntax="text"
+    shows="a message of 80 bytes for node-problem-detector, under its exit statuses",
+    suffix="npd.txt",
+    syntax="text",
+    targets=False,
 )
 
 MOST_BYTES = 80

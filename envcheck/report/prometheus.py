@@ -15,7 +15,9 @@ from envcheck.rules.facts.measurements import measurement_key
 from envcheck.snapshot import Measurement
 from envcheck.text.clean import clean
 
-FORMAT = Format(shows="metrics for the textfile collector of Prometheus' node exporter", suffix="prom", syntax="text")
+FORMAT = Format(
+    shows="metrics for the textfile collector of Prometheus' node exporter", suffix="prom", syntax="text", targets=False
+)
 
 _VERDICTS = ("pass", "warn", "fail", "unknown")
 _TOLD = ("fail", "warn", "unknown")

@@ -29,17 +29,26 @@ _UNRESERVED = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz01
 
 
 def render(report: Report, _options: Options) -> str:
-    """``report`` as a log of one run."""
+    """``report`` as a log of one run, or of one for each target: its name is the category of code scanning."""
+    runs = [_run(judged) | _category(target) for target, judged in report.by_target()]
+    return msgspec.json.format(encode({"$schema": SCHEMA, "version": "2.1.0", "runs": runs}), indent=2) + "\n"
+
+
+def _category(target: str) -> dict[str, Any]:
+    """GitHub refuses two runs of one category, which is what stands before the last slash."""
+    return {"automationDetails": {"id": f"envcheck/{_text(target).replace('/', '-')}/"}} if target else {}
+
+
+def _run(report: Report) -> dict[str, Any]:
     results = [check for check in report.checks if check.status in _TOLD][:_MOST]
     rules = {name: place for place, name in enumerate(dict.fromkeys(check.rule for check in results))}
-    run = {
+    return {
         "tool": {"driver": _driver(report, results)},
         "invocations": [_invocation(report)],
         "results": [_result(check, rules[check.rule], report) for check in results],
         "columnKind": "unicodeCodePoints",
         "properties": _properties(verdict=report.verdict, headline=report.headline, matrix=report.tool.matrix),
     }
-    return msgspec.json.format(encode({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}), indent=2) + "\n"
 
 
 def _driver(report: Report, results: Iterable[Check]) -> dict[str, Any]:

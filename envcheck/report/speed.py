@@ -28,7 +28,9 @@ from envcheck.rules.facts.measurements import (
 from envcheck.rules.speed.baseline import speed_against
 from envcheck.snapshot import Gpu, Measurement
 
-FORMAT = Format(shows="the measured figures, each with the expected value", suffix="speed.txt", syntax="text")
+FORMAT = Format(
+    shows="the measured figures, each with the expected value", suffix="speed.txt", syntax="text", targets=False
+)
 
 _NAME, _STATUS, _VALUE, _SHARE = 39, 5, 12, 4
 """Columns."""

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from envcheck.checks import Check, Fix, Report, ways
+from envcheck.checks import Check, Fix, Report, Target, ways
 from envcheck.report import Format, Options
 from envcheck.text.encode import encode
 from envcheck.text.inert import inert
@@ -40,6 +40,7 @@ def render(report: Report, _options: Options) -> str:
 def _line(report: Report, shown: Sequence[dict[str, Any]], total: int) -> str:
     assumed = {_cut(name, _NAME): _cut(value, _NAME) for name, value in list(report.assumed.items())[:_MOST_LISTED]}
     ask = [_cut(fact, _NAME) for fact in report.ask[:_MOST_LISTED]]
+    targets = [_target(target) for target in report.targets[:_MOST_LISTED]]
     content = {
         "schema_version": _cut(report.schema_version, _NAME),
         "tool": {name: _cut(value, _NAME) for name, value in _tool(report).items()},
@@ -54,14 +55,24 @@ def _line(report: Report, shown: Sequence[dict[str, Any]], total: int) -> str:
         "summary": report.summary,
         "assumed": assumed,
         "ask": ask,
+        "targets": targets,
         "checks": shown,
         "cut": {
             "checks": total - len(shown),
             "assumed": len(report.assumed) - len(assumed),
             "ask": len(report.ask) - len(ask),
+            "targets": len(report.targets) - len(targets),
         },
     }
     return inert(encode(content), "json") + "\n"
+
+
+def _target(target: Target) -> dict[str, Any]:
+    return {
+        "name": _cut(target.name, _NAME),
+        "verdict": target.verdict,
+        "primary": None if target.primary is None else _cut(target.primary, _NAME),
+    }
 
 
 def _tool(report: Report) -> dict[str, str]:

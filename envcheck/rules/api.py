@@ -178,6 +178,10 @@ def _undecided(_subject: object, _facts: Facts) -> Outcome | None:
     return None
 
 
+FIRST_RELEASE = "0.1"
+"""The rules of this minor release were never new to anybody."""
+
+
 class Rule(msgspec.Struct, frozen=True, kw_only=True):
     """A rule's declaration; as a decorator it takes the function that judges a subject."""
 
@@ -194,6 +198,10 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     symptom: bool = False
     """Whether it finds an effect and not a cause: any failure of the same framework or its environment, and whatever
     keeps CUDA from starting, explains it."""
+
+    since: str = FIRST_RELEASE
+    """The minor release of envcheck that brought it. Until the next one its failures are warnings, so that an update
+    breaks no pipeline."""
 
     arises: Condition | None = None
     """Whether the question arises for a subject; checked first."""

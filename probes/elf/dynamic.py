@@ -62,11 +62,6 @@ class Dynamic:
         values = self._entries.get(tag)
         return values[-1] if values else None
 
-    @property
-    def has_hashes(self) -> bool:
-        """Whether there is a hash table, which gives the number of symbols."""
-        return DT_HASH in self._entries or DT_GNU_HASH in self._entries
-
     def values(self, tag: int) -> list[int]:
         return self._entries.get(tag, [])
 

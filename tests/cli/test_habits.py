@@ -69,7 +69,10 @@ def test_a_rule_in_json_and_markdown(tmp_path: Path) -> None:
     (rule,) = json.loads(envcheck("rule", "driver-too-old", "--format", "json", cwd=tmp_path).out)
     assert rule["name"] == "driver-too-old"
     assert rule["required"] is True
-    assert rule["documentation"] == envcheck("rule", "driver-too-old", cwd=tmp_path).out
+    page, _, place = envcheck("rule", "driver-too-old", cwd=tmp_path).out.partition("\nThis page")
+    assert rule["documentation"] == page
+    assert (rule["page"], rule["address"]) == ("rules/driver-too-old.html", None)
+    assert place == " in the documentation, for which this release names no address: rules/driver-too-old.html\n"
     text = envcheck("rule", "driver-too-old", "--format", "markdown", cwd=tmp_path).out
     assert text.startswith("# `driver-too-old`\n\n")
     assert [line for line in text.splitlines() if line.startswith("## ")][-1] == "## Sources"

@@ -13,6 +13,7 @@ from tests.importers.pasting import recorded
 HEALTHY = recorded("h200_collect_env.txt")
 STEPS = "".join(f"step {n}\n" for n in range(60_000))
 ERROR = "RuntimeError: CUDA error: no kernel image is available for execution on the device\n"
+FORMS = ("json", "summary", "markdown", "html", "junit")
 
 
 def explained(text: str, *options: str, tmp_path: Path) -> tuple[int, str]:
@@ -21,23 +22,30 @@ def explained(text: str, *options: str, tmp_path: Path) -> tuple[int, str]:
     return result.status, result.out
 
 
+@pytest.fixture(scope="module")
+def read(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder with the reports about a text with an error in its middle, which was read once."""
+    folder = tmp_path_factory.mktemp("read")
+    (folder / "log.txt").write_text(HEALTHY + STEPS + ERROR + STEPS)
+    result = envcheck("explain", "log.txt", *(word for form in FORMS for word in ("-o", f"{form}:{form}")), cwd=folder)
+    assert result.status == 3
+    assert "[text-not-read-whole]" in result.out.splitlines()[0]
+    assert "only the first and the last 50000 lines" in " ".join(result.out.split())
+    return folder
+
+
 def test_a_short_text_with_nothing_wrong_passes(tmp_path: Path) -> None:
     status, page = explained(HEALTHY, tmp_path=tmp_path)
     assert (status, page.partition(" ")[0]) == (0, "PASS")
 
 
-@pytest.mark.parametrize("scope", ["node", "container", "env", "node,container,env"])
-def test_an_error_in_the_middle_does_not_pass(scope: str, tmp_path: Path) -> None:
-    status, page = explained(HEALTHY + STEPS + ERROR + STEPS, "--scope", scope, tmp_path=tmp_path)
-    assert status == 3
-    assert "[text-not-read-whole]" in page.splitlines()[0]
-    assert "only the first and the last 50000 lines" in " ".join(page.split())
-
-
-def test_naming_other_rules_does_not_pass_it(tmp_path: Path) -> None:
-    status, page = explained(HEALTHY + STEPS + ERROR + STEPS, "--only", "driver-too-old", tmp_path=tmp_path)
-    assert status == 3
-    assert "[text-not-read-whole]" in page.splitlines()[0]
+@pytest.mark.parametrize(
+    "options", [("--scope", "node"), ("--scope", "container"), ("--scope", "env"), ("--only", "driver-too-old")]
+)
+def test_an_error_in_the_middle_does_not_pass(options: tuple[str, str], read: Path) -> None:
+    result = envcheck("check", "--from", "json", *options, cwd=read)
+    assert result.status == 3
+    assert "[text-not-read-whole]" in result.out.splitlines()[0]
 
 
 def test_an_error_far_within_a_line_does_not_pass(tmp_path: Path) -> None:
@@ -48,10 +56,9 @@ def test_an_error_far_within_a_line_does_not_pass(tmp_path: Path) -> None:
     assert f"only the first 4000 characters of line {number} and of 1 more were read" in " ".join(page.split())
 
 
-@pytest.mark.parametrize("form", ["json", "summary", "markdown", "html", "junit"])
-def test_every_format_says_so(form: str, tmp_path: Path) -> None:
-    _, page = explained(HEALTHY + STEPS + ERROR + STEPS, "--format", form, tmp_path=tmp_path)
-    assert "text-not-read-whole" in page
+@pytest.mark.parametrize("form", FORMS)
+def test_every_format_says_so(form: str, read: Path) -> None:
+    assert "text-not-read-whole" in (read / form).read_text()
 
 
 def test_what_is_found_at_the_ends_still_counts(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from tests.cli.calling import ROOT
 
 ALLOWED = 14
 """Times the process time of an interpreter that does nothing: a machine's speed does not matter."""
-RUNS = 8
+RUNS = 5
 
 QUESTIONS = [
     ["torch==2.5.1", "gpu==H100", "driver==550.54.14"],
@@ -49,9 +49,13 @@ def _once(argv: list[str], place: Path, variables: dict[str, str]) -> float:
     return usage.ru_utime + usage.ru_stime
 
 
+@pytest.fixture(scope="module")
+def bare(installed: Path) -> float:
+    return seconds(installed, "-c", "pass")
+
+
 @pytest.mark.parametrize("question", QUESTIONS, ids=" ".join)
-def test_a_question_is_answered_at_once(installed: Path, question: list[str]) -> None:
-    bare = seconds(installed, "-c", "pass")
+def test_a_question_is_answered_at_once(installed: Path, bare: float, question: list[str]) -> None:
     asked = seconds(installed, "-m", "envcheck", "matrix", "check", *question)
     assert asked <= ALLOWED * bare
 

@@ -126,3 +126,64 @@ def test_a_target_that_is_none_stops_with_one_sentence(arguments: tuple[str, ...
     assert (result.status, result.out) == (2, "")
     assert words in result.err
     assert result.err.count("\n") == 1
+
+
+def test_the_configuration_chooses_targets(folder: Path) -> None:
+    place = folder / "envcheck.toml"
+    place.write_text(f'targets = ["a100", "old"]\n{TARGETS}')
+    assert [target["name"] for target in targets_of(folder)] == ["a100", "old"]
+    assert [target["name"] for target in targets_of(folder, "--target", "desktop")] == ["desktop"]
+    assert [target["name"] for target in targets_of(folder, ENVCHECK_TARGET="old")] == ["old"]
+    for other in (("--target", "none"), ("--assume", "gpu==A100,driver==515.43.04"), ("--no-config",)):
+        assert targets_of(folder, *other) == []
+    shown = json.loads(envcheck("config", "--json", cwd=folder).out)
+    assert shown["values"]["targets"] == {"value": ["a100", "old"], "from": f"{place}:1"}
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        (
+            'targets = ["a10"]\n[target.a100]\ngpu = "A100"\n',
+            ":1: targets: there is no [target.a10]; did you mean 'a100'?",
+        ),
+        ('targets = ["all"]\n', ":1: targets: there is no [target.all]"),
+        ('[target.none]\ngpu = "A100"\n', ":1: target none: --target none has a meaning of its own; rename it"),
+    ],
+)
+def test_a_wrong_choice_is_named_with_its_line(text: str, sentence: str, tmp_path: Path) -> None:
+    (tmp_path / "envcheck.toml").write_text(text)
+    result = envcheck("config", cwd=tmp_path)
+    assert (result.status, result.out) == (2, "")
+    assert sentence in result.err
+    assert result.err.count("\n") == 1
+
+
+def targets_of(folder: Path, *options: str, **variables: str) -> list[dict[str, str]]:
+    result = envcheck("check", *TORCH, *options, "--json", cwd=folder, **variables)
+    found: list[dict[str, str]] = json.loads(result.out)["targets"]
+    return found
+
+
+def test_a_plan_says_nothing_of_the_machine_that_judges_it(folder: Path) -> None:
+    (folder / "Containerfile").write_text("FROM python:3.12\nRUN pip install torch==2.5.1\n")
+    result = envcheck("check", "--plan", "Containerfile", "--target", "a100", "--target", "old", "--json", cwd=folder)
+    report = json.loads(result.out)
+    assert (result.status, result.err) == (1, "")
+    checks = [check for target in report["targets"] for check in target["checks"]]
+    rules = {check["rule"] for check in checks if check["status"] != "skipped"}
+    assert "driver-too-old" in rules
+    assert not {name for name in rules if "container" in name}
+    assert {run["status"] for run in report["probes"]} <= {"skipped"}
+    assert {target["assumed"]["machine"] for target in report["targets"]} == {"x86_64"}
+
+
+def test_targets_for_which_a_plan_installs_other_packages_are_refused(folder: Path) -> None:
+    (folder / "requirements.txt").write_text("torch==2.5.1\n")
+    with (folder / "envcheck.toml").open("a") as file:
+        file.write("[target.grace]\ngpu = 'GH200'\nmachine = 'aarch64'\n")
+    result = envcheck("check", "--plan", "requirements.txt", "--target", "all", cwd=folder)
+    assert (result.status, result.out) == (2, "")
+    assert result.err == (
+        "envcheck: --plan: the targets differ in machine, by which packages are chosen: judge them one by one\n"
+    )

@@ -31,8 +31,10 @@ def python_and_data(folder: Path) -> set[str]:
 def test_the_wheel_holds_envcheck_and_its_metadata_alone(built: Built) -> None:
     names = [PurePosixPath(name) for name in zipfile.ZipFile(built.wheel).namelist()]
     tops = {name.parts[0] for name in names}
-    assert {top for top in tops if not top.endswith(".dist-info")} == {"envcheck"}
-    assert len(tops) == 2
+    assert {top for top in tops if not top.endswith((".dist-info", ".data"))} == {"envcheck"}
+    assert len(tops) == 3
+    data = ["/".join(name.parts[1:]) for name in names if name.parts[0].endswith(".data")]
+    assert data == ["data/share/man/man1/envcheck.1"]
 
 
 def test_the_wheel_holds_every_file_of_the_tree(built: Built) -> None:

@@ -227,7 +227,7 @@ def test_summary_is_one_short_line(name: str) -> None:
 
 def test_summary_of_a_small_report_is_complete() -> None:
     _, content = summary(EXAMPLES["warned"]())
-    assert content["cut"] == {"checks": 0, "assumed": 0, "ask": 0}
+    assert content["cut"] == {"checks": 0, "assumed": 0, "ask": 0, "targets": 0}
     assert content["verdict"] == "warn"
     assert content["primary"] == "row-remap-pending"
     assert content["checks"][0] == {

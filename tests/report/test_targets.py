@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import json
+from xml.etree import ElementTree as ET
+
 import msgspec
+import pytest
 
 from envcheck.checks import Report
 from envcheck.components import parse_components
+from envcheck.errors import UsageError
 from envcheck.pipeline.request import Machine, Request
 from envcheck.pipeline.session import judge
-from envcheck.report import Options, render
+from envcheck.report import FORMATS, Options, render
 from envcheck.report.page.targets import finding_rows
 from envcheck.snapshot import Snapshot
 
@@ -60,3 +65,46 @@ def test_a_foreign_name_makes_nothing_but_text() -> None:
     assert row.count("|") == 5
     (head,) = [line for line in markdown.splitlines() if line.startswith("| finding")]
     assert head.count("|") == 4
+
+
+def test_every_format_tells_of_each_target_or_is_refused() -> None:
+    several = judged(Machine(name="first", assume=TOO_OLD), Machine(name="second", assume=TOO_OLD))
+    one = judged(Machine(name="old", assume=TOO_OLD))
+    for form, about in FORMATS.items():
+        assert render(one, form)
+        if about.targets:
+            shown = render(several, form)
+            assert "first" in shown, form
+            assert "second" in shown, form
+        else:
+            with pytest.raises(UsageError, match=rf"^{form} is about one machine, and there are 2 targets: give one"):
+                render(several, form)
+
+
+def test_machine_formats_keep_targets_apart() -> None:
+    names = ("fits", "old", "unknown")
+    report = judged(
+        *(Machine(name=name, assume=words) for name, words in zip(names, (FITS, TOO_OLD, UNKNOWN), strict=True))
+    )
+    runs = json.loads(render(report, "sarif"))["runs"]
+    assert [run["automationDetails"]["id"] for run in runs] == ["envcheck/fits/", "envcheck/old/", "envcheck/unknown/"]
+    assert [run["invocations"][0]["exitCode"] for run in runs] == [0, 1, 3]
+    assert [bool([each for each in run["results"] if each["level"] == "error"]) for run in runs] == [False, True, False]
+    entries = json.loads(render(report, "gitlab"))
+    assert {entry["description"].partition(":")[0] for entry in entries} <= set(names)
+    prints = [entry["fingerprint"] for entry in entries]
+    assert len(set(prints)) == len(prints)
+    suites = ET.fromstring(render(report, "junit"))
+    red = {
+        suite.get("name", "").split(".")[1]
+        for suite in suites
+        if suite.get("failures") != "0" or suite.get("errors") != "0"
+    }
+    assert red == {"old", "unknown"}
+    assert sum(int(suite.get("tests", 0)) for suite in suites) == int(suites.get("tests", 0))
+    lines = render(report, "github").splitlines()
+    assert {line.partition("title=envcheck%3A ")[2].partition("%3A ")[0] for line in lines} == set(names)
+    summary = json.loads(render(report, "summary"))
+    assert [(target["name"], target["verdict"]) for target in summary["targets"]] == [
+        ("fits", "pass"), ("old", "fail"), ("unknown", "unknown"),
+    ]  # fmt: skip

@@ -12,7 +12,7 @@ from envcheck.cli.asking import judging_request, saved_report
 from envcheck.cli.deliver import deliver
 from envcheck.errors import UsageError
 from envcheck.pipeline import session
-from envcheck.report import FORMATS, get_ready
+from envcheck.report import FORMATS, get_ready, refuse_targets
 from envcheck.report.progress import progress
 from envcheck.text.output import parse_targets
 
@@ -25,6 +25,8 @@ def run(options: Namespace) -> int:
     """Print the report; the exit status is the report's."""
     targets = parse_targets(options.output, FORMATS)
     request = judging_request(options)
+    for form in (options.format or "text", *(target.format for target in targets)):
+        refuse_targets(form, len(request.targets))
     for wanted in ("verify", "deep", "bench"):
         if options.saved and getattr(options, wanted):
             raise UsageError(f"--{wanted} examines this machine, and --from reads a saved report: use one of them")

@@ -11,14 +11,17 @@ from envcheck.cli.options import parse
 from envcheck.config.meaning import of_gpus, options_of, policy
 from envcheck.config.model import KEYS
 from envcheck.config.read import Configuration
-from envcheck.config.targets import of_configuration
+from envcheck.config.targets import default_targets
 from envcheck.config.write import entries
 from envcheck.errors import UsageError
 from envcheck.exitcode import ExitCode
 from envcheck.text.streams import tell
 
-_OPTIONS = ("require", "scope", "only", "skip", "fail-on", "format", "output")
-"""Keys that are options of ``check`` too, so that a variable can set them."""
+_OPTIONS = {
+    **{name: name.replace("-", "_") for name in ("require", "scope", "only", "skip", "fail-on", "format", "output")},
+    "targets": "target",
+}
+"""Keys that are options of ``check`` too, so that a variable can set them, with the option's name."""
 _DEFAULTS = {"scope": ["node", "container", "env"], "fail-on": "fail", "format": "text"}
 
 
@@ -29,7 +32,7 @@ def run(options: Namespace) -> int:
         raise UsageError("there is no configuration here or in a folder above; envcheck init writes one")
     of_gpus(configuration)
     policy(configuration)
-    of_configuration(configuration)
+    default_targets(configuration)
     values = _values(configuration)
     if options.json:
         content = {"file": configuration.path, "values": values}
@@ -46,8 +49,9 @@ def _values(configuration: Configuration) -> dict[str, dict[str, Any]]:
     for key in KEYS:
         name = key.replace("-", "_")
         value, origin = getattr(configuration.config, name), f"{configuration.path}:{configuration.line(key)}"
-        if key in _OPTIONS and os.environ.get(variable := f"ENVCHECK_{name.upper()}"):
-            given = settled[name]
+        option = _OPTIONS.get(key)
+        if option and os.environ.get(variable := f"ENVCHECK_{option.upper()}"):
+            given = settled[option]
             value, origin = sorted(given) if isinstance(given, frozenset) else given, variable
         elif value is None:
             value, origin = _DEFAULTS.get(key), "default"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import Namespace
 
 from envcheck.exitcode import ExitCode
-from envcheck.report.answers.rule import rule_json, rule_list, rule_markdown, rule_page
+from envcheck.report.answers.rule import address_line, rule_json, rule_list, rule_markdown, rule_page
 from envcheck.rules.catalog import all_rules, find_rule, matching_rules, no_rule
 from envcheck.text.streams import tell
 
@@ -21,5 +21,5 @@ def run(options: Namespace) -> int:
     elif options.format == "markdown":
         tell("\n".join(map(rule_markdown, found)))
     else:
-        tell(rule_page(rule) if rule else rule_list(found if options.name else all_rules()))
+        tell(rule_page(rule) + address_line(rule.name) if rule else rule_list(found if options.name else all_rules()))
     return ExitCode.OK

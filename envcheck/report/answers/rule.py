@@ -25,6 +25,34 @@ def rule_page(rule: Rule) -> str:
     return rule.documentation.rstrip("\n") + "\n"
 
 
+def rule_place(name: str) -> str:
+    """Where the page of a rule is within the documentation; it stays there."""
+    return f"rules/{name}.html"
+
+
+def rule_address(name: str) -> str | None:
+    """The address of the page of a rule; None where this release publishes no documentation (``Documentation`` among
+    the project's URLs).
+    """
+    from importlib.metadata import PackageNotFoundError, metadata
+
+    try:
+        entries = metadata("gpu-envcheck").get_all("Project-URL") or []
+    except PackageNotFoundError:
+        return None
+    urls = {label.strip().lower(): url.strip() for label, _, url in (entry.partition(",") for entry in entries)}
+    base = urls.get("documentation", "")
+    return f"{base.rstrip('/')}/{rule_place(name)}" if base.startswith("https://") else None
+
+
+def address_line(name: str) -> str:
+    """What ``envcheck rule NAME`` ends with."""
+    address = rule_address(name)
+    if address:
+        return f"\nThis page: {address}\n"
+    return f"\nThis page in the documentation, for which this release names no address: {rule_place(name)}\n"
+
+
 def rule_list(rules: Iterable[Rule]) -> str:
     """The names and titles of ``rules`` by scope, in the order of their names."""
     ordered = sorted(rules, key=lambda rule: rule.name)
@@ -42,7 +70,7 @@ def rule_list(rules: Iterable[Rule]) -> str:
 
 
 def rule_json(rules: Iterable[Rule]) -> str:
-    """``rules`` as a JSON array of objects: name, title, layer, scope, what it is about, needs, page, sources."""
+    """``rules`` as a JSON array of objects: name, title, layer, scope, subject, release, needs, page, sources."""
     described = [
         {
             "name": rule.name,
@@ -51,9 +79,12 @@ def rule_json(rules: Iterable[Rule]) -> str:
             "scope": rule.scope,
             "per": rule.per,
             "required": rule.required,
+            "since": rule.since,
             "needs": list(rule.needs),
             "explains": list(rule.explains),
             "documentation": rule_page(rule),
+            "page": rule_place(rule.name),
+            "address": rule_address(rule.name),
             "sources": [{"title": source.title, "address": source.address} for source in rule.sources],
         }
         for rule in rules

@@ -87,7 +87,11 @@ def _check(checks: tuple[Check, ...], report: Report, pen: Pen) -> list[Line]:
         *_labelled("act", ACTIONS.get(check.action, ""), pen),
         *_labelled("aside", _ignored(check), pen),
         *_labelled(
-            "set", f"{check.status} by the configuration; the rule says {check.judged}" if check.judged else "", pen
+            "set",
+            f"{check.status} by the configuration, or because the rule is new; the rule says {check.judged}"
+            if check.judged
+            else "",
+            pen,
         ),
         *_labelled("by", "" if unjudged else _decided(check), pen),
         *(line for source in check.sources for line in _cited(source, pen)),

@@ -37,7 +37,7 @@ def read_report(text: bytes) -> Report:
     content = text.removeprefix(codecs.BOM_UTF8)
     if not content.strip():
         raise UsageError("the saved report is empty; save one with: envcheck check --format json")
-    if content.count(b"{") > MOST_RECORDS or content.count(b",") > MOST_VALUES:
+    if len(content) > 2 * MOST_RECORDS and (content.count(b"{") > MOST_RECORDS or content.count(b",") > MOST_VALUES):
         raise UsageError(f"the saved report has more than {MOST_RECORDS} records or {MOST_VALUES} values")
     _check_version(_decode(content, _Head).schema_version)
     report = _decode(content, Report)

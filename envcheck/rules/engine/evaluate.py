@@ -11,11 +11,11 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
-from envcheck import checks
+from envcheck import __version__, checks
 from envcheck.checks import Check, Layer, Scope, Source, shortened
 from envcheck.compat.families import row_of
 from envcheck.compat.matrix import Matrix
-from envcheck.rules.api import Facts, FrameworkSubject, MeasurementSubject, Outcome, Rule, Subject
+from envcheck.rules.api import FIRST_RELEASE, Facts, FrameworkSubject, MeasurementSubject, Outcome, Rule, Subject
 from envcheck.rules.engine.cause import explain
 from envcheck.rules.engine.pages import pages
 from envcheck.rules.facts.frameworks import (
@@ -44,7 +44,8 @@ def evaluate(snapshot: Snapshot, matrix: Matrix, rules: Iterable[Rule], scopes: 
     facts = Facts(snapshot, matrix)
     chosen = [rule for rule in rules if rule.is_asked(scopes, facts)]
     found = [check for rule in chosen for subject in _subjects(rule, facts) if (check := _judge(rule, subject, facts))]
-    return explain(_drop_yielding(_apply_errors(found, chosen, facts), chosen), chosen)
+    found = _drop_yielding(_apply_errors(found, chosen, facts), chosen)
+    return explain(_warn_if_new(found, chosen), chosen)
 
 
 def _subjects(rule: Rule, facts: Facts) -> Iterator[Subject]:
@@ -104,6 +105,18 @@ def _drop_yielding(found: Sequence[Check], rules: Sequence[Rule]) -> list[Check]
         if not any(
             (name, key) in bad for name in yielding.get(check.rule, ()) for key in (check.subject.key, "machine")
         )
+    ]
+
+
+def _warn_if_new(found: Sequence[Check], rules: Iterable[Rule]) -> list[Check]:
+    """Lower failures of rules that this minor release brought to warnings."""
+    release = __version__.rpartition(".")[0]
+    new = {rule.name for rule in rules if rule.since == release != FIRST_RELEASE}
+    return [
+        msgspec.structs.replace(check, status="warn", judged="fail")
+        if check.rule in new and check.status == "fail"
+        else check
+        for check in found
     ]
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from envcheck.checks import Evidence
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, passed
 from envcheck.rules.facts.frameworks import frameworks_in, full_name
-from envcheck.snapshot import Environment, Framework, Gpu, Loaded
+from envcheck.snapshot import Environment, Framework, Gpu
 
 # How far a framework got when it was imported and used on the GPU.
 
@@ -42,12 +42,6 @@ def gpus_proven(framework: Framework, facts: Facts) -> tuple[Gpu, ...]:
 def imported(framework: Framework) -> bool | None:
     """Whether importing it worked; None when that was not tried or the trial did not finish."""
     return framework.trial.imported if framework.trial else None
-
-
-def loaded_copies(framework: Framework, family: str) -> tuple[Loaded, ...]:
-    """The copies of a library in the memory map of its process; none when it was not tried."""
-    libraries = framework.trial.libraries if framework.trial else None
-    return tuple(library for library in libraries or () if library.family == family)
 
 
 def failed(framework: Framework) -> bool:

@@ -17,6 +17,7 @@ def _is_gpu_machine(_snapshot: Snapshot, facts: Facts) -> bool:
 @rule(
     layer="kernel",
     scope="node",
+    since="0.0",
     needs=("platform.kernel_release",),
     arises=_is_gpu_machine,
 )

@@ -1,0 +1,212 @@
+"""Write ``docs/man/envcheck.1``, or build the documentation as a site.
+
+    python scripts/documentation.py              # the man page
+    python scripts/documentation.py FOLDER       # the site, in FOLDER
+
+Both are made from the texts of ``--help``; the site also from the pages of the rules, from the matrix, and from the
+pages in ``docs/``. A rule's page is ``rules/NAME.html`` and stays there. Needs the extra ``docs``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from docutils.core import publish_string
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+from envcheck import __version__  # noqa: E402 - of the checkout that this file belongs to
+from envcheck.cli.examples import EXAMPLES  # noqa: E402
+from envcheck.cli.options import grammar  # noqa: E402
+from envcheck.compat.compiling import FIELDS  # noqa: E402
+from envcheck.compat.load import load_matrix  # noqa: E402
+from envcheck.compat.matrix import Matrix  # noqa: E402
+from envcheck.compat.tables import Row  # noqa: E402
+from envcheck.report.answers.rule import rule_markdown  # noqa: E402
+from envcheck.report.markup.markdown import code, prose  # noqa: E402
+from envcheck.rules.catalog import all_rules  # noqa: E402
+
+MAN_PAGE = ROOT / "docs" / "man" / "envcheck.1"
+PAGES = ("ci", "json", "design", "rules")
+"""The pages of ``docs/`` that stand in the site."""
+_VARIES = re.compile(r"^\.\\\" .*\n", re.MULTILINE)
+"""Comments in which docutils names its own release."""
+_LONGEST_CELL = 600
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", nargs="?", type=Path, help="where the site is built")
+    options = parser.parse_args()
+    if options.folder is None:
+        MAN_PAGE.write_text(man_page(), encoding="utf-8")
+        print(MAN_PAGE.relative_to(ROOT))
+    elif status := build(options.folder):
+        sys.exit(status)
+
+
+# The command line, as reStructuredText: the one text behind the man page and the site's page.
+
+
+def man_page() -> str:
+    """The page in roff."""
+    head = f"""\
+========
+envcheck
+========
+------------------------------
+check NVIDIA GPU environments
+------------------------------
+
+:Manual section: 1
+:Manual group: User Commands
+:Version: {__version__}
+
+"""
+    settings = {"output_encoding": "unicode", "input_encoding": "unicode", "halt_level": 2, "_disable_config": True}
+    page: str = publish_string(
+        head + "\n".join(_commands(grammar(), "=")), writer="manpage", settings_overrides=settings
+    )
+    return _VARIES.sub("", page)
+
+
+def command_page() -> str:
+    """The same text as a page of the site."""
+    return "\n".join(["Command line", "============", "", *_commands(grammar(), "-")])
+
+
+def _commands(parser: argparse.ArgumentParser, mark: str) -> Iterator[str]:
+    """A section for the program and one for each verb."""
+    yield from _heading(parser.prog if " " in parser.prog else "SYNOPSIS", mark)
+    yield from _literal(_synopsis(parser))
+    if parser.description:
+        yield from (_escaped(parser.description), "")
+    below: list[argparse.ArgumentParser] = []
+    for group in parser._action_groups:  # noqa: SLF001 - argparse has no public list of them
+        actions = [action for action in group._group_actions if action.help != argparse.SUPPRESS]  # noqa: SLF001
+        for action in actions:
+            if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001
+                below += action.choices.values()
+                for choice in action._get_subactions():  # noqa: SLF001
+                    yield from _entry(f"**{_escaped(choice.dest)}**", choice.help or "")
+            else:
+                yield from _entry(_spelling(action), _help(parser, action))
+    if parser.epilog:
+        yield from (_escaped(parser.epilog), "")
+    if examples := EXAMPLES.get(parser.prog):
+        yield from ("Examples:", "")
+        yield from _literal("\n".join(examples))
+    for verb in below:
+        yield from _commands(verb, mark)
+
+
+def _synopsis(parser: argparse.ArgumentParser) -> str:
+    """Shorter than argparse's usage, which also differs by the release of Python."""
+    words = [parser.prog, "[OPTION]..."]
+    for action in parser._actions:  # noqa: SLF001 - as above
+        if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001
+            words.append("VERB ...")
+        elif not action.option_strings:
+            name = str(action.metavar or action.dest.upper())
+            words.append({"?": f"[{name}]", "*": f"[{name}]...", "+": f"{name}..."}.get(str(action.nargs), name))
+    return " ".join(words)
+
+
+def _heading(title: str, mark: str) -> list[str]:
+    return [title, mark * len(title), ""]
+
+
+def _literal(text: str) -> list[str]:
+    return ["::", "", *(f"    {line}" for line in text.rstrip("\n").split("\n")), ""]
+
+
+def _entry(term: str, text: str) -> list[str]:
+    return [term, f"    {_escaped(text) or 'no description'}", ""]
+
+
+def _spelling(action: argparse.Action) -> str:
+    value = action.metavar or (f"{{{','.join(map(str, action.choices))}}}" if action.choices else action.dest.upper())
+    shown = f" *{_escaped(str(value))}*" if action.nargs != 0 or not action.option_strings else ""
+    if not action.option_strings:
+        return shown.strip()
+    return ", ".join(f"**{_escaped(flag)}**{shown}" for flag in action.option_strings)
+
+
+def _help(parser: argparse.ArgumentParser, action: argparse.Action) -> str:
+    formatter = parser._get_formatter()  # noqa: SLF001 - what --help itself uses
+    return " ".join(formatter._expand_help(action).split()) if action.help else ""  # noqa: SLF001
+
+
+def _escaped(text: str) -> str:
+    return re.sub(r"([\\*`|_<>])", r"\\\1", " ".join(text.split()))
+
+
+# The site.
+
+
+def build(folder: Path) -> int:
+    """Build the site in ``folder``; the exit status of Sphinx."""
+    from sphinx.cmd.build import build_main  # noqa: PLC0415 - the man page needs docutils alone
+
+    with tempfile.TemporaryDirectory() as place:
+        write_sources(Path(place))
+        return build_main(["-b", "html", "-q", "-W", "--keep-going", place, str(folder)])
+
+
+def write_sources(place: Path) -> None:
+    """Write the source of every page below ``place``."""
+    shutil.copy(ROOT / "docs" / "conf.py", place)
+    for name in PAGES:
+        shutil.copy(ROOT / "docs" / f"{name}.md", place)
+    shutil.copytree(ROOT / "docs" / "schema", place / "schema")
+    (place / "commands.rst").write_text(command_page(), encoding="utf-8")
+    rules, tables = place / "rules", place / "matrix"
+    rules.mkdir()
+    tables.mkdir()
+    names = sorted(rule.name for rule in all_rules())
+    for rule in all_rules():
+        (rules / f"{rule.name}.md").write_text(rule_markdown(rule), encoding="utf-8")
+    matrix = load_matrix()
+    for table, field in FIELDS.items():
+        (tables / f"{table}.md").write_text(table_page(matrix, table, getattr(matrix, field)), encoding="utf-8")
+    lists = {
+        "Guide": ["commands", *PAGES],
+        "Rule pages": [f"rules/{name}" for name in names],
+        "Matrix": [f"matrix/{table}" for table in FIELDS],
+    }
+    trees = [
+        "\n".join([f"```{{toctree}}\n:caption: {title}\n:maxdepth: 1\n", *entries, "```"])
+        for title, entries in lists.items()
+    ]
+    (place / "index.md").write_text("\n\n".join([f"# envcheck {__version__}", *trees]) + "\n", encoding="utf-8")
+
+
+def table_page(matrix: Matrix, table: str, rows: tuple[Row, ...]) -> str:
+    """The rows of one table of the matrix, each with what it says and its sources."""
+    parts = [f"# {table}", prose(" ".join((type(rows[0]).__doc__ or "").split()), _LONGEST_CELL) if rows else ""]
+    for row in rows:
+        known = [
+            f"- {field.name}: {code(_text(value), _LONGEST_CELL)}"
+            for field in msgspec.structs.fields(type(row))
+            if field.name != "source" and (value := getattr(row, field.name)) != field.default and value not in ((), {})
+        ]
+        cited = [f"- source: [{prose(each.title)}](<{each.address}>), read {each.read}" for each in matrix.cite(row)]
+        parts.append("\n".join([f"## {code(row.id)}", "", *known, *cited]))
+    return "\n\n".join(filter(None, parts)) + "\n"
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+
+
+if __name__ == "__main__":
+    main()
