@@ -93,6 +93,13 @@ _TELLS = re.compile(
 """Every line with a mention contains one of these, in lower case."""
 
 
+_FIELD = re.compile(
+    r"\b(?:cuda|nvidia|cudnn|nccl|cublas|tensorrt|(?:py)?torch|tensorflow|onnx ?runtime|gpus?|geforce|[rg]tx|vram|nvcc|llama\.cpp|"
+    r"ollama|vllm|jetson)\b",
+    re.IGNORECASE,
+)
+
+
 class Mention(NamedTuple):
     """A component and its version, as a line says them."""
 
@@ -110,6 +117,11 @@ class NamedGpu(NamedTuple):
     model: str
     labelled: bool
     capability: str | None = None
+
+
+def speaks_of_field(text: str) -> bool:
+    """Whether a text has a word of this field at all."""
+    return _FIELD.search(text) is not None
 
 
 def may_tell(line: str) -> bool:

@@ -15,7 +15,7 @@ from envcheck import checks
 from envcheck.checks import Check, Layer, Scope, Source, shortened
 from envcheck.compat.families import row_of
 from envcheck.compat.matrix import Matrix
-from envcheck.rules.api import Facts, FrameworkSubject, MeasurementSubject, Outcome, Rule, Subject
+from envcheck.rules.api import EVERYTHING, Facts, FrameworkSubject, MeasurementSubject, Outcome, Rule, Subject
 from envcheck.rules.engine.cause import explain
 from envcheck.rules.engine.pages import pages
 from envcheck.rules.facts.frameworks import frameworks_in, gives_the_gpu, importance, leads, place_of
@@ -95,7 +95,8 @@ def _without_yielding(found: Sequence[Check], rules: Sequence[Rule]) -> list[Che
     return [
         check
         for check in found
-        if not any(
+        if not (bad and yielding.get(check.rule) == EVERYTHING)
+        and not any(
             (name, key) in bad for name in yielding.get(check.rule, ()) for key in (check.subject.key, "machine")
         )
     ]
