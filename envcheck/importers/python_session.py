@@ -149,7 +149,7 @@ def _of_version(name: str) -> Callable[[str], Snapshot]:
 
 
 def _torch_cuda(answer: str) -> Snapshot:
-    """``torch.version.cuda`` is None for every build without CUDA; those for ROCm, XPU and MPS do not compute with it."""
+    """``torch.version.cuda`` is None for every build without CUDA."""
     return _framework("torch", cpu_only=True) if answer == "None" else _framework("torch", cuda=answer, cpu_only=False)
 
 

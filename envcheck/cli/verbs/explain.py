@@ -30,6 +30,6 @@ def run(options: Namespace) -> int:
 
 
 def _met_here(pasted: Snapshot, here: Snapshot) -> Snapshot:
-    """This machine with the error lines of the text; what else the text states, this machine tells better."""
+    """Add the error lines of the text to this machine's facts, which outrank whatever else the text states."""
     told = Snapshot(observed_errors=pasted.observed_errors, runs=pasted.runs)
     return merge([here, told])

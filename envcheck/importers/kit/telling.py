@@ -1,4 +1,4 @@
-"""Choose the lines of a long text that are worth reading: its ends, and what speaks of GPUs or of a failure between them.
+"""Choose the lines of a long text to read: its ends, and what speaks of GPUs or of a failure between them.
 
 Each importer looks at each line, so that the time for a text grows with their number. A long log has few lines of
 different shape; the rest repeats them with other numbers.
@@ -18,12 +18,13 @@ _ALIKE = 3
 
 _NUMBER = re.compile(r"[0-9]+")
 _WORDS = (
-    "error", "fail", "cuda", "nvidia", "gpu", "torch", "tensor", "driver", "xid", "nvrm", "symbol", "cannot", "could",
-    "unable", "not ", "no such", "exception", "warn", ".so", "version", "==", "memory", "nccl", "cudnn", "signal", "mig",
-    "segmentation", "denied", "mismatch", "unsupported", "too old", "incompatible", "hang", "stuck", "deadlock", "assert",
-    "abort", "crash", "throttl", "slowdown", "fallen", "lost", "numpy", "jax", "onnx", "triton", "python", "kernel", "rtx",
-    "gtx", "geforce", "tesla", "sm_", "capability", "installed", "l4t", "jetpack", "windows", "ubuntu", "wsl", "vllm",
-    "blas", "shm", "docker", "insufficient", "timeout", "timed out",
+    "error", "fail", "cuda", "nvidia", "gpu", "torch", "tensor", "driver", "xid", "nvrm", "symbol", "cannot",
+    "could", "unable", "not ", "no such", "exception", "warn", ".so", "version", "==", "memory", "nccl",
+    "cudnn", "signal", "mig", "segmentation", "denied", "mismatch", "unsupported", "too old", "incompatible",
+    "hang", "stuck", "deadlock", "assert", "abort", "crash", "throttl", "slowdown", "fallen", "lost", "numpy",
+    "jax", "onnx", "triton", "python", "kernel", "rtx", "gtx", "geforce", "tesla", "sm_", "capability",
+    "installed", "l4t", "jetpack", "windows", "ubuntu", "wsl", "vllm", "blas", "shm", "docker", "insufficient",
+    "timeout", "timed out",
 )  # fmt: skip
 """In lower case: every line that an importer reads by itself contains one of these."""
 

@@ -1,11 +1,12 @@
 """CUDA and cuDNN as a text states them, held against what a framework's release needs of the system.
 
-Only a framework that brings neither with it, nor has NVIDIA's wheels beside it, is judged so. CUDA is what people mix up
-most (a driver's, a toolkit's, a build's), so it counts only beside a stated cuDNN or where something failed.
+Only a framework that brings neither with it, nor has NVIDIA's wheels beside it, is judged so. People mix up the CUDA of
+a driver, a toolkit and a build, so CUDA counts only beside a stated cuDNN or where something failed.
 """
 
 from __future__ import annotations
 
+import re
 from typing import Literal
 
 from envcheck.checks import Evidence
@@ -82,12 +83,8 @@ def stated_misfit(
 
 def _is_other_major(fit: Fit, stated: str) -> bool:
     """Whether no release of the stated major would do, by the change that the fit names."""
-    digits = [
-        part
-        for part in fit.nearest_change.replace("<", " ").replace(">", " ").replace("=", " ").split()
-        if part[:1].isdigit()
-    ]
-    return stated.partition(".")[0] not in {part.strip(",").partition(".")[0] for part in digits[:1]}
+    wanted = re.search(r"[<>=]\s*([0-9]+)", fit.nearest_change)
+    return wanted is not None and stated.partition(".")[0] != wanted[1]
 
 
 def _something_failed(subject: FrameworkSubject, facts: Facts) -> bool:

@@ -54,7 +54,9 @@ def text_not_read_whole(snapshot: Snapshot, _facts: Facts) -> Outcome | None:
 _READ = "Pasted: "
 """The beginning of the titles of the runs that read a text."""
 _OF_PROGRAMS = re.compile(r"[A-Za-z](?:Error|Exception)\b|\berror:|\b(?:ERROR|FATAL)\b|\bfailed\b")
-_OF_THIS_FIELD = re.compile(r"cuda|gpu|nvidia|cudnn|cublas|nccl|torch|tensor|driver|nvml|nvrtc|triton|onnx", re.IGNORECASE)
+_OF_THIS_FIELD = re.compile(
+    r"cuda|gpu|nvidia|cudnn|cublas|nccl|torch|tensor|driver|nvml|nvrtc|triton|onnx", re.IGNORECASE
+)
 _SHOWN = 3
 
 

@@ -1,5 +1,7 @@
 """Lines of programs beside the frameworks, of container tools, of Kubernetes and of Windows' loader, by problem."""
 
+# ruff: noqa: E501  lines as the programs print them
+
 from __future__ import annotations
 
 EXAMPLES: dict[str, list[str]] = {
