@@ -30,14 +30,18 @@ def add_frameworks(environment: Environment, matrix: Matrix) -> Environment:
     """The environment of a text with a record for each listed package that is a framework."""
     if environment.source != PASTED:
         return environment
-    known = environment.frameworks.items if environment.frameworks else ()
+    listed_as = {listed.name: listed.version for listed in environment.distributions or ()}
+    known = tuple(
+        msgspec.structs.replace(framework, version=framework.version or listed_as.get(framework.name))
+        for framework in (environment.frameworks.items if environment.frameworks else ())
+    )
     names = {framework.name for framework in known}
     found = tuple(
         Framework(source=listed.source, name=listed.name, version=listed.version)
         for listed in environment.distributions or ()
         if listed.name not in names and _is_framework(listed, matrix)
     )
-    if not found:
+    if not found and not known:
         return environment
     complete = environment.frameworks.complete if environment.frameworks else False
     return msgspec.structs.replace(environment, frameworks=Listing(items=(*known, *found), complete=complete))

@@ -22,7 +22,7 @@ from functools import cache
 import msgspec
 
 from envcheck.errors import UsageError
-from envcheck.importers.kit.assemble import assemble
+from envcheck.importers.kit.assemble import assemble, with_packages
 from envcheck.importers.kit.paste import SOURCE, TEXT_LIMIT, Paste, left_out_run
 from envcheck.importers.kit.protocol import Rank, Unreadable
 from envcheck.importers.kit.spoken import speaks_of_field
@@ -77,7 +77,7 @@ def read_text(text: str) -> Snapshot:
         if not importer.recognise(paste):
             continue
         part, run, left_out = _read(importer, paste)
-        told = merge([merged, part])
+        told = with_packages(merge([merged, part]), part)
         if importer.rank is Rank.MENTION:
             # A mention may be about anything: that it differs is no disagreement.
             told = msgspec.structs.replace(told, disagreements=merged.disagreements)

@@ -25,8 +25,12 @@ _LABELLED = re.compile(
 )
 _PRINT = re.compile(r"print\s?\((.*)\)\s*;?$")
 _DEVICES = re.compile(r"(?:Out ?\[[0-9]{0,4}\]: ?)?\[PhysicalDevice\(name=.{1,2000}\]$")
-_CALL = re.compile(r"\b(?:torch|tf|tensorflow|jax|ort|onnxruntime|cupy|paddle|numba)\.|\[PhysicalDevice\(")
+_CALL = re.compile(r"\b(?:torch|tf|tensorflow|jax|ort|onnxruntime|cupy|paddle|numba)\.|\[PhysicalDevice\(|\(GPU\?\)")
 """Every question contains one of these."""
+_TRANSFORMERS = re.compile(
+    r"PyTorch version \(GPU\?\): ([0-9]{1,2}\.[0-9]{1,3}[0-9A-Za-z.+]{0,40}) \((True|False)\)", re.IGNORECASE
+)
+"""What transformers and its relatives print after they asked torch."""
 _MOST_ANSWERS = 3
 """Lines below a question among which its answer is looked for."""
 
@@ -65,7 +69,11 @@ def _answers(paste: Paste) -> Iterator[Snapshot]:
         if not _CALL.search(line):
             continue
         text = line.strip()
-        if _DEVICES.match(text):
+        if asked_by_transformers := _TRANSFORMERS.search(text):
+            yield _framework(
+                "torch", version=asked_by_transformers[1], gpu_available=asked_by_transformers[2] == "True"
+            )
+        elif _DEVICES.match(text):
             yield _framework("tensorflow", gpu_available="GPU" in text)
         elif asked := _PROMPT.match(text) or _COMMAND.match(text):
             yield from _below(asked[1], lines[place + 1 : place + 1 + _MOST_ANSWERS])

@@ -149,7 +149,7 @@ def mentions(line: str) -> Iterator[Mention]:
     for part in _parts(text, listed=listed):
         hedged = not listed and _ANOTHER.search(part) is not None
         for found in _names().finditer(part):
-            labelled = listed or _is_labelled(part, found)
+            labelled = listed or _is_labelled(found)
             if (hedged and not labelled) or _is_asked_for(part, found.start()):
                 continue
             component = _component(found)
@@ -159,7 +159,7 @@ def mentions(line: str) -> Iterator[Mention]:
         for found in _DRIVER.finditer(part):
             if not (hedged or _is_asked_for(part, found.start())):
                 release = found["version"] or found["bare"] or _of_windows(found["windows"])
-                yield Mention("driver", release, listed or _is_labelled(part, found))
+                yield Mention("driver", release, listed or _is_labelled(found))
 
 
 def gpus(line: str) -> Iterator[NamedGpu]:
@@ -205,8 +205,8 @@ _SHORT, _FEW, _BARS = 60, 4, 2
 _LABELS = re.compile(r"[:=|]")
 
 
-def _is_labelled(part: str, found: re.Match[str]) -> bool:
-    return bool(_LABELS.search(found[0])) or not part[: found.start()].strip(" \t-*•#>`|+")
+def _is_labelled(found: re.Match[str]) -> bool:
+    return _LABELS.search(found[0]) is not None
 
 
 def _is_asked_for(part: str, start: int) -> bool:
