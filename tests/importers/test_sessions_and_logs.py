@@ -5,13 +5,21 @@ from __future__ import annotations
 import time
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
+from benchmarks.accuracy import SCOPES
+from envcheck.compat.load import load_matrix
+from envcheck.enrich.complete import complete
 from envcheck.errors import UsageError
 from envcheck.importers import read_text
 from envcheck.importers.kit.telling import WHOLE, telling_places
+from envcheck.rules.catalog import all_rules
+from envcheck.rules.engine.evaluate import evaluate
 from envcheck.snapshot import Kernel, KernelModule, Listing, Snapshot
 from tests.every import every
 from tests.importers.pasting import environment_in, errors_in, gpus_in, release_in, torch_in, word
+from tests.thorough import examples
 
 
 def packages_in(text: str) -> dict[str, str]:
@@ -185,3 +193,25 @@ def test_a_hundred_thousand_lines_are_read_soon(form: str) -> None:
 
 SOON = 10.0
 """Seconds of processor time, five times what it takes on two cores."""
+
+
+# --- any text -----------------------------------------------------------------------------------------------------
+
+PIECES = (
+    "torch", "2.5.1+cu124", "==", " ", ":", "|", "\n", "\t", "- ", ">>> ", "In [1]: ", "torch.__version__", "RTX 5090", "A10",
+    "driver", "550.54.15", "CUDA", "12.4", "cuDNN 8", "nvidia-smi --query-gpu=name,driver_version", "name, driver_version",
+    "NVIDIA L4, 550.1", "Successfully installed", "torch-2.5.1", ".whl", "sm_90", "FROM ", "pytorch/pytorch:2.5.1-cuda12.4",
+    "Xid 79", "Kernel driver in use: ", "01:00.0 VGA compatible controller: NVIDIA Corporation", "nvidia/550.1, 6.8.0, x86_64: ",
+    "installed", "print(", "torch.cuda.is_available()", ")", "True", "[", "]", "{", '"', "'", "(", ",", "from ", "requires ", "?",
+    "RuntimeError: ", "During handling of the above exception", "9" * 30, ".", "%2B", "compute capability 8.6", "\u0000", "\U0001f680",
+)  # fmt: skip
+
+
+@settings(max_examples=examples(150), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.lists(st.sampled_from(PIECES), max_size=40).map("".join))
+def test_no_text_raises_anything_but_a_refusal(text: str) -> None:
+    try:
+        found = read_text(text)
+    except UsageError:
+        return
+    evaluate(complete(found, load_matrix()), load_matrix(), all_rules(), SCOPES)
