@@ -16,7 +16,7 @@ NAME = "system in prose"
 RANK = Rank.PROSE
 
 _BULLET = " \t-*•#>`|"
-_LONGEST_LINE = 300
+_LONGEST_LINE, _LONGEST_LIST = 300, 160
 
 _OS = re.compile(r"(?:(?:OS|operating system|platform|system) ?[:=] ?)?([A-Za-z].{2,100})", re.IGNORECASE)
 _KERNEL = re.compile(r"Linux version ([0-9][\w.+-]{2,60})")
@@ -44,7 +44,11 @@ def read(paste: Paste) -> Snapshot:
 
 def _read_line(line: str) -> Snapshot | None:
     text = line[:_LONGEST_LINE].strip(_BULLET)
-    return _platform(text) if text else None
+    if not text:
+        return None
+    # In a list the system may stand anywhere: "tensorflow 2.10, Windows 10, CUDA 11.2".
+    parts = [part.strip(_BULLET) for part in re.split(r"[,;|]", text)] if len(text) <= _LONGEST_LIST else []
+    return next((found for part in (text, *parts[1:]) if (found := _platform(part))), None)
 
 
 def _platform(text: str) -> Snapshot | None:

@@ -27,6 +27,8 @@ _ESCAPES = re.compile(
 )
 _BOLD = re.compile(r"(?<!\*)\*\*(?!\*)([^*\n]{1,200})\*\*(?!\*)")
 _QUOTING = re.compile(r"^[ \t]{0,8}(?:>(?!>)[ \t]?){1,8}", re.MULTILINE)
+_COMPOSE = re.compile(r"^[A-Za-z][\w.-]{1,60}[_-][0-9]{1,3} {1,20}\| ", re.MULTILINE)
+"""What ``docker compose`` puts before each line of a container's log."""
 _RAY = re.compile(r"^[ \t]{0,8}\([^()\n]{0,80}\bpid=[0-9]{1,10}[^()\n]{0,80}\)[ \t]?", re.MULTILINE)
 
 _REMOVED = (
@@ -138,4 +140,4 @@ def _clean(text: str) -> str:
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     text = _ESCAPES.sub("", text).translate(_TABLE)
     text = _BOLD.sub(r"\1", text)
-    return _RAY.sub("", _QUOTING.sub("", text))
+    return _RAY.sub("", _COMPOSE.sub("", _QUOTING.sub("", text)))

@@ -58,7 +58,8 @@ _MODEL = re.compile(
 )
 _NUMBER_ALONE = re.compile(
     r"\b(?:my|an?|the|single|dual|on|one|two|[1-9] ?x) (?:new |single )?"
-    r"(?P<model>(?:10[5-8]0|16[56]0|20[678]0|30[5-9]0|40[6-9]0|50[5-9]0)(?: ?(?:ti|super)){0,2})(?![\w.])",
+    r"(?P<model>(?:10[5-8]0|16[56]0|20[678]0|30[5-9]0|40[6-9]0|50[5-9]0)(?: ?(?:ti|super)){0,2})(?![\w.])"
+    r"|(?<![\w.-])(?P<named>(?:10[5-8]0|16[56]0|20[678]0|30[5-9]0|40[6-9]0|50[5-9]0) ?(?:ti|super)(?: super)?)(?![\w.])",
     re.IGNORECASE,
 )
 _OF_GPUS = re.compile(r"\b(?:GPUs?|NVIDIA|Tesla|card|nodes?|cluster|cuda)\b", re.IGNORECASE)
@@ -71,7 +72,7 @@ _CAPABILITY = re.compile(
 
 _ANOTHER = re.compile(
     r"\?\s*$|\b(?:if|whether|when using|once|planning|plan to|buy(?:ing)?|bought for|consider\w*|wish|would|could|"
-    r"should|might|works? (?:fine |well |great |ok |correctly )?(?:on|with|in)|worked|tested|supports?|supported|"
+    r"should|might|(?<!not )(?<!cannot )(?<!can't )works? (?:fine |well |great |ok |correctly )?(?:on|with|in)|worked|tested|supports?|supported|"
     r"recommend\w*|compatible with|other (?:machine|pc|box|server|computer|gpus?|card)|"
     r"another (?:machine|pc|box|server|computer|gpu|card)|colleague|friend|"
     r"previously|earlier|formerly|used to|instead of|unlike|compared?|versus|vs|than|e\.g\.|for example|such as|"
@@ -185,8 +186,9 @@ def _models(part: str) -> Iterator[tuple[int, str]]:
             continue
         yield found.start(), name
     for found in _NUMBER_ALONE.finditer(part):
-        if find_model(found["model"]):
-            yield found.start(), f"RTX {found['model']}" if found["model"][0] in "2345" else f"GTX {found['model']}"
+        number = found["model"] or found["named"]
+        if find_model(number):
+            yield found.start(), f"RTX {number}" if number[0] in "2345" else f"GTX {number}"
 
 
 def _parts(text: str, *, listed: bool) -> list[str]:

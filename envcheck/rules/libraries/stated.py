@@ -60,7 +60,7 @@ def stated_misfit(
     framework, copy = subject.framework, _copy(component, facts)
     if framework.loads is not None or not states_versions(subject, facts) or copy is None or not copy.declared:
         return None
-    if problems_met(facts.snapshot):
+    if any(met.line.status == "fail" for met in problems_met(facts.snapshot)):
         return None  # what a program reports is more certain
     if component == "cuda" and _copy("cudnn", facts) is None and not _something_failed(subject, facts):
         return None
