@@ -5,6 +5,7 @@ Only what holds whichever of the possible builds it is gets inferred; a machine 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import msgspec
@@ -57,7 +58,7 @@ def infer_release(framework: Framework, platform: Platform, matrix: Matrix) -> l
     """What every build of this release was built with, by its rows."""
     if framework.source != PASTED or framework.version is None or framework.cpu_only or framework.hip:
         return []
-    rows = release_rows(matrix, framework.name, framework.version, _os(platform), _machine(platform))
+    rows = release_rows(matrix, framework.name, first_of(framework.version), _os(platform), _machine(platform))
     cudas = {row.cuda for row in rows if row.cuda is not None}
     codes = {row.targets for row in rows if row.targets}
     cuda = cudas.pop() if len(cudas) == 1 else None
@@ -65,6 +66,12 @@ def infer_release(framework: Framework, platform: Platform, matrix: Matrix) -> l
         return []
     code = codes.pop() if len(codes) == 1 else None
     return [Inference({"cuda": cuda, "gpu_code": code}, rows[0].id)]
+
+
+def first_of(version: str) -> str:
+    """The first release of a minor version, where people give no more than that: ``2.3.0`` of ``2.3``."""
+    public, plus, local = version.partition("+")
+    return f"{public}.0{plus}{local}" if re.fullmatch(r"[0-9]{1,4}\.[0-9]{1,4}", public) else version
 
 
 def infer_any_build(framework: Framework, snapshot: Snapshot, matrix: Matrix) -> list[Inference]:

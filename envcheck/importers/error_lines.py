@@ -46,7 +46,8 @@ _WORDS = (
     r"was(?: not|n't) build\b|multiple \w+ packages\b|no ffi handler\b|already exists\b|built for:",
     r"no device\b|invalid (?:literal|device)\b|unknown flags?\b",
     r"without (?:any )?mig\b|no (?:mig |gpu )?instances\b",
-    r"no (?:usable|compatible) gpus?\b|found no nvidia\b|gpu is too old\b|probe routine\b|rivafb\b|outdated\b|above exception\b|failedscheduling|mps server",
+    r"found no nvidia\b|gpu is too old\b|probe routine\b|rivafb\b|outdated\b",
+    r"no (?:usable|compatible) gpus?\b|above exception\b|failedscheduling|mps server",
 )
 """Beginnings of words, in lower case."""
 _ANYWHERE = (

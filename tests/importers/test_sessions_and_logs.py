@@ -198,12 +198,15 @@ SOON = 10.0
 # --- any text -----------------------------------------------------------------------------------------------------
 
 PIECES = (
-    "torch", "2.5.1+cu124", "==", " ", ":", "|", "\n", "\t", "- ", ">>> ", "In [1]: ", "torch.__version__", "RTX 5090", "A10",
-    "driver", "550.54.15", "CUDA", "12.4", "cuDNN 8", "nvidia-smi --query-gpu=name,driver_version", "name, driver_version",
-    "NVIDIA L4, 550.1", "Successfully installed", "torch-2.5.1", ".whl", "sm_90", "FROM ", "pytorch/pytorch:2.5.1-cuda12.4",
-    "Xid 79", "Kernel driver in use: ", "01:00.0 VGA compatible controller: NVIDIA Corporation", "nvidia/550.1, 6.8.0, x86_64: ",
-    "installed", "print(", "torch.cuda.is_available()", ")", "True", "[", "]", "{", '"', "'", "(", ",", "from ", "requires ", "?",
-    "RuntimeError: ", "During handling of the above exception", "9" * 30, ".", "%2B", "compute capability 8.6", "\u0000", "\U0001f680",
+    "torch", "2.5.1+cu124", "==", " ", ":", "|", "\n", "\t", "- ", ">>> ", "In [1]: ", "torch.__version__",
+    "RTX 5090", "A10", "driver", "550.54.15", "CUDA", "12.4", "cuDNN 8",
+    "nvidia-smi --query-gpu=name,driver_version", "name, driver_version", "NVIDIA L4, 550.1",
+    "Successfully installed", "torch-2.5.1", ".whl", "sm_90", "FROM ", "pytorch/pytorch:2.5.1-cuda12.4",
+    "Xid 79", "Kernel driver in use: ", "01:00.0 VGA compatible controller: NVIDIA Corporation",
+    "nvidia/550.1, 6.8.0, x86_64: ", "installed", "print(", "torch.cuda.is_available()", ")", "True", "[", "]",
+    "{", '"', "'", "(", ",", "from ", "requires ", "?", "RuntimeError: ",
+    "During handling of the above exception", "9" * 30, ".", "%2B", "compute capability 8.6", "\u0000",
+    "\ud83d\ude80",
 )  # fmt: skip
 
 

@@ -13,6 +13,7 @@ from envcheck.compat.tables import Trait
 
 ROOT = Path(__file__).parents[2] / "envcheck"
 OF_OTHERS = {
+    "importers/kit/telling.py": "words of the lines that a long text is searched for",
     "report/page/essentials.py": "the distributions that the page names",
     "rules/engine/simulate.py": "distributions that are frameworks once they are installed",
     "rules/facts/frameworks.py": "what frameworks are called in text",

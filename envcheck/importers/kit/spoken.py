@@ -56,10 +56,11 @@ _MODEL = re.compile(
     r"[0-9]{1,3} ?GB)(?!\w)){0,6}",
     re.IGNORECASE,
 )
+_NUMBER = r"(?:10[5-8]0|16[56]0|20[678]0|30[5-9]0|40[6-9]0|50[5-9]0)"
 _NUMBER_ALONE = re.compile(
-    r"\b(?:my|an?|the|single|dual|on|one|two|[1-9] ?x) (?:new |single )?"
-    r"(?P<model>(?:10[5-8]0|16[56]0|20[678]0|30[5-9]0|40[6-9]0|50[5-9]0)(?: ?(?:ti|super)){0,2})(?![\w.])"
-    r"|(?<![\w.-])(?P<named>(?:10[5-8]0|16[56]0|20[678]0|30[5-9]0|40[6-9]0|50[5-9]0) ?(?:ti|super)(?: super)?)(?![\w.])",
+    rf"\b(?:my|an?|the|single|dual|on|one|two|[1-9] ?x) (?:new |single )?"
+    rf"(?P<model>{_NUMBER}(?: ?(?:ti|super)){{0,2}})(?![\w.])"
+    rf"|(?<![\w.-])(?P<named>{_NUMBER} ?(?:ti|super)(?: super)?)(?![\w.])",
     re.IGNORECASE,
 )
 _OF_GPUS = re.compile(r"\b(?:GPUs?|NVIDIA|Tesla|card|nodes?|cluster|cuda)\b", re.IGNORECASE)
@@ -72,7 +73,8 @@ _CAPABILITY = re.compile(
 
 _ANOTHER = re.compile(
     r"\?\s*$|\b(?:if|whether|when using|once|planning|plan to|buy(?:ing)?|bought for|consider\w*|wish|would|could|"
-    r"should|might|(?<!not )(?<!cannot )(?<!can't )works? (?:fine |well |great |ok |correctly )?(?:on|with|in)|worked|tested|supports?|supported|"
+    r"should|might|(?<!not )(?<!cannot )(?<!can't )works? (?:fine |well |great |ok |correctly )?(?:on|with|in)|worked|"
+    r"tested|supports?|supported|"
     r"recommend\w*|compatible with|other (?:machine|pc|box|server|computer|gpus?|card)|"
     r"another (?:machine|pc|box|server|computer|gpu|card)|colleague|friend|"
     r"previously|earlier|formerly|used to|instead of|unlike|compared?|versus|vs|than|e\.g\.|for example|such as|"

@@ -12,6 +12,7 @@ from typing import Literal
 from envcheck.checks import Evidence
 from envcheck.compat.question.package_needs import release_fits, release_rows
 from envcheck.compat.relations.fit import Fit
+from envcheck.enrich.stated import first_of
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome
 from envcheck.rules.facts.frameworks import distributions_in, leads, machine, named
 from envcheck.rules.facts.library_names import wheel_of
@@ -38,7 +39,9 @@ def states_versions(subject: FrameworkSubject, facts: Facts) -> bool:
 
 def _bundles(subject: FrameworkSubject, facts: Facts) -> bool:
     framework = subject.framework
-    rows = release_rows(facts.matrix, framework.name, framework.version or "", facts.driver_os, machine(facts))
+    rows = release_rows(
+        facts.matrix, framework.name, first_of(framework.version or ""), facts.driver_os, machine(facts)
+    )
     return any(row.bundles for row in rows)
 
 
@@ -65,7 +68,13 @@ def stated_misfit(
     if component == "cuda" and _copy("cudnn", facts) is None and not _something_failed(subject, facts):
         return None
     fit = release_fits(
-        facts.matrix, framework.name, framework.version or "", component, copy.declared, facts.driver_os, machine(facts)
+        facts.matrix,
+        framework.name,
+        first_of(framework.version or ""),
+        component,
+        copy.declared,
+        facts.driver_os,
+        machine(facts),
     )
     if fit is None or not fit.bad or (component == "cudnn" and _is_other_major(fit, copy.declared) is not other_major):
         return None

@@ -55,7 +55,7 @@ _READ = "Pasted: "
 """The beginning of the titles of the runs that read a text."""
 _OF_PROGRAMS = re.compile(r"[A-Za-z](?:Error|Exception)\b|\berror:|\b(?:ERROR|FATAL)\b|\bfailed\b")
 _OF_THIS_FIELD = re.compile(
-    r"cuda|gpu|nvidia|cudnn|cublas|nccl|torch|tensor|driver|nvml|nvrtc|triton|onnx", re.IGNORECASE
+    r"cuda|gpu|nvidia|\bcu[a-z]{3,8}\b|nccl|torch|tensor|driver|nvml|triton|onnx", re.IGNORECASE
 )
 _SHOWN = 3
 
