@@ -11,8 +11,8 @@ from collections.abc import Sequence
 
 WHOLE = 6_000
 """Most lines of a text that is read without a choice."""
-_END = 1_500
-_MIDDLE = 2_400
+_END = 1_000
+_MIDDLE = 2_000
 _ALIKE = 3
 """Lines that are kept of those that differ in numbers only."""
 
