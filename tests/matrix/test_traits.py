@@ -28,6 +28,7 @@ OF_OTHERS = {
     [
         ("falls-back-to-cpu", ("tensorflow-gpu", "jax-cuda12-plugin", "onnxruntime-gpu"), ("torch", "jax")),
         ("compiles-at-run-time", ("jax", "jax-cuda13-plugin", "cupy-cuda12x", "amd-cupy"), ("torch", "onnxruntime")),
+        ("one-build", ("tensorflow", "tensorflow-gpu"), ("onnxruntime-gpu", "paddlepaddle-gpu", "jaxlib")),
         ("refuses-older-cudnn", ("torch", "jaxlib", "intel-tensorflow", "tf-nightly"), ("onnxruntime-gpu", "cupy")),
     ],
 )

@@ -1,7 +1,8 @@
 """CUDA and cuDNN as a text states them, held against what a framework's release needs of the system.
 
-Only a framework that brings neither with it, nor has NVIDIA's wheels beside it, is judged so. People mix up the CUDA of
-a driver, a toolkit and a build, so CUDA counts only beside a stated cuDNN or where something failed.
+Only a framework with one build a release, that brings neither with it and has no wheels of NVIDIA beside it, is judged.
+People mix up the CUDA of a driver, a toolkit and a build, so CUDA counts only beside a stated cuDNN or where something
+failed.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from envcheck.compat.question.package_needs import release_fits, release_rows
 from envcheck.compat.relations.fit import Fit
 from envcheck.enrich.stated import first_of
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome
-from envcheck.rules.facts.frameworks import distributions_in, leads, machine, named
+from envcheck.rules.facts.frameworks import distributions_in, machine, named
 from envcheck.rules.facts.library_names import wheel_of
 from envcheck.rules.fixes.fits import does_not_fit
 from envcheck.rules.messages.observed import problems_met
@@ -29,7 +30,7 @@ def states_versions(subject: FrameworkSubject, facts: Facts) -> bool:
     framework = subject.framework
     if framework.loads is not None or framework.cpu_only or framework.hip or framework.version is None:
         return False
-    if framework.gpu_available or not leads(framework, facts.matrix) or framework.name == "torch":
+    if framework.gpu_available or not facts.matrix.has_trait(framework.name, "one-build"):
         return False
     brings = any(wheel_of(each.name) for each in distributions_in(subject.environment))
     conda = any(each.channel == "conda" for each in distributions_in(subject.environment))

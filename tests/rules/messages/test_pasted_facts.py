@@ -82,6 +82,7 @@ def test_a_lost_gpu_explains_the_events_that_follow() -> None:
         ("tensorflow 2.3.1 with cuDNN 7.6 and CUDA 11.0", "cuda-major-mismatch"),
         ("tensorflow 2.3.1 and CUDA 11.0", None),
         ("torch 2.5.1+cu124, cuDNN 7.6, CUDA 10.1", None),
+        ("paddlepaddle-gpu 2.5.2, CUDA 11.7, cuDNN 8.4", None),
     ]
 )
 def test_what_a_release_needs_of_a_stated_library(text: str, rule: str | None) -> None:
