@@ -1,12 +1,15 @@
 """How often the diagnosis of pasted text is right: primary causes and false alarms over a file of known cases.
 
-    python benchmarks/accuracy.py PATH/cases.jsonl [--show ID] [--json]
+    python benchmarks/accuracy.py PATH/cases.jsonl [--show ID] [--json] [--without-errors]
 
 envcheck must be installed in that Python's environment (or ``PYTHONPATH`` name the checkout).
 A case is a line of JSON with ``id``, ``kind`` (layout of the text), ``dump`` and ``error`` (the text), ``problem`` (the
 root cause by the name of its rule, ``none`` for a healthy machine), ``also_right`` (other names that a careful reader
 would accept) and ``severity``: ``fault`` is right when the primary cause has one of the names; ``remark`` when it is
 told as a note (a warning is tolerated, a failure is wrong); ``healthy`` when no check warns or fails.
+
+``--without-errors`` leaves out each line that speaks of a failure: what is left are facts, and the cause must follow
+from them.
 """
 
 from __future__ import annotations
@@ -25,6 +28,7 @@ from envcheck.compat.load import load_matrix
 from envcheck.enrich.complete import complete
 from envcheck.errors import UsageError
 from envcheck.importers import read_text
+from envcheck.importers.error_lines import is_error
 from envcheck.rules.catalog import all_rules, find_rule
 from envcheck.rules.engine.cause import primary
 from envcheck.rules.engine.evaluate import evaluate
@@ -51,6 +55,11 @@ class Case(msgspec.Struct, frozen=True):
     @property
     def text(self) -> str:
         return f"{self.dump}\n{self.error}"
+
+    def without_errors(self) -> Case:
+        """The case without the lines that speak of a failure."""
+        kept = (line for line in self.dump.split("\n") if not is_error(line))
+        return msgspec.structs.replace(self, dump="\n".join(kept), error="")
 
     @property
     def accepted(self) -> frozenset[str]:
@@ -193,8 +202,11 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("cases", help="file of cases, a JSON object a line")
     parser.add_argument("--show", metavar="ID", help="one case in full")
     parser.add_argument("--json", action="store_true", help="every outcome as JSON")
+    parser.add_argument("--without-errors", action="store_true", help="leave out the lines that speak of a failure")
     options = parser.parse_args(arguments)
     cases = _cases(options.cases)
+    if options.without_errors:
+        cases = [case.without_errors() for case in cases]
     if options.show:
         for case in cases:
             if case.id == options.show:

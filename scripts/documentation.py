@@ -159,7 +159,8 @@ def build(folder: Path) -> int:
 
     with tempfile.TemporaryDirectory() as place:
         write_sources(Path(place))
-        return build_main(["-b", "html", "-q", "-W", "--keep-going", place, str(folder)])
+        status: int = build_main(["-b", "html", "-q", "-W", "--keep-going", place, str(folder)])
+        return status
 
 
 def write_sources(place: Path) -> None:

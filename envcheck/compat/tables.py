@@ -535,10 +535,10 @@ class RoleRow(Row, frozen=True, kw_only=True):
         return f"role/{self.name}"
 
 
-Trait: TypeAlias = Literal["falls-back-to-cpu", "compiles-at-run-time", "refuses-older-cudnn"]
+Trait: TypeAlias = Literal["falls-back-to-cpu", "compiles-at-run-time", "refuses-older-cudnn", "one-build"]
 """``falls-back-to-cpu``: it computes on the CPU, without an error, where a CUDA library is missing.
 ``compiles-at-run-time``: its files hold only a part of the GPU code that it runs. ``refuses-older-cudnn``: it stops at
-an older cuDNN than it was built with.
+an older cuDNN than it was built with. ``one-build``: a release has one build with GPU support, wherever it comes from.
 """
 
 

@@ -5,6 +5,7 @@ Only what holds whichever of the possible builds it is gets inferred; a machine 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import msgspec
@@ -30,14 +31,18 @@ def add_frameworks(environment: Environment, matrix: Matrix) -> Environment:
     """The environment of a text with a record for each listed package that is a framework."""
     if environment.source != PASTED:
         return environment
-    known = environment.frameworks.items if environment.frameworks else ()
+    listed_as = {listed.name: listed.version for listed in environment.distributions or ()}
+    known = tuple(
+        msgspec.structs.replace(framework, version=framework.version or listed_as.get(framework.name))
+        for framework in (environment.frameworks.items if environment.frameworks else ())
+    )
     names = {framework.name for framework in known}
     found = tuple(
         Framework(source=listed.source, name=listed.name, version=listed.version)
         for listed in environment.distributions or ()
         if listed.name not in names and _is_framework(listed, matrix)
     )
-    if not found:
+    if not found and not known:
         return environment
     complete = environment.frameworks.complete if environment.frameworks else False
     return msgspec.structs.replace(environment, frameworks=Listing(items=(*known, *found), complete=complete))
@@ -53,7 +58,7 @@ def infer_release(framework: Framework, platform: Platform, matrix: Matrix) -> l
     """What every build of this release was built with, by its rows."""
     if framework.source != PASTED or framework.version is None or framework.cpu_only or framework.hip:
         return []
-    rows = release_rows(matrix, framework.name, framework.version, _os(platform), _machine(platform))
+    rows = release_rows(matrix, framework.name, first_of(framework.version), _os(platform), _machine(platform))
     cudas = {row.cuda for row in rows if row.cuda is not None}
     codes = {row.targets for row in rows if row.targets}
     cuda = cudas.pop() if len(cudas) == 1 else None
@@ -61,6 +66,12 @@ def infer_release(framework: Framework, platform: Platform, matrix: Matrix) -> l
         return []
     code = codes.pop() if len(codes) == 1 else None
     return [Inference({"cuda": cuda, "gpu_code": code}, rows[0].id)]
+
+
+def first_of(version: str) -> str:
+    """The first release of a minor version, where people give no more than that: ``2.3.0`` of ``2.3``."""
+    public, plus, local = version.partition("+")
+    return f"{public}.0{plus}{local}" if re.fullmatch(r"[0-9]{1,4}\.[0-9]{1,4}", public) else version
 
 
 def infer_any_build(framework: Framework, snapshot: Snapshot, matrix: Matrix) -> list[Inference]:

@@ -22,9 +22,10 @@ from functools import cache
 import msgspec
 
 from envcheck.errors import UsageError
-from envcheck.importers.kit.assemble import assemble
+from envcheck.importers.kit.assemble import assemble, with_packages
 from envcheck.importers.kit.paste import SOURCE, TEXT_LIMIT, Paste, left_out_run
 from envcheck.importers.kit.protocol import Rank, Unreadable
+from envcheck.importers.kit.spoken import speaks_of_field
 from envcheck.snapshot import ProbeRun, Snapshot
 from envcheck.snapshot.merge import merge
 
@@ -67,7 +68,7 @@ def read_text(text: str) -> Snapshot:
     """The facts in ``text`` as one partial Snapshot, with its records marked ``pasted text``.
 
     ``runs`` has a row for each format that was recognised, and says what was not read. Raises UsageError when nothing
-    in the text is recognised.
+    in the text is recognised and it has no word of this field.
     """
     paste = Paste.of(text)
     merged = Snapshot()
@@ -76,7 +77,7 @@ def read_text(text: str) -> Snapshot:
         if not importer.recognise(paste):
             continue
         part, run, left_out = _read(importer, paste)
-        told = merge([merged, part])
+        told = with_packages(merge([merged, part]), part)
         if importer.rank is Rank.MENTION:
             # A mention may be about anything: that it differs is no disagreement.
             told = msgspec.structs.replace(told, disagreements=merged.disagreements)
@@ -85,8 +86,10 @@ def read_text(text: str) -> Snapshot:
         merged = told
         runs += [run, *left_out]
     snapshot = assemble(merged)
-    if snapshot == Snapshot():
+    if snapshot == Snapshot() and not speaks_of_field(paste.text):
         raise UsageError(_not_recognised(paste, runs))
+    if snapshot == Snapshot():
+        runs.append(ProbeRun(name="words", title="Pasted: words of this field", status="ok"))
     if paste.unread:
         runs.append(left_out_run(paste.unread))
     return msgspec.structs.replace(snapshot, runs=snapshot.runs + tuple(runs))

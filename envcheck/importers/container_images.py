@@ -1,4 +1,4 @@
-"""Names of container images with a tag that says what they hold: ``FROM pytorch/pytorch:2.5.1-cuda12.4-cudnn9-runtime``.
+"""Container images whose tag says what they hold: ``FROM pytorch/pytorch:2.5.1-cuda12.4-cudnn9-runtime``.
 
 The image is the one that runs, or that is built from; a text that names several says of none that it is used.
 """

@@ -46,6 +46,7 @@ _WORDS = (
     r"was(?: not|n't) build\b|multiple \w+ packages\b|no ffi handler\b|already exists\b|built for:",
     r"no device\b|invalid (?:literal|device)\b|unknown flags?\b",
     r"without (?:any )?mig\b|no (?:mig |gpu )?instances\b",
+    r"found no nvidia\b|gpu is too old\b|probe routine\b|rivafb\b|outdated\b",
     r"no (?:usable|compatible) gpus?\b|above exception\b|failedscheduling|mps server",
 )
 """Beginnings of words, in lower case."""
@@ -86,7 +87,7 @@ _XML = re.compile(r"</?[a-z_]{1,80}[ >].*>$")
 
 
 def recognise(paste: Paste) -> bool:
-    return any(map(_is_error, paste.statements))
+    return any(map(is_error, paste.statements))
 
 
 def read(paste: Paste) -> Snapshot:
@@ -96,7 +97,7 @@ def read(paste: Paste) -> Snapshot:
     for place, line in enumerate(paste.lines):
         if line not in seen:
             seen.add(line)
-            if _is_error(line):
+            if is_error(line):
                 found.setdefault(line.strip()[:LONGEST_LINE], paste.number(place))
     unlike = list(found) if len(found) <= MOST_LINES else _unlike(list(found))
     kept = unlike if len(unlike) <= MOST_LINES else unlike[:_HALF] + unlike[-_HALF:]
@@ -124,7 +125,7 @@ def _unlike(lines: list[str]) -> list[str]:
     return [lines[place] for place in sorted(places)]
 
 
-def _is_error(line: str) -> bool:
+def is_error(line: str) -> bool:
     """Whether a line is about a failure; a line of XML never is, whatever its elements are called."""
     text = line.strip()[:LONGEST_LINE]
     telling = _TELLING_IN_LOWER_CASE.search(text.lower()) or _TELLING_AS_WRITTEN.search(text)

@@ -37,7 +37,8 @@ _CONDA_ROW = re.compile(rf"({_NAME})\s+({_VERSION})\s+(\S*(?:cuda|cudnn|cpu)\S*_
 _COMMAND = re.compile(r"\b(?:pip[0-9.]{0,4}|conda|mamba|uv(?: pip)?|poetry) (?:install|add|create)\b(.{1,1000})")
 _PINNED = re.compile(rf"(?<![\w<>~!-])[\"']?({_NAME})={{1,2}}({_VERSION})(?=[\"'\s\\;,]|$)")
 _INDEX = re.compile(
-    r"(?:--(?:extra-)?index-url[ =]|--index[ =]|--find-links[ =]|-[if] |Looking in (?:indexes|links):.{0,200}?)\s?[\"']?"
+    r"(?:--(?:extra-)?index-url[ =]|--index[ =]|--find-links[ =]|-[if] |Looking in (?:indexes|links):.{0,200}?)"
+    r"\s?[\"']?"
     r"https?://download\.pytorch\.org/whl/(?:nightly/|test/)?(cu[0-9]{2,3}|cpu)\b"
 )
 _ANY = re.compile(r"nstall|whl|[+~] [\w.-]+==|=[0-9]|_[0-9]|Updating|Downgrading|Removing|\b(?:create|add)\b")
@@ -113,24 +114,47 @@ def _all_steps(paste: Paste) -> Iterator[_Step]:
 
 
 def _steps(text: str) -> Iterator[_Step]:
-    if installed := _INSTALLED.search(text):
-        for item in installed[1].split():
-            if found := _ITEM.match(item.rstrip(",.")):
-                yield _Step(found[1], found[2])
-    elif found := _UV.match(text):
+    """The packages that a line installs or removes, by the first form that it has."""
+    for reader in _READERS:
+        found = list(reader(text))
+        if found:
+            yield from found
+            return
+
+
+def _of_pip(text: str) -> Iterator[_Step]:
+    installed, removed = _INSTALLED.search(text), _REMOVED.search(text)
+    for item in installed[1].split() if installed else ():
+        if found := _ITEM.match(item.rstrip(",.")):
+            yield _Step(found[1], found[2])
+    if removed:
+        yield _Step(removed[1], removed[2], gone=True)
+
+
+def _of_uv_and_poetry(text: str) -> Iterator[_Step]:
+    if found := _UV.match(text):
         yield _Step(found[2], found[3], gone=found[1] == "-")
     elif found := _POETRY.match(text):
         yield _Step(found[2], found[3], gone=found[1] == "Removing")
-    elif found := _REMOVED.search(text):
-        yield _Step(found[1], found[2], gone=True)
-    elif ".whl" in text:
-        for wheel in _WHEEL.finditer(text.replace("%2B", "+").replace("%2b", "+")):
-            yield _Step(wheel[1], wheel[2])
-    elif found := _CONDA_ROW.match(text):
+
+
+def _of_wheels(text: str) -> Iterator[_Step]:
+    for wheel in _WHEEL.finditer(text.replace("%2B", "+").replace("%2b", "+")) if ".whl" in text else ():
+        yield _Step(wheel[1], wheel[2])
+
+
+def _of_conda(text: str) -> Iterator[_Step]:
+    if (found := _CONDA_ROW.match(text)) or (
+        text.startswith("- ") and "==" not in text and (found := _CONDA.match(text))
+    ):
         yield _Step(found[1], found[2], found[3], conda=True)
-    elif command := _COMMAND.search(text):
+
+
+def _of_commands(text: str) -> Iterator[_Step]:
+    if command := _COMMAND.search(text):
         conda = "conda" in command[0] or "mamba" in command[0]
         for pinned in _PINNED.finditer(command[1]):
             yield _Step(pinned[1], pinned[2], conda=conda)
-    elif "==" not in text and (found := _CONDA.match(text)) and text.startswith("- "):
-        yield _Step(found[1], found[2], found[3], conda=True)
+
+
+_READERS = (_of_pip, _of_uv_and_poetry, _of_wheels, _of_commands, _of_conda)

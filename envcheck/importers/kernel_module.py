@@ -28,8 +28,10 @@ _DKMS = re.compile(
     r"(?P<kernel>[0-9]\S{2,80}), \w{3,12}: (?P<state>installed|built|added)"
 )
 _UNAME = re.compile(
-    r"Linux [\w.-]{1,80} ([0-9]{1,2}\.[0-9]{1,3}\S{0,80}) #\S|(?:kernel(?: release| version)?|uname -r) ?[:=] ?(?:Linux )?([0-9]{1,2}\.[0-9]{1,3}\.[0-9]\S{0,80})$"
-    r"|([0-9]{1,2}\.[0-9]{1,3}\.[0-9]{1,3}-\S{0,40}(?:generic|amd64|azure|aws|gcp|oem|lowlatency|el[789]\S{0,20}|fc[0-9]{2}\S{0,20}|arch\S{0,10}|default|tegra|pve|zen\S{0,10}|lts|cloud-amd64|realtime))$",
+    r"Linux [\w.-]{1,80} ([0-9]{1,2}\.[0-9]{1,3}\S{0,80}) #\S"
+    r"|(?:kernel(?: release| version)?|uname -r) ?[:=] ?(?:Linux )?([0-9]{1,2}\.[0-9]{1,3}\.[0-9]\S{0,80})$"
+    r"|([0-9]{1,2}\.[0-9]{1,3}\.[0-9]{1,3}-\S{0,40}(?:generic|amd64|azure|aws|gcp|oem|lowlatency|el[789]\S{0,20}"
+    r"|fc[0-9]{2}\S{0,20}|arch\S{0,10}|default|tegra|pve|zen\S{0,10}|lts|realtime))$",
     re.IGNORECASE,
 )
 _LONGEST_LINE = 500

@@ -5,7 +5,6 @@ Without a head the fields are those of the command line above. Units stand in th
 
 from __future__ import annotations
 
-import csv
 import re
 from collections.abc import Iterator
 
@@ -21,10 +20,10 @@ RANK = Rank.OUTPUT
 _COMMAND = re.compile(r"nvidia-smi\b.{0,80}?--query-gpu[ =][\"']?([a-z0-9_.,]{4,600})")
 _FIELDS = frozenset(
     {
-        "name", "gpu_name", "index", "count", "uuid", "gpu_uuid", "driver_version", "compute_cap", "pci.bus_id", "gpu_bus_id",
-        "memory.total", "memory.used", "memory.free", "mig.mode.current", "persistence_mode", "power.draw", "power.limit",
-        "temperature.gpu", "pcie.link.width.current", "pcie.link.width.max", "pcie.link.gen.max", "utilization.gpu",
-        "timestamp", "pstate", "vbios_version", "serial",
+        "name", "gpu_name", "index", "count", "uuid", "gpu_uuid", "driver_version", "compute_cap", "pci.bus_id",
+        "gpu_bus_id", "memory.total", "memory.used", "memory.free", "mig.mode.current", "persistence_mode",
+        "power.draw", "power.limit", "temperature.gpu", "pcie.link.width.current", "pcie.link.width.max",
+        "pcie.link.gen.max", "utilization.gpu", "timestamp", "pstate", "vbios_version", "serial",
     }
 )  # fmt: skip
 """Fields by their names in the query; of some only the name is needed, to know the head."""
@@ -59,7 +58,7 @@ def _rows(paste: Paste) -> Iterator[dict[str, str]]:
         elif head := _head(text):
             fields = head
         elif fields:
-            values = next(csv.reader([text], skipinitialspace=True), []) if "," in text or len(fields) == 1 else []
+            values = text.split(",")
             row = (
                 dict(zip(fields, (value.strip() for value in values), strict=True))
                 if len(values) == len(fields)

@@ -30,6 +30,8 @@ _CONFLICT = re.compile(
     rf".{{0,40}}?({_NAME}) ({_VERSION}) (?:requires|has requirement) .{{0,200}}"
     rf"but you(?:'ll)? have ({_NAME}) ({_VERSION})\b"
 )
+_ADDED = re.compile(rf"[+~] {_NAME}==")
+"""A line of uv's plan, in which a dash stands before what is removed."""
 _HEADER = re.compile(r"(?:Package\s+Version\b|#\s*Name\s+Version\b)")
 _RULE = re.compile(r"-{3,}[\s-]*$")
 _CONDA_BUILD = re.compile(
@@ -61,8 +63,11 @@ def read(paste: Paste) -> Snapshot:
 def _packages(paste: Paste) -> Iterator[Distribution]:
     in_table = False
     shown = ""
+    plan = any(_ADDED.match(line.strip()) for line in paste.lines)
     for line in paste.lines:
         text = line.strip()
+        if plan and text.startswith("- "):
+            continue
         in_table = _still_in_table(text, in_table=in_table)
         name = _SHOW_NAME.match(text)
         version = _SHOW_VERSION.match(text)

@@ -15,7 +15,8 @@ RANK = Rank.OUTPUT
 
 _DEVICE = re.compile(r"((?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]) (\S.{3,200})$", re.IGNORECASE)
 _GPU = re.compile(
-    r"(?:VGA compatible controller|3D controller|Display controller)(?: \[[0-9a-f]{4}\])?: NVIDIA Corporation\b(?P<rest>.*)",
+    r"(?:VGA compatible controller|3D controller|Display controller)(?: \[[0-9a-f]{4}\])?: NVIDIA Corporation\b"
+    r"(?P<rest>.*)",
     re.IGNORECASE,
 )
 _NAMED = re.compile(r"\[((?:GeForce|Tesla|Quadro|TITAN|NVS|GRID|RTX|[A-Z][0-9]{1,3}[A-Z]?\b)[^\]\n]{0,80})\]")

@@ -25,8 +25,22 @@ _LABELLED = re.compile(
 )
 _PRINT = re.compile(r"print\s?\((.*)\)\s*;?$")
 _DEVICES = re.compile(r"(?:Out ?\[[0-9]{0,4}\]: ?)?\[PhysicalDevice\(name=.{1,2000}\]$")
-_CALL = re.compile(r"\b(?:torch|tf|tensorflow|jax|ort|onnxruntime|cupy|paddle|numba)\.|\[PhysicalDevice\(")
+_CALL = re.compile(
+    r"\b(?:torch|tf|tensorflow|jax|ort|onnxruntime|cupy|paddle|numba)\.|\[PhysicalDevice\(|\(GPU\?\)|\bGPU:[0-9]|cuda:[0-9]|CUDA:[0-9]|\(cuda\)"
+)
 """Every question contains one of these."""
+_TRANSFORMERS = re.compile(
+    r"PyTorch version \(GPU\?\): ([0-9]{1,2}\.[0-9]{1,3}[0-9A-Za-z.+]{0,40}) \((True|False)\)", re.IGNORECASE
+)
+"""What transformers and its relatives print after they asked torch."""
+_LOGS = (
+    ("tensorflow", re.compile(r"Created (?:TensorFlow )?device .{0,80}\bGPU:[0-9]+ with [0-9]+ MB memory")),
+    (
+        "torch",
+        re.compile(r"\bGPU available: True \(cuda\)|\btorch-[0-9.]+(?:\+cu[0-9]+)? CUDA:[0-9]|^Device: cuda:[0-9] "),
+    ),
+)
+"""Lines with which frameworks, and what is built on them, say which device they took."""
 _MOST_ANSWERS = 3
 """Lines below a question among which its answer is looked for."""
 
@@ -65,7 +79,13 @@ def _answers(paste: Paste) -> Iterator[Snapshot]:
         if not _CALL.search(line):
             continue
         text = line.strip()
-        if _DEVICES.match(text):
+        if asked_by_transformers := _TRANSFORMERS.search(text):
+            yield _framework(
+                "torch", version=asked_by_transformers[1], gpu_available=asked_by_transformers[2] == "True"
+            )
+        elif used := _uses_gpu(text):
+            yield _framework(used, gpu_available=True)
+        elif _DEVICES.match(text):
             yield _framework("tensorflow", gpu_available="GPU" in text)
         elif asked := _PROMPT.match(text) or _COMMAND.match(text):
             yield from _below(asked[1], lines[place + 1 : place + 1 + _MOST_ANSWERS])
@@ -73,6 +93,11 @@ def _answers(paste: Paste) -> Iterator[Snapshot]:
             for part in re.split(r"[;|]|, (?=\D)|\. ", text):
                 if labelled := _LABELLED.match(part):
                     yield from _beside(_SPOKEN.get(labelled[1].strip("`'\" ").lower(), labelled[1]), labelled[2])
+
+
+def _uses_gpu(text: str) -> str | None:
+    """The framework that says in its log that it uses a GPU."""
+    return next((name for name, pattern in _LOGS if pattern.search(text)), None)
 
 
 def _below(code: str, lines: tuple[str, ...]) -> Iterator[Snapshot]:
@@ -149,7 +174,7 @@ def _of_version(name: str) -> Callable[[str], Snapshot]:
 
 
 def _torch_cuda(answer: str) -> Snapshot:
-    """``torch.version.cuda`` is None for every build without CUDA; those for ROCm, XPU and MPS do not compute with it."""
+    """``torch.version.cuda`` is None for every build without CUDA."""
     return _framework("torch", cpu_only=True) if answer == "None" else _framework("torch", cuda=answer, cpu_only=False)
 
 

@@ -222,7 +222,7 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     """Names of the rules that report the same fault more fully; they explain it where they name the same packages (or
     files)."""
     yields_to: tuple[str, ...] = ()
-    """Names of the rules whose findings on the same subject, or the machine, suppress this one's."""
+    """Names of the rules whose findings on the same subject, or the machine, suppress its own; ``EVERYTHING``: any."""
 
     name: str = ""
     function: RuleFunction = _undecided

@@ -14,6 +14,7 @@ from envcheck.compat.tables import Trait
 ROOT = Path(__file__).parents[2] / "envcheck"
 OF_OTHERS = {
     "compat/performance/quantities.py": "the frameworks that are measured",
+    "importers/kit/telling.py": "words of the lines that a long text is searched for",
     "report/page/essentials.py": "the distributions that the page names",
     "rules/engine/simulate.py": "distributions that are frameworks once they are installed",
     "rules/facts/frameworks.py": "what frameworks are called in text",
@@ -27,6 +28,7 @@ OF_OTHERS = {
     [
         ("falls-back-to-cpu", ("tensorflow-gpu", "jax-cuda12-plugin", "onnxruntime-gpu"), ("torch", "jax")),
         ("compiles-at-run-time", ("jax", "jax-cuda13-plugin", "cupy-cuda12x", "amd-cupy"), ("torch", "onnxruntime")),
+        ("one-build", ("tensorflow", "tensorflow-gpu"), ("onnxruntime-gpu", "paddlepaddle-gpu", "jaxlib")),
         ("refuses-older-cudnn", ("torch", "jaxlib", "intel-tensorflow", "tf-nightly"), ("onnxruntime-gpu", "cupy")),
     ],
 )

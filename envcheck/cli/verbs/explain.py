@@ -11,6 +11,7 @@ from envcheck.errors import UsageError
 from envcheck.importers import read_text
 from envcheck.pipeline import session
 from envcheck.report import FORMATS
+from envcheck.snapshot import Snapshot
 from envcheck.snapshot.merge import merge
 from envcheck.text.output import parse_targets
 
@@ -24,5 +25,11 @@ def run(options: Namespace) -> int:
             "nothing to explain: name a file, or pipe the text to envcheck (envcheck explain < output.txt)"
         )
     pasted = read_text(pasted_text(options.file))
-    snapshot = merge([pasted, session.gather_here(request)]) if options.here else pasted
+    snapshot = _met_here(pasted, session.gather_here(request)) if options.here else pasted
     return deliver(session.judge(snapshot, request), options, targets)
+
+
+def _met_here(pasted: Snapshot, here: Snapshot) -> Snapshot:
+    """Add the error lines of the text to this machine's facts, which outrank whatever else the text states."""
+    told = Snapshot(observed_errors=pasted.observed_errors, runs=pasted.runs)
+    return merge([here, told])

@@ -39,6 +39,24 @@ def assemble(merged: Snapshot) -> Snapshot:
 _EMPTY = Environment(source=SOURCE, key=SOURCE, why=SOURCE, judged=True)
 
 
+def with_packages(merged: Snapshot, part: Snapshot) -> Snapshot:
+    """Add the packages that a piece of the text lists and that the pieces before it do not name."""
+    listed = _packages(part)
+    known = {found.name for found in _packages(merged)}
+    new = tuple(found for found in listed if found.name not in known)
+    if not new or merged.environments is None:
+        return merged
+    first, *others = merged.environments.items
+    first = msgspec.structs.replace(first, distributions=(*(first.distributions or ()), *new))
+    environments = msgspec.structs.replace(merged.environments, items=(first, *others))
+    return msgspec.structs.replace(merged, environments=environments)
+
+
+def _packages(snapshot: Snapshot) -> tuple[Distribution, ...]:
+    items = snapshot.environments.items if snapshot.environments else ()
+    return (items[0].distributions or ()) if items else ()
+
+
 # --- torch, from the packages -------------------------------------------------------------------------------------
 
 

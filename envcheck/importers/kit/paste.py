@@ -7,10 +7,11 @@ record, and the size of a text is bounded.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 from envcheck.importers.kit.spoken import may_tell
+from envcheck.importers.kit.telling import telling_places
 from envcheck.snapshot import ProbeRun
 
 SOURCE = "pasted text"
@@ -26,6 +27,8 @@ _ESCAPES = re.compile(
 )
 _BOLD = re.compile(r"(?<!\*)\*\*(?!\*)([^*\n]{1,200})\*\*(?!\*)")
 _QUOTING = re.compile(r"^[ \t]{0,8}(?:>(?!>)[ \t]?){1,8}", re.MULTILINE)
+_COMPOSE = re.compile(r"^[A-Za-z][\w.-]{1,60}[_-][0-9]{1,3} {1,20}\| ", re.MULTILINE)
+"""What ``docker compose`` puts before each line of a container's log."""
 _RAY = re.compile(r"^[ \t]{0,8}\([^()\n]{0,80}\bpid=[0-9]{1,10}[^()\n]{0,80}\)[ \t]?", re.MULTILINE)
 
 _REMOVED = (
@@ -57,13 +60,12 @@ class Paste:
     """The lines of ``text``, each cut at ``LINE_LIMIT``; line 1 is the first."""
     unread: str
     """What was left out, as a sentence; empty if all was read."""
-    gap: tuple[int, int] = (0, 0)
-    """The number of ``lines`` before the omitted part, and the number of omitted lines."""
+    numbers: tuple[int, ...]
+    """The number of each of ``lines`` in the whole text, from 1."""
 
     def number(self, place: int) -> int:
         """The number of a line in the whole text, from 1; ``place`` is its index in ``lines``."""
-        before, missing = self.gap
-        return place + 1 + (missing if place >= before else 0)
+        return self.numbers[place]
 
     @cached_property
     def statements(self) -> tuple[str, ...]:
@@ -93,12 +95,20 @@ class Paste:
             missing += len(lines) - 2 * half
             before, lines = half, lines[:half] + lines[-half:]
             unread = [f"only the first and the last {half} lines were read"]
-        kept = tuple(line[:LINE_LIMIT].rstrip() for line in lines)
-        paste = cls("\n".join(lines), kept, "", (before, missing))
-        long = [paste.number(place) for place, line in enumerate(lines) if len(line.rstrip()) > LINE_LIMIT]
+        numbers = (*range(1, before + 1), *range(before + missing + 1, len(lines) + missing + 1))
+        cut = [line[:LINE_LIMIT].rstrip() for line in lines]
+        long = [number for number, line in zip(numbers, lines, strict=True) if len(line.rstrip()) > LINE_LIMIT]
         if long:
             unread.append(f"only the first {LINE_LIMIT} characters of {_lines(long)} were read")
-        return replace(paste, unread=" and ".join(unread))
+        places, omitted = telling_places(cut)
+        if omitted:
+            unread.append(f"{omitted:,} lines in the middle were not read")
+        return cls(
+            "\n".join(lines),
+            tuple(cut[place] for place in places),
+            " and ".join(unread),
+            tuple(numbers[place] for place in places),
+        )
 
 
 def left_out_run(detail: str) -> ProbeRun:
@@ -130,4 +140,4 @@ def _clean(text: str) -> str:
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     text = _ESCAPES.sub("", text).translate(_TABLE)
     text = _BOLD.sub(r"\1", text)
-    return _RAY.sub("", _QUOTING.sub("", text))
+    return _RAY.sub("", _COMPOSE.sub("", _QUOTING.sub("", text)))

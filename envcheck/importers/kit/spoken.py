@@ -1,7 +1,7 @@
 """Find components, versions and GPU models in a line, however people and programs write them.
 
-The names are those of the matrix's rows, and how people say them (``spoken.toml``). What a sentence says of another machine, of a wish or
-of a requirement is no fact about this one: such mentions are left out.
+The names are those of the matrix's rows, and how people say them (``spoken.toml``). What a sentence says of another
+machine, of a wish or of a requirement is no fact about this one: such mentions are left out.
 """
 
 from __future__ import annotations
@@ -20,18 +20,25 @@ LONGEST = 1_000
 _NO_SPEECH = frozenset({"kernel-module-open", "torch-extension", "tensorrt-engine", "nvcc", "caffe", "l4t", "jetpack"})
 """Names in the matrix that stand for more than a version that people state, or that other readers know."""
 
-_VERSION = r"[0-9]{1,4}(?:\.[0-9]{1,5}){1,3}(?:\.?(?:a|b|rc|dev|post)[0-9]{1,10}){0,2}(?:\+[A-Za-z0-9](?:[A-Za-z0-9._]{0,40}[A-Za-z0-9])?)?"
+_VERSION = (
+    r"[0-9]{1,4}(?:\.[0-9]{1,5}){1,3}(?:\.?(?:a|b|rc|dev|post)[0-9]{1,10}){0,2}"
+    r"(?:\+[A-Za-z0-9](?:[A-Za-z0-9._]{0,40}[A-Za-z0-9])?)?"
+)
 _LINK = (
     r"(?:[-_. ]{0,3}(?:version|ver|release|build)_{0,2})?(?: ?\((?:gpu\?|cuda|pip|conda|installed)\))?[\"'`*_]{0,4}"
     r"\s{0,40}(?:[:=|@-]{1,2}|is|at)?\s{0,40}[\"'`*(\[]{0,4}v?(?:torch|tf|cuda)?"
 )
-_AFTER = r"(?![\w*]|-[A-Za-z]|\.[0-9]|\+(?:\s|$)|\s?(?:or|and) (?:newer|later|higher|above|greater|older|lower|below|up)|\s?- ?[0-9])"
+_AFTER = (
+    r"(?![\w*]|-[A-Za-z]|\.[0-9]|\+(?:\s|$)|\s?- ?[0-9]"
+    r"|\s?(?:or|and) (?:newer|later|higher|above|greater|older|lower|below|up))"
+)
 
 _DRIVER = re.compile(
     r"(?<![\w-])(?:(?:nvidia|cuda|gpu|graphics|display|host|geforce|game ready|studio|studio/game ready)[ _-]{1,2})?"
-    r"(?:(?:win(?:dows)?|linux)[ _]?[0-9]{0,2} )?drivers?(?: version|_version)?[\"'`*_]{0,4}\s{0,40}(?:[:=|@-]{1,2}|is|at)?"
-    r"\s{0,40}[\"'`*(\[]{0,4}v?(?P<version>[0-9]{3}\.[0-9]{2,3}(?:\.[0-9]{2,3})?)(?![\w]|\.[0-9]|\+)"
-    r"|(?<![\w-])nvidia(?:-(?:driver|open|dkms|utils))?[ -](?P<bare>[3-6][0-9]{2}\.[0-9]{2,3}(?:\.[0-9]{2,3})?)(?![\w]|\.[0-9])"
+    r"(?:(?:win(?:dows)?|linux)[ _]?[0-9]{0,2} )?drivers?(?: version|_version)?[\"'`*_]{0,4}\s{0,40}"
+    r"(?:[:=|@-]{1,2}|is|at)?\s{0,40}[\"'`*(\[]{0,4}v?(?P<version>[0-9]{3}\.[0-9]{2,3}(?:\.[0-9]{2,3})?)(?![\w]|\.[0-9]|\+)"
+    r"|(?<![\w-])nvidia(?:-(?:driver|open|dkms|utils))?[ -]"
+    r"(?P<bare>[3-6][0-9]{2}\.[0-9]{2,3}(?:\.[0-9]{2,3})?)(?![\w]|\.[0-9])"
     r"|(?<![\w.])(?P<windows>[23][0-9]\.[0-9]\.1[0-9]\.[0-9]{4})(?![\w.])",
     re.IGNORECASE,
 )
@@ -49,22 +56,27 @@ _MODEL = re.compile(
     r"[0-9]{1,3} ?GB)(?!\w)){0,6}",
     re.IGNORECASE,
 )
+_NUMBER = r"(?:10[5-8]0|16[56]0|20[678]0|30[5-9]0|40[6-9]0|50[5-9]0)"
 _NUMBER_ALONE = re.compile(
-    r"\b(?:my|an?|the|single|dual|on|one|two|[1-9] ?x) (?:new |single )?"
-    r"(?P<model>(?:10[5-8]0|16[56]0|20[678]0|30[5-9]0|40[6-9]0|50[5-9]0)(?: ?(?:ti|super)){0,2})(?![\w.])",
+    rf"\b(?:my|an?|the|single|dual|on|one|two|[1-9] ?x) (?:new |single )?"
+    rf"(?P<model>{_NUMBER}(?: ?(?:ti|super)){{0,2}})(?![\w.])"
+    rf"|(?<![\w.-])(?P<named>{_NUMBER} ?(?:ti|super)(?: super)?)(?![\w.])",
     re.IGNORECASE,
 )
 _OF_GPUS = re.compile(r"\b(?:GPUs?|NVIDIA|Tesla|card|nodes?|cluster|cuda)\b", re.IGNORECASE)
 """What must stand beside a name as short as A10."""
 _CAPABILITY = re.compile(
-    r"(?:compute[ _]?cap(?:ability)?|capability|\bcc|\barch)[\"'`*]{0,3}\s?[:=|]{0,2}\s?[\"'`*(]{0,3}([1-9][0-9]?)(?:\.|, ?)([0-9])(?![\w.])",
+    r"(?:compute[ _]?cap(?:ability)?|capability|\bcc|\barch)[\"'`*]{0,3}\s?[:=|]{0,2}\s?[\"'`*(]{0,3}"
+    r"([1-9][0-9]?)(?:\.|, ?)([0-9])(?![\w.])",
     re.IGNORECASE,
 )
 
 _ANOTHER = re.compile(
-    r"\?\s*$|\b(?:if|whether|when using|once|planning|plan to|buy(?:ing)?|bought for|consider\w*|wish|would|could|should|might|"
-    r"works? (?:fine |well |great |ok |correctly )?(?:on|with|in)|worked|tested|supports?|supported|recommend\w*|compatible with|"
-    r"other (?:machine|pc|box|server|computer|gpus?|card)|another (?:machine|pc|box|server|computer|gpu|card)|colleague|friend|"
+    r"\?\s*$|\b(?:if|whether|when using|once|planning|plan to|buy(?:ing)?|bought for|consider\w*|wish|would|could|"
+    r"should|might|(?<!not )(?<!cannot )(?<!can't )works? (?:fine |well |great |ok |correctly )?(?:on|with|in)|worked|"
+    r"tested|supports?|supported|"
+    r"recommend\w*|compatible with|other (?:machine|pc|box|server|computer|gpus?|card)|"
+    r"another (?:machine|pc|box|server|computer|gpu|card)|colleague|friend|"
     r"previously|earlier|formerly|used to|instead of|unlike|compared?|versus|vs|than|e\.g\.|for example|such as|"
     r"not (?:on|with|an?)|no longer|since|until|starting (?:with|from)|release notes|changelog)\b",
     re.IGNORECASE,
@@ -74,15 +86,17 @@ _ASKED_FOR = re.compile(
     r"(?:requires?|required|needs?|wants?|expects?|expected|minimum|at least|up to|below|above|or|"
     r"(?:built|compiled|build|compile|made|wheels?|intended|designed|optimi[sz]ed) (?:for|against)|"
     r"(?:upgrade|update|downgrade|switch|move|go|change|install|installing|reinstall|try|trying|tried) (?:to )?|"
-    r"\bfrom|older|newer|later|drop(?:ped|s)? support for|instead of|replac(?:ed|ing|e)|removed?|uninstall(?:ed|ing)?|sold|"
-    r"without|before|after|until|since|<|>|~|!)(?:=|\s)?\s?(?:the |a |an |my |old |new |nvidia |version |of ){0,3}[\"'`(]{0,2}$",
+    r"\bfrom|older|newer|later|drop(?:ped|s)? support for|instead of|replac(?:ed|ing|e)|removed?|"
+    r"uninstall(?:ed|ing)?|sold|without|before|after|until|since|<|>|~|!)(?:=|\s)?\s?"
+    r"(?:the |a |an |my |old |new |nvidia |version |of ){0,3}[\"'`(]{0,2}$",
     re.IGNORECASE,
 )
 """What stands before a version that is wanted, refused or gone."""
 _SENTENCE = re.compile(r"(?<=[.;!?])\s+|\bbut\b|\bhowever\b|\balthough\b", re.IGNORECASE)
 _PROGRAM = re.compile(
     r"^\s*(?:File \"|Traceback|at 0x|#[0-9]+ |E:|W:|raise |assert )|[A-Za-z](?:Error|Exception|Warning)\b|"
-    r"\b(?:ERROR|FATAL|WARN(?:ING)?)\b|\berror:|\bundefined symbol|cannot open shared|you have|found version|was built for"
+    r"\b(?:ERROR|FATAL|WARN(?:ING)?)\b|\berror:|\bundefined symbol|cannot open shared|you have|found version|"
+    r"was built for"
 )
 """Lines of a program that speaks of what it wants: other readers know their forms."""
 _TELLS = re.compile(
@@ -91,6 +105,13 @@ _TELLS = re.compile(
     r"nvidia|rtx|gtx|geforce|tesla|quadro|titan|gpu|capability|[ahblkmptv][0-9]|gb[0-9]|\b[1-5]0[5-9]0|\b16[56]0"
 )
 """Every line with a mention contains one of these, in lower case."""
+
+
+_FIELD = re.compile(
+    r"\b(?:cuda|nvidia|cudnn|nccl|cublas|tensorrt|(?:py)?torch|tensorflow|onnx ?runtime|gpus?|geforce|[rg]tx|vram|nvcc|"
+    r"llama\.cpp|ollama|vllm|jetson)\b",
+    re.IGNORECASE,
+)
 
 
 class Mention(NamedTuple):
@@ -112,6 +133,11 @@ class NamedGpu(NamedTuple):
     capability: str | None = None
 
 
+def speaks_of_field(text: str) -> bool:
+    """Whether a text has a word of this field at all."""
+    return _FIELD.search(text) is not None
+
+
 def may_tell(line: str) -> bool:
     """Whether it is worth looking for mentions in a line."""
     return _TELLS.search(line[:LONGEST].lower()) is not None
@@ -126,7 +152,7 @@ def mentions(line: str) -> Iterator[Mention]:
     for part in _parts(text, listed=listed):
         hedged = not listed and _ANOTHER.search(part) is not None
         for found in _names().finditer(part):
-            labelled = listed or _is_labelled(part, found)
+            labelled = listed or _is_labelled(found)
             if (hedged and not labelled) or _is_asked_for(part, found.start()):
                 continue
             component = _component(found)
@@ -136,7 +162,7 @@ def mentions(line: str) -> Iterator[Mention]:
         for found in _DRIVER.finditer(part):
             if not (hedged or _is_asked_for(part, found.start())):
                 release = found["version"] or found["bare"] or _of_windows(found["windows"])
-                yield Mention("driver", release, listed or _is_labelled(part, found))
+                yield Mention("driver", release, listed or _is_labelled(found))
 
 
 def gpus(line: str) -> Iterator[NamedGpu]:
@@ -162,8 +188,9 @@ def _models(part: str) -> Iterator[tuple[int, str]]:
             continue
         yield found.start(), name
     for found in _NUMBER_ALONE.finditer(part):
-        if find_model(found["model"]):
-            yield found.start(), f"RTX {found['model']}" if found["model"][0] in "2345" else f"GTX {found['model']}"
+        number = found["model"] or found["named"]
+        if find_model(number):
+            yield found.start(), f"RTX {number}" if number[0] in "2345" else f"GTX {number}"
 
 
 def _parts(text: str, *, listed: bool) -> list[str]:
@@ -182,8 +209,8 @@ _SHORT, _FEW, _BARS = 60, 4, 2
 _LABELS = re.compile(r"[:=|]")
 
 
-def _is_labelled(part: str, found: re.Match[str]) -> bool:
-    return bool(_LABELS.search(found[0])) or not part[: found.start()].strip(" \t-*•#>`|+")
+def _is_labelled(found: re.Match[str]) -> bool:
+    return _LABELS.search(found[0]) is not None
 
 
 def _is_asked_for(part: str, start: int) -> bool:

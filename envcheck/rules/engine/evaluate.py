@@ -15,7 +15,16 @@ from envcheck import __version__, checks
 from envcheck.checks import Check, Layer, Scope, Source, shortened
 from envcheck.compat.families import row_of
 from envcheck.compat.matrix import Matrix
-from envcheck.rules.api import FIRST_RELEASE, Facts, FrameworkSubject, MeasurementSubject, Outcome, Rule, Subject
+from envcheck.rules.api import (
+    EVERYTHING,
+    FIRST_RELEASE,
+    Facts,
+    FrameworkSubject,
+    MeasurementSubject,
+    Outcome,
+    Rule,
+    Subject,
+)
 from envcheck.rules.engine.cause import explain
 from envcheck.rules.engine.pages import pages
 from envcheck.rules.facts.frameworks import (
@@ -102,7 +111,8 @@ def _drop_yielding(found: Sequence[Check], rules: Sequence[Rule]) -> list[Check]
     return [
         check
         for check in found
-        if not any(
+        if not (bad and yielding.get(check.rule) == EVERYTHING)
+        and not any(
             (name, key) in bad for name in yielding.get(check.rule, ()) for key in (check.subject.key, "machine")
         )
     ]

@@ -68,10 +68,12 @@ def _patterns() -> tuple[re.Pattern[str], re.Pattern[str]]:
 
 
 def _of_dll(number: str) -> str:
-    """Decode a number in a DLL's name: Windows writes 11.2 as 112, and major versions as they are."""
+    """Decode a number in a DLL's name: Windows writes 11.2 as 112, 9.1 as 91, and major versions as they are."""
     first, *rest = number.split("_")
-    three = len(first) == 3
-    return ".".join([first[:2], first[2:], *rest] if three else [first, *rest])
+    if len(first) == 3:
+        return ".".join([first[:2], first[2:], *rest])
+    minor = len(first) == 2 and first[0] in "56789"
+    return ".".join([first[0], first[1], *rest] if minor else [first, *rest])
 
 
 # NVIDIA's wheels: their contents, and their CUDA major version, mostly the suffix of the name.

@@ -29,7 +29,7 @@ def evidence_for_cuda(environment: Environment, facts: Facts) -> tuple[Evidence,
     """Evidence that CUDA is wanted, strongest first; none if GPUs were looked for."""
     if facts.snapshot.gpus is not None:
         return ()
-    return (*_driver(facts), *_variable(facts), *_package(environment), *_error(facts))
+    return (*_driver(facts), *_variable(facts), *_package(environment), *_error(facts), *_stated(facts))
 
 
 def _driver(facts: Facts) -> tuple[Evidence, ...]:
@@ -47,6 +47,13 @@ def _package(environment: Environment) -> tuple[Evidence, ...]:
     installed = environment.distributions or ()
     found = next((each for each in installed if wheel_of(each.name) or _TOOLKIT.match(each.name)), None)
     return (evidence_of(f"CUDA's libraries: {found.name}", found, "version"),) if found else ()
+
+
+def _stated(facts: Facts) -> tuple[Evidence, ...]:
+    """CUDA or cuDNN that somebody says is installed: nobody installs them without a wish for CUDA."""
+    libraries = facts.snapshot.libraries.items if facts.snapshot.libraries else ()
+    found = next((each for each in libraries if each.path.endswith(", as stated")), None)
+    return (evidence_of(f"installed: {found.path}", found, "declared"),) if found else ()
 
 
 def _error(facts: Facts) -> tuple[Evidence, ...]:

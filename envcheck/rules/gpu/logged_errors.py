@@ -1,4 +1,4 @@
-"""Errors of a GPU that the driver wrote into the kernel log, by their number (Xid), and that no other rule speaks of."""
+"""Errors of a GPU that the driver logged by a number (Xid) and that have no rule of their own."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _NAME = "gpu-error-logged"
 TITLE = "The driver logged an error of a GPU"
 _WORST_FIRST = ("fail", "warn", "note")
 _KINDS = {
-    "program": "Most often a program's own fault: an invalid address, an instruction that traps, data that it corrupted.",
+    "program": "Most often a program's own fault: an invalid address, a trap, or data that it corrupted.",
     "consequence": "A clean-up after an earlier error: the event before it tells the cause.",
     "memory": "The GPU's memory had an error.",
     "link": "A link between GPUs, switches or the CPU had an error.",

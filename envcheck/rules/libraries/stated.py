@@ -1,18 +1,21 @@
 """CUDA and cuDNN as a text states them, held against what a framework's release needs of the system.
 
-Only a framework that brings neither with it, nor has NVIDIA's wheels beside it, is judged so. CUDA is what people mix up
-most (a driver's, a toolkit's, a build's), so it counts only beside a stated cuDNN or where something failed.
+Only a framework with one build a release, that brings neither with it and has no wheels of NVIDIA beside it, is judged.
+People mix up the CUDA of a driver, a toolkit and a build, so CUDA counts only beside a stated cuDNN or where something
+failed.
 """
 
 from __future__ import annotations
 
+import re
 from typing import Literal
 
 from envcheck.checks import Evidence
 from envcheck.compat.question.package_needs import release_fits, release_rows
 from envcheck.compat.relations.fit import Fit
+from envcheck.enrich.stated import first_of
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome
-from envcheck.rules.facts.frameworks import distributions_in, full_name, is_main_framework, machine
+from envcheck.rules.facts.frameworks import distributions_in, full_name, machine
 from envcheck.rules.facts.library_names import wheel_of
 from envcheck.rules.fixes.fits import incompatible
 from envcheck.rules.messages.observed import observed_problems
@@ -27,7 +30,7 @@ def states_versions(subject: FrameworkSubject, facts: Facts) -> bool:
     framework = subject.framework
     if framework.loads is not None or framework.cpu_only or framework.hip or framework.version is None:
         return False
-    if framework.gpu_available or not is_main_framework(framework, facts.matrix) or framework.name == "torch":
+    if framework.gpu_available or not facts.matrix.has_trait(framework.name, "one-build"):
         return False
     brings = any(wheel_of(each.name) for each in distributions_in(subject.environment))
     conda = any(each.channel == "conda" for each in distributions_in(subject.environment))
@@ -37,7 +40,9 @@ def states_versions(subject: FrameworkSubject, facts: Facts) -> bool:
 
 def _bundles(subject: FrameworkSubject, facts: Facts) -> bool:
     framework = subject.framework
-    rows = release_rows(facts.matrix, framework.name, framework.version or "", facts.driver_os, machine(facts))
+    rows = release_rows(
+        facts.matrix, framework.name, first_of(framework.version or ""), facts.driver_os, machine(facts)
+    )
     return any(row.bundles for row in rows)
 
 
@@ -59,12 +64,18 @@ def stated_misfit(
     framework, copy = subject.framework, _copy(component, facts)
     if framework.loads is not None or not states_versions(subject, facts) or copy is None or not copy.declared:
         return None
-    if observed_problems(facts.snapshot):
+    if any(met.line.status == "fail" for met in observed_problems(facts.snapshot)):
         return None  # what a program reports is more certain
     if component == "cuda" and _copy("cudnn", facts) is None and not _something_failed(subject, facts):
         return None
     fit = release_fits(
-        facts.matrix, framework.name, framework.version or "", component, copy.declared, facts.driver_os, machine(facts)
+        facts.matrix,
+        framework.name,
+        first_of(framework.version or ""),
+        component,
+        copy.declared,
+        facts.driver_os,
+        machine(facts),
     )
     if fit is None or not fit.bad or (component == "cudnn" and _is_other_major(fit, copy.declared) is not other_major):
         return None
@@ -82,12 +93,8 @@ def stated_misfit(
 
 def _is_other_major(fit: Fit, stated: str) -> bool:
     """Whether no release of the stated major would do, by the change that the fit names."""
-    digits = [
-        part
-        for part in fit.nearest_change.replace("<", " ").replace(">", " ").replace("=", " ").split()
-        if part[:1].isdigit()
-    ]
-    return stated.partition(".")[0] not in {part.strip(",").partition(".")[0] for part in digits[:1]}
+    wanted = re.search(r"[<>=]\s*([0-9]+)", fit.nearest_change)
+    return wanted is not None and stated.partition(".")[0] != wanted[1]
 
 
 def _something_failed(subject: FrameworkSubject, facts: Facts) -> bool:

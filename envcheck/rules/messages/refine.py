@@ -32,11 +32,20 @@ def refine(line: ErrorLine, text: str, snapshot: Snapshot, matrix: Matrix) -> Er
         return line._replace(problem="library-shadowed")
     if line.problem == "nccl-version-mismatch" and len(list(_wheels("nccl", snapshot))) > 1:
         return line._replace(problem="nvidia-wheel-conflict")
-    if line.problem == "cpu-only-build" and "CUDAExecutionProvider" in text and _both_onnxruntimes(snapshot):
-        return line._replace(problem="onnxruntime-cpu-and-gpu")
-    if line.problem == "cpu-only-build" and "BLAS = 0" in text and not (snapshot.gpus or snapshot.driver):
-        return line._replace(status="note")
+    if line.problem == "cpu-only-build":
+        return _refine_build(line, text, snapshot)
     if line.problem in _OF_DRIVER and line.status == "warn" and _driver_is_known(snapshot):
+        return line._replace(status="note")
+    return line
+
+
+def _refine_build(line: ErrorLine, text: str, snapshot: Snapshot) -> ErrorLine:
+    """A line about a build without CUDA: with both packages of ONNX Runtime, one overwrote the other; a program that
+    prints its build without being asked says little where no GPU is spoken of.
+    """
+    if "CUDAExecutionProvider" in text and _both_onnxruntimes(snapshot):
+        return line._replace(problem="onnxruntime-cpu-and-gpu")
+    if "BLAS = 0" in text and not (snapshot.gpus or snapshot.driver):
         return line._replace(status="note")
     return line
 

@@ -111,7 +111,12 @@ def _asked(subject: FrameworkSubject) -> dict[str, list[str]]:
     return {name: lines for name, lines in asked.items() if not _has_its_own_rule(name)}
 
 
-@rule(layer="framework", per="framework")
+_RELEASES = Fix(
+    text="Install releases that require each other, in one command, so that the installer chooses them together"
+)
+
+
+@rule(layer="framework", per="framework", remedy=lambda _facts: (_RELEASES,))
 def requirement_broken(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """A framework's own requirements are not met.
 

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
+
 from envcheck.checks import Evidence, Fix, Missing
-from envcheck.rules.api import Facts, Outcome, rule
-from envcheck.snapshot import ProbeRun, Snapshot
+from envcheck.rules.api import EVERYTHING, Facts, Outcome, rule
+from envcheck.rules.facts.frameworks import frameworks_in, full_name
+from envcheck.rules.messages.observed import line_evidence, observed_problems
+from envcheck.snapshot import ObservedError, ProbeRun, Snapshot
 
 _PASTED = "pasted text"
 """Name of the runs that report which part of a text was skipped."""
@@ -43,4 +48,90 @@ def text_not_read_whole(snapshot: Snapshot, _facts: Facts) -> Outcome | None:
         evidence=tuple(Evidence(what="read", value=run.detail, source=run.name) for run in runs),
         fixes=(Fix(text=_ADVICE),),
         missing=(Missing(fact="rest of the text"),),
+    )
+
+
+_READ = "Pasted: "
+"""The beginning of the titles of the runs that read a text."""
+_OF_PROGRAMS = re.compile(r"[A-Za-z](?:Error|Exception)\b|\berror:|\b(?:ERROR|FATAL)\b|\bfailed\b")
+_OF_THIS_FIELD = re.compile(
+    r"cuda|gpu|nvidia|\bcu[a-z]{3,8}\b|nccl|torch|tensor|driver|nvml|triton|onnx", re.IGNORECASE
+)
+_SHOWN = 3
+
+
+def _unnamed(facts: Facts) -> list[ObservedError]:
+    """The lines in which a program of this field reports an error that no row knows."""
+    return [
+        error
+        for error in facts.snapshot.observed_errors
+        if _OF_PROGRAMS.search(error.text) and _OF_THIS_FIELD.search(error.text)
+    ]
+
+
+def _leaves_open(snapshot: Snapshot, facts: Facts) -> bool:
+    """Whether a text was read that names no problem, and tells too little or has an error that nobody knows."""
+    pasted = any(run.title.startswith(_READ) for run in snapshot.runs)
+    return pasted and not observed_problems(snapshot) and (bool(_unnamed(facts)) or not any(_understood(facts)))
+
+
+def _understood(facts: Facts) -> Iterator[str]:
+    snapshot, environment = facts.snapshot, facts.environment
+    yield from dict.fromkeys(f"GPU {gpu.name}" for gpu in facts.gpus if gpu.name)
+    if snapshot.driver and snapshot.driver.release:
+        yield f"driver {snapshot.driver.release}"
+    yield from (full_name(framework) for framework in frameworks_in(environment))
+    toolkits = snapshot.toolkits.items if snapshot.toolkits else ()
+    yield from (f"CUDA toolkit {toolkit.version}" for toolkit in toolkits if toolkit.version)
+
+
+def _to_paste(facts: Facts) -> Iterator[str]:
+    """What would tell more, of what the text lacks."""
+    driver = facts.snapshot.driver
+    if not facts.gpus or driver is None or driver.release is None:
+        yield "what nvidia-smi prints"
+    if not frameworks_in(facts.environment):
+        yield "what pip list or python -m torch.utils.collect_env prints"
+    yield "the whole error message with its traceback"
+
+
+@rule(
+    layer="framework",
+    scope="env",
+    always=True,
+    arises=_leaves_open,
+    required=True,
+    yields_to=EVERYTHING,
+)
+def text_tells_too_little(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
+    """The pasted text does not tell enough for a diagnosis.
+
+    What it checks
+        Checks, where no line of a pasted text names a known problem, whether the text has an error of
+        a GPU program that is not known here, or no version and no GPU at all. Then it says what was
+        understood, and what to paste next.
+
+    Why it matters
+        That nothing was found in such a text does not mean that nothing is wrong.
+
+    How to fix
+        Paste the whole error with its traceback, and what `nvidia-smi` and `python -m
+        torch.utils.collect_env` print.
+
+    Sources
+        PyTorch, collecting environment information:
+          https://github.com/pytorch/pytorch/blob/main/torch/utils/collect_env.py
+    """
+    understood = list(_understood(facts))[:8]
+    wanted = list(_to_paste(facts))
+    unknown = _unnamed(facts)[-_SHOWN:]
+    told = f"Understood: {', '.join(understood)}" if understood else "No version and no GPU was found in it"
+    why = "its error is not known here" if unknown else "it names no error"
+    return Outcome(
+        status="unknown",
+        title="The text does not tell the cause",
+        message=f"{told}; {why}. Paste {', '.join(wanted)}.",
+        evidence=tuple(line_evidence(error, "unknown error") for error in unknown),
+        fixes=tuple(Fix(text=f"Paste {what}") for what in wanted[:1]),
+        missing=(Missing(fact="cause in the text"),),
     )

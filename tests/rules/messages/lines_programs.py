@@ -1,5 +1,7 @@
 """Lines of programs beside the frameworks, of container tools, of Kubernetes and of Windows' loader, by problem."""
 
+# ruff: noqa: E501  lines as the programs print them
+
 from __future__ import annotations
 
 EXAMPLES: dict[str, list[str]] = {
@@ -60,6 +62,7 @@ EXAMPLES: dict[str, list[str]] = {
         "Failed to bind NVLink SHARP (NVLS) Multicast memory of size 1048576 : CUDA error 401 'the operation cannot be performed in the present state'.",
     ],
     "gpu-code-missing": [
+        "gpu.go:138: CUDA GPU is too old. Falling back to CPU mode. Compute Capability detected: 5.2",
         "CUDA error: device kernel image is invalid",
         "ERROR: CUDA kernel mul_mat_q has no device code compatible with CUDA arch 520. ggml-cuda.cu was compiled for: 600,700",
     ],
@@ -137,5 +140,21 @@ EXAMPLES: dict[str, list[str]] = {
     "uncorrected-ecc": [
         "RuntimeError: CUDA error: uncorrectable ECC error encountered",
         "cuda error code 214",
+    ],
+    "cudnn-too-old": [
+        "Outdated cuDNN installation found.",
+    ],
+    "cuda-library-too-old": [
+        "Outdated cuBLAS installation found.",
+    ],
+    "nouveau-loaded": [
+        "NVRM: The NVIDIA probe routine was not called for 3 device(s).",
+        "NVRM: nouveau, rivafb, nvidiafb or rivatv",
+    ],
+    "cudnn-missing": [
+        "CUDA backend failed to initialize: Unable to load cuDNN. Is it installed?",
+    ],
+    "requirement-broken": [
+        "transformer-engine 1.0.0 requires flash-attn<=2.0.4,>=1.0.6, but you have flash-attn 2.3.6 which is incompatible.",
     ],
 }

@@ -274,6 +274,7 @@ def test_a_met_line_becomes_the_finding_of_its_rule(problem: str) -> None:
         "driver-older-than-toolkit": "note",
         "gpu-memory-exhausted": "note",
         "power-throttled": "warn",
+        "requirement-broken": "warn",
         "thermal-throttled": "warn",
     }.get(problem, "fail")
     assert found.title == rule.title
@@ -291,6 +292,7 @@ def test_a_met_line_becomes_the_finding_of_its_rule(problem: str) -> None:
             "driver-older-than-toolkit",
             "gpu-memory-exhausted",
             "power-throttled",
+            "requirement-broken",
             "thermal-throttled",
         }
     )

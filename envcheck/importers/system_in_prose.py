@@ -1,0 +1,74 @@
+"""The system in prose: "Ubuntu 20.04, Python 3.8", "OS: Windows 11", "WSL2 under Windows".
+
+A line counts only if it begins with the system, or with a label for it.
+"""
+
+from __future__ import annotations
+
+import re
+
+from envcheck.importers.kit.operating_system import from_title
+from envcheck.importers.kit.paste import SOURCE, Paste
+from envcheck.importers.kit.protocol import Rank, any_line, each_line
+from envcheck.snapshot import Platform, Snapshot
+
+NAME = "system in prose"
+RANK = Rank.PROSE
+
+_BULLET = " \t-*•#>`|"
+_LONGEST_LINE, _LONGEST_LIST = 300, 160
+
+_OS = re.compile(r"(?:(?:OS|operating system|platform|system) ?[:=] ?)?([A-Za-z].{2,100})", re.IGNORECASE)
+_KERNEL = re.compile(r"Linux version ([0-9][\w.+-]{2,60})")
+_WSL = re.compile(r"\bWSL ?2?\b")
+_IN_WSL = re.compile(
+    r"(?:(?:running |using )?(?:in|inside|under|on) )?WSL ?2?(?:$|[ ,(:/-]+(?:\(?(?:Ubuntu|Debian|2)\b|$))"
+    r"|(?:ubuntu|debian|fedora|opensuse|kali|arch)\b[\w .-]{0,30}\b(?:in|on|under|inside|using|with|via) WSL ?2?\b",
+    re.IGNORECASE,
+)
+_WINDOWS = re.compile(
+    r"(?:(?:OS|operating system|platform|system)\b[^:=]{0,60}[:=] ?)?(?:Microsoft )?Windows (?:7|8|8\.1|1[01]|Server)\b"
+    r"(?: (?:x64|x86_64|64[- ]?bit|pro|home|enterprise|education|[0-9]{2}H[12]|[0-9]{4})\b){0,4}(?:[ ,;(/|]|$)"
+    r"|(?:tensorflow|tf|pytorch|torch|jax|python)\b.{0,40} on (?:native )?Windows(?: (?:7|8|1[01]))?\b",
+    re.IGNORECASE,
+)
+
+
+def recognise(paste: Paste) -> bool:
+    return any_line(paste, _read_line)
+
+
+def read(paste: Paste) -> Snapshot:
+    return each_line(paste, _read_line)
+
+
+def _read_line(line: str) -> Snapshot | None:
+    text = line[:_LONGEST_LINE].strip(_BULLET)
+    if not text:
+        return None
+    # In a list the system may stand anywhere: "tensorflow 2.10, Windows 10, CUDA 11.2".
+    parts = [part.strip(_BULLET) for part in re.split(r"[,;|]", text)] if len(text) <= _LONGEST_LIST else []
+    return next((found for part in (text, *parts[1:]) if (found := _platform(part))), None)
+
+
+def _platform(text: str) -> Snapshot | None:
+    """The system, from a line that begins with its name or labels it; "Windows 11 WSL2" is Linux under Windows."""
+    if kernel := _KERNEL.match(text):
+        wsl = True if "microsoft" in kernel[1].lower() else None
+        return Snapshot(platform=Platform(source=SOURCE, os="linux", kernel_release=kernel[1], wsl=wsl))
+    if _IN_WSL.match(text):
+        return Snapshot(platform=Platform(source=SOURCE, os="linux", wsl=True))
+    found = _OS.match(text)
+    platform = from_title(found[1]) if found and _names_system(found[1]) else None
+    if platform is None and _WINDOWS.match(text):
+        platform = Platform(source=SOURCE, os="windows")
+    if platform is None:
+        return None
+    if _WSL.search(text):
+        platform = Platform(source=SOURCE, os="linux", wsl=True)
+    return Snapshot(platform=platform)
+
+
+def _names_system(text: str) -> bool:
+    """Whether the text is a name with at most a version, not a sentence."""
+    return bool(re.match(r"(?:[A-Z][\w!./-]*|linux|ubuntu|windows)(?: [A-Z0-9(][\w.()-]*){0,6}(?:[,;]|\s*$)", text))

@@ -1,0 +1,510 @@
+"""One set of facts in the forms in which people paste it, and other facts without an error line, with what follows.
+
+Every text was constructed after the output of the program or in words of its own.
+"""
+
+# ruff: noqa: E501  lines as the programs print them
+
+from __future__ import annotations
+
+FORMS: dict[str, tuple[str, tuple[str, ...]]] = {
+    "comfy": (
+        (
+            "Total VRAM 32607 MB, total RAM 65293 MB\n"
+            "pytorch version: 2.5.1+cu124\n"
+            "Set vram state to: NORMAL_VRAM\n"
+            "Device: cuda:0 NVIDIA GeForce RTX 5090 : cudaMallocAsync\n"
+            "Using pytorch attention"
+        ),
+        ("gpu-code-missing",),
+    ),
+    "a1111": (
+        (
+            "Python 3.10.6 (tags/v3.10.6:9c7b4bd, Aug  1 2022, 21:53:49) [MSC v.1932 64 bit (AMD64)]\n"
+            "Version: v1.10.1\n"
+            "Launching Web UI with arguments: --xformers\n"
+            "torch: 2.5.1+cu124 | xformers: 0.0.28.post3\n"
+            "Device: NVIDIA GeForce RTX 5090"
+        ),
+        ("gpu-code-missing",),
+    ),
+    "a1111-footer": (
+        (
+            "version: v1.10.1  \u2022  python: 3.10.11  \u2022  torch: 2.5.1+cu124  \u2022  xformers: 0.0.28.post3  \u2022  gradio: 3.41.2\n"
+            "GPU: NVIDIA GeForce RTX 5090"
+        ),
+        ("gpu-code-missing",),
+    ),
+    "repl": (
+        (
+            ">>> import torch\n"
+            ">>> torch.__version__\n"
+            "'2.5.1+cu124'\n"
+            ">>> torch.cuda.get_device_name(0)\n"
+            "'NVIDIA GeForce RTX 5090'"
+        ),
+        ("gpu-code-missing",),
+    ),
+    "repl-ipython": (
+        (
+            "In [1]: import torch\n"
+            "In [2]: torch.__version__\n"
+            "Out[2]: '2.5.1+cu124'\n"
+            "In [3]: torch.cuda.get_device_capability()\n"
+            "Out[3]: (12, 0)"
+        ),
+        ("gpu-code-missing",),
+    ),
+    "repl-arch": (
+        (
+            ">>> print(torch.cuda.get_arch_list())\n"
+            "['sm_50', 'sm_60', 'sm_70', 'sm_75', 'sm_80', 'sm_86', 'sm_90']\n"
+            ">>> torch.cuda.get_device_capability(0)\n"
+            "(12, 0)"
+        ),
+        ("gpu-code-missing",),
+    ),
+    "repl-c": (
+        (
+            '$ python -c "import torch; print(torch.__version__, torch.version.cuda, torch.cuda.get_device_name(0))"\n'
+            "2.5.1+cu124 12.4 NVIDIA GeForce RTX 5090"
+        ),
+        ("gpu-code-missing",),
+    ),
+    "pip-success": (
+        (
+            "Successfully installed MarkupSafe-2.1.5 filelock-3.13.1 nvidia-cublas-cu12-12.4.5.8 torch-2.5.1+cu124 torchvision-0.20.1+cu124 triton-3.1.0\n"
+            "GPU 0: NVIDIA GeForce RTX 5090 (UUID: GPU-11111111-2222-3333-4444-555555555555)"
+        ),
+        ("gpu-code-missing",),
+    ),
+    "pip-url": (
+        (
+            "Downloading https://download.pytorch.org/whl/cu124/torch-2.5.1%2Bcu124-cp312-cp312-linux_x86_64.whl (908.2 MB)\n"
+            "Installing collected packages: torch\n"
+            "my card is a 5090 RTX (NVIDIA GeForce RTX 5090)"
+        ),
+        ("gpu-code-missing",),
+    ),
+    "uv": (
+        (
+            "Resolved 24 packages in 1.2s\n"
+            "Installed 24 packages in 350ms\n"
+            " + sympy==1.13.1\n"
+            " + torch==2.5.1+cu124\n"
+            " + triton==3.1.0\n"
+            "\n"
+            "RTX 5090, Ubuntu 24.04"
+        ),
+        ("gpu-code-missing",),
+    ),
+    "poetry": (
+        "  - Installing triton (3.1.0)\n  \u2022 Installing torch (2.5.1+cu124)\nGPU: RTX 5090",
+        ("gpu-code-missing",),
+    ),
+    "sentence": (
+        "I have an RTX 5090 and PyTorch 2.5.1 with CUDA 12.4, and generation does not work.",
+        ("gpu-code-missing",),
+    ),
+    "sentence2": (
+        "Running torch 2.5.1+cu124 on my new RTX5090 under Ubuntu 24.04 gives nothing but errors.",
+        ("gpu-code-missing",),
+    ),
+    "sentence3": (
+        "My setup: GeForce RTX 5090 (32GB), driver 572.16, torch==2.5.1+cu124.",
+        ("gpu-code-missing",),
+    ),
+    "yaml": (
+        "environment:\n  gpu: NVIDIA GeForce RTX 5090\n  torch: 2.5.1+cu124\n  python: 3.11",
+        ("gpu-code-missing",),
+    ),
+    "json": (
+        '{"Platform": "Windows-10", "Python": "3.10.11", "torch": "2.5.1+cu124", "device": {"name": "NVIDIA GeForce RTX 5090"}}',
+        ("gpu-code-missing",),
+    ),
+    "json2": (
+        (
+            "{\n"
+            '  "python_version": "3.12.3",\n'
+            '  "pytorch_version": "2.5.1+cu124",\n'
+            '  "devices": [{"name": "cuda:0 NVIDIA GeForce RTX 5090 : cudaMallocAsync", "type": "cuda"}]\n'
+            "}"
+        ),
+        ("gpu-code-missing",),
+    ),
+    "mdtable": (
+        "| Component | Version |\n|---|---|\n| GPU | RTX 5090 |\n| PyTorch | 2.5.1+cu124 |\n| Driver | 572.16 |",
+        ("gpu-code-missing",),
+    ),
+    "mdbold": (
+        "- **GPU**: RTX 5090\n- **PyTorch**: `2.5.1+cu124`\n- **OS**: Windows 11",
+        ("gpu-code-missing",),
+    ),
+    "smi-csv": (
+        (
+            "$ nvidia-smi --query-gpu=name,driver_version,compute_cap --format=csv\n"
+            "name, driver_version, compute_cap\n"
+            "NVIDIA GeForce RTX 5090, 570.86.16, 12.0\n"
+            "$ pip show torch\n"
+            "Name: torch\n"
+            "Version: 2.5.1+cu124"
+        ),
+        ("gpu-code-missing",),
+    ),
+    "smi-csv-noheader": (
+        (
+            "$ nvidia-smi --query-gpu=gpu_name,driver_version --format=csv,noheader\n"
+            "NVIDIA GeForce RTX 5090, 570.86.16\n"
+            "torch                    2.5.1+cu124"
+        ),
+        ("gpu-code-missing",),
+    ),
+    "lspci": (
+        (
+            "01:00.0 VGA compatible controller: NVIDIA Corporation GB202 [GeForce RTX 5090] (rev a1)\n"
+            "\tKernel driver in use: nvidia\n"
+            "\tKernel modules: nvidiafb, nouveau, nvidia_drm, nvidia\n"
+            "torch==2.5.1+cu124"
+        ),
+        ("gpu-code-missing",),
+    ),
+    "ultralytics": (
+        "Ultralytics 8.3.40 \ud83d\ude80 Python-3.11.9 torch-2.5.1+cu124 CUDA:0 (NVIDIA GeForce RTX 5090, 32607MiB)",
+        ("gpu-code-missing",),
+    ),
+    "yolov5": (
+        "YOLOv5 \ud83d\ude80 v7.0-389-ge62a31b6 Python-3.11.9 torch-2.5.1+cu124 CUDA:0 (NVIDIA GeForce RTX 5090, 32607MiB)",
+        ("gpu-code-missing",),
+    ),
+    "lightning": (
+        (
+            "GPU available: True (cuda), used: True\n"
+            "You are using a CUDA device ('NVIDIA GeForce RTX 5090') that has Tensor Cores.\n"
+            "* CUDA:\n"
+            "\t- GPU:\n"
+            "\t\t- NVIDIA GeForce RTX 5090\n"
+            "\t- available:         True\n"
+            "\t- version:           12.4\n"
+            "* Packages:\n"
+            "\t- torch:             2.5.1"
+        ),
+        ("gpu-code-missing",),
+    ),
+    "detectron2": (
+        (
+            "----------------------  ---------------------------------------------------------------\n"
+            "sys.platform            linux\n"
+            "Python                  3.10.12 (main, Nov 20 2023, 15:14:05) [GCC 11.4.0]\n"
+            "PyTorch                 2.5.1+cu124 @/usr/local/lib/python3.10/dist-packages/torch\n"
+            "PyTorch debug build     False\n"
+            "GPU available           Yes\n"
+            "GPU 0                   NVIDIA GeForce RTX 5090 (arch=12.0)"
+        ),
+        ("gpu-code-missing",),
+    ),
+    "mmcv": (
+        "{'sys.platform': 'linux', 'Python': '3.10.12', 'CUDA available': True, 'GPU 0': 'NVIDIA GeForce RTX 5090', 'PyTorch': '2.5.1+cu124', 'NVCC': 'Cuda compilation tools, release 12.4, V12.4.131'}",
+        ("gpu-code-missing",),
+    ),
+    "dockerfile": (
+        (
+            "FROM pytorch/pytorch:2.5.1-cuda12.4-cudnn9-runtime\n"
+            "RUN pip install diffusers\n"
+            "# host: RTX 5090, driver 570.86.16"
+        ),
+        ("gpu-code-missing",),
+    ),
+    "dockerfile-run": (
+        (
+            "FROM nvidia/cuda:12.4.1-cudnn-devel-ubuntu22.04\n"
+            "RUN pip install torch==2.5.1 --index-url https://download.pytorch.org/whl/cu124\n"
+            "\n"
+            "host GPU: RTX 5090"
+        ),
+        ("gpu-code-missing",),
+    ),
+    "req-index": (
+        (
+            "--extra-index-url https://download.pytorch.org/whl/cu124\n"
+            "torch==2.5.1\n"
+            "torchvision==0.20.1\n"
+            "# runs on RTX 5090"
+        ),
+        ("gpu-code-missing",),
+    ),
+    "env-yml": (
+        (
+            "name: x\n"
+            "dependencies:\n"
+            "  - python=3.11\n"
+            "  - pytorch=2.5.1=py3.11_cuda12.4_cudnn9.1.0_0\n"
+            "  - pytorch-cuda=12.4\n"
+            "\n"
+            "Machine has an RTX 5090"
+        ),
+        ("gpu-code-missing",),
+    ),
+    "conda-unaligned": (
+        "pytorch 2.5.1 py3.11_cuda12.4_cudnn9.1.0_0 pytorch\npytorch-cuda 12.4 hc786d27_7 pytorch\nGPU RTX 5090",
+        ("gpu-code-missing",),
+    ),
+    "vllm-log": (
+        (
+            "INFO 02-01 10:00:00 [__init__.py:207] Automatically detected platform cuda.\n"
+            "INFO 02-01 10:00:01 Initializing a V1 LLM engine (v0.7.2) with config: device_config=cuda\n"
+            "NVIDIA GeForce RTX 5090, torch 2.5.1 cu124"
+        ),
+        ("gpu-code-missing",),
+    ),
+    "k8s": (
+        (
+            "Name: node-1\n"
+            "Labels: nvidia.com/gpu.product=NVIDIA-GeForce-RTX-5090\n"
+            "        nvidia.com/cuda.driver-version.full=570.86.16\n"
+            "image: pytorch/pytorch:2.5.1-cuda12.4-cudnn9-runtime"
+        ),
+        ("gpu-code-missing",),
+    ),
+    "accelerate": (
+        (
+            "- `Accelerate` version: 1.2.1\n"
+            "- PyTorch version (GPU?): 2.5.1+cu124 (True)\n"
+            "- GPU type: NVIDIA GeForce RTX 5090"
+        ),
+        ("gpu-code-missing",),
+    ),
+    "hf-diffusers": (
+        "- PyTorch version (GPU?): 2.5.1+cu124 (True)\n- Accelerator: NVIDIA GeForce RTX 5090, 32607 MiB",
+        ("gpu-code-missing",),
+    ),
+    "dxdiag": (
+        "Card name: NVIDIA GeForce RTX 5090\nDriver Version: 32.0.15.7216\ntorch 2.5.1+cu124",
+        ("gpu-code-missing",),
+    ),
+    "sglang": (
+        (
+            "Python: 3.10.12\n"
+            "CUDA available: True\n"
+            "GPU 0: NVIDIA GeForce RTX 5090\n"
+            "GPU 0 Compute Capability: 12.0\n"
+            "CUDA_HOME: /usr/local/cuda\n"
+            "NVCC: Cuda compilation tools, release 12.4, V12.4.131\n"
+            "CUDA Driver Version: 570.86.16\n"
+            "PyTorch: 2.5.1+cu124"
+        ),
+        ("gpu-code-missing",),
+    ),
+    "torchrun-table": (
+        "torch            2.5.1+cu124\nGPU              NVIDIA GeForce RTX 5090",
+        ("gpu-code-missing",),
+    ),
+    "equals": (
+        "gpu=RTX 5090 torch=2.5.1+cu124 os=linux",
+        ("gpu-code-missing",),
+    ),
+    "whl-name": (
+        "pip install torch-2.5.1+cu124-cp311-cp311-win_amd64.whl\nNVIDIA RTX 5090",
+        ("gpu-code-missing",),
+    ),
+    "dkms": (
+        "$ uname -r\n6.8.0-49-generic\n$ dkms status\nnvidia/550.127.05, 6.8.0-48-generic, x86_64: installed",
+        ("kernel-module-missing",),
+    ),
+    "dkms-old": (
+        (
+            "nvidia, 470.82.00, 5.4.0-90-generic, x86_64: installed\n"
+            "Linux box 5.4.0-91-generic #102-Ubuntu SMP x86_64 GNU/Linux"
+        ),
+        ("kernel-module-missing",),
+    ),
+    "collect-nodriver": (
+        (
+            "PyTorch version: 2.5.1+cu124\n"
+            "Is debug build: False\n"
+            "CUDA used to build PyTorch: 12.4\n"
+            "ROCM used to build PyTorch: N/A\n"
+            "OS: Ubuntu 22.04.4 LTS (x86_64)\n"
+            "Python version: 3.10.12\n"
+            "Is CUDA available: False\n"
+            "CUDA runtime version: Could not collect\n"
+            "GPU models and configuration: Could not collect\n"
+            "Nvidia driver version: Could not collect"
+        ),
+        (
+            "driver-not-installed",
+            "container-without-gpu",
+            "no-gpu-visible",
+            "driver-not-loaded",
+        ),
+    ),
+    "nvcc-list": (
+        (
+            "$ nvcc --list-gpu-code\n"
+            "sm_50\n"
+            "sm_52\n"
+            "sm_60\n"
+            "sm_70\n"
+            "sm_75\n"
+            "sm_80\n"
+            "sm_86\n"
+            "sm_89\n"
+            "sm_90\n"
+            "$ nvidia-smi -L\n"
+            "GPU 0: NVIDIA GeForce RTX 5090 (UUID: GPU-11111111-2222-3333-4444-555555555555)"
+        ),
+        ("toolkit-lacks-gpu",),
+    ),
+    "l4t": (
+        (
+            "cat /etc/nv_tegra_release\n"
+            "# R36 (release), REVISION: 3.0, GCID: 36191598, BOARD: generic, EABI: aarch64, DATE: Mon May 6 17:34:21 UTC 2024\n"
+            "docker run --runtime nvidia -it nvcr.io/nvidia/l4t-pytorch:r35.2.1-pth2.0-py3"
+        ),
+        ("jetpack-mismatch",),
+    ),
+    "nouveau-lspci": (
+        (
+            "01:00.0 VGA compatible controller: NVIDIA Corporation GA104 [GeForce RTX 3070] (rev a1)\n"
+            "\tKernel driver in use: nouveau\n"
+            "\tKernel modules: nvidiafb, nouveau"
+        ),
+        ("nouveau-loaded",),
+    ),
+    "cpu-repl": (
+        ">>> torch.__version__\n'2.5.1+cpu'\n>>> torch.cuda.is_available()\nFalse",
+        ("cpu-only-build",),
+    ),
+    "cpu-repl2": (
+        ">>> print(torch.version.cuda)\nNone\n>>> torch.cuda.is_available()\nFalse",
+        ("cpu-only-build",),
+    ),
+    "ver-cuda-none": (
+        "torch.__version__: 2.3.1, torch.version.cuda: None, cuda available: False. RTX 3060",
+        ("cpu-only-build",),
+    ),
+    "tf-list": (
+        (
+            ">>> tf.__version__\n"
+            "'2.15.0'\n"
+            ">>> tf.test.is_built_with_cuda()\n"
+            "False\n"
+            ">>> tf.config.list_physical_devices('GPU')\n"
+            "[]"
+        ),
+        ("cpu-only-build",),
+    ),
+    "tfwin": (
+        "Windows 11, Python 3.10, tensorflow 2.15.0, RTX 3060\n>>> tf.config.list_physical_devices('GPU')\n[]",
+        ("windows-gpu-unsupported",),
+    ),
+    "driver-old": (
+        "torch 2.5.1+cu124, driver 470.82.01, RTX 3090",
+        ("driver-too-old",),
+    ),
+    "driver-old2": (
+        "I use PyTorch 2.1.0 (CUDA 12.1) on a Tesla T4 with NVIDIA driver 470.57.02.",
+        ("driver-too-old",),
+    ),
+    "driver-old-mdtable": (
+        "| driver | 450.80.02 |\n| torch | 2.0.1+cu117 |\n| GPU | Tesla V100 |",
+        ("none",),
+    ),
+    "family": (
+        "torch 2.4.0\ntorchvision 0.18.1",
+        ("torch-family-mismatch",),
+    ),
+    "family-sentence": (
+        "I upgraded to torch 2.4.0 but still have torchvision 0.18.1 and torchaudio 2.3.1 installed",
+        ("torch-family-mismatch",),
+    ),
+    "ort-both": (
+        "Successfully installed onnxruntime-1.17.0 onnxruntime-gpu-1.17.0",
+        ("onnxruntime-cpu-and-gpu",),
+    ),
+    "cudnn-tf": (
+        "tensorflow 2.3.1, CUDA 10.1, cuDNN 8.0",
+        ("cudnn-major-mismatch",),
+    ),
+    "cuda-tf": (
+        "tensorflow-gpu 2.4.0 with CUDA 10.1 and cuDNN 7.6",
+        (
+            "cuda-major-mismatch",
+            "cudnn-major-mismatch",
+        ),
+    ),
+    "numpy": (
+        "numpy 2.0.1, torch 2.2.0",
+        ("numpy-abi-mismatch",),
+    ),
+    "ollama": (
+        (
+            'time=2024 level=INFO source=gpu.go:221 msg="looking for compatible GPUs"\n'
+            'time=2024 level=INFO source=gpu.go:386 msg="no compatible GPUs were discovered"'
+        ),
+        (
+            "no-gpu-visible",
+            "driver-not-installed",
+            "driver-not-loaded",
+            "container-without-gpu",
+        ),
+    ),
+    "llamacpp-blas0": (
+        (
+            "system_info: n_threads = 8 / 16 | AVX = 1 | AVX2 = 1 | F16C = 1 | BLAS = 0 | SSE3 = 1 |\n"
+            "llama-cpp-python 0.2.20, n_gpu_layers=35, RTX 3090"
+        ),
+        ("cpu-only-build",),
+    ),
+    "llamacpp-off0": (
+        (
+            "ggml_cuda_init: found 1 CUDA devices:\n"
+            "  Device 0: NVIDIA GeForce RTX 3090, compute capability 8.6, VMM: yes\n"
+            "load_tensors: offloaded 0/33 layers to GPU"
+        ),
+        ("none",),
+    ),
+    "k8s-insufficient": (
+        (
+            "Events:\n"
+            "  Warning  FailedScheduling  0/3 nodes are available: 3 Insufficient nvidia.com/gpu. preemption: 0/3 nodes are available"
+        ),
+        (
+            "no-gpu-visible",
+            "container-toolkit-missing",
+            "container-without-gpu",
+            "no-nvidia-gpu",
+        ),
+    ),
+    "winerr126": (
+        'OSError: [WinError 126] The specified module could not be found. Error loading "C:\\\\Python\\\\lib\\\\site-packages\\\\torch\\\\lib\\\\c10_cuda.dll" or one of its dependencies.',
+        (
+            "library-not-found",
+            "cuda-library-missing",
+        ),
+    ),
+    "healthy1": (
+        "torch 2.5.1+cu124, driver 550.54.15, RTX 4090, Ubuntu 22.04",
+        ("none",),
+    ),
+    "healthy2": (
+        "pytorch version: 2.7.0+cu128\nDevice: cuda:0 NVIDIA GeForce RTX 5090 : cudaMallocAsync\nDriver 572.83",
+        ("none",),
+    ),
+    "healthy3": (
+        "I upgraded from a GTX 1080 to an RTX 4090 and use torch 2.8.0+cu128",
+        ("none",),
+    ),
+    "healthy4": (
+        "We support CUDA 11.8 and 12.4. Tested on A100 with PyTorch 2.5.1 with CUDA 12.4 and driver 535.104.05",
+        ("none",),
+    ),
+    "healthy5": (
+        "Does torch 2.5.1+cu124 support the RTX 5090? I am thinking about buying one. Currently RTX 3090.",
+        ("none",),
+    ),
+    "healthy6": (
+        "DeepSpeed: Installed CUDA version 12.4 does not match the version torch was compiled with 12.1 but since the APIs are compatible, accepting this combination",
+        ("none",),
+    ),
+}
+"""Name of the form → the text, and the rules that may be its primary cause (``none``: nothing is wrong)."""

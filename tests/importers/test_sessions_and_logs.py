@@ -1,0 +1,220 @@
+"""Python sessions, installers, ``lspci``, DKMS, nvidia-smi's CSV, container images and nvcc's lists."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from benchmarks.accuracy import SCOPES
+from envcheck.compat.load import load_matrix
+from envcheck.enrich.complete import complete
+from envcheck.errors import UsageError
+from envcheck.importers import read_text
+from envcheck.importers.kit.telling import WHOLE, telling_places
+from envcheck.rules.catalog import all_rules
+from envcheck.rules.engine.evaluate import evaluate
+from envcheck.snapshot import Kernel, KernelModule, Listing, Snapshot
+from tests.every import every
+from tests.importers.pasting import environment_in, errors_in, gpus_in, release_in, torch_in, word
+from tests.thorough import examples
+
+
+def packages_in(text: str) -> dict[str, str]:
+    return {each.name: each.version for each in environment_in(text).distributions or ()}
+
+
+# --- Python sessions ----------------------------------------------------------------------------------------------
+
+
+def test_several_answers_in_a_line_are_told_apart() -> None:
+    text = (
+        'python -c "import torch; print(torch.__version__, torch.version.cuda, torch.cuda.is_available())"\n'
+        "2.4.1+cu121 12.1 False\n"
+    )
+    torch = torch_in(text)
+    assert (torch.version, torch.cuda, torch.gpu_available) == ("2.4.1+cu121", "12.1", False)
+
+
+def test_the_capability_that_was_asked_belongs_to_the_only_gpu() -> None:
+    text = (
+        ">>> torch.cuda.get_device_name(0)\n'Some New GPU'\n>>> torch.cuda.get_device_capability(0)\n(12, 0)\n"
+        ">>> torch.cuda.get_arch_list()\n['sm_80', 'sm_90']\n"
+    )
+    assert [(gpu.name, gpu.compute_capability) for gpu in gpus_in(text)] == [("Some New GPU", "12.0")]
+    assert torch_in(text).gpu_code == ("sm_80", "sm_90")
+
+
+def test_a_log_line_between_question_and_answer_is_no_answer() -> None:
+    text = (
+        ">>> tf.config.list_physical_devices('GPU')\n"
+        "2024-01-01 10:00:00.1: W tensorflow/core/common_runtime/gpu/gpu_device.cc:2211] Skipping registering GPUs\n"
+        "[]\n"
+    )
+    (tensorflow,) = environment_in(text).frameworks.items  # type: ignore[union-attr]
+    assert (tensorflow.name, tensorflow.gpu_available) == ("tensorflow", False)
+
+
+def test_an_empty_list_of_architectures_is_not_known_code() -> None:
+    """``get_arch_list`` is empty where no GPU can be used."""
+    try:
+        found = read_text(">>> torch.cuda.get_arch_list()\n[]\n")
+    except UsageError:
+        return
+    assert found.environments is None
+
+
+# --- installers ---------------------------------------------------------------------------------------------------
+
+
+def test_what_was_installed_last_counts_and_what_was_removed_is_gone() -> None:
+    text = (
+        "Successfully installed numpy-1.26.4 torch-2.6.0+cu124 triton-3.2.0\n"
+        "Found existing installation: torch 2.6.0+cu124\nSuccessfully uninstalled torch-2.6.0+cu124\n"
+        "Successfully installed torch-2.8.0+cu128\n - triton==3.2.0\n + triton==3.4.0\n"
+    )
+    assert packages_in(text) == {"numpy": "1.26.4", "torch": "2.8.0+cu128", "triton": "3.4.0"}
+
+
+@every(
+    [
+        ("https://x.org/torch-2.5.1%2Bcu124-cp312-cp312-linux_x86_64.whl", "torch", "2.5.1+cu124"),
+        ("flash_attn-2.7.4-cp312-cp312-win_amd64.whl", "flash-attn", "2.7.4"),
+        ("  - pytorch=2.5.1=py3.11_cuda12.4_cudnn9.1.0_0", "pytorch", "2.5.1"),
+        ("RUN pip install 'xformers==0.0.28'", "xformers", "0.0.28"),
+    ]
+)
+def test_the_package_in_a_line(line: str, name: str, version: str) -> None:
+    assert packages_in(line)[name] == version
+
+
+def test_the_index_of_a_command_names_the_build() -> None:
+    torch = torch_in("pip install torch==2.5.1 --index-url https://download.pytorch.org/whl/cu118\n")
+    assert (torch.version, torch.cuda) == ("2.5.1", "11.8")
+
+
+def test_an_index_that_is_only_recommended_names_no_build() -> None:
+    text = "torch 2.5.1\nplease see https://download.pytorch.org/whl/cu118 for other builds\n"
+    assert torch_in(text).cuda is None
+
+
+# --- the machine --------------------------------------------------------------------------------------------------
+
+
+def test_the_rows_of_a_query() -> None:
+    text = (
+        "$ nvidia-smi --query-gpu=index,name,driver_version,memory.total,mig.mode.current --format=csv,noheader\n"
+        "0, NVIDIA H100 PCIe, 550.54.15, 81559 MiB, Disabled\n1, NVIDIA L4, 550.54.15, 23034 MiB, [N/A]\n"
+    )
+    found = [(gpu.index, gpu.name, gpu.memory.total if gpu.memory else None) for gpu in gpus_in(text)]
+    assert found == [(0, "NVIDIA H100 PCIe", 81559 << 20), (1, "NVIDIA L4", 23034 << 20)]
+    assert release_in(text) == "550.54.15"
+
+
+def test_a_device_on_the_bus_and_its_driver() -> None:
+    text = (
+        "01:00.0 VGA compatible controller [0300]: NVIDIA Corporation GA104 [GeForce RTX 3070] [10de:2484] (rev a1)\n"
+        "\tKernel driver in use: nouveau\n"
+        "02:00.0 3D controller [0302]: NVIDIA Corporation GA102GL [A40] [10de:2235]\n\tKernel driver in use: nvidia\n"
+    )
+    assert [(gpu.pci_bus_id, gpu.name, gpu.kernel_driver) for gpu in gpus_in(text)] == [
+        ("0000:01:00.0", "GeForce RTX 3070", "nouveau"),
+        ("0000:02:00.0", "A40", "nvidia"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("running", "built", "others"),
+    [
+        ("6.8.0-49-generic", False, ("6.8.0-48-generic",)),
+        ("6.8.0-48-generic", True, ()),
+    ],
+)
+def test_the_modules_that_dkms_installed(running: str, *, built: bool, others: tuple[str, ...]) -> None:
+    text = f"{running}\nnvidia/550.127.05, 6.8.0-48-generic, x86_64: installed\n"
+    module = (read_text(text).kernel or Kernel()).nvidia or KernelModule()
+    assert (module.built, module.built_for) == (built, others)
+
+
+def test_without_the_running_kernel_dkms_proves_nothing() -> None:
+    module = (read_text("nvidia/550.127.05, 6.8.0-48-generic, x86_64: installed\n").kernel or Kernel()).nvidia
+    assert module is not None
+    assert module.built is None
+
+
+def test_a_compilers_list_of_targets() -> None:
+    text = "sm_70\nsm_75\nsm_80\nsm_90\n"
+    (toolkit,) = (read_text(text).toolkits or Listing()).items
+    assert toolkit.targets == ("sm_70", "sm_75", "sm_80", "sm_90")
+
+
+def test_an_image_says_what_it_holds_and_two_say_nothing() -> None:
+    one = "FROM pytorch/pytorch:2.5.1-cuda12.4-cudnn9-runtime\n"
+    assert (torch_in(one).version, torch_in(one).cuda) == ("2.5.1", "12.4")
+    two = one + "GPU: RTX 4090\nimage: pytorch/pytorch:2.6.0-cuda12.4-cudnn9-runtime\n"
+    assert read_text(two).environments is None
+
+
+# --- long texts ---------------------------------------------------------------------------------------------------
+
+
+def test_of_a_long_text_what_tells_something_is_read() -> None:
+    filling = "".join(f"{word(n)} went by\n" for n in range(30_000))
+    text = f"torch 2.5.1+cu124\n{filling}GPU 0: NVIDIA L4\nRuntimeError: CUDA error: boom\n{filling}the end\n"
+    snapshot = read_text(text)
+    assert [gpu.name for gpu in gpus_in(text)] == ["NVIDIA L4"]
+    assert errors_in(snapshot) == ["RuntimeError: CUDA error: boom"]
+    assert snapshot.observed_errors[0].line == 30_003
+    assert not [run for run in snapshot.runs if run.name == "pasted text"]
+
+
+def test_telling_lines_that_are_left_out_are_counted() -> None:
+    lines = [f"error of {word(n)}" for n in range(WHOLE + 3_000)]
+    places, omitted = telling_places(lines)
+    assert len(places) + omitted == len(lines)
+    assert omitted > 0
+    told = [run.detail for run in read_text("\n".join(lines)).runs if run.name == "pasted text"]
+    assert any("lines in the middle were not read" in detail for detail in told)
+
+
+@every(["{0} torch error {0} gpu", "torch 2.1.{1} with RTX {1} {0}", "INFO step {1}: gpu {1}", "{0}=={1}.0", "{0}"])
+def test_a_hundred_thousand_lines_are_read_soon(form: str) -> None:
+    text = "\n".join(form.format(word(n), n) for n in range(100_000))
+    started = time.process_time()
+    try:
+        found = read_text(text)
+    except UsageError:
+        found = Snapshot()
+    assert isinstance(found, Snapshot)
+    assert time.process_time() - started < SOON
+
+
+SOON = 10.0
+"""Seconds of processor time, five times what it takes on two cores."""
+
+
+# --- any text -----------------------------------------------------------------------------------------------------
+
+PIECES = (
+    "torch", "2.5.1+cu124", "==", " ", ":", "|", "\n", "\t", "- ", ">>> ", "In [1]: ", "torch.__version__",
+    "RTX 5090", "A10", "driver", "550.54.15", "CUDA", "12.4", "cuDNN 8",
+    "nvidia-smi --query-gpu=name,driver_version", "name, driver_version", "NVIDIA L4, 550.1",
+    "Successfully installed", "torch-2.5.1", ".whl", "sm_90", "FROM ", "pytorch/pytorch:2.5.1-cuda12.4",
+    "Xid 79", "Kernel driver in use: ", "01:00.0 VGA compatible controller: NVIDIA Corporation",
+    "nvidia/550.1, 6.8.0, x86_64: ", "installed", "print(", "torch.cuda.is_available()", ")", "True", "[", "]",
+    "{", '"', "'", "(", ",", "from ", "requires ", "?", "RuntimeError: ",
+    "During handling of the above exception", "9" * 30, ".", "%2B", "compute capability 8.6", "\u0000",
+    "\ud83d\ude80",
+)  # fmt: skip
+
+
+@settings(max_examples=examples(150), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.lists(st.sampled_from(PIECES), max_size=40).map("".join))
+def test_no_text_raises_anything_but_a_refusal(text: str) -> None:
+    try:
+        found = read_text(text)
+    except UsageError:
+        return
+    evaluate(complete(found, load_matrix()), load_matrix(), all_rules(), SCOPES)

@@ -1,0 +1,164 @@
+"""What rules make of a text: events by number, stated libraries, chained errors, and a text that tells little."""
+
+from __future__ import annotations
+
+import pytest
+
+from benchmarks.accuracy import judge as judge_text
+from envcheck.checks import Check
+from envcheck.compat.load import load_matrix
+from envcheck.exitcode import ExitCode
+from envcheck.importers import read_text
+from envcheck.pipeline import session
+from envcheck.pipeline.request import Request
+from envcheck.rules.catalog import find_rule
+from envcheck.rules.engine.cause import primary
+from tests.every import every
+from tests.rules.machines import check_of, kernel, log, machine, statuses, xid
+
+
+def cause_in(text: str) -> str | None:
+    _, checks = judge_text(text)
+    found = primary(checks)
+    return found.rule if found else None
+
+
+def told(rule: str, text: str) -> Check | None:
+    _, checks = judge_text(text)
+    return next((check for check in checks if check.rule == rule), None)
+
+
+# --- events by number ---------------------------------------------------------------------------------------------
+
+
+def test_the_catalogue_is_whole_and_names_rules_that_exist() -> None:
+    rows = load_matrix().xids
+    assert [row.number for row in rows] == sorted({row.number for row in rows})
+    assert len(rows) == 172
+    assert {row.problem for row in rows if find_rule(row.problem) is None} == set()
+
+
+@every(
+    [
+        (48, "uncorrected-ecc"),
+        (63, "row-remap-pending"),
+        (64, "row-remap-failed"),
+        (74, "nvlink-down"),
+        (79, "gpu-lost"),
+        (94, "uncorrected-ecc"),
+        (119, "gpu-firmware-timeout"),
+        (149, "nvlink-down"),
+        (31, "gpu-error-logged"),
+        (62, "gpu-error-logged"),
+    ]
+)
+def test_the_rule_of_an_event_in_a_text(number: int, rule: str) -> None:
+    assert cause_in(f"NVRM: Xid (PCI:0000:3b:00): {number}, pid=1234, name=python\n") == rule
+
+
+@pytest.mark.parametrize(("number", "status"), [(31, "warn"), (62, "fail"), (45, "note"), (106, "note")])
+def test_an_event_weighs_what_nvidia_asks_to_do(number: int, status: str) -> None:
+    snapshot = machine(kernel=kernel(log=log(xid(number, "an event"))))
+    assert statuses("gpu-error-logged", snapshot) == (status,)
+    assert str(number) in check_of("gpu-error-logged", snapshot).message
+
+
+def test_no_event_is_no_finding() -> None:
+    assert statuses("gpu-error-logged", machine()) == ()
+
+
+def test_a_lost_gpu_explains_the_events_that_follow() -> None:
+    text = "NVRM: Xid (PCI:0000:3b:00): 79, GPU has fallen off the bus.\nNVRM: Xid (PCI:0000:3b:00): 109, CTX SWITCH\n"
+    assert cause_in(text) == "gpu-lost"
+
+
+# --- stated libraries ---------------------------------------------------------------------------------------------
+
+
+@every(
+    [
+        ("tensorflow 2.3.1, CUDA 10.1, cuDNN 8.0", "cudnn-major-mismatch"),
+        ("tensorflow 2.3.1, CUDA 10.1, cuDNN 7.6", None),
+        ("tensorflow 2.3.1 with cuDNN 7.6 and CUDA 11.0", "cuda-major-mismatch"),
+        ("tensorflow 2.3.1 and CUDA 11.0", None),
+        ("torch 2.5.1+cu124, cuDNN 7.6, CUDA 10.1", None),
+        ("paddlepaddle-gpu 2.5.2, CUDA 11.7, cuDNN 8.4", None),
+    ]
+)
+def test_what_a_release_needs_of_a_stated_library(text: str, rule: str | None) -> None:
+    assert cause_in(text) == rule
+
+
+def test_what_a_program_reports_outranks_a_stated_cuda() -> None:
+    text = "tensorflow 2.3.1, CUDA 11.0, cuDNN 7.6\nRuntimeError: Failed to load NCCL library\n"
+    assert cause_in(text) == "nccl-missing"
+
+
+# --- what follows from what ---------------------------------------------------------------------------------------
+
+CHAINED = """\
+ImportError: libcublas.so.11: cannot open shared object file: No such file or directory
+
+During handling of the above exception, another exception occurred:
+
+RuntimeError: operator torchvision::nms does not exist
+"""
+
+
+def test_the_first_error_of_a_chain_is_the_cause() -> None:
+    assert cause_in(CHAINED) == "cuda-library-missing"
+    assert told("torch-family-mismatch", CHAINED) is None
+
+
+def test_errors_that_are_not_chained_are_told_each() -> None:
+    text = CHAINED.replace("During handling of the above exception, another exception occurred:", "")
+    assert told("torch-family-mismatch", text) is not None
+
+
+def test_a_line_that_only_follows_says_nothing_beside_its_cause() -> None:
+    general = "UserWarning: The installed version of bitsandbytes was compiled without GPU support.\n"
+    exact = "RuntimeError: Could not find libbitsandbytes_cuda126.so\n"
+    assert cause_in(general) == "cpu-only-build"
+    assert cause_in(general + exact) == "extension-binary-missing"
+    assert told("cpu-only-build", general + exact) is None
+
+
+def test_a_difference_that_a_program_accepts_is_a_remark() -> None:
+    text = (
+        "Installed CUDA version 12.4 does not match the version torch was compiled with 12.1 but since the APIs are "
+        "compatible, accepting this combination\n"
+    )
+    check = told("toolkit-differs-from-build", text)
+    assert check is not None
+    assert check.status == "note"
+
+
+def test_a_missing_tool_is_no_fault_beside_a_running_driver() -> None:
+    line = "bash: nvidia-smi: command not found\n"
+    assert cause_in(line) == "driver-not-installed"
+    assert cause_in(line + "torch 2.5.1+cu124, driver 550.54.15\n") is None
+
+
+# --- a text that tells little -------------------------------------------------------------------------------------
+
+
+def test_words_of_the_field_alone_end_without_a_verdict_and_with_what_to_paste() -> None:
+    report = session.judge(read_text("my cuda does not want what I want\n"), Request())
+    assert (report.verdict, report.exit_code) == ("unknown", ExitCode.UNKNOWN)
+    (check,) = [each for each in report.checks if each.rule == "text-tells-too-little"]
+    assert "nvidia-smi" in check.message
+
+
+def test_an_unknown_error_ends_with_what_was_understood() -> None:
+    text = "torch 2.5.1+cu124, RTX 4090, driver 550.54.15\nRuntimeError: CUDA error: the flux is missing\n"
+    report = session.judge(read_text(text), Request())
+    assert report.verdict == "unknown"
+    (check,) = [each for each in report.checks if each.rule == "text-tells-too-little"]
+    assert "Understood: GPU RTX 4090, driver 550.54.15, torch 2.5.1+cu124" in check.message
+    assert check.evidence[0].value == "RuntimeError: CUDA error: the flux is missing"
+
+
+def test_a_text_with_a_finding_does_not_say_that_it_tells_too_little() -> None:
+    text = "torch 2.5.1+cu124, RTX 5090\nRuntimeError: CUDA error: the flux is missing\n"
+    assert cause_in(text) == "gpu-code-missing"
+    assert told("text-tells-too-little", text) is None
