@@ -149,6 +149,14 @@ def _parser(variables: Mapping[str, str], settings: Mapping[str, Any]) -> Parser
         help="diagnose pasted text: output of torch's collect_env or nvidia-smi, or an error",
         variables=variables,
     )
+    add(
+        "fleet",
+        *(_add_engine_options, _add_fleet_options, _add_fleet_output),
+        help="compare many nodes, and show which of them is different or slow (needs the extra 'fleet')",
+        epilog="Exit status: 0 nothing at or above --fail-on, 1 a node or GPU at or above it, 2 wrong usage, "
+        "3 a node without an answer or verdict, 130 interrupted (what came is shown).",
+        variables=variables,
+    )
     add("completion", _add_shell, help="print the completion of a shell: bash, zsh or fish")
     add("rule", _add_rule_name, help="explain a rule: what it checks, why it matters, how to fix it, its sources")
     add(
@@ -409,6 +417,46 @@ def _add_serve_options(verb: argparse.ArgumentParser) -> None:
     _add_tui_options(verb)
 
 
+def _add_engine_options(verb: Parser) -> None:
+    """What brings the reports; one of them has to be given."""
+    group = verb.add_argument_group("what brings the reports").add_mutually_exclusive_group()
+    group.add_argument(
+        "--reports",
+        type=path,
+        metavar="PLACE",
+        help="read saved JSON reports: a folder, a quoted pattern, or - for one after the other on stdin",
+    )
+
+
+def _add_fleet_options(verb: Parser) -> None:
+    group = verb.add_argument_group("how to compare")
+    group.add_argument(
+        "--since", type=path, metavar="FILE", help="also show what changed since a fleet report saved as jsonl"
+    )
+    group.add_argument("--serials", action="store_true", help="name the serial numbers of slow GPUs")
+    group.add_argument(
+        "--fail-on",
+        choices=("fail", "warn"),
+        default="fail",
+        help="lowest status that sets exit status 1; differences and slow GPUs warn, GPUs below 85 %% of the median "
+        "fail (default: fail)",
+    )
+
+
+def _add_fleet_output(verb: Parser) -> None:
+    group = _add_page_options(verb, ("text", "jsonl", "html"))
+    group.add_argument(
+        "-o",
+        "--output",
+        action="append",
+        metavar="FORMAT:FILE",
+        help="also write the fleet to a file, as in jsonl:fleet.jsonl (repeatable)",
+    )
+    detail = group.add_mutually_exclusive_group()
+    detail.add_argument("-v", "--verbose", action="store_true", help="show every row")
+    detail.add_argument("-q", "--quiet", action="store_true", help="print only the verdict, without progress")
+
+
 def _add_bench_options(verb: argparse.ArgumentParser) -> None:
     group = verb.add_argument_group("what to measure")
     length = group.add_mutually_exclusive_group()
@@ -510,7 +558,8 @@ def _add_page_options(verb: argparse.ArgumentParser, formats: Collection[str]) -
     """How a page is printed."""
     group = verb.add_argument_group("output")
     group.add_argument("--format", choices=formats, metavar="FORMAT", help="output format: %(choices)s (default: text)")
-    group.add_argument("--json", action="store_const", const="json", dest="format", help="the same as --format json")
+    json = next(name for name in formats if name.startswith("json"))
+    group.add_argument("--json", action="store_const", const=json, dest="format", help=f"the same as --format {json}")
     group.add_argument(
         "--color",
         choices=("auto", "always", "never"),
