@@ -23,6 +23,9 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "envcheck bench --gpu 0 --save-baseline before.json",
         "envcheck bench --only cudnn --baseline before.json",
     ),
+    "envcheck collect": (
+        "envcheck collect --script > collect.py   # then: ssh NODE python3 - < collect.py | envcheck check --from -",
+    ),
     "envcheck fleet": (
         "envcheck fleet --reports /shared/reports -o jsonl:fleet.jsonl -o html:fleet.html",
         "envcheck fleet --reports '/shared/reports/gpu*.json' --since fleet.jsonl",

@@ -157,6 +157,11 @@ def _parser(variables: Mapping[str, str], settings: Mapping[str, Any]) -> Parser
         "3 a node without an answer or verdict, 130 interrupted (what came is shown).",
         variables=variables,
     )
+    add(
+        "collect",
+        _add_collect_options,
+        help="print a collector for machines where nothing can be installed",
+    )
     add("completion", _add_shell, help="print the completion of a shell: bash, zsh or fish")
     add("rule", _add_rule_name, help="explain a rule: what it checks, why it matters, how to fix it, its sources")
     add(
@@ -415,6 +420,16 @@ def _add_serve_options(verb: argparse.ArgumentParser) -> None:
         "--port", type=port, default=8000, metavar="N", help="port to listen on; 0 selects a free one (default: 8000)"
     )
     _add_tui_options(verb)
+
+
+def _add_collect_options(verb: Parser) -> None:
+    verb.add_argument(
+        "--script",
+        action="store_true",
+        required=True,
+        help="print one Python file (standard library, Python 3.8 or newer) that prints the facts of the machine that "
+        "runs it, for envcheck check --from -; it takes --python, --scope and --timeout",
+    )
 
 
 def _add_engine_options(verb: Parser) -> None:
