@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Any, NoReturn
 
 from envcheck import __version__
-from envcheck.cli.option_values import indices, path, port, read_variables, scopes, seconds
+from envcheck.cli.option_values import count, indices, path, port, read_variables, scopes, seconds
 from envcheck.components import Component, parse_components
 from envcheck.errors import UsageError
 from envcheck.report import FORMATS
@@ -441,6 +441,33 @@ def _add_engine_options(verb: Parser) -> None:
         metavar="PLACE",
         help="read saved JSON reports: a folder, a quoted pattern, or - for one after the other on stdin",
     )
+    group.add_argument(
+        "--hosts", type=path, metavar="FILE", help="ask each host of FILE by ssh, one a line (- is stdin)"
+    )
+    group.add_argument(
+        "--slurm",
+        nargs="?",
+        const="",
+        metavar="OPTIONS",
+        help="ask each node by srun, with these options of srun: --slurm='-p gpu -A project'",
+    )
+    group.add_argument(
+        "--kubernetes", metavar="IMAGE", help="ask each node by a Job of kubectl with an image that has python3"
+    )
+    group.add_argument("--ray", metavar="ADDRESS", help="ask each node of a Ray cluster: auto, or host:port")
+    more = verb.add_argument_group("how to ask")
+    more.add_argument(
+        "--command",
+        metavar="COMMAND",
+        help="what each node runs to print its report, as in --command 'envcheck check --bench --json' "
+        "(default: the collector, for which the nodes need nothing but python3)",
+    )
+    more.add_argument("--selector", metavar="LABELS", help="with --kubernetes: only nodes with these labels")
+    more.add_argument(
+        "--timeout", type=seconds, metavar="S", help="seconds after which a node has not answered (default: 120)"
+    )
+    more.add_argument("--jobs", type=count, metavar="N", help="nodes to ask at the same time (default: 64)")
+    more.add_argument("--save", type=path, metavar="DIR", help="keep the report of each node in this folder")
 
 
 def _add_fleet_options(verb: Parser) -> None:

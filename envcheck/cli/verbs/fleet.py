@@ -21,6 +21,7 @@ from envcheck.fleet.compare import compare, newest
 from envcheck.fleet.conclude import Circumstances, conclude, judged
 from envcheck.fleet.engines import chosen_engine
 from envcheck.fleet.examine import Answer, Examined, examine
+from envcheck.fleet.keep import keeping
 from envcheck.fleet.tables import need_engine
 from envcheck.pipeline.request import Request
 from envcheck.text.inert import Syntax
@@ -40,8 +41,9 @@ def run(options: Namespace) -> int:
     targets = parse_targets(options.output, FORMATS)
     started = time.monotonic()
     earlier = _earlier(options.since) if options.since else None
-    engine, coming = chosen_engine(options)
-    watched = Watched(coming, quiet=options.quiet)
+    hosts = read_input(options.hosts).decode("utf-8", "replace") if options.hosts else ""
+    engine, coming = chosen_engine(options, hosts)
+    watched = Watched(keeping(coming, options.save) if options.save else coming, quiet=options.quiet)
     nodes, facts = examine(watched, partial(judged, _request()), watched.read)
     watched.end()
     kept, left_out = newest(nodes)
