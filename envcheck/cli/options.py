@@ -408,7 +408,9 @@ def _add_tui_options(verb: argparse.ArgumentParser) -> None:
     verb.add_argument(
         "--python", action="append", type=path, metavar="PATH", help="interpreter or environment folder to check"
     )
-    verb.add_argument("--from", dest="saved", type=path, metavar="REPORT", help="open a saved JSON report")
+    verb.add_argument(
+        "--from", dest="saved", type=path, metavar="REPORT", help="open a saved JSON report, or a fleet report (jsonl)"
+    )
     _add_baseline_option(verb)
     verb.add_argument("--ascii", action="store_true", help="use ASCII characters only")
     _add_overlay_option(verb)

@@ -220,7 +220,7 @@ def test_slurm_asks_each_node_and_tells_why_others_are_down(tmp_path: Path) -> N
     assert "-p gpu -n n[1-4]" in (tmp_path / "bin/sinfo.asked").read_text()
     lines = (tmp_path / "bin/srun.asked").read_text().splitlines()
     assert sorted(line.partition("--nodelist=")[2].split()[0] for line in lines) == ["n1", "n2"]
-    assert all(line.startswith("-p gpu -A project --nodes=1") and "n[1-4]" not in line for line in lines)
+    assert all("-p gpu -A project --nodes=1" in line and "n[1-4]" not in line for line in lines)
 
 
 def test_slurm_that_fails_is_told(tmp_path: Path) -> None:

@@ -26,6 +26,8 @@ DEFAULT_JOBS = 64
 DEFAULT_TIMEOUT = 120.0
 _TAIL = 4096
 _TICK = 0.2
+_GRACE = 3.0
+"""Seconds for a command to end what it started elsewhere."""
 
 
 class Command(msgspec.Struct, frozen=True):
@@ -180,7 +182,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
         with suppress(OSError):
             os.killpg(process.pid, signal.SIGTERM)
         with suppress(subprocess.TimeoutExpired):
-            process.wait(timeout=1.0)
+            process.wait(timeout=_GRACE)
     with suppress(OSError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()

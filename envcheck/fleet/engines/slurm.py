@@ -7,9 +7,11 @@ answer. Within an allocation (``salloc``, ``sbatch``) its own nodes are asked, b
 from __future__ import annotations
 
 import os
+import secrets
 import shlex
 import subprocess
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from itertools import chain
 
 import msgspec
@@ -48,15 +50,33 @@ def answers(options: str, ask: Ask, *, jobs: int, timeout: float) -> Iterator[An
     nodes = _allocated() or _listed(own)
     if not nodes:
         raise UsageError("--slurm: sinfo lists no node for these options")
-    common = ("srun", *_without_nodes(own), "--nodes=1", "--ntasks=1", "--quiet", "--unbuffered")
-    within = ("--overlap",) if "SLURM_JOB_ID" in os.environ else (f"--immediate={max(1, int(timeout))}",)
+    name = f"envcheck-fleet-{secrets.token_hex(4)}"
+    minutes = f"--time={int(timeout) // 60 + 2}"
+    common = ("srun", minutes, *_without_nodes(own), "--nodes=1", "--ntasks=1", "--quiet", "--unbuffered")
+    within = ("--overlap",) if _in_allocation() else (f"--immediate={max(1, int(timeout))}", f"--job-name={name}")
     commands = [
         Command(node.name, (*common, *within, f"--nodelist={node.name}", *ask.argv), ask.stdin)
         for node in nodes
         if node.is_usable
     ]
     down = [Answer(node.name, problem=_why(node)) for node in nodes if not node.is_usable]
-    return chain(down, run_all(commands, jobs=jobs, timeout=timeout))
+    return chain(down, _and_cancel(run_all(commands, jobs=jobs, timeout=timeout), name))
+
+
+def _and_cancel(answers: Iterator[Answer], name: str) -> Iterator[Answer]:
+    """``answers``, and the end of the jobs that are still there: ending srun does not always end its job."""
+    try:
+        yield from answers
+    finally:
+        if not _in_allocation():
+            with suppress(OSError, subprocess.SubprocessError):
+                subprocess.run(
+                    ("scancel", "--quiet", f"--name={name}"), timeout=_SECONDS, capture_output=True, check=False
+                )
+
+
+def _in_allocation() -> bool:
+    return "SLURM_JOB_ID" in os.environ
 
 
 def _why(node: Listed) -> str:
@@ -66,7 +86,7 @@ def _why(node: Listed) -> str:
 
 def _allocated() -> list[Listed]:
     listed = os.environ.get("SLURM_JOB_NODELIST")
-    if "SLURM_JOB_ID" not in os.environ or not listed:
+    if not _in_allocation() or not listed:
         return []
     return [Listed(name, "allocated", "") for name in _told(("scontrol", "show", "hostnames", listed)).split()]
 

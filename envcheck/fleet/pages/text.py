@@ -23,7 +23,12 @@ _VERDICTS: dict[str, str] = {"pass": "PASS", "warn": "WARN", "fail": "FAIL", "un
 def render(fleet: Fleet, options: Options) -> str:
     """``fleet`` as a page."""
     pen = Pen(options)
-    return pen.show(list(_page(fleet, pen, options)))
+    return pen.show(page_lines(fleet, pen, options))
+
+
+def page_lines(fleet: Fleet, pen: Pen, options: Options) -> list[Line]:
+    """The lines of the page."""
+    return list(_page(fleet, pen, options))
 
 
 def _page(fleet: Fleet, pen: Pen, options: Options) -> Iterator[Line]:
