@@ -228,19 +228,14 @@ def test_within_an_allocation_its_nodes_are_asked(cluster: Cluster) -> None:
 # Prolog and HealthCheckProgram. What envcheck would say is said by a program in its place.
 
 
-NAMED = """
-SLURMD_NODENAME=${SLURMD_NODENAME:-$(tr '\\0' '\\n' < /proc/$PPID/cmdline | sed -n '/^-N$/{n;p}')}
-export SLURMD_NODENAME
-"""
-"""Health checks learn the name of the host alone, which is that of six nodes here."""
-
-
 def script(name: str, said: str) -> str:
     """The script of the documentation, with an envcheck that runs ``said``."""
     text = (ROOT / "docs/fleet/slurm" / f"{name}.sh").read_text()
     head, _, rest = text.partition("ENVCHECK=${ENVCHECK:-/opt/envcheck/bin/envcheck}\n")
     assert rest
-    return f"{head}{NAMED}ENVCHECK={said}\nENVCHECK_SECONDS=2\n{rest}"
+    # Of this cluster, whose configuration lies elsewhere, scontrol has to be told.
+    configuration = f"SLURM_CONF={Path(said).parent}/slurm.conf\nexport SLURM_CONF\n"
+    return f"{head}{configuration}ENVCHECK={said}\nENVCHECK_SECONDS=2\n{rest}"
 
 
 def saying(cluster: Cluster, status: int, text: str = "", node: str = "n1") -> str:
