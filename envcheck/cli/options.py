@@ -282,7 +282,9 @@ def _add_shell(verb: Parser) -> None:
 
 
 def _add_schema_name(verb: Parser) -> None:
-    verb.add_argument("name", nargs="?", default="report", metavar="NAME", help="report (default), fit, diff or config")
+    verb.add_argument(
+        "name", nargs="?", default="report", metavar="NAME", help="report (default), fit, diff, fleet or config"
+    )
 
 
 def _add_configuration_options(verb: Parser) -> None:
