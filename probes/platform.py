@@ -52,29 +52,31 @@ def collect(tree: Tree, out: Out) -> None:
     host = {"container_host": container_host(tree, tegra=bool(tegra and tegra.value))} if free else {}
     out.fact(
         {
-            "platform": host
-            | record(
-                os=Found(_SYSTEMS.get(sys.platform) if tree.at_real_root else "linux", "process"),
-                **_distribution(tree),
-                kernel_release=Found(release, asked),
-                machine=_machine(tree),
-                libc=_libc(tree),
-                cpu_model=processor.model(tree),
-                cpus=processor.count(tree),
-                memory=_memory(tree),
-                numa_nodes=_numa_nodes(tree),
-                **_shared_memory(tree),
-                container=Found(inside.name, inside.source) if inside else None,
-                container_evidence=Found(inside.evidence, inside.source) if inside else None,
-                wsl=Found(mark is not None, f"file {mark}" if mark else asked) if release or mark else None,
-                virtualization=virtualization(tree, processor.flags(tree)),
-                windows_build=_windows_build(tree),
-                tegra=tegra,
-                tegra_release=tegra_release(tree, boxed=boxed),
-                image_tegra_release=image_tegra_release(tree) if boxed else None,
-                uid=Found(os.getuid(), "process") if tree.at_real_root and hasattr(os, "getuid") else None,
-                host=_host(tree),
-            )
+            "platform": {
+                **host,
+                **record(
+                    os=Found(_SYSTEMS.get(sys.platform) if tree.at_real_root else "linux", "process"),
+                    **_distribution(tree),
+                    kernel_release=Found(release, asked),
+                    machine=_machine(tree),
+                    libc=_libc(tree),
+                    cpu_model=processor.model(tree),
+                    cpus=processor.count(tree),
+                    memory=_memory(tree),
+                    numa_nodes=_numa_nodes(tree),
+                    **_shared_memory(tree),
+                    container=Found(inside.name, inside.source) if inside else None,
+                    container_evidence=Found(inside.evidence, inside.source) if inside else None,
+                    wsl=Found(mark is not None, f"file {mark}" if mark else asked) if release or mark else None,
+                    virtualization=virtualization(tree, processor.flags(tree)),
+                    windows_build=_windows_build(tree),
+                    tegra=tegra,
+                    tegra_release=tegra_release(tree, boxed=boxed),
+                    image_tegra_release=image_tegra_release(tree) if boxed else None,
+                    uid=Found(os.getuid(), "process") if tree.at_real_root and hasattr(os, "getuid") else None,
+                    host=_host(tree),
+                ),
+            }
         }
     )
     tree.tell_unreadable(out)

@@ -29,14 +29,14 @@ _MOST = 64 << 20
 _SILENT_MS = 1000
 
 
-def read_input(name: str) -> bytes:
-    """The first 64 MiB and a byte of the file ``name``, or of stdin where it is ``-``; raise UsageError."""
+def read_input(name: str, most: int = _MOST) -> bytes:
+    """The first ``most`` bytes and one of the file ``name``, or of stdin where it is ``-``; raise UsageError."""
     try:
         if name == "-":
-            return sys.stdin.buffer.read(_MOST + 1)
+            return sys.stdin.buffer.read(most + 1)
         with os.fdopen(os.open(name, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY), "rb") as file:
             _wait(file.fileno(), name)
-            return file.read(_MOST + 1)
+            return file.read(most + 1)
     except OSError as error:
         raise UsageError(f"cannot read {name}: {error.strerror or error}") from None
 

@@ -24,6 +24,13 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "envcheck bench --only cudnn --baseline before.json",
         "envcheck bench --baseline runs/ -o json:runs/today.json",
     ),
+    "envcheck collect": (
+        "envcheck collect --script > collect.py   # then: ssh NODE python3 - < collect.py | envcheck check --from -",
+    ),
+    "envcheck fleet": (
+        "envcheck fleet --reports /shared/reports -o jsonl:fleet.jsonl -o html:fleet.html",
+        "envcheck fleet --reports '/shared/reports/gpu*.json' --since fleet.jsonl",
+    ),
     "envcheck tui": ("envcheck tui --from envcheck.json",),
     "envcheck serve": ("envcheck serve --port 0",),
     "envcheck explain": ("python -m torch.utils.collect_env | envcheck explain", "envcheck explain error.log --here"),

@@ -24,6 +24,13 @@ def path(text: str) -> str:
     return text
 
 
+def count(text: str) -> int:
+    """A number from 1 to 10,000."""
+    if not (text.isascii() and text.isdecimal() and len(text) <= 5 and 1 <= int(text) <= 10_000):
+        raise argparse.ArgumentTypeError(f"{text!r} is no number from 1 to 10000")
+    return int(text)
+
+
 def seconds(text: str) -> float:
     """A time above 0."""
     number = 0.0

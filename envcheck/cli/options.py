@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Any, NoReturn
 
 from envcheck import __version__
-from envcheck.cli.option_values import indices, path, port, read_variables, scopes, seconds
+from envcheck.cli.option_values import count, indices, path, port, read_variables, scopes, seconds
 from envcheck.components import Component, parse_components
 from envcheck.errors import UsageError
 from envcheck.report import FORMATS
@@ -149,6 +149,19 @@ def _parser(variables: Mapping[str, str], settings: Mapping[str, Any]) -> Parser
         help="diagnose pasted text: output of torch's collect_env or nvidia-smi, or an error",
         variables=variables,
     )
+    add(
+        "fleet",
+        *(_add_engine_options, _add_fleet_options, _add_fleet_output),
+        help="compare many nodes, and show which of them is different or slow (needs the extra 'fleet')",
+        epilog="Exit status: 0 nothing at or above --fail-on, 1 a node or GPU at or above it, 2 wrong usage, "
+        "3 a node without an answer or verdict, 130 interrupted (what came is shown).",
+        variables=variables,
+    )
+    add(
+        "collect",
+        _add_collect_options,
+        help="print a collector for machines where nothing can be installed",
+    )
     add("completion", _add_shell, help="print the completion of a shell: bash, zsh or fish")
     add("rule", _add_rule_name, help="explain a rule: what it checks, why it matters, how to fix it, its sources")
     add(
@@ -274,7 +287,9 @@ def _add_shell(verb: Parser) -> None:
 
 
 def _add_schema_name(verb: Parser) -> None:
-    verb.add_argument("name", nargs="?", default="report", metavar="NAME", help="report (default), fit, diff or config")
+    verb.add_argument(
+        "name", nargs="?", default="report", metavar="NAME", help="report (default), fit, diff, fleet or config"
+    )
 
 
 def _add_configuration_options(verb: Parser) -> None:
@@ -414,7 +429,9 @@ def _add_tui_options(verb: argparse.ArgumentParser) -> None:
     verb.add_argument(
         "--python", action="append", type=path, metavar="PATH", help="interpreter or environment folder to check"
     )
-    verb.add_argument("--from", dest="saved", type=path, metavar="REPORT", help="open a saved JSON report")
+    verb.add_argument(
+        "--from", dest="saved", type=path, metavar="REPORT", help="open a saved JSON report, or a fleet report (jsonl)"
+    )
     _add_baseline_option(verb)
     verb.add_argument("--ascii", action="store_true", help="use ASCII characters only")
     _add_overlay_option(verb)
@@ -426,6 +443,83 @@ def _add_serve_options(verb: argparse.ArgumentParser) -> None:
         "--port", type=port, default=8000, metavar="N", help="port to listen on; 0 selects a free one (default: 8000)"
     )
     _add_tui_options(verb)
+
+
+def _add_collect_options(verb: Parser) -> None:
+    verb.add_argument(
+        "--script",
+        action="store_true",
+        required=True,
+        help="print one Python file (standard library, Python 3.8 or newer) that prints the facts of the machine that "
+        "runs it, for envcheck check --from -; it takes --python, --scope and --timeout",
+    )
+
+
+def _add_engine_options(verb: Parser) -> None:
+    """What brings the reports; one of them has to be given."""
+    group = verb.add_argument_group("what brings the reports").add_mutually_exclusive_group()
+    group.add_argument(
+        "--reports",
+        type=path,
+        metavar="PLACE",
+        help="read saved JSON reports: a folder, a quoted pattern, or - for one after the other on stdin",
+    )
+    group.add_argument(
+        "--hosts", type=path, metavar="FILE", help="ask each host of FILE by ssh, one a line (- is stdin)"
+    )
+    group.add_argument(
+        "--slurm",
+        nargs="?",
+        const="",
+        metavar="OPTIONS",
+        help="ask each node by srun, with these options of srun: --slurm='-p gpu -A project'",
+    )
+    group.add_argument(
+        "--kubernetes", metavar="IMAGE", help="ask each node by a Job of kubectl with an image that has python3"
+    )
+    group.add_argument("--ray", metavar="ADDRESS", help="ask each node of a Ray cluster: auto, or host:port")
+    more = verb.add_argument_group("how to ask")
+    more.add_argument(
+        "--command",
+        metavar="COMMAND",
+        help="what each node runs to print its report, as in --command 'envcheck check --bench --json' "
+        "(default: the collector, for which the nodes need nothing but python3)",
+    )
+    more.add_argument("--selector", metavar="LABELS", help="with --kubernetes: only nodes with these labels")
+    more.add_argument(
+        "--timeout", type=seconds, metavar="S", help="seconds after which a node has not answered (default: 120)"
+    )
+    more.add_argument("--jobs", type=count, metavar="N", help="nodes to ask at the same time (default: 64)")
+    more.add_argument("--save", type=path, metavar="DIR", help="keep the report of each node in this folder")
+
+
+def _add_fleet_options(verb: Parser) -> None:
+    group = verb.add_argument_group("how to compare")
+    group.add_argument(
+        "--since", type=path, metavar="FILE", help="also show what changed since a fleet report saved as jsonl"
+    )
+    group.add_argument("--serials", action="store_true", help="name the serial numbers of slow GPUs")
+    group.add_argument(
+        "--fail-on",
+        choices=("fail", "warn"),
+        default="fail",
+        help="lowest status that sets exit status 1; differences and slow GPUs warn, GPUs below 85 %% of the median "
+        "fail (default: fail)",
+    )
+
+
+def _add_fleet_output(verb: Parser) -> None:
+    group = _add_page_options(verb, ("text", "jsonl", "html"))
+    group.add_argument(
+        "-o",
+        "--output",
+        action="append",
+        metavar="FORMAT:FILE",
+        help="also write the fleet to a file, as in jsonl:fleet.jsonl (repeatable)",
+    )
+    detail = group.add_mutually_exclusive_group()
+    detail.add_argument("-v", "--verbose", action="store_true", help="show every row")
+    detail.add_argument("-q", "--quiet", action="store_true", help="print only the verdict, without progress")
 
 
 def _add_bench_options(verb: argparse.ArgumentParser) -> None:
@@ -538,7 +632,8 @@ def _add_page_options(verb: argparse.ArgumentParser, formats: Collection[str]) -
     """How a page is printed."""
     group = verb.add_argument_group("output")
     group.add_argument("--format", choices=formats, metavar="FORMAT", help="output format: %(choices)s (default: text)")
-    group.add_argument("--json", action="store_const", const="json", dest="format", help="the same as --format json")
+    json = next(name for name in formats if name.startswith("json"))
+    group.add_argument("--json", action="store_const", const=json, dest="format", help=f"the same as --format {json}")
     group.add_argument(
         "--color",
         choices=("auto", "always", "never"),

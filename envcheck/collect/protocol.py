@@ -88,7 +88,7 @@ def decode(line: bytes | None) -> Message:
     if line is None:
         raise WrongMessageError(f"a line longer than {LINE_LIMIT >> 20} MiB")
     with _errors_named("message"):
-        return _MESSAGE.decode(_without_halves(line))
+        return _MESSAGE.decode(without_halves(line))
 
 
 def decode_fact(raw: msgspec.Raw) -> Snapshot:
@@ -131,7 +131,7 @@ def _errors_named(what: str) -> Iterator[None]:
         raise WrongMessageError(f"a {what} that is not JSON: {reason}") from None
 
 
-def _without_halves(line: bytes) -> bytes:
+def without_halves(line: bytes) -> bytes:
     """``line`` with U+FFFD for lone surrogates, with which Python represents bytes that are not UTF-8."""
     if b"\\ud" not in line and b"\\uD" not in line:
         return line

@@ -11,7 +11,7 @@ from envcheck.diff.record import Change, Facts, Note, Section, came_and_went, ch
 from envcheck.snapshot import Environment, Framework, Gpu, Listing, Snapshot
 
 _GIB = 1 << 30
-_OF_ONE_PROCESS = ("RANK", "LOCAL_RANK")
+OF_ONE_PROCESS = ("RANK", "LOCAL_RANK")
 _PACKAGED = ("wheel", "conda", "driver")
 """Origins of libraries whose versions are reported with their distribution or the driver."""
 
@@ -19,12 +19,12 @@ _PACKAGED = ("wheel", "conda", "driver")
 def compare_facts(first: Report, second: Report, matched: Match) -> Iterator[Change | Note]:
     """System, driver, GPUs, toolkits, libraries, environments and variables."""
     ours, theirs = first.snapshot or Snapshot(), second.snapshot or Snapshot()
-    yield from _section("system", ours, theirs, "platform", _system)
-    yield from _section("driver", ours, theirs, "driver", _driver)
-    yield from changed("driver", "", _module(ours), _module(theirs))
+    yield from _section("system", ours, theirs, "platform", system_facts)
+    yield from _section("driver", ours, theirs, "driver", driver_facts)
+    yield from changed("driver", "", module_facts(ours), module_facts(theirs))
     yield from _gpus(ours, theirs, matched)
-    yield from _listed("toolkits", ours.toolkits, theirs.toolkits, _toolkits)
-    yield from _listed("libraries", ours.libraries, theirs.libraries, _libraries)
+    yield from _listed("toolkits", ours.toolkits, theirs.toolkits, toolkit_facts)
+    yield from _listed("libraries", ours.libraries, theirs.libraries, library_facts)
     yield from changed("libraries", "", _declared(ours), _declared(theirs))
     yield from _environments(ours, theirs, matched)
     yield from _variables(ours, theirs, matched)
@@ -44,7 +44,7 @@ def _only_one(section: Section, before: object, after: object) -> Iterator[Note]
         yield Note(section=section, why=f"only the {'second' if before is None else 'first'} report looked at it")
 
 
-def _system(platform: Any) -> Facts:
+def system_facts(platform: Any) -> Facts:
     return {
         "system": platform.distribution_title or platform.distribution or platform.os,
         "machine": platform.machine,
@@ -52,31 +52,31 @@ def _system(platform: Any) -> Facts:
         "libc": platform.libc,
         "container": platform.container,
         "virtualization": platform.virtualization,
-        "processors": _number(platform.cpus),
-        "memory": _gib(platform.memory),
-        "shared memory": _gib(platform.shared_memory),
+        "processors": number(platform.cpus),
+        "memory": gib(platform.memory),
+        "shared memory": gib(platform.shared_memory),
         "Windows": platform.windows_build,
         "L4T": platform.tegra_release,
     }
 
 
-def _driver(driver: Any) -> Facts:
+def driver_facts(driver: Any) -> Facts:
     start = driver.cuda_init
     return {
-        "installed": _yes(driver.installed),
+        "installed": yes(driver.installed),
         "release": driver.release,
         "CUDA": driver.cuda,
         "cuInit": f"{start.code} {start.name}".strip() if start else None,
-        "devices that CUDA shows": _number(driver.cuda_devices),
+        "devices that CUDA shows": number(driver.cuda_devices),
     }
 
 
-def _module(snapshot: Snapshot) -> Facts:
+def module_facts(snapshot: Snapshot) -> Facts:
     module = snapshot.kernel.nvidia if snapshot.kernel else None
     if module is None:
         return {}
     return {
-        "kernel module loaded": _yes(module.loaded),
+        "kernel module loaded": yes(module.loaded),
         "kernel module": module.version,
         "flavour of the kernel module": module.flavour,
     }
@@ -110,21 +110,21 @@ def _gpu(gpu: Gpu, matched: Match) -> Facts:
         "UUID": gpu.uuid if matched.one_machine else None,
         "model": gpu.name,
         "compute capability": gpu.compute_capability,
-        "memory": _gib(gpu.memory.total if gpu.memory else None),
+        "memory": gib(gpu.memory.total if gpu.memory else None),
         "VBIOS": gpu.vbios,
         "GSP firmware": gpu.gsp_firmware,
         "kernel driver": gpu.kernel_driver,
         "compute mode": gpu.compute_mode,
-        "persistence mode": _yes(gpu.persistence_mode),
+        "persistence mode": yes(gpu.persistence_mode),
         "recovery action": gpu.recovery_action,
         "power limit": f"{power.limit:.0f} W" if power and power.limit is not None else None,
-        "ECC": _yes(ecc.enabled) if ecc else None,
-        "uncorrected memory errors": _number(ecc.aggregate_uncorrected) if ecc else None,
-        "row remapping pending": _yes(remap.pending) if remap else None,
-        "row remapping failed": _yes(remap.failed) if remap else None,
-        "MIG": _yes(gpu.mig.enabled) if gpu.mig else None,
-        "PCIe width": _number(pcie.width) if pcie else None,
-        "PCIe generation at most": _number(pcie.generation_max) if pcie else None,
+        "ECC": yes(ecc.enabled) if ecc else None,
+        "uncorrected memory errors": number(ecc.aggregate_uncorrected) if ecc else None,
+        "row remapping pending": yes(remap.pending) if remap else None,
+        "row remapping failed": yes(remap.failed) if remap else None,
+        "MIG": yes(gpu.mig.enabled) if gpu.mig else None,
+        "PCIe width": number(pcie.width) if pcie else None,
+        "PCIe generation at most": number(pcie.generation_max) if pcie else None,
         "NVLinks active": str(links.count(True)) if gpu.nvlinks is not None else None,
     }
 
@@ -140,11 +140,11 @@ def _listed(
     yield from came_and_went(section, "", before, after, complete=(ours.complete, theirs.complete))
 
 
-def _toolkits(items: Any) -> Facts:
+def toolkit_facts(items: Any) -> Facts:
     return {toolkit.path: toolkit.version for toolkit in items}
 
 
-def _libraries(items: Any) -> Facts:
+def library_facts(items: Any) -> Facts:
     return {found.path: found.on_disk for found in items if found.origin not in _PACKAGED}
 
 
@@ -163,11 +163,11 @@ def _environments(ours: Snapshot, theirs: Snapshot, matched: Match) -> Iterator[
     for before, after in matched.environments:
         key = before.key
         yield from changed("environments", key, {"python": before.python}, {"python": after.python})
-        names, others = _packages(before), _packages(after)
+        names, others = package_facts(before), package_facts(after)
         yield from changed("environments", key, names, others)
         complete = (before.distributions_complete, after.distributions_complete)
         yield from came_and_went("environments", key, names, others, complete=complete)
-        yield from changed("environments", key, _builds(before), _builds(after))
+        yield from changed("environments", key, build_facts(before), build_facts(after))
         if (before.distributions or after.distributions) and not all(complete):
             yield Note(section="environments", why=f"{key}: a list of distributions is not complete")
     if ours.environments is not None and theirs.environments is not None:
@@ -176,7 +176,7 @@ def _environments(ours: Snapshot, theirs: Snapshot, matched: Match) -> Iterator[
         yield from came_and_went("environments", "", left, new, complete=complete)
 
 
-def _packages(environment: Environment) -> dict[str, str | None]:
+def package_facts(environment: Environment) -> dict[str, str | None]:
     """Versions of distributions; of frameworks their full versions."""
     versions: dict[str, set[str]] = {}
     for found in environment.distributions or ():
@@ -186,7 +186,7 @@ def _packages(environment: Environment) -> dict[str, str | None]:
     return told | {framework.name: framework.version for framework in frameworks if framework.version}
 
 
-def _builds(environment: Environment) -> Facts:
+def build_facts(environment: Environment) -> Facts:
     """What the frameworks were built with, and whether they ran."""
     frameworks = environment.frameworks.items if environment.frameworks else ()
     return {what: value for framework in frameworks for what, value in _build(framework).items()}
@@ -199,7 +199,7 @@ def _build(framework: Framework) -> Facts:
         f"CUDA of {name}": framework.cuda,
         f"cuDNN of {name}": framework.cudnn,
         f"NCCL of {name}": framework.nccl,
-        f"{name} ran on the GPU": _yes(trial.ran_on_gpu) if trial else None,
+        f"{name} ran on the GPU": yes(trial.ran_on_gpu) if trial else None,
     }
 
 
@@ -208,21 +208,21 @@ def _variables(ours: Snapshot, theirs: Snapshot, matched: Match) -> Iterator[Cha
     yield from _only_one("variables", before, after)
     if before is None or after is None:
         return
-    values: Facts = {name: value for name, value in before.values.items() if name not in _OF_ONE_PROCESS}
+    values: Facts = {name: value for name, value in before.values.items() if name not in OF_ONE_PROCESS}
     others: Facts = {
-        name: matched.as_first(value) for name, value in after.values.items() if name not in _OF_ONE_PROCESS
+        name: matched.as_first(value) for name, value in after.values.items() if name not in OF_ONE_PROCESS
     }
     yield from changed("variables", "", values, others)
     yield from came_and_went("variables", "", values, others, complete=(before.complete, after.complete))
 
 
-def _yes(value: bool | None) -> str | None:  # noqa: FBT001 - it is the fact itself
+def yes(value: bool | None) -> str | None:  # noqa: FBT001 - it is the fact itself
     return None if value is None else "yes" if value else "no"
 
 
-def _number(value: int | None) -> str | None:
+def number(value: int | None) -> str | None:
     return None if value is None else f"{value}"
 
 
-def _gib(value: int | None) -> str | None:
+def gib(value: int | None) -> str | None:
     return None if value is None else f"{value / _GIB:.0f} GiB"

@@ -39,6 +39,7 @@ from envcheck.tui.worker.sessions import Examine, Session, Sessions, examine_in_
 
 if TYPE_CHECKING:
     from envcheck.checks import Report
+    from envcheck.fleet.record import Fleet
     from envcheck.pipeline.request import Request
     from envcheck.tui.widgets.telemetry import Telemetry
 
@@ -70,28 +71,30 @@ class EnvcheckApp(WindowedApp):
     TITLE = "envcheck"
     BINDINGS: ClassVar[list[BindingType]] = keys.BINDINGS
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  the last four are for tests
         self,
         request: Request,
         options: Options,
         *,
         saved: Report | None = None,
+        fleet: Fleet | None = None,
         examine: Examine = examine_in_worker,
         answer: Answer | None = None,
         telemetry: Callable[[], Telemetry] | None = None,
         variables: Mapping[str, str] = os.environ,
     ) -> None:
-        """``saved``: a report to show instead of examining this machine. ``examine``, ``answer`` and ``telemetry``
-        replace the worker processes and the machine in tests.
+        """``saved``: a report to show instead of examining this machine; ``fleet``: a fleet to choose one from.
+        ``examine``, ``answer`` and ``telemetry`` replace the worker processes and the machine in tests.
         """
         super().__init__(options, Client(answer))
         self.sessions = Sessions(request, examine)
         self.report = saved
+        self.fleet = fleet
         self.problem = ""
         """Why there is no report; empty while there may still be one."""
         self._modules = WarmUp(*(partial(import_module, f"envcheck.tui.{name}") for name in _WARM_UP))
         self._nvml = WarmUp(partial(import_module, "pynvml"))  # its import takes longer than a key may
-        self._is_saved = saved is not None
+        self._is_saved = saved is not None or fleet is not None
         self._ticks, self._last_key = 0, 0.0
         self._top = StatusText("envcheck", id="top")
         self.tabs = Tabs(options, self.client, lambda: self.paint, telemetry)
@@ -122,7 +125,9 @@ class EnvcheckApp(WindowedApp):
             asyncio.get_running_loop().add_signal_handler(
                 signal.SIGTERM, lambda: self.run_worker(self.action_quit(), exit_on_error=False)
             )
-        if self.report is not None:
+        if self.fleet is not None:
+            self.call_after_refresh(self.show_fleet, self.fleet)
+        elif self.report is not None:
             self.call_after_refresh(self.show, self.report)
         else:
             self.set_timer(_FIRST_SCREEN, lambda: self.sessions.begin("Examining this machine"))
@@ -331,6 +336,42 @@ class EnvcheckApp(WindowedApp):
 
         if self._is_idle():
             self.open_saved("open a saved report", read)
+
+    def action_fleet(self) -> None:
+        """Show the fleet that is open, else ask for one; from it, open the report of a node."""
+        if not self._is_idle():
+            return
+        if self.fleet is not None:
+            self.show_fleet(self.fleet)
+            return
+        from envcheck.tui.screens.fleet import read_fleet
+
+        async def read(name: str) -> None:
+            self.show_fleet(await asyncio.to_thread(read_fleet, name))
+
+        self.open_saved("open a fleet report", read, "path of a report that envcheck fleet --format jsonl wrote")
+
+    def show_fleet(self, fleet: Fleet) -> None:
+        """Open the place Fleet."""
+        from envcheck.tui.screens.fleet import FleetPage
+        from envcheck.tui.widgets.choices import read_saved
+
+        self.fleet = fleet
+
+        async def read(name: str) -> None:
+            try:
+                report = await asyncio.to_thread(read_saved, name)
+            except EnvcheckError as error:
+                self.tell(f"{name}: {error}", severity="error")
+            else:
+                self._is_saved = True
+                self.show(report)
+
+        def chosen(name: str | None) -> None:
+            if name is not None:
+                self.run_worker(read(name), exit_on_error=False)
+
+        self.push_screen(FleetPage(fleet, self.paint, self._page_options), chosen)
 
     def action_toggle_theme(self) -> None:
         self.theme = THEMES[self.current_theme.dark].name

@@ -24,6 +24,7 @@ BINDINGS: list[BindingType] = [
     Binding("p", "environments", "environments", show=False),
     Binding("o", "open", "open", show=False),
     Binding("equals_sign", "compare", "compare", show=False),
+    Binding("f", "fleet", "fleet", show=False),
     Binding("t", "toggle_theme", "dark or light", show=False),
     Binding("slash", "search", "search"),
     Binding("escape", "leave_field", "leave the field", show=False),
@@ -40,6 +41,7 @@ x            cancel the running task
 g  p         list the GPUs; list environments to check another one
 e            export: JSON, Markdown, HTML, a picture ...
 o  =         open a saved report; compare with a saved report
+f            open a fleet report, and from it the report of a node
 /            search the facts; in the matrix: edit the question
 t            dark or light           ctrl+p  all commands
 q            quit
@@ -58,6 +60,7 @@ COMMANDS = (
     ("Export", "JSON, Markdown, HTML, a picture (e)", "export"),
     ("Open a saved report", "(o)", "open"),
     ("Compare with a saved report", "(=)", "compare"),
+    ("Fleet", "Open a fleet report (f)", "fleet"),
     ("GPUs", "Details of each GPU (g)", "gpus"),
     ("Environments", "Check another environment (p)", "environments"),
     ("Dark or light", "(t)", "toggle_theme"),

@@ -72,7 +72,12 @@ class WindowedApp(App["Report"]):
 
         self.push_screen(Choose(title, rows), chosen)
 
-    def open_saved(self, title: str, use: Callable[[str], Awaitable[object]]) -> None:
+    def open_saved(
+        self,
+        title: str,
+        use: Callable[[str], Awaitable[object]],
+        wanted: str = "path of a report that --format json wrote",
+    ) -> None:
         """Ask for the path of a saved report; ``use`` may raise EnvcheckError."""
 
         async def used(name: str) -> None:
@@ -85,7 +90,7 @@ class WindowedApp(App["Report"]):
             if name is not None:
                 self.run_worker(used(name), exit_on_error=False)
 
-        self.push_screen(Ask(title, "path of a report that --format json wrote"), entered)
+        self.push_screen(Ask(title, wanted), entered)
 
     def action_keys(self) -> None:
         self.open_text("keys", KEYS)

@@ -9,7 +9,7 @@ import random
 import time
 from collections.abc import Callable
 from functools import lru_cache, partial
-from typing import Any, Tuple  # noqa: UP035  read by Python 3.8 too
+from typing import Any, Tuple
 
 from ..inside.figures import Absent, Measure, compared, rate, run_all
 from ..inside.processor import blas_of, free_memory, processor
@@ -108,7 +108,7 @@ def tolerance(kind: str, terms: int) -> float:
 
 
 def _element(left: list[float], right: list[float], found: float) -> tuple[float, float, float]:
-    terms = [a * b for a, b in zip(left, right)]  # noqa: B905  read by Python 3.8 too
+    terms = [a * b for a, b in zip(left, right)]
     return found, math.fsum(terms), math.sqrt(math.fsum(term * term for term in terms))
 
 
@@ -213,7 +213,7 @@ def transform(name: str, kind: str) -> Fields:
     }
 
 
-Place = Tuple[int, int]  # noqa: UP006  read by Python 3.8 too
+Place = Tuple[int, int]
 
 
 def _bins(name: str, points: dict[Place, complex], bins: list[Place]) -> list[tuple[Place, complex, float]]:

@@ -5,13 +5,16 @@ from __future__ import annotations
 import os
 import posixpath
 import stat
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..kit.library_names import LibraryName, family_of
 from ..kit.tree import Tree, refused
 from ..owners.claims import Claim
 from ..owners.conda import owners as owners_by_conda
 from ..owners.wheels import recorded_by
+
+if TYPE_CHECKING:
+    from typing import TypeAlias
 
 # The copies found, by real path, with all links to each.
 
@@ -123,7 +126,7 @@ _BUNDLES = (
 
 _CONDA = ("lib", "lib/stubs", "targets/*/lib", "targets/*/lib/stubs", "cuda-compat", "nvvm/lib64")
 
-Record = dict[str, Any]
+Record: TypeAlias = "dict[str, Any]"
 
 
 def add_environment(tree: Tree, copies: Copies, environment: Record) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..kit.tree import Tree
 from ..owners import dpkg, rpm
@@ -11,6 +11,9 @@ from ..owners.toolkit import Toolkit, toolkit
 from .copies import Copies, add_environment
 from .places import cached, places
 from .record import Describer
+
+if TYPE_CHECKING:
+    from typing import TypeAlias
 
 # Find the owners of copies outside environments in the databases of the system's package managers.
 
@@ -26,7 +29,7 @@ def add_owners(tree: Tree, copies: Copies) -> None:
 # The search for copies of CUDA's libraries: in the examined environments first, then on the rest of the machine.
 
 
-Record = dict[str, Any]
+Record: TypeAlias = "dict[str, Any]"
 
 
 def found(tree: Tree, environments: Sequence[Record]) -> tuple[list[Record], bool]:

@@ -90,8 +90,8 @@ def _executed(context: Any, given: Floats, result: Floats) -> bool:
 
 def _product(numbers: list[float]) -> list[float]:
     rows = [numbers[start : start + _SIZE] for start in range(0, len(numbers), _SIZE)]
-    columns = list(zip(*rows))  # noqa: B905  read by Python 3.8 too
-    return [sum(a * b for a, b in zip(row, column)) for row in rows for column in columns]  # noqa: B905
+    columns = list(zip(*rows))
+    return [sum(a * b for a, b in zip(row, column)) for row in rows for column in columns]
 
 
 SUBJECT = Subject(

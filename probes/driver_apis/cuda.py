@@ -5,9 +5,12 @@ from __future__ import annotations
 import ctypes
 import re
 import uuid
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from ..kit.harmless import find_no_library
+
+if TYPE_CHECKING:
+    from typing import TypeAlias
 
 # The few calls of the CUDA driver API that need no context, through whatever interface works with this libcuda.
 #
@@ -18,7 +21,7 @@ from ..kit.harmless import find_no_library
 SONAME = "libcuda.so.1"
 
 Value = TypeVar("Value")
-Answer = tuple[int, Value | None]
+Answer: TypeAlias = "tuple[int, Value | None]"
 
 SM_COUNT = 16
 BUS_WIDTH = 37

@@ -5,13 +5,16 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..kit.bus_id import canonical_bus_id
 
+if TYPE_CHECKING:
+    from typing import TypeAlias
+
 # Query NVML about one device, and separate results, unsupported facts and failures.
 
-Call = tuple[Any, ...]
+Call: TypeAlias = "tuple[Any, ...]"
 """Name of a function of the binding and its arguments after the handle; a text among them names a constant."""
 
 SUCCESS = 0
@@ -171,7 +174,7 @@ def _holds(record: dict[str, Any], field: str) -> bool:
 # Convert NVML's values for the Snapshot: base units, names for numbers, None for unknown values.
 
 
-Convert = Callable[[ModuleType, Any], Any]
+Convert: TypeAlias = "Callable[[ModuleType, Any], Any]"
 
 _NOT_AVAILABLE = frozenset({0xFFFFFFFF, 0xFFFFFFFFFFFFFFFF})
 """NVML's marks for "no value" in an unsigned number of 32 and of 64 bits."""

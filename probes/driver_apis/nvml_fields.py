@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .nvml_calls import (
     UNSIGNED_LONG_LONG,
@@ -23,6 +23,9 @@ from .nvml_calls import (
     scaled,
     text,
 )
+
+if TYPE_CHECKING:
+    from typing import TypeAlias
 
 # The table of simple readings: the field of a GPU, the NVML call, and the conversion.
 #
@@ -159,7 +162,7 @@ NUMBERED_FIELDS: dict[str, tuple[int, Convert]] = {
 }
 
 
-Reader = Callable[[Device, dict[str, Any]], None]
+Reader: TypeAlias = "Callable[[Device, dict[str, Any]], None]"
 """Reads facts of a device into its record."""
 
 
@@ -173,8 +176,10 @@ def read_row(row: Row, device: Device, record: dict[str, Any]) -> None:
         values = [getattr(answer, member, None) for member in row.members]
     else:
         values = [answer] if len(fields) == 1 else list(answer)
+    if len(values) != len(fields):
+        raise ValueError(f"{len(values)} values for {row.fields}")
     converts = row.convert if isinstance(row.convert, tuple) else (row.convert,) * len(fields)
-    for field, convert, value in zip(fields, converts, values, strict=True):
+    for field, convert, value in zip(fields, converts, values):
         keep(device, record, field, convert, value)
 
 
@@ -250,5 +255,5 @@ def _moved_counters(device: Device) -> dict[str, float]:
     for numbers in COUNTER_PLACES:
         answers = [device.ask_typed_field("", number) for number in numbers]
         if all(answer and answer[0] == UNSIGNED_LONG_LONG for answer in answers):
-            return {name: answer[1] / 1e9 for name, answer in zip(MOVED_COUNTERS, answers, strict=True) if answer}
+            return {name: answer[1] / 1e9 for name, answer in zip(MOVED_COUNTERS, answers) if answer}
     return {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Iterable
 from itertools import combinations
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .nvml_calls import (
     INVALID_ARGUMENT,
@@ -20,6 +20,9 @@ from .nvml_calls import (
     text,
 )
 from .nvml_fields import place
+
+if TYPE_CHECKING:
+    from typing import TypeAlias
 
 # The state of a GPU on an NVSwitch fabric.
 
@@ -120,7 +123,7 @@ P2P_STATUSES = {
 }
 """``nvmlGpuP2PStatus_t``."""
 
-Pair = tuple[dict[str, Any], Device]
+Pair: TypeAlias = "tuple[dict[str, Any], Device]"
 """A GPU's record and its device."""
 
 

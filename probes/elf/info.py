@@ -143,8 +143,8 @@ def _read(place: str, identity: Identity, *, regular: bool) -> ElfInfo | None:
         known["program"] = elf.header.type == ET_EXEC
         try:
             known["refused"] = why_refused(elf)
-            known |= _dynamic(elf)
-            known |= _versions(elf)
+            known.update(_dynamic(elf))
+            known.update(_versions(elf))
         except ElfError as error:
             known["problem"] = str(error)
         return ElfInfo(place, identity, **known)

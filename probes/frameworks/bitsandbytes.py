@@ -18,6 +18,8 @@ from ..installations.text import assigned, version
 from ..installations.torch_files import torch_of
 
 if TYPE_CHECKING:
+    from typing import TypeAlias
+
     from ..python.site import Site
 
 IMPORTS = ("bitsandbytes",)
@@ -27,7 +29,7 @@ _LIBRARY = re.compile(r"libbitsandbytes_cuda(\d{2})(\d)\.so")
 _NEAREST = "def _find_cuda_libs"
 _VARIABLE = "BNB_CUDA_VERSION"
 
-Number = tuple[int, int]
+Number: TypeAlias = "tuple[int, int]"
 
 
 def read(site: Site, names: tuple[str, ...]) -> list[dict[str, Any]]:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from ..installations.package import Installation, add_declared, locate, problems
 from ..installations.parts import add_torch_extension
 from ..installations.text import assigned, label, version
+from ..kit.paths import without_prefix
 from ..owners.requirements import pinned
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ def build_of(version_text: str | None) -> dict[str, Any]:
     if local == "cpu":
         return {"cpu_only": True}
     if local.startswith("rocm"):
-        return {"hip": version(local.removeprefix("rocm")), "cpu_only": False}
+        return {"hip": version(without_prefix(local, "rocm")), "cpu_only": False}
     cuda = label(version_text).get("cuda")
     return {"cuda": cuda, "cpu_only": False} if cuda else {}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterable
-from typing import Callable  # noqa: UP035  read by Python 3.8 too
+from typing import Callable
 
 from ..kit import figures
 from ..kit.figures import Fields, Figure

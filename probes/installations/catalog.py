@@ -16,13 +16,16 @@ import os
 import re
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..kit.tasks import run_tasks
 from ..python.site import Site
 
-Record = dict[str, Any]
-Reader = Callable[[Site, tuple[str, ...]], list[Record]]
+if TYPE_CHECKING:
+    from typing import TypeAlias
+
+Record: TypeAlias = "dict[str, Any]"
+Reader: TypeAlias = "Callable[[Site, tuple[str, ...]], list[Record]]"
 
 _FOLDER = os.path.join(os.path.dirname(os.path.dirname(__file__)), "frameworks")
 _TUPLE = re.compile(r"^(IMPORTS|DISTRIBUTIONS) = \(([^)]*)\)$", re.MULTILINE)
@@ -86,7 +89,7 @@ def frameworks_and(site: Site, *further: Callable[[], Any]) -> tuple[list[Record
     others = there[len(first) :]
     results = run_tasks([*further, *(partial(_read, kind, site) for kind in others)])
     told, read = results[: len(further)], results[len(further) :]
-    again = (_read(kind, site) if records is None else records for kind, records in zip(others, read, strict=True))
+    again = (_read(kind, site) if records is None else records for kind, records in zip(others, read))
     return [record for records in (*first, *again) for record in records], told
 
 

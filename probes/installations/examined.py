@@ -6,7 +6,7 @@ import contextlib
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any, List
 
 from ..kit.paths import printable
 from ..kit.tree import Tree
@@ -21,9 +21,12 @@ from .catalog import DETAILED, frameworks_and
 from .package import folder_of
 from .shadowing import hides_pythons_own, shadowing
 
-Record = dict[str, Any]
-Libraries = tuple[list[Record], bool]
-Progress = Callable[[str], None]
+if TYPE_CHECKING:
+    from typing import TypeAlias
+
+Record: TypeAlias = "dict[str, Any]"
+Libraries: TypeAlias = "tuple[list[Record], bool]"
+Progress: TypeAlias = "Callable[[str], None]"
 
 _SECONDS = 7.0
 """With ``--all-envs``: seconds after which no further environment is started."""
@@ -33,7 +36,7 @@ _kept: list[tuple[Tree, Examined]] = []
 """The last request (the object itself) and its result."""
 
 
-class Examined(list[Record]):
+class Examined(List["dict[str, Any]"]):
     """The records, beginning with the judged environment."""
 
     complete = False
@@ -145,7 +148,7 @@ def _examined(tree: Tree, candidate: Candidate, key: str, searched: dict[str, Li
     conda = installed_by_conda(tree, key, DETAILED)
     complete = path.complete and wheels.complete and conda.complete
     distributions = [*wheels.items, *conda.items]
-    leading = {folder: led_by for folder, led_by in zip(path.folders, path.led_by, strict=True) if led_by}
+    leading = {folder: led_by for folder, led_by in zip(path.folders, path.led_by) if led_by}
     for item in distributions if leading else ():
         if folder_of(item) in leading:
             item["led_by"] = leading[folder_of(item)]
@@ -153,23 +156,25 @@ def _examined(tree: Tree, candidate: Candidate, key: str, searched: dict[str, Li
         tree, key, path.folders, path.by_variable, tuple(distributions), mapped(tree, path.folders), path.led_by
     )
     looked = shipped(tree, distributions, DETAILED, layout.version)
-    record |= {
-        "python": layout.version,
-        "implementation": layout.implementation,
-        "prefix": key,
-        "base_prefix": layout.base,
-        "manager": layout.manager,
-        "lock_file": layout.lock_file,
-        "externally_managed": layout.externally_managed,
-        "site_packages": list(path.folders),
-        "distributions": [*shadowing(site, looked), *distributions],
-        "hides_pythons_own": hides_pythons_own(site, layout.minor),
-        "distributions_complete": complete,
-        "damaged": [*wheels.damaged, *conda.damaged],
-        "shipped": looked,
-        "startup": list(path.startup),
-        "problem": layout.problem,
-    }
+    record.update(
+        {
+            "python": layout.version,
+            "implementation": layout.implementation,
+            "prefix": key,
+            "base_prefix": layout.base,
+            "manager": layout.manager,
+            "lock_file": layout.lock_file,
+            "externally_managed": layout.externally_managed,
+            "site_packages": list(path.folders),
+            "distributions": [*shadowing(site, looked), *distributions],
+            "hides_pythons_own": hides_pythons_own(site, layout.minor),
+            "distributions_complete": complete,
+            "damaged": [*wheels.damaged, *conda.damaged],
+            "shipped": looked,
+            "startup": list(path.startup),
+            "problem": layout.problem,
+        }
+    )
 
     # With several environments it is not known yet which one to search for libraries.
     further = [] if tree.request.get("all_envs") else [partial(_libraries, tree, [record])]

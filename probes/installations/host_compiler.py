@@ -28,7 +28,7 @@ def host_compiler(site: Site) -> dict[str, str]:
     found: dict[str, str] = {}
     named, path = variables.get("CC"), variables.get("PATH")
     if named:
-        found |= {COMPILER: printable(named)} if _may_be_there(site, named, path) else {NAMED: ""}
+        found.update({COMPILER: printable(named)} if _may_be_there(site, named, path) else {NAMED: ""})
     elif path is not None:
         found[COMPILER] = printable(_on_path(site, path, _COMPILERS))
     images = started(site).images

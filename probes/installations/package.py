@@ -5,13 +5,16 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..kit.paths import name_of, printable
 from ..owners.requirements import relevant_lines
 from ..owners.shipped import gone
 from ..python.distributions import CondaBuild, conda_build, lost_checkout
 from ..python.site import Gathered, Lack, Package, Site, packages
+
+if TYPE_CHECKING:
+    from typing import TypeAlias
 
 # A framework's location: the package that its import would take, and the metadata about that package.
 
@@ -22,7 +25,7 @@ _SHOWN = 3
 _LABEL = re.compile(r"\+.*")
 _HALF = "an incomplete installation"
 
-Record = dict[str, Any]
+Record: TypeAlias = "dict[str, Any]"
 
 
 class Installation(NamedTuple):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from ..kit.paths import printable
+from ..kit.paths import printable, without_suffix
 from ..owners.wheels import decisive
 from ..python.site import Package, Site, packages
 from .catalog import DETAILED
@@ -23,7 +23,8 @@ _BESIDE = frozenset({"numpy"})
 """Packages that frameworks use without requiring them."""
 _UNUSED = frozenset({"antigravity", "ensurepip", "idlelib", "lib2to3", "test", "this", "turtle", "turtledemo", "venv"})
 """Standard modules that no package imports."""
-_PYTHONS_OWN = sys.stdlib_module_names - set(sys.builtin_module_names) - _UNUSED
+_PYTHONS_OWN = frozenset(getattr(sys, "stdlib_module_names", ())) - set(sys.builtin_module_names) - _UNUSED
+"""Empty before Python 3.10, which alone can tell them."""
 _SAYING = (("__init__.py", "__version__"), ("version.py", "version"), ("_version.py", "version"))
 
 
@@ -34,12 +35,14 @@ def shadowing(site: Site, shipped: dict[str, Any]) -> list[dict[str, Any]]:
     return [record for item in first.values() if (record := _instead(site, item))]
 
 
-def hides_pythons_own(site: Site, minor: str | None) -> list[str]:
-    """Paths that shadow a standard module, since PYTHONPATH precedes the standard library."""
+def hides_pythons_own(site: Site, minor: str | None) -> list[str] | None:
+    """Paths that shadow a standard module, since PYTHONPATH precedes the standard library; None: nobody could tell."""
+    if not _PYTHONS_OWN:
+        return None
     led = [
         each for each in site.folders[: site.by_variable] if not each.endswith(f"/python{minor}")
     ]  # the library itself
-    names = {name.removesuffix(".py") for folder in led for name in site.names(folder)}
+    names = {without_suffix(name, ".py") for folder in led for name in site.names(folder)}
     taken = (next(iter(packages(site, name)), None) for name in sorted(names & _PYTHONS_OWN))
     return [printable(each.path) for each in taken if each and each.regular and each.folder in led][:_MOST]
 
@@ -50,7 +53,7 @@ def _instead(site: Site, item: dict[str, Any]) -> dict[str, Any] | None:
         return None
     earlier = site.folders[: site.folders.index(folder)]
     files = decisive(site.tree, item["path"])[0]
-    names = dict.fromkeys(each.path[len(folder) + 1 :].partition("/")[0].removesuffix(".py") for each in files)
+    names = dict.fromkeys(without_suffix(each.path[len(folder) + 1 :].partition("/")[0], ".py") for each in files)
     for name in list(names)[:_MOST]:
         if any({name, f"{name}.py"} & site.names(each) for each in earlier):
             taken = next(iter(packages(site, name)), None)

@@ -5,13 +5,15 @@ from __future__ import annotations
 import ast
 import re
 import warnings
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeGuard
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from ..kit.tree import Tree
 from ..loader.steps import Ask, Preload
 from .package import locate, text_of
 
 if TYPE_CHECKING:
+    from typing import TypeGuard
+
     from ..python.site import Site
 
 # ``torch/version.py``, which PyTorch's build writes: literals, taken from its syntax tree and never run.

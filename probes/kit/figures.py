@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import Any, Dict, NamedTuple  # noqa: UP035  read by Python 3.8 too
+from typing import Any, Dict, NamedTuple
 
-Fields = Dict[str, Any]  # noqa: UP006  as above
+Fields = Dict[str, Any]
 
 
 class Figure(NamedTuple):

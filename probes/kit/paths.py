@@ -13,6 +13,16 @@ def printable(text: str, limit: int = 300) -> str:
     return _CONTROL.sub("", text)[:limit]
 
 
+def without_prefix(text: str, prefix: str) -> str:
+    """``text`` without ``prefix`` at its start; ``str.removeprefix`` is newer than Python 3.8."""
+    return text[len(prefix) :] if text.startswith(prefix) else text
+
+
+def without_suffix(text: str, suffix: str) -> str:
+    """``text`` without ``suffix`` at its end."""
+    return text[: -len(suffix)] if suffix and text.endswith(suffix) else text
+
+
 def joined(folder: str, path: str) -> str:
     """``path`` relative to ``folder``, without empty components and dots."""
     return _text(os.path.join(folder, path))

@@ -14,6 +14,7 @@ from .symbols import is_bound, lacking
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from typing import TypeAlias
 
     from ..python.site import Site
     from .process import Image, Process, Request
@@ -135,7 +136,7 @@ _FURTHER = 8
 _LACKS = 16
 _NUMBERS = re.compile(r"\d+")
 
-Record = dict[str, Any]
+Record: TypeAlias = "dict[str, Any]"
 
 
 def records(process: Process, site: Site, events: list[Event]) -> list[Record]:
@@ -209,11 +210,17 @@ class _Report:
             "optional": event.optional,
         }
         if request.image is None or path is None:
-            return record | self._missing(request)
+            return {**record, **self._missing(request)}
         version = self._version(request.name, path, request.image.head.soname)
         others = self._others(request, path)
         return _known(
-            record | {"path": printable(path), "found_by": request.image.found_by, "version": version, "others": others}
+            {
+                **record,
+                "path": printable(path),
+                "found_by": request.image.found_by,
+                "version": version,
+                "others": others,
+            }
         )
 
     def _asking(self, request: Request, event: Event) -> str:

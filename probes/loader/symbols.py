@@ -146,7 +146,7 @@ class _Table:
             raise UnreadError
         raw = self._elf.file.exactly(self._symbols, count * _SYMBOL.size, "its symbol table")
         versions = self._numbers(count)
-        for (name, info, _, section, _, _), version in zip(_SYMBOL.iter_unpack(raw), versions, strict=True):
+        for (name, info, _, section, _, _), version in zip(_SYMBOL.iter_unpack(raw), versions):
             if name and section == 0 and info >> 4 != _WEAK:
                 yield name, version & 0x7FFF
 

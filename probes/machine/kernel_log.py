@@ -11,10 +11,13 @@ import re
 import stat
 import time
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..kit.out import clean
 from ..kit.tree import Tree
+
+if TYPE_CHECKING:
+    from typing import TypeAlias
 
 MAX_MESSAGES = 200
 """Most messages; the last ones are kept, identical ones once."""
@@ -42,7 +45,7 @@ _ADDRESS = re.compile(r"\b([0-9a-f]{4,8}):([0-9a-f]{2}):([0-9a-f]{2})(?:\.([0-7]
 _STAMP = re.compile(r"\[\s*(\d+\.\d+)\](?:\[[^\]]*\])?\s*")
 _FIRST_LINE = re.compile(r"Linux version \d")
 
-Line = tuple["float | None", str]
+Line: TypeAlias = "tuple[float | None, str]"
 
 
 def kernel_log(tree: Tree) -> dict[str, Any]:

@@ -33,7 +33,7 @@ def isolation(tree: Tree, place: str) -> dict[str, Any]:
     ports = _ports_above(tree, place)[1:]  # traffic at the root port has reached the root anyway
     states = [_redirects(tree, port) for port in ports]
     if None not in states:
-        found["redirecting"] = [os.path.basename(port) for port, state in zip(ports, states, strict=True) if state]
+        found["redirecting"] = [os.path.basename(port) for port, state in zip(ports, states) if state]
     return found
 
 

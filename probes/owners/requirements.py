@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 
 from ..kit.library_names import FAMILIES
+from ..kit.paths import without_prefix
 
 _NAME = re.compile(r"\s*([A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)")
 _PIN = re.compile(r"\s*(?:\[[^\]]*\])?\s*\(?\s*==\s*([0-9][0-9A-Za-z.+!]*)\s*\)?\s*(?:;|$)")
@@ -74,7 +75,7 @@ def libraries_of(lines: Iterable[str]) -> list[tuple[str, ...]]:
     """
     found: dict[str, tuple[str, ...]] = {}
     for line in lines:
-        name = requirement_name(line).removeprefix("nvidia-")
+        name = without_prefix(requirement_name(line), "nvidia-")
         bound = _BOUND.search(_after_name(line))
         for library in _LIBRARIES.get(re.sub(r"-cu\d{2}$", "", name), ()) if bound else ():
             found.setdefault(library, sonames(library, bound[1]) if bound else ())

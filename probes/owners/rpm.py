@@ -201,7 +201,7 @@ def _files(header: _Header) -> list[File]:
     sizes: list[int] = header.numbers(LONG_FILE_SIZES, "Q") or header.numbers(FILE_SIZES)
     return [
         File(folders[index] + name, sizes[place] if place < len(sizes) else None)
-        for place, (name, index) in enumerate(zip(header.texts(BASE_NAMES), indexes))  # noqa: B905  may differ, if damaged
+        for place, (name, index) in enumerate(zip(header.texts(BASE_NAMES), indexes))
         if index < len(folders)
     ]
 

@@ -26,8 +26,9 @@ from .wheels import Recorded, decisive, recorded_by
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+    from typing import TypeAlias
 
-Fields = dict[str, Any]
+Fields: TypeAlias = "dict[str, Any]"
 
 PACKAGES = 500
 _DAMAGED = 200

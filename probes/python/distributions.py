@@ -7,10 +7,13 @@ import os
 import re
 from collections.abc import Iterable
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..kit.paths import printable
+from ..kit.paths import printable, without_suffix
 from ..kit.tree import CIRCLE, REFUSED, Tree, refused
+
+if TYPE_CHECKING:
+    from typing import TypeAlias
 
 # Which distributions are installed in a folder, by ``*.dist-info`` and ``*.egg-info`` (recording installed projects,
 # PyPA; egg-info, setuptools). A damaged one costs only itself, and is told of. One without metadata is none, as for
@@ -37,7 +40,7 @@ _LINK = ".egg-link"
 
 LEFT = "left by an installation that was broken off"
 
-Fields = dict[str, Any]
+Fields: TypeAlias = "dict[str, Any]"
 
 
 class Installed:
@@ -101,7 +104,7 @@ def _distribution(tree: Tree, path: str, detailed: frozenset[str], linked: set[s
     elif name.endswith(".egg-info"):
         return _egg(tree, path, name[: -len(".egg-info")], detailed, linked)
     elif name == "EGG-INFO":
-        return _egg(tree, path, folder.rpartition("/")[2].removesuffix(".egg"), detailed, linked)
+        return _egg(tree, path, without_suffix(folder.rpartition("/")[2], ".egg"), detailed, linked)
     return None
 
 
@@ -127,16 +130,16 @@ def _dist_info(tree: Tree, path: str, stem: str, detailed: frozenset[str], found
         found.damage(path, problem)
     if record is None:
         return None
-    record |= {"path": path, "channel": "pip", "record": "RECORD" in names, "source": "wheel metadata"}
+    record.update({"path": path, "channel": "pip", "record": "RECORD" in names, "source": "wheel metadata"})
     installer = tree.read_bytes(f"{path}/INSTALLER", 200) if "INSTALLER" in names else None
     if installer and installer.strip():
         record["installer"] = printable(installer.decode("utf-8", "replace").strip(), 40)
     if "direct_url.json" in names:
-        record |= _editable(tree, path, record, found)
+        record.update(_editable(tree, path, record, found))
     if record["name"] in detailed:
         text = tree.read_text(f"{path}/METADATA")
         record["requires"] = _requirements(text)
-        record |= python_asked((text or "")[:_LONG_HEAD].encode())
+        record.update(python_asked((text or "")[:_LONG_HEAD].encode()))
     return record
 
 
@@ -181,7 +184,7 @@ def _problem(start: bytes) -> str | None:
     """Why METADATA is unusable."""
     if not start.strip(b"\0 \r\n\t"):
         return "METADATA is empty"
-    for name, value, form in zip(("name", "version"), _lines(start), (_NAME, _VERSION), strict=True):
+    for name, value, form in zip(("name", "version"), _lines(start), (_NAME, _VERSION)):
         if value is None or not form.fullmatch(value):
             return f"no {name} in METADATA" if not value else f"no usable {name} in METADATA"
     return None
@@ -196,7 +199,7 @@ def _egg(tree: Tree, path: str, stem: str, detailed: frozenset[str], linked: set
     record = _named(_PYTHON_TAG.sub("", stem)) or _said(start)
     if record is None:
         return None
-    record |= {"path": path, "channel": "pip", "source": f"file {metadata}"}
+    record.update({"path": path, "channel": "pip", "source": f"file {metadata}"})
     if record["name"] in linked:
         record["editable"] = True
     if record["name"] in detailed:

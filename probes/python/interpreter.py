@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from ..kit.paths import name_of, parent, printable
+from ..kit.paths import name_of, parent, printable, without_prefix
 from ..kit.tree import Tree
 
 # Which interpreter a pyenv shim would start: found by reading what pyenv reads, never by asking it.
@@ -76,10 +76,10 @@ def _installed(tree: Tree, root: str, version: str) -> str | None:
     if "/" in version or ".." in version:
         return None
     versions = f"{root}/versions"
-    for name in (version, version.removeprefix("python-")):
+    for name in (version, without_prefix(version, "python-")):
         if tree.is_folder(f"{versions}/{name}"):
             return f"{versions}/{name}"
-    prefix = version.removeprefix("python-") + "."
+    prefix = without_prefix(version, "python-") + "."
     newer = [name for name in tree.list_names(versions) or [] if name.startswith(prefix) and _numbers(name)]
     return f"{versions}/{max(newer, key=_numbers)}" if newer else None
 

@@ -15,7 +15,7 @@ import re
 import struct
 import sys
 from importlib.machinery import EXTENSION_SUFFIXES
-from typing import Any, Iterator, NamedTuple  # noqa: UP035  read by Python 3.8 too
+from typing import Any, Iterator, NamedTuple
 
 from ..kit.out import clean
 from .libraries import mapped_files

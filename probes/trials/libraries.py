@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
-from typing import Any, Callable  # noqa: UP035  read by Python 3.8 too
+from typing import Any, Callable
 
 from ..kit.library_names import family_of
 

@@ -10,7 +10,7 @@ import sys
 import time
 import traceback
 from contextlib import contextmanager
-from typing import (  # noqa: UP035  read by Python 3.8 too
+from typing import (
     Any,
     Callable,
     Iterator,
@@ -194,7 +194,7 @@ def equal(result: Any, expected: Any) -> None:
 def close(result: Any, expected: Any, tolerance: float = 1e-3) -> None:
     """Raise ArithmeticError unless each number is within ``tolerance`` of the expected one, absolutely."""
     ours, theirs = _flat(result), _flat(expected)
-    if len(ours) != len(theirs) or not all(abs(a - b) <= tolerance for a, b in zip(ours, theirs)):  # noqa: B905
+    if len(ours) != len(theirs) or not all(abs(a - b) <= tolerance for a, b in zip(ours, theirs)):
         raise ArithmeticError("the result is wrong")
 
 

@@ -17,5 +17,10 @@ def run(options: Namespace) -> int:
 
         tell(json.dumps(of_configuration(), indent=2) + "\n", syntax="json")
         return ExitCode.OK
+    if options.name == "fleet":
+        from envcheck.fleet.saved import schema as of_fleet
+
+        tell(json.dumps(of_fleet(), indent=2) + "\n", syntax="json")
+        return ExitCode.OK
     tell(json.dumps(schema(options.name), indent=2) + "\n", syntax="json")
     return ExitCode.OK

@@ -7,8 +7,9 @@ import signal
 import sys
 from argparse import Namespace
 from types import FrameType
+from typing import TYPE_CHECKING
 
-from envcheck.cli.asking import baseline, overlays, saved_report
+from envcheck.cli.asking import baseline, overlays, read_input, saved_report
 from envcheck.cli.page import speaks_unicode
 from envcheck.collect.request import working_folder
 from envcheck.errors import UsageError
@@ -17,6 +18,9 @@ from envcheck.pipeline.request import Request
 from envcheck.report import Options, render
 from envcheck.text.clean import clean
 from envcheck.text.streams import say, tell
+
+if TYPE_CHECKING:
+    from envcheck.fleet.record import Fleet
 
 
 def why_not() -> str:
@@ -41,8 +45,9 @@ def run(options: Namespace) -> int:
         ascii=options.ascii or not speaks_unicode(),
         home=os.environ.get("HOME", ""),
     )
-    saved = saved_report(options.saved) if options.saved else None
-    application = EnvcheckApp(_request(options), shown, saved=saved)
+    fleet = _fleet(options.saved) if options.saved else None
+    saved = saved_report(options.saved) if options.saved and fleet is None else None
+    application = EnvcheckApp(_request(options), shown, saved=saved, fleet=fleet)
     _end_with_the_terminal()
     try:
         report = application.run()
@@ -54,6 +59,16 @@ def run(options: Namespace) -> int:
     if report is not None:
         tell(render(report, "text", shown))
     return ExitCode.OK
+
+
+def _fleet(name: str) -> Fleet | None:
+    """The fleet report in the file ``name``; None where it is something else."""
+    from envcheck.fleet.saved import MOST_BYTES, is_fleet, read
+
+    if name == "-":
+        return None
+    content = read_input(name, MOST_BYTES)
+    return read(content) if is_fleet(content) else None
 
 
 def _end_with_the_terminal() -> None:

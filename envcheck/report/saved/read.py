@@ -8,8 +8,9 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec import inspect
 
-from envcheck.checks import SCHEMA_VERSION, Report
+from envcheck.checks import SCHEMA_VERSION, Report, Summary, Tool
 from envcheck.errors import UsageError
+from envcheck.exitcode import ExitCode
 from envcheck.snapshot import Snapshot
 from envcheck.text.clean import clean
 from envcheck.text.wrap import clip
@@ -37,10 +38,40 @@ def read_report(text: bytes) -> Report:
     content = text.removeprefix(codecs.BOM_UTF8)
     if not content.strip():
         raise UsageError("the saved report is empty; save one with: envcheck check --format json")
+    if is_collected(content):
+        return _checked(_collected(content))
     if len(content) > 2 * MOST_RECORDS and (content.count(b"{") > MOST_RECORDS or content.count(b",") > MOST_VALUES):
         raise UsageError(f"the saved report has more than {MOST_RECORDS} records or {MOST_VALUES} values")
     _check_version(_decode(content, _Head).schema_version)
-    report = _decode(content, Report)
+    return _checked(_decode(content, Report))
+
+
+def is_collected(content: bytes) -> bool:
+    """Whether ``content`` begins as what a collector (``envcheck collect --script``) prints."""
+    return content[:100].lstrip().startswith(b'{"collected"')
+
+
+def _collected(content: bytes) -> Report:
+    """What a collector printed, as a report that nobody judged."""
+    from envcheck.collect.collected import read_collected
+
+    found, snapshot = read_collected(content)
+    return Report(
+        tool=Tool(version=found.collected, matrix=""),
+        created=found.created,
+        duration_s=found.duration_s,
+        host=found.host,
+        headline="Collected, and not judged",
+        exit_code=ExitCode.UNKNOWN,
+        verdict="unknown",
+        summary=Summary(),
+        snapshot=msgspec.structs.replace(snapshot, runs=()),
+        probes=snapshot.runs,
+    )
+
+
+def _checked(report: Report) -> Report:
+    """``report``, if every rule can be held against all of it."""
     for what, count in _counts(report).items():
         if count > MOST_JUDGED[what]:
             raise UsageError(f"the saved report has {count} {what}; at most {MOST_JUDGED[what]} are read")

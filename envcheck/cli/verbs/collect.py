@@ -1,0 +1,15 @@
+"""``envcheck collect``: the collector for machines where nothing can be installed."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+
+from envcheck.collect.script import collector
+from envcheck.exitcode import ExitCode
+from envcheck.text.streams import tell
+
+
+def run(_options: Namespace) -> int:
+    """Print the collector."""
+    tell(collector())
+    return ExitCode.OK

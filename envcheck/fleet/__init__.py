@@ -1,0 +1,1 @@
+"""Many machines at once: what brings their reports, how they differ, and which GPUs are slow."""

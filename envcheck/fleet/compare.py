@@ -1,0 +1,383 @@
+"""Compare the nodes of a fleet: who departs from what most share, which figures are slow, and what changed."""
+
+from __future__ import annotations
+
+import tempfile
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar, get_args
+
+import msgspec
+
+from envcheck.checks import STATUSES
+from envcheck.fleet.examine import Examined, Facts
+from envcheck.fleet.facts import OF_HARDWARE, Aspect
+from envcheck.fleet.figures import Quantity
+from envcheck.fleet.groups import grouped
+from envcheck.fleet.record import (
+    CameOrWent,
+    Difference,
+    Drift,
+    Fleet,
+    Group,
+    Node,
+    NodeGpu,
+    Place,
+    Problem,
+    Slow,
+    Slowed,
+    Split,
+    Spread,
+)
+from envcheck.fleet.slow import BINS, MOVED, Limits, limits, speed
+from envcheck.fleet.tables import Tables
+from envcheck.text.clean import clean
+
+ASPECTS: tuple[Aspect, ...] = get_args(Aspect)
+_KIND_NODES = 3
+_KIND_SHARE = 0.05
+"""From so many nodes, and this share of the fleet, nodes with equally many GPUs of a model are a kind of their own.
+Rarer ones are compared with the most frequent kind of that model, so that a lost GPU departs from a whole node."""
+
+NO_GPU = "no GPU"
+
+T = TypeVar("T")
+
+
+class Numbers(dict[T, int]):
+    """A number for each value, in the order in which they are first asked for."""
+
+    def __missing__(self, value: T) -> int:
+        self[value] = len(self)
+        return self[value]
+
+
+class Compared(msgspec.Struct, frozen=True):
+    """The parts of a Fleet that comparison finds."""
+
+    problems: tuple[Problem, ...]
+    differences: tuple[Difference, ...]
+    splits: tuple[Split, ...]
+    slow: tuple[Slow, ...]
+    spreads: tuple[Spread, ...]
+    drifts: tuple[Drift, ...]
+    slowed: tuple[Slowed, ...]
+    came_or_went: CameOrWent | None
+    groups: tuple[Group, ...]
+    nodes: tuple[Node, ...]
+    facts: dict[str, dict[str, str]]
+
+
+def newest(nodes: Iterable[Examined]) -> tuple[list[Examined], int]:
+    """One report for each name, the newest, in the order of the names; and how many were left out."""
+    kept: dict[str, Examined] = {}
+    left_out = 0
+    for node in nodes:
+        other = kept.get(node.node)
+        if other is None or (not node.problem, node.created) >= (not other.problem, other.created):
+            kept[node.node] = node
+        left_out += other is not None
+    return [kept[name] for name in sorted(kept)], left_out
+
+
+def compare(
+    nodes: Sequence[Examined], facts: Facts, earlier: Fleet | None = None, *, serials: bool = False
+) -> Compared:
+    """Compare ``nodes``, whose names differ; with ``earlier``, also tell what changed since."""
+    return _Comparison(nodes, facts, earlier, serials=serials).result()
+
+
+class _Comparison:
+    def __init__(self, nodes: Sequence[Examined], facts: Facts, earlier: Fleet | None, *, serials: bool) -> None:
+        self._nodes = nodes
+        self._facts = facts
+        self._earlier = earlier
+        self._serials = serials
+        self._kinds = _kinds(nodes)
+        self._kind_of_models: dict[str, int] = {}
+        for node in nodes:  # the kinds are in order of their frequency
+            if number := self._kinds.get(_kind_of(node)):
+                self._kind_of_models[node.models] = min(number, self._kind_of_models.get(node.models, number))
+        self._kinds_of_rare: dict[str, int] = {}
+        self._subjects: Numbers[str] = Numbers({"": 0})
+        self._digests: Numbers[bytes] = Numbers()
+        self._quantities: Numbers[Quantity] = Numbers()
+        self._aspects = {aspect: place for place, aspect in enumerate(ASPECTS)}
+
+    def result(self) -> Compared:
+        with tempfile.TemporaryDirectory(prefix="envcheck-fleet-") as folder, Tables(folder) as tables:
+            self._fill(tables)
+            tables.compare()
+            differences = tuple(self._differences(tables))
+            splits = tuple(self._splits(tables))
+            spreads, found_limits = self._spreads(tables)
+            slow = tuple(self._slow(tables, found_limits))
+            drifts = tuple(self._drifts(tables)) if self._earlier else ()
+            slowed = tuple(self._slowed(tables)) if self._earlier else ()
+        groups, group_of = grouped(self._nodes, self._facts)
+        return Compared(
+            problems=tuple(_problems(self._nodes)),
+            differences=differences,
+            splits=splits,
+            slow=slow,
+            spreads=spreads,
+            drifts=drifts,
+            slowed=slowed,
+            came_or_went=self._came_or_went(),
+            groups=groups,
+            nodes=tuple(self._records(differences, slow, group_of)),
+            facts={digest.hex(): self._facts[digest] for digest in self._digests if digest in self._facts},
+        )
+
+    # Tables.
+
+    def _fill(self, tables: Tables) -> None:
+        tables.fill("held", self._held())
+        tables.fill("figure", self._figures())
+        if self._earlier is not None:
+            tables.fill("held_before", self._held_before(self._earlier))
+            tables.fill("figure_before", self._figures_before(self._earlier))
+        tables.fill("fact", self._fact_rows())
+
+    def _held(self) -> Iterator[tuple[int, int, int, int, int, bool]]:
+        bases = [self._kind(node) for node in self._nodes]
+        rare = 0 in bases
+        for number, (node, own) in enumerate(zip(self._nodes, bases, strict=True)):
+            for aspect, subject, digest, complete in node.aspects:
+                basis = self._basis(node, aspect, own)
+                row = (self._aspects[aspect], self._subjects[subject], self._digests[digest], complete)  # type: ignore[index]
+                yield (number, basis, *row)
+                if rare and basis and aspect not in OF_HARDWARE:
+                    yield (-1, 0, *row)  # counts among all, and departs from nothing there
+
+    def _kind(self, node: Examined) -> int:
+        """The number of the kind that ``node`` is compared with; 0 where no kind has its GPU models."""
+        return self._kinds.get(_kind_of(node)) or self._kind_of_models.get(node.models, 0)
+
+    def _basis(self, node: Examined, aspect: str, own: int) -> int:
+        """Among which nodes an aspect is compared: a kind, all (0), or those with as rare GPU models."""
+        if own or aspect not in OF_HARDWARE:
+            return own
+        return self._rare(node.models)
+
+    def _rare(self, models: str) -> int:
+        self._kinds_of_rare.setdefault(models, len(self._kinds) + len(self._kinds_of_rare) + 1)
+        return self._kinds_of_rare[models]
+
+    def _figures(self) -> Iterator[tuple[int, int, int, float]]:
+        for number, node in enumerate(self._nodes):
+            for measured in node.figures:
+                yield number, self._subjects[measured.subject], self._quantities[measured.quantity], measured.value
+
+    def _held_before(self, earlier: Fleet) -> Iterator[tuple[int, int, int, int, bool]]:
+        for number, node in self._again(earlier):
+            for aspect, subject, digest, complete in node.aspects:
+                place = self._aspects.get(aspect)  # type: ignore[call-overload]
+                if place is not None and digest in earlier.facts:
+                    key = _from_hex(digest)
+                    self._facts.setdefault(key, earlier.facts[digest])
+                    yield number, place, self._subjects[subject], self._digests[key], complete
+
+    def _figures_before(self, earlier: Fleet) -> Iterator[tuple[int, int, int, float]]:
+        known = [spread.quantity for spread in earlier.spreads]
+        for number, node in self._again(earlier):
+            for quantity, subject, value in node.figures:
+                if 0 <= quantity < len(known):
+                    yield number, self._subjects[subject], self._quantities[known[quantity]], value
+
+    def _again(self, earlier: Fleet) -> Iterator[tuple[int, Node]]:
+        """The nodes of the earlier report that are here too, by their numbers now."""
+        now = {node.node: number for number, node in enumerate(self._nodes) if not node.problem}
+        return ((now[node.name], node) for node in earlier.nodes if node.name in now and not node.problem)
+
+    def _fact_rows(self) -> Iterator[tuple[int, str, str]]:
+        for digest, number in self._digests.items():
+            for what, value in self._facts[digest].items():
+                yield number, clean(what), clean(value)
+
+    # What the tables answer.
+
+    def _differences(self, tables: Tables) -> Iterator[Difference]:
+        for basis, aspect, what, value, common, share, known, nodes, subjects in tables.departures():
+            yield Difference(
+                aspect=ASPECTS[aspect],
+                what=what,
+                value=value,
+                common=common,
+                among=self._among(basis),
+                share=share,
+                known=known,
+                places=self._places(nodes, subjects),
+            )
+
+    def _splits(self, tables: Tables) -> Iterator[Split]:
+        for basis, aspect, what, values, counts in tables.undecided():
+            yield Split(
+                aspect=ASPECTS[aspect],
+                what=what,
+                among=self._among(basis),
+                values=tuple(values),
+                counts=tuple(map(int, counts)),
+            )
+
+    def _among(self, basis: int) -> str:
+        every = {number: models for kinds in (self._kinds, self._kinds_of_rare) for models, number in kinds.items()}
+        return every.get(basis, "")
+
+    def _places(self, nodes: Sequence[int], subjects: Sequence[int]) -> tuple[Place, ...]:
+        names = list(self._subjects)
+        found: dict[int, list[str]] = defaultdict(list)
+        for node, subject in zip(nodes, subjects, strict=True):
+            found[node] += [names[subject]] if subject else []
+        return tuple(Place(node=self._nodes[node].node, subjects=tuple(told)) for node, told in found.items())
+
+    def _spreads(self, tables: Tables) -> tuple[tuple[Spread, ...], dict[int, Limits]]:
+        bins: dict[int, list[int]] = defaultdict(lambda: [0] * BINS)
+        for quantity, place, count in tables.histogram(BINS):
+            bins[quantity][place] = count
+        told = {row[0]: row[1:] for row in tables.spread()}
+        spreads, found = [], {}
+        for measured, number in self._quantities.items():
+            # A quantity of the earlier report alone has no figure.
+            count, median, mad, low, high = told.get(number, (0, 0.0, 0.0, 0.0, 0.0))
+            found[number] = limits(measured.unit, count, median, mad)
+            spreads.append(
+                Spread(
+                    quantity=measured,
+                    count=count,
+                    median=median,
+                    mad=mad,
+                    low=low,
+                    high=high,
+                    limit=found[number].limit,
+                    bins=tuple(bins[number]) if number in bins else (),
+                )
+            )
+        return tuple(spreads), found
+
+    def _slow(self, tables: Tables, found: Mapping[int, Limits]) -> Iterator[Slow]:
+        names, quantities = list(self._subjects), list(self._quantities)
+        for number, limit in found.items():
+            for node, subject, value in tables.outside(number, limit.low, limit.high):
+                name, examined = names[subject], self._nodes[node]
+                yield Slow(
+                    status=limit.status(value),
+                    node=examined.node,
+                    subject=name,
+                    serial=self._serial(examined, name),
+                    quantity=quantities[number],
+                    value=value,
+                    median=limit.median,
+                    ratio=speed(quantities[number].unit, value, limit.median),
+                    score=limit.score(value),
+                )
+
+    def _serial(self, node: Examined, subject: str) -> str | None:
+        first = subject.partition(" to ")[0]
+        return next((gpu.serial for gpu in node.gpus if gpu.name == first), None) if self._serials else None
+
+    def _drifts(self, tables: Tables) -> Iterator[Drift]:
+        for aspect, what, before, after, nodes, subjects in tables.drift():
+            places = self._places(nodes, subjects)
+            yield Drift(aspect=ASPECTS[aspect], what=what, before=before, after=after, places=places)
+
+    def _slowed(self, tables: Tables) -> Iterator[Slowed]:
+        names, quantities = list(self._subjects), list(self._quantities)
+        for node, subject, number, before, after in tables.moved(MOVED):
+            ratio = speed(quantities[number].unit, after, before)
+            if ratio < 1:
+                yield Slowed(
+                    node=self._nodes[node].node,
+                    subject=names[subject],
+                    quantity=quantities[number],
+                    before=before,
+                    after=after,
+                    ratio=ratio,
+                )
+
+    def _came_or_went(self) -> CameOrWent | None:
+        if self._earlier is None:
+            return None
+        now = {node.node for node in self._nodes if not node.problem}
+        before = {node.name for node in self._earlier.nodes if not node.problem}
+        return CameOrWent(came=tuple(sorted(now - before)), went=tuple(sorted(before - now)))
+
+    # Nodes.
+
+    def _records(
+        self, differences: Iterable[Difference], slow: Iterable[Slow], group_of: Mapping[str, int]
+    ) -> Iterator[Node]:
+        departs: dict[str, int] = defaultdict(int)
+        for difference in differences:
+            for place in difference.places:
+                departs[place.node] += 1
+        slower: dict[str, int] = defaultdict(int)
+        for figure in slow:
+            slower[figure.node] += 1
+        for node in self._nodes:
+            yield Node(
+                name=node.node,
+                host=node.host,
+                path=node.path,
+                problem=node.problem,
+                created=node.created,
+                verdict=node.verdict,
+                headline=node.headline,
+                primary=node.primary,
+                models=node.models,
+                gpus=tuple(
+                    NodeGpu(
+                        name=gpu.name,
+                        model=gpu.model,
+                        uuid=gpu.uuid,
+                        serial=gpu.serial if self._serials else None,
+                    )
+                    for gpu in node.gpus
+                ),
+                group=group_of.get(node.node),
+                differences=departs[node.node],
+                slow=slower[node.node],
+                aspects=tuple(
+                    (aspect, subject, digest.hex(), whole) for aspect, subject, digest, whole in node.aspects
+                ),
+                figures=tuple(
+                    (self._quantities[measured.quantity], measured.subject, measured.value) for measured in node.figures
+                ),
+            )
+
+
+def _kinds(nodes: Sequence[Examined]) -> dict[str, int]:
+    """The kinds of node, the most frequent first, numbered from 1."""
+    counts = Counter(_kind_of(node) for node in nodes if node.models)
+    least = max(_KIND_NODES, _KIND_SHARE * sum(counts.values()))
+    ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    frequent = [kind for kind, count in ordered if count >= least]
+    found = [kind for kind in frequent if kind != NO_GPU] or frequent  # without a GPU only where no node has one
+    return {kind: number for number, kind in enumerate(found, 1)}
+
+
+def _kind_of(node: Examined) -> str:
+    return NO_GPU if node.models == "none" else f"{len(node.gpus)} x {node.models}"
+
+
+def _problems(nodes: Iterable[Examined]) -> list[Problem]:
+    """The findings of the nodes' own reports: failures first, then what most nodes have."""
+    titles: dict[tuple[str, str], str] = {}
+    places: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for node in nodes:
+        for finding in node.findings:
+            key = finding.status, finding.rule
+            titles.setdefault(key, finding.title)
+            places[key].append(node.node)
+    found = [
+        Problem(status=status, rule=rule, title=titles[status, rule], nodes=tuple(names))  # type: ignore[arg-type]
+        for (status, rule), names in places.items()
+    ]
+    return sorted(found, key=lambda problem: (STATUSES.index(problem.status), -len(problem.nodes), problem.rule))
+
+
+def _from_hex(digest: str) -> Any:
+    try:
+        return bytes.fromhex(digest)
+    except ValueError:
+        return digest.encode()  # a foreign one: any name will do

@@ -1,0 +1,38 @@
+"""What a node is asked to run: the collector on stdin, which needs nothing installed, or a command of the user's."""
+
+from __future__ import annotations
+
+import shlex
+
+import msgspec
+
+from envcheck.errors import UsageError
+
+COLLECTOR = ("python3", "-")
+
+
+class Ask(msgspec.Struct, frozen=True):
+    """A command, and what it reads."""
+
+    argv: tuple[str, ...]
+    stdin: bytes = b""
+
+    @property
+    def line(self) -> str:
+        """As a line for a shell."""
+        return shlex.join(self.argv)
+
+
+def asked(command: str | None) -> Ask:
+    """The collector; with ``command``, that, which has to print a report as JSON."""
+    if command is None:
+        from envcheck.collect.script import collector  # noqa: PLC0415  other commands need none
+
+        return Ask(COLLECTOR, collector().encode())
+    try:
+        argv = tuple(shlex.split(command))
+    except ValueError as error:
+        raise UsageError(f"--command: {error}") from None
+    if not argv:
+        raise UsageError("--command is empty; it is what each node runs, as in --command 'envcheck check --json'")
+    return Ask(argv)

@@ -1,0 +1,38 @@
+"""``--hosts``: ssh to each host of a file. Keys, users, ports and jump hosts are those of the user's configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from envcheck.errors import UsageError
+from envcheck.fleet.engines.asking import Ask
+from envcheck.fleet.engines.launch import Command, run_all
+from envcheck.fleet.examine import Answer
+
+_MOST = 100_000
+_CONNECT = 10
+
+
+def answers(text: str, ask: Ask, *, jobs: int, timeout: float) -> Iterator[Answer]:
+    """Ask every host of ``text``, one a line; blank lines and what follows ``#`` do not count."""
+    hosts = tuple(dict.fromkeys(_hosts(text)))
+    connect = ("-o", "BatchMode=yes", "-o", f"ConnectTimeout={max(1, min(_CONNECT, int(timeout)))}")
+    # ssh hands one line to the shell there.
+    commands = [Command(host, ("ssh", *connect, "--", host, ask.line), ask.stdin) for host in hosts]
+    return run_all(commands, jobs=jobs, timeout=timeout)
+
+
+def _hosts(text: str) -> Iterator[str]:
+    found = 0
+    for number, line in enumerate(text.splitlines(), 1):
+        host = line.partition("#")[0].strip()
+        if not host:
+            continue
+        if host.startswith("-") or len(host.split()) > 1 or not host.isprintable():
+            raise UsageError(f"--hosts: line {number} is no host name, optionally with user@ before it")
+        found += 1
+        if found > _MOST:
+            raise UsageError(f"--hosts: more than {_MOST:,} hosts")
+        yield host
+    if not found:
+        raise UsageError("--hosts: the file names no host")

@@ -1,0 +1,171 @@
+"""``--kubernetes``: a Job with one pod a node, whose logs are the answers. Context and namespace are those of kubectl.
+
+The Job and the ConfigMap with the collector are deleted at the end.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import subprocess
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from envcheck.errors import UsageError
+from envcheck.fleet.engines.asking import COLLECTOR, Ask
+from envcheck.fleet.engines.launch import read_answer
+from envcheck.fleet.examine import Answer
+from envcheck.text.clean import brief
+
+_SECONDS = 60.0
+_TICK = 2.0
+_KEPT = 600
+"""Seconds after which the cluster deletes the Job by itself, in case nobody else does."""
+_FOLDER = "/envcheck"
+
+
+def answers(image: str, selector: str | None, ask: Ask, *, timeout: float) -> Iterator[Answer]:
+    """Run the Job on the nodes that ``selector`` chooses; raise UsageError where kubectl fails."""
+    listed = json.loads(_kubectl("get", "nodes", "-o", "json", *(("-l", selector) if selector else ())))
+    nodes = {str(node["metadata"]["name"]): _not_ready(node) for node in listed.get("items", ())}
+    if not nodes:
+        raise UsageError("--kubernetes: no node of the cluster is selected")
+    return _answers(image, nodes, ask, timeout)
+
+
+def _not_ready(node: dict[str, Any]) -> str:
+    """Why a node takes no pod; empty where it does."""
+    for condition in node.get("status", {}).get("conditions", ()):
+        if condition.get("type") == "Ready" and condition.get("status") != "True":
+            return brief(
+                f"Kubernetes says it is not ready: {condition.get('message') or condition.get('reason') or '?'}"
+            )
+    return ""
+
+
+def _answers(image: str, nodes: dict[str, str], ask: Ask, timeout: float) -> Iterator[Answer]:
+    for name, reason in nodes.items():
+        if reason:
+            yield Answer(name, problem=reason)
+    waiting = {name for name, reason in nodes.items() if not reason}
+    if not waiting:
+        return
+    name = f"envcheck-fleet-{secrets.token_hex(4)}"
+    deadline = time.monotonic() + timeout
+    try:
+        _kubectl("create", "-f", "-", stdin=json.dumps(manifest(name, image, sorted(waiting), ask, timeout)).encode())
+        while waiting and time.monotonic() < deadline:
+            pods = json.loads(_kubectl("get", "pods", "-l", f"job-name={name}", "-o", "json")).get("items", ())
+            for pod in pods:
+                node = str(pod.get("spec", {}).get("nodeName") or "")
+                if node in waiting and pod.get("status", {}).get("phase") in ("Succeeded", "Failed"):
+                    waiting.discard(node)
+                    yield _logged(node, str(pod["metadata"]["name"]), pod)
+            if waiting:
+                time.sleep(min(_TICK, max(0.0, deadline - time.monotonic())))
+        for node in sorted(waiting):
+            yield Answer(node, problem=f"no answer within {timeout:g} s{_waits(name, node)}")
+    finally:
+        _kubectl("delete", "job,configmap", name, "--ignore-not-found", "--wait=false")
+
+
+def _logged(node: str, pod: str, told: dict[str, Any]) -> Answer:
+    states = told.get("status", {}).get("containerStatuses") or [{}]
+    ended = states[0].get("state", {}).get("terminated") or {}
+    log = _kubectl("logs", pod).encode("utf-8", "surrogateescape")
+    reason = str(ended.get("reason") or told.get("status", {}).get("reason") or "")
+    lines = [line for line in log.splitlines() if line.strip()]
+    return read_answer(node, log, lines[-1] if lines else reason.encode(), int(ended.get("exitCode") or 0))
+
+
+def _waits(name: str, node: str) -> str:
+    """What the pod on ``node`` waits for, as Kubernetes says it."""
+    for pod in json.loads(_kubectl("get", "pods", "-l", f"job-name={name}", "-o", "json")).get("items", ()):
+        if pod.get("spec", {}).get("nodeName") == node:
+            for state in pod.get("status", {}).get("containerStatuses") or ():
+                waiting = state.get("state", {}).get("waiting") or {}
+                if waiting:
+                    return brief(f": {waiting.get('reason')}: {waiting.get('message') or ''}")
+    return ""
+
+
+def manifest(name: str, image: str, nodes: Sequence[str], ask: Ask, timeout: float) -> dict[str, Any]:
+    """A List with the ConfigMap of the collector, and the Job whose pods are spread over ``nodes``, one on each."""
+    mounted = ask.argv == COLLECTOR
+    container: dict[str, Any] = {
+        "name": "envcheck",
+        "image": image,
+        "command": ["python3", f"{_FOLDER}/collect.py"] if mounted else list(ask.argv),
+        "env": [
+            {"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"},
+            {"name": "NVIDIA_DRIVER_CAPABILITIES", "value": "compute,utility"},
+        ],
+        "securityContext": {
+            "runAsNonRoot": True,
+            "runAsUser": 65534,
+            "readOnlyRootFilesystem": True,
+            "allowPrivilegeEscalation": False,
+            "capabilities": {"drop": ["ALL"]},
+            "seccompProfile": {"type": "RuntimeDefault"},
+        },
+        "volumeMounts": [{"name": "collector", "mountPath": _FOLDER, "readOnly": True}] if mounted else [],
+        "terminationMessagePolicy": "FallbackToLogsOnError",
+    }
+    labels = {"app.kubernetes.io/name": "envcheck-fleet", "envcheck-fleet": name}
+    chosen = {"key": "metadata.name", "operator": "In"}
+    pod = {
+        "restartPolicy": "Never",
+        "automountServiceAccountToken": False,
+        "tolerations": [{"operator": "Exists"}],
+        "affinity": {
+            "nodeAffinity": {
+                "requiredDuringSchedulingIgnoredDuringExecution": {
+                    "nodeSelectorTerms": [{"matchFields": [{**chosen, "values": [node]}]} for node in nodes]
+                }
+            },
+            "podAntiAffinity": {
+                "requiredDuringSchedulingIgnoredDuringExecution": [
+                    {
+                        "labelSelector": {"matchLabels": {"envcheck-fleet": name}},
+                        "topologyKey": "kubernetes.io/hostname",
+                    }
+                ]
+            },
+        },
+        "containers": [container],
+        "volumes": [{"name": "collector", "configMap": {"name": name}}] if mounted else [],
+    }
+    job = {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": name, "labels": labels},
+        "spec": {
+            "parallelism": len(nodes),
+            "completions": len(nodes),
+            "backoffLimit": 0,
+            "activeDeadlineSeconds": int(timeout) + 60,
+            "ttlSecondsAfterFinished": _KEPT,
+            "template": {"metadata": {"labels": labels}, "spec": pod},
+        },
+    }
+    items: list[dict[str, Any]] = [job]
+    if mounted:
+        data = {"collect.py": ask.stdin.decode()}
+        config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "labels": labels}, "data": data}
+        items.insert(0, config)
+    return {"apiVersion": "v1", "kind": "List", "items": items}
+
+
+def _kubectl(*arguments: str, stdin: bytes = b"") -> str:
+    try:
+        done = subprocess.run(("kubectl", *arguments), input=stdin, capture_output=True, timeout=_SECONDS, check=False)
+    except OSError as error:
+        raise UsageError(f"--kubernetes: kubectl cannot be started: {error.strerror or error}") from None
+    except subprocess.TimeoutExpired:
+        raise UsageError(f"--kubernetes: kubectl {arguments[0]} did not answer within {_SECONDS:g} s") from None
+    if done.returncode:
+        said = done.stderr.decode("utf-8", "replace").strip().splitlines()
+        reason = said[-1] if said else f"exit status {done.returncode}"
+        raise UsageError(brief(f"--kubernetes: kubectl {arguments[0]}: {reason}"))
+    return done.stdout.decode("utf-8", "surrogateescape")

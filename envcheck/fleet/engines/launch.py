@@ -1,0 +1,192 @@
+"""Run one command for each node, many at a time, and yield an answer for each as it ends.
+
+No command runs beyond the deadline, and none prints more than a report may have. Whatever ends the iteration, Ctrl-C
+included, ends the commands.
+"""
+
+from __future__ import annotations
+
+import os
+import queue
+import selectors
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+
+import msgspec
+
+from envcheck.fleet.examine import Answer
+from envcheck.report.saved.read import MOST_BYTES
+from envcheck.text.clean import brief
+
+DEFAULT_JOBS = 64
+DEFAULT_TIMEOUT = 120.0
+_TAIL = 4096
+_TICK = 0.2
+_GRACE = 3.0
+"""Seconds for a command to end what it started elsewhere."""
+
+
+class Command(msgspec.Struct, frozen=True):
+    """What asks one node."""
+
+    node: str
+    argv: tuple[str, ...]
+    stdin: bytes = b""
+    variables: Mapping[str, str] | None = None
+
+
+def run_all(commands: Sequence[Command], *, jobs: int, timeout: float) -> Iterator[Answer]:
+    """An answer for each command, in the order in which they end; each node is one of ``jobs`` at a time.
+
+    After ``timeout`` seconds, what still runs is ended, and what did not start is not started.
+    """
+    deadline = time.monotonic() + timeout
+    waiting: queue.SimpleQueue[Command] = queue.SimpleQueue()
+    for command in commands:
+        waiting.put(command)
+    answers: queue.SimpleQueue[Answer] = queue.SimpleQueue()
+    stop = threading.Event()
+
+    def work() -> None:
+        while True:
+            try:
+                command = waiting.get_nowait()
+            except queue.Empty:
+                return
+            answers.put(_asked(command, deadline, timeout, stop))
+
+    workers = [threading.Thread(target=work, daemon=True) for _ in range(min(jobs, len(commands)))]
+    try:
+        for worker in workers:
+            worker.start()
+        for _ in commands:
+            yield answers.get()
+    finally:
+        stop.set()
+        for worker in workers:
+            worker.join(timeout=2.0)
+
+
+def _asked(command: Command, deadline: float, timeout: float, stop: threading.Event) -> Answer:
+    if stop.is_set() or time.monotonic() >= deadline:
+        return Answer(command.node, problem=f"not asked: --timeout {timeout:g} s was over")
+    try:
+        process = subprocess.Popen(
+            command.argv,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+            env=None if command.variables is None else {**os.environ, **command.variables},
+        )
+    except OSError as error:
+        return Answer(command.node, problem=brief(f"{command.argv[0]} cannot be started: {error.strerror or error}"))
+    try:
+        said = _Said(process, command.stdin)
+        why = said.listen(deadline, stop)
+    finally:
+        _end(process)
+    if why == "late":
+        return Answer(command.node, problem=f"no answer within {timeout:g} s")
+    if why:
+        return Answer(command.node, problem=why)
+    return read_answer(command.node, said.out, said.err, process.returncode)
+
+
+def read_answer(node: str, out: bytes, err: bytes, status: int | None) -> Answer:
+    """The report in ``out``, which may follow what a login shell printed; else why there is none."""
+    begin = _begin(out)
+    if begin is not None:
+        return Answer(node, content=out[begin:])
+    told = [line for line in err.decode("utf-8", "replace").splitlines() if line.strip()]
+    reason = brief(told[-1].strip()) if told else "it printed no report"
+    return Answer(node, problem=f"exit status {status}: {reason}" if status else reason)
+
+
+def _begin(out: bytes) -> int | None:
+    """Where the JSON begins: an object at the start of a line."""
+    if out.lstrip()[:1] == b"{":
+        return len(out) - len(out.lstrip())
+    found = out.find(b"\n{")
+    return found + 1 if found >= 0 else None
+
+
+class _Said:
+    """What a process prints, while its stdin is written."""
+
+    def __init__(self, process: subprocess.Popen[bytes], stdin: bytes) -> None:
+        self.out = b""
+        self.err = b""
+        self._parts: list[bytes] = []
+        self._process = process
+        self._left = memoryview(stdin)
+
+    def listen(self, deadline: float, stop: threading.Event) -> str:
+        """Listen to the end; return why not, if it does not come to that."""
+        process = self._process
+        size = 0
+        with selectors.DefaultSelector() as selector:
+            for stream, events in (
+                (process.stdin, selectors.EVENT_WRITE),
+                (process.stdout, selectors.EVENT_READ),
+                (process.stderr, selectors.EVENT_READ),
+            ):
+                if stream is not None:
+                    os.set_blocking(stream.fileno(), False)
+                    selector.register(stream, events)
+            while selector.get_map():
+                if stop.is_set():
+                    return "interrupted"
+                if time.monotonic() >= deadline:
+                    return "late"
+                for key, _ in selector.select(_TICK):
+                    size += self._serve(selector, key)
+                if size > MOST_BYTES:
+                    return f"it printed more than {MOST_BYTES >> 20} MiB"
+        self.out = b"".join(self._parts)
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(timeout=max(0.1, min(5.0, deadline - time.monotonic())))
+        return ""
+
+    def _serve(self, selector: selectors.BaseSelector, key: selectors.SelectorKey) -> int:
+        stream = key.fileobj
+        try:
+            if stream is self._process.stdin:
+                self._left = self._left[os.write(key.fd, self._left[: 1 << 16]) :] if self._left else self._left
+                if self._left:
+                    return 0
+                data = b""
+            else:
+                data = os.read(key.fd, 1 << 18)
+        except BlockingIOError:
+            return 0
+        except OSError:
+            data = b""
+        if not data:
+            selector.unregister(stream)
+            stream.close()  # type: ignore[union-attr]
+        elif stream is self._process.stdout:
+            self._parts.append(data)
+        else:
+            self.err = (self.err + data)[-_TAIL:]
+        return len(data)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """End the process with everything that it started in its group: first asked to, since srun then ends its tasks."""
+    if process.poll() is None:
+        with suppress(OSError):
+            os.killpg(process.pid, signal.SIGTERM)
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(timeout=_GRACE)
+    with suppress(OSError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    for stream in (process.stdin, process.stdout, process.stderr):
+        if stream is not None:
+            with suppress(OSError):
+                stream.close()

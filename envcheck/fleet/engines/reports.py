@@ -1,0 +1,98 @@
+"""``--reports``: saved reports, whatever brought them."""
+
+from __future__ import annotations
+
+import glob
+import json
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from envcheck.errors import UsageError
+from envcheck.fleet.examine import Answer
+from envcheck.report.saved.read import MOST_BYTES
+
+if TYPE_CHECKING:
+    from typing import BinaryIO
+
+MOST = 200_000
+"""Reports that are read at once."""
+_CHUNK = 1 << 20
+
+
+def answers(wanted: str) -> Iterator[Answer]:
+    """One answer for each report: in a folder (``*.json``), of a pattern, or one after the other on stdin (``-``).
+
+    Raises UsageError where nothing is there.
+    """
+    if wanted == "-":
+        yield from _on_stdin(sys.stdin.buffer)
+        return
+    yield from (Answer(node="", path=path) for path in files(wanted))
+
+
+def files(wanted: str) -> list[str]:
+    """The files of a folder, a pattern or a name; raise UsageError where there are none."""
+    if Path(wanted).is_dir():
+        try:
+            found = [entry.path for entry in os.scandir(wanted) if entry.name.endswith(".json")]
+        except OSError as error:
+            raise UsageError(f"--reports {wanted}: {error.strerror or error}") from None
+        nothing = f"--reports {wanted}: the folder has no .json file"
+    else:
+        found = [wanted] if Path(wanted).exists() else glob.glob(wanted, recursive=True)  # noqa: PTH207  10,000 of them
+        nothing = f"--reports {wanted}: no such file, folder or pattern"
+    if not found:
+        raise UsageError(nothing)
+    if len(found) > MOST:
+        raise UsageError(f"--reports {wanted}: {len(found):,} files; at most {MOST:,} are read")
+    return sorted(found)
+
+
+def _on_stdin(stream: BinaryIO) -> Iterator[Answer]:
+    """JSON objects, one after the other with only white space between them; on a line each or over many."""
+    for number, content in enumerate(_objects(stream), 1):
+        if number > MOST:
+            raise UsageError(f"--reports -: more than {MOST:,} reports on stdin")
+        name = f"report {number} on stdin"
+        if isinstance(content, str):
+            yield Answer(node=name, problem=content)
+        else:
+            yield Answer(node="", path=name, content=content)
+
+
+def _objects(stream: BinaryIO) -> Iterator[bytes | str]:
+    """The text of each object; as str, why the rest cannot be read."""
+    kept, ended = b"", False
+    decoder = json.JSONDecoder()
+    while not ended:
+        chunk = stream.read(_CHUNK)
+        ended = not chunk
+        kept += chunk
+        # A line that closes an object at the margin, or holds a whole one, ends a report.
+        while kept and (ended or b"\n}" in kept or b"}\n" in kept):
+            text = kept.lstrip()
+            if not text:
+                return
+            size = _size(text, decoder)
+            if size is None:
+                break
+            yield text[:size]
+            kept = text[size:]
+        if len(kept) > MOST_BYTES:
+            yield f"it has more than {MOST_BYTES >> 20} MiB; what follows was not read"
+            return
+    if kept.strip():
+        yield "no usable report: what is left is not JSON, or is cut off"
+
+
+def _size(text: bytes, decoder: json.JSONDecoder) -> int | None:
+    """Bytes of the JSON object at the start of ``text``; None where none is whole."""
+    try:
+        told = text.decode("utf-8", "surrogateescape")
+        _, end = decoder.raw_decode(told)
+    except (ValueError, RecursionError):
+        return None
+    return len(told[:end].encode("utf-8", "surrogateescape"))

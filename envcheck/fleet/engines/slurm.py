@@ -1,0 +1,141 @@
+"""``--slurm``: one srun for each node that sinfo lists, with the user's own partition, account and other options.
+
+A job for all nodes at once would not start while one of them is down; with one for each, that node alone gives no
+answer. Within an allocation (``salloc``, ``sbatch``) its own nodes are asked, by steps that overlap.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shlex
+import subprocess
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from itertools import chain
+
+import msgspec
+
+from envcheck.errors import UsageError
+from envcheck.fleet.engines.asking import Ask
+from envcheck.fleet.engines.launch import Command, run_all
+from envcheck.fleet.examine import Answer
+from envcheck.text.clean import brief
+
+_FOR_SINFO = {"-p": "-p", "--partition": "-p", "-w": "-n", "--nodelist": "-n"}
+"""Options of srun that choose nodes, and what sinfo calls them."""
+_USABLE = ("idle", "mixed", "allocated", "completing", "planned", "reserved")
+_SECONDS = 30.0
+
+
+class Listed(msgspec.Struct, frozen=True):
+    """A node as sinfo lists it."""
+
+    name: str
+    state: str
+    reason: str
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether a job may start there now or soon; a trailing ``*`` says that the node does not respond."""
+        return self.state.rstrip("~#!%$@^-+") in _USABLE
+
+
+def answers(options: str, ask: Ask, *, jobs: int, timeout: float) -> Iterator[Answer]:
+    """Ask every node that the ``options`` of srun select; a node that Slurm calls down answers with Slurm's reason."""
+    try:
+        own = shlex.split(options)
+    except ValueError as error:
+        raise UsageError(f"--slurm: {error}") from None
+    nodes = _allocated() or _listed(own)
+    if not nodes:
+        raise UsageError("--slurm: sinfo lists no node for these options")
+    name = f"envcheck-fleet-{secrets.token_hex(4)}"
+    minutes = f"--time={int(timeout) // 60 + 2}"
+    common = ("srun", minutes, *_without_nodes(own), "--nodes=1", "--ntasks=1", "--quiet", "--unbuffered")
+    within = ("--overlap",) if _in_allocation() else (f"--immediate={max(1, int(timeout))}", f"--job-name={name}")
+    commands = [
+        Command(node.name, (*common, *within, f"--nodelist={node.name}", *ask.argv), ask.stdin)
+        for node in nodes
+        if node.is_usable
+    ]
+    down = [Answer(node.name, problem=_why(node)) for node in nodes if not node.is_usable]
+    return chain(down, _and_cancel(run_all(commands, jobs=jobs, timeout=timeout), name))
+
+
+def _and_cancel(answers: Iterator[Answer], name: str) -> Iterator[Answer]:
+    """``answers``, and the end of the jobs that are still there: ending srun does not always end its job."""
+    try:
+        yield from answers
+    finally:
+        if not _in_allocation():
+            with suppress(OSError, subprocess.SubprocessError):
+                subprocess.run(
+                    ("scancel", "--quiet", f"--name={name}"), timeout=_SECONDS, capture_output=True, check=False
+                )
+
+
+def _in_allocation() -> bool:
+    return "SLURM_JOB_ID" in os.environ
+
+
+def _why(node: Listed) -> str:
+    reason = node.reason if node.reason not in ("", "none") else ""
+    return brief(f"Slurm says {node.state}" + (f": {reason}" if reason else ""))
+
+
+def _allocated() -> list[Listed]:
+    listed = os.environ.get("SLURM_JOB_NODELIST")
+    if not _in_allocation() or not listed:
+        return []
+    return [Listed(name, "allocated", "") for name in _told(("scontrol", "show", "hostnames", listed)).split()]
+
+
+def _listed(own: Sequence[str]) -> list[Listed]:
+    chosen = [part for option, value in _nodes_of(own) for part in (_FOR_SINFO[option], value)]
+    found: dict[str, Listed] = {}
+    for line in _told(("sinfo", "--noheader", "--Node", "--format=%N|%T|%E", *chosen)).splitlines():
+        name, _, rest = line.partition("|")
+        state, _, reason = rest.partition("|")
+        if name:
+            found.setdefault(name, Listed(name, state.strip(), reason.strip()))
+    return list(found.values())
+
+
+def _nodes_of(own: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """The options that choose nodes, with their values."""
+    for place, part in enumerate(own):
+        option, equals, value = part.partition("=")
+        if option in _FOR_SINFO:
+            yield option, value if equals else (own[place + 1] if place + 1 < len(own) else "")
+        elif part[:2] in _FOR_SINFO and not part.startswith("--"):
+            yield part[:2], part[2:]
+
+
+def _without_nodes(own: Sequence[str]) -> list[str]:
+    """``own`` without the choice of nodes: each srun gets one."""
+    kept: list[str] = []
+    skip = False
+    for part in own:
+        name = part.partition("=")[0]
+        if skip:
+            skip = False
+        elif name in ("-w", "--nodelist"):
+            skip = "=" not in part
+        elif not part.startswith("-w"):
+            kept.append(part)
+    return kept
+
+
+def _told(argv: Sequence[str]) -> str:
+    """What one of Slurm's programs prints; raise UsageError where it fails."""
+    try:
+        done = subprocess.run(argv, capture_output=True, timeout=_SECONDS, check=False, stdin=subprocess.DEVNULL)
+    except OSError as error:
+        raise UsageError(f"--slurm: {argv[0]} cannot be started: {error.strerror or error}") from None
+    except subprocess.TimeoutExpired:
+        raise UsageError(f"--slurm: {argv[0]} did not answer within {_SECONDS:g} s") from None
+    if done.returncode:
+        said = done.stderr.decode("utf-8", "replace").strip().splitlines()
+        raise UsageError(brief(f"--slurm: {argv[0]}: {said[-1] if said else f'exit status {done.returncode}'}"))
+    return done.stdout.decode("utf-8", "replace")

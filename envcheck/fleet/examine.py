@@ -1,0 +1,234 @@
+"""Read what nodes answered: in processes of their own where there is much of it. Answers are untrusted."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
+
+import msgspec
+
+from envcheck.bounded import TooLargeError, read_file
+from envcheck.checks import Report, Status, Verdict
+from envcheck.errors import EnvcheckError
+from envcheck.fleet.facts import aspects, gpus_of, models
+from envcheck.fleet.figures import Measured, figures
+from envcheck.report.saved.read import MOST_BYTES, read_report
+from envcheck.snapshot import Gpu
+from envcheck.text.clean import brief
+
+_BATCH = 64
+_ALONE = 200
+"""Answers that one process reads faster than others could be started."""
+_PROCESSES = 8
+_MOST_FINDINGS = 200
+_LONGEST_NAME = 200
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """What came from a node: a report, or the file in which it lies, or the reason why there is none."""
+
+    node: str
+    """The name by which it was asked; empty where the report tells it."""
+    path: str = ""
+    """The file in which the report lies; where the report came along, the file in which it was kept."""
+    content: bytes = b""
+    """The report itself; empty where it is to be read from ``path``."""
+    problem: str = ""
+    """Why there is none."""
+
+
+class GpuFacts(msgspec.Struct, frozen=True):
+    """What names a GPU."""
+
+    name: str
+    """``GPU 3``."""
+    model: str | None
+    uuid: str | None
+    serial: str | None
+
+
+class Finding(msgspec.Struct, frozen=True):
+    """A failed rule, a warning or an open question of a node's own report."""
+
+    status: Status
+    rule: str
+    title: str
+
+
+class Examined(msgspec.Struct, frozen=True, kw_only=True):
+    """A node, as far as it is compared."""
+
+    node: str
+    host: str | None = None
+    path: str = ""
+    problem: str = ""
+    """Why there is no report; empty where there is one."""
+    created: str = ""
+    verdict: Verdict = "unknown"
+    exit_code: int = 3
+    headline: str = ""
+    primary: str | None = None
+    models: str = ""
+    gpus: tuple[GpuFacts, ...] = ()
+    aspects: tuple[tuple[str, str, bytes, bool], ...] = ()
+    """Aspect, subject, digest of its facts, whether they are complete."""
+    figures: tuple[Measured, ...] = ()
+    findings: tuple[Finding, ...] = ()
+
+
+Facts = dict[bytes, dict[str, str]]
+"""The facts by the digest of their aspect."""
+Judge = Callable[[Report], Report]
+
+
+def examine(
+    answers: Iterable[Answer], judge: Judge, on_node: Callable[[Examined], None] = lambda _: None
+) -> tuple[list[Examined], Facts]:
+    """Read every answer; ``judge`` judges reports that nobody judged, and must be a function that can be pickled."""
+    nodes: list[Examined] = []
+    facts: Facts = {}
+
+    def keep(batch: tuple[list[Examined], Facts]) -> None:
+        facts.update(batch[1])
+        nodes.extend(batch[0])
+        for node in batch[0]:
+            on_node(node)
+
+    coming = iter(answers)
+    first = list(islice(coming, _ALONE))
+    cores = min(_cores(), _PROCESSES)
+    if len(first) < _ALONE or cores == 1:
+        known: set[bytes] = set()
+        for answer in first:
+            keep(_examined((answer,), judge, known))
+        for answer in coming:
+            keep(_examined((answer,), judge, known))
+        return nodes, facts
+    for batch in _in_processes(_batches(first, coming), judge, cores):
+        keep(batch)
+    return nodes, facts
+
+
+def _batches(first: Sequence[Answer], coming: Iterator[Answer]) -> Iterator[list[Answer]]:
+    for begin in range(0, len(first), _BATCH):
+        yield list(first[begin : begin + _BATCH])
+    while batch := list(islice(coming, _BATCH)):
+        yield batch
+
+
+def _in_processes(batches: Iterator[list[Answer]], judge: Judge, cores: int) -> Iterator[tuple[list[Examined], Facts]]:
+    from collections import deque  # noqa: PLC0415  a few reports need no other process
+    from concurrent.futures import Future, ProcessPoolExecutor  # noqa: PLC0415
+    from multiprocessing import get_context  # noqa: PLC0415
+    from threading import active_count  # noqa: PLC0415
+
+    # A fork has everything imported already; beside other threads it could hang.
+    how = get_context("fork" if active_count() == 1 and "duckdb" not in sys.modules else "spawn")
+    with ProcessPoolExecutor(cores, how, _forget_interrupts) as pool:
+        waiting: deque[Future[tuple[list[Examined], Facts]]] = deque()
+        try:
+            for batch in batches:
+                waiting.append(pool.submit(_examined_there, batch, judge))
+                if len(waiting) > 3 * cores:  # never the content of a whole fleet at once
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _forget_interrupts() -> None:
+    """Ctrl-C is the first process's business: it keeps what came."""
+    import gc  # noqa: PLC0415
+    import signal  # noqa: PLC0415
+
+    gc.set_threshold(100_000)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+_KNOWN_HERE: set[bytes] = set()
+"""Digests whose facts this process has sent before."""
+
+
+def _examined_there(batch: Sequence[Answer], judge: Judge) -> tuple[list[Examined], Facts]:
+    return _examined(batch, judge, _KNOWN_HERE)
+
+
+def _examined(batch: Sequence[Answer], judge: Judge, known: set[bytes]) -> tuple[list[Examined], Facts]:
+    facts: Facts = {}
+    return [_node(answer, judge, known, facts) for answer in batch], facts
+
+
+def _node(answer: Answer, judge: Judge, known: set[bytes], facts: Facts) -> Examined:
+    name = answer.node or _stem(answer.path)
+    if answer.problem:
+        return Examined(node=name, path=answer.path, problem=answer.problem)
+    try:
+        report = read_report(answer.content or read_file(answer.path, MOST_BYTES))
+        if not report.checks and report.snapshot is not None:
+            report = judge(report)
+    except (EnvcheckError, TooLargeError) as error:
+        return Examined(node=name, path=answer.path, problem=brief(f"no usable report: {error}"))
+    except OSError as error:
+        return Examined(node=name, path=answer.path, problem=brief(f"cannot be read: {error.strerror or error}"))
+    return _compared(report, answer, known, facts)
+
+
+def _compared(report: Report, answer: Answer, known: set[bytes], facts: Facts) -> Examined:
+    held = []
+    for each in aspects(report):
+        digest = each.digest()
+        held.append((each.aspect, each.subject, digest, each.complete))
+        if digest not in known:
+            known.add(digest)
+            facts[digest] = each.facts
+    return Examined(
+        node=_name(report, answer),
+        host=report.host,
+        path=answer.path,
+        created=report.created[:40],
+        verdict=report.verdict,
+        exit_code=report.exit_code,
+        headline=report.headline,
+        primary=report.primary,
+        models=models(report),
+        gpus=tuple(_gpu(name, gpu) for name, gpu in gpus_of(report)),
+        aspects=tuple(held),
+        figures=tuple(figures(report)),
+        findings=_findings(report),
+    )
+
+
+def _gpu(name: str, gpu: Gpu) -> GpuFacts:
+    return GpuFacts(name, gpu.name, gpu.uuid, gpu.serial)
+
+
+def _findings(report: Report) -> tuple[Finding, ...]:
+    """What is a cause, worst first: consequences are told with it."""
+    found = {
+        check.rule: Finding(check.status, check.rule, check.title)
+        for check in reversed(report.checks)
+        if check.status in ("fail", "warn") and not check.explained_by and not check.ignored
+    }
+    return tuple(reversed(found.values()))[:_MOST_FINDINGS]
+
+
+def _name(report: Report, answer: Answer) -> str:
+    """As the engine calls the node, else its host; a redacted report is told by its file."""
+    from envcheck.redact import HOST  # noqa: PLC0415
+
+    own = report.host if report.host != HOST else None
+    return (answer.node or own or _stem(answer.path) or "?")[:_LONGEST_NAME]
+
+
+def _stem(path: str) -> str:
+    return os.path.basename(path).removesuffix(".json")[:_LONGEST_NAME]  # noqa: PTH119  10,000 of them
+
+
+def _cores() -> int:
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:
+        return os.cpu_count() or 1

@@ -1,0 +1,231 @@
+"""What of a report is compared with those of other nodes: facts that healthy nodes of one kind share.
+
+Facts are grouped in aspects, and an aspect of a node (or of a GPU) is kept once for all nodes that have the same: most
+nodes of a fleet are alike. What differs between healthy machines (UUIDs, temperatures, counters) is no fact here.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from typing import Literal, TypeAlias
+
+import msgspec
+
+from envcheck.checks import Report
+from envcheck.diff.facts import (
+    OF_ONE_PROCESS,
+    build_facts,
+    driver_facts,
+    gib,
+    library_facts,
+    module_facts,
+    number,
+    package_facts,
+    system_facts,
+    toolkit_facts,
+    yes,
+)
+from envcheck.snapshot import Gpu, Snapshot
+
+Aspect: TypeAlias = Literal[
+    "GPU model",
+    "GPUs",
+    "firmware",
+    "GPU settings",
+    "topology",
+    "driver",
+    "kernel",
+    "system",
+    "toolkits",
+    "libraries",
+    "packages",
+    "variables",
+]
+
+OF_HARDWARE: frozenset[Aspect] = frozenset({"GPUs", "firmware", "GPU settings", "topology"})
+"""Aspects that only nodes with the same GPU model share."""
+
+_KERNEL = "kernel"
+_LONGEST = 300
+"""Characters of a value; of a longer one the start is kept with a digest of the whole."""
+_MOST = 5000
+"""Facts of an aspect."""
+
+
+class Held(msgspec.Struct, frozen=True):
+    """An aspect of a node, or of one of its GPUs."""
+
+    aspect: Aspect
+    subject: str
+    """``GPU 3``; empty for the node."""
+    facts: dict[str, str]
+    complete: bool = False
+    """Whether a fact that is not here is absent; else nobody knows."""
+
+    def digest(self) -> bytes:
+        """Equal for equal facts."""
+        told = msgspec.json.encode((self.aspect, self.complete, sorted(self.facts.items())))
+        return hashlib.blake2b(told, digest_size=16).digest()
+
+
+def gpu_name(gpu: Gpu, place: int) -> str:
+    """``GPU 3``, by nvidia-smi's index, else by its place in the list."""
+    return f"GPU {gpu.index if gpu.index is not None else place}"
+
+
+def gpus_of(report: Report) -> tuple[tuple[str, Gpu], ...]:
+    """The GPUs by name."""
+    listing = report.snapshot.gpus if report.snapshot else None
+    return tuple((gpu_name(gpu, place), gpu) for place, gpu in enumerate(listing.items if listing else ()))
+
+
+def models(report: Report) -> str:
+    """The GPU models of a node: what makes it comparable with others. ``none``: no GPU; empty: not known."""
+    snapshot = report.snapshot
+    if snapshot is None or snapshot.gpus is None:
+        return ""
+    names = sorted({gpu.name or "" for gpu in snapshot.gpus.items})
+    if not names:
+        return "none" if snapshot.gpus.complete else ""
+    return "" if "" in names else " + ".join(names)
+
+
+def aspects(report: Report) -> Iterator[Held]:
+    """Everything of ``report`` that is compared."""
+    snapshot = report.snapshot
+    if snapshot is None:
+        return
+    rename = _Names(report)
+    for held in _told(report, snapshot):
+        facts = held.facts
+        if len(facts) > _MOST:
+            facts = dict(list(facts.items())[:_MOST])
+        if rename.concerns(facts):
+            facts = {rename.neutral(what): rename.neutral(value) for what, value in facts.items()}
+        if facts or held.complete:
+            yield held if facts is held.facts else msgspec.structs.replace(held, facts=facts)
+
+
+def _told(report: Report, snapshot: Snapshot) -> Iterator[Held]:
+    yield from _hardware(report, snapshot)
+    system = system_facts(snapshot.platform) if snapshot.platform else {}
+    yield _held("system", {what: value for what, value in system.items() if what != _KERNEL})
+    yield _held("kernel", {"kernel": system.get(_KERNEL)})
+    driver = driver_facts(snapshot.driver) if snapshot.driver else {}
+    driver = {what: value for what, value in driver.items() if what != "devices that CUDA shows"}
+    yield _held("driver", {**driver, **module_facts(snapshot)})
+    if snapshot.toolkits:
+        yield _held("toolkits", toolkit_facts(snapshot.toolkits.items), complete=snapshot.toolkits.complete)
+    if snapshot.libraries:
+        yield _held("libraries", library_facts(snapshot.libraries.items))
+    yield from _packages(snapshot)
+    if snapshot.variables:
+        values = {name: value for name, value in snapshot.variables.values.items() if name not in OF_ONE_PROCESS}
+        yield _held("variables", values, complete=snapshot.variables.complete)
+
+
+def _hardware(report: Report, snapshot: Snapshot) -> Iterator[Held]:
+    named = gpus_of(report)
+    kinds = models(report)
+    if not kinds or snapshot.gpus is None:
+        return
+    yield _held("GPU model", {"model": kinds})
+    counts = {name: f"{sum(gpu.name == name for _, gpu in named)}" for name in {gpu.name or "" for _, gpu in named}}
+    yield _held("GPUs", {f"number of {name}": count for name, count in sorted(counts.items())})
+    for name, gpu in named:
+        yield _held(
+            "firmware",
+            {"VBIOS": gpu.vbios, "GSP firmware": gpu.gsp_firmware, "part number": gpu.part_number},
+            subject=name,
+        )
+        yield _held("GPU settings", _settings(gpu), subject=name)
+    yield _held("topology", dict(_topology(report, snapshot)))
+
+
+def _settings(gpu: Gpu) -> dict[str, str | None]:
+    ecc, power, pcie, remap = gpu.ecc, gpu.power, gpu.pcie, gpu.row_remap
+    links = [link.active for link in gpu.nvlinks or ()]
+    return {
+        "compute capability": gpu.compute_capability,
+        "memory": gib(gpu.memory.total if gpu.memory else None),
+        "multiprocessors": number(gpu.sm_count),
+        "kernel driver": gpu.kernel_driver,
+        "compute mode": gpu.compute_mode,
+        "persistence mode": yes(gpu.persistence_mode),
+        "addressing mode": gpu.addressing_mode,
+        "recovery action": gpu.recovery_action,
+        "power limit": f"{power.limit:.0f} W" if power and power.limit is not None else None,
+        "ECC": yes(ecc.enabled) if ecc else None,
+        "row remapping failed": yes(remap.failed) if remap else None,
+        "MIG": yes(gpu.mig.enabled) if gpu.mig else None,
+        "PCIe width": number(pcie.width) if pcie else None,
+        "PCIe generation at most": number(pcie.generation_max) if pcie else None,
+        "IOMMU": pcie.iommu if pcie else None,
+        "NVLinks active": str(links.count(True)) if gpu.nvlinks is not None else None,
+        "fabric": gpu.fabric.state if gpu.fabric else None,
+    }
+
+
+def _topology(report: Report, snapshot: Snapshot) -> Iterator[tuple[str, str | None]]:
+    names = {gpu.pci_bus_id: name for name, gpu in gpus_of(report)}
+    for name, gpu in gpus_of(report):
+        yield f"NUMA node of {name}", number(gpu.numa_node)
+    fabric = snapshot.fabric
+    if fabric is None:
+        return
+    yield "NVSwitches", number(fabric.nvswitches)
+    yield "Fabric Manager runs", yes(fabric.manager_running)
+    for link in fabric.links or ():
+        pair = _pair(names, link.first, link.second)
+        yield f"{pair}: NVLinks", number(link.nvlinks)
+        yield f"{pair}: PCIe path", link.path
+    for peer in fabric.peers or ():
+        yield f"{_pair(names, peer.first, peer.second)}: peer access", yes(peer.allowed)
+
+
+def _pair(names: Mapping[str | None, str], first: str, second: str) -> str:
+    return f"{names.get(first, first)} - {names.get(second, second)}"
+
+
+def _packages(snapshot: Snapshot) -> Iterator[Held]:
+    listed = snapshot.environments.items if snapshot.environments else ()
+    judged = next((found for found in listed if found.judged), None)
+    if judged is not None:
+        facts = {"python": judged.python, **package_facts(judged), **build_facts(judged)}
+        yield _held("packages", facts, complete=judged.distributions_complete)
+
+
+def _held(aspect: Aspect, facts: Mapping[str, str | None], *, subject: str = "", complete: bool = False) -> Held:
+    return Held(aspect, subject, {what: value for what, value in facts.items() if value is not None}, complete)
+
+
+class _Names:
+    """Replaces what names this node alone, and cuts what is too long."""
+
+    def __init__(self, report: Report) -> None:
+        own = {gpu.uuid: name for name, gpu in gpus_of(report) if gpu.uuid}
+        hosts = {report.host, report.snapshot.platform.host if report.snapshot and report.snapshot.platform else None}
+        own.update({host: "this host" for host in hosts if host and len(host) >= _SHORTEST_HOST})
+        self._own = own
+
+    def concerns(self, facts: Mapping[str, str]) -> bool:
+        """Whether anything in ``facts`` is to be replaced or cut; most have nothing."""
+        if not facts:
+            return False
+        text = "\0".join([*facts, *facts.values()])
+        longest = max(*map(len, facts), *map(len, facts.values()))
+        return longest > _LONGEST or any(name in text for name in self._own)
+
+    def neutral(self, text: str) -> str:
+        for name, called in self._own.items():
+            if name in text:
+                text = text.replace(name, called)
+        if len(text) <= _LONGEST:
+            return text
+        digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=6).hexdigest()
+        return f"{text[:_LONGEST]}… ({len(text):,} characters, {digest})"
+
+
+_SHORTEST_HOST = 4
+"""Characters of a host name that is looked for in values; a shorter one is a part of many words."""

@@ -1,0 +1,36 @@
+"""Many node names in few words, as Slurm writes them: ``gpu[001-003,007]``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+_NUMBERED = re.compile(r"(.*?)([0-9]{1,9})(\D*)", re.DOTALL)
+
+
+def folded(names: Iterable[str]) -> list[str]:
+    """``names`` in order, runs of numbered ones joined: ``gpu[001-003]``."""
+    families: dict[tuple[str, str, int], list[int]] = {}
+    plain: list[str] = []
+    for name in sorted(set(names)):
+        found = _NUMBERED.fullmatch(name)
+        if found:
+            padded = len(found[2]) if found[2].startswith("0") else 0
+            families.setdefault((found[1], found[3], padded), []).append(int(found[2]))
+        else:
+            plain.append(name)
+    numbered = [_family(head, tail, padded, sorted(numbers)) for (head, tail, padded), numbers in families.items()]
+    return sorted([*plain, *numbered])
+
+
+def _family(head: str, tail: str, padded: int, numbers: list[int]) -> str:
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    if len(numbers) == 1:
+        return f"{head}{numbers[0]:0{padded}d}{tail}"
+    parts = [f"{run[0]:0{padded}d}" + (f"-{run[-1]:0{padded}d}" if len(run) > 1 else "") for run in runs]
+    return f"{head}[{','.join(parts)}]{tail}"

@@ -1,0 +1,1 @@
+"""Formats of a fleet report: one file each, with ``render(fleet, options)``."""

@@ -1,0 +1,304 @@
+"""What a fleet looks like: the records of ``envcheck fleet --format jsonl``, one a line, told apart by ``record``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from envcheck.checks import Status, Tool, Verdict
+from envcheck.fleet.figures import Quantity
+
+FLEET_SCHEMA_VERSION = "1.0"
+"""Readers accept any minor of their major."""
+
+
+class Part(msgspec.Struct, frozen=True, kw_only=True):
+    """A piece of a fleet report."""
+
+
+class Line(Part, frozen=True, kw_only=True, tag_field="record", tag=str.lower):
+    """A record on a line of its own."""
+
+
+class Head(Line, frozen=True, kw_only=True, tag="fleet"):
+    """The whole in a line; it comes first."""
+
+    schema_version: str = FLEET_SCHEMA_VERSION
+    """Version of this contract: readers accept any minor of their major."""
+    tool: Tool
+    """The program that compared the nodes."""
+    created: str
+    """UTC, RFC 3339."""
+    duration_s: float
+    """How long it took, in seconds."""
+    engine: str
+    """What brought the reports: ``reports``, ``hosts``, ``slurm``, ``kubernetes``, ``ray``."""
+    headline: str
+    """The result in a line."""
+    verdict: Verdict
+    """The whole in a word; ``unknown``: some nodes gave no verdict, and nothing worse was found."""
+    exit_code: int
+    """0 nothing at or above ``--fail-on``, 1 something, 3 a node without a verdict, 130 interrupted."""
+    nodes: int
+    """Number of nodes, those without an answer among them."""
+    gpus: int
+    """Number of GPUs that the reports name."""
+    verdicts: dict[str, int]
+    """Number of nodes by the verdict of their own reports; ``unanswered``: those without a report."""
+    superseded: int = 0
+    """Reports that were left out because a newer one names the same node."""
+    since: str | None = None
+    """When the earlier fleet report was made, in UTC; null where it was compared with none."""
+
+
+class Place(Part, frozen=True, kw_only=True):
+    """A node, and what in it."""
+
+    node: str
+    """Name of the node."""
+    subjects: tuple[str, ...] = ()
+    """``GPU 3`` …; empty for the node."""
+
+
+class Group(Line, frozen=True, kw_only=True):
+    """Nodes that are alike in every compared fact; the largest group is number 1."""
+
+    number: int
+    """Its number."""
+    nodes: tuple[str, ...]
+    """Their names."""
+    gpus: str
+    """``8 x NVIDIA H200``."""
+    driver: str | None
+    """Release of the driver."""
+    kernel: str | None
+    """Release of the kernel."""
+    differs_in: tuple[str, ...] = ()
+    """The aspects in which it differs from the largest group with the same GPU models."""
+
+
+class Problem(Line, frozen=True, kw_only=True):
+    """A failed rule or a warning of the nodes' own reports."""
+
+    status: Status
+    """``fail`` or ``warn``."""
+    rule: str
+    """Name of the rule."""
+    title: str
+    """The problem in a few words, as the first of these nodes says it."""
+    nodes: tuple[str, ...]
+    """The nodes that report it."""
+
+
+class Difference(Line, frozen=True, kw_only=True):
+    """A fact in which nodes depart from what more than half share."""
+
+    aspect: str
+    """``driver``, ``firmware``, ``packages`` …"""
+    what: str
+    """The fact."""
+    value: str | None
+    """Its value on these nodes; null: it is absent there."""
+    common: str | None
+    """The value that more than half share; null: most do not have it."""
+    among: str
+    """The GPU models of the nodes that were compared; empty for all nodes."""
+    share: int
+    """Nodes or GPUs that have the common value."""
+    known: int
+    """Nodes or GPUs of which the value is known."""
+    places: tuple[Place, ...]
+    """Who departs."""
+
+
+class Split(Line, frozen=True, kw_only=True):
+    """A fact of which no value is that of more than half: nobody departs from a majority."""
+
+    aspect: str
+    """As in ``Difference``."""
+    what: str
+    """The fact."""
+    among: str
+    """The GPU models of the nodes that were compared; empty for all nodes."""
+    values: tuple[str | None, ...]
+    """The values, the most frequent first; null: absent."""
+    counts: tuple[int, ...]
+    """Nodes or GPUs that have each."""
+
+
+class Slow(Line, frozen=True, kw_only=True):
+    """A figure that lies far on the bad side of what the same GPU model reaches elsewhere in the fleet."""
+
+    status: Status
+    """``warn``, or ``fail`` below 85 % of the median."""
+    node: str
+    """Name of the node."""
+    subject: str
+    """``GPU 3``, ``GPU 0 to GPU 3``; empty for the processor."""
+    serial: str | None = None
+    """Serial number of the board, where it was asked for and is known."""
+    quantity: Quantity
+    """What was measured."""
+    value: float
+    """In the unit of the quantity."""
+    median: float
+    """Median of the fleet."""
+    ratio: float
+    """Speed as a share of the median's: below 1 is slower."""
+    score: float | None
+    """Distance from the median in robust standard deviations (1.4826 times the median absolute deviation); null
+    where that is 0."""
+
+
+class Spread(Line, frozen=True, kw_only=True):
+    """How the figures of a quantity are distributed over the fleet."""
+
+    quantity: Quantity
+    """What was measured."""
+    count: int
+    """Number of figures."""
+    median: float
+    """In the unit of the quantity."""
+    mad: float
+    """Median absolute deviation, in the same unit."""
+    low: float
+    """The lowest figure."""
+    high: float
+    """The highest figure."""
+    limit: float | None
+    """The figure from which on one counts as slow; null where there are too few to tell."""
+    bins: tuple[int, ...] = ()
+    """Figures in equal steps from ``low`` to ``high``."""
+
+
+class Drift(Line, frozen=True, kw_only=True):
+    """A fact that changed since the earlier fleet report."""
+
+    aspect: str
+    """As in ``Difference``."""
+    what: str
+    """The fact."""
+    before: str | None
+    """The earlier value; null: it was absent."""
+    after: str | None
+    """The value now; null: it is absent."""
+    places: tuple[Place, ...]
+    """Where it changed."""
+
+
+class Slowed(Line, frozen=True, kw_only=True):
+    """A figure that became worse by more than 5 % since the earlier fleet report."""
+
+    node: str
+    """Name of the node."""
+    subject: str
+    """As in ``Slow``."""
+    quantity: Quantity
+    """What was measured."""
+    before: float
+    """The earlier figure."""
+    after: float
+    """The figure now."""
+    ratio: float
+    """Speed now as a share of the earlier."""
+
+
+class CameOrWent(Line, frozen=True, kw_only=True, tag="came_or_went"):
+    """Nodes that only one of both fleet reports has."""
+
+    came: tuple[str, ...]
+    """Nodes without an earlier report."""
+    went: tuple[str, ...]
+    """Nodes with an earlier report alone."""
+
+
+class NodeGpu(Part, frozen=True, kw_only=True):
+    """A GPU of a node."""
+
+    name: str
+    """``GPU 3``."""
+    model: str | None
+    """Product name."""
+    uuid: str | None = None
+    """Its UUID."""
+    serial: str | None = None
+    """Serial number of the board, where it was asked for and is known."""
+
+
+class Node(Line, frozen=True, kw_only=True):
+    """A node, and what a later comparison needs of it."""
+
+    name: str
+    """Name of the node, as the engine calls it, else as its report does."""
+    host: str | None = None
+    """Name of the machine in its report."""
+    path: str = ""
+    """The file with its report; empty where it was not kept."""
+    problem: str = ""
+    """Why there is no report; empty where there is one."""
+    created: str = ""
+    """When its report was made, in UTC."""
+    verdict: Verdict
+    """The verdict of its report."""
+    headline: str = ""
+    """The headline of its report."""
+    primary: str | None = None
+    """Name of the rule that found the root cause."""
+    models: str = ""
+    """Its GPU models; ``none``: it has no GPU; empty: not known."""
+    gpus: tuple[NodeGpu, ...] = ()
+    """Its GPUs."""
+    group: int | None = None
+    """Number of its group; null without a report."""
+    differences: int = 0
+    """Number of facts in which it departs from the majority."""
+    slow: int = 0
+    """Number of its slow figures."""
+    aspects: tuple[tuple[str, str, str, bool], ...] = ()
+    """Aspect, subject, the ``digest`` of a record ``facts``, and whether a fact that is not there is absent."""
+    figures: tuple[tuple[int, str, float], ...] = ()
+    """Number of the quantity (from 0, in the order of the records ``spread``), subject, value."""
+
+
+class FactsRecord(Line, frozen=True, kw_only=True, tag="facts"):
+    """An aspect that one or more nodes have."""
+
+    digest: str
+    """Names it."""
+    facts: dict[str, str]
+    """The facts by name."""
+
+
+Record = Head | Problem | Difference | Split | Slow | Spread | Drift | Slowed | CameOrWent | Group | Node | FactsRecord
+
+
+class Fleet(msgspec.Struct, frozen=True, kw_only=True):
+    """A compared fleet."""
+
+    head: Head
+    problems: tuple[Problem, ...] = ()
+    differences: tuple[Difference, ...] = ()
+    splits: tuple[Split, ...] = ()
+    slow: tuple[Slow, ...] = ()
+    spreads: tuple[Spread, ...] = ()
+    drifts: tuple[Drift, ...] = ()
+    slowed: tuple[Slowed, ...] = ()
+    came_or_went: CameOrWent | None = None
+    groups: tuple[Group, ...] = ()
+    nodes: tuple[Node, ...] = ()
+    facts: dict[str, dict[str, str]] = {}
+
+    def records(self) -> Iterator[Record]:
+        """All records in the order of the lines."""
+        yield self.head
+        for records in (self.problems, self.differences, self.splits, self.slow, self.spreads):
+            yield from records
+        yield from self.drifts
+        yield from self.slowed
+        if self.came_or_went is not None:
+            yield self.came_or_went
+        yield from self.groups
+        yield from self.nodes
+        for digest, facts in self.facts.items():
+            yield FactsRecord(digest=digest, facts=facts)

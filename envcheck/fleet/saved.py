@@ -1,0 +1,103 @@
+"""A fleet report as JSON lines, written and read again. What is read is untrusted."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import Any, TypeVar
+
+import msgspec
+
+from envcheck.errors import UsageError
+from envcheck.fleet.record import (
+    FLEET_SCHEMA_VERSION,
+    CameOrWent,
+    Difference,
+    Drift,
+    FactsRecord,
+    Fleet,
+    Group,
+    Head,
+    Node,
+    Problem,
+    Record,
+    Slow,
+    Slowed,
+    Split,
+    Spread,
+)
+from envcheck.report.saved.descriptions import describe
+from envcheck.text.clean import clean
+from envcheck.text.encode import encode
+from envcheck.text.wrap import clip
+
+MOST_BYTES = 512 << 20
+"""A fleet of 10,000 nodes with 100 figures each takes some 60 MB."""
+_MOST_LINES = 2_000_000
+
+T = TypeVar("T", bound=Record)
+
+
+def write(fleet: Fleet) -> Iterator[str]:
+    """The lines of ``fleet``, each with its end."""
+    for record in fleet.records():
+        yield encode(record) + "\n"
+
+
+def is_fleet(content: bytes) -> bool:
+    """Whether ``content`` begins as a fleet report does."""
+    return content[:400].lstrip().startswith(b'{"record":"fleet"')
+
+
+def read(content: bytes) -> Fleet:
+    """The fleet report in ``content``; raise UsageError where it is none."""
+    if len(content) > MOST_BYTES or content.count(b"\n") > _MOST_LINES:
+        raise UsageError(f"the fleet report has more than {MOST_BYTES >> 20} MiB or {_MOST_LINES:,} lines")
+    if not is_fleet(content):
+        raise UsageError("this is no fleet report; save one with: envcheck fleet … -o jsonl:fleet.jsonl")
+    try:
+        found = _by_kind(msgspec.json.Decoder(Record).decode_lines(content))
+    except msgspec.ValidationError as error:
+        raise UsageError(f"this is no fleet report of this version: {clip(clean(str(error)), 160)}") from None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        raise UsageError("the fleet report is cut off or damaged: a line is not JSON") from None
+    heads = _of(found, Head)
+    if len(heads) != 1 or heads[0].schema_version.partition(".")[0] != FLEET_SCHEMA_VERSION.partition(".")[0]:
+        raise UsageError(f"the fleet report has another schema than {FLEET_SCHEMA_VERSION}")
+    return Fleet(
+        head=heads[0],
+        problems=_of(found, Problem),
+        differences=_of(found, Difference),
+        splits=_of(found, Split),
+        slow=_of(found, Slow),
+        spreads=_of(found, Spread),
+        drifts=_of(found, Drift),
+        slowed=_of(found, Slowed),
+        came_or_went=next(iter(_of(found, CameOrWent)), None),
+        groups=_of(found, Group),
+        nodes=_of(found, Node),
+        facts={each.digest: each.facts for each in _of(found, FactsRecord)},
+    )
+
+
+def schema() -> dict[str, Any]:
+    """The JSON Schema (draft 2020-12) of a line of a fleet report."""
+    found = msgspec.json.schema(Record)
+    describe(found, Record)  # type: ignore[arg-type]
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": f"urn:envcheck:schema:fleet:{FLEET_SCHEMA_VERSION}",
+        "title": f"envcheck fleet {FLEET_SCHEMA_VERSION}: a line",
+        **found,
+    }
+
+
+def _by_kind(records: list[Any]) -> dict[type, list[Any]]:
+    found: dict[type, list[Any]] = defaultdict(list)
+    for record in records:
+        found[type(record)].append(record)
+    return found
+
+
+def _of(found: dict[type, list[Any]], kind: type[T]) -> tuple[T, ...]:
+    return tuple(found.get(kind, ()))

@@ -1,0 +1,213 @@
+"""The fleet as tables of DuckDB, and the questions that are put to them.
+
+    node    (id, kind)                              kind: number of its GPU models among those that are compared
+    held    (node, basis, aspect, subject, facts, complete)
+    fact    (facts, what, value)
+    figure  (node, subject, quantity, value)
+    held_before, figure_before                      the same of the earlier fleet report, under the numbers of now
+
+``basis`` numbers the nodes among which an aspect is compared; ``facts`` numbers a set of facts, kept once however many
+nodes have it. Texts travel in CSV files because parameters of statements take thirty times as long.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from envcheck.errors import UsageError
+
+if TYPE_CHECKING:
+    import duckdb
+
+_COLUMNS = {
+    "held": {"node": "INT", "basis": "INT", "aspect": "INT", "subject": "INT", "facts": "INT", "complete": "BOOL"},
+    "fact": {"facts": "INT", "what": "VARCHAR", "value": "VARCHAR"},
+    "figure": {"node": "INT", "subject": "INT", "quantity": "INT", "value": "DOUBLE"},
+}
+_COLUMNS["held_before"] = {name: kind for name, kind in _COLUMNS["held"].items() if name != "basis"}
+_COLUMNS["figure_before"] = _COLUMNS["figure"]
+
+_SHARES = """
+create temp table weight as
+    select basis, aspect, facts, complete, count(*) as n from held group by all;
+create temp table share as
+with told as (
+    select basis, aspect, what, value, sum(n) as n, sum(n) filter (complete) as complete
+    from weight join fact using (facts) group by all
+), whole as (
+    select basis, aspect, sum(n) filter (complete) as complete from weight group by all
+), absent as (
+    select basis, aspect, what, null as value, any_value(whole.complete) - coalesce(sum(told.complete), 0) as n
+    from told join whole using (basis, aspect) group by basis, aspect, what
+)
+select *, sum(n) over (partition by basis, aspect, what) as known,
+    row_number() over (partition by basis, aspect, what order by n desc, value) as place
+from (select basis, aspect, what, value, n from told union all from absent where n > 0);
+create temp table majority as
+    select basis, aspect, what, value, n, known from share where place = 1 and n * 2 > known;
+"""
+"""How many know which value of each fact, an absent one (null) among them, and which more than half share."""
+
+_DEPARTURES = """
+with other as (
+    select weight.basis, weight.aspect, weight.facts, what, fact.value as value, majority.value as common,
+        majority.n, majority.known
+    from weight join fact using (facts) join majority using (basis, aspect, what)
+    where fact.value is distinct from majority.value and (majority.value is not null or weight.complete)
+    union all
+    select weight.basis, weight.aspect, weight.facts, what, null, majority.value, majority.n, majority.known
+    from weight join majority using (basis, aspect)
+    where weight.complete and majority.value is not null
+        and not exists (from fact where fact.facts = weight.facts and fact.what = majority.what)
+)
+select basis, aspect, what, value, common, n, known, list(node order by node, subject),
+    list(subject order by node, subject)
+from other join held using (basis, aspect, facts) where node >= 0
+group by all order by aspect, what, count(*), value
+"""
+
+_UNDECIDED = """
+select basis, aspect, what, list(value order by place), list(n order by place)
+from share where (basis, aspect, what) in (select (basis, aspect, what) from share where place = 1 and n * 2 <= known)
+group by all order by aspect, what
+"""
+
+_SPREAD = """
+with middle as (select quantity, median(value) as middle from figure group by quantity)
+select quantity, count(*), any_value(middle), median(abs(value - middle)), min(value), max(value)
+from figure join middle using (quantity) group by quantity order by quantity
+"""
+
+_HISTOGRAM = """
+with span as (
+    select quantity, min(value) as low, (max(value) - min(value)) / ? as step from figure group by quantity
+)
+select quantity, least(cast(floor((value - low) / nullif(step, 0)) as int), ?) as bin, count(*)
+from figure join span using (quantity) where bin is not null group by all order by all
+"""
+
+
+_DRIFT = """
+with moved as (
+    select distinct aspect, before.facts as old, now.facts as new, before.complete as old_complete,
+        now.complete as new_complete
+    from held as now join held_before as before using (node, aspect, subject)
+    where now.node >= 0 and before.facts <> now.facts
+), changed as (
+    select aspect, old, new, old_complete, new_complete, now.what as what, before.value as old_value,
+        now.value as new_value
+    from moved join fact as before on before.facts = old
+        join fact as now on now.facts = new and now.what = before.what
+    where before.value <> now.value
+    union all
+    select aspect, old, new, old_complete, new_complete, what, before.value, null
+    from moved join fact as before on before.facts = old
+    where new_complete and not exists (from fact where fact.facts = new and fact.what = before.what)
+    union all
+    select aspect, old, new, old_complete, new_complete, what, null, now.value
+    from moved join fact as now on now.facts = new
+    where old_complete and not exists (from fact where fact.facts = old and fact.what = now.what)
+)
+select aspect, what, old_value, new_value, list(now.node order by now.node, now.subject),
+    list(now.subject order by now.node, now.subject)
+from changed join held_before as before using (aspect)
+    join held as now on now.node = before.node and now.aspect = before.aspect and now.subject = before.subject
+where before.facts = old and now.facts = new and now.node >= 0
+group by all order by aspect, what, count(*), old_value, new_value
+"""
+
+_SLOWED = """
+select node, subject, quantity, before.value, now.value
+from figure as now join figure_before as before using (node, subject, quantity)
+where now.value < before.value * (1 - ?) or now.value > before.value * (1 + ?)
+order by all
+"""
+
+
+class Tables:
+    """An open database, in memory only; its files are in ``folder`` until they were read."""
+
+    def __init__(self, folder: str) -> None:
+        need_engine()
+        from duckdb import connect  # noqa: PLC0415  an extra
+
+        self._folder = Path(folder)
+        self._database: duckdb.DuckDBPyConnection = connect(
+            ":memory:",
+            config={
+                "autoinstall_known_extensions": False,  # it would download them
+                "autoload_known_extensions": False,
+                "temp_directory": str(self._folder),
+                "memory_limit": "1GB",
+            },
+        )
+
+    def __enter__(self) -> Tables:  # noqa: PYI034  Self is newer than Python 3.10
+        return self
+
+    def __exit__(
+        self, _kind: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
+    ) -> None:
+        self._database.close()
+
+    def fill(self, table: str, rows: Iterable[Sequence[Any]]) -> None:
+        """Make ``table`` of ``rows``. Texts must be free of line breaks."""
+        columns = _COLUMNS[table]
+        file = self._folder / f"{table}.csv"
+        with file.open("w", encoding="utf-8", errors="replace", newline="") as out:
+            if "VARCHAR" in columns.values():
+                csv.writer(out, quoting=csv.QUOTE_NONNUMERIC, lineterminator="\n").writerows(rows)
+            else:
+                out.writelines(",".join(map(repr, row)) + "\n" for row in rows)
+        self._database.execute(
+            f"create table {table} as from read_csv(?, header=false, auto_detect=false, quote='\"', escape='\"', "
+            f"columns={columns!r})",
+            [str(file)],
+        )
+        file.unlink()
+
+    def compare(self) -> None:
+        """Find what most share; before ``departures`` and ``undecided``."""
+        self._database.execute(_SHARES)
+
+    def departures(self) -> list[tuple[Any, ...]]:
+        """Basis, aspect, fact, value (None: absent), common value, how many share it, how many know theirs, and the
+        nodes and subjects that depart.
+        """
+        return self._database.execute(_DEPARTURES).fetchall()
+
+    def undecided(self) -> list[tuple[Any, ...]]:
+        """Basis, aspect, fact, values and how many have each, where no value is that of more than half."""
+        return self._database.execute(_UNDECIDED).fetchall()
+
+    def spread(self) -> list[tuple[int, int, float, float, float, float]]:
+        """Of each quantity: its number, count, median, median absolute deviation, lowest and highest value."""
+        return self._database.execute(_SPREAD).fetchall()
+
+    def histogram(self, bins: int) -> list[tuple[int, int, int]]:
+        """Quantity, bin from 0 on, count."""
+        return self._database.execute(_HISTOGRAM, [bins, bins - 1]).fetchall()
+
+    def drift(self) -> list[tuple[Any, ...]]:
+        """Aspect, fact, value before and now (None: absent), and the nodes and subjects where it changed."""
+        return self._database.execute(_DRIFT).fetchall()
+
+    def moved(self, tolerated: float) -> list[tuple[int, int, int, float, float]]:
+        """Node, subject, quantity, value before and now, of figures that moved by more than the share ``tolerated``."""
+        return self._database.execute(_SLOWED, [tolerated, tolerated]).fetchall()
+
+    def outside(self, quantity: int, low: float, high: float) -> list[tuple[int, int, float]]:
+        """Node, subject and value of the figures below ``low`` or above ``high``."""
+        asked = "select node, subject, value from figure where quantity = ? and (value < ? or value > ?) order by node"
+        return self._database.execute(asked, [quantity, low, high]).fetchall()
+
+
+def need_engine() -> None:
+    """Raise UsageError where the extra is missing, before anything else is done. Nothing is imported."""
+    if find_spec("duckdb") is None:
+        raise UsageError("fleet needs the extra 'fleet': pip install 'gpu-envcheck[fleet]' (duckdb is missing)")

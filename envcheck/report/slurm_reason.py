@@ -1,0 +1,20 @@
+"""Why Slurm is to drain a node, in a line that HealthCheckProgram passes to scontrol: ``envcheck: gpu-lost gpu3``."""
+
+from __future__ import annotations
+
+from envcheck.checks import Report
+from envcheck.report import Format, Options
+from envcheck.text.clean import clean
+
+FORMAT = Format(shows="the reason in one line for which Slurm drains a node", suffix="slurm.txt", syntax="text")
+
+_MOST = 100
+
+
+def render(report: Report, _options: Options) -> str:
+    """The rule that found the root cause, and the GPUs where it did; ``envcheck: ok`` where nothing was found."""
+    if report.primary is None or report.verdict not in ("fail", "warn"):
+        return f"envcheck: {'ok' if report.verdict == 'pass' else 'no verdict'}\n"
+    found = [check for check in report.checks if check.rule == report.primary and check.status in ("fail", "warn")]
+    gpus = sorted({check.subject.index for check in found if check.subject.index is not None})
+    return clean(" ".join([f"envcheck: {report.primary}", *(f"gpu{index}" for index in gpus)]))[:_MOST] + "\n"

@@ -1,0 +1,140 @@
+"""The collector: one file that finds what a check finds, on machines where nothing is installed."""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from envcheck.collect.script import collector
+from tests.cli.calling import ROOT, envcheck
+
+_TIMES = frozenset({"seconds", "free", "used", "shared_memory_free", "duration_s", "created"})
+"""What differs between two runs on one machine."""
+
+
+@cache
+def script() -> str:
+    return collector()
+
+
+def collect(
+    folder: Path, *arguments: str, python: str = sys.executable, **variables: str
+) -> subprocess.CompletedProcess[str]:
+    """Run the collector as ssh would: on stdin of a Python that knows nothing of envcheck."""
+    kept = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
+    return subprocess.run(
+        [python, "-I", "-", *arguments],
+        input=script(),
+        capture_output=True,
+        text=True,
+        timeout=120,
+        cwd=folder,
+        env={**kept, **variables},
+        check=False,
+    )
+
+
+def steady(value: Any) -> Any:
+    """``value`` without what changes from run to run."""
+    if isinstance(value, dict):
+        return {key: steady(inner) for key, inner in value.items() if key not in _TIMES}
+    return [steady(inner) for inner in value] if isinstance(value, list) else value
+
+
+def test_it_finds_what_a_check_finds(tmp_path: Path) -> None:
+    """The environment is named, since a check would otherwise look into envcheck's own too."""
+    python = sys.prefix
+    same = {"PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"}  # as `envcheck` below has them
+    collected = collect(tmp_path, "--python", python, **same)
+    assert collected.returncode == 0, collected.stderr
+    theirs = json.loads(envcheck("check", "--from", "-", "--json", cwd=tmp_path, stdin=collected.stdout).out)
+    ours = json.loads(envcheck("check", "--python", python, "--json", cwd=tmp_path).out)
+    for section, facts in ours["snapshot"].items():
+        assert steady(theirs["snapshot"][section]) == steady(facts), section
+    assert ours["snapshot"]["environments"]["items"][0]["distributions"]
+    assert {run["name"]: run["status"] for run in theirs["probes"]} == {
+        run["name"]: run["status"] for run in ours["probes"] if run["status"] != "skipped"
+    }
+    assert [check["id"] for check in theirs["checks"]] == [check["id"] for check in ours["checks"]]
+
+
+def test_it_leaves_nothing_behind(tmp_path: Path) -> None:
+    assert collect(tmp_path, "--scope", "env", TMPDIR=str(tmp_path)).returncode == 0
+    assert list(tmp_path.iterdir()) == []
+    memory = Path("/dev/shm")
+    assert not memory.is_dir() or not list(memory.glob("envcheck-*"))
+
+
+def test_it_is_a_program_of_the_standard_library_alone() -> None:
+    tree = ast.parse(script(), feature_version=(3, 8))
+    imported = {
+        alias.name.partition(".")[0] for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names
+    } | {node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+    assert imported - {"__future__"} <= sys.stdlib_module_names
+
+
+@pytest.mark.parametrize("version", ["3.8", "3.9", "3.13"])
+def test_it_runs_in_other_pythons(tmp_path: Path, version: str) -> None:
+    places = [*Path.home().glob(f".pyenv/versions/{version}.*/bin/python3"), Path(f"/usr/bin/python{version}")]
+    found = next((str(place) for place in places if place.exists()), None)
+    if found is None:
+        pytest.skip(f"Python {version} is not installed")
+    collected = collect(tmp_path, "--python", sys.prefix, python=found)
+    assert collected.returncode == 0, collected.stderr
+    runs = json.loads(collected.stdout)["runs"]
+    assert {run["probe"]: run["end"] for run in runs} == {run["probe"]: None for run in runs}
+    statuses = {run["messages"][-1]["done"]["status"] for run in runs}
+    assert statuses <= {"ok", "absent"}
+
+
+def test_a_probe_that_hangs_costs_its_own_facts(tmp_path: Path) -> None:
+    """Every probe is cut off here; each says so, and the report is a report all the same."""
+    collected = collect(tmp_path, "--timeout", "0.01")
+    told = json.loads(collected.stdout)
+    assert any((run["end"] or {}).get("status") == "timed-out" for run in told["runs"])
+    report = json.loads(envcheck("check", "--from", "-", "--json", cwd=tmp_path, stdin=collected.stdout).out)
+    assert "timed-out" in {run["status"] for run in report["probes"]}
+    assert report["verdict"] != "pass"
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        ('{"collected": "1"}', "wrong shape"),
+        ('{"collected": "1", "runs": [', "cut off or damaged"),
+        ('{"collected":1,"created":"","duration_s":0,"host":"","runs":[]}', "wrong shape"),
+    ],
+)
+def test_what_is_no_collection_is_refused(tmp_path: Path, content: str, told: str) -> None:
+    result = envcheck("check", "--from", "-", cwd=tmp_path, stdin=content)
+    assert (result.status, result.out) == (2, "")
+    assert told in result.err
+
+
+def test_facts_are_validated_as_those_of_a_probe(tmp_path: Path) -> None:
+    fact = {"probe": "kernel", "fact": {"kernel": {"nonsense": 1}}}
+    secret = {"probe": "variables", "fact": {"variables": {"values": {"HF_TOKEN": "hf_" + "a" * 34}, "complete": True}}}
+    done = [{"probe": "kernel", "done": {"status": "ok"}}, {"probe": "variables", "done": {"status": "ok"}}]
+    runs = [{"probe": each["probe"], "messages": [each, end]} for each, end in zip((fact, secret), done, strict=True)]
+    content = json.dumps({"collected": "1", "created": "", "duration_s": 0, "host": "n", "runs": runs})
+    told = envcheck("check", "--from", "-", "--json", cwd=tmp_path, stdin=content)
+    report = json.loads(told.out)
+    failed = next(run for run in report["probes"] if run["name"] == "kernel")
+    assert (failed["status"], "nonsense" in failed["detail"]) == ("failed", True)
+    assert "hf_" + "a" * 34 not in told.out
+
+
+@pytest.mark.parametrize("arguments", [("--nonsense",), ("--python",), ("--timeout", "soon")])
+def test_wrong_arguments_are_told(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+    result = collect(tmp_path, *arguments)
+    assert result.returncode == 1
+    assert result.stdout == ""
+    assert len(result.stderr.splitlines()) == 1

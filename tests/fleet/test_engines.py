@@ -1,0 +1,311 @@
+"""What brings the answers: nodes that are dead, hang, print rubbish or too much are rows with their reason."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from envcheck.errors import UsageError
+from envcheck.fleet import saved
+from envcheck.fleet.engines import hosts, kubernetes, launch, slurm
+from envcheck.fleet.engines.asking import Ask, asked
+from envcheck.fleet.engines.launch import Command, run_all
+from envcheck.fleet.keep import file_name
+from envcheck.fleet.record import Fleet
+from tests.cli.calling import ROOT, envcheck
+from tests.fleet.made import healthy
+
+PYTHON = Path(sys.executable)
+
+SSH = """#!/usr/bin/env python3
+import os, subprocess, sys, time
+host, line = sys.argv[-2:]
+assert sys.argv[-3] == "--" and "BatchMode=yes" in sys.argv
+if host == "dead":
+    sys.exit("ssh: connect to host dead port 22: Connection refused")
+if host == "hang":
+    time.sleep(600)
+if host == "rubbish":
+    print("Welcome to rubbish, running \\x1b[31mLinux\\x1b[0m")
+    sys.exit(0)
+if host == "cut":
+    print('{"collected": "1", "runs": [')
+    sys.exit(0)
+if host == "flood":
+    sys.stdout.write("x" * (70 << 20))
+    sys.exit(0)
+print("Last login: today")
+sys.stdout.flush()
+sys.exit(subprocess.run(["/bin/sh", "-c", line]).returncode if host != "closed" else 255)
+"""
+
+
+def programs(folder: Path, **texts: str) -> str:
+    """A PATH that begins with these programs."""
+    place = folder / "bin"
+    place.mkdir()
+    for name, text in texts.items():
+        (place / name).write_text(text)
+        (place / name).chmod(0o755)
+    return f"{place}:{os.environ['PATH']}"
+
+
+def fleet(*arguments: str, cwd: Path, **variables: str) -> Fleet:
+    told = envcheck("fleet", *arguments, "--format", "jsonl", cwd=cwd, **variables)
+    assert told.out, told.err
+    return saved.read(told.out.encode())
+
+
+def problems(found: Fleet) -> dict[str, str]:
+    return {node.name: node.problem for node in found.nodes}
+
+
+def test_hosts_that_do_not_answer_are_rows(tmp_path: Path) -> None:
+    names = ["good", "dead", "hang", "rubbish", "cut", "flood", "closed"]
+    (tmp_path / "hosts").write_text("# a comment\n" + "\n".join(names) + "\n\ngood # again\n")
+    started = time.monotonic()
+    path = programs(tmp_path, ssh=SSH)
+    found = fleet("--hosts", "hosts", "--timeout", "15", cwd=tmp_path, PATH=path)
+    assert time.monotonic() - started < 40
+    told = problems(found)
+    assert told.pop("good") == ""
+    assert told["dead"] == "exit status 1: ssh: connect to host dead port 22: Connection refused"
+    assert told["hang"] == "no answer within 15 s"
+    assert told["rubbish"] == "it printed no report"
+    assert "cut off or damaged" in told["cut"]
+    assert told["flood"] == "it printed more than 64 MiB"
+    assert told["closed"].startswith("exit status 255")
+    assert found.head.nodes == len(names)
+    assert found.head.engine == "hosts"
+
+
+def test_a_command_of_the_users_own_runs_on_the_nodes(tmp_path: Path) -> None:
+    report = healthy(1)[0]
+    (tmp_path / "a report.json").write_text(json.dumps(report))
+    (tmp_path / "hosts").write_text("one\ntwo\n")
+    path = programs(tmp_path, ssh=SSH)
+    found = fleet("--hosts", "hosts", "--command", "cat 'a report.json'", cwd=tmp_path, PATH=path)
+    assert problems(found) == {"one": "", "two": ""}
+    assert {node.host for node in found.nodes} == {report["host"]}
+
+
+def test_answers_are_kept_and_read_again(tmp_path: Path) -> None:
+    (tmp_path / "report").write_text(json.dumps(healthy(1)[0]))
+    (tmp_path / "hosts").write_text("one\nuser@two\n")
+    path = programs(tmp_path, ssh=SSH)
+    found = fleet("--hosts", "hosts", "--command", "cat report", "--save", "kept/here", cwd=tmp_path, PATH=path)
+    assert sorted(file.name for file in (tmp_path / "kept/here").iterdir()) == ["one.json", "user@two.json"]
+    assert [node.path for node in found.nodes] == ["kept/here/one.json", "kept/here/user@two.json"]
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [("../../etc/x", "_.._etc_x"), ("..", "_"), ("a b", "a_b"), ("", "_"), ("é", "_"), ("n1.x", "n1.x")],
+)
+def test_a_node_cannot_choose_a_folder(name: str, told: str) -> None:
+    assert file_name(name) == told
+
+
+@pytest.mark.parametrize(("line", "number"), [("-oProxyCommand=x", 1), ("ok\ntwo words", 2), ("a\x1bb", 1)])
+def test_a_host_that_is_an_option_is_refused(line: str, number: int) -> None:
+    with pytest.raises(UsageError, match=f"line {number} is no host name"):
+        hosts.answers(line, Ask(("true",)), jobs=1, timeout=1)
+
+
+def test_ctrl_c_keeps_what_came(tmp_path: Path) -> None:
+    (tmp_path / "report").write_text(json.dumps(healthy(1)[0]))
+    (tmp_path / "hosts").write_text("one\nhang\n")
+    path = programs(tmp_path, ssh=SSH)
+    command = [
+        sys.executable,
+        "-m",
+        "envcheck",
+        "fleet",
+        "--hosts",
+        "hosts",
+        "--command",
+        "cat report",
+        "--format",
+        "jsonl",
+    ]
+    variables = {**os.environ, "PATH": path, "PYTHONPATH": str(ROOT)}
+    with subprocess.Popen(command, cwd=tmp_path, env=variables, stdout=subprocess.PIPE, text=True) as process:
+        time.sleep(4)
+        process.send_signal(signal.SIGINT)
+        out, _ = process.communicate(timeout=60)
+    assert process.returncode == 130
+    found = saved.read(out.encode())
+    assert [node.name for node in found.nodes] == ["one"]
+
+
+def test_no_more_nodes_than_asked_for_are_asked_at_once(tmp_path: Path) -> None:
+    script = f"import os, time; me = '{tmp_path}/' + str(os.getpid()); open(me, 'w'); time.sleep(0.3); os.unlink(me)"
+    commands = [Command(str(number), (str(PYTHON), "-c", script + "; print('{}')")) for number in range(6)]
+    most = 0
+    for _ in run_all(commands, jobs=2, timeout=60):
+        most = max(most, len(list(tmp_path.iterdir())))
+    assert most <= 2
+
+
+def test_what_cannot_start_in_time_is_told() -> None:
+    commands = [Command(str(number), ("sleep", "5")) for number in range(2)]
+    found = list(run_all(commands, jobs=1, timeout=0.5))
+    assert sorted(answer.problem for answer in found) == [
+        "no answer within 0.5 s",
+        "not asked: --timeout 0.5 s was over",
+    ]
+
+
+def test_a_program_that_is_not_there_is_told() -> None:
+    assert [answer.problem for answer in run_all([Command("a", ("/no/such/ssh",))], jobs=1, timeout=5)] == [
+        "/no/such/ssh cannot be started: No such file or directory"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("out", "content"),
+    [
+        (b'{"a": 1}', b'{"a": 1}'),
+        (b'\n  {"a": 1}', b'{"a": 1}'),
+        (b'Hello {you}\n{"a": 1}\n', b'{"a": 1}\n'),
+        (b"Hello {you}\n", b""),
+    ],
+)
+def test_a_report_follows_what_a_login_shell_prints(out: bytes, content: bytes) -> None:
+    assert launch.read_answer("n", out, b"", 0).content == content
+
+
+@pytest.mark.parametrize("command", ["", "  ", "'unclosed"])
+def test_a_wrong_command_is_refused(command: str) -> None:
+    with pytest.raises(UsageError, match="--command"):
+        asked(command)
+
+
+# Slurm, with programs in the place of its own; tests/lab has the real ones.
+
+SINFO = """#!/bin/sh
+echo "$@" > "$0.asked"
+echo 'n1|idle|none'
+echo 'n2|mixed|none'
+echo 'n2|mixed|none'
+echo 'n3|down*|Not responding'
+echo 'n4|drained|envcheck: gpu-lost gpu3'
+"""
+SRUN = """#!/bin/sh
+echo "$@" >> "$0.asked"
+case "$*" in *nodelist=n2*) echo "srun: error: n2: task 0: Killed" >&2; exit 137;; esac
+cat report
+"""
+
+
+def test_slurm_asks_each_node_and_tells_why_others_are_down(tmp_path: Path) -> None:
+    (tmp_path / "report").write_text(json.dumps(healthy(1)[0]))
+    path = programs(tmp_path, sinfo=SINFO, srun=SRUN)
+    options = "-p gpu --nodelist=n[1-4] -A project"
+    found = fleet(f"--slurm={options}", "--timeout", "20", cwd=tmp_path, PATH=path)
+    assert problems(found) == {
+        "n1": "",
+        "n2": "exit status 137: srun: error: n2: task 0: Killed",
+        "n3": "Slurm says down*: Not responding",
+        "n4": "Slurm says drained: envcheck: gpu-lost gpu3",
+    }
+    assert "-p gpu -n n[1-4]" in (tmp_path / "bin/sinfo.asked").read_text()
+    lines = (tmp_path / "bin/srun.asked").read_text().splitlines()
+    assert sorted(line.partition("--nodelist=")[2].split()[0] for line in lines) == ["n1", "n2"]
+    assert all("-p gpu -A project --nodes=1" in line and "n[1-4]" not in line for line in lines)
+
+
+def test_slurm_that_fails_is_told(tmp_path: Path) -> None:
+    path = programs(
+        tmp_path, sinfo="#!/bin/sh\necho 'slurm_load_partitions: Unable to contact controller' >&2\nexit 1\n"
+    )
+    told = envcheck("fleet", "--slurm", cwd=tmp_path, PATH=path)
+    assert (told.status, told.err) == (
+        2,
+        "envcheck: --slurm: sinfo: slurm_load_partitions: Unable to contact controller\n",
+    )
+
+
+@pytest.mark.parametrize(
+    ("own", "kept"),
+    [
+        (["-p", "gpu", "-w", "a,b"], ["-p", "gpu"]),
+        (["-wa", "--exclusive"], ["--exclusive"]),
+        (["--nodelist=a", "-t", "5"], ["-t", "5"]),
+        (["--nodelist", "a"], []),
+    ],
+)
+def test_the_choice_of_nodes_is_left_to_each_srun(own: list[str], kept: list[str]) -> None:
+    assert slurm._without_nodes(own) == kept
+
+
+# Kubernetes, with a program in the place of kubectl.
+
+KUBECTL = """#!/usr/bin/env python3
+import json, os, sys
+place = os.path.dirname(os.path.abspath(__file__))
+arguments = sys.argv[1:]
+with open(place + "/asked", "a") as file:
+    file.write(json.dumps(arguments) + "\\n")
+def ready(value, **more):
+    return {"conditions": [{"type": "Ready", "status": value, **more}]}
+def pod(node, phase, **state):
+    status = {"phase": phase, "containerStatuses": [{"state": state}]}
+    return {"metadata": {"name": "pod-" + node}, "spec": {"nodeName": node}, "status": status}
+if arguments[:2] == ["get", "nodes"]:
+    nodes = {name: ready("True") for name in ("k1", "k2", "k4")}
+    nodes["k3"] = ready("False", message="kubelet stopped")
+    print(json.dumps({"items": [{"metadata": {"name": name}, "status": status} for name, status in nodes.items()]}))
+elif arguments[0] == "create":
+    with open(place + "/manifest", "w") as file:
+        file.write(sys.stdin.read())
+elif arguments[:2] == ["get", "pods"]:
+    waits = {"waiting": {"reason": "ImagePullBackOff", "message": "no such image"}}
+    pods = [pod("k1", "Succeeded"), pod("k2", "Failed", terminated={"exitCode": 127}), pod("k4", "Pending", **waits)]
+    print(json.dumps({"items": pods}))
+elif arguments == ["logs", "pod-k1"]:
+    print(open("report").read())
+elif arguments == ["logs", "pod-k2"]:
+    print("exec: python3: not found")
+"""
+
+
+def test_kubernetes_runs_a_pod_on_each_node_and_deletes_the_job(tmp_path: Path) -> None:
+    (tmp_path / "report").write_text(json.dumps(healthy(1)[0]))
+    path = programs(tmp_path, kubectl=KUBECTL)
+    found = fleet(
+        "--kubernetes", "python:3.12-slim", "--timeout", "5", "--selector", "gpu=yes", cwd=tmp_path, PATH=path
+    )
+    assert problems(found) == {
+        "k1": "",
+        "k2": "exit status 127: exec: python3: not found",
+        "k3": "Kubernetes says it is not ready: kubelet stopped",
+        "k4": "no answer within 5 s: ImagePullBackOff: no such image",
+    }
+    calls = [json.loads(line) for line in (tmp_path / "bin/asked").read_text().splitlines()]
+    assert calls[0] == ["get", "nodes", "-o", "json", "-l", "gpu=yes"]
+    assert calls[-1][:2] == ["delete", "job,configmap"]
+    config, job = json.loads((tmp_path / "bin/manifest").read_text())["items"]
+    assert "def main()" in config["data"]["collect.py"]
+    assert job["spec"]["completions"] == 3
+    assert job["metadata"]["name"] == config["metadata"]["name"] == calls[-1][2]
+
+
+def test_the_pods_may_do_nothing_but_look() -> None:
+    listed: dict[str, Any] = kubernetes.manifest("n", "image", ["a", "b"], asked(None), 60)
+    pod = listed["items"][1]["spec"]["template"]["spec"]
+    allowed = pod["containers"][0]["securityContext"]
+    assert (allowed["runAsNonRoot"], allowed["readOnlyRootFilesystem"], allowed["allowPrivilegeEscalation"]) == (
+        True,
+        True,
+        False,
+    )
+    assert len(listed["items"][0]["data"]["collect.py"]) < 1 << 20, "a ConfigMap has at most 1 MiB"

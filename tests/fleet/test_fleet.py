@@ -1,0 +1,361 @@
+"""A fleet made from recorded machines: what was planted is found, and nothing else."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from envcheck.checks import Tool
+from envcheck.errors import UsageError
+from envcheck.fleet import saved
+from envcheck.fleet.compare import compare, newest
+from envcheck.fleet.conclude import Circumstances, conclude, judged
+from envcheck.fleet.engines.reports import answers
+from envcheck.fleet.examine import Answer, examine
+from envcheck.fleet.names import folded
+from envcheck.fleet.pages import text
+from envcheck.fleet.record import Fleet
+from envcheck.fleet.slow import limits
+from envcheck.pipeline.request import Request
+from envcheck.report import Options
+from tests.cli.calling import envcheck
+from tests.fleet.made import KIND, Planted, healthy, make_fleet
+from tests.report.foreign import ATTACKS
+
+JUDGE = partial(judged, Request())
+HOW = Circumstances(
+    tool=Tool(version="1", matrix="2026-11-23"), engine="reports", created="2026-11-23T00:00:00Z", duration_s=1.0
+)
+FOUR = 4
+
+
+def fleet_of(place: Path | str, earlier: Fleet | None = None, **how: Any) -> Fleet:
+    nodes, facts = examine(answers(str(place)), JUDGE)
+    kept, left_out = newest(nodes)
+    circumstances = msgspec.structs.replace(HOW, superseded=left_out, **how)
+    return conclude(compare(kept, facts, earlier, serials=True), kept, circumstances)
+
+
+def found(fleet: Fleet) -> Planted:
+    """What the fleet tells, in the words of what was planted."""
+    return Planted(
+        differences={
+            (place.node, subject, difference.what, difference.value)
+            for difference in fleet.differences
+            for place in difference.places
+            for subject in (place.subjects or ("",))
+        },
+        slow={(figure.node, figure.subject) for figure in fleet.slow},
+        unanswered={node.name for node in fleet.nodes if node.problem},
+    )
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Planted]:
+    folder = tmp_path_factory.mktemp("fleet")
+    return folder, make_fleet(folder, 240)
+
+
+@pytest.fixture(scope="module")
+def fleet(made: tuple[Path, Planted]) -> Fleet:
+    return fleet_of(made[0])
+
+
+def write(folder: Path, reports: list[dict[str, Any]]) -> Path:
+    for report in reports:
+        (folder / f"{report['host']}.json").write_text(json.dumps(report))
+    return folder
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_every_planted_difference_is_found_and_none_invented(tmp_path: Path, seed: int) -> None:
+    planted = make_fleet(tmp_path, 240, seed)
+    assert len(planted.differences) == 11
+    assert len(planted.slow) == 3
+    assert found(fleet_of(tmp_path)) == planted
+
+
+def test_reading_in_processes_finds_the_same(fleet: Fleet, made: tuple[Path, Planted]) -> None:
+    """245 answers are read in processes where there are two cores; 40 in this one."""
+    assert found(fleet) == made[1]
+    assert fleet.head.nodes == 245
+
+
+def test_the_common_value_and_who_shares_it_are_told(fleet: Fleet) -> None:
+    difference = next(each for each in fleet.differences if each.what == "VBIOS")
+    assert difference.common == "96.00.A5.00.1A"
+    assert difference.among == KIND
+    assert difference.known - difference.share == 1
+
+
+def test_nodes_of_two_sizes_are_two_kinds(fleet: Fleet) -> None:
+    assert [group.gpus for group in fleet.groups[:2]] == ["4 x NVIDIA H200", "1 x NVIDIA H200"]
+    assert sum(len(group.nodes) for group in fleet.groups) == 240
+
+
+def test_the_verdict_is_the_worst(fleet: Fleet) -> None:
+    assert (fleet.head.verdict, fleet.head.exit_code) == ("fail", 1)
+    assert fleet.head.verdicts["unanswered"] == 5
+
+
+def test_equal_nodes_pass(tmp_path: Path) -> None:
+    made = healthy(FOUR)
+    fleet = fleet_of(write(tmp_path, made))
+    assert (fleet.head.verdict, fleet.head.exit_code, len(fleet.groups)) == ("pass", 0, 1)
+    assert found(fleet) == Planted()
+
+
+def test_without_a_majority_nobody_departs(tmp_path: Path) -> None:
+    made = healthy(FOUR)
+    for report in made[:2]:
+        report["snapshot"]["driver"]["release"] = "570.1"
+    fleet = fleet_of(write(tmp_path, made))
+    assert not fleet.differences
+    assert [(split.what, split.counts) for split in fleet.splits] == [("release", (2, 2))]
+    assert fleet.head.verdict == "warn"
+
+
+def test_what_nobody_looked_at_is_no_difference(tmp_path: Path) -> None:
+    made = healthy(FOUR)
+    made[0]["snapshot"]["driver"] = None
+    made[0]["snapshot"]["variables"] = None
+    made[1]["snapshot"]["gpus"]["items"][0]["vbios"] = None
+    assert found(fleet_of(write(tmp_path, made))) == Planted()
+
+
+def test_a_list_that_is_not_complete_lacks_nothing(tmp_path: Path) -> None:
+    made = healthy(FOUR)
+    for environment in made[0]["snapshot"]["environments"]["items"]:
+        environment["distributions"] = environment["distributions"][1:]
+        environment["distributions_complete"] = False
+    assert found(fleet_of(write(tmp_path, made))) == Planted()
+
+
+def test_a_node_that_lost_all_gpus_departs(tmp_path: Path) -> None:
+    made = healthy(FOUR)
+    made[0]["snapshot"]["gpus"] = {"items": [], "complete": True}
+    told = found(fleet_of(write(tmp_path, made)))
+    assert told.differences == {(made[0]["host"], "", "model", "none")}
+
+
+def test_the_newest_report_of_a_node_counts(tmp_path: Path) -> None:
+    made = healthy(FOUR)
+    old = json.loads(json.dumps(made[0]))
+    old["created"], old["snapshot"]["driver"]["release"] = "2020-01-01T00:00:00Z", "450.1"
+    write(tmp_path, made)
+    (tmp_path / "aa-older.json").write_text(json.dumps(old))
+    fleet = fleet_of(tmp_path)
+    assert fleet.head.superseded == 1
+    assert found(fleet) == Planted()
+
+
+def test_facts_without_a_verdict_are_judged(tmp_path: Path) -> None:
+    made = healthy(FOUR)
+    for report in made:
+        report["checks"], report["verdict"] = [], "unknown"
+    assert fleet_of(write(tmp_path, made)).head.verdicts["pass"] == FOUR
+
+
+def test_failures_of_the_nodes_are_gathered_by_rule(tmp_path: Path) -> None:
+    made = healthy(FOUR)
+    made[1]["verdict"] = "fail"
+    made[1]["checks"][0] |= {"status": "fail", "rule": "gpu-lost", "title": "A GPU is lost", "explained_by": None}
+    fleet = fleet_of(write(tmp_path, made))
+    assert [(problem.rule, problem.nodes) for problem in fleet.problems] == [("gpu-lost", (made[1]["host"],))]
+    assert fleet.head.exit_code == 1
+
+
+def test_figures_of_a_busy_gpu_and_wrong_results_do_not_count(tmp_path: Path) -> None:
+    made = healthy(5)
+    for figure in made[0]["measurements"]:
+        figure["value"] *= 0.5
+        figure["conditions"] = {"utilisation_before": 90.0}
+    for figure in made[1]["measurements"]:
+        figure["value"] *= 0.5
+        figure["verification"] = {"right": False, "checked": 5, "how": "every byte"}
+    assert not fleet_of(write(tmp_path, made)).slow
+
+
+def test_serials_are_told_only_if_asked_for(tmp_path: Path) -> None:
+    made = healthy(5)
+    for figure in made[0]["measurements"]:
+        figure["value"] *= 0.5 if figure["unit"] != "s" else 1
+    write(tmp_path, made)
+    serial = made[0]["snapshot"]["gpus"]["items"][0]["serial"]
+    with_them = envcheck("fleet", "--reports", ".", "--serials", "--format", "jsonl", cwd=tmp_path).out
+    assert serial in with_them
+    assert serial not in envcheck("fleet", "--reports", ".", "--format", "jsonl", cwd=tmp_path).out
+
+
+# The limits of a figure.
+
+
+@pytest.mark.parametrize(
+    ("unit", "count", "median", "mad", "value", "status"),
+    [
+        ("B/s", 100, 100.0, 0.1, 95.5, None),  # far out, and not slow enough to matter
+        ("B/s", 100, 100.0, 0.1, 94.0, "warn"),
+        ("B/s", 100, 100.0, 0.1, 84.0, "fail"),
+        ("B/s", 100, 100.0, 5.0, 80.0, None),  # as slow as others of a wide distribution
+        ("B/s", 3, 100.0, 0.0, 10.0, None),  # too few to tell
+        ("B/s", 100, 100.0, 0.0, 90.0, "warn"),
+        ("s", 100, 100.0, 0.1, 104.0, None),
+        ("s", 100, 100.0, 0.1, 90.0, None),  # faster
+        ("s", 100, 100.0, 0.1, 110.0, "warn"),
+        ("s", 100, 100.0, 0.1, 130.0, "fail"),
+    ],
+)
+def test_when_a_figure_is_slow(
+    unit: str, count: int, median: float, mad: float, value: float, status: str | None
+) -> None:
+    found = limits(unit, count, median, mad)
+    outside = value < found.low or value > found.high
+    assert (found.status(value) if outside else None) == status
+
+
+# Drift.
+
+
+def test_what_changed_since_an_earlier_fleet_report(tmp_path: Path) -> None:
+    made = healthy(5)
+    before = saved.read("".join(saved.write(fleet_of(write(tmp_path, made)))).encode())
+    made[0]["snapshot"]["driver"]["release"] = "590.1"
+    for figure in made[1]["measurements"]:
+        figure["value"] *= 0.9 if figure["name"] == "device-memory-copy" else 1.2
+    variables = made[2]["snapshot"]["variables"]["values"]
+    variables["NCCL_DEBUG"] = "INFO"
+    gone = made.pop()["host"]
+    (tmp_path / f"{gone}.json").unlink()
+    fleet = fleet_of(write(tmp_path, made), before, since=before.head.created)
+    moved = {(drift.what, drift.before, drift.after, drift.places[0].node) for drift in fleet.drifts}
+    assert moved == {("release", "580.159.04", "590.1", made[0]["host"]), ("NCCL_DEBUG", None, "INFO", made[2]["host"])}
+    slower = {(figure.node, figure.subject, figure.quantity.title) for figure in fleet.slowed}
+    assert {title for _, _, title in slower} == {"Device memory copy", "Launch latency"}
+    assert {(node, subject) for node, subject, _ in slower} == {
+        (made[1]["host"], f"GPU {place}") for place in range(FOUR)
+    }
+    assert fleet.came_or_went is not None
+    assert fleet.came_or_went.went == (gone,)
+
+
+def test_a_fleet_report_is_read_again_as_it_was(fleet: Fleet) -> None:
+    assert saved.read("".join(saved.write(fleet)).encode()) == fleet
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (b"", "no fleet report"),
+        (b"{}", "no fleet report"),
+        (b'{"record":"fleet"}\n', "no fleet report of this version"),
+        (b'{"record":"fleet","nodes":\n', "cut off or damaged"),
+        (b'{"record":"fleet"' + b"[" * 100_000, "damaged"),
+    ],
+)
+def test_what_is_no_fleet_report_is_refused(content: bytes, told: str) -> None:
+    with pytest.raises(UsageError, match=told):
+        saved.read(content)
+
+
+# Names and pages.
+
+
+@pytest.mark.parametrize(
+    ("names", "told"),
+    [
+        (["gpu3", "gpu1", "gpu2", "gpu2"], ["gpu[1-3]"]),
+        (["gpu001", "gpu003", "gpu002", "gpu010"], ["gpu[001-003,010]"]),
+        (["a-1-x", "a-2-x", "b"], ["a-[1-2]-x", "b"]),
+        (["gpu7"], ["gpu7"]),
+        (["login", "gpu08", "gpu9"], ["gpu08", "gpu9", "login"]),
+    ],
+)
+def test_names_are_folded(names: list[str], told: list[str]) -> None:
+    assert folded(names) == told
+
+
+def test_the_page_names_what_was_planted(fleet: Fleet, made: tuple[Path, Planted]) -> None:
+    page = text.render(fleet, Options(verbose=True))
+    for node, _, what, _ in made[1].differences:
+        assert node in page
+        assert what in page
+    for node, subject in made[1].slow:
+        assert f"{node} {subject}" in page
+
+
+def test_the_page_has_one_page(fleet: Fleet) -> None:
+    page = text.render(fleet, Options())
+    assert len(page.splitlines()) <= 70
+    assert "more (-v shows them" in page
+    assert max(map(len, page.splitlines())) <= 80
+
+
+@pytest.mark.parametrize("attack", ATTACKS)
+def test_hostile_names_do_not_reach_the_terminal(tmp_path: Path, attack: str) -> None:
+    made = healthy(FOUR)
+    made[0]["host"] = f"evil{attack}"
+    made[0]["snapshot"]["driver"]["release"] = f"1{attack}"
+    made[0]["snapshot"]["variables"]["values"][f"X{attack}"] = attack
+    for number, report in enumerate(made):
+        (tmp_path / f"{number}.json").write_text(json.dumps(report))
+    for form in ("text", "jsonl", "html"):
+        told = envcheck("fleet", "--reports", ".", "--format", form, cwd=tmp_path)
+        assert told.status == 0, told.err
+        assert "\x1b" not in told.out
+        assert "\u202e" not in told.out
+        assert "<script>alert" not in told.out or form != "html"
+
+
+# The command line.
+
+
+def test_reports_come_from_a_folder_a_pattern_a_file_and_stdin(tmp_path: Path) -> None:
+    made = healthy(FOUR)
+    write(tmp_path, made)
+    one = f"{made[0]['host']}.json"
+    indented = "".join(json.dumps(report, indent=2) + "\n" for report in made)
+    lines = "".join(json.dumps(report) + "\n" for report in made)
+    for place, given, nodes in (
+        (".", "", FOUR),
+        ("node*.json", "", FOUR),
+        (one, "", 1),
+        ("-", indented, FOUR),
+        ("-", lines, FOUR),
+        ("-", indented.replace("\n", ""), FOUR),
+    ):
+        told = envcheck("fleet", "--reports", place, "--format", "jsonl", cwd=tmp_path, stdin=given)
+        assert json.loads(told.out.splitlines()[0])["nodes"] == nodes, told.err
+
+
+def test_a_cut_off_report_on_stdin_is_a_row(tmp_path: Path) -> None:
+    made = healthy(FOUR)
+    given = "".join(json.dumps(report, indent=2) + "\n" for report in made)
+    told = envcheck("fleet", "--reports", "-", cwd=tmp_path, stdin=given[:-50])
+    assert "cut off" in told.out
+    assert told.status == 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ((), "name what brings the reports"),
+        (("--reports", "nowhere"), "no such file, folder or pattern"),
+        (("--reports", "."), "the folder has no .json file"),
+        (("--reports", ".", "--since", "nowhere"), "cannot read nowhere"),
+    ],
+)
+def test_wrong_usage(tmp_path: Path, arguments: tuple[str, ...], told: str) -> None:
+    result = envcheck("fleet", *arguments, cwd=tmp_path)
+    assert (result.status, result.out) == (2, "")
+    assert told in result.err
+    assert "Traceback" not in result.err
+
+
+def test_an_answer_with_a_problem_is_a_row() -> None:
+    nodes, _ = examine([Answer(node="gpu7", problem="no answer within 60 s")], JUDGE)
+    assert [(node.node, node.problem) for node in nodes] == [("gpu7", "no answer within 60 s")]

@@ -1,0 +1,302 @@
+"""Slurm itself, as Debian packages it: one controller and six slurmd on this machine, each a node of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import IO
+
+import pytest
+
+from envcheck.fleet import saved
+from envcheck.fleet.record import Fleet
+from tests.fleet.made import healthy
+
+PROGRAMS = ("slurmctld", "slurmd", "munged", "srun", "sinfo", "scontrol")
+
+pytestmark = [
+    pytest.mark.lab,
+    pytest.mark.skipif(os.geteuid() != 0, reason="slurmd runs as root"),
+    pytest.mark.skipif(
+        not all(map(shutil.which, PROGRAMS)), reason="needs the Debian packages slurm-wlm and munge (no systemd)"
+    ),
+]
+
+ROOT = Path(__file__).resolve().parents[2]
+ENVCHECK = Path(sys.executable).parent / "envcheck"
+NODES = tuple(f"n{number}" for number in range(1, 7))
+CONFIGURATION = """
+ClusterName=lab
+SlurmctldHost={host}(127.0.0.1)
+SlurmctldPort=16817
+SlurmUser=root
+SlurmdUser=root
+AuthType=auth/munge
+AuthInfo=socket={place}/munge.socket
+CryptoType=crypto/munge
+ProctrackType=proctrack/pgid
+TaskPlugin=task/none
+SwitchType=switch/none
+MpiDefault=none
+ReturnToService=2
+SlurmctldPidFile={place}/slurmctld.pid
+SlurmdPidFile={place}/%n.pid
+SlurmdSpoolDir={place}/%n.spool
+StateSaveLocation={place}/state
+SlurmctldLogFile={place}/slurmctld.log
+SlurmdLogFile={place}/%n.log
+SlurmdTimeout=6
+InactiveLimit=0
+KillWait=2
+SchedulerType=sched/builtin
+SelectType=select/cons_tres
+Prolog={place}/prolog
+HealthCheckProgram={place}/health
+HealthCheckInterval=5
+PrologFlags=Alloc
+NodeName=n[1-6] NodeHostname={host} NodeAddr=127.0.0.1 Port=[17001-17006] CPUs=1 State=UNKNOWN
+PartitionName=gpu Nodes=n[1-6] Default=YES MaxTime=INFINITE State=UP
+"""
+
+
+class Cluster:
+    """A running cluster, and what its nodes answer."""
+
+    def __init__(self, place: Path) -> None:
+        self.place = place
+        self.processes: list[subprocess.Popen[bytes]] = []
+        self._log: IO[bytes] = (place / "daemons.log").open("wb")
+        self.variables = {**os.environ, "SLURM_CONF": f"{place}/slurm.conf"}
+        host = os.uname().nodename.partition(".")[0]
+        (place / "slurm.conf").write_text(CONFIGURATION.format(place=place, host=host))
+        for name in ("prolog", "health"):
+            self.program(name, "#!/bin/sh\nexit 0\n")
+        (place / "munge.key").write_bytes(os.urandom(128))
+        (place / "munge.key").chmod(0o400)
+
+    def program(self, name: str, text: str) -> None:
+        """Write a program in one step: slurmd may start it at any time."""
+        made = self.place / f"{name}.new"
+        made.write_text(text)
+        made.chmod(0o755)
+        made.rename(self.place / name)
+
+    def start(self) -> None:
+        place = self.place
+        self._run(
+            "munged", "--foreground", "--force", f"--key-file={place}/munge.key", f"--socket={place}/munge.socket",
+            f"--pid-file={place}/munged.pid", f"--log-file={place}/munged.log", f"--seed-file={place}/munged.seed",
+        )  # fmt: skip
+        self.wait((place / "munge.socket").exists)
+        self._run("slurmctld", "-D")
+        for node in NODES:
+            self.start_node(node)
+        self.wait(lambda: self.states() == dict.fromkeys(NODES, "idle"))
+
+    def start_node(self, node: str) -> None:
+        self._run("slurmd", "-D", "-N", node)
+
+    def _run(self, *command: str) -> None:
+        started = subprocess.Popen(
+            command, env=self.variables, stdin=subprocess.DEVNULL, stdout=self._log, stderr=self._log
+        )
+        self.processes.append(started)
+
+    def stop(self) -> None:
+        for process in reversed(self.processes):
+            process.terminate()
+        for process in self.processes:
+            try:
+                process.wait(timeout=10)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+        self._log.close()
+
+    def asked(self, *command: str) -> str:
+        done = subprocess.run(command, env=self.variables, capture_output=True, text=True, timeout=60, check=False)
+        return done.stdout
+
+    def states(self) -> dict[str, str]:
+        lines = self.asked("sinfo", "-hN", "-o", "%N|%T").splitlines()
+        return dict(line.split("|") for line in lines if "|" in line)
+
+    def reason(self, node: str) -> str:
+        return self.asked("sinfo", "-hN", "-n", node, "-o", "%E").strip()
+
+    def wait(self, true: Callable[[], bool], seconds: float = 60) -> None:
+        until = time.monotonic() + seconds
+        while not true():
+            ended = [process.args for process in self.processes if process.poll() is not None]
+            assert time.monotonic() < until, (self.states(), ended, (self.place / "daemons.log").read_text()[-3000:])
+            time.sleep(0.3)
+
+    def resume(self, node: str) -> None:
+        self.asked("scontrol", "update", f"NodeName={node}", "State=RESUME")
+        self.wait(lambda: self.states()[node] == "idle")
+
+    def fleet(self, *arguments: str) -> Fleet:
+        command = [str(ENVCHECK), "fleet", "--slurm=-p gpu", "--format", "jsonl", *arguments]
+        done = subprocess.run(
+            command, env=self.variables, cwd=self.place, capture_output=True, timeout=180, check=False
+        )
+        assert done.stdout, done.stderr
+        return saved.read(done.stdout)
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Cluster]:
+    # A short path: sockets have 108 characters. munge wants a folder that only its user may write.
+    place = Path(tempfile.mkdtemp(prefix="envcheck-slurm-", dir="/run"))
+    place.chmod(0o755)
+    for name in ("state", *(f"{node}.spool" for node in NODES)):
+        (place / name).mkdir()
+    made = Cluster(place)
+    try:
+        made.start()
+        yield made
+    finally:
+        made.stop()
+        shutil.rmtree(place, ignore_errors=True)
+
+
+ANSWERS = """#!/bin/sh
+[ "$SLURMD_NODENAME" = n4 ] && sleep 600
+[ "$SLURMD_NODENAME" = n5 ] && echo rubbish && exit 0
+exec cat "{place}/$SLURMD_NODENAME.json"
+"""
+
+
+def test_each_of_the_different_nodes_is_named(cluster: Cluster) -> None:
+    """n2 has another driver, n3 a slow GPU, n4 hangs, n5 prints rubbish, and n6 is dead."""
+    reports = healthy(len(NODES))
+    reports[1]["snapshot"]["driver"]["release"] = "570.1"
+    for figure in reports[2]["measurements"][:4]:
+        figure["value"] *= 0.7
+    for node, report in zip(NODES, reports, strict=True):
+        (cluster.place / f"{node}.json").write_text(json.dumps(report))
+    cluster.program("answer", ANSWERS.format(place=cluster.place))
+    cluster.processes[-1].kill()
+    cluster.wait(lambda: cluster.states()["n6"].startswith("down"))
+    started = time.monotonic()
+    found = cluster.fleet("--command", f"{cluster.place}/answer", "--timeout", "15")
+    assert time.monotonic() - started < 40
+    problems = {node.name: node.problem for node in found.nodes}
+    assert [name for name in NODES if not problems[name]] == ["n1", "n2", "n3"]
+    assert problems["n4"] == "no answer within 15 s"
+    assert problems["n5"] == "it printed no report"
+    assert problems["n6"].startswith("Slurm says down")
+    assert [(each.what, each.value, each.places[0].node) for each in found.differences] == [("release", "570.1", "n2")]
+    assert {(figure.node, figure.subject) for figure in found.slow} <= {("n3", "GPU 0")}
+    cluster.start_node("n6")
+    cluster.wait(lambda: cluster.states()["n6"] == "idle")
+    cluster.wait(lambda: cluster.states()["n4"] == "idle")
+
+
+def test_the_collector_runs_where_nothing_is_installed(cluster: Cluster) -> None:
+    found = cluster.fleet("--timeout", "90")
+    assert {node.name: node.problem for node in found.nodes} == dict.fromkeys(NODES, "")
+    assert not found.differences
+
+
+def test_within_an_allocation_its_nodes_are_asked(cluster: Cluster) -> None:
+    command = [
+        "salloc",
+        "-N2",
+        "-w",
+        "n1,n2",
+        str(ENVCHECK),
+        "fleet",
+        "--slurm",
+        "--format",
+        "jsonl",
+        "--timeout",
+        "90",
+    ]
+    done = subprocess.run(command, env=cluster.variables, capture_output=True, timeout=180, check=False)
+    found = saved.read(done.stdout)
+    assert {node.name: node.problem for node in found.nodes} == {"n1": "", "n2": ""}
+
+
+# Prolog and HealthCheckProgram. What envcheck would say is said by a program in its place.
+
+
+def script(name: str, said: str) -> str:
+    """The script of the documentation, with an envcheck that runs ``said``."""
+    text = (ROOT / "docs/fleet/slurm" / f"{name}.sh").read_text()
+    head, _, rest = text.partition("ENVCHECK=${ENVCHECK:-/opt/envcheck/bin/envcheck}\n")
+    assert rest
+    # Of this cluster, whose configuration lies elsewhere, scontrol has to be told.
+    configuration = f"SLURM_CONF={Path(said).parent}/slurm.conf\nexport SLURM_CONF\n"
+    return f"{head}{configuration}ENVCHECK={said}\nENVCHECK_SECONDS=2\n{rest}"
+
+
+def saying(cluster: Cluster, status: int, text: str = "", node: str = "n1") -> str:
+    """An envcheck that says ``text`` on ``node``, and passes on the others."""
+    path = f"said-{status}-{time.monotonic_ns()}"
+    wait = "sleep 60\n" if status == 124 else ""
+    cluster.program(path, f'#!/bin/sh\n[ "$SLURMD_NODENAME" = {node} ] || exit 0\n{wait}echo "{text}"\nexit {status}\n')
+    return f"{cluster.place}/{path}"
+
+
+OTHERS = (2, 3, 4, 124, 130)
+"""Wrong usage, no verdict, an internal error, a time-out, and an interruption."""
+
+
+def test_a_broken_node_is_drained_with_its_reason(cluster: Cluster) -> None:
+    said = saying(cluster, 1, "envcheck: gpu-lost gpu3")
+    cluster.program("health", script("health", said))
+    cluster.wait(lambda: cluster.states()["n1"].startswith("drain"))
+    assert cluster.reason("n1") == "envcheck: gpu-lost gpu3"
+    assert {state for node, state in cluster.states().items() if node != "n1"} == {"idle"}
+    cluster.program("health", script("health", saying(cluster, 0)))
+    time.sleep(7)
+    assert cluster.states()["n1"].startswith("drain"), "nothing resumes a node but its administrator"
+    cluster.resume("n1")
+
+
+def test_a_reason_of_somebody_else_stays(cluster: Cluster) -> None:
+    cluster.asked("scontrol", "update", "NodeName=n1", "State=DRAIN", "Reason=new fan")
+    cluster.program("health", script("health", saying(cluster, 1, "envcheck: gpu-lost gpu3")))
+    time.sleep(7)
+    assert cluster.reason("n1") == "new fan"
+    cluster.program("health", "#!/bin/sh\nexit 0\n")
+    cluster.resume("n1")
+
+
+@pytest.mark.parametrize("status", [*OTHERS, 127])
+def test_no_node_is_drained_when_envcheck_fails(cluster: Cluster, status: int) -> None:
+    said = "/no/such/envcheck" if status == 127 else saying(cluster, status, "envcheck: something")
+    for name in ("prolog", "health"):
+        cluster.program(name, script(name, said))
+    assert cluster.asked("srun", "-w", "n1", "-t", "1", "echo", "ran").strip() == "ran"
+    time.sleep(6)
+    assert cluster.states()["n1"] == "idle"
+    for name in ("prolog", "health"):
+        cluster.program(name, "#!/bin/sh\nexit 0\n")
+
+
+def test_the_prolog_of_a_broken_node_drains_it(cluster: Cluster) -> None:
+    cluster.program("prolog", script("prolog", saying(cluster, 1, "envcheck: gpu-lost gpu3")))
+    job = subprocess.Popen(
+        ["srun", "-w", "n1", "-t", "1", "echo", "ran"],
+        env=cluster.variables,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    cluster.wait(lambda: cluster.states()["n1"].startswith("drain"))
+    assert "rolog" in cluster.reason("n1")
+    job.terminate()
+    out, _ = job.communicate(timeout=30)
+    assert "ran" not in out
+    cluster.program("prolog", "#!/bin/sh\nexit 0\n")
+    cluster.asked("scancel", "--user=root")
+    cluster.resume("n1")
