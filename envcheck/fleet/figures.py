@@ -11,7 +11,7 @@ import msgspec
 from envcheck.checks import Report
 from envcheck.compat.performance.at_work import at_work
 from envcheck.fleet.facts import gpus_of
-from envcheck.rules.facts.measurements import called_measurement
+from envcheck.rules.facts.measurements import measurement_name
 from envcheck.snapshot import Gpu, Measurement
 
 _MOST = 4096
@@ -74,7 +74,7 @@ def _quantity(
 ) -> Quantity:
     """One object for each quantity: a fleet has a few dozen, and a million figures."""
     alike = Measurement(name=name, precision=precision, shape=shape, burst=burst, variant=variant)
-    return Quantity(model, called_measurement(alike), unit)
+    return Quantity(model, measurement_name(alike), unit)
 
 
 def _usable(measured: Measurement) -> bool:
