@@ -29,6 +29,9 @@ RECORDED = {
 TRIED = "h100-tried-and-measured"
 """The one that was recorded with ``--deep --bench``: its NumPy is newer than numba-cuda, its ONNX Runtime for CPUs."""
 
+MEASURED = "h200-tensorrt"
+"""The one on which TensorRT built and ran engines, with ``bench --full --only tensorrt``."""
+
 CONSTRUCTED = {
     "container-lost-gpu": "container-lost-gpu",
     "driver-too-old": "driver-too-old",
@@ -60,9 +63,9 @@ def report_on(name: str) -> Report:
 
 
 def test_every_file_is_tried_and_says_where_it_comes_from() -> None:
-    assert {file.stem for file in FOLDER.glob("*.json")} == {*RECORDED, TRIED}
+    assert {file.stem for file in FOLDER.glob("*.json")} == {*RECORDED, TRIED, MEASURED}
     assert {file.stem for file in (FOLDER / "constructed").glob("*.json")} == set(CONSTRUCTED)
-    for name in (*RECORDED, TRIED):
+    for name in (*RECORDED, TRIED, MEASURED):
         assert "2026" in load(name).recorded or "h200x4.json" in load(name).recorded
     for name in CONSTRUCTED:
         assert "#" in load(f"constructed/{name}").built_from
@@ -139,3 +142,34 @@ def test_a_broken_machine_has_its_root_cause_named(name: str) -> None:
     page = render(report, "text", Options())
     assert page.startswith("FAIL")
     assert len(page.splitlines()) <= 24
+
+
+def test_the_engines_that_tensorrt_built_are_right_and_judged() -> None:
+    report = report_on(MEASURED)
+    figures = {(each.precision, each.variant): each for each in report.measurements if each.value}
+    assert set(figures) == {(precision, way) for precision in ("fp32", "fp16", "int8") for way in ("fused", "unfused")}
+    for (precision, way), figure in figures.items():
+        assert figure.verification is not None
+        assert figure.verification.right, (precision, way)
+        assert ("are one layer" in figure.detail) == (way == "fused")
+        assert (figure.value or 0) <= (figures[precision, "fused"].value or 0)
+    assert (
+        (figures["int8", "fused"].value or 0)
+        > (figures["fp16", "fused"].value or 0)
+        > (figures["fp32", "fused"].value or 0)
+    )
+    judged = {
+        check.rule: check.status
+        for check in report.checks
+        if check.rule == "slow-library" and check.status != "skipped"
+    }
+    assert judged == {"slow-library": "pass"}
+
+
+def test_a_low_figure_without_a_known_clock_is_not_judged() -> None:
+    snapshot = load(MEASURED).snapshot
+    slow = tuple(msgspec.structs.replace(each, value=each.value and each.value / 2) for each in snapshot.measurements)
+    report = judge(msgspec.structs.replace(snapshot, measurements=slow), Request())
+    checks = [check for check in report.checks if check.rule == "slow-library"]
+    assert {check.status for check in checks} == {"skipped"}
+    assert any("the clock during the run is not known" in check.message for check in checks)

@@ -82,7 +82,7 @@ def expectation(matrix: Matrix, gpu: Gpu, measured: Measurement) -> Expectation 
     band = band_of(matrix, measured, architecture.name if architecture else "")
     if band is None:
         return "no band is known for it: compare it with a baseline"
-    if len(set(measured.shape)) > 1:
+    if len(set(measured.shape)) > 1 and not band.variant:
         return "bands are known for square products only: compare it with a baseline"
     found = _ceiling(matrix, gpu, model, capability, measured)
     if isinstance(found, str):
@@ -94,6 +94,8 @@ def expectation(matrix: Matrix, gpu: Gpu, measured: Measurement) -> Expectation 
     used = _clock(measured)
     quantity = quantity_of(measured.name)
     computes = quantity is not None and quantity.ceiling in ("multiprocessors", "sparse")
+    if computes and measured.conditions is None and share < band.low:
+        return f"{share:.0%} of the ceiling at the data sheet's clock; the clock during the run is not known"
     at_clock = share * used / clock.median if computes and clock and clock.median and used else None
     return Expectation(
         ceiling=ceiling,
@@ -144,7 +146,8 @@ def _of_multiprocessors(
     """Sparse tensor cores do ``times`` the operations of the dense product in a clock: they skip half of them."""
     rate, row = _rate(matrix, model, capability, measured)
     sms = gpu.sm_count or (model.sms if model else None)
-    clock = _clock(measured)
+    # Without conditions the data sheet's clock gives the highest ceiling there can be: enough to pass a figure.
+    clock = _clock(measured) or (model.clock if model and measured.conditions is None else None)
     if rate is None or row is None:
         return f"what a multiprocessor of compute capability {capability} does in {measured.precision} is not known"
     if not sms or not clock:

@@ -86,7 +86,7 @@ QUANTITIES = (
     Quantity("nccl-reduce", "reduce", "", "nccl", seconds=None),
     Quantity("nccl-all-to-all", "all-to-all", "", "nccl", seconds=None),
     Quantity("nccl-send-recv", "send-receive", "", "nccl", seconds=None),
-    Quantity("tensorrt-convolution", "convolution, bias, ReLU", "", "tensorrt", seconds=None),
+    Quantity("tensorrt-convolution", "convolution, bias, ReLU", "multiprocessors", "tensorrt", seconds=53),
     Quantity("torch-gemm", "matrix product", "library", "torch", beside="gemm", seconds=None),
     Quantity("torch-convolution", "convolution", "library", "torch", beside="cudnn-convolution", seconds=None),
     Quantity("torch-attention", "attention", "library", "torch", beside="cudnn-attention", seconds=None),
