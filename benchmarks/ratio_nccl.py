@@ -36,7 +36,7 @@ PROGRAMS = {
     "send-recv": "sendrecv",
 }
 SMALL, LARGE = 8, 512 << 20
-RUNS = 20
+RUNS = 100
 WARM = 5
 Key = tuple[str, str, int]
 """Operation, ``apart`` or ``together``, and size."""
@@ -132,9 +132,9 @@ def _theirs(given: argparse.Namespace, name: str, ranks: int, way: str) -> dict[
 def _table(ours: dict[Key, list[float]], theirs: dict[Key, list[float]], ranks: int) -> Any:
     yield "| operation | size | processes | envcheck | nccl-tests | ratio |"
     yield "|---|---|---|---|---|---|"
-    for key in ours:
+    for key, turns in ours.items():
         name, way, size = key
-        mine, other = statistics.median(ours[key]), statistics.median(theirs[key])
+        mine, other = statistics.median(turns), statistics.median(theirs[key])
         share = OPERATIONS[name].bus_share(ranks)
         words = "one per GPU" if way == "apart" else "one"
         if size < LARGE:

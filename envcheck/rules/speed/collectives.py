@@ -12,10 +12,7 @@ from envcheck.snapshot import Measurement, ObservedError, ProbeRun, Snapshot
 
 _PROBE = "bench.nccl"
 _SHOWN = 6
-_LOG = Fix(
-    text="Read NCCL's whole log",
-    command=("env", "NCCL_DEBUG=INFO", "envcheck", "bench", "--only", "nccl", "--full"),
-)
+_LOG = Fix(text="To keep NCCL's whole log, set NCCL_DEBUG=INFO and NCCL_DEBUG_FILE (a path), and measure again")
 
 
 def _is_bandwidth(subject: MeasurementSubject, _facts: Facts) -> bool:
@@ -115,6 +112,7 @@ def collective_fails(snapshot: Snapshot, _facts: Facts) -> Outcome | None:
         )
     first = failed[0]
     log = first.collective.log if first.collective else ()
+    warnings = [line for line in log if " NCCL WARN " in line]
     text = (first.missing or "").rstrip(".")
     return Outcome(
         status="fail" if first.failed else "warn",
@@ -122,7 +120,7 @@ def collective_fails(snapshot: Snapshot, _facts: Facts) -> Outcome | None:
         message=f"{text}. All other ranks waited for it, and were ended.",
         evidence=(
             Evidence(what=called_measurement(first), value=text, source=first.library or "bench"),
-            *(quoted_error(ObservedError(source="NCCL's log", text=line)) for line in log[-_SHOWN:]),
+            *(quoted_error(ObservedError(source="NCCL's log", text=line)) for line in warnings[-_SHOWN:]),
         ),
         fixes=(_LOG,),
         decided_by="measured",
