@@ -102,8 +102,8 @@ def _work(order: Order, share: tuple[Rank, ...], talk: Talk) -> None:
 
 
 def _size(name: str, size: int, ranks: int) -> int:
-    """What is divided among the ranks has an element for each."""
-    return max(size, 4 * ranks) if name in ("all-gather", "reduce-scatter", "all-to-all") else size
+    """What is divided among the ranks has 16 bytes for each: nccl-tests rounds down to that."""
+    return max(size, 16 * ranks) if name in ("all-gather", "reduce-scatter", "all-to-all") else size
 
 
 def _theirs(given: argparse.Namespace, name: str, ranks: int, way: str) -> dict[Key, float]:
@@ -132,9 +132,9 @@ def _theirs(given: argparse.Namespace, name: str, ranks: int, way: str) -> dict[
 def _table(ours: dict[Key, list[float]], theirs: dict[Key, list[float]], ranks: int) -> Any:
     yield "| operation | size | processes | envcheck | nccl-tests | ratio |"
     yield "|---|---|---|---|---|---|"
-    for key, turns in ours.items():
+    for key in sorted(ours.keys() & theirs.keys()):
         name, way, size = key
-        mine, other = statistics.median(turns), statistics.median(theirs[key])
+        mine, other = statistics.median(ours[key]), statistics.median(theirs[key])
         share = OPERATIONS[name].bus_share(ranks)
         words = "one per GPU" if way == "apart" else "one"
         if size < LARGE:
