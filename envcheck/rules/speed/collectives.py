@@ -111,8 +111,7 @@ def collective_fails(snapshot: Snapshot, _facts: Facts) -> Outcome | None:
             decided_by="measured",
         )
     first = failed[0]
-    log = first.collective.log if first.collective else ()
-    warnings = [line for line in log if " NCCL WARN " in line]
+    log = [line for line in (first.collective.log if first.collective else ()) if " NCCL WARN " in line]
     text = (first.missing or "").rstrip(".")
     return Outcome(
         status="fail" if first.failed else "warn",
@@ -120,7 +119,7 @@ def collective_fails(snapshot: Snapshot, _facts: Facts) -> Outcome | None:
         message=f"{text}. All other ranks waited for it, and were ended.",
         evidence=(
             Evidence(what=called_measurement(first), value=text, source=first.library or "bench"),
-            *(quoted_error(ObservedError(source="NCCL's log", text=line)) for line in warnings[-_SHOWN:]),
+            *(quoted_error(ObservedError(source="NCCL's log", text=line)) for line in log[-_SHOWN:]),
         ),
         fixes=(_LOG,),
         decided_by="measured",
