@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from envcheck.checks import Evidence, Fix
+from envcheck.compat.performance.collectives import latency_limit
 from envcheck.rules.api import Facts, MeasurementSubject, Outcome, passed, rule
-from envcheck.rules.facts.machine import plural
-from envcheck.rules.facts.measurements import called_measurement
+from envcheck.rules.facts.machine import called, plural
+from envcheck.rules.facts.measurements import called_measurement, quantity
 from envcheck.rules.messages.observed import quoted_error
-from envcheck.rules.speed.ceilings import judged
+from envcheck.rules.speed.ceilings import figure_of, judged
+from envcheck.rules.speed.trust import why_not_judged
 from envcheck.snapshot import Measurement, ObservedError, ProbeRun, Snapshot
 
 _PROBE = "bench.nccl"
@@ -44,7 +46,38 @@ def slow_collective(subject: MeasurementSubject, facts: Facts) -> Outcome | None
         NCCL user guide, troubleshooting:
             https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooting.html
     """
+    if subject.measurement.unit == "s" and not why_not_judged(subject.gpu, subject.measurement):
+        return _of_latency(subject, facts)
     return judged(subject, facts)
+
+
+def _of_latency(subject: MeasurementSubject, facts: Facts) -> Outcome:
+    """The smallest message. A slow one warns only: the host's processor counts too."""
+    gpu, measured = subject.gpu, subject.measurement
+    value = quantity(measured.value or 0.0, "s")
+    name = f"{called(gpu)}: {called_measurement(measured)}"
+    limit = latency_limit(facts.matrix, facts.gpus, facts.snapshot.fabric, measured)
+    figure, shown = figure_of(gpu, measured), Evidence(what="measured", value=value, source=measured.detail or "bench")
+    if isinstance(limit, str):
+        return Outcome(
+            status="skipped",
+            title=f"{name}: {value}, not judged",
+            message=f"Measured, not judged: {limit}.",
+            evidence=(shown,),
+            figure=figure,
+            decided_by="measured",
+        )
+    most = quantity(limit.seconds, "s")
+    slow = (measured.value or 0.0) > limit.seconds
+    return Outcome(
+        status="warn" if slow else "pass",
+        title=f"{name}: {value}, {'more than' if slow else 'within'} {most}",
+        message="The host's processor may be slow or busy, or the GPUs' clocks low." if slow else "",
+        evidence=(shown, Evidence(what="expected", value=f"at most {most}", source="matrix")),
+        figure=figure,
+        sources=limit.sources,
+        decided_by="measured",
+    )
 
 
 def _failures(snapshot: Snapshot) -> list[Measurement]:

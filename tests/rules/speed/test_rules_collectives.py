@@ -32,9 +32,8 @@ def together(**facts: Any) -> Collective:
     return Collective(
         source="bench",
         ranks=8,
-        processes=8,
         gpus=tuple(gpu.uuid or "" for gpu in GPUS),
-        **{"transports": ("P2P/CUMEM",), "nvls_channels": 0, **facts},
+        **{"processes": 8, "transports": ("P2P/CUMEM",), "nvls_channels": 0, **facts},
     )
 
 
@@ -101,6 +100,18 @@ def test_other_libraries_are_not_asked_about_it() -> None:
 
 def test_a_wrong_sum_fails() -> None:
     assert check_of("wrong-result", measured(all_reduce(verification=wrong()))).status == "fail"
+
+
+def test_a_latency_passes_warns_or_is_not_judged() -> None:
+    def of(value: float, **facts: Any) -> Any:
+        two = but(together(**facts), ranks=2, gpus=tuple(gpu.uuid or "" for gpu in GPUS[:2]))
+        figure = all_reduce(value, unit="s", variant="8 B", size=8, collective=two)
+        found = check_of("slow-collective", measured(figure))
+        return found.status, found.title.removeprefix("GPU 0 (NVIDIA H200): FP32 NCCL all-reduce, 8 B: ")
+
+    assert of(8e-6, processes=2) == ("pass", "8 us, within 25 us")
+    assert of(40e-6, processes=2) == ("warn", "40 us, more than 25 us")
+    assert of(40e-6, processes=1) == ("skipped", "40 us, not judged")
 
 
 # collective-fails
