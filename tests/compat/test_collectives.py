@@ -95,8 +95,6 @@ REFUSED = {
     "small": (all_reduce(GPUS, size=1 << 20), "latency decides more than bandwidth"),
     "switch sums": (all_reduce(GPUS, algorithm="nvls"), "with sums inside the switch"),
     "switch may sum": (all_reduce(GPUS, nvls_channels=16), "with sums inside the switch"),
-    "host memory": (all_reduce(GPUS, transports=("SHM/direct", "P2P/CUMEM")), "through host memory"),
-    "network": (all_reduce(GPUS, transports=("NET/Socket",)), "over the network"),
     "no log": (all_reduce(GPUS, transports=()), "what joins the GPUs is not known"),
     "another way": (all_reduce(GPUS, transports=("NEW/way",)), "what joins the GPUs is not known"),
     "no band": (but(all_reduce(GPUS), name="nccl-new"), "no band is known for 8 GPUs over NVLink through a switch"),
@@ -133,6 +131,21 @@ def test_direct_links_are_told_from_pci_express(links: int | None, link: str | N
     assert together
     assert link_of(gpus, joined(gpus, links), together) == link
     assert link_of(gpus, None, together) is None
+
+
+@pytest.mark.parametrize(("way", "words"), [("SHM/direct", "through host memory"), ("NET/Socket", "over the network")])
+def test_gpus_without_nvlink_may_exchange_data_otherwise(way: str, words: str) -> None:
+    gpus = tuple(h200(number, nvlinks=()) for number in range(2))
+    found = expected(gpus, all_reduce(gpus, transports=(way,)), joined(gpus, 0))
+    assert isinstance(found, str)
+    assert f"no band is known for 2 GPUs {words}" in found
+
+
+@pytest.mark.parametrize("way", ["SHM/direct", "NET/Socket"])
+def test_gpus_that_nvlink_joins_are_held_to_it_whatever_nccl_used(way: str) -> None:
+    found = expected(GPUS, all_reduce(GPUS, 30e9, transports=(way, "P2P/CUMEM")))
+    assert isinstance(found, Expectation)
+    assert found.judgement == "fail"
 
 
 def test_a_machine_where_only_some_pairs_have_links_is_neither() -> None:

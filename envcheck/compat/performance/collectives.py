@@ -110,21 +110,25 @@ def _held_against(
 def link_of(part: Sequence[Gpu], fabric: Fabric | None, together: Collective) -> str | None:
     """``nvswitch``, ``nvlink``, ``pcie``, ``host`` or ``network``; None where that is unknown or mixed.
 
-    Over what NCCL connected them is in its log; which wires its direct access uses, the driver says.
+    Over what NCCL connected them is in its log; which wires there are, the driver says. GPUs that NVLink joins are held
+    to it also where NCCL went another way: that is a fault, and without direct access PCI Express is none.
     """
     ways = {name.partition("/")[0] for name in together.transports}
-    if "NET" in ways or "SHM" in ways:
-        return "network" if "NET" in ways else "host"
-    if not ways or not ways <= {"P2P", "NVLS"}:
+    wires = _wires(part, fabric)
+    if not ways or not ways <= {"P2P", "NVLS", "SHM", "NET"}:
         return None
+    if wires in ("nvswitch", "nvlink") or ways <= {"P2P", "NVLS"}:
+        return wires
+    return "network" if "NET" in ways else "host"
+
+
+def _wires(part: Sequence[Gpu], fabric: Fabric | None) -> str | None:
     if all(any(link.active and link.remote_kind == "switch" for link in gpu.nvlinks or ()) for gpu in part):
         return "nvswitch"
     counts = _direct(part, fabric)
-    if counts is None:
+    if counts is None or (any(counts) and not all(counts)):
         return None
-    if all(counts):
-        return "nvlink"
-    return None if any(counts) else "pcie"
+    return "nvlink" if all(counts) else "pcie"
 
 
 def _direct(part: Sequence[Gpu], fabric: Fabric | None) -> list[int] | None:

@@ -9,7 +9,7 @@ from envcheck.pipeline import session
 from envcheck.pipeline.request import Request
 from envcheck.rules.speed.ceilings import MEASURED
 from envcheck.snapshot import Collective, Fabric, Measurement, NvLink, ObservedError, Platform, ProbeRun, Snapshot
-from tests.rules.machines import but, check_of, checks_of, h200, machine
+from tests.rules.machines import but, check_of, checks_of, h200, machine, variables
 from tests.rules.speed.measurements import right, samples_around, wrong
 
 NCCL = "/srv/venv/lib/python3.12/site-packages/nvidia/nccl/lib/libnccl.so.2"
@@ -82,9 +82,18 @@ def test_a_slow_one_fails_and_names_the_variable_of_nccl() -> None:
 
 
 def test_an_unknown_way_is_not_judged() -> None:
-    found = check_of("slow-collective", measured(all_reduce(collective=together(transports=("SHM/direct",)))))
+    found = check_of("slow-collective", measured(all_reduce(collective=together(transports=("NEW/way",)))))
     assert found.status == "skipped"
-    assert "through host memory" in found.message
+    assert "what joins the GPUs is not known" in found.message
+
+
+def test_host_memory_instead_of_nvlink_is_named_with_the_variable() -> None:
+    figure = all_reduce(30e9, collective=together(transports=("SHM/direct",)))
+    around = measured(figure, variables=variables(NCCL_P2P_DISABLE="1"))
+    found = check_of("slow-collective", around)
+    assert found.status == "fail"
+    assert "NCCL_P2P_DISABLE=1: GPUs exchange data through host memory" in found.message
+    assert "over SHM/direct, not by direct access" in found.message
 
 
 def test_a_figure_that_could_not_be_had_is_skipped() -> None:
