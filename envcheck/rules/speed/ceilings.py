@@ -34,19 +34,12 @@ def causes(gpu: Gpu, measured: Measurement) -> tuple[str, ...]:
     """Causes as text, the most certain first."""
     conditions = measured.conditions
     if conditions is None:
-        return _another_way(measured)
+        return ()
     found = [words for reason, words in _THROTTLES.items() if conditions.throttle.get(reason, 0) >= _OFTEN]
     limit, default = conditions.power_limit, conditions.power_limit_default
     if limit is not None and default is not None and limit < default - 1:
         found.append(f"its power limit is {limit:.0f} W, below the default of {default:.0f} W")
-    return (*_another_way(measured), *found, *_link(gpu, measured, conditions))
-
-
-def _another_way(measured: Measurement) -> tuple[str, ...]:
-    """What NCCL used instead of direct access between GPUs."""
-    ways = measured.collective.transports if measured.collective else ()
-    other = [way for way in ways if way.startswith(("SHM", "NET"))]
-    return (f"NCCL's log says that it connected GPUs over {', '.join(other)}, not by direct access",) if other else ()
+    return (*found, *_link(gpu, measured, conditions))
 
 
 def _link(gpu: Gpu, measured: Measurement, conditions: Conditions) -> tuple[str, ...]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from envcheck.checks import Evidence, Fix
 from envcheck.compat.performance.collectives import latency_limit
 from envcheck.rules.api import Facts, MeasurementSubject, Outcome, passed, rule
@@ -48,7 +50,16 @@ def slow_collective(subject: MeasurementSubject, facts: Facts) -> Outcome | None
     """
     if subject.measurement.unit == "s" and not why_not_judged(subject.gpu, subject.measurement):
         return _of_latency(subject, facts)
-    return judged(subject, facts)
+    found = judged(subject, facts)
+    told = _another_way(subject.measurement) if found.status in ("warn", "fail") else ""
+    return msgspec.structs.replace(found, message=f"{found.message} {told}".rstrip())
+
+
+def _another_way(measured: Measurement) -> str:
+    """What NCCL used instead of direct access between GPUs."""
+    ways = measured.collective.transports if measured.collective else ()
+    other = [way for way in ways if way.startswith(("SHM", "NET"))]
+    return f"NCCL's log says that it connected GPUs over {', '.join(other)}, not by direct access." if other else ""
 
 
 def _of_latency(subject: MeasurementSubject, facts: Facts) -> Outcome:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from envcheck.collect.bench_plan import Bench
 from envcheck.pipeline import session
 from envcheck.pipeline.request import Request
@@ -62,6 +64,24 @@ def failed(text: str, log: tuple[str, ...] = (), **more: Any) -> Measurement:
 
 def measured(*figures: Measurement, **changes: Any) -> Snapshot:
     return machine(*GPUS, measurements=figures, **changes)
+
+
+DIED = "rank 1 (GPU 1): killed by SIGSEGV, during: all-reduce of 512 MiB"
+CASES = [
+    ("slow-collective", "slow", measured(all_reduce(40e9)), "fail"),
+    ("slow-collective", "as expected", measured(all_reduce()), "pass"),
+    ("slow-collective", "without a log", measured(all_reduce(collective=together(transports=()))), "skipped"),
+    ("collective-fails", "died", measured(failed(DIED)), "fail"),
+    ("collective-fails", "ended", measured(all_reduce()), "pass"),
+]
+
+
+@pytest.mark.parametrize(
+    ("rule", "case", "snapshot", "status"), CASES, ids=[f"{rule}: {case}" for rule, case, *_ in CASES]
+)
+def test_each_case_has_its_status(rule: str, case: str, snapshot: Snapshot, status: str) -> None:
+    assert case
+    assert check_of(rule, snapshot).status == status
 
 
 # slow-collective
