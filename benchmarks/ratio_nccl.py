@@ -36,7 +36,7 @@ PROGRAMS = {
     "send-recv": "sendrecv",
 }
 SMALL, LARGE = 8, 512 << 20
-RUNS = 20
+RUNS = 100
 WARM = 5
 Key = tuple[str, str, int]
 """Operation, ``apart`` or ``together``, and size."""

@@ -61,8 +61,7 @@ def run_bench(
     ]
     in_turn = [Group((spec,), _launch(launch, asked)) for spec in links]
     if in_turn:
-        loop.run_then(groups, in_turn[0])
-        loop.run(in_turn[1:], most=1)
+        loop.run_then(groups, in_turn)
     else:
         loop.run(groups)
     for spec in inside:  # nothing of the environment is started for the main figures

@@ -27,8 +27,8 @@ class Loop:
         self._should_stop = should_stop
         self._interrupted: Callable[[], bool] = lambda: False
         self._jobs: list[Job] = []
-        self._ready: Job | None = None
-        """The job whose child waits for its turn."""
+        self._ready: list[Job] = []
+        """The jobs whose children wait for their turn."""
 
     def run(self, groups: Iterable[Group], most: int | None = None) -> None:
         """Run the groups in parallel, at most ``most`` at a time, until all their probes have a result.
@@ -43,21 +43,25 @@ class Loop:
                 self._listen()
                 self._end(self._due())
 
-    def run_then(self, groups: Sequence[Group], last: Group) -> None:
-        """Run the groups in parallel, then ``last`` alone; its child is started at once and prepares meanwhile."""
+    def run_then(self, groups: Sequence[Group], lasts: Sequence[Group]) -> None:
+        """Run the groups in parallel, then each of ``lasts`` alone; the children of these start at once and prepare."""
         longest = max((sum(map(self._setting.allowed, group.specs)) for group in groups), default=0.0)
-        if not self._halt():
-            with suppress(OSError):  # it is started again in its turn
-                self._ready = Job(msgspec.structs.replace(last, waits=longest), self._setting) if groups else None
+        if groups and not self._halt():
+            for last in lasts:
+                with suppress(OSError):  # it is started again in its turn
+                    self._ready.append(Job(msgspec.structs.replace(last, waits=longest), self._setting))
+                longest += sum(map(self._setting.allowed, last.specs))
         self.run(groups)
-        ready, self._ready = self._ready, None
-        if ready is None or self._halt():
-            self._drop([ready] if ready else [])
-            self.run([last])
+        if len(self._ready) < len(lasts) or self._halt():
+            ready, self._ready = self._ready, []
+            self._drop(ready)
+            self.run(lasts, most=1)
             return
-        self._jobs.append(ready)
-        ready.proceed()
-        self.run(())
+        while self._ready:
+            job = self._ready.pop(0)
+            self._jobs.append(job)
+            job.proceed()
+            self.run(())
 
     def stop_when(self, interrupted: Callable[[], bool]) -> None:
         """From now on, end everything as soon as ``interrupted`` returns true, keeping the messages so far."""
@@ -65,8 +69,8 @@ class Loop:
 
     def abort(self) -> None:
         """Terminate all running children without recording results."""
-        jobs, self._jobs = [*self._jobs, *([self._ready] if self._ready else ())], []
-        self._ready = None
+        jobs, self._jobs = [*self._jobs, *self._ready], []
+        self._ready = []
         self._drop(jobs)
 
     def _drop(self, jobs: Sequence[Job]) -> None:

@@ -254,6 +254,10 @@ class CollectiveRow(Row, frozen=True, kw_only=True):
     wide: bool = False
     """Whether it is only a floor, because nobody measured this here."""
 
+    latency: float | None = None
+    """Seconds that the smallest size takes at most where each GPU has a process: twice the greatest that was seen,
+    since the host's processor counts too; None: nobody measured it."""
+
     @property
     def id(self) -> str:
         words = (self.operation, self.link, self.architecture, f"{self.least}-{self.most}", self.in_switch and "switch")

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from envcheck.compat.load import load_matrix
-from envcheck.compat.performance.collectives import collective_expectation, link_of
+from envcheck.compat.performance.collectives import collective_expectation, latency_limit, link_of
 from envcheck.compat.performance.expected import Expectation
 from envcheck.snapshot import Collective, Fabric, Gpu, GpuLink, Measurement, NvLink
 from tests.every import every
@@ -44,9 +44,8 @@ def all_reduce(gpus: tuple[Gpu, ...], value: float = 353e9, size: int = LARGE, *
     together = Collective(
         source="bench",
         ranks=len(gpus),
-        processes=len(gpus),
         gpus=tuple(gpu.uuid or "" for gpu in gpus),
-        **{"transports": ("P2P/CUMEM",), "nvls_channels": 0, **facts},
+        **{"processes": len(gpus), "transports": ("P2P/CUMEM",), "nvls_channels": 0, **facts},
     )
     return Measurement(
         source="bench",
@@ -94,11 +93,8 @@ def test_a_slow_one_is_judged() -> None:
 GPUS = on_switch(8)
 REFUSED = {
     "small": (all_reduce(GPUS, size=1 << 20), "latency decides more than bandwidth"),
-    "latency": (but(all_reduce(GPUS, 1e-5), unit="s"), "latencies have no ceiling"),
     "switch sums": (all_reduce(GPUS, algorithm="nvls"), "with sums inside the switch"),
     "switch may sum": (all_reduce(GPUS, nvls_channels=16), "with sums inside the switch"),
-    "host memory": (all_reduce(GPUS, transports=("SHM/direct", "P2P/CUMEM")), "through host memory"),
-    "network": (all_reduce(GPUS, transports=("NET/Socket",)), "over the network"),
     "no log": (all_reduce(GPUS, transports=()), "what joins the GPUs is not known"),
     "another way": (all_reduce(GPUS, transports=("NEW/way",)), "what joins the GPUs is not known"),
     "no band": (but(all_reduce(GPUS), name="nccl-new"), "no band is known for 8 GPUs over NVLink through a switch"),
@@ -137,6 +133,21 @@ def test_direct_links_are_told_from_pci_express(links: int | None, link: str | N
     assert link_of(gpus, None, together) is None
 
 
+@pytest.mark.parametrize(("way", "words"), [("SHM/direct", "through host memory"), ("NET/Socket", "over the network")])
+def test_gpus_without_nvlink_may_exchange_data_otherwise(way: str, words: str) -> None:
+    gpus = tuple(h200(number, nvlinks=()) for number in range(2))
+    found = expected(gpus, all_reduce(gpus, transports=(way,)), joined(gpus, 0))
+    assert isinstance(found, str)
+    assert f"no band is known for 2 GPUs {words}" in found
+
+
+@pytest.mark.parametrize("way", ["SHM/direct", "NET/Socket"])
+def test_gpus_that_nvlink_joins_are_held_to_it_whatever_nccl_used(way: str) -> None:
+    found = expected(GPUS, all_reduce(GPUS, 30e9, transports=(way, "P2P/CUMEM")))
+    assert isinstance(found, Expectation)
+    assert found.judgement == "fail"
+
+
 def test_a_machine_where_only_some_pairs_have_links_is_neither() -> None:
     gpus = tuple(h200(number, nvlinks=nvlinks("gpu", 4)) for number in range(3))
     fabric = joined(gpus, 4)
@@ -144,6 +155,32 @@ def test_a_machine_where_only_some_pairs_have_links_is_neither() -> None:
     together = all_reduce(gpus).collective
     assert together
     assert link_of(gpus, some, together) is None
+
+
+def latency(gpus: tuple[Gpu, ...], **facts: Any) -> Measurement:
+    return but(all_reduce(gpus, 8e-6, size=8, **facts), unit="s")
+
+
+def test_latency_is_held_to_what_was_seen_where_each_gpu_has_a_process() -> None:
+    gpus = on_switch(2)
+    found = latency_limit(MATRIX, gpus, None, latency(gpus))
+    assert not isinstance(found, str)
+    assert found.seconds == 25e-6
+    assert found.sources
+
+
+def test_a_latency_that_nobody_measured_is_not_judged() -> None:
+    gpus = on_switch(2)
+    whys = [
+        latency_limit(MATRIX, GPUS, None, latency(GPUS)),
+        latency_limit(MATRIX, gpus, None, latency(gpus, processes=1)),
+        latency_limit(MATRIX, gpus, None, latency(gpus, transports=())),
+    ]
+    assert [str(why).partition(":")[0] for why in whys] == [
+        "no latency is known for 8 GPUs over NVLink through a switch",
+        "the latency of one process for several GPUs is that of its launches",
+        "what joins the GPUs is not known",
+    ]
 
 
 @every(MATRIX.collectives)

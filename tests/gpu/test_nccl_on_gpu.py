@@ -197,3 +197,12 @@ def test_two_versions_in_one_job_are_named() -> None:
     works = [partial(_work, order, (rank,), {}) for order, rank in zip(orders, everybody, strict=True)]
     faults = supervise(works, lambda *_: None, Limits(start=15.0))
     assert faults
+
+
+def test_host_memory_instead_of_direct_access_is_slow_and_its_variable_named() -> None:
+    _, report = bench("--only", "all-reduce", NCCL_P2P_DISABLE="1")
+    found = next(check for check in report["checks"] if check["rule"] == "slow-collective" and "only" in check["title"])
+    (figure,) = (each for each in report["measurements"] if each["unit"] == "B/s")
+    assert any(way.startswith("SHM") for way in figure["collective"]["transports"])
+    assert found["status"] in ("warn", "fail")
+    assert "NCCL_P2P_DISABLE=1" in found["message"]

@@ -13,11 +13,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import msgspec
+
 from envcheck.compat.matrix import Matrix
 from envcheck.compat.performance.expected import Expectation
 from envcheck.compat.relations.gpu_driver import architecture_of
 from envcheck.compat.tables import CollectiveRow, LinkRow, Row
 from envcheck.snapshot import Collective, Fabric, Gpu, Measurement
+from envcheck.sources import Source
 from envcheck.versions import ComputeCapability
 
 _IN_SWITCH = ("nvls", "nvls_tree", "collnet", "collnet_direct", "collnet_chain")
@@ -35,15 +38,44 @@ def collective_expectation(
         return measured.missing or "it has no value"
     part = [gpu for gpu in gpus if gpu.uuid in together.gpus]
     link = link_of(part, fabric, together)
-    why_not = _why_not(part, together, link, measured)
+    why_not = _why_not(part, together, link)
     if why_not or link is None:
         return why_not
     return _held_against(matrix, part, fabric, link, measured, together)
 
 
-def _why_not(part: Sequence[Gpu], together: Collective, link: str | None, measured: Measurement) -> str:
-    if measured.unit != "B/s":
-        return "latencies have no ceiling: compare it with a baseline"
+class LatencyLimit(msgspec.Struct, frozen=True):
+    """What the smallest message should take at most."""
+
+    seconds: float
+    sources: tuple[Source, ...]
+
+
+def latency_limit(
+    matrix: Matrix, gpus: Sequence[Gpu], fabric: Fabric | None, measured: Measurement
+) -> LatencyLimit | str:
+    """What a latency should not exceed, or why nobody can say. One process for all GPUs is held up by launching."""
+    together = measured.collective
+    if together is None or together.processes < together.ranks:
+        return "the latency of one process for several GPUs is that of its launches: compare it with a baseline"
+    part = [gpu for gpu in gpus if gpu.uuid in together.gpus]
+    link = link_of(part, fabric, together)
+    why_not = _why_not(part, together, link)
+    if why_not or link is None:
+        return why_not
+    row = _band(matrix, measured, together, link, _architecture(matrix, part))
+    if row is None or row.latency is None:
+        return f"no latency is known for {together.ranks} GPUs {_WORDS[link]}: compare it with a baseline"
+    return LatencyLimit(row.latency, matrix.cite(row))
+
+
+def _architecture(matrix: Matrix, part: Sequence[Gpu]) -> str:
+    capability = ComputeCapability.parse(part[0].compute_capability)
+    found = architecture_of(matrix, capability) if capability else None
+    return found.name if found else ""
+
+
+def _why_not(part: Sequence[Gpu], together: Collective, link: str | None) -> str:
     if len(part) != together.ranks:
         return "not all of the GPUs that took part are described"
     if len({gpu.compute_capability for gpu in part}) != 1:
@@ -54,9 +86,7 @@ def _why_not(part: Sequence[Gpu], together: Collective, link: str | None, measur
 def _held_against(
     matrix: Matrix, part: Sequence[Gpu], fabric: Fabric | None, link: str, measured: Measurement, together: Collective
 ) -> Expectation | str:
-    capability = ComputeCapability.parse(part[0].compute_capability)
-    architecture = architecture_of(matrix, capability) if capability else None
-    row = _band(matrix, measured, together, link, architecture.name if architecture else "")
+    row = _band(matrix, measured, together, link, _architecture(matrix, part))
     if row is None:
         return _no_band(together, link)
     if (measured.size or 0) < row.size:
@@ -80,21 +110,25 @@ def _held_against(
 def link_of(part: Sequence[Gpu], fabric: Fabric | None, together: Collective) -> str | None:
     """``nvswitch``, ``nvlink``, ``pcie``, ``host`` or ``network``; None where that is unknown or mixed.
 
-    Over what NCCL connected them is in its log; which wires its direct access uses, the driver says.
+    Over what NCCL connected them is in its log; which wires there are, the driver says. GPUs that NVLink joins are held
+    to it also where NCCL went another way: that is a fault, and without direct access PCI Express is none.
     """
     ways = {name.partition("/")[0] for name in together.transports}
-    if "NET" in ways or "SHM" in ways:
-        return "network" if "NET" in ways else "host"
-    if not ways or not ways <= {"P2P", "NVLS"}:
+    wires = _wires(part, fabric)
+    if not ways or not ways <= {"P2P", "NVLS", "SHM", "NET"}:
         return None
+    if wires in ("nvswitch", "nvlink") or ways <= {"P2P", "NVLS"}:
+        return wires
+    return "network" if "NET" in ways else "host"
+
+
+def _wires(part: Sequence[Gpu], fabric: Fabric | None) -> str | None:
     if all(any(link.active and link.remote_kind == "switch" for link in gpu.nvlinks or ()) for gpu in part):
         return "nvswitch"
     counts = _direct(part, fabric)
-    if counts is None:
+    if counts is None or (any(counts) and not all(counts)):
         return None
-    if all(counts):
-        return "nvlink"
-    return None if any(counts) else "pcie"
+    return "nvlink" if all(counts) else "pcie"
 
 
 def _direct(part: Sequence[Gpu], fabric: Fabric | None) -> list[int] | None:

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from envcheck.checks import Evidence, Fix
+from envcheck.compat.performance.collectives import latency_limit
 from envcheck.rules.api import Facts, MeasurementSubject, Outcome, passed, rule
-from envcheck.rules.facts.machine import plural
-from envcheck.rules.facts.measurements import measurement_name
+from envcheck.rules.facts.machine import gpu_title, plural
+from envcheck.rules.facts.measurements import measurement_name, quantity
 from envcheck.rules.messages.observed import line_evidence
-from envcheck.rules.speed.ceilings import judge_figure
+from envcheck.rules.speed.ceilings import figure_of, judge_figure
+from envcheck.rules.speed.trust import why_not_judged
 from envcheck.snapshot import Measurement, ObservedError, ProbeRun, Snapshot
 
 _PROBE = "bench.nccl"
 _SHOWN = 6
-_LOG = Fix(
-    text="Read NCCL's whole log",
-    command=("env", "NCCL_DEBUG=INFO", "envcheck", "bench", "--only", "nccl", "--full"),
-)
+_LOG = Fix(text="To keep NCCL's whole log, set NCCL_DEBUG=INFO and NCCL_DEBUG_FILE (a path), and measure again")
 
 
 def _is_bandwidth(subject: MeasurementSubject, _facts: Facts) -> bool:
@@ -47,7 +48,47 @@ def slow_collective(subject: MeasurementSubject, facts: Facts) -> Outcome | None
         NCCL user guide, troubleshooting:
             https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooting.html
     """
-    return judge_figure(subject, facts)
+    if subject.measurement.unit == "s" and not why_not_judged(subject.gpu, subject.measurement):
+        return _of_latency(subject, facts)
+    found = judge_figure(subject, facts)
+    told = _another_way(subject.measurement) if found.status in ("warn", "fail") else ""
+    return msgspec.structs.replace(found, message=f"{found.message} {told}".rstrip())
+
+
+def _another_way(measured: Measurement) -> str:
+    """What NCCL used instead of direct access between GPUs."""
+    ways = measured.collective.transports if measured.collective else ()
+    other = [way for way in ways if way.startswith(("SHM", "NET"))]
+    return f"NCCL's log says that it connected GPUs over {', '.join(other)}, not by direct access." if other else ""
+
+
+def _of_latency(subject: MeasurementSubject, facts: Facts) -> Outcome:
+    """The smallest message. A slow one warns only: the host's processor counts too."""
+    gpu, measured = subject.gpu, subject.measurement
+    value = quantity(measured.value or 0.0, "s")
+    name = f"{gpu_title(gpu)}: {measurement_name(measured)}"
+    limit = latency_limit(facts.matrix, facts.gpus, facts.snapshot.fabric, measured)
+    figure, shown = figure_of(gpu, measured), Evidence(what="measured", value=value, source=measured.detail or "bench")
+    if isinstance(limit, str):
+        return Outcome(
+            status="skipped",
+            title=f"{name}: {value}, not judged",
+            message=f"Measured, not judged: {limit}.",
+            evidence=(shown,),
+            figure=figure,
+            decided_by="measured",
+        )
+    most = quantity(limit.seconds, "s")
+    slow = (measured.value or 0.0) > limit.seconds
+    return Outcome(
+        status="warn" if slow else "pass",
+        title=f"{name}: {value}, {'more than' if slow else 'within'} {most}",
+        message="The host's processor may be slow or busy, or the GPUs' clocks low." if slow else "",
+        evidence=(shown, Evidence(what="expected", value=f"at most {most}", source="matrix")),
+        figure=figure,
+        sources=limit.sources,
+        decided_by="measured",
+    )
 
 
 def _failures(snapshot: Snapshot) -> list[Measurement]:
@@ -114,7 +155,7 @@ def collective_fails(snapshot: Snapshot, _facts: Facts) -> Outcome | None:
             decided_by="measured",
         )
     first = failed[0]
-    log = first.collective.log if first.collective else ()
+    log = [line for line in (first.collective.log if first.collective else ()) if " NCCL WARN " in line]
     text = (first.missing or "").rstrip(".")
     return Outcome(
         status="fail" if first.failed else "warn",

@@ -39,6 +39,7 @@ def jobs(ranks: int, *, full: bool, only: Collection[str]) -> tuple[Job, ...]:
     if not full:
         sizes = (SMALLEST, QUICK) if only else (QUICK,)
         quick = [step for name in (names if only else ["all-reduce"]) for step in _sweep(name, sizes, ranks)]
+        quick = quick if only else [step for step in quick if not step.in_place]
         return (Job(True, tuple(quick), 6.0, choices=True),)
     every = _sizes(4)
     apart = [step for name in names for step in _sweep(name, every, ranks)]

@@ -6,9 +6,11 @@ import ctypes
 import math
 import os
 import time
-from collections.abc import Callable, Mapping
-from contextlib import ExitStack
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
+from itertools import repeat
+from threading import Thread
 from typing import Any
 
 from ...kit.figures import Fields
@@ -23,8 +25,14 @@ from .values import SIZES, Found, Values, poison
 
 RESERVE = 1 << 30
 """Bytes of device memory left to NCCL's own buffers and to others."""
+_LEAD = 5
+"""Most untimed runs before a sample."""
 _PATIENCE = 1000
 """Looks at a stream between two looks at the communicator."""
+
+
+Launch = Callable[[int], None]
+"""Queues as many runs."""
 
 
 @dataclass(frozen=True)
@@ -157,6 +165,8 @@ class Worker:
         self._talk.say(step="starting CUDA")
         shown = ordinals()
         benches = [self._bench(rank, shown) for rank in self._ranks]
+        compiling = Thread(target=_compile, args=(benches,), daemon=True)
+        compiling.start()
         self._talk.say(step="loading NCCL")
         self._nccl = nccl = Nccl(benches[0])
         self._talk.say(version=nccl.version, path=nccl.path)
@@ -169,6 +179,7 @@ class Worker:
                 bench.device.enter()
                 made.append(nccl.join(self._order.ranks, identity, rank.number))
         self._talk.say(step="allocating memory")
+        compiling.join()
         wanted = max((step.size for step in self._order.steps), default=0)
         fits = min(_most_that_fits(bench, wanted) for bench in benches)
         self._most = -self._talk.agree(-fits)  # the least of all ranks
@@ -220,7 +231,7 @@ class Worker:
         launch = self._launcher(operation, step, team)
         seed = self._talk.agree(int.from_bytes(os.urandom(8), "little"))
         self._fill(operation, step, seed, team)
-        launch()
+        launch(1)
         self._wait(team)
         if step.in_place:
             self._fill(operation, step, seed, team)
@@ -229,28 +240,27 @@ class Worker:
             seconds = self._timed(step, launch, team)
         if step.in_place:
             self._fill(operation, step, seed, team)
-            launch()
+            launch(1)
         self._wait(team)
         found = self._verified(operation, step, seed, team)
         return {"seconds": seconds, "checked": found.checked, "wrong": found.wrong, "worst": found.worst} | (
             {"conditions": conditions} if conditions and team.members[0].number == 0 else {}
         )
 
-    def _timed(self, step: Step, launch: Callable[[], None], team: Team) -> list[float]:
+    def _timed(self, step: Step, launch: Launch, team: Team) -> list[float]:
         one = self._talk.agree(self._sample(step, launch, 1, team))
         runs = max(step.least, min(step.most, math.ceil(step.seconds / max(one, 1e-7))))
         return [self._sample(step, launch, runs, team) for _ in range(step.samples)]
 
-    def _sample(self, step: Step, launch: Callable[[], None], runs: int, team: Team) -> float:
-        """Seconds of one run. The run before the timed ones brings the ranks together."""
+    def _sample(self, step: Step, launch: Launch, runs: int, team: Team) -> float:
+        """Seconds of one run. The runs before them bring the ranks together, and keep the GPUs at work meanwhile."""
         if not step.in_place:
             self._poison(step, team)
-        launch()
+        launch(min(_LEAD, step.least))
         for member in team.members:
             member.place.enter()
             member.place.watch.start()
-        for _ in range(runs):
-            launch()
+        launch(runs)
         for member in team.members:
             member.place.enter()
             member.place.watch.stop()
@@ -258,22 +268,28 @@ class Worker:
         self._talk.say(sampled=True)
         return max(member.place.watch.seconds() for member in team.members) / runs
 
-    def _launcher(self, operation: Operation, step: Step, team: Team) -> Callable[[], None]:
-        """Queues one run on every rank of this process."""
+    def _launcher(self, operation: Operation, step: Step, team: Team) -> Launch:
+        """Queues runs on every rank of this process. The loop is short: small messages take a few microseconds."""
         calls = [made for member in team.members for made in self._calls(operation, step, member, team.ranks)]
-        if len(calls) == 1:
-            function, arguments = calls[0]
-            return lambda: self._began(function(*arguments))
         start, end = self._nccl.function("ncclGroupStart"), self._nccl.function("ncclGroupEnd")
 
-        def launch() -> None:
-            start()
+        def alone(runs: int) -> None:
+            function, arguments = calls[0]
             status = 0
-            for function, arguments in calls:
+            for _ in repeat(None, runs):
                 status = function(*arguments) or status
-            self._began(end() or status)
+            self._began(status)
 
-        return launch
+        def grouped(runs: int) -> None:
+            status = 0
+            for _ in repeat(None, runs):
+                start()
+                for function, arguments in calls:
+                    status = function(*arguments) or status
+                status = end() or status
+            self._began(status)
+
+        return alone if len(calls) == 1 else grouped
 
     def _began(self, status: int) -> None:
         if status:
@@ -381,6 +397,13 @@ def _addresses(operation: Operation, step: Step, member: Member, ranks: int) -> 
 
 NOT_READY = 600
 """``CUDA_ERROR_NOT_READY``."""
+
+
+def _compile(benches: Sequence[Bench]) -> None:
+    """Compile while NCCL connects; the compiler keeps it. An error is met again, and told, where the code is loaded."""
+    with suppress(Exception):
+        for bench in benches:
+            bench.compiler.module("collectives")
 
 
 def _most_that_fits(bench: Bench, wanted: int) -> int:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from envcheck.collect.bench_plan import Bench
 from envcheck.pipeline import session
 from envcheck.pipeline.request import Request
 from envcheck.rules.speed.ceilings import MEASURED
 from envcheck.snapshot import Collective, Fabric, Measurement, NvLink, ObservedError, Platform, ProbeRun, Snapshot
-from tests.rules.machines import but, check_of, checks_of, h200, machine
+from tests.rules.machines import but, check_of, checks_of, h200, machine, variables
 from tests.rules.speed.measurements import right, samples_around, wrong
 
 NCCL = "/srv/venv/lib/python3.12/site-packages/nvidia/nccl/lib/libnccl.so.2"
@@ -32,9 +34,8 @@ def together(**facts: Any) -> Collective:
     return Collective(
         source="bench",
         ranks=8,
-        processes=8,
         gpus=tuple(gpu.uuid or "" for gpu in GPUS),
-        **{"transports": ("P2P/CUMEM",), "nvls_channels": 0, **facts},
+        **{"processes": 8, "transports": ("P2P/CUMEM",), "nvls_channels": 0, **facts},
     )
 
 
@@ -65,6 +66,24 @@ def measured(*figures: Measurement, **changes: Any) -> Snapshot:
     return machine(*GPUS, measurements=figures, **changes)
 
 
+DIED = "rank 1 (GPU 1): killed by SIGSEGV, during: all-reduce of 512 MiB"
+CASES = [
+    ("slow-collective", "slow", measured(all_reduce(40e9)), "fail"),
+    ("slow-collective", "as expected", measured(all_reduce()), "pass"),
+    ("slow-collective", "without a log", measured(all_reduce(collective=together(transports=()))), "skipped"),
+    ("collective-fails", "died", measured(failed(DIED)), "fail"),
+    ("collective-fails", "ended", measured(all_reduce()), "pass"),
+]
+
+
+@pytest.mark.parametrize(
+    ("rule", "case", "snapshot", "status"), CASES, ids=[f"{rule}: {case}" for rule, case, *_ in CASES]
+)
+def test_each_case_has_its_status(rule: str, case: str, snapshot: Snapshot, status: str) -> None:
+    assert case
+    assert check_of(rule, snapshot).status == status
+
+
 # slow-collective
 
 
@@ -83,9 +102,18 @@ def test_a_slow_one_fails_and_names_the_variable_of_nccl() -> None:
 
 
 def test_an_unknown_way_is_not_judged() -> None:
-    found = check_of("slow-collective", measured(all_reduce(collective=together(transports=("SHM/direct",)))))
+    found = check_of("slow-collective", measured(all_reduce(collective=together(transports=("NEW/way",)))))
     assert found.status == "skipped"
-    assert "through host memory" in found.message
+    assert "what joins the GPUs is not known" in found.message
+
+
+def test_host_memory_instead_of_nvlink_is_named_with_the_variable() -> None:
+    figure = all_reduce(30e9, collective=together(transports=("SHM/direct",)))
+    around = measured(figure, variables=variables(NCCL_P2P_DISABLE="1"))
+    found = check_of("slow-collective", around)
+    assert found.status == "fail"
+    assert "NCCL_P2P_DISABLE=1: GPUs exchange data through host memory" in found.message
+    assert "over SHM/direct, not by direct access" in found.message
 
 
 def test_a_figure_that_could_not_be_had_is_skipped() -> None:
@@ -101,6 +129,18 @@ def test_other_libraries_are_not_asked_about_it() -> None:
 
 def test_a_wrong_sum_fails() -> None:
     assert check_of("wrong-result", measured(all_reduce(verification=wrong()))).status == "fail"
+
+
+def test_a_latency_passes_warns_or_is_not_judged() -> None:
+    def of(value: float, **facts: Any) -> Any:
+        two = but(together(**facts), ranks=2, gpus=tuple(gpu.uuid or "" for gpu in GPUS[:2]))
+        figure = all_reduce(value, unit="s", variant="8 B", size=8, collective=two)
+        found = check_of("slow-collective", measured(figure))
+        return found.status, found.title.removeprefix("GPU 0 (NVIDIA H200): FP32 NCCL all-reduce, 8 B: ")
+
+    assert of(8e-6, processes=2) == ("pass", "8 us, within 25 us")
+    assert of(40e-6, processes=2) == ("warn", "40 us, more than 25 us")
+    assert of(40e-6, processes=1) == ("skipped", "40 us, not judged")
 
 
 # collective-fails
