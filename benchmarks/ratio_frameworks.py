@@ -4,7 +4,8 @@
 
 Run it with an interpreter that has the framework for CUDA. PyTorch times with ``torch.utils.benchmark.Timer``, CuPy
 with ``cupyx.profiler.benchmark`` (the GPU's times), JAX, which has no utility, with a loop of ``timeit`` that ends in
-``block_until_ready``, as its documentation advises. Each takes as many runs after as long a rest as envcheck does. The
+``block_until_ready``, as its documentation advises. Each takes as many runs after as long a rest as envcheck does, and
+two before that are not counted. The
 ratio is that of the medians, the framework's time over envcheck's.
 """
 
@@ -103,6 +104,9 @@ def _of_jax(_jax: Any) -> Utility:
         def keep() -> None:
             last[0] = run()
 
+        timeit.timeit(keep, number=measuring.UNCOUNTED)
+        last[0].block_until_ready()
+
         def loop() -> None:
             timeit.timeit(keep, number=runs)
             last[0].block_until_ready()
@@ -116,7 +120,11 @@ def _of_cupy(_cupy: Any) -> Utility:
     profiler: Any = importlib.import_module("cupyx.profiler")
 
     def utility(run: Run, runs: int) -> float:
-        return float(statistics.median(profiler.benchmark(run, n_repeat=runs, n_warmup=0).gpu_times.ravel().tolist()))
+        return float(
+            statistics.median(
+                profiler.benchmark(run, n_repeat=runs, n_warmup=measuring.UNCOUNTED).gpu_times.ravel().tolist()
+            )
+        )
 
     return utility
 

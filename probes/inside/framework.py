@@ -37,6 +37,8 @@ from .works import (
 SAMPLES, SAMPLE_SECONDS, PAUSE, LEAST_RUNS = 7, 0.011, 0.06, 2
 """As ``bench/gemm.py`` has them: a few runs after a rest, so that the clocks stay up."""
 MOST_RUNS = 1000
+UNCOUNTED = 2
+"""Runs before each sample, as ``torch.utils.benchmark.Timer.timeit`` has them."""
 _RESERVE = 512 << 20
 """Bytes of device memory left to others."""
 _MULTIPROCESSORS = 16
@@ -109,7 +111,8 @@ def measured(framework: Framework, work: Work) -> Fields:
 def timed(run: Callable[[], Any], wait: Callable[[Any], None]) -> tuple[list[float], Any]:
     """Seconds of one run, once for each sample after a rest, and the last result.
 
-    A sample is as many runs as fit, queued one after the other; the time ends when the last has been computed.
+    A sample is as many runs as fit, queued one after the other; the time ends when the last has been computed. Some
+    runs go before that are not counted: the rest leaves the caches and clocks low of the processor that queues work.
     """
     result = run()
     wait(result)
@@ -119,6 +122,7 @@ def timed(run: Callable[[], Any], wait: Callable[[Any], None]) -> tuple[list[flo
     seconds = []
     for _ in range(SAMPLES):
         time.sleep(PAUSE)
+        _sample(run, wait, UNCOUNTED)
         each, result = _sample(run, wait, runs)
         seconds.append(each)
     return seconds, result

@@ -275,7 +275,7 @@ def test_what_all_ranks_do_is_no_trial_of_the_framework(machine: Machine) -> Non
 
 
 def test_the_work_that_frameworks_are_compared_with_is_measured_too() -> None:
-    everything = ["gemm", "cudnn-convolution", "cudnn-attention"]
+    everything = ["gemm", "cudnn-convolution", "cudnn-attention", "nccl-all-reduce"]
     assert compared(Bench(frameworks=True)) == everything
     assert compared(Bench(only=("jax-gemm", "jax-attention"))) == ["gemm", "cudnn-attention"]
     assert compared(Bench(only=("cupy-gemm", "gemm"))) == []

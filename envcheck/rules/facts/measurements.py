@@ -133,7 +133,7 @@ def spread(samples: Iterable[float]) -> float:
 
 def of_figures(check: Check) -> bool:
     """Whether a check judges the size of a figure."""
-    return check.rule.startswith("slow-")
+    return check.rule.startswith("slow-") or check.rule == "framework-slower-than-library"
 
 
 def checks_of_figures(checks: Iterable[Check]) -> dict[tuple[str, str], Check]:

@@ -32,7 +32,10 @@ def _first_word(name: str) -> str:
 
 
 def library_figure(measured: Measurement, snapshot: Snapshot) -> Measurement | None:
-    """The figure of envcheck's own for the same work on the same GPU; None where it was not measured or is wrong."""
+    """The figure of envcheck's own for the same work on the same GPU; None where it was not measured or is wrong.
+
+    Its variant is that of the framework's figure up to the last comma, behind which stands how the framework did it.
+    """
     known = quantity_of(measured.name)
     if known is None or known.ceiling != "library":
         return None
@@ -47,7 +50,14 @@ def library_figure(measured: Measurement, snapshot: Snapshot) -> Measurement | N
         and (not measured.shape or found.shape == measured.shape)
         and (found.verification is None or found.verification.right)
     ]
-    return max(alike, key=lambda found: found.value or 0.0, default=None)
+    # Of a collective the message of the nearest size counts.
+    return min(alike, key=lambda found: (_apart(found, measured), -(found.value or 0.0)), default=None)
+
+
+def _apart(one: Measurement, other: Measurement) -> float:
+    """How many times as large the larger of two sizes is; 1 where there are none."""
+    sizes = sorted(filter(None, (one.size, other.size)))
+    return sizes[1] / sizes[0] if len(sizes) == 2 else 1.0
 
 
 def _is_comparable(subject: MeasurementSubject, facts: Facts) -> bool:
