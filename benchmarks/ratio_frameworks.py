@@ -71,18 +71,24 @@ def in_turns(utility: Utility, rounds: int, turns: list[tuple[float, float]]) ->
     own = measuring.timed
 
     def timed(run: Run, wait: Callable[[Any], None]) -> tuple[list[float], Any]:
-        for _ in range(rounds):
+        seconds, result = own(run, wait)
+        one = statistics.median(seconds)
+        runs = max(measuring.LEAST_RUNS, min(measuring.MOST_RUNS, round(measuring.SAMPLE_SECONDS / one)))
+        for number in range(rounds):
+            theirs = [] if number % 2 else _samples(utility, run, runs)  # who comes first changes with each round
             seconds, result = own(run, wait)
-            one = statistics.median(seconds)
-            runs = max(measuring.LEAST_RUNS, min(measuring.MOST_RUNS, round(measuring.SAMPLE_SECONDS / one)))
-            theirs = []
-            for _ in range(measuring.SAMPLES):
-                time.sleep(measuring.PAUSE)
-                theirs.append(utility(run, runs))
-            turns.append((one, statistics.median(theirs)))
+            turns.append((statistics.median(seconds), statistics.median(theirs or _samples(utility, run, runs))))
         return seconds, result
 
     return timed
+
+
+def _samples(utility: Utility, run: Run, runs: int) -> list[float]:
+    found = []
+    for _ in range(measuring.SAMPLES):
+        time.sleep(measuring.PAUSE)
+        found.append(utility(run, runs))
+    return found
 
 
 def _of_torch(torch: Any) -> Utility:

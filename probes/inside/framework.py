@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import gc
 import time
 from typing import (  # noqa: UP035  read by Python 3.8 too
     Any,
@@ -129,11 +130,17 @@ def timed(run: Callable[[], Any], wait: Callable[[Any], None]) -> tuple[list[flo
 
 
 def _sample(run: Callable[[], Any], wait: Callable[[Any], None], runs: int) -> tuple[float, Any]:
-    began = time.perf_counter()
-    for _ in range(runs):
-        result = run()
-    wait(result)
-    return (time.perf_counter() - began) / runs, result
+    collecting = gc.isenabled()
+    gc.disable()  # as timeit does: a collection belongs to no run
+    try:
+        began = time.perf_counter()
+        for _ in range(runs):
+            result = run()
+        wait(result)
+        return (time.perf_counter() - began) / runs, result
+    finally:
+        if collecting:
+            gc.enable()
 
 
 def free_memory() -> int:

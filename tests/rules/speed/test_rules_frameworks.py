@@ -97,6 +97,17 @@ def test_the_debug_variable_that_is_set_is_named() -> None:
     assert [fix.text for fix in found.fixes] == ["Unset CUDA_LAUNCH_BLOCKING for this program"]
 
 
+def test_a_variable_that_lowers_the_figure_is_named_whatever_the_share() -> None:
+    step_of_gpu = measured(gemm(value=800e12), step(160e12), product(780e12))
+    assert {check.status for check in checks_of("framework-slower-than-library", step_of_gpu)} == {"pass"}
+    found = checks_of("framework-slower-than-library", but(step_of_gpu, variables=variables(CUDA_LAUNCH_BLOCKING="1")))
+    lowered = [check for check in found if check.status == "warn"]
+    assert [check.title for check in lowered] == [
+        "GPU 0 (NVIDIA H200): BF16 PyTorch training step, eager: 20% of what the library reaches"
+    ]
+    assert lowered[0].message.startswith("The figure would be higher. CUDA_LAUNCH_BLOCKING is set: every kernel")
+
+
 def test_the_setting_that_the_framework_told_is_named_for_the_work_that_it_slows() -> None:
     answers = {"anomaly detection": "on", "cudnn benchmark": "off", "TF32 in products": "off"}
     found = compared(measured(gemm(value=800e12), step(2e12), answers=answers))
