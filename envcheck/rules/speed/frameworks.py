@@ -112,7 +112,8 @@ def framework_slower_than_library(subject: MeasurementSubject, facts: Facts) -> 
     figure = msgspec.structs.replace(
         figure_of(subject.gpu, measured), ceiling=library.value, share=share, expected_low=band.low if band else None
     )
-    variables = list(_slowing(measured, facts))
+    slowing = _slowing(facts)
+    variables = [(each, effect) for each, effect in slowing if not effect.figures or measured.name in effect.figures]
     certain = any(measured.name in effect.figures for _, effect in variables)
     if band is None or (share >= band.low and not certain):
         found = passed(f"{name}: {share:.0%} of what the library reaches", *evidence, decided_by="measured")
@@ -149,16 +150,13 @@ def _framework(name: str, facts: Facts) -> Framework | None:
     return next((each for each in found if each.trial and each.trial.answers), None)
 
 
-def _slowing(measured: Measurement, facts: Facts) -> Iterator[tuple[SetVariable, VariableEffect]]:
-    """The variables that are set and slow programs down: those known to lower this figure, and those that lower any.
-
-    Those about communication are left out.
-    """
+def _slowing(facts: Facts) -> Iterator[tuple[SetVariable, VariableEffect]]:
+    """The variables that are set and slow programs down, those about communication left out."""
     for variable in of_everything(facts):
         if "nccl" in variable.row.reader:
             continue
         for effect in effects(variable.row, variable.value, ("speed",)):
-            if measured.name in effect.figures or (effect.status == "warn" and not effect.figures):
+            if effect.status == "warn":
                 yield variable, effect
 
 
