@@ -13,12 +13,13 @@ from envcheck.compat.relations.gpu_driver import architecture_of
 from envcheck.compat.relations.variables import effects
 from envcheck.compat.tables import EfficiencyRow, SettingRow, VariableEffect
 from envcheck.rules.api import Facts, MeasurementSubject, Outcome, passed, rule
-from envcheck.rules.facts.frameworks import frameworks_in
+from envcheck.rules.facts.frameworks import distributions_in, frameworks_in
 from envcheck.rules.facts.machine import called
 from envcheck.rules.facts.measurements import called_measurement, quantity
 from envcheck.rules.facts.variables import SetVariable, as_set, of_everything
+from envcheck.rules.fixes.frameworks import install_gpu_build
 from envcheck.rules.speed.ceilings import figure_of
-from envcheck.snapshot import Framework, Measurement, ProbeRun, Snapshot
+from envcheck.snapshot import Distribution, Framework, Measurement, ProbeRun, Snapshot
 from envcheck.versions import ComputeCapability
 
 GAIN = 1.15
@@ -305,3 +306,72 @@ def framework_fails_at_work(snapshot: Snapshot, _facts: Facts) -> Outcome | None
         )[:_SHOWN],
         decided_by="measured",
     )
+
+
+def _on_cpu(facts: Facts) -> list[Framework]:
+    """The frameworks that were to be measured, are not built for CUDA and computed on the CPU."""
+    asked = {run.framework for run in facts.snapshot.runs if framework_tested(_tried(run)) and run.status != "skipped"}
+    return [
+        each
+        for each in frameworks_in(facts.environment)
+        if each.name in asked and each.cpu_only and each.trial is not None and each.trial.ran_on_gpu is False
+    ]
+
+
+@rule(layer="framework", scope="env", arises=lambda _snapshot, facts: bool(_on_cpu(facts)))
+def framework_measured_on_cpu(snapshot: Snapshot, facts: Facts) -> Outcome | None:
+    """A framework that was to be measured computes on the CPU.
+
+    What it checks
+        With bench --frameworks: that the frameworks whose figures were asked for compute on the GPU. A
+        CPU build is a failure if a package of the same framework for CUDA is installed beside it, if no
+        framework computed on the GPU, or if it is PyTorch. Otherwise it is a note.
+
+    Why it matters
+        A CPU build complains about nothing. Programs run ten to a hundred times slower, and a package
+        for CUDA that was installed first is overwritten without a message.
+
+    How to fix
+        Remove the CPU build, then install the one for CUDA.
+
+    Sources
+        ONNX Runtime, Install: https://onnxruntime.ai/docs/install/
+        PyTorch, Start Locally: https://pytorch.org/get-started/locally/
+        JAX, Installation: https://docs.jax.dev/en/latest/installation.html
+        TensorFlow, Install with pip: https://www.tensorflow.org/install/pip
+    """
+    found = _on_cpu(facts)
+    beside = {each.name: _for_cuda_beside(each, facts) for each in found}
+    none_on_gpu = not any(framework_tested(each.name) and each.value for each in snapshot.measurements)
+    bad = [each for each in found if none_on_gpu or beside[each.name] or each.name == "torch"]
+    first = (bad or found)[0]
+    title = framework_tested(_first_word(first.name)) or first.name
+    others = [f"{each.name} {each.version}" for each in beside[first.name]]
+    also = f", although {' and '.join(others)} is installed" if others else ""
+    return Outcome(
+        status="fail" if bad else "note",
+        title=f"{title} computes on the CPU: {first.name} {first.version} is a CPU build",
+        message=f"{first.name} {first.version} is a CPU build{also}. It says: {_said(first)}",
+        evidence=tuple(
+            Evidence(what=f"said by {each.name}", value=_said(each), source="trial") for each in (bad or found)[:_SHOWN]
+        ),
+        fixes=install_gpu_build(facts, first),
+        frameworks=tuple(each.name for each in bad or found),
+        decided_by="framework-ran",
+    )
+
+
+def _said(framework: Framework) -> str:
+    return (framework.trial.error if framework.trial else None) or ""
+
+
+def _for_cuda_beside(framework: Framework, facts: Facts) -> list[Distribution]:
+    """Installed packages of the same framework for CUDA, whose files were overwritten or are not used."""
+    word = _first_word(framework.name)
+    return [
+        each
+        for each in distributions_in(facts.environment)
+        if _first_word(each.name) == word
+        and each.name != framework.name
+        and ("gpu" in each.name or "cuda" in each.name)
+    ]

@@ -12,7 +12,7 @@ from tests.rules.machines import error, h200, judge, machine, variables, with_ve
 from tests.rules.messages.test_error_lines import EXAMPLES
 from tests.rules.packages.test_rules_distributions import environment, wheel
 from tests.rules.speed.measurements import gemm, memory_copy, to_gpu, to_peer, wrong
-from tests.rules.speed.test_rules_frameworks import slow_and_failed_framework
+from tests.rules.speed.test_rules_frameworks import on_cpu, slow_and_failed_framework
 from tests.rules.speed.test_rules_libraries import convolution, on_processor, refused
 from tests.rules.speed.test_rules_speed import eight, measured, run
 from tests.rules.test_whole_machines import BROKEN, HEALTHY
@@ -33,6 +33,7 @@ def measured_machines() -> Iterator[Snapshot]:
     yield measured(memory_copy(1e12), gemm(value=1e14), to_gpu(1e9), to_peer(1e10), gemm("fp8", verification=wrong()))
     yield measured(convolution(value=100e12), refused(), on_processor(verification=wrong()))
     yield slow_and_failed_framework()
+    yield on_cpu()
     yield eight(820e12, 815e12, 700e12, 830e12)
     yield measured(memory_copy(4.0e12), baseline=(memory_copy(4.3e12),))
     yield measured(memory_copy(), runs=(run("timed-out", "timed out after 60 s", gpu=h200().uuid),))
