@@ -4,7 +4,8 @@
 
 Run it with an interpreter that has the framework for CUDA. PyTorch times with ``torch.utils.benchmark.Timer``, CuPy
 with ``cupyx.profiler.benchmark`` (the GPU's times), JAX, which has no utility, with a loop of ``timeit`` that ends in
-``block_until_ready``, as its documentation advises. Each takes as many runs after as long a rest as envcheck does. The
+``block_until_ready``, as its documentation advises. Each takes as many runs after as long a rest as envcheck does, and
+two before that are not counted. The
 ratio is that of the medians, the framework's time over envcheck's.
 """
 
@@ -70,18 +71,24 @@ def in_turns(utility: Utility, rounds: int, turns: list[tuple[float, float]]) ->
     own = measuring.timed
 
     def timed(run: Run, wait: Callable[[Any], None]) -> tuple[list[float], Any]:
-        for _ in range(rounds):
+        seconds, result = own(run, wait)
+        one = statistics.median(seconds)
+        runs = max(measuring.LEAST_RUNS, min(measuring.MOST_RUNS, round(measuring.SAMPLE_SECONDS / one)))
+        for number in range(rounds):
+            theirs = [] if number % 2 else _samples(utility, run, runs)  # who comes first changes with each round
             seconds, result = own(run, wait)
-            one = statistics.median(seconds)
-            runs = max(measuring.LEAST_RUNS, min(measuring.MOST_RUNS, round(measuring.SAMPLE_SECONDS / one)))
-            theirs = []
-            for _ in range(measuring.SAMPLES):
-                time.sleep(measuring.PAUSE)
-                theirs.append(utility(run, runs))
-            turns.append((one, statistics.median(theirs)))
+            turns.append((statistics.median(seconds), statistics.median(theirs or _samples(utility, run, runs))))
         return seconds, result
 
     return timed
+
+
+def _samples(utility: Utility, run: Run, runs: int) -> list[float]:
+    found = []
+    for _ in range(measuring.SAMPLES):
+        time.sleep(measuring.PAUSE)
+        found.append(utility(run, runs))
+    return found
 
 
 def _of_torch(torch: Any) -> Utility:
@@ -103,6 +110,9 @@ def _of_jax(_jax: Any) -> Utility:
         def keep() -> None:
             last[0] = run()
 
+        timeit.timeit(keep, number=measuring.UNCOUNTED)
+        last[0].block_until_ready()
+
         def loop() -> None:
             timeit.timeit(keep, number=runs)
             last[0].block_until_ready()
@@ -116,7 +126,11 @@ def _of_cupy(_cupy: Any) -> Utility:
     profiler: Any = importlib.import_module("cupyx.profiler")
 
     def utility(run: Run, runs: int) -> float:
-        return float(statistics.median(profiler.benchmark(run, n_repeat=runs, n_warmup=0).gpu_times.ravel().tolist()))
+        return float(
+            statistics.median(
+                profiler.benchmark(run, n_repeat=runs, n_warmup=measuring.UNCOUNTED).gpu_times.ravel().tolist()
+            )
+        )
 
     return utility
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import sys
 import warnings
 from contextlib import contextmanager
 from functools import partial
@@ -54,7 +55,18 @@ def collect(tree: Tree, out: Out) -> None:
     if not torch.cuda.is_available():
         out.absent("PyTorch finds no GPU")
         return
-    run_all(tree, out, measures(PyTorch(torch)))
+    try:
+        run_all(tree, out, measures(PyTorch(torch)))
+    finally:
+        _end_compilers()
+
+
+def _end_compilers() -> None:
+    """End the processes that torch.compile has started to compile in."""
+    module = sys.modules.get("torch._inductor.async_compile")
+    end = getattr(module, "shutdown_compile_workers", None)
+    if end is not None:
+        end()
 
 
 class PyTorch(Framework):
@@ -195,13 +207,15 @@ def trained(framework: PyTorch, *, compiled: bool = False) -> Fields:
                     flow = torch.nn.functional.silu(flow)
         return 0.5 * (flow.float() - wanted).square().sum() / given.shape[0]
 
+    optimizers: List[Any] = []  # noqa: UP006  as above
+
     def step(weights: List[Any], given: Any, wanted: Any) -> List[Any]:  # noqa: UP006  as above
-        leaves = [weight.detach().requires_grad_() for weight in weights]
-        found = torch.autograd.grad(loss(leaves, given, wanted), leaves)
-        with torch.no_grad():
-            for weight, gradient in zip(leaves, found):  # noqa: B905  as above
-                weight.sub_(gradient, alpha=STEPS.rate)
-        return [weight.detach() for weight in leaves]
+        if not optimizers:
+            optimizers.append(torch.optim.SGD([weight.requires_grad_() for weight in weights], lr=STEPS.rate))
+        loss(weights, given, wanted).backward()
+        optimizers[0].step()
+        optimizers[0].zero_grad(set_to_none=True)
+        return weights
 
     loss = framework.compiled(loss_of) if compiled else loss_of
     return training_step(framework, numpy, step, lambda tensor: tensor.detach().cpu().numpy().copy())

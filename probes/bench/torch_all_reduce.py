@@ -67,7 +67,7 @@ def _outcome(ordinals: list[int]) -> Fields | Exception:
 
 def measures(told: Any, count: int) -> dict[Figure, Measure]:
     """Both figures, of one run that ``told`` returns."""
-    variant = f"{count} GPUs"
+    variant = f"{count} GPUs, torch.distributed"
     return {
         Figure(NAME, "fp32", variant=variant): lambda: bandwidth(told(), count),
         Figure(LATENCY, "fp32", variant=variant): lambda: latency(told()),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import gc
 import time
 from typing import (  # noqa: UP035  read by Python 3.8 too
     Any,
@@ -37,6 +38,8 @@ from .works import (
 SAMPLES, SAMPLE_SECONDS, PAUSE, LEAST_RUNS = 7, 0.011, 0.06, 2
 """As ``bench/gemm.py`` has them: a few runs after a rest, so that the clocks stay up."""
 MOST_RUNS = 1000
+UNCOUNTED = 2
+"""Runs before each sample, as ``torch.utils.benchmark.Timer.timeit`` has them."""
 _RESERVE = 512 << 20
 """Bytes of device memory left to others."""
 _MULTIPROCESSORS = 16
@@ -109,7 +112,8 @@ def measured(framework: Framework, work: Work) -> Fields:
 def timed(run: Callable[[], Any], wait: Callable[[Any], None]) -> tuple[list[float], Any]:
     """Seconds of one run, once for each sample after a rest, and the last result.
 
-    A sample is as many runs as fit, queued one after the other; the time ends when the last has been computed.
+    A sample is as many runs as fit, queued one after the other; the time ends when the last has been computed. Some
+    runs go before that are not counted: the rest leaves the caches and clocks low of the processor that queues work.
     """
     result = run()
     wait(result)
@@ -119,17 +123,24 @@ def timed(run: Callable[[], Any], wait: Callable[[Any], None]) -> tuple[list[flo
     seconds = []
     for _ in range(SAMPLES):
         time.sleep(PAUSE)
+        _sample(run, wait, UNCOUNTED)
         each, result = _sample(run, wait, runs)
         seconds.append(each)
     return seconds, result
 
 
 def _sample(run: Callable[[], Any], wait: Callable[[Any], None], runs: int) -> tuple[float, Any]:
-    began = time.perf_counter()
-    for _ in range(runs):
-        result = run()
-    wait(result)
-    return (time.perf_counter() - began) / runs, result
+    collecting = gc.isenabled()
+    gc.disable()  # as timeit does: a collection belongs to no run
+    try:
+        began = time.perf_counter()
+        for _ in range(runs):
+            result = run()
+        wait(result)
+        return (time.perf_counter() - began) / runs, result
+    finally:
+        if collecting:
+            gc.enable()
 
 
 def free_memory() -> int:

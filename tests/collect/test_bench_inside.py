@@ -275,10 +275,20 @@ def test_what_all_ranks_do_is_no_trial_of_the_framework(machine: Machine) -> Non
 
 
 def test_the_work_that_frameworks_are_compared_with_is_measured_too() -> None:
-    everything = ["gemm", "cudnn-convolution", "cudnn-attention"]
+    everything = ["gemm", "cudnn-convolution", "cudnn-attention", "nccl-all-reduce"]
     assert compared(Bench(frameworks=True)) == everything
     assert compared(Bench(only=("jax-gemm", "jax-attention"))) == ["gemm", "cudnn-attention"]
     assert compared(Bench(only=("cupy-gemm", "gemm"))) == []
     assert compared(Bench()) == compared(Bench(full=True, frameworks=True)) == []
     asked = request_of(Bench(only=("cupy-gemm",)), Chosen((), {}), Snapshot())
     assert (asked["only"], asked["beside"]) == (["cupy-gemm", "gemm"], ["gemm"])
+
+
+def test_a_framework_that_hangs_costs_its_own_figures_only(machine: Machine) -> None:
+    machine.frameworks = ["torch", "jax"]
+    machine.add("torch", "time.sleep(600)", tries=["torch"], asked="frameworks", seconds=1.0)
+    machine.add("jax", tries=["jax"], asked="frameworks")
+    found = machine.run(Bench(frameworks=True))
+    (torch,) = runs(found, "torch").values()
+    assert (torch.status, torch.framework) == ("timed-out", "torch")
+    assert seen(found, "jax")

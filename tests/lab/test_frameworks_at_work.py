@@ -56,8 +56,7 @@ framework.runtime = Runtime
 }
 WORKS = {
     "jax": [
-        *(f"jax-gemm {kind} jit" for kind in ("fp32", "tf32", "fp16", "bf16")),
-        "jax-gemm bf16 eager",
+        *(f"jax-gemm {kind} jit" for kind in ("fp32", "tf32", "bf16")),
         *(
             f"jax-convolution {kind}, jit"
             for kind in ("tf32 forward, NHWC", "bf16 forward, NHWC", "bf16 forward, NCHW")

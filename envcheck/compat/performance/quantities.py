@@ -91,7 +91,7 @@ QUANTITIES = (
     Quantity("torch-convolution", "convolution", "library", "torch", beside="cudnn-convolution", seconds=None),
     Quantity("torch-attention", "attention", "library", "torch", beside="cudnn-attention", seconds=None),
     Quantity("torch-training-step", "training step", "library", "torch", beside="gemm", seconds=None),
-    Quantity("torch-all-reduce", "all-reduce", "", "torch", seconds=None),
+    Quantity("torch-all-reduce", "all-reduce", "library", "torch", beside="nccl-all-reduce", seconds=None),
     Quantity("torch-all-reduce-latency", "all-reduce of 8 bytes", "", "torch", seconds=None),
     Quantity("jax-gemm", "matrix product", "library", "jax", beside="gemm", seconds=None),
     Quantity("jax-convolution", "convolution", "library", "jax", beside="cudnn-convolution", seconds=None),

@@ -139,7 +139,7 @@ def spread(samples: Iterable[float]) -> float:
 
 def judges_figure(check: Check) -> bool:
     """Whether a check judges the size of a figure."""
-    return check.rule.startswith("slow-")
+    return check.rule.startswith("slow-") or check.rule == "framework-slower-than-library"
 
 
 def checks_of_figures(checks: Iterable[Check]) -> dict[tuple[str, str], Check]:

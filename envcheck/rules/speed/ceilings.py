@@ -74,6 +74,7 @@ MEASURED = (
     "library-fails",
     "framework-import-fails",
     "framework-cannot-use-gpu",
+    "framework-measured-on-cpu",
     "framework-fails-at-work",
     "framework-slower-than-library",
     "framework-leaves-speed",

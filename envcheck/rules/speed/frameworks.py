@@ -13,18 +13,21 @@ from envcheck.compat.relations.gpu_driver import architecture_of
 from envcheck.compat.relations.variables import effects
 from envcheck.compat.tables import EfficiencyRow, SettingRow, VariableEffect
 from envcheck.rules.api import Facts, MeasurementSubject, Outcome, passed, rule
-from envcheck.rules.facts.frameworks import frameworks_in
+from envcheck.rules.facts.frameworks import distributions_in, frameworks_in
 from envcheck.rules.facts.machine import gpu_title
 from envcheck.rules.facts.measurements import measurement_name, quantity
 from envcheck.rules.facts.variables import SetVariable, relevant_variables, setting_evidence
+from envcheck.rules.fixes.frameworks import install_gpu_build
 from envcheck.rules.speed.ceilings import figure_of
-from envcheck.snapshot import Framework, Measurement, ProbeRun, Snapshot
+from envcheck.snapshot import Distribution, Framework, Measurement, ProbeRun, Snapshot
 from envcheck.versions import ComputeCapability
 
 GAIN = 1.15
 """Times as fast as another figure that the one without a setting must be for a remark: what repetitions differ by, and
 some room."""
 _SHOWN = 6
+_SLOW = "The library is fast, the framework is slow."
+_LOWERED = "The figure would be higher."
 
 
 def _first_word(name: str) -> str:
@@ -32,7 +35,10 @@ def _first_word(name: str) -> str:
 
 
 def library_figure(measured: Measurement, snapshot: Snapshot) -> Measurement | None:
-    """The figure of envcheck's own for the same work on the same GPU; None where it was not measured or is wrong."""
+    """The figure of envcheck's own for the same work on the same GPU; None where it was not measured or is wrong.
+
+    Its variant is that of the framework's figure up to the last comma, behind which stands how the framework did it.
+    """
     known = quantity_of(measured.name)
     if known is None or known.ceiling != "library":
         return None
@@ -47,7 +53,14 @@ def library_figure(measured: Measurement, snapshot: Snapshot) -> Measurement | N
         and (not measured.shape or found.shape == measured.shape)
         and (found.verification is None or found.verification.right)
     ]
-    return max(alike, key=lambda found: found.value or 0.0, default=None)
+    # Of a collective the message of the nearest size counts.
+    return min(alike, key=lambda found: (_apart(found, measured), -(found.value or 0.0)), default=None)
+
+
+def _apart(one: Measurement, other: Measurement) -> float:
+    """How many times as large the larger of two sizes is; 1 where there are none."""
+    sizes = sorted(filter(None, (one.size, other.size)))
+    return sizes[1] / sizes[0] if len(sizes) == 2 else 1.0
 
 
 def _is_comparable(subject: MeasurementSubject, facts: Facts) -> bool:
@@ -62,7 +75,8 @@ def framework_slower_than_library(subject: MeasurementSubject, facts: Facts) -> 
     What it checks
         With bench --frameworks: matrix products, convolutions and attention computed by PyTorch, JAX,
         CuPy, TensorFlow and ONNX Runtime, against the same work that envcheck gave to cuBLASLt and
-        cuDNN itself in the same run. A training step is held against the matrix product.
+        cuDNN itself in the same run. A training step is compared with the matrix product. Its share
+        depends on the processor too, so only very low ones count, and variables that lower it.
 
     Why it matters
         The GPU and its libraries are fast then, and programs still run slowly: the time is lost in the
@@ -99,18 +113,20 @@ def framework_slower_than_library(subject: MeasurementSubject, facts: Facts) -> 
     figure = msgspec.structs.replace(
         figure_of(subject.gpu, measured), ceiling=library.value, share=share, expected_low=band.low if band else None
     )
-    if band is None or share >= band.low:
+    slowing = _slowing(facts)
+    variables = [(each, effect) for each, effect in slowing if not effect.figures or measured.name in effect.figures]
+    certain = any(measured.name in effect.figures for _, effect in variables)
+    if band is None or (share >= band.low and not certain):
         found = passed(f"{name}: {share:.0%} of what the library reaches", *evidence, decided_by="measured")
         return msgspec.structs.replace(found, figure=figure)
     framework = _framework(measured.name, facts)
-    variables = list(_slowing(facts))
     settings = list(_causes(measured, framework, facts))
     causes = [f"{variable.name} is set: {effect.text}" for variable, effect in variables]
     causes += [row.text for row in settings]
     return Outcome(
         status="warn",
         title=f"{name}: {share:.0%} of what the library reaches",
-        message=f"The library is fast, the framework is slow. {'. '.join(causes) or 'No setting explains it'}.",
+        message=f"{_SLOW if share < band.low else _LOWERED} {'. '.join(causes) or 'No setting explains it'}.",
         evidence=(*evidence, *(setting_evidence(variable) for variable, _ in variables), *_told(settings, framework)),
         figure=figure,
         fixes=(
@@ -290,3 +306,72 @@ def framework_fails_at_work(snapshot: Snapshot, _facts: Facts) -> Outcome | None
         )[:_SHOWN],
         decided_by="measured",
     )
+
+
+def _on_cpu(facts: Facts) -> list[Framework]:
+    """The frameworks that were to be measured, are not built for CUDA and computed on the CPU."""
+    asked = {run.framework for run in facts.snapshot.runs if framework_tested(_tried(run)) and run.status != "skipped"}
+    return [
+        each
+        for each in frameworks_in(facts.environment)
+        if each.name in asked and each.cpu_only and each.trial is not None and each.trial.ran_on_gpu is False
+    ]
+
+
+@rule(layer="framework", scope="env", arises=lambda _snapshot, facts: bool(_on_cpu(facts)))
+def framework_measured_on_cpu(snapshot: Snapshot, facts: Facts) -> Outcome | None:
+    """A framework that was to be measured computes on the CPU.
+
+    What it checks
+        With bench --frameworks: that the frameworks whose figures were asked for compute on the GPU. A
+        CPU build is a failure if a package of the same framework for CUDA is installed beside it, if no
+        framework computed on the GPU, or if it is PyTorch. Otherwise it is a note.
+
+    Why it matters
+        A CPU build complains about nothing. Programs run ten to a hundred times slower, and a package
+        for CUDA that was installed first is overwritten without a message.
+
+    How to fix
+        Remove the CPU build, then install the one for CUDA.
+
+    Sources
+        ONNX Runtime, Install: https://onnxruntime.ai/docs/install/
+        PyTorch, Start Locally: https://pytorch.org/get-started/locally/
+        JAX, Installation: https://docs.jax.dev/en/latest/installation.html
+        TensorFlow, Install with pip: https://www.tensorflow.org/install/pip
+    """
+    found = _on_cpu(facts)
+    beside = {each.name: _for_cuda_beside(each, facts) for each in found}
+    none_on_gpu = not any(framework_tested(each.name) and each.value for each in snapshot.measurements)
+    bad = [each for each in found if none_on_gpu or beside[each.name] or each.name == "torch"]
+    first = (bad or found)[0]
+    title = framework_tested(_first_word(first.name)) or first.name
+    others = [f"{each.name} {each.version}" for each in beside[first.name]]
+    also = f", although {' and '.join(others)} is installed" if others else ""
+    return Outcome(
+        status="fail" if bad else "note",
+        title=f"{title} computes on the CPU: {first.name} {first.version} is a CPU build",
+        message=f"{first.name} {first.version} is a CPU build{also}. It says: {_said(first)}",
+        evidence=tuple(
+            Evidence(what=f"said by {each.name}", value=_said(each), source="trial") for each in (bad or found)[:_SHOWN]
+        ),
+        fixes=install_gpu_build(facts, first),
+        frameworks=tuple(each.name for each in bad or found),
+        decided_by="framework-ran",
+    )
+
+
+def _said(framework: Framework) -> str:
+    return (framework.trial.error if framework.trial else None) or ""
+
+
+def _for_cuda_beside(framework: Framework, facts: Facts) -> list[Distribution]:
+    """Installed packages of the same framework for CUDA, whose files were overwritten or are not used."""
+    word = _first_word(framework.name)
+    return [
+        each
+        for each in distributions_in(facts.environment)
+        if _first_word(each.name) == word
+        and each.name != framework.name
+        and ("gpu" in each.name or "cuda" in each.name)
+    ]

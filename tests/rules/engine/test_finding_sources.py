@@ -14,7 +14,7 @@ from tests.rules.machines import error, h200, judge, machine, variables, with_ve
 from tests.rules.messages.test_error_lines import EXAMPLES
 from tests.rules.packages.test_rules_distributions import environment, wheel
 from tests.rules.speed.measurements import gemm, memory_copy, to_gpu, to_peer, wrong
-from tests.rules.speed.test_rules_frameworks import slow_and_failed_framework
+from tests.rules.speed.test_rules_frameworks import on_cpu, slow_and_failed_framework
 from tests.rules.speed.test_rules_libraries import convolution, on_processor, refused
 from tests.rules.speed.test_rules_speed import measured, run
 from tests.rules.speed.test_straggler import with_gpus
@@ -42,6 +42,7 @@ def measured_machines() -> Iterator[Snapshot]:
     yield measured(memory_copy(1e12), gemm(value=1e14), to_gpu(1e9), to_peer(1e10), gemm("fp8", verification=wrong()))
     yield measured(convolution(value=100e12), refused(), on_processor(verification=wrong()))
     yield slow_and_failed_framework()
+    yield on_cpu()
     yield with_gpus(4, 820e12, 815e12, 700e12, 830e12)
     yield measured(memory_copy(4.0e12), baseline=(memory_copy(4.3e12),))
     two = with_gpus(2, 820e12, 815e12)

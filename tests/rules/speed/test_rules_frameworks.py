@@ -10,7 +10,7 @@ from envcheck.compat.load import load_matrix
 from envcheck.compat.performance.quantities import QUANTITIES, framework_tested
 from envcheck.compat.tables import SettingRow
 from envcheck.rules.speed.ceilings import MEASURED
-from envcheck.snapshot import Framework, Listing, Measurement, ProbeRun, Snapshot, Trial
+from envcheck.snapshot import Distribution, Framework, Listing, Measurement, ProbeRun, Snapshot, Trial
 from tests.every import every
 from tests.rules.machines import but, check_of, checks_of, h200, machine, variables, venv, with_venv
 from tests.rules.speed.measurements import UUID, figure, gemm, right, wrong
@@ -97,6 +97,17 @@ def test_the_debug_variable_that_is_set_is_named() -> None:
     assert [fix.text for fix in found.fixes] == ["Unset CUDA_LAUNCH_BLOCKING for this program"]
 
 
+def test_a_variable_that_lowers_the_figure_is_named_whatever_the_share() -> None:
+    step_of_gpu = measured(gemm(value=800e12), step(160e12), product(780e12))
+    assert {check.status for check in checks_of("framework-slower-than-library", step_of_gpu)} == {"pass"}
+    found = checks_of("framework-slower-than-library", but(step_of_gpu, variables=variables(CUDA_LAUNCH_BLOCKING="1")))
+    lowered = [check for check in found if check.status == "warn"]
+    assert [check.title for check in lowered] == [
+        "GPU 0 (NVIDIA H200): BF16 PyTorch training step, eager: 20% of what the library reaches"
+    ]
+    assert lowered[0].message.startswith("The figure would be higher. CUDA_LAUNCH_BLOCKING is set: every kernel")
+
+
 def test_the_setting_that_the_framework_told_is_named_for_the_work_that_it_slows() -> None:
     answers = {"anomaly detection": "on", "cudnn benchmark": "off", "TF32 in products": "off"}
     found = compared(measured(gemm(value=800e12), step(2e12), answers=answers))
@@ -155,6 +166,41 @@ def test_a_fallback_to_the_cpu_fails_bench_too() -> None:
     assert found
     assert "libcudnn.so.9" in found[0].message + found[0].title + "".join(each.value for each in found[0].evidence)
     assert "framework-cannot-use-gpu" in MEASURED
+
+
+def on_cpu(*figures: Measurement, others: tuple[str, ...] = (), name: str = "onnxruntime") -> Snapshot:
+    """A CPU build that was to be measured, with distributions beside it."""
+    error = "this build has no CUDAExecutionProvider: it has CPUExecutionProvider (in a matrix product)"
+    trial = Trial(source="trial", imported=True, ran_on_gpu=False, error=error)
+    build = Framework(source="wheel metadata", name=name, version="1.32.0", cpu_only=True, trial=trial)
+    word = name.partition("-")[0]
+    run = ProbeRun(source="bench", name=f"bench.{word}", title="", status="absent", framework=name, gpu=UUID)
+    packages = tuple(Distribution(source="wheel metadata", name=each, version="1.31.1") for each in (name, *others))
+    environment = but(venv(), frameworks=Listing(items=(build,), complete=True), distributions=packages)
+    return with_venv(machine(h200(sm_count=132), measurements=figures, runs=(run,)), environment)
+
+
+def test_a_cpu_build_over_the_one_for_cuda_fails() -> None:
+    found = check_of("framework-measured-on-cpu", on_cpu(gemm(), product(), others=("onnxruntime-gpu",)))
+    assert (found.status, found.title) == (
+        "fail",
+        "ONNX Runtime computes on the CPU: onnxruntime 1.32.0 is a CPU build",
+    )
+    assert "although onnxruntime-gpu 1.31.1 is installed" in found.message
+    assert "has no CUDAExecutionProvider" in found.message
+    assert any("onnxruntime-gpu" in fix.text for fix in found.fixes)
+
+
+def test_a_cpu_build_fails_where_nothing_that_was_asked_for_ran_on_the_gpu_and_pytorchs_always() -> None:
+    assert check_of("framework-measured-on-cpu", on_cpu(gemm())).status == "fail"
+    assert check_of("framework-measured-on-cpu", on_cpu(gemm(), product())).status == "note"
+    assert (
+        check_of("framework-measured-on-cpu", on_cpu(gemm(), product(name="jax-gemm"), name="torch")).status == "fail"
+    )
+
+
+def test_a_cpu_build_that_nobody_wanted_to_measure_is_no_matter_of_bench() -> None:
+    assert checks_of("framework-measured-on-cpu", but(on_cpu(gemm()), runs=())) == ()
 
 
 @every(SETTINGS)
