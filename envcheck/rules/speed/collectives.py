@@ -8,6 +8,7 @@ from envcheck.rules.facts.machine import plural
 from envcheck.rules.facts.measurements import measurement_name
 from envcheck.rules.messages.lines import named_by
 from envcheck.rules.speed.ceilings import judge_figure
+from envcheck.rules.speed.trust import failed_beside_others
 from envcheck.snapshot import Measurement, ProbeRun, Snapshot
 
 _PROBE = "bench.nccl"
@@ -71,7 +72,7 @@ def _was_tried(snapshot: Snapshot, _facts: Facts) -> bool:
     explains=("measurement-unfinished",),
     told_by=("damaged-distribution", "nvidia-wheel-conflict"),
 )
-def collective_fails(snapshot: Snapshot, _facts: Facts) -> Outcome | None:
+def collective_fails(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """GPUs do not work together through NCCL.
 
     What it checks
@@ -86,7 +87,7 @@ def collective_fails(snapshot: Snapshot, _facts: Facts) -> Outcome | None:
         Usually NCCL's log or another finding names the cause: too little shared memory (/dev/shm),
         hindered peer access (ACS, IOMMU), NVLinks that are down, two releases of NCCL in one job, a GPU
         that one process cannot see. A process that was killed from outside may have met a limit of
-        memory (see the kernel's log).
+        memory (see the kernel's log). Beside another program on a GPU (--force) nothing is judged.
 
     Sources
         NCCL user guide, troubleshooting:
@@ -108,6 +109,10 @@ def collective_fails(snapshot: Snapshot, _facts: Facts) -> Outcome | None:
     log = first.collective.log if first.collective else ()
     problem = next((line.problem for line in map(named_by, log) if line), None)
     text = (first.missing or "").rstrip(".")
+    ranks = first.collective.gpus if first.collective else ()
+    beside = failed_beside_others((gpu for gpu in facts.gpus if gpu.uuid in ranks), "NCCL", text)
+    if beside:
+        return beside
     cause = f" NCCL's log names a problem: {problem}." if problem else ""
     return Outcome(
         status="fail" if first.failed else "warn",
