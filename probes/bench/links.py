@@ -9,7 +9,7 @@ from typing import Any
 from ..kit.figures import Fields
 from ..kit.out import Out
 from ..kit.tree import Tree
-from ..measuring.device import Device, Unavailable, call, capability, ordinals
+from ..measuring.device import CudaError, Device, Unavailable, call, capability, ordinals
 from ..measuring.host_copies import WAYS, HostCopies, HostMemory
 from ..measuring.kernels import Compiler
 from ..measuring.measurement import Bench, bench_of, missing, visible
@@ -42,7 +42,10 @@ def prepare(tree: Tree) -> None:
 
 
 def collect(tree: Tree, out: Out) -> None:
-    """Measure every GPU's link to the host, then every pair of GPUs."""
+    """Measure every GPU's link to the host, then every pair of GPUs.
+
+    A GPU that takes no context costs its own links only; its error is raised at the end.
+    """
     asked = tree.request["bench"]
     only = asked.get("only", ())
     if only and not any(name.startswith(_NAMES) for name in only):
@@ -51,13 +54,20 @@ def collect(tree: Tree, out: Out) -> None:
     known = visible(out)
     if known is None:
         return
-    benches = [bench_of(asked, uuid, Device(known[uuid])) for gpu in asked["gpus"] if (uuid := gpu["uuid"]) in known]
+    benches, refused = [], []
+    for gpu in asked["gpus"]:
+        try:
+            benches += [bench_of(asked, gpu["uuid"], Device(known[gpu["uuid"]]))] if gpu["uuid"] in known else []
+        except CudaError as error:
+            refused.append(error)
     memory: Memory = {}
     for bench in benches:
         _host_links(tree, bench, memory, out)
     for i, first in enumerate(benches):
         for second in benches[i + 1 :]:
             _pair(first, second, asked, out)
+    if refused:
+        raise refused[0]
 
 
 def _host_links(tree: Tree, bench: Bench, memory: Memory, out: Out) -> None:

@@ -48,7 +48,7 @@ def test_the_verdict_is_pass_or_warnings_alone(report: dict[str, Any]) -> None:
 
 
 def test_no_two_sources_disagree(report: dict[str, Any]) -> None:
-    assert report["snapshot"].get("disagreements", []) == []
+    assert report["snapshot"]["disagreements"] == []
 
 
 def test_the_facts_are_those_of_collect_env(report: dict[str, Any], interpreter: str) -> None:

@@ -104,7 +104,7 @@ def test_numba_does_what_a_program_of_its_own_does(
 def test_what_was_predicted_is_what_was_loaded(name: str, family: str, frameworks: dict[str, dict[str, Any]]) -> None:
     framework = _named(frameworks, name)
     plugins = [other for key, other in frameworks.items() if key.startswith(f"{name}-cuda")]
-    loads = [load for record in (framework, *plugins) for load in record.get("loads", ())]
+    loads = [load for record in (framework, *plugins) for load in record["loads"] or ()]
     predicted = {load["path"] for load in loads if load["name"].startswith(f"lib{family}.so") and load.get("path")}
     loaded = {library["path"] for library in framework["trial"]["libraries"] if library.get("family") == family}
     if not predicted or not loaded:
@@ -135,7 +135,7 @@ def test_a_runtime_for_the_cpu_is_told(frameworks: dict[str, dict[str, Any]], re
 
 def test_nothing_is_left_behind(report: dict[str, Any], temporary: Path) -> None:
     assert list(temporary.iterdir()) == []
-    assert not [run for run in report["probes"] if "behind" in run.get("detail", "")]
+    assert not [run for run in report["probes"] if "behind" in run["detail"]]
 
 
 @pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="no PyTorch to keep the GPU busy with")
@@ -153,5 +153,5 @@ def test_a_gpu_at_work_is_left_alone_unless_forced(interpreter: str) -> None:
         finally:
             worker.kill()
     assert rows["deep.torch"]["status"] == "skipped"
-    assert "busy" in rows["deep.torch"].get("detail", "")
-    assert "--force" in rows["deep.torch"].get("detail", "")
+    assert "busy" in rows["deep.torch"]["detail"]
+    assert "--force" in rows["deep.torch"]["detail"]

@@ -23,6 +23,7 @@ from envcheck.collect.request import probe_request
 from envcheck.snapshot import Snapshot
 from envcheck.snapshot.merge import merge
 from probes.inside.cuda import Gpu
+from probes.measuring.device import ordinals
 from probes.trials.driver import DriverError
 
 NEEDED = ("cuda", "nvml", "environments")
@@ -149,6 +150,8 @@ def test_an_environment_without_tensorrt_says_so() -> None:
     if subprocess.run([python, "-c", "import tensorrt"], check=False, capture_output=True).returncode == 0:
         pytest.skip("this environment has TensorRT")
     found = measured("bench.tensorrt", python)
-    (run,) = [run for run in found.runs if run.name == "bench.tensorrt"]
-    assert (run.status, run.detail) == ("absent", "not there: tensorrt, tensorrt-cu*, nvidia-tensorrt")
+    runs = [run for run in found.runs if run.name == "bench.tensorrt"]
+    assert sorted(run.gpu or "" for run in runs) == sorted(ordinals())  # one for each GPU
+    for run in runs:
+        assert (run.status, run.detail) == ("absent", "not there: tensorrt, tensorrt-cu*, nvidia-tensorrt")
     assert not found.measurements

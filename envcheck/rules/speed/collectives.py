@@ -11,7 +11,7 @@ from envcheck.rules.facts.machine import gpu_title, plural
 from envcheck.rules.facts.measurements import measurement_name, quantity
 from envcheck.rules.messages.observed import line_evidence
 from envcheck.rules.speed.ceilings import figure_of, judge_figure
-from envcheck.rules.speed.trust import why_not_judged
+from envcheck.rules.speed.trust import failed_beside_others, why_not_judged
 from envcheck.snapshot import Measurement, ObservedError, ProbeRun, Snapshot
 
 _PROBE = "bench.nccl"
@@ -121,7 +121,7 @@ def _was_tried(snapshot: Snapshot, _facts: Facts) -> bool:
         "nccl-no-interface",
     ),
 )
-def collective_fails(snapshot: Snapshot, _facts: Facts) -> Outcome | None:
+def collective_fails(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """GPUs do not work together through NCCL.
 
     What it checks
@@ -136,7 +136,7 @@ def collective_fails(snapshot: Snapshot, _facts: Facts) -> Outcome | None:
         Usually NCCL's log or another finding names the cause: too little shared memory (/dev/shm),
         hindered peer access (ACS, IOMMU), NVLinks that are down, two releases of NCCL in one job, a GPU
         that one process cannot see. A process that was killed from outside may have met a limit of
-        memory (see the kernel's log).
+        memory (see the kernel's log). Beside another program on a GPU (--force) nothing is judged.
 
     Sources
         NCCL user guide, troubleshooting:
@@ -157,6 +157,10 @@ def collective_fails(snapshot: Snapshot, _facts: Facts) -> Outcome | None:
     first = failed[0]
     log = [line for line in (first.collective.log if first.collective else ()) if " NCCL WARN " in line]
     text = (first.missing or "").rstrip(".")
+    ranks = first.collective.gpus if first.collective else ()
+    beside = failed_beside_others((gpu for gpu in facts.gpus if gpu.uuid in ranks), "NCCL", text)
+    if beside:
+        return beside
     return Outcome(
         status="fail" if first.failed else "warn",
         title=f"NCCL fails: {text}" if first.failed else f"NCCL did not end: {text}",

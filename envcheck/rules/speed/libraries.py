@@ -14,6 +14,7 @@ from envcheck.rules.facts.measurements import measurement_name
 from envcheck.rules.fixes.libraries import show_loader_search, without_variable
 from envcheck.rules.fixes.reinstall import reinstall
 from envcheck.rules.speed.ceilings import judge_figure
+from envcheck.rules.speed.trust import failed_beside_others, in_use
 from envcheck.snapshot import Gpu, Library, Measurement, ProbeRun, Snapshot
 from envcheck.versions import ComputeCapability, CudaVersion
 
@@ -80,8 +81,12 @@ def library_fails(snapshot: Snapshot, facts: Facts) -> Outcome | None:
         CUDA library documentation: https://docs.nvidia.com/cuda-libraries/index.html
     """
     asked = _of_libraries(snapshot)
-    failed = [found for found in asked if found.failed]
-    died = _died(snapshot)
+    used = {gpu.uuid for gpu in facts.gpus if in_use(gpu)}
+    wrong: list[Measurement | ProbeRun] = [*(found for found in asked if found.failed), *_died(snapshot)]
+    failed = [found for found in asked if found.failed and found.gpu not in used]
+    died = [run for run in _died(snapshot) if run.gpu not in used]
+    if wrong and not failed and not died:
+        return _failed_beside_others(wrong[0], facts)
     if not failed and not died:
         names = ", ".join(dict.fromkeys(library_tested(found.name) or "" for found in asked))
         return passed(f"{names} work{'s' if ',' not in names else ''} on the GPU", decided_by="measured")
@@ -123,6 +128,13 @@ def library_fails(snapshot: Snapshot, facts: Facts) -> Outcome | None:
         sources=code.sources if code else (),
         decided_by="measured",
     )
+
+
+def _failed_beside_others(first: Measurement | ProbeRun, facts: Facts) -> Outcome | None:
+    """No verdict on libraries that failed on GPUs in use only."""
+    text = first.missing or "" if isinstance(first, Measurement) else first.detail
+    title = library_tested(first.name.removeprefix("bench.")) or first.name
+    return failed_beside_others((gpu for gpu in facts.gpus if gpu.uuid == first.gpu), title, text.rstrip("."))
 
 
 def _foreign_code(library: Library | None, gpu: Gpu | None, facts: Facts) -> Fit | None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from envcheck.checks import Evidence
 from envcheck.compat.performance.at_work import at_work
 from envcheck.compat.performance.quantities import library_tested
 from envcheck.rules.api import Facts, MeasurementSubject, Outcome, passed, rule
+from envcheck.rules.facts.coverage import coverage
 from envcheck.rules.facts.machine import gpu_title
 from envcheck.rules.facts.measurements import measurement_name, processor_figures, reason_without_value
 from envcheck.snapshot import Conditions, Gpu, Measurement, ProbeRun, Snapshot
@@ -21,6 +24,29 @@ def why_not_judged(gpu: Gpu, measured: Measurement) -> str:
     before = None if conditions.utilisation_before is None else conditions.utilisation_before / 100
     busy = at_work(before, conditions.memory_before, memory.total if memory else None)
     return f"another program used the GPU ({busy})" if busy else ""
+
+
+def in_use(gpu: Gpu) -> str:
+    """How another program used the GPU before anything was measured, in words; empty if it was idle."""
+    memory = None if gpu.mig and gpu.mig.enabled else gpu.memory
+    return at_work(gpu.utilisation, memory.used if memory else None, memory.total if memory else None)
+
+
+def failed_beside_others(gpus: Iterable[Gpu], what: str, text: str) -> Outcome | None:
+    """No verdict on what failed, where one of ``gpus`` was in use: it may have lacked memory. None where all were idle.
+
+    Only ``--force`` measures such GPUs, and they are never judged.
+    """
+    gpu, busy = next(((gpu, busy) for gpu in gpus if (busy := in_use(gpu))), (None, ""))
+    if gpu is None:
+        return None
+    return Outcome(
+        status="unknown",
+        title=f"{what} failed while another program used {gpu_title(gpu)}",
+        message=f"{text}. Another program used {gpu_title(gpu)} ({busy}). Measure again when it is idle.",
+        evidence=(Evidence(what=gpu_title(gpu), value=busy, source="bench"),),
+        decided_by="measured",
+    )
 
 
 def _verified_on_processor(snapshot: Snapshot, _facts: Facts) -> bool:
@@ -136,7 +162,8 @@ def measurement_unfinished(snapshot: Snapshot, facts: Facts) -> Outcome | None:
 
     How to fix
         Check the kernel log for Xid errors of that GPU, and repeat the run with nothing else on the
-        machine. If only one GPU is affected, take it out of service.
+        machine. If only one GPU is affected, take it out of service. A GPU
+        without any figure that another program used (--force) leaves no verdict.
 
     Sources
         Xid errors: https://docs.nvidia.com/deploy/xid-errors/index.html
@@ -152,8 +179,9 @@ def measurement_unfinished(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     by_uuid = {gpu.uuid: gpu for gpu in facts.gpus}
     figures = [(by_uuid[each.gpu], each) for each in snapshot.measurements if each.gpu in by_uuid]
     judged = any(not why_not_judged(gpu, each) for gpu, each in figures)
+    used = any(in_use(gpu) for gpu in coverage(facts.gpus, snapshot.measurements, snapshot.runs).failed)
     return Outcome(
-        status="warn" if died and judged else "unknown",
+        status="warn" if died and judged and not used else "unknown",
         title=title,
         message=f"{title}. Other figures are not affected." if judged else f"{title}.",
         evidence=evidence,

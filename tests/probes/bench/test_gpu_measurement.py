@@ -145,3 +145,25 @@ def test_no_binding_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_gpu_that_cuda_does_not_show_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     old_driver(monkeypatch)
     assert asked(bench_memory)["detail"] == "CUDA does not show GPU-1 to this process"
+
+
+# --- links --------------------------------------------------------------------------------------------------------
+
+
+def test_a_gpu_without_a_context_costs_its_own_links_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    uuids = ["GPU-1", "GPU-2", "GPU-3"]
+
+    class Fake:
+        def __init__(self, ordinal: int) -> None:
+            if ordinal == 0:
+                raise CudaError("cuDevicePrimaryCtxRetain", 2, "CUDA_ERROR_OUT_OF_MEMORY")
+            self.capability = (9, 0)
+
+    links: list[str] = []
+    monkeypatch.setattr(bench_links, "visible", lambda _out: {uuid: place for place, uuid in enumerate(uuids)})
+    monkeypatch.setattr(bench_links, "Device", Fake)
+    monkeypatch.setattr(bench_links, "_host_links", lambda _tree, bench, *_: links.append(bench.uuid))
+    monkeypatch.setattr(bench_links, "_pair", lambda one, other, *_: links.append(f"{one.uuid} {other.uuid}"))
+    with pytest.raises(CudaError, match="OUT_OF_MEMORY"):
+        asked(bench_links, gpus=[{"uuid": uuid} for uuid in uuids])
+    assert links == ["GPU-2", "GPU-3", "GPU-2 GPU-3"]
