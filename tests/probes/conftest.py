@@ -69,11 +69,13 @@ def _full_request(request: Mapping[str, Any]) -> dict[str, Any]:
     return {"root": "/", "cwd": "/", "python": [], "own_prefix": sys.prefix, "variables": {}, **request}
 
 
+_SNAPSHOT = shape.type_info(Snapshot)  # it takes thirty times as long as most facts
+
+
 def _accept(fact: Any, *, sourced: bool) -> Snapshot:
-    kind = shape.type_info(Snapshot)
-    assert unknown_keys(fact, kind) == []
+    assert unknown_keys(fact, _SNAPSHOT) == []
     if sourced:
-        assert unsourced(fact, kind) == []
+        assert unsourced(fact, _SNAPSHOT) == []
     return msgspec.json.decode(json.dumps(fact), type=Snapshot)
 
 

@@ -151,7 +151,9 @@ details > .inside { padding: 0 18px 14px; }
 table { border-collapse: collapse; width: 100%; font-size: 13.5px; }
 td, th { text-align: left; vertical-align: top; padding: 6px 10px 6px 0; border-top: 1px solid var(--line); }
 tr:first-child > td { border-top: 0; }
-.wide { overflow-x: auto; } .wide td, .wide th { min-width: 84px; }
+.wide { overflow-x: auto; margin-bottom: 18px; }
+.wide td, .wide th { min-width: 84px; overflow-wrap: break-word; } .wide thead th { border-top: 0; }
+.wide td:nth-child(n + 3) { min-width: 108px; }
 td.word { width: 108px; } td.name { width: 34%; }
 ul { margin: 6px 0; padding-left: 20px; }
 footer { margin-top: 34px; color: var(--soft); font-size: 13px; }

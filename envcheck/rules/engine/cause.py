@@ -10,7 +10,7 @@ import msgspec
 from envcheck.checks import LAYERS, Check, Layer, Subject
 from envcheck.rules.api import EVERYTHING, Rule
 from envcheck.rules.facts.frameworks import LEAST_IMPORTANT
-from envcheck.rules.facts.trials import SAID_HERE
+from envcheck.rules.facts.trials import ERROR_FROM
 
 Importance = Mapping[str, int]
 """Key of a framework's subject → its importance, from 0; among equals, the first in order counts."""
@@ -181,7 +181,7 @@ def _can_explain(cause: Check, rule: Rule, symptom: Check) -> bool:
 def _is_named_by_error(cause: Check, symptom: Check) -> bool:
     """Whether the framework of the symptom named the cause in its own error."""
     name = symptom.subject.key.rpartition(":")[2]
-    return any(found.what == f"{SAID_HERE} {name}" for found in cause.evidence)
+    return any(found.what == f"{ERROR_FROM} {name}" for found in cause.evidence)
 
 
 def _can_affect(cause: Check, consequence: Check) -> bool:

@@ -13,7 +13,7 @@ from envcheck.snapshot import Environment, Framework, Gpu
 
 TRIAL_RULES = ("framework-import-fails", "framework-cannot-use-gpu")
 """The rules about the results of trials. Whatever stops a framework explains their findings."""
-SAID_HERE = "said here by"
+ERROR_FROM = "error from"
 """The beginning of evidence that quotes a framework's own error."""
 SHOWN = 200
 """Characters of a printed line that are quoted."""
@@ -69,7 +69,7 @@ def proof_of(framework: Framework) -> tuple[Evidence, ...]:
 
 def own_error(framework: Framework, text: str) -> tuple[Evidence]:
     """The framework's own words, as evidence."""
-    return (Evidence(what=f"{SAID_HERE} {framework.name}", value=text[:SHOWN], source="trial"),)
+    return (Evidence(what=f"{ERROR_FROM} {framework.name}", value=text[:SHOWN], source="trial"),)
 
 
 def printed_problems(framework: Framework, most: int = 4) -> Iterator[Evidence]:

@@ -8,7 +8,7 @@ from envcheck.checks import Evidence, Fix
 from envcheck.compat.relations.variables import effects, said_by
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, rule
 from envcheck.rules.facts.frameworks import built_for_cuda, full_name, is_main_framework
-from envcheck.rules.facts.trials import SAID_HERE, SHOWN, failed, ran_on_gpu
+from envcheck.rules.facts.trials import ERROR_FROM, SHOWN, failed, ran_on_gpu
 from envcheck.rules.facts.variables import (
     Fault,
     SetVariable,
@@ -110,7 +110,7 @@ def _met(subject: FrameworkSubject, facts: Facts) -> Iterator[tuple[Fault, tuple
         decided = found is None and bool(row.pattern) and not (row.options or row.open_values)
         line = next((line for line in lines if not decided and said_by(row, line)), None)
         if line is not None:
-            quoted = Evidence(what=f"{SAID_HERE} {framework.name}", value=line[:SHOWN], source="trial")
+            quoted = Evidence(what=f"{ERROR_FROM} {framework.name}", value=line[:SHOWN], source="trial")
             yield found or Fault(variable, f"the framework does not accept {variable.value!r}"[:200]), (quoted,)
         elif found is not None:
             yield found, ()

@@ -179,7 +179,7 @@ def test_words_about_a_library_confirm_the_finding_that_names_its_file() -> None
     assert cause(found) == "libstdcxx-too-old"
     (check,) = (each for each in checks_of("libstdcxx-too-old", found) if each.status == "fail")
     assert "/opt/gcc-4.9" in check.message
-    assert check.evidence[0].what == "said here by jax"
+    assert check.evidence[0].what == "error from jax"
     symptom = next(each for each in checks_of("framework-import-fails", found) if each.id.endswith(":jax"))
     assert symptom.explained_by == check.id
 

@@ -583,7 +583,7 @@ def test_what_stops_another_framework_too_accounts_for_that() -> None:
     found = with_venv(found, turned or environment)
     check = check_of(REQUIREMENT, found)
     assert {each.explained_by for each in checks_of("framework-import-fails", found)} == {check.id}
-    assert [each.what for each in check.evidence[:2]] == ["said here by torch", "said here by jax"]
+    assert [each.what for each in check.evidence[:2]] == ["error from torch", "error from jax"]
 
 
 def test_a_requirement_that_only_stops_work_on_the_gpu_is_the_cause_of_that() -> None:

@@ -220,7 +220,7 @@ def test_an_error_confirms_the_rule_that_it_names_for_that_framework() -> None:
     found = check_of("gpu-code-missing", snapshot)
     assert (found.status, found.decided_by) == ("fail", "framework-ran")
     assert found.subject.key == f"{VENV}:torch"
-    assert found.evidence[0].what == "said here by torch"
+    assert found.evidence[0].what == "error from torch"
     assert found.evidence[0].value == NO_IMAGE
     assert check_of("framework-cannot-use-gpu", snapshot).explained_by == f"gpu-code-missing@{VENV}:torch"
     assert cause(snapshot) == "gpu-code-missing"
