@@ -152,7 +152,7 @@ def test_a_rank_that_is_ended_or_stopped_in_mid_collective_is_named(number: int,
         while not pids and time.monotonic() < until:
             pids = list(_worker_pids(1))
             time.sleep(0.05)
-        time.sleep(6)  # in the midst of the sizes
+        time.sleep(4)  # in the midst of the sizes
         began = time.monotonic()
         os.kill(pids[0], number)
         process.wait(timeout=60)

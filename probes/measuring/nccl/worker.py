@@ -270,7 +270,9 @@ class Worker:
 
     def _launcher(self, operation: Operation, step: Step, team: Team) -> Launch:
         """Queues runs on every rank of this process. The loop is short: small messages take a few microseconds."""
-        calls = [made for member in team.members for made in self._calls(operation, step, member, team.ranks)]
+        members = team.members
+        asked = [made for member in members for made in self._calls(operation, step, member, team.ranks)]
+        calls = [(function, prepared(arguments)) for function, arguments in asked]
         start, end = self._nccl.function("ncclGroupStart"), self._nccl.function("ncclGroupEnd")
 
         def alone(runs: int) -> None:
@@ -371,6 +373,11 @@ class Worker:
                 if looks % _PATIENCE == 0:
                     for each in team.members:
                         self._nccl.check(each.communicator)
+
+
+def prepared(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Arguments as ctypes passes them on: it would convert them anew in every call, which takes as long as the call."""
+    return tuple(type(argument).from_param(argument.value) for argument in arguments)
 
 
 def _count(step: Step, ranks: int) -> int:

@@ -195,6 +195,7 @@ def run_steps(
     watch = SimpleNamespace(start=lambda: None, stop=lambda: None, seconds=lambda: 1e-5)
     replaced = {
         "ordinals": lambda: shown,
+        "prepared": lambda arguments: arguments,
         "Device": HostGpu,
         "Compiler": lambda *_: None,
         "Sampler": lambda *_: None,

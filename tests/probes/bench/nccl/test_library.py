@@ -13,6 +13,7 @@ import pytest
 from probes.measuring.device import LibraryError, Unavailable
 from probes.measuring.nccl.library import ID_BYTES, KINDS, Nccl, UniqueId
 from probes.measuring.nccl.operations import OPERATIONS
+from probes.measuring.nccl.worker import prepared
 
 
 def bench(*paths: str) -> Any:
@@ -65,6 +66,21 @@ def test_a_file_that_is_no_library_fails_with_its_path(tmp_path: Path) -> None:
 def test_no_library_is_not_a_failure() -> None:
     with pytest.raises(Unavailable, match="no NCCL was found"):
         Nccl(bench())
+
+
+def test_prepared_arguments_reach_the_function_unchanged() -> None:
+    seen: list[tuple[int, ...]] = []
+    kinds = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_void_p)
+
+    def take(*given: int) -> int:
+        seen.append(given)
+        return 0
+
+    called = ctypes.CFUNCTYPE(ctypes.c_int, *kinds)(take)
+    function = ctypes.cast(called, ctypes.CFUNCTYPE(ctypes.c_int))
+    values = (0x7F00DEADBEEF0000, 8 << 30, 9, 0xFFFFFFFFFFFFFFF0)
+    assert function(*prepared(tuple(kind(value) for kind, value in zip(kinds, values, strict=True)))) == 0
+    assert seen == [values]
 
 
 def test_the_id_is_as_long_as_the_header_says() -> None:
