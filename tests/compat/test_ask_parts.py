@@ -168,3 +168,12 @@ def test_what_a_package_does_without_decides_only_where_it_is_named(row: Release
     assert found.verdict != "incompatible", shown(found)
     if "cudnn" in row.optional:
         assert answer(f"{row.name}=={release} cudnn==9.1.0").verdict == "incompatible"
+
+
+@every(sorted({row.wheel for row in MATRIX.families if row.wheel}))
+def test_every_wheel_of_nvidia_is_answered_for_both_majors(wheel: str) -> None:
+    """Whatever the family is called, and whether its version is known: its CUDA major is."""
+    known = f"nvidia-{wheel}-cu12"
+    found = answer(f"{known}==12.4.127 cuda==11.8")
+    assert found.verdict in ("incompatible", "unknown"), shown(found)
+    assert answer(f"{known}==12.4.127 cuda==12.4").verdict in ("compatible", "unknown", "incompatible")
