@@ -168,3 +168,13 @@ def test_what_a_package_does_without_decides_only_where_it_is_named(row: Release
     assert found.verdict != "incompatible", shown(found)
     if "cudnn" in row.optional:
         assert answer(f"{row.name}=={release} cudnn==9.1.0").verdict == "incompatible"
+
+
+@every(sorted({row.wheel for row in MATRIX.families if row.wheel}))
+def test_every_wheel_of_nvidia_is_answered_for_both_majors(wheel: str) -> None:
+    """Whatever the family is called, and whether its version is known: its CUDA major is."""
+    found = answer(f"nvidia-{wheel}-cu12==12.4.127 cuda==11.8")
+    other_major = any("is built for CUDA 12, not for CUDA 11.8" in reason.message for reason in found.reasons)
+    assert found.verdict == ("incompatible" if other_major else "unknown"), shown(found)
+    beside = answer(f"nvidia-{wheel}-cu12==12.4.127 cuda==12.4")
+    assert other_major == any("is built for CUDA 12, as CUDA 12.4 is" in reason.message for reason in beside.reasons)

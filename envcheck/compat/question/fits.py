@@ -170,11 +170,11 @@ def all_fits(question: Question) -> list[Fit]:
 
 def library_fits(question: Question) -> Iterator[Fit]:
     """NVIDIA's wheels beside the CUDA that was named: they are built for one major."""
-    rows = {row.name.lower(): row for row in question.matrix.families}
+    rows = {row.wheel: row for row in question.matrix.families if row.wheel}
     for name, wheel in question.libraries.items():
         if wheel.major is None or not question.cuda:
             continue
-        members = [(str(cuda), _same_major(question.matrix, wheel, cuda, rows[name])) for cuda in question.cuda]
+        members = [(str(cuda), _same_major(question.matrix, wheel, cuda, rows[wheel.part])) for cuda in question.cuda]
         yield agree(members, question.labels["cuda"]).concerning(name, "cuda")
 
 

@@ -134,6 +134,8 @@ class LibraryWheel(NamedTuple):
 
     name: str
     """Of the distribution: ``nvidia-cudnn-cu12``."""
+    part: str
+    """What stands between ``nvidia-`` and the CUDA major."""
     major: int | None
     """The CUDA major that it is built for."""
 

@@ -332,13 +332,14 @@ def _read_gpu(draft: _Draft, name: str, component: Component) -> None:
     draft.gpus.append(gpu)
 
 
-def library_of(matrix: Matrix, name: str) -> tuple[str, int | None] | None:
-    """The library in a distribution of NVIDIA, and the CUDA major that it is built for; None for any other."""
+def library_of(matrix: Matrix, name: str) -> tuple[str, LibraryWheel] | None:
+    """The library in a distribution of NVIDIA, by its canonical name, and the distribution; None for any other."""
     match = _NVIDIA_WHEEL.fullmatch(name)
     family = next((row for row in matrix.families if match and row.wheel == match[1]), None)
     if match is None or family is None:
         return None
-    return canonical(family.name), int(match[2]) if match[2] else None
+    library = match[1] if match[1] in matrix.component_names else canonical(family.name)
+    return library, LibraryWheel(name, match[1], int(match[2]) if match[2] else None)
 
 
 def _read_version(draft: _Draft, name: str, component: Component) -> None:
@@ -355,7 +356,7 @@ def _read_version(draft: _Draft, name: str, component: Component) -> None:
         return
     draft.versions[name] = members
     if library:
-        draft.libraries[library[0]] = (LibraryWheel(name, library[1]), component)
+        draft.libraries[library[0]] = (library[1], component)
 
 
 def _read_mig(draft: _Draft, name: str, component: Component) -> None:
