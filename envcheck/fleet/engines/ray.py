@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import redirect_stdout
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -35,7 +38,13 @@ def answers(address: str, ask: Ask, *, timeout: float) -> Iterator[Answer]:
         ray.init(address=address, log_to_driver=False, logging_level="ERROR", configure_logging=False)
     except Exception as error:  # noqa: BLE001  Ray raises many kinds
         raise UsageError(brief(f"--ray {address}: {error}")) from None
-    return _answers(ray, nodes_of(ray.nodes()), ask, timeout)
+    return _quietly(_answers(ray, nodes_of(ray.nodes()), ask, timeout))
+
+
+def _quietly(answers: Iterator[Answer]) -> Iterator[Answer]:
+    """``answers``, while what Ray's threads print about its nodes stays off stdout, which is the report's."""
+    with Path(os.devnull).open("w", encoding="utf-8") as nothing, redirect_stdout(nothing):
+        yield from answers
 
 
 def _answers(ray: Any, nodes: list[RayNode], ask: Ask, timeout: float) -> Iterator[Answer]:
