@@ -632,7 +632,7 @@ def _add_page_options(verb: argparse.ArgumentParser, formats: Collection[str]) -
     """How a page is printed."""
     group = verb.add_argument_group("output")
     group.add_argument("--format", choices=formats, metavar="FORMAT", help="output format: %(choices)s (default: text)")
-    json = next(name for name in formats if name.startswith("json"))
+    json = "jsonl" if "jsonl" in formats else "json"
     group.add_argument("--json", action="store_const", const=json, dest="format", help=f"the same as --format {json}")
     group.add_argument(
         "--color",

@@ -163,7 +163,8 @@ class Tables:
             if "VARCHAR" in columns.values():
                 csv.writer(out, quoting=csv.QUOTE_NONNUMERIC, lineterminator="\n").writerows(rows)
             else:
-                out.writelines(",".join(map(repr, row)) + "\n" for row in rows)
+                line = ",".join("%r" if kind == "DOUBLE" else "%d" for kind in columns.values()) + "\n"
+                out.writelines(line % tuple(row) for row in rows)
         self._database.execute(
             f"create table {table} as from read_csv(?, header=false, auto_detect=false, quote='\"', escape='\"', "
             f"columns={columns!r})",

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import re
+import subprocess
+import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import redirect_stdout
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -17,6 +23,8 @@ from envcheck.report.saved.read import MOST_BYTES
 from envcheck.text.clean import brief
 
 _TICK = 1.0
+_CONNECT = 60.0
+"""Seconds in which a cluster says that it is there."""
 
 
 class RayNode(msgspec.Struct, frozen=True):
@@ -31,11 +39,33 @@ class RayNode(msgspec.Struct, frozen=True):
 def answers(address: str, ask: Ask, *, timeout: float) -> Iterator[Answer]:
     """Ask every node of the cluster at ``address``; raise UsageError where it cannot be reached."""
     ray = _ray()
+    _need_cluster(address, timeout)
     try:
         ray.init(address=address, log_to_driver=False, logging_level="ERROR", configure_logging=False)
     except Exception as error:  # noqa: BLE001  Ray raises many kinds
         raise UsageError(brief(f"--ray {address}: {error}")) from None
-    return _answers(ray, nodes_of(ray.nodes()), ask, timeout)
+    return _quietly(_answers(ray, nodes_of(ray.nodes()), ask, timeout))
+
+
+def _need_cluster(address: str, timeout: float) -> None:
+    """Raise UsageError where no cluster answers at ``host:port``: ray.init would try for many minutes."""
+    if not re.fullmatch(r"[\w.-]+:\d{1,5}", address):
+        return  # "auto" and such are found, or not, at once
+    command = (sys.executable, "-m", "ray.scripts.scripts", "health-check", "--address", address)
+    try:
+        done = subprocess.run(
+            command, capture_output=True, timeout=min(timeout, _CONNECT), check=False, stdin=subprocess.DEVNULL
+        )
+    except subprocess.TimeoutExpired:
+        done = None
+    if done is None or done.returncode:
+        raise UsageError(f"--ray {address}: no Ray cluster answers there")
+
+
+def _quietly(answers: Iterator[Answer]) -> Iterator[Answer]:
+    """``answers``, while what Ray's threads print about its nodes stays off stdout, which is the report's."""
+    with Path(os.devnull).open("w", encoding="utf-8") as nothing, redirect_stdout(nothing):
+        yield from answers
 
 
 def _answers(ray: Any, nodes: list[RayNode], ask: Ask, timeout: float) -> Iterator[Answer]:
