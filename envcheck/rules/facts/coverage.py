@@ -61,7 +61,7 @@ class Coverage(msgspec.Struct, frozen=True):
 def coverage(gpus: Iterable[Gpu], measurements: Sequence[Measurement], runs: Iterable[ProbeRun]) -> Coverage:
     """What was measured of ``gpus``, by the figures and by how the measuring probes ended."""
     known = [gpu for gpu in gpus if gpu.index is not None or gpu.cuda_ordinal is not None]
-    have = {uuid for each in measurements if _was_done(each) for uuid in (each.gpu, each.peer) if uuid}
+    have = {uuid for each in measurements if _was_done(each) for uuid in _gpus_of(each) if uuid}
     tried = [run for run in runs if run.name in _TIMED and run.gpu]
     in_use = {run.gpu for run in tried if run.status == "skipped"}
     ran = {run.gpu for run in tried}
@@ -103,3 +103,8 @@ def numbers(gpus: Sequence[Gpu]) -> str:
 
 def _was_done(measured: Measurement) -> bool:
     return measured.value is not None or measured.verification is not None
+
+
+def _gpus_of(measured: Measurement) -> tuple[str | None, ...]:
+    """UUIDs of the GPUs that took part."""
+    return (measured.gpu, measured.peer, *(measured.collective.gpus if measured.collective else ()))
