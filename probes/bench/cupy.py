@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import os
 from functools import partial
-from typing import Any, List, Sequence  # noqa: UP035  read by Python 3.8 too
+from typing import Any, List, Sequence
 
 from ..deep.cupy import SUBJECT
 from ..inside.figures import Measure, run_all
@@ -97,7 +97,7 @@ def trained(framework: CuPy) -> Fields:
 
     def step(weights: List[Any], given: Any, wanted: Any) -> List[Any]:  # noqa: UP006  read by Python 3.8 too
         found = gradients(cupy, weights, given, wanted)
-        pairs = zip(weights, found)  # noqa: B905  as above
+        pairs = zip(weights, found)
         return [weight - STEPS.rate * gradient for weight, gradient in pairs]
 
     return training_step(framework, importlib.import_module("numpy"), step, cupy.asnumpy)

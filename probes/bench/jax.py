@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import os
 from functools import partial
-from typing import Any, Callable, List, Sequence  # noqa: UP035  read by Python 3.8 too
+from typing import Any, Callable, List, Sequence
 
 from ..deep.jax import SUBJECT
 from ..inside.figures import Absent, Measure, run_all
@@ -160,7 +160,7 @@ def trained(framework: Jax, *, compiled: bool = True) -> Fields:
 
     def step(weights: List[Any], given: Any, wanted: Any) -> List[Any]:  # noqa: UP006  as above
         found = gradients(weights, given, wanted)
-        pairs = zip(weights, found)  # noqa: B905  as above
+        pairs = zip(weights, found)
         return [weight - STEPS.rate * gradient for weight, gradient in pairs]
 
     own = importlib.import_module("numpy")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 from functools import partial
-from typing import Any, NamedTuple, Sequence  # noqa: UP035  read by Python 3.8 too
+from typing import Any, NamedTuple, Sequence
 
 from ..deep.onnxruntime import SUBJECT, session_for
 from ..inside.figures import Measure, run_all
@@ -107,7 +107,7 @@ class OnnxRuntime(Framework):
             if key not in bindings:
                 bindings.clear()
                 bindings[key] = session.io_binding()
-                for name, each in zip(names, given):  # noqa: B905  read by Python 3.8 too
+                for name, each in zip(names, given):
                     bindings[key].bind_ortvalue_input(name, each.value)
                 bindings[key].bind_ortvalue_output("Y", output)
             session.run_with_iobinding(bindings[key])

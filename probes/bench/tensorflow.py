@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 from functools import partial
-from typing import Any, Callable, List, Sequence  # noqa: UP035  read by Python 3.8 too
+from typing import Any, Callable, List, Sequence
 
 from ..deep.tensorflow import SUBJECT, gpus, pointer
 from ..inside.figures import Measure, run_all
@@ -157,7 +157,7 @@ def trained(framework: TensorFlow, variant: str) -> Fields:
                     flow = tensorflow.nn.silu(flow)
             error = tensorflow.cast(flow, "float32") - wanted
             loss = 0.5 * tensorflow.reduce_sum(tensorflow.square(error)) / given.shape[0]
-        pairs = zip(weights, tape.gradient(loss, weights))  # noqa: B905  as above
+        pairs = zip(weights, tape.gradient(loss, weights))
         return [weight - STEPS.rate * gradient for weight, gradient in pairs]
 
     numpy = importlib.import_module("numpy")

@@ -7,7 +7,7 @@ import sys
 import warnings
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, Callable, Iterator, List, Sequence  # noqa: UP035  read by Python 3.8 too
+from typing import Any, Callable, Iterator, List, Sequence
 
 from ..deep.torch import SUBJECT
 from ..inside.figures import Absent, Measure, Refused, run_all
@@ -144,7 +144,7 @@ def tf32(torch: Any, *, on: bool) -> Iterator[None]:
                 place.allow_tf32 = on
             yield
         finally:
-            for place, was in zip(places, before):  # noqa: B905  read by Python 3.8 too
+            for place, was in zip(places, before):
                 place.allow_tf32 = was
 
 

@@ -10,7 +10,7 @@ import sys
 import time
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, List  # noqa: UP035  read by Python 3.8 too
+from typing import Any, List
 
 from ..inside import all_reduce
 from ..inside.figures import Absent, Measure, Refused, rate, run_all

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import gc
 import time
-from typing import (  # noqa: UP035  read by Python 3.8 too
+from typing import (
     Any,
     Callable,
     Dict,
@@ -271,7 +271,7 @@ def attention(
     )
 
 
-Step = Callable[[List[Any], Any, Any], List[Any]]  # noqa: UP006  read by Python 3.8 too
+Step = Callable[[List[Any], Any, Any], List[Any]]
 """Weights, input and wanted output to the weights after one step; it may change and return those given."""
 
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 import math
 import os
 import random
-from typing import Any, Callable, Iterator, List, NamedTuple, Sequence, Tuple  # noqa: UP035  read by Python 3.8 too
+from typing import Any, Callable, Iterator, List, NamedTuple, Sequence, Tuple
 
-Triple = Tuple[float, float, float]  # noqa: UP006  as above
+Triple = Tuple[float, float, float]
 """Result found, exact result, and the size that its error is measured by."""
-Take = Callable[..., List[float]]  # noqa: UP006  as above
+Take = Callable[..., List[float]]
 """``take(array, index, ...)``: the elements at an index (numbers and slices) as numbers, in C order."""
 
 SIDES = (8192, 4096, 2048)
@@ -104,7 +104,7 @@ def product_triples(take: Take, left: Any, right: Any, result: Any, shape: Seque
     for row in rows:
         line = take(left, row, slice(None))
         found = take(result, row, slice(None))
-        for column, other in zip(columns, lines):  # noqa: B905  read by Python 3.8 too
+        for column, other in zip(columns, lines):
             exact, size = _sum(line, other)
             yield found[column], exact, size
 
@@ -178,7 +178,7 @@ def attention_triples(
         total = math.fsum(weights)
         found = take(result, *_line(order, batch, head, row))
         for place in range(heads.depth):
-            terms = [weight / total * value[place] for weight, value in zip(weights, lists[1])]  # noqa: B905
+            terms = [weight / total * value[place] for weight, value in zip(weights, lists[1])]
             yield found[place], math.fsum(terms), math.sqrt(math.fsum(term * term for term in terms))
 
 
@@ -192,7 +192,7 @@ def _split(numbers: list[float], length: int) -> list[list[float]]:
 
 def _sum(left: Sequence[float], right: Sequence[float]) -> tuple[float, float]:
     """The exact sum of products, and the root of the sum of their squares."""
-    terms = [a * b for a, b in zip(left, right)]  # noqa: B905  read by Python 3.8 too
+    terms = [a * b for a, b in zip(left, right)]
     return math.fsum(terms), math.sqrt(math.fsum(term * term for term in terms))
 
 
