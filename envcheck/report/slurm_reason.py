@@ -6,7 +6,9 @@ from envcheck.checks import Report
 from envcheck.report import Format, Options
 from envcheck.text.clean import clean
 
-FORMAT = Format(shows="the reason in one line for which Slurm drains a node", suffix="slurm.txt", syntax="text")
+FORMAT = Format(
+    shows="the reason in one line for which Slurm drains a node", suffix="slurm.txt", syntax="text", targets=False
+)
 
 _MOST = 100
 
