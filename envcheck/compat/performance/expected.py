@@ -78,12 +78,9 @@ def expectation(matrix: Matrix, gpu: Gpu, measured: Measurement) -> Expectation 
     model = (matrix.find_gpu_by_pci_id(gpu.pci_device_id) if gpu.pci_device_id else None) or (
         matrix.find_gpu(gpu.name) if gpu.name else None
     )
-    architecture = architecture_of(matrix, capability)
-    band = band_of(matrix, measured, architecture.name if architecture else "")
-    if band is None:
-        return "no band is known for it: compare it with a baseline"
-    if len(set(measured.shape)) > 1 and not band.variant:
-        return "bands are known for square products only: compare it with a baseline"
+    band = _usable_band(matrix, capability, measured)
+    if isinstance(band, str):
+        return band
     found = _ceiling(matrix, gpu, model, capability, measured)
     if isinstance(found, str):
         return found
@@ -109,6 +106,17 @@ def expectation(matrix: Matrix, gpu: Gpu, measured: Measurement) -> Expectation 
         rows=tuple(row.id for row in (band, *cited)),
         sources=matrix.cite(band, *cited),
     )
+
+
+def _usable_band(matrix: Matrix, capability: ComputeCapability, measured: Measurement) -> EfficiencyRow | str:
+    """The band that fits the measurement's shape, or why there is none."""
+    architecture = architecture_of(matrix, capability)
+    band = band_of(matrix, measured, architecture.name if architecture else "")
+    if band is None:
+        return "no band is known for it: compare it with a baseline"
+    if len(set(measured.shape)) > 1 and not band.variant:
+        return "bands are known for square products only: compare it with a baseline"
+    return band
 
 
 _VECTOR_RATES = ("fp64", "fp32")
