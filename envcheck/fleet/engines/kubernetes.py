@@ -73,7 +73,10 @@ def _answers(image: str, nodes: dict[str, str], ask: Ask, timeout: float) -> Ite
 def _logged(node: str, pod: str, told: dict[str, Any]) -> Answer:
     states = told.get("status", {}).get("containerStatuses") or [{}]
     ended = states[0].get("state", {}).get("terminated") or {}
-    log = _kubectl("logs", pod).encode("utf-8", "surrogateescape")
+    try:
+        log = _kubectl("logs", pod).encode("utf-8", "surrogateescape")
+    except UsageError as error:  # of this node alone
+        return Answer(node, problem=str(error))
     reason = str(ended.get("reason") or told.get("status", {}).get("reason") or "")
     lines = [line for line in log.splitlines() if line.strip()]
     return read_answer(node, log, lines[-1] if lines else reason.encode(), int(ended.get("exitCode") or 0))
