@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 
 from envcheck.checks import Status
 from envcheck.fleet.names import folded
+from envcheck.fleet.pages.text import value_text
 from envcheck.fleet.record import Fleet, Node, Place, Slow, Spread
 from envcheck.report import Options
 from envcheck.report.markup.html import STYLE, Markup, chip, join, tag
@@ -145,8 +146,8 @@ def _differences(fleet: Fleet) -> list[Markup]:
     return [
         _row(
             f"{each.aspect}, {each.what}",
-            _value(each.value),
-            _value(each.common),
+            value_text(each.value),
+            value_text(each.common),
             f"{each.share:,} of {each.known:,}",
             _where(each.places),
         )
@@ -158,7 +159,9 @@ def _splits(fleet: Fleet) -> list[Markup]:
     return [
         _row(
             f"{each.aspect}, {each.what}",
-            ", ".join(f"{_value(value)} ({count:,})" for value, count in zip(each.values, each.counts, strict=False)),
+            ", ".join(
+                f"{value_text(value)} ({count:,})" for value, count in zip(each.values, each.counts, strict=False)
+            ),
         )
         for each in fleet.splits
     ]
@@ -180,7 +183,7 @@ def _slow(each: Slow) -> Markup:
 
 def _drifts(fleet: Fleet) -> list[Markup]:
     return [
-        _row(f"{each.aspect}, {each.what}", _value(each.before), _value(each.after), _where(each.places))
+        _row(f"{each.aspect}, {each.what}", value_text(each.before), value_text(each.after), _where(each.places))
         for each in fleet.drifts
     ]
 
@@ -246,7 +249,3 @@ def _where(places: Sequence[Place]) -> Markup | str:
     if len(places) > _NAMES:
         return _several([place.node for place in places])
     return join([", ".join(" ".join(filter(None, (each.node, "+".join(each.subjects)))) for each in places)])
-
-
-def _value(value: str | None) -> str:
-    return "absent" if value is None else value or "(empty)"
