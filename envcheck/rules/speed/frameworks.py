@@ -71,10 +71,10 @@ def framework_slower_than_library(subject: MeasurementSubject, facts: Facts) -> 
     """A framework is slower than the library that it uses.
 
     What it checks
-        With bench --frameworks: matrix products, convolutions and attention computed by PyTorch, JAX,
-        CuPy, TensorFlow and ONNX Runtime, against the same work that envcheck gave to cuBLASLt and
-        cuDNN itself in the same run. A training step is compared with the matrix product. Its share
-        depends on the processor too, so only very low ones count, and variables that lower it.
+        With bench --frameworks: matrix products, convolutions, attention and all-reduces by PyTorch,
+        JAX, CuPy, TensorFlow and ONNX Runtime, against the same work that envcheck gave to cuBLASLt,
+        cuDNN and NCCL itself in the same run. A training step is compared with the matrix product. Its
+        share depends on the processor too, so only very low ones count, and variables that lower it.
 
     Why it matters
         The GPU and its libraries are fast then, and programs still run slowly: the time is lost in the
