@@ -149,7 +149,7 @@ class _Comparison:
                 row = (self._aspects[aspect], self._subjects[subject], self._digests[digest], complete)
                 yield (number, basis, *row)
                 if rare and basis and aspect not in OF_HARDWARE:
-                    yield (-1, 0, *row)  # counts among all, and departs from nothing there
+                    yield (-1, 0, *row)  # counts among all, and is no difference there
 
     def _kind(self, node: Examined) -> int:
         """The number of the kind that ``node`` is compared with; 0 where no kind has its GPU models."""

@@ -1,6 +1,6 @@
 """A fleet as one HTML document: what stands out, distributions, and a table of all nodes that can be sorted.
 
-Foreign text enters through ``markup.text`` only. The page loads nothing; of scripts, only the one below may run, which
+``tag`` escapes foreign text. The page loads nothing; of scripts, only the one below may run, which
 the policy names by its digest.
 """
 
@@ -54,7 +54,6 @@ th[aria-sort=ascending]::after { content: " ▲"; } th[aria-sort=descending]::af
 input { font: inherit; padding: 6px 10px; width: 320px; margin-bottom: 10px; background: var(--well);
   color: var(--ink); border: 1px solid var(--line); border-radius: 8px; }
 """
-_FIND = Markup('<input id="find" placeholder="find a node, a verdict or a reason" aria-label="find">')
 
 
 def render(fleet: Fleet, _options: Options) -> str:
@@ -79,8 +78,8 @@ def _sections(fleet: Fleet) -> list[Markup]:
         *_section("Different from the majority", ("Fact", "Value", "Most have", "Share", "Where"), _differences(fleet)),
         *_section("No majority", ("Fact", "Values"), _splits(fleet)),
         *_section(
-            "Slow beside the same GPU model",
-            ("", "Node", "GPU or link", "Serial", "Quantity", "Value", "Median", "Of it"),
+            "Slow compared with the same GPU model",
+            ("", "Node", "GPU or link", "Serial", "Quantity", "Value", "Median", "Of median"),
             [_slow(figure) for figure in sorted(fleet.slow, key=lambda each: each.ratio)],
         ),
         *_section("Changed since the earlier report", ("Fact", "Before", "Now", "Where"), _drifts(fleet)),
@@ -94,7 +93,7 @@ def _sections(fleet: Fleet) -> list[Markup]:
         tag(
             "section",
             tag("h2", "Nodes"),
-            tag("input", id="find", placeholder="find a node, verdict, reason"),
+            tag("input", id="find", placeholder="find a node, a verdict or a reason", aria_label="find"),
             _nodes(fleet),
         ),
         tag("footer", f"{fleet.head.tool.name} {fleet.head.tool.version}, {fleet.head.created}"),

@@ -45,7 +45,7 @@ def _page(fleet: Fleet, pen: Pen, options: Options) -> Iterator[Line]:
     yield from _section(pen, "Findings of the nodes", list(_problems(fleet, pen)), most)
     yield from _section(pen, "Different from the majority", list(_differences(fleet, pen)), most)
     yield from _section(pen, "No majority", list(_splits(fleet, pen)), most)
-    yield from _section(pen, "Slow beside the same GPU model", list(_slow(fleet.slow, pen)), most)
+    yield from _section(pen, "Slow compared with the same GPU model", list(_slow(fleet.slow, pen)), most)
     since = f"Changed since {head.since}"
     yield from _section(pen, since, [*_drifts(fleet, pen), *_slowed(fleet, pen), *_came_or_went(fleet, pen)], most)
     yield from _section(pen, "Nodes that are alike", list(_groups(fleet, pen)), most if options.verbose else _GROUPS)
