@@ -5,8 +5,7 @@
 Run it with an interpreter that has the framework for CUDA. PyTorch times with ``torch.utils.benchmark.Timer``, CuPy
 with ``cupyx.profiler.benchmark`` (the GPU's times), JAX, which has no utility, with a loop of ``timeit`` that ends in
 ``block_until_ready``, as its documentation advises. Each takes as many runs after as long a rest as envcheck does, and
-two before that are not counted. The
-ratio is that of the medians, the framework's time over envcheck's.
+two before that are not counted. The ratio is that of the medians, the framework's time over envcheck's.
 """
 
 from __future__ import annotations

@@ -100,7 +100,7 @@ def measuring_here(program: Program, answers: Answers) -> None:
 
 
 def asking(program: Program, answers: Answers) -> None:
-    """The grid of a framework is made anew, and meanwhile keys are pressed."""
+    """The grid of a framework is rebuilt, and meanwhile keys are pressed."""
     begin(program)
     program.press(b"3", b"COMPATIBLE")
     for release in ("tensorflow==2.16.1", "torch==2.6.0", "vllm==0.8.5") * 2:

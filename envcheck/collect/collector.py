@@ -28,10 +28,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    pass
-
 PARTS = ""
 """JSON, compressed, as base64: ``version``, ``bootstrap``, ``files`` (texts by path), ``probes`` (their headers)."""
 

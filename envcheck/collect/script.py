@@ -12,7 +12,7 @@ from envcheck import __version__, bundle
 from envcheck.collect.catalog import ProbeSpec, all_probes
 
 _KINDS = ("file", "driver")
-_OTHERS = ("bench", "trials", "inside", "kernels")
+_OTHERS = ("bench", "deep", "inside", "kernels", "measuring", "trials")
 """Folders of probes that only measure or try."""
 _LINE = 120
 

@@ -15,7 +15,7 @@ from envcheck.rules.facts.measurements import measurement_key, measurement_name,
 from envcheck.rules.facts.run_conditions import differences
 from envcheck.rules.speed.baseline import base_told
 from envcheck.rules.speed.trust import why_not_judged
-from envcheck.snapshot import Conditions, Measurement
+from envcheck.snapshot import Conditions, Gpu, Measurement
 
 _Key = tuple[str | None, str, str]
 
@@ -81,11 +81,16 @@ def compare_figures(base: Sequence[tuple[Report, Match]], second: Report) -> Fig
 
 def _usable(report: Report, matched: Match | None) -> Iterator[tuple[_Key, Measurement]]:
     """Figures that can be compared, by their key."""
-    gpus = {gpu.uuid: gpu for gpu in (report.snapshot.gpus.items if report.snapshot and report.snapshot.gpus else ())}
+    gpus = _gpus_by_uuid(report)
     for found in report.measurements:
         gpu = gpus.get(found.gpu)
         if found.value and found.value > 0 and not (gpu and why_not_judged(gpu, found)):
             yield _key(found, matched), found
+
+
+def _gpus_by_uuid(report: Report) -> dict[str | None, Gpu]:
+    listing = report.snapshot.gpus if report.snapshot else None
+    return {gpu.uuid: gpu for gpu in (listing.items if listing else ())}
 
 
 def _key(measured: Measurement, matched: Match | None = None) -> _Key:
@@ -97,24 +102,25 @@ def _key(measured: Measurement, matched: Match | None = None) -> _Key:
 
 def _only_in(place: str, count: int) -> Iterator[Note]:
     if count:
-        told = "1 figure is" if count == 1 else f"{count} figures are"
-        yield Note(section="measurements", why=f"{told} only in the {place} report")
+        yield Note(section="measurements", why=f"{_figures_are(count)} only in the {place} report")
 
 
 def _disturbed(reports: Iterable[tuple[Report, Match | None]]) -> Iterator[Note]:
-    """Figures that say nothing about the GPU."""
+    """Notes on the figures that are left out, for each reason."""
     reasons: dict[str, int] = {}
     for report, _ in reports:
-        listing = report.snapshot.gpus if report.snapshot else None
-        gpus = {gpu.uuid: gpu for gpu in (listing.items if listing else ())}
+        gpus = _gpus_by_uuid(report)
         for found in report.measurements:
             gpu = gpus.get(found.gpu)
             why = why_not_judged(gpu, found) if gpu and found.value else ""
             if why:
                 reasons[why] = reasons.get(why, 0) + 1
     for why, count in reasons.items():
-        told = "1 figure is" if count == 1 else f"{count} figures are"
-        yield Note(section="measurements", why=f"{told} left out: {why}")
+        yield Note(section="measurements", why=f"{_figures_are(count)} left out: {why}")
+
+
+def _figures_are(count: int) -> str:
+    return "1 figure is" if count == 1 else f"{count} figures are"
 
 
 def _compared(pair: _Pair) -> ComparedFigure:

@@ -1,15 +1,16 @@
-"""Compare the nodes of a fleet: who departs from what most share, which figures are slow, and what changed."""
+"""Compare the nodes of a fleet: which differ from the majority, which figures are slow, and what changed."""
 
 from __future__ import annotations
 
 import tempfile
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, TypeVar, get_args
+from typing import TypeVar, get_args
 
 import msgspec
 
 from envcheck.checks import STATUSES
+from envcheck.compat.performance.spread import speed_ratio
 from envcheck.fleet.examine import Examined, Facts
 from envcheck.fleet.facts import OF_HARDWARE, Aspect
 from envcheck.fleet.figures import Quantity
@@ -29,15 +30,15 @@ from envcheck.fleet.record import (
     Split,
     Spread,
 )
-from envcheck.fleet.slow import BINS, MOVED, Limits, limits, speed
+from envcheck.fleet.slow import BINS, MOVED, Limits, limits
 from envcheck.fleet.tables import Tables
 from envcheck.text.clean import clean
 
 ASPECTS: tuple[Aspect, ...] = get_args(Aspect)
 _KIND_NODES = 3
 _KIND_SHARE = 0.05
-"""From so many nodes, and this share of the fleet, nodes with equally many GPUs of a model are a kind of their own.
-Rarer ones are compared with the most frequent kind of that model, so that a lost GPU departs from a whole node."""
+"""Nodes with the same number of GPUs of a model are a kind if there are this many, and this share of the fleet.
+Rarer ones are compared with the most frequent kind of that model, so that a node that lost a GPU stands out."""
 
 NO_GPU = "no GPU"
 
@@ -102,7 +103,7 @@ class _Comparison:
         self._subjects: Numbers[str] = Numbers({"": 0})
         self._digests: Numbers[bytes] = Numbers()
         self._quantities: Numbers[Quantity] = Numbers()
-        self._aspects = {aspect: place for place, aspect in enumerate(ASPECTS)}
+        self._aspects: dict[str, int] = {aspect: place for place, aspect in enumerate(ASPECTS)}
 
     def result(self) -> Compared:
         with tempfile.TemporaryDirectory(prefix="envcheck-fleet-") as folder, Tables(folder) as tables:
@@ -145,10 +146,10 @@ class _Comparison:
         for number, (node, own) in enumerate(zip(self._nodes, bases, strict=True)):
             for aspect, subject, digest, complete in node.aspects:
                 basis = self._basis(node, aspect, own)
-                row = (self._aspects[aspect], self._subjects[subject], self._digests[digest], complete)  # type: ignore[index]
+                row = (self._aspects[aspect], self._subjects[subject], self._digests[digest], complete)
                 yield (number, basis, *row)
                 if rare and basis and aspect not in OF_HARDWARE:
-                    yield (-1, 0, *row)  # counts among all, and departs from nothing there
+                    yield (-1, 0, *row)  # counts among all, and is no difference there
 
     def _kind(self, node: Examined) -> int:
         """The number of the kind that ``node`` is compared with; 0 where no kind has its GPU models."""
@@ -172,7 +173,7 @@ class _Comparison:
     def _held_before(self, earlier: Fleet) -> Iterator[tuple[int, int, int, int, bool]]:
         for number, node in self._again(earlier):
             for aspect, subject, digest, complete in node.aspects:
-                place = self._aspects.get(aspect)  # type: ignore[call-overload]
+                place = self._aspects.get(aspect)
                 if place is not None and digest in earlier.facts:
                     key = _from_hex(digest)
                     self._facts.setdefault(key, earlier.facts[digest])
@@ -268,7 +269,7 @@ class _Comparison:
                     quantity=quantities[number],
                     value=value,
                     median=limit.median,
-                    ratio=speed(quantities[number].unit, value, limit.median),
+                    ratio=speed_ratio(value, limit.median, quantities[number].unit),
                     score=limit.score(value),
                 )
 
@@ -284,7 +285,7 @@ class _Comparison:
     def _slowed(self, tables: Tables) -> Iterator[Slowed]:
         names, quantities = list(self._subjects), list(self._quantities)
         for node, subject, number, before, after in tables.moved(MOVED):
-            ratio = speed(quantities[number].unit, after, before)
+            ratio = speed_ratio(after, before, quantities[number].unit)
             if ratio < 1:
                 yield Slowed(
                     node=self._nodes[node].node,
@@ -376,8 +377,8 @@ def _problems(nodes: Iterable[Examined]) -> list[Problem]:
     return sorted(found, key=lambda problem: (STATUSES.index(problem.status), -len(problem.nodes), problem.rule))
 
 
-def _from_hex(digest: str) -> Any:
+def _from_hex(digest: str) -> bytes:
     try:
         return bytes.fromhex(digest)
     except ValueError:
-        return digest.encode()  # a foreign one: any name will do
+        return digest.encode()  # not written by envcheck; any unique name will do

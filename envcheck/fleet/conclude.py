@@ -1,4 +1,4 @@
-"""The verdict over a fleet: from its nodes' own verdicts, from who departs, and from who is slow."""
+"""The verdict over a fleet: from its nodes' own verdicts, differences from the majority, and slow figures."""
 
 from __future__ import annotations
 
@@ -84,13 +84,13 @@ def _exit_code(verdict: Verdict, counts: Counter[str], fail_on: str) -> int:
 
 def _headline(compared: Compared, counts: Counter[str], nodes: int) -> str:
     """What stands out, worst first."""
-    departing = {place.node for difference in compared.differences for place in difference.places}
+    different = {place.node for difference in compared.differences for place in difference.places}
     slow = {(figure.node, figure.subject) for figure in compared.slow}
     told = [
         _counted(counts["fail"], "node fails", "nodes fail"),
         _counted(counts[UNANSWERED], "node did not answer", "nodes did not answer"),
         _counted(counts["unknown"], "node has no verdict", "nodes have no verdict"),
-        _counted(len(departing), "node departs from the majority", "nodes depart from the majority"),
+        _counted(len(different), "node differs from the majority", "nodes differ from the majority"),
         _counted(len(slow), "slow GPU or link", "slow GPUs or links"),
         _counted(counts["warn"], "node warns", "nodes warn"),
         f"{len(compared.splits)} facts without a majority" if compared.splits else "",

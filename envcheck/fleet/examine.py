@@ -67,7 +67,6 @@ class Examined(msgspec.Struct, frozen=True, kw_only=True):
     """Why there is no report; empty where there is one."""
     created: str = ""
     verdict: Verdict = "unknown"
-    exit_code: int = 3
     headline: str = ""
     primary: str | None = None
     models: str = ""
@@ -190,7 +189,6 @@ def _compared(report: Report, answer: Answer, known: set[bytes], facts: Facts) -
         path=answer.path,
         created=report.created[:40],
         verdict=report.verdict,
-        exit_code=report.exit_code,
         headline=report.headline,
         primary=report.primary,
         models=models(report),

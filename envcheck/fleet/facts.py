@@ -51,6 +51,8 @@ _LONGEST = 300
 """Characters of a value; of a longer one the start is kept with a digest of the whole."""
 _MOST = 5000
 """Facts of an aspect."""
+_SHORTEST_HOST = 4
+"""Characters of a host name that is looked for in values; a shorter one is a part of many words."""
 
 
 class Held(msgspec.Struct, frozen=True):
@@ -225,7 +227,3 @@ class _Names:
             return text
         digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=6).hexdigest()
         return f"{text[:_LONGEST]}… ({len(text):,} characters, {digest})"
-
-
-_SHORTEST_HOST = 4
-"""Characters of a host name that is looked for in values; a shorter one is a part of many words."""

@@ -92,7 +92,7 @@ class Problem(Line, frozen=True, kw_only=True):
 
 
 class Difference(Line, frozen=True, kw_only=True):
-    """A fact in which nodes depart from what more than half share."""
+    """A fact in which nodes differ from the majority, more than half of those whose value is known."""
 
     aspect: str
     """``driver``, ``firmware``, ``packages`` …"""
@@ -109,11 +109,11 @@ class Difference(Line, frozen=True, kw_only=True):
     known: int
     """Nodes or GPUs of which the value is known."""
     places: tuple[Place, ...]
-    """Who departs."""
+    """The nodes that differ."""
 
 
 class Split(Line, frozen=True, kw_only=True):
-    """A fact of which no value is that of more than half: nobody departs from a majority."""
+    """A fact without a majority: no value is that of more than half."""
 
     aspect: str
     """As in ``Difference``."""
@@ -128,7 +128,7 @@ class Split(Line, frozen=True, kw_only=True):
 
 
 class Slow(Line, frozen=True, kw_only=True):
-    """A figure that lies far on the bad side of what the same GPU model reaches elsewhere in the fleet."""
+    """A figure that is much worse than what the same GPU model reaches elsewhere in the fleet."""
 
     status: Status
     """``warn``, or ``fail`` below 85 % of the median."""
@@ -205,7 +205,7 @@ class Slowed(Line, frozen=True, kw_only=True):
 
 
 class CameOrWent(Line, frozen=True, kw_only=True, tag="came_or_went"):
-    """Nodes that only one of both fleet reports has."""
+    """Nodes that only one of the two fleet reports has."""
 
     came: tuple[str, ...]
     """Nodes without an earlier report."""
@@ -252,7 +252,7 @@ class Node(Line, frozen=True, kw_only=True):
     group: int | None = None
     """Number of its group; null without a report."""
     differences: int = 0
-    """Number of facts in which it departs from the majority."""
+    """Number of facts in which it differs from the majority."""
     slow: int = 0
     """Number of its slow figures."""
     aspects: tuple[tuple[str, str, str, bool], ...] = ()

@@ -1,7 +1,7 @@
-"""When a figure is slow beside the same GPU model elsewhere.
+"""When a figure is slow compared with the same GPU model elsewhere.
 
-The middle is the median and the width 1.4826 times the median absolute deviation, which estimates the standard
-deviation without heeding the very figures that are looked for (Iglewicz and Hoaglin, How to Detect and Handle
+The center is the median and the width 1.4826 times the median absolute deviation, which estimates the standard
+deviation without being moved by the outliers that are looked for (Iglewicz and Hoaglin, How to Detect and Handle
 Outliers, 1993, whose 3.5 is the least distance here). Among many figures some are far off by chance: the distance grows
 until a normal distribution would put one figure in a hundred such quantities beyond it. A figure must also be slower by
 5 %, since healthy GPUs of one model can lie very close together.
@@ -26,11 +26,11 @@ _SLOWER = 0.05
 _FAILS = 0.15
 """Shares by which a figure must be slower than the median to warn and to fail."""
 _FEWEST = 4
-"""Figures without which nothing is told."""
+"""With fewer figures none is called slow."""
 
 
 class Limits(msgspec.Struct, frozen=True):
-    """Outside of what a figure is slow."""
+    """Limits outside which a figure is slow."""
 
     median: float
     low: float = float("-inf")
@@ -43,18 +43,13 @@ class Limits(msgspec.Struct, frozen=True):
         return next((edge for edge in (self.low, self.high) if abs(edge) != float("inf")), None)
 
     def status(self, value: float) -> Status:
-        """How bad a figure outside is."""
+        """How bad a figure outside the limits is."""
         ratio = self.median / value if self.high != float("inf") else value / self.median
         return "fail" if ratio < 1 - _FAILS else "warn"
 
     def score(self, value: float) -> float | None:
         """Distance from the median in robust standard deviations; None where there is none."""
         return (value - self.median) / self.sigma if self.sigma > 0 else None
-
-
-def speed(unit: str, value: float, reference: float) -> float:
-    """How fast ``value`` is as a share of ``reference``; in seconds less is faster."""
-    return reference / value if unit == "s" else value / reference
 
 
 def limits(unit: str, count: int, median: float, mad: float) -> Limits:

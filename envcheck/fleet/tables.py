@@ -1,6 +1,5 @@
-"""The fleet as tables of DuckDB, and the questions that are put to them.
+"""The fleet as tables of DuckDB, and the queries over them.
 
-    node    (id, kind)                              kind: number of its GPU models among those that are compared
     held    (node, basis, aspect, subject, facts, complete)
     fact    (facts, what, value)
     figure  (node, subject, quantity, value)

@@ -352,7 +352,7 @@ class EnvcheckApp(WindowedApp):
         self.open_saved("open a fleet report", read, "path of a report that envcheck fleet --format jsonl wrote")
 
     def show_fleet(self, fleet: Fleet) -> None:
-        """Open the place Fleet."""
+        """Open the fleet screen."""
         from envcheck.tui.screens.fleet import FleetPage
         from envcheck.tui.widgets.choices import read_saved
 

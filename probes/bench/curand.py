@@ -31,7 +31,7 @@ MOST = 1 << 26
 FEWEST = 1 << 18
 PIECE = 1 << 14
 PIECES = 8
-"""Parts of the array, drawn anew, whose numbers are tested."""
+"""Randomly chosen parts of the array whose numbers are tested."""
 
 
 def collect(tree: Tree, out: Out) -> None:

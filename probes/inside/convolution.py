@@ -81,7 +81,7 @@ _HALF_A_STEP = 0.55
 
 
 class Convolution:
-    """Operands of a shape, drawn anew for each instance, and exact results."""
+    """Fresh random operands of a shape, and exact results."""
 
     def __init__(self, shape: Shape) -> None:
         if shape.channels % 32 or shape.filters % 32:
@@ -114,7 +114,7 @@ class Convolution:
     def triples(
         self, precision: str, given: bytes, result: Callable[[int], float]
     ) -> Iterator[tuple[float, float, float]]:
-        """Results found, exact results, and the sizes that errors are measured by, at places drawn anew.
+        """Results found, exact results, and the sizes that errors are measured by, at random places.
 
         ``result`` gives the element at an index of the result, in the layout of ``precision``, as the number stored.
         """

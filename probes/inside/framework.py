@@ -5,16 +5,7 @@ from __future__ import annotations
 import ctypes
 import gc
 import time
-from typing import (
-    Any,
-    Callable,
-    Dict,
-    Iterator,
-    List,
-    NamedTuple,
-    Sequence,
-    Tuple,
-)
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Sequence, Tuple
 
 from ..kit.figures import Fields, Figure
 from ..trials.driver import check, is_device_memory, with_context

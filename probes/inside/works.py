@@ -1,7 +1,7 @@
 """The work that frameworks are measured with: the same shapes as envcheck's own figures, and exact results.
 
-Operands are uniform in [-1, 1) and drawn by the framework. A result is compared, at places drawn anew, with sums in
-FP64 of the operands as they are on the GPU.
+Operands are uniform in [-1, 1) and drawn by the framework. A result is compared, at random places, with sums in FP64
+of the operands as they are on the GPU.
 """
 
 from __future__ import annotations

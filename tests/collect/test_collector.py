@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ast
+import base64
 import json
 import os
 import subprocess
 import sys
+import zlib
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -71,6 +73,17 @@ def test_it_leaves_nothing_behind(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
     memory = Path("/dev/shm")
     assert not memory.is_dir() or not list(memory.glob("envcheck-*"))
+
+
+def test_it_brings_no_probes_that_measure_or_try() -> None:
+    packed = next(
+        ast.literal_eval(line.value)
+        for line in ast.parse(script()).body
+        if isinstance(line, ast.Assign) and ast.unparse(line.targets[0]) == "PARTS"
+    )
+    files = json.loads(zlib.decompress(base64.b64decode(packed)))["files"]
+    folders = {name.split("/")[1] for name in files if name.count("/") > 1}
+    assert not folders & {"bench", "deep", "inside", "measuring", "trials"}
 
 
 def test_it_is_a_program_of_the_standard_library_alone() -> None:

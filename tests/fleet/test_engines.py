@@ -261,7 +261,7 @@ def pod(node, phase, **state):
     status = {"phase": phase, "containerStatuses": [{"state": state}]}
     return {"metadata": {"name": "pod-" + node}, "spec": {"nodeName": node}, "status": status}
 if arguments[:2] == ["get", "nodes"]:
-    nodes = {name: ready("True") for name in ("k1", "k2", "k4")}
+    nodes = {name: ready("True") for name in ("k1", "k2", "k4", "k5")}
     nodes["k3"] = ready("False", message="kubelet stopped")
     print(json.dumps({"items": [{"metadata": {"name": name}, "status": status} for name, status in nodes.items()]}))
 elif arguments[0] == "create":
@@ -270,11 +270,14 @@ elif arguments[0] == "create":
 elif arguments[:2] == ["get", "pods"]:
     waits = {"waiting": {"reason": "ImagePullBackOff", "message": "no such image"}}
     pods = [pod("k1", "Succeeded"), pod("k2", "Failed", terminated={"exitCode": 127}), pod("k4", "Pending", **waits)]
+    pods.append(pod("k5", "Succeeded"))
     print(json.dumps({"items": pods}))
 elif arguments == ["logs", "pod-k1"]:
     print(open("report").read())
 elif arguments == ["logs", "pod-k2"]:
     print("exec: python3: not found")
+elif arguments == ["logs", "pod-k5"]:
+    sys.exit("Error from server: dial tcp 10.0.0.5:10250: i/o timeout")
 """
 
 
@@ -289,13 +292,14 @@ def test_kubernetes_runs_a_pod_on_each_node_and_deletes_the_job(tmp_path: Path) 
         "k2": "exit status 127: exec: python3: not found",
         "k3": "Kubernetes says it is not ready: kubelet stopped",
         "k4": "no answer within 5 s: ImagePullBackOff: no such image",
+        "k5": "--kubernetes: kubectl logs: Error from server: dial tcp 10.0.0.5:10250: i/o timeout",
     }
     calls = [json.loads(line) for line in (tmp_path / "bin/asked").read_text().splitlines()]
     assert calls[0] == ["get", "nodes", "-o", "json", "-l", "gpu=yes"]
     assert calls[-1][:2] == ["delete", "job,configmap"]
     config, job = json.loads((tmp_path / "bin/manifest").read_text())["items"]
     assert "def main()" in config["data"]["collect.py"]
-    assert job["spec"]["completions"] == 3
+    assert job["spec"]["completions"] == 4
     assert job["metadata"]["name"] == config["metadata"]["name"] == calls[-1][2]
 
 

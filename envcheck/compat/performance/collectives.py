@@ -16,17 +16,14 @@ from collections.abc import Sequence
 import msgspec
 
 from envcheck.compat.matrix import Matrix
-from envcheck.compat.performance.expected import Expectation
-from envcheck.compat.relations.gpu_driver import architecture_of
-from envcheck.compat.tables import CollectiveRow, LinkRow, Row
+from envcheck.compat.performance.expected import Ceiling, Expectation, pcie_ceiling
+from envcheck.compat.relations.gpu_driver import architecture_name
+from envcheck.compat.tables import CollectiveRow
 from envcheck.snapshot import Collective, Fabric, Gpu, Measurement
 from envcheck.sources import Source
-from envcheck.versions import ComputeCapability
 
 _IN_SWITCH = ("nvls", "nvls_tree", "collnet", "collnet_direct", "collnet_chain")
 """Algorithms that sum on the way."""
-
-_Ceiling = tuple[float, str, tuple[Row, ...]]
 
 
 def collective_expectation(
@@ -63,16 +60,10 @@ def latency_limit(
     why_not = _why_not(part, together, link)
     if why_not or link is None:
         return why_not
-    row = _band(matrix, measured, together, link, _architecture(matrix, part))
+    row = _band(matrix, measured, together, link, architecture_name(matrix, part[0].compute_capability))
     if row is None or row.latency is None:
         return f"no latency is known for {together.ranks} GPUs {_WORDS[link]}: compare it with a baseline"
     return LatencyLimit(row.latency, matrix.cite(row))
-
-
-def _architecture(matrix: Matrix, part: Sequence[Gpu]) -> str:
-    capability = ComputeCapability.parse(part[0].compute_capability)
-    found = architecture_of(matrix, capability) if capability else None
-    return found.name if found else ""
 
 
 def _why_not(part: Sequence[Gpu], together: Collective, link: str | None) -> str:
@@ -86,7 +77,7 @@ def _why_not(part: Sequence[Gpu], together: Collective, link: str | None) -> str
 def _held_against(
     matrix: Matrix, part: Sequence[Gpu], fabric: Fabric | None, link: str, measured: Measurement, together: Collective
 ) -> Expectation | str:
-    row = _band(matrix, measured, together, link, _architecture(matrix, part))
+    row = _band(matrix, measured, together, link, architecture_name(matrix, part[0].compute_capability))
     if row is None:
         return _no_band(together, link)
     if (measured.size or 0) < row.size:
@@ -110,8 +101,8 @@ def _held_against(
 def link_of(part: Sequence[Gpu], fabric: Fabric | None, together: Collective) -> str | None:
     """``nvswitch``, ``nvlink``, ``pcie``, ``host`` or ``network``; None where that is unknown or mixed.
 
-    Over what NCCL connected them is in its log; which wires there are, the driver says. GPUs that NVLink joins are held
-    to it also where NCCL went another way: that is a fault, and without direct access PCI Express is none.
+    NCCL's log says which way it took, the driver which wires there are. GPUs that NVLink joins are judged by it also
+    where NCCL went another way, since that is a fault. On PCI Express, the way through the host is no fault.
     """
     ways = {name.partition("/")[0] for name in together.transports}
     wires = _wires(part, fabric)
@@ -178,20 +169,17 @@ def _no_band(together: Collective, link: str) -> str:
 
 def _ceiling(
     matrix: Matrix, part: Sequence[Gpu], fabric: Fabric | None, link: str, measured: Measurement
-) -> _Ceiling | str:
+) -> Ceiling | str:
     if link == "nvswitch":
         return _of_switch(part)
     if link == "nvlink":
         return _of_pair(part, fabric)
-    conditions = measured.conditions
-    generation, width = (conditions.pcie_generation, conditions.pcie_width) if conditions else (None, None)
-    row: LinkRow | None = next((each for each in matrix.links if each.generation == generation), None)
-    if link == "network" or row is None or not width:
-        return "what the link between the GPUs carries is not known: compare it with a baseline"
-    return row.lane * width, f"PCI Express {generation} x{width}", (row,)
+    if link == "network":
+        return "what the network carries is not known: compare it with a baseline"
+    return pcie_ceiling(matrix, measured)
 
 
-def _of_switch(part: Sequence[Gpu]) -> _Ceiling | str:
+def _of_switch(part: Sequence[Gpu]) -> Ceiling | str:
     """The GPU with the least bandwidth holds up all others."""
     rates = [[link.bandwidth for link in gpu.nvlinks or () if link.active] for gpu in part]
     if not all(rates) or any(rate is None for each in rates for rate in each):
@@ -201,7 +189,7 @@ def _of_switch(part: Sequence[Gpu]) -> _Ceiling | str:
     return ceiling, f"{count} NVLinks of each GPU to a switch, by NVML", ()
 
 
-def _of_pair(part: Sequence[Gpu], fabric: Fabric | None) -> _Ceiling | str:
+def _of_pair(part: Sequence[Gpu], fabric: Fabric | None) -> Ceiling | str:
     """Two GPUs; of more that are directly joined, nobody says how NCCL's rings share the links."""
     counts = _direct(part, fabric)
     if len(part) != 2 or not counts:

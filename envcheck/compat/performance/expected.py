@@ -18,7 +18,7 @@ from envcheck.compat.figures import Precision
 from envcheck.compat.matrix import Matrix
 from envcheck.compat.performance.peaks import bandwidth, operations_per_clock
 from envcheck.compat.performance.quantities import quantity_of
-from envcheck.compat.relations.gpu_driver import architecture_of
+from envcheck.compat.relations.gpu_driver import architecture_name
 from envcheck.compat.tables import EfficiencyRow, GpuRow, LinkRow, RateRow, Row
 from envcheck.snapshot import Gpu, Measurement
 from envcheck.sources import Source
@@ -78,12 +78,9 @@ def expectation(matrix: Matrix, gpu: Gpu, measured: Measurement) -> Expectation 
     model = (matrix.find_gpu_by_pci_id(gpu.pci_device_id) if gpu.pci_device_id else None) or (
         matrix.find_gpu(gpu.name) if gpu.name else None
     )
-    architecture = architecture_of(matrix, capability)
-    band = band_of(matrix, measured, architecture.name if architecture else "")
-    if band is None:
-        return "no band is known for it: compare it with a baseline"
-    if len(set(measured.shape)) > 1 and not band.variant:
-        return "bands are known for square products only: compare it with a baseline"
+    band = _usable_band(matrix, gpu, measured)
+    if isinstance(band, str):
+        return band
     found = _ceiling(matrix, gpu, model, capability, measured)
     if isinstance(found, str):
         return found
@@ -111,6 +108,16 @@ def expectation(matrix: Matrix, gpu: Gpu, measured: Measurement) -> Expectation 
     )
 
 
+def _usable_band(matrix: Matrix, gpu: Gpu, measured: Measurement) -> EfficiencyRow | str:
+    """The band that fits the measurement's shape, or why there is none."""
+    band = band_of(matrix, measured, architecture_name(matrix, gpu.compute_capability))
+    if band is None:
+        return "no band is known for it: compare it with a baseline"
+    if len(set(measured.shape)) > 1 and not band.variant:
+        return "bands are known for square products only: compare it with a baseline"
+    return band
+
+
 _VECTOR_RATES = ("fp64", "fp32")
 """Precisions whose operations per clock in the matrix are those of the vector units on every GPU."""
 
@@ -129,7 +136,7 @@ def _ceiling(
     if kind == "memory":
         return _of_memory(matrix, gpu, model)
     if kind == "pcie":
-        return _of_pcie(matrix, measured)
+        return pcie_ceiling(matrix, measured)
     if kind == "nvlink":
         return _of_peer_link(model, measured)
     return "it has no ceiling: compare it with a baseline"
@@ -185,7 +192,8 @@ def _of_memory(matrix: Matrix, gpu: Gpu, model: GpuRow | None) -> Ceiling | str:
     return top.value, f"{top.value / 1e9:.0f} GB/s by the data sheet", (model,)
 
 
-def _of_pcie(matrix: Matrix, measured: Measurement) -> Ceiling | str:
+def pcie_ceiling(matrix: Matrix, measured: Measurement) -> Ceiling | str:
+    """What the PCI Express link of the run carries in one direction, or why that is unknown."""
     conditions = measured.conditions
     generation, width = (conditions.pcie_generation, conditions.pcie_width) if conditions else (None, None)
     row: LinkRow | None = next((link for link in matrix.links if link.generation == generation), None)

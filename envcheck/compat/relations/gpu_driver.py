@@ -66,6 +66,13 @@ def architecture_of(matrix: Matrix, gpu: ComputeCapability) -> ArchitectureRow |
     return next((row for row in matrix.architectures if name in row.capabilities), None)
 
 
+def architecture_name(matrix: Matrix, compute_capability: str | None) -> str:
+    """The name of the architecture with a compute capability such as ``9.0``; empty where it is not known."""
+    capability = ComputeCapability.parse(compute_capability)
+    architecture = architecture_of(matrix, capability) if capability else None
+    return architecture.name if architecture else ""
+
+
 def _dropped(matrix: Matrix, gpu: ComputeCapability, driver: DriverRelease, row: ArchitectureRow) -> Fit | None:
     if row.last_branch is None or driver.branch < _next_branch(matrix, row.last_branch):
         return None

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import json
 import secrets
-import subprocess
 import time
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from envcheck.errors import UsageError
 from envcheck.fleet.engines.asking import COLLECTOR, Ask
-from envcheck.fleet.engines.launch import read_answer
+from envcheck.fleet.engines.launch import output_of, read_answer
 from envcheck.fleet.examine import Answer
 from envcheck.text.clean import brief
 
@@ -73,7 +72,10 @@ def _answers(image: str, nodes: dict[str, str], ask: Ask, timeout: float) -> Ite
 def _logged(node: str, pod: str, told: dict[str, Any]) -> Answer:
     states = told.get("status", {}).get("containerStatuses") or [{}]
     ended = states[0].get("state", {}).get("terminated") or {}
-    log = _kubectl("logs", pod).encode("utf-8", "surrogateescape")
+    try:
+        log = _kubectl("logs", pod)
+    except UsageError as error:  # of this node alone
+        return Answer(node, problem=str(error))
     reason = str(ended.get("reason") or told.get("status", {}).get("reason") or "")
     lines = [line for line in log.splitlines() if line.strip()]
     return read_answer(node, log, lines[-1] if lines else reason.encode(), int(ended.get("exitCode") or 0))
@@ -157,15 +159,6 @@ def manifest(name: str, image: str, nodes: Sequence[str], ask: Ask, timeout: flo
     return {"apiVersion": "v1", "kind": "List", "items": items}
 
 
-def _kubectl(*arguments: str, stdin: bytes = b"") -> str:
-    try:
-        done = subprocess.run(("kubectl", *arguments), input=stdin, capture_output=True, timeout=_SECONDS, check=False)
-    except OSError as error:
-        raise UsageError(f"--kubernetes: kubectl cannot be started: {error.strerror or error}") from None
-    except subprocess.TimeoutExpired:
-        raise UsageError(f"--kubernetes: kubectl {arguments[0]} did not answer within {_SECONDS:g} s") from None
-    if done.returncode:
-        said = done.stderr.decode("utf-8", "replace").strip().splitlines()
-        reason = said[-1] if said else f"exit status {done.returncode}"
-        raise UsageError(brief(f"--kubernetes: kubectl {arguments[0]}: {reason}"))
-    return done.stdout.decode("utf-8", "surrogateescape")
+def _kubectl(*arguments: str, stdin: bytes = b"") -> bytes:
+    called = f"kubectl {arguments[0]}"
+    return output_of(("kubectl", *arguments), "--kubernetes", called=called, seconds=_SECONDS, stdin=stdin)

@@ -18,6 +18,7 @@ from contextlib import suppress
 
 import msgspec
 
+from envcheck.errors import UsageError
 from envcheck.fleet.examine import Answer
 from envcheck.report.saved.read import MOST_BYTES
 from envcheck.text.clean import brief
@@ -39,8 +40,23 @@ class Command(msgspec.Struct, frozen=True):
     variables: Mapping[str, str] | None = None
 
 
+def output_of(argv: Sequence[str], option: str, *, called: str, seconds: float, stdin: bytes = b"") -> bytes:
+    """What a program that lists or starts nodes prints; raise UsageError, about ``option``, where it fails."""
+    try:
+        done = subprocess.run(argv, input=stdin, capture_output=True, timeout=seconds, check=False)
+    except OSError as error:
+        raise UsageError(f"{option}: {argv[0]} cannot be started: {error.strerror or error}") from None
+    except subprocess.TimeoutExpired:
+        raise UsageError(f"{option}: {called} did not answer within {seconds:g} s") from None
+    if done.returncode:
+        said = done.stderr.decode("utf-8", "replace").strip().splitlines()
+        reason = said[-1] if said else f"exit status {done.returncode}"
+        raise UsageError(brief(f"{option}: {called}: {reason}"))
+    return done.stdout
+
+
 def run_all(commands: Sequence[Command], *, jobs: int, timeout: float) -> Iterator[Answer]:
-    """An answer for each command, in the order in which they end; each node is one of ``jobs`` at a time.
+    """An answer for each command, in the order in which they end; at most ``jobs`` run at a time.
 
     After ``timeout`` seconds, what still runs is ended, and what did not start is not started.
     """
@@ -126,7 +142,7 @@ class _Said:
         self._left = memoryview(stdin)
 
     def listen(self, deadline: float, stop: threading.Event) -> str:
-        """Listen to the end; return why not, if it does not come to that."""
+        """Listen until the process closes its streams; return why that did not happen, or an empty text."""
         process = self._process
         size = 0
         with selectors.DefaultSelector() as selector:

@@ -18,7 +18,7 @@ import msgspec
 
 from envcheck.errors import UsageError
 from envcheck.fleet.engines.asking import Ask
-from envcheck.fleet.engines.launch import Command, run_all
+from envcheck.fleet.engines.launch import Command, output_of, run_all
 from envcheck.fleet.examine import Answer
 from envcheck.text.clean import brief
 
@@ -129,13 +129,4 @@ def _without_nodes(own: Sequence[str]) -> list[str]:
 
 def _told(argv: Sequence[str]) -> str:
     """What one of Slurm's programs prints; raise UsageError where it fails."""
-    try:
-        done = subprocess.run(argv, capture_output=True, timeout=_SECONDS, check=False, stdin=subprocess.DEVNULL)
-    except OSError as error:
-        raise UsageError(f"--slurm: {argv[0]} cannot be started: {error.strerror or error}") from None
-    except subprocess.TimeoutExpired:
-        raise UsageError(f"--slurm: {argv[0]} did not answer within {_SECONDS:g} s") from None
-    if done.returncode:
-        said = done.stderr.decode("utf-8", "replace").strip().splitlines()
-        raise UsageError(brief(f"--slurm: {argv[0]}: {said[-1] if said else f'exit status {done.returncode}'}"))
-    return done.stdout.decode("utf-8", "replace")
+    return output_of(argv, "--slurm", called=argv[0], seconds=_SECONDS).decode("utf-8", "replace")

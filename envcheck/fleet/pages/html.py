@@ -1,6 +1,6 @@
 """A fleet as one HTML document: what stands out, distributions, and a table of all nodes that can be sorted.
 
-Foreign text enters through ``markup.text`` only. The page loads nothing; of scripts, only the one below may run, which
+``tag`` escapes foreign text. The page loads nothing; of scripts, only the one below may run, which
 the policy names by its digest.
 """
 
@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 
 from envcheck.checks import Status
 from envcheck.fleet.names import folded
+from envcheck.fleet.pages.text import value_text
 from envcheck.fleet.record import Fleet, Node, Place, Slow, Spread
 from envcheck.report import Options
 from envcheck.report.markup.html import STYLE, Markup, chip, join, tag
@@ -53,7 +54,6 @@ th[aria-sort=ascending]::after { content: " ▲"; } th[aria-sort=descending]::af
 input { font: inherit; padding: 6px 10px; width: 320px; margin-bottom: 10px; background: var(--well);
   color: var(--ink); border: 1px solid var(--line); border-radius: 8px; }
 """
-_FIND = Markup('<input id="find" placeholder="find a node, a verdict or a reason" aria-label="find">')
 
 
 def render(fleet: Fleet, _options: Options) -> str:
@@ -78,8 +78,8 @@ def _sections(fleet: Fleet) -> list[Markup]:
         *_section("Different from the majority", ("Fact", "Value", "Most have", "Share", "Where"), _differences(fleet)),
         *_section("No majority", ("Fact", "Values"), _splits(fleet)),
         *_section(
-            "Slow beside the same GPU model",
-            ("", "Node", "GPU or link", "Serial", "Quantity", "Value", "Median", "Of it"),
+            "Slow compared with the same GPU model",
+            ("", "Node", "GPU or link", "Serial", "Quantity", "Value", "Median", "Of median"),
             [_slow(figure) for figure in sorted(fleet.slow, key=lambda each: each.ratio)],
         ),
         *_section("Changed since the earlier report", ("Fact", "Before", "Now", "Where"), _drifts(fleet)),
@@ -93,7 +93,7 @@ def _sections(fleet: Fleet) -> list[Markup]:
         tag(
             "section",
             tag("h2", "Nodes"),
-            tag("input", id="find", placeholder="find a node, verdict, reason"),
+            tag("input", id="find", placeholder="find a node, a verdict or a reason", aria_label="find"),
             _nodes(fleet),
         ),
         tag("footer", f"{fleet.head.tool.name} {fleet.head.tool.version}, {fleet.head.created}"),
@@ -145,8 +145,8 @@ def _differences(fleet: Fleet) -> list[Markup]:
     return [
         _row(
             f"{each.aspect}, {each.what}",
-            _value(each.value),
-            _value(each.common),
+            value_text(each.value),
+            value_text(each.common),
             f"{each.share:,} of {each.known:,}",
             _where(each.places),
         )
@@ -158,7 +158,9 @@ def _splits(fleet: Fleet) -> list[Markup]:
     return [
         _row(
             f"{each.aspect}, {each.what}",
-            ", ".join(f"{_value(value)} ({count:,})" for value, count in zip(each.values, each.counts, strict=False)),
+            ", ".join(
+                f"{value_text(value)} ({count:,})" for value, count in zip(each.values, each.counts, strict=False)
+            ),
         )
         for each in fleet.splits
     ]
@@ -180,7 +182,7 @@ def _slow(each: Slow) -> Markup:
 
 def _drifts(fleet: Fleet) -> list[Markup]:
     return [
-        _row(f"{each.aspect}, {each.what}", _value(each.before), _value(each.after), _where(each.places))
+        _row(f"{each.aspect}, {each.what}", value_text(each.before), value_text(each.after), _where(each.places))
         for each in fleet.drifts
     ]
 
@@ -246,7 +248,3 @@ def _where(places: Sequence[Place]) -> Markup | str:
     if len(places) > _NAMES:
         return _several([place.node for place in places])
     return join([", ".join(" ".join(filter(None, (each.node, "+".join(each.subjects)))) for each in places)])
-
-
-def _value(value: str | None) -> str:
-    return "absent" if value is None else value or "(empty)"

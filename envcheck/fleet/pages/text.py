@@ -45,7 +45,7 @@ def _page(fleet: Fleet, pen: Pen, options: Options) -> Iterator[Line]:
     yield from _section(pen, "Findings of the nodes", list(_problems(fleet, pen)), most)
     yield from _section(pen, "Different from the majority", list(_differences(fleet, pen)), most)
     yield from _section(pen, "No majority", list(_splits(fleet, pen)), most)
-    yield from _section(pen, "Slow beside the same GPU model", list(_slow(fleet.slow, pen)), most)
+    yield from _section(pen, "Slow compared with the same GPU model", list(_slow(fleet.slow, pen)), most)
     since = f"Changed since {head.since}"
     yield from _section(pen, since, [*_drifts(fleet, pen), *_slowed(fleet, pen), *_came_or_went(fleet, pen)], most)
     yield from _section(pen, "Nodes that are alike", list(_groups(fleet, pen)), most if options.verbose else _GROUPS)
@@ -82,8 +82,8 @@ def _problems(fleet: Fleet, pen: Pen) -> Iterator[list[Line]]:
 def _differences(fleet: Fleet, pen: Pen) -> Iterator[list[Line]]:
     for difference in sorted(fleet.differences, key=_pressing):
         many = f" ({difference.share:,} of {difference.known:,})"
-        common = _value(difference.common)
-        text = f"{difference.aspect}, {difference.what}: {_value(difference.value)}, not {common}{many}"
+        common = value_text(difference.common)
+        text = f"{difference.aspect}, {difference.what}: {value_text(difference.value)}, not {common}{many}"
         yield _row(pen, "warn", text, _named(difference.places))
 
 
@@ -95,7 +95,7 @@ def _pressing(difference: Difference) -> tuple[int, str, str]:
 def _splits(fleet: Fleet, pen: Pen) -> Iterator[list[Line]]:
     for split in fleet.splits:
         pairs = list(zip(split.values, split.counts, strict=False))[:4]
-        told = ", ".join(f"{_value(value)} ({count:,})" for value, count in pairs)
+        told = ", ".join(f"{value_text(value)} ({count:,})" for value, count in pairs)
         more = f", {len(split.values) - 4:,} others" if len(split.values) > len(pairs) else ""
         yield _row(pen, "note", f"{split.aspect}, {split.what}: {told}{more}", ())
 
@@ -119,7 +119,7 @@ def _drifts(fleet: Fleet, pen: Pen) -> Iterator[list[Line]]:
 
 
 def _change(drift: Drift) -> str:
-    return f"{drift.aspect}, {drift.what}: {_value(drift.before)}, now {_value(drift.after)}"
+    return f"{drift.aspect}, {drift.what}: {value_text(drift.before)}, now {value_text(drift.after)}"
 
 
 def _slowed(fleet: Fleet, pen: Pen) -> Iterator[list[Line]]:
@@ -162,7 +162,8 @@ def _named(places: Sequence[Place]) -> list[str]:
     return [" ".join(filter(None, (place.node, "+".join(place.subjects)))) for place in places]
 
 
-def _value(value: str | None) -> str:
+def value_text(value: str | None) -> str:
+    """A fact's value as people read it."""
     return "absent" if value is None else value or "(empty)"
 
 

@@ -40,7 +40,7 @@ def slow_collective(subject: MeasurementSubject, facts: Facts) -> Outcome | None
     How to fix
         Check for NVLinks that are down (nvidia-smi nvlink --status), for variables of NCCL that a job
         or an image sets, and for ACS or an IOMMU that routes traffic between GPUs through the root. If
-        NCCL's log says SHM or NET although NVLink joins the GPUs, peer access is hindered.
+        NCCL's log says SHM or NET although NVLink joins the GPUs, peer access is blocked.
 
     Sources
         nccl-tests, performance reported:
@@ -92,7 +92,7 @@ def _of_latency(subject: MeasurementSubject, facts: Facts) -> Outcome:
 
 
 def _failures(snapshot: Snapshot) -> list[Measurement]:
-    """Jobs that ended before their time: those have NCCL's log, or say that it failed."""
+    """Jobs that ended early: their measurements have NCCL's log, or say that NCCL failed."""
     return [found for found in snapshot.measurements if found.collective and (found.failed or found.collective.log)]
 
 
@@ -127,14 +127,14 @@ def collective_fails(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     What it checks
         With bench: that NCCL, loaded from the file that the environment would use, connects all visible
         GPUs, and that collective operations end. Each GPU has a process of its own, and with --full one
-        process has all. A process that dies or stands still is named with its rank and its GPU.
+        process has all. A process that dies or hangs is named with its rank and its GPU.
 
     Why it matters
         A job on several GPUs then hangs or stops, often without saying which process was the first.
 
     How to fix
         Usually NCCL's log or another finding names the cause: too little shared memory (/dev/shm),
-        hindered peer access (ACS, IOMMU), NVLinks that are down, two releases of NCCL in one job, a GPU
+        blocked peer access (ACS, IOMMU), NVLinks that are down, two releases of NCCL in one job, a GPU
         that one process cannot see. A process that was killed from outside may have met a limit of
         memory (see the kernel's log). Beside another program on a GPU (--force) nothing is judged.
 

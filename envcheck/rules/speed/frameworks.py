@@ -9,7 +9,7 @@ import msgspec
 from envcheck.checks import Evidence, Fix
 from envcheck.compat.performance.expected import band_of
 from envcheck.compat.performance.quantities import framework_tested, quantity_of
-from envcheck.compat.relations.gpu_driver import architecture_of
+from envcheck.compat.relations.gpu_driver import architecture_name
 from envcheck.compat.relations.variables import effects
 from envcheck.compat.tables import EfficiencyRow, SettingRow, VariableEffect
 from envcheck.rules.api import Facts, MeasurementSubject, Outcome, passed, rule
@@ -20,11 +20,9 @@ from envcheck.rules.facts.variables import SetVariable, relevant_variables, sett
 from envcheck.rules.fixes.frameworks import install_gpu_build
 from envcheck.rules.speed.ceilings import figure_of
 from envcheck.snapshot import Distribution, Framework, Measurement, ProbeRun, Snapshot
-from envcheck.versions import ComputeCapability
 
 GAIN = 1.15
-"""Times as fast as another figure that the one without a setting must be for a remark: what repetitions differ by, and
-some room."""
+"""How many times as fast the same work must be without a setting for a note. Repetitions differ by less."""
 _SHOWN = 6
 _SLOW = "The library is fast, the framework is slow."
 _LOWERED = "The figure would be higher."
@@ -73,10 +71,10 @@ def framework_slower_than_library(subject: MeasurementSubject, facts: Facts) -> 
     """A framework is slower than the library that it uses.
 
     What it checks
-        With bench --frameworks: matrix products, convolutions and attention computed by PyTorch, JAX,
-        CuPy, TensorFlow and ONNX Runtime, against the same work that envcheck gave to cuBLASLt and
-        cuDNN itself in the same run. A training step is compared with the matrix product. Its share
-        depends on the processor too, so only very low ones count, and variables that lower it.
+        With bench --frameworks: matrix products, convolutions, attention and all-reduces by PyTorch,
+        JAX, CuPy, TensorFlow and ONNX Runtime, against the same work that envcheck gave to cuBLASLt,
+        cuDNN and NCCL itself in the same run. A training step is compared with the matrix product. Its
+        share depends on the processor too, so only very low ones count, and variables that lower it.
 
     Why it matters
         The GPU and its libraries are fast then, and programs still run slowly: the time is lost in the
@@ -139,9 +137,8 @@ def framework_slower_than_library(subject: MeasurementSubject, facts: Facts) -> 
 
 
 def _band(subject: MeasurementSubject, facts: Facts) -> EfficiencyRow | None:
-    capability = ComputeCapability.parse(subject.gpu.compute_capability)
-    architecture = architecture_of(facts.matrix, capability) if capability else None
-    return band_of(facts.matrix, subject.measurement, architecture.name if architecture else "")
+    architecture = architecture_name(facts.matrix, subject.gpu.compute_capability)
+    return band_of(facts.matrix, subject.measurement, architecture)
 
 
 def _framework(name: str, facts: Facts) -> Framework | None:
@@ -299,7 +296,7 @@ def framework_fails_at_work(snapshot: Snapshot, _facts: Facts) -> Outcome | None
     return Outcome(
         status="fail",
         title=f"{first} fails: {text}"[:160],
-        message=f"{text}" + ("." if not text.endswith(".") else ""),
+        message=text if text.endswith(".") else f"{text}.",
         evidence=(
             *(Evidence(what=measurement_name(each), value=each.missing or "", source="bench") for each in failed),
             *(Evidence(what=run.title, value=run.detail, source=run.name) for run in died),

@@ -120,7 +120,7 @@ def _explained(gpu: Gpu, slow: list[_Place], compared: int) -> str:
     told = f"{len(slow)} of {compared} figures are slower than tolerated." if compared > 1 else ""
     why = dict.fromkeys(text for place in slow for text in _why(gpu, place))
     cause = f"Likely cause: {'; '.join(why)}." if why else "NVML reports nothing in which it differs from the others."
-    doubt = "" if len(slow[0].other_values) > 1 else " With two GPUs only, the faster one counts as sound."
+    doubt = "" if len(slow[0].other_values) > 1 else " With two GPUs only, the faster one counts as healthy."
     return f"{told} {cause}{doubt}".strip()
 
 

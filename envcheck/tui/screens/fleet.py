@@ -1,4 +1,4 @@
-"""The place ``Fleet``: what stands out in a fleet, and its nodes, the worst first; enter opens a node's report."""
+"""The fleet screen: what stands out in a fleet, and its nodes, the worst first; enter opens a node's report."""
 
 from __future__ import annotations
 
@@ -51,7 +51,6 @@ class FleetPage(ModalScreen[str | None]):
     def __init__(self, fleet: Fleet, paint: Paint, options: Options) -> None:
         super().__init__()
         self._paint, self._options = paint, options
-        self._head = fleet.head
         self._fleet = fleet
         self._ordered = sorted(fleet.nodes, key=_badness)
         self._shown: list[Node] = []

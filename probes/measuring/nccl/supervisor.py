@@ -25,7 +25,7 @@ _PDEATHSIG = 1
 _BEAT = 0.5
 """Seconds between two signs of life."""
 _MOST_UNREAD = 1 << 20
-"""Bytes of one line from which on a worker is no longer believed."""
+"""Bytes of one line; a worker that sends a longer one has failed."""
 
 
 class Limits(NamedTuple):
@@ -73,7 +73,7 @@ class Talk:
         self.say(agree=value)
         answer = self._reading.readline()
         if not answer:
-            os._exit(0)  # nobody listens any more
+            os._exit(0)  # the supervisor is gone
         return json.loads(answer)
 
     def beat(self) -> None:
@@ -210,7 +210,7 @@ def _heard(worker: _Worker, selector: selectors.BaseSelector, on_line: Callable[
         on_line(worker.number, line)
     if len(worker.unread) > _MOST_UNREAD:
         worker.done = True
-        return Fault(worker.number, "failed", "it said more than can be read", worker.step, {})
+        return Fault(worker.number, "failed", "it sent a line that is too long", worker.step, {})
     return None
 
 

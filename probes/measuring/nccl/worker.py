@@ -136,7 +136,7 @@ class Worker:
         self._order, self._ranks, self._talk = order, ranks, talk
 
     def run(self) -> None:
-        """Everything; what goes wrong is told with the rank that met it."""
+        """Connect and take every step; an error is reported with the ranks that met it."""
         began = time.monotonic()
         try:
             everybody = self._connect()
@@ -376,7 +376,7 @@ class Worker:
 
 
 def prepared(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Arguments as ctypes passes them on: it would convert them anew in every call, which takes as long as the call."""
+    """Arguments as ctypes passes them on: converting them in every call would take as long as the call."""
     return tuple(type(argument).from_param(argument.value) for argument in arguments)
 
 

@@ -132,7 +132,7 @@ def test_what_one_says_without_end_is_not_kept() -> None:
         talk.say(ready=True, noise="x" * (4 << 20))
 
     faults, _, _ = run(talking)
-    assert [(fault.kind, fault.text) for fault in faults] == [("failed", "it said more than can be read")]
+    assert [(fault.kind, fault.text) for fault in faults] == [("failed", "it sent a line that is too long")]
 
 
 def test_workers_end_with_the_process_that_watches_them() -> None:
