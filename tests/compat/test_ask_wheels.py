@@ -16,6 +16,7 @@ from envcheck.compat.specifier import Version, parse_specifier
 from envcheck.compat.tables import Machine, Os, WheelRow
 from tests.compat.asking import answer, assert_does_not_fit, assert_fits, assert_nobody_can_tell, questions, shown
 from tests.every import every
+from tests.thorough import sample
 
 MATRIX = load_matrix()
 SYSTEMS: tuple[tuple[Os, Machine], ...] = (
@@ -94,7 +95,7 @@ def test_a_row_can_be_read(row: WheelRow) -> None:
 def test_a_package_without_a_gpu_is_judged_as_one_for_the_cpu() -> None:
     """Every release of TensorFlow with a wheel for a system can be installed there, for the Pythons of that system."""
     asked_for = 0
-    for row in MATRIX.wheels_by_name["tensorflow"]:
+    for row in sample(MATRIX.wheels_by_name["tensorflow"]):
         for version in releases(row)[:1]:
             for os, machine in SYSTEMS[1:]:
                 spec = row.pythons.get(f"{os}-{machine}")  # type: ignore[call-overload]  # any text may be asked for
@@ -103,7 +104,7 @@ def test_a_package_without_a_gpu_is_judged_as_one_for_the_cpu() -> None:
                     fits = parse_specifier(spec).cover(python) == "all"
                     assert found.verdict == ("compatible" if fits else "incompatible"), shown(found)
                     asked_for += 1
-    assert asked_for > 300
+    assert asked_for > 100
 
 
 @every(

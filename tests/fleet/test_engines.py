@@ -73,12 +73,12 @@ def test_hosts_that_do_not_answer_are_rows(tmp_path: Path) -> None:
     (tmp_path / "hosts").write_text("# a comment\n" + "\n".join(names) + "\n\ngood # again\n")
     started = time.monotonic()
     path = programs(tmp_path, ssh=SSH)
-    found = fleet("--hosts", "hosts", "--timeout", "15", cwd=tmp_path, PATH=path)
+    found = fleet("--hosts", "hosts", "--timeout", "8", cwd=tmp_path, PATH=path)
     assert time.monotonic() - started < 40
     told = problems(found)
     assert told.pop("good") == ""
     assert told["dead"] == "exit status 1: ssh: connect to host dead port 22: Connection refused"
-    assert told["hang"] == "no answer within 15 s"
+    assert told["hang"] == "no answer within 8 s"
     assert told["rubbish"] == "it printed no report"
     assert "cut off or damaged" in told["cut"]
     assert told["flood"] == "it printed more than 64 MiB"
