@@ -80,10 +80,9 @@ def expectation(matrix: Matrix, gpu: Gpu, measured: Measurement) -> Expectation 
     )
     architecture = architecture_of(matrix, capability)
     band = band_of(matrix, measured, architecture.name if architecture else "")
-    if band is None:
-        return "no band is known for it: compare it with a baseline"
-    if len(set(measured.shape)) > 1 and not band.variant:
-        return "bands are known for square products only: compare it with a baseline"
+    if band is None or (len(set(measured.shape)) > 1 and not band.variant):
+        known = "no band is known for it" if band is None else "bands are known for square products only"
+        return f"{known}: compare it with a baseline"
     found = _ceiling(matrix, gpu, model, capability, measured)
     if isinstance(found, str):
         return found
