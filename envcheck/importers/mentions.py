@@ -14,6 +14,7 @@ from envcheck.importers.kit.assemble import STATED
 from envcheck.importers.kit.paste import SOURCE, Paste
 from envcheck.importers.kit.protocol import Rank, environment, with_environment
 from envcheck.importers.kit.spoken import Mention, NamedGpu, gpus, mentions
+from envcheck.importers.kit.stated_libraries import stated_cuda, stated_cudnn
 from envcheck.snapshot import Distribution, Driver, Framework, Gpu, Library, Listing, Snapshot
 
 NAME = "mentions"
@@ -112,9 +113,7 @@ def _stated(chosen: dict[str, Mention]) -> Listing[Library] | None:
     """CUDA and cuDNN as stated; beside a driver, CUDA may be what nvidia-smi shows of it."""
     items: list[Library] = []
     if (cuda := chosen.get("cuda")) is not None:
-        path = f"CUDA {cuda.version}, as stated"
-        items.append(Library(source=SOURCE, path=path, family="cuda-toolkit", cuda=cuda.version, declared=cuda.version))
+        items.append(stated_cuda(cuda.version))
     if (cudnn := chosen.get("cudnn")) is not None:
-        path = f"cuDNN {cudnn.version}, as stated"
-        items.append(Library(source=SOURCE, path=path, family="cudnn", declared=cudnn.version))
+        items.append(stated_cudnn(cudnn.version))
     return Listing(items=tuple(items)) if items else None

@@ -48,6 +48,7 @@ from envcheck.snapshot.runs import (
     Verification,
 )
 from envcheck.snapshot.software import (
+    AS_STATED,
     Damaged,
     DamagedFile,
     Distribution,
@@ -79,6 +80,7 @@ from envcheck.snapshot.system import (
 )
 
 __all__ = [
+    "AS_STATED",
     "ApiResult",
     "Clocks",
     "Collective",
