@@ -24,6 +24,7 @@ _NO_PACKAGES = frozenset({"torch", "cuda", "cudnn", "nccl", "python", "driver", 
 _MOST = 200
 """Most mentions that are kept; no real text has more."""
 _MOST_GPUS = 16
+_MOST_LINES = 5_000
 
 
 def recognise(paste: Paste) -> bool:
@@ -34,9 +35,6 @@ def read(paste: Paste) -> Snapshot:
     found = [mention for line in paste.speaking[:_MOST_LINES] for mention in mentions(line)]
     models = [tuple(gpus(line)) for line in paste.speaking[:_MOST_LINES]]
     return _snapshot(_chosen(found), _present(models), found)
-
-
-_MOST_LINES = 5_000
 
 
 def _chosen(found: Sequence[Mention]) -> dict[str, Mention]:

@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from envcheck.snapshot.base import ApiResult, Identified, Listing, Record
+from envcheck.snapshot.base import PASTED, ApiResult, Identified, Listing, Record
 from envcheck.snapshot.gpus import (
     Clocks,
     Ecc,
@@ -36,6 +36,7 @@ from envcheck.snapshot.gpus import (
     Throttle,
 )
 from envcheck.snapshot.runs import (
+    PASTED_TITLE,
     Collective,
     CollectivePoint,
     Conditions,
@@ -81,6 +82,8 @@ from envcheck.snapshot.system import (
 
 __all__ = [
     "AS_STATED",
+    "PASTED",
+    "PASTED_TITLE",
     "ApiResult",
     "Clocks",
     "Collective",
