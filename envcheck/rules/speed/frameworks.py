@@ -353,7 +353,8 @@ def framework_measured_on_cpu(snapshot: Snapshot, facts: Facts) -> Outcome | Non
         title=f"{title} computes on the CPU: {first.name} {first.version} is a CPU build",
         message=f"{first.name} {first.version} is a CPU build{also}. It says: {_said(first)}",
         evidence=tuple(
-            Evidence(what=f"reported by {each.name}", value=_said(each), source="trial") for each in (bad or found)[:_SHOWN]
+            Evidence(what=f"reported by {each.name}", value=_said(each), source="trial")
+            for each in (bad or found)[:_SHOWN]
         ),
         fixes=install_gpu_build(facts, first),
         frameworks=tuple(each.name for each in bad or found),
