@@ -14,7 +14,7 @@ import msgspec
 from envcheck.collect.attempt import About, Verdict, row
 from envcheck.collect.catalog import ProbeSpec
 from envcheck.collect.job import Ended
-from envcheck.compat.performance.at_work import at_work
+from envcheck.compat.performance.at_work import in_use
 from envcheck.snapshot import Environment, Framework, Gpu, Snapshot
 
 # Choose the GPU for trials; a busy GPU is not used.
@@ -71,15 +71,10 @@ def _name_of(gpu: Gpu, shown: list[Gpu], users: str | None) -> str | None:
 
 def why_not(gpu: Gpu) -> str:
     """Reasons not to use this GPU without ``--force``; empty if it is idle."""
-    busy = _in_use(gpu)
+    busy = in_use(gpu)
     if gpu.compute_mode in _EXCLUSIVE and (busy or gpu.processes):
         return f"{_called(gpu)} takes no further process (compute mode {gpu.compute_mode}) and is in use"
     return f"{_called(gpu)} is busy ({busy})" if busy else ""
-
-
-def _in_use(gpu: Gpu) -> str:
-    memory = None if gpu.mig and gpu.mig.enabled else gpu.memory
-    return at_work(gpu.utilisation, memory.used if memory else None, memory.total if memory else None)
 
 
 def _called(gpu: Gpu) -> str:

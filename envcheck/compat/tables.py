@@ -539,10 +539,19 @@ class RoleRow(Row, frozen=True, kw_only=True):
         return f"role/{self.name}"
 
 
-Trait: TypeAlias = Literal["falls-back-to-cpu", "compiles-at-run-time", "refuses-older-cudnn", "one-build"]
+Trait: TypeAlias = Literal[
+    "falls-back-to-cpu",
+    "compiles-at-run-time",
+    "compiles-with-xla",
+    "refuses-older-cudnn",
+    "one-build",
+    "no-gpu-on-windows",
+]
 """``falls-back-to-cpu``: it computes on the CPU, without an error, where a CUDA library is missing.
-``compiles-at-run-time``: its files hold only a part of the GPU code that it runs. ``refuses-older-cudnn``: it stops at
-an older cuDNN than it was built with. ``one-build``: a release has one build with GPU support, wherever it comes from.
+``compiles-at-run-time``: its files hold only a part of the GPU code that it runs. ``compiles-with-xla``: XLA
+compiles its programs, or some of them. ``refuses-older-cudnn``: it stops at an older cuDNN than it was built with.
+``one-build``: a release has one build with GPU support, wherever it comes from. ``no-gpu-on-windows``: current
+releases have no GPU support on native Windows; the rows of its releases say which have.
 """
 
 

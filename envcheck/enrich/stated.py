@@ -17,11 +17,8 @@ from envcheck.compat.relations.gpu_code import code_runs_on
 from envcheck.compat.relations.torch import builds, torch_row
 from envcheck.compat.tables import Machine, Os, TorchBuild, is_named
 from envcheck.enrich.torch import Inference
-from envcheck.snapshot import Distribution, Driver, Environment, Framework, Gpu, Listing, Platform, Snapshot
+from envcheck.snapshot import PASTED, Distribution, Driver, Environment, Framework, Gpu, Listing, Platform, Snapshot
 from envcheck.versions import CodeTarget, ComputeCapability, CudaVersion, DriverRelease
-
-PASTED = "pasted text"
-"""The source of environments that were read in a text."""
 
 NO_ANSWER = "nvidia-smi told neither GPUs nor a driver"
 """What the reader of a report says of one whose own questions about the machine were not answered."""

@@ -26,7 +26,7 @@ from envcheck.importers.kit.assemble import assemble, with_packages
 from envcheck.importers.kit.paste import SOURCE, TEXT_LIMIT, Paste, left_out_run
 from envcheck.importers.kit.protocol import Rank, Unreadable
 from envcheck.importers.kit.spoken import speaks_of_field
-from envcheck.snapshot import ProbeRun, Snapshot
+from envcheck.snapshot import PASTED_TITLE, ProbeRun, Snapshot
 from envcheck.snapshot.merge import merge
 
 __all__ = ["TEXT_LIMIT", "Importer", "importers", "list_names", "read_text"]
@@ -89,7 +89,7 @@ def read_text(text: str) -> Snapshot:
     if snapshot == Snapshot() and not speaks_of_field(paste.text):
         raise UsageError(_not_recognised(paste, runs))
     if snapshot == Snapshot():
-        runs.append(ProbeRun(name="words", title="Pasted: words of this field", status="ok"))
+        runs.append(ProbeRun(name="words", title=f"{PASTED_TITLE}words of this field", status="ok"))
     if paste.unread:
         runs.append(left_out_run(paste.unread))
     return msgspec.structs.replace(snapshot, runs=snapshot.runs + tuple(runs))
@@ -97,7 +97,7 @@ def read_text(text: str) -> Snapshot:
 
 def _read(importer: Importer, paste: Paste) -> tuple[Snapshot, ProbeRun, tuple[ProbeRun, ...]]:
     """The importer's facts, how it ended, and what it had to leave out."""
-    title = f"Pasted: {importer.name}"
+    title = f"{PASTED_TITLE}{importer.name}"
     try:
         part = importer.read(paste)
     except Unreadable as problem:

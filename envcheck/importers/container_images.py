@@ -12,6 +12,7 @@ from envcheck.compat.load import load_matrix
 from envcheck.compat.tables import ImageRow
 from envcheck.importers.kit.paste import SOURCE, Paste
 from envcheck.importers.kit.protocol import Rank, environment, with_environment
+from envcheck.importers.kit.stated_libraries import stated_cuda, stated_cudnn
 from envcheck.snapshot import Distribution, Framework, Library, Listing, Snapshot
 
 NAME = "container image"
@@ -67,11 +68,9 @@ def _snapshot(image: str, held: dict[str, str]) -> Snapshot:
         return with_environment(environment(frameworks=(framework,)))
     items: list[Library] = []
     if cuda:
-        items.append(
-            Library(source=SOURCE, path=f"CUDA {cuda}, as stated", family="cuda-toolkit", cuda=cuda, declared=cuda)
-        )
+        items.append(stated_cuda(cuda))
     if cudnn:
-        items.append(Library(source=SOURCE, path=f"cuDNN {cudnn}, as stated", family="cudnn", declared=cudnn))
+        items.append(stated_cudnn(cudnn))
     libraries = Listing(items=tuple(items)) if items else None
     listed = held.get("tensorflow")
     if listed is None:

@@ -43,7 +43,7 @@ _INDEX = re.compile(
 )
 _ANY = re.compile(r"nstall|whl|[+~] [\w.-]+==|=[0-9]|_[0-9]|Updating|Downgrading|Removing|\b(?:create|add)\b")
 """Every line that is read here contains one of these."""
-_LONGEST_LINE, _MOST = 4_000, 2_000
+_LONGEST_LINE, _MOST, _INDEX_LIMIT = 4_000, 2_000, 1 << 20
 
 
 class _Step(NamedTuple):
@@ -102,9 +102,6 @@ def _of_index(paste: Paste, packages: dict[str, _Step]) -> Framework | None:
     if tag == "cpu":
         return Framework(source=SOURCE, name="torch", cpu_only=True)
     return Framework(source=SOURCE, name="torch", cuda=f"{tag[2:-1]}.{tag[-1]}", cpu_only=False)
-
-
-_INDEX_LIMIT = 1 << 20
 
 
 def _all_steps(paste: Paste) -> Iterator[_Step]:

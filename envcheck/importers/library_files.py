@@ -13,6 +13,7 @@ from functools import cache
 from envcheck.compat.families import SPOKEN_OF, files_of
 from envcheck.importers.kit.paste import SOURCE, Paste
 from envcheck.importers.kit.protocol import Rank
+from envcheck.importers.kit.stated_libraries import stated_cuda, stated_cudnn
 from envcheck.snapshot import Library, Listing, Snapshot
 
 NAME = "CUDA libraries"
@@ -85,10 +86,6 @@ def _path() -> re.Pattern[str]:
 def _stated(text: str) -> Iterator[Library]:
     cuda, cudnn = _CUDA.match(text), _CUDNN.match(text)
     if cuda:
-        version = cuda["version"]
-        yield Library(
-            source=SOURCE, path=f"CUDA {version}, as stated", family="cuda-toolkit", cuda=version, declared=version
-        )
+        yield stated_cuda(cuda["version"])
     if cudnn:
-        version = cudnn["version"]
-        yield Library(source=SOURCE, path=f"cuDNN {version}, as stated", family="cudnn", declared=version)
+        yield stated_cudnn(cudnn["version"])

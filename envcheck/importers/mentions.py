@@ -14,6 +14,7 @@ from envcheck.importers.kit.assemble import STATED
 from envcheck.importers.kit.paste import SOURCE, Paste
 from envcheck.importers.kit.protocol import Rank, environment, with_environment
 from envcheck.importers.kit.spoken import Mention, NamedGpu, gpus, mentions
+from envcheck.importers.kit.stated_libraries import stated_cuda, stated_cudnn
 from envcheck.snapshot import Distribution, Driver, Framework, Gpu, Library, Listing, Snapshot
 
 NAME = "mentions"
@@ -23,6 +24,7 @@ _NO_PACKAGES = frozenset({"torch", "cuda", "cudnn", "nccl", "python", "driver", 
 _MOST = 200
 """Most mentions that are kept; no real text has more."""
 _MOST_GPUS = 16
+_MOST_LINES = 5_000
 
 
 def recognise(paste: Paste) -> bool:
@@ -33,9 +35,6 @@ def read(paste: Paste) -> Snapshot:
     found = [mention for line in paste.speaking[:_MOST_LINES] for mention in mentions(line)]
     models = [tuple(gpus(line)) for line in paste.speaking[:_MOST_LINES]]
     return _snapshot(_chosen(found), _present(models), found)
-
-
-_MOST_LINES = 5_000
 
 
 def _chosen(found: Sequence[Mention]) -> dict[str, Mention]:
@@ -112,9 +111,7 @@ def _stated(chosen: dict[str, Mention]) -> Listing[Library] | None:
     """CUDA and cuDNN as stated; beside a driver, CUDA may be what nvidia-smi shows of it."""
     items: list[Library] = []
     if (cuda := chosen.get("cuda")) is not None:
-        path = f"CUDA {cuda.version}, as stated"
-        items.append(Library(source=SOURCE, path=path, family="cuda-toolkit", cuda=cuda.version, declared=cuda.version))
+        items.append(stated_cuda(cuda.version))
     if (cudnn := chosen.get("cudnn")) is not None:
-        path = f"cuDNN {cudnn.version}, as stated"
-        items.append(Library(source=SOURCE, path=path, family="cudnn", declared=cudnn.version))
+        items.append(stated_cudnn(cudnn.version))
     return Listing(items=tuple(items)) if items else None

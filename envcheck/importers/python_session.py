@@ -47,8 +47,6 @@ _MOST_ANSWERS = 3
 _VERSION = r"'?\"?([0-9]{1,2}\.[0-9]{1,3}[0-9A-Za-z.+]{0,40})'?\"?"
 _TRUE = r"(True|False)"
 _LIST = r"(\[.*?\])(?=$|\s|,)"
-
-
 _SPOKEN = {
     "cuda available": "torch.cuda.is_available()",
     "torch.cuda.is_available": "torch.cuda.is_available()",
@@ -215,39 +213,39 @@ def _architectures(answer: str) -> Snapshot | None:
     return _framework("torch", gpu_code=code, cpu_only=False) if code else None
 
 
-def _asked(code: str) -> re.Pattern[str]:
-    return re.compile(code)
-
-
 _TF = r"(?:tf|tensorflow)"
 _QUESTIONS: tuple[_Question, ...] = (
-    _Question(_asked(r"torch\.(?:__version__|version\.__version__)"), _VERSION, _of_version("torch")),
-    _Question(_asked(r"torch\.version\.cuda"), r"'?\"?([0-9]{1,2}\.[0-9]{1,2}|None)'?\"?", _torch_cuda),
-    _Question(_asked(r"torch\.cuda\.is_available\(\)"), _TRUE, _available("torch")),
+    _Question(re.compile(r"torch\.(?:__version__|version\.__version__)"), _VERSION, _of_version("torch")),
+    _Question(re.compile(r"torch\.version\.cuda"), r"'?\"?([0-9]{1,2}\.[0-9]{1,2}|None)'?\"?", _torch_cuda),
+    _Question(re.compile(r"torch\.cuda\.is_available\(\)"), _TRUE, _available("torch")),
     _Question(
-        _asked(r"torch\.cuda\.get_device_name\([^)]{0,80}(?:\(\))?\)"),
+        re.compile(r"torch\.cuda\.get_device_name\([^)]{0,80}(?:\(\))?\)"),
         r"('[^']{3,80}'|\"[^\"]{3,80}\"|[A-Z][\w -]{2,80}?)",
         _name,
     ),
-    _Question(_asked(r"torch\.cuda\.get_device_capability\([^)]{0,40}\)"), r"(\([0-9]{1,2}, ?[0-9]\))", _capability),
-    _Question(_asked(r"torch\.cuda\.get_arch_list\(\)"), _LIST, _architectures),
-    _Question(_asked(r"torch\.cuda\.device_count\(\)"), r"([0-9]{1,4})", lambda _answer: None),
-    _Question(_asked(r"torch\.backends\.cudnn\.version\(\)"), r"([0-9]{4,6}|None)", lambda _answer: None),
-    _Question(_asked(rf"{_TF}\.(?:__version__|version\.VERSION)"), _VERSION, _of_version("tensorflow")),
-    _Question(_asked(rf"{_TF}\.test\.is_built_with_(?:cuda|gpu_support)\(\)"), _TRUE, _built_with_cuda),
-    _Question(_asked(rf"{_TF}\.test\.is_gpu_available\([^)]{{0,80}}\)"), _TRUE, _available("tensorflow")),
     _Question(
-        _asked(rf"{_TF}\.config\.(?:experimental\.)?list_(?:physical|logical)_devices\(['\"]GPU['\"]\)"),
+        re.compile(r"torch\.cuda\.get_device_capability\([^)]{0,40}\)"), r"(\([0-9]{1,2}, ?[0-9]\))", _capability
+    ),
+    _Question(re.compile(r"torch\.cuda\.get_arch_list\(\)"), _LIST, _architectures),
+    _Question(re.compile(r"torch\.cuda\.device_count\(\)"), r"([0-9]{1,4})", lambda _answer: None),
+    _Question(re.compile(r"torch\.backends\.cudnn\.version\(\)"), r"([0-9]{4,6}|None)", lambda _answer: None),
+    _Question(re.compile(rf"{_TF}\.(?:__version__|version\.VERSION)"), _VERSION, _of_version("tensorflow")),
+    _Question(re.compile(rf"{_TF}\.test\.is_built_with_(?:cuda|gpu_support)\(\)"), _TRUE, _built_with_cuda),
+    _Question(re.compile(rf"{_TF}\.test\.is_gpu_available\([^)]{{0,80}}\)"), _TRUE, _available("tensorflow")),
+    _Question(
+        re.compile(rf"{_TF}\.config\.(?:experimental\.)?list_(?:physical|logical)_devices\(['\"]GPU['\"]\)"),
         _LIST,
         _devices("tensorflow", r"gpu"),
     ),
-    _Question(_asked(r"jax\.(?:__version__|version\.__version__)"), _VERSION, _of_version("jax")),
-    _Question(_asked(r"jax\.(?:local_)?devices\(\)"), _LIST, _devices("jax", r"cuda|gpu")),
-    _Question(_asked(r"jax\.default_backend\(\)"), r"'?([a-z]{3,6})'?", _devices("jax", r"gpu|cuda")),
-    _Question(_asked(r"(?:ort|onnxruntime)\.__version__"), _VERSION, _of_version("onnxruntime")),
+    _Question(re.compile(r"jax\.(?:__version__|version\.__version__)"), _VERSION, _of_version("jax")),
+    _Question(re.compile(r"jax\.(?:local_)?devices\(\)"), _LIST, _devices("jax", r"cuda|gpu")),
+    _Question(re.compile(r"jax\.default_backend\(\)"), r"'?([a-z]{3,6})'?", _devices("jax", r"gpu|cuda")),
+    _Question(re.compile(r"(?:ort|onnxruntime)\.__version__"), _VERSION, _of_version("onnxruntime")),
     _Question(
-        _asked(r"(?:ort|onnxruntime)\.get_available_providers\(\)"), _LIST, _devices("onnxruntime", r"cuda|tensorrt")
+        re.compile(r"(?:ort|onnxruntime)\.get_available_providers\(\)"),
+        _LIST,
+        _devices("onnxruntime", r"cuda|tensorrt"),
     ),
-    _Question(_asked(r"cupy\.__version__"), _VERSION, _of_version("cupy")),
-    _Question(_asked(r"paddle\.__version__"), _VERSION, _of_version("paddlepaddle-gpu")),
+    _Question(re.compile(r"cupy\.__version__"), _VERSION, _of_version("cupy")),
+    _Question(re.compile(r"paddle\.__version__"), _VERSION, _of_version("paddlepaddle-gpu")),
 )

@@ -12,6 +12,7 @@ from envcheck.report.page.layout import ROOMS
 from envcheck.report.page.pen import WORDS, Line, Pen, Span
 from envcheck.report.page.tail import count_text
 from envcheck.rules.facts.coverage import coverage, numbers
+from envcheck.rules.facts.machine import plural
 from envcheck.rules.facts.measurements import (
     checks_of_figures,
     figures_of,
@@ -93,12 +94,8 @@ def _across_gpus(report: Report, pen: Pen) -> Iterable[Line]:
         yield _apart(found, pen)
     same = len(report.across_gpus) - len(apart)
     if same:
-        counted = f"{same} figure{'s' if same != 1 else ''}"
-        yield (
-            Span(
-                f"  {f'{counted} within {_APART:.0%}' if not apart else f'{counted} more within {_APART:.0%}'}", "dim"
-            ),
-        )
+        more = " more" if apart else ""
+        yield (Span(f"  {plural(same, 'figure')}{more} within {_APART:.0%}", "dim"),)
 
 
 def _apart(found: AcrossGpus, pen: Pen) -> Line:

@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from envcheck.snapshot.base import ApiResult, Identified, Listing, Record
+from envcheck.snapshot.base import PASTED, ApiResult, Identified, Listing, Record
 from envcheck.snapshot.gpus import (
     Clocks,
     Ecc,
@@ -36,6 +36,7 @@ from envcheck.snapshot.gpus import (
     Throttle,
 )
 from envcheck.snapshot.runs import (
+    PASTED_TITLE,
     Collective,
     CollectivePoint,
     Conditions,
@@ -48,6 +49,7 @@ from envcheck.snapshot.runs import (
     Verification,
 )
 from envcheck.snapshot.software import (
+    AS_STATED,
     Damaged,
     DamagedFile,
     Distribution,
@@ -79,6 +81,9 @@ from envcheck.snapshot.system import (
 )
 
 __all__ = [
+    "AS_STATED",
+    "PASTED",
+    "PASTED_TITLE",
     "ApiResult",
     "Clocks",
     "Collective",

@@ -8,6 +8,9 @@ from typing import Generic, TypeVar
 
 import msgspec
 
+PASTED = "pasted text"
+"""The source of what was read in a text, and the name of the runs that say which part of one was not read."""
+
 
 class Record(msgspec.Struct, frozen=True, kw_only=True):
     """A group of facts read together."""

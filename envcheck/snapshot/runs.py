@@ -6,6 +6,9 @@ import msgspec
 
 from envcheck.snapshot.base import Record
 
+PASTED_TITLE = "Pasted: "
+"""How the titles of the runs begin that read a text: ``Pasted: lspci``."""
+
 
 class Span(Record, frozen=True, kw_only=True):
     """The samples of a reading that changes, in its base unit."""

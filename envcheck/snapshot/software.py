@@ -6,6 +6,9 @@ import msgspec
 
 from envcheck.snapshot.base import Identified, Listing, Record
 
+AS_STATED = ", as stated"
+"""How the path of a library ends that a text only says is installed: ``CUDA 12.1, as stated``."""
+
 
 class Toolkit(Identified, frozen=True, kw_only=True):
     """A CUDA toolkit on disk."""
@@ -67,6 +70,11 @@ class Library(Identified, frozen=True, kw_only=True):
 
     def identities(self) -> tuple[str, ...]:
         return (self.path,)
+
+    @property
+    def stated(self) -> bool:
+        """Whether a text only says that it is installed: it has no file."""
+        return self.path.endswith(AS_STATED)
 
 
 class Load(Record, frozen=True, kw_only=True):

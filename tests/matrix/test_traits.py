@@ -29,6 +29,8 @@ OF_OTHERS = {
         ("falls-back-to-cpu", ("tensorflow-gpu", "jax-cuda12-plugin", "onnxruntime-gpu"), ("torch", "jax")),
         ("compiles-at-run-time", ("jax", "jax-cuda13-plugin", "cupy-cuda12x", "amd-cupy"), ("torch", "onnxruntime")),
         ("one-build", ("tensorflow", "tensorflow-gpu"), ("onnxruntime-gpu", "paddlepaddle-gpu", "jaxlib")),
+        ("compiles-with-xla", ("jax", "tensorflow"), ("torch", "cupy", "tensorflow-cpu")),
+        ("no-gpu-on-windows", ("tensorflow", "tensorflow-intel", "jaxlib", "vllm"), ("torch", "tensorflow-cpu")),
         ("refuses-older-cudnn", ("torch", "jaxlib", "intel-tensorflow", "tf-nightly"), ("onnxruntime-gpu", "cupy")),
     ],
 )
@@ -39,7 +41,9 @@ def test_the_traits_of_frameworks(trait: Trait, with_it: tuple[str, ...], withou
 
 
 def test_no_module_lists_the_names_again() -> None:
-    project_of = {name.removesuffix("*"): row.project for row in load_matrix().traits for name in row.names}
+    named = {(name.removesuffix("*"), row.project) for row in load_matrix().traits for name in row.names}
+    project_of = dict(named)
+    assert len(project_of) == len(named), "a name belongs to one project, whatever the order of the rows"
     found = {
         path.relative_to(ROOT).as_posix()
         for path in ROOT.rglob("*.py")

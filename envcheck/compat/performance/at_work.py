@@ -5,6 +5,8 @@ Told by what was sampled: the list of processes is empty inside a container.
 
 from __future__ import annotations
 
+from envcheck.snapshot import Gpu
+
 BUSY = 0.2
 """Share of the time in which a kernel ran, above which a GPU counts as busy; a desktop's stays below."""
 IDLE_BYTES = 1 << 30
@@ -20,3 +22,12 @@ def at_work(utilisation: float | None, used: int | None, total: int | None) -> s
     if used is not None and total is not None and used > IDLE_BYTES + IDLE_SHARE * total:
         return f"{used / 2**30:.1f} of {total / 2**30:.0f} GiB of its memory are in use"
     return ""
+
+
+def in_use(gpu: Gpu) -> str:
+    """How others use the GPU, by what the driver sampled, in words; empty if it is idle.
+
+    The memory of a GPU in MIG mode tells nothing: its instances are used by themselves.
+    """
+    memory = None if gpu.mig and gpu.mig.enabled else gpu.memory
+    return at_work(gpu.utilisation, memory.used if memory else None, memory.total if memory else None)

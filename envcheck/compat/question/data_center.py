@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from envcheck.compat.matrix import Matrix
 from envcheck.compat.question.question import AskedGpu, Question, agree, listed
 from envcheck.compat.relations.fit import Fit, conclude
 from envcheck.compat.tables import MigRow
@@ -11,7 +12,6 @@ from envcheck.versions import ComputeCapability, DriverRelease
 
 MIG = "mig"
 FABRIC_MANAGER = "fabric-manager"
-_FIRST_WITH_MIG = ComputeCapability(8, 0)
 
 
 def data_center_fits(question: Question) -> Iterator[Fit]:
@@ -29,7 +29,7 @@ def _divides(question: Question, gpu: AskedGpu, profile: str) -> Fit:
     rows = [row for row in matrix.migs if gpu.model and gpu.model.name in row.gpus]
     if not rows:
         reason = f"the documents list no MIG instances of {gpu.label}"
-        without = gpu.capability < _FIRST_WITH_MIG or (gpu.model and gpu.model.kind == "geforce")
+        without = _precedes_mig(matrix, gpu.capability) or (gpu.model and gpu.model.kind == "geforce")
         return conclude(matrix, "incompatible" if without else "unknown", reason, *matrix.migs[:1])
     having = [row for row in rows if profile in row.profiles]
     if not having:
@@ -37,6 +37,13 @@ def _divides(question: Question, gpu: AskedGpu, profile: str) -> Fit:
         return conclude(matrix, "incompatible", f"{gpu.label} has the MIG instances {known}, no {profile}", *rows)
     too_old = _older_driver(question, having)
     return too_old or conclude(matrix, "compatible", f"{listed([row.name for row in having])} has {profile}", *having)
+
+
+def _precedes_mig(matrix: Matrix, capability: ComputeCapability) -> bool:
+    """Whether every GPU with MIG instances has a higher compute capability."""
+    models = (matrix.find_gpu(name) for row in matrix.migs for name in row.gpus)
+    known = (ComputeCapability.parse(model.compute_capability) for model in models if model)
+    return all(capability < each for each in known if each)
 
 
 def _older_driver(question: Question, rows: list[MigRow]) -> Fit | None:

@@ -195,7 +195,7 @@ def _as_named(question: Question, fit: Fit) -> Fit:
 
 def _as_made(question: Question, found: list[Fit]) -> list[Fit]:
     """What a set is made of fits together within it, whatever the documents of its parts list."""
-    for name in SETS & question.versions.keys():
+    for name in sorted(SETS & question.versions.keys()):
         rows = [row for version in question.versions[name] for row in question.matrix.rows_for(name, version)]
         listing = {canonical(key) for row in rows for key in (*row.needs, *row.bundles)}
         parts = listing & {other for fit in found if fit.ok and name in fit.about for other in fit.about}

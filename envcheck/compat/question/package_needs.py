@@ -19,10 +19,14 @@ from envcheck.compat.tables import Machine, Os, ReleaseRow
 if TYPE_CHECKING:
     from packaging.requirements import Requirement
 
+NOT_TO_RUN = frozenset({"setuptools", "pip", "wheel"})
+"""Requirements that most programs do not need at run time."""
+
 _VERDICTS: dict[Cover, FitVerdict] = {"all": "compatible", "some": "unknown", "none": "incompatible"}
 _LONGEST = 1000
 _NAME = re.compile(r"\s*([A-Za-z0-9][A-Za-z0-9._-]*)")
 _SEPARATORS = re.compile(r"[-_.]+")
+_NAMES_EXTRA = re.compile(r";.*\bextra\b")
 _FOR_AN_EXTRA = re.compile(r";.*\bextra\s*==\s*[\"']")
 _EXTRA = re.compile(r"""\bextra\s*==\s*["']([a-z0-9][a-z0-9._-]{0,40})["']""")
 _WILD = re.compile(r"((?:>=|<=|>|<)\s*[0-9][0-9.]*)\.\*")
@@ -32,6 +36,11 @@ _NO_PACKAGES = frozenset(
     {"cuda", "python", "tensorrt", "ubuntu", "jetpack", "glibc", "l4t", "gcc", "clang", "msvc", "nvcc"}
 )
 """Components that no installer of Python packages brings."""
+
+
+def names_extra(line: str) -> bool:
+    """Whether the marker of a requirement speaks of an extra."""
+    return _NAMES_EXTRA.search(line) is not None
 
 
 def release_rows(

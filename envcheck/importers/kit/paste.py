@@ -12,9 +12,9 @@ from functools import cached_property
 
 from envcheck.importers.kit.spoken import may_tell
 from envcheck.importers.kit.telling import telling_places
-from envcheck.snapshot import ProbeRun
+from envcheck.snapshot import PASTED, ProbeRun
 
-SOURCE = "pasted text"
+SOURCE = PASTED
 
 TEXT_LIMIT = 8 * 1024 * 1024
 """Most characters that are read of a text."""

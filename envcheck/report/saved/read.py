@@ -52,7 +52,7 @@ def is_collected(content: bytes) -> bool:
 
 
 def _collected(content: bytes) -> Report:
-    """What a collector printed, as a report that nobody judged."""
+    """What a collector printed, as a report without a verdict."""
     from envcheck.collect.collected import read_collected
 
     found, snapshot = read_collected(content)

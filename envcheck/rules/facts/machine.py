@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sized
 from envcheck.checks import LONGEST_TITLE, DecidedBy
 from envcheck.compat.tables import GpuRow
 from envcheck.rules.api import Doubt, Facts, Outcome
-from envcheck.snapshot import ApiResult, DeviceNode, Driver, Gpu, Record
+from envcheck.snapshot import PASTED, ApiResult, DeviceNode, Driver, Gpu, Record
 
 _GPU_NODE = re.compile(r"/dev/nvidia\d+")
 
@@ -124,7 +124,7 @@ def title_of_first(title: str, found: Sized) -> str:
 
 
 _DRIVER_SOURCES = ("nvml", "cuda")
-_DECLARING_SOURCES = ("wheel metadata", "pasted text", "assumed", "file", "elf", "conda")
+_DECLARING_SOURCES = ("wheel metadata", PASTED, "assumed", "file", "elf", "conda")
 
 
 def basis_of(record: Record, field: str) -> DecidedBy:

@@ -134,7 +134,7 @@ def jit_compiler_missing(subject: FrameworkSubject, facts: Facts) -> Outcome | N
         Numba for CUDA, installation: https://nvidia.github.io/numba-cuda/user/installation.html
     """
     framework = subject.framework
-    if framework.name in ("jax", "tensorflow"):
+    if facts.matrix.has_trait(framework.name, "compiles-with-xla"):
         return _without_xlas_compilers(subject, facts)
     if not _is_triton(subject) or framework.binaries is None:
         return None
@@ -158,7 +158,7 @@ def jit_compiler_missing(subject: FrameworkSubject, facts: Facts) -> Outcome | N
 
 
 def _without_xlas_compilers(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
-    """A warning for JAX, which compiles everything; a note for TensorFlow, where only XLA compiles."""
+    """A warning where all programs are compiled (JAX); a note where only some are (TensorFlow)."""
     framework, environment = subject.framework, subject.environment
     there = {each.name for each in environment.distributions or ()}
     by_conda = any(each.channel == "conda" for each in environment.distributions or ())
@@ -181,7 +181,7 @@ def _without_xlas_compilers(subject: FrameworkSubject, facts: Facts) -> Outcome 
     )
     wanted = [f"{name}{each.specifier}" for name, each in lacking.items()]
     return Outcome(
-        status="warn" if framework.name == "jax" else "note",
+        status="warn" if facts.matrix.has_trait(framework.name, "compiles-at-run-time") else "note",
         title=f"{full_name(framework)} lacks {names}",
         message="XLA compiles for the GPU with the ptxas and libdevice of these wheels. The other CUDA wheels of the "
         "same extra are installed, and there is no CUDA toolkit in their place.",

@@ -52,7 +52,7 @@ def _package(environment: Environment) -> tuple[Evidence, ...]:
 def _stated(facts: Facts) -> tuple[Evidence, ...]:
     """CUDA or cuDNN that somebody says is installed: nobody installs them without a wish for CUDA."""
     libraries = facts.snapshot.libraries.items if facts.snapshot.libraries else ()
-    found = next((each for each in libraries if each.path.endswith(", as stated")), None)
+    found = next((each for each in libraries if each.stated), None)
     return (evidence_of(f"installed: {found.path}", found, "declared"),) if found else ()
 
 

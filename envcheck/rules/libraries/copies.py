@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from envcheck.checks import Evidence, Fix, Status
+from envcheck.compat.question.package_needs import names_extra
 from envcheck.compat.relations.libraries import cudnn_serves, is_older, same_major
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, rule
 from envcheck.rules.facts.frameworks import full_name
@@ -29,7 +30,6 @@ from envcheck.rules.libraries.symbols import judge_jitlink, use_right_copy
 from envcheck.snapshot import Framework, Library, Load
 
 _LEAST = re.compile(r"(?P<name>nvidia-[a-z0-9-]+)(?:\[[^\]]*\])?[^;]*?(?:>=|==|~=)\s*(?P<version>[0-9][0-9.]*)")
-_OF_EXTRA = re.compile(r";.*\bextra\b")
 
 
 class _Shadowing(NamedTuple):
@@ -198,7 +198,7 @@ def _minimum_versions(subject: FrameworkSubject) -> dict[str, str]:
         family = family_of_wheel(match["name"]) if match else None
         if match is None or family is None or family == "cupti":
             continue
-        if _OF_EXTRA.search(line) and match["name"] not in installed and not framework.name.startswith("jax-cuda"):
+        if names_extra(line) and match["name"] not in installed and not framework.name.startswith("jax-cuda"):
             continue
         found.setdefault(family, match["version"])
     return found

@@ -21,7 +21,6 @@ from envcheck.rules.fixes.fits import incompatible
 from envcheck.rules.messages.observed import observed_problems
 from envcheck.snapshot import Library
 
-_STATED = ", as stated"
 _SHOWN = {"cuda": "CUDA", "cudnn": "cuDNN"}
 
 
@@ -50,7 +49,7 @@ def _copy(component: Literal["cuda", "cudnn"], facts: Facts) -> Library | None:
     """The one version that is stated; None where there are several."""
     items = facts.snapshot.libraries.items if facts.snapshot.libraries else ()
     family = "cuda-toolkit" if component == "cuda" else "cudnn"
-    found = [each for each in items if each.family == family and each.path.endswith(_STATED)]
+    found = [each for each in items if each.family == family and each.stated]
     return found[0] if len(found) == 1 else None
 
 

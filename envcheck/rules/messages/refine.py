@@ -21,7 +21,6 @@ from envcheck.versions import CudnnVersion
 
 _MISSING = frozenset({"cuda-library-missing", "cudnn-missing", "tensorrt-missing", "nccl-missing", "library-not-found"})
 _OLD = frozenset({"cuda-library-too-old", "cudnn-too-old"})
-_STATED = ", as stated"
 
 
 def refine(line: ErrorLine, text: str, snapshot: Snapshot, matrix: Matrix) -> ErrorLine:
@@ -89,7 +88,7 @@ def _wanted(text: str) -> LibraryName | None:
 def _is_copy(library: Library, wanted: LibraryName) -> bool:
     """Whether a copy has this name, as far as both have version numbers."""
     name = name_of(library.path)
-    if library.stub or name is None or name.family != wanted.family or _STATED in library.path:
+    if library.stub or name is None or name.family != wanted.family or library.stated:
         return False
     if not wanted.number or not name.number:
         return not wanted.number or library.soname == wanted.file
@@ -113,7 +112,7 @@ def _other_cuda(wanted: LibraryName, snapshot: Snapshot, matrix: Matrix) -> bool
 
 def _other_minor(wanted: LibraryName, snapshot: Snapshot) -> bool:
     """Whether the CUDA on this machine has the library under another name, usually that of its own minor version."""
-    stated = [library.cuda for library in _libraries(snapshot) if library.cuda and _STATED in library.path]
+    stated = [library.cuda for library in _libraries(snapshot) if library.cuda and library.stated]
     toolkits = [item.version for item in (snapshot.toolkits.items if snapshot.toolkits else ()) if item.version]
     known = [version for version in (*stated, *toolkits) if "." in version]
     row = row_of(wanted.family)

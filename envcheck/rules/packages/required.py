@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from envcheck.checks import Evidence, Fix, Status
-from envcheck.compat.question.package_needs import admits, bounds_on, by_name, stands_for
+from envcheck.compat.question.package_needs import NOT_TO_RUN, admits, bounds_on, by_name, names_extra, stands_for
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, evidence_of, passed, rule
 from envcheck.rules.facts.frameworks import (
     base_framework,
@@ -48,11 +48,6 @@ class _Broken(NamedTuple):
         return f"{self.name}{self.bounds}{by}, but {self.there.version or 'a copy of unknown version'} is {where}"
 
 
-_NOT_TO_RUN = frozenset({"setuptools", "pip", "wheel"})
-"""Requirements that most programs do not need at run time."""
-_OF_EXTRA = re.compile(r";.*\bextra\b")
-
-
 def _lines(subject: FrameworkSubject) -> tuple[str, ...]:
     """All requirements in its distribution's metadata; none for packages that conda installed."""
     found = subject.environment.distributions or ()
@@ -86,7 +81,7 @@ def _always(owner: Distribution | None) -> dict[str, list[str]]:
     """The requirement lines without an extra, by distribution."""
     if owner is None or owner.editable or "conda" in (owner.channel, owner.installer):
         return {}
-    return by_name(line for line in owner.requires or () if not _OF_EXTRA.search(line))
+    return by_name(line for line in owner.requires or () if not names_extra(line))
 
 
 def _has_its_own_rule(name: str) -> bool:
@@ -97,11 +92,11 @@ def _gone(subject: FrameworkSubject, facts: Facts) -> list[tuple[str, str]]:
     """Name and bounds of missing requirements without an extra, on this system."""
     there = {each.name for each in subject.environment.distributions or ()}
     there |= {each.name for each in frameworks_in(subject.environment) if not each.incomplete}
-    lines = by_name(line for line in _lines(subject) if not _OF_EXTRA.search(line))
+    lines = by_name(line for line in _lines(subject) if not names_extra(line))
     lacking = [name for name in lines if name not in there]
     wanted = [(name, bounds) for name in lacking if (bounds := bounds_on(lines[name], name, facts.markers)) is not None]
     stand_ins = set(map(stands_for, there)) if wanted else there
-    left_out = (*_NVIDIAS, *_NOT_TO_RUN)  # whether a part of JAX is there at all, no rule of its own tells
+    left_out = (*_NVIDIAS, *NOT_TO_RUN)  # whether a part of JAX is there at all, no rule of its own tells
     return [found for found in wanted if stands_for(found[0]) not in stand_ins and not found[0].startswith(left_out)]
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import msgspec
 
 from envcheck.checks import Evidence
-from envcheck.compat.question.package_needs import bounds_on, requirement_name
+from envcheck.compat.question.package_needs import NOT_TO_RUN, bounds_on, requirement_name
 from envcheck.rules.api import Facts, FrameworkSubject
 from envcheck.rules.facts.frameworks import base_framework, frameworks_in, provides_gpu_support
 from envcheck.rules.facts.library_names import family_of_wheel
@@ -44,8 +44,6 @@ FOLLOWS_FROM_FILES = (
 )
 """Rules whose findings about a framework are consequences of damaged, overwritten or redirected files."""
 
-_NOT_TO_RUN = frozenset({"setuptools", "pip", "wheel"})
-"""Requirements that most programs do not need at run time."""
 _SHOWN = 3
 _CODE = re.compile(r"\.so(?:\.[0-9.]*)?$|\.bc$|/bin/[^/]+$")
 _OF_A_SITE = re.compile(
@@ -162,7 +160,7 @@ def _package(
     )
     stopped = next((each for each in frameworks if not imported(each)), None)
     by = stopped or next(iter(frameworks), None)
-    runs = distribution.name not in _NOT_TO_RUN
+    runs = distribution.name not in NOT_TO_RUN
     broken = by is not None and any(map(_is_overwritten, files))  # a trial does not run all of a library
     fatal = runs and (broken or (stopped is not None and any(map(_is_breaking, files))))
     refused = any(imported(each) is False for each in frameworks)

@@ -174,7 +174,7 @@ def _settings(framework: Framework | None, facts: Facts) -> Iterator[SettingRow]
 def _told(settings: list[SettingRow], framework: Framework | None) -> Iterator[Evidence]:
     for row in settings:
         who = framework.name if framework else row.framework
-        yield Evidence(what=row.answer, value=row.value, source=f"said by {who}")
+        yield Evidence(what=row.answer, value=row.value, source=f"reported by {who}")
 
 
 def _has_figures(snapshot: Snapshot, _facts: Facts) -> bool:
@@ -350,7 +350,8 @@ def framework_measured_on_cpu(snapshot: Snapshot, facts: Facts) -> Outcome | Non
         title=f"{title} computes on the CPU: {first.name} {first.version} is a CPU build",
         message=f"{first.name} {first.version} is a CPU build{also}. It says: {_said(first)}",
         evidence=tuple(
-            Evidence(what=f"said by {each.name}", value=_said(each), source="trial") for each in (bad or found)[:_SHOWN]
+            Evidence(what=f"reported by {each.name}", value=_said(each), source="trial")
+            for each in (bad or found)[:_SHOWN]
         ),
         fixes=install_gpu_build(facts, first),
         frameworks=tuple(each.name for each in bad or found),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from envcheck.checks import Evidence, Fix
+from envcheck.compat.performance.at_work import in_use
 from envcheck.compat.performance.quantities import library_tested
 from envcheck.compat.relations.fit import Fit
 from envcheck.compat.relations.gpu_code import code_runs_on, read_targets, runs_natively
@@ -14,7 +15,7 @@ from envcheck.rules.facts.measurements import measurement_name
 from envcheck.rules.fixes.libraries import show_loader_search, without_variable
 from envcheck.rules.fixes.reinstall import reinstall
 from envcheck.rules.speed.ceilings import judge_figure
-from envcheck.rules.speed.trust import failed_beside_others, in_use
+from envcheck.rules.speed.trust import failed_beside_others
 from envcheck.snapshot import Gpu, Library, Measurement, ProbeRun, Snapshot
 from envcheck.versions import ComputeCapability, CudaVersion
 

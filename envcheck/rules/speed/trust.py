@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from envcheck.checks import Evidence
-from envcheck.compat.performance.at_work import at_work
+from envcheck.compat.performance.at_work import at_work, in_use
 from envcheck.compat.performance.quantities import library_tested
 from envcheck.rules.api import Facts, MeasurementSubject, Outcome, passed, rule
 from envcheck.rules.facts.coverage import coverage
@@ -24,12 +24,6 @@ def why_not_judged(gpu: Gpu, measured: Measurement) -> str:
     before = None if conditions.utilisation_before is None else conditions.utilisation_before / 100
     busy = at_work(before, conditions.memory_before, memory.total if memory else None)
     return f"another program used the GPU ({busy})" if busy else ""
-
-
-def in_use(gpu: Gpu) -> str:
-    """How another program used the GPU before anything was measured, in words; empty if it was idle."""
-    memory = None if gpu.mig and gpu.mig.enabled else gpu.memory
-    return at_work(gpu.utilisation, memory.used if memory else None, memory.total if memory else None)
 
 
 def failed_beside_others(gpus: Iterable[Gpu], what: str, text: str) -> Outcome | None:

@@ -9,15 +9,13 @@ from envcheck.checks import Evidence, Fix, Missing
 from envcheck.rules.api import EVERYTHING, Facts, Outcome, rule
 from envcheck.rules.facts.frameworks import frameworks_in, full_name
 from envcheck.rules.messages.observed import line_evidence, observed_problems
-from envcheck.snapshot import ObservedError, ProbeRun, Snapshot
+from envcheck.snapshot import PASTED, PASTED_TITLE, ObservedError, ProbeRun, Snapshot
 
-_PASTED = "pasted text"
-"""Name of the runs that report which part of a text was skipped."""
 _ADVICE = "Paste only the part around the error, with the lines that state the versions"
 
 
 def _skipped(snapshot: Snapshot) -> list[ProbeRun]:
-    return [run for run in snapshot.runs if run.name == _PASTED]
+    return [run for run in snapshot.runs if run.name == PASTED]
 
 
 @rule(
@@ -51,8 +49,6 @@ def text_not_read_whole(snapshot: Snapshot, _facts: Facts) -> Outcome | None:
     )
 
 
-_READ = "Pasted: "
-"""The beginning of the titles of the runs that read a text."""
 _OF_PROGRAMS = re.compile(r"[A-Za-z](?:Error|Exception)\b|\berror:|\b(?:ERROR|FATAL)\b|\bfailed\b")
 _OF_THIS_FIELD = re.compile(
     r"cuda|gpu|nvidia|\bcu[a-z]{3,8}\b|nccl|torch|tensor|driver|nvml|triton|onnx", re.IGNORECASE
@@ -71,7 +67,7 @@ def _unnamed(facts: Facts) -> list[ObservedError]:
 
 def _leaves_open(snapshot: Snapshot, facts: Facts) -> bool:
     """Whether a text was read that names no problem, and tells too little or has an error that nobody knows."""
-    pasted = any(run.title.startswith(_READ) for run in snapshot.runs)
+    pasted = any(run.title.startswith(PASTED_TITLE) for run in snapshot.runs)
     return pasted and not observed_problems(snapshot) and (bool(_unnamed(facts)) or not any(_understood(facts)))
 
 

@@ -18,10 +18,6 @@ from envcheck.snapshot import Distribution, Environment, Framework
 _SAME_AS = {"tensorflow-intel": "tensorflow"}
 """A distribution's name on Windows, and the name in the rows."""
 
-_USES_GPUS = frozenset({"tensorflow", "tensorflow-gpu", "tensorflow-intel", "jax", "jaxlib", "vllm"})
-"""Frameworks that compute on GPUs; the libraries below them are not judged separately."""
-
-
 _ASKS_FOR_GPU = re.compile(
     r"list_(?:physical|logical)_devices\(['\"]GPU|is_gpu_available|\bGPUs? available\b", re.IGNORECASE
 )
@@ -72,7 +68,7 @@ def windows_gpu_unsupported(environment: Environment, facts: Facts) -> Outcome |
         TensorFlow, install with pip: https://www.tensorflow.org/install/pip
         JAX, installation: https://docs.jax.dev/en/latest/installation.html
     """
-    judged = [(item, _builds(item, facts)) for item in _frameworks(environment)]
+    judged = [(item, _builds(item, facts)) for item in _frameworks(environment, facts)]
     without = [(item, rows) for item, rows in judged if rows and not any("windows" in row.os for row in rows)]
     if not without:
         return passed("The frameworks support GPUs on Windows") if any(rows for _, rows in judged) else None
@@ -92,13 +88,13 @@ def windows_gpu_unsupported(environment: Environment, facts: Facts) -> Outcome |
     )
 
 
-def _frameworks(environment: Environment) -> Iterator[Framework | Distribution]:
-    """What uses GPUs, each once."""
+def _frameworks(environment: Environment, facts: Facts) -> Iterator[Framework | Distribution]:
+    """The frameworks with releases that have no GPU support on Windows, each once."""
     items: list[Framework | Distribution] = [*frameworks_in(environment), *(environment.distributions or ())]
     met: set[str] = set()
     for item in items:
         name = canonicalize_name(item.name)
-        if name in _USES_GPUS and name not in met and item.version:
+        if facts.matrix.has_trait(name, "no-gpu-on-windows") and name not in met and item.version:
             met.add(name)
             yield item
 

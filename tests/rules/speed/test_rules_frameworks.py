@@ -115,7 +115,7 @@ def test_the_setting_that_the_framework_told_is_named_for_the_work_that_it_slows
     assert "cuDNN" not in found.message
     assert "TF32" not in found.message
     told = [(each.what, each.value, each.source) for each in found.evidence][-1]
-    assert told == ("anomaly detection", "on", "said by torch")
+    assert told == ("anomaly detection", "on", "reported by torch")
 
 
 def test_what_tf32_would_bring_is_a_note_where_it_is_off_and_was_measured() -> None:

@@ -1,0 +1,18 @@
+"""CUDA and cuDNN that a text says are installed, without the path of a file."""
+
+from __future__ import annotations
+
+from envcheck.importers.kit.paste import SOURCE
+from envcheck.snapshot import AS_STATED, Library
+
+
+def stated_cuda(version: str) -> Library:
+    """The toolkit of a CUDA version that a text states."""
+    return Library(
+        source=SOURCE, path=f"CUDA {version}{AS_STATED}", family="cuda-toolkit", cuda=version, declared=version
+    )
+
+
+def stated_cudnn(version: str) -> Library:
+    """The cuDNN of a version that a text states."""
+    return Library(source=SOURCE, path=f"cuDNN {version}{AS_STATED}", family="cudnn", declared=version)
