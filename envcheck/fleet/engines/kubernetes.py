@@ -9,6 +9,7 @@ import json
 import secrets
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import Any
 
 from envcheck.errors import UsageError
@@ -55,8 +56,7 @@ def _answers(image: str, nodes: dict[str, str], ask: Ask, timeout: float) -> Ite
     try:
         _kubectl("create", "-f", "-", stdin=json.dumps(manifest(name, image, sorted(waiting), ask, timeout)).encode())
         while waiting and time.monotonic() < deadline:
-            pods = json.loads(_kubectl("get", "pods", "-l", f"job-name={name}", "-o", "json")).get("items", ())
-            for pod in pods:
+            for pod in _pods(name):
                 node = str(pod.get("spec", {}).get("nodeName") or "")
                 if node in waiting and pod.get("status", {}).get("phase") in ("Succeeded", "Failed"):
                     waiting.discard(node)
@@ -66,7 +66,17 @@ def _answers(image: str, nodes: dict[str, str], ask: Ask, timeout: float) -> Ite
         for node in sorted(waiting):
             yield Answer(node, problem=f"no answer within {timeout:g} s{_waits(name, node)}")
     finally:
-        _kubectl("delete", "job,configmap", name, "--ignore-not-found", "--wait=false")
+        with suppress(UsageError):  # the cluster deletes the Job by itself, and the answers are worth more
+            _kubectl("delete", "job,configmap", name, "--ignore-not-found", "--wait=false")
+
+
+def _pods(job: str) -> list[dict[str, Any]]:
+    """The Job's pods; none where the cluster does not say it now: it is asked again until the deadline."""
+    try:
+        found = json.loads(_kubectl("get", "pods", "-l", f"job-name={job}", "-o", "json"))
+    except (UsageError, ValueError):
+        return []
+    return list(found.get("items", ()))
 
 
 def _logged(node: str, pod: str, told: dict[str, Any]) -> Answer:
@@ -83,7 +93,7 @@ def _logged(node: str, pod: str, told: dict[str, Any]) -> Answer:
 
 def _waits(name: str, node: str) -> str:
     """What the pod on ``node`` waits for, as Kubernetes says it."""
-    for pod in json.loads(_kubectl("get", "pods", "-l", f"job-name={name}", "-o", "json")).get("items", ()):
+    for pod in _pods(name):
         if pod.get("spec", {}).get("nodeName") == node:
             for state in pod.get("status", {}).get("containerStatuses") or ():
                 waiting = state.get("state", {}).get("waiting") or {}
