@@ -70,7 +70,8 @@ _LOGIN = r"""(?xm)(?P<scheme>[A-Za-z][A-Za-z0-9+.-]{0,30}://)
         (?:[^\s/"'<>]{1,300}@
           | [^\s/@:\["'<>]{0,99}:(?!\d{1,5}/)[^\s@"'<>]{1,300}@
           | (?!localhost:)[^\s/@:.\["'<>]{0,99}:[^\s@"'<>]{1,300}@(?!v?\d|sha\d+:|main\b|master\b|HEAD\b)
-          | [^\s/@:\["'<>]{0,99}:[^\s@"'<>]{1,300}@(?=(?:[a-z\d-]+\.)+[a-z]{2,}(?:[:/?\#\s"'<>]|$)))@*"""
+          | [^\s/@:\["'<>]{0,99}:[^\s@"'<>]{1,300}@(?=(?:[a-z\d-]+\.)+[a-z]{2,}(?:[:/?\#\s"'<>]|$)))
+        (?:[^\s/"'<>]{0,300}@)?"""
 _ENCODED_LOGIN = r"(?i)(?P<scheme>[a-z][a-z0-9+.-]{0,30}%3A%2F%2F)(?:(?!%2F|%3F|%40)[^\s\"'<>&]){1,300}%40"
 """A password may hold a slash; what follows a port is a path, unless a name without a domain stands before the port,
 or a name with one behind the ``@``."""
