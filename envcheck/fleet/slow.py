@@ -14,11 +14,11 @@ from statistics import NormalDist
 import msgspec
 
 from envcheck.checks import Status
+from envcheck.compat.performance.spread import DEVIATION
 
 BINS = 24
 MOVED = 0.05
 """Share by which a figure may be worse than an earlier one."""
-_TO_SIGMA = 1.4826
 _LEAST_SCORE = 3.5
 _BY_CHANCE = 0.01
 """Figures of a quantity that a normal distribution may put beyond the limit."""
@@ -56,7 +56,7 @@ def limits(unit: str, count: int, median: float, mad: float) -> Limits:
     """The limits of a quantity with ``count`` figures."""
     if count < _FEWEST:
         return Limits(median)
-    sigma = _TO_SIGMA * mad
+    sigma = DEVIATION * mad
     distance = max(_LEAST_SCORE, NormalDist().inv_cdf(1 - min(_BY_CHANCE / count, 0.5))) * sigma
     if unit == "s":
         return Limits(median, high=max(median + distance, median / (1 - _SLOWER)), sigma=sigma)

@@ -14,7 +14,7 @@ from packaging.version import InvalidVersion, Version
 from envcheck.refresh.index import File
 
 _INTERPRETER = re.compile(r"(?:cp|py)([0-9])([0-9]*)")
-_MACHINES = {"x86_64": "x86_64", "amd64": "x86_64", "aarch64": "aarch64", "arm64": "aarch64"}
+MACHINES = {"x86_64": "x86_64", "amd64": "x86_64", "aarch64": "aarch64", "arm64": "aarch64"}
 
 Platform = tuple[str, str]
 """Operating system and machine, as in rows of the matrix."""
@@ -98,5 +98,5 @@ def _platform(text: str) -> Platform | None:
     if text == "any":
         return None
     os = "linux" if "linux" in text else "windows" if text.startswith("win") else "macos"
-    machine = next((known for ending, known in _MACHINES.items() if text.endswith(ending)), "other")
+    machine = next((known for ending, known in MACHINES.items() if text.endswith(ending)), "other")
     return os, machine

@@ -21,6 +21,7 @@ from packaging.version import InvalidVersion, Version
 from envcheck.refresh.generated import Change, Work
 from envcheck.refresh.index import File
 from envcheck.refresh.release_rows import specifier_of
+from envcheck.refresh.wheel_files import MACHINES
 
 TABLE = "wheel"
 
@@ -30,7 +31,6 @@ _PYTHONS: tuple[Python, ...] = ((2, 7), *((3, minor) for minor in range(40)))
 _INTERPRETER = re.compile(r"(cp|py)([23])([0-9]*)")
 _GLIBC = re.compile(r"manylinux_([0-9]+)_([0-9]+)_")
 _OLD_NAMES = {"manylinux1": (2, 5), "manylinux2010": (2, 12), "manylinux2014": (2, 17)}
-_MACHINES = {"x86_64": "x86_64", "amd64": "x86_64", "aarch64": "aarch64", "arm64": "aarch64"}
 _SYSTEMS = ("any", "linux-x86_64", "linux-aarch64", "windows-x86_64", "macos-x86_64", "macos-aarch64")
 
 
@@ -150,7 +150,7 @@ def _systems(platform: str) -> list[str]:
         return []
     if os == "macos" and platform.endswith("universal2"):
         return ["macos-x86_64", "macos-aarch64"]
-    machine = next((known for ending, known in _MACHINES.items() if platform.endswith(ending)), None)
+    machine = next((known for ending, known in MACHINES.items() if platform.endswith(ending)), None)
     return [f"{os}-{machine}"] if machine and f"{os}-{machine}" in _SYSTEMS else []
 
 

@@ -33,11 +33,10 @@ def collective_expectation(
     together = measured.collective
     if measured.value is None or together is None:
         return measured.missing or "it has no value"
-    part = [gpu for gpu in gpus if gpu.uuid in together.gpus]
-    link = link_of(part, fabric, together)
-    why_not = _why_not(part, together, link)
-    if why_not or link is None:
-        return why_not
+    found = _joined(gpus, fabric, together)
+    if isinstance(found, str):
+        return found
+    part, link = found
     return _held_against(matrix, part, fabric, link, measured, together)
 
 
@@ -55,23 +54,25 @@ def latency_limit(
     together = measured.collective
     if together is None or together.processes < together.ranks:
         return "the latency of one process for several GPUs is that of its launches: compare it with a baseline"
-    part = [gpu for gpu in gpus if gpu.uuid in together.gpus]
-    link = link_of(part, fabric, together)
-    why_not = _why_not(part, together, link)
-    if why_not or link is None:
-        return why_not
+    found = _joined(gpus, fabric, together)
+    if isinstance(found, str):
+        return found
+    part, link = found
     row = _band(matrix, measured, together, link, architecture_name(matrix, part[0].compute_capability))
     if row is None or row.latency is None:
         return f"no latency is known for {together.ranks} GPUs {_WORDS[link]}: compare it with a baseline"
     return LatencyLimit(row.latency, matrix.cite(row))
 
 
-def _why_not(part: Sequence[Gpu], together: Collective, link: str | None) -> str:
+def _joined(gpus: Sequence[Gpu], fabric: Fabric | None, together: Collective) -> tuple[Sequence[Gpu], str] | str:
+    """The GPUs that took part and what joins them, or why they cannot be judged."""
+    part = [gpu for gpu in gpus if gpu.uuid in together.gpus]
     if len(part) != together.ranks:
         return "not all of the GPUs that took part are described"
     if len({gpu.compute_capability for gpu in part}) != 1:
         return "GPUs of several kinds took part"
-    return "" if link else "what joins the GPUs is not known"
+    link = link_of(part, fabric, together)
+    return (part, link) if link else "what joins the GPUs is not known"
 
 
 def _held_against(

@@ -19,7 +19,7 @@ _SEVERAL = 3
 """Runs from which on they tell themselves how far runs lie apart."""
 _FENCE = 3.0
 """Distances of the quartiles beyond which Tukey calls a value far out: 3 to 4 standard deviations of few values."""
-_DEVIATION = 1.4826
+DEVIATION = 1.4826
 """Standard deviations of a normal distribution in one median absolute deviation."""
 _DEVIATIONS = 3.0
 _MOST_TOLERATED = 0.9
@@ -85,7 +85,7 @@ def tolerated_among(others: Sequence[float], usual: float) -> float:
     if len(others) < 4:
         return usual
     middle = median(others)
-    deviation = _DEVIATION * median([abs(value - middle) for value in others])
+    deviation = DEVIATION * median([abs(value - middle) for value in others])
     return min(max(usual, _DEVIATIONS * deviation / middle if middle > 0 else 0.0), _MOST_TOLERATED)
 
 
