@@ -100,8 +100,8 @@ def _raise_causes(found: Sequence[Check]) -> tuple[Check, ...]:
 
 
 def _link_to_details(check: Check, causes: Sequence[Check], rules: Mapping[str, Rule]) -> Check:
-    """Link a finding to another rule's finding that reports the same packages in more detail, or that an error line of
-    it names.
+    """Link a finding to another rule's finding that reports the same packages in more detail, or that an error line or
+    a variable of it names.
     """
     rule = rules.get(check.rule)
     if rule is None or not rule.told_by or check.status not in _BAD:
@@ -109,15 +109,18 @@ def _link_to_details(check: Check, causes: Sequence[Check], rules: Mapping[str, 
     packages = {found.what.partition("==")[0] for found in check.evidence if "==" in found.what}
     named = packages or {found.value.partition(": ")[0] for found in check.evidence}
     for cause in causes:
-        if cause.rule in rule.told_by and (
-            (named and named <= _words(cause)) or _error_lines(check) & _error_lines(cause)
-        ):
+        if cause.rule in rule.told_by and ((named and named <= _words(cause)) or _shared(check) & _shared(cause)):
             return msgspec.structs.replace(check, explained_by=cause.id)
     return check
 
 
-def _error_lines(check: Check) -> set[str]:
-    return {found.value for found in check.evidence if found.what == "error line"}
+def _shared(check: Check) -> set[tuple[str, str]]:
+    """The error lines and variables that a finding rests on."""
+    return {
+        (found.what, found.value)
+        for found in check.evidence
+        if found.what == "error line" or found.source == "environment"
+    }
 
 
 def _words(check: Check) -> set[str]:

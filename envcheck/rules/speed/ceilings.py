@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import msgspec
 
@@ -10,11 +10,12 @@ from envcheck.checks import Evidence, Figure
 from envcheck.compat.performance.collectives import collective_expectation
 from envcheck.compat.performance.expected import WARN, Expectation, expectation
 from envcheck.compat.relations.variables import shown
+from envcheck.compat.tables import VariableEffect
 from envcheck.rules.api import Facts, MeasurementSubject, Outcome, rule
 from envcheck.rules.facts.machine import gpu_title
 from envcheck.rules.facts.measurements import measurement_key, measurement_name, quantity, spread
 from envcheck.rules.facts.run_conditions import OFTEN, THROTTLES
-from envcheck.rules.facts.variables import slowing_variables
+from envcheck.rules.facts.variables import SetVariable, setting_evidence, slowing_variables
 from envcheck.rules.speed.trust import why_not_judged
 from envcheck.snapshot import Conditions, Gpu, Measurement
 
@@ -63,6 +64,9 @@ def condition_evidence(conditions: Conditions | None) -> tuple[Evidence, ...]:
     return (Evidence(what="during the run", value=text, source=conditions.source or "nvml"),) if text else ()
 
 
+BY_VARIABLE = ("variable-costs-speed", "variable-changes-results")
+"""The rules whose findings explain a low figure that names a variable which is set."""
+
 MEASURED = (
     "slow-gpu-memory",
     "slow-gemm",
@@ -85,9 +89,10 @@ MEASURED = (
     "baseline-of-other-gpus",
     "slower-than-baseline",
     "measurement-unfinished",
+    *BY_VARIABLE,
 )
-"""The rules about measurements, and about frameworks, which are tried before they are measured: all that ``envcheck
-bench`` runs."""
+"""The rules about measurements, about frameworks, which are tried before they are measured, and about the
+variables that change both: all that ``envcheck bench`` runs."""
 
 
 def _named(*names: str) -> Callable[[MeasurementSubject, Facts], bool]:
@@ -171,11 +176,12 @@ def _with_verdict(name: str, gpu: Gpu, measured: Measurement, found: Expectation
             sources=found.sources,
             decided_by="measured",
         )
+    variables = slowing_variables(measured, facts)
     return Outcome(
         status="fail" if found.judgement == "fail" and not found.wide else "warn",
         title=f"{name}: only {value}",
-        message=_explained(gpu, measured, found, ceiling, facts),
-        evidence=evidence,
+        message=_explained(gpu, measured, found, ceiling, variables),
+        evidence=(*evidence, *(setting_evidence(variable) for variable, _ in variables)),
         figure=figure,
         sources=found.sources,
         decided_by="measured",
@@ -203,16 +209,20 @@ def _clock_lowered(name: str, measured: Measurement, found: Expectation, held: t
     )
 
 
-def _explained(gpu: Gpu, measured: Measurement, found: Expectation, ceiling: str, facts: Facts) -> str:
+def _explained(
+    gpu: Gpu,
+    measured: Measurement,
+    found: Expectation,
+    ceiling: str,
+    slowing: Sequence[tuple[SetVariable, VariableEffect]],
+) -> str:
     text = f"{found.share:.0%} of the ceiling of {ceiling} ({found.basis}); healthy GPUs reach {found.low:.0%} or more."
     if found.at_clock is not None and found.clock_share is not None:
         text += (
             f" It reached {found.at_clock:.0%} of what its clock allows, at {found.clock_share:.0%} of the data sheet's"
             " clock."
         )
-    variables = (
-        f"{each.name}={shown(each.value)}: {effect.text}" for each, effect in slowing_variables(measured, facts)
-    )
+    variables = (f"{each.name}={shown(each.value)}: {effect.text}" for each, effect in slowing)
     why = (*variables, *causes(gpu, measured))
     return f"{text} Likely cause: {'; '.join(why)}." if why else f"{text} NVML reports no cause."
 
@@ -231,6 +241,7 @@ def _evidence(measured: Measurement) -> tuple[Evidence, ...]:
     per="measurement",
     arises=_named("device-memory-read", "device-memory-write", "device-memory-copy", "device-memory-triad"),
     required=True,
+    told_by=BY_VARIABLE,
 )
 def slow_gpu_memory(subject: MeasurementSubject, facts: Facts) -> Outcome | None:
     """A GPU's memory is slower than expected.
@@ -256,7 +267,14 @@ def slow_gpu_memory(subject: MeasurementSubject, facts: Facts) -> Outcome | None
     return judge_figure(subject, facts)
 
 
-@rule(layer="gpu", scope="node", per="measurement", arises=_named("gemm", "fma", "mma"), required=True)
+@rule(
+    layer="gpu",
+    scope="node",
+    per="measurement",
+    arises=_named("gemm", "fma", "mma"),
+    required=True,
+    told_by=BY_VARIABLE,
+)
 def slow_gemm(subject: MeasurementSubject, facts: Facts) -> Outcome | None:
     """A GPU computes more slowly than expected.
 
@@ -289,6 +307,7 @@ def slow_gemm(subject: MeasurementSubject, facts: Facts) -> Outcome | None:
     per="measurement",
     arises=_named("host-to-device", "device-to-host"),
     required=True,
+    told_by=BY_VARIABLE,
 )
 def slow_host_link(subject: MeasurementSubject, facts: Facts) -> Outcome | None:
     """The link between host and GPU is slower than expected.
@@ -314,7 +333,9 @@ def slow_host_link(subject: MeasurementSubject, facts: Facts) -> Outcome | None:
     return judge_figure(subject, facts)
 
 
-@rule(layer="fabric", scope="node", per="measurement", arises=_named("peer-to-peer"), required=True)
+@rule(
+    layer="fabric", scope="node", per="measurement", arises=_named("peer-to-peer"), required=True, told_by=BY_VARIABLE
+)
 def slow_peer_link(subject: MeasurementSubject, facts: Facts) -> Outcome | None:
     """The link between two GPUs is slower than expected.
 

@@ -10,7 +10,7 @@ from envcheck.rules.api import Facts, MeasurementSubject, Outcome, passed, rule
 from envcheck.rules.facts.machine import gpu_title, plural
 from envcheck.rules.facts.measurements import measurement_name, quantity
 from envcheck.rules.messages.observed import line_evidence
-from envcheck.rules.speed.ceilings import figure_of, judge_figure
+from envcheck.rules.speed.ceilings import BY_VARIABLE, figure_of, judge_figure
 from envcheck.rules.speed.trust import failed_beside_others, why_not_judged
 from envcheck.snapshot import Measurement, ObservedError, ProbeRun, Snapshot
 
@@ -24,7 +24,7 @@ def _is_bandwidth(subject: MeasurementSubject, _facts: Facts) -> bool:
     return measured.collective is not None and bool(measured.value or measured.missing) and not measured.collective.log
 
 
-@rule(layer="fabric", scope="node", per="measurement", arises=_is_bandwidth, required=True)
+@rule(layer="fabric", scope="node", per="measurement", arises=_is_bandwidth, required=True, told_by=BY_VARIABLE)
 def slow_collective(subject: MeasurementSubject, facts: Facts) -> Outcome | None:
     """A collective operation of several GPUs is slower than expected.
 

@@ -18,7 +18,7 @@ from envcheck.rules.facts.machine import gpu_title
 from envcheck.rules.facts.measurements import measurement_name, quantity
 from envcheck.rules.facts.variables import SetVariable, relevant_variables, setting_evidence
 from envcheck.rules.fixes.frameworks import install_gpu_build
-from envcheck.rules.speed.ceilings import figure_of
+from envcheck.rules.speed.ceilings import BY_VARIABLE, figure_of
 from envcheck.snapshot import Distribution, Framework, Measurement, ProbeRun, Snapshot
 
 GAIN = 1.15
@@ -66,7 +66,7 @@ def _is_comparable(subject: MeasurementSubject, facts: Facts) -> bool:
     return bool(measured.value) and library_figure(measured, facts.snapshot) is not None
 
 
-@rule(layer="framework", scope="env", per="measurement", arises=_is_comparable)
+@rule(layer="framework", scope="env", per="measurement", arises=_is_comparable, told_by=BY_VARIABLE)
 def framework_slower_than_library(subject: MeasurementSubject, facts: Facts) -> Outcome | None:
     """A framework is slower than the library that it uses.
 
@@ -111,10 +111,10 @@ def framework_slower_than_library(subject: MeasurementSubject, facts: Facts) -> 
     figure = msgspec.structs.replace(
         figure_of(subject.gpu, measured), ceiling=library.value, share=share, expected_low=band.low if band else None
     )
-    slowing = _slowing(facts)
-    variables = [(each, effect) for each, effect in slowing if not effect.figures or measured.name in effect.figures]
-    certain = any(measured.name in effect.figures for _, effect in variables)
-    if band is None or (share >= band.low and not certain):
+    low = band is not None and share < band.low
+    # Within its band only a variable that is known to lower this figure counts.
+    variables = [(each, effect) for each, effect in _slowing(facts) if low or measured.name in effect.figures]
+    if band is None or not (low or variables):
         found = passed(f"{name}: {share:.0%} of what the library reaches", *evidence, decided_by="measured")
         return msgspec.structs.replace(found, figure=figure)
     framework = _framework(measured.name, facts)
@@ -124,7 +124,7 @@ def framework_slower_than_library(subject: MeasurementSubject, facts: Facts) -> 
     return Outcome(
         status="warn",
         title=f"{name}: {share:.0%} of what the library reaches",
-        message=f"{_SLOW if share < band.low else _LOWERED} {'. '.join(causes) or 'No setting explains it'}.",
+        message=f"{_SLOW if low else _LOWERED} {'. '.join(causes) or 'No setting explains it'}.",
         evidence=(*evidence, *(setting_evidence(variable) for variable, _ in variables), *_told(settings, framework)),
         figure=figure,
         fixes=(

@@ -14,7 +14,7 @@ from envcheck.rules.facts.machine import gpu_title
 from envcheck.rules.facts.measurements import measurement_name
 from envcheck.rules.fixes.libraries import show_loader_search, without_variable
 from envcheck.rules.fixes.reinstall import reinstall
-from envcheck.rules.speed.ceilings import judge_figure
+from envcheck.rules.speed.ceilings import BY_VARIABLE, judge_figure
 from envcheck.rules.speed.trust import failed_beside_others
 from envcheck.snapshot import Gpu, Library, Measurement, ProbeRun, Snapshot
 from envcheck.versions import ComputeCapability, CudaVersion
@@ -206,7 +206,9 @@ def _is_timed_work_of_a_library(subject: MeasurementSubject, _facts: Facts) -> b
     )
 
 
-@rule(layer="gpu", scope="node", per="measurement", arises=_is_timed_work_of_a_library, required=True)
+@rule(
+    layer="gpu", scope="node", per="measurement", arises=_is_timed_work_of_a_library, required=True, told_by=BY_VARIABLE
+)
 def slow_library(subject: MeasurementSubject, facts: Facts) -> Outcome | None:
     """A CUDA library is slower than expected.
 

@@ -12,8 +12,8 @@ from envcheck.compat.tables import SettingRow
 from envcheck.rules.speed.ceilings import MEASURED
 from envcheck.snapshot import Distribution, Framework, Listing, Measurement, ProbeRun, Snapshot, Trial
 from tests.every import every
-from tests.rules.machines import but, check_of, checks_of, h200, machine, variables, venv, with_venv
-from tests.rules.speed.measurements import UUID, figure, gemm, right, wrong
+from tests.rules.machines import but, cause, check_of, checks_of, h200, machine, variables, venv, with_venv
+from tests.rules.speed.measurements import UUID, figure, gemm, memory_copy, right, wrong
 
 SIDE = (8192, 8192, 8192)
 SETTINGS = load_matrix().settings
@@ -106,6 +106,18 @@ def test_a_variable_that_lowers_the_figure_is_named_whatever_the_share() -> None
         "GPU 0 (NVIDIA H200): BF16 PyTorch training step, eager: 20% of what the library reaches"
     ]
     assert lowered[0].message.startswith("The figure would be higher. CUDA_LAUNCH_BLOCKING is set: every kernel")
+
+
+def test_the_variable_is_the_cause_of_all_figures_that_name_it_and_of_no_other() -> None:
+    convolution = figure(
+        "cudnn-convolution", 350e12, "FLOP/s", method="cudnn", precision="bf16", variant="forward, NCHW"
+    )
+    slow = measured(gemm(value=800e12), step(160e12), convolution)
+    assert cause(slow) == "slow-library"
+    blocking = but(slow, variables=variables(CUDA_LAUNCH_BLOCKING="1"))
+    assert cause(blocking) == "variable-costs-speed"
+    assert cause(but(blocking, measurements=(*blocking.measurements, memory_copy(1e12)))) == "slow-gpu-memory"
+    assert cause(but(slow, variables=variables(CUDA_CACHE_DISABLE="1"))) == "slow-library"
 
 
 def test_the_setting_that_the_framework_told_is_named_for_the_work_that_it_slows() -> None:
