@@ -22,6 +22,7 @@ from envcheck.pipeline.verdict import conclude
 from envcheck.rules.api import Rule
 from envcheck.rules.catalog import all_rules, find_rule, no_rule
 from envcheck.rules.engine.evaluate import evaluate, framework_importance
+from envcheck.rules.facts.variables import BY_VARIABLE
 from envcheck.rules.packages.unreadable import without_false_absence
 from envcheck.snapshot import Snapshot
 
@@ -72,6 +73,10 @@ def _report(snapshot: Snapshot, request: Request, started: float) -> Report:
         snapshot = msgspec.structs.replace(snapshot, baseline=request.baseline)
     rules = _chosen_rules(request, snapshot)
     found = without_false_absence(evaluate(snapshot, knowledge, rules, request.scopes), snapshot)
+    if request.only:  # whether a variable can cost speed was not asked, unless a figure is low for it
+        explaining = {check.explained_by for check in found}
+        beside = {name for name in BY_VARIABLE if name not in request.only}
+        found = tuple(check for check in found if check.rule not in beside or check.id in explaining)
     if any(fix.changes for check in found if check.status in ("fail", "warn") for fix in check.fixes):
         from envcheck.rules.engine.offered import offer  # noqa: PLC0415  a healthy environment needs no fix
 
@@ -120,7 +125,7 @@ def check_request(request: Request) -> None:
 
 
 def _chosen_rules(request: Request, snapshot: Snapshot | None = None) -> list[Rule]:
-    """The rules that were asked for; where a library failed its work, those besides that can name the cause."""
+    """The rules that were asked for; beside them, where something was measured, those that can name a cause."""
     causes: tuple[Layer, ...] = ()
     if snapshot is not None:
         died = any(run.status == "crashed" and run.name.startswith("bench.") for run in snapshot.runs)
@@ -128,9 +133,10 @@ def _chosen_rules(request: Request, snapshot: Snapshot | None = None) -> list[Ru
             causes = _CAUSES
         if any(found.collective and (found.failed or found.collective.log) for found in snapshot.measurements):
             causes = (*_CAUSES, *_CAUSES_TOGETHER)
+    told = BY_VARIABLE if snapshot is not None and snapshot.measurements else ()
     return [
         rule
         for rule in all_rules()
-        if (not request.only or rule.name in request.only or rule.always or rule.layer in causes)
+        if (not request.only or rule.name in request.only or rule.always or rule.layer in causes or rule.name in told)
         and rule.name not in request.skip
     ]

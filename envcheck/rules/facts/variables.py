@@ -121,6 +121,10 @@ def unset(variables: Sequence[SetVariable]) -> tuple[Fix, ...]:
     return (Fix(text=text, command=("env", *words, "python")),) if names else ()
 
 
+BY_VARIABLE = ("variable-costs-speed", "variable-changes-results")
+"""The rules whose findings explain a low figure that names a variable which is set."""
+
+
 def slowing_variables(measured: Measurement, facts: Facts) -> tuple[tuple[SetVariable, VariableEffect], ...]:
     """The variables that can explain a low figure."""
     figures = {measured.name, f"{measured.name}/{measured.precision}" if measured.precision else measured.name}

@@ -15,7 +15,7 @@ from envcheck.rules.api import Facts, MeasurementSubject, Outcome, rule
 from envcheck.rules.facts.machine import gpu_title
 from envcheck.rules.facts.measurements import measurement_key, measurement_name, quantity, spread
 from envcheck.rules.facts.run_conditions import OFTEN, THROTTLES
-from envcheck.rules.facts.variables import SetVariable, setting_evidence, slowing_variables
+from envcheck.rules.facts.variables import BY_VARIABLE, SetVariable, setting_evidence, slowing_variables
 from envcheck.rules.speed.trust import why_not_judged
 from envcheck.snapshot import Conditions, Gpu, Measurement
 
@@ -64,9 +64,6 @@ def condition_evidence(conditions: Conditions | None) -> tuple[Evidence, ...]:
     return (Evidence(what="during the run", value=text, source=conditions.source or "nvml"),) if text else ()
 
 
-BY_VARIABLE = ("variable-costs-speed", "variable-changes-results")
-"""The rules whose findings explain a low figure that names a variable which is set."""
-
 MEASURED = (
     "slow-gpu-memory",
     "slow-gemm",
@@ -89,10 +86,9 @@ MEASURED = (
     "baseline-of-other-gpus",
     "slower-than-baseline",
     "measurement-unfinished",
-    *BY_VARIABLE,
 )
-"""The rules about measurements, about frameworks, which are tried before they are measured, and about the
-variables that change both: all that ``envcheck bench`` runs."""
+"""The rules about measurements, and about frameworks, which are tried before they are measured: all that ``envcheck
+bench`` runs."""
 
 
 def _named(*names: str) -> Callable[[MeasurementSubject, Facts], bool]:

@@ -9,8 +9,9 @@ from envcheck.compat.performance.collectives import latency_limit
 from envcheck.rules.api import Facts, MeasurementSubject, Outcome, passed, rule
 from envcheck.rules.facts.machine import gpu_title, plural
 from envcheck.rules.facts.measurements import measurement_name, quantity
+from envcheck.rules.facts.variables import BY_VARIABLE
 from envcheck.rules.messages.observed import line_evidence
-from envcheck.rules.speed.ceilings import BY_VARIABLE, figure_of, judge_figure
+from envcheck.rules.speed.ceilings import figure_of, judge_figure
 from envcheck.rules.speed.trust import failed_beside_others, why_not_judged
 from envcheck.snapshot import Measurement, ObservedError, ProbeRun, Snapshot
 

@@ -16,9 +16,9 @@ from envcheck.rules.api import Facts, MeasurementSubject, Outcome, passed, rule
 from envcheck.rules.facts.frameworks import distributions_in, frameworks_in
 from envcheck.rules.facts.machine import gpu_title
 from envcheck.rules.facts.measurements import measurement_name, quantity
-from envcheck.rules.facts.variables import SetVariable, relevant_variables, setting_evidence
+from envcheck.rules.facts.variables import BY_VARIABLE, SetVariable, relevant_variables, setting_evidence
 from envcheck.rules.fixes.frameworks import install_gpu_build
-from envcheck.rules.speed.ceilings import BY_VARIABLE, figure_of
+from envcheck.rules.speed.ceilings import figure_of
 from envcheck.snapshot import Distribution, Framework, Measurement, ProbeRun, Snapshot
 
 GAIN = 1.15

@@ -12,9 +12,10 @@ from envcheck.compat.relations.gpu_code import code_runs_on, read_targets, runs_
 from envcheck.rules.api import Facts, MeasurementSubject, Outcome, evidence_of, passed, rule
 from envcheck.rules.facts.machine import gpu_title
 from envcheck.rules.facts.measurements import measurement_name
+from envcheck.rules.facts.variables import BY_VARIABLE
 from envcheck.rules.fixes.libraries import show_loader_search, without_variable
 from envcheck.rules.fixes.reinstall import reinstall
-from envcheck.rules.speed.ceilings import BY_VARIABLE, judge_figure
+from envcheck.rules.speed.ceilings import judge_figure
 from envcheck.rules.speed.trust import failed_beside_others
 from envcheck.snapshot import Gpu, Library, Measurement, ProbeRun, Snapshot
 from envcheck.versions import ComputeCapability, CudaVersion

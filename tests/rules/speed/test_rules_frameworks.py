@@ -6,9 +6,13 @@ from typing import Any
 
 import pytest
 
+from envcheck.collect.bench_plan import Bench
 from envcheck.compat.load import load_matrix
 from envcheck.compat.performance.quantities import QUANTITIES, framework_tested
 from envcheck.compat.tables import SettingRow
+from envcheck.pipeline import session
+from envcheck.pipeline.request import Request
+from envcheck.rules.facts.variables import BY_VARIABLE
 from envcheck.rules.speed.ceilings import MEASURED
 from envcheck.snapshot import Distribution, Framework, Listing, Measurement, ProbeRun, Snapshot, Trial
 from tests.every import every
@@ -118,6 +122,17 @@ def test_the_variable_is_the_cause_of_all_figures_that_name_it_and_of_no_other()
     assert cause(blocking) == "variable-costs-speed"
     assert cause(but(blocking, measurements=(*blocking.measurements, memory_copy(1e12)))) == "slow-gpu-memory"
     assert cause(but(slow, variables=variables(CUDA_CACHE_DISABLE="1"))) == "slow-library"
+
+
+def test_bench_asks_after_variables_only_where_one_explains_a_figure() -> None:
+    def told(snapshot: Snapshot) -> set[str]:
+        report = session.judge(snapshot, Request(only=MEASURED, bench=Bench()))
+        return {check.rule for check in report.checks} & set(BY_VARIABLE)
+
+    low = but(measured(gemm(value=800e12), step(16e12)), variables=variables(CUDA_LAUNCH_BLOCKING="1"))
+    assert told(low) == {"variable-costs-speed"}
+    assert told(but(low, variables=variables(CUDA_CACHE_DISABLE="1", OMP_NUM_THREADS="1"))) == set()
+    assert told(but(low, measurements=())) == set()
 
 
 def test_the_setting_that_the_framework_told_is_named_for_the_work_that_it_slows() -> None:
