@@ -44,6 +44,9 @@ def figures(found: Snapshot, framework: str) -> list[Measurement]:
 def test_every_figure_is_right_and_most_have_one_of_the_library_beside_them(framework: str) -> None:
     found = measured(framework, python_with(framework))
     trial = trial_of(found, framework)
+    (run,) = [run for run in found.runs if run.name == f"bench.{framework}"]
+    if framework == "onnxruntime" and run.status == "absent":
+        pytest.skip(run.detail)  # its build for the CPU has the same name
     assert trial.ran_on_gpu, trial.error
     own = figures(found, framework)
     assert own
