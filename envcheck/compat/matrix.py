@@ -157,7 +157,11 @@ class Matrix:
 
     def has_trait(self, framework: str, trait: Trait) -> bool:
         """Whether a framework of this name is known to behave so."""
-        return any(row.trait == trait and is_named(framework, row.names) for row in self.traits)
+        return bool(self.projects(framework, trait))
+
+    def projects(self, framework: str, trait: Trait) -> list[str]:
+        """The project whose code makes a framework of this name behave so; none where it does not."""
+        return [row.project for row in self.traits if row.trait == trait and is_named(framework, row.names)]
 
     def rows_of(self, name: str) -> tuple[ReleaseRow, ...]:
         """The rows of releases of a component, by its canonical name."""
