@@ -701,6 +701,8 @@ class ImageRow(Row, frozen=True, kw_only=True):
     ``(?P<cuda>…)``."""
     holds: dict[str, str] = {}
     """Versions that the tag does not state: ``{cuda = "11.0.3", cudnn = "8.0.4"}``."""
+    framework: str = ""
+    """The framework that the images bring, where the CUDA that they hold is that of its build."""
     forward: bool | None = None
     """Whether it holds cuda-compat, with which a data-center GPU can do with an older driver; None: not known."""
 
