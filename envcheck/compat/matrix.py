@@ -159,6 +159,10 @@ class Matrix:
         """Whether a framework of this name is known to behave so."""
         return bool(self.projects(framework, trait))
 
+    def names_with(self, trait: Trait) -> list[str]:
+        """The names, or patterns of names, of the frameworks that behave so."""
+        return [name for row in self.traits if row.trait == trait for name in row.names]
+
     def projects(self, framework: str, trait: Trait) -> list[str]:
         """The project whose code makes a framework of this name behave so; none where it does not."""
         return [row.project for row in self.traits if row.trait == trait and is_named(framework, row.names)]

@@ -553,6 +553,7 @@ Trait: TypeAlias = Literal[
     "needs-compiled-parts",
     "loses-compiled-parts",
     "compiled-by-pip",
+    "cuda-of-torch",
 ]
 """``falls-back-to-cpu``: it computes on the CPU, without an error, where a CUDA library is missing.
 ``compiles-at-run-time``: its files hold only a part of the GPU code that it runs. ``compiles-with-xla``: XLA
@@ -564,7 +565,8 @@ documentation says which GPUs its own kernels need, apart from those of the fram
 ``compiles-where-it-runs``: it compiles CUDA code on the machine that runs it. ``toolkit-of-torch``: it refuses to
 compile with a toolkit of another CUDA major version than PyTorch's. ``needs-compiled-parts``: without its compiled
 files nothing of it works; ``loses-compiled-parts``: the rest of it works. ``compiled-by-pip``: PyPI has its sources
-alone, which pip compiles against the PyTorch that it is shown.
+alone, which pip compiles against the PyTorch that it is shown. ``cuda-of-torch``: its import compares the CUDA that
+it was built with to PyTorch's, and refuses another one.
 """
 
 

@@ -18,7 +18,6 @@ OF_OTHERS = {
     "report/page/essentials.py": "the distributions that the page names",
     "rules/engine/simulate.py": "distributions that are frameworks once they are installed",
     "rules/facts/frameworks.py": "what frameworks are called in text",
-    "rules/libraries/missing.py": "packages that are spoken of beside the framework that they belong to",
     "rules/packages/beside_torch.py": "packages that are released with PyTorch, and those on its index",
     "rules/packages/required.py": "the packages that other rules speak of",
 }
@@ -40,6 +39,7 @@ OF_OTHERS = {
         ("needs-compiled-parts", ("flash-attn", "torchvision", "bitsandbytes"), ("xformers", "torch")),
         ("loses-compiled-parts", ("xformers",), ("flash-attn", "torchvision")),
         ("compiled-by-pip", ("flash-attn", "transformer-engine-torch"), ("xformers", "vllm")),
+        ("cuda-of-torch", ("torchvision", "torchaudio"), ("xformers", "torch")),
         ("refuses-older-cudnn", ("torch", "jaxlib", "intel-tensorflow", "tf-nightly"), ("onnxruntime-gpu", "cupy")),
     ],
 )
