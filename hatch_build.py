@@ -4,7 +4,6 @@ code for machines without NVRTC.
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 import tempfile
@@ -57,11 +56,10 @@ class WheelSteps(BuildHookInterface[Any]):
 
 def compiled_matrix(root: Path, scratch: Path) -> dict[str, str]:
     """``envcheck/matrix/compiled.json``, as file -> place in the wheel."""
-    from envcheck.compat.compiling import COMPILED, compile_folder  # noqa: PLC0415 - not installed yet
+    from envcheck.compat.compiling import COMPILED, compile_folder, write_compiled  # noqa: PLC0415 - not installed yet
 
-    document = compile_folder(root / "matrix")
     file = scratch / COMPILED
-    file.write_text(json.dumps(document, ensure_ascii=False, separators=(",", ":")), encoding="utf-8")
+    write_compiled(compile_folder(root / "matrix"), file)
     return {str(file): f"envcheck/matrix/{COMPILED}"}
 
 

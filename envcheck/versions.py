@@ -41,6 +41,11 @@ class DriverRelease(NamedTuple):
         return f"{self.branch}.{self.minor:02d}.{self.patch:02d}" if self.patch else f"{self.branch}.{self.minor:02d}"
 
 
+_CONDA_CUDA = re.compile(r"cuda_?([0-9]{1,2})\.?([0-9])(?![0-9])")
+_CONDA_CUDNN = re.compile(r"cudnn([0-9][0-9.]{0,12})")
+_CONDA_CPU = re.compile(r"(?:^|_)cpu(?:$|[_0-9p])")
+
+
 class CudaVersion(NamedTuple):
     """Version of CUDA, as in ``12.4`` (a toolkit, a build, or what a driver speaks); the patch level is dropped."""
 
@@ -67,6 +72,23 @@ class CudaVersion(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.major}.{self.minor}"
+
+
+class CondaBuild(NamedTuple):
+    """What the build string of a conda package says: ``py3.12_cuda12.4_cudnn9.1.0_0``, ``cuda129_generic_py311h…``."""
+
+    cuda: CudaVersion | None
+    cudnn: str | None
+    cpu: bool
+
+    @classmethod
+    def parse(cls, text: str) -> CondaBuild:
+        cuda, cudnn = _CONDA_CUDA.search(text), _CONDA_CUDNN.search(text)
+        return cls(
+            cuda=CudaVersion(int(cuda[1]), int(cuda[2])) if cuda else None,
+            cudnn=cudnn[1].rstrip(".") if cudnn else None,
+            cpu=bool(_CONDA_CPU.search(text)),
+        )
 
 
 class PtxVersion(NamedTuple):

@@ -1,7 +1,7 @@
 """Join the TOML files of a matrix folder into one plain document, as the wheel carries it.
 
-The build of the wheel runs this with nothing but the standard library (and tomli on Python 3.10), so nothing else is
-imported here; ``load`` checks the types of what comes out.
+The build of the wheel runs this with nothing but the standard library (and tomli on Python 3.10), so nothing here may
+import more; ``load`` checks the types of what comes out.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from envcheck.bounded import TooLargeError, read_file
+from envcheck.compat.names import canonical
 from envcheck.errors import MatrixError
 
 FIELDS = {
@@ -74,6 +75,20 @@ def compile_folder(folder: Path) -> dict[str, Any]:
         left -= len(data)
         _add_file(document, path, data)
     return document
+
+
+def write_compiled(document: dict[str, Any], place: Path) -> None:
+    """Write what ``compile_folder`` returned as the wheel carries it: rows of components by canonical name, so that
+    those of one component can be decoded alone.
+    """
+    import json  # noqa: PLC0415 - only the build writes it
+
+    grouped = dict(document)
+    for field in ("releases", "wheels"):
+        grouped[field] = {}
+        for row in document[field]:
+            grouped[field].setdefault(canonical(row["name"]), []).append(row)
+    place.write_text(json.dumps(grouped, ensure_ascii=False, separators=(",", ":")), encoding="utf-8")
 
 
 def read_rows(path: Path, table: str) -> list[dict[str, Any]]:

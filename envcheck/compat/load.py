@@ -6,24 +6,17 @@ import re
 from collections import Counter
 from functools import cache
 from pathlib import Path
-from threading import RLock
-from typing import Any, get_args
+from typing import Any
 
 import msgspec
 
 from envcheck.bundle import folder
 from envcheck.compat.compiling import COMPILED, FIELDS, compile_folder
-from envcheck.compat.matrix import Matrix
+from envcheck.compat.decoding import ONE_AT_A_TIME, decode
+from envcheck.compat.matrix import ROW_TYPES, Matrix
 from envcheck.compat.tables import Row, SourceRow
 from envcheck.errors import MatrixError
 
-_ROW_TYPES: dict[str, type[Row]] = {
-    table: get_args(Matrix.__annotations__[field])[0] for table, field in FIELDS.items()
-}
-"""By table: the type of the rows in its field of the Matrix."""
-
-_ONE_AT_A_TIME = RLock()
-"""msgspec prepares a Struct at its first decoding; a second thread that decodes it meanwhile ends the process."""
 _DAY = re.compile(r"20\d\d-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])")
 
 
@@ -32,7 +25,7 @@ def load_matrix(overlays: tuple[str, ...] = ()) -> Matrix:
 
     Raises MatrixError when it, or an overlay, is malformed.
     """
-    with _ONE_AT_A_TIME:
+    with ONE_AT_A_TIME:
         return _shipped() if not overlays else _overlaid(overlays)
 
 
@@ -62,44 +55,44 @@ def matrix_date() -> str:
 
 
 def read_compiled(path: Path) -> Matrix:
-    """Read what the build of the wheel wrote; its rows were checked then."""
+    """Read what the build of the wheel wrote; its rows were checked then, and are decoded when they are asked for."""
     try:
-        return msgspec.json.decode(path.read_bytes(), type=Matrix)
-    except (OSError, msgspec.DecodeError) as error:
-        raise MatrixError(f"{path}: the compiled matrix is damaged, install envcheck again: {error}") from error
+        content = path.read_bytes()
+    except OSError as error:
+        raise MatrixError(f"{path}: the compiled matrix cannot be read, install envcheck again: {error}") from error
+    return Matrix(**decode(content, dict[str, msgspec.Raw]))
 
 
 def read_folder(place: Path) -> Matrix:
     """Read and check the TOML files of a folder. Raises MatrixError naming table and row."""
     document = compile_folder(place)
-    for key, source in document["sources"].items():
-        _check_source(key, source)
-    for table, field in FIELDS.items():
-        _check_rows(table, document[field])
-    return msgspec.convert(document, Matrix)
+    sources = {key: _source(key, source) for key, source in document["sources"].items()}
+    tables = {field: _rows(table, document[field]) for table, field in FIELDS.items()}
+    return Matrix(sources=sources, **tables)
 
 
-def _check_source(key: str, source: Any) -> None:
+def _source(key: str, source: Any) -> SourceRow:
     try:
         row = msgspec.convert(source, SourceRow)
     except msgspec.ValidationError as error:
         raise MatrixError(f"source {key}: {error}") from error
     if not (row.title and row.address and _DAY.fullmatch(row.read)):
         raise MatrixError(f"source {key}: it needs a title, an address and the day it was read (2026-11-20)")
+    return row
 
 
-def _check_rows(table: str, rows: list[dict[str, Any]]) -> None:
-    names: list[str] = []
-    for number, content in enumerate(rows, start=1):
+def _rows(table: str, contents: list[dict[str, Any]]) -> tuple[Row, ...]:
+    rows: list[Row] = []
+    for number, content in enumerate(contents, start=1):
         try:
-            row = msgspec.convert(content, _ROW_TYPES[table])
+            rows.append(msgspec.convert(content, ROW_TYPES[FIELDS[table]]))
         except msgspec.ValidationError as error:
             file = str(content["source"][0]).partition("/")[0]
             raise MatrixError(f"{file}.toml: [[{table}]] number {number} ({_label(content)}): {error}") from error
-        names.append(row.id)
-    for name, count in Counter(names).items():
+    for name, count in Counter(row.id for row in rows).items():
         if count > 1:
             raise MatrixError(f"[[{table}]]: {count} rows are called {name}")
+    return tuple(rows)
 
 
 def _label(content: dict[str, Any]) -> str:

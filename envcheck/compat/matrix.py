@@ -1,13 +1,15 @@
-"""The matrix: all rows, and the indexes by which they are found.
+"""The matrix: all rows, and the indexes by which they are found."""
 
-Without ``from __future__ import annotations``, as in ``envcheck.snapshot``: it is decoded.
-"""
+from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import cached_property
+from itertools import chain
+from typing import Any
 
-import msgspec
+from msgspec import Raw
 
+from envcheck.compat.decoding import ByName, Table, decode
 from envcheck.compat.gpu_names import find_by_name, name_keys
 from envcheck.compat.names import canonical, scheme
 from envcheck.compat.specifier import Specifier, Version, parse_specifier
@@ -57,41 +59,64 @@ _SIMILAR = 0.8
 """Least likeness of a name, of 1, to be offered for another one."""
 
 
-class Matrix(msgspec.Struct, frozen=True, kw_only=True, dict=True):
+class Matrix:
     """All rows. Rows do not change, so each index is made once, when it is first asked for."""
 
-    sources: dict[str, SourceRow] = {}
-    """By ``file/key``, where file is the TOML file's stem."""
-    architectures: tuple[ArchitectureRow, ...] = ()
-    capabilities: tuple[CapabilityRow, ...] = ()
-    drivers: tuple[DriverBranchRow, ...] = ()
-    cuda: tuple[CudaRow, ...] = ()
-    gpus: tuple[GpuRow, ...] = ()
-    rates: tuple[RateRow, ...] = ()
-    efficiencies: tuple[EfficiencyRow, ...] = ()
-    collectives: tuple[CollectiveRow, ...] = ()
-    links: tuple[LinkRow, ...] = ()
-    secrets: tuple[SecretRow, ...] = ()
-    torch: tuple[TorchRow, ...] = ()
-    releases: tuple[ReleaseRow, ...] = ()
-    wheels: tuple[WheelRow, ...] = ()
-    migs: tuple[MigRow, ...] = ()
-    flaws: tuple[FlawRow, ...] = ()
-    variables: tuple[VariableRow, ...] = ()
-    roles: tuple[RoleRow, ...] = ()
-    traits: tuple[TraitRow, ...] = ()
-    conda: tuple[CondaRow, ...] = ()
-    products: tuple[ProductRow, ...] = ()
-    images: tuple[ImageRow, ...] = ()
-    indexes: tuple[IndexRow, ...] = ()
-    families: tuple[FamilyRow, ...] = ()
-    fragments: tuple[FragmentRow, ...] = ()
-    errors: tuple[ErrorRow, ...] = ()
-    steps: tuple[StepRow, ...] = ()
-    settings: tuple[SettingRow, ...] = ()
-    answers: tuple[AnswerRow, ...] = ()
-    xids: tuple[XidRow, ...] = ()
-    spoken: tuple[SpokenRow, ...] = ()
+    def __init__(self, **given: Any) -> None:
+        """Each table by its name: its rows, or their JSON."""
+        self.given = given
+
+    architectures = Table(ArchitectureRow)
+    capabilities = Table(CapabilityRow)
+    drivers = Table(DriverBranchRow)
+    cuda = Table(CudaRow)
+    gpus = Table(GpuRow)
+    rates = Table(RateRow)
+    efficiencies = Table(EfficiencyRow)
+    collectives = Table(CollectiveRow)
+    links = Table(LinkRow)
+    secrets = Table(SecretRow)
+    torch = Table(TorchRow)
+    migs = Table(MigRow)
+    flaws = Table(FlawRow)
+    variables = Table(VariableRow)
+    roles = Table(RoleRow)
+    traits = Table(TraitRow)
+    conda = Table(CondaRow)
+    products = Table(ProductRow)
+    images = Table(ImageRow)
+    indexes = Table(IndexRow)
+    families = Table(FamilyRow)
+    fragments = Table(FragmentRow)
+    errors = Table(ErrorRow)
+    steps = Table(StepRow)
+    settings = Table(SettingRow)
+    answers = Table(AnswerRow)
+    xids = Table(XidRow)
+    spoken = Table(SpokenRow)
+
+    @cached_property
+    def sources(self) -> dict[str, SourceRow]:
+        """By ``file/key``, where file is the TOML file's stem."""
+        given = self.given.get("sources", {})
+        sources: dict[str, SourceRow] = decode(given, dict[str, SourceRow]) if isinstance(given, Raw) else given
+        return sources
+
+    @cached_property
+    def releases(self) -> tuple[ReleaseRow, ...]:
+        return tuple(chain.from_iterable(self.releases_by_name.values()))
+
+    @cached_property
+    def wheels(self) -> tuple[WheelRow, ...]:
+        return tuple(chain.from_iterable(self.wheels_by_name.values()))
+
+    @cached_property
+    def releases_by_name(self) -> ByName[ReleaseRow]:
+        return ByName(ReleaseRow, self.given.get("releases", ()))
+
+    @cached_property
+    def wheels_by_name(self) -> ByName[WheelRow]:
+        return ByName(WheelRow, self.given.get("wheels", ()))
 
     def cite(self, *rows: Row) -> tuple[Source, ...]:
         """The sources of ``rows``, each once."""
@@ -99,27 +124,15 @@ class Matrix(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         found = (self.sources[key] for key in keys if key in self.sources)
         return tuple(Source(title=row.title, address=row.address, read=row.read) for row in found)
 
-    @cached_property
-    def releases_by_name(self) -> dict[str, list[ReleaseRow]]:
-        """The rows of releases, by the canonical name of the component."""
-        found: dict[str, list[ReleaseRow]] = {}
-        for row in self.releases:
-            found.setdefault(canonical(row.name), []).append(row)
-        return found
+    def knows(self, name: str) -> bool:
+        """Whether any row speaks of the component of this canonical name."""
+        own = name in _NAMED_ELSEWHERE or name in self.releases_by_name or name in self.wheels_by_name
+        return own or name in self._named_by_others
 
     @cached_property
-    def wheels_by_name(self) -> dict[str, list[WheelRow]]:
-        """The rows of wheels, by the canonical name of the component."""
-        found: dict[str, list[WheelRow]] = {}
-        for row in self.wheels:
-            found.setdefault(canonical(row.name), []).append(row)
-        return found
-
-    @cached_property
-    def component_names(self) -> frozenset[str]:
-        """The components of which any row speaks, be it only as something that another one needs."""
-        others = {canonical(key) for row in self.releases for key in (*row.needs, *row.bundles)}
-        return frozenset(others.union(_NAMED_ELSEWHERE, self.releases_by_name, self.wheels_by_name))
+    def _named_by_others(self) -> frozenset[str]:
+        """What rows of releases need or bundle; it takes all of them."""
+        return frozenset(canonical(key) for row in self.releases for key in (*row.needs, *row.bundles))
 
     @cached_property
     def cuda_rows(self) -> dict[CudaVersion, CudaRow]:
@@ -144,11 +157,19 @@ class Matrix(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     def has_trait(self, framework: str, trait: Trait) -> bool:
         """Whether a framework of this name is known to behave so."""
-        return any(row.trait == trait and is_named(framework, row.names) for row in self.traits)
+        return bool(self.projects(framework, trait))
 
-    def rows_of(self, name: str) -> list[ReleaseRow]:
+    def names_with(self, trait: Trait) -> list[str]:
+        """The names, or patterns of names, of the frameworks that behave so."""
+        return [name for row in self.traits if row.trait == trait for name in row.names]
+
+    def projects(self, framework: str, trait: Trait) -> list[str]:
+        """The project whose code makes a framework of this name behave so; none where it does not."""
+        return [row.project for row in self.traits if row.trait == trait and is_named(framework, row.names)]
+
+    def rows_of(self, name: str) -> tuple[ReleaseRow, ...]:
         """The rows of releases of a component, by its canonical name."""
-        return self.releases_by_name.get(name, [])
+        return self.releases_by_name.get(name, ())
 
     def rows_for(self, name: str, version: Version) -> list[ReleaseRow]:
         """The rows that hold for everything that a version stands for."""
@@ -158,7 +179,8 @@ class Matrix(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         """The known component whose name is spelled most nearly so."""
         from difflib import get_close_matches  # noqa: PLC0415 - few questions need it
 
-        return next(iter(get_close_matches(name, sorted(self.component_names), 1, _SIMILAR)), None)
+        known = self._named_by_others.union(_NAMED_ELSEWHERE, self.releases_by_name, self.wheels_by_name)
+        return next(iter(get_close_matches(name, sorted(known), 1, _SIMILAR)), None)
 
     def known_versions(self, name: str) -> list[Version]:
         """The versions that rows of a component name, ascending; those between them are covered by the same rows."""
@@ -184,6 +206,14 @@ class Matrix(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         """The model of a PCI device id (``10de:2330``), where one model alone has it."""
         wanted = device_id.lower()
         return next((row for row in self.gpus if wanted in row.device_ids), None)
+
+
+ROW_TYPES: dict[str, type[Row]] = {
+    **{name: table.row for name, table in vars(Matrix).items() if isinstance(table, Table)},
+    "releases": ReleaseRow,
+    "wheels": WheelRow,
+}
+"""By table of Matrix: the type of its rows."""
 
 
 def _releases(name: str, texts: Iterable[str]) -> list[Version]:

@@ -546,12 +546,27 @@ Trait: TypeAlias = Literal[
     "refuses-older-cudnn",
     "one-build",
     "no-gpu-on-windows",
+    "own-kernels",
+    "needs-its-kernels",
+    "compiles-where-it-runs",
+    "toolkit-of-torch",
+    "needs-compiled-parts",
+    "loses-compiled-parts",
+    "compiled-by-pip",
+    "cuda-of-torch",
 ]
 """``falls-back-to-cpu``: it computes on the CPU, without an error, where a CUDA library is missing.
 ``compiles-at-run-time``: its files hold only a part of the GPU code that it runs. ``compiles-with-xla``: XLA
 compiles its programs, or some of them. ``refuses-older-cudnn``: it stops at an older cuDNN than it was built with.
 ``one-build``: a release has one build with GPU support, wherever it comes from. ``no-gpu-on-windows``: current
-releases have no GPU support on native Windows; the rows of its releases say which have.
+releases have no GPU support on native Windows; the rows of its releases say which have. ``own-kernels``: its
+documentation says which GPUs its own kernels need, apart from those of the framework below it.
+``needs-its-kernels``: on other GPUs it is of no use, where others have an alternative or lose a part.
+``compiles-where-it-runs``: it compiles CUDA code on the machine that runs it. ``toolkit-of-torch``: it refuses to
+compile with a toolkit of another CUDA major version than PyTorch's. ``needs-compiled-parts``: without its compiled
+files nothing of it works; ``loses-compiled-parts``: the rest of it works. ``compiled-by-pip``: PyPI has its sources
+alone, which pip compiles against the PyTorch that it is shown. ``cuda-of-torch``: its import compares the CUDA that
+it was built with to PyTorch's, and refuses another one.
 """
 
 
@@ -688,6 +703,8 @@ class ImageRow(Row, frozen=True, kw_only=True):
     ``(?P<cuda>…)``."""
     holds: dict[str, str] = {}
     """Versions that the tag does not state: ``{cuda = "11.0.3", cudnn = "8.0.4"}``."""
+    framework: str = ""
+    """The framework that the images bring, where the CUDA that they hold is that of its build."""
     forward: bool | None = None
     """Whether it holds cuda-compat, with which a data-center GPU can do with an older driver; None: not known."""
 

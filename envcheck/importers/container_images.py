@@ -8,12 +8,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+import msgspec
+
 from envcheck.compat.load import load_matrix
 from envcheck.compat.tables import ImageRow
 from envcheck.importers.kit.paste import SOURCE, Paste
 from envcheck.importers.kit.protocol import Rank, environment, with_environment
 from envcheck.importers.kit.stated_libraries import stated_cuda, stated_cudnn
-from envcheck.snapshot import Distribution, Framework, Library, Listing, Snapshot
+from envcheck.snapshot import Distribution, Framework, Listing, Snapshot
 
 NAME = "container image"
 RANK = Rank.PROSE
@@ -30,51 +32,35 @@ def recognise(paste: Paste) -> bool:
 
 
 def read(paste: Paste) -> Snapshot:
-    found = dict.fromkeys(pair for pair, _ in zip(_images(paste), range(_MOST), strict=False))
-    if len(found) != 1:
-        return Snapshot()
-    ((image, held),) = found
-    return _snapshot(image, dict(held))
+    found = dict(image for image, _ in zip(_images(paste), range(_MOST), strict=False))
+    return _snapshot(*next(iter(found.values()))) if len(found) == 1 else Snapshot()
 
 
-_Held = tuple[tuple[str, str], ...]
-
-
-def _images(paste: Paste) -> Iterator[tuple[str, _Held]]:
-    """The images whose tags the matrix can read, with what they hold."""
+def _images(paste: Paste) -> Iterator[tuple[str, tuple[ImageRow, dict[str, str]]]]:
+    """The images whose tags the matrix can read: the row, and the versions of what they hold."""
     for line in paste.statements:
         if ":" not in line or "/" not in line or _NOT_RUN.search(line[:_LONGEST_LINE]):
             continue
         for match in _IMAGE.finditer(line[:_LONGEST_LINE]):
-            row, held = _row(match["name"], match["tag"])
-            if row is not None:
-                yield match[0].strip(), held
+            for row in load_matrix().images:
+                told = re.fullmatch(row.tags, match["tag"]) if match["name"] in row.names else None
+                if told:
+                    stated = {key: value for key, value in told.groupdict().items() if value}
+                    yield f"{match['name']}:{match['tag']}", (row, {**row.holds, **stated})
+                    break
 
 
-def _row(name: str, tag: str) -> tuple[ImageRow | None, _Held]:
-    for row in load_matrix().images:
-        found = re.fullmatch(row.tags, tag) if name in row.names else None
-        if found:
-            told = {key: value for key, value in found.groupdict().items() if value}
-            return row, tuple(sorted({**row.holds, **told}.items()))
-    return None, ()
-
-
-def _snapshot(image: str, held: dict[str, str]) -> Snapshot:
-    cuda, cudnn, torch = held.get("cuda"), held.get("cudnn"), held.get("torch")
-    if "pytorch" in image:
+def _snapshot(row: ImageRow, held: dict[str, str]) -> Snapshot:
+    cuda, cudnn = held.pop("cuda", None), held.pop("cudnn", None)
+    if row.framework:
+        version = held.get(row.framework)
         minor = ".".join(cuda.split(".")[:2]) if cuda else None
-        framework = Framework(source=SOURCE, name="torch", version=torch, cuda=minor, cpu_only=False if cuda else None)
+        gpu_build = False if cuda else None
+        framework = Framework(source=SOURCE, name=row.framework, version=version, cuda=minor, cpu_only=gpu_build)
         return with_environment(environment(frameworks=(framework,)))
-    items: list[Library] = []
-    if cuda:
-        items.append(stated_cuda(cuda))
-    if cudnn:
-        items.append(stated_cudnn(cudnn))
-    libraries = Listing(items=tuple(items)) if items else None
-    listed = held.get("tensorflow")
-    if listed is None:
+    items = (*((stated_cuda(cuda),) if cuda else ()), *((stated_cudnn(cudnn),) if cudnn else ()))
+    libraries = Listing(items=items) if items else None
+    if not held:
         return Snapshot(libraries=libraries)
-    return with_environment(
-        environment(distributions=(Distribution(source=SOURCE, name="tensorflow", version=listed),))
-    )
+    listed = tuple(Distribution(source=SOURCE, name=name, version=version) for name, version in held.items())
+    return msgspec.structs.replace(with_environment(environment(distributions=listed)), libraries=libraries)

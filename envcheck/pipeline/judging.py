@@ -35,8 +35,7 @@ _CAUSES_TOGETHER: tuple[Layer, ...] = ("fabric", "container")
 def get_ready(request: Request) -> None:
     """Load the rules and the matrix that judging for ``request`` needs, which takes about as long as judging."""
     all_rules()
-    known = load_matrix(request.overlays)
-    _ = known.gpus_by_name, known.component_names
+    _ = load_matrix(request.overlays).gpus_by_name
     import_module("packaging.requirements")  # rules parse what distributions require
     if request.assume or request.targets:
         import_module("envcheck.compat.question.answer")  # whether what is assumed fits together

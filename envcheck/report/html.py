@@ -14,7 +14,7 @@ from envcheck.report.markup.figures import figures
 from envcheck.report.markup.html import STYLE, Markup, chip, join, link, tag, text
 from envcheck.report.page.essentials import distributions, made_at, made_by, versions
 from envcheck.report.page.findings import DIED, Finding, Outline, probe_name, probe_sentence
-from envcheck.report.page.fixes import ACTIONS, in_order, steps
+from envcheck.report.page.fixes import ACTIONS, WHO, in_order, steps
 from envcheck.report.page.head import evidence_text
 from envcheck.report.page.stack import Row, stack_rows
 from envcheck.report.page.subject import gpu_numbers, judged_environment, subject_line
@@ -45,7 +45,6 @@ _GPUS, _CHECKS, _ROWS = 64, 1000, 300
 _COMMAND = 4000
 """Characters of the longest command that is shown."""
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
-_WHO = {"user": "", "root": "As root: ", "cluster-admin": "By the cluster's administrator: "}
 
 
 def render(report: Report, _options: Options) -> str:
@@ -216,7 +215,7 @@ def _fixes(check: Check) -> list[Markup]:
 
 
 def _fix(fix: Fix, step: str) -> Iterable[Markup]:
-    yield tag("p", f"{step}{_WHO[fix.who]}{fix.text}")
+    yield tag("p", f"{step}{WHO[fix.who].capitalize()}{fix.text}")
     if fix.command:
         line = shell_line(fix.command)
         # Half a command can do harm: it is shown whole or not at all.

@@ -14,7 +14,7 @@ from envcheck.report.markup.html import is_page
 from envcheck.report.markup.markdown import block, code, fence, prose
 from envcheck.report.page.essentials import distributions, made_by, versions
 from envcheck.report.page.findings import Finding, Outline, dead_probes, probe_sentence
-from envcheck.report.page.fixes import ACTIONS, in_order, steps
+from envcheck.report.page.fixes import ACTIONS, WHO, in_order, steps
 from envcheck.report.page.head import evidence_text
 from envcheck.report.page.pen import WORDS
 from envcheck.report.page.stack import stack_rows
@@ -41,7 +41,6 @@ _ICONS: dict[Status, str] = {
     "skipped": "\N{EN DASH}",
 }
 _WORDS = WORDS | {"unknown": "not known", "skipped": ""}
-_WHO = {"user": "", "root": "as root: ", "cluster-admin": "by the cluster's administrator: "}
 
 
 def render(report: Report, options: Options) -> str:
@@ -128,7 +127,7 @@ def _fixes(check: Check) -> list[str]:
 
 
 def _fix(fix: Fix, step: str) -> list[str]:
-    words = prose(f"{step}{_WHO[fix.who]}{fix.text}")
+    words = prose(f"{step}{WHO[fix.who]}{fix.text}")
     risk = f" (risk: {prose(fix.risk)})" if fix.risk else ""
     return [f"**Fix:** {words}{risk}", *([fence(fix.command, _LONGEST_COMMAND)] if fix.command else [])]
 

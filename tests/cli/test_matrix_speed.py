@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import subprocess
@@ -11,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from envcheck.compat.compiling import COMPILED, compile_folder
+from envcheck.compat.compiling import COMPILED, compile_folder, write_compiled
 from tests.cli.calling import ROOT
 
 ALLOWED = 14
@@ -31,8 +30,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("installed")
     shutil.copytree(ROOT / "envcheck", place / "envcheck", ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copytree(ROOT / "matrix", place / "envcheck" / "matrix")
-    compiled = place / "envcheck" / "matrix" / COMPILED
-    compiled.write_text(json.dumps(compile_folder(ROOT / "matrix"), ensure_ascii=False, separators=(",", ":")))
+    write_compiled(compile_folder(ROOT / "matrix"), place / "envcheck" / "matrix" / COMPILED)
     return place
 
 

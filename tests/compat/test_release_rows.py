@@ -18,7 +18,8 @@ HERE = SourceRow(title="constructed for this test", address="tests", read="2026-
 def matrix(*rows: dict[str, Any]) -> Matrix:
     """The real matrix with ``rows`` in the place of its releases."""
     releases = tuple(msgspec.convert({"source": ["here"], **row}, ReleaseRow) for row in rows)
-    return msgspec.structs.replace(load_matrix(), releases=releases, sources={**load_matrix().sources, "here": HERE})
+    real = load_matrix()
+    return Matrix(**{**real.given, "releases": releases, "sources": {**real.sources, "here": HERE}})
 
 
 def verdicts(rows: Matrix, *questions: str) -> dict[str, str]:

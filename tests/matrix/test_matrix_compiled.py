@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import subprocess
 import sys
@@ -11,17 +10,23 @@ from pathlib import Path
 
 import pytest
 
-from envcheck.compat.compiling import COMPILED, compile_folder
+from envcheck.compat.compiling import COMPILED, FIELDS, compile_folder, write_compiled
 from envcheck.compat.load import read_compiled, read_folder
+from envcheck.compat.matrix import Matrix
 from envcheck.errors import MatrixError
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
+def tables(matrix: Matrix) -> dict[str, object]:
+    """All rows, in their order."""
+    return {name: getattr(matrix, name) for name in ("sources", *FIELDS.values())}
+
+
 def test_compiled_and_toml_are_equal(tmp_path: Path) -> None:
     compiled = tmp_path / COMPILED
-    compiled.write_text(json.dumps(compile_folder(ROOT / "matrix")))
-    assert read_compiled(compiled) == read_folder(ROOT / "matrix")
+    write_compiled(compile_folder(ROOT / "matrix"), compiled)
+    assert tables(read_compiled(compiled)) == tables(read_folder(ROOT / "matrix"))
 
 
 def test_the_build_compiles_into_the_wheel_alone(tmp_path: Path) -> None:
@@ -37,14 +42,29 @@ def test_the_build_compiles_into_the_wheel_alone(tmp_path: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(tmp_path / "unpacked")
     shipped = tmp_path / "unpacked" / "envcheck" / "matrix"
-    assert read_compiled(shipped / COMPILED) == read_folder(ROOT / "matrix")
+    assert tables(read_compiled(shipped / COMPILED)) == tables(read_folder(ROOT / "matrix"))
     assert {path.name for path in shipped.glob("*.toml")} == {path.name for path in (ROOT / "matrix").glob("*.toml")}
     assert not (tree / "matrix" / COMPILED).exists()
 
 
-@pytest.mark.parametrize("content", [b"", b"{", b'{"drivers": [{"branch": "five"}]}'])
+def test_rows_of_one_name_are_decoded_alone(tmp_path: Path) -> None:
+    """A row of another name that could not be decoded is not noticed; asked for, it is."""
+    compiled = tmp_path / COMPILED
+    row = b'{"source": ["a/b"], "name": "jax", "versions": "==1"}'
+    compiled.write_bytes(b'{"releases": {"jax": [%s], "tensorflow": [{"name": 5}]}}' % row)
+    matrix = read_compiled(compiled)
+    assert [each.versions for each in matrix.rows_of("jax")] == ["==1"]
+    assert matrix.rows_of("torch") == ()
+    assert list(matrix.releases_by_name) == ["jax", "tensorflow"]
+    with pytest.raises(MatrixError, match="the compiled matrix is damaged"):
+        matrix.rows_of("tensorflow")
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"{", b"[]", b'{"drivers": [{"branch": "five"}]}', b'{"sources": 5}', b'{"releases": []}']
+)
 def test_a_damaged_compiled_matrix_is_said_to_be_so(tmp_path: Path, content: bytes) -> None:
     compiled = tmp_path / COMPILED
     compiled.write_bytes(content)
     with pytest.raises(MatrixError, match="the compiled matrix is damaged"):
-        read_compiled(compiled)
+        tables(read_compiled(compiled))

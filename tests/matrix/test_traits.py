@@ -18,6 +18,7 @@ OF_OTHERS = {
     "report/page/essentials.py": "the distributions that the page names",
     "rules/engine/simulate.py": "distributions that are frameworks once they are installed",
     "rules/facts/frameworks.py": "what frameworks are called in text",
+    "rules/packages/beside_torch.py": "packages that are released with PyTorch, and those on its index",
     "rules/packages/required.py": "the packages that other rules speak of",
 }
 """Modules that name several projects' frameworks for what only they know of them."""
@@ -31,6 +32,14 @@ OF_OTHERS = {
         ("one-build", ("tensorflow", "tensorflow-gpu"), ("onnxruntime-gpu", "paddlepaddle-gpu", "jaxlib")),
         ("compiles-with-xla", ("jax", "tensorflow"), ("torch", "cupy", "tensorflow-cpu")),
         ("no-gpu-on-windows", ("tensorflow", "tensorflow-intel", "jaxlib", "vllm"), ("torch", "tensorflow-cpu")),
+        ("own-kernels", ("flash-attn", "xformers", "transformer-engine-cu12", "vllm"), ("torch", "triton", "cupy")),
+        ("needs-its-kernels", ("flash-attn-3", "vllm", "transformer-engine-cu13"), ("flash-attn", "xformers")),
+        ("compiles-where-it-runs", ("deepspeed", "gsplat", "tinycudann"), ("torch", "flash-attn")),
+        ("toolkit-of-torch", ("deepspeed",), ("gsplat", "exllamav2")),
+        ("needs-compiled-parts", ("flash-attn", "torchvision", "bitsandbytes"), ("xformers", "torch")),
+        ("loses-compiled-parts", ("xformers",), ("flash-attn", "torchvision")),
+        ("compiled-by-pip", ("flash-attn", "transformer-engine-torch"), ("xformers", "vllm")),
+        ("cuda-of-torch", ("torchvision", "torchaudio"), ("xformers", "torch")),
         ("refuses-older-cudnn", ("torch", "jaxlib", "intel-tensorflow", "tf-nightly"), ("onnxruntime-gpu", "cupy")),
     ],
 )

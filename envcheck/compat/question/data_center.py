@@ -30,7 +30,7 @@ def _divides(question: Question, gpu: AskedGpu, profile: str) -> Fit:
     if not rows:
         reason = f"the documents list no MIG instances of {gpu.label}"
         without = _precedes_mig(matrix, gpu.capability) or (gpu.model and gpu.model.kind == "geforce")
-        return conclude(matrix, "incompatible" if without else "unknown", reason, *matrix.migs[:1])
+        return conclude(matrix, "incompatible" if without else "unknown", reason, *matrix.migs)
     having = [row for row in rows if profile in row.profiles]
     if not having:
         known = listed([each for row in rows for each in row.profiles])

@@ -146,8 +146,7 @@ def _over(matrix: Matrix, package: CudaVersion, driver: DriverRelease) -> Fit:
 
 def _citable(matrix: Matrix) -> list[Row]:
     """One row of the package, for its source."""
-    rows: list[ReleaseRow] = matrix.rows_of(NAME)
-    return list(rows[:1])
+    return list(matrix.rows_of(NAME)[:1])
 
 
 # The pairs among driver, kernel module, GPU, CUDA and nvcc.

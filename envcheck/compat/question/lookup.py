@@ -225,7 +225,7 @@ def _releases(matrix: Matrix, name: str, text: str) -> list[_Record]:
     rows = [row for row in matrix.rows_of(name) if parse_specifier(row.versions).cover(version) != "none"]
     if version.local:
         rows = [row for row in rows if row.build in ("", version.local)]
-    wheels = [] if version.local else matrix.wheels_by_name.get(name, [])
+    wheels = () if version.local else matrix.wheels_by_name.get(name, ())
     made = [row for row in wheels if parse_specifier(row.versions).cover(version) != "none"]
     return [_facts(row) for row in (*rows, *made)]
 

@@ -274,7 +274,7 @@ def _read_os(draft: _Draft, name: str, component: Component) -> None:
         return
     draft.fields["os"] = os
     version = parse_version(release[2], scheme(base)) if release else None
-    if version and base in draft.matrix.component_names:
+    if version and draft.matrix.knows(base):
         draft.versions[base] = (version,)
 
 
@@ -338,14 +338,13 @@ def library_of(matrix: Matrix, name: str) -> tuple[str, LibraryWheel] | None:
     family = next((row for row in matrix.families if match and row.wheel == match[1]), None)
     if match is None or family is None:
         return None
-    library = match[1] if match[1] in matrix.component_names else canonical(family.name)
+    library = match[1] if matrix.knows(match[1]) else canonical(family.name)
     return library, LibraryWheel(name, match[1], int(match[2]) if match[2] else None)
 
 
 def _read_version(draft: _Draft, name: str, component: Component) -> None:
     library = library_of(draft.matrix, name)
-    known = draft.matrix.component_names
-    if name not in known and (library is None or library[0] not in known):
+    if not draft.matrix.knows(name) and (library is None or not draft.matrix.knows(library[0])):
         near = draft.matrix.similar_name(name)
         hint = f"; did you mean {near}?" if near else ""
         draft.unknown(name, f"the matrix has no component called {component.name}{hint}")

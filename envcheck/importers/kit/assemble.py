@@ -9,6 +9,7 @@ import msgspec
 
 from envcheck.importers.kit.paste import SOURCE
 from envcheck.snapshot import Distribution, Environment, Framework, Gpu, Listing, Snapshot
+from envcheck.versions import CondaBuild
 
 NAMED = "named "
 """The beginning of a GPU's label where a message gives its name but no index or UUID."""
@@ -18,10 +19,6 @@ STATED = "stated "
 
 _TORCH = ("torch", "pytorch", "pytorch-gpu", "pytorch-cpu")
 """Distributions that contain torch: pip's first, then conda's."""
-
-_BUILT_FOR_CPU = re.compile(r"(?:^|_)cpu(?:$|[_0-9p])")
-_BUILT_WITH_CUDA = re.compile(r"cuda_?([0-9]{1,2})\.?([0-9])(?![0-9])")
-_BUILT_WITH_CUDNN = re.compile(r"cudnn([0-9][0-9.]{0,12})")
 
 
 def assemble(merged: Snapshot) -> Snapshot:
@@ -77,16 +74,15 @@ def _listed_torch(distributions: Sequence[Distribution]) -> Framework | None:
     if not holding:
         return None
     first = holding[0]
-    build = next((found.build for found in holding if found.build and found.version == first.version), None) or ""
-    cuda, cudnn = _BUILT_WITH_CUDA.search(build), _BUILT_WITH_CUDNN.search(build)
-    for_cpu = "+cpu" in first.version or bool(_BUILT_FOR_CPU.search(build))
+    builds = (found.build for found in holding if found.build and found.version == first.version)
+    build = CondaBuild.parse(next(builds, ""))
     return Framework(
         source=SOURCE,
         name="torch",
         version=first.version,
-        cuda=f"{cuda[1]}.{cuda[2]}" if cuda else None,
-        cudnn=cudnn[1].rstrip(".") if cudnn else None,
-        cpu_only=True if for_cpu else False if cuda else None,
+        cuda=str(build.cuda) if build.cuda else None,
+        cudnn=build.cudnn,
+        cpu_only=True if build.cpu or "+cpu" in first.version else False if build.cuda else None,
     )
 
 

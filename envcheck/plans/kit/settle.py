@@ -13,10 +13,8 @@ from envcheck.compat.matrix import Matrix
 from envcheck.compat.relations.torch import build_of, torch_row
 from envcheck.plans.kit.requirement import exact
 from envcheck.snapshot import Distribution, Environment, Framework, Listing, Planned
-from envcheck.versions import CudaVersion
+from envcheck.versions import CondaBuild, CudaVersion
 
-_BUILT_WITH_CUDA = re.compile(r"cuda_?([0-9]{1,2})\.?([0-9])(?![0-9])")
-_BUILT_FOR_CPU = re.compile(r"(?:^|_)cpu(?:$|[_0-9p])")
 _PYTHON = re.compile(r"==(3\.[0-9]{1,2})\.\*")
 _CONDA_TORCH = ("pytorch", "pytorch-gpu", "pytorch-cpu")
 _NO_DISTRIBUTIONS = frozenset({"cuda", "cudnn", "python"})
@@ -118,9 +116,9 @@ def _torch(item: Planned, items: Sequence[Planned], matrix: Matrix) -> Framework
         told = Framework(source=item.source, name="torch", version=version)
         return told if _published(version, item, matrix) else msgspec.structs.replace(told, version=item.version)
     pin = next((each.version for each in items if each.name == "pytorch-cuda" and each.version), None)
-    found = _BUILT_WITH_CUDA.search(item.conda)
-    cuda = f"{found[1]}.{found[2]}" if found else pin
-    cpu = bool(_BUILT_FOR_CPU.search(item.conda)) or item.name == "pytorch-cpu"
+    build = CondaBuild.parse(item.conda)
+    cuda = str(build.cuda) if build.cuda else pin
+    cpu = build.cpu or item.name == "pytorch-cpu"
     cpu_only = True if cpu else False if cuda else None
     return Framework(
         source=item.source, name="torch", version=item.version, cuda=None if cpu else cuda, cpu_only=cpu_only

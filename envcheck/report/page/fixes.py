@@ -7,7 +7,8 @@ from envcheck.report.page.layout import LABEL, UNLIMITED, Room, command_lines, l
 from envcheck.report.page.pen import Line, Pen
 from envcheck.text.wrap import width
 
-_WHO = {"user": "", "root": "as root: ", "cluster-admin": "by the cluster's administrator: "}
+WHO = {"user": "", "root": "as root: ", "cluster-admin": "by the cluster's administrator: "}
+"""What stands before a step that not everybody may take."""
 
 ACTIONS = {
     "reset": "reset the GPU",
@@ -49,7 +50,7 @@ def one_fix(fix: Fix, pen: Pen, room: Room, *, bare: bool = False, step: str = "
     limited = room.fixes < UNLIMITED
     command = pen.command(fix.command)
     # A command that starts with sudo says by itself who runs it.
-    who = "" if fix.command[:1] == ("sudo",) else _WHO[fix.who]
+    who = "" if fix.command[:1] == ("sudo",) else WHO[fix.who]
     words = step + who + fix.text
     alone = bool(command) and (not words or (bare and not step and _fits(command, pen)))
     lines = [] if alone else labelled("fix", f"{words.rstrip(' .:')}:" if command else words, pen, room.fix)

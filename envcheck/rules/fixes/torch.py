@@ -22,8 +22,6 @@ INDEX = "https://download.pytorch.org/whl/"
 SELECTOR = "https://pytorch.org/get-started/locally/"
 
 _EXACT = re.compile(r"==[0-9.]+")
-_COMPANIONS = ("torchvision", "torchaudio")
-"""Packages that are built for one build of torch and must be installed with it."""
 
 
 def install_fitting_build(facts: Facts, framework: Framework | None = None) -> tuple[Fix, ...]:
@@ -42,7 +40,8 @@ def _install(choice: TorchChoice, facts: Facts) -> tuple[Fix, ...]:
         command = conda_command(environment, ("pytorch-gpu", f"cuda-version={cuda}"))
         return (Fix(text=f"{task} (newest on conda-forge)", command=command),)
     managed = environment is not None and environment.externally_managed
-    companions = () if managed else tuple(name for name in _COMPANIONS if installed(environment, name))
+    of_its_cuda = facts.matrix.names_with("cuda-of-torch")
+    companions = () if managed else tuple(name for name in of_its_cuda if installed(environment, name))
     labelled = machine(facts) == "x86_64"
     how = How(
         index=f"{INDEX}{choice.tag}",

@@ -11,21 +11,18 @@ from envcheck.rules.fixes.fits import incompatible
 from envcheck.snapshot import Environment, Snapshot, Toolkit
 from envcheck.versions import CodeTarget, ComputeCapability, CudaVersion
 
-_COMPILE_HERE = ("deepspeed", "gsplat", "nvdiffrast", "exllamav2", "tinycudann")
-"""Packages that compile CUDA code on the machine that runs them."""
-_STRICT = ("deepspeed",)
-"""Those that refuse a toolkit with another CUDA major version than PyTorch's."""
 _DOWNLOADS = "https://developer.nvidia.com/cuda-toolkit-archive"
 
 
-def _compiling(environment: Environment) -> tuple[str, ...]:
-    names = {each.name for each in environment.distributions or ()}
-    return tuple(name for name in _COMPILE_HERE if name in names)
+def _compiling(environment: Environment, facts: Facts) -> tuple[str, ...]:
+    """The installed packages that compile CUDA code on this machine."""
+    names = (each.name for each in environment.distributions or ())
+    return tuple(name for name in names if facts.matrix.has_trait(name, "compiles-where-it-runs"))
 
 
 def _compiles(environment: Environment, facts: Facts) -> bool:
     toolkits = facts.snapshot.toolkits
-    return bool(_compiling(environment)) and toolkits is not None
+    return bool(_compiling(environment, facts)) and toolkits is not None
 
 
 def _chosen(facts: Facts) -> Toolkit | None:
@@ -75,7 +72,8 @@ def toolkit_lacks_gpu(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     version = CudaVersion.parse(toolkit.version) if toolkit else None
     if toolkit is None:
         return None
-    who = (_compiling_packages(facts.environment),) if facts.environment and _compiling(facts.environment) else ()
+    environment = facts.environment
+    who = (_compiling_packages(environment, facts),) if environment and _compiling(environment, facts) else ()
     for gpu in facts.usable_gpus:
         capability = ComputeCapability.parse(gpu.compute_capability)
         fit = cuda_targets(facts.matrix, capability, version) if capability and version else None
@@ -132,9 +130,9 @@ def toolkit_missing(environment: Environment, facts: Facts) -> Outcome | None:
         return None
     return Outcome(
         status="note",
-        title=f"No CUDA toolkit to compile operations of {_compiling(environment)[0]}",
+        title=f"No CUDA toolkit to compile operations of {_compiling(environment, facts)[0]}",
         message="It works as long as nothing has to be compiled.",
-        evidence=(_compiling_packages(environment),),
+        evidence=(_compiling_packages(environment, facts),),
         fixes=_other_toolkit(facts),
     )
 
@@ -173,20 +171,22 @@ def toolkit_differs_from_build(environment: Environment, facts: Facts) -> Outcom
     )
     if toolkit is None or torch is None or version is None or built is None or version.major == built.major:
         return None
-    strict = any(name in _STRICT for name in _compiling(environment))
+    strict = any(facts.matrix.has_trait(name, "toolkit-of-torch") for name in _compiling(environment, facts))
     status: Status = "warn" if strict else "note"
     return Outcome(
         status=status,
         title=f"CUDA toolkit {version} does not match PyTorch, built for CUDA {built}",
-        message=f"{_compiling(environment)[0]} compiles on this machine, with {toolkit.nvcc or toolkit.path}.",
+        message=f"{_compiling(environment, facts)[0]} compiles on this machine, with {toolkit.nvcc or toolkit.path}.",
         evidence=(
             evidence_of(f"toolkit in {toolkit.path}", toolkit, "version"),
             evidence_of(f"{full_name(torch)} was built with", torch, "cuda"),
-            _compiling_packages(environment),
+            _compiling_packages(environment, facts),
         ),
         fixes=_other_toolkit(facts),
     )
 
 
-def _compiling_packages(environment: Environment) -> Evidence:
-    return Evidence(what="compiles on this machine", value=", ".join(_compiling(environment)), source="wheel metadata")
+def _compiling_packages(environment: Environment, facts: Facts) -> Evidence:
+    return Evidence(
+        what="compiles on this machine", value=", ".join(_compiling(environment, facts)), source="wheel metadata"
+    )

@@ -351,15 +351,13 @@ def _other_major_only(subject: FrameworkSubject, found: tuple[Load, ...], facts:
     )
 
 
-_SPOKEN_OF = ("torchvision", "torchaudio", "jax-cuda")
-"""Beginnings of names for which another rule compares the CUDA versions."""
-
-
 def _extends_another(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     framework, base = subject.framework, base_framework(subject)
     own, its = CudaVersion.parse(framework.cuda), CudaVersion.parse(base.cuda if base else None)
-    if base is None or own is None or its is None or own.major == its.major or framework.name.startswith(_SPOKEN_OF):
+    if base is None or own is None or its is None or own.major == its.major:
         return None
+    if framework.name.startswith("jax-cuda") or facts.matrix.has_trait(framework.name, "cuda-of-torch"):
+        return None  # other rules compare these
     if ran_on_gpu(framework):
         return None
     return Outcome(

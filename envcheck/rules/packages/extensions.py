@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from envcheck.checks import Fix, Status
+from envcheck.checks import Fix
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, evidence_of, passed, rule
 from envcheck.rules.facts.frameworks import full_name
 from envcheck.rules.facts.machine import may_have_gpus
@@ -11,17 +11,6 @@ from envcheck.rules.fixes.install import How, install
 from envcheck.rules.packages.beside_torch import FAMILY, misfit, packages_of, torch_of
 from envcheck.rules.packages.torch import not_built_for
 from envcheck.snapshot import Framework
-
-_NEED_THEIR_PARTS: dict[str, Status] = {
-    "flash-attn": "fail",
-    "flash-attn-3": "fail",
-    "torchvision": "fail",
-    "vllm": "fail",
-    "bitsandbytes": "fail",
-    "transformer-engine-torch": "fail",
-    "xformers": "warn",
-}
-"""The status for a package without compiled parts: xFormers still works through PyTorch and Triton."""
 
 
 def _match_or_compile(_facts: Facts) -> tuple[Fix, ...]:
@@ -102,7 +91,8 @@ def extension_binary_missing(subject: FrameworkSubject, facts: Facts) -> Outcome
         xFormers, installation: https://github.com/facebookresearch/xformers#installing-xformers
     """
     framework = subject.framework
-    if framework.path is None or framework.name not in _NEED_THEIR_PARTS:
+    needed = facts.matrix.has_trait(framework.name, "needs-compiled-parts")
+    if framework.path is None or not (needed or facts.matrix.has_trait(framework.name, "loses-compiled-parts")):
         return None
     for_cuda = framework.problem if framework.problem and "libraries for CUDA" in framework.problem else None
     if framework.binaries and not for_cuda:
@@ -117,7 +107,7 @@ def extension_binary_missing(subject: FrameworkSubject, facts: Facts) -> Outcome
     what = for_cuda or f"no compiled file in or beside {framework.path}"
     field = "problem" if for_cuda else "binaries"
     return Outcome(
-        status=_NEED_THEIR_PARTS[framework.name],
+        status="fail" if needed else "warn",
         title=f"{full_name(framework)} lacks its compiled files",
         message=f"{full_name(framework)}: {what}.",
         evidence=(evidence_of(f"{framework.name}: {field}", framework, field), evidence_of("path", framework, "path")),
@@ -131,7 +121,7 @@ def _reinstall(framework: Framework, facts: Facts) -> tuple[Fix, ...]:
         text = "Install the newest release, which has libraries for more CUDA versions"
         return install(facts, (framework.name,), text, How(newest=True))
     public = (framework.version or "").partition("+")[0]
-    compiled = framework.name.startswith(("flash-attn", "transformer-engine"))
+    compiled = facts.matrix.has_trait(framework.name, "compiled-by-pip")
     build = ("--no-cache-dir", *(("--no-build-isolation",) if compiled else ()))
     wanted = f"{framework.name}=={public}" if public else framework.name
     return install(facts, (wanted,), f"Install {framework.name} again", How(build=build, alone=True, again=True))

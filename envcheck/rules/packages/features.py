@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from envcheck.checks import Evidence, Fix, Status
+from envcheck.compat.matrix import Matrix
 from envcheck.compat.question.package_needs import release_rows
 from envcheck.compat.question.question import AskedGpu
 from envcheck.compat.question.software import refused
@@ -16,21 +17,13 @@ from envcheck.rules.facts.trials import ran_on
 from envcheck.snapshot import Distribution, Environment, Framework, Gpu
 from envcheck.versions import ComputeCapability
 
-_WHOLE = frozenset({"vllm", "tensorrt-llm", "flash-attn-3", "transformer-engine"})
-"""Packages that are useless on an unsupported GPU; others have alternatives, or lose only a part."""
-_OPTIONAL = frozenset({"flash-attn", "flash-attn-3", "xformers", "bitsandbytes", "vllm", "tensorrt-llm"})
-_PREFIXES = ("transformer-engine",)
 
-
-def _on_top(name: str) -> bool:
-    return name in _OPTIONAL or name.startswith(_PREFIXES)
-
-
-def _packages(environment: Environment) -> Iterator[Framework | Distribution]:
+def _packages(environment: Environment, matrix: Matrix) -> Iterator[Framework | Distribution]:
     """The packages with their own kernels, each once, with the most detailed record."""
-    known = {each.name: each for each in frameworks_in(environment) if _on_top(each.name) and each.version}
-    yield from known.values()
-    yield from (each for each in environment.distributions or () if _on_top(each.name) and each.name not in known)
+    known = {each.name: each for each in frameworks_in(environment) if each.version}
+    found: list[Framework | Distribution] = [*known.values()]
+    found += [each for each in environment.distributions or () if each.name not in known]
+    return (each for each in found if matrix.has_trait(each.name, "own-kernels"))
 
 
 def _use_what_it_has(_facts: Facts) -> tuple[Fix, ...]:
@@ -63,11 +56,12 @@ def gpu_feature_unsupported(environment: Environment, facts: Facts) -> Outcome |
     """
     if not any(gpu.compute_capability for gpu in facts.usable_gpus):
         return None
-    refusals = [found for each in _packages(environment) for found in _refused(each, facts)]
+    refusals = [found for each in _packages(environment, facts.matrix) for found in _refused(each, facts)]
     if not refusals:
         return _supported(environment, facts)
     record, row, gpu, why, change = refusals[0]
-    status: Status = "fail" if record.name in _WHOLE and row.confidence != "weak" else "warn"
+    useless = facts.matrix.has_trait(record.name, "needs-its-kernels")
+    status: Status = "fail" if useless and row.confidence != "weak" else "warn"
     names = ", ".join(dict.fromkeys(f"{each.name} {each.version}" for each, *_ in refusals))
     return Outcome(
         status=status,
@@ -85,7 +79,7 @@ def gpu_feature_unsupported(environment: Environment, facts: Facts) -> Outcome |
 
 def _supported(environment: Environment, facts: Facts) -> Outcome | None:
     """A pass, only if all of them are known."""
-    records = list(_packages(environment))
+    records = list(_packages(environment, facts.matrix))
     if not records or not all(_rows(each, facts) for each in records):
         return None
     names = ", ".join(dict.fromkeys(each.name for each in records))

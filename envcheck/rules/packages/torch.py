@@ -13,9 +13,6 @@ from envcheck.rules.packages.beside_torch import FAMILY, Package, install_matchi
 from envcheck.snapshot import Framework
 from envcheck.versions import CudaVersion
 
-_HELD_TO_ONE_CUDA = ("torchvision", "torchaudio")
-"""Packages that compare their CUDA version with PyTorch's on import and refuse another major version."""
-
 
 def _install_all_together(facts: Facts) -> tuple[Fix, ...]:
     """Install the family in one command, since each release of the others requires a certain PyTorch."""
@@ -23,7 +20,8 @@ def _install_all_together(facts: Facts) -> tuple[Fix, ...]:
     torch = framework_named("torch", environment)
     version = (torch.version or "").partition("+")[0] if torch else ""
     listed = {each.name for each in distributions_in(environment)}
-    others = tuple(name for name in _HELD_TO_ONE_CUDA if name in listed) or _HELD_TO_ONE_CUDA[:1]
+    held = facts.matrix.names_with("cuda-of-torch")
+    others = [name for name in held if name in listed] or held[:1]
     text = f"Install PyTorch and its family in one command, from one index ({SELECTOR})"
     return install(facts, (f"torch=={version}" if version else "torch", *others), text, How(again=True))
 
@@ -62,7 +60,8 @@ def torch_family_mismatch(subject: FrameworkSubject, facts: Facts) -> Outcome | 
     packages = [each for each in packages_of(subject) if each.name in FAMILY]
     if torch is None or not packages:
         return None
-    wrong = [(each, found) for each in packages if (found := misfit(each, torch, facts) or _other_cuda(each, torch))]
+    found = [(each, misfit(each, torch, facts) or _other_cuda(each, torch, facts)) for each in packages]
+    wrong = [(each, why) for each, why in found if why]
     if wrong:
         return not_built_for(torch, wrong, facts, "belongs to another PyTorch")
     held = [each for each in packages if each.framework]  # the others are only in a list, and nothing of them is known
@@ -72,12 +71,14 @@ def torch_family_mismatch(subject: FrameworkSubject, facts: Facts) -> Outcome | 
     return passed(f"{names} belongs to torch {torch.version}", evidence_of("torch", torch, "version"))
 
 
-def _other_cuda(package: Package, torch: Framework) -> Misfit | None:
+def _other_cuda(package: Package, torch: Framework, facts: Facts) -> Misfit | None:
     framework = package.framework
     label = package.version.partition("+")[2]
     own = CudaVersion.parse(framework.cuda) if framework else CudaVersion.from_tag(label)
     its = CudaVersion.parse(torch.cuda)
-    if package.name not in _HELD_TO_ONE_CUDA or own is None or its is None or own.major == its.major:
+    if own is None or its is None or own.major == its.major:
+        return None
+    if not facts.matrix.has_trait(package.name, "cuda-of-torch"):
         return None
     field = "cuda" if framework else "version"
     evidence = (

@@ -157,7 +157,7 @@ def measurement_unfinished(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     How to fix
         Check the kernel log for Xid errors of that GPU, and repeat the run with nothing else on the
         machine. If only one GPU is affected, take it out of service. A GPU
-        without any figure that another program used (--force) leaves no verdict.
+        that is left without any figure leaves no verdict: it was not found healthy.
 
     Sources
         Xid errors: https://docs.nvidia.com/deploy/xid-errors/index.html
@@ -173,9 +173,9 @@ def measurement_unfinished(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     by_uuid = {gpu.uuid: gpu for gpu in facts.gpus}
     figures = [(by_uuid[each.gpu], each) for each in snapshot.measurements if each.gpu in by_uuid]
     judged = any(not why_not_judged(gpu, each) for gpu, each in figures)
-    used = any(in_use(gpu) for gpu in coverage(facts.gpus, snapshot.measurements, snapshot.runs).failed)
+    without = coverage(facts.gpus, snapshot.measurements, snapshot.runs).failed
     return Outcome(
-        status="warn" if died and judged and not used else "unknown",
+        status="warn" if died and judged and not without else "unknown",
         title=title,
         message=f"{title}. Other figures are not affected." if judged else f"{title}.",
         evidence=evidence,

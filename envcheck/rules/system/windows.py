@@ -15,9 +15,6 @@ from envcheck.rules.facts.frameworks import frameworks_in
 from envcheck.rules.frameworks.cuda_wanted import evidence_for_cuda
 from envcheck.snapshot import Distribution, Environment, Framework
 
-_SAME_AS = {"tensorflow-intel": "tensorflow"}
-"""A distribution's name on Windows, and the name in the rows."""
-
 _ASKS_FOR_GPU = re.compile(
     r"list_(?:physical|logical)_devices\(['\"]GPU|is_gpu_available|\bGPUs? available\b", re.IGNORECASE
 )
@@ -100,8 +97,13 @@ def _frameworks(environment: Environment, facts: Facts) -> Iterator[Framework | 
 
 
 def _rows(item: Framework | Distribution, facts: Facts) -> list[ReleaseRow]:
+    """The rows of builds with GPU support; of a distribution without any, those of its project."""
     name = canonicalize_name(item.name)
-    return [row for row in facts.matrix.rows_of(_SAME_AS.get(name, name)) if row.cuda and row.os]
+    for component in (name, *facts.matrix.projects(name, "no-gpu-on-windows")):
+        rows = [row for row in facts.matrix.rows_of(component) if row.cuda and row.os]
+        if rows:
+            return rows
+    return []
 
 
 def _builds(item: Framework | Distribution, facts: Facts) -> list[ReleaseRow]:
@@ -120,7 +122,7 @@ def _older(item: Framework | Distribution, facts: Facts) -> tuple[Fix, ...]:
         return ()
     needs = ", ".join(f"{name} {last.needs[name]}" for name in ("python", "cuda", "cudnn") if name in last.needs)
     requires = f" (requires {needs})" if needs else ""
-    return (Fix(text=f"Or use {item.name} {last.versions}, the last with GPU support on native Windows{requires}"),)
+    return (Fix(text=f"Or use {last.name} {last.versions}, the last with GPU support on native Windows{requires}"),)
 
 
 def _newest(row: ReleaseRow) -> tuple[int, ...]:

@@ -90,8 +90,3 @@ def test_a_gpu_without_room_beside_an_idle_one_leaves_no_verdict() -> None:
     found = report([full(GPUS[0]), GPUS[1]], *figures(1), all_reduce_failed(), runs=runs)
     assert (found.verdict, found.exit_code) == ("unknown", 3)
     assert found.headline.startswith("no verdict: GPU 0 (NVIDIA H200): Matrix products: CudaError")
-
-
-def test_an_idle_gpu_whose_measurement_died_is_a_warning() -> None:
-    runs = (run(0, "timed-out", "timed out after 60 s while gemm fp32"), run(1))
-    assert report(GPUS, *figures(1), runs=runs).verdict == "warn"

@@ -103,10 +103,19 @@ def test_a_gpu_whose_probes_found_nothing_to_ask_is_not_measured() -> None:
     assert (report.verdict, report.headline) == ("unknown", "no verdict: 1 of 2 GPUs measured, GPU 1 without a figure")
 
 
-def test_a_gpu_whose_measurement_died_is_told_by_its_own_rule() -> None:
-    report = reported(here(2), *on(0), runs=(run(0), run(1, "crashed", "crashed: SIGSEGV while gemm fp8")))
-    assert report.verdict == "warn"
-    assert not [check for check in report.checks if check.rule == "gpu-not-measured"]
+@pytest.mark.parametrize("status", ["timed-out", "crashed", "failed"])
+def test_an_idle_gpu_whose_measurement_died_is_no_pass(status: Any) -> None:
+    """It was not found healthy, though the others were; its own rule tells it, and no second one."""
+    report = reported(here(2), *on(0), runs=(run(0), run(1, status, "died while gemm fp8")))
+    assert (report.verdict, report.exit_code) == ("unknown", 3)
+    assert "died while gemm fp8" in report.headline
+    assert [check.rule for check in report.checks if check.rule == "gpu-not-measured"] == []
+
+
+@pytest.mark.parametrize("status", ["timed-out", "crashed", "failed"])
+def test_a_measurement_that_died_is_a_warning_where_the_gpu_has_other_figures(status: Any) -> None:
+    report = reported(here(2), *on(0), *on(1), runs=(run(0), run(1, status, "died while gemm fp8")))
+    assert (report.verdict, report.exit_code) == ("warn", 0)
 
 
 def test_a_gpu_on_which_nothing_could_be_measured_says_why() -> None:
