@@ -688,8 +688,16 @@ class ImageRow(Row, frozen=True, kw_only=True):
     ``(?P<cuda>…)``."""
     holds: dict[str, str] = {}
     """Versions that the tag does not state: ``{cuda = "11.0.3", cudnn = "8.0.4"}``."""
+    also: dict[str, dict[str, str]] = {}
+    """Versions that the images of one repository hold besides: a build of its publisher, no release of PyPI."""
     forward: bool | None = None
     """Whether it holds cuda-compat, with which a data-center GPU can do with an older driver; None: not known."""
+    driver: str | None = None
+    """The least Linux driver that its notes ask for; what they allow data-center GPUs is in rows of ``cuda-compat``."""
+    capability_min: str | None = None
+    """Least compute capability that its notes name."""
+    capability_max: str | None = None
+    """Greatest one of the generations that its notes name."""
 
     @property
     def id(self) -> str:

@@ -10,7 +10,7 @@ import msgspec
 
 from envcheck.compat.matrix import Matrix
 from envcheck.compat.names import SYSTEMS, canonical, scheme
-from envcheck.compat.question.question import Implied, Question, unknown_release
+from envcheck.compat.question.question import Implied, Question, System, unknown_release
 from envcheck.compat.question.wheels import serves, wheels_of
 from envcheck.compat.relations.driver_cuda import may_exist
 from envcheck.compat.relations.fit import WEAKEST_FIRST, Fit, FitVerdict, conclude
@@ -353,7 +353,7 @@ def _bundles(row: TorchRow) -> dict[str, str]:
 
 
 def with_implied(question: Question) -> Question:
-    """The question with what its system software brings, where that is not named itself."""
+    """The question with what its system software and its container bring, where that is not named itself."""
     found: dict[str, Implied] = {}
     systems = tuple(_systems(question))
     for system in systems:
@@ -361,18 +361,23 @@ def with_implied(question: Question) -> Question:
             brought = canonical(key)
             version = parse_version(text, scheme(brought))
             if version and brought not in question.labels:
-                found.setdefault(brought, system._replace(version=version))
+                found.setdefault(brought, Implied(system.by, system.label, version, system.row))
+    container = question.container
+    for key, text in container.row.holds.items() if container else ():
+        version = parse_version(text, scheme(key))
+        if container and version:
+            found.setdefault(key, Implied("nvcr", container.label, version, container.row))
     cuda = _of_torch(question)
     if cuda and "cuda" not in question.labels:
         found.setdefault("cuda", cuda)
     return question._replace(implied=found, systems=systems, torch_cuda=cuda)
 
 
-def _systems(question: Question) -> Iterator[Implied]:
+def _systems(question: Question) -> Iterator[System]:
     for name in sorted(SYSTEMS):
         for version in question.versions.get(name, ())[:1]:
             for candidate in release_candidates(question, name, version)[:1]:
-                yield from (Implied(name, candidate.label, version, row) for row in candidate.rows)
+                yield from (System(name, candidate.label, row) for row in candidate.rows)
 
 
 def _of_torch(question: Question) -> Implied | None:

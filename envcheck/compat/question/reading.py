@@ -8,6 +8,7 @@ from typing import Any, get_args
 
 from envcheck.compat.matrix import Matrix
 from envcheck.compat.names import SYSTEMS, canonical, scheme
+from envcheck.compat.question.containers import CONTAINER, inside, read_container
 from envcheck.compat.question.question import AnyPatch, AskedGpu, BranchHead, LibraryWheel, Question
 from envcheck.compat.relations.fit import Fit
 from envcheck.compat.relations.gpu_driver import Flavour
@@ -242,6 +243,9 @@ class _Draft:
             if name not in labels and members:
                 libraries[name] = wheel
                 self.versions[name] = members
+        container = self.fields.get("container")
+        if container:
+            self.fields["container"] = inside(container, self.fields, self.versions)
         return Question(
             matrix=self.matrix,
             labels=labels,
@@ -375,6 +379,14 @@ def _read_fabric_manager(draft: _Draft, name: str, component: Component) -> None
     draft.fields["fabric_manager"] = release
 
 
+def _read_container(draft: _Draft, name: str, component: Component) -> None:
+    found = read_container(draft.matrix, component.exact or "")
+    if isinstance(found, str):
+        draft.unknown(name, f"{component}: {found}")
+    else:
+        draft.fields["container"] = found
+
+
 _READERS: dict[str, Callable[[_Draft, str, Component], None]] = {
     "os": _read_os,
     "machine": _read_machine,
@@ -386,4 +398,5 @@ _READERS: dict[str, Callable[[_Draft, str, Component], None]] = {
     "mig": _read_mig,
     "fabric-manager": _read_fabric_manager,
     "gpu": _read_gpu,
+    CONTAINER: _read_container,
 }
