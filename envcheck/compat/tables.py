@@ -288,6 +288,7 @@ class TorchBuild(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     cudnn: str | None = None
     """What it comes with, where that is not the default wheel's."""
     nccl: str | None = None
+    cusparselt: str | None = None
     confidence: Confidence = "high"
 
 
@@ -313,6 +314,7 @@ class TorchRow(Row, frozen=True, kw_only=True):
     """Further ones outside that range: ``2.7``."""
     cudnn: str | None = None
     nccl: str | None = None
+    cusparselt: str | None = None
     triton: str | None = None
 
     @property

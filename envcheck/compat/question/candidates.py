@@ -139,7 +139,8 @@ def of_machine(row: ReleaseRow, question: Question) -> bool:
 
 
 TORCH = "torch"
-_LIBRARIES = ("cudnn", "nccl")
+_LIBRARIES = ("cudnn", "nccl", "cusparselt")
+"""What builds come with, by the fields of their rows."""
 _PINNED_EVERYWHERE = (2, 4)
 _OTHER_MAKERS = ("rocm", "xpu")
 """How tags of builds for AMD's and Intel's GPUs begin."""
@@ -281,7 +282,7 @@ def _there_are(known: Sequence[TorchBuild]) -> str:
 
 def _of_build(row: TorchRow, build: TorchBuild, question: Question) -> Candidate:
     default = build.cuda == default_cuda(row, question) and question.machine == "x86_64"
-    bundles = _bundles(row) if default else {name: text for name in _LIBRARIES if (text := getattr(build, name))}
+    bundles = _bundles(row if default else build)
     release = msgspec.structs.replace(
         _release(row, question),
         os=(build.os,),
@@ -344,9 +345,8 @@ def _pins(row: TorchRow, build: TorchBuild, bundles: dict[str, str]) -> dict[str
     return {f"nvidia-{name}-cu{major}": text for name, text in bundles.items()}
 
 
-def _bundles(row: TorchRow) -> dict[str, str]:
-    pins = {"cudnn": row.cudnn, "nccl": row.nccl}
-    return {name: version for name, version in pins.items() if version}
+def _bundles(row: TorchRow | TorchBuild) -> dict[str, str]:
+    return {name: version for name in _LIBRARIES if (version := getattr(row, name))}
 
 
 # What comes with what was named: JetPack's CUDA, cuDNN and TensorRT; the CUDA of a PyTorch build.

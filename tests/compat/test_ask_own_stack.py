@@ -1,0 +1,51 @@
+"""What a row says belongs together fits when it is asked for: every row of the kinds that are one set of versions."""
+
+from __future__ import annotations
+
+from envcheck.compat.load import load_matrix
+from envcheck.compat.relations.torch import tag_of
+from envcheck.compat.tables import MigRow, ReleaseRow, TorchRow
+from tests.compat.asking import assert_does_not_fit, assert_fits
+from tests.every import every
+
+MATRIX = load_matrix()
+SETS = ("jetpack", "l4t", "deepstream", "drive-os", "pyds")
+
+
+def named(spec: str) -> str:
+    """One version that a specifier of a row names."""
+    first = spec.partition("|")[0].partition(",")[0]
+    return first.lstrip("=<>").removesuffix(".*")
+
+
+@every([row for name in SETS for row in MATRIX.rows_of(name)])
+def test_a_set_fits_its_own_stack(row: ReleaseRow) -> None:
+    stack = {name.removesuffix("-linux"): named(spec) for name, spec in (row.needs | row.bundles).items()}
+    if row.needs.get("numpy", "").startswith("<"):
+        del stack["numpy"]
+    machine = f"machine=={row.machine[0]}" if row.machine else ""
+    parts = " ".join(f"{name}=={version}" for name, version in stack.items())
+    assert_fits(f"{row.name}=={named(row.versions)} {machine} {parts}")
+
+
+@every([(row, gpu) for row in MATRIX.migs for gpu in row.gpus])
+def test_a_gpu_has_the_instances_of_its_row(row: MigRow, gpu: str) -> None:
+    driver = f"driver=={row.driver}" if row.driver and row.gpus.index(gpu) == 0 else ""
+    for profile in row.profiles:
+        assert_fits(f"mig=={profile} gpu=={gpu.replace(' ', ',')} {driver}")
+    assert_does_not_fit(f"mig=={'4g.24gb' if '4g.24gb' not in row.profiles else '1g.5gb'} gpu=={gpu.replace(' ', ',')}")
+
+
+@every([row for row in MATRIX.torch if row.nccl])
+def test_a_build_of_torch_comes_with_its_libraries(row: TorchRow) -> None:
+    for build in row.builds:
+        for name, held in (("nccl", build.nccl), ("cudnn", build.cudnn), ("cusparselt", build.cusparselt)):
+            if held is None or build.os != "linux":
+                continue
+            torch = f"torch=={row.version}+{tag_of(build.cuda)} machine=={build.machine}"
+            assert_fits(f"{torch} {name}=={held}")
+            pinned = tuple(map(int, row.version.split("."))) >= (2, 4)
+            wheel = f"nvidia-{name}-cu{build.cuda.partition('.')[0]}"
+            assert_fits(f"{torch} {wheel}=={held}")
+            if pinned:
+                assert_does_not_fit(f"{torch} {wheel}=={held.rpartition('.')[0]}.99999")
