@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, get_args
 
 from envcheck.compat.matrix import Matrix
-from envcheck.compat.names import SYSTEMS, canonical, scheme
+from envcheck.compat.names import ARM, canonical, scheme
 from envcheck.compat.question.containers import CONTAINER, inside, read_container
 from envcheck.compat.question.question import AnyPatch, AskedGpu, BranchHead, LibraryWheel, Question
 from envcheck.compat.relations.fit import Fit
@@ -258,8 +258,8 @@ class _Draft:
         )
 
     def _machine(self, labels: dict[str, str]) -> Machine:
-        """Jetsons and superchips have Arm processors."""
-        if SYSTEMS & labels.keys():
+        """Jetsons, DRIVE and superchips have Arm processors."""
+        if ARM & labels.keys():
             return "aarch64"
         for gpu in self.gpus:
             row = self.matrix.capability_rows.get(gpu.capability)
