@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from envcheck.compat.load import load_matrix
 from envcheck.compat.relations.torch import tag_of
 from envcheck.compat.tables import MigRow, ReleaseRow, TorchRow
-from tests.compat.asking import assert_does_not_fit, assert_fits
+from tests.compat.asking import assert_does_not_fit, assert_fits, assert_nobody_can_tell
 from tests.every import every
 
 MATRIX = load_matrix()
@@ -34,6 +36,26 @@ def test_a_gpu_has_the_instances_of_its_row(row: MigRow, gpu: str) -> None:
     for profile in row.profiles:
         assert_fits(f"mig=={profile} gpu=={gpu.replace(' ', ',')} {driver}")
     assert_does_not_fit(f"mig=={'4g.24gb' if '4g.24gb' not in row.profiles else '1g.5gb'} gpu=={gpu.replace(' ', ',')}")
+
+
+@pytest.mark.parametrize("gpu", ["A40", "L4", "L40S", "Tesla T4", "GeForce RTX 5090"])
+def test_a_gpu_of_a_generation_without_mig_has_no_instances(gpu: str) -> None:
+    assert_does_not_fit(f"mig==1g.10gb gpu=={gpu.replace(' ', ',')}")
+
+
+def test_a_library_wheel_for_another_cuda_is_not_taken_for_the_one_that_a_build_brings() -> None:
+    assert_nobody_can_tell("torch==2.6.0+cu118 nvidia-nccl-cu12==2.21.5")
+
+
+@every([row for row in MATRIX.torch if row.all_builds])
+def test_a_build_of_torch_runs_where_it_holds_code(row: TorchRow) -> None:
+    """Whatever the libraries support that it comes with: it needs them for a part of its work."""
+    for build in row.builds:
+        if build.confidence == "high" and row.confidence == "high":
+            torch = f"torch=={row.version}+{tag_of(build.cuda)} os=={build.os} machine=={build.machine}"
+            for target in build.targets:
+                if target.startswith("sm_") and target != "sm_110":  # a Jetson's, with a system of its own
+                    assert_fits(f"{torch} gpu=={target}")
 
 
 @every([row for row in MATRIX.torch if row.nccl])
