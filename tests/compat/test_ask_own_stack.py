@@ -6,7 +6,7 @@ import pytest
 
 from envcheck.compat.load import load_matrix
 from envcheck.compat.relations.torch import tag_of
-from envcheck.compat.tables import MigRow, ReleaseRow, TorchRow
+from envcheck.compat.tables import ReleaseRow, TorchRow
 from tests.compat.asking import assert_does_not_fit, assert_fits, assert_nobody_can_tell
 from tests.every import every
 
@@ -28,14 +28,6 @@ def test_a_set_fits_its_own_stack(row: ReleaseRow) -> None:
     machine = f"machine=={row.machine[0]}" if row.machine else ""
     parts = " ".join(f"{name}=={version}" for name, version in stack.items())
     assert_fits(f"{row.name}=={named(row.versions)} {machine} {parts}")
-
-
-@every([(row, gpu) for row in MATRIX.migs for gpu in row.gpus])
-def test_a_gpu_has_the_instances_of_its_row(row: MigRow, gpu: str) -> None:
-    driver = f"driver=={row.driver}" if row.driver and row.gpus.index(gpu) == 0 else ""
-    for profile in row.profiles:
-        assert_fits(f"mig=={profile} gpu=={gpu.replace(' ', ',')} {driver}")
-    assert_does_not_fit(f"mig=={'4g.24gb' if '4g.24gb' not in row.profiles else '1g.5gb'} gpu=={gpu.replace(' ', ',')}")
 
 
 @pytest.mark.parametrize("gpu", ["A40", "L4", "L40S", "Tesla T4", "GeForce RTX 5090"])
