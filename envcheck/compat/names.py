@@ -58,7 +58,10 @@ COMPILERS = frozenset({"gcc", "clang", "msvc", "icc", "pgi", "nvhpc"})
 SYSTEMS = frozenset({"jetpack", "l4t"})
 """System software of Jetsons: what comes with it is there, though nobody named it."""
 
-SETS = SYSTEMS | {"deepstream", "drive-os"}
+ARM = SYSTEMS | {"drive-os"}
+"""System software of boards that have Arm processors alone."""
+
+SETS = SYSTEMS | {"deepstream", "drive-os", "nvcr"}
 """Software that is one set of versions: another version of what it brings is not known to work."""
 
 HARDWARE = frozenset({"driver", "gpu", "cuda-compat"}) | SYSTEMS

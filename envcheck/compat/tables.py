@@ -288,6 +288,7 @@ class TorchBuild(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     cudnn: str | None = None
     """What it comes with, where that is not the default wheel's."""
     nccl: str | None = None
+    cusparselt: str | None = None
     confidence: Confidence = "high"
 
 
@@ -313,6 +314,7 @@ class TorchRow(Row, frozen=True, kw_only=True):
     """Further ones outside that range: ``2.7``."""
     cudnn: str | None = None
     nccl: str | None = None
+    cusparselt: str | None = None
     triton: str | None = None
 
     @property
@@ -705,8 +707,16 @@ class ImageRow(Row, frozen=True, kw_only=True):
     """Versions that the tag does not state: ``{cuda = "11.0.3", cudnn = "8.0.4"}``."""
     framework: str = ""
     """The framework that the images bring, where the CUDA that they hold is that of its build."""
+    also: dict[str, dict[str, str]] = {}
+    """Versions that the images of one repository hold besides: a build of its publisher, no release of PyPI."""
     forward: bool | None = None
     """Whether it holds cuda-compat, with which a data-center GPU can do with an older driver; None: not known."""
+    driver: str | None = None
+    """The least Linux driver that its notes ask for; what they allow data-center GPUs is in rows of ``cuda-compat``."""
+    capability_min: str | None = None
+    """Least compute capability that its notes name."""
+    capability_max: str | None = None
+    """Greatest one of the generations that its notes name."""
 
     @property
     def id(self) -> str:

@@ -10,7 +10,7 @@ import msgspec
 
 from envcheck.compat.matrix import Matrix
 from envcheck.compat.names import SYSTEMS, canonical, scheme
-from envcheck.compat.question.question import Implied, Question, unknown_release
+from envcheck.compat.question.question import Implied, Question, System, unknown_release
 from envcheck.compat.question.wheels import serves, wheels_of
 from envcheck.compat.relations.driver_cuda import may_exist
 from envcheck.compat.relations.fit import WEAKEST_FIRST, Fit, FitVerdict, conclude
@@ -139,7 +139,8 @@ def of_machine(row: ReleaseRow, question: Question) -> bool:
 
 
 TORCH = "torch"
-_LIBRARIES = ("cudnn", "nccl")
+_LIBRARIES = ("cudnn", "nccl", "cusparselt")
+"""What builds come with, by the fields of their rows."""
 _PINNED_EVERYWHERE = (2, 4)
 _OTHER_MAKERS = ("rocm", "xpu")
 """How tags of builds for AMD's and Intel's GPUs begin."""
@@ -281,7 +282,7 @@ def _there_are(known: Sequence[TorchBuild]) -> str:
 
 def _of_build(row: TorchRow, build: TorchBuild, question: Question) -> Candidate:
     default = build.cuda == default_cuda(row, question) and question.machine == "x86_64"
-    bundles = _bundles(row) if default else {name: text for name in _LIBRARIES if (text := getattr(build, name))}
+    bundles = _bundles(row if default else build)
     release = msgspec.structs.replace(
         _release(row, question),
         os=(build.os,),
@@ -344,16 +345,15 @@ def _pins(row: TorchRow, build: TorchBuild, bundles: dict[str, str]) -> dict[str
     return {f"nvidia-{name}-cu{major}": text for name, text in bundles.items()}
 
 
-def _bundles(row: TorchRow) -> dict[str, str]:
-    pins = {"cudnn": row.cudnn, "nccl": row.nccl}
-    return {name: version for name, version in pins.items() if version}
+def _bundles(row: TorchRow | TorchBuild) -> dict[str, str]:
+    return {name: version for name in _LIBRARIES if (version := getattr(row, name))}
 
 
 # What comes with what was named: JetPack's CUDA, cuDNN and TensorRT; the CUDA of a PyTorch build.
 
 
 def with_implied(question: Question) -> Question:
-    """The question with what its system software brings, where that is not named itself."""
+    """The question with what its system software and its container bring, where that is not named itself."""
     found: dict[str, Implied] = {}
     systems = tuple(_systems(question))
     for system in systems:
@@ -361,18 +361,23 @@ def with_implied(question: Question) -> Question:
             brought = canonical(key)
             version = parse_version(text, scheme(brought))
             if version and brought not in question.labels:
-                found.setdefault(brought, system._replace(version=version))
+                found.setdefault(brought, Implied(system.by, system.label, version, system.row))
+    container = question.container
+    for key, text in container.row.holds.items() if container else ():
+        version = parse_version(text, scheme(key))
+        if container and version:
+            found.setdefault(key, Implied("nvcr", container.label, version, container.row))
     cuda = _of_torch(question)
     if cuda and "cuda" not in question.labels:
         found.setdefault("cuda", cuda)
     return question._replace(implied=found, systems=systems, torch_cuda=cuda)
 
 
-def _systems(question: Question) -> Iterator[Implied]:
+def _systems(question: Question) -> Iterator[System]:
     for name in sorted(SYSTEMS):
         for version in question.versions.get(name, ())[:1]:
             for candidate in release_candidates(question, name, version)[:1]:
-                yield from (Implied(name, candidate.label, version, row) for row in candidate.rows)
+                yield from (System(name, candidate.label, row) for row in candidate.rows)
 
 
 def _of_torch(question: Question) -> Implied | None:

@@ -29,7 +29,7 @@ def _divides(question: Question, gpu: AskedGpu, profile: str) -> Fit:
     rows = [row for row in matrix.migs if gpu.model and gpu.model.name in row.gpus]
     if not rows:
         reason = f"the documents list no MIG instances of {gpu.label}"
-        without = _precedes_mig(matrix, gpu.capability) or (gpu.model and gpu.model.kind == "geforce")
+        without = _has_none(matrix, gpu.capability) or (gpu.model and gpu.model.kind == "geforce")
         return conclude(matrix, "incompatible" if without else "unknown", reason, *matrix.migs)
     having = [row for row in rows if profile in row.profiles]
     if not having:
@@ -39,11 +39,12 @@ def _divides(question: Question, gpu: AskedGpu, profile: str) -> Fit:
     return too_old or conclude(matrix, "compatible", f"{listed([row.name for row in having])} has {profile}", *having)
 
 
-def _precedes_mig(matrix: Matrix, capability: ComputeCapability) -> bool:
-    """Whether every GPU with MIG instances has a higher compute capability."""
+def _has_none(matrix: Matrix, capability: ComputeCapability) -> bool:
+    """Whether no GPU of a compute capability can be divided: none is listed, though newer ones are."""
     models = (matrix.find_gpu(name) for row in matrix.migs for name in row.gpus)
-    known = (ComputeCapability.parse(model.compute_capability) for model in models if model)
-    return all(capability < each for each in known if each)
+    known = {each for model in models if model and (each := ComputeCapability.parse(model.compute_capability))}
+    row = matrix.capability_rows.get(capability)
+    return capability not in known and capability < max(known) and not (row and row.tegra)
 
 
 def _older_driver(question: Question, rows: list[MigRow]) -> Fit | None:

@@ -22,6 +22,7 @@ from envcheck.compat.question.candidates import (
     torch_readings,
     with_implied,
 )
+from envcheck.compat.question.containers import container_fits
 from envcheck.compat.question.data_center import data_center_fits
 from envcheck.compat.question.hardware import hardware_fits
 from envcheck.compat.question.one_of import one_of_fits
@@ -155,7 +156,7 @@ _Option: TypeAlias = tuple[str, Sequence[Fit]]
 def all_fits(question: Question) -> list[Fit]:
     """Everything that the matrix says of a question; a weak source decides nothing."""
     full = with_implied(question)
-    found = [*full.problems, *hardware_fits(full), *data_center_fits(full)]
+    found = [*full.problems, *hardware_fits(full), *data_center_fits(full), *container_fits(full)]
     found += [*library_fits(full), *part_fits(full)]
     found += [*module_fits(full), *engine_fits(full), *extension_fits(full)]
     for name, versions in full.versions.items():

@@ -11,6 +11,7 @@ from envcheck.compat.figures import Precision
 from envcheck.compat.matrix import Matrix
 from envcheck.compat.names import COMPILERS, canonical, scheme
 from envcheck.compat.performance.peaks import peak
+from envcheck.compat.question.containers import CONTAINER, REGISTRY, known_containers, read_container
 from envcheck.compat.question.question import AskedGpu
 from envcheck.compat.question.reading import gpu_of, spelled
 from envcheck.compat.relations.driver_cuda import branch_of
@@ -64,6 +65,7 @@ def overview(matrix: Matrix) -> Overview:
         "driver": [*matrix.drivers],
         "torch": [*matrix.torch],
         "mig": [*matrix.migs],
+        CONTAINER: [row for row in matrix.images if any(name.startswith(REGISTRY) for name in row.names)],
     }
     for names in (matrix.releases_by_name, matrix.wheels_by_name):
         for name, own in names.items():
@@ -214,6 +216,12 @@ def _mig(matrix: Matrix, text: str) -> Iterable[_Record]:
     yield from (_facts(row) for row in matrix.migs if text.lower() in row.profiles)
 
 
+def _container(matrix: Matrix, text: str) -> Iterable[_Record]:
+    found = read_container(matrix, text)
+    if not isinstance(found, str):
+        yield _facts(found.row, holds=dict(found.holds))
+
+
 def _drives(row: ArchitectureRow, branch: int) -> bool:
     return (row.first_branch or 0) <= branch <= (row.last_branch or branch)
 
@@ -238,6 +246,7 @@ def _known(matrix: Matrix, name: str) -> list[str]:
         "nvcc": [str(version) for version in matrix.toolkits],
         "driver": [str(row.branch) for row in matrix.drivers if row.os == "linux"],
         "mig": list(dict.fromkeys(profile for row in matrix.migs for profile in row.profiles)),
+        CONTAINER: known_containers(matrix),
     }
     further = [f"{row.versions}+{row.build}" if row.build else row.versions for row in matrix.rows_of(name)]
     further = further or [row.versions for row in matrix.wheels_by_name.get(name, ())]
@@ -251,4 +260,5 @@ _FINDERS: dict[str, Callable[[Matrix, str], Iterable[_Record]]] = {
     "nvcc": _cuda,
     "driver": _driver,
     "mig": _mig,
+    CONTAINER: _container,
 }

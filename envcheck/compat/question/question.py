@@ -14,7 +14,7 @@ from envcheck.compat.matrix import Matrix
 from envcheck.compat.relations.fit import WEAKEST_FIRST, Fit, FitVerdict, conclude
 from envcheck.compat.relations.gpu_driver import Flavour
 from envcheck.compat.specifier import Version
-from envcheck.compat.tables import GpuRow, Machine, Os, ReleaseRow, Row
+from envcheck.compat.tables import GpuRow, ImageRow, Machine, Os, ReleaseRow, Row
 from envcheck.sources import Source
 from envcheck.versions import ComputeCapability, CudaVersion, DriverRelease
 
@@ -126,7 +126,28 @@ class Implied(NamedTuple):
     """Canonical name of the one that was named."""
     label: str
     version: Version
+    row: Row
+
+
+class System(NamedTuple):
+    """System software of a Jetson that was named."""
+
+    by: str
+    """Its canonical name."""
+    label: str
     row: ReleaseRow
+
+
+class Container(NamedTuple):
+    """A container of NVIDIA that was named, and what was named of its contents."""
+
+    label: str
+    """As in ``pytorch:24.10``."""
+    row: ImageRow
+    holds: Mapping[str, str]
+    """Versions by canonical name."""
+    named: Mapping[str, tuple[Version, ...]]
+    """The parts that were named beside it."""
 
 
 class LibraryWheel(NamedTuple):
@@ -160,9 +181,10 @@ class Question(NamedTuple):
     mig: str = ""
     """The profile of the MIG instance: ``1g.10gb``."""
     fabric_manager: DriverRelease | None = None
+    container: Container | None = None
     versions: Mapping[str, tuple[Version, ...]] = MappingProxyType({})
     """Everything that rows of releases may speak of, by canonical name; CUDA and nvcc too."""
-    systems: tuple[Implied, ...] = ()
+    systems: tuple[System, ...] = ()
     """The rows of Jetson system software that was named."""
     implied: Mapping[str, Implied] = MappingProxyType({})
     """What comes with what was named, where it is not named itself."""

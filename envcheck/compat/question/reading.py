@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, get_args
 
 from envcheck.compat.matrix import Matrix
-from envcheck.compat.names import SYSTEMS, canonical, scheme
+from envcheck.compat.names import ARM, canonical, scheme
+from envcheck.compat.question.containers import CONTAINER, inside, read_container
 from envcheck.compat.question.question import AnyPatch, AskedGpu, BranchHead, LibraryWheel, Question
 from envcheck.compat.relations.fit import Fit
 from envcheck.compat.relations.gpu_driver import Flavour
@@ -242,6 +243,9 @@ class _Draft:
             if name not in labels and members:
                 libraries[name] = wheel
                 self.versions[name] = members
+        container = self.fields.get("container")
+        if container:
+            self.fields["container"] = inside(container, self.fields, self.versions)
         return Question(
             matrix=self.matrix,
             labels=labels,
@@ -254,8 +258,8 @@ class _Draft:
         )
 
     def _machine(self, labels: dict[str, str]) -> Machine:
-        """Jetsons and superchips have Arm processors."""
-        if SYSTEMS & labels.keys():
+        """Jetsons, DRIVE and superchips have Arm processors."""
+        if ARM & labels.keys():
             return "aarch64"
         for gpu in self.gpus:
             row = self.matrix.capability_rows.get(gpu.capability)
@@ -374,6 +378,14 @@ def _read_fabric_manager(draft: _Draft, name: str, component: Component) -> None
     draft.fields["fabric_manager"] = release
 
 
+def _read_container(draft: _Draft, name: str, component: Component) -> None:
+    found = read_container(draft.matrix, component.exact or "")
+    if isinstance(found, str):
+        draft.unknown(name, f"{component}: {found}")
+    else:
+        draft.fields["container"] = found
+
+
 _READERS: dict[str, Callable[[_Draft, str, Component], None]] = {
     "os": _read_os,
     "machine": _read_machine,
@@ -385,4 +397,5 @@ _READERS: dict[str, Callable[[_Draft, str, Component], None]] = {
     "mig": _read_mig,
     "fabric-manager": _read_fabric_manager,
     "gpu": _read_gpu,
+    CONTAINER: _read_container,
 }

@@ -25,8 +25,9 @@ from envcheck.versions import CodeTarget, ComputeCapability, CudaVersion, Driver
 # Whether the libraries that a build needs leave a GPU out, whichever of the admitted versions is taken.
 
 _FOR_A_PART = ("triton",)
-"""What only a part of a package runs on: PyTorch computes without Triton, its compiler does not; nor does it need cuDNN
-for more than its convolutions."""
+"""What only a part of a package runs on: PyTorch computes without Triton, its compiler does not."""
+_FOR_A_PART_OF_TORCH = ("nvidia-cudnn", "nvidia-cusparselt")
+"""How libraries are called that it needs for its convolutions, or for sparse products, alone."""
 _YET_TO_COME = Version((10**6,))
 
 
@@ -81,7 +82,7 @@ def _libraries_refuse(matrix: Matrix, candidate: Candidate, row: ReleaseRow, gpu
             key in _FOR_A_PART
             or key in chosen
             or key in row.optional
-            or (candidate.name == TORCH and key.startswith("nvidia-cudnn"))
+            or (candidate.name == TORCH and key.startswith(_FOR_A_PART_OF_TORCH))
         ):
             continue
         spec = parse_specifier(text)
@@ -387,6 +388,13 @@ def _any_runs(question: Question, candidate: Candidate, row: ReleaseRow) -> Fit 
 def _brought(question: Question, candidate: Candidate, row: ReleaseRow, name: str, version: str) -> Fit:
     """A copy of its own does no harm to another one; system software is not known to work with another one."""
     label = question.labels.get(name, name)
+    wheel, own = question.libraries.get(name), CudaVersion.parse(row.cuda)
+    if wheel and wheel.major and own and wheel.major != own.major:
+        reason = (
+            f"{candidate.label} comes with {name} for CUDA {own.major}; {wheel.name} is built for CUDA {wheel.major}"
+        )
+        told = f"{reason}, and whether it takes its place is not documented"
+        return conclude(question.matrix, "unknown", told, row)
     spec = parse_specifier(version)
     covers = {spec.cover(member) for member in question.versions[name]}
     if covers & {"all", "some"}:

@@ -1,0 +1,176 @@
+"""Containers of NVIDIA (``nvcr==pytorch:24.10``): what they hold, and what their notes require of driver and GPU.
+
+What is named beside a container and the container holds is what is in it: it must be the version that it holds.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+from envcheck.compat.images import image_of
+from envcheck.compat.matrix import Matrix
+from envcheck.compat.names import scheme
+from envcheck.compat.question.hardware import NAME as FORWARD
+from envcheck.compat.question.hardware import compat_fits, runs
+from envcheck.compat.question.question import AskedGpu, Container, Question, agree, readable, retell
+from envcheck.compat.relations.fit import Fit, conclude
+from envcheck.compat.relations.gpu_cuda import cuda_serves
+from envcheck.compat.specifier import Version, parse_specifier, parse_version
+from envcheck.versions import ComputeCapability, CudaVersion, DriverRelease
+
+CONTAINER = "nvcr"
+REGISTRY = "nvcr.io/nvidia/"
+_FORMS = ("", "-py3", "-tf2-py3", "-base")
+"""How tags of a release go on where only its number is named."""
+_NAMED_BY_SYSTEM = "ubuntu"
+"""A part that the operating system in question names too."""
+
+
+def read_container(matrix: Matrix, text: str) -> Container | str:
+    """The container ``NAME:TAG`` (with or without the registry and the end of the tag); or why there is none."""
+    label = text.strip().removeprefix(REGISTRY)
+    found = [image_of(matrix, f"{REGISTRY}{label}{form}") for form in _FORMS] if ":" in label else []
+    if not any(found):
+        return f"write {CONTAINER}==NAME:TAG, where NAME is {', '.join(_repositories(matrix))}"
+    for image in found:
+        if image and image.row:
+            own = image.row.also.get(image.name.partition(":")[0], {})
+            return Container(label, image.row, {**image.holds, **own}, {})
+    return f"the matrix does not know the container {label}, as the notes of its release could not be read"
+
+
+def _repositories(matrix: Matrix) -> list[str]:
+    names = dict.fromkeys(name for row in matrix.images for name in row.names)
+    return sorted(name.removeprefix(REGISTRY) for name in names if name.startswith(REGISTRY))
+
+
+def known_containers(matrix: Matrix) -> list[str]:
+    """The releases with a row of their own, as they are asked for."""
+    return [
+        f"{name.removeprefix(REGISTRY)}:{release[1].replace(chr(92), '')}"
+        for row in matrix.images
+        if (release := re.match(r"([0-9]{2}\\\.[0-9]{2})-", row.tags))
+        for name in row.names
+    ]
+
+
+def inside(container: Container, fields: dict[str, Any], versions: dict[str, tuple[Version, ...]]) -> Container:
+    """The container with the named parts that it holds, which are taken from the other fields of the question."""
+    named: dict[str, tuple[Version, ...]] = {}
+    for part in {*container.holds, "nvcc"} & versions.keys():
+        held = "cuda" if part == "nvcc" else part
+        if held in container.holds:
+            named[part] = versions.pop(part)
+            fields.pop(part, None)
+    return container._replace(named=named)
+
+
+def container_fits(question: Question) -> Iterator[Fit]:
+    """Everything about the container that was named: its parts, the GPUs, the driver and the system."""
+    container = question.container
+    if container is None:
+        return
+    for part, versions in container.named.items():
+        if part != _NAMED_BY_SYSTEM or "os" not in question.labels:
+            fits = [(str(version), _holds(question.matrix, container, part, version)) for version in versions]
+            yield agree(fits, question.labels.get(part, part)).concerning(CONTAINER, part)
+    cuda = CudaVersion.parse(container.holds.get("cuda"))
+    if cuda:
+        for gpu in question.gpus:
+            yield _on_gpu(question.matrix, container, cuda, gpu).concerning(CONTAINER, "gpu")
+        if question.drivers:
+            yield _on_driver(question, container, cuda).concerning(CONTAINER, "driver")
+    if "os" in question.labels:
+        yield _on_system(question, container).concerning(CONTAINER, "os")
+
+
+def _holds(matrix: Matrix, container: Container, part: str, version: Version) -> Fit:
+    """Whether the container holds a version, by the numbers that both name."""
+    text = container.holds["cuda" if part == "nvcc" else part]
+    held = parse_version(text, scheme(part))
+    same = held is not None and all(one == other for one, other in zip(held.numbers, version.numbers, strict=False))
+    reason = f"{container.label} holds {part} {text}"
+    if same:
+        return conclude(matrix, "compatible", reason, container.row)
+    return conclude(matrix, "incompatible", f"{reason}, not {version}", container.row, change=f"{part} {text}")
+
+
+def _on_gpu(matrix: Matrix, container: Container, cuda: CudaVersion, gpu: AskedGpu) -> Fit:
+    row, answer = container.row, partial(conclude, matrix)
+    capability = matrix.capability_rows.get(gpu.capability)
+    least, greatest = ComputeCapability.parse(row.capability_min), ComputeCapability.parse(row.capability_max)
+    if capability and capability.tegra:
+        return answer("unknown", f"Jetsons have images of their own; {container.label} may be none for them", row)
+    if least and gpu.capability < least:
+        reason = f"{container.label} needs compute capability {least} or higher; {gpu.label} has {gpu.capability}"
+        return answer("incompatible", reason, row, change=f"a GPU of compute capability >= {least}")
+    if greatest and gpu.capability > greatest:
+        reason = f"{container.label} supports compute capability up to {greatest}; {gpu.label} has {gpu.capability}"
+        return answer("incompatible", reason, row, change=f"a GPU of compute capability <= {greatest}")
+    fit = cuda_serves(matrix, gpu.capability, cuda)
+    return retell(matrix, fit, f"{container.label} holds CUDA {cuda}: {fit.reason}", row)
+
+
+def _on_driver(question: Question, container: Container, cuda: CudaVersion) -> Fit:
+    """What the notes ask for, what CUDA itself does, and the package cuda-compat in the container.
+
+    Where the notes ask for more than CUDA does, or for less, its documents disagree, and nobody can tell.
+    """
+    matrix, row = question.matrix, container.row
+    alone = question._replace(compat=None)
+    numbers = parse_version(container.holds["cuda"])
+    native = runs(alone, cuda, numbers.numbers if numbers else ())
+    floor = DriverRelease.parse(row.driver)
+    asked = floor is None or min(question.drivers) >= floor
+    here = f"{container.label} holds CUDA {cuda}: {native.reason}"
+    if native.ok and asked:
+        return retell(matrix, native, here, row)
+    forward = _forward(alone, container, cuda)
+    if forward.ok or (native.ok and forward.verdict == "unknown" and not question.gpus):
+        return forward if forward.ok else retell(matrix, native, here, row)
+    if native.ok or (floor and asked):
+        notes = f"the notes of {container.label} ask for driver {floor} or newer"
+        return retell(matrix, _open(native), f"documents disagree: {notes}, and {native.reason}", row)
+    if native.bad and forward.verdict == "unknown":
+        return retell(matrix, forward, f"{here}; {forward.reason}", row)
+    return retell(matrix, native, here, row)
+
+
+def _open(fit: Fit) -> Fit:
+    return Fit(verdict="unknown", reason=fit.reason, rows=fit.rows, sources=fit.sources)
+
+
+def _forward(question: Question, container: Container, cuda: CudaVersion) -> Fit:
+    """Whether the container's cuda-compat stands in for the driver."""
+    matrix = question.matrix
+    package = Version((cuda.major, cuda.minor), scheme=scheme(FORWARD))
+    rows = matrix.rows_for(FORWARD, package)
+    specs = [spec for row in rows if (spec := row.needs.get("driver-linux"))]
+    covers = {parse_specifier(spec).cover(Version(tuple(driver))) for spec in specs for driver in question.drivers}
+    answer = partial(conclude, matrix)
+    if container.row.forward is False:
+        return answer("incompatible", f"{container.label} holds no {FORWARD}", container.row)
+    if covers == {"none"}:
+        reason = f"{FORWARD} {cuda} needs {readable('driver', specs[0])}"
+        return answer("incompatible", reason, container.row, *rows, change=readable("driver", specs[0]))
+    refusal = next((fit for fit in compat_fits(question, cuda) if fit.bad), None)
+    if refusal:
+        return refusal
+    if container.row.forward is None or covers != {"all"}:
+        return answer("unknown", f"whether {container.label} holds {FORWARD} for it is not documented", container.row)
+    doubt = next((fit for fit in compat_fits(question, cuda) if not fit.ok), None)
+    if doubt or not question.gpus:
+        reason = doubt.reason if doubt else f"its {FORWARD} {cuda} serves data center GPUs alone"
+        return answer("unknown", reason, container.row, *rows)
+    reason = f"{container.label} holds {FORWARD} {cuda}, which serves data center GPUs with this driver"
+    return answer("compatible", reason, container.row, *rows)
+
+
+def _on_system(question: Question, container: Container) -> Fit:
+    if question.os in ("linux", "wsl"):
+        return conclude(question.matrix, "compatible", f"{container.label} is a Linux container", container.row)
+    reason = f"{container.label} is a Linux container; on {question.os} it cannot use the GPU"
+    return conclude(question.matrix, "incompatible", reason, container.row, change="os linux")

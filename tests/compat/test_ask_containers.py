@@ -1,0 +1,106 @@
+"""Containers of NVIDIA as components: what they hold, and which drivers and GPUs they run on."""
+
+from __future__ import annotations
+
+import pytest
+
+from envcheck.compat.load import load_matrix
+from envcheck.compat.question.containers import known_containers, read_container
+from envcheck.compat.question.question import Container
+from envcheck.versions import DriverRelease
+from tests.compat.asking import answer, assert_does_not_fit, assert_fits, assert_nobody_can_tell, questions, shown
+from tests.every import every
+
+MATRIX = load_matrix()
+RELEASES = list({one.partition(":")[2]: one for one in reversed(known_containers(MATRIX))}.values())
+"""One container of each row."""
+
+
+def container(text: str) -> Container:
+    found = read_container(MATRIX, text)
+    assert isinstance(found, Container), found
+    return found
+
+
+@every(RELEASES)
+def test_a_release_fits_its_own_stack(release: str) -> None:
+    held = container(release)
+    cuda = MATRIX.cuda_rows[next(one for one in MATRIX.cuda_rows if held.holds["cuda"].startswith(str(one)))]
+    asked = [DriverRelease.parse(text) for text in (held.row.driver, cuda.bundled_driver)]
+    driver = f"driver=={max(filter(None, asked))}"
+    gpu = f"gpu=={held.row.capability_min or '7.5'}"
+    parts = " ".join(f"{name}=={version}" for name, version in held.holds.items() if name not in ("torch", "ubuntu"))
+    for question in filter(None, (parts, driver, gpu, f"{driver} {gpu}")):
+        assert_fits(f"nvcr=={release} {question}")
+
+
+@every(RELEASES)
+def test_another_version_of_what_a_release_holds_is_not_in_it(release: str) -> None:
+    for name, version in container(release).holds.items():
+        assert_does_not_fit(f"nvcr=={release} {name}=={int(version.partition('.')[0]) - 1}")
+
+
+@every(RELEASES)
+def test_a_newer_driver_never_fits_worse(release: str) -> None:
+    order = ["incompatible", "unknown", "compatible"]
+    for gpu in ("Tesla T4", "GeForce RTX 2080 Ti"):
+        drivers = ["440.33.01", "450.51.06", "470.57.02", "525.60.13", "535.54.03", "560.35.03", "580.65.06"]
+        on = gpu.replace(" ", ",")
+        found = [order.index(answer(f"nvcr=={release} driver=={one} gpu=={on}").verdict) for one in drivers]
+        # A data-center GPU does with the branches that cuda-compat knows, which are not all up to the next one.
+        assert found[-1] == max(found) if gpu == "Tesla T4" else found == sorted(found), (gpu, found)
+
+
+@pytest.mark.parametrize(
+    "question",
+    questions("""
+nvcr==pytorch:24.10 driver==560.35.03 gpu==H100
+nvcr==nvcr.io/nvidia/pytorch:24.10-py3 driver==470.82.01 gpu==A100
+nvcr==pytorch:24.10 driver==535.183.01 gpu==L4
+nvcr==tensorflow:22.10-tf2-py3 driver==515.65.01 gpu==T4
+nvcr==tritonserver:21.02 driver==418.226.00 gpu==V100
+nvcr==pytorch:24.10 torch==2.5.0 python==3.10 cuda==12.6.2 ubuntu==22.04
+nvcr==tensorflow:24.05 cudnn==9.1 nccl==2.21.5
+nvcr==pytorch:24.05 flash-attn==2.5.8
+nvcr==cuda:12.4.1-devel-ubuntu22.04 nvcc==12.4 driver==550.54.15
+nvcr==pytorch:24.10 os==wsl
+"""),
+)
+def test_fits(question: str) -> None:
+    assert_fits(question)
+
+
+@pytest.mark.parametrize(
+    "question",
+    questions("""
+nvcr==pytorch:24.10 driver==470.82.01 gpu==RTX,3090
+nvcr==pytorch:24.10 driver==450.80.02 gpu==A100
+nvcr==pytorch:24.10 gpu==B200
+nvcr==pytorch:20.03 gpu==A100
+nvcr==tritonserver:25.03 gpu==V100
+nvcr==pytorch:24.10 python==3.12
+nvcr==pytorch:24.10 torch==2.4.1
+nvcr==pytorch:25.12 driver==570.86.15 gpu==RTX,4090
+nvcr==pytorch:24.10 os==windows
+"""),
+)
+def test_does_not_fit(question: str) -> None:
+    assert_does_not_fit(question)
+
+
+@pytest.mark.parametrize(
+    ("question", "why"),
+    [
+        ("nvcr==pytorch:24.10 driver==535.104.05 gpu==RTX,4090", "documents disagree"),
+        ("nvcr==tritonserver:25.10 driver==575.57.08 gpu==RTX,4090", "documents disagree"),
+        ("nvcr==pytorch:24.10 driver==470.82.01", "data center GPUs"),
+        ("nvcr==pytorch:24.10 gpu==Jetson,AGX,Orin,64GB", "Jetsons have images of their own"),
+        ("nvcr==pytorch:99.01 driver==570.86.15", "does not know the container"),
+        ("nvcr==nothing:24.10 driver==570.86.15", "write nvcr==NAME:TAG"),
+        ("nvcr==24.10 driver==570.86.15", "write nvcr==NAME:TAG"),
+    ],
+)
+def test_nobody_can_tell(question: str, why: str) -> None:
+    assert_nobody_can_tell(question)
+    found = answer(question)
+    assert any(why in reason.message for reason in found.reasons), shown(found)

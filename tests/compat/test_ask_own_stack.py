@@ -1,0 +1,65 @@
+"""What a row says belongs together fits when it is asked for: every row of the kinds that are one set of versions."""
+
+from __future__ import annotations
+
+import pytest
+
+from envcheck.compat.load import load_matrix
+from envcheck.compat.relations.torch import tag_of
+from envcheck.compat.tables import ReleaseRow, TorchRow
+from tests.compat.asking import assert_does_not_fit, assert_fits, assert_nobody_can_tell
+from tests.every import every
+
+MATRIX = load_matrix()
+SETS = ("jetpack", "l4t", "deepstream", "drive-os", "pyds")
+
+
+def named(spec: str) -> str:
+    """One version that a specifier of a row names."""
+    first = spec.partition("|")[0].partition(",")[0]
+    return first.lstrip("=<>").removesuffix(".*")
+
+
+@every([row for name in SETS for row in MATRIX.rows_of(name)])
+def test_a_set_fits_its_own_stack(row: ReleaseRow) -> None:
+    stack = {name.removesuffix("-linux"): named(spec) for name, spec in (row.needs | row.bundles).items()}
+    if row.needs.get("numpy", "").startswith("<"):
+        del stack["numpy"]
+    machine = f"machine=={row.machine[0]}" if row.machine else ""
+    parts = " ".join(f"{name}=={version}" for name, version in stack.items())
+    assert_fits(f"{row.name}=={named(row.versions)} {machine} {parts}")
+
+
+@pytest.mark.parametrize("gpu", ["A40", "L4", "L40S", "Tesla T4", "GeForce RTX 5090"])
+def test_a_gpu_of_a_generation_without_mig_has_no_instances(gpu: str) -> None:
+    assert_does_not_fit(f"mig==1g.10gb gpu=={gpu.replace(' ', ',')}")
+
+
+def test_a_library_wheel_for_another_cuda_is_not_taken_for_the_one_that_a_build_brings() -> None:
+    assert_nobody_can_tell("torch==2.6.0+cu118 nvidia-nccl-cu12==2.21.5")
+
+
+@every([row for row in MATRIX.torch if row.all_builds])
+def test_a_build_of_torch_runs_where_it_holds_code(row: TorchRow) -> None:
+    """Whatever the libraries support that it comes with: it needs them for a part of its work."""
+    for build in row.builds:
+        if build.confidence == "high" and row.confidence == "high":
+            torch = f"torch=={row.version}+{tag_of(build.cuda)} os=={build.os} machine=={build.machine}"
+            for target in build.targets:
+                if target.startswith("sm_") and target != "sm_110":  # a Jetson's, with a system of its own
+                    assert_fits(f"{torch} gpu=={target}")
+
+
+@every([row for row in MATRIX.torch if row.nccl])
+def test_a_build_of_torch_comes_with_its_libraries(row: TorchRow) -> None:
+    for build in row.builds:
+        for name, held in (("nccl", build.nccl), ("cudnn", build.cudnn), ("cusparselt", build.cusparselt)):
+            if held is None or build.os != "linux":
+                continue
+            torch = f"torch=={row.version}+{tag_of(build.cuda)} machine=={build.machine}"
+            assert_fits(f"{torch} {name}=={held}")
+            pinned = tuple(map(int, row.version.split("."))) >= (2, 4)
+            wheel = f"nvidia-{name}-cu{build.cuda.partition('.')[0]}"
+            assert_fits(f"{torch} {wheel}=={held}")
+            if pinned:
+                assert_does_not_fit(f"{torch} {wheel}=={held.rpartition('.')[0]}.99999")
