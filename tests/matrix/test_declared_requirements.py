@@ -31,6 +31,11 @@ transformers==4.29.0 huggingface-hub 0.11.0 0.10.1
 transformers==4.29.1 huggingface-hub 0.14.1 0.13.4
 transformers==5.1.0 huggingface-hub 1.3.0 0.36.0
 diffusers==0.36.0 huggingface-hub 1.0.0 2.0.0
+scipy==1.11.1 numpy 1.21.6 1.20.3
+scipy==1.13.0 numpy 2.2.6 2.3.0
+scipy==1.18.0 numpy 2.5.0 1.26.4
+onnxruntime-gpu==1.24.1 cuda 12.8 12.6
+onnxruntime-gpu==1.26.0 cuda 12.9 12.6
 """
 
 

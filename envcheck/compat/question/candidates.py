@@ -11,7 +11,7 @@ import msgspec
 from envcheck.compat.matrix import Matrix
 from envcheck.compat.names import SYSTEMS, canonical, scheme
 from envcheck.compat.question.question import Implied, Question, unknown_release
-from envcheck.compat.question.wheels import serves, wheels_of
+from envcheck.compat.question.wheels import wheels_of
 from envcheck.compat.relations.driver_cuda import may_exist
 from envcheck.compat.relations.fit import WEAKEST_FIRST, Fit, FitVerdict, conclude
 from envcheck.compat.relations.torch import builds, newest_python, tag_of
@@ -254,8 +254,8 @@ def default_cuda(row: TorchRow, question: Question) -> str | None:
 
 def _default(question: Question, row: TorchRow) -> _Found:
     cuda = default_cuda(row, question)
-    if cuda is None and question.os == "macos" and serves(question, _wheels(question, row)):
-        cuda = ""
+    if cuda is None and question.os == "macos" and _wheels(question, row):
+        cuda = ""  # where there is no wheel, the rows of the wheels say so
     if cuda is None:
         reason = f"the matrix does not know what the wheel of torch {row.version} on PyPI for {_where(question)} holds"
         return [], conclude(question.matrix, "unknown", reason, row), ()
