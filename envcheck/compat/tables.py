@@ -348,6 +348,9 @@ class ReleaseRow(Row, frozen=True, kw_only=True):
     one_of: tuple[tuple[str, ...], ...] = ()
     """Groups of needs of which one is enough: ``[["jax-cuda12-plugin", "jax-cuda13-plugin"]]``. The rows of that one
     decide about GPUs, drivers and CUDA."""
+    exact_nvcc: bool = False
+    """For a package that is compiled against PyTorch: whether it refuses an nvcc of another minor than PyTorch's CUDA
+    too; an nvcc of another major is refused by PyTorch itself."""
     optional: tuple[str, ...] = ()
     """Needs that it does without: CuPy uses a cuDNN of these versions, and no other one."""
     bundles: dict[str, str] = {}

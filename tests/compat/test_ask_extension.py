@@ -43,6 +43,19 @@ our-ops==1.0 nvcc==12.4 torch==2.5.1 cuda==11.8
 our-ops==1.0 nvcc==12 torch==2.5.1+cu118
 our-ops==1.0 nvcc==13.0 torch==2.5.1+cu118 gpu==H100 driver==580
 flash-attn==2.7.0 nvcc==12.4 torch==2.5.1+cu118
+deepspeed==0.16.0 nvcc==11.8 torch==2.5.1+cu124
+torch-scatter==2.1.2 nvcc==11.8 torch==2.5.1+cu124
+torch-sparse==0.6.18 nvcc==13.0 torch==2.5.1+cu124
+torch-cluster==1.6.3 nvcc==11.8 torch==2.5.1+cu124
+torch-spline-conv==1.2.2 nvcc==11.8 torch==2.5.1+cu124
+mamba-ssm==2.2.4 nvcc==11.8 torch==2.5.1+cu124
+causal-conv1d==1.5.0 nvcc==11.8 torch==2.5.1+cu124
+mmcv==2.2.0 nvcc==11.8 torch==2.3.0+cu121
+mmcv-full==1.7.2 nvcc==12.1 torch==2.0.1+cu118
+detectron2==0.6 nvcc==11.8 torch==2.1.0+cu121
+pytorch3d==0.7.8 nvcc==11.8 torch==2.5.1+cu124
+grouped-gemm==0.1.6 nvcc==11.8 torch==2.3.0+cu121
+apex==0.1 nvcc==11.8 torch==2.5.1+cu124
 """),
 )
 def test_pytorch_refuses_another_major(matrix: Matrix, question: str) -> None:
@@ -63,12 +76,33 @@ our-ops==1.0 nvcc==11.6 torch==2.5.1+cu118
 our-ops==1.0 nvcc==12 torch==2.5.1+cu121
 our-ops==1.0 torch==2.5.1+cu118
 flash-attn==2.7.0 nvcc==11.8 torch==2.5.1+cu118
+mamba-ssm==2.2.4 nvcc==12.1 torch==2.5.1+cu124
+apex==0.1 nvcc==12.4 torch==2.5.1+cu124
 nvcc==12.1 torch==2.5.1
 """),
 )
 def test_another_minor_is_none(matrix: Matrix, question: str) -> None:
     found = answer(question, matrix)
     assert found.verdict == "compatible", shown(found)
+
+
+def test_apex_refuses_another_minor_too(matrix: Matrix) -> None:
+    found = answer("apex==0.1 nvcc==12.6 torch==2.5.1+cu124", matrix)
+    assert found.verdict == "incompatible", shown(found)
+    assert "it refuses nvcc 12.6, which has another minor version" in found.reasons[0].message
+    assert "nvcc 12.4" in found.suggestions
+
+
+@pytest.mark.parametrize(
+    "question",
+    questions("""
+mamba-ssm==2.2.4 nvcc==11.3 torch==2.5.1+cu118
+torch-sparse==0.6.18 nvcc==12.4 gcc==14 torch==2.5.1+cu124
+mamba-ssm==2.2.4 nvcc==12.4 gpu==RTX,5090 torch==2.5.1+cu124
+"""),
+)
+def test_what_nvcc_itself_needs_holds_for_an_extension(matrix: Matrix, question: str) -> None:
+    assert answer(question, matrix).verdict == "incompatible"
 
 
 @pytest.mark.parametrize(

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from envcheck.compat.load import load_matrix
 from tests.compat.asking import answer, assert_fits, assert_nobody_can_tell, questions, shown
 from tests.every import every
 
 COMPATIBLE = """
 nvcc==12.9 gpu==sm_100f
+nvcc==13.4 gpu==sm_107a
+nvcc==13.5 gpu==sm_107f
 nvcc==12.0 gpu==sm_90a
 driver==525.60.13 cuda==12.4
 driver==525.60.13 cuda==12.0
@@ -84,6 +87,7 @@ driver==550 cuda==12.4 gpu==A100,80GB gpu==T4
 
 INCOMPATIBLE = """
 nvcc==12.9 gpu==sm_110
+nvcc==13.3 gpu==sm_107a
 nvcc==13.0 gpu==sm_101
 nvcc==12.8 gpu==sm_100f
 nvcc==11.8 gpu==sm_90a
@@ -250,3 +254,24 @@ def test_what_is_misspelt_is_guessed_at_but_not_answered() -> None:
 def test_a_release_of_a_toolkit_is_no_change_to_its_own_minor() -> None:
     assert answer("driver==396.26 cuda==9.2.148").suggestions == ("driver >= 396.37", "cuda 9.2.88")
     assert answer("gpu==RTX,5090 nvcc==12.6.20").suggestions == ("nvcc 12.8",)
+
+
+def targets() -> list[tuple[str, str]]:
+    """Every target that any toolkit has, beside every toolkit."""
+    rows = [row for row in load_matrix().cuda if row.targets]
+    return [(row.version, name) for row in rows for name in sorted({each for one in rows for each in one.targets})]
+
+
+@every(targets())
+def test_a_target_of_its_own_architecture_or_family_is_never_more_than_its_plain_one(cuda: str, name: str) -> None:
+    plain = answer(f"nvcc=={cuda} gpu=={name}").verdict
+    for suffix in "af":
+        found = answer(f"nvcc=={cuda} gpu=={name}{suffix}").verdict
+        assert found != "compatible" or plain == "compatible"
+        row = next((one for one in load_matrix().capabilities if f"sm_{one.capability.replace('.', '')}" == name), None)
+        if row is None:
+            assert found != "compatible", f"no row says that there is {name}{suffix}"
+        elif plain == "compatible":
+            first = row.own_from if suffix == "a" else row.family_from
+            wanted = first is not None and tuple(map(int, cuda.split("."))) >= tuple(map(int, first.split(".")))
+            assert found == ("compatible" if wanted else "incompatible")

@@ -159,3 +159,9 @@ def test_a_build_of_another_index_has_no_wheels_on_pypi(local: str) -> None:
     version = Version((0, 20, 1), local=local)
     question = Question(MATRIX, {"torchvision": f"torchvision==0.20.1+{local}"})
     assert all(not one.wheels for one in release_candidates(question, "torchvision", version))
+
+
+def test_a_mac_without_a_wheel_of_pytorch_is_told_so() -> None:
+    found = answer("torch==2.12.0 os==macos machine==x86_64")
+    assert found.verdict == "unknown", shown(found)
+    assert "macOS aarch64, none for macOS x86_64" in found.reasons[0].message

@@ -255,8 +255,8 @@ def default_cuda(row: TorchRow, question: Question) -> str | None:
 
 def _default(question: Question, row: TorchRow) -> _Found:
     cuda = default_cuda(row, question)
-    if cuda is None and question.os == "macos" and serves(question, _wheels(question, row)):
-        cuda = ""
+    if cuda is None and question.os == "macos" and _wheels(question, row):
+        cuda = ""  # where there is no wheel, the rows of the wheels say so
     if cuda is None:
         reason = f"the matrix does not know what the wheel of torch {row.version} on PyPI for {_where(question)} holds"
         return [], conclude(question.matrix, "unknown", reason, row), ()

@@ -108,18 +108,23 @@ def extension_fits(question: Question) -> Iterator[Fit]:
     ]
     for name, package, row in compiled:
         here = f"{package} is compiled during installation, against {built}"
-        fits = [(str(nvcc), _compiles(matrix, nvcc, torch, here, [row, *checks])) for nvcc in question.nvcc]
+        fits = [(str(nvcc), _compiles(matrix, nvcc, torch, here, row, checks)) for nvcc in question.nvcc]
         yield agree(fits, label).concerning(name, _NVCC, TORCH)
     if not compiled:
         fits = [(str(nvcc), _could_compile(matrix, nvcc, torch, built, checks)) for nvcc in question.nvcc]
         yield agree(fits, label).concerning(_NVCC, TORCH)
 
 
-def _compiles(matrix: Matrix, nvcc: CudaVersion, torch: Implied, here: str, rows: list[ReleaseRow]) -> Fit:
-    if nvcc.major == torch.version.numbers[0]:
-        return conclude(matrix, "compatible", f"{here}; nvcc {nvcc} has the same major version", torch.row, *rows)
-    reason = f"{here}; PyTorch refuses nvcc {nvcc}, which has another major version"
-    return conclude(matrix, "incompatible", reason, torch.row, *rows, change=f"nvcc {torch.version}")
+def _compiles(
+    matrix: Matrix, nvcc: CudaVersion, torch: Implied, here: str, package: ReleaseRow, checks: list[ReleaseRow]
+) -> Fit:
+    rows = [torch.row, package, *checks]
+    same_major = nvcc.major == torch.version.numbers[0]
+    if tuple(nvcc) == torch.version.numbers[:2] or (same_major and not package.exact_nvcc):
+        return conclude(matrix, "compatible", f"{here}; nvcc {nvcc} has the same major version", *rows)
+    who, which = ("it", "minor") if same_major else ("PyTorch", "major")
+    reason = f"{here}; {who} refuses nvcc {nvcc}, which has another {which} version"
+    return conclude(matrix, "incompatible", reason, *rows, change=f"nvcc {torch.version}")
 
 
 def _could_compile(matrix: Matrix, nvcc: CudaVersion, torch: Implied, built: str, rows: list[ReleaseRow]) -> Fit:

@@ -212,9 +212,11 @@ def _accepts(matrix: Matrix, gpu: AskedGpu, cuda: CudaVersion) -> Fit:
 
 def _too_new(matrix: Matrix, gpu: AskedGpu, cuda: CudaVersion) -> Fit | None:
     """Why a toolkit does not have the architecture- or family-specific target that was named."""
-    row = matrix.capability_rows.get(gpu.capability)
-    if not gpu.suffix or row is None:
+    if not gpu.suffix:
         return None
+    row = matrix.capability_rows.get(gpu.capability)
+    if row is None:
+        return conclude(matrix, "unknown", f"the matrix does not know whether there is a target {gpu.label}")
     first = CudaVersion.parse(row.own_from if gpu.suffix == "a" else row.family_from)
     if first is None:
         return conclude(matrix, "incompatible", f"there is no target {gpu.label}", row, change=gpu.capability.sm)
