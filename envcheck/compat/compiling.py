@@ -37,6 +37,7 @@ FIELDS = {
     "product": "products",
     "image": "images",
     "index": "indexes",
+    "extra": "extras",
     "secret": "secrets",
     "family": "families",
     "fragment": "fragments",

@@ -21,6 +21,7 @@ from envcheck.compat.tables import (
     DriverBranchRow,
     EfficiencyRow,
     ErrorRow,
+    ExtraRow,
     FamilyRow,
     FlawRow,
     FragmentRow,
@@ -84,6 +85,7 @@ class Matrix(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     products: tuple[ProductRow, ...] = ()
     images: tuple[ImageRow, ...] = ()
     indexes: tuple[IndexRow, ...] = ()
+    extras: tuple[ExtraRow, ...] = ()
     families: tuple[FamilyRow, ...] = ()
     fragments: tuple[FragmentRow, ...] = ()
     errors: tuple[ErrorRow, ...] = ()

@@ -696,6 +696,26 @@ class ImageRow(Row, frozen=True, kw_only=True):
         return f"image/{self.names[0]}:{self.tags}"
 
 
+class ExtraRow(Row, frozen=True, kw_only=True):
+    """What extras of a package bring that decides about GPUs: ``jax[cuda13]``."""
+
+    name: str
+    versions: str
+    """The releases, as a specifier."""
+    extras: tuple[str, ...]
+    """Normalized names, each of which brings the same."""
+    brings: dict[str, str]
+    """Components and their versions; ``=`` is the release's own."""
+    needed: bool = False
+    """Whether the package computes on the CPU alone without any such extra, or what it brings."""
+    built: str = ""
+    """The distribution that has GPU support where its version has a local tag: ``jaxlib==0.4.25+cuda12.cudnn89``."""
+
+    @property
+    def id(self) -> str:
+        return f"extra/{self.name}[{self.extras[0]}]{self.versions}"
+
+
 class IndexRow(Row, frozen=True, kw_only=True):
     """A package index, and which builds of PyTorch it serves."""
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from envcheck.compat.images import image_of
 from envcheck.compat.load import load_matrix
-from envcheck.compat.tables import ImageRow
 from envcheck.importers.kit.paste import SOURCE, Paste
 from envcheck.importers.kit.protocol import Rank, environment, with_environment
 from envcheck.importers.kit.stated_libraries import stated_cuda, stated_cudnn
@@ -46,18 +46,9 @@ def _images(paste: Paste) -> Iterator[tuple[str, _Held]]:
         if ":" not in line or "/" not in line or _NOT_RUN.search(line[:_LONGEST_LINE]):
             continue
         for match in _IMAGE.finditer(line[:_LONGEST_LINE]):
-            row, held = _row(match["name"], match["tag"])
-            if row is not None:
-                yield match[0].strip(), held
-
-
-def _row(name: str, tag: str) -> tuple[ImageRow | None, _Held]:
-    for row in load_matrix().images:
-        found = re.fullmatch(row.tags, tag) if name in row.names else None
-        if found:
-            told = {key: value for key, value in found.groupdict().items() if value}
-            return row, tuple(sorted({**row.holds, **told}.items()))
-    return None, ()
+            image = image_of(load_matrix(), f"{match['name']}:{match['tag']}")
+            if image is not None and image.row is not None:
+                yield match[0].strip(), tuple(sorted(image.holds.items()))
 
 
 def _snapshot(image: str, held: dict[str, str]) -> Snapshot:

@@ -14,11 +14,13 @@ import msgspec
 from packaging.specifiers import SpecifierSet
 
 from envcheck.checks import PLAN, Check, Evidence, Fix, Location, Status, Subject
+from envcheck.compat.extras import brought, extras_of
+from envcheck.compat.images import image_of
 from envcheck.compat.matrix import Matrix
 from envcheck.compat.names import canonical
 from envcheck.compat.question.answer import ask
 from envcheck.compat.question.question import Answer
-from envcheck.compat.tables import is_named
+from envcheck.compat.tables import ExtraRow, is_named
 from envcheck.components import Bound, Component
 from envcheck.errors import UsageError
 from envcheck.rules.api import Facts
@@ -113,10 +115,52 @@ def _other(item: Planned, environment: Environment, machine: Sequence[Component]
     version = item.version or (family[1] if family else None)
     if version is None:
         return _open(item, environment)
-    answer = _asked(matrix, item.name, version, machine)
+    by_extras: list[Component] = []
+    if item.conda is None and item.image is None:
+        rows = [row for row in extras_of(matrix, item.name, version) if row.needed]
+        by_extras = brought(rows, version, item.extras) or []
+        asks_gpu = any(part.name == "gpu" for part in machine)
+        if rows and not by_extras and asks_gpu and not _comes_otherwise(rows, environment):
+            return _without_gpu(item, environment, machine, rows, matrix)
+    answer = _asked(matrix, item.name, version, [*by_extras, *machine])
     if item.image is not None and item.name == "cuda" and answer is not None and answer.verdict == "incompatible":
         return _image_cuda(item, environment, machine, matrix, answer)
     return _answered(item, environment, answer)
+
+
+def _comes_otherwise(rows: Sequence[ExtraRow], environment: Environment) -> bool:
+    """Whether the plan names what an extra would bring, as lock files do."""
+    planned = environment.planned or ()
+    names = {name for row in rows for name in row.brings} - set(_ALWAYS)
+    built = {row.built for row in rows}
+    return any(each.name in names or (each.name in built and "+" in (each.version or "")) for each in planned)
+
+
+def _without_gpu(
+    item: Planned,
+    environment: Environment,
+    machine: Sequence[Component],
+    rows: Sequence[ExtraRow],
+    matrix: Matrix,
+) -> Check:
+    """A package that is asked for without the extra that brings its GPU support."""
+    version = item.version or ""
+    names = [row.extras[0] for row in reversed(rows)]
+    answers = {
+        name: _asked(matrix, item.name, version, [*(brought(rows, version, (name,)) or ()), *machine]) for name in names
+    }
+    fits = next((name for name, answer in answers.items() if answer and answer.verdict == "compatible"), names[0])
+    unseen = any(not each.name or each.image is not None for each in environment.planned or ())
+    told = "; what else the plan installs may bring it" if unseen else ""
+    check = _check(
+        item,
+        environment,
+        "unknown" if unseen else "fail",
+        f"{_label(item)} is asked for without GPU support",
+        f"Without an extra such as {fits} it computes on the CPU{told}.",
+        fixes=(Fix(text=f"Ask for {item.name}[{fits}]{item.bounds}."),),
+    )
+    return msgspec.structs.replace(check, sources=matrix.cite(*rows))
 
 
 def _image_cuda(
@@ -128,8 +172,8 @@ def _image_cuda(
     helped = _asked(matrix, "cuda", item.version, [*machine, forward])
     if helped is None or helped.verdict == "incompatible":
         return _answered(item, environment, answer)
-    row = next((row for row in matrix.images if any(name in (item.image or "") for name in row.names)), None)
-    if row is not None and row.forward and helped.verdict == "compatible":
+    image = image_of(matrix, item.image or "")
+    if image and image.row and image.row.forward and helped.verdict == "compatible":
         return _answered(item, environment, helped)
     message = "; ".join(reason.message for reason in answer.reasons if reason.verdict == "incompatible")
     told = f"{message}, unless the image holds cuda-compat, which is not known"
@@ -183,7 +227,7 @@ def _asked(matrix: Matrix, name: str, version: str, machine: Sequence[Component]
 
 
 def _answered(item: Planned, environment: Environment, answer: Answer | None, of: str = "") -> Check:
-    label = item.asked.replace("==", " ") + (f" of {item.image}" if item.image else "")
+    label = _label(item)
     if answer is None:
         return _check(
             item, environment, "unknown", f"Whether {label} fits is not known", "The matrix cannot read this version."
@@ -203,6 +247,10 @@ def _answered(item: Planned, environment: Environment, answer: Answer | None, of
     return msgspec.structs.replace(
         check, sources=tuple(dict.fromkeys(source for reason in reasons for source in reason.sources))
     )
+
+
+def _label(item: Planned) -> str:
+    return item.asked.replace("==", " ") + (f" of {item.image}" if item.image else "")
 
 
 def _nothing(environment: Environment) -> Check:

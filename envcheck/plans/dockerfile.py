@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 import msgspec
 from packaging.specifiers import SpecifierSet
 
+from envcheck.compat.images import image_of
 from envcheck.plans.kit.requirement import item, unread
 from envcheck.plans.kit.sheet import Sheet
 from envcheck.plans.requirements import of_arguments
@@ -147,20 +148,16 @@ def _installed(sheet: Sheet, chain: list[_Stage]) -> Iterator[Planned]:
 
 
 def _of_image(sheet: Sheet, image: str, line: int) -> Iterator[Planned]:
-    bare = image.partition("@")[0].removeprefix("docker.io/").removeprefix("library/")
-    name, _, tag = bare.rpartition(":") if ":" in bare.rpartition("/")[2] else (bare, "", "latest")
     if "$" in image:
         yield unread(sheet, f"FROM {image[:80]}", line, "a variable without a default value names the image")
         return
-    rows = [row for row in sheet.matrix.images if name in row.names]
-    for row in rows:
-        found = re.fullmatch(row.tags, tag[:128])
-        if found:
-            stated = {key: value for key, value in found.groupdict().items() if value}
-            yield from _held(sheet, {**row.holds, **stated}, f"{name}:{tag}"[:200], line)
-            return
-    if rows:
-        yield unread(sheet, f"FROM {name}:{tag}"[:200], line, "what this tag of the image holds is not known")
+    known = image_of(sheet.matrix, image)
+    if known is None:
+        return
+    if known.row is None:
+        yield unread(sheet, f"FROM {known.name}", line, "what this tag of the image holds is not known")
+    else:
+        yield from _held(sheet, known.holds, known.name, line)
 
 
 def _held(sheet: Sheet, versions: dict[str, str], image: str, line: int) -> Iterator[Planned]:

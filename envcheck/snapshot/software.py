@@ -377,6 +377,8 @@ class Planned(Record, frozen=True, kw_only=True):
     """Accepted versions (PEP 440): ``>=2.0,<2.1``; empty: any."""
     version: str | None = None
     """The one version that is accepted; None: the plan leaves it open."""
+    extras: tuple[str, ...] = ()
+    """Normalized names of the extras that are asked for: ``cuda13``."""
     build: str | None = None
     """Local tag of the build that the package index serves: ``cu118``; empty: the default build of PyPI. None: not
     known, as with a private index."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+import msgspec
 from packaging.markers import Marker
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import SpecifierSet
@@ -32,7 +33,8 @@ def planned(sheet: Sheet, text: str, line: int | None, *, build: str | None = ""
         return None
     if asked.url is not None:
         return of_wheel(sheet, asked.url, line, name=asked.name)
-    return item(sheet, asked.name, asked.specifier, line, build=build)
+    found = item(sheet, asked.name, asked.specifier, line, build=build)
+    return msgspec.structs.replace(found, extras=tuple(sorted(map(canonicalize_name, asked.extras))))
 
 
 def item(

@@ -60,6 +60,7 @@ def _joined(asked: Sequence[Planned]) -> Planned:
     return msgspec.structs.replace(
         lead,
         build=build,
+        extras=tuple(sorted({extra for each in asked for extra in each.extras})),
         asked=f"{lead.name}{bounds}",
         bounds=str(bounds),
         version=None if problem else version,
