@@ -12,9 +12,9 @@ from typing import Any, TypeVar, get_args
 import msgspec
 
 from envcheck.config.find import SHARED, read_bytes
-from envcheck.config.lines import Path, line_of, lines_of
 from envcheck.config.model import Config, Gpus, Ignore, Severity, Share
 from envcheck.errors import UsageError
+from envcheck.text.toml_lines import Path, line_of, lines_of
 
 _MOST_DOTS = 200
 """On a line: the time that the parser takes for a dotted key grows with the square of its parts."""

@@ -49,7 +49,9 @@ _TORCH = ("torch", "pytorch", "pytorch-gpu", "pytorch-cpu")
 
 
 def _judge(item: Planned, environment: Environment, machine: Sequence[Component], matrix: Matrix) -> Iterator[Check]:
-    if not item.name:
+    if item.refused is not None:
+        yield _check(item, environment, "fail", f"{_label(item)} cannot be installed", f"{item.asked}: {item.refused}.")
+    elif not item.name:
         yield _check(item, environment, "unknown", f"{item.asked} may install anything", item.problem or "")
     elif item.name in _TORCH:
         if item.version is None:
@@ -262,7 +264,10 @@ def _nothing(environment: Environment) -> Check:
         subject=Subject(kind="environment", key=environment.key, environment=environment.key),
         status="unknown",
         title="The plan names nothing that can be judged",
-        message="none of its packages is a framework or a library for GPUs that the matrix knows",
+        message=(
+            "none of its packages is a framework or a library for GPUs that the matrix knows; "
+            "those of an extra or group count where FILE[NAME] names it"
+        ),
         location=Location(file=environment.planned[0].file) if environment.planned else None,
     )
 

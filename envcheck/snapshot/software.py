@@ -392,6 +392,8 @@ class Planned(Record, frozen=True, kw_only=True):
     """Number of the line, from 1."""
     problem: str | None = None
     """Why the version is not known: ``it is a direct reference`` …"""
+    refused: str | None = None
+    """Why it cannot be installed on the machine: all its wheels are for other systems."""
 
 
 class Environment(Identified, frozen=True, kw_only=True):

@@ -13,6 +13,7 @@ from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel
 
 from envcheck.compat.question.package_needs import marker_names
 from envcheck.plans.kit.sheet import Sheet
+from envcheck.plans.kit.wheels import refusal
 from envcheck.snapshot import Planned
 
 LONGEST = 2000
@@ -73,13 +74,14 @@ def of_wheel(sheet: Sheet, address: str, line: int | None, *, name: str = "") ->
             if name
             else unread(sheet, "a file or folder", line, problem)
         )
-    return item(sheet, name or found, SpecifierSet(f"=={version}"), line)
+    planned = item(sheet, name or found, SpecifierSet(f"=={version}"), line)
+    return msgspec.structs.replace(planned, refused=refusal(sheet, [file]))
 
 
-def unread(sheet: Sheet, what: str, line: int | None, problem: str) -> Planned:
-    """A line that may install anything."""
+def unread(sheet: Sheet, what: str, line: int | None, problem: str, *, name: str = "") -> Planned:
+    """A line that may install anything, or any release of ``name``."""
     source = f"{sheet.file}:{line}" if line else sheet.file
-    return Planned(source=source, name="", asked=what, file=sheet.file, line=line, problem=problem)
+    return Planned(source=source, name=name, asked=what, file=sheet.file, line=line, problem=problem)
 
 
 def exact(bounds: SpecifierSet) -> str | None:
