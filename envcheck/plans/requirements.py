@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
 from collections.abc import Iterator
-from pathlib import Path
 
 from envcheck.plans.kit.index import Index
 from envcheck.plans.kit.requirement import LONGEST, of_wheel, planned, unread
@@ -176,7 +174,7 @@ def _included(sheet: Sheet, meaning: str, path: str, line: int, index: Index) ->
         return
     name = path.rpartition("/")[2]
     for place in dict.fromkeys((path.lstrip("/"), name)):
-        if not os.path.lexists(Path(sheet.file).parent / place):
+        if not sheet.has_beside(place):
             continue  # another step of the build may put it there
         found = sheet.bounded(_read(sheet.beside(place, line), index))
         if meaning == "constrain":

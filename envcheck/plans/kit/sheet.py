@@ -67,6 +67,10 @@ class Sheet:
         extras = tuple(name.strip() for name in found["extras"].split(",")) if found else ()
         return cls(place, _text(place, place), matrix, markers, (os.path.realpath(place),), extras=extras)
 
+    def has_beside(self, path: str) -> bool:
+        """Whether a file of this relative path is there."""
+        return bool(path) and os.path.lexists(Path(self.file).parent / path)
+
     def beside(self, path: str, line: int) -> Sheet:
         """The file that ``line`` of this one includes; raise UsageError."""
         where = f"{self.file}:{line}"
