@@ -34,6 +34,7 @@ FIELDS = {
     "role": "roles",
     "trait": "traits",
     "conda": "conda",
+    "conda-build": "conda_builds",
     "product": "products",
     "image": "images",
     "index": "indexes",

@@ -16,6 +16,7 @@ from envcheck.compat.tables import (
     ArchitectureRow,
     CapabilityRow,
     CollectiveRow,
+    CondaBuildRow,
     CondaRow,
     CudaRow,
     DriverBranchRow,
@@ -82,6 +83,7 @@ class Matrix(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     roles: tuple[RoleRow, ...] = ()
     traits: tuple[TraitRow, ...] = ()
     conda: tuple[CondaRow, ...] = ()
+    conda_builds: tuple[CondaBuildRow, ...] = ()
     products: tuple[ProductRow, ...] = ()
     images: tuple[ImageRow, ...] = ()
     indexes: tuple[IndexRow, ...] = ()

@@ -582,6 +582,28 @@ class CondaRow(Row, frozen=True, kw_only=True):
         return f"conda/{self.name}"
 
 
+class CondaBuildRow(Row, frozen=True, kw_only=True):
+    """The GPU code of a package's builds in a channel of conda, on Linux."""
+
+    name: str
+    """The package in the channel: ``pytorch``."""
+    channel: str
+    versions: str
+    """The releases, as a specifier."""
+    builds: str
+    """Regular expression for their whole build strings."""
+    selector: str = ""
+    """The package of the channel whose version chooses the CUDA: ``pytorch-cuda``."""
+    cuda: str
+    """As in ``11.7``."""
+    targets: tuple[str, ...]
+    """What they hold GPU code for: ``sm_80``, ``compute_37``."""
+
+    @property
+    def id(self) -> str:
+        return f"conda-build/{self.channel}/{self.name}/{self.versions}/{self.cuda}"
+
+
 class ProductRow(Row, frozen=True, kw_only=True):
     """A framework whose documentation pages are cited; its source is the page on installing it."""
 

@@ -23,6 +23,7 @@ from envcheck.compat.question.question import Answer
 from envcheck.compat.tables import ExtraRow, is_named
 from envcheck.components import Bound, Component
 from envcheck.errors import UsageError
+from envcheck.plans.kit.settle import built_for_cpu, cuda_of_build
 from envcheck.rules.api import Facts
 from envcheck.rules.facts.frameworks import frameworks_in
 from envcheck.snapshot import Environment, Planned, Snapshot
@@ -54,14 +55,36 @@ def _judge(item: Planned, environment: Environment, machine: Sequence[Component]
     elif not item.name:
         yield _check(item, environment, "unknown", f"{item.asked} may install anything", item.problem or "")
     elif item.name in _TORCH:
-        if item.version is None:
-            yield _torch(item, environment, machine, matrix)
-        elif not _rules_judge(environment):
-            yield _unknown_build(item, environment)
+        yield from _of_torch(item, environment, machine, matrix)
+    elif item.conda is not None:
+        yield from _of_conda(item, environment, machine, matrix)
     elif (important := _important(item, matrix)) or _needs_gpu(item, matrix):
         found = _other(item, environment, machine, matrix)
         if found.status != "unknown" or important:
             yield found
+
+
+def _of_torch(item: Planned, environment: Environment, machine: Sequence[Component], matrix: Matrix) -> Iterator[Check]:
+    """What the rules leave out of PyTorch: releases within bounds, builds that are not known, and PTX alone."""
+    if item.version is None:
+        yield _torch(item, environment, machine, matrix)
+        return
+    if not _rules_judge(environment):
+        yield _without_code(item, environment, machine, matrix)
+        return
+    framework = next(each for each in frameworks_in(environment) if each.name == "torch")
+    if framework.cuda and any(target.startswith("compute_") for target in framework.gpu_code or ()):
+        # Its PTX may run on a GPU that is newer than the CUDA libraries which come with it.
+        gpus = [part for part in machine if part.name == "gpu"]
+        answer = _asked(matrix, "cuda", framework.cuda, gpus) if gpus else None
+        if answer is not None and answer.verdict == "incompatible":
+            yield _answered(item, environment, answer)
+
+
+def _of_conda(item: Planned, environment: Environment, machine: Sequence[Component], matrix: Matrix) -> Iterator[Check]:
+    """Packages of conda but PyTorch: channels build them with other libraries than PyPI's, which rows speak of."""
+    if _important(item, matrix):
+        yield _open(item, environment) if item.version is None else _without_code(item, environment, machine, matrix)
 
 
 def _rules_judge(environment: Environment) -> bool:
@@ -72,10 +95,19 @@ def _rules_judge(environment: Environment) -> bool:
     return bool(found.cpu_only or found.hip or (found.cuda and found.gpu_code))
 
 
-def _unknown_build(item: Planned, environment: Environment) -> Check:
+def _without_code(item: Planned, environment: Environment, machine: Sequence[Component], matrix: Matrix) -> Check:
+    """A build whose GPU code is not known: it does not fit where its CUDA does not, and else that is open."""
+    if item.conda and built_for_cpu(item.conda):
+        why = f"the build {item.conda} is for the CPU."
+        return _check(item, environment, "fail", f"{_label(item)} has no GPU support", f"{_label(item)}: {why}")
+    named = (found.cuda for found in frameworks_in(environment) if found.name == "torch" and item.name in _TORCH)
+    cuda = next(named, None) or cuda_of_build(item.conda or "")
+    answer = _asked(matrix, "cuda", cuda, machine) if cuda else None
+    if answer is not None and answer.verdict == "incompatible":
+        return _answered(item, environment, answer)
     why = "no row of the matrix has the GPU code of this release"
     if item.conda is not None:
-        why = "the matrix does not have the GPU code of conda's builds"
+        why = "the matrix does not have the GPU code of this build of conda's"
     elif item.build is None:
         why = "the package indexes that the plan names may serve another build than PyPI"
     return _check(item, environment, "unknown", f"The build of {item.asked.replace('==', ' ')} is not known", why)

@@ -11,11 +11,14 @@ from packaging.version import InvalidVersion, Version
 
 from envcheck.compat.matrix import Matrix
 from envcheck.compat.relations.torch import build_of, torch_row
+from envcheck.compat.specifier import parse_specifier, parse_version
+from envcheck.compat.tables import CondaBuildRow, is_named
 from envcheck.plans.kit.requirement import exact
 from envcheck.snapshot import Distribution, Environment, Framework, Listing, Planned
 from envcheck.versions import CudaVersion
 
 _BUILT_WITH_CUDA = re.compile(r"cuda_?([0-9]{1,2})\.?([0-9])(?![0-9])")
+_CUDA_PIN = re.compile(r"==([0-9]{1,2}\.[0-9])(?:\.\*)?")
 _BUILT_FOR_CPU = re.compile(r"(?:^|_)cpu(?:$|[_0-9p])")
 _PYTHON = re.compile(r"==(3\.[0-9]{1,2})\.\*")
 _CONDA_TORCH = ("pytorch", "pytorch-gpu", "pytorch-cpu")
@@ -70,7 +73,7 @@ def _joined(asked: Sequence[Planned]) -> Planned:
 
 def as_environment(items: Sequence[Planned], paths: Sequence[str], matrix: Matrix) -> Environment:
     """The environment that would come to be: exact releases as distributions, PyTorch with what its build implies."""
-    known = [each for each in items if each.version is not None and each.name not in _NO_DISTRIBUTIONS]
+    known = [each for each in items if each.version is not None and _is_distribution(each, matrix)]
     python = next((_python(each) for each in items if each.name == "python"), None)
     torch = next(
         (each for each in known if each.name == "torch" or (each.conda is not None and each.name in _CONDA_TORCH)), None
@@ -89,6 +92,13 @@ def as_environment(items: Sequence[Planned], paths: Sequence[str], matrix: Matri
         distributions=tuple(_distribution(each) for each in known if not (unsure and each is torch)),
         frameworks=Listing(items=(framework,) if framework else ()),
     )
+
+
+def _is_distribution(item: Planned, matrix: Matrix) -> bool:
+    """Whether it is a package of Python; of what an image holds, only frameworks are."""
+    if item.image is None:
+        return item.name not in _NO_DISTRIBUTIONS
+    return any(row.role == "framework" and is_named(item.name, row.names) for row in matrix.roles)
 
 
 def _python(item: Planned) -> str | None:
@@ -118,13 +128,47 @@ def _torch(item: Planned, items: Sequence[Planned], matrix: Matrix) -> Framework
     if item.conda is None:
         told = Framework(source=item.source, name="torch", version=version)
         return told if _published(version, item, matrix) else msgspec.structs.replace(told, version=item.version)
-    pin = next((each.version for each in items if each.name == "pytorch-cuda" and each.version), None)
-    found = _BUILT_WITH_CUDA.search(item.conda)
-    cuda = f"{found[1]}.{found[2]}" if found else pin
-    cpu = bool(_BUILT_FOR_CPU.search(item.conda)) or item.name == "pytorch-cpu"
-    cpu_only = True if cpu else False if cuda else None
+    pins = (each for each in items if each.name == "pytorch-cuda")
+    pin = next((found[1] for each in pins if (found := _CUDA_PIN.fullmatch(each.bounds))), None)
+    cuda = cuda_of_build(item.conda) or pin
+    cpu = built_for_cpu(item.conda) or item.name == "pytorch-cpu"
+    row = None if cpu else _conda_build(item, items, cuda, matrix)
     return Framework(
-        source=item.source, name="torch", version=item.version, cuda=None if cpu else cuda, cpu_only=cpu_only
+        source=item.source,
+        name="torch",
+        version=item.version,
+        cuda=None if cpu else cuda,
+        cpu_only=True if cpu else False if cuda else None,
+        gpu_code=row.targets if row else None,
+        read={"gpu_code": f"inferred {row.id}"} if row else {},
+    )
+
+
+def built_for_cpu(build: str) -> bool:
+    """Whether the build string of a conda package says that it has no GPU support."""
+    return _BUILT_FOR_CPU.search(build) is not None
+
+
+def cuda_of_build(build: str) -> str | None:
+    """The CUDA that the build string of a conda package states: ``12.0`` of ``cuda120py311h9bc5e66_200``."""
+    found = _BUILT_WITH_CUDA.search(build)
+    return f"{found[1]}.{found[2]}" if found else None
+
+
+def _conda_build(item: Planned, items: Sequence[Planned], cuda: str | None, matrix: Matrix) -> CondaBuildRow | None:
+    """The row of the channel's build that the build string, or a package that selects the CUDA, names."""
+    version = parse_version(item.version or "")
+    pinned = {each.name for each in items}
+    return next(
+        (
+            row
+            for row in matrix.conda_builds
+            if (row.name, row.cuda) == (item.name, cuda)
+            and version is not None
+            and parse_specifier(row.versions).cover(version) == "all"
+            and (re.fullmatch(row.builds, item.conda or "") or (not item.conda and row.selector in pinned))
+        ),
+        None,
     )
 
 
