@@ -31,6 +31,7 @@ _FROM = re.compile(r"(?:--platform=\S{1,80}\s+)?(?P<image>\S{1,300})(?:\s+AS\s+(
 _HEREDOC = re.compile(r"<<-?[\"']?(\w{1,40})[\"']?")
 _RUN_OPTIONS = re.compile(r"(?:--(?:mount|network|security)=\S{0,400}\s+)+")
 _LONGEST_LINE = 100_000
+_MOST_STAGES = 200
 _ESCAPE = re.compile(r"#\s*escape\s*=\s*(?P<character>[\\`])\s*", re.IGNORECASE)
 _PYTHON = re.compile(r"(?:.*/)?python[0-9.]{0,6}")
 _PIP = re.compile(r"(?:.*/)?pip[0-9.]{0,6}")
@@ -79,7 +80,7 @@ def read(sheet: Sheet) -> list[Planned]:
     stages = _stages(sheet)
     if not stages:
         raise sheet.error(None, "it has no FROM line")
-    return sheet.bounded(_installed(sheet, _chain(stages, len(stages) - 1), stages))
+    return sheet.bounded(_installed(sheet, len(stages) - 1, stages, {}))
 
 
 def _chain(stages: list[_Stage], last: int) -> list[int]:
@@ -112,6 +113,8 @@ def _stages(sheet: Sheet) -> list[_Stage]:
             if base is not None:
                 stage.variables.update(found[base].variables)
             found.append(stage)
+            if len(found) > _MOST_STAGES:
+                raise sheet.error(line, f"more than {_MOST_STAGES} stages")
         elif word in ("ARG", "ENV"):
             values = found[-1].variables if found else outside
             for name, value in _assigned(rest, word):
@@ -188,30 +191,31 @@ def _assigned(text: str, word: str) -> Iterator[tuple[str, str | None]]:
         yield name, value if separator else None
 
 
-def _installed(sheet: Sheet, chain: list[int], stages: list[_Stage]) -> Iterator[Planned]:
+def _installed(sheet: Sheet, last: int, stages: list[_Stage], known: dict[int, list[Planned]]) -> list[Planned]:
+    """What a stage holds; ``known`` are the answers about others, since stages may copy from each other often."""
+    if last in known:
+        return known[last]
     found: dict[str, Planned] = {}
+    chain = _chain(stages, last)
     first = stages[chain[0]]
     parts = [_of_image(sheet, first.image, first.line)]
     for number in chain:
         stage = stages[number]
-        parts += [_of_copy(sheet, stages, number, *copy) for copy in stage.copies]
+        for line, source, paths in stage.copies:
+            other = _numbered(stages, source, number)
+            if other is not None:
+                parts.append(_of_copy(sheet, line, source, paths, _installed(sheet, other, stages, known)))
         variables = dict(stage.variables)
         parts += [_of_run(sheet, line, text, variables, stage.places) for line, text in stage.runs]
     for part in parts:
         for each in part:
             found[each.name or f"{each.line} {each.asked}"] = each  # a later command replaces what is there
-    yield from found.values()
+    return known.setdefault(last, list(found.values()))
 
 
-def _of_copy(
-    sheet: Sheet, stages: list[_Stage], number: int, line: int, source: str, paths: list[str]
-) -> Iterator[Planned]:
-    """What the RUN lines of another stage install, where folders of Python packages are copied from it."""
-    other = _numbered(stages, source, number)
-    if other is None:
-        return
-    chain = _chain(stages, other)
-    installed = [each for each in _installed(sheet, chain, stages) if each.image is None]
+def _of_copy(sheet: Sheet, line: int, source: str, paths: list[str], there: list[Planned]) -> Iterator[Planned]:
+    """What the commands of another stage install, where folders of Python packages are copied from it."""
+    installed = [each for each in there if each.image is None]
     if any(_PACKAGES.search(path) for path in paths):
         yield from installed
     elif installed:

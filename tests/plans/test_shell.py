@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from envcheck.errors import UsageError
 from envcheck.plans.kit.shell import commands
 from tests.plans.reading import packages, plan
 
@@ -152,3 +153,16 @@ def test_a_word_of_an_included_file_is_still_an_error_of_that_file(tmp_path: Pat
 )
 def test_hostile_texts_end(text: str) -> None:
     assert sum(1 for _ in commands(text, {})) <= 40_000
+
+
+def test_the_number_of_stages_is_bounded(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="Dockerfile:201: more than 200 stages"):
+        plan(tmp_path, Dockerfile="FROM debian\n" * 5000)
+
+
+def test_stages_that_copy_from_each_other_often_are_read_once(tmp_path: Path) -> None:
+    stages = "".join(
+        f"FROM debian AS s{n}\n" + (f"COPY --from=s{n - 1} /opt/venv /opt/venv\n" * 3 if n else f"RUN {INSTALL}\n")
+        for n in range(60)
+    )
+    assert packages(plan(tmp_path, Dockerfile=stages))["torch"].version == "2.0.1"
