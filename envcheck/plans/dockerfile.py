@@ -80,6 +80,8 @@ def read(sheet: Sheet) -> list[Planned]:
     stages = _stages(sheet)
     if not stages:
         raise sheet.error(None, "it has no FROM line")
+    if len(stages) > _MOST_STAGES:
+        raise sheet.error(stages[_MOST_STAGES].line, f"more than {_MOST_STAGES} stages")
     return sheet.bounded(_installed(sheet, len(stages) - 1, stages, {}))
 
 
@@ -113,8 +115,6 @@ def _stages(sheet: Sheet) -> list[_Stage]:
             if base is not None:
                 stage.variables.update(found[base].variables)
             found.append(stage)
-            if len(found) > _MOST_STAGES:
-                raise sheet.error(line, f"more than {_MOST_STAGES} stages")
         elif word in ("ARG", "ENV"):
             values = found[-1].variables if found else outside
             for name, value in _assigned(rest, word):
