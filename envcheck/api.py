@@ -5,18 +5,18 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 from envcheck.collect.request import working_folder
 from envcheck.components import Component, parse_components
 from envcheck.errors import UsageError
 from envcheck.pipeline import session
 from envcheck.pipeline.request import ALL_SCOPES, Request
+from envcheck.pipeline.verdict import FailOn
+from envcheck.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from envcheck.checks import Report, Scope
-    from envcheck.pipeline.verdict import FailOn
-    from envcheck.snapshot import Snapshot
 
 
 def check(  # noqa: PLR0913  each is an option of ``envcheck check``
@@ -47,6 +47,12 @@ def check(  # noqa: PLR0913  each is an option of ``envcheck check``
     chosen = frozenset(scopes)
     if not chosen or not chosen <= ALL_SCOPES:
         raise UsageError(f"scopes: choose from {', '.join(sorted(ALL_SCOPES))}")
+    if fail_on not in get_args(FailOn):
+        raise UsageError(f"fail_on: choose from {', '.join(get_args(FailOn))}")
+    if timeout is not None and not (isinstance(timeout, (int, float)) and timeout > 0):
+        raise UsageError("timeout: write seconds, a number above 0")
+    if given is not None and not isinstance(given, Snapshot):
+        raise UsageError("given: write a Snapshot, as envcheck.snapshot() returns it")
     if given is not None and (python is not None or verify or deep):
         raise UsageError("python, verify and deep examine this machine, and given holds facts: use one of them")
     request = Request(
@@ -54,8 +60,8 @@ def check(  # noqa: PLR0913  each is an option of ``envcheck check``
         python=_paths(python),
         assume=_components(assume, "assume"),
         require=_components(require, "require"),
-        only=_texts(only),
-        skip=_texts(skip),
+        only=_texts(only, "only"),
+        skip=_texts(skip, "skip"),
         fail_on=fail_on,
         timeout=timeout,
         verify=verify,
@@ -81,7 +87,10 @@ def _paths(python: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | N
     if python is None:
         return (sys.executable,) if sys.executable else ()
     several = (python,) if isinstance(python, (str, os.PathLike)) else python
-    paths = tuple(os.fspath(path) for path in several)
+    try:
+        paths = tuple(os.fspath(path) for path in several)
+    except TypeError:
+        raise UsageError("python: write a path, or a list of paths") from None
     if not paths or not all(paths):
         raise UsageError("python: an empty path")
     return paths
@@ -89,10 +98,13 @@ def _paths(python: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | N
 
 def _components(texts: str | Iterable[str], argument: str) -> tuple[Component, ...]:
     try:
-        return tuple(component for text in _texts(texts) for component in parse_components(text))
+        return tuple(component for text in _texts(texts, argument) for component in parse_components(text))
     except UsageError as error:
         raise UsageError(f"{argument}: {error}") from None
 
 
-def _texts(texts: str | Iterable[str]) -> tuple[str, ...]:
-    return (texts,) if isinstance(texts, str) else tuple(texts)
+def _texts(texts: str | Iterable[str], argument: str) -> tuple[str, ...]:
+    given = (texts,) if isinstance(texts, str) else tuple(texts) if isinstance(texts, Iterable) else (texts,)
+    if not all(isinstance(text, str) for text in given):
+        raise UsageError(f"{argument}: write a text, or a list of texts")
+    return given

@@ -44,6 +44,10 @@ class Component(NamedTuple):
 
 def parse_components(text: str) -> tuple[Component, ...]:
     """Read a list of components; raise UsageError with what could not be read and what is expected."""
+    if not isinstance(text, str):
+        raise UsageError(
+            f"write a requirement as a text, as in 'torch>=2.4', not a value of type {type(text).__name__}"
+        )
     found: list[Component] = []
     rest = text
     while rest.strip():

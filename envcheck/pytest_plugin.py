@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from envcheck.checks import Report
     from envcheck.snapshot import Gpu
 
+_USAGE = 'write memory="24GiB", capability="8.0" and a count of 1 or more'
 _MARKER = "needs_gpu(memory=None, capability=None, count=1): skip the test unless so many GPUs work, each with at least"
 
 
@@ -50,15 +51,18 @@ def pytest_report_header(config: pytest.Config) -> str | None:
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Skip a test whose ``needs_gpu`` this machine does not fulfil; fail it where the marker cannot be read."""
     for marker in item.iter_markers("needs_gpu"):
+        wrong = bool(marker.args) or not set(marker.kwargs) <= {"memory", "capability", "count"}
         try:
-            reason = why_not(*marker.args, **marker.kwargs)
-        except (TypeError, envcheck.EnvcheckError) as error:
-            pytest.fail(f"needs_gpu: {error}", pytrace=False)
+            reason = _USAGE if wrong else why_not(**marker.kwargs)
+        except envcheck.EnvcheckError as error:
+            wrong, reason = True, str(error)
+        if wrong:
+            pytest.fail(f"needs_gpu: {reason}", pytrace=False)
         if reason:
             pytest.skip(reason)
 
 
-def why_not(*, memory: str | None = None, capability: str | None = None, count: int = 1) -> str:
+def why_not(*, memory: str | None = None, capability: str | float | None = None, count: int = 1) -> str:
     """Why this machine has not ``count`` working GPUs with that much memory and that capability; empty: it has.
 
     ``memory`` is the total that the driver shows, which is a little less than the data sheet's. Raise UsageError for a
@@ -66,9 +70,13 @@ def why_not(*, memory: str | None = None, capability: str | None = None, count: 
     """
     from envcheck.bounds import parse_capability, parse_size  # noqa: PLC0415  no other test waits for it
 
+    if isinstance(capability, (int, float)):
+        capability = str(float(capability))
+    if not isinstance(memory, str | None) or not isinstance(capability, str | None):
+        raise envcheck.UsageError(_USAGE)
     size, least = parse_size(memory or "0GiB"), parse_capability(capability or "0.0")
     if size is None or least is None or not isinstance(count, int) or count < 1:
-        raise envcheck.UsageError('write memory="24GiB", capability="8.0" and a count of 1 or more')
+        raise envcheck.UsageError(_USAGE)
     report = _machine()
     listing = report.snapshot.gpus if report.snapshot else None
     shown = [gpu for gpu in (listing.items if listing else ()) if gpu.cuda_ordinal is not None]

@@ -10,6 +10,7 @@ pages in ``docs/``. A rule's page is ``rules/NAME.html`` and stays there. Needs 
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import shutil
 import sys
@@ -36,8 +37,11 @@ from envcheck.report.markup.markdown import code, prose  # noqa: E402
 from envcheck.rules.catalog import all_rules  # noqa: E402
 
 MAN_PAGE = ROOT / "docs" / "man" / "envcheck.1"
-PAGES = ("ci", "json", "design", "rules")
-"""The pages of ``docs/`` that stand in the site."""
+DOCS = ROOT / "docs"
+FIRST = ("ci", "json", "figures", "frameworks", "fleet/README")
+"""The pages of ``docs/`` with which the guide begins; the others follow by name."""
+RESULTS = ROOT / "benchmarks" / "results"
+_LINK = re.compile(r"(?P<head>\]\(|^\[[^\]]{1,80}\]: )(?P<target>\.\./[^)\s#]+)", re.MULTILINE)
 _VARIES = re.compile(r"^\.\\\" .*\n", re.MULTILINE)
 """Comments in which docutils names its own release."""
 _LONGEST_CELL = 600
@@ -166,22 +170,31 @@ def build(folder: Path) -> int:
 def write_sources(place: Path) -> None:
     """Write the source of every page below ``place``."""
     shutil.copy(ROOT / "docs" / "conf.py", place)
-    for name in PAGES:
-        shutil.copy(ROOT / "docs" / f"{name}.md", place)
-    shutil.copytree(ROOT / "docs" / "schema", place / "schema")
+    names = pages()
+    for file in sorted(each for each in DOCS.rglob("*") if each.is_file()):
+        own = file.relative_to(DOCS)
+        if own.parts[0] in ("man", "screens") or file.suffix == ".py":
+            continue
+        (place / own).parent.mkdir(parents=True, exist_ok=True)
+        if file.suffix == ".md":
+            (place / own).write_text(_with_files_outside(file, place), encoding="utf-8")
+        else:
+            shutil.copy(file, place / own)
+    shutil.copytree(RESULTS, place / "benchmarks" / "results", dirs_exist_ok=True)
     (place / "commands.rst").write_text(command_page(), encoding="utf-8")
     rules, tables = place / "rules", place / "matrix"
     rules.mkdir()
     tables.mkdir()
-    names = sorted(rule.name for rule in all_rules())
+    rule_names = sorted(rule.name for rule in all_rules())
     for rule in all_rules():
         (rules / f"{rule.name}.md").write_text(rule_markdown(rule), encoding="utf-8")
     matrix = load_matrix()
     for table, field in FIELDS.items():
         (tables / f"{table}.md").write_text(table_page(matrix, table, getattr(matrix, field)), encoding="utf-8")
     lists = {
-        "Guide": ["commands", *PAGES],
-        "Rule pages": [f"rules/{name}" for name in names],
+        "Guide": ["commands", *names],
+        "Measurements": [f"benchmarks/results/{file.stem}" for file in sorted(RESULTS.glob("*.md"))],
+        "Rule pages": [f"rules/{name}" for name in rule_names],
         "Matrix": [f"matrix/{table}" for table in FIELDS],
     }
     trees = [
@@ -189,6 +202,27 @@ def write_sources(place: Path) -> None:
         for title, entries in lists.items()
     ]
     (place / "index.md").write_text("\n\n".join([f"# envcheck {__version__}", *trees]) + "\n", encoding="utf-8")
+
+
+def _with_files_outside(page: Path, place: Path) -> str:
+    """The text of a page of ``docs/``; files of the checkout elsewhere that it links to are copied to the site."""
+
+    def moved(found: re.Match[str]) -> str:
+        there = (page.parent / found["target"]).resolve()
+        if there.is_relative_to(DOCS) or not there.is_file():
+            return found[0]
+        copy = place / there.relative_to(ROOT)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(there, copy)
+        return found["head"] + os.path.relpath(copy, (place / page.relative_to(DOCS)).parent)
+
+    return _LINK.sub(moved, page.read_text(encoding="utf-8"))
+
+
+def pages() -> list[str]:
+    """The pages of ``docs/`` in the order of the guide, as ``fleet/README``."""
+    found = sorted(str(file.relative_to(DOCS).with_suffix("")) for file in DOCS.rglob("*.md"))
+    return [*FIRST, *(name for name in found if name not in FIRST)]
 
 
 def table_page(matrix: Matrix, table: str, rows: tuple[Row, ...]) -> str:

@@ -180,3 +180,14 @@ def test_nothing_that_was_not_looked_at_reads_ok() -> None:
         assert report.verdict in ("unknown", "fail")
         assert not [row for row in stack_rows(report, 4) if row.status == "pass"]
     assert "There is a GPU" not in render(judge(looked_in_vain, Request()), "text")
+
+
+@pytest.mark.parametrize("word", ["gppu", "gpuss", "drivr", "drivers", "diver", "machin", "kernel-modul"])
+def test_a_misspelt_word_for_the_machine_is_no_package(word: str) -> None:
+    with pytest.raises(UsageError, match="did you mean"):
+        assume(Snapshot(), parse_components(f"{word}==1"))
+
+
+@pytest.mark.parametrize("name", ["torch", "triton", "cupy-cuda12x", "gpytorch", "pynvml", "numpy", "ros", "mpi4py"])
+def test_a_package_may_be_assumed(name: str) -> None:
+    assume(Snapshot(), parse_components(f"{name}==1"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -15,10 +16,14 @@ import pytest
 from envcheck.cli.completion import commands
 from envcheck.cli.options import grammar
 from envcheck.compat.compiling import FIELDS
-from envcheck.report.answers.rule import address_line, rule_address, rule_place
+from envcheck.config.documentation import documentation_address
+from envcheck.config.find import find
+from envcheck.errors import UsageError
+from envcheck.report.answers.rule import address_line, rule_place
 from envcheck.rules.catalog import all_rules
 from scripts import documentation
 from scripts.documentation import MAN_PAGE, man_page
+from tests.cli.calling import envcheck
 
 TEXT = MAN_PAGE.read_text(encoding="utf-8")
 CONSTRAINTS = (Path(__file__).parents[1] / "constraints.txt").read_text()
@@ -76,24 +81,100 @@ def test_the_site_has_a_page_for_each_rule_and_loads_nothing(tmp_path: Path) -> 
         assert not [each for each in loads.found if "//" in each], page
 
 
+LINK = re.compile(r"\]\((?P<inline>[^)\s]+)\)|^\[[^\]]+\]: (?P<below>\S+)", re.MULTILINE)
+
+
+@pytest.fixture(scope="module")
+def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What the site is built from."""
+    place = tmp_path_factory.mktemp("site")
+    documentation.write_sources(place)
+    return place
+
+
+def test_every_page_can_be_reached_from_the_index(sources: Path) -> None:
+    listed = {
+        line
+        for block in re.findall(r"```\{toctree\}\n(.*?)```", (sources / "index.md").read_text(), re.DOTALL)
+        for line in block.splitlines()
+        if line and not line.startswith(":")
+    }
+    written = {str(file.relative_to(sources).with_suffix("")) for file in sources.rglob("*") if file.suffix in PAGE}
+    assert written - {"index"} == listed
+    own = {str(file.relative_to(documentation.DOCS).with_suffix("")) for file in documentation.DOCS.rglob("*.md")}
+    assert own <= listed
+
+
+PAGE = (".md", ".rst")
+
+
+def test_no_link_between_pages_is_dead(sources: Path) -> None:
+    dead = [
+        f"{file.relative_to(sources)}: {target}"
+        for file in sources.rglob("*.md")
+        if file.parent.name not in ("rules", "matrix")
+        for found in LINK.finditer(file.read_text())
+        if not re.match(r"[a-z]+:|#", target := found["inline"] or found["below"])
+        and not (file.parent / target.partition("#")[0]).exists()
+    ]
+    assert dead == []
+
+
+@pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md", "docs"])
+def test_no_link_of_the_checkout_is_dead(name: str) -> None:
+    place = documentation.ROOT / name
+    files = sorted(place.rglob("*.md")) if place.is_dir() else [place]
+    targets = [(file, found["inline"] or found["below"]) for file in files for found in LINK.finditer(file.read_text())]
+    inside = [(file, target.partition("#")[0]) for file, target in targets if not re.match(r"[a-z]+:|#", target)]
+    assert [(file.name, target) for file, target in inside if not (file.parent / target).exists()] == []
+
+
+HOSTED = "https://docs.example.org/envcheck"
+
+
 @pytest.mark.parametrize(
-    ("urls", "address"),
+    ("variable", "configured", "urls", "base"),
     [
-        (
-            ["Documentation, https://docs.example.org/envcheck/"],
-            "https://docs.example.org/envcheck/rules/gpu-lost.html",
-        ),
-        (["Source, https://example.org"], None),
-        (["Documentation, javascript:alert(1)"], None),
-        ([], None),
+        ("", "", ["Documentation, https://docs.example.org/envcheck/"], f"{HOSTED}/"),
+        ("", "", ["Source, https://example.org"], None),
+        ("", "", ["Documentation, javascript:alert(1)"], None),
+        ("", "", [], None),
+        ("", "http://intern/envcheck", ["Documentation, https://docs.example.org/envcheck"], "http://intern/envcheck/"),
+        (HOSTED, "http://intern/envcheck", [], f"{HOSTED}/"),
     ],
 )
-def test_a_rule_names_its_address(urls: list[str], address: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_documentation_has_one_address(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variable: str, configured: str, urls: list[str], base: str | None
+) -> None:
     class Metadata:
         def get_all(self, name: str) -> list[str]:
             assert name == "Project-URL"
             return urls
 
-    monkeypatch.setattr("importlib.metadata.metadata", lambda _name: Metadata())
-    assert rule_address("gpu-lost") == address
-    assert (address or "rules/gpu-lost.html") in address_line("gpu-lost")
+    monkeypatch.setattr("envcheck.config.documentation.metadata", lambda _name: Metadata())
+    if configured:
+        (tmp_path / "envcheck.toml").write_text(f'documentation = "{configured}"\n')
+    assert documentation_address({"ENVCHECK_DOCS_URL": variable}, str(tmp_path)) == base
+    assert f"{base or ''}rules/gpu-lost.html" in address_line("gpu-lost", base)
+
+
+@pytest.mark.parametrize("address", ["docs.example.org", "javascript:alert(1)", "https://x y", "https://x\x1b[31m"])
+def test_what_is_no_address_is_refused(tmp_path: Path, address: str) -> None:
+    with pytest.raises(UsageError, match="ENVCHECK_DOCS_URL: write an address"):
+        documentation_address({"ENVCHECK_DOCS_URL": address}, str(tmp_path))
+    (tmp_path / "envcheck.toml").write_text(f"documentation = {json.dumps(address)}\n")
+    with pytest.raises(UsageError, match=r"envcheck\.toml:1: documentation: write an address"):
+        find(str(tmp_path))
+    assert documentation_address({}, str(tmp_path)) is None
+
+
+def test_envcheck_rule_names_the_address(tmp_path: Path) -> None:
+    hosted = {"ENVCHECK_DOCS_URL": HOSTED}
+    assert f"This page: {HOSTED}/rules/gpu-lost.html\n" in envcheck("rule", "gpu-lost", cwd=tmp_path, **hosted).out
+    (found,) = json.loads(envcheck("rule", "gpu-lost", "--format", "json", cwd=tmp_path, **hosted).out)
+    assert found["address"] == f"{HOSTED}/rules/gpu-lost.html"
+    assert "rules/gpu-lost.html (ENVCHECK_DOCS_URL" in envcheck("rule", "gpu-lost", cwd=tmp_path).out
+    (tmp_path / "envcheck.toml").write_text(f'documentation = "{HOSTED}"\n')
+    assert f"This page: {HOSTED}/rules/gpu-lost.html\n" in envcheck("rule", "gpu-lost", cwd=tmp_path).out
+    shown = json.loads(envcheck("config", "--json", cwd=tmp_path).out)["values"]["documentation"]
+    assert shown["value"] == HOSTED

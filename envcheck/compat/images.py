@@ -36,3 +36,8 @@ def image_of(matrix: Matrix, reference: str) -> Image | None:
             stated = {part: version for part, version in found.groupdict().items() if version}
             return Image(row, f"{name}:{tag}"[:200], {**row.holds, **stated})
     return Image(None, f"{name}:{tag}"[:200], {}) if rows else None
+
+
+def is_framework(matrix: Matrix, name: str) -> bool:
+    """Whether what an image holds is a framework: a package of its Python, unlike CUDA or the system's release."""
+    return any(row.role == "framework" and is_named(name, row.names) for row in matrix.roles)

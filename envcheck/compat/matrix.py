@@ -18,11 +18,13 @@ from envcheck.compat.tables import (
     ArchitectureRow,
     CapabilityRow,
     CollectiveRow,
+    CondaBuildRow,
     CondaRow,
     CudaRow,
     DriverBranchRow,
     EfficiencyRow,
     ErrorRow,
+    ExtraRow,
     FamilyRow,
     FlawRow,
     FragmentRow,
@@ -83,9 +85,11 @@ class Matrix:
     roles = Table(RoleRow)
     traits = Table(TraitRow)
     conda = Table(CondaRow)
+    conda_builds = Table(CondaBuildRow)
     products = Table(ProductRow)
     images = Table(ImageRow)
     indexes = Table(IndexRow)
+    extras = Table(ExtraRow)
     families = Table(FamilyRow)
     fragments = Table(FragmentRow)
     errors = Table(ErrorRow)

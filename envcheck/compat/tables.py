@@ -602,6 +602,28 @@ class CondaRow(Row, frozen=True, kw_only=True):
         return f"conda/{self.name}"
 
 
+class CondaBuildRow(Row, frozen=True, kw_only=True):
+    """The GPU code of a package's builds in a channel of conda, on Linux."""
+
+    name: str
+    """The package in the channel: ``pytorch``."""
+    channel: str
+    versions: str
+    """The releases, as a specifier."""
+    builds: str
+    """Regular expression for their whole build strings."""
+    selector: str = ""
+    """The package of the channel whose version chooses the CUDA: ``pytorch-cuda``."""
+    cuda: str
+    """As in ``11.7``."""
+    targets: tuple[str, ...]
+    """What they hold GPU code for: ``sm_80``, ``compute_37``."""
+
+    @property
+    def id(self) -> str:
+        return f"conda-build/{self.channel}/{self.name}/{self.versions}/{self.cuda}"
+
+
 class ProductRow(Row, frozen=True, kw_only=True):
     """A framework whose documentation pages are cited; its source is the page on installing it."""
 
@@ -708,8 +730,8 @@ class ImageRow(Row, frozen=True, kw_only=True):
     ``(?P<cuda>…)``."""
     holds: dict[str, str] = {}
     """Versions that the tag does not state: ``{cuda = "11.0.3", cudnn = "8.0.4"}``."""
-    framework: str = ""
-    """The framework that the images bring, where the CUDA that they hold is that of its build."""
+    frameworks: dict[str, str] = {}
+    """By repository, the framework that its images bring, where the CUDA that they hold is that of its build."""
     also: dict[str, dict[str, str]] = {}
     """Versions that the images of one repository hold besides: a build of its publisher, no release of PyPI."""
     forward: bool | None = None
@@ -724,6 +746,26 @@ class ImageRow(Row, frozen=True, kw_only=True):
     @property
     def id(self) -> str:
         return f"image/{self.names[0]}:{self.tags}"
+
+
+class ExtraRow(Row, frozen=True, kw_only=True):
+    """What extras of a package bring that decides about GPUs: ``jax[cuda13]``."""
+
+    name: str
+    versions: str
+    """The releases, as a specifier."""
+    extras: tuple[str, ...]
+    """Normalized names, each of which brings the same."""
+    brings: dict[str, str]
+    """Components and their versions; ``=`` is the release's own."""
+    needed: bool = False
+    """Whether the package computes on the CPU alone without any such extra, or what it brings."""
+    built: str = ""
+    """The distribution that has GPU support where its version has a local tag: ``jaxlib==0.4.25+cuda12.cudnn89``."""
+
+    @property
+    def id(self) -> str:
+        return f"extra/{self.name}[{self.extras[0]}]{self.versions}"
 
 
 class IndexRow(Row, frozen=True, kw_only=True):

@@ -10,6 +10,8 @@ from msgspec import Meta
 
 Text = Annotated[str, Meta(min_length=1, max_length=1000)]
 Texts = Annotated[tuple[Text, ...], Meta(min_length=1, max_length=500)]
+ADDRESS = r"https?://[^\s\x00-\x20\x7f\"'<>`\\]{1,500}"
+"""Of a page on the network, as a regular expression for the whole."""
 Share = Annotated[float, Meta(gt=0, le=1)]
 Severity = Literal["note", "warn", "fail"]
 
@@ -58,6 +60,10 @@ class Config(Table, frozen=True, kw_only=True):
     output: Annotated[
         Texts | None,
         Meta(description='Reports to write, "FORMAT:FILE"; FILE lies in the folder of the configuration or below.'),
+    ] = None
+    documentation: Annotated[
+        Annotated[str, Meta(pattern=f"^{ADDRESS}$")] | None,
+        Meta(description="Where envcheck's documentation is hosted; envcheck rule prints a page's address there."),
     ] = None
     forbid: Annotated[
         Texts | None,

@@ -12,9 +12,9 @@ from typing import Any, TypeVar, get_args
 import msgspec
 
 from envcheck.config.find import SHARED, read_bytes
-from envcheck.config.lines import Path, line_of, lines_of
 from envcheck.config.model import Config, Gpus, Ignore, Severity, Share
 from envcheck.errors import UsageError
+from envcheck.text.toml_lines import Path, line_of, lines_of
 
 _MOST_DOTS = 200
 """On a line: the time that the parser takes for a dotted key grows with the square of its parts."""
@@ -155,6 +155,8 @@ def _named(place: Configuration, problem: str, path: Path, kind: Any) -> UsageEr
         return place.error(f"{called}: write {words.get(str(path[0]), ', '.join(get_args(Severity)))}", *path)
     if path[-1:] == ("until",):
         return place.error(f"{called}: write a date, as in until = 2027-01-31", *path)
+    if path == ("documentation",):
+        return place.error(f"{called}: write an address, as in https://docs.example.org/envcheck/", *path)
     plain = problem[:1].lower() + problem[1:].replace(" | null", "").replace("`", "")
     for theirs, ours in _TYPES.items():
         plain = re.sub(rf"\b{theirs}\b", ours, plain)

@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 
 from envcheck.components import Bound, Component
 from envcheck.config.find import read_bytes
-from envcheck.config.lines import Path, lines_of
 from envcheck.config.model import Config
 from envcheck.config.read import Configuration, check_words, did_you_mean, in_file, parse
 from envcheck.errors import UsageError
 from envcheck.pipeline.assume import assume
 from envcheck.pipeline.request import Machine
 from envcheck.snapshot import Snapshot
+from envcheck.text.toml_lines import Path, lines_of
 
 ALL, NONE = "all", "none"
 """Words of ``--target``: every target of the configuration, and this machine in spite of its ``targets``."""

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 
 import msgspec
 
+from envcheck.compat.images import Image, image_of, is_framework
 from envcheck.compat.load import load_matrix
-from envcheck.compat.tables import ImageRow
 from envcheck.importers.kit.paste import SOURCE, Paste
 from envcheck.importers.kit.protocol import Rank, environment, with_environment
 from envcheck.importers.kit.stated_libraries import stated_cuda, stated_cudnn
@@ -33,34 +33,34 @@ def recognise(paste: Paste) -> bool:
 
 def read(paste: Paste) -> Snapshot:
     found = dict(image for image, _ in zip(_images(paste), range(_MOST), strict=False))
-    return _snapshot(*next(iter(found.values()))) if len(found) == 1 else Snapshot()
+    return _snapshot(next(iter(found.values()))) if len(found) == 1 else Snapshot()
 
 
-def _images(paste: Paste) -> Iterator[tuple[str, tuple[ImageRow, dict[str, str]]]]:
-    """The images whose tags the matrix can read: the row, and the versions of what they hold."""
+def _images(paste: Paste) -> Iterator[tuple[str, Image]]:
+    """The images whose tags the matrix can read, by name."""
     for line in paste.statements:
         if ":" not in line or "/" not in line or _NOT_RUN.search(line[:_LONGEST_LINE]):
             continue
         for match in _IMAGE.finditer(line[:_LONGEST_LINE]):
-            for row in load_matrix().images:
-                told = re.fullmatch(row.tags, match["tag"]) if match["name"] in row.names else None
-                if told:
-                    stated = {key: value for key, value in told.groupdict().items() if value}
-                    yield f"{match['name']}:{match['tag']}", (row, {**row.holds, **stated})
-                    break
+            image = image_of(load_matrix(), f"{match['name']}:{match['tag']}")
+            if image is not None and image.row is not None:
+                yield image.name, image
 
 
-def _snapshot(row: ImageRow, held: dict[str, str]) -> Snapshot:
-    cuda, cudnn = held.pop("cuda", None), held.pop("cudnn", None)
-    if row.framework:
-        version = held.get(row.framework)
+def _snapshot(image: Image) -> Snapshot:
+    held = image.holds
+    cuda, cudnn = held.get("cuda"), held.get("cudnn")
+    framework = image.row.frameworks.get(image.name.rpartition(":")[0]) if image.row else None
+    if framework:
+        version = held.get(framework)
         minor = ".".join(cuda.split(".")[:2]) if cuda else None
         gpu_build = False if cuda else None
-        framework = Framework(source=SOURCE, name=row.framework, version=version, cuda=minor, cpu_only=gpu_build)
-        return with_environment(environment(frameworks=(framework,)))
+        found = Framework(source=SOURCE, name=framework, version=version, cuda=minor, cpu_only=gpu_build)
+        return with_environment(environment(frameworks=(found,)))
     items = (*((stated_cuda(cuda),) if cuda else ()), *((stated_cudnn(cudnn),) if cudnn else ()))
     libraries = Listing(items=items) if items else None
-    if not held:
+    packages = {name: version for name, version in held.items() if is_framework(load_matrix(), name)}
+    if not packages:
         return Snapshot(libraries=libraries)
-    listed = tuple(Distribution(source=SOURCE, name=name, version=version) for name, version in held.items())
+    listed = tuple(Distribution(source=SOURCE, name=name, version=version) for name, version in packages.items())
     return msgspec.structs.replace(with_environment(environment(distributions=listed)), libraries=libraries)

@@ -43,6 +43,8 @@ _PLATFORM = frozenset({"os", "machine"})
 _FRAMEWORKS = frozenset({"torch"})
 _NOT_ASSUMABLE = frozenset({"cuda", "nvcc", "cudnn", "nccl", "tensorrt", "gcc", "jetpack", "l4t"})
 _MOST_GPUS = 1024
+_NEARLY = 0.82
+"""Of difflib: one letter too many, too few or changed places in a word of three or more."""
 _OF_THE_JOB = ("LD_LIBRARY_PATH", "LD_PRELOAD")
 """Variables that lead the loader to libraries."""
 
@@ -55,6 +57,16 @@ def assumes_machine(components: Sequence[Component]) -> bool:
 def together(general: Sequence[Component], special: Sequence[Component]) -> tuple[Component, ...]:
     """Both; of a component that both state the ``special`` one."""
     return tuple({component.name: component for component in (*general, *special)}.values())
+
+
+def _refuse_misspelt(names: Collection[str]) -> None:
+    """Raise UsageError for the name of a package that is nearly a word for the machine: ``gppu``."""
+    from difflib import get_close_matches  # noqa: PLC0415 - few assume packages
+
+    for name in names:
+        near = get_close_matches(name, sorted(_MACHINE | _PLATFORM), 1, _NEARLY)
+        if near and name not in _FRAMEWORKS:
+            raise UsageError(f"--assume {name}: no part of a machine is called so; did you mean {near[0]!r}?")
 
 
 def assume(observed: Snapshot, components: Sequence[Component], of_software: Collection[str] = ()) -> Snapshot:
@@ -76,6 +88,7 @@ def assume(observed: Snapshot, components: Sequence[Component], of_software: Col
     if _PLATFORM & stated.keys():
         snapshot = msgspec.structs.replace(snapshot, platform=_platform(snapshot.platform, stated))
     software = {name: value for name, value in stated.items() if name not in _MACHINE | _PLATFORM}
+    _refuse_misspelt(software)
     return _with_software(snapshot, software) if software else snapshot
 
 

@@ -14,16 +14,19 @@ import msgspec
 from packaging.specifiers import SpecifierSet
 
 from envcheck.checks import PLAN, Check, Evidence, Fix, Location, Status, Subject
+from envcheck.compat.extras import brought, extras_of
+from envcheck.compat.images import image_of
 from envcheck.compat.matrix import Matrix
 from envcheck.compat.names import canonical
 from envcheck.compat.question.answer import ask
 from envcheck.compat.question.question import Answer
-from envcheck.compat.tables import is_named
+from envcheck.compat.tables import ExtraRow, is_named
 from envcheck.components import Bound, Component
 from envcheck.errors import UsageError
 from envcheck.rules.api import Facts
 from envcheck.rules.facts.frameworks import frameworks_in
 from envcheck.snapshot import Environment, Planned, Snapshot
+from envcheck.versions import CondaBuild
 
 _ALWAYS = ("cuda", "cudnn")
 _MOST_RELEASES = 80
@@ -47,17 +50,41 @@ _TORCH = ("torch", "pytorch", "pytorch-gpu", "pytorch-cpu")
 
 
 def _judge(item: Planned, environment: Environment, machine: Sequence[Component], matrix: Matrix) -> Iterator[Check]:
-    if not item.name:
+    if item.refused is not None:
+        yield _check(item, environment, "fail", f"{_label(item)} cannot be installed", f"{item.asked}: {item.refused}.")
+    elif not item.name:
         yield _check(item, environment, "unknown", f"{item.asked} may install anything", item.problem or "")
     elif item.name in _TORCH:
-        if item.version is None:
-            yield _torch(item, environment, machine, matrix)
-        elif not _rules_judge(environment):
-            yield _unknown_build(item, environment)
+        yield from _of_torch(item, environment, machine, matrix)
+    elif item.conda is not None:
+        yield from _of_conda(item, environment, machine, matrix)
     elif (important := _important(item, matrix)) or _needs_gpu(item, matrix):
         found = _other(item, environment, machine, matrix)
         if found.status != "unknown" or important:
             yield found
+
+
+def _of_torch(item: Planned, environment: Environment, machine: Sequence[Component], matrix: Matrix) -> Iterator[Check]:
+    """What the rules leave out of PyTorch: releases within bounds, builds that are not known, and PTX alone."""
+    if item.version is None:
+        yield _torch(item, environment, machine, matrix)
+        return
+    if not _rules_judge(environment):
+        yield _without_code(item, environment, machine, matrix)
+        return
+    framework = next(each for each in frameworks_in(environment) if each.name == "torch")
+    if framework.cuda and any(target.startswith("compute_") for target in framework.gpu_code or ()):
+        # Its PTX may run on a GPU that is newer than the CUDA libraries which come with it.
+        gpus = [part for part in machine if part.name == "gpu"]
+        answer = _asked(matrix, "cuda", framework.cuda, gpus) if gpus else None
+        if answer is not None and answer.verdict == "incompatible":
+            yield _answered(item, environment, answer)
+
+
+def _of_conda(item: Planned, environment: Environment, machine: Sequence[Component], matrix: Matrix) -> Iterator[Check]:
+    """Packages of conda but PyTorch: channels build them with other libraries than PyPI's, which rows speak of."""
+    if _important(item, matrix):
+        yield _open(item, environment) if item.version is None else _without_code(item, environment, machine, matrix)
 
 
 def _rules_judge(environment: Environment) -> bool:
@@ -68,10 +95,20 @@ def _rules_judge(environment: Environment) -> bool:
     return bool(found.cpu_only or found.hip or (found.cuda and found.gpu_code))
 
 
-def _unknown_build(item: Planned, environment: Environment) -> Check:
+def _without_code(item: Planned, environment: Environment, machine: Sequence[Component], matrix: Matrix) -> Check:
+    """A build whose GPU code is not known: it does not fit where its CUDA does not, and else that is open."""
+    build = CondaBuild.parse(item.conda or "")
+    if build.cpu:
+        why = f"the build {item.conda} is for the CPU."
+        return _check(item, environment, "fail", f"{_label(item)} has no GPU support", f"{_label(item)}: {why}")
+    named = (found.cuda for found in frameworks_in(environment) if found.name == "torch" and item.name in _TORCH)
+    cuda = next(named, None) or (str(build.cuda) if build.cuda else None)
+    answer = _asked(matrix, "cuda", cuda, machine) if cuda else None
+    if answer is not None and answer.verdict == "incompatible":
+        return _answered(item, environment, answer)
     why = "no row of the matrix has the GPU code of this release"
     if item.conda is not None:
-        why = "the matrix does not have the GPU code of conda's builds"
+        why = "the matrix does not have the GPU code of this build of conda's"
     elif item.build is None:
         why = "the package indexes that the plan names may serve another build than PyPI"
     return _check(item, environment, "unknown", f"The build of {item.asked.replace('==', ' ')} is not known", why)
@@ -113,10 +150,52 @@ def _other(item: Planned, environment: Environment, machine: Sequence[Component]
     version = item.version or (family[1] if family else None)
     if version is None:
         return _open(item, environment)
-    answer = _asked(matrix, item.name, version, machine)
+    by_extras: list[Component] = []
+    if item.conda is None and item.image is None:
+        rows = [row for row in extras_of(matrix, item.name, version) if row.needed]
+        by_extras = brought(rows, version, item.extras) or []
+        asks_gpu = any(part.name == "gpu" for part in machine)
+        if rows and not by_extras and asks_gpu and not _comes_otherwise(rows, environment):
+            return _without_gpu(item, environment, machine, rows, matrix)
+    answer = _asked(matrix, item.name, version, [*by_extras, *machine])
     if item.image is not None and item.name == "cuda" and answer is not None and answer.verdict == "incompatible":
         return _image_cuda(item, environment, machine, matrix, answer)
     return _answered(item, environment, answer)
+
+
+def _comes_otherwise(rows: Sequence[ExtraRow], environment: Environment) -> bool:
+    """Whether the plan names what an extra would bring, as lock files do."""
+    planned = environment.planned or ()
+    names = {name for row in rows for name in row.brings} - set(_ALWAYS)
+    built = {row.built for row in rows}
+    return any(each.name in names or (each.name in built and "+" in (each.version or "")) for each in planned)
+
+
+def _without_gpu(
+    item: Planned,
+    environment: Environment,
+    machine: Sequence[Component],
+    rows: Sequence[ExtraRow],
+    matrix: Matrix,
+) -> Check:
+    """A package that is asked for without the extra that brings its GPU support."""
+    version = item.version or ""
+    names = [row.extras[0] for row in reversed(rows)]
+    answers = {
+        name: _asked(matrix, item.name, version, [*(brought(rows, version, (name,)) or ()), *machine]) for name in names
+    }
+    fits = next((name for name, answer in answers.items() if answer and answer.verdict == "compatible"), names[0])
+    unseen = any(not each.name or each.image is not None for each in environment.planned or ())
+    told = "; what else the plan installs may bring it" if unseen else ""
+    check = _check(
+        item,
+        environment,
+        "unknown" if unseen else "fail",
+        f"{_label(item)} is asked for without GPU support",
+        f"Without an extra such as {fits} it computes on the CPU{told}.",
+        fixes=(Fix(text=f"Ask for {item.name}[{fits}]{item.bounds}."),),
+    )
+    return msgspec.structs.replace(check, sources=matrix.cite(*rows))
 
 
 def _image_cuda(
@@ -128,8 +207,8 @@ def _image_cuda(
     helped = _asked(matrix, "cuda", item.version, [*machine, forward])
     if helped is None or helped.verdict == "incompatible":
         return _answered(item, environment, answer)
-    row = next((row for row in matrix.images if any(name in (item.image or "") for name in row.names)), None)
-    if row is not None and row.forward and helped.verdict == "compatible":
+    image = image_of(matrix, item.image or "")
+    if image and image.row and image.row.forward and helped.verdict == "compatible":
         return _answered(item, environment, helped)
     message = "; ".join(reason.message for reason in answer.reasons if reason.verdict == "incompatible")
     told = f"{message}, unless the image holds cuda-compat, which is not known"
@@ -183,7 +262,7 @@ def _asked(matrix: Matrix, name: str, version: str, machine: Sequence[Component]
 
 
 def _answered(item: Planned, environment: Environment, answer: Answer | None, of: str = "") -> Check:
-    label = item.asked.replace("==", " ") + (f" of {item.image}" if item.image else "")
+    label = _label(item)
     if answer is None:
         return _check(
             item, environment, "unknown", f"Whether {label} fits is not known", "The matrix cannot read this version."
@@ -205,6 +284,10 @@ def _answered(item: Planned, environment: Environment, answer: Answer | None, of
     )
 
 
+def _label(item: Planned) -> str:
+    return item.asked.replace("==", " ") + (f" of {item.image}" if item.image else "")
+
+
 def _nothing(environment: Environment) -> Check:
     return Check(
         id=f"{PLAN}@{environment.key}",
@@ -214,7 +297,10 @@ def _nothing(environment: Environment) -> Check:
         subject=Subject(kind="environment", key=environment.key, environment=environment.key),
         status="unknown",
         title="The plan names nothing that can be judged",
-        message="none of its packages is a framework or a library for GPUs that the matrix knows",
+        message=(
+            "none of its packages is a framework or a library for GPUs that the matrix knows; "
+            "those of an extra or group count where FILE[NAME] names it"
+        ),
         location=Location(file=environment.planned[0].file) if environment.planned else None,
     )
 

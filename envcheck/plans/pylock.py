@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Set  # noqa: PYI025 - a frozenset is one
+from typing import TYPE_CHECKING
 
+import msgspec
 from packaging.specifiers import SpecifierSet
+from packaging.utils import canonicalize_name
 
 from envcheck.compat.question.package_needs import marker_names
 from envcheck.plans.kit.requirement import item, of_wheel
 from envcheck.plans.kit.sheet import Sheet
 from envcheck.plans.kit.tables import entries
+from envcheck.plans.kit.wheels import refusal
 from envcheck.snapshot import Planned
+
+if TYPE_CHECKING:
+    from packaging.pylock import Package
 
 NAME = "pylock.toml"
 
@@ -26,7 +33,7 @@ def recognise(name: str) -> bool:
 
 def read(sheet: Sheet) -> list[Planned]:
     try:
-        from packaging.pylock import Package, Pylock, PylockValidationError  # noqa: PLC0415 - older releases lack it
+        from packaging.pylock import Pylock, PylockValidationError  # noqa: PLC0415 - older releases lack it
     except ImportError:
         raise sheet.error(None, "reading it needs packaging 26 or newer: pip install 'gpu-envcheck[plans]'") from None
     document = sheet.toml()
@@ -34,6 +41,9 @@ def read(sheet: Sheet) -> list[Planned]:
         lock = Pylock.from_dict(document)
     except (PylockValidationError, RecursionError, ValueError) as error:
         raise sheet.error(None, f"this is no valid lock file of PEP 751 ({type(error).__name__})") from None
+    extras, groups = lock.extras or (), lock.dependency_groups or ()
+    sheet.check_extras([*extras, *groups])
+    wanted = {canonicalize_name(name) for name in sheet.extras}
     lines = [line for _, line in entries(sheet, document, "packages")]
 
     def installed(package: Package) -> bool:
@@ -41,8 +51,8 @@ def read(sheet: Sheet) -> list[Planned]:
             return True
         known: dict[str, str | Set[str]] = {
             **sheet.markers,
-            "extras": frozenset[str](),
-            "dependency_groups": frozenset[str](lock.default_groups or ()),
+            "extras": frozenset[str](wanted & set(extras)),
+            "dependency_groups": frozenset[str]([*(lock.default_groups or ()), *(wanted & set(groups))]),
         }
         if not marker_names(str(package.marker)) <= sheet.markers.keys() | _OF_A_LOCK:
             return True  # it depends on something that is not known
@@ -51,15 +61,17 @@ def read(sheet: Sheet) -> list[Planned]:
         except ValueError:
             return True
 
-    def planned(package: Package, line: int | None) -> Planned:
-        if package.version is not None:
-            build = sheet.build_of(package.index) if package.index else ""
-            return item(sheet, package.name, SpecifierSet(f"=={package.version}"), line, build=build)
-        wheel = next((each.filename for each in package.wheels or ()), None)
-        if wheel is not None:
-            return of_wheel(sheet, wheel, line, name=package.name)
-        return item(sheet, package.name, SpecifierSet(), line, problem="the lock file states no version")
-
     return sheet.bounded(
-        planned(package, line) for package, line in zip(lock.packages, lines, strict=True) if installed(package)
+        _planned(sheet, package, line) for package, line in zip(lock.packages, lines, strict=True) if installed(package)
     )
+
+
+def _planned(sheet: Sheet, package: Package, line: int | None) -> Planned:
+    files = [each.filename for each in package.wheels or ()]
+    if package.version is not None:
+        build = sheet.build_of(package.index) if package.index else ""
+        found = item(sheet, package.name, SpecifierSet(f"=={package.version}"), line, build=build)
+        return msgspec.structs.replace(found, refused=refusal(sheet, () if package.sdist else files))
+    if files:
+        return of_wheel(sheet, files[0], line, name=package.name)
+    return item(sheet, package.name, SpecifierSet(), line, problem="the lock file states no version")

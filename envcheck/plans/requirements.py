@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
 from collections.abc import Iterator
-from dataclasses import dataclass
-from pathlib import Path
 
+from envcheck.plans.kit.index import Index
 from envcheck.plans.kit.requirement import LONGEST, of_wheel, planned, unread
 from envcheck.plans.kit.sheet import Sheet
 from envcheck.snapshot import Planned
@@ -44,44 +42,12 @@ def recognise(name: str) -> bool:
     return name.lower().endswith((".txt", ".in", ".pip"))
 
 
-@dataclass
-class _Index:
-    """Where pip looks; an extra index may have a newer build of the same release, which pip prefers."""
-
-    main: str | None = None
-    extra: tuple[str, ...] = ()
-    links: bool = False
-
-    def take(self, meaning: str, value: str) -> bool:
-        """Note an option that says where to look; False for any other."""
-        if meaning == "index":
-            self.main = value
-        elif meaning == "extra":
-            self.extra = (*self.extra, value)
-        elif meaning == "backend":
-            self.extra = (*self.extra, f"https://download.pytorch.org/whl/{value}")
-        elif meaning == "links":
-            self.links = True
-        else:
-            return False
-        return True
-
-    def build(self, sheet: Sheet) -> str | None:
-        builds = [sheet.build_of(each) for each in (self.main, *self.extra)]
-        if self.links:
-            builds.append(None)
-        tags = {each for each in builds if each}
-        if len(tags) > 1 or (None in builds and not tags):
-            return None
-        return tags.pop() if tags else ""
-
-
 def read(sheet: Sheet) -> list[Planned]:
     """What ``pip install -r FILE`` would install."""
-    return sheet.bounded(_read(sheet, _Index()))
+    return sheet.bounded(_read(sheet, Index()))
 
 
-def _read(sheet: Sheet, index: _Index) -> Iterator[Planned]:
+def _read(sheet: Sheet, index: Index) -> Iterator[Planned]:
     lines = list(_logical(sheet))
     for number, text in lines:  # pip reads the index options of a whole file before it resolves
         if text.startswith("-"):
@@ -139,7 +105,7 @@ def _option(sheet: Sheet, number: int, text: str) -> tuple[str, str]:
     return _VALUED[name], value
 
 
-def _requirement(sheet: Sheet, text: str, number: int, index: _Index) -> Iterator[Planned]:
+def _requirement(sheet: Sheet, text: str, number: int, index: Index) -> Iterator[Planned]:
     bare = _OF_ONE.sub("", text).strip()
     if _A_FILE.match(bare):
         yield of_wheel(sheet, bare.partition(" ;")[0].strip(), number)
@@ -149,9 +115,9 @@ def _requirement(sheet: Sheet, text: str, number: int, index: _Index) -> Iterato
         yield found
 
 
-def of_arguments(sheet: Sheet, words: list[str], line: int) -> Iterator[Planned]:
-    """What ``pip install WORDS`` would install, in the file's folder."""
-    index, asked, rest = _Index(), list[str](), iter(words)
+def of_arguments(sheet: Sheet, words: list[str], line: int, index: Index | None = None) -> Iterator[Planned]:
+    """What ``pip install WORDS`` would install, in the file's folder; ``index`` is where variables have it look."""
+    index, asked, rest = index or Index(), list[str](), iter(words)
     includes: list[tuple[str, str]] = []
     for word in rest:
         name, separator, value = word.partition("=")
@@ -202,13 +168,13 @@ _OF_COMMANDS = {
 """Further options of ``pip install`` and ``uv pip install`` that take a value."""
 
 
-def _included(sheet: Sheet, meaning: str, path: str, line: int, index: _Index) -> Iterator[Planned]:
+def _included(sheet: Sheet, meaning: str, path: str, line: int, index: Index) -> Iterator[Planned]:
     if meaning == "file":
         yield of_wheel(sheet, path, line)
         return
     name = path.rpartition("/")[2]
     for place in dict.fromkeys((path.lstrip("/"), name)):
-        if not os.path.lexists(Path(sheet.file).parent / place):
+        if not sheet.has_beside(place):
             continue  # another step of the build may put it there
         found = sheet.bounded(_read(sheet.beside(place, line), index))
         if meaning == "constrain":

@@ -377,6 +377,8 @@ class Planned(Record, frozen=True, kw_only=True):
     """Accepted versions (PEP 440): ``>=2.0,<2.1``; empty: any."""
     version: str | None = None
     """The one version that is accepted; None: the plan leaves it open."""
+    extras: tuple[str, ...] = ()
+    """Normalized names of the extras that are asked for: ``cuda13``."""
     build: str | None = None
     """Local tag of the build that the package index serves: ``cu118``; empty: the default build of PyPI. None: not
     known, as with a private index."""
@@ -390,6 +392,8 @@ class Planned(Record, frozen=True, kw_only=True):
     """Number of the line, from 1."""
     problem: str | None = None
     """Why the version is not known: ``it is a direct reference`` …"""
+    refused: str | None = None
+    """Why it cannot be installed on the machine: all its wheels are for other systems."""
 
 
 class Environment(Identified, frozen=True, kw_only=True):

@@ -54,8 +54,13 @@ def project(folder: Path, asked: str, machine: str = "h200") -> Path:
         ("memory='1 TiB'", "needs 1 GPU with at least memory 1 TiB; found NVIDIA H200"),
         ("count=8", "needs 8 GPUs; found NVIDIA H200"),
         ("memory='much'", 'needs_gpu: write memory="24GiB"'),
+        ("memory=24", 'needs_gpu: write memory="24GiB"'),
+        ("'24GiB'", 'needs_gpu: write memory="24GiB"'),
+        ("mem='24GiB'", 'needs_gpu: write memory="24GiB"'),
+        ("capability=[8]", 'needs_gpu: write memory="24GiB"'),
+        ("count='2'", 'needs_gpu: write memory="24GiB"'),
         ("count=0", "a count of 1 or more"),
-        ("memories='1GiB'", "unexpected keyword argument 'memories'"),
+        ("capability=9.0", "1 passed"),
     ],
 )
 def test_a_marked_test_runs_where_a_gpu_fits(tmp_path: Path, asked: str, words: str) -> None:

@@ -171,3 +171,9 @@ def test_this_program() -> None:
 def test_what_cannot_be_asked_is_one_sentence(texts: tuple[str, ...], words: str) -> None:
     with pytest.raises(envcheck.UsageError, match=words):
         envcheck.require(*texts)
+
+
+@pytest.mark.parametrize("wrong", [3, None, ["torch>=2.4"]])
+def test_a_requirement_is_a_text(wrong: object) -> None:
+    with pytest.raises(envcheck.UsageError, match="write a requirement as a text"):
+        envcheck.require(wrong)  # type: ignore[arg-type]

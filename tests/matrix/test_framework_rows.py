@@ -326,3 +326,9 @@ def test_packages_that_ended(name: str, first: str, last: str, after: str) -> No
     assert rows_for(name, first)
     assert rows_for(name, last)
     assert not rows_for(name, after)
+
+
+@every(load_matrix().rows_of("onnxruntime-gpu"))
+def test_onnx_runtime_runs_without_tensorrt(row: ReleaseRow) -> None:
+    """Its CUDA provider does not need it, so that a GPU that TensorRT has left is no obstacle."""
+    assert "tensorrt" not in row.needs or "tensorrt" in row.optional

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from envcheck.compat.load import load_matrix
+from envcheck.compat.tables import CondaBuildRow
 from envcheck.components import parse_components
 from envcheck.pipeline import session
 from envcheck.pipeline.request import Request
@@ -94,8 +96,48 @@ def test_a_release_that_the_matrix_does_not_know_is_never_green(tmp_path: Path, 
 
 
 def test_a_build_of_conda_is_never_green_without_its_gpu_code(tmp_path: Path) -> None:
-    text = "dependencies: [pytorch=2.0.1=py3.10_cuda11.7_cudnn8.5.0_0]\n"
+    text = "dependencies: [pytorch=2.3.0=cuda118_py310h954aa82_300]\n"
     assert judge(plan(tmp_path, environment__yml=text), A100).exit_code == 3
+
+
+OF_PYTORCH = "pytorch=2.0.1=py3.10_cuda11.7_cudnn8.5.0_0"
+OLD_A100, NEW_GPU = "gpu==A100,driver==470.57.02", "gpu=='RTX 5090',driver==570.124.06"
+
+
+@pytest.mark.parametrize(
+    ("package", "machine", "status"),
+    [
+        (OF_PYTORCH, A100, "pass"),
+        (OF_PYTORCH, "gpu==A100,driver==440.33.01", "fail"),
+        (OF_PYTORCH, NEW_GPU, "fail"),
+        ("pytorch=2.1.0, pytorch-cuda=11.8", A100, "pass"),
+        ("pytorch=2.1.0, pytorch-cuda=12.1", OLD_A100, "fail"),
+        ("pytorch=2.3.0=cpu_generic_py310ha4c588e_0", A100, "fail"),
+        ("pytorch=2.3.0=cuda118_py310h954aa82_300", NEW_GPU, "fail"),
+        ("pytorch=2.3.0=cuda120_py310h954aa82_300", OLD_A100, "fail"),
+        ("pytorch-gpu=2.5.1", A100, "unknown"),
+        ("tensorflow=2.17.0=cpu_py311hd3d7757_203", A100, "fail"),
+        ("tensorflow=2.17.0=cuda120py311h5e67bd7_203", OLD_A100, "fail"),
+        ("tensorflow=2.17.0", A100, "unknown"),
+        ("tensorflow", A100, "unknown"),
+    ],
+)
+def test_builds_of_conda_are_judged_by_what_is_known_of_them(
+    tmp_path: Path, package: str, machine: str, status: str
+) -> None:
+    pytest.importorskip("yaml")
+    assert judge(plan(tmp_path, environment__yml=f"dependencies: [{package}]\n"), machine).verdict == status
+
+
+@pytest.mark.parametrize("row", load_matrix().conda_builds, ids=lambda row: row.id)
+def test_every_row_of_a_channels_builds_is_reached(tmp_path: Path, row: CondaBuildRow) -> None:
+    pytest.importorskip("yaml")
+    version = row.versions.removeprefix("==").removesuffix(".*") + ".1"
+    build = f"py3.9_cuda{row.cuda}_cudnn8.5.0_0"
+    environment = plan(tmp_path, environment__yml=f"dependencies: [{row.name}={version}={build}]\n")
+    assert environment.frameworks is not None
+    (found,) = environment.frameworks.items
+    assert (found.cuda, found.gpu_code) == (row.cuda, row.targets)
 
 
 def test_packages_of_a_plan_are_held_against_each_other(tmp_path: Path) -> None:

@@ -132,7 +132,7 @@ def test_pylock(tmp_path: Path) -> None:
 
 def test_pyproject_and_its_extras(tmp_path: Path) -> None:
     assert versions(plan(tmp_path, pyproject__toml=PROJECT)) == {"torch": None}
-    with pytest.raises(UsageError, match=r"has no extra 'jax'"):
+    with pytest.raises(UsageError, match=r"has no extra or dependency group 'jax'"):
         plan_of_extras(tmp_path, "jax")
     found = packages(plan_of_extras(tmp_path, "tf"))
     assert (found["tensorflow"].bounds, found["tensorflow"].line) == ("==2.15.*", 7)

@@ -72,6 +72,16 @@ def test_github(app: Path, release: str, status: int) -> None:
     assert ("::error file=requirements.txt,line=1," in ran.out) == bool(status)
 
 
+def test_nothing_is_left_to_fill_in() -> None:
+    """But in the sentence about forks: each block can be pasted as it is."""
+    texts = re.findall(r"^```\w+\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+    instructions = {"COPY", "FROM", "WORKDIR"}
+    found = {word for text in texts for word in re.findall(r"\b[A-Z]{4,}\b|<[a-z-]+>|\.\.\.", text)}
+    assert found - instructions == set()
+    step = GITHUB["jobs"]["envcheck"]["steps"][-1]
+    assert step["uses"].startswith("./")
+
+
 def test_the_inputs_and_outputs_of_the_action_are_described() -> None:
     part = PAGE.partition("## GitHub Actions")[2].partition("## GitLab")[0]
     assert re.findall(r"^\| `([\w-]+)` \|", part, re.MULTILINE) == list(ACTION["inputs"])
@@ -129,9 +139,11 @@ def test_pre_commit(app: Path, release: str, status: int) -> None:
     plan(app, release)
     (hook,) = PRE_COMMIT["repos"][0]["hooks"]
     (published,) = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text(encoding="utf-8"))
-    assert hook["id"] == published["id"]
+    assert {key: hook[key] for key in ("id", "entry", "language")} == {
+        key: published[key] for key in ("id", "entry", "language")
+    }
     assert re.search(hook["files"], "requirements.txt")
-    words = [published["entry"], *hook["args"], "requirements.txt"]
+    words = [hook["entry"], *hook["args"], "requirements.txt"]
     done = run(" ".join(words), app, path=OWN)
     assert (done.returncode, done.stderr) == (status, "")
 

@@ -8,6 +8,7 @@ from argparse import Namespace
 from typing import Any
 
 from envcheck.cli.options import parse
+from envcheck.config.documentation import VARIABLE
 from envcheck.config.meaning import of_gpus, options_of, policy
 from envcheck.config.model import KEYS
 from envcheck.config.read import Configuration
@@ -53,6 +54,8 @@ def _values(configuration: Configuration) -> dict[str, dict[str, Any]]:
         if option and os.environ.get(variable := f"ENVCHECK_{option.upper()}"):
             given = settled[option]
             value, origin = sorted(given) if isinstance(given, frozenset) else given, variable
+        elif key == "documentation" and os.environ.get(VARIABLE):
+            value, origin = os.environ[VARIABLE], VARIABLE
         elif value is None:
             value, origin = _DEFAULTS.get(key), "default"
         if value is not None:

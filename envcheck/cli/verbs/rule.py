@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from argparse import Namespace
 
+from envcheck.collect.request import working_folder
+from envcheck.config.documentation import documentation_address
 from envcheck.exitcode import ExitCode
 from envcheck.report.answers.rule import address_line, rule_json, rule_list, rule_markdown, rule_page
 from envcheck.rules.catalog import all_rules, find_rule, matching_rules, no_rule
@@ -16,10 +19,14 @@ def run(options: Namespace) -> int:
     found = (rule,) if rule else matching_rules(options.name or "")
     if not found:
         raise no_rule(options.name)
-    if options.format == "json":
-        tell(rule_json(found), syntax="json")
-    elif options.format == "markdown":
+    if options.format == "markdown":
         tell("\n".join(map(rule_markdown, found)))
+        return ExitCode.OK
+    base = documentation_address(os.environ, working_folder())
+    if options.format == "json":
+        tell(rule_json(found, base), syntax="json")
+    elif rule:
+        tell(rule_page(rule) + address_line(rule.name, base))
     else:
-        tell(rule_page(rule) + address_line(rule.name) if rule else rule_list(found if options.name else all_rules()))
+        tell(rule_list(found if options.name else all_rules()))
     return ExitCode.OK

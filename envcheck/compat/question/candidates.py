@@ -11,7 +11,7 @@ import msgspec
 from envcheck.compat.matrix import Matrix
 from envcheck.compat.names import SYSTEMS, canonical, scheme
 from envcheck.compat.question.question import Implied, Question, System, unknown_release
-from envcheck.compat.question.wheels import serves, wheels_of
+from envcheck.compat.question.wheels import wheels_of
 from envcheck.compat.relations.driver_cuda import may_exist
 from envcheck.compat.relations.fit import WEAKEST_FIRST, Fit, FitVerdict, conclude
 from envcheck.compat.relations.torch import builds, newest_python, tag_of

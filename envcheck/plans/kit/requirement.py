@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+import msgspec
 from packaging.markers import Marker
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import SpecifierSet
@@ -12,6 +13,7 @@ from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel
 
 from envcheck.compat.question.package_needs import marker_names
 from envcheck.plans.kit.sheet import Sheet
+from envcheck.plans.kit.wheels import refusal
 from envcheck.snapshot import Planned
 
 LONGEST = 2000
@@ -32,7 +34,8 @@ def planned(sheet: Sheet, text: str, line: int | None, *, build: str | None = ""
         return None
     if asked.url is not None:
         return of_wheel(sheet, asked.url, line, name=asked.name)
-    return item(sheet, asked.name, asked.specifier, line, build=build)
+    found = item(sheet, asked.name, asked.specifier, line, build=build)
+    return msgspec.structs.replace(found, extras=tuple(sorted(map(canonicalize_name, asked.extras))))
 
 
 def item(
@@ -71,13 +74,14 @@ def of_wheel(sheet: Sheet, address: str, line: int | None, *, name: str = "") ->
             if name
             else unread(sheet, "a file or folder", line, problem)
         )
-    return item(sheet, name or found, SpecifierSet(f"=={version}"), line)
+    planned = item(sheet, name or found, SpecifierSet(f"=={version}"), line)
+    return msgspec.structs.replace(planned, refused=refusal(sheet, [file]))
 
 
-def unread(sheet: Sheet, what: str, line: int | None, problem: str) -> Planned:
-    """A line that may install anything."""
+def unread(sheet: Sheet, what: str, line: int | None, problem: str, *, name: str = "") -> Planned:
+    """A line that may install anything, or any release of ``name``."""
     source = f"{sheet.file}:{line}" if line else sheet.file
-    return Planned(source=source, name="", asked=what, file=sheet.file, line=line, problem=problem)
+    return Planned(source=source, name=name, asked=what, file=sheet.file, line=line, problem=problem)
 
 
 def exact(bounds: SpecifierSet) -> str | None:

@@ -9,12 +9,16 @@ import msgspec
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import InvalidVersion, Version
 
+from envcheck.compat.images import is_framework
 from envcheck.compat.matrix import Matrix
 from envcheck.compat.relations.torch import build_of, torch_row
+from envcheck.compat.specifier import parse_specifier, parse_version
+from envcheck.compat.tables import CondaBuildRow
 from envcheck.plans.kit.requirement import exact
 from envcheck.snapshot import Distribution, Environment, Framework, Listing, Planned
 from envcheck.versions import CondaBuild, CudaVersion
 
+_CUDA_PIN = re.compile(r"==([0-9]{1,2}\.[0-9])(?:\.\*)?")
 _PYTHON = re.compile(r"==(3\.[0-9]{1,2})\.\*")
 _CONDA_TORCH = ("pytorch", "pytorch-gpu", "pytorch-cpu")
 _NO_DISTRIBUTIONS = frozenset({"cuda", "cudnn", "python"})
@@ -58,6 +62,7 @@ def _joined(asked: Sequence[Planned]) -> Planned:
     return msgspec.structs.replace(
         lead,
         build=build,
+        extras=tuple(sorted({extra for each in asked for extra in each.extras})),
         asked=f"{lead.name}{bounds}",
         bounds=str(bounds),
         version=None if problem else version,
@@ -67,7 +72,7 @@ def _joined(asked: Sequence[Planned]) -> Planned:
 
 def as_environment(items: Sequence[Planned], paths: Sequence[str], matrix: Matrix) -> Environment:
     """The environment that would come to be: exact releases as distributions, PyTorch with what its build implies."""
-    known = [each for each in items if each.version is not None and each.name not in _NO_DISTRIBUTIONS]
+    known = [each for each in items if each.version is not None and _is_distribution(each, matrix)]
     python = next((_python(each) for each in items if each.name == "python"), None)
     torch = next(
         (each for each in known if each.name == "torch" or (each.conda is not None and each.name in _CONDA_TORCH)), None
@@ -86,6 +91,13 @@ def as_environment(items: Sequence[Planned], paths: Sequence[str], matrix: Matri
         distributions=tuple(_distribution(each) for each in known if not (unsure and each is torch)),
         frameworks=Listing(items=(framework,) if framework else ()),
     )
+
+
+def _is_distribution(item: Planned, matrix: Matrix) -> bool:
+    """Whether it is a package of Python; of what an image holds, only frameworks are."""
+    if item.image is None:
+        return item.name not in _NO_DISTRIBUTIONS
+    return is_framework(matrix, item.name)
 
 
 def _python(item: Planned) -> str | None:
@@ -115,13 +127,37 @@ def _torch(item: Planned, items: Sequence[Planned], matrix: Matrix) -> Framework
     if item.conda is None:
         told = Framework(source=item.source, name="torch", version=version)
         return told if _published(version, item, matrix) else msgspec.structs.replace(told, version=item.version)
-    pin = next((each.version for each in items if each.name == "pytorch-cuda" and each.version), None)
+    pins = (each for each in items if each.name == "pytorch-cuda")
+    pin = next((found[1] for each in pins if (found := _CUDA_PIN.fullmatch(each.bounds))), None)
     build = CondaBuild.parse(item.conda)
     cuda = str(build.cuda) if build.cuda else pin
     cpu = build.cpu or item.name == "pytorch-cpu"
-    cpu_only = True if cpu else False if cuda else None
+    row = None if cpu else _conda_build(item, items, cuda, matrix)
     return Framework(
-        source=item.source, name="torch", version=item.version, cuda=None if cpu else cuda, cpu_only=cpu_only
+        source=item.source,
+        name="torch",
+        version=item.version,
+        cuda=None if cpu else cuda,
+        cpu_only=True if cpu else False if cuda else None,
+        gpu_code=row.targets if row else None,
+        read={"gpu_code": f"inferred {row.id}"} if row else {},
+    )
+
+
+def _conda_build(item: Planned, items: Sequence[Planned], cuda: str | None, matrix: Matrix) -> CondaBuildRow | None:
+    """The row of the channel's build that the build string, or a package that selects the CUDA, names."""
+    version = parse_version(item.version or "")
+    pinned = {each.name for each in items}
+    return next(
+        (
+            row
+            for row in matrix.conda_builds
+            if (row.name, row.cuda) == (item.name, cuda)
+            and version is not None
+            and parse_specifier(row.versions).cover(version) == "all"
+            and (re.fullmatch(row.builds, item.conda or "") or (not item.conda and row.selector in pinned))
+        ),
+        None,
     )
 
 

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
+from packaging.utils import canonicalize_name
+
 from envcheck.bounded import TooLargeError, read_file
 from envcheck.compat.matrix import Matrix
 from envcheck.errors import UsageError
@@ -22,7 +24,10 @@ _MOST_INCLUDED = 100
 _MOST_DOTS = 200
 """Dots on a line of TOML: the parser's time grows with the square of a dotted key."""
 MOST_ITEMS = 20_000
-_EXTRAS = re.compile(r"(?P<path>.{0,4000}pyproject\.toml)\[(?P<extras>[A-Za-z0-9._, -]{1,400})\]")
+_EXTRAS = re.compile(
+    r"(?P<path>.{0,4000}(?:pyproject\.toml|uv\.lock|poetry\.lock|pylock(?:\.[^./]{1,80})?\.toml))"
+    r"\[(?P<extras>[A-Za-z0-9._, -]{1,400})\]"
+)
 
 
 class Reader(Protocol):
@@ -52,7 +57,7 @@ class Sheet:
     opened: list[str] = field(default_factory=list)
     """Every file that was included, as often as it was; shared with the included files."""
     extras: tuple[str, ...] = ()
-    """Names of the optional dependencies that are asked for too: ``pyproject.toml[cuda,test]``."""
+    """Names of the extras and dependency groups that are asked for too: ``pyproject.toml[cuda,test]``."""
 
     @classmethod
     def open(cls, path: str, matrix: Matrix, markers: Mapping[str, str]) -> Sheet:
@@ -61,6 +66,10 @@ class Sheet:
         place = found["path"] if found else path
         extras = tuple(name.strip() for name in found["extras"].split(",")) if found else ()
         return cls(place, _text(place, place), matrix, markers, (os.path.realpath(place),), extras=extras)
+
+    def has_beside(self, path: str) -> bool:
+        """Whether a file of this relative path is there."""
+        return bool(path) and os.path.lexists(Path(self.file).parent / path)
 
     def beside(self, path: str, line: int) -> Sheet:
         """The file that ``line`` of this one includes; raise UsageError."""
@@ -90,6 +99,13 @@ class Sheet:
             if len(found) > MOST_ITEMS:
                 raise self.error(None, f"more than {MOST_ITEMS:,} packages")
         return found
+
+    def check_extras(self, known: Iterable[str]) -> None:
+        """Raise UsageError where an extra or group is asked for that the file does not have."""
+        there = {canonicalize_name(name) for name in known}
+        wrong = next((name for name in self.extras if canonicalize_name(name) not in there), None)
+        if wrong is not None:
+            raise self.error(None, f"it has no extra or dependency group {wrong!r}")
 
     def toml(self) -> dict[str, Any]:
         """The file as TOML; raise UsageError."""

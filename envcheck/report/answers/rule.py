@@ -30,27 +30,11 @@ def rule_place(name: str) -> str:
     return f"rules/{name}.html"
 
 
-def rule_address(name: str) -> str | None:
-    """The address of the page of a rule; None where this release publishes no documentation (``Documentation`` among
-    the project's URLs).
-    """
-    from importlib.metadata import PackageNotFoundError, metadata
-
-    try:
-        entries = metadata("gpu-envcheck").get_all("Project-URL") or []
-    except PackageNotFoundError:
-        return None
-    urls = {label.strip().lower(): url.strip() for label, _, url in (entry.partition(",") for entry in entries)}
-    base = urls.get("documentation", "")
-    return f"{base.rstrip('/')}/{rule_place(name)}" if base.startswith("https://") else None
-
-
-def address_line(name: str) -> str:
-    """What ``envcheck rule NAME`` ends with."""
-    address = rule_address(name)
-    if address:
-        return f"\nThis page: {address}\n"
-    return f"\nThis page in the documentation, for which this release names no address: {rule_place(name)}\n"
+def address_line(name: str, base: str | None) -> str:
+    """What ``envcheck rule NAME`` ends with; ``base`` is the address of the documentation's index."""
+    if base:
+        return f"\nThis page: {base}{rule_place(name)}\n"
+    return f"\nThis page in the documentation: {rule_place(name)} (ENVCHECK_DOCS_URL says where yours is hosted)\n"
 
 
 def rule_list(rules: Iterable[Rule]) -> str:
@@ -69,8 +53,11 @@ def rule_list(rules: Iterable[Rule]) -> str:
     return "\n".join(parts)
 
 
-def rule_json(rules: Iterable[Rule]) -> str:
-    """``rules`` as a JSON array of objects: name, title, layer, scope, subject, release, needs, page, sources."""
+def rule_json(rules: Iterable[Rule], base: str | None) -> str:
+    """``rules`` as a JSON array of objects: name, title, layer, scope, subject, release, needs, page, sources.
+
+    ``base`` is the address of the documentation's index; without it ``address`` is null.
+    """
     described = [
         {
             "name": rule.name,
@@ -84,7 +71,7 @@ def rule_json(rules: Iterable[Rule]) -> str:
             "explains": list(rule.explains),
             "documentation": rule_page(rule),
             "page": rule_place(rule.name),
-            "address": rule_address(rule.name),
+            "address": f"{base}{rule_place(rule.name)}" if base else None,
             "sources": [{"title": source.title, "address": source.address} for source in rule.sources],
         }
         for rule in rules

@@ -1,0 +1,168 @@
+"""Commands of RUN lines: whatever a shell allows in front of, behind and around an installation."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from envcheck.errors import UsageError
+from envcheck.plans.kit.shell import commands
+from tests.plans.reading import packages, plan
+
+INSTALL = "pip install torch==2.0.1"
+
+
+@pytest.mark.parametrize(
+    "around",
+    [
+        "{}",
+        "{} > /dev/null",
+        "{} 2>&1 | tee log",
+        "{} || true",
+        "set -ex; {}",
+        "({})",
+        "if [ -f x ]; then {}; fi",
+        "for p in a b; do {}; done",
+        "sudo -H {}",
+        "cd /x && {} && rm -rf /y",
+        "bash -c '{}'",
+        'sh -exc "set -e; {}"',
+        "bash -lc \"sh -c '{}'\"",
+        "A=1 {}",
+        "env A=1 {}",
+        "python3.10 -m {}",
+        "/opt/conda/bin/{}",
+        "conda run -n x {}",
+        "uv {}",
+        "{} # pip install torch==1.0",
+        "{} \\\n  # a comment\n  numpy",
+        "<<EOF\n{}\nEOF",
+        "<<-'EOF' bash\n\tset -e\n\t{}\nEOF",
+        '["/bin/bash", "-c", "{}"]',
+        '["pip", "install", "torch==2.0.1"]',
+        "--mount=type=cache,target=/c --network=none {}",
+        "{} --no-cache-dir --timeout 60 -t /x",
+    ],
+)
+def test_an_installation_is_found(tmp_path: Path, around: str) -> None:
+    text = f"FROM debian\nRUN {around.replace('{}', INSTALL)}\n"
+    found = packages(plan(tmp_path, Dockerfile=text))
+    assert found["torch"].version == "2.0.1"
+    assert all(each.problem is None for each in found.values())
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "echo 'pip install torch==2.0.1'",
+        "apt-get install -y python3-pip",
+        "pip download torch==2.0.1",
+        "# pip install x",
+    ],
+)
+def test_what_installs_no_package_is_left_out(tmp_path: Path, line: str) -> None:
+    assert packages(plan(tmp_path, Dockerfile=f"FROM debian\nRUN {line}\n")) == {}
+
+
+@pytest.mark.parametrize(
+    "line", ["pip install $(cat x)", "pip install `cat x`", "pip install a{b,c}", "pip install 'x", "pip install $X"]
+)
+def test_what_a_shell_would_have_to_compute_stays_open(tmp_path: Path, line: str) -> None:
+    (found,) = packages(plan(tmp_path, Dockerfile=f"FROM debian\nRUN {line}\n")).values()
+    assert found.problem
+
+
+def test_an_unquoted_bound_is_a_redirection(tmp_path: Path) -> None:
+    found = packages(plan(tmp_path, Dockerfile="FROM debian\nRUN pip install torch>=2.0.1 'jax>=0.4'\n"))
+    assert (found["torch"].bounds, found["jax"].bounds) == ("", ">=0.4")
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "ARG PKGS='torch==2.0.1 numpy'\nRUN pip install $PKGS",
+        "RUN V=2.0.1 && pip install torch==$V",
+        "RUN export V=2.0.1; pip install torch==${V}",
+        "ENV V=2.0.1\nRUN pip install torch==${V:-9}",
+    ],
+)
+def test_known_variables_are_filled_in(tmp_path: Path, lines: str) -> None:
+    assert packages(plan(tmp_path, Dockerfile=f"FROM debian\n{lines}\n"))["torch"].version == "2.0.1"
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "ENV PIP_INDEX_URL=https://download.pytorch.org/whl/cu118\nRUN pip install torch==2.0.1",
+        "ENV PIP_EXTRA_INDEX_URL https://download.pytorch.org/whl/cu118\nFROM a\nRUN pip install torch==2.0.1",
+        "RUN PIP_INDEX_URL=https://download.pytorch.org/whl/cu118 pip install torch==2.0.1",
+        "RUN export UV_TORCH_BACKEND=cu118 && uv pip install torch==2.0.1",
+    ],
+)
+def test_indexes_of_variables_count(tmp_path: Path, lines: str) -> None:
+    assert packages(plan(tmp_path, Dockerfile=f"FROM debian AS a\n{lines}\n"))["torch"].build == "cu118"
+
+
+def test_a_variable_of_one_command_ends_with_it(tmp_path: Path) -> None:
+    lines = "RUN PIP_INDEX_URL=https://mirror.example/simple pip install numpy && pip install torch==2.0.1"
+    assert packages(plan(tmp_path, Dockerfile=f"FROM debian\n{lines}\n"))["torch"].build == ""
+
+
+@pytest.mark.parametrize(
+    ("copy", "names"),
+    [
+        ("COPY --from=build /opt/venv /opt/venv", {"torch"}),
+        ("COPY --from=0 /install /usr/local", {"torch"}),
+        ("COPY --from=build /usr/lib/python3.10/site-packages /x", {"torch"}),
+        ("COPY --from=build /root/app.bin /x", {""}),
+        ("COPY --from=nothing /opt/venv /opt/venv", set()),
+    ],
+)
+def test_packages_that_are_copied_from_a_stage_count(tmp_path: Path, copy: str, names: set[str]) -> None:
+    text = f"FROM debian AS build\nRUN {INSTALL}\nFROM debian\n{copy}\n"
+    assert set(packages(plan(tmp_path, Dockerfile=text))) == names
+
+
+def test_a_requirements_file_is_found_under_its_own_name(tmp_path: Path) -> None:
+    found = plan(
+        tmp_path,
+        Dockerfile="FROM debian\nCOPY gpu.txt /tmp/requirements.txt\nRUN pip install -r /tmp/requirements.txt\n",
+        _gpu__txt="torch==2.0.1\n",
+        _requirements__txt="torch==2.4.0\n",
+    )
+    assert packages(found)["torch"].version == "2.0.1"
+
+
+def test_an_environment_of_conda_is_read_beside_the_dockerfile(tmp_path: Path) -> None:
+    found = plan(
+        tmp_path,
+        Dockerfile="FROM debian\nCOPY environment.yml .\nRUN conda env create -f environment.yml\n",
+        _environment__yml="dependencies:\n  - pip:\n    - torch==2.0.1\n",
+    )
+    assert packages(found)["torch"].source == f"{tmp_path}/environment.yml:3"
+
+
+def test_a_word_of_an_included_file_is_still_an_error_of_that_file(tmp_path: Path) -> None:
+    with pytest.raises(Exception, match=r"requirements\.txt:1: this is no requirement"):
+        plan(tmp_path, Dockerfile="FROM debian\nRUN pip install -r requirements.txt\n", _requirements__txt="a b\n")
+
+
+@pytest.mark.parametrize(
+    "text", ["$" * 50_000, "((" * 20_000, "sh -c 'sh -c \"sh -c x\"' " * 500, "a=1 " * 20_000, "<" * 9999]
+)
+def test_hostile_texts_end(text: str) -> None:
+    assert sum(1 for _ in commands(text, {})) <= 40_000
+
+
+def test_the_number_of_stages_is_bounded(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="Dockerfile:201: more than 200 stages"):
+        plan(tmp_path, Dockerfile="FROM debian\n" * 5000)
+
+
+def test_stages_that_copy_from_each_other_often_are_read_once(tmp_path: Path) -> None:
+    stages = "".join(
+        f"FROM debian AS s{n}\n" + (f"COPY --from=s{n - 1} /opt/venv /opt/venv\n" * 3 if n else f"RUN {INSTALL}\n")
+        for n in range(60)
+    )
+    assert packages(plan(tmp_path, Dockerfile=stages))["torch"].version == "2.0.1"
