@@ -46,8 +46,8 @@ def add_frameworks(environment: Environment, matrix: Matrix) -> Environment:
 
 
 def _is_framework(listed: Distribution, matrix: Matrix) -> bool:
-    """Whether programs are written against it. PyTorch has a reader of its own, which its extensions share."""
-    rows = (row for row in matrix.roles if row.role == "framework" and not is_named("torch", row.names))
+    """Whether it computes on the GPU by itself. PyTorch has a reader of its own, which its extensions share."""
+    rows = (row for row in matrix.roles if row.role != "compiler" and not is_named("torch", row.names))
     return any(is_named(listed.name, row.names) for row in rows)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 
 from envcheck.importers.kit.paste import SOURCE, Paste
 from envcheck.importers.kit.protocol import Rank, any_line, each_line
@@ -34,15 +35,19 @@ _UNAME = re.compile(
     r"|fc[0-9]{2}\S{0,20}|arch\S{0,10}|default|tegra|pve|zen\S{0,10}|lts|realtime))$",
     re.IGNORECASE,
 )
+_ASKED_SYSFS = re.compile(r"/sys/module/nvidia/version\b")
+_RELEASE = re.compile(r"[0-9]{3}\.[0-9]{2,3}(?:\.[0-9]{2,3})?$")
 _LONGEST_LINE = 500
 
 
 def recognise(paste: Paste) -> bool:
-    return any_line(paste, _read_line) or next(_dkms(paste), None) is not None
+    return any_line(paste, _read_line) or next(_dkms(paste), None) is not None or _in_sysfs(paste) is not None
 
 
 def read(paste: Paste) -> Snapshot:
     found = each_line(paste, _read_line)
+    if loaded := _in_sysfs(paste):
+        found = merge((found, Snapshot(kernel=Kernel(source=SOURCE, nvidia=loaded))))
     running = found.platform.kernel_release if found.platform else None
     built = tuple(_dkms(paste))
     if not built:
@@ -51,6 +56,14 @@ def read(paste: Paste) -> Snapshot:
     here = next((release for kernel, release in built if kernel == running), None)
     module = KernelModule(source=SOURCE, built=None if running is None else here is not None, built_for=others)
     return merge((found, Snapshot(kernel=Kernel(source=SOURCE, nvidia=module))))
+
+
+def _in_sysfs(paste: Paste) -> KernelModule | None:
+    """The loaded module, from what ``cat /sys/module/nvidia/version`` printed."""
+    for asked, answer in pairwise(paste.lines):
+        if _ASKED_SYSFS.search(asked[:_LONGEST_LINE]) and _RELEASE.match(answer.strip()):
+            return KernelModule(source=SOURCE, loaded=True, version=answer.strip())
+    return None
 
 
 def _dkms(paste: Paste) -> Iterator[tuple[str, str]]:
