@@ -81,7 +81,7 @@ def _answers(paste: Paste) -> Iterator[Snapshot]:
     for place, line in enumerate(lines):
         if not _CALL.search(line):
             continue
-        text = line.strip()
+        text = line.strip(" \t`")
         if asked_by_transformers := _TRANSFORMERS.search(text):
             yield _framework(
                 "torch", version=asked_by_transformers[1], gpu_available=asked_by_transformers[2] == "True"

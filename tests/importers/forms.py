@@ -494,6 +494,13 @@ FORMS: dict[str, tuple[str, tuple[str, ...]]] = {
         "- TensorFlow version: 2.6.0\n- CUDA/cuDNN version: 10.1 / 7.6\n- OS: Ubuntu 20.04",
         ("cuda-major-mismatch", "cudnn-major-mismatch"),
     ),
+    "tf-one-number": (
+        (
+            "- TensorFlow version (use command below): 2.1.0\n- CUDA/cuDNN version: 10.2.89\n"
+            "`[PhysicalDevice(name='/physical_device:CPU:0', device_type='CPU')]`"
+        ),
+        ("cuda-major-mismatch",),
+    ),
     "full-stop": ("PyTorch 2.5.1 (CUDA 12.4). NVIDIA GeForce RTX 5090. It hung.", ("gpu-code-missing",)),
     "torch-cuda": (
         "GPU: RTX 3090\nPyTorch: 2.1.0\nPyTorch CUDA: 12.1\nDriver: 470.57.02",

@@ -65,10 +65,11 @@ _OF_BUILD = re.compile(
 """The CUDA that PyTorch was built with, as a label of its own."""
 _PAIR = re.compile(
     r"\bcuda ?[/,&] ?cudnn(?: versions?)?(?: ?\([^()]{1,60}\))?[\"'`*]{0,3}\s{0,40}[:=|]\s{0,40}v?"
-    r"(?P<cuda>[0-9]{1,2}\.[0-9]{1,2})(?:\.[0-9]{1,3})? ?[/,|&] ?v?(?P<cudnn>[0-9]{1,2}(?:\.[0-9]{1,3}){0,3})(?![\w.])",
+    r"(?P<cuda>[0-9]{1,2}\.[0-9]{1,2})(?:\.[0-9]{1,3})?"
+    r"(?: ?[/,|&] ?v?(?P<cudnn>[0-9]{1,2}(?:\.[0-9]{1,3}){0,3}))?(?![\w.])",
     re.IGNORECASE,
 )
-"""Both in one line of a form."""
+"""Both in one line of a form; of a single version people mean CUDA's."""
 _MODEL = re.compile(
     r"(?<![\w-])(?:(?:NVIDIA|GeForce|Tesla|Quadro|TITAN)[ -]){0,3}"
     r"(?:(?:RTX[ -]?(?:PRO[ -])?|GTX[ -]?|GT[ -])[0-9]{3,4}[A-Z]?|RTX[ -]?A[0-9]{3,4}|TITAN[ -](?:RTX|Xp|X|V|Black|Z)|"
@@ -177,7 +178,8 @@ def mentions(line: str) -> Iterator[Mention]:
             yield Mention(TORCH_CUDA, build["cuda"], labelled=True)
         if pair := _PAIR.search(part):
             yield Mention("cuda", pair["cuda"], labelled=True)
-            yield Mention("cudnn", pair["cudnn"], labelled=True)
+            if pair["cudnn"]:
+                yield Mention("cudnn", pair["cudnn"], labelled=True)
         rest = _PAIR.sub(" ", _OF_BUILD.sub(" ", part))
         for found in _names().finditer(rest):
             labelled = listed or _is_labelled(found)
