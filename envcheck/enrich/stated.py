@@ -91,6 +91,9 @@ def infer_release(framework: Framework, platform: Platform, matrix: Matrix) -> l
     """What every build of this release was built with, by its rows."""
     if framework.source != PASTED or framework.version is None or framework.cpu_only or framework.hip:
         return []
+    tag = CudaVersion.from_tag(framework.version.partition("+")[2].partition(".")[0])
+    if tag is not None and tag.major:
+        return [Inference({"cuda": str(tag)}, "local version")]
     rows = release_rows(matrix, framework.name, first_of(framework.version), _os(platform), _machine(platform))
     cudas = {row.cuda for row in rows if row.cuda is not None}
     codes = {row.targets for row in rows if row.targets}
@@ -98,7 +101,8 @@ def infer_release(framework: Framework, platform: Platform, matrix: Matrix) -> l
     if not rows or not cuda:
         return []
     code = codes.pop() if len(codes) == 1 else None
-    return [Inference({"cuda": cuda, "gpu_code": code}, rows[0].id)]
+    extends = "torch" if any("torch" in row.needs for row in rows) else None
+    return [Inference({"cuda": cuda, "gpu_code": code, "extends": extends}, rows[0].id)]
 
 
 def infer_least_cuda(framework: Framework, snapshot: Snapshot, matrix: Matrix) -> list[Inference]:

@@ -501,6 +501,19 @@ FORMS: dict[str, tuple[str, tuple[str, ...]]] = {
         ),
         ("cuda-major-mismatch",),
     ),
+    "module-files": (
+        (
+            "$ uname -a\nLinux 5.15.0-116-generic\n$ find /lib/modules/ -name 'nvidia*.ko'\n"
+            "/lib/modules/5.15.0-88-generic/updates/dkms/nvidia.ko\n"
+            "/lib/modules/5.15.0-88-generic/updates/dkms/nvidia-uvm.ko"
+        ),
+        ("kernel-module-missing",),
+    ),
+    "vllm-other-cuda": (
+        "Name: vllm\nVersion: 0.21.0\n---\nName: torch\nVersion: 2.11.0+cu126",
+        ("cuda-major-mismatch",),
+    ),
+    "vllm-tagged": ("vllm==0.21.0+cu129\ntorch==2.11.0+cu128", ("none",)),
     "full-stop": ("PyTorch 2.5.1 (CUDA 12.4). NVIDIA GeForce RTX 5090. It hung.", ("gpu-code-missing",)),
     "torch-cuda": (
         "GPU: RTX 3090\nPyTorch: 2.1.0\nPyTorch CUDA: 12.1\nDriver: 470.57.02",
@@ -517,6 +530,8 @@ FORMS: dict[str, tuple[str, tuple[str, ...]]] = {
     "cupy-driver-ok": ("cupy-cuda12x 13.6.0, driver 525.60.13, RTX 2080 Ti", ("none",)),
     "ort-cudnn": ("onnxruntime-gpu 1.20.1 with CUDA 12.4 and cuDNN 8.9", ("cudnn-major-mismatch",)),
     "ort-other-build": ("onnxruntime-gpu 1.20.1 with CUDA 11.8 and cuDNN 8.9", ("none",)),
+    "ort-build-of-feed": ("onnxruntime-gpu 1.18.1\ncuda 12.1\ncudnn 8.9", ("cudnn-major-mismatch",)),
+    "ort-no-build": ("onnxruntime-gpu 1.16.0, CUDA 12.2, cuDNN 8.9", ("cuda-major-mismatch",)),
     "ctranslate2-cudnn": ("ctranslate2 4.5.0, CUDA 12.4, cuDNN 8.9.7", ("cudnn-major-mismatch",)),
     "healthy1": (
         "torch 2.5.1+cu124, driver 550.54.15, RTX 4090, Ubuntu 22.04",

@@ -70,9 +70,9 @@ def stated_misfit(
         return None  # what a program reports is more certain
     if component == "cuda" and _copy("cudnn", facts) is None and not _something_failed(subject, facts):
         return None
-    first, *others = _builds(framework, facts)
-    fit = _fit(component, copy.declared, first, framework, facts)
-    if fit is None or not fit.bad or not all(_is_excluded(build, framework, facts) for build in others):
+    fits = [_fit(component, copy.declared, build, framework, facts) for build in _builds(framework, facts)]
+    fit = fits[0]
+    if fit is None or not fit.bad or not all(other is not None and other.bad for other in fits):
         return None
     if component == "cudnn" and _is_other_major(fit, copy.declared) is not other_major:
         return None
@@ -89,19 +89,18 @@ def stated_misfit(
 
 
 def _builds(framework: Framework, facts: Facts) -> tuple[str, ...]:
-    """The versions of the builds of a release: that of PyPI, and those of other indexes with their tags."""
+    """The versions of the builds of a release, PyPI's first; those for the stated CUDA, if there are any."""
     version = first_of(framework.version or "")
     there = parse_version(version)
-    tags = [row.build for row in facts.matrix.rows_for(canonical(framework.name), there) if row.build] if there else []
-    return (version, *(f"{version}+{tag}" for tag in dict.fromkeys(tags))) if "+" not in version else (version,)
-
-
-def _is_excluded(build: str, framework: Framework, facts: Facts) -> bool:
-    """Whether a build does not work with what is stated of CUDA and cuDNN."""
-    components: tuple[Literal["cuda", "cudnn"], ...] = ("cuda", "cudnn")
-    stated = {name: copy.declared for name in components if (copy := _copy(name, facts)) and copy.declared}
-    fits = (_fit(name, version, build, framework, facts) for name, version in stated.items())
-    return any(fit is not None and fit.bad for fit in fits)
+    if "+" in version or there is None:
+        return (version,)
+    tags = dict.fromkeys(row.build for row in facts.matrix.rows_for(canonical(framework.name), there) if row.build)
+    all_builds = (version, *(f"{version}+{tag}" for tag in tags))
+    cuda = _copy("cuda", facts)
+    if cuda is None or not cuda.declared:
+        return all_builds
+    fits = {build: _fit("cuda", cuda.declared, build, framework, facts) for build in all_builds}
+    return tuple(build for build, fit in fits.items() if fit is None or not fit.bad) or all_builds
 
 
 def _fit(component: str, stated: str, version: str, framework: Framework, facts: Facts) -> Fit | None:
