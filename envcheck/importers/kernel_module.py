@@ -31,8 +31,8 @@ _DKMS = re.compile(
 _UNAME = re.compile(
     r"Linux [\w.-]{1,80} ([0-9]{1,2}\.[0-9]{1,3}\S{0,80}) #\S"
     r"|(?:kernel(?: release| version)?|uname -r) ?[:=] ?(?:Linux )?([0-9]{1,2}\.[0-9]{1,3}\.[0-9]\S{0,80})$"
-    r"|(?:Linux )?([0-9]{1,2}\.[0-9]{1,3}\.[0-9]{1,3}-\S{0,40}(?:generic|amd64|azure|aws|gcp|oem|lowlatency"
-    r"|el[789]\S{0,20}|fc[0-9]{2}\S{0,20}|arch\S{0,10}|default|tegra|pve|zen\S{0,10}|lts|realtime))$",
+    r"|(?:Linux )?([0-9]{1,2}\.[0-9]{1,3}\.[0-9]{1,3}(?:\.[0-9]{1,3})?-\S{0,40}(?:generic|amd64|azure|aws|gcp|oem"
+    r"|lowlatency|el[789]\S{0,20}|fc[0-9]{2}\S{0,20}|arch\S{0,10}|default|tegra|pve|zen\S{0,10}|lts|realtime|WSL2))$",
     re.IGNORECASE,
 )
 _ASKED_SYSFS = re.compile(r"/sys/module/nvidia/version\b")
@@ -88,7 +88,9 @@ def _read_line(line: str) -> Snapshot | None:
     if found := _SECURE_BOOT.match(text):
         return Snapshot(kernel=Kernel(source=SOURCE, secure_boot=found[1] == "enabled"))
     if found := _UNAME.match(text):
-        return Snapshot(platform=Platform(source=SOURCE, os="linux", kernel_release=found[1] or found[2] or found[3]))
+        release = found[1] or found[2] or found[3]
+        wsl = True if "microsoft" in release.lower() else None
+        return Snapshot(platform=Platform(source=SOURCE, os="linux", kernel_release=release, wsl=wsl))
     return None
 
 

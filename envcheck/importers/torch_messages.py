@@ -97,6 +97,14 @@ def _toolkit_mismatch(line: str) -> Snapshot | None:
     return _torch(cuda=found[1]) if found else None
 
 
+def _no_runtime(line: str) -> Snapshot | None:
+    """What torch's extension builder prints where ``torch.cuda.is_available()`` is False."""
+    if "No CUDA runtime is found, using CUDA_HOME=" not in line:
+        return None
+    torch = Framework(source=SOURCE, name="torch", gpu_available=False)
+    return with_environment(environment(frameworks=(torch,)))
+
+
 _READERS: tuple[Callable[[str], Snapshot | None], ...] = (
     _incompatible_gpu,
     _found_gpu,
@@ -104,4 +112,5 @@ _READERS: tuple[Callable[[str], Snapshot | None], ...] = (
     _old_driver,
     _built_for_another,
     _toolkit_mismatch,
+    _no_runtime,
 )

@@ -455,6 +455,14 @@ FORMS: dict[str, tuple[str, tuple[str, ...]]] = {
         ),
         ("cpu-only-build",),
     ),
+    "llamacpp-layers": (
+        "llm = LlamaCpp(n_gpu_layers=25, n_ctx=1024)\nAVX = 1 | AVX2 = 1 | FMA = 1 | BLAS = 0 | SSE3 = 1 |",
+        ("cpu-only-build",),
+    ),
+    "llamacpp-cpu": (
+        "llm = LlamaCpp(n_gpu_layers=0, n_ctx=1024)\nAVX = 1 | AVX2 = 1 | FMA = 1 | BLAS = 0 | SSE3 = 1 |",
+        ("none",),
+    ),
     "llamacpp-off0": (
         (
             "ggml_cuda_init: found 1 CUDA devices:\n"
