@@ -91,18 +91,22 @@ def infer_release(framework: Framework, platform: Platform, matrix: Matrix) -> l
     """What every build of this release was built with, by its rows."""
     if framework.source != PASTED or framework.version is None or framework.cpu_only or framework.hip:
         return []
-    tag = CudaVersion.from_tag(framework.version.partition("+")[2].partition(".")[0])
-    if tag is not None and tag.major:
-        return [Inference({"cuda": str(tag)}, "local version")]
     rows = release_rows(matrix, framework.name, first_of(framework.version), _os(platform), _machine(platform))
     cudas = {row.cuda for row in rows if row.cuda is not None}
     codes = {row.targets for row in rows if row.targets}
     cuda = cudas.pop() if len(cudas) == 1 else None
+    extends = "torch" if any("torch" in row.needs for row in rows) else None
+    tag = CudaVersion.from_tag(found[1]) if (found := _TAG.search(framework.version)) else None
+    if tag is not None and str(tag) != cuda:
+        return [Inference({"cuda": str(tag), "extends": extends}, "local version")]
     if not rows or not cuda:
         return []
     code = codes.pop() if len(codes) == 1 else None
-    extends = "torch" if any("torch" in row.needs for row in rows) else None
     return [Inference({"cuda": cuda, "gpu_code": code, "extends": extends}, rows[0].id)]
+
+
+_TAG = re.compile(r"\+(cu1[0-9]{2})$")
+"""The build of a wheel of another index; ``+cuda12.cudnn89`` names no minor version."""
 
 
 def infer_least_cuda(framework: Framework, snapshot: Snapshot, matrix: Matrix) -> list[Inference]:
@@ -112,8 +116,9 @@ def infer_least_cuda(framework: Framework, snapshot: Snapshot, matrix: Matrix) -
         return []
     platform = snapshot.platform or Platform()
     rows = release_rows(matrix, framework.name, first_of(framework.version or ""), _os(platform), _machine(platform))
-    bounds = [found for row in rows if (found := _LEAST.search(row.needs.get("cuda", "")))]
-    least = CudaVersion.parse(bounds[0][1]) if len(bounds) == 1 and "|" not in rows[0].needs["cuda"] else None
+    needs = [row.needs["cuda"] for row in rows if "cuda" in row.needs]
+    bound = _LEAST.match(needs[0]) if len(needs) == 1 and "|" not in needs[0] else None
+    least = CudaVersion.parse(bound[1]) if bound else None
     if least is None or not driver_runs_cuda(matrix, driver, least, _os(platform)).bad:
         return []
     return [Inference({"cuda": str(least)}, rows[0].id)]

@@ -521,6 +521,7 @@ FORMS: dict[str, tuple[str, tuple[str, ...]]] = {
         "Name: vllm\nVersion: 0.21.0\n---\nName: torch\nVersion: 2.11.0+cu126",
         ("cuda-major-mismatch",),
     ),
+    "jax-tagged": ("jax 0.4.23\njaxlib==0.4.23+cuda12.cudnn89\ndriver 535.104.05, A100", ("none",)),
     "vllm-tagged": ("vllm==0.21.0+cu129\ntorch==2.11.0+cu128", ("none",)),
     "full-stop": ("PyTorch 2.5.1 (CUDA 12.4). NVIDIA GeForce RTX 5090. It hung.", ("gpu-code-missing",)),
     "torch-cuda": (

@@ -12,12 +12,13 @@ from collections.abc import Iterator, Sequence
 _HEADING = re.compile(r"#{1,6} {0,3}(\S.{0,100})$")
 _LABEL = re.compile(r"[A-Za-z][\w ,./()&'-]{1,60}[:?]?$")
 _VALUE = re.compile(r"[`\"']?v?[0-9]{1,4}\.[0-9][\w.+-]{0,40}[`\"']?(?:\s?[/,(| ].{0,60})?$")
-_BETWEEN = re.compile(r"\s*(?:`{3}\w{0,12}|[-=]{3,40}|<!--.{0,200}-->)?\s*$")
+_BETWEEN = re.compile(r"\s{0,20}(?:`{3}\w{0,12}|[-=]{3,40}|<!--.{0,200}-->)?$")
 _FEW_LINES = 3
 """Most empty lines and fences between a heading and its answer."""
 
-_RULE = re.compile(r"\s*\|?(?:\s*:?-{2,60}:?\s*\|){1,20}\s*(?::?-{2,60}:?)?\s*$")
+_RULE = re.compile(r"\|?(?: {0,4}:?-{2,60}:? {0,4}\|){1,20} {0,4}(?::?-{2,60}:?)?$")
 _CSV = re.compile(r"[^,]{1,60}(?:,[^,]{1,60}){1,20}$")
+_VERSION = re.compile(r"[0-9]\.[0-9]")
 _LONGEST_ROW, _MOST_ROWS, _WIDEST = 600, 40, 20
 
 _RECORD = re.compile(r"\{[^{}]{1,800}\}")
@@ -28,9 +29,10 @@ _LONGEST_TEXT, _MOST_RECORDS = 1 << 20, 2_000
 def spread_statements(lines: Sequence[str]) -> Iterator[str]:
     """The statements of headings with answers, and of tables with the names in a row of their own."""
     for place, line in enumerate(lines):
-        if place + 1 < len(lines) and _CSV.match(line) and _CSV.match(lines[place + 1]):
-            yield from _joined(line.split(","), lines[place + 1].split(","))
-        elif _RULE.match(line) and place:
+        below = lines[place + 1] if place + 1 < len(lines) else ""
+        if _CSV.match(line) and _CSV.match(below) and not _VERSION.search(line):
+            yield from _joined(line.split(","), below.split(","))
+        elif place and _RULE.match(line.strip()):
             yield from _of_table(lines[place - 1], lines[place + 1 : place + 1 + _MOST_ROWS])
         elif heading := _heading(line):
             answer = _answer(lines[place + 1 : place + 2 + _FEW_LINES])
@@ -55,7 +57,7 @@ def _heading(line: str) -> str:
     text = line.strip()
     found = _HEADING.match(text)
     words = found[1] if found else text if _LABEL.match(text) else ""
-    return words.rstrip(" :?") if not re.search(r"[0-9]\.[0-9]", words) else ""
+    return words.rstrip(" :?") if not _VERSION.search(words) else ""
 
 
 def _answer(below: Sequence[str]) -> str:

@@ -73,7 +73,7 @@ _PAIR = re.compile(
 _MODEL = re.compile(
     r"(?<![\w-])(?:(?:NVIDIA|GeForce|Tesla|Quadro|TITAN)[ -]){0,3}"
     r"(?:(?:RTX[ -]?(?:PRO[ -])?|GTX[ -]?|GT[ -])[0-9]{3,4}[A-Z]?|RTX[ -]?A[0-9]{3,4}|TITAN[ -](?:RTX|Xp|X|V|Black|Z)|"
-    r"(?P<short>[AHBLKMPTV][0-9]{1,4}[A-Z]{0,2}|GB[0-9]{2,3}|GH[0-9]{3}|MX[0-9]{3}))(?!\w|\.[\w])"
+    r"(?P<short>[AHBLKMPTV][0-9]{1,4}[A-Z]{0,2}|GB[0-9]{2,3}|GH[0-9]{3}|MX[0-9]{3}))(?!\w|\.\w)"
     r"(?:[ -](?:Ti|SUPER|PCIe|SXM[0-9]?|NVL|Laptop|GPU|Ada|Blackwell|Generation|Server|Workstation|Edition|Max-Q|D|XP|"
     r"[0-9]{1,3} ?GB)(?!\w)){0,6}",
     re.IGNORECASE,
