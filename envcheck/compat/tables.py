@@ -549,7 +549,7 @@ Trait: TypeAlias = Literal[
     "compiles-at-run-time",
     "compiles-with-xla",
     "refuses-older-cudnn",
-    "one-build",
+    "builds-listed",
     "no-gpu-on-windows",
     "own-kernels",
     "needs-its-kernels",
@@ -563,7 +563,7 @@ Trait: TypeAlias = Literal[
 """``falls-back-to-cpu``: it computes on the CPU, without an error, where a CUDA library is missing.
 ``compiles-at-run-time``: its files hold only a part of the GPU code that it runs. ``compiles-with-xla``: XLA
 compiles its programs, or some of them. ``refuses-older-cudnn``: it stops at an older cuDNN than it was built with.
-``one-build``: a release has one build with GPU support, wherever it comes from. ``no-gpu-on-windows``: current
+``builds-listed``: the rows of its releases speak of every build with GPU support. ``no-gpu-on-windows``: current
 releases have no GPU support on native Windows; the rows of its releases say which have. ``own-kernels``: its
 documentation says which GPUs its own kernels need, apart from those of the framework below it.
 ``needs-its-kernels``: on other GPUs it is of no use, where others have an alternative or lose a part.

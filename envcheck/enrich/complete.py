@@ -14,7 +14,14 @@ from envcheck.compat.matrix import Matrix
 from envcheck.compat.relations.driver_cuda import branch_of
 from envcheck.compat.relations.gpu_driver import architecture_of
 from envcheck.compat.tables import Os
-from envcheck.enrich.stated import add_frameworks, infer_any_build, infer_driver, infer_release
+from envcheck.enrich.stated import (
+    add_frameworks,
+    add_pinned_torch,
+    infer_any_build,
+    infer_driver,
+    infer_least_cuda,
+    infer_release,
+)
 from envcheck.enrich.torch import infer_torch
 from envcheck.snapshot import Driver, Environment, Framework, Gpu, Listing, Platform, Record, Snapshot
 from envcheck.versions import ComputeCapability, DriverRelease
@@ -33,7 +40,10 @@ def complete(snapshot: Snapshot, matrix: Matrix) -> Snapshot:
     )
     if environments is None:
         return machine
-    items = [_environment(add_frameworks(item, matrix), matrix, machine) for item in environments.items]
+    items = [
+        _environment(add_frameworks(add_pinned_torch(item, matrix), matrix), matrix, machine)
+        for item in environments.items
+    ]
     whole = msgspec.structs.replace(machine, environments=_listing(environments, items))
     return msgspec.structs.replace(whole, driver=whole.driver or infer_driver(whole))
 
@@ -78,6 +88,8 @@ def _framework(framework: Framework, environment: Environment, matrix: Matrix, m
         return framework
     if framework.name != "torch":
         for inference in infer_release(framework, platform, matrix):
+            framework = _add(framework, inference.values, inference.why)
+        for inference in infer_least_cuda(framework, machine, matrix):
             framework = _add(framework, inference.values, inference.why)
         return framework
     for inference in infer_torch(framework, environment, platform, matrix):

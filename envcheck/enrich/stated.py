@@ -45,9 +45,45 @@ def add_frameworks(environment: Environment, matrix: Matrix) -> Environment:
     return msgspec.structs.replace(environment, frameworks=Listing(items=(*known, *found), complete=complete))
 
 
+def add_pinned_torch(environment: Environment, matrix: Matrix) -> Environment:
+    """The environment of a text that does not name PyTorch, with the one release that its packages pin."""
+    listed = environment.distributions or ()
+    frameworks = environment.frameworks or Listing()
+    names = (*(each.name for each in listed), *(each.name for each in frameworks.items))
+    if environment.source != PASTED or any(name in _TORCH for name in names):
+        return environment
+    pins = dict(found for each in listed if (found := _pin_of_torch(each, matrix)))
+    if len(pins) != 1:
+        return environment
+    ((version, row),) = pins.items()
+    torch = Framework(source=PASTED, name="torch", version=version, read={"version": f"inferred {row}"})
+    return msgspec.structs.replace(
+        environment, frameworks=Listing(items=(*frameworks.items, torch), complete=frameworks.complete)
+    )
+
+
+_TORCH = frozenset({"torch", "pytorch", "pytorch-gpu", "pytorch-cpu"})
+_ONE_RELEASE = re.compile(r"==([0-9]{1,2}\.[0-9]{1,3}\.[0-9]{1,3})$")
+_BUILD_OF_TORCH = re.compile(r"\+(?:cu[0-9]{2,3}|cpu)$")
+
+
+def _pin_of_torch(listed: Distribution, matrix: Matrix) -> tuple[str, str] | None:
+    """The version of PyTorch that a release from an index pins, with the build that its tag names; and the row."""
+    public, _, local = listed.version.partition("+")
+    tag = _BUILD_OF_TORCH.search(listed.version)
+    if listed.channel == "conda" or not re.fullmatch(r"[0-9.]{3,12}(?:\.post[0-9])?", public) or (local and not tag):
+        return None
+    rows = [row for row in release_rows(matrix, listed.name, public) if "torch" in row.needs]
+    found = {pin[1]: row.id for row in rows if (pin := _ONE_RELEASE.match(row.needs["torch"]))}
+    if len(found) != 1 or len(rows) != 1:
+        return None
+    ((pinned, row_id),) = found.items()
+    return f"{pinned}{tag[0] if tag else ''}", row_id
+
+
 def _is_framework(listed: Distribution, matrix: Matrix) -> bool:
-    """Whether programs are written against it. PyTorch has a reader of its own, which its extensions share."""
-    rows = (row for row in matrix.roles if row.role == "framework" and not is_named("torch", row.names))
+    """Whether it computes on the GPU by itself. PyTorch has a reader of its own, which its extensions share."""
+    rows = (row for row in matrix.roles if row.role != "compiler" and not is_named("torch", row.names))
     return any(is_named(listed.name, row.names) for row in rows)
 
 
@@ -59,10 +95,36 @@ def infer_release(framework: Framework, platform: Platform, matrix: Matrix) -> l
     cudas = {row.cuda for row in rows if row.cuda is not None}
     codes = {row.targets for row in rows if row.targets}
     cuda = cudas.pop() if len(cudas) == 1 else None
+    extends = "torch" if any("torch" in row.needs for row in rows) else None
+    tag = CudaVersion.from_tag(found[1]) if (found := _TAG.search(framework.version)) else None
+    if tag is not None and str(tag) != cuda:
+        return [Inference({"cuda": str(tag), "extends": extends}, "local version")]
     if not rows or not cuda:
         return []
     code = codes.pop() if len(codes) == 1 else None
-    return [Inference({"cuda": cuda, "gpu_code": code}, rows[0].id)]
+    return [Inference({"cuda": cuda, "gpu_code": code, "extends": extends}, rows[0].id)]
+
+
+_TAG = re.compile(r"\+(cu1[0-9]{2})$")
+"""The build of a wheel of another index; ``+cuda12.cudnn89`` names no minor version."""
+
+
+def infer_least_cuda(framework: Framework, snapshot: Snapshot, matrix: Matrix) -> list[Inference]:
+    """The oldest CUDA that a release works with, where the stated driver does not even run that."""
+    driver = DriverRelease.parse(snapshot.driver.release if snapshot.driver else None)
+    if framework.source != PASTED or framework.cuda or framework.cpu_only or framework.hip or driver is None:
+        return []
+    platform = snapshot.platform or Platform()
+    rows = release_rows(matrix, framework.name, first_of(framework.version or ""), _os(platform), _machine(platform))
+    needs = [row.needs["cuda"] for row in rows if "cuda" in row.needs]
+    bound = _LEAST.match(needs[0]) if len(needs) == 1 and "|" not in needs[0] else None
+    least = CudaVersion.parse(bound[1]) if bound else None
+    if least is None or not driver_runs_cuda(matrix, driver, least, _os(platform)).bad:
+        return []
+    return [Inference({"cuda": str(least)}, rows[0].id)]
+
+
+_LEAST = re.compile(r"(?:>=|==)([0-9]{1,2}\.[0-9]{1,2})")
 
 
 def first_of(version: str) -> str:

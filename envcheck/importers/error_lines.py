@@ -74,6 +74,7 @@ _ASKS_FOR_CUDA = (
     r"download\.pytorch\.org/whl/(?:nightly/)?cu[0-9]",
     r"is_built_with_(?:cuda|gpu_support)\(\)|list_(?:physical|logical)_devices\(['\"]GPU",
     r"is_gpu_available|\bGPUs? (?:[Aa]vailable|is)\b",
+    r"\bn_gpu_layers ?= ?-?[1-9]|(?:-ngl|--n-gpu-layers|--gpu-layers)[ =]-?[1-9]",
 )
 # The word boundary is matched once, not in every alternative, and case is not folded: four times as fast.
 _TELLING_IN_LOWER_CASE = re.compile("|".join((rf"\b(?:{'|'.join(_WORDS)})", *_ANYWHERE)))

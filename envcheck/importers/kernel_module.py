@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 
 from envcheck.importers.kit.paste import SOURCE, Paste
 from envcheck.importers.kit.protocol import Rank, any_line, each_line
@@ -30,34 +31,49 @@ _DKMS = re.compile(
 _UNAME = re.compile(
     r"Linux [\w.-]{1,80} ([0-9]{1,2}\.[0-9]{1,3}\S{0,80}) #\S"
     r"|(?:kernel(?: release| version)?|uname -r) ?[:=] ?(?:Linux )?([0-9]{1,2}\.[0-9]{1,3}\.[0-9]\S{0,80})$"
-    r"|([0-9]{1,2}\.[0-9]{1,3}\.[0-9]{1,3}-\S{0,40}(?:generic|amd64|azure|aws|gcp|oem|lowlatency|el[789]\S{0,20}"
-    r"|fc[0-9]{2}\S{0,20}|arch\S{0,10}|default|tegra|pve|zen\S{0,10}|lts|realtime))$",
+    r"|(?:Linux )?([0-9]{1,2}\.[0-9]{1,3}\.[0-9]{1,3}(?:\.[0-9]{1,3})?-\S{0,40}(?:generic|amd64|azure|aws|gcp|oem"
+    r"|lowlatency|el[789]\S{0,20}|fc[0-9]{2}\S{0,20}|arch\S{0,10}|default|tegra|pve|zen\S{0,10}|lts|realtime|WSL2))$",
     re.IGNORECASE,
 )
+_ASKED_SYSFS = re.compile(r"/sys/module/nvidia/version\b")
+_RELEASE = re.compile(r"[0-9]{3}\.[0-9]{2,3}(?:\.[0-9]{2,3})?$")
+_MODULE_FILE = re.compile(r"/lib/modules/([0-9][\w.+~-]{2,80})/[\w./+-]{0,200}\bnvidia\.ko(?:\.\w{2,4})?$")
 _LONGEST_LINE = 500
 
 
 def recognise(paste: Paste) -> bool:
-    return any_line(paste, _read_line) or next(_dkms(paste), None) is not None
+    return any_line(paste, _read_line) or next(_built(paste), None) is not None or _in_sysfs(paste) is not None
 
 
 def read(paste: Paste) -> Snapshot:
     found = each_line(paste, _read_line)
+    if loaded := _in_sysfs(paste):
+        found = merge((found, Snapshot(kernel=Kernel(source=SOURCE, nvidia=loaded))))
     running = found.platform.kernel_release if found.platform else None
-    built = tuple(_dkms(paste))
+    built = tuple(_built(paste))
     if not built:
         return found
-    others = tuple(dict.fromkeys(kernel for kernel, _ in built if kernel != running))
-    here = next((release for kernel, release in built if kernel == running), None)
-    module = KernelModule(source=SOURCE, built=None if running is None else here is not None, built_for=others)
+    others = tuple(dict.fromkeys(kernel for kernel in built if kernel != running))
+    module = KernelModule(source=SOURCE, built=None if running is None else running in built, built_for=others)
     return merge((found, Snapshot(kernel=Kernel(source=SOURCE, nvidia=module))))
 
 
-def _dkms(paste: Paste) -> Iterator[tuple[str, str]]:
-    """The kernels that DKMS has installed NVIDIA's module for, with the module's release."""
+def _in_sysfs(paste: Paste) -> KernelModule | None:
+    """The loaded module, from what ``cat /sys/module/nvidia/version`` printed."""
+    for asked, answer in pairwise(paste.lines):
+        if _ASKED_SYSFS.search(asked[:_LONGEST_LINE]) and _RELEASE.match(answer.strip()):
+            return KernelModule(source=SOURCE, loaded=True, version=answer.strip())
+    return None
+
+
+def _built(paste: Paste) -> Iterator[str]:
+    """The kernels that DKMS has installed NVIDIA's module for, or that have its file."""
     for line in paste.statements:
-        if "installed" in line and (found := _DKMS.search(line[:_LONGEST_LINE])) and found["state"] == "installed":
-            yield found["kernel"], found["release"]
+        text = line.strip()[:_LONGEST_LINE]
+        if "nvidia.ko" in text and (file := _MODULE_FILE.search(text)):
+            yield file[1]
+        elif "installed" in text and (found := _DKMS.search(text)) and found["state"] == "installed":
+            yield found["kernel"]
 
 
 def _read_line(line: str) -> Snapshot | None:
@@ -72,7 +88,9 @@ def _read_line(line: str) -> Snapshot | None:
     if found := _SECURE_BOOT.match(text):
         return Snapshot(kernel=Kernel(source=SOURCE, secure_boot=found[1] == "enabled"))
     if found := _UNAME.match(text):
-        return Snapshot(platform=Platform(source=SOURCE, os="linux", kernel_release=found[1] or found[2] or found[3]))
+        release = found[1] or found[2] or found[3]
+        wsl = True if "microsoft" in release.lower() else None
+        return Snapshot(platform=Platform(source=SOURCE, os="linux", kernel_release=release, wsl=wsl))
     return None
 
 

@@ -13,14 +13,14 @@ import msgspec
 from envcheck.importers.kit.assemble import STATED
 from envcheck.importers.kit.paste import SOURCE, Paste
 from envcheck.importers.kit.protocol import Rank, environment, with_environment
-from envcheck.importers.kit.spoken import Mention, NamedGpu, gpus, mentions
+from envcheck.importers.kit.spoken import TORCH_CUDA, Mention, NamedGpu, gpus, mentions
 from envcheck.importers.kit.stated_libraries import stated_cuda, stated_cudnn
 from envcheck.snapshot import Distribution, Driver, Framework, Gpu, Library, Listing, Snapshot
 
 NAME = "mentions"
 RANK = Rank.MENTION
 
-_NO_PACKAGES = frozenset({"torch", "cuda", "cudnn", "nccl", "python", "driver", "tensorrt", "rapids"})
+_NO_PACKAGES = frozenset({"torch", "cuda", "cudnn", "nccl", "python", "driver", "tensorrt", "rapids", TORCH_CUDA})
 _MOST = 200
 """Most mentions that are kept; no real text has more."""
 _MOST_GPUS = 16
@@ -95,8 +95,12 @@ def _snapshot(chosen: dict[str, Mention], present: Sequence[NamedGpu], found: Se
 
 
 def _torch(torch: Mention, found: Sequence[Mention]) -> Framework:
-    same = (other.cuda for other in found if other.component == "torch" and other.cuda)
+    same = (other.version if other.component == TORCH_CUDA else other.cuda for other in found if _is_of_torch(other))
     return Framework(source=SOURCE, name="torch", version=torch.version, cuda=torch.cuda or next(same, None))
+
+
+def _is_of_torch(mention: Mention) -> bool:
+    return mention.component == TORCH_CUDA or (mention.component == "torch" and mention.cuda is not None)
 
 
 def _listing(present: Sequence[NamedGpu]) -> Listing[Gpu] | None:

@@ -68,6 +68,16 @@ def _rows(paste: Paste) -> Iterator[dict[str, str]]:
                 yield row
             else:
                 fields = []
+        elif bare := _of_bare_row(text):
+            yield bare
+
+
+def _of_bare_row(text: str) -> dict[str, str] | None:
+    """A row without a head or a command, where it begins with a GPU's name and has a driver's release."""
+    name, *others = (part.strip() for part in text.split(","))
+    releases = [value for value in others if _is_value("driver_version", value)]
+    row = {"name": name, "driver_version": releases[0]} if len(releases) == 1 else {}
+    return row if row and _is_row(row) else None
 
 
 def _head(text: str) -> list[str]:

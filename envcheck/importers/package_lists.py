@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 from packaging.utils import canonicalize_name
 
+from envcheck.importers.kit.layouts import records
 from envcheck.importers.kit.paste import SOURCE, Paste
 from envcheck.importers.kit.protocol import Rank, environment, with_environment
 from envcheck.snapshot import Distribution, Snapshot
@@ -78,6 +79,9 @@ def _packages(paste: Paste) -> Iterator[Distribution]:
             shown = ""
         elif text:
             yield from _read_line(text, in_table=in_table)
+    for listed, release in records(paste.text):
+        if re.fullmatch(_NAME, listed) and re.fullmatch(_VERSION, release):
+            yield _package(listed, release)
 
 
 def _still_in_table(text: str, *, in_table: bool) -> bool:

@@ -9,6 +9,8 @@ import re
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
+from packaging.utils import canonicalize_name
+
 from envcheck.importers.kit.assemble import NAMED
 from envcheck.importers.kit.paste import SOURCE, Paste
 from envcheck.importers.kit.protocol import Rank, environment, joined, with_environment
@@ -26,7 +28,7 @@ _LABELLED = re.compile(
 _PRINT = re.compile(r"print\s?\((.*)\)\s*;?$")
 _DEVICES = re.compile(r"(?:Out ?\[[0-9]{0,4}\]: ?)?\[PhysicalDevice\(name=.{1,2000}\]$")
 _CALL = re.compile(
-    r"\b(?:torch|tf|tensorflow|jax|ort|onnxruntime|cupy|paddle|numba)\.|\[PhysicalDevice\(|\(GPU\?\)|\bGPU:[0-9]|cuda:[0-9]|CUDA:[0-9]|\(cuda\)"
+    r"\b(?:torch|tf|tensorflow|jax|ort|onnxruntime|cupy|paddle|numba)\.|\[PhysicalDevice\(|\(GPU\?\)|\bGPU:[0-9]|cuda:[0-9]|CUDA:[0-9]|\(cuda\)|\.__version__"
 )
 """Every question contains one of these."""
 _TRANSFORMERS = re.compile(
@@ -41,6 +43,9 @@ _LOGS = (
     ),
 )
 """Lines with which frameworks, and what is built on them, say which device they took."""
+_MODULE = re.compile(r"([A-Za-z]\w{1,40})\.__version__")
+_SHORT = {"np": "numpy"}
+"""Modules by the names under which they are imported."""
 _MOST_ANSWERS = 3
 """Lines below a question among which its answer is looked for."""
 
@@ -76,7 +81,7 @@ def _answers(paste: Paste) -> Iterator[Snapshot]:
     for place, line in enumerate(lines):
         if not _CALL.search(line):
             continue
-        text = line.strip()
+        text = line.strip(" \t`")
         if asked_by_transformers := _TRANSFORMERS.search(text):
             yield _framework(
                 "torch", version=asked_by_transformers[1], gpu_available=asked_by_transformers[2] == "True"
@@ -152,7 +157,11 @@ def _split(arguments: str) -> list[str]:
 
 
 def _question(code: str) -> _Question | None:
-    return next((question for question in _QUESTIONS if question.asked.fullmatch(code.strip())), None)
+    known = next((question for question in _QUESTIONS if question.asked.fullmatch(code.strip())), None)
+    module = _MODULE.fullmatch(code.strip())
+    if known is None and module:
+        return _Question(_MODULE, _VERSION, _of_package(_SHORT.get(module[1], module[1])))
+    return known
 
 
 # --- meanings -----------------------------------------------------------------------------------------------------
@@ -169,6 +178,13 @@ def _of_version(name: str) -> Callable[[str], Snapshot]:
         return with_environment(environment(distributions=listed, frameworks=(framework,)))
 
     return meaning
+
+
+def _of_package(name: str) -> Callable[[str], Snapshot]:
+    listed = canonicalize_name(name)
+    return lambda answer: with_environment(
+        environment(distributions=(Distribution(source=SOURCE, name=listed, version=answer),))
+    )
 
 
 def _torch_cuda(answer: str) -> Snapshot:

@@ -1,6 +1,6 @@
-"""The system in prose: "Ubuntu 20.04, Python 3.8", "OS: Windows 11", "WSL2 under Windows".
+"""The system in prose: "Ubuntu 20.04, Python 3.8", "OS: Windows 11", "WSL2 under Windows", and Windows' prompts.
 
-A line counts only if it begins with the system, or with a label for it.
+A line counts only if it begins with the system, a label for it, or a prompt.
 """
 
 from __future__ import annotations
@@ -26,6 +26,11 @@ _IN_WSL = re.compile(
     r"|(?:ubuntu|debian|fedora|opensuse|kali|arch)\b[\w .-]{0,30}\b(?:in|on|under|inside|using|with|via) WSL ?2?\b",
     re.IGNORECASE,
 )
+_ON_WINDOWS = re.compile(
+    r"(?:\([\w .-]{1,40}\) )?(?:PS )?[A-Za-z]:\\[^<>|\"?*\n]{0,200}>(?!.{0,60}\bwsl\b)|File \"[A-Za-z]:\\",
+    re.IGNORECASE,
+)
+"""A prompt of Windows' shells, or a line of a traceback from there."""
 _WINDOWS = re.compile(
     r"(?:(?:OS|operating system|platform|system)\b[^:=]{0,60}[:=] ?)?(?:Microsoft )?Windows (?:7|8|8\.1|1[01]|Server)\b"
     r"(?: (?:x64|x86_64|64[- ]?bit|pro|home|enterprise|education|[0-9]{2}H[12]|[0-9]{4})\b){0,4}(?:[ ,;(/|]|$)"
@@ -56,6 +61,8 @@ def _platform(text: str) -> Snapshot | None:
     if kernel := _KERNEL.match(text):
         wsl = True if "microsoft" in kernel[1].lower() else None
         return Snapshot(platform=Platform(source=SOURCE, os="linux", kernel_release=kernel[1], wsl=wsl))
+    if _ON_WINDOWS.match(text):
+        return Snapshot(platform=Platform(source=SOURCE, os="windows"))
     if _IN_WSL.match(text):
         return Snapshot(platform=Platform(source=SOURCE, os="linux", wsl=True))
     found = _OS.match(text)

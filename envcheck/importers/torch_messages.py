@@ -19,9 +19,13 @@ _VERSION = r"[0-9]{1,2}\.[0-9]{1,3}[0-9A-Za-z.+_-]{0,60}"
 
 _CAPABILITY = " with CUDA capability sm_"
 _INCOMPATIBLE = re.compile(r"([0-9]{1,2})([0-9]) is not compatible")
-_LONGEST_NAME = 80
+_LONGEST_NAME, _MOST_CODE = 80, 40
 _SUPPORTS = re.compile(rf"install supports CUDA capabilities ({_TARGET}(?: {_TARGET}){{0,40}})")
-_FOUND_GPU = re.compile(r"Found GPU[0-9]{1,3} (\S.{1,80}?) which is of cuda capability ([0-9]{1,2}\.[0-9])")
+_FOUND_GPU = re.compile(
+    r"Found GPU[0-9]{1,3} (\S.{1,80}?) which is of (?:cuda|compute) capability (?:\(CC\) )?([0-9]{1,2}\.[0-9])"
+)
+_BUILT_FOR_CODE = re.compile(r"- ([0-9]{1,2})\.([0-9]) which supports hardware CC\b")
+"""A line of the list in which PyTorch 2.10 and newer tell the code of the build."""
 _OLD_DRIVER = re.compile(r"driver on your system is too old \(found version ([0-9]{4,5})\)")
 _BUILT_FOR = re.compile(rf"PyTorch {_VERSION}(?: with CUDA [0-9]{{2,5}})? \(you have ({_VERSION})\)")
 _RUNS_ON = re.compile(r"Python\s{1,4}[0-9.]{3,10} \(you have ([0-9.]{3,10})\)")
@@ -29,11 +33,20 @@ _TOOLKIT_MISMATCH = re.compile(r"mismatches the version that was used to compile
 
 
 def recognise(paste: Paste) -> bool:
-    return any(reader(line) for line in paste.statements for reader in _READERS)
+    return any(reader(line) for line in paste.statements for reader in _READERS) or bool(_listed_code(paste))
 
 
 def read(paste: Paste) -> Snapshot:
-    return joined(part for line in paste.statements for reader in _READERS if (part := reader(line)))
+    parts = [part for line in paste.statements for reader in _READERS if (part := reader(line))]
+    if code := _listed_code(paste):
+        parts.append(_torch(gpu_code=code))
+    return joined(parts)
+
+
+def _listed_code(paste: Paste) -> tuple[str, ...]:
+    """The code of the build where the warning has a line for each."""
+    found = (_BUILT_FOR_CODE.search(line) for line in paste.statements if "supports hardware CC" in line)
+    return tuple(f"sm_{match[1]}{match[2]}" for match in found if match)[:_MOST_CODE]
 
 
 def _torch(*, version: str | None = None, cuda: str | None = None, gpu_code: tuple[str, ...] | None = None) -> Snapshot:
@@ -54,7 +67,7 @@ def _incompatible_gpu(line: str) -> Snapshot | None:
 
 
 def _found_gpu(line: str) -> Snapshot | None:
-    found = _FOUND_GPU.search(line) if "which is of cuda capability" in line else None
+    found = _FOUND_GPU.search(line) if "which is of c" in line else None
     return _named_gpu(found[1], found[2]) if found else None
 
 
@@ -84,6 +97,14 @@ def _toolkit_mismatch(line: str) -> Snapshot | None:
     return _torch(cuda=found[1]) if found else None
 
 
+def _no_runtime(line: str) -> Snapshot | None:
+    """What torch's extension builder prints where ``torch.cuda.is_available()`` is False."""
+    if "No CUDA runtime is found, using CUDA_HOME=" not in line:
+        return None
+    torch = Framework(source=SOURCE, name="torch", gpu_available=False)
+    return with_environment(environment(frameworks=(torch,)))
+
+
 _READERS: tuple[Callable[[str], Snapshot | None], ...] = (
     _incompatible_gpu,
     _found_gpu,
@@ -91,4 +112,5 @@ _READERS: tuple[Callable[[str], Snapshot | None], ...] = (
     _old_driver,
     _built_for_another,
     _toolkit_mismatch,
+    _no_runtime,
 )

@@ -455,6 +455,14 @@ FORMS: dict[str, tuple[str, tuple[str, ...]]] = {
         ),
         ("cpu-only-build",),
     ),
+    "llamacpp-layers": (
+        "llm = LlamaCpp(n_gpu_layers=25, n_ctx=1024)\nAVX = 1 | AVX2 = 1 | FMA = 1 | BLAS = 0 | SSE3 = 1 |",
+        ("cpu-only-build",),
+    ),
+    "llamacpp-cpu": (
+        "llm = LlamaCpp(n_gpu_layers=0, n_ctx=1024)\nAVX = 1 | AVX2 = 1 | FMA = 1 | BLAS = 0 | SSE3 = 1 |",
+        ("none",),
+    ),
     "llamacpp-off0": (
         (
             "ggml_cuda_init: found 1 CUDA devices:\n"
@@ -482,6 +490,58 @@ FORMS: dict[str, tuple[str, tuple[str, ...]]] = {
             "cuda-library-missing",
         ),
     ),
+    "tf-template": (
+        (
+            "- **OS Platform and Distribution (e.g., Linux Ubuntu 16.04)**: Windows 11\n"
+            "- **TensorFlow version (use command below)**: v2.13.0-rc2-7-g1cb1a030a62 2.13.0\n"
+            "- **GPU model and memory**: RTX 3060"
+        ),
+        ("windows-gpu-unsupported",),
+    ),
+    "tf-pair": (
+        "- TensorFlow version: 2.6.0\n- CUDA/cuDNN version: 10.1 / 7.6\n- OS: Ubuntu 20.04",
+        ("cuda-major-mismatch", "cudnn-major-mismatch"),
+    ),
+    "tf-one-number": (
+        (
+            "- TensorFlow version (use command below): 2.1.0\n- CUDA/cuDNN version: 10.2.89\n"
+            "`[PhysicalDevice(name='/physical_device:CPU:0', device_type='CPU')]`"
+        ),
+        ("cuda-major-mismatch",),
+    ),
+    "module-files": (
+        (
+            "$ uname -a\nLinux 5.15.0-116-generic\n$ find /lib/modules/ -name 'nvidia*.ko'\n"
+            "/lib/modules/5.15.0-88-generic/updates/dkms/nvidia.ko\n"
+            "/lib/modules/5.15.0-88-generic/updates/dkms/nvidia-uvm.ko"
+        ),
+        ("kernel-module-missing",),
+    ),
+    "vllm-other-cuda": (
+        "Name: vllm\nVersion: 0.21.0\n---\nName: torch\nVersion: 2.11.0+cu126",
+        ("cuda-major-mismatch",),
+    ),
+    "jax-tagged": ("jax 0.4.23\njaxlib==0.4.23+cuda12.cudnn89\ndriver 535.104.05, A100", ("none",)),
+    "vllm-tagged": ("vllm==0.21.0+cu129\ntorch==2.11.0+cu128", ("none",)),
+    "full-stop": ("PyTorch 2.5.1 (CUDA 12.4). NVIDIA GeForce RTX 5090. It hung.", ("gpu-code-missing",)),
+    "torch-cuda": (
+        "GPU: RTX 3090\nPyTorch: 2.1.0\nPyTorch CUDA: 12.1\nDriver: 470.57.02",
+        ("driver-too-old",),
+    ),
+    "smi-says": (
+        "nvidia-smi says 470.199.02 and I installed torch 2.3.0+cu121 on my 3090",
+        ("driver-too-old",),
+    ),
+    "pinned-by-vllm": ("vllm 0.6.3 on an RTX 5090 with driver 570.86.16", ("gpu-code-missing",)),
+    "pinned-by-torchvision": ("torchvision 0.20.1+cu124\nRTX 5090", ("gpu-code-missing",)),
+    "pins-differ": ("torchvision 0.20.1\nvllm 0.6.3\nRTX 4090", ("none",)),
+    "cupy-driver": ("cupy-cuda12x 13.6.0, driver 450.80.02, RTX 2080 Ti", ("driver-too-old",)),
+    "cupy-driver-ok": ("cupy-cuda12x 13.6.0, driver 525.60.13, RTX 2080 Ti", ("none",)),
+    "ort-cudnn": ("onnxruntime-gpu 1.20.1 with CUDA 12.4 and cuDNN 8.9", ("cudnn-major-mismatch",)),
+    "ort-other-build": ("onnxruntime-gpu 1.20.1 with CUDA 11.8 and cuDNN 8.9", ("none",)),
+    "ort-build-of-feed": ("onnxruntime-gpu 1.18.1\ncuda 12.1\ncudnn 8.9", ("cudnn-major-mismatch",)),
+    "ort-no-build": ("onnxruntime-gpu 1.16.0, CUDA 12.2, cuDNN 8.9", ("cuda-major-mismatch",)),
+    "ctranslate2-cudnn": ("ctranslate2 4.5.0, CUDA 12.4, cuDNN 8.9.7", ("cudnn-major-mismatch",)),
     "healthy1": (
         "torch 2.5.1+cu124, driver 550.54.15, RTX 4090, Ubuntu 22.04",
         ("none",),

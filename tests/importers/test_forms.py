@@ -6,6 +6,7 @@ from benchmarks.accuracy import judge
 from envcheck.rules.engine.cause import primary
 from tests.every import every
 from tests.importers.forms import FORMS
+from tests.importers.layouts import CASES, LAYOUTS
 
 
 @every(sorted(FORMS))
@@ -14,6 +15,14 @@ def test_the_cause_that_follows_from_a_form(name: str) -> None:
     _, checks = judge(text)
     cause = primary(checks)
     assert (cause.rule if cause else "none") in wanted
+
+
+@every((layout, case) for layout in LAYOUTS for case in CASES)
+def test_the_cause_is_the_same_in_every_layout(layout: str, case: str) -> None:
+    facts, wanted = CASES[case]
+    _, checks = judge(LAYOUTS[layout](facts))
+    cause = primary(checks)
+    assert (cause.rule if cause else "none") == wanted
 
 
 QUIET = (

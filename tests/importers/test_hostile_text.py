@@ -156,6 +156,12 @@ def test_lone_surrogates_do_not_reach_the_report() -> None:
         "Requirement already satisfied: a (" * 110,
         "[conda] a 1.0 " * 280,
         "| 0 X On | 00:00.0 | " * 190,
+        "|" + " " * 3_900 + "x",
+        "-- |" * 950 + "x",
+        "# " + "torch version " * 280,
+        "a, " * 1_300,
+        "{" * 3_900,
+        "PyTorch (" * 440,
     ]
 )
 def test_the_longest_text_of_the_worst_lines_is_read_soon(line: str) -> None:

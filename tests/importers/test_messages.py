@@ -231,3 +231,14 @@ def test_an_error_line_after_a_report_is_read_with_it() -> None:
     assert isinstance(snapshot, Snapshot)
     assert (torch_in(text).cuda, errors_in(snapshot)) == ("12.1", ["RuntimeError: CUDA error: boom"])
     assert [run.name for run in snapshot.runs] == ["torch collect_env", "error lines"]
+
+
+def test_the_list_of_code_in_the_newer_warning_is_read_line_by_line() -> None:
+    text = (
+        "Found GPU1 Tesla V100-SXM2-32GB which is of compute capability (CC) 7.0.\n"
+        "The following list shows the CCs this version of PyTorch was built for and the hardware CCs it supports:\n"
+        "- 7.5 which supports hardware CC >=7.5,<8.0\n"
+        "- 12.0 which supports hardware CC >=12.0,<13.0\n"
+    )
+    assert torch_in(text).gpu_code == ("sm_75", "sm_120")
+    assert [(gpu.name, gpu.compute_capability) for gpu in gpus_in(text)] == [("Tesla V100-SXM2-32GB", "7.0")]

@@ -29,7 +29,11 @@ OF_OTHERS = {
     [
         ("falls-back-to-cpu", ("tensorflow-gpu", "jax-cuda12-plugin", "onnxruntime-gpu"), ("torch", "jax")),
         ("compiles-at-run-time", ("jax", "jax-cuda13-plugin", "cupy-cuda12x", "amd-cupy"), ("torch", "onnxruntime")),
-        ("one-build", ("tensorflow", "tensorflow-gpu"), ("onnxruntime-gpu", "paddlepaddle-gpu", "jaxlib")),
+        (
+            "builds-listed",
+            ("tensorflow", "tensorflow-gpu", "onnxruntime-gpu", "ctranslate2"),
+            ("paddlepaddle-gpu", "jaxlib"),
+        ),
         ("compiles-with-xla", ("jax", "tensorflow"), ("torch", "cupy", "tensorflow-cpu")),
         ("no-gpu-on-windows", ("tensorflow", "tensorflow-intel", "jaxlib", "vllm"), ("torch", "tensorflow-cpu")),
         ("own-kernels", ("flash-attn", "xformers", "transformer-engine-cu12", "vllm"), ("torch", "triton", "cupy")),

@@ -10,6 +10,7 @@ import re
 from dataclasses import dataclass
 from functools import cached_property
 
+from envcheck.importers.kit.layouts import spread_statements
 from envcheck.importers.kit.spoken import may_tell
 from envcheck.importers.kit.telling import telling_places
 from envcheck.snapshot import PASTED, ProbeRun
@@ -27,6 +28,13 @@ _ESCAPES = re.compile(
 )
 _BOLD = re.compile(r"(?<!\*)\*\*(?!\*)([^*\n]{1,200})\*\*(?!\*)")
 _QUOTING = re.compile(r"^[ \t]{0,8}(?:>(?!>)[ \t]?){1,8}", re.MULTILINE)
+_CELLS = re.compile(r"</t[dh]>[ \t]{0,8}<t[dh](?: [^<>\n]{0,200})?>", re.IGNORECASE)
+_TAGS = re.compile(
+    r"</?(?:table|tbody|thead|tr|t[dh]|br|li|ul|p|b|i|em|strong|code|pre|details|summary|kbd|sub|h[1-6])"
+    r"(?: [^<>\n]{0,200})?/?>",
+    re.IGNORECASE,
+)
+"""What Markdown admits of HTML."""
 _COMPOSE = re.compile(r"^[A-Za-z][\w.-]{1,60}[_-][0-9]{1,3} {1,20}\| ", re.MULTILINE)
 """What ``docker compose`` puts before each line of a container's log."""
 _RAY = re.compile(r"^[ \t]{0,8}\([^()\n]{0,80}\bpid=[0-9]{1,10}[^()\n]{0,80}\)[ \t]?", re.MULTILINE)
@@ -75,7 +83,8 @@ class Paste:
     @cached_property
     def speaking(self) -> tuple[str, ...]:
         """The statements that may mention a component, a version or a GPU."""
-        return tuple(line for line in self.statements if may_tell(line))
+        spread = dict.fromkeys(spread_statements(self.lines))
+        return tuple(line for line in (*self.statements, *spread) if may_tell(line))
 
     @classmethod
     def of(cls, text: str) -> Paste:
@@ -139,5 +148,7 @@ def _ends(text: str) -> tuple[str, str, int]:
 def _clean(text: str) -> str:
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     text = _ESCAPES.sub("", text).translate(_TABLE)
+    if "</" in text:
+        text = _TAGS.sub("", _CELLS.sub(" | ", text))
     text = _BOLD.sub(r"\1", text)
     return _RAY.sub("", _COMPOSE.sub("", _QUOTING.sub("", text)))

@@ -17,6 +17,9 @@ from envcheck.compat.load import load_matrix
 LONGEST = 1_000
 """Most characters of a line in which mentions are looked for."""
 
+TORCH_CUDA = "torch.version.cuda"
+"""The component of a mention that tells what PyTorch was built with."""
+
 _NO_SPEECH = frozenset({"kernel-module-open", "torch-extension", "tensorrt-engine", "nvcc", "caffe", "l4t", "jetpack"})
 """Names in the matrix that stand for more than a version that people state, or that other readers know."""
 
@@ -24,9 +27,12 @@ _VERSION = (
     r"[0-9]{1,4}(?:\.[0-9]{1,5}){1,3}(?:\.?(?:a|b|rc|dev|post)[0-9]{1,10}){0,2}"
     r"(?:\+[A-Za-z0-9](?:[A-Za-z0-9._]{0,40}[A-Za-z0-9])?)?"
 )
+_VERSION_WORD = r"(?:version|ver|release|build|版本号?|バージョン|버전|versi[oó]n|versão|версия)"
 _LINK = (
-    r"(?:[-_. ]{0,3}(?:version|ver|release|build)_{0,2})?(?: ?\((?:gpu\?|cuda|pip|conda|installed)\))?[\"'`*_]{0,4}"
-    r"\s{0,40}(?:[:=|@-]{1,2}|is|at)?\s{0,40}[\"'`*(\[]{0,4}v?(?:torch|tf|cuda)?"
+    rf"(?:[-_. ]{{0,3}}{_VERSION_WORD}_{{0,2}})?(?: ?\((?:(?:gpu\?|cuda|pip|conda|installed)\)|[^()]{{1,60}}\) ?:))?"
+    r"[\"'`*_]{0,4}\s{0,40}(?:[:=|@-]{1,2}|is|at|✅)?\s{0,40}[\"'`*(\[]{0,4}"
+    # What `tf.version.GIT_VERSION` prints before the version.
+    r"(?:(?:v[0-9.]{3,12}(?:-rc[0-9]{1,2})?-[0-9]{1,6}-g[0-9a-f]{5,40}|unknown)['\"]?,? ['\"]?)?v?(?:torch|tf|cuda)?"
 )
 _AFTER = (
     r"(?![\w*]|-[A-Za-z]|\.[0-9]|\+(?:\s|$)|\s?- ?[0-9]"
@@ -35,9 +41,11 @@ _AFTER = (
 
 _DRIVER = re.compile(
     r"(?<![\w-])(?:(?:nvidia|cuda|gpu|graphics|display|host|geforce|game ready|studio|studio/game ready)[ _-]{1,2})?"
-    r"(?:(?:win(?:dows)?|linux)[ _]?[0-9]{0,2} )?drivers?(?: version|_version)?[\"'`*_]{0,4}\s{0,40}"
+    r"(?:(?:win(?:dows)?|linux)[ _]?[0-9]{0,2} )?(?:drivers?|驱动(?:程序)?|ドライバー?|드라이버|"
+    r"treiber|pilote|controlador|драйвер)"
+    rf"(?:[ _.-]?{_VERSION_WORD})?(?:[._]full)?[\"'`*_]{{0,4}}\s{{0,40}}"
     r"(?:[:=|@-]{1,2}|is|at)?\s{0,40}[\"'`*(\[]{0,4}v?(?P<version>[0-9]{3}\.[0-9]{2,3}(?:\.[0-9]{2,3})?)(?![\w]|\.[0-9]|\+)"
-    r"|(?<![\w-])nvidia(?:-(?:driver|open|dkms|utils))?[ -]"
+    r"|(?<![\w-])nvidia(?:-(?:driver|open|dkms|utils|smi))?(?:[ -]| (?:says|shows|reports|gives|prints) )"
     r"(?P<bare>[3-6][0-9]{2}\.[0-9]{2,3}(?:\.[0-9]{2,3})?)(?![\w]|\.[0-9])"
     r"|(?<![\w.])(?P<windows>[23][0-9]\.[0-9]\.1[0-9]\.[0-9]{4})(?![\w.])",
     re.IGNORECASE,
@@ -48,10 +56,24 @@ _BUILD = re.compile(
     r"(?:the )?cuda(?:[ -]?(?:toolkit|version|runtime))?[ :=]{0,3}(?P<cuda>[0-9]{1,2}\.[0-9]{1,2})(?![\w.])",
     re.IGNORECASE,
 )
+_OF_BUILD = re.compile(
+    r"(?<![\w./+-])(?:(?:py)?torch[ _.-]{1,3}(?:version[._])?cuda(?:[ _.-]version)?|cuda(?: version)? "
+    r"(?:\((?:py)?torch\)|(?:used by|in|of) (?:py)?torch))[\"'`*]{0,3}\s{0,40}[:=|]{1,2}\s{0,40}[\"'`*]{0,3}"
+    r"(?P<cuda>[0-9]{1,2}\.[0-9]{1,2})(?![\w.])",
+    re.IGNORECASE,
+)
+"""The CUDA that PyTorch was built with, as a label of its own."""
+_PAIR = re.compile(
+    r"\bcuda ?[/,&] ?cudnn(?: versions?)?(?: ?\([^()]{1,60}\))?[\"'`*]{0,3}\s{0,40}[:=|]\s{0,40}v?"
+    r"(?P<cuda>[0-9]{1,2}\.[0-9]{1,2})(?:\.[0-9]{1,3})?"
+    r"(?: ?[/,|&] ?v?(?P<cudnn>[0-9]{1,2}(?:\.[0-9]{1,3}){0,3}))?(?![\w.])",
+    re.IGNORECASE,
+)
+"""Both in one line of a form; of a single version people mean CUDA's."""
 _MODEL = re.compile(
     r"(?<![\w-])(?:(?:NVIDIA|GeForce|Tesla|Quadro|TITAN)[ -]){0,3}"
     r"(?:(?:RTX[ -]?(?:PRO[ -])?|GTX[ -]?|GT[ -])[0-9]{3,4}[A-Z]?|RTX[ -]?A[0-9]{3,4}|TITAN[ -](?:RTX|Xp|X|V|Black|Z)|"
-    r"(?P<short>[AHBLKMPTV][0-9]{1,4}[A-Z]{0,2}|GB[0-9]{2,3}|GH[0-9]{3}|MX[0-9]{3}))(?![\w.])"
+    r"(?P<short>[AHBLKMPTV][0-9]{1,4}[A-Z]{0,2}|GB[0-9]{2,3}|GH[0-9]{3}|MX[0-9]{3}))(?!\w|\.\w)"
     r"(?:[ -](?:Ti|SUPER|PCIe|SXM[0-9]?|NVL|Laptop|GPU|Ada|Blackwell|Generation|Server|Workstation|Edition|Max-Q|D|XP|"
     r"[0-9]{1,3} ?GB)(?!\w)){0,6}",
     re.IGNORECASE,
@@ -102,6 +124,7 @@ _PROGRAM = re.compile(
 _TELLS = re.compile(
     r"torch|tensor|cuda|cudnn|driver|python|py[ 23]|jax|tf|nccl|numpy|numba|cupy|onnx|ort|paddle|flash|vllm|xformers|"
     r"ctranslate|llama|sglang|transformers|deepspeed|bitsandbytes|triton|rapids|cudf|cuml|mxnet|cntk|caffe2|transformer|"
+    r"treiber|pilote|controlador|драйвер|ドライバ|드라이버|驱动|"
     r"nvidia|rtx|gtx|geforce|tesla|quadro|titan|gpu|capability|[ahblkmptv][0-9]|gb[0-9]|\b[1-5]0[5-9]0|\b16[56]0"
 )
 """Every line with a mention contains one of these, in lower case."""
@@ -151,13 +174,20 @@ def mentions(line: str) -> Iterator[Mention]:
     listed = _is_list(text)
     for part in _parts(text, listed=listed):
         hedged = not listed and _ANOTHER.search(part) is not None
-        for found in _names().finditer(part):
+        if build := _OF_BUILD.search(part):
+            yield Mention(TORCH_CUDA, build["cuda"], labelled=True)
+        if pair := _PAIR.search(part):
+            yield Mention("cuda", pair["cuda"], labelled=True)
+            if pair["cudnn"]:
+                yield Mention("cudnn", pair["cudnn"], labelled=True)
+        rest = _PAIR.sub(" ", _OF_BUILD.sub(" ", part))
+        for found in _names().finditer(rest):
             labelled = listed or _is_labelled(found)
-            if (hedged and not labelled) or _is_asked_for(part, found.start()):
+            if (hedged and not labelled) or _is_asked_for(rest, found.start()):
                 continue
             component = _component(found)
             yield Mention(
-                component, found["version"], labelled, _cuda_beside(part, found) if component == "torch" else None
+                component, found["version"], labelled, _cuda_beside(rest, found) if component == "torch" else None
             )
         for found in _DRIVER.finditer(part):
             if not (hedged or _is_asked_for(part, found.start())):

@@ -295,7 +295,9 @@ def _reinstall_framework(subject: FrameworkSubject, facts: Facts) -> tuple[Fix, 
 @rule(
     layer="library",
     per="framework",
-    arises=lambda subject, facts: loads_are_known(subject, facts) or states_versions(subject, facts),
+    arises=lambda subject, facts: (
+        loads_are_known(subject, facts) or states_versions(subject, facts) or base_framework(subject) is not None
+    ),
     doubt=_provided_by_host,
     explains=(*TRIAL_RULES, "cuda-library-missing", "library-not-found", "cudnn-missing", "nccl-missing"),
     remedy=install_or_locate_library,

@@ -1,6 +1,7 @@
 """CUDA and cuDNN as a text states them, held against what a framework's release needs of the system.
 
-Only a framework with one build a release, that brings neither with it and has no wheels of NVIDIA beside it, is judged.
+Only a framework whose builds are all known, that brings neither with it and has no wheels of NVIDIA beside it, is
+judged: a finding is what holds for each of its builds.
 People mix up the CUDA of a driver, a toolkit and a build, so CUDA counts only beside a stated cuDNN or where something
 failed.
 """
@@ -11,15 +12,17 @@ import re
 from typing import Literal
 
 from envcheck.checks import Evidence
+from envcheck.compat.names import canonical
 from envcheck.compat.question.package_needs import release_fits, release_rows
 from envcheck.compat.relations.fit import Fit
+from envcheck.compat.specifier import parse_version
 from envcheck.enrich.stated import first_of
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome
 from envcheck.rules.facts.frameworks import distributions_in, full_name, machine
 from envcheck.rules.facts.library_names import wheel_of
 from envcheck.rules.fixes.fits import incompatible
 from envcheck.rules.messages.observed import observed_problems
-from envcheck.snapshot import Library
+from envcheck.snapshot import Framework, Library
 
 _SHOWN = {"cuda": "CUDA", "cudnn": "cuDNN"}
 
@@ -29,7 +32,7 @@ def states_versions(subject: FrameworkSubject, facts: Facts) -> bool:
     framework = subject.framework
     if framework.loads is not None or framework.cpu_only or framework.hip or framework.version is None:
         return False
-    if framework.gpu_available or not facts.matrix.has_trait(framework.name, "one-build"):
+    if framework.gpu_available or not facts.matrix.has_trait(framework.name, "builds-listed"):
         return False
     brings = any(wheel_of(each.name) for each in distributions_in(subject.environment))
     conda = any(each.channel == "conda" for each in distributions_in(subject.environment))
@@ -67,16 +70,11 @@ def stated_misfit(
         return None  # what a program reports is more certain
     if component == "cuda" and _copy("cudnn", facts) is None and not _something_failed(subject, facts):
         return None
-    fit = release_fits(
-        facts.matrix,
-        framework.name,
-        first_of(framework.version or ""),
-        component,
-        copy.declared,
-        facts.driver_os,
-        machine(facts),
-    )
-    if fit is None or not fit.bad or (component == "cudnn" and _is_other_major(fit, copy.declared) is not other_major):
+    fits = [_fit(component, copy.declared, build, framework, facts) for build in _builds(framework, facts)]
+    fit = fits[0]
+    if fit is None or not fit.bad or not all(other is not None and other.bad for other in fits):
+        return None
+    if component == "cudnn" and _is_other_major(fit, copy.declared) is not other_major:
         return None
     name = _SHOWN[component]
     return incompatible(
@@ -88,6 +86,25 @@ def stated_misfit(
         ),
         fixes=(),
     )
+
+
+def _builds(framework: Framework, facts: Facts) -> tuple[str, ...]:
+    """The versions of the builds of a release, PyPI's first; those for the stated CUDA, if there are any."""
+    version = first_of(framework.version or "")
+    there = parse_version(version)
+    if "+" in version or there is None:
+        return (version,)
+    tags = dict.fromkeys(row.build for row in facts.matrix.rows_for(canonical(framework.name), there) if row.build)
+    all_builds = (version, *(f"{version}+{tag}" for tag in tags))
+    cuda = _copy("cuda", facts)
+    if cuda is None or not cuda.declared:
+        return all_builds
+    fits = {build: _fit("cuda", cuda.declared, build, framework, facts) for build in all_builds}
+    return tuple(build for build, fit in fits.items() if fit is None or not fit.bad) or all_builds
+
+
+def _fit(component: str, stated: str, version: str, framework: Framework, facts: Facts) -> Fit | None:
+    return release_fits(facts.matrix, framework.name, version, component, stated, facts.driver_os, machine(facts))
 
 
 def _is_other_major(fit: Fit, stated: str) -> bool:

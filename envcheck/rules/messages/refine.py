@@ -6,6 +6,7 @@ major version only. The copies, toolkits and packages that were found or pasted 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from envcheck.compat.families import row_of
@@ -44,9 +45,17 @@ def _refine_build(line: ErrorLine, text: str, snapshot: Snapshot) -> ErrorLine:
     """
     if "CUDAExecutionProvider" in text and _both_onnxruntimes(snapshot):
         return line._replace(problem="onnxruntime-cpu-and-gpu")
-    if "BLAS = 0" in text and not (snapshot.gpus or snapshot.driver):
+    if "BLAS = 0" in text and not (snapshot.gpus or snapshot.driver or _layers_are_wanted(snapshot)):
         return line._replace(status="note")
     return line
+
+
+_LAYERS = re.compile(r"n_gpu_layers|-ngl\b|--(?:n-)?gpu-layers")
+
+
+def _layers_are_wanted(snapshot: Snapshot) -> bool:
+    """Whether a line asks llama.cpp for layers on the GPU."""
+    return any(_LAYERS.search(error.text) for error in snapshot.observed_errors)
 
 
 _OF_DRIVER = frozenset({"driver-not-installed", "driver-not-loaded"})
