@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from envcheck.importers.error_lines import is_error
 from envcheck.rules.catalog import all_rules, find_rule
 from envcheck.rules.messages.lines import LONGEST, error_lines, named_by
 from envcheck.snapshot import Framework, ObservedError, Platform, Snapshot
@@ -24,7 +25,7 @@ from tests.rules.machines import (
     with_venv,
     without_gpu,
 )
-from tests.rules.messages import lines_libraries, lines_packages, lines_platforms, lines_programs
+from tests.rules.messages import lines_libraries, lines_packages, lines_platforms, lines_programs, lines_systems
 
 CORE: dict[str, list[str]] = {
     "fabric-manager-not-running": [
@@ -180,6 +181,7 @@ FAMILIES = (
     lines_libraries.EXAMPLES,
     lines_packages.EXAMPLES,
     lines_programs.EXAMPLES,
+    lines_systems.EXAMPLES,
 )
 """Further families have their lines in files of their own (``lines_*.py``)."""
 
@@ -204,6 +206,11 @@ def test_every_pattern_has_an_example() -> None:
         line.pattern for line in error_lines() if not any(line.is_in(text) and named_by(text) == line for text in lines)
     ]
     assert idle == []
+
+
+@every(PAIRS)
+def test_a_line_that_names_a_problem_is_kept_as_an_error_line(problem: str, line: str) -> None:
+    assert is_error(line) or line == lines_platforms.ALONE_ONLY_A_SETTING
 
 
 HARMLESS = [
