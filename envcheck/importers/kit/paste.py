@@ -23,7 +23,7 @@ LINE_LIMIT = 4_000
 """Most characters that are read of a line (an XML document is read whole)."""
 
 _ESCAPES = re.compile(
-    r"\x1b(?:\[[0-?]{0,64}[ -/]{0,8}[@-~]|\][^\x07\x1b\n]{0,2000}(?:\x07|\x1b\\)|[@-_])|\x9b[0-?]{0,64}[@-~]"
+    r"(?:\x1b(?:\[[0-?]{0,64}[ -/]{0,8}[@-~]|\][^\x07\x1b\n]{0,2000}(?:\x07|\x1b\\)|[@-_])|\x9b[0-?]{0,64}[@-~])+"
 )
 _BOLD = re.compile(r"(?<!\*)\*\*(?!\*)([^*\n]{1,200})\*\*(?!\*)")
 _QUOTING = re.compile(r"^[ \t]{0,8}(?:>(?!>)[ \t]?){1,8}", re.MULTILINE)
@@ -137,7 +137,17 @@ def _ends(text: str) -> tuple[str, str, int]:
 
 
 def _clean(text: str) -> str:
+    # Each pattern needs one of its characters; looking for that first spares most texts the search.
     text = text.replace("\r\n", "\n").replace("\r", "\n")
-    text = _ESCAPES.sub("", text).translate(_TABLE)
-    text = _BOLD.sub(r"\1", text)
-    return _RAY.sub("", _COMPOSE.sub("", _QUOTING.sub("", text)))
+    if "\x1b" in text or "\x9b" in text:
+        text = _ESCAPES.sub("", text)
+    text = text.translate(_TABLE)
+    for sign, pattern, rest in (
+        ("**", _BOLD, r"\1"),
+        (">", _QUOTING, ""),
+        (" | ", _COMPOSE, ""),
+        ("pid=", _RAY, ""),
+    ):
+        if sign in text:
+            text = pattern.sub(rest, text)
+    return text
