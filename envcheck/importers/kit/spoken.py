@@ -109,8 +109,9 @@ _TELLS = re.compile(
 
 _FIELD = re.compile(
     r"\b(?:cuda|nvidia|cudnn|nccl|cublas|tensorrt|(?:py)?torch|tensorflow|onnx ?runtime|gpus?|geforce|[rg]tx|vram|nvcc|"
-    r"llama\.cpp|ollama|vllm|jetson)\b",
-    re.IGNORECASE,
+    r"llama\.cpp|ollama|vllm|jetson|nvlink|nvswitch|infiniband|slurm|gres|sglang|triton|jax|cupy|numba|deepspeed|"
+    r"comfyui|whisper|llms?|exit(?:ed)? (?:with )?code (?:132|134|135|137|139)|segfault(?:s|ed)?)\b|^\W*Killed\W*$",
+    re.IGNORECASE | re.MULTILINE,
 )
 
 
