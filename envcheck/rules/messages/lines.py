@@ -23,7 +23,7 @@ _ENDED = (
 )
 """A line that reports the status code of a CUDA driver or runtime call."""
 _FRAGMENT = re.compile(r"\{\{([a-z-]+)\}\}")
-_XID = re.compile(r"\bXid(?: ?\([^)]{0,80}\))?[:,]? {0,8}([0-9]{1,3})\b", re.IGNORECASE)
+_XID = re.compile(r"\bXid(?: ?\([^)]{0,80}\))?(?:[:,]? {0,8}|=)([0-9]{1,3})\b", re.IGNORECASE)
 _REMARK = re.compile(r"\s*\[\[")
 """The beginning of the harmless line in which NVIDIA's images say that they run without forward compatibility."""
 

@@ -5,6 +5,9 @@
 from __future__ import annotations
 
 EXAMPLES: dict[str, list[str]] = {
+    "no-nvidia-gpu": [
+        "NVRM: No NVIDIA graphics adapter found!",
+    ],
     "build-does-not-see-torch": [
         "help: This error likely indicates that `flash-attn@2.7.4` depends on `torch`, but doesn't declare it as a build dependency.",
         "ModuleNotFoundError: No module named 'torch'",
@@ -44,6 +47,7 @@ EXAMPLES: dict[str, list[str]] = {
         'time=2024-05-01 level=INFO msg="nvml vram init failure: 18"',
     ],
     "driver-not-installed": [
+        "nvidia-container-cli: initialization error: cannot open shared object file: no such file or directory: unknown.",
         "Failed to initialize NVML: could not load NVML library.",
         "LibMambaUnsatisfiableError: Encountered problems while solving: - nothing provides __cuda needed by tensorflow-2.14.0-cuda118py311",
     ],
@@ -57,6 +61,7 @@ EXAMPLES: dict[str, list[str]] = {
         "  - package nvidia-driver-3:550.54.15 is filtered out by modular filtering",
     ],
     "driver-too-old": [
+        "when i run my program, the msg is that my Nvidia version is too old.",
         "numba.cuda.cudadrv.driver.LinkerError: [222] Call to cuLinkAddData results in CUDA_ERROR_UNSUPPORTED_PTX_VERSION",
         "pynvml.NVMLError_FunctionNotFound: Function Not Found",
         "CUDA driver version is insufficient",
@@ -89,6 +94,7 @@ EXAMPLES: dict[str, list[str]] = {
         "THCudaCheck FAIL file=torch/csrc/cuda/Module.cpp line=37 error=10 : invalid device ordinal",
     ],
     "gpu-init-failed": [
+        "NVRM: RmInitAdapter: Cannot initialize GSP firmware RM",
         "NVRM: None of the NVIDIA devices were initialized.",
         "NVRM: Can't find an IRQ for your NVIDIA card!",
         "nvidia 0000:01:00.0: Direct firmware load for nvidia/535.104.05/gsp_ga10x.bin failed with error -2",
@@ -106,6 +112,7 @@ EXAMPLES: dict[str, list[str]] = {
         "RuntimeError: cuda runtime error (30) : unknown error at /pytorch/aten/src/THC/THCGeneral.cpp:51",
     ],
     "gpu-lost": [
+        "XidCriticalError: Xid=79 on Device=GPU-8a56a4bc, the device will go unhealthy.",
         "Unable to determine the device handle for GPU0: 0000:1A:00.0: Unknown Error",
     ],
     "gpu-memory-exhausted": [
