@@ -51,7 +51,8 @@ def text_not_read_whole(snapshot: Snapshot, _facts: Facts) -> Outcome | None:
 
 _OF_PROGRAMS = re.compile(r"[A-Za-z](?:Error|Exception)\b|\berror:|\b(?:ERROR|FATAL)\b|\bfailed\b")
 _OF_THIS_FIELD = re.compile(
-    r"cuda|gpu|nvidia|\bcu[a-z]{3,8}\b|nccl|torch|tensor|driver|nvml|triton|onnx", re.IGNORECASE
+    r"cuda|gpu|nvidia|\bcu[a-z]{3,8}\b|nccl|dnn|blas|xla|jax|vllm|llama|torch|tensor|driver|nvml|triton|onnx",
+    re.IGNORECASE,
 )
 _SHOWN = 3
 

@@ -5,6 +5,9 @@
 from __future__ import annotations
 
 EXAMPLES: dict[str, list[str]] = {
+    "cudnn-missing": [
+        "RuntimeError: Unimplemented: DNN library is not found.",
+    ],
     "no-nvidia-gpu": [
         "NVRM: No NVIDIA graphics adapter found!",
     ],
