@@ -32,7 +32,6 @@ EXAMPLES: dict[str, list[str]] = {
     "cpu-only-build": [
         "cv2.error: OpenCV(4.8.0) setUpNet DNN module was not built with CUDA backend; switching to CPU",
         "ValueError: Specified provider 'TensorrtExecutionProvider' is not in available provider names",
-        "AssertionError: Distributed package doesn't have NCCL built in",
         "AttributeError: module 'torch._C' has no attribute '_cuda_setDevice'",
     ],
     "cuda-library-missing": [

@@ -245,6 +245,9 @@ HARMLESS = [
     "Failed to create job 802 of the queue",
     "No running processes found",
     "CUDA lazy loading is not enabled",
+    "Distributed package doesn't have NCCL built in",
+    "Successfully installed nvidia-dkms-550",
+    "ImportError: libxla_extension.so: cannot open shared object file: No such file or directory",
     "modprobe: ERROR: could not insert 'vboxdrv': Required key not available",
     "",
 ]
@@ -321,6 +324,22 @@ def test_the_most_exact_line_is_the_cause() -> None:
         cause(lines(EXAMPLES["gpu-init-failed"][0], EXAMPLES["gpu-unsupported-by-driver"][0]))
         == "gpu-unsupported-by-driver"
     )
+
+
+@every(
+    [
+        (
+            "ModuleNotFoundError: No module named 'torch'",
+            "Getting requirements to build wheel did not run successfully.",
+        ),
+        ("error: Microsoft Visual C++ 14.0 or greater is required.", "error: building the CUDA extension failed"),
+    ]
+)
+def test_a_line_that_needs_another_beside_it_says_nothing_alone(line: str, beside: str) -> None:
+    assert cause(lines(line)) is None
+    named = named_by(line)
+    assert named is not None
+    assert cause(lines(line, beside)) == cause(lines(beside, line)) == named.problem
 
 
 def test_lines_of_one_problem_make_one_finding() -> None:
