@@ -714,6 +714,8 @@ class ErrorRow(Row, frozen=True, kw_only=True):
     """With which a call of CUDA's driver or runtime ends."""
     after: tuple[str, ...] = ()
     """Problems whose consequence such a line is: beside a line of one of them it says nothing new."""
+    beside: str = ""
+    """What another line of the same text must match, where one line alone does not tell the problem."""
 
     @property
     def id(self) -> str:

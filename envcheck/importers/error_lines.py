@@ -48,6 +48,8 @@ _WORDS = (
     r"without (?:any )?mig\b|no (?:mig |gpu )?instances\b",
     r"found no nvidia\b|gpu is too old\b|probe routine\b|rivafb\b|outdated\b",
     r"no (?:usable|compatible) gpus?\b|above exception\b|failedscheduling|mps server",
+    r"(?:wrong|invalid) (?:elf|argument)\b|aren't available|did not run|did you set|not enough memory|no ptx\b",
+    r"is required but|is only supported|(?:pre-?)?depends: |unmet dependencies|(?:nothing provides|filtered out by)\b",
 )
 """Beginnings of words, in lower case."""
 _ANYWHERE = (
@@ -64,7 +66,7 @@ _AS_WRITTEN = (
     r"Exception\b",
     r"Warning\b|\bWARN",
     r"\b(?:NVRM|Xid)\b",
-    r"\b(?:CUDA_ERROR|CUDNN_STATUS|CUBLAS_STATUS|NVML_ERROR)_",
+    r"\b(?:CUDA_ERROR|CU[A-Z]{3,8}_STATUS|CUFFT|NVML_ERROR)_",
     r"\bcudaError|\bnccl[A-Z]\w{1,40}Error|ONNXRuntimeError",
     r"\bCUDA (?:error|failure|initialization)|\bsupports CUDA capabilities\b",
 )

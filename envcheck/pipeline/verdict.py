@@ -155,7 +155,8 @@ def _headline(
     elif any(check.subject.kind == "framework" and check.status == "pass" for check in checks):
         text = f"GPU, driver and frameworks {_how_far_tried(_frameworks(snapshot))}"
     elif any(_decides(check, required) and check.status == "pass" for check in checks):
-        text = "GPU and driver fit; no framework was judged"
+        absent = _not_known(snapshot)
+        text = f"No fault found; no {absent} is known" if absent else "GPU and driver fit; no framework was judged"
     else:
         text = "Environment is consistent"
     return shortened(text, LONGEST_HEADLINE)
@@ -163,17 +164,22 @@ def _headline(
 
 def _not_compared(snapshot: Snapshot, importance: Importance) -> str:
     """The headline where the machine is out of scope and a GPU or driver to compare with was not found; else empty."""
-    gpu = any(gpu.compute_capability for gpu in (snapshot.gpus.items if snapshot.gpus else ()))
-    driver = release_in(snapshot) is not None
-    if gpu and driver:
+    absent = _not_known(snapshot)
+    if not absent:
         return ""
     chosen = {key.rpartition(":")[2] for key, weight in importance.items() if weight < LEAST_IMPORTANT}
     leading = [found for found in _frameworks(snapshot) if found.name in chosen]
     if leading and all(found.cpu_only for found in leading):
         names = ", ".join(found.name for found in leading)
         return f"Environment is consistent; {names} {'is a CPU build' if len(leading) == 1 else 'are CPU builds'}"
-    absent = " or ".join(what for what, known in (("GPU", gpu), ("driver", driver)) if not known)
     return f"Environment is consistent; not compared with a {absent}"
+
+
+def _not_known(snapshot: Snapshot) -> str:
+    """What of GPU and driver was not found: without both, they were not compared."""
+    gpu = any(gpu.compute_capability for gpu in (snapshot.gpus.items if snapshot.gpus else ()))
+    driver = release_in(snapshot) is not None
+    return " or ".join(what for what, known in (("GPU", gpu), ("driver", driver)) if not known)
 
 
 def _how_far_tried(frameworks: Sequence[Framework]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import time
 
 import msgspec
@@ -20,6 +21,8 @@ from tests.thorough import examples
 
 SOON = 120.0
 """Seconds within which the longest text is read, with room for a slow machine."""
+PROCESSOR_TIME = 12.0
+"""Seconds of the processor's for one text; the goal is two, and neighbours on the same core make each second longer."""
 
 ENDS = "only the first and the last 4 MiB were read"
 
@@ -180,6 +183,7 @@ def test_the_longest_text_of_the_worst_lines_is_read_soon(line: str) -> None:
         "|  {n}  X On | 00000000:00:01.0 Off | 0 |",
         "error {n}",
         "CUDA_{n}=1",
+        "\x1b[{n}mcuda error {n}\x1b]0;{n}",
     ],
 )
 def test_many_different_things_are_read_soon(line: str) -> None:
@@ -187,6 +191,22 @@ def test_many_different_things_are_read_soon(line: str) -> None:
     started = time.monotonic()
     read_or_refuse(text)
     assert time.monotonic() - started < SOON / 2
+
+
+@every(["\x1b]0;", "\x1b[", "\x1b[31m", "\x9b1m", "[", '{"a":', "> ", "**", "\n", "pid=(", "libcuda.so.1 "])
+def test_one_line_of_ten_megabytes_is_read_soon(piece: str) -> None:
+    text = piece * (10 * 1024 * 1024 // len(piece))
+    started = time.process_time()
+    read_or_refuse(text)
+    assert time.process_time() - started < PROCESSOR_TIME
+
+
+def test_a_hundred_thousand_different_failures_are_read_soon() -> None:
+    number = random.Random(1).random
+    text = "".join(f"ERROR torch {number()} failed with {number():a>20} in {number()}\n" for _ in range(100_000))
+    started = time.process_time()
+    read_or_refuse(text)
+    assert time.process_time() - started < PROCESSOR_TIME
 
 
 PIECES = [

@@ -146,9 +146,19 @@ def _ends(text: str) -> tuple[str, str, int]:
 
 
 def _clean(text: str) -> str:
+    # Each pattern needs one of its characters; looking for that first spares most texts the search.
     text = text.replace("\r\n", "\n").replace("\r", "\n")
-    text = _ESCAPES.sub("", text).translate(_TABLE)
+    if "\x1b" in text or "\x9b" in text:
+        text = _ESCAPES.sub("", text)
+    text = text.translate(_TABLE)
     if "</" in text:
         text = _TAGS.sub("", _CELLS.sub(" | ", text))
-    text = _BOLD.sub(r"\1", text)
-    return _RAY.sub("", _COMPOSE.sub("", _QUOTING.sub("", text)))
+    for sign, pattern, rest in (
+        ("**", _BOLD, r"\1"),
+        (">", _QUOTING, ""),
+        (" | ", _COMPOSE, ""),
+        ("pid=", _RAY, ""),
+    ):
+        if sign in text:
+            text = pattern.sub(rest, text)
+    return text

@@ -132,8 +132,10 @@ _TELLS = re.compile(
 
 _FIELD = re.compile(
     r"\b(?:cuda|nvidia|cudnn|nccl|cublas|tensorrt|(?:py)?torch|tensorflow|onnx ?runtime|gpus?|geforce|[rg]tx|vram|nvcc|"
-    r"llama\.cpp|ollama|vllm|jetson)\b",
-    re.IGNORECASE,
+    r"llama\.cpp|ollama|vllm|jetson|nvlink|nvswitch|infiniband|slurm|gres|sglang|triton|jax|cupy|numba|deepspeed|"
+    r"comfyui|whisper|llms?|exit(?:ed)? (?:with )?code (?:132|134|135|137|139)|segfault(?:s|ed)?)\b|"
+    r"^[ \t]{0,20}killed[ \t]{0,20}$",
+    re.MULTILINE,
 )
 
 
@@ -158,7 +160,7 @@ class NamedGpu(NamedTuple):
 
 def speaks_of_field(text: str) -> bool:
     """Whether a text has a word of this field at all."""
-    return _FIELD.search(text) is not None
+    return _FIELD.search(text.lower()) is not None
 
 
 def may_tell(line: str) -> bool:

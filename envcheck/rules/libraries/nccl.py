@@ -111,3 +111,67 @@ def nccl_no_interface(_snapshot: Snapshot, _facts: Facts) -> Outcome | None:
             https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html
     """
     return None
+
+
+def _own_gpu_each(_facts: Facts) -> tuple[Fix, ...]:
+    return (
+        Fix(text="Start at most one process for each GPU, and give each its own: torch.cuda.set_device(LOCAL_RANK)"),
+        Fix(text="Compare the number of processes with the GPUs that are visible", command=("nvidia-smi", "-L")),
+    )
+
+
+@rule(layer="framework", arises=never, remedy=_own_gpu_each)
+def ranks_share_gpu(_snapshot: Snapshot, _facts: Facts) -> Outcome | None:
+    """Two processes of a job use one GPU.
+
+    What it checks
+        Reads error lines of NCCL: "Duplicate GPU detected", "Multiple Ranks are using the same GPU".
+
+    Why it matters
+        NCCL refuses two ranks of a communicator on one GPU. A job has more processes than visible GPUs,
+        or its processes do not choose their own.
+
+    How to fix
+        Start as many processes as GPUs are visible, and select the GPU of each by its local rank before
+        NCCL starts. Check CUDA_VISIBLE_DEVICES: it may be the same single GPU for all of them.
+
+    Sources
+        NCCL, init.cc: https://github.com/NVIDIA/nccl/blob/master/src/init.cc
+        PyTorch, distributed, devices of ranks: https://docs.pytorch.org/docs/stable/distributed.html
+    """
+    return None
+
+
+def _unlimited(_facts: Facts) -> tuple[Fix, ...]:
+    return (
+        Fix(text="In a container: start it with --ulimit memlock=-1"),
+        Fix(
+            text="On a host: set memlock to unlimited in /etc/security/limits.conf, and LimitMEMLOCK=infinity for the "
+            "scheduler's service (slurmd, kubelet, docker)",
+            who="root",
+        ),
+    )
+
+
+@rule(layer="container", scope="container", arises=never, remedy=_unlimited)
+def locked_memory_too_small(_snapshot: Snapshot, _facts: Facts) -> Outcome | None:
+    """The limit for locked memory is too small for InfiniBand.
+
+    What it checks
+        Reads error lines of NCCL and of InfiniBand's library: "ibv_reg_mr … Cannot allocate memory",
+        "ibv_create_cq … Cannot allocate memory".
+
+    Why it matters
+        A network adapter reads and writes memory that the kernel must not move. A process may lock no
+        more than its limit, often 64 KiB in containers and batch jobs.
+
+    How to fix
+        Raise the limit: --ulimit memlock=-1 for containers, limits.conf on hosts, LimitMEMLOCK for the
+        service that starts jobs.
+
+    Sources
+        NCCL user guide, troubleshooting:
+          https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooting.html
+        Linux manual, limits of resources: https://man7.org/linux/man-pages/man2/getrlimit.2.html
+    """
+    return None

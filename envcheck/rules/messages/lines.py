@@ -6,6 +6,7 @@ Only the shipped rows are used: a user's pattern could take unlimited time on a 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from functools import cache
 from typing import NamedTuple
 
@@ -22,7 +23,7 @@ _ENDED = (
 )
 """A line that reports the status code of a CUDA driver or runtime call."""
 _FRAGMENT = re.compile(r"\{\{([a-z-]+)\}\}")
-_XID = re.compile(r"\bXid(?: ?\([^)]{0,80}\))?[:,]? {0,8}([0-9]{1,3})\b", re.IGNORECASE)
+_XID = re.compile(r"\bXid(?: ?\([^)]{0,80}\))?(?:[:,]? {0,8}|=)([0-9]{1,3})\b", re.IGNORECASE)
 _REMARK = re.compile(r"\s*\[\[")
 """The beginning of the harmless line in which NVIDIA's images say that they run without forward compatibility."""
 
@@ -38,6 +39,8 @@ class ErrorLine(NamedTuple):
     status: Status = "fail"
     after: tuple[str, ...] = ()
     """Problems whose consequence the line is."""
+    beside: str = ""
+    """A regular expression that another line of the same text must match."""
 
     def is_in(self, text: str) -> bool:
         """Whether the text matches."""
@@ -78,6 +81,11 @@ def _by_number(text: str) -> ErrorLine | None:
     return ErrorLine(row.problem, _XID.pattern, "driver-answered", status)
 
 
+def is_borne_out(line: ErrorLine, texts: Iterable[str]) -> bool:
+    """Whether one of the texts has what must stand beside the line."""
+    return not line.beside or any(_compiled(line.beside).search(text[:LONGEST]) for text in texts)
+
+
 def matches_fragment(fragment: str, text: str) -> bool:
     """Whether a text contains what the fragment of this name matches."""
     return _compiled(_fragments()[fragment]).search(text) is not None
@@ -91,7 +99,7 @@ def error_lines() -> tuple[ErrorLine, ...]:
         return _FRAGMENT.sub(lambda match: whole(_fragments()[match[1]]), pattern)
 
     return tuple(
-        ErrorLine(row.problem, pattern, row.said_by, row.status, row.after)
+        ErrorLine(row.problem, pattern, row.said_by, row.status, row.after, row.beside)
         for row in sorted(load_matrix().errors, key=lambda row: row.priority)
         for pattern in (*map(whole, row.lines), *(_ENDED.format(code=code) for code in row.codes))
     )

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from envcheck.checks import STATUSES, Evidence
 from envcheck.compat.matrix import Matrix
 from envcheck.compat.relations.variables import said_by
-from envcheck.rules.messages.lines import ErrorLine, event, named_by
+from envcheck.rules.messages.lines import ErrorLine, event, is_borne_out, named_by
 from envcheck.rules.messages.refine import refine
 from envcheck.snapshot import KernelMessage, ObservedError, Snapshot
 
@@ -42,7 +42,9 @@ def observed_problems(snapshot: Snapshot, matrix: Matrix | None = None) -> tuple
             consequence = bool(found)
             continue
         line = named_by(error.text) or (_rejected_variable(error.text, matrix) if matrix else None)
-        if line is None or (consequence and _RAISED.match(error.text) and line.problem not in found):
+        if line is None or not is_borne_out(line, (each.text for each in snapshot.observed_errors)):
+            continue
+        if consequence and _RAISED.match(error.text) and line.problem not in found:
             continue
         line = refine(line, error.text, snapshot, matrix) if matrix else line
         shown = line_evidence(error)

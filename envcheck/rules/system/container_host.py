@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from envcheck.checks import Evidence, Fix
-from envcheck.rules.api import Facts, Outcome, evidence_of, passed, rule
+from envcheck.rules.api import Facts, Outcome, evidence_of, never, passed, rule
 from envcheck.rules.facts.machine import driver_of, in_container, on_tegra
 from envcheck.rules.fixes.driver import installer
 from envcheck.snapshot import ContainerHost, Snapshot
@@ -136,3 +136,38 @@ def _connect(host: ContainerHost) -> tuple[Fix, ...]:
         ),
         Fix(text="Then restart Docker", command=("sudo", "systemctl", "restart", "docker"), who="root", risk=risk),
     )
+
+
+def _let_it_manage(_facts: Facts) -> tuple[Fix, ...]:
+    return (
+        Fix(
+            text="Rootless: set no-cgroups = true in the section [nvidia-container-cli] of "
+            "/etc/nvidia-container-runtime/config.toml, or use CDI (--device nvidia.com/gpu=all)",
+            who="root",
+        ),
+        Fix(text="Otherwise update the NVIDIA Container Toolkit: old releases know only cgroup v1", who="root"),
+    )
+
+
+@rule(layer="container", scope="container", arises=never, remedy=_let_it_manage, explains=("container-without-gpu",))
+def container_cgroups_refused(_snapshot: Snapshot, _facts: Facts) -> Outcome | None:
+    """The NVIDIA Container Toolkit cannot set a container's device rules.
+
+    What it checks
+        Reads error lines of nvidia-container-cli about cgroups: "cgroup subsystem devices not found",
+        "bpf_prog_query(BPF_CGROUP_DEVICE) failed", "devices.allow: permission denied".
+
+    Why it matters
+        The toolkit grants a container its GPUs through the kernel's control groups. Without root it may
+        not, and releases before 1.8 do not know cgroup v2, which current systems use. The container
+        does not start.
+
+    How to fix
+        In rootless mode, switch this off (no-cgroups = true) or use CDI. With root, update the toolkit.
+
+    Sources
+        NVIDIA Container Toolkit, installation, rootless mode:
+            https://docs.nvidia.com/datacenter/cloud-native/container-toolkit/latest/install-guide.html
+        libnvidia-container, releases: https://github.com/NVIDIA/libnvidia-container/releases
+    """
+    return None

@@ -51,7 +51,8 @@ def text_not_read_whole(snapshot: Snapshot, _facts: Facts) -> Outcome | None:
 
 _OF_PROGRAMS = re.compile(r"[A-Za-z](?:Error|Exception)\b|\berror:|\b(?:ERROR|FATAL)\b|\bfailed\b")
 _OF_THIS_FIELD = re.compile(
-    r"cuda|gpu|nvidia|\bcu[a-z]{3,8}\b|nccl|torch|tensor|driver|nvml|triton|onnx", re.IGNORECASE
+    r"cuda|gpu|nvidia|\bcu[a-z]{3,8}\b|nccl|dnn|blas|xla|jax|vllm|llama|torch|tensor|driver|nvml|triton|onnx",
+    re.IGNORECASE,
 )
 _SHOWN = 3
 
@@ -68,7 +69,14 @@ def _unnamed(facts: Facts) -> list[ObservedError]:
 def _leaves_open(snapshot: Snapshot, facts: Facts) -> bool:
     """Whether a text was read that names no problem, and tells too little or has an error that nobody knows."""
     pasted = any(run.title.startswith(PASTED_TITLE) for run in snapshot.runs)
-    return pasted and not observed_problems(snapshot) and (bool(_unnamed(facts)) or not any(_understood(facts)))
+    return pasted and not observed_problems(snapshot) and (bool(_unnamed(facts)) or _tells_of_one_thing(facts))
+
+
+def _tells_of_one_thing(facts: Facts) -> bool:
+    """Whether there is nothing to compare: a GPU that is only named, a driver or a toolkit, alone or none at all."""
+    if frameworks_in(facts.environment) or any(gpu.uuid or gpu.pci_bus_id for gpu in facts.gpus):
+        return False
+    return len({thing.split()[0] for thing in _understood(facts)}) <= 1
 
 
 def _understood(facts: Facts) -> Iterator[str]:

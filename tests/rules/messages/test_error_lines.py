@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from envcheck.importers.error_lines import is_error
 from envcheck.rules.catalog import all_rules, find_rule
 from envcheck.rules.messages.lines import LONGEST, error_lines, named_by
 from envcheck.snapshot import Framework, ObservedError, Platform, Snapshot
@@ -24,7 +25,7 @@ from tests.rules.machines import (
     with_venv,
     without_gpu,
 )
-from tests.rules.messages import lines_libraries, lines_packages, lines_platforms, lines_programs
+from tests.rules.messages import lines_libraries, lines_packages, lines_platforms, lines_programs, lines_systems
 
 CORE: dict[str, list[str]] = {
     "fabric-manager-not-running": [
@@ -180,6 +181,7 @@ FAMILIES = (
     lines_libraries.EXAMPLES,
     lines_packages.EXAMPLES,
     lines_programs.EXAMPLES,
+    lines_systems.EXAMPLES,
 )
 """Further families have their lines in files of their own (``lines_*.py``)."""
 
@@ -204,6 +206,11 @@ def test_every_pattern_has_an_example() -> None:
         line.pattern for line in error_lines() if not any(line.is_in(text) and named_by(text) == line for text in lines)
     ]
     assert idle == []
+
+
+@every(PAIRS)
+def test_a_line_that_names_a_problem_is_kept_as_an_error_line(problem: str, line: str) -> None:
+    assert is_error(line) or line == lines_platforms.ALONE_ONLY_A_SETTING
 
 
 HARMLESS = [
@@ -238,6 +245,9 @@ HARMLESS = [
     "Failed to create job 802 of the queue",
     "No running processes found",
     "CUDA lazy loading is not enabled",
+    "Distributed package doesn't have NCCL built in",
+    "Successfully installed nvidia-dkms-550",
+    "ImportError: libxla_extension.so: cannot open shared object file: No such file or directory",
     "modprobe: ERROR: could not insert 'vboxdrv': Required key not available",
     "",
 ]
@@ -314,6 +324,22 @@ def test_the_most_exact_line_is_the_cause() -> None:
         cause(lines(EXAMPLES["gpu-init-failed"][0], EXAMPLES["gpu-unsupported-by-driver"][0]))
         == "gpu-unsupported-by-driver"
     )
+
+
+@every(
+    [
+        (
+            "ModuleNotFoundError: No module named 'torch'",
+            "Getting requirements to build wheel did not run successfully.",
+        ),
+        ("error: Microsoft Visual C++ 14.0 or greater is required.", "error: building the CUDA extension failed"),
+    ]
+)
+def test_a_line_that_needs_another_beside_it_says_nothing_alone(line: str, beside: str) -> None:
+    assert cause(lines(line)) is None
+    named = named_by(line)
+    assert named is not None
+    assert cause(lines(line, beside)) == cause(lines(beside, line)) == named.problem
 
 
 def test_lines_of_one_problem_make_one_finding() -> None:

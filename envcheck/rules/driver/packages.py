@@ -1,0 +1,49 @@
+"""Packages of the driver that the package manager cannot install together."""
+
+from __future__ import annotations
+
+from envcheck.checks import Fix
+from envcheck.rules.api import Facts, Outcome, never, rule
+from envcheck.snapshot import Snapshot
+
+
+def _one_origin(_facts: Facts) -> tuple[Fix, ...]:
+    return (
+        Fix(
+            text="List the driver's packages, their versions and where they come from",
+            command=("sh", "-c", "dpkg -l | grep -i nvidia; apt-cache policy nvidia-driver cuda-drivers"),
+        ),
+        Fix(
+            text="Remove the driver's packages, keep one repository for it (the distribution's or NVIDIA's), and "
+            "install it again",
+            who="root",
+        ),
+    )
+
+
+@rule(
+    layer="driver",
+    scope="node",
+    arises=never,
+    remedy=_one_origin,
+    explains=("driver-not-installed", "driver-library-mismatch", "kernel-module-missing"),
+)
+def driver_packages_conflict(_snapshot: Snapshot, _facts: Facts) -> Outcome | None:
+    """The driver's packages cannot be installed together.
+
+    What it checks
+        Reads error lines of apt, dnf and zypper about dependencies of NVIDIA's driver packages.
+
+    Why it matters
+        All packages of a driver must have one version. Two repositories that both offer the driver, an
+        upgrade that stopped halfway, or a held package leave versions that exclude one another, and the
+        package manager installs none.
+
+    How to fix
+        Remove the driver's packages and install them again from one repository.
+
+    Sources
+        NVIDIA driver installation guide:
+            https://docs.nvidia.com/datacenter/tesla/driver-installation-guide/
+    """
+    return None

@@ -1,0 +1,221 @@
+"""Lines of compilers, schedulers, package managers, kernel logs and further programs, by problem."""
+
+# ruff: noqa: E501  lines as the programs print them
+
+from __future__ import annotations
+
+EXAMPLES: dict[str, list[str]] = {
+    "cudnn-missing": [
+        "RuntimeError: Unimplemented: DNN library is not found.",
+    ],
+    "no-nvidia-gpu": [
+        "NVRM: No NVIDIA graphics adapter found!",
+    ],
+    "build-does-not-see-torch": [
+        "help: This error likely indicates that `flash-attn@2.7.4` depends on `torch`, but doesn't declare it as a build dependency.",
+        "ModuleNotFoundError: No module named 'torch'",
+    ],
+    "container-cgroups-refused": [
+        "nvidia-container-cli: container error: cgroup subsystem devices not found: unknown",
+        "nvidia-container-cli: mount error: failed to add device rules: unable to find any existing device filters attached to the cgroup: bpf_prog_query(BPF_CGROUP_DEVICE) failed: operation not permitted: unknown",
+        "nvidia-container-cli: mount error: open failed: /sys/fs/cgroup/devices/user.slice/devices.allow: permission denied",
+    ],
+    "container-toolkit-missing": [
+        'Error: unrecognized runtime "nvidia": no such runtime',
+        "[ERROR] Command not found: nvidia-container-cli, see https://github.com/NVIDIA/libnvidia-container",
+        "If this is a GPU node, did you set the docker default runtime to `nvidia`?",
+    ],
+    "cpu-lacks-instructions": [
+        "F tensorflow/core/platform/cpu_feature_guard.cc:37] The TensorFlow library was compiled to use AVX instructions, but these aren't available on your machine.",
+        "error: this CPU does not support AVX2",
+    ],
+    "cpu-only-build": [
+        "cv2.error: OpenCV(4.8.0) setUpNet DNN module was not built with CUDA backend; switching to CPU",
+        "ValueError: Specified provider 'TensorrtExecutionProvider' is not in available provider names",
+        "AttributeError: module 'torch._C' has no attribute '_cuda_setDevice'",
+    ],
+    "cuda-library-missing": [
+        "WARNING:jax._src.xla_bridge:Unable to initialize backend 'cuda': INTERNAL: cuSPARSE library not found",
+        "CUDA SETUP: Problem: The main issue seems to be that the main CUDA runtime library was not detected.",
+    ],
+    "cuda-library-too-old": [
+        "undefined symbol: cudaGraphInstantiateWithFlags",
+    ],
+    "cudnn-too-old": [
+        "WARNING: device: 0. The installed Paddle is compiled with CUDNN 8.9, but CUDNN version in your machine is 8.4, which may cause serious incompatible bug. Please recompile or reinstall Paddle with compatible CUDNN version.",
+    ],
+    "driver-library-mismatch": [
+        "pynvml.NVMLError_LibRmVersionMismatch: RM has detected an NVML/RM version mismatch.",
+        'time=2024-05-01 level=INFO msg="nvml vram init failure: 18"',
+    ],
+    "driver-not-installed": [
+        "nvidia-container-cli: initialization error: cannot open shared object file: no such file or directory: unknown.",
+        "Failed to initialize NVML: could not load NVML library.",
+        "LibMambaUnsatisfiableError: Encountered problems while solving: - nothing provides __cuda needed by tensorflow-2.14.0-cuda118py311",
+    ],
+    "driver-not-loaded": [
+        "failed to initialize NVML: ERROR_DRIVER_NOT_LOADED",
+        "nvidia-container-cli: mount error: stat failed: /dev/nvidia-uvm: no such file or directory: unknown.",
+    ],
+    "driver-packages-conflict": [
+        "The following packages have unmet dependencies: nvidia-driver-535 : Depends: libnvidia-compute-535 (= 535.54.03-0ubuntu1) but it is not going to be installed",
+        " - nothing provides dkms >= 3.1.8 needed by kmod-nvidia-latest-dkms-3:550.54.15-1.el9.x86_64",
+        "  - package nvidia-driver-3:550.54.15 is filtered out by modular filtering",
+    ],
+    "driver-too-old": [
+        "when i run my program, the msg is that my Nvidia version is too old.",
+        "numba.cuda.cudadrv.driver.LinkerError: [222] Call to cuLinkAddData results in CUDA_ERROR_UNSUPPORTED_PTX_VERSION",
+        "pynvml.NVMLError_FunctionNotFound: Function Not Found",
+        "CUDA driver version is insufficient",
+    ],
+    "extension-binary-missing": [
+        "ModuleNotFoundError: No module named 'awq_ext'",
+        "NameError: name '_C' is not defined",
+        "WARNING - CUDA extension not installed.",
+        "ImportError: [sgl_kernel] CRITICAL: Could not load any common_ops library!",
+    ],
+    "extension-built-for-other-torch": [
+        "ImportError: libtorch_cuda_cu.so: cannot open shared object file: No such file or directory",
+    ],
+    "forward-compat-unsupported": [
+        "CudaSupportError: Error at driver init: Call to cuInit results in UNKNOWN_CUDA_ERROR (804)",
+    ],
+    "gpu-code-missing": [
+        "Mismatched GPU Architecture: The installed PaddlePaddle package was compiled for 80 86, but your current GPU is 120.",
+        "numba.cuda.cudadrv.error.CudaSupportError: GPU compute capability 2.1 is not supported (requires >=3.5)",
+    ],
+    "gpu-feature-unsupported": [
+        "CUSPARSE_STATUS_ARCH_MISMATCH",
+        "NotImplementedError: No operator found for `memory_efficient_attention_forward` with inputs: requires device with capability > (8, 0) but your GPU has capability (7, 5) (too old)",
+        "AssertionError: fp8e4nv not supported in this architecture",
+        "AssertionError: Device compute capability 8.9 or higher required for FP8 execution.",
+        "RuntimeError: FlashInfer requires GPUs with sm75 or higher",
+    ],
+    "gpu-hidden": [
+        "torch.cuda.DeferredCudaCallError: CUDA call failed lazily at initialization with error: device >= 0 && device < num_gpus INTERNAL ASSERT FAILED",
+        "THCudaCheck FAIL file=torch/csrc/cuda/Module.cpp line=37 error=10 : invalid device ordinal",
+    ],
+    "gpu-init-failed": [
+        "NVRM: RmInitAdapter: Cannot initialize GSP firmware RM",
+        "NVRM: None of the NVIDIA devices were initialized.",
+        "NVRM: Can't find an IRQ for your NVIDIA card!",
+        "nvidia 0000:01:00.0: Direct firmware load for nvidia/535.104.05/gsp_ga10x.bin failed with error -2",
+        "CUDA error: CUDA-capable device(s) is/are busy or unavailable",
+        "Failed to initialize NVML: GPU access blocked by the operating system",
+        "cuInit failed: CUDA_ERROR_NOT_INITIALIZED",
+        "CUDA error: OS call failed or operation not supported on this OS",
+        "CUDA error: the MPS server has reached the maximum number of client processes",
+        "nvidia-container-cli: initialization error: cuda error: unknown error: unknown",
+        "nvidia-container-cli: initialization error: WSL environment detected but no adapters were found: unknown",
+        "nvidia-container-cli: initialization error: driver rpc error: timed out: unknown",
+        "NVRM: No NVIDIA devices probed.",
+        "nvidia: probe of 0000:01:00.0 failed with error -1",
+        "RuntimeError: CUDA driver initialization failed, you might not have a CUDA gpu.",
+        "RuntimeError: cuda runtime error (30) : unknown error at /pytorch/aten/src/THC/THCGeneral.cpp:51",
+    ],
+    "gpu-lost": [
+        "XidCriticalError: Xid=79 on Device=GPU-8a56a4bc, the device will go unhealthy.",
+        "Unable to determine the device handle for GPU0: 0000:1A:00.0: Unknown Error",
+    ],
+    "gpu-memory-exhausted": [
+        "cudaMalloc failed: out of memory",
+        "tensorflow.python.framework.errors_impl.ResourceExhaustedError: OOM when allocating tensor with shape[8,512] on /job:localhost/replica:0/task:0/device:GPU:0 by allocator GPU_0_bfc",
+        "cufft error: CUFFT_ALLOC_FAILED",
+        "ValueError: No available memory for the cache blocks. Try increasing `gpu_memory_utilization` when initializing the engine.",
+        "Not enough memory. Please try to increase --mem-fraction-static.",
+    ],
+    "gpu-unsupported-by-driver": [
+        "NVRM: installed in this system is not supported by",
+    ],
+    "host-compiler-unsupported": [
+        "error: #error -- unsupported GNU version! gcc versions later than 11 are not supported!",
+        "RuntimeError: The current installed version of g++ (13.2.0) is greater than the maximum required version by CUDA 11.8.",
+        "nvcc fatal   : Cannot find compiler 'cl.exe' in PATH",
+        'error: Microsoft Visual C++ 14.0 or greater is required. Get it with "Microsoft C++ Build Tools"',
+        "UserWarning: Error checking compiler version for cl: [WinError 2] The system cannot find the file specified",
+    ],
+    "jit-compiler-missing": [
+        "CUDA_ERROR_JIT_COMPILER_NOT_FOUND: PTX JIT compiler library not found",
+        "torch._dynamo.exc.BackendCompilerFailed: backend='inductor' raised: RuntimeError: Cannot find a working triton installation.",
+    ],
+    "jit-compiler-too-old": [
+        "UNIMPLEMENTED: /usr/local/cuda/bin/ptxas ptxas too old. Falling back to the driver to compile.",
+    ],
+    "kernel-module-missing": [
+        "dpkg: error processing package nvidia-dkms-550 (--configure):",
+        "gcc: error: unrecognized command-line option '-ftrivial-auto-var-init=zero'",
+        "ERROR: modpost: GPL-incompatible module nvidia.ko uses GPL-only symbol '__rcu_read_lock'",
+        "ERROR: Failed to run `/usr/sbin/dkms build -m nvidia -v 470.57.02 -k 5.11.0-27-generic`",
+        "insmod: ERROR: could not insert module nvidia.ko: Unknown symbol in module",
+        'ERROR: An error occurred while performing the step: "Building kernel modules". See /var/log/nvidia-installer.log for details.',
+        "ERROR: Unable to load the kernel module 'nvidia.ko'.  This happens most frequently when this kernel module was built against the wrong or improperly configured kernel sources",
+        "ERROR: The nvidia kernel module was not created.",
+    ],
+    "library-lacks-symbols": [
+        "ImportError: /opt/conda/lib/libtorch_cpu.so: undefined symbol: iJIT_NotifyEvent",
+    ],
+    "library-not-found": [
+        "/usr/bin/ld: cannot find -lcuda: No such file or directory",
+    ],
+    "library-of-other-architecture": [
+        "OSError: /x/lib.so: wrong ELF class: ELFCLASS32",
+        "OSError: [WinError 193] %1 is not a valid Win32 application",
+        "ImportError: /x/lib.so: cannot open shared object file: incompatible architecture",
+    ],
+    "locked-memory-too-small": [
+        "NCCL WARN Call to ibv_reg_mr failed with error Cannot allocate memory",
+    ],
+    "nccl-no-interface": [
+        "NCCL WARN NET/Socket : No usable listening interface found",
+    ],
+    "no-gpu-visible": [
+        "ValueError: Your setup ... RuntimeError: No GPU found. A GPU is needed for quantization.",
+        "RuntimeError: Torch is not able to use GPU; add --skip-torch-cuda-test to COMMANDLINE_ARGS variable to disable this check",
+    ],
+    "nouveau-loaded": [
+        "NVRM: Try unloading the conflicting kernel module (and/or",
+    ],
+    "numpy-abi-mismatch": [
+        "ImportError: numpy.core.umath failed to import",
+    ],
+    "openmp-loaded-twice": [
+        "OMP: Error #15: Initializing libiomp5md.dll, but found libiomp5md.dll already initialized.",
+    ],
+    "ranks-share-gpu": [
+        "torch.distributed.DistBackendError: Duplicate GPU detected : rank 1 and rank 0 both on CUDA device 1000",
+        "NCCL WARN Multiple Ranks are using the same GPU/Partition. Set NCCL_MULTI_RANK_GPU_ENABLE=1 to enable this",
+    ],
+    "requirement-broken": [
+        "Disabling PyTorch because PyTorch >= 2.1 is required but found 2.0.1",
+        "RuntimeError: flashinfer-cubin version (0.4.0) does not match flashinfer version (0.4.1).",
+    ],
+    "scheduler-lacks-gpu": [
+        "srun: error: Unable to create step for job 123: Invalid generic resource (gres) specification",
+        "error: Waiting for gres.conf file /dev/nvidia0",
+        "slurmd: fatal: We were configured to autodetect nvml functionality, but we weren't able to find that lib when Slurm was configured.",
+    ],
+    "secure-boot-blocks-module": [
+        "ERROR: The kernel module failed to load, because it was not signed by a key that is trusted by the kernel.",
+    ],
+    "shared-memory-too-small": [
+        "NCCL WARN Error while attaching to shared memory segment /dev/shm/nccl-bAHJbf (size 9637888)",
+    ],
+    "static-tls-exhausted": [
+        "ImportError: /lib/aarch64-linux-gnu/libgomp.so.1: cannot allocate memory in static TLS block",
+    ],
+    "system-library-missing": [
+        "ImportError: libGL.so.1: cannot open shared object file: No such file or directory",
+        "./llama-server: error while loading shared libraries: libgomp.so.1: cannot open shared object file: No such file or directory",
+    ],
+    "tensorrt-engine-mismatch": [
+        "[TRT] [E] Error Code 1: Serialization (Serialization assertion plan->header.magicTag == rt::kPLAN_MAGIC_TAG failed.Trying to load an engine created with incompatible serialization version. Check that the engine was not created using safety runtime, same OS was used and version compatibility parameters were set accordingly.)",
+    ],
+    "tensorrt-missing": [
+        "ModuleNotFoundError: No module named 'tensorrt'",
+    ],
+    "toolkit-missing": [
+        '-- Could NOT find CUDA (missing: CUDA_NVCC_EXECUTABLE CUDA_INCLUDE_DIRS) (found version "11.0")',
+        'CuPy: catastrophic error: cannot open source file "cuda_fp16.h"',
+        "UserWarning: CUDA path could not be detected. Set CUDA_PATH environment variable if CuPy fails to load.",
+    ],
+}

@@ -1,0 +1,43 @@
+"""Which line of a log is the cause: the specific one, whatever follows from it and whatever stands around it."""
+
+from __future__ import annotations
+
+from envcheck.importers import read_text
+from tests.every import every
+from tests.rules.machines import cause, open_fails
+from tests.rules.messages.composed import LOGS, NOISE
+
+WRAPPED = ("  {}", "[rank0]: {}", "(EngineCore_0 pid=4711) {}", "> {}", "{}   ", "\x1b[31m{}\x1b[0m")
+"""How terminals, launchers and quoting change a line."""
+
+
+@every(LOGS)
+def test_the_specific_line_is_the_cause(name: str) -> None:
+    log = LOGS[name]
+    assert cause(read_text("\n".join(log.lines))) == log.cause
+
+
+@every(LOGS)
+def test_harmless_lines_around_it_change_nothing(name: str) -> None:
+    log = LOGS[name]
+    text = "\n".join((*NOISE, *(each for line in log.lines for each in (line, NOISE[len(line) % len(NOISE)])), *NOISE))
+    assert cause(read_text(text)) == log.cause
+
+
+@every([(name, wrapped) for name in LOGS for wrapped in WRAPPED])
+def test_how_lines_are_wrapped_changes_nothing(name: str, wrapped: str) -> None:
+    log = LOGS[name]
+    assert cause(read_text("\n".join(wrapped.format(line) for line in log.lines))) == log.cause
+
+
+@every(LOGS)
+def test_the_log_after_the_same_log_changes_nothing(name: str) -> None:
+    """A job that is tried again prints its failure again."""
+    log = LOGS[name]
+    assert cause(read_text("\n".join(log.lines * 3))) == log.cause
+
+
+def test_harmless_lines_alone_fail_nothing() -> None:
+    assert open_fails(read_text("\n".join(NOISE))) == []
+    for line in NOISE:
+        assert open_fails(read_text(f"torch 2.5.1+cu124\n{line}")) == []
