@@ -26,6 +26,7 @@ from envcheck.text.clean import brief
 DEFAULT_JOBS = 64
 DEFAULT_TIMEOUT = 120.0
 _TAIL = 4096
+_LAUNCHER = "srun: "
 _TICK = 0.2
 _GRACE = 3.0
 """Seconds for a command to end what it started elsewhere."""
@@ -122,8 +123,12 @@ def read_answer(node: str, out: bytes, err: bytes, status: int | None) -> Answer
 
 
 def last_words(err: bytes, status: int | None, otherwise: str) -> str:
-    """Why a program ended: the last line of its stderr, else ``otherwise``, with an exit status that is not 0."""
+    """Why a program ended: the last line of its stderr, else ``otherwise``, with an exit status that is not 0.
+
+    What the launcher says counts only where the program said nothing: its last line tells no more than the status.
+    """
     told = [line for line in err.decode("utf-8", "replace").splitlines() if line.strip()]
+    told = [line for line in told if not line.startswith(_LAUNCHER)] or told
     reason = brief(told[-1].strip()) if told else otherwise
     return f"exit status {status}: {reason}" if status else reason
 
