@@ -84,11 +84,12 @@ def _measured(options: Namespace) -> FleetBench:
     began, timeout = time.monotonic(), options.timeout or _TIMEOUT
     hosts = read_input(options.hosts).decode("utf-8", "replace") if options.hosts else ""
     unfinished, interrupted = "", False
-    with started(options, hosts, timeout=min(_START, timeout)) as on:
+    start = min(_START, timeout / 2)
+    with started(options, hosts, start=start, timeout=timeout) as on:
         together = Together(on.crew, on.nodes, timeout)
         search = Search((), together.measure)
         try:
-            together.gather(min(_START, timeout / 2))
+            together.gather(start)
             search = Search(sorted(together.members), _shown(together.measure, quiet=options.quiet))
             search.run()
         except OutOfTimeError:

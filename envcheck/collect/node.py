@@ -18,7 +18,7 @@ from envcheck.collect.starting import ISOLATED, bootstrap, own_variables
 from envcheck.snapshot import Snapshot
 
 _PROGRAM = "measuring.nccl.node"
-_ALARM = 3600
+_ALARM = 24 * 3600
 """Seconds after which it ends in any case: before that, at the end of its stdin."""
 
 

@@ -133,12 +133,17 @@ def test_ctrl_c_keeps_what_came(tmp_path: Path) -> None:
         "hosts",
         "--command",
         "cat report",
+        "--save",
+        "kept",
         "--format",
         "jsonl",
     ]
     variables = {**os.environ, "PATH": path, "PYTHONPATH": str(ROOT)}
     with subprocess.Popen(command, cwd=tmp_path, env=variables, stdout=subprocess.PIPE, text=True) as process:
-        time.sleep(4)
+        until = time.monotonic() + 60
+        while not (tmp_path / "kept/one.json").exists() and time.monotonic() < until:
+            time.sleep(0.1)
+        time.sleep(1)
         process.send_signal(signal.SIGINT)
         out, _ = process.communicate(timeout=60)
     assert process.returncode == 130
@@ -221,6 +226,15 @@ def test_slurm_asks_each_node_and_tells_why_others_are_down(tmp_path: Path) -> N
     lines = (tmp_path / "bin/srun.asked").read_text().splitlines()
     assert sorted(line.partition("--nodelist=")[2].split()[0] for line in lines) == ["n1", "n2"]
     assert all("-p gpu -A project --nodes=1" in line and "n[1-4]" not in line for line in lines)
+
+
+def test_a_job_that_is_talked_to_may_run_as_long_as_the_talk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", programs(tmp_path, sinfo=SINFO))
+    monkeypatch.delenv("SLURM_JOB_ID", raising=False)
+    made = slurm.launches("-p gpu", Ask(("x",)), start=120, timeout=900)
+    assert [command.node for command in made.commands] == ["n1", "n2"]
+    for command in made.commands:
+        assert {"--immediate=120", "--time=17", f"--job-name={made.job}"} <= {*command.argv}
 
 
 def test_slurm_that_fails_is_told(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import math
 import statistics
 import time
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Annotated, Any, TypeAlias
 
 import msgspec
 
@@ -64,6 +64,10 @@ class _Over(msgspec.Struct, frozen=True):
     log: tuple[str, ...] = ()
     nccl: str = ""
     transports: tuple[str, ...] = ()
+
+
+Agreed: TypeAlias = int | float | Annotated[str, msgspec.Meta(max_length=4096)] | None
+"""What the processes of all nodes agree on: the greatest."""
 
 
 class _Fact(msgspec.Struct, frozen=True):
@@ -248,7 +252,7 @@ class _Run:
         self.number = number
         self.nodes = tuple(nodes)
         self.over: dict[str, _Over] = {}
-        self.asked: dict[str, int | float | str | None] = {}
+        self.asked: dict[str, Agreed] = {}
 
     @property
     def is_over(self) -> bool:
@@ -258,7 +262,7 @@ class _Run:
     def faults(self) -> list[tuple[str, _Fault]]:
         return [(node, fault) for node, over in self.over.items() for fault in over.faults]
 
-    def agreed(self) -> tuple[int | float | str | None] | None:
+    def agreed(self) -> tuple[Agreed] | None:
         """The greatest value, once every node has asked; None before."""
         if self.faults or len(self.asked) < len(self.nodes):
             return None

@@ -28,22 +28,22 @@ class Started(msgspec.Struct, frozen=True):
 
 
 @contextmanager
-def started(options: Namespace, hosts: str, *, timeout: float) -> Iterator[Started]:
-    """Start the program of each node; raise UsageError where the engine cannot. At the end of the block none is left.
+def started(options: Namespace, hosts: str, *, start: float, timeout: float) -> Iterator[Started]:
+    """Start the program of each node, within ``start`` seconds, for ``timeout``; raise UsageError where that fails.
 
-    ``hosts`` is the text of the file that ``--hosts`` names.
+    At the end of the block none is left. ``hosts`` is the text of the file that ``--hosts`` names.
     """
     ask = node_program(options.command)
     if options.hosts:
         from envcheck.fleet.engines import hosts as ssh
 
-        commands = ssh.commands(hosts, ask, timeout=timeout)
+        commands = ssh.commands(hosts, ask, timeout=start)
         with Processes(commands) as processes:
             yield Started("hosts", processes, [command.node for command in commands], {})
     elif options.slurm is not None:
         from envcheck.fleet.engines import slurm
 
-        made = slurm.launches(options.slurm, ask, timeout=timeout)
+        made = slurm.launches(options.slurm, ask, start=start, timeout=timeout)
         try:
             with Processes(made.commands) as processes:
                 yield Started("slurm", processes, [command.node for command in made.commands], made.down)
@@ -52,7 +52,7 @@ def started(options: Namespace, hosts: str, *, timeout: float) -> Iterator[Start
     elif options.ray:
         from envcheck.fleet.engines.ray import Actors
 
-        with Actors(options.ray, ask, timeout) as actors:
+        with Actors(options.ray, ask, start) as actors:
             yield Started("ray", actors, list(actors.nodes), actors.down)
     else:
         raise UsageError("--fleet needs what starts the nodes: --hosts FILE, --slurm or --ray ADDRESS")

@@ -43,7 +43,7 @@ class Listed(msgspec.Struct, frozen=True):
 
 def answers(options: str, ask: Ask, *, jobs: int, timeout: float) -> Iterator[Answer]:
     """Ask every node that the ``options`` of srun select; a node that Slurm calls down answers with Slurm's reason."""
-    made = launches(options, ask, timeout=timeout)
+    made = launches(options, ask, start=timeout, timeout=timeout)
     down = [Answer(node, problem=why) for node, why in made.down.items()]
     return chain(down, _and_cancel(run_all(made.commands, jobs=jobs, timeout=timeout), made.job))
 
@@ -58,8 +58,11 @@ class Launches(msgspec.Struct, frozen=True):
     """The name of the jobs; empty within an allocation, whose steps end with their srun."""
 
 
-def launches(options: str, ask: Ask, *, timeout: float) -> Launches:
-    """One srun for each node that ``options`` select; raise UsageError where Slurm does not say which."""
+def launches(options: str, ask: Ask, *, start: float, timeout: float) -> Launches:
+    """One srun for each node that ``options`` select, which waits ``start`` seconds for it and runs for ``timeout``.
+
+    Raises UsageError where Slurm does not say which nodes there are.
+    """
     try:
         own = shlex.split(options)
     except ValueError as error:
@@ -70,7 +73,7 @@ def launches(options: str, ask: Ask, *, timeout: float) -> Launches:
     name = "" if _in_allocation() else f"envcheck-fleet-{secrets.token_hex(4)}"
     minutes = f"--time={int(timeout) // 60 + 2}"
     common = ("srun", minutes, *_without_nodes(own), "--nodes=1", "--ntasks=1", "--quiet", "--unbuffered")
-    within = (f"--immediate={max(1, int(timeout))}", f"--job-name={name}") if name else ("--overlap",)
+    within = (f"--immediate={max(1, int(start))}", f"--job-name={name}") if name else ("--overlap",)
     commands = (
         Command(node.name, (*common, *within, f"--nodelist={node.name}", *ask.argv), ask.stdin)
         for node in nodes

@@ -156,7 +156,10 @@ def test_ctrl_c_keeps_what_came_and_leaves_no_process(tmp_path: Path) -> None:
     argv = [sys.executable, "-m", "envcheck", *command(tmp_path, {"n1": {"stops": 1}}, names(3)), "--json"]
     variables = {**os.environ, "PATH": path, "PYTHONPATH": str(ROOT)}
     with subprocess.Popen(argv, cwd=tmp_path, env=variables, stdout=subprocess.PIPE, text=True) as process:
-        time.sleep(4)
+        until = time.monotonic() + 60
+        while len(_left(str(tmp_path / "plan"))) < 3 and time.monotonic() < until:
+            time.sleep(0.1)
+        time.sleep(1)
         process.send_signal(signal.SIGINT)
         out, _ = process.communicate(timeout=60)
     found = msgspec.json.decode(out, type=FleetBench)
@@ -164,11 +167,13 @@ def test_ctrl_c_keeps_what_came_and_leaves_no_process(tmp_path: Path) -> None:
     assert not _left(str(tmp_path / "plan"))
 
 
-def _left(word: str) -> list[str]:
+def _left(plan: str) -> list[str]:
+    """The nodes that run with this plan."""
+    started = "\0".join([sys.executable, str(STAND_IN), plan]).encode()
     found = []
     for folder in Path("/proc").iterdir():
         try:
-            if folder.name.isdigit() and word.encode() in (folder / "cmdline").read_bytes():
+            if folder.name.isdigit() and (folder / "cmdline").read_bytes().startswith(started):
                 found.append(folder.name)
         except OSError:
             continue
