@@ -23,6 +23,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "envcheck bench --gpu 0 --save-baseline before.json",
         "envcheck bench --only cudnn --baseline before.json",
         "envcheck bench --baseline runs/ -o json:runs/today.json",
+        "envcheck bench --fleet --slurm='-p gpu --gpus-per-node=8'",
     ),
     "envcheck collect": (
         "envcheck collect --script > collect.py   # then: ssh NODE python3 - < collect.py | envcheck check --from -",

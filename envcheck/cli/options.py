@@ -126,7 +126,7 @@ def _parser(variables: Mapping[str, str], settings: Mapping[str, Any]) -> Parser
     )
     add(
         "bench",
-        *(_add_bench_options, _add_configuration_options, _add_output_options),
+        *(_add_bench_options, _add_nodes_options, _add_configuration_options, _add_output_options),
         help="measure the GPUs and their links, and compare the figures with the chip's peaks",
         variables=variables,
         settings={name: value for name, value in settings.items() if name in _OF_BENCH},
@@ -288,7 +288,11 @@ def _add_shell(verb: Parser) -> None:
 
 def _add_schema_name(verb: Parser) -> None:
     verb.add_argument(
-        "name", nargs="?", default="report", metavar="NAME", help="report (default), fit, diff, fleet or config"
+        "name",
+        nargs="?",
+        default="report",
+        metavar="NAME",
+        help="report (default), fit, diff, fleet, fleet-bench or config",
     )
 
 
@@ -455,15 +459,8 @@ def _add_collect_options(verb: Parser) -> None:
     )
 
 
-def _add_engine_options(verb: Parser) -> None:
-    """What brings the reports; one of them has to be given."""
-    group = verb.add_argument_group("what brings the reports").add_mutually_exclusive_group()
-    group.add_argument(
-        "--reports",
-        type=path,
-        metavar="PLACE",
-        help="read saved JSON reports: a folder, a quoted pattern, or - for one after the other on stdin",
-    )
+def _add_launchers(group: argparse._ActionsContainer) -> None:
+    """What starts a program on each node."""
     group.add_argument(
         "--hosts", type=path, metavar="FILE", help="ask each host of FILE by ssh, one a line (- is stdin)"
     )
@@ -474,10 +471,22 @@ def _add_engine_options(verb: Parser) -> None:
         metavar="OPTIONS",
         help="ask each node by srun, with these options of srun: --slurm='-p gpu -A project'",
     )
+    group.add_argument("--ray", metavar="ADDRESS", help="ask each node of a Ray cluster: auto, or host:port")
+
+
+def _add_engine_options(verb: Parser) -> None:
+    """What brings the reports; one of them has to be given."""
+    group = verb.add_argument_group("what brings the reports").add_mutually_exclusive_group()
+    group.add_argument(
+        "--reports",
+        type=path,
+        metavar="PLACE",
+        help="read saved JSON reports: a folder, a quoted pattern, or - for one after the other on stdin",
+    )
+    _add_launchers(group)
     group.add_argument(
         "--kubernetes", metavar="IMAGE", help="ask each node by a Job of kubectl with an image that has python3"
     )
-    group.add_argument("--ray", metavar="ADDRESS", help="ask each node of a Ray cluster: auto, or host:port")
     more = verb.add_argument_group("how to ask")
     more.add_argument(
         "--command",
@@ -559,6 +568,26 @@ def _add_bench_options(verb: argparse.ArgumentParser) -> None:
         help="lowest status that sets exit status 1 (default: fail)",
     )
     _add_overlay_option(group)
+
+
+def _add_nodes_options(verb: Parser) -> None:
+    group = verb.add_argument_group("between nodes")
+    role = group.add_mutually_exclusive_group()
+    role.add_argument(
+        "--fleet",
+        action="store_true",
+        help="measure NCCL's all-reduce between nodes, in groups of them, and name the slow ones (within --timeout: "
+        "600 s)",
+    )
+    role.add_argument(
+        "--fleet-node", action="store_true", help="take part as a node: what --fleet starts on each of them"
+    )
+    _add_launchers(group.add_mutually_exclusive_group())
+    group.add_argument(
+        "--command",
+        metavar="COMMAND",
+        help="what each node runs to take part (default: envcheck bench --fleet-node)",
+    )
 
 
 def _add_baseline_option(group: argparse._ActionsContainer) -> None:

@@ -19,7 +19,7 @@ from envcheck.snapshot import Gpu, Snapshot
 
 _QUICK_SECONDS = 45.0
 """Allowed to a probe that measures the main figures only: that takes seconds, and one that hangs shows the earlier."""
-_CHILD_VARIABLES = {"CUDA_CACHE_DISABLE": "1", "CUDA_MODULE_LOADING": "LAZY"}
+CHILD_VARIABLES = {"CUDA_CACHE_DISABLE": "1", "CUDA_MODULE_LOADING": "LAZY"}
 """Nothing that is compiled for a measurement is left behind."""
 
 
@@ -76,7 +76,7 @@ def run_bench(
 
 
 def _launch(launch: Launch, asked: dict[str, Any], more: Mapping[str, str] | None = None) -> Launch:
-    variables = {**os.environ, **_CHILD_VARIABLES, **(more or {})}
+    variables = {**os.environ, **CHILD_VARIABLES, **(more or {})}
     return msgspec.structs.replace(launch, request={**launch.request, "bench": asked}, variables=variables)
 
 

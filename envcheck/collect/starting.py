@@ -64,7 +64,7 @@ def start(interpreter: str, flags: tuple[str, ...], variables: Mapping[str, str]
             os.set_blocking(pipe[our_end], False)
         facts, noise, order = theirs
         process = subprocess.Popen(
-            [interpreter, *flags, "-c", _bootstrap(), str(facts), str(order), *imports],
+            [interpreter, *flags, "-c", bootstrap(), str(facts), str(order), *imports],
             stdin=subprocess.DEVNULL,
             stdout=noise,
             stderr=noise,
@@ -85,6 +85,6 @@ def start(interpreter: str, flags: tuple[str, ...], variables: Mapping[str, str]
 
 
 @cache
-def _bootstrap() -> str:
+def bootstrap() -> str:
     with open(f"{os.path.dirname(__file__)}/bootstrap.py", encoding="utf-8") as file:  # noqa: PTH120, PTH123  as bundle
         return file.read()

@@ -217,7 +217,7 @@ def _name(report: Report, answer: Answer) -> str:
     """As the engine calls the node, else its host; a redacted report is told by its file."""
     from envcheck.redact import HOST  # noqa: PLC0415
 
-    own = report.host if report.host != HOST else None
+    own = (report.host or "").strip() if report.host != HOST else ""
     return (answer.node or own or _stem(answer.path) or "?")[:_LONGEST_NAME]
 
 

@@ -5,17 +5,20 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+_UNUSUAL = re.compile(r"[\[\],\s\"]")
 _NUMBERED = re.compile(r"(.*?)([0-9]{1,9})(\D*)", re.DOTALL)
 
 
 def folded(names: Iterable[str]) -> list[str]:
-    """``names`` in order, runs of numbered ones joined: ``gpu[001-003]``."""
+    """``names`` in order, runs of numbered ones joined: ``gpu[001-003]``; quoted where they could be taken for such."""
     families: dict[tuple[str, str, int], list[int]] = {}
     plain: list[str] = []
     for name in sorted(set(names)):
         found = _NUMBERED.fullmatch(name)
-        if found:
-            padded = len(found[2]) if found[2].startswith("0") else 0
+        if _UNUSUAL.search(name) or not name:
+            plain.append(f'"{name}"')
+        elif found:
+            padded = len(found[2]) if found[2].startswith("0") and found[2] != "0" else 0
             families.setdefault((found[1], found[3], padded), []).append(int(found[2]))
         else:
             plain.append(name)

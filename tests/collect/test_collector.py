@@ -12,15 +12,12 @@ import time
 import zlib
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from envcheck.collect.script import collector
 from tests.cli.calling import ROOT, envcheck
-
-_TIMES = frozenset({"seconds", "free", "used", "shared_memory_free", "duration_s", "created"})
-"""What differs between two runs on one machine."""
+from tests.collect.same_snapshot import differences, steady
 
 
 @cache
@@ -45,13 +42,6 @@ def collect(
     )
 
 
-def steady(value: Any) -> Any:
-    """``value`` without what changes from run to run."""
-    if isinstance(value, dict):
-        return {key: steady(inner) for key, inner in value.items() if key not in _TIMES}
-    return [steady(inner) for inner in value] if isinstance(value, list) else value
-
-
 def test_it_finds_what_a_check_finds(tmp_path: Path) -> None:
     """The environment is named, since a check would otherwise look into envcheck's own too."""
     python = sys.prefix
@@ -60,8 +50,7 @@ def test_it_finds_what_a_check_finds(tmp_path: Path) -> None:
     assert collected.returncode == 0, collected.stderr
     theirs = json.loads(envcheck("check", "--from", "-", "--json", cwd=tmp_path, stdin=collected.stdout).out)
     ours = json.loads(envcheck("check", "--python", python, "--json", cwd=tmp_path).out)
-    for section, facts in ours["snapshot"].items():
-        assert steady(theirs["snapshot"][section]) == steady(facts), section
+    assert list(differences(steady(ours["snapshot"]), steady(theirs["snapshot"]))) == []
     assert ours["snapshot"]["environments"]["items"][0]["distributions"]
     assert {run["name"]: run["status"] for run in theirs["probes"]} == {
         run["name"]: run["status"] for run in ours["probes"] if run["status"] != "skipped"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +19,14 @@ from envcheck.fleet import saved
 from envcheck.fleet.engines.asking import asked
 from envcheck.fleet.engines.kubernetes import manifest
 from tests.cli.calling import ROOT, envcheck
+from tests.fleet.collective.test_between_nodes import SSH as TALKING_SSH
+from tests.fleet.collective.test_between_nodes import STAND_IN
 from tests.fleet.made import healthy
 from tests.fleet.test_engines import KUBECTL, SINFO, SRUN, SSH, programs
 from tests.fleet.test_fleet import fleet_of, write
 
 PAGES = sorted((ROOT / "docs/fleet").glob("*.md"))
-COMMAND = re.compile(r"^ {4}(envcheck fleet .*|cat .* \| envcheck fleet .*)$", re.MULTILINE)
+COMMAND = re.compile(r"^ {4}(envcheck (?:fleet|bench) .*|cat .* \| envcheck fleet .*)$", re.MULTILINE)
 
 
 def examples(name: str) -> list[str]:
@@ -36,7 +39,7 @@ def examples(name: str) -> list[str]:
 def test_every_command_of_the_pages_is_one_that_the_parser_takes(page: Path) -> None:
     for line in COMMAND.findall(page.read_text()):
         argv = shlex.split(line.rpartition("| ")[2])
-        assert parse(argv[1:], {}).verb == "fleet"
+        assert parse(argv[1:], {}).verb in ("fleet", "bench")
 
 
 def test_the_examples_with_reports_run(tmp_path: Path) -> None:
@@ -63,6 +66,20 @@ def test_the_first_example_of_an_engine_runs(tmp_path: Path, page: str, program:
     assert "Traceback" not in told.err
     found = saved.read((tmp_path / "fleet.jsonl").read_bytes())
     assert any(not node.problem for node in found.nodes)
+
+
+@pytest.mark.parametrize("line", examples("bench")[:2])
+def test_the_examples_of_measuring_together_run(tmp_path: Path, line: str) -> None:
+    (tmp_path / "hosts.txt").write_text("n1\nn2\nn3\n")
+    envcheck_there = f"#!/bin/sh\nexec {sys.executable} {STAND_IN} {tmp_path}/plan\n"
+    (tmp_path / "plan").write_text('{"n2": {"speed": 0.5}}')
+    srun = "#!/bin/sh\nfor word; do case $word in --nodelist=*) SLURMD_NODENAME=${word#*=};; esac; done\n"
+    srun += "export SLURMD_NODENAME\nexec envcheck\n"
+    sinfo = "#!/bin/sh\nprintf 'n%s|idle|none\\n' 1 2 3\n"
+    path = programs(tmp_path, ssh=TALKING_SSH, srun=srun, sinfo=sinfo, scancel="#!/bin/sh\n", envcheck=envcheck_there)
+    told = envcheck(*shlex.split(line)[1:], cwd=tmp_path, PATH=path)
+    assert told.err == ""
+    assert "n2 with n1: 25.0 GB/s, 50%; two healthy nodes reach 50.0 GB/s" in told.out
 
 
 def manifests() -> list[Any]:

@@ -133,12 +133,17 @@ def test_ctrl_c_keeps_what_came(tmp_path: Path) -> None:
         "hosts",
         "--command",
         "cat report",
+        "--save",
+        "kept",
         "--format",
         "jsonl",
     ]
     variables = {**os.environ, "PATH": path, "PYTHONPATH": str(ROOT)}
     with subprocess.Popen(command, cwd=tmp_path, env=variables, stdout=subprocess.PIPE, text=True) as process:
-        time.sleep(4)
+        until = time.monotonic() + 60
+        while not (tmp_path / "kept/one.json").exists() and time.monotonic() < until:
+            time.sleep(0.1)
+        time.sleep(1)
         process.send_signal(signal.SIGINT)
         out, _ = process.communicate(timeout=60)
     assert process.returncode == 130
@@ -223,6 +228,15 @@ def test_slurm_asks_each_node_and_tells_why_others_are_down(tmp_path: Path) -> N
     assert all("-p gpu -A project --nodes=1" in line and "n[1-4]" not in line for line in lines)
 
 
+def test_a_job_that_is_talked_to_may_run_as_long_as_the_talk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", programs(tmp_path, sinfo=SINFO))
+    monkeypatch.delenv("SLURM_JOB_ID", raising=False)
+    made = slurm.launches("-p gpu", Ask(("x",)), start=120, timeout=900)
+    assert [command.node for command in made.commands] == ["n1", "n2"]
+    for command in made.commands:
+        assert {"--immediate=120", "--time=17", f"--job-name={made.job}"} <= {*command.argv}
+
+
 def test_slurm_that_fails_is_told(tmp_path: Path) -> None:
     path = programs(
         tmp_path, sinfo="#!/bin/sh\necho 'slurm_load_partitions: Unable to contact controller' >&2\nexit 1\n"
@@ -249,7 +263,7 @@ def test_the_choice_of_nodes_is_left_to_each_srun(own: list[str], kept: list[str
 
 # Kubernetes, with a program in the place of kubectl.
 
-KUBECTL = """#!/usr/bin/env python3
+KUBECTL = """#!/usr/bin/env -S python3 -I -S
 import json, os, sys
 place = os.path.dirname(os.path.abspath(__file__))
 arguments = sys.argv[1:]
@@ -290,13 +304,13 @@ def test_kubernetes_runs_a_pod_on_each_node_and_deletes_the_job(tmp_path: Path) 
     (tmp_path / "report").write_text(json.dumps(healthy(1)[0]))
     path = programs(tmp_path, kubectl=KUBECTL)
     found = fleet(
-        "--kubernetes", "python:3.12-slim", "--timeout", "5", "--selector", "gpu=yes", cwd=tmp_path, PATH=path
+        "--kubernetes", "python:3.12-slim", "--timeout", "9", "--selector", "gpu=yes", cwd=tmp_path, PATH=path
     )
     assert problems(found) == {
         "k1": "",
         "k2": "exit status 127: exec: python3: not found",
         "k3": "Kubernetes says it is not ready: kubelet stopped",
-        "k4": "no answer within 5 s: ImagePullBackOff: no such image",
+        "k4": "no answer within 9 s: ImagePullBackOff: no such image",
         "k5": "--kubernetes: kubectl logs: Error from server: dial tcp 10.0.0.5:10250: i/o timeout",
     }
     calls = [json.loads(line) for line in (tmp_path / "bin/asked").read_text().splitlines()]
@@ -306,6 +320,66 @@ def test_kubernetes_runs_a_pod_on_each_node_and_deletes_the_job(tmp_path: Path) 
     assert "def main()" in config["data"]["collect.py"]
     assert job["spec"]["completions"] == 4
     assert job["metadata"]["name"] == config["metadata"]["name"] == calls[-1][2]
+
+
+PODS = """#!/usr/bin/env -S python3 -I -S
+import json, sys
+arguments = sys.argv[1:]
+pods = json.load(open("pods"))
+if arguments[:2] == ["get", "nodes"]:
+    ready = {"conditions": [{"type": "Ready", "status": "True"}]}
+    print(json.dumps({"items": [{"metadata": {"name": name}, "status": ready} for name in pods]}))
+elif arguments[:2] == ["get", "pods"]:
+    items = []
+    for name, each in pods.items():
+        spec = {"nodeName": name} if each["placed"] else {}
+        items.append({"metadata": {"name": "pod-" + name}, "spec": spec, "status": each["status"]})
+    print(json.dumps({"items": items}))
+elif arguments[0] == "logs":
+    log = pods[arguments[1][4:]]["log"]
+    sys.exit("Error from server (BadRequest): container is terminated") if log is None else sys.stdout.write(log)
+"""
+
+
+def pod(phase: str, log: str | None = None, *, placed: bool = True, **status: Any) -> dict[str, Any]:
+    return {"placed": placed, "log": log, "status": {"phase": phase, **status}}
+
+
+def waiting(reason: str, message: str) -> dict[str, Any]:
+    state = {"waiting": {"reason": reason, "message": message}}
+    return pod("Pending", containerStatuses=[{"state": state}])
+
+
+def test_pods_that_bring_no_report_are_rows_with_the_reason_of_kubernetes(tmp_path: Path) -> None:
+    reports = healthy(5)
+    whole = [json.dumps(report) for report in reports]
+    reports[4]["snapshot"]["gpus"] = {"items": [], "complete": True}
+    unschedulable = {"type": "PodScheduled", "status": "False", "message": "0/9 nodes are available: too many pods"}
+    killed = {"state": {"terminated": {"exitCode": 137, "reason": "OOMKilled"}}}
+    pods = {
+        **{f"good{number}": pod("Succeeded", whole[number]) for number in range(4)},
+        "bare": pod("Succeeded", json.dumps(reports[4])),
+        "evicted": pod("Failed", reason="Evicted", message="The node was low on resource: memory."),
+        "unpulled": waiting("ErrImagePull", "manifest unknown"),
+        "misnamed": waiting("InvalidImageName", "invalid reference format"),
+        "behind": pod("Succeeded", whole[0][: len(whole[0]) // 2]),
+        "rotated": pod("Succeeded", whole[0][len(whole[0]) // 2 :]),
+        "starved": pod("Failed", "", containerStatuses=[killed]),
+        "full": pod("Pending", placed=False, conditions=[unschedulable]),
+    }
+    (tmp_path / "pods").write_text(json.dumps(pods))
+    found = fleet("--kubernetes", "image", "--timeout", "8", cwd=tmp_path, PATH=programs(tmp_path, kubectl=PODS))
+    told = {name: problem for name, problem in problems(found).items() if problem}
+    assert told.pop("behind").startswith("no usable report")
+    assert told == {
+        "evicted": "Evicted: The node was low on resource: memory.",
+        "unpulled": "no answer within 8 s: ErrImagePull: manifest unknown",
+        "misnamed": "no answer within 8 s: InvalidImageName: invalid reference format",
+        "rotated": "it printed no report",
+        "starved": "exit status 137: OOMKilled",
+        "full": "no answer within 8 s: a pod is on no node: 0/9 nodes are available: too many pods",
+    }
+    assert {place.node for difference in found.differences for place in difference.places} == {"bare"}
 
 
 def test_the_pods_may_do_nothing_but_look() -> None:

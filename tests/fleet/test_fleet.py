@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
+from hypothesis import Phase, settings
+from hypothesis import given as drawing
+from hypothesis import strategies as st
 
 from envcheck.checks import Tool
 from envcheck.errors import UsageError
@@ -32,6 +36,7 @@ HOW = Circumstances(
     tool=Tool(version="1", matrix="2026-11-23"), engine="reports", created="2026-11-23T00:00:00Z", duration_s=1.0
 )
 FOUR = 4
+HOSTILE = ('a"b', "c,d", "e\r\nf", "g\x00h", "i\u2028j", "", " ", "=1", "NULL", "k" * 300, "n[1-3]", "9" * 40, "../x")
 
 
 def fleet_of(place: Path | str, earlier: Fleet | None = None, **how: Any) -> Fleet:
@@ -273,6 +278,8 @@ def test_what_is_no_fleet_report_is_refused(content: bytes, told: str) -> None:
         (["a-1-x", "a-2-x", "b"], ["a-[1-2]-x", "b"]),
         (["gpu7"], ["gpu7"]),
         (["login", "gpu08", "gpu9"], ["gpu08", "gpu9", "login"]),
+        (["n0", "n1", "n2"], ["n[0-2]"]),
+        (["n[1-3]", "a,b", "a b", 'a"b', ""], ['""', '"a b"', '"a"b"', '"a,b"', '"n[1-3]"']),
     ],
 )
 def test_names_are_folded(names: list[str], told: list[str]) -> None:
@@ -309,6 +316,45 @@ def test_hostile_names_do_not_reach_the_terminal(tmp_path: Path, attack: str) ->
         assert "\x1b" not in told.out
         assert "\u202e" not in told.out
         assert "<script>alert" not in told.out or form != "html"
+
+
+@settings(max_examples=20, deadline=None, phases=[Phase.generate])
+@drawing(hosts=st.lists(st.text(max_size=30) | st.sampled_from(HOSTILE), min_size=1, max_size=8))
+def test_every_node_is_a_row_whatever_it_is_called(tmp_path_factory: pytest.TempPathFactory, hosts: list[str]) -> None:
+    """Nodes of one name are one row: the newest. Where a name is blank, the file's counts."""
+    place = tmp_path_factory.mktemp("named")
+    for number, (report, host) in enumerate(zip(healthy(len(hosts)), hosts, strict=True)):
+        (place / f"file {number}.json").write_text(json.dumps({**report, "host": host}))
+    fleet = fleet_of(place)
+    called = {(host.strip() or f"file {number}")[:200] for number, host in enumerate(hosts)}
+    assert sorted(node.name for node in fleet.nodes) == sorted(called)
+    assert fleet.head.superseded == len(hosts) - len(called)
+    assert saved.read("".join(saved.write(fleet)).encode()).head == fleet.head
+    for line in text.render(fleet, Options(verbose=True)).splitlines():
+        assert line.isprintable()
+
+
+def test_reports_of_other_versions_and_files_that_are_none_are_rows(tmp_path: Path) -> None:
+    made = healthy(6)
+    made[0] |= {"schema_version": "1.99", "surprise": {"x": [1]}}
+    made[1]["schema_version"], made[2]["schema_version"] = "2.0", "0.1"
+    write(tmp_path, made)
+    (tmp_path / "empty.json").write_text("")
+    (tmp_path / "folder.json").mkdir()
+    (tmp_path / "dangling.json").symlink_to("/nowhere")
+    (tmp_path / "endless.json").symlink_to("/dev/zero")
+    os.mkfifo(tmp_path / "pipe.json")
+    (tmp_path / "deep.json").write_text("[" * 200_000)
+    (tmp_path / "wide.json").write_bytes(json.dumps(made[0]).encode("utf-16"))
+    fleet = fleet_of(tmp_path)
+    problems = {node.name: node.problem for node in fleet.nodes if node.problem}
+    hosts = [report["host"] for report in made]
+    unread = {"empty", "folder", "dangling", "endless", "pipe", "deep", "wide"}
+    assert set(problems) == {hosts[1], hosts[2], *unread}
+    assert "schema 2.0" in problems[hosts[1]]
+    assert len(fleet.nodes) == len(made) + len(unread)
+    assert not fleet.differences
+    assert fleet.head.exit_code == 3
 
 
 # The command line.

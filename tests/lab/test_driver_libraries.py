@@ -21,6 +21,9 @@ from envcheck.snapshot.merge import merge
 from probes import nvml
 from probes.kit.out import Out
 from probes.kit.tree import Tree
+from tests.cli.calling import ROOT, envcheck
+from tests.collect.same_snapshot import differences, steady
+from tests.collect.test_collector import collect
 from tests.lab import debian_driver
 from tests.probes import fake_gpus
 from tests.probes.fake_nvml import FakeLibrary, binding, fabric, listed
@@ -275,3 +278,16 @@ def test_sources_of_both_formats_are_understood(tmp_path: Path, monkeypatch: pyt
             "Signed-By": "/k.gpg",
         },
     ]
+
+
+def test_the_collector_finds_what_a_check_finds(driver: tuple[str, Path], tmp_path: Path) -> None:
+    """Libraries of a driver that drives nothing: NVML and CUDA are asked, and both say so."""
+    variables = {"LD_LIBRARY_PATH": str(driver[1]), "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"}
+    collected = collect(tmp_path, "--python", sys.prefix, **variables)
+    assert collected.returncode == 0, collected.stderr
+    judged = envcheck("check", "--from", "-", "--json", cwd=tmp_path, stdin=collected.stdout)
+    ours = json.loads(envcheck("check", "--python", sys.prefix, "--json", cwd=tmp_path, **variables).out)
+    theirs = json.loads(judged.out)
+    assert driver[0] in json.dumps(ours["snapshot"]["driver"])
+    assert list(differences(steady(ours["snapshot"]), steady(theirs["snapshot"]))) == []
+    assert [check["id"] for check in theirs["checks"]] == [check["id"] for check in ours["checks"]]

@@ -4,23 +4,31 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shlex
 import subprocess
 import sys
 import tempfile
+import textwrap
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from envcheck.fleet import saved
+from envcheck.fleet.collective.record import FleetBench
 from envcheck.fleet.record import Fleet
+from tests.fleet.collective.stand_in import BANDWIDTH
 from tests.fleet.made import healthy
 
 pytestmark = [pytest.mark.lab, pytest.mark.filterwarnings("ignore")]
 
 ray = pytest.importorskip("ray", reason="needs the package ray")
+ROOT = Path(__file__).resolve().parents[2]
+STAND_IN = ROOT / "tests/fleet/collective/stand_in.py"
 ENVCHECK = Path(sys.executable).parent / "envcheck"
 NODES = 5
 
@@ -44,6 +52,7 @@ class Running:
 
     def __init__(self, folder: str) -> None:
         variables = {**os.environ, "RAY_TMPDIR": folder, "RAY_USAGE_STATS_ENABLED": "0"}
+        variables["RAY_raylet_start_wait_time_s"] = "240"  # a raylet starts slowly beside other tests
         self.process = subprocess.Popen(
             [sys.executable, "-c", CLUSTER],
             stdin=subprocess.PIPE,
@@ -133,31 +142,78 @@ def test_each_of_the_different_nodes_is_named(cluster: Running, tmp_path: Path) 
     assert [(each.what, each.value, len(each.places)) for each in found.differences] == [("release", "570.1", 1)]
 
 
-PROGRAM = """
-import sys
-import envcheck, ray
-from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+def program(number: int, address: str, needed: str) -> str:
+    """A program of the documentation, for this cluster."""
+    page = (ROOT / "docs/fleet/ray.md").read_text()
+    blocks = re.findall(r"(?:^ {4}.*\n(?:\n(?= {4}))?)+", page, re.MULTILINE)
+    found = [textwrap.dedent(block) for block in blocks if block.lstrip().startswith("import")][number]
+    assert '"auto"' in found
+    assert '"torch>=2.4"' in found
+    return found.replace('"auto"', repr(address)).replace('"torch>=2.4"', repr(needed))
 
-ray.init(address=sys.argv[1], log_to_driver=False)
-check = ray.remote(num_cpus=0)(envcheck.require)
-alive = [node["NodeID"] for node in ray.nodes() if node["Alive"]]
-on = [NodeAffinitySchedulingStrategy(node, soft=False) for node in alive]
-ray.get([check.options(scheduling_strategy=each).remote(sys.argv[2]) for each in on])
-print("checked", len(alive), "nodes")
-"""
+
+def ran(text: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=300, check=False)
 
 
 @pytest.mark.parametrize(("needed", "runs"), [("msgspec>=0.18", True), ("msgspec>=99", False)])
 def test_each_node_checks_what_the_program_needs(cluster: Running, needed: str, *, runs: bool) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, cluster.address, needed],
-        capture_output=True,
-        text=True,
-        timeout=200,
-        check=False,
-    )
+    done = ran(f"{program(0, cluster.address, needed)}\nprint('checked', len(alive), 'nodes')")
     assert (f"checked {NODES} nodes" in done.stdout) is runs, done.stderr[-2000:]
     assert runs or "msgspec>=99 is required" in done.stderr + done.stdout
+
+
+ON_EVERY_NODE = """
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+task = ray.remote(num_cpus=0, max_retries=0)(lambda: 1)
+alive = [node["NodeID"] for node in ray.nodes() if node["Alive"]]
+on = [NodeAffinitySchedulingStrategy(node, soft=False) for node in alive]
+print("ran on", sum(ray.get([task.options(scheduling_strategy=each).remote() for each in on], timeout=200)))
+"""
+
+
+@pytest.mark.parametrize(("needed", "runs"), [("msgspec>=0.18", True), ("msgspec>=99", False)])
+def test_each_worker_checks_before_its_first_task(cluster: Running, needed: str, *, runs: bool) -> None:
+    done = ran(program(1, cluster.address, needed) + ON_EVERY_NODE)
+    assert (f"ran on {NODES}" in done.stdout) is runs, done.stderr[-2000:]
+    if not runs:
+        assert "WorkerCrashedError" in done.stderr
+        assert "msgspec>=99 is required" in done.stderr + done.stdout
+
+
+NODE = """
+import os, sys
+for number in range(9):
+    try:
+        os.mkdir(sys.argv[1] + "/" + str(number))
+        break
+    except FileExistsError:
+        pass
+os.environ["FLEET_NODE"] = "n" + str(number)
+os.execv(sys.executable, [sys.executable, sys.argv[2], sys.argv[3]])
+"""
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "slow", "problem"), [({"speed": 0.5}, 1, ""), ({"killed": 1}, 0, "killed by SIGKILL")]
+)
+def test_the_node_that_slows_the_others_down_is_found(
+    cluster: Running, tmp_path: Path, behaviour: dict[str, float], slow: int, problem: str
+) -> None:
+    """Which node that is, is drawn at its start: each takes a number that no other has."""
+    (tmp_path / "node.py").write_text(NODE)
+    (tmp_path / "plan").write_text(json.dumps({"n3": behaviour}))
+    (tmp_path / "taken").mkdir()
+    node = shlex.join([sys.executable, f"{tmp_path}/node.py", f"{tmp_path}/taken", str(STAND_IN), f"{tmp_path}/plan"])
+    command = [str(ENVCHECK), "bench", "--fleet", "--ray", cluster.address, "--json", "--command", node]
+    done = subprocess.run([*command, "--timeout", "250"], capture_output=True, timeout=300, check=False)
+    assert done.stdout, done.stderr
+    found = msgspec.json.decode(done.stdout, type=FleetBench)
+    assert (len(found.nodes), found.engine, found.verdict) == (NODES, "ray", "fail")
+    assert [each.bandwidth for each in found.slow] == [pytest.approx(0.5 * BANDWIDTH)] * slow
+    problems = [node.problem for node in found.nodes if node.problem]
+    assert len(problems) == (not slow)
+    assert all(problem in each for each in problems)
 
 
 def test_a_dead_node_is_named(cluster: Running) -> None:

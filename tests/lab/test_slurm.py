@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -13,10 +14,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO
 
+import msgspec
 import pytest
 
 from envcheck.fleet import saved
+from envcheck.fleet.collective.record import FleetBench
 from envcheck.fleet.record import Fleet
+from tests.fleet.collective.stand_in import BANDWIDTH
 from tests.fleet.made import healthy
 
 PROGRAMS = ("slurmctld", "slurmd", "munged", "srun", "sinfo", "scontrol")
@@ -30,6 +34,7 @@ pytestmark = [
 ]
 
 ROOT = Path(__file__).resolve().parents[2]
+STAND_IN = ROOT / "tests/fleet/collective/stand_in.py"
 ENVCHECK = Path(sys.executable).parent / "envcheck"
 NODES = tuple(f"n{number}" for number in range(1, 7))
 CONFIGURATION = """
@@ -58,6 +63,7 @@ KillWait=2
 SchedulerType=sched/builtin
 SelectType=select/cons_tres
 Prolog={place}/prolog
+Epilog={place}/epilog
 HealthCheckProgram={place}/health
 HealthCheckInterval=5
 PrologFlags=Alloc
@@ -76,7 +82,7 @@ class Cluster:
         self.variables = {**os.environ, "SLURM_CONF": f"{place}/slurm.conf"}
         host = os.uname().nodename.partition(".")[0]
         (place / "slurm.conf").write_text(CONFIGURATION.format(place=place, host=host))
-        for name in ("prolog", "health"):
+        for name in ("prolog", "epilog", "health"):
             self.program(name, "#!/bin/sh\nexit 0\n")
         (place / "munge.key").write_bytes(os.urandom(128))
         (place / "munge.key").chmod(0o400)
@@ -143,12 +149,22 @@ class Cluster:
         self.wait(lambda: self.states()[node] == "idle")
 
     def fleet(self, *arguments: str) -> Fleet:
-        command = [str(ENVCHECK), "fleet", "--slurm=-p gpu", "--format", "jsonl", *arguments]
+        return saved.read(self._printed("fleet", "--slurm=-p gpu", "--format", "jsonl", *arguments))
+
+    def bench(self, plan: dict[str, dict[str, float]], *arguments: str) -> FleetBench:
+        """All-reduce between the nodes, which behave as ``plan`` says (tests/fleet/collective/stand_in.py)."""
+        (self.place / "plan").write_text(json.dumps(plan))
+        node = shlex.join([sys.executable, str(STAND_IN), f"{self.place}/plan"])
+        printed = self._printed("bench", "--fleet", "--slurm=-p gpu", "--command", node, "--json", *arguments)
+        return msgspec.json.decode(printed, type=FleetBench)
+
+    def _printed(self, *arguments: str) -> bytes:
+        command = [str(ENVCHECK), *arguments]
         done = subprocess.run(
             command, env=self.variables, cwd=self.place, capture_output=True, timeout=180, check=False
         )
         assert done.stdout, done.stderr
-        return saved.read(done.stdout)
+        return done.stdout
 
 
 @pytest.fixture(scope="module")
@@ -194,10 +210,52 @@ def test_each_of_the_different_nodes_is_named(cluster: Cluster) -> None:
     assert problems["n5"] == "it printed no report"
     assert problems["n6"].startswith("Slurm says down")
     assert [(each.what, each.value, each.places[0].node) for each in found.differences] == [("release", "570.1", "n2")]
-    assert {(figure.node, figure.subject) for figure in found.slow} <= {("n3", "GPU 0")}
     cluster.start_node("n6")
     cluster.wait(lambda: cluster.states()["n6"] == "idle")
     cluster.wait(lambda: cluster.states()["n4"] == "idle")
+
+
+def test_the_node_with_low_figures_is_named(cluster: Cluster) -> None:
+    reports = healthy(len(NODES))
+    figure = reports[2]["measurements"][0]
+    figure["value"] *= 0.7
+    for node, report in zip(NODES, reports, strict=True):
+        (cluster.place / f"{node}.json").write_text(json.dumps(report))
+    cluster.program("answer", f'#!/bin/sh\nexec cat "{cluster.place}/$SLURMD_NODENAME.json"\n')
+    found = cluster.fleet("--command", f"{cluster.place}/answer", "--timeout", "60")
+    assert [node.problem for node in found.nodes] == [""] * len(NODES)
+    (slow,) = found.slow
+    assert (slow.node, slow.subject, slow.status) == ("n3", "GPU 0", "fail")
+    assert slow.value == pytest.approx(figure["value"])
+
+
+def test_the_node_that_slows_the_others_down_is_found(cluster: Cluster) -> None:
+    found = cluster.bench({"n5": {"speed": 0.5}}, "--timeout", "100")
+    assert {node.name: node.problem for node in found.nodes} == dict.fromkeys(NODES, "")
+    assert [(slow.node, slow.status) for slow in found.slow] == [("n5", "fail")]
+    assert cluster.asked("squeue", "-h") == ""
+
+
+def test_nodes_that_hang_die_or_break_a_run_are_rows(cluster: Cluster) -> None:
+    began = time.monotonic()
+    found = cluster.bench({"n1": {"hangs": 1}, "n2": {"dies": 1}, "n3": {"killed": 1}}, "--timeout", "30")
+    assert time.monotonic() - began < 60
+    problems = {node.name: node.problem for node in found.nodes if node.problem}
+    assert problems.pop("n1") == "no answer within 15 s"
+    assert "envcheck: command not found" in problems.pop("n2")
+    assert "killed by SIGKILL" in problems.pop("n3")
+    assert problems == {}
+    assert found.groups[-1].bandwidth == pytest.approx(BANDWIDTH)
+    cluster.wait(lambda: set(cluster.states().values()) == {"idle"})
+
+
+def test_within_an_allocation_its_nodes_are_measured(cluster: Cluster) -> None:
+    (cluster.place / "plan").write_text("{}")
+    node = shlex.join([sys.executable, str(STAND_IN), f"{cluster.place}/plan"])
+    command = ["salloc", "-N3", str(ENVCHECK), "bench", "--fleet", "--slurm", "--command", node, "--json"]
+    done = subprocess.run(command, env=cluster.variables, capture_output=True, timeout=180, check=False)
+    found = msgspec.json.decode(done.stdout, type=FleetBench)
+    assert (found.verdict, len(found.nodes)) == ("pass", 3)
 
 
 def test_the_collector_runs_where_nothing_is_installed(cluster: Cluster) -> None:
@@ -300,3 +358,27 @@ def test_the_prolog_of_a_broken_node_drains_it(cluster: Cluster) -> None:
     cluster.program("prolog", "#!/bin/sh\nexit 0\n")
     cluster.asked("scancel", "--user=root")
     cluster.resume("n1")
+
+
+def test_the_epilog_of_a_broken_node_drains_it_after_the_job(cluster: Cluster) -> None:
+    cluster.program("epilog", script("prolog", saying(cluster, 1, "envcheck: gpu-lost gpu3")))
+    assert cluster.asked("srun", "-w", "n1", "-t", "1", "echo", "ran").strip() == "ran"
+    cluster.wait(lambda: cluster.states()["n1"].startswith("drain"))
+    assert "pilog" in cluster.reason("n1")
+    assert {state for node, state in cluster.states().items() if node != "n1"} == {"idle"}
+    # The health check finds the same, and leaves the reason as it is.
+    reason = cluster.reason("n1")
+    cluster.program("health", script("health", saying(cluster, 1, "envcheck: gpu-lost gpu3")))
+    time.sleep(7)
+    assert cluster.reason("n1") == reason
+    for name in ("epilog", "health"):
+        cluster.program(name, "#!/bin/sh\nexit 0\n")
+    cluster.resume("n1")
+
+
+def test_an_epilog_that_finds_nothing_drains_nothing(cluster: Cluster) -> None:
+    cluster.program("epilog", script("prolog", saying(cluster, 3, "no verdict")))
+    assert cluster.asked("srun", "-w", "n1", "-t", "1", "echo", "ran").strip() == "ran"
+    time.sleep(3)
+    assert cluster.states()["n1"] == "idle"
+    cluster.program("epilog", "#!/bin/sh\nexit 0\n")

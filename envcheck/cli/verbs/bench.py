@@ -13,6 +13,7 @@ from envcheck.cli.deliver import deliver
 from envcheck.collect.bench_plan import Bench
 from envcheck.collect.request import working_folder
 from envcheck.compat.performance.quantities import QUANTITIES, selected
+from envcheck.errors import UsageError
 from envcheck.exitcode import ExitCode
 from envcheck.pipeline import session
 from envcheck.pipeline.request import Request
@@ -27,6 +28,12 @@ from envcheck.text.streams import say, tell
 
 def run(options: Namespace) -> int:
     """Print the figures, and save them on request; the exit status is the report's."""
+    if options.fleet or options.fleet_node:
+        from envcheck.cli import between_nodes
+
+        return between_nodes.take_part(options) if options.fleet_node else between_nodes.run(options)
+    if options.hosts or options.slurm is not None or options.ray or options.command:
+        raise UsageError("--hosts, --slurm, --ray and --command need --fleet")
     if options.list:
         tell(quantity_list(QUANTITIES))
         return ExitCode.OK

@@ -22,5 +22,10 @@ def run(options: Namespace) -> int:
 
         tell(json.dumps(of_fleet(), indent=2) + "\n", syntax="json")
         return ExitCode.OK
+    if options.name == "fleet-bench":
+        from envcheck.fleet.collective.record import schema as of_fleet_bench
+
+        tell(json.dumps(of_fleet_bench(), indent=2) + "\n", syntax="json")
+        return ExitCode.OK
     tell(json.dumps(schema(options.name), indent=2) + "\n", syntax="json")
     return ExitCode.OK

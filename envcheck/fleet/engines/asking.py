@@ -9,6 +9,8 @@ import msgspec
 from envcheck.errors import UsageError
 
 COLLECTOR = ("python3", "-")
+NODE = ("envcheck", "bench", "--fleet-node")
+"""What a node runs that measures together with others."""
 
 
 class Ask(msgspec.Struct, frozen=True):
@@ -29,10 +31,19 @@ def asked(command: str | None) -> Ask:
         from envcheck.collect.script import collector  # noqa: PLC0415  other commands need none
 
         return Ask(COLLECTOR, collector().encode())
+    return Ask(_split(command, "envcheck check --json"))
+
+
+def node_program(command: str | None) -> Ask:
+    """What a node of ``bench --fleet`` runs; it takes orders on stdin."""
+    return Ask(NODE if command is None else _split(command, shlex.join(NODE)))
+
+
+def _split(command: str, example: str) -> tuple[str, ...]:
     try:
         argv = tuple(shlex.split(command))
     except ValueError as error:
         raise UsageError(f"--command: {error}") from None
     if not argv:
-        raise UsageError("--command is empty; it is what each node runs, as in --command 'envcheck check --json'")
-    return Ask(argv)
+        raise UsageError(f"--command is empty; it is what each node runs, as in --command '{example}'")
+    return argv

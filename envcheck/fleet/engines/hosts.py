@@ -14,12 +14,16 @@ _CONNECT = 10
 
 
 def answers(text: str, ask: Ask, *, jobs: int, timeout: float) -> Iterator[Answer]:
-    """Ask every host of ``text``, one a line; blank lines and what follows ``#`` do not count."""
+    """Ask every host of ``text``."""
+    return run_all(commands(text, ask, timeout=timeout), jobs=jobs, timeout=timeout)
+
+
+def commands(text: str, ask: Ask, *, timeout: float) -> list[Command]:
+    """Ssh to every host of ``text``, one a line; blank lines and what follows ``#`` do not count."""
     hosts = tuple(dict.fromkeys(_hosts(text)))
     connect = ("-o", "BatchMode=yes", "-o", f"ConnectTimeout={max(1, min(_CONNECT, int(timeout)))}")
     # ssh hands one line to the shell there.
-    commands = [Command(host, ("ssh", *connect, "--", host, ask.line), ask.stdin) for host in hosts]
-    return run_all(commands, jobs=jobs, timeout=timeout)
+    return [Command(host, ("ssh", *connect, "--", host, ask.line), ask.stdin) for host in hosts]
 
 
 def _hosts(text: str) -> Iterator[str]:

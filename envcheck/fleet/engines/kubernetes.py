@@ -80,26 +80,37 @@ def _pods(job: str) -> list[dict[str, Any]]:
 
 
 def _logged(node: str, pod: str, told: dict[str, Any]) -> Answer:
-    states = told.get("status", {}).get("containerStatuses") or [{}]
+    status = told.get("status", {})
+    states = status.get("containerStatuses") or [{}]
     ended = states[0].get("state", {}).get("terminated") or {}
+    # Of the pod itself where its container never ended: evicted, or refused by the node.
+    reason = ": ".join(str(status[key]) for key in ("reason", "message") if status.get(key))
     try:
         log = _kubectl("logs", pod)
-    except UsageError as error:  # of this node alone
-        return Answer(node, problem=str(error))
-    reason = str(ended.get("reason") or told.get("status", {}).get("reason") or "")
-    lines = [line for line in log.splitlines() if line.strip()]
-    return read_answer(node, log, lines[-1] if lines else reason.encode(), int(ended.get("exitCode") or 0))
+    except UsageError as error:  # of this node alone; an evicted pod has no log any more
+        return Answer(node, problem=brief(reason or str(error)))
+    exit_code = int(ended.get("exitCode") or 0)
+    # stderr is in the log too; of a program that ended well, its last line is no reason but the end of a report.
+    lines = [line for line in log.splitlines() if line.strip()] if exit_code and not reason else []
+    last = lines[-1] if lines else (reason or str(ended.get("reason") or "")).encode()
+    return read_answer(node, log, last, exit_code)
 
 
 def _waits(name: str, node: str) -> str:
-    """What the pod on ``node`` waits for, as Kubernetes says it."""
+    """What the pod on ``node`` waits for, as Kubernetes says it; else why a pod is on no node yet."""
+    nowhere = ""
     for pod in _pods(name):
+        status = pod.get("status", {})
         if pod.get("spec", {}).get("nodeName") == node:
-            for state in pod.get("status", {}).get("containerStatuses") or ():
+            for state in status.get("containerStatuses") or ():
                 waiting = state.get("state", {}).get("waiting") or {}
                 if waiting:
                     return brief(f": {waiting.get('reason')}: {waiting.get('message') or ''}")
-    return ""
+        elif not pod.get("spec", {}).get("nodeName"):
+            for condition in status.get("conditions") or ():
+                if condition.get("type") == "PodScheduled" and condition.get("status") == "False":
+                    nowhere = brief(f": a pod is on no node: {condition.get('message') or condition.get('reason')}")
+    return nowhere
 
 
 def manifest(name: str, image: str, nodes: Sequence[str], ask: Ask, timeout: float) -> dict[str, Any]:

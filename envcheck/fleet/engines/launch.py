@@ -26,6 +26,7 @@ from envcheck.text.clean import brief
 DEFAULT_JOBS = 64
 DEFAULT_TIMEOUT = 120.0
 _TAIL = 4096
+_LAUNCHER = "srun: "
 _TICK = 0.2
 _GRACE = 3.0
 """Seconds for a command to end what it started elsewhere."""
@@ -105,7 +106,7 @@ def _asked(command: Command, deadline: float, timeout: float, stop: threading.Ev
         said = _Said(process, command.stdin)
         why = said.listen(deadline, stop)
     finally:
-        _end(process)
+        end_process(process)
     if why == "late":
         return Answer(command.node, problem=f"no answer within {timeout:g} s")
     if why:
@@ -118,9 +119,18 @@ def read_answer(node: str, out: bytes, err: bytes, status: int | None) -> Answer
     begin = _begin(out)
     if begin is not None:
         return Answer(node, content=out[begin:])
+    return Answer(node, problem=last_words(err, status, "it printed no report"))
+
+
+def last_words(err: bytes, status: int | None, otherwise: str) -> str:
+    """Why a program ended: the last line of its stderr, else ``otherwise``, with an exit status that is not 0.
+
+    What the launcher says counts only where the program said nothing: its last line tells no more than the status.
+    """
     told = [line for line in err.decode("utf-8", "replace").splitlines() if line.strip()]
-    reason = brief(told[-1].strip()) if told else "it printed no report"
-    return Answer(node, problem=f"exit status {status}: {reason}" if status else reason)
+    told = [line for line in told if not line.startswith(_LAUNCHER)] or told
+    reason = brief(told[-1].strip()) if told else otherwise
+    return f"exit status {status}: {reason}" if status else reason
 
 
 def _begin(out: bytes) -> int | None:
@@ -192,7 +202,7 @@ class _Said:
         return len(data)
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
+def end_process(process: subprocess.Popen[bytes]) -> None:
     """End the process with everything that it started in its group: first asked to, since srun then ends its tasks."""
     if process.poll() is None:
         with suppress(OSError):

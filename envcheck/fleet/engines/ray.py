@@ -1,4 +1,4 @@
-"""``--ray``: one task for each node of a running Ray cluster, through Ray's own API. The nodes need no envcheck."""
+"""``--ray``: a task or an actor for each node of a running Ray cluster, through Ray's own API."""
 
 from __future__ import annotations
 
@@ -9,15 +9,17 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import redirect_stdout
+from contextlib import ExitStack, redirect_stdout, suppress
 from pathlib import Path
+from types import TracebackType
 from typing import Any
 
 import msgspec
 
 from envcheck.errors import UsageError
-from envcheck.fleet.engines.asking import COLLECTOR, Ask
-from envcheck.fleet.engines.launch import read_answer
+from envcheck.fleet.engines.asking import COLLECTOR, NODE, Ask
+from envcheck.fleet.engines.launch import last_words, read_answer
+from envcheck.fleet.engines.talk import Said
 from envcheck.fleet.examine import Answer
 from envcheck.report.saved.read import MOST_BYTES
 from envcheck.text.clean import brief
@@ -34,17 +36,30 @@ class RayNode(msgspec.Struct, frozen=True):
     identity: str
     alive: bool
     reason: str
+    gpus: float = 0.0
+    """GPUs that Ray counts there."""
+
+    @property
+    def why_dead(self) -> str:
+        """Why no program can run there."""
+        return brief(f"Ray says it is dead: {self.reason or 'no reason given'}")
 
 
 def answers(address: str, ask: Ask, *, timeout: float) -> Iterator[Answer]:
     """Ask every node of the cluster at ``address``; raise UsageError where it cannot be reached."""
+    ray = _connected(address, timeout)
+    return _quietly(_answers(ray, nodes_of(ray.nodes()), ask, timeout))
+
+
+def _connected(address: str, timeout: float) -> Any:
+    """The package, connected to the cluster at ``address``; raise UsageError where it cannot be reached."""
     ray = _ray()
     _need_cluster(address, timeout)
     try:
         ray.init(address=address, log_to_driver=False, logging_level="ERROR", configure_logging=False)
     except Exception as error:  # noqa: BLE001  Ray raises many kinds
         raise UsageError(brief(f"--ray {address}: {error}")) from None
-    return _quietly(_answers(ray, nodes_of(ray.nodes()), ask, timeout))
+    return ray
 
 
 def _need_cluster(address: str, timeout: float) -> None:
@@ -74,13 +89,12 @@ def _answers(ray: Any, nodes: list[RayNode], ask: Ask, timeout: float) -> Iterat
     try:
         for node in nodes:
             if not node.alive:
-                yield Answer(node.name, problem=brief(f"Ray says it is dead: {node.reason or 'no reason given'}"))
+                yield Answer(node.name, problem=node.why_dead)
         task = _task(ask, timeout)
         for node in nodes:
             if node.alive:
-                pinned = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(node.identity, soft=False)
                 # No CPU: a node whose CPUs are all taken is asked too.
-                remote = ray.remote(num_cpus=0, max_retries=0, scheduling_strategy=pinned)(task)
+                remote = ray.remote(num_cpus=0, max_retries=0, scheduling_strategy=_on(ray, node))(task)
                 waiting[remote.remote()] = node
         while waiting and time.monotonic() < deadline:
             done, _ = ray.wait(list(waiting), num_returns=1, timeout=min(_TICK, max(0.0, deadline - time.monotonic())))
@@ -98,8 +112,7 @@ def _answer(ray: Any, node: RayNode, reference: Any) -> Answer:
     try:
         out, err, status = ray.get(reference)
     except Exception as error:  # noqa: BLE001  whatever the cluster raises is the node's reason
-        said = [line for line in str(error).splitlines() if line.strip()]
-        return Answer(node.name, problem=brief(f"{type(error).__name__}: {said[-1] if said else ''}"))
+        return Answer(node.name, problem=_last_line(error))
     return read_answer(node.name, out, err, status)
 
 
@@ -134,9 +147,131 @@ def nodes_of(listed: list[dict[str, Any]]) -> list[RayNode]:
             identity=node["NodeID"],
             alive=bool(node.get("Alive")),
             reason=str(node.get("DeathReasonMessage") or ""),
+            gpus=float((node.get("Resources") or {}).get("GPU") or 0.0),
         )
         for host, node in zip(hosts, listed, strict=True)
     ]
+
+
+def _on(ray: Any, node: RayNode) -> Any:
+    return ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(node.identity, soft=False)
+
+
+class Actors:
+    """Programs that are talked to while they run (``talk.Crew``): children of actors, which hold their nodes' GPUs.
+
+    Raises UsageError where the cluster at ``address`` cannot be reached.
+    """
+
+    def __init__(self, address: str, ask: Ask, timeout: float) -> None:
+        self._ray = _connected(address, timeout)
+        listed = nodes_of(self._ray.nodes())
+        self.nodes = {node.name: node for node in listed if node.alive}
+        self.down = {node.name: node.why_dead for node in listed if not node.alive}
+        self._ask = ask
+        self._quiet = ExitStack()
+        self._actors: dict[str, Any] = {}
+        self._listening: dict[Any, str] = {}
+
+    def __enter__(self) -> Actors:  # noqa: PYI034  Self is newer than Python 3.10
+        nothing = self._quiet.enter_context(Path(os.devnull).open("w", encoding="utf-8"))
+        self._quiet.enter_context(redirect_stdout(nothing))  # what Ray's threads print is no report
+        program = _program()
+        for name, node in self.nodes.items():
+            options = {"num_cpus": 0, "num_gpus": node.gpus, "max_restarts": 0, "max_concurrency": 2}
+            remote = self._ray.remote(scheduling_strategy=_on(self._ray, node), **options)(program)
+            self._actors[name] = remote.remote(self._ask.argv, self._ask.argv == NODE)
+            self._listen(name)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for actor in self._actors.values():
+            with suppress(Exception):
+                self._ray.kill(actor)
+        self._ray.shutdown()
+        self._quiet.close()
+
+    def _listen(self, name: str) -> None:
+        self._listening[self._actors[name].heard.remote()] = name
+
+    def send(self, node: str, data: bytes) -> None:
+        """Send a line to a node."""
+        if node in self._actors:
+            self._actors[node].send.remote(data)
+
+    def receive(self, seconds: float) -> list[Said]:
+        """What came, after ``seconds`` at most."""
+        if not self._listening:
+            return []
+        waiting = list(self._listening)
+        done, _ = self._ray.wait(waiting, num_returns=1, timeout=seconds)
+        found = []
+        for reference in done:
+            name = self._listening.pop(reference)
+            try:
+                lines, err, status = self._ray.get(reference)
+            except Exception as error:  # noqa: BLE001  whatever the cluster raises is the node's reason
+                found.append(Said(name, ended=_last_line(error)))
+                continue
+            found += [Said(name, line) for line in lines]
+            if status is None:
+                self._listen(name)
+            else:
+                found.append(Said(name, ended=last_words(err, status, "it ended without a word")))
+        return found
+
+
+def _program() -> type:
+    """The class of the actors. It is nested, since Ray sends such a class itself and not its name."""
+
+    class Program:
+        """A child of the worker, whose stdout is read in a thread."""
+
+        def __init__(self, argv: tuple[str, ...], own_python: bool) -> None:  # noqa: FBT001  Ray calls it
+            import queue  # noqa: PLC0415  the node has no module of ours
+            import subprocess  # noqa: PLC0415
+            import sys  # noqa: PLC0415
+            import tempfile  # noqa: PLC0415
+            import threading  # noqa: PLC0415
+
+            command = [sys.executable, "-m", *argv] if own_python else list(argv)
+            self.err = tempfile.TemporaryFile()  # noqa: SIM115  as long as the actor
+            pipe = subprocess.PIPE
+            self.child = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=self.err, start_new_session=True)
+            self.lines: Any = queue.Queue()
+
+            def read() -> None:
+                for line in self.child.stdout:  # type: ignore[union-attr]
+                    self.lines.put(line.rstrip(b"\n"))
+                self.lines.put(None)
+
+            threading.Thread(target=read, daemon=True).start()
+
+        def send(self, data: bytes) -> None:
+            try:
+                self.child.stdin.write(data)  # type: ignore[union-attr]
+                self.child.stdin.flush()  # type: ignore[union-attr]
+            except OSError:
+                pass
+
+        def heard(self) -> tuple[list[bytes], bytes, int | None]:
+            """The lines that came, once there is one; at the end the end of stderr, and the exit status."""
+            found = [self.lines.get()]
+            while not self.lines.empty():
+                found.append(self.lines.get())
+            if found[-1] is not None:
+                return found, b"", None
+            self.err.seek(0)
+            return found[:-1], self.err.read()[-4096:], self.child.wait()
+
+    return Program
+
+
+def _last_line(error: Exception) -> str:
+    said = [line for line in str(error).splitlines() if line.strip()]
+    return brief(f"{type(error).__name__}: {said[-1] if said else ''}")
 
 
 def _ray() -> Any:

@@ -43,6 +43,26 @@ class Listed(msgspec.Struct, frozen=True):
 
 def answers(options: str, ask: Ask, *, jobs: int, timeout: float) -> Iterator[Answer]:
     """Ask every node that the ``options`` of srun select; a node that Slurm calls down answers with Slurm's reason."""
+    made = launches(options, ask, start=timeout, timeout=timeout)
+    down = [Answer(node, problem=why) for node, why in made.down.items()]
+    return chain(down, _and_cancel(run_all(made.commands, jobs=jobs, timeout=timeout), made.job))
+
+
+class Launches(msgspec.Struct, frozen=True):
+    """One srun for each usable node."""
+
+    commands: tuple[Command, ...]
+    down: dict[str, str]
+    """The other nodes, and Slurm's reason."""
+    job: str
+    """The name of the jobs; empty within an allocation, whose steps end with their srun."""
+
+
+def launches(options: str, ask: Ask, *, start: float, timeout: float) -> Launches:
+    """One srun for each node that ``options`` select, which waits ``start`` seconds for it and runs for ``timeout``.
+
+    Raises UsageError where Slurm does not say which nodes there are.
+    """
     try:
         own = shlex.split(options)
     except ValueError as error:
@@ -50,29 +70,30 @@ def answers(options: str, ask: Ask, *, jobs: int, timeout: float) -> Iterator[An
     nodes = _allocated() or _listed(own)
     if not nodes:
         raise UsageError("--slurm: sinfo lists no node for these options")
-    name = f"envcheck-fleet-{secrets.token_hex(4)}"
+    name = "" if _in_allocation() else f"envcheck-fleet-{secrets.token_hex(4)}"
     minutes = f"--time={int(timeout) // 60 + 2}"
     common = ("srun", minutes, *_without_nodes(own), "--nodes=1", "--ntasks=1", "--quiet", "--unbuffered")
-    within = ("--overlap",) if _in_allocation() else (f"--immediate={max(1, int(timeout))}", f"--job-name={name}")
-    commands = [
+    within = (f"--immediate={max(1, int(start))}", f"--job-name={name}") if name else ("--overlap",)
+    commands = (
         Command(node.name, (*common, *within, f"--nodelist={node.name}", *ask.argv), ask.stdin)
         for node in nodes
         if node.is_usable
-    ]
-    down = [Answer(node.name, problem=_why(node)) for node in nodes if not node.is_usable]
-    return chain(down, _and_cancel(run_all(commands, jobs=jobs, timeout=timeout), name))
+    )
+    return Launches(tuple(commands), {node.name: _why(node) for node in nodes if not node.is_usable}, name)
 
 
-def _and_cancel(answers: Iterator[Answer], name: str) -> Iterator[Answer]:
-    """``answers``, and the end of the jobs that are still there: ending srun does not always end its job."""
+def _and_cancel(answers: Iterator[Answer], job: str) -> Iterator[Answer]:
     try:
         yield from answers
     finally:
-        if not _in_allocation():
-            with suppress(OSError, subprocess.SubprocessError):
-                subprocess.run(
-                    ("scancel", "--quiet", f"--name={name}"), timeout=_SECONDS, capture_output=True, check=False
-                )
+        cancel(job)
+
+
+def cancel(job: str) -> None:
+    """End the jobs of this name that are still there: ending srun does not always end its job."""
+    if job:
+        with suppress(OSError, subprocess.SubprocessError):
+            subprocess.run(("scancel", "--quiet", f"--name={job}"), timeout=_SECONDS, capture_output=True, check=False)
 
 
 def _in_allocation() -> bool:

@@ -5,19 +5,15 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
-from envcheck.checks import Status
-from envcheck.fleet.names import folded
+from envcheck.fleet.pages.rows import MOST_NAMES, VERDICTS, filled, row, section
 from envcheck.fleet.record import Difference, Drift, Fleet, Place, Slow
 from envcheck.report import Options
-from envcheck.report.page.pen import WORDS, Line, Pen, Span
+from envcheck.report.page.pen import WORDS, Line, Pen
 from envcheck.rules.facts.measurements import quantity
 
 _ROWS = 8
 """Rows of a section; ``verbose`` shows all."""
 _GROUPS = 4
-_NAMES = 12
-"""Names, or runs of names, after a row."""
-_VERDICTS: dict[str, str] = {"pass": "PASS", "warn": "WARN", "fail": "FAIL", "unknown": "UNKNOWN"}
 
 
 def render(fleet: Fleet, options: Options) -> str:
@@ -33,36 +29,24 @@ def page_lines(fleet: Fleet, pen: Pen, options: Options) -> list[Line]:
 
 def _page(fleet: Fleet, pen: Pen, options: Options) -> Iterator[Line]:
     head = fleet.head
-    word = _VERDICTS[head.verdict]
-    yield from _filled(pen, f"{word}  ", head.headline, style=head.verdict, title=True)
+    word = VERDICTS[head.verdict]
+    yield from filled(pen, f"{word}  ", head.headline, style=head.verdict, title=True)
     counts = ", ".join(f"{count:,} {name}" for name, count in head.verdicts.items() if count)
     told = f"{head.nodes:,} nodes, {head.gpus:,} GPUs: {counts}" if counts else "no reports"
-    yield from _filled(pen, "  ", told)
+    yield from filled(pen, "  ", told)
     if options.quiet:
         return
     most = len(fleet.nodes) + len(fleet.differences) + len(fleet.slow) + 1 if options.verbose else _ROWS
-    yield from _section(pen, "No report", list(_unanswered(fleet, pen)), most)
-    yield from _section(pen, "Findings of the nodes", list(_problems(fleet, pen)), most)
-    yield from _section(pen, "Different from the majority", list(_differences(fleet, pen)), most)
-    yield from _section(pen, "No majority", list(_splits(fleet, pen)), most)
-    yield from _section(pen, "Slow compared with the same GPU model", list(_slow(fleet.slow, pen)), most)
+    yield from section(pen, "No report", list(_unanswered(fleet, pen)), most)
+    yield from section(pen, "Findings of the nodes", list(_problems(fleet, pen)), most)
+    yield from section(pen, "Different from the majority", list(_differences(fleet, pen)), most)
+    yield from section(pen, "No majority", list(_splits(fleet, pen)), most)
+    yield from section(pen, "Slow compared with the same GPU model", list(_slow(fleet.slow, pen)), most)
     since = f"Changed since {head.since}"
-    yield from _section(pen, since, [*_drifts(fleet, pen), *_slowed(fleet, pen), *_came_or_went(fleet, pen)], most)
-    yield from _section(pen, "Nodes that are alike", list(_groups(fleet, pen)), most if options.verbose else _GROUPS)
+    yield from section(pen, since, [*_drifts(fleet, pen), *_slowed(fleet, pen), *_came_or_went(fleet, pen)], most)
+    yield from section(pen, "Nodes that are alike", list(_groups(fleet, pen)), most if options.verbose else _GROUPS)
     if head.superseded:
-        yield from _filled(pen, "", f"{head.superseded:,} older reports of the same nodes were left out.", style="dim")
-
-
-def _section(pen: Pen, title: str, rows: Sequence[Sequence[Line]], most: int) -> Iterator[Line]:
-    if not rows:
-        return
-    yield ()
-    yield (Span(title, "title"),)
-    for row in rows[:most]:
-        yield from row
-    if len(rows) > most:
-        left = f"… and {len(rows) - most:,} more (-v shows them, --format jsonl has all)"
-        yield (Span(pen.text(f"  {left}"), "dim"),)
+        yield from filled(pen, "", f"{head.superseded:,} older reports of the same nodes were left out.", style="dim")
 
 
 def _unanswered(fleet: Fleet, pen: Pen) -> Iterator[list[Line]]:
@@ -71,12 +55,12 @@ def _unanswered(fleet: Fleet, pen: Pen) -> Iterator[list[Line]]:
         if node.problem:
             reasons[node.problem].append(node.name)
     for reason, names in sorted(reasons.items(), key=lambda item: (-len(item[1]), item[0])):
-        yield _row(pen, "unknown", reason, names)
+        yield row(pen, "unknown", reason, names)
 
 
 def _problems(fleet: Fleet, pen: Pen) -> Iterator[list[Line]]:
     for problem in fleet.problems:
-        yield _row(pen, problem.status, f"{problem.rule}: {problem.title}", problem.nodes)
+        yield row(pen, problem.status, f"{problem.rule}: {problem.title}", problem.nodes)
 
 
 def _differences(fleet: Fleet, pen: Pen) -> Iterator[list[Line]]:
@@ -84,7 +68,7 @@ def _differences(fleet: Fleet, pen: Pen) -> Iterator[list[Line]]:
         many = f" ({difference.share:,} of {difference.known:,})"
         common = value_text(difference.common)
         text = f"{difference.aspect}, {difference.what}: {value_text(difference.value)}, not {common}{many}"
-        yield _row(pen, "warn", text, _named(difference.places))
+        yield row(pen, "warn", text, _named(difference.places))
 
 
 def _pressing(difference: Difference) -> tuple[int, str, str]:
@@ -97,7 +81,7 @@ def _splits(fleet: Fleet, pen: Pen) -> Iterator[list[Line]]:
         pairs = list(zip(split.values, split.counts, strict=False))[:4]
         told = ", ".join(f"{value_text(value)} ({count:,})" for value, count in pairs)
         more = f", {len(split.values) - 4:,} others" if len(split.values) > len(pairs) else ""
-        yield _row(pen, "note", f"{split.aspect}, {split.what}: {told}{more}", ())
+        yield row(pen, "note", f"{split.aspect}, {split.what}: {told}{more}", ())
 
 
 def _slow(figures: Iterable[Slow], pen: Pen) -> Iterator[list[Line]]:
@@ -107,7 +91,7 @@ def _slow(figures: Iterable[Slow], pen: Pen) -> Iterator[list[Line]]:
         serial = f" (serial {figure.serial})" if figure.serial else ""
         values = f"{quantity(figure.value, unit)}, {figure.ratio:.0%} of the median {quantity(figure.median, unit)}"
         yield list(
-            _filled(
+            filled(
                 pen, f"  {WORDS[figure.status]:<5}", f"{where}{serial}: {figure.quantity.title} {values}", figure.status
             )
         )
@@ -115,7 +99,7 @@ def _slow(figures: Iterable[Slow], pen: Pen) -> Iterator[list[Line]]:
 
 def _drifts(fleet: Fleet, pen: Pen) -> Iterator[list[Line]]:
     for drift in sorted(fleet.drifts, key=lambda each: (-len(each.places), each.aspect, each.what)):
-        yield _row(pen, "note", _change(drift), _named(drift.places))
+        yield row(pen, "note", _change(drift), _named(drift.places))
 
 
 def _change(drift: Drift) -> str:
@@ -127,37 +111,27 @@ def _slowed(fleet: Fleet, pen: Pen) -> Iterator[list[Line]]:
         unit = figure.quantity.unit
         where = " ".join(filter(None, (figure.node, figure.subject)))
         told = f"{quantity(figure.after, unit)}, was {quantity(figure.before, unit)} ({figure.ratio:.0%})"
-        yield list(_filled(pen, f"  {WORDS['warn']:<5}", f"{where}: {figure.quantity.title} {told}", "warn"))
+        yield list(filled(pen, f"  {WORDS['warn']:<5}", f"{where}: {figure.quantity.title} {told}", "warn"))
 
 
 def _came_or_went(fleet: Fleet, pen: Pen) -> Iterator[list[Line]]:
     moved = fleet.came_or_went
     if moved and moved.went:
-        yield _row(pen, "warn", "without a report now", moved.went)
+        yield row(pen, "warn", "without a report now", moved.went)
     if moved and moved.came:
-        yield _row(pen, "note", "without an earlier report", moved.came)
+        yield row(pen, "note", "without an earlier report", moved.came)
 
 
 def _groups(fleet: Fleet, pen: Pen) -> Iterator[list[Line]]:
     for group in fleet.groups:
         facts = ", ".join(filter(None, (group.gpus, f"driver {group.driver}" if group.driver else "", group.kernel)))
         differs = f"; differs in {', '.join(group.differs_in)}" if group.differs_in else ""
-        yield _row(pen, "pass", f"{facts}{differs}", group.nodes, sign=f"{group.number}.")
-
-
-def _row(pen: Pen, status: Status, text: str, names: Sequence[str], sign: str = "") -> list[Line]:
-    lines = list(_filled(pen, f"  {sign or WORDS[status]:<5}", text, "" if sign else status))
-    if names:
-        runs = folded(names)
-        shown = ", ".join(runs[:_NAMES]) + (", …" if len(runs) > _NAMES else "")
-        count = f"{len(set(names)):,} nodes: " if len(set(names)) > 1 else ""
-        lines += [(Span("       "), Span(line, "dim")) for line in pen.fill(count + shown, pen.width - 7, 2)]
-    return lines
+        yield row(pen, "pass", f"{facts}{differs}", group.nodes, sign=f"{group.number}.")
 
 
 def _named(places: Sequence[Place]) -> list[str]:
     """The nodes; where there are few, with the GPUs."""
-    if len(places) > _NAMES:
+    if len(places) > MOST_NAMES:
         return [place.node for place in places]
     return [" ".join(filter(None, (place.node, "+".join(place.subjects)))) for place in places]
 
@@ -165,10 +139,3 @@ def _named(places: Sequence[Place]) -> list[str]:
 def value_text(value: str | None) -> str:
     """A fact's value as people read it."""
     return "absent" if value is None else value or "(empty)"
-
-
-def _filled(pen: Pen, lead: str, text: str, style: str = "", *, title: bool = False) -> Iterator[Line]:
-    """``text`` after ``lead``, in at most three lines."""
-    for place, line in enumerate(pen.fill(text, pen.width - len(lead), 3)):
-        mark = Span(lead if not place else " " * len(lead), style)  # type: ignore[arg-type]
-        yield (mark, Span(line, "title" if title else ""))

@@ -19,7 +19,7 @@ SCHEMAS: dict[str, type[msgspec.Struct]] = {"report": Report, "fit": Answer, "di
 def schema(name: str) -> dict[str, Any]:
     """The JSON Schema (draft 2020-12) of the output ``name``; raise UsageError when there is none of that name."""
     if name not in SCHEMAS:
-        raise UsageError(f"there is no schema {name!r}; choose from {', '.join(SCHEMAS)}, fleet or config")
+        raise UsageError(f"there is no schema {name!r}; choose from {', '.join(SCHEMAS)}, fleet, fleet-bench or config")
     found = msgspec.json.schema(SCHEMAS[name])
     describe(found, SCHEMAS[name])
     return {

@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Protocol
 
 from .shared_memory import mapped_files, remove
 
@@ -90,6 +90,25 @@ class Talk:
 Work = Callable[[Talk], None]
 
 
+class Uplink(Protocol):
+    """The line to whoever watches several nodes, where the workers of this one are only some of those that agree."""
+
+    ended: bool
+    """Whether the work is no longer wanted."""
+
+    def fileno(self) -> int:
+        """What to listen to."""
+
+    def listen(self) -> None:
+        """Read what came, without waiting."""
+
+    def ask(self, value: Any) -> None:
+        """Tell the greatest value of this node's workers."""
+
+    def answer(self) -> tuple[Any] | None:
+        """The greatest value of all nodes, once; None before it is there."""
+
+
 @dataclass
 class _Worker:
     number: int
@@ -103,19 +122,24 @@ class _Worker:
     ready: bool = False
     done: bool = False
     asked: bool = False
+    passed_on: bool = False
+    """Whether what it asked was told to the uplink."""
     value: Any = None
 
 
-def supervise(works: Sequence[Work], on_line: Callable[[int, Line], None], limits: Limits) -> list[Fault]:
+def supervise(
+    works: Sequence[Work], on_line: Callable[[int, Line], None], limits: Limits, uplink: Uplink | None = None
+) -> list[Fault]:
     """Run each work in a fork of its own until all are done or one is at fault; the first fault is the one that counts.
 
-    ``on_line`` gets what workers say, other than what is for the supervisor. No worker is left when it returns.
+    ``on_line`` gets what workers say, other than what is for the supervisor. With ``uplink``, they agree with those of
+    other nodes, and end when it ends. No worker is left when it returns.
     """
     workers: list[_Worker] = []
     try:
         for number, work in enumerate(works):
             workers.append(_forked(number, work, workers))
-        return _watched(workers, on_line, limits)
+        return _watched(workers, on_line, limits, uplink)
     finally:
         left = mapped_files(worker.process for worker in workers if worker.process and not worker.done)
         for worker in workers:
@@ -161,20 +185,27 @@ def _serve(number: int, work: Work, talk: Talk, parent: int) -> None:
     os._exit(0)
 
 
-def _watched(workers: list[_Worker], on_line: Callable[[int, Line], None], limits: Limits) -> list[Fault]:
+def _watched(
+    workers: list[_Worker], on_line: Callable[[int, Line], None], limits: Limits, uplink: Uplink | None
+) -> list[Fault]:
     faults: list[Fault] = []
     until = 0.0
     with selectors.DefaultSelector() as selector:
         for worker in workers:
             selector.register(worker.reading, selectors.EVENT_READ, worker)
-        while selector.get_map() and not all(worker.done for worker in workers):
+        if uplink:
+            selector.register(uplink.fileno(), selectors.EVENT_READ)
+        while not all(worker.done for worker in workers) and not (uplink and uplink.ended):
             for key, _ in selector.select(0.1):
+                if key.data is None and uplink:
+                    uplink.listen()
+                    continue
                 fault = _heard(key.data, selector, on_line)
                 if fault:
                     faults.append(fault)
             now = time.monotonic()
             if not faults:
-                _answer(workers)
+                _answer(workers, uplink)
                 faults += _late(workers, limits, now)
             if faults and not until:
                 until = now + (limits.grace if faults[0].kind == "failed" else 0.0)
@@ -231,15 +262,26 @@ def signal_name(number: int) -> str:
         return f"signal {number}"
 
 
-def _answer(workers: Sequence[_Worker]) -> None:
+def _answer(workers: Sequence[_Worker], uplink: Uplink | None) -> None:
     """Answer, once all that are not done have asked."""
     asking = [worker for worker in workers if not worker.done]
     if not asking or not all(worker.asked for worker in asking):
         return
-    values = [worker.value for worker in asking if worker.value is not None]
-    data = json.dumps(max(values, default=None)).encode() + b"\n"
+    greatest = max((worker.value for worker in asking if worker.value is not None), default=None)
+    if uplink:
+        if not all(worker.passed_on for worker in asking):
+            uplink.ask(greatest)
+            for worker in asking:
+                worker.passed_on = True
+        answer = uplink.answer()
+        if answer is None:
+            return
+        greatest = answer[0]
+    data = json.dumps(greatest).encode() + b"\n"
+    now = time.monotonic()
     for worker in asking:
-        worker.asked = False
+        worker.asked = worker.passed_on = False
+        worker.moved = now  # however long the other nodes took
         with suppress(BrokenPipeError):  # its end is noticed where it is read
             os.write(worker.writing, data)
 

@@ -1,0 +1,131 @@
+"""``envcheck bench --fleet``: all-reduce between nodes; and ``--fleet-node``, what each of them runs."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from argparse import Namespace
+from collections.abc import Callable, Sequence
+from datetime import datetime, timezone
+from typing import NoReturn
+
+from envcheck import __version__
+from envcheck.checks import Tool
+from envcheck.cli.asking import read_input
+from envcheck.cli.page import page
+from envcheck.collect.bench_plan import Bench
+from envcheck.collect.node import become_node
+from envcheck.collect.request import probe_request, working_folder
+from envcheck.compat.load import matrix_date
+from envcheck.errors import UsageError
+from envcheck.fleet.collective.judge import Circumstances, judged
+from envcheck.fleet.collective.page import render
+from envcheck.fleet.collective.record import FleetBench
+from envcheck.fleet.collective.search import Outcome, Search
+from envcheck.fleet.collective.together import OutOfTimeError, Together
+from envcheck.fleet.engines.crews import started
+from envcheck.pipeline import session
+from envcheck.pipeline.request import Request
+from envcheck.text.encode import encode
+from envcheck.text.inert import Syntax
+from envcheck.text.output import parse_targets, write_whole
+from envcheck.text.streams import tell
+
+FORMATS: dict[str, Syntax] = {"text": "text", "json": "json"}
+_TIMEOUT = 600.0
+_START = 120.0
+"""Seconds in which a node starts: imports from a network file system, and starts the GPUs' driver."""
+_OF_ONE_MACHINE = ("full", "quick", "gpu", "only", "frameworks", "list", "force", "python", "baseline", "save_baseline")
+"""Options that mean nothing where nodes are measured together; a node's own stand in ``--command``."""
+
+
+def run(options: Namespace) -> int:
+    """Print which nodes are slow together with others; the exit status says whether any is."""
+    _refuse_others(options, _OF_ONE_MACHINE)
+    targets = parse_targets(options.output, FORMATS)
+    form = options.format or "text"
+    if form not in FORMATS:
+        raise UsageError(f"--fleet prints text or json, not {form}")
+    found = _measured(options)
+    failures = []
+    for target in targets:
+        try:
+            write_whole(target.path, _rendered(found, target.format, options), FORMATS[target.format])
+        except UsageError as error:
+            failures.append(str(error))
+    tell(_rendered(found, form, options), syntax=FORMATS[form])
+    if failures:
+        raise UsageError("; ".join(failures))
+    return found.exit_code
+
+
+def take_part(options: Namespace) -> NoReturn:
+    """Become the program of a node; raise UsageError where that is impossible."""
+    _refuse_others(options, tuple(name for name in _OF_ONE_MACHINE if name not in ("gpu", "force", "python")))
+    variables = dict(os.environ)
+    python = tuple(options.python or ())
+    facts = session.gather_here(Request(python=python, cwd=working_folder(), variables=variables))
+    request = probe_request(cwd=working_folder(), variables=variables, python=python)
+    try:
+        become_node(facts, request, Bench(gpus=options.gpu or (), force=options.force))
+    except OSError as error:
+        raise UsageError(f"--fleet-node: its program cannot be started: {error.strerror or error}") from None
+
+
+def _refuse_others(options: Namespace, names: Sequence[str]) -> None:
+    role = "--fleet-node" if options.fleet_node else "--fleet"
+    for name in names:
+        if getattr(options, name, None):
+            raise UsageError(f"{role} takes no --{name.replace('_', '-')}")
+
+
+def _measured(options: Namespace) -> FleetBench:
+    began, timeout = time.monotonic(), options.timeout or _TIMEOUT
+    hosts = read_input(options.hosts).decode("utf-8", "replace") if options.hosts else ""
+    unfinished, interrupted = "", False
+    start = min(_START, timeout / 2)
+    with started(options, hosts, start=start, timeout=timeout) as on:
+        together = Together(on.crew, on.nodes, timeout)
+        search = Search((), together.measure)
+        try:
+            together.gather(start)
+            search = Search(sorted(together.members), _shown(together.measure, quiet=options.quiet))
+            search.run()
+        except OutOfTimeError:
+            unfinished = f"--timeout {timeout:g} s was over"
+        except KeyboardInterrupt:
+            unfinished, interrupted = "interrupted", True
+        problems = {**on.down, **together.problems}
+    how = Circumstances(
+        tool=Tool(version=__version__, matrix=matrix_date()),
+        engine=on.engine,
+        created=datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        duration_s=round(time.monotonic() - began, 3),
+        fail_on=options.fail_on,
+        unfinished=unfinished,
+        interrupted=interrupted,
+    )
+    return judged(search, together.members, problems, how)
+
+
+def _shown(measure: Callable[[Sequence[str]], Outcome], *, quiet: bool) -> Callable[[tuple[str, ...]], Outcome]:
+    """``measure``, announced on a terminal's stderr."""
+    shows = not quiet and sys.stderr.isatty()
+
+    def announced(group: tuple[str, ...]) -> Outcome:
+        if shows:
+            sys.stderr.write(f"\r\x1b[Kall-reduce over {len(group)} nodes (Ctrl-C: show what came)")
+            sys.stderr.flush()
+        try:
+            return measure(group)
+        finally:
+            if shows:
+                sys.stderr.write("\r\x1b[K")
+                sys.stderr.flush()
+
+    return announced
+
+
+def _rendered(found: FleetBench, form: str, options: Namespace) -> str:
+    return encode(found) + "\n" if form == "json" else render(found, page(options))

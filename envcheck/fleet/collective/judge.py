@@ -1,0 +1,132 @@
+"""What a search over groups of nodes amounts to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+import msgspec
+
+from envcheck.checks import Status, Tool, Verdict
+from envcheck.exitcode import ExitCode
+from envcheck.fleet.collective.record import FleetBench, MeasuredGroup, MeasuredNode, SlowNode
+from envcheck.fleet.collective.search import SLOWER, Search, Suspect
+from envcheck.fleet.collective.together import SIZE, Member
+from envcheck.rules.facts.machine import plural
+from envcheck.rules.facts.measurements import quantity
+
+_FAILS = 0.15
+"""Share by which a node must be slower to fail."""
+
+
+class Circumstances(msgspec.Struct, frozen=True, kw_only=True):
+    """How it was measured."""
+
+    tool: Tool
+    engine: str
+    created: str
+    duration_s: float
+    fail_on: Literal["fail", "warn"] = "fail"
+    unfinished: str = ""
+    interrupted: bool = False
+
+
+def judged(
+    search: Search, members: Mapping[str, Member], problems: Mapping[str, str], how: Circumstances
+) -> FleetBench:
+    """The report: of the nodes that took part (``members``), and of those that did not, or failed (``problems``)."""
+    slow = tuple(sorted(map(_slow, search.suspects), key=lambda each: (each.bandwidth or 0.0, each.node)))
+    nodes = tuple(_node(name, members.get(name), problems.get(name, "")) for name in sorted({*members, *problems}))
+    verdict = _verdict(search, slow, problems)
+    unknown = verdict == "unknown" or bool(problems) or bool(how.unfinished)
+    found = verdict == "fail" or (verdict == "warn" and how.fail_on == "warn")
+    exit_code = ExitCode.FOUND if found else ExitCode.UNKNOWN if unknown else ExitCode.OK
+    return FleetBench(
+        tool=how.tool,
+        created=how.created,
+        duration_s=how.duration_s,
+        engine=how.engine,
+        headline=_headline(search, slow, problems, how),
+        verdict=verdict,
+        exit_code=ExitCode.INTERRUPTED if how.interrupted else exit_code,
+        size=SIZE,
+        nodes=nodes,
+        groups=tuple(
+            MeasuredGroup(nodes=group.nodes, bandwidth=group.outcome.value, problem=group.outcome.problem)
+            for group in search.groups
+        ),
+        reference=search.reference,
+        slow=slow,
+        unsettled=tuple(search.unsettled),
+        unfinished=how.unfinished,
+    )
+
+
+def _node(name: str, member: Member | None, problem: str) -> MeasuredNode:
+    if member is None:
+        return MeasuredNode(name=name, problem=problem)
+    return MeasuredNode(
+        name=name,
+        host=member.host,
+        gpus=len(member.gpus),
+        nccl=member.nccl,
+        transports=member.transports,
+        problem=problem,
+    )
+
+
+def _slow(suspect: Suspect) -> SlowNode:
+    value = suspect.outcome.value
+    status: Status = "fail" if value is None or value < (1 - _FAILS) * suspect.expected else "warn"
+    return SlowNode(
+        status=status,
+        node=suspect.node,
+        beside=suspect.beside,
+        bandwidth=value,
+        expected=suspect.expected,
+        problem=suspect.outcome.problem,
+    )
+
+
+def _verdict(search: Search, slow: tuple[SlowNode, ...], problems: Mapping[str, str]) -> Verdict:
+    whole = search.groups[0].outcome if search.groups else None
+    if any(each.status == "fail" for each in slow) or search.lost or (search.finished and _nothing_works(search)):
+        return "fail"
+    if slow or search.unsettled:
+        return "warn"
+    compared = search.finished and search.reference is not None and whole is not None
+    return "pass" if compared and not problems else "unknown"
+
+
+def _nothing_works(search: Search) -> bool:
+    return bool(search.groups) and all(group.outcome.value is None for group in search.groups)
+
+
+def _headline(search: Search, slow: tuple[SlowNode, ...], problems: Mapping[str, str], how: Circumstances) -> str:
+    failing = [each for each in slow if each.bandwidth is None]
+    told = [
+        _count(len(failing), "node fails beside a healthy one", "nodes fail beside a healthy one"),
+        _count(len(slow) - len(failing), "node is slow", "nodes are slow"),
+        _count(len(search.lost), "node broke off a measurement", "nodes broke off measurements"),
+        _count(len(set(problems) - set(search.lost)), "node was not measured", "nodes were not measured"),
+        "no group of nodes works" if _nothing_works(search) else "",
+        "slow groups in which no two nodes are slow" if search.unsettled else "",
+        how.unfinished,
+    ]
+    if any(told):
+        return ", ".join(filter(None, told))
+    if search.reference is None:
+        return _too_few(search)
+    return f"{plural(len(search.left), 'node')}: none is slower than the others by more than {SLOWER:.0%}"
+
+
+def _too_few(search: Search) -> str:
+    if len(search.left) < 2:
+        return "an all-reduce between nodes takes two of them"
+    value = search.groups[0].outcome.value if search.groups else None
+    told = f"two nodes reach {quantity(value, 'B/s')}" if value else "two nodes were measured"
+    return f"{told}; which of them is slow can only be told beside a third"
+
+
+def _count(count: int, one: str, many: str) -> str:
+    return f"{count:,} {one if count == 1 else many}" if count else ""

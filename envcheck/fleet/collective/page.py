@@ -1,0 +1,63 @@
+"""All-reduce between nodes on one page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from envcheck.checks import Status
+from envcheck.fleet.collective.record import FleetBench, MeasuredGroup, SlowNode
+from envcheck.fleet.pages.rows import VERDICTS, filled, row, section
+from envcheck.report import Options
+from envcheck.report.page.pen import Line, Pen
+from envcheck.rules.facts.machine import plural
+from envcheck.rules.facts.measurements import quantity
+
+_ROWS = 8
+"""Rows of a section; ``verbose`` shows all."""
+
+
+def render(found: FleetBench, options: Options) -> str:
+    """``found`` as a page."""
+    pen = Pen(options)
+    return pen.show(_page(found, pen, options))
+
+
+def _page(found: FleetBench, pen: Pen, options: Options) -> Iterator[Line]:
+    yield from filled(pen, f"{VERDICTS[found.verdict]}  ", found.headline, style=found.verdict, title=True)
+    measured = [node for node in found.nodes if node.host is not None]
+    gpus = plural(sum(node.gpus for node in measured), "GPU")
+    size = f"{found.size >> 20} MiB"
+    told = f"{plural(len(measured), 'node')}, {gpus}, all-reduce of {size}: {plural(len(found.groups), 'measurement')}"
+    yield from filled(pen, "  ", told)
+    if options.quiet:
+        return
+    most = len(found.nodes) + len(found.groups) if options.verbose else _ROWS
+    gone: dict[str, list[str]] = {}
+    for node in found.nodes:
+        if node.problem:
+            gone.setdefault(node.problem, []).append(node.name)
+    yield from section(
+        pen, "Not measured", [row(pen, "unknown", why, names) for why, names in gone.items()], most, "--json"
+    )
+    yield from section(pen, "Slow beside a healthy node", [_slow(pen, each) for each in found.slow], most, "--json")
+    unsettled = [row(pen, "warn", "slow, but not in pairs", names) for names in found.unsettled]
+    yield from section(pen, "Not settled", unsettled, most, "--json")
+    yield from section(pen, "Measured groups", [_group(pen, group, found) for group in found.groups], most, "--json")
+
+
+def _slow(pen: Pen, each: SlowNode) -> list[Line]:
+    healthy = f"two healthy nodes reach {quantity(each.expected, 'B/s')}"
+    if each.bandwidth is None:
+        return row(pen, each.status, f"{each.node} with {each.beside}: {each.problem}; {healthy}", ())
+    share = f"{each.bandwidth / each.expected:.0%}"
+    return row(
+        pen, each.status, f"{each.node} with {each.beside}: {quantity(each.bandwidth, 'B/s')}, {share}; {healthy}", ()
+    )
+
+
+def _group(pen: Pen, group: MeasuredGroup, found: FleetBench) -> list[Line]:
+    """A group is not judged by itself: whether it is slow depends on the groups of its size."""
+    failed: Status = "fail" if group.bandwidth is None else "pass"
+    text = group.problem if group.bandwidth is None else quantity(group.bandwidth, "B/s")
+    whole = "all: " if group is found.groups[0] else ""
+    return row(pen, failed, f"{whole}{text}", group.nodes, sign="" if group.bandwidth is None else "-")

@@ -1,0 +1,109 @@
+"""What ``envcheck bench --fleet --json`` prints."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from envcheck.checks import Status, Tool, Verdict
+from envcheck.report.saved.descriptions import describe
+
+SCHEMA_VERSION = "1.0"
+"""Readers accept any minor of their major."""
+
+
+class Part(msgspec.Struct, frozen=True, kw_only=True):
+    """A piece of the report."""
+
+
+class MeasuredNode(Part, frozen=True, kw_only=True):
+    """A node, and whether it could be measured."""
+
+    name: str
+    """Its name, as the engine calls it."""
+    host: str | None = None
+    """Its own name; null where it did not answer."""
+    gpus: int = 0
+    """GPUs that took part."""
+    nccl: str = ""
+    """Release of NCCL; empty where it took part in no measurement that ended."""
+    transports: tuple[str, ...] = ()
+    """Over what NCCL connected its GPUs, in the words of NCCL's log, the most frequent first."""
+    problem: str = ""
+    """Why it was not measured, or no longer; empty where it was."""
+
+
+class MeasuredGroup(Part, frozen=True, kw_only=True):
+    """An all-reduce over a group of nodes."""
+
+    nodes: tuple[str, ...]
+    """Names of the nodes."""
+    bandwidth: float | None
+    """Bus bandwidth in bytes per second, as nccl-tests defines it; null: it failed."""
+    problem: str = ""
+    """Why it failed."""
+
+
+class SlowNode(Part, frozen=True, kw_only=True):
+    """A node that is slower than others, or fails, together with a healthy one."""
+
+    status: Status
+    """``warn``, or ``fail`` below 85 % of what healthy nodes reach, or where it fails."""
+    node: str
+    """Name of the node."""
+    beside: str
+    """The healthy node with which it was measured."""
+    bandwidth: float | None
+    """Bus bandwidth of the two in bytes per second; null: it failed."""
+    expected: float
+    """Bus bandwidth of two healthy nodes."""
+    problem: str = ""
+    """Why it failed."""
+
+
+class FleetBench(Part, frozen=True, kw_only=True):
+    """All-reduce over groups of nodes."""
+
+    schema_version: str = SCHEMA_VERSION
+    """Version of this contract: readers accept any minor of their major."""
+    tool: Tool
+    """The program that measured."""
+    created: str
+    """UTC, RFC 3339."""
+    duration_s: float
+    """How long it took, in seconds."""
+    engine: str
+    """What started the programs on the nodes: ``hosts``, ``slurm``, ``ray``."""
+    headline: str
+    """The result in a line."""
+    verdict: Verdict
+    """The whole in a word; ``unknown``: too few nodes could be compared, or not all were."""
+    exit_code: int
+    """0 nothing at or above ``--fail-on``, 1 something, 3 no verdict or a node without an answer, 130 interrupted."""
+    size: int
+    """Bytes that every GPU sums with the others."""
+    nodes: tuple[MeasuredNode, ...]
+    """All nodes."""
+    groups: tuple[MeasuredGroup, ...] = ()
+    """All measurements in their order; the first is that of all nodes."""
+    reference: float | None = None
+    """Bus bandwidth of the fastest of the groups that were compared; null where none was."""
+    slow: tuple[SlowNode, ...] = ()
+    """The nodes that were found."""
+    unsettled: tuple[tuple[str, ...], ...] = ()
+    """Slow groups of which no two nodes alone are slow."""
+    unfinished: str = ""
+    """Why the search ended early; empty where it did not."""
+
+
+def schema() -> dict[str, Any]:
+    """The JSON Schema (draft 2020-12)."""
+    found = msgspec.json.schema(FleetBench)
+    describe(found, FleetBench)
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": f"urn:envcheck:schema:fleet-bench:{SCHEMA_VERSION}",
+        "title": f"envcheck fleet-bench {SCHEMA_VERSION}",
+        **found,
+    }

@@ -1,0 +1,158 @@
+"""A node among several that do collectives together: orders come on stdin, a line of JSON each, answers go to the line
+of facts.
+
+Down: ``{"run": 3, "ranks": 16, "first": 8, "size": bytes, "seconds": 30}`` starts a process for each GPU of this node,
+as ranks ``first`` and the following ones; ``{"run": 3, "agree": value}`` is the greatest value of all nodes;
+``{"run": 3, "stop": true}`` ends it. Up, as facts: ``ready`` once, with the GPUs; ``{"run": 3, "agree": value}``; and
+at the end of each run ``{"run": 3, "over": {...}}`` with its result or its faults. The end of stdin ends everything.
+Nothing listens on the network but NCCL: rank 0's identity goes the same way as any value on which the ranks agree.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+from ...kit.figures import Fields
+from ...kit.out import Out, clean
+from ...kit.tree import Tree
+from ..measurement import before
+from . import log
+from .supervisor import Fault, Limits, Line, Talk, supervise
+from .worker import Order, Rank, Step, Worker
+
+_STDIN = 0
+_CHUNK = 1 << 16
+_LINES = 12
+"""Lines of NCCL's log that are passed on after a failure."""
+
+Work = Callable[[Order, "tuple[Rank, ...]", Talk], None]
+"""What each process of this node does."""
+
+
+def collect(tree: Tree, out: Out) -> None:
+    """Serve until stdin ends."""
+    serve(tree.request["bench"], out, _work)
+
+
+def _work(order: Order, share: tuple[Rank, ...], talk: Talk) -> None:
+    Worker(order, share, talk).run()
+
+
+def serve(asked: Fields, out: Out, work: Work) -> None:
+    """Tell which GPUs are here, then do what is ordered, one run after the other."""
+    gpus = [{"uuid": gpu["uuid"], "title": f"GPU {gpu['index']}"} for gpu in asked["gpus"]]
+    out.fact({"ready": {"host": os.uname().nodename, "gpus": gpus, "refused": asked.get("refused") or {}}})
+    orders = Orders()
+    while True:
+        wanted = orders.next_run()
+        if wanted is None:
+            return
+        out.fact({"run": wanted["run"], "over": _run(wanted, asked, orders, out, work)})
+
+
+class Orders:
+    """What comes on stdin."""
+
+    def __init__(self) -> None:
+        self.lines: list[Line] = []
+        self.at_end = False
+        self._unread = b""
+
+    def read(self) -> None:
+        """Take in what is there; waits where nothing is."""
+        data = os.read(_STDIN, _CHUNK)
+        self.at_end = not data
+        *lines, self._unread = (self._unread + data).split(b"\n")
+        self.lines += [json.loads(line) for line in lines if line.strip()]
+
+    def next_run(self) -> Line | None:
+        """The next order for a run; None at the end. What is left of earlier runs is passed over."""
+        while True:
+            while self.lines:
+                line = self.lines.pop(0)
+                if "ranks" in line:
+                    return line
+            if self.at_end:
+                return None
+            self.read()
+
+
+class RunUplink:
+    """The uplink of one run."""
+
+    def __init__(self, run: int, orders: Orders, out: Out) -> None:
+        self.ended = False
+        self._run, self._orders, self._out = run, orders, out
+        self._answer: tuple[Any] | None = None
+
+    def fileno(self) -> int:
+        return _STDIN
+
+    def listen(self) -> None:
+        self._orders.read()
+        for line in self._orders.lines:
+            if line.get("run") == self._run and "agree" in line:
+                self._answer = (line["agree"],)
+            self.ended = self.ended or (line.get("run") == self._run and "stop" in line)
+        self._orders.lines.clear()
+        self.ended = self.ended or self._orders.at_end
+
+    def ask(self, value: Any) -> None:
+        self._out.fact({"run": self._run, "agree": value})
+
+    def answer(self) -> tuple[Any] | None:
+        answer, self._answer = self._answer, None
+        return answer
+
+
+def _run(wanted: Line, asked: Fields, orders: Orders, out: Out, work: Work) -> Fields:
+    first = wanted["first"]
+    ranks = [
+        Rank(first + number, gpu["uuid"], f"GPU {gpu['index']}", before(asked, gpu["uuid"]))
+        for number, gpu in enumerate(asked["gpus"])
+    ]
+    heard: list[Line] = []
+    folder = tempfile.mkdtemp(prefix="envcheck-nccl-")
+    try:
+        step = Step("all-reduce", wanted["size"], samples=3, least=1, seconds=0.02)
+        variables = log.log_variables(os.environ, folder, choices=False)
+        order = Order(wanted["ranks"], (step,), asked["libraries"], variables, wanted["seconds"])
+        works = [partial(work, order, (rank,)) for rank in ranks]
+        uplink = RunUplink(wanted["run"], orders, out)
+        faults = supervise(works, lambda _, line: heard.append(line), Limits(), uplink)
+        return _told(heard, faults, ranks, folder)
+    except OSError as error:  # no process or no pipe could be had
+        return {"faults": [{"kind": "exited", "text": f"no processes could be started: {error}"}]}
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _told(heard: Sequence[Line], faults: Sequence[Fault], ranks: Sequence[Rank], folder: str) -> Fields:
+    """The result of a run, of this node's slowest rank, or its faults with the end of NCCL's log."""
+    lines = log.read_logs(folder)
+    results = [line["result"] for line in heard if "result" in line]
+    told: Fields = {"nccl": next((line["version"] for line in heard if "version" in line), "")}
+    told["transports"] = log.connections(lines)["transports"]
+    if faults:
+        told["faults"] = [_fault(fault, ranks) for fault in faults]
+        told["log"] = [clean(line) for line in log.told(lines)[-_LINES:]]
+        return told
+    missing = next((result["missing"] for result in results if "missing" in result), None)
+    if missing or len(results) < len(ranks):
+        return {**told, "missing": missing or "it was not measured"}
+    told["seconds"] = [max(each) for each in zip(*(result["seconds"] for result in results))]
+    told["wrong"] = sum(result["wrong"] for result in results)
+    told["checked"] = sum(result["checked"] for result in results)
+    return told
+
+
+def _fault(fault: Fault, ranks: Sequence[Rank]) -> Fields:
+    rank = ranks[fault.worker]
+    text = f"rank {rank.number} ({rank.title}): {fault.text}, during: {fault.step}"
+    return {"kind": fault.kind, "text": clean(text), "error": fault.line.get("kind", "")}

@@ -1,0 +1,51 @@
+"""How two reports of one machine differ: ``same_snapshot.py A B`` prints it, and exits with 1 where they do."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+TIMES = frozenset({"seconds", "free", "used", "shared_memory_free", "duration_s", "created"})
+"""What differs between two runs on one machine."""
+OF_A_GPU = frozenset(
+    {"temperature", "clocks", "power", "utilisation", "fan_speed", "throttle", "processes", "performance_state"}
+)
+"""What differs between two looks at one GPU."""
+
+
+def steady(value: Any, moving: frozenset[str] = TIMES) -> Any:
+    """``value`` without what changes from run to run."""
+    if isinstance(value, dict):
+        return {key: steady(inner, moving) for key, inner in value.items() if key not in moving}
+    return [steady(inner, moving) for inner in value] if isinstance(value, list) else value
+
+
+def differences(first: Any, second: Any, where: str = "") -> Iterator[str]:
+    """Each place where the two differ, with both values."""
+    if isinstance(first, dict) and isinstance(second, dict):
+        for key in sorted({*first, *second}):
+            yield from differences(first.get(key), second.get(key), f"{where}.{key}" if where else key)
+    elif isinstance(first, list) and isinstance(second, list) and len(first) == len(second):
+        for number, pair in enumerate(zip(first, second, strict=True)):
+            yield from differences(*pair, f"{where}[{number}]")
+    elif first != second:
+        yield f"{where}: {json.dumps(first)[:300]} | {json.dumps(second)[:300]}"
+
+
+def main() -> None:
+    reports = [json.loads(Path(name).read_text(encoding="utf-8")) for name in sys.argv[1:3]]
+    ours, theirs = (steady(report["snapshot"], TIMES | OF_A_GPU) for report in reports)
+    found = list(differences(ours, theirs))
+    sys.stdout.write("\n".join(found or ["the snapshots are equal"]) + "\n")
+    first, second = (
+        {run["name"]: run["status"] for run in report["probes"] if run["status"] != "skipped"} for report in reports
+    )
+    sys.stdout.writelines(f"{line}\n" for line in differences(first, second, "probes"))
+    sys.exit(bool(found))
+
+
+if __name__ == "__main__":
+    main()

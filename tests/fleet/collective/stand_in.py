@@ -1,0 +1,71 @@
+"""A node without GPUs: the real program of a node, whose processes only say how fast they would have been.
+
+``stand_in.py PLAN`` reads from PLAN how the node behaves that FLEET_NODE (or Slurm) names: ``speed``, or one of
+``dies``, ``hangs``, ``rubbish`` (at the start), ``killed``, ``fails``, ``breaks``, ``stops``, ``silent`` (in a run).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import time
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
+
+from probes.kit.out import Out
+from probes.measuring.device import LibraryError
+from probes.measuring.nccl.node import serve
+from probes.measuring.nccl.supervisor import Talk
+from probes.measuring.nccl.worker import Order, Rank
+
+BANDWIDTH = 50e9
+"""Bytes per second of a healthy node."""
+GPUS = 2
+
+
+def work(plan: dict[str, Any], order: Order, share: tuple[Rank, ...], talk: Talk) -> None:
+    """Agree as often as NCCL's worker does before and in a step, and tell a time."""
+    (rank,) = share
+    talk.say(step="connecting the ranks", version="0.0.0", path="stand-in")
+    identity = talk.agree("the identity" if rank.number == 0 else None)
+    if identity != "the identity":
+        raise AssertionError(identity)
+    talk.say(ready=True)
+    if plan.get("killed"):
+        os.kill(os.getpid(), signal.SIGKILL)
+    if plan.get("fails"):
+        raise AssertionError("the GPU fell off")
+    if plan.get("breaks"):
+        error = LibraryError("NCCL: remote error (6)", "stand-in")
+        talk.say(error=str(error), kind="LibraryError", ranks=[rank.number], library="stand-in")
+        time.sleep(60)
+    if plan.get("stops"):
+        os.kill(os.getppid(), signal.SIGSTOP)  # the node's program: its lines stay open
+    seconds = order.steps[0].size * 2 * (order.ranks - 1) / order.ranks / (BANDWIDTH * plan.get("speed", 1.0))
+    slowest = talk.agree(seconds)
+    talk.say(result={"step": 0, "seconds": [slowest] * 3, "checked": 10, "wrong": plan.get("wrong", 0), "worst": 0.0})
+
+
+def main() -> None:
+    name = os.environ.get("FLEET_NODE") or os.environ["SLURMD_NODENAME"]
+    plan = json.loads(Path(sys.argv[1]).read_text()).get(name, {})
+    if plan.get("dies"):
+        sys.exit("envcheck: command not found")
+    if plan.get("hangs"):
+        time.sleep(600)
+    if plan.get("rubbish"):
+        os.write(1, b'{"fact": "of another kind"}\n')
+        time.sleep(600)
+    os.write(1, b"Last login: today\n")
+    gpus = [{"uuid": f"GPU-{name}-{number}", "index": number} for number in range(plan.get("gpus", GPUS))]
+    out = Out("measuring.nccl.node", partial(os.write, 1))  # type: ignore[arg-type]
+    serve({"gpus": gpus, "libraries": {}}, out, partial(work, plan))
+
+
+if __name__ == "__main__":
+    main()
