@@ -109,7 +109,7 @@ def test_the_schema_refuses_what_is_no_junit() -> None:
         schema().validate('<testsuites><testsuite name="a"/></testsuites>')
 
 
-@every([*((name, "".join(ATTACKS)) for name in EXAMPLES), *(("driver-too-old", attack) for attack in ATTACKS)])
+@every([*((name, "".join(ATTACKS[:-1])) for name in EXAMPLES), *(("driver-too-old", attack) for attack in ATTACKS)])
 def test_xml_whatever_the_names(name: str, attack: str) -> None:
     root = suites(carrying(EXAMPLES[name](), attack))
     assert {element.tag for element in root.iter()} <= {
