@@ -9,17 +9,19 @@ from typing import Any
 import pytest
 
 
-def every(cases: Iterable[Any]) -> Callable[[Callable[..., None]], Callable[[], None]]:
+def every(cases: Iterable[Any] | Callable[[], Iterable[Any]]) -> Callable[[Callable[..., None]], Callable[[], None]]:
     """Try a test with each case; one message names every case that fails and why.
 
     A case is the test's only argument, or a tuple of all its arguments. Without a case the test fails.
+    A function that returns the cases is called by the test alone: each worker collects all modules, one runs the test.
     """
-    tried = list(cases)
+    given = cases if callable(cases) else list(cases)
 
     def decorate(test: Callable[..., None]) -> Callable[[], None]:
         names = list(inspect.signature(test).parameters)
 
         def over_all() -> None:
+            tried = list(given() if callable(given) else given)
             failed: list[str] = []
             first: BaseException | None = None
             for case in tried:

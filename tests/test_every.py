@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from tests.every import every
@@ -25,10 +27,24 @@ def test_every_case_that_fails_is_named_with_its_reason() -> None:
     assert "unsupported operand" in told[3]
 
 
-def test_no_case_is_a_failure() -> None:
-    @every([])
+@pytest.mark.parametrize("cases", [[], list])
+def test_no_case_is_a_failure(cases: Any) -> None:
+    @every(cases)
     def nothing(case: object) -> None:
         raise AssertionError(case)
 
     with pytest.raises(AssertionError, match="0 of 0 cases"):
         nothing()
+
+
+def test_costly_cases_are_made_by_the_test() -> None:
+    made = []
+
+    @every(lambda: made.append("once") or [1, 2])  # type: ignore[func-returns-value]
+    def positive(number: int) -> None:
+        assert number > 1
+
+    assert made == []
+    with pytest.raises(AssertionError, match="1 of 2 cases fail"):
+        positive()
+    assert made == ["once"]

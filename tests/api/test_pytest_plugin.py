@@ -6,8 +6,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-
-import pytest
+from xml.etree import ElementTree as ET
 
 from tests.cli.calling import ROOT
 
@@ -26,9 +25,26 @@ _TEST = """
 import pytest
 
 @pytest.mark.needs_gpu({asked})
-def test_on_gpu():
+def test_on_gpu_{number}():
     pass
 """
+WANTED = {
+    "": ("passed", ""),
+    "memory='24GiB', capability='8.0'": ("passed", ""),
+    "capability='9.0'": ("passed", ""),
+    "capability='10.0'": ("skipped", "needs 1 GPU with at least compute capability 10.0; found NVIDIA H200 (9.0, 1"),
+    "memory='1 TiB'": ("skipped", "needs 1 GPU with at least memory 1 TiB; found NVIDIA H200"),
+    "count=8": ("skipped", "needs 8 GPUs; found NVIDIA H200"),
+    "memory='much'": ("error", 'needs_gpu: write memory="24GiB"'),
+    "memory=24": ("error", 'needs_gpu: write memory="24GiB"'),
+    "'24GiB'": ("error", 'needs_gpu: write memory="24GiB"'),
+    "mem='24GiB'": ("error", 'needs_gpu: write memory="24GiB"'),
+    "capability=[8]": ("error", 'needs_gpu: write memory="24GiB"'),
+    "count='2'": ("error", 'needs_gpu: write memory="24GiB"'),
+    "capability=9.0": ("passed", ""),
+    "count=0": ("error", "a count of 1 or more"),
+    "memories='1GiB'": ("error", 'needs_gpu: write memory="24GiB"'),
+}
 
 
 def run(folder: Path, *options: str) -> str:
@@ -38,36 +54,28 @@ def run(folder: Path, *options: str) -> str:
     return done.stdout.decode() + done.stderr.decode()
 
 
-def project(folder: Path, asked: str, machine: str = "h200") -> Path:
-    (folder / "conftest.py").write_text(_CONFTEST.format(machine=str(ROOT / f"tests/machines/{machine}.json")))
-    (folder / "test_marked.py").write_text(_TEST.format(asked=asked))
+def project(folder: Path, *asked: str) -> Path:
+    (folder / "conftest.py").write_text(_CONFTEST.format(machine=str(ROOT / "tests/machines/h200.json")))
+    tests = [_TEST.format(asked=arguments, number=number) for number, arguments in enumerate(asked)]
+    (folder / "test_marked.py").write_text("".join(tests))
     return folder
 
 
-@pytest.mark.parametrize(
-    ("asked", "words"),
-    [
-        ("", "1 passed"),
-        ("memory='24GiB', capability='8.0'", "1 passed"),
-        ("capability='9.0'", "1 passed"),
-        ("capability='10.0'", "needs 1 GPU with at least compute capability 10.0; found NVIDIA H200 (9.0, 1"),
-        ("memory='1 TiB'", "needs 1 GPU with at least memory 1 TiB; found NVIDIA H200"),
-        ("count=8", "needs 8 GPUs; found NVIDIA H200"),
-        ("memory='much'", 'needs_gpu: write memory="24GiB"'),
-        ("memory=24", 'needs_gpu: write memory="24GiB"'),
-        ("'24GiB'", 'needs_gpu: write memory="24GiB"'),
-        ("mem='24GiB'", 'needs_gpu: write memory="24GiB"'),
-        ("capability=[8]", 'needs_gpu: write memory="24GiB"'),
-        ("count='2'", 'needs_gpu: write memory="24GiB"'),
-        ("count=0", "a count of 1 or more"),
-        ("capability=9.0", "1 passed"),
-    ],
-)
-def test_a_marked_test_runs_where_a_gpu_fits(tmp_path: Path, asked: str, words: str) -> None:
-    out = run(project(tmp_path, asked))
-    assert words in out
-    assert ("1 skipped" in out) is words.startswith("needs ")
-    assert ("1 failed" in out or "1 error" in out) is (not words.startswith(("needs ", "1 passed")))
+def outcomes(junit: Path) -> list[tuple[str, str]]:
+    """The outcome of each test and the words that it comes with."""
+    found = []
+    for case in ET.parse(junit).getroot().iter("testcase"):
+        outcome = next(iter(case), None)
+        found.append(("passed", "") if outcome is None else (outcome.tag, outcome.get("message") or ""))
+    return found
+
+
+def test_a_marked_test_runs_where_a_gpu_fits(tmp_path: Path) -> None:
+    run(project(tmp_path, *WANTED), "--junit-xml=found.xml")
+    found = outcomes(tmp_path / "found.xml")
+    for (asked, (outcome, words)), (seen, said) in zip(WANTED.items(), found, strict=True):
+        assert seen == outcome, asked
+        assert words in said, asked
 
 
 def test_without_a_working_gpu_the_reason_is_the_finding(tmp_path: Path) -> None:
@@ -76,7 +84,7 @@ def test_without_a_working_gpu_the_reason_is_the_finding(tmp_path: Path) -> None
         "facts = Snapshot(gpus=Listing(items=(), complete=True))\n"
         "envcheck.check = lambda **asked: real(given=facts, **asked)\n"
     )
-    (tmp_path / "test_marked.py").write_text(_TEST.format(asked=""))
+    (tmp_path / "test_marked.py").write_text(_TEST.format(asked="", number=0))
     out = run(tmp_path)
     assert "1 skipped" in out
     assert "no GPU works here: No NVIDIA GPU" in out

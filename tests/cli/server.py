@@ -6,21 +6,29 @@ interpreter again, which takes most of the time of a test that asks for one sent
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import socket
 import sys
 
-from envcheck import report  # noqa: F401 - imported for the processes that are forked
 from envcheck.cli.main import program
 from envcheck.compat.load import load_matrix
 from envcheck.rules.catalog import all_rules
 
 _LONGEST = 1 << 17
+_NEEDED_BY_MOST = (
+    "cli.configured", "cli.options", "cli.verbs.check", "cli.verbs.explain", "cli.verbs.matrix_check",
+    "cli.verbs.matrix_show", "collect.gather", "collect.prestart", "config.read", "pipeline.judging",
+    "pipeline.warm_up", "redact.secrets", "report.json", "report.text",
+)  # fmt: skip
+"""Imported for the processes that are forked."""
 
 
 def main() -> None:
     """Answer each command line with its exit status, until the other end is closed."""
+    for name in _NEEDED_BY_MOST:
+        importlib.import_module(f"envcheck.{name}")
     load_matrix()
     all_rules()
     asked = socket.socket(fileno=int(sys.argv[1]))

@@ -27,13 +27,13 @@ def shell(command: str, cwd: Path, **variables: str) -> Result:
     return Result(done.returncode, done.stdout.decode(), done.stderr.decode())
 
 
-@pytest.mark.parametrize("call", [FINE, "--version", "--help", "rule", "schema", "matrix show torch"])
+@pytest.mark.parametrize("call", [FINE, "--version", "--help", "schema"])
 def test_a_full_stdout_is_said_once(call: str, tmp_path: Path) -> None:
     told = "envcheck: cannot write to stdout: No space left on device\n"
     assert shell(f"envcheck {call} > /dev/full", tmp_path) == (2, "", told)
 
 
-@pytest.mark.parametrize(("call", "status"), [(FINE, 0), (BAD, 1), ("--version", 0), ("matrix show torch", 0)])
+@pytest.mark.parametrize(("call", "status"), [(BAD, 1), ("--version", 0)])
 def test_without_a_stdout_the_status_is_the_same(call: str, status: int, tmp_path: Path) -> None:
     assert shell(f"envcheck {call} >&-", tmp_path) == (status, "", "")
 
@@ -55,13 +55,18 @@ def test_a_file_that_is_opened_takes_no_streams_place(tmp_path: Path) -> None:
 
 
 def test_a_reader_that_goes_away_changes_no_status(tmp_path: Path) -> None:
-    for call, status in ((f"{BAD} -v", 1), (f"{FINE} -v", 0), ("check --help", 0), ("schema", 0)):
+    for call, status in ((f"{BAD} -v", 1), ("check --help", 0)):
         found = shell(f"set -o pipefail; envcheck {call} | head -n 1", tmp_path)
         assert (found.status, found.err) == (status, "")
 
 
-@pytest.mark.parametrize("call", ["check --help", "rule", FINE, f"{FINE} --format markdown", f"{FINE} --format html"])
-@pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
+@pytest.mark.parametrize(
+    ("call", "encoding"),
+    [
+        *(("check --help", "ascii"), ("rule", "latin-1"), (FINE, "ascii"), (FINE, "latin-1")),
+        *((f"{FINE} --format markdown", "latin-1"), (f"{FINE} --format html", "ascii")),
+    ],
+)
 def test_a_terminal_that_cannot_carry_the_text(call: str, encoding: str, tmp_path: Path) -> None:
     """Documents are UTF-8 wherever they go; everything else is spelled in what the terminal has."""
     found = shell(f"envcheck {call}", tmp_path, PYTHONIOENCODING=encoding)

@@ -5,14 +5,25 @@ from __future__ import annotations
 from envcheck.compat.load import load_matrix
 from envcheck.compat.matrix import Matrix
 from envcheck.compat.question.answer import ask
+from envcheck.compat.question.choose import evaluate
 from envcheck.compat.question.question import Answer
-from envcheck.components import parse_components
+from envcheck.compat.relations.fit import FitVerdict
+from envcheck.components import Component, parse_components
 
 
 def answer(question: str, matrix: Matrix | None = None) -> Answer:
     """The answer to a question whose components are separated by blanks; a comma stands for a blank in a name."""
+    return ask(matrix or load_matrix(), _components(question))
+
+
+def verdict(question: str) -> FitVerdict:
+    """The verdict of ``answer``, without the suggestions, which take most of the time of a sweep."""
+    return evaluate(load_matrix(), _components(question)).verdict
+
+
+def _components(question: str) -> list[Component]:
     texts = [text.replace(",", " ") for text in question.split()]
-    return ask(matrix or load_matrix(), [component for text in texts for component in parse_components(text)])
+    return [component for text in texts for component in parse_components(text)]
 
 
 def shown(found: Answer) -> str:

@@ -6,8 +6,9 @@ from envcheck.compat.load import load_matrix
 from envcheck.compat.names import canonical, scheme
 from envcheck.compat.specifier import Cover, parse_specifier, parse_version
 from envcheck.compat.tables import ReleaseRow
-from tests.compat.asking import answer, shown
+from tests.compat.asking import answer, shown, verdict
 from tests.every import every
+from tests.thorough import sample
 
 MATRIX = load_matrix()
 CHOOSING = [row for row in MATRIX.releases if row.one_of]
@@ -40,27 +41,27 @@ def test_there_are_such_rows() -> None:
     assert {row.name for row in ELSEWHERE} == {"onnxruntime-gpu", "xformers"}
 
 
-@every(CHOOSING)
+@every(sample(CHOOSING))
 def test_one_that_fits_is_enough_and_none_is_not(row: ReleaseRow) -> None:
     version = first(row.versions)
     for (group,) in [row.one_of]:
         assert set(group) <= row.needs.keys()
         for beside in BESIDE:
-            alone = [answer(f"{name}=={first(row.needs[name])} {beside}").verdict for name in group]
+            alone = [verdict(f"{name}=={first(row.needs[name])} {beside}") for name in group]
             found = answer(f"{row.name}=={version} {beside}")
             assert found.verdict == min(alone, key=RANK.index), (beside, shown(found))
-            for name, verdict in zip(group, alone, strict=True):
-                if found.verdict == "compatible" != verdict == "incompatible":
+            for name, own in zip(group, alone, strict=True):
+                if found.verdict == "compatible" != own == "incompatible":
                     assert any(f"not with {name} " in reason.message for reason in found.reasons), shown(found)
 
 
-@every(CHOOSING)
+@every(sample(CHOOSING))
 def test_the_one_that_is_named_counts(row: ReleaseRow) -> None:
     for name in row.one_of[0]:
         version = first(row.needs[name])
         for beside in ("gpu==V100", "gpu==T4", "driver==535", "cuda==13.0"):
-            alone = answer(f"{name}=={version} {beside}").verdict
-            together = answer(f"{row.name}=={first(row.versions)} {name}=={version} {beside}").verdict
+            alone = verdict(f"{name}=={version} {beside}")
+            together = verdict(f"{row.name}=={first(row.versions)} {name}=={version} {beside}")
             assert together == alone
 
 

@@ -12,6 +12,7 @@ from envcheck.compat.tables import MigRow, ReleaseRow, TorchBuild, TorchRow
 from envcheck.versions import ComputeCapability, DriverRelease
 from tests.compat.asking import answer, assert_does_not_fit, assert_fits, assert_nobody_can_tell, questions, shown
 from tests.every import every
+from tests.thorough import sample
 
 MATRIX = load_matrix()
 TOOLKITS = [row for row in MATRIX.rows_of("cuda") if row.bundles]
@@ -42,7 +43,7 @@ def test_a_library_belongs_to_the_toolkit_that_brings_it(row: ReleaseRow) -> Non
             assert found.verdict == "incompatible", shown(found)
 
 
-@every(TOOLKITS)
+@every(sample(TOOLKITS))
 def test_a_wheel_of_nvidia_stands_for_its_library(row: ReleaseRow) -> None:
     own = toolkit(row)
     for name in {"cublas", "cufft", "cusparse", "cusolver", "curand", "nvjpeg"} & row.bundles.keys():
@@ -52,7 +53,7 @@ def test_a_wheel_of_nvidia_stands_for_its_library(row: ReleaseRow) -> None:
         assert answer(f"nvidia-{name}-{other}=={version} cuda=={own}").verdict == "incompatible"
 
 
-@every(BY_CUDA)
+@every(sample(BY_CUDA))
 def test_each_library_is_held_against_the_gpu_by_itself(row: ReleaseRow) -> None:
     bound = parse_specifier(row.versions).bounds[0]
     release = ".".join(map(str, bound.numbers))

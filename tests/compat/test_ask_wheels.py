@@ -14,7 +14,15 @@ from envcheck.compat.question.wheels import wheel_fits, wheels_of
 from envcheck.compat.relations.fit import FitVerdict
 from envcheck.compat.specifier import Version, parse_specifier
 from envcheck.compat.tables import Machine, Os, WheelRow
-from tests.compat.asking import answer, assert_does_not_fit, assert_fits, assert_nobody_can_tell, questions, shown
+from tests.compat.asking import (
+    answer,
+    assert_does_not_fit,
+    assert_fits,
+    assert_nobody_can_tell,
+    questions,
+    shown,
+    verdict,
+)
 from tests.every import every
 from tests.thorough import sample
 
@@ -100,9 +108,9 @@ def test_a_package_without_a_gpu_is_judged_as_one_for_the_cpu() -> None:
             for os, machine in SYSTEMS[1:]:
                 spec = row.pythons.get(f"{os}-{machine}")  # type: ignore[call-overload]  # any text may be asked for
                 for python in PYTHONS if spec else ():
-                    found = answer(f"tensorflow=={version} os=={os} machine=={machine} python=={python}")
+                    question = f"tensorflow=={version} os=={os} machine=={machine} python=={python}"
                     fits = parse_specifier(spec).cover(python) == "all"
-                    assert found.verdict == ("compatible" if fits else "incompatible"), shown(found)
+                    assert verdict(question) == ("compatible" if fits else "incompatible"), question
                     asked_for += 1
     assert asked_for > 100
 

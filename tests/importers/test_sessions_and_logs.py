@@ -180,8 +180,8 @@ def test_telling_lines_that_are_left_out_are_counted() -> None:
 
 
 @every(["{0} torch error {0} gpu", "torch 2.1.{1} with RTX {1} {0}", "INFO step {1}: gpu {1}", "{0}=={1}.0", "{0}"])
-def test_a_hundred_thousand_lines_are_read_soon(form: str) -> None:
-    text = "\n".join(form.format(word(n), n) for n in range(100_000))
+def test_twenty_thousand_lines_are_read_soon(form: str) -> None:
+    text = "\n".join(form.format(word(n), n) for n in range(20_000))
     started = time.process_time()
     try:
         found = read_text(text)
@@ -191,7 +191,7 @@ def test_a_hundred_thousand_lines_are_read_soon(form: str) -> None:
     assert time.process_time() - started < SOON
 
 
-SOON = 10.0
+SOON = 2.0
 """Seconds of processor time, five times what it takes on two cores."""
 
 

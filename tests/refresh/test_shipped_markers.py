@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 from envcheck.refresh import release_rows, wheel_rows
 from envcheck.refresh.document import Document
@@ -10,33 +12,46 @@ from envcheck.refresh.generated import TORCH, Work, find_work
 from tests.every import every
 
 MATRIX = Path(__file__).resolve().parents[2] / "matrix"
-DOCUMENTS = [Document(path) for path in sorted(MATRIX.glob("*.toml"))]
-WORK = find_work(DOCUMENTS, ())
-WHEELS = [row.unwrap() for document in DOCUMENTS for row in document.rows(wheel_rows.TABLE)]
+
+
+@cache
+def documents() -> list[Document]:
+    """The files of the matrix: read by a test, not by each worker that collects this module."""
+    return [Document(path) for path in sorted(MATRIX.glob("*.toml"))]
+
+
+@cache
+def works() -> list[Work]:
+    return find_work(documents(), ())
+
+
+@cache
+def wheels() -> list[Any]:
+    return [row.unwrap() for document in documents() for row in document.rows(wheel_rows.TABLE)]
 
 
 def test_what_the_wheels_tell_of_torch_and_its_neighbours_is_regenerated() -> None:
-    assert {"torch", "vllm", "xformers", "torchvision", "jax-cuda12-plugin"} <= {work.name for work in WORK}
+    assert {"torch", "vllm", "xformers", "torchvision", "jax-cuda12-plugin"} <= {work.name for work in works()}
 
 
 def test_what_file_names_tell_stands_apart_from_other_rows() -> None:
-    for document in DOCUMENTS:
+    for document in documents():
         if document.rows(wheel_rows.TABLE):
             assert set(document.content) == {"generated", "sources", "wheel"}
             assert all(row["source"] == [row["name"]] for row in document.rows(wheel_rows.TABLE))
 
 
-@every(DOCUMENTS)
+@every(documents)
 def test_every_file_of_the_matrix_can_be_changed_without_a_trace(document: Document) -> None:
     assert not document.changed
 
 
-@every(WORK)
+@every(works)
 def test_a_marker_names_a_source_on_pypi_and_rows_that_cite_it(work: Work) -> None:
     source = work.document.content["sources"][work.generated.source]
     assert str(source["address"]).startswith("PyPI ")
     if work.generated.wheels:
-        assert any(row["name"] == work.name and row["source"] == [work.generated.source] for row in WHEELS)
+        assert any(row["name"] == work.name and row["source"] == [work.generated.source] for row in wheels())
         return
     table = TORCH if work.name == TORCH else release_rows.TABLE
     rows = [row for row in work.document.rows(table) if table == TORCH or row["name"] == work.name]

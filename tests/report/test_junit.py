@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -92,21 +93,23 @@ def test_no_verdict_is_an_error_even_where_nothing_is_unknown() -> None:
     assert sum(int(suite.attrib["skipped"]) for suite in root) == 1
 
 
-SCHEMA = xmlschema.XMLSchema(str(Path(__file__).parent / "schemas" / "junit-10.xsd"))
-"""Of Jenkins' xunit-plugin, under the MIT licence: JUnit itself has published none."""
+@cache
+def schema() -> xmlschema.XMLSchema:
+    """Of Jenkins' xunit-plugin, under the MIT licence: JUnit itself has published none."""
+    return xmlschema.XMLSchema(str(Path(__file__).parent / "schemas" / "junit-10.xsd"))
 
 
 @every([*((name, "") for name in EXAMPLES), *(("warned", attack) for attack in ATTACKS)])
 def test_it_fits_the_schema_of_jenkins(name: str, attack: str) -> None:
-    SCHEMA.validate(render(carrying(EXAMPLES[name](), attack), "junit"))
+    schema().validate(render(carrying(EXAMPLES[name](), attack), "junit"))
 
 
 def test_the_schema_refuses_what_is_no_junit() -> None:
     with pytest.raises(xmlschema.XMLSchemaValidationError):
-        SCHEMA.validate('<testsuites><testsuite name="a"/></testsuites>')
+        schema().validate('<testsuites><testsuite name="a"/></testsuites>')
 
 
-@every([*((name, "".join(ATTACKS)) for name in EXAMPLES), *(("driver-too-old", attack) for attack in ATTACKS)])
+@every([*((name, "".join(ATTACKS[:-1])) for name in EXAMPLES), *(("driver-too-old", attack) for attack in ATTACKS)])
 def test_xml_whatever_the_names(name: str, attack: str) -> None:
     root = suites(carrying(EXAMPLES[name](), attack))
     assert {element.tag for element in root.iter()} <= {

@@ -45,7 +45,7 @@ def test_nothing_foreign_reaches_the_terminal(size: tuple[int, int]) -> None:
             await settled(pilot, 0.1)
             seen.append(words(app))
 
-    show(examples.hostile(), steps, size=size)
+    show(examples.hostile(length=500), steps, size=size)
     for screen in seen:
         odd = {c for c in screen if c != "\n" and unicodedata.category(c) in ("Cc", "Cf", "Cs", "Zl", "Zp")}
         assert not odd, odd

@@ -153,10 +153,7 @@ def test_the_palette_offers_what_the_keys_do() -> None:
     ("form", "ending", "holds"),
     [
         ("json", "json", '"checks"'),
-        ("markdown", "md", "envcheck"),
-        ("html", "html", "<html"),
         ("junit", "xml", "<testsuite"),
-        ("text", "txt", "PASS"),
         ("private", "json", '"checks"'),
         ("svg", "svg", "<svg"),
     ],

@@ -11,6 +11,7 @@ import ctypes
 import itertools
 import json
 import math
+import operator
 import struct
 from collections.abc import Callable, Iterator
 from enum import IntEnum
@@ -264,14 +265,18 @@ class Network(Guarded, kind="INetworkDefinition"):
             replaced, shape = layer._inputs.get(1), (count, channels, 3, 3)
             filters = replaced._values({}) if replaced else dict(zip(places(shape), kernel.values, strict=True))
             added = [0.0] * count if self.release.wrong == "bias" else bias.values
-            return {
-                (n, k, y, x): added[k]
-                + sum(
-                    step * source.get((n, c, y + down - 1, x + right - 1), 0.0) * filters[k, c, down, right]
+            weights = [
+                [filters[k, c, down, right] for c, down, right in places((channels, 3, 3))] for k in range(count)
+            ]
+            found: Values = {}
+            for n, y, x in places((images, height, width)):
+                seen = [
+                    step * source.get((n, c, y + down - 1, x + right - 1), 0.0)
                     for c, down, right in places((channels, 3, 3))
-                )
-                for n, k, y, x in places(result)
-            }
+                ]
+                for k in range(count):
+                    found[n, k, y, x] = added[k] + sum(map(operator.mul, seen, weights[k]))
+            return found
 
         layer = ConvolutionLayer(Tensor(self.release, result, tensor.dtype, values))
         return layer
