@@ -131,7 +131,7 @@ class Job:
         """Record the remaining results after the child exited, or was terminated for the reason ``verdict``.
 
         ``killed`` is False for a child that could not be killed. Returns the probes that the child did not start, each
-        as a separate group.
+        as a separate group, those that measure a GPU as one: two at once would share its speed.
         """
         self._closing = verdict is not None
         self._kill_leftovers(thorough=self._current is not None)
@@ -148,7 +148,9 @@ class Job:
             self._waiting.appendleft(self._current.spec)  # it died of an earlier probe
         elif self._current and verdict:
             self._settle(self._current.was_cut_off(verdict, self._child.noise.take(), self._remark()), death)
-        return tuple(Group((spec,), self._group.launch, self._group.about) for spec in self._waiting)
+        left = tuple(self._waiting)
+        together = (left,) if left and self._group.about.gpu else ((spec,) for spec in left)
+        return tuple(Group(specs, self._group.launch, self._group.about) for specs in together)
 
     def drop(self) -> None:
         """Release a terminated child and the processes that it left."""

@@ -115,7 +115,7 @@ class Loop:
         return due
 
     def _end(self, reasons: Mapping[Job, Verdict | None]) -> None:
-        """Close the jobs that are due; start the probes that one did not reach again, each in a separate child."""
+        """Close the jobs that are due; start the probes that one did not reach in new children."""
         if not reasons:
             return
         unkillable = cleanup.end_groups([job.pid for job in reasons])

@@ -228,6 +228,21 @@ def test_one_that_hangs_costs_only_its_own_rows(machine: Machine) -> None:
     assert named(found, "bench_links")
 
 
+@pytest.mark.parametrize("end", ["os.kill(os.getpid(), 11)", "time.sleep(600)"])
+def test_after_one_that_died_the_others_measure_in_turn_still(end: str, machine: Machine) -> None:
+    """Two that measure one GPU at once would each find it slow."""
+    machine.probes.add("bench_a", machine.ends(end), **ON_GPU, seconds=1.0)
+    machine.probes.add("bench_b", MEASURE, **ON_GPU)
+    machine.probes.add("bench_c", machine.ends(end), **ON_GPU, seconds=1.0)
+    for name in ("bench_d", "bench_e"):
+        machine.probes.add(name, MEASURE, **ON_GPU)
+    found = machine.run()
+    for number in range(2):
+        spans = [span(named(found, f"bench_{name}")[f"GPU-{number}"]) for name in "bde"]
+        assert all(before[1] <= after[0] for before, after in zip(spans, spans[1:], strict=False)), number
+    assert {run.status for run in found.runs if run.gpu == "GPU-1"} == {"ok"}
+
+
 @pytest.mark.parametrize(
     ("end", "status", "words"),
     [
