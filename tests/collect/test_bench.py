@@ -10,6 +10,7 @@ import os
 import signal
 import threading
 import time
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -239,7 +240,7 @@ def test_after_one_that_died_the_others_measure_in_turn_still(end: str, machine:
     found = machine.run()
     for number in range(2):
         spans = [span(named(found, f"bench_{name}")[f"GPU-{number}"]) for name in "bde"]
-        assert all(before[1] <= after[0] for before, after in zip(spans, spans[1:], strict=False)), number
+        assert all(before[1] <= after[0] for before, after in pairwise(spans)), number
     assert {run.status for run in found.runs if run.gpu == "GPU-1"} == {"ok"}
 
 
