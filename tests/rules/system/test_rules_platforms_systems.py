@@ -81,7 +81,7 @@ def test_the_last_release_for_windows_is_named_with_what_it_needs() -> None:
     found = check_of("windows-gpu-unsupported", on_windows(tensorflow("2.15.0")))
     assert found.title == "tensorflow 2.15.0 has no GPU support on Windows"
     assert found.fixes[0].command == ("wsl", "--install")
-    assert "<2.11, the last with GPU support on native Windows" in found.fixes[1].text
+    assert "<2.11.0, the last with GPU support on native Windows" in found.fixes[1].text
     assert "cuda >=11.2,<12" in found.fixes[1].text
     assert any(source.read for source in found.sources)
 
