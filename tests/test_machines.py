@@ -32,6 +32,9 @@ TRIED = "h100-tried-and-measured"
 MEASURED = "h200-tensorrt"
 """The one on which TensorRT built and ran engines, with ``bench --full --only tensorrt``."""
 
+WORKING = "h200-tensorflow"
+"""The one on which TensorFlow computed, with ``bench --full --frameworks``, beside the libraries of CUDA 12.9."""
+
 CONSTRUCTED = {
     "container-lost-gpu": "container-lost-gpu",
     "driver-too-old": "driver-too-old",
@@ -63,9 +66,9 @@ def report_on(name: str) -> Report:
 
 
 def test_every_file_is_tried_and_says_where_it_comes_from() -> None:
-    assert {file.stem for file in FOLDER.glob("*.json")} == {*RECORDED, TRIED, MEASURED}
+    assert {file.stem for file in FOLDER.glob("*.json")} == {*RECORDED, TRIED, MEASURED, WORKING}
     assert {file.stem for file in (FOLDER / "constructed").glob("*.json")} == set(CONSTRUCTED)
-    for name in (*RECORDED, TRIED, MEASURED):
+    for name in (*RECORDED, TRIED, MEASURED, WORKING):
         assert "2026" in load(name).recorded or "h200x4.json" in load(name).recorded
     for name in CONSTRUCTED:
         assert "#" in load(f"constructed/{name}").built_from
@@ -173,3 +176,28 @@ def test_a_low_figure_without_a_known_clock_is_not_judged() -> None:
     checks = [check for check in report.checks if check.rule == "slow-library"]
     assert {check.status for check in checks} == {"skipped"}
     assert any("the clock during the run is not known" in check.message for check in checks)
+
+
+def test_tensorflow_and_the_libraries_below_it_are_right_and_as_fast_as_expected() -> None:
+    report = report_on(WORKING)
+    own = [figure for figure in report.measurements if figure.name.startswith("tensorflow-")]
+    assert {figure.name for figure in own} == {
+        f"tensorflow-{work}" for work in ("gemm", "convolution", "attention", "training-step")
+    }
+    assert all(figure.verification and figure.verification.right for figure in own)
+    judged = [check for check in report.checks if check.figure and check.status != "skipped"]
+    assert {check.status for check in judged} == {"pass"}
+    assert {"framework-slower-than-library", "slow-library", "slow-gemm"} <= {check.rule for check in judged}
+    assert [check.rule for check in report.checks if check.status in ("warn", "fail")] == ["damaged-distribution"]
+
+
+def test_a_framework_slower_than_it_was_on_a_sound_gpu_is_a_finding() -> None:
+    snapshot = load(WORKING).snapshot
+    slow = tuple(
+        msgspec.structs.replace(each, value=each.value and each.value * 0.8) if each.name == "tensorflow-gemm" else each
+        for each in snapshot.measurements
+    )
+    report = judge(msgspec.structs.replace(snapshot, measurements=slow), Request())
+    found = [check for check in report.checks if check.rule == "framework-slower-than-library"]
+    assert {check.status for check in found if "matrix product" in check.title} == {"warn"}
+    assert {check.status for check in found if "matrix product" not in check.title} == {"pass"}

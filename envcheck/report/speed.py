@@ -19,6 +19,7 @@ from envcheck.rules.facts.measurements import (
     measurement_key,
     measurement_name_among,
     not_run,
+    percent,
     processor_figures,
     quantity,
     reason_without_value,
@@ -189,7 +190,7 @@ def _remarks(measured: Measurement, check: Check | None, before: tuple[float, in
 def _share(check: Check | None) -> str:
     """``77%``; empty where it was not judged by a ceiling."""
     figure = check.figure if check else None
-    return f"{figure.share:.0%}" if figure and figure.share is not None else ""
+    return percent(figure.share) if figure and figure.share is not None else ""
 
 
 def _expected(check: Check | None) -> str:
@@ -198,7 +199,7 @@ def _expected(check: Check | None) -> str:
     if check is None or figure is None or figure.share is None or figure.expected_low is None:
         return ""
     above = check.status == "unknown"
-    return f"{figure.expected_low:.0%}" if figure.share < figure.expected_low or above else ""
+    return percent(figure.expected_low) if figure.share < figure.expected_low or above else ""
 
 
 def _not_measured(report: Report, pen: Pen) -> Iterable[Line]:

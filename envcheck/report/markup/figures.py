@@ -13,6 +13,7 @@ from envcheck.rules.facts.measurements import (
     measurement_key,
     measurement_name,
     measurement_name_among,
+    percent,
     processor_figures,
     quantity,
     reason_without_value,
@@ -152,7 +153,7 @@ def _figure(measured: Measurement, known: tuple[Gpu, ...], found: Expectation, c
     wrong = _wrong(measured)
     status: Status = check.status if check else "skipped"
     words = {"pass": " ✓", "skipped": ", not judged", "unknown": ", not judged"}.get(status, "")
-    told = [f"{found.share:.0%}{_spread_text(measured)}{words} ", *wrong]
+    told = [f"{percent(found.share)}{_spread_text(measured)}{words} ", *wrong]
     told += [chip(status, *_WORDS[status])] if status in _WORDS and not wrong else []
     return tag(
         "div",
@@ -178,7 +179,7 @@ def _bar(found: Expectation, status: Status) -> Markup:
     """Drawn 105 units wide: one for each percent of the ceiling."""
     reached = min(max(found.share * 100, 0.0), _FULL)
     low, high = min(found.low * 100, _FULL), min(found.high * 100, _FULL)
-    words = f"{found.share:.0%} of {found.basis}; healthy GPUs reach {found.low:.0%} to {found.high:.0%}"
+    words = f"{percent(found.share)} of {found.basis}; healthy GPUs reach {percent(found.low)} to {percent(found.high)}"
     return tag(
         "svg",
         tag("title", words),

@@ -121,6 +121,11 @@ def _shape(shape: tuple[int, ...]) -> str:
     return f" {shape[0]}^{len(shape)}" if len(set(shape)) == 1 else f" {'x'.join(map(str, shape))}"
 
 
+def percent(share: float) -> str:
+    """``77%``; with a decimal below ten, since many library figures are expected at few percent of a peak."""
+    return f"{share:.1%}" if share < 0.1 else f"{share:.0%}"
+
+
 def quantity(value: float, unit: str) -> str:
     """``4.28 TB/s``, ``823.8 TFLOP/s``, ``2.9 us``."""
     if unit == "s":

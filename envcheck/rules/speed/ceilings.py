@@ -13,7 +13,7 @@ from envcheck.compat.relations.variables import shown
 from envcheck.compat.tables import VariableEffect
 from envcheck.rules.api import Facts, MeasurementSubject, Outcome, rule
 from envcheck.rules.facts.machine import gpu_title
-from envcheck.rules.facts.measurements import measurement_key, measurement_name, quantity, spread
+from envcheck.rules.facts.measurements import measurement_key, measurement_name, percent, quantity, spread
 from envcheck.rules.facts.run_conditions import OFTEN, THROTTLES
 from envcheck.rules.facts.variables import BY_VARIABLE, SetVariable, setting_evidence, slowing_variables
 from envcheck.rules.speed.trust import why_not_judged
@@ -145,7 +145,7 @@ def _with_verdict(name: str, gpu: Gpu, measured: Measurement, found: Expectation
     remark = " (a floor: never measured here)" if found.wide else ""
     expected = Evidence(
         what="expected",
-        value=f"{found.low:.0%} to {found.high:.0%} of {ceiling}{remark}",
+        value=f"{percent(found.low)} to {percent(found.high)} of {ceiling}{remark}",
         source=found.basis,
     )
     evidence = (*_evidence(measured), expected, *condition_evidence(measured.conditions))
@@ -154,7 +154,7 @@ def _with_verdict(name: str, gpu: Gpu, measured: Measurement, found: Expectation
         return Outcome(
             status="unknown",
             title=f"{name}: {value} is more than it can be",
-            message=f"It is {found.share:.0%} of the ceiling of {ceiling}: an error of the measurement, no fast GPU.",
+            message=f"It is {percent(found.share)} of the ceiling of {ceiling}: an error of the measurement.",
             evidence=evidence,
             figure=figure,
             sources=found.sources,
@@ -166,7 +166,7 @@ def _with_verdict(name: str, gpu: Gpu, measured: Measurement, found: Expectation
     if found.judgement == "pass":
         return Outcome(
             status="pass",
-            title=f"{name}: {value}, {found.share:.0%} of the ceiling",
+            title=f"{name}: {value}, {percent(found.share)} of the ceiling",
             evidence=evidence,
             figure=figure,
             sources=found.sources,
@@ -194,10 +194,10 @@ def _clock_lowered(name: str, measured: Measurement, found: Expectation, held: t
     return Outcome(
         status="fail" if far else "warn",
         title=f"{name}: {quantity(measured.value or 0, measured.unit)}, held down",
-        message=f"{found.share:.0%} of the ceiling{clock}: {'; '.join(held)}.",
+        message=f"{percent(found.share)} of the ceiling{clock}: {'; '.join(held)}.",
         evidence=(
             *_evidence(measured),
-            Evidence(what="expected at that clock", value=f"{found.low:.0%} or more", source=found.basis),
+            Evidence(what="expected at that clock", value=f"{percent(found.low)} or more", source=found.basis),
             *condition_evidence(measured.conditions),
         ),
         sources=found.sources,
@@ -212,11 +212,12 @@ def _explained(
     ceiling: str,
     slowing: Sequence[tuple[SetVariable, VariableEffect]],
 ) -> str:
-    text = f"{found.share:.0%} of the ceiling of {ceiling} ({found.basis}); healthy GPUs reach {found.low:.0%} or more."
+    reached, least = percent(found.share), percent(found.low)
+    text = f"{reached} of the ceiling of {ceiling} ({found.basis}); healthy GPUs reach {least} or more."
     if found.at_clock is not None and found.clock_share is not None:
         text += (
-            f" It reached {found.at_clock:.0%} of what its clock allows, at {found.clock_share:.0%} of the data sheet's"
-            " clock."
+            f" It reached {percent(found.at_clock)} of what its clock allows, at {found.clock_share:.0%} of the"
+            " data sheet's clock."
         )
     variables = (f"{each.name}={shown(each.value)}: {effect.text}" for each, effect in slowing)
     why = (*variables, *causes(gpu, measured))

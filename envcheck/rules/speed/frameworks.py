@@ -15,7 +15,7 @@ from envcheck.compat.tables import EfficiencyRow, SettingRow, VariableEffect
 from envcheck.rules.api import Facts, MeasurementSubject, Outcome, passed, rule
 from envcheck.rules.facts.frameworks import distributions_in, frameworks_in
 from envcheck.rules.facts.machine import gpu_title
-from envcheck.rules.facts.measurements import measurement_name, quantity
+from envcheck.rules.facts.measurements import measurement_name, percent, quantity
 from envcheck.rules.facts.variables import BY_VARIABLE, SetVariable, relevant_variables, setting_evidence
 from envcheck.rules.fixes.frameworks import install_gpu_build
 from envcheck.rules.speed.ceilings import figure_of
@@ -107,7 +107,8 @@ def framework_slower_than_library(subject: MeasurementSubject, facts: Facts) -> 
     ]
     if band is not None:
         remark = " (a floor: never measured here)" if band.wide else ""
-        evidence.append(Evidence(what="expected", value=f"at least {band.low:.0%} of that{remark}", source=band.id))
+        expected = f"at least {percent(band.low)} of that{remark}"
+        evidence.append(Evidence(what="expected", value=expected, source=band.id))
     figure = msgspec.structs.replace(
         figure_of(subject.gpu, measured), ceiling=library.value, share=share, expected_low=band.low if band else None
     )
@@ -115,7 +116,7 @@ def framework_slower_than_library(subject: MeasurementSubject, facts: Facts) -> 
     # Within its band only a variable that is known to lower this figure counts.
     variables = [(each, effect) for each, effect in _slowing(facts) if low or measured.name in effect.figures]
     if band is None or not (low or variables):
-        found = passed(f"{name}: {share:.0%} of what the library reaches", *evidence, decided_by="measured")
+        found = passed(f"{name}: {percent(share)} of what the library reaches", *evidence, decided_by="measured")
         return msgspec.structs.replace(found, figure=figure)
     framework = _framework(measured.name, facts)
     settings = list(_causes(measured, framework, facts))
@@ -123,7 +124,7 @@ def framework_slower_than_library(subject: MeasurementSubject, facts: Facts) -> 
     causes += [row.text for row in settings]
     return Outcome(
         status="warn",
-        title=f"{name}: {share:.0%} of what the library reaches",
+        title=f"{name}: {percent(share)} of what the library reaches",
         message=f"{_SLOW if low else _LOWERED} {'. '.join(causes) or 'No setting explains it'}.",
         evidence=(*evidence, *(setting_evidence(variable) for variable, _ in variables), *_told(settings, framework)),
         figure=figure,

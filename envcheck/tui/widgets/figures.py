@@ -16,6 +16,7 @@ from envcheck.rules.facts.measurements import (
     measurement_name,
     measurement_name_among,
     not_run,
+    percent,
     processor_figures,
     quantity,
     reason_without_value,
@@ -111,7 +112,7 @@ class Figures:
                 text.append(full, self._paint.colour(status))
             else:
                 text.append(empty, self._paint.colour("dim"))
-        text.append(f"{found.share:{_SHARE}.0%}")
+        text.append(f"{percent(found.share):>{_SHARE}}")
         if check is not None and check.status in ("warn", "fail"):
             text.append(f" {check.status.upper()}", self._paint.colour(check.status))
 
