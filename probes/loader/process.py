@@ -187,7 +187,7 @@ def _lacks(name: str, loader: Image | None, image: Image) -> tuple[str, ...]:
 
 
 FOLDER_LIMIT = 512
-"""Most folders of one search path."""
+"""Most distinct folders of one search path."""
 TRY_LIMIT = 200_000
 """Most files that are tried for one process."""
 _CHAIN_LIMIT = 256
@@ -317,10 +317,11 @@ class Search:
         return self._paths[key]
 
     def _split(self, entries: list[str] | tuple[str, ...], image: Image | None) -> tuple[str, ...]:
-        if len(entries) > FOLDER_LIMIT:
+        distinct = dict.fromkeys(entries)
+        if len(distinct) > FOLDER_LIMIT:
             self._certain = False
         folders: dict[str, None] = {}
-        for entry in islice(entries, FOLDER_LIMIT):
+        for entry in islice(distinct, FOLDER_LIMIT):
             folders[os.path.join(self._cwd, self.expanded(entry, image)).rstrip("/")] = None
         return tuple(folders)
 

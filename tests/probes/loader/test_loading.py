@@ -113,6 +113,17 @@ def test_the_variable_is_split_and_expanded(here: Workshop, agreed: Agreed) -> N
     assert seen.loaded == (True,) * 5
 
 
+@pytest.mark.parametrize("how", [rpath, runpath])
+def test_a_path_that_repeats_its_folders_hundreds_of_times(
+    here: Workshop, agreed: Agreed, how: Callable[..., tuple[str, ...]]
+) -> None:
+    """TensorFlow 2.21 has 669 entries, of which 18 are distinct."""
+    here.library("last/libdep.so.1")
+    here.library("libtop.so", ["last/libdep.so.1"], *how(*["$ORIGIN/none", "$ORIGIN/../none"] * 400, "$ORIGIN/last"))
+    seen = agreed(here.program(), [str(here.folder / "libtop.so")])
+    assert names(seen, here) == {"libtop.so", "last/libdep.so.1"}
+
+
 def test_the_cache_and_the_default_folders(here: Workshop) -> None:
     program = here.program()
     process = here.process(program)
