@@ -112,6 +112,11 @@ def test_the_fields_choose_gpus_and_figures() -> None:
         await pilot.press("B")
         await until(pilot, lambda: len(replay.requests) == 2)
         await until(pilot, lambda: app.sessions.current is None)
+        app.query_one("#speed-gpus", Input).value = ""
+        app.query_one("#speed-only", Input).value = "frameworks"
+        await pilot.press("b")
+        await until(pilot, lambda: len(replay.requests) == 3)
+        await until(pilot, lambda: app.sessions.current is None)
         app.query_one("#speed-gpus", Input).value = "first"
         await pilot.press("b")
         await settled(pilot, 0.2)
@@ -124,6 +129,7 @@ def test_the_fields_choose_gpus_and_figures() -> None:
 
     show(None, steps, gather=replay, size=LARGE)
     assert replay.requests[1].bench == Bench(full=True, gpus=(0, 2), only=("gemm",))
+    assert replay.requests[2].bench == Bench(frameworks=True)
 
 
 def test_progress_of_a_measurement_is_told() -> None:

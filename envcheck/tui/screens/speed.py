@@ -27,7 +27,12 @@ _EMPTY = """No measurements yet.
   B  measure everything: some minutes
   x  cancel; figures measured by then are kept
 
+Write frameworks into the field "figures" to import the frameworks of the
+environment and to measure them beside the libraries that they use.
+
 envcheck skips GPUs that are in use. It changes no clocks, limits or modes."""
+
+_FRAMEWORKS = "frameworks"
 
 
 class Speed(Vertical):
@@ -47,7 +52,7 @@ class Speed(Vertical):
             yield Label("GPUs ")
             yield Input(placeholder="all, or 0,2", id="speed-gpus", compact=True)
             yield Label("  figures ")
-            yield Input(placeholder="all, or gemm,device-memory-copy", id="speed-only", compact=True)
+            yield Input(placeholder="all, frameworks, or gemm,device-memory-copy", id="speed-only", compact=True)
         for name in ("speed-state", "speed-now"):
             line = StatusText("", id=name, classes="framed")
             line.border_title = "running" if name == "speed-state" else "live"
@@ -76,7 +81,8 @@ class Speed(Vertical):
         wrong = [part for part in gpus if not part.isdecimal()]
         if wrong:
             raise UsageError(f"{wrong[0]!r} is not a GPU number")
-        return Bench(full=full, gpus=tuple(map(int, gpus)), only=selected(only))
+        figures = [part for part in only if part != _FRAMEWORKS]
+        return Bench(full=full, gpus=tuple(map(int, gpus)), only=selected(figures), frameworks=_FRAMEWORKS in only)
 
     def show_progress(self, session: Session, report: Report | None, paint: Paint) -> None:
         """Progress of a session that measures: the whole, and a line for each GPU."""
