@@ -142,6 +142,8 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     """The facts that would decide an ``unknown`` or ``skipped`` outcome."""
     frameworks: tuple[str, ...] = ()
     """Names of the affected frameworks, if not all of the environment are."""
+    layer: Layer | None = None
+    """The layer that it is about, if not the rule's."""
 
 
 def passed(title: str, *evidence: Evidence, decided_by: DecidedBy = "inferred") -> Outcome:

@@ -247,7 +247,7 @@ def _check(rule: Rule, subject: Subject, outcome: Outcome, facts: Facts) -> Chec
         id=f"{rule.name}@{described.key}",
         rule=rule.name,
         scope=rule.scope,
-        layer=rule.layer,
+        layer=outcome.layer or rule.layer,
         subject=described,
         frameworks=outcome.frameworks or (_with_base(subject) if bad else ()),
         status=outcome.status,

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from envcheck.checks import STATUSES, Evidence, Fix
+from envcheck.checks import STATUSES, Evidence, Fix, Layer
 from envcheck.compat.specifier import parse_specifier, parse_version
 from envcheck.compat.tables import FlawRow
 from envcheck.rules.api import Facts, Outcome, passed, rule
@@ -18,6 +18,8 @@ from envcheck.snapshot import Environment, Platform, Snapshot
 _WHEEL = re.compile(r"nvidia-(?P<name>[a-z]+)(?:-cu\d+)?$")
 _BUNDLED = ("nccl", "cudnn", "tensorrt")
 """Libraries whose versions a framework reports."""
+_LIBRARY: Layer = "library"
+_FRAMEWORK: Layer = "framework"
 
 
 class Present(NamedTuple):
@@ -26,6 +28,7 @@ class Present(NamedTuple):
     name: str
     version: str
     evidence: Evidence
+    layer: Layer
 
 
 @rule(
@@ -65,6 +68,7 @@ def known_bad_release(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
         confidence=row.confidence,
         fixes=tuple(Fix(text=each.change) for each, _ in met),
         sources=facts.matrix.cite(*(each for each, _ in met)),
+        layer=item.layer,
     )
 
 
@@ -80,11 +84,11 @@ def _present(facts: Facts) -> Iterator[Present]:
     if platform.windows_build:
         build = platform.windows_build
         source = platform.source_of("windows_build")
-        yield Present("windows", build, Evidence(what="Windows", value=build, source=source))
+        yield Present("windows", build, Evidence(what="Windows", value=build, source=source), "driver")
     driver = release_text(facts)
     if driver:
         source = driver_of(facts).source_of("release")
-        yield Present("driver", driver, Evidence(what="driver", value=driver, source=source))
+        yield Present("driver", driver, Evidence(what="driver", value=driver, source=source), "driver")
     if facts.environment is not None:
         yield from _in_environment(facts.environment)
 
@@ -104,8 +108,10 @@ def _components(environment: Environment) -> Iterator[Present]:
         for name, version in versions.items():
             if version:
                 what = name if name == framework.name else f"{name} of {framework.name}"
-                yield Present(name, version, Evidence(what=what, value=version, source=framework.source))
+                evidence = Evidence(what=what, value=version, source=framework.source)
+                yield Present(name, version, evidence, _FRAMEWORK if name == framework.name else _LIBRARY)
     for item in environment.distributions or ():
         wheel = _WHEEL.fullmatch(item.name)
-        name = wheel["name"] if wheel else item.name
-        yield Present(name, item.version, Evidence(what=item.name, value=item.version, source=item.source))
+        evidence = Evidence(what=item.name, value=item.version, source=item.source)
+        name, layer = (wheel["name"], _LIBRARY) if wheel else (item.name, _FRAMEWORK)
+        yield Present(name, item.version, evidence, layer)

@@ -339,6 +339,16 @@ def test_a_broken_release_cites_its_row_and_names_the_next() -> None:
     }
 
 
+def test_a_broken_release_stands_in_the_layer_that_it_belongs_to() -> None:
+    broken = {
+        "driver": machine(driver=driver("331.38")),
+        "library": wheel("nvidia-nccl-cu12", "2.29.2"),
+        "framework": with_framework(torch("2.9.0+cu128", "12.8")),
+    }
+    for layer, found in broken.items():
+        assert check_of("known-bad-release", found).layer == layer
+
+
 CASES: list[Case] = [*MEMORY, *GPU_MEMORY, *MIG, *PEERS, *RELEASES]
 
 
