@@ -54,8 +54,8 @@ from envcheck.compat.tables import (
 from envcheck.sources import Source
 from envcheck.versions import ComputeCapability, CudaVersion
 
-_NAMED_ELSEWHERE = ("torch", "python", "cudnn", "nccl", "triton", "tensorrt", "gcc")
-"""Components of which other rows than those of releases, or relations, speak."""
+_NEEDED_BY_MANY = ("python", "gcc")
+"""Components without rows of their own that rows of releases need: known without decoding all of these."""
 
 _SIMILAR = 0.8
 """Least likeness of a name, of 1, to be offered for another one."""
@@ -130,7 +130,7 @@ class Matrix:
 
     def knows(self, name: str) -> bool:
         """Whether any row speaks of the component of this canonical name."""
-        own = name in _NAMED_ELSEWHERE or name in self.releases_by_name or name in self.wheels_by_name
+        own = name in _NEEDED_BY_MANY or name in self.releases_by_name or name in self.wheels_by_name
         return own or name in self._named_by_others
 
     @cached_property
@@ -167,6 +167,10 @@ class Matrix:
         """The names, or patterns of names, of the frameworks that behave so."""
         return [name for row in self.traits if row.trait == trait for name in row.names]
 
+    def role_of(self, name: str) -> RoleRow | None:
+        """What people install a distribution of this name for."""
+        return next((row for row in self.roles if is_named(name, row.names)), None)
+
     def projects(self, framework: str, trait: Trait) -> list[str]:
         """The project whose code makes a framework of this name behave so; none where it does not."""
         return [row.project for row in self.traits if row.trait == trait and is_named(framework, row.names)]
@@ -183,7 +187,7 @@ class Matrix:
         """The known component whose name is spelled most nearly so."""
         from difflib import get_close_matches  # noqa: PLC0415 - few questions need it
 
-        known = self._named_by_others.union(_NAMED_ELSEWHERE, self.releases_by_name, self.wheels_by_name)
+        known = self._named_by_others.union(self.releases_by_name, self.wheels_by_name)
         return next(iter(get_close_matches(name, sorted(known), 1, _SIMILAR)), None)
 
     def known_versions(self, name: str) -> list[Version]:

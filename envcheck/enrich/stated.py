@@ -50,7 +50,7 @@ def add_pinned_torch(environment: Environment, matrix: Matrix) -> Environment:
     listed = environment.distributions or ()
     frameworks = environment.frameworks or Listing()
     names = (*(each.name for each in listed), *(each.name for each in frameworks.items))
-    if environment.source != PASTED or any(name in _TORCH for name in names):
+    if environment.source != PASTED or any(matrix.has_trait(name, "distributes-torch") for name in names):
         return environment
     pins = dict(found for each in listed if (found := _pin_of_torch(each, matrix)))
     if len(pins) != 1:
@@ -62,7 +62,6 @@ def add_pinned_torch(environment: Environment, matrix: Matrix) -> Environment:
     )
 
 
-_TORCH = frozenset({"torch", "pytorch", "pytorch-gpu", "pytorch-cpu"})
 _ONE_RELEASE = re.compile(r"==([0-9]{1,2}\.[0-9]{1,3}\.[0-9]{1,3})$")
 _BUILD_OF_TORCH = re.compile(r"\+(?:cu[0-9]{2,3}|cpu)$")
 

@@ -18,7 +18,6 @@ OF_OTHERS = {
     "report/page/essentials.py": "the distributions that the page names",
     "rules/engine/simulate.py": "distributions that are frameworks once they are installed",
     "rules/facts/frameworks.py": "what frameworks are called in text",
-    "rules/packages/beside_torch.py": "packages that are released with PyTorch, and those on its index",
     "rules/packages/required.py": "the packages that other rules speak of",
 }
 """Modules that name several projects' frameworks for what only they know of them."""
@@ -44,6 +43,10 @@ OF_OTHERS = {
         ("loses-compiled-parts", ("xformers",), ("flash-attn", "torchvision")),
         ("compiled-by-pip", ("flash-attn", "transformer-engine-torch"), ("xformers", "vllm")),
         ("cuda-of-torch", ("torchvision", "torchaudio"), ("xformers", "torch")),
+        ("distributes-torch", ("torch", "pytorch-gpu"), ("torchvision", "torch-tensorrt", "pytorch-cuda")),
+        ("released-with-torch", ("torchvision", "torch-tensorrt", "triton"), ("torch", "xformers", "flash-attn")),
+        ("on-torch-index", ("torchaudio", "xformers"), ("torchtext", "flash-attn", "triton")),
+        ("refuses-other-numpy", ("numba",), ("torch", "numba-cuda")),
         ("refuses-older-cudnn", ("torch", "jaxlib", "intel-tensorflow", "tf-nightly"), ("onnxruntime-gpu", "cupy")),
     ],
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from envcheck.compat.matrix import Matrix
-from envcheck.compat.tables import Machine, RoleRow, is_named
+from envcheck.compat.tables import Machine
 from envcheck.rules.api import Facts, FrameworkSubject
 from envcheck.snapshot import Distribution, Environment, Framework
 from envcheck.versions import CodeTarget
@@ -33,13 +33,13 @@ def is_main_framework(framework: Framework, matrix: Matrix) -> bool:
 
     A failure of such a framework is a failure of its environment.
     """
-    row = _role(framework, matrix)
+    row = matrix.role_of(framework.name)
     return framework.extends is None and row is not None and row.role in ("framework", "library")
 
 
 def importance(framework: Framework, matrix: Matrix) -> int:
     """How important a framework is, from 0: frameworks and engines, then libraries, then the rest."""
-    row = _role(framework, matrix)
+    row = matrix.role_of(framework.name)
     if row is None or row.role == "compiler" or (framework.extends is not None and row.role != "engine"):
         return LEAST_IMPORTANT
     return 1 if row.role == "library" else 0
@@ -47,13 +47,8 @@ def importance(framework: Framework, matrix: Matrix) -> int:
 
 def role_position(framework: Framework, matrix: Matrix) -> int:
     """The position of its role in the matrix; it orders frameworks of the same importance."""
-    row = _role(framework, matrix)
+    row = matrix.role_of(framework.name)
     return matrix.roles.index(row) if row is not None else len(matrix.roles)
-
-
-def _role(framework: Framework, matrix: Matrix) -> RoleRow | None:
-    rows = (row for row in matrix.roles if is_named(framework.name, row.names))
-    return next(rows, None)
 
 
 def compiles_its_code(framework: Framework, matrix: Matrix) -> bool:

@@ -8,7 +8,7 @@ from envcheck.rules.facts.frameworks import full_name
 from envcheck.rules.facts.machine import may_have_gpus
 from envcheck.rules.facts.trials import ran_on_gpu
 from envcheck.rules.fixes.install import How, install
-from envcheck.rules.packages.beside_torch import FAMILY, misfit, packages_of, torch_of
+from envcheck.rules.packages.beside_torch import misfit, packages_of, torch_of
 from envcheck.rules.packages.torch import not_built_for
 from envcheck.snapshot import Framework
 
@@ -51,9 +51,11 @@ def extension_built_for_other_torch(subject: FrameworkSubject, facts: Facts) -> 
         GCC, dual ABI: https://gcc.gnu.org/onlinedocs/libstdc++/manual/using_dual_abi.html
     """
     framework, torch = subject.framework, torch_of(subject)
-    if torch is None or framework.name in FAMILY or "torch" not in (framework.name, framework.extends):
+    if torch is None or "torch" not in (framework.name, framework.extends):
         return None
-    packages = [each for each in packages_of(subject) if each.name not in FAMILY]
+    if facts.matrix.has_trait(framework.name, "released-with-torch"):
+        return None
+    packages = packages_of(subject, facts.matrix, released_with_it=False)
     wrong = [(each, found) for each in packages if (found := misfit(each, torch, facts))]
     if wrong:
         return not_built_for(torch, wrong, facts, "was built for another PyTorch")
