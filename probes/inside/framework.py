@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import importlib
 import time
 from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Sequence, Tuple
 
 from ..kit.figures import Fields, Figure
+from ..kit.out import Out
+from ..kit.tree import Tree
 from ..trials.driver import check, is_device_memory, with_context
-from .figures import Absent, Measure, Refused, compared, rate
+from ..trials.trial import OnCpuError, Subject, attempt
+from .figures import Absent, Measure, Refused, compared, rate, run_all
 from .works import (
     LONGEST_RUN,
     SIDES,
@@ -304,6 +308,30 @@ def training_step(
         "detail": ", ".join(filter(None, (framework.title, told, detail))),
         **verdict,
     }
+
+
+def tried_and_measured(
+    tree: Tree,
+    out: Out,
+    subject: Subject,
+    require_gpu: Callable[[Any], None],
+    measures: Callable[[Any], dict[Figure, Measure]],
+) -> None:
+    """Try a framework as a deep check does, and make the measurements that its module allows.
+
+    ``require_gpu`` is given the module, and raises OnCpuError where it would compute on the CPU.
+    """
+    attempt(tree, out, subject)
+    try:
+        module = importlib.import_module(subject.module)
+        require_gpu(module)
+    except OnCpuError as reason:
+        out.absent(str(reason))
+        return
+    except BaseException as error:
+        out.absent(f"{subject.module} cannot be used: {type(error).__name__}")
+        return
+    run_all(tree, out, measures(module))
 
 
 def released(framework: Framework, measures: dict[Figure, Measure]) -> dict[Figure, Measure]:
