@@ -24,8 +24,7 @@ from envcheck.compat.tables import ExtraRow
 from envcheck.components import Bound, Component
 from envcheck.errors import UsageError
 from envcheck.rules.api import Facts
-from envcheck.rules.facts.frameworks import frameworks_in
-from envcheck.snapshot import Environment, Planned, Snapshot
+from envcheck.snapshot import Environment, Planned, Snapshot, frameworks_in
 from envcheck.versions import CondaBuild
 
 _ALWAYS = ("cuda", "cudnn")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from envcheck.compat.matrix import Matrix
 from envcheck.compat.tables import Machine
 from envcheck.rules.api import Facts, FrameworkSubject
-from envcheck.snapshot import Distribution, Environment, Framework
+from envcheck.snapshot import Distribution, Environment, Framework, frameworks_in
 from envcheck.versions import CodeTarget
 
 LEAST_IMPORTANT = 2
@@ -59,11 +59,6 @@ def compiles_its_code(framework: Framework, matrix: Matrix) -> bool:
 def base_framework(subject: FrameworkSubject) -> Framework | None:
     """The framework that it extends, if that is in its environment."""
     return framework_named(subject.framework.extends, subject.environment)
-
-
-def frameworks_in(environment: Environment | None) -> tuple[Framework, ...]:
-    """The frameworks of an environment."""
-    return environment.frameworks.items if environment and environment.frameworks else ()
 
 
 def framework_named(name: str | None, environment: Environment | None) -> Framework | None:

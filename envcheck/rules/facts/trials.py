@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from envcheck.checks import Evidence
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, passed
-from envcheck.rules.facts.frameworks import frameworks_in, full_name
-from envcheck.snapshot import Environment, Framework, Gpu
+from envcheck.rules.facts.frameworks import full_name
+from envcheck.snapshot import Environment, Framework, Gpu, frameworks_in
 
 # How far a framework got when it was imported and used on the GPU.
 

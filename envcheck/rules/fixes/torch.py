@@ -9,13 +9,13 @@ from envcheck.checks import Fix
 from envcheck.compat.question.package_needs import release_for, requirement_name
 from envcheck.rules.api import Facts
 from envcheck.rules.facts.driver import supported_cuda
-from envcheck.rules.facts.frameworks import frameworks_in, installed, machine
+from envcheck.rules.facts.frameworks import installed, machine
 from envcheck.rules.facts.library_names import cuda_of_wheel, shares_its_folder
 from envcheck.rules.fixes.commands import conda_command
 from envcheck.rules.fixes.conda import is_conda_package
 from envcheck.rules.fixes.install import How, install
 from envcheck.rules.fixes.releases import TorchChoice, torch_build
-from envcheck.snapshot import Environment, Framework
+from envcheck.snapshot import Environment, Framework, frameworks_in
 from envcheck.versions import CudaVersion
 
 INDEX = "https://download.pytorch.org/whl/"

@@ -13,11 +13,10 @@ from envcheck.compat.families import row_of
 from envcheck.compat.matrix import Matrix
 from envcheck.compat.question.package_needs import admits
 from envcheck.compat.relations.libraries import cuda_majors, is_older, same_major
-from envcheck.rules.facts.frameworks import frameworks_in
 from envcheck.rules.facts.libraries import problem_of_missing
 from envcheck.rules.facts.library_names import LibraryName, cuda_of_wheel, family_of_wheel, name_of, names_in
 from envcheck.rules.messages.lines import ErrorLine
-from envcheck.snapshot import Distribution, Environment, Library, Snapshot
+from envcheck.snapshot import Distribution, Environment, Library, Snapshot, frameworks_in
 from envcheck.versions import CudnnVersion
 
 _MISSING = frozenset({"cuda-library-missing", "cudnn-missing", "tensorrt-missing", "nccl-missing", "library-not-found"})

@@ -11,12 +11,12 @@ from envcheck.compat.matrix import Matrix
 from envcheck.compat.question.package_needs import admits, bounds_on, release_fits, release_for, same_minor
 from envcheck.compat.specifier import parse_version
 from envcheck.rules.api import Facts, FrameworkSubject, evidence_of
-from envcheck.rules.facts.frameworks import framework_named, frameworks_in, machine
+from envcheck.rules.facts.frameworks import framework_named, machine
 from envcheck.rules.facts.trials import imported, ran_on_gpu
 from envcheck.rules.fixes.fits import Misfit, limit_by_confidence
 from envcheck.rules.fixes.install import How, install
 from envcheck.rules.fixes.torch import INDEX
-from envcheck.snapshot import Distribution, Framework
+from envcheck.snapshot import Distribution, Framework, frameworks_in
 from envcheck.versions import CudaVersion
 
 _LABEL = re.compile(r"(?:^|[^a-z])(?:pt|torch)([1-9])\.?(\d{1,2})(?:\.\d+)?(?![\d])")

@@ -11,7 +11,7 @@ import msgspec
 from envcheck.checks import Evidence, Fix, Status
 from envcheck.rules.api import Facts, Outcome, evidence_of, rule
 from envcheck.rules.facts.driver import runs_builds_for
-from envcheck.rules.facts.frameworks import distributions_in, frameworks_in
+from envcheck.rules.facts.frameworks import distributions_in
 from envcheck.rules.facts.library_names import family_of_wheel
 from envcheck.rules.facts.trials import failed, ran_on_gpu
 from envcheck.rules.fixes.frameworks import install_gpu_build
@@ -19,7 +19,7 @@ from envcheck.rules.fixes.install import in_steps, install
 from envcheck.rules.fixes.libraries import add_wheel_folders, without_variable
 from envcheck.rules.messages.observed import line_evidence
 from envcheck.rules.packages.shipped import FOLLOWS_FROM_FILES
-from envcheck.snapshot import Distribution, Environment, Framework
+from envcheck.snapshot import Distribution, Environment, Framework, frameworks_in
 from envcheck.versions import CudaVersion
 
 _ORT = re.compile(

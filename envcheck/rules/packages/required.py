@@ -10,17 +10,11 @@ from envcheck.checks import Evidence, Fix, Status
 from envcheck.compat.matrix import Matrix
 from envcheck.compat.question.package_needs import NOT_TO_RUN, admits, bounds_on, by_name, names_extra, stands_for
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, evidence_of, passed, rule
-from envcheck.rules.facts.frameworks import (
-    base_framework,
-    frameworks_in,
-    full_name,
-    is_main_framework,
-    provides_gpu_support,
-)
+from envcheck.rules.facts.frameworks import base_framework, full_name, is_main_framework, provides_gpu_support
 from envcheck.rules.facts.trials import failed, imported, own_error, ran_on_gpu, tried_frameworks
 from envcheck.rules.fixes.install import How, install
 from envcheck.rules.packages.redirected import imported_from
-from envcheck.snapshot import Distribution, Framework
+from envcheck.snapshot import Distribution, Framework, frameworks_in
 
 _SPOKEN_OF = frozenset({"torch", "numpy", "jax", "jaxlib"})
 """Packages that another rule judges in more detail, beside those that are released with PyTorch."""

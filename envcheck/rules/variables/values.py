@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from envcheck.checks import Status
 from envcheck.compat.relations.variables import effects, reads, shown
 from envcheck.rules.api import Facts, Outcome, rule
-from envcheck.rules.facts.frameworks import frameworks_in
 from envcheck.rules.facts.machine import driver_of
 from envcheck.rules.facts.variables import (
     Fault,
@@ -20,7 +19,7 @@ from envcheck.rules.facts.variables import (
     unset,
 )
 from envcheck.rules.messages.driver import call_evidence as shown_call
-from envcheck.snapshot import ApiResult, Snapshot
+from envcheck.snapshot import ApiResult, Snapshot, frameworks_in
 
 _SHOWN = 8
 
