@@ -275,7 +275,6 @@ def training_step(
     numpy: Any,
     step: Step,
     to_numpy: Callable[[Any], Any],
-    detail: str = "",
 ) -> Fields:
     """A training step; its first one is verified, and those that follow are timed."""
     steps = STEPS
@@ -305,7 +304,7 @@ def training_step(
     return {
         **rate(steps.operations, seconds, "FLOP/s"),
         "method": framework.name,
-        "detail": ", ".join(filter(None, (framework.title, told, detail))),
+        "detail": f"{framework.title}, {told}",
         **verdict,
     }
 

@@ -74,7 +74,7 @@ def variable_stops_cuda(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     names = [each.variable.name for each in found]
     return Outcome(
         status="fail",
-        title=title_listing("", names, _verb(names, " prevents", " prevent") + " CUDA from starting"),
+        title=title_listing(names, _verb(names, " prevents", " prevent") + " CUDA from starting"),
         message=_sentences(found),
         evidence=(
             *(setting_evidence(each.variable) for each in found),
@@ -119,7 +119,7 @@ def variable_leads_nowhere(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     worst: Status = "warn" if any(each.variable.row.weight == "warn" for each in once) else "note"
     return Outcome(
         status=worst,
-        title=title_listing("", names, _verb(names, " names a missing path", " name missing paths")),
+        title=title_listing(names, _verb(names, " names a missing path", " name missing paths")),
         message=_sentences(once),
         evidence=tuple(setting_evidence(each.variable) for each in once[:_SHOWN]),
         decided_by="declared",
@@ -200,7 +200,7 @@ def _with_effects(facts: Facts, kinds: Sequence[str], does: tuple[str, str]) -> 
     names = [f"{each.name}={shown(each.value)}" for each in worst]
     return Outcome(
         status=status,
-        title=title_listing("", names, _verb(names, *does)),
+        title=title_listing(names, _verb(names, *does)),
         message=" ".join(f"{each.name}={shown(each.value)}: {effect.text}." for each, effect in found),
         evidence=tuple(setting_evidence(each) for each, _ in found[:_SHOWN]),
         decided_by="declared",
