@@ -15,7 +15,11 @@ from ..trials.driver import check, is_device_memory, with_context
 from ..trials.trial import OnCpuError, Subject, attempt
 from .figures import Absent, Measure, Refused, compared, rate, run_all
 from .works import (
+    LEAST_RUNS,
     LONGEST_RUN,
+    PAUSE,
+    SAMPLE_SECONDS,
+    SAMPLES,
     SIDES,
     SIZE,
     STEP_TOLERANCE,
@@ -30,8 +34,6 @@ from .works import (
     tolerance,
 )
 
-SAMPLES, SAMPLE_SECONDS, PAUSE, LEAST_RUNS = 7, 0.011, 0.06, 2
-"""As ``bench/gemm.py`` has them: a few runs after a rest, so that the clocks stay up."""
 MOST_RUNS = 1000
 UNCOUNTED = 2
 """Runs before each sample, as ``torch.utils.benchmark.Timer.timeit`` has them."""
