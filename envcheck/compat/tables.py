@@ -565,6 +565,8 @@ Trait: TypeAlias = Literal[
     "released-with-torch",
     "on-torch-index",
     "refuses-other-numpy",
+    "shares-its-folder",
+    "has-cuda-provider",
 ]
 """``falls-back-to-cpu``: it computes on the CPU, without an error, where a CUDA library is missing.
 ``compiles-at-run-time``: its files hold only a part of the GPU code that it runs. ``compiles-with-xla``: XLA
@@ -579,8 +581,9 @@ files nothing of it works; ``loses-compiled-parts``: the rest of it works. ``com
 alone, which pip compiles against the PyTorch that it is shown. ``cuda-of-torch``: its import compares the CUDA that
 it was built with to PyTorch's, and refuses another one. ``distributes-torch``: it holds PyTorch itself or, in conda,
 chooses a build of it; pip's name comes first. ``released-with-torch``: it has one release for each of PyTorch's.
-``on-torch-index``: PyTorch's package index has a build of it for each CUDA.
-``refuses-other-numpy``: it checks NumPy's version when it is imported, and raises.
+``on-torch-index``: PyTorch's package index has a build of it for each CUDA. ``refuses-other-numpy``: it checks
+NumPy's version when it is imported, and raises. ``shares-its-folder``: the project's other distributions of these
+names install the same files. ``has-cuda-provider``: this one is built for CUDA.
 """
 
 

@@ -70,6 +70,15 @@ def distributions_in(environment: Environment | None) -> tuple[Distribution, ...
     return (environment.distributions if environment else None) or ()
 
 
+def in_one_folder(environment: Environment | None, project: str, matrix: Matrix) -> tuple[Distribution, ...]:
+    """The installed distributions of a project that all install its import package, each name once."""
+    found: dict[str, Distribution] = {}
+    for each in distributions_in(environment):
+        if project in matrix.projects(each.name, "shares-its-folder"):
+            found.setdefault(each.name, each)
+    return tuple(found.values())
+
+
 def installed(environment: Environment | None, name: str) -> Distribution | None:
     """The installed distribution with this normalised name."""
     return next((each for each in distributions_in(environment) if each.name == name), None)

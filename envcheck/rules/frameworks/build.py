@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from envcheck.checks import Evidence, Fix, Missing, Status
+from envcheck.compat.matrix import Matrix
 from envcheck.compat.relations.fit import WEAKEST_FIRST, Fit
 from envcheck.compat.relations.gpu_code import code_runs_on
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, evidence_of, passed, rule
@@ -13,6 +14,7 @@ from envcheck.rules.facts.frameworks import (
     code_targets,
     compiles_its_code,
     display_name,
+    distributions_in,
     full_name,
     is_main_framework,
     other_cuda_builds,
@@ -125,8 +127,8 @@ def _status(subject: FrameworkSubject, facts: Facts) -> Status:
     framework, others = subject.framework, other_cuda_builds(subject, facts.matrix)
     if framework.name == "torch":
         return "fail"
-    if framework.name.startswith(("onnxruntime", "ort-nightly")):
-        return "warn" if _overwritten(subject) or not others else "note"
+    if "onnxruntime" in facts.matrix.projects(framework.name, "shares-its-folder"):
+        return "warn" if _overwritten(subject, facts.matrix) or not others else "note"
     return (
         "fail"
         if is_main_framework(framework, facts.matrix) and not framework.name.startswith("jax") and not others
@@ -134,10 +136,10 @@ def _status(subject: FrameworkSubject, facts: Facts) -> Status:
     )
 
 
-def _overwritten(subject: FrameworkSubject) -> bool:
+def _overwritten(subject: FrameworkSubject, matrix: Matrix) -> bool:
     """Whether the GPU package is installed too and was overwritten by this one."""
-    names = {each.name for each in subject.environment.distributions or ()}
-    return bool(names & {"onnxruntime-gpu", "ort-nightly-gpu"} - {subject.framework.name})
+    names = {each.name for each in distributions_in(subject.environment)} - {subject.framework.name}
+    return any(matrix.has_trait(name, "has-cuda-provider") for name in names)
 
 
 def _without_cuda(framework: Framework) -> str:
