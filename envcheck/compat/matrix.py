@@ -171,6 +171,10 @@ class Matrix:
         """What people install a distribution of this name for."""
         return next((row for row in self.roles if is_named(name, row.names)), None)
 
+    def title_of(self, name: str) -> str:
+        """What a project of this name is called in text."""
+        return next((row.title for row in self.roles if row.name == name and row.title), name)
+
     def projects(self, framework: str, trait: Trait) -> list[str]:
         """The project whose code makes a framework of this name behave so; none where it does not."""
         return [row.project for row in self.traits if row.trait == trait and is_named(framework, row.names)]

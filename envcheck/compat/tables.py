@@ -540,6 +540,8 @@ class RoleRow(Row, frozen=True, kw_only=True):
     role: Literal["framework", "engine", "library", "compiler"]
     """``framework``: programs are written in it. ``engine``: it runs finished models. ``library``: programs use it
     beside a framework. ``compiler``: it compiles kernels, mostly on behalf of the others."""
+    title: str = ""
+    """What it is called in text, where that is not its name: ``PyTorch``."""
 
     @property
     def id(self) -> str:

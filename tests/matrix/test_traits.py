@@ -17,7 +17,6 @@ OF_OTHERS = {
     "importers/kit/telling.py": "words of the lines that a long text is searched for",
     "report/page/essentials.py": "the distributions that the page names",
     "rules/engine/simulate.py": "distributions that are frameworks once they are installed",
-    "rules/facts/frameworks.py": "what frameworks are called in text",
     "rules/fixes/frameworks.py": "how each project's build for CUDA is installed",
     "rules/packages/doubled.py": "two projects with rules of their own",
     "rules/packages/required.py": "the packages that other rules speak of",

@@ -11,17 +11,6 @@ from envcheck.versions import CodeTarget
 LEAST_IMPORTANT = 2
 """The importance of compilers, extensions of a framework, and frameworks without a row in the matrix."""
 
-_SHOWN = {
-    "torch": "PyTorch",
-    "tensorflow": "TensorFlow",
-    "jax": "JAX",
-    "onnxruntime": "ONNX Runtime",
-    "paddlepaddle": "PaddlePaddle",
-    "mxnet": "MXNet",
-    "cntk": "CNTK",
-    "caffe2": "Caffe2",
-}
-
 
 def built_for_cuda(subject: FrameworkSubject, _facts: Facts) -> bool:
     """Whether it may be a CUDA build: nothing shows that it is built for the CPU or ROCm only."""
@@ -113,11 +102,6 @@ def provides_gpu_support(subject: FrameworkSubject) -> bool:
 
 def full_name(framework: Framework) -> str:
     return f"{framework.name} {framework.version}" if framework.version else framework.name
-
-
-def display_name(framework: Framework) -> str:
-    """Its display name: ``PyTorch``."""
-    return _SHOWN.get(framework.name, framework.name)
 
 
 def machine(facts: Facts) -> Machine:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from envcheck.checks import Fix
 from envcheck.rules.api import Facts
-from envcheck.rules.facts.frameworks import display_name, distributions_in, framework_named, full_name, in_one_folder
+from envcheck.rules.facts.frameworks import distributions_in, framework_named, full_name, in_one_folder
 from envcheck.rules.fixes.install import How, install
 from envcheck.rules.fixes.releases import installed_release, newest_extra, newest_release, same_version
 from envcheck.rules.fixes.torch import INDEX, install_fitting_build
@@ -28,7 +28,9 @@ def install_gpu_build(facts: Facts, framework: Framework | None = None) -> tuple
     if facts.matrix.has_trait(framework.name, "cuda-of-torch"):
         maker = _torch_family
     made = maker(facts, framework) if maker else ()
-    return made or (_documented(framework, f"Install a build of {display_name(framework)} for CUDA", facts),)
+    return made or (
+        _documented(framework, f"Install a build of {facts.matrix.title_of(framework.name)} for CUDA", facts),
+    )
 
 
 def install_other_release(facts: Facts, framework: Framework | None = None) -> tuple[Fix, ...]:
@@ -37,7 +39,7 @@ def install_other_release(facts: Facts, framework: Framework | None = None) -> t
         return install_fitting_build(facts, framework)
     gpus = " and ".join(dict.fromkeys(gpu.compute_capability for gpu in facts.usable_gpus if gpu.compute_capability))
     fitting = f" and for compute capability {gpus}" if gpus else ""
-    task = f"Install a release of {display_name(framework)} for a CUDA that the driver runs{fitting}"
+    task = f"Install a release of {facts.matrix.title_of(framework.name)} for a CUDA that the driver runs{fitting}"
     return (_documented(framework, task, facts),)
 
 

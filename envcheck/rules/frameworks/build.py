@@ -13,7 +13,6 @@ from envcheck.rules.facts.frameworks import (
     built_for_cuda,
     code_targets,
     compiles_its_code,
-    display_name,
     distributions_in,
     full_name,
     is_main_framework,
@@ -106,7 +105,7 @@ def cpu_only_build(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     wanted = evidence_for_cuda(subject.environment, facts)
     return Outcome(
         status=_status(subject, facts),
-        title=f"{display_name(framework)} cannot use the GPU: {kind}",
+        title=f"{facts.matrix.title_of(framework.name)} cannot use the GPU: {kind}",
         message=_without_cuda(framework),
         evidence=(*build, evidence_of("CPU only", framework, "cpu_only"), *wanted, *_place(subject)),
         decided_by=basis_of(framework, "cpu_only"),

@@ -60,16 +60,16 @@ def _names(found: Iterable[Distribution], framework: Framework | None) -> tuple[
 
 def _two_onnxruntimes(environment: Environment, facts: Facts) -> bool:
     found = _doubled(environment, _ORT, facts)
-    return any(facts.matrix.has_trait(each.name, "has-cuda-provider") for each in found) or bool(
-        _without_its_provider(environment, facts)
-    )
+    return _with_cuda(found, facts) is not None or bool(_without_its_provider(environment, facts))
+
+
+def _with_cuda(found: Iterable[Distribution], facts: Facts) -> Distribution | None:
+    return next((each for each in found if facts.matrix.has_trait(each.name, "has-cuda-provider")), None)
 
 
 def _without_its_provider(environment: Environment, facts: Facts) -> tuple[Evidence, ...]:
     """The outcome if the GPU package is listed but the imported one was built without the CUDA provider."""
-    listed = next(
-        (each for each in distributions_in(environment) if facts.matrix.has_trait(each.name, "has-cuda-provider")), None
-    )
+    listed = _with_cuda(distributions_in(environment), facts)
     said = next((error for error in facts.snapshot.observed_errors if _NOT_BUILT_IN.search(error.text[:2000])), None)
     if listed is None or said is None:
         return ()
