@@ -10,7 +10,7 @@ from typing import Any
 from msgspec import Raw
 
 from envcheck.compat.decoding import ByName, Table, decode
-from envcheck.compat.gpu_names import find_by_name, name_keys
+from envcheck.compat.gpu_names import by_name, find_by_name
 from envcheck.compat.names import canonical, scheme
 from envcheck.compat.specifier import Specifier, Version, parse_specifier
 from envcheck.compat.tables import (
@@ -155,9 +155,7 @@ class Matrix:
     @cached_property
     def gpus_by_name(self) -> dict[str, GpuRow]:
         """GPU models by the keys of their names and aliases."""
-        named = [(name, row) for row in self.gpus for name in (row.name, *row.aliases)]
-        keys = name_keys(name for name, _ in named)
-        return {key: row for key, (_, row) in zip(keys, named, strict=True)}
+        return by_name(self.gpus)
 
     def has_trait(self, framework: str, trait: Trait) -> bool:
         """Whether a framework of this name is known to behave so."""

@@ -357,11 +357,11 @@ def with_implied(question: Question) -> Question:
             version = parse_version(text, scheme(brought))
             if version and brought not in question.labels:
                 found.setdefault(brought, Implied(system.by, system.label, version, system.row))
-    container = question.container
-    for key, text in container.row.holds.items() if container else ():
-        version = parse_version(text, scheme(key))
-        if container and version:
-            found.setdefault(key, Implied("nvcr", container.label, version, container.row))
+    if container := question.container:
+        for key, text in container.row.holds.items():
+            version = parse_version(text, scheme(key))
+            if version:
+                found.setdefault(key, Implied("nvcr", container.label, version, container.row))
     cuda = _of_torch(question)
     if cuda and "cuda" not in question.labels:
         found.setdefault("cuda", cuda)
