@@ -24,15 +24,17 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from probes.measuring.cudnn.attention import DIRECTIONS, SHAPE, Attention  # noqa: E402
-from probes.measuring.cudnn.convolution import FINAL, KINDS, LAYER, Convolutions  # noqa: E402
-from probes.measuring.cudnn.layer_shape import PRECISIONS  # noqa: E402
+from probes.inside import works  # noqa: E402
+from probes.measuring.cudnn.attention import DIRECTIONS, Attention, Shape  # noqa: E402
+from probes.measuring.cudnn.convolution import FINAL, KINDS, Convolutions  # noqa: E402
+from probes.measuring.cudnn.layer_shape import PRECISIONS, Layer  # noqa: E402
 from probes.measuring.cudnn.library import Cudnn  # noqa: E402
 from probes.measuring.device import Device, ordinals  # noqa: E402
 from probes.measuring.kernels import Compiler  # noqa: E402
 from probes.measuring.measurement import Bench, timed  # noqa: E402
 from probes.measuring.sampler import Sampler  # noqa: E402
 
+LAYER, SHAPE = Layer(*works.Layer()), Shape(*works.Heads())
 CONVOLUTIONS = [f"{name} {way}, {layout}" for name in PRECISIONS for way in KINDS for layout in ("NCHW", "NHWC")]
 ATTENTION = [f"attention {direction}" for direction in DIRECTIONS]
 

@@ -25,6 +25,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from probes.inside import framework as measuring  # noqa: E402
+from probes.inside import works  # noqa: E402
 from probes.inside.figures import Absent, Refused  # noqa: E402
 
 ADAPTERS = {"torch": "PyTorch", "jax": "Jax", "cupy": "CuPy"}
@@ -72,7 +73,7 @@ def in_turns(utility: Utility, rounds: int, turns: list[tuple[float, float]]) ->
     def timed(run: Run, wait: Callable[[Any], None]) -> tuple[list[float], Any]:
         seconds, result = own(run, wait)
         one = statistics.median(seconds)
-        runs = max(measuring.LEAST_RUNS, min(measuring.MOST_RUNS, round(measuring.SAMPLE_SECONDS / one)))
+        runs = max(works.LEAST_RUNS, min(measuring.MOST_RUNS, round(works.SAMPLE_SECONDS / one)))
         for number in range(rounds):
             theirs = [] if number % 2 else _samples(utility, run, runs)  # who comes first changes with each round
             seconds, result = own(run, wait)
@@ -84,8 +85,8 @@ def in_turns(utility: Utility, rounds: int, turns: list[tuple[float, float]]) ->
 
 def _samples(utility: Utility, run: Run, runs: int) -> list[float]:
     found = []
-    for _ in range(measuring.SAMPLES):
-        time.sleep(measuring.PAUSE)
+    for _ in range(works.SAMPLES):
+        time.sleep(works.PAUSE)
         found.append(utility(run, runs))
     return found
 

@@ -29,7 +29,7 @@ sys.path.insert(0, str(ROOT))
 from probes.bench.cufft import SIZES  # noqa: E402
 from probes.bench.curand import MOST  # noqa: E402
 from probes.bench.cusolver import SIDES, diagonal  # noqa: E402
-from probes.bench.cusparse import MOST_PANELS, PER_ROW, WIDE_PANELS, WIDTH  # noqa: E402
+from probes.inside.works import PANELS, PER_ROW, WIDE_PANELS, WIDTH  # noqa: E402
 from probes.measuring.device import Device, ordinals  # noqa: E402
 from probes.measuring.kernels import Compiler  # noqa: E402
 from probes.measuring.mathematics.curand import GENERATORS  # noqa: E402
@@ -239,7 +239,7 @@ def torch_sparse(name: str) -> tuple[Callable[[], object], str]:
     call, form, kind = name.split("-")
     if form == "2:4":
         return torch_structured(kind)
-    matrix = panels(random.Random(), PER_ROW, WIDE_PANELS if call == "spmm" else MOST_PANELS)
+    matrix = panels(random.Random(), PER_ROW, WIDE_PANELS if call == "spmm" else PANELS)
     dtype = torch.float32 if kind == "fp32" else torch.float64
     offsets, indices = (
         torch.frombuffer(bytearray(b"".join(pieces)), dtype=torch.int32).cuda()

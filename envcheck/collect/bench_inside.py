@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from envcheck.collect.bench_plan import Chosen, judged_environment, seen_alone
+from envcheck.collect.bench_plan import Chosen, seen_alone
 from envcheck.collect.catalog import ProbeSpec
 from envcheck.collect.job import Ended
 from envcheck.collect.loop import Loop
@@ -34,7 +34,7 @@ def run_inside(
     afterwards, one at a time, since it would share the processor with them. Frameworks are measured on the first GPU,
     in turn: how fast the GPUs are is known by then, and what a framework makes of one does not differ among them.
     """
-    judged = judged_environment(gathered)
+    judged = gathered.judged_environment
     items = () if judged is None else (judged,)
     gathered = msgspec.structs.replace(gathered, environments=Listing(items=items, complete=True))
     on_gpus = [spec for spec in specs if spec.per == "gpu" and not spec.asked]

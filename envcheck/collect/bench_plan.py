@@ -10,7 +10,7 @@ import msgspec
 from envcheck.collect.catalog import ProbeSpec
 from envcheck.collect.trial_plan import why_not
 from envcheck.compat.performance.quantities import QUANTITIES, framework_tested
-from envcheck.snapshot import Environment, Gpu, Snapshot
+from envcheck.snapshot import Gpu, Snapshot, frameworks_in
 
 
 class Bench(msgspec.Struct, frozen=True):
@@ -119,12 +119,6 @@ def _reaches_a_switch(gpu: Gpu) -> bool:
     return any(link.active and link.remote_kind == "switch" for link in gpu.nvlinks or ())
 
 
-def judged_environment(snapshot: Snapshot) -> Environment | None:
-    """The environment whose libraries and packages are measured; None where none was found."""
-    environments = snapshot.environments.items if snapshot.environments else ()
-    return next((environment for environment in environments if environment.judged), None)
-
-
 def seen_alone(gpu: Gpu, snapshot: Snapshot) -> str | None:
     """What CUDA_VISIBLE_DEVICES makes ``gpu`` the only one; None where it is that already, or has no such name."""
     shown = [each for each in (snapshot.gpus.items if snapshot.gpus else ()) if each.cuda_ordinal is not None]
@@ -136,8 +130,8 @@ def _libraries(snapshot: Snapshot) -> dict[str, list[str]]:
 
     First what a framework of the judged environment would load, then the environment's others, then any.
     """
-    environment = judged_environment(snapshot)
-    frameworks = environment.frameworks.items if environment and environment.frameworks else ()
+    environment = snapshot.judged_environment
+    frameworks = frameworks_in(environment)
     loads = [load for framework in frameworks for load in framework.loads or () if load.path]
     found = [(load.name, load.path or "") for load in loads]
     own = environment.key if environment else None

@@ -15,7 +15,7 @@ from envcheck.collect.attempt import About, Verdict, row
 from envcheck.collect.catalog import ProbeSpec
 from envcheck.collect.job import Ended
 from envcheck.compat.performance.at_work import in_use
-from envcheck.snapshot import Environment, Framework, Gpu, Snapshot
+from envcheck.snapshot import Environment, Framework, Gpu, Snapshot, frameworks_in
 
 # Choose the GPU for trials; a busy GPU is not used.
 
@@ -246,7 +246,7 @@ def _subjects(
         found_any = snapshot.libraries is not None and bool(snapshot.libraries.items)
         yield About(environment.key), None, "no library was found" if asks_libraries and not found_any else ""
         return
-    frameworks = environment.frameworks.items if environment.frameworks else ()
+    frameworks = frameworks_in(environment)
     found = [framework for framework in frameworks if any(fnmatchcase(framework.name, name) for name in spec.tries)]
     for framework in found:
         yield About(environment.key, framework.name), framework, ""

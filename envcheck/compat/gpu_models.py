@@ -9,7 +9,7 @@ import msgspec
 
 from envcheck.bundle import folder
 from envcheck.compat.compiling import COMPILED, read_rows, toml_files
-from envcheck.compat.gpu_names import find_by_name, name_keys
+from envcheck.compat.gpu_names import by_name, find_by_name
 from envcheck.compat.tables import GpuRow
 from envcheck.errors import MatrixError
 
@@ -20,10 +20,7 @@ class _Models(msgspec.Struct, frozen=True):
 
 @cache
 def _by_key() -> dict[str, GpuRow]:
-    rows = _rows(folder("matrix"))
-    named = [(name, row) for row in rows for name in (row.name, *row.aliases)]
-    keys = name_keys(name for name, _ in named)
-    return {key: row for key, (_, row) in zip(keys, named, strict=True)}
+    return by_name(_rows(folder("matrix")))
 
 
 def _rows(place: Path) -> tuple[GpuRow, ...]:

@@ -44,6 +44,13 @@ def find_by_name(rows: Mapping[str, GpuRow], name: str) -> GpuRow | None:
     return family if _agrees(family, words) else msgspec.structs.replace(family, **_NO_FIGURES)
 
 
+def by_name(rows: Iterable[GpuRow]) -> dict[str, GpuRow]:
+    """Models by the keys of their names and aliases."""
+    named = [(name, row) for row in rows for name in (row.name, *row.aliases)]
+    keys = name_keys(name for name, _ in named)
+    return {key: row for key, (_, row) in zip(keys, named, strict=True)}
+
+
 def name_keys(names: Iterable[str]) -> list[str]:
     """What is left of each name when everything that people write differently is taken away."""
     return _key(_words("\n".join(map(_one_line, names)))).split("\n")

@@ -40,4 +40,5 @@ def image_of(matrix: Matrix, reference: str) -> Image | None:
 
 def is_framework(matrix: Matrix, name: str) -> bool:
     """Whether what an image holds is a framework: a package of its Python, unlike CUDA or the system's release."""
-    return any(row.role == "framework" and is_named(name, row.names) for row in matrix.roles)
+    row = matrix.role_of(name)
+    return row is not None and row.role == "framework"

@@ -10,7 +10,7 @@ from typing import Any
 from msgspec import Raw
 
 from envcheck.compat.decoding import ByName, Table, decode
-from envcheck.compat.gpu_names import find_by_name, name_keys
+from envcheck.compat.gpu_names import by_name, find_by_name
 from envcheck.compat.names import canonical, scheme
 from envcheck.compat.specifier import Specifier, Version, parse_specifier
 from envcheck.compat.tables import (
@@ -54,8 +54,8 @@ from envcheck.compat.tables import (
 from envcheck.sources import Source
 from envcheck.versions import ComputeCapability, CudaVersion
 
-_NAMED_ELSEWHERE = ("torch", "python", "cudnn", "nccl", "triton", "tensorrt", "gcc")
-"""Components of which other rows than those of releases, or relations, speak."""
+_NEEDED_BY_MANY = ("python", "gcc")
+"""Components without rows of their own that rows of releases need: known without decoding all of these."""
 
 _SIMILAR = 0.8
 """Least likeness of a name, of 1, to be offered for another one."""
@@ -130,7 +130,7 @@ class Matrix:
 
     def knows(self, name: str) -> bool:
         """Whether any row speaks of the component of this canonical name."""
-        own = name in _NAMED_ELSEWHERE or name in self.releases_by_name or name in self.wheels_by_name
+        own = name in _NEEDED_BY_MANY or name in self.releases_by_name or name in self.wheels_by_name
         return own or name in self._named_by_others
 
     @cached_property
@@ -155,9 +155,7 @@ class Matrix:
     @cached_property
     def gpus_by_name(self) -> dict[str, GpuRow]:
         """GPU models by the keys of their names and aliases."""
-        named = [(name, row) for row in self.gpus for name in (row.name, *row.aliases)]
-        keys = name_keys(name for name, _ in named)
-        return {key: row for key, (_, row) in zip(keys, named, strict=True)}
+        return by_name(self.gpus)
 
     def has_trait(self, framework: str, trait: Trait) -> bool:
         """Whether a framework of this name is known to behave so."""
@@ -166,6 +164,14 @@ class Matrix:
     def names_with(self, trait: Trait) -> list[str]:
         """The names, or patterns of names, of the frameworks that behave so."""
         return [name for row in self.traits if row.trait == trait for name in row.names]
+
+    def role_of(self, name: str) -> RoleRow | None:
+        """What people install a distribution of this name for."""
+        return next((row for row in self.roles if is_named(name, row.names)), None)
+
+    def title_of(self, name: str) -> str:
+        """What a project of this name is called in text."""
+        return next((row.title for row in self.roles if row.name == name and row.title), name)
 
     def projects(self, framework: str, trait: Trait) -> list[str]:
         """The project whose code makes a framework of this name behave so; none where it does not."""
@@ -183,7 +189,7 @@ class Matrix:
         """The known component whose name is spelled most nearly so."""
         from difflib import get_close_matches  # noqa: PLC0415 - few questions need it
 
-        known = self._named_by_others.union(_NAMED_ELSEWHERE, self.releases_by_name, self.wheels_by_name)
+        known = self._named_by_others.union(self.releases_by_name, self.wheels_by_name)
         return next(iter(get_close_matches(name, sorted(known), 1, _SIMILAR)), None)
 
     def known_versions(self, name: str) -> list[Version]:

@@ -289,6 +289,8 @@ class TorchBuild(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     """What it comes with, where that is not the default wheel's."""
     nccl: str | None = None
     cusparselt: str | None = None
+    pinned: bool = True
+    """Whether its wheel for Linux pins the distributions of these; False where it holds them itself."""
     confidence: Confidence = "high"
 
 
@@ -538,6 +540,8 @@ class RoleRow(Row, frozen=True, kw_only=True):
     role: Literal["framework", "engine", "library", "compiler"]
     """``framework``: programs are written in it. ``engine``: it runs finished models. ``library``: programs use it
     beside a framework. ``compiler``: it compiles kernels, mostly on behalf of the others."""
+    title: str = ""
+    """What it is called in text, where that is not its name: ``PyTorch``."""
 
     @property
     def id(self) -> str:
@@ -559,6 +563,12 @@ Trait: TypeAlias = Literal[
     "loses-compiled-parts",
     "compiled-by-pip",
     "cuda-of-torch",
+    "distributes-torch",
+    "released-with-torch",
+    "on-torch-index",
+    "refuses-other-numpy",
+    "shares-its-folder",
+    "has-cuda-provider",
 ]
 """``falls-back-to-cpu``: it computes on the CPU, without an error, where a CUDA library is missing.
 ``compiles-at-run-time``: its files hold only a part of the GPU code that it runs. ``compiles-with-xla``: XLA
@@ -571,7 +581,11 @@ documentation says which GPUs its own kernels need, apart from those of the fram
 compile with a toolkit of another CUDA major version than PyTorch's. ``needs-compiled-parts``: without its compiled
 files nothing of it works; ``loses-compiled-parts``: the rest of it works. ``compiled-by-pip``: PyPI has its sources
 alone, which pip compiles against the PyTorch that it is shown. ``cuda-of-torch``: its import compares the CUDA that
-it was built with to PyTorch's, and refuses another one.
+it was built with to PyTorch's, and refuses another one. ``distributes-torch``: it holds PyTorch itself or, in conda,
+chooses a build of it; pip's name comes first. ``released-with-torch``: it has one release for each of PyTorch's.
+``on-torch-index``: PyTorch's package index has a build of it for each CUDA. ``refuses-other-numpy``: it checks
+NumPy's version when it is imported, and raises. ``shares-its-folder``: the project's other distributions of these
+names install the same files. ``has-cuda-provider``: this one is built for CUDA.
 """
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from envcheck.checks import Report
 from envcheck.config.write import entries
-from envcheck.snapshot import Environment, Gpu, Snapshot
+from envcheck.snapshot import Environment, Gpu, Snapshot, frameworks_in
 
 _MEBI = 1 << 20
 _SERIES = re.compile(r"\d+\.\d+")
@@ -19,8 +19,7 @@ def configuration_for(report: Report) -> str:
     """TOML with comments. It asks for the release series that are there, and for the GPUs at least."""
     snapshot = report.snapshot or Snapshot()
     gpus = tuple(snapshot.gpus.items) if snapshot.gpus else ()
-    environments = snapshot.environments.items if snapshot.environments else ()
-    judged = next((found for found in environments if found.judged), None)
+    judged = snapshot.judged_environment
     asked = [*_software(judged), *_driver(snapshot)]
     lines = [_HEAD]
     lines += entries({"require": asked}) if asked else ["# require = ['torch>=2.4']"]
@@ -45,7 +44,7 @@ def _software(judged: Environment | None) -> Iterator[str]:
         return
     if judged.python and (series := _SERIES.match(judged.python)):
         yield f"python=={series[0]}"
-    names = {found.name for found in (judged.frameworks.items if judged.frameworks else ())}
+    names = {found.name for found in frameworks_in(judged)}
     for found in judged.distributions or ():
         if found.name in names and found.version and (series := _SERIES.match(found.version)):
             yield f"{found.name}~={series[0]}.0"

@@ -12,11 +12,10 @@ from typing import Literal
 
 import msgspec
 
-from envcheck.checks import SCHEMA_VERSION, Report, Tool, Verdict
+from envcheck.checks import SCHEMA_VERSION, Check, Report, Tool, Verdict
 from envcheck.diff.facts import compare_facts
 from envcheck.diff.figures import compare_figures
 from envcheck.diff.match import Match, match
-from envcheck.diff.outcome import compare_checks
 from envcheck.diff.record import Change, ComparedFigure, Note
 from envcheck.errors import UsageError
 from envcheck.redact import is_redacted, redact
@@ -137,3 +136,22 @@ def _of_two_tools(first: Report, second: Report) -> Iterator[Note]:
     if ours != theirs:
         told = " and ".join(f"envcheck {version} with the matrix of {matrix}" for version, matrix in (ours, theirs))
         yield Note(section="checks", why=f"made by {told}: checks may differ for that reason alone")
+
+
+def compare_checks(first: Report, second: Report, matched: Match) -> Iterator[Change]:
+    """Checks that appeared, disappeared or changed status."""
+    before = {check.id: check for check in first.checks}
+    after = {matched.as_first(check.id): check for check in second.checks}
+    for identity, check in before.items():
+        other = after.get(identity)
+        if other is None:
+            yield Change(section="checks", what=identity, kind="vanished", before=_status(check))
+        elif _status(check) != _status(other):
+            yield Change(section="checks", what=identity, kind="changed", before=_status(check), after=_status(other))
+    for identity, check in after.items():
+        if identity not in before:
+            yield Change(section="checks", what=identity, kind="appeared", after=_status(check))
+
+
+def _status(check: Check) -> str:
+    return f"{check.status}, ignored" if check.ignored else check.status

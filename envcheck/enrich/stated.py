@@ -15,7 +15,7 @@ from envcheck.compat.question.package_needs import release_rows
 from envcheck.compat.relations.driver_cuda import driver_runs_cuda
 from envcheck.compat.relations.gpu_code import code_runs_on
 from envcheck.compat.relations.torch import builds, torch_row
-from envcheck.compat.tables import Machine, Os, TorchBuild, is_named
+from envcheck.compat.tables import Machine, Os, TorchBuild
 from envcheck.enrich.torch import Inference
 from envcheck.snapshot import PASTED, Distribution, Driver, Environment, Framework, Gpu, Listing, Platform, Snapshot
 from envcheck.versions import CodeTarget, ComputeCapability, CudaVersion, DriverRelease
@@ -50,7 +50,7 @@ def add_pinned_torch(environment: Environment, matrix: Matrix) -> Environment:
     listed = environment.distributions or ()
     frameworks = environment.frameworks or Listing()
     names = (*(each.name for each in listed), *(each.name for each in frameworks.items))
-    if environment.source != PASTED or any(name in _TORCH for name in names):
+    if environment.source != PASTED or any(matrix.has_trait(name, "distributes-torch") for name in names):
         return environment
     pins = dict(found for each in listed if (found := _pin_of_torch(each, matrix)))
     if len(pins) != 1:
@@ -62,7 +62,6 @@ def add_pinned_torch(environment: Environment, matrix: Matrix) -> Environment:
     )
 
 
-_TORCH = frozenset({"torch", "pytorch", "pytorch-gpu", "pytorch-cpu"})
 _ONE_RELEASE = re.compile(r"==([0-9]{1,2}\.[0-9]{1,3}\.[0-9]{1,3})$")
 _BUILD_OF_TORCH = re.compile(r"\+(?:cu[0-9]{2,3}|cpu)$")
 
@@ -83,8 +82,8 @@ def _pin_of_torch(listed: Distribution, matrix: Matrix) -> tuple[str, str] | Non
 
 def _is_framework(listed: Distribution, matrix: Matrix) -> bool:
     """Whether it computes on the GPU by itself. PyTorch has a reader of its own, which its extensions share."""
-    rows = (row for row in matrix.roles if row.role != "compiler" and not is_named("torch", row.names))
-    return any(is_named(listed.name, row.names) for row in rows)
+    row = matrix.role_of(listed.name)
+    return row is not None and row.role != "compiler" and row.name != "torch"
 
 
 def infer_release(framework: Framework, platform: Platform, matrix: Matrix) -> list[Inference]:

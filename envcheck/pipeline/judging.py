@@ -8,14 +8,14 @@ from importlib import import_module
 import msgspec
 
 from envcheck import __version__
-from envcheck.checks import Layer, Report, Tool
+from envcheck.checks import Layer, Report, Target, Tool
 from envcheck.compat.load import load_matrix, matrix_date
 from envcheck.enrich.complete import complete
 from envcheck.enrich.loads import join_loads, observed_loads
 from envcheck.errors import UsageError
 from envcheck.events import Judged, OnEvent
 from envcheck.exitcode import ExitCode
-from envcheck.pipeline.assume import assume, held_together
+from envcheck.pipeline.assume import assume, held_together, together
 from envcheck.pipeline.request import Request
 from envcheck.pipeline.require import require, validate
 from envcheck.pipeline.verdict import conclude
@@ -51,16 +51,28 @@ def judge(
 ) -> Report:
     """Judge facts that were gathered since ``started`` (a reading of the monotonic clock), or before."""
     check_request(request)
-    if request.targets:
-        from envcheck.pipeline.targets import judge_targets  # noqa: PLC0415  few have targets
-
-        report = judge_targets(request, lambda asked: _report(snapshot, asked, started))
-    else:
-        report = _report(snapshot, request, started)
+    report = (_for_targets if request.targets else _report)(snapshot, request, started)
     if interrupted:
         report = msgspec.structs.replace(report, exit_code=ExitCode.INTERRUPTED)
     on_event(Judged(report))
     return report
+
+
+def _for_targets(snapshot: Snapshot, request: Request, started: float) -> Report:
+    """The report for the worst target, the first of equals, with the judgement for each in ``targets``."""
+    reports: list[Report] = []
+    for machine in request.targets:
+        assumed = together(request.assume, machine.assume)
+        reports.append(_report(snapshot, msgspec.structs.replace(request, assume=assumed, targets=()), started))
+    targets = tuple(_target(machine.name, report) for machine, report in zip(request.targets, reports, strict=True))
+    worst = msgspec.structs.replace(reports[0], targets=targets).worst
+    report = next(report for target, report in zip(targets, reports, strict=True) if target is worst)
+    return msgspec.structs.replace(report, targets=targets, duration_s=reports[-1].duration_s)
+
+
+def _target(name: str, report: Report) -> Target:
+    fields = {field: getattr(report, field) for field in Target.__struct_fields__ if field != "name"}
+    return Target(name=name, **fields)
 
 
 def _report(snapshot: Snapshot, request: Request, started: float) -> Report:

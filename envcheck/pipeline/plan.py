@@ -20,12 +20,11 @@ from envcheck.compat.matrix import Matrix
 from envcheck.compat.names import canonical
 from envcheck.compat.question.answer import ask
 from envcheck.compat.question.question import Answer
-from envcheck.compat.tables import ExtraRow, is_named
+from envcheck.compat.tables import ExtraRow
 from envcheck.components import Bound, Component
 from envcheck.errors import UsageError
 from envcheck.rules.api import Facts
-from envcheck.rules.facts.frameworks import frameworks_in
-from envcheck.snapshot import Environment, Planned, Snapshot
+from envcheck.snapshot import Environment, Planned, Snapshot, frameworks_in
 from envcheck.versions import CondaBuild
 
 _ALWAYS = ("cuda", "cudnn")
@@ -40,13 +39,10 @@ def judge_plan(snapshot: Snapshot, matrix: Matrix) -> tuple[Check, ...]:
         return ()
     machine = _machine(Facts(snapshot, matrix))
     checks = [check for item in environment.planned for check in _judge(item, environment, machine, matrix)]
-    rules_judge = any(item.name in _TORCH and item.version for item in environment.planned)
+    rules_judge = any(_is_torch(item, matrix) and item.version for item in environment.planned)
     if not checks and not rules_judge:
         checks.append(_nothing(environment))
     return tuple(checks)
-
-
-_TORCH = ("torch", "pytorch", "pytorch-gpu", "pytorch-cpu")
 
 
 def _judge(item: Planned, environment: Environment, machine: Sequence[Component], matrix: Matrix) -> Iterator[Check]:
@@ -54,7 +50,7 @@ def _judge(item: Planned, environment: Environment, machine: Sequence[Component]
         yield _check(item, environment, "fail", f"{_label(item)} cannot be installed", f"{item.asked}: {item.refused}.")
     elif not item.name:
         yield _check(item, environment, "unknown", f"{item.asked} may install anything", item.problem or "")
-    elif item.name in _TORCH:
+    elif _is_torch(item, matrix):
         yield from _of_torch(item, environment, machine, matrix)
     elif item.conda is not None:
         yield from _of_conda(item, environment, machine, matrix)
@@ -101,7 +97,7 @@ def _without_code(item: Planned, environment: Environment, machine: Sequence[Com
     if build.cpu:
         why = f"the build {item.conda} is for the CPU."
         return _check(item, environment, "fail", f"{_label(item)} has no GPU support", f"{_label(item)}: {why}")
-    named = (found.cuda for found in frameworks_in(environment) if found.name == "torch" and item.name in _TORCH)
+    named = (found.cuda for found in frameworks_in(environment) if found.name == "torch" and _is_torch(item, matrix))
     cuda = next(named, None) or (str(build.cuda) if build.cuda else None)
     answer = _asked(matrix, "cuda", cuda, machine) if cuda else None
     if answer is not None and answer.verdict == "incompatible":
@@ -132,11 +128,15 @@ def _machine(facts: Facts) -> list[Component]:
     return [*gpus, *(Component(name, (Bound("==", value),)) for name, value in stated.items() if value)]
 
 
+def _is_torch(item: Planned, matrix: Matrix) -> bool:
+    return matrix.has_trait(item.name, "distributes-torch")
+
+
 def _important(item: Planned, matrix: Matrix) -> bool:
     """Whether people install a project for it, so that an open question about it leaves the verdict open."""
     if item.image is not None and item.name in _ALWAYS:
         return True
-    row = next((row for row in matrix.roles if is_named(item.name, row.names)), None)
+    row = matrix.role_of(item.name)
     return row is not None and row.role in ("framework", "engine")
 
 
@@ -330,7 +330,7 @@ def with_places(checks: Sequence[Check], snapshot: Snapshot, matrix: Matrix) -> 
     if environment is None or environment.planned is None:
         return tuple(checks)
     by_source = {item.source: item for item in environment.planned}
-    by_name = {("torch" if item.name in _TORCH else item.name): item for item in environment.planned}
+    by_name = {("torch" if _is_torch(item, matrix) else item.name): item for item in environment.planned}
     return tuple(_placed(check, environment, by_source, by_name) for check in checks)
 
 

@@ -33,7 +33,7 @@ from envcheck.rules.facts.frameworks import LEAST_IMPORTANT
 from envcheck.rules.facts.measurements import headline as measured_headline
 from envcheck.rules.facts.measurements import nothing_measured, only_measured
 from envcheck.rules.speed.siblings import across_gpus
-from envcheck.snapshot import Framework, Snapshot
+from envcheck.snapshot import Framework, Snapshot, frameworks_in
 
 FailOn = Literal["fail", "warn"]
 
@@ -195,9 +195,7 @@ def _how_far_tried(frameworks: Sequence[Framework]) -> str:
 
 def _frameworks(snapshot: Snapshot) -> tuple[Framework, ...]:
     """Those of the environment that the verdict is about."""
-    environments = snapshot.environments.items if snapshot.environments else ()
-    judged = next((found for found in environments if found.judged), None)
-    return judged.frameworks.items if judged and judged.frameworks else ()
+    return frameworks_in(snapshot.judged_environment)
 
 
 def _ask(checks: Sequence[Check], required: frozenset[str]) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
@@ -11,7 +12,8 @@ from pathlib import Path
 
 import msgspec
 
-from envcheck.compat.compiling import compile_folder, toml_files
+from envcheck.bundle import folder
+from envcheck.compat.compiling import COMPILED, compile_folder, toml_files
 from envcheck.compat.load import read_folder
 from envcheck.errors import UsageError
 from envcheck.refresh import release_rows, torch_rows, wheel_rows
@@ -19,7 +21,6 @@ from envcheck.refresh.document import Document
 from envcheck.refresh.generated import TORCH, Change, Work, find_work
 from envcheck.refresh.index import Index
 from envcheck.refresh.metadata import Metadata, read_metadata
-from envcheck.refresh.place import folder_to_write
 from envcheck.refresh.remote_wheel import RemoteWheel
 from envcheck.refresh.wheel_files import Release, WheelFile, newest_wheel, releases
 from envcheck.text.output import write_whole
@@ -117,3 +118,31 @@ def _check(place: Path, changed: Sequence[Document]) -> None:
         raise UsageError(
             f"cannot write a copy to check, in {tempfile.gettempdir()}: {error.strerror or error}"
         ) from None
+
+
+def folder_to_write(named: str | None) -> Path:
+    """The folder whose rows are regenerated. Raises UsageError if none may be changed."""
+    place = Path(named) if named else _own()
+    if not place.is_dir():
+        raise UsageError(f"--matrix {named}: there is no such folder")
+    if _is_installed(place):
+        raise UsageError(
+            f"{place} belongs to an installed package, which is never changed; name a folder with --matrix"
+        )
+    for path in (place, *toml_files(place)):
+        if not os.access(path, os.W_OK):
+            raise UsageError(f"no permission to write {path}")
+    return place
+
+
+def _own() -> Path:
+    try:
+        return folder("matrix")
+    except FileNotFoundError as error:
+        raise UsageError(str(error)) from None
+
+
+def _is_installed(place: Path) -> bool:
+    """Whether a folder is inside a Python package, or contains files that only a wheel has."""
+    real = place.resolve()
+    return (real / COMPILED).exists() or (real.parent / "__init__.py").exists() or "site-packages" in real.parts

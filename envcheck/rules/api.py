@@ -88,8 +88,7 @@ class Facts(msgspec.Struct, frozen=True):
     @property
     def environment(self) -> Environment | None:
         """The environment that is judged."""
-        listing = self.snapshot.environments
-        return next((env for env in listing.items if env.judged), None) if listing else None
+        return self.snapshot.judged_environment
 
     @property
     def markers(self) -> Mapping[str, str]:

@@ -67,6 +67,7 @@ from envcheck.snapshot.software import (
     Unreadable,
     VariablePath,
     Variables,
+    frameworks_in,
 )
 from envcheck.snapshot.system import (
     ContainerHost,
@@ -142,6 +143,7 @@ __all__ = [
     "VariablePath",
     "Variables",
     "Verification",
+    "frameworks_in",
 ]
 
 
@@ -178,6 +180,12 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     """How each probe ended; empty in a report, which has them beside the snapshot."""
     disagreements: tuple[Disagreement, ...] = ()
     """Facts on which two sources differ."""
+
+    @property
+    def judged_environment(self) -> Environment | None:
+        """The environment that the verdict is about; None where none was found."""
+        listing = self.environments
+        return next((found for found in listing.items if found.judged), None) if listing else None
 
 
 class _Callable(ModuleType):

@@ -470,3 +470,8 @@ class Variables(Record, frozen=True, kw_only=True):
     paths: tuple[VariablePath, ...] | None = None
     """The paths in these values, but for those of search paths in which a missing folder is usual; None: nobody
     looked."""
+
+
+def frameworks_in(environment: Environment | None) -> tuple[Framework, ...]:
+    """The frameworks of an environment."""
+    return environment.frameworks.items if environment and environment.frameworks else ()

@@ -13,6 +13,7 @@ from typing import Any, Tuple
 
 from ..inside.figures import Absent, Measure, compared, rate, run_all
 from ..inside.processor import blas_of, free_memory, processor
+from ..inside.works import PANELS, PER_ROW, SIDES, WIDE_PANELS, WIDTH
 from ..kit.figures import Fields, Figure
 from ..kit.out import Out
 from ..kit.tree import Tree
@@ -30,14 +31,11 @@ PROBE = {
 
 EPSILON = {"fp32": 2**-24, "fp64": 2**-53}
 SIZE = {"fp32": 4, "fp64": 8}
-SIDES = (8192, 4096, 2048, 1024)
+_SIDES = (*SIDES, 1024)
 LONGEST_RUN = 0.35
 """Seconds that one product may take: where the processor is slower, the matrices are smaller."""
-PANEL, PER_ROW = 4096, 32
-"""The sparse matrix is block-diagonal: panels of as many rows and columns with the same pattern, and so many entries of
-a row on average, half to one and a half times as many in each."""
-PANELS, WIDE_PANELS, WIDTH = 256, 64, 64
-"""For a product with a vector; for one with a matrix, and the columns of that. All as cusparse.py has them."""
+PANEL = 4096
+"""Rows and columns of a panel of the sparse matrix; a row has half to one and a half times ``PER_ROW`` entries."""
 SIZES = {"1D, batched": (1 << 14, 1024), "2D": (4096, 4096)}
 """Of arrays of complex numbers that are transformed along the last axis, or along both; as cufft.py has them."""
 PLACES = 256
@@ -114,11 +112,11 @@ def _element(left: list[float], right: list[float], found: float) -> tuple[float
 
 def _side(kind: str) -> int:
     """The largest side whose product fits into memory and, judged by the smallest, takes at most ``LONGEST_RUN``."""
-    numpy, least = _numpy(), SIDES[-1]
+    numpy, least = _numpy(), _SIDES[-1]
     _needing(3 * least**2 * SIZE[kind])
     left, result = _random(kind, least, least), numpy.empty((least, least), _type(kind))
     one = min(_once(lambda: numpy.matmul(left, left, out=result)) for _ in range(3))
-    quick = [side for side in SIDES if one * (side / least) ** 3 <= LONGEST_RUN]
+    quick = [side for side in _SIDES if one * (side / least) ** 3 <= LONGEST_RUN]
     return next((side for side in quick if _fits(3 * side**2 * SIZE[kind])), least)
 
 

@@ -8,13 +8,13 @@ from functools import partial
 from typing import Any, List, Sequence
 
 from ..deep.cupy import SUBJECT
-from ..inside.figures import Measure, run_all
-from ..inside.framework import Framework, product, released, training_step
+from ..inside.figures import Measure
+from ..inside.framework import Framework, product, released, training_step, tried_and_measured
 from ..inside.works import STEPS, gradients
 from ..kit.figures import Fields, Figure
 from ..kit.out import Out
 from ..kit.tree import Tree
-from ..trials.trial import attempt
+from ..trials.trial import OnCpuError
 
 PROBE = {
     "title": "CuPy at work",
@@ -35,17 +35,12 @@ EAGER = "eager"
 
 def collect(tree: Tree, out: Out) -> None:
     """Try CuPy as a deep check does, and measure it."""
-    attempt(tree, out, SUBJECT)
-    try:
-        cupy = importlib.import_module("cupy")
-        usable = cupy.cuda.is_available()
-    except BaseException as error:
-        out.absent(f"CuPy cannot be used: {type(error).__name__}")
-        return
-    if not usable:
-        out.absent("CuPy finds no GPU")
-        return
-    run_all(tree, out, measures(CuPy(cupy)))
+    tried_and_measured(tree, out, SUBJECT, _require_gpu, lambda cupy: measures(CuPy(cupy)))
+
+
+def _require_gpu(cupy: Any) -> None:
+    if not cupy.cuda.is_available():
+        raise OnCpuError("CuPy finds no GPU")
 
 
 class CuPy(Framework):

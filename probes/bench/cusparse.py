@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cache, partial
 from typing import NamedTuple
 
+from ..inside.works import PANELS, PER_ROW, WIDE_PANELS, WIDTH
 from ..kit.figures import Fields, Figure
 from ..kit.out import Out
 from ..kit.tree import Tree
@@ -30,14 +31,6 @@ PROBE = {
     "fills": ["measurements"],
 }
 
-PER_ROW = 32
-"""Entries of a row, on average."""
-MOST_PANELS = 256
-"""2^20 rows: 33 million entries, 268 MB in FP32, several times what a second-level cache holds."""
-WIDE_PANELS = 64
-"""The leading part of the matrix that is multiplied with a matrix."""
-WIDTH = 64
-"""Columns of that matrix."""
 REFUSALS = ("CUSPARSE_STATUS_NOT_SUPPORTED", "CUSPARSE_STATUS_INVALID_VALUE")
 """How a release answers that it has no such algorithm."""
 BLOCK = 16
@@ -168,7 +161,7 @@ class Runner:
             one = BLOCK * (BLOCKS_PER_ROW * BLOCK + 2 * width) * size
             return blocks(self._shop.draw, BLOCK, BLOCKS_PER_ROW, max(SIDE // BLOCK, min(BLOCK_ROWS, free // one)))
         one = len(self._panels.indices) * (size + 8) + 2 * SIDE * width * size
-        wanted = (MOST_PANELS if width == 1 else WIDE_PANELS) if self._bench.timing else 1
+        wanted = (PANELS if width == 1 else WIDE_PANELS) if self._bench.timing else 1
         return Panels(self._panels.offsets, self._panels.indices, max(1, min(wanted, free // one)))
 
     def _indices(self, pattern: Panels | Blocks, form: str, held: ExitStack) -> tuple[Array, Array]:

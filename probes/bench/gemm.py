@@ -11,6 +11,7 @@ from dataclasses import replace
 from functools import cache, partial
 from typing import Any
 
+from ..inside.works import LEAST_RUNS, LONGEST_RUN, PAUSE, SAMPLE_SECONDS, SAMPLES, SIDES
 from ..kit.figures import Fields, Figure
 from ..kit.out import Out
 from ..kit.tree import Tree
@@ -33,17 +34,14 @@ PROBE = {
 QUICK = ("fp32", "bf16", "fp8")
 COMPARED = ("tf32", "fp16")
 """What else frameworks are compared with."""
-SIDES = (8192, 4096, 2048)
-LONGEST_RUN = 0.05
-"""Seconds that one product may take: where a GPU is slow in a precision, the matrices are smaller."""
 SHAPES = ((4096, 4096, 4096), (16384, 8192, 1024), (1024, 1024, 16384))
 """M, N, K of further products of ``--full``: small, flat, and long."""
 Way = tuple[Product, Heuristic]
 """A product as its operands lie, and an algorithm for it."""
 POISON = 0xFF
 """NaN in every floating-point type."""
-BURST = Plan(samples=7, sample_seconds=0.011, warmup_seconds=0.005, pause=0.06, least_runs=2)
-"""A few products after a rest, about ten of the largest size: the clocks stay up, as in a program with pauses."""
+BURST = Plan(samples=SAMPLES, sample_seconds=SAMPLE_SECONDS, warmup_seconds=0.005, pause=PAUSE, least_runs=LEAST_RUNS)
+"""As in a program with pauses."""
 SUSTAINED = Plan(samples=10, sample_seconds=0.3, warmup_seconds=1.0, most_runs=5000)
 PROBING = Plan(samples=1, sample_seconds=0.001, warmup_seconds=0.0)
 TRIAL = Plan(samples=2, sample_seconds=0.003, warmup_seconds=0.0, pause=0.02, enough=0.015)

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, Callable, List, Sequence
 
 from ..deep.jax import SUBJECT
-from ..inside.figures import Absent, Measure, run_all
+from ..inside.figures import Absent, Measure
 from ..inside.framework import (
     Framework,
     attention,
@@ -17,12 +17,13 @@ from ..inside.framework import (
     product,
     released,
     training_step,
+    tried_and_measured,
 )
 from ..inside.works import STEPS, heads_for, layer_for
 from ..kit.figures import Fields, Figure
 from ..kit.out import Out
 from ..kit.tree import Tree
-from ..trials.trial import attempt
+from ..trials.trial import OnCpuError
 
 PROBE = {
     "title": "JAX at work",
@@ -44,17 +45,13 @@ FUSED = "jit with cuDNN"
 
 def collect(tree: Tree, out: Out) -> None:
     """Try JAX as a deep check does, and measure it."""
-    attempt(tree, out, SUBJECT)
-    try:
-        jax = importlib.import_module("jax")
-        platform = jax.devices()[0].platform
-    except BaseException as error:
-        out.absent(f"JAX cannot be used: {type(error).__name__}")
-        return
+    tried_and_measured(tree, out, SUBJECT, _require_gpu, lambda jax: measures(Jax(jax)))
+
+
+def _require_gpu(jax: Any) -> None:
+    platform = jax.devices()[0].platform
     if platform not in ("gpu", "cuda"):
-        out.absent(f"JAX computes on the {platform}")
-        return
-    run_all(tree, out, measures(Jax(jax)))
+        raise OnCpuError(f"JAX computes on the {platform}")
 
 
 class Jax(Framework):

@@ -7,14 +7,13 @@ from functools import partial
 from typing import Any, NamedTuple, Sequence
 
 from ..deep.onnxruntime import SUBJECT, session_for
-from ..inside.figures import Measure, run_all
-from ..inside.framework import Framework, attention, convolution, multiprocessors, product, released
+from ..inside.figures import Measure
+from ..inside.framework import Framework, attention, convolution, multiprocessors, product, released, tried_and_measured
 from ..inside.works import heads_for, layer_for
 from ..kit.figures import Fields, Figure
 from ..kit.out import Out
 from ..kit.tree import Tree
 from ..trials.onnx_models import node, work_model
-from ..trials.trial import OnCpuError, attempt
 
 PROBE = {
     "title": "ONNX Runtime at work",
@@ -35,17 +34,11 @@ SESSION = "session"
 
 def collect(tree: Tree, out: Out) -> None:
     """Try ONNX Runtime as a deep check does, and measure it."""
-    attempt(tree, out, SUBJECT)
-    try:
-        runtime = importlib.import_module("onnxruntime")
-        session_for(runtime, _products("fp32", 64))
-    except OnCpuError as error:
-        out.absent(f"ONNX Runtime computes on the CPU: {error}")
-        return
-    except BaseException as error:
-        out.absent(f"ONNX Runtime cannot be used: {type(error).__name__}")
-        return
-    run_all(tree, out, measures(OnnxRuntime(runtime)))
+    tried_and_measured(tree, out, SUBJECT, _require_gpu, lambda runtime: measures(OnnxRuntime(runtime)))
+
+
+def _require_gpu(runtime: Any) -> None:
+    session_for(runtime, _products("fp32", 64))
 
 
 class Held(NamedTuple):

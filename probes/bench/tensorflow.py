@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, Callable, List, Sequence
 
 from ..deep.tensorflow import SUBJECT, gpus, pointer
-from ..inside.figures import Measure, run_all
+from ..inside.figures import Measure
 from ..inside.framework import (
     Framework,
     attention,
@@ -16,12 +16,13 @@ from ..inside.framework import (
     product,
     released,
     training_step,
+    tried_and_measured,
 )
 from ..inside.works import STEPS, heads_for, layer_for
 from ..kit.figures import Fields, Figure
 from ..kit.out import Out
 from ..kit.tree import Tree
-from ..trials.trial import attempt
+from ..trials.trial import OnCpuError
 
 PROBE = {
     "title": "TensorFlow at work",
@@ -43,17 +44,12 @@ EAGER, FUNCTION, XLA = "eager", "tf.function", "tf.function with XLA"
 
 def collect(tree: Tree, out: Out) -> None:
     """Try TensorFlow as a deep check does, and measure it."""
-    attempt(tree, out, SUBJECT)
-    try:
-        tensorflow = importlib.import_module("tensorflow")
-        found = gpus(tensorflow)
-    except BaseException as error:
-        out.absent(f"TensorFlow cannot be used: {type(error).__name__}")
-        return
-    if not found:
-        out.absent("TensorFlow lists no GPU, and computes on the CPU")
-        return
-    run_all(tree, out, measures(TensorFlow(tensorflow)))
+    tried_and_measured(tree, out, SUBJECT, _require_gpu, lambda tensorflow: measures(TensorFlow(tensorflow)))
+
+
+def _require_gpu(tensorflow: Any) -> None:
+    if not gpus(tensorflow):
+        raise OnCpuError("TensorFlow lists no GPU, and computes on the CPU")
 
 
 class TensorFlow(Framework):

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any, Callable, Iterator, List, Sequence
 
 from ..deep.torch import SUBJECT
-from ..inside.figures import Absent, Measure, Refused, run_all
+from ..inside.figures import Absent, Measure, Refused
 from ..inside.framework import (
     Framework,
     attention,
@@ -19,12 +19,13 @@ from ..inside.framework import (
     product,
     released,
     training_step,
+    tried_and_measured,
 )
 from ..inside.works import STEPS, heads_for, layer_for
 from ..kit.figures import Fields, Figure
 from ..kit.out import Out
 from ..kit.tree import Tree
-from ..trials.trial import attempt
+from ..trials.trial import OnCpuError
 
 PROBE = {
     "title": "PyTorch at work",
@@ -46,19 +47,15 @@ SEARCHED = "eager with cudnn.benchmark"
 
 def collect(tree: Tree, out: Out) -> None:
     """Try PyTorch as a deep check does, and measure it."""
-    attempt(tree, out, SUBJECT)
     try:
-        torch = importlib.import_module("torch")
-    except BaseException:
-        out.absent("PyTorch cannot be imported")
-        return
-    if not torch.cuda.is_available():
-        out.absent("PyTorch finds no GPU")
-        return
-    try:
-        run_all(tree, out, measures(PyTorch(torch)))
+        tried_and_measured(tree, out, SUBJECT, _require_gpu, lambda torch: measures(PyTorch(torch)))
     finally:
         _end_compilers()
+
+
+def _require_gpu(torch: Any) -> None:
+    if not torch.cuda.is_available():
+        raise OnCpuError("PyTorch finds no GPU")
 
 
 def _end_compilers() -> None:

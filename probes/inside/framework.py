@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import importlib
 import time
 from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Sequence, Tuple
 
 from ..kit.figures import Fields, Figure
+from ..kit.out import Out
+from ..kit.tree import Tree
 from ..trials.driver import check, is_device_memory, with_context
-from .figures import Absent, Measure, Refused, compared, rate
+from ..trials.trial import OnCpuError, Subject, attempt
+from .figures import Absent, Measure, Refused, compared, rate, run_all
 from .works import (
+    LEAST_RUNS,
     LONGEST_RUN,
+    PAUSE,
+    SAMPLE_SECONDS,
+    SAMPLES,
     SIDES,
     SIZE,
     STEP_TOLERANCE,
@@ -26,8 +34,6 @@ from .works import (
     tolerance,
 )
 
-SAMPLES, SAMPLE_SECONDS, PAUSE, LEAST_RUNS = 7, 0.011, 0.06, 2
-"""As ``bench/gemm.py`` has them: a few runs after a rest, so that the clocks stay up."""
 MOST_RUNS = 1000
 UNCOUNTED = 2
 """Runs before each sample, as ``torch.utils.benchmark.Timer.timeit`` has them."""
@@ -271,7 +277,6 @@ def training_step(
     numpy: Any,
     step: Step,
     to_numpy: Callable[[Any], Any],
-    detail: str = "",
 ) -> Fields:
     """A training step; its first one is verified, and those that follow are timed."""
     steps = STEPS
@@ -301,9 +306,33 @@ def training_step(
     return {
         **rate(steps.operations, seconds, "FLOP/s"),
         "method": framework.name,
-        "detail": ", ".join(filter(None, (framework.title, told, detail))),
+        "detail": f"{framework.title}, {told}",
         **verdict,
     }
+
+
+def tried_and_measured(
+    tree: Tree,
+    out: Out,
+    subject: Subject,
+    require_gpu: Callable[[Any], None],
+    measures: Callable[[Any], dict[Figure, Measure]],
+) -> None:
+    """Try a framework as a deep check does, and make the measurements that its module allows.
+
+    ``require_gpu`` is given the module, and raises OnCpuError where it would compute on the CPU.
+    """
+    attempt(tree, out, subject)
+    try:
+        module = importlib.import_module(subject.module)
+        require_gpu(module)
+    except OnCpuError as reason:
+        out.absent(str(reason))
+        return
+    except BaseException as error:
+        out.absent(f"{subject.module} cannot be used: {type(error).__name__}")
+        return
+    run_all(tree, out, measures(module))
 
 
 def released(framework: Framework, measures: dict[Figure, Measure]) -> dict[Figure, Measure]:

@@ -1,4 +1,6 @@
-"""The work that frameworks are measured with: the same shapes as envcheck's own figures, and exact results.
+"""The work that libraries, frameworks and the processor are measured with, and exact results of it.
+
+Whoever measures it takes the shapes from here, so that the figures can be compared.
 
 Operands are uniform in [-1, 1) and drawn by the framework. A result is compared, at random places, with sums in FP64
 of the operands as they are on the GPU.
@@ -17,11 +19,19 @@ Take = Callable[..., List[float]]
 """``take(array, index, ...)``: the elements at an index (numbers and slices) as numbers, in C order."""
 
 SIDES = (8192, 4096, 2048)
-"""Of square matrices, as ``bench/gemm.py`` has them."""
+"""Of square matrices."""
 LONGEST_RUN = 0.05
-"""Seconds that one product may take, as there."""
-LARGE = 60
-"""Multiprocessors from which on a GPU gets the whole batch, as ``measuring/cudnn`` has it."""
+"""Seconds that one product on a GPU may take: where it is slow in a precision, the matrices are smaller."""
+SAMPLES, SAMPLE_SECONDS, PAUSE, LEAST_RUNS = 7, 0.011, 0.06, 2
+"""Of a product on a GPU: a few runs after a rest, about ten of the largest size, so that the clocks stay up."""
+PER_ROW = 32
+"""Entries in a row of a sparse matrix, on average. The matrix is block-diagonal, of panels of one pattern."""
+PANELS, WIDE_PANELS = 256, 64
+"""For a product with a vector (2^20 rows: 33 million entries, 268 MB in FP32, several times what a second-level cache
+holds), and for one with a matrix of ``WIDTH`` columns."""
+WIDTH = 64
+_LARGE = 60
+"""Multiprocessors from which on a GPU gets the whole batch; smaller ones, which take longer, get a share of it."""
 
 EPSILON = {"fp32": 2.0**-24, "tf32": 2.0**-10, "fp16": 2.0**-11, "bf16": 2.0**-8}
 """Unit roundoff: of the sums (FP32), of the operands (TF32), or of the result and of partial sums."""
@@ -32,7 +42,9 @@ _DRAW = random.Random(os.urandom(16))  # noqa: S311  no secret
 
 
 class Layer(NamedTuple):
-    """A convolution of stride 1 whose result is as large as its input."""
+    """A convolution of stride 1 whose result is as large as its input: a layer of ResNet-50 (its third stage), with a
+    batch that fills an H200.
+    """
 
     images: int = 128
     channels: int = 256
@@ -73,13 +85,13 @@ class Heads(NamedTuple):
 
 
 def layer_for(multiprocessors: int) -> Layer:
-    """As ``measuring/cudnn/convolution.py`` chooses it."""
-    return Layer() if multiprocessors >= LARGE else Layer(images=Layer().images // 8)
+    """The layer for a GPU of that size."""
+    return Layer() if multiprocessors >= _LARGE else Layer(images=Layer().images // 8)
 
 
 def heads_for(multiprocessors: int) -> Heads:
-    """As ``measuring/cudnn/attention.py`` chooses it."""
-    return Heads() if multiprocessors >= LARGE else Heads(batch=1)
+    """The attention for a GPU of that size."""
+    return Heads() if multiprocessors >= _LARGE else Heads(batch=1)
 
 
 def tolerance(precision: str, terms: int) -> float:

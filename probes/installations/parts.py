@@ -144,11 +144,10 @@ def add_torch_extension(
     parts: Sequence[str],
     *,
     preloads: Sequence[Preload] = (),
-    asks: Sequence[Ask] = (),
 ) -> None:
     """The same for an extension of PyTorch, which is loaded into a process with torch."""
     torch = torch_of(here.site)
-    add_parts(facts, here, parts, preloads=(*torch.preloads, *preloads), asks=asks, extends=torch.parts)
+    add_parts(facts, here, parts, preloads=(*torch.preloads, *preloads), extends=torch.parts)
 
 
 def cuda_by_loads(facts: Gathered) -> None:

@@ -142,9 +142,9 @@ class Kernel:
         stream = self._device.stream
         call("cuLaunchKernel", self._handle, columns, rows, 1, block, 1, 1, shared, stream, (values, types), 0)
 
-    def blocks_per_sm(self, block: int, shared: int = 0) -> int:
+    def blocks_per_sm(self, block: int) -> int:
         """How many of its blocks one multiprocessor holds at a time."""
-        return int(call("cuOccupancyMaxActiveBlocksPerMultiprocessor", self._handle, block, shared))
+        return int(call("cuOccupancyMaxActiveBlocksPerMultiprocessor", self._handle, block, 0))
 
 
 class Compiler:

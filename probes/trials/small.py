@@ -141,7 +141,7 @@ def _paddle_product(paddle: Any) -> Where:
     equal(result.numpy().ravel().tolist(), (matrix @ matrix).ravel().tolist())
     if hasattr(result, "data_ptr"):
         return on_gpu(int(result.data_ptr()), str(result.place))
-    return _by_its_word("gpu", str(result.place))
+    return _by_its_word(str(result.place))
 
 
 def _mxnet_product(mxnet: Any) -> Where:
@@ -149,11 +149,11 @@ def _mxnet_product(mxnet: Any) -> Where:
     ours = mxnet.nd.array(matrix, ctx=mxnet.gpu(0))
     result = mxnet.nd.dot(ours, ours)
     equal(result.asnumpy().ravel().tolist(), (matrix @ matrix).ravel().tolist())
-    return _by_its_word("gpu", str(result.context))
+    return _by_its_word(str(result.context))
 
 
-def _by_its_word(word: str, device: str) -> Where:
-    if word not in device.lower():
+def _by_its_word(device: str) -> Where:
+    if "gpu" not in device.lower():
         raise OnCpuError(f"the result is on {device}")
     return Where(device, "the framework says that the result is there")
 

@@ -100,6 +100,7 @@ nvidia-cublas-cu12==12.4.5.8 driver==550.54.14
 onnxruntime-gpu==1.20.0 nvidia-cudnn-cu12==9.5.1.17
 bitsandbytes==0.45.3 gpu==sm_120
 torch==2.6.0+cu126 nvidia-cudnn-cu12==9.5.1.17
+torch==2.1.2+cu118 nvidia-cudnn-cu11==8.9.6.50
 ctranslate2==4.5.0 nvidia-cudnn-cu12==9.1.0.70
 ollama==0.31.0 gpu==sm_61 driver==570.10.10
 """)
@@ -119,6 +120,7 @@ onnxruntime-gpu==1.20.0 nvidia-cudnn-cu12==8.9.7.29
 nvidia-cudnn-cu12==9.5.1.17 gpu==RTX,5090
 bitsandbytes==0.45.3 gpu==sm_120 torch==2.7.0+cu126
 torch==2.6.0+cu126 nvidia-cudnn-cu12==9.1.0.70
+torch==2.3.1+cu118 nvidia-cudnn-cu11==8.9.6.50
 ctranslate2==4.4.0 cudnn==9.1
 ollama==0.31.0 gpu==sm_61 driver==550
 """)

@@ -18,11 +18,12 @@ from envcheck.collect.bench_plan import Bench as Wish
 from envcheck.collect.bench_plan import choose, request_of
 from envcheck.pipeline.session import Request, gather_here
 from probes.bench import cudnn as bench_cudnn
-from probes.measuring.cudnn import attention, convolution
+from probes.inside import works
+from probes.measuring.cudnn import attention
 from probes.measuring.cudnn.convolution import KINDS, Convolutions
 from probes.measuring.cudnn.convolution_checks import verified
 from probes.measuring.cudnn.handles import COUNT, THREADS, handles
-from probes.measuring.cudnn.layer_shape import PRECISIONS
+from probes.measuring.cudnn.layer_shape import PRECISIONS, Layer
 from probes.measuring.cudnn.layers import Layers
 from probes.measuring.cudnn.library import Cudnn
 from probes.measuring.device import Device, ordinals
@@ -77,6 +78,9 @@ def test_all_of_its_work_is_right_and_timed(bench: Bench) -> None:
         assert (found["name"], found["library"]) == (figure.name, libraries()["cudnn"][0])
 
 
+LAYER, SHAPE = Layer(*works.Layer()), attention.Shape(*works.Heads())
+
+
 @pytest.mark.parametrize("layout", bench_cudnn.LAYOUTS)
 @pytest.mark.parametrize("direction", list(KINDS))
 def test_a_spoiled_convolution_is_seen(direction: str, layout: str, bench: Bench, library: Cudnn) -> None:
@@ -86,10 +90,10 @@ def test_a_spoiled_convolution_is_seen(direction: str, layout: str, bench: Bench
         ready = convolutions.ready(held, "fp16", direction, layout)
         ready.run()
         written = ready.arrays[KINDS[direction][2]]
-        sound = verified(convolution.LAYER, direction, layout, PRECISIONS["fp16"], ready.arrays)
+        sound = verified(LAYER, direction, layout, PRECISIONS["fp16"], ready.arrays)
         assert sound["right"]
         bench.device.fill(written.address, written.bytes // 4, 0xFF)
-        spoiled = verified(convolution.LAYER, direction, layout, PRECISIONS["fp16"], ready.arrays)
+        spoiled = verified(LAYER, direction, layout, PRECISIONS["fp16"], ready.arrays)
         assert not spoiled["right"]
 
 
@@ -97,9 +101,9 @@ def test_a_spoiled_gradient_of_attention_is_seen(bench: Bench, library: Cudnn) -
     with ExitStack() as held:
         run, arrays = attention.Attention(bench, library).ready(held, "bf16", "backward")
         run()
-        assert attention.verified(attention.SHAPE, "bf16", "backward", arrays)["right"]
+        assert attention.verified(SHAPE, "bf16", "backward", arrays)["right"]
         arrays[attention.DK].poison()
-        assert not attention.verified(attention.SHAPE, "bf16", "backward", arrays)["right"]
+        assert not attention.verified(SHAPE, "bf16", "backward", arrays)["right"]
 
 
 def test_a_layer_that_does_nothing_is_seen(bench: Bench, library: Cudnn) -> None:

@@ -17,8 +17,8 @@ OF_OTHERS = {
     "importers/kit/telling.py": "words of the lines that a long text is searched for",
     "report/page/essentials.py": "the distributions that the page names",
     "rules/engine/simulate.py": "distributions that are frameworks once they are installed",
-    "rules/facts/frameworks.py": "what frameworks are called in text",
-    "rules/packages/beside_torch.py": "packages that are released with PyTorch, and those on its index",
+    "rules/fixes/frameworks.py": "how each project's build for CUDA is installed",
+    "rules/packages/doubled.py": "two projects with rules of their own",
     "rules/packages/required.py": "the packages that other rules speak of",
 }
 """Modules that name several projects' frameworks for what only they know of them."""
@@ -44,6 +44,16 @@ OF_OTHERS = {
         ("loses-compiled-parts", ("xformers",), ("flash-attn", "torchvision")),
         ("compiled-by-pip", ("flash-attn", "transformer-engine-torch"), ("xformers", "vllm")),
         ("cuda-of-torch", ("torchvision", "torchaudio"), ("xformers", "torch")),
+        ("distributes-torch", ("torch", "pytorch-gpu"), ("torchvision", "torch-tensorrt", "pytorch-cuda")),
+        ("released-with-torch", ("torchvision", "torch-tensorrt", "triton"), ("torch", "xformers", "flash-attn")),
+        ("on-torch-index", ("torchaudio", "xformers"), ("torchtext", "flash-attn", "triton")),
+        ("refuses-other-numpy", ("numba",), ("torch", "numba-cuda")),
+        ("has-cuda-provider", ("onnxruntime-gpu", "ort-nightly-gpu"), ("onnxruntime", "onnxruntime-directml")),
+        (
+            "shares-its-folder",
+            ("onnxruntime-gpu", "ort-nightly-gpu", "tensorflow-intel", "cupy-cuda12x"),
+            ("onnxruntime-extensions", "onnxruntime-genai", "tensorflow-io", "cupy-xarray", "torch"),
+        ),
         ("refuses-older-cudnn", ("torch", "jaxlib", "intel-tensorflow", "tf-nightly"), ("onnxruntime-gpu", "cupy")),
     ],
 )
@@ -57,11 +67,13 @@ def test_no_module_lists_the_names_again() -> None:
     named = {(name.removesuffix("*"), row.project) for row in load_matrix().traits for name in row.names}
     project_of = dict(named)
     assert len(project_of) == len(named), "a name belongs to one project, whatever the order of the rows"
+    of_one_row = [{name.removesuffix("*") for name in row.names} for row in load_matrix().traits]
     found = {
         path.relative_to(ROOT).as_posix()
         for path in ROOT.rglob("*.py")
         for texts in _collections(ast.parse(path.read_text()))
         if len({project_of[text] for text in texts & project_of.keys()}) > 1
+        or any(len(texts & names) > 1 for names in of_one_row)
     }
     assert found == set(OF_OTHERS)
 

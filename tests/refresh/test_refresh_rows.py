@@ -12,7 +12,7 @@ import pytest
 from envcheck.compat.load import read_folder
 from envcheck.compat.specifier import parse_specifier, parse_version
 from envcheck.errors import MatrixError, UsageError
-from envcheck.refresh import place, run
+from envcheck.refresh import run
 from envcheck.refresh.index import Index
 from envcheck.refresh.run import Refreshed, refresh, report
 from tests.refresh.serving import Index as Served
@@ -471,8 +471,8 @@ def test_a_link_into_a_package_is_refused(served: Served, matrix: Path, tmp_path
 
 
 def test_the_default_is_the_checkout_s(monkeypatch: pytest.MonkeyPatch, matrix: Path) -> None:
-    monkeypatch.setattr(place, "folder", lambda _name: matrix)
-    assert place.folder_to_write(None) == matrix
+    monkeypatch.setattr(run, "folder", lambda _name: matrix)
+    assert run.folder_to_write(None) == matrix
 
 
 @pytest.mark.parametrize(

@@ -141,7 +141,6 @@ def of_machine(row: ReleaseRow, question: Question) -> bool:
 TORCH = "torch"
 _LIBRARIES = ("cudnn", "nccl", "cusparselt")
 """What builds come with, by the fields of their rows."""
-_PINNED_EVERYWHERE = (2, 4)
 _OTHER_MAKERS = ("rocm", "xpu")
 """How tags of builds for AMD's and Intel's GPUs begin."""
 
@@ -290,7 +289,7 @@ def _of_build(row: TorchRow, build: TorchBuild, question: Question) -> Candidate
         build=tag_of(build.cuda),
         cuda=build.cuda,
         targets=build.targets,
-        needs=_needs(row, question) | _pins(row, build, bundles),
+        needs=_needs(row, question) | _pins(build, bundles),
         bundles=bundles,
         confidence=min(row.confidence, build.confidence, key=WEAKEST_FIRST.index),
     )
@@ -333,13 +332,9 @@ def _needs(row: TorchRow, question: Question) -> dict[str, str]:
     return needs
 
 
-def _pins(row: TorchRow, build: TorchBuild, bundles: dict[str, str]) -> dict[str, str]:
-    """The distributions that the wheel pins: an environment holds one version of each.
-
-    Wheels of other indexes than PyPI pin theirs since 2.4; older ones hold their libraries themselves.
-    """
-    version = parse_version(row.version)
-    if build.os != "linux" or (build.cuda != row.default_cuda and version and version.numbers < _PINNED_EVERYWHERE):
+def _pins(build: TorchBuild, bundles: dict[str, str]) -> dict[str, str]:
+    """The distributions that the wheel pins: an environment holds one version of each."""
+    if build.os != "linux" or not build.pinned:
         return {}
     major = build.cuda.partition(".")[0]
     return {f"nvidia-{name}-cu{major}": text for name, text in bundles.items()}
@@ -362,11 +357,11 @@ def with_implied(question: Question) -> Question:
             version = parse_version(text, scheme(brought))
             if version and brought not in question.labels:
                 found.setdefault(brought, Implied(system.by, system.label, version, system.row))
-    container = question.container
-    for key, text in container.row.holds.items() if container else ():
-        version = parse_version(text, scheme(key))
-        if container and version:
-            found.setdefault(key, Implied("nvcr", container.label, version, container.row))
+    if container := question.container:
+        for key, text in container.row.holds.items():
+            version = parse_version(text, scheme(key))
+            if version:
+                found.setdefault(key, Implied("nvcr", container.label, version, container.row))
     cuda = _of_torch(question)
     if cuda and "cuda" not in question.labels:
         found.setdefault("cuda", cuda)

@@ -156,12 +156,13 @@ def _forward(question: Question, container: Container, cuda: CudaVersion) -> Fit
     if covers == {"none"}:
         reason = f"{FORWARD} {cuda} needs {readable('driver', specs[0])}"
         return answer("incompatible", reason, container.row, *rows, change=readable("driver", specs[0]))
-    refusal = next((fit for fit in compat_fits(question, cuda) if fit.bad), None)
+    fits = list(compat_fits(question, cuda))
+    refusal = next((fit for fit in fits if fit.bad), None)
     if refusal:
         return refusal
     if container.row.forward is None or covers != {"all"}:
         return answer("unknown", f"whether {container.label} holds {FORWARD} for it is not documented", container.row)
-    doubt = next((fit for fit in compat_fits(question, cuda) if not fit.ok), None)
+    doubt = next((fit for fit in fits if not fit.ok), None)
     if doubt or not question.gpus:
         reason = doubt.reason if doubt else f"its {FORWARD} {cuda} serves data center GPUs alone"
         return answer("unknown", reason, container.row, *rows)

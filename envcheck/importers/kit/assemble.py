@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from envcheck.compat.load import load_matrix
 from envcheck.importers.kit.paste import SOURCE
 from envcheck.snapshot import Distribution, Environment, Framework, Gpu, Listing, Snapshot
 from envcheck.versions import CondaBuild
@@ -16,9 +17,6 @@ NAMED = "named "
 
 STATED = "stated "
 """The beginning of a GPU's label where only prose mentions it."""
-
-_TORCH = ("torch", "pytorch", "pytorch-gpu", "pytorch-cpu")
-"""Distributions that contain torch: pip's first, then conda's."""
 
 
 def assemble(merged: Snapshot) -> Snapshot:
@@ -70,7 +68,8 @@ def _with_torch(found: Environment) -> Environment:
 
 def _listed_torch(distributions: Sequence[Distribution]) -> Framework | None:
     """PyTorch as the package lists describe it: pip's entry, else conda's with its build string."""
-    holding = [found for name in _TORCH for found in distributions if found.name == name]
+    names = load_matrix().names_with("distributes-torch")
+    holding = [found for name in names for found in distributions if found.name == name]
     if not holding:
         return None
     first = holding[0]

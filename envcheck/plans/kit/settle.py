@@ -20,7 +20,6 @@ from envcheck.versions import CondaBuild, CudaVersion
 
 _CUDA_PIN = re.compile(r"==([0-9]{1,2}\.[0-9])(?:\.\*)?")
 _PYTHON = re.compile(r"==(3\.[0-9]{1,2})\.\*")
-_CONDA_TORCH = ("pytorch", "pytorch-gpu", "pytorch-cpu")
 _NO_DISTRIBUTIONS = frozenset({"cuda", "cudnn", "python"})
 
 
@@ -74,9 +73,7 @@ def as_environment(items: Sequence[Planned], paths: Sequence[str], matrix: Matri
     """The environment that would come to be: exact releases as distributions, PyTorch with what its build implies."""
     known = [each for each in items if each.version is not None and _is_distribution(each, matrix)]
     python = next((_python(each) for each in items if each.name == "python"), None)
-    torch = next(
-        (each for each in known if each.name == "torch" or (each.conda is not None and each.name in _CONDA_TORCH)), None
-    )
+    torch = next((each for each in known if _is_torch(each, matrix)), None)
     framework = _torch(torch, items, matrix) if torch else None
     unsure = framework is not None and torch is not None and torch.build is None
     return Environment(
@@ -114,6 +111,10 @@ def _distribution(item: Planned) -> Distribution:
         build=item.conda or None,
         channel="pip" if item.conda is None else "conda",
     )
+
+
+def _is_torch(item: Planned, matrix: Matrix) -> bool:
+    return item.name == "torch" or (item.conda is not None and matrix.has_trait(item.name, "distributes-torch"))
 
 
 def _with_tag(item: Planned) -> str:

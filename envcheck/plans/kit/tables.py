@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import Any
 
 from envcheck.plans.kit.sheet import Sheet
-
-_QUOTED = re.compile(r"\"([^\"]{0,2000})\"|'([^']{0,2000})'")
 
 
 def entries(sheet: Sheet, document: dict[str, Any], key: str) -> list[tuple[dict[str, Any], int | None]]:
@@ -45,12 +42,3 @@ def table_of(table: dict[str, Any], key: str) -> dict[str, Any]:
     """A table; empty where it is absent or of another type."""
     value = table.get(key)
     return value if isinstance(value, dict) else {}
-
-
-def lines_of_texts(sheet: Sheet) -> dict[str, int]:
-    """The first line on which each quoted text stands."""
-    found: dict[str, int] = {}
-    for number, line in enumerate(sheet.text.split("\n"), start=1):
-        for match in _QUOTED.finditer(line):
-            found.setdefault(match[1] or match[2] or "", number)
-    return found

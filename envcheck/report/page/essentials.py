@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from envcheck.checks import Report
-from envcheck.report.page.subject import framework_title, frameworks_in, gpu_name, gpus_of, judged_environment, place
-from envcheck.snapshot import Environment, Snapshot
+from envcheck.report.page.subject import framework_title, gpu_name, gpus_of, judged_environment, place
+from envcheck.snapshot import Environment, Snapshot, frameworks_in
 
 _WITH_CUDA = ("nvidia-", "cuda-", "cupy", "jax", "tensorrt", "onnxruntime", "triton", "torch", "numpy", "tensorflow")
 """Beginnings of the names of distributions that decide what works."""

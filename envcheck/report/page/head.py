@@ -10,8 +10,9 @@ from envcheck.report.page.findings import DIED, Finding, Outline, probe_end
 from envcheck.report.page.fixes import fix_lines
 from envcheck.report.page.layout import LABEL, Room, labelled, labelled_items, tagged, title_lines
 from envcheck.report.page.pen import WORDS, Line, Pen, Span
-from envcheck.report.page.subject import frameworks_in, gpu_numbers, judged_environment, listed, place_of, subject_line
+from envcheck.report.page.subject import gpu_numbers, judged_environment, listed, place_of, subject_line
 from envcheck.rules.facts.measurements import only_measured
+from envcheck.snapshot import frameworks_in
 from envcheck.snapshot.names import fact_name, fact_title, not_checked
 from envcheck.text.clean import clean
 from envcheck.text.wrap import width

@@ -13,14 +13,13 @@ from envcheck.report.page.pen import WORDS, Line, Pen, Span
 from envcheck.report.page.subject import (
     environments_of,
     framework_title,
-    frameworks_in,
     gpu_name,
     gpus_of,
     judged_environment,
     listed,
     minor_version,
 )
-from envcheck.snapshot import Driver, Environment, Framework, Gpu, Planned, Snapshot, Toolkit, Trial
+from envcheck.snapshot import Driver, Environment, Framework, Gpu, Planned, Snapshot, Toolkit, Trial, frameworks_in
 from envcheck.versions import ComputeCapability
 
 _LABEL, _WORD = 12, 6

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from envcheck.checks import Check, Location, Report
-from envcheck.snapshot import Environment, Framework, Gpu
+from envcheck.snapshot import Environment, Framework, Gpu, frameworks_in
 
 _MOST_NAMED = 4
 
@@ -24,12 +24,7 @@ def environments_of(report: Report) -> tuple[Environment, ...]:
 
 def judged_environment(report: Report) -> Environment | None:
     """The environment that the verdict is about."""
-    return next((found for found in environments_of(report) if found.judged), None)
-
-
-def frameworks_in(environment: Environment | None) -> tuple[Framework, ...]:
-    """The frameworks found in ``environment``."""
-    return environment.frameworks.items if environment and environment.frameworks else ()
+    return report.snapshot.judged_environment if report.snapshot else None
 
 
 def gpu_name(gpu: Gpu) -> str:

@@ -7,7 +7,8 @@ from envcheck.report.page.findings import dead_probes, probe_sentence
 from envcheck.report.page.head import has_trial, is_live_report
 from envcheck.report.page.layout import Room
 from envcheck.report.page.pen import Line, Pen, Span
-from envcheck.report.page.subject import frameworks_in, gpus_of, judged_environment
+from envcheck.report.page.subject import gpus_of, judged_environment
+from envcheck.snapshot import frameworks_in
 from envcheck.text.wrap import width
 
 _GAP = 3

@@ -27,19 +27,13 @@ from envcheck.rules.api import (
 )
 from envcheck.rules.engine.cause import explain
 from envcheck.rules.engine.pages import pages
-from envcheck.rules.facts.frameworks import (
-    frameworks_in,
-    importance,
-    is_main_framework,
-    provides_gpu_support,
-    role_position,
-)
+from envcheck.rules.facts.frameworks import importance, is_main_framework, provides_gpu_support, role_position
 from envcheck.rules.facts.measurements import measurement_key
 from envcheck.rules.facts.needs import lookup, refused, unanswered
 from envcheck.rules.messages.observed import ObservedProblem, observed_problems
 from envcheck.rules.packages.numpy import does_not_work_with_numpy
 from envcheck.rules.trials.errors import TrialProblem, trial_problems
-from envcheck.snapshot import Environment, Gpu, Snapshot
+from envcheck.snapshot import Environment, Gpu, Snapshot, frameworks_in
 
 _BAD = ("fail", "warn")
 _NUMPY_RULE = "numpy-abi-mismatch"

@@ -20,11 +20,11 @@ from envcheck.rules.engine.cause import primary
 from envcheck.rules.engine.evaluate import evaluate
 from envcheck.rules.engine.separate import install_newer, two_environments
 from envcheck.rules.engine.simulate import Simulated, requirements_broken, simulate, without_trials
-from envcheck.rules.facts.frameworks import distributions_in, frameworks_in
+from envcheck.rules.facts.frameworks import distributions_in
 from envcheck.rules.facts.machine import and_more
 from envcheck.rules.fixes.install import in_steps
 from envcheck.rules.packages.redirected import stop_redirection
-from envcheck.snapshot import Distribution, Environment, Snapshot
+from envcheck.snapshot import Distribution, Environment, Snapshot, frameworks_in
 
 _BAD = ("fail", "warn")
 _SCOPES: frozenset[Scope] = frozenset({"env"})

@@ -8,11 +8,11 @@ from collections.abc import Iterator, Sequence
 from envcheck.checks import Check, Fix
 from envcheck.compat.question.package_needs import extra_of
 from envcheck.rules.api import Facts
-from envcheck.rules.facts.frameworks import frameworks_in, is_main_framework
+from envcheck.rules.facts.frameworks import is_main_framework
 from envcheck.rules.fixes.commands import create_command, fill_command, uv_prefix
 from envcheck.rules.fixes.install import How, in_steps, install, uninstall
 from envcheck.rules.fixes.releases import newer_releases, same_version
-from envcheck.snapshot import Framework
+from envcheck.snapshot import Framework, frameworks_in
 
 _CUDA_WHEEL = re.compile(r"nvidia-(?:cudnn|cublas)\b|jax-cuda\d+-plugin")
 

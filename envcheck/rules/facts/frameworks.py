@@ -3,24 +3,13 @@
 from __future__ import annotations
 
 from envcheck.compat.matrix import Matrix
-from envcheck.compat.tables import Machine, RoleRow, is_named
+from envcheck.compat.tables import Machine
 from envcheck.rules.api import Facts, FrameworkSubject
-from envcheck.snapshot import Distribution, Environment, Framework
+from envcheck.snapshot import Distribution, Environment, Framework, frameworks_in
 from envcheck.versions import CodeTarget
 
 LEAST_IMPORTANT = 2
 """The importance of compilers, extensions of a framework, and frameworks without a row in the matrix."""
-
-_SHOWN = {
-    "torch": "PyTorch",
-    "tensorflow": "TensorFlow",
-    "jax": "JAX",
-    "onnxruntime": "ONNX Runtime",
-    "paddlepaddle": "PaddlePaddle",
-    "mxnet": "MXNet",
-    "cntk": "CNTK",
-    "caffe2": "Caffe2",
-}
 
 
 def built_for_cuda(subject: FrameworkSubject, _facts: Facts) -> bool:
@@ -33,13 +22,13 @@ def is_main_framework(framework: Framework, matrix: Matrix) -> bool:
 
     A failure of such a framework is a failure of its environment.
     """
-    row = _role(framework, matrix)
+    row = matrix.role_of(framework.name)
     return framework.extends is None and row is not None and row.role in ("framework", "library")
 
 
 def importance(framework: Framework, matrix: Matrix) -> int:
     """How important a framework is, from 0: frameworks and engines, then libraries, then the rest."""
-    row = _role(framework, matrix)
+    row = matrix.role_of(framework.name)
     if row is None or row.role == "compiler" or (framework.extends is not None and row.role != "engine"):
         return LEAST_IMPORTANT
     return 1 if row.role == "library" else 0
@@ -47,13 +36,8 @@ def importance(framework: Framework, matrix: Matrix) -> int:
 
 def role_position(framework: Framework, matrix: Matrix) -> int:
     """The position of its role in the matrix; it orders frameworks of the same importance."""
-    row = _role(framework, matrix)
+    row = matrix.role_of(framework.name)
     return matrix.roles.index(row) if row is not None else len(matrix.roles)
-
-
-def _role(framework: Framework, matrix: Matrix) -> RoleRow | None:
-    rows = (row for row in matrix.roles if is_named(framework.name, row.names))
-    return next(rows, None)
 
 
 def compiles_its_code(framework: Framework, matrix: Matrix) -> bool:
@@ -66,11 +50,6 @@ def base_framework(subject: FrameworkSubject) -> Framework | None:
     return framework_named(subject.framework.extends, subject.environment)
 
 
-def frameworks_in(environment: Environment | None) -> tuple[Framework, ...]:
-    """The frameworks of an environment."""
-    return environment.frameworks.items if environment and environment.frameworks else ()
-
-
 def framework_named(name: str | None, environment: Environment | None) -> Framework | None:
     return next((each for each in frameworks_in(environment) if each.name == name), None)
 
@@ -78,6 +57,15 @@ def framework_named(name: str | None, environment: Environment | None) -> Framew
 def distributions_in(environment: Environment | None) -> tuple[Distribution, ...]:
     """The installed packages of an environment whose metadata was read."""
     return (environment.distributions if environment else None) or ()
+
+
+def in_one_folder(environment: Environment | None, project: str, matrix: Matrix) -> tuple[Distribution, ...]:
+    """The installed distributions of a project that all install its import package, each name once."""
+    found: dict[str, Distribution] = {}
+    for each in distributions_in(environment):
+        if project in matrix.projects(each.name, "shares-its-folder"):
+            found.setdefault(each.name, each)
+    return tuple(found.values())
 
 
 def installed(environment: Environment | None, name: str) -> Distribution | None:
@@ -114,11 +102,6 @@ def provides_gpu_support(subject: FrameworkSubject) -> bool:
 
 def full_name(framework: Framework) -> str:
     return f"{framework.name} {framework.version}" if framework.version else framework.name
-
-
-def display_name(framework: Framework) -> str:
-    """Its display name: ``PyTorch``."""
-    return _SHOWN.get(framework.name, framework.name)
 
 
 def machine(facts: Facts) -> Machine:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 
 from envcheck.checks import Evidence
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, passed
-from envcheck.rules.facts.frameworks import frameworks_in, full_name
-from envcheck.snapshot import Environment, Framework, Gpu
+from envcheck.rules.facts.frameworks import full_name
+from envcheck.snapshot import Environment, Framework, Gpu, frameworks_in
 
 # How far a framework got when it was imported and used on the GPU.
 
@@ -17,6 +18,8 @@ ERROR_FROM = "error from"
 """The beginning of evidence that quotes a framework's own error."""
 SHOWN = 200
 """Characters of a printed line that are quoted."""
+_MOST_PRINTED = 4
+"""Printed lines that are quoted."""
 
 
 def ran_on_gpu(framework: Framework) -> bool | None:
@@ -72,7 +75,7 @@ def own_error(framework: Framework, text: str) -> tuple[Evidence]:
     return (Evidence(what=f"{ERROR_FROM} {framework.name}", value=text[:SHOWN], source="trial"),)
 
 
-def printed_problems(framework: Framework, most: int = 4) -> Iterator[Evidence]:
+def printed_problems(framework: Framework) -> Iterator[Evidence]:
     """The first printed lines of its process that name a problem, without the error itself."""
     trial = framework.trial
     if trial is None:
@@ -80,7 +83,7 @@ def printed_problems(framework: Framework, most: int = 4) -> Iterator[Evidence]:
     place = f"{framework.name} in this environment"
     error = trial.error or ""
     told = (line for line in trial.warnings if line not in error and not (error and error in line))
-    for _, line in zip(range(most), told, strict=False):
+    for line in islice(told, _MOST_PRINTED):
         yield Evidence(what="printed", value=line[:SHOWN], source=place)
 
 

@@ -10,9 +10,8 @@ from envcheck.checks import Evidence, Fix
 from envcheck.compat.relations.variables import effects, holds_for, leads_to, reads, shown, wrong
 from envcheck.compat.tables import VariableEffect, VariableRow
 from envcheck.rules.api import Facts
-from envcheck.rules.facts.frameworks import frameworks_in
 from envcheck.rules.facts.machine import and_more, driver_of
-from envcheck.snapshot import Framework, Measurement
+from envcheck.snapshot import Framework, Measurement, frameworks_in
 
 EVERYTHING = ("cuda", "nccl", "loader", "python")
 """Readers of variables that are not frameworks."""
@@ -95,21 +94,24 @@ def setting_evidence(variable: SetVariable) -> Evidence:
     return Evidence(what=variable.name, value=shown(variable.value) or "(empty)", source="environment")
 
 
-def title_listing(before: str, names: Sequence[str], after: str, longest: int = 80) -> str:
+_LONGEST_TITLE = 80
+
+
+def title_listing(names: Sequence[str], after: str) -> str:
     """A title with as many names as fit, and the number of the rest; a name that is too long is shortened."""
     once = list(dict.fromkeys(names))
     for number in range(len(once), 0, -1):
         rest = and_more(once, number)
-        title = f"{before}{', '.join(once[:number])}{rest}{after}"
-        if len(title) <= longest:
+        title = f"{', '.join(once[:number])}{rest}{after}"
+        if len(title) <= _LONGEST_TITLE:
             return title
     first, equals, _ = once[0].partition("=")
     rest = and_more(once)
-    room = longest - len(before) - len(rest) - len(after)
+    room = _LONGEST_TITLE - len(rest) - len(after)
     short = f"{first}{equals}…" if equals else first
     kept = short if len(short) <= room else f"{first[: max(1, room - 1)]}…"
-    title = f"{before}{kept}{rest}{after}"
-    return title if len(title) <= longest else f"{title[: longest - 1].rpartition(' ')[0]}…"
+    title = f"{kept}{rest}{after}"
+    return title if len(title) <= _LONGEST_TITLE else f"{title[: _LONGEST_TITLE - 1].rpartition(' ')[0]}…"
 
 
 def unset(variables: Sequence[SetVariable]) -> tuple[Fix, ...]:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from envcheck.checks import Fix
 from envcheck.rules.api import Facts
-from envcheck.rules.facts.frameworks import display_name, distributions_in, framework_named, full_name
+from envcheck.rules.facts.frameworks import distributions_in, framework_named, full_name, in_one_folder
 from envcheck.rules.fixes.install import How, install
 from envcheck.rules.fixes.releases import installed_release, newest_extra, newest_release, same_version
 from envcheck.rules.fixes.torch import INDEX, install_fitting_build
@@ -23,9 +23,14 @@ def install_gpu_build(facts: Facts, framework: Framework | None = None) -> tuple
     """Replace a build without CUDA by one for CUDA."""
     if framework is None or framework.name == "torch":
         return install_fitting_build(facts, framework)
-    maker = next((make for pattern, make in _MAKERS.items() if re.fullmatch(pattern, framework.name)), None)
+    role = facts.matrix.role_of(framework.name)
+    maker = _MAKERS.get(role.name) if role else None
+    if facts.matrix.has_trait(framework.name, "cuda-of-torch"):
+        maker = _torch_family
     made = maker(facts, framework) if maker else ()
-    return made or (_documented(framework, f"Install a build of {display_name(framework)} for CUDA", facts),)
+    return made or (
+        _documented(framework, f"Install a build of {facts.matrix.title_of(framework.name)} for CUDA", facts),
+    )
 
 
 def install_other_release(facts: Facts, framework: Framework | None = None) -> tuple[Fix, ...]:
@@ -34,7 +39,7 @@ def install_other_release(facts: Facts, framework: Framework | None = None) -> t
         return install_fitting_build(facts, framework)
     gpus = " and ".join(dict.fromkeys(gpu.compute_capability for gpu in facts.usable_gpus if gpu.compute_capability))
     fitting = f" and for compute capability {gpus}" if gpus else ""
-    task = f"Install a release of {display_name(framework)} for a CUDA that the driver runs{fitting}"
+    task = f"Install a release of {facts.matrix.title_of(framework.name)} for a CUDA that the driver runs{fitting}"
     return (_documented(framework, task, facts),)
 
 
@@ -60,7 +65,7 @@ def _torch_family(facts: Facts, framework: Framework) -> tuple[Fix, ...]:
 
 def _onnxruntime(facts: Facts, framework: Framework) -> tuple[Fix, ...]:
     """The GPU package instead of all others: they share one folder, and the one installed last overwrites the rest."""
-    there = tuple(dist.name for dist in distributions_in(facts.environment) if dist.name.startswith("onnxruntime"))
+    there = tuple(dist.name for dist in in_one_folder(facts.environment, "onnxruntime", facts.matrix))
     wanted = installed_release(facts, _ORT_GPU) or newest_release(facts, _ORT_GPU, "cuda,cudnn")
     text = f"Install {wanted} in place of {framework.name}"
     if wanted.endswith("]"):  # the newest release; older ones may lack the call
@@ -79,7 +84,7 @@ def _jax(facts: Facts, framework: Framework) -> tuple[Fix, ...]:
 
 def _tensorflow(facts: Facts, framework: Framework) -> tuple[Fix, ...]:
     """TensorFlow's own package with the extra that installs the CUDA libraries."""
-    there = tuple(dist.name for dist in distributions_in(facts.environment) if re.fullmatch(_TENSORFLOW, dist.name))
+    there = tuple(dist.name for dist in in_one_folder(facts.environment, "tensorflow", facts.matrix))
     wanted = f"tensorflow[and-cuda]{same_version(framework)}"
     return install(facts, (wanted,), f"Install {wanted} in place of {framework.name}", How(again=True), remove=there)
 
@@ -101,13 +106,12 @@ def _llama_cpp(facts: Facts, framework: Framework) -> tuple[Fix, ...]:
     return install(facts, (wanted,), text, how)
 
 
-_TENSORFLOW = r"(?:tensorflow|tf-nightly|intel-tensorflow|tensorflow-intel)(?:-cpu|-gpu|-cpu-aws)?"
 Maker = Callable[[Facts, Framework], tuple[Fix, ...]]
 _MAKERS: dict[str, Maker] = {
-    r"torchvision|torchaudio": _torch_family,
-    r"onnxruntime(?:-\w+)?": _onnxruntime,
-    r"jax|jaxlib": _jax,
-    _TENSORFLOW: _tensorflow,
-    r"numba-cuda": _numba_cuda,
-    r"llama-cpp-python": _llama_cpp,
+    "onnxruntime": _onnxruntime,
+    "jax": _jax,
+    "tensorflow": _tensorflow,
+    "numba-cuda": _numba_cuda,
+    "llama-cpp-python": _llama_cpp,
 }
+"""By the name of the framework's role."""

@@ -10,7 +10,7 @@ from envcheck.checks import Fix
 from envcheck.compat.question.package_needs import admits, extra_of, normalised, of_an_extra, read_requirement
 from envcheck.compat.relations.libraries import toolkit_wheels
 from envcheck.rules.api import Facts, FrameworkSubject
-from envcheck.rules.facts.frameworks import distributions_in, frameworks_in, full_name, importance, module_of
+from envcheck.rules.facts.frameworks import distributions_in, full_name, importance, module_of
 from envcheck.rules.facts.libraries import VARIABLES, folder_of
 from envcheck.rules.facts.library_names import (
     TOOLKIT,
@@ -24,7 +24,7 @@ from envcheck.rules.fixes.commands import pip_command, python_of
 from envcheck.rules.fixes.frameworks import install_gpu_build
 from envcheck.rules.fixes.install import How, in_steps, install
 from envcheck.rules.fixes.releases import same_version
-from envcheck.snapshot import Framework, Load
+from envcheck.snapshot import Framework, Load, frameworks_in
 from envcheck.versions import CudaVersion
 
 # Which requirement installs a missing CUDA library.

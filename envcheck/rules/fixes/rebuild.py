@@ -5,11 +5,10 @@ from __future__ import annotations
 import re
 
 from envcheck.checks import Fix
-from envcheck.rules.facts.frameworks import frameworks_in
 from envcheck.rules.fixes.commands import create_command, fill_command
 from envcheck.rules.fixes.install import in_steps
 from envcheck.rules.fixes.torch import INDEX
-from envcheck.snapshot import Distribution, Environment
+from envcheck.snapshot import Distribution, Environment, frameworks_in
 
 _MINOR = re.compile(r"\d+\.\d+")
 _PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,80}==[A-Za-z0-9][A-Za-z0-9.!+_-]{0,80}")

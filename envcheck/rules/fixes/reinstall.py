@@ -17,17 +17,17 @@ _BUILD = re.compile(r"(?:cu\d{2,3}|cpu|rocm[\d.]+|xpu)$")
 _RISK = "downloads the package; no other package changes"
 
 
-def reinstall(environment: Environment, distributions: Sequence[Distribution], text: str = "") -> tuple[Fix, ...]:
+def reinstall(environment: Environment, distributions: Sequence[Distribution]) -> tuple[Fix, ...]:
     """Reinstall these packages with the tool that installed them, in as few commands as possible."""
-    fixes = [_by_conda(environment, [each for each in distributions if each.channel == "conda"], text)]
+    fixes = [_by_conda(environment, [each for each in distributions if each.channel == "conda"])]
     of_user = [each for each in distributions if in_user_site(environment, each)]
     wheels = [each for each in distributions if each.channel != "conda" and each not in of_user]
-    fixes += [_by_pip(environment, group, index, text) for index, group in _by_index(of_user).items()]
+    fixes += [_by_pip(environment, group, index) for index, group in _by_index(of_user).items()]
     if wheels and environment.externally_managed:
-        task = text or f"Install {_listed(wheels)} again"
-        fixes.append([Fix(text=f"{task}, with the system's package manager", who="root")])
+        task = f"Install {_listed(wheels)} again, with the system's package manager"
+        fixes.append([Fix(text=task, who="root")])
     else:
-        fixes += [_by_pip(environment, group, index, text) for index, group in _by_index(wheels).items()]
+        fixes += [_by_pip(environment, group, index) for index, group in _by_index(wheels).items()]
     pip = install_pip(environment) if any("pip" in fix.command for group in fixes for fix in group) else ()
     return in_steps((*pip, *(fix for group in fixes for fix in group)))
 
@@ -42,8 +42,8 @@ def _by_index(wheels: Iterable[Distribution]) -> dict[str | None, list[Distribut
     return groups
 
 
-def _by_pip(environment: Environment, wheels: Sequence[Distribution], index: str | None, text: str) -> list[Fix]:
-    task = text or f"Install {_listed(wheels)} again"
+def _by_pip(environment: Environment, wheels: Sequence[Distribution], index: str | None) -> list[Fix]:
+    task = f"Install {_listed(wheels)} again"
     pins = tuple(f"{each.name}=={each.version}" for each in wheels)
     if index is None:
         return [Fix(text=f"{task}: {', '.join(pins)}, from the index that has this build")]
@@ -60,11 +60,11 @@ def _by_pip(environment: Environment, wheels: Sequence[Distribution], index: str
     return [Fix(text=task, command=command, risk=_RISK, changes=changes)]
 
 
-def _by_conda(environment: Environment, packages: Sequence[Distribution], text: str) -> list[Fix]:
+def _by_conda(environment: Environment, packages: Sequence[Distribution]) -> list[Fix]:
     """The conda command, or the pixi command where the prefix belongs to a pixi project."""
     if not packages:
         return []
-    task = text or f"Install {_listed(packages)} again"
+    task = f"Install {_listed(packages)} again"
     pins = [f"{each.name}={each.version}" + (f"={each.build}" if each.build else "") for each in packages]
     command = conda_command(environment, pins, again=True, alone=True)
     return [Fix(text=task, command=command)]

@@ -9,13 +9,13 @@ from envcheck.checks import Fix
 from envcheck.compat.question.package_needs import release_for, requirement_name
 from envcheck.rules.api import Facts
 from envcheck.rules.facts.driver import supported_cuda
-from envcheck.rules.facts.frameworks import frameworks_in, installed, machine
+from envcheck.rules.facts.frameworks import installed, machine
 from envcheck.rules.facts.library_names import cuda_of_wheel, shares_its_folder
 from envcheck.rules.fixes.commands import conda_command
 from envcheck.rules.fixes.conda import is_conda_package
 from envcheck.rules.fixes.install import How, install
 from envcheck.rules.fixes.releases import TorchChoice, torch_build
-from envcheck.snapshot import Environment, Framework
+from envcheck.snapshot import Environment, Framework, frameworks_in
 from envcheck.versions import CudaVersion
 
 INDEX = "https://download.pytorch.org/whl/"
@@ -35,7 +35,7 @@ def install_fitting_build(facts: Facts, framework: Framework | None = None) -> t
 def _install(choice: TorchChoice, facts: Facts) -> tuple[Fix, ...]:
     environment = facts.environment
     task = f"Install torch {choice.version} built for {choice.tag}{_reason_for_choice(choice, facts)}"
-    if environment is not None and _is_conda_package(environment):
+    if environment is not None and _is_conda_package(environment, facts):
         cuda = CudaVersion.from_tag(choice.tag)
         command = conda_command(environment, ("pytorch-gpu", f"cuda-version={cuda}"))
         return (Fix(text=f"{task} (newest on conda-forge)", command=command),)
@@ -93,7 +93,7 @@ def _pinned(companions: Sequence[str], choice: TorchChoice, facts: Facts, *, lab
     return tuple(found)
 
 
-def _is_conda_package(environment: Environment) -> bool:
+def _is_conda_package(environment: Environment, facts: Facts) -> bool:
     """Whether conda installed PyTorch, or would install it into this conda environment."""
-    found = [dist for dist in environment.distributions or () if dist.name in ("torch", "pytorch")]
+    found = [dist for dist in environment.distributions or () if facts.matrix.has_trait(dist.name, "distributes-torch")]
     return all(map(is_conda_package, found)) if found else environment.manager == "conda"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from envcheck.checks import Evidence, Fix, Missing, Status
+from envcheck.compat.matrix import Matrix
 from envcheck.compat.relations.fit import WEAKEST_FIRST, Fit
 from envcheck.compat.relations.gpu_code import code_runs_on
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, evidence_of, passed, rule
@@ -12,7 +13,7 @@ from envcheck.rules.facts.frameworks import (
     built_for_cuda,
     code_targets,
     compiles_its_code,
-    display_name,
+    distributions_in,
     full_name,
     is_main_framework,
     other_cuda_builds,
@@ -104,7 +105,7 @@ def cpu_only_build(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     wanted = evidence_for_cuda(subject.environment, facts)
     return Outcome(
         status=_status(subject, facts),
-        title=f"{display_name(framework)} cannot use the GPU: {kind}",
+        title=f"{facts.matrix.title_of(framework.name)} cannot use the GPU: {kind}",
         message=_without_cuda(framework),
         evidence=(*build, evidence_of("CPU only", framework, "cpu_only"), *wanted, *_place(subject)),
         decided_by=basis_of(framework, "cpu_only"),
@@ -125,8 +126,8 @@ def _status(subject: FrameworkSubject, facts: Facts) -> Status:
     framework, others = subject.framework, other_cuda_builds(subject, facts.matrix)
     if framework.name == "torch":
         return "fail"
-    if framework.name.startswith(("onnxruntime", "ort-nightly")):
-        return "warn" if _overwritten(subject) or not others else "note"
+    if "onnxruntime" in facts.matrix.projects(framework.name, "shares-its-folder"):
+        return "warn" if _overwritten(subject, facts.matrix) or not others else "note"
     return (
         "fail"
         if is_main_framework(framework, facts.matrix) and not framework.name.startswith("jax") and not others
@@ -134,10 +135,10 @@ def _status(subject: FrameworkSubject, facts: Facts) -> Status:
     )
 
 
-def _overwritten(subject: FrameworkSubject) -> bool:
+def _overwritten(subject: FrameworkSubject, matrix: Matrix) -> bool:
     """Whether the GPU package is installed too and was overwritten by this one."""
-    names = {each.name for each in subject.environment.distributions or ()}
-    return bool(names & {"onnxruntime-gpu", "ort-nightly-gpu"} - {subject.framework.name})
+    names = {each.name for each in distributions_in(subject.environment)} - {subject.framework.name}
+    return any(matrix.has_trait(name, "has-cuda-provider") for name in names)
 
 
 def _without_cuda(framework: Framework) -> str:

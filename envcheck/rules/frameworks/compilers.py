@@ -7,7 +7,7 @@ from envcheck.compat.question.package_needs import active_requirements, normalis
 from envcheck.compat.relations.fit import Fit
 from envcheck.compat.relations.gpu_cuda import cuda_targets
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, evidence_of, passed, rule
-from envcheck.rules.facts.frameworks import frameworks_in, full_name
+from envcheck.rules.facts.frameworks import full_name
 from envcheck.rules.facts.machine import gpu_title
 from envcheck.rules.facts.trials import ran_on_gpu
 from envcheck.rules.fixes.driver import installer
@@ -15,7 +15,7 @@ from envcheck.rules.fixes.fits import incompatible
 from envcheck.rules.fixes.install import How, in_steps, install
 from envcheck.rules.fixes.libraries import other_compiler, without_variable
 from envcheck.rules.fixes.torch import install_fitting_build
-from envcheck.snapshot import Framework
+from envcheck.snapshot import Framework, frameworks_in
 from envcheck.versions import ComputeCapability, CudaVersion
 
 _ASSEMBLER = "ptxas"

@@ -7,14 +7,14 @@ import re
 from envcheck.checks import Evidence, Fix
 from envcheck.compat.relations.libraries import same_version
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, never, passed, rule
-from envcheck.rules.facts.frameworks import frameworks_in, full_name
+from envcheck.rules.facts.frameworks import full_name
 from envcheck.rules.facts.libraries import loads_are_known, missing_because
 from envcheck.rules.facts.library_names import name_of
 from envcheck.rules.facts.trials import imported
 from envcheck.rules.fixes.install import How, install
 from envcheck.rules.fixes.libraries import install_tensorrt
 from envcheck.rules.libraries.missing import not_installed
-from envcheck.snapshot import Distribution, Environment, Load, Snapshot
+from envcheck.snapshot import Distribution, Environment, Load, Snapshot, frameworks_in
 
 _PACKAGE = re.compile(r"tensorrt(?:-cu[0-9]{2})?(?:-bindings|-libs)?")
 _NUMBERS = 4

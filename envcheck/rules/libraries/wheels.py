@@ -9,14 +9,13 @@ from envcheck.checks import Evidence
 from envcheck.compat.question.package_needs import of_an_extra, pinned_by, requirement_name
 from envcheck.compat.relations.libraries import is_older, same_version
 from envcheck.rules.api import Facts, Outcome, passed, rule
-from envcheck.rules.facts.frameworks import frameworks_in
 from envcheck.rules.facts.libraries import copies
 from envcheck.rules.facts.library_names import cuda_of_wheel, install_same_files, wheel_of
 from envcheck.rules.facts.trials import TRIAL_RULES
 from envcheck.rules.fixes.install import How, install
 from envcheck.rules.fixes.libraries import list_wheels
 from envcheck.rules.packages.shipped import owner_of
-from envcheck.snapshot import Distribution, Environment, Framework, Library
+from envcheck.snapshot import Distribution, Environment, Framework, Library, frameworks_in
 
 
 @rule(

@@ -13,11 +13,10 @@ from envcheck.compat.families import row_of
 from envcheck.compat.matrix import Matrix
 from envcheck.compat.question.package_needs import admits
 from envcheck.compat.relations.libraries import cuda_majors, is_older, same_major
-from envcheck.rules.facts.frameworks import frameworks_in
 from envcheck.rules.facts.libraries import problem_of_missing
 from envcheck.rules.facts.library_names import LibraryName, cuda_of_wheel, family_of_wheel, name_of, names_in
 from envcheck.rules.messages.lines import ErrorLine
-from envcheck.snapshot import Distribution, Environment, Library, Snapshot
+from envcheck.snapshot import Distribution, Environment, Library, Snapshot, frameworks_in
 from envcheck.versions import CudnnVersion
 
 _MISSING = frozenset({"cuda-library-missing", "cudnn-missing", "tensorrt-missing", "nccl-missing", "library-not-found"})
@@ -33,17 +32,17 @@ def refine(line: ErrorLine, text: str, snapshot: Snapshot, matrix: Matrix) -> Er
     if line.problem == "nccl-version-mismatch" and len(list(_wheels("nccl", snapshot))) > 1:
         return line._replace(problem="nvidia-wheel-conflict")
     if line.problem == "cpu-only-build":
-        return _refine_build(line, text, snapshot)
+        return _refine_build(line, text, snapshot, matrix)
     if line.problem in _OF_DRIVER and line.status == "warn" and _driver_is_known(snapshot):
         return line._replace(status="note")
     return line
 
 
-def _refine_build(line: ErrorLine, text: str, snapshot: Snapshot) -> ErrorLine:
+def _refine_build(line: ErrorLine, text: str, snapshot: Snapshot, matrix: Matrix) -> ErrorLine:
     """A line about a build without CUDA: with both packages of ONNX Runtime, one overwrote the other; a program that
     prints its build without being asked says little where no GPU is spoken of.
     """
-    if "CUDAExecutionProvider" in text and _both_onnxruntimes(snapshot):
+    if "CUDAExecutionProvider" in text and _both_onnxruntimes(snapshot, matrix):
         return line._replace(problem="onnxruntime-cpu-and-gpu")
     if "BLAS = 0" in text and not (snapshot.gpus or snapshot.driver or _layers_are_wanted(snapshot)):
         return line._replace(status="note")
@@ -61,9 +60,11 @@ def _layers_are_wanted(snapshot: Snapshot) -> bool:
 _OF_DRIVER = frozenset({"driver-not-installed", "driver-not-loaded"})
 
 
-def _both_onnxruntimes(snapshot: Snapshot) -> bool:
+def _both_onnxruntimes(snapshot: Snapshot, matrix: Matrix) -> bool:
+    """Whether a package of ONNX Runtime with its CUDA provider is listed, and one without it."""
     names = {distribution.name for distribution in _distributions(snapshot)}
-    return {"onnxruntime", "onnxruntime-gpu"} <= names
+    own = [name for name in names if "onnxruntime" in matrix.projects(name, "shares-its-folder")]
+    return len({matrix.has_trait(name, "has-cuda-provider") for name in own}) > 1
 
 
 def _driver_is_known(snapshot: Snapshot) -> bool:

@@ -7,19 +7,17 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from envcheck.checks import Evidence, Fix, Status
+from envcheck.compat.matrix import Matrix
 from envcheck.compat.question.package_needs import admits, bounds_on, release_fits, release_for, same_minor
 from envcheck.compat.specifier import parse_version
 from envcheck.rules.api import Facts, FrameworkSubject, evidence_of
-from envcheck.rules.facts.frameworks import framework_named, frameworks_in, machine
+from envcheck.rules.facts.frameworks import framework_named, machine
 from envcheck.rules.facts.trials import imported, ran_on_gpu
 from envcheck.rules.fixes.fits import Misfit, limit_by_confidence
 from envcheck.rules.fixes.install import How, install
 from envcheck.rules.fixes.torch import INDEX
-from envcheck.snapshot import Distribution, Framework
+from envcheck.snapshot import Distribution, Framework, frameworks_in
 from envcheck.versions import CudaVersion
-
-FAMILY = frozenset({"torchvision", "torchaudio", "torchtext", "torch-tensorrt", "triton"})
-"""Packages of the PyTorch project with one release for each of PyTorch's."""
 
 _LABEL = re.compile(r"(?:^|[^a-z])(?:pt|torch)([1-9])\.?(\d{1,2})(?:\.\d+)?(?![\d])")
 """PyTorch's version in a local tag, among other words: ``pt28``, ``torch2.5``."""
@@ -50,8 +48,15 @@ def torch_of(subject: FrameworkSubject) -> Framework | None:
     return torch if torch and torch.version else None
 
 
-def packages_of(subject: FrameworkSubject) -> Iterator[Package]:
-    """The subject itself; for PyTorch, the listed packages without a framework record."""
+def packages_of(subject: FrameworkSubject, matrix: Matrix, *, released_with_it: bool) -> list[Package]:
+    """The subject itself; for PyTorch, the listed packages without a framework record: those with one release for each
+    of PyTorch's, or the others.
+    """
+    found = _packages(subject, matrix)
+    return [each for each in found if matrix.has_trait(each.name, "released-with-torch") is released_with_it]
+
+
+def _packages(subject: FrameworkSubject, matrix: Matrix) -> Iterator[Package]:
     framework = subject.framework
     if framework.name != "torch":
         if framework.version:
@@ -59,7 +64,7 @@ def packages_of(subject: FrameworkSubject) -> Iterator[Package]:
         return
     known = {each.name for each in frameworks_in(subject.environment)}
     for each in subject.environment.distributions or ():
-        if each.name not in known and each.name not in ("pytorch", "pytorch-cuda"):
+        if each.name not in known and not matrix.has_trait(each.name, "distributes-torch"):
             yield Package(each.name, each.version, each)
 
 
@@ -193,15 +198,15 @@ def install_matching(package: Package, torch: Framework, facts: Facts) -> tuple[
         bounds = release_for(facts.matrix, package.name, "torch", there, facts.driver_os, machine(facts)) or ""
     if "==" in bounds:
         text = f"Install the {package.name} release for torch {there.partition('+')[0]}"
-        return install(facts, (f"{package.name}{bounds}",), text, _from_index(package, torch))
+        return install(facts, (f"{package.name}{bounds}",), text, _from_index(package, torch, facts.matrix))
     public = package.version.partition("+")[0]
     text = f"Build {package.name} again, against the installed torch (or use its build for torch {there})"
     how = How(build=("--no-build-isolation", "--no-cache-dir"), alone=True, again=True)
     return install(facts, (f"{package.name}=={public}",), text, how)
 
 
-def _from_index(package: Package, torch: Framework) -> How:
+def _from_index(package: Package, torch: Framework, matrix: Matrix) -> How:
     cuda = CudaVersion.parse(torch.cuda)
-    if cuda is None or "." not in (torch.cuda or "") or package.name not in ("torchvision", "torchaudio", "xformers"):
+    if cuda is None or "." not in (torch.cuda or "") or not matrix.has_trait(package.name, "on-torch-index"):
         return How(alone=True, again=True)
     return How(index=f"{INDEX}cu{cuda.major}{cuda.minor}", alone=True, again=True)

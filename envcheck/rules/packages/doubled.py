@@ -11,7 +11,7 @@ import msgspec
 from envcheck.checks import Evidence, Fix, Status
 from envcheck.rules.api import Facts, Outcome, evidence_of, rule
 from envcheck.rules.facts.driver import runs_builds_for
-from envcheck.rules.facts.frameworks import distributions_in, frameworks_in
+from envcheck.rules.facts.frameworks import distributions_in, in_one_folder
 from envcheck.rules.facts.library_names import family_of_wheel
 from envcheck.rules.facts.trials import failed, ran_on_gpu
 from envcheck.rules.fixes.frameworks import install_gpu_build
@@ -19,35 +19,27 @@ from envcheck.rules.fixes.install import in_steps, install
 from envcheck.rules.fixes.libraries import add_wheel_folders, without_variable
 from envcheck.rules.messages.observed import line_evidence
 from envcheck.rules.packages.shipped import FOLLOWS_FROM_FILES
-from envcheck.snapshot import Distribution, Environment, Framework
+from envcheck.snapshot import Distribution, Environment, Framework, frameworks_in
 from envcheck.versions import CudaVersion
 
-_ORT = re.compile(
-    r"(?:onnxruntime|ort-nightly)(?:-(?:gpu|directml|openvino|training|training-gpu|rocm|migraphx|qnn|silicon|cann))?"
-)
-_ORT_CUDA = re.compile(r"(?:onnxruntime|ort-nightly)(?:-training)?-gpu")
+_ORT, _CUPY = "onnxruntime", "cupy"
 _NOT_BUILT_IN = re.compile(
     r"'CUDAExecutionProvider' is not in available provider names|"
     r"CUDAExecutionProvider\b.*not in available (?:execution )?providers",
     re.IGNORECASE,
 )
 _CUDA_OF_CUPY = re.compile(r"cupy-cuda(\d{2})x")
-_CUPY = re.compile(r"(?:amd-)?cupy(?:-(?:cuda\d{2,3}x?|rocm(?:-\d-\d)?))?")
 
 
-def _doubled(environment: Environment, pattern: re.Pattern[str]) -> tuple[Distribution, ...]:
-    """The distributions of one package, each name once; conda's packages are left out, since conda keeps them
-    consistent.
-    """
-    found: dict[str, Distribution] = {}
-    for each in environment.distributions or ():
-        if pattern.fullmatch(each.name):
-            found.setdefault(each.name, each)
-    return tuple(found.values()) if len(found) > 1 else ()
+def _doubled(environment: Environment, project: str, facts: Facts) -> tuple[Distribution, ...]:
+    """The distributions of a project that fill one folder; none where that is one alone."""
+    found = in_one_folder(environment, project, facts.matrix)
+    return found if len(found) > 1 else ()
 
 
-def _framework(environment: Environment, pattern: re.Pattern[str]) -> Framework | None:
-    return next((each for each in frameworks_in(environment) if pattern.fullmatch(each.name)), None)
+def _framework(environment: Environment, project: str, facts: Facts) -> Framework | None:
+    found = frameworks_in(environment)
+    return next((each for each in found if project in facts.matrix.projects(each.name, "shares-its-folder")), None)
 
 
 def _evidence(found: Iterable[Distribution], framework: Framework | None) -> tuple[Evidence, ...]:
@@ -67,13 +59,17 @@ def _names(found: Iterable[Distribution], framework: Framework | None) -> tuple[
 
 
 def _two_onnxruntimes(environment: Environment, facts: Facts) -> bool:
-    found = _doubled(environment, _ORT)
-    return any(_ORT_CUDA.fullmatch(each.name) for each in found) or bool(_without_its_provider(environment, facts))
+    found = _doubled(environment, _ORT, facts)
+    return _with_cuda(found, facts) is not None or bool(_without_its_provider(environment, facts))
+
+
+def _with_cuda(found: Iterable[Distribution], facts: Facts) -> Distribution | None:
+    return next((each for each in found if facts.matrix.has_trait(each.name, "has-cuda-provider")), None)
 
 
 def _without_its_provider(environment: Environment, facts: Facts) -> tuple[Evidence, ...]:
     """The outcome if the GPU package is listed but the imported one was built without the CUDA provider."""
-    listed = next((each for each in distributions_in(environment) if _ORT_CUDA.fullmatch(each.name)), None)
+    listed = _with_cuda(distributions_in(environment), facts)
     said = next((error for error in facts.snapshot.observed_errors if _NOT_BUILT_IN.search(error.text[:2000])), None)
     if listed is None or said is None:
         return ()
@@ -113,7 +109,7 @@ def onnxruntime_cpu_and_gpu(environment: Environment, facts: Facts) -> Outcome |
         ONNX Runtime, CUDA execution provider:
             https://onnxruntime.ai/docs/execution-providers/CUDA-ExecutionProvider.html
     """
-    found, framework = _doubled(environment, _ORT), _framework(environment, _ORT)
+    found, framework = _doubled(environment, _ORT, facts), _framework(environment, _ORT, facts)
     if not found:
         return _overwritten(_without_its_provider(environment, facts), facts)
     if framework is not None and _apart(found):
@@ -195,7 +191,7 @@ def cupy_multiple_packages(environment: Environment, facts: Facts) -> Outcome | 
     Sources
         CuPy, Installation: https://docs.cupy.dev/en/stable/install.html
     """
-    found, framework = _doubled(environment, _CUPY), _framework(environment, _CUPY)
+    found, framework = _doubled(environment, _CUPY, facts), _framework(environment, _CUPY, facts)
     if not found:
         return None
     kept = _kept(found, framework, facts)

@@ -9,14 +9,14 @@ from envcheck.compat.question.package_needs import admits, later_release_for_pyt
 from envcheck.compat.relations.fit import Fit
 from envcheck.compat.relations.torch import python_runs_torch
 from envcheck.rules.api import EVERYTHING, Facts, FrameworkSubject, Outcome, evidence_of, passed, rule
-from envcheck.rules.facts.frameworks import frameworks_in, full_name, is_main_framework, machine
+from envcheck.rules.facts.frameworks import full_name, is_main_framework, machine
 from envcheck.rules.facts.machine import and_more
 from envcheck.rules.facts.trials import imported
 from envcheck.rules.fixes.commands import conda_command
 from envcheck.rules.fixes.fits import incompatible
 from envcheck.rules.fixes.install import How, install
 from envcheck.rules.fixes.rebuild import rebuild
-from envcheck.snapshot import Distribution, Environment
+from envcheck.snapshot import Distribution, Environment, frameworks_in
 
 _SHOWN = 8
 

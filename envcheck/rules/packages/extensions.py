@@ -1,16 +1,17 @@
-"""Packages that are compiled against PyTorch: whether they match it and have their compiled parts."""
+"""Packages compiled against PyTorch: whether they match it, have their compiled parts, and see it when being built."""
 
 from __future__ import annotations
 
 from envcheck.checks import Fix
-from envcheck.rules.api import Facts, FrameworkSubject, Outcome, evidence_of, passed, rule
+from envcheck.rules.api import Facts, FrameworkSubject, Outcome, evidence_of, never, passed, rule
 from envcheck.rules.facts.frameworks import full_name
 from envcheck.rules.facts.machine import may_have_gpus
 from envcheck.rules.facts.trials import ran_on_gpu
+from envcheck.rules.fixes.commands import pip_command
 from envcheck.rules.fixes.install import How, install
-from envcheck.rules.packages.beside_torch import FAMILY, misfit, packages_of, torch_of
+from envcheck.rules.packages.beside_torch import misfit, packages_of, torch_of
 from envcheck.rules.packages.torch import not_built_for
-from envcheck.snapshot import Framework
+from envcheck.snapshot import Framework, Snapshot
 
 
 def _match_or_compile(_facts: Facts) -> tuple[Fix, ...]:
@@ -51,9 +52,11 @@ def extension_built_for_other_torch(subject: FrameworkSubject, facts: Facts) -> 
         GCC, dual ABI: https://gcc.gnu.org/onlinedocs/libstdc++/manual/using_dual_abi.html
     """
     framework, torch = subject.framework, torch_of(subject)
-    if torch is None or framework.name in FAMILY or "torch" not in (framework.name, framework.extends):
+    if torch is None or "torch" not in (framework.name, framework.extends):
         return None
-    packages = [each for each in packages_of(subject) if each.name not in FAMILY]
+    if facts.matrix.has_trait(framework.name, "released-with-torch"):
+        return None
+    packages = packages_of(subject, facts.matrix, released_with_it=False)
     wrong = [(each, found) for each in packages if (found := misfit(each, torch, facts))]
     if wrong:
         return not_built_for(torch, wrong, facts, "was built for another PyTorch")
@@ -125,3 +128,37 @@ def _reinstall(framework: Framework, facts: Facts) -> tuple[Fix, ...]:
     build = ("--no-cache-dir", *(("--no-build-isolation",) if compiled else ()))
     wanted = f"{framework.name}=={public}" if public else framework.name
     return install(facts, (wanted,), f"Install {framework.name} again", How(build=build, alone=True, again=True))
+
+
+def _without_isolation(facts: Facts) -> tuple[Fix, ...]:
+    return (
+        Fix(
+            text="Install PyTorch first, then the package without build isolation",
+            command=pip_command(facts.environment, "install", "--no-build-isolation", "PACKAGE"),
+        ),
+        Fix(text="Or install a wheel of the package that is compiled for this PyTorch, CUDA and Python"),
+    )
+
+
+@rule(layer="framework", arises=never, remedy=_without_isolation)
+def build_does_not_see_torch(_snapshot: Snapshot, _facts: Facts) -> Outcome | None:
+    """A build of an extension does not see PyTorch.
+
+    What it checks
+        Reads error lines of pip and uv: "No module named 'torch'" while a package is built.
+
+    Why it matters
+        pip and uv build packages in an environment of their own, which holds only what the package
+        declares for its build. Extensions such as flash-attn or torch-scatter import PyTorch there
+        without declaring it, so that the build stops although PyTorch is installed.
+
+    How to fix
+        Install PyTorch first, then the package with --no-build-isolation (uv: also
+        no-build-isolation-package), or install a compiled wheel.
+
+    Sources
+        pip, build isolation: https://pip.pypa.io/en/stable/reference/build-system/
+        FlashAttention, installation:
+            https://github.com/Dao-AILab/flash-attention#installation-and-features
+    """
+    return None

@@ -11,10 +11,10 @@ from envcheck.compat.question.question import AskedGpu
 from envcheck.compat.question.software import refused
 from envcheck.compat.tables import ReleaseRow
 from envcheck.rules.api import Facts, Outcome, evidence_of, passed, rule
-from envcheck.rules.facts.frameworks import frameworks_in, machine
+from envcheck.rules.facts.frameworks import machine
 from envcheck.rules.facts.machine import gpu_title
 from envcheck.rules.facts.trials import ran_on
-from envcheck.snapshot import Distribution, Environment, Framework, Gpu
+from envcheck.snapshot import Distribution, Environment, Framework, Gpu, frameworks_in
 from envcheck.versions import ComputeCapability
 
 

@@ -5,22 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from envcheck.checks import Evidence, Fix, Status
+from envcheck.compat.matrix import Matrix
 from envcheck.compat.question.package_needs import admits, bounds_on, release_fits
 from envcheck.compat.specifier import parse_version
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, evidence_of, passed, rule
-from envcheck.rules.facts.frameworks import frameworks_in, full_name, installed, machine
+from envcheck.rules.facts.frameworks import full_name, installed, machine
 from envcheck.rules.facts.machine import title_of_first
 from envcheck.rules.facts.trials import imported, ran_on_gpu
 from envcheck.rules.fixes.fits import Misfit, incompatible_packages, limit_by_confidence, worst_first
 from envcheck.rules.fixes.install import How, install, install_release_for
 from envcheck.rules.packages.redirected import imported_from
-from envcheck.snapshot import Distribution, Environment, Framework
+from envcheck.snapshot import Distribution, Environment, Framework, frameworks_in
 
 _NUMPY = "numpy"
-_REFUSES = frozenset({"numba"})
-"""Packages that check NumPy's version and refuse."""
-_GOES_ON = frozenset({"torch", "pytorch"})
-"""Packages that work without NumPy, except for converting arrays."""
 
 
 def _match_numpy(facts: Facts) -> tuple[Fix, ...]:
@@ -119,24 +116,24 @@ def _misfit(record: Framework | Distribution, numpy: Distribution, facts: Facts)
         line = Evidence(what=f"{name} {version} requires", value=f"numpy{bounds}", source=record.source_of("requires"))
         redirected = imported_from(numpy).removeprefix(", ")
         reason = f"{name} {version} requires numpy{bounds}, but {there} is {redirected or 'installed'}"
-        return Misfit(name, reason, (line,), _status(name, bounds, there, framework), wanted=bounds)
+        return Misfit(name, reason, (line,), _status(name, bounds, there, framework, facts.matrix), wanted=bounds)
     fit = release_fits(facts.matrix, name, version, _NUMPY, there, facts.driver_os, machine(facts))
     if fit is None or not fit.bad:
         return None
     wanted = fit.nearest_change.removeprefix(_NUMPY)
-    status = limit_by_confidence(_status(name, wanted, there, framework), fit)
+    status = limit_by_confidence(_status(name, wanted, there, framework, facts.matrix), fit)
     return Misfit(name, fit.reason, (evidence_of(name, record, "version"),), status, fit.sources, wanted)
 
 
-def _status(name: str, wanted: str, there: str, framework: Framework | None) -> Status:
+def _status(name: str, wanted: str, there: str, framework: Framework | None, matrix: Matrix) -> Status:
     """A failure where another major is wanted, or the package refuses; less for what was seen to work."""
     if framework is not None and ran_on_gpu(framework):
         return "note"
     if framework is not None and imported(framework) is False:
         return "fail"
-    if name in _GOES_ON:
-        return "warn"
-    return "fail" if name in _REFUSES or _other_major(wanted, there) else "warn"
+    if matrix.has_trait(name, "distributes-torch"):
+        return "warn"  # only converting arrays fails
+    return "fail" if matrix.has_trait(name, "refuses-other-numpy") or _other_major(wanted, there) else "warn"
 
 
 def _other_major(wanted: str, there: str) -> bool:

@@ -6,21 +6,14 @@ from collections.abc import Collection, Iterator
 
 from envcheck.checks import Evidence, Fix
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, evidence_of, passed, rule
-from envcheck.rules.facts.frameworks import (
-    framework_named,
-    frameworks_in,
-    full_name,
-    importance,
-    installed,
-    module_of,
-)
+from envcheck.rules.facts.frameworks import framework_named, full_name, importance, installed, module_of
 from envcheck.rules.facts.machine import title_of_first
 from envcheck.rules.facts.trials import failed, tried_frameworks
 from envcheck.rules.fixes.commands import in_user_site
 from envcheck.rules.fixes.install import uninstall
 from envcheck.rules.fixes.libraries import without_variable
 from envcheck.rules.packages.shipped import FOLLOWS_FROM_FILES
-from envcheck.snapshot import Distribution, Environment, Framework, Startup
+from envcheck.snapshot import Distribution, Environment, Framework, Startup, frameworks_in
 
 _VARIABLE, _USER_SITE, _OWN = "PYTHONPATH", "user site", "Python's own library"
 _MOST = 8

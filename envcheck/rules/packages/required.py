@@ -7,23 +7,17 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from envcheck.checks import Evidence, Fix, Status
+from envcheck.compat.matrix import Matrix
 from envcheck.compat.question.package_needs import NOT_TO_RUN, admits, bounds_on, by_name, names_extra, stands_for
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, evidence_of, passed, rule
-from envcheck.rules.facts.frameworks import (
-    base_framework,
-    frameworks_in,
-    full_name,
-    is_main_framework,
-    provides_gpu_support,
-)
+from envcheck.rules.facts.frameworks import base_framework, full_name, is_main_framework, provides_gpu_support
 from envcheck.rules.facts.trials import failed, imported, own_error, ran_on_gpu, tried_frameworks
 from envcheck.rules.fixes.install import How, install
-from envcheck.rules.packages.beside_torch import FAMILY
 from envcheck.rules.packages.redirected import imported_from
-from envcheck.snapshot import Distribution, Framework
+from envcheck.snapshot import Distribution, Framework, frameworks_in
 
-_SPOKEN_OF = FAMILY | {"torch", "numpy", "jax", "jaxlib"}
-"""Packages that another rule judges in more detail."""
+_SPOKEN_OF = frozenset({"torch", "numpy", "jax", "jaxlib"})
+"""Packages that another rule judges in more detail, beside those that are released with PyTorch."""
 _NVIDIAS = ("nvidia-", "cuda-toolkit")
 _SPOKEN_OF_STARTS = (*_NVIDIAS, "jax-cuda")
 _SHOWN = 8
@@ -70,7 +64,7 @@ def _other_releases(
     for owner, asked in {own: direct, **further}.items():
         for name, lines in asked.items():
             there = installed.get(name)
-            if there is None or there.channel == "conda" or _has_its_own_rule(name):
+            if there is None or there.channel == "conda" or _has_its_own_rule(name, facts.matrix):
                 continue
             bounds = bounds_on(lines, name, facts.markers)
             if bounds is not None and admits(bounds, there.version) is False:
@@ -84,8 +78,8 @@ def _always(owner: Distribution | None) -> dict[str, list[str]]:
     return by_name(line for line in owner.requires or () if not names_extra(line))
 
 
-def _has_its_own_rule(name: str) -> bool:
-    return name in _SPOKEN_OF or name.startswith(_SPOKEN_OF_STARTS)
+def _has_its_own_rule(name: str, matrix: Matrix) -> bool:
+    return name in _SPOKEN_OF or matrix.has_trait(name, "released-with-torch") or name.startswith(_SPOKEN_OF_STARTS)
 
 
 def _gone(subject: FrameworkSubject, facts: Facts) -> list[tuple[str, str]]:
@@ -100,10 +94,10 @@ def _gone(subject: FrameworkSubject, facts: Facts) -> list[tuple[str, str]]:
     return [found for found in wanted if stands_for(found[0]) not in stand_ins and not found[0].startswith(left_out)]
 
 
-def _asked(subject: FrameworkSubject) -> dict[str, list[str]]:
+def _asked(subject: FrameworkSubject, matrix: Matrix) -> dict[str, list[str]]:
     """The requirement lines that this rule judges, by distribution."""
     asked = by_name(subject.framework.requires)
-    return {name: lines for name, lines in asked.items() if not _has_its_own_rule(name)}
+    return {name: lines for name, lines in asked.items() if not _has_its_own_rule(name, matrix)}
 
 
 _RELEASES = Fix(
@@ -137,7 +131,7 @@ def requirement_broken(subject: FrameworkSubject, facts: Facts) -> Outcome | Non
         Dependency specifiers, PyPA:
             https://packaging.python.org/en/latest/specifications/dependency-specifiers/
     """
-    framework, asked = subject.framework, _asked(subject)
+    framework, asked = subject.framework, _asked(subject, facts.matrix)
     if not subject.environment.distributions_complete or not (asked or _lines(subject)):
         return None
     installed = {each.name: each for each in reversed(subject.environment.distributions or ())}

@@ -9,7 +9,7 @@ from envcheck.rules.facts.machine import title_of_first
 from envcheck.rules.fixes.fits import Misfit, incompatible_packages
 from envcheck.rules.fixes.install import How, install
 from envcheck.rules.fixes.torch import SELECTOR
-from envcheck.rules.packages.beside_torch import FAMILY, Package, install_matching, misfit, packages_of, torch_of
+from envcheck.rules.packages.beside_torch import Package, install_matching, misfit, packages_of, torch_of
 from envcheck.snapshot import Framework
 from envcheck.versions import CudaVersion
 
@@ -57,7 +57,7 @@ def torch_family_mismatch(subject: FrameworkSubject, facts: Facts) -> Outcome | 
         PyTorch, release compatibility: https://github.com/pytorch/pytorch/blob/main/RELEASE.md
     """
     torch = torch_of(subject)
-    packages = [each for each in packages_of(subject) if each.name in FAMILY]
+    packages = packages_of(subject, facts.matrix, released_with_it=True)
     if torch is None or not packages:
         return None
     found = [(each, misfit(each, torch, facts) or _other_cuda(each, torch, facts)) for each in packages]

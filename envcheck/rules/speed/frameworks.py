@@ -13,13 +13,13 @@ from envcheck.compat.relations.gpu_driver import architecture_name
 from envcheck.compat.relations.variables import effects
 from envcheck.compat.tables import EfficiencyRow, SettingRow, VariableEffect
 from envcheck.rules.api import Facts, MeasurementSubject, Outcome, passed, rule
-from envcheck.rules.facts.frameworks import distributions_in, frameworks_in
+from envcheck.rules.facts.frameworks import distributions_in
 from envcheck.rules.facts.machine import gpu_title
 from envcheck.rules.facts.measurements import measurement_name, percent, quantity
 from envcheck.rules.facts.variables import BY_VARIABLE, SetVariable, relevant_variables, setting_evidence
 from envcheck.rules.fixes.frameworks import install_gpu_build
 from envcheck.rules.speed.ceilings import figure_of
-from envcheck.snapshot import Distribution, Framework, Measurement, ProbeRun, Snapshot
+from envcheck.snapshot import Distribution, Framework, Measurement, ProbeRun, Snapshot, frameworks_in
 
 GAIN = 1.15
 """How many times as fast the same work must be without a setting for a note. Repetitions differ by less."""

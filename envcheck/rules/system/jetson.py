@@ -11,11 +11,11 @@ from envcheck.compat.families import row_of
 from envcheck.compat.specifier import parse_specifier, parse_version
 from envcheck.compat.tables import ReleaseRow
 from envcheck.rules.api import Facts, Outcome, evidence_of, passed, rule
-from envcheck.rules.facts.frameworks import frameworks_in, full_name
+from envcheck.rules.facts.frameworks import full_name
 from envcheck.rules.facts.machine import cuda_answers, driver_of, in_container, on_tegra
 from envcheck.rules.messages.driver import NOT_LOADABLE, call_evidence
 from envcheck.rules.messages.observed import line_evidence
-from envcheck.snapshot import Framework, Platform, Snapshot
+from envcheck.snapshot import Framework, Platform, Snapshot, frameworks_in
 
 _MISSING = re.compile(
     r"(?P<soname>lib[A-Za-z][\w+-]{1,60}\.so(?:\.\d{1,3}){0,3})\b.{0,40}"

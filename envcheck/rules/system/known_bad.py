@@ -11,9 +11,8 @@ from envcheck.compat.specifier import parse_specifier, parse_version
 from envcheck.compat.tables import FlawRow
 from envcheck.rules.api import Facts, Outcome, passed, rule
 from envcheck.rules.facts.driver import release_text
-from envcheck.rules.facts.frameworks import frameworks_in
 from envcheck.rules.facts.machine import driver_of
-from envcheck.snapshot import Environment, Platform, Snapshot
+from envcheck.snapshot import Environment, Platform, Snapshot, frameworks_in
 
 _WHEEL = re.compile(r"nvidia-(?P<name>[a-z]+)(?:-cu\d+)?$")
 _BUNDLED = ("nccl", "cudnn", "tensorrt")

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 from envcheck.checks import Evidence, Fix, Missing
 from envcheck.rules.api import EVERYTHING, Facts, Outcome, rule
-from envcheck.rules.facts.frameworks import frameworks_in, full_name
+from envcheck.rules.facts.frameworks import full_name
 from envcheck.rules.messages.observed import line_evidence, observed_problems
-from envcheck.snapshot import PASTED, PASTED_TITLE, ObservedError, ProbeRun, Snapshot
+from envcheck.snapshot import PASTED, PASTED_TITLE, ObservedError, ProbeRun, Snapshot, frameworks_in
 
 _ADVICE = "Paste only the part around the error, with the lines that state the versions"
 

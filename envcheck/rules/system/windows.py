@@ -11,9 +11,8 @@ from envcheck.checks import Evidence, Fix
 from envcheck.compat.specifier import parse_specifier, parse_version
 from envcheck.compat.tables import ReleaseRow
 from envcheck.rules.api import Facts, Outcome, passed, rule
-from envcheck.rules.facts.frameworks import frameworks_in
 from envcheck.rules.frameworks.cuda_wanted import evidence_for_cuda
-from envcheck.snapshot import Distribution, Environment, Framework
+from envcheck.snapshot import Distribution, Environment, Framework, frameworks_in
 
 _ASKS_FOR_GPU = re.compile(
     r"list_(?:physical|logical)_devices\(['\"]GPU|is_gpu_available|\bGPUs? available\b", re.IGNORECASE

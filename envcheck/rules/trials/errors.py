@@ -6,12 +6,12 @@ from typing import NamedTuple
 
 from envcheck.checks import Evidence
 from envcheck.rules.api import Facts, FrameworkSubject
-from envcheck.rules.facts.frameworks import frameworks_in, is_known_cuda_build
+from envcheck.rules.facts.frameworks import is_known_cuda_build
 from envcheck.rules.facts.trials import failed, own_error, tried_frameworks
 from envcheck.rules.messages.lines import ErrorLine, named_by
 from envcheck.rules.messages.refine import refine
 from envcheck.rules.trials.files import culprit_of
-from envcheck.snapshot import Framework
+from envcheck.snapshot import Framework, frameworks_in
 
 
 class TrialProblem(NamedTuple):

@@ -7,9 +7,9 @@ import re
 from envcheck.checks import Evidence
 from envcheck.enrich.loads import SOURCE
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, passed, rule
-from envcheck.rules.facts.frameworks import frameworks_in, full_name
+from envcheck.rules.facts.frameworks import full_name
 from envcheck.rules.facts.machine import plural
-from envcheck.snapshot import Load, Loaded
+from envcheck.snapshot import Load, Loaded, frameworks_in
 
 _LIBRARY = re.compile(r"lib([\w+-]+?)(?:[-.][0-9a-f]{8})?\.so(?:\.[\d.]*)?$", re.ASCII)
 _OF_THE_DRIVER = frozenset({"cuda", "nvidia-ml"})

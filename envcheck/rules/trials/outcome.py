@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import msgspec
-
 from envcheck.checks import Fix, Source, Status
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, passed, rule
 from envcheck.rules.facts.frameworks import (
     base_framework,
-    display_name,
     full_name,
     is_known_cuda_build,
     is_main_framework,
@@ -152,7 +149,7 @@ def _failed(subject: FrameworkSubject, trial: Trial, facts: Facts) -> Outcome:
     alone = provides_gpu_support(subject) and not other_cuda_builds(subject, facts.matrix)
     weight: Status = "fail" if is_main_framework(framework, facts.matrix) or alone else "warn"
     status: Status = weight if is_known_cuda_build(framework) or trial.ran_on_gpu else "note"
-    title = f"{display_name(framework)} cannot use the GPU"
+    title = f"{facts.matrix.title_of(framework.name)} cannot use the GPU"
     if trial.ran_on_gpu:
         title = f"{full_name(framework)} reaches the GPU but fails there"
     return Outcome(
@@ -162,15 +159,14 @@ def _failed(subject: FrameworkSubject, trial: Trial, facts: Facts) -> Outcome:
         evidence=(*proof_of(framework), *printed_problems(framework)),
         decided_by="framework-ran",
         fixes=next_steps(subject),
-        sources=_pages(framework),
+        sources=_pages(framework, facts),
     )
 
 
-def _pages(framework: Framework) -> tuple[Source, ...]:
+def _pages(framework: Framework, facts: Facts) -> tuple[Source, ...]:
     """The sources, with the page about this framework first."""
-    family = msgspec.structs.replace(framework, name=framework.name.partition("-")[0])
-    pages = framework_cannot_use_gpu.sources
-    return tuple(sorted(pages, key=lambda page: not page.title.lower().startswith(display_name(family).lower())))
+    title = facts.matrix.title_of(framework.name.partition("-")[0]).lower()
+    return tuple(sorted(framework_cannot_use_gpu.sources, key=lambda page: not page.title.lower().startswith(title)))
 
 
 def _open(title: str, subject: FrameworkSubject) -> Outcome:

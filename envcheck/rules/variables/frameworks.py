@@ -80,7 +80,7 @@ def variable_stops_framework(subject: FrameworkSubject, facts: Facts) -> Outcome
         status="fail"
         if is_main_framework(framework, facts.matrix) and (tried or any(each.stops for each in found))
         else "warn",
-        title=title_listing("", names, f": {full_name(framework)} {does}"),
+        title=title_listing(names, f": {full_name(framework)} {does}"),
         message=" ".join(f"{each.variable.name}: {each.text}." for each in found),
         evidence=(*(setting_evidence(each) for each in variables), *(line for _, quoted in met for line in quoted)),
         decided_by="framework-ran" if tried else "declared",

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from envcheck.checks import Status
 from envcheck.compat.relations.variables import effects, reads, shown
 from envcheck.rules.api import Facts, Outcome, rule
-from envcheck.rules.facts.frameworks import frameworks_in
 from envcheck.rules.facts.machine import driver_of
 from envcheck.rules.facts.variables import (
     Fault,
@@ -20,7 +19,7 @@ from envcheck.rules.facts.variables import (
     unset,
 )
 from envcheck.rules.messages.driver import call_evidence as shown_call
-from envcheck.snapshot import ApiResult, Snapshot
+from envcheck.snapshot import ApiResult, Snapshot, frameworks_in
 
 _SHOWN = 8
 
@@ -75,7 +74,7 @@ def variable_stops_cuda(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     names = [each.variable.name for each in found]
     return Outcome(
         status="fail",
-        title=title_listing("", names, _verb(names, " prevents", " prevent") + " CUDA from starting"),
+        title=title_listing(names, _verb(names, " prevents", " prevent") + " CUDA from starting"),
         message=_sentences(found),
         evidence=(
             *(setting_evidence(each.variable) for each in found),
@@ -120,7 +119,7 @@ def variable_leads_nowhere(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     worst: Status = "warn" if any(each.variable.row.weight == "warn" for each in once) else "note"
     return Outcome(
         status=worst,
-        title=title_listing("", names, _verb(names, " names a missing path", " name missing paths")),
+        title=title_listing(names, _verb(names, " names a missing path", " name missing paths")),
         message=_sentences(once),
         evidence=tuple(setting_evidence(each.variable) for each in once[:_SHOWN]),
         decided_by="declared",
@@ -201,7 +200,7 @@ def _with_effects(facts: Facts, kinds: Sequence[str], does: tuple[str, str]) -> 
     names = [f"{each.name}={shown(each.value)}" for each in worst]
     return Outcome(
         status=status,
-        title=title_listing("", names, _verb(names, *does)),
+        title=title_listing(names, _verb(names, *does)),
         message=" ".join(f"{each.name}={shown(each.value)}: {effect.text}." for each, effect in found),
         evidence=tuple(setting_evidence(each) for each, _ in found[:_SHOWN]),
         decided_by="declared",

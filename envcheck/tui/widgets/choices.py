@@ -12,10 +12,10 @@ from envcheck.errors import UsageError
 from envcheck.redact import mask_secrets
 from envcheck.report.page.pen import WORDS, Line, Pen, Span
 from envcheck.report.page.stack import worst
-from envcheck.report.page.subject import environments_of, framework_title, frameworks_in, gpu_name, gpus_of, listed
+from envcheck.report.page.subject import environments_of, framework_title, gpu_name, gpus_of, listed
 from envcheck.report.page.verbose import check_lines
 from envcheck.report.saved.read import read_report
-from envcheck.snapshot import Gpu
+from envcheck.snapshot import Gpu, frameworks_in
 from envcheck.text.command import shell_line
 from envcheck.tui.widgets.paint import Paint
 

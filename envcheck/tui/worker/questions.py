@@ -20,6 +20,7 @@ from envcheck.report.answers.matrix import answer_lines
 from envcheck.report.page.pen import Line, Pen
 from envcheck.rules.api import Facts
 from envcheck.rules.catalog import all_rules
+from envcheck.snapshot import frameworks_in
 from envcheck.tui.widgets.choices import read_saved
 from envcheck.tui.worker import grid as grids
 from envcheck.tui.worker.process import Link
@@ -57,7 +58,7 @@ def machine_fields(report: bytes) -> Mapping[str, str]:
     facts = Facts(found.snapshot, load_matrix(found.overlays))
     gpu = next(iter(facts.usable_gpus), None)
     environment = facts.environment
-    frameworks = environment.frameworks.items if environment and environment.frameworks else ()
+    frameworks = frameworks_in(environment)
     torch = next((framework for framework in frameworks if framework.name == "torch" and framework.version), None)
     python = environment.python if environment and environment.python else ""
     return {

@@ -13,18 +13,18 @@ import os
 import random
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import count
 from operator import mul
 from typing import Any
 
+from ...inside.works import heads_for
 from ...kit.figures import Fields, compared
 from ..arrays import ELEMENTS, Array, Arrays
 from ..device import LibraryError
 from ..measurement import Bench, Work
 from ..measurement import Plan as Timing
 from . import graph as api
-from .convolution import LARGE
 from .graph import Graph, Plan, Tensor, packed, scratch
 from .library import TYPES, Cudnn, IncompleteError, NotSupported
 
@@ -81,9 +81,6 @@ class Shape:
         """Of the products alone: two forward, five backward, each of 2 * length^2 * depth a head."""
         products = 2 if direction == "forward" else 5
         return products * 2.0 * self.rows * self.length * self.depth
-
-
-SHAPE = Shape(batch=8, heads=16, length=2048, depth=128, scale=0.5)
 
 
 class _Drawing:
@@ -185,10 +182,10 @@ class Attention:
 
     def __init__(self, bench: Bench, library: Cudnn) -> None:
         self._bench, self._library = bench, library
-        self._shape = SHAPE if bench.device.sms >= LARGE else replace(SHAPE, batch=1)
+        self._shape = Shape(*heads_for(bench.device.sms))
         self._arrays = Arrays(bench)
         self._plans: dict[tuple[str, str], tuple[Graph, Plan]] = {}
-        self._scale, self._one = ctypes.c_float(SHAPE.scale), ctypes.c_float(1.0)
+        self._scale, self._one = ctypes.c_float(self._shape.scale), ctypes.c_float(1.0)
 
     def measured(self, name: str, direction: str) -> Fields:
         """Run, time and verify one direction."""

@@ -8,10 +8,11 @@ import random
 import time
 from contextlib import ExitStack
 from ctypes import c_void_p
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from ...inside.works import layer_for
 from ...kit.figures import Fields
 from ..arrays import RESERVE, Array, Arrays
 from ..device import Unavailable
@@ -39,10 +40,6 @@ HOPELESS = 0.05
 """Seconds from which on a first run, loading of the kernel included, rules a plan out where a better one is known."""
 SMALL_LAYER = Layer(images=2, channels=32, filters=32, side=14, window=3)
 """What is run where nothing is timed: its numbers can be drawn on the host."""
-LAYER = Layer(images=128, channels=256, filters=256, side=28, window=3)
-"""A layer of ResNet-50 (its third stage), with a batch that fills an H200."""
-LARGE = 60
-"""Multiprocessors from which on a GPU gets that batch; smaller ones, which take longer, get a share of it."""
 
 
 def operation(graph: Graph, layer: Layer, direction: str, layout: str, precision: Precision) -> None:
@@ -94,8 +91,7 @@ class Convolutions:
 
     def __init__(self, bench: Bench, library: Cudnn) -> None:
         self._bench, self._library = bench, library
-        batch = LAYER.images if bench.device.sms >= LARGE else LAYER.images // 8
-        self._layer = replace(LAYER, images=batch) if bench.timing else SMALL_LAYER
+        self._layer = Layer(*layer_for(bench.device.sms)) if bench.timing else SMALL_LAYER
         self._arrays = Arrays(bench)
 
     def measured(self, name: str, direction: str, layout: str) -> Fields:

@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 
-from probes.bench import gemm as own_gemm
 from probes.bench import onnxruntime as bench_onnxruntime
 from probes.bench import torch_all_reduce
 from probes.inside import all_reduce, works
@@ -22,7 +21,7 @@ from probes.inside.figures import Absent, Refused
 from probes.inside.framework import Framework, Work
 from probes.kit.figures import compared
 from probes.measuring.cudnn import attention as own_attention
-from probes.measuring.cudnn import convolution as own_convolution
+from probes.measuring.cudnn import layer_shape
 from probes.trials.onnx_models import node, work_model
 
 
@@ -130,19 +129,13 @@ def test_attention_is_compared_by_whole_rows(order: str) -> None:
     assert not verdict(works.attention_triples(take, tensors, attend(0.5), heads, order), works.tolerance("bf16", 8))
 
 
-def test_its_work_is_that_of_envchecks_own_figures() -> None:
-    assert (works.SIDES, works.LONGEST_RUN) == (own_gemm.SIDES, own_gemm.LONGEST_RUN)
-    burst = own_gemm.BURST
-    timing = (measuring.SAMPLES, measuring.SAMPLE_SECONDS, measuring.PAUSE, measuring.LEAST_RUNS)
-    assert timing == (burst.samples, burst.sample_seconds, burst.pause, burst.least_runs)
-    layer, own = works.layer_for(132), own_convolution.LAYER
-    assert layer == (own.images, own.channels, own.filters, own.side, own.window)
+def test_its_work_counts_as_that_of_cudnn() -> None:
+    layer, heads = works.layer_for(132), works.heads_for(132)
+    own, shape = layer_shape.Layer(*layer), own_attention.Shape(*heads)
+    assert (own.side, own.window, shape.length, shape.scale) == (layer.side, layer.window, heads.length, heads.scale)
     assert layer.operations == own.operations
-    heads, shape = works.heads_for(132), own_attention.SHAPE
-    assert heads == (*shape.dimensions, shape.scale)
     assert heads.operations == shape.operations("forward")
-    assert works.LARGE == own_convolution.LARGE
-    assert (works.layer_for(20).images, works.heads_for(20).batch) == (own.images // 8, 1)
+    assert (works.layer_for(20).images, works.heads_for(20).batch) == (layer.images // 8, 1)
 
 
 def test_a_training_step_counts_its_products() -> None:
@@ -170,7 +163,7 @@ def test_a_sample_is_as_many_runs_as_fit_and_waits_for_the_last(monkeypatch: pyt
     monkeypatch.setattr(measuring, "PAUSE", 0.0)
     clock = Clock(0.002)
     seconds, last = measuring.timed(clock.run, clock.wait)
-    assert len(seconds) == measuring.SAMPLES
+    assert len(seconds) == works.SAMPLES
     assert all(0.002 <= each < 0.02 for each in seconds)
     assert last == clock.runs
     assert clock.queued == 0

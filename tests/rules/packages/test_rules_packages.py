@@ -66,7 +66,7 @@ def status(rule: str, environment: Environment) -> str | None:
 
 # --- ONNX Runtime -------------------------------------------------------------------------------------------------
 
-BOTH = (dist("onnxruntime", "1.23.2"), dist("onnxruntime-gpu", "1.23.2"))
+BOTH = (dist("onnxruntime", "1.23.2"), dist("onnxruntime-gpu", "1.23.2"), dist("onnxruntime-extensions", "0.14.0"))
 
 
 def ort(name: str, *, cpu_only: bool, **changes: Any) -> Framework:

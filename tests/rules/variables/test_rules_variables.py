@@ -359,5 +359,5 @@ def test_titles_of_many_variables_end_in_whole_words() -> None:
     check = check_of("variable-costs-speed", with_variables(eight(), **many))
     assert len(check.title) <= 80
     assert check.title.endswith(" more can slow programs down")
-    assert title_listing("", ["A" * 200], " is set") == "A" * 72 + "… is set"
-    assert title_listing("", ["A=" + "1" * 100, "B=1"], " does") == "A=… and 1 more does"
+    assert title_listing(["A" * 200], " is set") == "A" * 72 + "… is set"
+    assert title_listing(["A=" + "1" * 100, "B=1"], " does") == "A=… and 1 more does"
