@@ -28,7 +28,14 @@ from tests.rules.machines import (
     with_venv,
     without_gpu,
 )
-from tests.rules.messages import lines_libraries, lines_packages, lines_platforms, lines_programs, lines_systems
+from tests.rules.messages import (
+    lines_libraries,
+    lines_packages,
+    lines_platforms,
+    lines_programs,
+    lines_sources,
+    lines_systems,
+)
 
 CORE: dict[str, list[str]] = {
     "fabric-manager-not-running": [
@@ -185,6 +192,7 @@ FAMILIES = (
     lines_packages.EXAMPLES,
     lines_programs.EXAMPLES,
     lines_systems.EXAMPLES,
+    lines_sources.EXAMPLES,
 )
 """Further families have their lines in files of their own (``lines_*.py``)."""
 
