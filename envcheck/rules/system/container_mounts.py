@@ -12,16 +12,8 @@ _CONFIG = "/etc/nvidia-container-runtime/config.toml"
 def _path_of_ldconfig(_facts: Facts) -> tuple[Fix, ...]:
     return (
         Fix(
-            text=f'Set ldconfig in {_CONFIG} to the host\'s program: "@/sbin/ldconfig.real" on Ubuntu, '
-            '"@/sbin/ldconfig" elsewhere; nvidia-ctk writes the right one',
-            command=(
-                "sudo",
-                "nvidia-ctk",
-                "config",
-                "--in-place",
-                "--set",
-                "nvidia-container-cli.ldconfig=@/sbin/ldconfig",
-            ),
+            text=f'Set ldconfig in {_CONFIG} to the program of this host ("@/sbin/ldconfig.real" on Ubuntu, '
+            '"@/sbin/ldconfig" elsewhere), and start the container again',
             who="root",
         ),
     )
@@ -37,8 +29,8 @@ def container_ldconfig_fails(_snapshot: Snapshot, _facts: Facts) -> Outcome | No
 
     Why it matters
         The toolkit runs the host's ldconfig over the container's files, so that programs find the
-        driver libraries. Its configuration names the program: Ubuntu has it as /sbin/ldconfig.real, other
-        systems as /sbin/ldconfig. With the wrong one, no container with a GPU starts.
+        driver libraries. Its configuration names the program: Ubuntu has it as /sbin/ldconfig.real,
+        other systems as /sbin/ldconfig. With the wrong one, no container with a GPU starts.
 
     How to fix
         Correct `ldconfig` in /etc/nvidia-container-runtime/config.toml, or reinstall the toolkit's

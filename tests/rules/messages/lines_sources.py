@@ -17,6 +17,7 @@ EXAMPLES: dict[str, list[str]] = {
         'level=INFO msg="cuda driver library init failure: 500"',
     ],
     "cpu-only-build": [
+        "No GPU/TPU found, falling back to CPU. (Set TF_CPP_MIN_LOG_LEVEL=0 and rerun for more info.)",
         "RuntimeError: Unknown backend cuda. Available backends are ['cpu']",
         "RuntimeError: Unknown backend: 'gpu' requested, but no platforms that are instances of gpu are present. Platforms present are: cpu",
         "RuntimeError: Method 'cadam32bit_grad_fp32' not available in CPU-only version of bitsandbytes.",
@@ -71,6 +72,7 @@ EXAMPLES: dict[str, list[str]] = {
         "MisconfigurationException: You requested gpu: [0, 1] But your machine only has: [0]",
     ],
     "gpu-init-failed": [
+        "nvidia-container-cli: detection error: nvml error: unknown error: unknown",
         "RuntimeError: CUDA error: unknown error CUDA kernel errors might be asynchronously reported",
         "NVRM: BAR1 is 0M @ 0x0 (PCI:0000:01:00.0)",
         "RuntimeError: CUDA error: unknown error",
@@ -79,6 +81,7 @@ EXAMPLES: dict[str, list[str]] = {
         "Warning: MIG mode is in pending enable state for GPU 00000000:07:00.0:In use by another client"
     ],
     "host-compiler-unsupported": [
+        "nvcc fatal   : Failed to preprocess host compiler properties.",
         "gcc: error trying to exec 'cc1plus': execvp: No such file or directory",
         "error: #error C++17 or later compatible compiler is required to use PyTorch",
     ],
@@ -99,10 +102,12 @@ EXAMPLES: dict[str, list[str]] = {
         "AttributeError: 'jaxlib.xla_extension.Client' object has no attribute 'compile_and_load'",
     ],
     "jit-compiler-too-old": [
+        "subprocess.CalledProcessError: Command '/triton/backends/nvidia/bin/ptxas -lineinfo -v --gpu-name=sm_120 /tmp/a.ptx -o /tmp/a.o' returned non-zero exit status 255.",
         "numba.cuda.cudadrv.error.NvvmSupportError: No supported GPU compute capabilities found. Please check your cudatoolkit version matches your CUDA version.",
         "No supported GPU compute capabilities found. Please check your cudatoolkit version matches your CUDA version.",
     ],
     "kernel-module-missing": [
+        "make[2]: *** [scripts/Makefile.build:271: /var/lib/dkms/nvidia/470.57.02/build/nvidia/nv-mmap.o] Error 1",
         "Init:CrashLoopBackOff nvidia-driver-daemonset Could not resolve Linux kernel version",
         "Error! The dkms.conf for this module includes a BUILD_EXCLUSIVE directive which does not match this kernel/arch.",
         "Error!  Build of nvidia.ko failed for: 6.14.0-15-generic (x86_64)",
@@ -110,6 +115,8 @@ EXAMPLES: dict[str, list[str]] = {
         "nvidia: Unknown symbol drm_open (err -2)",
     ],
     "library-not-found": [
+        "ImportError: DLL load failed: The specified module could not be found.",
+        "UserWarning: Cannot load onnxruntime.capi. Error: 'DLL load failed: The specified module could not be found.'",
         "libcuda.so cannot found! Possible files are located at ['/usr/lib/x86_64-linux-gnu/libcuda.so.1'].Please create a symlink of libcuda.so to any of the files.",
         "nvrtc: error: failed to open libnvrtc-builtins.so.12.1. Make sure that libnvrtc-builtins.so.12.1 is installed correctly.",
     ],
@@ -133,6 +140,7 @@ EXAMPLES: dict[str, list[str]] = {
         "RuntimeError: This kernel requires an NVIDIA GPU but none was found.",
     ],
     "nodes-not-connected": [
+        "server1:6601:6625 [0] include/socket.h:385 NCCL WARN Net : Connection closed by remote peer",
         "NCCL WARN NET/IB: Got completion from peer 10.0.0.2<33333> with status=IBV_WC_RETRY_EXC_ERR(12) opcode=IBV_WC_SEND(0) vendor_err=129",
         "NCCL WARN NET/IB : Got completion from peer 10.0.0.2<34567> with error 12, opcode 0, len 0, vendor err 129 (Recv)",
         "NCCL WARN NET/IB : mlx5_0:1 Got async event : port error",
@@ -185,5 +193,8 @@ EXAMPLES: dict[str, list[str]] = {
         "nvidia.dali RuntimeError: Failed to load libnvcuvid.so, needed by the VideoReader operator. If you are running in a Docker container, please refer to https://github.com/NVIDIA/nvidia-docker/wiki/Usage",
         "[h264_cuvid @ 0x55] Cannot load libnvcuvid.so.1",
         "[h264_nvenc @ 0x55] Cannot load libnvidia-encode.so.1",
+    ],
+    "container-cgroups-refused": [
+        "nvidia-container-cli: mount error: failed to add device rules: unable to generate new device filter program from existing programs: load program: invalid argument"
     ],
 }
