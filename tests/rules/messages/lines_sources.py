@@ -41,7 +41,10 @@ EXAMPLES: dict[str, list[str]] = {
         "RuntimeError: dlopen libcuda.so failed!. Please install GPU driver",
         'level=fatal msg="Failed to initialize NVML; err: NVML doesn\'t exist on this system"',
     ],
-    "driver-not-loaded": ["modprobe: ERROR: could not insert 'nvidia': No such device"],
+    "driver-not-loaded": [
+        "failed to generate spec: lstat /run/nvidia/driver/dev/nvidiactl: no such file or directory",
+        "modprobe: ERROR: could not insert 'nvidia': No such device",
+    ],
     "driver-too-old": [
         "[h264_nvenc @ 0x55] Driver does not support the required nvenc API version. Required: 12.1 Found: 12.0",
         "[h264_nvenc @ 0x55] The minimum required Nvidia driver for nvenc is 530.41.03 or newer",
@@ -72,6 +75,7 @@ EXAMPLES: dict[str, list[str]] = {
         "MisconfigurationException: You requested gpu: [0, 1] But your machine only has: [0]",
     ],
     "gpu-init-failed": [
+        "numba.cuda.cudadrv.driver.CudaAPIError: [2] Call to cuInit results in CUDA_ERROR_OUT_OF_MEMORY",
         "nvidia-container-cli: detection error: nvml error: unknown error: unknown",
         "RuntimeError: CUDA error: unknown error CUDA kernel errors might be asynchronously reported",
         "NVRM: BAR1 is 0M @ 0x0 (PCI:0000:01:00.0)",
@@ -196,5 +200,9 @@ EXAMPLES: dict[str, list[str]] = {
     ],
     "container-cgroups-refused": [
         "nvidia-container-cli: mount error: failed to add device rules: unable to generate new device filter program from existing programs: load program: invalid argument"
+    ],
+    "python-unsupported": [
+        "ERROR: Could not find a version that satisfies the requirement torch===1.4.0 (from versions: 0.1.2, 0.1.2.post1, 0.1.2.post2)",
+        "ERROR: Could not find a version that satisfies the requirement torch==1.10.2+cu113 (from versions: 1.11.0, 1.12.0, 2.4.1)",
     ],
 }
