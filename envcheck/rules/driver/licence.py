@@ -28,7 +28,7 @@ def vgpu_unlicensed(_snapshot: Snapshot, _facts: Facts) -> Outcome | None:
         Unlicensed", CUDA_ERROR_DEVICE_NOT_LICENSED.
 
     Why it matters
-        A virtual GPU without a licence is slowed down after a while, and CUDA then refuses it.
+        Without a licence the driver limits a virtual GPU, and CUDA may refuse it.
 
     How to fix
         Install the client configuration token of your licence server in the virtual machine, let it
