@@ -86,7 +86,7 @@ def read_text(text: str) -> Snapshot:
         merged = told
         runs += [run, *left_out]
     snapshot = assemble(merged)
-    if snapshot == Snapshot() and not speaks_of_field(paste.text):
+    if snapshot == Snapshot() and not speaks_of_field("\n".join(paste.statements)):
         raise UsageError(_not_recognised(paste, runs))
     if snapshot == Snapshot():
         runs.append(ProbeRun(name="words", title=f"{PASTED_TITLE}words of this field", status="ok"))

@@ -50,6 +50,8 @@ _WORDS = (
     r"no (?:usable|compatible) gpus?\b|above exception\b|failedscheduling|mps server",
     r"(?:wrong|invalid) (?:elf|argument)\b|aren't available|did not run|did you set|not enough memory|no ptx\b",
     r"is required but|is only supported|(?:pre-?)?depends: |unmet dependencies|(?:nothing provides|filtered out by)\b",
+    r"not (?:built|configured)\b|unlicensed\b|no (?:compatible|supported)\b|version magic|unknown symbol",
+    r"meta package\b",
 )
 """Beginnings of words, in lower case."""
 _ANYWHERE = (

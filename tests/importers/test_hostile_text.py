@@ -101,6 +101,14 @@ def test_of_a_text_beyond_the_limit_the_ends_are_read() -> None:
     assert snapshot.runs[-1].detail == ENDS
 
 
+def test_of_many_long_lines_the_ends_are_read_and_it_is_said() -> None:
+    others = "".join(f"ERROR {word(n)} {'cuda gpu ' * 200}{word(n)}\n" for n in range(2_000))
+    snapshot = read_text(f"Nvidia driver 535.104.12\n{others}RuntimeError: boom\n")
+    assert snapshot.driver is not None
+    assert errors_in(snapshot)[-1] == "RuntimeError: boom"
+    assert any(detail.endswith("lines in the middle were not read") for detail in left_out(snapshot))
+
+
 def test_a_single_line_beyond_the_limit_is_cut() -> None:
     text = "Nvidia driver 535.104.12\n" + "x" * 2 * TEXT_LIMIT
     assert release_in(text) == "535.104.12"

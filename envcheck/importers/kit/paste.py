@@ -150,7 +150,8 @@ def _clean(text: str) -> str:
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     if "\x1b" in text or "\x9b" in text:
         text = _ESCAPES.sub("", text)
-    text = text.translate(_TABLE)
+    if not _TABLE.keys().isdisjoint(map(ord, set(text))):
+        text = text.translate(_TABLE)
     if "</" in text:
         text = _TAGS.sub("", _CELLS.sub(" | ", text))
     for sign, pattern, rest in (

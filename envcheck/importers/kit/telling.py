@@ -1,21 +1,25 @@
 """Choose the lines of a long text to read: its ends, and what speaks of GPUs or of a failure between them.
 
-Each importer looks at each line, so that the time for a text grows with their number. A long log has few lines of
-different shape; the rest repeats them with other numbers.
+Each importer looks at each line, so that the time for a text grows with their number and their length. A long log has
+few lines of different shape; the rest repeats them with other numbers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import accumulate
 
 WHOLE = 6_000
 """Most lines of a text that is read without a choice."""
+WHOLE_LENGTH = 1 << 20
+"""Most characters of a text that is read without a choice."""
 _END = 1_000
 _MIDDLE = 2_000
+_LENGTH = WHOLE_LENGTH // 4
+"""Most characters that are read of each end, and of each half of what tells something between them."""
 _ALIKE = 3
 """Lines that are kept of those that differ in numbers only."""
 
-_DIGITS = str.maketrans(dict.fromkeys("0123456789", "#"))
 _WORDS = (
     "error", "fail", "cuda", "nvidia", "gpu", "torch", "tensor", "driver", "xid", "nvrm", "symbol", "cannot",
     "could", "unable", "not ", "no such", "exception", "warn", ".so", "version", "==", "memory", "nccl",
@@ -30,29 +34,43 @@ _WORDS = (
 
 def telling_places(lines: Sequence[str]) -> tuple[Sequence[int], int]:
     """The places of the lines to read, in order, and how many of those that tell something were left out."""
-    if len(lines) <= WHOLE:
+    if len(lines) <= WHOLE and sum(map(len, lines)) <= WHOLE_LENGTH:
         return range(len(lines)), 0
-    stop = len(lines) - _END
+    start = _within(map(len, lines), _END)
+    stop = max(len(lines) - _within(map(len, reversed(lines)), _END), start)
     alike: dict[str, int] = {}
     chosen: list[int] = []
-    lowered = "\n".join(lines[_END:stop]).lower()
-    for place, (line, shape) in enumerate(zip(lowered.split("\n"), _shapes(lowered), strict=True), _END):
+    lowered = "\n".join(lines[start:stop]).lower()
+    for place, (line, shape) in enumerate(zip(lowered.split("\n"), _shapes(lowered), strict=True), start):
         met = alike.get(shape)
         if met is None:
             met = 0 if any(map(line.__contains__, _WORDS)) else _ALIKE
         alike[shape] = met + 1
-        if met < _ALIKE:
+        if met < _ALIKE and place < stop:
             chosen.append(place)
-    omitted = max(len(chosen) - _MIDDLE, 0)
-    if omitted:
-        half = _MIDDLE // 2
-        chosen = [*chosen[:half], *chosen[-half:]]
-    return (*range(_END), *chosen, *range(stop, len(lines))), omitted
+    kept = _ends(lines, chosen)
+    return (*range(start), *kept, *range(stop, len(lines))), len(chosen) - len(kept)
+
+
+def _ends(lines: Sequence[str], chosen: list[int]) -> list[int]:
+    """The first and last of the chosen places, as many as may be read."""
+    half = _MIDDLE // 2
+    first = _within((len(lines[place]) for place in chosen), half)
+    rest = chosen[first:]
+    last = _within((len(lines[place]) for place in reversed(rest)), half)
+    return chosen[:first] + rest[len(rest) - last :]
+
+
+def _within(lengths: Iterable[int], most: int) -> int:
+    """How many of the first lines stay within the limits; at least one, if there is one."""
+    sums = enumerate(accumulate(lengths), 1)
+    return max((count for count, length in sums if count == 1 or (count <= most and length <= _LENGTH)), default=0)
 
 
 def _shapes(text: str) -> list[str]:
     """The lines with one mark for each number; of the whole text at once, which is faster than line by line."""
-    text = text.translate(_DIGITS)
+    for digit in "0123456789":  # `translate` takes ten times as long, where one character is not ASCII
+        text = text.replace(digit, "#")
     while "##" in text:
         text = text.replace("##", "#")
     return text.split("\n")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from envcheck.compat.relations.driver_cuda import driver_runs_cuda, driver_speaks, minimum_driver
 from envcheck.rules.api import Facts
-from envcheck.snapshot import DriverLibrary, Snapshot
+from envcheck.snapshot import DriverLibrary, Snapshot, frameworks_in
 from envcheck.versions import CudaVersion, DriverRelease
 
 
@@ -48,6 +48,13 @@ def supports_natively(facts: Facts, cuda: CudaVersion) -> bool | None:
     """Whether the driver supports ``cuda`` without minor-version compatibility; None when that is unknown."""
     spoken = supported_cuda(facts)
     return None if spoken is None else spoken >= cuda
+
+
+def supports_all_natively(facts: Facts) -> bool:
+    """Whether the driver supports the CUDA of every framework that states one, and there is one."""
+    stated = [CudaVersion.parse(framework.cuda) for framework in frameworks_in(facts.environment)]
+    known = [cuda for cuda in stated if cuda is not None]
+    return bool(known) and all(supports_natively(facts, cuda) for cuda in known)
 
 
 def runs_builds_for(facts: Facts, cuda: CudaVersion) -> bool:

@@ -7,7 +7,14 @@ from envcheck.compat.relations.driver_cuda import driver_runs_cuda
 from envcheck.compat.relations.fit import Fit
 from envcheck.compat.relations.gpu_code import code_runs_on
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, evidence_of, passed, rule
-from envcheck.rules.facts.driver import library_on_disk, release, release_text, supported_cuda, supports_natively
+from envcheck.rules.facts.driver import (
+    library_on_disk,
+    release,
+    release_text,
+    supported_cuda,
+    supports_all_natively,
+    supports_natively,
+)
 from envcheck.rules.facts.frameworks import (
     base_framework,
     built_for_cuda,
@@ -51,10 +58,23 @@ def _is_main_beside_driver(subject: FrameworkSubject, facts: Facts) -> bool:
     return whole and _is_driver_separate(subject, facts) and driver_of(facts).release is not None
 
 
+_NEW_ENOUGH = Outcome(
+    status="note",
+    title="The stated driver is new enough",
+    message="Inside WSL this error means that another libcuda than the one from Windows answered.",
+)
+
+
+def _doubt(facts: Facts) -> Outcome | None:
+    """A note where the stated driver contradicts an error line inside WSL."""
+    return _NEW_ENOUGH if facts.driver_os == "wsl" and supports_all_natively(facts) else None
+
+
 @rule(
     layer="driver",
     per="framework",
     needs=("framework.cuda",),
+    doubt=_doubt,
     arises=_starts_cuda_itself,
     proof=ran_with_this_driver,
     required=True,

@@ -225,3 +225,36 @@ def host_compiler_unsupported(_snapshot: Snapshot, _facts: Facts) -> Outcome | N
             https://github.com/pytorch/pytorch/blob/main/torch/utils/cpp_extension.py
     """
     return None
+
+
+def _newer_toolkit(_facts: Facts) -> tuple[Fix, ...]:
+    return (
+        Fix(text="See which toolkit the build takes", command=("nvcc", "--version")),
+        Fix(
+            text="Install a toolkit of the CUDA release that PyTorch was built with, and let CUDA_HOME and PATH name it"
+        ),
+        Fix(text="Or install a wheel that is already compiled for your PyTorch, Python and CUDA"),
+    )
+
+
+@rule(layer="framework", arises=never, remedy=_newer_toolkit)
+def toolkit_too_old(_snapshot: Snapshot, _facts: Facts) -> Outcome | None:
+    """The CUDA toolkit is older than a build demands.
+
+    What it checks
+        Reads error lines of builds: "FlashAttention is only supported on CUDA … and above", "requires
+        CUDA … or newer", and what CMake says of a CUDA that is too old.
+
+    Why it matters
+        The build takes the nvcc that it finds first, often an old one of the distribution
+        (nvidia-cuda-toolkit), whatever CUDA the framework itself brings.
+
+    How to fix
+        Install a newer CUDA toolkit beside the present one, point CUDA_HOME and PATH to it, and build
+        again. Remove the distribution's package if nothing needs it.
+
+    Sources
+        FlashAttention, setup.py: https://github.com/Dao-AILab/flash-attention/blob/main/setup.py
+        CUDA installation guide for Linux: https://docs.nvidia.com/cuda/cuda-installation-guide-linux/
+    """
+    return None

@@ -7,18 +7,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from functools import cache
+from functools import cache, lru_cache
 from typing import NamedTuple
 
 from envcheck.checks import DecidedBy, Status
 from envcheck.compat.families import SPOKEN_OF, files_of
 from envcheck.compat.load import load_matrix
 from envcheck.compat.tables import XidRow
+from envcheck.rules.messages.needed import Needed, has_needed, needed_by
 
 LONGEST = 2000
 """Characters of a line that are matched; pasted text is untrusted."""
 _ENDED = (
-    r"(?:cu(?:da|init).*\b(?:error|failure|fails with|code)\D{{0,3}}"
+    r"(?:cu(?:da|init).{{0,200}}\b(?:error|failure|fails with|code)\D{{0,3}}"
     r"|\bcu(?:da|init|device)\w*(?:\([^)\s]*\))? returned ){code}\b"
 )
 """A line that reports the status code of a CUDA driver or runtime call."""
@@ -47,12 +48,15 @@ class ErrorLine(NamedTuple):
         return _compiled(self.pattern).search(text) is not None
 
 
+@lru_cache(maxsize=1024)
 def named_by(text: str) -> ErrorLine | None:
     """The problem that a line names; None for a line that names none."""
     shown = text[:LONGEST]
     if _REMARK.match(shown):
         return None
-    return next((line for line in error_lines() if line.is_in(shown)), None) or _by_number(shown)
+    lowered = shown.lower()
+    met = (line for line, needed in _with_needed() if has_needed(needed, lowered) and line.is_in(shown))
+    return next(met, None) or _by_number(shown)
 
 
 def event_in(text: str) -> XidRow | None:
@@ -103,6 +107,11 @@ def error_lines() -> tuple[ErrorLine, ...]:
         for row in sorted(load_matrix().errors, key=lambda row: row.priority)
         for pattern in (*map(whole, row.lines), *(_ENDED.format(code=code) for code in row.codes))
     )
+
+
+@cache
+def _with_needed() -> tuple[tuple[ErrorLine, Needed], ...]:
+    return tuple((line, needed_by(line.pattern)) for line in error_lines())
 
 
 @cache

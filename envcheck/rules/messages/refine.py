@@ -44,11 +44,14 @@ def _refine_build(line: ErrorLine, text: str, snapshot: Snapshot, matrix: Matrix
     """
     if "CUDAExecutionProvider" in text and _both_onnxruntimes(snapshot, matrix):
         return line._replace(problem="onnxruntime-cpu-and-gpu")
-    if "BLAS = 0" in text and not (snapshot.gpus or snapshot.driver or _layers_are_wanted(snapshot)):
+    unasked = any(words in text for words in _UNASKED)
+    if unasked and not (snapshot.gpus or snapshot.driver or _layers_are_wanted(snapshot)):
         return line._replace(status="note")
     return line
 
 
+_UNASKED = ("BLAS = 0", "No GPU/TPU found")
+"""What programs without CUDA print on every machine, whether it has a GPU or not."""
 _LAYERS = re.compile(r"n_gpu_layers|-ngl\b|--(?:n-)?gpu-layers")
 
 

@@ -7,6 +7,7 @@ import re
 from envcheck.checks import Evidence, Fix
 from envcheck.compat.relations.visible_devices import hides_all
 from envcheck.rules.api import Facts, Outcome, evidence_of, passed, rule
+from envcheck.rules.facts.driver import supports_all_natively
 from envcheck.rules.facts.machine import cuda_answers, driver_of
 from envcheck.rules.fixes.driver import family
 from envcheck.rules.messages.driver import call_evidence, results_naming
@@ -32,8 +33,8 @@ def wsl_libcuda_shadowed(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     What it checks
         Checks, inside the Windows Subsystem for Linux, whether the first libcuda.so.1 (or libcuda.so)
         that the loader finds is the one below /usr/lib/wsl or that of a Linux driver. In a pasted text,
-        reads what it says about libcuda's path or version. Text that only reports no CUDA device yields
-        a warning, since this is the most common cause.
+        reads what it says about libcuda's path or version. Text that only reports no CUDA device, or a
+        driver that is too old although it is not, yields a warning: this is the most common cause.
 
     Why it matters
         In WSL the driver belongs to Windows, which puts its libcuda into /usr/lib/wsl/lib. The libcuda
@@ -106,15 +107,20 @@ def _by_text(snapshot: Snapshot, facts: Facts) -> Outcome | None:
             fixes=_fixes(None, facts),
         )
     met = {found.line.problem: found for found in observed_problems(snapshot)}
-    no_device = met.get("no-gpu-visible")
-    others = [problem for problem, found in met.items() if found.line.status == "fail" and found is not no_device]
+    contradicted = met.get("driver-too-old") if supports_all_natively(facts) else None
+    no_device = met.get("no-gpu-visible") or contradicted
+    others = [
+        problem
+        for problem, found in met.items()
+        if found.line.status == "fail" and found is not no_device and found is not contradicted
+    ]
     value = facts.variable(VISIBLE)
     if no_device is None or others or (value is not None and hides_all(value)):
         return None
     system = (evidence_of("WSL", snapshot.platform, "wsl"),) if snapshot.platform else ()
     return Outcome(
         status="warn",
-        title="CUDA finds no device inside WSL: usually another libcuda is loaded",
+        title="CUDA does not start inside WSL: usually another libcuda is loaded",
         message="If /usr/lib/wsl/lib/nvidia-smi lists the GPU, the loader finds a Linux libcuda (or a stub) first.",
         evidence=(*no_device.evidence, *system),
         confidence="weak",

@@ -6,6 +6,8 @@ from envcheck.importers import read_text
 from tests.every import every
 from tests.rules.machines import cause, open_fails
 from tests.rules.messages.composed import LOGS, NOISE
+from tests.rules.messages.consequences import PAIRS
+from tests.rules.messages.healthy_logs import HEALTHY
 
 WRAPPED = ("  {}", "[rank0]: {}", "(EngineCore_0 pid=4711) {}", "> {}", "{}   ", "\x1b[31m{}\x1b[0m")
 """How terminals, launchers and quoting change a line."""
@@ -41,3 +43,14 @@ def test_harmless_lines_alone_fail_nothing() -> None:
     assert open_fails(read_text("\n".join(NOISE))) == []
     for line in NOISE:
         assert open_fails(read_text(f"torch 2.5.1+cu124\n{line}")) == []
+
+
+@every([(name, direction) for name in PAIRS for direction in (1, -1)])
+def test_the_cause_outranks_its_consequence_in_either_order(name: str, direction: int) -> None:
+    pair = PAIRS[name]
+    assert cause(read_text("\n".join((pair.line, pair.consequence)[::direction]))) == pair.cause
+
+
+@every(HEALTHY)
+def test_a_healthy_log_fails_nothing(name: str) -> None:
+    assert open_fails(read_text("\n".join(HEALTHY[name]))) == []

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from envcheck.importers.error_lines import is_error
 from envcheck.rules.catalog import all_rules, find_rule
 from envcheck.rules.messages.lines import LONGEST, error_lines, named_by
+from envcheck.rules.messages.needed import has_needed, needed_by
 from envcheck.snapshot import Framework, ObservedError, Platform, Snapshot
 from tests.every import every
 from tests.rules.machines import (
@@ -25,7 +28,14 @@ from tests.rules.machines import (
     with_venv,
     without_gpu,
 )
-from tests.rules.messages import lines_libraries, lines_packages, lines_platforms, lines_programs, lines_systems
+from tests.rules.messages import (
+    lines_libraries,
+    lines_packages,
+    lines_platforms,
+    lines_programs,
+    lines_sources,
+    lines_systems,
+)
 
 CORE: dict[str, list[str]] = {
     "fabric-manager-not-running": [
@@ -182,6 +192,7 @@ FAMILIES = (
     lines_packages.EXAMPLES,
     lines_programs.EXAMPLES,
     lines_systems.EXAMPLES,
+    lines_sources.EXAMPLES,
 )
 """Further families have their lines in files of their own (``lines_*.py``)."""
 
@@ -191,6 +202,46 @@ EXAMPLES: dict[str, list[str]] = {
     for problem in dict.fromkeys(name for family in FAMILIES for name in family)
 }
 PAIRS = [(problem, line) for problem, lines in EXAMPLES.items() for line in lines]
+
+
+@every(PAIRS)
+def test_what_a_pattern_needs_is_in_each_line_that_it_matches(problem: str, line: str) -> None:
+    """The quick test leaves out no pattern that would have matched."""
+    for each in error_lines():
+        if each.problem == problem and each.is_in(line):
+            assert has_needed(needed_by(each.pattern), line.lower())
+
+
+@pytest.mark.parametrize(
+    ("pattern", "words"),
+    [
+        (r"CUDA .*error", [{"cuda "}, {"error"}]),
+        (r"(?:libcuda|nvcc)\b.* (?:gone|not found)?x", [{"libcuda", "nvcc"}]),
+        (r"a+(?:nvidia){1,3}(?!driver)", [{"nvidia"}]),
+        (r"(?:gpu|\d+)", []),
+    ],
+)
+def test_the_words_that_a_pattern_needs(pattern: str, words: list[set[str]]) -> None:
+    assert list(map(set, needed_by(pattern))) == words
+
+
+@every(
+    [
+        "cuda " * 380,
+        " " * 1_900,
+        "flash_attn" + "_a" * 900,
+        "No module named " + "a." * 900,
+        "undefined symbol: " + "_ZN2at" * 300,
+        "version requires GPU torch cannot load missing could not find CUDA error nvidia " * 23,
+    ]
+)
+def test_a_line_takes_milliseconds_whatever_stands_in_it(piece: str) -> None:
+    lines = [f"RuntimeError: {number} error {piece}{number}" for number in range(40)]
+    named_by(lines[0])
+    started = time.process_time()
+    for line in lines:
+        named_by(line)
+    assert time.process_time() - started < 2.0
 
 
 @every(PAIRS)

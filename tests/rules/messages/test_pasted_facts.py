@@ -14,7 +14,7 @@ from envcheck.pipeline.request import Request
 from envcheck.rules.catalog import find_rule
 from envcheck.rules.engine.cause import primary
 from tests.every import every
-from tests.rules.machines import check_of, kernel, log, machine, statuses, xid
+from tests.rules.machines import cause, check_of, kernel, log, machine, statuses, xid
 
 
 def cause_in(text: str) -> str | None:
@@ -162,3 +162,15 @@ def test_a_text_with_a_finding_does_not_say_that_it_tells_too_little() -> None:
     text = "torch 2.5.1+cu124, RTX 5090\nRuntimeError: CUDA error: the flux is missing\n"
     assert cause_in(text) == "gpu-code-missing"
     assert told("text-tells-too-little", text) is None
+
+
+@pytest.mark.parametrize(("build", "found"), [("cu121", "wsl-libcuda-shadowed"), ("cu130", "driver-too-old")])
+def test_inside_wsl_a_driver_that_is_said_to_be_too_old_and_is_not(build: str, found: str) -> None:
+    """The error contradicts a driver that supports the framework's CUDA: another libcuda answered."""
+    text = (
+        "Linux 5.15.153.1-microsoft-standard-WSL2\n"
+        "| NVIDIA-SMI 560.35.02              Driver Version: 560.94         CUDA Version: 12.6     |\n"
+        f"PyTorch version: 2.9.1+{build}\n"
+        "RuntimeError: CUDA driver version is insufficient for CUDA runtime version"
+    )
+    assert cause(read_text(text)) == found
