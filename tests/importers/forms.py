@@ -542,6 +542,28 @@ FORMS: dict[str, tuple[str, tuple[str, ...]]] = {
     "ort-build-of-feed": ("onnxruntime-gpu 1.18.1\ncuda 12.1\ncudnn 8.9", ("cudnn-major-mismatch",)),
     "ort-no-build": ("onnxruntime-gpu 1.16.0, CUDA 12.2, cuDNN 8.9", ("cuda-major-mismatch",)),
     "ctranslate2-cudnn": ("ctranslate2 4.5.0, CUDA 12.4, cuDNN 8.9.7", ("cudnn-major-mismatch",)),
+    "torch-backend": ("uv pip install torch==2.9.1 --torch-backend=cu130\nGPU: GTX 1080 Ti", ("gpu-code-missing",)),
+    "pytorch-cuda": (
+        "conda install pytorch==2.5.1 pytorch-cuda=12.4 -c pytorch -c nvidia\ndriver 470.256.02, RTX 3090",
+        ("driver-too-old",),
+    ),
+    "systeminfo": (
+        "Host Name:                 BOX\nOS Name:                   Microsoft Windows 11 Pro\ntensorflow 2.15.0, RTX 3060",
+        ("windows-gpu-unsupported",),
+    ),
+    "on-windows": ("I'm on Windows 10 and use tensorflow 2.12.0 with an RTX 3060.", ("windows-gpu-unsupported",)),
+    "on-windows-wsl": ("I am running Windows 11 with WSL2, tensorflow 2.15.0, RTX 4060", ("none",)),
+    "trtexec": (
+        (
+            "&&&& RUNNING TensorRT.trtexec [TensorRT v8601] # trtexec --onnx=a.onnx\n"
+            "[02/03/2025-10:00:00] [I] TensorRT version: 8.6.1\n"
+            "[02/03/2025-10:00:00] [I] Selected Device: NVIDIA GeForce RTX 5090\n"
+            "[02/03/2025-10:00:00] [I] Compute Capability: 12.0"
+        ),
+        ("gpu-code-missing",),
+    ),
+    "tensorrt-old-gpu": ("TensorRT 10.3.0 on a GTX 1080 Ti", ("gpu-code-missing",)),
+    "tensorrt-fits": ("TensorRT 10.8.0 on an RTX 5090, driver 570.86.16", ("none",)),
     "healthy1": (
         "torch 2.5.1+cu124, driver 550.54.15, RTX 4090, Ubuntu 22.04",
         ("none",),

@@ -76,14 +76,28 @@ def _listed_torch(distributions: Sequence[Distribution]) -> Framework | None:
     first = holding[0]
     builds = (found.build for found in holding if found.build and found.version == first.version)
     build = CondaBuild.parse(next(builds, ""))
+    cuda = str(build.cuda) if build.cuda else None if build.cpu else _chosen_cuda(first, distributions)
     return Framework(
         source=SOURCE,
         name="torch",
         version=first.version,
-        cuda=str(build.cuda) if build.cuda else None,
+        cuda=cuda,
         cudnn=build.cudnn,
-        cpu_only=True if build.cpu or "+cpu" in first.version else False if build.cuda else None,
+        cpu_only=True if build.cpu or "+cpu" in first.version else False if cuda else None,
     )
+
+
+_CHOOSES_CUDA = ("pytorch-cuda", "cudatoolkit")
+"""Packages of conda with which people choose the CUDA of its PyTorch."""
+
+
+def _chosen_cuda(torch: Distribution, distributions: Sequence[Distribution]) -> str | None:
+    """The CUDA that a command or an ``environment.yml`` asks for beside conda's PyTorch, whose build it leaves open."""
+    if torch.channel != "conda" or torch.build:
+        return None
+    chosen = {found.version for found in distributions if found.name in _CHOOSES_CUDA and found.channel == "conda"}
+    numbers = chosen.pop().split(".") if len(chosen) == 1 else []
+    return ".".join(numbers[:2]) if len(numbers) > 1 else None
 
 
 def _filled(said: Framework, listed: Framework) -> Framework:
