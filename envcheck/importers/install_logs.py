@@ -37,8 +37,8 @@ _CONDA_ROW = re.compile(rf"({_NAME})\s+({_VERSION})\s+(\S*(?:cuda|cudnn|cpu)\S*_
 _COMMAND = re.compile(r"\b(?:pip[0-9.]{0,4}|conda|mamba|uv(?: pip)?|poetry) (?:install|add|create)\b(.{1,1000})")
 _PINNED = re.compile(rf"(?<![\w<>~!-])[\"']?({_NAME})={{1,2}}({_VERSION})(?=[\"'\s\\;,]|$)")
 _INDEX = re.compile(
-    r"(?:--(?:extra-)?index-url[ =]|--index[ =]|--find-links[ =]|-[if] |Looking in (?:indexes|links):.{0,200}?)"
-    r"\s?[\"']?"
+    r"(?:--(?:extra-)?index-url[ =]|--index[ =]|--find-links[ =]|-[if] |(?:registry|url) = |"
+    r"Looking in (?:indexes|links):.{0,200}?)\s?[\"']?"
     r"https?://download\.pytorch\.org/whl/(?:nightly/|test/)?(cu[0-9]{2,3}|cpu)\b"
     r"|TORCH_BACKEND=(cu[0-9]{2,3}|cpu)\b|--torch-backend[ =](cu[0-9]{2,3}|cpu)\b"
 )

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from envcheck.importers.kit.assemble import STATED
+from envcheck.importers.kit.assemble import OF_MODULE, STATED
 from envcheck.importers.kit.named_gpus import same_model
 from envcheck.importers.kit.paste import SOURCE, Paste
 from envcheck.importers.kit.protocol import Rank, environment, with_environment
@@ -46,7 +46,7 @@ def _chosen(found: Sequence[Mention]) -> dict[str, Mention]:
         labelled = next((mention for mention in said if mention.labelled), None)
         counting = labelled or _agreed(said)
         if counting is not None:
-            chosen[component] = counting
+            chosen[component] = counting._replace(exact=any(mention.exact for mention in said))
     return chosen
 
 
@@ -77,7 +77,9 @@ def _each_once(named: Iterable[NamedGpu]) -> tuple[NamedGpu, ...]:
 def _snapshot(chosen: dict[str, Mention], present: Sequence[NamedGpu], found: Sequence[Mention]) -> Snapshot:
     driver, torch, python = chosen.get("driver"), chosen.get("torch"), chosen.get("python")
     packages = tuple(
-        Distribution(source=SOURCE, name=mention.component, version=mention.version)
+        Distribution(
+            source=SOURCE, name=mention.component, version=mention.version, read={} if mention.exact else OF_MODULE
+        )
         for mention in chosen.values()
         if mention.component not in _NO_PACKAGES
     )

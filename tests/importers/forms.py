@@ -564,6 +564,48 @@ FORMS: dict[str, tuple[str, tuple[str, ...]]] = {
     ),
     "tensorrt-old-gpu": ("TensorRT 10.3.0 on a GTX 1080 Ti", ("gpu-code-missing",)),
     "tensorrt-fits": ("TensorRT 10.8.0 on an RTX 5090, driver 570.86.16", ("none",)),
+    "nightly": ("torch 2.7.0.dev20250110+cu124, RTX 5090, driver 570.124.06", ("gpu-code-missing",)),
+    "nightly-fits": ("torch 2.10.0.dev20250910+cu128, RTX 5090, driver 580.65.06", ("none",)),
+    "torch-on-a-jetson": ("Orin NX with torch 2.3.0", ("none",)),
+    "lock-file-index": (
+        (
+            '[[package]]\nname = "torch"\nversion = "2.9.1"\n'
+            'source = { registry = "https://download.pytorch.org/whl/cu130" }\n\n2x A100, driver 550.90.07'
+        ),
+        ("driver-too-old",),
+    ),
+    "jax-info": (
+        "jax:    0.4.35\njaxlib: 0.4.35\njax.devices (1 total, 1 local): [CpuDevice(id=0)]\nGPU: RTX 3090",
+        ("cpu-only-build",),
+    ),
+    "jax-with-plugin": (
+        "pip install jax[cuda12]==0.4.35\n>>> jax.devices()\n[CpuDevice(id=0)]\nGPU: RTX 3090",
+        ("none",),
+    ),
+    "llamacpp-archs": (
+        (
+            "ggml_cuda_init: found 1 CUDA devices:\n  Device 0: Tesla M40, compute capability 5.2, VMM: yes\n"
+            "system_info: n_threads = 8 | CUDA : ARCHS = 600,610,700,750,800,860 | F16 = 1 |"
+        ),
+        ("gpu-code-missing",),
+    ),
+    "llamacpp-ptx": (
+        (
+            "  Device 0: NVIDIA GeForce RTX 4070, compute capability 8.9, VMM: yes\n"
+            "system_info: n_threads = 8 | CUDA : ARCHS = 500,610,700,750,800 | USE_GRAPHS = 1 |"
+        ),
+        ("none",),
+    ),
+    "ort-project-and-package": ("onnxruntime-gpu==1.20.1\nONNX Runtime version: 1.20.1", ("none",)),
+    "ort-module-and-package": (
+        "onnxruntime-gpu==1.20.1\n>>> onnxruntime.__version__\n'1.20.1'",
+        ("none",),
+    ),
+    "ort-module-of-another": (
+        "onnxruntime-gpu==1.20.1\n>>> onnxruntime.__version__\n'1.18.0'",
+        ("onnxruntime-cpu-and-gpu",),
+    ),
+    "cupy-project-and-package": ("CuPy version 13.3.0\ncupy-cuda12x 13.3.0", ("none",)),
     "healthy1": (
         "torch 2.5.1+cu124, driver 550.54.15, RTX 4090, Ubuntu 22.04",
         ("none",),

@@ -17,6 +17,9 @@ NAMED = "named "
 STATED = "stated "
 """The beginning of a GPU's label where only prose mentions it."""
 
+OF_MODULE = {"name": "the module"}
+"""Marks a package of which only the project or module was named: "CuPy 13.0", ``onnxruntime.__version__``."""
+
 _TORCH = ("torch", "pytorch", "pytorch-gpu", "pytorch-cpu")
 """Distributions that contain torch: pip's first, then conda's."""
 
@@ -25,7 +28,7 @@ def assemble(merged: Snapshot) -> Snapshot:
     """Add the framework that the listed packages contain, and assign the GPUs that messages name."""
     environments, gpus = merged.environments, merged.gpus
     if environments is not None:
-        items = tuple(_with_torch(found) for found in environments.items)
+        items = tuple(_with_torch(_without_modules(found)) for found in environments.items)
         kept = tuple(found for found in items if found != _EMPTY)
         environments = Listing(items=kept, complete=environments.complete) if kept else None
     if gpus is not None:
@@ -52,6 +55,42 @@ def with_packages(merged: Snapshot, part: Snapshot) -> Snapshot:
 def _packages(snapshot: Snapshot) -> tuple[Distribution, ...]:
     items = snapshot.environments.items if snapshot.environments else ()
     return (items[0].distributions or ()) if items else ()
+
+
+# --- packages of one project -------------------------------------------------------------------------------------
+
+
+def _without_modules(found: Environment) -> Environment:
+    """The environment without packages that stand for a listed one of the same project: ``onnxruntime`` of
+    ``onnxruntime-gpu``.
+    """
+    listed = found.distributions or ()
+    stands_for = {
+        said.name: other.name
+        for said in listed
+        if said.read == OF_MODULE
+        for other in listed
+        if other.name.startswith(f"{said.name}-") and _is_same_release(said.version, other.version)
+    }
+    if not stands_for:
+        return found
+    known = found.frameworks.items if found.frameworks else ()
+    names = {framework.name for framework in known}
+    renamed = tuple(
+        framework
+        if stands_for.get(framework.name, framework.name) in names
+        else msgspec.structs.replace(framework, name=stands_for[framework.name])
+        for framework in known
+    )
+    frameworks = msgspec.structs.replace(found.frameworks, items=renamed) if found.frameworks else None
+    kept = tuple(each for each in listed if each.name not in stands_for)
+    return msgspec.structs.replace(found, distributions=kept, frameworks=frameworks)
+
+
+def _is_same_release(said: str, listed: str) -> bool:
+    """Whether one of two versions says no more than the beginning of the other."""
+    numbers = sorted((said.partition("+")[0], listed.partition("+")[0]), key=len)
+    return f"{numbers[1]}.".startswith(f"{numbers[0]}.")
 
 
 # --- torch, from the packages -------------------------------------------------------------------------------------

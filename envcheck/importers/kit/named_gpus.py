@@ -20,7 +20,8 @@ _MODEL = re.compile(
 )
 _NUMBER = r"(?:10[5-8]0|16[56]0|20[678]0|30[5-9]0|40[5-9]0|50[5-9]0)(?: ?(?:ti|super|d)\b){0,2}"
 _NUMBER_ALONE = re.compile(
-    rf"\b(?:my|an?|the|single|dual|on|one|two|[1-9] ?x|GeForce|NVIDIA) (?:new |single )?(?P<model>{_NUMBER})(?![\w.])"
+    rf"\b(?:my|an?|the|single|dual|on|one|two|[1-9] ?x|GeForce|NVIDIA|GPU) (?:new |single )?(?P<model>{_NUMBER})"
+    r"(?![\w.]| ?Mi?B)"
     r"|(?<![\w.-])(?P<named>[1-5][0-9]{2}0 ?(?:ti|super)(?: super)?)(?![\w.])"
     rf"|(?<![\w.-])(?P<sized>{_NUMBER})(?=[ -]?(?:RTX|laptop|mobile|[0-9]{{1,2}} ?GB)\b)"
     rf"|^\W{{0,6}}(?:[\w ]{{0,20}}\bGPU\b|(?:graphics|video|display)[ _]?(?:card|adapter)|VGA|card|accelerator|显卡)"

@@ -108,6 +108,10 @@ _PROGRAM = re.compile(
     r"was built for"
 )
 """Lines of a program that speaks of what it wants: other readers know their forms."""
+_OF_PROJECT = re.compile(r"[A-Za-z]")
+"""Words between a name and its version, as of "ort version: 1.20"."""
+_OF_DRIVER = re.compile(r"\bNVIDIA-SMI\b|\bDriver Version: [0-9.]{5,12} {2,}")
+"""The head of nvidia-smi's table, whose CUDA is the newest that the driver supports."""
 _TELLS = re.compile(
     r"torch|tensor|cuda|cudnn|driver|python|py[ 23]|jax|tf|nccl|numpy|numba|cupy|onnx|ort|paddle|flash|vllm|xformers|"
     r"ctranslate|llama|sglang|transformers|deepspeed|bitsandbytes|triton|rapids|cudf|cuml|mxnet|cntk|caffe2|transformer|"
@@ -135,6 +139,8 @@ class Mention(NamedTuple):
     """Whether the line is a list or a label, not a sentence."""
     cuda: str | None = None
     """The CUDA version of the build, where it is said beside."""
+    exact: bool = False
+    """Whether the package itself is named, not the project or its version."""
 
 
 class NamedGpu(NamedTuple):
@@ -170,18 +176,23 @@ def mentions(line: str) -> Iterator[Mention]:
             if pair["cudnn"]:
                 yield Mention("cudnn", pair["cudnn"], labelled=True)
         rest = _PAIR.sub(" ", _OF_BUILD.sub(" ", part))
-        for found in _names().finditer(rest):
-            labelled = listed or _is_labelled(found)
-            if (hedged and not labelled) or _is_asked_for(rest, found.start()):
-                continue
-            component = _component(found)
-            yield Mention(
-                component, found["version"], labelled, _cuda_beside(rest, found) if component == "torch" else None
-            )
+        yield from _named(rest, listed=listed, hedged=hedged)
         for found in _DRIVER.finditer(part):
             if not (hedged or _is_asked_for(part, found.start())):
                 release = found["version"] or found["bare"] or found["before"] or _of_windows(found["windows"])
                 yield Mention("driver", release, listed or _is_labelled(found))
+
+
+def _named(part: str, *, listed: bool, hedged: bool) -> Iterator[Mention]:
+    """The components that stand in a part of a line with a version."""
+    for found in _names().finditer(part):
+        labelled, component = listed or _is_labelled(found), _component(found)
+        of_driver = component == "cuda" and _OF_DRIVER.search(part) is not None
+        if (hedged and not labelled) or of_driver or _is_asked_for(part, found.start()):
+            continue
+        cuda = _cuda_beside(part, found) if component == "torch" else None
+        exact = found["name"] == component and not _OF_PROJECT.search(found["link"])
+        yield Mention(component, found["version"], labelled, cuda, exact)
 
 
 def gpus(line: str) -> Iterator[NamedGpu]:
