@@ -39,13 +39,14 @@ def read(paste: Paste) -> Snapshot:
 
 def _facts(paste: Paste) -> Iterator[Snapshot]:
     cupy = next((found["version"] for line in paste.statements if (found := _CUPY.match(line.strip()))), None)
+    of_numba = _OF_NUMBA in paste.text
     for line in paste.statements:
         text = line.strip()[:_LONGEST_LINE]
         if "CUDA" in text and (found := _DRIVER.match(text)):
             yield Snapshot(driver=Driver(source=SOURCE, cuda=_version(found["driver"])))
         elif cupy and (found := _BUILD.match(text)):
             yield _framework("cupy", version=cupy, cuda=_version(found["build"]))
-        elif _OF_NUMBA in paste.text and (found := _RUNTIME.match(text)):
+        elif of_numba and (found := _RUNTIME.match(text)):
             yield _framework("numba", cuda=_version(found["runtime"]))
         elif cupy and (found := _DEVICE.match(text)):
             gpu = Gpu(source=SOURCE, label=f"{NAMED}{found['name']}", name=found["name"])

@@ -605,6 +605,10 @@ FORMS: dict[str, tuple[str, tuple[str, ...]]] = {
         "onnxruntime-gpu==1.20.1\n>>> onnxruntime.__version__\n'1.18.0'",
         ("onnxruntime-cpu-and-gpu",),
     ),
+    "ort-both-in-a-tree": (
+        "app v0.1.0\n├── onnxruntime v1.18.0\n└── onnxruntime-gpu v1.18.0",
+        ("onnxruntime-cpu-and-gpu",),
+    ),
     "cupy-project-and-package": ("CuPy version 13.3.0\ncupy-cuda12x 13.3.0", ("none",)),
     "healthy1": (
         "torch 2.5.1+cu124, driver 550.54.15, RTX 4090, Ubuntu 22.04",

@@ -252,3 +252,18 @@ def test_cupy_tells_the_cuda_of_its_build_and_of_the_driver() -> None:
 def test_the_cuda_in_the_head_of_nvidia_smi_is_no_toolkit() -> None:
     head = "| NVIDIA-SMI 550.54.14              Driver Version: 550.54.14      CUDA Version: 12.4     |"
     assert read_text(head).libraries is None
+
+
+def test_ollama_ps_tells_where_the_model_runs() -> None:
+    head = "NAME            ID              SIZE      PROCESSOR          UNTIL\n"
+    for where, on_gpu in (("100% CPU", False), ("100% GPU", True), ("25%/75% CPU/GPU", True)):
+        listing = environment_in(
+            f"{head}phi3:mini       4f2222927938    6.0 GB    {where}    4 minutes from now"
+        ).frameworks
+        assert listing is not None
+        assert [(each.name, each.gpu_available) for each in listing.items] == [("ollama", on_gpu)]
+
+
+def test_topo_tells_how_many_gpus_there_are() -> None:
+    text = "\tGPU0\tGPU1\tNIC0\tCPU Affinity\nGPU0\t X \tNV4\tPXB\t0-31\nGPU1\tNV4\t X \tSYS\t0-31\nNIC0\tPXB\tSYS\t X "
+    assert [gpu.index for gpu in gpus_in(text)] == [0, 1]

@@ -108,7 +108,7 @@ _PROGRAM = re.compile(
     r"was built for"
 )
 """Lines of a program that speaks of what it wants: other readers know their forms."""
-_OF_PROJECT = re.compile(r"[A-Za-z]")
+_OF_PROJECT = re.compile(r"[A-Za-z]{2}")
 """Words between a name and its version, as of "ort version: 1.20"."""
 _OF_DRIVER = re.compile(r"\bNVIDIA-SMI\b|\bDriver Version: [0-9.]{5,12} {2,}")
 """The head of nvidia-smi's table, whose CUDA is the newest that the driver supports."""
