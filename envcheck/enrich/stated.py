@@ -139,7 +139,7 @@ def infer_any_build(framework: Framework, snapshot: Snapshot, matrix: Matrix) ->
     platform = snapshot.platform or Platform()
     if framework.source != PASTED or platform.tegra:
         return []
-    if row is None and framework.cuda:
+    if row is None and framework.cuda and _BUILD_OF_TORCH.search(framework.version or ""):
         return _infer_from_cuda(framework.cuda, snapshot, matrix)
     unknown = framework.cuda is None and framework.cpu_only is None and framework.hip is None
     if row is None or not row.all_builds or not unknown:
@@ -160,7 +160,7 @@ def infer_any_build(framework: Framework, snapshot: Snapshot, matrix: Matrix) ->
 
 
 def _infer_from_cuda(cuda: str, snapshot: Snapshot, matrix: Matrix) -> list[Inference]:
-    """The code of a nightly or pre-release, where no release that was built with its CUDA has any for a GPU."""
+    """The code of a nightly of PyTorch's index, where no release that was built with its CUDA has any for a GPU."""
     platform = snapshot.platform or Platform()
     possible = [
         build for row in matrix.torch for build in builds(row, _os(platform), _machine(platform)) if build.cuda == cuda

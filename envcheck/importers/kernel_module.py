@@ -49,8 +49,8 @@ def recognise(paste: Paste) -> bool:
 
 def read(paste: Paste) -> Snapshot:
     found = each_line(paste, _read_line)
-    if loaded := _asked(paste):
-        found = merge((found, Snapshot(kernel=Kernel(source=SOURCE, nvidia=loaded))))
+    if shown := _asked(paste):
+        found = merge((found, Snapshot(kernel=Kernel(source=SOURCE, nvidia=shown))))
     running = found.platform.kernel_release if found.platform else None
     built = tuple(_built(paste))
     if not built:

@@ -46,6 +46,8 @@ _GPU_SOFTWARE = re.compile(
 )
 """Packages whose row is accepted outside a table, where any two words may be adjacent."""
 _MOST = 5_000
+_NEAR = 2
+"""Lines below a name among which its version must stand."""
 
 
 def recognise(paste: Paste) -> bool:
@@ -63,7 +65,7 @@ def read(paste: Paste) -> Snapshot:
 
 def _packages(paste: Paste) -> Iterator[Distribution]:
     in_table = False
-    shown = ""
+    shown, since = "", 0
     plan = any(_ADDED.match(line.strip()) for line in paste.lines)
     for line in paste.lines:
         text = line.strip()
@@ -72,9 +74,10 @@ def _packages(paste: Paste) -> Iterator[Distribution]:
         in_table = _still_in_table(text, in_table=in_table)
         name = _SHOW_NAME.match(text)
         version = _SHOW_VERSION.match(text)
+        since += 1
         if name:
-            shown = name[1]
-        elif version and shown:
+            shown, since = name[1], 0
+        elif version and shown and since <= _NEAR:
             yield _package(shown, version[1])
             shown = ""
         elif text:

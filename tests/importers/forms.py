@@ -566,6 +566,14 @@ FORMS: dict[str, tuple[str, tuple[str, ...]]] = {
     "tensorrt-fits": ("TensorRT 10.8.0 on an RTX 5090, driver 570.86.16", ("none",)),
     "nightly": ("torch 2.7.0.dev20250110+cu124, RTX 5090, driver 570.124.06", ("gpu-code-missing",)),
     "nightly-fits": ("torch 2.10.0.dev20250910+cu128, RTX 5090, driver 580.65.06", ("none",)),
+    "nvidias-own-build": (
+        "PyTorch version: 2.6.0a0+df5bbc09191.nv24.12\nCUDA used to build PyTorch: 12.6\nRTX 5090, driver 570.86.16",
+        ("none",),
+    ),
+    "name-of-something-else": (
+        "name: torch\nchannels:\n  - conda-forge\nservices:\n  web:\n    ports: 80\nversion: 2.5.1\nGPU: RTX 5090",
+        ("none",),
+    ),
     "torch-on-a-jetson": ("Orin NX with torch 2.3.0", ("none",)),
     "lock-file-index": (
         (

@@ -116,7 +116,8 @@ _TELLS = re.compile(
     r"torch|tensor|cuda|cudnn|driver|python|py[ 23]|jax|tf|nccl|numpy|numba|cupy|onnx|ort|paddle|flash|vllm|xformers|"
     r"ctranslate|llama|sglang|transformers|deepspeed|bitsandbytes|triton|rapids|cudf|cuml|mxnet|cntk|caffe2|transformer|"
     r"treiber|pilote|controlador|драйвер|ドライバ|드라이버|驱动|"
-    r"nvidia|rtx|gtx|geforce|tesla|quadro|titan|jetson|orin|xavier|thor|spark|mx[1-5]|gpu|capability|[ahblkmptv][0-9]|gb[0-9]|\b[1-5]0[5-9]0|\b16[56]0"
+    r"nvidia|rtx|gtx|geforce|tesla|quadro|titan|jetson|\borin\b|\bagx\b|\bdgx\b|mx[1-5]|gpu|capability|"
+    r"[ahblkmptv][0-9]|gb[0-9]|\b[1-5]0[5-9]0|\b16[56]0"
 )
 """Every line with a mention contains one of these, in lower case."""
 
