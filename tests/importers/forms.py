@@ -604,6 +604,34 @@ FORMS: dict[str, tuple[str, tuple[str, ...]]] = {
         ),
         ("none",),
     ),
+    "cupy-config": (
+        (
+            "CuPy Version                 : 14.0.1\nCUDA Build Version           : 13000\n"
+            "CUDA Driver Version          : 12020\nDevice 0 Name                : NVIDIA A30"
+        ),
+        ("driver-too-old",),
+    ),
+    "cupy-config-of-one-major": (
+        (
+            "CuPy Version                 : 14.0.1\nCUDA Build Version           : 12090\n"
+            "CUDA Driver Version          : 12020\nDevice 0 Name                : NVIDIA A30"
+        ),
+        ("none",),
+    ),
+    "device-query": (
+        (
+            'Device 0: "NVIDIA GeForce RTX 3090"\n'
+            "  CUDA Driver Version / Runtime Version          11.4 / 11.4\ntorch 2.5.1+cu124"
+        ),
+        ("driver-too-old",),
+    ),
+    "tf-windows-toolkit": (
+        (
+            "OS: Windows 10\nTensorFlow version: 2.14.0\nCUDA/cuDNN version: 11.2 / 8.1\n"
+            ">>> tf.config.list_physical_devices('GPU')\n[]"
+        ),
+        ("windows-gpu-unsupported",),
+    ),
     "ort-project-and-package": ("onnxruntime-gpu==1.20.1\nONNX Runtime version: 1.20.1", ("none",)),
     "ort-module-and-package": (
         "onnxruntime-gpu==1.20.1\n>>> onnxruntime.__version__\n'1.20.1'",

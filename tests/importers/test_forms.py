@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from benchmarks.accuracy import judge
+from envcheck.compat.load import load_matrix
 from envcheck.rules.engine.cause import primary
+from envcheck.rules.engine.evaluate import framework_importance
 from tests.every import every
 from tests.importers.forms import FORMS
 from tests.importers.layouts import CASES, LAYOUTS
@@ -12,9 +14,11 @@ from tests.importers.layouts import CASES, LAYOUTS
 @every(sorted(FORMS))
 def test_the_cause_that_follows_from_a_form(name: str) -> None:
     text, wanted = FORMS[name]
-    _, checks = judge(text)
-    cause = primary(checks)
-    assert (cause.rule if cause else "none") in wanted
+    snapshot, checks = judge(text)
+    weights = framework_importance(snapshot, load_matrix()) if snapshot else {}
+    for importance in ({}, weights):
+        cause = primary(checks, importance)
+        assert (cause.rule if cause else "none") in wanted
 
 
 @every((layout, case) for layout in LAYOUTS for case in CASES)
