@@ -142,7 +142,8 @@ def infer_any_build(framework: Framework, snapshot: Snapshot, matrix: Matrix) ->
     if row is None and framework.cuda and _BUILD_OF_TORCH.search(framework.version or ""):
         return _infer_from_cuda(framework.cuda, snapshot, matrix)
     unknown = framework.cuda is None and framework.cpu_only is None and framework.hip is None
-    if row is None or not row.all_builds or not unknown:
+    own_build = "+" in (framework.version or "")  # its tag names none of the listed builds, or the platform were known
+    if row is None or not row.all_builds or not unknown or own_build:
         return []
     possible = builds(row, _os(platform), _machine(platform))
     if not possible:

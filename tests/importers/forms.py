@@ -570,6 +570,7 @@ FORMS: dict[str, tuple[str, tuple[str, ...]]] = {
         "PyTorch version: 2.6.0a0+df5bbc09191.nv24.12\nCUDA used to build PyTorch: 12.6\nRTX 5090, driver 570.86.16",
         ("none",),
     ),
+    "build-with-a-tag-of-its-own": ("torch 2.6.0+cu128.nv, RTX 5070 Ti, driver 572.83", ("none",)),
     "name-of-something-else": (
         "name: torch\nchannels:\n  - conda-forge\nservices:\n  web:\n    ports: 80\nversion: 2.5.1\nGPU: RTX 5090",
         ("none",),
