@@ -14,6 +14,15 @@ _TRUNCATED = ("...", "\N{HORIZONTAL ELLIPSIS}")
 _MIG = re.compile(r"\bmig\b.*")
 _LAPTOP = re.compile(r"\b(?:laptop|mobile|notebook)\b(?: gpu)?")
 _MAX_Q = re.compile(r"\b(?:with )?max ?q(?: design)?\b")
+_OF_LAPTOPS = re.compile(r"\b(?:laptop|maxq)\b")
+"""lspci names laptop and desktop models alike; what shares a number is of one generation, with figures of its own."""
+_TWISTED = (
+    (re.compile(r"\b(?:fe|founders edition)\b"), " "),
+    (re.compile(r"\brtx (\d{4}) pro\b"), r"rtx pro \1"),
+    (re.compile(r"\b(?:rtx )?a(\d{4}) ada\b"), r"rtx \1 ada"),
+    (re.compile(r"\b(\d{4})s\b"), r"\1 super"),
+)
+"""Names in an order that NVIDIA does not use, and Ada's models under the letter of Ampere's."""
 _NOISE = re.compile(r"\b(?:nvidia|corporation|geforce|tesla|generation|gpu|graphics|card|r|tm)\b")
 _FORM = re.compile(r"\b(?:(?P<size>\d+) ?gb?|sxm\d?|pcie?|hbm\d?e?|gddr\d\w?)\b")
 _NO_FIGURES = {
@@ -36,9 +45,11 @@ def find_by_name(rows: Mapping[str, GpuRow], name: str) -> GpuRow | None:
     exact = _lookup(rows, words)
     if exact is not None:
         return exact
+    words = _in_order(words)
     family = _lookup(rows, _FORM.sub(" ", words))
     if family is None:
-        return None
+        desktop = _lookup(rows, _OF_LAPTOPS.sub(" ", _FORM.sub(" ", words)))
+        return msgspec.structs.replace(desktop, **_NO_FIGURES) if desktop else None
     if family.memory is None:
         return msgspec.structs.replace(family, device_ids=())
     return family if _agrees(family, words) else msgspec.structs.replace(family, **_NO_FIGURES)
@@ -76,6 +87,12 @@ def _words(names: str) -> str:
     text = _MIG.sub("", text)
     text = _MAX_Q.sub(" maxq ", _LAPTOP.sub(" laptop ", text))
     return _NOISE.sub(" ", text)
+
+
+def _in_order(words: str) -> str:
+    for wrong, right in _TWISTED:
+        words = wrong.sub(right, words)
+    return words
 
 
 def _key(words: str) -> str:

@@ -135,10 +135,15 @@ def first_of(version: str) -> str:
 def infer_any_build(framework: Framework, snapshot: Snapshot, matrix: Matrix) -> list[Inference]:
     """What holds for every CUDA build of this PyTorch: that none has code for the GPU, or none runs on the driver."""
     row = torch_row(matrix, framework.version or "")
-    unknown = framework.cuda is None and framework.cpu_only is None and framework.hip is None
-    if row is None or not row.all_builds or not unknown or framework.source != PASTED:
-        return []
     platform = snapshot.platform or Platform()
+    if framework.source != PASTED or platform.tegra:
+        return []
+    if row is None and framework.cuda and _BUILD_OF_TORCH.search(framework.version or ""):
+        return _infer_from_cuda(framework.cuda, snapshot, matrix)
+    unknown = framework.cuda is None and framework.cpu_only is None and framework.hip is None
+    own_build = "+" in (framework.version or "")  # its tag names none of the listed builds, or the platform were known
+    if row is None or not row.all_builds or not unknown or own_build:
+        return []
     possible = builds(row, _os(platform), _machine(platform))
     if not possible:
         return []
@@ -154,9 +159,22 @@ def infer_any_build(framework: Framework, snapshot: Snapshot, matrix: Matrix) ->
     return found
 
 
+def _infer_from_cuda(cuda: str, snapshot: Snapshot, matrix: Matrix) -> list[Inference]:
+    """The code of a nightly of PyTorch's index, where no release that was built with its CUDA has any for a GPU."""
+    platform = snapshot.platform or Platform()
+    possible = [
+        build for row in matrix.torch for build in builds(row, _os(platform), _machine(platform)) if build.cuda == cuda
+    ]
+    if not possible or not _lack_code(possible, snapshot.gpus.items if snapshot.gpus else (), matrix):
+        return []
+    code = tuple(dict.fromkeys(target for build in possible for target in build.targets))
+    return [Inference({"gpu_code": code}, f"every release for CUDA {cuda}")]
+
+
 def _lack_code(possible: Sequence[TorchBuild], gpus: Sequence[Gpu], matrix: Matrix) -> bool:
-    """Whether no build has code for a GPU, on any driver."""
-    capabilities = [found for gpu in gpus if (found := ComputeCapability.parse(gpu.compute_capability))]
+    """Whether no build has code for a GPU, on any driver; for Jetsons NVIDIA builds wheels of its own."""
+    known = [found for gpu in gpus if (found := ComputeCapability.parse(gpu.compute_capability))]
+    capabilities = [found for found in known if (row := matrix.capability_rows.get(found)) and not row.tegra]
     return any(
         all(_lacks(build, capability, matrix) for build in possible if build.targets) for capability in capabilities
     ) and any(build.targets for build in possible)

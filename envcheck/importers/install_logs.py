@@ -37,9 +37,10 @@ _CONDA_ROW = re.compile(rf"({_NAME})\s+({_VERSION})\s+(\S*(?:cuda|cudnn|cpu)\S*_
 _COMMAND = re.compile(r"\b(?:pip[0-9.]{0,4}|conda|mamba|uv(?: pip)?|poetry) (?:install|add|create)\b(.{1,1000})")
 _PINNED = re.compile(rf"(?<![\w<>~!-])[\"']?({_NAME})={{1,2}}({_VERSION})(?=[\"'\s\\;,]|$)")
 _INDEX = re.compile(
-    r"(?:--(?:extra-)?index-url[ =]|--index[ =]|--find-links[ =]|-[if] |Looking in (?:indexes|links):.{0,200}?)"
-    r"\s?[\"']?"
+    r"(?:--(?:extra-)?index-url[ =]|--index[ =]|--find-links[ =]|-[if] |(?:registry|url) = |"
+    r"Looking in (?:indexes|links):.{0,200}?)\s?[\"']?"
     r"https?://download\.pytorch\.org/whl/(?:nightly/|test/)?(cu[0-9]{2,3}|cpu)\b"
+    r"|TORCH_BACKEND=(cu[0-9]{2,3}|cpu)\b|--torch-backend[ =](cu[0-9]{2,3}|cpu)\b"
 )
 _ANY = re.compile(r"nstall|whl|[+~] [\w.-]+==|=[0-9]|_[0-9]|Updating|Downgrading|Removing|\b(?:create|add)\b")
 """Every line that is read here contains one of these."""
@@ -94,7 +95,7 @@ def _package(name: str, step: _Step) -> Distribution:
 
 def _of_index(paste: Paste, packages: dict[str, _Step]) -> Framework | None:
     """The build of PyTorch that the one index named in the text serves."""
-    tags = set(_INDEX.findall(paste.text[:_INDEX_LIMIT]))
+    tags = {found[found.lastindex or 0] for found in _INDEX.finditer(paste.text[:_INDEX_LIMIT])}
     torch = packages.get("torch")
     if len(tags) != 1 or (torch is not None and "+" in torch.version) or "+cpu" in paste.text[:_INDEX_LIMIT]:
         return None

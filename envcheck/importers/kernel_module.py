@@ -35,20 +35,22 @@ _UNAME = re.compile(
     r"|lowlatency|el[789]\S{0,20}|fc[0-9]{2}\S{0,20}|arch\S{0,10}|default|tegra|pve|zen\S{0,10}|lts|realtime|WSL2))$",
     re.IGNORECASE,
 )
-_ASKED_SYSFS = re.compile(r"/sys/module/nvidia/version\b")
-_RELEASE = re.compile(r"[0-9]{3}\.[0-9]{2,3}(?:\.[0-9]{2,3})?$")
+_ASKED = re.compile(
+    r"(?P<loaded>/sys/module/nvidia/version\b)|\bmodinfo\b.{0,40}\bnvidia\b|filename:.{1,200}/nvidia\.ko"
+)
+_ANSWER = re.compile(r"(?:version:\s{1,20})?([0-9]{3}\.[0-9]{2,3}(?:\.[0-9]{2,3})?)$")
 _MODULE_FILE = re.compile(r"/lib/modules/([0-9][\w.+~-]{2,80})/[\w./+-]{0,200}\bnvidia\.ko(?:\.\w{2,4})?$")
 _LONGEST_LINE = 500
 
 
 def recognise(paste: Paste) -> bool:
-    return any_line(paste, _read_line) or next(_built(paste), None) is not None or _in_sysfs(paste) is not None
+    return any_line(paste, _read_line) or next(_built(paste), None) is not None or _asked(paste) is not None
 
 
 def read(paste: Paste) -> Snapshot:
     found = each_line(paste, _read_line)
-    if loaded := _in_sysfs(paste):
-        found = merge((found, Snapshot(kernel=Kernel(source=SOURCE, nvidia=loaded))))
+    if shown := _asked(paste):
+        found = merge((found, Snapshot(kernel=Kernel(source=SOURCE, nvidia=shown))))
     running = found.platform.kernel_release if found.platform else None
     built = tuple(_built(paste))
     if not built:
@@ -58,11 +60,12 @@ def read(paste: Paste) -> Snapshot:
     return merge((found, Snapshot(kernel=Kernel(source=SOURCE, nvidia=module))))
 
 
-def _in_sysfs(paste: Paste) -> KernelModule | None:
-    """The loaded module, from what ``cat /sys/module/nvidia/version`` printed."""
-    for asked, answer in pairwise(paste.lines):
-        if _ASKED_SYSFS.search(asked[:_LONGEST_LINE]) and _RELEASE.match(answer.strip()):
-            return KernelModule(source=SOURCE, loaded=True, version=answer.strip())
+def _asked(paste: Paste) -> KernelModule | None:
+    """The module, from what ``cat /sys/module/nvidia/version`` or ``modinfo nvidia`` printed."""
+    for line, below in pairwise(paste.lines):
+        asked, answer = _ASKED.search(line[:_LONGEST_LINE]), _ANSWER.match(below.strip())
+        if asked and answer:
+            return KernelModule(source=SOURCE, loaded=True if asked["loaded"] else None, version=answer[1])
     return None
 
 

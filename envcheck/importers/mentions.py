@@ -10,7 +10,8 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from envcheck.importers.kit.assemble import STATED
+from envcheck.importers.kit.assemble import OF_MODULE, STATED
+from envcheck.importers.kit.named_gpus import same_model
 from envcheck.importers.kit.paste import SOURCE, Paste
 from envcheck.importers.kit.protocol import Rank, environment, with_environment
 from envcheck.importers.kit.spoken import TORCH_CUDA, Mention, NamedGpu, gpus, mentions
@@ -20,7 +21,7 @@ from envcheck.snapshot import Distribution, Driver, Framework, Gpu, Library, Lis
 NAME = "mentions"
 RANK = Rank.MENTION
 
-_NO_PACKAGES = frozenset({"torch", "cuda", "cudnn", "nccl", "python", "driver", "tensorrt", "rapids", TORCH_CUDA})
+_NO_PACKAGES = frozenset({"torch", "cuda", "cudnn", "nccl", "python", "driver", "rapids", TORCH_CUDA})
 _MOST = 200
 """Most mentions that are kept; no real text has more."""
 _MOST_GPUS = 16
@@ -45,7 +46,7 @@ def _chosen(found: Sequence[Mention]) -> dict[str, Mention]:
         labelled = next((mention for mention in said if mention.labelled), None)
         counting = labelled or _agreed(said)
         if counting is not None:
-            chosen[component] = counting
+            chosen[component] = counting._replace(exact=any(mention.exact for mention in said))
     return chosen
 
 
@@ -65,18 +66,20 @@ def _present(models: Sequence[tuple[NamedGpu, ...]]) -> tuple[NamedGpu, ...]:
     labelled = [gpu for line in models for gpu in line if gpu.labelled]
     if labelled:
         return _each_once(labelled)
-    groups = {frozenset(gpu.model.lower() for gpu in line): line for line in models if line}
+    groups = {frozenset(same_model(gpu.model) for gpu in line): line for line in models if line}
     return _each_once(next(iter(groups.values()))) if len(groups) == 1 else ()
 
 
 def _each_once(named: Iterable[NamedGpu]) -> tuple[NamedGpu, ...]:
-    return tuple({gpu.model.lower(): gpu for gpu in named}.values())[:_MOST_GPUS]
+    return tuple({same_model(gpu.model): gpu for gpu in named}.values())[:_MOST_GPUS]
 
 
 def _snapshot(chosen: dict[str, Mention], present: Sequence[NamedGpu], found: Sequence[Mention]) -> Snapshot:
     driver, torch, python = chosen.get("driver"), chosen.get("torch"), chosen.get("python")
     packages = tuple(
-        Distribution(source=SOURCE, name=mention.component, version=mention.version)
+        Distribution(
+            source=SOURCE, name=mention.component, version=mention.version, read={} if mention.exact else OF_MODULE
+        )
         for mention in chosen.values()
         if mention.component not in _NO_PACKAGES
     )

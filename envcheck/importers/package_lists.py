@@ -24,8 +24,8 @@ _VERSION = r"[0-9]{1,4}(?:\.[0-9A-Za-z]{1,20}){0,6}(?:[+!][0-9A-Za-z._-]{1,60})?
 _FREEZE = re.compile(rf"(?:\[(pip3?|conda)\]\s{{1,4}})?({_NAME}) ?== ?({_VERSION})(?:\s*[;#].*)?$")
 _TAGGED_ROW = re.compile(rf"\[(pip3?|conda)\]\s{{1,4}}({_NAME})\s+({_VERSION})(?:\s+(\S+)(?:\s+(\S+))?)?$")
 _ROW = re.compile(rf"({_NAME})\s+({_VERSION})(?:\s+(\S+)(?:\s+(\S+))?)?$")
-_SHOW_NAME = re.compile(rf"Name: ({_NAME})$")
-_SHOW_VERSION = re.compile(rf"Version: ({_VERSION})$")
+_SHOW_NAME = re.compile(rf"[Nn]ame {{0,12}}[:=] \"?({_NAME})\"?$")
+_SHOW_VERSION = re.compile(rf"[Vv]ersion {{0,12}}[:=] \"?({_VERSION})\"?$")
 _SATISFIED = re.compile(rf"Requirement already satisfied: ({_NAME}).{{0,300}}\(({_VERSION})\)$")
 _CONFLICT = re.compile(
     rf".{{0,40}}?({_NAME}) ({_VERSION}) (?:requires|has requirement) .{{0,200}}"
@@ -46,6 +46,8 @@ _GPU_SOFTWARE = re.compile(
 )
 """Packages whose row is accepted outside a table, where any two words may be adjacent."""
 _MOST = 5_000
+_NEAR = 2
+"""Lines below a name among which its version must stand."""
 
 
 def recognise(paste: Paste) -> bool:
@@ -63,7 +65,7 @@ def read(paste: Paste) -> Snapshot:
 
 def _packages(paste: Paste) -> Iterator[Distribution]:
     in_table = False
-    shown = ""
+    shown, since = "", 0
     plan = any(_ADDED.match(line.strip()) for line in paste.lines)
     for line in paste.lines:
         text = line.strip()
@@ -72,9 +74,10 @@ def _packages(paste: Paste) -> Iterator[Distribution]:
         in_table = _still_in_table(text, in_table=in_table)
         name = _SHOW_NAME.match(text)
         version = _SHOW_VERSION.match(text)
+        since += 1
         if name:
-            shown = name[1]
-        elif version and shown:
+            shown, since = name[1], 0
+        elif version and shown and since <= _NEAR:
             yield _package(shown, version[1])
             shown = ""
         elif text:

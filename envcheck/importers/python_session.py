@@ -9,9 +9,10 @@ import re
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
+import msgspec
 from packaging.utils import canonicalize_name
 
-from envcheck.importers.kit.assemble import NAMED
+from envcheck.importers.kit.assemble import NAMED, OF_MODULE
 from envcheck.importers.kit.paste import SOURCE, Paste
 from envcheck.importers.kit.protocol import Rank, environment, joined, with_environment
 from envcheck.snapshot import Distribution, Framework, Gpu, Listing, Snapshot
@@ -73,7 +74,34 @@ def recognise(paste: Paste) -> bool:
 
 
 def read(paste: Paste) -> Snapshot:
-    return joined(_answers(paste))
+    found = joined(_answers(paste))
+    return _without_plugin(found) if not _PLUGIN.search(paste.text[:_LONGEST_TEXT]) else found
+
+
+_PLUGIN = re.compile(r"\bjax\[|pjrt|\bcuda_?-?1[0-9]|cuda-?plugin|backend", re.IGNORECASE)
+_LONGEST_TEXT = 1 << 20
+
+
+def _without_plugin(found: Snapshot) -> Snapshot:
+    """JAX that lists the CPU alone and complains of nothing, in a text without a word of a CUDA plug-in, has none."""
+    environments = found.environments
+    if environments is None:
+        return found
+    items = tuple(
+        msgspec.structs.replace(
+            each,
+            frameworks=msgspec.structs.replace(each.frameworks, items=tuple(map(_cpu_build, each.frameworks.items))),
+        )
+        if each.frameworks
+        else each
+        for each in environments.items
+    )
+    return msgspec.structs.replace(found, environments=msgspec.structs.replace(environments, items=items))
+
+
+def _cpu_build(framework: Framework) -> Framework:
+    alone = framework.name == "jax" and framework.gpu_available is False
+    return msgspec.structs.replace(framework, cpu_only=True) if alone else framework
 
 
 def _answers(paste: Paste) -> Iterator[Snapshot]:
@@ -173,7 +201,7 @@ def _framework(name: str, **facts: object) -> Snapshot:
 
 def _of_version(name: str) -> Callable[[str], Snapshot]:
     def meaning(answer: str) -> Snapshot:
-        listed = (Distribution(source=SOURCE, name=name, version=answer),) if name != "torch" else None
+        listed = (_distribution(name, answer),) if name != "torch" else None
         framework = Framework(source=SOURCE, name=name, version=answer)
         return with_environment(environment(distributions=listed, frameworks=(framework,)))
 
@@ -182,9 +210,11 @@ def _of_version(name: str) -> Callable[[str], Snapshot]:
 
 def _of_package(name: str) -> Callable[[str], Snapshot]:
     listed = canonicalize_name(name)
-    return lambda answer: with_environment(
-        environment(distributions=(Distribution(source=SOURCE, name=listed, version=answer),))
-    )
+    return lambda answer: with_environment(environment(distributions=(_distribution(listed, answer),)))
+
+
+def _distribution(name: str, version: str) -> Distribution:
+    return Distribution(source=SOURCE, name=name, version=version, read=OF_MODULE)
 
 
 def _torch_cuda(answer: str) -> Snapshot:
@@ -254,7 +284,11 @@ _QUESTIONS: tuple[_Question, ...] = (
         _devices("tensorflow", r"gpu"),
     ),
     _Question(re.compile(r"jax\.(?:__version__|version\.__version__)"), _VERSION, _of_version("jax")),
-    _Question(re.compile(r"jax\.(?:local_)?devices\(\)"), _LIST, _devices("jax", r"cuda|gpu")),
+    _Question(
+        re.compile(r"jax\.(?:local_)?devices(?:\(\)| \([0-9]{1,4} total, [0-9]{1,4} local\)?)"),
+        _LIST,
+        _devices("jax", r"cuda|gpu"),
+    ),
     _Question(re.compile(r"jax\.default_backend\(\)"), r"'?([a-z]{3,6})'?", _devices("jax", r"gpu|cuda")),
     _Question(re.compile(r"(?:ort|onnxruntime)\.__version__"), _VERSION, _of_version("onnxruntime")),
     _Question(

@@ -18,7 +18,17 @@ RANK = Rank.PROSE
 _BULLET = " \t-*•#>`|"
 _LONGEST_LINE, _LONGEST_LIST = 300, 160
 
-_OS = re.compile(r"(?:(?:OS|operating system|platform|system) ?[:=] ?)?([A-Za-z].{2,100})", re.IGNORECASE)
+_OS = re.compile(
+    r"(?:(?:OS(?: name)?|operating system|edition|platform|system)(?: ?[:=]\s{0,30}|\t))?([A-Za-z].{2,100})",
+    re.IGNORECASE,
+)
+_PERSONAL = re.compile(
+    r"\b(?:I'?m|I am|we'?re|we are|I|we) (?:(?:now|currently|still) )?"
+    r"(?:(?:running|run|using|use|working|work)(?: on| under)?|on) (?:an? )?"
+    r"(Windows (?:10|11)|Ubuntu [0-9]{2}\.[0-9]{2}|Debian [0-9]{1,2}|Fedora [0-9]{2})\b"
+    r"(?!.{0,80}\b(?:docker|container|VM|virtual|host)\b)",
+    re.IGNORECASE,
+)
 _KERNEL = re.compile(r"Linux version ([0-9][\w.+-]{2,60})")
 _WSL = re.compile(r"\bWSL ?2?\b")
 _IN_WSL = re.compile(
@@ -69,6 +79,8 @@ def _platform(text: str) -> Snapshot | None:
     platform = from_title(found[1]) if found and _names_system(found[1]) else None
     if platform is None and _WINDOWS.match(text):
         platform = Platform(source=SOURCE, os="windows")
+    if platform is None and (own := _PERSONAL.search(text)):
+        platform = from_title(own[1])
     if platform is None:
         return None
     if _WSL.search(text):

@@ -542,6 +542,111 @@ FORMS: dict[str, tuple[str, tuple[str, ...]]] = {
     "ort-build-of-feed": ("onnxruntime-gpu 1.18.1\ncuda 12.1\ncudnn 8.9", ("cudnn-major-mismatch",)),
     "ort-no-build": ("onnxruntime-gpu 1.16.0, CUDA 12.2, cuDNN 8.9", ("cuda-major-mismatch",)),
     "ctranslate2-cudnn": ("ctranslate2 4.5.0, CUDA 12.4, cuDNN 8.9.7", ("cudnn-major-mismatch",)),
+    "torch-backend": ("uv pip install torch==2.9.1 --torch-backend=cu130\nGPU: GTX 1080 Ti", ("gpu-code-missing",)),
+    "pytorch-cuda": (
+        "conda install pytorch==2.5.1 pytorch-cuda=12.4 -c pytorch -c nvidia\ndriver 470.256.02, RTX 3090",
+        ("driver-too-old",),
+    ),
+    "systeminfo": (
+        "Host Name:                 BOX\nOS Name:                   Microsoft Windows 11 Pro\ntensorflow 2.15.0, RTX 3060",
+        ("windows-gpu-unsupported",),
+    ),
+    "on-windows": ("I'm on Windows 10 and use tensorflow 2.12.0 with an RTX 3060.", ("windows-gpu-unsupported",)),
+    "on-windows-wsl": ("I am running Windows 11 with WSL2, tensorflow 2.15.0, RTX 4060", ("none",)),
+    "trtexec": (
+        (
+            "&&&& RUNNING TensorRT.trtexec [TensorRT v8601] # trtexec --onnx=a.onnx\n"
+            "[02/03/2025-10:00:00] [I] TensorRT version: 8.6.1\n"
+            "[02/03/2025-10:00:00] [I] Selected Device: NVIDIA GeForce RTX 5090\n"
+            "[02/03/2025-10:00:00] [I] Compute Capability: 12.0"
+        ),
+        ("gpu-code-missing",),
+    ),
+    "tensorrt-old-gpu": ("TensorRT 10.3.0 on a GTX 1080 Ti", ("gpu-code-missing",)),
+    "tensorrt-fits": ("TensorRT 10.8.0 on an RTX 5090, driver 570.86.16", ("none",)),
+    "nightly": ("torch 2.7.0.dev20250110+cu124, RTX 5090, driver 570.124.06", ("gpu-code-missing",)),
+    "nightly-fits": ("torch 2.10.0.dev20250910+cu128, RTX 5090, driver 580.65.06", ("none",)),
+    "nvidias-own-build": (
+        "PyTorch version: 2.6.0a0+df5bbc09191.nv24.12\nCUDA used to build PyTorch: 12.6\nRTX 5090, driver 570.86.16",
+        ("none",),
+    ),
+    "build-with-a-tag-of-its-own": ("torch 2.6.0+cu128.nv, RTX 5070 Ti, driver 572.83", ("none",)),
+    "name-of-something-else": (
+        "name: torch\nchannels:\n  - conda-forge\nservices:\n  web:\n    ports: 80\nversion: 2.5.1\nGPU: RTX 5090",
+        ("none",),
+    ),
+    "torch-on-a-jetson": ("Orin NX with torch 2.3.0", ("none",)),
+    "lock-file-index": (
+        (
+            '[[package]]\nname = "torch"\nversion = "2.9.1"\n'
+            'source = { registry = "https://download.pytorch.org/whl/cu130" }\n\n2x A100, driver 550.90.07'
+        ),
+        ("driver-too-old",),
+    ),
+    "jax-info": (
+        "jax:    0.4.35\njaxlib: 0.4.35\njax.devices (1 total, 1 local): [CpuDevice(id=0)]\nGPU: RTX 3090",
+        ("cpu-only-build",),
+    ),
+    "jax-with-plugin": (
+        "pip install jax[cuda12]==0.4.35\n>>> jax.devices()\n[CpuDevice(id=0)]\nGPU: RTX 3090",
+        ("none",),
+    ),
+    "llamacpp-archs": (
+        (
+            "ggml_cuda_init: found 1 CUDA devices:\n  Device 0: Tesla M40, compute capability 5.2, VMM: yes\n"
+            "system_info: n_threads = 8 | CUDA : ARCHS = 600,610,700,750,800,860 | F16 = 1 |"
+        ),
+        ("gpu-code-missing",),
+    ),
+    "llamacpp-ptx": (
+        (
+            "  Device 0: NVIDIA GeForce RTX 4070, compute capability 8.9, VMM: yes\n"
+            "system_info: n_threads = 8 | CUDA : ARCHS = 500,610,700,750,800 | USE_GRAPHS = 1 |"
+        ),
+        ("none",),
+    ),
+    "cupy-config": (
+        (
+            "CuPy Version                 : 14.0.1\nCUDA Build Version           : 13000\n"
+            "CUDA Driver Version          : 12020\nDevice 0 Name                : NVIDIA A30"
+        ),
+        ("driver-too-old",),
+    ),
+    "cupy-config-of-one-major": (
+        (
+            "CuPy Version                 : 14.0.1\nCUDA Build Version           : 12090\n"
+            "CUDA Driver Version          : 12020\nDevice 0 Name                : NVIDIA A30"
+        ),
+        ("none",),
+    ),
+    "device-query": (
+        (
+            'Device 0: "NVIDIA GeForce RTX 3090"\n'
+            "  CUDA Driver Version / Runtime Version          11.4 / 11.4\ntorch 2.5.1+cu124"
+        ),
+        ("driver-too-old",),
+    ),
+    "tf-windows-toolkit": (
+        (
+            "OS: Windows 10\nTensorFlow version: 2.14.0\nCUDA/cuDNN version: 11.2 / 8.1\n"
+            ">>> tf.config.list_physical_devices('GPU')\n[]"
+        ),
+        ("windows-gpu-unsupported",),
+    ),
+    "ort-project-and-package": ("onnxruntime-gpu==1.20.1\nONNX Runtime version: 1.20.1", ("none",)),
+    "ort-module-and-package": (
+        "onnxruntime-gpu==1.20.1\n>>> onnxruntime.__version__\n'1.20.1'",
+        ("none",),
+    ),
+    "ort-module-of-another": (
+        "onnxruntime-gpu==1.20.1\n>>> onnxruntime.__version__\n'1.18.0'",
+        ("onnxruntime-cpu-and-gpu",),
+    ),
+    "ort-both-in-a-tree": (
+        "app v0.1.0\n├── onnxruntime v1.18.0\n└── onnxruntime-gpu v1.18.0",
+        ("onnxruntime-cpu-and-gpu",),
+    ),
+    "cupy-project-and-package": ("CuPy version 13.3.0\ncupy-cuda12x 13.3.0", ("none",)),
     "healthy1": (
         "torch 2.5.1+cu124, driver 550.54.15, RTX 4090, Ubuntu 22.04",
         ("none",),

@@ -114,6 +114,42 @@ def _prose(facts: Facts) -> str:
     return f"I have an {facts.gpu} with driver {facts.driver} and use {packages}; nothing runs."
 
 
+def _inxi(facts: Facts) -> str:
+    device = f"  Device-1: NVIDIA GB202 [{facts.gpu}] vendor: ASUSTeK driver: nvidia v: {facts.driver}"
+    return f"Graphics:\n{device}\n  API: OpenGL v: 4.6.0 renderer: {facts.gpu}/PCIe/SSE2\n{_listed(facts, '==')}"
+
+
+def _fastfetch(facts: Facts) -> str:
+    gpus = f"GPU 1: {facts.gpu} [Discrete]\nGPU 2: AMD Raphael [Integrated]"
+    return f"OS: Arch Linux x86_64\n{gpus}\nNVIDIA driver: {facts.driver}\n{_listed(facts, '==')}"
+
+
+def _modinfo(facts: Facts) -> str:
+    module = f"filename:       /lib/modules/6.8.0-45-generic/updates/dkms/nvidia.ko\nversion:        {facts.driver}"
+    return f"$ modinfo nvidia | head -n 2\n{module}\nGPU: {facts.gpu}\n{_listed(facts, '==')}"
+
+
+def _xml(facts: Facts) -> str:
+    said = (("driver_version", facts.driver), ("product_name", facts.gpu))
+    return "\n".join(f"    <{name}>{value}</{name}>" for name, value in said) + f"\n{_listed(facts, '==')}"
+
+
+def _lock_file(facts: Facts) -> str:
+    packages = "".join(f'[[package]]\nname = "{name}"\nversion = "{version}"\n' for name, version in facts.packages)
+    return f"{packages}\n{_labels(facts._replace(packages=()), '{}: {}'.format)}"
+
+
+def _shown_by_poetry(facts: Facts) -> str:
+    shown = "\n\n".join(f" name         : {name}\n version      : {version}" for name, version in facts.packages)
+    return f"{shown}\n\nrunning on an {facts.gpu}, driver {facts.driver}"
+
+
+def _node_of_an_old_operator(facts: Facts) -> str:
+    parts = zip(("major", "minor", "rev"), facts.driver.split("."), strict=False)
+    driver = "\n".join(f"        nvidia.com/cuda.driver.{part}={value}" for part, value in parts)
+    return f"Labels: nvidia.com/gpu.product={facts.gpu.replace(' ', '-')}\n{driver}\n{_listed(facts, '==')}"
+
+
 LAYOUTS: dict[str, Callable[[Facts], str]] = {
     "labels": lambda facts: _labels(facts, "{}: {}".format),
     "bullets": lambda facts: _labels(facts, "- **{}**: `{}`".format),
@@ -137,6 +173,18 @@ LAYOUTS: dict[str, Callable[[Facts], str]] = {
     "node": _node,
     "log": _log,
     "prose": _prose,
+    "inxi": _inxi,
+    "fastfetch": _fastfetch,
+    "modinfo": _modinfo,
+    "XML": _xml,
+    "lock file": _lock_file,
+    "poetry show": _shown_by_poetry,
+    "node of an old operator": _node_of_an_old_operator,
+    "dotted labels": lambda facts: _labels(facts, "{} ............... {}".format),
+    "driver first": lambda facts: f"I use the {facts.driver} driver with an {facts.gpu}.\n{_listed(facts, ' ')}",
+    "dpkg": lambda facts: (
+        f"ii  nvidia-driver-{facts.driver[:3]}   {facts.driver}-0ubuntu1   amd64\n{facts.gpu}\n{_listed(facts, '==')}"
+    ),
     "German": lambda facts: f"Grafikkarte: {facts.gpu}\nTreiber: {facts.driver}\n{_listed(facts, '-Version: ')}",
     "Chinese": lambda facts: f"显卡: {facts.gpu}\n驱动版本: {facts.driver}\n{_listed(facts, '版本: ')}",
 }

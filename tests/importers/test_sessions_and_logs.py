@@ -233,3 +233,37 @@ def test_no_text_raises_anything_but_a_refusal(text: str) -> None:
 def test_prompts_and_kernels_tell_the_system(line: str, system: str | None, wsl: bool | None) -> None:  # noqa: FBT001
     platform = read_text(f"{line}\ntorch 2.5.1").platform
     assert (platform.os if platform else None, platform.wsl if platform else None) == (system, wsl)
+
+
+def test_cupy_tells_the_cuda_of_its_build_and_of_the_driver() -> None:
+    text = (
+        "CuPy Version                 : 13.3.0\nCUDA Build Version           : 12050\n"
+        "CUDA Driver Version          : 12020\nDevice 0 Name                : NVIDIA A100-SXM4-40GB"
+    )
+    snapshot = read_text(text)
+    assert snapshot.driver is not None
+    assert snapshot.driver.cuda == "12.2"
+    listing = environment_in(text).frameworks
+    assert listing is not None
+    assert [(each.name, each.cuda) for each in listing.items] == [("cupy", "12.5")]
+    assert [gpu.name for gpu in gpus_in(text)] == ["NVIDIA A100-SXM4-40GB"]
+
+
+def test_the_cuda_in_the_head_of_nvidia_smi_is_no_toolkit() -> None:
+    head = "| NVIDIA-SMI 550.54.14              Driver Version: 550.54.14      CUDA Version: 12.4     |"
+    assert read_text(head).libraries is None
+
+
+def test_ollama_ps_tells_where_the_model_runs() -> None:
+    head = "NAME            ID              SIZE      PROCESSOR          UNTIL\n"
+    for where, on_gpu in (("100% CPU", False), ("100% GPU", True), ("25%/75% CPU/GPU", True)):
+        listing = environment_in(
+            f"{head}phi3:mini       4f2222927938    6.0 GB    {where}    4 minutes from now"
+        ).frameworks
+        assert listing is not None
+        assert [(each.name, each.gpu_available) for each in listing.items] == [("ollama", on_gpu)]
+
+
+def test_topo_tells_how_many_gpus_there_are() -> None:
+    text = "\tGPU0\tGPU1\tNIC0\tCPU Affinity\nGPU0\t X \tNV4\tPXB\t0-31\nGPU1\tNV4\t X \tSYS\t0-31\nNIC0\tPXB\tSYS\t X "
+    assert [gpu.index for gpu in gpus_in(text)] == [0, 1]

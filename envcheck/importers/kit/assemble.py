@@ -18,12 +18,15 @@ NAMED = "named "
 STATED = "stated "
 """The beginning of a GPU's label where only prose mentions it."""
 
+OF_MODULE = {"name": "the module"}
+"""Marks a package of which only the project or module was named: "CuPy 13.0", ``onnxruntime.__version__``."""
+
 
 def assemble(merged: Snapshot) -> Snapshot:
     """Add the framework that the listed packages contain, and assign the GPUs that messages name."""
     environments, gpus = merged.environments, merged.gpus
     if environments is not None:
-        items = tuple(_with_torch(found) for found in environments.items)
+        items = tuple(_with_torch(_without_modules(found)) for found in environments.items)
         kept = tuple(found for found in items if found != _EMPTY)
         environments = Listing(items=kept, complete=environments.complete) if kept else None
     if gpus is not None:
@@ -52,6 +55,42 @@ def _packages(snapshot: Snapshot) -> tuple[Distribution, ...]:
     return (items[0].distributions or ()) if items else ()
 
 
+# --- packages of one project -------------------------------------------------------------------------------------
+
+
+def _without_modules(found: Environment) -> Environment:
+    """The environment without packages that stand for a listed one of the same project: ``onnxruntime`` of
+    ``onnxruntime-gpu``.
+    """
+    listed = found.distributions or ()
+    stands_for = {
+        said.name: other.name
+        for said in listed
+        if said.read == OF_MODULE
+        for other in listed
+        if other.name.startswith(f"{said.name}-") and _is_same_release(said.version, other.version)
+    }
+    if not stands_for:
+        return found
+    known = found.frameworks.items if found.frameworks else ()
+    names = {framework.name for framework in known}
+    renamed = tuple(
+        framework
+        if stands_for.get(framework.name, framework.name) in names
+        else msgspec.structs.replace(framework, name=stands_for[framework.name])
+        for framework in known
+    )
+    frameworks = msgspec.structs.replace(found.frameworks, items=renamed) if found.frameworks else None
+    kept = tuple(each for each in listed if each.name not in stands_for)
+    return msgspec.structs.replace(found, distributions=kept, frameworks=frameworks)
+
+
+def _is_same_release(said: str, listed: str) -> bool:
+    """Whether one of two versions says no more than the beginning of the other."""
+    numbers = sorted((said.partition("+")[0], listed.partition("+")[0]), key=len)
+    return f"{numbers[1]}.".startswith(f"{numbers[0]}.")
+
+
 # --- torch, from the packages -------------------------------------------------------------------------------------
 
 
@@ -75,14 +114,28 @@ def _listed_torch(distributions: Sequence[Distribution]) -> Framework | None:
     first = holding[0]
     builds = (found.build for found in holding if found.build and found.version == first.version)
     build = CondaBuild.parse(next(builds, ""))
+    cuda = str(build.cuda) if build.cuda else None if build.cpu else _chosen_cuda(first, distributions)
     return Framework(
         source=SOURCE,
         name="torch",
         version=first.version,
-        cuda=str(build.cuda) if build.cuda else None,
+        cuda=cuda,
         cudnn=build.cudnn,
-        cpu_only=True if build.cpu or "+cpu" in first.version else False if build.cuda else None,
+        cpu_only=True if build.cpu or "+cpu" in first.version else False if cuda else None,
     )
+
+
+_CHOOSES_CUDA = ("pytorch-cuda", "cudatoolkit")
+"""Packages of conda with which people choose the CUDA of its PyTorch."""
+
+
+def _chosen_cuda(torch: Distribution, distributions: Sequence[Distribution]) -> str | None:
+    """The CUDA that a command or an ``environment.yml`` asks for beside conda's PyTorch, whose build it leaves open."""
+    if torch.channel != "conda" or torch.build:
+        return None
+    chosen = {found.version for found in distributions if found.name in _CHOOSES_CUDA and found.channel == "conda"}
+    numbers = chosen.pop().split(".") if len(chosen) == 1 else []
+    return ".".join(numbers[:2]) if len(numbers) > 1 else None
 
 
 def _filled(said: Framework, listed: Framework) -> Framework:

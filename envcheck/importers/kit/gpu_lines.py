@@ -10,8 +10,12 @@ import msgspec
 from envcheck.importers.kit.paste import SOURCE
 from envcheck.snapshot import Gpu, Listing, Mig, MigInstance
 
-_GPU = re.compile(r"GPU ([0-9]{1,3}): ?(\S[^(\n]{0,100})(?:\(UUID: (GPU-[0-9a-fA-F-]{8,40})\))?")
+_GPU = re.compile(
+    r"GPU ([0-9]{1,3}): ?(?!(?:AMD|Intel|ATI|Radeon)\b)(\S[^(\n]{0,100})(?:\(UUID: (GPU-[0-9a-fA-F-]{8,40})\))?"
+)
 _MIG = re.compile(r"MIG ([0-9]{1,2}[cg]\.\S{1,40})\s+Device\s+([0-9]{1,2})(?::|$)(?:\s*\(UUID: (MIG-[^)\s]{1,100})\))?")
+_KIND = re.compile(r" \[(?:Discrete|Integrated)\]$")
+"""What fastfetch adds."""
 MOST_GPUS = 1024
 """Most GPUs that are read; no machine has more."""
 
@@ -35,7 +39,7 @@ def listing(lines: Iterable[str]) -> Listing[Gpu] | None:
         gpu, instance = _GPU.match(line.strip()), _MIG.match(line.strip())
         if gpu and len(gpus) < MOST_GPUS:
             last = int(gpu[1])
-            gpus.setdefault(last, _gpu(last, gpu[2].strip(), gpu[3]))
+            gpus.setdefault(last, _gpu(last, _KIND.sub("", gpu[2].strip()), gpu[3]))
         elif instance and last is not None:
             gpus[last] = _with_instance(gpus[last], MigInstance(source=SOURCE, uuid=instance[3], name=instance[1]))
     return by_index(gpus)

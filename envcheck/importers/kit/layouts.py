@@ -16,6 +16,8 @@ _BETWEEN = re.compile(r"\s{0,20}(?:`{3}\w{0,12}|[-=]{3,40}|<!--.{0,200}-->)?$")
 _FEW_LINES = 3
 """Most empty lines and fences between a heading and its answer."""
 
+_ELEMENT = re.compile(r"<([a-z_]{3,40})>([^<>]{1,100})</\1>$")
+
 _RULE = re.compile(r"\|?(?: {0,4}:?-{2,60}:? {0,4}\|){1,20} {0,4}(?::?-{2,60}:?)?$")
 _CSV = re.compile(r"[^,]{1,60}(?:,[^,]{1,60}){1,20}$")
 _VERSION = re.compile(r"[0-9]\.[0-9]")
@@ -30,6 +32,8 @@ def spread_statements(lines: Sequence[str]) -> Iterator[str]:
     """The statements of headings with answers, and of tables with the names in a row of their own."""
     for place, line in enumerate(lines):
         below = lines[place + 1] if place + 1 < len(lines) else ""
+        if element := _ELEMENT.match(line.strip()):
+            yield f"{element[1].replace('_', ' ')}: {element[2]}"
         if _CSV.match(line) and _CSV.match(below) and not _VERSION.search(line):
             yield from _joined(line.split(","), below.split(","))
         elif place and _RULE.match(line.strip()):

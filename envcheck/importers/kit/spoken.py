@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from functools import cache
 from typing import NamedTuple
 
-from envcheck.compat.gpu_models import find_model
 from envcheck.compat.load import load_matrix
+from envcheck.importers.kit.named_gpus import models
 
 LONGEST = 1_000
 """Most characters of a line in which mentions are looked for."""
@@ -30,7 +30,7 @@ _VERSION = (
 _VERSION_WORD = r"(?:version|ver|release|build|版本号?|バージョン|버전|versi[oó]n|versão|версия)"
 _LINK = (
     rf"(?:[-_. ]{{0,3}}{_VERSION_WORD}_{{0,2}})?(?: ?\((?:(?:gpu\?|cuda|pip|conda|installed)\)|[^()]{{1,60}}\) ?:))?"
-    r"[\"'`*_]{0,4}\s{0,40}(?:[:=|@-]{1,2}|is|at|✅)?\s{0,40}[\"'`*(\[]{0,4}"
+    r"[\"'`*_]{0,4}\s{0,40}(?:[:=|@-]{1,2}|\.{3,60}|is|at|✅)?\s{0,40}[\"'`*(\[]{0,4}"
     # What `tf.version.GIT_VERSION` prints before the version.
     r"(?:(?:v[0-9.]{3,12}(?:-rc[0-9]{1,2})?-[0-9]{1,6}-g[0-9a-f]{5,40}|unknown)['\"]?,? ['\"]?)?v?(?:torch|tf|cuda)?"
 )
@@ -42,11 +42,14 @@ _AFTER = (
 _DRIVER = re.compile(
     r"(?<![\w-])(?:(?:nvidia|cuda|gpu|graphics|display|host|geforce|game ready|studio|studio/game ready)[ _-]{1,2})?"
     r"(?:(?:win(?:dows)?|linux)[ _]?[0-9]{0,2} )?(?:drivers?|驱动(?:程序)?|ドライバー?|드라이버|"
-    r"treiber|pilote|controlador|драйвер)"
+    r"treiber|pilote|controlador|драйвер)(?:-[0-9]{3}(?:-open|-server)?)?"
     rf"(?:[ _.-]?{_VERSION_WORD})?(?:[._]full)?[\"'`*_]{{0,4}}\s{{0,40}}"
-    r"(?:[:=|@-]{1,2}|is|at)?\s{0,40}[\"'`*(\[]{0,4}v?(?P<version>[0-9]{3}\.[0-9]{2,3}(?:\.[0-9]{2,3})?)(?![\w]|\.[0-9]|\+)"
+    r"(?:[:=|@-]{1,2}|\.{3,60}|is|at)?\s{0,40}[\"'`*(\[]{0,4}(?:nvidia (?:v: )?)?v?"
+    r"(?P<version>[0-9]{3}\.[0-9]{2,3}(?:\.[0-9]{2,3})?)(?![\w]|\.[0-9]|\+)"
     r"|(?<![\w-])nvidia(?:-(?:driver|open|dkms|utils|smi))?(?:[ -]| (?:says|shows|reports|gives|prints) )"
     r"(?P<bare>[3-6][0-9]{2}\.[0-9]{2,3}(?:\.[0-9]{2,3})?)(?![\w]|\.[0-9])"
+    r"|(?<![\w.])v?(?P<before>[3-6][0-9]{2}\.[0-9]{2,3}(?:\.[0-9]{2,3})?)"
+    r" (?:(?:nvidia|cuda|gpu|graphics|game ready|studio|linux|windows|open) ){0,2}drivers?\b"
     r"|(?<![\w.])(?P<windows>[23][0-9]\.[0-9]\.1[0-9]\.[0-9]{4})(?![\w.])",
     re.IGNORECASE,
 )
@@ -58,7 +61,8 @@ _BUILD = re.compile(
 )
 _OF_BUILD = re.compile(
     r"(?<![\w./+-])(?:(?:py)?torch[ _.-]{1,3}(?:version[._])?cuda(?:[ _.-]version)?|cuda(?: version)? "
-    r"(?:\((?:py)?torch\)|(?:used by|in|of) (?:py)?torch))[\"'`*]{0,3}\s{0,40}[:=|]{1,2}\s{0,40}[\"'`*]{0,3}"
+    r"(?:\((?:py)?torch\)|(?:used by|in|of) (?:py)?torch))[\"'`*]{0,3}\s{0,40}(?:[:=|]{1,2}|\.{3,60})"
+    r"\s{0,40}[\"'`*]{0,3}"
     r"(?P<cuda>[0-9]{1,2}\.[0-9]{1,2})(?![\w.])",
     re.IGNORECASE,
 )
@@ -70,23 +74,6 @@ _PAIR = re.compile(
     re.IGNORECASE,
 )
 """Both in one line of a form; of a single version people mean CUDA's."""
-_MODEL = re.compile(
-    r"(?<![\w-])(?:(?:NVIDIA|GeForce|Tesla|Quadro|TITAN)[ -]){0,3}"
-    r"(?:(?:RTX[ -]?(?:PRO[ -])?|GTX[ -]?|GT[ -])[0-9]{3,4}[A-Z]?|RTX[ -]?A[0-9]{3,4}|TITAN[ -](?:RTX|Xp|X|V|Black|Z)|"
-    r"(?P<short>[AHBLKMPTV][0-9]{1,4}[A-Z]{0,2}|GB[0-9]{2,3}|GH[0-9]{3}|MX[0-9]{3}))(?!\w|\.\w)"
-    r"(?:[ -](?:Ti|SUPER|PCIe|SXM[0-9]?|NVL|Laptop|GPU|Ada|Blackwell|Generation|Server|Workstation|Edition|Max-Q|D|XP|"
-    r"[0-9]{1,3} ?GB)(?!\w)){0,6}",
-    re.IGNORECASE,
-)
-_NUMBER = r"(?:10[5-8]0|16[56]0|20[678]0|30[5-9]0|40[6-9]0|50[5-9]0)"
-_NUMBER_ALONE = re.compile(
-    rf"\b(?:my|an?|the|single|dual|on|one|two|[1-9] ?x) (?:new |single )?"
-    rf"(?P<model>{_NUMBER}(?: ?(?:ti|super)){{0,2}})(?![\w.])"
-    rf"|(?<![\w.-])(?P<named>{_NUMBER} ?(?:ti|super)(?: super)?)(?![\w.])",
-    re.IGNORECASE,
-)
-_OF_GPUS = re.compile(r"\b(?:GPUs?|NVIDIA|Tesla|card|nodes?|cluster|cuda)\b", re.IGNORECASE)
-"""What must stand beside a name as short as A10."""
 _CAPABILITY = re.compile(
     r"(?:compute[ _]?cap(?:ability)?|capability|\bcc|\barch)[\"'`*]{0,3}\s?[:=|]{0,2}\s?[\"'`*(]{0,3}"
     r"([1-9][0-9]?)(?:\.|, ?)([0-9])(?![\w.])",
@@ -121,11 +108,16 @@ _PROGRAM = re.compile(
     r"was built for"
 )
 """Lines of a program that speaks of what it wants: other readers know their forms."""
+_OF_PROJECT = re.compile(r"[A-Za-z]{2}")
+"""Words between a name and its version, as of "ort version: 1.20"."""
+_OF_DRIVER = re.compile(r"\bNVIDIA-SMI\b|\bDriver Version: [0-9.]{5,12} {2,}")
+"""The head of nvidia-smi's table, whose CUDA is the newest that the driver supports."""
 _TELLS = re.compile(
     r"torch|tensor|cuda|cudnn|driver|python|py[ 23]|jax|tf|nccl|numpy|numba|cupy|onnx|ort|paddle|flash|vllm|xformers|"
     r"ctranslate|llama|sglang|transformers|deepspeed|bitsandbytes|triton|rapids|cudf|cuml|mxnet|cntk|caffe2|transformer|"
     r"treiber|pilote|controlador|драйвер|ドライバ|드라이버|驱动|"
-    r"nvidia|rtx|gtx|geforce|tesla|quadro|titan|gpu|capability|[ahblkmptv][0-9]|gb[0-9]|\b[1-5]0[5-9]0|\b16[56]0"
+    r"nvidia|rtx|gtx|geforce|tesla|quadro|titan|jetson|\borin\b|\bagx\b|\bdgx\b|mx[1-5]|gpu|capability|"
+    r"[ahblkmptv][0-9]|gb[0-9]|\b[1-5]0[5-9]0|\b16[56]0"
 )
 """Every line with a mention contains one of these, in lower case."""
 
@@ -148,6 +140,8 @@ class Mention(NamedTuple):
     """Whether the line is a list or a label, not a sentence."""
     cuda: str | None = None
     """The CUDA version of the build, where it is said beside."""
+    exact: bool = False
+    """Whether the package itself is named, not the project or its version."""
 
 
 class NamedGpu(NamedTuple):
@@ -183,18 +177,23 @@ def mentions(line: str) -> Iterator[Mention]:
             if pair["cudnn"]:
                 yield Mention("cudnn", pair["cudnn"], labelled=True)
         rest = _PAIR.sub(" ", _OF_BUILD.sub(" ", part))
-        for found in _names().finditer(rest):
-            labelled = listed or _is_labelled(found)
-            if (hedged and not labelled) or _is_asked_for(rest, found.start()):
-                continue
-            component = _component(found)
-            yield Mention(
-                component, found["version"], labelled, _cuda_beside(rest, found) if component == "torch" else None
-            )
+        yield from _named(rest, listed=listed, hedged=hedged)
         for found in _DRIVER.finditer(part):
             if not (hedged or _is_asked_for(part, found.start())):
-                release = found["version"] or found["bare"] or _of_windows(found["windows"])
+                release = found["version"] or found["bare"] or found["before"] or _of_windows(found["windows"])
                 yield Mention("driver", release, listed or _is_labelled(found))
+
+
+def _named(part: str, *, listed: bool, hedged: bool) -> Iterator[Mention]:
+    """The components that stand in a part of a line with a version."""
+    for found in _names().finditer(part):
+        labelled, component = listed or _is_labelled(found), _component(found)
+        of_driver = component == "cuda" and _OF_DRIVER.search(part) is not None
+        if (hedged and not labelled) or of_driver or _is_asked_for(part, found.start()):
+            continue
+        cuda = _cuda_beside(part, found) if component == "torch" else None
+        exact = found["name"] == component and not _OF_PROJECT.search(found["link"])
+        yield Mention(component, found["version"], labelled, cuda, exact)
 
 
 def gpus(line: str) -> Iterator[NamedGpu]:
@@ -206,23 +205,10 @@ def gpus(line: str) -> Iterator[NamedGpu]:
     for part in _parts(text, listed=listed):
         if not listed and _ANOTHER.search(part):
             continue
-        found = [each for each in _models(part) if not _is_asked_for(part, each[0])]
+        found = [each for each in models(part) if not _is_asked_for(part, each[0])]
         capability = _CAPABILITY.search(part) if len({name for _, name in found}) == 1 else None
         for _, name in found:
             yield NamedGpu(name, listed, f"{capability[1]}.{capability[2]}" if capability else None)
-
-
-def _models(part: str) -> Iterator[tuple[int, str]]:
-    beside = _OF_GPUS.search(part) is not None
-    for found in _MODEL.finditer(part):
-        name = " ".join(re.split(r"[ -]+", found[0].strip(" -"))) if not found["short"] else found[0].strip(" -")
-        if found["short"] and ((len(found["short"]) <= 3 and not beside) or find_model(found[0]) is None):
-            continue
-        yield found.start(), name
-    for found in _NUMBER_ALONE.finditer(part):
-        number = found["model"] or found["named"]
-        if find_model(number):
-            yield found.start(), f"RTX {number}" if number[0] in "2345" else f"GTX {number}"
 
 
 def _parts(text: str, *, listed: bool) -> list[str]:

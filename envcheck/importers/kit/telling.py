@@ -27,7 +27,7 @@ _WORDS = (
     "hang", "stuck", "deadlock", "assert", "abort", "crash", "throttl", "slowdown", "fallen", "lost", "numpy",
     "jax", "onnx", "triton", "python", "kernel", "rtx", "gtx", "geforce", "tesla", "sm_", "capability",
     "installed", "l4t", "jetpack", "windows", "ubuntu", "wsl", "vllm", "blas", "shm", "docker", "insufficient",
-    "timeout", "timed out",
+    "timeout", "timed out", "jetson", " orin", "agx ", "dgx",
 )  # fmt: skip
 """In lower case: every line that an importer reads by itself contains one of these."""
 

@@ -13,7 +13,7 @@ from envcheck.rules.facts.frameworks import LEAST_IMPORTANT
 from envcheck.rules.facts.trials import ERROR_FROM
 
 Importance = Mapping[str, int]
-"""Key of a framework's subject → its importance, from 0; among equals, the first in order counts."""
+"""Key of a framework's subject → its importance, from 0; among equals, the first in order counts. Empty: not known."""
 
 _BAD = ("fail", "warn")
 _OBSERVED = ("driver-answered", "framework-ran", "measured")
@@ -57,7 +57,7 @@ def _order(cause: Check, found: Sequence[Check], importance: Importance, *, symp
     concerned = stopped | set(
         _concerned_frameworks(cause) or ((cause.subject.key,) if cause.subject.kind == "framework" else ())
     )
-    weight = min((importance.get(key, LEAST_IMPORTANT) for key in concerned), default=0)
+    weight = min((importance.get(key, LEAST_IMPORTANT) for key in concerned), default=0) if importance else 0
     others = len(stopped - {cause.subject.key})
     places = {key: place for place, key in enumerate(importance)}
     first = min((places[key] for key in concerned if key in places), default=0)

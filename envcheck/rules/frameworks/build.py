@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from envcheck.checks import Evidence, Fix, Missing, Status
 from envcheck.compat.matrix import Matrix
-from envcheck.compat.relations.fit import WEAKEST_FIRST, Fit
+from envcheck.compat.question.package_needs import release_rows
+from envcheck.compat.question.question import AskedGpu
+from envcheck.compat.question.software import refused
+from envcheck.compat.relations.fit import WEAKEST_FIRST, Fit, conclude
 from envcheck.compat.relations.gpu_code import code_runs_on
+from envcheck.enrich.stated import first_of
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, evidence_of, passed, rule
 from envcheck.rules.facts.driver import supported_cuda
 from envcheck.rules.facts.frameworks import (
@@ -16,10 +20,12 @@ from envcheck.rules.facts.frameworks import (
     distributions_in,
     full_name,
     is_main_framework,
+    machine,
     other_cuda_builds,
 )
 from envcheck.rules.facts.machine import basis_of, gpu_title, plural
-from envcheck.rules.facts.trials import gpus_proven, ran_on_a_gpu, ran_on_every_kind_of_gpu
+from envcheck.rules.facts.needs import unanswered
+from envcheck.rules.facts.trials import gpus_proven, ran_on, ran_on_a_gpu, ran_on_every_kind_of_gpu
 from envcheck.rules.fixes.fits import incompatible
 from envcheck.rules.fixes.frameworks import install_gpu_build, install_other_release
 from envcheck.rules.fixes.libraries import without_variable
@@ -163,16 +169,19 @@ def _place(subject: FrameworkSubject) -> tuple[Evidence, ...]:
 
 
 def _cuda_build_on_gpus(subject: FrameworkSubject, facts: Facts) -> bool:
-    """Of what brings only a part of its GPU code, or extends another, only where its files tell what that is."""
+    """Of what brings only a part of its GPU code, or extends another, only where its files or documents tell."""
     framework = subject.framework
     whole = is_main_framework(framework, facts.matrix) and not compiles_its_code(framework, facts.matrix)
-    return built_for_cuda(subject, facts) and bool(facts.usable_gpus) and (whole or bool(framework.gpu_code))
+    return (
+        built_for_cuda(subject, facts)
+        and bool(facts.usable_gpus)
+        and (whole or bool(framework.gpu_code) or bool(_refusals(framework, _with_capability(facts), facts)))
+    )
 
 
 @rule(
     layer="framework",
     per="framework",
-    needs=("framework.gpu_code",),
     arises=_cuda_build_on_gpus,
     proof=ran_on_every_kind_of_gpu,
     required=True,
@@ -183,7 +192,8 @@ def gpu_code_missing(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
 
     What it checks
         That the build has code for every GPU that programs can reach, by the list inside its library,
-        the GPU code in its binaries, or else the known release. Native code runs on its own compute
+        the GPU code in its binaries, or else the known release; where its code is not known, by the
+        compute capabilities that the release's documents name. Native code runs on its own compute
         capability and on higher minor versions of the same major one; PTX runs on anything newer,
         after the driver has compiled it. For extensions, and for frameworks that compile most of
         their code at run time (JAX, CuPy), it is a warning.
@@ -202,6 +212,8 @@ def gpu_code_missing(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """
     framework = subject.framework
     code, known = code_targets(framework), _with_capability(facts)
+    if framework.gpu_code is None:
+        return _by_documents(subject, known, facts)
     if not known:
         text = "the compute capability of the GPUs is not known"
         missing = (Missing(fact="gpu.compute_capability"),)
@@ -232,6 +244,35 @@ def gpu_code_missing(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
 _NOT_KNOWN = "Not known whether it has code for the GPU"
 
 
+def _by_documents(
+    subject: FrameworkSubject, known: tuple[tuple[Gpu, ComputeCapability], ...], facts: Facts
+) -> Outcome | None:
+    """The outcome where the GPU code of a build is not known."""
+    refusals = _refusals(subject.framework, known, facts)
+    if not refusals:
+        return unanswered("framework.gpu_code", gpu_code_missing.title, facts.snapshot)
+    return _lacking(subject, refusals, len(known), evidence_of("release", subject.framework, "version"), facts)
+
+
+def _refusals(
+    framework: Framework, known: tuple[tuple[Gpu, ComputeCapability], ...], facts: Facts
+) -> tuple[tuple[Gpu, Fit], ...]:
+    """The GPUs that the documents of a release exclude; gpu-feature-unsupported asks about packages of kernels."""
+    if framework.gpu_code is not None or facts.matrix.has_trait(framework.name, "own-kernels"):
+        return ()
+    rows = release_rows(
+        facts.matrix, framework.name, first_of(framework.version or ""), facts.driver_os, machine(facts)
+    )
+    found: list[tuple[Gpu, Fit]] = []
+    for gpu, capability in known:
+        answers = [refused(row, AskedGpu(gpu.name or "GPU", capability, None)) for row in rows]
+        if answers and answers[0] and all(answers) and not ran_on(framework, gpu):
+            what, change = answers[0]
+            reason = f"the release {what}, and {gpu_title(gpu)} has {capability}"
+            found.append((gpu, conclude(facts.matrix, "incompatible", reason, *rows, change=change)))
+    return tuple(found)
+
+
 def _base_lacks_code(subject: FrameworkSubject, known: tuple[tuple[Gpu, ComputeCapability], ...], facts: Facts) -> bool:
     """Whether the framework that it extends has no code for the GPUs either, which is reported there."""
     base = base_framework(subject)
@@ -259,17 +300,19 @@ def _lacking(
 ) -> Outcome:
     """A failure if the build has code for no GPU; a warning that names the GPUs if it has code for others."""
     framework = subject.framework
-    whole = is_main_framework(framework, facts.matrix) and not compiles_its_code(framework, facts.matrix)
+    whole = not compiles_its_code(framework, facts.matrix) and (
+        is_main_framework(framework, facts.matrix) or not framework.gpu_code
+    )
     fit = min((each for _, each in lacking), key=lambda each: WEAKEST_FIRST.index(each.confidence))
     names = ", ".join(gpu_title(gpu) for gpu, _ in lacking)
     capabilities = tuple(dict.fromkeys(evidence_of(gpu_title(gpu), gpu, "compute_capability") for gpu, _ in lacking))
     whom = gpu_title(lacking[0][0]) if len(lacking) == 1 else f"{len(lacking)} of {plural(total, 'GPU')}"
     return incompatible(
-        f"{full_name(framework)} has no code for {whom}",
+        f"{full_name(framework)} {'has no code for' if framework.gpu_code else 'does not support'} {whom}",
         fit,
         evidence=(held, *capabilities, *_place(subject)),
         fixes=install_other_release(facts, framework),
         worst="fail" if len(lacking) == total and whole else "warn",
-        more=f" Without code: {names}.",
+        more=f" Without code: {names}." if framework.gpu_code else "",
         decided_by=basis_of(framework, "gpu_code"),
     )

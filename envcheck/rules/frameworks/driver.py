@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from envcheck.checks import Evidence, Fix, Missing, Status
-from envcheck.compat.relations.driver_cuda import driver_runs_cuda
-from envcheck.compat.relations.fit import Fit
+from envcheck.compat.relations.driver_cuda import driver_runs_cuda, minimum_driver
+from envcheck.compat.relations.fit import Fit, conclude
 from envcheck.compat.relations.gpu_code import code_runs_on
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, evidence_of, passed, rule
 from envcheck.rules.facts.driver import (
     library_on_disk,
     release,
     release_text,
+    runs_builds_for,
     supported_cuda,
     supports_all_natively,
     supports_natively,
@@ -104,7 +105,7 @@ def driver_too_old(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     framework, driver = subject.framework, driver_of(facts)
     cuda, number = CudaVersion.parse(framework.cuda), release(facts)
     if cuda is None or number is None:
-        return _cannot_compare(framework, driver, facts)
+        return _without_release(framework, cuda, driver, facts)
     evidence = (
         evidence_of(f"CUDA of {framework.name}", framework, "cuda"),
         _release_evidence(driver, facts),
@@ -124,6 +125,25 @@ def driver_too_old(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     fixes = (*install_other_release(facts, framework), *update_driver(facts, fit.nearest_change))
     title, worst = f"Driver {number} is too old for {full_name(framework)}", _status(framework, facts)
     return incompatible(title, fit, evidence=evidence, fixes=fixes, worst=worst, more=_on_disk_only(driver, facts))
+
+
+def _without_release(framework: Framework, cuda: CudaVersion | None, driver: Driver, facts: Facts) -> Outcome:
+    """The outcome where the driver's release is not known: by the newest CUDA that it supports, if that is."""
+    if cuda is None or driver.cuda is None or framework.gpu_available:
+        return _cannot_compare(framework, driver, facts)
+    evidence = (
+        evidence_of(f"CUDA of {framework.name}", framework, "cuda"),
+        evidence_of("CUDA that the driver supports", driver, "cuda"),
+    )
+    if runs_builds_for(facts, cuda):
+        return passed(f"The driver runs CUDA {cuda} of {full_name(framework)}", *evidence)
+    least = minimum_driver(facts.matrix, cuda, facts.driver_os)
+    wanted = f"driver >= {least.driver}" if least else ""
+    reason = f"CUDA {cuda} needs a newer driver than one that supports CUDA up to {driver.cuda}"
+    fit = conclude(facts.matrix, "incompatible", reason, least.row if least else None, change=wanted)
+    fixes = (*install_other_release(facts, framework), *update_driver(facts, wanted))
+    title, worst = f"The driver is too old for {full_name(framework)}", _status(framework, facts)
+    return incompatible(title, fit, evidence=evidence, fixes=fixes, worst=worst)
 
 
 def _cannot_compare(framework: Framework, driver: Driver, facts: Facts) -> Outcome:

@@ -18,11 +18,13 @@ from envcheck.compat.relations.fit import Fit
 from envcheck.compat.specifier import parse_version
 from envcheck.enrich.stated import first_of
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome
+from envcheck.rules.facts.driver import runs_builds_for
 from envcheck.rules.facts.frameworks import distributions_in, full_name, machine
 from envcheck.rules.facts.library_names import wheel_of
 from envcheck.rules.fixes.fits import incompatible
 from envcheck.rules.messages.observed import observed_problems
 from envcheck.snapshot import Framework, Library
+from envcheck.versions import CudaVersion
 
 _SHOWN = {"cuda": "CUDA", "cudnn": "cuDNN"}
 
@@ -66,8 +68,8 @@ def stated_misfit(
     framework, copy = subject.framework, _copy(component, facts)
     if framework.loads is not None or not states_versions(subject, facts) or copy is None or not copy.declared:
         return None
-    if any(met.line.status == "fail" for met in observed_problems(facts.snapshot)):
-        return None  # what a program reports is more certain
+    if _something_comes_first(framework, facts):
+        return None
     if component == "cuda" and _copy("cudnn", facts) is None and not _something_failed(subject, facts):
         return None
     fits = [_fit(component, copy.declared, build, framework, facts) for build in _builds(framework, facts)]
@@ -86,6 +88,13 @@ def stated_misfit(
         ),
         fixes=(),
     )
+
+
+def _something_comes_first(framework: Framework, facts: Facts) -> bool:
+    """Whether a program reports a failure, which is more certain, or the driver is too old for any library to help."""
+    built = CudaVersion.parse(framework.cuda)
+    reported = any(met.line.status == "fail" for met in observed_problems(facts.snapshot))
+    return reported or (built is not None and not runs_builds_for(facts, built))
 
 
 def _builds(framework: Framework, facts: Facts) -> tuple[str, ...]:

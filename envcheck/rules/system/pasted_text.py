@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from envcheck.checks import Evidence, Fix, Missing
 from envcheck.rules.api import EVERYTHING, Facts, Outcome, rule
 from envcheck.rules.facts.frameworks import full_name
+from envcheck.rules.facts.machine import plural
 from envcheck.rules.messages.observed import line_evidence, observed_problems
 from envcheck.snapshot import PASTED, PASTED_TITLE, ObservedError, ProbeRun, Snapshot, frameworks_in
 
@@ -74,7 +75,8 @@ def _leaves_open(snapshot: Snapshot, facts: Facts) -> bool:
 
 def _tells_of_one_thing(facts: Facts) -> bool:
     """Whether there is nothing to compare: a GPU that is only named, a driver or a toolkit, alone or none at all."""
-    if frameworks_in(facts.environment) or any(gpu.uuid or gpu.pci_bus_id for gpu in facts.gpus):
+    versions = [each.version for each in frameworks_in(facts.environment) if each.version]
+    if versions or any(gpu.uuid or gpu.pci_bus_id for gpu in facts.gpus):
         return False
     return len({thing.split()[0] for thing in _understood(facts)}) <= 1
 
@@ -82,9 +84,12 @@ def _tells_of_one_thing(facts: Facts) -> bool:
 def _understood(facts: Facts) -> Iterator[str]:
     snapshot, environment = facts.snapshot, facts.environment
     yield from dict.fromkeys(f"GPU {gpu.name}" for gpu in facts.gpus if gpu.name)
+    if facts.gpus and not any(gpu.name for gpu in facts.gpus):
+        yield plural(len(facts.gpus), "GPU")
     if snapshot.driver and snapshot.driver.release:
         yield f"driver {snapshot.driver.release}"
-    yield from (full_name(framework) for framework in frameworks_in(environment))
+    for framework in frameworks_in(environment):
+        yield f"{full_name(framework)} on the CPU" if framework.gpu_available is False else full_name(framework)
     toolkits = snapshot.toolkits.items if snapshot.toolkits else ()
     yield from (f"CUDA toolkit {toolkit.version}" for toolkit in toolkits if toolkit.version)
 

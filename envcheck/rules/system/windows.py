@@ -40,7 +40,16 @@ _WSL = Fix(
     per="environment",
     arises=_on_windows,
     remedy=lambda _facts: (_WSL,),
-    explains=("cpu-only-build", "no-gpu-visible"),
+    explains=(
+        "cpu-only-build",
+        "no-gpu-visible",
+        "cuda-major-mismatch",
+        "cuda-library-missing",
+        "cudnn-major-mismatch",
+        "cudnn-missing",
+        "cudnn-too-old",
+        "library-not-found",
+    ),
 )
 def windows_gpu_unsupported(environment: Environment, facts: Facts) -> Outcome | None:
     """A framework release has no GPU support on Windows.

@@ -237,6 +237,24 @@ def test_flash_attention_needs_a_newer_gpu_than_torch_does() -> None:
     assert fix.command == ()
 
 
+@every(
+    [
+        ("8.6.1", "12.0", "fail"),
+        ("8.6.1", "8.9", None),
+        ("10.3.0", "6.1", "fail"),
+        ("10.8.0", "12.0", None),
+    ]
+)
+def test_documents_decide_where_the_gpu_code_is_not_known(
+    version: str, capability: str, expected: Status | None
+) -> None:
+    found = geforce("NVIDIA GPU", capability, "10de:0001")
+    snapshot = on("580.95.05", framework("tensorrt", version, cpu_only=False), found=found)
+    told = [check for check in checks_of("gpu-code-missing", snapshot) if check.subject.key.endswith(":tensorrt")]
+    assert [check.status for check in told] == ([expected] if expected else [])
+    assert all("compute capability" in check.message for check in told)
+
+
 def test_an_extension_of_a_torch_without_code_has_nothing_to_add() -> None:
     lacking = torch(gpu_code=OLD_CODE)
     snapshot = on("550.54.14", lacking, but(FLASH, gpu_code=OLD_CODE))
