@@ -8,7 +8,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 from hypothesis import Phase, settings
 from hypothesis import given as drawing
@@ -18,10 +17,11 @@ from envcheck.checks import Tool
 from envcheck.errors import UsageError
 from envcheck.fleet import saved
 from envcheck.fleet.compare import compare, newest
-from envcheck.fleet.conclude import Circumstances, conclude, judged
+from envcheck.fleet.conclude import conclude, judged
 from envcheck.fleet.engines.reports import answers
 from envcheck.fleet.examine import Answer, examine
 from envcheck.fleet.names import folded
+from envcheck.fleet.overall import Circumstances
 from envcheck.fleet.pages import text
 from envcheck.fleet.record import Fleet
 from envcheck.fleet.slow import limits
@@ -39,11 +39,11 @@ FOUR = 4
 HOSTILE = ('a"b', "c,d", "e\r\nf", "g\x00h", "i\u2028j", "", " ", "=1", "NULL", "k" * 300, "n[1-3]", "9" * 40, "../x")
 
 
-def fleet_of(place: Path | str, earlier: Fleet | None = None, **how: Any) -> Fleet:
+def fleet_of(place: Path | str, earlier: Fleet | None = None) -> Fleet:
     nodes, facts = examine(answers(str(place)), JUDGE)
     kept, left_out = newest(nodes)
-    circumstances = msgspec.structs.replace(HOW, superseded=left_out, **how)
-    return conclude(compare(kept, facts, earlier, serials=True), kept, circumstances)
+    since = earlier.head.created if earlier else None
+    return conclude(compare(kept, facts, earlier, serials=True), kept, HOW, superseded=left_out, since=since)
 
 
 def found(fleet: Fleet) -> Planted:
@@ -236,7 +236,7 @@ def test_what_changed_since_an_earlier_fleet_report(tmp_path: Path) -> None:
     variables["NCCL_DEBUG"] = "INFO"
     gone = made.pop()["host"]
     (tmp_path / f"{gone}.json").unlink()
-    fleet = fleet_of(write(tmp_path, made), before, since=before.head.created)
+    fleet = fleet_of(write(tmp_path, made), before)
     moved = {(drift.what, drift.before, drift.after, drift.places[0].node) for drift in fleet.drifts}
     assert moved == {("release", "580.159.04", "590.1", made[0]["host"]), ("NCCL_DEBUG", None, "INFO", made[2]["host"])}
     slower = {(figure.node, figure.subject, figure.quantity.title) for figure in fleet.slowed}

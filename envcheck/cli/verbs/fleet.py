@@ -8,28 +8,27 @@ import sys
 import time
 from argparse import Namespace
 from collections.abc import Callable, Iterable, Iterator
-from datetime import datetime, timezone
 from functools import partial
 from typing import TYPE_CHECKING
 
-from envcheck.checks import Tool
 from envcheck.cli.asking import read_input
-from envcheck.cli.page import page
+from envcheck.cli.deliver import write_all
 from envcheck.errors import UsageError
 from envcheck.fleet import saved
 from envcheck.fleet.compare import compare, newest
-from envcheck.fleet.conclude import Circumstances, conclude, judged
+from envcheck.fleet.conclude import conclude, judged
 from envcheck.fleet.engines import chosen_engine
 from envcheck.fleet.examine import Answer, Examined, examine
 from envcheck.fleet.keep import keeping
+from envcheck.fleet.overall import circumstances
 from envcheck.fleet.tables import need_engine
 from envcheck.pipeline.request import Request
 from envcheck.text.inert import Syntax
-from envcheck.text.output import parse_targets, write_whole
-from envcheck.text.streams import tell
+from envcheck.text.output import parse_targets
 
 if TYPE_CHECKING:
     from envcheck.fleet.record import Fleet
+    from envcheck.report import Options
 
 FORMATS: dict[str, Syntax] = {"text": "text", "jsonl": "json", "html": "markup"}
 _MOST_BYTES = saved.MOST_BYTES
@@ -48,27 +47,9 @@ def run(options: Namespace) -> int:
     watched.end()
     kept, left_out = newest(nodes)
     compared = compare(kept, facts, earlier, serials=options.serials)
-    how = Circumstances(
-        tool=_tool(),
-        engine=engine,
-        created=datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
-        duration_s=round(time.monotonic() - started, 3),
-        fail_on=options.fail_on,
-        superseded=left_out,
-        interrupted=watched.interrupted,
-        since=earlier.head.created if earlier else None,
-    )
-    fleet = conclude(compared, kept, how)
-    failures = []
-    for target in targets:
-        try:
-            write_whole(target.path, _rendered(fleet, target.format, options), FORMATS[target.format])
-        except UsageError as error:
-            failures.append(str(error))
-    form = options.format or "text"
-    tell(_rendered(fleet, form, options), syntax=FORMATS[form])
-    if failures:
-        raise UsageError("; ".join(failures))
+    how = circumstances(engine, started, options.fail_on, interrupted=watched.interrupted)
+    fleet = conclude(compared, kept, how, superseded=left_out, since=earlier.head.created if earlier else None)
+    write_all(partial(_rendered, fleet), FORMATS.__getitem__, options, targets)
     return fleet.head.exit_code
 
 
@@ -112,9 +93,9 @@ class Watched:
             sys.stderr.flush()
 
 
-def _rendered(fleet: Fleet, form: str, options: Namespace) -> str:
+def _rendered(fleet: Fleet, form: str, shown: Options) -> str:
     render: Callable[..., str] = importlib.import_module(f"envcheck.fleet.pages.{form}").render
-    return render(fleet, page(options))
+    return render(fleet, shown)
 
 
 def _earlier(name: str) -> Fleet:
@@ -127,10 +108,3 @@ def _earlier(name: str) -> Fleet:
 def _request() -> Request:
     """How snapshots are judged that come without a verdict."""
     return Request(variables=dict(os.environ))
-
-
-def _tool() -> Tool:
-    from envcheck import __version__
-    from envcheck.compat.load import matrix_date
-
-    return Tool(version=__version__, matrix=matrix_date())

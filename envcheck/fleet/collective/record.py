@@ -6,15 +6,12 @@ from typing import Any
 
 import msgspec
 
-from envcheck.checks import Status, Tool, Verdict
+from envcheck.checks import Status
+from envcheck.fleet.overall import Overall, Part
 from envcheck.report.saved.descriptions import describe
 
 SCHEMA_VERSION = "1.0"
 """Readers accept any minor of their major."""
-
-
-class Part(msgspec.Struct, frozen=True, kw_only=True):
-    """A piece of the report."""
 
 
 class MeasuredNode(Part, frozen=True, kw_only=True):
@@ -62,25 +59,10 @@ class SlowNode(Part, frozen=True, kw_only=True):
     """Why it failed."""
 
 
-class FleetBench(Part, frozen=True, kw_only=True):
+class FleetBench(Overall, frozen=True, kw_only=True):
     """All-reduce over groups of nodes."""
 
     schema_version: str = SCHEMA_VERSION
-    """Version of this contract: readers accept any minor of their major."""
-    tool: Tool
-    """The program that measured."""
-    created: str
-    """UTC, RFC 3339."""
-    duration_s: float
-    """How long it took, in seconds."""
-    engine: str
-    """What started the programs on the nodes: ``hosts``, ``slurm``, ``ray``."""
-    headline: str
-    """The result in a line."""
-    verdict: Verdict
-    """The whole in a word; ``unknown``: too few nodes could be compared, or not all were."""
-    exit_code: int
-    """0 nothing at or above ``--fail-on``, 1 something, 3 no verdict or a node without an answer, 130 interrupted."""
     size: int
     """Bytes that every GPU sums with the others."""
     nodes: tuple[MeasuredNode, ...]

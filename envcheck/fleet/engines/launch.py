@@ -40,6 +40,17 @@ class Command(msgspec.Struct, frozen=True):
     stdin: bytes = b""
     variables: Mapping[str, str] | None = None
 
+    def start(self) -> subprocess.Popen[bytes]:
+        """Start it with pipes for all three streams, in a session of its own, which ``end_process`` ends."""
+        return subprocess.Popen(
+            self.argv,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+            env=None if self.variables is None else {**os.environ, **self.variables},
+        )
+
 
 def output_of(argv: Sequence[str], option: str, *, called: str, seconds: float, stdin: bytes = b"") -> bytes:
     """What a program that lists or starts nodes prints; raise UsageError, about ``option``, where it fails."""
@@ -92,14 +103,7 @@ def _asked(command: Command, deadline: float, timeout: float, stop: threading.Ev
     if stop.is_set() or time.monotonic() >= deadline:
         return Answer(command.node, problem=f"not asked: --timeout {timeout:g} s was over")
     try:
-        process = subprocess.Popen(
-            command.argv,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            start_new_session=True,
-            env=None if command.variables is None else {**os.environ, **command.variables},
-        )
+        process = command.start()
     except OSError as error:
         return Answer(command.node, problem=brief(f"{command.argv[0]} cannot be started: {error.strerror or error}"))
     try:
