@@ -151,6 +151,49 @@ def test_ctrl_c_keeps_what_came(tmp_path: Path) -> None:
     assert [node.name for node in found.nodes] == ["one"]
 
 
+@pytest.mark.parametrize("asked", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_while_reports_come_on_stdin_keeps_those_that_came(tmp_path: Path, asked: int) -> None:
+    lines = [json.dumps(report).encode() + b"\n" for report in healthy(4)]
+    command = [sys.executable, "-m", "envcheck", "fleet", "--reports", "-", "--format", "jsonl"]
+    variables = {**os.environ, "PYTHONPATH": str(ROOT)}
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, cwd=tmp_path, env=variables, stdin=pipe, stdout=pipe) as process:
+        assert process.stdin is not None
+        process.stdin.write(b"".join(lines[:3]) + lines[3][:-100])
+        process.stdin.flush()
+        time.sleep(4)
+        process.send_signal(asked)
+        assert process.stdout is not None
+        found = saved.read(process.stdout.read())
+        process.stdin.close()
+    assert (process.returncode, found.head.exit_code) == (130, 130)
+    assert {node.problem for node in found.nodes} == {""}
+    assert len(found.nodes) == 3
+
+
+def test_an_interrupt_while_reports_are_read_loses_none_that_came(tmp_path: Path) -> None:
+    """The signal is sent in the middle of the work on one report."""
+    for report in healthy(6):
+        (tmp_path / f"{report['host']}.json").write_text(json.dumps(report))
+    program = (
+        "import os, signal, envcheck.fleet.examine as examine\n"
+        "from envcheck.cli.main import main\n"
+        "whole, seen = examine.read_report, []\n"
+        "def read_report(content):\n"
+        "    seen.append(content)\n"
+        "    if len(seen) == 3: os.kill(os.getpid(), signal.SIGINT)\n"
+        "    return whole(content)\n"
+        "examine.read_report = read_report\n"
+        "raise SystemExit(main(['fleet', '--reports', '.', '--format', 'jsonl']))"
+    )
+    variables = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=tmp_path, env=variables, capture_output=True, check=False
+    )
+    assert done.returncode == 130, done.stderr
+    assert [node.problem for node in saved.read(done.stdout).nodes] == [""] * 6
+
+
 def test_no_more_nodes_than_asked_for_are_asked_at_once(tmp_path: Path) -> None:
     script = f"import os, time; me = '{tmp_path}/' + str(os.getpid()); open(me, 'w'); time.sleep(0.3); os.unlink(me)"
     commands = [Command(str(number), (str(PYTHON), "-c", script + "; print('{}')")) for number in range(6)]

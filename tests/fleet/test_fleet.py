@@ -16,11 +16,12 @@ from hypothesis import strategies as st
 from envcheck.checks import Tool
 from envcheck.errors import UsageError
 from envcheck.fleet import saved
-from envcheck.fleet.compare import compare, newest
+from envcheck.fleet.compare import compare
 from envcheck.fleet.conclude import conclude, judged
 from envcheck.fleet.engines.reports import answers
 from envcheck.fleet.examine import Answer, examine
 from envcheck.fleet.names import folded
+from envcheck.fleet.newest import newest
 from envcheck.fleet.overall import Circumstances
 from envcheck.fleet.pages import text
 from envcheck.fleet.record import Fleet
@@ -322,14 +323,15 @@ def test_hostile_names_do_not_reach_the_terminal(tmp_path: Path) -> None:
 @settings(max_examples=20, deadline=None, phases=[Phase.generate])
 @drawing(hosts=st.lists(st.text(max_size=30) | st.sampled_from(HOSTILE), min_size=1, max_size=8))
 def test_every_node_is_a_row_whatever_it_is_called(tmp_path_factory: pytest.TempPathFactory, hosts: list[str]) -> None:
-    """Nodes of one name are one row: the newest. Where a name is blank, the file's counts."""
+    """Machines of one name, here with different GPUs, are a row each. Where a name is blank, the file's counts."""
     place = tmp_path_factory.mktemp("named")
     for number, (report, host) in enumerate(zip(healthy(len(hosts)), hosts, strict=True)):
         (place / f"file {number}.json").write_text(json.dumps({**report, "host": host}))
     fleet = fleet_of(place)
-    called = {(host.strip() or f"file {number}")[:200] for number, host in enumerate(hosts)}
-    assert sorted(node.name for node in fleet.nodes) == sorted(called)
-    assert fleet.head.superseded == len(hosts) - len(called)
+    called = [(host.strip() or f"file {number}")[:200] for number, host in enumerate(hosts)]
+    files = [f" ({place}/file {number}.json)" if called.count(name) > 1 else "" for number, name in enumerate(called)]
+    assert sorted(node.name for node in fleet.nodes) == sorted(map("".join, zip(called, files, strict=True)))
+    assert fleet.head.superseded == 0
     assert saved.read("".join(saved.write(fleet)).encode()).head == fleet.head
     for line in text.render(fleet, Options(verbose=True)).splitlines():
         assert line.isprintable()

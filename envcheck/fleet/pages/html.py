@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 
 from envcheck.checks import Status
 from envcheck.fleet.names import folded
-from envcheck.fleet.pages.text import value_text
+from envcheck.fleet.pages.text import left_out, value_text
 from envcheck.fleet.record import Fleet, Node, Place, Slow, Spread
 from envcheck.report import Options
 from envcheck.report.markup.html import STYLE, Markup, chip, join, tag
@@ -103,7 +103,7 @@ def _sections(fleet: Fleet) -> list[Markup]:
 def _hero(fleet: Fleet) -> Markup:
     head = fleet.head
     counts = ", ".join(f"{count:,} {name}" for name, count in head.verdicts.items() if count)
-    older = f"; {head.superseded:,} older reports of the same nodes were left out" if head.superseded else ""
+    older = f"; {left_out(head.superseded)}" if head.superseded else ""
     return tag(
         "div",
         chip(head.verdict, _SIGNS[head.verdict], head.verdict.upper()),

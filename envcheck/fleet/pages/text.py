@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
+from envcheck.fleet.overall import counted
 from envcheck.fleet.pages.rows import MOST_NAMES, VERDICTS, filled, row, section
 from envcheck.fleet.record import Difference, Drift, Fleet, Place, Slow
 from envcheck.report import Options
@@ -46,7 +47,7 @@ def _page(fleet: Fleet, pen: Pen, options: Options) -> Iterator[Line]:
     yield from section(pen, since, [*_drifts(fleet, pen), *_slowed(fleet, pen), *_came_or_went(fleet, pen)], most)
     yield from section(pen, "Nodes that are alike", list(_groups(fleet, pen)), most if options.verbose else _GROUPS)
     if head.superseded:
-        yield from filled(pen, "", f"{head.superseded:,} older reports of the same nodes were left out.", style="dim")
+        yield from filled(pen, "", f"{left_out(head.superseded)}.", style="dim")
 
 
 def _unanswered(fleet: Fleet, pen: Pen) -> Iterator[list[Line]]:
@@ -134,6 +135,11 @@ def _named(places: Sequence[Place]) -> list[str]:
     if len(places) > MOST_NAMES:
         return [place.node for place in places]
     return [" ".join(filter(None, (place.node, "+".join(place.subjects)))) for place in places]
+
+
+def left_out(count: int) -> str:
+    """That older reports were not compared."""
+    return counted(count, "older report of the same node was left out", "older reports of the same nodes were left out")
 
 
 def value_text(value: str | None) -> str:
