@@ -12,7 +12,7 @@ import msgspec
 from envcheck.checks import STATUSES
 from envcheck.compat.performance.spread import speed_ratio
 from envcheck.fleet.examine import Examined, Facts
-from envcheck.fleet.facts import OF_HARDWARE, Aspect
+from envcheck.fleet.facts import OF_HARDWARE, Aspect, means
 from envcheck.fleet.figures import Quantity
 from envcheck.fleet.groups import grouped
 from envcheck.fleet.kinds import ALL, Kinds
@@ -163,16 +163,19 @@ class _Comparison:
 
     def _differences(self, tables: Tables) -> Iterator[Difference]:
         for basis, aspect, what, value, common, share, known, nodes, subjects in tables.departures():
-            yield Difference(
-                aspect=ASPECTS[aspect],
-                what=what,
-                value=value,
-                common=common,
-                among=self._kinds.named(basis),
-                share=share,
-                known=known,
-                places=self._places(nodes, subjects),
-            )
+            pairs = zip(nodes, subjects, strict=True)
+            departing = [pair for pair in pairs if not means(value, self._nodes[pair[0]].host, common)]
+            if departing:
+                yield Difference(
+                    aspect=ASPECTS[aspect],
+                    what=what,
+                    value=value,
+                    common=common,
+                    among=self._kinds.named(basis),
+                    share=share,
+                    known=known,
+                    places=self._places(departing),
+                )
 
     def _splits(self, tables: Tables) -> Iterator[Split]:
         for basis, aspect, what, values, counts in tables.undecided():
@@ -184,10 +187,10 @@ class _Comparison:
                 counts=tuple(map(int, counts)),
             )
 
-    def _places(self, nodes: Sequence[int], subjects: Sequence[int]) -> tuple[Place, ...]:
+    def _places(self, pairs: Iterable[tuple[int, int]]) -> tuple[Place, ...]:
         names = list(self._subjects)
         found: dict[int, list[str]] = defaultdict(list)
-        for node, subject in zip(nodes, subjects, strict=True):
+        for node, subject in pairs:
             found[node] += [names[subject]] if subject else []
         return tuple(Place(node=self._nodes[node].node, subjects=tuple(told)) for node, told in found.items())
 
@@ -238,7 +241,7 @@ class _Comparison:
 
     def _drifts(self, tables: Tables) -> Iterator[Drift]:
         for aspect, what, before, after, nodes, subjects in tables.drift():
-            places = self._places(nodes, subjects)
+            places = self._places(zip(nodes, subjects, strict=True))
             yield Drift(aspect=ASPECTS[aspect], what=what, before=before, after=after, places=places)
 
     def _slowed(self, tables: Tables) -> Iterator[Slowed]:

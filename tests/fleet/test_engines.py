@@ -39,6 +39,13 @@ if host == "rubbish":
 if host == "cut":
     print('{"collected": "1", "runs": [')
     sys.exit(0)
+if host == "crash":
+    os.kill(os.getpid(), 11)
+if host == "open":  # what it starts keeps stdout open
+    os.fork() or time.sleep(600)
+if host == "mute":
+    os.closerange(0, 3)
+    time.sleep(600)
 if host == "flood":
     sys.stdout.write("x" * (70 << 20))
     sys.exit(0)
@@ -69,14 +76,16 @@ def problems(found: Fleet) -> dict[str, str]:
 
 
 def test_hosts_that_do_not_answer_are_rows(tmp_path: Path) -> None:
-    names = ["good", "dead", "hang", "rubbish", "cut", "flood", "closed"]
+    names = ["good", "dead", "hang", "rubbish", "cut", "flood", "closed", "crash", "open", "mute"]
     (tmp_path / "hosts").write_text("# a comment\n" + "\n".join(names) + "\n\ngood # again\n")
     started = time.monotonic()
     path = programs(tmp_path, ssh=SSH)
     found = fleet("--hosts", "hosts", "--timeout", "8", cwd=tmp_path, PATH=path)
     assert time.monotonic() - started < 40
     told = problems(found)
-    assert told.pop("good") == ""
+    assert told.pop("good") == told.pop("open") == ""
+    assert told["crash"] == "crashed: SIGSEGV: it printed no report"
+    assert told["mute"] == "it printed no report"
     assert told["dead"] == "exit status 1: ssh: connect to host dead port 22: Connection refused"
     assert told["hang"] == "no answer within 8 s"
     assert told["rubbish"] == "it printed no report"

@@ -134,6 +134,29 @@ def test_what_nobody_looked_at_is_no_difference(tmp_path: Path) -> None:
     assert found(fleet_of(write(tmp_path, made))) == Planted()
 
 
+def called(host: str) -> list[dict[str, Any]]:
+    """Equal nodes, the first of which has this name."""
+    made = healthy(FOUR)
+    made[0]["host"] = made[0]["snapshot"]["platform"]["host"] = host
+    return made
+
+
+@pytest.mark.parametrize("host", ["late", "numpy", "torch", "localhost", "x" * 300, ".*", "node00001.example.org"])
+def test_a_node_may_be_called_as_its_facts_are(tmp_path: Path, host: str) -> None:
+    """``late`` is a part of the package tabulate."""
+    for number, report in enumerate(called(host)):
+        (tmp_path / f"{number}.json").write_text(json.dumps(report))
+    assert found(fleet_of(tmp_path)) == Planted()
+
+
+def test_the_name_of_a_node_in_its_own_paths_is_no_difference(tmp_path: Path) -> None:
+    made = called("gpu-1.example.org")
+    for report in made:
+        short = report["host"].partition(".")[0]
+        report["snapshot"]["variables"]["values"]["CUDA_CACHE_PATH"] = f"/scratch/{short}/{report['host']}:{short}"
+    assert found(fleet_of(write(tmp_path, made))) == Planted()
+
+
 def test_a_list_that_is_not_complete_lacks_nothing(tmp_path: Path) -> None:
     made = healthy(FOUR)
     for environment in made[0]["snapshot"]["environments"]["items"]:
