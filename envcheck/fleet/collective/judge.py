@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from envcheck.checks import Status, Verdict
-from envcheck.fleet.collective.record import FleetBench, MeasuredGroup, MeasuredNode, SlowNode
-from envcheck.fleet.collective.search import SLOWER, Search, Suspect
+from envcheck.fleet.collective.record import FleetBench, MeasuredGroup, MeasuredNode, SlowLink, SlowNode
+from envcheck.fleet.collective.search import SLOWER, Link, Search, Suspect
 from envcheck.fleet.collective.together import SIZE, Member
 from envcheck.fleet.overall import Circumstances, counted
 from envcheck.rules.facts.machine import plural
@@ -21,8 +21,9 @@ def judged(
 ) -> FleetBench:
     """The report: of the nodes that took part (``members``), and of those that did not, or failed (``problems``)."""
     slow = tuple(sorted(map(_slow, search.suspects), key=lambda each: (each.bandwidth or 0.0, each.node)))
+    links = tuple(map(_slow_link, search.links))
     nodes = tuple(_node(name, members.get(name), problems.get(name, "")) for name in sorted({*members, *problems}))
-    verdict = _verdict(search, slow, problems)
+    verdict = _verdict(search, (*slow, *links), problems)
     return FleetBench(
         tool=how.tool,
         created=how.created,
@@ -39,6 +40,7 @@ def judged(
         ),
         reference=search.reference,
         slow=slow,
+        links=links,
         unsettled=tuple(search.unsettled),
         unfinished=unfinished,
     )
@@ -58,19 +60,33 @@ def _node(name: str, member: Member | None, problem: str) -> MeasuredNode:
 
 
 def _slow(suspect: Suspect) -> SlowNode:
-    value = suspect.outcome.value
-    status: Status = "fail" if value is None or value < (1 - _FAILS) * suspect.expected else "warn"
     return SlowNode(
-        status=status,
+        status=_status(suspect),
         node=suspect.node,
         beside=suspect.beside,
-        bandwidth=value,
+        bandwidth=suspect.outcome.value,
         expected=suspect.expected,
         problem=suspect.outcome.problem,
     )
 
 
-def _verdict(search: Search, slow: tuple[SlowNode, ...], problems: Mapping[str, str]) -> Verdict:
+def _slow_link(link: Link) -> SlowLink:
+    return SlowLink(
+        status=_status(link),
+        nodes=link.nodes,
+        beside=link.beside,
+        bandwidth=link.outcome.value,
+        expected=link.expected,
+        problem=link.outcome.problem,
+    )
+
+
+def _status(found: Suspect | Link) -> Status:
+    value = found.outcome.value
+    return "fail" if value is None or value < (1 - _FAILS) * found.expected else "warn"
+
+
+def _verdict(search: Search, slow: tuple[SlowNode | SlowLink, ...], problems: Mapping[str, str]) -> Verdict:
     whole = search.groups[0].outcome if search.groups else None
     if any(each.status == "fail" for each in slow) or search.lost or (search.finished and _nothing_works(search)):
         return "fail"
@@ -89,10 +105,11 @@ def _headline(search: Search, slow: tuple[SlowNode, ...], problems: Mapping[str,
     told = [
         counted(len(failing), "node fails beside a healthy one", "nodes fail beside a healthy one"),
         counted(len(slow) - len(failing), "node is slow", "nodes are slow"),
+        counted(len(search.links), "link between two nodes is slow", "links between two nodes are slow"),
         counted(len(search.lost), "node broke off a measurement", "nodes broke off measurements"),
         counted(len(set(problems) - set(search.lost)), "node was not measured", "nodes were not measured"),
         "no group of nodes works" if _nothing_works(search) else "",
-        "slow groups in which no two nodes are slow" if search.unsettled else "",
+        counted(len(search.unsettled), "group is slow for an unknown reason", "groups are slow for unknown reasons"),
         unfinished,
     ]
     if any(told):

@@ -59,6 +59,23 @@ class SlowNode(Part, frozen=True, kw_only=True):
     """Why it failed."""
 
 
+class SlowLink(Part, frozen=True, kw_only=True):
+    """Two nodes that are slow, or fail, together, while each is faster with a third."""
+
+    status: Status
+    """``warn``, or ``fail`` below 85 % of what they reach with the third, or where it fails."""
+    nodes: tuple[str, str]
+    """Names of the two."""
+    beside: str
+    """The third node."""
+    bandwidth: float | None
+    """Bus bandwidth of the two in bytes per second; null: it failed."""
+    expected: float
+    """Bus bandwidth with the third node, of the slower of the two."""
+    problem: str = ""
+    """Why it failed."""
+
+
 class FleetBench(Overall, frozen=True, kw_only=True):
     """All-reduce over groups of nodes."""
 
@@ -73,8 +90,10 @@ class FleetBench(Overall, frozen=True, kw_only=True):
     """Bus bandwidth of the fastest of the groups that were compared; null where none was."""
     slow: tuple[SlowNode, ...] = ()
     """The nodes that were found."""
+    links: tuple[SlowLink, ...] = ()
+    """The slow links between two nodes that were found."""
     unsettled: tuple[tuple[str, ...], ...] = ()
-    """Slow groups of which no two nodes alone are slow."""
+    """Slow groups in which neither a node nor a link was found to be slow."""
     unfinished: str = ""
     """Why the search ended early; empty where it did not."""
 
