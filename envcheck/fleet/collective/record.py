@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
-
 from envcheck.checks import Status
 from envcheck.fleet.overall import Overall, Part
-from envcheck.report.saved.descriptions import describe
+from envcheck.report.saved.descriptions import described
 
 SCHEMA_VERSION = "1.0"
 """Readers accept any minor of their major."""
@@ -100,11 +98,4 @@ class FleetBench(Overall, frozen=True, kw_only=True):
 
 def schema() -> dict[str, Any]:
     """The JSON Schema (draft 2020-12)."""
-    found = msgspec.json.schema(FleetBench)
-    describe(found, FleetBench)
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "$id": f"urn:envcheck:schema:fleet-bench:{SCHEMA_VERSION}",
-        "title": f"envcheck fleet-bench {SCHEMA_VERSION}",
-        **found,
-    }
+    return described(FleetBench, "fleet-bench", SCHEMA_VERSION)
