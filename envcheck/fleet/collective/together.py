@@ -73,7 +73,7 @@ Agreed: TypeAlias = int | float | Annotated[str, msgspec.Meta(max_length=4096)] 
 class _Fact(msgspec.Struct, frozen=True):
     ready: _Ready | None = None
     run: int | None = None
-    agree: float | str | msgspec.UnsetType | None = msgspec.UNSET
+    agree: Agreed | msgspec.UnsetType = msgspec.UNSET
     over: _Over | None = None
 
 
