@@ -125,7 +125,9 @@ class Together:
         self._waiting.clear()
 
     def _welcome(self, node: str, ready: _Ready) -> None:
-        if 0 < len(ready.gpus) <= _MOST_GPUS:
+        if len(ready.gpus) > _MOST_GPUS:
+            self.problems[node] = f"it names {len(ready.gpus):,} GPUs; at most {_MOST_GPUS} are measured"
+        elif ready.gpus:
             self.members[node] = Member(ready.host, ready.gpus)
         else:
             why = next(iter(ready.refused.values()), "")

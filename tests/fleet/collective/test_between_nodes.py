@@ -118,14 +118,16 @@ def test_where_all_are_slow_alike_nobody_is_blamed(tmp_path: Path, count: int) -
 
 def test_nodes_that_do_not_answer_are_rows_and_the_others_are_measured(tmp_path: Path) -> None:
     plan: dict[str, dict[str, Any]] = {"n0": {"dies": 1}, "n1": {"hangs": 1}, "n2": {"rubbish": 1}, "n3": {"gpus": 0}}
+    plan["n4"] = {"gpus": 300}
     began = time.monotonic()
-    found = bench(tmp_path, {**plan, "n6": {"speed": 0.5}}, [*names(7), "gone"], "--timeout", "14")
+    found = bench(tmp_path, {**plan, "n6": {"speed": 0.5}}, [*names(8), "gone"], "--timeout", "14")
     assert time.monotonic() - began < 25
     assert problems(found) == {
         "n0": "exit status 1: envcheck: command not found",
         "n1": "no answer within 7 s",
         "n2": "it sent a line that is not understood; is it the same version of envcheck?",
         "n3": "no matching CUDA GPU found",
+        "n4": "it names 300 GPUs; at most 256 are measured",
         "gone": "exit status 255: ssh: connect to host gone port 22: No route to host",
     }
     assert [slow.node for slow in found.slow] == ["n6"]
