@@ -7,30 +7,28 @@ import sys
 import time
 from argparse import Namespace
 from collections.abc import Callable, Sequence
-from datetime import datetime, timezone
+from functools import partial
 from typing import NoReturn
 
-from envcheck import __version__
-from envcheck.checks import Tool
 from envcheck.cli.asking import read_input
-from envcheck.cli.page import page
+from envcheck.cli.deliver import write_all
 from envcheck.collect.bench_plan import Bench
 from envcheck.collect.node import become_node
 from envcheck.collect.request import probe_request, working_folder
-from envcheck.compat.load import matrix_date
 from envcheck.errors import UsageError
-from envcheck.fleet.collective.judge import Circumstances, judged
+from envcheck.fleet.collective.judge import judged
 from envcheck.fleet.collective.page import render
 from envcheck.fleet.collective.record import FleetBench
 from envcheck.fleet.collective.search import Outcome, Search
 from envcheck.fleet.collective.together import OutOfTimeError, Together
 from envcheck.fleet.engines.crews import started
+from envcheck.fleet.overall import circumstances
 from envcheck.pipeline import session
 from envcheck.pipeline.request import Request
+from envcheck.report import Options
 from envcheck.text.encode import encode
 from envcheck.text.inert import Syntax
-from envcheck.text.output import parse_targets, write_whole
-from envcheck.text.streams import tell
+from envcheck.text.output import parse_targets
 
 FORMATS: dict[str, Syntax] = {"text": "text", "json": "json"}
 _TIMEOUT = 600.0
@@ -44,19 +42,10 @@ def run(options: Namespace) -> int:
     """Print which nodes are slow together with others; the exit status says whether any is."""
     _refuse_others(options, _OF_ONE_MACHINE)
     targets = parse_targets(options.output, FORMATS)
-    form = options.format or "text"
-    if form not in FORMATS:
-        raise UsageError(f"--fleet prints text or json, not {form}")
+    if options.format and options.format not in FORMATS:
+        raise UsageError(f"--fleet prints text or json, not {options.format}")
     found = _measured(options)
-    failures = []
-    for target in targets:
-        try:
-            write_whole(target.path, _rendered(found, target.format, options), FORMATS[target.format])
-        except UsageError as error:
-            failures.append(str(error))
-    tell(_rendered(found, form, options), syntax=FORMATS[form])
-    if failures:
-        raise UsageError("; ".join(failures))
+    write_all(partial(_rendered, found), FORMATS.__getitem__, options, targets)
     return found.exit_code
 
 
@@ -97,16 +86,8 @@ def _measured(options: Namespace) -> FleetBench:
         except KeyboardInterrupt:
             unfinished, interrupted = "interrupted", True
         problems = {**on.down, **together.problems}
-    how = Circumstances(
-        tool=Tool(version=__version__, matrix=matrix_date()),
-        engine=on.engine,
-        created=datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
-        duration_s=round(time.monotonic() - began, 3),
-        fail_on=options.fail_on,
-        unfinished=unfinished,
-        interrupted=interrupted,
-    )
-    return judged(search, together.members, problems, how)
+    how = circumstances(on.engine, began, options.fail_on, interrupted=interrupted)
+    return judged(search, together.members, problems, how, unfinished)
 
 
 def _shown(measure: Callable[[Sequence[str]], Outcome], *, quiet: bool) -> Callable[[tuple[str, ...]], Outcome]:
@@ -127,5 +108,5 @@ def _shown(measure: Callable[[Sequence[str]], Outcome], *, quiet: bool) -> Calla
     return announced
 
 
-def _rendered(found: FleetBench, form: str, options: Namespace) -> str:
-    return encode(found) + "\n" if form == "json" else render(found, page(options))
+def _rendered(found: FleetBench, form: str, shown: Options) -> str:
+    return encode(found) + "\n" if form == "json" else render(found, shown)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 from argparse import Namespace
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 from envcheck.checks import Report
@@ -12,7 +13,7 @@ from envcheck.cli.page import home_folders, page
 from envcheck.errors import UsageError
 from envcheck.report import FORMATS, Options, exit_status, render
 from envcheck.text.clean import clean
-from envcheck.text.inert import inert
+from envcheck.text.inert import Syntax, inert
 from envcheck.text.output import Target, write_whole
 from envcheck.text.streams import say, tell
 
@@ -22,15 +23,35 @@ def deliver(report: Report, options: Namespace, targets: Sequence[Target]) -> in
 
     The status is the report's, or the one that the readers of the printed format expect.
     """
-    shown = Options(verbose=options.verbose, redact=options.redact, homes=home_folders())
-    failures = [problem for target in targets if (problem := _not_written(report, target, shown))]
     form = options.format or "text"
-    tell(render(report, form, page(options)), syntax=FORMATS[form].syntax)
     if "github" in (form, *(target.format for target in targets)):
-        _add_to_summary(report, shown)
+        _add_to_summary(report, _for_files(options))
+    write_all(partial(render, report), lambda name: FORMATS[name].syntax, options, targets)
+    return exit_status(report, form)
+
+
+def _for_files(options: Namespace) -> Options:
+    """How a page looks in a file, whatever stdout is."""
+    return Options(verbose=options.verbose, redact=getattr(options, "redact", None), homes=home_folders())
+
+
+def write_all(
+    render: Callable[[str, Options], str],
+    syntax_of: Callable[[str], Syntax],
+    options: Namespace,
+    targets: Sequence[Target],
+) -> None:
+    """Write what ``render`` makes of a format to ``targets``, and print it; then raise UsageError for what failed."""
+    shown, failures = _for_files(options), []
+    for target in targets:
+        try:
+            write_whole(target.path, render(target.format, shown), syntax_of(target.format))
+        except UsageError as error:
+            failures.append(str(error))
+    form = options.format or "text"
+    tell(render(form, page(options)), syntax=syntax_of(form))
     if failures:
         raise UsageError("; ".join(failures))
-    return exit_status(report, form)
 
 
 def _add_to_summary(report: Report, shown: Options) -> None:
@@ -43,12 +64,3 @@ def _add_to_summary(report: Report, shown: Options) -> None:
             file.write(inert(render(report, "markdown", shown), FORMATS["markdown"].syntax))
     except (OSError, ValueError) as error:
         say(f"envcheck: cannot write the job's summary {clean(name)}: {getattr(error, 'strerror', None) or error}")
-
-
-def _not_written(report: Report, target: Target, shown: Options) -> str:
-    """Why ``target`` could not be written; the report is worth printing all the same."""
-    try:
-        write_whole(target.path, render(report, target.format, shown), FORMATS[target.format].syntax)
-    except UsageError as error:
-        return str(error)
-    return ""

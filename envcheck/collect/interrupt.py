@@ -12,12 +12,12 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @contextmanager
-def noted() -> Iterator[Callable[[], bool]]:
+def noted(waits: Callable[[], bool] = lambda: False) -> Iterator[Callable[[], bool]]:
     """Within the block, the first SIGINT, SIGTERM or SIGHUP is only recorded; the yielded function tells whether there
     was one.
 
-    The second raises KeyboardInterrupt. An ignored signal stays ignored. Outside the main thread, which alone receives
-    signals, nothing changes.
+    The second raises KeyboardInterrupt, and so does the first while the program ``waits``. An ignored signal stays
+    ignored. Outside the main thread, which alone receives signals, nothing changes.
     """
     if threading.current_thread() is not threading.main_thread():
         yield lambda: False
@@ -25,9 +25,9 @@ def noted() -> Iterator[Callable[[], bool]]:
     met: list[int] = []
 
     def note(number: int, _frame: FrameType | None) -> None:
-        if met:
-            raise KeyboardInterrupt
         met.append(number)
+        if len(met) > 1 or waits():
+            raise KeyboardInterrupt
 
     handled = [number for number in _SIGNALS if signal.getsignal(number) != signal.SIG_IGN]
     before = {number: signal.signal(number, note) for number in handled}

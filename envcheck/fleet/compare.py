@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar, get_args
 
@@ -12,9 +12,10 @@ import msgspec
 from envcheck.checks import STATUSES
 from envcheck.compat.performance.spread import speed_ratio
 from envcheck.fleet.examine import Examined, Facts
-from envcheck.fleet.facts import OF_HARDWARE, Aspect
+from envcheck.fleet.facts import OF_HARDWARE, Aspect, means
 from envcheck.fleet.figures import Quantity
 from envcheck.fleet.groups import grouped
+from envcheck.fleet.kinds import ALL, Kinds
 from envcheck.fleet.record import (
     CameOrWent,
     Difference,
@@ -35,13 +36,6 @@ from envcheck.fleet.tables import Tables
 from envcheck.text.clean import clean
 
 ASPECTS: tuple[Aspect, ...] = get_args(Aspect)
-_KIND_NODES = 3
-_KIND_SHARE = 0.05
-"""Nodes with the same number of GPUs of a model are a kind if there are this many, and this share of the fleet.
-Rarer ones are compared with the most frequent kind of that model, so that a node that lost a GPU stands out."""
-
-NO_GPU = "no GPU"
-
 T = TypeVar("T")
 
 
@@ -69,18 +63,6 @@ class Compared(msgspec.Struct, frozen=True):
     facts: dict[str, dict[str, str]]
 
 
-def newest(nodes: Iterable[Examined]) -> tuple[list[Examined], int]:
-    """One report for each name, the newest, in the order of the names; and how many were left out."""
-    kept: dict[str, Examined] = {}
-    left_out = 0
-    for node in nodes:
-        other = kept.get(node.node)
-        if other is None or (not node.problem, node.created) >= (not other.problem, other.created):
-            kept[node.node] = node
-        left_out += other is not None
-    return [kept[name] for name in sorted(kept)], left_out
-
-
 def compare(
     nodes: Sequence[Examined], facts: Facts, earlier: Fleet | None = None, *, serials: bool = False
 ) -> Compared:
@@ -94,12 +76,7 @@ class _Comparison:
         self._facts = facts
         self._earlier = earlier
         self._serials = serials
-        self._kinds = _kinds(nodes)
-        self._kind_of_models: dict[str, int] = {}
-        for node in nodes:  # the kinds are in order of their frequency
-            if number := self._kinds.get(_kind_of(node)):
-                self._kind_of_models[node.models] = min(number, self._kind_of_models.get(node.models, number))
-        self._kinds_of_rare: dict[str, int] = {}
+        self._kinds = Kinds(nodes)
         self._subjects: Numbers[str] = Numbers({"": 0})
         self._digests: Numbers[bytes] = Numbers()
         self._quantities: Numbers[Quantity] = Numbers()
@@ -141,29 +118,15 @@ class _Comparison:
         tables.fill("fact", self._fact_rows())
 
     def _held(self) -> Iterator[tuple[int, int, int, int, int, bool]]:
-        bases = [self._kind(node) for node in self._nodes]
-        rare = 0 in bases
+        bases = [self._kinds.basis(node) for node in self._nodes]
+        rare = ALL in bases
         for number, (node, own) in enumerate(zip(self._nodes, bases, strict=True)):
             for aspect, subject, digest, complete in node.aspects:
-                basis = self._basis(node, aspect, own)
+                basis = own or (self._kinds.rare(node) if aspect in OF_HARDWARE else ALL)
                 row = (self._aspects[aspect], self._subjects[subject], self._digests[digest], complete)
                 yield (number, basis, *row)
-                if rare and basis and aspect not in OF_HARDWARE:
-                    yield (-1, 0, *row)  # counts among all, and is no difference there
-
-    def _kind(self, node: Examined) -> int:
-        """The number of the kind that ``node`` is compared with; 0 where no kind has its GPU models."""
-        return self._kinds.get(_kind_of(node)) or self._kind_of_models.get(node.models, 0)
-
-    def _basis(self, node: Examined, aspect: str, own: int) -> int:
-        """Among which nodes an aspect is compared: a kind, all (0), or those with as rare GPU models."""
-        if own or aspect not in OF_HARDWARE:
-            return own
-        return self._rare(node.models)
-
-    def _rare(self, models: str) -> int:
-        self._kinds_of_rare.setdefault(models, len(self._kinds) + len(self._kinds_of_rare) + 1)
-        return self._kinds_of_rare[models]
+                if basis and rare and aspect not in OF_HARDWARE:
+                    yield (-1, ALL, *row)  # counts among all, and is no difference there
 
     def _figures(self) -> Iterator[tuple[int, int, int, float]]:
         for number, node in enumerate(self._nodes):
@@ -200,35 +163,34 @@ class _Comparison:
 
     def _differences(self, tables: Tables) -> Iterator[Difference]:
         for basis, aspect, what, value, common, share, known, nodes, subjects in tables.departures():
-            yield Difference(
-                aspect=ASPECTS[aspect],
-                what=what,
-                value=value,
-                common=common,
-                among=self._among(basis),
-                share=share,
-                known=known,
-                places=self._places(nodes, subjects),
-            )
+            pairs = zip(nodes, subjects, strict=True)
+            departing = [pair for pair in pairs if not means(value, self._nodes[pair[0]].host, common)]
+            if departing:
+                yield Difference(
+                    aspect=ASPECTS[aspect],
+                    what=what,
+                    value=value,
+                    common=common,
+                    among=self._kinds.named(basis),
+                    share=share,
+                    known=known,
+                    places=self._places(departing),
+                )
 
     def _splits(self, tables: Tables) -> Iterator[Split]:
         for basis, aspect, what, values, counts in tables.undecided():
             yield Split(
                 aspect=ASPECTS[aspect],
                 what=what,
-                among=self._among(basis),
+                among=self._kinds.named(basis),
                 values=tuple(values),
                 counts=tuple(map(int, counts)),
             )
 
-    def _among(self, basis: int) -> str:
-        every = {number: models for kinds in (self._kinds, self._kinds_of_rare) for models, number in kinds.items()}
-        return every.get(basis, "")
-
-    def _places(self, nodes: Sequence[int], subjects: Sequence[int]) -> tuple[Place, ...]:
+    def _places(self, pairs: Iterable[tuple[int, int]]) -> tuple[Place, ...]:
         names = list(self._subjects)
         found: dict[int, list[str]] = defaultdict(list)
-        for node, subject in zip(nodes, subjects, strict=True):
+        for node, subject in pairs:
             found[node] += [names[subject]] if subject else []
         return tuple(Place(node=self._nodes[node].node, subjects=tuple(told)) for node, told in found.items())
 
@@ -279,7 +241,7 @@ class _Comparison:
 
     def _drifts(self, tables: Tables) -> Iterator[Drift]:
         for aspect, what, before, after, nodes, subjects in tables.drift():
-            places = self._places(nodes, subjects)
+            places = self._places(zip(nodes, subjects, strict=True))
             yield Drift(aspect=ASPECTS[aspect], what=what, before=before, after=after, places=places)
 
     def _slowed(self, tables: Tables) -> Iterator[Slowed]:
@@ -345,20 +307,6 @@ class _Comparison:
                     (self._quantities[measured.quantity], measured.subject, measured.value) for measured in node.figures
                 ),
             )
-
-
-def _kinds(nodes: Sequence[Examined]) -> dict[str, int]:
-    """The kinds of node, the most frequent first, numbered from 1."""
-    counts = Counter(_kind_of(node) for node in nodes if node.models)
-    least = max(_KIND_NODES, _KIND_SHARE * sum(counts.values()))
-    ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
-    frequent = [kind for kind, count in ordered if count >= least]
-    found = [kind for kind in frequent if kind != NO_GPU] or frequent  # without a GPU only where no node has one
-    return {kind: number for number, kind in enumerate(found, 1)}
-
-
-def _kind_of(node: Examined) -> str:
-    return NO_GPU if node.models == "none" else f"{len(node.gpus)} x {node.models}"
 
 
 def _problems(nodes: Iterable[Examined]) -> list[Problem]:

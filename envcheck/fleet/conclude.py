@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Literal
 
 import msgspec
 
-from envcheck.checks import Report, Tool, Verdict
+from envcheck.checks import Report, Verdict
 from envcheck.errors import UsageError
-from envcheck.exitcode import ExitCode
 from envcheck.fleet.compare import Compared
 from envcheck.fleet.examine import Examined
+from envcheck.fleet.overall import Circumstances, counted
 from envcheck.fleet.record import Fleet, Head
 from envcheck.pipeline.request import Request
 
@@ -31,22 +30,10 @@ def judged(request: Request, report: Report) -> Report:
     return mask_secrets(msgspec.structs.replace(found, created=report.created, host=found.host or report.host))
 
 
-class Circumstances(msgspec.Struct, frozen=True, kw_only=True):
-    """How the reports were brought together."""
-
-    tool: Tool
-    engine: str
-    created: str
-    duration_s: float
-    fail_on: Literal["fail", "warn"] = "fail"
-    superseded: int = 0
-    interrupted: bool = False
-    since: str | None = None
-    """When the earlier fleet report was made."""
-
-
-def conclude(compared: Compared, nodes: Sequence[Examined], how: Circumstances) -> Fleet:
-    """The whole fleet report."""
+def conclude(
+    compared: Compared, nodes: Sequence[Examined], how: Circumstances, *, superseded: int = 0, since: str | None = None
+) -> Fleet:
+    """The whole fleet report; ``since`` is when the earlier one was made."""
     counts = Counter(UNANSWERED if node.problem else node.verdict for node in nodes)
     verdict = _verdict(compared, counts)
     head = Head(
@@ -56,12 +43,12 @@ def conclude(compared: Compared, nodes: Sequence[Examined], how: Circumstances) 
         engine=how.engine,
         headline=_headline(compared, counts, len(nodes)),
         verdict=verdict,
-        exit_code=ExitCode.INTERRUPTED if how.interrupted else _exit_code(verdict, counts, how.fail_on),
+        exit_code=how.exit_code(verdict, lacking=bool(counts["unknown"] or counts[UNANSWERED])),
         nodes=len(nodes),
         gpus=sum(len(node.gpus) for node in nodes),
         verdicts={word: counts[word] for word in ("fail", "warn", "unknown", "pass", UNANSWERED)},
-        superseded=how.superseded,
-        since=how.since,
+        superseded=superseded,
+        since=since,
     )
     parts = {name: getattr(compared, name) for name in compared.__struct_fields__}
     return Fleet(head=head, **parts)
@@ -76,27 +63,17 @@ def _verdict(compared: Compared, counts: Counter[str]) -> Verdict:
     return "pass" if counts["pass"] and not counts["unknown"] and not counts[UNANSWERED] else "unknown"
 
 
-def _exit_code(verdict: Verdict, counts: Counter[str], fail_on: str) -> int:
-    if verdict == "fail" or (verdict == "warn" and fail_on == "warn"):
-        return ExitCode.FOUND
-    return ExitCode.UNKNOWN if verdict == "unknown" or counts["unknown"] or counts[UNANSWERED] else ExitCode.OK
-
-
 def _headline(compared: Compared, counts: Counter[str], nodes: int) -> str:
     """What stands out, worst first."""
     different = {place.node for difference in compared.differences for place in difference.places}
     slow = {(figure.node, figure.subject) for figure in compared.slow}
     told = [
-        _counted(counts["fail"], "node fails", "nodes fail"),
-        _counted(counts[UNANSWERED], "node did not answer", "nodes did not answer"),
-        _counted(counts["unknown"], "node has no verdict", "nodes have no verdict"),
-        _counted(len(different), "node differs from the majority", "nodes differ from the majority"),
-        _counted(len(slow), "slow GPU or link", "slow GPUs or links"),
-        _counted(counts["warn"], "node warns", "nodes warn"),
-        f"{len(compared.splits)} facts without a majority" if compared.splits else "",
+        counted(counts["fail"], "node fails", "nodes fail"),
+        counted(counts[UNANSWERED], "node did not answer", "nodes did not answer"),
+        counted(counts["unknown"], "node has no verdict", "nodes have no verdict"),
+        counted(len(different), "node differs from the majority", "nodes differ from the majority"),
+        counted(len(slow), "slow GPU or link", "slow GPUs or links"),
+        counted(counts["warn"], "node warns", "nodes warn"),
+        counted(len(compared.splits), "fact without a majority", "facts without a majority"),
     ]
     return ", ".join(filter(None, told)) or (f"{nodes:,} nodes agree, and all pass" if nodes else "no node")
-
-
-def _counted(count: int, one: str, many: str) -> str:
-    return f"{count:,} {one if count == 1 else many}" if count else ""

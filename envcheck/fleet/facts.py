@@ -7,6 +7,7 @@ nodes of a fleet are alike. What differs between healthy machines (UUIDs, temper
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterator, Mapping
 from typing import Literal, TypeAlias
 
@@ -51,8 +52,10 @@ _LONGEST = 300
 """Characters of a value; of a longer one the start is kept with a digest of the whole."""
 _MOST = 5000
 """Facts of an aspect."""
-_SHORTEST_HOST = 4
-"""Characters of a host name that is looked for in values; a shorter one is a part of many words."""
+_HOST = range(4, 254)
+"""Characters of a host name that is looked for in values: a shorter one is often a word, and DNS has no longer one."""
+_ANY_HOST = "localhost"
+_THIS_HOST = "this host"
 
 
 class Held(msgspec.Struct, frozen=True):
@@ -104,7 +107,8 @@ def aspects(report: Report) -> Iterator[Held]:
         if len(facts) > _MOST:
             facts = dict(list(facts.items())[:_MOST])
         if rename.concerns(facts):
-            facts = {rename.neutral(what): rename.neutral(value) for what, value in facts.items()}
+            # A host may be called as a package; of names of facts, only paths name hosts.
+            facts = {rename.neutral(what, hosts="/" in what): rename.neutral(value) for what, value in facts.items()}
         if facts or held.complete:
             yield held if facts is held.facts else msgspec.structs.replace(held, facts=facts)
 
@@ -202,14 +206,33 @@ def _held(aspect: Aspect, facts: Mapping[str, str | None], *, subject: str = "",
     return Held(aspect, subject, {what: value for what, value in facts.items() if value is not None}, complete)
 
 
+def means(value: str | None, host: str | None, other: str | None) -> bool:
+    """Whether ``value``, a fact of the node called ``host``, only looks different from ``other``: by chance, where the
+    node is called as a word in it.
+    """
+    if value is None or other is None or _THIS_HOST not in value:
+        return False
+    return any(value.replace(_THIS_HOST, name) == other for name in _host_names(host))
+
+
+def _host_names(host: str | None) -> Iterator[str]:
+    """What a host may be called in values: whole, and without its domain."""
+    for name in (host or "", (host or "").partition(".")[0]):
+        if len(name) in _HOST and not name.startswith(_ANY_HOST):
+            yield name
+
+
 class _Names:
     """Replaces what names this node alone, and cuts what is too long."""
 
     def __init__(self, report: Report) -> None:
-        own = {gpu.uuid: name for name, gpu in gpus_of(report) if gpu.uuid}
-        hosts = {report.host, report.snapshot.platform.host if report.snapshot and report.snapshot.platform else None}
-        own.update({host: "this host" for host in hosts if host and len(host) >= _SHORTEST_HOST})
-        self._own = own
+        self._gpus = {gpu.uuid: name for name, gpu in gpus_of(report) if gpu.uuid}
+        platform = report.snapshot.platform if report.snapshot else None
+        hosts = {*_host_names(report.host), *_host_names(platform.host if platform else None)}
+        self._own = (*self._gpus, *hosts)
+        words = "|".join(map(re.escape, sorted(hosts, key=len, reverse=True)))
+        # Whole words: a host may be called as a part of many.
+        self._host = re.compile(rf"(?<![A-Za-z0-9])(?:{words})(?![A-Za-z0-9])") if words else None
 
     def concerns(self, facts: Mapping[str, str]) -> bool:
         """Whether anything in ``facts`` is to be replaced or cut; most have nothing."""
@@ -219,10 +242,13 @@ class _Names:
         longest = max(*map(len, facts), *map(len, facts.values()))
         return longest > _LONGEST or any(name in text for name in self._own)
 
-    def neutral(self, text: str) -> str:
-        for name, called in self._own.items():
+    def neutral(self, text: str, *, hosts: bool = True) -> str:
+        """``text`` without names of this node: of a fact's name, where ``hosts`` is false, only those of its GPUs."""
+        for name, called in self._gpus.items():
             if name in text:
                 text = text.replace(name, called)
+        if self._host and hosts:
+            text = self._host.sub(_THIS_HOST, text)
         if len(text) <= _LONGEST:
             return text
         digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=6).hexdigest()

@@ -6,40 +6,22 @@ from collections.abc import Iterator
 
 import msgspec
 
-from envcheck.checks import Status, Tool, Verdict
+from envcheck.checks import Status, Verdict
 from envcheck.fleet.figures import Quantity
+from envcheck.fleet.overall import Overall, Part
 
 FLEET_SCHEMA_VERSION = "1.0"
 """Readers accept any minor of their major."""
-
-
-class Part(msgspec.Struct, frozen=True, kw_only=True):
-    """A piece of a fleet report."""
 
 
 class Line(Part, frozen=True, kw_only=True, tag_field="record", tag=str.lower):
     """A record on a line of its own."""
 
 
-class Head(Line, frozen=True, kw_only=True, tag="fleet"):
+class Head(Line, Overall, frozen=True, kw_only=True, tag="fleet"):
     """The whole in a line; it comes first."""
 
     schema_version: str = FLEET_SCHEMA_VERSION
-    """Version of this contract: readers accept any minor of their major."""
-    tool: Tool
-    """The program that compared the nodes."""
-    created: str
-    """UTC, RFC 3339."""
-    duration_s: float
-    """How long it took, in seconds."""
-    engine: str
-    """What brought the reports: ``reports``, ``hosts``, ``slurm``, ``kubernetes``, ``ray``."""
-    headline: str
-    """The result in a line."""
-    verdict: Verdict
-    """The whole in a word; ``unknown``: some nodes gave no verdict, and nothing worse was found."""
-    exit_code: int
-    """0 nothing at or above ``--fail-on``, 1 something, 3 a node without a verdict, 130 interrupted."""
     nodes: int
     """Number of nodes, those without an answer among them."""
     gpus: int

@@ -26,7 +26,7 @@ from envcheck.fleet.record import (
     Split,
     Spread,
 )
-from envcheck.report.saved.descriptions import describe
+from envcheck.report.saved.descriptions import described
 from envcheck.text.clean import clean
 from envcheck.text.encode import encode
 from envcheck.text.wrap import clip
@@ -82,14 +82,7 @@ def read(content: bytes) -> Fleet:
 
 def schema() -> dict[str, Any]:
     """The JSON Schema (draft 2020-12) of a line of a fleet report."""
-    found = msgspec.json.schema(Record)
-    describe(found, Record)  # type: ignore[arg-type]
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "$id": f"urn:envcheck:schema:fleet:{FLEET_SCHEMA_VERSION}",
-        "title": f"envcheck fleet {FLEET_SCHEMA_VERSION}: a line",
-        **found,
-    }
+    return described(Record, "fleet", FLEET_SCHEMA_VERSION, ": a line")
 
 
 def _by_kind(records: list[Any]) -> dict[type, list[Any]]:

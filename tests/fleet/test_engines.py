@@ -39,6 +39,13 @@ if host == "rubbish":
 if host == "cut":
     print('{"collected": "1", "runs": [')
     sys.exit(0)
+if host == "crash":
+    os.kill(os.getpid(), 11)
+if host == "open":  # what it starts keeps stdout open
+    os.fork() or time.sleep(600)
+if host == "mute":
+    os.closerange(0, 3)
+    time.sleep(600)
 if host == "flood":
     sys.stdout.write("x" * (70 << 20))
     sys.exit(0)
@@ -69,14 +76,16 @@ def problems(found: Fleet) -> dict[str, str]:
 
 
 def test_hosts_that_do_not_answer_are_rows(tmp_path: Path) -> None:
-    names = ["good", "dead", "hang", "rubbish", "cut", "flood", "closed"]
+    names = ["good", "dead", "hang", "rubbish", "cut", "flood", "closed", "crash", "open", "mute"]
     (tmp_path / "hosts").write_text("# a comment\n" + "\n".join(names) + "\n\ngood # again\n")
     started = time.monotonic()
     path = programs(tmp_path, ssh=SSH)
     found = fleet("--hosts", "hosts", "--timeout", "8", cwd=tmp_path, PATH=path)
     assert time.monotonic() - started < 40
     told = problems(found)
-    assert told.pop("good") == ""
+    assert told.pop("good") == told.pop("open") == ""
+    assert told["crash"] == "crashed: SIGSEGV: it printed no report"
+    assert told["mute"] == "it printed no report"
     assert told["dead"] == "exit status 1: ssh: connect to host dead port 22: Connection refused"
     assert told["hang"] == "no answer within 8 s"
     assert told["rubbish"] == "it printed no report"
@@ -149,6 +158,49 @@ def test_ctrl_c_keeps_what_came(tmp_path: Path) -> None:
     assert process.returncode == 130
     found = saved.read(out.encode())
     assert [node.name for node in found.nodes] == ["one"]
+
+
+@pytest.mark.parametrize("asked", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_while_reports_come_on_stdin_keeps_those_that_came(tmp_path: Path, asked: int) -> None:
+    lines = [json.dumps(report).encode() + b"\n" for report in healthy(4)]
+    command = [sys.executable, "-m", "envcheck", "fleet", "--reports", "-", "--format", "jsonl"]
+    variables = {**os.environ, "PYTHONPATH": str(ROOT)}
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, cwd=tmp_path, env=variables, stdin=pipe, stdout=pipe) as process:
+        assert process.stdin is not None
+        process.stdin.write(b"".join(lines[:3]) + lines[3][:-100])
+        process.stdin.flush()
+        time.sleep(4)
+        process.send_signal(asked)
+        assert process.stdout is not None
+        found = saved.read(process.stdout.read())
+        process.stdin.close()
+    assert (process.returncode, found.head.exit_code) == (130, 130)
+    assert {node.problem for node in found.nodes} == {""}
+    assert len(found.nodes) == 3
+
+
+def test_an_interrupt_while_reports_are_read_loses_none_that_came(tmp_path: Path) -> None:
+    """The signal is sent in the middle of the work on one report."""
+    for report in healthy(6):
+        (tmp_path / f"{report['host']}.json").write_text(json.dumps(report))
+    program = (
+        "import os, signal, envcheck.fleet.examine as examine\n"
+        "from envcheck.cli.main import main\n"
+        "whole, seen = examine.read_report, []\n"
+        "def read_report(content):\n"
+        "    seen.append(content)\n"
+        "    if len(seen) == 3: os.kill(os.getpid(), signal.SIGINT)\n"
+        "    return whole(content)\n"
+        "examine.read_report = read_report\n"
+        "raise SystemExit(main(['fleet', '--reports', '.', '--format', 'jsonl']))"
+    )
+    variables = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=tmp_path, env=variables, capture_output=True, check=False
+    )
+    assert done.returncode == 130, done.stderr
+    assert [node.problem for node in saved.read(done.stdout).nodes] == [""] * 6
 
 
 def test_no_more_nodes_than_asked_for_are_asked_at_once(tmp_path: Path) -> None:

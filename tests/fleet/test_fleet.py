@@ -8,7 +8,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 from hypothesis import Phase, settings
 from hypothesis import given as drawing
@@ -17,11 +16,13 @@ from hypothesis import strategies as st
 from envcheck.checks import Tool
 from envcheck.errors import UsageError
 from envcheck.fleet import saved
-from envcheck.fleet.compare import compare, newest
-from envcheck.fleet.conclude import Circumstances, conclude, judged
+from envcheck.fleet.compare import compare
+from envcheck.fleet.conclude import conclude, judged
 from envcheck.fleet.engines.reports import answers
 from envcheck.fleet.examine import Answer, examine
 from envcheck.fleet.names import folded
+from envcheck.fleet.newest import newest
+from envcheck.fleet.overall import Circumstances
 from envcheck.fleet.pages import text
 from envcheck.fleet.record import Fleet
 from envcheck.fleet.slow import limits
@@ -39,11 +40,11 @@ FOUR = 4
 HOSTILE = ('a"b', "c,d", "e\r\nf", "g\x00h", "i\u2028j", "", " ", "=1", "NULL", "k" * 300, "n[1-3]", "9" * 40, "../x")
 
 
-def fleet_of(place: Path | str, earlier: Fleet | None = None, **how: Any) -> Fleet:
+def fleet_of(place: Path | str, earlier: Fleet | None = None) -> Fleet:
     nodes, facts = examine(answers(str(place)), JUDGE)
     kept, left_out = newest(nodes)
-    circumstances = msgspec.structs.replace(HOW, superseded=left_out, **how)
-    return conclude(compare(kept, facts, earlier, serials=True), kept, circumstances)
+    since = earlier.head.created if earlier else None
+    return conclude(compare(kept, facts, earlier, serials=True), kept, HOW, superseded=left_out, since=since)
 
 
 def found(fleet: Fleet) -> Planted:
@@ -130,6 +131,29 @@ def test_what_nobody_looked_at_is_no_difference(tmp_path: Path) -> None:
     made[0]["snapshot"]["driver"] = None
     made[0]["snapshot"]["variables"] = None
     made[1]["snapshot"]["gpus"]["items"][0]["vbios"] = None
+    assert found(fleet_of(write(tmp_path, made))) == Planted()
+
+
+def called(host: str) -> list[dict[str, Any]]:
+    """Equal nodes, the first of which has this name."""
+    made = healthy(FOUR)
+    made[0]["host"] = made[0]["snapshot"]["platform"]["host"] = host
+    return made
+
+
+@pytest.mark.parametrize("host", ["late", "numpy", "torch", "localhost", "x" * 300, ".*", "node00001.example.org"])
+def test_a_node_may_be_called_as_its_facts_are(tmp_path: Path, host: str) -> None:
+    """``late`` is a part of the package tabulate."""
+    for number, report in enumerate(called(host)):
+        (tmp_path / f"{number}.json").write_text(json.dumps(report))
+    assert found(fleet_of(tmp_path)) == Planted()
+
+
+def test_the_name_of_a_node_in_its_own_paths_is_no_difference(tmp_path: Path) -> None:
+    made = called("gpu-1.example.org")
+    for report in made:
+        short = report["host"].partition(".")[0]
+        report["snapshot"]["variables"]["values"]["CUDA_CACHE_PATH"] = f"/scratch/{short}/{report['host']}:{short}"
     assert found(fleet_of(write(tmp_path, made))) == Planted()
 
 
@@ -236,7 +260,7 @@ def test_what_changed_since_an_earlier_fleet_report(tmp_path: Path) -> None:
     variables["NCCL_DEBUG"] = "INFO"
     gone = made.pop()["host"]
     (tmp_path / f"{gone}.json").unlink()
-    fleet = fleet_of(write(tmp_path, made), before, since=before.head.created)
+    fleet = fleet_of(write(tmp_path, made), before)
     moved = {(drift.what, drift.before, drift.after, drift.places[0].node) for drift in fleet.drifts}
     assert moved == {("release", "580.159.04", "590.1", made[0]["host"]), ("NCCL_DEBUG", None, "INFO", made[2]["host"])}
     slower = {(figure.node, figure.subject, figure.quantity.title) for figure in fleet.slowed}
@@ -322,14 +346,15 @@ def test_hostile_names_do_not_reach_the_terminal(tmp_path: Path) -> None:
 @settings(max_examples=20, deadline=None, phases=[Phase.generate])
 @drawing(hosts=st.lists(st.text(max_size=30) | st.sampled_from(HOSTILE), min_size=1, max_size=8))
 def test_every_node_is_a_row_whatever_it_is_called(tmp_path_factory: pytest.TempPathFactory, hosts: list[str]) -> None:
-    """Nodes of one name are one row: the newest. Where a name is blank, the file's counts."""
+    """Machines of one name, here with different GPUs, are a row each. Where a name is blank, the file's counts."""
     place = tmp_path_factory.mktemp("named")
     for number, (report, host) in enumerate(zip(healthy(len(hosts)), hosts, strict=True)):
         (place / f"file {number}.json").write_text(json.dumps({**report, "host": host}))
     fleet = fleet_of(place)
-    called = {(host.strip() or f"file {number}")[:200] for number, host in enumerate(hosts)}
-    assert sorted(node.name for node in fleet.nodes) == sorted(called)
-    assert fleet.head.superseded == len(hosts) - len(called)
+    called = [(host.strip() or f"file {number}")[:200] for number, host in enumerate(hosts)]
+    files = [f" ({place}/file {number}.json)" if called.count(name) > 1 else "" for number, name in enumerate(called)]
+    assert sorted(node.name for node in fleet.nodes) == sorted(map("".join, zip(called, files, strict=True)))
+    assert fleet.head.superseded == 0
     assert saved.read("".join(saved.write(fleet)).encode()).head == fleet.head
     for line in text.render(fleet, Options(verbose=True)).splitlines():
         assert line.isprintable()

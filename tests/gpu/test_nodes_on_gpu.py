@@ -36,7 +36,9 @@ def bench(folder: Path, count: int, *, before: str = "", timeout: int = 50) -> t
     command += ["--command", f"sh -c {shlex.quote(f'{before}exec {node}')}", "--timeout", str(timeout)]
     path = os.pathsep.join([str(folder / "bin"), os.environ["PATH"]])
     variables = {**os.environ, "PATH": path, "PYTHONPATH": str(ROOT)}
-    done = subprocess.run(command, cwd=folder, env=variables, capture_output=True, text=True, timeout=90, check=False)
+    done = subprocess.run(
+        command, cwd=folder, env=variables, capture_output=True, text=True, timeout=timeout + 40, check=False
+    )
     assert done.stdout, done.stderr
     return done.returncode, json.loads(done.stdout)
 

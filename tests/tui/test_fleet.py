@@ -59,6 +59,7 @@ def test_a_node_without_a_report_says_why(fleet: Fleet) -> None:
         await until(pilot, lambda: isinstance(app.screen, FleetPage))
         await pilot.press("enter")
         await pilot.pause(0.2)
+        assert isinstance(app.screen, FleetPage)
         assert app.report is None
 
     show(None, steps, size=LARGE, fleet=fleet)

@@ -7,29 +7,30 @@ import os
 import sys
 import time
 from argparse import Namespace
-from collections.abc import Callable, Iterable, Iterator
-from datetime import datetime, timezone
+from collections.abc import Callable, Generator, Iterable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
-from envcheck.checks import Tool
 from envcheck.cli.asking import read_input
-from envcheck.cli.page import page
+from envcheck.cli.deliver import write_all
+from envcheck.collect.interrupt import noted
 from envcheck.errors import UsageError
 from envcheck.fleet import saved
-from envcheck.fleet.compare import compare, newest
-from envcheck.fleet.conclude import Circumstances, conclude, judged
+from envcheck.fleet.compare import compare
+from envcheck.fleet.conclude import conclude, judged
 from envcheck.fleet.engines import chosen_engine
 from envcheck.fleet.examine import Answer, Examined, examine
 from envcheck.fleet.keep import keeping
+from envcheck.fleet.newest import newest
+from envcheck.fleet.overall import circumstances
 from envcheck.fleet.tables import need_engine
 from envcheck.pipeline.request import Request
 from envcheck.text.inert import Syntax
-from envcheck.text.output import parse_targets, write_whole
-from envcheck.text.streams import tell
+from envcheck.text.output import parse_targets
 
 if TYPE_CHECKING:
     from envcheck.fleet.record import Fleet
+    from envcheck.report import Options
 
 FORMATS: dict[str, Syntax] = {"text": "text", "jsonl": "json", "html": "markup"}
 _MOST_BYTES = saved.MOST_BYTES
@@ -44,31 +45,14 @@ def run(options: Namespace) -> int:
     hosts = read_input(options.hosts).decode("utf-8", "replace") if options.hosts else ""
     engine, coming = chosen_engine(options, hosts)
     watched = Watched(keeping(coming, options.save) if options.save else coming, quiet=options.quiet)
-    nodes, facts = examine(watched, partial(judged, _request()), watched.read)
-    watched.end()
-    kept, left_out = newest(nodes)
-    compared = compare(kept, facts, earlier, serials=options.serials)
-    how = Circumstances(
-        tool=_tool(),
-        engine=engine,
-        created=datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
-        duration_s=round(time.monotonic() - started, 3),
-        fail_on=options.fail_on,
-        superseded=left_out,
-        interrupted=watched.interrupted,
-        since=earlier.head.created if earlier else None,
-    )
-    fleet = conclude(compared, kept, how)
-    failures = []
-    for target in targets:
-        try:
-            write_whole(target.path, _rendered(fleet, target.format, options), FORMATS[target.format])
-        except UsageError as error:
-            failures.append(str(error))
-    form = options.format or "text"
-    tell(_rendered(fleet, form, options), syntax=FORMATS[form])
-    if failures:
-        raise UsageError("; ".join(failures))
+    with noted(lambda: watched.waits) as interrupted:
+        nodes, facts = examine(watched.until(interrupted), partial(judged, _request()), watched.read)
+        watched.end()
+        kept, left_out = newest(nodes)
+        compared = compare(kept, facts, earlier, serials=options.serials)
+        how = circumstances(engine, started, options.fail_on, interrupted=interrupted())
+    fleet = conclude(compared, kept, how, superseded=left_out, since=earlier.head.created if earlier else None)
+    write_all(partial(_rendered, fleet), FORMATS.__getitem__, options, targets)
     return fleet.head.exit_code
 
 
@@ -80,17 +64,29 @@ class Watched:
         self._shows = not quiet and sys.stderr.isatty()
         self._next = 0.0
         self._came = self._read = self._failed = 0
-        self.interrupted = False
+        self.waits = False
+        """Whether it waits for a node now."""
 
-    def __iter__(self) -> Iterator[Answer]:
+    def until(self, interrupted: Callable[[], bool]) -> Iterator[Answer]:
+        """The answers up to an interrupt, which may also break off the wait for the next one."""
+        coming = iter(self._coming)
         try:
-            for answer in self._coming:
+            while not interrupted():
+                self.waits = True
+                answer = next(coming, None)
+                self.waits = False
+                if answer is None:
+                    return
                 self._came += 1
                 self._failed += bool(answer.problem)
                 self._show()
                 yield answer
         except KeyboardInterrupt:
-            self.interrupted = True
+            return
+        finally:
+            self.waits = False
+            if isinstance(coming, Generator):
+                coming.close()  # which ends what still runs
 
     def read(self, _node: Examined) -> None:
         """Count a report that was read."""
@@ -112,9 +108,9 @@ class Watched:
             sys.stderr.flush()
 
 
-def _rendered(fleet: Fleet, form: str, options: Namespace) -> str:
+def _rendered(fleet: Fleet, form: str, shown: Options) -> str:
     render: Callable[..., str] = importlib.import_module(f"envcheck.fleet.pages.{form}").render
-    return render(fleet, page(options))
+    return render(fleet, shown)
 
 
 def _earlier(name: str) -> Fleet:
@@ -127,10 +123,3 @@ def _earlier(name: str) -> Fleet:
 def _request() -> Request:
     """How snapshots are judged that come without a verdict."""
     return Request(variables=dict(os.environ))
-
-
-def _tool() -> Tool:
-    from envcheck import __version__
-    from envcheck.compat.load import matrix_date
-
-    return Tool(version=__version__, matrix=matrix_date())

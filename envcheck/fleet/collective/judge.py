@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal
 
-import msgspec
-
-from envcheck.checks import Status, Tool, Verdict
-from envcheck.exitcode import ExitCode
-from envcheck.fleet.collective.record import FleetBench, MeasuredGroup, MeasuredNode, SlowNode
-from envcheck.fleet.collective.search import SLOWER, Search, Suspect
+from envcheck.checks import Status, Verdict
+from envcheck.fleet.collective.record import FleetBench, MeasuredGroup, MeasuredNode, SlowLink, SlowNode
+from envcheck.fleet.collective.search import SLOWER, Link, Search, Suspect
 from envcheck.fleet.collective.together import SIZE, Member
+from envcheck.fleet.overall import Circumstances, counted
 from envcheck.rules.facts.machine import plural
 from envcheck.rules.facts.measurements import quantity
 
@@ -19,36 +16,22 @@ _FAILS = 0.15
 """Share by which a node must be slower to fail."""
 
 
-class Circumstances(msgspec.Struct, frozen=True, kw_only=True):
-    """How it was measured."""
-
-    tool: Tool
-    engine: str
-    created: str
-    duration_s: float
-    fail_on: Literal["fail", "warn"] = "fail"
-    unfinished: str = ""
-    interrupted: bool = False
-
-
 def judged(
-    search: Search, members: Mapping[str, Member], problems: Mapping[str, str], how: Circumstances
+    search: Search, members: Mapping[str, Member], problems: Mapping[str, str], how: Circumstances, unfinished: str
 ) -> FleetBench:
     """The report: of the nodes that took part (``members``), and of those that did not, or failed (``problems``)."""
     slow = tuple(sorted(map(_slow, search.suspects), key=lambda each: (each.bandwidth or 0.0, each.node)))
+    links = tuple(map(_slow_link, search.links))
     nodes = tuple(_node(name, members.get(name), problems.get(name, "")) for name in sorted({*members, *problems}))
-    verdict = _verdict(search, slow, problems)
-    unknown = verdict == "unknown" or bool(problems) or bool(how.unfinished)
-    found = verdict == "fail" or (verdict == "warn" and how.fail_on == "warn")
-    exit_code = ExitCode.FOUND if found else ExitCode.UNKNOWN if unknown else ExitCode.OK
+    verdict = _verdict(search, (*slow, *links), problems)
     return FleetBench(
         tool=how.tool,
         created=how.created,
         duration_s=how.duration_s,
         engine=how.engine,
-        headline=_headline(search, slow, problems, how),
+        headline=_headline(search, slow, problems, unfinished),
         verdict=verdict,
-        exit_code=ExitCode.INTERRUPTED if how.interrupted else exit_code,
+        exit_code=how.exit_code(verdict, lacking=bool(problems or unfinished)),
         size=SIZE,
         nodes=nodes,
         groups=tuple(
@@ -57,8 +40,9 @@ def judged(
         ),
         reference=search.reference,
         slow=slow,
+        links=links,
         unsettled=tuple(search.unsettled),
-        unfinished=how.unfinished,
+        unfinished=unfinished,
     )
 
 
@@ -76,19 +60,33 @@ def _node(name: str, member: Member | None, problem: str) -> MeasuredNode:
 
 
 def _slow(suspect: Suspect) -> SlowNode:
-    value = suspect.outcome.value
-    status: Status = "fail" if value is None or value < (1 - _FAILS) * suspect.expected else "warn"
     return SlowNode(
-        status=status,
+        status=_status(suspect),
         node=suspect.node,
         beside=suspect.beside,
-        bandwidth=value,
+        bandwidth=suspect.outcome.value,
         expected=suspect.expected,
         problem=suspect.outcome.problem,
     )
 
 
-def _verdict(search: Search, slow: tuple[SlowNode, ...], problems: Mapping[str, str]) -> Verdict:
+def _slow_link(link: Link) -> SlowLink:
+    return SlowLink(
+        status=_status(link),
+        nodes=link.nodes,
+        beside=link.beside,
+        bandwidth=link.outcome.value,
+        expected=link.expected,
+        problem=link.outcome.problem,
+    )
+
+
+def _status(found: Suspect | Link) -> Status:
+    value = found.outcome.value
+    return "fail" if value is None or value < (1 - _FAILS) * found.expected else "warn"
+
+
+def _verdict(search: Search, slow: tuple[SlowNode | SlowLink, ...], problems: Mapping[str, str]) -> Verdict:
     whole = search.groups[0].outcome if search.groups else None
     if any(each.status == "fail" for each in slow) or search.lost or (search.finished and _nothing_works(search)):
         return "fail"
@@ -102,16 +100,17 @@ def _nothing_works(search: Search) -> bool:
     return bool(search.groups) and all(group.outcome.value is None for group in search.groups)
 
 
-def _headline(search: Search, slow: tuple[SlowNode, ...], problems: Mapping[str, str], how: Circumstances) -> str:
+def _headline(search: Search, slow: tuple[SlowNode, ...], problems: Mapping[str, str], unfinished: str) -> str:
     failing = [each for each in slow if each.bandwidth is None]
     told = [
-        _count(len(failing), "node fails beside a healthy one", "nodes fail beside a healthy one"),
-        _count(len(slow) - len(failing), "node is slow", "nodes are slow"),
-        _count(len(search.lost), "node broke off a measurement", "nodes broke off measurements"),
-        _count(len(set(problems) - set(search.lost)), "node was not measured", "nodes were not measured"),
+        counted(len(failing), "node fails beside a healthy one", "nodes fail beside a healthy one"),
+        counted(len(slow) - len(failing), "node is slow", "nodes are slow"),
+        counted(len(search.links), "link between two nodes is slow", "links between two nodes are slow"),
+        counted(len(search.lost), "node broke off a measurement", "nodes broke off measurements"),
+        counted(len(set(problems) - set(search.lost)), "node was not measured", "nodes were not measured"),
         "no group of nodes works" if _nothing_works(search) else "",
-        "slow groups in which no two nodes are slow" if search.unsettled else "",
-        how.unfinished,
+        counted(len(search.unsettled), "group is slow for an unknown reason", "groups are slow for unknown reasons"),
+        unfinished,
     ]
     if any(told):
         return ", ".join(filter(None, told))
@@ -126,7 +125,3 @@ def _too_few(search: Search) -> str:
     value = search.groups[0].outcome.value if search.groups else None
     told = f"two nodes reach {quantity(value, 'B/s')}" if value else "two nodes were measured"
     return f"{told}; which of them is slow can only be told beside a third"
-
-
-def _count(count: int, one: str, many: str) -> str:
-    return f"{count:,} {one if count == 1 else many}" if count else ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from envcheck.checks import Status
-from envcheck.fleet.collective.record import FleetBench, MeasuredGroup, SlowNode
+from envcheck.fleet.collective.record import FleetBench, MeasuredGroup, SlowLink, SlowNode
 from envcheck.fleet.pages.rows import VERDICTS, filled, row, section
 from envcheck.report import Options
 from envcheck.report.page.pen import Line, Pen
@@ -40,19 +40,27 @@ def _page(found: FleetBench, pen: Pen, options: Options) -> Iterator[Line]:
         pen, "Not measured", [row(pen, "unknown", why, names) for why, names in gone.items()], most, "--json"
     )
     yield from section(pen, "Slow beside a healthy node", [_slow(pen, each) for each in found.slow], most, "--json")
-    unsettled = [row(pen, "warn", "slow, but not in pairs", names) for names in found.unsettled]
+    yield from section(pen, "Slow with each other only", [_link(pen, each) for each in found.links], most, "--json")
+    told = "slow, although neither a node nor a link of it was found to be"
+    unsettled = [row(pen, "warn", told, names) for names in found.unsettled]
     yield from section(pen, "Not settled", unsettled, most, "--json")
     yield from section(pen, "Measured groups", [_group(pen, group, found) for group in found.groups], most, "--json")
 
 
 def _slow(pen: Pen, each: SlowNode) -> list[Line]:
     healthy = f"two healthy nodes reach {quantity(each.expected, 'B/s')}"
+    return row(pen, each.status, f"{each.node} with {each.beside}: {_figure(each)}; {healthy}", ())
+
+
+def _link(pen: Pen, each: SlowLink) -> list[Line]:
+    others = f"with {each.beside} each reaches {quantity(each.expected, 'B/s')}"
+    return row(pen, each.status, f"{' with '.join(each.nodes)}: {_figure(each)}; {others}", ())
+
+
+def _figure(each: SlowNode | SlowLink) -> str:
     if each.bandwidth is None:
-        return row(pen, each.status, f"{each.node} with {each.beside}: {each.problem}; {healthy}", ())
-    share = f"{each.bandwidth / each.expected:.0%}"
-    return row(
-        pen, each.status, f"{each.node} with {each.beside}: {quantity(each.bandwidth, 'B/s')}, {share}; {healthy}", ()
-    )
+        return each.problem
+    return f"{quantity(each.bandwidth, 'B/s')}, {each.bandwidth / each.expected:.0%}"
 
 
 def _group(pen: Pen, group: MeasuredGroup, found: FleetBench) -> list[Line]:

@@ -4,17 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
-
-from envcheck.checks import Status, Tool, Verdict
-from envcheck.report.saved.descriptions import describe
+from envcheck.checks import Status
+from envcheck.fleet.overall import Overall, Part
+from envcheck.report.saved.descriptions import described
 
 SCHEMA_VERSION = "1.0"
 """Readers accept any minor of their major."""
-
-
-class Part(msgspec.Struct, frozen=True, kw_only=True):
-    """A piece of the report."""
 
 
 class MeasuredNode(Part, frozen=True, kw_only=True):
@@ -62,25 +57,27 @@ class SlowNode(Part, frozen=True, kw_only=True):
     """Why it failed."""
 
 
-class FleetBench(Part, frozen=True, kw_only=True):
+class SlowLink(Part, frozen=True, kw_only=True):
+    """Two nodes that are slow, or fail, together, while each is faster with a third."""
+
+    status: Status
+    """``warn``, or ``fail`` below 85 % of what they reach with the third, or where it fails."""
+    nodes: tuple[str, str]
+    """Names of the two."""
+    beside: str
+    """The third node."""
+    bandwidth: float | None
+    """Bus bandwidth of the two in bytes per second; null: it failed."""
+    expected: float
+    """Bus bandwidth with the third node, of the slower of the two."""
+    problem: str = ""
+    """Why it failed."""
+
+
+class FleetBench(Overall, frozen=True, kw_only=True):
     """All-reduce over groups of nodes."""
 
     schema_version: str = SCHEMA_VERSION
-    """Version of this contract: readers accept any minor of their major."""
-    tool: Tool
-    """The program that measured."""
-    created: str
-    """UTC, RFC 3339."""
-    duration_s: float
-    """How long it took, in seconds."""
-    engine: str
-    """What started the programs on the nodes: ``hosts``, ``slurm``, ``ray``."""
-    headline: str
-    """The result in a line."""
-    verdict: Verdict
-    """The whole in a word; ``unknown``: too few nodes could be compared, or not all were."""
-    exit_code: int
-    """0 nothing at or above ``--fail-on``, 1 something, 3 no verdict or a node without an answer, 130 interrupted."""
     size: int
     """Bytes that every GPU sums with the others."""
     nodes: tuple[MeasuredNode, ...]
@@ -91,19 +88,14 @@ class FleetBench(Part, frozen=True, kw_only=True):
     """Bus bandwidth of the fastest of the groups that were compared; null where none was."""
     slow: tuple[SlowNode, ...] = ()
     """The nodes that were found."""
+    links: tuple[SlowLink, ...] = ()
+    """The slow links between two nodes that were found."""
     unsettled: tuple[tuple[str, ...], ...] = ()
-    """Slow groups of which no two nodes alone are slow."""
+    """Slow groups in which neither a node nor a link was found to be slow."""
     unfinished: str = ""
     """Why the search ended early; empty where it did not."""
 
 
 def schema() -> dict[str, Any]:
     """The JSON Schema (draft 2020-12)."""
-    found = msgspec.json.schema(FleetBench)
-    describe(found, FleetBench)
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "$id": f"urn:envcheck:schema:fleet-bench:{SCHEMA_VERSION}",
-        "title": f"envcheck fleet-bench {SCHEMA_VERSION}",
-        **found,
-    }
+    return described(FleetBench, "fleet-bench", SCHEMA_VERSION)

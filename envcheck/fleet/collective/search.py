@@ -1,4 +1,4 @@
-"""Find the nodes that slow a collective down, or make it fail, by measuring few groups of them.
+"""Find the nodes, or the links between two, that slow a collective down or make it fail, by measuring few groups.
 
 A collective over a group is as fast as its slowest node. The groups that are measured:
 
@@ -8,6 +8,10 @@ A collective over a group is as fast as its slowest node. The groups that are me
    others are compared with;
 3. halves of every slow group, filled up with healthy nodes to its size, so that figures of like groups are compared;
 4. each suspect in a pair with a healthy node, compared with a pair of healthy nodes. This alone decides.
+
+A slow group without a slow node may have two that are slow together only. Each of its halves is fast then, or has both;
+halves of the halves lead to the pair. Where all groups are fast and all nodes together are slow, the two are in
+different groups: unions of two groups are compared with each other.
 """
 
 from __future__ import annotations
@@ -52,6 +56,17 @@ class Suspect(msgspec.Struct, frozen=True):
     """What a pair of healthy nodes reaches."""
 
 
+class Link(msgspec.Struct, frozen=True):
+    """Two nodes that are slow, or fail, together, and not with others."""
+
+    nodes: tuple[str, str]
+    outcome: Outcome
+    beside: str
+    """The node with which each of them was measured too."""
+    expected: float
+    """What the slower of these two pairs reaches."""
+
+
 Measure = Callable[[tuple[str, ...]], Outcome]
 
 
@@ -65,8 +80,9 @@ class Search:
         """Nodes that cannot, and why."""
         self.groups: list[Group] = []
         self.suspects: list[Suspect] = []
+        self.links: list[Link] = []
         self.unsettled: list[tuple[str, ...]] = []
-        """Slow groups in which no node is slow in a pair."""
+        """Slow groups in which no pair is slow."""
         self.healthy: list[str] = []
         """Nodes of groups that are as fast as the fastest."""
         self.reference: float | None = None
@@ -89,6 +105,8 @@ class Search:
                 self.healthy = self._alive(node for group in fast for node in group)
                 slow = [group for group, outcome in measured if self._slow(outcome, self.reference)]
                 self._search(slow)
+                if not slow and self._slow(self._outcome(self.left), self.reference):
+                    self._search_between(groups)
         self.finished = True
 
     def _base(self) -> list[tuple[str, ...]]:
@@ -105,7 +123,7 @@ class Search:
             if whole:
                 self._divide(whole, len(group))
             if not {each.node for each in self.suspects} & {*group} and not {*self.lost} & {*group}:
-                self.unsettled.append(group)
+                self._settle_links(group)
 
     def _divide(self, group: Sequence[str], size: int) -> None:
         """Search ``group``, which is slow; its halves are measured among healthy nodes, ``size`` in all."""
@@ -136,6 +154,60 @@ class Search:
         outcome = self._outcome([node, healthy[0]])
         if expected is not None and node not in self.lost and self._slow(outcome, expected):
             self.suspects.append(Suspect(node, outcome, healthy[0], expected))
+
+    # Links.
+
+    def _search_between(self, groups: Sequence[tuple[str, ...]]) -> None:
+        """Search the unions of two of ``groups``, which are fast each."""
+        unions = [(first, second) for first, second in combinations(groups, 2) if not {*first} & {*second}]
+        measured = [(first, second, self._outcome([*first, *second])) for first, second in unions]
+        values = [outcome.value for *_, outcome in measured if outcome.value is not None]
+        for first, second, outcome in measured:
+            if values and self._slow(outcome, max(values)) and not self._joins(first, second, max(values)):
+                self.unsettled.append((*first, *second))
+
+    def _settle_links(self, group: Sequence[str]) -> None:
+        """Find the two nodes that make ``group`` slow, in which no node alone is slow."""
+        reference = self.reference or 0.0
+        part, size = self._alive(group), len(group)
+        while len(part) > 1:
+            first, second = part[: len(part) // 2], part[len(part) // 2 :]
+            slow = [half for half in (first, second) if len(half) > 1 and self._slow_among(half, group, reference)]
+            if not slow:
+                break
+            part = slow[0]
+        if len(part) < 2 or not self._joins(first, second, reference, size):
+            self.unsettled.append(tuple(group))
+
+    def _joins(self, first: Sequence[str], second: Sequence[str], reference: float, size: int = 0) -> bool:
+        """Whether a node of ``first`` and one of ``second`` are slow together: each part is fast, and both are not."""
+        every = (*first, *second)
+        one = self._shrunk(first, second, every, reference, size or len(every))
+        other = self._shrunk(second, [one], every, reference, size or len(every))
+        beside = next((node for node in self._alive(self.healthy) if node not in (one, other)), None)
+        if beside is None:
+            return False
+        pairs = [self._outcome([node, beside]).value for node in (one, other)]
+        known = [value for value in pairs if value is not None]
+        outcome = self._outcome([one, other])
+        if len(known) == len(pairs) and self._slow(outcome, min(known)) and not {one, other} & {*self.lost}:
+            self.links.append(Link((one, other), outcome, beside, min(known)))
+            return True
+        return False
+
+    def _shrunk(
+        self, part: Sequence[str], other: Sequence[str], every: Sequence[str], reference: float, size: int
+    ) -> str:
+        """The node of ``part`` that is slow together with ``other``."""
+        while len(part) > 1:
+            first, second = part[: len(part) // 2], part[len(part) // 2 :]
+            part = first if self._slow_among([*first, *other], every, reference, size) else second
+        return part[0]
+
+    def _slow_among(self, part: Sequence[str], without: Sequence[str], reference: float, size: int = 0) -> bool:
+        """Whether ``part`` is slow among healthy nodes, none of them of ``without``; ``size`` in all."""
+        others = [node for node in self._alive(self.healthy) if node not in without]
+        return self._slow(self._outcome([*part, *others][: max(size or len(without), len(part))]), reference)
 
     def _slow(self, outcome: Outcome, reference: float) -> bool:
         return outcome.value is None or outcome.value < (1 - SLOWER) * reference

@@ -73,7 +73,7 @@ Agreed: TypeAlias = int | float | Annotated[str, msgspec.Meta(max_length=4096)] 
 class _Fact(msgspec.Struct, frozen=True):
     ready: _Ready | None = None
     run: int | None = None
-    agree: float | str | msgspec.UnsetType | None = msgspec.UNSET
+    agree: Agreed | msgspec.UnsetType = msgspec.UNSET
     over: _Over | None = None
 
 
@@ -125,7 +125,9 @@ class Together:
         self._waiting.clear()
 
     def _welcome(self, node: str, ready: _Ready) -> None:
-        if 0 < len(ready.gpus) <= _MOST_GPUS:
+        if len(ready.gpus) > _MOST_GPUS:
+            self.problems[node] = f"it names {len(ready.gpus):,} GPUs; at most {_MOST_GPUS} are measured"
+        elif ready.gpus:
             self.members[node] = Member(ready.host, ready.gpus)
         else:
             why = next(iter(ready.refused.values()), "")

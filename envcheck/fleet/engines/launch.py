@@ -18,6 +18,7 @@ from contextlib import suppress
 
 import msgspec
 
+from envcheck.collect.deaths import describe
 from envcheck.errors import UsageError
 from envcheck.fleet.examine import Answer
 from envcheck.report.saved.read import MOST_BYTES
@@ -39,6 +40,17 @@ class Command(msgspec.Struct, frozen=True):
     argv: tuple[str, ...]
     stdin: bytes = b""
     variables: Mapping[str, str] | None = None
+
+    def start(self) -> subprocess.Popen[bytes]:
+        """Start it with pipes for all three streams, in a session of its own, which ``end_process`` ends."""
+        return subprocess.Popen(
+            self.argv,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+            env=None if self.variables is None else {**os.environ, **self.variables},
+        )
 
 
 def output_of(argv: Sequence[str], option: str, *, called: str, seconds: float, stdin: bytes = b"") -> bytes:
@@ -92,26 +104,21 @@ def _asked(command: Command, deadline: float, timeout: float, stop: threading.Ev
     if stop.is_set() or time.monotonic() >= deadline:
         return Answer(command.node, problem=f"not asked: --timeout {timeout:g} s was over")
     try:
-        process = subprocess.Popen(
-            command.argv,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            start_new_session=True,
-            env=None if command.variables is None else {**os.environ, **command.variables},
-        )
+        process = command.start()
     except OSError as error:
         return Answer(command.node, problem=brief(f"{command.argv[0]} cannot be started: {error.strerror or error}"))
     try:
         said = _Said(process, command.stdin)
         why = said.listen(deadline, stop)
+        status = process.poll()
     finally:
         end_process(process)
     if why == "late":
-        return Answer(command.node, problem=f"no answer within {timeout:g} s")
-    if why:
+        if not said.is_whole:
+            return Answer(command.node, problem=f"no answer within {timeout:g} s")
+    elif why:
         return Answer(command.node, problem=why)
-    return read_answer(command.node, said.out, said.err, process.returncode)
+    return read_answer(command.node, said.out, said.err, status)
 
 
 def read_answer(node: str, out: bytes, err: bytes, status: int | None) -> Answer:
@@ -123,14 +130,16 @@ def read_answer(node: str, out: bytes, err: bytes, status: int | None) -> Answer
 
 
 def last_words(err: bytes, status: int | None, otherwise: str) -> str:
-    """Why a program ended: the last line of its stderr, else ``otherwise``, with an exit status that is not 0.
+    """Why a program ended: the last line of its stderr, else ``otherwise``, after a signal or a status that is not 0.
 
     What the launcher says counts only where the program said nothing: its last line tells no more than the status.
     """
     told = [line for line in err.decode("utf-8", "replace").splitlines() if line.strip()]
     told = [line for line in told if not line.startswith(_LAUNCHER)] or told
     reason = brief(told[-1].strip()) if told else otherwise
-    return f"exit status {status}: {reason}" if status else reason
+    if not status:
+        return reason
+    return f"{f'exit status {status}' if status > 0 else describe(status)[1]}: {reason}"
 
 
 def _begin(out: bytes) -> int | None:
@@ -145,7 +154,6 @@ class _Said:
     """What a process prints, while its stdin is written."""
 
     def __init__(self, process: subprocess.Popen[bytes], stdin: bytes) -> None:
-        self.out = b""
         self.err = b""
         self._parts: list[bytes] = []
         self._process = process
@@ -173,10 +181,19 @@ class _Said:
                     size += self._serve(selector, key)
                 if size > MOST_BYTES:
                     return f"it printed more than {MOST_BYTES >> 20} MiB"
-        self.out = b"".join(self._parts)
         with suppress(subprocess.TimeoutExpired):
             process.wait(timeout=max(0.1, min(5.0, deadline - time.monotonic())))
         return ""
+
+    @property
+    def out(self) -> bytes:
+        """What it printed on stdout so far."""
+        return b"".join(self._parts)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether a report seems to have come, from a program that left stdout open to one that it started."""
+        return self.out.rstrip()[-1:] == b"}"
 
     def _serve(self, selector: selectors.BaseSelector, key: selectors.SelectorKey) -> int:
         stream = key.fileobj

@@ -8,14 +8,14 @@ import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from envcheck.errors import UsageError
 from envcheck.fleet.examine import Answer
 from envcheck.report.saved.read import MOST_BYTES
 
 if TYPE_CHECKING:
-    from typing import BinaryIO
+    from io import BufferedReader
 
 MOST = 200_000
 """Reports that are read at once."""
@@ -28,7 +28,7 @@ def answers(wanted: str) -> Iterator[Answer]:
     Raises UsageError where nothing is there.
     """
     if wanted == "-":
-        yield from _on_stdin(sys.stdin.buffer)
+        yield from _on_stdin(cast("BufferedReader", sys.stdin.buffer))
         return
     yield from (Answer(node="", path=path) for path in files(wanted))
 
@@ -51,7 +51,7 @@ def files(wanted: str) -> list[str]:
     return sorted(found)
 
 
-def _on_stdin(stream: BinaryIO) -> Iterator[Answer]:
+def _on_stdin(stream: BufferedReader) -> Iterator[Answer]:
     """JSON objects, one after the other with only white space between them; on a line each or over many."""
     for number, content in enumerate(_objects(stream), 1):
         if number > MOST:
@@ -63,24 +63,25 @@ def _on_stdin(stream: BinaryIO) -> Iterator[Answer]:
             yield Answer(node="", path=name, content=content)
 
 
-def _objects(stream: BinaryIO) -> Iterator[bytes | str]:
-    """The text of each object; as str, why the rest cannot be read."""
-    kept, ended = b"", False
+def _objects(stream: BufferedReader) -> Iterator[bytes | str]:
+    """The text of each object, as soon as it came; as str, why the rest cannot be read."""
+    kept, ended, again = b"", False, 0
     decoder = json.JSONDecoder()
     while not ended:
-        chunk = stream.read(_CHUNK)
+        chunk = stream.read1(_CHUNK)
         ended = not chunk
         kept += chunk
         # A line that closes an object at the margin, or holds a whole one, ends a report.
-        while kept and (ended or b"\n}" in kept or b"}\n" in kept):
+        while kept and (ended or (len(kept) >= again and (b"\n}" in kept or b"}\n" in kept))):
             text = kept.lstrip()
             if not text:
                 return
             size = _size(text, decoder)
             if size is None:
+                again = len(kept) * 5 // 4  # what only looks like an end costs no second reading of all for each chunk
                 break
             yield text[:size]
-            kept = text[size:]
+            kept, again = text[size:], 0
         if len(kept) > MOST_BYTES:
             yield f"it has more than {MOST_BYTES >> 20} MiB; what follows was not read"
             return

@@ -45,7 +45,7 @@ def answers(options: str, ask: Ask, *, jobs: int, timeout: float) -> Iterator[An
     """Ask every node that the ``options`` of srun select; a node that Slurm calls down answers with Slurm's reason."""
     made = launches(options, ask, start=timeout, timeout=timeout)
     down = [Answer(node, problem=why) for node, why in made.down.items()]
-    return chain(down, _and_cancel(run_all(made.commands, jobs=jobs, timeout=timeout), made.job))
+    return _and_cancel(chain(down, run_all(made.commands, jobs=jobs, timeout=timeout)), made.job)
 
 
 class Launches(msgspec.Struct, frozen=True):

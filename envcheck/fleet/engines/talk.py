@@ -104,14 +104,7 @@ class _Line:
     """The process that is the line to a node."""
 
     def __init__(self, command: Command) -> None:
-        self.process = subprocess.Popen(
-            command.argv,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            start_new_session=True,
-            env=None if command.variables is None else {**os.environ, **command.variables},
-        )
+        self.process = command.start()
         streams = (self.process.stdin, self.process.stdout, self.process.stderr)
         self._orders, out, err = cast("tuple[IO[bytes], IO[bytes], IO[bytes]]", streams)
         self.out, self.err = out.fileno(), err.fileno()

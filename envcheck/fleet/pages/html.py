@@ -12,16 +12,19 @@ from collections.abc import Iterable, Sequence
 
 from envcheck.checks import Status
 from envcheck.fleet.names import folded
-from envcheck.fleet.pages.text import value_text
+from envcheck.fleet.pages.text import fact_text, left_out, value_text
 from envcheck.fleet.record import Fleet, Node, Place, Slow, Spread
 from envcheck.report import Options
 from envcheck.report.markup.html import STYLE, Markup, chip, join, tag
 from envcheck.report.page.pen import WORDS
 from envcheck.rules.facts.measurements import quantity
+from envcheck.text.wrap import clip
 
 _ROWS = 500
 """Rows of a section; the table of nodes has all."""
 _NAMES = 40
+_LONGEST_RUN = 400
+"""Characters of a run of names; the table of nodes has each."""
 _SIGNS: dict[str, str] = {"pass": "✓", "warn": "!", "fail": "✗", "unknown": "?", "note": "i", "skipped": "-"}
 _SCRIPT = """
 for (const head of document.querySelectorAll("th[data-column]")) head.addEventListener("click", () => {
@@ -48,6 +51,7 @@ main { max-width: 1240px; }
 table { width: 100%; border-collapse: collapse; font-size: 13.5px; }
 th { text-align: left; cursor: pointer; position: sticky; top: 0; background: var(--card); padding: 4px 8px; }
 td { padding: 3px 8px; border-top: 1px solid var(--line); vertical-align: top; }
+th, td { overflow-wrap: break-word; } td:last-child { overflow-wrap: anywhere; min-width: 180px; }
 th[aria-sort=ascending]::after { content: " ▲"; } th[aria-sort=descending]::after { content: " ▼"; }
 .bars { display: flex; align-items: flex-end; gap: 1px; height: 34px; min-width: 180px; }
 .bars i { flex: 1; background: var(--note); min-height: 0; }
@@ -103,7 +107,7 @@ def _sections(fleet: Fleet) -> list[Markup]:
 def _hero(fleet: Fleet) -> Markup:
     head = fleet.head
     counts = ", ".join(f"{count:,} {name}" for name, count in head.verdicts.items() if count)
-    older = f"; {head.superseded:,} older reports of the same nodes were left out" if head.superseded else ""
+    older = f"; {left_out(head.superseded)}" if head.superseded else ""
     return tag(
         "div",
         chip(head.verdict, _SIGNS[head.verdict], head.verdict.upper()),
@@ -144,7 +148,7 @@ def _problems(fleet: Fleet) -> list[Markup]:
 def _differences(fleet: Fleet) -> list[Markup]:
     return [
         _row(
-            f"{each.aspect}, {each.what}",
+            fact_text(each),
             value_text(each.value),
             value_text(each.common),
             f"{each.share:,} of {each.known:,}",
@@ -157,7 +161,7 @@ def _differences(fleet: Fleet) -> list[Markup]:
 def _splits(fleet: Fleet) -> list[Markup]:
     return [
         _row(
-            f"{each.aspect}, {each.what}",
+            fact_text(each),
             ", ".join(
                 f"{value_text(value)} ({count:,})" for value, count in zip(each.values, each.counts, strict=False)
             ),
@@ -182,7 +186,7 @@ def _slow(each: Slow) -> Markup:
 
 def _drifts(fleet: Fleet) -> list[Markup]:
     return [
-        _row(f"{each.aspect}, {each.what}", value_text(each.before), value_text(each.after), _where(each.places))
+        _row(fact_text(each), value_text(each.before), value_text(each.after), _where(each.places))
         for each in fleet.drifts
     ]
 
@@ -241,7 +245,8 @@ def _node(node: Node) -> Markup:
 def _several(names: Sequence[str]) -> str:
     runs = folded(names)
     more = f", … ({len(runs) - _NAMES:,} more)" if len(runs) > _NAMES else ""
-    return f"{len(set(names)):,}: {', '.join(runs[:_NAMES])}{more}" if len(runs) > 1 or len(names) > 1 else names[0]
+    shown = ", ".join(clip(run, _LONGEST_RUN) for run in runs[:_NAMES])
+    return f"{len(set(names)):,}: {shown}{more}" if len(runs) > 1 or len(names) > 1 else names[0]
 
 
 def _where(places: Sequence[Place]) -> Markup | str:

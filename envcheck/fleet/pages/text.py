@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
 
+from envcheck.fleet.overall import counted
 from envcheck.fleet.pages.rows import MOST_NAMES, VERDICTS, filled, row, section
-from envcheck.fleet.record import Difference, Drift, Fleet, Place, Slow
+from envcheck.fleet.record import Difference, Drift, Fleet, Place, Slow, Split
 from envcheck.report import Options
 from envcheck.report.page.pen import WORDS, Line, Pen
 from envcheck.rules.facts.measurements import quantity
@@ -41,12 +42,12 @@ def _page(fleet: Fleet, pen: Pen, options: Options) -> Iterator[Line]:
     yield from section(pen, "Findings of the nodes", list(_problems(fleet, pen)), most)
     yield from section(pen, "Different from the majority", list(_differences(fleet, pen)), most)
     yield from section(pen, "No majority", list(_splits(fleet, pen)), most)
-    yield from section(pen, "Slow compared with the same GPU model", list(_slow(fleet.slow, pen)), most)
+    yield from section(pen, "Slow compared with the same GPU model", list(_slow(fleet.slow, pen, options)), most)
     since = f"Changed since {head.since}"
     yield from section(pen, since, [*_drifts(fleet, pen), *_slowed(fleet, pen), *_came_or_went(fleet, pen)], most)
     yield from section(pen, "Nodes that are alike", list(_groups(fleet, pen)), most if options.verbose else _GROUPS)
     if head.superseded:
-        yield from filled(pen, "", f"{head.superseded:,} older reports of the same nodes were left out.", style="dim")
+        yield from filled(pen, "", f"{left_out(head.superseded)}.", style="dim")
 
 
 def _unanswered(fleet: Fleet, pen: Pen) -> Iterator[list[Line]]:
@@ -67,7 +68,7 @@ def _differences(fleet: Fleet, pen: Pen) -> Iterator[list[Line]]:
     for difference in sorted(fleet.differences, key=_pressing):
         many = f" ({difference.share:,} of {difference.known:,})"
         common = value_text(difference.common)
-        text = f"{difference.aspect}, {difference.what}: {value_text(difference.value)}, not {common}{many}"
+        text = f"{fact_text(difference)}: {value_text(difference.value)}, not {common}{many}"
         yield row(pen, "warn", text, _named(difference.places))
 
 
@@ -81,20 +82,23 @@ def _splits(fleet: Fleet, pen: Pen) -> Iterator[list[Line]]:
         pairs = list(zip(split.values, split.counts, strict=False))[:4]
         told = ", ".join(f"{value_text(value)} ({count:,})" for value, count in pairs)
         more = f", {len(split.values) - 4:,} others" if len(split.values) > len(pairs) else ""
-        yield row(pen, "note", f"{split.aspect}, {split.what}: {told}{more}", ())
+        yield row(pen, "note", f"{fact_text(split)}: {told}{more}", ())
 
 
-def _slow(figures: Iterable[Slow], pen: Pen) -> Iterator[list[Line]]:
+def _slow(figures: Sequence[Slow], pen: Pen, options: Options) -> Iterator[list[Line]]:
+    """The figures, the slowest first; of a GPU only the slowest, unless all are asked for."""
+    rest = Counter((each.node, each.subject) for each in figures)
     for figure in sorted(figures, key=lambda each: (each.ratio, each.node)):
+        others = 0 if options.verbose else rest.pop((figure.node, figure.subject), 0) - 1
+        if others < 0:
+            continue
         unit = figure.quantity.unit
         where = " ".join(filter(None, (figure.node, figure.subject or "processor")))
         serial = f" (serial {figure.serial})" if figure.serial else ""
         values = f"{quantity(figure.value, unit)}, {figure.ratio:.0%} of the median {quantity(figure.median, unit)}"
-        yield list(
-            filled(
-                pen, f"  {WORDS[figure.status]:<5}", f"{where}{serial}: {figure.quantity.title} {values}", figure.status
-            )
-        )
+        more = f"; {counted(others, 'other figure is slow', 'other figures are slow')}" if others else ""
+        told = f"{where}{serial}: {figure.quantity.title} {values}{more}"
+        yield list(filled(pen, f"  {WORDS[figure.status]:<5}", told, figure.status))
 
 
 def _drifts(fleet: Fleet, pen: Pen) -> Iterator[list[Line]]:
@@ -103,7 +107,7 @@ def _drifts(fleet: Fleet, pen: Pen) -> Iterator[list[Line]]:
 
 
 def _change(drift: Drift) -> str:
-    return f"{drift.aspect}, {drift.what}: {value_text(drift.before)}, now {value_text(drift.after)}"
+    return f"{fact_text(drift)}: {value_text(drift.before)}, now {value_text(drift.after)}"
 
 
 def _slowed(fleet: Fleet, pen: Pen) -> Iterator[list[Line]]:
@@ -134,6 +138,16 @@ def _named(places: Sequence[Place]) -> list[str]:
     if len(places) > MOST_NAMES:
         return [place.node for place in places]
     return [" ".join(filter(None, (place.node, "+".join(place.subjects)))) for place in places]
+
+
+def left_out(count: int) -> str:
+    """That older reports were not compared."""
+    return counted(count, "older report of the same node was left out", "older reports of the same nodes were left out")
+
+
+def fact_text(found: Difference | Split | Drift) -> str:
+    """A fact's name after its aspect, unless they are the same word."""
+    return found.what if found.what == found.aspect else f"{found.aspect}, {found.what}"
 
 
 def value_text(value: str | None) -> str:

@@ -1,4 +1,7 @@
-"""What each field means, from the docstrings below the fields of the structs: Python keeps none of them at run time."""
+"""The JSON Schema of an output, with what each field means: the docstrings below the fields of the structs.
+
+Python keeps none of them at run time.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +16,19 @@ import msgspec
 from msgspec import inspect
 
 
-def describe(schema: dict[str, Any], root: type[msgspec.Struct]) -> None:
-    """Add to ``schema``, which msgspec made of ``root``, the description of each property."""
-    found = schema["$defs"]
+def described(root: Any, name: str, version: str, title: str = "") -> dict[str, Any]:
+    """The JSON Schema (draft 2020-12) of the output ``name``, which is a ``root``: a struct, or a union of some."""
+    schema = msgspec.json.schema(root)
+    _describe(schema["$defs"], root)
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": f"urn:envcheck:schema:{name}:{version}",
+        "title": f"envcheck {name} {version}{title}",
+        **schema,
+    }
+
+
+def _describe(found: dict[str, Any], root: Any) -> None:
     for kind in _structs(inspect.type_info(root), set()):
         properties = found.get(_named(kind), {}).get("properties", {})
         for field in kind.fields:

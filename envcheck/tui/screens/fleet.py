@@ -103,7 +103,7 @@ class FleetPage(ModalScreen[str | None]):
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
         event.stop()
         node = self._shown[event.option_index]
-        if node.path:
+        if node.path and not node.problem:
             self.dismiss(node.path)
         else:
             self.notify(node.problem or "The report of this node was not kept (--save DIR keeps it)", markup=False)

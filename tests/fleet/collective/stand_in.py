@@ -1,7 +1,8 @@
 """A node without GPUs: the real program of a node, whose processes only say how fast they would have been.
 
 ``stand_in.py PLAN`` reads from PLAN how the node behaves that FLEET_NODE (or Slurm) names: ``speed``, or one of
-``dies``, ``hangs``, ``rubbish`` (at the start), ``killed``, ``fails``, ``breaks``, ``stops``, ``silent`` (in a run).
+``dies``, ``hangs``, ``rubbish`` (at the start), ``killed``, ``fails``, ``breaks``, ``stops`` (in a run). Of all nodes,
+``*`` says which two are slow together: ``link``, their names, with ``speed``.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ BANDWIDTH = 50e9
 GPUS = 2
 
 
-def work(plan: dict[str, Any], order: Order, share: tuple[Rank, ...], talk: Talk) -> None:
+def work(name: str, plan: dict[str, Any], order: Order, share: tuple[Rank, ...], talk: Talk) -> None:
     """Agree as often as NCCL's worker does before and in a step, and tell a time."""
     (rank,) = share
     talk.say(step="connecting the ranks", version="0.0.0", path="stand-in")
@@ -46,14 +47,18 @@ def work(plan: dict[str, Any], order: Order, share: tuple[Rank, ...], talk: Talk
         time.sleep(60)
     if plan.get("stops"):
         os.kill(os.getppid(), signal.SIGSTOP)  # the node's program: its lines stay open
-    seconds = order.steps[0].size * 2 * (order.ranks - 1) / order.ranks / (BANDWIDTH * plan.get("speed", 1.0))
+    link = plan.get("link")
+    joined = link is None or all(talk.agree(name if name == each else None) == each for each in link)
+    speed = plan.get("speed", 1.0) if joined else 1.0
+    seconds = order.steps[0].size * 2 * (order.ranks - 1) / order.ranks / (BANDWIDTH * speed)
     slowest = talk.agree(seconds)
     talk.say(result={"step": 0, "seconds": [slowest] * 3, "checked": 10, "wrong": plan.get("wrong", 0), "worst": 0.0})
 
 
 def main() -> None:
     name = os.environ.get("FLEET_NODE") or os.environ["SLURMD_NODENAME"]
-    plan = json.loads(Path(sys.argv[1]).read_text()).get(name, {})
+    plans = json.loads(Path(sys.argv[1]).read_text())
+    plan = plans.get(name, plans.get("*", {}))
     if plan.get("dies"):
         sys.exit("envcheck: command not found")
     if plan.get("hangs"):
@@ -64,7 +69,7 @@ def main() -> None:
     os.write(1, b"Last login: today\n")
     gpus = [{"uuid": f"GPU-{name}-{number}", "index": number} for number in range(plan.get("gpus", GPUS))]
     out = Out("measuring.nccl.node", partial(os.write, 1))  # type: ignore[arg-type]
-    serve({"gpus": gpus, "libraries": {}}, out, partial(work, plan))
+    serve({"gpus": gpus, "libraries": {}}, out, partial(work, name, plan))
 
 
 if __name__ == "__main__":

@@ -85,16 +85,49 @@ def test_a_node_a_little_slower_warns(tmp_path: Path) -> None:
     assert (found.verdict, found.exit_code) == ("warn", 1)
 
 
+SIZES = [3, 12, pytest.param(32, marks=pytest.mark.lab), pytest.param(64, marks=pytest.mark.lab)]
+
+
+@pytest.mark.parametrize("count", SIZES)
+def test_two_nodes_that_are_slow_together_only_are_named(tmp_path: Path, count: int) -> None:
+    pair = ["n0", f"n{count - 1}"]
+    found = bench(tmp_path, {"*": {"link": pair, "speed": 0.5}}, names(count))
+    assert [sorted(link.nodes) for link in found.links] == [sorted(pair)]
+    assert found.links[0].bandwidth == pytest.approx(0.5 * BANDWIDTH)
+    assert found.links[0].expected == pytest.approx(BANDWIDTH)
+    assert (found.slow, found.unsettled, problems(found), found.verdict) == ((), (), {}, "fail")
+    assert found.headline == "1 link between two nodes is slow"
+
+
+@pytest.mark.parametrize("count", SIZES[1:])
+def test_two_slow_nodes_and_one_that_dies_in_a_run_are_named(tmp_path: Path, count: int) -> None:
+    plan: dict[str, dict[str, Any]] = {"n1": {"speed": 0.5}, "n5": {"speed": 0.7}, "n7": {"killed": 1}}
+    found = bench(tmp_path, plan, names(count), "--timeout", "120")
+    assert [slow.node for slow in found.slow] == ["n1", "n5"]
+    assert list(problems(found)) == ["n7"]
+    assert "killed by SIGKILL" in problems(found)["n7"]
+    assert (found.unsettled, found.links, found.exit_code) == ((), (), 1)
+
+
+@pytest.mark.parametrize("count", SIZES)
+def test_where_all_are_slow_alike_nobody_is_blamed(tmp_path: Path, count: int) -> None:
+    found = bench(tmp_path, {"*": {"speed": 0.3}}, names(count))
+    assert (found.slow, found.links, found.unsettled, problems(found)) == ((), (), (), {})
+    assert found.reference == pytest.approx(0.3 * BANDWIDTH)
+
+
 def test_nodes_that_do_not_answer_are_rows_and_the_others_are_measured(tmp_path: Path) -> None:
     plan: dict[str, dict[str, Any]] = {"n0": {"dies": 1}, "n1": {"hangs": 1}, "n2": {"rubbish": 1}, "n3": {"gpus": 0}}
+    plan["n4"] = {"gpus": 300}
     began = time.monotonic()
-    found = bench(tmp_path, {**plan, "n6": {"speed": 0.5}}, [*names(7), "gone"], "--timeout", "14")
+    found = bench(tmp_path, {**plan, "n6": {"speed": 0.5}}, [*names(8), "gone"], "--timeout", "14")
     assert time.monotonic() - began < 25
     assert problems(found) == {
         "n0": "exit status 1: envcheck: command not found",
         "n1": "no answer within 7 s",
         "n2": "it sent a line that is not understood; is it the same version of envcheck?",
         "n3": "no matching CUDA GPU found",
+        "n4": "it names 300 GPUs; at most 256 are measured",
         "gone": "exit status 255: ssh: connect to host gone port 22: No route to host",
     }
     assert [slow.node for slow in found.slow] == ["n6"]

@@ -79,6 +79,35 @@ def test_one_or_two_slow_nodes_are_named_and_no_other(data: st.DataObject) -> No
 
 @settings(max_examples=400, deadline=None)
 @given(data=st.data())
+def test_two_nodes_that_are_slow_together_only_are_named_and_no_other(data: st.DataObject) -> None:
+    count = data.draw(st.integers(3, 64))
+    chosen = data.draw(st.lists(st.sampled_from(names(count)), min_size=2, max_size=2, unique=True))
+    speed = data.draw(st.one_of(st.none(), st.floats(0.05, 0.8)))
+    healthy = fleet({}, noise=data.draw(st.sampled_from([0.0, 0.01, 0.04])), seed=data.draw(st.integers(0, 99)))
+
+    def measure(group: tuple[str, ...]) -> Outcome:
+        outcome = healthy(group)
+        if not {*chosen} <= {*group}:
+            return outcome
+        return Outcome(problem="NCCL: remote error") if speed is None else Outcome((outcome.value or 0.0) * speed)
+
+    search = searched(count, measure)
+    assert [{*link.nodes} for link in search.links] == [{*chosen}]
+    assert (search.suspects, search.unsettled, search.lost) == ([], [], {})
+    assert len(search.groups) <= most(count, 1) + math.comb(math.ceil(math.log2(count)) + 1, 2)
+
+
+@pytest.mark.parametrize("count", [3, 4, 6, 8, 17, 33, 64])
+def test_groups_that_are_slower_the_larger_they_are_have_no_slow_link(count: int) -> None:
+    def measure(group: tuple[str, ...]) -> Outcome:
+        return Outcome(HEALTHY * (1 - 0.05 * math.log2(len(group))))
+
+    search = searched(count, measure)
+    assert (search.suspects, search.links, search.unsettled) == ([], [], [])
+
+
+@settings(max_examples=400, deadline=None)
+@given(data=st.data())
 def test_nodes_that_break_or_die_are_named(data: st.DataObject) -> None:
     odd = data.draw(st.integers(1, 2))
     count = data.draw(st.integers(FEWEST[odd], 64))
