@@ -169,7 +169,7 @@ def all_fits(question: Question) -> list[Fit]:
             [option for version in versions for option in _options(full, name, version)], full.labels.get(name, name)
         )
     found += _compiler_fits(full)
-    found = [_as_named(full, fit) for fit in found]
+    found = [_as_named(full, fit) for fit in _known_by_others(full, found)]
     found += _unrelated(full, found)
     return [soften(fit) for fit in _as_made(full, found)]
 
@@ -296,6 +296,24 @@ def _joined(options: Sequence[_Option], written: str) -> list[Fit]:
     about = dict.fromkeys(name for _, fits in options for fit in fits for name in fit.about)
     members = [(label, Fit(verdict=overall(fits), reason="")) for label, fits in options]
     return [agree(members, written).concerning(*about)]
+
+
+def _known_by_others(question: Question, found: list[Fit]) -> list[Fit]:
+    """Without the doubt about a release that only rows of others name, where all that was named speaks of it."""
+    others = question.labels.keys() - PLATFORM
+    doubts = {
+        unknown_release(question, name, version): name
+        for name, versions in question.versions.items()
+        for version in versions
+        if name != TORCH and len(others) > 1
+    }
+    for fit in [fit for fit in found if fit.reason in doubts]:
+        name = doubts[fit.reason]
+        related = {other for each in found if each.verdict != "unknown" and name in each.about for other in each.about}
+        named = question.matrix.named_versions(name)
+        if others <= related and all(version in named for version in question.versions[name]):
+            found.remove(fit)
+    return found
 
 
 def _unrelated(question: Question, found: Iterable[Fit]) -> list[Fit]:
