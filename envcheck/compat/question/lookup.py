@@ -68,7 +68,7 @@ def overview(matrix: Matrix) -> Overview:
         "mig": [*matrix.migs],
         CONTAINER: [row for row in matrix.images if any(name.startswith(REGISTRY) for name in row.names)],
     }
-    for names in (matrix.releases_by_name, matrix.wheels_by_name):
+    for names in (matrix.releases_by_name, matrix.wheels_by_name, matrix.requirements_by_name):
         for name, own in names.items():
             rows.setdefault(name, []).extend(own)
     listed = [
