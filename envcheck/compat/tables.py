@@ -351,6 +351,10 @@ class ReleaseRow(Row, frozen=True, kw_only=True):
     exact_nvcc: bool = False
     """For a package that is compiled against PyTorch: whether it refuses an nvcc of another minor than PyTorch's CUDA
     too; an nvcc of another major is refused by PyTorch itself."""
+    known: dict[str, str] = {}
+    """By need, the greatest version that its documents speak of where they set no end: ``{cuda = "12"}``."""
+    instead: str = ""
+    """The package that takes over its part on the GPU where it is installed: that one's rows decide about CUDA then."""
     optional: tuple[str, ...] = ()
     """Needs that it does without: CuPy uses a cuDNN of these versions, and no other one."""
     bundles: dict[str, str] = {}

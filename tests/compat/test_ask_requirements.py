@@ -8,7 +8,7 @@ from envcheck.compat.load import load_matrix
 from envcheck.compat.names import canonical
 from envcheck.compat.question.wheels import covering
 from envcheck.compat.specifier import Specifier, Version, parse_specifier
-from envcheck.compat.tables import RequirementRow
+from envcheck.compat.tables import ReleaseRow, RequirementRow
 from tests.compat.asking import (
     answer,
     assert_does_not_fit,
@@ -111,6 +111,30 @@ torch==2.9.1 nvidia-cublas-cu12==12.8.3.14
 )
 def test_does_not_fit(question: str) -> None:
     assert_does_not_fit(question)
+
+
+@every([(row, key) for row in MATRIX.releases for key in row.known])
+def test_beyond_what_documents_speak_of_nobody_can_tell(row: ReleaseRow, key: str) -> None:
+    bound = next(one for one in parse_specifier(row.versions).bounds if one.operator in ("==", ">="))
+    asked = f"{row.name}=={Version(bound.numbers, post=bound.post)}"
+    newest = int(row.known[key])
+    assert parse_specifier(row.needs[key]).cover(Version((newest + 1, 0))) == "all"
+    assert verdict(f"{asked} {key}=={newest}.9") == "compatible"
+    assert_nobody_can_tell(f"{asked} {key}=={newest + 1}.0")
+
+
+@every(
+    questions("""
+numba==0.62.1 numba-cuda==0.19.1 cuda==13.0
+numba==0.62.1 cuda==12.8 gpu==H100
+""")
+)
+def test_the_package_that_takes_over_decides(question: str) -> None:
+    assert_fits(question)
+
+
+def test_components_that_only_run_on_the_same_system_are_not_related() -> None:
+    assert_nobody_can_tell("keras==3.11.0 ctranslate2==4.6.0 os==windows")
 
 
 def test_a_release_that_only_others_name_is_judged_by_them_alone() -> None:

@@ -317,8 +317,11 @@ def _known_by_others(question: Question, found: list[Fit]) -> list[Fit]:
 
 
 def _unrelated(question: Question, found: Iterable[Fit]) -> list[Fit]:
-    """What no relation covers. Where something runs is no component; python is none where nothing is Python's."""
-    related = {name for fit in found if len(fit.about) > 1 for name in fit.about}
+    """What no relation covers. Where something runs is no component, unless it is all that a component is asked with;
+    python is none where nothing is Python's.
+    """
+    where = PLATFORM if len(question.labels.keys() - PLATFORM) > 1 else frozenset()
+    related = {name for fit in found if len(set(fit.about) - where) > 1 for name in fit.about}
     named = {name for fit in found if len(fit.about) == 1 for name in fit.about}
     left = [name for name in question.labels if name not in related | named | PLATFORM]
     if named and not related:

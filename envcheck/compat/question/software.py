@@ -270,7 +270,7 @@ def need_fits(question: Question, candidate: Candidate, row: ReleaseRow) -> Iter
         key for name in _chosen_from(row) for other in question.matrix.rows_of(name) for key in other.needs
     }
     for key, spec in row.needs.items():
-        if key in left_to_others and key in _OF_GPU_BUILDS:
+        if key in _OF_GPU_BUILDS and (key in left_to_others or row.instead in question.versions):
             continue
         if candidate.cuda and (key == "cuda" or key in _DRIVERS):
             continue  # the row speaks of a build for another CUDA
@@ -337,6 +337,12 @@ def _other_major(matrix: Matrix, candidate: Candidate, row: ReleaseRow, wheel: L
 def _need(matrix: Matrix, candidate: Candidate, row: Row, name: str, spec: str, version: Version) -> Fit:
     verdict = _VERDICTS[parse_specifier(spec).cover(version)]
     wanted = readable(name, spec)
+    newest = row.known.get(name) if isinstance(row, ReleaseRow) else None
+    if verdict == "compatible" and newest and parse_specifier(f"<={newest}").cover(version) == "none":
+        reason = (
+            f"{candidate.label} needs {wanted}; its documents speak of none newer than {newest}, and this is {version}"
+        )
+        return conclude(matrix, "unknown", reason, row, change=f"{name} {newest}")
     if verdict == "compatible":
         return conclude(matrix, verdict, f"{candidate.label} needs {wanted}, and this is {version}", row)
     which = f"some releases of {name} {version} match, others do not" if verdict == "unknown" else f"this is {version}"

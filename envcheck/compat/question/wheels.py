@@ -23,14 +23,19 @@ _SEVERAL = 2
 def wheels_of(matrix: Matrix, name: str, version: Version, rows: Sequence[ReleaseRow] = ()) -> tuple[WheelRow, ...]:
     """The rows of a release, or of the releases of a family. ``rows`` are what else is known of it.
 
-    A post-release that other rows name, and these do not, is another index's.
+    A post-release that other rows name, and none of PyPI's does, is another index's.
     """
     if version.local or version.pre:
         return ()
     found = covering(matrix.wheels_by_name.get(name, ()), version)
-    if version.post is None or any(parse_specifier(row.versions).names_post for row in found):
+    required = covering(matrix.requirements_by_name.get(name, ()), version)
+    if version.post is None or _names_post(found) or _names_post(required):
         return found
-    return () if any(parse_specifier(row.versions).names_post for row in rows) else found
+    return () if _names_post(rows) else found
+
+
+def _names_post(rows: Sequence[R]) -> bool:
+    return any(parse_specifier(row.versions).names_post for row in rows)
 
 
 def covering(rows: Sequence[R], version: Version) -> tuple[R, ...]:
