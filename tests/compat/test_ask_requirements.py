@@ -102,6 +102,7 @@ def test_fits(question: str) -> None:
 @every(
     questions("""
 vllm==0.11.0 numba==0.61.2 python==3.9
+vllm==0.11.0 numba==0.60.0 python==3.12
 vllm==0.8.5 transformers==4.51.0
 cuml-cu13==25.10.0 numba==0.62.0
 jax==0.4.35 numpy==1.25.0 python==3.12

@@ -37,6 +37,7 @@ from envcheck.compat.question.question import (
     summary,
     unknown_release,
 )
+from envcheck.compat.question.requirements import requirement_fits
 from envcheck.compat.question.software import candidate_fits, need_fits
 from envcheck.compat.question.toolkit_parts import part_fits
 from envcheck.compat.relations.fit import Fit, conclude
@@ -279,7 +280,8 @@ def _best_build(question: Question, candidates: Sequence[Candidate]) -> list[_Op
 
 
 def _all_of(question: Question, candidate: Candidate) -> list[Fit]:
-    return [*candidate_fits(question, candidate), *one_of_fits(question, candidate)]
+    own = candidate_fits(question, candidate)
+    return [*own, *requirement_fits(question, candidate), *one_of_fits(question, candidate)]
 
 
 def _objections(options: Sequence[_Option]) -> tuple[int, int]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from functools import cache
 
@@ -20,7 +19,7 @@ from envcheck.compat.relations.fit import Fit, FitVerdict, conclude
 from envcheck.compat.relations.gpu_code import code_runs_on, read_targets, runs_natively
 from envcheck.compat.relations.gpu_cuda import cuda_serves, cuda_targets
 from envcheck.compat.specifier import Cover, Specifier, Version, parse_specifier
-from envcheck.compat.tables import ReleaseRow, RequirementRow, Row
+from envcheck.compat.tables import ReleaseRow, Row
 from envcheck.versions import CodeTarget, ComputeCapability, CudaVersion, DriverRelease
 
 # Whether the libraries that a build needs leave a GPU out, whichever of the admitted versions is taken.
@@ -255,7 +254,7 @@ def _supported_below(row: ReleaseRow, gpu: AskedGpu, targets: Sequence[CodeTarge
 
 
 _VERDICTS: dict[Cover, FitVerdict] = {"all": "compatible", "some": "unknown", "none": "incompatible"}
-_BEST_FIRST = ("compatible", "unknown", "incompatible")
+BEST_FIRST = ("compatible", "unknown", "incompatible")
 _DRIVERS = {"driver-linux": False, "driver-windows": True, "driver": None}
 """Whether Windows' numbers are meant."""
 TOOLKIT = "cuda"
@@ -301,7 +300,7 @@ def _chosen_from(row: ReleaseRow) -> list[str]:
 def _version(question: Question, candidate: Candidate, row: ReleaseRow, name: str, spec: str) -> Iterator[Fit]:
     if name in question.versions:
         fits = [
-            (str(version), _need(question.matrix, candidate, row, name, spec, version))
+            (str(version), need_fit(question.matrix, candidate, row, name, spec, version))
             for version in question.versions[name]
         ]
         wheel = question.libraries.get(name)
@@ -315,7 +314,7 @@ def _version(question: Question, candidate: Candidate, row: ReleaseRow, name: st
     elif name in question.implied:
         implied = question.implied[name]
         if not {implied.by, candidate.name} <= SYSTEMS:
-            fit = _need(question.matrix, candidate, row, name, spec, implied.version)
+            fit = need_fit(question.matrix, candidate, row, name, spec, implied.version)
             reason = f"{fit.reason} (it comes with {implied.label})"
             yield retell(question.matrix, fit, reason, row, implied.row).concerning(candidate.name, implied.by)
 
@@ -334,7 +333,7 @@ def _other_major(matrix: Matrix, candidate: Candidate, row: ReleaseRow, wheel: L
     return conclude(matrix, "incompatible", reason, row)
 
 
-def _need(matrix: Matrix, candidate: Candidate, row: Row, name: str, spec: str, version: Version) -> Fit:
+def need_fit(matrix: Matrix, candidate: Candidate, row: Row, name: str, spec: str, version: Version) -> Fit:
     verdict = _VERDICTS[parse_specifier(spec).cover(version)]
     wanted = readable(name, spec)
     newest = row.known.get(name) if isinstance(row, ReleaseRow) else None
@@ -397,7 +396,7 @@ def _any_runs(question: Question, candidate: Candidate, row: ReleaseRow) -> Fit 
             break
     if not fits:
         return None
-    best = min(fits, key=lambda fit: _BEST_FIRST.index(fit.verdict))
+    best = min(fits, key=lambda fit: BEST_FIRST.index(fit.verdict))
     reason = f"{candidate.label} needs {readable('CUDA', row.needs['cuda'])}: {best.reason}"
     return retell(question.matrix, best, reason, row)
 
@@ -432,72 +431,7 @@ def candidate_fits(question: Question, candidate: Candidate) -> list[Fit]:
     if candidate.cuda and runner:
         found.append(_run(question, candidate, candidate.cuda).concerning(candidate.name, runner))
     found += wheel_fits(question, candidate.label, candidate.name, candidate.wheels, candidate.rows)
-    found += _requirement_fits(question, candidate)
     return found + _beside_torch(question, candidate)
-
-
-def _requirement_fits(question: Question, candidate: Candidate) -> Iterator[Fit]:
-    """What PyPI's wheels for Linux require: where a row of releases speaks of it too, only what pip refuses besides."""
-    if question.systems or question.os not in ("linux", "wsl"):
-        return
-    told = {canonical(key) for row in candidate.rows for key in row.needs}
-    here = [row for row in candidate.requirements if _required_here(question, row)]
-    for name, versions in question.versions.items():
-        rows = [(row, spec) for row in here for key, spec in row.needs.items() if canonical(key) == name]
-        if rows:
-            fits = [(str(version), _required(question.matrix, candidate, rows, name, version)) for version in versions]
-            fit = agree(fits, question.labels.get(name, name))
-            if fit.bad or name not in told:
-                yield fit.concerning(candidate.name, name)
-
-
-def _required_here(question: Question, row: RequirementRow) -> bool:
-    pythons = question.versions.get("python", ())
-    here = not row.python or not pythons or any(parse_specifier(row.python).cover(one) != "none" for one in pythons)
-    return here and (not row.machine or question.machine in row.machine)
-
-
-def _required(
-    matrix: Matrix, candidate: Candidate, rows: Sequence[tuple[RequirementRow, str]], name: str, version: Version
-) -> Fit:
-    """What they say of a version, for the Python that suits best. A family's other releases may not require it."""
-    by_releases: dict[str, list[tuple[RequirementRow, Fit]]] = defaultdict(list)
-    for row, spec in rows:
-        fit = _need(matrix, candidate, row, name, spec, version)
-        by_releases[row.versions].append((row, _unbounded(matrix, candidate, row, spec, version) or fit))
-    best = {versions: _for_some_python(matrix, fits) for versions, fits in by_releases.items()}
-    whole = [fit for versions, fit in best.items() if versions not in candidate.partly]
-    if whole or all(fit.ok for fit in best.values()):
-        return next((fit for fit in whole if fit.bad), list(best.values())[-1])
-    members = [(f"{candidate.name} {versions}", fit) for versions, fit in best.items()]
-    others = conclude(matrix, "compatible", f"{candidate.label} does not require {name}")
-    return agree([*members, ("others", others)], candidate.label)
-
-
-def _unbounded(matrix: Matrix, candidate: Candidate, row: RequirementRow, spec: str, version: Version) -> Fit | None:
-    """A compiled wheel is made for one major version of what it calls: without an end it says nothing of others."""
-    bounds = parse_specifier(spec).bounds
-    later = version.numbers[0] > max(bound.numbers[0] for bound in bounds)
-    if not later or {bound.operator for bound in bounds} - {">=", ">", "!="} or _pure(candidate):
-        return None
-    reason = f"{candidate.label} needs {spec}, and this is {version}; whether it works with that major version"
-    return conclude(matrix, "unknown", f"{reason} is not documented", row)
-
-
-def _pure(candidate: Candidate) -> bool:
-    return all(system == "any" for wheel in candidate.wheels for system in wheel.pythons)
-
-
-def _for_some_python(matrix: Matrix, fits: Sequence[tuple[RequirementRow, Fit]]) -> Fit:
-    """The requirement for the Python that suits best; there may be Pythons for which there is none."""
-    row, best = min(fits, key=lambda item: _BEST_FIRST.index(item[1].verdict))
-    spec = parse_specifier("|".join(row.python for row, _ in fits)) if row.python else None
-    ends = [bound.numbers for bound in spec.bounds] if spec else []
-    near = [Version((major, minor - step), scheme=scheme("python")) for major, minor in ends for step in (0, 1)]
-    if best.ok or spec is None or all(spec.cover(python) == "all" for python in near):
-        return best
-    reason = f"{best.reason}; that is so for Python {row.python}"
-    return conclude(matrix, "unknown", reason, *(row for row, _ in fits), change=best.nearest_change)
 
 
 def _beside_torch(question: Question, candidate: Candidate) -> list[Fit]:
