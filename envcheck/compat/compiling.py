@@ -29,6 +29,7 @@ FIELDS = {
     "torch": "torch",
     "release": "releases",
     "wheel": "wheels",
+    "requirement": "requirements",
     "mig": "migs",
     "flaw": "flaws",
     "variable": "variables",
@@ -51,6 +52,9 @@ FIELDS = {
     "spoken": "spoken",
 }
 """The field of ``Matrix`` for each table of rows in the TOML files."""
+
+BY_NAME = ("releases", "wheels", "requirements")
+"""The fields whose rows are decoded by the name of their component."""
 
 COMPILED = "compiled.json"
 MOST_ENTRIES = 10_000
@@ -86,7 +90,7 @@ def write_compiled(document: dict[str, Any], place: Path) -> None:
     import json  # noqa: PLC0415 - only the build writes it
 
     grouped = dict(document)
-    for field in ("releases", "wheels"):
+    for field in BY_NAME:
         grouped[field] = {}
         for row in document[field]:
             grouped[field].setdefault(canonical(row["name"]), []).append(row)

@@ -36,6 +36,7 @@ from envcheck.compat.tables import (
     ProductRow,
     RateRow,
     ReleaseRow,
+    RequirementRow,
     RoleRow,
     Row,
     SecretRow,
@@ -115,12 +116,20 @@ class Matrix:
         return tuple(chain.from_iterable(self.wheels_by_name.values()))
 
     @cached_property
+    def requirements(self) -> tuple[RequirementRow, ...]:
+        return tuple(chain.from_iterable(self.requirements_by_name.values()))
+
+    @cached_property
     def releases_by_name(self) -> ByName[ReleaseRow]:
         return ByName(ReleaseRow, self.given.get("releases", ()))
 
     @cached_property
     def wheels_by_name(self) -> ByName[WheelRow]:
         return ByName(WheelRow, self.given.get("wheels", ()))
+
+    @cached_property
+    def requirements_by_name(self) -> ByName[RequirementRow]:
+        return ByName(RequirementRow, self.given.get("requirements", ()))
 
     def cite(self, *rows: Row) -> tuple[Source, ...]:
         """The sources of ``rows``, each once."""
@@ -135,8 +144,9 @@ class Matrix:
 
     @cached_property
     def _named_by_others(self) -> frozenset[str]:
-        """What rows of releases need or bundle; it takes all of them."""
-        return frozenset(canonical(key) for row in self.releases for key in (*row.needs, *row.bundles))
+        """What rows of releases, and wheels, need or bundle; it takes all of them."""
+        named = chain(((*row.needs, *row.bundles) for row in self.releases), (row.needs for row in self.requirements))
+        return frozenset(canonical(key) for keys in named for key in keys)
 
     @cached_property
     def cuda_rows(self) -> dict[CudaVersion, CudaRow]:
@@ -222,6 +232,7 @@ ROW_TYPES: dict[str, type[Row]] = {
     **{name: table.row for name, table in vars(Matrix).items() if isinstance(table, Table)},
     "releases": ReleaseRow,
     "wheels": WheelRow,
+    "requirements": RequirementRow,
 }
 """By table of Matrix: the type of its rows."""
 

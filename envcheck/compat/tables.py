@@ -353,6 +353,10 @@ class ReleaseRow(Row, frozen=True, kw_only=True):
     exact_nvcc: bool = False
     """For a package that is compiled against PyTorch: whether it refuses an nvcc of another minor than PyTorch's CUDA
     too; an nvcc of another major is refused by PyTorch itself."""
+    known: dict[str, str] = {}
+    """By need, the greatest version that its documents speak of where they set no end: ``{cuda = "12"}``."""
+    instead: str = ""
+    """The package that takes over its part on the GPU where it is installed: that one's rows decide about CUDA then."""
     optional: tuple[str, ...] = ()
     """Needs that it does without: CuPy uses a cuDNN of these versions, and no other one."""
     bundles: dict[str, str] = {}
@@ -404,12 +408,33 @@ class WheelRow(Row, frozen=True, kw_only=True):
     """For each system with a wheel, the CPythons that have one, as a specifier. A system that is not named has none."""
     glibc: dict[Machine, str] = {}
     """The least glibc with which any of the wheels for Linux can be installed (PEP 600)."""
+    free_threaded: dict[System, str] = {}
+    """The same for builds of CPython without the global interpreter lock, which most wheels do not serve."""
     archive: bool = False
     """Whether there is a source archive besides, from which the package could be compiled."""
 
     @property
     def id(self) -> str:
         return f"wheel/{self.name}/{self.versions}"
+
+
+class RequirementRow(Row, frozen=True, kw_only=True):
+    """What the wheels for Linux on PyPI declare to require, without their extras; rows of releases outrank it."""
+
+    name: str
+    """The distribution."""
+    versions: str
+    """The releases, as a specifier."""
+    needs: dict[str, str]
+    """Specifiers of other distributions, by their names."""
+    python: str = ""
+    """The CPythons for which they require it, as a specifier; empty for all."""
+    machine: tuple[Machine, ...] = ()
+    """The machines for which they do; empty for all."""
+
+    @property
+    def id(self) -> str:
+        return "/".join(part for part in ("requirement", self.name, self.versions, self.python, *self.machine) if part)
 
 
 class MigRow(Row, frozen=True, kw_only=True):
@@ -423,6 +448,8 @@ class MigRow(Row, frozen=True, kw_only=True):
     """As ``nvidia-smi`` writes them, without ``MIG``: ``1g.10gb+me``."""
     driver: str | None = None
     """The least Linux driver that divides them."""
+    drivers: dict[str, str] = {}
+    """The least one by profile, for those that came later."""
 
     @property
     def id(self) -> str:

@@ -6,12 +6,13 @@
 
 ``needs`` lists the needs that METADATA provides, with the name of each there. A row that cites another source too was
 completed by hand: it is never changed, only reported. ``[generated.torch]`` has no ``needs``: it is about the rows of
-``[[torch]]``. With ``wheels = true`` all rows of ``[[wheel]]`` of that name are written anew.
+``[[torch]]``. With ``wheels = true`` all rows of ``[[wheel]]`` and of ``[[requirement]]`` of that name are written
+anew, so that what METADATA adds is never missed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -29,7 +30,7 @@ class Generated(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     source: str
     needs: dict[str, str] = {}
     wheels: bool = False
-    """Whether the rows are those of ``[[wheel]]``, which file names alone provide."""
+    """Whether the rows are those of ``[[wheel]]`` and ``[[requirement]]``, which the index alone provides."""
 
 
 class Work(msgspec.Struct, frozen=True):
@@ -70,6 +71,23 @@ def sources_of(row: Mapping[str, Any]) -> list[str]:
     """The keys of the sources that a row cites."""
     source = row.get("source", [])
     return [source] if isinstance(source, str) else [str(key) for key in source]
+
+
+def rewrite(work: Work, table: str, rows: Sequence[dict[str, Any]], telling_apart: Sequence[str]) -> Iterator[Change]:
+    """Put ``rows`` in the place of all rows of the name; yields the differences."""
+    there = work.document.take(table)
+    before = {_key(row, telling_apart): row for row in there if row["name"] == work.name}
+    after = {_key(row, telling_apart): row for row in rows}
+    there[:] = sorted([*(row for row in there if row["name"] != work.name), *rows], key=lambda row: str(row["name"]))
+    for key in [*after, *(gone for gone in before if gone not in after)]:
+        if before.get(key) != after.get(key):
+            how = "written" if key in after else "taken away: its releases are in other rows now"
+            yield Change(f"{work.name} {' '.join(part for part in key if part)}", how)
+
+
+def _key(row: Mapping[str, Any], telling_apart: Sequence[str]) -> tuple[str, ...]:
+    values = (row.get(field, "") for field in telling_apart)
+    return tuple(value if isinstance(value, str) else ",".join(value) for value in values)
 
 
 def _read(document: Document, name: str, content: Any) -> Generated:

@@ -11,6 +11,7 @@ from packaging.markers import UndefinedEnvironmentName
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.utils import canonicalize_name
+from packaging.version import parse
 
 from envcheck.compat.specifier import Bound, Version, parse_specifier
 from envcheck.refresh.remote_wheel import Wheel
@@ -64,6 +65,50 @@ def pin(metadata: Metadata, distribution: str, machines: Sequence[str] = ("x86_6
     pythons = _pythons_around_markers(named, metadata.requires_python)
     found = {_common_specifier(named, machine, pythons) for machine in machines or _MACHINES}
     return found.pop() if len(found) == 1 else None
+
+
+class Required(NamedTuple):
+    """A requirement that holds whatever extras are asked for."""
+
+    spec: str
+    python: str
+    """The CPythons for which it holds, as a specifier; empty for all that the release admits."""
+    machines: tuple[str, ...]
+
+
+def required(metadata: Metadata, distribution: str, machines: Sequence[str] = ()) -> list[Required]:
+    """What the wheels for Linux require of ``distribution``, by machine and Python; nothing where it has no bound."""
+    named = [item for item in metadata.requirements if canonicalize_name(item.name) == canonicalize_name(distribution)]
+    pythons = _pythons_around_markers(named, metadata.requires_python)
+    by_machine = {
+        machine: _by_python([(python, _plain(named, _environment(machine, python))) for python in pythons])
+        for machine in machines or _MACHINES
+    }
+    found = dict.fromkeys(one for those in by_machine.values() for one in those)
+    return [
+        Required(spec, python, tuple(machine for machine, those in by_machine.items() if (python, spec) in those))
+        for python, spec in found
+    ]
+
+
+def _plain(named: Sequence[Requirement], environment: dict[str, str]) -> str:
+    """The bounds of all requirements that hold, without an extra; empty if there are none, or one cannot be read."""
+    bounds = {bound for item in named if _holds(item, environment) for bound in item.specifier}
+    least = sorted((bound for bound in bounds if bound.operator == ">="), key=lambda bound: parse(bound.version))
+    return as_specifier(",".join(map(str, bounds.difference(least[:-1])))) or ""
+
+
+def _by_python(said: Sequence[tuple[tuple[int, int], str]]) -> list[tuple[str, str]]:
+    """Runs of Pythons with the same bounds, as specifiers: the ends are open."""
+    starts = [place for place, (_, spec) in enumerate(said) if not place or spec != said[place - 1][1]]
+    found = []
+    for start, following in zip(starts, [*starts[1:], None], strict=True):
+        (major, minor), spec = said[start]
+        lower = f">={major}.{minor}" if start else ""
+        upper = "<{}.{}".format(*said[following][0]) if following is not None else ""
+        if spec:
+            found.append((",".join(filter(None, (lower, upper))), spec))
+    return found
 
 
 def python_range(release: Release, requires_python: str) -> str | None:

@@ -10,7 +10,7 @@ from packaging.version import Version
 from tomlkit.items import Table
 
 from envcheck.compat.specifier import parse_specifier, parse_version
-from envcheck.refresh.document import Document
+from envcheck.refresh.document import Document, inline
 from envcheck.refresh.generated import Change, Generated, Work, sources_of
 from envcheck.refresh.metadata import PYTHON, Metadata, narrower, pin, python_range, same
 from envcheck.refresh.wheel_files import Release
@@ -84,9 +84,12 @@ def _covers(row: Mapping[str, Any], release: Release) -> bool:
 def _regenerate_row(work: Work, row: Table, releases: Sequence[Release], facts: _Facts) -> Iterator[Change]:
     rows = [other for other in work.document.rows(TABLE) if other["name"] == work.name]
     spoken_of = covered(row, rows, releases)
-    keys = [key for key in row.get("needs", {}) if key in work.generated.needs]
-    if not spoken_of or not keys:
+    if not spoken_of:
         return
+    told = {
+        key for other in rows if other is not row and covered(other, rows, spoken_of) for key in other.get("needs", {})
+    }
+    keys = [key for key in work.generated.needs if key in row.get("needs", {}) or key not in told]
     machines = [str(machine) for machine in row.get("machine", ())]
     runs = _runs(spoken_of, releases, lambda release: {key: facts.of(release, key, machines) for key in keys})
     first, *further = runs
@@ -95,9 +98,9 @@ def _regenerate_row(work: Work, row: Table, releases: Sequence[Release], facts: 
     if further:
         yield Change(f"{work.name} {row['versions']}", f"needs differ: split into {len(runs)} rows")
         row["versions"] = _text(first.releases, releases)
-    yield from _set_needs(f"{work.name} {row['versions']}", row["needs"], first.needs)
+    yield from _set_needs(f"{work.name} {row['versions']}", row.setdefault("needs", inline({})), first.needs)
     for offset, run in enumerate(further, start=1):
-        needs = {**template["needs"], **run.needs}
+        needs = {**template.get("needs", {}), **run.needs}
         content = template | {"versions": _text(run.releases, releases), "needs": _present(needs)}
         work.document.insert(TABLE, place + offset, content)
 
@@ -117,10 +120,15 @@ def _compare_row(work: Work, row: Table, releases: Sequence[Release], facts: _Fa
 
 def _set_needs(what: str, needs: Any, wanted: Mapping[str, str | None]) -> Iterator[Change]:
     for key, spec in wanted.items():
-        old = str(needs[key])
+        old = str(needs.get(key, ""))
+        if not old and spec is None:
+            continue
         if spec is None:
             del needs[key]
             yield Change(what, f"{key}: {old} -> no longer required")
+        elif not old:
+            needs[key] = spec
+            yield Change(what, f"{key}: {spec}, which the row did not say")
         elif not same(old, spec):
             needs[key] = spec
             yield Change(what, f"{key}: {old} -> {spec}")

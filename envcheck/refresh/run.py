@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import closing
 from datetime import datetime, timezone
 from pathlib import Path
@@ -13,10 +13,10 @@ from pathlib import Path
 import msgspec
 
 from envcheck.bundle import folder
-from envcheck.compat.compiling import COMPILED, compile_folder, toml_files
+from envcheck.compat.compiling import COMPILED, GENERATED, compile_folder, toml_files
 from envcheck.compat.load import read_folder
 from envcheck.errors import UsageError
-from envcheck.refresh import release_rows, torch_rows, wheel_rows
+from envcheck.refresh import release_rows, requirement_rows, torch_rows, wheel_rows
 from envcheck.refresh.document import Document
 from envcheck.refresh.generated import TORCH, Change, Work, find_work
 from envcheck.refresh.index import Index
@@ -53,9 +53,10 @@ def refresh(
     documents = [Document(path) for path in toml_files(place)]
     day = today or datetime.now(timezone.utc).date().isoformat()
     changes: list[Change] = []
+    known = _known(documents)
     for work in find_work(documents, only):
         on_step(work.name)
-        found = list(_regenerate(work, index))
+        found = list(_regenerate(work, index, known))
         changes += found
         if any(change.made for change in found):
             work.document.content["sources"][work.generated.source]["read"] = day
@@ -77,22 +78,34 @@ def report(outcome: Refreshed) -> str:
     return "\n".join((*lines, *files)) + "\n"
 
 
-def _regenerate(work: Work, index: Index) -> Iterator[Change]:
+def _known(documents: Sequence[Document]) -> set[str]:
+    """The distributions of which rows are generated, or that rows of others need."""
+    generated = {str(name) for document in documents for name in document.content.get(GENERATED, {})}
+    needed = {
+        str(key) for document in documents for row in document.rows(release_rows.TABLE) for key in row.get("needs", {})
+    }
+    return generated | needed
+
+
+def _regenerate(work: Work, index: Index, known: Collection[str]) -> Iterator[Change]:
     files = index.files(work.name)
-    if work.generated.wheels:
-        yield from wheel_rows.regenerate(work, files)
-        return
     found = releases(files, work.name)
 
     def open_wheel(wheel: WheelFile) -> RemoteWheel:
         return RemoteWheel(wheel.file, index.session)
 
-    def metadata_of(release: Release) -> Metadata:
-        """METADATA of the wheel for Linux x86_64, else of any."""
-        with closing(open_wheel(newest_wheel(release) or release.wheels[-1])) as wheel:
+    def read(file: WheelFile) -> Metadata:
+        with closing(open_wheel(file)) as wheel:
             return read_metadata(wheel)
 
-    if work.name == TORCH and not work.generated.needs:
+    def metadata_of(release: Release) -> Metadata:
+        """METADATA of the wheel for Linux x86_64, else of any."""
+        return read(newest_wheel(release) or release.wheels[-1])
+
+    if work.generated.wheels:
+        yield from wheel_rows.regenerate(work, files)
+        yield from requirement_rows.regenerate(work, found, read, known)
+    elif work.name == TORCH and not work.generated.needs:
         yield from torch_rows.regenerate(work, found, open_wheel)
     else:
         yield from release_rows.regenerate(work, found, metadata_of)

@@ -18,7 +18,7 @@ from packaging.utils import (
 )
 from packaging.version import InvalidVersion, Version
 
-from envcheck.refresh.generated import Change, Work
+from envcheck.refresh.generated import Change, Work, rewrite
 from envcheck.refresh.index import File
 from envcheck.refresh.release_rows import specifier_of
 from envcheck.refresh.wheel_files import MACHINES
@@ -28,10 +28,13 @@ TABLE = "wheel"
 Python = tuple[int, int]
 _PYTHONS: tuple[Python, ...] = ((2, 7), *((3, minor) for minor in range(40)))
 """The CPythons that wheels are asked for; the last ones are years ahead, and stand for all that may come."""
+_FIRST_FREE = (3, 13)
+"""The first CPython with a build without the global interpreter lock (PEP 703)."""
 _INTERPRETER = re.compile(r"(cp|py)([23])([0-9]*)")
 _GLIBC = re.compile(r"manylinux_([0-9]+)_([0-9]+)_")
 _OLD_NAMES = {"manylinux1": (2, 5), "manylinux2010": (2, 12), "manylinux2014": (2, 17)}
-_SYSTEMS = ("any", "linux-x86_64", "linux-aarch64", "windows-x86_64", "macos-x86_64", "macos-aarch64")
+_ANY = "any"
+_SYSTEMS = (_ANY, "linux-x86_64", "linux-aarch64", "windows-x86_64", "macos-x86_64", "macos-aarch64")
 
 
 class _Wheels(NamedTuple):
@@ -39,20 +42,14 @@ class _Wheels(NamedTuple):
 
     version: Version
     pythons: dict[str, str]
+    free_threaded: dict[str, str]
     glibc: dict[str, str]
     archive: bool
 
 
 def regenerate(work: Work, files: Sequence[File]) -> Iterator[Change]:
     """Write all rows of ``work.name`` anew; yields the differences."""
-    rows = work.document.take(TABLE)
-    before = {str(row["versions"]): row for row in rows if row["name"] == work.name}
-    after = {row["versions"]: row for row in wheel_rows(work.name, files, work.generated.source)}
-    rows[:] = sorted([*(row for row in rows if row["name"] != work.name), *after.values()], key=lambda row: row["name"])
-    for versions in [*after, *(gone for gone in before if gone not in after)]:
-        if before.get(versions) != after.get(versions):
-            how = "written" if versions in after else "taken away: its releases are in other rows now"
-            yield Change(f"{work.name} {versions}", how)
+    yield from rewrite(work, TABLE, wheel_rows(work.name, files, work.generated.source), ("versions",))
 
 
 def wheel_rows(name: str, files: Sequence[File], source: str) -> list[dict[str, Any]]:
@@ -74,6 +71,7 @@ def wheel_rows(name: str, files: Sequence[File], source: str) -> list[dict[str, 
 
 def _row(name: str, versions: str, wheels: _Wheels, source: str) -> dict[str, Any]:
     row: dict[str, Any] = {"name": name, "versions": versions, "pythons": wheels.pythons}
+    row |= {"free_threaded": wheels.free_threaded} if wheels.free_threaded else {}
     row |= {"glibc": wheels.glibc} if wheels.glibc else {}
     row |= {"archive": True} if wheels.archive else {}
     return row | {"source": [source]}
@@ -100,35 +98,50 @@ def _releases(files: Iterable[File], project: str) -> list[_Wheels]:
 
 
 def _of_release(version: Version, wheels: Sequence[tuple[File, frozenset[Tag]]], archive: bool) -> _Wheels:  # noqa: FBT001
-    pythons: dict[str, set[Python]] = defaultdict(set)
+    pythons: dict[bool, dict[str, set[Python]]] = {False: defaultdict(set), True: defaultdict(set)}
     glibc: dict[str, tuple[int, int]] = {}
     for file, tags in wheels:
-        served = _pythons(file.requires_python, tags)
+        for free_threaded, served in pythons.items():
+            own = _pythons(file.requires_python, tags, free_threaded=free_threaded)
+            for system in (system for tag in tags for system in _systems(tag.platform)):
+                served[system] |= own
         for tag in tags:
-            for system in _systems(tag.platform):
-                pythons[system] |= served
             least = _glibc(tag.platform)
             if least:
                 machine, numbers = least
                 glibc[machine] = min(glibc.get(machine, numbers), numbers)
-    told = {system: _specifier(pythons[system]) for system in _SYSTEMS if pythons.get(system)}
+    ordinary, free = (
+        {system: _specifier(served[system]) for system in _SYSTEMS if served.get(system)} for served in pythons.values()
+    )
+    free.pop(_ANY, None)  # those without compiled code serve every build
     floors = {machine: ".".join(map(str, glibc[machine])) for machine in sorted(glibc, reverse=True)}
-    return _Wheels(version, told, floors, archive)
+    return _Wheels(version, ordinary, free, floors, archive)
 
 
-def _pythons(requires_python: str, tags: Iterable[Tag]) -> set[Python]:
-    """The CPythons that a wheel can be installed for. Builds for free-threaded ones are no others' builds."""
-    named = [tag for tag in tags if not (tag.abi.startswith("cp") and tag.abi.endswith("t"))]
-    return {python for python in _PYTHONS if any(_serves(tag, python) for tag in named)} & _admitted(requires_python)
+def _pythons(requires_python: str, tags: Iterable[Tag], *, free_threaded: bool) -> set[Python]:
+    """The CPythons that a wheel can be installed for, or those without the global interpreter lock."""
+    asked = _PYTHONS[_PYTHONS.index(_FIRST_FREE) :] if free_threaded else _PYTHONS
+    serves = _serves_free_threaded if free_threaded else _serves
+    return {python for python in asked if any(serves(tag, python) for tag in tags)} & _admitted(requires_python)
 
 
 def _serves(tag: Tag, python: Python) -> bool:
+    own_abi = not (tag.abi.startswith("cp") and tag.abi.endswith("t"))
+    return own_abi and _named(tag, python, later=tag.abi == "abi3")
+
+
+def _serves_free_threaded(tag: Tag, python: Python) -> bool:
+    """The stable ABI of old is not theirs."""
+    own_abi = tag.abi in ("none", "abi3t") or (tag.abi.startswith("cp") and tag.abi.endswith("t"))
+    return own_abi and _named(tag, python, later=tag.abi == "abi3t")
+
+
+def _named(tag: Tag, python: Python, *, later: bool) -> bool:
     match = _INTERPRETER.fullmatch(tag.interpreter)
     if match is None or int(match[2]) != python[0]:
         return False
     named = int(match[3] or 0)
-    later = match[1] == "py" or tag.abi == "abi3"
-    return python[1] == named or (later and python[1] > named)
+    return python[1] == named or ((later or match[1] == "py") and python[1] > named)
 
 
 def _admitted(requires_python: str) -> set[Python]:
@@ -144,7 +157,7 @@ def _admitted(requires_python: str) -> set[Python]:
 def _systems(platform: str) -> list[str]:
     """Wheels for musl are for no system of the matrix, which speaks of glibc's."""
     if platform == "any":
-        return ["any"]
+        return [_ANY]
     os = "windows" if platform.startswith("win") else "macos" if platform.startswith("macosx") else "linux"
     if platform.startswith("musllinux"):
         return []

@@ -24,8 +24,9 @@ def test_without_a_component_all_are_listed_with_counts_and_dates(tmp_path: Path
     found = {each["name"]: each for each in json.loads(told.out)["components"]}
     matrix = load_matrix()
     assert {"gpu", "driver", "cuda", "torch", "numba", "numpy", "mig", "ollama"} <= found.keys()
-    own = len(matrix.rows_of("numba")) + len(matrix.wheels_by_name["numba"])
-    assert (found["numba"]["rows"], found["numba"]["read"]) == (own, "2026-11-23")
+    own = [*matrix.rows_of("numba"), *matrix.wheels_by_name["numba"], *matrix.requirements_by_name["numba"]]
+    newest = max(source.read for source in matrix.cite(*own))
+    assert (found["numba"]["rows"], found["numba"]["read"]) == (len(own), newest)
     assert all(each["rows"] and each["read"] for each in found.values())
     plain = envcheck("matrix", "show", cwd=tmp_path)
     assert plain.status == 0

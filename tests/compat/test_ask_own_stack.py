@@ -5,9 +5,11 @@ from __future__ import annotations
 import pytest
 
 from envcheck.compat.load import load_matrix
+from envcheck.compat.names import scheme
 from envcheck.compat.relations.torch import tag_of
+from envcheck.compat.specifier import parse_specifier, parse_version
 from envcheck.compat.tables import ReleaseRow, TorchRow
-from tests.compat.asking import assert_does_not_fit, assert_fits, assert_nobody_can_tell
+from tests.compat.asking import answer, assert_does_not_fit, assert_fits, assert_nobody_can_tell
 from tests.every import every
 
 MATRIX = load_matrix()
@@ -28,6 +30,18 @@ def test_a_set_fits_its_own_stack(row: ReleaseRow) -> None:
     machine = f"machine=={row.machine[0]}" if row.machine else ""
     parts = " ".join(f"{name}=={version}" for name, version in stack.items())
     assert_fits(f"{row.name}=={named(row.versions)} {machine} {parts}")
+
+
+@every([row for row in MATRIX.rows_of("deepstream") if "jetpack" in row.needs])
+def test_the_l4t_of_a_jetpack_stands_for_it(row: ReleaseRow) -> None:
+    wanted = parse_specifier(row.needs["jetpack"])
+    for jetpack in MATRIX.rows_of("jetpack"):
+        l4t, version = named(jetpack.needs["l4t"]), parse_version(named(jetpack.versions), scheme("jetpack"))
+        others = {one.versions for one in MATRIX.rows_of("jetpack") if one.needs["l4t"] == jetpack.needs["l4t"]}
+        if len(others) == 1 and version and wanted.cover(version) != "all":
+            assert answer(f"deepstream=={named(row.versions)} l4t=={l4t}").verdict != "compatible", l4t
+        elif len(others) == 1:
+            assert_fits(f"deepstream=={named(row.versions)} l4t=={l4t}")
 
 
 @pytest.mark.parametrize("gpu", ["A40", "L4", "L40S", "Tesla T4", "GeForce RTX 5090"])

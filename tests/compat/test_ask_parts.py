@@ -90,6 +90,15 @@ def test_a_gpu_has_the_instances_of_its_row_and_no_others(row: MigRow) -> None:
             assert found.verdict == ("compatible" if profile in own else "incompatible"), shown(found)
 
 
+@every([(row, profile) for row in MATRIX.migs for profile in row.drivers])
+def test_a_profile_that_came_later_needs_its_own_driver(row: MigRow, profile: str) -> None:
+    least = int(row.drivers[profile])
+    assert profile in row.profiles
+    asked = f"mig=={profile} gpu=={row.gpus[0].replace(' ', ',')}"
+    assert_fits(f"{asked} driver=={least}")
+    assert_does_not_fit(f"{asked} driver=={row.driver}")
+
+
 @every(
     questions("""
 mig==1g.10gb gpu==H100

@@ -83,6 +83,18 @@ def test_a_wheel_that_exists_can_be_installed_and_no_other(row: WheelRow, versio
 
 
 @every(list(cases()))
+def test_a_python_without_the_global_lock_takes_its_own_wheels_alone(row: WheelRow, version: Version) -> None:
+    for os, machine in SYSTEMS:
+        pure, built = row.pythons.get("any"), row.free_threaded.get(f"{os}-{machine}")  # type: ignore[call-overload]
+        for python in PYTHONS[-4:]:
+            question = asked(row, version, os, machine, python)._replace(free_threaded=True)
+            found = {fit.verdict for fit in wheel_fits(question, row.name, row.name, (row,), ())}
+            specs = [parse_specifier(spec) for spec in (pure, built) if spec]
+            served = any(spec.cover(python) == "all" for spec in specs)
+            assert ("compatible" in found and "incompatible" not in found) == served or found == {"unknown"}, python
+
+
+@every(list(cases()))
 def test_a_release_has_one_row(row: WheelRow, version: Version) -> None:
     own = [each for each in MATRIX.wheels_by_name[row.name] if parse_specifier(each.versions).cover(version) == "all"]
     naming = [each for each in own if parse_specifier(each.versions).names_post]
@@ -127,6 +139,9 @@ jaxlib==0.4.30 os==macos machine==arm64
 torch==2.5.1 os==macos machine==arm64 python==3.12
 torch==2.2.2 os==macos machine==x86_64
 jaxlib==0.7.2 glibc==2.27
+torch==2.8.0 python==3.13t
+jax-cuda12-plugin==0.6.2 python==cp313t
+transformers==4.55.0 python==3.14t
 numba==0.60.0 machine==aarch64 python==3.12
 """)
 )
@@ -143,6 +158,9 @@ tensorflow==2.12.0 os==macos python==3.12
 jaxlib==0.4.14 python==3.8
 jaxlib==0.4.16 python==3.12
 torch==2.8.0 glibc==2.17
+torch==2.7.0 python==3.14t
+numba==0.61.2 python==3.13t
+onnxruntime-gpu==1.22.0 python==3.13t os==windows
 jaxlib==0.5.0 os==macos machine==x86_64
 numpy==2.1.0 python==3.9
 numba==0.63.0 os==macos machine==x86_64
@@ -156,6 +174,7 @@ def test_does_not_fit(question: str) -> None:
     questions("""
 torch==1.0.0 os==windows
 torch==2.5.1 os==macos machine==x86_64
+torch==2.8.0+cu128 python==3.13t
 """)
 )
 def test_another_index_or_a_source_archive_leaves_it_open(question: str) -> None:

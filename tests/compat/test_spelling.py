@@ -36,6 +36,9 @@ from tests.every import every
         ("torch", "2.5.1+cu124", "2.5.1+cu124"),
         ("torch", "v2.5.1", "v2.5.1"),
         ("nccl", "2.27.3-1", "2.27.3-1"),
+        ("msvc", "1940", "19.40"),
+        ("msvc", "14.38.33130", "19.38"),
+        ("msvc", "19.29", "19.29"),
     ]
 )
 def test_what_is_meant(name: str, written: str, meant: str) -> None:

@@ -250,6 +250,18 @@ name = "other"
 """ in text(matrix)
 
 
+def test_a_need_that_a_row_did_not_have_is_added_unless_another_row_says_it(served: Served, matrix: Path) -> None:
+    add_demo(served, "1.0", "torch==2.4.0", "xformers==0.0.27")
+    add_demo(served, "1.1", "torch==2.4.0", "xformers==0.0.27", "nvidia-cudnn-cu12==9.1.0")
+    path = matrix / "rows.toml"
+    beside = '[[release]]\nname = "demo"\nversions = "==1.1"\nneeds = { cudnn = "==9.1" }\nsource = ["documents"]\n\n'
+    path.write_text(path.read_text().replace("# By hand.\n", f"{beside}# By hand.\n", 1))
+    outcome = regenerate(served, matrix)
+    assert told(outcome) == ["demo >=1.0,<1.2: xformers: ==0.0.27, which the row did not say"]
+    added = [row.needs for row in read_folder(matrix).releases if row.name == "demo" and "xformers" in row.needs]
+    assert added == [{"torch": "==2.4.0", "cuda": ">=12,<13", "python": ">=3.9", "xformers": "==0.0.27"}]
+
+
 @pytest.mark.parametrize("more", ["1.3.0.1", "1.3.1"])
 def test_a_release_of_two_numbers_does_not_stand_for_others(served: Served, matrix: Path, more: str) -> None:
     add_demo(served, "1.3", "torch==2.5.0")

@@ -6,7 +6,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from envcheck.refresh import release_rows, wheel_rows
+from envcheck.refresh import release_rows, requirement_rows, wheel_rows
 from envcheck.refresh.document import Document
 from envcheck.refresh.generated import TORCH, Work, find_work
 from tests.every import every
@@ -37,8 +37,9 @@ def test_what_the_wheels_tell_of_torch_and_its_neighbours_is_regenerated() -> No
 def test_what_file_names_tell_stands_apart_from_other_rows() -> None:
     for document in documents():
         if document.rows(wheel_rows.TABLE):
-            assert set(document.content) == {"generated", "sources", "wheel"}
-            assert all(row["source"] == [row["name"]] for row in document.rows(wheel_rows.TABLE))
+            assert set(document.content) == {"generated", "sources", "wheel", "requirement"}
+            rows = [*document.rows(wheel_rows.TABLE), *document.rows(requirement_rows.TABLE)]
+            assert all(row["source"] == [row["name"]] for row in rows)
 
 
 @every(documents)

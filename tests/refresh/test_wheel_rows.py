@@ -12,7 +12,7 @@ from envcheck.refresh.index import File, Index
 from envcheck.refresh.run import refresh
 from envcheck.refresh.wheel_rows import wheel_rows
 from tests.refresh.serving import Index as Served
-from tests.refresh.serving import serve
+from tests.refresh.serving import metadata, serve
 
 HEADER = """\
 # By hand, and kept.
@@ -110,7 +110,7 @@ def test_all_rows_of_the_name_are_written_anew_and_nothing_else(tmp_path: Path) 
     gone = other.replace("zother", "demo").replace("1.0", "0.1")
     path.write_text(f"{HEADER}\n{gone}\n{other}")
     served = Served()
-    served.add("demo-1.0-cp310-cp310-win_amd64.whl", {})
+    served.add("demo-1.0-cp310-cp310-win_amd64.whl", {"demo-1.0.dist-info/METADATA": metadata("demo", "1.0")})
     with serve(served), closing(Index(served.address)) as index:
         outcome = refresh(index, str(tmp_path), today="2026-02-02")
         again = refresh(index, str(tmp_path))

@@ -11,12 +11,12 @@ import msgspec
 from envcheck.compat.matrix import Matrix
 from envcheck.compat.names import SYSTEMS, canonical, scheme
 from envcheck.compat.question.question import Implied, Question, System, unknown_release
-from envcheck.compat.question.wheels import wheels_of
+from envcheck.compat.question.wheels import covering, wheels_of
 from envcheck.compat.relations.driver_cuda import may_exist
 from envcheck.compat.relations.fit import WEAKEST_FIRST, Fit, FitVerdict, conclude
 from envcheck.compat.relations.torch import builds, newest_python, tag_of
 from envcheck.compat.specifier import Version, parse_specifier, parse_version
-from envcheck.compat.tables import Os, ReleaseRow, TorchBuild, TorchRow, WheelRow
+from envcheck.compat.tables import Os, ReleaseRow, RequirementRow, TorchBuild, TorchRow, WheelRow
 from envcheck.versions import CudaVersion
 
 
@@ -34,6 +34,10 @@ class Candidate(NamedTuple):
     """CUDA of the build by its local tag, where no row tells."""
     wheels: tuple[WheelRow, ...] = ()
     """The wheels on PyPI, where that is the build that is meant."""
+    requirements: tuple[RequirementRow, ...] = ()
+    """What these wheels require."""
+    partly: frozenset[str] = frozenset()
+    """The ``versions`` of those of them that hold for a part of the releases that the version stands for."""
 
     @property
     def built_with(self) -> str:
@@ -47,9 +51,9 @@ def release_candidates(question: Question, name: str, version: Version) -> list[
     A version without local tag means the build without one, which is the one on PyPI; where CUDA is named beside it,
     or there is no such build, any build is meant.
     """
-    covering = _covering(question.matrix, name, version)
+    known = covering(question.matrix.rows_of(name), version)
     by_build: dict[str, list[ReleaseRow]] = defaultdict(list)
-    for row in covering:
+    for row in known:
         by_build[row.build].append(row)
     shared = by_build.get("", [])
     if version.local:
@@ -60,8 +64,9 @@ def release_candidates(question: Question, name: str, version: Version) -> list[
     tags = [tag for tag in by_build if tag and not by_build[tag][0].index]
     if shared and not question.cuda:
         tags = []
-    wheels = wheels_of(question.matrix, name, version, covering)
-    found = [_candidate(name, version, "", shared, question)._replace(wheels=wheels)] if shared or wheels else []
+    wheels = wheels_of(question.matrix, name, version, known)
+    own = _on_pypi(question.matrix, _candidate(name, version, "", shared, question), version, wheels)
+    found = [own] if shared or wheels else []
     return found + [_candidate(name, version, tag, by_build[tag], question) for tag in sorted(tags, reverse=True)]
 
 
@@ -72,10 +77,10 @@ def elsewhere(question: Question, name: str, version: Version) -> list[Candidate
     """
     if version.local:
         return []
-    covering = _covering(question.matrix, name, version)
-    own = _candidate(name, version, "", [row for row in covering if not row.build], question)
+    known = covering(question.matrix.rows_of(name), version)
+    own = _candidate(name, version, "", [row for row in known if not row.build], question)
     found: list[Candidate] = []
-    for row in (row for row in covering if row.index):
+    for row in (row for row in known if row.index):
         rows = [_with_build(one, row) for one in own.rows]
         found.append(Candidate(name, f"{name} {version}+{row.build}", (*rows, row)))
     return found
@@ -87,10 +92,11 @@ def _with_build(row: ReleaseRow, other: ReleaseRow) -> ReleaseRow:
     return msgspec.structs.replace(row, cuda=None, needs=needs, bundles={}, targets=())
 
 
-def _covering(matrix: Matrix, name: str, version: Version) -> list[ReleaseRow]:
-    found = [row for row in matrix.rows_of(name) if parse_specifier(row.versions).cover(version) != "none"]
-    exact = [row for row in found if parse_specifier(row.versions).names_post]
-    return exact if exact and version.post is not None else found
+def _on_pypi(matrix: Matrix, candidate: Candidate, version: Version, wheels: tuple[WheelRow, ...]) -> Candidate:
+    """The candidate with what is known of its wheels on PyPI."""
+    rows = covering(matrix.requirements_by_name.get(candidate.name, ()), version) if wheels else ()
+    partly = frozenset(row.versions for row in rows if parse_specifier(row.versions).cover(version) != "all")
+    return candidate._replace(wheels=wheels, requirements=rows, partly=partly)
 
 
 def _candidate(name: str, version: Version, tag: str, rows: Sequence[ReleaseRow], question: Question) -> Candidate:
@@ -260,10 +266,15 @@ def _default(question: Question, row: TorchRow) -> _Found:
         reason = f"the matrix does not know what the wheel of torch {row.version} on PyPI for {_where(question)} holds"
         return [], conclude(question.matrix, "unknown", reason, row), ()
     if not cuda:
-        return [_without_cuda(row, question, "cpu")._replace(wheels=_wheels(question, row))], None, ()
+        return [_with_wheels(question, _without_cuda(row, question, "cpu"), row)], None, ()
     found = [build for build in builds(row, question.os, question.machine) if build.cuda == cuda]
     build = _of_build(row, found[0] if found else TorchBuild(cuda=cuda), question)
-    return [build._replace(wheels=_wheels(question, row))], None, ()
+    return [_with_wheels(question, build, row)], None, ()
+
+
+def _with_wheels(question: Question, candidate: Candidate, row: TorchRow) -> Candidate:
+    exact = parse_version(row.version)
+    return _on_pypi(question.matrix, candidate, exact, _wheels(question, row)) if exact else candidate
 
 
 def _wheels(question: Question, row: TorchRow) -> tuple[WheelRow, ...]:
@@ -357,11 +368,14 @@ def with_implied(question: Question) -> Question:
             version = parse_version(text, scheme(brought))
             if version and brought not in question.labels:
                 found.setdefault(brought, Implied(system.by, system.label, version, system.row))
-    if container := question.container:
-        for key, text in container.row.holds.items():
-            version = parse_version(text, scheme(key))
-            if version:
-                found.setdefault(key, Implied("nvcr", container.label, version, container.row))
+    jetpack = _jetpack(question)
+    if jetpack and "jetpack" not in question.labels:
+        found["jetpack"] = jetpack
+    container = question.container
+    for key, text in container.row.holds.items() if container else ():
+        version = parse_version(text, scheme(key))
+        if container and version:
+            found.setdefault(key, Implied("nvcr", container.label, version, container.row))
     cuda = _of_torch(question)
     if cuda and "cuda" not in question.labels:
         found.setdefault("cuda", cuda)
@@ -373,6 +387,20 @@ def _systems(question: Question) -> Iterator[System]:
         for version in question.versions.get(name, ())[:1]:
             for candidate in release_candidates(question, name, version)[:1]:
                 yield from (System(name, candidate.label, row) for row in candidate.rows)
+
+
+def _jetpack(question: Question) -> Implied | None:
+    """The JetPack whose L4T was named, where it is that of one alone."""
+    rows = [
+        row
+        for version in question.versions.get("l4t", ())
+        for row in question.matrix.rows_of("jetpack")
+        if parse_specifier(row.needs.get("l4t", "<0")).cover(version) == "all"
+    ]
+    if len({row.versions for row in rows}) != 1:
+        return None
+    bound = parse_specifier(rows[0].versions).bounds[0]
+    return Implied("l4t", question.labels["l4t"], Version(bound.numbers, scheme=scheme("jetpack")), rows[0])
 
 
 def _of_torch(question: Question) -> Implied | None:

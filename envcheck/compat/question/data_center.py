@@ -35,7 +35,7 @@ def _divides(question: Question, gpu: AskedGpu, profile: str) -> Fit:
     if not having:
         known = listed([each for row in rows for each in row.profiles])
         return conclude(matrix, "incompatible", f"{gpu.label} has the MIG instances {known}, no {profile}", *rows)
-    too_old = _older_driver(question, having)
+    too_old = _older_driver(question, having, profile)
     return too_old or conclude(matrix, "compatible", f"{listed([row.name for row in having])} has {profile}", *having)
 
 
@@ -47,12 +47,12 @@ def _has_none(matrix: Matrix, capability: ComputeCapability) -> bool:
     return capability not in known and capability < max(known) and not (row and row.tegra)
 
 
-def _older_driver(question: Question, rows: list[MigRow]) -> Fit | None:
-    """Why the driver that was named does not divide the GPU."""
-    needed = [release for row in rows if (release := DriverRelease.parse(row.driver))]
+def _older_driver(question: Question, rows: list[MigRow], profile: str) -> Fit | None:
+    """Why the driver that was named does not divide the GPU so."""
+    needed = [release for row in rows if (release := DriverRelease.parse(row.drivers.get(profile) or row.driver))]
     if not needed or not question.drivers or max(question.drivers) >= min(needed):
         return None
-    reason = f"MIG on {rows[0].name} needs driver {min(needed)} or newer, this is {question.drivers[-1]}"
+    reason = f"{profile} of {rows[0].name} needs driver {min(needed)} or newer, this is {question.drivers[-1]}"
     return conclude(question.matrix, "incompatible", reason, *rows, change=f"driver >= {min(needed)}")
 
 

@@ -37,6 +37,7 @@ from envcheck.compat.question.question import (
     summary,
     unknown_release,
 )
+from envcheck.compat.question.requirements import requirement_fits
 from envcheck.compat.question.software import candidate_fits, need_fits
 from envcheck.compat.question.toolkit_parts import part_fits
 from envcheck.compat.relations.fit import Fit, conclude
@@ -169,7 +170,7 @@ def all_fits(question: Question) -> list[Fit]:
             [option for version in versions for option in _options(full, name, version)], full.labels.get(name, name)
         )
     found += _compiler_fits(full)
-    found = [_as_named(full, fit) for fit in found]
+    found = [_as_named(full, fit) for fit in _known_by_others(full, found)]
     found += _unrelated(full, found)
     return [soften(fit) for fit in _as_made(full, found)]
 
@@ -279,7 +280,8 @@ def _best_build(question: Question, candidates: Sequence[Candidate]) -> list[_Op
 
 
 def _all_of(question: Question, candidate: Candidate) -> list[Fit]:
-    return [*candidate_fits(question, candidate), *one_of_fits(question, candidate)]
+    own = candidate_fits(question, candidate)
+    return [*own, *requirement_fits(question, candidate), *one_of_fits(question, candidate)]
 
 
 def _objections(options: Sequence[_Option]) -> tuple[int, int]:
@@ -298,9 +300,30 @@ def _joined(options: Sequence[_Option], written: str) -> list[Fit]:
     return [agree(members, written).concerning(*about)]
 
 
+def _known_by_others(question: Question, found: list[Fit]) -> list[Fit]:
+    """Without the doubt about a release that only rows of others name, where all that was named speaks of it."""
+    others = question.labels.keys() - PLATFORM
+    doubts = {
+        unknown_release(question, name, version): name
+        for name, versions in question.versions.items()
+        for version in versions
+        if name != TORCH and len(others) > 1
+    }
+    for fit in [fit for fit in found if fit.reason in doubts]:
+        name = doubts[fit.reason]
+        related = {other for each in found if each.verdict != "unknown" and name in each.about for other in each.about}
+        named = question.matrix.named_versions(name)
+        if others <= related and all(version in named for version in question.versions[name]):
+            found.remove(fit)
+    return found
+
+
 def _unrelated(question: Question, found: Iterable[Fit]) -> list[Fit]:
-    """What no relation covers. Where something runs is no component; python is none where nothing is Python's."""
-    related = {name for fit in found if len(fit.about) > 1 for name in fit.about}
+    """What no relation covers. Where something runs is no component, unless it is all that a component is asked with;
+    python is none where nothing is Python's.
+    """
+    where = PLATFORM if len(question.labels.keys() - PLATFORM) > 1 else frozenset()
+    related = {name for fit in found if len(set(fit.about) - where) > 1 for name in fit.about}
     named = {name for fit in found if len(fit.about) == 1 for name in fit.about}
     left = [name for name in question.labels if name not in related | named | PLATFORM]
     if named and not related:

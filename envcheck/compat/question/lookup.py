@@ -14,6 +14,7 @@ from envcheck.compat.performance.peaks import peak
 from envcheck.compat.question.containers import CONTAINER, REGISTRY, known_containers, read_container
 from envcheck.compat.question.question import AskedGpu
 from envcheck.compat.question.reading import gpu_of, spelled
+from envcheck.compat.question.wheels import covering
 from envcheck.compat.relations.driver_cuda import branch_of
 from envcheck.compat.relations.gpu_driver import Flavour, architecture_of, module_drives
 from envcheck.compat.relations.torch import tag_of
@@ -67,7 +68,7 @@ def overview(matrix: Matrix) -> Overview:
         "mig": [*matrix.migs],
         CONTAINER: [row for row in matrix.images if any(name.startswith(REGISTRY) for name in row.names)],
     }
-    for names in (matrix.releases_by_name, matrix.wheels_by_name):
+    for names in (matrix.releases_by_name, matrix.wheels_by_name, matrix.requirements_by_name):
         for name, own in names.items():
             rows.setdefault(name, []).extend(own)
     listed = [
@@ -233,9 +234,11 @@ def _releases(matrix: Matrix, name: str, text: str) -> list[_Record]:
     rows = [row for row in matrix.rows_of(name) if parse_specifier(row.versions).cover(version) != "none"]
     if version.local:
         rows = [row for row in rows if row.build in ("", version.local)]
-    wheels = () if version.local else matrix.wheels_by_name.get(name, ())
-    made = [row for row in wheels if parse_specifier(row.versions).cover(version) != "none"]
-    return [_facts(row) for row in (*rows, *made)]
+    if version.local:
+        return [_facts(row) for row in rows]
+    wheels = covering(matrix.wheels_by_name.get(name, ()), version)
+    required = covering(matrix.requirements_by_name.get(name, ()), version)
+    return [_facts(row) for row in (*rows, *wheels, *required)]
 
 
 def _known(matrix: Matrix, name: str) -> list[str]:

@@ -178,6 +178,8 @@ class Question(NamedTuple):
     """The package of forward compatibility."""
     gpus: tuple[AskedGpu, ...] = ()
     flavour: Flavour | None = None
+    free_threaded: bool = False
+    """Whether the Python is a build without the global interpreter lock."""
     mig: str = ""
     """The profile of the MIG instance: ``1g.10gb``."""
     fabric_manager: DriverRelease | None = None

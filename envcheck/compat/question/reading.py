@@ -25,6 +25,8 @@ _CUDA_TAG = re.compile(r"cu[0-9]{2,3}")
 _CUDA_UPDATE = re.compile(r"(?<=[0-9])[ -]?(?:u|update)[ -]?[0-9]+$")
 _PACKAGED = re.compile(r"-[0-9]+(?:ubuntu|\.|~|$).*")
 _PYTHON_TAG = re.compile(r"(?:cp|py)([23])([0-9]{0,2})")
+_FREE_THREADED = re.compile(r"(.*[0-9])t")
+_MSVC = re.compile(r"(?:19|14\.)([0-9]{2})(?:\.[0-9.]+)?")
 _COUNT = re.compile(r"[0-9]{1,3} ?[x\N{MULTIPLICATION SIGN}] ?(?=[A-Za-z])")
 
 
@@ -64,6 +66,12 @@ def _python(text: str) -> str:
     return _version(".".join(filter(None, tag.groups())) if tag else text)
 
 
+def _msvc(text: str) -> str:
+    """``1940``, as _MSC_VER has it, and ``14.40``, as the toolset is called, are 19.40."""
+    match = _MSVC.fullmatch(text)
+    return f"19.{match[1]}" if match else _version(text)
+
+
 def _gpu(text: str) -> str:
     """``8x H100``."""
     return _COUNT.sub("", text) if _COUNT.match(text) else text
@@ -76,6 +84,7 @@ _SPELLINGS: dict[str, Callable[[str], str]] = {
     "driver": _driver,
     "l4t": _l4t,
     "python": _python,
+    "msvc": _msvc,
     "gpu": _gpu,
 }
 
@@ -362,6 +371,15 @@ def _read_version(draft: _Draft, name: str, component: Component) -> None:
         draft.libraries[library[0]] = (library[1], component)
 
 
+def _read_python(draft: _Draft, name: str, component: Component) -> None:
+    """``3.13t`` and ``cp313t`` are builds without the global interpreter lock."""
+    match = _FREE_THREADED.fullmatch(component.exact or "")
+    if match:
+        draft.fields["free_threaded"] = True
+        component = component._replace(bounds=(Bound("==", _python(match[1])),))
+    _read_version(draft, name, component)
+
+
 def _read_mig(draft: _Draft, name: str, component: Component) -> None:
     profile = (component.exact or "").lower().removeprefix("mig ").removeprefix("mig-")
     if not any(profile in row.profiles for row in draft.matrix.migs):
@@ -394,6 +412,7 @@ _READERS: dict[str, Callable[[_Draft, str, Component], None]] = {
     "cuda": _read_cuda,
     "nvcc": _read_cuda,
     "cuda-compat": _read_compat,
+    "python": _read_python,
     "mig": _read_mig,
     "fabric-manager": _read_fabric_manager,
     "gpu": _read_gpu,

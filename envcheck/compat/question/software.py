@@ -19,7 +19,7 @@ from envcheck.compat.relations.fit import Fit, FitVerdict, conclude
 from envcheck.compat.relations.gpu_code import code_runs_on, read_targets, runs_natively
 from envcheck.compat.relations.gpu_cuda import cuda_serves, cuda_targets
 from envcheck.compat.specifier import Cover, Specifier, Version, parse_specifier
-from envcheck.compat.tables import ReleaseRow
+from envcheck.compat.tables import ReleaseRow, Row
 from envcheck.versions import CodeTarget, ComputeCapability, CudaVersion, DriverRelease
 
 # Whether the libraries that a build needs leave a GPU out, whichever of the admitted versions is taken.
@@ -254,6 +254,7 @@ def _supported_below(row: ReleaseRow, gpu: AskedGpu, targets: Sequence[CodeTarge
 
 
 _VERDICTS: dict[Cover, FitVerdict] = {"all": "compatible", "some": "unknown", "none": "incompatible"}
+BEST_FIRST = ("compatible", "unknown", "incompatible")
 _DRIVERS = {"driver-linux": False, "driver-windows": True, "driver": None}
 """Whether Windows' numbers are meant."""
 TOOLKIT = "cuda"
@@ -268,12 +269,12 @@ def need_fits(question: Question, candidate: Candidate, row: ReleaseRow) -> Iter
         key for name in _chosen_from(row) for other in question.matrix.rows_of(name) for key in other.needs
     }
     for key, spec in row.needs.items():
-        if key in left_to_others and key in _OF_GPU_BUILDS:
+        if key in _OF_GPU_BUILDS and (key in left_to_others or row.instead in question.versions):
             continue
         if candidate.cuda and (key == "cuda" or key in _DRIVERS):
             continue  # the row speaks of a build for another CUDA
-        if key == "python" and tells_pythons(question, candidate.wheels) and not question.systems:
-            continue  # release by release, and system by system, the wheels tell
+        if key == "python" and not question.systems and _wheels_tell(question, candidate):
+            continue  # release by release, and system by system
         if key in _DRIVERS:
             yield from _driver(question, candidate, row, key)
         elif key == "cuda":
@@ -286,6 +287,11 @@ def need_fits(question: Question, candidate: Candidate, row: ReleaseRow) -> Iter
             yield _brought(question, candidate, row, name, version).concerning(candidate.name, name)
 
 
+def _wheels_tell(question: Question, candidate: Candidate) -> bool:
+    """Whether names of wheels tell the Pythons."""
+    return tells_pythons(question, candidate.wheels) or (question.free_threaded and bool(candidate.wheels))
+
+
 def _chosen_from(row: ReleaseRow) -> list[str]:
     """The packages of which one is enough."""
     return [name for group in row.one_of for name in group]
@@ -294,17 +300,21 @@ def _chosen_from(row: ReleaseRow) -> list[str]:
 def _version(question: Question, candidate: Candidate, row: ReleaseRow, name: str, spec: str) -> Iterator[Fit]:
     if name in question.versions:
         fits = [
-            (str(version), _need(question.matrix, candidate, row, name, spec, version))
+            (str(version), need_fit(question.matrix, candidate, row, name, spec, version))
             for version in question.versions[name]
         ]
         wheel = question.libraries.get(name)
         if wheel and (refusal := _other_major(question.matrix, candidate, row, wheel)):
             yield refusal.concerning(candidate.name, name)
-        yield agree(fits, question.labels.get(name, name)).concerning(candidate.name, name)
+        fit = agree(fits, question.labels.get(name, name))
+        if name == "python" and question.free_threaded and fit.ok:
+            reason = f"{fit.reason}; whether there is a build for free-threaded Python is not documented"
+            fit = conclude(question.matrix, "unknown", reason, row)
+        yield fit.concerning(candidate.name, name)
     elif name in question.implied:
         implied = question.implied[name]
         if not {implied.by, candidate.name} <= SYSTEMS:
-            fit = _need(question.matrix, candidate, row, name, spec, implied.version)
+            fit = need_fit(question.matrix, candidate, row, name, spec, implied.version)
             reason = f"{fit.reason} (it comes with {implied.label})"
             yield retell(question.matrix, fit, reason, row, implied.row).concerning(candidate.name, implied.by)
 
@@ -323,9 +333,15 @@ def _other_major(matrix: Matrix, candidate: Candidate, row: ReleaseRow, wheel: L
     return conclude(matrix, "incompatible", reason, row)
 
 
-def _need(matrix: Matrix, candidate: Candidate, row: ReleaseRow, name: str, spec: str, version: Version) -> Fit:
+def need_fit(matrix: Matrix, candidate: Candidate, row: Row, name: str, spec: str, version: Version) -> Fit:
     verdict = _VERDICTS[parse_specifier(spec).cover(version)]
     wanted = readable(name, spec)
+    newest = row.known.get(name) if isinstance(row, ReleaseRow) else None
+    if verdict == "compatible" and newest and parse_specifier(f"<={newest}").cover(version) == "none":
+        reason = (
+            f"{candidate.label} needs {wanted}; its documents speak of none newer than {newest}, and this is {version}"
+        )
+        return conclude(matrix, "unknown", reason, row, change=f"{name} {newest}")
     if verdict == "compatible":
         return conclude(matrix, verdict, f"{candidate.label} needs {wanted}, and this is {version}", row)
     which = f"some releases of {name} {version} match, others do not" if verdict == "unknown" else f"this is {version}"
@@ -380,7 +396,7 @@ def _any_runs(question: Question, candidate: Candidate, row: ReleaseRow) -> Fit 
             break
     if not fits:
         return None
-    best = min(fits, key=lambda fit: ("compatible", "unknown", "incompatible").index(fit.verdict))
+    best = min(fits, key=lambda fit: BEST_FIRST.index(fit.verdict))
     reason = f"{candidate.label} needs {readable('CUDA', row.needs['cuda'])}: {best.reason}"
     return retell(question.matrix, best, reason, row)
 

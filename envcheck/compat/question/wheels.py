@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import TypeVar
 
 from envcheck.compat.matrix import Matrix
 from envcheck.compat.names import CUDA_PARTS, HARDWARE, scheme
 from envcheck.compat.question.question import Question, agree, listed, overall, summary
 from envcheck.compat.relations.fit import Fit, FitVerdict, conclude
 from envcheck.compat.specifier import Cover, Version, parse_specifier, parse_version
-from envcheck.compat.tables import ReleaseRow, WheelRow
+from envcheck.compat.tables import ReleaseRow, RequirementRow, WheelRow
+
+R = TypeVar("R", ReleaseRow, WheelRow, RequirementRow)
 
 _VERDICTS: dict[Cover, FitVerdict] = {"all": "compatible", "some": "unknown", "none": "incompatible"}
 _IN_WORDS = {"linux": "Linux", "windows": "Windows", "macos": "macOS", "any": "every system"}
@@ -20,18 +23,25 @@ _SEVERAL = 2
 def wheels_of(matrix: Matrix, name: str, version: Version, rows: Sequence[ReleaseRow] = ()) -> tuple[WheelRow, ...]:
     """The rows of a release, or of the releases of a family. ``rows`` are what else is known of it.
 
-    A post-release that other rows name, and these do not, is another index's.
+    A post-release that other rows name, and none of PyPI's does, is another index's.
     """
     if version.local or version.pre:
         return ()
-    found = [
-        row for row in matrix.wheels_by_name.get(name, ()) if parse_specifier(row.versions).cover(version) != "none"
-    ]
-    if version.post is None:
-        return tuple(found)
-    naming = [row for row in found if parse_specifier(row.versions).names_post]
-    if not naming and any(parse_specifier(row.versions).names_post for row in rows):
-        return ()
+    found = covering(matrix.wheels_by_name.get(name, ()), version)
+    required = covering(matrix.requirements_by_name.get(name, ()), version)
+    if version.post is None or _names_post(found) or _names_post(required):
+        return found
+    return () if _names_post(rows) else found
+
+
+def _names_post(rows: Sequence[R]) -> bool:
+    return any(parse_specifier(row.versions).names_post for row in rows)
+
+
+def covering(rows: Sequence[R], version: Version) -> tuple[R, ...]:
+    """The rows of a release, or of the releases of a family; of a post-release, those that name it, if any do."""
+    found = [row for row in rows if parse_specifier(row.versions).cover(version) != "none"]
+    naming = [row for row in found if parse_specifier(row.versions).names_post] if version.post is not None else []
     return tuple(naming or found)
 
 
@@ -43,7 +53,11 @@ def gpu_is_asked(question: Question) -> bool:
 def pythons_here(question: Question, row: WheelRow) -> str | None:
     """The Pythons with a wheel for the system in question; None where it has none."""
     systems = _systems(question)
-    found = [spec for system, spec in row.pythons.items() if system in systems]
+    served = row.pythons
+    if question.free_threaded:
+        pure = {system: spec for system, spec in row.pythons.items() if system == _ANY}
+        served = pure | row.free_threaded
+    found = [spec for system, spec in served.items() if system in systems]
     return "|".join(found) if found else None
 
 
@@ -101,9 +115,13 @@ def _verdict(question: Question, row: WheelRow) -> FitVerdict | None:
 
 def _row_fits(question: Question, label: str, name: str, row: WheelRow, rows: Sequence[ReleaseRow]) -> Iterator[Fit]:
     spec = pythons_here(question, row)
+    if spec is None and question.free_threaded and any(system in row.pythons for system in _systems(question)):
+        systems = listed([_written(system) for system in _systems(question) if system in row.pythons], "or")
+        reason = f"PyPI has no wheel of {label} for free-threaded Python on {systems}"
+        yield conclude(question.matrix, "incompatible", reason, row).concerning(name, "python")
+    elif spec is None and not (row.archive and any(_os(question) in other.os for other in rows)):
+        yield from _no_wheel(question, label, name, row)
     if spec is None:
-        if not (row.archive and any(_os(question) in other.os for other in rows)):
-            yield from _no_wheel(question, label, name, row)
         return
     for part in ("os", "machine"):
         if part in question.labels:
@@ -139,10 +157,11 @@ def _on_other_indexes(matrix: Matrix, name: str) -> bool:
 def _python(question: Question, label: str, row: WheelRow, spec: str, python: Version) -> Fit:
     verdict = _VERDICTS[parse_specifier(spec).cover(python)]
     told = " or ".join(part.replace(",", ", ") for part in spec.split("|"))
-    reason = f"PyPI has wheels of {label} for {_here(question, row)} and Python {told}"
+    kind = "free-threaded Python" if question.free_threaded else "Python"
+    reason = f"PyPI has wheels of {label} for {_here(question, row)} and {kind} {told}"
     if verdict != "compatible":
         reason += f"; this is {python}"
-    return conclude(question.matrix, verdict, reason, row, change=f"Python {told}")
+    return conclude(question.matrix, verdict, reason, row, change=f"{kind} {told}")
 
 
 def _glibc(question: Question, label: str, name: str, row: WheelRow) -> Iterator[Fit]:

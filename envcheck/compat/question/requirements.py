@@ -1,0 +1,83 @@
+"""What the wheels on PyPI require, by their METADATA, against what was named."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+
+from envcheck.compat.matrix import Matrix
+from envcheck.compat.names import canonical, scheme
+from envcheck.compat.question.candidates import Candidate
+from envcheck.compat.question.question import Question, agree
+from envcheck.compat.question.software import BEST_FIRST, need_fit
+from envcheck.compat.relations.fit import Fit, conclude
+from envcheck.compat.specifier import Version, parse_specifier
+from envcheck.compat.tables import RequirementRow
+
+
+def requirement_fits(question: Question, candidate: Candidate) -> Iterator[Fit]:
+    """What PyPI's wheels for Linux require: where a row of releases speaks of it too, only what pip refuses besides."""
+    if question.systems or question.os not in ("linux", "wsl"):
+        return
+    told = {canonical(key) for row in candidate.rows for key in row.needs}
+    here = [row for row in candidate.requirements if _required_here(question, row)]
+    for name, versions in question.versions.items():
+        rows = [(row, spec) for row in here for key, spec in row.needs.items() if canonical(key) == name]
+        if rows:
+            fits = [(str(version), _required(question, candidate, rows, name, version)) for version in versions]
+            fit = agree(fits, question.labels.get(name, name))
+            if fit.bad or name not in told:
+                yield fit.concerning(candidate.name, name)
+
+
+def _required_here(question: Question, row: RequirementRow) -> bool:
+    pythons = question.versions.get("python", ())
+    here = not row.python or not pythons or any(parse_specifier(row.python).cover(one) != "none" for one in pythons)
+    return here and (not row.machine or question.machine in row.machine)
+
+
+def _required(
+    question: Question, candidate: Candidate, rows: Sequence[tuple[RequirementRow, str]], name: str, version: Version
+) -> Fit:
+    """What they say of a version. Where no Python was named, the one that suits best counts; a family's other releases
+    may not require it.
+    """
+    matrix = question.matrix
+    by_releases: dict[str, list[tuple[RequirementRow, Fit]]] = defaultdict(list)
+    for row, spec in rows:
+        fit = need_fit(matrix, candidate, row, name, spec, version)
+        by_releases[row.versions].append((row, _unbounded(matrix, candidate, row, spec, version) or fit))
+    best = {versions: _for_some_python(question, fits) for versions, fits in by_releases.items()}
+    whole = [fit for versions, fit in best.items() if versions not in candidate.partly]
+    if whole or all(fit.ok for fit in best.values()):
+        return next((fit for fit in whole if fit.bad), list(best.values())[-1])
+    members = [(f"{candidate.name} {versions}", fit) for versions, fit in best.items()]
+    others = conclude(matrix, "compatible", f"{candidate.label} does not require {name}")
+    return agree([*members, ("others", others)], candidate.label)
+
+
+def _unbounded(matrix: Matrix, candidate: Candidate, row: RequirementRow, spec: str, version: Version) -> Fit | None:
+    """A compiled wheel is made for one major version of what it calls: without an end it says nothing of others."""
+    bounds = parse_specifier(spec).bounds
+    later = version.numbers[0] > max(bound.numbers[0] for bound in bounds)
+    if not later or {bound.operator for bound in bounds} - {">=", ">", "!="} or _pure(candidate):
+        return None
+    reason = f"{candidate.label} needs {spec}, and this is {version}; whether it works with that major version"
+    return conclude(matrix, "unknown", f"{reason} is not documented", row)
+
+
+def _pure(candidate: Candidate) -> bool:
+    return all(system == "any" for wheel in candidate.wheels for system in wheel.pythons)
+
+
+def _for_some_python(question: Question, fits: Sequence[tuple[RequirementRow, Fit]]) -> Fit:
+    """The requirement for the Python that suits best; there may be Pythons for which there is none."""
+    row, best = min(fits, key=lambda item: BEST_FIRST.index(item[1].verdict))
+    named = "python" in question.versions
+    spec = parse_specifier("|".join(row.python for row, _ in fits)) if row.python and not named else None
+    ends = [bound.numbers for bound in spec.bounds] if spec else []
+    near = [Version((major, minor - step), scheme=scheme("python")) for major, minor in ends for step in (0, 1)]
+    if best.ok or spec is None or all(spec.cover(python) == "all" for python in near):
+        return best
+    reason = f"{best.reason}; that is so for Python {row.python}"
+    return conclude(question.matrix, "unknown", reason, *(row for row, _ in fits), change=best.nearest_change)

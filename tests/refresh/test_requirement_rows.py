@@ -1,0 +1,85 @@
+"""Rows of requirements from METADATA: what is in them for which Pythons and machines, and what is left out."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from envcheck.compat.load import read_folder
+from envcheck.refresh.index import Index
+from envcheck.refresh.run import refresh
+from tests.refresh.serving import Index as Served
+from tests.refresh.serving import metadata, serve
+from tests.refresh.test_wheel_rows import HEADER
+
+KNOWN = """
+[generated.torch]
+source = "demo"
+wheels = true
+"""
+
+X86 = "manylinux_2_28_x86_64"
+ARM = "manylinux_2_28_aarch64"
+
+
+def add(served: Served, version: str, *requires: str, tags: tuple[str, ...] = (f"cp310-cp310-{X86}",)) -> None:
+    for tag in tags:
+        members = {f"demo-{version}.dist-info/METADATA": metadata("demo", version, *requires, python=">=3.9")}
+        served.add(f"demo-{version}-{tag}.whl", members, requires_python=">=3.9")
+
+
+def rows(served: Served, folder: Path) -> list[tuple[Any, ...]]:
+    path = folder / "wheels.toml"
+    if not path.exists():
+        path.write_text(HEADER.replace("[sources", KNOWN + "\n[sources", 1))
+    with serve(served), closing(Index(served.address)) as index:
+        refresh(index, str(folder), ["demo"])
+        assert not refresh(index, str(folder), ["demo"]).changes
+    found = read_folder(folder).requirements
+    return [(row.versions, dict(row.needs), row.python, row.machine) for row in found]
+
+
+def test_releases_alike_share_a_row_and_a_new_requirement_is_never_missed(tmp_path: Path) -> None:
+    served = Served()
+    add(served, "1.0", "torch==2.5.0")
+    add(served, "1.1", "torch==2.5.0")
+    assert rows(served, tmp_path) == [(">=1.0,<=1.1", {"torch": "==2.5.0"}, "", ())]
+    add(served, "1.1", "torch==2.5.0", "nvidia-nccl-cu12>=2.20")
+    add(served, "1.2", "torch==2.6.0")
+    assert rows(served, tmp_path) == [
+        ("==1.0", {"torch": "==2.5.0"}, "", ()),
+        ("==1.1", {"nvidia-nccl-cu12": ">=2.20", "torch": "==2.5.0"}, "", ()),
+        ("==1.2", {"torch": "==2.6.0"}, "", ()),
+    ]
+
+
+def test_strangers_extras_and_what_has_no_bound_are_left_out(tmp_path: Path) -> None:
+    served = Served()
+    add(served, "1.0", "requests>=2", "torch", "nvidia-nccl-cu12", 'torch==2.5.0; extra == "gpu"')
+    assert rows(served, tmp_path) == []
+
+
+def test_markers_make_rows_for_their_pythons_and_machines(tmp_path: Path) -> None:
+    served = Served()
+    here = 'platform_machine == "x86_64"'
+    old, new = 'torch>=2.1,>=2.0; python_version < "3.12"', 'torch>=2.2; python_version >= "3.12"'
+    add(served, "1.0", old, new, f"nvidia-nccl-cu12==2.20.5; {here}", tags=(f"py3-none-{X86}", f"py3-none-{ARM}"))
+    assert sorted(rows(served, tmp_path), key=str) == [
+        ("==1.0", {"nvidia-nccl-cu12": "==2.20.5"}, "", ("x86_64",)),
+        ("==1.0", {"torch": ">=2.1"}, "<3.12", ()),
+        ("==1.0", {"torch": ">=2.2"}, ">=3.12", ()),
+    ]
+
+
+def test_what_only_some_wheels_of_a_release_say_is_left_out(tmp_path: Path) -> None:
+    served = Served()
+    add(served, "1.0", "torch>=2.1", "nvidia-nccl-cu12>=2.18", tags=(f"cp310-cp310-{X86}",))
+    add(served, "1.0", "torch>=2.1", "nvidia-nccl-cu12>=2.20", tags=(f"cp313-cp313-{X86}",))
+    assert rows(served, tmp_path) == [("==1.0", {"torch": ">=2.1"}, "", ())]
+
+
+def test_a_marker_of_another_system_holds_for_no_wheel_for_linux(tmp_path: Path) -> None:
+    served = Served()
+    add(served, "1.0", 'torch==2.5.0; sys_platform == "win32"')
+    assert rows(served, tmp_path) == []
