@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import sys
 from collections.abc import Iterator
 
 import pytest
@@ -10,6 +12,10 @@ from hypothesis import settings
 
 from envcheck.compat.load import load_matrix
 from envcheck.errors import MatrixError
+
+# Hundreds of programs are started, and every worker imports all tests: neither is to compile everything each time.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 settings.register_profile("untimed", deadline=None)  # how long a machine takes is no property of the code
 settings.load_profile("untimed")
