@@ -52,13 +52,18 @@ def main() -> None:
     parser.add_argument("folder", nargs="?", type=Path, help="where the site is built")
     options = parser.parse_args()
     if options.folder is None:
-        MAN_PAGE.write_text(man_page(), encoding="utf-8")
-        print(MAN_PAGE.relative_to(ROOT))
+        print(write_man_page().relative_to(ROOT))
     elif status := build(options.folder):
         sys.exit(status)
 
 
 # The command line, as reStructuredText: the one text behind the man page and the site's page.
+
+
+def write_man_page() -> Path:
+    """Write the man page; return its path."""
+    MAN_PAGE.write_text(man_page(), encoding="utf-8")
+    return MAN_PAGE
 
 
 def man_page() -> str:

@@ -1,7 +1,9 @@
-"""Write a new probe, rule, importer, format or framework reader with its test, from ``scripts/templates``.
+"""Write a new probe, rule, relation, importer, format or framework reader with its test, from ``scripts/templates``.
 
     python scripts/new.py probe NAME
     python scripts/new.py rule FAMILY/NAME          # FAMILY is a folder of envcheck/rules
+    python scripts/new.py error FAMILY/NAME         # a rule that error lines alone reveal
+    python scripts/new.py relation NAME
     python scripts/new.py importer NAME
     python scripts/new.py format NAME
     python scripts/new.py reader NAME               # NAME is what the framework's users import
@@ -21,11 +23,15 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from envcheck import __version__  # noqa: E402 - as below
+from envcheck.compat.load import load_matrix  # noqa: E402 - as below
 from scripts.rule_index import write_index  # noqa: E402 - found in the checkout that this file belongs to
 
+_RULE = ("envcheck/rules/{family}/{name}.py", "tests/rules/{family}/test_{name}.py")
 PLACES = {
     "probe": ("probes/{name}.py", "tests/probes/test_{name}.py"),
-    "rule": ("envcheck/rules/{family}/{name}.py", "tests/rules/{family}/test_{name}.py"),
+    "rule": _RULE,
+    "error": _RULE,
+    "relation": ("envcheck/compat/relations/{name}.py", "tests/compat/test_{name}.py"),
     "importer": ("envcheck/importers/{name}.py", "tests/importers/test_{name}.py"),
     "format": ("envcheck/report/{name}.py", "tests/report/test_{name}.py"),
     "reader": ("probes/frameworks/{name}.py", "tests/probes/frameworks/test_{name}.py"),
@@ -42,8 +48,14 @@ def main() -> None:
         written = create(ROOT, options.kind, options.name)
     except ValueError as error:
         parser.error(str(error))
-    if options.kind == "rule":
+    if options.kind == "error":
+        written.append(add_row(ROOT, written[0].stem))
+    if PLACES[options.kind] == _RULE:
         written.append(write_index(ROOT))
+    if options.kind == "format":
+        from scripts.documentation import write_man_page  # noqa: PLC0415 - lists the formats with the new one
+
+        written.append(write_man_page())
     for path in written:
         print(path.relative_to(ROOT))
 
@@ -54,27 +66,41 @@ def create(root: Path, kind: str, name: str) -> list[Path]:
     words = own.split("_")
     if not re.fullmatch(r"[a-z][a-z0-9]*(_[a-z0-9]+)*", own):
         raise ValueError(f"{own!r} is no name in small letters, with words joined by underscores")
-    if bool(slash) != (kind == "rule"):
-        raise ValueError("a rule is named FAMILY/NAME" if kind == "rule" else f"a {kind} has no family")
-    if kind == "rule" and not (root / "envcheck" / "rules" / family).is_dir():
+    is_rule = PLACES[kind] == _RULE
+    if bool(slash) != is_rule:
+        raise ValueError("a rule is named FAMILY/NAME" if is_rule else f"a {kind} has no family")
+    if is_rule and not (root / "envcheck" / "rules" / family).is_dir():
         raise ValueError(f"envcheck/rules has no folder {family!r}")
-    if kind == "rule" and not (len(words) > 1 and own.replace("_", "").isalpha()):
+    if is_rule and not (len(words) > 1 and own.replace("_", "").isalpha()):
         raise ValueError("the name of a rule is the problem in two words or more, without digits")
     places = [root / place.format(name=own, family=family) for place in PLACES[kind]]
     for place in places:
         if place.exists():
             raise ValueError(f"{place.relative_to(root)} exists")
     for place, template in zip(places, ("module.py", "test.py"), strict=True):
-        text = (ROOT / "scripts" / "templates" / kind / template).read_text(encoding="utf-8")
-        for example, spelling in (
-            ("example_thing", own),
-            ("example-thing", own.replace("_", "-")),
-            ("0.0", __version__.rpartition(".")[0]),
-        ):
-            text = text.replace(example, spelling)
         place.parent.mkdir(exist_ok=True)
-        place.write_text(text, encoding="utf-8")
+        place.write_text(_filled(f"{kind}/{template}", own), encoding="utf-8")
     return places
+
+
+def add_row(root: Path, name: str) -> Path:
+    """Add an error line of the rule ``name`` to the matrix, behind all others; return the file."""
+    lowest = max(row.priority for row in load_matrix().errors) + 10
+    path = root / "matrix" / "errors.toml"
+    row = _filled("error/row.toml", name).replace("priority = 0", f"priority = {lowest}")
+    path.write_text(path.read_text(encoding="utf-8") + row, encoding="utf-8")
+    return path
+
+
+def _filled(template: str, name: str) -> str:
+    text = (ROOT / "scripts" / "templates" / template).read_text(encoding="utf-8")
+    for example, spelling in (
+        ("example_thing", name),
+        ("example-thing", name.replace("_", "-")),
+        ("0.0", __version__.rpartition(".")[0]),
+    ):
+        text = text.replace(example, spelling)
+    return text
 
 
 if __name__ == "__main__":

@@ -2,14 +2,32 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import sys
 from collections.abc import Iterator
 
 import pytest
 from hypothesis import settings
 
+from envcheck.compat.load import load_matrix
+from envcheck.errors import MatrixError
+
+# Hundreds of programs are started, and every worker imports all tests: neither is to compile everything each time.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
+
 settings.register_profile("untimed", deadline=None)  # how long a machine takes is no property of the code
 settings.load_profile("untimed")
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """End at once, and with the reason, where a row of the matrix is malformed: every test would fail of it."""
+    if not hasattr(session.config, "workerinput"):
+        try:
+            load_matrix()
+        except MatrixError as error:
+            pytest.exit(str(error), pytest.ExitCode.USAGE_ERROR)
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -8,7 +8,15 @@ from envcheck.compat.load import load_matrix
 from envcheck.compat.question.containers import known_containers, read_container
 from envcheck.compat.question.question import Container
 from envcheck.versions import DriverRelease
-from tests.compat.asking import answer, assert_does_not_fit, assert_fits, assert_nobody_can_tell, questions, shown
+from tests.compat.asking import (
+    answer,
+    assert_does_not_fit,
+    assert_fits,
+    assert_nobody_can_tell,
+    questions,
+    shown,
+    verdict,
+)
 from tests.every import every
 
 MATRIX = load_matrix()
@@ -49,7 +57,7 @@ def test_a_newer_driver_never_fits_worse(release: str) -> None:
     for gpu in ("Tesla T4", "GeForce RTX 2080 Ti"):
         drivers = ["440.33.01", "450.51.06", "470.57.02", "525.60.13", "535.54.03", "560.35.03", "580.65.06"]
         on = gpu.replace(" ", ",")
-        found = [order.index(answer(f"nvcr=={release} driver=={one} gpu=={on}").verdict) for one in drivers]
+        found = [order.index(verdict(f"nvcr=={release} driver=={one} gpu=={on}")) for one in drivers]
         # A data-center GPU does with the branches that cuda-compat knows, which are not all up to the next one.
         assert found[-1] == max(found) if gpu == "Tesla T4" else found == sorted(found), (gpu, found)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from envcheck.compat.load import load_matrix
-from tests.compat.asking import answer, assert_fits, assert_nobody_can_tell, questions, shown
+from tests.compat.asking import answer, assert_fits, assert_nobody_can_tell, questions, shown, verdict
 from tests.every import every
 
 COMPATIBLE = """
@@ -264,9 +264,9 @@ def targets() -> list[tuple[str, str]]:
 
 @every(targets())
 def test_a_target_of_its_own_architecture_or_family_is_never_more_than_its_plain_one(cuda: str, name: str) -> None:
-    plain = answer(f"nvcc=={cuda} gpu=={name}").verdict
+    plain = verdict(f"nvcc=={cuda} gpu=={name}")
     for suffix in "af":
-        found = answer(f"nvcc=={cuda} gpu=={name}{suffix}").verdict
+        found = verdict(f"nvcc=={cuda} gpu=={name}{suffix}")
         assert found != "compatible" or plain == "compatible"
         row = next((one for one in load_matrix().capabilities if f"sm_{one.capability.replace('.', '')}" == name), None)
         if row is None:

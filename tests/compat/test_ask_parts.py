@@ -10,7 +10,15 @@ from envcheck.compat.relations.gpu_code import read_targets, runs_natively
 from envcheck.compat.specifier import parse_specifier, parse_version
 from envcheck.compat.tables import MigRow, ReleaseRow, TorchBuild, TorchRow
 from envcheck.versions import ComputeCapability, DriverRelease
-from tests.compat.asking import answer, assert_does_not_fit, assert_fits, assert_nobody_can_tell, questions, shown
+from tests.compat.asking import (
+    answer,
+    assert_does_not_fit,
+    assert_fits,
+    assert_nobody_can_tell,
+    questions,
+    shown,
+    verdict,
+)
 from tests.every import every
 from tests.thorough import sample
 
@@ -48,9 +56,9 @@ def test_a_wheel_of_nvidia_stands_for_its_library(row: ReleaseRow) -> None:
     own = toolkit(row)
     for name in {"cublas", "cufft", "cusparse", "cusolver", "curand", "nvjpeg"} & row.bundles.keys():
         version, major = row.bundles[name], own.partition(".")[0]
-        assert answer(f"nvidia-{name}-cu{major}=={version} cuda=={own}").verdict == "compatible"
+        assert verdict(f"nvidia-{name}-cu{major}=={version} cuda=={own}") == "compatible"
         other = "cu11" if major != "11" else "cu12"
-        assert answer(f"nvidia-{name}-{other}=={version} cuda=={own}").verdict == "incompatible"
+        assert verdict(f"nvidia-{name}-{other}=={version} cuda=={own}") == "incompatible"
 
 
 @every(sample(BY_CUDA))
@@ -65,7 +73,7 @@ def test_each_library_is_held_against_the_gpu_by_itself(row: ReleaseRow) -> None
             held = any(runs_natively(MATRIX, target, capability) for target in read_targets(targets))
             if not held:
                 assert found.verdict == "incompatible", shown(found)
-            elif answer(f"cuda=={cuda} gpu=={capability.sm}").verdict == "compatible":
+            elif verdict(f"cuda=={cuda} gpu=={capability.sm}") == "compatible":
                 assert found.verdict == "compatible", shown(found)
 
 
@@ -74,8 +82,8 @@ def test_each_build_of_pytorch_has_its_own_libraries(row: TorchRow, build: Torch
     tag, major = build.cuda.replace(".", ""), build.cuda.partition(".")[0]
     for name, version in (("cudnn", build.cudnn), ("nccl", build.nccl)):
         if version:
-            assert answer(f"torch=={row.version}+cu{tag} nvidia-{name}-cu{major}=={version}").verdict == "compatible"
-            assert answer(f"torch=={row.version}+cu{tag} nvidia-{name}-cu{major}==1.0.0").verdict == "incompatible"
+            assert verdict(f"torch=={row.version}+cu{tag} nvidia-{name}-cu{major}=={version}") == "compatible"
+            assert verdict(f"torch=={row.version}+cu{tag} nvidia-{name}-cu{major}==1.0.0") == "incompatible"
 
 
 @every(MATRIX.migs)

@@ -304,6 +304,13 @@ def test_pytorch_s_cuda_is_that_of_what_runs_within_it() -> None:
     assert answer("beside==1.0.0 torch==2.5.1 python==3.12", rows).verdict == "compatible"
 
 
+def test_a_choice_of_packages_that_no_row_knows_says_nothing() -> None:
+    rows = matrix({"name": "widget", "versions": "==1.*", "needs": {"gadget": "==7.*"}, "one_of": [["gadget"]]})
+    found = answer("widget==1.0.0 gpu==H100", rows)
+    assert found.verdict == "unknown"
+    assert not any("gadget" in reason.message for reason in found.reasons)
+
+
 def test_the_last_stack_of_a_project_that_ended_is_told() -> None:
     last = "Widget ended in 2019; its last stack is Widget 1.0 with CUDA 9."
     rows = matrix({"name": "widget", "versions": "==1.*", "needs": {"cuda": "==9.*"}, "superseded": last})

@@ -31,6 +31,7 @@ from envcheck.report import Options
 from tests.cli.calling import envcheck
 from tests.fleet.made import KIND, Planted, healthy, make_fleet
 from tests.report.foreign import ATTACKS
+from tests.thorough import examples
 
 JUDGE = partial(judged, Request())
 HOW = Circumstances(
@@ -343,7 +344,7 @@ def test_hostile_names_do_not_reach_the_terminal(tmp_path: Path) -> None:
         assert "<script>alert" not in told.out or form != "html"
 
 
-@settings(max_examples=20, deadline=None, phases=[Phase.generate])
+@settings(max_examples=examples(50), deadline=None, phases=[Phase.generate])
 @drawing(hosts=st.lists(st.text(max_size=30) | st.sampled_from(HOSTILE), min_size=1, max_size=8))
 def test_every_node_is_a_row_whatever_it_is_called(tmp_path_factory: pytest.TempPathFactory, hosts: list[str]) -> None:
     """Machines of one name, here with different GPUs, are a row each. Where a name is blank, the file's counts."""

@@ -497,7 +497,7 @@ def mixed_16() -> Report:
 ESCAPES = "\x1b[2J\x1b]0;owned\x07\r\n\x9b31m\u202egnp.exe\u2066\u200b\x7f"
 
 
-def hostile(length: int = 10_000) -> Report:
+def hostile(length: int = 2_500) -> Report:
     """Names, messages and commands that try to speak to the terminal, or never end: so many columns."""
     long, wide = "x" * length, "漢" * (length // 2)
     found = gpu(0, f"NVIDIA {ESCAPES}{wide}")

@@ -203,19 +203,19 @@ def check_prometheus(text: str) -> None:
 
 def check_all(found: Report) -> None:
     """Each format is as its readers need it."""
+    shown = {form: render(found, form) for form in FORMS}
     assert issued(found)
-    check_prometheus(render(found, "prometheus"))
-    status = render(found, "nagios")
+    check_prometheus(shown["prometheus"])
+    status = shown["nagios"]
     assert re.fullmatch(r"ENVCHECK (OK|WARNING|CRITICAL|UNKNOWN) - [^|\n]* \| [a-z0-9=;:. ]+\n", status)
     assert len(status.encode()) < 4000
-    message = render(found, "node-problem-detector")
+    message = shown["node-problem-detector"]
     assert message.count("\n") == 1
     assert 1 < len(message.encode()) <= MOST_BYTES + 1
-    entries = json.loads(render(found, "gitlab"))
+    entries = json.loads(shown["gitlab"])
     assert all(set(entry) == {"description", "check_name", "fingerprint", "severity", "location"} for entry in entries)
     for form in FORMS:
-        shown = render(found, form)
-        assert all(line.isprintable() for line in shown.split("\n")), form
+        assert all(line.isprintable() for line in shown[form].split("\n")), form
 
 
 @every([*((name, "") for name in EXAMPLES), *(("warned", attack) for attack in ATTACKS)])

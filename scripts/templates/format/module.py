@@ -6,7 +6,7 @@ from envcheck.checks import Report
 from envcheck.report import Format, Options
 from envcheck.text.clean import clean
 
-FORMAT = Format(shows="the verdict and a line for each check", suffix="example_thing.txt", syntax="text")
+FORMAT = Format(shows="verdict and checks", suffix="example_thing.txt", syntax="text", targets=False)
 
 
 def render(report: Report, options: Options) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 from typing import Any, get_args, get_origin, get_type_hints
@@ -100,6 +101,7 @@ def test_a_need_that_is_no_field_is_noticed() -> None:
         follow("gpu.ecc.colour")
 
 
+@cache
 def fills() -> set[str]:
     """What the probes say that they fill."""
     found: set[str] = set()

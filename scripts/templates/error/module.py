@@ -1,0 +1,36 @@
+"""A problem that error lines alone reveal, in one sentence."""
+
+from __future__ import annotations
+
+from envcheck.checks import Fix
+from envcheck.rules.api import Facts, Outcome, never, rule
+from envcheck.snapshot import Snapshot
+
+
+def _way_out(_facts: Facts) -> tuple[Fix, ...]:
+    return (Fix(text="What to do, in one sentence"),)
+
+
+@rule(
+    layer="driver",
+    scope="node",
+    since="0.0",
+    arises=never,
+    remedy=_way_out,
+)
+def example_thing(_snapshot: Snapshot, _facts: Facts) -> Outcome | None:
+    """The problem in a short sentence.
+
+    What it checks
+        Reads error lines of the program that prints them.
+
+    Why it matters
+        What fails when the problem is there, and how a user notices it.
+
+    How to fix
+        The steps, with the commands.
+
+    Sources
+        The title of the page that says so: https://docs.nvidia.com/cuda/cuda-installation-guide-linux/
+    """
+    return None

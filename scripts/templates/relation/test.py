@@ -1,0 +1,19 @@
+"""The relation ``example_thing``: all three verdicts, with the sources of the rows that decided."""
+
+from __future__ import annotations
+
+import pytest
+
+from envcheck.compat.load import load_matrix
+from envcheck.compat.relations.example_thing import example_thing
+from envcheck.versions import ComputeCapability
+
+
+@pytest.mark.parametrize(
+    ("gpu", "verdict"),
+    [((9, 0), "compatible"), ((8, 7), "incompatible"), ((99, 0), "unknown")],
+)
+def test_the_row_decides(gpu: tuple[int, int], verdict: str) -> None:
+    fit = example_thing(load_matrix(), ComputeCapability(*gpu))
+    assert fit.verdict == verdict
+    assert bool(fit.sources) == (verdict != "unknown")
