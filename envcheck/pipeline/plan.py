@@ -15,10 +15,10 @@ from packaging.specifiers import SpecifierSet
 
 from envcheck.checks import PLAN, Check, Evidence, Fix, Location, Status, Subject
 from envcheck.compat.extras import brought, extras_of
-from envcheck.compat.images import image_of
 from envcheck.compat.matrix import Matrix
 from envcheck.compat.names import canonical
 from envcheck.compat.question.answer import ask
+from envcheck.compat.question.containers import CONTAINER
 from envcheck.compat.question.question import Answer
 from envcheck.compat.tables import ExtraRow, is_named
 from envcheck.components import Bound, Component
@@ -58,6 +58,9 @@ def _judge(item: Planned, environment: Environment, machine: Sequence[Component]
         yield from _of_torch(item, environment, machine, matrix)
     elif item.conda is not None:
         yield from _of_conda(item, environment, machine, matrix)
+    elif item.image is not None and _holds_cuda(item.image, environment):
+        if item.name == "cuda":
+            yield from _of_image(item, environment, machine, matrix)
     elif (important := _important(item, matrix)) or _needs_gpu(item, matrix):
         found = _other(item, environment, machine, matrix)
         if found.status != "unknown" or important:
@@ -134,10 +137,12 @@ def _machine(facts: Facts) -> list[Component]:
 
 def _important(item: Planned, matrix: Matrix) -> bool:
     """Whether people install a project for it, so that an open question about it leaves the verdict open."""
-    if item.image is not None and item.name in _ALWAYS:
-        return True
     row = next((row for row in matrix.roles if is_named(item.name, row.names)), None)
     return row is not None and row.role in ("framework", "engine")
+
+
+def _holds_cuda(image: str, environment: Environment) -> bool:
+    return any(each.image == image and each.name == "cuda" for each in environment.planned or ())
 
 
 def _needs_gpu(item: Planned, matrix: Matrix) -> bool:
@@ -157,10 +162,7 @@ def _other(item: Planned, environment: Environment, machine: Sequence[Component]
         asks_gpu = any(part.name == "gpu" for part in machine)
         if rows and not by_extras and asks_gpu and not _comes_otherwise(rows, environment):
             return _without_gpu(item, environment, machine, rows, matrix)
-    answer = _asked(matrix, item.name, version, [*by_extras, *machine])
-    if item.image is not None and item.name == "cuda" and answer is not None and answer.verdict == "incompatible":
-        return _image_cuda(item, environment, machine, matrix, answer)
-    return _answered(item, environment, answer)
+    return _answered(item, environment, _asked(matrix, item.name, version, [*by_extras, *machine]))
 
 
 def _comes_otherwise(rows: Sequence[ExtraRow], environment: Environment) -> bool:
@@ -198,23 +200,19 @@ def _without_gpu(
     return msgspec.structs.replace(check, sources=matrix.cite(*rows))
 
 
-def _image_cuda(
-    item: Planned, environment: Environment, machine: Sequence[Component], matrix: Matrix, answer: Answer
-) -> Check:
-    """CUDA of an image, which cuda-compat in the image may run on an older driver."""
-    assert item.version is not None  # noqa: S101 - an image's tag states it
-    forward = Component("cuda-compat", (Bound("==", ".".join(item.version.split(".")[:2])),))
-    helped = _asked(matrix, "cuda", item.version, [*machine, forward])
-    if helped is None or helped.verdict == "incompatible":
-        return _answered(item, environment, answer)
-    image = image_of(matrix, item.image or "")
-    if image and image.row and image.row.forward and helped.verdict == "compatible":
-        return _answered(item, environment, helped)
-    message = "; ".join(reason.message for reason in answer.reasons if reason.verdict == "incompatible")
-    told = f"{message}, unless the image holds cuda-compat, which is not known"
-    return _check(
-        item, environment, "unknown", f"Whether the driver runs {item.asked} of {item.image} is not known", told
-    )
+def _of_image(item: Planned, environment: Environment, machine: Sequence[Component], matrix: Matrix) -> Iterator[Check]:
+    """A base image with CUDA: its GPUs, driver and cuda-compat by the rows that ``nvcr==`` asks too, then its parts."""
+    asked = [part for part in machine if part.name != "python"]  # it brings its own
+    answer = _asked(matrix, CONTAINER, item.image or "", asked)
+    whole = msgspec.structs.replace(item, asked=item.image or "", image=None)
+    yield (found := _answered(whole, environment, answer))
+    if found.status == "fail":
+        return  # which its parts would only say again
+    for part in environment.planned or ():
+        if part.image == item.image and part is not item and part.name not in _TORCH:
+            of_part = _answered(part, environment, _asked(matrix, part.name, part.version or "", asked))
+            if of_part.status == "fail":
+                yield of_part
 
 
 def _torch(item: Planned, environment: Environment, machine: Sequence[Component], matrix: Matrix) -> Check:

@@ -153,12 +153,36 @@ def test_the_cuda_of_an_image_is_judged(tmp_path: Path) -> None:
     assert (check.status, check.location and check.location.line) == ("fail", 1)
 
 
-def test_cuda_compat_in_an_image_makes_up_for_an_older_driver(tmp_path: Path) -> None:
-    machine = "gpu==A100,driver==450.248.02"
-    known = plan(tmp_path, Dockerfile="FROM nvcr.io/nvidia/tensorflow:22.10-tf2-py3\n")
-    assert named(judge(known, machine), "plan-does-not-fit", "cuda").status != "fail"
-    unknown = plan(tmp_path, Dockerfile="FROM nvidia/cuda:12.4.1-base-ubuntu22.04\n")
-    assert named(judge(unknown, "gpu==A100,driver==470.57.02"), "plan-does-not-fit", "cuda").status == "unknown"
+@pytest.mark.parametrize(
+    ("image", "machine", "verdict", "reason"),
+    [
+        ("nvcr.io/nvidia/pytorch:25.10-py3", A100, "fail", "driver 580"),
+        ("nvcr.io/nvidia/pytorch:25.10-py3", "gpu==V100,driver==580.65.06", "fail", "compute capability 7.5"),
+        ("nvcr.io/nvidia/pytorch:20.12-py3", "gpu=='RTX 5090',driver==580.65.06", "fail", "up to 8.9"),
+        ("nvcr.io/nvidia/pytorch:25.10-py3", "gpu=='RTX 5090',driver==580.65.06", "pass", ""),
+        ("nvcr.io/nvidia/pytorch:20.12-py3", A100, "pass", ""),
+        ("nvcr.io/nvidia/tensorflow:22.10-tf2-py3", "gpu==A100,driver==450.248.02", "pass", ""),
+        ("nvcr.io/nvidia/tensorflow:22.10-tf2-py3", "gpu=='RTX 3090',driver==418.226.00", "fail", "driver"),
+        ("nvidia/cuda:12.4.1-base-ubuntu22.04", "gpu==A100,driver==470.57.02", "unknown", "cuda-compat"),
+        ("nvidia/cuda:12.4.1-base-ubuntu22.04", "gpu==A100,driver==550.54.15", "pass", ""),
+        ("registry.example/team/base:1", A100, "unknown", "does not know this image"),
+    ],
+)
+def test_what_the_notes_of_an_image_ask_for_is_judged(
+    tmp_path: Path, image: str, machine: str, verdict: str, reason: str
+) -> None:
+    report = judge(plan(tmp_path, Dockerfile=f"ARG IMAGE={image}\nFROM ${{IMAGE}}\n"), machine)
+    (check,) = (each for each in report.checks if each.rule == "plan-does-not-fit")
+    assert (report.verdict, check.status) == (verdict, verdict)
+    assert reason in check.message
+    assert check.location is not None
+    assert check.location.line == 2
+    assert check.sources or image.startswith("registry.")
+
+
+def test_an_image_that_is_not_known_leaves_the_verdict_open(tmp_path: Path) -> None:
+    text = "FROM registry.example/team/base:1\nRUN pip install torch==2.0.1\n"
+    assert judge(plan(tmp_path, Dockerfile=text), A100).exit_code == 3
 
 
 def test_ids_are_unique_where_one_line_leaves_two_things_open(tmp_path: Path) -> None:

@@ -116,7 +116,9 @@ def test_a_variable_of_one_command_ends_with_it(tmp_path: Path) -> None:
         ("COPY --from=0 /install /usr/local", {"torch"}),
         ("COPY --from=build /usr/lib/python3.10/site-packages /x", {"torch"}),
         ("COPY --from=build /root/app.bin /x", {""}),
-        ("COPY --from=nothing /opt/venv /opt/venv", set()),
+        ("COPY --from=node:20 /opt/venv /opt/venv", set()),
+        ("COPY --from=mine.example/base /opt/venv /opt/venv", {""}),
+        ("COPY --from=mine.example/base /uv /bin/", set()),
     ],
 )
 def test_packages_that_are_copied_from_a_stage_count(tmp_path: Path, copy: str, names: set[str]) -> None:
@@ -144,8 +146,9 @@ def test_an_environment_of_conda_is_read_beside_the_dockerfile(tmp_path: Path) -
 
 
 def test_a_word_of_an_included_file_is_still_an_error_of_that_file(tmp_path: Path) -> None:
+    text = "FROM debian\nCOPY . .\nRUN pip install -r requirements.txt\n"
     with pytest.raises(Exception, match=r"requirements\.txt:1: this is no requirement"):
-        plan(tmp_path, Dockerfile="FROM debian\nRUN pip install -r requirements.txt\n", _requirements__txt="a b\n")
+        plan(tmp_path, Dockerfile=text, _requirements__txt="a b\n")
 
 
 @pytest.mark.parametrize(
