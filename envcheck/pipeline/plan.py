@@ -15,11 +15,14 @@ from packaging.specifiers import SpecifierSet
 
 from envcheck.checks import PLAN, Check, Evidence, Fix, Location, Status, Subject
 from envcheck.compat.extras import brought, extras_of
+from envcheck.compat.images import image_of
 from envcheck.compat.matrix import Matrix
 from envcheck.compat.names import canonical
 from envcheck.compat.question.answer import ask
 from envcheck.compat.question.containers import CONTAINER
 from envcheck.compat.question.question import Answer
+from envcheck.compat.question.software import is_for_a_part
+from envcheck.compat.specifier import parse_version
 from envcheck.compat.tables import ExtraRow, is_named
 from envcheck.components import Bound, Component
 from envcheck.errors import UsageError
@@ -63,6 +66,8 @@ def _judge(item: Planned, environment: Environment, machine: Sequence[Component]
             yield from _of_image(item, environment, machine, matrix)
     elif (important := _important(item, matrix)) or _needs_gpu(item, matrix):
         found = _other(item, environment, machine, matrix)
+        if found.status == "fail" and is_for_a_part("torch", item.name) and _rules_judge(environment):
+            found = msgspec.structs.replace(found, status="warn", message=f"{found.message}; PyTorch runs without it")
         if found.status != "unknown" or important:
             yield found
 
@@ -138,7 +143,10 @@ def _machine(facts: Facts) -> list[Component]:
 def _important(item: Planned, matrix: Matrix) -> bool:
     """Whether people install a project for it, so that an open question about it leaves the verdict open."""
     row = next((row for row in matrix.roles if is_named(item.name, row.names)), None)
-    return row is not None and row.role in ("framework", "engine")
+    if row is None or row.role not in ("framework", "engine"):
+        return False
+    # Of the packages that only start with a framework's name, those count that the matrix knows.
+    return item.name in row.names or bool(matrix.rows_of(canonical(item.name)))
 
 
 def _holds_cuda(image: str, environment: Environment) -> bool:
@@ -146,7 +154,9 @@ def _holds_cuda(image: str, environment: Environment) -> bool:
 
 
 def _needs_gpu(item: Planned, matrix: Matrix) -> bool:
-    rows = matrix.rows_of(canonical(item.name))
+    """Whether the rows that speak of it say anything of GPUs: a release that they do not reach is not judged."""
+    version = parse_version(item.version or "")
+    rows = matrix.rows_for(canonical(item.name), version) if version else matrix.rows_of(canonical(item.name))
     return any(row.cuda or row.targets or row.capability_min or row.capabilities or "cuda" in row.needs for row in rows)
 
 
@@ -205,14 +215,32 @@ def _of_image(item: Planned, environment: Environment, machine: Sequence[Compone
     asked = [part for part in machine if part.name != "python"]  # it brings its own
     answer = _asked(matrix, CONTAINER, item.image or "", asked)
     whole = msgspec.structs.replace(item, asked=item.image or "", image=None)
-    yield (found := _answered(whole, environment, answer))
-    if found.status == "fail":
+    found = _answered(whole, environment, answer)
+    if found.status == "fail" and _is_unused(item, environment, asked, matrix):
+        told = "what the plan installs brings its own CUDA, and only what is compiled in the image would not run"
+        found = msgspec.structs.replace(found, status="warn", message=f"{found.message}; {told}")
+    yield found
+    if found.status in ("fail", "warn"):
         return  # which its parts would only say again
     for part in environment.planned or ():
         if part.image == item.image and part is not item and part.name not in _TORCH:
             of_part = _answered(part, environment, _asked(matrix, part.name, part.version or "", asked))
             if of_part.status == "fail":
                 yield of_part
+
+
+def _is_unused(item: Planned, environment: Environment, asked: Sequence[Component], matrix: Matrix) -> bool:
+    """Whether only the GPU is against the image's CUDA, and a framework is installed beside it, with libraries of its
+    own. An image whose notes name GPUs is meant as a whole.
+    """
+    known = image_of(matrix, item.image or "")
+    installed = any(
+        each.image is None and each.conda is None and _important(each, matrix) for each in environment.planned or ()
+    )
+    if known is None or known.row is None or known.row.capability_max or not installed:
+        return False
+    alone = _asked(matrix, CONTAINER, item.image or "", [part for part in asked if part.name != "gpu"])
+    return alone is None or alone.verdict != "incompatible"
 
 
 def _torch(item: Planned, environment: Environment, machine: Sequence[Component], matrix: Matrix) -> Check:

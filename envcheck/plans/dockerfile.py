@@ -28,7 +28,9 @@ from envcheck.snapshot import Planned
 
 NAME = "Dockerfile"
 
-_FILE = re.compile(r"(?:Dockerfile|Containerfile)(?:\..{1,80})?|.{1,80}\.(?:Dockerfile|Containerfile)", re.IGNORECASE)
+_FILE = re.compile(
+    r"(?:Dockerfile|Containerfile)(?:[._-].{1,80})?|.{1,80}\.(?:Dockerfile|Containerfile)", re.IGNORECASE
+)
 _FROM = re.compile(r"(?:--platform=\S{1,80}\s+)?(?P<image>\S{1,300})(?:\s+AS\s+(?P<name>[\w.-]{1,80}))?", re.IGNORECASE)
 _HEREDOC = re.compile(r"<<-?[\"']?(\w{1,40})[\"']?")
 _RUN_OPTIONS = re.compile(r"(?:--(?:mount|network|security)=\S{0,400}\s+)+")
@@ -211,7 +213,8 @@ def _installed(sheet: Sheet, last: int, stages: list[_Stage], known: dict[int, l
         for line, source, paths in stage.copies:
             other = _numbered(stages, source, number)
             there = _installed(sheet, other, stages, known) if other is not None else _of_image(sheet, source, line)
-            parts.append(_of_copy(sheet, line, source, paths, list(there)))
+            folder = stages[other].layout.folder if other is not None else None
+            parts.append(_of_copy(sheet, line, source, paths, list(there), folder))
         parts += [_of_run(sheet, run) for run in stage.runs]
     for part in parts:
         for each in part:
@@ -220,14 +223,22 @@ def _installed(sheet: Sheet, last: int, stages: list[_Stage], known: dict[int, l
     return known.setdefault(last, list(found.values()))
 
 
-def _of_copy(sheet: Sheet, line: int, source: str, paths: list[str], there: list[Planned]) -> Iterator[Planned]:
-    """What the commands of another stage install, where folders of Python packages are copied from it."""
+def _of_copy(
+    sheet: Sheet, line: int, source: str, paths: list[str], there: list[Planned], folder: str | None
+) -> Iterator[Planned]:
+    """What the commands of another stage install, where folders of Python packages are copied from it, or the
+    ``folder`` that it works in, where uv puts its environment.
+    """
     brought = [each for each in there if each.image is None]
-    if any(_PACKAGES.search(path) for path in paths):
+    if any(_PACKAGES.search(path) or _holds(path, folder) for path in paths[:-1]):
         yield from brought
     elif any(each.name for each in brought):
         problem = "the stage that it copies from installs packages, and whether they are among the files is not known"
         yield unread(sheet, f"COPY --from={source[:80]}", line, problem)
+
+
+def _holds(path: str, folder: str | None) -> bool:
+    return folder not in (None, "/") and f"{folder}/".startswith(path.rstrip("/") + "/")
 
 
 def _of_image(sheet: Sheet, image: str, line: int) -> Iterator[Planned]:

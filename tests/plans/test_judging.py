@@ -180,6 +180,33 @@ def test_what_the_notes_of_an_image_ask_for_is_judged(
     assert check.sources or image.startswith("registry.")
 
 
+def test_the_cuda_of_an_image_that_no_framework_uses_is_a_warning(tmp_path: Path) -> None:
+    text = "FROM nvidia/cuda:12.4.1-base-ubuntu22.04\nRUN pip install torch==2.7.0 --index-url https://download.pytorch.org/whl/cu128\n"
+    report = judge(plan(tmp_path, Dockerfile=text), "gpu=='RTX 5090',driver==575.51.03")
+    assert named(report, "plan-does-not-fit", "cuda").status == "warn"
+    assert report.exit_code == 0
+    assert judge(plan(tmp_path, Dockerfile=text), "gpu=='RTX 3090',driver==470.57.02").exit_code == 1
+
+
+LOCKED = "torch==2.7.0+cu128\nnvidia-cusparselt-cu12==0.6.3\n"
+
+
+def test_a_library_that_pytorch_runs_without_is_a_warning(tmp_path: Path) -> None:
+    machine = "gpu=='RTX 5090',driver==575.51.03"
+    report = judge(plan(tmp_path, requirements__txt=LOCKED), machine)
+    assert named(report, "plan-does-not-fit", "nvidia-cusparselt-cu12").status == "warn"
+    assert report.exit_code == 0
+    alone = judge(plan(tmp_path, requirements__txt="nvidia-cusparselt-cu12==0.6.3\n"), machine)
+    assert alone.exit_code == 1
+
+
+@pytest.mark.parametrize("text", ["triton==1.0.0\n", "torch-no-such-thing==1.0\n"])
+def test_a_release_of_which_no_row_tells_anything_is_not_judged(tmp_path: Path, text: str) -> None:
+    report = judge(plan(tmp_path, requirements__txt=text), "gpu==B200,driver==575.51.03")
+    assert report.exit_code == 3
+    assert judge(plan(tmp_path, requirements__txt=f"torch==2.0.1\n{text}"), A100).exit_code == 0
+
+
 def test_an_image_that_is_not_known_leaves_the_verdict_open(tmp_path: Path) -> None:
     text = "FROM registry.example/team/base:1\nRUN pip install torch==2.0.1\n"
     assert judge(plan(tmp_path, Dockerfile=text), A100).exit_code == 3

@@ -126,6 +126,22 @@ def test_packages_that_are_copied_from_a_stage_count(tmp_path: Path, copy: str, 
     assert set(packages(plan(tmp_path, Dockerfile=text))) == names
 
 
+@pytest.mark.parametrize(("source", "name"), [("/app", "torch"), ("/", "torch"), ("/other", ""), ("/ap", "")])
+def test_the_folder_that_a_stage_works_in_holds_its_environment(tmp_path: Path, source: str, name: str) -> None:
+    text = f"FROM debian AS b\nWORKDIR /app\nRUN {INSTALL}\nFROM debian\nCOPY --from=b {source} /usr/local\n"
+    assert set(packages(plan(tmp_path, Dockerfile=text))) == {name}
+
+
+@pytest.mark.parametrize("name", ["Dockerfile-gpu", "Dockerfile_trt", "Containerfile.cuda", "gpu.Dockerfile"])
+def test_names_of_dockerfiles(tmp_path: Path, name: str) -> None:
+    assert packages(plan(tmp_path, **{name: f"FROM debian\nRUN {INSTALL}\n"}))["torch"].line == 2
+
+
+def test_the_name_of_an_egg_is_that_of_the_package(tmp_path: Path) -> None:
+    text = "FROM debian\nRUN pip install 'git+https://example.org/a/b.git@main#egg=some-name'\n"
+    assert packages(plan(tmp_path, Dockerfile=text))["some-name"].problem
+
+
 def test_a_requirements_file_is_found_under_its_own_name(tmp_path: Path) -> None:
     found = plan(
         tmp_path,
