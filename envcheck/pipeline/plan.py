@@ -64,12 +64,37 @@ def _judge(item: Planned, environment: Environment, machine: Sequence[Component]
     elif item.image is not None and _holds_cuda(item.image, environment):
         if item.name == "cuda":
             yield from _of_image(item, environment, machine, matrix)
-    elif (important := _important(item, matrix)) or _needs_gpu(item, matrix):
-        found = _other(item, environment, machine, matrix)
-        if found.status == "fail" and is_for_a_part("torch", item.name) and _rules_judge(environment):
-            found = msgspec.structs.replace(found, status="warn", message=f"{found.message}; PyTorch runs without it")
-        if found.status != "unknown" or important:
-            yield found
+    else:
+        yield from _of_package(item, environment, machine, matrix)
+
+
+def _of_package(
+    item: Planned, environment: Environment, machine: Sequence[Component], matrix: Matrix
+) -> Iterator[Check]:
+    important = _important(item, matrix)
+    if not (important or _needs_gpu(item, matrix)):
+        return
+    if is_for_a_part("torch", item.name) and _rules_judge(environment):
+        return  # PyTorch, which brings it, runs without it on GPUs that it does not support
+    found = _other(item, environment, machine, matrix)
+    if found.status == "fail" and _is_for_the_cpu(item, environment, matrix) and _has_torch_for_cuda(environment):
+        found = msgspec.structs.replace(found, status="warn")  # many projects bring it on purpose
+    if found.status != "unknown" or important:
+        yield found
+
+
+def _is_for_the_cpu(item: Planned, environment: Environment, matrix: Matrix) -> bool:
+    """Whether the package computes on the CPU, with what the plan brings beside it."""
+    version = parse_version(item.version or "")
+    if version is None or any(row.cuda == "" for row in matrix.rows_for(canonical(item.name), version)):
+        return version is not None
+    needed = [row for row in extras_of(matrix, item.name, str(item.version)) if row.needed]
+    by_extras = brought(needed, str(item.version), item.extras)
+    return bool(needed) and not by_extras and not _comes_otherwise(needed, environment)
+
+
+def _has_torch_for_cuda(environment: Environment) -> bool:
+    return any(each.name == "torch" and each.cuda for each in frameworks_in(environment))
 
 
 def _of_torch(item: Planned, environment: Environment, machine: Sequence[Component], matrix: Matrix) -> Iterator[Check]:

@@ -189,15 +189,24 @@ def test_the_cuda_of_an_image_that_no_framework_uses_is_a_warning(tmp_path: Path
 
 
 LOCKED = "torch==2.7.0+cu128\nnvidia-cusparselt-cu12==0.6.3\n"
+NEW_DRIVER = "gpu=='RTX 5090',driver==575.51.03"
 
 
-def test_a_library_that_pytorch_runs_without_is_a_warning(tmp_path: Path) -> None:
-    machine = "gpu=='RTX 5090',driver==575.51.03"
-    report = judge(plan(tmp_path, requirements__txt=LOCKED), machine)
-    assert named(report, "plan-does-not-fit", "nvidia-cusparselt-cu12").status == "warn"
-    assert report.exit_code == 0
-    alone = judge(plan(tmp_path, requirements__txt="nvidia-cusparselt-cu12==0.6.3\n"), machine)
-    assert alone.exit_code == 1
+def test_a_library_that_pytorch_runs_without_does_not_stop_it(tmp_path: Path) -> None:
+    assert judge(plan(tmp_path, requirements__txt=LOCKED), NEW_DRIVER).exit_code == 0
+    alone = plan(tmp_path, requirements__txt="nvidia-cusparselt-cu12==0.6.3\n")
+    assert judge(alone, NEW_DRIVER).exit_code == 1
+
+
+@pytest.mark.parametrize("package", ["onnxruntime==1.19.2", "jax==0.7.1"])
+def test_a_second_framework_for_the_cpu_is_a_warning(tmp_path: Path, package: str) -> None:
+    name = package.partition("=")[0]
+    both = judge(plan(tmp_path, requirements__txt=f"torch==2.7.0+cu128\n{package}\n"), NEW_DRIVER)
+    assert (named(both, "plan-does-not-fit", name).status, both.exit_code) == ("warn", 0)
+    alone = judge(plan(tmp_path, requirements__txt=f"{package}\n"), NEW_DRIVER)
+    assert (named(alone, "plan-does-not-fit", name).status, alone.exit_code) == ("fail", 1)
+    text = "torch==2.0.1\njax[cuda12]==0.7.1\n"
+    assert judge(plan(tmp_path, requirements__txt=text), A100).exit_code == 1
 
 
 @pytest.mark.parametrize("text", ["triton==1.0.0\n", "torch-no-such-thing==1.0\n"])
