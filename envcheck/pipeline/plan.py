@@ -94,7 +94,10 @@ def _is_for_the_cpu(item: Planned, environment: Environment, matrix: Matrix) -> 
 
 
 def _has_torch_for_cuda(environment: Environment) -> bool:
-    return any(each.name == "torch" and each.cuda for each in frameworks_in(environment))
+    """Whether PyTorch is planned, and not known to be a build without CUDA; an open release leaves the verdict open."""
+    found = next((each for each in frameworks_in(environment) if each.name == "torch"), None)
+    planned = any(item.name in _TORCH and item.build != "cpu" for item in environment.planned or ())
+    return planned and (found is None or not (found.cpu_only or found.hip))
 
 
 def _of_torch(item: Planned, environment: Environment, machine: Sequence[Component], matrix: Matrix) -> Iterator[Check]:

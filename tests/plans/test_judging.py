@@ -205,6 +205,9 @@ def test_a_second_framework_for_the_cpu_is_a_warning(tmp_path: Path, package: st
     assert (named(both, "plan-does-not-fit", name).status, both.exit_code) == ("warn", 0)
     alone = judge(plan(tmp_path, requirements__txt=f"{package}\n"), NEW_DRIVER)
     assert (named(alone, "plan-does-not-fit", name).status, alone.exit_code) == ("fail", 1)
+    assert judge(plan(tmp_path, requirements__txt=f"torch\n{package}\n"), NEW_DRIVER).exit_code == 3
+    text = f"--index-url https://download.pytorch.org/whl/cpu\ntorch==2.7.0\n{package}\n"
+    assert judge(plan(tmp_path, requirements__txt=text), NEW_DRIVER).exit_code == 1
     text = "torch==2.0.1\njax[cuda12]==0.7.1\n"
     assert judge(plan(tmp_path, requirements__txt=text), A100).exit_code == 1
 
