@@ -37,6 +37,8 @@ _RUN_OPTIONS = re.compile(r"(?:--(?:mount|network|security)=\S{0,400}\s+)+")
 _BIND = re.compile(r"--mount=(?P<options>\S{0,400}type=bind\S{0,400})")
 _LONGEST_LINE = 100_000
 _MOST_STAGES = 200
+_MOST = 2000
+"""Instructions, and variables and copied files of a stage: each RUN line notes what is known of them."""
 _ESCAPE = re.compile(r"#\s*escape\s*=\s*(?P<character>[\\`])\s*", re.IGNORECASE)
 _PACKAGES = re.compile(
     r"(?:^|/)(?:\.?v?envs?|\.?virtualenvs?|[\w.-]*venv[\w.-]*|(?:site|dist)-packages|python3?[0-9.]*|\.local|(?:mini|ana)?conda3?"
@@ -102,7 +104,9 @@ def _is_stage(image: str, number: int, name: str) -> bool:
 def _stages(sheet: Sheet) -> list[_Stage]:
     found: list[_Stage] = []
     outside: dict[str, str] = {}
-    for line, word, rest in _instructions(sheet):
+    for count, (line, word, rest) in enumerate(_instructions(sheet)):
+        if count > _MOST or (found and max(len(found[-1].variables), len(found[-1].layout.copies)) > _MOST):
+            raise sheet.error(line, f"more than {_MOST:,} instructions, variables or copied files")
         if word == "FROM":
             told = _FROM.fullmatch(filled(rest, outside))
             if told is None:

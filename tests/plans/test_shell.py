@@ -176,7 +176,16 @@ def test_hostile_texts_end(text: str) -> None:
 
 def test_the_number_of_stages_is_bounded(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="Dockerfile:201: more than 200 stages"):
-        plan(tmp_path, Dockerfile="FROM debian\n" * 5000)
+        plan(tmp_path, Dockerfile="FROM debian\n" * 1900)
+
+
+VARIABLES = " ".join(f"a{n}=1" for n in range(3000))
+
+
+@pytest.mark.parametrize("lines", ["RUN x\n" * 3000, f"COPY {'a ' * 3000} /b/\nRUN x\n", f"ENV {VARIABLES}\nRUN x\n"])
+def test_what_each_line_notes_is_bounded(tmp_path: Path, lines: str) -> None:
+    with pytest.raises(UsageError, match="more than 2,000"):
+        plan(tmp_path, Dockerfile=f"FROM debian\n{lines}")
 
 
 def test_stages_that_copy_from_each_other_often_are_read_once(tmp_path: Path) -> None:
