@@ -19,7 +19,10 @@ from envcheck.compat.images import image_of
 from envcheck.compat.matrix import Matrix
 from envcheck.compat.names import canonical
 from envcheck.compat.question.answer import ask
+from envcheck.compat.question.containers import CONTAINER
 from envcheck.compat.question.question import Answer
+from envcheck.compat.question.software import is_for_a_part
+from envcheck.compat.specifier import parse_version
 from envcheck.compat.tables import ExtraRow
 from envcheck.components import Bound, Component
 from envcheck.errors import UsageError
@@ -54,10 +57,47 @@ def _judge(item: Planned, environment: Environment, machine: Sequence[Component]
         yield from _of_torch(item, environment, machine, matrix)
     elif item.conda is not None:
         yield from _of_conda(item, environment, machine, matrix)
-    elif (important := _important(item, matrix)) or _needs_gpu(item, matrix):
-        found = _other(item, environment, machine, matrix)
-        if found.status != "unknown" or important:
-            yield found
+    elif item.image is not None and _holds_cuda(item.image, environment):
+        if item.name == "cuda":
+            yield from _of_image(item, environment, machine, matrix)
+    else:
+        yield from _of_package(item, environment, machine, matrix)
+
+
+def _of_package(
+    item: Planned, environment: Environment, machine: Sequence[Component], matrix: Matrix
+) -> Iterator[Check]:
+    important = _important(item, matrix)
+    if not (important or _needs_gpu(item, matrix)):
+        return
+    if is_for_a_part("torch", item.name) and _rules_judge(environment):
+        return  # PyTorch, which brings it, runs without it on GPUs that it does not support
+    found = _other(item, environment, machine, matrix)
+    if (
+        found.status == "fail"
+        and _is_for_the_cpu(item, environment, matrix)
+        and _has_torch_for_cuda(environment, matrix)
+    ):
+        found = msgspec.structs.replace(found, status="warn")  # many projects bring it on purpose
+    if found.status != "unknown" or important:
+        yield found
+
+
+def _is_for_the_cpu(item: Planned, environment: Environment, matrix: Matrix) -> bool:
+    """Whether the package computes on the CPU, with what the plan brings beside it."""
+    version = parse_version(item.version or "")
+    if version is None or any(row.cuda == "" for row in matrix.rows_for(canonical(item.name), version)):
+        return version is not None
+    needed = [row for row in extras_of(matrix, item.name, str(item.version)) if row.needed]
+    by_extras = brought(needed, str(item.version), item.extras)
+    return bool(needed) and not by_extras and not _comes_otherwise(needed, environment)
+
+
+def _has_torch_for_cuda(environment: Environment, matrix: Matrix) -> bool:
+    """Whether PyTorch is planned, and not known to be a build without CUDA; an open release leaves the verdict open."""
+    found = next((each for each in frameworks_in(environment) if each.name == "torch"), None)
+    planned = any(_is_torch(item, matrix) and item.build != "cpu" for item in environment.planned or ())
+    return planned and (found is None or not (found.cpu_only or found.hip))
 
 
 def _of_torch(item: Planned, environment: Environment, machine: Sequence[Component], matrix: Matrix) -> Iterator[Check]:
@@ -134,14 +174,21 @@ def _is_torch(item: Planned, matrix: Matrix) -> bool:
 
 def _important(item: Planned, matrix: Matrix) -> bool:
     """Whether people install a project for it, so that an open question about it leaves the verdict open."""
-    if item.image is not None and item.name in _ALWAYS:
-        return True
     row = matrix.role_of(item.name)
-    return row is not None and row.role in ("framework", "engine")
+    if row is None or row.role not in ("framework", "engine"):
+        return False
+    # Of the packages that only start with a framework's name, those count that the matrix knows.
+    return item.name in row.names or bool(matrix.rows_of(canonical(item.name)))
+
+
+def _holds_cuda(image: str, environment: Environment) -> bool:
+    return any(each.image == image and each.name == "cuda" for each in environment.planned or ())
 
 
 def _needs_gpu(item: Planned, matrix: Matrix) -> bool:
-    rows = matrix.rows_of(canonical(item.name))
+    """Whether the rows that speak of it say anything of GPUs: a release that they do not reach is not judged."""
+    version = parse_version(item.version or "")
+    rows = matrix.rows_for(canonical(item.name), version) if version else matrix.rows_of(canonical(item.name))
     return any(row.cuda or row.targets or row.capability_min or row.capabilities or "cuda" in row.needs for row in rows)
 
 
@@ -157,10 +204,7 @@ def _other(item: Planned, environment: Environment, machine: Sequence[Component]
         asks_gpu = any(part.name == "gpu" for part in machine)
         if rows and not by_extras and asks_gpu and not _comes_otherwise(rows, environment):
             return _without_gpu(item, environment, machine, rows, matrix)
-    answer = _asked(matrix, item.name, version, [*by_extras, *machine])
-    if item.image is not None and item.name == "cuda" and answer is not None and answer.verdict == "incompatible":
-        return _image_cuda(item, environment, machine, matrix, answer)
-    return _answered(item, environment, answer)
+    return _answered(item, environment, _asked(matrix, item.name, version, [*by_extras, *machine]))
 
 
 def _comes_otherwise(rows: Sequence[ExtraRow], environment: Environment) -> bool:
@@ -198,23 +242,37 @@ def _without_gpu(
     return msgspec.structs.replace(check, sources=matrix.cite(*rows))
 
 
-def _image_cuda(
-    item: Planned, environment: Environment, machine: Sequence[Component], matrix: Matrix, answer: Answer
-) -> Check:
-    """CUDA of an image, which cuda-compat in the image may run on an older driver."""
-    assert item.version is not None  # noqa: S101 - an image's tag states it
-    forward = Component("cuda-compat", (Bound("==", ".".join(item.version.split(".")[:2])),))
-    helped = _asked(matrix, "cuda", item.version, [*machine, forward])
-    if helped is None or helped.verdict == "incompatible":
-        return _answered(item, environment, answer)
-    image = image_of(matrix, item.image or "")
-    if image and image.row and image.row.forward and helped.verdict == "compatible":
-        return _answered(item, environment, helped)
-    message = "; ".join(reason.message for reason in answer.reasons if reason.verdict == "incompatible")
-    told = f"{message}, unless the image holds cuda-compat, which is not known"
-    return _check(
-        item, environment, "unknown", f"Whether the driver runs {item.asked} of {item.image} is not known", told
+def _of_image(item: Planned, environment: Environment, machine: Sequence[Component], matrix: Matrix) -> Iterator[Check]:
+    """A base image with CUDA: its GPUs, driver and cuda-compat by the rows that ``nvcr==`` asks too, then its parts."""
+    asked = [part for part in machine if part.name != "python"]  # it brings its own
+    answer = _asked(matrix, CONTAINER, item.image or "", asked)
+    whole = msgspec.structs.replace(item, asked=item.image or "", image=None)
+    found = _answered(whole, environment, answer)
+    if found.status == "fail" and _is_unused(item, environment, asked, matrix):
+        told = "what the plan installs brings its own CUDA, and only what is compiled in the image would not run"
+        found = msgspec.structs.replace(found, status="warn", message=f"{found.message}; {told}")
+    yield found
+    if found.status in ("fail", "warn"):
+        return  # which its parts would only say again
+    for part in environment.planned or ():
+        if part.image == item.image and part is not item and not _is_torch(part, matrix):
+            of_part = _answered(part, environment, _asked(matrix, part.name, part.version or "", asked))
+            if of_part.status == "fail":
+                yield of_part
+
+
+def _is_unused(item: Planned, environment: Environment, asked: Sequence[Component], matrix: Matrix) -> bool:
+    """Whether only the GPU is against the image's CUDA, and a framework is installed beside it, with libraries of its
+    own. An image whose notes name GPUs is meant as a whole.
+    """
+    known = image_of(matrix, item.image or "")
+    installed = any(
+        each.image is None and each.conda is None and _important(each, matrix) for each in environment.planned or ()
     )
+    if known is None or known.row is None or known.row.capability_max or not installed:
+        return False
+    alone = _asked(matrix, CONTAINER, item.image or "", [part for part in asked if part.name != "gpu"])
+    return alone is None or alone.verdict != "incompatible"
 
 
 def _torch(item: Planned, environment: Environment, machine: Sequence[Component], matrix: Matrix) -> Check:

@@ -88,6 +88,8 @@ def conclude(  # noqa: PLR0913
 def verdict(checks: Sequence[Check], required: frozenset[str], *, needs_machine: bool = True) -> Verdict:
     """Fail if any fail, else warn if any, else unknown if a required check is unknown or none passed, else pass.
 
+    What a plan leaves open outranks a warning: nobody will look before it is built.
+
     Where the machine itself is out of scope (``needs_machine`` is False), a required check that only lacks a fact of
     the machine does not count: it is enough that something was checked and nothing found.
     """
@@ -95,6 +97,8 @@ def verdict(checks: Sequence[Check], required: frozenset[str], *, needs_machine:
     statuses = {check.status for check in counted}
     if "fail" in statuses:
         return "fail"
+    if any(check.rule == PLAN and check.status == "unknown" for check in counted):
+        return "unknown"
     if "warn" in statuses:
         return "warn"
     decisive = {
@@ -139,14 +143,14 @@ def _headline(
     importance: Importance,
     needs_machine: bool,
 ) -> str:
-    if cause is not None:
-        text = cause.title
-    elif decision == "unknown":
+    if decision == "unknown":
         open_questions = [
             check for check in checks if _decides(check, required) and check.status in ("unknown", "skipped")
         ]
         why = open_questions[0].message if open_questions else nothing_measured(snapshot.runs)
         text = f"no verdict: {why or 'nothing could be checked'}"
+    elif cause is not None:
+        text = cause.title
     elif only_measured(checks):
         gpus = snapshot.gpus.items if snapshot.gpus else ()
         text = measured_headline(checks, coverage(gpus, snapshot.measurements, snapshot.runs))

@@ -57,7 +57,7 @@ def read_plans(paths: Sequence[str], matrix: Matrix, markers: Mapping[str, str])
         raise UsageError(f"--plan: at most {_MOST_FILES} files")
     found: list[Planned] = []
     for path in paths:
-        sheet = Sheet.open(path, matrix, markers)
+        sheet = Sheet.open(path, matrix, markers, paths)
         found += settled(_reader(sheet.file).read(sheet), sheet.constraints)
     return as_environment(settled(found, ()), paths, matrix)
 

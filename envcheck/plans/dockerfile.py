@@ -11,54 +11,54 @@ import re
 import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import msgspec
 from packaging.specifiers import SpecifierSet
 
 from envcheck.compat.images import image_of
 from envcheck.errors import UsageError
-from envcheck.plans.kit.index import Index
+from envcheck.plans.image.commands import INSTALLS, installed
+from envcheck.plans.image.layout import Layout
 from envcheck.plans.kit.requirement import item, unread
+from envcheck.plans.kit.settle import later
 from envcheck.plans.kit.sheet import Sheet
-from envcheck.plans.kit.shell import Command, commands, filled, of_words
-from envcheck.plans.requirements import of_arguments
+from envcheck.plans.kit.shell import commands, filled, of_words
 from envcheck.snapshot import Planned
 
 NAME = "Dockerfile"
 
-_FILE = re.compile(r"(?:Dockerfile|Containerfile)(?:\..{1,80})?|.{1,80}\.(?:Dockerfile|Containerfile)", re.IGNORECASE)
+_FILE = re.compile(
+    r"(?:Dockerfile|Containerfile)(?:[._-].{1,80})?|.{1,80}\.(?:Dockerfile|Containerfile)", re.IGNORECASE
+)
 _FROM = re.compile(r"(?:--platform=\S{1,80}\s+)?(?P<image>\S{1,300})(?:\s+AS\s+(?P<name>[\w.-]{1,80}))?", re.IGNORECASE)
 _HEREDOC = re.compile(r"<<-?[\"']?(\w{1,40})[\"']?")
 _RUN_OPTIONS = re.compile(r"(?:--(?:mount|network|security)=\S{0,400}\s+)+")
+_BIND = re.compile(r"--mount=(?P<options>\S{0,400}type=bind\S{0,400})")
 _LONGEST_LINE = 100_000
 _MOST_STAGES = 200
+_MOST = 2000
+"""Instructions, and variables and copied files of a stage: each RUN line notes what is known of them."""
 _ESCAPE = re.compile(r"#\s*escape\s*=\s*(?P<character>[\\`])\s*", re.IGNORECASE)
-_PYTHON = re.compile(r"(?:.*/)?python[0-9.]{0,6}")
-_PIP = re.compile(r"(?:.*/)?pip[0-9.]{0,6}")
-_CONDA = re.compile(r"(?:.*/)?(?:conda|mamba|micromamba)")
-_INSTALLS = re.compile(r"\b(?:pip[0-9.]{0,6}|conda|mamba|uv)\b.{0,200}\b(?:install|create|update|sync)\b", re.DOTALL)
 _PACKAGES = re.compile(
     r"(?:^|/)(?:\.?v?envs?|\.?virtualenvs?|[\w.-]*venv[\w.-]*|(?:site|dist)-packages|python3?[0-9.]*|\.local|(?:mini|ana)?conda3?"
     r"|miniforge3?|mambaforge|install|wheels?|dist|local|opt)(?:/|$)",
     re.IGNORECASE,
 )
 """Folders in which Python packages are copied from stage to stage."""
-_INDEXES = {
-    "PIP_INDEX_URL": "index",
-    "PIP_EXTRA_INDEX_URL": "extra",
-    "PIP_FIND_LINKS": "links",
-    "UV_INDEX_URL": "index",
-    "UV_DEFAULT_INDEX": "index",
-    "UV_EXTRA_INDEX_URL": "extra",
-    "UV_INDEX": "extra",
-    "UV_FIND_LINKS": "links",
-    "UV_TORCH_BACKEND": "backend",
-}
-"""Variables that say where pip and uv look, as the options of these names do."""
 
 
 def recognise(name: str) -> bool:
     return _FILE.fullmatch(name) is not None
+
+
+class _Run(NamedTuple):
+    """A RUN line, and what is known where it stands."""
+
+    line: int
+    text: str
+    variables: dict[str, str]
+    layout: Layout
 
 
 @dataclass
@@ -68,12 +68,11 @@ class _Stage:
     name: str
     image: str
     line: int
-    runs: list[tuple[int, str]] = field(default_factory=list)
+    runs: list[_Run] = field(default_factory=list)
     variables: dict[str, str] = field(default_factory=dict)
     copies: list[tuple[int, str, list[str]]] = field(default_factory=list)
     """Line, stage and paths of each ``COPY --from``."""
-    places: dict[str, str] = field(default_factory=dict)
-    """Files that are copied under another name, by their place in the image."""
+    layout: Layout = field(default_factory=Layout)
 
 
 def read(sheet: Sheet) -> list[Planned]:
@@ -105,7 +104,9 @@ def _is_stage(image: str, number: int, name: str) -> bool:
 def _stages(sheet: Sheet) -> list[_Stage]:
     found: list[_Stage] = []
     outside: dict[str, str] = {}
-    for line, word, rest in _instructions(sheet):
+    for count, (line, word, rest) in enumerate(_instructions(sheet)):
+        if count > _MOST or (found and max(len(found[-1].variables), len(found[-1].layout.copies)) > _MOST):
+            raise sheet.error(line, f"more than {_MOST:,} instructions, variables or copied files")
         if word == "FROM":
             told = _FROM.fullmatch(filled(rest, outside))
             if told is None:
@@ -114,6 +115,7 @@ def _stages(sheet: Sheet) -> list[_Stage]:
             base = _numbered([*found, stage], stage.image, len(found))
             if base is not None:
                 stage.variables.update(found[base].variables)
+                stage.layout = found[base].layout.copy()
             found.append(stage)
         elif word in ("ARG", "ENV"):
             values = found[-1].variables if found else outside
@@ -121,15 +123,23 @@ def _stages(sheet: Sheet) -> list[_Stage]:
                 known = filled(value, {**outside, **values}) if value is not None else outside.get(name)
                 if known is not None and "$" not in known:
                     values[name] = known
-        elif word == "RUN" and found:
-            found[-1].runs.append((line, rest))
-        elif word in ("COPY", "ADD") and found:
-            _copy(found[-1], line, filled(rest, found[-1].variables))
+        elif found:
+            _note(found[-1], line, word, rest)
     return found
 
 
+def _note(stage: _Stage, line: int, word: str, rest: str) -> None:
+    """Note a RUN line, the folder, or what is copied."""
+    if word == "RUN":
+        stage.runs.append(_Run(line, rest, dict(stage.variables), stage.layout.copy()))
+    elif word == "WORKDIR":
+        stage.layout.enter(filled(rest.strip("\"'"), stage.variables))
+    elif word in ("COPY", "ADD"):
+        _copy(stage, line, filled(rest, stage.variables))
+
+
 def _copy(stage: _Stage, line: int, text: str) -> None:
-    """Note what a COPY brings: packages of another stage, or a file under another name."""
+    """Note what a COPY brings: packages of another stage, or files of the build context."""
     try:
         words = json.loads(text) if text.startswith("[") else shlex.split(text.partition("\n")[0])
     except (ValueError, RecursionError):
@@ -138,15 +148,18 @@ def _copy(stage: _Stage, line: int, text: str) -> None:
         return
     options = [each for each in words if each.startswith("--")]
     paths = [each for each in words if not each.startswith("--")]
+    if len(paths) < _LEAST_PATHS:
+        return
     source = next((each.partition("=")[2] for each in options if each.startswith("--from=")), None)
-    if source is not None:
+    if source is None:
+        stage.layout.put(paths[:-1], paths[-1])
+    else:
         stage.copies.append((line, source.lower(), paths))
-    elif len(paths) == _ONE_FILE and not paths[1].endswith("/"):
-        stage.places[paths[1].removeprefix("./")] = paths[0]
+        stage.layout.cover(paths[-1])
 
 
-_ONE_FILE = 2
-"""Paths of a COPY that copies one."""
+_LEAST_PATHS = 2
+"""Paths of a COPY: where from, and where to."""
 
 
 def _instructions(sheet: Sheet) -> Iterator[tuple[int, str, str]]:
@@ -203,24 +216,33 @@ def _installed(sheet: Sheet, last: int, stages: list[_Stage], known: dict[int, l
         stage = stages[number]
         for line, source, paths in stage.copies:
             other = _numbered(stages, source, number)
-            if other is not None:
-                parts.append(_of_copy(sheet, line, source, paths, _installed(sheet, other, stages, known)))
-        variables = dict(stage.variables)
-        parts += [_of_run(sheet, line, text, variables, stage.places) for line, text in stage.runs]
+            there = _installed(sheet, other, stages, known) if other is not None else _of_image(sheet, source, line)
+            folder = stages[other].layout.folder if other is not None else None
+            parts.append(_of_copy(sheet, line, source, paths, list(there), folder))
+        parts += [_of_run(sheet, run) for run in stage.runs]
     for part in parts:
         for each in part:
-            found[each.name or f"{each.line} {each.asked}"] = each  # a later command replaces what is there
+            key = each.name or f"{each.source} {each.asked}"
+            found[key] = later(found[key], each) if key in found else each
     return known.setdefault(last, list(found.values()))
 
 
-def _of_copy(sheet: Sheet, line: int, source: str, paths: list[str], there: list[Planned]) -> Iterator[Planned]:
-    """What the commands of another stage install, where folders of Python packages are copied from it."""
-    installed = [each for each in there if each.image is None]
-    if any(_PACKAGES.search(path) for path in paths):
-        yield from installed
-    elif installed:
+def _of_copy(
+    sheet: Sheet, line: int, source: str, paths: list[str], there: list[Planned], folder: str | None
+) -> Iterator[Planned]:
+    """What the commands of another stage install, where folders of Python packages are copied from it, or the
+    ``folder`` that it works in, where uv puts its environment.
+    """
+    brought = [each for each in there if each.image is None]
+    if any(_PACKAGES.search(path) or _holds(path, folder) for path in paths[:-1]):
+        yield from brought
+    elif any(each.name for each in brought):
         problem = "the stage that it copies from installs packages, and whether they are among the files is not known"
         yield unread(sheet, f"COPY --from={source[:80]}", line, problem)
+
+
+def _holds(path: str, folder: str | None) -> bool:
+    return folder not in (None, "/") and f"{folder}/".startswith(path.rstrip("/") + "/")
 
 
 def _of_image(sheet: Sheet, image: str, line: int) -> Iterator[Planned]:
@@ -229,8 +251,9 @@ def _of_image(sheet: Sheet, image: str, line: int) -> Iterator[Planned]:
         return
     known = image_of(sheet.matrix, image)
     if known is None:
-        return
-    if known.row is None:
+        problem = "the matrix does not know this image, so what it holds was not judged"
+        yield unread(sheet, f"FROM {image[:200]}", line, problem)
+    elif known.row is None:
         yield unread(sheet, f"FROM {known.name}", line, "what this tag of the image holds is not known")
     else:
         yield from _held(sheet, known.holds, known.name, line)
@@ -244,8 +267,11 @@ def _held(sheet: Sheet, versions: dict[str, str], image: str, line: int) -> Iter
         yield msgspec.structs.replace(held, image=image)
 
 
-def _of_run(sheet: Sheet, line: int, text: str, variables: dict[str, str], places: dict[str, str]) -> Iterator[Planned]:
-    bare = _RUN_OPTIONS.sub("", text, count=1)
+def _of_run(sheet: Sheet, run: _Run) -> Iterator[Planned]:
+    options = _RUN_OPTIONS.match(run.text)
+    bare = run.text[options.end() :] if options else run.text
+    for mount in _BIND.finditer(options[0] if options else ""):
+        _mount(run.layout, dict(part.partition("=")[::2] for part in mount["options"].split(",")))
     listed = None
     if bare.startswith("["):
         try:
@@ -253,72 +279,28 @@ def _of_run(sheet: Sheet, line: int, text: str, variables: dict[str, str], place
         except (ValueError, RecursionError):
             listed = None
     if isinstance(listed, list) and all(isinstance(each, str) for each in listed):
-        run = of_words(listed, variables)
+        commanded = of_words(listed, run.variables)
     else:
-        run = commands(bare, variables)
-    for command in run:
+        commanded = commands(bare, run.variables)
+    for command in commanded:
         if not command.words:
-            if _INSTALLS.search(bare):
-                yield unread(sheet, "RUN", line, "a command that installs packages cannot be read")
+            if INSTALLS.search(bare):
+                yield unread(sheet, "RUN", run.line, "a command that installs packages cannot be read")
             continue
         try:
-            yield from list(_of_command(sheet, line, command, places))
+            yield from list(installed(sheet, run.line, command, run.layout))
         except UsageError as error:
-            if not str(error).startswith(f"{sheet.file}:{line}:"):
+            if not str(error).startswith(f"{sheet.file}:{run.line}:"):
                 raise  # of a file that it includes
-            yield unread(sheet, "RUN", line, "a word of a command that installs packages cannot be read")
+            yield unread(sheet, "RUN", run.line, "a word of a command that installs packages cannot be read")
 
 
-def _of_command(sheet: Sheet, line: int, command: Command, places: dict[str, str]) -> Iterator[Planned]:
-    """What one command installs; nothing for commands that install no Python packages."""
-    words = command.words
-    for place, word in enumerate(words):
-        rest = words[place + 1 :]
-        if (_PIP.fullmatch(word) or (word == "uv" and rest[:1] == ["pip"])) and "install" in rest:
-            index = Index()
-            for name, meaning in _INDEXES.items():
-                if name in command.variables:
-                    index.take(meaning, command.variables[name])
-            asked = [_original(each, places) for each in rest[rest.index("install") + 1 :]]
-            yield from of_arguments(sheet, asked, line, index)
-            return
-        if (word == "uv" and rest[:1] in (["sync"], ["add"])) or (word in _PROJECT_TOOLS and "install" in rest):
-            problem = "it installs from the project's files; name its lock file with a further --plan"
-            yield unread(sheet, f"{word} {rest[0]}", line, problem)
-            return
-        if _CONDA.fullmatch(word) and rest[:1] != ["run"] and set(rest) & {"install", "create", "update"}:
-            verb = next(each for each in rest if each in ("install", "create", "update"))
-            yield from _of_conda(sheet, line, [_original(each, places) for each in rest[rest.index(verb) + 1 :]])
-            return
-
-
-_FILE_NAME = re.compile(r"[^./]\.(?:txt|in|pip|ya?ml)$")
-_PROJECT_TOOLS = frozenset({"poetry", "pdm", "pipenv", "pixi", "hatch"})
-
-
-def _original(word: str, places: dict[str, str]) -> str:
-    """The file beside the Dockerfile that is copied to this place under another name."""
-    if not _FILE_NAME.search(word):
-        return word
-    return next((source for place, source in places.items() if word == place or place.endswith(f"/{word}")), word)
-
-
-def _of_conda(sheet: Sheet, line: int, words: list[str]) -> Iterator[Planned]:
-    from envcheck.plans import environment_yml  # noqa: PLC0415 - few images use it
-
-    rest = iter(words)
-    for word in rest:
-        if word in ("-c", "--channel", "-n", "--name", "-p", "--prefix"):
-            next(rest, None)
-        elif word in ("-f", "--file"):
-            path = next(rest, "").lstrip("/")
-            name = path.rpartition("/")[2]
-            there = next((each for each in (path, name) if sheet.has_beside(each)), None)
-            if there is not None and environment_yml.recognise(name):
-                yield from environment_yml.read(sheet.beside(there, line))
-            else:
-                yield unread(sheet, "conda --file", line, "it installs from a file; name it with a further --plan")
-        elif "$" in word:
-            yield unread(sheet, "a variable", line, "a variable that the file does not set names what is installed")
-        elif not word.startswith("-"):
-            yield environment_yml.of_conda(sheet, word, line)
+def _mount(layout: Layout, options: dict[str, str]) -> None:
+    """Note the files of ``--mount=type=bind``."""
+    target = next((options[name] for name in ("target", "dst", "destination") if name in options), "")
+    if not target:
+        return
+    if "from" in options:
+        layout.cover(target)
+    else:
+        layout.put([options.get("source") or options.get("src") or "."], target)

@@ -10,7 +10,7 @@ from typing import Any
 from packaging.markers import InvalidMarker, Marker
 from packaging.utils import canonicalize_name
 
-from envcheck.plans.kit.requirement import applies
+from envcheck.plans.kit.requirement import LONGEST_MARKER, applies
 from envcheck.plans.kit.sheet import Sheet
 from envcheck.plans.kit.tables import entries, table_of, tables_of, text_of, texts_of
 from envcheck.plans.uv_lock import locked
@@ -34,9 +34,22 @@ def read(sheet: Sheet) -> list[Planned]:
     chosen: set[str] = {
         _bare(text) for name in extras if canonicalize_name(name) in wanted for text in texts_of(extras, name)
     }
-    return sheet.bounded(
+    found = sheet.bounded(
         _package(sheet, each, line) for each, line in packages if _is_installed(sheet, each, line, wanted, chosen)
     )
+    elsewhere = _for_some_systems([each for each, _ in packages])
+    return [each for each in found if each.refused is None or each.name not in elsewhere]
+
+
+def _for_some_systems(packages: list[dict[str, Any]]) -> set[str]:
+    """What a dependent needs on some systems alone: older lock files say that nowhere else."""
+    return {
+        canonicalize_name(name)
+        for package in packages
+        for name, needed in table_of(package, "dependencies").items()
+        for each in (needed if isinstance(needed, list) else [needed])
+        if isinstance(each, dict) and text_of(each, "markers")
+    }
 
 
 def _bare(text: str) -> str:
@@ -64,7 +77,7 @@ def _is_installed(sheet: Sheet, package: dict[str, Any], line: int | None, wante
     if "" in told or not told:
         return True
     try:
-        asked = [Marker(text[:4000]) for text in told]
+        asked = [Marker(text[:LONGEST_MARKER]) for text in told]
         return any(applies(each, sheet.markers, extra) is not False for each in asked for extra in ("", *wanted))
     except (InvalidMarker, RecursionError):
         raise sheet.error(line, "an environment marker cannot be read") from None

@@ -15,7 +15,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
 from envcheck.plans.kit.index import Index
-from envcheck.plans.kit.requirement import applies, planned, unread
+from envcheck.plans.kit.requirement import LONGEST_MARKER, applies, planned, unread
 from envcheck.plans.kit.sheet import Sheet
 from envcheck.plans.kit.tables import table_of, tables_of, text_of, texts_of
 from envcheck.snapshot import Planned
@@ -123,7 +123,7 @@ def _from(sheet: Sheet, origin: _Origin, text: str, line: int) -> Planned | None
 
 def _holds(sheet: Sheet, text: str, line: int) -> bool | None:
     try:
-        return applies(Marker(text[:4000]), sheet.markers)
+        return applies(Marker(text[:LONGEST_MARKER]), sheet.markers)
     except (InvalidMarker, RecursionError):
         raise sheet.error(line, "an environment marker cannot be read") from None
 

@@ -4,14 +4,24 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 
+import msgspec
+
+from envcheck.errors import UsageError
 from envcheck.plans.kit.index import Index
 from envcheck.plans.kit.requirement import LONGEST, of_wheel, planned, unread
 from envcheck.plans.kit.sheet import Sheet
 from envcheck.snapshot import Planned
 
 NAME = "requirements"
+
+Find = Callable[[str], "str | None"]
+"""From a path in a command to that of a file, seen from the file that has the command."""
+
+_PROJECT = "pyproject.toml"
+_FOLDER = re.compile(r"(?:file:)?(?P<path>[^\[\]$:?#]{1,400}?)/?(?:\[(?P<extras>[A-Za-z0-9._, -]{1,400})\])?")
 
 _COMMENT = re.compile(r"(?:^|\s)#.*$")
 _OF_ONE = re.compile(r"\s--(?:hash|config-settings?|global-option|build-option)[= ].*$")
@@ -34,6 +44,7 @@ _VALUED = {
     "--trusted-host": "",
     "--use-feature": "",
 }
+_EXTRA = "extra of the project"
 _PLAIN = ("--no-index", "--pre", "--prefer-binary", "--require-hashes")
 _A_FILE = re.compile(r"(?:[a-z+]{2,12}://|\.{0,2}/|[A-Za-z]:\\)|.*\.(?:whl|zip|tar\.gz)(?:[?#].*)?$|\.(?:\[.*\])?$")
 
@@ -62,7 +73,7 @@ def _read(sheet: Sheet, index: Index) -> Iterator[Planned]:
         elif name == "constrain":
             sheet.constraints.extend(sheet.bounded(_read(sheet.beside(value, number), index)))
         elif name == "file":
-            yield of_wheel(sheet, value, number)
+            yield from _of_place(sheet, value, number, _beside(sheet))
 
 
 def _logical(sheet: Sheet) -> Iterator[tuple[int, str]]:
@@ -108,38 +119,63 @@ def _option(sheet: Sheet, number: int, text: str) -> tuple[str, str]:
 def _requirement(sheet: Sheet, text: str, number: int, index: Index) -> Iterator[Planned]:
     bare = _OF_ONE.sub("", text).strip()
     if _A_FILE.match(bare):
-        yield of_wheel(sheet, bare.partition(" ;")[0].strip(), number)
+        yield from _of_place(sheet, bare.partition(" ;")[0].strip(), number, _beside(sheet))
         return
     found = planned(sheet, bare, number, build=index.build(sheet))
     if found is not None:
         yield found
 
 
-def of_arguments(sheet: Sheet, words: list[str], line: int, index: Index | None = None) -> Iterator[Planned]:
-    """What ``pip install WORDS`` would install, in the file's folder; ``index`` is where variables have it look."""
-    index, asked, rest = index or Index(), list[str](), iter(words)
-    includes: list[tuple[str, str]] = []
-    for word in rest:
-        name, separator, value = word.partition("=")
-        if not word.startswith("-"):
-            asked.append(word)
-            continue
-        meaning = _VALUED.get(name) or _OF_COMMANDS.get(name, "")
-        takes_one = name in _VALUED or name in _OF_COMMANDS
-        given = value if separator else next(rest, "") if takes_one else ""
-        if not index.take(meaning, given) and meaning:
-            includes.append((meaning, given))
+def of_arguments(
+    sheet: Sheet, words: list[str], line: int, index: Index | None = None, find: Find | None = None
+) -> Iterator[Planned]:
+    """What ``pip install WORDS`` would install; ``index`` is where variables have it look.
+
+    ``find`` gives the path, seen from the file, of what the command finds at a path; None where that is not known. The
+    default is the file's folder.
+    """
+    index, find = index or Index(), find or _beside(sheet)
+    asked, options = _sorted_words(words)
+    extras = tuple(given for meaning, given in options if meaning == _EXTRA)
+    includes = [each for each in options if not index.take(*each) and each[0] != _EXTRA]
     for meaning, given in includes:
-        yield from _included(sheet, meaning, given, line, index)
+        if meaning == "file":
+            yield from _of_place(sheet, given, line, find)
+        else:
+            yield from _included(sheet, meaning, given, line, index, find, extras)
     for word in asked:
         if _A_FILE.match(word):
-            yield of_wheel(sheet, word, line)
+            yield from _of_place(sheet, word, line, find)
         elif "$" in word:
             yield unread(sheet, "a variable", line, "a variable that the file does not set names what is installed")
         else:
-            yield from _requirement(sheet, word, line, index)
+            for found in _requirement(sheet, word, line, index):
+                newest = _UPGRADES & set(words) and found.version is None and found.problem is None
+                yield msgspec.structs.replace(found, problem=_NEWEST) if newest else found
 
 
+def _sorted_words(words: list[str]) -> tuple[list[str], list[tuple[str, str]]]:
+    """What is asked for by name, and the options that matter here: what each does, and its value."""
+    asked: list[str] = []
+    options: list[tuple[str, str]] = []
+    rest = iter(words)
+    for word in rest:
+        if not word.startswith("-"):
+            asked.append(word)
+            continue
+        name, separator, value = word.partition("=")
+        short = name[:2] if name[:2] in _VALUED and not name.startswith("--") else ""
+        if short and name != short:  # -rrequirements.txt
+            name, separator, value = short, "=", word[2:]
+        meaning = {**_VALUED, **_OF_COMMANDS}.get(name)
+        if meaning is not None:
+            given = value if separator else next(rest, "")
+            options += [(meaning, given)] if meaning else []
+    return asked, options
+
+
+_UPGRADES = frozenset({"-U", "--upgrade", "--force-reinstall", "-I", "--ignore-installed"})
+_NEWEST = "the command installs the newest release that it accepts"
 _OF_COMMANDS = {
     "--torch-backend": "backend",
     "--python": "",
@@ -148,6 +184,8 @@ _OF_COMMANDS = {
     "--target": "",
     "--prefix": "",
     "--root": "",
+    "-w": "",
+    "--wheel-dir": "",
     "--timeout": "",
     "--retries": "",
     "--default-timeout": "",
@@ -160,28 +198,54 @@ _OF_COMMANDS = {
     "--index-strategy": "",
     "--progress-bar": "",
     "--link-mode": "",
-    "--extra": "",
-    "--group": "",
+    "--extra": _EXTRA,
+    "--group": _EXTRA,
     "--platform": "",
     "--python-version": "",
 }
 """Further options of ``pip install`` and ``uv pip install`` that take a value."""
 
 
-def _included(sheet: Sheet, meaning: str, path: str, line: int, index: Index) -> Iterator[Planned]:
-    if meaning == "file":
-        yield of_wheel(sheet, path, line)
+def _included(
+    sheet: Sheet, meaning: str, path: str, line: int, index: Index, find: Find, extras: tuple[str, ...]
+) -> Iterator[Planned]:
+    place = find(path)
+    if place is None:
+        name = path.rpartition("/")[2]
+        if name not in sheet.others:
+            problem = "the file that it installs from was not found; name it with a further --plan"
+            yield unread(sheet, f"-r {name}", line, problem)
         return
-    name = path.rpartition("/")[2]
-    for place in dict.fromkeys((path.lstrip("/"), name)):
-        if not sheet.has_beside(place):
-            continue  # another step of the build may put it there
-        found = sheet.bounded(_read(sheet.beside(place, line), index))
-        if meaning == "constrain":
-            sheet.constraints.extend(found)
-        else:
-            yield from found
+    if place.endswith(_PROJECT):
+        yield from _of_project(sheet, place, line, extras)
         return
-    yield unread(
-        sheet, f"-r {name}", line, "the file that it installs from was not found; name it with a further --plan"
-    )
+    found = sheet.bounded(_read(sheet.beside(place, line), index))
+    if meaning == "constrain":
+        sheet.constraints.extend(found)
+    else:
+        yield from found
+
+
+def _beside(sheet: Sheet) -> Find:
+    return lambda path: path if sheet.has_beside(path) else None
+
+
+def _of_place(sheet: Sheet, text: str, line: int, find: Find) -> Iterator[Planned]:
+    """What installing a file or folder, such as ``./package[cuda]``, or an address would install."""
+    named = _FOLDER.fullmatch(text)
+    place = find(f"{named['path']}/{_PROJECT}") if named else None
+    if named is None or place is None:
+        yield of_wheel(sheet, text, line)
+    else:
+        yield from _of_project(sheet, place, line, tuple((named["extras"] or "").split(",")))
+
+
+def _of_project(sheet: Sheet, place: str, line: int, extras: tuple[str, ...]) -> Iterator[Planned]:
+    """What the project of a pyproject.toml requires."""
+    from envcheck.plans import pyproject  # noqa: PLC0415 - it follows the requirements files that it names
+
+    wanted = tuple(filter(None, map(str.strip, extras)))
+    try:
+        yield from pyproject.read(replace(sheet.beside(place, line), extras=wanted))
+    except UsageError as error:
+        yield unread(sheet, "a project", line, f"what it installs cannot be read ({error})")

@@ -14,7 +14,7 @@ from packaging.markers import InvalidMarker, Marker
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.utils import canonicalize_name
 
-from envcheck.plans.kit.requirement import applies, item
+from envcheck.plans.kit.requirement import LONGEST_MARKER, applies, item
 from envcheck.plans.kit.sheet import Sheet
 from envcheck.plans.kit.tables import entries, table_of, tables_of, text_of, texts_of
 from envcheck.plans.kit.wheels import refusal
@@ -97,7 +97,7 @@ def _is_for(sheet: Sheet, markers: list[str], active: Sequence[str] = ()) -> boo
 
 def _holds(sheet: Sheet, text: str, extra: str) -> bool | None:
     try:
-        return applies(Marker(text[:4000]), sheet.markers, extra)
+        return applies(Marker(text[:LONGEST_MARKER]), sheet.markers, extra)
     except (InvalidMarker, RecursionError):
         raise sheet.error(None, "an environment marker cannot be read") from None
 

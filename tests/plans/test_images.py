@@ -46,6 +46,8 @@ def test_an_image_with_a_framework_is_replaced_by_what_is_installed(tmp_path: Pa
     "line",
     [
         "FROM nvcr.io/nvidia/pytorch:99.99-py3",
+        "FROM registry.example/team/base:1",
+        "FROM debian AS a\nFROM registry.example/team/base AS b\nFROM b",
         "ARG BASE\nFROM ${BASE}",
         "FROM debian\nARG WHAT\nRUN pip install $WHAT",
         "FROM debian\nRUN pip install -r /app/requirements.txt",

@@ -153,12 +153,75 @@ def test_the_cuda_of_an_image_is_judged(tmp_path: Path) -> None:
     assert (check.status, check.location and check.location.line) == ("fail", 1)
 
 
-def test_cuda_compat_in_an_image_makes_up_for_an_older_driver(tmp_path: Path) -> None:
-    machine = "gpu==A100,driver==450.248.02"
-    known = plan(tmp_path, Dockerfile="FROM nvcr.io/nvidia/tensorflow:22.10-tf2-py3\n")
-    assert named(judge(known, machine), "plan-does-not-fit", "cuda").status != "fail"
-    unknown = plan(tmp_path, Dockerfile="FROM nvidia/cuda:12.4.1-base-ubuntu22.04\n")
-    assert named(judge(unknown, "gpu==A100,driver==470.57.02"), "plan-does-not-fit", "cuda").status == "unknown"
+@pytest.mark.parametrize(
+    ("image", "machine", "verdict", "reason"),
+    [
+        ("nvcr.io/nvidia/pytorch:25.10-py3", A100, "fail", "driver 580"),
+        ("nvcr.io/nvidia/pytorch:25.10-py3", "gpu==V100,driver==580.65.06", "fail", "compute capability 7.5"),
+        ("nvcr.io/nvidia/pytorch:20.12-py3", "gpu=='RTX 5090',driver==580.65.06", "fail", "up to 8.9"),
+        ("nvcr.io/nvidia/pytorch:25.10-py3", "gpu=='RTX 5090',driver==580.65.06", "pass", ""),
+        ("nvcr.io/nvidia/pytorch:20.12-py3", A100, "pass", ""),
+        ("nvcr.io/nvidia/tensorflow:22.10-tf2-py3", "gpu==A100,driver==450.248.02", "pass", ""),
+        ("nvcr.io/nvidia/tensorflow:22.10-tf2-py3", "gpu=='RTX 3090',driver==418.226.00", "fail", "driver"),
+        ("nvidia/cuda:12.4.1-base-ubuntu22.04", "gpu==A100,driver==470.57.02", "unknown", "cuda-compat"),
+        ("nvidia/cuda:12.4.1-base-ubuntu22.04", "gpu==A100,driver==550.54.15", "pass", ""),
+        ("registry.example/team/base:1", A100, "unknown", "does not know this image"),
+    ],
+)
+def test_what_the_notes_of_an_image_ask_for_is_judged(
+    tmp_path: Path, image: str, machine: str, verdict: str, reason: str
+) -> None:
+    report = judge(plan(tmp_path, Dockerfile=f"ARG IMAGE={image}\nFROM ${{IMAGE}}\n"), machine)
+    (check,) = (each for each in report.checks if each.rule == "plan-does-not-fit")
+    assert (report.verdict, check.status) == (verdict, verdict)
+    assert reason in check.message
+    assert check.location is not None
+    assert check.location.line == 2
+    assert check.sources or image.startswith("registry.")
+
+
+def test_the_cuda_of_an_image_that_no_framework_uses_is_a_warning(tmp_path: Path) -> None:
+    text = "FROM nvidia/cuda:12.4.1-base-ubuntu22.04\nRUN pip install torch==2.7.0 --index-url https://download.pytorch.org/whl/cu128\n"
+    report = judge(plan(tmp_path, Dockerfile=text), "gpu=='RTX 5090',driver==575.51.03")
+    assert named(report, "plan-does-not-fit", "cuda").status == "warn"
+    assert report.exit_code == 0
+    assert judge(plan(tmp_path, Dockerfile=text), "gpu=='RTX 3090',driver==470.57.02").exit_code == 1
+
+
+LOCKED = "torch==2.7.0+cu128\nnvidia-cusparselt-cu12==0.6.3\n"
+NEW_DRIVER = "gpu=='RTX 5090',driver==575.51.03"
+
+
+def test_a_library_that_pytorch_runs_without_does_not_stop_it(tmp_path: Path) -> None:
+    assert judge(plan(tmp_path, requirements__txt=LOCKED), NEW_DRIVER).exit_code == 0
+    alone = plan(tmp_path, requirements__txt="nvidia-cusparselt-cu12==0.6.3\n")
+    assert judge(alone, NEW_DRIVER).exit_code == 1
+
+
+@pytest.mark.parametrize("package", ["onnxruntime==1.19.2", "jax==0.7.1"])
+def test_a_second_framework_for_the_cpu_is_a_warning(tmp_path: Path, package: str) -> None:
+    name = package.partition("=")[0]
+    both = judge(plan(tmp_path, requirements__txt=f"torch==2.7.0+cu128\n{package}\n"), NEW_DRIVER)
+    assert (named(both, "plan-does-not-fit", name).status, both.exit_code) == ("warn", 0)
+    alone = judge(plan(tmp_path, requirements__txt=f"{package}\n"), NEW_DRIVER)
+    assert (named(alone, "plan-does-not-fit", name).status, alone.exit_code) == ("fail", 1)
+    assert judge(plan(tmp_path, requirements__txt=f"torch\n{package}\n"), NEW_DRIVER).exit_code == 3
+    text = f"--index-url https://download.pytorch.org/whl/cpu\ntorch==2.7.0\n{package}\n"
+    assert judge(plan(tmp_path, requirements__txt=text), NEW_DRIVER).exit_code == 1
+    text = "torch==2.0.1\njax[cuda12]==0.7.1\n"
+    assert judge(plan(tmp_path, requirements__txt=text), A100).exit_code == 1
+
+
+@pytest.mark.parametrize("text", ["triton==1.0.0\n", "torch-no-such-thing==1.0\n"])
+def test_a_release_of_which_no_row_tells_anything_is_not_judged(tmp_path: Path, text: str) -> None:
+    report = judge(plan(tmp_path, requirements__txt=text), "gpu==B200,driver==575.51.03")
+    assert report.exit_code == 3
+    assert judge(plan(tmp_path, requirements__txt=f"torch==2.0.1\n{text}"), A100).exit_code == 0
+
+
+def test_an_image_that_is_not_known_leaves_the_verdict_open(tmp_path: Path) -> None:
+    text = "FROM registry.example/team/base:1\nRUN pip install torch==2.0.1\n"
+    assert judge(plan(tmp_path, Dockerfile=text), A100).exit_code == 3
 
 
 def test_ids_are_unique_where_one_line_leaves_two_things_open(tmp_path: Path) -> None:

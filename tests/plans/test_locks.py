@@ -160,3 +160,28 @@ def test_deeply_nested_toml_is_a_usage_error(tmp_path: Path) -> None:
 def test_dynamic_dependencies_are_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"pyproject.toml:3: the dependencies are dynamic"):
         plan(tmp_path, pyproject__toml='[project]\nname = "x"\ndynamic = ["dependencies"]\n')
+
+
+def test_an_older_poetry_lock_leaves_out_what_another_system_needs(tmp_path: Path) -> None:
+    text = """[[package]]
+name = "app"
+version = "1"
+files = []
+[package.dependencies]
+pywin32 = {version = ">=226", markers = "platform_system == \\"Windows\\""}
+[[package]]
+name = "pywin32"
+version = "306"
+files = [{file = "pywin32-306-cp311-cp311-win_amd64.whl"}]
+"""
+    assert set(packages(plan(tmp_path, poetry__lock=text))) == {"app"}
+
+
+def test_a_marker_of_uv_may_be_long(tmp_path: Path) -> None:
+    marker = " or ".join(f"(sys_platform == 'linux' and extra != 'extra-3-app-{n}')" for n in range(200))
+    text = UV_ROOT + f'dependencies = [{{ name = "torch", marker = "{marker}" }}]\n' + UV_TORCH
+    assert packages(plan(tmp_path, uv__lock=text))["torch"].version == "2.0.1"
+
+
+UV_ROOT = '[[package]]\nname = "app"\nversion = "1"\nsource = { editable = "." }\n'
+UV_TORCH = '[[package]]\nname = "torch"\nversion = "2.0.1"\nsource = { registry = "https://pypi.org/simple" }\n'

@@ -116,12 +116,30 @@ def test_a_variable_of_one_command_ends_with_it(tmp_path: Path) -> None:
         ("COPY --from=0 /install /usr/local", {"torch"}),
         ("COPY --from=build /usr/lib/python3.10/site-packages /x", {"torch"}),
         ("COPY --from=build /root/app.bin /x", {""}),
-        ("COPY --from=nothing /opt/venv /opt/venv", set()),
+        ("COPY --from=node:20 /opt/venv /opt/venv", set()),
+        ("COPY --from=mine.example/base /opt/venv /opt/venv", {""}),
+        ("COPY --from=mine.example/base /uv /bin/", set()),
     ],
 )
 def test_packages_that_are_copied_from_a_stage_count(tmp_path: Path, copy: str, names: set[str]) -> None:
     text = f"FROM debian AS build\nRUN {INSTALL}\nFROM debian\n{copy}\n"
     assert set(packages(plan(tmp_path, Dockerfile=text))) == names
+
+
+@pytest.mark.parametrize(("source", "name"), [("/app", "torch"), ("/", "torch"), ("/other", ""), ("/ap", "")])
+def test_the_folder_that_a_stage_works_in_holds_its_environment(tmp_path: Path, source: str, name: str) -> None:
+    text = f"FROM debian AS b\nWORKDIR /app\nRUN {INSTALL}\nFROM debian\nCOPY --from=b {source} /usr/local\n"
+    assert set(packages(plan(tmp_path, Dockerfile=text))) == {name}
+
+
+@pytest.mark.parametrize("name", ["Dockerfile-gpu", "Dockerfile_trt", "Containerfile.cuda", "gpu.Dockerfile"])
+def test_names_of_dockerfiles(tmp_path: Path, name: str) -> None:
+    assert packages(plan(tmp_path, **{name: f"FROM debian\nRUN {INSTALL}\n"}))["torch"].line == 2
+
+
+def test_the_name_of_an_egg_is_that_of_the_package(tmp_path: Path) -> None:
+    text = "FROM debian\nRUN pip install 'git+https://example.org/a/b.git@main#egg=some-name'\n"
+    assert packages(plan(tmp_path, Dockerfile=text))["some-name"].problem
 
 
 def test_a_requirements_file_is_found_under_its_own_name(tmp_path: Path) -> None:
@@ -144,8 +162,9 @@ def test_an_environment_of_conda_is_read_beside_the_dockerfile(tmp_path: Path) -
 
 
 def test_a_word_of_an_included_file_is_still_an_error_of_that_file(tmp_path: Path) -> None:
+    text = "FROM debian\nCOPY . .\nRUN pip install -r requirements.txt\n"
     with pytest.raises(Exception, match=r"requirements\.txt:1: this is no requirement"):
-        plan(tmp_path, Dockerfile="FROM debian\nRUN pip install -r requirements.txt\n", _requirements__txt="a b\n")
+        plan(tmp_path, Dockerfile=text, _requirements__txt="a b\n")
 
 
 @pytest.mark.parametrize(
@@ -157,7 +176,16 @@ def test_hostile_texts_end(text: str) -> None:
 
 def test_the_number_of_stages_is_bounded(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="Dockerfile:201: more than 200 stages"):
-        plan(tmp_path, Dockerfile="FROM debian\n" * 5000)
+        plan(tmp_path, Dockerfile="FROM debian\n" * 1900)
+
+
+VARIABLES = " ".join(f"a{n}=1" for n in range(3000))
+
+
+@pytest.mark.parametrize("lines", ["RUN x\n" * 3000, f"COPY {'a ' * 3000} /b/\nRUN x\n", f"ENV {VARIABLES}\nRUN x\n"])
+def test_what_each_line_notes_is_bounded(tmp_path: Path, lines: str) -> None:
+    with pytest.raises(UsageError, match="more than 2,000"):
+        plan(tmp_path, Dockerfile=f"FROM debian\n{lines}")
 
 
 def test_stages_that_copy_from_each_other_often_are_read_once(tmp_path: Path) -> None:

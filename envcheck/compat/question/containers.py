@@ -30,9 +30,12 @@ _NAMED_BY_SYSTEM = "ubuntu"
 
 
 def read_container(matrix: Matrix, text: str) -> Container | str:
-    """The container ``NAME:TAG`` (with or without the registry and the end of the tag); or why there is none."""
+    """The container ``NAME:TAG`` (with or without the registry and the end of the tag), or another image of a
+    repository that the matrix knows, by its whole name; or why there is none.
+    """
     label = text.strip().removeprefix(REGISTRY)
     found = [image_of(matrix, f"{REGISTRY}{label}{form}") for form in _FORMS] if ":" in label else []
+    found = found if any(found) else [image_of(matrix, label)]
     if not any(found):
         return f"write {CONTAINER}==NAME:TAG, where NAME is {', '.join(_repositories(matrix))}"
     for image in found:

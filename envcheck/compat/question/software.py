@@ -28,6 +28,13 @@ _FOR_A_PART = ("triton",)
 """What only a part of a package runs on: PyTorch computes without Triton, its compiler does not."""
 _FOR_A_PART_OF_TORCH = ("nvidia-cudnn", "nvidia-cusparselt")
 """How libraries are called that it needs for its convolutions, or for sparse products, alone."""
+
+
+def is_for_a_part(package: str, name: str) -> bool:
+    """Whether only a part of a package needs the other one."""
+    return name in _FOR_A_PART or (package == TORCH and name.startswith(_FOR_A_PART_OF_TORCH))
+
+
 _YET_TO_COME = Version((10**6,))
 
 
@@ -78,12 +85,7 @@ def _open(spec: Specifier, newest: CudaVersion) -> bool:
 def _libraries_refuse(matrix: Matrix, candidate: Candidate, row: ReleaseRow, gpu: AskedGpu) -> Iterator[Fit]:
     chosen = _chosen_from(row)
     for key, text in row.needs.items():
-        if (
-            key in _FOR_A_PART
-            or key in chosen
-            or key in row.optional
-            or (candidate.name == TORCH and key.startswith(_FOR_A_PART_OF_TORCH))
-        ):
+        if is_for_a_part(candidate.name, key) or key in chosen or key in row.optional:
             continue
         spec = parse_specifier(text)
         rows = [other for other in matrix.rows_of(canonical(key)) if _overlap(text, other.versions)]

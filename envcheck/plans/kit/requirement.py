@@ -17,6 +17,8 @@ from envcheck.plans.kit.wheels import refusal
 from envcheck.snapshot import Planned
 
 LONGEST = 2000
+LONGEST_MARKER = 50_000
+"""uv writes markers of some thousand characters where extras exclude each other."""
 
 
 def planned(sheet: Sheet, text: str, line: int | None, *, build: str | None = "", extra: str = "") -> Planned | None:
@@ -63,7 +65,9 @@ def item(
 
 
 def of_wheel(sheet: Sheet, address: str, line: int | None, *, name: str = "") -> Planned:
-    """A file by its address: a wheel's name tells its version, other files tell nothing."""
+    """A file by its address: a wheel's name tells its version, other files at most a name (``#egg=NAME``)."""
+    named = re.search(r"[#&]egg=([A-Za-z0-9._-]{1,200})", address)
+    name = name or (named[1] if named else "")
     file = re.split(r"[?#]", address, maxsplit=1)[0].rpartition("/")[2].replace("%2B", "+").replace("%2b", "+")
     try:
         found, version, _, _ = parse_wheel_filename(file)

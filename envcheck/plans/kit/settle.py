@@ -42,6 +42,15 @@ def settled(items: Iterable[Planned], constraints: Iterable[Planned]) -> list[Pl
     return found
 
 
+def later(there: Planned, asked: Planned) -> Planned:
+    """What is there after a later command: pip leaves a release that the command accepts, and replaces any other."""
+    if not asked.name or there.version is None or asked.version is not None or asked.problem or asked.conda is not None:
+        return asked
+    if not SpecifierSet(asked.bounds).contains(there.version, prereleases=True):
+        return asked
+    return msgspec.structs.replace(there, extras=tuple(sorted({*there.extras, *asked.extras})))
+
+
 def _joined(asked: Sequence[Planned]) -> Planned:
     """One record for several lines about one package: the line that pins it, within the bounds of all."""
     lead = next((each for each in asked if each.version is not None), asked[0])

@@ -58,18 +58,34 @@ class Sheet:
     """Every file that was included, as often as it was; shared with the included files."""
     extras: tuple[str, ...] = ()
     """Names of the extras and dependency groups that are asked for too: ``pyproject.toml[cuda,test]``."""
+    root: str = ""
+    """Real path of the folder that included files must lie in."""
+    others: frozenset[str] = frozenset()
+    """Names of the files that are plans themselves: what includes one that it cannot find has it read already."""
 
     @classmethod
-    def open(cls, path: str, matrix: Matrix, markers: Mapping[str, str]) -> Sheet:
+    def open(cls, path: str, matrix: Matrix, markers: Mapping[str, str], others: Iterable[str] = ()) -> Sheet:
         """Read the file at ``path``, which extras in brackets may follow; raise UsageError."""
         found = _EXTRAS.fullmatch(path) if path.endswith("]") else None
         place = found["path"] if found else path
         extras = tuple(name.strip() for name in found["extras"].split(",")) if found else ()
-        return cls(place, _text(place, place), matrix, markers, (os.path.realpath(place),), extras=extras)
+        text, real = _text(place, place), os.path.realpath(place)
+        names = frozenset(Path(each.partition("[")[0]).name for each in others)
+        return cls(place, text, matrix, markers, (real,), extras=extras, root=_root(place), others=names)
 
     def has_beside(self, path: str) -> bool:
-        """Whether a file of this relative path is there."""
-        return bool(path) and os.path.lexists(Path(self.file).parent / path)
+        """Whether ``beside`` finds a file at this relative path."""
+        place = Path(self.file).parent / path
+        return bool(path) and not Path(path).is_absolute() and place.is_file() and self._is_within(place)
+
+    def _is_within(self, place: Path) -> bool:
+        return Path(os.path.realpath(place)).is_relative_to(self.root)
+
+    @property
+    def contexts(self) -> tuple[str, ...]:
+        """Folders, seen from the file's own, that a build may copy files from: that one, and the working directory."""
+        above = os.path.relpath(self.root, os.path.realpath(Path(self.file).parent))
+        return ("",) if above == "." else ("", above)
 
     def beside(self, path: str, line: int) -> Sheet:
         """The file that ``line`` of this one includes; raise UsageError."""
@@ -80,6 +96,10 @@ class Sheet:
             raise UsageError(f"{where}: includes a file by an absolute path; use a path relative to this file")
         place = str(Path(self.file).parent / path)
         real = os.path.realpath(place)
+        if not self._is_within(Path(place)):
+            raise UsageError(
+                f"{where}: includes a file outside of {self.root}; start envcheck in a folder that holds both"
+            )
         if real in self.included:
             raise UsageError(f"{where}: includes itself; remove the line")
         self.opened.append(real)
@@ -128,6 +148,12 @@ class Sheet:
             if found:
                 return found.groupdict().get("build") or ""
         return None
+
+
+def _root(place: str) -> str:
+    """The working directory where a plan lies below it, else the plan's own folder."""
+    working, own = os.path.realpath(os.curdir), os.path.realpath(Path(place).parent)
+    return working if Path(own).is_relative_to(working) else own
 
 
 def _text(path: str, where: str) -> str:

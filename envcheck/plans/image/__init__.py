@@ -1,0 +1,1 @@
+"""What the commands of a container's build install, and from which files."""

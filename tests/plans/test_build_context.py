@@ -1,0 +1,200 @@
+"""Files that a Dockerfile or a requirements file installs from: followed within the project, or said to be unread."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from envcheck.compat.load import load_matrix
+from envcheck.compat.question.package_needs import marks_of
+from envcheck.errors import UsageError
+from envcheck.plans import read_plans
+from envcheck.snapshot import Planned
+from tests.plans.reading import packages
+
+UV_LOCK = """version = 1
+[[package]]
+name = "app"
+version = "1"
+source = { editable = "." }
+dependencies = [{ name = "torch" }]
+[package.optional-dependencies]
+more = [{ name = "vllm" }]
+[[package]]
+name = "torch"
+version = "2.0.1"
+source = { registry = "https://pypi.org/simple" }
+[[package]]
+name = "vllm"
+version = "0.6.0"
+source = { registry = "https://pypi.org/simple" }
+"""
+POETRY_LOCK = '[[package]]\nname = "torch"\nversion = "2.0.1"\noptional = false\nfiles = []\n'
+PROJECT = """[project]
+name = "app"
+version = "1"
+dependencies = ["torch==2.0.1"]
+[project.optional-dependencies]
+more = ["vllm==0.6.0"]
+"""
+FILES = {
+    "requirements.txt": "torch==2.0.1\n",
+    "docker/gpu.txt": "torch==2.0.1\n",
+    "docker/other/requirements.txt": "torch==1.13.1\n",
+    "constraints.txt": "torch==2.0.1\n",
+    "pyproject.toml": PROJECT,
+    "sub/pyproject.toml": PROJECT,
+    "uv.lock": UV_LOCK,
+    "poetry.lock": POETRY_LOCK,
+    "env.yml": "dependencies: [{pip: ['torch==2.0.1']}]\n",
+    "install.sh": "pip install torch\n",
+    "build.sh": "make\n",
+}
+
+
+def _plan(folder: Path, dockerfile: str, *others: str, name: str = "Dockerfile") -> dict[str, Planned]:
+    for path, text in {**FILES, name: f"FROM debian\n{dockerfile}\n"}.items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_text(text)
+    paths = [str(folder / each) for each in (name, *others)]
+    return packages(read_plans(paths, load_matrix(), marks_of(None, "linux", "x86_64")))
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "COPY requirements.txt .\nRUN pip install -r requirements.txt",
+        "COPY --chown=1:1 ./requirements.txt /app/\nWORKDIR /app\nRUN pip install -r requirements.txt",
+        "WORKDIR /app\nCOPY . .\nRUN pip install -r docker/gpu.txt",
+        "COPY docker /x\nRUN pip install -r /x/gpu.txt",
+        "COPY docker/*.txt /x/\nRUN cd /x && pip install -rgpu.txt",
+        "COPY docker/gpu.txt /x/requirements.txt\nRUN pip install --requirement=/x/requirements.txt",
+        "COPY docker/gpu.txt env.yml /x/\nWORKDIR /x\nRUN uv pip sync gpu.txt",
+        "COPY docker/gpu.txt /x/\nRUN pip-sync /x/gpu.txt",
+        "COPY constraints.txt .\nRUN pip install torch -c constraints.txt",
+        "RUN --mount=type=bind,source=docker/gpu.txt,target=/tmp/r.txt pip install -r /tmp/r.txt",
+        "RUN --mount=type=bind,target=. pip install -r requirements.txt",
+        "COPY . .\nRUN pip install .",
+        "COPY . /src\nRUN pip install --no-cache-dir -e /src",
+        "COPY . .\nRUN pip install ./sub",
+        "COPY . .\nRUN uv pip install -r pyproject.toml",
+        "COPY pyproject.toml uv.lock ./\nRUN uv sync --frozen --no-dev",
+        "COPY pyproject.toml ./\nRUN uv sync",
+        "COPY . /app\nRUN uv --quiet sync --project=/app",
+        "RUN --mount=type=bind,source=uv.lock,target=uv.lock --mount=type=cache,target=/c uv sync --locked",
+        "COPY poetry.lock pyproject.toml ./\nRUN poetry install --only main --no-root",
+        "COPY env.yml /tmp/\nRUN conda env create --file=/tmp/env.yml -n x",
+        "COPY env.yml /tmp/\nRUN micromamba install -y -f /tmp/env.yml",
+        "COPY . .\nRUN pip wheel -w /wheels -r requirements.txt",
+        "COPY . .\nRUN ./build.sh && pip install -r requirements.txt",
+    ],
+)
+def test_the_files_that_a_build_installs_from_are_followed(tmp_path: Path, lines: str) -> None:
+    found = _plan(tmp_path, lines)
+    assert found["torch"].version == "2.0.1"
+    assert "" not in found
+    assert "vllm" not in found
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "COPY . .\nRUN pip install .[more]",
+        "COPY . .\nRUN pip install -e './sub[more]'",
+        "COPY . .\nRUN uv sync --extra more",
+        "COPY . .\nRUN uv pip install -r pyproject.toml --extra more",
+    ],
+)
+def test_extras_of_a_project_count(tmp_path: Path, lines: str) -> None:
+    assert _plan(tmp_path, lines)["vllm"].version == "0.6.0"
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "RUN pip install -r requirements.txt",
+        "COPY sub /x\nRUN pip install -r /x/requirements.txt",
+        "COPY requirements.txt /x/\nRUN pip install -r /y/requirements.txt",
+        "COPY . .\nRUN git clone https://example.org/a /a && cd a && pip install .",
+        "COPY . .\nRUN cd $WHERE && pip install -r requirements.txt",
+        "ADD https://example.org/requirements.txt /x/\nRUN pip install -r /x/requirements.txt",
+        "COPY . .\nCOPY --from=node:20 /requirements.txt .\nRUN pip install -r requirements.txt",
+        "COPY <<EOF requirements.txt\ntorch\nEOF\nRUN pip install -r requirements.txt",
+        "RUN uv sync",
+        "COPY . .\nRUN uv sync --all-extras",
+        "COPY . .\nRUN uv sync --extra nothing",
+        "COPY . .\nRUN pdm install",
+        "COPY . .\nRUN pipenv install --system",
+        "COPY . .\nRUN pixi install",
+        "COPY . .\nRUN python setup.py install",
+        "COPY . .\nRUN ./install.sh",
+        "COPY . .\nRUN bash install.sh",
+        "COPY . .\nRUN pip install ./docker",
+    ],
+)
+def test_what_cannot_be_followed_stays_open(tmp_path: Path, lines: str) -> None:
+    found = _plan(tmp_path, lines)
+    assert found[""].problem
+    assert found[""].line
+    assert "torch" not in found
+
+
+def test_a_further_plan_is_what_a_build_could_not_find(tmp_path: Path) -> None:
+    lines = "RUN pip install -r requirements.txt && uv sync && conda env create -f env.yml"
+    found = _plan(tmp_path, lines, "requirements.txt", "uv.lock", "env.yml")
+    assert set(found) == {"torch"}
+
+
+def test_the_working_directory_is_a_context_of_a_dockerfile_below_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    lines = "COPY constraints.txt .\nRUN pip install -r constraints.txt"
+    assert _plan(tmp_path, lines, name="docker/Dockerfile")["torch"].version == "2.0.1"
+
+
+@pytest.mark.parametrize("image", ["pytorch/pytorch:2.0.1-cuda11.7-cudnn8-runtime", "debian"])
+@pytest.mark.parametrize(
+    ("command", "release"),
+    [("torch", "2.0.1"), ("'torch>=1.13'", "2.0.1"), ("'torch>=2.1'", ""), ("-U torch", ""), ("torch==2.1.0", "2.1.0")],
+)
+def test_pip_leaves_a_release_that_it_may_leave(tmp_path: Path, image: str, command: str, release: str) -> None:
+    first = "RUN pip install torch==2.0.1\n" if image == "debian" else ""
+    found = _plan(tmp_path, f"FROM {image}\n{first}RUN pip install {command}")["torch"]
+    assert (found.version or "").partition("+")[0] == release
+
+
+@pytest.mark.parametrize("line", ["-r ../outside.txt", "-r link.txt", "-c ../outside.txt"])
+def test_nothing_outside_of_the_project_is_read(tmp_path: Path, line: str) -> None:
+    (tmp_path / "outside.txt").write_text("torch==2.0.1\n")
+    inside = tmp_path / "project"
+    inside.mkdir()
+    (inside / "link.txt").symlink_to(tmp_path / "outside.txt")
+    (inside / "requirements.txt").write_text(f"{line}\n")
+    with pytest.raises(UsageError, match=r"requirements\.txt:1: includes a file outside"):
+        read_plans([str(inside / "requirements.txt")], load_matrix(), {})
+    assert _plan(inside, "COPY . .\nRUN pip install -r link.txt")[""].problem
+
+
+def test_a_requirements_file_follows_the_project_beside_it(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text(PROJECT)
+    (tmp_path / "requirements.txt").write_text("-e .[more]\n")
+    found = packages(read_plans([str(tmp_path / "requirements.txt")], load_matrix(), {}))
+    assert (found["torch"].source, found["vllm"].version) == (f"{tmp_path}/pyproject.toml:4", "0.6.0")
+
+
+@pytest.mark.parametrize(
+    ("project", "problem"),
+    [
+        ("[tool.ruff]\n", "neither a"),
+        ("[project]\nname = 'a'\ndynamic = ['dependencies']\n", "dynamic"),
+        ("[project", "no valid TOML"),
+    ],
+)
+def test_a_project_that_cannot_be_read_stays_open(tmp_path: Path, project: str, problem: str) -> None:
+    (tmp_path / "pyproject.toml").write_text(project)
+    (tmp_path / "requirements.txt").write_text(".\n")
+    (found,) = read_plans([str(tmp_path / "requirements.txt")], load_matrix(), {}).planned or ()
+    assert problem in (found.problem or "")
+    assert (found.name, found.line) == ("", 1)
