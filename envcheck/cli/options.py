@@ -541,7 +541,7 @@ def _add_bench_options(verb: argparse.ArgumentParser) -> None:
         "--only",
         action="append",
         metavar="NAME",
-        help="measure only this quantity or group: gemm, device-memory, cudnn … (repeatable)",
+        help="measure only these quantities or groups: gemm,device-memory,cudnn … (repeatable)",
     )
     group.add_argument(
         "--frameworks",

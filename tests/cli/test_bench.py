@@ -40,6 +40,7 @@ def test_the_report_is_written_all_the_same(tmp_path: Path) -> None:
     [
         (("--quick", "--full"), "not allowed with"),
         (("--only", "frobnication"), "there is no quantity 'frobnication'; envcheck bench --list shows all"),
+        (("--only", "gemm, device-memory-copy,frobnication"), "there is no quantity 'frobnication'"),
         (("--gpu", "zero"), "'zero' is not a list of GPU indices"),
         (("--timeout", "-1"), "not a number of seconds above 0"),
         (("--baseline", "missing.json"), "cannot read missing.json"),

@@ -66,7 +66,7 @@ def _request(options: Namespace) -> Request:
         timeout=options.timeout,
         bench=Bench(
             full=options.full,
-            only=selected(options.only or ()),
+            only=selected(word.strip() for words in options.only or () for word in words.split(",")),
             gpus=options.gpu or (),
             force=options.force,
             frameworks=options.frameworks,
