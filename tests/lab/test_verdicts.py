@@ -72,7 +72,7 @@ def test_a_python_that_envcheck_itself_cannot_run_on(version: str, tmp_path: Pat
     report = judged("--python", str(pyenv(version)), "--assume", ASSUMED, cwd=tmp_path)
     (environment,) = [env for env in report["snapshot"]["environments"]["items"] if env.get("judged")]
     assert environment["python"].startswith(version)
-    assert "problem" not in environment
+    assert environment["problem"] is None
     assert report["verdict"] == "pass"
     assert {check["rule"]: check["status"] for check in report["checks"]}["no-framework"] == "note"
 
