@@ -591,6 +591,7 @@ Trait: TypeAlias = Literal[
     "compiled-by-pip",
     "cuda-of-torch",
     "distributes-torch",
+    "pure-python",
     "released-with-torch",
     "on-torch-index",
     "refuses-other-numpy",
@@ -609,7 +610,8 @@ compile with a toolkit of another CUDA major version than PyTorch's. ``needs-com
 files nothing of it works; ``loses-compiled-parts``: the rest of it works. ``compiled-by-pip``: PyPI has its sources
 alone, which pip compiles against the PyTorch that it is shown. ``cuda-of-torch``: its import compares the CUDA that
 it was built with to PyTorch's, and refuses another one. ``distributes-torch``: it holds PyTorch itself or, in conda,
-chooses a build of it; pip's name comes first. ``released-with-torch``: it has one release for each of PyTorch's.
+chooses a build of it; pip's name comes first. ``pure-python``: nothing of it is compiled, so that PyTorch's C++
+interface does not matter to it. ``released-with-torch``: it has one release for each of PyTorch's.
 ``on-torch-index``: PyTorch's package index has a build of it for each CUDA. ``refuses-other-numpy``: it checks
 NumPy's version when it is imported, and raises. ``shares-its-folder``: the project's other distributions of these
 names install the same files. ``has-cuda-provider``: this one is built for CUDA.

@@ -147,7 +147,7 @@ def _misfit_by_metadata(package: Package, torch: Framework, facts: Facts) -> Mis
         return None
     asks = f"torch {torch.version}" if asking is torch else package.title
     line = Evidence(what=f"{asks} requires", value=f"{asked}{bounds}", source="wheel metadata")
-    worst = _worst(package, bounds, there)
+    worst = _worst(package, bounds, there, facts.matrix)
     reason = f"{asks} requires {asked}{bounds}, but {there} is installed"
     return Misfit(package.title, reason, (line, *_versions(package, torch)), _status(package, worst))
 
@@ -161,17 +161,17 @@ def _misfit_by_rows(package: Package, torch: Framework, facts: Facts) -> Misfit 
     fit = release_fits(facts.matrix, package.name, package.version, "torch", there, facts.driver_os, machine(facts))
     if fit is None or not fit.bad:
         return None
-    worst = limit_by_confidence(_worst(package, fit.nearest_change, there), fit)
+    worst = limit_by_confidence(_worst(package, fit.nearest_change, there, facts.matrix), fit)
     return Misfit(package.title, fit.reason, _versions(package, torch), _status(package, worst), fit.sources)
 
 
-def _worst(package: Package, bounds: str, there: str) -> Status:
-    """The worst status: releases that differ only in the last number mostly work, and Triton matters only for
-    compiling.
+def _worst(package: Package, bounds: str, there: str, matrix: Matrix) -> Status:
+    """The worst status: releases that differ only in the last number mostly work, Triton matters only for compiling,
+    and a package without compiled parts may work with a PyTorch that it was not tested with.
     """
     if same_minor(bounds, there):
         return "note"
-    return "warn" if package.name == "triton" else "fail"
+    return "warn" if package.name == "triton" or matrix.has_trait(package.name, "pure-python") else "fail"
 
 
 def _status(package: Package, worst: Status) -> Status:
@@ -200,6 +200,9 @@ def install_matching(package: Package, torch: Framework, facts: Facts) -> tuple[
         text = f"Install the {package.name} release for torch {there.partition('+')[0]}"
         return install(facts, (f"{package.name}{bounds}",), text, _from_index(package, torch, facts.matrix))
     public = package.version.partition("+")[0]
+    if facts.matrix.has_trait(package.name, "pure-python"):
+        text = f"Install a release of {package.name} that admits torch {there}"
+        return install(facts, (f"{package.name}{bounds}",), text, How(newest=True))
     text = f"Build {package.name} again, against the installed torch (or use its build for torch {there})"
     how = How(build=("--no-build-isolation", "--no-cache-dir"), alone=True, again=True)
     return install(facts, (f"{package.name}=={public}",), text, how)

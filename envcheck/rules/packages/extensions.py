@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from envcheck.checks import Fix
+from envcheck.checks import STATUSES, Fix
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, evidence_of, never, passed, rule
 from envcheck.rules.facts.frameworks import full_name
 from envcheck.rules.facts.machine import may_have_gpus
@@ -33,7 +33,8 @@ def extension_built_for_other_torch(subject: FrameworkSubject, facts: Facts) -> 
         PyG …) match the installed one: by the symbols that their compiled parts need, by the PyTorch
         that their files or version labels name (`torch2.5`, `pt28`), by their metadata, or else by
         the known releases. A package with all symbols found and its version range met matches,
-        whatever it was built with.
+        whatever it was built with. A package without compiled parts (SGLang, Transformers …) that
+        requires another release is a warning at most.
 
     Why it matters
         PyTorch's C++ interface changes with every release and with the C++ ABI of the build. An
@@ -59,7 +60,9 @@ def extension_built_for_other_torch(subject: FrameworkSubject, facts: Facts) -> 
     packages = packages_of(subject, facts.matrix, released_with_it=False)
     wrong = [(each, found) for each in packages if (found := misfit(each, torch, facts))]
     if wrong:
-        return not_built_for(torch, wrong, facts, "was built for another PyTorch")
+        worst, _ = min(wrong, key=lambda pair: STATUSES.index(pair[1].status))
+        how = "requires" if facts.matrix.has_trait(worst.name, "pure-python") else "was built for"
+        return not_built_for(torch, wrong, facts, f"{how} another PyTorch")
     if framework.name == "torch" or framework.unresolved is None:
         return None
     evidence = (

@@ -45,6 +45,7 @@ EXAMPLES: dict[str, list[str]] = {
     "driver-too-old": [
         "nvidia-container-cli: requirement error: unsatisfied condition: driver>=525, please update your driver",
         "WARN CUDA Driver version found is 10020. Minimum requirement is 11000",
+        "ImportError: /env/sgl_kernel/common_ops.abi3.so: undefined symbol: cuGreenCtxCreate",
         "RuntimeError: Unexpected error from cudaGetDeviceCount(). Did you run some cuda functions before calling NumCudaDevices() that might have already set an error? Error 36: API call is not supported in the installed CUDA driver",
         "ImportError: /usr/lib/x86_64-linux-gnu/libcuda.so.1: undefined symbol: cuMemExportToShareableHandle",
         "undefined symbol: cuTensorMapEncodeTiled",
@@ -88,6 +89,7 @@ EXAMPLES: dict[str, list[str]] = {
         "RuntimeError: CUDA error: all CUDA-capable devices are busy or unavailable",
         "CUDA error: MPS server is not ready to accept new MPS client requests",
         "pynvml.nvml.NVMLError_Unknown: Unknown Error",
+        "ggml_cuda_init: failed to initialize CUDA: unknown error",
         "RuntimeError: Unexpected error from cudaGetDeviceCount(). Did you run some cuda functions before calling NumCudaDevices() that might have already set an error? Error 999: unknown error",
     ],
     "gpu-lost": [
@@ -104,6 +106,7 @@ EXAMPLES: dict[str, list[str]] = {
     ],
     "kernel-module-missing": [
         "ERROR: Unable to find the kernel source tree for the currently running kernel.",
+        "Building DKMS module 'nvidia-535.104' for kernel-6.1.9_1... FAILED!",
     ],
     "library-not-found": [
         'OSError: [WinError 126] The specified module could not be found. Error loading "C:\\x\\torch\\lib\\c10_cuda.dll" or one of its dependencies.',

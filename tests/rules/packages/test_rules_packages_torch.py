@@ -159,12 +159,24 @@ def test_a_range_that_is_met_outranks_what_it_was_built_with() -> None:
         (("xformers", "0.0.27"), "fail"),
         (("xformers", "0.0.28.post3"), None),
         (("vllm", "0.6.3.post1"), "fail"),
+        (("sglang", "0.4.6.post1"), "warn"),
         (("torchmetrics", "1.0.0"), None),
         (("torch-scatter", "2.1.2"), None),
     ]
 )
 def test_a_label_or_a_known_release_in_a_list(package: tuple[str, str], status: str | None) -> None:
     assert ids(listed(package), EXTENSION).get("torch") == status
+
+
+def test_a_package_without_compiled_parts_is_not_said_to_be_built() -> None:
+    check = check_of(EXTENSION, listed(("sglang", "0.4.6.post1")))
+    assert "requires another PyTorch" in check.title
+    assert not any("--no-build-isolation" in (fix.command or ()) for fix in check.fixes)
+
+
+def test_a_compiled_package_is_told_before_one_without_compiled_parts() -> None:
+    check = check_of(EXTENSION, listed(("sglang", "0.4.6.post1"), ("vllm", "0.6.3.post1")))
+    assert (check.status, check.title.startswith("vllm 0.6.3.post1 was built for")) == ("fail", True)
 
 
 def test_an_extension_of_something_else_is_left_alone() -> None:
