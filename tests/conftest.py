@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
@@ -28,6 +29,11 @@ def pytest_sessionstart(session: pytest.Session) -> None:
             load_matrix()
         except MatrixError as error:
             pytest.exit(str(error), pytest.ExitCode.USAGE_ERROR)
+
+
+def pytest_collection_finish() -> None:
+    """Leave what was collected out of every later garbage collection: modules, items and the matrix live to the end."""
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True, scope="session")
