@@ -36,6 +36,14 @@ _IN_WSL = re.compile(
     r"|(?:ubuntu|debian|fedora|opensuse|kali|arch)\b[\w .-]{0,30}\b(?:in|on|under|inside|using|with|via) WSL ?2?\b",
     re.IGNORECASE,
 )
+_WORKS_IN_WSL = re.compile(
+    r"\b(?:I|we|I'm|am|running|run|trying|tried|using|set(?:ting)? up|install(?:ed|ing)?)\b[^.;,?]{0,60}"
+    r"\b(?:in|inside|from|on|under|within|with|via|through) (?:my |the )?WSL ?2?\b(?!.{0,80}\b(?:works?|worked|fine)\b)",
+    re.IGNORECASE,
+)
+_NOT_HERE = re.compile(
+    r"\b(?:not|n't|without|instead|native(?:ly)?|works?|worked|but|also|should|could|would|if)\b|n't\b|\?"
+)
 _ON_WINDOWS = re.compile(
     r"(?:\([\w .-]{1,40}\) )?(?:PS )?[A-Za-z]:\\[^<>|\"?*\n]{0,200}>(?!.{0,60}\bwsl\b)|File \"[A-Za-z]:\\",
     re.IGNORECASE,
@@ -81,6 +89,8 @@ def _platform(text: str) -> Snapshot | None:
         platform = Platform(source=SOURCE, os="windows")
     if platform is None and (own := _PERSONAL.search(text)):
         platform = from_title(own[1])
+    if platform is None and "WSL" in text and _WORKS_IN_WSL.search(text) and not _NOT_HERE.search(text):
+        return Snapshot(platform=Platform(source=SOURCE, os="linux", wsl=True))
     if platform is None:
         return None
     if _WSL.search(text):

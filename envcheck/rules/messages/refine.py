@@ -33,9 +33,26 @@ def refine(line: ErrorLine, text: str, snapshot: Snapshot, matrix: Matrix) -> Er
         return line._replace(problem="nvidia-wheel-conflict")
     if line.problem == "cpu-only-build":
         return _refine_build(line, text, snapshot, matrix)
-    if line.problem in _OF_DRIVER and line.status == "warn" and _driver_is_known(snapshot):
-        return line._replace(status="note")
+    if line.problem in _OF_DRIVER and _driver_is_known(snapshot):
+        return _refine_driver(line, text, snapshot)
     return line
+
+
+def _refine_driver(line: ErrorLine, text: str, snapshot: Snapshot) -> ErrorLine:
+    """A line about the driver, where another part of the text shows one that runs: the line is from where it does not
+    reach, such as a container, a container engine in a virtual machine of its own, or a loader without its folder.
+    """
+    if line.status == "warn":
+        return line._replace(status="note")
+    if line.problem == "driver-not-installed" and "nvidia-container-cli" in text:
+        return line._replace(problem="container-toolkit-missing")
+    if line.problem == "driver-not-installed" and _OF_LOADER.search(text):
+        inside = bool(snapshot.platform and snapshot.platform.container)
+        return line._replace(problem="container-without-gpu" if inside else "library-not-found")
+    return line
+
+
+_OF_LOADER = re.compile(r"libcuda\.so\S* ?(?::|cannot|not|was)|libnvidia-ml\.so\S*:")
 
 
 def _refine_build(line: ErrorLine, text: str, snapshot: Snapshot, matrix: Matrix) -> ErrorLine:
@@ -117,7 +134,7 @@ def _other_cudnn(wanted: LibraryName, snapshot: Snapshot) -> bool:
 def _other_cuda(wanted: LibraryName, snapshot: Snapshot, matrix: Matrix) -> bool:
     """Whether CUDA is there, but no major version with this library."""
     majors = cuda_majors(matrix, wanted.family, wanted.number)
-    there = frozenset(_majors(snapshot, matrix))
+    there = frozenset(_majors(snapshot, matrix, majors))
     if there and majors & there and wanted.number.count(".") == 1:
         return _other_minor(wanted, snapshot)
     return bool(majors and there) and not majors & there
@@ -133,8 +150,8 @@ def _other_minor(wanted: LibraryName, snapshot: Snapshot) -> bool:
     return bool(known) and not any(admits(having, version) for version in known)
 
 
-def _majors(snapshot: Snapshot, matrix: Matrix) -> Iterator[int]:
-    """The CUDA major versions of toolkits, library copies, wheels and frameworks."""
+def _majors(snapshot: Snapshot, matrix: Matrix, wanted: frozenset[int]) -> Iterator[int]:
+    """The CUDA major versions of toolkits, library copies, wheels and frameworks; ``wanted`` are those looked for."""
     for toolkit in snapshot.toolkits.items if snapshot.toolkits else ():
         yield from _major(toolkit.version)
     for library in _libraries(snapshot):
@@ -148,7 +165,9 @@ def _majors(snapshot: Snapshot, matrix: Matrix) -> Iterator[int]:
         yield from _major(cuda_of_wheel(distribution))
     for environment in _environments(snapshot):
         for framework in frameworks_in(environment):
-            yield from _major(framework.cuda)
+            # What a release is known to be built for may be what it does not find, and is no sign that it is there.
+            of_row = framework.source_of("cuda").startswith("inferred ")
+            yield from (major for major in _major(framework.cuda) if not (of_row and major in wanted))
 
 
 _LONGEST = 9

@@ -30,6 +30,7 @@ from tests.rules.machines import (
 )
 from tests.rules.messages import (
     lines_libraries,
+    lines_machines,
     lines_packages,
     lines_platforms,
     lines_programs,
@@ -189,6 +190,7 @@ FAMILIES = (
     CORE,
     lines_platforms.EXAMPLES,
     lines_libraries.EXAMPLES,
+    lines_machines.EXAMPLES,
     lines_packages.EXAMPLES,
     lines_programs.EXAMPLES,
     lines_systems.EXAMPLES,
