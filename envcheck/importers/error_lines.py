@@ -52,8 +52,9 @@ _WORDS = (
     r"is required but|is only supported|(?:pre-?)?depends: |unmet dependencies|(?:nothing provides|filtered out by)\b",
     r"not (?:built|configured)\b|unlicensed\b|no (?:compatible|supported)\b|version magic|unknown symbol",
     r"meta package\b",
-    r"off (?:of )?the (?:pcie? )?bus\b|executable file|waiting for nvidia\b|unmatched\b|not discovered\b|not pre-installed",
-    r"no pre-installed\b|abi invalid\b|bad exit status|machine only has\b|invalid elf\b|not an elf\b|less than the minimum\b",
+    r"off (?:of )?the (?:pcie? )?bus\b|executable file|waiting for nvidia\b|unmatched\b|not discovered\b",
+    r"(?:no|not) pre-installed\b|abi invalid\b|bad exit status|machine only has\b|invalid elf\b|not an elf\b",
+    r"less than the minimum\b",
 )
 """Beginnings of words, in lower case."""
 _ANYWHERE = (

@@ -28,7 +28,8 @@ _CUDA = re.compile(
     re.IGNORECASE,
 )
 _CUDNN = re.compile(
-    r"(?:.{0,80}(?:[,;(]|\b(?:and|with|have|installed|using)\b) ?[`'\"*]{0,2})?(?:lib)?cudnn(?:[ -]?version)?\s{0,20}[:=]{0,2} ?v?"
+    r"(?:.{0,80}(?:[,;(]|\b(?:and|with|have|installed|using)\b) ?[`'\"*]{0,2})?"
+    r"(?:lib)?cudnn(?:[ -]?version)?\s{0,20}[:=]{0,2} ?v?"
     r"(?P<version>[5-9](?:\.[0-9]{1,2}){0,3})(?!\.?\w)",
     re.IGNORECASE,
 )

@@ -38,7 +38,7 @@ _IN_WSL = re.compile(
 )
 _WORKS_IN_WSL = re.compile(
     r"\b(?:I|we|I'm|am|running|run|trying|tried|using|set(?:ting)? up|install(?:ed|ing)?)\b[^.;,?]{0,60}"
-    r"\b(?:in|inside|from|on|under|within|with|via|through) (?:my |the )?WSL ?2?\b(?!.{0,80}\b(?:works?|worked|fine)\b)",
+    r"\b(?:in|inside|from|on|under|within|with|via|through) (?:my |the )?WSL ?2?\b",
     re.IGNORECASE,
 )
 _NOT_HERE = re.compile(
