@@ -42,7 +42,7 @@ _WORKS_IN_WSL = re.compile(
     re.IGNORECASE,
 )
 _NOT_HERE = re.compile(
-    r"\b(?:not|n't|without|instead|native(?:ly)?|works?|worked|but|also|should|could|would|if)\b|n't\b|\?"
+    r"\b(?:not|n't|without|instead|native(?:ly)?|works?|worked|but|should|could|would|if)\b|n't\b|\?"
 )
 _ON_WINDOWS = re.compile(
     r"(?:\([\w .-]{1,40}\) )?(?:PS )?[A-Za-z]:\\[^<>|\"?*\n]{0,200}>(?!.{0,60}\bwsl\b)|File \"[A-Za-z]:\\",

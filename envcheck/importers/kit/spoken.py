@@ -122,6 +122,7 @@ _TELLS = re.compile(
 """Every line with a mention contains one of these, in lower case."""
 
 
+_DIGIT = re.compile(r"[0-9]")
 _FIELD = re.compile(
     r"\b(?:cuda|nvidia|cudnn|nccl|cublas|tensorrt|(?:py)?torch|tensorflow|onnx ?runtime|gpus?|geforce|[rg]tx|vram|nvcc|"
     r"llama\.cpp|ollama|vllm|jetson|nvlink|nvswitch|infiniband|slurm|gres|sglang|triton|jax|cupy|numba|deepspeed|"
@@ -158,8 +159,9 @@ def speaks_of_field(text: str) -> bool:
 
 
 def may_tell(line: str) -> bool:
-    """Whether it is worth looking for mentions in a line."""
-    return _TELLS.search(line[:LONGEST].lower()) is not None
+    """Whether it is worth looking for mentions in a line: versions have a digit, and so have all GPUs but TITANs."""
+    text = line[:LONGEST].lower()
+    return ("titan" in text or _DIGIT.search(text) is not None) and _TELLS.search(text) is not None
 
 
 def mentions(line: str) -> Iterator[Mention]:

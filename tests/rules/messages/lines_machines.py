@@ -62,6 +62,15 @@ EXAMPLES: dict[str, list[str]] = {
     "gpu-lost": [
         "The GPU falls off the bus after some minutes of training",
     ],
+    "no-gpu-visible": [
+        "nvcc fatal   : Unsupported gpu architecture 'compute_No CUDA devices found.'",
+    ],
+    "peer-access-blocked": [
+        "        ACSCtl: SrcValid+ TransBlk- ReqRedir- CmpltRedir- UpstreamFwd- EgressCtrl- DirectTrans-",
+    ],
+    "fabric-manager-not-running": [
+        "node1:100:200 [3] transport/nvls.cc:250 NCCL WARN Cuda failure 1 'invalid argument'",
+    ],
     "cpu-only-build": [
         "It always says BLAS = 0 when the model starts",
     ],
