@@ -16,7 +16,7 @@ _SHORTEST = 2
 """Characters of a word that is worth looking for."""
 # Python has no public parser of its own patterns; of what they are made of, this much decides what they spell out.
 _TOKEN = re.compile(
-    r"(?P<open>\((?:\?(?:P<\w+>|:|<?[=!]))?)|(?P<close>\))|(?P<other>\|)|\(\?P=\w+\)|\[\^?\]?(?:\\.|[^\]\\])*\]"
+    r"\(\?P=\w+\)|(?P<open>\((?:\?(?:P<\w+>|:|<?[=!]))?)|(?P<close>\))|(?P<other>\|)|\[\^?\]?(?:\\.|[^\]\\])*\]"
     r"|(?P<repeat>[*+?]\??|\{\d*(?:,\d*)?\}\??)|\\(?P<escaped>\W)|\\.|[.^$]|(?P<literal>.)",
     re.DOTALL,
 )
