@@ -17,7 +17,8 @@ NAME = "driver packages"
 RANK = Rank.OUTPUT
 
 _PACKAGE = re.compile(
-    r"(?<![\w-])(?:libnvidia-(?:compute|gl|common|decode|cfg1)|nvidia-(?:driver|utils|compute-utils)|libcuda1|"
+    r"(?<![\w-])(?:libnvidia-(?:compute|gl|common|decode|cfg1)|nvidia-(?:driver|utils|compute-utils|smi)|"
+    r"libcuda1|libnvidia-ml1|"
     r"nvidia-driver-(?:libs|cuda-libs|cuda))(?:-[0-9]{3})?(?:-(?:server|open))?(?::\w{2,8})?[ \t`'\"-]{1,40}"
     r"\(?(?:[0-9.a-z~:+-]{5,60}, )?[`'\"]?(?:[0-9]:)?(?P<release>[3-9][0-9]{2}\.[0-9]{2,3}(?:\.[0-9]{2})?)"
     r"(?=[-~+ \t)`'\"]|\.\w{2,3}_|$)"

@@ -74,4 +74,13 @@ EXAMPLES: dict[str, list[str]] = {
     "cpu-only-build": [
         "It always says BLAS = 0 when the model starts",
     ],
+    "jit-compiler-missing": [
+        "OSError: library nvvm not found",
+    ],
+    "nodes-not-connected": [
+        "node1:100:200 [0] include/socket.h:357 NCCL WARN Call to connect failed : Connection timed out",
+    ],
+    "container-toolkit-too-old": [
+        "Error 500: named symbol not found (Triggered internally at ../c10/cuda/CUDAFunctions.cpp:108.)",
+    ],
 }
