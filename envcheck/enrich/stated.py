@@ -87,7 +87,9 @@ def _is_framework(listed: Distribution, matrix: Matrix) -> bool:
 
 
 def infer_release(framework: Framework, platform: Platform, matrix: Matrix) -> list[Inference]:
-    """What every build of this release was built with, by its rows."""
+    """What every build of this release was built with, by its rows; for Jetsons NVIDIA builds wheels of its own."""
+    if platform.tegra and "+" not in (framework.version or ""):
+        return []
     if framework.source != PASTED or framework.version is None or framework.cpu_only or framework.hip:
         return []
     rows = release_rows(matrix, framework.name, first_of(framework.version), _os(platform), _machine(platform))

@@ -39,6 +39,7 @@ EXAMPLES: dict[str, list[str]] = {
         "Failed to start container due to driver not being ready",
     ],
     "container-toolkit-missing": [
+        "Failed to start nvml with error:  could not load NVML library.",
         "waiting for nvidia container stack to be setup",
         "Error: error validating toolkit installation: exit status 1",
     ],
@@ -63,6 +64,7 @@ EXAMPLES: dict[str, list[str]] = {
         "The GPU falls off the bus after some minutes of training",
     ],
     "no-gpu-visible": [
+        "RuntimeError: Your device does not support the current version of Torch/CUDA! Consider download another version: ",
         "nvcc fatal   : Unsupported gpu architecture 'compute_No CUDA devices found.'",
     ],
     "peer-access-blocked": [
@@ -82,5 +84,14 @@ EXAMPLES: dict[str, list[str]] = {
     ],
     "container-toolkit-too-old": [
         "Error 500: named symbol not found (Triggered internally at ../c10/cuda/CUDAFunctions.cpp:108.)",
+    ],
+    "driver-too-old": [
+        "SystemError: Please update your GPU driver to support cu130 ; or manually install older PyTorch",
+    ],
+    "tensorrt-engine-mismatch": [
+        'engine.cpp:1104: Assertion `size >= bsize && "Mismatch between allocated memory size and expected size of serialized engine."\' failed.',
+    ],
+    "jax-plugin-mismatch": [
+        "but it is not compatible with the installed jaxlib version 0.9.0, so it will not be used.",
     ],
 }

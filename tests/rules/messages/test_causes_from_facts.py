@@ -219,3 +219,8 @@ def test_status_500_of_cuda_is_no_missing_symbol_of_an_extension() -> None:
     assert cause_in(f"UserWarning: CUDA initialization: Unexpected error from cudaGetDeviceCount(). {line}") == (
         "container-toolkit-too-old"
     )
+
+
+def test_a_release_on_a_jetson_is_a_build_of_nvidia() -> None:
+    assert cause_in("JetPack 4.6 on Xavier NX with CUDA 10.2", "tensorflow 1.15", "Python 3.6") is None
+    assert cause_in("tensorflow 1.15 with CUDA 10.2, cuDNN 7.6", "Ubuntu 18.04") == "cuda-major-mismatch"
