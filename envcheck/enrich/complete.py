@@ -36,7 +36,7 @@ def complete(snapshot: Snapshot, matrix: Matrix) -> Snapshot:
     driver, gpus, environments = snapshot.driver, snapshot.gpus, snapshot.environments
     machine = msgspec.structs.replace(
         snapshot,
-        platform=_of_superchip(snapshot) or snapshot.platform,
+        platform=_of_superchip(snapshot) or _of_driver(snapshot) or snapshot.platform,
         driver=_driver(driver, matrix, driver_os(platform)) if driver else None,
         gpus=_listing(gpus, [_gpu(gpu, matrix) for gpu in gpus.items]) if gpus else None,
     )
@@ -61,6 +61,18 @@ def _of_superchip(snapshot: Snapshot) -> Platform | None:
         return None
     known = {"os": "linux", "machine": "aarch64", "tegra_release": ""}
     return _add(snapshot.platform or Platform(source=PASTED), known, f"{gpus[0].name}")
+
+
+_OF_LINUX = re.compile(r"[0-9]{3}\.[0-9]{2,3}\.[0-9]{2}")
+"""Releases of the driver for Windows have two numbers, also where nvidia-smi shows them inside WSL."""
+
+
+def _of_driver(snapshot: Snapshot) -> Platform | None:
+    """The system of a text that tells a driver as only Linux numbers it."""
+    driver, platform = snapshot.driver, snapshot.platform or Platform(source=PASTED)
+    if driver is None or driver.source != PASTED or platform.os or platform.wsl:
+        return None
+    return _add(platform, {"os": "linux"}, "the driver") if _OF_LINUX.fullmatch(driver.release or "") else None
 
 
 def driver_os(platform: Platform | None) -> Os:

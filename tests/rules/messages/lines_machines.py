@@ -94,4 +94,7 @@ EXAMPLES: dict[str, list[str]] = {
     "jax-plugin-mismatch": [
         "but it is not compatible with the installed jaxlib version 0.9.0, so it will not be used.",
     ],
+    "gpu-code-missing": [
+        "If you want to use the NVIDIA RTX A4000 GPU with PyTorch, please check the instructions at https://pytorch.org/get-started/locally/",
+    ],
 }

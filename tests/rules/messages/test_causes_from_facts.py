@@ -224,3 +224,27 @@ def test_status_500_of_cuda_is_no_missing_symbol_of_an_extension() -> None:
 def test_a_release_on_a_jetson_is_a_build_of_nvidia() -> None:
     assert cause_in("JetPack 4.6 on Xavier NX with CUDA 10.2", "tensorflow 1.15", "Python 3.6") is None
     assert cause_in("tensorflow 1.15 with CUDA 10.2, cuDNN 7.6", "Ubuntu 18.04") == "cuda-major-mismatch"
+
+
+@every(
+    [
+        ("YOLOv5 v5.0-10-gabcdef torch 1.7.1 CPU", False),
+        ("Ultralytics YOLOv8.0.20 Python-3.8.10 torch-1.13.1+cu117 CPU", False),
+        ("GPU available: False, used: False", False),
+        ("GPU available: True (cuda), used: True", True),
+        ("YOLOv5 v5.0-10-gabcdef torch 1.7.1 CPU, with --device cpu", None),
+    ]
+)
+def test_what_programs_on_pytorch_print_about_the_gpu(printed: str, available: bool | None) -> None:
+    snapshot, _ = judge(f"torch==2.4.0\n{printed}")
+    assert snapshot is not None
+    assert snapshot.environments is not None
+    frameworks = snapshot.environments.items[0].frameworks
+    assert frameworks is not None
+    assert frameworks.items[0].gpu_available is available
+
+
+def test_only_linux_numbers_its_driver_with_three_parts() -> None:
+    listed = ("Package Version", "------- -------", "torch   2.11.0")
+    assert cause_in(*listed, SMI) == "driver-too-old"
+    assert cause_in(*listed, SMI.replace("550.90.07", "552.44   ")) != "driver-too-old"
