@@ -160,7 +160,13 @@ class Runner:
             return math.inf
 
     def _side(self, name: str) -> int:
-        """The largest side whose product takes no longer than ``LONGEST_RUN``, judged by the smallest."""
+        """The largest side whose product takes no longer than ``LONGEST_RUN``, judged by the smallest.
+
+        Where it is the largest of all, narrower operands, which are not multiplied more slowly, are not tried.
+        """
+        wider = [other for other in self._sides if PRECISIONS[other].size >= PRECISIONS[name].size]
+        if any(self._sides[other] == SIDES[0] for other in wider):
+            return SIDES[0]
         if name not in self._sides:
             least = SIDES[-1]
             with self._operands(PRECISIONS[name], (least, least, least)) as operands:

@@ -42,6 +42,11 @@ class Nccl(Library):
         self.ask("ncclGetVersion", ctypes.byref(found))
         return version_text(found.value)
 
+    @property
+    def captures(self) -> bool:
+        """Whether what it queues can be recorded in a CUDA graph: from 2.9 on; this function came with 2.11."""
+        return self.offers("ncclRedOpCreatePreMulSum")
+
     def describe(self, status: int) -> str:
         words = self.function("ncclGetErrorString")(status) or b""
         last = self.function("ncclGetLastError")(None) if self.offers("ncclGetLastError") else b""

@@ -14,7 +14,7 @@ from threading import Thread
 from typing import Any
 
 from ...kit.figures import Fields
-from ..device import CudaError, Device, LibraryError, Stopwatch, Unavailable, call, driver, ordinals
+from ..device import CudaError, Device, LibraryError, Stopwatch, Unavailable, call, driver, instantiated, ordinals
 from ..kernels import Compiler
 from ..measurement import Bench
 from ..sampler import Sampler
@@ -61,7 +61,10 @@ class Step:
     """About how long a sample lasts."""
     least: int = 2
     most: int = 200
-    """Runs in a sample."""
+    """Runs in a sample, or launches of a graph."""
+    per_graph: int = 0
+    """Runs that a CUDA graph holds, for messages so small that they would wait for this process to queue the next; 0:
+    no graph is used."""
     watch: bool = False
     """Whether the first rank's GPU is sampled by NVML meanwhile."""
 
@@ -243,11 +246,43 @@ class Worker:
             launch(1)
         self._wait(team)
         found = self._verified(operation, step, seed, team)
-        return {"seconds": seconds, "checked": found.checked, "wrong": found.wrong, "worst": found.worst} | (
-            {"conditions": conditions} if conditions and team.members[0].number == 0 else {}
-        )
+        done: Fields = {"seconds": seconds, "checked": found.checked, "wrong": found.wrong, "worst": found.worst}
+        done["in_graphs"] = self._in_graphs(step)
+        return done | ({"conditions": conditions} if conditions and team.members[0].number == 0 else {})
 
     def _timed(self, step: Step, launch: Launch, team: Team) -> list[float]:
+        if not self._in_graphs(step):
+            return self._samples(step, launch, team)
+        with ExitStack() as held:
+            graphs = self._graphs(step.per_graph, launch, team, held)
+            return [seconds / step.per_graph for seconds in self._samples(step, graphs, team)]
+
+    def _in_graphs(self, step: Step) -> bool:
+        return step.per_graph > 0 and self._nccl.captures
+
+    def _graphs(self, runs: int, launch: Launch, team: Team, held: ExitStack) -> Launch:
+        """Queues graphs of so many runs; they live as long as ``held``."""
+        places = [member.place for member in team.members]
+        for place in places:
+            place.enter()
+            place.bench.device.begin_capture()
+        launch(runs)
+        recorded = [place.bench.device.end_capture() for place in places]
+        graphs = []
+        for place, graph in zip(places, recorded, strict=True):
+            place.enter()
+            graphs.append(instantiated(graph))
+            held.callback(call, "cuGraphExecDestroy", graphs[-1])
+
+        def replayed(times: int) -> None:
+            for _ in range(times):
+                for place, graph in zip(places, graphs, strict=True):
+                    place.enter()
+                    call("cuGraphLaunch", graph, place.bench.device.stream)
+
+        return replayed
+
+    def _samples(self, step: Step, launch: Launch, team: Team) -> list[float]:
         one = self._talk.agree(self._sample(step, launch, 1, team))
         runs = max(step.least, min(step.most, math.ceil(step.seconds / max(one, 1e-7))))
         return [self._sample(step, launch, runs, team) for _ in range(step.samples)]

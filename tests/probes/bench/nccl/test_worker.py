@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import pytest
 
+from probes.measuring.nccl import worker
 from probes.measuring.nccl.operations import OPERATIONS
 from probes.measuring.nccl.plan import rounds
 from probes.measuring.nccl.worker import Step, binary
@@ -55,6 +57,19 @@ def test_what_was_there_before_is_not_taken_for_a_result(monkeypatch: pytest.Mon
     monkeypatch.setattr(nccl, "run", forget)
     (result,) = run_steps(monkeypatch, nccl, Step(name, 64, samples=1, least=1, most=1)).results
     assert result["wrong"] == result["checked"] > 0
+
+
+@pytest.mark.parametrize("captures", [True, False])
+def test_small_messages_are_queued_by_graphs_where_nccl_can(monkeypatch: pytest.MonkeyPatch, *, captures: bool) -> None:
+    nccl, called = FakeNccl(2), Counter[str]()
+    monkeypatch.setattr(nccl, "captures", captures)
+    monkeypatch.setattr(worker, "call", lambda name, *_: called.update([name]))
+    (result,) = run_steps(monkeypatch, nccl, Step("all-reduce", 64, samples=2, least=3, most=3, per_graph=4)).results
+    assert result["in_graphs"] is captures
+    each = 1e-5 / 3 / (4 if captures else 1)
+    assert result["seconds"] == pytest.approx([each, each])
+    # Before each sample three, in the first one more and in the others three, on both GPUs.
+    assert dict(called) == ({"cuGraphLaunch": 2 * (4 + 6 + 6), "cuGraphExecDestroy": 2} if captures else {})
 
 
 def test_operands_are_fresh(monkeypatch: pytest.MonkeyPatch) -> None:
