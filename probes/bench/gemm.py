@@ -62,6 +62,8 @@ def _measures(bench: Bench) -> dict[Figure, Measure]:
     few = (*QUICK, *COMPARED) if bench.frameworks else QUICK
     chosen = [name for name in PRECISIONS if bench.full or name in few]
     able = [name for name in chosen if bench.device.capability >= PRECISIONS[name].least]
+    wanted = [name for name in able if bench.wants("gemm")]
+    bench.compiler.ahead(*(("gemm", *_options(PRECISIONS[name])) for name in wanted))
     runner = cache(lambda: Runner(bench, CublasLt(paths[0])))
     measures = {Figure("gemm", name): _square(runner, name, burst=True) for name in able}
     if bench.full:
@@ -197,10 +199,14 @@ class Runner:
             yield operands
 
     def _kernel(self, kernel: str, precision: Precision) -> Kernel:
-        options = (f"-DKIND={precision.code}", f"-DRESULT={precision.result_code}")
+        options = _options(precision)
         if options not in self._modules:
             self._modules[options] = Module(self._bench.device, self._bench.compiler.module("gemm", options))
         return self._modules[options].kernel(kernel)
+
+
+def _options(precision: Precision) -> tuple[str, ...]:
+    return f"-DKIND={precision.code}", f"-DRESULT={precision.result_code}"
 
 
 def _fill(bench: Bench, fill: Kernel, operands: Operands) -> None:

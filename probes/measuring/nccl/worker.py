@@ -6,11 +6,10 @@ import ctypes
 import math
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import repeat
-from threading import Thread
 from typing import Any
 
 from ...kit.figures import Fields
@@ -168,8 +167,8 @@ class Worker:
         self._talk.say(step="starting CUDA")
         shown = ordinals()
         benches = [self._bench(rank, shown) for rank in self._ranks]
-        compiling = Thread(target=_compile, args=(benches,), daemon=True)
-        compiling.start()
+        for bench in benches:
+            bench.compiler.ahead(("collectives",))
         self._talk.say(step="loading NCCL")
         self._nccl = nccl = Nccl(benches[0])
         self._talk.say(version=nccl.version, path=nccl.path)
@@ -182,7 +181,6 @@ class Worker:
                 bench.device.enter()
                 made.append(nccl.join(self._order.ranks, identity, rank.number))
         self._talk.say(step="allocating memory")
-        compiling.join()
         wanted = max((step.size for step in self._order.steps), default=0)
         fits = min(_most_that_fits(bench, wanted) for bench in benches)
         self._most = -self._talk.agree(-fits)  # the least of all ranks
@@ -439,13 +437,6 @@ def _addresses(operation: Operation, step: Step, member: Member, ranks: int) -> 
 
 NOT_READY = 600
 """``CUDA_ERROR_NOT_READY``."""
-
-
-def _compile(benches: Sequence[Bench]) -> None:
-    """Compile while NCCL connects; the compiler keeps it. An error is met again, and told, where the code is loaded."""
-    with suppress(Exception):
-        for bench in benches:
-            bench.compiler.module("collectives")
 
 
 def _most_that_fits(bench: Bench, wanted: int) -> int:
