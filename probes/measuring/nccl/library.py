@@ -36,11 +36,16 @@ class Nccl(Library):
             self.function("ncclGetLastError").restype = ctypes.c_char_p
 
     @property
-    def version(self) -> str:
-        """``2.28.9``."""
+    def number(self) -> int:
+        """``NCCL_VERSION_CODE``; grows with the release."""
         found = ctypes.c_int()
         self.ask("ncclGetVersion", ctypes.byref(found))
-        return version_text(found.value)
+        return found.value
+
+    @property
+    def version(self) -> str:
+        """``2.28.9``."""
+        return version_text(self.number)
 
     @property
     def captures(self) -> bool:

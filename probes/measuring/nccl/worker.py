@@ -17,7 +17,7 @@ from ..device import CudaError, Device, LibraryError, Stopwatch, Unavailable, ca
 from ..kernels import Compiler
 from ..measurement import Bench
 from ..sampler import Sampler
-from .library import KINDS, SUM, Nccl
+from .library import KINDS, SUM, Nccl, version_text
 from .operations import OPERATIONS, ROOT, Operation
 from .supervisor import Talk
 from .values import SIZES, Found, Values, poison
@@ -172,6 +172,7 @@ class Worker:
         self._talk.say(step="loading NCCL")
         self._nccl = nccl = Nccl(benches[0])
         self._talk.say(version=nccl.version, path=nccl.path)
+        self._compare_releases(nccl)
         self._talk.say(step="connecting the ranks")
         first = self._ranks[0].number == 0
         identity = bytes.fromhex(self._talk.agree(nccl.unique_id().hex() if first else None))
@@ -188,6 +189,16 @@ class Worker:
         self._talk.say(ready=True, most=self._most)
         members = (Member(place, place.rank.number, each) for place, each in zip(places, made, strict=True))
         return Team(self._order.ranks, tuple(members))
+
+    def _compare_releases(self, nccl: Nccl) -> None:
+        """Raise LibraryError where ranks have loaded different releases: they would wait for each other, or crash."""
+        own = nccl.number
+        newest, oldest = self._talk.agree(own), -self._talk.agree(-own)
+        if newest != oldest:
+            other = version_text(oldest if own == newest else newest)
+            raise LibraryError(
+                f"NCCL {nccl.version} here, {other} on another rank: all ranks need one release", nccl.path
+            )
 
     def _bench(self, rank: Rank, shown: dict[str, int]) -> Bench:
         if rank.uuid not in shown:

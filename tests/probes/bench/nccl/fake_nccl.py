@@ -28,6 +28,7 @@ class FakeNccl:
 
     path = "libnccl.so.2"
     version = "2.28.9"
+    number = 22809
     captures = False
 
     def __init__(self, ranks: int, spoil: Callable[[int, Any], None] = lambda rank, received: None) -> None:

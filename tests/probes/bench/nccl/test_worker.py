@@ -11,7 +11,7 @@ from probes.measuring.nccl import worker
 from probes.measuring.nccl.operations import OPERATIONS
 from probes.measuring.nccl.plan import rounds
 from probes.measuring.nccl.worker import Step, binary
-from tests.probes.bench.nccl.fake_nccl import FakeNccl, run_steps
+from tests.probes.bench.nccl.fake_nccl import FakeNccl, HostTalk, run_steps
 
 IN_PLACE = [
     (name, in_place) for name in OPERATIONS for in_place in (False, True) if OPERATIONS[name].in_place or not in_place
@@ -85,6 +85,18 @@ def test_a_hidden_gpu_is_named_with_its_rank(monkeypatch: pytest.MonkeyPatch) ->
     talk = run_steps(monkeypatch, FakeNccl(2), Step("all-reduce", 64), hidden=(1,))
     assert talk.lines[-1]["error"] == "CUDA does not show GPU 1 to rank 1: CUDA_VISIBLE_DEVICES=0"
     assert not talk.results
+
+
+@pytest.mark.parametrize(("own", "other"), [("2.28.9", "2.18.3"), ("2.18.3", "2.28.9")])
+def test_another_release_on_another_rank_is_named(monkeypatch: pytest.MonkeyPatch, own: str, other: str) -> None:
+    codes = {"2.28.9": 22809, "2.18.3": 21803}
+    nccl = FakeNccl(2)
+    nccl.version, nccl.number = own, codes[own]
+    agreed = iter([max(codes.values()), -min(codes.values())])
+    monkeypatch.setattr(HostTalk, "agree", lambda _self, _value: next(agreed))
+    talk = run_steps(monkeypatch, nccl, Step("all-reduce", 64))
+    assert talk.lines[-1]["error"] == f"NCCL {own} here, {other} on another rank: all ranks need one release"
+    assert talk.lines[-1]["library"] == nccl.path
 
 
 @pytest.mark.parametrize(
