@@ -42,7 +42,7 @@ POISON = 0xFF
 """NaN in every floating-point type."""
 BURST = Plan(samples=SAMPLES, sample_seconds=SAMPLE_SECONDS, warmup_seconds=0.005, pause=PAUSE, least_runs=LEAST_RUNS)
 """As in a program with pauses."""
-SUSTAINED = Plan(samples=10, sample_seconds=0.3, warmup_seconds=1.0, most_runs=5000)
+SUSTAINED = Plan(samples=6, sample_seconds=0.3, warmup_seconds=1.0, most_runs=5000)
 PROBING = Plan(samples=1, sample_seconds=0.001, warmup_seconds=0.0)
 TRIAL = Plan(samples=2, sample_seconds=0.003, warmup_seconds=0.0, pause=0.02, enough=0.015)
 FINAL = Plan(samples=3, sample_seconds=0.006, warmup_seconds=0.0, pause=0.06, enough=0.015)
