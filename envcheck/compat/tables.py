@@ -87,15 +87,14 @@ class CapabilityRow(Row, frozen=True, kw_only=True):
 
 
 class DriverBranchRow(Row, frozen=True, kw_only=True):
-    """A driver branch (R550): the CUDA it speaks and its life."""
+    """A driver branch (R550): the newest CUDA that it supports, and how long it is maintained."""
 
     branch: int
     os: Literal["linux", "windows"] = "linux"
     until: int | None = None
     """Highest first number of its releases on Windows, where R550 covers 550 to 553."""
     cuda: str | None = None
-    """Newest CUDA version that its libcuda speaks."""
-    first_release: str | None = None
+    """Newest CUDA version that its libcuda supports."""
     kind: Literal["long-term", "production", "new-feature", "legacy"] | None = None
     ended: str | None = None
     """The day (or month) its support ended or ends."""
@@ -594,6 +593,7 @@ Trait: TypeAlias = Literal[
     "pure-python",
     "released-with-torch",
     "on-torch-index",
+    "chooses-cuda-of-torch",
     "refuses-other-numpy",
     "shares-its-folder",
     "has-cuda-provider",
@@ -612,8 +612,9 @@ alone, which pip compiles against the PyTorch that it is shown. ``cuda-of-torch`
 it was built with to PyTorch's, and refuses another one. ``distributes-torch``: it holds PyTorch itself or, in conda,
 chooses a build of it; pip's name comes first. ``pure-python``: nothing of it is compiled, so that PyTorch's C++
 interface does not matter to it. ``released-with-torch``: it has one release for each of PyTorch's.
-``on-torch-index``: PyTorch's package index has a build of it for each CUDA. ``refuses-other-numpy``: it checks
-NumPy's version when it is imported, and raises. ``shares-its-folder``: the project's other distributions of these
+``on-torch-index``: PyTorch's package index has a build of it for each CUDA. ``chooses-cuda-of-torch``: in conda, the
+version that is asked of it chooses the CUDA of PyTorch's build. ``refuses-other-numpy``: it checks NumPy's version when
+it is imported, and raises. ``shares-its-folder``: the project's other distributions of these
 names install the same files. ``has-cuda-provider``: this one is built for CUDA.
 """
 
@@ -721,6 +722,8 @@ class FamilyRow(Row, frozen=True, kw_only=True):
     """Its part in a toolkit's ``version.json``; else ``lib`` and its name."""
     owners: str = ""
     """How the names of packages begin that bring it; else its name."""
+    opened_first: tuple[str, ...] = ()
+    """Its libraries that TensorFlow and XLA open when they start: without one of them they use no GPU."""
     shared: dict[str, str] = {}
     """File name with a minor version → the CUDA releases that have a file of that very name: ``>=11.2,<12``."""
 

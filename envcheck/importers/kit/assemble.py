@@ -125,15 +125,12 @@ def _listed_torch(distributions: Sequence[Distribution]) -> Framework | None:
     )
 
 
-_CHOOSES_CUDA = ("pytorch-cuda", "cudatoolkit")
-"""Packages of conda with which people choose the CUDA of its PyTorch."""
-
-
 def _chosen_cuda(torch: Distribution, distributions: Sequence[Distribution]) -> str | None:
     """The CUDA that a command or an ``environment.yml`` asks for beside conda's PyTorch, whose build it leaves open."""
     if torch.channel != "conda" or torch.build:
         return None
-    chosen = {found.version for found in distributions if found.name in _CHOOSES_CUDA and found.channel == "conda"}
+    choosing = load_matrix().names_with("chooses-cuda-of-torch")
+    chosen = {found.version for found in distributions if found.name in choosing and found.channel == "conda"}
     numbers = chosen.pop().split(".") if len(chosen) == 1 else []
     return ".".join(numbers[:2]) if len(numbers) > 1 else None
 
