@@ -8,7 +8,7 @@ from typing import Any
 from envcheck.checks import Report
 from envcheck.diff.match import Match
 from envcheck.diff.record import Change, Facts, Note, Section, came_and_went, changed
-from envcheck.snapshot import Environment, Framework, Gpu, Listing, Snapshot
+from envcheck.snapshot import Environment, Framework, Gpu, Listing, Snapshot, frameworks_in, items_in
 
 _GIB = 1 << 30
 OF_ONE_PROCESS = ("RANK", "LOCAL_RANK")
@@ -150,7 +150,7 @@ def library_facts(items: Any) -> Facts:
 
 def _declared(snapshot: Snapshot) -> Facts:
     """Versions of the owning packages, for files without a version of their own."""
-    items = snapshot.libraries.items if snapshot.libraries else ()
+    items = items_in(snapshot.libraries)
     return {
         f"{found.path}, by its package": found.declared
         for found in items
@@ -182,13 +182,13 @@ def package_facts(environment: Environment) -> dict[str, str | None]:
     for found in environment.distributions or ():
         versions.setdefault(found.name, set()).add(found.version)
     told: dict[str, str | None] = {name: " and ".join(sorted(found)) for name, found in versions.items()}
-    frameworks = environment.frameworks.items if environment.frameworks else ()
+    frameworks = frameworks_in(environment)
     return told | {framework.name: framework.version for framework in frameworks if framework.version}
 
 
 def build_facts(environment: Environment) -> Facts:
     """What the frameworks were built with, and whether they ran."""
-    frameworks = environment.frameworks.items if environment.frameworks else ()
+    frameworks = frameworks_in(environment)
     return {what: value for framework in frameworks for what, value in _build(framework).items()}
 
 

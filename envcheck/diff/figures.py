@@ -89,8 +89,7 @@ def _usable(report: Report, matched: Match | None) -> Iterator[tuple[_Key, Measu
 
 
 def _gpus_by_uuid(report: Report) -> dict[str | None, Gpu]:
-    listing = report.snapshot.gpus if report.snapshot else None
-    return {gpu.uuid: gpu for gpu in (listing.items if listing else ())}
+    return {gpu.uuid: gpu for gpu in report.gpus}
 
 
 def _key(measured: Measurement, matched: Match | None = None) -> _Key:

@@ -17,7 +17,19 @@ from envcheck.compat.relations.gpu_code import code_runs_on
 from envcheck.compat.relations.torch import builds, torch_row
 from envcheck.compat.tables import Machine, Os, TorchBuild
 from envcheck.enrich.torch import Inference
-from envcheck.snapshot import PASTED, Distribution, Driver, Environment, Framework, Gpu, Listing, Platform, Snapshot
+from envcheck.snapshot import (
+    PASTED,
+    Distribution,
+    Driver,
+    Environment,
+    Framework,
+    Gpu,
+    Listing,
+    Platform,
+    Snapshot,
+    frameworks_in,
+    items_in,
+)
 from envcheck.versions import CodeTarget, ComputeCapability, CudaVersion, DriverRelease
 
 NO_ANSWER = "nvidia-smi told neither GPUs nor a driver"
@@ -31,7 +43,7 @@ def add_frameworks(environment: Environment, matrix: Matrix) -> Environment:
     listed_as = {listed.name: listed.version for listed in environment.distributions or ()}
     known = tuple(
         msgspec.structs.replace(framework, version=framework.version or listed_as.get(framework.name))
-        for framework in (environment.frameworks.items if environment.frameworks else ())
+        for framework in frameworks_in(environment)
     )
     names = {framework.name for framework in known}
     found = tuple(
@@ -149,7 +161,7 @@ def infer_any_build(framework: Framework, snapshot: Snapshot, matrix: Matrix) ->
         return []
     why = f"every build of {row.id}"
     found: list[Inference] = []
-    if _lack_code(possible, snapshot.gpus.items if snapshot.gpus else (), matrix):
+    if _lack_code(possible, items_in(snapshot.gpus), matrix):
         code = tuple(dict.fromkeys(target for build in possible for target in build.targets))
         found.append(Inference({"gpu_code": code}, why))
     driver = DriverRelease.parse(snapshot.driver.release if snapshot.driver else None)
@@ -165,7 +177,7 @@ def _infer_from_cuda(cuda: str, snapshot: Snapshot, matrix: Matrix) -> list[Infe
     possible = [
         build for row in matrix.torch for build in builds(row, _os(platform), _machine(platform)) if build.cuda == cuda
     ]
-    if not possible or not _lack_code(possible, snapshot.gpus.items if snapshot.gpus else (), matrix):
+    if not possible or not _lack_code(possible, items_in(snapshot.gpus), matrix):
         return []
     code = tuple(dict.fromkeys(target for build in possible for target in build.targets))
     return [Inference({"gpu_code": code}, f"every release for CUDA {cuda}")]
@@ -192,8 +204,8 @@ def infer_driver(snapshot: Snapshot) -> Driver | None:
     silent = any(NO_ANSWER in run.detail for run in snapshot.runs)
     frameworks = [
         framework
-        for environment in (snapshot.environments.items if snapshot.environments else ())
-        for framework in (environment.frameworks.items if environment.frameworks else ())
+        for environment in items_in(snapshot.environments)
+        for framework in frameworks_in(environment)
         if environment.source == PASTED
     ]
     refused = any(each.gpu_available is False and each.cuda and not each.cpu_only for each in frameworks)

@@ -27,7 +27,7 @@ from envcheck.diff.facts import (
     toolkit_facts,
     yes,
 )
-from envcheck.snapshot import Gpu, Snapshot
+from envcheck.snapshot import Gpu, Snapshot, items_in
 
 Aspect: TypeAlias = Literal[
     "GPU model",
@@ -81,8 +81,7 @@ def gpu_name(gpu: Gpu, place: int) -> str:
 
 def gpus_of(report: Report) -> tuple[tuple[str, Gpu], ...]:
     """The GPUs by name."""
-    listing = report.snapshot.gpus if report.snapshot else None
-    return tuple((gpu_name(gpu, place), gpu) for place, gpu in enumerate(listing.items if listing else ()))
+    return tuple((gpu_name(gpu, place), gpu) for place, gpu in enumerate(report.gpus))
 
 
 def models(report: Report) -> str:
@@ -195,7 +194,7 @@ def _pair(names: Mapping[str | None, str], first: str, second: str) -> str:
 
 
 def _packages(snapshot: Snapshot) -> Iterator[Held]:
-    listed = snapshot.environments.items if snapshot.environments else ()
+    listed = items_in(snapshot.environments)
     judged = next((found for found in listed if found.judged), None)
     if judged is not None:
         facts = {"python": judged.python, **package_facts(judged), **build_facts(judged)}

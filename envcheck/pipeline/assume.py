@@ -31,6 +31,7 @@ from envcheck.snapshot import (
     Platform,
     Snapshot,
     Variables,
+    items_in,
 )
 
 SOURCE = "assumed"
@@ -128,7 +129,7 @@ def _driver(stated: dict[str, str], observed: Driver | None) -> Driver | None:
     release, listing = stated.get("driver"), observed.libraries if observed else None
     kept = tuple(
         library
-        for library in (listing.items if listing else ())
+        for library in items_in(listing)
         if library.found_by in _OF_THE_JOB and (library.refused or library.kind == "stub")
     )
     if not release and not kept:

@@ -53,5 +53,4 @@ def _without_host(report: Report) -> Report:
 
 def is_redacted(report: Report) -> bool:
     """Whether ``report`` was made by ``redact``, as far as it shows."""
-    listing = report.snapshot.gpus if report.snapshot else None
-    return report.host == HOST or any(HIDDEN_GPU in (gpu.uuid or "") for gpu in (listing.items if listing else ()))
+    return report.host == HOST or any(HIDDEN_GPU in (gpu.uuid or "") for gpu in report.gpus)

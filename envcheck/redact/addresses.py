@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from envcheck.checks import Report
 from envcheck.redact.walk import IP
+from envcheck.snapshot import frameworks_in
 
 _BYTE = r"(?:25[0-5]|2[0-4]\d|1?\d?\d)"
 _IPV4 = rf"{_BYTE}(?:\.{_BYTE}){{3}}"
@@ -99,7 +100,7 @@ def _versions(report: Report) -> Iterator[str]:
     for environment in environments:
         for distribution in environment.distributions or ():
             yield from _VERSION.findall(distribution.version)
-        for framework in environment.frameworks.items if environment.frameworks else ():
+        for framework in frameworks_in(environment):
             answers = framework.trial.answers.values() if framework.trial else ()
             loads = [load.version or "" for load in framework.loads or ()]
             for text in (framework.cudnn or "", framework.tensorrt or "", *answers, *loads):

@@ -76,7 +76,7 @@ def _created(text: str) -> list[tuple[Labels, float]]:
 
 def _figures(report: Report) -> list[str]:
     """A metric for each unit in which something was measured."""
-    gpus = report.snapshot.gpus.items if report.snapshot and report.snapshot.gpus else ()
+    gpus = report.gpus
     numbers = {gpu.uuid: str(gpu.index) for gpu in gpus if gpu.uuid and gpu.index is not None}
     parts = []
     for unit, name in _UNITS.items():

@@ -33,7 +33,7 @@ from envcheck.compat.matrix import Matrix
 from envcheck.compat.question.package_needs import marks_of
 from envcheck.compat.tables import ErrorRow, Os
 from envcheck.enrich.complete import driver_os
-from envcheck.snapshot import Environment, Framework, Gpu, Measurement, Record, Snapshot
+from envcheck.snapshot import Environment, Framework, Gpu, Measurement, Record, Snapshot, items_in
 
 Per: TypeAlias = Literal["machine", "gpu", "environment", "framework", "measurement"]
 Action: TypeAlias = Literal["none", "reset", "reboot", "drain", "replace"]
@@ -63,7 +63,7 @@ class Facts(msgspec.Struct, frozen=True):
 
     @property
     def gpus(self) -> tuple[Gpu, ...]:
-        return self.snapshot.gpus.items if self.snapshot.gpus else ()
+        return items_in(self.snapshot.gpus)
 
     @property
     def own_gpus(self) -> tuple[Gpu, ...]:

@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from envcheck.snapshot.base import PASTED, ApiResult, Identified, Listing, Record
+from envcheck.snapshot.base import PASTED, ApiResult, Identified, Listing, Record, items_in
 from envcheck.snapshot.gpus import (
     Clocks,
     Ecc,
@@ -144,6 +144,7 @@ __all__ = [
     "Variables",
     "Verification",
     "frameworks_in",
+    "items_in",
 ]
 
 

@@ -4,7 +4,7 @@ from typing import Literal
 
 import msgspec
 
-from envcheck.snapshot.base import Identified, Listing, Record
+from envcheck.snapshot.base import Identified, Listing, Record, items_in
 
 AS_STATED = ", as stated"
 """How the path of a library ends that a text only says is installed: ``CUDA 12.1, as stated``."""
@@ -474,4 +474,4 @@ class Variables(Record, frozen=True, kw_only=True):
 
 def frameworks_in(environment: Environment | None) -> tuple[Framework, ...]:
     """The frameworks of an environment."""
-    return environment.frameworks.items if environment and environment.frameworks else ()
+    return items_in(environment.frameworks) if environment else ()

@@ -9,7 +9,7 @@ import msgspec
 
 from envcheck.compat.load import load_matrix
 from envcheck.importers.kit.paste import SOURCE
-from envcheck.snapshot import Distribution, Environment, Framework, Gpu, Listing, Snapshot
+from envcheck.snapshot import Distribution, Environment, Framework, Gpu, Listing, Snapshot, frameworks_in, items_in
 from envcheck.versions import CondaBuild
 
 NAMED = "named "
@@ -51,7 +51,7 @@ def with_packages(merged: Snapshot, part: Snapshot) -> Snapshot:
 
 
 def _packages(snapshot: Snapshot) -> tuple[Distribution, ...]:
-    items = snapshot.environments.items if snapshot.environments else ()
+    items = items_in(snapshot.environments)
     return (items[0].distributions or ()) if items else ()
 
 
@@ -72,7 +72,7 @@ def _without_modules(found: Environment) -> Environment:
     }
     if not stands_for:
         return found
-    known = found.frameworks.items if found.frameworks else ()
+    known = frameworks_in(found)
     names = {framework.name for framework in known}
     renamed = tuple(
         framework

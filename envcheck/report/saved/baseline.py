@@ -56,7 +56,7 @@ def _baseline(report: Report, kept: tuple[Measurement, ...]) -> Baseline:
 
 
 def _figures_of(report: Report) -> tuple[Measurement, ...]:
-    gpus = {gpu.uuid: gpu for gpu in (report.snapshot.gpus.items if report.snapshot and report.snapshot.gpus else ())}
+    gpus = {gpu.uuid: gpu for gpu in report.gpus}
     return tuple(
         msgspec.structs.replace(measured, conditions=None, verification=None)
         for measured in report.measurements

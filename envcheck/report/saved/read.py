@@ -11,7 +11,7 @@ from msgspec import inspect
 from envcheck.checks import SCHEMA_VERSION, Report, Summary, Tool
 from envcheck.errors import UsageError
 from envcheck.exitcode import ExitCode
-from envcheck.snapshot import Snapshot
+from envcheck.snapshot import Snapshot, items_in
 from envcheck.text.clean import clean
 from envcheck.text.wrap import clip
 
@@ -80,7 +80,7 @@ def _checked(report: Report) -> Report:
 
 def _counts(report: Report) -> dict[str, int]:
     snapshot = report.snapshot or Snapshot()
-    environments = snapshot.environments.items if snapshot.environments else ()
+    environments = items_in(snapshot.environments)
     listings = [environment.frameworks for environment in environments if environment.frameworks]
     log = snapshot.kernel.log if snapshot.kernel else None
     return {

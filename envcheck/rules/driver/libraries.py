@@ -16,7 +16,7 @@ from envcheck.rules.driver.loaded_library import (
 from envcheck.rules.facts.machine import cuda_answers, driver_of, in_container, may_have_gpus, nvml_answers
 from envcheck.rules.fixes import driver as fixes
 from envcheck.rules.messages.driver import answers, call_evidence, results_naming
-from envcheck.snapshot import Snapshot
+from envcheck.snapshot import Snapshot, items_in
 
 
 @rule(
@@ -122,7 +122,7 @@ def driver_library_mismatch(_snapshot: Snapshot, facts: Facts) -> Outcome | None
 
 def _library_versions(facts: Facts) -> tuple[str, ...]:
     listing = driver_of(facts).libraries
-    found = (library.version for library in (listing.items if listing else ()) if library.kind == "driver")
+    found = (library.version for library in items_in(listing) if library.kind == "driver")
     return tuple(dict.fromkeys(version for version in found if version))
 
 

@@ -24,7 +24,7 @@ from envcheck.rules.facts.frameworks import distributions_in
 from envcheck.rules.facts.machine import and_more
 from envcheck.rules.fixes.install import in_steps
 from envcheck.rules.packages.redirected import stop_redirection
-from envcheck.snapshot import Distribution, Environment, Snapshot, frameworks_in
+from envcheck.snapshot import Distribution, Environment, Snapshot, frameworks_in, items_in
 
 _BAD = ("fail", "warn")
 _SCOPES: frozenset[Scope] = frozenset({"env"})
@@ -86,7 +86,7 @@ class _Page:
         self._snapshot = without_trials(snapshot)
         self._tables = matrix
         self._rules = rules
-        environments = snapshot.environments.items if snapshot.environments else ()
+        environments = items_in(snapshot.environments)
         frameworks = sum(len(frameworks_in(each)) for each in environments)
         self._left = min(_MOST, max(_LEAST, _MOST_JUDGED // max(1, frameworks)))
         self._steps: tuple[Changes, ...] = ()

@@ -13,7 +13,7 @@ from envcheck.rules.facts.frameworks import base_framework, other_cuda_builds, p
 from envcheck.rules.facts.library_names import LibraryName, is_required, name_of
 from envcheck.rules.facts.machine import may_have_gpus
 from envcheck.rules.facts.trials import ran_on_gpu
-from envcheck.snapshot import Framework, Library, Load
+from envcheck.snapshot import Framework, Library, Load, items_in
 
 _SHOWN = 8
 
@@ -148,7 +148,7 @@ def folder_of(path: str | None) -> str:
 
 def copies(facts: Facts) -> tuple[Library, ...]:
     """The copies of CUDA libraries that were found on this system."""
-    return facts.snapshot.libraries.items if facts.snapshot.libraries else ()
+    return items_in(facts.snapshot.libraries)
 
 
 def copy_at(path: str | None, facts: Facts) -> Library | None:

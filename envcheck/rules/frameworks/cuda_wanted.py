@@ -11,7 +11,7 @@ from envcheck.rules.api import Facts, evidence_of
 from envcheck.rules.facts.library_names import wheel_of
 from envcheck.rules.messages.observed import line_evidence
 from envcheck.rules.variables.visible_devices import VISIBLE, setting_evidence
-from envcheck.snapshot import Environment
+from envcheck.snapshot import Environment, items_in
 
 _TOOLKIT = re.compile(r"nvidia-cuda-|cuda-(?:toolkit|runtime|cudart|libraries)$")
 """Distributions of the toolkit's parts, besides NVIDIA's wheels of libraries."""
@@ -53,7 +53,7 @@ def _brings_cuda(name: str, matrix: Matrix) -> bool:
 
 def _stated(facts: Facts) -> tuple[Evidence, ...]:
     """CUDA or cuDNN that somebody says is installed: nobody installs them without a wish for CUDA."""
-    libraries = facts.snapshot.libraries.items if facts.snapshot.libraries else ()
+    libraries = items_in(facts.snapshot.libraries)
     found = next((each for each in libraries if each.stated), None)
     return (evidence_of(f"installed: {found.path}", found, "declared"),) if found else ()
 

@@ -8,7 +8,7 @@ from envcheck.rules.api import Facts, Outcome, evidence_of, never, rule
 from envcheck.rules.facts.frameworks import framework_named, full_name
 from envcheck.rules.facts.machine import gpu_title
 from envcheck.rules.fixes.fits import incompatible
-from envcheck.snapshot import Environment, Snapshot, Toolkit
+from envcheck.snapshot import Environment, Snapshot, Toolkit, items_in
 from envcheck.versions import CodeTarget, ComputeCapability, CudaVersion
 
 _DOWNLOADS = "https://developer.nvidia.com/cuda-toolkit-archive"
@@ -28,7 +28,7 @@ def _compiles(environment: Environment, facts: Facts) -> bool:
 def _chosen(facts: Facts) -> Toolkit | None:
     """The toolkit that builds use: in CUDA_HOME, else on PATH, else the only one."""
     toolkits = facts.snapshot.toolkits
-    items = [each for each in (toolkits.items if toolkits else ()) if each.nvcc or each.path == "unknown folder"]
+    items = [each for each in items_in(toolkits) if each.nvcc or each.path == "unknown folder"]
     home = [each for each in items if each.cuda_home] or [each for each in items if each.on_path]
     return next(iter(home), items[0] if len(items) == 1 else None)
 

@@ -23,7 +23,7 @@ from envcheck.rules.facts.frameworks import distributions_in, full_name, machine
 from envcheck.rules.facts.library_names import wheel_of
 from envcheck.rules.fixes.fits import incompatible
 from envcheck.rules.messages.observed import observed_problems
-from envcheck.snapshot import Framework, Library
+from envcheck.snapshot import Framework, Library, items_in
 from envcheck.versions import CudaVersion
 
 _SHOWN = {"cuda": "CUDA", "cudnn": "cuDNN"}
@@ -52,7 +52,7 @@ def _bundles(subject: FrameworkSubject, facts: Facts) -> bool:
 
 def _copy(component: Literal["cuda", "cudnn"], facts: Facts) -> Library | None:
     """The one version that is stated; None where there are several."""
-    items = facts.snapshot.libraries.items if facts.snapshot.libraries else ()
+    items = items_in(facts.snapshot.libraries)
     family = "cuda-toolkit" if component == "cuda" else "cudnn"
     found = [each for each in items if each.family == family and each.stated]
     return found[0] if len(found) == 1 else None

@@ -16,7 +16,7 @@ from envcheck.rules.fixes.commands import conda_command
 from envcheck.rules.fixes.fits import incompatible
 from envcheck.rules.fixes.install import How, install
 from envcheck.rules.fixes.rebuild import rebuild
-from envcheck.snapshot import Distribution, Environment, frameworks_in
+from envcheck.snapshot import Distribution, Environment, frameworks_in, items_in
 
 _SHOWN = 8
 
@@ -133,7 +133,7 @@ def no_framework(environment: Environment, facts: Facts) -> Outcome | None:
 
 def _with_framework(facts: Facts) -> Environment | None:
     listing = facts.snapshot.environments
-    others = (other for other in (listing.items if listing else ()) if not other.judged)
+    others = (other for other in items_in(listing) if not other.judged)
     return next(filter(frameworks_in, others), None)
 
 

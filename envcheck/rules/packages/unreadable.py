@@ -9,7 +9,7 @@ import msgspec
 from envcheck.checks import Check, Evidence, Fix, shortened
 from envcheck.rules.api import Facts, Outcome, rule
 from envcheck.rules.facts.machine import and_more
-from envcheck.snapshot import Environment, Snapshot, Unreadable
+from envcheck.snapshot import Environment, Snapshot, Unreadable, items_in
 
 _SHOWN = 5
 _DENIED = "Permission denied"
@@ -68,7 +68,7 @@ def environment_unreadable(environment: Environment, _facts: Facts) -> Outcome |
 
 def _of_the_machine(snapshot: Snapshot) -> tuple[Unreadable, ...]:
     """Each unreadable path once, without those that environments report."""
-    listing = snapshot.environments.items if snapshot.environments else ()
+    listing = items_in(snapshot.environments)
     told = {part.path for environment in listing for part in environment.unreadable or ()}
     return tuple({part.path: part for part in snapshot.unreadable if part.path not in told}.values())
 
@@ -119,7 +119,7 @@ def _unreadable_outcome(title: str, hidden: Sequence[Unreadable], otherwise: str
 
 def without_false_absence(checks: Iterable[Check], snapshot: Snapshot) -> tuple[Check, ...]:
     """``checks`` without conclusions about absence or damage in an environment that could not be read."""
-    listing = snapshot.environments.items if snapshot.environments else ()
+    listing = items_in(snapshot.environments)
     hidden = {environment.key: environment.unreadable[0] for environment in listing if environment.unreadable}
     return tuple(_open(check, hidden) for check in checks) if hidden else tuple(checks)
 

@@ -17,7 +17,7 @@ from envcheck.rules.fixes.libraries import show_loader_search, without_variable
 from envcheck.rules.fixes.reinstall import reinstall
 from envcheck.rules.speed.ceilings import judge_figure
 from envcheck.rules.speed.trust import failed_beside_others
-from envcheck.snapshot import Gpu, Library, Measurement, ProbeRun, Snapshot
+from envcheck.snapshot import Gpu, Library, Measurement, ProbeRun, Snapshot, frameworks_in, items_in
 from envcheck.versions import ComputeCapability, CudaVersion
 
 _SHOWN = 4
@@ -153,9 +153,9 @@ def _foreign_code(library: Library | None, gpu: Gpu | None, facts: Facts) -> Fit
 def _loaded(family: str, facts: Facts) -> str | None:
     """The file of a library that a framework of the judged environment would load, else one of that environment."""
     environment = facts.environment
-    frameworks = environment.frameworks.items if environment and environment.frameworks else ()
+    frameworks = frameworks_in(environment)
     loads = [load.path for each in frameworks for load in each.loads or () if _is_of(load.name, family) and load.path]
-    known = facts.snapshot.libraries.items if facts.snapshot.libraries else ()
+    known = items_in(facts.snapshot.libraries)
     key = environment.key if environment else None
     own = [each.path for each in known if _is_of(each.path, family) and each.environment == key]
     return next(iter((*loads, *own)), None)
@@ -166,7 +166,7 @@ def _is_of(name: str, family: str) -> bool:
 
 
 def _library(path: str | None, facts: Facts) -> Library | None:
-    found = facts.snapshot.libraries.items if facts.snapshot.libraries else ()
+    found = items_in(facts.snapshot.libraries)
     return next((library for library in found if path and library.path == path), None)
 
 

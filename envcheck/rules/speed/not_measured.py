@@ -8,11 +8,11 @@ from envcheck.rules.facts.coverage import Coverage, coverage, numbers
 from envcheck.rules.facts.machine import gpu_title
 from envcheck.rules.facts.measurements import nothing_measured
 from envcheck.rules.speed.trust import unfinished
-from envcheck.snapshot import Gpu, Snapshot
+from envcheck.snapshot import Gpu, Snapshot, items_in
 
 
 def _covered(snapshot: Snapshot) -> Coverage:
-    return coverage(snapshot.gpus.items if snapshot.gpus else (), snapshot.measurements, snapshot.runs)
+    return coverage(items_in(snapshot.gpus), snapshot.measurements, snapshot.runs)
 
 
 def _refused(snapshot: Snapshot) -> tuple[Gpu, ...]:

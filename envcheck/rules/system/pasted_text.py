@@ -10,7 +10,7 @@ from envcheck.rules.api import EVERYTHING, Facts, Outcome, rule
 from envcheck.rules.facts.frameworks import full_name
 from envcheck.rules.facts.machine import plural
 from envcheck.rules.messages.observed import line_evidence, observed_problems
-from envcheck.snapshot import PASTED, PASTED_TITLE, ObservedError, ProbeRun, Snapshot, frameworks_in
+from envcheck.snapshot import PASTED, PASTED_TITLE, ObservedError, ProbeRun, Snapshot, frameworks_in, items_in
 
 _ADVICE = "Paste only the part around the error, with the lines that state the versions"
 
@@ -90,7 +90,7 @@ def _understood(facts: Facts) -> Iterator[str]:
         yield f"driver {snapshot.driver.release}"
     for framework in frameworks_in(environment):
         yield f"{full_name(framework)} on the CPU" if framework.gpu_available is False else full_name(framework)
-    toolkits = snapshot.toolkits.items if snapshot.toolkits else ()
+    toolkits = items_in(snapshot.toolkits)
     yield from (f"CUDA toolkit {toolkit.version}" for toolkit in toolkits if toolkit.version)
 
 
