@@ -56,7 +56,7 @@ def choose_gpu(snapshot: Snapshot, variables: Mapping[str, str], *, force: bool 
     reasons = [why_not(gpu) for gpu in shown]
     free = next((gpu for gpu, reason in zip(shown, reasons, strict=True) if force or not reason), None)
     if free is None:
-        return Choice(refused=f"{'; '.join(reasons[:3])}; --force tries all the same")
+        return Choice(refused=f"{'; '.join(reasons[:3])}; --force tries it anyway")
     return Choice(gpu=free, visible=_name_of(free, shown, users))
 
 

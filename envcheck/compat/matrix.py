@@ -138,7 +138,7 @@ class Matrix:
         return tuple(Source(title=row.title, address=row.address, read=row.read) for row in found)
 
     def knows(self, name: str) -> bool:
-        """Whether any row speaks of the component of this canonical name."""
+        """Whether any row covers the component of this canonical name."""
         own = name in _NEEDED_BY_MANY or name in self.releases_by_name or name in self.wheels_by_name
         return own or name in self._named_by_others
 

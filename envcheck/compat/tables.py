@@ -210,10 +210,10 @@ class EfficiencyRow(Row, frozen=True, kw_only=True):
     method: str
     """What does it: ``cublasLt``, ``kernel``, ``mma.sync``, ``copy engine``."""
     architecture: str = ""
-    """Empty: every one that no other row speaks of."""
+    """Empty: every one that no other row covers."""
     precision: str = ""
     variant: str = ""
-    """``Measurement.variant``; empty: every one that no other row speaks of."""
+    """``Measurement.variant``; empty: every one that no other row covers."""
     run: Literal["", "burst", "sustained"] = ""
     """Whether it holds for runs too short to reach the power limit, or for those that go on at it; empty: for both."""
     low: float
@@ -237,7 +237,7 @@ class CollectiveRow(Row, frozen=True, kw_only=True):
     link: Literal["nvswitch", "nvlink", "pcie", "host", "network"]
     """What joins the GPUs: NVLink through a switch or directly, PCI Express, host memory, a network."""
     architecture: str = ""
-    """Empty: every one that no other row speaks of."""
+    """Empty: every one that no other row covers."""
     least: int
     """Fewest GPUs that it holds for."""
     most: int
@@ -303,7 +303,7 @@ class TorchRow(Row, frozen=True, kw_only=True):
     """CUDA of the wheel on PyPI for Linux aarch64; empty text where that is a CPU build."""
     builds: tuple[TorchBuild, ...] = ()
     all_builds: bool = True
-    """Whether ``builds`` lists every CUDA build there is, for each system that it speaks of."""
+    """Whether ``builds`` lists every CUDA build there is, for each system that it covers."""
     python_min: str | None = None
     """Oldest CPython 3 with a wheel, as ``3.9``."""
     python_max: str | None = None
@@ -333,9 +333,9 @@ class ReleaseRow(Row, frozen=True, kw_only=True):
     name: str
     """The component: ``cudnn``, ``tensorrt``, ``jetpack``, or a distribution by its name on PyPI."""
     versions: str
-    """The releases that the row speaks of, as a specifier: ``==2.16.*``, ``>=0.4.26,<0.4.29``."""
+    """The releases that the row covers, as a specifier: ``==2.16.*``, ``>=0.4.26,<0.4.29``."""
     build: str = ""
-    """Local tag of the build that the row speaks of (``cu118``), where a release has several; empty for the one on
+    """Local tag of the build that the row covers (``cu118``), where a release has several; empty for the one on
     PyPI, or the only one."""
     index: str = ""
     """The index that carries this ``build`` under the bare version, as PyPI does another one: ``PyTorch's index``."""
@@ -353,7 +353,7 @@ class ReleaseRow(Row, frozen=True, kw_only=True):
     """For a package that is compiled against PyTorch: whether it refuses an nvcc of another minor than PyTorch's CUDA
     too; an nvcc of another major is refused by PyTorch itself."""
     known: dict[str, str] = {}
-    """By need, the greatest version that its documents speak of where they set no end: ``{cuda = "12"}``."""
+    """By need, the greatest version that its documents name where they set no end: ``{cuda = "12"}``."""
     instead: str = ""
     """The package that takes over its part on the GPU where it is installed: that one's rows decide about CUDA then."""
     optional: tuple[str, ...] = ()
@@ -388,7 +388,7 @@ class ReleaseRow(Row, frozen=True, kw_only=True):
 
     @property
     def builds(self) -> str:
-        """The id without the systems that the row speaks of."""
+        """The id without the systems that the row covers."""
         return f"{self.name}/{self.versions}" + (f"+{self.build}" if self.build else "")
 
 
@@ -601,7 +601,7 @@ Trait: TypeAlias = Literal[
 """``falls-back-to-cpu``: it computes on the CPU, without an error, where a CUDA library is missing.
 ``compiles-at-run-time``: its files hold only a part of the GPU code that it runs. ``compiles-with-xla``: XLA
 compiles its programs, or some of them. ``refuses-older-cudnn``: it stops at an older cuDNN than it was built with.
-``builds-listed``: the rows of its releases speak of every build with GPU support. ``no-gpu-on-windows``: current
+``builds-listed``: the rows of its releases cover every build with GPU support. ``no-gpu-on-windows``: current
 releases have no GPU support on native Windows; the rows of its releases say which have. ``own-kernels``: its
 documentation says which GPUs its own kernels need, apart from those of the framework below it.
 ``needs-its-kernels``: on other GPUs it is of no use, where others have an alternative or lose a part.
@@ -705,7 +705,7 @@ class FamilyRow(Row, frozen=True, kw_only=True):
     files: str
     """A regular expression for what stands between ``lib`` and ``.so``."""
     kind: Literal["cuda", "cudnn", "nccl", "tensorrt", "driver", "other"]
-    """Whose it is; rules speak of the first four."""
+    """Whose it is; rules know the first four."""
     numbered: Literal["cuda", "own", "apart"]
     """The first number of its soname is CUDA's major or its own, or its files are numbered apart from its releases."""
     wheel: str = ""
@@ -892,7 +892,7 @@ class XidRow(Row, frozen=True, kw_only=True):
     ]
     """What NVIDIA says to do first."""
     problem: str
-    """Name of the rule that speaks of it."""
+    """Name of the rule about it."""
 
     @property
     def id(self) -> str:

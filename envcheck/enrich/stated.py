@@ -195,7 +195,7 @@ def _lack_code(possible: Sequence[TorchBuild], gpus: Sequence[Gpu], matrix: Matr
 def _lacks(build: TorchBuild, capability: ComputeCapability, matrix: Matrix) -> bool:
     code = [target for text in build.targets if (target := CodeTarget.parse(text))]
     cuda = CudaVersion.parse(build.cuda)
-    return code_runs_on(matrix, code, capability, driver_speaks=cuda, built_with=cuda).bad
+    return code_runs_on(matrix, code, capability, driver_cuda=cuda, built_with=cuda).bad
 
 
 def infer_driver(snapshot: Snapshot) -> Driver | None:

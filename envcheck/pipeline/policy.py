@@ -159,7 +159,7 @@ def _share(least: float, gpu: Gpu, measured: Measurement, matrix: Matrix) -> Che
     name = f"{gpu_title(gpu)}: {measurement_name(measured)}"
     result = why_not_judged(gpu, measured) or expectation(matrix, gpu, measured)
     if isinstance(result, str) or result.share > HEADROOM:
-        why = result if isinstance(result, str) else "it is more than the ceiling, an error of the measurement"
+        why = result if isinstance(result, str) else "it is more than the ceiling, a measurement error"
         status: Status = "unknown"
         title, message = f"{name}: share not known", f"At least {least:.0%} is required, and {why}."
         evidence: tuple[Evidence, ...] = ()

@@ -217,7 +217,7 @@ class Damaged(Record, frozen=True, kw_only=True):
     path: str
     """Folder or file of the metadata."""
     problem: str
-    """``METADATA is missing``, ``no version in METADATA``, ``left by an installation that was broken off`` …"""
+    """``METADATA is missing``, ``no version in METADATA``, ``left by an interrupted installation`` …"""
     name: str | None = None
     """Normalised name of the distribution, where what is left of its metadata or its folder's name tells."""
     version: str | None = None
@@ -230,7 +230,7 @@ class Unreadable(Record, frozen=True, kw_only=True):
     path: str
     """Path of the file or folder."""
     problem: str
-    """The system's reason: ``Permission denied``; or ``it is a link that leads nowhere`` …"""
+    """The system's reason: ``Permission denied``; or ``it is a dangling link`` …"""
 
 
 class DamagedFile(Record, frozen=True, kw_only=True):
@@ -285,7 +285,7 @@ class Framework(Identified, frozen=True, kw_only=True):
     path: str | None = None
     """Folder of the package."""
     led_by: str | None = None
-    """What puts its folder on Python's search path, where that is no site folder of the environment itself:
+    """What puts its folder on Python's search path, where that is not a site folder of the environment itself:
     ``PYTHONPATH``, ``user site`` or the path of a ``.pth`` file."""
     instead_of: tuple[str, ...] = ()
     """Paths of what the same import would take otherwise: packages, or the metadata of installed ones."""

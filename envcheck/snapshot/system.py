@@ -117,7 +117,7 @@ class DeviceNode(Record, frozen=True, kw_only=True):
 
 
 class KernelMessage(Record, frozen=True, kw_only=True):
-    """A line of the kernel log that speaks of an NVIDIA GPU."""
+    """A line of the kernel log that mentions an NVIDIA GPU."""
 
     text: str
     """The message."""
@@ -195,7 +195,7 @@ class Driver(Record, frozen=True, kw_only=True):
     release: str | None = None
     """Release of the driver that runs (the kernel module's), as in ``580.159.04``."""
     cuda: str | None = None
-    """The newest CUDA that the driver's libcuda speaks, as in ``13.0``."""
+    """The newest CUDA that the driver's libcuda supports, as in ``13.0``."""
     nvml: ApiResult | None = None
     """The answer of NVML's initialization."""
     nvml_version: str | None = None

@@ -334,7 +334,7 @@ def _in_file(file: Reader, bounds: Bounds, *, everywhere: bool) -> Iterator[Foun
     else:
         text = ptx(file)
         if text is None:
-            bounds.note("it is no ELF file, archive, fatbin or PTX" if file.size else "it is empty")
+            bounds.note("it is not an ELF file, archive, fatbin or PTX" if file.size else "it is empty")
         else:
             yield Found("", relocatable=False, image=text)
 

@@ -172,7 +172,7 @@ class Tree:
             return None
 
     def link_target(self, path: str) -> str | None:
-        """The target of the link at ``path``, or None if it is no link."""
+        """The target of the link at ``path``, or None if it is not a link."""
         try:
             return os.readlink(self.place(path, follow=False))
         except (OSError, ValueError):

@@ -38,7 +38,7 @@ _END_OF_HEAD = re.compile(rb"^[ \t]*\r?\n", re.MULTILINE)
 
 _LINK = ".egg-link"
 
-LEFT = "left by an installation that was broken off"
+LEFT = "left by an interrupted installation"
 
 Fields: TypeAlias = "dict[str, Any]"
 
@@ -278,7 +278,7 @@ _FILE = re.compile(
 
 
 def installed_by_conda(tree: Tree, prefix: str, detailed: frozenset[str]) -> Installed:
-    """The packages of the conda environment at ``prefix``; none if it is no conda environment."""
+    """The packages of the conda environment at ``prefix``; none if it is not a conda environment."""
     folder = f"{prefix}/conda-meta"
     names = tree.list_names(folder)
     if names is None:

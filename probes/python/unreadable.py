@@ -26,7 +26,7 @@ def unreadable(
     if place.problem is None and layout.problem is None and not found:
         found.update(_without_site(tree, layout))
     if place.lost:
-        found[place.lost] = "it is gone, so that Python takes the folder for no environment"
+        found[place.lost] = "it is gone, so that Python does not recognize the environment"
     return _records(found)
 
 
@@ -64,8 +64,8 @@ def _without_site(tree: Tree, layout: Layout) -> Iterator[tuple[str, str]]:
 
 def _what_lies_there(tree: Tree, path: str) -> str:
     if tree.link_target(path) is not None:
-        return "it is a link that leads nowhere"
-    return "it is no folder" if tree.lexists(path) else "it is gone"
+        return "it is a dangling link"
+    return "it is not a folder" if tree.lexists(path) else "it is gone"
 
 
 def _records(found: dict[str, str]) -> list[dict[str, Any]]:

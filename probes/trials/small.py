@@ -11,7 +11,7 @@ from .trial import Ask, NotTriedError, OnCpuError, Step, Subject, Where, close, 
 
 _TOLERANCE = 0.02
 """Of half precision, on numbers of about one."""
-_ONLY_IMPORTED = "importing it is all that is tried of it"
+_ONLY_IMPORTED = "only its import is tested"
 _VERSION: dict[str, Ask] = {"version": version_of}
 
 

@@ -273,7 +273,7 @@ class _Attempt:
     def _compute(self, module: Any) -> None:
         none_here = self._tree.request.get("no_gpu") or self._subject.why_none
         if none_here or not self._subject.steps:
-            self._tell(skipped=none_here or "nothing is known that could be computed with it")
+            self._tell(skipped=none_here or "no computation is known for it")
             return
         started = time.perf_counter()
         for number, step in enumerate(self._subject.steps):

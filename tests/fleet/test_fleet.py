@@ -416,7 +416,7 @@ def test_a_cut_off_report_on_stdin_is_a_row(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        ((), "name what brings the reports"),
+        ((), "name where the reports come from"),
         (("--reports", "nowhere"), "no such file, folder or pattern"),
         (("--reports", "."), "the folder has no .json file"),
         (("--reports", ".", "--since", "nowhere"), "cannot read nowhere"),

@@ -24,7 +24,7 @@ def run(options: Namespace) -> int:
     """Write it to a new file, or to stdout; raise UsageError where the file exists or cannot be written."""
     name = options.output or OWN
     if name != "-" and os.path.lexists(name):
-        raise UsageError(f"{name} exists and is left as it is; name another file with -o, or - for stdout")
+        raise UsageError(f"{name} exists and was not changed; name another file with -o, or - for stdout")
     counting = find(working_folder()) if name == OWN else None
     if counting is not None and os.path.dirname(counting.path) == os.path.realpath(working_folder()):  # noqa: PTH120
         raise UsageError(f"{counting.path} has a configuration already; -o - prints another one to copy from")

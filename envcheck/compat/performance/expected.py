@@ -25,7 +25,7 @@ from envcheck.sources import Source
 from envcheck.versions import ComputeCapability
 
 HEADROOM = 1.03
-"""A value above this many times its ceiling is an error of the measurement: clocks are sampled, not recorded."""
+"""A value above this many times its ceiling is a measurement error: clocks are sampled, not recorded."""
 WARN = 0.85
 """Below the band it is a warning down to this share of the band's lower edge, and a failure below that."""
 

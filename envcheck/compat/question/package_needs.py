@@ -39,7 +39,7 @@ _NO_PACKAGES = frozenset(
 
 
 def names_extra(line: str) -> bool:
-    """Whether the marker of a requirement speaks of an extra."""
+    """Whether the marker of a requirement names an extra."""
     return _NAMES_EXTRA.search(line) is not None
 
 
@@ -60,7 +60,7 @@ def release_rows(
 def release_fits(
     matrix: Matrix, name: str, version: str, other: str, there: str, os: Os = "linux", machine: Machine = "x86_64"
 ) -> Fit | None:
-    """Whether a release of ``name`` works with release ``there`` of ``other``; None where no row speaks of the two.
+    """Whether a release of ``name`` works with release ``there`` of ``other``; None where no row relates the two.
 
     A pre-release is taken for the release that it leads to: builds of a vendor are numbered so. Rows that contradict
     each other (two documents) leave it open.

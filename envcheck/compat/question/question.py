@@ -185,7 +185,7 @@ class Question(NamedTuple):
     fabric_manager: DriverRelease | None = None
     container: Container | None = None
     versions: Mapping[str, tuple[Version, ...]] = MappingProxyType({})
-    """Everything that rows of releases may speak of, by canonical name; CUDA and nvcc too."""
+    """Everything that rows of releases may name, by canonical name; CUDA and nvcc too."""
     systems: tuple[System, ...] = ()
     """The rows of Jetson system software that was named."""
     implied: Mapping[str, Implied] = MappingProxyType({})

@@ -11,7 +11,7 @@ from envcheck.compat.matrix import Matrix
 from envcheck.compat.names import HARDWARE, SETS, SYSTEMS, canonical, scheme
 from envcheck.compat.question.candidates import TORCH, Candidate, of_machine, of_os
 from envcheck.compat.question.hardware import NAME as FORWARD
-from envcheck.compat.question.hardware import replaces_driver, runner_of, runs, speaks
+from envcheck.compat.question.hardware import driver_cudas, replaces_driver, runner_of, runs
 from envcheck.compat.question.question import AskedGpu, LibraryWheel, Question, agree, listed, readable, retell
 from envcheck.compat.question.wheels import gpu_is_asked, serves, tells_pythons, wheel_fits
 from envcheck.compat.relations.driver_cuda import minor_compatible
@@ -184,18 +184,16 @@ def _by_code(question: Question, candidate: Candidate, row: ReleaseRow, gpu: Ask
     if not targets or candidate.cuda:
         return None
     cuda = CudaVersion.parse(row.cuda)
-    spoken: Sequence[CudaVersion | None] = speaks(question) or (cuda,)
+    spoken: Sequence[CudaVersion | None] = driver_cudas(question) or (cuda,)
     fits = [
-        (str(version), code_runs_on(question.matrix, targets, gpu.capability, driver_speaks=version, built_with=cuda))
+        (str(version), code_runs_on(question.matrix, targets, gpu.capability, driver_cuda=version, built_with=cuda))
         for version in spoken
     ]
     fit = agree(fits, question.labels.get("driver", ""))
     if fit.bad and _supported_below(row, gpu, targets):
         return None
     if fit.ok and not question.drivers and not question.compat and not _native(question.matrix, targets, gpu):
-        reason = (
-            f"{candidate.label} has only PTX for {gpu.label}, for a driver that speaks CUDA {cuda} or newer to compile"
-        )
+        reason = f"{candidate.label} has only PTX for {gpu.label}, which a driver with CUDA {cuda} or newer compiles"
     else:
         reason = f"{candidate.label} on {gpu.label}: {fit.reason}"
     return retell(question.matrix, fit, reason, row)
@@ -274,7 +272,7 @@ def need_fits(question: Question, candidate: Candidate, row: ReleaseRow) -> Iter
         if key in _OF_GPU_BUILDS and (key in left_to_others or row.instead in question.versions):
             continue
         if candidate.cuda and (key == "cuda" or key in _DRIVERS):
-            continue  # the row speaks of a build for another CUDA
+            continue  # the row covers a build for another CUDA
         if key == "python" and not question.systems and _wheels_tell(question, candidate):
             continue  # release by release, and system by system
         if key in _DRIVERS:
@@ -340,9 +338,7 @@ def need_fit(matrix: Matrix, candidate: Candidate, row: Row, name: str, spec: st
     wanted = readable(name, spec)
     newest = row.known.get(name) if isinstance(row, ReleaseRow) else None
     if verdict == "compatible" and newest and parse_specifier(f"<={newest}").cover(version) == "none":
-        reason = (
-            f"{candidate.label} needs {wanted}; its documents speak of none newer than {newest}, and this is {version}"
-        )
+        reason = f"{candidate.label} needs {wanted}; its documents name none newer than {newest}, and this is {version}"
         return conclude(matrix, "unknown", reason, row, change=f"{name} {newest}")
     if verdict == "compatible":
         return conclude(matrix, verdict, f"{candidate.label} needs {wanted}, and this is {version}", row)
@@ -463,7 +459,7 @@ def _row_fits(question: Question, candidate: Candidate, row: ReleaseRow) -> Iter
 def _on_system(question: Question, candidate: Candidate, row: ReleaseRow) -> Iterator[Fit]:
     """The system, where a row says which; one that is right and was not named goes without saying.
 
-    Rows speak of systems with a GPU: where none is to be used, a wheel is all that is needed.
+    Rows are about systems with a GPU: where none is to be used, a wheel is all that is needed.
     """
     if not gpu_is_asked(question) and serves(question, candidate.wheels):
         return

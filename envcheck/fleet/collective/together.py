@@ -216,7 +216,7 @@ class Together:
         ranks = sum(len(self.members[node].gpus) for node in run.nodes)
         middle = statistics.median(samples) if samples else 0.0
         if not (math.isfinite(middle) and middle > 0):
-            return Outcome(problem="the nodes told no usable time")
+            return Outcome(problem="the nodes reported no usable time")
         return Outcome(SIZE / middle * 2 * (ranks - 1) / ranks)
 
     # The lines.
@@ -225,7 +225,7 @@ class Together:
         self._crew.send(node, json.dumps(line).encode() + b"\n")
 
     def _heard(self, until: float) -> list[tuple[str, _Fact]]:
-        """What nodes said; what is no line of the protocol, as what a login shell prints, is passed over."""
+        """What nodes said; what is not a line of the protocol, as what a login shell prints, is passed over."""
         found = []
         for said in self._crew.receive(max(0.0, min(_TICK, until - time.monotonic()))):
             if said.ended is not None:
@@ -234,7 +234,9 @@ class Together:
                 try:
                     up = msgspec.json.decode(said.line, type=_Up)
                 except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-                    self._lose(said.node, "it sent a line that is not understood; is it the same version of envcheck?")
+                    self._lose(
+                        said.node, "it sent a line that cannot be read; does it run the same version of envcheck?"
+                    )
                     continue
                 if up.done is not None:
                     self._lose(said.node, brief(up.done.detail or f"its program ended: {up.done.status}"))

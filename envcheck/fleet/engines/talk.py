@@ -145,4 +145,4 @@ class _Line:
     def _why(self) -> str:
         with suppress(subprocess.TimeoutExpired):
             self.process.wait(timeout=5.0)
-        return last_words(self._told, self.process.returncode, "it ended without a word")
+        return last_words(self._told, self.process.returncode, "it ended without a message")

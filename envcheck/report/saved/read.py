@@ -34,7 +34,7 @@ class _Head(msgspec.Struct, frozen=True):
 def read_report(text: bytes) -> Report:
     """Decode a saved JSON report of our major schema version, any minor; raise UsageError for anything else."""
     if len(text) > MOST_BYTES:
-        raise UsageError(f"the saved report has more than {MOST_BYTES >> 20} MiB; that is no report of envcheck")
+        raise UsageError(f"the saved report has more than {MOST_BYTES >> 20} MiB; that is not a report of envcheck")
     content = text.removeprefix(codecs.BOM_UTF8)
     if not content.strip():
         raise UsageError("the saved report is empty; save one with: envcheck check --format json")

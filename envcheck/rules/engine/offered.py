@@ -132,7 +132,7 @@ class _Page:
         newer = [self._try(check, way) for way in install_newer(facts, check, others)]
         good = [each for each in (*apart, *newer) if each.works]
         if not good:
-            return [(Fix(text=f"No change of packages fixes this here: {why}. Use separate environments"),)]
+            return [(Fix(text=f"No package change fixes this: {why}. Use separate environments"),)]
         self._follow(good[0])
         return [_with_risk(each) for each in good[:2]]
 

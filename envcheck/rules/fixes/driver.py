@@ -212,7 +212,7 @@ def start_fabric_manager(facts: Facts) -> tuple[Fix, ...]:
     guest = bool(platform and platform.virtualization and platform.virtualization != "none") and not switches
     if in_container(facts) or guest:
         where = "host of this container" if in_container(facts) else "host (or service machine) of this guest"
-        text = f"Have the NVIDIA fabric manager started on the {where}, in the release of the driver"
+        text = f"Have the NVIDIA fabric manager started on the {where}, in the driver's release"
         return (Fix(text=text, who="cluster-admin"),)
     release = facts.snapshot.driver.release if facts.snapshot.driver else None
     same = f" {release}" if release else " of the driver"
@@ -229,6 +229,6 @@ def start_fabric_manager(facts: Facts) -> tuple[Fix, ...]:
 def drop_compat_library(_facts: Facts) -> tuple[Fix, ...]:
     text = (
         "Take the forward-compatibility libcuda (in a folder named compat) off the loader's path, or use an image or a "
-        "build for a CUDA version that the driver speaks"
+        "build for a CUDA version that the driver supports"
     )
     return (Fix(text=text),)

@@ -288,10 +288,10 @@ def _with_capability(facts: Facts) -> tuple[tuple[Gpu, ComputeCapability], ...]:
 def _fit(framework: Framework, code: tuple[CodeTarget, ...], capability: ComputeCapability, facts: Facts) -> Fit:
     """Whether the build has code for a GPU; if only the driver is too old for its PTX, driver-too-old reports it."""
     cuda, spoken = CudaVersion.parse(framework.cuda), supported_cuda(facts)
-    fit = code_runs_on(facts.matrix, code, capability, driver_speaks=spoken, built_with=cuda)
+    fit = code_runs_on(facts.matrix, code, capability, driver_cuda=spoken, built_with=cuda)
     if not fit.bad or cuda is None:
         return fit
-    with_newer_driver = code_runs_on(facts.matrix, code, capability, driver_speaks=cuda, built_with=cuda)
+    with_newer_driver = code_runs_on(facts.matrix, code, capability, driver_cuda=cuda, built_with=cuda)
     return with_newer_driver if with_newer_driver.ok else fit
 
 

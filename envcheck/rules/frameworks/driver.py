@@ -183,7 +183,7 @@ def _status(framework: Framework, facts: Facts) -> Status:
 def _fit(subject: FrameworkSubject, number: DriverRelease, cuda: CudaVersion, facts: Facts) -> Fit:
     """Whether the driver runs the build, and can compile its PTX for GPUs without native code."""
     said = facts.snapshot.driver.cuda if facts.snapshot.driver else None
-    fit = driver_runs_cuda(facts.matrix, number, cuda, facts.driver_os, speaks=CudaVersion.parse(said))
+    fit = driver_runs_cuda(facts.matrix, number, cuda, facts.driver_os, reported=CudaVersion.parse(said))
     if not fit.ok:
         return fit
     code, spoken = code_targets(subject.framework), supported_cuda(facts)
@@ -191,8 +191,8 @@ def _fit(subject: FrameworkSubject, number: DriverRelease, cuda: CudaVersion, fa
         capability = ComputeCapability.parse(gpu.compute_capability)
         if capability is None or not code:
             continue
-        compiled = code_runs_on(facts.matrix, code, capability, driver_speaks=spoken, built_with=cuda)
-        if compiled.bad and code_runs_on(facts.matrix, code, capability, driver_speaks=cuda, built_with=cuda).ok:
+        compiled = code_runs_on(facts.matrix, code, capability, driver_cuda=spoken, built_with=cuda)
+        if compiled.bad and code_runs_on(facts.matrix, code, capability, driver_cuda=cuda, built_with=cuda).ok:
             return compiled
     return fit
 
@@ -228,7 +228,7 @@ def driver_older_than_toolkit(subject: FrameworkSubject, facts: Facts) -> Outcom
     if cuda is None or number is None or supports_natively(facts, cuda) is not False:
         return None
     said = CudaVersion.parse(facts.snapshot.driver.cuda if facts.snapshot.driver else None)
-    if not driver_runs_cuda(facts.matrix, number, cuda, facts.driver_os, speaks=said).ok:
+    if not driver_runs_cuda(facts.matrix, number, cuda, facts.driver_os, reported=said).ok:
         return None
     return Outcome(
         status="note",

@@ -51,7 +51,7 @@ def environment_broken(environment: Environment, _facts: Facts) -> Outcome | Non
     leads_nowhere = environment.prefix is None
     return Outcome(
         status="fail",
-        title=f"{environment.why or 'The path'} leads to no Python environment"
+        title=f"{environment.why or 'The path'} does not lead to a Python environment"
         if leads_nowhere
         else "The Python environment is broken or cannot be examined",
         message=f"{environment.prefix or environment.key}: {environment.problem}.",
@@ -71,11 +71,11 @@ def _name_other_environment(environment: Environment) -> tuple[Fix, ...]:
     """The fix for a wrong name on the command line."""
     if environment.why == "--python":
         what = "an interpreter (FOLDER/bin/python), the folder of an environment, or a program on PATH"
-        chosen = "Or leave --python out: the active environment, ./.venv or the first python on PATH is taken"
+        chosen = "Or leave --python out: the active environment, ./.venv or the first python on PATH is used"
         return (Fix(text=f"Name with --python {what}"), Fix(text=chosen, command=("envcheck", "check")))
     if environment.why in ("VIRTUAL_ENV", "CONDA_PREFIX"):
         leave = ("conda", "deactivate") if environment.why == "CONDA_PREFIX" else ("deactivate",)
-        return (Fix(text="Leave the environment that is gone, or make it again", command=leave), _OTHER)
+        return (Fix(text="Deactivate the missing environment, or create it again", command=leave), _OTHER)
     return (Fix(text="Judge another interpreter", command=_OTHER.command),)
 
 
@@ -137,7 +137,9 @@ def _with_framework(facts: Facts) -> Environment | None:
     return next(filter(frameworks_in, others), None)
 
 
-_OTHER_PYTHON = Fix(text="Make an environment with a Python version that the release has wheels for, and install there")
+_OTHER_PYTHON = Fix(
+    text="Create an environment with a Python version that the release has wheels for, and install there"
+)
 
 
 def _pythons_are_known(subject: FrameworkSubject, facts: Facts) -> bool:
@@ -193,7 +195,7 @@ def python_unsupported(subject: FrameworkSubject, facts: Facts) -> Outcome | Non
     if not fit.bad:
         return None
     title = f"{full_name(framework)} has no wheels for Python {environment.python}"
-    anew = Fix(text=f"Make an environment with {fit.nearest_change or 'a supported Python'}")
+    anew = Fix(text=f"Create an environment with {fit.nearest_change or 'a supported Python'}")
     return incompatible(title, fit, evidence=evidence, fixes=(anew,), worst="warn")
 
 
@@ -241,7 +243,9 @@ def python_not_admitted(environment: Environment, facts: Facts) -> Outcome | Non
     names = [each.name for each in refusing]
     said = "; ".join(f"{each.name} {each.version} requires Python {each.requires_python}" for each in refusing[:_SHOWN])
     text = f"Remove packages that do not support Python {python}, and install releases that do"
-    anew = Fix(text=f"Make an environment with Python {refusing[0].requires_python}, and install into it what it needs")
+    anew = Fix(
+        text=f"Create an environment with Python {refusing[0].requires_python}, and install into it what it needs"
+    )
     again = install(facts, names, text, How(owner=names[0]), remove=names)
     later = _install_newer(refusing, python, facts)
     return Outcome(

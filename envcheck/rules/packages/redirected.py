@@ -159,7 +159,7 @@ def stop_redirection(led_by: str, folder: str, name: str, what: str, facts: Fact
     elif led_by == _USER_SITE:
         if in_user_site(facts.environment, installed(facts.environment, name)):
             yield uninstall(facts, (name,), f"Remove {what} from {folder}")
-        text = f"Leave out the user site, or remove {what} from {folder}; to try it: PYTHONNOUSERSITE=1"
+        text = f"Ignore the user site, or remove {what} from {folder}; to try it: PYTHONNOUSERSITE=1"
         yield Fix(
             text=text, command=("env", "PYTHONNOUSERSITE=1", "python"), risk="hides all packages of the user site"
         )

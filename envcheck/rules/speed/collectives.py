@@ -137,7 +137,7 @@ def collective_fails(snapshot: Snapshot, facts: Facts) -> Outcome | None:
         Usually NCCL's log or another finding names the cause: too little shared memory (/dev/shm),
         blocked peer access (ACS, IOMMU), NVLinks that are down, two releases of NCCL in one job, a GPU
         that one process cannot see. A process that was killed from outside may have met a limit of
-        memory (see the kernel's log). Beside another program on a GPU (--force) nothing is judged.
+        memory (see the kernel's log). With --force, a GPU that another program uses is not judged.
 
     Sources
         NCCL user guide, troubleshooting:

@@ -184,7 +184,7 @@ def _has_figures(snapshot: Snapshot, _facts: Facts) -> bool:
 
 @rule(layer="framework", scope="env", arises=_has_figures)
 def framework_leaves_speed(snapshot: Snapshot, facts: Facts) -> Outcome | None:
-    """A setting of a framework leaves speed unused.
+    """A framework setting costs performance.
 
     What it checks
         With bench --frameworks: the same work with and without a setting that the framework says is in
@@ -318,7 +318,7 @@ def _on_cpu(facts: Facts) -> list[Framework]:
 
 @rule(layer="framework", scope="env", arises=lambda _snapshot, facts: bool(_on_cpu(facts)))
 def framework_measured_on_cpu(snapshot: Snapshot, facts: Facts) -> Outcome | None:
-    """A framework that was to be measured computes on the CPU.
+    """A measured framework computes on the CPU.
 
     What it checks
         With bench --frameworks: that the frameworks whose figures were asked for compute on the GPU. A

@@ -60,7 +60,7 @@ def _was_asked(snapshot: Snapshot, _facts: Facts) -> bool:
     told_by=("damaged-distribution", "nvidia-wheel-conflict"),
 )
 def library_fails(snapshot: Snapshot, facts: Facts) -> Outcome | None:
-    """A CUDA library that is there does not work.
+    """An installed CUDA library does not work.
 
     What it checks
         With --deep or bench --full: that cuDNN, cuSPARSE, cuFFT, cuSOLVER, cuRAND and TensorRT can be
@@ -108,7 +108,7 @@ def library_fails(snapshot: Snapshot, facts: Facts) -> Outcome | None:
         status="fail",
         title=f"{first} has no code for {called_gpu}" if lacks else f"{first} fails on the GPU: {text}",
         message=(
-            f"It was loaded and called by envcheck itself, apart from any framework: {text}.{more}"
+            f"envcheck loaded and called it directly, without any framework: {text}.{more}"
             + (f" For this GPU, {code.reason}." if code else "")
         ),
         evidence=(
@@ -147,7 +147,7 @@ def _foreign_code(library: Library | None, gpu: Gpu | None, facts: Facts) -> Fit
         return None
     driver = facts.snapshot.driver
     speaks = CudaVersion.parse(driver.cuda) if driver and driver.cuda else None
-    return code_runs_on(facts.matrix, targets, capability, driver_speaks=speaks)
+    return code_runs_on(facts.matrix, targets, capability, driver_cuda=speaks)
 
 
 def _loaded(family: str, facts: Facts) -> str | None:

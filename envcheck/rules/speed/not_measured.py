@@ -24,7 +24,7 @@ def _refused(snapshot: Snapshot) -> tuple[Gpu, ...]:
 
 @rule(layer="gpu", scope="node", arises=lambda snapshot, _facts: bool(_refused(snapshot)), required=True)
 def gpu_not_measured(snapshot: Snapshot, _facts: Facts) -> Outcome | None:
-    """A GPU was to be measured and was not.
+    """A requested GPU was not measured.
 
     What it checks
         Checks that every GPU that CUDA shows, or that --gpu names, has figures. A GPU that another

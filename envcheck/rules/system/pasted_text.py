@@ -42,7 +42,7 @@ def text_not_read_whole(snapshot: Snapshot, _facts: Facts) -> Outcome | None:
     runs = _skipped(snapshot)
     return Outcome(
         status="unknown",
-        title="The text was not read completely",
+        title="The text was read only in part",
         message=f"Part of the text was not read: {' and '.join(run.detail for run in runs)}. {_ADVICE}.",
         evidence=tuple(Evidence(what="read", value=run.detail, source=run.name) for run in runs),
         fixes=(Fix(text=_ADVICE),),
@@ -135,10 +135,10 @@ def text_tells_too_little(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     wanted = list(_to_paste(facts))
     unknown = _unnamed(facts)[-_SHOWN:]
     told = f"Understood: {', '.join(understood)}" if understood else "No version and no GPU was found in it"
-    why = "its error is not known here" if unknown else "it names no error"
+    why = "envcheck does not know its error" if unknown else "it names no error"
     return Outcome(
         status="unknown",
-        title="The text does not tell the cause",
+        title="The text does not show the cause",
         message=f"{told}; {why}. Paste {', '.join(wanted)}.",
         evidence=tuple(line_evidence(error, "unknown error") for error in unknown),
         fixes=tuple(Fix(text=f"Paste {what}") for what in wanted[:1]),

@@ -49,7 +49,7 @@ def loaded_library_differs(subject: FrameworkSubject, _facts: Facts) -> Outcome 
     names = ", ".join(f"lib{family}" for family in families)
     return Outcome(
         status="note",
-        title=f"{full_name(framework)} loaded another {names} than its files predict",
+        title=f"{full_name(framework)} loaded a different {names} than its files predict",
         message="The loaded files count: at run time the search differed from the predicted one.",
         evidence=tuple(
             part

@@ -106,7 +106,7 @@ def framework_cannot_use_gpu(subject: FrameworkSubject, facts: Facts) -> Outcome
         return _ran(framework, trial, facts)
     parts = (other for other in tried_frameworks(subject.environment) if other.extends == framework.name)
     if framework.cpu_only or framework.hip or (not is_known_cuda_build(framework) and any(parts)):
-        return None  # another finding speaks of it, or of its part for CUDA, which was tried too
+        return None  # another finding covers it, or its part for CUDA, which was tried too
     return _failure_of_base(subject) or _failed(subject, trial, facts)
 
 

@@ -70,7 +70,7 @@ class Speed(Vertical):
         self._telemetry.stop()
 
     def requested(self, *, full: bool) -> Bench:
-        """What the fields ask for; raise UsageError for what is no number of a GPU or no quantity."""
+        """What the fields ask for; raise UsageError for what is not a number of a GPU or no quantity."""
         from envcheck.collect.bench_plan import Bench
         from envcheck.compat.performance.quantities import selected
 

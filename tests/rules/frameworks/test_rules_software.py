@@ -303,7 +303,7 @@ def test_another_environment_with_a_framework_is_named() -> None:
         (
             {"why": "VIRTUAL_ENV", "problem": "it does not exist"},
             "VIRTUAL_ENV leads to no Python environment",
-            "Leave the environment that is gone, or make it again",
+            "Deactivate the missing environment, or create it again",
         ),
         (
             {"why": "PATH", "problem": "pyenv selects 3.9.9 (PYENV_VERSION), which is not installed"},
