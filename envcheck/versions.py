@@ -47,7 +47,7 @@ _CONDA_CPU = re.compile(r"(?:^|_)cpu(?:$|[_0-9p])")
 
 
 class CudaVersion(NamedTuple):
-    """Version of CUDA, as in ``12.4`` (of a toolkit or a build, or what a driver supports); the patch level is dropped."""
+    """Version of CUDA, as in ``12.4`` (a toolkit's, a build's, what a driver supports); the patch level is dropped."""
 
     major: int
     minor: int

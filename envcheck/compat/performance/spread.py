@@ -18,7 +18,7 @@ LEAST_TOLERATED = 0.02
 _SEVERAL = 3
 """Runs from which on they tell themselves how far runs lie apart."""
 _FENCE = 3.0
-"""Distances of the quartiles beyond which Tukey calls a value far out: 3 to 4 standard deviations of few values."""
+"""Interquartile ranges beyond which Tukey calls a value far out: 3 to 4 standard deviations of few values."""
 DEVIATION = 1.4826
 """Standard deviations of a normal distribution in one median absolute deviation."""
 _DEVIATIONS = 3.0
@@ -31,7 +31,7 @@ def median(values: Sequence[float]) -> float:
 
 
 def noise(values: Sequence[float]) -> float:
-    """The distance of the quartiles as a share of the median; 0 for fewer than two values."""
+    """The interquartile range as a share of the median; 0 for fewer than two values."""
     if len(values) < 2:
         return 0.0
     middle = median(values)

@@ -71,14 +71,14 @@ def cpu_only_build(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """A framework was installed as a build for the CPU only.
 
     What it checks
-        That on a system with an NVIDIA GPU the framework is built for CUDA, not for the CPU or ROCm
-        (by torch/version.py, TensorFlow's build_info.py, the +cpu in a version, the build of a conda
-        package), that JAX has a CUDA plug-in, and ONNX Runtime a CUDA provider. Pasted text without
-        GPUs is treated alike if it shows that CUDA is wanted (a driver, CUDA libraries among the
-        packages, an error about CUDA). Without any GPU, a CPU build is a note.
-        A CPU build of PyTorch is a failure, and so is one of another framework if it is the only one.
-        Next to a framework that is built for CUDA it is a warning; for ONNX Runtime, which many
-        packages require for the CPU on purpose, a note.
+        Checks that on a system with an NVIDIA GPU the framework is built for CUDA, not for the CPU or
+        ROCm (by torch/version.py, TensorFlow's build_info.py, the +cpu in a version, the build of a
+        conda package), that JAX has a CUDA plug-in, and ONNX Runtime a CUDA provider. Pasted text
+        without GPUs is treated alike if it shows that CUDA is wanted (a driver, CUDA libraries among
+        the packages, an error about CUDA). Without any GPU, a CPU build is a note. A CPU build of
+        PyTorch is a failure, and so is one of another framework if it is the only one. Next to a
+        framework that is built for CUDA it is a warning; for ONNX Runtime, which many packages
+        require for the CPU on purpose, a note.
 
     Why it matters
         Such a build never uses the GPU and usually does not complain: it computes on the CPU. Causes
@@ -191,12 +191,12 @@ def gpu_code_missing(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """A framework's build has no code for the GPU.
 
     What it checks
-        That the build has code for every GPU that programs can reach, by the list inside its library,
-        the GPU code in its binaries, or else the known release; where its code is not known, by the
-        compute capabilities that the release's documents name. Native code runs on its own compute
-        capability and on higher minor versions of the same major one; PTX runs on anything newer,
-        after the driver has compiled it. For extensions, and for frameworks that compile most of
-        their code at run time (JAX, CuPy), it is a warning.
+        Checks that the build has code for every GPU that programs can reach, by the list inside its
+        library, the GPU code in its binaries, or else the known release; where its code is not known,
+        by the compute capabilities that the release's documents name. Native code runs on its own
+        compute capability and on higher minor versions of the same major one; PTX runs on anything
+        newer, after the driver has compiled it. For extensions, and for frameworks that compile most
+        of their code at run time (JAX, CuPy), it is a warning.
 
     Why it matters
         Without code for the GPU the first operation fails with "no kernel image is available for

@@ -50,8 +50,8 @@ def jit_compiler_too_old(subject: FrameworkSubject, facts: Facts) -> Outcome | N
     """A run-time compiler does not support the GPU.
 
     What it checks
-        That a ptxas of Triton supports the compute capability of the GPUs. Errors of NVRTC and other
-        copies of ptxas about unknown GPUs and PTX are read from error lines.
+        Checks that a ptxas of Triton supports the compute capability of the GPUs. Errors of NVRTC and
+        other copies of ptxas about unknown GPUs and PTX are read from error lines.
 
     Why it matters
         Triton, `torch.compile`, XLA and CuPy compile while the program runs. A compiler that is older
@@ -108,11 +108,12 @@ def jit_compiler_missing(subject: FrameworkSubject, facts: Facts) -> Outcome | N
     """A run-time compiler is missing.
 
     What it checks
-        That Triton has a ptxas, or finds one by TRITON_PTXAS_PATH or in a toolkit, and that it can
-        compile the C code that launches a kernel: with the compiler in CC, or gcc or clang on PATH,
-        and the headers of the environment's Python. That the wheels with ptxas and libdevice are there
-        if JAX or TensorFlow got CUDA by an extra, and no toolkit has them. Errors of XLA, Numba and
-        others about a missing ptxas, libdevice or libNVVM are read from error lines.
+        Checks that Triton has a ptxas, or finds one by TRITON_PTXAS_PATH or in a toolkit, and that it
+        can compile the C code that launches a kernel: with the compiler in CC, or gcc or clang on
+        PATH, and the headers of the environment's Python. Also checks that the wheels with ptxas and
+        libdevice are there if JAX or TensorFlow got CUDA by an extra, and no toolkit has them. Errors
+        of XLA, Numba and others about a missing ptxas, libdevice or libNVVM are read from error
+        lines.
 
     Why it matters
         Triton and `torch.compile` stop with "Cannot find ptxas", "Failed to find C compiler" or

@@ -85,10 +85,10 @@ def driver_too_old(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """The driver is too old for the CUDA version that a framework was built with.
 
     What it checks
-        That the driver is at least the minimum that NVIDIA states for the framework's CUDA version;
-        except for very old versions, that is the minimum of the CUDA major version. If the build has
-        only PTX for a GPU, the driver must also be as new as the toolkit that wrote it. An installed
-        CUDA toolkit does not matter: wheels contain their own libraries.
+        Checks that the driver is at least the minimum that NVIDIA states for the framework's CUDA
+        version; except for very old versions, that is the minimum of the CUDA major version. If the
+        build has only PTX for a GPU, the driver must also be as new as the toolkit that wrote it. An
+        installed CUDA toolkit does not matter: wheels contain their own libraries.
 
     Why it matters
         The framework's CUDA runtime does not start on an older driver, and the framework finds no GPU.
@@ -208,7 +208,7 @@ def driver_older_than_toolkit(subject: FrameworkSubject, facts: Facts) -> Outcom
     """The driver is older than a framework's CUDA version but runs it.
 
     What it checks
-        That the driver supports the framework's CUDA minor version. It is a note, not a fault.
+        Checks that the driver supports the framework's CUDA minor version. It is a note, not a fault.
 
     Why it matters
         Minor-version compatibility makes such a pair work, with limits: the older driver cannot

@@ -54,8 +54,8 @@ def toolkit_lacks_gpu(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """The CUDA toolkit cannot compile for the GPU.
 
     What it checks
-        That the nvcc that builds use (of CUDA_HOME, else PATH) supports the GPUs, if a package is
-        installed that compiles on this machine, or a text has the compiler's own list of targets.
+        Checks that the nvcc that builds use (of CUDA_HOME, else PATH) supports the GPUs, if a package
+        is installed that compiles on this machine, or a text has the compiler's own list of targets.
 
     Why it matters
         A build for the GPU stops with "nvcc fatal: Unsupported gpu architecture". Nothing else in the
@@ -111,8 +111,8 @@ def toolkit_missing(environment: Environment, facts: Facts) -> Outcome | None:
     """An installed package compiles CUDA code, but there is no CUDA toolkit.
 
     What it checks
-        That there is an nvcc if a package is installed that compiles CUDA code on the machine that
-        runs it (such as DeepSpeed).
+        Checks that there is an nvcc if a package is installed that compiles CUDA code on the machine
+        that runs it (such as DeepSpeed).
 
     Why it matters
         Such packages work as long as nothing has to be compiled; otherwise they stop with "CUDA_HOME
@@ -148,8 +148,8 @@ def toolkit_differs_from_build(environment: Environment, facts: Facts) -> Outcom
     """The CUDA toolkit and PyTorch have different CUDA major versions.
 
     What it checks
-        That the nvcc that builds use (of CUDA_HOME, else PATH) has the CUDA major version of PyTorch,
-        if a package is installed that compiles on this machine.
+        Checks that the nvcc that builds use (of CUDA_HOME, else PATH) has the CUDA major version of
+        PyTorch, if a package is installed that compiles on this machine.
 
     Why it matters
         PyTorch refuses to build extensions with another major version: "The detected CUDA

@@ -25,7 +25,7 @@ def nccl_missing(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """NCCL is not installed.
 
     What it checks
-        That the loader finds the libnccl.so.2 that a framework needs. NCCL's network plug-ins
+        Checks that the loader finds the libnccl.so.2 that a framework needs. NCCL's network plug-ins
         (libnccl-net.so, libibverbs) are optional.
 
     Why it matters
@@ -47,8 +47,9 @@ def nccl_version_mismatch(subject: FrameworkSubject, facts: Facts) -> Outcome | 
     """NCCL is older than the one that the framework was built with.
 
     What it checks
-        That NCCL is at least as new as the one that the framework was built with. All processes of a
-        job must use the same release; this machine cannot tell which one other machines have.
+        Checks that NCCL is at least as new as the one that the framework was built with. All
+        processes of a job must use the same release; this machine cannot tell which one other
+        machines have.
 
     Why it matters
         An older release lacks functions that the framework calls: `import` fails with "undefined

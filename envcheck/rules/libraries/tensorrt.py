@@ -32,8 +32,8 @@ def tensorrt_missing(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """TensorRT is not installed.
 
     What it checks
-        That the loader finds the libnvinfer that a framework needs. ONNX Runtime and TensorFlow can
-        do without: they continue with CUDA.
+        Checks that the loader finds the libnvinfer that a framework needs. ONNX Runtime and
+        TensorFlow can do without: they continue with CUDA.
 
     Why it matters
         torch-tensorrt fails at `import`. An ONNX Runtime session that requests the TensorRT provider
@@ -58,8 +58,8 @@ def tensorrt_mixed_versions(environment: Environment, facts: Facts) -> Outcome |
     """The parts of TensorRT have different versions.
 
     What it checks
-        That the packages of TensorRT (bindings and libraries) have the same version, and that the
-        libnvinfer, plug-ins and parsers that a framework loads do.
+        Checks that the packages of TensorRT (bindings and libraries) have the same version, and that
+        the libnvinfer, plug-ins and parsers that a framework loads do.
 
     Why it matters
         Bindings, plug-ins and parsers need the libraries of their own release. Others fail with

@@ -49,15 +49,15 @@ def damaged_distribution(environment: Environment, facts: Facts) -> Outcome | No
     """Installed packages are damaged, or installed twice.
 
     What it checks
-        That the records of installed packages (`*.dist-info`, `conda-meta`) can be read, that no
-        package has two of them in one folder, and that no interrupted installation left anything
-        behind (`~orch`). That the source folder of an editable installation is there. That the
-        frameworks and the packages they require still have their libraries, programs and uppermost
-        modules, each with the recorded size; with `--verify` or `--deep`, that the hash of every file
-        they installed matches. A framework that cannot be imported because of
-        it, or whose machine code was overwritten, is a failure; a module that was edited and can still
-        be read is a warning; data, version files and stripped libraries that differ are a note. Files
-        of tests, caches and scripts do not count.
+        Checks that the records of installed packages (`*.dist-info`, `conda-meta`) can be read, that
+        no package has two of them in one folder, and that no interrupted installation left anything
+        behind (`~orch`). Also checks that the source folder of an editable installation is there, and
+        that the frameworks and the packages they require still have their libraries,
+        programs and uppermost modules, each with the recorded size; with `--verify` or `--deep`, that
+        the hash of every file they installed matches. A framework that cannot be imported because of
+        it, or whose machine code was overwritten, is a failure; a module that was edited and can
+        still be read is a warning; data, version files and stripped libraries that differ are a note.
+        Files of tests, caches and scripts do not count.
 
     Why it matters
         pip, uv, conda and the packages themselves rely on these records. Two records of one package

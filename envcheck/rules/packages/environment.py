@@ -26,8 +26,8 @@ def environment_broken(environment: Environment, _facts: Facts) -> Outcome | Non
     """The Python environment is broken, or cannot be examined.
 
     What it checks
-        That the judged environment is complete: its interpreter exists, the Python that it was made
-        from exists, and its files can be read. Nothing of it is started.
+        Checks that the judged environment is complete: its interpreter exists, the Python that it was
+        made from exists, and its files can be read. envcheck does not start it.
 
     Why it matters
         A virtual environment is a folder of links to the Python that made it. When that Python is
@@ -35,10 +35,10 @@ def environment_broken(environment: Environment, _facts: Facts) -> Outcome | Non
         read cannot be judged.
 
     How to fix
-        A virtual environment that lost its Python: link it to another Python of the same minor version,
-        which keeps what is installed; else create it again and install its packages again. A path
-        that leads nowhere: give --python an interpreter, the folder of an environment or a program on
-        PATH, or leave (`deactivate`) an environment that is gone.
+        If a virtual environment lost its Python, link it to another Python of the same minor version:
+        its packages stay. Otherwise create it again and install its packages again. If the path does
+        not exist, give --python an interpreter, an environment's folder or a program on PATH, or
+        `deactivate` the missing environment.
 
     Sources
         Python, venv: https://docs.python.org/3/library/venv.html
@@ -97,8 +97,8 @@ def no_framework(environment: Environment, facts: Facts) -> Outcome | None:
     """The Python environment has no framework to judge.
 
     What it checks
-        That the judged environment has a framework that envcheck knows; otherwise, whether another
-        environment has one. It is a note, not a fault.
+        Checks that the judged environment has a framework that envcheck knows; otherwise, whether
+        another environment has one. It is a note, not a fault.
 
     Why it matters
         Without one, the verdict says nothing about frameworks: the one that matters may be in another
@@ -170,8 +170,8 @@ def python_unsupported(subject: FrameworkSubject, facts: Facts) -> Outcome | Non
     """The framework's release has no wheels for this Python version.
 
     What it checks
-        That the installed release of PyTorch, TensorFlow, JAX, ONNX Runtime, CuPy … has wheels on PyPI
-        for the environment's Python.
+        Checks that the installed release of PyTorch, TensorFlow, JAX, ONNX Runtime, CuPy … has wheels
+        on PyPI for the environment's Python.
 
     Why it matters
         A custom build, or one that was copied from another Python, may work or fail on import.
@@ -205,12 +205,12 @@ def python_unsupported(subject: FrameworkSubject, facts: Facts) -> Outcome | Non
     explains=("python-unsupported", "framework-import-fails", "framework-cannot-use-gpu", "requirement-broken"),
 )
 def python_not_admitted(environment: Environment, facts: Facts) -> Outcome | None:
-    """An installed package does not admit the environment's Python.
+    """An installed package does not support the environment's Python.
 
     What it checks
-        That the frameworks and the packages that they require support the environment's Python, by
-        `Requires-Python` in their metadata. A framework for a newer Python is a failure, everything
-        else a warning.
+        Checks that the frameworks and the packages that they require support the environment's
+        Python, by `Requires-Python` in their metadata. A framework for a newer Python is a failure,
+        everything else a warning.
 
     Why it matters
         An installer would have refused the package. It happens when an environment is copied to

@@ -35,8 +35,8 @@ def gpu_feature_unsupported(environment: Environment, facts: Facts) -> Outcome |
     """A package or number format needs a newer GPU.
 
     What it checks
-        That the GPUs have the minimum compute capability that is documented for flash-attn, xFormers,
-        bitsandbytes, vLLM, Transformer Engine and TensorRT-LLM. Errors about bfloat16, FP8,
+        Checks that the GPUs have the minimum compute capability that is documented for flash-attn,
+        xFormers, bitsandbytes, vLLM, Transformer Engine and TensorRT-LLM. Errors about bfloat16, FP8,
         FlashAttention and others are read from text and tests.
 
     Why it matters

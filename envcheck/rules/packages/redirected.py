@@ -84,9 +84,10 @@ def package_shadowed(environment: Environment, facts: Facts) -> Outcome | None:
     """Another copy of a framework is imported than the installed one.
 
     What it checks
-        That `import` of each framework, and of what it requires, finds the installed copy: PYTHONPATH,
-        the user site or a `.pth` file may put another copy first, and a folder of the same name may be
-        no complete package. That no module on PYTHONPATH (`random.py`) hides one of Python's own.
+        Checks that `import` of each framework, and of what it requires, finds the installed copy:
+        PYTHONPATH, the user site or a `.pth` file may put another copy first, and a folder of the
+        same name may be no complete package. Also checks that no module on PYTHONPATH (`random.py`)
+        hides one of Python's own.
 
     Why it matters
         The installer did not choose the imported copy: its version, CUDA and extensions do not match.
@@ -182,8 +183,8 @@ def search_path_changed(environment: Environment, _facts: Facts) -> Outcome | No
     """A .pth file changes Python's search path by code.
 
     What it checks
-        That no line of a `.pth` file that begins with `import`, and no module beside it that it
-        imports, changes `sys.path`. The code is read, not run. Setuptools' lines for editable
+        Checks that no line of a `.pth` file that begins with `import`, and no module beside it that
+        it imports, changes `sys.path`. The code is read, not run. Setuptools' lines for editable
         installations are followed and do not count.
 
     Why it matters
@@ -246,8 +247,8 @@ def imported_elsewhere(subject: FrameworkSubject, _facts: Facts) -> Outcome | No
     """A framework is imported from an unexpected place.
 
     What it checks
-        With --deep: that the package that was imported is the one to which Python's search path leads
-        according to the files.
+        With --deep, checks that the package that was imported is the one to which Python's search
+        path leads according to the files.
 
     Why it matters
         All findings from files are about the expected copy, but programs use the other one.

@@ -110,11 +110,11 @@ def requirement_broken(subject: FrameworkSubject, facts: Facts) -> Outcome | Non
     """A framework's own requirements are not met.
 
     What it checks
-        That the packages that a framework's metadata requires (typing-extensions, sympy … for PyTorch)
-        are installed in an accepted version, and that the installed requirements of these packages
-        are, too. The copy that would be imported counts; PYTHONPATH, the user site or a `.pth` file may
-        lead to it. Extras do not count. NVIDIA's libraries, PyTorch's family, NumPy and JAX's parts
-        have separate rules.
+        Checks that the packages that a framework's metadata requires (typing-extensions, sympy … for
+        PyTorch) are installed in an accepted version, and that the installed requirements of these
+        packages are, too. The copy that would be imported counts; PYTHONPATH, the user site or a
+        `.pth` file may lead to it. Extras do not count. NVIDIA's libraries, PyTorch's family, NumPy
+        and JAX's parts have separate rules.
 
     Why it matters
         A missing package cannot be imported, and often the framework cannot either. Other versions

@@ -40,9 +40,9 @@ def environment_unreadable(environment: Environment, _facts: Facts) -> Outcome |
     """Part of the Python environment cannot be read.
 
     What it checks
-        That all files and folders of the environment can be read: the package folders, their records,
-        the interpreter's folder and pyvenv.cfg. Missing permissions, broken or circular links and I/O
-        errors count; so does a package folder that is not where Python looks for it.
+        Checks that all files and folders of the environment can be read: the package folders, their
+        records, the interpreter's folder and pyvenv.cfg. Missing permissions, broken or circular
+        links and I/O errors count; so does a package folder that is not where Python looks for it.
 
     Why it matters
         Unreadable does not mean absent: another user's process may load it. envcheck draws no
@@ -78,9 +78,9 @@ def machine_unreadable(snapshot: Snapshot, _facts: Facts) -> Outcome | None:
     """Part of the machine cannot be read.
 
     What it checks
-        That all files and folders of the driver, the kernel module, the GPUs on the bus, toolkits and
-        libraries can be read. Files that only root may read by design do not count, nor do the home
-        folders of root and of the user.
+        Checks that all files and folders of the driver, the kernel module, the GPUs on the bus,
+        toolkits and libraries can be read. Files that only root may read by design do not count, nor
+        do the home folders of root and of the user.
 
     Why it matters
         Unreadable does not mean absent: another user may use the hidden driver, toolkit or setting.

@@ -57,9 +57,9 @@ def slower_than_baseline(subject: MeasurementSubject, facts: Facts) -> Outcome |
     What it checks
         Checks each measured quantity against the same quantity of the same GPU (by UUID) in the files
         that --baseline names: what --save-baseline wrote, JSON reports, or folders of these. Against
-        one or two runs, 5 % plus the noise of the samples is tolerated. Three or more runs tell how far
-        runs lie apart: then 2 %, or three distances of their quartiles beyond these, is tolerated, plus
-        the noise of the new samples.
+        one or two runs, 5 % plus the noise of the samples is tolerated. Three or more runs show how
+        much runs vary: then 2 %, or three interquartile ranges beyond their quartiles, is tolerated,
+        plus the noise of the new samples.
 
     Why it matters
         A slowdown against last month shows wear, dust, a changed setting or a slower library long

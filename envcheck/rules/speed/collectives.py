@@ -126,9 +126,10 @@ def collective_fails(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """GPUs do not work together through NCCL.
 
     What it checks
-        With bench: that NCCL, loaded from the file that the environment would use, connects all visible
-        GPUs, and that collective operations end. Each GPU has a process of its own, and with --full one
-        process has all. A process that dies or hangs is named with its rank and its GPU.
+        With bench, checks that NCCL, loaded from the file that the environment would use, connects
+        all visible GPUs, and that collective operations end. Each GPU has a process of its own, and
+        with --full one process has all. A process that dies or hangs is named with its rank and its
+        GPU.
 
     Why it matters
         A job on several GPUs then hangs or stops, often without saying which process was the first.

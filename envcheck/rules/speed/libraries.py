@@ -63,9 +63,10 @@ def library_fails(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """An installed CUDA library does not work.
 
     What it checks
-        With --deep or bench --full: that cuDNN, cuSPARSE, cuFFT, cuSOLVER, cuRAND and TensorRT can be
-        loaded from the files that the environment would use, and that they work on the GPU. Each result
-        is compared with a more precise reference; `wrong-result` reports those that are wrong.
+        With --deep or bench --full, checks that cuDNN, cuSPARSE, cuFFT, cuSOLVER, cuRAND and TensorRT
+        can be loaded from the files that the environment would use, and that they work on the GPU.
+        Each result is compared with a more precise reference; `wrong-result` reports those that are
+        wrong.
 
     Why it matters
         Frameworks open these libraries at the first operation that needs them. A library that is

@@ -31,7 +31,7 @@ def gpu_not_measured(snapshot: Snapshot, _facts: Facts) -> Outcome | None:
         program uses is left out unless --force is given, since its figures would say nothing.
 
     Why it matters
-        What was not measured was not found healthy. A pass of seven GPUs is no pass of the eighth.
+        What was not measured was not found healthy. Seven healthy GPUs say nothing about the eighth.
 
     How to fix
         Wait until the GPU is idle and measure again. To judge the idle GPUs alone, name them:

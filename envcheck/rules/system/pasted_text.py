@@ -113,11 +113,11 @@ def _to_paste(facts: Facts) -> Iterator[str]:
     yields_to=EVERYTHING,
 )
 def text_tells_too_little(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
-    """The pasted text does not tell enough for a diagnosis.
+    """The pasted text says too little for a diagnosis.
 
     What it checks
         Checks, where no line of a pasted text names a known problem, whether the text has an error of
-        a GPU program that is not known here, or no version and no GPU at all. Then it says what was
+        a GPU program that envcheck does not know, or no version and no GPU at all. Then it says what was
         understood, and what to paste next.
 
     Why it matters

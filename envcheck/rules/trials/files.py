@@ -61,10 +61,10 @@ def file_stops_framework(environment: Environment, facts: Facts) -> Outcome | No
     """A damaged or changed file stops a framework.
 
     What it checks
-        With --deep: that the files in the error and at the end of the traceback of a failed import or
-        operation are those that were installed. The RECORD of the package has their sizes and hashes.
-        Missing, truncated, changed and unreadable files are named with their package; so are modules
-        that no installed package provides.
+        With --deep, checks that the files in the error and at the end of the traceback of a failed
+        import or operation are those that were installed. The RECORD of the package has their sizes
+        and hashes. Missing, truncated, changed and unreadable files are named with their package; so
+        are modules that no installed package provides.
 
     Why it matters
         Such a file is the cause of other findings about the framework. Installing anything but its
