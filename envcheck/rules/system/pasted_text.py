@@ -117,8 +117,8 @@ def text_tells_too_little(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
 
     What it checks
         Checks, where no line of a pasted text names a known problem, whether the text has an error of
-        a GPU program that envcheck does not know, or no version and no GPU at all. Then it says what was
-        understood, and what to paste next.
+        a GPU program that envcheck does not know, or no version and no GPU at all. Then it says what
+        was understood, and what to paste next.
 
     Why it matters
         That nothing was found in such a text does not mean that nothing is wrong.
