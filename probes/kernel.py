@@ -62,7 +62,7 @@ def collect(tree: Tree, out: Out) -> None:
     out.fact({"kernel": section, **_release(section["nvidia"])})
     # The log may be long: what was found before is sent first.
     out.fact({"kernel": {"source": section["source"], "log": kernel_log(tree)}})
-    tree.tell_unreadable(out)
+    tree.report_unreadable(out)
 
 
 def _loaded_modules(tree: Tree) -> frozenset[str] | None:

@@ -79,7 +79,7 @@ def collect(tree: Tree, out: Out) -> None:
     )
     if fabric:
         out.fact({"fabric": fabric})
-    tree.tell_unreadable(out)
+    tree.report_unreadable(out)
     if not ours and not gpus:
         out.absent("no NVIDIA device on the PCI bus")
 

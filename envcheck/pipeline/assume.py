@@ -204,7 +204,7 @@ def _environment(base: Environment, software: dict[str, str]) -> Environment:
 _ASKED = ("gpu", "driver", "os", "machine", "kernel-module")
 
 
-def held_together(matrix: Matrix, assumed: Sequence[Component]) -> tuple[Check, ...]:
+def assumed_fit(matrix: Matrix, assumed: Sequence[Component]) -> tuple[Check, ...]:
     """One check where both are stated; none where they do not fit, which a rule says better."""
     asked = [component for component in assumed if component.name in _ASKED]
     if not {"gpu", "driver"} <= {component.name for component in asked}:

@@ -15,7 +15,7 @@ from envcheck.enrich.loads import join_loads, observed_loads
 from envcheck.errors import UsageError
 from envcheck.events import Judged, OnEvent
 from envcheck.exitcode import ExitCode
-from envcheck.pipeline.assume import assume, held_together, together
+from envcheck.pipeline.assume import assume, assumed_fit, together
 from envcheck.pipeline.request import Request
 from envcheck.pipeline.require import require, validate
 from envcheck.pipeline.verdict import conclude
@@ -99,7 +99,7 @@ def _report(snapshot: Snapshot, request: Request, started: float) -> Report:
 
         found = with_places(found, snapshot, knowledge)
         held = held if request.only else (*held, *judge_plan(snapshot, knowledge))
-    found = (*found, *held, *(() if request.only else held_together(knowledge, request.assume)))
+    found = (*found, *held, *(() if request.only else assumed_fit(knowledge, request.assume)))
     if request.policy:
         from envcheck.pipeline.policy import decide  # noqa: PLC0415  few have a configuration
 

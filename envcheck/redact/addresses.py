@@ -52,7 +52,7 @@ class Addresses:
     def __init__(self, report: Report) -> None:
         self._versions = set(_versions(report))
         self._known: dict[str, str] = {}
-        for text in _talk(report):
+        for text in _free_texts(report):
             for match in _LOOSE.finditer(text):
                 self._learn(match[0])
         self._words: re.Pattern[str] | None = None
@@ -79,7 +79,7 @@ class Addresses:
         return self._known.setdefault(address, f"{IP}{len(self._known) + 1}")
 
 
-def _talk(report: Report) -> Iterator[str]:
+def _free_texts(report: Report) -> Iterator[str]:
     """Texts in which four numbers with dots are an address: variables, what programs printed, error lines."""
     snapshot = report.snapshot
     if snapshot is not None:

@@ -253,7 +253,7 @@ class Tree:
         except ValueError:
             return None
 
-    def tell_unreadable(self, out: Out) -> None:
+    def report_unreadable(self, out: Out) -> None:
         """Report what could not be read on the machine; environments report their own."""
         root = self.root.rstrip("/")
         own = f"{(self.variables.get('HOME') or '').rstrip('/') or '/root'}/"

@@ -17,7 +17,7 @@ from envcheck.pipeline import session
 from envcheck.pipeline.request import Request
 from envcheck.report.progress import progress
 from envcheck.text.output import writable, write_whole
-from envcheck.text.streams import say, tell
+from envcheck.text.streams import print_text, say
 
 
 def run(options: Namespace) -> int:
@@ -37,7 +37,7 @@ def run(options: Namespace) -> int:
             report = session.check(asked, on_event)
     text = configuration_for(report)
     if path is None:
-        tell(text, syntax="text")
+        print_text(text, syntax="text")
     else:
         write_whole(Path(path), text)
         say(f"envcheck: wrote {path}; envcheck check uses it from now on")

@@ -15,7 +15,7 @@ from envcheck.compat.matrix import Matrix
 from envcheck.compat.names import scheme
 from envcheck.compat.question.hardware import NAME as FORWARD
 from envcheck.compat.question.hardware import compat_fits, runs
-from envcheck.compat.question.question import AskedGpu, Container, Question, agree, readable, retell
+from envcheck.compat.question.question import AskedGpu, Container, Question, agree, readable, reworded
 from envcheck.compat.relations.fit import Fit, conclude
 from envcheck.compat.relations.gpu_cuda import cuda_serves
 from envcheck.compat.specifier import Version, parse_specifier, parse_version
@@ -114,7 +114,7 @@ def _on_gpu(matrix: Matrix, container: Container, cuda: CudaVersion, gpu: AskedG
         reason = f"{container.label} supports compute capability up to {greatest}; {gpu.label} has {gpu.capability}"
         return answer("incompatible", reason, row, change=f"a GPU of compute capability <= {greatest}")
     fit = cuda_serves(matrix, gpu.capability, cuda)
-    return retell(matrix, fit, f"{container.label} holds CUDA {cuda}: {fit.reason}", row)
+    return reworded(matrix, fit, f"{container.label} holds CUDA {cuda}: {fit.reason}", row)
 
 
 def _on_driver(question: Question, container: Container, cuda: CudaVersion) -> Fit:
@@ -130,16 +130,16 @@ def _on_driver(question: Question, container: Container, cuda: CudaVersion) -> F
     asked = floor is None or min(question.drivers) >= floor
     here = f"{container.label} holds CUDA {cuda}: {native.reason}"
     if native.ok and asked:
-        return retell(matrix, native, here, row)
+        return reworded(matrix, native, here, row)
     forward = _forward(alone, container, cuda)
     if forward.ok or (native.ok and forward.verdict == "unknown" and not question.gpus):
-        return forward if forward.ok else retell(matrix, native, here, row)
+        return forward if forward.ok else reworded(matrix, native, here, row)
     if native.ok or (floor and asked):
         notes = f"the notes of {container.label} ask for driver {floor} or newer"
-        return retell(matrix, _open(native), f"documents disagree: {notes}, and {native.reason}", row)
+        return reworded(matrix, _open(native), f"documents disagree: {notes}, and {native.reason}", row)
     if native.bad and forward.verdict == "unknown":
-        return retell(matrix, forward, f"{here}; {forward.reason}", row)
-    return retell(matrix, native, here, row)
+        return reworded(matrix, forward, f"{here}; {forward.reason}", row)
+    return reworded(matrix, native, here, row)
 
 
 def _open(fit: Fit) -> Fit:

@@ -9,7 +9,7 @@ from typing import TypeVar
 import msgspec
 
 from envcheck.compat.matrix import Matrix
-from envcheck.compat.question.question import AskedGpu, BranchHead, Question, agree, retell
+from envcheck.compat.question.question import AskedGpu, BranchHead, Question, agree, reworded
 from envcheck.compat.relations.driver_cuda import driver_runs_cuda, known_cuda_of, minor_compatible
 from envcheck.compat.relations.fit import Fit, FitVerdict, conclude
 from envcheck.compat.relations.gpu_cuda import cuda_serves, cuda_targets
@@ -122,7 +122,7 @@ def _dropped(matrix: Matrix, package: CudaVersion, gpu: AskedGpu, rows: list[Row
     fit = driver_drives(matrix, gpu.capability, BranchHead.of(branch), model=gpu.model)
     if not fit.bad:
         return None
-    return retell(matrix, fit, f"cuda-compat {package} is made from R{branch}: {fit.reason}", *rows)
+    return reworded(matrix, fit, f"cuda-compat {package} is made from R{branch}: {fit.reason}", *rows)
 
 
 def _kinds(matrix: Matrix, gpu: AskedGpu) -> set[str | None]:
@@ -204,7 +204,7 @@ def _accepts(matrix: Matrix, gpu: AskedGpu, cuda: CudaVersion) -> Fit:
         return fit
     if not any(gpu.capability.sm in other.targets for other in matrix.cuda):
         return fit
-    return retell(
+    return reworded(
         matrix,
         msgspec.structs.replace(fit, verdict="incompatible"),
         f"nvcc {cuda} has no target {gpu.label}: {fit.reason}",

@@ -116,7 +116,7 @@ _STAND_IN = re.compile(
 
 
 @lru_cache(maxsize=30_000)  # asked of every distribution for each framework
-def stands_for(name: str) -> str:
+def package_filled_by(name: str) -> str:
     """The package that a distribution fills."""
     match = _STAND_IN.fullmatch(name)
     return match.lastgroup or name if match else name
@@ -124,7 +124,7 @@ def stands_for(name: str) -> str:
 
 def same_package(one: str, other: str) -> bool:
     """Whether both fill one package: then either meets what asks for the other."""
-    return one == other or stands_for(one) == stands_for(other)
+    return one == other or package_filled_by(one) == package_filled_by(other)
 
 
 def by_name(lines: Iterable[str]) -> dict[str, list[str]]:

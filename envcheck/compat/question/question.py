@@ -70,7 +70,7 @@ def soften(fit: Fit) -> Fit:
     return msgspec.structs.replace(fit, verdict="unknown", reason=reason)
 
 
-def retell(matrix: Matrix, fit: Fit, reason: str, *rows: Row | None) -> Fit:
+def reworded(matrix: Matrix, fit: Fit, reason: str, *rows: Row | None) -> Fit:
     """``fit`` in other words: as sure as it and as ``rows``, and citing both."""
     own = conclude(matrix, fit.verdict, reason, *rows, change=fit.nearest_change)
     return msgspec.structs.replace(

@@ -12,7 +12,7 @@ from envcheck.compat.names import HARDWARE, SETS, SYSTEMS, canonical, scheme
 from envcheck.compat.question.candidates import TORCH, Candidate, of_machine, of_os
 from envcheck.compat.question.hardware import NAME as FORWARD
 from envcheck.compat.question.hardware import driver_cudas, replaces_driver, runner_of, runs
-from envcheck.compat.question.question import AskedGpu, LibraryWheel, Question, agree, listed, readable, retell
+from envcheck.compat.question.question import AskedGpu, LibraryWheel, Question, agree, listed, readable, reworded
 from envcheck.compat.question.wheels import gpu_is_asked, serves, tells_pythons, wheel_fits
 from envcheck.compat.relations.driver_cuda import minor_compatible
 from envcheck.compat.relations.fit import Fit, FitVerdict, conclude
@@ -67,14 +67,14 @@ def _cuda_refuses(matrix: Matrix, candidate: Candidate, row: ReleaseRow, gpu: As
         fits = [cuda_serves(matrix, gpu.capability, version) for version in admitted]
         if not fits or not all(fit.bad for fit in fits) or _open(spec, admitted[-1]):
             return None
-        return retell(matrix, fits[-1], f"{candidate.label} on {gpu.label}: {fits[-1].reason}", row)
+        return reworded(matrix, fits[-1], f"{candidate.label} on {gpu.label}: {fits[-1].reason}", row)
     built = CudaVersion.parse(row.cuda)
     fit = cuda_targets(matrix, gpu.capability, built) if built else None
     if fit is None or not fit.bad:
         return None
     dropped = fit.nearest_change.startswith("CUDA <=")
     told = msgspec.structs.replace(fit, verdict="incompatible" if dropped else "unknown")
-    return retell(matrix, told, f"{candidate.label} on {gpu.label}: {fit.reason}", row) if not row.targets else None
+    return reworded(matrix, told, f"{candidate.label} on {gpu.label}: {fit.reason}", row) if not row.targets else None
 
 
 def _open(spec: Specifier, newest: CudaVersion) -> bool:
@@ -196,7 +196,7 @@ def _by_code(question: Question, candidate: Candidate, row: ReleaseRow, gpu: Ask
         reason = f"{candidate.label} has only PTX for {gpu.label}, which a driver with CUDA {cuda} or newer compiles"
     else:
         reason = f"{candidate.label} on {gpu.label}: {fit.reason}"
-    return retell(question.matrix, fit, reason, row)
+    return reworded(question.matrix, fit, reason, row)
 
 
 def _by_its_code(question: Question, candidate: Candidate, row: ReleaseRow, gpu: AskedGpu) -> Fit | None:
@@ -224,7 +224,7 @@ def _by_its_code(question: Question, candidate: Candidate, row: ReleaseRow, gpu:
     text, refusal = fits[-1]
     change = next((other for other, targets in row.code.items() if _holds(question.matrix, targets, gpu)), "")
     reason = f"{candidate.label} on {gpu.label}, its library for CUDA {text}: {refusal.reason}"
-    told = retell(question.matrix, refusal, reason, row)
+    told = reworded(question.matrix, refusal, reason, row)
     return msgspec.structs.replace(told, nearest_change=f"CUDA {change}") if change else told
 
 
@@ -316,7 +316,7 @@ def _version(question: Question, candidate: Candidate, row: ReleaseRow, name: st
         if not {implied.by, candidate.name} <= SYSTEMS:
             fit = need_fit(question.matrix, candidate, row, name, spec, implied.version)
             reason = f"{fit.reason} (it comes with {implied.label})"
-            yield retell(question.matrix, fit, reason, row, implied.row).concerning(candidate.name, implied.by)
+            yield reworded(question.matrix, fit, reason, row, implied.row).concerning(candidate.name, implied.by)
 
 
 def _other_major(matrix: Matrix, candidate: Candidate, row: ReleaseRow, wheel: LibraryWheel) -> Fit | None:
@@ -396,7 +396,7 @@ def _any_runs(question: Question, candidate: Candidate, row: ReleaseRow) -> Fit 
         return None
     best = min(fits, key=lambda fit: BEST_FIRST.index(fit.verdict))
     reason = f"{candidate.label} needs {readable('CUDA', row.needs['cuda'])}: {best.reason}"
-    return retell(question.matrix, best, reason, row)
+    return reworded(question.matrix, best, reason, row)
 
 
 def _brought(question: Question, candidate: Candidate, row: ReleaseRow, name: str, version: str) -> Fit:
@@ -500,7 +500,7 @@ def _run(question: Question, candidate: Candidate, cuda: CudaVersion, row: Relea
     """Whether what runs CUDA programs here runs this build."""
     fit = runs(question, cuda)
     reason = f"{candidate.label} is built with CUDA {cuda}: {fit.reason}"
-    return retell(question.matrix, fit, reason, row)
+    return reworded(question.matrix, fit, reason, row)
 
 
 def _named_cuda(question: Question, candidate: Candidate, row: ReleaseRow, cuda: CudaVersion) -> Fit:

@@ -39,7 +39,7 @@ def code_runs_on(
         return conclude(matrix, "unknown", reason, row)
     held = " ".join(str(target) for target in targets)
     reason = f"it holds GPU code for {held}, none of which runs on {gpu.sm}"
-    if any(_lost_to_tegra(matrix, target, gpu) for target in targets):
+    if any(_crosses_tegra(matrix, target, gpu) for target in targets):
         reason += "; cubins of discrete GPUs and of Tegra systems do not serve each other"
     return conclude(matrix, "incompatible", reason, row, change=f"a build with code for {gpu.sm}")
 
@@ -61,7 +61,7 @@ def _no_newer_minor(target: CodeTarget, gpu: ComputeCapability) -> bool:
     return target.capability.major == gpu.major and target.capability.minor <= gpu.minor
 
 
-def _lost_to_tegra(matrix: Matrix, target: CodeTarget, gpu: ComputeCapability) -> bool:
+def _crosses_tegra(matrix: Matrix, target: CodeTarget, gpu: ComputeCapability) -> bool:
     """Whether a cubin would run if both capabilities were discrete GPUs'."""
     crossed = _is_tegra(matrix, gpu) or _is_tegra(matrix, target.capability)
     return crossed and not target.ptx and not target.suffix and _no_newer_minor(target, gpu)

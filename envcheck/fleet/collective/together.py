@@ -116,7 +116,7 @@ class Together:
         """Wait until every node has said what it has; one that takes longer than ``seconds`` is left out."""
         until = min(time.monotonic() + seconds, self._deadline)
         while self._waiting and time.monotonic() < until:
-            for node, fact in self._heard(until):
+            for node, fact in self._messages(until):
                 if fact.ready is not None and node in self._waiting:
                     del self._waiting[node]
                     self._welcome(node, fact.ready)
@@ -176,7 +176,7 @@ class Together:
                 self.problems.setdefault(node, f"it did not end a measurement within {_STOPPING:g} s")
 
     def _advance(self, run: _Run, until: float) -> None:
-        for node, fact in self._heard(until):
+        for node, fact in self._messages(until):
             if fact.run != run.number or node not in run.nodes:
                 continue
             if fact.over is not None:
@@ -224,7 +224,7 @@ class Together:
     def _say(self, node: str, **line: Any) -> None:
         self._crew.send(node, json.dumps(line).encode() + b"\n")
 
-    def _heard(self, until: float) -> list[tuple[str, _Fact]]:
+    def _messages(self, until: float) -> list[tuple[str, _Fact]]:
         """What nodes said; what is not a line of the protocol, as what a login shell prints, is passed over."""
         found = []
         for said in self._crew.receive(max(0.0, min(_TICK, until - time.monotonic()))):

@@ -68,7 +68,7 @@ def stated_misfit(
     framework, copy = subject.framework, _copy(component, facts)
     if framework.loads is not None or not states_versions(subject, facts) or copy is None or not copy.declared:
         return None
-    if _something_comes_first(framework, facts):
+    if _is_explained_otherwise(framework, facts):
         return None
     if component == "cuda" and _copy("cudnn", facts) is None and not _something_failed(subject, facts):
         return None
@@ -90,7 +90,7 @@ def stated_misfit(
     )
 
 
-def _something_comes_first(framework: Framework, facts: Facts) -> bool:
+def _is_explained_otherwise(framework: Framework, facts: Facts) -> bool:
     """Whether a program reports a failure, which is more certain, or the driver is too old for any library to help."""
     built = CudaVersion.parse(framework.cuda)
     reported = any(met.line.status == "fail" for met in observed_problems(facts.snapshot))

@@ -8,7 +8,14 @@ from typing import NamedTuple
 
 from envcheck.checks import Evidence, Fix, Status
 from envcheck.compat.matrix import Matrix
-from envcheck.compat.question.package_needs import NOT_TO_RUN, admits, bounds_on, by_name, names_extra, stands_for
+from envcheck.compat.question.package_needs import (
+    NOT_TO_RUN,
+    admits,
+    bounds_on,
+    by_name,
+    names_extra,
+    package_filled_by,
+)
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, evidence_of, passed, rule
 from envcheck.rules.facts.frameworks import base_framework, full_name, is_main_framework, provides_gpu_support
 from envcheck.rules.facts.trials import failed, imported, own_error, ran_on_gpu, tried_frameworks
@@ -89,9 +96,11 @@ def _gone(subject: FrameworkSubject, facts: Facts) -> list[tuple[str, str]]:
     lines = by_name(line for line in _lines(subject) if not names_extra(line))
     lacking = [name for name in lines if name not in there]
     wanted = [(name, bounds) for name in lacking if (bounds := bounds_on(lines[name], name, facts.markers)) is not None]
-    stand_ins = set(map(stands_for, there)) if wanted else there
+    stand_ins = set(map(package_filled_by, there)) if wanted else there
     left_out = (*_NVIDIAS, *NOT_TO_RUN)  # whether a part of JAX is there at all, no rule of its own tells
-    return [found for found in wanted if stands_for(found[0]) not in stand_ins and not found[0].startswith(left_out)]
+    return [
+        found for found in wanted if package_filled_by(found[0]) not in stand_ins and not found[0].startswith(left_out)
+    ]
 
 
 def _asked(subject: FrameworkSubject, matrix: Matrix) -> dict[str, list[str]]:

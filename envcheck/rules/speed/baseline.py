@@ -81,14 +81,14 @@ def slower_than_baseline(subject: MeasurementSubject, facts: Facts) -> Outcome |
     name = f"{gpu_title(subject.gpu)}: {measurement_name(measured)}"
     evidence = (
         Evidence(what="measured", value=_with_noise(measured), source=measured.detail or "bench"),
-        Evidence(what="baseline", value=base_told(earlier, measured.unit), source="baseline"),
+        Evidence(what="baseline", value=base_text(earlier, measured.unit), source="baseline"),
         Evidence(what="tolerated", value=f"{tolerated:.1%} slower", source="noise of both"),
     )
     figure = msgspec.structs.replace(figure_of(subject.gpu, measured), baseline=earlier.value, tolerated=tolerated)
     if ratio >= 1 - tolerated:
         found = passed(f"{name}: {ratio:.0%} of the baseline", *evidence, decided_by="measured")
         return msgspec.structs.replace(found, figure=figure)
-    was = base_told(earlier, measured.unit)
+    was = base_text(earlier, measured.unit)
     return Outcome(
         status="warn",
         title=f"{name}: {1 - ratio:.0%} slower than the baseline",
@@ -99,7 +99,7 @@ def slower_than_baseline(subject: MeasurementSubject, facts: Facts) -> Outcome |
     )
 
 
-def base_told(base: Base, unit: str) -> str:
+def base_text(base: Base, unit: str) -> str:
     """``4.29 TB/s``, with the range of several runs."""
     value = quantity(base.value, unit)
     if base.runs == 1:

@@ -46,7 +46,7 @@ def _places(gpu: Gpu, facts: Facts) -> list[_Place]:
 def _all_places(gpus: tuple[Gpu, ...], measurements: tuple[Measurement, ...]) -> dict[str | None, list[_Place]]:
     found: dict[str | None, list[_Place]] = {}
     for group in groups(gpus, measurements):
-        for member, standing in zip(group.members, group.standings(), strict=True):
+        for member, standing in zip(group.members, group.comparisons(), strict=True):
             found.setdefault(member.gpu.uuid, []).append(_Place(group, member, standing))
     return found
 

@@ -70,10 +70,10 @@ def _unnamed(facts: Facts) -> list[ObservedError]:
 def _leaves_open(snapshot: Snapshot, facts: Facts) -> bool:
     """Whether a text was read that names no problem, and tells too little or has an error that nobody knows."""
     pasted = any(run.title.startswith(PASTED_TITLE) for run in snapshot.runs)
-    return pasted and not observed_problems(snapshot) and (bool(_unnamed(facts)) or _tells_of_one_thing(facts))
+    return pasted and not observed_problems(snapshot) and (bool(_unnamed(facts)) or _has_nothing_to_compare(facts))
 
 
-def _tells_of_one_thing(facts: Facts) -> bool:
+def _has_nothing_to_compare(facts: Facts) -> bool:
     """Whether there is nothing to compare: a GPU that is only named, a driver or a toolkit, alone or none at all."""
     versions = [each.version for each in frameworks_in(facts.environment) if each.version]
     if versions or any(gpu.uuid or gpu.pci_bus_id for gpu in facts.gpus):

@@ -200,7 +200,7 @@ def _watched(
                 if key.data is None and uplink:
                     uplink.listen()
                     continue
-                fault = _heard(key.data, selector, on_line)
+                fault = _messages(key.data, selector, on_line)
                 if fault:
                     faults.append(fault)
             now = time.monotonic()
@@ -214,7 +214,7 @@ def _watched(
     return faults
 
 
-def _heard(worker: _Worker, selector: selectors.BaseSelector, on_line: Callable[[int, Line], None]) -> Fault | None:
+def _messages(worker: _Worker, selector: selectors.BaseSelector, on_line: Callable[[int, Line], None]) -> Fault | None:
     """Read what a worker said; a fault where it ended without being done."""
     try:
         data = os.read(worker.reading, 1 << 16)
