@@ -19,7 +19,7 @@ from envcheck.components import Bound, Component, parse_components
 from envcheck.errors import RequirementNotMet, UsageError
 
 _NEEDS_THE_DRIVER = ("cuda", "gpu-memory")
-"""Of these no file tells."""
+"""No file says anything about these."""
 _MOST = 1 << 16
 """Bytes read of a file; the head of a METADATA is shorter."""
 _MODULE_VERSION = re.compile(r"\s(\d+\.\d+(?:\.\d+)?)\s")

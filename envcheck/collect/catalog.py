@@ -29,7 +29,7 @@ class ProbeSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """A probe as its header declares it."""
 
     name: str
-    """Of its file, behind that of its folder: ``nvml``, ``deep.torch``."""
+    """The name of its file, after that of its folder: ``nvml``, ``deep.torch``."""
     title: Text
     kind: Literal["file", "driver", "verify", "deep", "bench"]
     early: bool = False

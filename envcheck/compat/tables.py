@@ -155,7 +155,7 @@ class GpuRow(Row, frozen=True, kw_only=True):
     memory: int | None = None
     """Bytes as sold (the driver shows a little less)."""
     bandwidth: float | None = None
-    """Of its memory, bytes per second."""
+    """Bandwidth of its memory, in bytes per second."""
     sms: int | None = None
     """Multiprocessors."""
     clock: float | None = None
@@ -440,7 +440,7 @@ class MigRow(Row, frozen=True, kw_only=True):
     """The instances into which GPUs can be divided."""
 
     name: str
-    """Of the models together: ``A100 40GB``."""
+    """Name of the models together: ``A100 40GB``."""
     gpus: tuple[str, ...]
     """Their names, as in the rows of GPUs."""
     profiles: tuple[str, ...]
@@ -701,7 +701,7 @@ class FamilyRow(Row, frozen=True, kw_only=True):
     """A family of libraries that CUDA programs load."""
 
     name: str
-    """Of its main library: ``cublas``."""
+    """Name of its main library: ``cublas``."""
     files: str
     """A regular expression for what stands between ``lib`` and ``.so``."""
     kind: Literal["cuda", "cudnn", "nccl", "tensorrt", "driver", "other"]
@@ -750,7 +750,7 @@ class ErrorRow(Row, frozen=True, kw_only=True):
     problem: str
     """Name of the rule."""
     priority: Annotated[int, msgspec.Meta(ge=1)]
-    """Of the rows that know a line, the one with the lowest names its problem."""
+    """Where several rows match a line, the lowest priority names its problem."""
     said_by: Literal["driver-answered", "framework-ran"]
     status: Literal["fail", "warn", "note"] = "fail"
     """What the line alone proves."""
@@ -832,7 +832,7 @@ class StepRow(Row, frozen=True, kw_only=True):
     """What to do next about a failed trial whose error names no problem by itself."""
 
     priority: Annotated[int, msgspec.Meta(ge=1)]
-    """Of the rows that match an error, the one with the lowest is shown."""
+    """Where several rows match an error, the lowest priority is shown."""
     lines: tuple[str, ...]
     """Regular expressions; case does not count."""
     text: str

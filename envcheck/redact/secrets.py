@@ -154,7 +154,7 @@ class Hints(NamedTuple):
 
     words: tuple[str, ...]
     starts: tuple[str, ...]
-    """Of keys, in these letters."""
+    """Beginnings of keys, in these letters."""
     bodies: bool = True
     """Whether lines of a key may be there."""
 

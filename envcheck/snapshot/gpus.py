@@ -114,9 +114,9 @@ class Temperature(Record, frozen=True, kw_only=True):
     """Temperatures, in degrees Celsius."""
 
     gpu: float | None = None
-    """Of the chip now, in degrees Celsius."""
+    """Current temperature of the chip, in degrees Celsius."""
     memory: float | None = None
-    """Of the memory now, in degrees Celsius."""
+    """Current temperature of the memory, in degrees Celsius."""
     slowdown: float | None = None
     """From which the hardware lowers the clocks, in degrees Celsius."""
     shutdown: float | None = None

@@ -57,7 +57,7 @@ def _version(_cuda: Any) -> str:
 
 
 def _implementation(cuda: Any) -> str | None:
-    """Of numba-cuda, when that is what ``numba.cuda`` is."""
+    """Version of numba-cuda, when that is what ``numba.cuda`` is."""
     return str(module("numba_cuda").__version__) if "numba_cuda" in (cuda.__file__ or "").split("/") else None
 
 

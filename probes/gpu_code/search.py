@@ -41,7 +41,7 @@ _TABLES = {b"/", b"/SYM64/", b"//"}
 
 class Member(NamedTuple):
     path: str | None
-    """Of the file beside a thin archive that is the member; None where the archive holds it."""
+    """Path of the file beside a thin archive that is the member; None where the archive holds it."""
     offset: int
     size: int
 

@@ -19,11 +19,11 @@ Take = Callable[..., List[float]]
 """``take(array, index, ...)``: the elements at an index (numbers and slices) as numbers, in C order."""
 
 SIDES = (8192, 4096, 2048)
-"""Of square matrices."""
+"""Sides of square matrices."""
 LONGEST_RUN = 0.05
 """Seconds that one product on a GPU may take: where it is slow in a precision, the matrices are smaller."""
 SAMPLES, SAMPLE_SECONDS, PAUSE, LEAST_RUNS = 7, 0.011, 0.06, 2
-"""Of a product on a GPU: a few runs after a rest, about ten of the largest size, so that the clocks stay up."""
+"""A product on a GPU is sampled by a few runs after a rest, ten of the largest size, so that the clocks stay up."""
 PER_ROW = 32
 """Entries in a row of a sparse matrix, on average. The matrix is block-diagonal, of panels of one pattern."""
 PANELS, WIDE_PANELS = 256, 64
@@ -46,7 +46,7 @@ class TransformSize(NamedTuple):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Of the array that is transformed, along its last axis or along both."""
+        """Shape of the array that is transformed, along its last axis or along both."""
         return (self.batch, *self.lengths) if self.batch > 1 else self.lengths
 
     def bins(self, form: str) -> int:
@@ -108,7 +108,7 @@ class Heads(NamedTuple):
 
     @property
     def operations(self) -> float:
-        """Of the two products forward."""
+        """Operations of the two products forward."""
         return 4.0 * self.batch * self.heads * self.length**2 * self.depth
 
 
@@ -250,7 +250,7 @@ class Steps(NamedTuple):
 
     @property
     def operations(self) -> float:
-        """Of the matrix products: one a layer forward, two backward, of which the first layer needs one."""
+        """Operations of the matrix products: one a layer forward, two backward, of which the first layer needs one."""
         return 2.0 * self.batch * self.width**2 * (3 * self.layers - 1)
 
     @property
@@ -284,7 +284,7 @@ def step_triples(
 
 
 def gradients(numpy: Any, weights: Sequence[Any], given: Any, wanted: Any) -> list[Any]:
-    """Of the mean over the batch of half the squared error, in the precision of ``weights``."""
+    """Gradients of the mean over the batch of half the squared error, in the precision of ``weights``."""
     entering, raw = [given.astype(weights[0].dtype)], []
     for place, weight in enumerate(weights):
         raw.append(entering[-1] @ weight)

@@ -10,7 +10,7 @@ from .trial import Ask, NotTriedError, OnCpuError, Step, Subject, Where, close, 
 # What is built on PyTorch: one operation of each that calls code of its own on the GPU.
 
 _TOLERANCE = 0.02
-"""Of half precision, on numbers of about one."""
+"""Error of half precision on numbers of about one."""
 _ONLY_IMPORTED = "only its import is tested"
 _VERSION: dict[str, Ask] = {"version": version_of}
 

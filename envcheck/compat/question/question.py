@@ -94,7 +94,7 @@ class AskedGpu(NamedTuple):
     capability: ComputeCapability
     model: GpuRow | None
     suffix: str = ""
-    """Of the target that was named in its place: ``a``, ``f``."""
+    """The suffix of the target that was named in its place: ``a``, ``f``."""
 
 
 class BranchHead(DriverRelease):
@@ -154,7 +154,7 @@ class LibraryWheel(NamedTuple):
     """A distribution of NVIDIA that was named, and stands for the library in it."""
 
     name: str
-    """Of the distribution: ``nvidia-cudnn-cu12``."""
+    """Name of the distribution: ``nvidia-cudnn-cu12``."""
     part: str
     """What stands between ``nvidia-`` and the CUDA major."""
     major: int | None

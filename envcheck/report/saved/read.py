@@ -20,7 +20,7 @@ MOST_RECORDS = 500_000
 MOST_VALUES = 4_000_000
 """What a saved report may hold: a record takes some hundred bytes of memory."""
 MOST_JUDGED = {"GPUs": 1024, "frameworks": 1024, "error lines": 10_000, "measurements": 20_000}
-"""Of what every rule, or every known error line, is held against each."""
+"""Most records of each kind that every rule, or every known error line, is matched with."""
 
 T = TypeVar("T")
 

@@ -169,7 +169,7 @@ def _place(subject: FrameworkSubject) -> tuple[Evidence, ...]:
 
 
 def _cuda_build_on_gpus(subject: FrameworkSubject, facts: Facts) -> bool:
-    """Of what brings only a part of its GPU code, or extends another, only where its files or documents tell."""
+    """For what brings a part of its GPU code, or extends another framework: only where files or documents say."""
     framework = subject.framework
     whole = is_main_framework(framework, facts.matrix) and not compiles_its_code(framework, facts.matrix)
     return (

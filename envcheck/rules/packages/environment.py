@@ -143,7 +143,7 @@ _OTHER_PYTHON = Fix(
 
 
 def _pythons_are_known(subject: FrameworkSubject, facts: Facts) -> bool:
-    """Of PyTorch always asked; of others where their release's Pythons are known."""
+    """Always asked for PyTorch; for others, where their release's Pythons are known."""
     framework = subject.framework
     if framework.name == "torch" or not is_main_framework(framework, facts.matrix):
         return framework.name == "torch"
