@@ -61,7 +61,7 @@ def _is_of(found: Version, wanted: Version) -> bool:
 
 
 def capability_holds(bound: Bound, capability: str | None) -> bool:
-    """Whether a compute capability (``9.0``) is within a bound such as ``>=sm_90``; one that nobody knows never is."""
+    """Whether a compute capability (``9.0``) is within a bound such as ``>=sm_90``; an unknown one never is."""
     found, wanted = parse_capability(capability or ""), parse_capability(bound.value)
     if found is None or wanted is None:
         return False
@@ -86,7 +86,7 @@ def _words(name: str) -> frozenset[str]:
 
 
 def sentence(component: Component, found: Iterable[str] | None) -> str:
-    """What is required and what was found; None: nobody knows."""
+    """What is required and what was found; None: not known."""
     if found is None:
         return f"{component} is required, but the installed version is not known"
     return f"{component} is required; found {', '.join(dict.fromkeys(found)) or 'none'}"

@@ -106,7 +106,7 @@ class Fix(Part, frozen=True, kw_only=True):
     continues: bool = False
     """Whether it is the next step after the fix before it; else it is a way of its own."""
     changes: Changes | None = None
-    """None where it changes no packages of the judged environment, or nobody can tell which."""
+    """None where it changes no packages of the judged environment, or it is not known which."""
 
 
 def ways(fixes: Sequence[Fix]) -> tuple[tuple[Fix, ...], ...]:
@@ -148,7 +148,7 @@ class Subject(Part, frozen=True, kw_only=True):
 
 
 class Missing(Part, frozen=True, kw_only=True):
-    """A fact that a check needs and nobody supplied."""
+    """A fact that a check needs and does not have."""
 
     fact: str
     """Its path in the snapshot."""

@@ -101,7 +101,7 @@ def _machine() -> Report:
 
 
 def _memory(gpu: Gpu) -> int:
-    """Bytes; -1 where nobody knows."""
+    """Bytes; -1 where it is not known."""
     return gpu.memory.total if gpu.memory and gpu.memory.total is not None else -1
 
 

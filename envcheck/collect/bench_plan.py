@@ -37,7 +37,7 @@ class Chosen(msgspec.Struct, frozen=True):
 
 
 def choose(snapshot: Snapshot, wish: Bench) -> Chosen:
-    """The GPUs that CUDA shows, that were asked for, and that nobody uses."""
+    """The GPUs that CUDA shows, that were asked for, and that are not in use."""
     listing = items_in(snapshot.gpus)
     shown = [gpu for gpu in listing if gpu.cuda_ordinal is not None and gpu.uuid]
     shown.sort(key=lambda gpu: gpu.cuda_ordinal or 0)

@@ -123,7 +123,7 @@ class CudaRow(Row, frozen=True, kw_only=True):
     """Least Linux driver for programs built with it (from CUDA 11 on: for any minor of the major)."""
     driver_windows: str | None = None
     disputed_linux: str | None = None
-    """A lower minimum that another of NVIDIA's documents states: between the two, nobody can tell."""
+    """A lower minimum that another of NVIDIA's documents states: between the two, it is not known."""
     disputed_windows: str | None = None
     updates: tuple[CudaUpdate, ...] = ()
     """The releases of the minor, oldest first, where their least drivers differ."""
@@ -177,7 +177,7 @@ class GpuRow(Row, frozen=True, kw_only=True):
     kind: Literal["data-center", "workstation", "geforce", "tegra", "other"] | None = None
     first_drivers: tuple[str, ...] = ()
     """The first Linux release that drives it, and the first of each later branch that began without it; ascending.
-    Empty where the generation's first branch will do, or nobody tells."""
+    Empty where the generation's first branch will do, or none is documented."""
     open_module_only: bool = False
     """Whether it needs the open kernel module though other models of its compute capability do not."""
 
@@ -221,7 +221,7 @@ class EfficiencyRow(Row, frozen=True, kw_only=True):
     high: float
     """Greatest share that was seen."""
     wide: bool = False
-    """Whether it is only a floor, because nobody measured this here."""
+    """Whether it is only a floor, because it was never measured here."""
 
     @property
     def id(self) -> str:
@@ -251,11 +251,11 @@ class CollectiveRow(Row, frozen=True, kw_only=True):
     high: float
     """Greatest share that was seen."""
     wide: bool = False
-    """Whether it is only a floor, because nobody measured this here."""
+    """Whether it is only a floor, because it was never measured here."""
 
     latency: float | None = None
     """Seconds that the smallest size takes at most where each GPU has a process: twice the greatest that was seen,
-    since the host's processor counts too; None: nobody measured it."""
+    since the host's processor counts too; None: not measured."""
 
     @property
     def id(self) -> str:
@@ -410,7 +410,7 @@ class WheelRow(Row, frozen=True, kw_only=True):
     free_threaded: dict[System, str] = {}
     """The same for builds of CPython without the global interpreter lock, which most wheels do not serve."""
     archive: bool = False
-    """Whether there is a source archive besides, from which the package could be compiled."""
+    """Whether there is also a source archive, from which the package could be compiled."""
 
     @property
     def id(self) -> str:
@@ -781,7 +781,7 @@ class ImageRow(Row, frozen=True, kw_only=True):
     frameworks: dict[str, str] = {}
     """By repository, the framework that its images bring, where the CUDA that they hold is that of its build."""
     also: dict[str, dict[str, str]] = {}
-    """Versions that the images of one repository hold besides: a build of its publisher, no release of PyPI."""
+    """Versions that the images of one repository also hold: a build of its publisher, not a release on PyPI."""
     forward: bool | None = None
     """Whether it holds cuda-compat, with which a data-center GPU can do with an older driver; None: not known."""
     driver: str | None = None

@@ -1,4 +1,4 @@
-"""Read what nodes answered: in processes of their own where there is much of it. Answers are untrusted."""
+"""Read what nodes answered: in separate processes where there is much of it. Answers are untrusted."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ Judge = Callable[[Report], Report]
 def examine(
     answers: Iterable[Answer], judge: Judge, on_node: Callable[[Examined], None] = lambda _: None
 ) -> tuple[list[Examined], Facts]:
-    """Read every answer; ``judge`` judges reports that nobody judged, and must be a function that can be pickled."""
+    """Read every answer; ``judge`` judges reports that were not judged, and must be a function that can be pickled."""
     nodes: list[Examined] = []
     facts: Facts = {}
 

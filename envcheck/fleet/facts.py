@@ -1,7 +1,7 @@
 """What of a report is compared with those of other nodes: facts that healthy nodes of one kind share.
 
 Facts are grouped in aspects, and an aspect of a node (or of a GPU) is kept once for all nodes that have the same: most
-nodes of a fleet are alike. What differs between healthy machines (UUIDs, temperatures, counters) is no fact here.
+nodes of a fleet agree. What differs between healthy machines (UUIDs, temperatures, counters) is not a fact here.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Held(msgspec.Struct, frozen=True):
     """``GPU 3``; empty for the node."""
     facts: dict[str, str]
     complete: bool = False
-    """Whether a fact that is not here is absent; else nobody knows."""
+    """Whether a fact that is not here is absent; else it is not known."""
 
     def digest(self) -> bytes:
         """Equal for equal facts."""

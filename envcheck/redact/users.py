@@ -16,7 +16,7 @@ _NOBODY = frozenset(
         *("data", "work", "src", "app", "home", "scratch", "projects", "envs", "local"),
     )
 )
-"""Names that tell of nobody, or mean something else in a path: replaced only where a home folder must lie."""
+"""Names that identify no person, or mean something else in a path: replaced only where a home folder must lie."""
 
 _STOP = r"/\\\s:;,'\"()<>|\[\]"
 _HOME = re.compile(

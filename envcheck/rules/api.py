@@ -43,7 +43,7 @@ DRIVERS_FOR_GUESTS = frozenset({"vfio-pci", "pci-stub", "xen-pciback"})
 
 
 class Facts(msgspec.Struct, frozen=True):
-    """Everything a rule may read besides its subject."""
+    """Everything a rule may read in addition to its subject."""
 
     snapshot: Snapshot
     matrix: Matrix

@@ -46,7 +46,7 @@ class Listing(msgspec.Struct, Generic[Item], frozen=True, kw_only=True):
 
 
 def items_in(listing: Listing[Item] | None) -> tuple[Item, ...]:
-    """The things that were found; none where nobody looked."""
+    """The things that were found; none where it was not checked."""
     return listing.items if listing else ()
 
 

@@ -23,7 +23,7 @@ PROBE = {
 
 PROVIDER = "CUDAExecutionProvider"
 NEEDED = "needs"
-"""The answer that names what a program must call before it creates a session, lest that fall back to the CPU."""
+"""The answer that names what a program must call before it creates a session, so that this uses the GPU."""
 
 _needed: list[str] = []
 

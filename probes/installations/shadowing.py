@@ -36,7 +36,7 @@ def shadowing(site: Site, shipped: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def hides_pythons_own(site: Site, minor: str | None) -> list[str] | None:
-    """Paths that shadow a standard module, since PYTHONPATH precedes the standard library; None: nobody could tell."""
+    """Paths that shadow a standard module, since PYTHONPATH precedes the standard library; None: not known."""
     if not _PYTHONS_OWN:
         return None
     led = [

@@ -33,7 +33,7 @@ path outside the tree.
 """
 
 CIRCLE = os.strerror(errno.ELOOP)
-"""The reason for a circular link, which nobody can read."""
+"""The reason given for a circular link."""
 
 READING = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
 _CHUNK = 1 << 20

@@ -69,7 +69,7 @@ class Expectation(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def expectation(matrix: Matrix, gpu: Gpu, measured: Measurement) -> Expectation | str:
-    """What was to be expected, or why nobody can say."""
+    """What was to be expected, or why it is not known."""
     capability = ComputeCapability.parse(gpu.compute_capability)
     if capability is None:
         return "the compute capability of the GPU is not known"

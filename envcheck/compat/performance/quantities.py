@@ -136,7 +136,7 @@ FRAMEWORKS = {
     "tensorflow": "TensorFlow",
     "onnxruntime": "ONNX Runtime",
 }
-"""The frameworks that are measured at work, likewise."""
+"""The frameworks that are measured at work, in the same form."""
 
 PROCESSOR = "cpu-"
 """How the names of quantities begin that the processor is measured by."""

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import msgspec
 
 TOLERATED = 0.05
-"""Share by which a figure may be slower than one earlier run, besides the noise of both."""
+"""Share by which a figure may be slower than one earlier run, in addition to the noise of both."""
 LEAST_TOLERATED = 0.02
 """The same against several runs. Five runs in a row on one machine lay within 1.22 % (benchmarks/results/speed.md)."""
 _SEVERAL = 3

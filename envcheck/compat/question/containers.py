@@ -51,7 +51,7 @@ def _repositories(matrix: Matrix) -> list[str]:
 
 
 def known_containers(matrix: Matrix) -> list[str]:
-    """The releases with a row of their own, as they are asked for."""
+    """The releases with a separate row, as they are asked for."""
     return [
         f"{name.removeprefix(REGISTRY)}:{release[1].replace(chr(92), '')}"
         for row in matrix.images
@@ -106,7 +106,7 @@ def _on_gpu(matrix: Matrix, container: Container, cuda: CudaVersion, gpu: AskedG
     capability = matrix.capability_rows.get(gpu.capability)
     least, greatest = ComputeCapability.parse(row.capability_min), ComputeCapability.parse(row.capability_max)
     if capability and capability.tegra:
-        return answer("unknown", f"Jetsons have images of their own; {container.label} may be none for them", row)
+        return answer("unknown", f"Jetsons have separate images; {container.label} may not be one of them", row)
     if least and gpu.capability < least:
         reason = f"{container.label} needs compute capability {least} or higher; {gpu.label} has {gpu.capability}"
         return answer("incompatible", reason, row, change=f"a GPU of compute capability >= {least}")
@@ -120,7 +120,7 @@ def _on_gpu(matrix: Matrix, container: Container, cuda: CudaVersion, gpu: AskedG
 def _on_driver(question: Question, container: Container, cuda: CudaVersion) -> Fit:
     """What the notes ask for, what CUDA itself does, and the package cuda-compat in the container.
 
-    Where the notes ask for more than CUDA does, or for less, its documents disagree, and nobody can tell.
+    Where the notes ask for more than CUDA does, or for less, its documents disagree, and it is not known.
     """
     matrix, row = question.matrix, container.row
     alone = question._replace(compat=None)

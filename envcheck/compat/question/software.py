@@ -39,7 +39,7 @@ _YET_TO_COME = Version((10**6,))
 
 
 def stack_refuses(matrix: Matrix, candidate: Candidate, row: ReleaseRow, gpu: AskedGpu) -> Fit | None:
-    """Why no version of a library that the build needs runs on ``gpu``; None when one does, or nobody can tell."""
+    """Why no version of a library that the build needs runs on ``gpu``; None when one does, or it is not known."""
     if candidate.cuda:
         return None
     by_cuda = _cuda_refuses(matrix, candidate, row, gpu)
@@ -258,7 +258,7 @@ BEST_FIRST = ("compatible", "unknown", "incompatible")
 _DRIVERS = {"driver-linux": False, "driver-windows": True, "driver": None}
 """Whether Windows' numbers are meant."""
 TOOLKIT = "cuda"
-"""Its parts have a relation of their own."""
+"""Its parts have a separate relation."""
 _OF_GPU_BUILDS = frozenset({"cuda", "cudnn", "nccl", *_DRIVERS})
 """What the package decides that brings the GPU code."""
 

@@ -1,4 +1,4 @@
-"""GPU and code: whether GPU code compiled for some targets runs on a GPU, as it is or compiled anew by the driver."""
+"""GPU and code: whether GPU code compiled for some targets runs on a GPU, as it is or recompiled by the driver."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def code_runs_on(
 
 
 def runs_natively(matrix: Matrix, target: CodeTarget, gpu: ComputeCapability) -> bool:
-    """Whether a cubin runs on ``gpu`` without being compiled anew."""
+    """Whether a cubin runs on ``gpu`` without being recompiled."""
     if target.ptx:
         return False
     if target.capability == gpu:

@@ -102,7 +102,7 @@ def _not_yet(
     capability: CapabilityRow,
     architecture: ArchitectureRow,
 ) -> Fit | None:
-    """First branches are Linux's. On Windows a branch has the same name, and its releases have numbers of their own."""
+    """First branches are Linux's. On Windows a branch has the same name, and its releases are numbered differently."""
     first = capability.first_branch or architecture.first_branch
     if first is None or driver.branch >= first:
         return None

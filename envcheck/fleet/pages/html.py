@@ -93,7 +93,7 @@ def _sections(fleet: Fleet) -> list[Markup]:
             ("Model", "Quantity", "Figures", "Lowest", "Median", "Highest", "Slow from", "From lowest to highest"),
             [_spread(spread) for spread in fleet.spreads if spread.count],
         ),
-        *_section("Nodes that are alike", ("Group", "GPUs", "Driver", "Kernel", "Differs in", "Nodes"), _groups(fleet)),
+        *_section("Nodes that agree", ("Group", "GPUs", "Driver", "Kernel", "Differs in", "Nodes"), _groups(fleet)),
         tag(
             "section",
             tag("h2", "Nodes"),

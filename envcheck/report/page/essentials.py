@@ -13,7 +13,7 @@ _WITH_CUDA = ("nvidia-", "cuda-", "cupy", "jax", "tensorrt", "onnxruntime", "tri
 
 
 def versions(report: Report) -> list[tuple[str, str]]:
-    """Names and versions of what is here; nothing for what nobody looked at."""
+    """Names and versions of what is here; nothing for what was not checked."""
     snapshot = report.snapshot or Snapshot()
     environment = judged_environment(report)
     found = [

@@ -203,7 +203,7 @@ def _python_rows(report: Report) -> list[Row]:
 
 
 def _framework_rows(report: Report) -> list[Row]:
-    """Frameworks, and in a row of their own the extensions of one; each row begins with what is worst."""
+    """Frameworks, and in a separate row the extensions of one; each row begins with what is worst."""
     checks = _in_layers(report, "framework", "library")
     environment = judged_environment(report)
     extensions = [found for found in frameworks_in(environment) if found.extends]

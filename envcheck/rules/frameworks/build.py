@@ -37,7 +37,7 @@ from envcheck.versions import CodeTarget, ComputeCapability, CudaVersion
 def _gpu_is_here_or_wanted(subject: FrameworkSubject, facts: Facts) -> bool:
     """A build for ROCm uses CUDA's names for its own GPUs: only an NVIDIA GPU makes it the wrong one.
 
-    A framework built for the CPU is worth a note even where a GPU was looked for in vain.
+    A framework built for the CPU is worth a note even where no GPU was found.
 
     Of an extension the question arises where its files tell, and where the framework itself is another build.
     """
@@ -74,7 +74,7 @@ def cpu_only_build(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
         Checks that on a system with an NVIDIA GPU the framework is built for CUDA, not for the CPU or
         ROCm (by torch/version.py, TensorFlow's build_info.py, the +cpu in a version, the build of a
         conda package), that JAX has a CUDA plug-in, and ONNX Runtime a CUDA provider. Pasted text
-        without GPUs is treated alike if it shows that CUDA is wanted (a driver, CUDA libraries among
+        without GPUs is treated the same if it shows that CUDA is wanted (a driver, CUDA libraries among
         the packages, an error about CUDA). Without any GPU, a CPU build is a note. A CPU build of
         PyTorch is a failure, and so is one of another framework if it is the only one. Next to a
         framework that is built for CUDA it is a warning; for ONNX Runtime, which many packages

@@ -52,7 +52,7 @@ def _brings_cuda(name: str, matrix: Matrix) -> bool:
 
 
 def _stated(facts: Facts) -> tuple[Evidence, ...]:
-    """CUDA or cuDNN that somebody says is installed: nobody installs them without a wish for CUDA."""
+    """CUDA or cuDNN that somebody says is installed: whoever installs them wants CUDA."""
     libraries = items_in(facts.snapshot.libraries)
     found = next((each for each in libraries if each.stated), None)
     return (evidence_of(f"installed: {found.path}", found, "declared"),) if found else ()

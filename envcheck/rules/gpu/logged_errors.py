@@ -1,4 +1,4 @@
-"""Errors of a GPU that the driver logged by a number (Xid) and that have no rule of their own."""
+"""Errors of a GPU that the driver logged by a number (Xid) and that have no separate rule."""
 
 from __future__ import annotations
 

@@ -91,7 +91,7 @@ def package_shadowed(environment: Environment, facts: Facts) -> Outcome | None:
 
     Why it matters
         The installer did not choose the imported copy: its version, CUDA and extensions do not match.
-        Installing or upgrading the framework changes a copy that nobody imports.
+        Installing or upgrading the framework changes a copy that is never imported.
 
     How to fix
         Remove what leads there: the entry in PYTHONPATH, the copy in the user site, the line in the

@@ -233,7 +233,7 @@ def _broken_in_every_group(
 def _broken(
     subject: FrameworkSubject, name: str, lines: list[str], installed: Mapping[str, Distribution], facts: Facts
 ) -> _Broken | None:
-    """A requirement that is not met. Of conda's packages, which have names of their own, none is called missing."""
+    """A requirement that is not met. Of conda's packages, which have other names, none is called missing."""
     environment = subject.environment
     bounds = bounds_on(lines, name, facts.markers)
     if bounds is None:

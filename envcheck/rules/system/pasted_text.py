@@ -68,7 +68,7 @@ def _unnamed(facts: Facts) -> list[ObservedError]:
 
 
 def _leaves_open(snapshot: Snapshot, facts: Facts) -> bool:
-    """Whether a text was read that names no problem, and tells too little or has an error that nobody knows."""
+    """Whether a text was read that names no problem, and tells too little or has an unknown error."""
     pasted = any(run.title.startswith(PASTED_TITLE) for run in snapshot.runs)
     return pasted and not observed_problems(snapshot) and (bool(_unnamed(facts)) or _has_nothing_to_compare(facts))
 

@@ -47,7 +47,7 @@ def culprit_of(framework: Framework) -> Culprit | None:
 
 def _is_at_fault(file: TrialFile, error: str) -> bool:
     if file.role == "module" and file.owner is None:
-        return named_by(error) is None  # some modules have a finding of their own
+        return named_by(error) is None  # some modules have a separate finding
     if file.state in ("differs", "unreadable"):
         return file.role == "error" or file.owner is not None
     if file.state == "gone":
