@@ -10,7 +10,8 @@ from pathlib import Path
 from envcheck.cli.asking import saved_report
 from envcheck.collect.request import working_folder
 from envcheck.config.describe import configuration_for
-from envcheck.config.find import OWN, find
+from envcheck.config.file import OWN
+from envcheck.config.find import find
 from envcheck.errors import UsageError
 from envcheck.exitcode import ExitCode
 from envcheck.pipeline import session
