@@ -51,7 +51,7 @@ class ArchitectureRow(Row, frozen=True, kw_only=True):
     capabilities: tuple[str, ...]
     """Compute capabilities, oldest first: ``7.5``."""
     first_branch: int | None = None
-    """First Linux driver branch that drives any GPU of it."""
+    """First Linux driver branch that supports any GPU of it."""
     last_branch: int | None = None
     """Last one; ``None`` while current branches do."""
     kernel_module: Literal["proprietary", "open", "both"] | None = None
@@ -70,7 +70,7 @@ class CapabilityRow(Row, frozen=True, kw_only=True):
     tegra: bool = False
     """Integrated in a Tegra SoC: its cubins do not serve discrete GPUs, nor theirs it."""
     first_branch: int | None = None
-    """First Linux driver branch that drives a GPU of it, where later than its architecture's."""
+    """First Linux driver branch that supports a GPU of it, where later than its architecture's."""
     open_module_only: bool = False
     family: tuple[str, ...] = ()
     """Capabilities on which its ``f`` code runs."""
@@ -176,7 +176,7 @@ class GpuRow(Row, frozen=True, kw_only=True):
     """How sure the figures are (memory to power), where that differs from the rest."""
     kind: Literal["data-center", "workstation", "geforce", "tegra", "other"] | None = None
     first_drivers: tuple[str, ...] = ()
-    """The first Linux release that drives it, and the first of each later branch that began without it; ascending.
+    """The first Linux release that supports it, and the first of each later branch that began without it; ascending.
     Empty where the generation's first branch will do, or none is documented."""
     open_module_only: bool = False
     """Whether it needs the open kernel module though other models of its compute capability do not."""

@@ -35,7 +35,7 @@ def test_a_saved_report_is_judged_again_with_its_places(tmp_path: Path) -> None:
         (("--plan", "gone.txt"), "gone.txt: cannot read gone.txt"),
         (("--plan", "."), "cannot read .: Is a directory"),
         (("--plan", "notes.md"), "a plan is a requirements file"),
-        (("--plan", "bad.txt"), "bad.txt:1: this is not a requirement"),
+        (("--plan", "bad.txt"), "bad.txt:1: this is no requirement"),
         (("--plan", "ok.txt", "--deep"), "--deep is about an environment that exists"),
         (("--plan", "ok.txt", "--python", "x"), "--python is about an environment that exists"),
         (("--plan", "ok.txt", "--from", "x"), "--from is about an environment that exists"),

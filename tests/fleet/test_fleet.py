@@ -280,9 +280,9 @@ def test_a_fleet_report_is_read_again_as_it_was(fleet: Fleet) -> None:
 @pytest.mark.parametrize(
     ("content", "told"),
     [
-        (b"", "no fleet report"),
-        (b"{}", "no fleet report"),
-        (b'{"record":"fleet"}\n', "no fleet report of this version"),
+        (b"", "not a fleet report"),
+        (b"{}", "not a fleet report"),
+        (b'{"record":"fleet"}\n', "not a fleet report of this version"),
         (b'{"record":"fleet","nodes":\n', "cut off or damaged"),
         (b'{"record":"fleet"' + b"[" * 100_000, "damaged"),
     ],

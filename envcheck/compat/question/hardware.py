@@ -13,7 +13,7 @@ from envcheck.compat.question.question import AskedGpu, BranchHead, Question, ag
 from envcheck.compat.relations.driver_cuda import driver_runs_cuda, known_cuda_of, minor_compatible
 from envcheck.compat.relations.fit import Fit, FitVerdict, conclude
 from envcheck.compat.relations.gpu_cuda import cuda_serves, cuda_targets
-from envcheck.compat.relations.gpu_driver import driver_drives, module_drives
+from envcheck.compat.relations.gpu_driver import driver_supports, module_supports
 from envcheck.compat.specifier import Version, parse_specifier, parse_version
 from envcheck.compat.tables import ReleaseRow, Row
 from envcheck.versions import ComputeCapability, CudaVersion, DriverRelease
@@ -119,7 +119,7 @@ def _dropped(matrix: Matrix, package: CudaVersion, gpu: AskedGpu, rows: list[Row
     branch = next((row.branch for row in matrix.drivers if row.os == "linux" and row.cuda == str(package)), None)
     if branch is None:
         return None
-    fit = driver_drives(matrix, gpu.capability, BranchHead.of(branch), model=gpu.model)
+    fit = driver_supports(matrix, gpu.capability, BranchHead.of(branch), model=gpu.model)
     if not fit.bad:
         return None
     return reworded(matrix, fit, f"cuda-compat {package} is made from R{branch}: {fit.reason}", *rows)
@@ -177,12 +177,12 @@ def _gpu_fits(question: Question, gpu: AskedGpu) -> Iterator[Fit]:
     if question.drivers:
         fit = _each(
             question.drivers,
-            lambda driver: driver_drives(matrix, gpu.capability, driver, question.os, model=gpu.model),
+            lambda driver: driver_supports(matrix, gpu.capability, driver, question.os, model=gpu.model),
             labels["driver"],
         )
         yield fit.concerning("driver", "gpu")
     if question.flavour:
-        module = module_drives(matrix, gpu.capability, question.flavour, model=gpu.model)
+        module = module_supports(matrix, gpu.capability, question.flavour, model=gpu.model)
         yield module.concerning("kernel-module", "gpu")
     if question.cuda:
         serves = _each(

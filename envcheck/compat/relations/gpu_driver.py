@@ -1,4 +1,4 @@
-"""GPU and driver: whether a driver release, and a flavour of its kernel module, drives a GPU."""
+"""GPU and driver: whether a driver release, and a flavour of its kernel module, supports a GPU."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from envcheck.versions import ComputeCapability, DriverRelease
 Flavour: TypeAlias = Literal["open", "proprietary"]
 
 
-def driver_drives(
+def driver_supports(
     matrix: Matrix,
     gpu: ComputeCapability,
     driver: DriverRelease,
@@ -23,9 +23,9 @@ def driver_drives(
     *,
     model: GpuRow | None = None,
 ) -> Fit:
-    """Whether ``driver`` drives a GPU of this compute capability (and ``model``, where it is known).
+    """Whether ``driver`` supports a GPU of this compute capability (and ``model``, where it is known).
 
-    ``flavour`` is that of the kernel module; None leaves it out of the question. A driver newer than the data drives
+    ``flavour`` is that of the kernel module; None leaves it out of the question. A driver newer than the data supports
     every generation that no row says was dropped.
     """
     capability = matrix.capability_rows.get(gpu)
@@ -35,19 +35,19 @@ def driver_drives(
     if capability.tegra:
         reason = f"{gpu.sm} is integrated in a Tegra system, whose driver comes with its system software"
         return conclude(matrix, "unknown", reason, capability)
-    drives = f"driver {driver} supports {_named(gpu, architecture)}"
+    reason = f"driver {driver} supports {_named(gpu, architecture)}"
     return (
         _dropped(matrix, gpu, driver, architecture)
         or _not_yet(matrix, gpu, driver, os, capability, architecture)
         or _before_the_data(matrix, gpu, driver, os)
         or _before_the_model(matrix, driver, os, model)
         or _wrong_flavour(matrix, gpu, flavour, capability, architecture, model)
-        or conclude(matrix, "compatible", drives, capability, architecture)
+        or conclude(matrix, "compatible", reason, capability, architecture)
     )
 
 
-def module_drives(matrix: Matrix, gpu: ComputeCapability, flavour: Flavour, *, model: GpuRow | None = None) -> Fit:
-    """Whether a flavour of the kernel module drives a GPU, by a driver release that drives it at all."""
+def module_supports(matrix: Matrix, gpu: ComputeCapability, flavour: Flavour, *, model: GpuRow | None = None) -> Fit:
+    """Whether a flavour of the kernel module supports a GPU, by a driver release that supports it at all."""
     capability, architecture = matrix.capability_rows.get(gpu), architecture_of(matrix, gpu)
     if capability is None or architecture is None:
         return conclude(matrix, "unknown", f"the matrix does not know which kernel modules support {gpu.sm}")
