@@ -66,7 +66,7 @@ def collect(tree: Tree, out: Out) -> None:
 
 
 def _loaded_modules(tree: Tree) -> frozenset[str] | None:
-    """Names of the modules that are in use, or None when /proc/modules does not tell."""
+    """Names of the modules that are in use, or None when /proc/modules does not say."""
     text = tree.read_text(_MODULES, _MODULES_LIMIT)
     if text is None:
         return None

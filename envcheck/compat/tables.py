@@ -99,7 +99,7 @@ class DriverBranchRow(Row, frozen=True, kw_only=True):
     ended: str | None = None
     """The day (or month) its support ended or ends."""
     developer: str = ""
-    """Specifier of its releases for developers of Vulkan: their numbers do not tell which GPUs they drive."""
+    """Specifier of its releases for developers of Vulkan: their numbers do not show which GPUs they support."""
 
     @property
     def id(self) -> str:
@@ -557,7 +557,7 @@ class VariableRow(Row, frozen=True, kw_only=True):
 
 
 class RoleRow(Row, frozen=True, kw_only=True):
-    """What people install a project for; it decides whose failure is told first where several fail."""
+    """What people install a project for; it decides whose failure is shown first where several fail."""
 
     name: str
     """The project."""
@@ -761,7 +761,7 @@ class ErrorRow(Row, frozen=True, kw_only=True):
     after: tuple[str, ...] = ()
     """Problems whose consequence such a line is: beside a line of one of them it says nothing new."""
     beside: str = ""
-    """What another line of the same text must match, where one line alone does not tell the problem."""
+    """What another line of the same text must match, where one line alone does not identify the problem."""
 
     @property
     def id(self) -> str:
@@ -900,7 +900,7 @@ class XidRow(Row, frozen=True, kw_only=True):
 
 
 class SettingRow(Row, frozen=True, kw_only=True):
-    """A setting of a framework that makes its work slower, as the framework itself tells it."""
+    """A setting of a framework that makes its work slower, as the framework itself reports it."""
 
     framework: str
     """As quantities begin with it: ``torch``."""

@@ -10,7 +10,7 @@ from envcheck.snapshot import Environment, Framework, Library, Listing, Load, Lo
 
 # Take from a trial's memory map the files of libraries for which the search over files found none.
 #
-# A framework may look where no file says that it does: it is told by a variable, by another package, by its own code.
+# A framework may look where no file says that it does: a variable, another package or its own code may say so.
 # What its process really held outranks what was inferred, for that framework and that library.
 
 SOURCE = "memory map"

@@ -1,6 +1,6 @@
 """Infer from a pasted text what it does not say itself: builds of frameworks, and that no driver is there.
 
-Only what holds whichever of the possible builds it is gets inferred; a machine that envcheck examines tells its builds.
+Only what holds whichever of the possible builds it is gets inferred; an examined machine shows its builds.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ _LEAST = re.compile(r"(?:>=|==)([0-9]{1,2}\.[0-9]{1,2})")
 
 
 def first_of(version: str) -> str:
-    """The first release of a minor version, where people give no more than that: ``2.3.0`` of ``2.3``."""
+    """The first release of a minor version, where people state only that: ``2.3.0`` of ``2.3``."""
     public, plus, local = version.partition("+")
     return f"{public}.0{plus}{local}" if re.fullmatch(r"[0-9]{1,4}\.[0-9]{1,4}", public) else version
 

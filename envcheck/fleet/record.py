@@ -1,4 +1,4 @@
-"""What a fleet looks like: the records of ``envcheck fleet --format jsonl``, one a line, told apart by ``record``."""
+"""What a fleet looks like: the records of ``envcheck fleet --format jsonl``, one a line, distinct by ``record``."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ FORMAT = Format(
 _NAME, _STATUS, _VALUE, _SHARE = 39, 5, 12, 4
 """Columns."""
 _LOOSE = 0.02
-"""Share by which samples may lie apart without a word."""
+"""Spread of samples up to which nothing is said about it."""
 _HEADING = "of ceiling"
 _APART = 0.02
 """Share by which the slowest may be behind the fastest without a line of its own."""

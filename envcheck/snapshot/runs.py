@@ -143,7 +143,7 @@ class Measurement(Record, frozen=True, kw_only=True):
     burst: bool | None = None
     """Whether it was short enough to run before the GPU reached its power limit; False: sustained."""
     variant: str | None = None
-    """What else tells it from others of its name: ``pageable``, ``both directions``, ``NVLink`` …"""
+    """What else distinguishes it from others of its name: ``pageable``, ``both directions``, ``NVLink`` …"""
     library: str | None = None
     """Real path of the library that did it."""
     verification: Verification | None = None

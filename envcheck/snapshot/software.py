@@ -243,13 +243,13 @@ class DamagedFile(Record, frozen=True, kw_only=True):
     version: str | None = None
     """Version of the distribution."""
     kind: Literal["missing", "size", "content", "hash"]
-    """How it differs; ``content``: the list says nothing against it, and it cannot be used all the same."""
+    """How it differs; ``content``: the list says nothing against it, and it still cannot be used."""
     recorded: str | None = None
     """What the list says: ``104664 bytes``, ``sha256=…``."""
     found: str | None = None
-    """The same of the file that is there."""
+    """The same of the present file."""
     problem: str | None = None
-    """Why the file that is there cannot be loaded or imported; None: nothing tells that it cannot."""
+    """Why the present file cannot be loaded or imported; None: nothing shows that it cannot."""
     dead_link: str | None = None
     """Where it is missing: the link that leads nowhere in its place, or in that of a folder above it."""
     stripped: bool | None = None
@@ -279,7 +279,7 @@ class Framework(Identified, frozen=True, kw_only=True):
     """A framework in one environment, as its files describe it (and, after a deep probe, as it behaved)."""
 
     name: str
-    """Name of the distribution: ``torch``; of the several that hold one package, the one that is there."""
+    """Name of the distribution: ``torch``; of the several that hold one package, the installed one."""
     version: str | None = None
     """With its local part, as in ``2.5.1+cu124``."""
     path: str | None = None

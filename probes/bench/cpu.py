@@ -55,7 +55,7 @@ def collect(tree: Tree, out: Out) -> None:
 
 
 def measures() -> dict[Figure, Measure]:
-    """What is measured, by what tells it apart."""
+    """The measures, by figure."""
     sparse = lru_cache(maxsize=None)(_Sparse)
     figures: dict[Figure, Measure] = {Figure("cpu-gemm", kind): partial(product, kind) for kind in KINDS}
     figures[Figure("cpu-spmv", "fp32", variant="CSR")] = lambda: sparse().times_vector()

@@ -43,7 +43,7 @@ class Way(NamedTuple):
 class Log:
     """Makes the logger of ``tensorrt``, which prints as its own one does and keeps what it says.
 
-    Calls of TensorRT that fail return nothing, or raise what does not tell why.
+    Calls of TensorRT that fail return nothing, or raise an error without the reason.
     """
 
     def __init__(self, tensorrt: Any) -> None:

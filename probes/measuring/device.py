@@ -45,7 +45,7 @@ def driver() -> Any:
 
 
 def binding_name() -> str:
-    """``cuda-bindings 13.0.3``, as far as it tells."""
+    """``cuda-bindings 13.0.3``, as far as known."""
     try:
         from cuda import bindings
     except Exception:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from typing import TypeAlias
 
 # Which distributions are installed in a folder, by ``*.dist-info`` and ``*.egg-info`` (recording installed projects,
-# PyPA; egg-info, setuptools). A damaged one costs only itself, and is told of. One without metadata is none, as for
+# PyPA; egg-info, setuptools). A damaged one costs only itself, and is reported. One without metadata is none, as for
 # pip.
 
 LIMIT = 20_000

@@ -349,7 +349,7 @@ def same_package(file: str, expected: str) -> bool | None:
 
 
 def _in_step(step: Step, error: BaseException) -> str:
-    """What was raised; what a framework did instead of computing on the GPU is told without a type."""
+    """What was raised; what a framework did instead of computing on the GPU is reported without a type."""
     text = str(error) if isinstance(error, OnCpuError) else error_line(error)
     return f"{text} (in {step.name})"
 

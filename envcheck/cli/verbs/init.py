@@ -1,4 +1,4 @@
-"""``envcheck init``: write a configuration that asks for what this machine has."""
+"""``envcheck init``: write a configuration that requires what this machine has."""
 
 from __future__ import annotations
 

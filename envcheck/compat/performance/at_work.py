@@ -1,6 +1,6 @@
 """Whether a GPU is at work for somebody else.
 
-Told by what was sampled: the list of processes is empty inside a container.
+Judged by what was sampled: the list of processes is empty inside a container.
 """
 
 from __future__ import annotations

@@ -181,7 +181,7 @@ def _ceiling(
 
 
 def _of_switch(part: Sequence[Gpu]) -> Ceiling | str:
-    """The GPU with the least bandwidth holds up all others."""
+    """The GPU with the least bandwidth delays all others."""
     rates = [[link.bandwidth for link in gpu.nvlinks or () if link.active] for gpu in part]
     if not all(rates) or any(rate is None for each in rates for rate in each):
         return "the speed of the NVLinks is not known"

@@ -16,7 +16,7 @@ TOLERATED = 0.05
 LEAST_TOLERATED = 0.02
 """The same against several runs. Five runs in a row on one machine lay within 1.22 % (benchmarks/results/speed.md)."""
 _SEVERAL = 3
-"""Runs from which on they tell themselves how far runs lie apart."""
+"""Runs from which on their own spread counts."""
 _FENCE = 3.0
 """Interquartile ranges beyond which Tukey calls a value far out: 3 to 4 standard deviations of few values."""
 DEVIATION = 1.4826

@@ -22,7 +22,7 @@ from envcheck.versions import ComputeCapability, CudaVersion, DriverRelease
 
 
 def tegra_serves(matrix: Matrix, gpu: ComputeCapability, cuda: CudaVersion) -> Fit | None:
-    """Whether any JetPack for a Jetson's GPU takes ``cuda``; None where its rows do not tell.
+    """Whether any JetPack for a Jetson's GPU takes ``cuda``; None where its rows do not say.
 
     A JetPack that is yet to come may take another CUDA, unless JetPack has left the GPU behind.
     """

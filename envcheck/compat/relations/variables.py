@@ -52,7 +52,7 @@ def _wrong_setting(row: VariableRow, setting: str, version: str | None) -> str |
 
 
 def _settings(row: VariableRow, value: str) -> Iterator[str]:
-    """The settings in a value; commas within brackets part none, and blanks between them count for nothing."""
+    """The settings in a value; commas within brackets part none, and blanks between them do not count."""
     parts = value.split() if row.assign == "=" else re.split(r",(?![^\[]*\])", re.sub(r"\s+", "", value))
     yield from (part for part in parts if part)
 

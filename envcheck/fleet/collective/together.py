@@ -23,7 +23,7 @@ SIZE = 256 << 20
 LIMIT = 60.0
 """Seconds of one measurement."""
 _STOPPING = 5.0
-"""Seconds in which a node ends its processes when it is told to."""
+"""Seconds in which a node ends its processes on request."""
 _GRACE = 1.0
 """Seconds in which other nodes may say what they met, once one has failed."""
 _MOST_GPUS = 256

@@ -43,7 +43,7 @@ class Crew(Protocol):
     ) -> None: ...
 
     def send(self, node: str, data: bytes) -> None:
-        """Send a line to a node; that it does not arrive is told by ``receive``."""
+        """Send a line to a node; a failure is reported by ``receive``."""
 
     def receive(self, seconds: float) -> list[Said]:
         """What came, after ``seconds`` at most."""

@@ -23,7 +23,7 @@ from envcheck.rules.facts.measurements import (
 from envcheck.snapshot import Gpu, Measurement
 
 _LOOSE = 0.02
-"""Spread of the samples from which it is told."""
+"""Spread of the samples from which it is shown."""
 _FULL = 105.0
 """Percent of the ceiling at the right end of a bar: a little more than what can be."""
 _LEGEND = (

@@ -142,7 +142,7 @@ out; fields that need none have a value for that.
 
 
 class _StrangeError(Exception):
-    """A record cannot be told without a word that is not known."""
+    """A record with an unknown word cannot be shown without it."""
 
 
 def without_unknown_words(content: Any, kind: Any) -> Any:
@@ -205,5 +205,5 @@ def _is_strange(value: Any, kind: inspect.Type) -> bool:
 
 
 def read_newer(content: bytes, kind: type[T]) -> T:
-    """Decode ``content`` of a newer minor; raise msgspec.ValidationError for what is no ``kind`` all the same."""
+    """Decode ``content`` of a newer minor; raise msgspec.ValidationError for what is still not a ``kind``."""
     return msgspec.convert(without_unknown_words(msgspec.json.decode(content), kind), kind)

@@ -119,7 +119,7 @@ def _not_as_installed(
     single = [[each.distribution for each in group if each.distribution.name not in twice] for group in groups]
     fixes = tuple(fix for group in single for fix in reinstall(environment, group[:_SHOWN]))
     links = dict.fromkeys(file.dead_link for package in packages for file in package.files if file.dead_link)
-    if links:  # pip takes them for nothing, and then writes through them
+    if links:  # pip treats them as absent, and then writes through them
         fixes = in_steps((Fix(text="Delete the dangling links", command=("rm", "--", *links)), *fixes))
     lost = any(finding.fatal for finding in serious)
     return Outcome(

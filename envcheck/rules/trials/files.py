@@ -82,7 +82,7 @@ def file_stops_framework(environment: Environment, facts: Facts) -> Outcome | No
     """
     met = [found for framework in tried_frameworks(environment) if (found := culprit_of(framework))]
     met.sort(key=lambda culprit: importance(culprit.framework, facts.matrix))
-    # What another copy lacks is told by what leads there: a fault of the installed files comes first.
+    # What another copy lacks is reported with what leads there: a fault of the installed files comes first.
     met = [culprit for culprit in met if not _is_of_another_copy(culprit, environment)] or met
     if not met:
         return None
