@@ -228,7 +228,8 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     name: str = ""
     function: RuleFunction = _undecided
 
-    def __call__(self, function: Callable[[S, Facts], Outcome | None]) -> Rule:
+    def __call__(self, function: Callable[[S, Facts], Outcome | None] | Callable[[], None]) -> Rule:
+        """The rule of that name; a function without parameters is the page of a rule that never ``arises``."""
         return msgspec.structs.replace(self, name=function.__name__.replace("_", "-"), function=function)
 
     def is_in_scope(self, scopes: frozenset[Scope]) -> bool:

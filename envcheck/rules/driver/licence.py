@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from envcheck.checks import Fix
-from envcheck.rules.api import Facts, Outcome, never, rule
-from envcheck.snapshot import Snapshot
+from envcheck.rules.api import Facts, never, rule
 
 
 def _licence(_facts: Facts) -> tuple[Fix, ...]:
@@ -20,7 +19,7 @@ def _licence(_facts: Facts) -> tuple[Fix, ...]:
 
 
 @rule(layer="driver", scope="node", arises=never, remedy=_licence, explains=("gpu-init-failed",))
-def vgpu_unlicensed(_snapshot: Snapshot, _facts: Facts) -> Outcome | None:
+def vgpu_unlicensed() -> None:
     """The virtual GPU has no licence.
 
     What it checks
@@ -38,4 +37,3 @@ def vgpu_unlicensed(_snapshot: Snapshot, _facts: Facts) -> Outcome | None:
         NVIDIA, vGPU client licensing:
           https://docs.nvidia.com/grid/15.0/grid-licensing-user-guide/index.html
     """
-    return None

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from envcheck.checks import Fix
-from envcheck.rules.api import Facts, Outcome, never, rule
-from envcheck.snapshot import Snapshot
+from envcheck.rules.api import Facts, never, rule
 
 
 def _one_origin(_facts: Facts) -> tuple[Fix, ...]:
@@ -28,7 +27,7 @@ def _one_origin(_facts: Facts) -> tuple[Fix, ...]:
     remedy=_one_origin,
     explains=("driver-not-installed", "driver-library-mismatch", "kernel-module-missing"),
 )
-def driver_packages_conflict(_snapshot: Snapshot, _facts: Facts) -> Outcome | None:
+def driver_packages_conflict() -> None:
     """The driver's packages cannot be installed together.
 
     What it checks
@@ -46,4 +45,3 @@ def driver_packages_conflict(_snapshot: Snapshot, _facts: Facts) -> Outcome | No
         NVIDIA driver installation guide:
             https://docs.nvidia.com/datacenter/tesla/driver-installation-guide/
     """
-    return None

@@ -200,7 +200,7 @@ def _supported_compiler(_facts: Facts) -> tuple[Fix, ...]:
 
 
 @rule(layer="framework", arises=never, remedy=_supported_compiler)
-def host_compiler_unsupported(_snapshot: Snapshot, _facts: Facts) -> Outcome | None:
+def host_compiler_unsupported() -> None:
     """No C++ compiler that the CUDA toolkit supports.
 
     What it checks
@@ -224,7 +224,6 @@ def host_compiler_unsupported(_snapshot: Snapshot, _facts: Facts) -> Outcome | N
         PyTorch, what it demands of compilers:
             https://github.com/pytorch/pytorch/blob/main/torch/utils/cpp_extension.py
     """
-    return None
 
 
 def _newer_toolkit(_facts: Facts) -> tuple[Fix, ...]:
@@ -238,7 +237,7 @@ def _newer_toolkit(_facts: Facts) -> tuple[Fix, ...]:
 
 
 @rule(layer="framework", arises=never, remedy=_newer_toolkit)
-def toolkit_too_old(_snapshot: Snapshot, _facts: Facts) -> Outcome | None:
+def toolkit_too_old() -> None:
     """The CUDA toolkit is older than a build demands.
 
     What it checks
@@ -257,4 +256,3 @@ def toolkit_too_old(_snapshot: Snapshot, _facts: Facts) -> Outcome | None:
         FlashAttention, setup.py: https://github.com/Dao-AILab/flash-attention/blob/main/setup.py
         CUDA installation guide for Linux: https://docs.nvidia.com/cuda/cuda-installation-guide-linux/
     """
-    return None

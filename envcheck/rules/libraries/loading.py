@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from envcheck.checks import Fix
-from envcheck.rules.api import Facts, Outcome, never, rule
-from envcheck.snapshot import Snapshot
+from envcheck.rules.api import Facts, never, rule
 
 
 def _install_it(_facts: Facts) -> tuple[Fix, ...]:
@@ -29,7 +28,7 @@ def _one_openmp(_facts: Facts) -> tuple[Fix, ...]:
 
 
 @rule(layer="library", arises=never, remedy=_install_it, explains=("framework-import-fails",))
-def system_library_missing(_snapshot: Snapshot, _facts: Facts) -> Outcome | None:
+def system_library_missing() -> None:
     """A library of the system is not installed.
 
     What it checks
@@ -47,11 +46,10 @@ def system_library_missing(_snapshot: Snapshot, _facts: Facts) -> Outcome | None
     Sources
         Linux manual, the dynamic loader: https://man7.org/linux/man-pages/man8/ld.so.8.html
     """
-    return None
 
 
 @rule(layer="library", arises=never, remedy=_load_first, explains=("framework-import-fails",))
-def static_tls_exhausted(_snapshot: Snapshot, _facts: Facts) -> Outcome | None:
+def static_tls_exhausted() -> None:
     """A library was loaded too late to get static thread-local storage.
 
     What it checks
@@ -69,11 +67,10 @@ def static_tls_exhausted(_snapshot: Snapshot, _facts: Facts) -> Outcome | None:
         glibc, tunables of the dynamic linker:
             https://www.gnu.org/software/libc/manual/html_node/Dynamic-Linking-Tunables.html
     """
-    return None
 
 
 @rule(layer="library", arises=never, remedy=_same_architecture, explains=("framework-import-fails",))
-def library_of_other_architecture(_snapshot: Snapshot, _facts: Facts) -> Outcome | None:
+def library_of_other_architecture() -> None:
     """A library is built for another processor architecture.
 
     What it checks
@@ -90,11 +87,10 @@ def library_of_other_architecture(_snapshot: Snapshot, _facts: Facts) -> Outcome
     Sources
         Linux manual, the dynamic loader: https://man7.org/linux/man-pages/man8/ld.so.8.html
     """
-    return None
 
 
 @rule(layer="library", arises=never, remedy=_one_openmp)
-def openmp_loaded_twice(_snapshot: Snapshot, _facts: Facts) -> Outcome | None:
+def openmp_loaded_twice() -> None:
     """Two copies of the OpenMP library are loaded into one process.
 
     What it checks
@@ -111,4 +107,3 @@ def openmp_loaded_twice(_snapshot: Snapshot, _facts: Facts) -> Outcome | None:
         LLVM, messages of the OpenMP library:
             https://github.com/llvm/llvm-project/blob/main/openmp/runtime/src/i18n/en_US.txt
     """
-    return None

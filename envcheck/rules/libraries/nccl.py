@@ -10,7 +10,6 @@ from envcheck.rules.facts.libraries import load_evidence, loads_are_known, loads
 from envcheck.rules.facts.trials import TRIAL_RULES, imported
 from envcheck.rules.fixes.libraries import drop_from_variable, install_library_again, install_nccl
 from envcheck.rules.libraries.missing import not_installed
-from envcheck.snapshot import Snapshot
 
 
 @rule(
@@ -91,7 +90,7 @@ def _right_interface(_facts: Facts) -> tuple[Fix, ...]:
 
 
 @rule(layer="library", arises=never, remedy=_right_interface)
-def nccl_no_interface(_snapshot: Snapshot, _facts: Facts) -> Outcome | None:
+def nccl_no_interface() -> None:
     """NCCL finds no network interface.
 
     What it checks
@@ -111,7 +110,6 @@ def nccl_no_interface(_snapshot: Snapshot, _facts: Facts) -> Outcome | None:
         NCCL, environment variables:
             https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html
     """
-    return None
 
 
 def _own_gpu_each(_facts: Facts) -> tuple[Fix, ...]:
@@ -122,7 +120,7 @@ def _own_gpu_each(_facts: Facts) -> tuple[Fix, ...]:
 
 
 @rule(layer="framework", arises=never, remedy=_own_gpu_each)
-def ranks_share_gpu(_snapshot: Snapshot, _facts: Facts) -> Outcome | None:
+def ranks_share_gpu() -> None:
     """Two processes of a job use one GPU.
 
     What it checks
@@ -140,7 +138,6 @@ def ranks_share_gpu(_snapshot: Snapshot, _facts: Facts) -> Outcome | None:
         NCCL, init.cc: https://github.com/NVIDIA/nccl/blob/master/src/init.cc
         PyTorch, distributed, devices of ranks: https://docs.pytorch.org/docs/stable/distributed.html
     """
-    return None
 
 
 def _unlimited(_facts: Facts) -> tuple[Fix, ...]:
@@ -155,7 +152,7 @@ def _unlimited(_facts: Facts) -> tuple[Fix, ...]:
 
 
 @rule(layer="container", scope="container", arises=never, remedy=_unlimited)
-def locked_memory_too_small(_snapshot: Snapshot, _facts: Facts) -> Outcome | None:
+def locked_memory_too_small() -> None:
     """The limit for locked memory is too small for InfiniBand.
 
     What it checks
@@ -175,4 +172,3 @@ def locked_memory_too_small(_snapshot: Snapshot, _facts: Facts) -> Outcome | Non
           https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooting.html
         Linux manual, limits of resources: https://man7.org/linux/man-pages/man2/getrlimit.2.html
     """
-    return None

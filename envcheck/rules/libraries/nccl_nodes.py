@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from envcheck.checks import Fix
-from envcheck.rules.api import Facts, Outcome, never, rule
-from envcheck.snapshot import Snapshot
+from envcheck.rules.api import Facts, never, rule
 
 
 def _reachable_interface(_facts: Facts) -> tuple[Fix, ...]:
@@ -25,7 +24,7 @@ def _reachable_interface(_facts: Facts) -> tuple[Fix, ...]:
 
 
 @rule(layer="fabric", arises=never, remedy=_reachable_interface)
-def nodes_not_connected(_snapshot: Snapshot, _facts: Facts) -> Outcome | None:
+def nodes_not_connected() -> None:
     """The network between a job's nodes fails.
 
     What it checks
@@ -47,7 +46,6 @@ def nodes_not_connected(_snapshot: Snapshot, _facts: Facts) -> Outcome | None:
           https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooting.html
         NCCL, warnings about connections: https://github.com/NVIDIA/nccl/blob/master/src/os/linux.cc
     """
-    return None
 
 
 def _channel(_facts: Facts) -> tuple[Fix, ...]:
@@ -63,7 +61,7 @@ def _channel(_facts: Facts) -> tuple[Fix, ...]:
 
 
 @rule(layer="fabric", arises=never, remedy=_channel, explains=("nodes-not-connected",))
-def imex_not_ready(_snapshot: Snapshot, _facts: Facts) -> Outcome | None:
+def imex_not_ready() -> None:
     """IMEX, which shares GPU memory between nodes over NVLink, is not ready.
 
     What it checks
@@ -84,4 +82,3 @@ def imex_not_ready(_snapshot: Snapshot, _facts: Facts) -> Outcome | None:
           https://docs.nvidia.com/multi-node-nvlink-systems/imex-guide/imexchannels.html
         NCCL, mnnvl.cc: https://github.com/NVIDIA/nccl/blob/master/src/mnnvl.cc
     """
-    return None

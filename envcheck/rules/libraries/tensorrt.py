@@ -14,7 +14,7 @@ from envcheck.rules.facts.trials import imported
 from envcheck.rules.fixes.install import How, install
 from envcheck.rules.fixes.libraries import install_tensorrt
 from envcheck.rules.libraries.missing import not_installed
-from envcheck.snapshot import Distribution, Environment, Load, Snapshot, frameworks_in
+from envcheck.snapshot import Distribution, Environment, Load, frameworks_in
 
 _PACKAGE = re.compile(r"tensorrt(?:-cu[0-9]{2})?(?:-bindings|-libs)?")
 _NUMBERS = 4
@@ -150,7 +150,7 @@ def _build_again(_facts: Facts) -> tuple[Fix, ...]:
 
 
 @rule(layer="library", arises=never, remedy=_build_again)
-def tensorrt_engine_mismatch(_snapshot: Snapshot, _facts: Facts) -> Outcome | None:
+def tensorrt_engine_mismatch() -> None:
     """A TensorRT engine was built by another release, or for another GPU.
 
     What it checks
@@ -169,4 +169,3 @@ def tensorrt_engine_mismatch(_snapshot: Snapshot, _facts: Facts) -> Outcome | No
         TensorRT, version compatibility:
             https://docs.nvidia.com/deeplearning/tensorrt/latest/index.html
     """
-    return None

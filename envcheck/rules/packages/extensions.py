@@ -11,7 +11,7 @@ from envcheck.rules.fixes.commands import pip_command
 from envcheck.rules.fixes.install import How, install
 from envcheck.rules.packages.beside_torch import misfit, packages_of, torch_of
 from envcheck.rules.packages.torch import not_built_for
-from envcheck.snapshot import Framework, Snapshot
+from envcheck.snapshot import Framework
 
 
 def _match_or_compile(_facts: Facts) -> tuple[Fix, ...]:
@@ -144,7 +144,7 @@ def _without_isolation(facts: Facts) -> tuple[Fix, ...]:
 
 
 @rule(layer="framework", arises=never, remedy=_without_isolation)
-def build_does_not_see_torch(_snapshot: Snapshot, _facts: Facts) -> Outcome | None:
+def build_does_not_see_torch() -> None:
     """A build of an extension does not see PyTorch.
 
     What it checks
@@ -164,4 +164,3 @@ def build_does_not_see_torch(_snapshot: Snapshot, _facts: Facts) -> Outcome | No
         FlashAttention, installation:
             https://github.com/Dao-AILab/flash-attention#installation-and-features
     """
-    return None

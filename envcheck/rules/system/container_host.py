@@ -150,7 +150,7 @@ def _let_it_manage(_facts: Facts) -> tuple[Fix, ...]:
 
 
 @rule(layer="container", scope="container", arises=never, remedy=_let_it_manage, explains=("container-without-gpu",))
-def container_cgroups_refused(_snapshot: Snapshot, _facts: Facts) -> Outcome | None:
+def container_cgroups_refused() -> None:
     """The NVIDIA Container Toolkit cannot set a container's device rules.
 
     What it checks
@@ -170,4 +170,3 @@ def container_cgroups_refused(_snapshot: Snapshot, _facts: Facts) -> Outcome | N
             https://docs.nvidia.com/datacenter/cloud-native/container-toolkit/latest/install-guide.html
         libnvidia-container, releases: https://github.com/NVIDIA/libnvidia-container/releases
     """
-    return None

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from envcheck.checks import Fix
-from envcheck.rules.api import Facts, Outcome, never, rule
-from envcheck.snapshot import Snapshot
+from envcheck.rules.api import Facts, never, rule
 
 _CONFIG = "/etc/nvidia-container-runtime/config.toml"
 
@@ -20,7 +19,7 @@ def _path_of_ldconfig(_facts: Facts) -> tuple[Fix, ...]:
 
 
 @rule(layer="container", scope="container", arises=never, remedy=_path_of_ldconfig)
-def container_ldconfig_fails(_snapshot: Snapshot, _facts: Facts) -> Outcome | None:
+def container_ldconfig_fails() -> None:
     """The NVIDIA Container Toolkit cannot run the host's ldconfig in a container.
 
     What it checks
@@ -41,7 +40,6 @@ def container_ldconfig_fails(_snapshot: Snapshot, _facts: Facts) -> Outcome | No
         Which ldconfig the configuration names: https://github.com/NVIDIA/nvidia-docker/issues/587
         Reports: https://github.com/NVIDIA/nvidia-container-toolkit/issues/147
     """
-    return None
 
 
 def _newer_toolkit(_facts: Facts) -> tuple[Fix, ...]:
@@ -62,7 +60,7 @@ def _newer_toolkit(_facts: Facts) -> tuple[Fix, ...]:
     remedy=_newer_toolkit,
     explains=("gpu-init-failed", "no-gpu-visible", "wsl-libcuda-shadowed"),
 )
-def container_toolkit_too_old(_snapshot: Snapshot, _facts: Facts) -> Outcome | None:
+def container_toolkit_too_old() -> None:
     """The container toolkit is older than the driver of Windows needs.
 
     What it checks
@@ -81,7 +79,6 @@ def container_toolkit_too_old(_snapshot: Snapshot, _facts: Facts) -> Outcome | N
         NVIDIA Container Toolkit, error 500 with driver 555:
           https://github.com/NVIDIA/nvidia-container-toolkit/issues/520
     """
-    return None
 
 
 def _capabilities(_facts: Facts) -> tuple[Fix, ...]:
@@ -107,7 +104,7 @@ def _capabilities(_facts: Facts) -> tuple[Fix, ...]:
 
 
 @rule(layer="container", scope="container", arises=never, remedy=_capabilities)
-def video_libraries_missing(_snapshot: Snapshot, _facts: Facts) -> Outcome | None:
+def video_libraries_missing() -> None:
     """The driver's libraries for video are not here.
 
     What it checks
@@ -126,4 +123,3 @@ def video_libraries_missing(_snapshot: Snapshot, _facts: Facts) -> Outcome | Non
         NVIDIA Container Toolkit, driver capabilities:
           https://docs.nvidia.com/datacenter/cloud-native/container-toolkit/latest/
     """
-    return None

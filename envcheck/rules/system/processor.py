@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from envcheck.checks import Fix
-from envcheck.rules.api import Facts, Outcome, never, rule
-from envcheck.snapshot import Snapshot
+from envcheck.rules.api import Facts, never, rule
 
 
 def _other_build(_facts: Facts) -> tuple[Fix, ...]:
@@ -17,7 +16,7 @@ def _other_build(_facts: Facts) -> tuple[Fix, ...]:
 
 
 @rule(layer="framework", arises=never, remedy=_other_build, explains=("framework-import-fails",))
-def cpu_lacks_instructions(_snapshot: Snapshot, _facts: Facts) -> Outcome | None:
+def cpu_lacks_instructions() -> None:
     """The processor lacks instructions that a framework was compiled for.
 
     What it checks
@@ -35,4 +34,3 @@ def cpu_lacks_instructions(_snapshot: Snapshot, _facts: Facts) -> Outcome | None
     Sources
         TensorFlow, installation, hardware requirements: https://www.tensorflow.org/install/pip
     """
-    return None

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from envcheck.checks import Fix
-from envcheck.rules.api import Facts, Outcome, never, rule
-from envcheck.snapshot import Snapshot
+from envcheck.rules.api import Facts, never, rule
 
 
 def _what_it_offers(_facts: Facts) -> tuple[Fix, ...]:
@@ -18,7 +17,7 @@ def _what_it_offers(_facts: Facts) -> tuple[Fix, ...]:
 
 
 @rule(layer="container", scope="container", arises=never, remedy=_what_it_offers, explains=("no-gpu-visible",))
-def scheduler_lacks_gpu(_snapshot: Snapshot, _facts: Facts) -> Outcome | None:
+def scheduler_lacks_gpu() -> None:
     """The batch scheduler has no GPU as requested.
 
     What it checks
@@ -38,4 +37,3 @@ def scheduler_lacks_gpu(_snapshot: Snapshot, _facts: Facts) -> Outcome | None:
         Slurm, generic resources: https://slurm.schedmd.com/gres.html
         Slurm, gres.conf: https://slurm.schedmd.com/gres.conf.html
     """
-    return None

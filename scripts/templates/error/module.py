@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from envcheck.checks import Fix
-from envcheck.rules.api import Facts, Outcome, never, rule
-from envcheck.snapshot import Snapshot
+from envcheck.rules.api import Facts, never, rule
 
 
 def _way_out(_facts: Facts) -> tuple[Fix, ...]:
@@ -18,7 +17,7 @@ def _way_out(_facts: Facts) -> tuple[Fix, ...]:
     arises=never,
     remedy=_way_out,
 )
-def example_thing(_snapshot: Snapshot, _facts: Facts) -> Outcome | None:
+def example_thing() -> None:
     """The problem in a short sentence.
 
     What it checks
@@ -33,4 +32,3 @@ def example_thing(_snapshot: Snapshot, _facts: Facts) -> Outcome | None:
     Sources
         The title of the page that says so: https://docs.nvidia.com/cuda/cuda-installation-guide-linux/
     """
-    return None
