@@ -212,8 +212,8 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     """Paths that must be known: ``driver.release``, ``gpu.ecc`` (of the subject), ``framework.gpu_code``."""
     doubt: Doubt | None = None
     """The outcome of an error line that names the problem without proving it; None where it does prove it."""
-    remedy: Remedy | None = None
-    """The fixes where the outcome has none."""
+    remedy: Remedy | tuple[Fix, ...] = ()
+    """The fixes where the outcome has none, or a function of the facts that gives them."""
 
     explains: tuple[str, ...] = ()
     """Names of the rules whose findings are consequences of this one's."""
@@ -231,6 +231,10 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     def __call__(self, function: Callable[[S, Facts], Outcome | None] | Callable[[], None]) -> Rule:
         """The rule of that name; a function without parameters is the page of a rule that never ``arises``."""
         return msgspec.structs.replace(self, name=function.__name__.replace("_", "-"), function=function)
+
+    def remedies(self, facts: Facts) -> tuple[Fix, ...]:
+        """The fixes for an outcome that has none of its own."""
+        return self.remedy(facts) if callable(self.remedy) else self.remedy
 
     def is_in_scope(self, scopes: frozenset[Scope]) -> bool:
         return self.always or self.scope in scopes

@@ -192,14 +192,13 @@ def _compiling_packages(environment: Environment, facts: Facts) -> Evidence:
     )
 
 
-def _supported_compiler(_facts: Facts) -> tuple[Fix, ...]:
-    return (
-        Fix(text="Install a C++ compiler that this CUDA release supports, and name it: NVCC_CCBIN=/usr/bin/g++-12"),
-        Fix(text="Or compile with a newer CUDA toolkit, or install a wheel that is already compiled"),
-    )
+_SUPPORTED_COMPILER = (
+    Fix(text="Install a C++ compiler that this CUDA release supports, and name it: NVCC_CCBIN=/usr/bin/g++-12"),
+    Fix(text="Or compile with a newer CUDA toolkit, or install a wheel that is already compiled"),
+)
 
 
-@rule(layer="framework", arises=never, remedy=_supported_compiler)
+@rule(layer="framework", arises=never, remedy=_SUPPORTED_COMPILER)
 def host_compiler_unsupported() -> None:
     """No C++ compiler that the CUDA toolkit supports.
 
@@ -226,17 +225,14 @@ def host_compiler_unsupported() -> None:
     """
 
 
-def _newer_toolkit(_facts: Facts) -> tuple[Fix, ...]:
-    return (
-        Fix(text="See which toolkit the build takes", command=("nvcc", "--version")),
-        Fix(
-            text="Install a toolkit of the CUDA release that PyTorch was built with, and let CUDA_HOME and PATH name it"
-        ),
-        Fix(text="Or install a wheel that is already compiled for your PyTorch, Python and CUDA"),
-    )
+_NEWER_TOOLKIT = (
+    Fix(text="See which toolkit the build takes", command=("nvcc", "--version")),
+    Fix(text="Install a toolkit of the CUDA release that PyTorch was built with, and let CUDA_HOME and PATH name it"),
+    Fix(text="Or install a wheel that is already compiled for your PyTorch, Python and CUDA"),
+)
 
 
-@rule(layer="framework", arises=never, remedy=_newer_toolkit)
+@rule(layer="framework", arises=never, remedy=_NEWER_TOOLKIT)
 def toolkit_too_old() -> None:
     """The CUDA toolkit is older than a build demands.
 

@@ -23,13 +23,12 @@ _NEGLIGIBLE = 1.0
 """Seconds of throttling since the driver was loaded that are not worth a note."""
 
 
-def _check_supply(_facts: Facts) -> tuple[Fix, ...]:
-    return (
-        Fix(text="Check the power supplies, their redundancy mode and the GPU's power cables", who="cluster-admin"),
-    )
+_CHECK_SUPPLY = (
+    Fix(text="Check the power supplies, their redundancy mode and the GPU's power cables", who="cluster-admin"),
+)
 
 
-@rule(layer="gpu", scope="node", per="gpu", needs=("gpu.throttle.reasons",), arises=is_listed, remedy=_check_supply)
+@rule(layer="gpu", scope="node", per="gpu", needs=("gpu.throttle.reasons",), arises=is_listed, remedy=_CHECK_SUPPLY)
 def power_throttled(gpu: Gpu, _facts: Facts) -> Outcome | None:
     """The power supply or a lowered power limit throttles a GPU.
 

@@ -13,15 +13,13 @@ from envcheck.rules.messages.observed import kernel_evidence, kernel_messages
 from envcheck.snapshot import Gpu, Snapshot
 from envcheck.versions import ComputeCapability
 
-
-def _find_a_gpu(_facts: Facts) -> tuple[Fix, ...]:
-    return (
-        Fix(text="Check whether the PCI bus shows the card", command=("lspci", "-nn", "-d", "10de:")),
-        Fix(
-            text="If the machine needs no GPU, check only its Python environment",
-            command=("envcheck", "check", "--scope", "env"),
-        ),
-    )
+_FIND_A_GPU = (
+    Fix(text="Check whether the PCI bus shows the card", command=("lspci", "-nn", "-d", "10de:")),
+    Fix(
+        text="If the machine needs no GPU, check only its Python environment",
+        command=("envcheck", "check", "--scope", "env"),
+    ),
+)
 
 
 @rule(
@@ -29,7 +27,7 @@ def _find_a_gpu(_facts: Facts) -> tuple[Fix, ...]:
     scope="node",
     needs=("gpus",),
     required=True,
-    remedy=_find_a_gpu,
+    remedy=_FIND_A_GPU,
     explains=(
         "container-without-gpu",
         "driver-library-mismatch",

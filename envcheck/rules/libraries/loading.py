@@ -3,31 +3,26 @@
 from __future__ import annotations
 
 from envcheck.checks import Fix
-from envcheck.rules.api import Facts, never, rule
+from envcheck.rules.api import never, rule
+
+_INSTALL_IT = (
+    Fix(text="Install the system's package that holds the library (apt-file search NAME, dnf provides '*/NAME')"),
+)
 
 
-def _install_it(_facts: Facts) -> tuple[Fix, ...]:
-    return (
-        Fix(text="Install the system's package that holds the library (apt-file search NAME, dnf provides '*/NAME')"),
-    )
+_LOAD_FIRST = (
+    Fix(text="Load the named library first: LD_PRELOAD=/path/from/the/error python …, or import its package first"),
+    Fix(text="Or reserve more: GLIBC_TUNABLES=glibc.rtld.optional_static_tls=16384 python …"),
+)
 
 
-def _load_first(_facts: Facts) -> tuple[Fix, ...]:
-    return (
-        Fix(text="Load the named library first: LD_PRELOAD=/path/from/the/error python …, or import its package first"),
-        Fix(text="Or reserve more: GLIBC_TUNABLES=glibc.rtld.optional_static_tls=16384 python …"),
-    )
+_SAME_ARCHITECTURE = (Fix(text="Install the build for this architecture: a 64-bit Python and wheels for it"),)
 
 
-def _same_architecture(_facts: Facts) -> tuple[Fix, ...]:
-    return (Fix(text="Install the build for this architecture: a 64-bit Python and wheels for it"),)
+_ONE_OPENMP = (Fix(text="Install the packages that bring OpenMP from one source (all by conda, or all by pip)"),)
 
 
-def _one_openmp(_facts: Facts) -> tuple[Fix, ...]:
-    return (Fix(text="Install the packages that bring OpenMP from one source (all by conda, or all by pip)"),)
-
-
-@rule(layer="library", arises=never, remedy=_install_it, explains=("framework-import-fails",))
+@rule(layer="library", arises=never, remedy=_INSTALL_IT, explains=("framework-import-fails",))
 def system_library_missing() -> None:
     """A library of the system is not installed.
 
@@ -48,7 +43,7 @@ def system_library_missing() -> None:
     """
 
 
-@rule(layer="library", arises=never, remedy=_load_first, explains=("framework-import-fails",))
+@rule(layer="library", arises=never, remedy=_LOAD_FIRST, explains=("framework-import-fails",))
 def static_tls_exhausted() -> None:
     """A library was loaded too late to get static thread-local storage.
 
@@ -69,7 +64,7 @@ def static_tls_exhausted() -> None:
     """
 
 
-@rule(layer="library", arises=never, remedy=_same_architecture, explains=("framework-import-fails",))
+@rule(layer="library", arises=never, remedy=_SAME_ARCHITECTURE, explains=("framework-import-fails",))
 def library_of_other_architecture() -> None:
     """A library is built for another processor architecture.
 
@@ -89,7 +84,7 @@ def library_of_other_architecture() -> None:
     """
 
 
-@rule(layer="library", arises=never, remedy=_one_openmp)
+@rule(layer="library", arises=never, remedy=_ONE_OPENMP)
 def openmp_loaded_twice() -> None:
     """Two copies of the OpenMP library are loaded into one process.
 

@@ -78,18 +78,17 @@ def nccl_version_mismatch(subject: FrameworkSubject, facts: Facts) -> Outcome | 
     )
 
 
-def _right_interface(_facts: Facts) -> tuple[Fix, ...]:
-    return (
-        Fix(
-            text="Set NCCL_SOCKET_IFNAME to an interface that is up, or unset it",
-            command=("env", "-u", "NCCL_SOCKET_IFNAME", "NCCL_DEBUG=INFO", "python"),
-        ),
-        Fix(text="List the interfaces", command=("ip", "-brief", "address")),
-        Fix(text="Give a container without a network one: docker run --network host …"),
-    )
+_RIGHT_INTERFACE = (
+    Fix(
+        text="Set NCCL_SOCKET_IFNAME to an interface that is up, or unset it",
+        command=("env", "-u", "NCCL_SOCKET_IFNAME", "NCCL_DEBUG=INFO", "python"),
+    ),
+    Fix(text="List the interfaces", command=("ip", "-brief", "address")),
+    Fix(text="Give a container without a network one: docker run --network host …"),
+)
 
 
-@rule(layer="library", arises=never, remedy=_right_interface)
+@rule(layer="library", arises=never, remedy=_RIGHT_INTERFACE)
 def nccl_no_interface() -> None:
     """NCCL finds no network interface.
 
@@ -112,14 +111,13 @@ def nccl_no_interface() -> None:
     """
 
 
-def _own_gpu_each(_facts: Facts) -> tuple[Fix, ...]:
-    return (
-        Fix(text="Start at most one process for each GPU, and give each its own: torch.cuda.set_device(LOCAL_RANK)"),
-        Fix(text="Compare the number of processes with the GPUs that are visible", command=("nvidia-smi", "-L")),
-    )
+_OWN_GPU_EACH = (
+    Fix(text="Start at most one process for each GPU, and give each its own: torch.cuda.set_device(LOCAL_RANK)"),
+    Fix(text="Compare the number of processes with the GPUs that are visible", command=("nvidia-smi", "-L")),
+)
 
 
-@rule(layer="framework", arises=never, remedy=_own_gpu_each)
+@rule(layer="framework", arises=never, remedy=_OWN_GPU_EACH)
 def ranks_share_gpu() -> None:
     """Two processes of a job use one GPU.
 
@@ -140,18 +138,17 @@ def ranks_share_gpu() -> None:
     """
 
 
-def _unlimited(_facts: Facts) -> tuple[Fix, ...]:
-    return (
-        Fix(text="In a container: start it with --ulimit memlock=-1"),
-        Fix(
-            text="On a host: set memlock to unlimited in /etc/security/limits.conf, and LimitMEMLOCK=infinity for the "
-            "scheduler's service (slurmd, kubelet, docker)",
-            who="root",
-        ),
-    )
+_UNLIMITED = (
+    Fix(text="In a container: start it with --ulimit memlock=-1"),
+    Fix(
+        text="On a host: set memlock to unlimited in /etc/security/limits.conf, and LimitMEMLOCK=infinity for the "
+        "scheduler's service (slurmd, kubelet, docker)",
+        who="root",
+    ),
+)
 
 
-@rule(layer="container", scope="container", arises=never, remedy=_unlimited)
+@rule(layer="container", scope="container", arises=never, remedy=_UNLIMITED)
 def locked_memory_too_small() -> None:
     """The limit for locked memory is too small for InfiniBand.
 

@@ -139,17 +139,16 @@ def _mixed_libraries(name: str, one: Load, other: Load) -> Outcome:
     )
 
 
-def _build_again(_facts: Facts) -> tuple[Fix, ...]:
-    return (
-        Fix(text="Build the engine again with the TensorRT release and on the GPU model that will run it"),
-        Fix(
-            text="Or run it with the TensorRT that built it",
-            command=("python", "-m", "pip", "show", "tensorrt"),
-        ),
-    )
+_BUILD_AGAIN = (
+    Fix(text="Build the engine again with the TensorRT release and on the GPU model that will run it"),
+    Fix(
+        text="Or run it with the TensorRT that built it",
+        command=("python", "-m", "pip", "show", "tensorrt"),
+    ),
+)
 
 
-@rule(layer="library", arises=never, remedy=_build_again)
+@rule(layer="library", arises=never, remedy=_BUILD_AGAIN)
 def tensorrt_engine_mismatch() -> None:
     """A TensorRT engine was built by another release, or for another GPU.
 

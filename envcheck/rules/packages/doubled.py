@@ -164,14 +164,13 @@ def _overwritten(evidence: tuple[Evidence, ...], facts: Facts) -> Outcome:
     )
 
 
-def _keep_one(_facts: Facts) -> tuple[Fix, ...]:
-    return (Fix(text="Remove all packages of CuPy, then install the one for the CUDA that is used"),)
+_KEEP_ONE = (Fix(text="Remove all packages of CuPy, then install the one for the CUDA that is used"),)
 
 
 @rule(
     layer="framework",
     per="environment",
-    remedy=_keep_one,
+    remedy=_KEEP_ONE,
     explains=(*FOLLOWS_FROM_FILES, "file-stops-framework", "damaged-distribution"),
 )
 def cupy_multiple_packages(environment: Environment, facts: Facts) -> Outcome | None:

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 from envcheck.checks import Fix
-from envcheck.rules.api import Facts, never, rule
+from envcheck.rules.api import never, rule
 
 _CONFIG = "/etc/nvidia-container-runtime/config.toml"
 
 
-def _path_of_ldconfig(_facts: Facts) -> tuple[Fix, ...]:
-    return (
-        Fix(
-            text=f'Set ldconfig in {_CONFIG} to the program of this host ("@/sbin/ldconfig.real" on Ubuntu, '
-            '"@/sbin/ldconfig" elsewhere), and start the container again',
-            who="root",
-        ),
-    )
+_PATH_OF_LDCONFIG = (
+    Fix(
+        text=f'Set ldconfig in {_CONFIG} to the program of this host ("@/sbin/ldconfig.real" on Ubuntu, '
+        '"@/sbin/ldconfig" elsewhere), and start the container again',
+        who="root",
+    ),
+)
 
 
-@rule(layer="container", scope="container", arises=never, remedy=_path_of_ldconfig)
+@rule(layer="container", scope="container", arises=never, remedy=_PATH_OF_LDCONFIG)
 def container_ldconfig_fails() -> None:
     """The NVIDIA Container Toolkit cannot run the host's ldconfig in a container.
 
@@ -42,22 +41,21 @@ def container_ldconfig_fails() -> None:
     """
 
 
-def _newer_toolkit(_facts: Facts) -> tuple[Fix, ...]:
-    return (
-        Fix(text="With Docker Desktop: update it, since it brings its own toolkit"),
-        Fix(
-            text="With Docker inside WSL: update the toolkit, and restart Docker",
-            command=("sudo", "apt-get", "install", "--only-upgrade", "nvidia-container-toolkit"),
-            who="root",
-        ),
-    )
+_NEWER_TOOLKIT = (
+    Fix(text="With Docker Desktop: update it, since it brings its own toolkit"),
+    Fix(
+        text="With Docker inside WSL: update the toolkit, and restart Docker",
+        command=("sudo", "apt-get", "install", "--only-upgrade", "nvidia-container-toolkit"),
+        who="root",
+    ),
+)
 
 
 @rule(
     layer="container",
     scope="container",
     arises=never,
-    remedy=_newer_toolkit,
+    remedy=_NEWER_TOOLKIT,
     explains=("gpu-init-failed", "no-gpu-visible", "wsl-libcuda-shadowed"),
 )
 def container_toolkit_too_old() -> None:
@@ -81,29 +79,28 @@ def container_toolkit_too_old() -> None:
     """
 
 
-def _capabilities(_facts: Facts) -> tuple[Fix, ...]:
-    return (
-        Fix(
-            text="In a container: request the driver's video libraries when it starts",
-            command=(
-                "docker",
-                "run",
-                "--gpus",
-                "all",
-                "-e",
-                "NVIDIA_DRIVER_CAPABILITIES=compute,utility,video",
-                "IMAGE",
-            ),
+_CAPABILITIES = (
+    Fix(
+        text="In a container: request the driver's video libraries when it starts",
+        command=(
+            "docker",
+            "run",
+            "--gpus",
+            "all",
+            "-e",
+            "NVIDIA_DRIVER_CAPABILITIES=compute,utility,video",
+            "IMAGE",
         ),
-        Fix(
-            text="On a host: install the driver's package with them (on Ubuntu libnvidia-decode-NNN and "
-            "libnvidia-encode-NNN, NNN as in nvidia-smi)",
-            who="root",
-        ),
-    )
+    ),
+    Fix(
+        text="On a host: install the driver's package with them (on Ubuntu libnvidia-decode-NNN and "
+        "libnvidia-encode-NNN, NNN as in nvidia-smi)",
+        who="root",
+    ),
+)
 
 
-@rule(layer="container", scope="container", arises=never, remedy=_capabilities)
+@rule(layer="container", scope="container", arises=never, remedy=_CAPABILITIES)
 def video_libraries_missing() -> None:
     """The driver's libraries for video are not here.
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from envcheck.checks import Fix
-from envcheck.rules.api import Facts, never, rule
+from envcheck.rules.api import never, rule
 
 
-def _way_out(_facts: Facts) -> tuple[Fix, ...]:
-    return (Fix(text="What to do, in one sentence"),)
+_WAY_OUT = (Fix(text="What to do, in one sentence"),)
 
 
 @rule(
@@ -15,7 +14,7 @@ def _way_out(_facts: Facts) -> tuple[Fix, ...]:
     scope="node",
     since="0.0",
     arises=never,
-    remedy=_way_out,
+    remedy=_WAY_OUT,
 )
 def example_thing() -> None:
     """The problem in a short sentence.
