@@ -5,7 +5,6 @@ from __future__ import annotations
 from envcheck.checks import Fix
 from envcheck.rules.api import never, rule
 
-
 _WAY_OUT = (Fix(text="What to do, in one sentence"),)
 
 
