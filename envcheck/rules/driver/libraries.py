@@ -66,14 +66,14 @@ def _match_versions(facts: Facts) -> tuple[Fix, ...]:
     if any(
         "/compat/" in (result.library or "") for result in results_naming("driver-library-mismatch", answers(facts))
     ):
-        return fixes.drop_compat_library(facts)
+        return fixes.DROP_COMPAT_LIBRARY
     found = mismatched(facts)
     if found is not None:
         return redirect_loader(*found, facts)
     if in_container(facts):
         text = "Remove the driver libraries (libcuda, libnvidia-*) from the image: the host's are mounted at start"
         return (Fix(text=text), Fix(text="If the host was updated, restart it", who="cluster-admin"))
-    return fixes.reboot(facts)
+    return fixes.REBOOT
 
 
 @rule(
@@ -151,7 +151,7 @@ def _mismatch(facts: Facts) -> str:
     scope="container",
     by_variable=lambda _snapshot, facts: is_found_by_variable(find_library(CUDA, facts)),
     explains=("gpu-init-failed", "no-gpu-visible"),
-    remedy=fixes.drop_compat_library,
+    remedy=fixes.DROP_COMPAT_LIBRARY,
 )
 def forward_compat_unsupported(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """The GPU does not support the forward-compatibility libcuda that was loaded.
@@ -181,5 +181,5 @@ def forward_compat_unsupported(_snapshot: Snapshot, facts: Facts) -> Outcome | N
         message="Programs load a newer libcuda than the driver's own, which this GPU does not support.",
         evidence=tuple(call_evidence(result) for result in failed),
         decided_by="driver-answered",
-        fixes=(*fixes.drop_compat_library(facts), *fixes.update_driver(facts)),
+        fixes=(*fixes.DROP_COMPAT_LIBRARY, *fixes.update_driver(facts)),
     )

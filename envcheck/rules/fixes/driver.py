@@ -75,8 +75,7 @@ def _driver(facts: Facts, task: str, *, new: bool) -> tuple[Fix, ...]:
     return (Fix(text=f"{task}, as NVIDIA describes for this distribution: {DRIVER_PAGE}", who="root", risk=risk),)
 
 
-def reboot(_facts: Facts) -> tuple[Fix, ...]:
-    return (Fix(text="Restart the machine", who="root", risk=_REBOOT_RISK),)
+REBOOT = (Fix(text="Restart the machine", who="root", risk=_REBOOT_RISK),)
 
 
 def reset(gpu: Gpu | None) -> Fix:
@@ -226,9 +225,9 @@ def start_fabric_manager(facts: Facts) -> tuple[Fix, ...]:
     )
 
 
-def drop_compat_library(_facts: Facts) -> tuple[Fix, ...]:
-    text = (
-        "Take the forward-compatibility libcuda (in a folder named compat) off the loader's path, or use an image or a "
-        "build for a CUDA version that the driver supports"
-    )
-    return (Fix(text=text),)
+DROP_COMPAT_LIBRARY = (
+    Fix(
+        text="Take the forward-compatibility libcuda (in a folder named compat) off the loader's path, or use an image "
+        "or a build for a CUDA version that the driver supports"
+    ),
+)

@@ -251,10 +251,13 @@ def list_wheels(facts: Facts) -> tuple[Fix, ...]:
     return (Fix(text=text, command=pip_command(facts.environment, "list")),)
 
 
-def other_compiler(_facts: Facts) -> tuple[Fix, ...]:
-    """Install a release with a newer compiler, or check PATH; for cases where only an error line is known."""
-    text = "Install a newer release of what compiles (Triton, XLA's nvidia-cuda-nvcc), which brings a newer compiler"
-    return (Fix(text=text), Fix(text="See which ptxas comes first on PATH", command=("ptxas", "--version")))
+OTHER_COMPILER = (
+    Fix(
+        text="Install a newer release of what compiles (Triton, XLA's nvidia-cuda-nvcc), which brings a newer compiler"
+    ),
+    Fix(text="See which ptxas comes first on PATH", command=("ptxas", "--version")),
+)
+"""For cases where only an error line is known."""
 
 
 def _wheel(facts: Facts, base: str, what: str) -> tuple[Fix, ...]:

@@ -13,7 +13,7 @@ from envcheck.rules.facts.trials import ran_on_gpu
 from envcheck.rules.fixes.driver import installer
 from envcheck.rules.fixes.fits import incompatible
 from envcheck.rules.fixes.install import How, in_steps, install
-from envcheck.rules.fixes.libraries import other_compiler, without_variable
+from envcheck.rules.fixes.libraries import OTHER_COMPILER, without_variable
 from envcheck.rules.fixes.torch import install_fitting_build
 from envcheck.snapshot import Framework, frameworks_in
 from envcheck.versions import ComputeCapability, CudaVersion
@@ -45,7 +45,7 @@ def _assemblers(framework: Framework) -> dict[str, CudaVersion]:
     return {name: version for name, version in found.items() if name.startswith(_ASSEMBLER) and version}
 
 
-@rule(layer="framework", per="framework", explains=("framework-cannot-use-gpu",), remedy=other_compiler)
+@rule(layer="framework", per="framework", explains=("framework-cannot-use-gpu",), remedy=OTHER_COMPILER)
 def jit_compiler_too_old(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """A run-time compiler does not support the GPU.
 
@@ -103,7 +103,7 @@ def _does_not_know(framework: Framework, fit: Fit, gpu: str, facts: Facts) -> Ou
     )
 
 
-@rule(layer="framework", per="framework", explains=("framework-cannot-use-gpu",), remedy=other_compiler)
+@rule(layer="framework", per="framework", explains=("framework-cannot-use-gpu",), remedy=OTHER_COMPILER)
 def jit_compiler_missing(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """A run-time compiler is missing.
 
