@@ -18,7 +18,7 @@ from envcheck.errors import MatrixError
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
-settings.register_profile("untimed", deadline=None)  # how long a machine takes is no property of the code
+settings.register_profile("untimed", deadline=None)  # how long a machine takes is not a property of the code
 settings.load_profile("untimed")
 
 

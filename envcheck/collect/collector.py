@@ -163,7 +163,7 @@ class Collection:
         return GPUS
 
     def together(self, groups: list[list[dict[str, Any]]]) -> None:
-        """Run each group in a child, all at the same time; probes that a child did not reach get one of their own."""
+        """Run each group in a child, all at the same time; probes that a child did not reach get one each."""
         children = [Child(self, group) for group in groups]
         while children:
             ready = [pipe for child in children for pipe in child.open_pipes()]

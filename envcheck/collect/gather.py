@@ -145,7 +145,7 @@ def _measure(specs: Sequence[ProbeSpec], wish: Bench, loop: Loop, launch: Launch
 
 
 class _Asked(NamedTuple):
-    """What the caller asked for besides reading."""
+    """What the caller asked for in addition to reading."""
 
     verify: bool
     deep: Deep | None
@@ -157,7 +157,7 @@ class _Asked(NamedTuple):
         return spec.kind in ("file", "driver") or bool(getattr(self, spec.kind))
 
     def shown_to_work(self, specs: Sequence[ProbeSpec]) -> list[ProbeSpec]:
-        """Bench probes that a deep check runs without timing: those that nobody is going to time anyway."""
+        """Bench probes that a deep check runs without timing: those that are not going to be timed anyway."""
         timed = self.bench is not None and (self.bench.full or bool(self.bench.only))
         return [spec for spec in specs if spec.deep and not timed]
 

@@ -133,7 +133,7 @@ def _add_file(document: dict[str, Any], path: Path, data: bytes) -> None:
     document["sources"].update({f"{path.stem}/{key}": source for key, source in sources.items()})
     for table, rows in content.items():
         if table not in FIELDS:
-            raise MatrixError(f"{path.name}: [[{table}]] is no table of the matrix; they are {', '.join(FIELDS)}")
+            raise MatrixError(f"{path.name}: [[{table}]] is not a table of the matrix; they are {', '.join(FIELDS)}")
         if not isinstance(rows, list):
             raise MatrixError(f"{path.name}: [{table}] must be written [[{table}]]")
         for number, row in enumerate(rows, start=1):

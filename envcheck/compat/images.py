@@ -1,4 +1,4 @@
-"""Container images by their names: which row speaks of an image, and what GPU software it says that the image holds."""
+"""Container images by their names: which row covers an image, and what GPU software it says that the image holds."""
 
 from __future__ import annotations
 

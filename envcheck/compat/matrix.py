@@ -56,7 +56,7 @@ from envcheck.sources import Source
 from envcheck.versions import ComputeCapability, CudaVersion
 
 _NEEDED_BY_MANY = ("python", "gcc")
-"""Components without rows of their own that rows of releases need: known without decoding all of these."""
+"""Components without separate rows that rows of releases need: known without decoding all of these."""
 
 _SIMILAR = 0.8
 """Least likeness of a name, of 1, to be offered for another one."""
@@ -138,7 +138,7 @@ class Matrix:
         return tuple(Source(title=row.title, address=row.address, read=row.read) for row in found)
 
     def knows(self, name: str) -> bool:
-        """Whether any row speaks of the component of this canonical name."""
+        """Whether any row covers the component of this canonical name."""
         own = name in _NEEDED_BY_MANY or name in self.releases_by_name or name in self.wheels_by_name
         return own or name in self._named_by_others
 
@@ -155,7 +155,7 @@ class Matrix:
 
     @cached_property
     def toolkits(self) -> list[CudaVersion]:
-        """The CUDA versions with a published toolkit, ascending; drivers report others besides."""
+        """The CUDA versions with a published toolkit, ascending; drivers report others too."""
         return [version for version, row in self.cuda_rows.items() if row.toolkit]
 
     @cached_property

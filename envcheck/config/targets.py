@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from envcheck.components import Bound, Component
-from envcheck.config.find import read_bytes
+from envcheck.config.file import read_bytes
 from envcheck.config.model import Config
 from envcheck.config.read import Configuration, check_words, did_you_mean, in_file, parse
 from envcheck.errors import UsageError

@@ -83,7 +83,7 @@ def diff(reports: Sequence[tuple[str, Report]], base: Sequence[tuple[str, Report
         base, reports = ([(name, redact(report)) for name, report in side] for side in (base, reports))
     for name, report in (*base, *reports):
         if report.snapshot is None and not report.checks:
-            raise UsageError(f"{name} holds neither facts nor checks: there is nothing to compare")
+            raise UsageError(f"{name} has neither facts nor checks: there is nothing to compare")
     base = sorted(base, key=lambda named: named[1].created)
     runs = [report for _, report in base]
     comparisons = tuple(_comparison(runs, other, len(base) + place) for place, (_, other) in enumerate(reports))

@@ -13,7 +13,7 @@ from envcheck.diff.match import Match
 from envcheck.diff.record import Change, ComparedFigure, Note
 from envcheck.rules.facts.measurements import measurement_key, measurement_name, quantity
 from envcheck.rules.facts.run_conditions import differences
-from envcheck.rules.speed.baseline import base_told
+from envcheck.rules.speed.baseline import base_text
 from envcheck.rules.speed.trust import why_not_judged
 from envcheck.snapshot import Conditions, Gpu, Measurement
 
@@ -89,8 +89,7 @@ def _usable(report: Report, matched: Match | None) -> Iterator[tuple[_Key, Measu
 
 
 def _gpus_by_uuid(report: Report) -> dict[str | None, Gpu]:
-    listing = report.snapshot.gpus if report.snapshot else None
-    return {gpu.uuid: gpu for gpu in (listing.items if listing else ())}
+    return {gpu.uuid: gpu for gpu in report.gpus}
 
 
 def _key(measured: Measurement, matched: Match | None = None) -> _Key:
@@ -149,7 +148,7 @@ def _change(pair: _Pair) -> Change:
         subject=pair.subject,
         what=measurement_name(pair.after),
         kind="changed",
-        before=base_told(pair.base, unit),
+        before=base_text(pair.base, unit),
         after=quantity(pair.value, unit),
         ratio=ratio,
         faster=faster,

@@ -1,4 +1,4 @@
-"""Read what nodes answered: in processes of their own where there is much of it. Answers are untrusted."""
+"""Read what nodes answered: in separate processes where there is much of it. Answers are untrusted."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Answer(msgspec.Struct, frozen=True):
     """What came from a node: a report, or the file in which it lies, or the reason why there is none."""
 
     node: str
-    """The name by which it was asked; empty where the report tells it."""
+    """The name by which it was asked; empty where the report has it."""
     path: str = ""
     """The file in which the report lies; where the report came along, the file in which it was kept."""
     content: bytes = b""
@@ -85,7 +85,7 @@ Judge = Callable[[Report], Report]
 def examine(
     answers: Iterable[Answer], judge: Judge, on_node: Callable[[Examined], None] = lambda _: None
 ) -> tuple[list[Examined], Facts]:
-    """Read every answer; ``judge`` judges reports that nobody judged, and must be a function that can be pickled."""
+    """Read every answer; ``judge`` judges reports that were not judged, and must be a function that can be pickled."""
     nodes: list[Examined] = []
     facts: Facts = {}
 
@@ -204,7 +204,7 @@ def _gpu(name: str, gpu: Gpu) -> GpuFacts:
 
 
 def _findings(report: Report) -> tuple[Finding, ...]:
-    """What is a cause, worst first: consequences are told with it."""
+    """Causes, worst first; consequences are shown with them."""
     found = {
         check.rule: Finding(check.status, check.rule, check.title)
         for check in reversed(report.checks)
@@ -214,7 +214,7 @@ def _findings(report: Report) -> tuple[Finding, ...]:
 
 
 def _name(report: Report, answer: Answer) -> str:
-    """As the engine calls the node, else its host; a redacted report is told by its file."""
+    """As the engine calls the node, else its host; a redacted report is named by its file."""
     from envcheck.redact import HOST  # noqa: PLC0415
 
     own = (report.host or "").strip() if report.host != HOST else ""

@@ -54,11 +54,11 @@ def read(content: bytes) -> Fleet:
     if len(content) > MOST_BYTES or content.count(b"\n") > _MOST_LINES:
         raise UsageError(f"the fleet report has more than {MOST_BYTES >> 20} MiB or {_MOST_LINES:,} lines")
     if not is_fleet(content):
-        raise UsageError("this is no fleet report; save one with: envcheck fleet … -o jsonl:fleet.jsonl")
+        raise UsageError("this is not a fleet report; save one with: envcheck fleet … -o jsonl:fleet.jsonl")
     try:
         found = _by_kind(msgspec.json.Decoder(Record).decode_lines(content))
     except msgspec.ValidationError as error:
-        raise UsageError(f"this is no fleet report of this version: {clip(clean(str(error)), 160)}") from None
+        raise UsageError(f"this is not a fleet report of this version: {clip(clean(str(error)), 160)}") from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         raise UsageError("the fleet report is cut off or damaged: a line is not JSON") from None
     heads = _of(found, Head)

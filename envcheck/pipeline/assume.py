@@ -31,6 +31,7 @@ from envcheck.snapshot import (
     Platform,
     Snapshot,
     Variables,
+    items_in,
 )
 
 SOURCE = "assumed"
@@ -44,7 +45,7 @@ _FRAMEWORKS = frozenset({"torch"})
 _NOT_ASSUMABLE = frozenset({"cuda", "nvcc", "cudnn", "nccl", "tensorrt", "gcc", "jetpack", "l4t"})
 _MOST_GPUS = 1024
 _NEARLY = 0.82
-"""Of difflib: one letter too many, too few or changed places in a word of three or more."""
+"""For difflib: one letter too many, too few or changed places in a word of three or more."""
 _OF_THE_JOB = ("LD_LIBRARY_PATH", "LD_PRELOAD")
 """Variables that lead the loader to libraries."""
 
@@ -128,7 +129,7 @@ def _driver(stated: dict[str, str], observed: Driver | None) -> Driver | None:
     release, listing = stated.get("driver"), observed.libraries if observed else None
     kept = tuple(
         library
-        for library in (listing.items if listing else ())
+        for library in items_in(listing)
         if library.found_by in _OF_THE_JOB and (library.refused or library.kind == "stub")
     )
     if not release and not kept:
@@ -203,7 +204,7 @@ def _environment(base: Environment, software: dict[str, str]) -> Environment:
 _ASKED = ("gpu", "driver", "os", "machine", "kernel-module")
 
 
-def held_together(matrix: Matrix, assumed: Sequence[Component]) -> tuple[Check, ...]:
+def assumed_fit(matrix: Matrix, assumed: Sequence[Component]) -> tuple[Check, ...]:
     """One check where both are stated; none where they do not fit, which a rule says better."""
     asked = [component for component in assumed if component.name in _ASKED]
     if not {"gpu", "driver"} <= {component.name for component in asked}:

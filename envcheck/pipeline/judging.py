@@ -15,7 +15,7 @@ from envcheck.enrich.loads import join_loads, observed_loads
 from envcheck.errors import UsageError
 from envcheck.events import Judged, OnEvent
 from envcheck.exitcode import ExitCode
-from envcheck.pipeline.assume import assume, held_together, together
+from envcheck.pipeline.assume import assume, assumed_fit, together
 from envcheck.pipeline.request import Request
 from envcheck.pipeline.require import require, validate
 from envcheck.pipeline.verdict import conclude
@@ -24,7 +24,7 @@ from envcheck.rules.catalog import all_rules, find_rule, no_rule
 from envcheck.rules.engine.evaluate import evaluate, framework_importance
 from envcheck.rules.facts.variables import BY_VARIABLE
 from envcheck.rules.packages.unreadable import without_false_absence
-from envcheck.snapshot import Snapshot
+from envcheck.snapshot import Snapshot, items_in
 
 _CAUSES: tuple[Layer, ...] = ("library", "framework")
 """Layers of the rules that can tell why a library fails."""
@@ -94,12 +94,12 @@ def _report(snapshot: Snapshot, request: Request, started: float) -> Report:
         found = offer(found, snapshot, knowledge, all_rules())
     put = [rule for rule in rules if rule.is_in_scope(request.scopes)]
     held = require(snapshot, knowledge, request.require)
-    if any(env.planned is not None for env in (snapshot.environments.items if snapshot.environments else ())):
+    if any(env.planned is not None for env in items_in(snapshot.environments)):
         from envcheck.pipeline.plan import judge_plan, with_places  # noqa: PLC0415  most checks have no plan
 
         found = with_places(found, snapshot, knowledge)
         held = held if request.only else (*held, *judge_plan(snapshot, knowledge))
-    found = (*found, *held, *(() if request.only else held_together(knowledge, request.assume)))
+    found = (*found, *held, *(() if request.only else assumed_fit(knowledge, request.assume)))
     if request.policy:
         from envcheck.pipeline.policy import decide  # noqa: PLC0415  few have a configuration
 

@@ -124,7 +124,7 @@ def _of_conda(item: Planned, environment: Environment, machine: Sequence[Compone
 
 
 def _rules_judge(environment: Environment) -> bool:
-    """Whether enough is known of PyTorch's build for the rules: what they have to skip would not hold up a pass."""
+    """Whether enough is known of PyTorch's build for the rules: what they have to skip would not prevent a pass."""
     found = next((each for each in frameworks_in(environment) if each.name == "torch"), None)
     if found is None:
         return False

@@ -21,7 +21,7 @@ from envcheck.rules.engine.evaluate import describe
 from envcheck.rules.facts.machine import gpu_title
 from envcheck.rules.facts.measurements import measurement_name
 from envcheck.rules.speed.trust import why_not_judged
-from envcheck.snapshot import Gpu, Measurement, Snapshot
+from envcheck.snapshot import Gpu, Measurement, Snapshot, items_in
 
 GRACE_DAYS = 14
 """How long an expired ignore warns and still holds."""
@@ -141,7 +141,7 @@ def _expiry(each: Ignoring, judged: Sequence[Check], today: dt.date) -> Check:
 
 def _shares(policy: Policy, snapshot: Snapshot, matrix: Matrix) -> list[Check]:
     """One check for each figure of a quantity with a least share; a skipped one where none was measured."""
-    gpus = {gpu.uuid: gpu for gpu in (snapshot.gpus.items if snapshot.gpus else ()) if gpu.uuid}
+    gpus = {gpu.uuid: gpu for gpu in items_in(snapshot.gpus) if gpu.uuid}
     asked = {
         name: word for word in sorted(policy.shares, key=len) for name in selected([word])
     }  # the closest word wins
@@ -159,7 +159,7 @@ def _share(least: float, gpu: Gpu, measured: Measurement, matrix: Matrix) -> Che
     name = f"{gpu_title(gpu)}: {measurement_name(measured)}"
     result = why_not_judged(gpu, measured) or expectation(matrix, gpu, measured)
     if isinstance(result, str) or result.share > HEADROOM:
-        why = result if isinstance(result, str) else "it is more than the ceiling, an error of the measurement"
+        why = result if isinstance(result, str) else "it is more than the ceiling, a measurement error"
         status: Status = "unknown"
         title, message = f"{name}: share not known", f"At least {least:.0%} is required, and {why}."
         evidence: tuple[Evidence, ...] = ()

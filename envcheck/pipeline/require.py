@@ -83,7 +83,7 @@ def _check(component: Component, facts: Facts) -> Check:
 
 
 def _found(name: str, facts: Facts) -> tuple[tuple[str, ...] | None, str, str]:
-    """What is here of that name (None when nobody knows), where it was read, and the path of the fact."""
+    """What is here of that name (None when it is not known), where it was read, and the path of the fact."""
     if name in _NODE:
         return _on_the_node(name, facts)
     environment = facts.environment

@@ -119,7 +119,7 @@ def test_init_writes_once_what_config_reads(tmp_path: Path) -> None:
     text = (tmp_path / "envcheck.toml").read_text()
     again = envcheck("init", cwd=tmp_path)
     assert (again.status, again.out) == (2, "")
-    assert "exists and is left as it is" in again.err
+    assert "exists and was not changed" in again.err
     assert (tmp_path / "envcheck.toml").read_text() == text
     assert envcheck("config", cwd=tmp_path).status == 0
 

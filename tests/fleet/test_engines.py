@@ -125,7 +125,7 @@ def test_a_node_cannot_choose_a_folder(name: str, told: str) -> None:
 
 @pytest.mark.parametrize(("line", "number"), [("-oProxyCommand=x", 1), ("ok\ntwo words", 2), ("a\x1bb", 1)])
 def test_a_host_that_is_an_option_is_refused(line: str, number: int) -> None:
-    with pytest.raises(UsageError, match=f"line {number} is no host name"):
+    with pytest.raises(UsageError, match=f"line {number} is not a host name"):
         hosts.answers(line, Ask(("true",)), jobs=1, timeout=1)
 
 

@@ -280,9 +280,9 @@ def test_a_fleet_report_is_read_again_as_it_was(fleet: Fleet) -> None:
 @pytest.mark.parametrize(
     ("content", "told"),
     [
-        (b"", "no fleet report"),
-        (b"{}", "no fleet report"),
-        (b'{"record":"fleet"}\n', "no fleet report of this version"),
+        (b"", "not a fleet report"),
+        (b"{}", "not a fleet report"),
+        (b'{"record":"fleet"}\n', "not a fleet report of this version"),
         (b'{"record":"fleet","nodes":\n', "cut off or damaged"),
         (b'{"record":"fleet"' + b"[" * 100_000, "damaged"),
     ],
@@ -416,7 +416,7 @@ def test_a_cut_off_report_on_stdin_is_a_row(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        ((), "name what brings the reports"),
+        ((), "name where the reports come from"),
         (("--reports", "nowhere"), "no such file, folder or pattern"),
         (("--reports", "."), "the folder has no .json file"),
         (("--reports", ".", "--since", "nowhere"), "cannot read nowhere"),

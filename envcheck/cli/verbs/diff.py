@@ -17,7 +17,7 @@ from envcheck.redact.secrets import masked, masked_value
 from envcheck.redact.walk import Rewriting, rewritten
 from envcheck.report import json
 from envcheck.report.answers.diff import render_diff
-from envcheck.text.streams import tell
+from envcheck.text.streams import print_text
 
 _MOST_RUNS = 50
 
@@ -38,9 +38,9 @@ def run(options: Namespace) -> int:
         reports, base = ([(name, redact(report, home_folders())) for name, report in side] for side in (reports, base))
     found = without_secrets(diff(reports, base))
     if options.format == "json":
-        tell(json.render(found), "json")
+        print_text(json.render(found), "json")
     else:
-        tell(render_diff(found, page(options)))
+        print_text(render_diff(found, page(options)))
     return ExitCode.OK if found.result == "same" else ExitCode.FOUND
 
 

@@ -12,13 +12,13 @@ from collections.abc import Sequence
 import msgspec
 
 TOLERATED = 0.05
-"""Share by which a figure may be slower than one earlier run, besides the noise of both."""
+"""Share by which a figure may be slower than one earlier run, in addition to the noise of both."""
 LEAST_TOLERATED = 0.02
 """The same against several runs. Five runs in a row on one machine lay within 1.22 % (benchmarks/results/speed.md)."""
 _SEVERAL = 3
-"""Runs from which on they tell themselves how far runs lie apart."""
+"""Runs from which on their own spread counts."""
 _FENCE = 3.0
-"""Distances of the quartiles beyond which Tukey calls a value far out: 3 to 4 standard deviations of few values."""
+"""Interquartile ranges beyond which Tukey calls a value far out: 3 to 4 standard deviations of few values."""
 DEVIATION = 1.4826
 """Standard deviations of a normal distribution in one median absolute deviation."""
 _DEVIATIONS = 3.0
@@ -31,7 +31,7 @@ def median(values: Sequence[float]) -> float:
 
 
 def noise(values: Sequence[float]) -> float:
-    """The distance of the quartiles as a share of the median; 0 for fewer than two values."""
+    """The interquartile range as a share of the median; 0 for fewer than two values."""
     if len(values) < 2:
         return 0.0
     middle = median(values)

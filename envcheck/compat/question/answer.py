@@ -24,7 +24,7 @@ _LEAST_TRIED = 4
 _MOST_WORK = 1000
 """What may be spent on all of them, as families count it: a question that names majors is asked for all releases."""
 _MOST_NARROWED = 60
-"""Of that, what may be spent on the families of each change."""
+"""The part of it that may be spent on the families of each change."""
 
 
 def ask(matrix: Matrix, components: Sequence[Component]) -> Answer:

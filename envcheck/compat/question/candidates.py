@@ -41,7 +41,7 @@ class Candidate(NamedTuple):
 
     @property
     def built_with(self) -> str:
-        """CUDA of the build; empty where there is none, or nobody tells."""
+        """CUDA of the build; empty where there is none, or it is not known."""
         return str(self.cuda) if self.cuda else next((row.cuda for row in self.rows if row.cuda), "")
 
 

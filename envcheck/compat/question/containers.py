@@ -15,7 +15,7 @@ from envcheck.compat.matrix import Matrix
 from envcheck.compat.names import scheme
 from envcheck.compat.question.hardware import NAME as FORWARD
 from envcheck.compat.question.hardware import compat_fits, runs
-from envcheck.compat.question.question import AskedGpu, Container, Question, agree, readable, retell
+from envcheck.compat.question.question import AskedGpu, Container, Question, agree, readable, reworded
 from envcheck.compat.relations.fit import Fit, conclude
 from envcheck.compat.relations.gpu_cuda import cuda_serves
 from envcheck.compat.specifier import Version, parse_specifier, parse_version
@@ -51,7 +51,7 @@ def _repositories(matrix: Matrix) -> list[str]:
 
 
 def known_containers(matrix: Matrix) -> list[str]:
-    """The releases with a row of their own, as they are asked for."""
+    """The releases with a separate row, as they are asked for."""
     return [
         f"{name.removeprefix(REGISTRY)}:{release[1].replace(chr(92), '')}"
         for row in matrix.images
@@ -106,7 +106,7 @@ def _on_gpu(matrix: Matrix, container: Container, cuda: CudaVersion, gpu: AskedG
     capability = matrix.capability_rows.get(gpu.capability)
     least, greatest = ComputeCapability.parse(row.capability_min), ComputeCapability.parse(row.capability_max)
     if capability and capability.tegra:
-        return answer("unknown", f"Jetsons have images of their own; {container.label} may be none for them", row)
+        return answer("unknown", f"Jetsons have separate images; {container.label} may not be one of them", row)
     if least and gpu.capability < least:
         reason = f"{container.label} needs compute capability {least} or higher; {gpu.label} has {gpu.capability}"
         return answer("incompatible", reason, row, change=f"a GPU of compute capability >= {least}")
@@ -114,13 +114,13 @@ def _on_gpu(matrix: Matrix, container: Container, cuda: CudaVersion, gpu: AskedG
         reason = f"{container.label} supports compute capability up to {greatest}; {gpu.label} has {gpu.capability}"
         return answer("incompatible", reason, row, change=f"a GPU of compute capability <= {greatest}")
     fit = cuda_serves(matrix, gpu.capability, cuda)
-    return retell(matrix, fit, f"{container.label} holds CUDA {cuda}: {fit.reason}", row)
+    return reworded(matrix, fit, f"{container.label} holds CUDA {cuda}: {fit.reason}", row)
 
 
 def _on_driver(question: Question, container: Container, cuda: CudaVersion) -> Fit:
     """What the notes ask for, what CUDA itself does, and the package cuda-compat in the container.
 
-    Where the notes ask for more than CUDA does, or for less, its documents disagree, and nobody can tell.
+    Where the notes ask for more than CUDA does, or for less, its documents disagree, and it is not known.
     """
     matrix, row = question.matrix, container.row
     alone = question._replace(compat=None)
@@ -130,16 +130,16 @@ def _on_driver(question: Question, container: Container, cuda: CudaVersion) -> F
     asked = floor is None or min(question.drivers) >= floor
     here = f"{container.label} holds CUDA {cuda}: {native.reason}"
     if native.ok and asked:
-        return retell(matrix, native, here, row)
+        return reworded(matrix, native, here, row)
     forward = _forward(alone, container, cuda)
     if forward.ok or (native.ok and forward.verdict == "unknown" and not question.gpus):
-        return forward if forward.ok else retell(matrix, native, here, row)
+        return forward if forward.ok else reworded(matrix, native, here, row)
     if native.ok or (floor and asked):
         notes = f"the notes of {container.label} ask for driver {floor} or newer"
-        return retell(matrix, _open(native), f"documents disagree: {notes}, and {native.reason}", row)
+        return reworded(matrix, _open(native), f"documents disagree: {notes}, and {native.reason}", row)
     if native.bad and forward.verdict == "unknown":
-        return retell(matrix, forward, f"{here}; {forward.reason}", row)
-    return retell(matrix, native, here, row)
+        return reworded(matrix, forward, f"{here}; {forward.reason}", row)
+    return reworded(matrix, native, here, row)
 
 
 def _open(fit: Fit) -> Fit:

@@ -11,8 +11,8 @@ from envcheck.compat.matrix import Matrix
 from envcheck.compat.names import HARDWARE, SETS, SYSTEMS, canonical, scheme
 from envcheck.compat.question.candidates import TORCH, Candidate, of_machine, of_os
 from envcheck.compat.question.hardware import NAME as FORWARD
-from envcheck.compat.question.hardware import replaces_driver, runner_of, runs, speaks
-from envcheck.compat.question.question import AskedGpu, LibraryWheel, Question, agree, listed, readable, retell
+from envcheck.compat.question.hardware import driver_cudas, replaces_driver, runner_of, runs
+from envcheck.compat.question.question import AskedGpu, LibraryWheel, Question, agree, listed, readable, reworded
 from envcheck.compat.question.wheels import gpu_is_asked, serves, tells_pythons, wheel_fits
 from envcheck.compat.relations.driver_cuda import minor_compatible
 from envcheck.compat.relations.fit import Fit, FitVerdict, conclude
@@ -39,7 +39,7 @@ _YET_TO_COME = Version((10**6,))
 
 
 def stack_refuses(matrix: Matrix, candidate: Candidate, row: ReleaseRow, gpu: AskedGpu) -> Fit | None:
-    """Why no version of a library that the build needs runs on ``gpu``; None when one does, or nobody can tell."""
+    """Why no version of a library that the build needs runs on ``gpu``; None when one does, or it is not known."""
     if candidate.cuda:
         return None
     by_cuda = _cuda_refuses(matrix, candidate, row, gpu)
@@ -67,14 +67,14 @@ def _cuda_refuses(matrix: Matrix, candidate: Candidate, row: ReleaseRow, gpu: As
         fits = [cuda_serves(matrix, gpu.capability, version) for version in admitted]
         if not fits or not all(fit.bad for fit in fits) or _open(spec, admitted[-1]):
             return None
-        return retell(matrix, fits[-1], f"{candidate.label} on {gpu.label}: {fits[-1].reason}", row)
+        return reworded(matrix, fits[-1], f"{candidate.label} on {gpu.label}: {fits[-1].reason}", row)
     built = CudaVersion.parse(row.cuda)
     fit = cuda_targets(matrix, gpu.capability, built) if built else None
     if fit is None or not fit.bad:
         return None
     dropped = fit.nearest_change.startswith("CUDA <=")
     told = msgspec.structs.replace(fit, verdict="incompatible" if dropped else "unknown")
-    return retell(matrix, told, f"{candidate.label} on {gpu.label}: {fit.reason}", row) if not row.targets else None
+    return reworded(matrix, told, f"{candidate.label} on {gpu.label}: {fit.reason}", row) if not row.targets else None
 
 
 def _open(spec: Specifier, newest: CudaVersion) -> bool:
@@ -184,21 +184,19 @@ def _by_code(question: Question, candidate: Candidate, row: ReleaseRow, gpu: Ask
     if not targets or candidate.cuda:
         return None
     cuda = CudaVersion.parse(row.cuda)
-    spoken: Sequence[CudaVersion | None] = speaks(question) or (cuda,)
+    spoken: Sequence[CudaVersion | None] = driver_cudas(question) or (cuda,)
     fits = [
-        (str(version), code_runs_on(question.matrix, targets, gpu.capability, driver_speaks=version, built_with=cuda))
+        (str(version), code_runs_on(question.matrix, targets, gpu.capability, driver_cuda=version, built_with=cuda))
         for version in spoken
     ]
     fit = agree(fits, question.labels.get("driver", ""))
     if fit.bad and _supported_below(row, gpu, targets):
         return None
     if fit.ok and not question.drivers and not question.compat and not _native(question.matrix, targets, gpu):
-        reason = (
-            f"{candidate.label} has only PTX for {gpu.label}, for a driver that speaks CUDA {cuda} or newer to compile"
-        )
+        reason = f"{candidate.label} has only PTX for {gpu.label}, which a driver with CUDA {cuda} or newer compiles"
     else:
         reason = f"{candidate.label} on {gpu.label}: {fit.reason}"
-    return retell(question.matrix, fit, reason, row)
+    return reworded(question.matrix, fit, reason, row)
 
 
 def _by_its_code(question: Question, candidate: Candidate, row: ReleaseRow, gpu: AskedGpu) -> Fit | None:
@@ -226,7 +224,7 @@ def _by_its_code(question: Question, candidate: Candidate, row: ReleaseRow, gpu:
     text, refusal = fits[-1]
     change = next((other for other, targets in row.code.items() if _holds(question.matrix, targets, gpu)), "")
     reason = f"{candidate.label} on {gpu.label}, its library for CUDA {text}: {refusal.reason}"
-    told = retell(question.matrix, refusal, reason, row)
+    told = reworded(question.matrix, refusal, reason, row)
     return msgspec.structs.replace(told, nearest_change=f"CUDA {change}") if change else told
 
 
@@ -260,7 +258,7 @@ BEST_FIRST = ("compatible", "unknown", "incompatible")
 _DRIVERS = {"driver-linux": False, "driver-windows": True, "driver": None}
 """Whether Windows' numbers are meant."""
 TOOLKIT = "cuda"
-"""Its parts have a relation of their own."""
+"""Its parts have a separate relation."""
 _OF_GPU_BUILDS = frozenset({"cuda", "cudnn", "nccl", *_DRIVERS})
 """What the package decides that brings the GPU code."""
 
@@ -274,7 +272,7 @@ def need_fits(question: Question, candidate: Candidate, row: ReleaseRow) -> Iter
         if key in _OF_GPU_BUILDS and (key in left_to_others or row.instead in question.versions):
             continue
         if candidate.cuda and (key == "cuda" or key in _DRIVERS):
-            continue  # the row speaks of a build for another CUDA
+            continue  # the row covers a build for another CUDA
         if key == "python" and not question.systems and _wheels_tell(question, candidate):
             continue  # release by release, and system by system
         if key in _DRIVERS:
@@ -318,7 +316,7 @@ def _version(question: Question, candidate: Candidate, row: ReleaseRow, name: st
         if not {implied.by, candidate.name} <= SYSTEMS:
             fit = need_fit(question.matrix, candidate, row, name, spec, implied.version)
             reason = f"{fit.reason} (it comes with {implied.label})"
-            yield retell(question.matrix, fit, reason, row, implied.row).concerning(candidate.name, implied.by)
+            yield reworded(question.matrix, fit, reason, row, implied.row).concerning(candidate.name, implied.by)
 
 
 def _other_major(matrix: Matrix, candidate: Candidate, row: ReleaseRow, wheel: LibraryWheel) -> Fit | None:
@@ -340,9 +338,7 @@ def need_fit(matrix: Matrix, candidate: Candidate, row: Row, name: str, spec: st
     wanted = readable(name, spec)
     newest = row.known.get(name) if isinstance(row, ReleaseRow) else None
     if verdict == "compatible" and newest and parse_specifier(f"<={newest}").cover(version) == "none":
-        reason = (
-            f"{candidate.label} needs {wanted}; its documents speak of none newer than {newest}, and this is {version}"
-        )
+        reason = f"{candidate.label} needs {wanted}; its documents name none newer than {newest}, and this is {version}"
         return conclude(matrix, "unknown", reason, row, change=f"{name} {newest}")
     if verdict == "compatible":
         return conclude(matrix, verdict, f"{candidate.label} needs {wanted}, and this is {version}", row)
@@ -400,7 +396,7 @@ def _any_runs(question: Question, candidate: Candidate, row: ReleaseRow) -> Fit 
         return None
     best = min(fits, key=lambda fit: BEST_FIRST.index(fit.verdict))
     reason = f"{candidate.label} needs {readable('CUDA', row.needs['cuda'])}: {best.reason}"
-    return retell(question.matrix, best, reason, row)
+    return reworded(question.matrix, best, reason, row)
 
 
 def _brought(question: Question, candidate: Candidate, row: ReleaseRow, name: str, version: str) -> Fit:
@@ -463,7 +459,7 @@ def _row_fits(question: Question, candidate: Candidate, row: ReleaseRow) -> Iter
 def _on_system(question: Question, candidate: Candidate, row: ReleaseRow) -> Iterator[Fit]:
     """The system, where a row says which; one that is right and was not named goes without saying.
 
-    Rows speak of systems with a GPU: where none is to be used, a wheel is all that is needed.
+    Rows are about systems with a GPU: where none is to be used, a wheel is all that is needed.
     """
     if not gpu_is_asked(question) and serves(question, candidate.wheels):
         return
@@ -504,7 +500,7 @@ def _run(question: Question, candidate: Candidate, cuda: CudaVersion, row: Relea
     """Whether what runs CUDA programs here runs this build."""
     fit = runs(question, cuda)
     reason = f"{candidate.label} is built with CUDA {cuda}: {fit.reason}"
-    return retell(question.matrix, fit, reason, row)
+    return reworded(question.matrix, fit, reason, row)
 
 
 def _named_cuda(question: Question, candidate: Candidate, row: ReleaseRow, cuda: CudaVersion) -> Fit:

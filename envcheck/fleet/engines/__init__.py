@@ -46,4 +46,4 @@ def chosen_engine(options: Namespace, hosts: str = "") -> tuple[str, Iterable[An
         return "kubernetes", kubernetes.answers(
             options.kubernetes, options.selector, asked(options.command), timeout=timeout
         )
-    raise UsageError("name what brings the reports, such as --reports FOLDER; see envcheck fleet --help")
+    raise UsageError("name where the reports come from, such as --reports FOLDER; see envcheck fleet --help")

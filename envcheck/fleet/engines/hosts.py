@@ -33,7 +33,7 @@ def _hosts(text: str) -> Iterator[str]:
         if not host:
             continue
         if host.startswith("-") or len(host.split()) > 1 or not host.isprintable():
-            raise UsageError(f"--hosts: line {number} is no host name, optionally with user@ before it")
+            raise UsageError(f"--hosts: line {number} is not a host name, optionally with user@ before it")
         found += 1
         if found > _MOST:
             raise UsageError(f"--hosts: more than {_MOST:,} hosts")

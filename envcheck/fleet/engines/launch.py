@@ -132,7 +132,7 @@ def read_answer(node: str, out: bytes, err: bytes, status: int | None) -> Answer
 def last_words(err: bytes, status: int | None, otherwise: str) -> str:
     """Why a program ended: the last line of its stderr, else ``otherwise``, after a signal or a status that is not 0.
 
-    What the launcher says counts only where the program said nothing: its last line tells no more than the status.
+    What the launcher says counts only where the program said nothing: its last line says no more than the status.
     """
     told = [line for line in err.decode("utf-8", "replace").splitlines() if line.strip()]
     told = [line for line in told if not line.startswith(_LAUNCHER)] or told

@@ -175,7 +175,7 @@ class Actors:
 
     def __enter__(self) -> Actors:  # noqa: PYI034  Self is newer than Python 3.10
         nothing = self._quiet.enter_context(Path(os.devnull).open("w", encoding="utf-8"))
-        self._quiet.enter_context(redirect_stdout(nothing))  # what Ray's threads print is no report
+        self._quiet.enter_context(redirect_stdout(nothing))  # what Ray's threads print is not a report
         program = _program()
         for name, node in self.nodes.items():
             options = {"num_cpus": 0, "num_gpus": node.gpus, "max_restarts": 0, "max_concurrency": 2}
@@ -219,7 +219,7 @@ class Actors:
             if status is None:
                 self._listen(name)
             else:
-                found.append(Said(name, ended=last_words(err, status, "it ended without a word")))
+                found.append(Said(name, ended=last_words(err, status, "it ended without a message")))
         return found
 
 
@@ -276,7 +276,7 @@ def _last_line(error: Exception) -> str:
 
 def _ray() -> Any:
     try:
-        import ray  # noqa: PLC0415  the release must be the cluster's, so it is no extra of envcheck
+        import ray  # noqa: PLC0415  the release must be the cluster's, so it is not an extra of envcheck
         import ray.util.scheduling_strategies  # noqa: PLC0415
     except ImportError as error:
         raise UsageError(f"--ray needs the package 'ray' in the release that the cluster runs ({error})") from None

@@ -43,7 +43,7 @@ class Crew(Protocol):
     ) -> None: ...
 
     def send(self, node: str, data: bytes) -> None:
-        """Send a line to a node; that it does not arrive is told by ``receive``."""
+        """Send a line to a node; a failure is reported by ``receive``."""
 
     def receive(self, seconds: float) -> list[Said]:
         """What came, after ``seconds`` at most."""
@@ -145,4 +145,4 @@ class _Line:
     def _why(self) -> str:
         with suppress(subprocess.TimeoutExpired):
             self.process.wait(timeout=5.0)
-        return last_words(self._told, self.process.returncode, "it ended without a word")
+        return last_words(self._told, self.process.returncode, "it ended without a message")

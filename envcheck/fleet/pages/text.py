@@ -45,7 +45,7 @@ def _page(fleet: Fleet, pen: Pen, options: Options) -> Iterator[Line]:
     yield from section(pen, "Slow compared with the same GPU model", list(_slow(fleet.slow, pen, options)), most)
     since = f"Changed since {head.since}"
     yield from section(pen, since, [*_drifts(fleet, pen), *_slowed(fleet, pen), *_came_or_went(fleet, pen)], most)
-    yield from section(pen, "Nodes that are alike", list(_groups(fleet, pen)), most if options.verbose else _GROUPS)
+    yield from section(pen, "Nodes that agree", list(_groups(fleet, pen)), most if options.verbose else _GROUPS)
     if head.superseded:
         yield from filled(pen, "", f"{left_out(head.superseded)}.", style="dim")
 

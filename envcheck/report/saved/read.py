@@ -11,7 +11,7 @@ from msgspec import inspect
 from envcheck.checks import SCHEMA_VERSION, Report, Summary, Tool
 from envcheck.errors import UsageError
 from envcheck.exitcode import ExitCode
-from envcheck.snapshot import Snapshot
+from envcheck.snapshot import Snapshot, items_in
 from envcheck.text.clean import clean
 from envcheck.text.wrap import clip
 
@@ -20,7 +20,7 @@ MOST_RECORDS = 500_000
 MOST_VALUES = 4_000_000
 """What a saved report may hold: a record takes some hundred bytes of memory."""
 MOST_JUDGED = {"GPUs": 1024, "frameworks": 1024, "error lines": 10_000, "measurements": 20_000}
-"""Of what every rule, or every known error line, is held against each."""
+"""Most records of each kind that every rule, or every known error line, is matched with."""
 
 T = TypeVar("T")
 
@@ -34,7 +34,7 @@ class _Head(msgspec.Struct, frozen=True):
 def read_report(text: bytes) -> Report:
     """Decode a saved JSON report of our major schema version, any minor; raise UsageError for anything else."""
     if len(text) > MOST_BYTES:
-        raise UsageError(f"the saved report has more than {MOST_BYTES >> 20} MiB; that is no report of envcheck")
+        raise UsageError(f"the saved report has more than {MOST_BYTES >> 20} MiB; that is not a report of envcheck")
     content = text.removeprefix(codecs.BOM_UTF8)
     if not content.strip():
         raise UsageError("the saved report is empty; save one with: envcheck check --format json")
@@ -80,7 +80,7 @@ def _checked(report: Report) -> Report:
 
 def _counts(report: Report) -> dict[str, int]:
     snapshot = report.snapshot or Snapshot()
-    environments = snapshot.environments.items if snapshot.environments else ()
+    environments = items_in(snapshot.environments)
     listings = [environment.frameworks for environment in environments if environment.frameworks]
     log = snapshot.kernel.log if snapshot.kernel else None
     return {
@@ -142,7 +142,7 @@ out; fields that need none have a value for that.
 
 
 class _StrangeError(Exception):
-    """A record cannot be told without a word that is not known."""
+    """A record with an unknown word cannot be shown without it."""
 
 
 def without_unknown_words(content: Any, kind: Any) -> Any:
@@ -205,5 +205,5 @@ def _is_strange(value: Any, kind: inspect.Type) -> bool:
 
 
 def read_newer(content: bytes, kind: type[T]) -> T:
-    """Decode ``content`` of a newer minor; raise msgspec.ValidationError for what is no ``kind`` all the same."""
+    """Decode ``content`` of a newer minor; raise msgspec.ValidationError for what is still not a ``kind``."""
     return msgspec.convert(without_unknown_words(msgspec.json.decode(content), kind), kind)

@@ -75,8 +75,7 @@ def _driver(facts: Facts, task: str, *, new: bool) -> tuple[Fix, ...]:
     return (Fix(text=f"{task}, as NVIDIA describes for this distribution: {DRIVER_PAGE}", who="root", risk=risk),)
 
 
-def reboot(_facts: Facts) -> tuple[Fix, ...]:
-    return (Fix(text="Restart the machine", who="root", risk=_REBOOT_RISK),)
+REBOOT = (Fix(text="Restart the machine", who="root", risk=_REBOOT_RISK),)
 
 
 def reset(gpu: Gpu | None) -> Fix:
@@ -228,7 +227,7 @@ def start_fabric_manager(facts: Facts) -> tuple[Fix, ...]:
     guest = bool(platform and platform.virtualization and platform.virtualization != "none") and not switches
     if in_container(facts) or guest:
         where = "host of this container" if in_container(facts) else "host (or service machine) of this guest"
-        text = f"Have the NVIDIA fabric manager started on the {where}, in the release of the driver"
+        text = f"Have the NVIDIA fabric manager started on the {where}, in the driver's release"
         return (Fix(text=text, who="cluster-admin"),)
     release = facts.snapshot.driver.release if facts.snapshot.driver else None
     same = f" {release}" if release else " of the driver"
@@ -242,9 +241,9 @@ def start_fabric_manager(facts: Facts) -> tuple[Fix, ...]:
     )
 
 
-def drop_compat_library(_facts: Facts) -> tuple[Fix, ...]:
-    text = (
-        "Take the forward-compatibility libcuda (in a folder named compat) off the loader's path, or use an image or a "
-        "build for a CUDA version that the driver speaks"
-    )
-    return (Fix(text=text),)
+DROP_COMPAT_LIBRARY = (
+    Fix(
+        text="Take the forward-compatibility libcuda (in a folder named compat) off the loader's path, or use an image "
+        "or a build for a CUDA version that the driver supports"
+    ),
+)

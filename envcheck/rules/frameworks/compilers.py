@@ -13,7 +13,7 @@ from envcheck.rules.facts.trials import ran_on_gpu
 from envcheck.rules.fixes.driver import installer
 from envcheck.rules.fixes.fits import incompatible
 from envcheck.rules.fixes.install import How, in_steps, install
-from envcheck.rules.fixes.libraries import other_compiler, without_variable
+from envcheck.rules.fixes.libraries import OTHER_COMPILER, without_variable
 from envcheck.rules.fixes.torch import install_fitting_build
 from envcheck.snapshot import Framework, frameworks_in
 from envcheck.versions import ComputeCapability, CudaVersion
@@ -45,13 +45,13 @@ def _assemblers(framework: Framework) -> dict[str, CudaVersion]:
     return {name: version for name, version in found.items() if name.startswith(_ASSEMBLER) and version}
 
 
-@rule(layer="framework", per="framework", explains=("framework-cannot-use-gpu",), remedy=other_compiler)
+@rule(layer="framework", per="framework", explains=("framework-cannot-use-gpu",), remedy=OTHER_COMPILER)
 def jit_compiler_too_old(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """A run-time compiler does not support the GPU.
 
     What it checks
-        That a ptxas of Triton supports the compute capability of the GPUs. Errors of NVRTC and other
-        copies of ptxas about unknown GPUs and PTX are read from error lines.
+        Checks that a ptxas of Triton supports the compute capability of the GPUs. Errors of NVRTC and
+        other copies of ptxas about unknown GPUs and PTX are read from error lines.
 
     Why it matters
         Triton, `torch.compile`, XLA and CuPy compile while the program runs. A compiler that is older
@@ -103,16 +103,17 @@ def _does_not_know(framework: Framework, fit: Fit, gpu: str, facts: Facts) -> Ou
     )
 
 
-@rule(layer="framework", per="framework", explains=("framework-cannot-use-gpu",), remedy=other_compiler)
+@rule(layer="framework", per="framework", explains=("framework-cannot-use-gpu",), remedy=OTHER_COMPILER)
 def jit_compiler_missing(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """A run-time compiler is missing.
 
     What it checks
-        That Triton has a ptxas, or finds one by TRITON_PTXAS_PATH or in a toolkit, and that it can
-        compile the C code that launches a kernel: with the compiler in CC, or gcc or clang on PATH,
-        and the headers of the environment's Python. That the wheels with ptxas and libdevice are there
-        if JAX or TensorFlow got CUDA by an extra, and no toolkit has them. Errors of XLA, Numba and
-        others about a missing ptxas, libdevice or libNVVM are read from error lines.
+        Checks that Triton has a ptxas, or finds one by TRITON_PTXAS_PATH or in a toolkit, and that it
+        can compile the C code that launches a kernel: with the compiler in CC, or gcc or clang on
+        PATH, and the headers of the environment's Python. Also checks that the wheels with ptxas and
+        libdevice are there if JAX or TensorFlow got CUDA by an extra, and no toolkit has them. Errors
+        of XLA, Numba and others about a missing ptxas, libdevice or libNVVM are read from error
+        lines.
 
     Why it matters
         Triton and `torch.compile` stop with "Cannot find ptxas", "Failed to find C compiler" or

@@ -85,10 +85,10 @@ def driver_too_old(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """The driver is too old for the CUDA version that a framework was built with.
 
     What it checks
-        That the driver is at least the minimum that NVIDIA states for the framework's CUDA version;
-        except for very old versions, that is the minimum of the CUDA major version. If the build has
-        only PTX for a GPU, the driver must also be as new as the toolkit that wrote it. An installed
-        CUDA toolkit does not matter: wheels contain their own libraries.
+        Checks that the driver is at least the minimum that NVIDIA states for the framework's CUDA
+        version; except for very old versions, that is the minimum of the CUDA major version. If the
+        build has only PTX for a GPU, the driver must also be as new as the toolkit that wrote it. An
+        installed CUDA toolkit does not matter: wheels contain their own libraries.
 
     Why it matters
         The framework's CUDA runtime does not start on an older driver, and the framework finds no GPU.
@@ -183,7 +183,7 @@ def _status(framework: Framework, facts: Facts) -> Status:
 def _fit(subject: FrameworkSubject, number: DriverRelease, cuda: CudaVersion, facts: Facts) -> Fit:
     """Whether the driver runs the build, and can compile its PTX for GPUs without native code."""
     said = facts.snapshot.driver.cuda if facts.snapshot.driver else None
-    fit = driver_runs_cuda(facts.matrix, number, cuda, facts.driver_os, speaks=CudaVersion.parse(said))
+    fit = driver_runs_cuda(facts.matrix, number, cuda, facts.driver_os, reported=CudaVersion.parse(said))
     if not fit.ok:
         return fit
     code, spoken = code_targets(subject.framework), supported_cuda(facts)
@@ -191,8 +191,8 @@ def _fit(subject: FrameworkSubject, number: DriverRelease, cuda: CudaVersion, fa
         capability = ComputeCapability.parse(gpu.compute_capability)
         if capability is None or not code:
             continue
-        compiled = code_runs_on(facts.matrix, code, capability, driver_speaks=spoken, built_with=cuda)
-        if compiled.bad and code_runs_on(facts.matrix, code, capability, driver_speaks=cuda, built_with=cuda).ok:
+        compiled = code_runs_on(facts.matrix, code, capability, driver_cuda=spoken, built_with=cuda)
+        if compiled.bad and code_runs_on(facts.matrix, code, capability, driver_cuda=cuda, built_with=cuda).ok:
             return compiled
     return fit
 
@@ -208,7 +208,7 @@ def driver_older_than_toolkit(subject: FrameworkSubject, facts: Facts) -> Outcom
     """The driver is older than a framework's CUDA version but runs it.
 
     What it checks
-        That the driver supports the framework's CUDA minor version. It is a note, not a fault.
+        Checks that the driver supports the framework's CUDA minor version. It is a note, not a fault.
 
     Why it matters
         Minor-version compatibility makes such a pair work, with limits: the older driver cannot
@@ -228,7 +228,7 @@ def driver_older_than_toolkit(subject: FrameworkSubject, facts: Facts) -> Outcom
     if cuda is None or number is None or supports_natively(facts, cuda) is not False:
         return None
     said = CudaVersion.parse(facts.snapshot.driver.cuda if facts.snapshot.driver else None)
-    if not driver_runs_cuda(facts.matrix, number, cuda, facts.driver_os, speaks=said).ok:
+    if not driver_runs_cuda(facts.matrix, number, cuda, facts.driver_os, reported=said).ok:
         return None
     return Outcome(
         status="note",

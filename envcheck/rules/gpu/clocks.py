@@ -23,14 +23,7 @@ _NEGLIGIBLE = 1.0
 """Seconds of throttling since the driver was loaded that are not worth a note."""
 
 
-@rule(
-    layer="gpu",
-    scope="node",
-    per="gpu",
-    needs=("gpu.throttle.reasons",),
-    arises=is_listed,
-    remedy=lambda _facts: (SUPPLY,),
-)
+@rule(layer="gpu", scope="node", per="gpu", needs=("gpu.throttle.reasons",), arises=is_listed, remedy=(SUPPLY,))
 def power_throttled(gpu: Gpu, _facts: Facts) -> Outcome | None:
     """The power supply or a lowered power limit throttles a GPU.
 
@@ -86,7 +79,7 @@ def power_throttled(gpu: Gpu, _facts: Facts) -> Outcome | None:
     scope="node",
     per="gpu",
     arises=is_listed,
-    remedy=lambda _facts: (COOLING,),
+    remedy=(COOLING,),
 )
 def thermal_throttled(gpu: Gpu, facts: Facts) -> Outcome | None:
     """Heat throttles a GPU.

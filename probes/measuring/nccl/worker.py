@@ -225,11 +225,11 @@ class Worker:
                 if team.members:
                     self._talk.say(result={"pair": pair, "step": number, **self._done(step, team)})
                 else:
-                    self._stand_by(step)
+                    self._join_step(step)
 
     # One step.
 
-    def _stand_by(self, step: Step) -> None:
+    def _join_step(self, step: Step) -> None:
         """Agree as often as those that do a step."""
         if step.size <= self._most:
             self._talk.agree(None)

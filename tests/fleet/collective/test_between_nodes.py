@@ -125,7 +125,7 @@ def test_nodes_that_do_not_answer_are_rows_and_the_others_are_measured(tmp_path:
     assert problems(found) == {
         "n0": "exit status 1: envcheck: command not found",
         "n1": "no answer within 7 s",
-        "n2": "it sent a line that is not understood; is it the same version of envcheck?",
+        "n2": "it sent a line that cannot be read; does it run the same version of envcheck?",
         "n3": "no matching CUDA GPU found",
         "n4": "it names 300 GPUs; at most 256 are measured",
         "gone": "exit status 255: ssh: connect to host gone port 22: No route to host",

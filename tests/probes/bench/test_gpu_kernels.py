@@ -52,7 +52,7 @@ def test_other_options_and_older_gpus_have_none(
 
 
 def test_what_is_wrong_with_the_libraries_is_said(tmp_path: Path) -> None:
-    """A file that is no library, and one that is not there."""
+    """A file that is not a library, and one that is not there."""
     (tmp_path / "libnvrtc.so.12").write_bytes(b"\x7fELF nonsense")
     compiler = Compiler([str(tmp_path / "libnvrtc.so.12"), str(tmp_path / "missing.so")], (9, 0))
     with pytest.raises(Unavailable) as caught:
@@ -63,7 +63,7 @@ def test_what_is_wrong_with_the_libraries_is_said(tmp_path: Path) -> None:
 def test_a_library_that_is_no_nvrtc_is_unavailable() -> None:
     with pytest.raises(Unavailable, match="compiles no cubins"):
         Nvrtc("libc.so.6")
-    with pytest.raises(Unavailable, match="is no cuBLASLt"):
+    with pytest.raises(Unavailable, match="is not a cuBLASLt"):
         CublasLt("libc.so.6")
     with pytest.raises(Unavailable, match="cuBLASLt cannot be loaded"):
         CublasLt("no-such-library.so.12")
