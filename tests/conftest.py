@@ -34,6 +34,12 @@ def pytest_sessionstart(session: pytest.Session) -> None:
             pytest.exit(str(error), pytest.ExitCode.USAGE_ERROR)
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int | None:
+    """One worker more than there are processors: many tests wait for a process or a screen."""
+    return None if "PYTEST_XDIST_AUTO_NUM_WORKERS" in os.environ else (os.cpu_count() or 1) + 1
+
+
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Leave the lab out where none of it is chosen: every worker would import it all."""
     return True if collection_path == LAB and config.option.markexpr == "not lab" else None
