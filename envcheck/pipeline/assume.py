@@ -211,7 +211,7 @@ def assumed_fit(matrix: Matrix, assumed: Sequence[Component]) -> tuple[Check, ..
         return ()
     from envcheck.compat.question.answer import ask  # noqa: PLC0415 - few assume anything
 
-    answer = ask(matrix, asked)
+    answer = ask(matrix, asked, suggest=False)
     if answer.verdict == "incompatible":
         return ()
     known = answer.verdict == "compatible"

@@ -271,7 +271,8 @@ def _is_unused(item: Planned, environment: Environment, asked: Sequence[Componen
     )
     if known is None or known.row is None or known.row.capability_max or not installed:
         return False
-    alone = _asked(matrix, CONTAINER, item.image or "", [part for part in asked if part.name != "gpu"])
+    beside = [part for part in asked if part.name != "gpu"]
+    alone = _asked(matrix, CONTAINER, item.image or "", beside, suggest=False)
     return alone is None or alone.verdict != "incompatible"
 
 
@@ -282,13 +283,13 @@ def _torch(item: Planned, environment: Environment, machine: Sequence[Component]
     bounds = SpecifierSet(item.bounds)
     known = [row.version for row in matrix.torch if bounds.contains(row.version)][-_MOST_RELEASES:]
     tag = f"+{item.build}" if item.build else ""
-    answers = {version: _asked(matrix, "torch", f"{version}{tag}", machine) for version in known}
+    answers = {version: _asked(matrix, "torch", f"{version}{tag}", machine, suggest=False) for version in known}
     verdicts = {answer.verdict if answer else "unknown" for answer in answers.values()}
     closed = not bounds.contains("99999")
     if not closed or len(verdicts) != 1 or verdicts == {"unknown"}:
         fits = [version for version, answer in answers.items() if answer and answer.verdict == "compatible"]
         return _open(item, environment, fits, [version for version in known if version not in fits])
-    newest = answers[known[-1]]
+    newest = _asked(matrix, "torch", f"{known[-1]}{tag}", machine)
     return _answered(
         item, environment, newest, of=f" (none of {', '.join(known)})" if verdicts == {"incompatible"} else ""
     )
@@ -311,10 +312,12 @@ def _open(item: Planned, environment: Environment, fits: Sequence[str] = (), oth
     )
 
 
-def _asked(matrix: Matrix, name: str, version: str, machine: Sequence[Component]) -> Answer | None:
+def _asked(
+    matrix: Matrix, name: str, version: str, machine: Sequence[Component], *, suggest: bool = True
+) -> Answer | None:
     """What the matrix answers; None for what it cannot be asked."""
     try:
-        return ask(matrix, [Component(name, (Bound("==", version),)), *machine])
+        return ask(matrix, [Component(name, (Bound("==", version),)), *machine], suggest=suggest)
     except UsageError:
         return None
 

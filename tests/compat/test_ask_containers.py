@@ -9,10 +9,10 @@ from envcheck.compat.question.containers import known_containers, read_container
 from envcheck.compat.question.question import Container
 from envcheck.versions import DriverRelease
 from tests.compat.asking import (
-    answer,
     assert_does_not_fit,
     assert_fits,
     assert_nobody_can_tell,
+    judged,
     questions,
     shown,
     verdict,
@@ -118,5 +118,5 @@ def test_does_not_fit(question: str) -> None:
 )
 def test_nobody_can_tell(question: str, why: str) -> None:
     assert_nobody_can_tell(question)
-    found = answer(question)
+    found = judged(question)
     assert any(why in reason.message for reason in found.reasons), shown(found)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import array
+import fcntl
 import json
 import os
 import signal
 import subprocess
 import sys
+import termios
 import time
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import pytest
 
@@ -160,6 +163,16 @@ def test_ctrl_c_keeps_what_came(tmp_path: Path) -> None:
     assert [node.name for node in found.nodes] == ["one"]
 
 
+def wait_until_read(pipe: IO[bytes]) -> None:
+    """Wait until a process has taken what was written to it, and half a second more for what it makes of that."""
+    until = time.monotonic() + 60
+    left = array.array("i", [1])
+    while left[0] and time.monotonic() < until:
+        time.sleep(0.05)
+        fcntl.ioctl(pipe, termios.FIONREAD, left)
+    time.sleep(0.5)
+
+
 @pytest.mark.parametrize("asked", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupt_while_reports_come_on_stdin_keeps_those_that_came(tmp_path: Path, asked: int) -> None:
     lines = [json.dumps(report).encode() + b"\n" for report in healthy(4)]
@@ -170,7 +183,7 @@ def test_an_interrupt_while_reports_come_on_stdin_keeps_those_that_came(tmp_path
         assert process.stdin is not None
         process.stdin.write(b"".join(lines[:3]) + lines[3][:-100])
         process.stdin.flush()
-        time.sleep(4)
+        wait_until_read(process.stdin)
         process.send_signal(asked)
         assert process.stdout is not None
         found = saved.read(process.stdout.read())

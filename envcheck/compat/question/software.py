@@ -18,7 +18,7 @@ from envcheck.compat.relations.driver_cuda import minor_compatible
 from envcheck.compat.relations.fit import Fit, FitVerdict, conclude
 from envcheck.compat.relations.gpu_code import code_runs_on, read_targets, runs_natively
 from envcheck.compat.relations.gpu_cuda import cuda_serves, cuda_targets
-from envcheck.compat.specifier import Cover, Specifier, Version, parse_specifier
+from envcheck.compat.specifier import Cover, Specifier, Version, covered, parse_specifier
 from envcheck.compat.tables import ReleaseRow, Row
 from envcheck.versions import CodeTarget, ComputeCapability, CudaVersion, DriverRelease
 
@@ -325,7 +325,7 @@ def _other_major(matrix: Matrix, candidate: Candidate, row: ReleaseRow, wheel: L
         return None
     own = CudaVersion.parse(row.cuda)
     spec = row.needs.get("cuda")
-    taken = parse_specifier(spec).cover(Version((wheel.major,), scheme=scheme("cuda"))) != "none" if spec else None
+    taken = covered(spec, Version((wheel.major,), scheme=scheme("cuda"))) != "none" if spec else None
     if taken or (taken is None and (own is None or own.major == wheel.major)):
         return None
     which = readable("CUDA", spec) if spec else f"CUDA {row.cuda}"
@@ -334,10 +334,10 @@ def _other_major(matrix: Matrix, candidate: Candidate, row: ReleaseRow, wheel: L
 
 
 def need_fit(matrix: Matrix, candidate: Candidate, row: Row, name: str, spec: str, version: Version) -> Fit:
-    verdict = _VERDICTS[parse_specifier(spec).cover(version)]
+    verdict = _VERDICTS[covered(spec, version)]
     wanted = readable(name, spec)
     newest = row.known.get(name) if isinstance(row, ReleaseRow) else None
-    if verdict == "compatible" and newest and parse_specifier(f"<={newest}").cover(version) == "none":
+    if verdict == "compatible" and newest and covered(f"<={newest}", version) == "none":
         reason = f"{candidate.label} needs {wanted}; its documents name none newer than {newest}, and this is {version}"
         return conclude(matrix, "unknown", reason, row, change=f"{name} {newest}")
     if verdict == "compatible":
@@ -361,7 +361,7 @@ def _driver(question: Question, candidate: Candidate, row: ReleaseRow, key: str)
 
 def _driver_need(matrix: Matrix, candidate: Candidate, row: ReleaseRow, key: str, driver: DriverRelease) -> Fit:
     spec = row.needs[key]
-    verdict = _VERDICTS[parse_specifier(spec).cover(Version(tuple(driver)))]
+    verdict = _VERDICTS[covered(spec, Version(tuple(driver)))]
     wanted = readable("driver", spec)
     if verdict == "compatible":
         return conclude(matrix, verdict, f"{candidate.label} needs {wanted}, and this is {driver}", row)
