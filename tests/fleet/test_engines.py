@@ -33,6 +33,10 @@ if host == "dead":
     sys.exit("ssh: connect to host dead port 22: Connection refused")
 if host == "hang":
     time.sleep(600)
+if host.startswith("kept"):  # as the master of ControlPersist does, or a ProxyCommand that nohup keeps
+    subprocess.Popen(["sleep", "600"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+if host == "kept-dead":
+    sys.exit("Connection timed out during banner exchange")
 if host == "rubbish":
     print("Welcome to rubbish, running \\x1b[31mLinux\\x1b[0m")
     sys.exit(0)
@@ -94,6 +98,17 @@ def test_hosts_that_do_not_answer_are_rows(tmp_path: Path) -> None:
     assert told["closed"].startswith("exit status 255")
     assert found.head.nodes == len(names)
     assert found.head.engine == "hosts"
+
+
+def test_what_ssh_leaves_behind_holds_nobody_up(tmp_path: Path) -> None:
+    (tmp_path / "report").write_text(json.dumps(healthy(1)[0]))
+    (tmp_path / "hosts").write_text("kept\nkept-dead\nopen\n")
+    path = programs(tmp_path, ssh=SSH)
+    started = time.monotonic()
+    found = fleet("--hosts", "hosts", "--command", "cat report", "--timeout", "60", cwd=tmp_path, PATH=path)
+    assert time.monotonic() - started < 30
+    late = "exit status 1: Connection timed out during banner exchange"
+    assert problems(found) == {"kept": "", "kept-dead": late, "open": ""}
 
 
 def test_a_command_of_the_users_own_runs_on_the_nodes(tmp_path: Path) -> None:
@@ -278,6 +293,33 @@ def test_slurm_asks_each_node_and_tells_why_others_are_down(tmp_path: Path) -> N
     lines = (tmp_path / "bin/srun.asked").read_text().splitlines()
     assert sorted(line.partition("--nodelist=")[2].split()[0] for line in lines) == ["n1", "n2"]
     assert all("-p gpu -A project --nodes=1" in line and "n[1-4]" not in line for line in lines)
+
+
+SCONTROL = """#!/bin/sh
+case "$3" in n[[]*) echo n1 n2 n3 n4;; *) echo "$3" | tr , ' ';; esac
+"""
+
+
+@pytest.mark.parametrize(
+    ("options", "within", "asked"),
+    [
+        ("-x n2", "", ["n1"]),
+        ("--exclude=n1,n4", "", ["n2"]),
+        ("-xn2", "n[1-4]", ["n1", "n3", "n4"]),
+        ("--nodelist n1,n3", "n[1-4]", ["n1", "n3"]),
+        ("-x /etc/excluded", "n1,n2", ["n1", "n2"]),
+    ],
+)
+def test_nodes_that_the_options_leave_out_are_not_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: str, within: str, asked: list[str]
+) -> None:
+    monkeypatch.setenv("PATH", programs(tmp_path, sinfo=SINFO, scontrol=SCONTROL))
+    monkeypatch.delenv("SLURM_JOB_ID", raising=False)
+    if within:
+        monkeypatch.setenv("SLURM_JOB_ID", "7")
+        monkeypatch.setenv("SLURM_JOB_NODELIST", within)
+    made = slurm.launches(options, Ask(("x",)), start=9, timeout=9)
+    assert [command.node for command in made.commands] == asked
 
 
 def test_a_job_that_is_talked_to_may_run_as_long_as_the_talk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -31,6 +31,9 @@ _LAUNCHER = "srun: "
 _TICK = 0.2
 _GRACE = 3.0
 """Seconds for a command to end what it started elsewhere."""
+LINGER = 1.0
+"""Seconds of silence after which an ended command is no longer listened to: what it started, such as the master of
+ssh's ControlPersist, may keep its streams open."""
 
 
 class Command(msgspec.Struct, frozen=True):
@@ -160,9 +163,9 @@ class _Said:
         self._left = memoryview(stdin)
 
     def listen(self, deadline: float, stop: threading.Event) -> str:
-        """Listen until the process closes its streams; return why that did not happen, or an empty text."""
+        """Listen until the process closes its streams or is silent after its end; return why neither came, or nothing."""
         process = self._process
-        size = 0
+        size, heard = 0, time.monotonic()
         with selectors.DefaultSelector() as selector:
             for stream, events in (
                 (process.stdin, selectors.EVENT_WRITE),
@@ -177,7 +180,12 @@ class _Said:
                     return "interrupted"
                 if time.monotonic() >= deadline:
                     return "late"
-                for key, _ in selector.select(_TICK):
+                ready = selector.select(_TICK)
+                if ready or process.poll() is None:
+                    heard = time.monotonic()
+                elif time.monotonic() - heard > LINGER:
+                    break
+                for key, _ in ready:
                     size += self._serve(selector, key)
                 if size > MOST_BYTES:
                     return f"it printed more than {MOST_BYTES >> 20} MiB"

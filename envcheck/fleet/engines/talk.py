@@ -110,7 +110,6 @@ class _Line:
         self.out, self.err = out.fileno(), err.fileno()
         os.set_blocking(self._orders.fileno(), False)
         self._node = command.node
-        self._open = {self.out, self.err}
         self._unread = self._told = b""
 
     def send(self, data: bytes) -> None:
@@ -125,10 +124,9 @@ class _Line:
             return b""
 
     def take(self, descriptor: int, data: bytes) -> list[Said]:
-        """The whole lines in ``data``; at the end of both streams, why it ended."""
-        if not data:
-            self._open.discard(descriptor)
-            return [] if self._open else [Said(self._node, ended=self._why())]
+        """The whole lines in ``data``; at the end of stdout, why it ended."""
+        if not data and descriptor == self.out:
+            return [Said(self._node, ended=self._why())]
         if descriptor == self.err:
             self._told = (self._told + data)[-_TAIL:]
             return []
@@ -143,6 +141,13 @@ class _Line:
             self._orders.close()
 
     def _why(self) -> str:
+        """The last words; what the process started may keep its stderr open, so its end is not waited for."""
         with suppress(subprocess.TimeoutExpired):
             self.process.wait(timeout=5.0)
+        os.set_blocking(self.err, False)
+        for _ in range(_TAIL):
+            data = self.read(self.err)
+            if not data:
+                break
+            self.take(self.err, data)
         return last_words(self._told, self.process.returncode, "it ended without a word")
