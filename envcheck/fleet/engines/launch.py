@@ -163,7 +163,7 @@ class _Said:
         self._left = memoryview(stdin)
 
     def listen(self, deadline: float, stop: threading.Event) -> str:
-        """Listen until the process closes its streams or is silent after its end; return why neither came, or nothing."""
+        """Listen to the end of the streams, or to silence after the end of the process; return why neither came."""
         process = self._process
         size, heard = 0, time.monotonic()
         with selectors.DefaultSelector() as selector:
