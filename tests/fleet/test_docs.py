@@ -28,7 +28,7 @@ from tests.fleet.test_engines import KUBECTL, SINFO, SRUN, SSH, programs
 from tests.fleet.test_fleet import fleet_of, write
 
 PAGES = sorted((ROOT / "docs/fleet").glob("*.md"))
-COMMAND = re.compile(r"^ {4}(envcheck (?:fleet|bench) .*|cat .* \| envcheck fleet .*)$", re.MULTILINE)
+COMMAND = re.compile(r"^ {4,}(envcheck (?:fleet|bench) .*|(?:cat|kubectl) .* \| envcheck fleet .*)$", re.MULTILINE)
 
 
 def examples(name: str) -> list[str]:
@@ -68,6 +68,15 @@ def test_the_first_example_of_an_engine_runs(tmp_path: Path, page: str, program:
     assert "Traceback" not in told.err
     found = saved.read((tmp_path / "fleet.jsonl").read_bytes())
     assert any(not node.problem for node in found.nodes)
+
+
+def test_the_logs_of_the_pods_are_reports(tmp_path: Path) -> None:
+    """As the page has it: what kubectl prints of several pods, one after the other."""
+    (line,) = [each for each in examples("kubernetes") if each.startswith("kubectl")]
+    logs = "".join(json.dumps(report, indent=2) + "\n" for report in healthy(4))
+    argv = shlex.split(line.rpartition("| ")[2])[1:]
+    told = envcheck(*argv, "--format", "jsonl", cwd=tmp_path, stdin=logs)
+    assert [node.problem for node in saved.read(told.out.encode()).nodes] == [""] * 4
 
 
 @pytest.mark.parametrize("line", examples("bench")[:2])

@@ -486,3 +486,10 @@ def test_the_pods_may_do_nothing_but_look() -> None:
         False,
     )
     assert len(listed["items"][0]["data"]["collect.py"]) < 1 << 20, "a ConfigMap has at most 1 MiB"
+
+
+def test_a_pod_that_fails_does_not_end_those_of_other_nodes() -> None:
+    """Beyond ``backoffLimit`` failures the Job fails, and Kubernetes ends its other pods."""
+    nodes = [f"n{number}" for number in range(1000)]
+    listed: dict[str, Any] = kubernetes.manifest("n", "image", nodes, asked("envcheck check --json"), 60)
+    assert listed["items"][0]["spec"]["backoffLimit"] > 100 * len(nodes)

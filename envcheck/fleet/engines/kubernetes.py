@@ -22,6 +22,9 @@ _SECONDS = 60.0
 _TICK = 2.0
 _KEPT = 600
 """Seconds after which the cluster deletes the Job by itself, in case nobody else does."""
+_FAILURES = 1_000_000
+"""Pods that may fail before the cluster ends those of the other nodes. It starts another for each that failed, after a
+wait that grows; the first answer of a node counts."""
 _FOLDER = "/envcheck"
 
 
@@ -166,7 +169,7 @@ def manifest(name: str, image: str, nodes: Sequence[str], ask: Ask, timeout: flo
         "spec": {
             "parallelism": len(nodes),
             "completions": len(nodes),
-            "backoffLimit": 0,
+            "backoffLimit": _FAILURES,
             "activeDeadlineSeconds": int(timeout) + 60,
             "ttlSecondsAfterFinished": _KEPT,
             "template": {"metadata": {"labels": labels}, "spec": pod},
