@@ -147,7 +147,7 @@ class Cluster:
         return dict(line.split("|") for line in lines if "|" in line)
 
     def reason(self, node: str) -> str:
-        return self.asked("sinfo", "-hN", "-n", node, "-o", "%E").strip()
+        return self.asked("sinfo", "-hN", "-p", "gpu", "-n", node, "-o", "%E").strip()
 
     def wait(self, true: Callable[[], bool], seconds: float = 60) -> None:
         until = time.monotonic() + seconds

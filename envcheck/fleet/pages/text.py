@@ -38,7 +38,7 @@ def _page(fleet: Fleet, pen: Pen, options: Options) -> Iterator[Line]:
     if options.quiet:
         return
     most = len(fleet.nodes) + len(fleet.differences) + len(fleet.slow) + 1 if options.verbose else _ROWS
-    yield from section(pen, "No report", list(_unanswered(fleet, pen)), most)
+    yield from section(pen, "No report", [row(pen, "unknown", *told) for told in unanswered(fleet)], most)
     yield from section(pen, "Findings of the nodes", list(_problems(fleet, pen)), most)
     yield from section(pen, "Different from the majority", list(_differences(fleet, pen)), most)
     yield from section(pen, "No majority", list(_splits(fleet, pen)), most)
@@ -50,13 +50,13 @@ def _page(fleet: Fleet, pen: Pen, options: Options) -> Iterator[Line]:
         yield from filled(pen, "", f"{left_out(head.superseded)}.", style="dim")
 
 
-def _unanswered(fleet: Fleet, pen: Pen) -> Iterator[list[Line]]:
+def unanswered(fleet: Fleet) -> list[tuple[str, list[str]]]:
+    """Why there is no report, and of which nodes; what most have first."""
     reasons: dict[str, list[str]] = defaultdict(list)
     for node in fleet.nodes:
         if node.problem:
             reasons[node.problem].append(node.name)
-    for reason, names in sorted(reasons.items(), key=lambda item: (-len(item[1]), item[0])):
-        yield row(pen, "unknown", reason, names)
+    return sorted(reasons.items(), key=lambda item: (-len(item[1]), item[0]))
 
 
 def _problems(fleet: Fleet, pen: Pen) -> Iterator[list[Line]]:
