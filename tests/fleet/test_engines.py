@@ -33,7 +33,7 @@ if host == "dead":
     sys.exit("ssh: connect to host dead port 22: Connection refused")
 if host == "hang":
     time.sleep(600)
-if host.startswith("kept"):  # as the master of ControlPersist does, or a ProxyCommand that nohup keeps
+if host.startswith("kept"):  # as a ProxyCommand does under nohup
     subprocess.Popen(["sleep", "600"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
 if host == "kept-dead":
     sys.exit("Connection timed out during banner exchange")

@@ -32,8 +32,8 @@ _TICK = 0.2
 _GRACE = 3.0
 """Seconds for a command to end what it started elsewhere."""
 LINGER = 1.0
-"""Seconds of silence after which an ended command is no longer listened to: what it started, such as the master of
-ssh's ControlPersist, may keep its streams open."""
+"""Seconds of silence after which an ended command is no longer listened to: what it started may keep its streams open,
+as ssh's ProxyCommand does under nohup."""
 
 
 class Command(msgspec.Struct, frozen=True):

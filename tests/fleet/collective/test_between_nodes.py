@@ -30,7 +30,7 @@ from tests.fleet.test_engines import programs
 
 SSH = """#!/bin/sh
 for host; do before=$line; line=$host; done
-[ "$before" = kept ] && sleep 600 </dev/null >/dev/null & # as the master of ControlPersist does
+[ "$before" = kept ] && sleep 600 </dev/null >/dev/null & # as a ProxyCommand does under nohup
 [ "$before" = gone ] && echo "ssh: connect to host gone port 22: No route to host" >&2 && exit 255
 FLEET_NODE=$before exec /bin/sh -c "$line"
 """
