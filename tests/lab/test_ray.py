@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shlex
+import signal
 import subprocess
 import sys
 import tempfile
@@ -214,6 +215,27 @@ def test_the_node_that_slows_the_others_down_is_found(
     problems = [node.problem for node in found.nodes if node.problem]
     assert len(problems) == (not slow)
     assert all(problem in each for each in problems)
+
+
+def test_ctrl_c_keeps_what_came(cluster: Running, tmp_path: Path) -> None:
+    """One node, whichever is the first, hangs."""
+    (tmp_path / "report").write_text(json.dumps(healthy(1)[0]))
+    program = f"mkdir {tmp_path}/hanging 2>/dev/null && exec sleep 611; cat {tmp_path}/report"
+    command = [ENVCHECK, "fleet", "--ray", cluster.address, "--command", shlex.join(["sh", "-c", program])]
+    save = ["--save", str(tmp_path / "kept"), "--format", "jsonl", "--timeout", "300"]
+    with subprocess.Popen([*command, *save], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
+        until = time.monotonic() + 200
+        while len(list((tmp_path / "kept").glob("*.json"))) < NODES - 1:
+            assert time.monotonic() < until
+            time.sleep(0.5)
+        process.send_signal(signal.SIGINT)
+        printed, _ = process.communicate(timeout=100)
+    assert process.returncode == 130
+    assert [node.problem for node in saved.read(printed).nodes] == [""] * (NODES - 1)
+    until = time.monotonic() + 30
+    while left := subprocess.run(["pgrep", "-fx", "sleep 611"], capture_output=True, check=False).stdout:
+        assert time.monotonic() < until, left
+        time.sleep(0.5)
 
 
 def test_a_dead_node_is_named(cluster: Running) -> None:

@@ -6,6 +6,7 @@ import json
 import os
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -232,6 +233,23 @@ def test_each_of_the_different_nodes_is_named(cluster: Cluster) -> None:
     cluster.start_node("n6")
     cluster.wait(lambda: cluster.states()["n6"] == "idle")
     cluster.wait(lambda: cluster.states()["n4"] == "idle")
+
+
+def test_ctrl_c_keeps_what_came_and_cancels_the_jobs(cluster: Cluster) -> None:
+    for node, report in zip(NODES, healthy(len(NODES)), strict=True):
+        (cluster.place / f"{node}.json").write_text(json.dumps(report))
+    cluster.program("answer", ANSWERS.format(place=cluster.place))
+    command = [ENVCHECK, "fleet", "--slurm=-p gpu", "--command", f"{cluster.place}/answer", "--save", "kept"]
+    with subprocess.Popen(
+        [*command, "--format", "jsonl"], env=cluster.variables, cwd=cluster.place, stdout=subprocess.PIPE
+    ) as process:
+        cluster.wait(lambda: len(list((cluster.place / "kept").glob("n*.json"))) == len(NODES) - 2)
+        process.send_signal(signal.SIGINT)
+        printed, _ = process.communicate(timeout=60)
+    assert process.returncode == 130
+    answered = {node.name for node in saved.read(printed).nodes if not node.problem}
+    assert answered == {"n1", "n2", "n3", "n6"}
+    cluster.wait(lambda: cluster.asked("squeue", "-h") == "")
 
 
 def test_the_node_with_low_figures_is_named(cluster: Cluster) -> None:
