@@ -231,7 +231,8 @@ def test_ctrl_c_keeps_what_came(cluster: Running, tmp_path: Path) -> None:
         process.send_signal(signal.SIGINT)
         printed, _ = process.communicate(timeout=100)
     assert process.returncode == 130
-    assert [node.problem for node in saved.read(printed).nodes] == [""] * (NODES - 1)
+    problems = sorted(node.problem for node in saved.read(printed).nodes)
+    assert problems == [*[""] * (NODES - 1), "interrupted before it answered"]
     until = time.monotonic() + 30
     while left := subprocess.run(["pgrep", "-fx", "sleep 611"], capture_output=True, check=False).stdout:
         assert time.monotonic() < until, left

@@ -13,7 +13,7 @@ from contextlib import suppress
 from typing import Any
 
 from envcheck.errors import UsageError
-from envcheck.fleet.engines.asking import COLLECTOR, Ask
+from envcheck.fleet.engines.asking import COLLECTOR, Ask, Coming, coming
 from envcheck.fleet.engines.launch import output_of, read_answer
 from envcheck.fleet.examine import Answer
 from envcheck.text.clean import brief
@@ -28,13 +28,13 @@ wait that grows; the first answer of a node counts."""
 _FOLDER = "/envcheck"
 
 
-def answers(image: str, selector: str | None, ask: Ask, *, timeout: float) -> Iterator[Answer]:
+def answers(image: str, selector: str | None, ask: Ask, *, timeout: float) -> Coming:
     """Run the Job on the nodes that ``selector`` chooses; raise UsageError where kubectl fails."""
     listed = json.loads(_kubectl("get", "nodes", "-o", "json", *(("-l", selector) if selector else ())))
     nodes = {str(node["metadata"]["name"]): _not_ready(node) for node in listed.get("items", ())}
     if not nodes:
         raise UsageError("--kubernetes: no node of the cluster is selected")
-    return _answers(image, nodes, ask, timeout)
+    return coming(_answers(image, nodes, ask, timeout), nodes)
 
 
 def _not_ready(node: dict[str, Any]) -> str:

@@ -17,7 +17,7 @@ from itertools import chain
 import msgspec
 
 from envcheck.errors import UsageError
-from envcheck.fleet.engines.asking import Ask
+from envcheck.fleet.engines.asking import Ask, Coming, coming
 from envcheck.fleet.engines.launch import Command, output_of, run_all
 from envcheck.fleet.examine import Answer
 from envcheck.text.clean import brief
@@ -43,11 +43,12 @@ class Listed(msgspec.Struct, frozen=True):
         return self.state.rstrip("~#!%$@^-+") in _USABLE
 
 
-def answers(options: str, ask: Ask, *, jobs: int, timeout: float) -> Iterator[Answer]:
+def answers(options: str, ask: Ask, *, jobs: int, timeout: float) -> Coming:
     """Ask every node that the ``options`` of srun select; a node that Slurm calls down answers with Slurm's reason."""
     made = launches(options, ask, start=timeout, timeout=timeout)
     down = [Answer(node, problem=why) for node, why in made.down.items()]
-    return _and_cancel(chain(down, run_all(made.commands, jobs=jobs, timeout=timeout)), made.job)
+    answers = _and_cancel(chain(down, run_all(made.commands, jobs=jobs, timeout=timeout)), made.job)
+    return coming(answers, [*made.down, *(command.node for command in made.commands)])
 
 
 class Launches(msgspec.Struct, frozen=True):
