@@ -256,6 +256,20 @@ def test_a_report_follows_what_a_login_shell_prints(out: bytes, content: bytes) 
     assert launch.read_answer("n", out, b"", 0).content == content
 
 
+@pytest.mark.parametrize(
+    ("err", "told"),
+    [
+        (b"", "no answer within 9 s"),
+        (b"srun: job 4711 queued and waiting for resources\n", "the job is queued and waiting for resources"),
+        (b"one\n\x1b[31mtwo\n \n", ": "),
+    ],
+)
+def test_what_a_late_node_said_last_is_told(err: bytes, told: str) -> None:
+    said = launch.no_answer(9, err)
+    assert told in said
+    assert "\x1b" not in said
+
+
 @pytest.mark.parametrize("command", ["", "  ", "'unclosed"])
 def test_a_wrong_command_is_refused(command: str) -> None:
     with pytest.raises(UsageError, match="--command"):

@@ -221,7 +221,7 @@ def test_ctrl_c_keeps_what_came(cluster: Running, tmp_path: Path) -> None:
     """One node, whichever is the first, hangs."""
     (tmp_path / "report").write_text(json.dumps(healthy(1)[0]))
     program = f"mkdir {tmp_path}/hanging 2>/dev/null && exec sleep 611; cat {tmp_path}/report"
-    command = [ENVCHECK, "fleet", "--ray", cluster.address, "--command", shlex.join(["sh", "-c", program])]
+    command = [str(ENVCHECK), "fleet", "--ray", cluster.address, "--command", shlex.join(["sh", "-c", program])]
     save = ["--save", str(tmp_path / "kept"), "--format", "jsonl", "--timeout", "300"]
     with subprocess.Popen([*command, *save], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
         until = time.monotonic() + 200

@@ -235,11 +235,28 @@ def test_each_of_the_different_nodes_is_named(cluster: Cluster) -> None:
     cluster.wait(lambda: cluster.states()["n4"] == "idle")
 
 
+def test_a_node_that_is_taken_says_so(cluster: Cluster) -> None:
+    (cluster.place / "n2.json").write_text(json.dumps(healthy(1)[0]))
+    with subprocess.Popen(["srun", "-w", "n1", "--exclusive", "sleep", "100"], env=cluster.variables) as job:
+        cluster.wait(lambda: cluster.states()["n1"] == "allocated")
+        chosen = "--slurm=-p gpu -w n[1-2]"
+        found = cluster.fleet(chosen, "--command", f"cat {cluster.place}/n2.json", "--timeout", "10")
+        job.terminate()
+    told = {node.name: node.problem for node in found.nodes}
+    assert told.pop("n2") == ""
+    assert told["n1"] in (
+        "no answer within 10 s: srun: the job is queued and waiting for resources",
+        "no answer within 10 s: srun: error: Unable to allocate resources: Requested nodes are busy",
+    )
+    cluster.asked("scancel", "--user=root")
+    cluster.wait(lambda: cluster.states()["n1"] == "idle")
+
+
 def test_ctrl_c_keeps_what_came_and_cancels_the_jobs(cluster: Cluster) -> None:
     for node, report in zip(NODES, healthy(len(NODES)), strict=True):
         (cluster.place / f"{node}.json").write_text(json.dumps(report))
     cluster.program("answer", ANSWERS.format(place=cluster.place))
-    command = [ENVCHECK, "fleet", "--slurm=-p gpu", "--command", f"{cluster.place}/answer", "--save", "kept"]
+    command = [str(ENVCHECK), "fleet", "--slurm=-p gpu", "--command", f"{cluster.place}/answer", "--save", "kept"]
     with subprocess.Popen(
         [*command, "--format", "jsonl"], env=cluster.variables, cwd=cluster.place, stdout=subprocess.PIPE
     ) as process:

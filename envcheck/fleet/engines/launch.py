@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import queue
+import re
 import selectors
 import signal
 import subprocess
@@ -28,6 +29,8 @@ DEFAULT_JOBS = 64
 DEFAULT_TIMEOUT = 120.0
 _TAIL = 4096
 _LAUNCHER = "srun: "
+_JOB = re.compile(r"^srun: job \d+(?= queued)")
+"""Its number would make the reason of each node another one."""
 _TICK = 0.2
 _GRACE = 3.0
 """Seconds for a command to end what it started elsewhere."""
@@ -118,7 +121,7 @@ def _asked(command: Command, deadline: float, timeout: float, stop: threading.Ev
         end_process(process)
     if why == "late":
         if not said.is_whole:
-            return Answer(command.node, problem=f"no answer within {timeout:g} s")
+            return Answer(command.node, problem=no_answer(timeout, said.err))
     elif why:
         return Answer(command.node, problem=why)
     return read_answer(command.node, said.out, said.err, status)
@@ -130,6 +133,13 @@ def read_answer(node: str, out: bytes, err: bytes, status: int | None) -> Answer
     if begin is not None:
         return Answer(node, content=out[begin:])
     return Answer(node, problem=last_words(err, status, "it printed no report"))
+
+
+def no_answer(seconds: float, err: bytes) -> str:
+    """What to say of a node that is waited for no longer: with its last word, such as that its job is queued."""
+    told = [line for line in err.decode("utf-8", "replace").splitlines() if line.strip()]
+    last = _JOB.sub("srun: the job is", told[-1].strip()) if told else ""
+    return brief(f"no answer within {seconds:g} s" + (f": {last}" if last else ""))
 
 
 def last_words(err: bytes, status: int | None, otherwise: str) -> str:

@@ -202,6 +202,10 @@ class Actors:
         if node in self._actors:
             self._actors[node].send.remote(data)
 
+    def told(self, _node: str) -> bytes:
+        """Nothing: an actor tells its program's stderr at its end."""
+        return b""
+
     def receive(self, seconds: float) -> list[Said]:
         """What came, after ``seconds`` at most."""
         if not self._listening:

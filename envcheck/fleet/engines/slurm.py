@@ -78,7 +78,7 @@ def launches(options: str, ask: Ask, *, start: float, timeout: float) -> Launche
         raise UsageError("--slurm: Slurm lists no node for these options")
     name = "" if _in_allocation() else f"envcheck-fleet-{secrets.token_hex(4)}"
     minutes = f"--time={int(timeout) // 60 + 2}"
-    common = ("srun", minutes, *_without_nodes(own), "--nodes=1", "--ntasks=1", "--quiet", "--unbuffered")
+    common = ("srun", minutes, *_without_nodes(own), "--nodes=1", "--ntasks=1", "--unbuffered")
     within = (f"--immediate={max(1, int(start))}", f"--job-name={name}") if name else ("--overlap",)
     commands = (
         Command(node.name, (*common, *within, f"--nodelist={node.name}", *ask.argv), ask.stdin)
