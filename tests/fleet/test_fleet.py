@@ -320,6 +320,16 @@ def test_the_page_names_what_was_planted(fleet: Fleet, made: tuple[Path, Planted
         assert f"{node} {subject}" in page
 
 
+def test_a_gpu_stands_after_its_node(tmp_path: Path) -> None:
+    made = healthy(4)
+    made[1]["snapshot"]["gpus"]["items"][2]["vbios"] = "96.00.00.00.01"
+    made[2]["host"] = "n[2]"
+    made[2]["snapshot"]["gpus"]["items"][0]["vbios"] = made[2]["snapshot"]["gpus"]["items"][3]["vbios"] = "1.2"
+    page = text.render(fleet_of(write(tmp_path, made)), Options())
+    assert "node00001 GPU 2\n" in page
+    assert '"n[2]" GPU 0+GPU 3\n' in page
+
+
 def test_the_page_has_one_page(fleet: Fleet) -> None:
     page = text.render(fleet, Options())
     assert len(page.splitlines()) <= 70

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 
+from envcheck.checks import Status
 from envcheck.fleet.overall import counted
-from envcheck.fleet.pages.rows import MOST_NAMES, VERDICTS, filled, row, section
+from envcheck.fleet.pages.rows import VERDICTS, filled, row, section
 from envcheck.fleet.record import Difference, Drift, Fleet, Place, Slow, Split
 from envcheck.report import Options
 from envcheck.report.page.pen import WORDS, Line, Pen
@@ -69,7 +70,7 @@ def _differences(fleet: Fleet, pen: Pen) -> Iterator[list[Line]]:
         many = f" ({difference.share:,} of {difference.known:,})"
         common = value_text(difference.common)
         text = f"{fact_text(difference)}: {value_text(difference.value)}, not {common}{many}"
-        yield row(pen, "warn", text, _named(difference.places))
+        yield _places(pen, "warn", text, difference.places)
 
 
 def _pressing(difference: Difference) -> tuple[int, str, str]:
@@ -103,7 +104,7 @@ def _slow(figures: Sequence[Slow], pen: Pen, options: Options) -> Iterator[list[
 
 def _drifts(fleet: Fleet, pen: Pen) -> Iterator[list[Line]]:
     for drift in sorted(fleet.drifts, key=lambda each: (-len(each.places), each.aspect, each.what)):
-        yield row(pen, "note", _change(drift), _named(drift.places))
+        yield _places(pen, "note", _change(drift), drift.places)
 
 
 def _change(drift: Drift) -> str:
@@ -133,11 +134,8 @@ def _groups(fleet: Fleet, pen: Pen) -> Iterator[list[Line]]:
         yield row(pen, "pass", f"{facts}{differs}", group.nodes, sign=f"{group.number}.")
 
 
-def _named(places: Sequence[Place]) -> list[str]:
-    """The nodes; where there are few, with the GPUs."""
-    if len(places) > MOST_NAMES:
-        return [place.node for place in places]
-    return [" ".join(filter(None, (place.node, "+".join(place.subjects)))) for place in places]
+def _places(pen: Pen, status: Status, text: str, places: Sequence[Place]) -> list[Line]:
+    return row(pen, status, text, [each.node for each in places], parts=["+".join(each.subjects) for each in places])
 
 
 def left_out(count: int) -> str:
