@@ -19,7 +19,7 @@ from envcheck.fleet import saved
 from envcheck.fleet.compare import compare
 from envcheck.fleet.conclude import conclude, judged
 from envcheck.fleet.engines.reports import answers
-from envcheck.fleet.examine import Answer, examine
+from envcheck.fleet.examine import Answer, _batch, _batches, examine
 from envcheck.fleet.names import folded
 from envcheck.fleet.newest import newest
 from envcheck.fleet.overall import Circumstances
@@ -318,6 +318,12 @@ def test_the_page_names_what_was_planted(fleet: Fleet, made: tuple[Path, Planted
         assert what in page
     for node, subject in made[1].slow:
         assert f"{node} {subject}" in page
+
+
+def test_large_answers_are_not_kept_by_the_hundred() -> None:
+    coming = iter([Answer(f"n{number}", content=bytes(8 << 20)) for number in range(10)])
+    first = _batch(coming, 200)
+    assert [len(batch) for batch in _batches(first, coming)] == [4, 4, 2]
 
 
 def test_a_gpu_stands_after_its_node(tmp_path: Path) -> None:
