@@ -247,9 +247,12 @@ def test_a_program_that_is_not_there_is_told() -> None:
     ("out", "content"),
     [
         (b'{"a": 1}', b'{"a": 1}'),
-        (b'\n  {"a": 1}', b'{"a": 1}'),
-        (b'Hello {you}\n{"a": 1}\n', b'{"a": 1}\n'),
+        (b'\n  {"a": 1}', b'  {"a": 1}'),
+        (b'Hello {you}\n{"a": 1}\n', b'{"a": 1}'),
         (b"Hello {you}\n", b""),
+        (b'{"level": "info"}\n{"schema_version": "1.0"}\n', b'{"schema_version": "1.0"}'),
+        (b'{"level": "info"}\n{\n  "schema_version": "1.0"\n}\nwarning\n', b'{\n  "schema_version": "1.0"\n}'),
+        (b'motd\n{"collected": "1", "runs": [\n', b'{"collected": "1", "runs": [\n'),
     ],
 )
 def test_a_report_follows_what_a_login_shell_prints(out: bytes, content: bytes) -> None:
@@ -468,6 +471,8 @@ def test_pods_that_bring_no_report_are_rows_with_the_reason_of_kubernetes(tmp_pa
     pods = {
         **{f"good{number}": pod("Succeeded", whole[number]) for number in range(4)},
         "bare": pod("Succeeded", json.dumps(reports[4])),
+        "loud": pod("Succeeded", '{"level": "info"}\n' + whole[0] + "\nld.so: object 'x' cannot be preloaded\n"),
+        "flood": pod("Succeeded", "x" * (70 << 20)),
         "evicted": pod("Failed", reason="Evicted", message="The node was low on resource: memory."),
         "unpulled": waiting("ErrImagePull", "manifest unknown"),
         "misnamed": waiting("InvalidImageName", "invalid reference format"),
@@ -485,6 +490,7 @@ def test_pods_that_bring_no_report_are_rows_with_the_reason_of_kubernetes(tmp_pa
         "unpulled": "no answer within 8 s: ErrImagePull: manifest unknown",
         "misnamed": "no answer within 8 s: InvalidImageName: invalid reference format",
         "rotated": "it printed no report",
+        "flood": "--kubernetes: kubectl logs: it printed more than 64 MiB",
         "starved": "exit status 137: OOMKilled",
         "full": "no answer within 8 s: a pod is on no node: 0/9 nodes are available: too many pods",
     }

@@ -16,6 +16,7 @@ from envcheck.errors import UsageError
 from envcheck.fleet.engines.asking import COLLECTOR, Ask, Coming, coming
 from envcheck.fleet.engines.launch import output_of, read_answer
 from envcheck.fleet.examine import Answer
+from envcheck.report.saved.read import MOST_BYTES
 from envcheck.text.clean import brief
 
 _SECONDS = 60.0
@@ -89,7 +90,7 @@ def _logged(node: str, pod: str, told: dict[str, Any]) -> Answer:
     # Of the pod itself where its container never ended: evicted, or refused by the node.
     reason = ": ".join(str(status[key]) for key in ("reason", "message") if status.get(key))
     try:
-        log = _kubectl("logs", pod)
+        log = _kubectl("logs", pod, most=MOST_BYTES)
     except UsageError as error:  # of this node alone; an evicted pod has no log any more
         return Answer(node, problem=brief(reason or str(error)))
     exit_code = int(ended.get("exitCode") or 0)
@@ -183,6 +184,6 @@ def manifest(name: str, image: str, nodes: Sequence[str], ask: Ask, timeout: flo
     return {"apiVersion": "v1", "kind": "List", "items": items}
 
 
-def _kubectl(*arguments: str, stdin: bytes = b"") -> bytes:
+def _kubectl(*arguments: str, **how: Any) -> bytes:
     called = f"kubectl {arguments[0]}"
-    return output_of(("kubectl", *arguments), "--kubernetes", called=called, seconds=_SECONDS, stdin=stdin)
+    return output_of(("kubectl", *arguments), "--kubernetes", called=called, seconds=_SECONDS, **how)
