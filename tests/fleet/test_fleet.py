@@ -23,7 +23,7 @@ from envcheck.fleet.examine import Answer, _batch, _batches, examine
 from envcheck.fleet.names import folded
 from envcheck.fleet.newest import newest
 from envcheck.fleet.overall import Circumstances
-from envcheck.fleet.pages import text
+from envcheck.fleet.pages import html, text
 from envcheck.fleet.record import Fleet
 from envcheck.fleet.slow import limits
 from envcheck.pipeline.request import Request
@@ -324,6 +324,13 @@ def test_large_answers_are_not_kept_by_the_hundred() -> None:
     coming = iter([Answer(f"n{number}", content=bytes(8 << 20)) for number in range(10)])
     first = _batch(coming, 200)
     assert [len(batch) for batch in _batches(first, coming)] == [4, 4, 2]
+
+
+@pytest.mark.parametrize(("nodes", "told"), [(1, "1 node, 4 GPUs: 1 pass"), (2, "2 nodes, 8 GPUs: 2 pass")])
+def test_the_nodes_are_counted(tmp_path: Path, nodes: int, told: str) -> None:
+    made = fleet_of(write(tmp_path, healthy(nodes)))
+    assert told in text.render(made, Options())
+    assert told in html.render(made, Options())
 
 
 def test_a_gpu_stands_after_its_node(tmp_path: Path) -> None:

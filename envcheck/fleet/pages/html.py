@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 
 from envcheck.checks import Status
 from envcheck.fleet.names import folded
-from envcheck.fleet.pages.text import fact_text, left_out, unanswered, value_text
+from envcheck.fleet.pages.text import counts, fact_text, left_out, unanswered, value_text
 from envcheck.fleet.record import Fleet, Node, Place, Slow, Spread
 from envcheck.report import Options
 from envcheck.report.markup.html import STYLE, Markup, chip, join, tag
@@ -108,13 +108,12 @@ def _sections(fleet: Fleet) -> list[Markup]:
 
 def _hero(fleet: Fleet) -> Markup:
     head = fleet.head
-    counts = ", ".join(f"{count:,} {name}" for name, count in head.verdicts.items() if count)
     older = f"; {left_out(head.superseded)}" if head.superseded else ""
     return tag(
         "div",
         chip(head.verdict, _SIGNS[head.verdict], head.verdict.upper()),
         tag("h1", head.headline),
-        tag("p", f"{head.nodes:,} nodes, {head.gpus:,} GPUs: {counts}{older}", class_="meta"),
+        tag("p", f"{counts(fleet)}{older}", class_="meta"),
         class_=f"card hero {head.verdict}",
     )
 

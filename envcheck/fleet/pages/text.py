@@ -33,9 +33,7 @@ def _page(fleet: Fleet, pen: Pen, options: Options) -> Iterator[Line]:
     head = fleet.head
     word = VERDICTS[head.verdict]
     yield from filled(pen, f"{word}  ", head.headline, style=head.verdict, title=True)
-    counts = ", ".join(f"{count:,} {name}" for name, count in head.verdicts.items() if count)
-    told = f"{head.nodes:,} nodes, {head.gpus:,} GPUs: {counts}" if counts else "no reports"
-    yield from filled(pen, "  ", told)
+    yield from filled(pen, "  ", counts(fleet))
     if options.quiet:
         return
     most = len(fleet.nodes) + len(fleet.differences) + len(fleet.slow) + 1 if options.verbose else _ROWS
@@ -49,6 +47,14 @@ def _page(fleet: Fleet, pen: Pen, options: Options) -> Iterator[Line]:
     yield from section(pen, "Nodes that are alike", list(_groups(fleet, pen)), most if options.verbose else _GROUPS)
     if head.superseded:
         yield from filled(pen, "", f"{left_out(head.superseded)}.", style="dim")
+
+
+def counts(fleet: Fleet) -> str:
+    """How many nodes there are, with how many GPUs, and how many have which verdict."""
+    head = fleet.head
+    told = ", ".join(f"{count:,} {name}" for name, count in head.verdicts.items() if count)
+    gpus = counted(head.gpus, "GPU", "GPUs") or "no GPU"
+    return f"{counted(head.nodes, 'node', 'nodes')}, {gpus}: {told}" if told else "no reports"
 
 
 def unanswered(fleet: Fleet) -> list[tuple[str, list[str]]]:
