@@ -123,10 +123,10 @@ print(open(place + "/report-" + str(number)).read())
 
 
 def test_each_of_the_different_nodes_is_named(cluster: Running, tmp_path: Path) -> None:
-    """One node hangs, one prints rubbish, one has another driver; later one is dead."""
-
+    """One node hangs, one prints rubbish, one has another driver, one a slow GPU; later one is dead."""
     reports: list[dict[str, Any]] = healthy(NODES)
     reports[3]["snapshot"]["driver"]["release"] = "570.1"
+    reports[4]["measurements"][0]["value"] *= 0.7
     for number, report in enumerate(reports):
         (tmp_path / f"report-{number}").write_text(json.dumps(report))
     (tmp_path / "answer.py").write_text(ANSWER.format(place=str(tmp_path)))
@@ -140,7 +140,10 @@ def test_each_of_the_different_nodes_is_named(cluster: Running, tmp_path: Path) 
         "it printed no report",
         "no answer within 30 s",
     ]
-    assert [(each.what, each.value, len(each.places)) for each in found.differences] == [("release", "570.1", 1)]
+    host = {node.name: node.host for node in found.nodes}
+    told = [(each.what, each.value, [host[place.node] for place in each.places]) for each in found.differences]
+    assert told == [("release", "570.1", ["node00003"])]
+    assert [(host[slow.node], slow.subject, slow.status) for slow in found.slow] == [("node00004", "GPU 0", "fail")]
 
 
 def program(number: int, address: str, needed: str) -> str:
