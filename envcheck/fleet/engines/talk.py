@@ -151,7 +151,7 @@ class _Line:
         with suppress(subprocess.TimeoutExpired):
             self.process.wait(timeout=5.0)
         os.set_blocking(self.err, False)
-        for _ in range(_TAIL):
+        for _ in range(64):
             data = self.read(self.err)
             if not data:
                 break
