@@ -42,7 +42,7 @@ HOSTILE = ('a"b', "c,d", "e\r\nf", "g\x00h", "i\u2028j", "", " ", "=1", "NULL", 
 
 
 def fleet_of(place: Path | str, earlier: Fleet | None = None) -> Fleet:
-    nodes, facts = examine(answers(str(place)).answers, JUDGE)
+    nodes, facts = examine(answers(str(place)), JUDGE)
     kept, left_out = newest(nodes)
     since = earlier.head.created if earlier else None
     return conclude(compare(kept, facts, earlier, serials=True), kept, HOW, superseded=left_out, since=since)

@@ -48,7 +48,7 @@ def run(options: Namespace) -> int:
     hosts = read_input(options.hosts).decode("utf-8", "replace") if options.hosts else ""
     engine, coming = chosen_engine(options, hosts)
     if options.save:
-        coming = Coming(keeping(coming.answers, options.save), coming.asked)
+        coming = Coming(keeping(coming, options.save), coming.asked)
     watched = Watched(coming, quiet=options.quiet)
     with noted(lambda: watched.waits) as interrupted:
         nodes, facts = examine(watched.until(interrupted), partial(judged, _request()), watched.read)
@@ -72,8 +72,8 @@ class Watched:
         """Whether it waits for a node now."""
 
     def until(self, interrupted: Callable[[], bool]) -> Iterator[Answer]:
-        """The answers; after an interrupt, which may break off the wait for one, what stands for those that miss."""
-        coming = self._coming.answers
+        """The answers; after an interrupt, which may break off the wait for one, what stands for the missing ones."""
+        coming = iter(self._coming)
         came: set[str] = set()
         try:
             while not interrupted():

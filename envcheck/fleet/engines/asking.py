@@ -22,6 +22,10 @@ class Coming(msgspec.Struct, frozen=True):
     asked: Sequence[Answer] = ()
     """What stands for each answer that an interrupt cuts off; empty where nobody knows who will answer."""
 
+    def __iter__(self) -> Iterator[Answer]:
+        """The answers."""
+        return self.answers
+
 
 def coming(answers: Iterator[Answer], nodes: Iterable[str]) -> Coming:
     """The ``answers`` of ``nodes``."""
