@@ -20,7 +20,7 @@ from envcheck.fleet.compare import compare
 from envcheck.fleet.conclude import conclude, judged
 from envcheck.fleet.engines.reports import answers
 from envcheck.fleet.examine import Answer, _batch, _batches, examine
-from envcheck.fleet.names import folded
+from envcheck.fleet.names import by_reason, folded
 from envcheck.fleet.newest import newest
 from envcheck.fleet.overall import Circumstances
 from envcheck.fleet.pages import html, text
@@ -309,6 +309,23 @@ def test_what_is_no_fleet_report_is_refused(content: bytes, told: str) -> None:
 )
 def test_names_are_folded(names: list[str], told: list[str]) -> None:
     assert folded(names) == told
+
+
+REFUSED = "exit status 255: ssh: connect to host {} port 22: Connection refused"
+
+
+def test_nodes_with_the_same_trouble_are_one_reason() -> None:
+    problems = [(f"root@gpu{number}.site", REFUSED.format(f"gpu{number}.site")) for number in range(3)]
+    problems += [("n1", "slurmstepd-n1: error: no such file"), ("n2", "slurmstepd-n2: error: no such file")]
+    problems += [("n11", "n1 told something else"), ("10.0.0.1", REFUSED.format("10.0.0.1"))]
+    problems += [("", "no name"), ("(", "it ( is a name")]
+    assert by_reason(problems) == [
+        (REFUSED.format("<node>"), ["root@gpu0.site", "root@gpu1.site", "root@gpu2.site", "10.0.0.1"]),
+        ("slurmstepd-<node>: error: no such file", ["n1", "n2"]),
+        ("it ( is a name", ["("]),
+        ("n1 told something else", ["n11"]),
+        ("no name", [""]),
+    ]
 
 
 def test_the_page_names_what_was_planted(fleet: Fleet, made: tuple[Path, Planted]) -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from envcheck.checks import Status
+from envcheck.fleet.names import by_reason
 from envcheck.fleet.overall import counted
 from envcheck.fleet.pages.rows import VERDICTS, filled, row, section
 from envcheck.fleet.record import Difference, Drift, Fleet, Place, Slow, Split
@@ -59,11 +60,7 @@ def counts(fleet: Fleet) -> str:
 
 def unanswered(fleet: Fleet) -> list[tuple[str, list[str]]]:
     """Why there is no report, and of which nodes; what most have first."""
-    reasons: dict[str, list[str]] = defaultdict(list)
-    for node in fleet.nodes:
-        if node.problem:
-            reasons[node.problem].append(node.name)
-    return sorted(reasons.items(), key=lambda item: (-len(item[1]), item[0]))
+    return by_reason((node.name, node.problem) for node in fleet.nodes if node.problem)
 
 
 def _problems(fleet: Fleet, pen: Pen) -> Iterator[list[Line]]:
