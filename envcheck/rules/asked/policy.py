@@ -22,7 +22,8 @@ def requirement_not_met(_snapshot: Snapshot, _facts: Facts) -> Outcome | None:
         Install what is named in a version within the bounds, use another machine, or correct the bounds.
 
     Sources
-        Version specifiers: https://packaging.python.org/en/latest/specifications/version-specifiers/
+        Version specifiers:
+            https://packaging.python.org/en/latest/specifications/version-specifiers/
     """
 
 
