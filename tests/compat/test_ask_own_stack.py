@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from envcheck.compat.gpu_names import find_by_name
 from envcheck.compat.load import load_matrix
 from envcheck.compat.names import scheme
 from envcheck.compat.question.published import not_published
 from envcheck.compat.question.question import Question
 from envcheck.compat.relations.torch import tag_of
 from envcheck.compat.specifier import Version, parse_specifier, parse_version
-from envcheck.compat.tables import ReleaseRow, TorchRow
+from envcheck.compat.tables import MigRow, ReleaseRow, TorchRow
 from tests.compat.asking import answer, assert_does_not_fit, assert_fits, assert_nobody_can_tell
 from tests.every import every
 
@@ -55,6 +56,16 @@ def test_the_l4t_of_a_jetpack_stands_for_it(row: ReleaseRow) -> None:
 @pytest.mark.parametrize("gpu", ["A40", "L4", "L40S", "Tesla T4", "GeForce RTX 5090"])
 def test_a_gpu_of_a_generation_without_mig_has_no_instances(gpu: str) -> None:
     assert_does_not_fit(f"mig==1g.10gb gpu=={gpu.replace(' ', ',')}")
+
+
+@every([row for row in MATRIX.migs if row.name.endswith("GB") and find_by_name(MATRIX.gpus_by_name, row.name)])
+def test_a_gpu_with_its_memory_has_the_instances_of_that_memory_alone(row: MigRow) -> None:
+    others = [other for other in MATRIX.migs if other is not row and set(other.gpus) & set(row.gpus)]
+    gpu = f"gpu=={row.name.replace(' ', ',')}"
+    for profile in row.profiles:
+        assert_fits(f"mig=={profile} {gpu}")
+    for profile in {each for other in others for each in other.profiles} - set(row.profiles):
+        assert_does_not_fit(f"mig=={profile} {gpu}")
 
 
 def test_a_library_wheel_for_another_cuda_is_not_taken_for_the_one_that_a_build_brings() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from envcheck.compat.question.question import Question
 from envcheck.compat.relations.fit import Fit, conclude
 from envcheck.compat.specifier import Version, parse_specifier, parse_version
+from envcheck.compat.tables import ReleaseRow
 
 
 def not_published(question: Question, name: str, version: Version) -> Fit | None:
@@ -22,13 +23,18 @@ def not_published(question: Question, name: str, version: Version) -> Fit | None
     newer = min((one for one in listed if _order(one) > _order(version)), key=_order, default=None)
     if older is None or newer is None or any(_stands_for(version, one) for one in listed):
         return None
-    elsewhere = (row for row in matrix.rows_of(name) if row.index)
-    if any(parse_specifier(row.versions).cover(version) == "all" for row in elsewhere):
-        return None
-    if any(_stands_for(version, one) for one in matrix.known_versions(name)):
+    if any(_speaks_of(row, version) for row in matrix.rows_of(name)):
         return None
     reason = f"PyPI lists no release {name} {version}, but {older} and then {newer}: it may never have been published"
     return conclude(matrix, "unknown", reason, *rows, change=f"{name} {older}")
+
+
+def _speaks_of(row: ReleaseRow, version: Version) -> bool:
+    """Whether a row names this version alone, or is about another index that has it."""
+    spec = parse_specifier(row.versions)
+    exact = (bound for bound in spec.bounds if bound.operator == "==" and len(bound.numbers) >= len(version.numbers))
+    named = any(_stands_for(version, Version(bound.numbers, post=bound.post)) for bound in exact)
+    return named or (bool(row.index) and spec.cover(version) == "all")
 
 
 def _stands_for(version: Version, release: Version) -> bool:
