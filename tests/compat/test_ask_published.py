@@ -62,6 +62,7 @@ vllm==0.6.7 torch==2.5.1
 numba==0.58.7 python==3.10
 tensorflow==2.15.4 python==3.10
 xformers==0.0.11.5 torch==1.12.1
+xformers==0.0.29.post9 torch==2.6.0
 onnxruntime-gpu==1.13.0 cuda==11.8
 jax==0.4.22.1 python==3.11
 """)
@@ -69,6 +70,17 @@ jax==0.4.22.1 python==3.11
 def test_no_release_is_taken_for_its_neighbours(question: str) -> None:
     assert_nobody_can_tell(question)
     assert "PyPI lists no release" in answer(question).reasons[0].message
+
+
+@every(
+    questions("""
+nvcc==12.7 gcc==13
+nvcc==12.7 gpu==sm_90
+""")
+)
+def test_a_cuda_that_drivers_alone_report_has_no_toolkit(question: str) -> None:
+    assert_nobody_can_tell(question)
+    assert "no toolkit of CUDA 12.7 was published" in shown(answer(question))
 
 
 @every(

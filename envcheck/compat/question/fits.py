@@ -26,7 +26,7 @@ from envcheck.compat.question.containers import CONTAINER, container_fits, is_nv
 from envcheck.compat.question.data_center import data_center_fits
 from envcheck.compat.question.hardware import hardware_fits
 from envcheck.compat.question.one_of import one_of_fits
-from envcheck.compat.question.published import not_published
+from envcheck.compat.question.published import not_published, toolkit_fits
 from envcheck.compat.question.question import (
     Container,
     Implied,
@@ -207,7 +207,7 @@ def all_fits(question: Question) -> list[Fit]:
     """Everything that the matrix says of a question; a weak source decides nothing."""
     full = with_implied(question)
     found = [*full.problems, *hardware_fits(full), *data_center_fits(full), *container_fits(full)]
-    found += [*held_fits(full), *library_fits(full), *part_fits(full)]
+    found += [*held_fits(full), *library_fits(full), *part_fits(full), *toolkit_fits(full)]
     found += [*module_fits(full), *engine_fits(full), *extension_fits(full)]
     for name, versions in full.versions.items():
         found += _joined(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from envcheck.compat.question.question import Question
 from envcheck.compat.relations.fit import Fit, conclude
 from envcheck.compat.specifier import Version, parse_specifier, parse_version
@@ -29,12 +31,22 @@ def not_published(question: Question, name: str, version: Version) -> Fit | None
     return conclude(matrix, "unknown", reason, *rows, change=f"{name} {older}")
 
 
+def toolkit_fits(question: Question) -> Iterator[Fit]:
+    """That there is no toolkit of an nvcc that was named, though drivers report its CUDA."""
+    for version in question.nvcc:
+        row = question.matrix.cuda_rows.get(version)
+        if row is not None and not row.toolkit:
+            reason = f"no toolkit of CUDA {version} was published; drivers alone report it"
+            yield conclude(question.matrix, "unknown", reason, row).concerning("nvcc")
+
+
 def _speaks_of(row: ReleaseRow, version: Version) -> bool:
     """Whether a row names this version alone, or is about another index that has it."""
     spec = parse_specifier(row.versions)
     exact = (bound for bound in spec.bounds if bound.operator == "==" and len(bound.numbers) >= len(version.numbers))
     named = any(_stands_for(version, Version(bound.numbers, post=bound.post)) for bound in exact)
-    return named or (bool(row.index) and spec.cover(version) == "all")
+    elsewhere = bool(row.index) and version.post is None
+    return named or (elsewhere and spec.cover(version) == "all")
 
 
 def _stands_for(version: Version, release: Version) -> bool:
