@@ -34,6 +34,7 @@ from envcheck.compat.tables import (
     LinkRow,
     MigRow,
     ProductRow,
+    PublishedRow,
     RateRow,
     ReleaseRow,
     RequirementRow,
@@ -120,6 +121,10 @@ class Matrix:
         return tuple(chain.from_iterable(self.requirements_by_name.values()))
 
     @cached_property
+    def published(self) -> tuple[PublishedRow, ...]:
+        return tuple(chain.from_iterable(self.published_by_name.values()))
+
+    @cached_property
     def releases_by_name(self) -> ByName[ReleaseRow]:
         return ByName(ReleaseRow, self.given.get("releases", ()))
 
@@ -130,6 +135,10 @@ class Matrix:
     @cached_property
     def requirements_by_name(self) -> ByName[RequirementRow]:
         return ByName(RequirementRow, self.given.get("requirements", ()))
+
+    @cached_property
+    def published_by_name(self) -> ByName[PublishedRow]:
+        return ByName(PublishedRow, self.given.get("published", ()))
 
     def cite(self, *rows: Row) -> tuple[Source, ...]:
         """The sources of ``rows``, each once."""
@@ -248,6 +257,7 @@ ROW_TYPES: dict[str, type[Row]] = {
     "releases": ReleaseRow,
     "wheels": WheelRow,
     "requirements": RequirementRow,
+    "published": PublishedRow,
 }
 """By table of Matrix: the type of its rows."""
 

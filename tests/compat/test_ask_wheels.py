@@ -35,7 +35,6 @@ SYSTEMS: tuple[tuple[Os, Machine], ...] = (
     ("macos", "aarch64"),
 )
 PYTHONS = [Version((3, minor), scheme=scheme("python")) for minor in range(5, 17)]
-OTHER_INDEXES = ("torch", "torchvision", "torchaudio", "torchtext")
 
 
 def releases(row: WheelRow) -> list[Version]:
@@ -173,7 +172,7 @@ def test_does_not_fit(question: str) -> None:
 @every(
     questions("""
 torch==1.0.0 os==windows
-torch==2.5.1 os==macos machine==x86_64
+torchaudio==0.4.0 machine==aarch64
 torch==2.8.0+cu128 python==3.13t
 """)
 )
@@ -190,5 +189,26 @@ def test_a_build_of_another_index_has_no_wheels_on_pypi(local: str) -> None:
 
 def test_a_mac_without_a_wheel_of_pytorch_is_told_so() -> None:
     found = judged("torch==2.12.0 os==macos machine==x86_64")
-    assert found.verdict == "unknown", shown(found)
+    assert found.verdict == "incompatible", shown(found)
     assert "macOS aarch64, none for macOS x86_64" in found.reasons[0].message
+
+
+@every(
+    questions("""
+sglang==0.5.11 os==windows
+torch==2.5.1 os==macos machine==x86_64
+torchcodec==0.7.0 os==macos machine==x86_64
+""")
+)
+def test_where_no_other_index_has_a_package_pypi_decides(question: str) -> None:
+    assert_does_not_fit(question)
+
+
+@every(
+    questions("""
+numba==0.40.1 python==3.7 machine==aarch64
+numpy==1.16.0 python==3.7 machine==aarch64
+""")
+)
+def test_a_source_archive_where_no_row_names_the_machine_leaves_it_open(question: str) -> None:
+    assert_nobody_can_tell(question)

@@ -215,12 +215,22 @@ def _tagged(question: Question, row: TorchRow, tag: str) -> _Found:
     problem = conclude(
         question.matrix, "unknown", f"{reason} for {_where(question)}{_there_are(known)}", row, change=change
     )
+    nowhere = _toolkits_elsewhere(question, cuda) if cuda else []
+    if nowhere:
+        reason = f"CUDA {cuda} is not for {question.os}: {label} has no build +{tag} for it"
+        return [], conclude(question.matrix, "incompatible", reason, row, *nowhere), ("os",)
     if tag.startswith(_OTHER_MAKERS):
         unlisted = _without_cuda(row, question, tag)
     else:
         own = cuda if cuda and not listed and may_exist(question.matrix, cuda) else None
         unlisted = Candidate(TORCH, f"{label}+{tag}", (_release(row, question),), cuda=own)
     return [unlisted], problem, ()
+
+
+def _toolkits_elsewhere(question: Question, cuda: CudaVersion) -> list[ReleaseRow]:
+    """The rows of a toolkit, where it is for other operating systems than that in question alone."""
+    rows = question.matrix.rows_for("nvcc", Version(tuple(cuda), scheme=scheme("nvcc")))
+    return [] if any(of_os(row, question) for row in rows) else rows
 
 
 def _tagged_cuda(tag: str) -> CudaVersion | None:

@@ -119,7 +119,7 @@ def _row_fits(question: Question, label: str, name: str, row: WheelRow, rows: Se
         systems = listed([_written(system) for system in _systems(question) if system in row.pythons], "or")
         reason = f"PyPI has no wheel of {label} for free-threaded Python on {systems}"
         yield conclude(question.matrix, "incompatible", reason, row).concerning(name, "python")
-    elif spec is None and not (row.archive and any(_os(question) in other.os for other in rows)):
+    elif spec is None and not (row.archive and any(_says_it_runs(question, other) for other in rows)):
         yield from _no_wheel(question, label, name, row)
     if spec is None:
         return
@@ -139,7 +139,7 @@ def _no_wheel(question: Question, label: str, name: str, row: WheelRow) -> Itera
     verdict: FitVerdict = "unknown"
     if row.archive:
         reason += "; whether its source archive can be compiled there is not documented"
-    elif _on_other_indexes(question.matrix, name):
+    elif _on_other_indexes(question, name):
         reason += "; whether another index has one is not known"
     else:
         verdict = "incompatible"
@@ -148,10 +148,14 @@ def _no_wheel(question: Question, label: str, name: str, row: WheelRow) -> Itera
         yield conclude(question.matrix, verdict, reason, row, change=f"os {there}").concerning(name, part)
 
 
-def _on_other_indexes(matrix: Matrix, name: str) -> bool:
+def _says_it_runs(question: Question, row: ReleaseRow) -> bool:
+    """Whether a row names the system in question: then what is compiled there runs there."""
+    return _os(question) in row.os and ("machine" not in question.labels or question.machine in row.machine)
+
+
+def _on_other_indexes(question: Question, name: str) -> bool:
     """PyTorch and what is released with it have an index of their own."""
-    rows = matrix.rows_of(name)
-    return name == "torch" or any(row.needs.get("torch", "").startswith("==") for row in rows)
+    return any(name in row.packages and _os(question) in row.os for row in question.matrix.indexes)
 
 
 def _python(question: Question, label: str, row: WheelRow, spec: str, python: Version) -> Fit:
