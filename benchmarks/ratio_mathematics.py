@@ -26,10 +26,9 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from probes.bench.cufft import SIZES  # noqa: E402
 from probes.bench.curand import MOST  # noqa: E402
 from probes.bench.cusolver import SIDES, diagonal  # noqa: E402
-from probes.inside.works import PANELS, PER_ROW, WIDE_PANELS, WIDTH  # noqa: E402
+from probes.inside.works import PANELS, PER_ROW, TRANSFORMS, WIDE_PANELS, WIDTH  # noqa: E402
 from probes.measuring.device import Device, ordinals  # noqa: E402
 from probes.measuring.kernels import Compiler  # noqa: E402
 from probes.measuring.mathematics.curand import GENERATORS  # noqa: E402
@@ -268,7 +267,7 @@ def torch_structured(kind: str) -> tuple[Callable[[], object], str]:
 def torch_fft(case: str) -> tuple[Callable[[], object], str]:
     torch = module("torch")
     _, name, form, kind = case.split("-")
-    size = SIZES["1D, batched" if name == "batched" else name]
+    size = TRANSFORMS["1D, batched" if name == "batched" else name]
     shape = (size.batch, *size.lengths) if size.batch > 1 else size.lengths
     dtypes = {"C2C": (torch.complex64, torch.complex128), "R2C": (torch.float32, torch.float64)}
     given = torch.randn(shape, dtype=dtypes[form][kind == "fp64"], device="cuda")

@@ -1,4 +1,4 @@
-"""Read files whose size and kind nobody vouches for."""
+"""Read files whose size and kind cannot be trusted."""
 
 from __future__ import annotations
 

@@ -26,13 +26,13 @@ def parse_version(text: str) -> Version | None:
 
 
 def parse_capability(text: str) -> tuple[int, int] | None:
-    """The numbers of ``sm_90`` or ``9.0``; None for what is no compute capability."""
+    """The numbers of ``sm_90`` or ``9.0``; None for what is not a compute capability."""
     found = _CAPABILITY.fullmatch(text.lower()) or _NUMBERS.fullmatch(text)
     return (int(found[1]), int(found[2])) if found else None
 
 
 def parse_size(text: str) -> int | None:
-    """The bytes of ``24GiB`` or ``24 GB``; None for what is no size."""
+    """The bytes of ``24GiB`` or ``24 GB``; None for what is not a size."""
     found = _SIZE.fullmatch(text)
     return int(float(found[1]) * _BYTES[found[2]]) if found else None
 
@@ -61,7 +61,7 @@ def _is_of(found: Version, wanted: Version) -> bool:
 
 
 def capability_holds(bound: Bound, capability: str | None) -> bool:
-    """Whether a compute capability (``9.0``) is within a bound such as ``>=sm_90``; one that nobody knows never is."""
+    """Whether a compute capability (``9.0``) is within a bound such as ``>=sm_90``; an unknown one never is."""
     found, wanted = parse_capability(capability or ""), parse_capability(bound.value)
     if found is None or wanted is None:
         return False
@@ -75,6 +75,10 @@ def capability_holds(bound: Bound, capability: str | None) -> bool:
     }.get(bound.operator, False)
 
 
+OF_THE_MACHINE = frozenset({"gpu", "gpus", "gpu-memory", "driver", "cuda"})
+"""Components that no environment has."""
+
+
 def same_words(wanted: str, name: str) -> bool:
     """Whether all words of ``wanted`` are in ``name``, and no word of it makes another model."""
     asked, shown = _words(wanted), _words(name)
@@ -86,7 +90,8 @@ def _words(name: str) -> frozenset[str]:
 
 
 def sentence(component: Component, found: Iterable[str] | None) -> str:
-    """What is required and what was found; None: nobody knows."""
+    """What is required and what was found; None: not known."""
     if found is None:
-        return f"{component} is required, but the installed version is not known"
+        what = "what this machine has" if component.name in OF_THE_MACHINE else "the installed version"
+        return f"{component} is required, but {what} is not known"
     return f"{component} is required; found {', '.join(dict.fromkeys(found)) or 'none'}"

@@ -10,7 +10,7 @@ from typing import Literal
 
 import msgspec
 
-from envcheck.snapshot import Measurement, ProbeRun, Snapshot
+from envcheck.snapshot import Environment, Gpu, Measurement, ProbeRun, Snapshot, items_in
 from envcheck.sources import Confidence as Confidence  # noqa: PLC0414 - part of the contract too
 from envcheck.sources import Source as Source  # noqa: PLC0414
 
@@ -20,7 +20,7 @@ SCHEMA_VERSION = "1.0"
 ASSUMED = "assumed"
 """The source of what ``--assume`` stated."""
 ASSUMPTION = "assumption-not-known"
-"""Names the check whether what was stated fits together, which is no rule's."""
+"""Names the check whether what was stated fits together."""
 FORBIDDEN = "forbidden-problem"
 """Names the checks of problems that a configuration forbids."""
 EXPIRED = "ignore-expired"
@@ -28,7 +28,7 @@ EXPIRED = "ignore-expired"
 BELOW_MINIMUM = "below-minimum-share"
 """Names the checks of the shares of a ceiling that a configuration asks for."""
 PLAN = "plan-does-not-fit"
-"""Names the checks on what a plan would install (``--plan``), which are no rule's."""
+"""Names the checks on what a plan would install (``--plan``)."""
 
 Status = Literal["pass", "note", "warn", "fail", "unknown", "skipped"]
 Verdict = Literal["pass", "warn", "fail", "unknown"]
@@ -106,7 +106,7 @@ class Fix(Part, frozen=True, kw_only=True):
     continues: bool = False
     """Whether it is the next step after the fix before it; else it is a way of its own."""
     changes: Changes | None = None
-    """None where it changes no packages of the judged environment, or nobody can tell which."""
+    """None where it changes no packages of the judged environment, or it is not known which."""
 
 
 def ways(fixes: Sequence[Fix]) -> tuple[tuple[Fix, ...], ...]:
@@ -148,7 +148,7 @@ class Subject(Part, frozen=True, kw_only=True):
 
 
 class Missing(Part, frozen=True, kw_only=True):
-    """A fact that a check needs and nobody supplied."""
+    """A fact that a check needs and does not have."""
 
     fact: str
     """Its path in the snapshot."""
@@ -423,6 +423,16 @@ class Report(Part, frozen=True, kw_only=True):
     """The facts by which the checks were judged; null where they were left out."""
     probes: tuple[ProbeRun, ...] = ()
     """How each probe ended."""
+
+    @property
+    def gpus(self) -> tuple[Gpu, ...]:
+        """The GPUs that were found."""
+        return items_in(self.snapshot.gpus) if self.snapshot else ()
+
+    @property
+    def environments(self) -> tuple[Environment, ...]:
+        """The environments that were found."""
+        return items_in(self.snapshot.environments) if self.snapshot else ()
 
     def for_target(self, target: Target) -> Report:
         """The report for that target alone. The snapshot stays that of the worst target."""

@@ -1,7 +1,7 @@
 """The errors that envcheck raises on purpose.
 
     EnvcheckError
-    ├── RequirementNotMet ``envcheck.require``: this program lacks what was required, or nobody can tell
+    ├── RequirementNotMet ``envcheck.require``: this program lacks what was required, or it is not known
     ├── UsageError        the request is wrong: an option, an expression, a file that cannot be read or written
     └── MatrixError       the data in ``matrix/`` (or an overlay of it) is wrong
 

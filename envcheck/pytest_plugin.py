@@ -78,8 +78,7 @@ def why_not(*, memory: str | None = None, capability: str | float | None = None,
     if size is None or least is None or not isinstance(count, int) or count < 1:
         raise envcheck.UsageError(_USAGE)
     report = _machine()
-    listing = report.snapshot.gpus if report.snapshot else None
-    shown = [gpu for gpu in (listing.items if listing else ()) if gpu.cuda_ordinal is not None]
+    shown = [gpu for gpu in report.gpus if gpu.cuda_ordinal is not None]
     if not shown:
         return f"no GPU works here: {_headline(report)}"
     fitting = [
@@ -102,7 +101,7 @@ def _machine() -> Report:
 
 
 def _memory(gpu: Gpu) -> int:
-    """Bytes; -1 where nobody knows."""
+    """Bytes; -1 where it is not known."""
     return gpu.memory.total if gpu.memory and gpu.memory.total is not None else -1
 
 

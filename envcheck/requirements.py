@@ -2,7 +2,7 @@
 
 It reads a few files of the search path, procfs and ``/dev`` in the program's own process: no child, no driver call, no
 import of what is asked about. Of its own it imports ``packaging``, and msgspec with the rows of GPU models where a GPU
-is named. Where the files do not tell, the answer is not "yes".
+is named. Where the files do not say, the answer is not "yes".
 """
 
 # ruff: noqa: PTH113, PTH208  a program waits for this, and need not have pathlib
@@ -19,7 +19,7 @@ from envcheck.components import Bound, Component, parse_components
 from envcheck.errors import RequirementNotMet, UsageError
 
 _NEEDS_THE_DRIVER = ("cuda", "gpu-memory")
-"""Of these no file tells."""
+"""No file says anything about these."""
 _MOST = 1 << 16
 """Bytes read of a file; the head of a METADATA is shorter."""
 _MODULE_VERSION = re.compile(r"\s(\d+\.\d+(?:\.\d+)?)\s")
@@ -50,7 +50,7 @@ def require(*requirements: str) -> None:
 
     ``"torch>=2.4"`` is the distribution that this interpreter would import, ``"python>=3.11"`` the interpreter,
     ``"driver>=550"`` the running kernel module, ``"gpus>=8"`` the number of GPUs, ``"gpu>=sm_90"`` and ``"gpu==H100"``
-    each of them; CUDA_VISIBLE_DEVICES counts. What the files do not tell is not met. Raise UsageError for an expression
+    each of them; CUDA_VISIBLE_DEVICES counts. What the files do not show is not met. Raise UsageError for an expression
     that cannot be read, and for what only the driver can answer: ``envcheck.check(require=...)`` asks it.
     """
     here = Program("/", tuple(sys.path), os.environ, ".".join(map(str, sys.version_info[:3])))
@@ -65,7 +65,7 @@ def require(*requirements: str) -> None:
 
 
 def unmet_by(program: Program, components: Sequence[Component]) -> Iterator[str]:
-    """A sentence for each of ``components`` that ``program`` lacks, or of which its files do not tell."""
+    """A sentence for each of ``components`` that ``program`` lacks, or about which its files say nothing."""
     for component in components:
         _validate(component)
     for component in components:
@@ -110,7 +110,7 @@ def _same_model(wanted: str, name: str) -> bool:
 
 
 def _found(program: Program, component: Component) -> tuple[str, ...] | None:
-    """What is here of that name; None where the files do not tell."""
+    """What is here of that name; None where the files do not say."""
     name = component.name
     if name == "python":
         return (program.python,)

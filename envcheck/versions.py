@@ -1,4 +1,4 @@
-"""One type for each kind of version that a GPU machine speaks of.
+"""One type for each kind of version on a GPU machine.
 
 They look alike ("12.4", "550.54.14", "9.0") and mean different things; a type for each keeps a driver release
 from being compared with a CUDA version. Every ``parse`` returns ``None`` for text that is not such a version:
@@ -47,7 +47,7 @@ _CONDA_CPU = re.compile(r"(?:^|_)cpu(?:$|[_0-9p])")
 
 
 class CudaVersion(NamedTuple):
-    """Version of CUDA, as in ``12.4`` (a toolkit, a build, or what a driver speaks); the patch level is dropped."""
+    """Version of CUDA, as in ``12.4`` (a toolkit's, a build's, what a driver supports); the patch level is dropped."""
 
     major: int
     minor: int

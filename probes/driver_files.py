@@ -78,7 +78,7 @@ def collect(tree: Tree, out: Out) -> None:
         met.setdefault(real, [])
     libraries = [library for real, found_as in met.items() if (library := _library(tree, real, found_as))]
     for library in libraries:
-        _tell_who_leads_there(tree, library, found_by)
+        _add_reason_found(tree, library, found_by)
     points = mount_points(tree)
     if points:
         libraries = [{**library, "mounted": is_mounted(library["path"], points)} for library in libraries]
@@ -92,7 +92,7 @@ def collect(tree: Tree, out: Out) -> None:
     if smi:
         driver["smi_path"] = clean(smi)
     out.fact({"driver": driver})
-    tree.tell_unreadable(out)
+    tree.report_unreadable(out)
     if not libraries:
         out.absent("no library of the driver on disk")
 
@@ -175,7 +175,7 @@ def _library(tree: Tree, real: str, found_as: list[str]) -> dict[str, Any] | Non
     return {**library, "found_as": [clean(path) for path in found_as]}
 
 
-def _tell_who_leads_there(tree: Tree, library: dict[str, Any], found_by: dict[str, str]) -> None:
+def _add_reason_found(tree: Tree, library: dict[str, Any], found_by: dict[str, str]) -> None:
     """Add what makes the loader meet the file: a variable, or the file of ldconfig's that lists its folder."""
     first = next(iter(library["found_as"]), None)
     if first is None or first not in found_by:

@@ -62,11 +62,11 @@ def collect(tree: Tree, out: Out) -> None:
     out.fact({"kernel": section, **_release(section["nvidia"])})
     # The log may be long: what was found before is sent first.
     out.fact({"kernel": {"source": section["source"], "log": kernel_log(tree)}})
-    tree.tell_unreadable(out)
+    tree.report_unreadable(out)
 
 
 def _loaded_modules(tree: Tree) -> frozenset[str] | None:
-    """Names of the modules that are in use, or None when /proc/modules does not tell."""
+    """Names of the modules that are in use, or None when /proc/modules does not say."""
     text = tree.read_text(_MODULES, _MODULES_LIMIT)
     if text is None:
         return None

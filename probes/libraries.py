@@ -25,6 +25,6 @@ def collect(tree: Tree, out: Out) -> None:
     for start in range(0, len(items), _AT_ONCE):
         out.fact({"libraries": {"items": items[start : start + _AT_ONCE], "complete": False}})
     out.fact({"libraries": {"items": [], "complete": complete and environments.complete}})
-    tree.tell_unreadable(out)
+    tree.report_unreadable(out)
     if not items:
         out.absent("no library of CUDA on disk")

@@ -171,7 +171,7 @@ def gpu_record(index: int, device: Device) -> dict[str, Any]:
 def failed_gpus(
     tree: Tree, total: int, read: list[Pair], failed: dict[int, dict[str, Any]]
 ) -> Iterator[dict[str, Any]]:
-    """The GPUs that gave no handle, with the error; named by PCI bus id if the kernel tells it beyond doubt."""
+    """The GPUs that gave no handle, with the error; named by PCI bus id if the kernel shows it beyond doubt."""
     known = {record["index"]: record.get("pci_bus_id") for record, _ in read}
     addresses = addresses_by_index(tree, total, known)
     for index, failure in failed.items():

@@ -48,7 +48,7 @@ _FIRST_NVSWITCH = 0x1000
 """NVIDIA's mainboard chips of the 2000s have the NVSwitch's class and smaller device numbers."""
 
 _EMULATED_VENDOR = 0x1B36
-"""QEMU's ports claim speeds of their own making."""
+"""QEMU's ports report made-up speeds."""
 
 _GENERATIONS = {2.5: 1, 5.0: 2, 8.0: 3, 16.0: 4, 32.0: 5, 64.0: 6}
 """Transfers per second (in 10⁹) of the generations of PCI Express."""
@@ -79,7 +79,7 @@ def collect(tree: Tree, out: Out) -> None:
     )
     if fabric:
         out.fact({"fabric": fabric})
-    tree.tell_unreadable(out)
+    tree.report_unreadable(out)
     if not ours and not gpus:
         out.absent("no NVIDIA device on the PCI bus")
 

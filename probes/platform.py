@@ -79,7 +79,7 @@ def collect(tree: Tree, out: Out) -> None:
             }
         }
     )
-    tree.tell_unreadable(out)
+    tree.report_unreadable(out)
 
 
 def _distribution(tree: Tree) -> dict[str, Found]:

@@ -62,7 +62,7 @@ def collect(tree: Tree, out: Out) -> None:
     ]
     certain = all(tree.folder_names(place)[1] for place in ("/usr/local", "/opt"))
     out.fact({"toolkits": {"items": items, "complete": certain}})
-    tree.tell_unreadable(out)
+    tree.report_unreadable(out)
     if not items:
         out.absent("no CUDA toolkit on disk")
 

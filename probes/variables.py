@@ -110,9 +110,9 @@ def collect(tree: Tree, out: Out) -> None:
     facts = {"source": "process", "values": values, "complete": len(chosen) <= _MOST}
     listed = [variables[name] for name in chosen[:_MOST] if name not in _SEARCH_PATHS]
     paths = dict.fromkeys(path for value in listed for path in _paths_in(value))
-    told = [{"path": clean(path), "leads_to": _leads_to(tree, path)} for path in list(paths)[:_MOST]]
+    told = [{"path": clean(path), "leads_to": _kind_at(tree, path)} for path in list(paths)[:_MOST]]
     out.fact({"variables": {**facts, "paths": told}})
-    tree.tell_unreadable(out)
+    tree.report_unreadable(out)
 
 
 def _paths_in(value: str) -> Iterator[str]:
@@ -122,7 +122,7 @@ def _paths_in(value: str) -> Iterator[str]:
     yield from (part for part in parts if part.startswith(("/", "./", "../")))
 
 
-def _leads_to(tree: Tree, path: str) -> str:
+def _kind_at(tree: Tree, path: str) -> str:
     """What is at a path; relative ones count from the folder in which programs are started."""
     place = tree.place(os.path.normpath(os.path.join(tree.cwd, path)))
     try:

@@ -139,7 +139,7 @@ class _Work:
         try:
             if not stat.S_ISREG(os.fstat(descriptor).st_mode):
                 return None
-            left = size + 1  # a file that grows while it is read has an end all the same
+            left = size + 1  # a file that grows while it is read still has an end
             while left > 0 and (number := os.readv(descriptor, [buffer[: min(left, _PIECE)]])):
                 hashed.update(buffer[:number])
                 left -= number
@@ -188,7 +188,7 @@ def _listed(tree: Tree, judged: Fields, item: Fields) -> Iterator[Recorded]:
 
 
 def _sort_out(tree: Tree, item: Fields, recorded: Recorded, tasks: list[_Task], damaged: list[Fields]) -> None:
-    """What is to be hashed; what is gone is told at once."""
+    """What is to be hashed; missing files are reported at once."""
     kind = (recorded.hash or "").partition("=")[0]
     if for_tests(recorded.path.rpartition("-packages/")[2]) or kind not in _HASHES or len(tasks) >= _FILES:
         return

@@ -65,7 +65,7 @@ def create(root: Path, kind: str, name: str) -> list[Path]:
     family, slash, own = name.replace("-", "_").rpartition("/")
     words = own.split("_")
     if not re.fullmatch(r"[a-z][a-z0-9]*(_[a-z0-9]+)*", own):
-        raise ValueError(f"{own!r} is no name in small letters, with words joined by underscores")
+        raise ValueError(f"{own!r} is not a name in small letters, with words joined by underscores")
     is_rule = PLACES[kind] == _RULE
     if bool(slash) != is_rule:
         raise ValueError("a rule is named FAMILY/NAME" if is_rule else f"a {kind} has no family")

@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -18,7 +19,9 @@ from envcheck.errors import MatrixError
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
-settings.register_profile("untimed", deadline=None)  # how long a machine takes is no property of the code
+LAB = Path(__file__).parent / "lab"
+
+settings.register_profile("untimed", deadline=None)  # how long a machine takes is not a property of the code
 settings.load_profile("untimed")
 
 
@@ -29,6 +32,17 @@ def pytest_sessionstart(session: pytest.Session) -> None:
             load_matrix()
         except MatrixError as error:
             pytest.exit(str(error), pytest.ExitCode.USAGE_ERROR)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int | None:
+    """One worker more than there are processors: many tests wait for a process or a screen."""
+    return None if "PYTEST_XDIST_AUTO_NUM_WORKERS" in os.environ else (os.cpu_count() or 1) + 1
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave the lab out where none of it is chosen: every worker would import it all."""
+    return True if collection_path == LAB and config.option.markexpr == "not lab" else None
 
 
 def pytest_collection_finish() -> None:

@@ -75,7 +75,7 @@ def test_what_nothing_can_be_held_to_is_left_out(left_out: Measurement, tmp_path
     ]
 )
 def test_bad_files_are_refused_by_name(text: str) -> None:
-    with pytest.raises(UsageError, match=r"^old\.json is no baseline"):
+    with pytest.raises(UsageError, match=r"^old\.json is not a baseline"):
         baseline.read(text.encode("utf-8", "surrogateescape"), "old.json")
 
 
@@ -91,11 +91,11 @@ def test_a_report_is_a_baseline_with_the_same_figures(tmp_path: Path) -> None:
 
 
 def test_a_report_that_compares_nothing_is_refused() -> None:
-    with pytest.raises(UsageError, match="old is no baseline: it holds no figure"):
+    with pytest.raises(UsageError, match="old is not a baseline: it holds no figure"):
         baseline.read(msgspec.json.encode(reported()), "old")
     with pytest.raises(UsageError, match="old is redacted, so its GPUs cannot be recognized"):
         baseline.read(msgspec.json.encode(redact(reported(gemm()))), "old")
-    with pytest.raises(UsageError, match=r"old is no baseline: the saved report has schema 99\.0"):
+    with pytest.raises(UsageError, match=r"old is not a baseline: the saved report has schema 99\.0"):
         baseline.read(b'{"schema_version": "99.0"}', "old")
 
 

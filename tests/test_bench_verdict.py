@@ -70,7 +70,7 @@ def test_nothing_judged_is_never_a_pass_even_where_results_are_right() -> None:
 
 
 def test_without_any_figure_the_headline_says_why() -> None:
-    skipped = run("skipped", "GPU 0 is busy (a kernel ran 97% of the time); --force measures all the same")
+    skipped = run("skipped", "GPU 0 is busy (a kernel ran 97% of the time); --force measures it anyway")
     report = concluded(runs=(skipped,))
     assert report.exit_code == 3
     assert report.headline.startswith("no verdict: GPU 0 is busy")
@@ -106,11 +106,11 @@ def test_an_interrupted_run_is_judged_and_says_so(monkeypatch: pytest.MonkeyPatc
 def test_the_reason_of_most_probes_is_told_where_there_is_no_figure() -> None:
     runs = (
         run("absent", "measured with --full", "bench.chip"),
-        run("absent", "the binding cannot speak to this driver"),
-        run("absent", "the binding cannot speak to this driver", "bench.memory"),
+        run("absent", "the binding cannot work with this driver"),
+        run("absent", "the binding cannot work with this driver", "bench.memory"),
     )
     report = concluded(runs=runs)
-    assert (report.verdict, report.headline) == ("unknown", "no verdict: the binding cannot speak to this driver")
+    assert (report.verdict, report.headline) == ("unknown", "no verdict: the binding cannot work with this driver")
 
 
 def test_a_failure_is_told_also_when_interrupted(monkeypatch: pytest.MonkeyPatch) -> None:

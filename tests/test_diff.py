@@ -379,7 +379,7 @@ def test_wrong_use() -> None:
     with pytest.raises(UsageError, match="name two or more"):
         diff([("a", EXAMPLES["healthy"]())])
     empty = msgspec.structs.replace(EXAMPLES["healthy"](), snapshot=None, checks=())
-    with pytest.raises(UsageError, match="b holds neither facts nor checks"):
+    with pytest.raises(UsageError, match="b has neither facts nor checks"):
         diff([("a", EXAMPLES["healthy"]()), ("b", empty)])
 
 

@@ -96,7 +96,7 @@ def _shown(measure: Callable[[Sequence[str]], Outcome], *, quiet: bool) -> Calla
 
     def announced(group: tuple[str, ...]) -> Outcome:
         if shows:
-            sys.stderr.write(f"\r\x1b[Kall-reduce over {len(group)} nodes (Ctrl-C: show what came)")
+            sys.stderr.write(f"\r\x1b[Kall-reduce over {len(group)} nodes (Ctrl-C: show the results so far)")
             sys.stderr.flush()
         try:
             return measure(group)

@@ -16,7 +16,7 @@ class Option(NamedTuple):
     flags: tuple[str, ...]
     takes_value: bool
     values: tuple[str, ...]
-    """The values that it accepts; empty: a file, or text that nobody can list."""
+    """The values that it accepts; empty: a file, or free text."""
     is_file: bool
     help: str
 

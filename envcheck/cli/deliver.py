@@ -15,7 +15,7 @@ from envcheck.report import FORMATS, Options, exit_status, render
 from envcheck.text.clean import clean
 from envcheck.text.inert import Syntax, inert
 from envcheck.text.output import Target, write_whole
-from envcheck.text.streams import say, tell
+from envcheck.text.streams import print_text, say
 
 
 def deliver(report: Report, options: Namespace, targets: Sequence[Target]) -> int:
@@ -49,7 +49,7 @@ def write_all(
         except UsageError as error:
             failures.append(str(error))
     form = options.format or "text"
-    tell(render(form, page(options)), syntax=syntax_of(form))
+    print_text(render(form, page(options)), syntax=syntax_of(form))
     if failures:
         raise UsageError("; ".join(failures))
 

@@ -151,7 +151,7 @@ def _version() -> int:
     from envcheck.cli.options import versions
     from envcheck.compat.load import matrix_date
 
-    streams.tell(versions(matrix_date()) + "\n")
+    streams.print_text(versions(matrix_date()) + "\n")
     return ExitCode.OK
 
 

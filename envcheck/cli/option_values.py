@@ -27,7 +27,7 @@ def path(text: str) -> str:
 def count(text: str) -> int:
     """A number from 1 to 10,000."""
     if not (text.isascii() and text.isdecimal() and len(text) <= 5 and 1 <= int(text) <= 10_000):
-        raise argparse.ArgumentTypeError(f"{text!r} is no number from 1 to 10000")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 to 10000")
     return int(text)
 
 

@@ -154,7 +154,7 @@ def _parser(variables: Mapping[str, str], settings: Mapping[str, Any]) -> Parser
         *(_add_engine_options, _add_fleet_options, _add_fleet_output),
         help="compare many nodes, and show which of them is different or slow (needs the extra 'fleet')",
         epilog="Exit status: 0 nothing at or above --fail-on, 1 a node or GPU at or above it, 2 wrong usage, "
-        "3 a node without an answer or verdict, 130 interrupted (what came is shown).",
+        "3 a node without an answer or verdict, 130 interrupted (results so far are shown).",
         variables=variables,
     )
     add(
@@ -174,14 +174,14 @@ def _parser(variables: Mapping[str, str], settings: Mapping[str, Any]) -> Parser
     add(
         "config",
         *(_add_configuration_options, _add_config_page),
-        help="show the configuration that counts here, and where each value comes from",
-        epilog="Exit status: 0 a configuration counts, 2 none was found or it is wrong.",
+        help="show the configuration in effect here, and where each value comes from",
+        epilog="Exit status: 0 a configuration is in effect, 2 none was found or it is wrong.",
         variables=variables,
     )
     add(
         "init",
         _add_init_options,
-        help="write an envcheck.toml that asks for what this machine has",
+        help="write an envcheck.toml that requires what this machine has",
         variables=variables,
     )
     add("schema", _add_schema_name, help="print the JSON Schema of an output, or of the configuration")
@@ -319,7 +319,7 @@ def _add_init_options(verb: Parser) -> None:
         "--output",
         type=path,
         metavar="FILE",
-        help="file to write, or - for stdout (default: envcheck.toml); one that exists is left as it is",
+        help="file to write, or - for stdout (default: envcheck.toml); an existing file is not changed",
     )
     verb.add_argument("--python", action="append", type=path, metavar="PATH", help="environment to describe")
     verb.add_argument(
@@ -476,12 +476,12 @@ def _add_launchers(group: argparse._ActionsContainer) -> None:
 
 def _add_engine_options(verb: Parser) -> None:
     """What brings the reports; one of them has to be given."""
-    group = verb.add_argument_group("what brings the reports").add_mutually_exclusive_group()
+    group = verb.add_argument_group("where the reports come from").add_mutually_exclusive_group()
     group.add_argument(
         "--reports",
         type=path,
         metavar="PLACE",
-        help="read saved JSON reports: a folder, a quoted pattern, or - for one after the other on stdin",
+        help="read saved JSON reports: a folder, a quoted pattern, or - for reports one after another on stdin",
     )
     _add_launchers(group)
     group.add_argument(
@@ -496,7 +496,10 @@ def _add_engine_options(verb: Parser) -> None:
     )
     more.add_argument("--selector", metavar="LABELS", help="with --kubernetes: only nodes with these labels")
     more.add_argument(
-        "--timeout", type=seconds, metavar="S", help="seconds after which a node has not answered (default: 120)"
+        "--timeout",
+        type=seconds,
+        metavar="S",
+        help="seconds for all nodes together, after which those without an answer are listed (default: 120)",
     )
     more.add_argument("--jobs", type=count, metavar="N", help="nodes to ask at the same time (default: 64)")
     more.add_argument("--save", type=path, metavar="DIR", help="keep the report of each node in this folder")

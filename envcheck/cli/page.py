@@ -15,14 +15,14 @@ def page(options: Namespace) -> Options:
         color=_color(options),
         verbose=getattr(options, "verbose", False),
         quiet=getattr(options, "quiet", False),
-        ascii=options.ascii or not speaks_unicode(),
+        ascii=options.ascii or not supports_unicode(),
         home=os.environ.get("HOME", ""),
         redact=getattr(options, "redact", None),
         homes=home_folders(),
     )
 
 
-def speaks_unicode() -> bool:
+def supports_unicode() -> bool:
     """Whether stdout can carry every character."""
     return (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
 

@@ -91,7 +91,7 @@ def _not_measured(specs: Sequence[ProbeSpec], chosen: Chosen) -> list[Ended]:
     if not chosen.gpus and not chosen.refused:
         return [Ended(spec, row(spec, ("skipped", "no matching CUDA GPU found"))) for spec in specs]
     rows = [
-        Ended(spec, row(spec, ("skipped", f"{reason}; --force measures all the same"), About(gpu=uuid)))
+        Ended(spec, row(spec, ("skipped", f"{reason}; --force measures it anyway"), About(gpu=uuid)))
         for uuid, reason in chosen.refused.items()
         for spec in specs
         if spec.per == "gpu"

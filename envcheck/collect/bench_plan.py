@@ -10,7 +10,7 @@ import msgspec
 from envcheck.collect.catalog import ProbeSpec
 from envcheck.collect.trial_plan import why_not
 from envcheck.compat.performance.quantities import QUANTITIES, framework_tested
-from envcheck.snapshot import Gpu, Snapshot, frameworks_in
+from envcheck.snapshot import Gpu, Snapshot, frameworks_in, items_in
 
 
 class Bench(msgspec.Struct, frozen=True):
@@ -37,8 +37,8 @@ class Chosen(msgspec.Struct, frozen=True):
 
 
 def choose(snapshot: Snapshot, wish: Bench) -> Chosen:
-    """The GPUs that CUDA shows, that were asked for, and that nobody uses."""
-    listing = snapshot.gpus.items if snapshot.gpus else ()
+    """The GPUs that CUDA shows, that were asked for, and that are not in use."""
+    listing = items_in(snapshot.gpus)
     shown = [gpu for gpu in listing if gpu.cuda_ordinal is not None and gpu.uuid]
     shown.sort(key=lambda gpu: gpu.cuda_ordinal or 0)
     asked = [gpu for gpu in shown if not wish.gpus or gpu.index in wish.gpus]
@@ -121,7 +121,7 @@ def _reaches_a_switch(gpu: Gpu) -> bool:
 
 def seen_alone(gpu: Gpu, snapshot: Snapshot) -> str | None:
     """What CUDA_VISIBLE_DEVICES makes ``gpu`` the only one; None where it is that already, or has no such name."""
-    shown = [each for each in (snapshot.gpus.items if snapshot.gpus else ()) if each.cuda_ordinal is not None]
+    shown = [each for each in items_in(snapshot.gpus) if each.cuda_ordinal is not None]
     return None if len(shown) < 2 or (gpu.mig and gpu.mig.enabled) else gpu.uuid
 
 
@@ -135,7 +135,7 @@ def _libraries(snapshot: Snapshot) -> dict[str, list[str]]:
     loads = [load for framework in frameworks for load in framework.loads or () if load.path]
     found = [(load.name, load.path or "") for load in loads]
     own = environment.key if environment else None
-    listed = [library for library in (snapshot.libraries.items if snapshot.libraries else ()) if not library.stub]
+    listed = [library for library in items_in(snapshot.libraries) if not library.stub]
     found += [(each.path, each.path) for each in sorted(listed, key=lambda each: each.environment != own)]
     paths: dict[str, dict[str, None]] = {}
     for name, path in found:

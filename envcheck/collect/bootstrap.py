@@ -181,7 +181,7 @@ def failure(error: BaseException) -> dict[str, str]:
 
 
 def flush_noise() -> None:
-    """Flush what was printed, before the parent is told that the probe is done."""
+    """Flush what was printed, before the parent learns that the probe is done."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()

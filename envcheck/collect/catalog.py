@@ -29,7 +29,7 @@ class ProbeSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """A probe as its header declares it."""
 
     name: str
-    """Of its file, behind that of its folder: ``nvml``, ``deep.torch``."""
+    """The name of its file, after that of its folder: ``nvml``, ``deep.torch``."""
     title: Text
     kind: Literal["file", "driver", "verify", "deep", "bench"]
     early: bool = False
@@ -101,7 +101,7 @@ def _contradiction(header: dict[str, Any], spec: ProbeSpec, within: str) -> str 
     unknown = [path for path in spec.fills if path.partition(".")[0] not in Snapshot.__struct_fields__]
     faults = (
         ("name" in header, "its name is the name of its file and cannot be set"),
-        (not spec.name.rpartition(".")[2].isidentifier(), "the name of the file is no Python identifier"),
+        (not spec.name.rpartition(".")[2].isidentifier(), "the name of the file is not a Python identifier"),
         (bool(within) and spec.kind != within, f"the folder {within} holds probes of kind {within!r} only"),
         (spec.early and spec.kind != "file", "only a probe of kind 'file' can be early"),
         (
@@ -141,7 +141,7 @@ def _evaluated(value: ast.Dict) -> dict[Any, Any]:
     try:
         header: dict[Any, Any] = ast.literal_eval(value)
     except ValueError:
-        raise ValueError("it holds something that is no literal") from None
+        raise ValueError("it holds something that is not a literal") from None
     return header
 
 

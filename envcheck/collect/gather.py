@@ -29,6 +29,7 @@ from envcheck.collect.request import own_path
 from envcheck.events import Interrupted, OnEvent, ProbeFinished, ProbesPlanned
 from envcheck.snapshot import Snapshot
 from envcheck.snapshot.merge import merge
+from envcheck.snapshot.runs import not_asked_for
 
 if TYPE_CHECKING:
     from envcheck.collect.trials import Deep
@@ -145,7 +146,7 @@ def _measure(specs: Sequence[ProbeSpec], wish: Bench, loop: Loop, launch: Launch
 
 
 class _Asked(NamedTuple):
-    """What the caller asked for besides reading."""
+    """What the caller asked for in addition to reading."""
 
     verify: bool
     deep: Deep | None
@@ -157,7 +158,7 @@ class _Asked(NamedTuple):
         return spec.kind in ("file", "driver") or bool(getattr(self, spec.kind))
 
     def shown_to_work(self, specs: Sequence[ProbeSpec]) -> list[ProbeSpec]:
-        """Bench probes that a deep check runs without timing: those that nobody is going to time anyway."""
+        """Bench probes that a deep check runs without timing: those that are not going to be timed anyway."""
         timed = self.bench is not None and (self.bench.full or bool(self.bench.only))
         return [spec for spec in specs if spec.deep and not timed]
 
@@ -231,7 +232,7 @@ def _about(part: Snapshot) -> tuple[str, str, str]:
 
 def _why_skipped(spec: ProbeSpec, scopes: Collection[Scope], asked: _Asked) -> str:
     if not asked.wants(spec):
-        return f"{spec.kind} probes run only when they are asked for"
+        return not_asked_for(spec.kind)
     if not set(spec.scopes) & set(scopes):
         return f"scope {', '.join(scopes)} does not need it"
     return ""

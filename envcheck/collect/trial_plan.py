@@ -15,7 +15,7 @@ from envcheck.collect.attempt import About, Verdict, row
 from envcheck.collect.catalog import ProbeSpec
 from envcheck.collect.job import Ended
 from envcheck.compat.performance.at_work import in_use
-from envcheck.snapshot import Environment, Framework, Gpu, Snapshot, frameworks_in
+from envcheck.snapshot import Environment, Framework, Gpu, Snapshot, frameworks_in, items_in
 
 # Choose the GPU for trials; a busy GPU is not used.
 
@@ -49,14 +49,14 @@ def choose_gpu(snapshot: Snapshot, variables: Mapping[str, str], *, force: bool 
         return Choice(absent="there is no NVIDIA GPU here")
     if users is not None and users.strip() in _HIDES_ALL:
         return Choice(absent=f"CUDA_VISIBLE_DEVICES={users} hides every GPU")
-    shown = [gpu for gpu in (listing.items if listing else ()) if gpu.cuda_ordinal is not None]
+    shown = [gpu for gpu in items_in(listing) if gpu.cuda_ordinal is not None]
     shown.sort(key=lambda gpu: gpu.cuda_ordinal or 0)
     if not shown:
         return Choice()
     reasons = [why_not(gpu) for gpu in shown]
     free = next((gpu for gpu, reason in zip(shown, reasons, strict=True) if force or not reason), None)
     if free is None:
-        return Choice(refused=f"{'; '.join(reasons[:3])}; --force tries all the same")
+        return Choice(refused=f"{'; '.join(reasons[:3])}; --force tries it anyway")
     return Choice(gpu=free, visible=_name_of(free, shown, users))
 
 
@@ -214,7 +214,7 @@ def plan(specs: Sequence[ProbeSpec], snapshot: Snapshot, request: Mapping[str, A
 
 
 def _environments(snapshot: Snapshot) -> tuple[Environment, ...]:
-    return snapshot.environments.items if snapshot.environments else ()
+    return items_in(snapshot.environments)
 
 
 def _within(

@@ -16,7 +16,7 @@ from envcheck.collect.job import Ended, Group
 from envcheck.collect.loop import Loop
 from envcheck.collect.trial_plan import PlannedTrial, child_variables, choose_gpu, plan, temporary_folder
 from envcheck.events import OnEvent, ProbesPlanned
-from envcheck.snapshot import Environment, Framework, Listing, Snapshot, Trial
+from envcheck.snapshot import Environment, Framework, Listing, Snapshot, Trial, items_in
 
 # What the end of a trial proves about its framework, beyond the facts that the probe sent.
 
@@ -51,7 +51,7 @@ def with_its_end(ended: Ended) -> Ended:
 
 
 def _trial(part: Snapshot) -> Trial | None:
-    environments = part.environments.items if part.environments else ()
+    environments = items_in(part.environments)
     frameworks = [framework for found in environments if found.frameworks for framework in found.frameworks.items]
     return next((framework.trial for framework in frameworks if framework.trial), None)
 

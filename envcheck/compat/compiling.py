@@ -30,6 +30,7 @@ FIELDS = {
     "release": "releases",
     "wheel": "wheels",
     "requirement": "requirements",
+    "published": "published",
     "mig": "migs",
     "flaw": "flaws",
     "variable": "variables",
@@ -53,7 +54,7 @@ FIELDS = {
 }
 """The field of ``Matrix`` for each table of rows in the TOML files."""
 
-BY_NAME = ("releases", "wheels", "requirements")
+BY_NAME = ("releases", "wheels", "requirements", "published")
 """The fields whose rows are decoded by the name of their component."""
 
 COMPILED = "compiled.json"
@@ -133,7 +134,7 @@ def _add_file(document: dict[str, Any], path: Path, data: bytes) -> None:
     document["sources"].update({f"{path.stem}/{key}": source for key, source in sources.items()})
     for table, rows in content.items():
         if table not in FIELDS:
-            raise MatrixError(f"{path.name}: [[{table}]] is no table of the matrix; they are {', '.join(FIELDS)}")
+            raise MatrixError(f"{path.name}: [[{table}]] is not a table of the matrix; they are {', '.join(FIELDS)}")
         if not isinstance(rows, list):
             raise MatrixError(f"{path.name}: [{table}] must be written [[{table}]]")
         for number, row in enumerate(rows, start=1):

@@ -18,7 +18,7 @@ def extras_of(matrix: Matrix, name: str, version: str) -> list[ExtraRow]:
 
 
 def brought(rows: Sequence[ExtraRow], version: str, extras: Collection[str]) -> list[Component] | None:
-    """The components that come with ``extras`` of a release; None where no row speaks of any of them."""
+    """The components that come with ``extras`` of a release; None where no row covers any of them."""
     found = [row for row in rows if set(row.extras) & set(extras)]
     if not found:
         return None

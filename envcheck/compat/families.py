@@ -9,7 +9,7 @@ from envcheck.compat.load import load_matrix
 from envcheck.compat.tables import FamilyRow
 
 SPOKEN_OF = ("cuda", "cudnn", "nccl", "tensorrt")
-"""The kinds that rules and importers speak of."""
+"""The kinds that rules and importers know."""
 
 
 @cache

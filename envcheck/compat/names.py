@@ -26,6 +26,8 @@ _ALIASES = {
     "arch": "machine",
     "cpython": "python",
     "flash-attention": "flash-attn",
+    "image": "nvcr",
+    "container": "nvcr",
     "mxnet-gpu": "mxnet",
 }
 
@@ -56,7 +58,7 @@ COMPILERS = frozenset({"gcc", "clang", "msvc", "icc", "pgi", "nvhpc"})
 """Host compilers: they matter to the toolkit that compiles, so that a CUDA version beside one means the toolkit."""
 
 SYSTEMS = frozenset({"jetpack", "l4t"})
-"""System software of Jetsons: what comes with it is there, though nobody named it."""
+"""System software of Jetsons: what comes with it is there, though it was not named."""
 
 ARM = SYSTEMS | {"drive-os"}
 """System software of boards that have Arm processors alone."""

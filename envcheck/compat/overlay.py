@@ -32,7 +32,7 @@ _NOTHING_THERE = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG})
 def overlay_folders(named: str | None, variables: Mapping[str, str], unread: Callable[[str], None]) -> tuple[str, ...]:
     """The folders that count, the last outranks: the configuration folder if it has rows, then what is named.
 
-    ``unread`` is told of a configuration folder that cannot be read: it may be somebody else's, as where a container
+    ``unread`` is called with a configuration folder that is unreadable: it may be somebody else's, as where a container
     has root's HOME and another user.
     """
     own = _configuration_folder(variables, unread)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import operator
 import re
 from collections.abc import Callable
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 Cover: TypeAlias = Literal["all", "some", "none"]
@@ -75,7 +75,7 @@ class Version(NamedTuple):
 
 @cache
 def parse_version(text: str, scheme: Scheme = PLAIN) -> Version | None:
-    """Read ``2.5.1+cu124``, ``0.0.28.post3`` or ``2.27.3-1``; None for what is no version."""
+    """Read ``2.5.1+cu124``, ``0.0.28.post3`` or ``2.27.3-1``; None for what is not a version."""
     match = _VERSION.fullmatch(text.strip())
     if match is None:
         return None
@@ -154,6 +154,12 @@ def parse_specifier(text: str) -> Specifier:
     return Specifier(tuple(_bounds(part) for part in text.split("|")))
 
 
+@lru_cache(maxsize=1 << 15)
+def covered(specifier: str, version: Version) -> Cover:
+    """How much of ``version`` is admitted: a question meets the same rows and releases hundreds of times."""
+    return parse_specifier(specifier).cover(version)
+
+
 def _bounds(text: str) -> tuple[Bound, ...]:
     found: list[Bound] = []
     for piece in text.split(","):
@@ -168,7 +174,7 @@ def _bounds(text: str) -> tuple[Bound, ...]:
 def _bound(operator: str, value: str, text: str) -> list[Bound]:
     version = parse_version(value.removesuffix(".*"))
     if version is None:
-        raise ValueError(f"{value!r} in {text!r} is no version")
+        raise ValueError(f"{value!r} in {text!r} is not a version")
     if operator == "~=":
         return [Bound(">=", version.numbers, version.post), Bound("==", version.numbers[:-1], prefix=True)]
     return [Bound(operator, version.numbers, version.post, value.endswith(".*"))]

@@ -51,7 +51,7 @@ class ArchitectureRow(Row, frozen=True, kw_only=True):
     capabilities: tuple[str, ...]
     """Compute capabilities, oldest first: ``7.5``."""
     first_branch: int | None = None
-    """First Linux driver branch that drives any GPU of it."""
+    """First Linux driver branch that supports any GPU of it."""
     last_branch: int | None = None
     """Last one; ``None`` while current branches do."""
     kernel_module: Literal["proprietary", "open", "both"] | None = None
@@ -70,7 +70,7 @@ class CapabilityRow(Row, frozen=True, kw_only=True):
     tegra: bool = False
     """Integrated in a Tegra SoC: its cubins do not serve discrete GPUs, nor theirs it."""
     first_branch: int | None = None
-    """First Linux driver branch that drives a GPU of it, where later than its architecture's."""
+    """First Linux driver branch that supports a GPU of it, where later than its architecture's."""
     open_module_only: bool = False
     family: tuple[str, ...] = ()
     """Capabilities on which its ``f`` code runs."""
@@ -87,20 +87,19 @@ class CapabilityRow(Row, frozen=True, kw_only=True):
 
 
 class DriverBranchRow(Row, frozen=True, kw_only=True):
-    """A driver branch (R550): the CUDA it speaks and its life."""
+    """A driver branch (R550): the newest CUDA that it supports, and how long it is maintained."""
 
     branch: int
     os: Literal["linux", "windows"] = "linux"
     until: int | None = None
     """Highest first number of its releases on Windows, where R550 covers 550 to 553."""
     cuda: str | None = None
-    """Newest CUDA version that its libcuda speaks."""
-    first_release: str | None = None
+    """Newest CUDA version that its libcuda supports."""
     kind: Literal["long-term", "production", "new-feature", "legacy"] | None = None
     ended: str | None = None
     """The day (or month) its support ended or ends."""
     developer: str = ""
-    """Specifier of its releases for developers of Vulkan: their numbers do not tell which GPUs they drive."""
+    """Specifier of its releases for developers of Vulkan: their numbers do not show which GPUs they support."""
 
     @property
     def id(self) -> str:
@@ -124,7 +123,7 @@ class CudaRow(Row, frozen=True, kw_only=True):
     """Least Linux driver for programs built with it (from CUDA 11 on: for any minor of the major)."""
     driver_windows: str | None = None
     disputed_linux: str | None = None
-    """A lower minimum that another of NVIDIA's documents states: between the two, nobody can tell."""
+    """A lower minimum that another of NVIDIA's documents states: between the two, it is not known."""
     disputed_windows: str | None = None
     updates: tuple[CudaUpdate, ...] = ()
     """The releases of the minor, oldest first, where their least drivers differ."""
@@ -156,7 +155,7 @@ class GpuRow(Row, frozen=True, kw_only=True):
     memory: int | None = None
     """Bytes as sold (the driver shows a little less)."""
     bandwidth: float | None = None
-    """Of its memory, bytes per second."""
+    """Bandwidth of its memory, in bytes per second."""
     sms: int | None = None
     """Multiprocessors."""
     clock: float | None = None
@@ -177,8 +176,8 @@ class GpuRow(Row, frozen=True, kw_only=True):
     """How sure the figures are (memory to power), where that differs from the rest."""
     kind: Literal["data-center", "workstation", "geforce", "tegra", "other"] | None = None
     first_drivers: tuple[str, ...] = ()
-    """The first Linux release that drives it, and the first of each later branch that began without it; ascending.
-    Empty where the generation's first branch will do, or nobody tells."""
+    """The first Linux release that supports it, and the first of each later branch that began without it; ascending.
+    Empty where the generation's first branch will do, or none is documented."""
     open_module_only: bool = False
     """Whether it needs the open kernel module though other models of its compute capability do not."""
 
@@ -211,10 +210,10 @@ class EfficiencyRow(Row, frozen=True, kw_only=True):
     method: str
     """What does it: ``cublasLt``, ``kernel``, ``mma.sync``, ``copy engine``."""
     architecture: str = ""
-    """Empty: every one that no other row speaks of."""
+    """Empty: every one that no other row covers."""
     precision: str = ""
     variant: str = ""
-    """``Measurement.variant``; empty: every one that no other row speaks of."""
+    """``Measurement.variant``; empty: every one that no other row covers."""
     run: Literal["", "burst", "sustained"] = ""
     """Whether it holds for runs too short to reach the power limit, or for those that go on at it; empty: for both."""
     low: float
@@ -222,7 +221,7 @@ class EfficiencyRow(Row, frozen=True, kw_only=True):
     high: float
     """Greatest share that was seen."""
     wide: bool = False
-    """Whether it is only a floor, because nobody measured this here."""
+    """Whether it is only a floor, because it was never measured here."""
 
     @property
     def id(self) -> str:
@@ -238,7 +237,7 @@ class CollectiveRow(Row, frozen=True, kw_only=True):
     link: Literal["nvswitch", "nvlink", "pcie", "host", "network"]
     """What joins the GPUs: NVLink through a switch or directly, PCI Express, host memory, a network."""
     architecture: str = ""
-    """Empty: every one that no other row speaks of."""
+    """Empty: every one that no other row covers."""
     least: int
     """Fewest GPUs that it holds for."""
     most: int
@@ -252,11 +251,11 @@ class CollectiveRow(Row, frozen=True, kw_only=True):
     high: float
     """Greatest share that was seen."""
     wide: bool = False
-    """Whether it is only a floor, because nobody measured this here."""
+    """Whether it is only a floor, because it was never measured here."""
 
     latency: float | None = None
     """Seconds that the smallest size takes at most where each GPU has a process: twice the greatest that was seen,
-    since the host's processor counts too; None: nobody measured it."""
+    since the host's processor counts too; None: not measured."""
 
     @property
     def id(self) -> str:
@@ -304,7 +303,7 @@ class TorchRow(Row, frozen=True, kw_only=True):
     """CUDA of the wheel on PyPI for Linux aarch64; empty text where that is a CPU build."""
     builds: tuple[TorchBuild, ...] = ()
     all_builds: bool = True
-    """Whether ``builds`` lists every CUDA build there is, for each system that it speaks of."""
+    """Whether ``builds`` lists every CUDA build there is, for each system that it covers."""
     python_min: str | None = None
     """Oldest CPython 3 with a wheel, as ``3.9``."""
     python_max: str | None = None
@@ -334,9 +333,9 @@ class ReleaseRow(Row, frozen=True, kw_only=True):
     name: str
     """The component: ``cudnn``, ``tensorrt``, ``jetpack``, or a distribution by its name on PyPI."""
     versions: str
-    """The releases that the row speaks of, as a specifier: ``==2.16.*``, ``>=0.4.26,<0.4.29``."""
+    """The releases that the row covers, as a specifier: ``==2.16.*``, ``>=0.4.26,<0.4.29``."""
     build: str = ""
-    """Local tag of the build that the row speaks of (``cu118``), where a release has several; empty for the one on
+    """Local tag of the build that the row covers (``cu118``), where a release has several; empty for the one on
     PyPI, or the only one."""
     index: str = ""
     """The index that carries this ``build`` under the bare version, as PyPI does another one: ``PyTorch's index``."""
@@ -354,7 +353,7 @@ class ReleaseRow(Row, frozen=True, kw_only=True):
     """For a package that is compiled against PyTorch: whether it refuses an nvcc of another minor than PyTorch's CUDA
     too; an nvcc of another major is refused by PyTorch itself."""
     known: dict[str, str] = {}
-    """By need, the greatest version that its documents speak of where they set no end: ``{cuda = "12"}``."""
+    """By need, the greatest version that its documents name where they set no end: ``{cuda = "12"}``."""
     instead: str = ""
     """The package that takes over its part on the GPU where it is installed: that one's rows decide about CUDA then."""
     optional: tuple[str, ...] = ()
@@ -389,7 +388,7 @@ class ReleaseRow(Row, frozen=True, kw_only=True):
 
     @property
     def builds(self) -> str:
-        """The id without the systems that the row speaks of."""
+        """The id without the systems that the row covers."""
         return f"{self.name}/{self.versions}" + (f"+{self.build}" if self.build else "")
 
 
@@ -411,11 +410,25 @@ class WheelRow(Row, frozen=True, kw_only=True):
     free_threaded: dict[System, str] = {}
     """The same for builds of CPython without the global interpreter lock, which most wheels do not serve."""
     archive: bool = False
-    """Whether there is a source archive besides, from which the package could be compiled."""
+    """Whether there is also a source archive, from which the package could be compiled."""
 
     @property
     def id(self) -> str:
         return f"wheel/{self.name}/{self.versions}"
+
+
+class PublishedRow(Row, frozen=True, kw_only=True):
+    """The final releases of a package that PyPI lists, whatever their files are, the yanked ones too."""
+
+    name: str
+    """The distribution."""
+    releases: tuple[str, ...]
+    """Versions, ascending; several of them, parted by blanks, are one text. What PyPI no longer has is in a row of its
+    own."""
+
+    @property
+    def id(self) -> str:
+        return f"published/{self.name}/{self.releases[0]}"
 
 
 class RequirementRow(Row, frozen=True, kw_only=True):
@@ -441,7 +454,7 @@ class MigRow(Row, frozen=True, kw_only=True):
     """The instances into which GPUs can be divided."""
 
     name: str
-    """Of the models together: ``A100 40GB``."""
+    """Name of the models together: ``A100 40GB``."""
     gpus: tuple[str, ...]
     """Their names, as in the rows of GPUs."""
     profiles: tuple[str, ...]
@@ -558,7 +571,7 @@ class VariableRow(Row, frozen=True, kw_only=True):
 
 
 class RoleRow(Row, frozen=True, kw_only=True):
-    """What people install a project for; it decides whose failure is told first where several fail."""
+    """What people install a project for; it decides whose failure is shown first where several fail."""
 
     name: str
     """The project."""
@@ -594,6 +607,7 @@ Trait: TypeAlias = Literal[
     "pure-python",
     "released-with-torch",
     "on-torch-index",
+    "chooses-cuda-of-torch",
     "refuses-other-numpy",
     "shares-its-folder",
     "has-cuda-provider",
@@ -601,7 +615,7 @@ Trait: TypeAlias = Literal[
 """``falls-back-to-cpu``: it computes on the CPU, without an error, where a CUDA library is missing.
 ``compiles-at-run-time``: its files hold only a part of the GPU code that it runs. ``compiles-with-xla``: XLA
 compiles its programs, or some of them. ``refuses-older-cudnn``: it stops at an older cuDNN than it was built with.
-``builds-listed``: the rows of its releases speak of every build with GPU support. ``no-gpu-on-windows``: current
+``builds-listed``: the rows of its releases cover every build with GPU support. ``no-gpu-on-windows``: current
 releases have no GPU support on native Windows; the rows of its releases say which have. ``own-kernels``: its
 documentation says which GPUs its own kernels need, apart from those of the framework below it.
 ``needs-its-kernels``: on other GPUs it is of no use, where others have an alternative or lose a part.
@@ -612,8 +626,9 @@ alone, which pip compiles against the PyTorch that it is shown. ``cuda-of-torch`
 it was built with to PyTorch's, and refuses another one. ``distributes-torch``: it holds PyTorch itself or, in conda,
 chooses a build of it; pip's name comes first. ``pure-python``: nothing of it is compiled, so that PyTorch's C++
 interface does not matter to it. ``released-with-torch``: it has one release for each of PyTorch's.
-``on-torch-index``: PyTorch's package index has a build of it for each CUDA. ``refuses-other-numpy``: it checks
-NumPy's version when it is imported, and raises. ``shares-its-folder``: the project's other distributions of these
+``on-torch-index``: PyTorch's package index has a build of it for each CUDA. ``chooses-cuda-of-torch``: in conda, the
+version that is asked of it chooses the CUDA of PyTorch's build. ``refuses-other-numpy``: it checks NumPy's version when
+it is imported, and raises. ``shares-its-folder``: the project's other distributions of these
 names install the same files. ``has-cuda-provider``: this one is built for CUDA.
 """
 
@@ -700,11 +715,11 @@ class FamilyRow(Row, frozen=True, kw_only=True):
     """A family of libraries that CUDA programs load."""
 
     name: str
-    """Of its main library: ``cublas``."""
+    """Name of its main library: ``cublas``."""
     files: str
     """A regular expression for what stands between ``lib`` and ``.so``."""
     kind: Literal["cuda", "cudnn", "nccl", "tensorrt", "driver", "other"]
-    """Whose it is; rules speak of the first four."""
+    """Whose it is; rules know the first four."""
     numbered: Literal["cuda", "own", "apart"]
     """The first number of its soname is CUDA's major or its own, or its files are numbered apart from its releases."""
     wheel: str = ""
@@ -721,6 +736,8 @@ class FamilyRow(Row, frozen=True, kw_only=True):
     """Its part in a toolkit's ``version.json``; else ``lib`` and its name."""
     owners: str = ""
     """How the names of packages begin that bring it; else its name."""
+    opened_first: tuple[str, ...] = ()
+    """Its libraries that TensorFlow and XLA open when they start: without one of them they use no GPU."""
     shared: dict[str, str] = {}
     """File name with a minor version → the CUDA releases that have a file of that very name: ``>=11.2,<12``."""
 
@@ -747,7 +764,7 @@ class ErrorRow(Row, frozen=True, kw_only=True):
     problem: str
     """Name of the rule."""
     priority: Annotated[int, msgspec.Meta(ge=1)]
-    """Of the rows that know a line, the one with the lowest names its problem."""
+    """Where several rows match a line, the lowest priority names its problem."""
     said_by: Literal["driver-answered", "framework-ran"]
     status: Literal["fail", "warn", "note"] = "fail"
     """What the line alone proves."""
@@ -758,7 +775,7 @@ class ErrorRow(Row, frozen=True, kw_only=True):
     after: tuple[str, ...] = ()
     """Problems whose consequence such a line is: beside a line of one of them it says nothing new."""
     beside: str = ""
-    """What another line of the same text must match, where one line alone does not tell the problem."""
+    """What another line of the same text must match, where one line alone does not identify the problem."""
 
     @property
     def id(self) -> str:
@@ -778,7 +795,7 @@ class ImageRow(Row, frozen=True, kw_only=True):
     frameworks: dict[str, str] = {}
     """By repository, the framework that its images bring, where the CUDA that they hold is that of its build."""
     also: dict[str, dict[str, str]] = {}
-    """Versions that the images of one repository hold besides: a build of its publisher, no release of PyPI."""
+    """Versions that the images of one repository also hold: a build of its publisher, not a release on PyPI."""
     forward: bool | None = None
     """Whether it holds cuda-compat, with which a data-center GPU can do with an older driver; None: not known."""
     driver: str | None = None
@@ -819,6 +836,10 @@ class IndexRow(Row, frozen=True, kw_only=True):
     address: str
     """Regular expression for the whole address, without a trailing slash. A group ``build`` is the local tag of the
     builds that it serves (``cu118``); without it, the index serves what PyPI serves, or nothing of PyTorch."""
+    packages: tuple[str, ...] = ()
+    """The distributions of which it has wheels besides PyPI's."""
+    os: tuple[Os, ...] = ()
+    """The systems for which it has them."""
 
     @property
     def id(self) -> str:
@@ -829,7 +850,7 @@ class StepRow(Row, frozen=True, kw_only=True):
     """What to do next about a failed trial whose error names no problem by itself."""
 
     priority: Annotated[int, msgspec.Meta(ge=1)]
-    """Of the rows that match an error, the one with the lowest is shown."""
+    """Where several rows match an error, the lowest priority is shown."""
     lines: tuple[str, ...]
     """Regular expressions; case does not count."""
     text: str
@@ -889,7 +910,7 @@ class XidRow(Row, frozen=True, kw_only=True):
     ]
     """What NVIDIA says to do first."""
     problem: str
-    """Name of the rule that speaks of it."""
+    """Name of the rule about it."""
 
     @property
     def id(self) -> str:
@@ -897,7 +918,7 @@ class XidRow(Row, frozen=True, kw_only=True):
 
 
 class SettingRow(Row, frozen=True, kw_only=True):
-    """A setting of a framework that makes its work slower, as the framework itself tells it."""
+    """A setting of a framework that makes its work slower, as the framework itself reports it."""
 
     framework: str
     """As quantities begin with it: ``torch``."""

@@ -8,14 +8,11 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from envcheck.bounded import TooLargeError, read_file
-from envcheck.errors import UsageError
+from envcheck.config.file import OWN, SHARED, read_bytes
 
 if TYPE_CHECKING:
     from envcheck.config.read import Configuration
 
-OWN, SHARED = "envcheck.toml", "pyproject.toml"
-_MOST = 1 << 20
 _WITHOUT = "--no-config does without it"
 
 
@@ -43,16 +40,3 @@ def _configuration(path: str, name: str) -> Configuration | None:
     from envcheck.config.read import in_file  # noqa: PLC0415  as above
 
     return in_file(path, data, _WITHOUT)
-
-
-def read_bytes(path: str, remark: str = "") -> bytes:
-    """The content of a configuration or target; raise UsageError, which ends in ``remark``."""
-    try:
-        return read_file(path, _MOST)
-    except TooLargeError as error:
-        problem = str(error)
-    except OSError as error:
-        problem = error.strerror or str(error)
-    except ValueError:  # a NUL in the name
-        problem = "it is no path"
-    raise UsageError(f"cannot read the configuration {path}: {problem}{remark}")

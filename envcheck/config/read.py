@@ -11,7 +11,7 @@ from typing import Any, TypeVar, get_args
 
 import msgspec
 
-from envcheck.config.find import SHARED, read_bytes
+from envcheck.config.file import SHARED, read_bytes
 from envcheck.config.model import Config, Gpus, Ignore, Severity, Share
 from envcheck.errors import UsageError
 from envcheck.text.toml_lines import Path, line_of, lines_of

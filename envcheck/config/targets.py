@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from envcheck.components import Bound, Component
-from envcheck.config.find import read_bytes
+from envcheck.config.file import read_bytes
 from envcheck.config.model import Config
 from envcheck.config.read import Configuration, check_words, did_you_mean, in_file, parse
 from envcheck.errors import UsageError
@@ -69,7 +69,8 @@ def _named(name: str, configuration: Configuration | None) -> Sequence[Machine]:
         return _in_file(name)
     if not known:
         where = f"{configuration.path} names none" if configuration else "there is no configuration here"
-        raise UsageError(f"--target {name}: {where}; write [target.{name}] into one, or give a TOML file")
+        table = "NAME" if name == ALL else name
+        raise UsageError(f"--target {name}: {where}; write [target.{table}] into one, or give a TOML file")
     raise UsageError(
         f"--target {name}: {configuration.path if configuration else ''} has no such target{did_you_mean(name, known)}"
     )

@@ -7,8 +7,8 @@ from typing import Any
 
 from envcheck.checks import Report
 from envcheck.diff.match import Match
-from envcheck.diff.record import Change, Facts, Note, Section, came_and_went, changed
-from envcheck.snapshot import Environment, Framework, Gpu, Listing, Snapshot
+from envcheck.diff.record import Change, Facts, Note, Section, added_and_removed, changed
+from envcheck.snapshot import Environment, Framework, Gpu, Listing, Snapshot, frameworks_in, items_in
 
 _GIB = 1 << 30
 OF_ONE_PROCESS = ("RANK", "LOCAL_RANK")
@@ -91,7 +91,7 @@ def _gpus(ours: Snapshot, theirs: Snapshot, matched: Match) -> Iterator[Change |
     left, new = matched.gpus_left
     names: list[Facts] = [{called(gpu): gpu.name for gpu in gpus} for gpus in (left, new)]
     complete = (ours.gpus.complete, theirs.gpus.complete)
-    yield from came_and_went("gpus", "", names[0], names[1], complete=complete)
+    yield from added_and_removed("gpus", "", names[0], names[1], complete=complete)
     if (left and not complete[1]) or (new and not complete[0]):
         yield Note(section="gpus", why="a list of GPUs is not complete: none is said to be gone or new")
 
@@ -137,7 +137,7 @@ def _listed(
         return
     before, after = told(ours.items), told(theirs.items)
     yield from changed(section, "", before, after)
-    yield from came_and_went(section, "", before, after, complete=(ours.complete, theirs.complete))
+    yield from added_and_removed(section, "", before, after, complete=(ours.complete, theirs.complete))
 
 
 def toolkit_facts(items: Any) -> Facts:
@@ -150,7 +150,7 @@ def library_facts(items: Any) -> Facts:
 
 def _declared(snapshot: Snapshot) -> Facts:
     """Versions of the owning packages, for files without a version of their own."""
-    items = snapshot.libraries.items if snapshot.libraries else ()
+    items = items_in(snapshot.libraries)
     return {
         f"{found.path}, by its package": found.declared
         for found in items
@@ -166,14 +166,14 @@ def _environments(ours: Snapshot, theirs: Snapshot, matched: Match) -> Iterator[
         names, others = package_facts(before), package_facts(after)
         yield from changed("environments", key, names, others)
         complete = (before.distributions_complete, after.distributions_complete)
-        yield from came_and_went("environments", key, names, others, complete=complete)
+        yield from added_and_removed("environments", key, names, others, complete=complete)
         yield from changed("environments", key, build_facts(before), build_facts(after))
         if (before.distributions or after.distributions) and not all(complete):
             yield Note(section="environments", why=f"{key}: a list of distributions is not complete")
     if ours.environments is not None and theirs.environments is not None:
         left, new = ({found.key: found.python for found in side} for side in matched.environments_left)
         complete = (ours.environments.complete, theirs.environments.complete)
-        yield from came_and_went("environments", "", left, new, complete=complete)
+        yield from added_and_removed("environments", "", left, new, complete=complete)
 
 
 def package_facts(environment: Environment) -> dict[str, str | None]:
@@ -182,13 +182,13 @@ def package_facts(environment: Environment) -> dict[str, str | None]:
     for found in environment.distributions or ():
         versions.setdefault(found.name, set()).add(found.version)
     told: dict[str, str | None] = {name: " and ".join(sorted(found)) for name, found in versions.items()}
-    frameworks = environment.frameworks.items if environment.frameworks else ()
+    frameworks = frameworks_in(environment)
     return told | {framework.name: framework.version for framework in frameworks if framework.version}
 
 
 def build_facts(environment: Environment) -> Facts:
     """What the frameworks were built with, and whether they ran."""
-    frameworks = environment.frameworks.items if environment.frameworks else ()
+    frameworks = frameworks_in(environment)
     return {what: value for framework in frameworks for what, value in _build(framework).items()}
 
 
@@ -213,7 +213,7 @@ def _variables(ours: Snapshot, theirs: Snapshot, matched: Match) -> Iterator[Cha
         name: matched.as_first(value) for name, value in after.values.items() if name not in OF_ONE_PROCESS
     }
     yield from changed("variables", "", values, others)
-    yield from came_and_went("variables", "", values, others, complete=(before.complete, after.complete))
+    yield from added_and_removed("variables", "", values, others, complete=(before.complete, after.complete))
 
 
 def yes(value: bool | None) -> str | None:  # noqa: FBT001 - it is the fact itself

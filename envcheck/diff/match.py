@@ -50,25 +50,20 @@ def match(first: Report, second: Report) -> Match:
     """Pair what is the same."""
     gpus, gpus_left = _gpus(first, second)
     environments, environments_left = _environments(first, second)
-    known = {gpu.uuid for gpu in _listed(first) if gpu.uuid}
+    known = {gpu.uuid for gpu in first.gpus if gpu.uuid}
     return Match(
         gpus=gpus,
         gpus_left=gpus_left,
         environments=environments,
         environments_left=environments_left,
-        one_machine=any(gpu.uuid in known for gpu in _listed(second))
+        one_machine=any(gpu.uuid in known for gpu in second.gpus)
         or (first.host is not None and first.host == second.host != HOST),
     )
 
 
-def _listed(report: Report) -> tuple[Gpu, ...]:
-    listing = report.snapshot.gpus if report.snapshot else None
-    return listing.items if listing else ()
-
-
 def _gpus(first: Report, second: Report) -> tuple[tuple[tuple[Gpu, Gpu], ...], tuple[tuple[Gpu, ...], tuple[Gpu, ...]]]:
     """Match by UUID, then by bus id, then by another identity (of an assumed or pasted GPU)."""
-    ours, theirs = list(_listed(first)), list(_listed(second))
+    ours, theirs = list(first.gpus), list(second.gpus)
     pairs: list[tuple[Gpu, Gpu]] = []
     for identity in ("uuid", "pci_bus_id", "label"):
         by_identity = {value: gpu for gpu in theirs if (value := getattr(gpu, identity))}
@@ -78,7 +73,7 @@ def _gpus(first: Report, second: Report) -> tuple[tuple[tuple[Gpu, Gpu], ...], t
                 pairs.append((gpu, other))
                 ours.remove(gpu)
                 theirs.remove(other)
-    order = {id(gpu): place for place, gpu in enumerate(_listed(first))}
+    order = {id(gpu): place for place, gpu in enumerate(first.gpus)}
     pairs.sort(key=lambda pair: order[id(pair[0])])
     return tuple(pairs), (tuple(ours), tuple(theirs))
 
@@ -87,8 +82,7 @@ def _environments(
     first: Report, second: Report
 ) -> tuple[tuple[tuple[Environment, Environment], ...], tuple[tuple[Environment, ...], tuple[Environment, ...]]]:
     """Match the judged environments, and the others by folder."""
-    listings = [report.snapshot.environments if report.snapshot else None for report in (first, second)]
-    ours, theirs = ([*listing.items] if listing else [] for listing in listings)
+    ours, theirs = list(first.environments), list(second.environments)
     pairs = []
     mine = next((found for found in ours if found.judged), None)
     other = next((found for found in theirs if found.judged), None)

@@ -98,7 +98,7 @@ def changed(section: Section, subject: str, before: Facts, after: Facts) -> Iter
             yield Change(section=section, subject=subject, what=what, kind="changed", before=old, after=new)
 
 
-def came_and_went(
+def added_and_removed(
     section: Section, subject: str, before: Facts, after: Facts, *, complete: tuple[bool, bool]
 ) -> Iterator[Change]:
     """The names that only one side has, where the other side's list is complete."""

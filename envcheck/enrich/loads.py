@@ -6,11 +6,11 @@ from collections.abc import Iterable
 
 import msgspec
 
-from envcheck.snapshot import Environment, Framework, Library, Listing, Load, Loaded, Snapshot
+from envcheck.snapshot import Environment, Framework, Library, Listing, Load, Loaded, Snapshot, frameworks_in
 
 # Take from a trial's memory map the files of libraries for which the search over files found none.
 #
-# A framework may look where no file says that it does: it is told by a variable, by another package, by its own code.
+# A framework may look where no file says that it does: a variable, another package or its own code may say so.
 # What its process really held outranks what was inferred, for that framework and that library.
 
 SOURCE = "memory map"
@@ -28,7 +28,7 @@ def observed_loads(snapshot: Snapshot) -> Snapshot:
 
 
 def _observed_environment(environment: Environment) -> Environment:
-    found = environment.frameworks.items if environment.frameworks else ()
+    found = frameworks_in(environment)
     maps = {item.name: item.trial.libraries for item in found if item.trial and item.trial.libraries}
     if not maps or environment.frameworks is None:
         return environment

@@ -1,6 +1,6 @@
 """Infer from a pasted text what it does not say itself: builds of frameworks, and that no driver is there.
 
-Only what holds whichever of the possible builds it is gets inferred; a machine that envcheck examines tells its builds.
+Only what holds whichever of the possible builds it is gets inferred; an examined machine shows its builds.
 """
 
 from __future__ import annotations
@@ -17,7 +17,19 @@ from envcheck.compat.relations.gpu_code import code_runs_on
 from envcheck.compat.relations.torch import builds, torch_row
 from envcheck.compat.tables import Machine, Os, TorchBuild, TorchRow
 from envcheck.enrich.torch import Inference
-from envcheck.snapshot import PASTED, Distribution, Driver, Environment, Framework, Gpu, Listing, Platform, Snapshot
+from envcheck.snapshot import (
+    PASTED,
+    Distribution,
+    Driver,
+    Environment,
+    Framework,
+    Gpu,
+    Listing,
+    Platform,
+    Snapshot,
+    frameworks_in,
+    items_in,
+)
 from envcheck.versions import CodeTarget, ComputeCapability, CudaVersion, DriverRelease
 
 NO_ANSWER = "nvidia-smi told neither GPUs nor a driver"
@@ -31,7 +43,7 @@ def add_frameworks(environment: Environment, matrix: Matrix) -> Environment:
     listed_as = {listed.name: listed.version for listed in environment.distributions or ()}
     known = tuple(
         msgspec.structs.replace(framework, version=framework.version or listed_as.get(framework.name))
-        for framework in (environment.frameworks.items if environment.frameworks else ())
+        for framework in frameworks_in(environment)
     )
     names = {framework.name for framework in known}
     found = tuple(
@@ -129,7 +141,7 @@ _LEAST = re.compile(r"(?:>=|==)([0-9]{1,2}\.[0-9]{1,2})")
 
 
 def first_of(version: str) -> str:
-    """The first release of a minor version, where people give no more than that: ``2.3.0`` of ``2.3``."""
+    """The first release of a minor version, where people state only that: ``2.3.0`` of ``2.3``."""
     public, plus, local = version.partition("+")
     return f"{public}.0{plus}{local}" if re.fullmatch(r"[0-9]{1,4}\.[0-9]{1,4}", public) else version
 
@@ -153,7 +165,7 @@ def infer_any_build(framework: Framework, snapshot: Snapshot, matrix: Matrix) ->
         return []
     why = f"every build of {row.id}"
     found: list[Inference] = []
-    if _lack_code(possible, snapshot.gpus.items if snapshot.gpus else (), matrix):
+    if _lack_code(possible, items_in(snapshot.gpus), matrix):
         code = tuple(dict.fromkeys(target for build in possible for target in build.targets))
         found.append(Inference({"gpu_code": code}, why))
     driver = DriverRelease.parse(snapshot.driver.release if snapshot.driver else None)
@@ -180,7 +192,7 @@ def _infer_from_cuda(cuda: str, snapshot: Snapshot, matrix: Matrix) -> list[Infe
     possible = [
         build for row in matrix.torch for build in builds(row, _os(platform), _machine(platform)) if build.cuda == cuda
     ]
-    if not possible or not _lack_code(possible, snapshot.gpus.items if snapshot.gpus else (), matrix):
+    if not possible or not _lack_code(possible, items_in(snapshot.gpus), matrix):
         return []
     code = tuple(dict.fromkeys(target for build in possible for target in build.targets))
     return [Inference({"gpu_code": code}, f"every release for CUDA {cuda}")]
@@ -198,7 +210,7 @@ def _lack_code(possible: Sequence[TorchBuild], gpus: Sequence[Gpu], matrix: Matr
 def _lacks(build: TorchBuild, capability: ComputeCapability, matrix: Matrix) -> bool:
     code = [target for text in build.targets if (target := CodeTarget.parse(text))]
     cuda = CudaVersion.parse(build.cuda)
-    return code_runs_on(matrix, code, capability, driver_speaks=cuda, built_with=cuda).bad
+    return code_runs_on(matrix, code, capability, driver_cuda=cuda, built_with=cuda).bad
 
 
 def infer_driver(snapshot: Snapshot) -> Driver | None:
@@ -207,8 +219,8 @@ def infer_driver(snapshot: Snapshot) -> Driver | None:
     silent = any(NO_ANSWER in run.detail for run in snapshot.runs)
     frameworks = [
         framework
-        for environment in (snapshot.environments.items if snapshot.environments else ())
-        for framework in (environment.frameworks.items if environment.frameworks else ())
+        for environment in items_in(snapshot.environments)
+        for framework in frameworks_in(environment)
         if environment.source == PASTED
     ]
     refused = any(each.gpu_available is False and each.cuda and not each.cpu_only for each in frameworks)

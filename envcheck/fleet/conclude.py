@@ -19,7 +19,7 @@ UNANSWERED = "unanswered"
 
 
 def judged(request: Request, report: Report) -> Report:
-    """``report``, whose facts nobody judged, with a verdict; secrets are masked as in every saved report."""
+    """``report``, whose facts were not judged, with a verdict; secrets are masked as in every saved report."""
     from envcheck.pipeline import session  # noqa: PLC0415  most reports come judged
     from envcheck.redact import mask_secrets  # noqa: PLC0415
 

@@ -1,11 +1,10 @@
-"""Read what nodes answered: in processes of their own where there is much of it. Answers are untrusted."""
+"""Read what nodes answered: in separate processes where there is much of it. Answers are untrusted."""
 
 from __future__ import annotations
 
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import islice
 
 import msgspec
 
@@ -21,6 +20,8 @@ from envcheck.text.clean import brief
 _BATCH = 64
 _ALONE = 200
 """Answers that one process reads faster than others could be started."""
+_HELD = 32 << 20
+"""Bytes of answers after which a batch is full too: a report may have twice as many, and a fleet thousands of them."""
 _PROCESSES = 8
 _MOST_FINDINGS = 200
 _LONGEST_NAME = 200
@@ -30,7 +31,7 @@ class Answer(msgspec.Struct, frozen=True):
     """What came from a node: a report, or the file in which it lies, or the reason why there is none."""
 
     node: str
-    """The name by which it was asked; empty where the report tells it."""
+    """The name by which it was asked; empty where the report has it."""
     path: str = ""
     """The file in which the report lies; where the report came along, the file in which it was kept."""
     content: bytes = b""
@@ -85,7 +86,7 @@ Judge = Callable[[Report], Report]
 def examine(
     answers: Iterable[Answer], judge: Judge, on_node: Callable[[Examined], None] = lambda _: None
 ) -> tuple[list[Examined], Facts]:
-    """Read every answer; ``judge`` judges reports that nobody judged, and must be a function that can be pickled."""
+    """Read every answer; ``judge`` judges reports that were not judged, and must be a function that can be pickled."""
     nodes: list[Examined] = []
     facts: Facts = {}
 
@@ -96,9 +97,9 @@ def examine(
             on_node(node)
 
     coming = iter(answers)
-    first = list(islice(coming, _ALONE))
+    first = _batch(coming, _ALONE)
     cores = min(_cores(), _PROCESSES)
-    if len(first) < _ALONE or cores == 1:
+    if cores == 1 or not _is_full(first, _ALONE):
         known: set[bytes] = set()
         for answer in first:
             keep(_examined((answer,), judge, known))
@@ -113,8 +114,22 @@ def examine(
 def _batches(first: Sequence[Answer], coming: Iterator[Answer]) -> Iterator[list[Answer]]:
     for begin in range(0, len(first), _BATCH):
         yield list(first[begin : begin + _BATCH])
-    while batch := list(islice(coming, _BATCH)):
+    while batch := _batch(coming, _BATCH):
         yield batch
+
+
+def _batch(coming: Iterator[Answer], most: int) -> list[Answer]:
+    """The next ``most`` answers; fewer where they are large, or no more come."""
+    found: list[Answer] = []
+    for answer in coming:
+        found.append(answer)
+        if _is_full(found, most):
+            break
+    return found
+
+
+def _is_full(answers: Sequence[Answer], most: int) -> bool:
+    return len(answers) >= most or sum(len(answer.content) for answer in answers) >= _HELD
 
 
 def _in_processes(batches: Iterator[list[Answer]], judge: Judge, cores: int) -> Iterator[tuple[list[Examined], Facts]]:
@@ -204,7 +219,7 @@ def _gpu(name: str, gpu: Gpu) -> GpuFacts:
 
 
 def _findings(report: Report) -> tuple[Finding, ...]:
-    """What is a cause, worst first: consequences are told with it."""
+    """Causes, worst first; consequences are shown with them."""
     found = {
         check.rule: Finding(check.status, check.rule, check.title)
         for check in reversed(report.checks)
@@ -214,7 +229,7 @@ def _findings(report: Report) -> tuple[Finding, ...]:
 
 
 def _name(report: Report, answer: Answer) -> str:
-    """As the engine calls the node, else its host; a redacted report is told by its file."""
+    """As the engine calls the node, else its host; a redacted report is named by its file."""
     from envcheck.redact import HOST  # noqa: PLC0415
 
     own = (report.host or "").strip() if report.host != HOST else ""

@@ -1,7 +1,7 @@
 """What of a report is compared with those of other nodes: facts that healthy nodes of one kind share.
 
 Facts are grouped in aspects, and an aspect of a node (or of a GPU) is kept once for all nodes that have the same: most
-nodes of a fleet are alike. What differs between healthy machines (UUIDs, temperatures, counters) is no fact here.
+nodes of a fleet agree. What differs between healthy machines (UUIDs, temperatures, counters) is not a fact here.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from envcheck.diff.facts import (
     toolkit_facts,
     yes,
 )
-from envcheck.snapshot import Gpu, Snapshot
+from envcheck.snapshot import Gpu, Snapshot, items_in
 
 Aspect: TypeAlias = Literal[
     "GPU model",
@@ -66,7 +66,7 @@ class Held(msgspec.Struct, frozen=True):
     """``GPU 3``; empty for the node."""
     facts: dict[str, str]
     complete: bool = False
-    """Whether a fact that is not here is absent; else nobody knows."""
+    """Whether a fact that is not here is absent; else it is not known."""
 
     def digest(self) -> bytes:
         """Equal for equal facts."""
@@ -81,8 +81,7 @@ def gpu_name(gpu: Gpu, place: int) -> str:
 
 def gpus_of(report: Report) -> tuple[tuple[str, Gpu], ...]:
     """The GPUs by name."""
-    listing = report.snapshot.gpus if report.snapshot else None
-    return tuple((gpu_name(gpu, place), gpu) for place, gpu in enumerate(listing.items if listing else ()))
+    return tuple((gpu_name(gpu, place), gpu) for place, gpu in enumerate(report.gpus))
 
 
 def models(report: Report) -> str:
@@ -195,7 +194,7 @@ def _pair(names: Mapping[str | None, str], first: str, second: str) -> str:
 
 
 def _packages(snapshot: Snapshot) -> Iterator[Held]:
-    listed = snapshot.environments.items if snapshot.environments else ()
+    listed = items_in(snapshot.environments)
     judged = next((found for found in listed if found.judged), None)
     if judged is not None:
         facts = {"python": judged.python, **package_facts(judged), **build_facts(judged)}

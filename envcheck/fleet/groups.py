@@ -1,4 +1,4 @@
-"""Nodes that are alike in every compared fact."""
+"""Nodes that agree in every compared fact."""
 
 from __future__ import annotations
 

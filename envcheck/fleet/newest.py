@@ -1,4 +1,4 @@
-"""One report for each node, the newest; machines that share a name are told apart by their GPUs."""
+"""One report for each node, the newest; machines that share a name are distinguished by their GPUs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a fleet looks like: the records of ``envcheck fleet --format jsonl``, one a line, told apart by ``record``."""
+"""What a fleet looks like: the records of ``envcheck fleet --format jsonl``, one a line, distinct by ``record``."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Place(Part, frozen=True, kw_only=True):
 
 
 class Group(Line, frozen=True, kw_only=True):
-    """Nodes that are alike in every compared fact; the largest group is number 1."""
+    """Nodes that agree in every compared fact; the largest group is number 1."""
 
     number: int
     """Its number."""

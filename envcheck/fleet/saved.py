@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections import defaultdict
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
@@ -54,11 +56,11 @@ def read(content: bytes) -> Fleet:
     if len(content) > MOST_BYTES or content.count(b"\n") > _MOST_LINES:
         raise UsageError(f"the fleet report has more than {MOST_BYTES >> 20} MiB or {_MOST_LINES:,} lines")
     if not is_fleet(content):
-        raise UsageError("this is no fleet report; save one with: envcheck fleet … -o jsonl:fleet.jsonl")
+        raise UsageError("this is not a fleet report; save one with: envcheck fleet … -o jsonl:fleet.jsonl")
     try:
         found = _by_kind(msgspec.json.Decoder(Record).decode_lines(content))
     except msgspec.ValidationError as error:
-        raise UsageError(f"this is no fleet report of this version: {clip(clean(str(error)), 160)}") from None
+        raise UsageError(f"this is not a fleet report of this version: {clip(clean(str(error)), 160)}") from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         raise UsageError("the fleet report is cut off or damaged: a line is not JSON") from None
     heads = _of(found, Head)
@@ -78,6 +80,20 @@ def read(content: bytes) -> Fleet:
         nodes=_of(found, Node),
         facts={each.digest: each.facts for each in _of(found, FactsRecord)},
     )
+
+
+def placed(fleet: Fleet, file: str) -> Fleet:
+    """``fleet``, read from ``file``: the reports of its nodes may have moved together with it."""
+    folder = Path(file).expanduser().parent
+    nodes = tuple(msgspec.structs.replace(node, path=_found(node.path, folder)) for node in fleet.nodes)
+    return msgspec.structs.replace(fleet, nodes=nodes)
+
+
+def _found(path: str, folder: Path) -> str:
+    """A path as it was given, from here; else from ``folder``."""
+    if not path or os.path.isabs(path) or os.path.exists(path):  # noqa: PTH110, PTH117  10,000 of them
+        return path
+    return str(folder / path)
 
 
 def schema() -> dict[str, Any]:

@@ -186,7 +186,7 @@ class Tables:
         return self._database.execute(_UNDECIDED).fetchall()
 
     def spread(self) -> list[tuple[int, int, float, float, float, float]]:
-        """Of each quantity: its number, count, median, median absolute deviation, lowest and highest value."""
+        """For each quantity: its number, count, median, median absolute deviation, lowest and highest value."""
         return self._database.execute(_SPREAD).fetchall()
 
     def histogram(self, bins: int) -> list[tuple[int, int, int]]:

@@ -1,4 +1,4 @@
-"""Read pasted text into a partial Snapshot. Each importer is one file, found by listing; folders hold helpers.
+"""Read pasted text into a partial Snapshot. Each importer is one file, found by listing; ``kit/`` holds helpers.
 
 An importer has a ``NAME``, a ``RANK`` and two functions of a ``Paste``:
 
@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
 
@@ -50,13 +50,20 @@ class Importer:
 @cache
 def importers() -> tuple[Importer, ...]:
     """All importers, the most trusted first."""
-    modules = [
-        importlib.import_module(f"{__name__}.{module.name}")
-        for module in pkgutil.iter_modules(__path__)
-        if not module.ispkg
-    ]
+    modules = [importlib.import_module(name) for name in _modules()]
     found = [Importer(module.NAME, module.RANK, module.recognise, module.read) for module in modules]
     return tuple(sorted(found, key=lambda importer: (importer.rank, importer.name)))
+
+
+def _modules() -> Iterator[str]:
+    """The importers' modules, here and in the folder of a program with several forms of output."""
+    for entry in pkgutil.iter_modules(__path__):
+        name = f"{__name__}.{entry.name}"
+        if not entry.ispkg:
+            yield name
+        elif entry.name != "kit":
+            package = importlib.import_module(name)
+            yield from (f"{name}.{form.name}" for form in pkgutil.iter_modules(package.__path__))
 
 
 def list_names() -> tuple[str, ...]:

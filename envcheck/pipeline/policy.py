@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Sequence
 
 import msgspec
 
-from envcheck.checks import BELOW_MINIMUM, EXPIRED, FORBIDDEN, Check, Evidence, Ignored, Status, Subject
+from envcheck.checks import BELOW_MINIMUM, EXPIRED, FORBIDDEN, PLAN, Check, Evidence, Ignored, Status, Subject
 from envcheck.compat.matrix import Matrix
 from envcheck.compat.performance.expected import HEADROOM, expectation
 from envcheck.compat.performance.quantities import selected
@@ -21,7 +21,7 @@ from envcheck.rules.engine.evaluate import describe
 from envcheck.rules.facts.machine import gpu_title
 from envcheck.rules.facts.measurements import measurement_name
 from envcheck.rules.speed.trust import why_not_judged
-from envcheck.snapshot import Gpu, Measurement, Snapshot
+from envcheck.snapshot import Gpu, Measurement, Snapshot, items_in
 
 GRACE_DAYS = 14
 """How long an expired ignore warns and still holds."""
@@ -61,9 +61,14 @@ def _ignored(check: Check, ignored: Sequence[Ignoring], today: dt.date) -> Check
         (each for each in ignored if each.problem in (check.rule, check.id) and _days_past(each, today) <= GRACE_DAYS),
         None,
     )
-    if held is None or check.status not in _FOUND:
+    if held is None or not _may_be_ignored(check):
         return check
     return msgspec.structs.replace(check, ignored=Ignored(reason=held.reason, until=held.until.isoformat()))
+
+
+def _may_be_ignored(check: Check) -> bool:
+    """Whether it is a finding, or what a plan leaves open: a private image stays open in every run."""
+    return check.status in _FOUND or (check.rule == PLAN and check.status == "unknown")
 
 
 def _days_past(each: Ignoring, today: dt.date) -> int:
@@ -120,7 +125,7 @@ def _forbidden(name: str, judged: Sequence[Check], put: Collection[str]) -> Chec
 
 
 def _expiry(each: Ignoring, judged: Sequence[Check], today: dt.date) -> Check:
-    about = [check for check in judged if each.problem in (check.rule, check.id) and check.status in _FOUND]
+    about = [check for check in judged if each.problem in (check.rule, check.id) and _may_be_ignored(check)]
     matched = f"{len(about)} finding{'' if len(about) == 1 else 's'}"
     past = _days_past(each, today)
     reason = f"Reason given: {each.reason}"
@@ -141,7 +146,7 @@ def _expiry(each: Ignoring, judged: Sequence[Check], today: dt.date) -> Check:
 
 def _shares(policy: Policy, snapshot: Snapshot, matrix: Matrix) -> list[Check]:
     """One check for each figure of a quantity with a least share; a skipped one where none was measured."""
-    gpus = {gpu.uuid: gpu for gpu in (snapshot.gpus.items if snapshot.gpus else ()) if gpu.uuid}
+    gpus = {gpu.uuid: gpu for gpu in items_in(snapshot.gpus) if gpu.uuid}
     asked = {
         name: word for word in sorted(policy.shares, key=len) for name in selected([word])
     }  # the closest word wins
@@ -159,7 +164,7 @@ def _share(least: float, gpu: Gpu, measured: Measurement, matrix: Matrix) -> Che
     name = f"{gpu_title(gpu)}: {measurement_name(measured)}"
     result = why_not_judged(gpu, measured) or expectation(matrix, gpu, measured)
     if isinstance(result, str) or result.share > HEADROOM:
-        why = result if isinstance(result, str) else "it is more than the ceiling, an error of the measurement"
+        why = result if isinstance(result, str) else "it is more than the ceiling, a measurement error"
         status: Status = "unknown"
         title, message = f"{name}: share not known", f"At least {least:.0%} is required, and {why}."
         evidence: tuple[Evidence, ...] = ()

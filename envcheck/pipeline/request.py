@@ -62,7 +62,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     """Whether to examine every environment in the known places too; the judged one stays the first."""
     assume: tuple[Component, ...] = ()
     targets: tuple[Machine, ...] = ()
-    """Judge once for each; what ``assume`` states besides holds for all of them."""
+    """Judge once for each; what else ``assume`` states holds for all of them."""
     planned: Environment | None = None
     """What plans would install, to be judged instead of an environment of this machine."""
     require: tuple[Component, ...] = ()

@@ -33,7 +33,7 @@ from envcheck.rules.facts.frameworks import LEAST_IMPORTANT
 from envcheck.rules.facts.measurements import headline as measured_headline
 from envcheck.rules.facts.measurements import nothing_measured, only_measured
 from envcheck.rules.speed.siblings import across_gpus
-from envcheck.snapshot import Framework, Snapshot, frameworks_in
+from envcheck.snapshot import Framework, Snapshot, frameworks_in, items_in
 
 FailOn = Literal["fail", "warn"]
 
@@ -79,7 +79,7 @@ def conclude(  # noqa: PLR0913
         ask=_ask(ordered, required),
         checks=ordered,
         measurements=snapshot.measurements,
-        across_gpus=across_gpus(snapshot.gpus.items if snapshot.gpus else (), snapshot.measurements),
+        across_gpus=across_gpus(items_in(snapshot.gpus), snapshot.measurements),
         snapshot=slim,
         probes=snapshot.runs,
     )
@@ -99,6 +99,9 @@ def verdict(checks: Sequence[Check], required: frozenset[str], *, needs_machine:
         return "fail"
     if any(check.rule == PLAN and check.status == "unknown" for check in counted):
         return "unknown"
+    set_aside = any(check.ignored and check.status == "unknown" for check in checks)
+    if set_aside and not any(check.subject.kind == "framework" and check.status == "pass" for check in counted):
+        return "unknown"  # nothing else of the plan was judged
     if "warn" in statuses:
         return "warn"
     decisive = {
@@ -147,12 +150,14 @@ def _headline(
         open_questions = [
             check for check in checks if _decides(check, required) and check.status in ("unknown", "skipped")
         ]
-        why = open_questions[0].message if open_questions else nothing_measured(snapshot.runs)
+        judged = snapshot.judged_environment
+        unusable = f"{judged.key}: {judged.problem}" if judged and judged.problem else ""
+        why = open_questions[0].message if open_questions else unusable or nothing_measured(snapshot.runs)
         text = f"no verdict: {why or 'nothing could be checked'}"
     elif cause is not None:
         text = cause.title
     elif only_measured(checks):
-        gpus = snapshot.gpus.items if snapshot.gpus else ()
+        gpus = items_in(snapshot.gpus)
         text = measured_headline(checks, coverage(gpus, snapshot.measurements, snapshot.runs))
     elif not needs_machine and (compared := _not_compared(snapshot, importance)):
         text = compared
@@ -181,7 +186,7 @@ def _not_compared(snapshot: Snapshot, importance: Importance) -> str:
 
 def _not_known(snapshot: Snapshot) -> str:
     """What of GPU and driver was not found: without both, they were not compared."""
-    gpu = any(gpu.compute_capability for gpu in (snapshot.gpus.items if snapshot.gpus else ()))
+    gpu = any(gpu.compute_capability for gpu in items_in(snapshot.gpus))
     driver = release_in(snapshot) is not None
     return " or ".join(what for what, known in (("GPU", gpu), ("driver", driver)) if not known)
 

@@ -43,7 +43,7 @@ def redact(report: Report, homes: Iterable[str] = ()) -> Report:
 
 
 def _without_host(report: Report) -> Report:
-    """The fields that are the host go whatever its name; within texts only a name that is no common word does."""
+    """The fields that are the host go whatever its name; within texts only a name that is not a common word does."""
     snapshot = report.snapshot
     if snapshot is not None and snapshot.platform is not None and snapshot.platform.host:
         platform = msgspec.structs.replace(snapshot.platform, host=HOST)
@@ -53,5 +53,4 @@ def _without_host(report: Report) -> Report:
 
 def is_redacted(report: Report) -> bool:
     """Whether ``report`` was made by ``redact``, as far as it shows."""
-    listing = report.snapshot.gpus if report.snapshot else None
-    return report.host == HOST or any(HIDDEN_GPU in (gpu.uuid or "") for gpu in (listing.items if listing else ()))
+    return report.host == HOST or any(HIDDEN_GPU in (gpu.uuid or "") for gpu in report.gpus)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from envcheck.checks import Report
 from envcheck.redact.walk import IP
+from envcheck.snapshot import frameworks_in
 
 _BYTE = r"(?:25[0-5]|2[0-4]\d|1?\d?\d)"
 _IPV4 = rf"{_BYTE}(?:\.{_BYTE}){{3}}"
@@ -51,7 +52,7 @@ class Addresses:
     def __init__(self, report: Report) -> None:
         self._versions = set(_versions(report))
         self._known: dict[str, str] = {}
-        for text in _talk(report):
+        for text in _free_texts(report):
             for match in _LOOSE.finditer(text):
                 self._learn(match[0])
         self._words: re.Pattern[str] | None = None
@@ -78,7 +79,7 @@ class Addresses:
         return self._known.setdefault(address, f"{IP}{len(self._known) + 1}")
 
 
-def _talk(report: Report) -> Iterator[str]:
+def _free_texts(report: Report) -> Iterator[str]:
     """Texts in which four numbers with dots are an address: variables, what programs printed, error lines."""
     snapshot = report.snapshot
     if snapshot is not None:
@@ -99,7 +100,7 @@ def _versions(report: Report) -> Iterator[str]:
     for environment in environments:
         for distribution in environment.distributions or ():
             yield from _VERSION.findall(distribution.version)
-        for framework in environment.frameworks.items if environment.frameworks else ():
+        for framework in frameworks_in(environment):
             answers = framework.trial.answers.values() if framework.trial else ()
             loads = [load.version or "" for load in framework.loads or ()]
             for text in (framework.cudnn or "", framework.tensorrt or "", *answers, *loads):

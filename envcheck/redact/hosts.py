@@ -93,8 +93,7 @@ def _host(match: re.Match[str], public: frozenset[str], files: frozenset[str]) -
 
 def _plans(report: Report) -> frozenset[str]:
     """Files of plans, which the ids of checks name as they name a host: ``gpu-code-missing@uv.lock:torch``."""
-    listing = report.snapshot.environments if report.snapshot else None
-    planned = (item for environment in (listing.items if listing else ()) for item in environment.planned or ())
+    planned = (item for environment in report.environments for item in environment.planned or ())
     return frozenset(item.file for item in planned if "." in item.file)
 
 

@@ -56,8 +56,7 @@ class Names:
 
 def _identities(report: Report) -> Iterator[tuple[str, str]]:
     """UUIDs and serial numbers with their pseudonyms."""
-    listing = report.snapshot.gpus if report.snapshot else None
-    for number, gpu in enumerate(listing.items if listing else (), 1):
+    for number, gpu in enumerate(report.gpus, 1):
         if gpu.uuid:
             yield gpu.uuid, _pseudonym(gpu.uuid)
             bare = gpu.uuid.removeprefix("GPU-")  # as DCGM and some logs write it

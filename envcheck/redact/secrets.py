@@ -94,7 +94,7 @@ _TICKET = r"eyJ[\w-]{8,2000}\.[\w-]{8,8000}\.[\w-]{8,}"
 """JSON Web Token, RFC 7519."""
 
 _RANDOM_TOLD, _RANDOM_MIXED, _RANDOM = 8, 12, 20
-"""Letters and digits from which a word in prose is no name: after ``is``, in both cases, and in one case."""
+"""Letters and digits from which a word in prose is not a name: after ``is``, in both cases, and in one case."""
 
 _ALPHABETS = {
     "letters": "[A-Za-z0-9]",
@@ -154,7 +154,7 @@ class Hints(NamedTuple):
 
     words: tuple[str, ...]
     starts: tuple[str, ...]
-    """Of keys, in these letters."""
+    """Beginnings of keys, in these letters."""
     bodies: bool = True
     """Whether lines of a key may be there."""
 

@@ -16,7 +16,7 @@ _NOBODY = frozenset(
         *("data", "work", "src", "app", "home", "scratch", "projects", "envs", "local"),
     )
 )
-"""Names that tell of nobody, or mean something else in a path: replaced only where a home folder must lie."""
+"""Names that identify no person, or mean something else in a path: replaced only where a home folder must lie."""
 
 _STOP = r"/\\\s:;,'\"()<>|\[\]"
 _HOME = re.compile(
@@ -47,8 +47,7 @@ class Users:
     def __init__(self, report: Report, homes: Iterable[str] = ()) -> None:
         self._homes = tuple(home.rstrip("/") for home in homes if home.startswith("/") and home.count("/") > 1)
         owners = [home.rpartition("/")[2] for home in self._homes]
-        listing = report.snapshot.environments if report.snapshot else None
-        judged = [found.key for found in (listing.items if listing else ()) if found.judged]
+        judged = [found.key for found in report.environments if found.judged]
         first = [*owners, *(name for key in judged for name in _names(key))]
         self._known = _pseudonyms([*first, *sorted(_all_names(report))])
         self._personal = {name: known for name, known in self._known.items() if name.lower() not in _NOBODY}

@@ -92,7 +92,7 @@ def _left(items: tuple[Any, ...], leaves: Callable[[str], bool]) -> bool:
 
 
 def as_json(record: Any) -> str | None:
-    """``record`` as JSON; None where it holds what is no text, as a file name may."""
+    """``record`` as JSON; None where it holds what is not text, as a file name may."""
     try:
         return msgspec.json.encode(record).decode()
     except UnicodeEncodeError:

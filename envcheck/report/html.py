@@ -11,7 +11,7 @@ from envcheck.checks import STATUSES, Check, Fix, Report, Status
 from envcheck.redact import is_redacted
 from envcheck.report import Format, Options
 from envcheck.report.markup.figures import figures
-from envcheck.report.markup.html import STYLE, Markup, chip, join, link, tag, text
+from envcheck.report.markup.html import Markup, chip, document, join, link, tag, text
 from envcheck.report.page.essentials import distributions, made_at, made_by, versions
 from envcheck.report.page.findings import DIED, Finding, Outline, probe_name, probe_sentence
 from envcheck.report.page.fixes import ACTIONS, WHO, in_order, steps
@@ -44,7 +44,6 @@ _GPUS, _CHECKS, _ROWS = 64, 1000, 300
 """Most of each that are shown."""
 _COMMAND = 4000
 """Characters of the longest command that is shown."""
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 
 
 def render(report: Report, _options: Options) -> str:
@@ -61,17 +60,7 @@ def render(report: Report, _options: Options) -> str:
             _footer(report),
         ]
     )
-    head = tag(
-        "head",
-        tag("meta", charset="utf-8"),
-        tag("meta", http_equiv="Content-Security-Policy", content=_POLICY),
-        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        tag("meta", name="referrer", content="no-referrer"),
-        tag("title", f"envcheck: {report.headline}"[:120]),
-        Markup(f"<style>{STYLE}</style>"),
-    )
-    page = tag("html", head, tag("body", tag("main", body)), lang="en")
-    return f"<!DOCTYPE html>\n{page}\n"
+    return document(f"envcheck: {report.headline}", body)
 
 
 def _targets(report: Report) -> list[Markup]:

@@ -76,7 +76,7 @@ def _created(text: str) -> list[tuple[Labels, float]]:
 
 def _figures(report: Report) -> list[str]:
     """A metric for each unit in which something was measured."""
-    gpus = report.snapshot.gpus.items if report.snapshot and report.snapshot.gpus else ()
+    gpus = report.gpus
     numbers = {gpu.uuid: str(gpu.index) for gpu in gpus if gpu.uuid and gpu.index is not None}
     parts = []
     for unit, name in _UNITS.items():
@@ -92,7 +92,7 @@ def _measured(measured: Measurement, numbers: Mapping[str, str]) -> dict[str, st
 
 
 def _metric(name: str, text: str, samples: Iterable[tuple[Labels, float]]) -> str:
-    """A gauge with its series; nothing where it has none. A series that is there twice would void the whole file."""
+    """A gauge with its series; nothing where it has none. A series that stands twice would void the whole file."""
     series = {f"envcheck_{name}{_labels(labels)}": value for labels, value in samples}
     head = f"# HELP envcheck_{name} {text}\n# TYPE envcheck_{name} gauge\n"
     return head + "".join(f"{each} {value!r}\n" for each, value in series.items()) if series else ""

@@ -37,7 +37,7 @@ FORMAT = Format(
 _NAME, _STATUS, _VALUE, _SHARE = 39, 5, 12, 4
 """Columns."""
 _LOOSE = 0.02
-"""Share by which samples may lie apart without a word."""
+"""Spread of samples up to which nothing is said about it."""
 _HEADING = "of ceiling"
 _APART = 0.02
 """Share by which the slowest may be behind the fastest without a line of its own."""
@@ -62,7 +62,7 @@ def render(report: Report, options: Options) -> str:
 
 
 def _gpus(report: Report, pen: Pen) -> Iterable[Line]:
-    known = report.snapshot.gpus.items if report.snapshot and report.snapshot.gpus else ()
+    known = report.gpus
     checks = checks_of_figures(report.checks)
     earlier = report.snapshot.baseline if report.snapshot else ()
     for gpu in known:
@@ -204,7 +204,7 @@ def _expected(check: Check | None) -> str:
 
 def _not_measured(report: Report, pen: Pen) -> Iterable[Line]:
     """GPUs without a figure, and probes that did not run or failed, and why."""
-    known = report.snapshot.gpus.items if report.snapshot and report.snapshot.gpus else ()
+    known = report.gpus
     covered = coverage(known, report.measurements, report.probes)
     left = ((covered.hidden, "hidden from CUDA"), (covered.not_asked, "not asked for"))
     told = [f"Not measured: {numbers(gpus)}, {why}" for gpus, why in left if gpus and report.measurements]

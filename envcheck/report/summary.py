@@ -1,7 +1,7 @@
 """One line of JSON of less than 8,000 bytes, for a log, a termination message or a drain reason.
 
 The snapshot and the checks that passed are left out. What does not fit is cut, and ``cut`` counts it: long texts end in
-``…``, a command is whole or null, and every rule is told once before any is told again for a further subject.
+``…``, a command is whole or null, and every rule is shown once before any is repeated for a further subject.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ def _alternative(way: Sequence[Fix]) -> dict[str, Any]:
 
 
 def _fix(fix: Fix) -> dict[str, Any]:
-    # Half a command can do harm: it is told whole or not at all.
+    # Half a command can do harm: it is shown whole or not at all.
     whole = len(inert(encode(fix.command), "json").encode()) <= _COMMAND
     return {"text": _cut(fix.text, _TEXT), "command": fix.command if whole and fix.command else None, "who": fix.who}
 

@@ -33,7 +33,7 @@ from envcheck.compat.matrix import Matrix
 from envcheck.compat.question.package_needs import marks_of
 from envcheck.compat.tables import ErrorRow, Os
 from envcheck.enrich.complete import driver_os
-from envcheck.snapshot import Environment, Framework, Gpu, Measurement, Record, Snapshot
+from envcheck.snapshot import Environment, Framework, Gpu, Measurement, Record, Snapshot, items_in
 
 Per: TypeAlias = Literal["machine", "gpu", "environment", "framework", "measurement"]
 Action: TypeAlias = Literal["none", "reset", "reboot", "drain", "replace"]
@@ -43,7 +43,7 @@ DRIVERS_FOR_GUESTS = frozenset({"vfio-pci", "pci-stub", "xen-pciback"})
 
 
 class Facts(msgspec.Struct, frozen=True):
-    """Everything a rule may read besides its subject."""
+    """Everything a rule may read in addition to its subject."""
 
     snapshot: Snapshot
     matrix: Matrix
@@ -63,7 +63,7 @@ class Facts(msgspec.Struct, frozen=True):
 
     @property
     def gpus(self) -> tuple[Gpu, ...]:
-        return self.snapshot.gpus.items if self.snapshot.gpus else ()
+        return items_in(self.snapshot.gpus)
 
     @property
     def own_gpus(self) -> tuple[Gpu, ...]:
@@ -175,6 +175,11 @@ def never(_subject: object, _facts: Facts) -> bool:
     return False
 
 
+def elsewhere(_subject: object, _facts: Facts) -> bool:
+    """``arises`` of the page of findings that ``envcheck/pipeline`` makes: of a plan, an option, a configuration."""
+    return False
+
+
 def _undecided(_subject: object, _facts: Facts) -> Outcome | None:
     return None
 
@@ -212,8 +217,8 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     """Paths that must be known: ``driver.release``, ``gpu.ecc`` (of the subject), ``framework.gpu_code``."""
     doubt: Doubt | None = None
     """The outcome of an error line that names the problem without proving it; None where it does prove it."""
-    remedy: Remedy | None = None
-    """The fixes where the outcome has none."""
+    remedy: Remedy | tuple[Fix, ...] = ()
+    """The fixes where the outcome has none, or a function of the facts that gives them."""
 
     explains: tuple[str, ...] = ()
     """Names of the rules whose findings are consequences of this one's."""
@@ -228,8 +233,13 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     name: str = ""
     function: RuleFunction = _undecided
 
-    def __call__(self, function: Callable[[S, Facts], Outcome | None]) -> Rule:
+    def __call__(self, function: Callable[[S, Facts], Outcome | None] | Callable[[], None]) -> Rule:
+        """The rule of that name; a function without parameters is the page of a rule that never ``arises``."""
         return msgspec.structs.replace(self, name=function.__name__.replace("_", "-"), function=function)
+
+    def remedies(self, facts: Facts) -> tuple[Fix, ...]:
+        """The fixes for an outcome that has none of its own."""
+        return self.remedy(facts) if callable(self.remedy) else self.remedy
 
     def is_in_scope(self, scopes: frozenset[Scope]) -> bool:
         return self.always or self.scope in scopes

@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from envcheck.snapshot.base import PASTED, ApiResult, Identified, Listing, Record
+from envcheck.snapshot.base import PASTED, ApiResult, Identified, Listing, Record, items_in
 from envcheck.snapshot.gpus import (
     Clocks,
     Ecc,
@@ -144,6 +144,7 @@ __all__ = [
     "Variables",
     "Verification",
     "frameworks_in",
+    "items_in",
 ]
 
 
@@ -151,23 +152,23 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     """A machine. Every section is ``None`` until somebody looked."""
 
     platform: Platform | None = None
-    """Operating system, processor and container; null: nobody looked."""
+    """Operating system, processor and container; null: not checked."""
     kernel: Kernel | None = None
-    """Kernel modules, device nodes and kernel log; null: nobody looked."""
+    """Kernel modules, device nodes and kernel log; null: not checked."""
     driver: Driver | None = None
-    """The driver's user-space libraries and their answers; null: nobody looked."""
+    """The driver's user-space libraries and their answers; null: not checked."""
     gpus: Listing[Gpu] | None = None
-    """The GPUs; null: nobody looked."""
+    """The GPUs; null: not checked."""
     fabric: Fabric | None = None
-    """What joins the GPUs; null: nobody looked."""
+    """What joins the GPUs; null: not checked."""
     toolkits: Listing[Toolkit] | None = None
-    """CUDA toolkits; null: nobody looked."""
+    """CUDA toolkits; null: not checked."""
     libraries: Listing[Library] | None = None
-    """Copies of CUDA's libraries; null: nobody looked."""
+    """Copies of CUDA's libraries; null: not checked."""
     environments: Listing[Environment] | None = None
-    """Python environments; null: nobody looked."""
+    """Python environments; null: not checked."""
     variables: Variables | None = None
-    """Environment variables that matter to the stack; null: nobody looked."""
+    """Environment variables that matter to the stack; null: not checked."""
     unreadable: tuple[Unreadable, ...] = ()
     """What probes could not read of the machine; what they read it for is not known."""
     measurements: tuple[Measurement, ...] = ()

@@ -45,6 +45,11 @@ class Listing(msgspec.Struct, Generic[Item], frozen=True, kw_only=True):
     """Whether there are no others."""
 
 
+def items_in(listing: Listing[Item] | None) -> tuple[Item, ...]:
+    """The things that were found; none where it was not checked."""
+    return listing.items if listing else ()
+
+
 class ApiResult(Record, frozen=True, kw_only=True):
     """What a call into a driver library returned: ``nvmlInit`` 9 DRIVER_NOT_LOADED."""
 

@@ -114,9 +114,9 @@ class Temperature(Record, frozen=True, kw_only=True):
     """Temperatures, in degrees Celsius."""
 
     gpu: float | None = None
-    """Of the chip now, in degrees Celsius."""
+    """Current temperature of the chip, in degrees Celsius."""
     memory: float | None = None
-    """Of the memory now, in degrees Celsius."""
+    """Current temperature of the memory, in degrees Celsius."""
     slowdown: float | None = None
     """From which the hardware lowers the clocks, in degrees Celsius."""
     shutdown: float | None = None
@@ -282,7 +282,7 @@ class Gpu(Identified, frozen=True, kw_only=True):
     pcie: Pcie | None = None
     """The PCI Express link."""
     nvlinks: tuple[NvLink, ...] | None = None
-    """Its NVLinks; null: nobody looked."""
+    """Its NVLinks; null: not checked."""
     fabric: GpuFabric | None = None
     """Its state on an NVSwitch fabric."""
     utilisation: float | None = None
@@ -340,6 +340,6 @@ class Fabric(Record, frozen=True, kw_only=True):
     manager_running: bool | None = None
     """Whether an nv-fabricmanager process is seen; one outside this container or guest is not."""
     links: tuple[GpuLink, ...] | None = None
-    """How each pair of GPUs is joined; null: nobody looked."""
+    """How each pair of GPUs is joined; null: not checked."""
     peers: tuple[PeerAccess, ...] | None = None
-    """Whether CUDA allows peer access, for each pair; null: nobody looked."""
+    """Whether CUDA allows peer access, for each pair; null: not checked."""

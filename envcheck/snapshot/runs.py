@@ -53,9 +53,9 @@ class Conditions(Record, frozen=True, kw_only=True):
     memory_before: int | None = None
     """Bytes that others held on it before envcheck put anything on it."""
     temperature_before: float | None = None
-    """Of the chip before the run, in degrees Celsius."""
+    """Temperature of the chip before the run, in degrees Celsius."""
     temperature_after: float | None = None
-    """Of the chip after the run, in degrees Celsius."""
+    """Temperature of the chip after the run, in degrees Celsius."""
 
 
 class Verification(Record, frozen=True, kw_only=True):
@@ -81,11 +81,11 @@ class CollectivePoint(Record, frozen=True, kw_only=True):
     size: int
     """Bytes of the larger of a rank's two buffers."""
     seconds: float | None = None
-    """Of one run, in separate buffers; null: not measured."""
+    """Seconds of one run with separate buffers; null: not measured."""
     bandwidth: float | None = None
     """Bus bandwidth by nccl-tests' definition, in separate buffers, in bytes per second."""
     seconds_in_place: float | None = None
-    """Of one run in one buffer."""
+    """Seconds of one run in a single buffer."""
     bandwidth_in_place: float | None = None
     """Bus bandwidth in one buffer, in bytes per second."""
 
@@ -143,7 +143,7 @@ class Measurement(Record, frozen=True, kw_only=True):
     burst: bool | None = None
     """Whether it was short enough to run before the GPU reached its power limit; False: sustained."""
     variant: str | None = None
-    """What else tells it from others of its name: ``pageable``, ``both directions``, ``NVLink`` …"""
+    """What else distinguishes it from others of its name: ``pageable``, ``both directions``, ``NVLink`` …"""
     library: str | None = None
     """Real path of the library that did it."""
     verification: Verification | None = None
@@ -199,6 +199,11 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     """The fact, as text."""
     source: str
     """Who says so."""
+
+
+def not_asked_for(kind: str) -> str:
+    """``ProbeRun.detail`` of a probe of a kind that nobody asked for."""
+    return f"{kind} probes run only when they are asked for"
 
 
 class Disagreement(msgspec.Struct, frozen=True, kw_only=True):

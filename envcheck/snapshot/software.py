@@ -4,7 +4,7 @@ from typing import Literal
 
 import msgspec
 
-from envcheck.snapshot.base import Identified, Listing, Record
+from envcheck.snapshot.base import Identified, Listing, Record, items_in
 
 AS_STATED = ", as stated"
 """How the path of a library ends that a text only says is installed: ``CUDA 12.1, as stated``."""
@@ -109,7 +109,7 @@ class Load(Record, frozen=True, kw_only=True):
     """For a file that lacks some: the highest of the kind that it has."""
     missing_symbols: tuple[str, ...] | None = None
     """Symbols that a file linked against it (``needed_by``) asks of it and that nothing in the process defines (some);
-    empty: every one is there. None: nobody looked, as of a library that only code opens by name."""
+    empty: every one is there. None: not checked, as of a library that only code opens by name."""
     refused: str | None = None
     """Why the loader gives up at the file in ``path``: ``it is empty``. Nothing is loaded then."""
 
@@ -217,7 +217,7 @@ class Damaged(Record, frozen=True, kw_only=True):
     path: str
     """Folder or file of the metadata."""
     problem: str
-    """``METADATA is missing``, ``no version in METADATA``, ``left by an installation that was broken off`` …"""
+    """``METADATA is missing``, ``no version in METADATA``, ``left by an interrupted installation`` …"""
     name: str | None = None
     """Normalised name of the distribution, where what is left of its metadata or its folder's name tells."""
     version: str | None = None
@@ -225,12 +225,12 @@ class Damaged(Record, frozen=True, kw_only=True):
 
 
 class Unreadable(Record, frozen=True, kw_only=True):
-    """A file or folder of an environment, or of the machine, of which nobody knows what it holds."""
+    """A file or folder of an environment, or of the machine, whose content is not known."""
 
     path: str
     """Path of the file or folder."""
     problem: str
-    """The system's reason: ``Permission denied``; or ``it is a link that leads nowhere`` …"""
+    """The system's reason: ``Permission denied``; or ``it is a dangling link`` …"""
 
 
 class DamagedFile(Record, frozen=True, kw_only=True):
@@ -243,13 +243,13 @@ class DamagedFile(Record, frozen=True, kw_only=True):
     version: str | None = None
     """Version of the distribution."""
     kind: Literal["missing", "size", "content", "hash"]
-    """How it differs; ``content``: the list says nothing against it, and it cannot be used all the same."""
+    """How it differs; ``content``: the list says nothing against it, and it still cannot be used."""
     recorded: str | None = None
     """What the list says: ``104664 bytes``, ``sha256=…``."""
     found: str | None = None
-    """The same of the file that is there."""
+    """The same of the present file."""
     problem: str | None = None
-    """Why the file that is there cannot be loaded or imported; None: nothing tells that it cannot."""
+    """Why the present file cannot be loaded or imported; None: nothing shows that it cannot."""
     dead_link: str | None = None
     """Where it is missing: the link that leads nowhere in its place, or in that of a folder above it."""
     stripped: bool | None = None
@@ -279,13 +279,13 @@ class Framework(Identified, frozen=True, kw_only=True):
     """A framework in one environment, as its files describe it (and, after a deep probe, as it behaved)."""
 
     name: str
-    """Name of the distribution: ``torch``; of the several that hold one package, the one that is there."""
+    """Name of the distribution: ``torch``; of the several that hold one package, the installed one."""
     version: str | None = None
     """With its local part, as in ``2.5.1+cu124``."""
     path: str | None = None
     """Folder of the package."""
     led_by: str | None = None
-    """What puts its folder on Python's search path, where that is no site folder of the environment itself:
+    """What puts its folder on Python's search path, where that is not a site folder of the environment itself:
     ``PYTHONPATH``, ``user site`` or the path of a ``.pth`` file."""
     instead_of: tuple[str, ...] = ()
     """Paths of what the same import would take otherwise: packages, or the metadata of installed ones."""
@@ -316,12 +316,12 @@ class Framework(Identified, frozen=True, kw_only=True):
     lines."""
     needs_one_of: tuple[tuple[str, ...], ...] | None = None
     """Groups of requirement lines of which one must be met whole, because the import refuses to do without: those of
-    extras for one CUDA each. None: there are none, or nobody looked."""
+    extras for one CUDA each. None: there are none, or it was not checked."""
     compiles_with: dict[str, str] = {}
     """What of this system its code compiles with when a program runs: ``{"C compiler": "/usr/bin/gcc", "Python.h":
     ""}``; empty text where there is none."""
     binaries: tuple[str, ...] | None = None
-    """Paths of its own compiled parts; empty: it has none. None: nobody looked."""
+    """Paths of its own compiled parts; empty: it has none. None: not checked."""
     loads: tuple[Load, ...] | None = None
     """Libraries of CUDA and of C++ that its parts ask for, and what the loader would give them."""
     loads_complete: bool = False
@@ -331,14 +331,14 @@ class Framework(Identified, frozen=True, kw_only=True):
     parts."""
     preload_call: str | None = None
     """The call by which a program lets it look there, where its own code has one: ``onnxruntime.preload_dlls()``. None:
-    it has none, or nobody looked."""
+    it has none, or it was not checked."""
     unresolved: tuple[str, ...] | None = None
     """Undefined symbols of its parts that no library of the framework it extends defines (some, as they stand)."""
     trial: Trial | None = None
     """What happened when it was tried (``--deep``)."""
     unknown_flags: tuple[str, ...] | None = None
     """Flags that a variable sets for its compiler (XLA) and whose names none of its libraries holds; None: none set,
-    or nobody looked."""
+    or it was not checked."""
     incomplete: bool = False
     """Whether files are gone that its own metadata lists and that it cannot do without; ``problem`` names them."""
     problem: str | None = None
@@ -419,7 +419,7 @@ class Environment(Identified, frozen=True, kw_only=True):
     """What made it."""
     lock_file: str | None = None
     """Path of the lock file beside a virtual environment, by which uv, Poetry, PDM or Pipenv fill it; None: there is
-    none, or nobody looked."""
+    none, or it was not checked."""
     externally_managed: bool | None = None
     """PEP 668: the system forbids pip to install into it."""
     site_packages: tuple[str, ...] = ()
@@ -429,21 +429,21 @@ class Environment(Identified, frozen=True, kw_only=True):
     distributions_complete: bool = False
     """Whether nothing else is installed in it."""
     damaged: tuple[Damaged, ...] | None = None
-    """Metadata that cannot be used; null: nobody looked."""
+    """Metadata that cannot be used; null: not checked."""
     shipped: Shipped | None = None
-    """Presence and size of the files that decide whether its frameworks can be imported. None: nobody looked."""
+    """Presence and size of the files that decide whether its frameworks can be imported. None: not checked."""
     verified: Shipped | None = None
-    """The hashes of all their files (``--verify``). None: nobody looked."""
+    """The hashes of all their files (``--verify``). None: not checked."""
     startup: tuple[Startup, ...] | None = None
-    """Lines of ``.pth`` files that change the search path by code; None: nobody looked."""
+    """Lines of ``.pth`` files that change the search path by code; None: not checked."""
     hides_pythons_own: tuple[str, ...] | None = None
-    """Packages and modules on PYTHONPATH that are imported in place of the standard library's; None: nobody looked."""
+    """Packages and modules on PYTHONPATH that are imported in place of the standard library's; None: not checked."""
     frameworks: Listing[Framework] | None = None
-    """Frameworks in it; null: nobody looked."""
+    """Frameworks in it; null: not checked."""
     planned: tuple[Planned, ...] | None = None
     """What plans would install (``--plan``); None: it is an environment on disk."""
     unreadable: tuple[Unreadable, ...] | None = None
-    """What is there and could not be read, or is not where its interpreter looks; None: nobody looked."""
+    """What is there and could not be read, or is not where its interpreter looks; None: not checked."""
     problem: str | None = None
     """Why it cannot be examined, or cannot run: ``its base interpreter /usr/bin/python3.9 is gone``."""
 
@@ -474,4 +474,4 @@ class Variables(Record, frozen=True, kw_only=True):
 
 def frameworks_in(environment: Environment | None) -> tuple[Framework, ...]:
     """The frameworks of an environment."""
-    return environment.frameworks.items if environment and environment.frameworks else ()
+    return items_in(environment.frameworks) if environment else ()

@@ -117,7 +117,7 @@ class DeviceNode(Record, frozen=True, kw_only=True):
 
 
 class KernelMessage(Record, frozen=True, kw_only=True):
-    """A line of the kernel log that speaks of an NVIDIA GPU."""
+    """A line of the kernel log that mentions an NVIDIA GPU."""
 
     text: str
     """The message."""
@@ -154,7 +154,7 @@ class Kernel(Record, frozen=True, kw_only=True):
     lockdown: str | None = None
     """``none``, ``integrity`` or ``confidentiality``."""
     device_nodes: tuple[DeviceNode, ...] | None = None
-    """NVIDIA's device nodes; null: nobody looked."""
+    """NVIDIA's device nodes; null: not checked."""
     log: KernelLog | None = None
     """What the kernel logged about the GPUs."""
 
@@ -173,11 +173,11 @@ class DriverLibrary(Identified, frozen=True, kw_only=True):
     found_as: tuple[str, ...] = ()
     """The paths under which the loader may meet it, in the order in which it would."""
     found_by: Literal["LD_PRELOAD", "LD_LIBRARY_PATH", "cache", "default"] | None = None
-    """What leads the loader to the first of these paths; None where nothing does, or nobody looked."""
+    """What leads the loader to the first of these paths; None where nothing does, or it was not checked."""
     listed_in: str | None = None
     """The configuration file that puts its folder into the loader's cache; None for the loader's own folders."""
     refused: str | None = None
-    """Why the loader gives up at this file (``it is empty``); None where it would take it, or nobody looked."""
+    """Why the loader gives up at this file (``it is empty``); None where it would take it, or it was not checked."""
     machine: str | None = None
     """The processor it is for, where that is another one than this machine's: the loader passes over it."""
     mounted: bool | None = None
@@ -195,7 +195,7 @@ class Driver(Record, frozen=True, kw_only=True):
     release: str | None = None
     """Release of the driver that runs (the kernel module's), as in ``580.159.04``."""
     cuda: str | None = None
-    """The newest CUDA that the driver's libcuda speaks, as in ``13.0``."""
+    """The newest CUDA that the driver's libcuda supports, as in ``13.0``."""
     nvml: ApiResult | None = None
     """The answer of NVML's initialization."""
     nvml_version: str | None = None
@@ -207,6 +207,6 @@ class Driver(Record, frozen=True, kw_only=True):
     cuda_device_count: ApiResult | None = None
     """The answer of ``cuDeviceGetCount``."""
     libraries: Listing[DriverLibrary] | None = None
-    """Its user-space libraries; null: nobody looked."""
+    """Its user-space libraries; null: not checked."""
     smi_path: str | None = None
     """Path of nvidia-smi; null where it was not found."""

@@ -22,7 +22,7 @@ def encode(value: Any) -> str:
 
 
 def _valid(value: Any) -> Any:
-    r"""``value`` with what is no text written out, as in ``\udcff``."""
+    r"""``value`` with what is not a text written out, as in ``\udcff``."""
     if isinstance(value, str):
         return value.encode("utf-8", "backslashreplace").decode()
     if isinstance(value, dict):

@@ -32,7 +32,7 @@ def prepare() -> None:
             stream.reconfigure(errors=_SPELLED)
 
 
-def tell(text: str, syntax: Syntax = "text") -> None:
+def print_text(text: str, syntax: Syntax = "text") -> None:
     """Print ``text`` on stdout at once; raise UsageError where that fails. A reader that went away is no failure.
 
     A document (JSON, HTML …) is UTF-8 wherever it goes: it says so, or its readers take it to be.
@@ -62,7 +62,7 @@ def say(text: str) -> None:
 def finish(status: int) -> int:
     """The exit status once all is written: the interpreter's own last flush must find nothing left to fail with."""
     try:
-        tell("")
+        print_text("")
     except UsageError as error:
         say(f"envcheck: {error}")
         status = ExitCode.USAGE

@@ -1,4 +1,4 @@
-"""On which line of a TOML document each key and item stands; the parsers that read TOML do not tell."""
+"""On which line of a TOML document each key and item stands; the parsers that read TOML do not say."""
 
 from __future__ import annotations
 

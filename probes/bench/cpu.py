@@ -13,7 +13,7 @@ from typing import Any, Tuple
 
 from ..inside.figures import Absent, Measure, compared, rate, run_all
 from ..inside.processor import blas_of, free_memory, processor
-from ..inside.works import PANELS, PER_ROW, SIDES, WIDE_PANELS, WIDTH
+from ..inside.works import EPSILON, PANELS, PER_ROW, SIDES, SIZE, TRANSFORMS, WIDE_PANELS, WIDTH, exact_sum, tolerance
 from ..kit.figures import Fields, Figure
 from ..kit.out import Out
 from ..kit.tree import Tree
@@ -29,15 +29,12 @@ PROBE = {
     "fills": ["measurements"],
 }
 
-EPSILON = {"fp32": 2**-24, "fp64": 2**-53}
-SIZE = {"fp32": 4, "fp64": 8}
+KINDS = ("fp32", "fp64")
 _SIDES = (*SIDES, 1024)
 LONGEST_RUN = 0.35
 """Seconds that one product may take: where the processor is slower, the matrices are smaller."""
 PANEL = 4096
 """Rows and columns of a panel of the sparse matrix; a row has half to one and a half times ``PER_ROW`` entries."""
-SIZES = {"1D, batched": (1 << 14, 1024), "2D": (4096, 4096)}
-"""Of arrays of complex numbers that are transformed along the last axis, or along both; as cufft.py has them."""
 PLACES = 256
 """Points of the input that are not zero when bins are compared with direct sums."""
 SAMPLES = 5
@@ -58,9 +55,9 @@ def collect(tree: Tree, out: Out) -> None:
 
 
 def measures() -> dict[Figure, Measure]:
-    """What is measured, by what tells it apart."""
+    """The measures, by figure."""
     sparse = lru_cache(maxsize=None)(_Sparse)
-    figures: dict[Figure, Measure] = {Figure("cpu-gemm", kind): partial(product, kind) for kind in EPSILON}
+    figures: dict[Figure, Measure] = {Figure("cpu-gemm", kind): partial(product, kind) for kind in KINDS}
     figures[Figure("cpu-spmv", "fp32", variant="CSR")] = lambda: sparse().times_vector()
     figures[Figure("cpu-spmm", "fp32", variant="CSR")] = lambda: sparse().times_matrix()
     for name, kind in (("1D, batched", "fp32"), ("1D, batched", "fp64"), ("2D", "fp32")):
@@ -86,28 +83,13 @@ def product(kind: str) -> Fields:
         "library": blas.path if blas else None,
         **compared(
             (
-                _element(left[row].tolist(), right[:, column].tolist(), float(result[row, column]))
+                (float(result[row, column]), *exact_sum(left[row].tolist(), right[:, column].tolist()))
                 for row, column in _places(side, side, DRAWN_OF_PRODUCT)
             ),
             tolerance(kind, side),
             HOW.format(DRAWN_OF_PRODUCT),
         ),
     }
-
-
-def tolerance(kind: str, terms: int) -> float:
-    """What a sum of ``terms`` products may be off, in parts of the root of the sum of their squares.
-
-    Each addition rounds its partial sum, by at most epsilon times that. In whatever order the sum is formed, the errors
-    add up as a random walk of ``terms`` steps, each at most epsilon times the size of the sum:
-    ``epsilon * sqrt(terms)``. No correct sum reaches eight times that.
-    """
-    return 8 * EPSILON[kind] * math.sqrt(terms)
-
-
-def _element(left: list[float], right: list[float], found: float) -> tuple[float, float, float]:
-    terms = [a * b for a, b in zip(left, right)]
-    return found, math.fsum(terms), math.sqrt(math.fsum(term * term for term in terms))
 
 
 def _side(kind: str) -> int:
@@ -170,7 +152,8 @@ class _Sparse:
         for row, column in _places(count, width):
             entries = slice(matrix.indptr[row], matrix.indptr[row + 1])
             factors = dense[matrix.indices[entries], column].tolist()
-            triples.append(_element(matrix.data[entries].tolist(), factors, float(result[row, column])))
+            exact = exact_sum(matrix.data[entries].tolist(), factors)
+            triples.append((float(result[row, column]), *exact))
         facts = {**rate(float(moved), seconds, "B/s"), **self._facts, "size": moved}
         return {**facts, **compared(triples, tolerance("fp32", PER_ROW), HOW.format(DRAWN))}
 
@@ -182,7 +165,7 @@ def transform(name: str, kind: str) -> Fields:
     an algorithm does with its numbers does not depend on them, so an error shows there too.
     """
     numpy = _numpy()
-    shape = SIZES[name]
+    height, width = shape = TRANSFORMS[name].shape
     real, whole = _type(kind), {"fp32": "complex64", "fp64": "complex128"}[kind]
     if numpy.fft.fft(numpy.zeros(2, whole)).dtype != whole:
         raise Absent(f"NumPy {numpy.__version__} computes every FFT in FP64")
@@ -193,14 +176,14 @@ def transform(name: str, kind: str) -> Fields:
     forward = numpy.fft.fft2 if name == "2D" else numpy.fft.fft
     result, seconds = _kept(lambda: forward(given))
     moved = given.nbytes + result.nbytes
-    points = {place: complex(*_random(kind, 2).tolist()) for place in _places(*shape, PLACES)}
+    points = {place: complex(*_random(kind, 2).tolist()) for place in _places(height, width, PLACES)}
     given[...] = 0
     for place, value in points.items():
         given[place] = value
     result = forward(given)
     # Bins of rows in which something is: elsewhere all are 0.
     rows = sorted({row for row, _ in points})
-    bins = [(_DRAW.choice(rows), column) for _, column in _places(*shape)]
+    bins = [(_DRAW.choice(rows), column) for _, column in _places(height, width)]
     triples = [(abs(complex(result[place]) - exact), 0.0, size) for place, exact, size in _bins(name, points, bins)]
     return {
         **rate(float(moved), seconds, "B/s"),
@@ -216,7 +199,7 @@ Place = Tuple[int, int]
 
 def _bins(name: str, points: dict[Place, complex], bins: list[Place]) -> list[tuple[Place, complex, float]]:
     """Bins of a transform of ``points``: where, exactly what, and the root of the sum of the squares of its terms."""
-    height, width = SIZES[name]
+    height, width = TRANSFORMS[name].shape
     found = []
     for row, column in bins:
         terms = []

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import cache, partial
 from itertools import product
-from typing import NamedTuple
 
+from ..inside.works import TRANSFORMS, TransformSize
 from ..kit.figures import Fields, Figure, compared, verification
 from ..kit.out import Out
 from ..kit.tree import Tree
@@ -32,24 +32,7 @@ PROBE = {
 }
 
 
-class Size(NamedTuple):
-    """How many points transforms have, and how many there are."""
-
-    lengths: tuple[int, ...]
-    batch: int = 1
-
-    @property
-    def points(self) -> int:
-        return math.prod(self.lengths) * self.batch
-
-    def bins(self, form: str) -> int:
-        """Complex numbers of the result: real input gives those of non-negative frequency of the last axis."""
-        return self.points if form == "C2C" else self.points // self.lengths[-1] * (self.lengths[-1] // 2 + 1)
-
-
-SIZES = {"1D": Size((1 << 24,)), "2D": Size((4096, 4096)), "1D, batched": Size((1024,), 1 << 14)}
-"""16.8 million points each: 134 MB of complex numbers in FP32, more than a second-level cache holds."""
-SMALLEST = Size((1024,), 64)
+SMALLEST = TransformSize((1024,), 64)
 PLACES = 512
 """Points of the input that are not zero when bins are compared with direct sums."""
 BINS = 256
@@ -69,7 +52,7 @@ def _measures(bench: Bench) -> dict[Figure, Measure]:
         return {Figure("cufft", "fp32", variant="1D, batched, C2C"): _transform(runner, "1D, batched", "C2C", "fp32")}
     return {
         Figure("cufft", kind, variant=f"{name}, {form}"): _transform(runner, name, form, kind)
-        for name, form, kind in product(SIZES, ("C2C", "R2C"), ("fp32", "fp64"))
+        for name, form, kind in product(TRANSFORMS, ("C2C", "R2C"), ("fp32", "fp64"))
     }
 
 
@@ -86,7 +69,7 @@ class Runner:
 
     def transform(self, name: str, form: str, kind: str) -> Fields:
         """Time a transform of random numbers; it reads the input and writes the result once at least."""
-        size = self._fitting(SIZES[name], kind) if self._bench.timing else SMALLEST
+        size = self._fitting(TRANSFORMS[name], kind) if self._bench.timing else SMALLEST
         real = 1 if form == "R2C" else 2
         with ExitStack() as held:
             source = held.enter_context(self._shop.random(kind, real * size.points))
@@ -122,20 +105,20 @@ class Runner:
         )
         return found
 
-    def _fitting(self, size: Size, kind: str) -> Size:
+    def _fitting(self, size: TransformSize, kind: str) -> TransformSize:
         """As many points as memory holds: input, result, their way back and a workspace."""
         while size.points * ELEMENTS[kind].size * 2 * 5 + RESERVE > self._bench.device.free_memory():
             if size.points <= 1 << 16:
                 break
             size = (
-                Size(size.lengths, size.batch // 2)
+                TransformSize(size.lengths, size.batch // 2)
                 if size.batch > 1
-                else Size((size.lengths[0] // 2, *size.lengths[1:]))
+                else TransformSize((size.lengths[0] // 2, *size.lengths[1:]))
             )
         return size
 
     @contextmanager
-    def _planned(self, size: Size, form: str, kind: str) -> Iterator[Transform]:
+    def _planned(self, size: TransformSize, form: str, kind: str) -> Iterator[Transform]:
         transform = Transform(self._library, size.lengths, size.batch, form, kind)
         try:
             with self._shop.workspace(transform.workspace) as workspace:
@@ -144,7 +127,7 @@ class Runner:
         finally:
             transform.close()
 
-    def _there_and_back(self, size: Size, form: str, kind: str, source: Array, result: Array) -> Fields:
+    def _there_and_back(self, size: TransformSize, form: str, kind: str, source: Array, result: Array) -> Fields:
         """Compare drawn points of the inverse of the timed result with the input: each needs every bin."""
         back = "C2R" if form == "R2C" else "C2C"
         with self._shop.arrays.empty(kind, source.count) as target, self._planned(size, back, kind) as inverse:
@@ -181,7 +164,7 @@ def sparse_input(bench: Bench, source: Array, places: Sequence[int], real: int, 
 
 
 def compared_bins(
-    size: Size, form: str, points: list[tuple[int, complex]], result: Array, draw: random.Random
+    size: TransformSize, form: str, points: list[tuple[int, complex]], result: Array, draw: random.Random
 ) -> Fields:
     """Compare drawn bins with direct sums in FP64 over the points that are not zero.
 
@@ -226,6 +209,6 @@ def turned(part: int, whole: int) -> complex:
     return cmath.exp(-2j * math.pi * ((rest - whole) / (8 * whole))) * (1, -1j, -1, 1j)[quarter % 4]
 
 
-def _words(size: Size) -> str:
+def _words(size: TransformSize) -> str:
     points = " x ".join(f"{length:,}" for length in size.lengths)
     return f"{points} points" if size.batch == 1 else f"{size.batch:,} of {points} points"

@@ -72,7 +72,7 @@ class CuPy(Framework):
 
 
 def measures(framework: CuPy) -> dict[Figure, Measure]:
-    """What is measured, by what tells it apart."""
+    """The measures, by figure."""
     figures: dict[Figure, Measure] = {
         Figure(GEMM, precision, variant=EAGER): partial(product, framework, precision, framework.cupy.matmul)
         for precision in (_of_floats(), "fp16")

@@ -85,7 +85,7 @@ class Jax(Framework):
 
 
 def measures(framework: Jax) -> dict[Figure, Measure]:
-    """What is measured, by what tells it apart."""
+    """The measures, by figure."""
     figures: dict[Figure, Measure] = {}
     for precision in ("fp32", "tf32", "bf16"):
         figures[Figure(GEMM, precision, variant=JIT)] = partial(multiplied, framework, precision)

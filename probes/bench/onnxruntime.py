@@ -113,7 +113,7 @@ class OnnxRuntime(Framework):
 
 
 def measures(framework: OnnxRuntime) -> dict[Figure, Measure]:
-    """What is measured, by what tells it apart."""
+    """The measures, by figure."""
     figures: dict[Figure, Measure] = {}
     for precision in ("fp32", "tf32", "fp16"):
         figures[Figure(GEMM, precision, variant=SESSION)] = partial(multiplied, framework, precision)

@@ -85,7 +85,7 @@ class TensorFlow(Framework):
 
 
 def measures(framework: TensorFlow) -> dict[Figure, Measure]:
-    """What is measured, by what tells it apart."""
+    """The measures, by figure."""
     figures: dict[Figure, Measure] = {}
     for precision in ("fp32", "tf32", "fp16", "bf16"):
         figures[Figure(GEMM, precision, variant=EAGER)] = partial(multiplied, framework, precision, EAGER)

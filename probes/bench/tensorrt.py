@@ -49,7 +49,7 @@ def collect(tree: Tree, out: Out) -> None:
 
 
 def measures(shape: Shape) -> dict[Figure, Measure]:
-    """What is measured, by what tells it apart; the fused engines first."""
+    """The measures, by figure; the fused engines first."""
     convolver = lru_cache(maxsize=None)(lambda: Convolver(_tensorrt(), shape))
     asked = [(precision, "fused") for precision in KINDS]
     asked += [(precision, "unfused") for precision in KINDS]

@@ -10,7 +10,7 @@ from ..trials.libraries import decode
 from ..trials.trial import Step, Subject, Where, attempt, close, equal, module, on_gpu
 
 PROBE = {
-    "title": "CuPy, imported and put to work",
+    "title": "CuPy, imported and run",
     "kind": "deep",
     "seconds": 150.0,
     "uses": "gpu",
@@ -64,7 +64,7 @@ SUBJECT = Subject(
     module="cupy",
     steps=(
         Step("a matrix product", matrix_product),
-        Step("a kernel compiled on the spot", compiled_kernel),
+        Step("a kernel compiled at run time", compiled_kernel),
         Step("a Fourier transform", fourier_transform),
     ),
     build={"version": lambda cupy: cupy.__version__},

@@ -8,7 +8,7 @@ from ..trials.small import ON_TORCH, OTHERS
 from ..trials.trial import attempt
 
 PROBE = {
-    "title": "Extensions and smaller frameworks, imported and put to work",
+    "title": "Extensions and smaller frameworks, imported and run",
     "kind": "deep",
     "seconds": 180.0,
     "uses": "gpu",

@@ -10,7 +10,7 @@ from ..kit.tree import Tree
 from ..trials.trial import OnCpuError, Step, Subject, Where, attempt, close, equal, module, on_gpu
 
 PROBE = {
-    "title": "JAX, imported and put to work",
+    "title": "JAX, imported and run",
     "kind": "deep",
     "seconds": 180.0,
     "uses": "gpu",

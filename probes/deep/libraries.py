@@ -51,7 +51,7 @@ def collect(tree: Tree, out: Out) -> None:
             running[descriptor] = _Running(pid, library)
         for descriptor in select.select(list(running), [], [])[0]:
             ended = running.pop(descriptor)
-            answer = _heard(descriptor, ended.pid)
+            answer = _messages(descriptor, ended.pid)
             if answer is None:
                 failed.append(ended.library["path"])
             else:
@@ -83,7 +83,7 @@ def _started(library: dict[str, str]) -> tuple[int, int]:
         os._exit(0)
 
 
-def _heard(descriptor: int, pid: int) -> str | None:
+def _messages(descriptor: int, pid: int) -> str | None:
     """What the fork wrote before it ended; None when that is nothing."""
     with os.fdopen(descriptor, "rb") as pipe:
         text = pipe.read(_LONGEST).decode("ascii", "replace")

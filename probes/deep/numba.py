@@ -10,7 +10,7 @@ from ..kit.tree import Tree
 from ..trials.trial import NotTriedError, Step, Subject, Where, attempt, equal, module, on_gpu
 
 PROBE = {
-    "title": "Numba, imported and put to work",
+    "title": "Numba, imported and run",
     "kind": "deep",
     "seconds": 120.0,
     "uses": "gpu",
@@ -19,7 +19,7 @@ PROBE = {
     "fills": ["environments.frameworks.trial", "environments.frameworks.gpu_available"],
 }
 
-KERNEL = "a kernel compiled on the spot"
+KERNEL = "a kernel compiled at run time"
 
 
 def collect(tree: Tree, out: Out) -> None:
@@ -57,7 +57,7 @@ def _version(_cuda: Any) -> str:
 
 
 def _implementation(cuda: Any) -> str | None:
-    """Of numba-cuda, when that is what ``numba.cuda`` is."""
+    """Version of numba-cuda, when that is what ``numba.cuda`` is."""
     return str(module("numba_cuda").__version__) if "numba_cuda" in (cuda.__file__ or "").split("/") else None
 
 

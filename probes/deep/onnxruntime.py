@@ -12,7 +12,7 @@ from ..trials.onnx_models import convolution_model, product_model
 from ..trials.trial import OnCpuError, Step, Subject, Where, attempt, close, equal, module, on_gpu
 
 PROBE = {
-    "title": "ONNX Runtime, imported and put to work",
+    "title": "ONNX Runtime, imported and run",
     "kind": "deep",
     "seconds": 150.0,
     "uses": "gpu",
@@ -23,7 +23,7 @@ PROBE = {
 
 PROVIDER = "CUDAExecutionProvider"
 NEEDED = "needs"
-"""The answer that names what a program must call before it creates a session, lest that fall back to the CPU."""
+"""The answer that names what a program must call before it creates a session, so that this uses the GPU."""
 
 _needed: list[str] = []
 

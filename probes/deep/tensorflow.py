@@ -10,7 +10,7 @@ from ..kit.tree import Tree
 from ..trials.trial import OnCpuError, Step, Subject, Where, attempt, close, equal, module, on_gpu
 
 PROBE = {
-    "title": "TensorFlow, imported and put to work",
+    "title": "TensorFlow, imported and run",
     "kind": "deep",
     "seconds": 180.0,
     "uses": "gpu",

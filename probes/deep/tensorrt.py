@@ -14,7 +14,7 @@ from ..trials.driver import Floats
 from ..trials.trial import NotTriedError, Step, Subject, Where, attempt, equal, on_gpu
 
 PROBE = {
-    "title": "TensorRT, imported and put to work",
+    "title": "TensorRT, imported and run",
     "kind": "deep",
     "seconds": 180.0,
     "uses": "gpu",

@@ -11,7 +11,7 @@ from ..trials.libraries import decode
 from ..trials.trial import Step, Subject, Where, attempt, close, equal, on_gpu
 
 PROBE = {
-    "title": "PyTorch, imported and put to work",
+    "title": "PyTorch, imported and run",
     "kind": "deep",
     "seconds": 150.0,
     "uses": "gpu",

@@ -10,7 +10,7 @@ from ..kit.tree import Tree
 from ..trials.trial import NotTriedError, Step, Subject, Where, attempt, equal, on_gpu
 
 PROBE = {
-    "title": "Triton, imported and put to work",
+    "title": "Triton, imported and run",
     "kind": "deep",
     "seconds": 150.0,
     "uses": "gpu",
@@ -45,7 +45,7 @@ def _target(triton: Any) -> str:
 
 SUBJECT = Subject(
     module="triton",
-    steps=(Step("a kernel compiled on the spot", kernel),),
+    steps=(Step("a kernel compiled at run time", kernel),),
     build={"version": lambda triton: triton.__version__},
     answers={"target": _target},
 )

@@ -53,7 +53,7 @@ class CudaDevice:
         return self.ask(f"cuDeviceGetAttribute({number})", self._api.attribute, number)
 
     def reaches(self, other: CudaDevice) -> bool | None:
-        """Whether this device can access the memory of the other; None if CUDA does not tell."""
+        """Whether this device can access the memory of the other; None if CUDA does not say."""
         if self._handle is None or other._handle is None:
             return None
         try:

@@ -31,7 +31,7 @@ class Exports:
 
     def __init__(self, elf: Elf) -> None:
         if elf.bits != 64:
-            raise ElfError("it is no 64-bit library")
+            raise ElfError("it is not a 64-bit library")
         self._elf = elf
         self._order = elf.header.order
         self._dynamic = Dynamic(elf.file, elf.header, read_segments(elf.file, elf.header))

@@ -111,7 +111,7 @@ class ElfInfo(_Read):
 
 
 def elf_info(place: str) -> ElfInfo | None:
-    """The ELF facts of a file; None if it is no ELF file or may not be opened.
+    """The ELF facts of a file; None if it is not an ELF file or may not be opened.
 
     Raises OSError where a path can lead nowhere for another reason (a link in a circle, a name that is too long).
     """
@@ -133,7 +133,7 @@ def elf_info(place: str) -> ElfInfo | None:
 
 def _read(place: str, identity: Identity, *, regular: bool) -> ElfInfo | None:
     if not regular:
-        return ElfInfo(place, identity, refused="it is no regular file")
+        return ElfInfo(place, identity, refused="it is not a regular file")
     try:
         elf = open_near(place)
     except ElfError as error:

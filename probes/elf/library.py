@@ -39,7 +39,7 @@ class Elf:
     """
 
     def __init__(self, path: str) -> None:
-        """Open ``path`` and read its header; raises ElfError if it is no ELF file or cannot be read."""
+        """Open ``path`` and read its header; raises ElfError if it is not an ELF file or cannot be read."""
         self.path = path
         self.file = File(path)
         try:

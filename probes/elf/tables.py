@@ -49,7 +49,7 @@ class File(Reader):
     """A regular file, open for reading; closed as a context manager, or with the last reference."""
 
     def __init__(self, path: str) -> None:
-        """Open ``path``; raises ElfError if it is no regular file or cannot be opened."""
+        """Open ``path``; raises ElfError if it is not a regular file or cannot be opened."""
         self.path = path
         self._descriptor = -1
         try:
@@ -106,7 +106,7 @@ class Window(Reader):
 
 def _require_regular(found: os.stat_result) -> None:
     if not stat.S_ISREG(found.st_mode):
-        raise ElfError("it is no regular file")
+        raise ElfError("it is not a regular file")
 
 
 def _reason(error: Exception) -> str:
@@ -196,7 +196,7 @@ def read_header(file: Reader) -> Header:
     """The ELF header; raises ElfError if the file has none."""
     ident = file.read(0, 16)
     if not ident.startswith(b"\x7fELF"):
-        raise ElfError("it is no ELF file" if file.size else "it is empty")
+        raise ElfError("it is not an ELF file" if file.size else "it is empty")
     bits, order = (_BITS.get(ident[4]), _ORDER.get(ident[5])) if len(ident) == 16 else (None, None)
     if bits is None or order is None:
         raise ElfError("its ELF header names no known class and byte order")

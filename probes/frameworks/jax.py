@@ -55,7 +55,7 @@ def read(site: Site, _names: tuple[str, ...]) -> list[dict[str, Any]]:
     _add_own_cuda(facts, jaxlib)
     wrong = problems(here, said, "version.py", ("version.py",))
     if jax and jaxlib is None:
-        wrong.append(Lack("jaxlib, which it cannot do without, is not installed"))
+        wrong.append(Lack("jaxlib, which it requires, is not installed"))
     return [facts.record(wrong), *plugins]
 
 
@@ -124,7 +124,7 @@ def _read_plugin(site: Site, major: str) -> dict[str, Any]:
     add_parts(facts, here, parts, preloads=_preloads(site, compiler), asks=asks)
     wrong = problems(here, said, "version.py", ("version.py",))
     if compiler is None:
-        wrong.append(f"jax_plugins/xla_cuda{major}/{_COMPILER}, which it cannot do without, is not there")
+        wrong.append(f"jax_plugins/xla_cuda{major}/{_COMPILER}, which it requires, is missing")
     return facts.record(wrong)
 
 

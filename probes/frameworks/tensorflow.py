@@ -3,7 +3,7 @@
 Contents of Linux wheels (looked at: 1.4 to 2.22, nightly builds, CPU and Intel's builds):
 ``python/platform/build_info.py`` assigns ``build_info``, a dictionary (or an ``OrderedDict`` of pairs) with
 ``is_cuda_build`` and, in most releases, ``cuda_version``, ``cudnn_version`` (the major alone) and
-``cuda_compute_capabilities``; 2.22 names only the first. Before 2.3 they were names of their own:
+``cuda_compute_capabilities``; 2.22 names only the first. Before 2.3 they were separate names:
 ``cuda_version_number``. 1.15, 2.0 and 2.1 keep the package in ``tensorflow_core``. CUDA's libraries are opened when
 they are first used, by ``libtensorflow_framework.so.2``, whose search path leads into NVIDIA's wheels; which wheels
 those are, the extra ``and-cuda`` of the metadata tells.

@@ -36,9 +36,9 @@ SEARCH_LIMIT = 1 << 30
 """Bytes of one file that are searched for containers; what lies in one is stepped over."""
 
 ALIGNMENT = 8
-"""Of containers where CUDA's tools lay them; TensorRT lays its own anywhere."""
+"""Alignment of containers written by CUDA's tools; TensorRT places its own anywhere."""
 _RARE = 3
-"""Of the bytes of ``START``, the one that is rarest in other data."""
+"""The byte of ``START`` that is rarest in other data."""
 
 _CONTAINER = struct.Struct("<4x2xHQ")
 _IMAGE = struct.Struct("<H2xIQ8xHHI8xQ16x")
@@ -57,9 +57,9 @@ class Image(NamedTuple):
     minor: int
     major: int
     offset: int
-    """Of the header in the file."""
+    """Offset of the header in the file."""
     size: int
-    """Of header and content."""
+    """Size of header and content."""
     content: int
     """Offset of the content."""
 

@@ -41,7 +41,7 @@ _TABLES = {b"/", b"/SYM64/", b"//"}
 
 class Member(NamedTuple):
     path: str | None
-    """Of the file beside a thin archive that is the member; None where the archive holds it."""
+    """Path of the file beside a thin archive that is the member; None where the archive holds it."""
     offset: int
     size: int
 
@@ -334,7 +334,7 @@ def _in_file(file: Reader, bounds: Bounds, *, everywhere: bool) -> Iterator[Foun
     else:
         text = ptx(file)
         if text is None:
-            bounds.note("it is no ELF file, archive, fatbin or PTX" if file.size else "it is empty")
+            bounds.note("it is not an ELF file, archive, fatbin or PTX" if file.size else "it is empty")
         else:
             yield Found("", relocatable=False, image=text)
 

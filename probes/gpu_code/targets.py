@@ -51,9 +51,9 @@ class Entry(NamedTuple):
     relocatable: bool
     """Whether it must be linked before it can be loaded."""
     offset: int
-    """Of its header in the file, in bytes; in the member's file for a thin archive."""
+    """Offset of its header in the file, in bytes; in the member's file for a thin archive."""
     size: int
-    """Of header and content in the file, in bytes."""
+    """Size of header and content in the file, in bytes."""
     section: str
     """``.nv_fatbin``, ``.ldata`` …; empty for what lies in no section."""
 

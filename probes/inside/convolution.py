@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 SIDE = 3
-"""Of the filters; one row of zeros around the image keeps its size."""
+"""Side of the filters; one row of zeros around the image keeps its size."""
 STEP = 2.0**-7
 """What a weight or an input of 1 means in INT8."""
 RESULT_STEP = 0.5
@@ -28,7 +28,7 @@ DRAWN = 192
 
 
 class Shape(NamedTuple):
-    """Of a batch of images and the filters over them."""
+    """Shape of a batch of images and the filters over them."""
 
     images: int
     channels: int
@@ -77,7 +77,7 @@ KINDS = {
 }
 """NCHW; NHWC with channels filled up to a multiple of 8; planes of 32 channels each: TensorRT's LINEAR, HWC8, CHW32."""
 _HALF_A_STEP = 0.55
-"""Of the INT8 result, with some room for the FP32 arithmetic before it is rounded."""
+"""Tolerance of the INT8 result, in steps, with some room for the FP32 arithmetic before it is rounded."""
 
 
 class Convolution:

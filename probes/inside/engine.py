@@ -25,7 +25,7 @@ GIVEN, BETWEEN, RESULT = "given", "convolved", "result"
 _FORMATS = {0: "LINEAR", 8: "HWC8", 32: "CHW32"}
 _TYPES = {"fp32": "FLOAT", "fp16": "HALF", "int8": "INT8"}
 _BORROWED = ("CUBLAS", "CUBLAS_LT", "CUDNN")
-"""Tactic sources that are other libraries; probes of their own measure those."""
+"""Tactic sources that are other libraries; separate probes measure those."""
 _MOVES = ("Reformat", "NoOp", "Copy", "Shuffle")
 """Layer types that compute nothing."""
 
@@ -43,7 +43,7 @@ class Way(NamedTuple):
 class Log:
     """Makes the logger of ``tensorrt``, which prints as its own one does and keeps what it says.
 
-    Calls of TensorRT that fail return nothing, or raise what does not tell why.
+    Calls of TensorRT that fail return nothing, or raise an error without the reason.
     """
 
     def __init__(self, tensorrt: Any) -> None:

@@ -83,7 +83,7 @@ class Work(NamedTuple):
     run: Callable[[], Any]
     """Queues it and returns its result."""
     triples: Callable[[Any], Iterator[Triple]]
-    """Of a result: what was found, what is exact, and the size of the error."""
+    """For elements of a result: what was found, what is exact, and the size of the error."""
     tolerance: float
     how: str
     detail: str = ""
@@ -148,7 +148,7 @@ def free_memory() -> int:
 
 
 def multiprocessors() -> int:
-    """Of the first GPU of this process."""
+    """Number of multiprocessors of this process's first GPU."""
     driver, device, count = with_context(), ctypes.c_int(0), ctypes.c_int(0)
     check("cuCtxGetDevice", driver.cuCtxGetDevice(ctypes.byref(device)))
     call = driver.cuDeviceGetAttribute(ctypes.byref(count), ctypes.c_int(_MULTIPROCESSORS), device)

@@ -61,7 +61,7 @@ class Blas(NamedTuple):
     """The library that computes matrix products."""
 
     name: str
-    """With its version, as far as it tells: ``OpenBLAS 0.3.31``."""
+    """With its version, as far as known: ``OpenBLAS 0.3.31``."""
     threads: int | None
     path: str
 

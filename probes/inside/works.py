@@ -19,11 +19,11 @@ Take = Callable[..., List[float]]
 """``take(array, index, ...)``: the elements at an index (numbers and slices) as numbers, in C order."""
 
 SIDES = (8192, 4096, 2048)
-"""Of square matrices."""
+"""Sides of square matrices."""
 LONGEST_RUN = 0.05
 """Seconds that one product on a GPU may take: where it is slow in a precision, the matrices are smaller."""
 SAMPLES, SAMPLE_SECONDS, PAUSE, LEAST_RUNS = 7, 0.011, 0.06, 2
-"""Of a product on a GPU: a few runs after a rest, about ten of the largest size, so that the clocks stay up."""
+"""A product on a GPU is sampled by a few runs after a rest, ten of the largest size, so that the clocks stay up."""
 PER_ROW = 32
 """Entries in a row of a sparse matrix, on average. The matrix is block-diagonal, of panels of one pattern."""
 PANELS, WIDE_PANELS = 256, 64
@@ -33,9 +33,37 @@ WIDTH = 64
 _LARGE = 60
 """Multiprocessors from which on a GPU gets the whole batch; smaller ones, which take longer, get a share of it."""
 
-EPSILON = {"fp32": 2.0**-24, "tf32": 2.0**-10, "fp16": 2.0**-11, "bf16": 2.0**-8}
-"""Unit roundoff: of the sums (FP32), of the operands (TF32), or of the result and of partial sums."""
-SIZE = {"fp32": 4, "tf32": 4, "fp16": 2, "bf16": 2}
+
+class TransformSize(NamedTuple):
+    """How many points transforms have, and how many transforms there are."""
+
+    lengths: Tuple[int, ...]  # noqa: UP006  read by Python 3.8 too
+    batch: int = 1
+
+    @property
+    def points(self) -> int:
+        return math.prod(self.lengths) * self.batch
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the array that is transformed, along its last axis or along both."""
+        return (self.batch, *self.lengths) if self.batch > 1 else self.lengths
+
+    def bins(self, form: str) -> int:
+        """Complex numbers of the result: real input gives those of non-negative frequency of the last axis."""
+        return self.points if form == "C2C" else self.points // self.lengths[-1] * (self.lengths[-1] // 2 + 1)
+
+
+TRANSFORMS = {
+    "1D": TransformSize((1 << 24,)),
+    "2D": TransformSize((4096, 4096)),
+    "1D, batched": TransformSize((1024,), 1 << 14),
+}
+"""16.8 million points each: 134 MB of complex numbers in FP32, more than a second-level cache holds."""
+
+EPSILON = {"fp64": 2.0**-53, "fp32": 2.0**-24, "tf32": 2.0**-10, "fp16": 2.0**-11, "bf16": 2.0**-8}
+"""Unit roundoff: of the sums (FP64, FP32), of the operands (TF32), or of the result and of partial sums."""
+SIZE = {"fp64": 8, "fp32": 4, "tf32": 4, "fp16": 2, "bf16": 2}
 """Bytes of an element."""
 
 _DRAW = random.Random(os.urandom(16))  # noqa: S311  no secret
@@ -80,7 +108,7 @@ class Heads(NamedTuple):
 
     @property
     def operations(self) -> float:
-        """Of the two products forward."""
+        """Operations of the two products forward."""
         return 4.0 * self.batch * self.heads * self.length**2 * self.depth
 
 
@@ -95,12 +123,12 @@ def heads_for(multiprocessors: int) -> Heads:
 
 
 def tolerance(precision: str, terms: int) -> float:
-    """What a sum of ``terms`` products may be off, in parts of the root of the sum of their squares.
+    """How far off a sum of ``terms`` products may be, in parts of the root of the sum of their squares.
 
-    In FP32 the errors of ``terms`` additions add up as a random walk. Shorter operands or results are rounded once
-    each, relative to themselves, and no correct result is eight times its size.
+    In FP64 and FP32 each addition rounds its partial sum, and these errors add up as a random walk. Shorter operands or
+    results are rounded once each, relative to themselves. No correct result is eight times as far off.
     """
-    growth = math.sqrt(terms) if precision == "fp32" else 1.0
+    growth = math.sqrt(terms) if precision in ("fp64", "fp32") else 1.0
     return 8 * EPSILON[precision] * growth
 
 
@@ -117,7 +145,7 @@ def product_triples(take: Take, left: Any, right: Any, result: Any, shape: Seque
         line = take(left, row, slice(None))
         found = take(result, row, slice(None))
         for column, other in zip(columns, lines):
-            exact, size = _sum(line, other)
+            exact, size = exact_sum(line, other)
             yield found[column], exact, size
 
 
@@ -149,7 +177,7 @@ def convolution_triples(
         found = take(result, *_pixel(layout, image, row, column))
         for each in chosen:
             line = [number for place in kept for number in filters[each][place]]
-            exact, size = _sum(patch, line)
+            exact, size = exact_sum(patch, line)
             yield found[each], exact, size
 
 
@@ -184,7 +212,7 @@ def attention_triples(
         batch, head, row = (_DRAW.randrange(most) for most in (heads.batch, heads.heads, heads.length))
         line = take(queries, *_line(order, batch, head, row))
         lists = [_split(take(each, *_line(order, batch, head, slice(None))), heads.depth) for each in (keys, values)]
-        scores = [heads.scale * _sum(line, key)[0] for key in lists[0]]
+        scores = [heads.scale * exact_sum(line, key)[0] for key in lists[0]]
         most = max(scores)
         weights = [math.exp(score - most) for score in scores]
         total = math.fsum(weights)
@@ -202,7 +230,7 @@ def _split(numbers: list[float], length: int) -> list[list[float]]:
     return [numbers[start : start + length] for start in range(0, len(numbers), length)]
 
 
-def _sum(left: Sequence[float], right: Sequence[float]) -> tuple[float, float]:
+def exact_sum(left: Sequence[float], right: Sequence[float]) -> tuple[float, float]:
     """The exact sum of products, and the root of the sum of their squares."""
     terms = [a * b for a, b in zip(left, right)]
     return math.fsum(terms), math.sqrt(math.fsum(term * term for term in terms))
@@ -222,7 +250,7 @@ class Steps(NamedTuple):
 
     @property
     def operations(self) -> float:
-        """Of the matrix products: one a layer forward, two backward, of which the first layer needs one."""
+        """Operations of the matrix products: one a layer forward, two backward, of which the first layer needs one."""
         return 2.0 * self.batch * self.width**2 * (3 * self.layers - 1)
 
     @property
@@ -256,7 +284,7 @@ def step_triples(
 
 
 def gradients(numpy: Any, weights: Sequence[Any], given: Any, wanted: Any) -> list[Any]:
-    """Of the mean over the batch of half the squared error, in the precision of ``weights``."""
+    """Gradients of the mean over the batch of half the squared error, in the precision of ``weights``."""
     entering, raw = [given.astype(weights[0].dtype)], []
     for place, weight in enumerate(weights):
         raw.append(entering[-1] @ weight)

@@ -3,7 +3,7 @@
 One more framework is one file ``probes/frameworks/NAME.py``. Its first 4096 bytes declare ``IMPORTS``, the names of
 packages that its import takes, and ``DISTRIBUTIONS``, the normalised names of the distributions (PyPI's and conda's)
 that hold them; both are tuples of plain strings. ``ORDER`` is lower where others build on it.
-``read(site, distributions)`` returns a ``Framework``, as the Snapshot describes it, for each one that is there.
+``read(site, distributions)`` returns a ``Framework``, as the Snapshot describes it, for each one that is installed.
 
 The declarations are read without an import. The file is imported only where one of these names lies on the search path
 or is installed.

@@ -24,7 +24,7 @@ _BESIDE = frozenset({"numpy"})
 _UNUSED = frozenset({"antigravity", "ensurepip", "idlelib", "lib2to3", "test", "this", "turtle", "turtledemo", "venv"})
 """Standard modules that no package imports."""
 _PYTHONS_OWN = frozenset(getattr(sys, "stdlib_module_names", ())) - set(sys.builtin_module_names) - _UNUSED
-"""Empty before Python 3.10, which alone can tell them."""
+"""Empty before Python 3.10, which is needed to tell them."""
 _SAYING = (("__init__.py", "__version__"), ("version.py", "version"), ("_version.py", "version"))
 
 
@@ -36,7 +36,7 @@ def shadowing(site: Site, shipped: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def hides_pythons_own(site: Site, minor: str | None) -> list[str] | None:
-    """Paths that shadow a standard module, since PYTHONPATH precedes the standard library; None: nobody could tell."""
+    """Paths that shadow a standard module, since PYTHONPATH precedes the standard library; None: not known."""
     if not _PYTHONS_OWN:
         return None
     led = [

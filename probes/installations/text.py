@@ -49,7 +49,7 @@ def version(value: object) -> str | None:
 
 
 def cuda_version(value: object) -> str | None:
-    """``12.5`` of ``12.5.1``, ``12`` of ``12.x``; None if it is no CUDA version, such as ``0.0`` or ``False``."""
+    """``12.5`` of ``12.5.1``, ``12`` of ``12.x``; None if it is not a CUDA version, such as ``0.0`` or ``False``."""
     match = _CUDA.fullmatch(value) if isinstance(value, str) else None
     if match is None or int(match[1]) == 0:
         return None

@@ -43,7 +43,7 @@ def read_version_file(tree: Tree, package: str) -> VersionFile:
         return VersionFile()
     text = tree.read_text(path, _SIZE_LIMIT)
     if text is None:
-        return VersionFile(path=path, there=True, problem="it is no file that may be read")
+        return VersionFile(path=path, there=True, problem="it is not a file that may be read")
     said = _literals(text)
     if said is None:
         return VersionFile(path=path, there=True, problem="it is not Python")

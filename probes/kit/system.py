@@ -44,7 +44,7 @@ def is_gvisor(tree: Tree) -> bool:
 
 
 def tegra_mark(tree: Tree) -> str | None:
-    """Evidence that this is a Tegra system (Jetson, DRIVE), whose GPU is no PCI device, or None."""
+    """Evidence that this is a Tegra system (Jetson, DRIVE), whose GPU is not a PCI device, or None."""
     if "nvidia,tegra" in (tree.read_text("/proc/device-tree/compatible", 4096) or ""):
         return "/proc/device-tree/compatible"
     if (tree.read_line("/sys/devices/soc0/family") or "").lower() == "tegra":

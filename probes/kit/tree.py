@@ -33,7 +33,7 @@ path outside the tree.
 """
 
 CIRCLE = os.strerror(errno.ELOOP)
-"""The reason for a circular link, which nobody can read."""
+"""The reason given for a circular link."""
 
 READING = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
 _CHUNK = 1 << 20
@@ -172,7 +172,7 @@ class Tree:
             return None
 
     def link_target(self, path: str) -> str | None:
-        """The target of the link at ``path``, or None if it is no link."""
+        """The target of the link at ``path``, or None if it is not a link."""
         try:
             return os.readlink(self.place(path, follow=False))
         except (OSError, ValueError):
@@ -253,7 +253,7 @@ class Tree:
         except ValueError:
             return None
 
-    def tell_unreadable(self, out: Out) -> None:
+    def report_unreadable(self, out: Out) -> None:
         """Report what could not be read on the machine; environments report their own."""
         root = self.root.rstrip("/")
         own = f"{(self.variables.get('HOME') or '').rstrip('/') or '/root'}/"

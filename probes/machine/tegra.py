@@ -28,7 +28,7 @@ def is_tegra(tree: Tree, *, boxed: bool) -> Found | None:
 
 
 def tegra_release(tree: Tree, *, boxed: bool) -> Found | None:
-    """The L4T release; an empty string if this is no Tegra system, None if it is unknown.
+    """The L4T release; an empty string if this is not a Tegra system, None if it is unknown.
 
     In a container (``boxed``), the file counts only if it is mounted from the host.
     """

@@ -61,7 +61,7 @@ class CublasLt:
         except OSError as error:
             raise Unavailable(f"cuBLASLt cannot be loaded: {error}") from error
         if not hasattr(self._library, "cublasLtMatmulAlgoGetHeuristic"):
-            raise Unavailable(f"{path} is no cuBLASLt that proposes algorithms")
+            raise Unavailable(f"{path} is not a cuBLASLt that proposes algorithms")
         self.path = path
         self._library.cublasLtGetVersion.restype = c_size_t
         self.handle = c_void_p()

@@ -45,7 +45,7 @@ def driver() -> Any:
 
 
 def binding_name() -> str:
-    """``cuda-bindings 13.0.3``, as far as it tells."""
+    """``cuda-bindings 13.0.3``, as far as known."""
     try:
         from cuda import bindings
     except Exception:
@@ -76,13 +76,13 @@ L2_BYTES = 38
 def ordinals() -> dict[str, int]:
     """UUID → CUDA ordinal of every GPU that this process may use; raise CudaError when CUDA does not start.
 
-    Raises Unavailable where the binding cannot speak to this driver: newer ones ask for entry points of newer drivers.
+    Raises Unavailable where the binding cannot work with this driver: newer ones ask for entry points of newer drivers.
     """
     binding = driver()
     try:
         call("cuInit", 0)
     except Unavailable as error:
-        raise Unavailable(f"{binding_name()} cannot speak to this driver: {error}") from error
+        raise Unavailable(f"{binding_name()} cannot work with this driver: {error}") from error
     by_name = uuid_call(binding)
     count = range(call("cuDeviceGetCount"))
     return {uuid_text(bytes(call(by_name, call("cuDeviceGet", ordinal)).bytes)): ordinal for ordinal in count}
@@ -165,7 +165,7 @@ class Device:
             if error.code == 2:
                 free = self.free_memory()
                 raise Unavailable(
-                    f"{size >> 20} MiB of device memory cannot be had, {free >> 20} MiB are free"
+                    f"{size >> 20} MiB of device memory cannot be allocated, {free >> 20} MiB are free"
                 ) from error
             raise
         self._memory.append(pointer)
@@ -243,6 +243,22 @@ class Device:
 
     def synchronize(self) -> None:
         call("cuStreamSynchronize", self.stream)
+
+    def begin_capture(self) -> None:
+        """From now on, what this thread queues on the stream is recorded instead of done."""
+        call("cuStreamBeginCapture", self.stream, driver().CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_THREAD_LOCAL)
+
+    def end_capture(self) -> Any:
+        """What was recorded; ``instantiated`` makes it ready, once no stream of this thread records any more."""
+        return call("cuStreamEndCapture", self.stream)
+
+
+def instantiated(graph: Any) -> Any:
+    """A recorded graph, ready to be launched; the caller destroys it."""
+    try:
+        return call("cuGraphInstantiate", graph, 0)
+    finally:
+        call("cuGraphDestroy", graph)
 
 
 class Stopwatch:

@@ -46,7 +46,7 @@ class HostMemory:
         try:
             return self._device.allocate_pinned(SIZE)
         except CudaError as error:
-            raise Unavailable(f"{SIZE >> 20} MiB of page-locked host memory cannot be had: {error}") from error
+            raise Unavailable(f"{SIZE >> 20} MiB of page-locked host memory cannot be allocated: {error}") from error
 
     def close(self) -> None:
         for address in self._taken:

@@ -19,7 +19,7 @@ class Place:
     node: int | None
     """None: wherever the kernel takes it."""
     words: str = ""
-    """``near`` or ``far``; empty where sysfs does not tell."""
+    """``near`` or ``far``; empty where sysfs does not say."""
 
 
 @dataclass(frozen=True)

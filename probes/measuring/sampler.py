@@ -84,7 +84,7 @@ class Sampler:
         samples.rounds += 1
 
     def _power(self) -> float | None:
-        """Momentary power in milliwatts where the GPU tells it apart from the average over a second."""
+        """Momentary power in milliwatts where the GPU reports it separately from the average over a second."""
         nvml = self._nvml
         momentary = getattr(nvml, "NVML_FI_DEV_POWER_INSTANT", None)
         answer = self._ask("nvmlDeviceGetFieldValues", [momentary]) if momentary is not None else None

@@ -32,7 +32,7 @@ _VALUE_LIMIT = 32 << 20
 
 
 class DamagedError(ValueError):
-    """The file is no Berkeley DB hash file, or is truncated."""
+    """The file is not Berkeley DB hash file, or is truncated."""
 
 
 class Hash:
@@ -47,7 +47,7 @@ class Hash:
                 self._order = order
                 break
         else:
-            raise DamagedError("it is no hash file of Berkeley DB")
+            raise DamagedError("it is not a hash file of Berkeley DB")
         (self._size,) = self._numbers(start, "I", 20)
         (self._last_bucket,) = self._numbers(start, "I", 72)
         self._spares = self._numbers(start, f"{_SPARES}I", 96)
@@ -95,7 +95,7 @@ class Hash:
         while number:
             self._left -= 1
             if self._left < 0:
-                raise DamagedError("it leads in circles, or is larger than any")
+                raise DamagedError("it is circular, or too large")
             page = os.pread(self._descriptor, self._size, number * self._size)
             if len(page) != self._size or page[25] not in kinds:
                 return

@@ -182,7 +182,7 @@ def _compared(tree: Tree, recorded: Recorded, *, sized: bool, python: str | None
     if found is None:
         return _missing(tree, recorded)
     if not stat.S_ISREG(found.st_mode):
-        return {**_differs(recorded, "size"), "problem": "it is no regular file"}
+        return {**_differs(recorded, "size"), "problem": "it is not a regular file"}
     denied = _denied(tree, recorded.path, stat.S_IMODE(found.st_mode))
     if denied:
         return {**_differs(recorded, "content"), "found": f"mode {found.st_mode & 0o777:04o}", "problem": denied}
@@ -323,7 +323,7 @@ def _no_python(source: bytes | None, python: str | None) -> str | None:
     if source is None or len(source) >= _SOURCE_LIMIT:
         return None
     if b"\0" in source:
-        return "it holds zeros, and is no Python"
+        return "it holds zeros, and is not Python"
     if not source.strip():
         return "it is empty"
     own = (sys.version_info.major, sys.version_info.minor)
@@ -335,7 +335,7 @@ def _no_python(source: bytes | None, python: str | None) -> str | None:
         try:
             ast.parse(source)
         except SyntaxError as error:
-            problem = printable(f"it is no Python: line {error.lineno}: {error.msg}")
+            problem = printable(f"it is not Python: line {error.lineno}: {error.msg}")
         except (ValueError, RecursionError, MemoryError):
             pass  # it exceeds the parser's limits, which proves nothing about the file
     return problem

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from typing import TypeAlias
 
 # Which distributions are installed in a folder, by ``*.dist-info`` and ``*.egg-info`` (recording installed projects,
-# PyPA; egg-info, setuptools). A damaged one costs only itself, and is told of. One without metadata is none, as for
+# PyPA; egg-info, setuptools). A damaged one costs only itself, and is reported. One without metadata is none, as for
 # pip.
 
 LIMIT = 20_000
@@ -38,7 +38,7 @@ _END_OF_HEAD = re.compile(rb"^[ \t]*\r?\n", re.MULTILINE)
 
 _LINK = ".egg-link"
 
-LEFT = "left by an installation that was broken off"
+LEFT = "left by an interrupted installation"
 
 Fields: TypeAlias = "dict[str, Any]"
 
@@ -278,7 +278,7 @@ _FILE = re.compile(
 
 
 def installed_by_conda(tree: Tree, prefix: str, detailed: frozenset[str]) -> Installed:
-    """The packages of the conda environment at ``prefix``; none if it is no conda environment."""
+    """The packages of the conda environment at ``prefix``; none if it is not a conda environment."""
     folder = f"{prefix}/conda-meta"
     names = tree.list_names(folder)
     if names is None:

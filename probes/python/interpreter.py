@@ -220,7 +220,7 @@ def _why_not(tree: Tree, path: str, shown: str) -> str | None:
     if not tree.lexists(target):
         return f"its base interpreter {printable(target)} is gone"
     if tree.link_target(target) is not None:
-        return f"{shown} is a link that leads in a circle"
+        return f"{shown} is a circular link"
     if not tree.is_program(target):
         return f"{shown} is not {'executable' if tree.is_file(target) else 'a file'}"
     return _why_no_python(tree, shown, target)
@@ -233,5 +233,5 @@ def _why_no_python(tree: Tree, shown: str, target: str) -> str | None:
     if head is not None and head != _ELF:
         return f"{shown} is not a program for Linux"
     if not _PROGRAM.match(name_of(target)):
-        return f"{shown} leads to {printable(target)}, which is no Python by its name"
+        return f"{shown} leads to {printable(target)}, which is not Python by its name"
     return None

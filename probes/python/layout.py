@@ -138,7 +138,7 @@ def read_layout(tree: Tree, place: Place, prefix: str) -> Layout:
 
 
 def _settings(tree: Tree, prefix: str) -> dict[str, str] | None:
-    """``pyvenv.cfg`` as lower-case names and values, or None if this is no virtual environment."""
+    """``pyvenv.cfg`` as lower-case names and values, or None if this is not a virtual environment."""
     text = tree.read_text(f"{prefix}/pyvenv.cfg", 65536)
     if text is None:
         return None
@@ -196,7 +196,7 @@ def _outgrown(minor: str | None, program: str | None, *, virtual: bool) -> str |
     now = minor_of_program(name_of(program)) if virtual and program else None
     if now is None or minor is None or now == minor:
         return None
-    return f"it was made for Python {minor}, and its base interpreter {printable(program or '')} is {now} now"
+    return f"it was created for Python {minor}, and its base interpreter {printable(program or '')} is {now} now"
 
 
 def _implementation(tree: Tree, prefix: str, settings: dict[str, str], program: str | None) -> str | None:

@@ -56,7 +56,7 @@ def _said(tree: Tree, path: str) -> dict[str, str]:
 # Lines of ``.pth`` files that change Python's search path by code: their text is read, nothing is run.
 #
 # ``site`` runs every line that begins with ``import``. Where such a line, or a module beside the file that it imports,
-# changes ``sys.path``, files do not tell what an import takes.
+# changes ``sys.path``, files do not show what an import takes.
 
 
 _LIMIT = 64 << 10
@@ -115,7 +115,7 @@ def _record(tree: Tree, path: str, line: str, where: tuple[str, str], folders: S
 #
 # As documented for ``PYTHONPATH`` and the module ``site``: PYTHONPATH, the virtual environment's folder, the user's,
 # the base's; each site folder brings the plain lines of its ``.pth`` files along. Lines that begin with ``import`` are
-# code and say what they do only when they are run; what their text tells of it is told.
+# code and say what they do only when they are run; what their text shows is reported.
 
 
 FOLDERS = 1000

@@ -26,7 +26,7 @@ def unreadable(
     if place.problem is None and layout.problem is None and not found:
         found.update(_without_site(tree, layout))
     if place.lost:
-        found[place.lost] = "it is gone, so that Python takes the folder for no environment"
+        found[place.lost] = "it is gone, so that Python does not recognize the environment"
     return _records(found)
 
 
@@ -59,13 +59,13 @@ def _without_site(tree: Tree, layout: Layout) -> Iterator[tuple[str, str]]:
                 places.append(f"{layout.prefix}/{lib}/{name}/site-packages")
     places = places or [f"{layout.prefix}/lib/python{layout.minor}/site-packages"]
     if not any(tree.is_folder(path) for path in places):
-        yield places[0], _what_lies_there(tree, places[0])
+        yield places[0], _problem_at(tree, places[0])
 
 
-def _what_lies_there(tree: Tree, path: str) -> str:
+def _problem_at(tree: Tree, path: str) -> str:
     if tree.link_target(path) is not None:
-        return "it is a link that leads nowhere"
-    return "it is no folder" if tree.lexists(path) else "it is gone"
+        return "it is a dangling link"
+    return "it is not a folder" if tree.lexists(path) else "it is gone"
 
 
 def _records(found: dict[str, str]) -> list[dict[str, Any]]:

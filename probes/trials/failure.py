@@ -59,7 +59,7 @@ def cut_off(path: str) -> list[dict[str, Any]]:
             head = file.read(64)
     except OSError:
         return []
-    if len(head) < 64 or head[:6] != b"\x7fELF\x02\x01":  # what is no ELF file, the loader refuses in words
+    if len(head) < 64 or head[:6] != b"\x7fELF\x02\x01":  # what is not an ELF file, the loader refuses in words
         return []
     (start,) = struct.unpack_from("<Q", head, 40)
     length, count = struct.unpack_from("<HH", head, 58)

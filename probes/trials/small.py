@@ -10,8 +10,8 @@ from .trial import Ask, NotTriedError, OnCpuError, Step, Subject, Where, close, 
 # What is built on PyTorch: one operation of each that calls code of its own on the GPU.
 
 _TOLERANCE = 0.02
-"""Of half precision, on numbers of about one."""
-_ONLY_IMPORTED = "importing it is all that is tried of it"
+"""Error of half precision on numbers of about one."""
+_ONLY_IMPORTED = "only its import is tested"
 _VERSION: dict[str, Ask] = {"version": version_of}
 
 

@@ -91,7 +91,7 @@ _hooked: list[bool] = []
 
 
 @contextmanager
-def loading_told(tell: Tell) -> Iterator[None]:
+def watch_loading(tell: Tell) -> Iterator[None]:
     """Call ``tell`` with the path of every library of a package before it is loaded."""
     if not _hooked:
         sys.addaudithook(_hear)  # it cannot be taken back: it stays, and is silent while nobody listens
@@ -103,7 +103,7 @@ def loading_told(tell: Tell) -> Iterator[None]:
         _listeners.remove(tell)
 
 
-def packages_lost() -> list[str]:
+def packages_not_loaded() -> list[str]:
     """Packages that were asked for and are not loaded: absent, or their own import failed."""
     return [name for name in _wanted if name not in sys.modules]
 
@@ -214,7 +214,7 @@ class _Attempt:
             self._tell(answers=self._asked(module, self._subject.build))
             self._compute(module)
             self._tell(answers=self._asked(module, self._subject.answers))
-            self._tell_available(module)
+            self._send_available(module)
         self._out.progress("reading the memory map")
         self._tell(libraries=loaded_libraries())
 
@@ -223,7 +223,7 @@ class _Attempt:
         self._out.progress(f"importing {name}")
         started = time.perf_counter()
         try:
-            with loading_told(self._before_loading):
+            with watch_loading(self._before_loading):
                 module = importlib.import_module(name)
         except BaseException as error:
             print_traceback(error)
@@ -245,7 +245,7 @@ class _Attempt:
         Compiled modules import others and do not pass on why that failed.
         """
         files = files_named(error)
-        lost = [name for name in packages_lost() if name != self._subject.module.partition(".")[0]]
+        lost = [name for name in packages_not_loaded() if name != self._subject.module.partition(".")[0]]
         for name in lost[:_MOST_ASKED] if not damaged(files) else ():
             self._out.progress(f"importing {name}, to see why it fails")
             try:
@@ -273,7 +273,7 @@ class _Attempt:
     def _compute(self, module: Any) -> None:
         none_here = self._tree.request.get("no_gpu") or self._subject.why_none
         if none_here or not self._subject.steps:
-            self._tell(skipped=none_here or "nothing is known that could be computed with it")
+            self._tell(skipped=none_here or "no computation is known for it")
             return
         started = time.perf_counter()
         for number, step in enumerate(self._subject.steps):
@@ -292,9 +292,9 @@ class _Attempt:
                 return
             else:
                 if number == 0:
-                    self._tell_where(where, _since(started))
+                    self._send_device(where, _since(started))
 
-    def _tell_where(self, where: Where | None, seconds: float) -> None:
+    def _send_device(self, where: Where | None, seconds: float) -> None:
         if where is not None:
             gpu = _quietly(first_gpu)
             self._tell(ran_on_gpu=True, seconds=seconds, device=where.device, proof=where.proof, gpu=gpu)
@@ -312,7 +312,7 @@ class _Attempt:
                 answers[name] = clean(str(answer))[:_LONGEST_ANSWER]
         return answers
 
-    def _tell_available(self, module: Any) -> None:
+    def _send_available(self, module: Any) -> None:
         if self._subject.available is None:
             return
         answer = _quietly(lambda: self._subject.available(module))  # type: ignore[misc]  # not None, as was seen
@@ -349,7 +349,7 @@ def same_package(file: str, expected: str) -> bool | None:
 
 
 def _in_step(step: Step, error: BaseException) -> str:
-    """What was raised; what a framework did instead of computing on the GPU is told without a type."""
+    """What was raised; what a framework did instead of computing on the GPU is reported without a type."""
     text = str(error) if isinstance(error, OnCpuError) else error_line(error)
     return f"{text} (in {step.name})"
 

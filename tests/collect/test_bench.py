@@ -190,7 +190,7 @@ def test_a_busy_gpu_is_skipped_with_the_reason(machine: Machine) -> None:
     assert set(named(found, "bench_a")) == {"GPU-0"}
     refused = runs(found, "bench_a")["GPU-1"]
     assert refused.status == "skipped"
-    assert refused.detail == "GPU 1 is busy (a kernel ran 90% of the time); --force measures all the same"
+    assert refused.detail == "GPU 1 is busy (a kernel ran 90% of the time); --force measures it anyway"
     assert runs(found, "bench_links")[None].status == "ok"
     assert set(named(machine.run(Bench(force=True)), "bench_a")) == {"GPU-0", "GPU-1"}
 

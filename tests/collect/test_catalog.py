@@ -65,8 +65,8 @@ WRONG = {
     "no header": ("x = 1", "there is no assignment of a dict display to PROBE"),
     "in a function": (f"def f():\n    PROBE = {FIELDS!r}", "there is no assignment of a dict display to PROBE"),
     "computed": ("PROBE = dict(title='x')", "there is no assignment of a dict display to PROBE"),
-    "not literal": ("PROBE = {'title': str(1)}", "it holds something that is no literal"),
-    "unpacked": ("PROBE = {**{}}", "it holds something that is no literal"),
+    "not literal": ("PROBE = {'title': str(1)}", "it holds something that is not a literal"),
+    "unpacked": ("PROBE = {**{}}", "it holds something that is not a literal"),
     "not Python": ("\nPROBE = {'title': 'x'", "'{' was never closed (line 2)"),
     "empty": ("PROBE = {}", "Object missing required field `title`"),
     "unknown field": (f"PROBE = { ({**FIELDS, 'speed': 1})!r}", "Object contains unknown field `speed`"),
@@ -105,7 +105,7 @@ def test_malformed_header_is_one_sentence_with_the_file(tmp_path: Path, what: st
 
 def test_name_that_is_no_identifier(tmp_path: Path) -> None:
     write(tmp_path, f"PROBE = {FIELDS!r}", "kernel copy.py")
-    with pytest.raises(EnvcheckError, match="the name of the file is no Python identifier"):
+    with pytest.raises(EnvcheckError, match="the name of the file is not a Python identifier"):
         all_probes(tmp_path)
 
 

@@ -184,7 +184,7 @@ def test_a_busy_gpu_is_left_alone_unless_forced(machine: Machine) -> None:
     rows = machine.run()
     row = rows["deep_look", "torch"]
     assert row.status == "skipped"
-    assert row.detail == "GPU 0 is busy (a kernel ran 97% of the time); --force tries all the same"
+    assert row.detail == "GPU 0 is busy (a kernel ran 97% of the time); --force tries it anyway"
     assert machine.framework().trial is None
     assert rows["deep_libraries", None].status == "ok", "it uses no GPU"
     assert machine.run(force=True)["deep_look", "torch"].status == "ok"

@@ -50,7 +50,7 @@ def test_of_several_the_first_that_cuda_shows_and_nobody_uses() -> None:
 )
 def test_a_gpu_at_work(changes: dict[str, Any], reason: str) -> None:
     choice = choose(gpu(**changes))
-    assert choice.refused == f"GPU 0 is busy ({reason}); --force tries all the same"
+    assert choice.refused == f"GPU 0 is busy ({reason}); --force tries it anyway"
     assert choose(gpu(**changes), force=True).gpu == gpu(**changes)
 
 

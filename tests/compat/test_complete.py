@@ -123,7 +123,7 @@ def test_what_the_gpu_says_it_does_not_have_is_not_added() -> None:
         ("572.60", Platform(os="linux", wsl=True), "12.8", "driver/570-windows"),
     ],
 )
-def test_the_cuda_that_a_driver_speaks(release: str, platform: Platform | None, cuda: str, row: str) -> None:
+def test_the_cuda_that_a_driver_cuda(release: str, platform: Platform | None, cuda: str, row: str) -> None:
     driver = completed_driver(Driver(release=release, source="pasted text"), platform)
     assert driver.cuda == cuda
     assert driver.source_of("cuda") == f"inferred {row}"

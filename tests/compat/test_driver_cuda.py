@@ -8,9 +8,9 @@ from envcheck.compat.load import load_matrix
 from envcheck.compat.relations.driver_cuda import (
     branch_of,
     driver_runs_cuda,
-    driver_speaks,
+    known_cuda_of,
     minimum_driver,
-    speaks_at_least,
+    newest_cuda_of,
 )
 from envcheck.compat.tables import Os
 from envcheck.versions import CudaVersion, DriverRelease
@@ -100,14 +100,14 @@ def test_a_refusal_names_the_bound_its_row_and_what_would_do() -> None:
 
 @pytest.mark.parametrize(("speaks", "verdict"), [("14.0", "compatible"), ("14.2", "compatible"), ("13.4", "unknown")])
 def test_beyond_the_data_the_driver_s_own_word_counts(speaks: str, verdict: str) -> None:
-    fit = driver_runs_cuda(MATRIX, release("650.10"), cuda("14.0"), speaks=cuda(speaks))
+    fit = driver_runs_cuda(MATRIX, release("650.10"), cuda("14.0"), reported=cuda(speaks))
     assert fit.verdict == verdict
 
 
 def test_what_the_driver_says_outranks_its_number() -> None:
     """A forward-compatibility package makes an old driver speak a newer CUDA."""
-    assert driver_runs_cuda(MATRIX, release("470.82.01"), cuda("12.4"), speaks=cuda("12.4")).ok
-    assert driver_runs_cuda(MATRIX, release("550.54.14"), cuda("12.8"), speaks=cuda("12.4")).ok
+    assert driver_runs_cuda(MATRIX, release("470.82.01"), cuda("12.4"), reported=cuda("12.4")).ok
+    assert driver_runs_cuda(MATRIX, release("550.54.14"), cuda("12.8"), reported=cuda("12.4")).ok
 
 
 @every(
@@ -129,7 +129,7 @@ def test_what_the_driver_says_outranks_its_number() -> None:
     ]
 )
 def test_what_a_branch_speaks(driver: str, os: Os, speaks: str | None) -> None:
-    assert driver_speaks(MATRIX, release(driver), os) == (cuda(speaks) if speaks else None)
+    assert newest_cuda_of(MATRIX, release(driver), os) == (cuda(speaks) if speaks else None)
 
 
 def test_the_branch_s_row_tells_its_life() -> None:
@@ -168,18 +168,18 @@ def test_a_newer_cuda_never_needs_an_older_driver(driver: DriverRelease, one: Cu
 
 
 @given(drivers)
-def test_what_a_driver_speaks_it_never_refuses(driver: DriverRelease) -> None:
-    speaks = driver_speaks(MATRIX, driver)
+def test_what_a_driver_cuda_it_never_refuses(driver: DriverRelease) -> None:
+    speaks = newest_cuda_of(MATRIX, driver)
     if speaks is not None and driver.minor >= 100:
         assert not driver_runs_cuda(MATRIX, driver, speaks).bad
 
 
 @pytest.mark.parametrize("os", ["linux", "windows", "wsl"])
 def test_a_driver_newer_than_the_data_speaks_no_less_than_the_newest(os: Os) -> None:
-    newest = speaks_at_least(MATRIX, release("900.10"), os)
+    newest = known_cuda_of(MATRIX, release("900.10"), os)
     assert newest == max(spoken for row in MATRIX.drivers if (spoken := CudaVersion.parse(row.cuda)))
-    assert speaks_at_least(MATRIX, release("550.54.14"), os) == cuda("12.4")
-    assert speaks_at_least(MATRIX, release("300.10"), os) is None
+    assert known_cuda_of(MATRIX, release("550.54.14"), os) == cuda("12.4")
+    assert known_cuda_of(MATRIX, release("300.10"), os) is None
 
 
 @every(

@@ -107,5 +107,5 @@ def test_the_thresholds_are_those_of_the_code() -> None:
     text = " ".join(TEXT.split())
     assert f"slower by more than {USUAL:.0%}".replace("%", " %") in text
     assert f"or {USUAL_TRANSFER:.0%} for device memory".replace("%", " %") in text
-    assert f"one or two runs {TOLERATED:.0%} and the noise".replace("%", " %") in text
-    assert f"then it is {LEAST_TOLERATED:.0%},".replace("%", " %") in text
+    assert f"one or two runs, {TOLERATED:.0%} plus the noise".replace("%", " %") in text
+    assert f"then {LEAST_TOLERATED:.0%},".replace("%", " %") in text

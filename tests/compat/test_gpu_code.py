@@ -114,7 +114,7 @@ def test_ptx(targets: str, capability: str, speaks: str | None, built: str | Non
         MATRIX,
         held(targets),
         gpu(capability),
-        driver_speaks=CudaVersion.parse(speaks),
+        driver_cuda=CudaVersion.parse(speaks),
         built_with=CudaVersion.parse(built),
     )
     assert fit.verdict == verdict, fit.reason
@@ -123,7 +123,7 @@ def test_ptx(targets: str, capability: str, speaks: str | None, built: str | Non
 
 
 def test_native_code_needs_no_word_of_the_driver() -> None:
-    fit = code_runs_on(MATRIX, held("sm_90 compute_90"), gpu("9.0"), driver_speaks=CudaVersion(11, 0))
+    fit = code_runs_on(MATRIX, held("sm_90 compute_90"), gpu("9.0"), driver_cuda=CudaVersion(11, 0))
     assert fit.ok
 
 
@@ -171,8 +171,8 @@ MORE: dict[str, int] = {"incompatible": 0, "unknown": 1, "compatible": 2}
 def test_more_code_never_runs_on_less(
     targets: list[CodeTarget], extra: CodeTarget, capability: ComputeCapability, speaks: CudaVersion, built: CudaVersion
 ) -> None:
-    less = code_runs_on(MATRIX, targets, capability, driver_speaks=speaks, built_with=built)
-    more = code_runs_on(MATRIX, [*targets, extra], capability, driver_speaks=speaks, built_with=built)
+    less = code_runs_on(MATRIX, targets, capability, driver_cuda=speaks, built_with=built)
+    more = code_runs_on(MATRIX, [*targets, extra], capability, driver_cuda=speaks, built_with=built)
     assert set(MORE) == set(get_args(FitVerdict))
     if less.ok:
         assert more.ok
@@ -183,6 +183,6 @@ def test_a_driver_that_speaks_a_newer_cuda_never_runs_less(
     targets: list[CodeTarget], capability: ComputeCapability, one: CudaVersion, other: CudaVersion, built: CudaVersion
 ) -> None:
     older, newer = sorted((one, other))
-    before = code_runs_on(MATRIX, targets, capability, driver_speaks=older, built_with=built)
-    after = code_runs_on(MATRIX, targets, capability, driver_speaks=newer, built_with=built)
+    before = code_runs_on(MATRIX, targets, capability, driver_cuda=older, built_with=built)
+    after = code_runs_on(MATRIX, targets, capability, driver_cuda=newer, built_with=built)
     assert MORE[before.verdict] <= MORE[after.verdict]

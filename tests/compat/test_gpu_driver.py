@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from envcheck.compat.load import load_matrix
-from envcheck.compat.relations.gpu_driver import Flavour, architecture_of, driver_drives, module_drives
+from envcheck.compat.relations.gpu_driver import Flavour, architecture_of, driver_supports, module_supports
 from envcheck.compat.tables import Os
 from envcheck.versions import ComputeCapability, DriverRelease
 from tests.every import every
@@ -72,12 +72,12 @@ def release(text: str) -> DriverRelease:
 def test_which_driver_drives_which_gpu(
     capability: str, driver: str, os: Os, flavour: Flavour | None, verdict: str
 ) -> None:
-    fit = driver_drives(MATRIX, gpu(capability), release(driver), os, flavour)
+    fit = driver_supports(MATRIX, gpu(capability), release(driver), os, flavour)
     assert fit.verdict == verdict, fit.reason
 
 
 def test_a_dropped_generation_is_told_its_last_branch() -> None:
-    fit = driver_drives(MATRIX, gpu("7.0"), release("595.58.03"))
+    fit = driver_supports(MATRIX, gpu("7.0"), release("595.58.03"))
     assert fit.reason == "driver 595.58.03 has dropped Volta GPUs (sm_70); R580 is its last branch"
     assert fit.nearest_change == "driver R580"
     assert fit.sources
@@ -85,11 +85,11 @@ def test_a_dropped_generation_is_told_its_last_branch() -> None:
 
 def test_grace_hopper_needs_the_open_module_though_hopper_does_not() -> None:
     model = MATRIX.find_gpu("NVIDIA GH200 480GB")
-    fit = driver_drives(MATRIX, gpu("9.0"), release("550.54.14"), flavour="proprietary", model=model)
+    fit = driver_supports(MATRIX, gpu("9.0"), release("550.54.14"), flavour="proprietary", model=model)
     assert fit.bad
-    assert fit.reason == "only the open kernel module drives GH200 480GB"
+    assert fit.reason == "only the open kernel module supports GH200 480GB"
     plain = MATRIX.find_gpu("NVIDIA H100 80GB HBM3")
-    assert driver_drives(MATRIX, gpu("9.0"), release("550.54.14"), flavour="proprietary", model=plain).ok
+    assert driver_supports(MATRIX, gpu("9.0"), release("550.54.14"), flavour="proprietary", model=plain).ok
 
 
 @given(st.sampled_from(DISCRETE), st.integers(367, 700), st.integers(367, 700))
@@ -101,8 +101,8 @@ def test_within_a_generation_s_support_a_newer_driver_drives_no_less(
     older, newer = sorted((one, other))
     if newer > (architecture.last_branch or 9999):
         return
-    if driver_drives(MATRIX, capability, DriverRelease(older, 10)).ok:
-        assert driver_drives(MATRIX, capability, DriverRelease(newer, 10)).ok
+    if driver_supports(MATRIX, capability, DriverRelease(older, 10)).ok:
+        assert driver_supports(MATRIX, capability, DriverRelease(newer, 10)).ok
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,7 @@ def test_within_a_generation_s_support_a_newer_driver_drives_no_less(
 def test_a_flavour_alone(capability: str, flavour: Flavour, verdict: str) -> None:
     gpu = ComputeCapability.parse(capability)
     assert gpu is not None
-    assert module_drives(MATRIX, gpu, flavour).verdict == verdict
+    assert module_supports(MATRIX, gpu, flavour).verdict == verdict
 
 
 @every(
@@ -153,6 +153,6 @@ def test_a_flavour_alone(capability: str, flavour: Flavour, verdict: str) -> Non
 def test_a_model_may_come_later_than_its_generation(model: str, driver: str, os: Os, verdict: str) -> None:
     row = MATRIX.find_gpu(model)
     assert row is not None
-    fit = driver_drives(MATRIX, gpu(row.compute_capability), release(driver), os, model=row)
+    fit = driver_supports(MATRIX, gpu(row.compute_capability), release(driver), os, model=row)
     assert fit.verdict == verdict, fit.reason
     assert fit.ok or row.first_drivers == () or fit.nearest_change.startswith("driver >= ")

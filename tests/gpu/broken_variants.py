@@ -480,7 +480,7 @@ class Laboratory:
         )
         self.original = Path(said.stdout.strip())
         if not (self.original / "pyvenv.cfg").exists():
-            raise NotHereError(f"{self.original} is no virtual environment: it cannot be copied")
+            raise NotHereError(f"{self.original} is not a virtual environment: it cannot be copied")
         place = work or (
             self.original.parent if os.access(self.original.parent, os.W_OK) else Path(tempfile.gettempdir())
         )

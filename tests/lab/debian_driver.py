@@ -27,7 +27,7 @@ SECONDS = 300
 def driver_libraries(release: str, into: Path) -> Path:
     """The folder with ``libcuda.so.1`` and ``libnvidia-ml.so.1`` of driver ``release``, unpacked below ``into``.
 
-    ``release`` is a key of ``PACKAGES``. Skips the test, with the reason, where the packages cannot be had.
+    ``release`` is a key of ``PACKAGES``. Skips the test, with the reason, where the packages cannot be allocated.
     """
     if platform.machine() != "x86_64" or not all(map(shutil.which, ("apt-get", "apt-cache", "dpkg"))):
         pytest.skip("Debian's driver packages: needs apt and dpkg on x86_64")

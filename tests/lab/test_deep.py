@@ -79,7 +79,7 @@ class Tried:
 
 
 def installed(folder: Path, *packages: str, python: str = sys.executable) -> Path:
-    """A virtual environment with these packages; skip where they cannot be had."""
+    """A virtual environment with these packages; skip where they cannot be allocated."""
     subprocess.run([python, "-m", "venv", folder], check=True)
     command = [folder / "bin" / "python", "-m", "pip", "install", "-q", *packages]
     done = subprocess.run(list(map(str, command)), capture_output=True, text=True, check=False, timeout=900)

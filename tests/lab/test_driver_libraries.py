@@ -152,7 +152,7 @@ def test_newer_bindings_say_that_they_cannot_measure(driver: tuple[str, Path], p
         ran = run_child(probe, variables=finding(libraries), more={"bench": ASKED})
         assert ran.status == "absent"
         assert re.fullmatch(
-            r"cuda-bindings \S+ cannot speak to this driver: Failed to get cuGetProcAddress_v2", ran.detail
+            r"cuda-bindings \S+ cannot work with this driver: Failed to get cuGetProcAddress_v2", ran.detail
         )
     else:
         assert started(libraries) == "CudaError: cuInit: CUDA_ERROR_NO_DEVICE (100)"

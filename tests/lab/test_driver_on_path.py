@@ -73,7 +73,7 @@ def judged(first: Path, real: Path) -> Snapshot:
     ("damage", "name", "why"),
     [
         (empty, CUDA, "it is empty"),
-        (text, CUDA, "it is no ELF file"),
+        (text, CUDA, "it is not an ELF file"),
         (cut, CUDA, "it is cut off"),
         (folder, CUDA, "it is a folder"),
         (stub, CUDA, "it is a link-time stub"),

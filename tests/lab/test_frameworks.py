@@ -110,7 +110,7 @@ def test_each_is_found_and_nothing_is_wrong_with_its_files(found: dict[str, Fram
     named = {wheel.partition("==")[0]: wheel.partition("==")[2] for wheel in WHEELS if "pjrt" not in wheel}
     assert {name: (framework.version or "").partition("+")[0] for name, framework in found.items()} == named
     problems = {name: framework.problem for name, framework in found.items() if framework.problem}
-    assert problems == {"jax": "jaxlib, which it cannot do without, is not installed"}
+    assert problems == {"jax": "jaxlib, which it requires, is not installed"}
 
 
 @pytest.mark.parametrize("name", ["onnxruntime", "ctranslate2", "cupy-cuda12x", "numba-cuda", "jax-cuda12-plugin"])
@@ -142,7 +142,7 @@ def cuobjdump(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> str:
     done = subprocess.run([sys.executable, "-m", "pip", *command], capture_output=True, text=True, check=False)
     tools = sorted(folder.rglob("cuobjdump"))
     if done.returncode or not tools:
-        pytest.skip("NVIDIA's cuobjdump cannot be had here")
+        pytest.skip("NVIDIA's cuobjdump cannot be allocated here")
     return str(tools[0])
 
 

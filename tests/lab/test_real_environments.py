@@ -1,6 +1,6 @@
 """Environments examined as files against what the same environments say when they are started.
 
-The tests start interpreters; the probe does not. Whatever cannot be had here is skipped with its name.
+The tests start interpreters; the probe does not. Whatever cannot be allocated here is skipped with its name.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def run(*command: str | Path) -> subprocess.CompletedProcess[str]:
 
 
 def need(*command: str | Path) -> None:
-    """Run what a test stands on; skip with its reason when it cannot be had."""
+    """Run what a test stands on; skip with its reason when it cannot be allocated."""
     done = run(*command)
     if done.returncode != 0:
         last = (done.stderr.strip().splitlines() or ["no reason given"])[-1]

@@ -32,7 +32,7 @@ MOST = 256 << 20
 def fetch(requirement: str, python: str, member: str, folder: Path) -> Path:
     """The first member whose name matches ``member``, of the wheel for Linux on x86_64 that pip would install.
 
-    Skips the test, with the reason, where it cannot be had.
+    Skips the test, with the reason, where it cannot be allocated.
     """
     place = folder / f"{requirement}-{re.sub('[^A-Za-z0-9_.]', '', member)}"
     place.mkdir(parents=True)

@@ -17,7 +17,6 @@ from probes.kit import library_names
 ROOT = Path(__file__).parents[2]
 OF_OTHERS = {
     "envcheck/compat/performance/quantities.py": "the libraries whose work is measured, and their titles",
-    "envcheck/rules/facts/libraries.py": "what TensorFlow and JAX give up the GPU without",
     "envcheck/tui/widgets/stack.py": "the libraries that the application shows, and their titles",
     "probes/frameworks/numba.py": "what Numba opens",
     "probes/loader/symbols.py": "how the functions of libraries begin",

@@ -54,7 +54,7 @@ def test_the_matrix_is_as_new_as_its_newest_source() -> None:
         ('[[driver]]\nbranch = 550\nspeaks = "12.4"\nsource = "page"\n', "unknown field `speaks`"),
         ("[[driver]]\nbranch = 550\n", "rows.toml: [[driver]] number 1: the row names no source"),
         ('[[driver]]\nbranch = 550\nsource = "pages"\n', "there is no [sources.pages] in this file"),
-        ('[[drivers]]\nbranch = 550\nsource = "page"\n', "[[drivers]] is no table of the matrix"),
+        ('[[drivers]]\nbranch = 550\nsource = "page"\n', "[[drivers]] is not a table of the matrix"),
         ('[driver]\nbranch = 550\nsource = "page"\n', "[driver] must be written [[driver]]"),
         ('[[driver]]\nbranch = 550\nsource = "page"\n' * 2, "2 rows are called driver/550"),
         ("[[driver]\n", "rows.toml: cannot be read as TOML"),

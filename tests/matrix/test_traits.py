@@ -47,6 +47,7 @@ OF_OTHERS = {
         ("distributes-torch", ("torch", "pytorch-gpu"), ("torchvision", "torch-tensorrt", "pytorch-cuda")),
         ("released-with-torch", ("torchvision", "torch-tensorrt", "triton"), ("torch", "xformers", "flash-attn")),
         ("on-torch-index", ("torchaudio", "xformers"), ("torchtext", "flash-attn", "triton")),
+        ("chooses-cuda-of-torch", ("pytorch-cuda", "cudatoolkit"), ("pytorch", "cpuonly", "cuda-toolkit")),
         ("refuses-other-numpy", ("numba",), ("torch", "numba-cuda")),
         ("has-cuda-provider", ("onnxruntime-gpu", "ort-nightly-gpu"), ("onnxruntime", "onnxruntime-directml")),
         (

@@ -208,7 +208,7 @@ def test_place_holders_of_a_container_engine_are_no_driver(run_probe: RunProbe, 
 
 BAD: Mapping[str, tuple[str, str]] = {
     "empty": ("", "it is empty"),
-    "text": ("version https://git-lfs.github.com/spec/v1\n", "it is no ELF file"),
+    "text": ("version https://git-lfs.github.com/spec/v1\n", "it is not an ELF file"),
     "cut": (ELF, "its ELF header names no known class and byte order"),
 }
 

@@ -236,7 +236,7 @@ def driver_too_old() -> Report:
         message="torch 2.6.0+cu126 needs driver 525.60.13 or newer, and 470.256.02 is running.",
         evidence=(
             Evidence(what="driver release", value="470.256.02", source="nvml"),
-            Evidence(what="CUDA that the driver speaks", value="11.4", source="cuda"),
+            Evidence(what="CUDA that the driver supports", value="11.4", source="cuda"),
             Evidence(what="CUDA of the build", value="12.6", source="wheel metadata"),
         ),
         decided_by="driver-answered",

@@ -188,7 +188,7 @@ SERIES = re.compile(r'envcheck_[a-z_]+(?:\{(?:[a-z]+="(?:[^"\\\n]|\\[\\"n])*",?)
 
 
 def check_prometheus(text: str) -> None:
-    """Each metric has its head once and right above, and no series is there twice."""
+    """Each metric has its head once and right above, and no series stands twice."""
     names, series = [], []
     for line in text.splitlines():
         if line.startswith("# HELP "):

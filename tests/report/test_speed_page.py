@@ -82,7 +82,7 @@ def partly() -> Report:
 
 
 def busy() -> Report:
-    detail = "GPU 0 is busy (a kernel ran 97% of the time); --force measures all the same"
+    detail = "GPU 0 is busy (a kernel ran 97% of the time); --force measures it anyway"
     return reported(runs=(run("skipped", detail, gpu=h200().uuid or ""),))
 
 
@@ -101,7 +101,7 @@ def straggler() -> Report:
 
 
 def one_in_use() -> Report:
-    detail = "GPU 0 is busy (a kernel ran 97% of the time); --force measures all the same"
+    detail = "GPU 0 is busy (a kernel ran 97% of the time); --force measures it anyway"
     runs = (run("skipped", detail, gpu=h200().uuid or ""), run(gpu=h200(1).uuid or ""))
     return reported(*quick(1), gpus=2, runs=runs)
 

@@ -162,7 +162,7 @@ def test_a_session_that_breaks_leaves_the_screen_and_what_was_wrong_until_anothe
 
     async def steps(app: EnvcheckApp, pilot: Pilot[Any]) -> None:
         await until(pilot, lambda: "NO VERDICT" in words(app))
-        assert words(app).count("envcheck broke: ZeroDivisionError: by nothing") == 2  # for a while it is a toast too
+        assert words(app).count("envcheck failed: ZeroDivisionError: by nothing") == 2  # for a while it is a toast too
         assert "press r to try again" in words(app)
         assert "Examining" not in words(app)
         assert "by nothing" in app.problem

@@ -23,7 +23,7 @@ from envcheck.report.progress import progress
 from envcheck.report.saved.baseline import save
 from envcheck.rules.speed.ceilings import MEASURED
 from envcheck.text.output import parse_targets, writable
-from envcheck.text.streams import say, tell
+from envcheck.text.streams import print_text, say
 
 
 def run(options: Namespace) -> int:
@@ -35,7 +35,7 @@ def run(options: Namespace) -> int:
     if options.hosts or options.slurm is not None or options.ray or options.command:
         raise UsageError("--hosts, --slurm, --ray and --command need --fleet")
     if options.list:
-        tell(quantity_list(QUANTITIES))
+        print_text(quantity_list(QUANTITIES))
         return ExitCode.OK
     targets = parse_targets(options.output, FORMATS)
     if options.save_baseline:

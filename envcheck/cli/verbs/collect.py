@@ -6,10 +6,10 @@ from argparse import Namespace
 
 from envcheck.collect.script import collector
 from envcheck.exitcode import ExitCode
-from envcheck.text.streams import tell
+from envcheck.text.streams import print_text
 
 
 def run(_options: Namespace) -> int:
     """Print the collector."""
-    tell(collector())
+    print_text(collector())
     return ExitCode.OK

@@ -16,7 +16,7 @@ from envcheck.config.targets import default_targets
 from envcheck.config.write import entries
 from envcheck.errors import UsageError
 from envcheck.exitcode import ExitCode
-from envcheck.text.streams import tell
+from envcheck.text.streams import print_text
 
 _OPTIONS = {
     **{name: name.replace("-", "_") for name in ("require", "scope", "only", "skip", "fail-on", "format", "output")},
@@ -37,9 +37,9 @@ def run(options: Namespace) -> int:
     values = _values(configuration)
     if options.json:
         content = {"file": configuration.path, "values": values}
-        tell(json.dumps(content, indent=2, default=str) + "\n", syntax="json")
+        print_text(json.dumps(content, indent=2, default=str) + "\n", syntax="json")
     else:
-        tell("".join(f"{line}\n" for line in _lines(configuration, values)), syntax="text")
+        print_text("".join(f"{line}\n" for line in _lines(configuration, values)), syntax="text")
     return ExitCode.OK
 
 

@@ -25,11 +25,11 @@ def run(options: Namespace) -> int:
             "nothing to explain: name a file, or pipe the text to envcheck (envcheck explain < output.txt)"
         )
     pasted = read_text(pasted_text(options.file))
-    snapshot = _met_here(pasted, session.gather_here(request)) if options.here else pasted
+    snapshot = _added_to_here(pasted, session.gather_here(request)) if options.here else pasted
     return deliver(session.judge(snapshot, request), options, targets)
 
 
-def _met_here(pasted: Snapshot, here: Snapshot) -> Snapshot:
+def _added_to_here(pasted: Snapshot, here: Snapshot) -> Snapshot:
     """Add the error lines of the text to this machine's facts, which outrank whatever else the text states."""
     told = Snapshot(observed_errors=pasted.observed_errors, runs=pasted.runs)
     return merge([here, told])

@@ -1,4 +1,4 @@
-"""``envcheck init``: write a configuration that asks for what this machine has."""
+"""``envcheck init``: write a configuration that requires what this machine has."""
 
 from __future__ import annotations
 
@@ -10,21 +10,22 @@ from pathlib import Path
 from envcheck.cli.asking import saved_report
 from envcheck.collect.request import working_folder
 from envcheck.config.describe import configuration_for
-from envcheck.config.find import OWN, find
+from envcheck.config.file import OWN
+from envcheck.config.find import find
 from envcheck.errors import UsageError
 from envcheck.exitcode import ExitCode
 from envcheck.pipeline import session
 from envcheck.pipeline.request import Request
 from envcheck.report.progress import progress
 from envcheck.text.output import writable, write_whole
-from envcheck.text.streams import say, tell
+from envcheck.text.streams import print_text, say
 
 
 def run(options: Namespace) -> int:
     """Write it to a new file, or to stdout; raise UsageError where the file exists or cannot be written."""
     name = options.output or OWN
     if name != "-" and os.path.lexists(name):
-        raise UsageError(f"{name} exists and is left as it is; name another file with -o, or - for stdout")
+        raise UsageError(f"{name} exists and was not changed; name another file with -o, or - for stdout")
     counting = find(working_folder()) if name == OWN else None
     if counting is not None and os.path.dirname(counting.path) == os.path.realpath(working_folder()):  # noqa: PTH120
         raise UsageError(f"{counting.path} has a configuration already; -o - prints another one to copy from")
@@ -37,7 +38,7 @@ def run(options: Namespace) -> int:
             report = session.check(asked, on_event)
     text = configuration_for(report)
     if path is None:
-        tell(text, syntax="text")
+        print_text(text, syntax="text")
     else:
         write_whole(Path(path), text)
         say(f"envcheck: wrote {path}; envcheck check uses it from now on")

@@ -14,7 +14,7 @@ from envcheck.compat.question.answer import ask
 from envcheck.compat.relations.fit import FitVerdict
 from envcheck.components import parse_components
 from envcheck.exitcode import ExitCode
-from envcheck.text.streams import tell
+from envcheck.text.streams import print_text
 
 _STATUS: dict[FitVerdict, ExitCode] = {
     "compatible": ExitCode.OK,
@@ -31,9 +31,9 @@ def run(options: Namespace) -> int:
     if options.format == "json":
         from envcheck.report import json
 
-        tell(json.render(answer), syntax="json")
+        print_text(json.render(answer), syntax="json")
     else:
         from envcheck.report.answers.matrix import render_answer
 
-        tell(render_answer(answer, page(options), folders))
+        print_text(render_answer(answer, page(options), folders))
     return _STATUS[answer.verdict]

@@ -27,5 +27,5 @@ def run(options: Namespace) -> int:
 
     with closing(Index(index_address(options.index_url, os.environ))) as index:
         done = refresh(index, options.matrix, tuple(options.only or ()), dry_run=options.dry_run, on_step=say)
-    streams.tell("".join(f"{clean(line)}\n" for line in report(done).splitlines()))
+    streams.print_text("".join(f"{clean(line)}\n" for line in report(done).splitlines()))
     return ExitCode.OK

@@ -11,7 +11,7 @@ from envcheck.compat.question.lookup import Page, look_up, overview
 from envcheck.components import Component, parse_components
 from envcheck.errors import UsageError
 from envcheck.exitcode import ExitCode
-from envcheck.text.streams import tell
+from envcheck.text.streams import print_text
 
 
 def run(options: Namespace) -> int:
@@ -24,13 +24,13 @@ def run(options: Namespace) -> int:
     if options.format == "json":
         from envcheck.report import json
 
-        tell(json.render(found or Page(component=str(component))), syntax="json")
+        print_text(json.render(found or Page(component=str(component))), syntax="json")
     elif found is None:
-        tell(f"The matrix knows nothing about {component}.\n")
+        print_text(f"The matrix knows nothing about {component}.\n")
     else:
         from envcheck.report.answers.matrix import render_page
 
-        tell(render_page(found, page(options), folders))
+        print_text(render_page(found, page(options), folders))
     return ExitCode.OK if found else ExitCode.UNKNOWN
 
 
@@ -40,11 +40,11 @@ def _list_all(options: Namespace, folders: tuple[str, ...]) -> int:
     if options.format == "json":
         from envcheck.report import json
 
-        tell(json.render(found), syntax="json")
+        print_text(json.render(found), syntax="json")
     else:
         from envcheck.report.answers.matrix import render_overview
 
-        tell(render_overview(found, page(options), folders))
+        print_text(render_overview(found, page(options), folders))
     return ExitCode.OK
 
 

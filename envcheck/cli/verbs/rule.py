@@ -10,7 +10,7 @@ from envcheck.config.documentation import documentation_address
 from envcheck.exitcode import ExitCode
 from envcheck.report.answers.rule import address_line, rule_json, rule_list, rule_markdown, rule_page
 from envcheck.rules.catalog import all_rules, find_rule, matching_rules, no_rule
-from envcheck.text.streams import tell
+from envcheck.text.streams import print_text
 
 
 def run(options: Namespace) -> int:
@@ -20,13 +20,13 @@ def run(options: Namespace) -> int:
     if not found:
         raise no_rule(options.name)
     if options.format == "markdown":
-        tell("\n".join(map(rule_markdown, found)))
+        print_text("\n".join(map(rule_markdown, found)))
         return ExitCode.OK
     base = documentation_address(os.environ, working_folder())
     if options.format == "json":
-        tell(rule_json(found, base), syntax="json")
+        print_text(rule_json(found, base), syntax="json")
     elif rule:
-        tell(rule_page(rule) + address_line(rule.name, base))
+        print_text(rule_page(rule) + address_line(rule.name, base))
     else:
-        tell(rule_list(found if options.name else all_rules()))
+        print_text(rule_list(found if options.name else all_rules()))
     return ExitCode.OK

@@ -7,12 +7,12 @@ from argparse import Namespace
 from typing import Any
 
 from envcheck.exitcode import ExitCode
-from envcheck.text.streams import tell
+from envcheck.text.streams import print_text
 
 
 def run(options: Namespace) -> int:
     """Print the schema; raise UsageError where no output has the name."""
-    tell(json.dumps(_schema(options.name), indent=2) + "\n", syntax="json")
+    print_text(json.dumps(_schema(options.name), indent=2) + "\n", syntax="json")
     return ExitCode.OK
 
 

@@ -49,7 +49,7 @@ def _arguments(options: Namespace) -> list[str]:
 
 
 def _tell(address: str) -> None:
-    streams.tell(
+    streams.print_text(
         f"envcheck is at {address}, for browsers on this machine; Ctrl+C stops it\n"
         "Anyone on this machine with this address can use the application: keep it secret.\n"
     )

@@ -10,14 +10,14 @@ from types import FrameType
 from typing import TYPE_CHECKING
 
 from envcheck.cli.asking import baseline, overlays, read_input, saved_report
-from envcheck.cli.page import speaks_unicode
+from envcheck.cli.page import supports_unicode
 from envcheck.collect.request import working_folder
 from envcheck.errors import UsageError
 from envcheck.exitcode import ExitCode
 from envcheck.pipeline.request import Request
 from envcheck.report import Options, render
 from envcheck.text.clean import clean
-from envcheck.text.streams import say, tell
+from envcheck.text.streams import print_text, say
 
 if TYPE_CHECKING:
     from envcheck.fleet.record import Fleet
@@ -42,7 +42,7 @@ def run(options: Namespace) -> int:
 
     shown = Options(
         color=sys.stdout.isatty() and not os.environ.get("NO_COLOR"),  # Textual takes the variable away
-        ascii=options.ascii or not speaks_unicode(),
+        ascii=options.ascii or not supports_unicode(),
         home=os.environ.get("HOME", ""),
     )
     fleet = _fleet(options.saved) if options.saved else None
@@ -57,18 +57,18 @@ def run(options: Namespace) -> int:
         say(clean(f"envcheck: {application.problem}"))
         return ExitCode.UNKNOWN
     if report is not None:
-        tell(render(report, "text", shown))
+        print_text(render(report, "text", shown))
     return ExitCode.OK
 
 
 def _fleet(name: str) -> Fleet | None:
     """The fleet report in the file ``name``; None where it is something else."""
-    from envcheck.fleet.saved import MOST_BYTES, is_fleet, read
+    from envcheck.fleet.saved import MOST_BYTES, is_fleet, placed, read
 
     if name == "-":
         return None
     content = read_input(name, MOST_BYTES)
-    return read(content) if is_fleet(content) else None
+    return placed(read(content), name) if is_fleet(content) else None
 
 
 def _end_with_the_terminal() -> None:

@@ -1,6 +1,6 @@
 """Whether a GPU is at work for somebody else.
 
-Told by what was sampled: the list of processes is empty inside a container.
+Judged by what was sampled: the list of processes is empty inside a container.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ somebody else is at work."""
 
 
 def at_work(utilisation: float | None, used: int | None, total: int | None) -> str:
-    """In words, empty where the GPU is idle or nobody looked; ``utilisation`` is a share, memory is in bytes."""
+    """In words, empty where the GPU is idle or it was not checked; ``utilisation`` is a share, memory is in bytes."""
     if utilisation is not None and utilisation > BUSY:
         return f"a kernel ran {utilisation:.0%} of the time"
     if used is not None and total is not None and used > IDLE_BYTES + IDLE_SHARE * total:

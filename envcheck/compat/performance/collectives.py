@@ -29,7 +29,7 @@ _IN_SWITCH = ("nvls", "nvls_tree", "collnet", "collnet_direct", "collnet_chain")
 def collective_expectation(
     matrix: Matrix, gpus: Sequence[Gpu], fabric: Fabric | None, measured: Measurement
 ) -> Expectation | str:
-    """What was to be expected, or why nobody can say. ``gpus`` are the machine's."""
+    """What was to be expected, or why it is not known. ``gpus`` are the machine's."""
     together = measured.collective
     if measured.value is None or together is None:
         return measured.missing or "it has no value"
@@ -50,10 +50,10 @@ class LatencyLimit(msgspec.Struct, frozen=True):
 def latency_limit(
     matrix: Matrix, gpus: Sequence[Gpu], fabric: Fabric | None, measured: Measurement
 ) -> LatencyLimit | str:
-    """What a latency should not exceed, or why nobody can say. One process for all GPUs is held up by launching."""
+    """What a latency should not exceed, or why it is not known."""
     together = measured.collective
-    if together is None or together.processes < together.ranks:
-        return "the latency of one process for several GPUs is that of its launches: compare it with a baseline"
+    if together is None:
+        return "who took part is not known: compare it with a baseline"
     found = _joined(gpus, fabric, together)
     if isinstance(found, str):
         return found
@@ -181,7 +181,7 @@ def _ceiling(
 
 
 def _of_switch(part: Sequence[Gpu]) -> Ceiling | str:
-    """The GPU with the least bandwidth holds up all others."""
+    """The GPU with the least bandwidth delays all others."""
     rates = [[link.bandwidth for link in gpu.nvlinks or () if link.active] for gpu in part]
     if not all(rates) or any(rate is None for each in rates for rate in each):
         return "the speed of the NVLinks is not known"
@@ -191,7 +191,7 @@ def _of_switch(part: Sequence[Gpu]) -> Ceiling | str:
 
 
 def _of_pair(part: Sequence[Gpu], fabric: Fabric | None) -> Ceiling | str:
-    """Two GPUs; of more that are directly joined, nobody says how NCCL's rings share the links."""
+    """Two GPUs; for more that are directly joined, it is not documented how NCCL's rings share the links."""
     counts = _direct(part, fabric)
     if len(part) != 2 or not counts:
         return "how rings share NVLinks between more than two GPUs is not known: compare it with a baseline"

@@ -25,7 +25,7 @@ from envcheck.sources import Source
 from envcheck.versions import ComputeCapability
 
 HEADROOM = 1.03
-"""A value above this many times its ceiling is an error of the measurement: clocks are sampled, not recorded."""
+"""A value above this many times its ceiling is a measurement error: clocks are sampled, not recorded."""
 WARN = 0.85
 """Below the band it is a warning down to this share of the band's lower edge, and a failure below that."""
 
@@ -69,7 +69,7 @@ class Expectation(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def expectation(matrix: Matrix, gpu: Gpu, measured: Measurement) -> Expectation | str:
-    """What was to be expected, or why nobody can say."""
+    """What was to be expected, or why it is not known."""
     capability = ComputeCapability.parse(gpu.compute_capability)
     if capability is None:
         return "the compute capability of the GPU is not known"

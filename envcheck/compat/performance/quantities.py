@@ -31,7 +31,7 @@ class Quantity(msgspec.Struct, frozen=True):
     of_host: bool = False
     """Whether the processor decides it more than the GPU does: GPUs are not compared by it."""
     beside: str = ""
-    """Of the processor and of frameworks: the GPU's quantity that does the same work."""
+    """For quantities of the processor and of frameworks: the GPU's quantity for the same work."""
     seconds: float | None = 0.5
     """About how long it takes with ``--full``, all precisions and variants together, as seen on an H200; None: never
     seen there."""
@@ -136,7 +136,7 @@ FRAMEWORKS = {
     "tensorflow": "TensorFlow",
     "onnxruntime": "ONNX Runtime",
 }
-"""The frameworks that are measured at work, likewise."""
+"""The frameworks that are measured at work, in the same form."""
 
 PROCESSOR = "cpu-"
 """How the names of quantities begin that the processor is measured by."""

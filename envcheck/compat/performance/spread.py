@@ -12,13 +12,13 @@ from collections.abc import Sequence
 import msgspec
 
 TOLERATED = 0.05
-"""Share by which a figure may be slower than one earlier run, besides the noise of both."""
+"""Share by which a figure may be slower than one earlier run, in addition to the noise of both."""
 LEAST_TOLERATED = 0.02
 """The same against several runs. Five runs in a row on one machine lay within 1.22 % (benchmarks/results/speed.md)."""
 _SEVERAL = 3
-"""Runs from which on they tell themselves how far runs lie apart."""
+"""Runs from which on their own spread counts."""
 _FENCE = 3.0
-"""Distances of the quartiles beyond which Tukey calls a value far out: 3 to 4 standard deviations of few values."""
+"""Interquartile ranges beyond which Tukey calls a value far out: 3 to 4 standard deviations of few values."""
 DEVIATION = 1.4826
 """Standard deviations of a normal distribution in one median absolute deviation."""
 _DEVIATIONS = 3.0
@@ -27,15 +27,18 @@ _MOST_TOLERATED = 0.9
 
 def median(values: Sequence[float]) -> float:
     """The median; the mean of the middle two of an even number. Raises ValueError where there is no value."""
-    return _quantile(values, 0.5)
+    if not values:
+        raise ValueError("no value")
+    return _at(sorted(values), 0.5)
 
 
 def noise(values: Sequence[float]) -> float:
-    """The distance of the quartiles as a share of the median; 0 for fewer than two values."""
+    """The interquartile range as a share of the median; 0 for fewer than two values."""
     if len(values) < 2:
         return 0.0
-    middle = median(values)
-    return (_quantile(values, 0.75) - _quantile(values, 0.25)) / middle if middle > 0 else 0.0
+    ordered = sorted(values)
+    middle = _at(ordered, 0.5)
+    return (_at(ordered, 0.75) - _at(ordered, 0.25)) / middle if middle > 0 else 0.0
 
 
 def speed_ratio(value: float, reference: float, unit: str) -> float:
@@ -89,10 +92,8 @@ def tolerated_among(others: Sequence[float], usual: float) -> float:
     return min(max(usual, _DEVIATIONS * deviation / middle if middle > 0 else 0.0), _MOST_TOLERATED)
 
 
-def _quantile(values: Sequence[float], share: float) -> float:
-    ordered = sorted(values)
-    if not ordered:
-        raise ValueError("no value")
+def _at(ordered: Sequence[float], share: float) -> float:
+    """The quantile of sorted values."""
     place = share * (len(ordered) - 1)
     below = math.floor(place)
     above = min(below + 1, len(ordered) - 1)

@@ -46,7 +46,7 @@ class Result(NamedTuple):
     objections: tuple[Fit, ...] = ()
     """What a change would have to remove."""
     members: Mapping[str, str] = MappingProxyType({})
-    """Of families, the members with which it fits, by canonical name."""
+    """The members of families with which it fits, by canonical name."""
 
     @property
     def verdict(self) -> FitVerdict:

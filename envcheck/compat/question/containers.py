@@ -15,7 +15,7 @@ from envcheck.compat.matrix import Matrix
 from envcheck.compat.names import scheme
 from envcheck.compat.question.hardware import NAME as FORWARD
 from envcheck.compat.question.hardware import compat_fits, runs
-from envcheck.compat.question.question import AskedGpu, Container, Question, agree, readable, retell
+from envcheck.compat.question.question import AskedGpu, Container, Question, agree, listed, readable, reworded
 from envcheck.compat.relations.fit import Fit, conclude
 from envcheck.compat.relations.gpu_cuda import cuda_serves
 from envcheck.compat.specifier import Version, parse_specifier, parse_version
@@ -37,12 +37,19 @@ def read_container(matrix: Matrix, text: str) -> Container | str:
     found = [image_of(matrix, f"{REGISTRY}{label}{form}") for form in _FORMS] if ":" in label else []
     found = found if any(found) else [image_of(matrix, label)]
     if not any(found):
-        return f"write {CONTAINER}==NAME:TAG, where NAME is {', '.join(_repositories(matrix))}"
+        known = listed(_repositories(matrix))
+        if re.fullmatch(r"[\w./-]+:[\w.-]+", label):
+            return f"the matrix has no notes of the container {label.partition(':')[0]}; it knows {known}"
+        return f"write {CONTAINER}==NAME:TAG, where NAME is {known}"
     for image in found:
         if image and image.row:
             own = image.row.also.get(image.name.partition(":")[0], {})
             return Container(label, image.row, {**image.holds, **own}, {})
     return f"the matrix does not know the container {label}, as the notes of its release could not be read"
+
+
+def is_nvidias(container: Container) -> bool:
+    return any(name.startswith(REGISTRY) for name in container.row.names)
 
 
 def _repositories(matrix: Matrix) -> list[str]:
@@ -51,11 +58,11 @@ def _repositories(matrix: Matrix) -> list[str]:
 
 
 def known_containers(matrix: Matrix) -> list[str]:
-    """The releases with a row of their own, as they are asked for."""
+    """The releases with a separate row, as they are asked for; by the whole tag, where it is a further one."""
     return [
-        f"{name.removeprefix(REGISTRY)}:{release[1].replace(chr(92), '')}"
+        f"{name.removeprefix(REGISTRY)}:{(release[1] + (release[2] or '')).replace(chr(92), '')}"
         for row in matrix.images
-        if (release := re.match(r"([0-9]{2}\\\.[0-9]{2})-", row.tags))
+        if (release := re.match(r"([0-9]{2}\\\.[0-9]{2})(-[a-z]+-python-py3)?-?", row.tags))
         for name in row.names
     ]
 
@@ -106,7 +113,7 @@ def _on_gpu(matrix: Matrix, container: Container, cuda: CudaVersion, gpu: AskedG
     capability = matrix.capability_rows.get(gpu.capability)
     least, greatest = ComputeCapability.parse(row.capability_min), ComputeCapability.parse(row.capability_max)
     if capability and capability.tegra:
-        return answer("unknown", f"Jetsons have images of their own; {container.label} may be none for them", row)
+        return answer("unknown", f"Jetsons have separate images; {container.label} may not be one of them", row)
     if least and gpu.capability < least:
         reason = f"{container.label} needs compute capability {least} or higher; {gpu.label} has {gpu.capability}"
         return answer("incompatible", reason, row, change=f"a GPU of compute capability >= {least}")
@@ -114,13 +121,13 @@ def _on_gpu(matrix: Matrix, container: Container, cuda: CudaVersion, gpu: AskedG
         reason = f"{container.label} supports compute capability up to {greatest}; {gpu.label} has {gpu.capability}"
         return answer("incompatible", reason, row, change=f"a GPU of compute capability <= {greatest}")
     fit = cuda_serves(matrix, gpu.capability, cuda)
-    return retell(matrix, fit, f"{container.label} holds CUDA {cuda}: {fit.reason}", row)
+    return reworded(matrix, fit, f"{container.label} holds CUDA {cuda}: {fit.reason}", row)
 
 
 def _on_driver(question: Question, container: Container, cuda: CudaVersion) -> Fit:
     """What the notes ask for, what CUDA itself does, and the package cuda-compat in the container.
 
-    Where the notes ask for more than CUDA does, or for less, its documents disagree, and nobody can tell.
+    Where the notes ask for more than CUDA does, or for less, its documents disagree, and it is not known.
     """
     matrix, row = question.matrix, container.row
     alone = question._replace(compat=None)
@@ -130,16 +137,16 @@ def _on_driver(question: Question, container: Container, cuda: CudaVersion) -> F
     asked = floor is None or min(question.drivers) >= floor
     here = f"{container.label} holds CUDA {cuda}: {native.reason}"
     if native.ok and asked:
-        return retell(matrix, native, here, row)
+        return reworded(matrix, native, here, row)
     forward = _forward(alone, container, cuda)
     if forward.ok or (native.ok and forward.verdict == "unknown" and not question.gpus):
-        return forward if forward.ok else retell(matrix, native, here, row)
+        return forward if forward.ok else reworded(matrix, native, here, row)
     if native.ok or (floor and asked):
         notes = f"the notes of {container.label} ask for driver {floor} or newer"
-        return retell(matrix, _open(native), f"documents disagree: {notes}, and {native.reason}", row)
+        return reworded(matrix, _open(native), f"documents disagree: {notes}, and {native.reason}", row)
     if native.bad and forward.verdict == "unknown":
-        return retell(matrix, forward, f"{here}; {forward.reason}", row)
-    return retell(matrix, native, here, row)
+        return reworded(matrix, forward, f"{here}; {forward.reason}", row)
+    return reworded(matrix, native, here, row)
 
 
 def _open(fit: Fit) -> Fit:

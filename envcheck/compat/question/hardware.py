@@ -9,11 +9,11 @@ from typing import TypeVar
 import msgspec
 
 from envcheck.compat.matrix import Matrix
-from envcheck.compat.question.question import AskedGpu, BranchHead, Question, agree, retell
-from envcheck.compat.relations.driver_cuda import driver_runs_cuda, minor_compatible, speaks_at_least
+from envcheck.compat.question.question import AskedGpu, BranchHead, Question, agree, reworded
+from envcheck.compat.relations.driver_cuda import driver_runs_cuda, known_cuda_of, minor_compatible
 from envcheck.compat.relations.fit import Fit, FitVerdict, conclude
 from envcheck.compat.relations.gpu_cuda import cuda_serves, cuda_targets
-from envcheck.compat.relations.gpu_driver import driver_drives, module_drives
+from envcheck.compat.relations.gpu_driver import driver_supports, module_supports
 from envcheck.compat.specifier import Version, parse_specifier, parse_version
 from envcheck.compat.tables import ReleaseRow, Row
 from envcheck.versions import ComputeCapability, CudaVersion, DriverRelease
@@ -22,7 +22,7 @@ from envcheck.versions import ComputeCapability, CudaVersion, DriverRelease
 
 
 def tegra_serves(matrix: Matrix, gpu: ComputeCapability, cuda: CudaVersion) -> Fit | None:
-    """Whether any JetPack for a Jetson's GPU takes ``cuda``; None where its rows do not tell.
+    """Whether any JetPack for a Jetson's GPU takes ``cuda``; None where its rows do not say.
 
     A JetPack that is yet to come may take another CUDA, unless JetPack has left the GPU behind.
     """
@@ -54,7 +54,7 @@ def _oldest(row: ReleaseRow) -> CudaVersion:
 
 # Forward compatibility: a newer libcuda from the package cuda-compat, over an older driver.
 #
-# It is for data center GPUs, on Linux, and never older than the CUDA that the driver itself speaks. Which driver
+# It is for data center GPUs, on Linux, and never older than the CUDA that the driver itself supports. Which driver
 # branches each package may sit on is in the rows of ``cuda-compat``.
 
 
@@ -85,11 +85,11 @@ def compat_runs(matrix: Matrix, package: CudaVersion, cuda: CudaVersion) -> Fit:
     """Whether the package's libcuda runs what was built with ``cuda``."""
     row = matrix.cuda_rows.get(package)
     if package >= cuda:
-        return conclude(matrix, "compatible", f"cuda-compat {package} speaks CUDA {package}, as new as {cuda}", row)
+        return conclude(matrix, "compatible", f"cuda-compat {package} supports CUDA {package}, as new as {cuda}", row)
     if package.major == cuda.major and minor_compatible(cuda):
         reason = f"cuda-compat {package} runs every minor of CUDA {cuda.major}, so CUDA {cuda} too"
         return conclude(matrix, "compatible", reason, row, matrix.cuda_rows.get(cuda))
-    reason = f"cuda-compat {package} speaks CUDA {package}, which does not run CUDA {cuda}"
+    reason = f"cuda-compat {package} supports CUDA {package}, which does not run CUDA {cuda}"
     newer = f"cuda-compat >= {cuda.major}"
     return conclude(matrix, "incompatible", reason, row, matrix.cuda_rows.get(cuda), change=newer)
 
@@ -115,14 +115,14 @@ def _on_gpu(matrix: Matrix, package: CudaVersion, gpu: AskedGpu) -> Fit:
 
 
 def _dropped(matrix: Matrix, package: CudaVersion, gpu: AskedGpu, rows: list[Row]) -> Fit | None:
-    """A package is made from the driver branch that speaks its CUDA, and drives what that branch drives."""
+    """A package is made from the driver branch with its CUDA, and supports the GPUs of that branch."""
     branch = next((row.branch for row in matrix.drivers if row.os == "linux" and row.cuda == str(package)), None)
     if branch is None:
         return None
-    fit = driver_drives(matrix, gpu.capability, BranchHead.of(branch), model=gpu.model)
+    fit = driver_supports(matrix, gpu.capability, BranchHead.of(branch), model=gpu.model)
     if not fit.bad:
         return None
-    return retell(matrix, fit, f"cuda-compat {package} is made from R{branch}: {fit.reason}", *rows)
+    return reworded(matrix, fit, f"cuda-compat {package} is made from R{branch}: {fit.reason}", *rows)
 
 
 def _kinds(matrix: Matrix, gpu: AskedGpu) -> set[str | None]:
@@ -133,13 +133,15 @@ def _kinds(matrix: Matrix, gpu: AskedGpu) -> set[str | None]:
 
 
 def _over(matrix: Matrix, package: CudaVersion, driver: DriverRelease) -> Fit:
-    own = speaks_at_least(matrix, driver)
+    own = known_cuda_of(matrix, driver)
     rows = _citable(matrix)
     if own is None:
-        reason = f"the CUDA that driver {driver} speaks is not known; an older cuda-compat must not replace its libcuda"
+        reason = (
+            f"the CUDA that driver {driver} supports is not known; an older cuda-compat must not replace its libcuda"
+        )
         return conclude(matrix, "unknown", reason, *rows)
     if own > package:
-        reason = f"driver {driver} speaks CUDA {own}; cuda-compat {package} is older, and must not replace it"
+        reason = f"driver {driver} supports CUDA {own}; cuda-compat {package} is older, and must not replace it"
         return conclude(matrix, "incompatible", reason, *rows, change="no cuda-compat")
     return conclude(matrix, "compatible", f"cuda-compat {package} is no older than driver {driver}", *rows)
 
@@ -175,12 +177,12 @@ def _gpu_fits(question: Question, gpu: AskedGpu) -> Iterator[Fit]:
     if question.drivers:
         fit = _each(
             question.drivers,
-            lambda driver: driver_drives(matrix, gpu.capability, driver, question.os, model=gpu.model),
+            lambda driver: driver_supports(matrix, gpu.capability, driver, question.os, model=gpu.model),
             labels["driver"],
         )
         yield fit.concerning("driver", "gpu")
     if question.flavour:
-        module = module_drives(matrix, gpu.capability, question.flavour, model=gpu.model)
+        module = module_supports(matrix, gpu.capability, question.flavour, model=gpu.model)
         yield module.concerning("kernel-module", "gpu")
     if question.cuda:
         serves = _each(
@@ -202,7 +204,7 @@ def _accepts(matrix: Matrix, gpu: AskedGpu, cuda: CudaVersion) -> Fit:
         return fit
     if not any(gpu.capability.sm in other.targets for other in matrix.cuda):
         return fit
-    return retell(
+    return reworded(
         matrix,
         msgspec.structs.replace(fit, verdict="incompatible"),
         f"nvcc {cuda} has no target {gpu.label}: {fit.reason}",
@@ -251,11 +253,11 @@ def runs(question: Question, cuda: CudaVersion, release: Sequence[int] = ()) -> 
     )
 
 
-def speaks(question: Question) -> tuple[CudaVersion | None, ...]:
-    """The CUDA that each named driver, or the package, speaks: whose PTX it compiles."""
+def driver_cudas(question: Question) -> tuple[CudaVersion | None, ...]:
+    """The CUDA that each named driver, or the package, supports: the newest whose PTX it compiles."""
     if question.compat and replaces_driver(question, question.compat):
         return (question.compat,)
-    return tuple(speaks_at_least(question.matrix, driver, question.os) for driver in question.drivers)
+    return tuple(known_cuda_of(question.matrix, driver, question.os) for driver in question.drivers)
 
 
 def _each(members: Sequence[T], ask: Callable[[T], Fit], what: str) -> Fit:

@@ -16,9 +16,9 @@ from envcheck.compat.question.question import AskedGpu
 from envcheck.compat.question.reading import gpu_of, spelled
 from envcheck.compat.question.wheels import covering
 from envcheck.compat.relations.driver_cuda import branch_of
-from envcheck.compat.relations.gpu_driver import Flavour, architecture_of, module_drives
+from envcheck.compat.relations.gpu_driver import Flavour, architecture_of, module_supports
 from envcheck.compat.relations.torch import tag_of
-from envcheck.compat.specifier import Version, parse_specifier, parse_version
+from envcheck.compat.specifier import Version, covered, parse_version
 from envcheck.compat.tables import ArchitectureRow, Os, ReleaseRow, Row, TorchBuild
 from envcheck.components import Bound, Component
 from envcheck.errors import UsageError
@@ -136,7 +136,7 @@ def _pairs(matrix: Matrix, torch: str) -> dict[str, str]:
     tied = [row for row in matrix.releases if row.needs.get("torch", "").startswith("==")]
     found: dict[str, list[str]] = {}
     for row in tied:
-        if parse_specifier(row.needs["torch"]).cover(version) == "all":
+        if covered(row.needs["torch"], version) == "all":
             found.setdefault(row.name, []).append(row.versions)
     return {name: "|".join(dict.fromkeys(specs)) for name, specs in found.items()}
 
@@ -174,7 +174,7 @@ def _peaks(matrix: Matrix, gpu: AskedGpu) -> dict[str, Any]:
 def _modules(matrix: Matrix, gpu: AskedGpu) -> list[str]:
     """The flavours of the kernel module that drive a GPU."""
     flavours: tuple[Flavour, ...] = get_args(Flavour)
-    return [one for one in flavours if module_drives(matrix, gpu.capability, one, model=gpu.model).ok]
+    return [one for one in flavours if module_supports(matrix, gpu.capability, one, model=gpu.model).ok]
 
 
 def _cuda(matrix: Matrix, text: str) -> Iterable[_Record]:
@@ -209,8 +209,10 @@ def _driver(matrix: Matrix, text: str) -> Iterable[_Record]:
     for os in systems:
         row = branch_of(matrix, release, os) if release else None
         if row is not None:
-            drives = [one.name for one in matrix.architectures if _drives(one, row.branch)] if os == "linux" else []
-            yield _facts(row, os=os, generations=drives)
+            supported = (
+                [one.name for one in matrix.architectures if _supports(one, row.branch)] if os == "linux" else []
+            )
+            yield _facts(row, os=os, generations=supported)
 
 
 def _mig(matrix: Matrix, text: str) -> Iterable[_Record]:
@@ -223,7 +225,7 @@ def _container(matrix: Matrix, text: str) -> Iterable[_Record]:
         yield _facts(found.row, holds=dict(found.holds))
 
 
-def _drives(row: ArchitectureRow, branch: int) -> bool:
+def _supports(row: ArchitectureRow, branch: int) -> bool:
     return (row.first_branch or 0) <= branch <= (row.last_branch or branch)
 
 
@@ -231,7 +233,7 @@ def _releases(matrix: Matrix, name: str, text: str) -> list[_Record]:
     version = parse_version(text, scheme(name))
     if version is None:
         return []
-    rows = [row for row in matrix.rows_of(name) if parse_specifier(row.versions).cover(version) != "none"]
+    rows = [row for row in matrix.rows_of(name) if covered(row.versions, version) != "none"]
     if version.local:
         rows = [row for row in rows if row.build in ("", version.local)]
     if version.local:

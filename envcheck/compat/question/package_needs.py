@@ -39,7 +39,7 @@ _NO_PACKAGES = frozenset(
 
 
 def names_extra(line: str) -> bool:
-    """Whether the marker of a requirement speaks of an extra."""
+    """Whether the marker of a requirement names an extra."""
     return _NAMES_EXTRA.search(line) is not None
 
 
@@ -60,7 +60,7 @@ def release_rows(
 def release_fits(
     matrix: Matrix, name: str, version: str, other: str, there: str, os: Os = "linux", machine: Machine = "x86_64"
 ) -> Fit | None:
-    """Whether a release of ``name`` works with release ``there`` of ``other``; None where no row speaks of the two.
+    """Whether a release of ``name`` works with release ``there`` of ``other``; None where no row relates the two.
 
     A pre-release is taken for the release that it leads to: builds of a vendor are numbered so. Rows that contradict
     each other (two documents) leave it open.
@@ -116,7 +116,7 @@ _STAND_IN = re.compile(
 
 
 @lru_cache(maxsize=30_000)  # asked of every distribution for each framework
-def stands_for(name: str) -> str:
+def package_filled_by(name: str) -> str:
     """The package that a distribution fills."""
     match = _STAND_IN.fullmatch(name)
     return match.lastgroup or name if match else name
@@ -124,7 +124,7 @@ def stands_for(name: str) -> str:
 
 def same_package(one: str, other: str) -> bool:
     """Whether both fill one package: then either meets what asks for the other."""
-    return one == other or stands_for(one) == stands_for(other)
+    return one == other or package_filled_by(one) == package_filled_by(other)
 
 
 def by_name(lines: Iterable[str]) -> dict[str, list[str]]:

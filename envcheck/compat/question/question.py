@@ -70,7 +70,7 @@ def soften(fit: Fit) -> Fit:
     return msgspec.structs.replace(fit, verdict="unknown", reason=reason)
 
 
-def retell(matrix: Matrix, fit: Fit, reason: str, *rows: Row | None) -> Fit:
+def reworded(matrix: Matrix, fit: Fit, reason: str, *rows: Row | None) -> Fit:
     """``fit`` in other words: as sure as it and as ``rows``, and citing both."""
     own = conclude(matrix, fit.verdict, reason, *rows, change=fit.nearest_change)
     return msgspec.structs.replace(
@@ -94,7 +94,7 @@ class AskedGpu(NamedTuple):
     capability: ComputeCapability
     model: GpuRow | None
     suffix: str = ""
-    """Of the target that was named in its place: ``a``, ``f``."""
+    """The suffix of the target that was named in its place: ``a``, ``f``."""
 
 
 class BranchHead(DriverRelease):
@@ -154,7 +154,7 @@ class LibraryWheel(NamedTuple):
     """A distribution of NVIDIA that was named, and stands for the library in it."""
 
     name: str
-    """Of the distribution: ``nvidia-cudnn-cu12``."""
+    """Name of the distribution: ``nvidia-cudnn-cu12``."""
     part: str
     """What stands between ``nvidia-`` and the CUDA major."""
     major: int | None
@@ -185,7 +185,7 @@ class Question(NamedTuple):
     fabric_manager: DriverRelease | None = None
     container: Container | None = None
     versions: Mapping[str, tuple[Version, ...]] = MappingProxyType({})
-    """Everything that rows of releases may speak of, by canonical name; CUDA and nvcc too."""
+    """Everything that rows of releases may name, by canonical name; CUDA and nvcc too."""
     systems: tuple[System, ...] = ()
     """The rows of Jetson system software that was named."""
     implied: Mapping[str, Implied] = MappingProxyType({})

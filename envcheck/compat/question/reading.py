@@ -310,7 +310,7 @@ def _read_flavour(draft: _Draft, name: str, component: Component) -> None:
 def _read_driver(draft: _Draft, name: str, component: Component) -> None:
     members, assumed = driver_members(draft.matrix, component, draft.os)
     if not members:
-        draft.unknown(name, f"{component} is no driver release such as 550.54.14")
+        draft.unknown(name, f"{component} is not a driver release such as 550.54.14")
         return
     draft.fields["drivers"] = members
     if assumed:
@@ -364,7 +364,7 @@ def _read_version(draft: _Draft, name: str, component: Component) -> None:
         return
     members = version_members(draft.matrix, name, component)
     if not members:
-        draft.unknown(name, f"{component} is no version that the matrix could know")
+        draft.unknown(name, f"{component} is not a version that the matrix could know")
         return
     draft.versions[name] = members
     if library:
@@ -391,7 +391,7 @@ def _read_mig(draft: _Draft, name: str, component: Component) -> None:
 def _read_fabric_manager(draft: _Draft, name: str, component: Component) -> None:
     release = DriverRelease.parse(component.exact) if component.exact else None
     if release is None:
-        draft.unknown(name, f"{component} is no version such as 550.54.14")
+        draft.unknown(name, f"{component} is not a version such as 550.54.14")
         return
     draft.fields["fabric_manager"] = release
 

@@ -16,7 +16,7 @@ from envcheck.compat.tables import RequirementRow
 
 
 def requirement_fits(question: Question, candidate: Candidate) -> Iterator[Fit]:
-    """What PyPI's wheels for Linux require: where a row of releases speaks of it too, only what pip refuses besides."""
+    """What PyPI's wheels for Linux require: where a row of releases covers it too, only what pip also refuses."""
     if question.systems or question.os not in ("linux", "wsl"):
         return
     told = {canonical(key) for row in candidate.rows for key in row.needs}

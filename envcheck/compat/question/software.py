@@ -11,14 +11,15 @@ from envcheck.compat.matrix import Matrix
 from envcheck.compat.names import HARDWARE, SETS, SYSTEMS, canonical, scheme
 from envcheck.compat.question.candidates import TORCH, Candidate, of_machine, of_os
 from envcheck.compat.question.hardware import NAME as FORWARD
-from envcheck.compat.question.hardware import replaces_driver, runner_of, runs, speaks
-from envcheck.compat.question.question import AskedGpu, LibraryWheel, Question, agree, listed, readable, retell
+from envcheck.compat.question.hardware import driver_cudas, replaces_driver, runner_of, runs
+from envcheck.compat.question.question import AskedGpu, LibraryWheel, Question, agree, listed, readable, reworded
 from envcheck.compat.question.wheels import gpu_is_asked, serves, tells_pythons, wheel_fits
 from envcheck.compat.relations.driver_cuda import minor_compatible
 from envcheck.compat.relations.fit import Fit, FitVerdict, conclude
 from envcheck.compat.relations.gpu_code import code_runs_on, read_targets, runs_natively
 from envcheck.compat.relations.gpu_cuda import cuda_serves, cuda_targets
-from envcheck.compat.specifier import Cover, Specifier, Version, parse_specifier
+from envcheck.compat.relations.torch import builds, targets_of
+from envcheck.compat.specifier import Cover, Specifier, Version, covered, parse_specifier, parse_version
 from envcheck.compat.tables import ReleaseRow, Row
 from envcheck.versions import CodeTarget, ComputeCapability, CudaVersion, DriverRelease
 
@@ -38,12 +39,13 @@ def is_for_a_part(package: str, name: str) -> bool:
 _YET_TO_COME = Version((10**6,))
 
 
-def stack_refuses(matrix: Matrix, candidate: Candidate, row: ReleaseRow, gpu: AskedGpu) -> Fit | None:
-    """Why no version of a library that the build needs runs on ``gpu``; None when one does, or nobody can tell."""
+def stack_refuses(question: Question, candidate: Candidate, row: ReleaseRow, gpu: AskedGpu) -> Fit | None:
+    """Why no version of a library that the build needs runs on ``gpu``; None when one does, or it is not known."""
     if candidate.cuda:
         return None
-    by_cuda = _cuda_refuses(matrix, candidate, row, gpu)
-    return by_cuda or next(_libraries_refuse(matrix, candidate, row, gpu), None)
+    by_cuda = _cuda_refuses(question.matrix, candidate, row, gpu)
+    by_library = by_cuda or next(_libraries_refuse(question.matrix, candidate, row, gpu), None)
+    return by_library or _torch_refuses(question, candidate, row, gpu)
 
 
 def refused(row: ReleaseRow, gpu: AskedGpu) -> tuple[str, str] | None:
@@ -67,14 +69,14 @@ def _cuda_refuses(matrix: Matrix, candidate: Candidate, row: ReleaseRow, gpu: As
         fits = [cuda_serves(matrix, gpu.capability, version) for version in admitted]
         if not fits or not all(fit.bad for fit in fits) or _open(spec, admitted[-1]):
             return None
-        return retell(matrix, fits[-1], f"{candidate.label} on {gpu.label}: {fits[-1].reason}", row)
+        return reworded(matrix, fits[-1], f"{candidate.label} on {gpu.label}: {fits[-1].reason}", row)
     built = CudaVersion.parse(row.cuda)
     fit = cuda_targets(matrix, gpu.capability, built) if built else None
     if fit is None or not fit.bad:
         return None
     dropped = fit.nearest_change.startswith("CUDA <=")
     told = msgspec.structs.replace(fit, verdict="incompatible" if dropped else "unknown")
-    return retell(matrix, told, f"{candidate.label} on {gpu.label}: {fit.reason}", row) if not row.targets else None
+    return reworded(matrix, told, f"{candidate.label} on {gpu.label}: {fit.reason}", row) if not row.targets else None
 
 
 def _open(spec: Specifier, newest: CudaVersion) -> bool:
@@ -96,6 +98,27 @@ def _libraries_refuse(matrix: Matrix, candidate: Candidate, row: ReleaseRow, gpu
             yield conclude(matrix, "incompatible", reason, row, *rows)
 
 
+def _torch_refuses(question: Question, candidate: Candidate, row: ReleaseRow, gpu: AskedGpu) -> Fit | None:
+    """Why no build of PyTorch that it admits runs on ``gpu``; None where one does, or a build is not known."""
+    matrix, text = question.matrix, row.needs.get(TORCH)
+    spec = parse_specifier(text) if text and TORCH not in (*_chosen_from(row), *row.optional) else None
+    capability = matrix.capability_rows.get(gpu.capability)
+    if spec is None or spec.cover(_YET_TO_COME) != "none" or capability is None or capability.tegra:
+        return None
+    versions = [(each, parse_version(each.version)) for each in matrix.torch]
+    releases = [each for each, version in versions if version is not None and spec.cover(version) != "none"]
+    refusals = [
+        code_runs_on(matrix, targets_of(build), gpu.capability, built_with=CudaVersion.parse(build.cuda))
+        for release in releases
+        for build in builds(release, question.os, question.machine)
+        if build.cuda
+    ]
+    if not all(each.all_builds for each in releases) or not refusals or not all(each.bad for each in refusals):
+        return None
+    reason = f"{candidate.label} needs {readable(TORCH, text or '')}, and no build of it has code for {gpu.label}"
+    return reworded(matrix, refusals[0], f"{reason} ({gpu.capability.sm})", row)
+
+
 @cache
 def _overlap(text: str, other_text: str) -> bool:
     """Whether any version is admitted by both: if there is one, the bound of either is such a one, or starts such."""
@@ -113,7 +136,7 @@ def device_fits(question: Question, candidate: Candidate, row: ReleaseRow) -> It
         fit = _beside_cuda(question, candidate, row, gpu) or _documented(question.matrix, candidate, row, gpu)
         if fit is None or (fit.ok and not _bounded(row)):
             fit = _by_code(question, candidate, row, gpu) or fit
-            fit = (fit if fit and fit.bad else None) or stack_refuses(question.matrix, candidate, row, gpu) or fit
+            fit = (fit if fit and fit.bad else None) or stack_refuses(question, candidate, row, gpu) or fit
         if fit is not None:
             yield fit.concerning(candidate.name, "gpu")
 
@@ -184,21 +207,19 @@ def _by_code(question: Question, candidate: Candidate, row: ReleaseRow, gpu: Ask
     if not targets or candidate.cuda:
         return None
     cuda = CudaVersion.parse(row.cuda)
-    spoken: Sequence[CudaVersion | None] = speaks(question) or (cuda,)
+    spoken: Sequence[CudaVersion | None] = driver_cudas(question) or (cuda,)
     fits = [
-        (str(version), code_runs_on(question.matrix, targets, gpu.capability, driver_speaks=version, built_with=cuda))
+        (str(version), code_runs_on(question.matrix, targets, gpu.capability, driver_cuda=version, built_with=cuda))
         for version in spoken
     ]
     fit = agree(fits, question.labels.get("driver", ""))
     if fit.bad and _supported_below(row, gpu, targets):
         return None
     if fit.ok and not question.drivers and not question.compat and not _native(question.matrix, targets, gpu):
-        reason = (
-            f"{candidate.label} has only PTX for {gpu.label}, for a driver that speaks CUDA {cuda} or newer to compile"
-        )
+        reason = f"{candidate.label} has only PTX for {gpu.label}, which a driver with CUDA {cuda} or newer compiles"
     else:
         reason = f"{candidate.label} on {gpu.label}: {fit.reason}"
-    return retell(question.matrix, fit, reason, row)
+    return reworded(question.matrix, fit, reason, row)
 
 
 def _by_its_code(question: Question, candidate: Candidate, row: ReleaseRow, gpu: AskedGpu) -> Fit | None:
@@ -226,7 +247,7 @@ def _by_its_code(question: Question, candidate: Candidate, row: ReleaseRow, gpu:
     text, refusal = fits[-1]
     change = next((other for other, targets in row.code.items() if _holds(question.matrix, targets, gpu)), "")
     reason = f"{candidate.label} on {gpu.label}, its library for CUDA {text}: {refusal.reason}"
-    told = retell(question.matrix, refusal, reason, row)
+    told = reworded(question.matrix, refusal, reason, row)
     return msgspec.structs.replace(told, nearest_change=f"CUDA {change}") if change else told
 
 
@@ -260,7 +281,7 @@ BEST_FIRST = ("compatible", "unknown", "incompatible")
 _DRIVERS = {"driver-linux": False, "driver-windows": True, "driver": None}
 """Whether Windows' numbers are meant."""
 TOOLKIT = "cuda"
-"""Its parts have a relation of their own."""
+"""Its parts have a separate relation."""
 _OF_GPU_BUILDS = frozenset({"cuda", "cudnn", "nccl", *_DRIVERS})
 """What the package decides that brings the GPU code."""
 
@@ -274,7 +295,7 @@ def need_fits(question: Question, candidate: Candidate, row: ReleaseRow) -> Iter
         if key in _OF_GPU_BUILDS and (key in left_to_others or row.instead in question.versions):
             continue
         if candidate.cuda and (key == "cuda" or key in _DRIVERS):
-            continue  # the row speaks of a build for another CUDA
+            continue  # the row covers a build for another CUDA
         if key == "python" and not question.systems and _wheels_tell(question, candidate):
             continue  # release by release, and system by system
         if key in _DRIVERS:
@@ -318,7 +339,7 @@ def _version(question: Question, candidate: Candidate, row: ReleaseRow, name: st
         if not {implied.by, candidate.name} <= SYSTEMS:
             fit = need_fit(question.matrix, candidate, row, name, spec, implied.version)
             reason = f"{fit.reason} (it comes with {implied.label})"
-            yield retell(question.matrix, fit, reason, row, implied.row).concerning(candidate.name, implied.by)
+            yield reworded(question.matrix, fit, reason, row, implied.row).concerning(candidate.name, implied.by)
 
 
 def _other_major(matrix: Matrix, candidate: Candidate, row: ReleaseRow, wheel: LibraryWheel) -> Fit | None:
@@ -327,7 +348,7 @@ def _other_major(matrix: Matrix, candidate: Candidate, row: ReleaseRow, wheel: L
         return None
     own = CudaVersion.parse(row.cuda)
     spec = row.needs.get("cuda")
-    taken = parse_specifier(spec).cover(Version((wheel.major,), scheme=scheme("cuda"))) != "none" if spec else None
+    taken = covered(spec, Version((wheel.major,), scheme=scheme("cuda"))) != "none" if spec else None
     if taken or (taken is None and (own is None or own.major == wheel.major)):
         return None
     which = readable("CUDA", spec) if spec else f"CUDA {row.cuda}"
@@ -336,13 +357,11 @@ def _other_major(matrix: Matrix, candidate: Candidate, row: ReleaseRow, wheel: L
 
 
 def need_fit(matrix: Matrix, candidate: Candidate, row: Row, name: str, spec: str, version: Version) -> Fit:
-    verdict = _VERDICTS[parse_specifier(spec).cover(version)]
+    verdict = _VERDICTS[covered(spec, version)]
     wanted = readable(name, spec)
     newest = row.known.get(name) if isinstance(row, ReleaseRow) else None
-    if verdict == "compatible" and newest and parse_specifier(f"<={newest}").cover(version) == "none":
-        reason = (
-            f"{candidate.label} needs {wanted}; its documents speak of none newer than {newest}, and this is {version}"
-        )
+    if verdict == "compatible" and newest and covered(f"<={newest}", version) == "none":
+        reason = f"{candidate.label} needs {wanted}; its documents name none newer than {newest}, and this is {version}"
         return conclude(matrix, "unknown", reason, row, change=f"{name} {newest}")
     if verdict == "compatible":
         return conclude(matrix, verdict, f"{candidate.label} needs {wanted}, and this is {version}", row)
@@ -365,7 +384,7 @@ def _driver(question: Question, candidate: Candidate, row: ReleaseRow, key: str)
 
 def _driver_need(matrix: Matrix, candidate: Candidate, row: ReleaseRow, key: str, driver: DriverRelease) -> Fit:
     spec = row.needs[key]
-    verdict = _VERDICTS[parse_specifier(spec).cover(Version(tuple(driver)))]
+    verdict = _VERDICTS[covered(spec, Version(tuple(driver)))]
     wanted = readable("driver", spec)
     if verdict == "compatible":
         return conclude(matrix, verdict, f"{candidate.label} needs {wanted}, and this is {driver}", row)
@@ -400,7 +419,7 @@ def _any_runs(question: Question, candidate: Candidate, row: ReleaseRow) -> Fit 
         return None
     best = min(fits, key=lambda fit: BEST_FIRST.index(fit.verdict))
     reason = f"{candidate.label} needs {readable('CUDA', row.needs['cuda'])}: {best.reason}"
-    return retell(question.matrix, best, reason, row)
+    return reworded(question.matrix, best, reason, row)
 
 
 def _brought(question: Question, candidate: Candidate, row: ReleaseRow, name: str, version: str) -> Fit:
@@ -463,7 +482,7 @@ def _row_fits(question: Question, candidate: Candidate, row: ReleaseRow) -> Iter
 def _on_system(question: Question, candidate: Candidate, row: ReleaseRow) -> Iterator[Fit]:
     """The system, where a row says which; one that is right and was not named goes without saying.
 
-    Rows speak of systems with a GPU: where none is to be used, a wheel is all that is needed.
+    Rows are about systems with a GPU: where none is to be used, a wheel is all that is needed.
     """
     if not gpu_is_asked(question) and serves(question, candidate.wheels):
         return
@@ -504,7 +523,7 @@ def _run(question: Question, candidate: Candidate, cuda: CudaVersion, row: Relea
     """Whether what runs CUDA programs here runs this build."""
     fit = runs(question, cuda)
     reason = f"{candidate.label} is built with CUDA {cuda}: {fit.reason}"
-    return retell(question.matrix, fit, reason, row)
+    return reworded(question.matrix, fit, reason, row)
 
 
 def _named_cuda(question: Question, candidate: Candidate, row: ReleaseRow, cuda: CudaVersion) -> Fit:

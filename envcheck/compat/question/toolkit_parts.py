@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from envcheck.compat.names import canonical
 from envcheck.compat.question.hardware import runner_of, runs
-from envcheck.compat.question.question import Question, agree, retell
+from envcheck.compat.question.question import Question, agree, reworded
 from envcheck.compat.question.software import TOOLKIT
 from envcheck.compat.relations.fit import Fit, conclude
 from envcheck.compat.specifier import Version, parse_specifier, parse_version
@@ -33,7 +33,7 @@ def part_fits(question: Question) -> Iterator[Fit]:
         runner = runner_of(question)
         if runner and known:
             fit = runs(question, cuda)
-            yield retell(question.matrix, fit, f"{label}: {fit.reason}", row).concerning(name, runner)
+            yield reworded(question.matrix, fit, f"{label}: {fit.reason}", row).concerning(name, runner)
 
 
 def _bringing(question: Question, name: str) -> list[tuple[CudaVersion, Version, ReleaseRow]]:

@@ -55,17 +55,17 @@ def driver_runs_cuda(
     cuda: CudaVersion,
     os: Os = "linux",
     *,
-    speaks: CudaVersion | None = None,
+    reported: CudaVersion | None = None,
     release: Sequence[int] = (),
 ) -> Fit:
     """Whether ``driver`` runs what was built with ``cuda``.
 
     From CUDA 11 on the minimum of the major holds (minor-version compatibility), before that the exact version's.
-    ``speaks`` is what the driver itself reported, when it was asked; it decides where the data ends. ``release`` are
+    ``reported`` is the CUDA that the driver itself reported; it decides where the data ends. ``release`` are
     the numbers of the toolkit's release, as in 9.2.148, where more than its minor is known.
     """
-    if speaks is not None and speaks >= cuda:
-        return conclude(matrix, "compatible", f"driver {driver} speaks CUDA {speaks}, as new as CUDA {cuda}")
+    if reported is not None and reported >= cuda:
+        return conclude(matrix, "compatible", f"driver {driver} supports CUDA {reported}, as new as CUDA {cuda}")
     least = minimum_driver(matrix, cuda, os, release)
     cuda_told = ".".join(map(str, release)) if least and least.release else str(cuda)
     if least is None:
@@ -118,15 +118,15 @@ def _of_release(row: CudaRow, release: Sequence[int], os: Os) -> str | None:
     return found[-1].driver_windows if os in _WINDOWS_DRIVERS else found[-1].driver_linux
 
 
-def driver_speaks(matrix: Matrix, driver: DriverRelease, os: Os = "linux") -> CudaVersion | None:
-    """The newest CUDA that the driver's own libcuda speaks, by its branch: up to it, programs run natively."""
+def newest_cuda_of(matrix: Matrix, driver: DriverRelease, os: Os = "linux") -> CudaVersion | None:
+    """The newest CUDA that the driver's own libcuda supports, by its branch: up to it, programs run natively."""
     row = branch_of(matrix, driver, os)
     return CudaVersion.parse(row.cuda) if row else None
 
 
-def speaks_at_least(matrix: Matrix, driver: DriverRelease, os: Os = "linux") -> CudaVersion | None:
-    """The CUDA that a driver speaks; of one newer than the data, what the newest known branch speaks."""
-    spoken = driver_speaks(matrix, driver, os)
+def known_cuda_of(matrix: Matrix, driver: DriverRelease, os: Os = "linux") -> CudaVersion | None:
+    """The newest CUDA that a driver supports; of one newer than the data, what the newest known branch supports."""
+    spoken = newest_cuda_of(matrix, driver, os)
     if spoken is not None:
         return spoken
     kind = "windows" if os in _WINDOWS_DRIVERS else os
@@ -144,8 +144,8 @@ def branch_of(matrix: Matrix, driver: DriverRelease, os: Os = "linux") -> Driver
     return next((row for row in rows if row.branch <= driver.branch <= (row.until or row.branch)), None)
 
 
-def branch_that_speaks(matrix: Matrix, cuda: str, os: Os = "linux") -> DriverBranchRow | None:
-    """The only branch whose own libcuda speaks just this CUDA; None where several do, or none."""
+def branch_for_cuda(matrix: Matrix, cuda: str, os: Os = "linux") -> DriverBranchRow | None:
+    """The only branch whose newest CUDA is this one; None where several have it, or none."""
     kind = "windows" if os in _WINDOWS_DRIVERS else os
     found = [row for row in matrix.drivers if row.os == kind and row.cuda == cuda]
     return found[0] if len(found) == 1 else None
@@ -160,5 +160,7 @@ def _beyond_the_data(matrix: Matrix, driver: DriverRelease, cuda: CudaVersion, o
         if least and needed and driver < (DriverRelease.parse(least.disputed) or needed):
             reason = f"CUDA {newest} already needs driver {least.driver}, CUDA {cuda} no less; this is {driver}"
             return conclude(matrix, "incompatible", reason, least.row, change=f"driver > {least.driver}")
-    reason = f"the matrix has no minimum driver of CUDA {cuda} for {os}; what the driver speaks would tell"
+    reason = (
+        f"the matrix has no minimum driver of CUDA {cuda} for {os}; the CUDA that the driver supports would decide it"
+    )
     return conclude(matrix, "unknown", reason)

@@ -1,4 +1,4 @@
-"""GPU and code: whether GPU code compiled for some targets runs on a GPU, as it is or compiled anew by the driver."""
+"""GPU and code: whether GPU code compiled for some targets runs on a GPU, as it is or recompiled by the driver."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ def code_runs_on(
     targets: Sequence[CodeTarget],
     gpu: ComputeCapability,
     *,
-    driver_speaks: CudaVersion | None = None,
+    driver_cuda: CudaVersion | None = None,
     built_with: CudaVersion | None = None,
 ) -> Fit:
     """Whether a binary that holds code for ``targets`` runs on ``gpu``.
 
-    A cubin runs as it is; PTX is compiled by the driver, which must speak a PTX as new as the one written by the
+    A cubin runs as it is; PTX is compiled by the driver, which must support a PTX as new as the one written by the
     toolkit that it was ``built_with``.
     """
     row = matrix.capability_rows.get(gpu)
@@ -32,20 +32,20 @@ def code_runs_on(
         return conclude(matrix, "compatible", f"it holds native code for {gpu.sm} ({max(native)})", row)
     ptx = [target for target in targets if target.ptx and _ptx_serves(matrix, target, gpu)]
     if ptx:
-        return _compiled_by_driver(matrix, max(ptx), gpu, driver_speaks, built_with)
+        return _compiled_by_driver(matrix, max(ptx), gpu, driver_cuda, built_with)
     renamed = [target for target in targets if _same_under_new_name(matrix, target, gpu)]
     if renamed:
         reason = f"{renamed[0]} is the former name of {gpu.sm}; whether such code still runs is not documented"
         return conclude(matrix, "unknown", reason, row)
     held = " ".join(str(target) for target in targets)
     reason = f"it holds GPU code for {held}, none of which runs on {gpu.sm}"
-    if any(_lost_to_tegra(matrix, target, gpu) for target in targets):
+    if any(_crosses_tegra(matrix, target, gpu) for target in targets):
         reason += "; cubins of discrete GPUs and of Tegra systems do not serve each other"
     return conclude(matrix, "incompatible", reason, row, change=f"a build with code for {gpu.sm}")
 
 
 def runs_natively(matrix: Matrix, target: CodeTarget, gpu: ComputeCapability) -> bool:
-    """Whether a cubin runs on ``gpu`` without being compiled anew."""
+    """Whether a cubin runs on ``gpu`` without being recompiled."""
     if target.ptx:
         return False
     if target.capability == gpu:
@@ -61,7 +61,7 @@ def _no_newer_minor(target: CodeTarget, gpu: ComputeCapability) -> bool:
     return target.capability.major == gpu.major and target.capability.minor <= gpu.minor
 
 
-def _lost_to_tegra(matrix: Matrix, target: CodeTarget, gpu: ComputeCapability) -> bool:
+def _crosses_tegra(matrix: Matrix, target: CodeTarget, gpu: ComputeCapability) -> bool:
     """Whether a cubin would run if both capabilities were discrete GPUs'."""
     crossed = _is_tegra(matrix, gpu) or _is_tegra(matrix, target.capability)
     return crossed and not target.ptx and not target.suffix and _no_newer_minor(target, gpu)
@@ -87,19 +87,19 @@ def _compiled_by_driver(
     matrix: Matrix,
     target: CodeTarget,
     gpu: ComputeCapability,
-    driver_speaks: CudaVersion | None,
+    driver_cuda: CudaVersion | None,
     built_with: CudaVersion | None,
 ) -> Fit:
     row = matrix.capability_rows.get(gpu)
     jit = f"it holds no native code for {gpu.sm}, only PTX ({target}) for the driver to compile"
-    if driver_speaks is None or built_with is None:
-        missing = "the CUDA that the driver speaks" if driver_speaks is None else "the CUDA it was built with"
+    if driver_cuda is None or built_with is None:
+        missing = "the CUDA that the driver supports" if driver_cuda is None else "the CUDA it was built with"
         return conclude(matrix, "unknown", f"{jit}; {missing} is not known", row)
-    speaks, built = matrix.cuda_rows.get(driver_speaks), matrix.cuda_rows.get(built_with)
-    if driver_speaks >= built_with or _ptx_as_new(speaks, built):
-        return conclude(matrix, "compatible", f"{jit}, which speaks CUDA {driver_speaks}", row)
-    reason = f"{jit}, which speaks CUDA {driver_speaks} and cannot read the PTX of CUDA {built_with}"
-    change = f"a driver that speaks CUDA {built_with}, or a build with code for {gpu.sm}"
+    speaks, built = matrix.cuda_rows.get(driver_cuda), matrix.cuda_rows.get(built_with)
+    if driver_cuda >= built_with or _ptx_as_new(speaks, built):
+        return conclude(matrix, "compatible", f"{jit}, which supports CUDA {driver_cuda}", row)
+    reason = f"{jit}, which supports CUDA {driver_cuda} and cannot read the PTX of CUDA {built_with}"
+    change = f"a driver that supports CUDA {built_with}, or a build with code for {gpu.sm}"
     return conclude(matrix, "incompatible", reason, row, speaks, built, change=change)
 
 

@@ -1,4 +1,4 @@
-"""GPU and driver: whether a driver release, and a flavour of its kernel module, drives a GPU."""
+"""GPU and driver: whether a driver release, and a flavour of its kernel module, supports a GPU."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from envcheck.versions import ComputeCapability, DriverRelease
 Flavour: TypeAlias = Literal["open", "proprietary"]
 
 
-def driver_drives(
+def driver_supports(
     matrix: Matrix,
     gpu: ComputeCapability,
     driver: DriverRelease,
@@ -23,41 +23,41 @@ def driver_drives(
     *,
     model: GpuRow | None = None,
 ) -> Fit:
-    """Whether ``driver`` drives a GPU of this compute capability (and ``model``, where it is known).
+    """Whether ``driver`` supports a GPU of this compute capability (and ``model``, where it is known).
 
-    ``flavour`` is that of the kernel module; None leaves it out of the question. A driver newer than the data drives
+    ``flavour`` is that of the kernel module; None leaves it out of the question. A driver newer than the data supports
     every generation that no row says was dropped.
     """
     capability = matrix.capability_rows.get(gpu)
     architecture = architecture_of(matrix, gpu)
     if capability is None or architecture is None:
-        return conclude(matrix, "unknown", f"the matrix does not know which drivers drive {gpu.sm}")
+        return conclude(matrix, "unknown", f"the matrix does not know which drivers support {gpu.sm}")
     if capability.tegra:
         reason = f"{gpu.sm} is integrated in a Tegra system, whose driver comes with its system software"
         return conclude(matrix, "unknown", reason, capability)
-    drives = f"driver {driver} drives {_named(gpu, architecture)}"
+    reason = f"driver {driver} supports {_named(gpu, architecture)}"
     return (
         _dropped(matrix, gpu, driver, architecture)
         or _not_yet(matrix, gpu, driver, os, capability, architecture)
         or _before_the_data(matrix, gpu, driver, os)
         or _before_the_model(matrix, driver, os, model)
         or _wrong_flavour(matrix, gpu, flavour, capability, architecture, model)
-        or conclude(matrix, "compatible", drives, capability, architecture)
+        or conclude(matrix, "compatible", reason, capability, architecture)
     )
 
 
-def module_drives(matrix: Matrix, gpu: ComputeCapability, flavour: Flavour, *, model: GpuRow | None = None) -> Fit:
-    """Whether a flavour of the kernel module drives a GPU, by a driver release that drives it at all."""
+def module_supports(matrix: Matrix, gpu: ComputeCapability, flavour: Flavour, *, model: GpuRow | None = None) -> Fit:
+    """Whether a flavour of the kernel module supports a GPU, by a driver release that supports it at all."""
     capability, architecture = matrix.capability_rows.get(gpu), architecture_of(matrix, gpu)
     if capability is None or architecture is None:
-        return conclude(matrix, "unknown", f"the matrix does not know which kernel modules drive {gpu.sm}")
+        return conclude(matrix, "unknown", f"the matrix does not know which kernel modules support {gpu.sm}")
     wrong = _wrong_flavour(matrix, gpu, flavour, capability, architecture, model)
     if wrong is not None:
         return wrong
     if architecture.kernel_module is None:
-        reason = f"the matrix does not know which kernel modules drive {_named(gpu, architecture)}"
+        reason = f"the matrix does not know which kernel modules support {_named(gpu, architecture)}"
         return conclude(matrix, "unknown", reason, capability)
-    reason = f"the {flavour} kernel module drives {_named(gpu, architecture)}"
+    reason = f"the {flavour} kernel module supports {_named(gpu, architecture)}"
     return conclude(matrix, "compatible", reason, capability, architecture)
 
 
@@ -90,7 +90,7 @@ def _before_the_data(matrix: Matrix, gpu: ComputeCapability, driver: DriverRelea
     oldest = min((row.branch for row in matrix.drivers if row.os == kind), default=0)
     if driver.branch >= oldest:
         return None
-    reason = f"driver {driver} is older than the matrix, which does not say whether it drives {gpu.sm}"
+    reason = f"driver {driver} is older than the matrix, which does not say whether it supports {gpu.sm}"
     return conclude(matrix, "unknown", reason)
 
 
@@ -102,11 +102,11 @@ def _not_yet(
     capability: CapabilityRow,
     architecture: ArchitectureRow,
 ) -> Fit | None:
-    """First branches are Linux's. On Windows a branch has the same name, and its releases have numbers of their own."""
+    """First branches are Linux's. On Windows a branch has the same name, and its releases are numbered differently."""
     first = capability.first_branch or architecture.first_branch
     if first is None or driver.branch >= first:
         return None
-    reason = f"driver {driver} is older than {_named(gpu, architecture)}; R{first} is the first branch that drives it"
+    reason = f"driver {driver} is older than {_named(gpu, architecture)}; R{first} is the first branch that supports it"
     known = os == "linux" or branch_of(matrix, driver, os) is not None
     verdict: FitVerdict = "incompatible" if known else "unknown"
     return conclude(matrix, verdict, reason, capability, architecture, change=f"driver >= {first}")
@@ -123,15 +123,15 @@ def _before_the_model(matrix: Matrix, driver: DriverRelease, os: Os, model: GpuR
     if model is None or os != "linux" or driver >= least:
         return None
     branch = branch_of(matrix, driver, os)
-    reason = f"driver {driver} is older than {model.name}; {firsts[0]} is the first that drives it"
+    reason = f"driver {driver} is older than {model.name}; {firsts[0]} is the first that supports it"
     change = f"driver >= {least}"
     if driver > firsts[0]:
         reason = (
-            f"driver {driver} is older than {least}, the first of R{least.branch} that is known to drive {model.name}"
+            f"driver {driver} is older than {least}, the first of R{least.branch} that is known to support {model.name}"
         )
         return conclude(matrix, "unknown", reason, model, change=change)
     if branch and branch.developer and parse_specifier(branch.developer).cover(Version(tuple(driver))) == "all":
-        reason = f"driver {driver} is a release for developers, which may drive {model.name} before {least} does"
+        reason = f"driver {driver} is a release for developers, which may support {model.name} before {least} does"
         return conclude(matrix, "unknown", reason, model, branch, change=change)
     return conclude(matrix, "incompatible", reason, model, change=change)
 
@@ -145,7 +145,7 @@ def _wrong_flavour(
     model: GpuRow | None,
 ) -> Fit | None:
     if flavour == "open" and architecture.kernel_module == "proprietary":
-        reason = f"the open kernel module does not drive {_named(gpu, architecture)}"
+        reason = f"the open kernel module does not support {_named(gpu, architecture)}"
         return conclude(matrix, "incompatible", reason, architecture, change="the proprietary kernel module")
     if flavour == "proprietary" and capability.open_module_only:
         return _needs_open_module(matrix, _named(gpu, architecture), capability)
@@ -155,7 +155,7 @@ def _wrong_flavour(
 
 
 def _needs_open_module(matrix: Matrix, what: str, row: Row) -> Fit:
-    reason = f"only the open kernel module drives {what}"
+    reason = f"only the open kernel module supports {what}"
     return conclude(matrix, "incompatible", reason, row, change="the open kernel module")
 
 

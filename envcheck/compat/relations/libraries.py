@@ -73,7 +73,7 @@ def cudnn_serves(matrix: Matrix, framework: str, found: str, built_with: str) ->
     """
     here, built = parse_version(found), parse_version(built_with)
     if here is None or built is None:
-        return conclude(matrix, "unknown", f"one of cuDNN {found} and {built_with} is no version")
+        return conclude(matrix, "unknown", f"one of cuDNN {found} and {built_with} is not a version")
     reason = f"{framework} was built with cuDNN {built_with}, this is {found}"
     if here.numbers[0] != built.numbers[0]:
         change = f"cuDNN {built.numbers[0]}"
@@ -86,7 +86,7 @@ def cudnn_serves(matrix: Matrix, framework: str, found: str, built_with: str) ->
 
 
 def release_admits(matrix: Matrix, name: str, version: str | None, component: str, found: str) -> Fit:
-    """Whether a release, by the row of the matrix that speaks of it, goes with this version of a component."""
+    """Whether a release, by its row in the matrix, goes with this version of a component."""
     row = _row_of(matrix, name, version)
     here = parse_version(found)
     spec = row.needs.get(component) if row else None

@@ -29,7 +29,7 @@ def wrong(row: VariableRow, value: str, version: str | None = None) -> str | Non
     """What is wrong with a value, as the rest of a sentence; None where nothing is known to be."""
     value = value[:_LONGEST]
     if row.pattern and not _matches(row.pattern, value):
-        return f"{_quoted(value)} is no valid value" + (f" ({row.valid})" if row.valid else "")
+        return f"{_quoted(value)} is not a valid value" + (f" ({row.valid})" if row.valid else "")
     if not row.options:
         return None
     found = (_wrong_setting(row, setting, version) for setting in _settings(row, value))
@@ -39,7 +39,7 @@ def wrong(row: VariableRow, value: str, version: str | None = None) -> str | Non
 def _wrong_setting(row: VariableRow, setting: str, version: str | None) -> str | None:
     name, sign, given = setting.partition(row.assign)
     if row.assign == ":" and not (sign and given):
-        return f"{_quoted(setting)} is no setting of the form name:value"
+        return f"{_quoted(setting)} is not a setting of the form name:value"
     option = next((each for each in row.options if each.name == name), None)
     if option is None:
         listed = row.known and version and parse_version(version) and holds_for(row.known, version)
@@ -47,12 +47,12 @@ def _wrong_setting(row: VariableRow, setting: str, version: str | None) -> str |
     if version and not holds_for(option.versions, version):
         return f"the setting {_quoted(name)} does not exist in {version}"
     if option.pattern and not (sign and _matches(option.pattern, given)):
-        return f"{_quoted(setting)} is no valid setting"
+        return f"{_quoted(setting)} is not a valid setting"
     return None
 
 
 def _settings(row: VariableRow, value: str) -> Iterator[str]:
-    """The settings in a value; commas within brackets part none, and blanks between them count for nothing."""
+    """The settings in a value; commas within brackets part none, and blanks between them do not count."""
     parts = value.split() if row.assign == "=" else re.split(r",(?![^\[]*\])", re.sub(r"\s+", "", value))
     yield from (part for part in parts if part)
 

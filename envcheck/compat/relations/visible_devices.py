@@ -53,7 +53,7 @@ def hides_all(value: str) -> bool:
 
 
 def read_visible(value: str, gpus: Sequence[Gpu] | None) -> Reading:
-    """Read a list for a machine with these GPUs; None where nobody knows them, and then any may exist.
+    """Read a list for a machine with these GPUs; None where they are not known, and then any may exist.
 
     By NVIDIA's documentation, and by what cuInit answered to some hundred lists on two H200 with driver 580.
     """

@@ -15,6 +15,7 @@ from typing import Annotated, Any, TypeAlias
 import msgspec
 
 from envcheck.fleet.collective.search import Outcome
+from envcheck.fleet.engines.launch import no_answer
 from envcheck.fleet.engines.talk import Crew
 from envcheck.text.clean import brief
 
@@ -23,7 +24,7 @@ SIZE = 256 << 20
 LIMIT = 60.0
 """Seconds of one measurement."""
 _STOPPING = 5.0
-"""Seconds in which a node ends its processes when it is told to."""
+"""Seconds in which a node ends its processes on request."""
 _GRACE = 1.0
 """Seconds in which other nodes may say what they met, once one has failed."""
 _MOST_GPUS = 256
@@ -116,12 +117,12 @@ class Together:
         """Wait until every node has said what it has; one that takes longer than ``seconds`` is left out."""
         until = min(time.monotonic() + seconds, self._deadline)
         while self._waiting and time.monotonic() < until:
-            for node, fact in self._heard(until):
+            for node, fact in self._messages(until):
                 if fact.ready is not None and node in self._waiting:
                     del self._waiting[node]
                     self._welcome(node, fact.ready)
         for node in self._waiting:
-            self.problems.setdefault(node, f"no answer within {seconds:g} s")
+            self.problems.setdefault(node, no_answer(seconds, self._crew.told(node)))
         self._waiting.clear()
 
     def _welcome(self, node: str, ready: _Ready) -> None:
@@ -176,7 +177,7 @@ class Together:
                 self.problems.setdefault(node, f"it did not end a measurement within {_STOPPING:g} s")
 
     def _advance(self, run: _Run, until: float) -> None:
-        for node, fact in self._heard(until):
+        for node, fact in self._messages(until):
             if fact.run != run.number or node not in run.nodes:
                 continue
             if fact.over is not None:
@@ -216,7 +217,7 @@ class Together:
         ranks = sum(len(self.members[node].gpus) for node in run.nodes)
         middle = statistics.median(samples) if samples else 0.0
         if not (math.isfinite(middle) and middle > 0):
-            return Outcome(problem="the nodes told no usable time")
+            return Outcome(problem="the nodes reported no usable time")
         return Outcome(SIZE / middle * 2 * (ranks - 1) / ranks)
 
     # The lines.
@@ -224,8 +225,8 @@ class Together:
     def _say(self, node: str, **line: Any) -> None:
         self._crew.send(node, json.dumps(line).encode() + b"\n")
 
-    def _heard(self, until: float) -> list[tuple[str, _Fact]]:
-        """What nodes said; what is no line of the protocol, as what a login shell prints, is passed over."""
+    def _messages(self, until: float) -> list[tuple[str, _Fact]]:
+        """What nodes said; what is not a line of the protocol, as what a login shell prints, is passed over."""
         found = []
         for said in self._crew.receive(max(0.0, min(_TICK, until - time.monotonic()))):
             if said.ended is not None:
@@ -234,7 +235,9 @@ class Together:
                 try:
                     up = msgspec.json.decode(said.line, type=_Up)
                 except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-                    self._lose(said.node, "it sent a line that is not understood; is it the same version of envcheck?")
+                    self._lose(
+                        said.node, "it sent a line that cannot be read; does it run the same version of envcheck?"
+                    )
                     continue
                 if up.done is not None:
                     self._lose(said.node, brief(up.done.detail or f"its program ended: {up.done.status}"))

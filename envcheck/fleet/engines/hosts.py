@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from envcheck.errors import UsageError
-from envcheck.fleet.engines.asking import Ask
+from envcheck.fleet.engines.asking import Ask, Coming, coming
 from envcheck.fleet.engines.launch import Command, run_all
-from envcheck.fleet.examine import Answer
 
 _MOST = 100_000
 _CONNECT = 10
 
 
-def answers(text: str, ask: Ask, *, jobs: int, timeout: float) -> Iterator[Answer]:
+def answers(text: str, ask: Ask, *, jobs: int, timeout: float) -> Coming:
     """Ask every host of ``text``."""
-    return run_all(commands(text, ask, timeout=timeout), jobs=jobs, timeout=timeout)
+    made = commands(text, ask, timeout=timeout)
+    return coming(run_all(made, jobs=jobs, timeout=timeout), [command.node for command in made])
 
 
 def commands(text: str, ask: Ask, *, timeout: float) -> list[Command]:
@@ -33,7 +33,7 @@ def _hosts(text: str) -> Iterator[str]:
         if not host:
             continue
         if host.startswith("-") or len(host.split()) > 1 or not host.isprintable():
-            raise UsageError(f"--hosts: line {number} is no host name, optionally with user@ before it")
+            raise UsageError(f"--hosts: line {number} is not a host name, optionally with user@ before it")
         found += 1
         if found > _MOST:
             raise UsageError(f"--hosts: more than {_MOST:,} hosts")

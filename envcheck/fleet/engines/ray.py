@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 
 from envcheck.errors import UsageError
-from envcheck.fleet.engines.asking import COLLECTOR, NODE, Ask
+from envcheck.fleet.engines.asking import COLLECTOR, NODE, Ask, Coming, coming
 from envcheck.fleet.engines.launch import last_words, read_answer
 from envcheck.fleet.engines.talk import Said
 from envcheck.fleet.examine import Answer
@@ -45,10 +45,11 @@ class RayNode(msgspec.Struct, frozen=True):
         return brief(f"Ray says it is dead: {self.reason or 'no reason given'}")
 
 
-def answers(address: str, ask: Ask, *, timeout: float) -> Iterator[Answer]:
+def answers(address: str, ask: Ask, *, timeout: float) -> Coming:
     """Ask every node of the cluster at ``address``; raise UsageError where it cannot be reached."""
     ray = _connected(address, timeout)
-    return _quietly(_answers(ray, nodes_of(ray.nodes()), ask, timeout))
+    nodes = nodes_of(ray.nodes())
+    return coming(_quietly(_answers(ray, nodes, ask, timeout)), [node.name for node in nodes])
 
 
 def _connected(address: str, timeout: float) -> Any:
@@ -175,7 +176,7 @@ class Actors:
 
     def __enter__(self) -> Actors:  # noqa: PYI034  Self is newer than Python 3.10
         nothing = self._quiet.enter_context(Path(os.devnull).open("w", encoding="utf-8"))
-        self._quiet.enter_context(redirect_stdout(nothing))  # what Ray's threads print is no report
+        self._quiet.enter_context(redirect_stdout(nothing))  # what Ray's threads print is not a report
         program = _program()
         for name, node in self.nodes.items():
             options = {"num_cpus": 0, "num_gpus": node.gpus, "max_restarts": 0, "max_concurrency": 2}
@@ -201,6 +202,10 @@ class Actors:
         if node in self._actors:
             self._actors[node].send.remote(data)
 
+    def told(self, _node: str) -> bytes:
+        """Nothing: an actor tells its program's stderr at its end."""
+        return b""
+
     def receive(self, seconds: float) -> list[Said]:
         """What came, after ``seconds`` at most."""
         if not self._listening:
@@ -219,7 +224,7 @@ class Actors:
             if status is None:
                 self._listen(name)
             else:
-                found.append(Said(name, ended=last_words(err, status, "it ended without a word")))
+                found.append(Said(name, ended=last_words(err, status, "it ended without a message")))
         return found
 
 
@@ -276,7 +281,7 @@ def _last_line(error: Exception) -> str:
 
 def _ray() -> Any:
     try:
-        import ray  # noqa: PLC0415  the release must be the cluster's, so it is no extra of envcheck
+        import ray  # noqa: PLC0415  the release must be the cluster's, so it is not an extra of envcheck
         import ray.util.scheduling_strategies  # noqa: PLC0415
     except ImportError as error:
         raise UsageError(f"--ray needs the package 'ray' in the release that the cluster runs ({error})") from None

@@ -1,21 +1,18 @@
 """A fleet as one HTML document: what stands out, distributions, and a table of all nodes that can be sorted.
 
-``tag`` escapes foreign text. The page loads nothing; of scripts, only the one below may run, which
-the policy names by its digest.
+``tag`` escapes foreign text. The page loads nothing; of scripts, only the one below may run.
 """
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from collections.abc import Iterable, Sequence
 
 from envcheck.checks import Status
 from envcheck.fleet.names import folded
-from envcheck.fleet.pages.text import fact_text, left_out, value_text
+from envcheck.fleet.pages.text import counts, fact_text, left_out, unanswered, value_text
 from envcheck.fleet.record import Fleet, Node, Place, Slow, Spread
 from envcheck.report import Options
-from envcheck.report.markup.html import STYLE, Markup, chip, join, tag
+from envcheck.report.markup.html import Markup, chip, document, join, tag
 from envcheck.report.page.pen import WORDS
 from envcheck.rules.facts.measurements import quantity
 from envcheck.text.wrap import clip
@@ -33,7 +30,8 @@ for (const head of document.querySelectorAll("th[data-column]")) head.addEventLi
   for (const other of table.querySelectorAll("th")) other.removeAttribute("aria-sort");
   head.setAttribute("aria-sort", down ? "descending" : "ascending");
   const order = new Intl.Collator("en", {numeric: true}).compare;
-  const rows = [...body.rows].sort((a, b) => order(a.cells[column].textContent, b.cells[column].textContent));
+  const key = (row) => row.cells[column].textContent.replace(/(\\d),(?=\\d{3})/g, "$1");
+  const rows = [...body.rows].sort((a, b) => order(key(a), key(b)));
   body.append(...(down ? rows.reverse() : rows));
 });
 document.getElementById("find").addEventListener("input", (event) => {
@@ -42,10 +40,6 @@ document.getElementById("find").addEventListener("input", (event) => {
     row.hidden = !row.textContent.toLowerCase().includes(words);
 });
 """
-_DIGEST = base64.b64encode(hashlib.sha256(_SCRIPT.encode()).digest()).decode()
-_POLICY = (
-    f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{_DIGEST}'; base-uri 'none'; form-action 'none'"
-)
 _OWN_STYLE = """
 main { max-width: 1240px; }
 table { width: 100%; border-collapse: collapse; font-size: 13.5px; }
@@ -62,22 +56,14 @@ input { font: inherit; padding: 6px 10px; width: 320px; margin-bottom: 10px; bac
 
 def render(fleet: Fleet, _options: Options) -> str:
     """``fleet`` as an HTML document."""
-    head = tag(
-        "head",
-        tag("meta", charset="utf-8"),
-        tag("meta", http_equiv="Content-Security-Policy", content=_POLICY),
-        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        tag("meta", name="referrer", content="no-referrer"),
-        tag("title", f"envcheck fleet: {fleet.head.headline}"[:120]),
-        Markup(f"<style>{STYLE}{_OWN_STYLE}</style>"),
-    )
-    body = tag("body", tag("main", *_sections(fleet)), Markup(f"<script>{_SCRIPT}</script>"))
-    return f"<!DOCTYPE html>\n{tag('html', head, body, lang='en')}\n"
+    content = join(_sections(fleet))
+    return document(f"envcheck fleet: {fleet.head.headline}", content, _OWN_STYLE, _SCRIPT)
 
 
 def _sections(fleet: Fleet) -> list[Markup]:
     return [
         _hero(fleet),
+        *_section("No report", ("Reason", "Nodes"), [_row(why, _several(names)) for why, names in unanswered(fleet)]),
         *_section("Findings of the nodes", ("", "Rule", "Problem", "Nodes"), _problems(fleet)),
         *_section("Different from the majority", ("Fact", "Value", "Most have", "Share", "Where"), _differences(fleet)),
         *_section("No majority", ("Fact", "Values"), _splits(fleet)),
@@ -93,7 +79,7 @@ def _sections(fleet: Fleet) -> list[Markup]:
             ("Model", "Quantity", "Figures", "Lowest", "Median", "Highest", "Slow from", "From lowest to highest"),
             [_spread(spread) for spread in fleet.spreads if spread.count],
         ),
-        *_section("Nodes that are alike", ("Group", "GPUs", "Driver", "Kernel", "Differs in", "Nodes"), _groups(fleet)),
+        *_section("Nodes that agree", ("Group", "GPUs", "Driver", "Kernel", "Differs in", "Nodes"), _groups(fleet)),
         tag(
             "section",
             tag("h2", "Nodes"),
@@ -106,13 +92,12 @@ def _sections(fleet: Fleet) -> list[Markup]:
 
 def _hero(fleet: Fleet) -> Markup:
     head = fleet.head
-    counts = ", ".join(f"{count:,} {name}" for name, count in head.verdicts.items() if count)
     older = f"; {left_out(head.superseded)}" if head.superseded else ""
     return tag(
         "div",
         chip(head.verdict, _SIGNS[head.verdict], head.verdict.upper()),
         tag("h1", head.headline),
-        tag("p", f"{head.nodes:,} nodes, {head.gpus:,} GPUs: {counts}{older}", class_="meta"),
+        tag("p", f"{counts(fleet)}{older}", class_="meta"),
         class_=f"card hero {head.verdict}",
     )
 

@@ -9,7 +9,7 @@ import msgspec
 
 from envcheck.compat.load import load_matrix
 from envcheck.importers.kit.paste import SOURCE
-from envcheck.snapshot import Distribution, Environment, Framework, Gpu, Listing, Snapshot
+from envcheck.snapshot import Distribution, Environment, Framework, Gpu, Listing, Snapshot, frameworks_in, items_in
 from envcheck.versions import CondaBuild
 
 NAMED = "named "
@@ -51,7 +51,7 @@ def with_packages(merged: Snapshot, part: Snapshot) -> Snapshot:
 
 
 def _packages(snapshot: Snapshot) -> tuple[Distribution, ...]:
-    items = snapshot.environments.items if snapshot.environments else ()
+    items = items_in(snapshot.environments)
     return (items[0].distributions or ()) if items else ()
 
 
@@ -72,7 +72,7 @@ def _without_modules(found: Environment) -> Environment:
     }
     if not stands_for:
         return found
-    known = found.frameworks.items if found.frameworks else ()
+    known = frameworks_in(found)
     names = {framework.name for framework in known}
     renamed = tuple(
         framework
@@ -125,15 +125,12 @@ def _listed_torch(distributions: Sequence[Distribution]) -> Framework | None:
     )
 
 
-_CHOOSES_CUDA = ("pytorch-cuda", "cudatoolkit")
-"""Packages of conda with which people choose the CUDA of its PyTorch."""
-
-
 def _chosen_cuda(torch: Distribution, distributions: Sequence[Distribution]) -> str | None:
     """The CUDA that a command or an ``environment.yml`` asks for beside conda's PyTorch, whose build it leaves open."""
     if torch.channel != "conda" or torch.build:
         return None
-    chosen = {found.version for found in distributions if found.name in _CHOOSES_CUDA and found.channel == "conda"}
+    choosing = load_matrix().names_with("chooses-cuda-of-torch")
+    chosen = {found.version for found in distributions if found.name in choosing and found.channel == "conda"}
     numbers = chosen.pop().split(".") if len(chosen) == 1 else []
     return ".".join(numbers[:2]) if len(numbers) > 1 else None
 

@@ -1,1 +1,1 @@
-"""Pages of what is no report: a comparison, an answer of the matrix, a rule."""
+"""Pages of what is not a report: a comparison, an answer of the matrix, a rule."""

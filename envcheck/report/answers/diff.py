@@ -27,7 +27,7 @@ _TITLES: dict[Section, str] = {
 _STYLES: dict[str, Style] = {"fail": "fail", "warn": "warn", "unknown": "unknown", "note": "note", "pass": "pass"}
 _QUIET = ("pass", "skipped")
 _MOST = 12
-"""Checks that came or went without a finding: their number is told beyond these, unless ``verbose``."""
+"""Checks that came or went without a finding: only their number is shown beyond these, unless ``verbose``."""
 _NAME = 34
 
 

@@ -6,7 +6,7 @@ from envcheck.checks import AcrossGpus, Check, Report, Status
 from envcheck.compat.load import load_matrix
 from envcheck.compat.performance.expected import Expectation, expectation
 from envcheck.report.markup.html import Markup, chip, tag
-from envcheck.report.page.subject import gpu_name, gpus_of
+from envcheck.report.page.subject import gpu_name
 from envcheck.rules.facts.measurements import (
     checks_of_figures,
     figures_of,
@@ -23,7 +23,7 @@ from envcheck.rules.facts.measurements import (
 from envcheck.snapshot import Gpu, Measurement
 
 _LOOSE = 0.02
-"""Spread of the samples from which it is told."""
+"""Spread of the samples from which it is shown."""
 _FULL = 105.0
 """Percent of the ceiling at the right end of a bar: a little more than what can be."""
 _LEGEND = (
@@ -36,7 +36,7 @@ _WORDS: dict[Status, tuple[str, str]] = {"warn": ("!", "LOW"), "fail": ("✕", "
 
 def figures(report: Report) -> list[Markup]:
     """A card for each GPU that was measured; empty where none was."""
-    known = gpus_of(report)
+    known = report.gpus
     checks = checks_of_figures(report.checks)
     cards = [card for gpu in known if (card := _card(gpu, report, known, checks))]
     uuids = {gpu.uuid for gpu in known}

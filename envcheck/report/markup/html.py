@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import re
 from collections.abc import Iterable
 from html import escape
@@ -55,6 +57,24 @@ def link(title: str, address: str) -> Markup:
 def is_page(address: str) -> bool:
     """Whether ``address`` is a plain https address and no more."""
     return len(address) <= LONGEST and _PAGE.fullmatch(address) is not None
+
+
+def document(title: str, content: Markup, style: str = "", script: str = "") -> str:
+    """A whole document that loads nothing; of scripts, the policy lets ``script`` alone run, by its digest."""
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    scripts = f"script-src 'sha256-{digest}'; " if script else ""
+    policy = f"default-src 'none'; style-src 'unsafe-inline'; {scripts}base-uri 'none'; form-action 'none'"
+    head = tag(
+        "head",
+        tag("meta", charset="utf-8"),
+        tag("meta", http_equiv="Content-Security-Policy", content=policy),
+        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        tag("meta", name="referrer", content="no-referrer"),
+        tag("title", title[:120]),
+        Markup(f"<style>{STYLE}{style}</style>"),
+    )
+    body = tag("body", tag("main", content), *([Markup(f"<script>{script}</script>")] if script else []))
+    return f"<!DOCTYPE html>\n{tag('html', head, body, lang='en')}\n"
 
 
 def chip(status: str, sign: str, word: str) -> Markup:
@@ -161,6 +181,10 @@ footer { margin-top: 34px; color: var(--soft); font-size: 13px; }
   .floor, .figure { grid-template-columns: 1fr auto; }
   .floor > span:last-child, .figure > .bar, .figure > .share { grid-column: 1 / -1; }
   dl { grid-template-columns: 1fr; gap: 0; } dt { margin-top: 8px; }
+  .wide td, .wide th { min-width: 56px; } .wide td:nth-child(n + 3) { min-width: 80px; }
 }
-@media print { body { background: #fff; } main { padding: 0; } .card, .floor { break-inside: avoid; } }
+@media print {
+  body { background: #fff; } main { padding: 0; } .wide { overflow: visible; }
+  .card > *, .floor { break-inside: avoid; } h1, h2, h3 { break-after: avoid; }
+}
 """

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from envcheck.checks import Report
-from envcheck.report.page.subject import framework_title, gpu_name, gpus_of, judged_environment, place
-from envcheck.snapshot import Environment, Snapshot, frameworks_in
+from envcheck.report.page.subject import framework_title, gpu_name, judged_environment, place
+from envcheck.snapshot import Environment, Snapshot, frameworks_in, items_in
 
 _WITH_CUDA = ("nvidia-", "cuda-", "cupy", "jax", "tensorrt", "onnxruntime", "triton", "torch", "numpy", "tensorflow")
 """Beginnings of the names of distributions that decide what works."""
 
 
 def versions(report: Report) -> list[tuple[str, str]]:
-    """Names and versions of what is here; nothing for what nobody looked at."""
+    """Names and versions of what is here; nothing for what was not checked."""
     snapshot = report.snapshot or Snapshot()
     environment = judged_environment(report)
     found = [
@@ -61,7 +61,7 @@ def _system(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
 
 
 def _gpus(report: Report) -> Iterator[tuple[str, str]]:
-    for gpu in gpus_of(report):
+    for gpu in report.gpus:
         traits = (gpu_name(gpu), gpu.compute_capability, f"VBIOS {gpu.vbios}" if gpu.vbios else "", gpu.pci_bus_id)
         yield f"GPU {gpu.index if gpu.index is not None else ''}".strip(), ", ".join(filter(None, traits))
 
@@ -75,5 +75,5 @@ def _driver(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
 
 
 def _toolkits(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
-    for toolkit in snapshot.toolkits.items if snapshot.toolkits else ():
+    for toolkit in items_in(snapshot.toolkits):
         yield "Toolkit", f"{toolkit.version or 'unknown version'} in {toolkit.path}"

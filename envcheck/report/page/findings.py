@@ -34,7 +34,7 @@ class Finding:
 
 
 class Outline:
-    """The checks of a report in the order in which they are told. What a policy ignores is not told."""
+    """The checks of a report in the order in which they are shown. What a policy ignores is not shown."""
 
     def __init__(self, report: Report) -> None:
         self.report = report

@@ -38,7 +38,7 @@ WORDS: dict[Status, str] = {
     "pass": "ok",
     "skipped": "-",
 }
-"""The word for a status in the rows: status is never told by colour alone."""
+"""The word for a status in the rows: a status is never shown by colour alone."""
 
 _LONGEST_PATH = 4096
 

@@ -6,20 +6,29 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from envcheck.checks import ASSUMED, PLAN, STATUSES, Check, Layer, Report, Status
+from envcheck.checks import ASSUMED, EXPIRED, PLAN, STATUSES, Check, Layer, Report, Status
 from envcheck.report.page.findings import dead_probe_for, probe_end
 from envcheck.report.page.layout import Room
 from envcheck.report.page.pen import WORDS, Line, Pen, Span
 from envcheck.report.page.subject import (
-    environments_of,
     framework_title,
     gpu_name,
-    gpus_of,
     judged_environment,
     listed,
     minor_version,
 )
-from envcheck.snapshot import Driver, Environment, Framework, Gpu, Planned, Snapshot, Toolkit, Trial, frameworks_in
+from envcheck.snapshot import (
+    Driver,
+    Environment,
+    Framework,
+    Gpu,
+    Planned,
+    Snapshot,
+    Toolkit,
+    Trial,
+    frameworks_in,
+    items_in,
+)
 from envcheck.versions import ComputeCapability
 
 _LABEL, _WORD = 12, 6
@@ -110,7 +119,7 @@ def _in_layers(report: Report, *layers: Layer) -> list[Check]:
 def _gpu_rows(report: Report, most: int, *, with_container: bool) -> list[Row]:
     layers: tuple[Layer, ...] = ("gpu", "fabric", "container") if with_container else ("gpu", "fabric")
     machine = [check for check in _in_layers(report, *layers) if check.subject.kind == "machine"]
-    if not gpus_of(report):
+    if not report.gpus:
         row = _row("GPU", machine, _no_gpu(report), report, "gpus")
         return [msgspec.structs.replace(row, status=_not_ok(row.status))]
     found = groups(report, machine)
@@ -149,7 +158,7 @@ def _driver_text(report: Report) -> str | None:
 def _not_running(driver: Driver | None) -> str:
     if driver is None or driver.installed is False:
         return "none installed"
-    libraries = driver.libraries.items if driver.libraries else ()
+    libraries = items_in(driver.libraries)
     versions = [*dict.fromkeys(found.version for found in libraries if found.version and found.kind == "driver")]
     return f"libraries {listed(versions)}, release not known" if versions else "release not known"
 
@@ -194,7 +203,7 @@ def _python_rows(report: Report) -> list[Row]:
 
 
 def _framework_rows(report: Report) -> list[Row]:
-    """Frameworks, and in a row of their own the extensions of one; each row begins with what is worst."""
+    """Frameworks, and in a separate row the extensions of one; each row begins with what is worst."""
     checks = _in_layers(report, "framework", "library")
     environment = judged_environment(report)
     extensions = [found for found in frameworks_in(environment) if found.extends]
@@ -236,7 +245,7 @@ def _titles(found: Sequence[Framework], environment: Environment, checks: Sequen
         for each in found
     ]
     ordered = sorted(zip(ranks, range(len(found)), found, strict=True))
-    return [_one_framework(framework, gpus_of(report)) for _, _, framework in ordered]
+    return [_one_framework(framework, report.gpus) for _, _, framework in ordered]
 
 
 def _about(framework: Framework, environment: Environment, checks: Sequence[Check]) -> list[Check]:
@@ -276,15 +285,15 @@ def _elsewhere(report: Report) -> list[Row]:
     judged = judged_environment(report)
     if frameworks_in(judged):
         return []
-    others = [found for found in environments_of(report) if found is not judged and frameworks_in(found)]
+    others = [found for found in report.environments if found is not judged and frameworks_in(found)]
     return [Row("", "skipped", _other_environment(found)) for found in others[:1]]
 
 
 def _other_environment(environment: Environment) -> str:
     found = sorted(frameworks_in(environment), key=lambda framework: framework.extends is not None)
     titles = listed([framework_title(framework) for framework in found])
-    reason = f" ({environment.why})" if environment.why else ""
-    return f"not judged: {titles} in {environment.key}{reason}"
+    reason = f"{environment.why}; " if environment.why else ""
+    return f"not judged: {titles} in {environment.key} ({reason}--python judges it)"
 
 
 def _container(report: Report) -> Row | None:
@@ -296,8 +305,10 @@ def _container(report: Report) -> Row | None:
 
 
 def _required(report: Report) -> list[Row]:
-    """What the user required, unmet first."""
-    checks = _in_layers(report, "request")
+    """What the user required, unmet first; that an ignore holds yet is no requirement."""
+    checks = [
+        check for check in _in_layers(report, "request") if not (check.rule == EXPIRED and check.status == "pass")
+    ]
     if not checks:
         return []
     words = {"not met": ("fail", "warn"), "not known": ("unknown", "skipped"), "met": ("pass", "note")}
@@ -334,7 +345,7 @@ def groups(report: Report, machine: Sequence[Check]) -> list[Group]:
     about = _checks_by_gpu(report)
     common = worst(machine)
     found: dict[tuple[str, str | None, Status, tuple[str, ...], int], list[tuple[Gpu, list[Check]]]] = {}
-    for gpu in gpus_of(report):
+    for gpu in report.gpus:
         own = [*{check.id: check for identity in gpu.identities() for check in about.get(identity, ())}.values()]
         status = worse(worst(own), common)
         concerning = (*machine, *own)

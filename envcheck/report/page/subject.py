@@ -10,18 +10,6 @@ from envcheck.snapshot import Environment, Framework, Gpu, frameworks_in
 _MOST_NAMED = 4
 
 
-def gpus_of(report: Report) -> tuple[Gpu, ...]:
-    """The GPUs of the examined machine."""
-    listing = report.snapshot.gpus if report.snapshot else None
-    return listing.items if listing else ()
-
-
-def environments_of(report: Report) -> tuple[Environment, ...]:
-    """The environments that were looked at."""
-    listing = report.snapshot.environments if report.snapshot else None
-    return listing.items if listing else ()
-
-
 def judged_environment(report: Report) -> Environment | None:
     """The environment that the verdict is about."""
     return report.snapshot.judged_environment if report.snapshot else None
@@ -84,7 +72,7 @@ def subject_line(checks: Sequence[Check], report: Report) -> str:
 
 def _gpu_line(checks: Sequence[Check], report: Report) -> str:
     keys = {check.subject.key for check in checks}
-    gpus = [gpu for gpu in gpus_of(report) if keys & set(gpu.identities())]
+    gpus = [gpu for gpu in report.gpus if keys & set(gpu.identities())]
     names = list(dict.fromkeys(gpu_name(gpu) for gpu in gpus))
     numbers = gpu_numbers(checks)
     line = f"{numbers}: {listed(names)}" if names else numbers
@@ -94,7 +82,7 @@ def _gpu_line(checks: Sequence[Check], report: Report) -> str:
 
 def _software_line(check: Check, report: Report) -> str:
     key = check.subject.environment or check.subject.key
-    environment = next((found for found in environments_of(report) if found.key == key), None)
+    environment = next((found for found in report.environments if found.key == key), None)
     if environment is None:
         return check.subject.path or check.subject.key
     if check.subject.kind == "environment":

@@ -7,7 +7,7 @@ from envcheck.report.page.findings import dead_probes, probe_sentence
 from envcheck.report.page.head import has_trial, is_live_report
 from envcheck.report.page.layout import Room
 from envcheck.report.page.pen import Line, Pen, Span
-from envcheck.report.page.subject import gpus_of, judged_environment
+from envcheck.report.page.subject import judged_environment
 from envcheck.snapshot import frameworks_in
 from envcheck.text.wrap import width
 
@@ -86,7 +86,7 @@ def untested(report: Report) -> str:
     environment = judged_environment(report)
     if environment and environment.shipped and environment.shipped.packages and environment.verified is None:
         ways.append("file contents (--verify)")
-    if gpus_of(report) and not any(found.value for found in report.measurements):
+    if report.gpus and not any(found.value for found in report.measurements):
         ways.append("performance (--bench)")
     return f"Not tested: {', '.join(ways)}." if ways else ""
 

@@ -56,7 +56,7 @@ def _baseline(report: Report, kept: tuple[Measurement, ...]) -> Baseline:
 
 
 def _figures_of(report: Report) -> tuple[Measurement, ...]:
-    gpus = {gpu.uuid: gpu for gpu in (report.snapshot.gpus.items if report.snapshot and report.snapshot.gpus else ())}
+    gpus = {gpu.uuid: gpu for gpu in report.gpus}
     return tuple(
         msgspec.structs.replace(measured, conditions=None, verification=None)
         for measured in report.measurements
@@ -80,15 +80,15 @@ def read(data: bytes, name: str) -> Baseline:
     try:
         head = msgspec.json.decode(data, type=_Head)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise UsageError(f"{name} is no baseline that --save-baseline wrote: {error}") from None
+        raise UsageError(f"{name} is not a baseline that --save-baseline wrote: {error}") from None
     if head.schema_version is not None:
         return _of_report(data, name)
     try:
         found = msgspec.json.decode(data, type=Baseline)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise UsageError(f"{name} is no baseline that --save-baseline wrote: {error}") from None
+        raise UsageError(f"{name} is not a baseline that --save-baseline wrote: {error}") from None
     if found.baseline_version.partition(".")[0] != "1" or not found.measurements:
-        raise UsageError(f"{name} is no baseline of version 1 with figures in it")
+        raise UsageError(f"{name} is not a baseline of version 1 with figures in it")
     return found
 
 
@@ -96,12 +96,12 @@ def _of_report(data: bytes, name: str) -> Baseline:
     try:
         report = read_report(data)
     except UsageError as error:
-        raise UsageError(f"{name} is no baseline: {error}") from None
+        raise UsageError(f"{name} is not a baseline: {error}") from None
     if is_redacted(report):
-        raise UsageError(f"{name} is redacted, so its GPUs cannot be recognized: it is no baseline")
+        raise UsageError(f"{name} is redacted, so its GPUs cannot be recognized: it is not a baseline")
     kept = _figures_of(report)
     if not kept:
-        raise NoFiguresError(f"{name} is no baseline: it holds no figure to compare with")
+        raise NoFiguresError(f"{name} is not a baseline: it holds no figure to compare with")
     return _baseline(report, kept)
 
 

@@ -16,7 +16,7 @@ from envcheck.rules.driver.loaded_library import (
 from envcheck.rules.facts.machine import cuda_answers, driver_of, in_container, may_have_gpus, nvml_answers
 from envcheck.rules.fixes import driver as fixes
 from envcheck.rules.messages.driver import answers, call_evidence, results_naming
-from envcheck.snapshot import Snapshot
+from envcheck.snapshot import Snapshot, items_in
 
 
 @rule(
@@ -66,14 +66,14 @@ def _match_versions(facts: Facts) -> tuple[Fix, ...]:
     if any(
         "/compat/" in (result.library or "") for result in results_naming("driver-library-mismatch", answers(facts))
     ):
-        return fixes.drop_compat_library(facts)
+        return fixes.DROP_COMPAT_LIBRARY
     found = mismatched(facts)
     if found is not None:
         return redirect_loader(*found, facts)
     if in_container(facts):
         text = "Remove the driver libraries (libcuda, libnvidia-*) from the image: the host's are mounted at start"
         return (Fix(text=text), Fix(text="If the host was updated, restart it", who="cluster-admin"))
-    return fixes.reboot(facts)
+    return fixes.REBOOT
 
 
 @rule(
@@ -122,7 +122,7 @@ def driver_library_mismatch(_snapshot: Snapshot, facts: Facts) -> Outcome | None
 
 def _library_versions(facts: Facts) -> tuple[str, ...]:
     listing = driver_of(facts).libraries
-    found = (library.version for library in (listing.items if listing else ()) if library.kind == "driver")
+    found = (library.version for library in items_in(listing) if library.kind == "driver")
     return tuple(dict.fromkeys(version for version in found if version))
 
 
@@ -151,7 +151,7 @@ def _mismatch(facts: Facts) -> str:
     scope="container",
     by_variable=lambda _snapshot, facts: is_found_by_variable(find_library(CUDA, facts)),
     explains=("gpu-init-failed", "no-gpu-visible"),
-    remedy=fixes.drop_compat_library,
+    remedy=fixes.DROP_COMPAT_LIBRARY,
 )
 def forward_compat_unsupported(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """The GPU does not support the forward-compatibility libcuda that was loaded.
@@ -181,5 +181,5 @@ def forward_compat_unsupported(_snapshot: Snapshot, facts: Facts) -> Outcome | N
         message="Programs load a newer libcuda than the driver's own, which this GPU does not support.",
         evidence=tuple(call_evidence(result) for result in failed),
         decided_by="driver-answered",
-        fixes=(*fixes.drop_compat_library(facts), *fixes.update_driver(facts)),
+        fixes=(*fixes.DROP_COMPAT_LIBRARY, *fixes.update_driver(facts)),
     )

@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 from envcheck.checks import Fix
-from envcheck.rules.api import Facts, Outcome, never, rule
-from envcheck.snapshot import Snapshot
+from envcheck.rules.api import never, rule
+
+_LICENCE = (
+    Fix(text="See what the licence client says", command=("systemctl", "status", "nvidia-gridd")),
+    Fix(
+        text="Put the client configuration token into /etc/nvidia/ClientConfigToken, make the licence server "
+        "reachable (and the clock right), and restart the service",
+        command=("sudo", "systemctl", "restart", "nvidia-gridd"),
+        who="root",
+    ),
+)
 
 
-def _licence(_facts: Facts) -> tuple[Fix, ...]:
-    return (
-        Fix(text="See what the licence client says", command=("systemctl", "status", "nvidia-gridd")),
-        Fix(
-            text="Put the client configuration token into /etc/nvidia/ClientConfigToken, make the licence server "
-            "reachable (and the clock right), and restart the service",
-            command=("sudo", "systemctl", "restart", "nvidia-gridd"),
-            who="root",
-        ),
-    )
-
-
-@rule(layer="driver", scope="node", arises=never, remedy=_licence, explains=("gpu-init-failed",))
-def vgpu_unlicensed(_snapshot: Snapshot, _facts: Facts) -> Outcome | None:
+@rule(layer="driver", scope="node", arises=never, remedy=_LICENCE, explains=("gpu-init-failed",))
+def vgpu_unlicensed() -> None:
     """The virtual GPU has no licence.
 
     What it checks
@@ -38,4 +35,3 @@ def vgpu_unlicensed(_snapshot: Snapshot, _facts: Facts) -> Outcome | None:
         NVIDIA, vGPU client licensing:
           https://docs.nvidia.com/grid/15.0/grid-licensing-user-guide/index.html
     """
-    return None

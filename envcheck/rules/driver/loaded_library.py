@@ -12,7 +12,7 @@ from envcheck.rules.facts.machine import cuda_answers, driver_of, in_container, 
 from envcheck.rules.facts.trials import ran_on_gpu, tried_frameworks
 from envcheck.rules.fixes.libraries import without_variable
 from envcheck.rules.messages.driver import NOT_LOADABLE, call_evidence
-from envcheck.snapshot import ApiResult, DriverLibrary, Snapshot
+from envcheck.snapshot import ApiResult, DriverLibrary, Snapshot, items_in
 
 CUDA, NVML = "libcuda.so.1", "libnvidia-ml.so.1"
 _FOR_CODE = ("libnvidia-ptxjitcompiler.so.1", "libnvidia-nvvm.so.4")
@@ -32,7 +32,7 @@ _USED_BY = {
 def find_library(name: str, facts: Facts) -> DriverLibrary | None:
     """The file that the loader finds for ``name``; None if there is none, or if unknown."""
     listing = driver_of(facts).libraries
-    return next((library for library in (listing.items if listing else ()) if _place(library, name)), None)
+    return next((library for library in items_in(listing) if _place(library, name)), None)
 
 
 def _place(library: DriverLibrary, name: str) -> str | None:

@@ -3,32 +3,29 @@
 from __future__ import annotations
 
 from envcheck.checks import Fix
-from envcheck.rules.api import Facts, Outcome, never, rule
-from envcheck.snapshot import Snapshot
+from envcheck.rules.api import never, rule
 
-
-def _one_origin(_facts: Facts) -> tuple[Fix, ...]:
-    return (
-        Fix(
-            text="List the driver's packages, their versions and where they come from",
-            command=("sh", "-c", "dpkg -l | grep -i nvidia; apt-cache policy nvidia-driver cuda-drivers"),
-        ),
-        Fix(
-            text="Remove the driver's packages, keep one repository for it (the distribution's or NVIDIA's), and "
-            "install it again",
-            who="root",
-        ),
-    )
+_ONE_ORIGIN = (
+    Fix(
+        text="List the driver's packages, their versions and where they come from",
+        command=("sh", "-c", "dpkg -l | grep -i nvidia; apt-cache policy nvidia-driver cuda-drivers"),
+    ),
+    Fix(
+        text="Remove the driver's packages, keep one repository for it (the distribution's or NVIDIA's), and "
+        "install it again",
+        who="root",
+    ),
+)
 
 
 @rule(
     layer="driver",
     scope="node",
     arises=never,
-    remedy=_one_origin,
+    remedy=_ONE_ORIGIN,
     explains=("driver-not-installed", "driver-library-mismatch", "kernel-module-missing"),
 )
-def driver_packages_conflict(_snapshot: Snapshot, _facts: Facts) -> Outcome | None:
+def driver_packages_conflict() -> None:
     """The driver's packages cannot be installed together.
 
     What it checks
@@ -46,4 +43,3 @@ def driver_packages_conflict(_snapshot: Snapshot, _facts: Facts) -> Outcome | No
         NVIDIA driver installation guide:
             https://docs.nvidia.com/datacenter/tesla/driver-installation-guide/
     """
-    return None

@@ -35,7 +35,7 @@ def _fixes(facts: Facts) -> tuple[Fix, ...]:
         who="root",
     )
     load = (uvm,) if module and module.uvm_loaded is False else ()
-    return (*load, fixes.read_kernel_log(), *fixes.reboot(facts))
+    return (*load, fixes.read_kernel_log(), *fixes.REBOOT)
 
 
 @rule(

@@ -259,7 +259,7 @@ def _check(rule: Rule, subject: Subject, outcome: Outcome, facts: Facts) -> Chec
         decided_by=outcome.decided_by,
         confidence=outcome.confidence,
         missing=outcome.missing,
-        fixes=outcome.fixes or (rule.remedy(facts) if bad and rule.remedy else ()),
+        fixes=outcome.fixes or (rule.remedies(facts) if bad else ()),
         action=outcome.action,
         sources=_with_rule_pages(outcome.sources, pages(rule, subject, facts.matrix)) if telling else outcome.sources,
     )

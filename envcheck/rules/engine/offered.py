@@ -24,7 +24,7 @@ from envcheck.rules.facts.frameworks import distributions_in
 from envcheck.rules.facts.machine import and_more
 from envcheck.rules.fixes.install import in_steps
 from envcheck.rules.packages.redirected import stop_redirection
-from envcheck.snapshot import Distribution, Environment, Snapshot, frameworks_in
+from envcheck.snapshot import Distribution, Environment, Snapshot, frameworks_in, items_in
 
 _BAD = ("fail", "warn")
 _SCOPES: frozenset[Scope] = frozenset({"env"})
@@ -86,7 +86,7 @@ class _Page:
         self._snapshot = without_trials(snapshot)
         self._tables = matrix
         self._rules = rules
-        environments = snapshot.environments.items if snapshot.environments else ()
+        environments = items_in(snapshot.environments)
         frameworks = sum(len(frameworks_in(each)) for each in environments)
         self._left = min(_MOST, max(_LEAST, _MOST_JUDGED // max(1, frameworks)))
         self._steps: tuple[Changes, ...] = ()
@@ -132,7 +132,7 @@ class _Page:
         newer = [self._try(check, way) for way in install_newer(facts, check, others)]
         good = [each for each in (*apart, *newer) if each.works]
         if not good:
-            return [(Fix(text=f"No change of packages fixes this here: {why}. Use separate environments"),)]
+            return [(Fix(text=f"No package change fixes this: {why}. Use separate environments"),)]
         self._follow(good[0])
         return [_with_risk(each) for each in good[:2]]
 

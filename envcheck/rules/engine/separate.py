@@ -27,7 +27,7 @@ def two_environments(facts: Facts, check: Check, why: str, others: Sequence[str]
         interpreter = environment.executable or "python3"
         create = create_command(place, uv=uv, python=environment.python or "", interpreter=interpreter)
         wanted = f"{framework.name}{_gpu_extra(framework)}{same_version(framework)}"
-        alone = f"{framework.name} in an environment of its own, since in one environment {why}"
+        alone = f"{framework.name} in a separate environment, since in one environment {why}"
         yield in_steps(
             (
                 Fix(text=f"Keep {alone}: create it", command=create),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from envcheck.compat.relations.driver_cuda import driver_runs_cuda, driver_speaks, minimum_driver
+from envcheck.compat.relations.driver_cuda import driver_runs_cuda, minimum_driver, newest_cuda_of
 from envcheck.rules.api import Facts
 from envcheck.snapshot import DriverLibrary, Snapshot, frameworks_in
 from envcheck.versions import CudaVersion, DriverRelease
@@ -41,7 +41,7 @@ def supported_cuda(facts: Facts) -> CudaVersion | None:
     driver = facts.snapshot.driver
     said = CudaVersion.parse(driver.cuda if driver else None)
     number = release(facts)
-    return said or (driver_speaks(facts.matrix, number, facts.driver_os) if number else None)
+    return said or (newest_cuda_of(facts.matrix, number, facts.driver_os) if number else None)
 
 
 def supports_natively(facts: Facts, cuda: CudaVersion) -> bool | None:
@@ -62,7 +62,7 @@ def runs_builds_for(facts: Facts, cuda: CudaVersion) -> bool:
     number = release(facts)
     said = CudaVersion.parse(facts.snapshot.driver.cuda if facts.snapshot.driver else None)
     if number is not None:
-        return driver_runs_cuda(facts.matrix, number, cuda, facts.driver_os, speaks=said).ok
+        return driver_runs_cuda(facts.matrix, number, cuda, facts.driver_os, reported=said).ok
     return said is None or said >= cuda or _needs_no_newer_driver(cuda, said, facts)
 
 

@@ -6,16 +6,15 @@ from collections.abc import Iterable
 from pathlib import PurePosixPath
 
 from envcheck.checks import Evidence, Status
+from envcheck.compat.families import row_of
 from envcheck.compat.relations.libraries import cuda_majors
 from envcheck.rules.api import Facts, FrameworkSubject
 from envcheck.rules.facts.frameworks import base_framework, other_cuda_builds, provides_gpu_support
 from envcheck.rules.facts.library_names import LibraryName, is_required, name_of
 from envcheck.rules.facts.machine import may_have_gpus
 from envcheck.rules.facts.trials import ran_on_gpu
-from envcheck.snapshot import Framework, Library, Load
+from envcheck.snapshot import Framework, Library, Load, items_in
 
-_WHOLE = frozenset({"cudart", "cublas", "cublasLt", "cudnn", "cufft", "cusolver", "cusparse"})
-"""Libraries without any of which a framework that falls back to the CPU does not use the GPU at all."""
 _SHOWN = 8
 
 VARIABLES = ("LD_LIBRARY_PATH", "LD_PRELOAD")
@@ -82,9 +81,12 @@ def _is_required(load: Load, framework: Framework, facts: Facts) -> bool:
     name = name_in(load)
     if name is not None and is_required(framework, name.family, facts):
         return True  # the framework requires it but opens it late: cuSOLVER of PyTorch
+    row = row_of(name.family) if name else None
+    if name is None or row is None or name.family not in row.opened_first:
+        return False
     falls_back = facts.matrix.has_trait(framework.name, "falls-back-to-cpu")
-    whole = falls_back and bool(framework.cuda or framework.name.startswith("jax-cuda"))
-    return whole and name is not None and name.family in _WHOLE and may_have_gpus(facts)
+    built_for_cuda = bool(framework.cuda or framework.name.startswith("jax-cuda"))
+    return falls_back and built_for_cuda and may_have_gpus(facts)
 
 
 def are_opened_late(found: Iterable[Load], framework: Framework, facts: Facts) -> bool:
@@ -146,7 +148,7 @@ def folder_of(path: str | None) -> str:
 
 def copies(facts: Facts) -> tuple[Library, ...]:
     """The copies of CUDA libraries that were found on this system."""
-    return facts.snapshot.libraries.items if facts.snapshot.libraries else ()
+    return items_in(facts.snapshot.libraries)
 
 
 def copy_at(path: str | None, facts: Facts) -> Library | None:

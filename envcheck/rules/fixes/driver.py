@@ -75,8 +75,7 @@ def _driver(facts: Facts, task: str, *, new: bool) -> tuple[Fix, ...]:
     return (Fix(text=f"{task}, as NVIDIA describes for this distribution: {DRIVER_PAGE}", who="root", risk=risk),)
 
 
-def reboot(_facts: Facts) -> tuple[Fix, ...]:
-    return (Fix(text="Restart the machine", who="root", risk=_REBOOT_RISK),)
+REBOOT = (Fix(text="Restart the machine", who="root", risk=_REBOOT_RISK),)
 
 
 def reset(gpu: Gpu | None) -> Fix:
@@ -92,6 +91,22 @@ def smi_selector(gpu: Gpu | None) -> tuple[str, ...]:
     """The nvidia-smi option that selects this GPU; none where its PCI bus id is unknown."""
     bus_id = gpu.pci_bus_id if gpu else None
     return ("-i", bus_id) if bus_id and _BUS_ID.fullmatch(bus_id) else ()
+
+
+COOLING = Fix(text="Check fans, air flow and room temperature", who="cluster-admin")
+SUPPLY = Fix(
+    text="Check the power supplies, their redundancy mode and the GPU's power cables",
+    who="cluster-admin",
+)
+
+
+def restore_power_limit(gpu: Gpu, watts: float) -> Fix:
+    return Fix(
+        text="Restore the default power limit",
+        command=("sudo", "nvidia-smi", *smi_selector(gpu), "-pl", f"{watts:.0f}"),
+        who="root",
+        risk="more heat and power; the limit may have been lowered on purpose",
+    )
 
 
 def read_kernel_log() -> Fix:
@@ -212,7 +227,7 @@ def start_fabric_manager(facts: Facts) -> tuple[Fix, ...]:
     guest = bool(platform and platform.virtualization and platform.virtualization != "none") and not switches
     if in_container(facts) or guest:
         where = "host of this container" if in_container(facts) else "host (or service machine) of this guest"
-        text = f"Have the NVIDIA fabric manager started on the {where}, in the release of the driver"
+        text = f"Have the NVIDIA fabric manager started on the {where}, in the driver's release"
         return (Fix(text=text, who="cluster-admin"),)
     release = facts.snapshot.driver.release if facts.snapshot.driver else None
     same = f" {release}" if release else " of the driver"
@@ -226,9 +241,9 @@ def start_fabric_manager(facts: Facts) -> tuple[Fix, ...]:
     )
 
 
-def drop_compat_library(_facts: Facts) -> tuple[Fix, ...]:
-    text = (
-        "Take the forward-compatibility libcuda (in a folder named compat) off the loader's path, or use an image or a "
-        "build for a CUDA version that the driver speaks"
-    )
-    return (Fix(text=text),)
+DROP_COMPAT_LIBRARY = (
+    Fix(
+        text="Take the forward-compatibility libcuda (in a folder named compat) off the loader's path, or use an image "
+        "or a build for a CUDA version that the driver supports"
+    ),
+)

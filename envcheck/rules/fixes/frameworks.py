@@ -57,7 +57,7 @@ def _torch_family(facts: Facts, framework: Framework) -> tuple[Fix, ...]:
     if cuda is None:
         return install_fitting_build(facts, torch)
     tag = f"cu{cuda.major}{cuda.minor}"
-    text = f"Install {full_name(framework).partition('+')[0]} built for {tag}, as torch is"
+    text = f"Install {full_name(framework).partition('+')[0]} built for {tag}, like torch"
     wanted = f"{framework.name}{same_version(framework)}"
     how = How(index=f"{INDEX}{tag}", alone=True, again=True)
     return install(facts, (wanted,), text, how)

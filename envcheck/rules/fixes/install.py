@@ -153,7 +153,7 @@ def _reinstallation(facts: Facts, requirements: Sequence[str], kept: Sequence[st
 
 
 def _pinned_to_installed(line: str, environment: Environment | None) -> str:
-    """The requirement, pinned to the release that is there: the newest that it admits may be another one."""
+    """The requirement, pinned to the installed release: the newest that it admits may be another one."""
     asked = read_requirement(line)
     there = installed(environment, normalised(asked.name)) if asked else None
     if asked is None or there is None or pinned_by(line):

@@ -130,7 +130,7 @@ def add_wheel_folders(framework: Framework) -> tuple[Fix, ...]:
     """The step after installing for a framework whose loader does not search NVIDIA's wheels."""
     if framework.looks_in_wheels is not False:
         return ()
-    there = f"Lead the loader there, since {framework.name} does not look into wheels by itself"
+    there = f"Point the loader there: {framework.name} does not search wheels by itself"
     return (Fix(text=f"{there}: check again, which names the folders for LD_LIBRARY_PATH"),)
 
 
@@ -208,7 +208,7 @@ def show_loader_search(facts: Facts) -> tuple[Fix, ...]:
     environment = facts.environment
     found = sorted(frameworks_in(environment), key=lambda each: importance(each, facts.matrix))
     framework = next((each for each in found if each.name in facts.about), next(iter(found), None))
-    text = "See which file the loader takes, or where it looks in vain"
+    text = "See which file the loader finds, or where it searched"
     load = ("-c", f"import {module_of(framework)}") if framework else ()
     return (
         Fix(
@@ -232,7 +232,7 @@ def install_or_locate_library(facts: Facts) -> tuple[Fix, ...]:
 
 def install_cudnn(facts: Facts) -> tuple[Fix, ...]:
     """Install cuDNN as a wheel."""
-    return (*_wheel(facts, "nvidia-cudnn", "cuDNN, of the major that is asked for,"), *show_loader_search(facts))
+    return (*_wheel(facts, "nvidia-cudnn", "cuDNN in the requested major version"), *show_loader_search(facts))
 
 
 def install_nccl(facts: Facts) -> tuple[Fix, ...]:
@@ -242,7 +242,7 @@ def install_nccl(facts: Facts) -> tuple[Fix, ...]:
 
 def install_tensorrt(facts: Facts) -> tuple[Fix, ...]:
     """Install TensorRT as a wheel."""
-    return (*_wheel(facts, "tensorrt", "TensorRT, of the major that is asked for,"), *show_loader_search(facts))
+    return (*_wheel(facts, "tensorrt", "TensorRT in the requested major version"), *show_loader_search(facts))
 
 
 def list_wheels(facts: Facts) -> tuple[Fix, ...]:
@@ -251,10 +251,13 @@ def list_wheels(facts: Facts) -> tuple[Fix, ...]:
     return (Fix(text=text, command=pip_command(facts.environment, "list")),)
 
 
-def other_compiler(_facts: Facts) -> tuple[Fix, ...]:
-    """Install a release with a newer compiler, or check PATH; for cases where only an error line is known."""
-    text = "Install a newer release of what compiles (Triton, XLA's nvidia-cuda-nvcc), which brings a newer compiler"
-    return (Fix(text=text), Fix(text="See which ptxas comes first on PATH", command=("ptxas", "--version")))
+OTHER_COMPILER = (
+    Fix(
+        text="Install a newer release of what compiles (Triton, XLA's nvidia-cuda-nvcc), which brings a newer compiler"
+    ),
+    Fix(text="See which ptxas comes first on PATH", command=("ptxas", "--version")),
+)
+"""For cases where only an error line is known."""
 
 
 def _wheel(facts: Facts, base: str, what: str) -> tuple[Fix, ...]:

@@ -6,12 +6,15 @@ import re
 from collections.abc import Iterable, Sequence
 
 from envcheck.checks import Changes, Fix
+from envcheck.compat.load import load_matrix
+from envcheck.compat.tables import Trait
 from envcheck.rules.fixes.commands import conda_command, in_user_site, pip_command, uv_prefix
 from envcheck.rules.fixes.install import in_steps, install_pip
 from envcheck.rules.fixes.torch import INDEX
 from envcheck.snapshot import Distribution, Environment
 
-_OF_PYTORCH = re.compile(r"(?:torch|torchvision|torchaudio|torchtext|torchdata)$")
+_ON_INDEX: tuple[Trait, ...] = ("distributes-torch", "released-with-torch", "on-torch-index")
+"""The packages that PyTorch's index has, each in the folder of its build."""
 _BUILD = re.compile(r"(?:cu\d{2,3}|cpu|rocm[\d.]+|xpu)$")
 """Local version labels that are also folder names of PyTorch's index."""
 _RISK = "downloads the package; no other package changes"
@@ -37,7 +40,7 @@ def _by_index(wheels: Iterable[Distribution]) -> dict[str | None, list[Distribut
     groups: dict[str | None, list[Distribution]] = {}
     for each in wheels:
         label = each.version.partition("+")[2]
-        own = _OF_PYTORCH.match(each.name) and _BUILD.match(label)
+        own = _BUILD.match(label) and any(load_matrix().has_trait(each.name, trait) for trait in _ON_INDEX)
         groups.setdefault("" if not label else f"{INDEX}{label}" if own else None, []).append(each)
     return groups
 

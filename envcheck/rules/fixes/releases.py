@@ -37,7 +37,7 @@ class TorchChoice(msgspec.Struct, frozen=True):
 
 
 def same_version(framework: Framework) -> str:
-    """``==`` and the installed release, without its local tag; empty where that is no plain version."""
+    """``==`` and the installed release, without its local tag; empty where that is not a plain version."""
     version = _LOCAL_TAG.sub("", framework.version or "")
     return f"=={version}" if _VERSION.fullmatch(version) else ""
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from envcheck.checks import Evidence, Fix, Missing, Status
 from envcheck.compat.matrix import Matrix
 from envcheck.compat.question.package_needs import release_rows
@@ -37,7 +39,7 @@ from envcheck.versions import CodeTarget, ComputeCapability, CudaVersion
 def _gpu_is_here_or_wanted(subject: FrameworkSubject, facts: Facts) -> bool:
     """A build for ROCm uses CUDA's names for its own GPUs: only an NVIDIA GPU makes it the wrong one.
 
-    A framework built for the CPU is worth a note even where a GPU was looked for in vain.
+    A framework built for the CPU is worth a note even where no GPU was found.
 
     Of an extension the question arises where its files tell, and where the framework itself is another build.
     """
@@ -71,14 +73,14 @@ def cpu_only_build(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """A framework was installed as a build for the CPU only.
 
     What it checks
-        That on a system with an NVIDIA GPU the framework is built for CUDA, not for the CPU or ROCm
-        (by torch/version.py, TensorFlow's build_info.py, the +cpu in a version, the build of a conda
-        package), that JAX has a CUDA plug-in, and ONNX Runtime a CUDA provider. Pasted text without
-        GPUs is treated alike if it shows that CUDA is wanted (a driver, CUDA libraries among the
-        packages, an error about CUDA). Without any GPU, a CPU build is a note.
-        A CPU build of PyTorch is a failure, and so is one of another framework if it is the only one.
-        Next to a framework that is built for CUDA it is a warning; for ONNX Runtime, which many
-        packages require for the CPU on purpose, a note.
+        Checks that on a system with an NVIDIA GPU the framework is built for CUDA, not for the CPU or
+        ROCm (by torch/version.py, TensorFlow's build_info.py, the +cpu in a version, the build of a
+        conda package), that JAX has a CUDA plug-in, and ONNX Runtime a CUDA provider. Pasted text
+        without GPUs is treated the same if it shows that CUDA is wanted (a driver, CUDA libraries among
+        the packages, an error about CUDA). Without any GPU, a CPU build is a note. A CPU build of
+        PyTorch is a failure, and so is one of another framework if it is the only one. Next to a
+        framework that is built for CUDA it is a warning; for ONNX Runtime, which many packages
+        require for the CPU on purpose, a note.
 
     Why it matters
         Such a build never uses the GPU and usually does not complain: it computes on the CPU. Causes
@@ -169,7 +171,7 @@ def _place(subject: FrameworkSubject) -> tuple[Evidence, ...]:
 
 
 def _cuda_build_on_gpus(subject: FrameworkSubject, facts: Facts) -> bool:
-    """Of what brings only a part of its GPU code, or extends another, only where its files or documents tell."""
+    """For what brings a part of its GPU code, or extends another framework: only where files or documents say."""
     framework = subject.framework
     whole = is_main_framework(framework, facts.matrix) and not compiles_its_code(framework, facts.matrix)
     return (
@@ -191,12 +193,12 @@ def gpu_code_missing(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """A framework's build has no code for the GPU.
 
     What it checks
-        That the build has code for every GPU that programs can reach, by the list inside its library,
-        the GPU code in its binaries, or else the known release; where its code is not known, by the
-        compute capabilities that the release's documents name. Native code runs on its own compute
-        capability and on higher minor versions of the same major one; PTX runs on anything newer,
-        after the driver has compiled it. For extensions, and for frameworks that compile most of
-        their code at run time (JAX, CuPy), it is a warning.
+        Checks that the build has code for every GPU that programs can reach, by the list inside its
+        library, the GPU code in its binaries, or else the known release; where its code is not known,
+        by the compute capabilities that the release's documents name. Native code runs on its own
+        compute capability and on higher minor versions of the same major one; PTX runs on anything
+        newer, after the driver has compiled it. For extensions, and for frameworks that compile most
+        of their code at run time (JAX, CuPy), it is a warning.
 
     Why it matters
         Without code for the GPU the first operation fails with "no kernel image is available for
@@ -288,10 +290,10 @@ def _with_capability(facts: Facts) -> tuple[tuple[Gpu, ComputeCapability], ...]:
 def _fit(framework: Framework, code: tuple[CodeTarget, ...], capability: ComputeCapability, facts: Facts) -> Fit:
     """Whether the build has code for a GPU; if only the driver is too old for its PTX, driver-too-old reports it."""
     cuda, spoken = CudaVersion.parse(framework.cuda), supported_cuda(facts)
-    fit = code_runs_on(facts.matrix, code, capability, driver_speaks=spoken, built_with=cuda)
+    fit = code_runs_on(facts.matrix, code, capability, driver_cuda=spoken, built_with=cuda)
     if not fit.bad or cuda is None:
         return fit
-    with_newer_driver = code_runs_on(facts.matrix, code, capability, driver_speaks=cuda, built_with=cuda)
+    with_newer_driver = code_runs_on(facts.matrix, code, capability, driver_cuda=cuda, built_with=cuda)
     return with_newer_driver if with_newer_driver.ok else fit
 
 
@@ -304,7 +306,8 @@ def _lacking(
         is_main_framework(framework, facts.matrix) or not framework.gpu_code
     )
     fit = min((each for _, each in lacking), key=lambda each: WEAKEST_FIRST.index(each.confidence))
-    names = ", ".join(gpu_title(gpu) for gpu, _ in lacking)
+    counted = Counter(gpu_title(gpu) for gpu, _ in lacking)  # GPUs that are assumed have one name
+    names = ", ".join(f"{count} x {title}" if count > 1 else title for title, count in counted.items())
     capabilities = tuple(dict.fromkeys(evidence_of(gpu_title(gpu), gpu, "compute_capability") for gpu, _ in lacking))
     whom = gpu_title(lacking[0][0]) if len(lacking) == 1 else f"{len(lacking)} of {plural(total, 'GPU')}"
     return incompatible(

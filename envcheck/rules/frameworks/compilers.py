@@ -7,13 +7,13 @@ from envcheck.compat.question.package_needs import active_requirements, normalis
 from envcheck.compat.relations.fit import Fit
 from envcheck.compat.relations.gpu_cuda import cuda_targets
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, evidence_of, passed, rule
-from envcheck.rules.facts.frameworks import full_name
+from envcheck.rules.facts.frameworks import full_name, only_compiles_for_torch
 from envcheck.rules.facts.machine import gpu_title
 from envcheck.rules.facts.trials import ran_on_gpu
 from envcheck.rules.fixes.driver import installer
 from envcheck.rules.fixes.fits import incompatible
 from envcheck.rules.fixes.install import How, in_steps, install
-from envcheck.rules.fixes.libraries import other_compiler, without_variable
+from envcheck.rules.fixes.libraries import OTHER_COMPILER, without_variable
 from envcheck.rules.fixes.torch import install_fitting_build
 from envcheck.snapshot import Framework, frameworks_in
 from envcheck.versions import ComputeCapability, CudaVersion
@@ -45,13 +45,13 @@ def _assemblers(framework: Framework) -> dict[str, CudaVersion]:
     return {name: version for name, version in found.items() if name.startswith(_ASSEMBLER) and version}
 
 
-@rule(layer="framework", per="framework", explains=("framework-cannot-use-gpu",), remedy=other_compiler)
+@rule(layer="framework", per="framework", explains=("framework-cannot-use-gpu",), remedy=OTHER_COMPILER)
 def jit_compiler_too_old(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """A run-time compiler does not support the GPU.
 
     What it checks
-        That a ptxas of Triton supports the compute capability of the GPUs. Errors of NVRTC and other
-        copies of ptxas about unknown GPUs and PTX are read from error lines.
+        Checks that a ptxas of Triton supports the compute capability of the GPUs. Errors of NVRTC and
+        other copies of ptxas about unknown GPUs and PTX are read from error lines.
 
     Why it matters
         Triton, `torch.compile`, XLA and CuPy compile while the program runs. A compiler that is older
@@ -103,16 +103,17 @@ def _does_not_know(framework: Framework, fit: Fit, gpu: str, facts: Facts) -> Ou
     )
 
 
-@rule(layer="framework", per="framework", explains=("framework-cannot-use-gpu",), remedy=other_compiler)
+@rule(layer="framework", per="framework", explains=("framework-cannot-use-gpu",), remedy=OTHER_COMPILER)
 def jit_compiler_missing(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """A run-time compiler is missing.
 
     What it checks
-        That Triton has a ptxas, or finds one by TRITON_PTXAS_PATH or in a toolkit, and that it can
-        compile the C code that launches a kernel: with the compiler in CC, or gcc or clang on PATH,
-        and the headers of the environment's Python. That the wheels with ptxas and libdevice are there
-        if JAX or TensorFlow got CUDA by an extra, and no toolkit has them. Errors of XLA, Numba and
-        others about a missing ptxas, libdevice or libNVVM are read from error lines.
+        Checks that Triton has a ptxas, or finds one by TRITON_PTXAS_PATH or in a toolkit, and that it
+        can compile the C code that launches a kernel: with the compiler in CC, or gcc or clang on
+        PATH, and the headers of the environment's Python. Also checks that the wheels with ptxas and
+        libdevice are there if JAX or TensorFlow got CUDA by an extra, and no toolkit has them. Errors
+        of XLA, Numba and others about a missing ptxas, libdevice or libNVVM are read from error
+        lines.
 
     Why it matters
         Triton and `torch.compile` stop with "Cannot find ptxas", "Failed to find C compiler" or
@@ -193,7 +194,7 @@ def _without_xlas_compilers(subject: FrameworkSubject, facts: Facts) -> Outcome 
 
 def _cannot_compile_in_c(subject: FrameworkSubject, lacking: list[str], facts: Facts) -> Outcome:
     """A note beside PyTorch, which works without compiling; a warning beside vLLM, which does not."""
-    framework, names = subject.framework, {each.name for each in frameworks_in(subject.environment)}
+    framework = subject.framework
     what = " and ".join(_HOSTS.get(name, name) for name in lacking)
     install = installer(facts)
     headers = _HEADERS.get(install[0], "python3-dev") if install else "python3-dev"
@@ -202,7 +203,7 @@ def _cannot_compile_in_c(subject: FrameworkSubject, lacking: list[str], facts: F
     unset = without_variable("CC", (), facts) if "CC" in lacking else ()
     brings = (Fix(text=f"Install {' and '.join(packages)}", command=command, who="root"),) if packages else ()
     return Outcome(
-        status="note" if "torch" in names and "vllm" not in names else "warn",
+        status="note" if only_compiles_for_torch(subject.environment) else "warn",
         title=f"{full_name(framework)} finds no {what}",
         message=f"Triton compiles C code when the first kernel is called, but there is no {what}.",
         evidence=(evidence_of("what it compiles with", framework, "compiles_with"),),

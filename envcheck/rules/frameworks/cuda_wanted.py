@@ -5,16 +5,15 @@ from __future__ import annotations
 import re
 
 from envcheck.checks import Evidence
+from envcheck.compat.matrix import Matrix
 from envcheck.compat.relations.visible_devices import hides_all
 from envcheck.rules.api import Facts, evidence_of
 from envcheck.rules.facts.library_names import wheel_of
 from envcheck.rules.messages.observed import line_evidence
 from envcheck.rules.variables.visible_devices import VISIBLE, setting_evidence
-from envcheck.snapshot import Environment
+from envcheck.snapshot import Environment, items_in
 
-_TOOLKIT = re.compile(
-    r"nvidia-cuda-|(?:cudatoolkit|pytorch-cuda|cuda-toolkit|cuda-runtime|cuda-cudart|cuda-libraries)$"
-)
+_TOOLKIT = re.compile(r"nvidia-cuda-|cuda-(?:toolkit|runtime|cudart|libraries)$")
 """Distributions of the toolkit's parts, besides NVIDIA's wheels of libraries."""
 
 _SPEAKS_OF_CUDA = re.compile(r"cuda|cudnn|cublas|nccl", re.IGNORECASE)
@@ -29,7 +28,7 @@ def evidence_for_cuda(environment: Environment, facts: Facts) -> tuple[Evidence,
     """Evidence that CUDA is wanted, strongest first; none if GPUs were looked for."""
     if facts.snapshot.gpus is not None:
         return ()
-    return (*_driver(facts), *_variable(facts), *_package(environment), *_error(facts), *_stated(facts))
+    return (*_driver(facts), *_variable(facts), *_package(environment, facts.matrix), *_error(facts), *_stated(facts))
 
 
 def _driver(facts: Facts) -> tuple[Evidence, ...]:
@@ -43,15 +42,18 @@ def _variable(facts: Facts) -> tuple[Evidence, ...]:
     return (setting_evidence(VISIBLE, value),) if value is not None and not hides_all(value) else ()
 
 
-def _package(environment: Environment) -> tuple[Evidence, ...]:
-    installed = environment.distributions or ()
-    found = next((each for each in installed if wheel_of(each.name) or _TOOLKIT.match(each.name)), None)
+def _package(environment: Environment, matrix: Matrix) -> tuple[Evidence, ...]:
+    found = next((each for each in environment.distributions or () if _brings_cuda(each.name, matrix)), None)
     return (evidence_of(f"CUDA's libraries: {found.name}", found, "version"),) if found else ()
 
 
+def _brings_cuda(name: str, matrix: Matrix) -> bool:
+    return bool(wheel_of(name) or _TOOLKIT.match(name)) or matrix.has_trait(name, "chooses-cuda-of-torch")
+
+
 def _stated(facts: Facts) -> tuple[Evidence, ...]:
-    """CUDA or cuDNN that somebody says is installed: nobody installs them without a wish for CUDA."""
-    libraries = facts.snapshot.libraries.items if facts.snapshot.libraries else ()
+    """CUDA or cuDNN that somebody says is installed: whoever installs them wants CUDA."""
+    libraries = items_in(facts.snapshot.libraries)
     found = next((each for each in libraries if each.stated), None)
     return (evidence_of(f"installed: {found.path}", found, "declared"),) if found else ()
 

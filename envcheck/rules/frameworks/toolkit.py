@@ -8,7 +8,7 @@ from envcheck.rules.api import Facts, Outcome, evidence_of, never, rule
 from envcheck.rules.facts.frameworks import framework_named, full_name
 from envcheck.rules.facts.machine import gpu_title
 from envcheck.rules.fixes.fits import incompatible
-from envcheck.snapshot import Environment, Snapshot, Toolkit
+from envcheck.snapshot import Environment, Snapshot, Toolkit, items_in
 from envcheck.versions import CodeTarget, ComputeCapability, CudaVersion
 
 _DOWNLOADS = "https://developer.nvidia.com/cuda-toolkit-archive"
@@ -28,7 +28,7 @@ def _compiles(environment: Environment, facts: Facts) -> bool:
 def _chosen(facts: Facts) -> Toolkit | None:
     """The toolkit that builds use: in CUDA_HOME, else on PATH, else the only one."""
     toolkits = facts.snapshot.toolkits
-    items = [each for each in (toolkits.items if toolkits else ()) if each.nvcc or each.path == "unknown folder"]
+    items = [each for each in items_in(toolkits) if each.nvcc or each.path == "unknown folder"]
     home = [each for each in items if each.cuda_home] or [each for each in items if each.on_path]
     return next(iter(home), items[0] if len(items) == 1 else None)
 
@@ -54,8 +54,8 @@ def toolkit_lacks_gpu(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """The CUDA toolkit cannot compile for the GPU.
 
     What it checks
-        That the nvcc that builds use (of CUDA_HOME, else PATH) supports the GPUs, if a package is
-        installed that compiles on this machine, or a text has the compiler's own list of targets.
+        Checks that the nvcc that builds use (of CUDA_HOME, else PATH) supports the GPUs, if a package
+        is installed that compiles on this machine, or a text has the compiler's own list of targets.
 
     Why it matters
         A build for the GPU stops with "nvcc fatal: Unsupported gpu architecture". Nothing else in the
@@ -111,8 +111,8 @@ def toolkit_missing(environment: Environment, facts: Facts) -> Outcome | None:
     """An installed package compiles CUDA code, but there is no CUDA toolkit.
 
     What it checks
-        That there is an nvcc if a package is installed that compiles CUDA code on the machine that
-        runs it (such as DeepSpeed).
+        Checks that there is an nvcc if a package is installed that compiles CUDA code on the machine
+        that runs it (such as DeepSpeed).
 
     Why it matters
         Such packages work as long as nothing has to be compiled; otherwise they stop with "CUDA_HOME
@@ -148,8 +148,8 @@ def toolkit_differs_from_build(environment: Environment, facts: Facts) -> Outcom
     """The CUDA toolkit and PyTorch have different CUDA major versions.
 
     What it checks
-        That the nvcc that builds use (of CUDA_HOME, else PATH) has the CUDA major version of PyTorch,
-        if a package is installed that compiles on this machine.
+        Checks that the nvcc that builds use (of CUDA_HOME, else PATH) has the CUDA major version of
+        PyTorch, if a package is installed that compiles on this machine.
 
     Why it matters
         PyTorch refuses to build extensions with another major version: "The detected CUDA
@@ -192,15 +192,14 @@ def _compiling_packages(environment: Environment, facts: Facts) -> Evidence:
     )
 
 
-def _supported_compiler(_facts: Facts) -> tuple[Fix, ...]:
-    return (
-        Fix(text="Install a C++ compiler that this CUDA release supports, and name it: NVCC_CCBIN=/usr/bin/g++-12"),
-        Fix(text="Or compile with a newer CUDA toolkit, or install a wheel that is already compiled"),
-    )
+_SUPPORTED_COMPILER = (
+    Fix(text="Install a C++ compiler that this CUDA release supports, and name it: NVCC_CCBIN=/usr/bin/g++-12"),
+    Fix(text="Or compile with a newer CUDA toolkit, or install a wheel that is already compiled"),
+)
 
 
-@rule(layer="framework", arises=never, remedy=_supported_compiler)
-def host_compiler_unsupported(_snapshot: Snapshot, _facts: Facts) -> Outcome | None:
+@rule(layer="framework", arises=never, remedy=_SUPPORTED_COMPILER)
+def host_compiler_unsupported() -> None:
     """No C++ compiler that the CUDA toolkit supports.
 
     What it checks
@@ -224,21 +223,17 @@ def host_compiler_unsupported(_snapshot: Snapshot, _facts: Facts) -> Outcome | N
         PyTorch, what it demands of compilers:
             https://github.com/pytorch/pytorch/blob/main/torch/utils/cpp_extension.py
     """
-    return None
 
 
-def _newer_toolkit(_facts: Facts) -> tuple[Fix, ...]:
-    return (
-        Fix(text="See which toolkit the build takes", command=("nvcc", "--version")),
-        Fix(
-            text="Install a toolkit of the CUDA release that PyTorch was built with, and let CUDA_HOME and PATH name it"
-        ),
-        Fix(text="Or install a wheel that is already compiled for your PyTorch, Python and CUDA"),
-    )
+_NEWER_TOOLKIT = (
+    Fix(text="See which toolkit the build takes", command=("nvcc", "--version")),
+    Fix(text="Install a toolkit of the CUDA release that PyTorch was built with, and let CUDA_HOME and PATH name it"),
+    Fix(text="Or install a wheel that is already compiled for your PyTorch, Python and CUDA"),
+)
 
 
-@rule(layer="framework", arises=never, remedy=_newer_toolkit)
-def toolkit_too_old(_snapshot: Snapshot, _facts: Facts) -> Outcome | None:
+@rule(layer="framework", arises=never, remedy=_NEWER_TOOLKIT)
+def toolkit_too_old() -> None:
     """The CUDA toolkit is older than a build demands.
 
     What it checks
@@ -257,4 +252,3 @@ def toolkit_too_old(_snapshot: Snapshot, _facts: Facts) -> Outcome | None:
         FlashAttention, setup.py: https://github.com/Dao-AILab/flash-attention/blob/main/setup.py
         CUDA installation guide for Linux: https://docs.nvidia.com/cuda/cuda-installation-guide-linux/
     """
-    return None

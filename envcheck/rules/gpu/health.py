@@ -35,7 +35,7 @@ def _answers_now(message: KernelMessage, facts: Facts) -> bool:
     scope="node",
     needs=("gpus",),
     arises=_has_gpus,
-    remedy=driver.reboot,
+    remedy=driver.REBOOT,
     explains=(
         "gpu-error-logged",
         "gpu-firmware-timeout",
@@ -99,7 +99,7 @@ def _place(message: KernelMessage, facts: Facts) -> str:
     scope="node",
     needs=("kernel.log.readable",),
     arises=_has_gpus,
-    remedy=driver.reboot,
+    remedy=driver.REBOOT,
     explains=("gpu-error-logged", "gpu-init-failed", "gpu-needs-reset", "no-gpu-visible"),
 )
 def gpu_firmware_timeout(snapshot: Snapshot, facts: Facts) -> Outcome | None:
@@ -138,7 +138,7 @@ def gpu_firmware_timeout(snapshot: Snapshot, facts: Facts) -> Outcome | None:
         evidence=tuple(kernel_evidence(message) for message in messages),
         decided_by="driver-answered",
         action="reboot",
-        fixes=(*driver.reboot(facts), *driver.update_driver(facts)),
+        fixes=(*driver.REBOOT, *driver.update_driver(facts)),
     )
 
 
@@ -209,14 +209,14 @@ def gpu_needs_reset(gpu: Gpu, facts: Facts) -> Outcome | None:
         evidence=evidence,
         decided_by="driver-answered",
         action=action,
-        fixes=_recovery(action, advice, gpu, facts),
+        fixes=_recovery(action, advice, gpu),
     )
 
 
-def _recovery(action: Action, advice: str | None, gpu: Gpu, facts: Facts) -> tuple[Fix, ...]:
+def _recovery(action: Action, advice: str | None, gpu: Gpu) -> tuple[Fix, ...]:
     if advice == "recover_imex_domain":
         return (_RESTART_IMEX,)
     if action == "none":
         text = f"Follow the driver's recovery action ({advice}), as its documentation describes"
         return (Fix(text=text, who="cluster-admin"),)
-    return driver.reboot(facts) if action == "reboot" else (driver.reset(gpu),)
+    return driver.REBOOT if action == "reboot" else (driver.reset(gpu),)

@@ -1,4 +1,4 @@
-"""Errors of a GPU that the driver logged by a number (Xid) and that have no rule of their own."""
+"""Errors of a GPU that the driver logged by a number (Xid) and that have no separate rule."""
 
 from __future__ import annotations
 
@@ -62,8 +62,8 @@ def gpu_error_logged(snapshot: Snapshot, _facts: Facts) -> Outcome | None:
 
     What it checks
         Reads the numbers of the driver's events (Xid) in the kernel log or in a pasted text, and says
-        what kind of error each is, by NVIDIA's catalogue. Events that have a rule of their own (ECC,
-        row remapping, NVLink, a lost GPU, the firmware) are told there.
+        what kind of error each is, by NVIDIA's catalogue. Events with a separate rule (ECC, row
+        remapping, NVLink, a lost GPU, the firmware) are reported there.
 
     Why it matters
         An Xid is the only place where the driver says why a program was ended. Many are the program's

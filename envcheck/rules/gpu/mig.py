@@ -91,18 +91,17 @@ def _any_in_mig_mode(_subject: Snapshot, facts: Facts) -> bool:
     return any(gpu.mig and gpu.mig.enabled for gpu in facts.own_gpus) or bool(_all_instances(facts))
 
 
-def _one_per_process(_facts: Facts) -> tuple[Fix, ...]:
-    return (
-        Fix(text="List the MIG devices with their UUIDs", command=("nvidia-smi", "-L")),
-        Fix(text=f"Start one process for each MIG device, with {VISIBLE} set to its UUID (MIG-…)"),
-    )
+_ONE_PER_PROCESS = (
+    Fix(text="List the MIG devices with their UUIDs", command=("nvidia-smi", "-L")),
+    Fix(text=f"Start one process for each MIG device, with {VISIBLE} set to its UUID (MIG-…)"),
+)
 
 
 @rule(
     layer="gpu",
     scope="container",
     arises=_any_in_mig_mode,
-    remedy=_one_per_process,
+    remedy=_ONE_PER_PROCESS,
     explains=("no-gpu-visible",),
 )
 def mig_enumeration(snapshot: Snapshot, facts: Facts) -> Outcome | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from envcheck.checks import Evidence, Fix, Missing
-from envcheck.compat.relations.gpu_driver import driver_drives
+from envcheck.compat.relations.gpu_driver import driver_supports
 from envcheck.rules.api import Facts, Outcome, evidence_of, passed, rule
 from envcheck.rules.facts.driver import release, release_text
 from envcheck.rules.facts.machine import basis_of, count_by_model, gpu_title, lacks_handle, model_of, on_tegra
@@ -13,15 +13,13 @@ from envcheck.rules.messages.observed import kernel_evidence, kernel_messages
 from envcheck.snapshot import Gpu, Snapshot
 from envcheck.versions import ComputeCapability
 
-
-def _find_a_gpu(_facts: Facts) -> tuple[Fix, ...]:
-    return (
-        Fix(text="Check whether the PCI bus shows the card", command=("lspci", "-nn", "-d", "10de:")),
-        Fix(
-            text="If the machine needs no GPU, check only its Python environment",
-            command=("envcheck", "check", "--scope", "env"),
-        ),
-    )
+_FIND_A_GPU = (
+    Fix(text="Check whether the PCI bus shows the card", command=("lspci", "-nn", "-d", "10de:")),
+    Fix(
+        text="If the machine needs no GPU, check only its Python environment",
+        command=("envcheck", "check", "--scope", "env"),
+    ),
+)
 
 
 @rule(
@@ -29,7 +27,7 @@ def _find_a_gpu(_facts: Facts) -> tuple[Fix, ...]:
     scope="node",
     needs=("gpus",),
     required=True,
-    remedy=_find_a_gpu,
+    remedy=_FIND_A_GPU,
     explains=(
         "container-without-gpu",
         "driver-library-mismatch",
@@ -141,7 +139,7 @@ def gpu_unsupported_by_driver(gpu: Gpu, facts: Facts) -> Outcome | None:
         return passed(f"Driver {number} supports {gpu_title(gpu)}", decided_by=basis_of(gpu, listed_by))
     module = facts.snapshot.kernel.nvidia if facts.snapshot.kernel else None
     flavour = module.flavour if module else None
-    fit = driver_drives(facts.matrix, capability, number, facts.driver_os, flavour, model=model_of(gpu, facts))
+    fit = driver_supports(facts.matrix, capability, number, facts.driver_os, flavour, model=model_of(gpu, facts))
     evidence = (
         evidence_of("compute capability", gpu, "compute_capability"),
         Evidence(what="driver", value=release_text(facts) or "", source="driver"),

@@ -62,10 +62,10 @@ def library_shadowed(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """An older copy of a library is loaded instead of the framework's own.
 
     What it checks
-        That LD_LIBRARY_PATH and LD_PRELOAD give the framework no CUDA library that is older than the
-        copy in its environment, with which it was built and tested. A copy that is as new or newer is
-        fine. If the release of a copy is unknown, all functions that the framework needs are looked
-        up in it; if that is impossible, the rule warns.
+        Checks that LD_LIBRARY_PATH and LD_PRELOAD give the framework no CUDA library that is older
+        than the copy in its environment, with which it was built and tested. A copy that is as new or
+        newer is fine. If the release of a copy is unknown, all functions that the framework needs are
+        looked up in it; if that is impossible, the rule warns.
 
     Why it matters
         The older copy lacks functions ("undefined symbol"), the framework refuses it ("cuDNN version
@@ -147,8 +147,8 @@ def cuda_library_too_old(subject: FrameworkSubject, facts: Facts) -> Outcome | N
     """A library of CUDA is older than what the framework was built with.
 
     What it checks
-        That each library is at least as new as the framework's metadata requires. The version is that
-        of the file, or of its package.
+        Checks that each library is at least as new as the framework's metadata requires. The version
+        is that of the file, or of its package.
 
     Why it matters
         JAX refuses older libraries and computes on the CPU. Other frameworks miss functions
@@ -215,9 +215,9 @@ def stub_library_loaded(subject: FrameworkSubject, facts: Facts) -> Outcome | No
     """A link-time stub of a toolkit would be loaded instead of a library.
 
     What it checks
-        That no library of the framework comes from a toolkit's `stubs` folder. The files there have
-        the names of the driver's and CUDA's libraries, so that programs can be linked on machines
-        without a GPU. None of their functions works.
+        Checks that no library of the framework comes from a toolkit's `stubs` folder. The files there
+        have the names of the driver's and CUDA's libraries, so that programs can be linked on
+        machines without a GPU. None of their functions works.
 
     Why it matters
         CUDA fails to start with error 34 ("CUDA driver is a stub library"), or the first call of the

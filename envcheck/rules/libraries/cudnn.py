@@ -46,8 +46,8 @@ def cudnn_missing(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """No cuDNN is installed.
 
     What it checks
-        That the loader, or the framework's own preloading, finds the cuDNN major version that the
-        framework needs. This rule is about systems without any cuDNN.
+        Checks that the loader, or the framework's own preloading, finds the cuDNN major version that
+        the framework needs. This rule is about systems without any cuDNN.
 
     Why it matters
         `import` fails with "libcudnn.so.9: cannot open shared object file", or TensorFlow, JAX and
@@ -79,7 +79,7 @@ def cudnn_major_mismatch(subject: FrameworkSubject, facts: Facts) -> Outcome | N
     """The installed cuDNN has a different major version than the framework needs.
 
     What it checks
-        That a cuDNN of the major version that the framework needs is installed.
+        Checks that a cuDNN of the major version that the framework needs is installed.
 
     Why it matters
         Each major version has its own file name (`libcudnn.so.8`, `libcudnn.so.9`). A program that
@@ -117,9 +117,9 @@ def cudnn_too_old(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """The installed cuDNN is older than the one that the framework was built with.
 
     What it checks
-        That cuDNN is at least as new as the one that the framework was built with; if its files do
-        not say, as its release is documented to need. PyTorch, TensorFlow and JAX need the same major
-        version and no older minor version. TensorRT and others accept an older one.
+        Checks that cuDNN is at least as new as the one that the framework was built with; if its
+        files do not say, as its release is documented to need. PyTorch, TensorFlow and JAX need the
+        same major version and no older minor version. TensorRT and others accept an older one.
 
     Why it matters
         TensorFlow and JAX stop at the first convolution ("Loaded runtime CuDNN library: … but
@@ -175,9 +175,10 @@ def cudnn_mixed_copies(subject: FrameworkSubject, facts: Facts) -> Outcome | Non
     """The parts of cuDNN that would be loaded have different versions.
 
     What it checks
-        That libcudnn and the sub-libraries that it opens on demand (`libcudnn_ops`, `libcudnn_cnn`,
-        `libcudnn_graph` and others) have the same version. libcudnn itself only forwards calls: it may
-        be older than they are within a major version, like the copy in CTranslate2's wheel.
+        Checks that libcudnn and the sub-libraries that it opens on demand (`libcudnn_ops`,
+        `libcudnn_cnn`, `libcudnn_graph` and others) have the same version. libcudnn itself only
+        forwards calls: it may be older than they are within a major version, like the copy in
+        CTranslate2's wheel.
 
     Why it matters
         cuDNN refuses parts of another release: CUDNN_STATUS_SUBLIBRARY_VERSION_MISMATCH, or

@@ -3,33 +3,27 @@
 from __future__ import annotations
 
 from envcheck.checks import Fix
-from envcheck.rules.api import Facts, Outcome, never, rule
-from envcheck.snapshot import Snapshot
+from envcheck.rules.api import never, rule
+
+_INSTALL_IT = (
+    Fix(text="Install the system's package that holds the library (apt-file search NAME, dnf provides '*/NAME')"),
+)
 
 
-def _install_it(_facts: Facts) -> tuple[Fix, ...]:
-    return (
-        Fix(text="Install the system's package that holds the library (apt-file search NAME, dnf provides '*/NAME')"),
-    )
+_LOAD_FIRST = (
+    Fix(text="Load the named library first: LD_PRELOAD=/path/from/the/error python …, or import its package first"),
+    Fix(text="Or reserve more: GLIBC_TUNABLES=glibc.rtld.optional_static_tls=16384 python …"),
+)
 
 
-def _load_first(_facts: Facts) -> tuple[Fix, ...]:
-    return (
-        Fix(text="Load the named library first: LD_PRELOAD=/path/from/the/error python …, or import its package first"),
-        Fix(text="Or reserve more: GLIBC_TUNABLES=glibc.rtld.optional_static_tls=16384 python …"),
-    )
+_SAME_ARCHITECTURE = (Fix(text="Install the build for this architecture: a 64-bit Python and wheels for it"),)
 
 
-def _same_architecture(_facts: Facts) -> tuple[Fix, ...]:
-    return (Fix(text="Install the build for this architecture: a 64-bit Python and wheels for it"),)
+_ONE_OPENMP = (Fix(text="Install the packages that bring OpenMP from one source (all by conda, or all by pip)"),)
 
 
-def _one_openmp(_facts: Facts) -> tuple[Fix, ...]:
-    return (Fix(text="Install the packages that bring OpenMP from one source (all by conda, or all by pip)"),)
-
-
-@rule(layer="library", arises=never, remedy=_install_it, explains=("framework-import-fails",))
-def system_library_missing(_snapshot: Snapshot, _facts: Facts) -> Outcome | None:
+@rule(layer="library", arises=never, remedy=_INSTALL_IT, explains=("framework-import-fails",))
+def system_library_missing() -> None:
     """A library of the system is not installed.
 
     What it checks
@@ -47,11 +41,10 @@ def system_library_missing(_snapshot: Snapshot, _facts: Facts) -> Outcome | None
     Sources
         Linux manual, the dynamic loader: https://man7.org/linux/man-pages/man8/ld.so.8.html
     """
-    return None
 
 
-@rule(layer="library", arises=never, remedy=_load_first, explains=("framework-import-fails",))
-def static_tls_exhausted(_snapshot: Snapshot, _facts: Facts) -> Outcome | None:
+@rule(layer="library", arises=never, remedy=_LOAD_FIRST, explains=("framework-import-fails",))
+def static_tls_exhausted() -> None:
     """A library was loaded too late to get static thread-local storage.
 
     What it checks
@@ -69,11 +62,10 @@ def static_tls_exhausted(_snapshot: Snapshot, _facts: Facts) -> Outcome | None:
         glibc, tunables of the dynamic linker:
             https://www.gnu.org/software/libc/manual/html_node/Dynamic-Linking-Tunables.html
     """
-    return None
 
 
-@rule(layer="library", arises=never, remedy=_same_architecture, explains=("framework-import-fails",))
-def library_of_other_architecture(_snapshot: Snapshot, _facts: Facts) -> Outcome | None:
+@rule(layer="library", arises=never, remedy=_SAME_ARCHITECTURE, explains=("framework-import-fails",))
+def library_of_other_architecture() -> None:
     """A library is built for another processor architecture.
 
     What it checks
@@ -90,11 +82,10 @@ def library_of_other_architecture(_snapshot: Snapshot, _facts: Facts) -> Outcome
     Sources
         Linux manual, the dynamic loader: https://man7.org/linux/man-pages/man8/ld.so.8.html
     """
-    return None
 
 
-@rule(layer="library", arises=never, remedy=_one_openmp)
-def openmp_loaded_twice(_snapshot: Snapshot, _facts: Facts) -> Outcome | None:
+@rule(layer="library", arises=never, remedy=_ONE_OPENMP)
+def openmp_loaded_twice() -> None:
     """Two copies of the OpenMP library are loaded into one process.
 
     What it checks
@@ -111,4 +102,3 @@ def openmp_loaded_twice(_snapshot: Snapshot, _facts: Facts) -> Outcome | None:
         LLVM, messages of the OpenMP library:
             https://github.com/llvm/llvm-project/blob/main/openmp/runtime/src/i18n/en_US.txt
     """
-    return None

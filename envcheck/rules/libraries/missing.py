@@ -61,11 +61,11 @@ def cuda_library_missing(subject: FrameworkSubject, facts: Facts) -> Outcome | N
     """A CUDA library that a framework needs is not installed.
 
     What it checks
-        That the libraries that the framework's binaries need, and those that its code opens by name,
-        are installed. They are searched like the dynamic loader and the framework's own preloading
-        do. Optional libraries count if the framework's metadata requires them (cuSOLVER of PyTorch,
-        opened at the first call: a warning), or if TensorFlow, JAX or ONNX Runtime would compute on
-        the CPU without them.
+        Checks that the libraries that the framework's binaries need, and those that its code opens by
+        name, are installed. They are searched like the dynamic loader and the framework's own
+        preloading do. Optional libraries count if the framework's metadata requires them (cuSOLVER of
+        PyTorch, opened at the first call: a warning), or if TensorFlow, JAX or ONNX Runtime would
+        compute on the CPU without them.
 
     Why it matters
         `import` fails with "cannot open shared object file", or the framework falls back to the CPU
@@ -168,9 +168,9 @@ def library_not_found(subject: FrameworkSubject, facts: Facts) -> Outcome | None
     """A library is installed where the loader does not look for it.
 
     What it checks
-        That the loader finds each needed library of which the system has a copy: in another folder,
-        another environment or a toolkit. It also finds copies that come first and that the loader
-        refuses (empty, or for another processor).
+        Checks that the loader finds each needed library of which the system has a copy: in another
+        folder, another environment or a toolkit. It also finds copies that come first and that the
+        loader refuses (empty, or for another processor).
 
     Why it matters
         The program fails with "cannot open shared object file" although the file is there, or
@@ -307,7 +307,7 @@ def cuda_major_mismatch(subject: FrameworkSubject, facts: Facts) -> Outcome | No
     """A framework or library is built for another CUDA major version than is installed.
 
     What it checks
-        That the needed CUDA libraries are installed for the right CUDA major version, that an
+        Checks that the needed CUDA libraries are installed for the right CUDA major version, that an
         extension is built for the same one as the framework that it extends, and that cuDNN and NCCL,
         whose file names are the same for every CUDA, are built for the framework's.
 

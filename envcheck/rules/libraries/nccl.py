@@ -10,7 +10,6 @@ from envcheck.rules.facts.libraries import load_evidence, loads_are_known, loads
 from envcheck.rules.facts.trials import TRIAL_RULES, imported
 from envcheck.rules.fixes.libraries import drop_from_variable, install_library_again, install_nccl
 from envcheck.rules.libraries.missing import not_installed
-from envcheck.snapshot import Snapshot
 
 
 @rule(
@@ -25,7 +24,7 @@ def nccl_missing(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """NCCL is not installed.
 
     What it checks
-        That the loader finds the libnccl.so.2 that a framework needs. NCCL's network plug-ins
+        Checks that the loader finds the libnccl.so.2 that a framework needs. NCCL's network plug-ins
         (libnccl-net.so, libibverbs) are optional.
 
     Why it matters
@@ -47,8 +46,9 @@ def nccl_version_mismatch(subject: FrameworkSubject, facts: Facts) -> Outcome | 
     """NCCL is older than the one that the framework was built with.
 
     What it checks
-        That NCCL is at least as new as the one that the framework was built with. All processes of a
-        job must use the same release; this machine cannot tell which one other machines have.
+        Checks that NCCL is at least as new as the one that the framework was built with. All
+        processes of a job must use the same release; this machine cannot tell which one other
+        machines have.
 
     Why it matters
         An older release lacks functions that the framework calls: `import` fails with "undefined
@@ -78,19 +78,18 @@ def nccl_version_mismatch(subject: FrameworkSubject, facts: Facts) -> Outcome | 
     )
 
 
-def _right_interface(_facts: Facts) -> tuple[Fix, ...]:
-    return (
-        Fix(
-            text="Set NCCL_SOCKET_IFNAME to an interface that is up, or unset it",
-            command=("env", "-u", "NCCL_SOCKET_IFNAME", "NCCL_DEBUG=INFO", "python"),
-        ),
-        Fix(text="List the interfaces", command=("ip", "-brief", "address")),
-        Fix(text="Give a container without a network one: docker run --network host …"),
-    )
+_RIGHT_INTERFACE = (
+    Fix(
+        text="Set NCCL_SOCKET_IFNAME to an interface that is up, or unset it",
+        command=("env", "-u", "NCCL_SOCKET_IFNAME", "NCCL_DEBUG=INFO", "python"),
+    ),
+    Fix(text="List the interfaces", command=("ip", "-brief", "address")),
+    Fix(text="Give a container without a network one: docker run --network host …"),
+)
 
 
-@rule(layer="library", arises=never, remedy=_right_interface)
-def nccl_no_interface(_snapshot: Snapshot, _facts: Facts) -> Outcome | None:
+@rule(layer="library", arises=never, remedy=_RIGHT_INTERFACE)
+def nccl_no_interface() -> None:
     """NCCL finds no network interface.
 
     What it checks
@@ -110,18 +109,16 @@ def nccl_no_interface(_snapshot: Snapshot, _facts: Facts) -> Outcome | None:
         NCCL, environment variables:
             https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html
     """
-    return None
 
 
-def _own_gpu_each(_facts: Facts) -> tuple[Fix, ...]:
-    return (
-        Fix(text="Start at most one process for each GPU, and give each its own: torch.cuda.set_device(LOCAL_RANK)"),
-        Fix(text="Compare the number of processes with the GPUs that are visible", command=("nvidia-smi", "-L")),
-    )
+_OWN_GPU_EACH = (
+    Fix(text="Start at most one process for each GPU, and give each its own: torch.cuda.set_device(LOCAL_RANK)"),
+    Fix(text="Compare the number of processes with the GPUs that are visible", command=("nvidia-smi", "-L")),
+)
 
 
-@rule(layer="framework", arises=never, remedy=_own_gpu_each)
-def ranks_share_gpu(_snapshot: Snapshot, _facts: Facts) -> Outcome | None:
+@rule(layer="framework", arises=never, remedy=_OWN_GPU_EACH)
+def ranks_share_gpu() -> None:
     """Two processes of a job use one GPU.
 
     What it checks
@@ -139,22 +136,20 @@ def ranks_share_gpu(_snapshot: Snapshot, _facts: Facts) -> Outcome | None:
         NCCL, init.cc: https://github.com/NVIDIA/nccl/blob/master/src/init.cc
         PyTorch, distributed, devices of ranks: https://docs.pytorch.org/docs/stable/distributed.html
     """
-    return None
 
 
-def _unlimited(_facts: Facts) -> tuple[Fix, ...]:
-    return (
-        Fix(text="In a container: start it with --ulimit memlock=-1"),
-        Fix(
-            text="On a host: set memlock to unlimited in /etc/security/limits.conf, and LimitMEMLOCK=infinity for the "
-            "scheduler's service (slurmd, kubelet, docker)",
-            who="root",
-        ),
-    )
+_UNLIMITED = (
+    Fix(text="In a container: start it with --ulimit memlock=-1"),
+    Fix(
+        text="On a host: set memlock to unlimited in /etc/security/limits.conf, and LimitMEMLOCK=infinity for the "
+        "scheduler's service (slurmd, kubelet, docker)",
+        who="root",
+    ),
+)
 
 
-@rule(layer="container", scope="container", arises=never, remedy=_unlimited)
-def locked_memory_too_small(_snapshot: Snapshot, _facts: Facts) -> Outcome | None:
+@rule(layer="container", scope="container", arises=never, remedy=_UNLIMITED)
+def locked_memory_too_small() -> None:
     """The limit for locked memory is too small for InfiniBand.
 
     What it checks
@@ -174,4 +169,3 @@ def locked_memory_too_small(_snapshot: Snapshot, _facts: Facts) -> Outcome | Non
           https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooting.html
         Linux manual, limits of resources: https://man7.org/linux/man-pages/man2/getrlimit.2.html
     """
-    return None

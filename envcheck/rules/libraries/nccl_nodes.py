@@ -3,29 +3,26 @@
 from __future__ import annotations
 
 from envcheck.checks import Fix
-from envcheck.rules.api import Facts, Outcome, never, rule
-from envcheck.snapshot import Snapshot
+from envcheck.rules.api import never, rule
+
+_REACHABLE_INTERFACE = (
+    Fix(
+        text="First read the log of the rank at the other end: if that process died, its error is the cause, and "
+        "the lost connection follows from it"
+    ),
+    Fix(
+        text="Otherwise choose the interface that connects the nodes (not docker0 or virbr0), the "
+        "same on all of them, and open the firewall between them: export NCCL_SOCKET_IFNAME=eth0"
+    ),
+    Fix(
+        text="For InfiniBand and RoCE: look for a port that is down, then test with ib_write_bw between the nodes",
+        command=("ibstat",),
+    ),
+)
 
 
-def _reachable_interface(_facts: Facts) -> tuple[Fix, ...]:
-    return (
-        Fix(
-            text="First read the log of the rank at the other end: if that process died, its error is the cause, and "
-            "the lost connection follows from it"
-        ),
-        Fix(
-            text="Otherwise choose the interface that connects the nodes (not docker0 or virbr0), the "
-            "same on all of them, and open the firewall between them: export NCCL_SOCKET_IFNAME=eth0"
-        ),
-        Fix(
-            text="For InfiniBand and RoCE: look for a port that is down, then test with ib_write_bw between the nodes",
-            command=("ibstat",),
-        ),
-    )
-
-
-@rule(layer="fabric", arises=never, remedy=_reachable_interface)
-def nodes_not_connected(_snapshot: Snapshot, _facts: Facts) -> Outcome | None:
+@rule(layer="fabric", arises=never, remedy=_REACHABLE_INTERFACE)
+def nodes_not_connected() -> None:
     """The network between a job's nodes fails.
 
     What it checks
@@ -47,23 +44,21 @@ def nodes_not_connected(_snapshot: Snapshot, _facts: Facts) -> Outcome | None:
           https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooting.html
         NCCL, warnings about connections: https://github.com/NVIDIA/nccl/blob/master/src/os/linux.cc
     """
-    return None
 
 
-def _channel(_facts: Facts) -> tuple[Fix, ...]:
-    return (
-        Fix(text="See whether the service runs on every node of the domain", command=("nvidia-imex-ctl", "-N")),
-        Fix(
-            text="Create channel 0 in /dev/nvidia-caps-imex-channels at each boot; in Kubernetes, request it with a "
-            "ComputeDomain",
-            who="root",
-        ),
-        Fix(text="Until then, do without NVLink between nodes: export NCCL_MNNVL_ENABLE=0"),
-    )
+_CHANNEL = (
+    Fix(text="See whether the service runs on every node of the domain", command=("nvidia-imex-ctl", "-N")),
+    Fix(
+        text="Create channel 0 in /dev/nvidia-caps-imex-channels at each boot; in Kubernetes, request it with a "
+        "ComputeDomain",
+        who="root",
+    ),
+    Fix(text="Until then, do without NVLink between nodes: export NCCL_MNNVL_ENABLE=0"),
+)
 
 
-@rule(layer="fabric", arises=never, remedy=_channel, explains=("nodes-not-connected",))
-def imex_not_ready(_snapshot: Snapshot, _facts: Facts) -> Outcome | None:
+@rule(layer="fabric", arises=never, remedy=_CHANNEL, explains=("nodes-not-connected",))
+def imex_not_ready() -> None:
     """IMEX, which shares GPU memory between nodes over NVLink, is not ready.
 
     What it checks
@@ -84,4 +79,3 @@ def imex_not_ready(_snapshot: Snapshot, _facts: Facts) -> Outcome | None:
           https://docs.nvidia.com/multi-node-nvlink-systems/imex-guide/imexchannels.html
         NCCL, mnnvl.cc: https://github.com/NVIDIA/nccl/blob/master/src/mnnvl.cc
     """
-    return None

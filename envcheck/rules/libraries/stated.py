@@ -23,7 +23,7 @@ from envcheck.rules.facts.frameworks import distributions_in, full_name, machine
 from envcheck.rules.facts.library_names import names_in, wheel_of
 from envcheck.rules.fixes.fits import incompatible
 from envcheck.rules.messages.observed import ObservedProblem, observed_problems
-from envcheck.snapshot import Framework, Library
+from envcheck.snapshot import Framework, Library, items_in
 from envcheck.versions import CudaVersion
 
 _SHOWN = {"cuda": "CUDA", "cudnn": "cuDNN"}
@@ -52,7 +52,7 @@ def _bundles(subject: FrameworkSubject, facts: Facts) -> bool:
 
 def _copy(component: Literal["cuda", "cudnn"], facts: Facts) -> Library | None:
     """The one version that is stated; None where there are several."""
-    items = facts.snapshot.libraries.items if facts.snapshot.libraries else ()
+    items = items_in(facts.snapshot.libraries)
     family = "cuda-toolkit" if component == "cuda" else "cudnn"
     found = [each for each in items if each.family == family and each.stated]
     return found[0] if len(found) == 1 else None
@@ -68,7 +68,7 @@ def stated_misfit(
     framework, copy = subject.framework, _copy(component, facts)
     if framework.loads is not None or not states_versions(subject, facts) or copy is None or not copy.declared:
         return None
-    if _something_comes_first(framework, facts):
+    if _is_explained_otherwise(framework, facts):
         return None
     if component == "cuda" and _copy("cudnn", facts) is None and not _something_failed(subject, facts):
         return None
@@ -90,7 +90,7 @@ def stated_misfit(
     )
 
 
-def _something_comes_first(framework: Framework, facts: Facts) -> bool:
+def _is_explained_otherwise(framework: Framework, facts: Facts) -> bool:
     """Whether a program reports a failure, which is more certain, or the driver is too old for any library to help."""
     built = CudaVersion.parse(framework.cuda)
     reported = any(met.line.status == "fail" and not _is_open(met) for met in observed_problems(facts.snapshot))

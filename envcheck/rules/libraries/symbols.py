@@ -31,9 +31,9 @@ def library_lacks_symbols(subject: FrameworkSubject, facts: Facts) -> Outcome | 
     """A loaded library lacks functions that the framework needs.
 
     What it checks
-        That each CUDA library from a variable, from the system's folders or instead of the
-        environment's copy defines, together with the other libraries of the process, all symbols
-        that the files linked against it need.
+        Checks that each CUDA library from a variable, from the system's folders or instead of the
+        environment's copy defines, together with the other libraries of the process, all symbols that
+        the files linked against it need.
 
     Why it matters
         A copy of another release has the right name, so the loader takes it. It fails at the first
@@ -97,8 +97,8 @@ def nvjitlink_mismatch(subject: FrameworkSubject, facts: Facts) -> Outcome | Non
     """LibnvJitLink is older than the CUDA library that links with it.
 
     What it checks
-        That libnvJitLink is at least as new as the CUDA release of the framework's cuSPARSE and
-        cuSOLVER.
+        Checks that libnvJitLink is at least as new as the CUDA release of the framework's cuSPARSE
+        and cuSOLVER.
 
     Why it matters
         The functions of libnvJitLink carry their release in their names (`__nvJitLinkCreate_12_8`). An

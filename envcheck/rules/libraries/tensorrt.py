@@ -14,7 +14,7 @@ from envcheck.rules.facts.trials import imported
 from envcheck.rules.fixes.install import How, install
 from envcheck.rules.fixes.libraries import install_tensorrt
 from envcheck.rules.libraries.missing import not_installed
-from envcheck.snapshot import Distribution, Environment, Load, Snapshot, frameworks_in
+from envcheck.snapshot import Distribution, Environment, Load, frameworks_in
 
 _PACKAGE = re.compile(r"tensorrt(?:-cu[0-9]{2})?(?:-bindings|-libs)?")
 _NUMBERS = 4
@@ -32,8 +32,8 @@ def tensorrt_missing(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """TensorRT is not installed.
 
     What it checks
-        That the loader finds the libnvinfer that a framework needs. ONNX Runtime and TensorFlow can
-        do without: they continue with CUDA.
+        Checks that the loader finds the libnvinfer that a framework needs. ONNX Runtime and
+        TensorFlow can do without: they continue with CUDA.
 
     Why it matters
         torch-tensorrt fails at `import`. An ONNX Runtime session that requests the TensorRT provider
@@ -58,8 +58,8 @@ def tensorrt_mixed_versions(environment: Environment, facts: Facts) -> Outcome |
     """The parts of TensorRT have different versions.
 
     What it checks
-        That the packages of TensorRT (bindings and libraries) have the same version, and that the
-        libnvinfer, plug-ins and parsers that a framework loads do.
+        Checks that the packages of TensorRT (bindings and libraries) have the same version, and that
+        the libnvinfer, plug-ins and parsers that a framework loads do.
 
     Why it matters
         Bindings, plug-ins and parsers need the libraries of their own release. Others fail with
@@ -139,18 +139,17 @@ def _mixed_libraries(name: str, one: Load, other: Load) -> Outcome:
     )
 
 
-def _build_again(_facts: Facts) -> tuple[Fix, ...]:
-    return (
-        Fix(text="Build the engine again with the TensorRT release and on the GPU model that will run it"),
-        Fix(
-            text="Or run it with the TensorRT that built it",
-            command=("python", "-m", "pip", "show", "tensorrt"),
-        ),
-    )
+_BUILD_AGAIN = (
+    Fix(text="Build the engine again with the TensorRT release and on the GPU model that will run it"),
+    Fix(
+        text="Or run it with the TensorRT that built it",
+        command=("python", "-m", "pip", "show", "tensorrt"),
+    ),
+)
 
 
-@rule(layer="library", arises=never, remedy=_build_again)
-def tensorrt_engine_mismatch(_snapshot: Snapshot, _facts: Facts) -> Outcome | None:
+@rule(layer="library", arises=never, remedy=_BUILD_AGAIN)
+def tensorrt_engine_mismatch() -> None:
     """A TensorRT engine was built by another release, or for another GPU.
 
     What it checks
@@ -169,4 +168,3 @@ def tensorrt_engine_mismatch(_snapshot: Snapshot, _facts: Facts) -> Outcome | No
         TensorRT, version compatibility:
             https://docs.nvidia.com/deeplearning/tensorrt/latest/index.html
     """
-    return None

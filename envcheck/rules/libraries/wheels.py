@@ -35,9 +35,9 @@ def nvidia_wheel_conflict(environment: Environment, facts: Facts) -> Outcome | N
     """Two of NVIDIA's wheels write the same files, or a pinned one was replaced.
 
     What it checks
-        That no wheels for two CUDA major versions share files in one folder (NCCL, NVSHMEM, cuSPARSELt,
-        and cuDNN within one major version), that no library belongs to several packages or differs
-        from the installed file, and that no wheel is older than what a framework pins.
+        Checks that no wheels for two CUDA major versions share files in one folder (NCCL, NVSHMEM,
+        cuSPARSELt, and cuDNN within one major version), that no library belongs to several packages
+        or differs from the installed file, and that no wheel is older than what a framework pins.
 
     Why it matters
         pip overwrites the files of the other wheel silently. Which of the two remains depends on the

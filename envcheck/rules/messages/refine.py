@@ -16,7 +16,7 @@ from envcheck.compat.relations.libraries import cuda_majors, is_older, same_majo
 from envcheck.rules.facts.libraries import problem_of_missing
 from envcheck.rules.facts.library_names import LibraryName, cuda_of_wheel, family_of_wheel, name_of, names_in
 from envcheck.rules.messages.lines import ErrorLine
-from envcheck.snapshot import Distribution, Environment, Library, Snapshot, frameworks_in
+from envcheck.snapshot import Distribution, Environment, Library, Snapshot, frameworks_in, items_in
 from envcheck.versions import CudnnVersion
 
 _MISSING = frozenset({"cuda-library-missing", "cudnn-missing", "tensorrt-missing", "nccl-missing", "library-not-found"})
@@ -171,7 +171,7 @@ def _other_cuda(wanted: LibraryName, snapshot: Snapshot, matrix: Matrix) -> bool
 def _other_minor(wanted: LibraryName, snapshot: Snapshot) -> bool:
     """Whether the CUDA on this machine has the library under another name, usually that of its own minor version."""
     stated = [library.cuda for library in _libraries(snapshot) if library.cuda and library.stated]
-    toolkits = [item.version for item in (snapshot.toolkits.items if snapshot.toolkits else ()) if item.version]
+    toolkits = [item.version for item in items_in(snapshot.toolkits) if item.version]
     known = [version for version in (*stated, *toolkits) if "." in version]
     row = row_of(wanted.family)
     having = (row.shared.get(wanted.file) if row else None) or f"=={wanted.number}.*"
@@ -180,7 +180,7 @@ def _other_minor(wanted: LibraryName, snapshot: Snapshot) -> bool:
 
 def _majors(snapshot: Snapshot, matrix: Matrix, wanted: frozenset[int]) -> Iterator[int]:
     """The CUDA major versions of toolkits, library copies, wheels and frameworks; ``wanted`` are those looked for."""
-    for toolkit in snapshot.toolkits.items if snapshot.toolkits else ():
+    for toolkit in items_in(snapshot.toolkits):
         yield from _major(toolkit.version)
     for library in _libraries(snapshot):
         name = name_of(library.path)
@@ -262,11 +262,11 @@ def _foreign_jitlink(snapshot: Snapshot) -> bool:
 
 
 def _libraries(snapshot: Snapshot) -> tuple[Library, ...]:
-    return snapshot.libraries.items if snapshot.libraries else ()
+    return items_in(snapshot.libraries)
 
 
 def _environments(snapshot: Snapshot) -> tuple[Environment, ...]:
-    items = snapshot.environments.items if snapshot.environments else ()
+    items = items_in(snapshot.environments)
     return tuple(item for item in items if item.judged)
 
 

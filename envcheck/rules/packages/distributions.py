@@ -49,15 +49,15 @@ def damaged_distribution(environment: Environment, facts: Facts) -> Outcome | No
     """Installed packages are damaged, or installed twice.
 
     What it checks
-        That the records of installed packages (`*.dist-info`, `conda-meta`) can be read, that no
-        package has two of them in one folder, and that no interrupted installation left anything
-        behind (`~orch`). That the source folder of an editable installation is there. That the
-        frameworks and the packages they require still have their libraries, programs and uppermost
-        modules, each with the recorded size; with `--verify` or `--deep`, that the hash of every file
-        they installed matches. A framework that cannot be imported because of
-        it, or whose machine code was overwritten, is a failure; a module that was edited and can still
-        be read is a warning; data, version files and stripped libraries that differ are a note. Files
-        of tests, caches and scripts do not count.
+        Checks that the records of installed packages (`*.dist-info`, `conda-meta`) can be read, that
+        no package has two of them in one folder, and that no interrupted installation left anything
+        behind (`~orch`). Also checks that the source folder of an editable installation is there, and
+        that the frameworks and the packages they require still have their libraries,
+        programs and uppermost modules, each with the recorded size; with `--verify` or `--deep`, that
+        the hash of every file they installed matches. A framework that cannot be imported because of
+        it, or whose machine code was overwritten, is a failure; a module that was edited and can
+        still be read is a warning; data, version files and stripped libraries that differ are a note.
+        Files of tests, caches and scripts do not count.
 
     Why it matters
         pip, uv, conda and the packages themselves rely on these records. Two records of one package
@@ -119,8 +119,8 @@ def _not_as_installed(
     single = [[each.distribution for each in group if each.distribution.name not in twice] for group in groups]
     fixes = tuple(fix for group in single for fix in reinstall(environment, group[:_SHOWN]))
     links = dict.fromkeys(file.dead_link for package in packages for file in package.files if file.dead_link)
-    if links:  # pip takes them for nothing, and then writes through them
-        fixes = in_steps((Fix(text="Delete the links that lead nowhere", command=("rm", "--", *links)), *fixes))
+    if links:  # pip treats them as absent, and then writes through them
+        fixes = in_steps((Fix(text="Delete the dangling links", command=("rm", "--", *links)), *fixes))
     lost = any(finding.fatal for finding in serious)
     return Outcome(
         status="fail" if fatal or lost else "warn",
@@ -167,7 +167,7 @@ def _last(finding: _Finding) -> tuple[bool, bool]:
 
 def _title(first: _Finding, names: list[str]) -> str:
     more = f" and {len(names) - 1} more" if len(names) > 1 else ""
-    return f"{first.title}{more}" if first.title else f"Damaged, or there twice: {names[0][:40]}{more}"
+    return f"{first.title}{more}" if first.title else f"Damaged, or installed twice: {names[0][:40]}{more}"
 
 
 def _whole(environment: Environment) -> Outcome | None:
@@ -175,7 +175,7 @@ def _whole(environment: Environment) -> Outcome | None:
         return None
     count = len(environment.distributions or ())
     files = compared(environment)
-    title = f"The records of the {count} installed packages are whole" + (f"; {files}" if files else "")
+    title = f"The records of the {count} installed packages are intact" + (f"; {files}" if files else "")
     return passed(title, decided_by="declared")
 
 
@@ -189,7 +189,7 @@ def _recorded_twice(environment: Environment) -> Iterable[_Finding]:
     for (name, folder, _), records in known.items():
         if len(records) > 1:
             versions = " and ".join(record.version for record in records)
-            evidence = Evidence(what=f"{name} is there twice", value=versions, source=f"file {folder}")
+            evidence = Evidence(what=f"{name} is installed twice", value=versions, source=f"file {folder}")
             looked = [each for each in (environment.shipped, environment.verified) if each]
             differ = {(file.package, file.version) for each in looked for file in each.damaged}
             whole = [record for record in records if (name, record.version) not in differ]

@@ -91,8 +91,8 @@ def onnxruntime_cpu_and_gpu(environment: Environment, facts: Facts) -> Outcome |
     """The CPU and the GPU package of ONNX Runtime are installed over each other.
 
     What it checks
-        That onnxruntime-gpu is not installed together with another distribution of ONNX Runtime
-        (onnxruntime, -directml, -openvino …). They share the folder `onnxruntime`.
+        Checks that onnxruntime-gpu is not installed together with another distribution of ONNX
+        Runtime (onnxruntime, -directml, -openvino …). They share the folder `onnxruntime`.
 
     Why it matters
         The one that was installed last overwrites the other; often that is the CPU package, as a
@@ -170,21 +170,21 @@ def _overwritten(evidence: tuple[Evidence, ...], facts: Facts) -> Outcome:
     )
 
 
-def _keep_one(_facts: Facts) -> tuple[Fix, ...]:
-    return (Fix(text="Remove all packages of CuPy, then install the one for the CUDA that is used"),)
+_KEEP_ONE = (Fix(text="Remove all packages of CuPy, then install the one for the CUDA that is used"),)
 
 
 @rule(
     layer="framework",
     per="environment",
-    remedy=_keep_one,
+    remedy=_KEEP_ONE,
     explains=(*FOLLOWS_FROM_FILES, "file-stops-framework", "damaged-distribution"),
 )
 def cupy_multiple_packages(environment: Environment, facts: Facts) -> Outcome | None:
     """Several packages of CuPy are installed over each other.
 
     What it checks
-        That only one of cupy, cupy-cuda11x, cupy-cuda12x, cupy-cuda13x and the like is installed.
+        Checks that only one of cupy, cupy-cuda11x, cupy-cuda12x, cupy-cuda13x and the like is
+        installed.
 
     Why it matters
         They all install into the folder `cupy`, which then mixes files of two builds for two CUDA

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from envcheck.checks import Evidence, Fix
+from envcheck.checks import Evidence, Fix, Status
 from envcheck.compat.question.package_needs import admits, later_release_for_python, release_fits, release_rows
 from envcheck.compat.relations.fit import Fit
 from envcheck.compat.relations.torch import python_runs_torch
@@ -16,7 +16,7 @@ from envcheck.rules.fixes.commands import conda_command
 from envcheck.rules.fixes.fits import incompatible
 from envcheck.rules.fixes.install import How, install
 from envcheck.rules.fixes.rebuild import rebuild
-from envcheck.snapshot import Distribution, Environment, frameworks_in
+from envcheck.snapshot import Distribution, Environment, frameworks_in, items_in
 
 _SHOWN = 8
 
@@ -26,8 +26,8 @@ def environment_broken(environment: Environment, _facts: Facts) -> Outcome | Non
     """The Python environment is broken, or cannot be examined.
 
     What it checks
-        That the judged environment is complete: its interpreter exists, the Python that it was made
-        from exists, and its files can be read. Nothing of it is started.
+        Checks that the judged environment is complete: its interpreter exists, the Python that it was
+        made from exists, and its files can be read. envcheck does not start it.
 
     Why it matters
         A virtual environment is a folder of links to the Python that made it. When that Python is
@@ -35,10 +35,10 @@ def environment_broken(environment: Environment, _facts: Facts) -> Outcome | Non
         read cannot be judged.
 
     How to fix
-        A virtual environment that lost its Python: link it to another Python of the same minor version,
-        which keeps what is installed; else create it again and install its packages again. A path
-        that leads nowhere: give --python an interpreter, the folder of an environment or a program on
-        PATH, or leave (`deactivate`) an environment that is gone.
+        If a virtual environment lost its Python, link it to another Python of the same minor version:
+        its packages stay. Otherwise create it again and install its packages again. If the path does
+        not exist, give --python an interpreter, an environment's folder or a program on PATH, or
+        `deactivate` the missing environment.
 
     Sources
         Python, venv: https://docs.python.org/3/library/venv.html
@@ -51,7 +51,7 @@ def environment_broken(environment: Environment, _facts: Facts) -> Outcome | Non
     leads_nowhere = environment.prefix is None
     return Outcome(
         status="fail",
-        title=f"{environment.why or 'The path'} leads to no Python environment"
+        title=f"{environment.why or 'The path'} does not lead to a Python environment"
         if leads_nowhere
         else "The Python environment is broken or cannot be examined",
         message=f"{environment.prefix or environment.key}: {environment.problem}.",
@@ -71,11 +71,11 @@ def _name_other_environment(environment: Environment) -> tuple[Fix, ...]:
     """The fix for a wrong name on the command line."""
     if environment.why == "--python":
         what = "an interpreter (FOLDER/bin/python), the folder of an environment, or a program on PATH"
-        chosen = "Or leave --python out: the active environment, ./.venv or the first python on PATH is taken"
+        chosen = "Or leave --python out: the active environment, ./.venv or the first python on PATH is used"
         return (Fix(text=f"Name with --python {what}"), Fix(text=chosen, command=("envcheck", "check")))
     if environment.why in ("VIRTUAL_ENV", "CONDA_PREFIX"):
         leave = ("conda", "deactivate") if environment.why == "CONDA_PREFIX" else ("deactivate",)
-        return (Fix(text="Leave the environment that is gone, or make it again", command=leave), _OTHER)
+        return (Fix(text="Deactivate the missing environment, or create it again", command=leave), _OTHER)
     return (Fix(text="Judge another interpreter", command=_OTHER.command),)
 
 
@@ -97,8 +97,8 @@ def no_framework(environment: Environment, facts: Facts) -> Outcome | None:
     """The Python environment has no framework to judge.
 
     What it checks
-        That the judged environment has a framework that envcheck knows; otherwise, whether another
-        environment has one. It is a note, not a fault.
+        Checks that the judged environment has a framework that envcheck knows; otherwise, whether
+        another environment has one. It is a note, not a fault.
 
     Why it matters
         Without one, the verdict says nothing about frameworks: the one that matters may be in another
@@ -133,15 +133,17 @@ def no_framework(environment: Environment, facts: Facts) -> Outcome | None:
 
 def _with_framework(facts: Facts) -> Environment | None:
     listing = facts.snapshot.environments
-    others = (other for other in (listing.items if listing else ()) if not other.judged)
+    others = (other for other in items_in(listing) if not other.judged)
     return next(filter(frameworks_in, others), None)
 
 
-_OTHER_PYTHON = Fix(text="Make an environment with a Python version that the release has wheels for, and install there")
+_OTHER_PYTHON = Fix(
+    text="Create an environment with a Python version that the release has wheels for, and install there"
+)
 
 
 def _pythons_are_known(subject: FrameworkSubject, facts: Facts) -> bool:
-    """Of PyTorch always asked; of others where their release's Pythons are known."""
+    """Always asked for PyTorch; for others, where their release's Pythons are known."""
     framework = subject.framework
     if framework.name == "torch" or not is_main_framework(framework, facts.matrix):
         return framework.name == "torch"
@@ -168,8 +170,9 @@ def python_unsupported(subject: FrameworkSubject, facts: Facts) -> Outcome | Non
     """The framework's release has no wheels for this Python version.
 
     What it checks
-        That the installed release of PyTorch, TensorFlow, JAX, ONNX Runtime, CuPy … has wheels on PyPI
-        for the environment's Python.
+        Checks that the installed release of PyTorch, TensorFlow, JAX, ONNX Runtime, CuPy … has wheels on PyPI
+        for the environment's Python. In a plan (--plan) a release without any is a failure, since pip
+        refuses it.
 
     Why it matters
         A custom build, or one that was copied from another Python, may work or fail on import.
@@ -193,8 +196,15 @@ def python_unsupported(subject: FrameworkSubject, facts: Facts) -> Outcome | Non
     if not fit.bad:
         return None
     title = f"{full_name(framework)} has no wheels for Python {environment.python}"
-    anew = Fix(text=f"Make an environment with {fit.nearest_change or 'a supported Python'}")
-    return incompatible(title, fit, evidence=evidence, fixes=(anew,), worst="warn")
+    anew = Fix(text=f"Create an environment with {fit.nearest_change or 'a supported Python'}")
+    worst: Status = "fail" if _would_be_refused(framework.name, environment) else "warn"
+    return incompatible(title, fit, evidence=evidence, fixes=(anew,), worst=worst)
+
+
+def _would_be_refused(name: str, environment: Environment) -> bool:
+    """Whether it is yet to be installed, from PyPI or PyTorch's indexes, which have no wheel."""
+    item = next((each for each in environment.planned or () if each.name == name), None)
+    return item is not None and item.conda is None and item.image is None and item.build is not None
 
 
 @rule(
@@ -203,12 +213,12 @@ def python_unsupported(subject: FrameworkSubject, facts: Facts) -> Outcome | Non
     explains=("python-unsupported", "framework-import-fails", "framework-cannot-use-gpu", "requirement-broken"),
 )
 def python_not_admitted(environment: Environment, facts: Facts) -> Outcome | None:
-    """An installed package does not admit the environment's Python.
+    """An installed package does not support the environment's Python.
 
     What it checks
-        That the frameworks and the packages that they require support the environment's Python, by
-        `Requires-Python` in their metadata. A framework for a newer Python is a failure, everything
-        else a warning.
+        Checks that the frameworks and the packages that they require support the environment's
+        Python, by `Requires-Python` in their metadata. A framework for a newer Python is a failure,
+        everything else a warning.
 
     Why it matters
         An installer would have refused the package. It happens when an environment is copied to
@@ -241,7 +251,9 @@ def python_not_admitted(environment: Environment, facts: Facts) -> Outcome | Non
     names = [each.name for each in refusing]
     said = "; ".join(f"{each.name} {each.version} requires Python {each.requires_python}" for each in refusing[:_SHOWN])
     text = f"Remove packages that do not support Python {python}, and install releases that do"
-    anew = Fix(text=f"Make an environment with Python {refusing[0].requires_python}, and install into it what it needs")
+    anew = Fix(
+        text=f"Create an environment with Python {refusing[0].requires_python}, and install into it what it needs"
+    )
     again = install(facts, names, text, How(owner=names[0]), remove=names)
     later = _install_newer(refusing, python, facts)
     return Outcome(

@@ -11,7 +11,7 @@ from envcheck.rules.fixes.commands import pip_command
 from envcheck.rules.fixes.install import How, install
 from envcheck.rules.packages.beside_torch import misfit, packages_of, torch_of
 from envcheck.rules.packages.torch import not_built_for
-from envcheck.snapshot import Framework, Snapshot
+from envcheck.snapshot import Framework
 
 
 def _match_or_compile(_facts: Facts) -> tuple[Fix, ...]:
@@ -29,12 +29,12 @@ def extension_built_for_other_torch(subject: FrameworkSubject, facts: Facts) -> 
     """An extension was compiled for another PyTorch.
 
     What it checks
-        That packages that are compiled against PyTorch (flash-attn, xformers, vLLM, DeepSpeed, apex,
-        PyG …) match the installed one: by the symbols that their compiled parts need, by the PyTorch
-        that their files or version labels name (`torch2.5`, `pt28`), by their metadata, or else by
-        the known releases. A package with all symbols found and its version range met matches,
-        whatever it was built with. A package without compiled parts (SGLang, Transformers …) that
-        requires another release is a warning at most.
+        Checks that packages that are compiled against PyTorch (flash-attn, xformers, vLLM, DeepSpeed,
+        apex, PyG …) match the installed one: by the symbols that their compiled parts need, by the
+        PyTorch that their files or version labels name (`torch2.5`, `pt28`), by their metadata, or
+        else by the known releases. A package with all symbols found and its version range met
+        matches, whatever it was built with. A package without compiled parts (SGLang, Transformers …)
+        that requires another release is a warning at most.
 
     Why it matters
         PyTorch's C++ interface changes with every release and with the C++ ABI of the build. An
@@ -77,8 +77,8 @@ def extension_binary_missing(subject: FrameworkSubject, facts: Facts) -> Outcome
     """The compiled part of an extension is missing.
 
     What it checks
-        That flash-attn, torchvision, vLLM, xFormers, bitsandbytes and Transformer Engine have their
-        compiled files, and bitsandbytes one for PyTorch's CUDA.
+        Checks that flash-attn, torchvision, vLLM, xFormers, bitsandbytes and Transformer Engine have
+        their compiled files, and bitsandbytes one for PyTorch's CUDA.
 
     Why it matters
         The Python files alone may be importable or fall back to something slower; the first call of a
@@ -144,14 +144,14 @@ def _without_isolation(facts: Facts) -> tuple[Fix, ...]:
 
 
 @rule(layer="framework", arises=never, remedy=_without_isolation)
-def build_does_not_see_torch(_snapshot: Snapshot, _facts: Facts) -> Outcome | None:
+def build_does_not_see_torch() -> None:
     """A build of an extension does not see PyTorch.
 
     What it checks
         Reads error lines of pip and uv: "No module named 'torch'" while a package is built.
 
     Why it matters
-        pip and uv build packages in an environment of their own, which holds only what the package
+        pip and uv build packages in an isolated environment, which holds only what the package
         declares for its build. Extensions such as flash-attn or torch-scatter import PyTorch there
         without declaring it, so that the build stops although PyTorch is installed.
 
@@ -164,4 +164,3 @@ def build_does_not_see_torch(_snapshot: Snapshot, _facts: Facts) -> Outcome | No
         FlashAttention, installation:
             https://github.com/Dao-AILab/flash-attention#installation-and-features
     """
-    return None

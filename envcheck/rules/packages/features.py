@@ -26,17 +26,18 @@ def _packages(environment: Environment, matrix: Matrix) -> Iterator[Framework | 
     return (each for each in found if matrix.has_trait(each.name, "own-kernels"))
 
 
-def _use_what_it_has(_facts: Facts) -> tuple[Fix, ...]:
-    return (Fix(text="Choose what this GPU supports: float16, another attention or quantization; or use a newer GPU"),)
+_USE_WHAT_IT_HAS = (
+    Fix(text="Choose what this GPU supports: float16, another attention or quantization; or use a newer GPU"),
+)
 
 
-@rule(layer="gpu", per="environment", remedy=_use_what_it_has, explains=("gpu-code-missing",))
+@rule(layer="gpu", per="environment", remedy=_USE_WHAT_IT_HAS, explains=("gpu-code-missing",))
 def gpu_feature_unsupported(environment: Environment, facts: Facts) -> Outcome | None:
     """A package or number format needs a newer GPU.
 
     What it checks
-        That the GPUs have the minimum compute capability that is documented for flash-attn, xFormers,
-        bitsandbytes, vLLM, Transformer Engine and TensorRT-LLM. Errors about bfloat16, FP8,
+        Checks that the GPUs have the minimum compute capability that is documented for flash-attn,
+        xFormers, bitsandbytes, vLLM, Transformer Engine and TensorRT-LLM. Errors about bfloat16, FP8,
         FlashAttention and others are read from text and tests.
 
     Why it matters

@@ -54,9 +54,9 @@ def jax_plugin_mismatch(environment: Environment, facts: Facts) -> Outcome | Non
     """JAX's CUDA plug-in, jaxlib and jax do not belong together.
 
     What it checks
-        That jax, jaxlib, jax-cudaNN-plugin and jax-cudaNN-pjrt match, by their metadata or else by the
-        known releases; that both halves of the CUDA plug-in (plugin and pjrt) are installed; and that
-        there is no second plug-in for another CUDA major version.
+        Checks that jax, jaxlib, jax-cudaNN-plugin and jax-cudaNN-pjrt match, by their metadata or
+        else by the known releases; that both halves of the CUDA plug-in (plugin and pjrt) are
+        installed; and that there is no second plug-in for another CUDA major version.
 
     Why it matters
         JAX skips a plug-in that was built for another jaxlib and computes on the CPU after a warning

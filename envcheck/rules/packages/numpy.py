@@ -55,8 +55,9 @@ def numpy_abi_mismatch(environment: Environment, facts: Facts) -> Outcome | None
     """A package was built for a different NumPy version.
 
     What it checks
-        That the frameworks and their packages support the installed NumPy, by their metadata or else
-        by the known releases. The most common case is a package built for NumPy 1 with NumPy 2.
+        Checks that the frameworks and their packages support the installed NumPy, by their metadata
+        or else by the known releases. The most common case is a package built for NumPy 1 with NumPy
+        2.
 
     Why it matters
         A package that was compiled with NumPy 1 does not work with NumPy 2 ("A module that was compiled

@@ -84,13 +84,14 @@ def package_shadowed(environment: Environment, facts: Facts) -> Outcome | None:
     """Another copy of a framework is imported than the installed one.
 
     What it checks
-        That `import` of each framework, and of what it requires, finds the installed copy: PYTHONPATH,
-        the user site or a `.pth` file may put another copy first, and a folder of the same name may be
-        no complete package. That no module on PYTHONPATH (`random.py`) hides one of Python's own.
+        Checks that `import` of each framework, and of what it requires, finds the installed copy:
+        PYTHONPATH, the user site or a `.pth` file may put another copy first, and a folder of the
+        same name may be no complete package. Also checks that no module on PYTHONPATH (`random.py`)
+        hides one of Python's own.
 
     Why it matters
         The installer did not choose the imported copy: its version, CUDA and extensions do not match.
-        Installing or upgrading the framework changes a copy that nobody imports.
+        Installing or upgrading the framework changes a copy that is never imported.
 
     How to fix
         Remove what leads there: the entry in PYTHONPATH, the copy in the user site, the line in the
@@ -159,7 +160,7 @@ def stop_redirection(led_by: str, folder: str, name: str, what: str, facts: Fact
     elif led_by == _USER_SITE:
         if in_user_site(facts.environment, installed(facts.environment, name)):
             yield uninstall(facts, (name,), f"Remove {what} from {folder}")
-        text = f"Leave out the user site, or remove {what} from {folder}; to try it: PYTHONNOUSERSITE=1"
+        text = f"Ignore the user site, or remove {what} from {folder}; to try it: PYTHONNOUSERSITE=1"
         yield Fix(
             text=text, command=("env", "PYTHONNOUSERSITE=1", "python"), risk="hides all packages of the user site"
         )
@@ -182,8 +183,8 @@ def search_path_changed(environment: Environment, _facts: Facts) -> Outcome | No
     """A .pth file changes Python's search path by code.
 
     What it checks
-        That no line of a `.pth` file that begins with `import`, and no module beside it that it
-        imports, changes `sys.path`. The code is read, not run. Setuptools' lines for editable
+        Checks that no line of a `.pth` file that begins with `import`, and no module beside it that
+        it imports, changes `sys.path`. The code is read, not run. Setuptools' lines for editable
         installations are followed and do not count.
 
     Why it matters
@@ -246,8 +247,8 @@ def imported_elsewhere(subject: FrameworkSubject, _facts: Facts) -> Outcome | No
     """A framework is imported from an unexpected place.
 
     What it checks
-        With --deep: that the package that was imported is the one to which Python's search path leads
-        according to the files.
+        With --deep, checks that the package that was imported is the one to which Python's search
+        path leads according to the files.
 
     Why it matters
         All findings from files are about the expected copy, but programs use the other one.

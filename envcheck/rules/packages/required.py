@@ -8,7 +8,14 @@ from typing import NamedTuple
 
 from envcheck.checks import Evidence, Fix, Status
 from envcheck.compat.matrix import Matrix
-from envcheck.compat.question.package_needs import NOT_TO_RUN, admits, bounds_on, by_name, names_extra, stands_for
+from envcheck.compat.question.package_needs import (
+    NOT_TO_RUN,
+    admits,
+    bounds_on,
+    by_name,
+    names_extra,
+    package_filled_by,
+)
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, evidence_of, passed, rule
 from envcheck.rules.facts.frameworks import base_framework, full_name, is_main_framework, provides_gpu_support
 from envcheck.rules.facts.trials import failed, imported, own_error, ran_on_gpu, tried_frameworks
@@ -89,9 +96,11 @@ def _gone(subject: FrameworkSubject, facts: Facts) -> list[tuple[str, str]]:
     lines = by_name(line for line in _lines(subject) if not names_extra(line))
     lacking = [name for name in lines if name not in there]
     wanted = [(name, bounds) for name in lacking if (bounds := bounds_on(lines[name], name, facts.markers)) is not None]
-    stand_ins = set(map(stands_for, there)) if wanted else there
+    stand_ins = set(map(package_filled_by, there)) if wanted else there
     left_out = (*_NVIDIAS, *NOT_TO_RUN)  # whether a part of JAX is there at all, no rule of its own tells
-    return [found for found in wanted if stands_for(found[0]) not in stand_ins and not found[0].startswith(left_out)]
+    return [
+        found for found in wanted if package_filled_by(found[0]) not in stand_ins and not found[0].startswith(left_out)
+    ]
 
 
 def _asked(subject: FrameworkSubject, matrix: Matrix) -> dict[str, list[str]]:
@@ -110,11 +119,11 @@ def requirement_broken(subject: FrameworkSubject, facts: Facts) -> Outcome | Non
     """A framework's own requirements are not met.
 
     What it checks
-        That the packages that a framework's metadata requires (typing-extensions, sympy … for PyTorch)
-        are installed in an accepted version, and that the installed requirements of these packages
-        are, too. The copy that would be imported counts; PYTHONPATH, the user site or a `.pth` file may
-        lead to it. Extras do not count. NVIDIA's libraries, PyTorch's family, NumPy and JAX's parts
-        have separate rules.
+        Checks that the packages that a framework's metadata requires (typing-extensions, sympy … for
+        PyTorch) are installed in an accepted version, and that the installed requirements of these
+        packages are, too. The copy that would be imported counts; PYTHONPATH, the user site or a
+        `.pth` file may lead to it. Extras do not count. NVIDIA's libraries, PyTorch's family, NumPy
+        and JAX's parts have separate rules.
 
     Why it matters
         A missing package cannot be imported, and often the framework cannot either. Other versions
@@ -224,7 +233,7 @@ def _broken_in_every_group(
 def _broken(
     subject: FrameworkSubject, name: str, lines: list[str], installed: Mapping[str, Distribution], facts: Facts
 ) -> _Broken | None:
-    """A requirement that is not met. Of conda's packages, which have names of their own, none is called missing."""
+    """A requirement that is not met. Of conda's packages, which have other names, none is called missing."""
     environment = subject.environment
     bounds = bounds_on(lines, name, facts.markers)
     if bounds is None:

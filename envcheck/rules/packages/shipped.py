@@ -238,7 +238,7 @@ def _place(file: DamagedFile) -> str:
 
 def _state(file: DamagedFile) -> str:
     if file.kind == "missing":
-        return f"is missing ({file.dead_link} is a link that leads nowhere)" if file.dead_link else "is missing"
+        return f"is missing ({file.dead_link} is a dangling link)" if file.dead_link else "is missing"
     if file.problem:
         return f"is damaged ({file.problem})"
     if file.kind == "size":

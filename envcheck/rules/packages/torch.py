@@ -36,11 +36,11 @@ def torch_family_mismatch(subject: FrameworkSubject, facts: Facts) -> Outcome | 
     """A package of PyTorch's family belongs to another release of PyTorch.
 
     What it checks
-        That torchvision, torchaudio, torchtext, torch-tensorrt and Triton match the installed PyTorch:
-        by the symbols that their compiled parts need, by the build that their files name, by their
-        metadata (for Triton, PyTorch's), or else by the known releases. For torchvision and torchaudio
-        the CUDA major version must match, too. If all symbols are found, and for Triton, it is a
-        warning; if only the last part of the version differs, a note.
+        Checks that torchvision, torchaudio, torchtext, torch-tensorrt and Triton match the installed
+        PyTorch: by the symbols that their compiled parts need, by the build that their files name, by
+        their metadata (for Triton, PyTorch's), or else by the known releases. For torchvision and
+        torchaudio the CUDA major version must match, too. If all symbols are found, and for Triton,
+        it is a warning; if only the last part of the version differs, a note.
 
     Why it matters
         Each release of PyTorch has its own releases of these packages, compiled against it. With

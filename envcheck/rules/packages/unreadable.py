@@ -9,7 +9,7 @@ import msgspec
 from envcheck.checks import Check, Evidence, Fix, shortened
 from envcheck.rules.api import Facts, Outcome, rule
 from envcheck.rules.facts.machine import and_more
-from envcheck.snapshot import Environment, Snapshot, Unreadable
+from envcheck.snapshot import Environment, Snapshot, Unreadable, items_in
 
 _SHOWN = 5
 _DENIED = "Permission denied"
@@ -40,9 +40,9 @@ def environment_unreadable(environment: Environment, _facts: Facts) -> Outcome |
     """Part of the Python environment cannot be read.
 
     What it checks
-        That all files and folders of the environment can be read: the package folders, their records,
-        the interpreter's folder and pyvenv.cfg. Missing permissions, broken or circular links and I/O
-        errors count; so does a package folder that is not where Python looks for it.
+        Checks that all files and folders of the environment can be read: the package folders, their
+        records, the interpreter's folder and pyvenv.cfg. Missing permissions, broken or circular
+        links and I/O errors count; so does a package folder that is not where Python looks for it.
 
     Why it matters
         Unreadable does not mean absent: another user's process may load it. envcheck draws no
@@ -68,7 +68,7 @@ def environment_unreadable(environment: Environment, _facts: Facts) -> Outcome |
 
 def _of_the_machine(snapshot: Snapshot) -> tuple[Unreadable, ...]:
     """Each unreadable path once, without those that environments report."""
-    listing = snapshot.environments.items if snapshot.environments else ()
+    listing = items_in(snapshot.environments)
     told = {part.path for environment in listing for part in environment.unreadable or ()}
     return tuple({part.path: part for part in snapshot.unreadable if part.path not in told}.values())
 
@@ -78,9 +78,9 @@ def machine_unreadable(snapshot: Snapshot, _facts: Facts) -> Outcome | None:
     """Part of the machine cannot be read.
 
     What it checks
-        That all files and folders of the driver, the kernel module, the GPUs on the bus, toolkits and
-        libraries can be read. Files that only root may read by design do not count, nor do the home
-        folders of root and of the user.
+        Checks that all files and folders of the driver, the kernel module, the GPUs on the bus,
+        toolkits and libraries can be read. Files that only root may read by design do not count, nor
+        do the home folders of root and of the user.
 
     Why it matters
         Unreadable does not mean absent: another user may use the hidden driver, toolkit or setting.
@@ -119,7 +119,7 @@ def _unreadable_outcome(title: str, hidden: Sequence[Unreadable], otherwise: str
 
 def without_false_absence(checks: Iterable[Check], snapshot: Snapshot) -> tuple[Check, ...]:
     """``checks`` without conclusions about absence or damage in an environment that could not be read."""
-    listing = snapshot.environments.items if snapshot.environments else ()
+    listing = items_in(snapshot.environments)
     hidden = {environment.key: environment.unreadable[0] for environment in listing if environment.unreadable}
     return tuple(_open(check, hidden) for check in checks) if hidden else tuple(checks)
 

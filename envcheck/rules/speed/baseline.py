@@ -57,9 +57,9 @@ def slower_than_baseline(subject: MeasurementSubject, facts: Facts) -> Outcome |
     What it checks
         Checks each measured quantity against the same quantity of the same GPU (by UUID) in the files
         that --baseline names: what --save-baseline wrote, JSON reports, or folders of these. Against
-        one or two runs, 5 % plus the noise of the samples is tolerated. Three or more runs tell how far
-        runs lie apart: then 2 %, or three distances of their quartiles beyond these, is tolerated, plus
-        the noise of the new samples.
+        one or two runs, 5 % plus the noise of the samples is tolerated. Three or more runs show how
+        much runs vary: then 2 %, or three interquartile ranges beyond their quartiles, is tolerated,
+        plus the noise of the new samples.
 
     Why it matters
         A slowdown against last month shows wear, dust, a changed setting or a slower library long
@@ -81,14 +81,14 @@ def slower_than_baseline(subject: MeasurementSubject, facts: Facts) -> Outcome |
     name = f"{gpu_title(subject.gpu)}: {measurement_name(measured)}"
     evidence = (
         Evidence(what="measured", value=_with_noise(measured), source=measured.detail or "bench"),
-        Evidence(what="baseline", value=base_told(earlier, measured.unit), source="baseline"),
+        Evidence(what="baseline", value=base_text(earlier, measured.unit), source="baseline"),
         Evidence(what="tolerated", value=f"{tolerated:.1%} slower", source="noise of both"),
     )
     figure = msgspec.structs.replace(figure_of(subject.gpu, measured), baseline=earlier.value, tolerated=tolerated)
     if ratio >= 1 - tolerated:
         found = passed(f"{name}: {ratio:.0%} of the baseline", *evidence, decided_by="measured")
         return msgspec.structs.replace(found, figure=figure)
-    was = base_told(earlier, measured.unit)
+    was = base_text(earlier, measured.unit)
     return Outcome(
         status="warn",
         title=f"{name}: {1 - ratio:.0%} slower than the baseline",
@@ -99,7 +99,7 @@ def slower_than_baseline(subject: MeasurementSubject, facts: Facts) -> Outcome |
     )
 
 
-def base_told(base: Base, unit: str) -> str:
+def base_text(base: Base, unit: str) -> str:
     """``4.29 TB/s``, with the range of several runs."""
     value = quantity(base.value, unit)
     if base.runs == 1:

@@ -65,6 +65,7 @@ def condition_evidence(conditions: Conditions | None) -> tuple[Evidence, ...]:
 
 
 MEASURED = (
+    "gpu-held-back",
     "slow-gpu-memory",
     "slow-gemm",
     "slow-host-link",
@@ -153,8 +154,8 @@ def _with_verdict(name: str, gpu: Gpu, measured: Measurement, found: Expectation
     if found.judgement == "above-ceiling":
         return Outcome(
             status="unknown",
-            title=f"{name}: {value} is more than it can be",
-            message=f"It is {percent(found.share)} of the ceiling of {ceiling}: an error of the measurement.",
+            title=f"{name}: {value} is higher than possible",
+            message=f"It is {percent(found.share)} of the ceiling of {ceiling}: a measurement error.",
             evidence=evidence,
             figure=figure,
             sources=found.sources,
@@ -193,7 +194,7 @@ def _clock_lowered(name: str, measured: Measurement, found: Expectation, held: t
     clock = f", at {found.clock_share:.0%} of the data sheet's clock" if found.clock_share is not None else ""
     return Outcome(
         status="fail" if far else "warn",
-        title=f"{name}: {quantity(measured.value or 0, measured.unit)}, held down",
+        title=f"{name}: {quantity(measured.value or 0, measured.unit)}, limited",
         message=f"{percent(found.share)} of the ceiling{clock}: {'; '.join(held)}.",
         evidence=(
             *_evidence(measured),

@@ -126,9 +126,10 @@ def collective_fails(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """GPUs do not work together through NCCL.
 
     What it checks
-        With bench: that NCCL, loaded from the file that the environment would use, connects all visible
-        GPUs, and that collective operations end. Each GPU has a process of its own, and with --full one
-        process has all. A process that dies or hangs is named with its rank and its GPU.
+        With bench, checks that NCCL, loaded from the file that the environment would use, connects
+        all visible GPUs, and that collective operations end. Each GPU has a process of its own, and
+        with --full one process has all. A process that dies or hangs is named with its rank and its
+        GPU.
 
     Why it matters
         A job on several GPUs then hangs or stops, often without saying which process was the first.
@@ -137,7 +138,7 @@ def collective_fails(snapshot: Snapshot, facts: Facts) -> Outcome | None:
         Usually NCCL's log or another finding names the cause: too little shared memory (/dev/shm),
         blocked peer access (ACS, IOMMU), NVLinks that are down, two releases of NCCL in one job, a GPU
         that one process cannot see. A process that was killed from outside may have met a limit of
-        memory (see the kernel's log). Beside another program on a GPU (--force) nothing is judged.
+        memory (see the kernel's log). With --force, a GPU that another program uses is not judged.
 
     Sources
         NCCL user guide, troubleshooting:

@@ -184,7 +184,7 @@ def _has_figures(snapshot: Snapshot, _facts: Facts) -> bool:
 
 @rule(layer="framework", scope="env", arises=_has_figures)
 def framework_leaves_speed(snapshot: Snapshot, facts: Facts) -> Outcome | None:
-    """A setting of a framework leaves speed unused.
+    """A framework setting costs performance.
 
     What it checks
         With bench --frameworks: the same work with and without a setting that the framework says is in
@@ -265,11 +265,12 @@ def _was_measured(snapshot: Snapshot, _facts: Facts) -> bool:
 
 @rule(layer="framework", scope="env", symptom=True, arises=_was_measured, explains=("measurement-unfinished",))
 def framework_fails_at_work(snapshot: Snapshot, _facts: Facts) -> Outcome | None:
-    """A framework fails at full size.
+    """A framework fails on work of ordinary size.
 
     What it checks
-        With bench --frameworks: that products, convolutions, attention, training steps and all-reduces
-        of ordinary size run through PyTorch, JAX, CuPy, TensorFlow and ONNX Runtime, compiled and not.
+        With bench --frameworks, checks that products, convolutions, attention, training steps and
+        all-reduces of ordinary size run through PyTorch, JAX, CuPy, TensorFlow and ONNX Runtime,
+        compiled and not.
 
     Why it matters
         A framework can be imported and compute something small, and still stop at the first compiled
@@ -318,12 +319,12 @@ def _on_cpu(facts: Facts) -> list[Framework]:
 
 @rule(layer="framework", scope="env", arises=lambda _snapshot, facts: bool(_on_cpu(facts)))
 def framework_measured_on_cpu(snapshot: Snapshot, facts: Facts) -> Outcome | None:
-    """A framework that was to be measured computes on the CPU.
+    """A measured framework computes on the CPU.
 
     What it checks
-        With bench --frameworks: that the frameworks whose figures were asked for compute on the GPU. A
-        CPU build is a failure if a package of the same framework for CUDA is installed beside it, if no
-        framework computed on the GPU, or if it is PyTorch. Otherwise it is a note.
+        With bench --frameworks, checks that the frameworks whose figures were asked for compute on
+        the GPU. A CPU build is a failure if a package of the same framework for CUDA is installed
+        beside it, if no framework computed on the GPU, or if it is PyTorch. Otherwise it is a note.
 
     Why it matters
         A CPU build complains about nothing. Programs run ten to a hundred times slower, and a package

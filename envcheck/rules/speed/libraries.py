@@ -17,7 +17,7 @@ from envcheck.rules.fixes.libraries import show_loader_search, without_variable
 from envcheck.rules.fixes.reinstall import reinstall
 from envcheck.rules.speed.ceilings import judge_figure
 from envcheck.rules.speed.trust import failed_beside_others
-from envcheck.snapshot import Gpu, Library, Measurement, ProbeRun, Snapshot
+from envcheck.snapshot import Gpu, Library, Measurement, ProbeRun, Snapshot, frameworks_in, items_in
 from envcheck.versions import ComputeCapability, CudaVersion
 
 _SHOWN = 4
@@ -60,12 +60,13 @@ def _was_asked(snapshot: Snapshot, _facts: Facts) -> bool:
     told_by=("damaged-distribution", "nvidia-wheel-conflict"),
 )
 def library_fails(snapshot: Snapshot, facts: Facts) -> Outcome | None:
-    """A CUDA library that is there does not work.
+    """An installed CUDA library does not work.
 
     What it checks
-        With --deep or bench --full: that cuDNN, cuSPARSE, cuFFT, cuSOLVER, cuRAND and TensorRT can be
-        loaded from the files that the environment would use, and that they work on the GPU. Each result
-        is compared with a more precise reference; `wrong-result` reports those that are wrong.
+        With --deep or bench --full, checks that cuDNN, cuSPARSE, cuFFT, cuSOLVER, cuRAND and TensorRT
+        can be loaded from the files that the environment would use, and that they work on the GPU.
+        Each result is compared with a more precise reference; `wrong-result` reports those that are
+        wrong.
 
     Why it matters
         Frameworks open these libraries at the first operation that needs them. A library that is
@@ -108,7 +109,7 @@ def library_fails(snapshot: Snapshot, facts: Facts) -> Outcome | None:
         status="fail",
         title=f"{first} has no code for {called_gpu}" if lacks else f"{first} fails on the GPU: {text}",
         message=(
-            f"It was loaded and called by envcheck itself, apart from any framework: {text}.{more}"
+            f"envcheck loaded and called it directly, without any framework: {text}.{more}"
             + (f" For this GPU, {code.reason}." if code else "")
         ),
         evidence=(
@@ -147,15 +148,15 @@ def _foreign_code(library: Library | None, gpu: Gpu | None, facts: Facts) -> Fit
         return None
     driver = facts.snapshot.driver
     speaks = CudaVersion.parse(driver.cuda) if driver and driver.cuda else None
-    return code_runs_on(facts.matrix, targets, capability, driver_speaks=speaks)
+    return code_runs_on(facts.matrix, targets, capability, driver_cuda=speaks)
 
 
 def _loaded(family: str, facts: Facts) -> str | None:
     """The file of a library that a framework of the judged environment would load, else one of that environment."""
     environment = facts.environment
-    frameworks = environment.frameworks.items if environment and environment.frameworks else ()
+    frameworks = frameworks_in(environment)
     loads = [load.path for each in frameworks for load in each.loads or () if _is_of(load.name, family) and load.path]
-    known = facts.snapshot.libraries.items if facts.snapshot.libraries else ()
+    known = items_in(facts.snapshot.libraries)
     key = environment.key if environment else None
     own = [each.path for each in known if _is_of(each.path, family) and each.environment == key]
     return next(iter((*loads, *own)), None)
@@ -166,7 +167,7 @@ def _is_of(name: str, family: str) -> bool:
 
 
 def _library(path: str | None, facts: Facts) -> Library | None:
-    found = facts.snapshot.libraries.items if facts.snapshot.libraries else ()
+    found = items_in(facts.snapshot.libraries)
     return next((library for library in found if path and library.path == path), None)
 
 

@@ -8,11 +8,11 @@ from envcheck.rules.facts.coverage import Coverage, coverage, numbers
 from envcheck.rules.facts.machine import gpu_title
 from envcheck.rules.facts.measurements import nothing_measured
 from envcheck.rules.speed.trust import unfinished
-from envcheck.snapshot import Gpu, Snapshot
+from envcheck.snapshot import Gpu, Snapshot, items_in
 
 
 def _covered(snapshot: Snapshot) -> Coverage:
-    return coverage(snapshot.gpus.items if snapshot.gpus else (), snapshot.measurements, snapshot.runs)
+    return coverage(items_in(snapshot.gpus), snapshot.measurements, snapshot.runs)
 
 
 def _refused(snapshot: Snapshot) -> tuple[Gpu, ...]:
@@ -24,14 +24,14 @@ def _refused(snapshot: Snapshot) -> tuple[Gpu, ...]:
 
 @rule(layer="gpu", scope="node", arises=lambda snapshot, _facts: bool(_refused(snapshot)), required=True)
 def gpu_not_measured(snapshot: Snapshot, _facts: Facts) -> Outcome | None:
-    """A GPU was to be measured and was not.
+    """A requested GPU was not measured.
 
     What it checks
         Checks that every GPU that CUDA shows, or that --gpu names, has figures. A GPU that another
         program uses is left out unless --force is given, since its figures would say nothing.
 
     Why it matters
-        What was not measured was not found healthy. A pass of seven GPUs is no pass of the eighth.
+        What was not measured was not found healthy. Seven healthy GPUs say nothing about the eighth.
 
     How to fix
         Wait until the GPU is idle and measure again. To judge the idle GPUs alone, name them:

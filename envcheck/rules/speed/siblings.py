@@ -47,14 +47,14 @@ class Group(msgspec.Struct, frozen=True):
         """What the other GPUs gave that are compared."""
         return [other.measured for other in self.compared if other.gpu.uuid != member.gpu.uuid]
 
-    def standings(self) -> tuple[OfGpu, ...]:
+    def comparisons(self) -> tuple[OfGpu, ...]:
         """How each member stands to the median of the others, in the order of the members."""
         if len(self.compared) > _MANY:  # one more or less moves their median little, and leaving each out takes long
             whole = _reference([member.measured for member in self.compared])
-            return tuple(self._standing(member, whole) for member in self.members)
-        return tuple(self._standing(member, _reference(self.others(member))) for member in self.members)
+            return tuple(self._comparison(member, whole) for member in self.members)
+        return tuple(self._comparison(member, _reference(self.others(member))) for member in self.members)
 
-    def _standing(self, member: Member, reference: _Reference | None) -> OfGpu:
+    def _comparison(self, member: Member, reference: _Reference | None) -> OfGpu:
         measured = member.measured
         own = OfGpu(gpu=member.gpu.index, uuid=member.gpu.uuid, value=_value(measured))
         if member.why_not or reference is None:
@@ -131,7 +131,7 @@ def _described(group: Group) -> AcrossGpus:
         median=middle,
         high=high,
         difference=1 - low / high,
-        gpus=group.standings(),
+        gpus=group.comparisons(),
     )
 
 

@@ -46,7 +46,7 @@ def _places(gpu: Gpu, facts: Facts) -> list[_Place]:
 def _all_places(gpus: tuple[Gpu, ...], measurements: tuple[Measurement, ...]) -> dict[str | None, list[_Place]]:
     found: dict[str | None, list[_Place]] = {}
     for group in groups(gpus, measurements):
-        for member, standing in zip(group.members, group.standings(), strict=True):
+        for member, standing in zip(group.members, group.comparisons(), strict=True):
             found.setdefault(member.gpu.uuid, []).append(_Place(group, member, standing))
     return found
 
@@ -69,8 +69,8 @@ def gpu_straggler(gpu: Gpu, facts: Facts) -> Outcome | None:
     How to fix
         Follow the named difference: throttle reasons and temperature (air flow), a lower power limit or
         clock, fewer PCI Express lanes. If nothing differs, look for another program that started
-        meanwhile, and repeat the run. A GPU that stays slow is a case for its vendor, also where it
-        still reaches what its model should.
+        meanwhile, and repeat the run. Report a GPU that stays slow to its vendor, even if it
+        still reaches the figures of its model.
 
     Sources
         NVIDIA DCGM diagnostics:

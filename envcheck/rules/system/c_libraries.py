@@ -20,17 +20,17 @@ def _searched(subject: FrameworkSubject, _facts: Facts) -> bool:
     return bool(subject.framework.loads)
 
 
-def _build_for_this_system(_facts: Facts) -> tuple[Fix, ...]:
-    return (
-        Fix(
-            text="Install a release built for this glibc, compile the package here, or use a newer system or container"
-        ),
-    )
+_BUILD_FOR_THIS_SYSTEM = (
+    Fix(text="Install a release built for this glibc, compile the package here, or use a newer system or container"),
+)
 
 
-def _newer_library(_facts: Facts) -> tuple[Fix, ...]:
-    text = "Remove the older copy that the error names from LD_LIBRARY_PATH, or put a newer libstdc++.so.6 before it"
-    return (Fix(text=f"{text} (conda: libstdcxx-ng)"),)
+_NEWER_LIBRARY = (
+    Fix(
+        text="Remove the older copy that the error names from LD_LIBRARY_PATH, or put a newer libstdc++.so.6 before it "
+        "(conda: libstdcxx-ng)"
+    ),
+)
 
 
 @rule(
@@ -38,10 +38,10 @@ def _newer_library(_facts: Facts) -> tuple[Fix, ...]:
     scope="env",
     per="framework",
     arises=_searched,
-    remedy=_build_for_this_system,
+    remedy=_BUILD_FOR_THIS_SYSTEM,
     explains=("libstdcxx-too-old", "library-not-found", "cuda-library-missing"),
 )
-def glibc_too_old(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
+def glibc_too_old(subject: FrameworkSubject, _facts: Facts) -> Outcome | None:
     """The system's glibc is older than a framework needs.
 
     What it checks
@@ -68,7 +68,7 @@ def glibc_too_old(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
         return _new_enough(subject, "libc.so.6", "glibc")
     wanted = _newest_needed(found, _GLIBC)
     title = f"needs {wanted}, newer than this system's glibc"
-    return _lacks(subject, found, title, _GLIBC, *_build_for_this_system(facts))
+    return _lacks(subject, found, title, _GLIBC, *_BUILD_FOR_THIS_SYSTEM)
 
 
 @rule(
@@ -76,7 +76,7 @@ def glibc_too_old(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     scope="env",
     per="framework",
     arises=_searched,
-    remedy=_newer_library,
+    remedy=_NEWER_LIBRARY,
     explains=("library-not-found", "cuda-library-missing"),
 )
 def libstdcxx_too_old(subject: FrameworkSubject, _facts: Facts) -> Outcome | None:

@@ -18,7 +18,7 @@ from envcheck.rules.facts.machine import (
 from envcheck.rules.fixes import driver as fixes
 from envcheck.rules.messages.driver import NOT_LOADABLE, call_evidence
 from envcheck.rules.variables.visible_devices import setting_evidence
-from envcheck.snapshot import Listing, Platform, Snapshot
+from envcheck.snapshot import Listing, Platform, Snapshot, items_in
 
 _NVML_UNKNOWN = 999
 
@@ -115,7 +115,7 @@ def _for_utilities_only(facts: Facts) -> bool:
     """Whether libcuda is missing and cannot be loaded, while other driver libraries exist."""
     driver = driver_of(facts)
     listing = driver.libraries
-    real = [library for library in (listing.items if listing else ()) if library.kind == "driver"]
+    real = [library for library in items_in(listing) if library.kind == "driver"]
     libcuda = any("libcuda.so" in library.path for library in real)
     refused = driver.cuda_init is not None and driver.cuda_init.code == NOT_LOADABLE
     return refused and bool(real) and not libcuda

@@ -138,19 +138,18 @@ def _connect(host: ContainerHost) -> tuple[Fix, ...]:
     )
 
 
-def _let_it_manage(_facts: Facts) -> tuple[Fix, ...]:
-    return (
-        Fix(
-            text="Rootless: set no-cgroups = true in the section [nvidia-container-cli] of "
-            "/etc/nvidia-container-runtime/config.toml, or use CDI (--device nvidia.com/gpu=all)",
-            who="root",
-        ),
-        Fix(text="Otherwise update the NVIDIA Container Toolkit: old releases know only cgroup v1", who="root"),
-    )
+_LET_IT_MANAGE = (
+    Fix(
+        text="Rootless: set no-cgroups = true in the section [nvidia-container-cli] of "
+        "/etc/nvidia-container-runtime/config.toml, or use CDI (--device nvidia.com/gpu=all)",
+        who="root",
+    ),
+    Fix(text="Otherwise update the NVIDIA Container Toolkit: old releases know only cgroup v1", who="root"),
+)
 
 
-@rule(layer="container", scope="container", arises=never, remedy=_let_it_manage, explains=("container-without-gpu",))
-def container_cgroups_refused(_snapshot: Snapshot, _facts: Facts) -> Outcome | None:
+@rule(layer="container", scope="container", arises=never, remedy=_LET_IT_MANAGE, explains=("container-without-gpu",))
+def container_cgroups_refused() -> None:
     """The NVIDIA Container Toolkit cannot set a container's device rules.
 
     What it checks
@@ -170,4 +169,3 @@ def container_cgroups_refused(_snapshot: Snapshot, _facts: Facts) -> Outcome | N
             https://docs.nvidia.com/datacenter/cloud-native/container-toolkit/latest/install-guide.html
         libnvidia-container, releases: https://github.com/NVIDIA/libnvidia-container/releases
     """
-    return None

@@ -8,7 +8,7 @@ from envcheck.rules.driver.loaded_library import module_version
 from envcheck.rules.facts.machine import cuda_answers, driver_of, in_container, nvml_answers, uses_linux_driver
 from envcheck.rules.fixes.driver import family
 from envcheck.rules.messages.driver import answers, call_evidence, results_naming
-from envcheck.snapshot import DriverLibrary, Snapshot
+from envcheck.snapshot import DriverLibrary, Snapshot, items_in
 
 _OWNER = {"ubuntu": ("dpkg", "-S"), "debian": ("dpkg", "-S"), "fedora": ("rpm", "-qf"), "suse": ("rpm", "-qf")}
 """The command that names the package of a file."""
@@ -85,7 +85,7 @@ def _mismatched(facts: Facts, *, mounted: bool | None = False) -> list[DriverLib
     listing, module = driver_of(facts).libraries, module_version(facts)
     return [
         library
-        for library in (listing.items if listing else ())
+        for library in items_in(listing)
         if library.kind == "driver" and library.mounted is mounted and library.version not in (None, module)
     ]
 
@@ -93,7 +93,7 @@ def _mismatched(facts: Facts, *, mounted: bool | None = False) -> list[DriverLib
 def _is_found_first(library: DriverLibrary, facts: Facts) -> bool:
     """Whether the loader finds no other file of that name before it; the list is in the loader's order."""
     listing = driver_of(facts).libraries
-    same = (other for other in (listing.items if listing else ()) if other.soname == library.soname and other.found_as)
+    same = (other for other in items_in(listing) if other.soname == library.soname and other.found_as)
     return library.soname is not None and next(same, None) == library
 
 

@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 from envcheck.checks import Fix
-from envcheck.rules.api import Facts, Outcome, never, rule
-from envcheck.snapshot import Snapshot
+from envcheck.rules.api import never, rule
 
 _CONFIG = "/etc/nvidia-container-runtime/config.toml"
 
 
-def _path_of_ldconfig(_facts: Facts) -> tuple[Fix, ...]:
-    return (
-        Fix(
-            text=f'Set ldconfig in {_CONFIG} to the program of this host ("@/sbin/ldconfig.real" on Ubuntu, '
-            '"@/sbin/ldconfig" elsewhere), and start the container again',
-            who="root",
-        ),
-    )
+_PATH_OF_LDCONFIG = (
+    Fix(
+        text=f'Set ldconfig in {_CONFIG} to the program of this host ("@/sbin/ldconfig.real" on Ubuntu, '
+        '"@/sbin/ldconfig" elsewhere), and start the container again',
+        who="root",
+    ),
+)
 
 
-@rule(layer="container", scope="container", arises=never, remedy=_path_of_ldconfig)
-def container_ldconfig_fails(_snapshot: Snapshot, _facts: Facts) -> Outcome | None:
+@rule(layer="container", scope="container", arises=never, remedy=_PATH_OF_LDCONFIG)
+def container_ldconfig_fails() -> None:
     """The NVIDIA Container Toolkit cannot run the host's ldconfig in a container.
 
     What it checks
@@ -41,28 +39,26 @@ def container_ldconfig_fails(_snapshot: Snapshot, _facts: Facts) -> Outcome | No
         Which ldconfig the configuration names: https://github.com/NVIDIA/nvidia-docker/issues/587
         Reports: https://github.com/NVIDIA/nvidia-container-toolkit/issues/147
     """
-    return None
 
 
-def _newer_toolkit(_facts: Facts) -> tuple[Fix, ...]:
-    return (
-        Fix(text="With Docker Desktop: update it, since it brings its own toolkit"),
-        Fix(
-            text="With Docker inside WSL: update the toolkit, and restart Docker",
-            command=("sudo", "apt-get", "install", "--only-upgrade", "nvidia-container-toolkit"),
-            who="root",
-        ),
-    )
+_NEWER_TOOLKIT = (
+    Fix(text="With Docker Desktop: update it, since it brings its own toolkit"),
+    Fix(
+        text="With Docker inside WSL: update the toolkit, and restart Docker",
+        command=("sudo", "apt-get", "install", "--only-upgrade", "nvidia-container-toolkit"),
+        who="root",
+    ),
+)
 
 
 @rule(
     layer="container",
     scope="container",
     arises=never,
-    remedy=_newer_toolkit,
+    remedy=_NEWER_TOOLKIT,
     explains=("gpu-init-failed", "no-gpu-visible", "wsl-libcuda-shadowed"),
 )
-def container_toolkit_too_old(_snapshot: Snapshot, _facts: Facts) -> Outcome | None:
+def container_toolkit_too_old() -> None:
     """The container toolkit is older than the driver of Windows needs.
 
     What it checks
@@ -81,33 +77,31 @@ def container_toolkit_too_old(_snapshot: Snapshot, _facts: Facts) -> Outcome | N
         NVIDIA Container Toolkit, error 500 with driver 555:
           https://github.com/NVIDIA/nvidia-container-toolkit/issues/520
     """
-    return None
 
 
-def _capabilities(_facts: Facts) -> tuple[Fix, ...]:
-    return (
-        Fix(
-            text="In a container: request the driver's video libraries when it starts",
-            command=(
-                "docker",
-                "run",
-                "--gpus",
-                "all",
-                "-e",
-                "NVIDIA_DRIVER_CAPABILITIES=compute,utility,video",
-                "IMAGE",
-            ),
+_CAPABILITIES = (
+    Fix(
+        text="In a container: request the driver's video libraries when it starts",
+        command=(
+            "docker",
+            "run",
+            "--gpus",
+            "all",
+            "-e",
+            "NVIDIA_DRIVER_CAPABILITIES=compute,utility,video",
+            "IMAGE",
         ),
-        Fix(
-            text="On a host: install the driver's package with them (on Ubuntu libnvidia-decode-NNN and "
-            "libnvidia-encode-NNN, NNN as in nvidia-smi)",
-            who="root",
-        ),
-    )
+    ),
+    Fix(
+        text="On a host: install the driver's package with them (on Ubuntu libnvidia-decode-NNN and "
+        "libnvidia-encode-NNN, NNN as in nvidia-smi)",
+        who="root",
+    ),
+)
 
 
-@rule(layer="container", scope="container", arises=never, remedy=_capabilities)
-def video_libraries_missing(_snapshot: Snapshot, _facts: Facts) -> Outcome | None:
+@rule(layer="container", scope="container", arises=never, remedy=_CAPABILITIES)
+def video_libraries_missing() -> None:
     """The driver's libraries for video are not here.
 
     What it checks
@@ -126,4 +120,3 @@ def video_libraries_missing(_snapshot: Snapshot, _facts: Facts) -> Outcome | Non
         NVIDIA Container Toolkit, driver capabilities:
           https://docs.nvidia.com/datacenter/cloud-native/container-toolkit/latest/
     """
-    return None

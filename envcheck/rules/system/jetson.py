@@ -293,23 +293,22 @@ def _container_on_a_jetson(_subject: Snapshot, facts: Facts) -> bool:
     return on_tegra(facts) and (in_container(facts) or platform.image_tegra_release is not None)
 
 
-def _mount_libraries(_facts: Facts) -> tuple[Fix, ...]:
-    return (
-        Fix(text="Start the container with --runtime nvidia (on a Jetson, --gpus alone mounts nothing)"),
-        Fix(
-            text="If that does not help, reinstall the runtime and its mount lists on the Jetson",
-            command=("sudo", "apt-get", "install", "--reinstall", "nvidia-container", "nvidia-container-toolkit"),
-            who="root",
-        ),
-        Fix(text=f"Or start it with jetson-containers run, which sets the options: {_CONTAINERS}"),
-    )
+_MOUNT_LIBRARIES = (
+    Fix(text="Start the container with --runtime nvidia (on a Jetson, --gpus alone mounts nothing)"),
+    Fix(
+        text="If that does not help, reinstall the runtime and its mount lists on the Jetson",
+        command=("sudo", "apt-get", "install", "--reinstall", "nvidia-container", "nvidia-container-toolkit"),
+        who="root",
+    ),
+    Fix(text=f"Or start it with jetson-containers run, which sets the options: {_CONTAINERS}"),
+)
 
 
 @rule(
     layer="container",
     scope="container",
     arises=_container_on_a_jetson,
-    remedy=_mount_libraries,
+    remedy=_MOUNT_LIBRARIES,
     explains=(
         "container-without-gpu",
         "driver-not-installed",

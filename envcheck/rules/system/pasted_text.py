@@ -10,7 +10,7 @@ from envcheck.rules.api import EVERYTHING, Facts, Outcome, rule
 from envcheck.rules.facts.frameworks import full_name
 from envcheck.rules.facts.machine import plural
 from envcheck.rules.messages.observed import line_evidence, observed_problems
-from envcheck.snapshot import PASTED, PASTED_TITLE, ObservedError, ProbeRun, Snapshot, frameworks_in
+from envcheck.snapshot import PASTED, PASTED_TITLE, ObservedError, ProbeRun, Snapshot, frameworks_in, items_in
 
 _ADVICE = "Paste only the part around the error, with the lines that state the versions"
 
@@ -42,7 +42,7 @@ def text_not_read_whole(snapshot: Snapshot, _facts: Facts) -> Outcome | None:
     runs = _skipped(snapshot)
     return Outcome(
         status="unknown",
-        title="The text was not read completely",
+        title="The text was read only in part",
         message=f"Part of the text was not read: {' and '.join(run.detail for run in runs)}. {_ADVICE}.",
         evidence=tuple(Evidence(what="read", value=run.detail, source=run.name) for run in runs),
         fixes=(Fix(text=_ADVICE),),
@@ -68,12 +68,12 @@ def _unnamed(facts: Facts) -> list[ObservedError]:
 
 
 def _leaves_open(snapshot: Snapshot, facts: Facts) -> bool:
-    """Whether a text was read that names no problem, and tells too little or has an error that nobody knows."""
+    """Whether a text was read that names no problem, and tells too little or has an unknown error."""
     pasted = any(run.title.startswith(PASTED_TITLE) for run in snapshot.runs)
-    return pasted and not observed_problems(snapshot) and (bool(_unnamed(facts)) or _tells_of_one_thing(facts))
+    return pasted and not observed_problems(snapshot) and (bool(_unnamed(facts)) or _has_nothing_to_compare(facts))
 
 
-def _tells_of_one_thing(facts: Facts) -> bool:
+def _has_nothing_to_compare(facts: Facts) -> bool:
     """Whether there is nothing to compare: a GPU that is only named, a driver or a toolkit, alone or none at all."""
     versions = [each.version for each in frameworks_in(facts.environment) if each.version]
     if versions or any(gpu.uuid or gpu.pci_bus_id for gpu in facts.gpus):
@@ -90,7 +90,7 @@ def _understood(facts: Facts) -> Iterator[str]:
         yield f"driver {snapshot.driver.release}"
     for framework in frameworks_in(environment):
         yield f"{full_name(framework)} on the CPU" if framework.gpu_available is False else full_name(framework)
-    toolkits = snapshot.toolkits.items if snapshot.toolkits else ()
+    toolkits = items_in(snapshot.toolkits)
     yield from (f"CUDA toolkit {toolkit.version}" for toolkit in toolkits if toolkit.version)
 
 
@@ -113,12 +113,12 @@ def _to_paste(facts: Facts) -> Iterator[str]:
     yields_to=EVERYTHING,
 )
 def text_tells_too_little(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
-    """The pasted text does not tell enough for a diagnosis.
+    """The pasted text says too little for a diagnosis.
 
     What it checks
         Checks, where no line of a pasted text names a known problem, whether the text has an error of
-        a GPU program that is not known here, or no version and no GPU at all. Then it says what was
-        understood, and what to paste next.
+        a GPU program that envcheck does not know, or no version and no GPU at all. Then it says what
+        was understood, and what to paste next.
 
     Why it matters
         That nothing was found in such a text does not mean that nothing is wrong.
@@ -135,10 +135,10 @@ def text_tells_too_little(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     wanted = list(_to_paste(facts))
     unknown = _unnamed(facts)[-_SHOWN:]
     told = f"Understood: {', '.join(understood)}" if understood else "No version and no GPU was found in it"
-    why = "its error is not known here" if unknown else "it names no error"
+    why = "envcheck does not know its error" if unknown else "it names no error"
     return Outcome(
         status="unknown",
-        title="The text does not tell the cause",
+        title="The text does not show the cause",
         message=f"{told}; {why}. Paste {', '.join(wanted)}.",
         evidence=tuple(line_evidence(error, "unknown error") for error in unknown),
         fixes=tuple(Fix(text=f"Paste {what}") for what in wanted[:1]),

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from envcheck.checks import Fix
-from envcheck.rules.api import Facts, Outcome, never, rule
-from envcheck.snapshot import Snapshot
+from envcheck.rules.api import never, rule
+
+_OTHER_BUILD = (
+    Fix(
+        text="Install a build for this processor, or compile the package here; a virtual machine can pass the "
+        'host\'s instructions on (CPU type "host")'
+    ),
+)
 
 
-def _other_build(_facts: Facts) -> tuple[Fix, ...]:
-    return (
-        Fix(
-            text="Install a build for this processor, or compile the package here; a virtual machine can pass the "
-            'host\'s instructions on (CPU type "host")'
-        ),
-    )
-
-
-@rule(layer="framework", arises=never, remedy=_other_build, explains=("framework-import-fails",))
-def cpu_lacks_instructions(_snapshot: Snapshot, _facts: Facts) -> Outcome | None:
+@rule(layer="framework", arises=never, remedy=_OTHER_BUILD, explains=("framework-import-fails",))
+def cpu_lacks_instructions() -> None:
     """The processor lacks instructions that a framework was compiled for.
 
     What it checks
@@ -35,4 +32,3 @@ def cpu_lacks_instructions(_snapshot: Snapshot, _facts: Facts) -> Outcome | None
     Sources
         TensorFlow, installation, hardware requirements: https://www.tensorflow.org/install/pip
     """
-    return None

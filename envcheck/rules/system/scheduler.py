@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 from envcheck.checks import Fix
-from envcheck.rules.api import Facts, Outcome, never, rule
-from envcheck.snapshot import Snapshot
+from envcheck.rules.api import never, rule
+
+_WHAT_IT_OFFERS = (
+    Fix(text="List the GPUs that each partition offers, and ask for these", command=("sinfo", "-o", "%P %G")),
+    Fix(
+        text="If a node with GPUs lists none: correct Gres in slurm.conf and gres.conf, and restart slurmd",
+        who="root",
+    ),
+)
 
 
-def _what_it_offers(_facts: Facts) -> tuple[Fix, ...]:
-    return (
-        Fix(text="List the GPUs that each partition offers, and ask for these", command=("sinfo", "-o", "%P %G")),
-        Fix(
-            text="If a node with GPUs lists none: correct Gres in slurm.conf and gres.conf, and restart slurmd",
-            who="root",
-        ),
-    )
-
-
-@rule(layer="container", scope="container", arises=never, remedy=_what_it_offers, explains=("no-gpu-visible",))
-def scheduler_lacks_gpu(_snapshot: Snapshot, _facts: Facts) -> Outcome | None:
+@rule(layer="container", scope="container", arises=never, remedy=_WHAT_IT_OFFERS, explains=("no-gpu-visible",))
+def scheduler_lacks_gpu() -> None:
     """The batch scheduler has no GPU as requested.
 
     What it checks
@@ -38,4 +35,3 @@ def scheduler_lacks_gpu(_snapshot: Snapshot, _facts: Facts) -> Outcome | None:
         Slurm, generic resources: https://slurm.schedmd.com/gres.html
         Slurm, gres.conf: https://slurm.schedmd.com/gres.conf.html
     """
-    return None

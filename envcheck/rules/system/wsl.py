@@ -13,7 +13,7 @@ from envcheck.rules.fixes.driver import family
 from envcheck.rules.messages.driver import call_evidence, results_naming
 from envcheck.rules.messages.observed import line_evidence, observed_problems
 from envcheck.rules.variables.visible_devices import VISIBLE
-from envcheck.snapshot import DriverLibrary, Snapshot
+from envcheck.snapshot import DriverLibrary, Snapshot, items_in
 
 _OWN_FOLDER = "/usr/lib/wsl/"
 _LINUX_RELEASE = re.compile(r"libcuda reported version is: \d{3}\.\d")
@@ -57,7 +57,7 @@ def wsl_libcuda_shadowed(snapshot: Snapshot, facts: Facts) -> Outcome | None:
         libcuda of WSL not found first: https://github.com/microsoft/WSL/issues/8587
     """
     driver = driver_of(facts)
-    files = driver.libraries.items if driver.libraries else ()
+    files = items_in(driver.libraries)
     found = [library for library in files if library.found_as and "libcuda.so" in library.found_as[0]]
     foreign, first = [library for library in found if _is_foreign(library)], found[0] if found else None
     if cuda_answers(facts):

@@ -47,7 +47,7 @@ def culprit_of(framework: Framework) -> Culprit | None:
 
 def _is_at_fault(file: TrialFile, error: str) -> bool:
     if file.role == "module" and file.owner is None:
-        return named_by(error) is None  # some modules have a finding of their own
+        return named_by(error) is None  # some modules have a separate finding
     if file.state in ("differs", "unreadable"):
         return file.role == "error" or file.owner is not None
     if file.state == "gone":
@@ -61,10 +61,10 @@ def file_stops_framework(environment: Environment, facts: Facts) -> Outcome | No
     """A damaged or changed file stops a framework.
 
     What it checks
-        With --deep: that the files in the error and at the end of the traceback of a failed import or
-        operation are those that were installed. The RECORD of the package has their sizes and hashes.
-        Missing, truncated, changed and unreadable files are named with their package; so are modules
-        that no installed package provides.
+        With --deep, checks that the files in the error and at the end of the traceback of a failed
+        import or operation are those that were installed. The RECORD of the package has their sizes
+        and hashes. Missing, truncated, changed and unreadable files are named with their package; so
+        are modules that no installed package provides.
 
     Why it matters
         Such a file is the cause of other findings about the framework. Installing anything but its
@@ -82,7 +82,7 @@ def file_stops_framework(environment: Environment, facts: Facts) -> Outcome | No
     """
     met = [found for framework in tried_frameworks(environment) if (found := culprit_of(framework))]
     met.sort(key=lambda culprit: importance(culprit.framework, facts.matrix))
-    # What another copy lacks is told by what leads there: a fault of the installed files comes first.
+    # What another copy lacks is reported with what leads there: a fault of the installed files comes first.
     met = [culprit for culprit in met if not _is_of_another_copy(culprit, environment)] or met
     if not met:
         return None

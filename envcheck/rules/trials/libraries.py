@@ -20,8 +20,8 @@ def loaded_library_differs(subject: FrameworkSubject, _facts: Facts) -> Outcome 
     """A framework loads other libraries than its files predict.
 
     What it checks
-        With --deep: that each CUDA library in the memory map of the framework's process is the file
-        that its binaries, the loader's search and its own preloading predict.
+        With --deep, checks that each CUDA library in the memory map of the framework's process is the
+        file that its binaries, the loader's search and its own preloading predict.
 
     Why it matters
         The other checks are about the predicted files; if the process uses another one, they are about
@@ -49,7 +49,7 @@ def loaded_library_differs(subject: FrameworkSubject, _facts: Facts) -> Outcome 
     names = ", ".join(f"lib{family}" for family in families)
     return Outcome(
         status="note",
-        title=f"{full_name(framework)} loaded another {names} than its files predict",
+        title=f"{full_name(framework)} loaded a different {names} than its files predict",
         message="The loaded files count: at run time the search differed from the predicted one.",
         evidence=tuple(
             part

@@ -26,7 +26,7 @@ def next_steps(subject: FrameworkSubject) -> tuple[Fix, ...]:
 def _steps(subject: FrameworkSubject, trial: Trial) -> Iterator[Fix]:
     framework, error = subject.framework, trial.error or ""
     if error.startswith(("crashed: SIGSEGV", "crashed: SIGBUS")) and subject.environment.verified is None:
-        text = "Compare the hashes of the installed files: a library that was overwritten crashes without a word"
+        text = "Compare the hashes of the installed files: an overwritten library crashes without a message"
         yield Fix(text=text, command=("envcheck", "check", "--verify", "--python", *_filled(("PYTHON",), subject)))
     row = step_for(error)
     frame = next((file for file in trial.files or () if file.role == "frame" and file.owner), None)

@@ -27,7 +27,7 @@ def framework_import_fails(subject: FrameworkSubject, facts: Facts) -> Outcome |
     """A framework cannot be imported.
 
     What it checks
-        With --deep: that `import` of the framework works in a separate process, with the
+        With --deep, checks that `import` of the framework works in a separate process, with the
         environment's interpreter and the user's variables. A crash of that process is a failure; a
         timeout leaves the result unknown.
 
@@ -74,11 +74,11 @@ def framework_cannot_use_gpu(subject: FrameworkSubject, facts: Facts) -> Outcome
     """A framework that is built for CUDA does not compute on the GPU.
 
     What it checks
-        With --deep: that small operations (a matrix product, a convolution, a kernel compiled at run
-        time) give the right result, and that the first result lies in GPU memory: the driver tells
-        where the pointer leads. This also finds frameworks that fall back to the CPU without an error.
-        For an extension it is a warning, unless it alone gives a framework the GPU and no other
-        framework there is built for CUDA.
+        With --deep, checks that small operations (a matrix product, a convolution, a kernel compiled
+        at run time) give the right result, and that the first result lies in GPU memory: the driver
+        tells where the pointer leads. This also finds frameworks that fall back to the CPU without an
+        error. For an extension it is a warning, unless it alone gives a framework the GPU and no
+        other framework there is built for CUDA.
 
     Why it matters
         Programs fail at their first operation, or run on the CPU unnoticed, ten to a hundred times
@@ -106,7 +106,7 @@ def framework_cannot_use_gpu(subject: FrameworkSubject, facts: Facts) -> Outcome
         return _ran(framework, trial, facts)
     parts = (other for other in tried_frameworks(subject.environment) if other.extends == framework.name)
     if framework.cpu_only or framework.hip or (not is_known_cuda_build(framework) and any(parts)):
-        return None  # another finding speaks of it, or of its part for CUDA, which was tried too
+        return None  # another finding covers it, or its part for CUDA, which was tried too
     return _failure_of_base(subject) or _failed(subject, trial, facts)
 
 

@@ -35,7 +35,7 @@ _NAMING = ("name", "key", "path", "pci_bus_id", "call", "text")
 
 
 def _known(value: Any) -> Any:
-    """``value`` as plain data without the fields that nobody filled; whether a list is complete is told always."""
+    """``value`` as plain data without empty fields; whether a list is complete is always shown."""
     if isinstance(value, msgspec.Struct):
         told_always = isinstance(value, Listing)
         return {

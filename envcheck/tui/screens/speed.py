@@ -70,7 +70,7 @@ class Speed(Vertical):
         self._telemetry.stop()
 
     def requested(self, *, full: bool) -> Bench:
-        """What the fields ask for; raise UsageError for what is no number of a GPU or no quantity."""
+        """What the fields ask for; raise UsageError for what is not a number of a GPU or no quantity."""
         from envcheck.collect.bench_plan import Bench
         from envcheck.compat.performance.quantities import selected
 
@@ -86,7 +86,7 @@ class Speed(Vertical):
 
     def show_progress(self, session: Session, report: Report | None, paint: Paint) -> None:
         """Progress of a session that measures: the whole, and a line for each GPU."""
-        gpus = report.snapshot.gpus.items if report and report.snapshot and report.snapshot.gpus else ()
+        gpus = report.gpus if report else ()
         numbers = {gpu.uuid: f"GPU {gpu.index}" for gpu in gpus}
         lines = [f"{session.activity}: {session.progress.counted()}   (x cancels)"]
         lines += [

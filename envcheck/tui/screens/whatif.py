@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 FIELDS = ("gpu", "driver", "cuda", "python", "package")
 _PLACEHOLDERS = ("any, or H100 …", "any, or 550 …", "any", "any", "any, or torch==2.5.1+cu124 …")
-"""Of fields that are not stated: beside those that hold this machine's values, a bare example would look like one."""
+"""Shown in empty fields. A bare example would look like one of this machine's values in the other fields."""
 _BESIDE = 130
 """Least columns to show the table beside the answer."""
 

@@ -12,7 +12,7 @@ from envcheck.errors import UsageError
 from envcheck.redact import mask_secrets
 from envcheck.report.page.pen import WORDS, Line, Pen, Span
 from envcheck.report.page.stack import worst
-from envcheck.report.page.subject import environments_of, framework_title, gpu_name, gpus_of, listed
+from envcheck.report.page.subject import framework_title, gpu_name, listed
 from envcheck.report.page.verbose import check_lines
 from envcheck.report.saved.read import read_report
 from envcheck.snapshot import Gpu, frameworks_in
@@ -32,7 +32,7 @@ def command_of(check: Check) -> str:
 def gpu_rows(report: Report, paint: Paint) -> list[Text]:
     """A row for each GPU: status, name, current state."""
     rows = []
-    for gpu in gpus_of(report):
+    for gpu in report.gpus:
         status = worst(_checks_of(gpu, report))
         number = f"GPU {gpu.index if gpu.index is not None else gpu.key}"
         rows.append(paint.line((Span(f"{number:<8}"), Span(f"{WORDS[status]:<6}", status), Span(_state(gpu)))))
@@ -56,7 +56,7 @@ def _state(gpu: Gpu) -> str:
 
 def gpu_lines(report: Report, number: int, pen: Pen) -> list[Line]:
     """Every check of one GPU, the most urgent first."""
-    gpu = gpus_of(report)[number]
+    gpu = report.gpus[number]
     lines: list[Line] = [(Span(pen.text(_state(gpu)), "title"),), ()]
     for check in sorted(_checks_of(gpu, report), key=lambda check: STATUSES.index(check.status)):
         lines += check_lines(check, report, pen)
@@ -70,7 +70,7 @@ def _checks_of(gpu: Gpu, report: Report) -> list[Check]:
 
 def environment_rows(report: Report, paint: Paint) -> tuple[Sequence[str], Sequence[Text]]:
     """The keys of the environments, and a row for each: which one is checked, where it is, what it holds."""
-    found = environments_of(report)
+    found = report.environments
     rows = []
     for environment in found:
         titles = listed([framework_title(framework) for framework in frameworks_in(environment)]) or "no framework"

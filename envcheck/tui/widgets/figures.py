@@ -46,7 +46,7 @@ class Figures:
         self._report, self._paint, self._columns = report, paint, columns
         self._name = max(24, min(40, columns - 50))
         self._bar = max(12, min(40, columns - self._name - _VALUE - 30))
-        self._gpus = report.snapshot.gpus.items if report.snapshot and report.snapshot.gpus else ()
+        self._gpus = report.gpus
         self._checks = checks_of_figures(report.checks)
         self._earlier = report.snapshot.baseline if report.snapshot else ()
 

@@ -1,1 +1,1 @@
-"""Work that must not hold up a key: it runs in other processes and threads."""
+"""Work that must not delay a key: it runs in other processes and threads."""

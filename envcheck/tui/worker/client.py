@@ -1,4 +1,4 @@
-"""Asks a worker process what would hold up a key; it answers one question after the other."""
+"""Asks a worker process what would delay a key; it answers one question after the other."""
 
 from __future__ import annotations
 

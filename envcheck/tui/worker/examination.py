@@ -41,7 +41,7 @@ def examine(
     except EnvcheckError as error:
         send(Failed(str(error)))
     except Exception as error:  # noqa: BLE001 - a session that fails must not take the screen down
-        send(Failed(f"envcheck broke: {type(error).__name__}: {error}"))
+        send(Failed(f"envcheck failed: {type(error).__name__}: {error}"))
 
 
 def serve(link: Link, request: Request, kept: ProbeFacts, gather: Gather = session.gather_here) -> None:

@@ -9,7 +9,7 @@ import msgspec
 from envcheck.checks import Report
 from envcheck.compat.load import load_matrix
 from envcheck.compat.question.answer import ask
-from envcheck.compat.relations.driver_cuda import branch_that_speaks
+from envcheck.compat.relations.driver_cuda import branch_for_cuda
 from envcheck.components import parse_components
 from envcheck.diff import diff
 from envcheck.errors import EnvcheckError
@@ -40,7 +40,7 @@ def answer(name: str, arguments: tuple[object, ...]) -> object:
     except EnvcheckError as error:
         return error
     except Exception as error:  # noqa: BLE001 - the next question may have an answer
-        return EnvcheckError(f"envcheck broke: {type(error).__name__}: {error}")
+        return EnvcheckError(f"envcheck failed: {type(error).__name__}: {error}")
 
 
 def suggested(overlays: Sequence[str]) -> Mapping[str, Sequence[str]]:
@@ -74,7 +74,7 @@ def _driver(facts: Facts) -> str:
     driver, platform = facts.snapshot.driver, facts.snapshot.platform
     if driver is None or driver.release or not driver.cuda:
         return (driver.release or "") if driver else ""
-    row = branch_that_speaks(facts.matrix, driver.cuda, (platform.os if platform else None) or "linux")
+    row = branch_for_cuda(facts.matrix, driver.cuda, (platform.os if platform else None) or "linux")
     return str(row.branch) if row else ""
 
 

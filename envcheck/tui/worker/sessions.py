@@ -206,7 +206,7 @@ class Session:
             self.measures = request.bench is not None
             self._examine(request, dict(self.facts), self._on_message, self._stop.is_set)
         except Exception as error:  # noqa: BLE001 - a session that fails must not take the screen down
-            self.problem = f"envcheck broke: {type(error).__name__}: {error}"
+            self.problem = f"envcheck failed: {type(error).__name__}: {error}"
         finally:
             self._over.set()
 

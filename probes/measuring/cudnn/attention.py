@@ -52,7 +52,7 @@ C = 8.0
 
 @dataclass(frozen=True)
 class Shape:
-    """Of queries, keys and values alike."""
+    """Shape of queries, keys and values alike."""
 
     batch: int
     heads: int
@@ -78,7 +78,7 @@ class Shape:
         return self.batch * self.heads * self.length
 
     def operations(self, direction: str) -> float:
-        """Of the products alone: two forward, five backward, each of 2 * length^2 * depth a head."""
+        """Operations of the products alone: two forward, five backward, each of 2 * length^2 * depth a head."""
         products = 2 if direction == "forward" else 5
         return products * 2.0 * self.rows * self.length * self.depth
 

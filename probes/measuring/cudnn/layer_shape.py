@@ -54,7 +54,7 @@ class Layer:
         return 2.0 * self.images * self.filters * self.channels * self.side**2 * self.window**2
 
     def dimensions(self, tensor: int) -> tuple[int, int, int, int]:
-        """Of ``X``: images, channels, rows, columns; of ``W``: filters, channels, rows, columns."""
+        """Sizes of ``X``: images, channels, rows, columns; of ``W``: filters, channels, rows, columns."""
         return {
             X: (self.images, self.channels, self.side, self.side),
             W: (self.filters, self.channels, self.window, self.window),

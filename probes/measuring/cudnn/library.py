@@ -100,7 +100,7 @@ class Cudnn(Library):
             return 9
         if self.offers("cudnnBackendExecute") and self.offers("cudnnCnnInferVersionCheck"):
             return 8
-        raise Unavailable(f"{self.path} is no cuDNN 8 or 9")
+        raise Unavailable(f"{self.path} is not a cuDNN 8 or 9")
 
     def _load_parts(self, found: dict[str, list[str]]) -> None:
         """Load sub-libraries as cuDNN does: the one that the loader finds for the environment (LD_LIBRARY_PATH comes

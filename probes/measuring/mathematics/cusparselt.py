@@ -25,7 +25,7 @@ STRIP = 1
 SIDE = 8192
 LEAST = 1024
 BYTES_PER_ELEMENT = 12
-"""Of a square: two operands of at most two bytes, one of them pruned and compressed as well, a result of four."""
+"""Two operands of at most two bytes, one of them pruned and compressed as well, and a result of four."""
 BURST = Plan(samples=7, sample_seconds=0.008, warmup_seconds=0.005, pause=0.06, least_runs=2)
 """A few products after a rest: the power limit does not hold the clocks down."""
 DRAWN = 16

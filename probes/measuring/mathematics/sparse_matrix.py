@@ -44,7 +44,7 @@ class Panels:
     """Single entries, row after row (CSR); the offsets and columns are those of one panel."""
 
     offsets: array[int]
-    """Of ``SIDE`` rows, and the end of the last."""
+    """Offsets of ``SIDE`` rows, and the end of the last."""
     indices: array[int]
     count: int
     """Panels."""

@@ -65,7 +65,7 @@ class Orders:
         self._unread = b""
 
     def read(self) -> None:
-        """Take in what is there; waits where nothing is."""
+        """Take in what has arrived; wait if nothing has."""
         data = os.read(_STDIN, _CHUNK)
         self.at_end = not data
         *lines, self._unread = (self._unread + data).split(b"\n")

@@ -30,7 +30,7 @@ class Operation:
 
     name: str
     function: str
-    """Of NCCL; empty: made of sends and receives."""
+    """NCCL's function; empty: made of sends and receives."""
     factor: Literal["1", "(n-1)/n", "2(n-1)/n"]
     sends: Literal["all", "part"] = "all"
     receives: Literal["all", "part"] = "all"

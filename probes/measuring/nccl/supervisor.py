@@ -69,7 +69,7 @@ class Talk:
                 data = data[os.write(self._writing, data) :]
 
     def agree(self, value: Any) -> Any:
-        """The greatest value of all workers, once each has named one; None counts for nothing."""
+        """The greatest value of all workers, once each has named one; None does not count."""
         self.say(agree=value)
         answer = self._reading.readline()
         if not answer:
@@ -200,7 +200,7 @@ def _watched(
                 if key.data is None and uplink:
                     uplink.listen()
                     continue
-                fault = _heard(key.data, selector, on_line)
+                fault = _messages(key.data, selector, on_line)
                 if fault:
                     faults.append(fault)
             now = time.monotonic()
@@ -214,7 +214,7 @@ def _watched(
     return faults
 
 
-def _heard(worker: _Worker, selector: selectors.BaseSelector, on_line: Callable[[int, Line], None]) -> Fault | None:
+def _messages(worker: _Worker, selector: selectors.BaseSelector, on_line: Callable[[int, Line], None]) -> Fault | None:
     """Read what a worker said; a fault where it ended without being done."""
     try:
         data = os.read(worker.reading, 1 << 16)
@@ -287,7 +287,7 @@ def _answer(workers: Sequence[_Worker], uplink: Uplink | None) -> None:
 
 
 def _late(workers: Sequence[_Worker], limits: Limits, now: float) -> list[Fault]:
-    """Workers that stopped; else, where nobody got on for too long, those that all others wait for."""
+    """Workers that stopped; else, where none made progress for too long, those that all others wait for."""
     at_work = [worker for worker in workers if not worker.done]
     silent = [worker for worker in at_work if now - worker.heard > limits.silent]
     if silent:

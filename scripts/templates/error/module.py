@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from envcheck.checks import Fix
-from envcheck.rules.api import Facts, Outcome, never, rule
-from envcheck.snapshot import Snapshot
+from envcheck.rules.api import never, rule
 
-
-def _way_out(_facts: Facts) -> tuple[Fix, ...]:
-    return (Fix(text="What to do, in one sentence"),)
+_WAY_OUT = (Fix(text="What to do, in one sentence"),)
 
 
 @rule(
@@ -16,9 +13,9 @@ def _way_out(_facts: Facts) -> tuple[Fix, ...]:
     scope="node",
     since="0.0",
     arises=never,
-    remedy=_way_out,
+    remedy=_WAY_OUT,
 )
-def example_thing(_snapshot: Snapshot, _facts: Facts) -> Outcome | None:
+def example_thing() -> None:
     """The problem in a short sentence.
 
     What it checks
@@ -33,4 +30,3 @@ def example_thing(_snapshot: Snapshot, _facts: Facts) -> Outcome | None:
     Sources
         The title of the page that says so: https://docs.nvidia.com/cuda/cuda-installation-guide-linux/
     """
-    return None

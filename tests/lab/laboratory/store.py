@@ -37,7 +37,7 @@ class Store:
         self.wheels.mkdir(parents=True, exist_ok=True)
 
     def need(self, *requirements: str) -> None:
-        """Fetch what is not here. Skips the test, with the reason, where it cannot be had."""
+        """Fetch what is not here. Skips the test, with the reason, where it cannot be allocated."""
         with self._alone():
             for requirement in requirements:
                 if not self._here(requirement):

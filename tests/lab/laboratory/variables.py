@@ -137,7 +137,7 @@ ENTRIES = (
         assumed="",
     ),
     Broken(
-        "JAX's memory fraction is no number",
+        "JAX's memory fraction is not a number",
         "variable",
         _set(stacks.JAX_12, XLA_PYTHON_CLIENT_MEM_FRACTION="75%"),
         (),

@@ -134,7 +134,7 @@ def test_a_binding_that_cannot_speak_to_the_driver_is_named(probe: Any, monkeypa
     old_driver(monkeypatch, "cuInit")
     done = asked(probe, full=True)
     assert done["status"] == "absent"
-    assert done["detail"] == 'cuda-bindings 99.1 cannot speak to this driver: Function "cuInit" not found'
+    assert done["detail"] == 'cuda-bindings 99.1 cannot work with this driver: Function "cuInit" not found'
 
 
 def test_no_binding_is_said(monkeypatch: pytest.MonkeyPatch) -> None:

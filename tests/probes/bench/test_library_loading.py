@@ -26,7 +26,7 @@ def test_a_file_that_is_not_there_and_one_that_is_no_library_fail(tmp_path: Path
     with pytest.raises(LibraryError, match="cannot open shared object file"):
         opened(cufft=str(text))
     text.write_text("no library " * 100)
-    with pytest.raises(LibraryError, match="it is no ELF file") as error:
+    with pytest.raises(LibraryError, match="it is not an ELF file") as error:
         opened(cufft=str(text))
     assert error.value.path == str(text)
 

@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 
 from probes.bench import cufft as bench_cufft
+from probes.inside.works import TransformSize
 from probes.measuring.device import LibraryError
 from probes.measuring.mathematics.cufft import INVERSE
 from tests.probes.bench.host_gpu import HostDevice, PythonLibrary, bench_on, floats, load_instead, numbers, stored
 
-SIZE = bench_cufft.Size((32,), 4)
+SIZE = TransformSize((32,), 4)
 
 
 def transformed(values: list[complex], sign: int) -> list[complex]:
@@ -42,13 +43,13 @@ def test_a_direct_bin_is_the_definition(lengths: tuple[int, ...]) -> None:
     [((8,), 3, "C2C", 24), ((8,), 3, "R2C", 15), ((4, 8), 1, "C2C", 32), ((4, 8), 1, "R2C", 20)],
 )
 def test_real_input_gives_half_the_bins(lengths: tuple[int, ...], batch: int, form: str, bins: int) -> None:
-    assert bench_cufft.Size(lengths, batch).bins(form) == bins
+    assert TransformSize(lengths, batch).bins(form) == bins
 
 
 @pytest.mark.parametrize("form", ["C2C", "R2C"])
 @pytest.mark.parametrize(("error", "right"), [(0.0, True), (1e-11, False)])
 def test_bins_of_two_dimensions_are_found_in_their_places(form: str, error: float, right: bool) -> None:  # noqa: FBT001
-    size = bench_cufft.Size((4, 8), 2)
+    size = TransformSize((4, 8), 2)
     width = 8 if form == "C2C" else 5
     points = [(place, complex(*numbers(2 if form == "C2C" else 1))) for place in range(size.points)]
     found = []

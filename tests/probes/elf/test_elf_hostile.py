@@ -96,7 +96,7 @@ def test_no_elf_file(tmp_path: Path, data: bytes) -> None:
 def test_a_pipe_does_not_hold_it_up(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "link").symlink_to(tmp_path / "pipe")
-    assert refusal(tmp_path / "link") == refusal(tmp_path / "pipe") == "it is no regular file"
+    assert refusal(tmp_path / "link") == refusal(tmp_path / "pipe") == "it is not a regular file"
 
 
 def test_devices_folders_and_sockets_are_not_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -105,7 +105,7 @@ def test_devices_folders_and_sockets_are_not_opened(tmp_path: Path, monkeypatch:
         monkeypatch.chdir(tmp_path)
         listening.bind("socket")
         monkeypatch.setattr(os, "open", lambda *_: pytest.fail("opened"))
-        assert {refusal(tmp_path / name) for name in ("zero", "socket", ".")} == {"it is no regular file"}
+        assert {refusal(tmp_path / name) for name in ("zero", "socket", ".")} == {"it is not a regular file"}
 
 
 def test_what_is_not_there(tmp_path: Path) -> None:

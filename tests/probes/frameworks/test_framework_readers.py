@@ -155,7 +155,7 @@ def test_a_plugin_without_its_compiler(tree: Frameworks) -> None:
     jax(tree)
     plugin(tree, compiler=False)
     problem = tree.found()["jax-cuda12-plugin"].problem
-    assert problem == "jax_plugins/xla_cuda12/xla_cuda_plugin.so, which it cannot do without, is not there"
+    assert problem == "jax_plugins/xla_cuda12/xla_cuda_plugin.so, which it requires, is missing"
 
 
 def test_a_compiler_without_its_plugin(tree: Frameworks) -> None:
@@ -183,7 +183,7 @@ def test_jax_without_jaxlib(tree: Frameworks) -> None:
     tree.package({"jax/__init__.py": "", "jax/version.py": VERSION}, "jax", "0.12.0")
     found = tree.only()
     assert told(found, "version", "cpu_only") == ("0.12.0", None)
-    assert found.problem == "jaxlib, which it cannot do without, is not installed"
+    assert found.problem == "jaxlib, which it requires, is not installed"
 
 
 @pytest.mark.parametrize("other", ["jax-rocm7-plugin", "jax-oneapi-plugin", "libtpu", "jax-metal"])

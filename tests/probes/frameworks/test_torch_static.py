@@ -192,7 +192,7 @@ def test_version_files_that_tell_too_little(tree: Tree, content: str | bytes, pr
 
 def test_a_version_file_that_is_no_file(tree: Tree) -> None:
     tree.at(f"{SITE}/torch/version.py").mkdir(parents=True)
-    assert read_version_file(tree.view(), f"{SITE}/torch").problem == "it is no file that may be read"
+    assert read_version_file(tree.view(), f"{SITE}/torch").problem == "it is not a file that may be read"
 
 
 # --- files that are missing or contradict -------------------------------------------------------------------------

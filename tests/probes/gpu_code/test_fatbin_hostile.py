@@ -33,7 +33,7 @@ REAL = {
         "kernel.ptx",
     )
 }
-NOTHING = "it is no ELF file, archive, fatbin or PTX"
+NOTHING = "it is not an ELF file, archive, fatbin or PTX"
 
 
 def image(capability: int = 80, *, kind: int = 2, header: int = 64, size: int = 0, content: bytes = b"") -> bytes:
@@ -130,9 +130,9 @@ def test_what_is_no_file(tmp_path: Path) -> None:
     (tmp_path / "zero").symlink_to("/dev/zero")
     (tmp_path / "loop").symlink_to("loop")
     for name, problem in [
-        ("pipe", "it is no regular file"),
-        ("zero", "it is no regular file"),
-        (".", "it is no regular file"),
+        ("pipe", "it is not a regular file"),
+        ("zero", "it is not a regular file"),
+        (".", "it is not a regular file"),
         ("nothing", "it cannot be read: No such file or directory"),
     ]:
         assert read(tmp_path / name) == GpuCode((), complete=False, problem=problem)

@@ -21,6 +21,7 @@ from probes.bench import cpu as bench_cpu
 from probes.inside import processor
 from probes.inside.figures import Absent
 from probes.inside.processor import Blas, blas_of
+from probes.inside.works import TransformSize
 from tests.probes.trials.test_deep_end_to_end import python_of
 
 INFO = "processor\t: 0\nmodel name\t: AMD EPYC 9575F 64-Core Processor\ncpu cores\t: 64\n"
@@ -137,7 +138,8 @@ def test_what_does_not_fit_is_not_made(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_bins_are_those_of_the_definition(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bench_cpu, "SIZES", {"2D": (3, 4), "1D, batched": (3, 4)})
+    sizes = {"2D": TransformSize((3, 4)), "1D, batched": TransformSize((4,), 3)}
+    monkeypatch.setattr(bench_cpu, "TRANSFORMS", sizes)
     points = {(y, x): complex(random.uniform(-1, 1), random.uniform(-1, 1)) for y in range(3) for x in range(4)}
     wanted = [(row, column) for row in range(3) for column in range(4)]
     for name in ("2D", "1D, batched"):

@@ -150,7 +150,7 @@ def test_what_is_no_file(tree: Tree) -> None:
     part = tree.file(f"{SITE}/_C.so", tiny_elf(names, runpath="$ORIGIN"))
     found = tree.examine(part, asks=[Ask((name,)) for name in names])
     refused = {load["name"]: load.get("refused") for load in found["loads"]}
-    assert refused["libnccl.so.2"] == refused["libcudart.so.12"] == "it is no regular file"
+    assert refused["libnccl.so.2"] == refused["libcudart.so.12"] == "it is not a regular file"
     assert refused["libcurand.so.10"] is None
 
 

@@ -80,15 +80,15 @@ def test_a_folder_that_is_gone(tree: Frameworks) -> None:
     ("path", "content", "kind", "problem"),
     [
         (UMATH, b"", "size", "it is empty"),
-        (UMATH, bytes(700), "size", "it is no ELF file"),
+        (UMATH, bytes(700), "size", "it is not an ELF file"),
         (UMATH, elf_needing("libc.so.6")[:150], "size", "its ELF header is damaged"),
         (UMATH, elf_needing("libc.so.6")[:200], "size", "it is cut off"),
-        (UMATH, bytes(64) + elf_needing("libc.so.6")[64:], "content", "it is no ELF file"),
+        (UMATH, bytes(64) + elf_needing("libc.so.6")[64:], "content", "it is not an ELF file"),
         (UMATH, elf_needing("libm.so.6", "libc.so.6"), "size", None),
         ("numpy/__init__.py", "from . import _core\nx = 1\n", "size", None),
         ("numpy/__init__.py", "", "size", "it is empty"),
         ("numpy/__init__.py", b"\0" * 5, "size", "it holds zeros"),
-        ("numpy/__init__.py", "from . import (\n", "size", "it is no Python: line 1"),
+        ("numpy/__init__.py", "from . import (\n", "size", "it is not Python: line 1"),
         ("triton/backends/nvidia/bin/ptxas", b"", "size", "it is empty"),
     ],
 )

@@ -121,13 +121,13 @@ def test_a_program_that_is_no_working_interpreter(tree: Tree, content: bytes, mo
 def test_a_launcher_of_another_name_is_no_python(tree: Tree) -> None:
     tree.program("/usr/bin/mise")
     tree.link("/shims/python3", "/usr/bin/mise")
-    assert found(tree, "/shims/python3").problem == ("it leads to /usr/bin/mise, which is no Python by its name")
+    assert found(tree, "/shims/python3").problem == ("it leads to /usr/bin/mise, which is not Python by its name")
 
 
 def test_links_in_a_circle(tree: Tree) -> None:
     tree.link("/x/python3", "python")
     tree.link("/x/python", "python3")
-    assert found(tree, "/x/python").problem == "it is a link that leads in a circle"
+    assert found(tree, "/x/python").problem == "it is a circular link"
 
 
 def test_a_pipe_is_never_opened(tree: Tree) -> None:

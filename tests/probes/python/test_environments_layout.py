@@ -154,7 +154,7 @@ def test_a_base_that_became_another_version(tree: Tree) -> None:
     tree.base("/usr", "3.12.3")
     tree.venv("/a", "/usr/bin/python3", "3.11.2")
     assert layout(tree, "/a").problem == (
-        "it was made for Python 3.11, and its base interpreter /usr/bin/python3.12 is 3.12 now"
+        "it was created for Python 3.11, and its base interpreter /usr/bin/python3.12 is 3.12 now"
     )
 
 

@@ -103,8 +103,8 @@ def plain_file(site: Path) -> None:
     ("change", "reason"),
     [
         (loop, "Too many levels of symbolic links"),
-        (dangling, "it is a link that leads nowhere"),
-        (plain_file, "it is no folder"),
+        (dangling, "it is a dangling link"),
+        (plain_file, "it is not a folder"),
         (shutil.rmtree, "it is gone"),
     ],
 )

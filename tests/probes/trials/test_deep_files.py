@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from probes.trials.failure import cut_off, files_named
-from probes.trials.trial import loading_told, packages_lost
+from probes.trials.trial import packages_not_loaded, watch_loading
 
 NUMBER = itertools.count()
 
@@ -172,9 +172,9 @@ def test_a_package_whose_import_failed_is_known_although_nobody_says_so(site: Si
     site.write("__init__.py", "try:\n    from . import inner\nexcept ValueError:\n    raise ImportError from None\n")
     site.write("inner.py", "raise ValueError\n")
     site.record()
-    with loading_told(lambda _: None):
+    with watch_loading(lambda _: None):
         assert [found["role"] for found in site.fails()] == ["frame"]
-    assert site.package in packages_lost()
+    assert site.package in packages_not_loaded()
 
 
 def test_what_was_handled_before_is_no_cause(site: Site) -> None:
@@ -211,7 +211,7 @@ def test_the_library_that_is_about_to_be_loaded_is_told(site: Site, library: byt
     path = site.write("liba.so", library)
     told: list[str] = []
     importlib.invalidate_caches()
-    with loading_told(told.append):
+    with watch_loading(told.append):
         importlib.import_module(site.package)
     assert told == [str(path)]
     importlib.import_module("ctypes").CDLL(str(path))

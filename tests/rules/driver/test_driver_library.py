@@ -61,7 +61,7 @@ def not_loaded(call: str, name: str, why: str) -> Any:
     ("why", "words"),
     [
         ("it is empty", "file too short"),
-        ("it is no ELF file", "invalid ELF header"),
+        ("it is not an ELF file", "invalid ELF header"),
         ("it is a folder", "cannot read file data: Is a directory"),
     ],
 )

@@ -25,7 +25,7 @@ from tests.rules.machines import (
 )
 from tests.rules.packages.packages_here import dist, load
 
-NUMPY_ERROR = "ImportError: Numba needs NumPy 2.3 or less. Got NumPy 2.4. (in a kernel compiled on the spot)"
+NUMPY_ERROR = "ImportError: Numba needs NumPy 2.3 or less. Got NumPy 2.4. (in a kernel compiled at run time)"
 IMPORT_FAILS = Trial(source="trial", imported=False, error="ImportError: /x/libfoo.so.1: undefined symbol: bar")
 
 

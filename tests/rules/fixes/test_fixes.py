@@ -117,7 +117,7 @@ def test_the_companions_of_torch_come_along() -> None:
         ("450.80.02", "cu118"),
     ],
 )
-def test_the_build_is_one_that_the_driver_speaks(release: str, backend: str) -> None:
+def test_the_build_is_one_that_the_driver_cuda(release: str, backend: str) -> None:
     assert mend(venv(CPU_BUILD), release)[0].command[-1] == f"{INDEX}{backend}"
 
 
@@ -173,7 +173,7 @@ def test_the_fix_says_what_it_was_chosen_for() -> None:
         ("12.8", "2.11.0+cpu", "2.11.0 built for cu12"),
     ],
 )
-def test_what_the_driver_speaks_bounds_the_build_where_its_release_is_not_known(
+def test_what_the_driver_cuda_bounds_the_build_where_its_release_is_not_known(
     spoken: str, version: str, build: str
 ) -> None:
     """The last but one runs by minor-version compatibility; none gets a build for a newer major than it speaks."""

@@ -297,17 +297,17 @@ def test_another_environment_with_a_framework_is_named() -> None:
     [
         (
             {"why": "--python", "problem": "it does not exist"},
-            "--python leads to no Python environment",
+            "--python does not lead to a Python environment",
             "Name with --python an interpreter (FOLDER/bin/python), the folder of an environment, or a program on PATH",
         ),
         (
             {"why": "VIRTUAL_ENV", "problem": "it does not exist"},
-            "VIRTUAL_ENV leads to no Python environment",
-            "Leave the environment that is gone, or make it again",
+            "VIRTUAL_ENV does not lead to a Python environment",
+            "Deactivate the missing environment, or create it again",
         ),
         (
             {"why": "PATH", "problem": "pyenv selects 3.9.9 (PYENV_VERSION), which is not installed"},
-            "PATH leads to no Python environment",
+            "PATH does not lead to a Python environment",
             "Judge another interpreter",
         ),
         (

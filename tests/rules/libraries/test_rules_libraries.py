@@ -229,8 +229,8 @@ def test_a_name_without_a_number_is_in_no_wheel() -> None:
 def test_what_does_not_look_into_wheels_is_led_there() -> None:
     plain, lost = but(NEEDING, looks_in_wheels=True), but(NEEDING, looks_in_wheels=False)
     there = load("libcublas.so.13", unfound=("/opt/cuda/lib64/libcublas.so.13",))
-    assert "look into wheels" not in check_of("cuda-library-missing", having(plain)).fixes[0].text
-    assert "does not look into wheels" in check_of("cuda-library-missing", having(lost)).fixes[1].text
+    assert "search wheels" not in check_of("cuda-library-missing", having(plain)).fixes[0].text
+    assert "does not search wheels" in check_of("cuda-library-missing", having(lost)).fixes[1].text
     found = check_of("library-not-found", having(but(plain, loads=(there,))))
     assert "install" in found.fixes[0].command
     found = check_of("library-not-found", having(but(lost, loads=(there,))))

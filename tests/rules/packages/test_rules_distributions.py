@@ -23,7 +23,7 @@ def damage(name: str, problem: str) -> Damaged:
     return Damaged(source=f"file {SITE}/{name}", path=f"{SITE}/{name}", problem=problem)
 
 
-LEFT = "left by an installation that was broken off"
+LEFT = "left by an interrupted installation"
 
 
 def environment(*distributions: Distribution, damaged: tuple[Damaged, ...] = (), **changes: Any) -> Environment:
@@ -36,7 +36,7 @@ def judged(found: Environment) -> Check:
 
 def test_a_whole_environment_passes() -> None:
     check = judged(environment(wheel("torch", "2.5.1"), wheel("numpy", "2.1.0")))
-    assert (check.status, check.title) == ("pass", "The records of the 2 installed packages are whole")
+    assert (check.status, check.title) == ("pass", "The records of the 2 installed packages are intact")
 
 
 def test_a_list_that_is_not_complete_does_not_pass() -> None:
@@ -50,9 +50,9 @@ def test_where_nobody_looked_the_question_does_not_arise() -> None:
 
 def test_two_records_of_one_package_in_one_folder() -> None:
     check = judged(environment(wheel("torch", "2.4.0"), wheel("torch", "2.5.1")))
-    assert (check.status, check.title) == ("warn", "Damaged, or there twice: torch")
+    assert (check.status, check.title) == ("warn", "Damaged, or installed twice: torch")
     assert [(each.what, each.value, each.source) for each in check.evidence] == [
-        ("torch is there twice", "2.4.0 and 2.5.1", f"file {SITE}")
+        ("torch is installed twice", "2.4.0 and 2.5.1", f"file {SITE}")
     ]
     remove = ("uninstall", "--yes", "torch")
     again = ("install", "--force-reinstall", "--no-deps", "torch==2.5.1")
@@ -122,7 +122,7 @@ def test_a_record_without_metadata_is_installed_again_or_deleted_where_there_is_
 def test_files_that_are_gone_name_the_package() -> None:
     gone = damage("nvidia-cudnn-cu12-9.1.0.70.dist-info", "files that its RECORD lists are gone: libcudnn.so.9")
     check = judged(environment(wheel("nvidia-cudnn-cu12", "9.1.0.70"), damaged=(gone,), manager="uv"))
-    assert check.title == "Damaged, or there twice: nvidia-cudnn-cu12"
+    assert check.title == "Damaged, or installed twice: nvidia-cudnn-cu12"
     assert check.fixes[0].command == (
         "uv", "pip", "install", "--python", VENV, "--reinstall", "--no-deps", "--no-cache",
         "nvidia-cudnn-cu12==9.1.0.70",
@@ -202,7 +202,7 @@ def test_somebody_s_own_package_is_not_looked_for_on_an_index() -> None:
 def test_an_older_link_that_leads_nowhere() -> None:
     record = but(damage("torch.egg-link", GONE), name="torch")
     check = judged(environment(damaged=(record,)))
-    assert (check.status, check.title) == ("warn", "Damaged, or there twice: torch")
+    assert (check.status, check.title) == ("warn", "Damaged, or installed twice: torch")
     assert check.fixes[0].text.startswith(f"Restore the source folder, or delete {SITE}/torch.egg-link")
 
 
@@ -216,7 +216,7 @@ def test_a_framework_that_has_lost_its_own_files_is_a_failure() -> None:
     lost = torch(incomplete=True, problem="files that its RECORD lists are gone: torch/__init__.py")
     whole = but(venv(lost), distributions=(wheel("torch", "2.5.1"),), damaged=())
     check = judged(whole)
-    assert (check.status, check.title) == ("fail", "Damaged, or there twice: torch")
+    assert (check.status, check.title) == ("fail", "Damaged, or installed twice: torch")
     assert "torch/__init__.py" in check.message
     assert check.fixes[0].command[-1] == "torch==2.5.1"
 
@@ -229,7 +229,7 @@ def test_what_is_said_of_a_framework_that_is_whole_is_no_damage() -> None:
 def test_a_package_whose_upgrade_was_broken_off_is_installed_again_first() -> None:
     left = but(damage("~orch-2.9.1.dist-info", LEFT), name="torch", version="2.9.1")
     check = judged(environment(damaged=(damage("~orch", LEFT), left)))
-    assert (check.status, check.title) == ("warn", "Damaged, or there twice: torch and 1 more")
+    assert (check.status, check.title) == ("warn", "Damaged, or installed twice: torch and 1 more")
     assert [fix.command[-1] for fix in check.fixes] == ["torch==2.9.1", f"{SITE}/~orch"]
 
 

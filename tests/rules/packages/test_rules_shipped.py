@@ -63,7 +63,7 @@ def judged(
 
 
 def test_all_is_as_it_was_installed() -> None:
-    assert judged().title == "The records of the 5 installed packages are whole; 12 files checked by size"
+    assert judged().title == "The records of the 5 installed packages are intact; 12 files checked by size"
     hashed = Shipped(source="wheel metadata", packages=("numpy",), files=19696, bytes=1 << 30, complete=True)
     assert judged(verified=hashed).title.endswith("19,696 files checked by hash")
 
@@ -78,7 +78,7 @@ def test_a_package_that_a_framework_requires_is_gone() -> None:
 @every(
     [
         (damaged("numpy", "2.4.6", UMATH, "size", problem="it is cut off: 5 of at least 9 bytes are there"), "fail"),
-        (damaged("numpy", "2.4.6", UMATH, "content", problem="it is no ELF file"), "fail"),
+        (damaged("numpy", "2.4.6", UMATH, "content", problem="it is not an ELF file"), "fail"),
         (damaged("numpy", "2.4.6", UMATH, "hash"), "fail"),
         (damaged("numpy", "2.4.6", UMATH, "size"), "warn"),
         (damaged("numpy", "2.4.6", "numpy/__init__.py", "size"), "warn"),

@@ -17,7 +17,7 @@ from envcheck.snapshot import Gpu, Measurement, ProbeRun
 from tests.rules.machines import but, h200, machine
 from tests.rules.speed.measurements import figure, gemm, memory_copy, right, to_gpu
 
-WHY = "GPU 0 is busy (a kernel ran 97% of the time); --force measures all the same"
+WHY = "GPU 0 is busy (a kernel ran 97% of the time); --force measures it anyway"
 
 
 def run(gpu: int, status: Any = "ok", detail: str = "", name: str = "bench.gemm") -> ProbeRun:
@@ -125,7 +125,7 @@ def test_a_gpu_on_which_nothing_could_be_measured_says_why() -> None:
 
 
 def test_a_deep_check_measures_nothing_and_leaves_out_nothing() -> None:
-    detail = "GPU 0 is busy (a kernel ran 97% of the time); --force measures all the same"
+    detail = "GPU 0 is busy (a kernel ran 97% of the time); --force measures it anyway"
     runs = (run(0, "skipped", detail, name="bench.cudnn"), run(1, "skipped", detail, name="bench.cudnn"))
     report = session.judge(machine(*here(2), runs=runs), Request(deep=True))
     assert not [check for check in report.checks if check.rule == "gpu-not-measured"]

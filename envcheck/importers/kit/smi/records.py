@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, TypeVar
 
 from envcheck.importers.kit.paste import SOURCE
-from envcheck.importers.smi.fields import Fields, among, flag, quantity, whole, word
-from envcheck.importers.smi.xml import Element
+from envcheck.importers.kit.smi.fields import Fields, among, flag, quantity, whole, word
+from envcheck.importers.kit.smi.xml import Element
 from envcheck.snapshot import (
     Clocks,
     Ecc,

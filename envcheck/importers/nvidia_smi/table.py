@@ -15,7 +15,7 @@ import msgspec
 from envcheck.importers.kit.gpu_lines import MOST_GPUS, by_index, label
 from envcheck.importers.kit.paste import SOURCE, Paste
 from envcheck.importers.kit.protocol import Rank
-from envcheck.importers.smi.fields import bus_id, error_in, flag, quantity, whole
+from envcheck.importers.kit.smi.fields import bus_id, error_in, flag, quantity, whole
 from envcheck.snapshot import Driver, Ecc, Gpu, Listing, Memory, Mig, MigInstance, Platform, Power, Snapshot
 
 NAME = "nvidia-smi"

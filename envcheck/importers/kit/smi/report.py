@@ -9,9 +9,9 @@ import msgspec
 
 from envcheck.importers.kit.gpu_lines import MOST_GPUS, label
 from envcheck.importers.kit.paste import SOURCE
-from envcheck.importers.smi import records
-from envcheck.importers.smi.fields import Fields, among, bus_id, device_id, flag, quantity, whole, word
-from envcheck.importers.smi.xml import Element
+from envcheck.importers.kit.smi import records
+from envcheck.importers.kit.smi.fields import Fields, among, bus_id, device_id, flag, quantity, whole, word
+from envcheck.importers.kit.smi.xml import Element
 from envcheck.snapshot import Driver, Gpu, Listing, Snapshot
 
 # A ``<gpu>`` element of nvidia-smi's XML to a Gpu.

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from envcheck.importers.kit.gpu_lines import MOST_GPUS, by_index, label
 from envcheck.importers.kit.paste import SOURCE, Paste
 from envcheck.importers.kit.protocol import Rank
-from envcheck.importers.smi.fields import bus_id, flag, quantity, whole
+from envcheck.importers.kit.smi.fields import bus_id, flag, quantity, whole
 from envcheck.snapshot import Driver, Gpu, Memory, Mig, Pcie, Power, Snapshot, Temperature
 
 NAME = "nvidia-smi CSV"

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from envcheck.importers.kit.paste import Paste
 from envcheck.importers.kit.protocol import Rank, Unreadable
-from envcheck.importers.smi.report import snapshot_of
-from envcheck.importers.smi.xml import parse
+from envcheck.importers.kit.smi.report import snapshot_of
+from envcheck.importers.kit.smi.xml import parse
 from envcheck.snapshot import Snapshot
 
 NAME = "nvidia-smi -q -x"

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from envcheck.importers.kit.paste import SOURCE, printable
-from envcheck.importers.smi.xml import Element
+from envcheck.importers.kit.smi.xml import Element
 from envcheck.snapshot import ApiResult
 
 # Values as nvidia-smi writes them: ``143771 MiB``, ``92.82 W``, ``Not Active``, ``N/A``.

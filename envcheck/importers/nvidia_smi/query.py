@@ -10,9 +10,9 @@ from collections.abc import Iterator
 
 from envcheck.importers.kit.paste import Paste
 from envcheck.importers.kit.protocol import Rank
-from envcheck.importers.smi.labels import element_path
-from envcheck.importers.smi.report import snapshot_of
-from envcheck.importers.smi.xml import Element
+from envcheck.importers.kit.smi.labels import element_path
+from envcheck.importers.kit.smi.report import snapshot_of
+from envcheck.importers.kit.smi.xml import Element
 from envcheck.snapshot import Snapshot
 
 NAME = "nvidia-smi -q"

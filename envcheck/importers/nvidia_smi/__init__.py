@@ -1,0 +1,1 @@
+"""What the forms of ``nvidia-smi`` print, one importer a form."""
