@@ -235,7 +235,7 @@ def test_a_release_on_a_jetson_is_a_build_of_nvidia() -> None:
         ("YOLOv5 v5.0-10-gabcdef torch 1.7.1 CPU, with --device cpu", None),
     ]
 )
-def test_what_programs_on_pytorch_print_about_the_gpu(printed: str, available: bool | None) -> None:
+def test_what_programs_on_pytorch_print_about_the_gpu(printed: str, available: object) -> None:
     snapshot, _ = judge(f"torch==2.4.0\n{printed}")
     assert snapshot is not None
     assert snapshot.environments is not None
