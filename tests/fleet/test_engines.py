@@ -28,7 +28,7 @@ from tests.fleet.made import healthy
 
 PYTHON = Path(sys.executable)
 
-SSH = """#!/usr/bin/env python3
+SSH = """#!python -IS
 import os, subprocess, sys, time
 host, line = sys.argv[-2:]
 assert sys.argv[-3] == "--" and "BatchMode=yes" in sys.argv
@@ -63,11 +63,11 @@ sys.exit(subprocess.run(["/bin/sh", "-c", line]).returncode if host != "closed" 
 
 
 def programs(folder: Path, **texts: str) -> str:
-    """A PATH that begins with these programs."""
+    """A PATH that begins with these programs. ``#!python`` is this test's own, which starts the soonest."""
     place = folder / "bin"
     place.mkdir()
     for name, text in texts.items():
-        (place / name).write_text(text)
+        (place / name).write_text(text.replace("#!python", f"#!{sys.executable}", 1))
         (place / name).chmod(0o755)
     return f"{place}:{os.environ['PATH']}"
 
@@ -388,7 +388,7 @@ def test_the_choice_of_nodes_is_left_to_each_srun(own: list[str], kept: list[str
 
 # Kubernetes, with a program in the place of kubectl.
 
-KUBECTL = """#!/usr/bin/env -S python3 -I -S
+KUBECTL = """#!python -IS
 import json, os, sys
 place = os.path.dirname(os.path.abspath(__file__))
 arguments = sys.argv[1:]
@@ -447,7 +447,7 @@ def test_kubernetes_runs_a_pod_on_each_node_and_deletes_the_job(tmp_path: Path) 
     assert job["metadata"]["name"] == config["metadata"]["name"] == calls[-1][2]
 
 
-PODS = """#!/usr/bin/env -S python3 -I -S
+PODS = """#!python -IS
 import json, sys
 arguments = sys.argv[1:]
 pods = json.load(open("pods"))
