@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from envcheck.checks import FORBIDDEN, PLAN, Report
 from envcheck.compat.load import load_matrix
 from envcheck.compat.tables import CondaBuildRow
 from envcheck.components import parse_components
 from envcheck.pipeline import session
-from envcheck.pipeline.request import Request
+from envcheck.pipeline.request import Ignoring, Policy, Request
 from tests.plans.reading import judge, named, plan
 
 A100 = "gpu==A100,driver==515.105.01"
@@ -236,3 +239,29 @@ def test_the_scope_of_the_environment_alone_is_enough(tmp_path: Path) -> None:
     environment = plan(tmp_path, requirements__txt="torch==2.0.1\ntorchvision==0.14.0\n")
     report = session.check(Request(planned=environment, scopes=frozenset({"env"}), assume=parse_components("gpus==0")))
     assert report.exit_code == 1
+
+
+def _by(tmp_path: Path, **asked: Any) -> Report:
+    environment = plan(tmp_path, requirements__txt="torch==2.4.0\nvllm==0.6.0\n")
+    return session.check(
+        Request(assume=parse_components("gpu==B200,os==linux,machine==x86_64"), planned=environment, **asked)
+    )
+
+
+def test_findings_of_a_plan_are_selected_and_configured_by_their_name(tmp_path: Path) -> None:
+    every_finding = [check for check in _by(tmp_path).checks if check.rule == PLAN]
+    assert {check.status for check in every_finding} >= {"fail"}
+    alone = _by(tmp_path, only=(PLAN,))
+    assert {check.rule for check in alone.checks if check.status == "fail"} == {PLAN}
+    assert PLAN not in {check.rule for check in _by(tmp_path, skip=(PLAN,)).checks}
+    ignoring = Ignoring(problem=PLAN, reason="known", until=dt.date(2030, 1, 1))
+    set_aside = _by(tmp_path, policy=Policy(ignore=(ignoring,), today=dt.date(2029, 1, 1)))
+    assert all(check.ignored for check in set_aside.checks if check.rule == PLAN and check.status == "fail")
+
+
+def test_forbidden_without_a_plan_is_not_said_to_be_absent() -> None:
+    found = session.check(
+        Request(assume=parse_components("gpu==B200"), scopes=frozenset({"env"}), policy=Policy(forbid=(PLAN,)))
+    )
+    (check,) = (check for check in found.checks if check.rule == FORBIDDEN)
+    assert (check.status, check.title) == ("unknown", f"Forbidden, not checked: {PLAN}")
