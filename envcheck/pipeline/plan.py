@@ -208,11 +208,23 @@ def _other(item: Planned, environment: Environment, machine: Sequence[Component]
 
 
 def _comes_otherwise(rows: Sequence[ExtraRow], environment: Environment) -> bool:
-    """Whether the plan names what an extra would bring, as lock files do."""
+    """Whether the plan names what an extra would bring, as lock files and images with CUDA do."""
     planned = environment.planned or ()
     names = {name for row in rows for name in row.brings} - set(_ALWAYS)
     built = {row.built for row in rows}
-    return any(each.name in names or (each.name in built and "+" in (each.version or "")) for each in planned)
+    if any(each.name in names or (each.name in built and "+" in (each.version or "")) for each in planned):
+        return True
+    of_cuda = [row for row in rows if _brings_libraries(row)]
+    return any(all(any(_holds(each, name) for each in planned) for name in row.brings) for row in of_cuda)
+
+
+def _brings_libraries(row: ExtraRow) -> bool:
+    """Whether the extra brings nothing but CUDA's libraries, which a machine or image may have as well."""
+    return not row.built and set(row.brings) <= set(_ALWAYS)
+
+
+def _holds(item: Planned, component: str) -> bool:
+    return canonical(item.name) == component or item.name.startswith(f"nvidia-{component}-")
 
 
 def _without_gpu(
@@ -231,6 +243,8 @@ def _without_gpu(
     fits = next((name for name, answer in answers.items() if answer and answer.verdict == "compatible"), names[0])
     unseen = any(not each.name or each.image is not None for each in environment.planned or ())
     told = "; what else the plan installs may bring it" if unseen else ""
+    if any(map(_brings_libraries, rows)):
+        unseen, told = True, f"{told}, unless CUDA and cuDNN are there already"
     check = _check(
         item,
         environment,
