@@ -87,7 +87,7 @@ def test_an_assumed_machine_drops_every_observation_of_this_one() -> None:
 
 def test_the_runners_containers_say_nothing_of_the_assumed_machine() -> None:
     """A runner often is a container with little shared memory, or a host of some without NVIDIA's toolkit."""
-    host = ContainerHost(engines=("/usr/bin/docker",), toolkit=False)
+    host = ContainerHost(engines=("/usr/bin/docker",), toolkit=())
     runner = Platform(source="file", os="linux", container="docker", shared_memory=64 << 20, container_host=host)
     here = msgspec.structs.replace(HERE, platform=runner)
     rules = {"shared-memory-too-small", "container-toolkit-missing"}

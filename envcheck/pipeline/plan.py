@@ -203,6 +203,9 @@ def _other(item: Planned, environment: Environment, machine: Sequence[Component]
         by_extras = brought(rows, version, item.extras) or []
         asks_gpu = any(part.name == "gpu" for part in machine)
         if rows and not by_extras and asks_gpu and not _comes_otherwise(rows, environment):
+            alone = _asked(matrix, item.name, version, machine)
+            if alone is not None and alone.verdict == "incompatible":
+                return _answered(item, environment, alone)
             return _without_gpu(item, environment, machine, rows, matrix)
     return _answered(item, environment, _asked(matrix, item.name, version, [*by_extras, *machine]))
 

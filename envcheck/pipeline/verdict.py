@@ -147,7 +147,9 @@ def _headline(
         open_questions = [
             check for check in checks if _decides(check, required) and check.status in ("unknown", "skipped")
         ]
-        why = open_questions[0].message if open_questions else nothing_measured(snapshot.runs)
+        judged = snapshot.judged_environment
+        unusable = f"{judged.key}: {judged.problem}" if judged and judged.problem else ""
+        why = open_questions[0].message if open_questions else unusable or nothing_measured(snapshot.runs)
         text = f"no verdict: {why or 'nothing could be checked'}"
     elif cause is not None:
         text = cause.title

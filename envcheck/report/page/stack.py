@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from envcheck.checks import ASSUMED, PLAN, STATUSES, Check, Layer, Report, Status
+from envcheck.checks import ASSUMED, EXPIRED, PLAN, STATUSES, Check, Layer, Report, Status
 from envcheck.report.page.findings import dead_probe_for, probe_end
 from envcheck.report.page.layout import Room
 from envcheck.report.page.pen import WORDS, Line, Pen, Span
@@ -296,8 +296,10 @@ def _container(report: Report) -> Row | None:
 
 
 def _required(report: Report) -> list[Row]:
-    """What the user required, unmet first."""
-    checks = _in_layers(report, "request")
+    """What the user required, unmet first; that an ignore holds yet is no requirement."""
+    checks = [
+        check for check in _in_layers(report, "request") if not (check.rule == EXPIRED and check.status == "pass")
+    ]
     if not checks:
         return []
     words = {"not met": ("fail", "warn"), "not known": ("unknown", "skipped"), "met": ("pass", "note")}

@@ -22,7 +22,20 @@ def plan_does_not_fit(_snapshot: Snapshot, _facts: Facts) -> Outcome | None:
 
     How to fix
         Change the named line to a release that fits. Pin a range to one release, or name the image by a
-        tag that is known. A finding that you accept can be set aside with a day and a reason in the
+        tag that is known. Say what an image of your own holds in a row of your own: a folder that
+        --matrix names, with a file such as images.toml:
+
+            [sources.ours]
+            title = "our base images"
+            address = "https://git.example.org/images"
+            read = "2026-11-25"
+
+            [[image]]
+            names = ["registry.example.org/base"]
+            tags = 'cuda(?P<cuda>[0-9.]+)-.*'
+            source = "ours"
+
+        A finding that you accept can be set aside with a day and a reason in the
         configuration, under its name or, for one package alone, plan-does-not-fit@FILE:PACKAGE as --json
         has it.
 
