@@ -35,12 +35,12 @@ def plan_does_not_fit(_snapshot: Snapshot, _facts: Facts) -> Outcome | None:
             tags = 'cuda(?P<cuda>[0-9.]+)-.*'
             source = "ours"
 
-        A finding that you accept can be set aside with a day and a reason in the
-        configuration, under its name or, for one package alone, plan-does-not-fit@FILE:PACKAGE as --json
-        has it.
+        A finding that you accept can be set aside with a day and a reason in the configuration, under
+        its name or, for one package alone, plan-does-not-fit@FILE:PACKAGE as --json has it.
 
     Sources
-        Dependency specifiers: https://packaging.python.org/en/latest/specifications/dependency-specifiers/
+        Dependency specifiers:
+            https://packaging.python.org/en/latest/specifications/dependency-specifiers/
         Dockerfile reference: https://docs.docker.com/reference/dockerfile/
         CUDA Compatibility: https://docs.nvidia.com/deploy/cuda-compatibility/
     """

@@ -19,10 +19,12 @@ def requirement_not_met(_snapshot: Snapshot, _facts: Facts) -> Outcome | None:
         You said that the work needs it.
 
     How to fix
-        Install what is named in a version within the bounds, use another machine, or correct the bounds.
+        Install what is named in a version within the bounds, use another machine, or correct the
+        bounds.
 
     Sources
-        Version specifiers: https://packaging.python.org/en/latest/specifications/version-specifiers/
+        Version specifiers:
+            https://packaging.python.org/en/latest/specifications/version-specifiers/
     """
 
 
