@@ -283,8 +283,8 @@ def _elsewhere(report: Report) -> list[Row]:
 def _other_environment(environment: Environment) -> str:
     found = sorted(frameworks_in(environment), key=lambda framework: framework.extends is not None)
     titles = listed([framework_title(framework) for framework in found])
-    reason = f" ({environment.why})" if environment.why else ""
-    return f"not judged: {titles} in {environment.key}{reason}"
+    reason = f"{environment.why}; " if environment.why else ""
+    return f"not judged: {titles} in {environment.key} ({reason}--python judges it)"
 
 
 def _container(report: Report) -> Row | None:
