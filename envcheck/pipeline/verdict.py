@@ -99,6 +99,9 @@ def verdict(checks: Sequence[Check], required: frozenset[str], *, needs_machine:
         return "fail"
     if any(check.rule == PLAN and check.status == "unknown" for check in counted):
         return "unknown"
+    set_aside = any(check.ignored and check.status == "unknown" for check in checks)
+    if set_aside and not any(check.subject.kind == "framework" and check.status == "pass" for check in counted):
+        return "unknown"  # nothing else of the plan was judged
     if "warn" in statuses:
         return "warn"
     decisive = {

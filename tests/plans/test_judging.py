@@ -15,6 +15,7 @@ from envcheck.compat.tables import CondaBuildRow
 from envcheck.components import parse_components
 from envcheck.pipeline import session
 from envcheck.pipeline.request import Ignoring, Policy, Request
+from envcheck.report import render
 from tests.plans.reading import judge, named, plan
 
 A100 = "gpu==A100,driver==515.105.01"
@@ -266,3 +267,22 @@ def test_forbidden_without_a_plan_is_not_said_to_be_absent() -> None:
     )
     (check,) = (check for check in found.checks if check.rule == FORBIDDEN)
     assert (check.status, check.title) == ("unknown", f"Forbidden, not checked: {PLAN}")
+
+
+@pytest.mark.parametrize(
+    ("text", "exit_code"), [("torch==2.5.1\ntorch-scatter==2.1.2\n", 0), ("torch-scatter==2.1.2\n", 3)]
+)
+def test_what_a_plan_leaves_open_may_be_ignored_beside_what_was_judged(
+    tmp_path: Path, text: str, exit_code: int
+) -> None:
+    environment = plan(tmp_path, requirements__txt=text)
+    assume = parse_components("gpu==A100,driver==550.54.14,os==linux,machine==x86_64")
+    opened = session.check(Request(assume=assume, planned=environment))
+    assert opened.exit_code == 3
+    (check,) = (each for each in opened.checks if each.rule == PLAN and each.status == "unknown")
+    ignoring = Ignoring(problem=check.id, reason="built in our image", until=dt.date(2030, 1, 1))
+    policy = Policy(ignore=(ignoring,), today=dt.date(2029, 1, 1))
+    report = session.check(Request(assume=assume, planned=environment, policy=policy))
+    assert report.exit_code == exit_code
+    head = render(report, "junit").splitlines()[1]
+    assert ('failures="0" errors="0"' in head) is (exit_code == 0)

@@ -35,8 +35,8 @@ def plan_does_not_fit(_snapshot: Snapshot, _facts: Facts) -> Outcome | None:
             tags = 'cuda(?P<cuda>[0-9.]+)-.*'
             source = "ours"
 
-        A finding that you accept can be set aside with a day and a reason in the configuration, under
-        its name or, for one package alone, plan-does-not-fit@FILE:PACKAGE as --json has it.
+        What you accept, or know better, can be set aside with a day and a reason in the configuration,
+        under its name or, for one package alone, plan-does-not-fit@FILE:PACKAGE as --json has it.
 
     Sources
         Dependency specifiers:
