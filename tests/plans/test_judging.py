@@ -286,3 +286,11 @@ def test_what_a_plan_leaves_open_may_be_ignored_beside_what_was_judged(
     assert report.exit_code == exit_code
     head = render(report, "junit").splitlines()[1]
     assert ('failures="0" errors="0"' in head) is (exit_code == 0)
+
+
+@pytest.mark.parametrize("release", ["2.6.3", "2.6.3+cu123torch2.4cxx11abifalse"])
+def test_a_planned_package_that_documents_refuse_fails_whatever_its_build(tmp_path: Path, release: str) -> None:
+    environment = plan(tmp_path, requirements__txt=f"torch==2.4.1\nflash-attn=={release}\n")
+    report = judge(environment, "gpu==T4,driver==535.104.05")
+    assert report.exit_code == 1
+    assert "gpu-feature-unsupported" in {check.rule for check in report.checks if check.status == "fail"}
