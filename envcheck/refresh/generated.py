@@ -30,7 +30,8 @@ class Generated(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     source: str
     needs: dict[str, str] = {}
     wheels: bool = False
-    """Whether the rows are those that the index alone provides: ``[[wheel]]``, ``[[requirement]]``, ``[[published]]``."""
+    """Whether the rows are those of ``[[wheel]]``, ``[[requirement]]`` and ``[[published]]``: the index alone provides
+    them."""
 
 
 class Work(msgspec.Struct, frozen=True):
