@@ -6,8 +6,8 @@
 
 ``needs`` lists the needs that METADATA provides, with the name of each there. A row that cites another source too was
 completed by hand: it is never changed, only reported. ``[generated.torch]`` has no ``needs``: it is about the rows of
-``[[torch]]``. With ``wheels = true`` all rows of ``[[wheel]]`` and of ``[[requirement]]`` of that name are written
-anew, so that what METADATA adds is never missed.
+``[[torch]]``. With ``wheels = true`` all rows of ``[[wheel]]``, ``[[requirement]]`` and ``[[published]]`` of that name
+are written anew, so that what METADATA adds is never missed.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ class Generated(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     source: str
     needs: dict[str, str] = {}
     wheels: bool = False
-    """Whether the rows are those of ``[[wheel]]`` and ``[[requirement]]``, which the index alone provides."""
+    """Whether the rows are those of ``[[wheel]]``, ``[[requirement]]`` and ``[[published]]``: the index alone provides
+    them."""
 
 
 class Work(msgspec.Struct, frozen=True):

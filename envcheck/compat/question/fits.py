@@ -275,13 +275,13 @@ def _compiler_fits(question: Question) -> list[Fit]:
 
 def _options(question: Question, name: str, version: Version) -> list[_Option]:
     """The releases that a version stands for, each in the build that fits best."""
-    if name == TORCH and not not_published(question, name, version):
-        return [_torch_option(question, reading) for reading in torch_readings(question, version)]
-    if name == ENGINE or not (question.matrix.rows_of(name) or name in question.matrix.wheels_by_name):
-        return []
     missing = not_published(question, name, version)
     if missing:
         return [(name, [missing.concerning(name)])]
+    if name == TORCH:
+        return [_torch_option(question, reading) for reading in torch_readings(question, version)]
+    if name == ENGINE or not (question.matrix.rows_of(name) or name in question.matrix.wheels_by_name):
+        return []
     candidates = release_candidates(question, name, version)
     if not candidates and name not in _KNOWN_OTHERWISE:
         return [(name, [_unknown([name], unknown_release(question, name, version))])]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from envcheck.compat.question.question import Question
 from envcheck.compat.relations.fit import Fit, conclude
@@ -25,7 +25,8 @@ def not_published(question: Question, name: str, version: Version) -> Fit | None
     newer = min((one for one in listed if _order(one) > _order(version)), key=_order, default=None)
     if older is None or newer is None or any(_stands_for(version, one) for one in listed):
         return None
-    if any(_speaks_of(row, version) for row in matrix.rows_of(name)):
+    named = name == "torch" and any(row.version == str(version) for row in matrix.torch)
+    if named or _names_series(version, listed) or any(_speaks_of(row, version) for row in matrix.rows_of(name)):
         return None
     reason = f"PyPI lists no release {name} {version}, but {older} and then {newer}: it may never have been published"
     return conclude(matrix, "unknown", reason, *rows, change=f"{name} {older}")
@@ -47,6 +48,11 @@ def _speaks_of(row: ReleaseRow, version: Version) -> bool:
     named = any(_stands_for(version, Version(bound.numbers, post=bound.post)) for bound in exact)
     elsewhere = bool(row.index) and version.post is None
     return named or (elsewhere and spec.cover(version) == "all")
+
+
+def _names_series(version: Version, listed: Sequence[Version]) -> bool:
+    """Whether documents may call a series so, which began with a later release: TensorFlow 1.13.0, first 1.13.1."""
+    return version.numbers[2:] == (0,) and any(one.numbers[:2] == version.numbers[:2] for one in listed)
 
 
 def _stands_for(version: Version, release: Version) -> bool:
