@@ -36,7 +36,10 @@ PROGRAMS = {
     "send-recv": "sendrecv",
 }
 SMALL, LARGE = 8, 512 << 20
-RUNS = 100
+RUNS = {SMALL: 2000, LARGE: 50}
+"""In a sample, on both sides. A hundred runs of a few microseconds would measure how far apart the ranks begin."""
+PER_GRAPH = 50
+"""With ``--graphs``, of the small ones."""
 WARM = 5
 Key = tuple[str, str, int]
 """Operation, ``apart`` or ``together``, and size."""
@@ -49,6 +52,7 @@ def main() -> None:
     options.add_argument("--rounds", type=int, default=3)
     options.add_argument("--only", default="all-reduce,all-gather,reduce-scatter,broadcast,reduce")
     options.add_argument("--ways", default="apart,together")
+    options.add_argument("--graphs", action="store_true", help="queue small messages by CUDA graphs, on both sides")
     options.add_argument("--markdown", type=Path)
     given = options.parse_args()
     names = given.only.split(",")
@@ -73,9 +77,9 @@ def main() -> None:
 
 def _ours(given: argparse.Namespace, names: list[str], uuids: list[str], way: str) -> dict[Key, float]:
     steps = tuple(
-        Step(name, _size(name, size, len(uuids)), samples=3, least=RUNS, most=RUNS)
+        Step(name, _size(name, size, len(uuids)), samples=3, least=launches, most=launches, per_graph=per_graph)
         for name in names
-        for size in (SMALL, LARGE)
+        for size, launches, per_graph in _asked(graphs=given.graphs)
     )
     order = Order(len(uuids), steps, {"nccl": [str(given.nccl)], "nvrtc": [str(given.nvrtc)]}, {}, 120.0)
     ranks = tuple(Rank(number, uuid, f"GPU {number}", {}) for number, uuid in enumerate(uuids))
@@ -101,6 +105,12 @@ def _work(order: Order, share: tuple[Rank, ...], talk: Talk) -> None:
     Worker(order, share, talk).run()
 
 
+def _asked(*, graphs: bool) -> list[tuple[int, int, int]]:
+    """Sizes, with the launches of a sample and the runs of a graph (0: none)."""
+    split = {size: PER_GRAPH if graphs and size == SMALL else 0 for size in RUNS}
+    return [(size, runs // (split[size] or 1), split[size]) for size, runs in RUNS.items()]
+
+
 def _size(name: str, size: int, ranks: int) -> int:
     """What is divided among the ranks has 16 bytes for each: nccl-tests rounds down to that."""
     return max(size, 16 * ranks) if name in ("all-gather", "reduce-scatter", "all-to-all") else size
@@ -108,25 +118,21 @@ def _size(name: str, size: int, ranks: int) -> int:
 
 def _theirs(given: argparse.Namespace, name: str, ranks: int, way: str) -> dict[Key, float]:
     """Seconds by size, out of place, as nccl-tests prints them."""
-    small = _size(name, SMALL, ranks)
-    program = [
-        str(given.tests / f"{PROGRAMS[name]}_perf"),
-        "-b",
-        str(small),
-        "-e",
-        str(LARGE),
-        "-f",
-        str(LARGE // small),
-    ]
-    program += ["-n", str(RUNS), "-w", str(WARM), "-c", "0"]
-    program += ["-t", str(ranks), "-g", "1"] if way == "apart" else ["-g", str(ranks)]
     path = f"{given.nccl.parent}:{given.cudart.parent}:{os.environ.get('LD_LIBRARY_PATH', '')}"
     variables = {**os.environ, "LD_LIBRARY_PATH": path}
-    done = subprocess.run(program, capture_output=True, text=True, env=variables, timeout=120, check=False)
-    if done.returncode:
-        raise SystemExit(f"{' '.join(program)}: {done.stdout[-2000:]}{done.stderr[-2000:]}")
-    rows = [line.split() for line in done.stdout.splitlines() if line.strip()[:1].isdigit()]
-    return {(name, way, int(row[0])): float(row[5]) / 1e6 for row in rows}
+    found: dict[Key, float] = {}
+    for asked, launches, per_graph in _asked(graphs=given.graphs):
+        size = str(_size(name, asked, ranks))
+        program = [str(given.tests / f"{PROGRAMS[name]}_perf"), "-b", size, "-e", size]
+        program += ["-n", str(per_graph), "-G", str(launches)] if per_graph else ["-n", str(launches)]
+        program += ["-w", str(WARM), "-c", "0", "-a", "3"]  # of the slowest rank, as envcheck's
+        program += ["-t", str(ranks), "-g", "1"] if way == "apart" else ["-g", str(ranks)]
+        done = subprocess.run(program, capture_output=True, text=True, env=variables, timeout=120, check=False)
+        if done.returncode:
+            raise SystemExit(f"{' '.join(program)}: {done.stdout[-2000:]}{done.stderr[-2000:]}")
+        rows = [line.split() for line in done.stdout.splitlines() if line.strip()[:1].isdigit()]
+        found |= {(name, way, int(row[0])): float(row[5]) / 1e6 for row in rows}
+    return found
 
 
 def _table(ours: dict[Key, list[float]], theirs: dict[Key, list[float]], ranks: int) -> Any:

@@ -75,6 +75,10 @@ def capability_holds(bound: Bound, capability: str | None) -> bool:
     }.get(bound.operator, False)
 
 
+OF_THE_MACHINE = frozenset({"gpu", "gpus", "gpu-memory", "driver", "cuda"})
+"""Components that no environment has."""
+
+
 def same_words(wanted: str, name: str) -> bool:
     """Whether all words of ``wanted`` are in ``name``, and no word of it makes another model."""
     asked, shown = _words(wanted), _words(name)
@@ -88,5 +92,6 @@ def _words(name: str) -> frozenset[str]:
 def sentence(component: Component, found: Iterable[str] | None) -> str:
     """What is required and what was found; None: not known."""
     if found is None:
-        return f"{component} is required, but the installed version is not known"
+        what = "what this machine has" if component.name in OF_THE_MACHINE else "the installed version"
+        return f"{component} is required, but {what} is not known"
     return f"{component} is required; found {', '.join(dict.fromkeys(found)) or 'none'}"

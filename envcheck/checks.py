@@ -20,7 +20,7 @@ SCHEMA_VERSION = "1.0"
 ASSUMED = "assumed"
 """The source of what ``--assume`` stated."""
 ASSUMPTION = "assumption-not-known"
-"""Names the check whether what was stated fits together, which is no rule's."""
+"""Names the check whether what was stated fits together."""
 FORBIDDEN = "forbidden-problem"
 """Names the checks of problems that a configuration forbids."""
 EXPIRED = "ignore-expired"
@@ -28,7 +28,7 @@ EXPIRED = "ignore-expired"
 BELOW_MINIMUM = "below-minimum-share"
 """Names the checks of the shares of a ceiling that a configuration asks for."""
 PLAN = "plan-does-not-fit"
-"""Names the checks on what a plan would install (``--plan``), which are no rule's."""
+"""Names the checks on what a plan would install (``--plan``)."""
 
 Status = Literal["pass", "note", "warn", "fail", "unknown", "skipped"]
 Verdict = Literal["pass", "warn", "fail", "unknown"]

@@ -11,6 +11,7 @@ from envcheck.pipeline.session import Request, judge
 from envcheck.report import render
 from envcheck.report.page.stack import stack_rows
 from envcheck.snapshot import (
+    ContainerHost,
     Distribution,
     Driver,
     Environment,
@@ -82,6 +83,17 @@ def test_an_assumed_machine_drops_every_observation_of_this_one() -> None:
     assert snapshot.platform.source_of("os") == "assumed"
     assert snapshot.platform.distribution == "ubuntu"
     assert snapshot.environments == HERE.environments
+
+
+def test_the_runners_containers_say_nothing_of_the_assumed_machine() -> None:
+    """A runner often is a container with little shared memory, or a host of some without NVIDIA's toolkit."""
+    host = ContainerHost(engines=("/usr/bin/docker",), toolkit=())
+    runner = Platform(source="file", os="linux", container="docker", shared_memory=64 << 20, container_host=host)
+    here = msgspec.structs.replace(HERE, platform=runner)
+    rules = {"shared-memory-too-small", "container-toolkit-missing"}
+    assert rules & {check.rule for check in judge(here, Request()).checks}
+    asked = Request(assume=parse_components("gpu==H100,gpus==8,driver==550.54.14"))
+    assert not rules & {check.rule for check in judge(here, asked).checks}
 
 
 def test_an_assumed_gpu_alone_leaves_the_driver_unknown() -> None:

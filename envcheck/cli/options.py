@@ -496,7 +496,10 @@ def _add_engine_options(verb: Parser) -> None:
     )
     more.add_argument("--selector", metavar="LABELS", help="with --kubernetes: only nodes with these labels")
     more.add_argument(
-        "--timeout", type=seconds, metavar="S", help="seconds after which a node has not answered (default: 120)"
+        "--timeout",
+        type=seconds,
+        metavar="S",
+        help="seconds for all nodes together, after which those without an answer are listed (default: 120)",
     )
     more.add_argument("--jobs", type=count, metavar="N", help="nodes to ask at the same time (default: 64)")
     more.add_argument("--save", type=path, metavar="DIR", help="keep the report of each node in this folder")

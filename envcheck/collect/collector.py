@@ -5,10 +5,9 @@
 ``envcheck/collect/script.py`` puts the probes and the text of ``bootstrap.py`` in place of ``PARTS``. Both are unpacked
 to memory (``/dev/shm``, else a temporary folder), which is deleted at the end. Each probe runs as in a check: the same
 bootstrap, the same groups, the same limits of time. What the probes send is passed on as it is: judging it, and putting
-it together, is left to envcheck. Standard library only, Python 3.8 or newer.
+it together, is left to envcheck. Standard library only, Python 3.8 or newer; Python 3.6 and 3.7 read it far enough to
+say so, hence the annotations in quotes.
 """
-
-from __future__ import annotations
 
 import base64
 import contextlib
@@ -44,9 +43,9 @@ LATE = {"status": "timed-out", "detail": "--timeout was reached"}
 
 def main() -> int:
     """Collect, and print one JSON object."""
-    asked = arguments(sys.argv[1:])
     if sys.version_info < (3, 8):  # noqa: UP036  it runs in the Python of the machine
         sys.exit("envcheck's collector needs Python 3.8 or newer; this is " + sys.version.split()[0])
+    asked = arguments(sys.argv[1:])
     if not PARTS:
         sys.exit("this is not the collector itself: print it with envcheck collect --script")
     parts = json.loads(zlib.decompress(base64.b64decode(PARTS)))
@@ -74,7 +73,7 @@ def ended(_number: int, _frame: object) -> None:
     raise KeyboardInterrupt
 
 
-def arguments(given: list[str]) -> dict[str, Any]:
+def arguments(given: "list[str]") -> "dict[str, Any]":
     """``--python PATH`` (repeatable), ``--scope`` and ``--timeout``, as ``envcheck check`` has them."""
     asked: dict[str, Any] = {"python": [], "scope": "node,container,env", "timeout": None}
     left = list(given)
@@ -94,7 +93,7 @@ def arguments(given: list[str]) -> dict[str, Any]:
     return asked
 
 
-def unpack(files: dict[str, str]) -> str:
+def unpack(files: "dict[str, str]") -> str:
     """Write ``files`` below a new folder, in memory if that is possible."""
     reasons = []
     for place in ("/dev/shm", None):
@@ -120,7 +119,7 @@ def unpack(files: dict[str, str]) -> str:
 class Collection:
     """All probes of one run."""
 
-    def __init__(self, parts: dict[str, Any], folder: str, asked: dict[str, Any]) -> None:
+    def __init__(self, parts: "dict[str, Any]", folder: str, asked: "dict[str, Any]") -> None:
         self.folder = folder
         self.bootstrap = parts["bootstrap"]
         scopes = asked["scope"].split(",")
@@ -141,7 +140,7 @@ class Collection:
             "variables": dict(os.environ),
         }
 
-    def run(self) -> list[dict[str, Any]]:
+    def run(self) -> "list[dict[str, Any]]":
         """Run them: files first, the driver's after all that must come before it."""
         files = sorted(
             (probe for probe in self.probes if probe["kind"] == "file"), key=lambda probe: not probe["early"]
@@ -162,7 +161,7 @@ class Collection:
                     return len(listing["items"])
         return GPUS
 
-    def together(self, groups: list[list[dict[str, Any]]]) -> None:
+    def together(self, groups: "list[list[dict[str, Any]]]") -> None:
         """Run each group in a child, all at the same time; probes that a child did not reach get one each."""
         children = [Child(self, group) for group in groups]
         while children:
@@ -175,7 +174,7 @@ class Collection:
                     children.remove(child)
                     children += [Child(self, [probe]) for probe in left]
 
-    def allowed(self, probe: dict[str, Any]) -> float:
+    def allowed(self, probe: "dict[str, Any]") -> float:
         """Its limit of time in seconds."""
         return float(probe["seconds"] + probe["seconds_per_gpu"] * self.gpus)
 
@@ -183,7 +182,7 @@ class Collection:
 class Child:
     """A child and the probes that it runs one after the other."""
 
-    def __init__(self, collection: Collection, probes: list[dict[str, Any]]) -> None:
+    def __init__(self, collection: Collection, probes: "list[dict[str, Any]]") -> None:
         self.collection = collection
         self.waiting = list(probes)
         self.current: dict[str, Any] | None = None
@@ -220,7 +219,7 @@ class Child:
         )
         self.proceed()
 
-    def send(self, order: dict[str, Any]) -> None:
+    def send(self, order: "dict[str, Any]") -> None:
         self.write(json.dumps(order).encode() + b"\n")
 
     def write(self, data: bytes) -> None:
@@ -246,10 +245,10 @@ class Child:
         self.allowed = self.collection.allowed(probe)
         self.write(probe["name"].encode() + b"\n")
 
-    def open_pipes(self) -> list[int]:
+    def open_pipes(self) -> "list[int]":
         return [pipe for pipe, is_open in self.pipes.items() if is_open]
 
-    def read(self, ready: list[int]) -> None:
+    def read(self, ready: "list[int]") -> None:
         if self.noises in ready or self.facts in ready:
             self.noise = (self.noise + self.drain(self.noises))[-TAIL:]
         if self.facts in ready:
@@ -289,7 +288,7 @@ class Child:
             self.finish(None)
             self.proceed()
 
-    def finish(self, end: dict[str, str] | None) -> None:
+    def finish(self, end: "dict[str, str] | None") -> None:
         run = self.current
         if run is not None:
             self.noise = (self.noise + self.drain(self.noises))[-TAIL:]
@@ -298,7 +297,7 @@ class Child:
             self.collection.runs[run["probe"]] = run
             self.current = None
 
-    def settle(self) -> list[dict[str, Any]] | None:
+    def settle(self) -> "list[dict[str, Any]] | None":
         """None while it runs; else the probes that it did not start."""
         reason = self.reason_to_end()
         if reason is None and self.process.poll() is None:
@@ -318,7 +317,7 @@ class Child:
             self.collection.runs[probe["name"]] = run
         return []
 
-    def reason_to_end(self) -> dict[str, str] | None:
+    def reason_to_end(self) -> "dict[str, str] | None":
         """Why it must be ended; None where it may go on."""
         now = time.monotonic()
         if now >= self.collection.end_by:
@@ -330,7 +329,7 @@ class Child:
         return None
 
 
-def own_variables() -> dict[str, str]:
+def own_variables() -> "dict[str, str]":
     """The variables without relative folders of the loader's path, since children work in another folder."""
     variables = dict(os.environ)
     entries = variables.pop("LD_LIBRARY_PATH", "").replace(";", ":").split(":")
@@ -338,7 +337,7 @@ def own_variables() -> dict[str, str]:
     return dict(variables, LD_LIBRARY_PATH=kept) if kept else variables
 
 
-def death(code: int) -> dict[str, str]:
+def death(code: int) -> "dict[str, str]":
     """How a child ended that did not say so."""
     if code >= 0:
         return {"status": "failed", "detail": "exited with status %d" % code}

@@ -29,6 +29,7 @@ from envcheck.collect.request import own_path
 from envcheck.events import Interrupted, OnEvent, ProbeFinished, ProbesPlanned
 from envcheck.snapshot import Snapshot
 from envcheck.snapshot.merge import merge
+from envcheck.snapshot.runs import not_asked_for
 
 if TYPE_CHECKING:
     from envcheck.collect.trials import Deep
@@ -231,7 +232,7 @@ def _about(part: Snapshot) -> tuple[str, str, str]:
 
 def _why_skipped(spec: ProbeSpec, scopes: Collection[Scope], asked: _Asked) -> str:
     if not asked.wants(spec):
-        return f"{spec.kind} probes run only when they are asked for"
+        return not_asked_for(spec.kind)
     if not set(spec.scopes) & set(scopes):
         return f"scope {', '.join(scopes)} does not need it"
     return ""

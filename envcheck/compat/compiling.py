@@ -30,6 +30,7 @@ FIELDS = {
     "release": "releases",
     "wheel": "wheels",
     "requirement": "requirements",
+    "published": "published",
     "mig": "migs",
     "flaw": "flaws",
     "variable": "variables",
@@ -53,7 +54,7 @@ FIELDS = {
 }
 """The field of ``Matrix`` for each table of rows in the TOML files."""
 
-BY_NAME = ("releases", "wheels", "requirements")
+BY_NAME = ("releases", "wheels", "requirements", "published")
 """The fields whose rows are decoded by the name of their component."""
 
 COMPILED = "compiled.json"

@@ -12,11 +12,11 @@ from typing import Any, Generic, TypeVar, overload
 import msgspec
 
 from envcheck.compat.names import canonical
-from envcheck.compat.tables import ReleaseRow, RequirementRow, Row, WheelRow
+from envcheck.compat.tables import PublishedRow, ReleaseRow, RequirementRow, Row, WheelRow
 from envcheck.errors import MatrixError
 
 R = TypeVar("R", bound=Row)
-N = TypeVar("N", ReleaseRow, WheelRow, RequirementRow)
+N = TypeVar("N", ReleaseRow, WheelRow, RequirementRow, PublishedRow)
 
 ONE_AT_A_TIME = RLock()
 """msgspec prepares a Struct at its first decoding; a second thread that decodes it meanwhile ends the process."""

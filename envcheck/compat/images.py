@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from envcheck.compat.matrix import Matrix
 from envcheck.compat.tables import ImageRow, is_named
+from envcheck.versions import CudaVersion
 
 _LONGEST_TAG = 128
 
@@ -33,9 +34,18 @@ def image_of(matrix: Matrix, reference: str) -> Image | None:
     for row in rows:
         found = re.fullmatch(row.tags, tag[:_LONGEST_TAG])
         if found:
-            stated = {part: version for part, version in found.groupdict().items() if version}
+            stated = {part: _dotted(part, version) for part, version in found.groupdict().items() if version}
             return Image(row, f"{name}:{tag}"[:200], {**row.holds, **stated})
     return Image(None, f"{name}:{tag}"[:200], {}) if rows else None
+
+
+def _dotted(part: str, version: str) -> str:
+    """A version as tags write it: for CUDA ``126`` is 12.6, for Python ``312`` is 3.12."""
+    if not version.isdigit() or len(version) == 1:
+        return version
+    if part == "python":
+        return f"{version[0]}.{version[1:]}"
+    return str(CudaVersion.from_tag(version) or version) if part == "cuda" else version
 
 
 def is_framework(matrix: Matrix, name: str) -> bool:

@@ -12,7 +12,7 @@ from msgspec import Raw
 from envcheck.compat.decoding import ByName, Table, decode
 from envcheck.compat.gpu_names import by_name, find_by_name
 from envcheck.compat.names import canonical, scheme
-from envcheck.compat.specifier import Specifier, Version, parse_specifier
+from envcheck.compat.specifier import Specifier, Version, covered, parse_specifier
 from envcheck.compat.tables import (
     AnswerRow,
     ArchitectureRow,
@@ -34,6 +34,7 @@ from envcheck.compat.tables import (
     LinkRow,
     MigRow,
     ProductRow,
+    PublishedRow,
     RateRow,
     ReleaseRow,
     RequirementRow,
@@ -120,6 +121,10 @@ class Matrix:
         return tuple(chain.from_iterable(self.requirements_by_name.values()))
 
     @cached_property
+    def published(self) -> tuple[PublishedRow, ...]:
+        return tuple(chain.from_iterable(self.published_by_name.values()))
+
+    @cached_property
     def releases_by_name(self) -> ByName[ReleaseRow]:
         return ByName(ReleaseRow, self.given.get("releases", ()))
 
@@ -130,6 +135,10 @@ class Matrix:
     @cached_property
     def requirements_by_name(self) -> ByName[RequirementRow]:
         return ByName(RequirementRow, self.given.get("requirements", ()))
+
+    @cached_property
+    def published_by_name(self) -> ByName[PublishedRow]:
+        return ByName(PublishedRow, self.given.get("published", ()))
 
     def cite(self, *rows: Row) -> tuple[Source, ...]:
         """The sources of ``rows``, each once."""
@@ -167,6 +176,19 @@ class Matrix:
         """GPU models by the keys of their names and aliases."""
         return by_name(self.gpus)
 
+    @cached_property
+    def _by_trait(self) -> dict[Trait, tuple[dict[str, list[str]], list[tuple[str, str]]]]:
+        """The projects of each trait: by whole names, and beside what a name begins with."""
+        found: dict[Trait, tuple[dict[str, list[str]], list[tuple[str, str]]]] = {}
+        for row in self.traits:
+            whole, beginnings = found.setdefault(row.trait, ({}, []))
+            for pattern in row.names:
+                if pattern.endswith("*"):
+                    beginnings.append((pattern[:-1], row.project))
+                else:
+                    whole.setdefault(pattern, []).append(row.project)
+        return found
+
     def has_trait(self, framework: str, trait: Trait) -> bool:
         """Whether a framework of this name is known to behave so."""
         return bool(self.projects(framework, trait))
@@ -185,7 +207,9 @@ class Matrix:
 
     def projects(self, framework: str, trait: Trait) -> list[str]:
         """The project whose code makes a framework of this name behave so; none where it does not."""
-        return [row.project for row in self.traits if row.trait == trait and is_named(framework, row.names)]
+        whole, beginnings = self._by_trait.get(trait, ({}, []))
+        found = [*whole.get(framework, ()), *(project for start, project in beginnings if framework.startswith(start))]
+        return list(dict.fromkeys(found)) if len(found) > 1 else found
 
     def rows_of(self, name: str) -> tuple[ReleaseRow, ...]:
         """The rows of releases of a component, by its canonical name."""
@@ -193,7 +217,7 @@ class Matrix:
 
     def rows_for(self, name: str, version: Version) -> list[ReleaseRow]:
         """The rows that hold for everything that a version stands for."""
-        return [row for row in self.rows_of(name) if parse_specifier(row.versions).cover(version) == "all"]
+        return [row for row in self.rows_of(name) if covered(row.versions, version) == "all"]
 
     def similar_name(self, name: str) -> str | None:
         """The known component whose name is spelled most nearly so."""
@@ -233,6 +257,7 @@ ROW_TYPES: dict[str, type[Row]] = {
     "releases": ReleaseRow,
     "wheels": WheelRow,
     "requirements": RequirementRow,
+    "published": PublishedRow,
 }
 """By table of Matrix: the type of its rows."""
 

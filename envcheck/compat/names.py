@@ -26,6 +26,8 @@ _ALIASES = {
     "arch": "machine",
     "cpython": "python",
     "flash-attention": "flash-attn",
+    "image": "nvcr",
+    "container": "nvcr",
     "mxnet-gpu": "mxnet",
 }
 

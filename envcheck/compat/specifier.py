@@ -11,7 +11,7 @@ from __future__ import annotations
 import operator
 import re
 from collections.abc import Callable
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 Cover: TypeAlias = Literal["all", "some", "none"]
@@ -152,6 +152,12 @@ class Specifier(NamedTuple):
 def parse_specifier(text: str) -> Specifier:
     """Read a specifier of the matrix; a bare version is ``==``. Raises ValueError for what is none."""
     return Specifier(tuple(_bounds(part) for part in text.split("|")))
+
+
+@lru_cache(maxsize=1 << 15)
+def covered(specifier: str, version: Version) -> Cover:
+    """How much of ``version`` is admitted: a question meets the same rows and releases hundreds of times."""
+    return parse_specifier(specifier).cover(version)
 
 
 def _bounds(text: str) -> tuple[Bound, ...]:

@@ -417,6 +417,20 @@ class WheelRow(Row, frozen=True, kw_only=True):
         return f"wheel/{self.name}/{self.versions}"
 
 
+class PublishedRow(Row, frozen=True, kw_only=True):
+    """The final releases of a package that PyPI lists, whatever their files are, the yanked ones too."""
+
+    name: str
+    """The distribution."""
+    releases: tuple[str, ...]
+    """Versions, ascending; several of them, parted by blanks, are one text. What PyPI no longer has is in a row of its
+    own."""
+
+    @property
+    def id(self) -> str:
+        return f"published/{self.name}/{self.releases[0]}"
+
+
 class RequirementRow(Row, frozen=True, kw_only=True):
     """What the wheels for Linux on PyPI declare to require, without their extras; rows of releases outrank it."""
 
@@ -822,6 +836,10 @@ class IndexRow(Row, frozen=True, kw_only=True):
     address: str
     """Regular expression for the whole address, without a trailing slash. A group ``build`` is the local tag of the
     builds that it serves (``cu118``); without it, the index serves what PyPI serves, or nothing of PyTorch."""
+    packages: tuple[str, ...] = ()
+    """The distributions of which it has wheels besides PyPI's."""
+    os: tuple[Os, ...] = ()
+    """The systems for which it has them."""
 
     @property
     def id(self) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection
 from typing import Any
 
 from envcheck.checks import Location
@@ -129,13 +128,13 @@ def _check_rules(place: Configuration) -> None:
     named += [(name.partition("@")[0], ("ignore", number, "problem")) for number, name in enumerate(ignored)]
     if not named:
         return
-    from envcheck.rules.catalog import all_rules  # noqa: PLC0415  most configurations name no rule
+    from envcheck.rules.catalog import refuse_unselectable  # noqa: PLC0415  most configurations name no rule
 
-    known: Collection[str] = {rule.name for rule in all_rules()}
     for name, path in named:
-        if name not in known:
-            hint = did_you_mean(name, sorted(known)) or "; envcheck rule lists them"
-            raise place.error(f"{path[0]}: there is no rule {name!r}{hint}", *path)
+        try:
+            refuse_unselectable(name)
+        except UsageError as error:
+            raise place.error(f"{path[0]}: {error}", *path) from None
     for number, name in enumerate(ignored):
         if name in ignored[:number]:
             raise place.error(f"ignore: {name} is ignored above already", "ignore", number)

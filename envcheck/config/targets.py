@@ -69,7 +69,8 @@ def _named(name: str, configuration: Configuration | None) -> Sequence[Machine]:
         return _in_file(name)
     if not known:
         where = f"{configuration.path} names none" if configuration else "there is no configuration here"
-        raise UsageError(f"--target {name}: {where}; write [target.{name}] into one, or give a TOML file")
+        table = "NAME" if name == ALL else name
+        raise UsageError(f"--target {name}: {where}; write [target.{table}] into one, or give a TOML file")
     raise UsageError(
         f"--target {name}: {configuration.path if configuration else ''} has no such target{did_you_mean(name, known)}"
     )

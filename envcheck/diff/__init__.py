@@ -7,18 +7,22 @@ Something is gone only if the other list is complete, and a figure has changed o
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Literal
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain, islice
+from typing import Literal, TypeAlias
 
 import msgspec
 
 from envcheck.checks import SCHEMA_VERSION, Check, Report, Tool, Verdict
 from envcheck.diff.facts import compare_facts
-from envcheck.diff.figures import compare_figures
+from envcheck.diff.figures import Measured, compare_figures, measured_in
 from envcheck.diff.match import Match, match
 from envcheck.diff.record import Change, ComparedFigure, Note
 from envcheck.errors import UsageError
 from envcheck.redact import is_redacted, redact
+
+Named: TypeAlias = tuple[str, Report]
+"""A report and the name of its file."""
 
 
 class Compared(msgspec.Struct, frozen=True, kw_only=True):
@@ -68,31 +72,49 @@ class Diff(msgspec.Struct, frozen=True, kw_only=True):
     """Each further report with the first, or with the earlier runs."""
 
 
-def diff(reports: Sequence[tuple[str, Report]], base: Sequence[tuple[str, Report]] = ()) -> Diff:
+def diff(reports: Iterable[Named], base: Sequence[Named] = ()) -> Diff:
     """Compare each further report with the first, or all of them with ``base``, earlier runs of one machine.
 
     Of several earlier runs the newest gives the facts and checks to compare with, and all give the measured figures. If
-    one report is redacted, all are redacted, so that their names match. Raises UsageError where there are too few, or
-    nothing is comparable.
+    one report is redacted, all are redacted, so that their names match; ``reports`` is then gone through again. Only
+    one of them is kept at a time besides those that others are compared with: a thousand take gigabytes. Raises
+    UsageError where there are too few, or nothing is comparable.
     """
-    if not reports or (len(reports) < 2 and not base):
+    try:
+        return _diff(reports, base, _refuse_redacted)
+    except _RedactedError:
+        return _diff(reports, base, redact)
+
+
+class _RedactedError(Exception):
+    """A report is redacted, and others may not be."""
+
+
+def _refuse_redacted(report: Report) -> Report:
+    if is_redacted(report):
+        raise _RedactedError
+    return report
+
+
+def _diff(reports: Iterable[Named], base: Sequence[Named], changed: Callable[[Report], Report]) -> Diff:
+    coming = ((name, changed(_comparable(name, report))) for name, report in chain(base, reports))
+    earlier = sorted(islice(coming, max(len(base), 1)), key=lambda named: named[1].created)
+    runs = [(report, measured_in(report)) for _, report in earlier]
+    compared = [_compared(name, report) for name, report in earlier]
+    comparisons = []
+    for name, report in coming:
+        comparisons.append(_comparison(runs, report, len(compared)))
+        compared.append(_compared(name, report))
+    if not comparisons:
         raise UsageError("diff compares reports: name two or more")
-    if not base:
-        base, reports = reports[:1], reports[1:]
-    if any(is_redacted(report) for _, report in (*base, *reports)):
-        base, reports = ([(name, redact(report)) for name, report in side] for side in (base, reports))
-    for name, report in (*base, *reports):
-        if report.snapshot is None and not report.checks:
-            raise UsageError(f"{name} has neither facts nor checks: there is nothing to compare")
-    base = sorted(base, key=lambda named: named[1].created)
-    runs = [report for _, report in base]
-    comparisons = tuple(_comparison(runs, other, len(base) + place) for place, (_, other) in enumerate(reports))
-    changed = any(comparison.changes for comparison in comparisons)
-    return Diff(
-        result="different" if changed else "same",
-        reports=tuple(_compared(name, report) for name, report in (*base, *reports)),
-        comparisons=comparisons,
-    )
+    differs = any(comparison.changes for comparison in comparisons)
+    return Diff(result="different" if differs else "same", reports=tuple(compared), comparisons=tuple(comparisons))
+
+
+def _comparable(name: str, report: Report) -> Report:
+    if report.snapshot is None and not report.checks:
+        raise UsageError(f"{name} has neither facts nor checks: there is nothing to compare")
+    return report
 
 
 def _compared(name: str, report: Report) -> Compared:
@@ -106,12 +128,13 @@ def _compared(name: str, report: Report) -> Compared:
     )
 
 
-def _comparison(runs: Sequence[Report], second: Report, place: int) -> Comparison:
+def _comparison(runs: Sequence[tuple[Report, Measured]], second: Report, place: int) -> Comparison:
     """Compare with ``runs``, the oldest first."""
-    newest = runs[-1]
-    matched = match(newest, second)
+    matches = [match(run, second) for run, _ in runs]
+    newest, matched = runs[-1][0], matches[-1]
     found = [*_differences(newest, second, matched)]
-    figures = compare_figures([*((run, match(run, second)) for run in runs[:-1]), (newest, matched)], second)
+    base = [(measured, each) for (_, measured), each in zip(runs, matches, strict=True)]
+    figures = compare_figures(base, measured_in(second))
     changes = [entry for entry in found if isinstance(entry, Change)]
     notes = [entry for entry in found if isinstance(entry, Note)]
     return Comparison(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
@@ -15,7 +16,7 @@ from envcheck.rules.facts.measurements import measurement_key, measurement_name,
 from envcheck.rules.facts.run_conditions import differences
 from envcheck.rules.speed.baseline import base_text
 from envcheck.rules.speed.trust import why_not_judged
-from envcheck.snapshot import Conditions, Gpu, Measurement
+from envcheck.snapshot import Conditions, Measurement
 
 _Key = tuple[str | None, str, str]
 
@@ -24,17 +25,15 @@ class _Pair(msgspec.Struct, frozen=True):
     """A figure with the same figure of the earlier reports."""
 
     subject: str
+    name: str
     before: tuple[Measurement, ...]
     base: Base
     after: Measurement
+    tolerated: float
 
     @property
     def value(self) -> float:
         return self.after.value or 0.0
-
-    @property
-    def tolerated(self) -> float:
-        return self.base.tolerated_for(self.after.samples)
 
     @property
     def changed(self) -> bool:
@@ -51,52 +50,68 @@ class Figures(msgspec.Struct, frozen=True):
     notes: tuple[Note, ...]
 
 
-def compare_figures(base: Sequence[tuple[Report, Match]], second: Report) -> Figures:
+class Measured(msgspec.Struct, frozen=True):
+    """What a report measured: the figures that can be compared, and how many cannot, for each reason."""
+
+    usable: dict[_Key, Measurement]
+    left_out: dict[str, int]
+
+
+def measured_in(report: Report) -> Measured:
+    """The figures of ``report``, read once for all that it is compared with."""
+    listing = report.snapshot.gpus if report.snapshot else None
+    gpus = {gpu.uuid: gpu for gpu in (listing.items if listing else ())}
+    usable: dict[_Key, Measurement] = {}
+    left_out: dict[str, int] = {}
+    for found in report.measurements:
+        gpu = gpus.get(found.gpu)
+        why = why_not_judged(gpu, found) if gpu and found.value else ""
+        if why:
+            left_out[why] = left_out.get(why, 0) + 1
+        elif found.value and found.value > 0:
+            usable[found.gpu, found.unit, measurement_key(found)] = found
+    return Measured(usable, left_out)
+
+
+def compare_figures(base: Sequence[tuple[Measured, Match]], second: Measured) -> Figures:
     """Compare each figure of ``second`` with the runs of ``base``; the last of these names the GPUs.
 
     A figure has changed if it moved by more than 5 % and the noise of the samples. Three or more runs tell how far runs
     lie apart, and the noise between them counts instead. Figures of a GPU that others used are not compared.
     """
-    runs = [(dict(_usable(report, None)), matched) for report, matched in base]
-    after = [found for _, found in _usable(second, None)]
-    names = {gpu.uuid: called(gpu) for gpu, _ in base[-1][1].gpus} if base else {}
+    last, matched = base[-1]
+    names = {gpu.uuid: called(gpu) for gpu, _ in matched.gpus}
     pairs: list[_Pair] = []
+    gone = set(last.usable)
     new = 0
-    for found in after:
-        before = tuple(earlier for figures, matched in runs if (earlier := figures.get(_key(found, matched))))
+    for key, found in second.usable.items():
+        first = _as_first(key, matched)
+        gone.discard(first)
+        keys = (*(_as_first(key, of_run) for _, of_run in base[:-1]), first)
+        before = tuple(
+            earlier for (run, _), named in zip(base, keys, strict=True) if (earlier := run.usable.get(named))
+        )
         known = base_of([(each.value, each.samples) for each in before if each.value])
         if known is None:
             new += 1
             continue
-        gpu = _key(found, base[-1][1])[0]
-        pairs.append(_Pair(names.get(gpu, gpu or ""), before, known, found))
-    last, matched = runs[-1]
-    gone = last.keys() - {_key(found, matched) for found in after}
+        gpu, _, name = first
+        subject = names.get(gpu, gpu or "")
+        pairs.append(_Pair(subject, name, before, known, found, known.tolerated_for(found.samples)))
     return Figures(
         compared=tuple(map(_compared, pairs)),
         changes=tuple(_change(pair) for pair in pairs if pair.changed),
-        notes=(*_only_in("first", len(gone)), *_only_in("second", new), *_disturbed((*base, (second, None)))),
+        notes=(
+            *_only_in("first", len(gone)),
+            *_only_in("second", new),
+            *_disturbed([*(run for run, _ in base), second]),
+        ),
     )
 
 
-def _usable(report: Report, matched: Match | None) -> Iterator[tuple[_Key, Measurement]]:
-    """Figures that can be compared, by their key."""
-    gpus = _gpus_by_uuid(report)
-    for found in report.measurements:
-        gpu = gpus.get(found.gpu)
-        if found.value and found.value > 0 and not (gpu and why_not_judged(gpu, found)):
-            yield _key(found, matched), found
-
-
-def _gpus_by_uuid(report: Report) -> dict[str | None, Gpu]:
-    return {gpu.uuid: gpu for gpu in report.gpus}
-
-
-def _key(measured: Measurement, matched: Match | None = None) -> _Key:
-    name = measurement_key(measured)
-    if matched is None:
-        return measured.gpu, measured.unit, name
-    return matched.as_first(measured.gpu) if measured.gpu else None, measured.unit, matched.as_first(name)
+def _as_first(key: _Key, matched: Match) -> _Key:
+    gpu, unit, name = key
+    return matched.as_first(gpu) if gpu else None, unit, matched.as_first(name)
 
 
 def _only_in(place: str, count: int) -> Iterator[Note]:
@@ -104,16 +119,11 @@ def _only_in(place: str, count: int) -> Iterator[Note]:
         yield Note(section="measurements", why=f"{_figures_are(count)} only in the {place} report")
 
 
-def _disturbed(reports: Iterable[tuple[Report, Match | None]]) -> Iterator[Note]:
+def _disturbed(reports: Iterable[Measured]) -> Iterator[Note]:
     """Notes on the figures that are left out, for each reason."""
-    reasons: dict[str, int] = {}
-    for report, _ in reports:
-        gpus = _gpus_by_uuid(report)
-        for found in report.measurements:
-            gpu = gpus.get(found.gpu)
-            why = why_not_judged(gpu, found) if gpu and found.value else ""
-            if why:
-                reasons[why] = reasons.get(why, 0) + 1
+    reasons = Counter[str]()
+    for report in reports:
+        reasons.update(report.left_out)
     for why, count in reasons.items():
         yield Note(section="measurements", why=f"{_figures_are(count)} left out: {why}")
 
@@ -126,7 +136,7 @@ def _compared(pair: _Pair) -> ComparedFigure:
     return ComparedFigure(
         subject=pair.subject,
         what=measurement_name(pair.after),
-        name=measurement_key(pair.before[-1]),
+        name=pair.name,
         unit=pair.after.unit,
         runs=pair.base.runs,
         before=pair.base.value,

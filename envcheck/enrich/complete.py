@@ -6,6 +6,7 @@ package's version (``2.5.1+cu124``).
 
 from __future__ import annotations
 
+import re
 from typing import Any, TypeVar
 
 import msgspec
@@ -23,7 +24,7 @@ from envcheck.enrich.stated import (
     infer_release,
 )
 from envcheck.enrich.torch import infer_torch
-from envcheck.snapshot import Driver, Environment, Framework, Gpu, Listing, Platform, Record, Snapshot
+from envcheck.snapshot import PASTED, Driver, Environment, Framework, Gpu, Listing, Platform, Record, Snapshot
 from envcheck.versions import ComputeCapability, DriverRelease
 
 R = TypeVar("R", bound=Record)
@@ -35,6 +36,7 @@ def complete(snapshot: Snapshot, matrix: Matrix) -> Snapshot:
     driver, gpus, environments = snapshot.driver, snapshot.gpus, snapshot.environments
     machine = msgspec.structs.replace(
         snapshot,
+        platform=_of_superchip(snapshot) or _of_driver(snapshot) or snapshot.platform,
         driver=_driver(driver, matrix, driver_os(platform)) if driver else None,
         gpus=_listing(gpus, [_gpu(gpu, matrix) for gpu in gpus.items]) if gpus else None,
     )
@@ -46,6 +48,31 @@ def complete(snapshot: Snapshot, matrix: Matrix) -> Snapshot:
     ]
     whole = msgspec.structs.replace(machine, environments=_listing(environments, items))
     return msgspec.structs.replace(whole, driver=whole.driver or infer_driver(whole))
+
+
+_SUPERCHIP = re.compile(r"\bG(?:B10|[HB][23]00)\b")
+"""GPUs that share a module with a processor of Arm."""
+
+
+def _of_superchip(snapshot: Snapshot) -> Platform | None:
+    """The system of a text that names a GPU of a superchip: its processor, and that it is no Jetson."""
+    gpus = snapshot.gpus.items if snapshot.gpus else ()
+    if not gpus or not all(gpu.source == PASTED and _SUPERCHIP.search(gpu.name or "") for gpu in gpus):
+        return None
+    known = {"os": "linux", "machine": "aarch64", "tegra_release": ""}
+    return _add(snapshot.platform or Platform(source=PASTED), known, f"{gpus[0].name}")
+
+
+_OF_LINUX = re.compile(r"[0-9]{3}\.[0-9]{2,3}\.[0-9]{2}")
+"""Releases of the driver for Windows have two numbers, also where nvidia-smi shows them inside WSL."""
+
+
+def _of_driver(snapshot: Snapshot) -> Platform | None:
+    """The system of a text that tells a driver as only Linux numbers it."""
+    driver, platform = snapshot.driver, snapshot.platform or Platform(source=PASTED)
+    if driver is None or driver.source != PASTED or platform.os or platform.wsl:
+        return None
+    return _add(platform, {"os": "linux"}, "the driver") if _OF_LINUX.fullmatch(driver.release or "") else None
 
 
 def driver_os(platform: Platform | None) -> Os:

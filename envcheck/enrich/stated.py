@@ -15,7 +15,7 @@ from envcheck.compat.question.package_needs import release_rows
 from envcheck.compat.relations.driver_cuda import driver_runs_cuda
 from envcheck.compat.relations.gpu_code import code_runs_on
 from envcheck.compat.relations.torch import builds, torch_row
-from envcheck.compat.tables import Machine, Os, TorchBuild
+from envcheck.compat.tables import Machine, Os, TorchBuild, TorchRow
 from envcheck.enrich.torch import Inference
 from envcheck.snapshot import (
     PASTED,
@@ -99,7 +99,9 @@ def _is_framework(listed: Distribution, matrix: Matrix) -> bool:
 
 
 def infer_release(framework: Framework, platform: Platform, matrix: Matrix) -> list[Inference]:
-    """What every build of this release was built with, by its rows."""
+    """What every build of this release was built with, by its rows; for Jetsons NVIDIA builds wheels of its own."""
+    if platform.tegra and "+" not in (framework.version or ""):
+        return []
     if framework.source != PASTED or framework.version is None or framework.cpu_only or framework.hip:
         return []
     rows = release_rows(matrix, framework.name, first_of(framework.version), _os(platform), _machine(platform))
@@ -148,8 +150,10 @@ def infer_any_build(framework: Framework, snapshot: Snapshot, matrix: Matrix) ->
     """What holds for every CUDA build of this PyTorch: that none has code for the GPU, or none runs on the driver."""
     row = torch_row(matrix, framework.version or "")
     platform = snapshot.platform or Platform()
-    if framework.source != PASTED or platform.tegra:
+    if framework.source != PASTED:
         return []
+    if platform.tegra:
+        return _infer_on_jetson(framework, row)
     if row is None and framework.cuda and _BUILD_OF_TORCH.search(framework.version or ""):
         return _infer_from_cuda(framework.cuda, snapshot, matrix)
     unknown = framework.cuda is None and framework.cpu_only is None and framework.hip is None
@@ -169,6 +173,17 @@ def infer_any_build(framework: Framework, snapshot: Snapshot, matrix: Matrix) ->
     if driver and oldest and driver_runs_cuda(matrix, driver, oldest, _os(platform)).bad:
         found.append(Inference({"cuda": str(oldest)}, why))
     return found
+
+
+def _infer_on_jetson(framework: Framework, row: TorchRow | None) -> list[Inference]:
+    """That the build is PyPI's for the CPU, where it finds no CUDA on a Jetson and its version has no label of NVIDIA's
+    build (``2.3.0a0+ebedce2.nv24.02``).
+    """
+    plain = re.fullmatch(r"[0-9]{1,2}\.[0-9]{1,3}\.[0-9]{1,3}", framework.version or "")
+    refused = framework.gpu_available is False and framework.cuda is None and framework.cpu_only is None
+    if row is None or not plain or not refused or row.default_cuda_aarch64 is None:
+        return []
+    return [Inference({"cpu_only": True}, row.id)] if not row.default_cuda_aarch64 else []
 
 
 def _infer_from_cuda(cuda: str, snapshot: Snapshot, matrix: Matrix) -> list[Inference]:

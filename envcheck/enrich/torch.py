@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import msgspec
 from packaging.version import Version
 
 from envcheck.compat.matrix import Matrix
 from envcheck.compat.relations.torch import build_of, torch_row
 from envcheck.compat.tables import Machine, Os, TorchRow
-from envcheck.snapshot import Distribution, Environment, Framework, Platform
+from envcheck.snapshot import PASTED, Distribution, Environment, Framework, Platform
 from envcheck.versions import CudaVersion
 
 
@@ -29,7 +30,8 @@ def infer_torch(framework: Framework, environment: Environment, platform: Platfo
         return [local] if local else []
     found = [local] if local else []
     if local is None and not _platform_is_known(framework) and _installed_by_pip(environment):
-        default = _default_wheel(row, platform)
+        likely = _likely(platform) if framework.source == PASTED else platform
+        default = _default_wheel(row, likely, planned=environment.planned is not None)
         found += [default] if default else []
     cuda = framework.cuda or next((item.values["cuda"] for item in found if "cuda" in item.values), None)
     build = _of_build(matrix, row, cuda, platform)
@@ -73,7 +75,7 @@ def _installed_by_pip(environment: Environment) -> bool:
     return distribution is not None and not distribution.editable and not _is_conda(environment)
 
 
-def _default_wheel(row: TorchRow, platform: Platform) -> Inference | None:
+def _default_wheel(row: TorchRow, platform: Platform, *, planned: bool) -> Inference | None:
     """The contents of the PyPI wheel for this system; nothing where the system is unknown."""
     if platform.os == "windows":
         return Inference({"cpu_only": True}, row.id)
@@ -81,11 +83,18 @@ def _default_wheel(row: TorchRow, platform: Platform) -> Inference | None:
         return None
     if platform.machine == "x86_64" and row.default_cuda:
         return Inference({"cuda": row.default_cuda, "cpu_only": False}, row.id)
-    # Wheels made for Jetson have plain versions too.
-    if platform.machine == "aarch64" and platform.tegra_release == "" and row.default_cuda_aarch64 is not None:
+    # Installed wheels made for Jetson have plain versions too; of a plan the index is known.
+    known = planned or platform.tegra_release == ""
+    if platform.machine == "aarch64" and known and row.default_cuda_aarch64 is not None:
         cuda = row.default_cuda_aarch64
         return Inference({"cuda": cuda, "cpu_only": False} if cuda else {"cpu_only": True}, row.id)
     return None
+
+
+def _likely(platform: Platform) -> Platform:
+    """The system of a text that names Linux and no processor: x86_64, unless it is a Jetson."""
+    named = platform.machine is not None or platform.tegra or platform.tegra_release
+    return platform if named else msgspec.structs.replace(platform, machine="x86_64")
 
 
 def _of_build(matrix: Matrix, row: TorchRow, cuda_text: str | None, platform: Platform) -> Inference | None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import islice
 
 import msgspec
 
@@ -21,6 +20,8 @@ from envcheck.text.clean import brief
 _BATCH = 64
 _ALONE = 200
 """Answers that one process reads faster than others could be started."""
+_HELD = 32 << 20
+"""Bytes of answers after which a batch is full too: a report may have twice as many, and a fleet thousands of them."""
 _PROCESSES = 8
 _MOST_FINDINGS = 200
 _LONGEST_NAME = 200
@@ -96,9 +97,9 @@ def examine(
             on_node(node)
 
     coming = iter(answers)
-    first = list(islice(coming, _ALONE))
+    first = _batch(coming, _ALONE)
     cores = min(_cores(), _PROCESSES)
-    if len(first) < _ALONE or cores == 1:
+    if cores == 1 or not _is_full(first, _ALONE):
         known: set[bytes] = set()
         for answer in first:
             keep(_examined((answer,), judge, known))
@@ -113,8 +114,22 @@ def examine(
 def _batches(first: Sequence[Answer], coming: Iterator[Answer]) -> Iterator[list[Answer]]:
     for begin in range(0, len(first), _BATCH):
         yield list(first[begin : begin + _BATCH])
-    while batch := list(islice(coming, _BATCH)):
+    while batch := _batch(coming, _BATCH):
         yield batch
+
+
+def _batch(coming: Iterator[Answer], most: int) -> list[Answer]:
+    """The next ``most`` answers; fewer where they are large, or no more come."""
+    found: list[Answer] = []
+    for answer in coming:
+        found.append(answer)
+        if _is_full(found, most):
+            break
+    return found
+
+
+def _is_full(answers: Sequence[Answer], most: int) -> bool:
+    return len(answers) >= most or sum(len(answer.content) for answer in answers) >= _HELD
 
 
 def _in_processes(batches: Iterator[list[Answer]], judge: Judge, cores: int) -> Iterator[tuple[list[Examined], Facts]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Iterable
 
 _UNUSUAL = re.compile(r"[\[\],\s\"]")
@@ -24,6 +25,29 @@ def folded(names: Iterable[str]) -> list[str]:
             plain.append(name)
     numbered = [_family(head, tail, padded, sorted(numbers)) for (head, tail, padded), numbers in families.items()]
     return sorted([*plain, *numbered])
+
+
+def by_reason(problems: Iterable[tuple[str, str]]) -> list[tuple[str, list[str]]]:
+    """Reasons, that of most nodes first, and their nodes; ``problems`` has the reason of each node.
+
+    A node's own name in its reason makes no reason of its own: ``connect to host <node> port 22: Connection refused``.
+    """
+    found: dict[str, list[tuple[str, str]]] = defaultdict(list)
+    for node, reason in problems:
+        found[_nameless(node, reason)].append((node, reason))
+    told = [
+        (shared if len({reason for _, reason in each}) > 1 else each[0][1], [node for node, _ in each])
+        for shared, each in found.items()
+    ]
+    return sorted(told, key=lambda item: (-len(item[1]), item[0]))
+
+
+def _nameless(node: str, reason: str) -> str:
+    host = node.rpartition("@")[2]
+    for name in (host, host.partition(".")[0]):
+        if name and name in reason:
+            reason = re.sub(rf"(?<![A-Za-z0-9_.]){re.escape(name)}(?![A-Za-z0-9_-])", "<node>", reason)
+    return reason
 
 
 def _family(head: str, tail: str, padded: int, numbers: list[int]) -> str:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections import defaultdict
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
@@ -78,6 +80,20 @@ def read(content: bytes) -> Fleet:
         nodes=_of(found, Node),
         facts={each.digest: each.facts for each in _of(found, FactsRecord)},
     )
+
+
+def placed(fleet: Fleet, file: str) -> Fleet:
+    """``fleet``, read from ``file``: the reports of its nodes may have moved together with it."""
+    folder = Path(file).expanduser().parent
+    nodes = tuple(msgspec.structs.replace(node, path=_found(node.path, folder)) for node in fleet.nodes)
+    return msgspec.structs.replace(fleet, nodes=nodes)
+
+
+def _found(path: str, folder: Path) -> str:
+    """A path as it was given, from here; else from ``folder``."""
+    if not path or os.path.isabs(path) or os.path.exists(path):  # noqa: PTH110, PTH117  10,000 of them
+        return path
+    return str(folder / path)
 
 
 def schema() -> dict[str, Any]:

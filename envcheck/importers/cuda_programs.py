@@ -1,5 +1,5 @@
-"""What programs print of CUDA where they run: ``cupy.show_config()``, ``numba -s``, ``deviceQuery``, and llama.cpp's
-``system_info``.
+"""What programs print of CUDA where they run: ``cupy.show_config()``, ``numba -s``, ``deviceQuery``, Paddle's log, and
+llama.cpp's ``system_info``.
 
 The CUDA of the driver is the newest that it supports. Of llama.cpp's ``ARCHS`` nobody knows which are native, so each
 counts as PTX.
@@ -25,6 +25,10 @@ _RUNTIME = re.compile(rf"CUDA Runtime Version\s{{1,40}}: {_CUDA.format('runtime'
 _CUPY = re.compile(r"CuPy Version\s{1,40}: (?P<version>[0-9]{1,2}\.[0-9]{1,2}[\w.]{0,20})")
 _DEVICE = re.compile(r"Device [0-9]{1,3} Name\s{1,40}: (?P<name>\S.{2,60})$")
 _ARCHS = re.compile(r"\bARCHS = (?P<archs>[0-9]{3,4}(?:,[0-9]{3,4}){0,40})")
+_PADDLE = re.compile(
+    r"device: [0-9]{1,3}, (?:GPU Compute|CUDA) Capability: [0-9]{1,2}\.?[0-9], "
+    r"Driver API Version: (?P<driver>[0-9]{1,2}\.[0-9]{1,2}), Runtime API Version: (?P<runtime>[0-9]{1,2}\.[0-9]{1,2})"
+)
 _OF_NUMBA = "__CUDA Information__"
 _LONGEST_LINE = 600
 
@@ -51,6 +55,9 @@ def _facts(paste: Paste) -> Iterator[Snapshot]:
         elif cupy and (found := _DEVICE.match(text)):
             gpu = Gpu(source=SOURCE, label=f"{NAMED}{found['name']}", name=found["name"])
             yield Snapshot(gpus=Listing(items=(gpu,)))
+        elif "API Version" in text and (found := _PADDLE.search(text)):
+            yield Snapshot(driver=Driver(source=SOURCE, cuda=found["driver"]))
+            yield _framework("paddlepaddle-gpu", cuda=found["runtime"])
         elif "ARCHS" in text and (found := _ARCHS.search(text)):
             code = tuple(f"compute_{int(arch) // 10}" for arch in found["archs"].split(","))
             yield _framework("llama.cpp", gpu_code=code)

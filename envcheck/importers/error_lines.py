@@ -33,7 +33,7 @@ _WORDS = (
     r"no (?:such|longer|kernel image|space left|devices?|gpus?|module|mig devices)\b|no cuda[ -]\w",
     r"(?:without|compile with) (?:gpu|use_|cuda)|restricted\b|disagrees about\b",
     r"not (?:found|supported|available|compatible|loaded|ready|installed|detected|enabled|permitted|load|match)\b",
-    r"not (?:be|in available|compiled|working|responding|recogni[sz]ed|visible|a)\b|not yet\b",
+    r"not (?:be|in available|compiled|working|responding|recogni[sz]ed|visible|loading|being|a)\b|not yet\b",
     r"(?:timeout|out of memory|core dumped|segmentation fault|undefined symbol|bad return status|assert\w*)\b",
     r"(?:fallen off|is lost|will ignore|already bound|currently in use|minimum required|requires)\b",
     r"(?:too old|is older than|is newer|stale driver|supported by|supported through|only supports?)\b",
@@ -52,6 +52,9 @@ _WORDS = (
     r"is required but|is only supported|(?:pre-?)?depends: |unmet dependencies|(?:nothing provides|filtered out by)\b",
     r"not (?:built|configured)\b|unlicensed\b|no (?:compatible|supported)\b|version magic|unknown symbol",
     r"meta package\b",
+    r"off (?:of )?the (?:pcie? )?bus\b|executable file|waiting for nvidia\b|unmatched\b|not discovered\b",
+    r"(?:no|not) pre-installed\b|abi invalid\b|bad exit status|machine only has\b|invalid elf\b|not an elf\b",
+    r"less than the minimum\b|gpu with pytorch\b",
 )
 """Beginnings of words, in lower case."""
 _ANYWHERE = (
@@ -60,7 +63,7 @@ _ANYWHERE = (
     r"shm[-_]size|shmem allocation|no runtime for|unknown (?:or invalid )?runtime|did you configure",
     r"libcuda reported version",
     r"nccl_p2p_disable=1|acsctl:\s*srcvalid|io_page_fault",
-    r"blas ?= ?0\b|sxid",
+    r"blas ?= ?0\b|sxid|\(dkms apport\)|build_exclusive",
 )
 """Parts of words, in lower case."""
 _AS_WRITTEN = (

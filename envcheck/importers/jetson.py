@@ -24,7 +24,12 @@ _CHIP = re.compile(
     re.IGNORECASE,
 )
 _ARM_PATH = re.compile(r"/aarch64-linux-gnu/")
-_ANY = re.compile(r"l4t|jet|tegra|dustynv|aarch64|# R", re.IGNORECASE)
+_ARM = re.compile(
+    r"\b(?:architecture|arch|machine|platform|uname -m|cpu|os)\b[^:=|]{0,20}[:=|]{1,2} ?(?:[\w.-]{1,20} ){0,3}\(?"
+    r"(?:linux[-/ _])?(?:aarch64|arm64)\b",
+    re.IGNORECASE,
+)
+_ANY = re.compile(r"l4t|jet|tegra|dustynv|aarch64|arm64|# R", re.IGNORECASE)
 """Every line that is read here contains one of these."""
 _LONGEST_LINE = 300
 
@@ -56,5 +61,5 @@ def _statements(text: str) -> Iterator[Platform]:
         yield Platform(source=SOURCE, tegra=True, jetpack=found[1])
     if _CHIP.search(rest):
         yield Platform(source=SOURCE, tegra=True)
-    if _ARM_PATH.search(rest):
+    if _ARM_PATH.search(rest) or (_ARM.search(rest) and "mac" not in rest.lower()):
         yield Platform(source=SOURCE, machine="aarch64")

@@ -1,5 +1,5 @@
-"""Facts about the kernel and its modules: ``/proc/driver/nvidia/version``, ``lsmod``, ``mokutil --sb-state``, ``dkms
-status`` and ``uname``.
+"""Facts about the kernel and its modules: ``/proc/driver/nvidia/version``, which TensorFlow prints too, ``lsmod``,
+``mokutil --sb-state``, ``dkms status`` and ``uname``.
 
 Of DKMS only the modules that are installed count, and whether there is one for the running kernel only where the text
 says which kernel runs.
@@ -22,6 +22,8 @@ RANK = Rank.OUTPUT
 _VERSION = re.compile(
     r"NVRM(?: version)?: (?:loading )?NVIDIA UNIX (Open )?[^\n]{0,60}?\b([0-9]{2,4}(?:\.[0-9]{1,4}){1,2})\b"
 )
+_OF_TENSORFLOW = re.compile(r"\bkernel reported version is: ([0-9]{3})\.([0-9]{1,3})(?:\.([0-9]{1,2}))?(?![\w.])")
+"""TensorFlow shows the numbers without leading zeros: ``460.91.3``."""
 _LSMOD = re.compile(r"(nouveau|nova_core|nvidia)\s{1,40}[0-9]{4,10}\s{1,40}[0-9]{1,4}(?:\s|$)")
 _SECURE_BOOT = re.compile(r"SecureBoot (enabled|disabled)$")
 _DKMS = re.compile(
@@ -86,6 +88,9 @@ def _read_line(line: str) -> Snapshot | None:
             source=SOURCE, loaded=True, version=found[2], flavour="open" if found[1] else "proprietary"
         )
         return Snapshot(kernel=Kernel(source=SOURCE, nvidia=module))
+    if found := _OF_TENSORFLOW.search(text):
+        release = ".".join((found[1], *(part.zfill(2) for part in found.groups()[1:] if part)))
+        return Snapshot(kernel=Kernel(source=SOURCE, nvidia=KernelModule(source=SOURCE, loaded=True, version=release)))
     if found := _LSMOD.match(text):
         return Snapshot(kernel=_in_use(found[1]))
     if found := _SECURE_BOOT.match(text):

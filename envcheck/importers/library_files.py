@@ -28,8 +28,9 @@ _CUDA = re.compile(
     re.IGNORECASE,
 )
 _CUDNN = re.compile(
-    r"(?:.{0,60}[,;(] ?)?(?:lib)?cudnn(?:[ -]?version)?\s{0,20}[:=]{0,2} ?v?"
-    r"(?P<version>[5-9](?:\.[0-9]{1,2}){0,3})(?![\w.])",
+    r"(?:.{0,80}(?:[,;(]|\b(?:and|with|have|installed|using)\b) ?[`'\"*]{0,2})?"
+    r"(?:lib)?cudnn(?:[ -]?version)?\s{0,20}[:=]{0,2} ?v?"
+    r"(?P<version>[5-9](?:\.[0-9]{1,2}){0,3})(?!\.?\w)",
     re.IGNORECASE,
 )
 _NOT_THE_TOOLKIT = re.compile(
@@ -37,6 +38,7 @@ _NOT_THE_TOOLKIT = re.compile(
     r"needs?\b|requires?\b|expect|want",
     re.IGNORECASE,
 )
+_SENTENCE = re.compile(r"(?<=[.;!?])\s+")
 _BULLET = " \t-*•#>`|"
 _MOST, _LONGEST_LINE, _LONGEST_PROSE = 64, 1000, 200
 
@@ -59,8 +61,9 @@ def _libraries(paste: Paste) -> Iterator[Library]:
         text = line.strip(_BULLET)[:_LONGEST_LINE]
         if not _NOT_THERE.search(text):
             yield from _files(text)
-        if len(text) <= _LONGEST_PROSE and not _NOT_THE_TOOLKIT.search(text):
-            yield from _stated(text)
+        for sentence in _SENTENCE.split(text):
+            if len(sentence) <= _LONGEST_PROSE and not _NOT_THE_TOOLKIT.search(sentence):
+                yield from _stated(sentence)
 
 
 def _files(text: str) -> Iterator[Library]:

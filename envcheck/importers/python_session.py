@@ -30,6 +30,7 @@ _PRINT = re.compile(r"print\s?\((.*)\)\s*;?$")
 _DEVICES = re.compile(r"(?:Out ?\[[0-9]{0,4}\]: ?)?\[PhysicalDevice\(name=.{1,2000}\]$")
 _CALL = re.compile(
     r"\b(?:torch|tf|tensorflow|jax|ort|onnxruntime|cupy|paddle|numba)\.|\[PhysicalDevice\(|\(GPU\?\)|\bGPU:[0-9]|cuda:[0-9]|CUDA:[0-9]|\(cuda\)|\.__version__"
+    r"|\bGPU available: False|\btorch[- ][0-9.]{3,12}(?:\+cu[0-9]+)? CPU\b"
 )
 """Every question contains one of these."""
 _TRANSFORMERS = re.compile(
@@ -44,6 +45,9 @@ _LOGS = (
     ),
 )
 """Lines with which frameworks, and what is built on them, say which device they took."""
+_TOOK_CPU = re.compile(r"^GPU available: False\b|\bYOLO.{1,80}\btorch[- ][0-9.]{3,12}(?:\+cu[0-9]+)? CPU\b")
+"""What Lightning and Ultralytics' programs print where PyTorch has no GPU, or was told to leave it."""
+_ASKED_FOR_CPU = re.compile(r"\b(?:device|accelerator)\b[\s=:'\"]{1,4}cpu\b", re.IGNORECASE)
 _MODULE = re.compile(r"([A-Za-z]\w{1,40})\.__version__")
 _SHORT = {"np": "numpy"}
 """Modules by the names under which they are imported."""
@@ -116,6 +120,8 @@ def _answers(paste: Paste) -> Iterator[Snapshot]:
             )
         elif used := _uses_gpu(text):
             yield _framework(used, gpu_available=True)
+        elif _TOOK_CPU.search(text) and not _ASKED_FOR_CPU.search(paste.text[:_LONGEST_TEXT]):
+            yield _framework("torch", gpu_available=False)
         elif _DEVICES.match(text):
             yield _framework("tensorflow", gpu_available="GPU" in text)
         elif asked := _PROMPT.match(text) or _COMMAND.match(text):

@@ -1,4 +1,5 @@
-"""The system in prose: "Ubuntu 20.04, Python 3.8", "OS: Windows 11", "WSL2 under Windows", and Windows' prompts.
+"""The system in prose: "Ubuntu 20.04, Python 3.8", "OS: Windows 11", "WSL2 under Windows", and the prompts of Windows
+and of Docker's containers.
 
 A line counts only if it begins with the system, a label for it, or a prompt.
 """
@@ -30,12 +31,24 @@ _PERSONAL = re.compile(
     re.IGNORECASE,
 )
 _KERNEL = re.compile(r"Linux version ([0-9][\w.+-]{2,60})")
+_OF_PYTHON = re.compile(r"\[(?:GCC|Clang)\b[^\]]{0,60}\](?: :: [\w., -]{1,40})? on linux$")
+"""The second line of what Python prints when it starts."""
 _WSL = re.compile(r"\bWSL ?2?\b")
 _IN_WSL = re.compile(
     r"(?:(?:running |using )?(?:in|inside|under|on) )?WSL ?2?(?:$|[ ,(:/-]+(?:\(?(?:Ubuntu|Debian|2)\b|$))"
     r"|(?:ubuntu|debian|fedora|opensuse|kali|arch)\b[\w .-]{0,30}\b(?:in|on|under|inside|using|with|via) WSL ?2?\b",
     re.IGNORECASE,
 )
+_WORKS_IN_WSL = re.compile(
+    r"\b(?:I|we|I'm|am|running|run|trying|tried|using|set(?:ting)? up|install(?:ed|ing)?)\b[^.;,?]{0,60}"
+    r"\b(?:in|inside|from|on|under|within|with|via|through) (?:my |the )?WSL ?2?\b",
+    re.IGNORECASE,
+)
+_NOT_HERE = re.compile(
+    r"\b(?:not|n't|without|instead|native(?:ly)?|works?|worked|but|should|could|would|if)\b|n't\b|\?"
+)
+_IN_DOCKER = re.compile(r"(?:\([\w .-]{1,40}\) )?(?:root|[a-z_][\w-]{0,30})@[0-9a-f]{12}:[/~][^\s#$]{0,200} ?[#$]")
+"""A prompt with the name that Docker gives to a container: the begin of its id."""
 _ON_WINDOWS = re.compile(
     r"(?:\([\w .-]{1,40}\) )?(?:PS )?[A-Za-z]:\\[^<>|\"?*\n]{0,200}>(?!.{0,60}\bwsl\b)|File \"[A-Za-z]:\\",
     re.IGNORECASE,
@@ -66,13 +79,25 @@ def _read_line(line: str) -> Snapshot | None:
     return next((found for part in (text, *parts[1:]) if (found := _platform(part))), None)
 
 
+def _prompt(text: str) -> Snapshot | None:
+    """The system by the prompt of a shell, or by Python's greeting."""
+    if _OF_PYTHON.search(text):
+        return Snapshot(platform=Platform(source=SOURCE, os="linux"))
+    if _ON_WINDOWS.match(text):
+        return Snapshot(platform=Platform(source=SOURCE, os="windows"))
+    if found := _IN_DOCKER.match(text):
+        shown = found[0].rstrip(" #$")
+        return Snapshot(platform=Platform(source=SOURCE, os="linux", container="docker", container_evidence=shown))
+    return None
+
+
 def _platform(text: str) -> Snapshot | None:
     """The system, from a line that begins with its name or labels it; "Windows 11 WSL2" is Linux under Windows."""
+    if prompt := _prompt(text):
+        return prompt
     if kernel := _KERNEL.match(text):
         wsl = True if "microsoft" in kernel[1].lower() else None
         return Snapshot(platform=Platform(source=SOURCE, os="linux", kernel_release=kernel[1], wsl=wsl))
-    if _ON_WINDOWS.match(text):
-        return Snapshot(platform=Platform(source=SOURCE, os="windows"))
     if _IN_WSL.match(text):
         return Snapshot(platform=Platform(source=SOURCE, os="linux", wsl=True))
     found = _OS.match(text)
@@ -81,6 +106,8 @@ def _platform(text: str) -> Snapshot | None:
         platform = Platform(source=SOURCE, os="windows")
     if platform is None and (own := _PERSONAL.search(text)):
         platform = from_title(own[1])
+    if platform is None and "WSL" in text and _WORKS_IN_WSL.search(text) and not _NOT_HERE.search(text):
+        return Snapshot(platform=Platform(source=SOURCE, os="linux", wsl=True))
     if platform is None:
         return None
     if _WSL.search(text):

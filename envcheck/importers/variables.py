@@ -1,4 +1,6 @@
-"""Environment variables as ``env`` or vLLM's report lists them: ``NAME=value``, one a line."""
+"""Environment variables as ``env`` or vLLM's report lists them: ``NAME=value``, one a line; and the GPUs that a command
+selects for itself, if all commands select the same.
+"""
 
 from __future__ import annotations
 
@@ -18,17 +20,31 @@ _LINE = re.compile(
     r"PYTORCH|TORCHDYNAMO|TORCHINDUCTOR|TRITON|XLA|TF|JAX|VLLM)_[A-Z0-9_]{1,60})"
     r"=(\"[^\"]*\"|'[^']*'|\S*)$"
 )
-_MOST = 500
+_OF_COMMAND = re.compile(
+    r"(?:^|[$#>] ?|`)(?:[A-Z_]{2,40}=\S{1,80} ){0,6}(CUDA_VISIBLE_DEVICES)=[\"']?([0-9](?:[0-9,]{0,60}))[\"']?"
+    r" (?:[A-Z_]{2,40}=\S{1,80} ){0,6}[a-z./]"
+)
+_LONGEST_LINE, _MOST = 600, 500
 
 
 def recognise(paste: Paste) -> bool:
-    return any(_LINE.match(line.strip()) for line in paste.lines)
+    return any(_LINE.match(line.strip()) for line in paste.lines) or bool(_of_commands(paste))
 
 
 def read(paste: Paste) -> Snapshot:
-    values: dict[str, str] = {}
+    values = _of_commands(paste)
     for line in paste.lines:
         found = _LINE.match(line.strip())
         if found and len(values) < _MOST:
             values.setdefault(found[1], masked_value(found[1], found[2].strip("\"'")))
     return Snapshot(variables=Variables(source=SOURCE, values=values)) if values else Snapshot()
+
+
+def _of_commands(paste: Paste) -> dict[str, str]:
+    """The variable before commands, as in ``$ CUDA_VISIBLE_DEVICES=1 python train.py``."""
+    found = {
+        match[2]
+        for line in paste.statements
+        if "CUDA_VISIBLE_DEVICES=" in line and (match := _OF_COMMAND.search(line[:_LONGEST_LINE]))
+    }
+    return {"CUDA_VISIBLE_DEVICES": next(iter(found))} if len(found) == 1 else {}

@@ -1,9 +1,9 @@
 """``--assume``: replace observed components by stated ones.
 
 Assuming a GPU or a driver means another machine than this one: every observation of this machine's GPUs, driver,
-kernel and fabric is dropped, and nobody looks at them. Of the variables those stay that frameworks and libraries read:
-they come with the image or the job, as do files that a variable has the loader take for the driver's libraries. What is
-not assumed then stays unknown, and rules that need it are skipped.
+kernel, fabric, container engines and shared memory is dropped. Of the variables those stay that frameworks and
+libraries read: they come with the image or the job, as do files that a variable has the loader take for the driver's
+libraries. What is not assumed then stays unknown, and rules that need it are skipped.
 Assuming a distribution replaces it in the judged environment and leaves the rest of it.
 """
 
@@ -85,12 +85,19 @@ def assume(observed: Snapshot, components: Sequence[Component], of_software: Col
             gpus=_gpus(stated),
             fabric=None,
             variables=_kept(observed.variables, of_software),
+            platform=_of_software(observed.platform),
         )
     if _PLATFORM & stated.keys():
         snapshot = msgspec.structs.replace(snapshot, platform=_platform(snapshot.platform, stated))
     software = {name: value for name, value in stated.items() if name not in _MACHINE | _PLATFORM}
     _refuse_misspelt(software)
     return _with_software(snapshot, software) if software else snapshot
+
+
+def _of_software(platform: Platform | None) -> Platform | None:
+    """The platform without what whoever runs the image or job decides: container engines, shared memory."""
+    elsewhere = {"container_host": None, "shared_memory": None, "shared_memory_free": None}
+    return msgspec.structs.replace(platform, **elsewhere) if platform else None
 
 
 def _kept(variables: Variables | None, of_software: Collection[str]) -> Variables | None:
@@ -211,7 +218,7 @@ def assumed_fit(matrix: Matrix, assumed: Sequence[Component]) -> tuple[Check, ..
         return ()
     from envcheck.compat.question.answer import ask  # noqa: PLC0415 - few assume anything
 
-    answer = ask(matrix, asked)
+    answer = ask(matrix, asked, suggest=False)
     if answer.verdict == "incompatible":
         return ()
     known = answer.verdict == "compatible"

@@ -8,7 +8,7 @@ from importlib import import_module
 import msgspec
 
 from envcheck import __version__
-from envcheck.checks import Layer, Report, Target, Tool
+from envcheck.checks import ASSUMPTION, PLAN, Layer, Report, Target, Tool
 from envcheck.compat.load import load_matrix, matrix_date
 from envcheck.enrich.complete import complete
 from envcheck.enrich.loads import join_loads, observed_loads
@@ -19,8 +19,8 @@ from envcheck.pipeline.assume import assume, assumed_fit, together
 from envcheck.pipeline.request import Request
 from envcheck.pipeline.require import require, validate
 from envcheck.pipeline.verdict import conclude
-from envcheck.rules.api import Rule
-from envcheck.rules.catalog import all_rules, find_rule, no_rule
+from envcheck.rules.api import Rule, elsewhere
+from envcheck.rules.catalog import all_rules, refuse_unselectable
 from envcheck.rules.engine.evaluate import evaluate, framework_importance
 from envcheck.rules.facts.variables import BY_VARIABLE
 from envcheck.rules.packages.unreadable import without_false_absence
@@ -92,14 +92,18 @@ def _report(snapshot: Snapshot, request: Request, started: float) -> Report:
         from envcheck.rules.engine.offered import offer  # noqa: PLC0415  a healthy environment needs no fix
 
         found = offer(found, snapshot, knowledge, all_rules())
-    put = [rule for rule in rules if rule.is_in_scope(request.scopes)]
+    chosen = {rule.name for rule in rules}
     held = require(snapshot, knowledge, request.require)
     if any(env.planned is not None for env in items_in(snapshot.environments)):
         from envcheck.pipeline.plan import judge_plan, with_places  # noqa: PLC0415  most checks have no plan
 
         found = with_places(found, snapshot, knowledge)
-        held = held if request.only else (*held, *judge_plan(snapshot, knowledge))
-    found = (*found, *held, *(() if request.only else assumed_fit(knowledge, request.assume)))
+        held = (*held, *(judge_plan(snapshot, knowledge) if PLAN in chosen else ()))
+    assumed = assumed_fit(knowledge, request.assume) if ASSUMPTION in chosen else ()
+    found = (*found, *held, *assumed)
+    met = {check.rule for check in found}
+    in_scope = (rule for rule in rules if rule.is_in_scope(request.scopes))
+    put = [rule for rule in in_scope if rule.arises is not elsewhere or rule.name in met]
     if request.policy:
         from envcheck.pipeline.policy import decide  # noqa: PLC0415  few have a configuration
 
@@ -128,8 +132,7 @@ def check_request(request: Request) -> None:
     if request.targets and (request.deep or request.bench):
         raise UsageError("--deep and --bench try this machine, and --target describes another one: use one of them")
     for name in (*request.only, *request.skip):
-        if find_rule(name) is None:
-            raise no_rule(name)
+        refuse_unselectable(name)
     asked = (rule for rule in _chosen_rules(request) if rule.name in request.only or not rule.always)
     if not request.require and not any(rule.may_be_asked(request.scopes) for rule in asked):
         raise UsageError("--skip or --scope removes every rule that --only selects; drop one of them")

@@ -203,16 +203,31 @@ def _other(item: Planned, environment: Environment, machine: Sequence[Component]
         by_extras = brought(rows, version, item.extras) or []
         asks_gpu = any(part.name == "gpu" for part in machine)
         if rows and not by_extras and asks_gpu and not _comes_otherwise(rows, environment):
+            alone = _asked(matrix, item.name, version, machine)
+            if alone is not None and alone.verdict == "incompatible":
+                return _answered(item, environment, alone)
             return _without_gpu(item, environment, machine, rows, matrix)
     return _answered(item, environment, _asked(matrix, item.name, version, [*by_extras, *machine]))
 
 
 def _comes_otherwise(rows: Sequence[ExtraRow], environment: Environment) -> bool:
-    """Whether the plan names what an extra would bring, as lock files do."""
+    """Whether the plan names what an extra would bring, as lock files and images with CUDA do."""
     planned = environment.planned or ()
     names = {name for row in rows for name in row.brings} - set(_ALWAYS)
     built = {row.built for row in rows}
-    return any(each.name in names or (each.name in built and "+" in (each.version or "")) for each in planned)
+    if any(each.name in names or (each.name in built and "+" in (each.version or "")) for each in planned):
+        return True
+    of_cuda = [row for row in rows if _brings_libraries(row)]
+    return any(all(any(_holds(each, name) for each in planned) for name in row.brings) for row in of_cuda)
+
+
+def _brings_libraries(row: ExtraRow) -> bool:
+    """Whether the extra brings nothing but CUDA's libraries, which a machine or image may have as well."""
+    return not row.built and set(row.brings) <= set(_ALWAYS)
+
+
+def _holds(item: Planned, component: str) -> bool:
+    return canonical(item.name) == component or item.name.startswith(f"nvidia-{component}-")
 
 
 def _without_gpu(
@@ -231,6 +246,8 @@ def _without_gpu(
     fits = next((name for name, answer in answers.items() if answer and answer.verdict == "compatible"), names[0])
     unseen = any(not each.name or each.image is not None for each in environment.planned or ())
     told = "; what else the plan installs may bring it" if unseen else ""
+    if any(map(_brings_libraries, rows)):
+        unseen, told = True, f"{told}, unless CUDA and cuDNN are there already"
     check = _check(
         item,
         environment,
@@ -271,7 +288,8 @@ def _is_unused(item: Planned, environment: Environment, asked: Sequence[Componen
     )
     if known is None or known.row is None or known.row.capability_max or not installed:
         return False
-    alone = _asked(matrix, CONTAINER, item.image or "", [part for part in asked if part.name != "gpu"])
+    beside = [part for part in asked if part.name != "gpu"]
+    alone = _asked(matrix, CONTAINER, item.image or "", beside, suggest=False)
     return alone is None or alone.verdict != "incompatible"
 
 
@@ -282,13 +300,13 @@ def _torch(item: Planned, environment: Environment, machine: Sequence[Component]
     bounds = SpecifierSet(item.bounds)
     known = [row.version for row in matrix.torch if bounds.contains(row.version)][-_MOST_RELEASES:]
     tag = f"+{item.build}" if item.build else ""
-    answers = {version: _asked(matrix, "torch", f"{version}{tag}", machine) for version in known}
+    answers = {version: _asked(matrix, "torch", f"{version}{tag}", machine, suggest=False) for version in known}
     verdicts = {answer.verdict if answer else "unknown" for answer in answers.values()}
     closed = not bounds.contains("99999")
     if not closed or len(verdicts) != 1 or verdicts == {"unknown"}:
         fits = [version for version, answer in answers.items() if answer and answer.verdict == "compatible"]
         return _open(item, environment, fits, [version for version in known if version not in fits])
-    newest = answers[known[-1]]
+    newest = _asked(matrix, "torch", f"{known[-1]}{tag}", machine)
     return _answered(
         item, environment, newest, of=f" (none of {', '.join(known)})" if verdicts == {"incompatible"} else ""
     )
@@ -311,10 +329,12 @@ def _open(item: Planned, environment: Environment, fits: Sequence[str] = (), oth
     )
 
 
-def _asked(matrix: Matrix, name: str, version: str, machine: Sequence[Component]) -> Answer | None:
+def _asked(
+    matrix: Matrix, name: str, version: str, machine: Sequence[Component], *, suggest: bool = True
+) -> Answer | None:
     """What the matrix answers; None for what it cannot be asked."""
     try:
-        return ask(matrix, [Component(name, (Bound("==", version),)), *machine])
+        return ask(matrix, [Component(name, (Bound("==", version),)), *machine], suggest=suggest)
     except UsageError:
         return None
 

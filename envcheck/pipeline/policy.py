@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Sequence
 
 import msgspec
 
-from envcheck.checks import BELOW_MINIMUM, EXPIRED, FORBIDDEN, Check, Evidence, Ignored, Status, Subject
+from envcheck.checks import BELOW_MINIMUM, EXPIRED, FORBIDDEN, PLAN, Check, Evidence, Ignored, Status, Subject
 from envcheck.compat.matrix import Matrix
 from envcheck.compat.performance.expected import HEADROOM, expectation
 from envcheck.compat.performance.quantities import selected
@@ -61,9 +61,14 @@ def _ignored(check: Check, ignored: Sequence[Ignoring], today: dt.date) -> Check
         (each for each in ignored if each.problem in (check.rule, check.id) and _days_past(each, today) <= GRACE_DAYS),
         None,
     )
-    if held is None or check.status not in _FOUND:
+    if held is None or not _may_be_ignored(check):
         return check
     return msgspec.structs.replace(check, ignored=Ignored(reason=held.reason, until=held.until.isoformat()))
+
+
+def _may_be_ignored(check: Check) -> bool:
+    """Whether it is a finding, or what a plan leaves open: a private image stays open in every run."""
+    return check.status in _FOUND or (check.rule == PLAN and check.status == "unknown")
 
 
 def _days_past(each: Ignoring, today: dt.date) -> int:
@@ -120,7 +125,7 @@ def _forbidden(name: str, judged: Sequence[Check], put: Collection[str]) -> Chec
 
 
 def _expiry(each: Ignoring, judged: Sequence[Check], today: dt.date) -> Check:
-    about = [check for check in judged if each.problem in (check.rule, check.id) and check.status in _FOUND]
+    about = [check for check in judged if each.problem in (check.rule, check.id) and _may_be_ignored(check)]
     matched = f"{len(about)} finding{'' if len(about) == 1 else 's'}"
     past = _days_past(each, today)
     reason = f"Reason given: {each.reason}"

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from operator import eq, ge, gt, le, lt, ne
 
 from envcheck.bounds import (
+    OF_THE_MACHINE,
     capability_holds,
     names_capability,
     parse_size,
@@ -23,7 +24,6 @@ from envcheck.snapshot import Gpu, Snapshot
 
 RULE = "requirement-not-met"
 
-_NODE = frozenset({"gpu", "gpus", "gpu-memory", "driver", "cuda"})
 _MODELS = "|"
 """Separates the GPU models of which any will do."""
 
@@ -64,7 +64,7 @@ def _check(component: Component, facts: Facts) -> Check:
     else:
         held = all(_holds(bound, value, facts) for bound in component.bounds for value in found) and bool(found)
         status = "pass" if held else "fail"
-    scope: Scope = "node" if component.name in _NODE else "env"
+    scope: Scope = "node" if component.name in OF_THE_MACHINE else "env"
     return Check(
         id=f"{RULE}@{component}",
         rule=RULE,
@@ -84,7 +84,7 @@ def _check(component: Component, facts: Facts) -> Check:
 
 def _found(name: str, facts: Facts) -> tuple[tuple[str, ...] | None, str, str]:
     """What is here of that name (None when it is not known), where it was read, and the path of the fact."""
-    if name in _NODE:
+    if name in OF_THE_MACHINE:
         return _on_the_node(name, facts)
     environment = facts.environment
     if environment is None:

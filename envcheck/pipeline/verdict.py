@@ -99,6 +99,9 @@ def verdict(checks: Sequence[Check], required: frozenset[str], *, needs_machine:
         return "fail"
     if any(check.rule == PLAN and check.status == "unknown" for check in counted):
         return "unknown"
+    set_aside = any(check.ignored and check.status == "unknown" for check in checks)
+    if set_aside and not any(check.subject.kind == "framework" and check.status == "pass" for check in counted):
+        return "unknown"  # nothing else of the plan was judged
     if "warn" in statuses:
         return "warn"
     decisive = {
@@ -147,7 +150,9 @@ def _headline(
         open_questions = [
             check for check in checks if _decides(check, required) and check.status in ("unknown", "skipped")
         ]
-        why = open_questions[0].message if open_questions else nothing_measured(snapshot.runs)
+        judged = snapshot.judged_environment
+        unusable = f"{judged.key}: {judged.problem}" if judged and judged.problem else ""
+        why = open_questions[0].message if open_questions else unusable or nothing_measured(snapshot.runs)
         text = f"no verdict: {why or 'nothing could be checked'}"
     elif cause is not None:
         text = cause.title

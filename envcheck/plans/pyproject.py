@@ -160,9 +160,8 @@ def _poetry_entry(
         problem = "it is installed from an address or a folder, which does not state the version"
         yield unread(sheet, name[:80], line, problem, name=canonicalize_name(name))
         return
-    bounds = pep440_bounds(text_of(table, "version"))
-    marker = text_of(table, "markers")
-    if bounds is None:
+    bounds, marker = pep440_bounds(text_of(table, "version")), _poetry_marker(table)
+    if bounds is None or marker is None:
         problem = "Poetry's bounds on it cannot be written as one list"
         yield unread(sheet, name[:80], line, problem, name=canonicalize_name(name))
         return
@@ -181,6 +180,20 @@ def _poetry_entry(
     found = planned(sheet, text, line, build=index.build(sheet))
     if found is not None:
         yield found
+
+
+def _poetry_marker(table: dict[str, Any]) -> str | None:
+    """``markers``, ``python`` and ``platform`` of a dependency as one marker; None for bounds with alternatives."""
+    pythons = pep440_bounds(text_of(table, "python"))
+    if pythons is None:
+        return None
+    parts = [f"({text_of(table, 'markers')})"] if text_of(table, "markers") else []
+    if text_of(table, "platform"):
+        parts.append(f"sys_platform == '{text_of(table, 'platform')}'")
+    for bound in filter(None, pythons.split(",")):
+        operator = bound[: len(bound) - len(bound.lstrip("<>=!~"))]
+        parts.append(f"python_full_version {operator} '{bound.removeprefix(operator).strip()}'")
+    return " and ".join(parts)
 
 
 def pep440_bounds(text: str) -> str | None:

@@ -13,6 +13,9 @@ from tomlkit.items import AoT, Comment, Table, Whitespace
 
 from envcheck.errors import MatrixError, UsageError
 
+_LONGEST_LIST = 400
+"""Characters of a list that is written on one line."""
+
 
 class Document:
     """One file."""
@@ -112,7 +115,8 @@ def _text_of(value: Any) -> str:
         return "{ " + ", ".join(f"{key} = {_text_of(item)}" for key, item in value.items()) + " }"
     if value and isinstance(value[0], Mapping):
         return "[\n" + "".join(f"    {_text_of(item)},\n" for item in value) + "]"
-    return "[" + ", ".join(_text_of(item) for item in value) + "]"
+    line = "[" + ", ".join(_text_of(item) for item in value) + "]"
+    return line if len(line) <= _LONGEST_LIST else "[\n" + "".join(f"    {_text_of(item)},\n" for item in value) + "]"
 
 
 def _move_trivia(before: Table, new: Table) -> None:

@@ -82,7 +82,7 @@ def rewrite(work: Work, table: str, rows: Sequence[dict[str, Any]], telling_apar
     for key in [*after, *(gone for gone in before if gone not in after)]:
         if before.get(key) != after.get(key):
             how = "written" if key in after else "taken away: its releases are in other rows now"
-            yield Change(f"{work.name} {' '.join(part for part in key if part)}", how)
+            yield Change(" ".join(part for part in (work.name, *key) if part), how)
 
 
 def _key(row: Mapping[str, Any], telling_apart: Sequence[str]) -> tuple[str, ...]:

@@ -65,7 +65,7 @@ def regenerate(work: Work, releases: Sequence[Release], read: ReadMetadata) -> I
 
 
 def covered(row: Mapping[str, Any], rows: Iterable[Mapping[str, Any]], releases: Sequence[Release]) -> list[Release]:
-    """The releases of a row. A post-release belongs to the row that names it."""
+    """The releases of a row. A post-release belongs to the rows that tell it apart, if any do."""
     naming = [other for other in rows if parse_specifier(other["versions"]).names_post]
     return [
         release
@@ -198,9 +198,7 @@ def specifier_of(run: Sequence[Version], versions: Sequence[Version]) -> str:
     if first == last:
         return f"=={_exactly(first, versions)}"
     after = next((version for version in versions if version > last), None)
-    if after is not None and after.post is None:
-        return f">={first},<{after}"
-    return f">={first},<={_exactly(last, versions)}"
+    return f">={first},<{after}" if after is not None else f">={first},<={_exactly(last, versions)}"
 
 
 def _exactly(version: Version, versions: Sequence[Version]) -> str:

@@ -1,11 +1,14 @@
-"""Write the rows of ``[[wheel]]``: for which systems and Pythons PyPI has wheels of each release, by their names."""
+"""Write the rows of ``[[wheel]]`` and ``[[published]]`` from file names: for which systems and Pythons PyPI has wheels
+of each release, and which releases there are at all.
+"""
 
 from __future__ import annotations
 
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from itertools import groupby
+from typing import Any, NamedTuple, TypeAlias
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.tags import Tag
@@ -24,6 +27,7 @@ from envcheck.refresh.release_rows import specifier_of
 from envcheck.refresh.wheel_files import MACHINES
 
 TABLE = "wheel"
+PUBLISHED = "published"
 
 Python = tuple[int, int]
 _PYTHONS: tuple[Python, ...] = ((2, 7), *((3, minor) for minor in range(40)))
@@ -49,7 +53,16 @@ class _Wheels(NamedTuple):
 
 def regenerate(work: Work, files: Sequence[File]) -> Iterator[Change]:
     """Write all rows of ``work.name`` anew; yields the differences."""
-    yield from rewrite(work, TABLE, wheel_rows(work.name, files, work.generated.source), ("versions",))
+    source = work.generated.source
+    yield from rewrite(work, TABLE, wheel_rows(work.name, files, source), ("versions",))
+    yield from rewrite(work, PUBLISHED, published_rows(work.name, files, source), ())
+
+
+def published_rows(name: str, files: Sequence[File], source: str) -> list[dict[str, Any]]:
+    """The row of a project; what shares its first two numbers is one text, since lines with many dots are refused."""
+    versions = sorted(version for version in _files(files, name) if not version.is_prerelease and not version.local)
+    texts = [" ".join(map(str, run)) for _, run in groupby(versions, lambda version: version.release[:2])]
+    return [{"name": name, "releases": texts, "source": [source]}] if texts else []
 
 
 def wheel_rows(name: str, files: Sequence[File], source: str) -> list[dict[str, Any]]:
@@ -79,11 +92,20 @@ def _row(name: str, versions: str, wheels: _Wheels, source: str) -> dict[str, An
 
 def _releases(files: Iterable[File], project: str) -> list[_Wheels]:
     """What each final release has, ascending; yanked files are left out."""
+    found = _files([file for file in files if not file.yanked], project)
+    versions = sorted(one for one in found if not one.is_prerelease and not one.local)
+    return [_of_release(version, *found[version]) for version in versions]
+
+
+_Files: TypeAlias = tuple[list[tuple[File, frozenset[Tag]]], bool]
+"""The wheels of a release with their tags, and whether there is a source archive."""
+
+
+def _files(files: Iterable[File], project: str) -> dict[Version, _Files]:
+    """The files of each release."""
     wheels: dict[Version, list[tuple[File, frozenset[Tag]]]] = defaultdict(list)
     archives: set[Version] = set()
     for file in files:
-        if file.yanked:
-            continue
         try:
             if file.name.endswith(".whl"):
                 name, version, _, tags = parse_wheel_filename(file.name)
@@ -93,8 +115,7 @@ def _releases(files: Iterable[File], project: str) -> list[_Wheels]:
                 archives.add(parse_sdist_filename(file.name)[1])
         except (InvalidWheelFilename, InvalidSdistFilename, InvalidVersion):
             continue
-    versions = sorted(one for one in {*wheels, *archives} if not one.is_prerelease and not one.local)
-    return [_of_release(version, wheels.get(version, []), version in archives) for version in versions]
+    return {version: (wheels.get(version, []), version in archives) for version in {*wheels, *archives}}
 
 
 def _of_release(version: Version, wheels: Sequence[tuple[File, frozenset[Tag]]], archive: bool) -> _Wheels:  # noqa: FBT001

@@ -71,7 +71,7 @@ def _rest(about: str, outline: Outline) -> Iterator[str]:
     aside = [
         f"{check.id}: {check.ignored.reason}"
         for check in outline.report.checks
-        if check.ignored and check.status in ("fail", "warn")
+        if check.ignored and check.status in ("fail", "warn", "unknown")
     ]
     if aside:
         yield _command("notice", f"{about}{len(aside)} ignored by policy", aside)

@@ -38,7 +38,8 @@ def _entries(target: str, report: Report) -> Iterator[dict[str, Any]]:
     for check in report.checks:
         if check.status not in _TOLD or check.ignored:
             continue
-        text = why_open(check) if check.status == "unknown" else ". ".join([check.title, *explained(check)[:2]])
+        told = (check.title, *explained(check)[:2])
+        text = why_open(check) if check.status == "unknown" else ". ".join(part.rstrip(".") for part in told)
         path, line = (check.location.file, check.location.line) if check.location else (NO_FILE, 1)
         severity = _severity(check, report)
         yield _record(f"{about}{text}", check.rule, f"{identity}{check.id}", severity, path, line or 1)

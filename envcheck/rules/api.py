@@ -175,6 +175,11 @@ def never(_subject: object, _facts: Facts) -> bool:
     return False
 
 
+def elsewhere(_subject: object, _facts: Facts) -> bool:
+    """``arises`` of the page of findings that ``envcheck/pipeline`` makes: of a plan, an option, a configuration."""
+    return False
+
+
 def _undecided(_subject: object, _facts: Facts) -> Outcome | None:
     return None
 

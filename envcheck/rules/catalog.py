@@ -38,3 +38,12 @@ def no_rule(name: str) -> UsageError:
     """The error for a name that no rule has; it offers the one that is spelled most nearly so."""
     near = did_you_mean(name, (rule.name for rule in all_rules()))
     return UsageError(f"there is no rule {name!r}{near or '; envcheck rule lists them'}")
+
+
+def refuse_unselectable(name: str) -> None:
+    """Raise UsageError for a name by which options and configurations can select no findings."""
+    rule = find_rule(name)
+    if rule is None:
+        raise no_rule(name)
+    if rule.layer == "request":
+        raise UsageError(f"{name} only repeats what was asked for, and cannot be selected")

@@ -201,6 +201,11 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     """Who says so."""
 
 
+def not_asked_for(kind: str) -> str:
+    """``ProbeRun.detail`` of a probe of a kind that nobody asked for."""
+    return f"{kind} probes run only when they are asked for"
+
+
 class Disagreement(msgspec.Struct, frozen=True, kw_only=True):
     """A fact for which two sources gave different values; the first is the one that was kept."""
 

@@ -42,7 +42,7 @@ POISON = 0xFF
 """NaN in every floating-point type."""
 BURST = Plan(samples=SAMPLES, sample_seconds=SAMPLE_SECONDS, warmup_seconds=0.005, pause=PAUSE, least_runs=LEAST_RUNS)
 """As in a program with pauses."""
-SUSTAINED = Plan(samples=10, sample_seconds=0.3, warmup_seconds=1.0, most_runs=5000)
+SUSTAINED = Plan(samples=6, sample_seconds=0.3, warmup_seconds=1.0, most_runs=5000)
 PROBING = Plan(samples=1, sample_seconds=0.001, warmup_seconds=0.0)
 TRIAL = Plan(samples=2, sample_seconds=0.003, warmup_seconds=0.0, pause=0.02, enough=0.015)
 FINAL = Plan(samples=3, sample_seconds=0.006, warmup_seconds=0.0, pause=0.06, enough=0.015)
@@ -62,6 +62,8 @@ def _measures(bench: Bench) -> dict[Figure, Measure]:
     few = (*QUICK, *COMPARED) if bench.frameworks else QUICK
     chosen = [name for name in PRECISIONS if bench.full or name in few]
     able = [name for name in chosen if bench.device.capability >= PRECISIONS[name].least]
+    wanted = [name for name in able if bench.wants("gemm")]
+    bench.compiler.ahead(*(("gemm", *_options(PRECISIONS[name])) for name in wanted))
     runner = cache(lambda: Runner(bench, CublasLt(paths[0])))
     measures = {Figure("gemm", name): _square(runner, name, burst=True) for name in able}
     if bench.full:
@@ -160,7 +162,13 @@ class Runner:
             return math.inf
 
     def _side(self, name: str) -> int:
-        """The largest side whose product takes no longer than ``LONGEST_RUN``, judged by the smallest."""
+        """The largest side whose product takes no longer than ``LONGEST_RUN``, judged by the smallest.
+
+        Where it is the largest of all, narrower operands, which are not multiplied more slowly, are not tried.
+        """
+        wider = [other for other in self._sides if PRECISIONS[other].size >= PRECISIONS[name].size]
+        if any(self._sides[other] == SIDES[0] for other in wider):
+            return SIDES[0]
         if name not in self._sides:
             least = SIDES[-1]
             with self._operands(PRECISIONS[name], (least, least, least)) as operands:
@@ -191,10 +199,14 @@ class Runner:
             yield operands
 
     def _kernel(self, kernel: str, precision: Precision) -> Kernel:
-        options = (f"-DKIND={precision.code}", f"-DRESULT={precision.result_code}")
+        options = _options(precision)
         if options not in self._modules:
             self._modules[options] = Module(self._bench.device, self._bench.compiler.module("gemm", options))
         return self._modules[options].kernel(kernel)
+
+
+def _options(precision: Precision) -> tuple[str, ...]:
+    return f"-DKIND={precision.code}", f"-DRESULT={precision.result_code}"
 
 
 def _fill(bench: Bench, fill: Kernel, operands: Operands) -> None:

@@ -78,6 +78,7 @@ class Traffic:
 
     def __init__(self, bench: Bench, buffers: Buffers) -> None:
         self.bench, self.buffers = bench, buffers
+        bench.compiler.ahead(("memory", "-DUNROLL=4"))
         self.streaming = Module(bench.device, bench.compiler.module("memory", ("-DUNROLL=1",)))
         self.unrolled = Module(bench.device, bench.compiler.module("memory", ("-DUNROLL=4",)))
         self.total = bench.device.allocate(8)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..kit.figures import Fields, verification
-from .device import Unavailable, call, driver
+from .device import Unavailable, call, instantiated
 from .kernels import Kernel, Module, pointer
 from .measurement import Bench, Plan, measurement, timed
 
@@ -144,9 +144,7 @@ def _seconds_of(work: Any) -> float:
 
 def _graph(bench: Bench, kernel: Kernel) -> Any:
     """A graph of empty kernels, each after the last."""
-    binding = driver()
-    stream = bench.device.stream
-    call("cuStreamBeginCapture", stream, binding.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_THREAD_LOCAL)
+    bench.device.begin_capture()
     for _ in range(NODES):
         kernel.launch(1, 1)
-    return call("cuGraphInstantiate", call("cuStreamEndCapture", stream), 0)
+    return instantiated(bench.device.end_capture())

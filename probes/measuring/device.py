@@ -244,6 +244,22 @@ class Device:
     def synchronize(self) -> None:
         call("cuStreamSynchronize", self.stream)
 
+    def begin_capture(self) -> None:
+        """From now on, what this thread queues on the stream is recorded instead of done."""
+        call("cuStreamBeginCapture", self.stream, driver().CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_THREAD_LOCAL)
+
+    def end_capture(self) -> Any:
+        """What was recorded; ``instantiated`` makes it ready, once no stream of this thread records any more."""
+        return call("cuStreamEndCapture", self.stream)
+
+
+def instantiated(graph: Any) -> Any:
+    """A recorded graph, ready to be launched; the caller destroys it."""
+    try:
+        return call("cuGraphInstantiate", graph, 0)
+    finally:
+        call("cuGraphDestroy", graph)
+
 
 class Stopwatch:
     """Two events on a stream."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 import ctypes
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from threading import Thread
 from typing import Any
 
 from .device import Device, Unavailable, call
@@ -126,6 +127,8 @@ def number(value: int) -> Argument:
 
 _COMPILED: dict[tuple[str, ...], bytes] = {}
 """What this process compiled: the GPUs of a machine are mostly alike."""
+_UNDER_WAY: dict[tuple[str, ...], Thread] = {}
+"""What is being compiled ahead."""
 
 
 class Kernel:
@@ -164,10 +167,34 @@ class Compiler:
         """Code of ``kernels/NAME.cu`` for this GPU; raise Unavailable where there is neither compiler nor code."""
         if self._nvrtc is None:
             return self._prepared(prepared_name(name, options))
-        key = (self._nvrtc.path, name, self._architecture(), *options)
+        key = self._key(self._nvrtc, name, options)
+        if key in _UNDER_WAY:
+            _UNDER_WAY.pop(key).join()
         if key not in _COMPILED:
             _COMPILED[key] = self._compiled(self._nvrtc, name, options)
         return _COMPILED[key]
+
+    def ahead(self, *modules: tuple[str, ...]) -> None:
+        """Compile what will be needed, each a name and its options, while other things are done.
+
+        An error occurs again, and is reported, when the module is asked for.
+        """
+        nvrtc = self._nvrtc
+        if nvrtc is None:
+            return
+
+        def compile_quietly(key: tuple[str, ...], name: str, options: Sequence[str]) -> None:
+            with suppress(Exception):
+                _COMPILED[key] = self._compiled(nvrtc, name, options)
+
+        for name, *options in modules:
+            key = self._key(nvrtc, name, options)
+            if key not in _COMPILED and key not in _UNDER_WAY:
+                _UNDER_WAY[key] = Thread(target=compile_quietly, args=(key, name, options), daemon=True)
+                _UNDER_WAY[key].start()
+
+    def _key(self, nvrtc: Nvrtc, name: str, options: Sequence[str]) -> tuple[str, ...]:
+        return (nvrtc.path, name, self._architecture(), *options)
 
     def _compiled(self, nvrtc: Nvrtc, name: str, options: Sequence[str]) -> bytes:
         with open(os.path.join(FOLDER, f"{name}.cu"), encoding="utf-8") as file:

@@ -132,12 +132,12 @@ def test_a_container_has_the_gpus_whose_nodes_it_has(tmp_path: Path) -> None:
 
 def test_a_model_of_which_nobody_knows_is_not_met(tmp_path: Path) -> None:
     machine(tmp_path, "NVIDIA Z9")
-    assert unmet(tmp_path, "gpu!=sm_90") == ["gpu!=sm_90 is required, but the installed version is not known"]
+    assert unmet(tmp_path, "gpu!=sm_90") == ["gpu!=sm_90 is required, but what this machine has is not known"]
 
 
 def test_no_gpu_is_told_from_one_that_shows_elsewhere(tmp_path: Path) -> None:
     (tmp_path / "proc").mkdir()
-    unknown = ["gpus<1 is required, but the installed version is not known"]
+    unknown = ["gpus<1 is required, but what this machine has is not known"]
     assert unmet(tmp_path, "gpus<1") == unknown  # nobody knows the kernel's modules
     (tmp_path / "proc/modules").write_text("ext4 737280 1 - Live 0x0\n")
     assert unmet(tmp_path, "gpus<1") == []

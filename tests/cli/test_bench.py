@@ -99,9 +99,10 @@ def test_no_baseline_is_written_of_nothing(tmp_path: Path) -> None:
     assert not (tmp_path / "base.json").exists()
 
 
-@pytest.mark.parametrize("name", ["l2-read", "gemm", "copy-latency", "latency-device-memory", "fma", "peer-to-peer"])
-def test_every_quantity_can_be_asked_for(name: str, tmp_path: Path) -> None:
-    assert envcheck("bench", "--only", name, cwd=tmp_path).status == 3
+def test_every_quantity_can_be_asked_for(tmp_path: Path) -> None:
+    names = ("l2-read", "gemm", "copy-latency", "latency-device-memory", "fma", "peer-to-peer")
+    options = [word for name in names for word in ("--only", name)]
+    assert envcheck("bench", *options, cwd=tmp_path).status == 3
 
 
 def test_a_saved_report_cannot_be_measured(tmp_path: Path) -> None:

@@ -8,7 +8,10 @@ from pathlib import Path
 import jsonschema
 import pytest
 
+from envcheck.report.saved.schema import published
 from tests.cli.calling import envcheck
+
+SCHEMAS = Path(__file__).resolve().parents[2] / "docs" / "schema"
 
 HOPPER = ("--assume", "gpu==H100,driver==550.54.14,os==linux,machine==x86_64,torch==2.5.1+cu124")
 
@@ -145,3 +148,5 @@ def test_the_schema_of_a_configuration(tmp_path: Path) -> None:
     validator = jsonschema.Draft202012Validator(schema)
     validator.validate({"require": ["torch>=2"], "target": {"a": {"gpu": "H100", "gpus": 8}}})
     assert not validator.is_valid({"requires": ["torch>=2"]})
+    assert not validator.is_valid({})
+    assert json.loads((SCHEMAS / published("config")).read_text(encoding="utf-8")) == schema

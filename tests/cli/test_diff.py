@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from envcheck.checks import Report
+from envcheck.redact import HOST, redact
 from envcheck.report import render
 from tests.cli.calling import envcheck
 from tests.report.examples import EXAMPLES, healthy
@@ -71,6 +72,16 @@ def test_a_report_from_stdin(tmp_path: Path) -> None:
     one = saved(tmp_path, "one", healthy())
     assert envcheck("diff", "-", one, cwd=tmp_path, stdin=render(healthy(), "json")).status == 0
     assert envcheck("diff", "-", "-", cwd=tmp_path, stdin=render(healthy(), "json")).status == 2
+
+
+def test_all_are_redacted_where_the_last_one_is(tmp_path: Path) -> None:
+    """Reports are read one after the other: what was read before is read again, stdin included."""
+    one = saved(tmp_path, "one", healthy())
+    last = saved(tmp_path, "last", redact(healthy()))
+    found = envcheck("diff", one, "-", last, "--json", cwd=tmp_path, stdin=render(healthy(), "json"))
+    content = json.loads(found.out)
+    assert (found.status, found.err, content["result"]) == (0, "", "same")
+    assert {each["host"] for each in content["reports"]} == {HOST}
 
 
 @pytest.mark.parametrize("arguments", [(), ("one.json",), ("one.json", "nowhere.json"), ("one.json", "bad.json")])

@@ -32,7 +32,7 @@ def test_a_saved_report_is_judged_again_with_its_places(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--plan", "gone.txt"), "gone.txt: cannot read gone.txt"),
+        (("--plan", "gone.txt"), "envcheck: cannot read gone.txt"),
         (("--plan", "."), "cannot read .: Is a directory"),
         (("--plan", "notes.md"), "a plan is a requirements file"),
         (("--plan", "bad.txt"), "bad.txt:1: this is no requirement"),

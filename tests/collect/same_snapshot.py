@@ -11,16 +11,28 @@ from typing import Any
 TIMES = frozenset({"seconds", "free", "used", "shared_memory_free", "duration_s", "created"})
 """What differs between two runs on one machine."""
 OF_A_GPU = frozenset(
-    {"temperature", "clocks", "power", "utilisation", "fan_speed", "throttle", "processes", "performance_state"}
+    {
+        *(
+            "temperature.gpu",
+            "temperature.memory",
+            "clocks.sm",
+            "clocks.memory",
+            "power.draw",
+            "throttle.reasons",
+            "fan",
+        ),
+        *("pcie.generation", "pcie.replays", "utilisation", "memory_utilisation", "processes", "performance_state"),
+    }
 )
 """What differs between two looks at one GPU."""
 
 
-def steady(value: Any, moving: frozenset[str] = TIMES) -> Any:
-    """``value`` without what changes from run to run."""
+def steady(value: Any, moving: frozenset[str] = TIMES, within: str = "") -> Any:
+    """``value``, which is called ``within``, without what changes from run to run: ``name`` or ``within.name``."""
     if isinstance(value, dict):
-        return {key: steady(inner, moving) for key, inner in value.items() if key not in moving}
-    return [steady(inner, moving) for inner in value] if isinstance(value, list) else value
+        kept = (key for key in value if key not in moving and f"{within}.{key}" not in moving)
+        return {key: steady(value[key], moving, key) for key in kept}
+    return [steady(inner, moving, within) for inner in value] if isinstance(value, list) else value
 
 
 def differences(first: Any, second: Any, where: str = "") -> Iterator[str]:

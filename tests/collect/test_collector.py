@@ -82,20 +82,31 @@ def test_it_brings_no_probes_that_measure_or_try() -> None:
 
 
 def test_it_is_a_program_of_the_standard_library_alone() -> None:
-    tree = ast.parse(script(), feature_version=(3, 8))
+    tree = ast.parse(script(), feature_version=(3, 6))
     imported = {
         alias.name.partition(".")[0] for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names
     } | {node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
-    assert imported - {"__future__"} <= sys.stdlib_module_names
+    assert imported <= sys.stdlib_module_names - {"__future__"}, "Python 3.6 has no annotations there"
 
 
-@pytest.mark.parametrize("version", ["3.8", "3.9", "3.13"])
-def test_it_runs_in_other_pythons(tmp_path: Path, version: str) -> None:
+def other_python(version: str) -> str:
     places = [*Path.home().glob(f".pyenv/versions/{version}.*/bin/python3"), Path(f"/usr/bin/python{version}")]
     found = next((str(place) for place in places if place.exists()), None)
     if found is None:
         pytest.skip(f"Python {version} is not installed")
-    collected = collect(tmp_path, "--python", sys.prefix, python=found)
+    return found
+
+
+@pytest.mark.parametrize("version", ["3.6", "3.7"])
+def test_a_python_that_is_too_old_says_so(tmp_path: Path, version: str) -> None:
+    collected = collect(tmp_path, python=other_python(version))
+    assert collected.stderr.startswith(f"envcheck's collector needs Python 3.8 or newer; this is {version}.")
+    assert (collected.returncode, collected.stdout, collected.stderr.count("\n")) == (1, "", 1)
+
+
+@pytest.mark.parametrize("version", ["3.8", "3.9", "3.13"])
+def test_it_runs_in_other_pythons(tmp_path: Path, version: str) -> None:
+    collected = collect(tmp_path, "--python", sys.prefix, python=other_python(version))
     assert collected.returncode == 0, collected.stderr
     runs = json.loads(collected.stdout)["runs"]
     assert {run["probe"]: run["end"] for run in runs} == {run["probe"]: None for run in runs}

@@ -16,9 +16,14 @@ def answer(question: str, matrix: Matrix | None = None) -> Answer:
     return ask(matrix or load_matrix(), _components(question))
 
 
-def verdict(question: str) -> FitVerdict:
-    """The verdict of ``answer``, without the suggestions, which take most of the time of a sweep."""
-    return evaluate(load_matrix(), _components(question)).verdict
+def judged(question: str) -> Answer:
+    """The answer without suggestions, which take most of the time of a sweep."""
+    return ask(load_matrix(), _components(question), suggest=False)
+
+
+def verdict(question: str, matrix: Matrix | None = None) -> FitVerdict:
+    """The verdict alone."""
+    return evaluate(matrix or load_matrix(), _components(question)).verdict
 
 
 def _components(question: str) -> list[Component]:
@@ -38,20 +43,20 @@ def questions(table: str) -> list[str]:
 
 def assert_fits(question: str) -> None:
     """The answer is compatible, and every reason is sourced."""
-    found = answer(question)
+    found = judged(question)
     assert found.verdict == "compatible", shown(found)
     assert all(reason.sources for reason in found.reasons)
 
 
 def assert_does_not_fit(question: str) -> None:
     """The answer is incompatible, and the first reason is sourced."""
-    found = answer(question)
+    found = judged(question)
     assert found.verdict == "incompatible", shown(found)
     assert found.reasons[0].sources
 
 
 def assert_nobody_can_tell(question: str) -> None:
     """The answer is unknown, and says why."""
-    found = answer(question)
+    found = judged(question)
     assert found.verdict == "unknown", shown(found)
     assert found.reasons

@@ -251,6 +251,25 @@ def test_what_is_misspelt_is_guessed_at_but_not_answered() -> None:
     assert answer("driver==v550.54.14 cuda==V12.4.131").verdict == "compatible"
 
 
+@every(
+    [
+        ("cuda-compat==12.4 driver==550.54.14 gpu==RTX,3090", ("no cuda-compat",)),
+        ("tensorrt-engine==10.3 tensorrt==10.9", ("tensorrt-engine 10.9", "tensorrt 10.3")),
+        ("torch==2.5.1 driver==470.57.02", ("torch 2.5.1+cu118", "driver >= 525.60.13")),
+    ]
+)
+def test_the_change_of_one_component_is_suggested(question: str, suggestions: tuple[str, ...]) -> None:
+    assert answer(question).suggestions == suggestions
+
+
+def test_a_package_for_forward_compatibility_runs_every_minor_of_its_cuda() -> None:
+    assert_fits("cuda-compat==12.2 cuda==12.4 driver==470 gpu==A100")
+
+
+def test_a_wheel_of_which_no_row_tells_is_open() -> None:
+    assert_nobody_can_tell("torch==1.4.0 machine==aarch64")
+
+
 def test_a_release_of_a_toolkit_is_no_change_to_its_own_minor() -> None:
     assert answer("driver==396.26 cuda==9.2.148").suggestions == ("driver >= 396.37", "cuda 9.2.88")
     assert answer("gpu==RTX,5090 nvcc==12.6.20").suggestions == ("nvcc 12.8",)

@@ -12,11 +12,10 @@ from envcheck.compat.question.reading import read_question
 from envcheck.compat.question.software import candidate_fits
 from envcheck.compat.relations.fit import Fit
 from envcheck.components import Component, parse_components
-from tests.compat.asking import answer, questions
+from tests.compat.asking import answer, questions, verdict
 
 MANY = questions("""
 torch==2 torchvision==0 torchaudio==2 cuda==12
-torch==2 torchvision==0 torchaudio==2 cuda==12 python==3
 torch==2 nvcc==12 deepspeed==0 flash-attn==2 driver==470
 torch==2 cuda==12 vllm==0 gpu==sm_120 driver==470
 torch==2 torchvision==0 torchaudio==2 triton==3 cuda==12 nccl==2 cudnn==9
@@ -49,5 +48,5 @@ def test_a_question_of_majors_costs_more_than_one_of_releases() -> None:
 
 
 def test_families_of_two_are_still_narrowed() -> None:
-    assert answer("jax==0 jaxlib==0 cuda==12 cudnn==9").verdict == "compatible"
-    assert answer("tensorflow==2 cuda==11 cudnn==8").verdict == "compatible"
+    assert verdict("jax==0 jaxlib==0 cuda==12 cudnn==9") == "compatible"
+    assert verdict("tensorflow==2 cuda==11 cudnn==8") == "compatible"

@@ -6,7 +6,7 @@ from envcheck.compat.load import load_matrix
 from envcheck.compat.names import canonical, scheme
 from envcheck.compat.specifier import Cover, parse_specifier, parse_version
 from envcheck.compat.tables import ReleaseRow
-from tests.compat.asking import answer, shown, verdict
+from tests.compat.asking import judged, shown, verdict
 from tests.every import every
 from tests.thorough import sample
 
@@ -50,10 +50,10 @@ def test_one_that_fits_is_enough_and_none_is_not(row: ReleaseRow) -> None:
             alone = [verdict(f"{name}=={first(row.needs[name])} {beside}") for name in group]
             question = f"{row.name}=={version} {beside}"
             together = verdict(question)
-            assert together == min(alone, key=RANK.index), (beside, shown(answer(question)))
+            assert together == min(alone, key=RANK.index), (beside, shown(judged(question)))
             for name, own in zip(group, alone, strict=True):
                 if together == "compatible" != own == "incompatible":
-                    found = answer(question)
+                    found = judged(question)
                     assert any(f"not with {name} " in reason.message for reason in found.reasons), shown(found)
 
 
@@ -76,10 +76,10 @@ def test_the_index_decides_where_the_build_on_pypi_does_not_fit(row: ReleaseRow)
         if not each.build and cover(each.versions, first(row.versions)) == "all"
     ]
     cuda = row.cuda or ""
-    found = answer(f"{row.name}=={first(row.versions)} cuda=={cuda}")
+    found = judged(f"{row.name}=={first(row.versions)} cuda=={cuda}")
     if all(cover(each.needs["cuda"], cuda, "cuda") == "all" for each in own):
         assert found.verdict == "compatible"
     else:
         assert found.verdict == "unknown", shown(found)
         assert "the index decides" in found.reasons[0].message
-    assert answer(f"{row.name}=={first(row.versions)} cuda==9.0").verdict == "incompatible"
+    assert judged(f"{row.name}=={first(row.versions)} cuda==9.0").verdict == "incompatible"

@@ -11,10 +11,10 @@ from envcheck.compat.specifier import parse_specifier, parse_version
 from envcheck.compat.tables import MigRow, ReleaseRow, TorchBuild, TorchRow
 from envcheck.versions import ComputeCapability, DriverRelease
 from tests.compat.asking import (
-    answer,
     assert_does_not_fit,
     assert_fits,
     assert_nobody_can_tell,
+    judged,
     questions,
     shown,
     verdict,
@@ -42,12 +42,12 @@ def toolkit(row: ReleaseRow) -> str:
 def test_a_library_belongs_to_the_toolkit_that_brings_it(row: ReleaseRow) -> None:
     own = toolkit(row)
     for name, version in row.bundles.items():
-        found = answer(f"{name}=={version} cuda=={own}")
+        found = judged(f"{name}=={version} cuda=={own}")
         assert found.verdict == "compatible", shown(found)
         other = "11.8" if own.startswith("12") else "12.4"
         another = next(each for each in TOOLKITS if toolkit(each) == other)
         if another.bundles.get(name, version) != version:
-            found = answer(f"{name}=={version} cuda=={other}")
+            found = judged(f"{name}=={version} cuda=={other}")
             assert found.verdict == "incompatible", shown(found)
 
 
@@ -69,7 +69,7 @@ def test_each_library_is_held_against_the_gpu_by_itself(row: ReleaseRow) -> None
         for gpu in ("7.0", "7.5", "8.9", "9.0", "12.0"):
             capability = ComputeCapability.parse(gpu)
             assert capability is not None
-            found = answer(f"{row.name}=={release} cuda=={cuda} gpu=={capability.sm} os=={(row.os or ('linux',))[0]}")
+            found = judged(f"{row.name}=={release} cuda=={cuda} gpu=={capability.sm} os=={(row.os or ('linux',))[0]}")
             held = any(runs_natively(MATRIX, target, capability) for target in read_targets(targets))
             if not held:
                 assert found.verdict == "incompatible", shown(found)
@@ -94,7 +94,7 @@ def test_a_gpu_has_the_instances_of_its_row_and_no_others(row: MigRow) -> None:
     for gpu in row.gpus:
         own = {profile for each in MATRIX.migs if gpu in each.gpus for profile in each.profiles}
         for profile in every_profile:
-            found = answer(f"mig=={profile} gpu=={gpu.replace(' ', ',')}")
+            found = judged(f"mig=={profile} gpu=={gpu.replace(' ', ',')}")
             assert found.verdict == ("compatible" if profile in own else "incompatible"), shown(found)
 
 
@@ -160,7 +160,7 @@ def test_nobody_can_tell(question: str) -> None:
 
 @pytest.mark.parametrize("profile", ["MIG 1g.10gb", "mig-1g.10gb", "1G.10GB"])
 def test_a_profile_is_read_as_tools_write_it(profile: str) -> None:
-    assert answer(f"mig=={profile.replace(' ', ',')} gpu==H100").verdict == "compatible"
+    assert judged(f"mig=={profile.replace(' ', ',')} gpu==H100").verdict == "compatible"
 
 
 @every([row for row in MATRIX.releases if row.capability_max_with])
@@ -175,7 +175,7 @@ def test_a_gpu_that_is_not_listed_for_a_cuda_is_not_compatible(row: ReleaseRow) 
                 continue
             for capability in MATRIX.capability_rows:
                 if most is not None and capability > most:
-                    found = answer(f"{row.name}=={release} cuda=={toolkit_row.version} gpu=={capability.sm}")
+                    found = judged(f"{row.name}=={release} cuda=={toolkit_row.version} gpu=={capability.sm}")
                     assert found.verdict == "incompatible", shown(found)
 
 
@@ -184,17 +184,17 @@ def test_what_a_package_does_without_decides_only_where_it_is_named(row: Release
     assert set(row.optional) <= row.needs.keys()
     release = ".".join(map(str, parse_specifier(row.versions).bounds[0].numbers))
     capability = row.capability_min or "7.5"
-    found = answer(f"{row.name}=={release} gpu==sm_{capability.replace('.', '')}")
+    found = judged(f"{row.name}=={release} gpu==sm_{capability.replace('.', '')}")
     assert found.verdict != "incompatible", shown(found)
     if "cudnn" in row.optional:
-        assert answer(f"{row.name}=={release} cudnn==9.1.0").verdict == "incompatible"
+        assert judged(f"{row.name}=={release} cudnn==9.1.0").verdict == "incompatible"
 
 
 @every(sorted({row.wheel for row in MATRIX.families if row.wheel}))
 def test_every_wheel_of_nvidia_is_answered_for_both_majors(wheel: str) -> None:
     """Whatever the family is called, and whether its version is known: its CUDA major is."""
-    found = answer(f"nvidia-{wheel}-cu12==12.4.127 cuda==11.8")
+    found = judged(f"nvidia-{wheel}-cu12==12.4.127 cuda==11.8")
     other_major = any("is built for CUDA 12, not for CUDA 11.8" in reason.message for reason in found.reasons)
     assert found.verdict == ("incompatible" if other_major else "unknown"), shown(found)
-    beside = answer(f"nvidia-{wheel}-cu12==12.4.127 cuda==12.4")
+    beside = judged(f"nvidia-{wheel}-cu12==12.4.127 cuda==12.4")
     assert other_major == any("is built for CUDA 12, as CUDA 12.4 is" in reason.message for reason in beside.reasons)

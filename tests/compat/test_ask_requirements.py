@@ -10,10 +10,10 @@ from envcheck.compat.question.wheels import covering
 from envcheck.compat.specifier import Specifier, Version, parse_specifier
 from envcheck.compat.tables import ReleaseRow, RequirementRow
 from tests.compat.asking import (
-    answer,
     assert_does_not_fit,
     assert_fits,
     assert_nobody_can_tell,
+    judged,
     questions,
     shown,
     verdict,
@@ -143,5 +143,5 @@ def test_a_release_that_only_others_name_is_judged_by_them_alone() -> None:
 
 
 def test_the_lower_bound_of_a_compiled_wheel_says_nothing_of_later_major_versions() -> None:
-    found = answer("catboost==1.2.0 numpy==2.1.0")
+    found = judged("catboost==1.2.0 numpy==2.1.0")
     assert found.verdict in ("unknown", "incompatible"), shown(found)

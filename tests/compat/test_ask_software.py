@@ -139,6 +139,7 @@ torch==2.5.1+cu118 vllm==0.6.4
 torchvision==0.20.1+cu118 torch==2.5.1+cu124
 torchvision==0.20.1+cu118 torch==2.5.1
 vllm==0.6.3 torch==2.5.1
+vllm==0.6.0 gpu==B200
 vllm==0.20.0 driver==550
 vllm==0.20.0 gpu==V100
 vllm==0.6.4 os==windows

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from envcheck.compat.load import load_matrix
 from tests.compat.asking import answer, assert_does_not_fit, assert_fits, assert_nobody_can_tell, questions
 from tests.every import every
 
@@ -168,3 +169,8 @@ def test_naming_cuda_cannot_mend_what_the_wheel_on_pypi_does_not_run() -> None:
     assert found.verdict == "unknown"
     assert found.suggestions == ("torch 2.5.1+cu118", "driver >= 525.60.13")
     assert answer("torch==2.5.1+cu118 driver==470.57.02 cuda==11.8").verdict == "compatible"
+
+
+@every([row.version for row in load_matrix().torch])
+def test_no_build_for_cuda_is_for_a_mac(version: str) -> None:
+    assert_does_not_fit(f"torch=={version}+cu126 os==macos")

@@ -161,9 +161,10 @@ def latency(gpus: tuple[Gpu, ...], **facts: Any) -> Measurement:
     return but(all_reduce(gpus, 8e-6, size=8, **facts), unit="s")
 
 
-def test_latency_is_held_to_what_was_seen_where_each_gpu_has_a_process() -> None:
+@pytest.mark.parametrize("processes", [1, 2])
+def test_latency_is_held_to_what_was_seen(processes: int) -> None:
     gpus = on_switch(2)
-    found = latency_limit(MATRIX, gpus, None, latency(gpus))
+    found = latency_limit(MATRIX, gpus, None, latency(gpus, processes=processes))
     assert not isinstance(found, str)
     assert found.seconds == 25e-6
     assert found.sources
@@ -173,12 +174,10 @@ def test_a_latency_that_nobody_measured_is_not_judged() -> None:
     gpus = on_switch(2)
     whys = [
         latency_limit(MATRIX, GPUS, None, latency(GPUS)),
-        latency_limit(MATRIX, gpus, None, latency(gpus, processes=1)),
         latency_limit(MATRIX, gpus, None, latency(gpus, transports=())),
     ]
     assert [str(why).partition(":")[0] for why in whys] == [
         "no latency is known for 8 GPUs over NVLink through a switch",
-        "the latency of one process for several GPUs is that of its launches",
         "what joins the GPUs is not known",
     ]
 

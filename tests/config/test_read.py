@@ -123,7 +123,7 @@ def test_the_same_in_a_section(section: str, tmp_path: Path) -> None:
         ("[gpus]\nmodel = ['H100']\n", "envcheck.toml:2: there is no key 'model'; did you mean 'models'?"),
         ("[gpus]\nmodels = ['H100\"']\n", "envcheck.toml:2: gpus.models: 'H100\"' is no name of a model"),
         ("[severity]\nno-framework = 'none'\n", "envcheck.toml:2: severity.no-framework: write note, warn, fail"),
-        ("[severity]\nno-framewrk = 'warn'\n", "envcheck.toml:2: severity: there is no rule 'no-framewrk'; did"),
+        ("[severity]\nno-framewrk = 'warn'\n", "envcheck.toml:2: severity: there is no rule 'no-framewrk': did"),
         ("severity = 3\n", "envcheck.toml:1: severity: write a table, [severity]"),
         ("forbid = ['x',\n'y']\n", "envcheck.toml:1: forbid: there is no rule 'x'"),
         ("forbid = ['no-framework']\nseverity.no-framework = 'warn'\n", "envcheck.toml:2: severity: no-framework is"),

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -26,7 +28,7 @@ from tests.fleet.test_engines import KUBECTL, SINFO, SRUN, SSH, programs
 from tests.fleet.test_fleet import fleet_of, write
 
 PAGES = sorted((ROOT / "docs/fleet").glob("*.md"))
-COMMAND = re.compile(r"^ {4}(envcheck (?:fleet|bench) .*|cat .* \| envcheck fleet .*)$", re.MULTILINE)
+COMMAND = re.compile(r"^ {4,}(envcheck (?:fleet|bench) .*|(?:cat|kubectl) .* \| envcheck fleet .*)$", re.MULTILINE)
 
 
 def examples(name: str) -> list[str]:
@@ -66,6 +68,15 @@ def test_the_first_example_of_an_engine_runs(tmp_path: Path, page: str, program:
     assert "Traceback" not in told.err
     found = saved.read((tmp_path / "fleet.jsonl").read_bytes())
     assert any(not node.problem for node in found.nodes)
+
+
+def test_the_logs_of_the_pods_are_reports(tmp_path: Path) -> None:
+    """As the page has it: what kubectl prints of several pods, one after the other."""
+    (line,) = [each for each in examples("kubernetes") if each.startswith("kubectl")]
+    logs = "".join(json.dumps(report, indent=2) + "\n" for report in healthy(4))
+    argv = shlex.split(line.rpartition("| ")[2])[1:]
+    told = envcheck(*argv, "--format", "jsonl", cwd=tmp_path, stdin=logs)
+    assert [node.problem for node in saved.read(told.out.encode()).nodes] == [""] * 4
 
 
 @pytest.mark.parametrize("line", examples("bench")[:2])
@@ -111,8 +122,116 @@ def test_manifests_fit_the_published_schemas(version: str) -> None:
 
 
 def test_the_plugin_of_node_problem_detector_is_a_check() -> None:
-    found = json.loads((ROOT / "docs/fleet/kubernetes/node-problem-detector.json").read_text())
-    assert parse(found["rules"][0]["args"], {}).format == "node-problem-detector"
+    folder = ROOT / "docs/fleet/kubernetes"
+    (rule,) = json.loads((folder / "node-problem-detector.json").read_text())["rules"]
+    text = (folder / Path(rule["path"]).name).read_text()
+    (line,) = re.findall(r"envcheck}\" (check .*)\)", text)
+    assert parse(shlex.split(line), {}).format == "node-problem-detector"
+
+
+# The scripts, with an envcheck that says this and that.
+
+BROKEN_PYTHON = "Traceback (most recent call last):\n  File ...\nModuleNotFoundError: No module named 'envcheck'\n"
+LOADER = "ERROR: ld.so: object 'libsite.so' from LD_PRELOAD cannot be preloaded: ignored.\n"
+
+
+def script(folder: Path, text: str, status: int, out: str, err: str, **programs: str) -> tuple[int, str, str]:
+    """The exit status and stdout of a script of the pages, and what it told ``logger``."""
+    (folder / "out").write_text(out)
+    (folder / "err").write_text(err)
+    wait = "sleep 60; " if status == 124 else ""
+    programs["envcheck"] = f"#!/bin/sh\ncat {folder}/err >&2; {wait}cat {folder}/out; exit {status}\n"
+    programs["logger"] = f'#!/bin/sh\necho "$@" >> {folder}/logged\n'
+    for name, program in programs.items():
+        (folder / name).write_text(program)
+        (folder / name).chmod(0o755)
+    own = {"PATH": f"{folder}:{os.environ['PATH']}", "ENVCHECK": str(folder / "envcheck"), "ENVCHECK_SECONDS": "1"}
+    (folder / "script").write_text(text)
+    done = subprocess.run(["sh", folder / "script"], env=own, capture_output=True, text=True, check=False, timeout=30)
+    logged = folder / "logged"
+    return done.returncode, done.stdout, logged.read_text() if logged.exists() else ""
+
+
+@pytest.mark.parametrize(
+    ("status", "out", "err", "passed_on", "logged"),
+    [
+        (0, "envcheck: ok\n", "", 0, ""),
+        (1, "envcheck: gpu-lost gpu3\n", "", 1, "job 7: envcheck: gpu-lost gpu3"),
+        (1, "envcheck: gpu-lost gpu3\n", LOADER, 1, "job 7: envcheck: gpu-lost gpu3"),
+        (1, "", BROKEN_PYTHON, 0, "not checked (exit status 1): Traceback"),
+        (2, "", "envcheck: no such option\n", 0, "not checked (exit status 2): envcheck: no such option"),
+        (3, "envcheck: no verdict\n", "", 0, "not checked (exit status 3): envcheck: no verdict"),
+        (4, "", "envcheck: internal error\n", 0, "not checked (exit status 4)"),
+        (124, "", "", 0, "not checked (exit status 124): no answer within 1 s"),
+        (127, "", "", 0, "not checked (exit status 127)"),
+    ],
+)
+def test_the_prolog_passes_on_a_finding_alone(
+    tmp_path: Path, status: int, out: str, err: str, passed_on: int, logged: str
+) -> None:
+    text = "SLURM_JOB_ID=7\n" + (ROOT / "docs/fleet/slurm/prolog.sh").read_text()
+    ended, _, told = script(tmp_path, text, status, out, err)
+    assert ended == passed_on
+    assert logged in told
+    assert bool(logged) == bool(told)
+
+
+IDLE = "NodeName=n1 OS=Linux 6.1 State=IDLE ThreadsPerCore=1 Partitions=gpu"
+
+
+@pytest.mark.parametrize(
+    ("status", "shown", "drained"),
+    [
+        (1, IDLE, True),
+        (1, "NodeName=DOWNTOWN1 OS=Linux State=MIXED ThreadsPerCore=1 Partitions=FAILOVER Comment=DRAIN me", True),
+        (1, IDLE + " Reason=new fan [root@2026-11-25T21:36:49]", False),
+        (1, IDLE.replace("IDLE", "IDLE+DRAIN"), False),
+        (1, IDLE.replace("IDLE", "DOWN*"), False),
+        (1, IDLE.replace("IDLE", "FAILING"), False),
+        (1, "", False),
+        (1, "slurm_load_node error: Unable to contact slurm controller", False),
+        (0, IDLE, False),
+        (3, IDLE, False),
+    ],
+)
+def test_the_health_check_drains_a_node_in_use_that_has_no_reason(
+    tmp_path: Path, status: int, shown: str, *, drained: bool
+) -> None:
+    scontrol = f'#!/bin/sh\n[ "$1" = show ] && echo "{shown}" || echo "$@" >> {tmp_path}/asked\n'
+    text = (ROOT / "docs/fleet/slurm/health.sh").read_text()
+    said = script(
+        tmp_path, f"SLURMD_NODENAME=n1\n{text}", status, "envcheck: gpu-lost gpu3\n", LOADER, scontrol=scontrol
+    )
+    assert said[0] == 0
+    asked_for = "update NodeName=n1 State=DRAIN Reason=envcheck: gpu-lost gpu3\n"
+    assert ((tmp_path / "asked").read_text() if (tmp_path / "asked").exists() else "") == (asked_for if drained else "")
+
+
+@pytest.mark.parametrize(
+    ("status", "out", "err", "told"),
+    [
+        (0, "all is well\n", "", (0, "all is well\n")),
+        (1, "gpu-lost: a GPU is gone\n", LOADER, (1, "gpu-lost: a GPU is gone\n")),
+        (2, "no verdict\n", "", (2, "no verdict\n")),
+        (1, "", BROKEN_PYTHON, (2, "envcheck did not start\n")),
+    ],
+)
+def test_the_plugin_tells_a_problem_from_a_program_that_does_not_start(
+    tmp_path: Path, status: int, out: str, err: str, told: tuple[int, str]
+) -> None:
+    text = (ROOT / "docs/fleet/kubernetes/node-problem-detector.sh").read_text()
+    assert script(tmp_path, text, status, out, err)[:2] == told
+
+
+@pytest.mark.parametrize(
+    ("status", "out", "err", "ended"),
+    [(0, "passed\n", "", 0), (1, "failed\n", "", 1), (3, "no verdict\n", "", 0), (1, "", BROKEN_PYTHON, 0)],
+)
+def test_a_pod_waits_for_a_failure_alone(tmp_path: Path, status: int, out: str, err: str, ended: int) -> None:
+    pod = yaml.safe_load((ROOT / "docs/fleet/kubernetes/init-container.yaml").read_text())
+    (text,) = pod["spec"]["initContainers"][0]["args"]
+    assert script(tmp_path, text.replace("/dev/termination-log", f"{tmp_path}/why"), status, out, err)[0] == ended
+    assert (tmp_path / "why").read_text() == out
 
 
 # The schema.

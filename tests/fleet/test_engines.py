@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import array
+import fcntl
 import json
 import os
 import signal
 import subprocess
 import sys
+import termios
 import time
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import pytest
 
@@ -25,7 +28,7 @@ from tests.fleet.made import healthy
 
 PYTHON = Path(sys.executable)
 
-SSH = """#!/usr/bin/env python3
+SSH = """#!python -IS
 import os, subprocess, sys, time
 host, line = sys.argv[-2:]
 assert sys.argv[-3] == "--" and "BatchMode=yes" in sys.argv
@@ -33,6 +36,10 @@ if host == "dead":
     sys.exit("ssh: connect to host dead port 22: Connection refused")
 if host == "hang":
     time.sleep(600)
+if host.startswith("kept"):  # as a ProxyCommand does under nohup
+    subprocess.Popen(["sleep", "600"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+if host == "kept-dead":
+    sys.exit("Connection timed out during banner exchange")
 if host == "rubbish":
     print("Welcome to rubbish, running \\x1b[31mLinux\\x1b[0m")
     sys.exit(0)
@@ -56,11 +63,11 @@ sys.exit(subprocess.run(["/bin/sh", "-c", line]).returncode if host != "closed" 
 
 
 def programs(folder: Path, **texts: str) -> str:
-    """A PATH that begins with these programs."""
+    """A PATH that begins with these programs. ``#!python`` is this test's own, which starts the soonest."""
     place = folder / "bin"
     place.mkdir()
     for name, text in texts.items():
-        (place / name).write_text(text)
+        (place / name).write_text(text.replace("#!python", f"#!{sys.executable}", 1))
         (place / name).chmod(0o755)
     return f"{place}:{os.environ['PATH']}"
 
@@ -94,6 +101,17 @@ def test_hosts_that_do_not_answer_are_rows(tmp_path: Path) -> None:
     assert told["closed"].startswith("exit status 255")
     assert found.head.nodes == len(names)
     assert found.head.engine == "hosts"
+
+
+def test_what_ssh_leaves_behind_holds_nobody_up(tmp_path: Path) -> None:
+    (tmp_path / "report").write_text(json.dumps(healthy(1)[0]))
+    (tmp_path / "hosts").write_text("kept\nkept-dead\nopen\n")
+    path = programs(tmp_path, ssh=SSH)
+    started = time.monotonic()
+    found = fleet("--hosts", "hosts", "--command", "cat report", "--timeout", "60", cwd=tmp_path, PATH=path)
+    assert time.monotonic() - started < 30
+    late = "exit status 1: Connection timed out during banner exchange"
+    assert problems(found) == {"kept": "", "kept-dead": late, "open": ""}
 
 
 def test_a_command_of_the_users_own_runs_on_the_nodes(tmp_path: Path) -> None:
@@ -157,7 +175,18 @@ def test_ctrl_c_keeps_what_came(tmp_path: Path) -> None:
         out, _ = process.communicate(timeout=60)
     assert process.returncode == 130
     found = saved.read(out.encode())
-    assert [node.name for node in found.nodes] == ["one"]
+    assert problems(found) == {"one": "", "hang": "interrupted before it answered"}
+    assert found.head.verdict == "unknown"
+
+
+def wait_until_read(pipe: IO[bytes]) -> None:
+    """Wait until a process has taken what was written to it, and half a second more for what it makes of that."""
+    until = time.monotonic() + 60
+    left = array.array("i", [1])
+    while left[0] and time.monotonic() < until:
+        time.sleep(0.05)
+        fcntl.ioctl(pipe, termios.FIONREAD, left)
+    time.sleep(0.5)
 
 
 @pytest.mark.parametrize("asked", [signal.SIGINT, signal.SIGTERM])
@@ -170,7 +199,7 @@ def test_an_interrupt_while_reports_come_on_stdin_keeps_those_that_came(tmp_path
         assert process.stdin is not None
         process.stdin.write(b"".join(lines[:3]) + lines[3][:-100])
         process.stdin.flush()
-        time.sleep(4)
+        wait_until_read(process.stdin)
         process.send_signal(asked)
         assert process.stdout is not None
         found = saved.read(process.stdout.read())
@@ -231,13 +260,30 @@ def test_a_program_that_is_not_there_is_told() -> None:
     ("out", "content"),
     [
         (b'{"a": 1}', b'{"a": 1}'),
-        (b'\n  {"a": 1}', b'{"a": 1}'),
-        (b'Hello {you}\n{"a": 1}\n', b'{"a": 1}\n'),
+        (b'\n  {"a": 1}', b'  {"a": 1}'),
+        (b'Hello {you}\n{"a": 1}\n', b'{"a": 1}'),
         (b"Hello {you}\n", b""),
+        (b'{"level": "info"}\n{"schema_version": "1.0"}\n', b'{"schema_version": "1.0"}'),
+        (b'{"level": "info"}\n{\n  "schema_version": "1.0"\n}\nwarning\n', b'{\n  "schema_version": "1.0"\n}'),
+        (b'motd\n{"collected": "1", "runs": [\n', b'{"collected": "1", "runs": [\n'),
     ],
 )
 def test_a_report_follows_what_a_login_shell_prints(out: bytes, content: bytes) -> None:
     assert launch.read_answer("n", out, b"", 0).content == content
+
+
+@pytest.mark.parametrize(
+    ("err", "told"),
+    [
+        (b"", "no answer within 9 s"),
+        (b"srun: job 4711 queued and waiting for resources\n", "the job is queued and waiting for resources"),
+        (b"one\n\x1b[31mtwo\n \n", ": "),
+    ],
+)
+def test_what_a_late_node_said_last_is_told(err: bytes, told: str) -> None:
+    said = launch.no_answer(9, err)
+    assert told in said
+    assert "\x1b" not in said
 
 
 @pytest.mark.parametrize("command", ["", "  ", "'unclosed"])
@@ -280,6 +326,33 @@ def test_slurm_asks_each_node_and_tells_why_others_are_down(tmp_path: Path) -> N
     assert all("-p gpu -A project --nodes=1" in line and "n[1-4]" not in line for line in lines)
 
 
+SCONTROL = """#!/bin/sh
+case "$3" in n[[]*) echo n1 n2 n3 n4;; *) echo "$3" | tr , ' ';; esac
+"""
+
+
+@pytest.mark.parametrize(
+    ("options", "within", "asked"),
+    [
+        ("-x n2", "", ["n1"]),
+        ("--exclude=n1,n4", "", ["n2"]),
+        ("-xn2", "n[1-4]", ["n1", "n3", "n4"]),
+        ("--nodelist n1,n3", "n[1-4]", ["n1", "n3"]),
+        ("-x /etc/excluded", "n1,n2", ["n1", "n2"]),
+    ],
+)
+def test_nodes_that_the_options_leave_out_are_not_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: str, within: str, asked: list[str]
+) -> None:
+    monkeypatch.setenv("PATH", programs(tmp_path, sinfo=SINFO, scontrol=SCONTROL))
+    monkeypatch.delenv("SLURM_JOB_ID", raising=False)
+    if within:
+        monkeypatch.setenv("SLURM_JOB_ID", "7")
+        monkeypatch.setenv("SLURM_JOB_NODELIST", within)
+    made = slurm.launches(options, Ask(("x",)), start=9, timeout=9)
+    assert [command.node for command in made.commands] == asked
+
+
 def test_a_job_that_is_talked_to_may_run_as_long_as_the_talk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", programs(tmp_path, sinfo=SINFO))
     monkeypatch.delenv("SLURM_JOB_ID", raising=False)
@@ -315,7 +388,7 @@ def test_the_choice_of_nodes_is_left_to_each_srun(own: list[str], kept: list[str
 
 # Kubernetes, with a program in the place of kubectl.
 
-KUBECTL = """#!/usr/bin/env -S python3 -I -S
+KUBECTL = """#!python -IS
 import json, os, sys
 place = os.path.dirname(os.path.abspath(__file__))
 arguments = sys.argv[1:]
@@ -374,7 +447,7 @@ def test_kubernetes_runs_a_pod_on_each_node_and_deletes_the_job(tmp_path: Path) 
     assert job["metadata"]["name"] == config["metadata"]["name"] == calls[-1][2]
 
 
-PODS = """#!/usr/bin/env -S python3 -I -S
+PODS = """#!python -IS
 import json, sys
 arguments = sys.argv[1:]
 pods = json.load(open("pods"))
@@ -411,6 +484,8 @@ def test_pods_that_bring_no_report_are_rows_with_the_reason_of_kubernetes(tmp_pa
     pods = {
         **{f"good{number}": pod("Succeeded", whole[number]) for number in range(4)},
         "bare": pod("Succeeded", json.dumps(reports[4])),
+        "loud": pod("Succeeded", '{"level": "info"}\n' + whole[0] + "\nld.so: object 'x' cannot be preloaded\n"),
+        "flood": pod("Succeeded", "x" * (70 << 20)),
         "evicted": pod("Failed", reason="Evicted", message="The node was low on resource: memory."),
         "unpulled": waiting("ErrImagePull", "manifest unknown"),
         "misnamed": waiting("InvalidImageName", "invalid reference format"),
@@ -428,6 +503,7 @@ def test_pods_that_bring_no_report_are_rows_with_the_reason_of_kubernetes(tmp_pa
         "unpulled": "no answer within 8 s: ErrImagePull: manifest unknown",
         "misnamed": "no answer within 8 s: InvalidImageName: invalid reference format",
         "rotated": "it printed no report",
+        "flood": "--kubernetes: kubectl logs: it printed more than 64 MiB",
         "starved": "exit status 137: OOMKilled",
         "full": "no answer within 8 s: a pod is on no node: 0/9 nodes are available: too many pods",
     }
@@ -444,3 +520,10 @@ def test_the_pods_may_do_nothing_but_look() -> None:
         False,
     )
     assert len(listed["items"][0]["data"]["collect.py"]) < 1 << 20, "a ConfigMap has at most 1 MiB"
+
+
+def test_a_pod_that_fails_does_not_end_those_of_other_nodes() -> None:
+    """Beyond ``backoffLimit`` failures the Job fails, and Kubernetes ends its other pods."""
+    nodes = [f"n{number}" for number in range(1000)]
+    listed: dict[str, Any] = kubernetes.manifest("n", "image", nodes, asked("envcheck check --json"), 60)
+    assert listed["items"][0]["spec"]["backoffLimit"] > 100 * len(nodes)

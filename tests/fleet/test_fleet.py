@@ -19,11 +19,11 @@ from envcheck.fleet import saved
 from envcheck.fleet.compare import compare
 from envcheck.fleet.conclude import conclude, judged
 from envcheck.fleet.engines.reports import answers
-from envcheck.fleet.examine import Answer, examine
-from envcheck.fleet.names import folded
+from envcheck.fleet.examine import Answer, _batch, _batches, examine
+from envcheck.fleet.names import by_reason, folded
 from envcheck.fleet.newest import newest
 from envcheck.fleet.overall import Circumstances
-from envcheck.fleet.pages import text
+from envcheck.fleet.pages import html, text
 from envcheck.fleet.record import Fleet
 from envcheck.fleet.slow import limits
 from envcheck.pipeline.request import Request
@@ -311,6 +311,23 @@ def test_names_are_folded(names: list[str], told: list[str]) -> None:
     assert folded(names) == told
 
 
+REFUSED = "exit status 255: ssh: connect to host {} port 22: Connection refused"
+
+
+def test_nodes_with_the_same_trouble_are_one_reason() -> None:
+    problems = [(f"root@gpu{number}.site", REFUSED.format(f"gpu{number}.site")) for number in range(3)]
+    problems += [("n1", "slurmstepd-n1: error: no such file"), ("n2", "slurmstepd-n2: error: no such file")]
+    problems += [("n11", "n1 told something else"), ("10.0.0.1", REFUSED.format("10.0.0.1"))]
+    problems += [("", "no name"), ("(", "it ( is a name")]
+    assert by_reason(problems) == [
+        (REFUSED.format("<node>"), ["root@gpu0.site", "root@gpu1.site", "root@gpu2.site", "10.0.0.1"]),
+        ("slurmstepd-<node>: error: no such file", ["n1", "n2"]),
+        ("it ( is a name", ["("]),
+        ("n1 told something else", ["n11"]),
+        ("no name", [""]),
+    ]
+
+
 def test_the_page_names_what_was_planted(fleet: Fleet, made: tuple[Path, Planted]) -> None:
     page = text.render(fleet, Options(verbose=True))
     for node, _, what, _ in made[1].differences:
@@ -318,6 +335,29 @@ def test_the_page_names_what_was_planted(fleet: Fleet, made: tuple[Path, Planted
         assert what in page
     for node, subject in made[1].slow:
         assert f"{node} {subject}" in page
+
+
+def test_large_answers_are_not_kept_by_the_hundred() -> None:
+    coming = iter([Answer(f"n{number}", content=bytes(8 << 20)) for number in range(10)])
+    first = _batch(coming, 200)
+    assert [len(batch) for batch in _batches(first, coming)] == [4, 4, 2]
+
+
+@pytest.mark.parametrize(("nodes", "told"), [(1, "1 node, 4 GPUs: 1 pass"), (2, "2 nodes, 8 GPUs: 2 pass")])
+def test_the_nodes_are_counted(tmp_path: Path, nodes: int, told: str) -> None:
+    made = fleet_of(write(tmp_path, healthy(nodes)))
+    assert told in text.render(made, Options())
+    assert told in html.render(made, Options())
+
+
+def test_a_gpu_stands_after_its_node(tmp_path: Path) -> None:
+    made = healthy(4)
+    made[1]["snapshot"]["gpus"]["items"][2]["vbios"] = "96.00.00.00.01"
+    made[2]["host"] = "n[2]"
+    made[2]["snapshot"]["gpus"]["items"][0]["vbios"] = made[2]["snapshot"]["gpus"]["items"][3]["vbios"] = "1.2"
+    page = text.render(fleet_of(write(tmp_path, made)), Options())
+    assert "node00001 GPU 2\n" in page
+    assert '"n[2]" GPU 0+GPU 3\n' in page
 
 
 def test_the_page_has_one_page(fleet: Fleet) -> None:

@@ -197,6 +197,8 @@ def test_two_versions_in_one_job_are_named() -> None:
     works = [partial(_work, order, (rank,), {}) for order, rank in zip(orders, everybody, strict=True)]
     faults = supervise(works, lambda *_: None, Limits(start=15.0))
     assert faults
+    for fault in faults:
+        assert "on another rank: all ranks need one release" in fault.text
 
 
 def test_host_memory_instead_of_direct_access_is_slow_and_its_variable_named() -> None:

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from tests.gpu.test_nccl_on_gpu import ROOT, asked
+from tests.gpu.test_nccl_on_gpu import VARIABLES, asked
 
 SSH = """#!/bin/sh
 for host; do before=$line; line=$host; done
@@ -35,7 +35,7 @@ def bench(folder: Path, count: int, *, before: str = "", timeout: int = 50) -> t
     command = [sys.executable, "-m", "envcheck", "bench", "--fleet", "--hosts", "hosts", "--json"]
     command += ["--command", f"sh -c {shlex.quote(f'{before}exec {node}')}", "--timeout", str(timeout)]
     path = os.pathsep.join([str(folder / "bin"), os.environ["PATH"]])
-    variables = {**os.environ, "PATH": path, "PYTHONPATH": str(ROOT)}
+    variables = {**VARIABLES, "PATH": path}
     done = subprocess.run(
         command, cwd=folder, env=variables, capture_output=True, text=True, timeout=timeout + 40, check=False
     )

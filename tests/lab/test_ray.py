@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shlex
+import signal
 import subprocess
 import sys
 import tempfile
@@ -122,10 +123,10 @@ print(open(place + "/report-" + str(number)).read())
 
 
 def test_each_of_the_different_nodes_is_named(cluster: Running, tmp_path: Path) -> None:
-    """One node hangs, one prints rubbish, one has another driver; later one is dead."""
-
+    """One node hangs, one prints rubbish, one has another driver, one a slow GPU; later one is dead."""
     reports: list[dict[str, Any]] = healthy(NODES)
     reports[3]["snapshot"]["driver"]["release"] = "570.1"
+    reports[4]["measurements"][0]["value"] *= 0.7
     for number, report in enumerate(reports):
         (tmp_path / f"report-{number}").write_text(json.dumps(report))
     (tmp_path / "answer.py").write_text(ANSWER.format(place=str(tmp_path)))
@@ -139,7 +140,10 @@ def test_each_of_the_different_nodes_is_named(cluster: Running, tmp_path: Path) 
         "it printed no report",
         "no answer within 30 s",
     ]
-    assert [(each.what, each.value, len(each.places)) for each in found.differences] == [("release", "570.1", 1)]
+    host = {node.name: node.host for node in found.nodes}
+    told = [(each.what, each.value, [host[place.node] for place in each.places]) for each in found.differences]
+    assert told == [("release", "570.1", ["node00003"])]
+    assert [(host[slow.node], slow.subject, slow.status) for slow in found.slow] == [("node00004", "GPU 0", "fail")]
 
 
 def program(number: int, address: str, needed: str) -> str:
@@ -214,6 +218,28 @@ def test_the_node_that_slows_the_others_down_is_found(
     problems = [node.problem for node in found.nodes if node.problem]
     assert len(problems) == (not slow)
     assert all(problem in each for each in problems)
+
+
+def test_ctrl_c_keeps_what_came(cluster: Running, tmp_path: Path) -> None:
+    """One node, whichever is the first, hangs."""
+    (tmp_path / "report").write_text(json.dumps(healthy(1)[0]))
+    program = f"mkdir {tmp_path}/hanging 2>/dev/null && exec sleep 611; cat {tmp_path}/report"
+    command = [str(ENVCHECK), "fleet", "--ray", cluster.address, "--command", shlex.join(["sh", "-c", program])]
+    save = ["--save", str(tmp_path / "kept"), "--format", "jsonl", "--timeout", "300"]
+    with subprocess.Popen([*command, *save], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
+        until = time.monotonic() + 200
+        while len(list((tmp_path / "kept").glob("*.json"))) < NODES - 1:
+            assert time.monotonic() < until
+            time.sleep(0.5)
+        process.send_signal(signal.SIGINT)
+        printed, _ = process.communicate(timeout=100)
+    assert process.returncode == 130
+    problems = sorted(node.problem for node in saved.read(printed).nodes)
+    assert problems == [*[""] * (NODES - 1), "interrupted before it answered"]
+    until = time.monotonic() + 30
+    while left := subprocess.run(["pgrep", "-fx", "sleep 611"], capture_output=True, check=False).stdout:
+        assert time.monotonic() < until, left
+        time.sleep(0.5)
 
 
 def test_a_dead_node_is_named(cluster: Running) -> None:

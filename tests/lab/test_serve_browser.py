@@ -1,8 +1,9 @@
-"""``envcheck serve`` in a real browser: Debian's Chromium, driven by Playwright, beside pages of another site."""
+"""``envcheck serve``, beside pages of another site, and the page about a fleet, in a browser: Debian's Chromium."""
 
 from __future__ import annotations
 
 import http.server
+import json
 import os
 import re
 import shutil
@@ -15,9 +16,13 @@ from pathlib import Path
 from typing import Any, TypeAlias
 from urllib.parse import urlsplit
 
+import msgspec
 import pytest
 
-from envcheck.report import render
+from envcheck.fleet.pages import html
+from envcheck.report import Options, render
+from tests.fleet.made import healthy
+from tests.fleet.test_fleet import fleet_of
 from tests.tui.showing import judged, recorded
 
 Browser: TypeAlias = Any  # Playwright's, which only the lab has
@@ -187,3 +192,35 @@ def test_the_policy_forbids_a_frame_by_itself(page: Page, address: str, elsewher
     inner = [frame for frame in page.frames if frame is not page.main_frame]
     assert inner
     assert all(frame.url != address and frame.locator("#terminal").count() == 0 for frame in inner)
+
+
+def column(page: Page, heading: str, number: int) -> list[str]:
+    """The cells of a column of the section's table."""
+    return list(
+        page.locator(f"section:has(h2:text-is('{heading}')) tbody tr:visible td:nth-child({number})").all_inner_texts()
+    )
+
+
+def test_the_page_about_a_fleet_is_sorted_and_searched(page: Page, tmp_path: Path) -> None:
+    made = healthy(12)
+    made[4]["host"] = "<script>document.title = 'run'</script>"
+    made[7]["snapshot"]["driver"]["release"] = "570.1"
+    for number, report in enumerate(made):
+        (tmp_path / f"{number}.json").write_text(json.dumps(report))
+    (tmp_path / "broken.json").write_text("{")
+    fleet = fleet_of(tmp_path)
+    counts = (10_000, 900, 1_200)
+    spreads = tuple(
+        msgspec.structs.replace(each, count=count) for each, count in zip(fleet.spreads, counts, strict=False)
+    )
+    (tmp_path / "fleet.html").write_text(html.render(msgspec.structs.replace(fleet, spreads=spreads), Options()))
+    page.goto((tmp_path / "fleet.html").as_uri())
+    assert page.title() != "run"
+    assert column(page, "No report", 2) == ["broken"]
+    page.click("section:has(h2:text-is('Distributions')) th:text-is('Figures')")
+    assert column(page, "Distributions", 3) == ["900", "1,200", "10,000"]
+    page.click("#nodes th:text-is('Differences')")
+    page.click("#nodes th:text-is('Differences')")
+    assert column(page, "Nodes", 1)[0] == "node00007"
+    page.fill("#find", "00009")
+    assert column(page, "Nodes", 1) == ["node00009"]

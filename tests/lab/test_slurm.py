@@ -6,11 +6,13 @@ import json
 import os
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
@@ -69,7 +71,11 @@ HealthCheckInterval=5
 PrologFlags=Alloc
 NodeName=n[1-6] NodeHostname={host} NodeAddr=127.0.0.1 Port=[17001-17006] CPUs=1 State=UNKNOWN
 PartitionName=gpu Nodes=n[1-6] Default=YES MaxTime=INFINITE State=UP
+PartitionName=FAILOVER Nodes=n[1-6] MaxTime=INFINITE State=UP
 """
+
+
+NOTHING = "#!/bin/sh\nexit 0\n"
 
 
 class Cluster:
@@ -83,7 +89,7 @@ class Cluster:
         host = os.uname().nodename.partition(".")[0]
         (place / "slurm.conf").write_text(CONFIGURATION.format(place=place, host=host))
         for name in ("prolog", "epilog", "health"):
-            self.program(name, "#!/bin/sh\nexit 0\n")
+            self.program(name, NOTHING)
         (place / "munge.key").write_bytes(os.urandom(128))
         (place / "munge.key").chmod(0o400)
 
@@ -93,6 +99,13 @@ class Cluster:
         made.write_text(text)
         made.chmod(0o755)
         made.rename(self.place / name)
+
+    def calm(self, *names: str) -> None:
+        """Let these programs do nothing from now on: one that runs already could still drain its node."""
+        for name in names:
+            self.program(name, NOTHING)
+        paths = {f"{self.place}/{name}".encode() for name in names}
+        self.wait(lambda: not any(paths & set(words) for words in commands()))
 
     def start(self) -> None:
         place = self.place
@@ -135,7 +148,7 @@ class Cluster:
         return dict(line.split("|") for line in lines if "|" in line)
 
     def reason(self, node: str) -> str:
-        return self.asked("sinfo", "-hN", "-n", node, "-o", "%E").strip()
+        return self.asked("sinfo", "-hN", "-p", "gpu", "-n", node, "-o", "%E").strip()
 
     def wait(self, true: Callable[[], bool], seconds: float = 60) -> None:
         until = time.monotonic() + seconds
@@ -165,6 +178,13 @@ class Cluster:
         )
         assert done.stdout, done.stderr
         return done.stdout
+
+
+def commands() -> Iterator[list[bytes]]:
+    """The command line of each process."""
+    for file in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):
+            yield file.read_bytes().split(b"\0")
 
 
 @pytest.fixture(scope="module")
@@ -215,6 +235,41 @@ def test_each_of_the_different_nodes_is_named(cluster: Cluster) -> None:
     cluster.wait(lambda: cluster.states()["n4"] == "idle")
 
 
+def test_a_node_that_is_taken_says_so(cluster: Cluster) -> None:
+    (cluster.place / "n2.json").write_text(json.dumps(healthy(1)[0]))
+    with subprocess.Popen(["srun", "-w", "n1", "--exclusive", "sleep", "100"], env=cluster.variables) as job:
+        cluster.wait(lambda: cluster.states()["n1"] == "allocated")
+        chosen = "--slurm=-p gpu -w n[1-2]"
+        found = cluster.fleet(chosen, "--command", f"cat {cluster.place}/n2.json", "--timeout", "10")
+        job.terminate()
+    told = {node.name: node.problem for node in found.nodes}
+    assert told.pop("n2") == ""
+    assert told["n1"] in (
+        "no answer within 10 s: srun: the job is queued and waiting for resources",
+        "no answer within 10 s: srun: error: Unable to allocate resources: Requested nodes are busy",
+    )
+    cluster.asked("scancel", "--user=root")
+    cluster.wait(lambda: cluster.states()["n1"] == "idle")
+
+
+def test_ctrl_c_keeps_what_came_and_cancels_the_jobs(cluster: Cluster) -> None:
+    for node, report in zip(NODES, healthy(len(NODES)), strict=True):
+        (cluster.place / f"{node}.json").write_text(json.dumps(report))
+    cluster.program("answer", ANSWERS.format(place=cluster.place))
+    command = [str(ENVCHECK), "fleet", "--slurm=-p gpu", "--command", f"{cluster.place}/answer", "--save", "kept"]
+    with subprocess.Popen(
+        [*command, "--format", "jsonl"], env=cluster.variables, cwd=cluster.place, stdout=subprocess.PIPE
+    ) as process:
+        cluster.wait(lambda: len(list((cluster.place / "kept").glob("n*.json"))) == len(NODES) - 2)
+        process.send_signal(signal.SIGINT)
+        printed, _ = process.communicate(timeout=60)
+    assert process.returncode == 130
+    problems = {node.name: node.problem for node in saved.read(printed).nodes}
+    assert [name for name in NODES if not problems[name]] == ["n1", "n2", "n3", "n6"]
+    assert problems["n4"] == "interrupted before it answered"
+    cluster.wait(lambda: cluster.asked("squeue", "-h") == "")
+
+
 def test_the_node_with_low_figures_is_named(cluster: Cluster) -> None:
     reports = healthy(len(NODES))
     figure = reports[2]["measurements"][0]
@@ -256,6 +311,11 @@ def test_within_an_allocation_its_nodes_are_measured(cluster: Cluster) -> None:
     done = subprocess.run(command, env=cluster.variables, capture_output=True, timeout=180, check=False)
     found = msgspec.json.decode(done.stdout, type=FleetBench)
     assert (found.verdict, len(found.nodes)) == ("pass", 3)
+
+
+def test_an_excluded_node_is_not_asked(cluster: Cluster) -> None:
+    found = cluster.fleet("--slurm=-p gpu -w n[1-3] -x n2", "--command", "cat n1.json", "--timeout", "60")
+    assert {node.name: node.problem for node in found.nodes} == {"n1": "", "n3": ""}
 
 
 def test_the_collector_runs_where_nothing_is_installed(cluster: Cluster) -> None:
@@ -325,20 +385,21 @@ def test_a_reason_of_somebody_else_stays(cluster: Cluster) -> None:
     cluster.program("health", script("health", saying(cluster, 1, "envcheck: gpu-lost gpu3")))
     time.sleep(7)
     assert cluster.reason("n1") == "new fan"
-    cluster.program("health", "#!/bin/sh\nexit 0\n")
+    cluster.calm("health")
     cluster.resume("n1")
 
 
-@pytest.mark.parametrize("status", [*OTHERS, 127])
+@pytest.mark.parametrize("status", [*OTHERS, 127, 1])
 def test_no_node_is_drained_when_envcheck_fails(cluster: Cluster, status: int) -> None:
-    said = "/no/such/envcheck" if status == 127 else saying(cluster, status, "envcheck: something")
+    """With 1, Python itself ends: of an installation that is broken."""
+    told = "ModuleNotFoundError: No module named 'envcheck'" if status == 1 else "envcheck: something"
+    said = "/no/such/envcheck" if status == 127 else saying(cluster, status, told)
     for name in ("prolog", "health"):
         cluster.program(name, script(name, said))
     assert cluster.asked("srun", "-w", "n1", "-t", "1", "echo", "ran").strip() == "ran"
     time.sleep(6)
     assert cluster.states()["n1"] == "idle"
-    for name in ("prolog", "health"):
-        cluster.program(name, "#!/bin/sh\nexit 0\n")
+    cluster.calm("prolog", "health")
 
 
 def test_the_prolog_of_a_broken_node_drains_it(cluster: Cluster) -> None:
@@ -355,7 +416,7 @@ def test_the_prolog_of_a_broken_node_drains_it(cluster: Cluster) -> None:
     job.terminate()
     out, _ = job.communicate(timeout=30)
     assert "ran" not in out
-    cluster.program("prolog", "#!/bin/sh\nexit 0\n")
+    cluster.calm("prolog")
     cluster.asked("scancel", "--user=root")
     cluster.resume("n1")
 
@@ -371,8 +432,7 @@ def test_the_epilog_of_a_broken_node_drains_it_after_the_job(cluster: Cluster) -
     cluster.program("health", script("health", saying(cluster, 1, "envcheck: gpu-lost gpu3")))
     time.sleep(7)
     assert cluster.reason("n1") == reason
-    for name in ("epilog", "health"):
-        cluster.program(name, "#!/bin/sh\nexit 0\n")
+    cluster.calm("epilog", "health")
     cluster.resume("n1")
 
 
@@ -381,4 +441,4 @@ def test_an_epilog_that_finds_nothing_drains_nothing(cluster: Cluster) -> None:
     assert cluster.asked("srun", "-w", "n1", "-t", "1", "echo", "ran").strip() == "ran"
     time.sleep(3)
     assert cluster.states()["n1"] == "idle"
-    cluster.program("epilog", "#!/bin/sh\nexit 0\n")
+    cluster.calm("epilog")

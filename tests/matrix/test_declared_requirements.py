@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.compat.asking import answer, shown
+from tests.compat.asking import judged, shown
 from tests.every import every
 
 # The release, the library, a version that its METADATA admits and one that it does not; read on 2026-11-23.
@@ -41,6 +41,6 @@ onnxruntime-gpu==1.26.0 cuda 12.9 12.6
 
 @every([line.split() for line in DECLARED.strip().splitlines()])
 def test_both_sides_of_a_declared_bound_are_answered(release: str, library: str, admitted: str, refused: str) -> None:
-    within, beyond = (answer(f"{release} {library}=={version}") for version in (admitted, refused))
+    within, beyond = (judged(f"{release} {library}=={version}") for version in (admitted, refused))
     assert within.verdict == "compatible", shown(within)
     assert beyond.verdict == "incompatible", shown(beyond)

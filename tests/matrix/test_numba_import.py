@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.compat.asking import answer, shown
+from tests.compat.asking import judged, shown
 from tests.every import every
 
 # Release, the least NumPy and the greatest minor of NumPy; read in the wheels on PyPI on 2026-11-23.
@@ -53,5 +53,5 @@ def test_what_the_import_refuses_does_not_fit(release: str, least: str, greatest
         (minor_after(greatest, 0), "compatible"),
         (minor_after(greatest, 1), "incompatible"),
     ):
-        found = answer(f"numba=={release} numpy=={numpy}")
+        found = judged(f"numba=={release} numpy=={numpy}")
         assert found.verdict == wanted, shown(found)

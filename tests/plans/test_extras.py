@@ -10,6 +10,9 @@ from packaging.specifiers import SpecifierSet
 from envcheck.compat.load import load_matrix
 from envcheck.compat.specifier import parse_version
 from envcheck.compat.tables import ExtraRow
+from envcheck.components import parse_components
+from envcheck.pipeline import session
+from envcheck.pipeline.request import Request
 from tests.plans.reading import judge, named, packages, plan
 
 A100 = "gpu==A100,driver==525.85.12"
@@ -63,4 +66,36 @@ def test_every_row_is_about_known_releases(row: ExtraRow) -> None:
         text = covered[-1] if bound == "=" else bound
         version = parse_version(text)
         assert version is not None
-        assert name == "cuda" or matrix.rows_for(name, version), (name, text)
+        assert name in ("cuda", "cudnn") or matrix.rows_for(name, version), (name, text)
+
+
+H100 = "gpu==H100,driver==550.54.14"
+NVIDIA = "nvidia-cudnn-cu12==8.9.4.25\nnvidia-cuda-runtime-cu12==12.2.140\n"
+
+
+@pytest.mark.parametrize(
+    ("files", "exit_code"),
+    [
+        ({"requirements__txt": "tensorflow==2.15.0\n"}, 3),
+        ({"requirements__txt": "tensorflow[and-cuda]==2.15.0\n"}, 0),
+        ({"requirements__txt": f"tensorflow==2.15.0\n{NVIDIA}"}, 0),
+        ({"Dockerfile": "FROM nvidia/cuda:12.2.2-cudnn8-runtime-ubuntu22.04\nRUN pip install tensorflow==2.15.0\n"}, 0),
+        ({"Dockerfile": "FROM nvidia/cuda:12.2.2-runtime-ubuntu22.04\nRUN pip install tensorflow==2.15.0\n"}, 3),
+        ({"Dockerfile": "FROM tensorflow/tensorflow:2.15.0-gpu\n"}, 0),
+    ],
+)
+def test_tensorflow_finds_cuda_by_its_extra_or_around_it(tmp_path: Path, files: dict[str, str], exit_code: int) -> None:
+    assert judge(plan(tmp_path, **files), H100).exit_code == exit_code
+
+
+def test_a_release_without_a_wheel_for_the_python_cannot_be_installed(tmp_path: Path) -> None:
+    environment = plan(tmp_path, python="3.12", requirements__txt="torch==2.0.1\n")
+    report = judge(environment, f"{H100.replace('H100', 'A100')},python==3.12")
+    assert named(report, "python-unsupported", "torch").status == "fail"
+
+
+def test_pypi_has_pytorch_for_the_cpu_alone_on_aarch64(tmp_path: Path) -> None:
+    environment = plan(tmp_path, requirements__txt="torch==2.5.1\n")
+    assume = parse_components("gpu==GH200,driver==550.54.14,os==linux,machine==aarch64")
+    report = session.check(Request(assume=assume, planned=environment))
+    assert named(report, "cpu-only-build", "torch").status == "fail"

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import datetime as dt
+import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from envcheck.checks import FORBIDDEN, PLAN, Report
 from envcheck.compat.load import load_matrix
 from envcheck.compat.tables import CondaBuildRow
 from envcheck.components import parse_components
 from envcheck.pipeline import session
-from envcheck.pipeline.request import Request
+from envcheck.pipeline.request import Ignoring, Policy, Request
+from envcheck.report import render
 from tests.plans.reading import judge, named, plan
 
 A100 = "gpu==A100,driver==515.105.01"
@@ -63,7 +68,7 @@ def test_a_range_is_judged_by_all_that_it_accepts(tmp_path: Path, text: str, mac
     ("package", "machine", "status"),
     [
         ("tensorflow==2.15.0", A100, "fail"),
-        ("tensorflow==2.15.0", "gpu==A100,driver==535.104.05", "pass"),
+        ("tensorflow[and-cuda]==2.15.0", "gpu==A100,driver==535.104.05", "pass"),
         ("jax==0.4.30", A100, "fail"),
         ("tensorflow>=2.10", A100, "unknown"),
         ("vllm", A100, "unknown"),
@@ -73,7 +78,7 @@ def test_other_frameworks_are_asked_as_matrix_check_asks(
     tmp_path: Path, package: str, machine: str, status: str
 ) -> None:
     report = judge(plan(tmp_path, requirements__txt=f"{package}\n"), machine)
-    name = package.partition("=")[0].partition(">")[0]
+    name = re.split(r"[=>\[]", package, maxsplit=1)[0]
     assert named(report, "plan-does-not-fit", name).status == status
 
 
@@ -236,3 +241,56 @@ def test_the_scope_of_the_environment_alone_is_enough(tmp_path: Path) -> None:
     environment = plan(tmp_path, requirements__txt="torch==2.0.1\ntorchvision==0.14.0\n")
     report = session.check(Request(planned=environment, scopes=frozenset({"env"}), assume=parse_components("gpus==0")))
     assert report.exit_code == 1
+
+
+def _by(tmp_path: Path, **asked: Any) -> Report:
+    environment = plan(tmp_path, requirements__txt="torch==2.4.0\nvllm==0.6.0\n")
+    return session.check(
+        Request(assume=parse_components("gpu==B200,os==linux,machine==x86_64"), planned=environment, **asked)
+    )
+
+
+def test_findings_of_a_plan_are_selected_and_configured_by_their_name(tmp_path: Path) -> None:
+    every_finding = [check for check in _by(tmp_path).checks if check.rule == PLAN]
+    assert {check.status for check in every_finding} >= {"fail"}
+    alone = _by(tmp_path, only=(PLAN,))
+    assert {check.rule for check in alone.checks if check.status == "fail"} == {PLAN}
+    assert PLAN not in {check.rule for check in _by(tmp_path, skip=(PLAN,)).checks}
+    ignoring = Ignoring(problem=PLAN, reason="known", until=dt.date(2030, 1, 1))
+    set_aside = _by(tmp_path, policy=Policy(ignore=(ignoring,), today=dt.date(2029, 1, 1)))
+    assert all(check.ignored for check in set_aside.checks if check.rule == PLAN and check.status == "fail")
+
+
+def test_forbidden_without_a_plan_is_not_said_to_be_absent() -> None:
+    found = session.check(
+        Request(assume=parse_components("gpu==B200"), scopes=frozenset({"env"}), policy=Policy(forbid=(PLAN,)))
+    )
+    (check,) = (check for check in found.checks if check.rule == FORBIDDEN)
+    assert (check.status, check.title) == ("unknown", f"Forbidden, not checked: {PLAN}")
+
+
+@pytest.mark.parametrize(
+    ("text", "exit_code"), [("torch==2.5.1\ntorch-scatter==2.1.2\n", 0), ("torch-scatter==2.1.2\n", 3)]
+)
+def test_what_a_plan_leaves_open_may_be_ignored_beside_what_was_judged(
+    tmp_path: Path, text: str, exit_code: int
+) -> None:
+    environment = plan(tmp_path, requirements__txt=text)
+    assume = parse_components("gpu==A100,driver==550.54.14,os==linux,machine==x86_64")
+    opened = session.check(Request(assume=assume, planned=environment))
+    assert opened.exit_code == 3
+    (check,) = (each for each in opened.checks if each.rule == PLAN and each.status == "unknown")
+    ignoring = Ignoring(problem=check.id, reason="built in our image", until=dt.date(2030, 1, 1))
+    policy = Policy(ignore=(ignoring,), today=dt.date(2029, 1, 1))
+    report = session.check(Request(assume=assume, planned=environment, policy=policy))
+    assert report.exit_code == exit_code
+    head = render(report, "junit").splitlines()[1]
+    assert ('failures="0" errors="0"' in head) is (exit_code == 0)
+
+
+@pytest.mark.parametrize("release", ["2.6.3", "2.6.3+cu123torch2.4cxx11abifalse"])
+def test_a_planned_package_that_documents_refuse_fails_whatever_its_build(tmp_path: Path, release: str) -> None:
+    environment = plan(tmp_path, requirements__txt=f"torch==2.4.1\nflash-attn=={release}\n")
+    report = judge(environment, "gpu==T4,driver==535.104.05")
+    assert report.exit_code == 1
+    assert "gpu-feature-unsupported" in {check.rule for check in report.checks if check.status == "fail"}

@@ -12,7 +12,7 @@ from envcheck.errors import UsageError
 from envcheck.plans import read_plans
 from envcheck.plans.pyproject import pep440_bounds
 from envcheck.snapshot import Planned
-from tests.plans.reading import judge, packages, plan
+from tests.plans.reading import judge, packages, plan, versions
 
 CU118 = "https://download.pytorch.org/whl/cu118"
 
@@ -87,6 +87,20 @@ def test_poetrys_own_table(tmp_path: Path) -> None:
     assert set(read(tmp_path, "pyproject.toml", POETRY, "[tf,old]")) == {*found, "tensorflow", "xformers"}
     with pytest.raises(UsageError, match="no extra or dependency group 'no'"):
         read(tmp_path, "pyproject.toml", POETRY, "[no]")
+
+
+def test_poetry_chooses_by_platform_and_python(tmp_path: Path) -> None:
+    text = """[tool.poetry]
+name = "x"
+[tool.poetry.dependencies]
+torch = [
+    {version = "2.4.1", platform = "darwin"},
+    {version = "2.3.1", platform = "linux", python = "<3.9"},
+    {version = "2.5.1", markers = "sys_platform == 'linux'", python = "^3.9"},
+]
+"""
+    environment = plan(tmp_path, python="3.11", pyproject__toml=text)
+    assert versions(environment) == {"torch": "2.5.1"}
 
 
 @pytest.mark.parametrize(

@@ -67,9 +67,7 @@ def test_targets_and_the_configuration_count(tmp_path: Path) -> None:
     assert "--fail-on" in wrong.err
 
 
-@pytest.mark.parametrize(
-    "text", ["$(touch ran)", "`touch ran`", "x; touch ran", '"; touch ran; "', "*.txt", "--version"]
-)
+@pytest.mark.parametrize("text", ['$(touch ran) `touch ran`; touch ran; "; touch ran; "', "*.txt", "--version"])
 @pytest.mark.parametrize("name", ["plan", "target", "config", "fail_on", "args"])
 def test_inputs_are_never_run_nor_expanded(tmp_path: Path, name: str, text: str) -> None:
     ran = check(tmp_path, **{"plan": "requirements.txt", "args": FITS, name: text})

@@ -43,6 +43,7 @@ def rows(*names: str, requires_python: str = "", yanked: tuple[str, ...] = ()) -
         ("win_amd64", ["windows-x86_64"]),
         ("macosx_11_0_arm64", ["macos-aarch64"]),
         ("macosx_10_9_universal2", ["macos-x86_64", "macos-aarch64"]),
+        ("macosx_10_6_intel", ["macos-x86_64"]),
         ("any", ["any"]),
         ("musllinux_1_1_x86_64", []),
         ("manylinux2014_i686", []),
@@ -117,6 +118,7 @@ def test_all_rows_of_the_name_are_written_anew_and_nothing_else(tmp_path: Path) 
     assert [(change.what, change.how.partition(":")[0]) for change in outcome.changes] == [
         ("demo ==1.0", "written"),
         ("demo ==0.1", "taken away"),
+        ("demo", "written"),
     ]
     assert again.changes == ()
     assert again.files == ()

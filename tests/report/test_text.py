@@ -339,7 +339,7 @@ def test_findings_are_never_lost_in_a_circle_of_causes() -> None:
 
 def test_another_environment_with_a_framework_is_named() -> None:
     text = render(EXAMPLES["no-gpu"](), "text", PLAIN)
-    assert "not judged: torch 2.5.1 in /opt/conda (CONDA_PREFIX)" in text
+    assert "not judged: torch 2.5.1 in /opt/conda (CONDA_PREFIX; --python judges it)" in " ".join(text.split())
 
 
 def test_an_environment_that_cannot_be_examined_is_told() -> None:

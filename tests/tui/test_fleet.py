@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 from textual.pilot import Pilot
 
+from envcheck.fleet import saved
 from envcheck.fleet.record import Fleet
 from envcheck.tui.app import EnvcheckApp
-from envcheck.tui.screens.fleet import FleetPage
+from envcheck.tui.screens.fleet import FleetPage, read_fleet
 from tests.fleet.made import healthy
 from tests.fleet.test_fleet import fleet_of, write
 from tests.tui.showing import LARGE, SMALL, show, until, words
@@ -52,6 +53,23 @@ def test_search_summary_and_the_report_of_a_node(fleet: Fleet) -> None:
         await until(pilot, lambda: isinstance(app.screen, FleetPage))
 
     show(None, steps, size=LARGE, fleet=fleet)
+
+
+def test_reports_are_found_beside_a_fleet_report_that_moved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first, moved = tmp_path / "first", tmp_path / "moved"
+    (first / "reports").mkdir(parents=True)
+    write(first / "reports", healthy(4))
+    monkeypatch.chdir(first)
+    (first / "fleet.jsonl").write_text("".join(saved.write(fleet_of(Path("reports")))))
+    monkeypatch.chdir(tmp_path)
+    first.rename(moved)
+
+    async def steps(app: EnvcheckApp, pilot: Pilot[Any]) -> None:
+        await until(pilot, lambda: isinstance(app.screen, FleetPage))
+        await pilot.press("enter")
+        await until(pilot, lambda: app.report is not None and app.report.host == "node00000")
+
+    show(None, steps, size=LARGE, fleet=read_fleet(str(moved / "fleet.jsonl")))
 
 
 def test_a_node_without_a_report_says_why(fleet: Fleet) -> None:

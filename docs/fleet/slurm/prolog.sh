@@ -1,16 +1,21 @@
 #!/bin/sh
 # Prolog= and Epilog= of slurm.conf: checks the node before and after a job. Slurm drains a node whose Prolog or Epilog
-# fails, so only a finding (exit status 1) is passed on. Wrong usage (2), no verdict (3), an internal error (4), a time-out
-# or an envcheck that cannot start are logged, and let the job run.
+# fails, so only a finding is passed on: exit status 1 with envcheck's own line, since a Python that cannot start a program
+# ends with 1 too. Wrong usage (2), no verdict (3), an internal error (4), a time-out or an envcheck that cannot start are
+# logged, and let the job run.
 PATH=${PATH:-/usr/sbin:/usr/bin:/sbin:/bin}
 ENVCHECK=${ENVCHECK:-/opt/envcheck/bin/envcheck}
 SECONDS_AT_MOST=${ENVCHECK_SECONDS:-20}
 
 said=$(timeout -k 2 "$SECONDS_AT_MOST" "$ENVCHECK" check --no-config --scope node --format slurm-reason 2>&1)
 status=$?
+[ "$status" = 0 ] && exit 0
+finding=$(printf '%s\n' "$said" | grep '^envcheck: ' | tail -n 1)
+if [ "$status" = 1 ] && [ -n "$finding" ]; then
+    logger -t envcheck -p daemon.err -- "job ${SLURM_JOB_ID:-?}: $finding" 2>/dev/null
+    exit 1
+fi
 case $status in
-    0) exit 0 ;;
-    1) logger -t envcheck -p daemon.err -- "job ${SLURM_JOB_ID:-?}: $said" 2>/dev/null; exit 1 ;;
     124 | 137) said="no answer within $SECONDS_AT_MOST s" ;;
 esac
 logger -t envcheck -p daemon.warning -- "not checked (exit status $status): $said" 2>/dev/null

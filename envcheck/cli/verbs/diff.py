@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import gc
 from argparse import Namespace
+from collections.abc import Iterator, Sequence
+from functools import cache
 
 import msgspec
 
+from envcheck.checks import Report
 from envcheck.cli.asking import files_of, unmasked_report
 from envcheck.cli.page import home_folders, page
-from envcheck.diff import Comparison, Diff, diff
+from envcheck.diff import Comparison, Diff, Named, diff
 from envcheck.errors import UsageError
 from envcheck.exitcode import ExitCode
 from envcheck.redact import redact
@@ -30,13 +33,11 @@ def run(options: Namespace) -> int:
     runs = [file for name in named for file in files_of(name)]
     if len(runs) > _MOST_RUNS:
         raise UsageError(f"--base names {len(runs)} reports; at most {_MOST_RUNS} are compared with")
-    gc.disable()  # decoding makes no cycles; looking for them takes longer than reading a thousand reports
-    reports, base = ([(name, unmasked_report(name)) for name in names] for names in (options.files, runs))
+    gc.disable()  # decoding and comparing make no cycles; looking for them takes longer than both
+    found = diff(_Saved(options.files, redacted=options.redact), [*_Saved(runs, redacted=options.redact)])
     gc.freeze()
     gc.enable()
-    if options.redact:
-        reports, base = ([(name, redact(report, home_folders())) for name, report in side] for side in (reports, base))
-    found = without_secrets(diff(reports, base))
+    found = without_secrets(found)
     if options.format == "json":
         print_text(json.render(found), "json")
     else:
@@ -44,14 +45,35 @@ def run(options: Namespace) -> int:
     return ExitCode.OK if found.result == "same" else ExitCode.FOUND
 
 
+class _Saved:
+    """The saved reports of these names, each read when its turn comes."""
+
+    def __init__(self, names: Sequence[str], *, redacted: bool) -> None:
+        self._names, self._redacted = names, redacted
+        self._from_stdin: Report | None = None
+
+    def __iter__(self) -> Iterator[Named]:
+        return ((name, self._read(name)) for name in self._names)
+
+    def _read(self, name: str) -> Report:
+        report = self._from_stdin if name == "-" else None
+        if report is None:
+            report = unmasked_report(name)
+            report = redact(report, home_folders()) if self._redacted else report
+        if name == "-":
+            self._from_stdin = report  # which can be read once
+        return report
+
+
 def without_secrets(found: Diff) -> Diff:
     """``found`` with secrets masked; what differs in a secret alone is no difference.
 
-    Masking the little that differs takes a tenth of the time that masking whole reports takes.
+    Masking the little that differs takes a tenth of the time that masking whole reports takes, and many reports repeat
+    the same texts.
     """
-    comparisons = tuple(_without_secrets(comparison) for comparison in found.comparisons)
+    masking = Rewriting(cache(masked), masked_value)
+    comparisons = tuple(_without_secrets(comparison, masking) for comparison in found.comparisons)
     differs = any(comparison.changes for comparison in comparisons)
-    masking = Rewriting(masked, masked_value)
     return msgspec.structs.replace(
         found,
         result="different" if differs else "same",
@@ -60,15 +82,15 @@ def without_secrets(found: Diff) -> Diff:
     )
 
 
-def _without_secrets(comparison: Comparison) -> Comparison:
+def _without_secrets(comparison: Comparison, masking: Rewriting) -> Comparison:
     changes = []
     for change in comparison.changes:
-        shown = rewritten(change, Rewriting(masked, masked_value))
+        shown = rewritten(change, masking)
         if change.section == "variables":
             values = {name: masked_value(change.what, getattr(change, name) or "") for name in ("before", "after")}
             shown = msgspec.structs.replace(shown, **{name: value for name, value in values.items() if value})
         if shown == change or shown.before != shown.after:
             changes.append(shown)
-    figures = tuple(rewritten(figure, Rewriting(masked, masked_value)) for figure in comparison.figures)
-    notes = tuple(rewritten(note, Rewriting(masked, masked_value)) for note in comparison.not_compared)
+    figures = tuple(rewritten(figure, masking) for figure in comparison.figures)
+    notes = tuple(rewritten(note, masking) for note in comparison.not_compared)
     return msgspec.structs.replace(comparison, changes=tuple(changes), figures=figures, not_compared=notes)

@@ -7,7 +7,7 @@ import os
 import sys
 import time
 from argparse import Namespace
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -19,10 +19,11 @@ from envcheck.fleet import saved
 from envcheck.fleet.compare import compare
 from envcheck.fleet.conclude import conclude, judged
 from envcheck.fleet.engines import chosen_engine
+from envcheck.fleet.engines.asking import Coming
 from envcheck.fleet.examine import Answer, Examined, examine
 from envcheck.fleet.keep import keeping
 from envcheck.fleet.newest import newest
-from envcheck.fleet.overall import circumstances
+from envcheck.fleet.overall import circumstances, counted
 from envcheck.fleet.tables import need_engine
 from envcheck.pipeline.request import Request
 from envcheck.text.inert import Syntax
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
 
 FORMATS: dict[str, Syntax] = {"text": "text", "jsonl": "json", "html": "markup"}
 _MOST_BYTES = saved.MOST_BYTES
+_LINES = 500
+"""Times that the number of answers is written: each, unless there are more."""
 
 
 def run(options: Namespace) -> int:
@@ -44,7 +47,9 @@ def run(options: Namespace) -> int:
     earlier = _earlier(options.since) if options.since else None
     hosts = read_input(options.hosts).decode("utf-8", "replace") if options.hosts else ""
     engine, coming = chosen_engine(options, hosts)
-    watched = Watched(keeping(coming, options.save) if options.save else coming, quiet=options.quiet)
+    if options.save:
+        coming = Coming(keeping(coming, options.save), coming.asked)
+    watched = Watched(coming, quiet=options.quiet)
     with noted(lambda: watched.waits) as interrupted:
         nodes, facts = examine(watched.until(interrupted), partial(judged, _request()), watched.read)
         watched.end()
@@ -59,17 +64,17 @@ def run(options: Namespace) -> int:
 class Watched:
     """Answers as they come, with their number on a terminal's stderr; Ctrl-C ends them and keeps what came."""
 
-    def __init__(self, coming: Iterable[Answer], *, quiet: bool) -> None:
+    def __init__(self, coming: Coming, *, quiet: bool) -> None:
         self._coming = coming
         self._shows = not quiet and sys.stderr.isatty()
-        self._next = 0.0
         self._came = self._read = self._failed = 0
         self.waits = False
         """Whether it waits for a node now."""
 
     def until(self, interrupted: Callable[[], bool]) -> Iterator[Answer]:
-        """The answers up to an interrupt, which may also break off the wait for the next one."""
+        """The answers; after an interrupt, which may break off the wait for one, what stands for the missing ones."""
         coming = iter(self._coming)
+        came: set[str] = set()
         try:
             while not interrupted():
                 self.waits = True
@@ -77,16 +82,18 @@ class Watched:
                 self.waits = False
                 if answer is None:
                     return
+                came.add(answer.node or answer.path)
                 self._came += 1
                 self._failed += bool(answer.problem)
                 self._show()
                 yield answer
         except KeyboardInterrupt:
-            return
+            pass
         finally:
             self.waits = False
             if isinstance(coming, Generator):
                 coming.close()  # which ends what still runs
+        yield from (each for each in self._coming.asked if (each.node or each.path) not in came)
 
     def read(self, _node: Examined) -> None:
         """Count a report that was read."""
@@ -100,11 +107,12 @@ class Watched:
             sys.stderr.flush()
 
     def _show(self) -> None:
-        now = time.monotonic()
-        if self._shows and now >= self._next:
-            self._next = now + 0.1
-            failed = f", {self._failed:,} without an answer" if self._failed else ""
-            sys.stderr.write(f"\r\x1b[K{self._came:,} nodes answered, {self._read:,} read{failed} (Ctrl-C: show these)")
+        asked = len(self._coming.asked)
+        if self._shows and (self._came + self._read) % (1 + asked // _LINES) == 0:
+            told = [f"{self._came:,} of {asked:,} nodes" if asked else counted(self._came, "node", "nodes")]
+            told += [f"{self._failed:,} without an answer" if self._failed else ""]
+            told += [f"{self._read:,} read" if self._read else ""]
+            sys.stderr.write(f"\r\x1b[K{', '.join(filter(None, told))} (Ctrl-C: show these)")
             sys.stderr.flush()
 
 

@@ -63,12 +63,12 @@ def run(options: Namespace) -> int:
 
 def _fleet(name: str) -> Fleet | None:
     """The fleet report in the file ``name``; None where it is something else."""
-    from envcheck.fleet.saved import MOST_BYTES, is_fleet, read
+    from envcheck.fleet.saved import MOST_BYTES, is_fleet, placed, read
 
     if name == "-":
         return None
     content = read_input(name, MOST_BYTES)
-    return read(content) if is_fleet(content) else None
+    return placed(read(content), name) if is_fleet(content) else None
 
 
 def _end_with_the_terminal() -> None:

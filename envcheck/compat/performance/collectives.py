@@ -50,10 +50,10 @@ class LatencyLimit(msgspec.Struct, frozen=True):
 def latency_limit(
     matrix: Matrix, gpus: Sequence[Gpu], fabric: Fabric | None, measured: Measurement
 ) -> LatencyLimit | str:
-    """What a latency should not exceed, or why it is not known. One process for all GPUs is held up by launching."""
+    """What a latency should not exceed, or why it is not known."""
     together = measured.collective
-    if together is None or together.processes < together.ranks:
-        return "the latency of one process for several GPUs is that of its launches: compare it with a baseline"
+    if together is None:
+        return "who took part is not known: compare it with a baseline"
     found = _joined(gpus, fabric, together)
     if isinstance(found, str):
         return found

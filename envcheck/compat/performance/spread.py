@@ -27,15 +27,18 @@ _MOST_TOLERATED = 0.9
 
 def median(values: Sequence[float]) -> float:
     """The median; the mean of the middle two of an even number. Raises ValueError where there is no value."""
-    return _quantile(values, 0.5)
+    if not values:
+        raise ValueError("no value")
+    return _at(sorted(values), 0.5)
 
 
 def noise(values: Sequence[float]) -> float:
     """The interquartile range as a share of the median; 0 for fewer than two values."""
     if len(values) < 2:
         return 0.0
-    middle = median(values)
-    return (_quantile(values, 0.75) - _quantile(values, 0.25)) / middle if middle > 0 else 0.0
+    ordered = sorted(values)
+    middle = _at(ordered, 0.5)
+    return (_at(ordered, 0.75) - _at(ordered, 0.25)) / middle if middle > 0 else 0.0
 
 
 def speed_ratio(value: float, reference: float, unit: str) -> float:
@@ -89,10 +92,8 @@ def tolerated_among(others: Sequence[float], usual: float) -> float:
     return min(max(usual, _DEVIATIONS * deviation / middle if middle > 0 else 0.0), _MOST_TOLERATED)
 
 
-def _quantile(values: Sequence[float], share: float) -> float:
-    ordered = sorted(values)
-    if not ordered:
-        raise ValueError("no value")
+def _at(ordered: Sequence[float], share: float) -> float:
+    """The quantile of sorted values."""
     place = share * (len(ordered) - 1)
     below = math.floor(place)
     above = min(below + 1, len(ordered) - 1)

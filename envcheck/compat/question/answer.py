@@ -27,8 +27,11 @@ _MOST_NARROWED = 60
 """The part of it that may be spent on the families of each change."""
 
 
-def ask(matrix: Matrix, components: Sequence[Component]) -> Answer:
-    """Whether ``components`` fit together; raise UsageError for what no question can be made of."""
+def ask(matrix: Matrix, components: Sequence[Component], *, suggest: bool = True) -> Answer:
+    """Whether ``components`` fit together; raise UsageError for what no question can be made of.
+
+    Suggestions take most of the time where they do not fit: each is a question of its own.
+    """
     result = evaluate(matrix, components)
     question = result.question
     reasons = [Reason(verdict=fit.verdict, message=fit.reason, sources=fit.sources) for fit in result.fits]
@@ -38,10 +41,11 @@ def ask(matrix: Matrix, components: Sequence[Component]) -> Answer:
         assumed[TORCH] = build
     if ENGINE in question.versions:
         assumed[ENGINE] = ENGINE_ASSUMED
+    suggestions = [*_suggestions(matrix, components, result), *_superseded(question)] if suggest else []
     return Answer(
         verdict=result.verdict,
         reasons=tuple(sorted(dict.fromkeys(reasons), key=lambda reason: _ORDER.index(reason.verdict))),
-        suggestions=tuple(dict.fromkeys([*_suggestions(matrix, components, result), *_superseded(question)])),
+        suggestions=tuple(dict.fromkeys(suggestions)),
         assumed=assumed,
     )
 

@@ -15,7 +15,7 @@ from envcheck.compat.question.wheels import covering, wheels_of
 from envcheck.compat.relations.driver_cuda import may_exist
 from envcheck.compat.relations.fit import WEAKEST_FIRST, Fit, FitVerdict, conclude
 from envcheck.compat.relations.torch import builds, newest_python, tag_of
-from envcheck.compat.specifier import Version, parse_specifier, parse_version
+from envcheck.compat.specifier import Version, covered, parse_specifier, parse_version
 from envcheck.compat.tables import Os, ReleaseRow, RequirementRow, TorchBuild, TorchRow, WheelRow
 from envcheck.versions import CudaVersion
 
@@ -95,13 +95,13 @@ def _with_build(row: ReleaseRow, other: ReleaseRow) -> ReleaseRow:
 def _on_pypi(matrix: Matrix, candidate: Candidate, version: Version, wheels: tuple[WheelRow, ...]) -> Candidate:
     """The candidate with what is known of its wheels on PyPI."""
     rows = covering(matrix.requirements_by_name.get(candidate.name, ()), version) if wheels else ()
-    partly = frozenset(row.versions for row in rows if parse_specifier(row.versions).cover(version) != "all")
+    partly = frozenset(row.versions for row in rows if covered(row.versions, version) != "all")
     return candidate._replace(wheels=wheels, requirements=rows, partly=partly)
 
 
 def _candidate(name: str, version: Version, tag: str, rows: Sequence[ReleaseRow], question: Question) -> Candidate:
     rows = _of_system(rows, question)
-    whole = [row for row in rows if parse_specifier(row.versions).cover(version) == "all"]
+    whole = [row for row in rows if covered(row.versions, version) == "all"]
     part = [row for row in rows if row not in whole]
     label = f"{name} {version}+{tag}" if tag else f"{name} {version}"
     return Candidate(name, label, tuple(whole), tuple(part))
@@ -215,12 +215,22 @@ def _tagged(question: Question, row: TorchRow, tag: str) -> _Found:
     problem = conclude(
         question.matrix, "unknown", f"{reason} for {_where(question)}{_there_are(known)}", row, change=change
     )
+    nowhere = _toolkits_elsewhere(question, cuda) if cuda else []
+    if nowhere:
+        reason = f"CUDA {cuda} is not for {question.os}: {label} has no build +{tag} for it"
+        return [], conclude(question.matrix, "incompatible", reason, row, *nowhere), ("os",)
     if tag.startswith(_OTHER_MAKERS):
         unlisted = _without_cuda(row, question, tag)
     else:
         own = cuda if cuda and not listed and may_exist(question.matrix, cuda) else None
         unlisted = Candidate(TORCH, f"{label}+{tag}", (_release(row, question),), cuda=own)
     return [unlisted], problem, ()
+
+
+def _toolkits_elsewhere(question: Question, cuda: CudaVersion) -> list[ReleaseRow]:
+    """The rows of a toolkit, where it is for other operating systems than that in question alone."""
+    rows = question.matrix.rows_for("nvcc", Version(tuple(cuda), scheme=scheme("nvcc")))
+    return [] if any(of_os(row, question) for row in rows) else rows
 
 
 def _tagged_cuda(tag: str) -> CudaVersion | None:
@@ -395,7 +405,7 @@ def _jetpack(question: Question) -> Implied | None:
         row
         for version in question.versions.get("l4t", ())
         for row in question.matrix.rows_of("jetpack")
-        if parse_specifier(row.needs.get("l4t", "<0")).cover(version) == "all"
+        if covered(row.needs.get("l4t", "<0"), version) == "all"
     ]
     if len({row.versions for row in rows}) != 1:
         return None

@@ -15,7 +15,7 @@ from envcheck.compat.matrix import Matrix
 from envcheck.compat.names import scheme
 from envcheck.compat.question.hardware import NAME as FORWARD
 from envcheck.compat.question.hardware import compat_fits, runs
-from envcheck.compat.question.question import AskedGpu, Container, Question, agree, readable, reworded
+from envcheck.compat.question.question import AskedGpu, Container, Question, agree, listed, readable, reworded
 from envcheck.compat.relations.fit import Fit, conclude
 from envcheck.compat.relations.gpu_cuda import cuda_serves
 from envcheck.compat.specifier import Version, parse_specifier, parse_version
@@ -37,12 +37,19 @@ def read_container(matrix: Matrix, text: str) -> Container | str:
     found = [image_of(matrix, f"{REGISTRY}{label}{form}") for form in _FORMS] if ":" in label else []
     found = found if any(found) else [image_of(matrix, label)]
     if not any(found):
-        return f"write {CONTAINER}==NAME:TAG, where NAME is {', '.join(_repositories(matrix))}"
+        known = listed(_repositories(matrix))
+        if re.fullmatch(r"[\w./-]+:[\w.-]+", label):
+            return f"the matrix has no notes of the container {label.partition(':')[0]}; it knows {known}"
+        return f"write {CONTAINER}==NAME:TAG, where NAME is {known}"
     for image in found:
         if image and image.row:
             own = image.row.also.get(image.name.partition(":")[0], {})
             return Container(label, image.row, {**image.holds, **own}, {})
     return f"the matrix does not know the container {label}, as the notes of its release could not be read"
+
+
+def is_nvidias(container: Container) -> bool:
+    return any(name.startswith(REGISTRY) for name in container.row.names)
 
 
 def _repositories(matrix: Matrix) -> list[str]:
@@ -51,11 +58,11 @@ def _repositories(matrix: Matrix) -> list[str]:
 
 
 def known_containers(matrix: Matrix) -> list[str]:
-    """The releases with a separate row, as they are asked for."""
+    """The releases with a separate row, as they are asked for; by the whole tag, where it is a further one."""
     return [
-        f"{name.removeprefix(REGISTRY)}:{release[1].replace(chr(92), '')}"
+        f"{name.removeprefix(REGISTRY)}:{(release[1] + (release[2] or '')).replace(chr(92), '')}"
         for row in matrix.images
-        if (release := re.match(r"([0-9]{2}\\\.[0-9]{2})-", row.tags))
+        if (release := re.match(r"([0-9]{2}\\\.[0-9]{2})(-[a-z]+-python-py3)?-?", row.tags))
         for name in row.names
     ]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from envcheck.compat.matrix import Matrix
@@ -12,6 +13,7 @@ from envcheck.versions import ComputeCapability, DriverRelease
 
 MIG = "mig"
 FABRIC_MANAGER = "fabric-manager"
+_MEMORY = re.compile(r"\b([0-9]{2,3}) ?GB", re.IGNORECASE)
 
 
 def data_center_fits(question: Question) -> Iterator[Fit]:
@@ -26,7 +28,7 @@ def data_center_fits(question: Question) -> Iterator[Fit]:
 def _divides(question: Question, gpu: AskedGpu, profile: str) -> Fit:
     """Whether the GPU has the profile; a name that stands for several models has what any of them has."""
     matrix = question.matrix
-    rows = [row for row in matrix.migs if gpu.model and gpu.model.name in row.gpus]
+    rows = _of_memory([row for row in matrix.migs if gpu.model and gpu.model.name in row.gpus], question.labels["gpu"])
     if not rows:
         reason = f"the documents list no MIG instances of {gpu.label}"
         without = _has_none(matrix, gpu.capability) or (gpu.model and gpu.model.kind == "geforce")
@@ -34,9 +36,18 @@ def _divides(question: Question, gpu: AskedGpu, profile: str) -> Fit:
     having = [row for row in rows if profile in row.profiles]
     if not having:
         known = listed([each for row in rows for each in row.profiles])
-        return conclude(matrix, "incompatible", f"{gpu.label} has the MIG instances {known}, no {profile}", *rows)
+        return conclude(
+            matrix, "incompatible", f"{listed([row.name for row in rows])}: MIG instances {known}, no {profile}", *rows
+        )
     too_old = _older_driver(question, having, profile)
     return too_old or conclude(matrix, "compatible", f"{listed([row.name for row in having])} has {profile}", *having)
+
+
+def _of_memory(rows: list[MigRow], written: str) -> list[MigRow]:
+    """The rows of the memory that was named with the GPU: ``A100 40GB``."""
+    memory = _MEMORY.search(written)
+    same = [row for row in rows if memory and (own := _MEMORY.search(row.name)) and own[1] == memory[1]]
+    return same or rows
 
 
 def _has_none(matrix: Matrix, capability: ComputeCapability) -> bool:

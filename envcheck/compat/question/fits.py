@@ -22,17 +22,20 @@ from envcheck.compat.question.candidates import (
     torch_readings,
     with_implied,
 )
-from envcheck.compat.question.containers import container_fits
+from envcheck.compat.question.containers import CONTAINER, container_fits, is_nvidias
 from envcheck.compat.question.data_center import data_center_fits
 from envcheck.compat.question.hardware import hardware_fits
 from envcheck.compat.question.one_of import one_of_fits
+from envcheck.compat.question.published import not_published, toolkit_fits
 from envcheck.compat.question.question import (
+    Container,
     Implied,
     LibraryWheel,
     Question,
     agree,
     listed,
     overall,
+    reworded,
     soften,
     summary,
     unknown_release,
@@ -41,7 +44,8 @@ from envcheck.compat.question.requirements import requirement_fits
 from envcheck.compat.question.software import candidate_fits, need_fits
 from envcheck.compat.question.toolkit_parts import part_fits
 from envcheck.compat.relations.fit import Fit, conclude
-from envcheck.compat.specifier import Version, parse_specifier
+from envcheck.compat.relations.torch import tag_of
+from envcheck.compat.specifier import Version, parse_specifier, parse_version
 from envcheck.compat.tables import ReleaseRow, Row
 from envcheck.versions import CudaVersion
 
@@ -80,6 +84,46 @@ def _loads(matrix: Matrix, engine: Version, runtime: Version, where: str) -> Fit
     else:
         reason = f"an engine loads in the version of TensorRT that built it: {this}"
     return conclude(matrix, "incompatible", reason, row, change=f"TensorRT {engine}, or an engine built by {runtime}")
+
+
+# The GPU code of what a container holds.
+
+
+_COMPUTING = ("framework", "engine")
+"""Roles of distributions with GPU code of their own."""
+
+
+def held_fits(question: Question) -> Iterator[Fit]:
+    """Whether the framework in a container runs on each GPU that was named, where its notes name none.
+
+    Some images install the wheels that are published; what code others were built with, nobody tells.
+    """
+    container = question.container
+    if container is None or not question.gpus or container.row.capability_min:
+        return
+    roles = {part: question.matrix.role_of(part) for part in container.holds}
+    held = [part for part, role in roles.items() if role and role.role in _COMPUTING]
+    for part in held:
+        if part in container.row.frameworks.values():
+            yield from _published_code(question, part, container)
+        elif not is_nvidias(container):
+            reason = f"for which GPUs {part} in {container.label} was built is not documented"
+            yield conclude(question.matrix, "unknown", reason, container.row).concerning(CONTAINER, "gpu")
+
+
+def _published_code(question: Question, part: str, container: Container) -> Iterator[Fit]:
+    """What the published build of a framework for the CUDA in the container says of the GPUs."""
+    cuda = CudaVersion.parse(container.holds.get("cuda"))
+    version = parse_version(f"{container.holds[part]}+{tag_of(str(cuda))}" if cuda else container.holds[part])
+    if version is None:
+        return
+    labels = {part: f"{part}=={version}", "gpu": question.labels["gpu"]}
+    own = question._replace(container=None, drivers=(), cuda=(), labels=labels, versions={part: (version,)}, implied={})
+    for _, fits in _options(own, part, version):
+        for fit in fits:
+            if "gpu" in fit.about:
+                told = f"{container.label}: {fit.reason}"
+                yield reworded(question.matrix, fit, told, container.row).concerning(CONTAINER, "gpu")
 
 
 # Packages that are compiled against PyTorch during installation. PyTorch's tools refuse an nvcc of another CUDA major.
@@ -163,7 +207,7 @@ def all_fits(question: Question) -> list[Fit]:
     """Everything that the matrix says of a question; a weak source decides nothing."""
     full = with_implied(question)
     found = [*full.problems, *hardware_fits(full), *data_center_fits(full), *container_fits(full)]
-    found += [*library_fits(full), *part_fits(full)]
+    found += [*held_fits(full), *library_fits(full), *part_fits(full), *toolkit_fits(full)]
     found += [*module_fits(full), *engine_fits(full), *extension_fits(full)]
     for name, versions in full.versions.items():
         found += _joined(
@@ -231,10 +275,13 @@ def _compiler_fits(question: Question) -> list[Fit]:
 
 def _options(question: Question, name: str, version: Version) -> list[_Option]:
     """The releases that a version stands for, each in the build that fits best."""
-    if name == TORCH:
+    if name == TORCH and not not_published(question, name, version):
         return [_torch_option(question, reading) for reading in torch_readings(question, version)]
     if name == ENGINE or not (question.matrix.rows_of(name) or name in question.matrix.wheels_by_name):
         return []
+    missing = not_published(question, name, version)
+    if missing:
+        return [(name, [missing.concerning(name)])]
     candidates = release_candidates(question, name, version)
     if not candidates and name not in _KNOWN_OTHERWISE:
         return [(name, [_unknown([name], unknown_release(question, name, version))])]

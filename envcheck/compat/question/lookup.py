@@ -18,7 +18,7 @@ from envcheck.compat.question.wheels import covering
 from envcheck.compat.relations.driver_cuda import branch_of
 from envcheck.compat.relations.gpu_driver import Flavour, architecture_of, module_supports
 from envcheck.compat.relations.torch import tag_of
-from envcheck.compat.specifier import Version, parse_specifier, parse_version
+from envcheck.compat.specifier import Version, covered, parse_version
 from envcheck.compat.tables import ArchitectureRow, Os, ReleaseRow, Row, TorchBuild
 from envcheck.components import Bound, Component
 from envcheck.errors import UsageError
@@ -136,7 +136,7 @@ def _pairs(matrix: Matrix, torch: str) -> dict[str, str]:
     tied = [row for row in matrix.releases if row.needs.get("torch", "").startswith("==")]
     found: dict[str, list[str]] = {}
     for row in tied:
-        if parse_specifier(row.needs["torch"]).cover(version) == "all":
+        if covered(row.needs["torch"], version) == "all":
             found.setdefault(row.name, []).append(row.versions)
     return {name: "|".join(dict.fromkeys(specs)) for name, specs in found.items()}
 
@@ -233,7 +233,7 @@ def _releases(matrix: Matrix, name: str, text: str) -> list[_Record]:
     version = parse_version(text, scheme(name))
     if version is None:
         return []
-    rows = [row for row in matrix.rows_of(name) if parse_specifier(row.versions).cover(version) != "none"]
+    rows = [row for row in matrix.rows_of(name) if covered(row.versions, version) != "none"]
     if version.local:
         rows = [row for row in rows if row.build in ("", version.local)]
     if version.local:

@@ -18,7 +18,8 @@ from envcheck.compat.relations.driver_cuda import minor_compatible
 from envcheck.compat.relations.fit import Fit, FitVerdict, conclude
 from envcheck.compat.relations.gpu_code import code_runs_on, read_targets, runs_natively
 from envcheck.compat.relations.gpu_cuda import cuda_serves, cuda_targets
-from envcheck.compat.specifier import Cover, Specifier, Version, parse_specifier
+from envcheck.compat.relations.torch import builds, targets_of
+from envcheck.compat.specifier import Cover, Specifier, Version, covered, parse_specifier, parse_version
 from envcheck.compat.tables import ReleaseRow, Row
 from envcheck.versions import CodeTarget, ComputeCapability, CudaVersion, DriverRelease
 
@@ -38,12 +39,13 @@ def is_for_a_part(package: str, name: str) -> bool:
 _YET_TO_COME = Version((10**6,))
 
 
-def stack_refuses(matrix: Matrix, candidate: Candidate, row: ReleaseRow, gpu: AskedGpu) -> Fit | None:
+def stack_refuses(question: Question, candidate: Candidate, row: ReleaseRow, gpu: AskedGpu) -> Fit | None:
     """Why no version of a library that the build needs runs on ``gpu``; None when one does, or it is not known."""
     if candidate.cuda:
         return None
-    by_cuda = _cuda_refuses(matrix, candidate, row, gpu)
-    return by_cuda or next(_libraries_refuse(matrix, candidate, row, gpu), None)
+    by_cuda = _cuda_refuses(question.matrix, candidate, row, gpu)
+    by_library = by_cuda or next(_libraries_refuse(question.matrix, candidate, row, gpu), None)
+    return by_library or _torch_refuses(question, candidate, row, gpu)
 
 
 def refused(row: ReleaseRow, gpu: AskedGpu) -> tuple[str, str] | None:
@@ -96,6 +98,27 @@ def _libraries_refuse(matrix: Matrix, candidate: Candidate, row: ReleaseRow, gpu
             yield conclude(matrix, "incompatible", reason, row, *rows)
 
 
+def _torch_refuses(question: Question, candidate: Candidate, row: ReleaseRow, gpu: AskedGpu) -> Fit | None:
+    """Why no build of PyTorch that it admits runs on ``gpu``; None where one does, or a build is not known."""
+    matrix, text = question.matrix, row.needs.get(TORCH)
+    spec = parse_specifier(text) if text and TORCH not in (*_chosen_from(row), *row.optional) else None
+    capability = matrix.capability_rows.get(gpu.capability)
+    if spec is None or spec.cover(_YET_TO_COME) != "none" or capability is None or capability.tegra:
+        return None
+    versions = [(each, parse_version(each.version)) for each in matrix.torch]
+    releases = [each for each, version in versions if version is not None and spec.cover(version) != "none"]
+    refusals = [
+        code_runs_on(matrix, targets_of(build), gpu.capability, built_with=CudaVersion.parse(build.cuda))
+        for release in releases
+        for build in builds(release, question.os, question.machine)
+        if build.cuda
+    ]
+    if not all(each.all_builds for each in releases) or not refusals or not all(each.bad for each in refusals):
+        return None
+    reason = f"{candidate.label} needs {readable(TORCH, text or '')}, and no build of it has code for {gpu.label}"
+    return reworded(matrix, refusals[0], f"{reason} ({gpu.capability.sm})", row)
+
+
 @cache
 def _overlap(text: str, other_text: str) -> bool:
     """Whether any version is admitted by both: if there is one, the bound of either is such a one, or starts such."""
@@ -113,7 +136,7 @@ def device_fits(question: Question, candidate: Candidate, row: ReleaseRow) -> It
         fit = _beside_cuda(question, candidate, row, gpu) or _documented(question.matrix, candidate, row, gpu)
         if fit is None or (fit.ok and not _bounded(row)):
             fit = _by_code(question, candidate, row, gpu) or fit
-            fit = (fit if fit and fit.bad else None) or stack_refuses(question.matrix, candidate, row, gpu) or fit
+            fit = (fit if fit and fit.bad else None) or stack_refuses(question, candidate, row, gpu) or fit
         if fit is not None:
             yield fit.concerning(candidate.name, "gpu")
 
@@ -325,7 +348,7 @@ def _other_major(matrix: Matrix, candidate: Candidate, row: ReleaseRow, wheel: L
         return None
     own = CudaVersion.parse(row.cuda)
     spec = row.needs.get("cuda")
-    taken = parse_specifier(spec).cover(Version((wheel.major,), scheme=scheme("cuda"))) != "none" if spec else None
+    taken = covered(spec, Version((wheel.major,), scheme=scheme("cuda"))) != "none" if spec else None
     if taken or (taken is None and (own is None or own.major == wheel.major)):
         return None
     which = readable("CUDA", spec) if spec else f"CUDA {row.cuda}"
@@ -334,10 +357,10 @@ def _other_major(matrix: Matrix, candidate: Candidate, row: ReleaseRow, wheel: L
 
 
 def need_fit(matrix: Matrix, candidate: Candidate, row: Row, name: str, spec: str, version: Version) -> Fit:
-    verdict = _VERDICTS[parse_specifier(spec).cover(version)]
+    verdict = _VERDICTS[covered(spec, version)]
     wanted = readable(name, spec)
     newest = row.known.get(name) if isinstance(row, ReleaseRow) else None
-    if verdict == "compatible" and newest and parse_specifier(f"<={newest}").cover(version) == "none":
+    if verdict == "compatible" and newest and covered(f"<={newest}", version) == "none":
         reason = f"{candidate.label} needs {wanted}; its documents name none newer than {newest}, and this is {version}"
         return conclude(matrix, "unknown", reason, row, change=f"{name} {newest}")
     if verdict == "compatible":
@@ -361,7 +384,7 @@ def _driver(question: Question, candidate: Candidate, row: ReleaseRow, key: str)
 
 def _driver_need(matrix: Matrix, candidate: Candidate, row: ReleaseRow, key: str, driver: DriverRelease) -> Fit:
     spec = row.needs[key]
-    verdict = _VERDICTS[parse_specifier(spec).cover(Version(tuple(driver)))]
+    verdict = _VERDICTS[covered(spec, Version(tuple(driver)))]
     wanted = readable("driver", spec)
     if verdict == "compatible":
         return conclude(matrix, verdict, f"{candidate.label} needs {wanted}, and this is {driver}", row)

@@ -9,7 +9,7 @@ from envcheck.compat.matrix import Matrix
 from envcheck.compat.names import CUDA_PARTS, HARDWARE, scheme
 from envcheck.compat.question.question import Question, agree, listed, overall, summary
 from envcheck.compat.relations.fit import Fit, FitVerdict, conclude
-from envcheck.compat.specifier import Cover, Version, parse_specifier, parse_version
+from envcheck.compat.specifier import Cover, Version, covered, parse_specifier, parse_version
 from envcheck.compat.tables import ReleaseRow, RequirementRow, WheelRow
 
 R = TypeVar("R", ReleaseRow, WheelRow, RequirementRow)
@@ -40,7 +40,7 @@ def _names_post(rows: Sequence[R]) -> bool:
 
 def covering(rows: Sequence[R], version: Version) -> tuple[R, ...]:
     """The rows of a release, or of the releases of a family; of a post-release, those that name it, if any do."""
-    found = [row for row in rows if parse_specifier(row.versions).cover(version) != "none"]
+    found = [row for row in rows if covered(row.versions, version) != "none"]
     naming = [row for row in found if parse_specifier(row.versions).names_post] if version.post is not None else []
     return tuple(naming or found)
 
@@ -105,10 +105,10 @@ def _verdict(question: Question, row: WheelRow) -> FitVerdict | None:
     if spec is None:
         return None
     pythons = question.versions.get("python", ())
-    covers = {parse_specifier(spec).cover(python) for python in pythons}
+    covers = {covered(spec, python) for python in pythons}
     least = row.glibc.get(question.machine) if question.os in ("linux", "wsl") else None
     if least:
-        covers |= {parse_specifier(f">={least}").cover(there) for there in question.versions.get("glibc", ())}
+        covers |= {covered(f">={least}", there) for there in question.versions.get("glibc", ())}
     found = {_VERDICTS[cover] for cover in covers}
     return "incompatible" if "incompatible" in found else "unknown" if "unknown" in found else "compatible"
 
@@ -119,7 +119,7 @@ def _row_fits(question: Question, label: str, name: str, row: WheelRow, rows: Se
         systems = listed([_written(system) for system in _systems(question) if system in row.pythons], "or")
         reason = f"PyPI has no wheel of {label} for free-threaded Python on {systems}"
         yield conclude(question.matrix, "incompatible", reason, row).concerning(name, "python")
-    elif spec is None and not (row.archive and any(_os(question) in other.os for other in rows)):
+    elif spec is None and not (row.archive and any(_says_it_runs(question, other) for other in rows)):
         yield from _no_wheel(question, label, name, row)
     if spec is None:
         return
@@ -139,7 +139,7 @@ def _no_wheel(question: Question, label: str, name: str, row: WheelRow) -> Itera
     verdict: FitVerdict = "unknown"
     if row.archive:
         reason += "; whether its source archive can be compiled there is not documented"
-    elif _on_other_indexes(question.matrix, name):
+    elif _on_other_indexes(question, name):
         reason += "; whether another index has one is not known"
     else:
         verdict = "incompatible"
@@ -148,14 +148,18 @@ def _no_wheel(question: Question, label: str, name: str, row: WheelRow) -> Itera
         yield conclude(question.matrix, verdict, reason, row, change=f"os {there}").concerning(name, part)
 
 
-def _on_other_indexes(matrix: Matrix, name: str) -> bool:
+def _says_it_runs(question: Question, row: ReleaseRow) -> bool:
+    """Whether a row names the system in question: then what is compiled there runs there."""
+    return _os(question) in row.os and ("machine" not in question.labels or question.machine in row.machine)
+
+
+def _on_other_indexes(question: Question, name: str) -> bool:
     """PyTorch and what is released with it have an index of their own."""
-    rows = matrix.rows_of(name)
-    return name == "torch" or any(row.needs.get("torch", "").startswith("==") for row in rows)
+    return any(name in row.packages and _os(question) in row.os for row in question.matrix.indexes)
 
 
 def _python(question: Question, label: str, row: WheelRow, spec: str, python: Version) -> Fit:
-    verdict = _VERDICTS[parse_specifier(spec).cover(python)]
+    verdict = _VERDICTS[covered(spec, python)]
     told = " or ".join(part.replace(",", ", ") for part in spec.split("|"))
     kind = "free-threaded Python" if question.free_threaded else "Python"
     reason = f"PyPI has wheels of {label} for {_here(question, row)} and {kind} {told}"
@@ -167,7 +171,7 @@ def _python(question: Question, label: str, row: WheelRow, spec: str, python: Ve
 def _glibc(question: Question, label: str, name: str, row: WheelRow) -> Iterator[Fit]:
     least = parse_version(row.glibc.get(question.machine, ""), scheme("glibc"))
     for there in question.versions.get("glibc", ()) if least and question.os in ("linux", "wsl") else ():
-        verdict = _VERDICTS[parse_specifier(f">={least}").cover(there)]
+        verdict = _VERDICTS[covered(f">={least}", there)]
         reason = f"the wheels of {label} on PyPI need glibc {least} or newer, this is {there}"
         yield conclude(question.matrix, verdict, reason, row, change=f"glibc >= {least}").concerning(name, "glibc")
 

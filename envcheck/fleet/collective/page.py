@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from envcheck.checks import Status
 from envcheck.fleet.collective.record import FleetBench, MeasuredGroup, SlowLink, SlowNode
+from envcheck.fleet.names import by_reason
 from envcheck.fleet.pages.rows import VERDICTS, filled, row, section
 from envcheck.report import Options
 from envcheck.report.page.pen import Line, Pen
@@ -32,13 +33,8 @@ def _page(found: FleetBench, pen: Pen, options: Options) -> Iterator[Line]:
     if options.quiet:
         return
     most = len(found.nodes) + len(found.groups) if options.verbose else _ROWS
-    gone: dict[str, list[str]] = {}
-    for node in found.nodes:
-        if node.problem:
-            gone.setdefault(node.problem, []).append(node.name)
-    yield from section(
-        pen, "Not measured", [row(pen, "unknown", why, names) for why, names in gone.items()], most, "--json"
-    )
+    gone = by_reason((node.name, node.problem) for node in found.nodes if node.problem)
+    yield from section(pen, "Not measured", [row(pen, "unknown", *told) for told in gone], most, "--json")
     yield from section(pen, "Slow beside a healthy node", [_slow(pen, each) for each in found.slow], most, "--json")
     yield from section(pen, "Slow with each other only", [_link(pen, each) for each in found.links], most, "--json")
     told = "slow, although neither a node nor a link of it was found to be"

@@ -15,6 +15,7 @@ from typing import Annotated, Any, TypeAlias
 import msgspec
 
 from envcheck.fleet.collective.search import Outcome
+from envcheck.fleet.engines.launch import no_answer
 from envcheck.fleet.engines.talk import Crew
 from envcheck.text.clean import brief
 
@@ -121,7 +122,7 @@ class Together:
                     del self._waiting[node]
                     self._welcome(node, fact.ready)
         for node in self._waiting:
-            self.problems.setdefault(node, f"no answer within {seconds:g} s")
+            self.problems.setdefault(node, no_answer(seconds, self._crew.told(node)))
         self._waiting.clear()
 
     def _welcome(self, node: str, ready: _Ready) -> None:

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from envcheck.errors import UsageError
 
 if TYPE_CHECKING:
-    from envcheck.fleet.examine import Answer
+    from envcheck.fleet.engines.asking import Coming
 
 # An engine is imported when it is asked for.
 # ruff: noqa: PLC0415
 
 
-def chosen_engine(options: Namespace, hosts: str = "") -> tuple[str, Iterable[Answer]]:
+def chosen_engine(options: Namespace, hosts: str = "") -> tuple[str, Coming]:
     """The engine that ``options`` name, and its answers; raise UsageError where it cannot start.
 
     ``hosts`` is the text of the file that ``--hosts`` names.

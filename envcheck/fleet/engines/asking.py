@@ -3,14 +3,33 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
 from envcheck.errors import UsageError
+from envcheck.fleet.examine import Answer
 
 COLLECTOR = ("python3", "-")
 NODE = ("envcheck", "bench", "--fleet-node")
 """What a node runs that measures together with others."""
+
+
+class Coming(msgspec.Struct, frozen=True):
+    """Answers as they come, and who was asked."""
+
+    answers: Iterator[Answer]
+    asked: Sequence[Answer] = ()
+    """What stands for each answer that an interrupt cuts off; empty where nobody knows who will answer."""
+
+    def __iter__(self) -> Iterator[Answer]:
+        """The answers."""
+        return self.answers
+
+
+def coming(answers: Iterator[Answer], nodes: Iterable[str]) -> Coming:
+    """The ``answers`` of ``nodes``."""
+    return Coming(answers, [Answer(node, problem="interrupted before it answered") for node in nodes])
 
 
 class Ask(msgspec.Struct, frozen=True):

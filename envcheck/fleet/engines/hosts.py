@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from envcheck.errors import UsageError
-from envcheck.fleet.engines.asking import Ask
+from envcheck.fleet.engines.asking import Ask, Coming, coming
 from envcheck.fleet.engines.launch import Command, run_all
-from envcheck.fleet.examine import Answer
 
 _MOST = 100_000
 _CONNECT = 10
 
 
-def answers(text: str, ask: Ask, *, jobs: int, timeout: float) -> Iterator[Answer]:
+def answers(text: str, ask: Ask, *, jobs: int, timeout: float) -> Coming:
     """Ask every host of ``text``."""
-    return run_all(commands(text, ask, timeout=timeout), jobs=jobs, timeout=timeout)
+    made = commands(text, ask, timeout=timeout)
+    return coming(run_all(made, jobs=jobs, timeout=timeout), [command.node for command in made])
 
 
 def commands(text: str, ask: Ask, *, timeout: float) -> list[Command]:

@@ -13,25 +13,29 @@ from contextlib import suppress
 from typing import Any
 
 from envcheck.errors import UsageError
-from envcheck.fleet.engines.asking import COLLECTOR, Ask
+from envcheck.fleet.engines.asking import COLLECTOR, Ask, Coming, coming
 from envcheck.fleet.engines.launch import output_of, read_answer
 from envcheck.fleet.examine import Answer
+from envcheck.report.saved.read import MOST_BYTES
 from envcheck.text.clean import brief
 
 _SECONDS = 60.0
 _TICK = 2.0
 _KEPT = 600
 """Seconds after which the cluster deletes the Job by itself, in case nobody else does."""
+_FAILURES = 1_000_000
+"""Pods that may fail before the cluster ends those of the other nodes. It starts another for each that failed, after a
+wait that grows; the first answer of a node counts."""
 _FOLDER = "/envcheck"
 
 
-def answers(image: str, selector: str | None, ask: Ask, *, timeout: float) -> Iterator[Answer]:
+def answers(image: str, selector: str | None, ask: Ask, *, timeout: float) -> Coming:
     """Run the Job on the nodes that ``selector`` chooses; raise UsageError where kubectl fails."""
     listed = json.loads(_kubectl("get", "nodes", "-o", "json", *(("-l", selector) if selector else ())))
     nodes = {str(node["metadata"]["name"]): _not_ready(node) for node in listed.get("items", ())}
     if not nodes:
         raise UsageError("--kubernetes: no node of the cluster is selected")
-    return _answers(image, nodes, ask, timeout)
+    return coming(_answers(image, nodes, ask, timeout), nodes)
 
 
 def _not_ready(node: dict[str, Any]) -> str:
@@ -86,7 +90,7 @@ def _logged(node: str, pod: str, told: dict[str, Any]) -> Answer:
     # Of the pod itself where its container never ended: evicted, or refused by the node.
     reason = ": ".join(str(status[key]) for key in ("reason", "message") if status.get(key))
     try:
-        log = _kubectl("logs", pod)
+        log = _kubectl("logs", pod, most=MOST_BYTES)
     except UsageError as error:  # of this node alone; an evicted pod has no log any more
         return Answer(node, problem=brief(reason or str(error)))
     exit_code = int(ended.get("exitCode") or 0)
@@ -166,7 +170,7 @@ def manifest(name: str, image: str, nodes: Sequence[str], ask: Ask, timeout: flo
         "spec": {
             "parallelism": len(nodes),
             "completions": len(nodes),
-            "backoffLimit": 0,
+            "backoffLimit": _FAILURES,
             "activeDeadlineSeconds": int(timeout) + 60,
             "ttlSecondsAfterFinished": _KEPT,
             "template": {"metadata": {"labels": labels}, "spec": pod},
@@ -180,6 +184,6 @@ def manifest(name: str, image: str, nodes: Sequence[str], ask: Ask, timeout: flo
     return {"apiVersion": "v1", "kind": "List", "items": items}
 
 
-def _kubectl(*arguments: str, stdin: bytes = b"") -> bytes:
+def _kubectl(*arguments: str, **how: Any) -> bytes:
     called = f"kubectl {arguments[0]}"
-    return output_of(("kubectl", *arguments), "--kubernetes", called=called, seconds=_SECONDS, stdin=stdin)
+    return output_of(("kubectl", *arguments), "--kubernetes", called=called, seconds=_SECONDS, **how)

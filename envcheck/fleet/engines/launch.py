@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import queue
+import re
 import selectors
 import signal
 import subprocess
@@ -27,10 +28,20 @@ from envcheck.text.clean import brief
 DEFAULT_JOBS = 64
 DEFAULT_TIMEOUT = 120.0
 _TAIL = 4096
+_LISTED = 1 << 30
+"""Bytes of a list of all nodes: Kubernetes tells some 20 KiB of each."""
+_OWN = re.compile(rb"""^[ \t]*\{\s*"(?:schema_version|collected)":""", re.MULTILINE)
+_OBJECT = re.compile(rb"^[ \t]*\{", re.MULTILINE)
+"""How a report or a collection begins; else what may be meant as one."""
 _LAUNCHER = "srun: "
+_JOB = re.compile(r"^srun: job \d+(?= queued)")
+"""Its number would make the reason of each node another one."""
 _TICK = 0.2
 _GRACE = 3.0
 """Seconds for a command to end what it started elsewhere."""
+LINGER = 1.0
+"""Seconds of silence after which an ended command is no longer listened to: what it started may keep its streams open,
+as ssh's ProxyCommand does under nohup."""
 
 
 class Command(msgspec.Struct, frozen=True):
@@ -53,19 +64,26 @@ class Command(msgspec.Struct, frozen=True):
         )
 
 
-def output_of(argv: Sequence[str], option: str, *, called: str, seconds: float, stdin: bytes = b"") -> bytes:
+def output_of(
+    argv: Sequence[str], option: str, *, called: str, seconds: float, stdin: bytes = b"", most: int = _LISTED
+) -> bytes:
     """What a program that lists or starts nodes prints; raise UsageError, about ``option``, where it fails."""
     try:
-        done = subprocess.run(argv, input=stdin, capture_output=True, timeout=seconds, check=False)
+        process = Command("", tuple(argv)).start()
     except OSError as error:
         raise UsageError(f"{option}: {argv[0]} cannot be started: {error.strerror or error}") from None
-    except subprocess.TimeoutExpired:
-        raise UsageError(f"{option}: {called} did not answer within {seconds:g} s") from None
-    if done.returncode:
-        said = done.stderr.decode("utf-8", "replace").strip().splitlines()
-        reason = said[-1] if said else f"exit status {done.returncode}"
-        raise UsageError(brief(f"{option}: {called}: {reason}"))
-    return done.stdout
+    try:
+        said = _Said(process, stdin, most)
+        why = said.listen(time.monotonic() + seconds, threading.Event())
+        status = process.poll()
+    finally:
+        end_process(process)
+    if why == "late":
+        raise UsageError(f"{option}: {called} did not answer within {seconds:g} s")
+    if why or status:
+        told = said.err.decode("utf-8", "replace").strip().splitlines()
+        raise UsageError(brief(f"{option}: {called}: {why or (told[-1] if told else f'exit status {status}')}"))
+    return said.out
 
 
 def run_all(commands: Sequence[Command], *, jobs: int, timeout: float) -> Iterator[Answer]:
@@ -115,18 +133,25 @@ def _asked(command: Command, deadline: float, timeout: float, stop: threading.Ev
         end_process(process)
     if why == "late":
         if not said.is_whole:
-            return Answer(command.node, problem=f"no answer within {timeout:g} s")
+            return Answer(command.node, problem=no_answer(timeout, said.err))
     elif why:
         return Answer(command.node, problem=why)
     return read_answer(command.node, said.out, said.err, status)
 
 
 def read_answer(node: str, out: bytes, err: bytes, status: int | None) -> Answer:
-    """The report in ``out``, which may follow what a login shell printed; else why there is none."""
-    begin = _begin(out)
-    if begin is not None:
-        return Answer(node, content=out[begin:])
+    """The report in ``out``, among words of a login shell or, in a pod's log, of stderr; else why there is none."""
+    found = _OWN.search(out) or _OBJECT.search(out)
+    if found is not None:
+        return Answer(node, content=out[found.start() : out.rfind(b"}") + 1] or out[found.start() :])
     return Answer(node, problem=last_words(err, status, "it printed no report"))
+
+
+def no_answer(seconds: float, err: bytes) -> str:
+    """What to say of a node that is waited for no longer: with its last word, such as that its job is queued."""
+    told = [line for line in err.decode("utf-8", "replace").splitlines() if line.strip()]
+    last = _JOB.sub("srun: the job is", told[-1].strip()) if told else ""
+    return brief(f"no answer within {seconds:g} s" + (f": {last}" if last else ""))
 
 
 def last_words(err: bytes, status: int | None, otherwise: str) -> str:
@@ -142,27 +167,20 @@ def last_words(err: bytes, status: int | None, otherwise: str) -> str:
     return f"{f'exit status {status}' if status > 0 else describe(status)[1]}: {reason}"
 
 
-def _begin(out: bytes) -> int | None:
-    """Where the JSON begins: an object at the start of a line."""
-    if out.lstrip()[:1] == b"{":
-        return len(out) - len(out.lstrip())
-    found = out.find(b"\n{")
-    return found + 1 if found >= 0 else None
-
-
 class _Said:
     """What a process prints, while its stdin is written."""
 
-    def __init__(self, process: subprocess.Popen[bytes], stdin: bytes) -> None:
+    def __init__(self, process: subprocess.Popen[bytes], stdin: bytes, most: int = MOST_BYTES) -> None:
         self.err = b""
+        self._most = most
         self._parts: list[bytes] = []
         self._process = process
         self._left = memoryview(stdin)
 
     def listen(self, deadline: float, stop: threading.Event) -> str:
-        """Listen until the process closes its streams; return why that did not happen, or an empty text."""
+        """Listen to the end of the streams, or to silence after the end of the process; return why neither came."""
         process = self._process
-        size = 0
+        size, heard = 0, time.monotonic()
         with selectors.DefaultSelector() as selector:
             for stream, events in (
                 (process.stdin, selectors.EVENT_WRITE),
@@ -177,10 +195,15 @@ class _Said:
                     return "interrupted"
                 if time.monotonic() >= deadline:
                     return "late"
-                for key, _ in selector.select(_TICK):
+                ready = selector.select(_TICK)
+                if ready or process.poll() is None:
+                    heard = time.monotonic()
+                elif time.monotonic() - heard > LINGER:
+                    break
+                for key, _ in ready:
                     size += self._serve(selector, key)
-                if size > MOST_BYTES:
-                    return f"it printed more than {MOST_BYTES >> 20} MiB"
+                if size > self._most:
+                    return f"it printed more than {self._most >> 20} MiB"
         with suppress(subprocess.TimeoutExpired):
             process.wait(timeout=max(0.1, min(5.0, deadline - time.monotonic())))
         return ""

@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 
 from envcheck.errors import UsageError
-from envcheck.fleet.engines.asking import COLLECTOR, NODE, Ask
+from envcheck.fleet.engines.asking import COLLECTOR, NODE, Ask, Coming, coming
 from envcheck.fleet.engines.launch import last_words, read_answer
 from envcheck.fleet.engines.talk import Said
 from envcheck.fleet.examine import Answer
@@ -45,10 +45,11 @@ class RayNode(msgspec.Struct, frozen=True):
         return brief(f"Ray says it is dead: {self.reason or 'no reason given'}")
 
 
-def answers(address: str, ask: Ask, *, timeout: float) -> Iterator[Answer]:
+def answers(address: str, ask: Ask, *, timeout: float) -> Coming:
     """Ask every node of the cluster at ``address``; raise UsageError where it cannot be reached."""
     ray = _connected(address, timeout)
-    return _quietly(_answers(ray, nodes_of(ray.nodes()), ask, timeout))
+    nodes = nodes_of(ray.nodes())
+    return coming(_quietly(_answers(ray, nodes, ask, timeout)), [node.name for node in nodes])
 
 
 def _connected(address: str, timeout: float) -> Any:
@@ -200,6 +201,10 @@ class Actors:
         """Send a line to a node."""
         if node in self._actors:
             self._actors[node].send.remote(data)
+
+    def told(self, _node: str) -> bytes:
+        """Nothing: an actor tells its program's stderr at its end."""
+        return b""
 
     def receive(self, seconds: float) -> list[Said]:
         """What came, after ``seconds`` at most."""

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from envcheck.errors import UsageError
+from envcheck.fleet.engines.asking import Coming
 from envcheck.fleet.examine import Answer
 from envcheck.report.saved.read import MOST_BYTES
 
@@ -22,15 +23,16 @@ MOST = 200_000
 _CHUNK = 1 << 20
 
 
-def answers(wanted: str) -> Iterator[Answer]:
+def answers(wanted: str) -> Coming:
     """One answer for each report: in a folder (``*.json``), of a pattern, or one after the other on stdin (``-``).
 
     Raises UsageError where nothing is there.
     """
     if wanted == "-":
-        yield from _on_stdin(cast("BufferedReader", sys.stdin.buffer))
-        return
-    yield from (Answer(node="", path=path) for path in files(wanted))
+        return Coming(_on_stdin(cast("BufferedReader", sys.stdin.buffer)))
+    paths = files(wanted)
+    unread = [Answer(node="", path=path, problem="interrupted before it was read") for path in paths]
+    return Coming((Answer(node="", path=path) for path in paths), unread)
 
 
 def files(wanted: str) -> list[str]:

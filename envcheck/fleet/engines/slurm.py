@@ -17,13 +17,15 @@ from itertools import chain
 import msgspec
 
 from envcheck.errors import UsageError
-from envcheck.fleet.engines.asking import Ask
+from envcheck.fleet.engines.asking import Ask, Coming, coming
 from envcheck.fleet.engines.launch import Command, output_of, run_all
 from envcheck.fleet.examine import Answer
 from envcheck.text.clean import brief
 
 _FOR_SINFO = {"-p": "-p", "--partition": "-p", "-w": "-n", "--nodelist": "-n"}
 """Options of srun that choose nodes, and what sinfo calls them."""
+_ONLY = ("-w", "--nodelist")
+_WITHOUT = ("-x", "--exclude")
 _USABLE = ("idle", "mixed", "allocated", "completing", "planned", "reserved")
 _SECONDS = 30.0
 
@@ -41,11 +43,12 @@ class Listed(msgspec.Struct, frozen=True):
         return self.state.rstrip("~#!%$@^-+") in _USABLE
 
 
-def answers(options: str, ask: Ask, *, jobs: int, timeout: float) -> Iterator[Answer]:
+def answers(options: str, ask: Ask, *, jobs: int, timeout: float) -> Coming:
     """Ask every node that the ``options`` of srun select; a node that Slurm calls down answers with Slurm's reason."""
     made = launches(options, ask, start=timeout, timeout=timeout)
     down = [Answer(node, problem=why) for node, why in made.down.items()]
-    return _and_cancel(chain(down, run_all(made.commands, jobs=jobs, timeout=timeout)), made.job)
+    answers = _and_cancel(chain(down, run_all(made.commands, jobs=jobs, timeout=timeout)), made.job)
+    return coming(answers, [*made.down, *(command.node for command in made.commands)])
 
 
 class Launches(msgspec.Struct, frozen=True):
@@ -67,12 +70,15 @@ def launches(options: str, ask: Ask, *, start: float, timeout: float) -> Launche
         own = shlex.split(options)
     except ValueError as error:
         raise UsageError(f"--slurm: {error}") from None
-    nodes = _allocated() or _listed(own)
+    only: set[str] = _hosts(own, _ONLY) if _in_allocation() else set()
+    without = _hosts(own, _WITHOUT)
+    listed = _allocated() or _listed(own)
+    nodes = [node for node in listed if (not only or node.name in only) and node.name not in without]
     if not nodes:
-        raise UsageError("--slurm: sinfo lists no node for these options")
+        raise UsageError("--slurm: Slurm lists no node for these options")
     name = "" if _in_allocation() else f"envcheck-fleet-{secrets.token_hex(4)}"
     minutes = f"--time={int(timeout) // 60 + 2}"
-    common = ("srun", minutes, *_without_nodes(own), "--nodes=1", "--ntasks=1", "--quiet", "--unbuffered")
+    common = ("srun", minutes, *_without_nodes(own), "--nodes=1", "--ntasks=1", "--unbuffered")
     within = (f"--immediate={max(1, int(start))}", f"--job-name={name}") if name else ("--overlap",)
     commands = (
         Command(node.name, (*common, *within, f"--nodelist={node.name}", *ask.argv), ask.stdin)
@@ -109,11 +115,22 @@ def _allocated() -> list[Listed]:
     listed = os.environ.get("SLURM_JOB_NODELIST")
     if not _in_allocation() or not listed:
         return []
-    return [Listed(name, "allocated", "") for name in _told(("scontrol", "show", "hostnames", listed)).split()]
+    return [Listed(name, "allocated", "") for name in _expanded(listed)]
+
+
+def _expanded(listed: str) -> list[str]:
+    """The names in a list such as ``n[1-4]``."""
+    return _told(("scontrol", "show", "hostnames", listed)).split()
+
+
+def _hosts(own: Sequence[str], options: Sequence[str]) -> set[str]:
+    """The nodes that these options of srun name; a file of names (with a slash) is left to srun."""
+    listed = [value for _, value in _values(own, options) if value and "/" not in value]
+    return {name for value in listed for name in _expanded(value)}
 
 
 def _listed(own: Sequence[str]) -> list[Listed]:
-    chosen = [part for option, value in _nodes_of(own) for part in (_FOR_SINFO[option], value)]
+    chosen = [part for option, value in _values(own, tuple(_FOR_SINFO)) for part in (_FOR_SINFO[option], value)]
     found: dict[str, Listed] = {}
     for line in _told(("sinfo", "--noheader", "--Node", "--format=%N|%T|%E", *chosen)).splitlines():
         name, _, rest = line.partition("|")
@@ -123,13 +140,13 @@ def _listed(own: Sequence[str]) -> list[Listed]:
     return list(found.values())
 
 
-def _nodes_of(own: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """The options that choose nodes, with their values."""
+def _values(own: Sequence[str], options: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Those of ``options`` that are given, with their values."""
     for place, part in enumerate(own):
         option, equals, value = part.partition("=")
-        if option in _FOR_SINFO:
+        if option in options:
             yield option, value if equals else (own[place + 1] if place + 1 < len(own) else "")
-        elif part[:2] in _FOR_SINFO and not part.startswith("--"):
+        elif part[:2] in options and not part.startswith("--"):
             yield part[:2], part[2:]
 
 
@@ -141,7 +158,7 @@ def _without_nodes(own: Sequence[str]) -> list[str]:
         name = part.partition("=")[0]
         if skip:
             skip = False
-        elif name in ("-w", "--nodelist"):
+        elif name in _ONLY:
             skip = "=" not in part
         elif not part.startswith("-w"):
             kept.append(part)

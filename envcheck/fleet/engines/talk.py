@@ -48,6 +48,9 @@ class Crew(Protocol):
     def receive(self, seconds: float) -> list[Said]:
         """What came, after ``seconds`` at most."""
 
+    def told(self, node: str) -> bytes:
+        """What a node's program, or its launcher, said on stderr so far."""
+
 
 class Processes:
     """A crew of processes here, each of which is the line to its node."""
@@ -87,6 +90,9 @@ class Processes:
         if node in self._lines:
             self._lines[node].send(data)
 
+    def told(self, node: str) -> bytes:
+        return self._lines[node].told if node in self._lines else b""
+
     def receive(self, seconds: float) -> list[Said]:
         found, self._failed = self._failed, []
         if found or not self._selector.get_map():
@@ -110,8 +116,7 @@ class _Line:
         self.out, self.err = out.fileno(), err.fileno()
         os.set_blocking(self._orders.fileno(), False)
         self._node = command.node
-        self._open = {self.out, self.err}
-        self._unread = self._told = b""
+        self._unread = self.told = b""
 
     def send(self, data: bytes) -> None:
         """Orders are short: one that finds its pipe full goes to a node that has not read for long."""
@@ -125,12 +130,11 @@ class _Line:
             return b""
 
     def take(self, descriptor: int, data: bytes) -> list[Said]:
-        """The whole lines in ``data``; at the end of both streams, why it ended."""
-        if not data:
-            self._open.discard(descriptor)
-            return [] if self._open else [Said(self._node, ended=self._why())]
+        """The whole lines in ``data``; at the end of stdout, why it ended."""
+        if not data and descriptor == self.out:
+            return [Said(self._node, ended=self._why())]
         if descriptor == self.err:
-            self._told = (self._told + data)[-_TAIL:]
+            self.told = (self.told + data)[-_TAIL:]
             return []
         *lines, self._unread = (self._unread + data).split(b"\n")
         if len(self._unread) > _LONGEST_LINE:
@@ -143,6 +147,13 @@ class _Line:
             self._orders.close()
 
     def _why(self) -> str:
+        """The last words; what the process started may keep its stderr open, so its end is not waited for."""
         with suppress(subprocess.TimeoutExpired):
             self.process.wait(timeout=5.0)
-        return last_words(self._told, self.process.returncode, "it ended without a message")
+        os.set_blocking(self.err, False)
+        for _ in range(64):
+            data = self.read(self.err)
+            if not data:
+                break
+            self.take(self.err, data)
+        return last_words(self.told, self.process.returncode, "it ended without a message")

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 
 from envcheck.checks import Status
 from envcheck.fleet.names import folded
-from envcheck.fleet.pages.text import fact_text, left_out, value_text
+from envcheck.fleet.pages.text import counts, fact_text, left_out, unanswered, value_text
 from envcheck.fleet.record import Fleet, Node, Place, Slow, Spread
 from envcheck.report import Options
 from envcheck.report.markup.html import Markup, chip, document, join, tag
@@ -30,7 +30,8 @@ for (const head of document.querySelectorAll("th[data-column]")) head.addEventLi
   for (const other of table.querySelectorAll("th")) other.removeAttribute("aria-sort");
   head.setAttribute("aria-sort", down ? "descending" : "ascending");
   const order = new Intl.Collator("en", {numeric: true}).compare;
-  const rows = [...body.rows].sort((a, b) => order(a.cells[column].textContent, b.cells[column].textContent));
+  const key = (row) => row.cells[column].textContent.replace(/(\\d),(?=\\d{3})/g, "$1");
+  const rows = [...body.rows].sort((a, b) => order(key(a), key(b)));
   body.append(...(down ? rows.reverse() : rows));
 });
 document.getElementById("find").addEventListener("input", (event) => {
@@ -62,6 +63,7 @@ def render(fleet: Fleet, _options: Options) -> str:
 def _sections(fleet: Fleet) -> list[Markup]:
     return [
         _hero(fleet),
+        *_section("No report", ("Reason", "Nodes"), [_row(why, _several(names)) for why, names in unanswered(fleet)]),
         *_section("Findings of the nodes", ("", "Rule", "Problem", "Nodes"), _problems(fleet)),
         *_section("Different from the majority", ("Fact", "Value", "Most have", "Share", "Where"), _differences(fleet)),
         *_section("No majority", ("Fact", "Values"), _splits(fleet)),
@@ -90,13 +92,12 @@ def _sections(fleet: Fleet) -> list[Markup]:
 
 def _hero(fleet: Fleet) -> Markup:
     head = fleet.head
-    counts = ", ".join(f"{count:,} {name}" for name, count in head.verdicts.items() if count)
     older = f"; {left_out(head.superseded)}" if head.superseded else ""
     return tag(
         "div",
         chip(head.verdict, _SIGNS[head.verdict], head.verdict.upper()),
         tag("h1", head.headline),
-        tag("p", f"{head.nodes:,} nodes, {head.gpus:,} GPUs: {counts}{older}", class_="meta"),
+        tag("p", f"{counts(fleet)}{older}", class_="meta"),
         class_=f"card hero {head.verdict}",
     )
 

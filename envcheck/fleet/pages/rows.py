@@ -28,11 +28,18 @@ def section(
         yield (Span(pen.text(f"  {left}"), "dim"),)
 
 
-def row(pen: Pen, status: Status, text: str, names: Sequence[str], sign: str = "") -> list[Line]:
-    """``text`` after the word for ``status``, or after ``sign``, and the nodes that it is about."""
+def row(
+    pen: Pen, status: Status, text: str, names: Sequence[str], sign: str = "", *, parts: Sequence[str] = ()
+) -> list[Line]:
+    """``text`` after the word for ``status``, or after ``sign``, and the nodes that it is about.
+
+    Where there are few, ``parts`` says of each which part of it.
+    """
     lines = list(filled(pen, f"  {sign or WORDS[status]:<5}", text, "" if sign else status))
     if names:
         runs = folded(names)
+        if any(parts) and len(names) <= MOST_NAMES:
+            runs = [" ".join([*folded([name]), *filter(None, [part])]) for name, part in zip(names, parts, strict=True)]
         shown = ", ".join(runs[:MOST_NAMES]) + (", …" if len(runs) > MOST_NAMES else "")
         count = f"{len(set(names)):,} nodes: " if len(set(names)) > 1 else ""
         lines += [(Span("       "), Span(line, "dim")) for line in pen.fill(count + shown, pen.width - 7, 2)]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from envcheck.checks import Status
+from envcheck.fleet.names import by_reason
 from envcheck.fleet.overall import counted
-from envcheck.fleet.pages.rows import MOST_NAMES, VERDICTS, filled, row, section
+from envcheck.fleet.pages.rows import VERDICTS, filled, row, section
 from envcheck.fleet.record import Difference, Drift, Fleet, Place, Slow, Split
 from envcheck.report import Options
 from envcheck.report.page.pen import WORDS, Line, Pen
@@ -32,13 +34,11 @@ def _page(fleet: Fleet, pen: Pen, options: Options) -> Iterator[Line]:
     head = fleet.head
     word = VERDICTS[head.verdict]
     yield from filled(pen, f"{word}  ", head.headline, style=head.verdict, title=True)
-    counts = ", ".join(f"{count:,} {name}" for name, count in head.verdicts.items() if count)
-    told = f"{head.nodes:,} nodes, {head.gpus:,} GPUs: {counts}" if counts else "no reports"
-    yield from filled(pen, "  ", told)
+    yield from filled(pen, "  ", counts(fleet))
     if options.quiet:
         return
     most = len(fleet.nodes) + len(fleet.differences) + len(fleet.slow) + 1 if options.verbose else _ROWS
-    yield from section(pen, "No report", list(_unanswered(fleet, pen)), most)
+    yield from section(pen, "No report", [row(pen, "unknown", *told) for told in unanswered(fleet)], most)
     yield from section(pen, "Findings of the nodes", list(_problems(fleet, pen)), most)
     yield from section(pen, "Different from the majority", list(_differences(fleet, pen)), most)
     yield from section(pen, "No majority", list(_splits(fleet, pen)), most)
@@ -50,13 +50,17 @@ def _page(fleet: Fleet, pen: Pen, options: Options) -> Iterator[Line]:
         yield from filled(pen, "", f"{left_out(head.superseded)}.", style="dim")
 
 
-def _unanswered(fleet: Fleet, pen: Pen) -> Iterator[list[Line]]:
-    reasons: dict[str, list[str]] = defaultdict(list)
-    for node in fleet.nodes:
-        if node.problem:
-            reasons[node.problem].append(node.name)
-    for reason, names in sorted(reasons.items(), key=lambda item: (-len(item[1]), item[0])):
-        yield row(pen, "unknown", reason, names)
+def counts(fleet: Fleet) -> str:
+    """How many nodes there are, with how many GPUs, and how many have which verdict."""
+    head = fleet.head
+    told = ", ".join(f"{count:,} {name}" for name, count in head.verdicts.items() if count)
+    gpus = counted(head.gpus, "GPU", "GPUs") or "no GPU"
+    return f"{counted(head.nodes, 'node', 'nodes')}, {gpus}: {told}" if told else "no reports"
+
+
+def unanswered(fleet: Fleet) -> list[tuple[str, list[str]]]:
+    """Why there is no report, and of which nodes; what most have first."""
+    return by_reason((node.name, node.problem) for node in fleet.nodes if node.problem)
 
 
 def _problems(fleet: Fleet, pen: Pen) -> Iterator[list[Line]]:
@@ -69,7 +73,7 @@ def _differences(fleet: Fleet, pen: Pen) -> Iterator[list[Line]]:
         many = f" ({difference.share:,} of {difference.known:,})"
         common = value_text(difference.common)
         text = f"{fact_text(difference)}: {value_text(difference.value)}, not {common}{many}"
-        yield row(pen, "warn", text, _named(difference.places))
+        yield _places(pen, "warn", text, difference.places)
 
 
 def _pressing(difference: Difference) -> tuple[int, str, str]:
@@ -103,7 +107,7 @@ def _slow(figures: Sequence[Slow], pen: Pen, options: Options) -> Iterator[list[
 
 def _drifts(fleet: Fleet, pen: Pen) -> Iterator[list[Line]]:
     for drift in sorted(fleet.drifts, key=lambda each: (-len(each.places), each.aspect, each.what)):
-        yield row(pen, "note", _change(drift), _named(drift.places))
+        yield _places(pen, "note", _change(drift), drift.places)
 
 
 def _change(drift: Drift) -> str:
@@ -133,11 +137,8 @@ def _groups(fleet: Fleet, pen: Pen) -> Iterator[list[Line]]:
         yield row(pen, "pass", f"{facts}{differs}", group.nodes, sign=f"{group.number}.")
 
 
-def _named(places: Sequence[Place]) -> list[str]:
-    """The nodes; where there are few, with the GPUs."""
-    if len(places) > MOST_NAMES:
-        return [place.node for place in places]
-    return [" ".join(filter(None, (place.node, "+".join(place.subjects)))) for place in places]
+def _places(pen: Pen, status: Status, text: str, places: Sequence[Place]) -> list[Line]:
+    return row(pen, status, text, [each.node for each in places], parts=["+".join(each.subjects) for each in places])
 
 
 def left_out(count: int) -> str:

@@ -11,7 +11,9 @@ from collections.abc import Iterator, Sequence
 
 _HEADING = re.compile(r"#{1,6} {0,3}(\S.{0,100})$")
 _LABEL = re.compile(r"[A-Za-z][\w ,./()&'-]{1,60}[:?]?$")
-_VALUE = re.compile(r"[`\"']?v?[0-9]{1,4}\.[0-9][\w.+-]{0,40}[`\"']?(?:\s?[/,(| ].{0,60})?$")
+_VALUE = re.compile(
+    r"[`\"']?(?:[A-Za-z]{2,14}[ =:-]{1,2})?v?[0-9]{1,4}\.[0-9][\w.+-]{0,40}[`\"']?(?:\s?[/,(| ].{0,60})?$"
+)
 _BETWEEN = re.compile(r"\s{0,20}(?:`{3}\w{0,12}|[-=]{3,40}|<!--.{0,200}-->)?$")
 _FEW_LINES = 3
 """Most empty lines and fences between a heading and its answer."""

@@ -29,10 +29,12 @@ _VERSION = (
 )
 _VERSION_WORD = r"(?:version|ver|release|build|版本号?|バージョン|버전|versi[oó]n|versão|версия)"
 _LINK = (
-    rf"(?:[-_. ]{{0,3}}{_VERSION_WORD}_{{0,2}})?(?: ?\((?:(?:gpu\?|cuda|pip|conda|installed)\)|[^()]{{1,60}}\) ?:))?"
+    rf"(?:[-_. ]{{0,3}}{_VERSION_WORD}_{{0,2}}(?: or commit id)?)?"
+    r"(?: ?\((?:(?:gpu\?|cuda|pip|conda|installed)\)|[^()]{1,60}\) ?:))?"
     r"[\"'`*_]{0,4}\s{0,40}(?:[:=|@-]{1,2}|\.{3,60}|is|at|✅)?\s{0,40}[\"'`*(\[]{0,4}"
     # What `tf.version.GIT_VERSION` prints before the version.
-    r"(?:(?:v[0-9.]{3,12}(?:-rc[0-9]{1,2})?-[0-9]{1,6}-g[0-9a-f]{5,40}|unknown)['\"]?,? ['\"]?)?v?(?:torch|tf|cuda)?"
+    r"(?:(?:v[0-9.]{3,12}(?:-rc[0-9]{1,2})?-[0-9]{1,6}-g[0-9a-f]{5,40}|unknown)['\"]?,? ['\"]?)?v?"
+    r"(?:torch|tf|cuda|onnx\w{5,9} |ort )?"
 )
 _AFTER = (
     r"(?![\w*]|-[A-Za-z]|\.[0-9]|\+(?:\s|$)|\s?- ?[0-9]"
@@ -86,7 +88,8 @@ _ANOTHER = re.compile(
     r"tested|supports?|supported|"
     r"recommend\w*|compatible with|other (?:machine|pc|box|server|computer|gpus?|card)|"
     r"another (?:machine|pc|box|server|computer|gpu|card)|colleague|friend|"
-    r"previously|earlier|formerly|used to|instead of|unlike|compared?|versus|vs|than|e\.g\.|for example|such as|"
+    r"previously|earlier|formerly|used to|used (?=.{1,60}\bbefore\b)|"
+    r"instead of|unlike|compared?|versus|vs|than|e\.g\.|for example|such as|"
     r"not (?:on|with|an?)|no longer|since|until|starting (?:with|from)|release notes|changelog)\b",
     re.IGNORECASE,
 )
@@ -122,6 +125,9 @@ _TELLS = re.compile(
 """Every line with a mention contains one of these, in lower case."""
 
 
+_DIGIT = re.compile(r"[0-9]")
+_UNNUMBERED = re.compile(r"titan|jetson|\bdgx\b")
+"""The GPUs and machines whose names have no digit."""
 _FIELD = re.compile(
     r"\b(?:cuda|nvidia|cudnn|nccl|cublas|tensorrt|(?:py)?torch|tensorflow|onnx ?runtime|gpus?|geforce|[rg]tx|vram|nvcc|"
     r"llama\.cpp|ollama|vllm|jetson|nvlink|nvswitch|infiniband|slurm|gres|sglang|triton|jax|cupy|numba|deepspeed|"
@@ -158,8 +164,9 @@ def speaks_of_field(text: str) -> bool:
 
 
 def may_tell(line: str) -> bool:
-    """Whether it is worth looking for mentions in a line."""
-    return _TELLS.search(line[:LONGEST].lower()) is not None
+    """Whether it is worth looking for mentions in a line: versions have a digit, and so have most GPUs."""
+    text = line[:LONGEST].lower()
+    return (_DIGIT.search(text) or _UNNUMBERED.search(text)) is not None and _TELLS.search(text) is not None
 
 
 def mentions(line: str) -> Iterator[Mention]:

@@ -76,7 +76,7 @@ def of_wheel(sheet: Sheet, address: str, line: int | None, *, name: str = "") ->
         return (
             item(sheet, name, SpecifierSet(), line, problem=problem)
             if name
-            else unread(sheet, "a file or folder", line, problem)
+            else unread(sheet, "an address or a folder", line, problem)
         )
     planned = item(sheet, name or found, SpecifierSet(f"=={version}"), line)
     return msgspec.structs.replace(planned, refused=refusal(sheet, [file]))

@@ -157,12 +157,13 @@ def _root(place: str) -> str:
 
 
 def _text(path: str, where: str) -> str:
+    place = f"{where}: " if where != path else ""
     try:
         content = read_file(path, _MOST_BYTES)
     except OSError as error:
-        raise UsageError(f"{where}: cannot read {path}: {error.strerror or error}") from None
+        raise UsageError(f"{place}cannot read {path}: {error.strerror or error}") from None
     except (TooLargeError, ValueError) as error:
-        raise UsageError(f"{where}: cannot read {path}: {error}") from None
+        raise UsageError(f"{place}cannot read {path}: {error}") from None
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError:

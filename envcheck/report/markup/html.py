@@ -181,6 +181,10 @@ footer { margin-top: 34px; color: var(--soft); font-size: 13px; }
   .floor, .figure { grid-template-columns: 1fr auto; }
   .floor > span:last-child, .figure > .bar, .figure > .share { grid-column: 1 / -1; }
   dl { grid-template-columns: 1fr; gap: 0; } dt { margin-top: 8px; }
+  .wide td, .wide th { min-width: 56px; } .wide td:nth-child(n + 3) { min-width: 80px; }
 }
-@media print { body { background: #fff; } main { padding: 0; } .card, .floor { break-inside: avoid; } }
+@media print {
+  body { background: #fff; } main { padding: 0; } .wide { overflow: visible; }
+  .card > *, .floor { break-inside: avoid; } h1, h2, h3 { break-after: avoid; }
+}
 """

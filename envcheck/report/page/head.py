@@ -98,11 +98,10 @@ def _documented(check: Check, pen: Pen, room: Room) -> list[Line]:
     An address is never cut: where that one is too long, another page of the same product stands in, else the rule's.
     """
     pages = [clean(source.address) for source in check.sources if source.address.startswith("https://")]
-    own = "" if check.rule == PLAN else f"envcheck rule {check.rule}"  # a plan's finding is no rule with a page
     alike = [page for page in pages if _product(page) == _product(pages[0])]
-    shown = next((page for page in alike if width(page) <= pen.width - LABEL), own)
+    shown = next((page for page in alike if width(page) <= pen.width - LABEL), f"envcheck rule {check.rule}")
     asked_for = check.layer == "request"
-    return labelled("docs", shown, pen, 1) if shown and room.docs and not asked_for else []
+    return labelled("docs", shown, pen, 1) if room.docs and not asked_for else []
 
 
 def _product(page: str) -> list[str]:

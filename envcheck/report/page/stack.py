@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from envcheck.checks import ASSUMED, PLAN, STATUSES, Check, Layer, Report, Status
+from envcheck.checks import ASSUMED, EXPIRED, PLAN, STATUSES, Check, Layer, Report, Status
 from envcheck.report.page.findings import dead_probe_for, probe_end
 from envcheck.report.page.layout import Room
 from envcheck.report.page.pen import WORDS, Line, Pen, Span
@@ -292,8 +292,8 @@ def _elsewhere(report: Report) -> list[Row]:
 def _other_environment(environment: Environment) -> str:
     found = sorted(frameworks_in(environment), key=lambda framework: framework.extends is not None)
     titles = listed([framework_title(framework) for framework in found])
-    reason = f" ({environment.why})" if environment.why else ""
-    return f"not judged: {titles} in {environment.key}{reason}"
+    reason = f"{environment.why}; " if environment.why else ""
+    return f"not judged: {titles} in {environment.key} ({reason}--python judges it)"
 
 
 def _container(report: Report) -> Row | None:
@@ -305,8 +305,10 @@ def _container(report: Report) -> Row | None:
 
 
 def _required(report: Report) -> list[Row]:
-    """What the user required, unmet first."""
-    checks = _in_layers(report, "request")
+    """What the user required, unmet first; that an ignore holds yet is no requirement."""
+    checks = [
+        check for check in _in_layers(report, "request") if not (check.rule == EXPIRED and check.status == "pass")
+    ]
     if not checks:
         return []
     words = {"not met": ("fail", "warn"), "not known": ("unknown", "skipped"), "met": ("pass", "note")}

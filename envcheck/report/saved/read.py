@@ -19,6 +19,8 @@ MOST_BYTES = 64 << 20
 MOST_RECORDS = 500_000
 MOST_VALUES = 4_000_000
 """What a saved report may hold: a record takes some hundred bytes of memory."""
+_LEAST_RECORD, _LEAST_VALUE = len("{},"), len("0,")
+"""Bytes that the smallest one takes: a shorter text cannot hold too many, and need not be counted."""
 MOST_JUDGED = {"GPUs": 1024, "frameworks": 1024, "error lines": 10_000, "measurements": 20_000}
 """Most records of each kind that every rule, or every known error line, is matched with."""
 
@@ -40,10 +42,13 @@ def read_report(text: bytes) -> Report:
         raise UsageError("the saved report is empty; save one with: envcheck check --format json")
     if is_collected(content):
         return _checked(_collected(content))
-    if len(content) > 2 * MOST_RECORDS and (content.count(b"{") > MOST_RECORDS or content.count(b",") > MOST_VALUES):
+    if _has_more(content, b"{", MOST_RECORDS, _LEAST_RECORD) or _has_more(content, b",", MOST_VALUES, _LEAST_VALUE):
         raise UsageError(f"the saved report has more than {MOST_RECORDS} records or {MOST_VALUES} values")
-    _check_version(_decode(content, _Head).schema_version)
-    return _checked(_decode(content, Report))
+    return _checked(_decode(content))
+
+
+def _has_more(content: bytes, sign: bytes, most: int, least: int) -> bool:
+    return len(content) > least * most and content.count(sign) > most
 
 
 def is_collected(content: bytes) -> bool:
@@ -110,15 +115,14 @@ def _is_number(text: str) -> bool:
     return text.isascii() and text.isdecimal() and len(text) <= 4
 
 
-def _decode(content: bytes, kind: type[T]) -> T:
-    """Read ``content`` strictly, else as one of a newer minor."""
+def _decode(content: bytes) -> Report:
+    """Read ``content`` strictly, else as a report of a newer minor."""
     try:
         try:
-            return msgspec.json.decode(content, type=kind)
+            report = msgspec.json.decode(content, type=Report)
         except msgspec.ValidationError:
-            from envcheck.report.saved.read import read_newer
-
-            return read_newer(content, kind)
+            _check_version(msgspec.json.decode(content, type=_Head).schema_version)
+            return read_newer(content, Report)
     except msgspec.ValidationError as error:
         # The reason quotes the file, and goes to a terminal.
         raise UsageError(f"the file is JSON, but not a report of envcheck: {clip(clean(str(error)), 160)}") from None
@@ -126,6 +130,8 @@ def _decode(content: bytes, kind: type[T]) -> T:
         raise UsageError("the file is not JSON; save a report with: envcheck check --format json") from None
     except RecursionError:
         raise UsageError("the file is JSON nested too deeply to be a report of envcheck") from None
+    _check_version(report.schema_version)
+    return report
 
 
 NOT_KNOWN = {

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import msgspec
 
 from envcheck import __version__, checks
-from envcheck.checks import Check, Layer, Scope, Source, shortened
+from envcheck.checks import STATUSES, Check, Layer, Scope, Source, shortened
 from envcheck.compat.families import row_of
 from envcheck.compat.matrix import Matrix
 from envcheck.rules.api import (
@@ -206,9 +206,16 @@ def _with_framework(check: Check, name: str) -> Check:
 def _confirm(found: Sequence[Check], rule: Rule, met: ObservedProblem, facts: Facts) -> list[Check]:
     """Confirm the rule's findings; where it has none, replace its other checks by a finding about the machine."""
     if any(check.rule == rule.name and check.status in ("fail", "warn") for check in found):
-        return [_add_lines(check, met) if check.rule == rule.name else check for check in found]
+        return [
+            _add_lines(check, met, raised=_is_worse(met, check)) if check.rule == rule.name else check
+            for check in found
+        ]
     check = _check(rule, facts.snapshot, _outcome_of_lines(rule, met, facts), facts)
     return [*(other for other in found if other.rule != rule.name), check]
+
+
+def _is_worse(met: ObservedProblem, check: Check) -> bool:
+    return STATUSES.index(met.line.status) < STATUSES.index(check.status)
 
 
 def _outcome_of_lines(rule: Rule, met: ObservedProblem, facts: Facts) -> Outcome:

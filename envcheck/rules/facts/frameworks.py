@@ -45,6 +45,12 @@ def compiles_its_code(framework: Framework, matrix: Matrix) -> bool:
     return matrix.has_trait(framework.name, "compiles-at-run-time")
 
 
+def only_compiles_for_torch(environment: Environment | None) -> bool:
+    """Whether Triton stands beside PyTorch, of which only ``torch.compile`` needs it, and not beside vLLM."""
+    names = {each.name for each in frameworks_in(environment)}
+    return "torch" in names and "vllm" not in names
+
+
 def base_framework(subject: FrameworkSubject) -> Framework | None:
     """The framework that it extends, if that is in its environment."""
     return framework_named(subject.framework.extends, subject.environment)

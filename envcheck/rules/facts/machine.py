@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sized
 
-from envcheck.checks import LONGEST_TITLE, DecidedBy
+from envcheck.checks import ASSUMED, LONGEST_TITLE, DecidedBy
 from envcheck.compat.tables import GpuRow
 from envcheck.rules.api import Doubt, Facts, Outcome
 from envcheck.snapshot import PASTED, ApiResult, DeviceNode, Driver, Gpu, Record
@@ -18,6 +18,12 @@ def may_have_gpus(facts: Facts) -> bool:
     """False only when every source was checked and this system has no GPU of its own."""
     listing = facts.snapshot.gpus
     return listing is None or not listing.complete or bool(facts.own_gpus)
+
+
+def is_assumed(facts: Facts) -> bool:
+    """Whether ``--assume`` or a target names the GPUs or the driver: nobody looked at that machine."""
+    snapshot = facts.snapshot
+    return any(record is not None and record.source == ASSUMED for record in (*facts.gpus, snapshot.driver))
 
 
 def is_listed(gpu: Gpu, facts: Facts) -> bool:

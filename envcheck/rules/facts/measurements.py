@@ -12,6 +12,7 @@ from envcheck.checks import Check
 from envcheck.compat.performance.quantities import PROCESSOR, framework_tested, library_tested, place_of, quantity_of
 from envcheck.rules.facts.coverage import Coverage
 from envcheck.snapshot import Gpu, Measurement, ProbeRun
+from envcheck.snapshot.runs import not_asked_for
 
 _SCALES = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 
@@ -176,8 +177,10 @@ def headline(checks: Sequence[Check], covered: Coverage) -> str:
 
 
 def nothing_measured(runs: Iterable[ProbeRun]) -> str:
-    """Why there are no figures: the most frequent reason of the bench probes, those for a GPU first."""
-    told = [run for run in runs if run.name.startswith("bench.") and run.detail]
+    """Why there are no figures: the most frequent reason of the bench probes, those for a GPU first; empty where nobody
+    asked for figures.
+    """
+    told = [run for run in runs if run.name.startswith("bench.") and run.detail not in ("", not_asked_for("bench"))]
     reasons = Counter(run.detail for run in told if run.gpu) or Counter(run.detail for run in told)
     return reasons.most_common(1)[0][0] if reasons else ""
 

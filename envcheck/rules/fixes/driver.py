@@ -93,6 +93,22 @@ def smi_selector(gpu: Gpu | None) -> tuple[str, ...]:
     return ("-i", bus_id) if bus_id and _BUS_ID.fullmatch(bus_id) else ()
 
 
+COOLING = Fix(text="Check fans, air flow and room temperature", who="cluster-admin")
+SUPPLY = Fix(
+    text="Check the power supplies, their redundancy mode and the GPU's power cables",
+    who="cluster-admin",
+)
+
+
+def restore_power_limit(gpu: Gpu, watts: float) -> Fix:
+    return Fix(
+        text="Restore the default power limit",
+        command=("sudo", "nvidia-smi", *smi_selector(gpu), "-pl", f"{watts:.0f}"),
+        who="root",
+        risk="more heat and power; the limit may have been lowered on purpose",
+    )
+
+
 def read_kernel_log() -> Fix:
     """Read the kernel log, which often has the reason for an error that the driver does not explain."""
     command = ("sudo", "dmesg", "--level=err,warn")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from envcheck.checks import Evidence, Fix, Missing, Status
 from envcheck.compat.matrix import Matrix
 from envcheck.compat.question.package_needs import release_rows
@@ -304,7 +306,8 @@ def _lacking(
         is_main_framework(framework, facts.matrix) or not framework.gpu_code
     )
     fit = min((each for _, each in lacking), key=lambda each: WEAKEST_FIRST.index(each.confidence))
-    names = ", ".join(gpu_title(gpu) for gpu, _ in lacking)
+    counted = Counter(gpu_title(gpu) for gpu, _ in lacking)  # GPUs that are assumed have one name
+    names = ", ".join(f"{count} x {title}" if count > 1 else title for title, count in counted.items())
     capabilities = tuple(dict.fromkeys(evidence_of(gpu_title(gpu), gpu, "compute_capability") for gpu, _ in lacking))
     whom = gpu_title(lacking[0][0]) if len(lacking) == 1 else f"{len(lacking)} of {plural(total, 'GPU')}"
     return incompatible(

@@ -7,7 +7,7 @@ from envcheck.compat.question.package_needs import active_requirements, normalis
 from envcheck.compat.relations.fit import Fit
 from envcheck.compat.relations.gpu_cuda import cuda_targets
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, evidence_of, passed, rule
-from envcheck.rules.facts.frameworks import full_name
+from envcheck.rules.facts.frameworks import full_name, only_compiles_for_torch
 from envcheck.rules.facts.machine import gpu_title
 from envcheck.rules.facts.trials import ran_on_gpu
 from envcheck.rules.fixes.driver import installer
@@ -194,7 +194,7 @@ def _without_xlas_compilers(subject: FrameworkSubject, facts: Facts) -> Outcome 
 
 def _cannot_compile_in_c(subject: FrameworkSubject, lacking: list[str], facts: Facts) -> Outcome:
     """A note beside PyTorch, which works without compiling; a warning beside vLLM, which does not."""
-    framework, names = subject.framework, {each.name for each in frameworks_in(subject.environment)}
+    framework = subject.framework
     what = " and ".join(_HOSTS.get(name, name) for name in lacking)
     install = installer(facts)
     headers = _HEADERS.get(install[0], "python3-dev") if install else "python3-dev"
@@ -203,7 +203,7 @@ def _cannot_compile_in_c(subject: FrameworkSubject, lacking: list[str], facts: F
     unset = without_variable("CC", (), facts) if "CC" in lacking else ()
     brings = (Fix(text=f"Install {' and '.join(packages)}", command=command, who="root"),) if packages else ()
     return Outcome(
-        status="note" if "torch" in names and "vllm" not in names else "warn",
+        status="note" if only_compiles_for_torch(subject.environment) else "warn",
         title=f"{full_name(framework)} finds no {what}",
         message=f"Triton compiles C code when the first kernel is called, but there is no {what}.",
         evidence=(evidence_of("what it compiles with", framework, "compiles_with"),),

@@ -22,6 +22,7 @@ from envcheck.rules.facts.frameworks import (
     code_targets,
     full_name,
     is_main_framework,
+    only_compiles_for_torch,
 )
 from envcheck.rules.facts.machine import driver_of, in_container, on_tegra
 from envcheck.rules.facts.needs import unanswered
@@ -105,7 +106,7 @@ def driver_too_old(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     framework, driver = subject.framework, driver_of(facts)
     cuda, number = CudaVersion.parse(framework.cuda), release(facts)
     if cuda is None or number is None:
-        return _without_release(framework, cuda, driver, facts)
+        return _without_release(subject, cuda, driver, facts)
     evidence = (
         evidence_of(f"CUDA of {framework.name}", framework, "cuda"),
         _release_evidence(driver, facts),
@@ -123,12 +124,14 @@ def driver_too_old(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     if not fit.bad:
         return not_known(f"Not known whether driver {number} runs CUDA {cuda}", fit)
     fixes = (*install_other_release(facts, framework), *update_driver(facts, fit.nearest_change))
-    title, worst = f"Driver {number} is too old for {full_name(framework)}", _status(framework, facts)
-    return incompatible(title, fit, evidence=evidence, fixes=fixes, worst=worst, more=_on_disk_only(driver, facts))
+    title, (worst, more) = f"Driver {number} is too old for {full_name(framework)}", _weight(subject, facts)
+    more += _on_disk_only(driver, facts)
+    return incompatible(title, fit, evidence=evidence, fixes=fixes, worst=worst, more=more)
 
 
-def _without_release(framework: Framework, cuda: CudaVersion | None, driver: Driver, facts: Facts) -> Outcome:
+def _without_release(subject: FrameworkSubject, cuda: CudaVersion | None, driver: Driver, facts: Facts) -> Outcome:
     """The outcome where the driver's release is not known: by the newest CUDA that it supports, if that is."""
+    framework = subject.framework
     if cuda is None or driver.cuda is None or framework.gpu_available:
         return _cannot_compare(framework, driver, facts)
     evidence = (
@@ -142,8 +145,8 @@ def _without_release(framework: Framework, cuda: CudaVersion | None, driver: Dri
     reason = f"CUDA {cuda} needs a newer driver than one that supports CUDA up to {driver.cuda}"
     fit = conclude(facts.matrix, "incompatible", reason, least.row if least else None, change=wanted)
     fixes = (*install_other_release(facts, framework), *update_driver(facts, wanted))
-    title, worst = f"The driver is too old for {full_name(framework)}", _status(framework, facts)
-    return incompatible(title, fit, evidence=evidence, fixes=fixes, worst=worst)
+    title, (worst, more) = f"The driver is too old for {full_name(framework)}", _weight(subject, facts)
+    return incompatible(title, fit, evidence=evidence, fixes=fixes, worst=worst, more=more)
 
 
 def _cannot_compare(framework: Framework, driver: Driver, facts: Facts) -> Outcome:
@@ -176,8 +179,14 @@ def _on_disk_only(driver: Driver, facts: Facts) -> str:
     return f"{text} A container that is given a GPU gets the host's driver instead." if in_container(facts) else text
 
 
-def _status(framework: Framework, facts: Facts) -> Status:
-    return "fail" if is_main_framework(framework, facts.matrix) else "warn"
+def _weight(subject: FrameworkSubject, facts: Facts) -> tuple[Status, str]:
+    """How bad it is, and what works nevertheless."""
+    if is_main_framework(subject.framework, facts.matrix):
+        return "fail", ""
+    row = facts.matrix.role_of(subject.framework.name)
+    if row is not None and row.role == "compiler" and only_compiles_for_torch(subject.environment):
+        return "note", " PyTorch runs without it; torch.compile does not."
+    return "warn", ""
 
 
 def _fit(subject: FrameworkSubject, number: DriverRelease, cuda: CudaVersion, facts: Facts) -> Fit:

@@ -6,7 +6,7 @@ from envcheck.checks import Evidence, Fix
 from envcheck.rules.api import Facts, Outcome, evidence_of, passed, rule
 from envcheck.rules.facts.machine import basis_of, gpu_title, is_listed
 from envcheck.rules.facts.needs import refused, unanswered
-from envcheck.rules.fixes.driver import smi_selector
+from envcheck.rules.fixes.driver import COOLING, SUPPLY, restore_power_limit
 from envcheck.snapshot import Gpu, Power, Temperature, Throttle
 
 _BRAKE = "hw_power_brake_slowdown"
@@ -23,12 +23,7 @@ _NEGLIGIBLE = 1.0
 """Seconds of throttling since the driver was loaded that are not worth a note."""
 
 
-_CHECK_SUPPLY = (
-    Fix(text="Check the power supplies, their redundancy mode and the GPU's power cables", who="cluster-admin"),
-)
-
-
-@rule(layer="gpu", scope="node", per="gpu", needs=("gpu.throttle.reasons",), arises=is_listed, remedy=_CHECK_SUPPLY)
+@rule(layer="gpu", scope="node", per="gpu", needs=("gpu.throttle.reasons",), arises=is_listed, remedy=(SUPPLY,))
 def power_throttled(gpu: Gpu, _facts: Facts) -> Outcome | None:
     """The power supply or a lowered power limit throttles a GPU.
 
@@ -65,7 +60,7 @@ def power_throttled(gpu: Gpu, _facts: Facts) -> Outcome | None:
             evidence=evidence,
             decided_by="driver-answered",
         )
-    if not lowered:
+    if not lowered or power.limit_default is None:
         return passed("No power throttling", *evidence, decided_by="driver-answered")
     capped = _CAP in reasons
     watts = f"{power.limit:.0f} W (default {power.limit_default:.0f} W)"
@@ -75,14 +70,7 @@ def power_throttled(gpu: Gpu, _facts: Facts) -> Outcome | None:
         message="The power limit is below the default" + (" and lowers the clocks now." if capped else "."),
         evidence=evidence,
         decided_by="driver-answered",
-        fixes=(
-            Fix(
-                text="Restore the default power limit",
-                command=("sudo", "nvidia-smi", *smi_selector(gpu), "-pl", f"{power.limit_default:.0f}"),
-                who="root",
-                risk="more heat and power; the limit may have been lowered on purpose",
-            ),
-        ),
+        fixes=(restore_power_limit(gpu, power.limit_default),),
     )
 
 
@@ -91,7 +79,7 @@ def power_throttled(gpu: Gpu, _facts: Facts) -> Outcome | None:
     scope="node",
     per="gpu",
     arises=is_listed,
-    remedy=lambda _facts: (Fix(text="Check fans, air flow and room temperature", who="cluster-admin"),),
+    remedy=(COOLING,),
 )
 def thermal_throttled(gpu: Gpu, facts: Facts) -> Outcome | None:
     """Heat throttles a GPU.

@@ -71,7 +71,7 @@ def cudnn_missing(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     layer="library",
     per="framework",
     arises=lambda subject, facts: loads_are_known(subject, facts) or states_versions(subject, facts),
-    explains=(*TRIAL_RULES, "cudnn-missing"),
+    explains=(*TRIAL_RULES, "cudnn-missing", "library-not-found"),
     remedy=install_cudnn,
     told_by=("damaged-distribution",),
 )

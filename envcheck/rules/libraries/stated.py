@@ -20,9 +20,9 @@ from envcheck.enrich.stated import first_of
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome
 from envcheck.rules.facts.driver import runs_builds_for
 from envcheck.rules.facts.frameworks import distributions_in, full_name, machine
-from envcheck.rules.facts.library_names import wheel_of
+from envcheck.rules.facts.library_names import names_in, wheel_of
 from envcheck.rules.fixes.fits import incompatible
-from envcheck.rules.messages.observed import observed_problems
+from envcheck.rules.messages.observed import ObservedProblem, observed_problems
 from envcheck.snapshot import Framework, Library, items_in
 from envcheck.versions import CudaVersion
 
@@ -93,8 +93,13 @@ def stated_misfit(
 def _is_explained_otherwise(framework: Framework, facts: Facts) -> bool:
     """Whether a program reports a failure, which is more certain, or the driver is too old for any library to help."""
     built = CudaVersion.parse(framework.cuda)
-    reported = any(met.line.status == "fail" for met in observed_problems(facts.snapshot))
+    reported = any(met.line.status == "fail" and not _is_open(met) for met in observed_problems(facts.snapshot))
     return reported or (built is not None and not runs_builds_for(facts, built))
+
+
+def _is_open(met: ObservedProblem) -> bool:
+    """Whether a program says that something did not load, and not which library."""
+    return met.line.problem == "library-not-found" and not any(names_in(each.value) for each in met.evidence)
 
 
 def _builds(framework: Framework, facts: Facts) -> tuple[str, ...]:

@@ -6,24 +6,28 @@ with the square of its length. Both are told by looking for the words that the p
 
 from __future__ import annotations
 
-import importlib
 import re
-import sys
-from collections.abc import Iterable, Iterator
-from typing import Any
+from collections.abc import Sequence
 
 Needed = tuple[frozenset[str], ...]
 """Of each set, the line must contain one word; words are in lower case."""
 
 _SHORTEST = 2
 """Characters of a word that is worth looking for."""
-# Python has no public parser of its own patterns.
-_parser: Any = importlib.import_module("re._parser" if sys.version_info >= (3, 11) else "sre_parse")
+# Python has no public parser of its own patterns; of what they are made of, this much decides what they spell out.
+_TOKEN = re.compile(
+    r"\(\?P=\w+\)|(?P<open>\((?:\?(?:P<\w+>|:|<?[=!]))?)|(?P<close>\))|(?P<other>\|)|\[\^?\]?(?:\\.|[^\]\\])*\]"
+    r"|(?P<repeat>[*+?]\??|\{\d*(?:,\d*)?\}\??)|\\(?P<escaped>\W)|\\.|[.^$]|(?P<literal>.)",
+    re.DOTALL,
+)
+_LOOKS = ("(?=", "(?!", "(?<")
+"""What begins a group that matches no character."""
 
 
 def needed_by(pattern: str) -> Needed:
     """The words that every match of ``pattern`` contains, whatever their case."""
-    return tuple(dict.fromkeys(_of_sequence(_parser.parse(pattern, re.IGNORECASE))))
+    found, _ = _alternatives(list(_TOKEN.finditer(pattern)), 0)
+    return tuple(dict.fromkeys(found))
 
 
 def has_needed(needed: Needed, lowered: str) -> bool:
@@ -31,28 +35,48 @@ def has_needed(needed: Needed, lowered: str) -> bool:
     return all(any(word in lowered for word in words) for words in needed)
 
 
-def _of_sequence(parts: Iterable[tuple[Any, Any]]) -> Iterator[frozenset[str]]:
+def _alternatives(tokens: Sequence[re.Match[str]], at: int) -> tuple[list[frozenset[str]], int]:
+    """What a group needs, from its first token on, and the place of its end."""
+    branches: list[list[frozenset[str]]] = [[]]
     word = ""
-    for kind, value in parts:
-        if str(kind) == "LITERAL":
-            word += chr(value).lower()
+    while at < len(tokens) and not tokens[at]["close"]:
+        token, at = tokens[at], at + 1
+        if token["other"]:
+            branches[-1] += _whole(word)
+            branches.append([])
+            word = ""
             continue
-        yield from _whole(word)
+        literal = (token["literal"] or token["escaped"] or "").lower()
+        needed: list[frozenset[str]] = []
+        if token["open"]:
+            inner, at = _alternatives(tokens, at)
+            needed, at = [] if token["open"].startswith(_LOOKS) else inner, at + 1
+        repeat = tokens[at]["repeat"] if at < len(tokens) else None
+        if literal and not repeat:
+            word += literal
+            continue
+        branches[-1] += _whole(word)
         word = ""
-        yield from _of_part(str(kind), value)
-    yield from _whole(word)
+        if repeat:
+            at += 1
+        if not (repeat and _may_be_left_out(repeat)):
+            branches[-1] += needed
+    branches[-1] += _whole(word)
+    return _common(branches), at
 
 
-def _whole(word: str) -> Iterator[frozenset[str]]:
-    if len(word) >= _SHORTEST:
-        yield frozenset({word})
+def _may_be_left_out(repeat: str) -> bool:
+    return repeat[0] in "*?" or repeat.startswith(("{0", "{,"))
 
 
-def _of_part(kind: str, value: Any) -> Iterator[frozenset[str]]:
-    if kind == "SUBPATTERN" or (kind in ("MAX_REPEAT", "MIN_REPEAT") and value[0] > 0):
-        yield from _of_sequence(value[-1])
-    elif kind == "BRANCH":
-        # Of each alternative the set whose shortest word is the longest: the rarest.
-        best = [max(_of_sequence(each), key=lambda words: min(map(len, words)), default=None) for each in value[1]]
-        if all(best):
-            yield frozenset().union(*(words for words in best if words))
+def _whole(word: str) -> list[frozenset[str]]:
+    return [frozenset({word})] if len(word) >= _SHORTEST else []
+
+
+def _common(branches: Sequence[list[frozenset[str]]]) -> list[frozenset[str]]:
+    """What alternatives need in common: of each the set whose shortest word is the longest, which is the rarest."""
+    if len(branches) == 1:
+        return branches[0]
+    best = [max(each, key=lambda words: min(map(len, words)), default=None) for each in branches]
+    found = [words for words in best if words]
+    return [frozenset().union(*found)] if len(found) == len(branches) else []

@@ -33,9 +33,36 @@ def refine(line: ErrorLine, text: str, snapshot: Snapshot, matrix: Matrix) -> Er
         return line._replace(problem="nvidia-wheel-conflict")
     if line.problem == "cpu-only-build":
         return _refine_build(line, text, snapshot, matrix)
-    if line.problem in _OF_DRIVER and line.status == "warn" and _driver_is_known(snapshot):
+    return _refine_driver(line, text, snapshot) if line.problem in _OF_DRIVER else line
+
+
+def _is_refused_inside(snapshot: Snapshot) -> bool:
+    """Whether a framework finds no GPU inside a container, of which nothing shows one."""
+    inside = bool(snapshot.platform and snapshot.platform.container not in (None, "none"))
+    tried = [framework for each in _environments(snapshot) for framework in frameworks_in(each)]
+    refused = any(framework.gpu_available is False and not framework.cpu_only for framework in tried)
+    return inside and refused and not snapshot.gpus
+
+
+def _refine_driver(line: ErrorLine, text: str, snapshot: Snapshot) -> ErrorLine:
+    """A line about the driver, where another part of the text shows one that runs: the line is from where it does not
+    reach, such as a container, a container engine in a virtual machine of its own, or a loader without its folder.
+    """
+    if line.problem == "driver-not-installed" and line.status == "warn" and _is_refused_inside(snapshot):
+        return line._replace(problem="container-without-gpu", status="fail", after=())
+    if not _driver_is_known(snapshot):
+        return line
+    if line.status == "warn":
         return line._replace(status="note")
+    if line.problem == "driver-not-installed" and "nvidia-container-cli" in text:
+        return line._replace(problem="container-toolkit-missing")
+    if line.problem == "driver-not-installed" and _OF_LOADER.search(text):
+        inside = bool(snapshot.platform and snapshot.platform.container)
+        return line._replace(problem="container-without-gpu" if inside else "library-not-found")
     return line
+
+
+_OF_LOADER = re.compile(r"libcuda\.so\S* ?(?::|cannot|not|was)|libnvidia-ml\.so\S*:")
 
 
 def _refine_build(line: ErrorLine, text: str, snapshot: Snapshot, matrix: Matrix) -> ErrorLine:
@@ -75,11 +102,15 @@ def _driver_is_known(snapshot: Snapshot) -> bool:
     driver, platform = snapshot.driver, snapshot.platform
     runs = driver is not None and (driver.release is not None or driver.cuda is not None)
     uses = any(framework.gpu_available for each in _environments(snapshot) for framework in frameworks_in(each))
-    return runs or uses or bool(platform and (platform.tegra or platform.tegra_release))
+    module = snapshot.kernel.nvidia if snapshot.kernel else None
+    loaded = module is not None and module.loaded is True and module.version is not None
+    return runs or uses or loaded or bool(platform and (platform.tegra or platform.tegra_release))
 
 
 def _why_missing(problem: str, text: str, snapshot: Snapshot, matrix: Matrix) -> str:
     wanted = _wanted(text)
+    if wanted is None and (asked := _REQUIRED.search(text)):
+        return _why_required(problem, asked, snapshot, matrix)
     if wanted is None:
         return "nvjitlink-mismatch" if "SPARSE" in text and _foreign_jitlink(snapshot) else problem
     installed = any(_is_copy(library, wanted) for library in _libraries(snapshot))
@@ -89,6 +120,20 @@ def _why_missing(problem: str, text: str, snapshot: Snapshot, matrix: Matrix) ->
     found = problem_of_missing(wanted, installed=installed, other_major=other_major)
     # "Not found by the loader" proves no more than that, unless another major version is there.
     return problem if problem == "library-not-found" and not other_major else found
+
+
+_REQUIRED = re.compile(r"\bRequire cuDNN (?P<cudnn>[0-9]{1,2})\.\*,? and CUDA (?P<cuda>[0-9]{1,2})\.")
+"""What ONNX Runtime says where its CUDA provider does not load, whatever the library that is missing."""
+
+
+def _why_required(problem: str, asked: re.Match[str], snapshot: Snapshot, matrix: Matrix) -> str:
+    """The major version that a program asks for and this machine does not have, of CUDA before cuDNN."""
+    there = frozenset(_majors(snapshot, matrix, frozenset({int(asked["cuda"])})))
+    if there and int(asked["cuda"]) not in there:
+        return "cuda-major-mismatch"
+    cudnn = list(_versions("cudnn", snapshot))
+    other = bool(cudnn) and not any(same_major(version, asked["cudnn"]) for version in cudnn)
+    return "cudnn-major-mismatch" if other else problem
 
 
 def _wanted(text: str) -> LibraryName | None:
@@ -117,7 +162,7 @@ def _other_cudnn(wanted: LibraryName, snapshot: Snapshot) -> bool:
 def _other_cuda(wanted: LibraryName, snapshot: Snapshot, matrix: Matrix) -> bool:
     """Whether CUDA is there, but no major version with this library."""
     majors = cuda_majors(matrix, wanted.family, wanted.number)
-    there = frozenset(_majors(snapshot, matrix))
+    there = frozenset(_majors(snapshot, matrix, majors))
     if there and majors & there and wanted.number.count(".") == 1:
         return _other_minor(wanted, snapshot)
     return bool(majors and there) and not majors & there
@@ -133,8 +178,8 @@ def _other_minor(wanted: LibraryName, snapshot: Snapshot) -> bool:
     return bool(known) and not any(admits(having, version) for version in known)
 
 
-def _majors(snapshot: Snapshot, matrix: Matrix) -> Iterator[int]:
-    """The CUDA major versions of toolkits, library copies, wheels and frameworks."""
+def _majors(snapshot: Snapshot, matrix: Matrix, wanted: frozenset[int]) -> Iterator[int]:
+    """The CUDA major versions of toolkits, library copies, wheels and frameworks; ``wanted`` are those looked for."""
     for toolkit in items_in(snapshot.toolkits):
         yield from _major(toolkit.version)
     for library in _libraries(snapshot):
@@ -148,7 +193,9 @@ def _majors(snapshot: Snapshot, matrix: Matrix) -> Iterator[int]:
         yield from _major(cuda_of_wheel(distribution))
     for environment in _environments(snapshot):
         for framework in frameworks_in(environment):
-            yield from _major(framework.cuda)
+            # What a release is known to be built for may be what it does not find, and is no sign that it is there.
+            of_row = framework.source_of("cuda").startswith("inferred ")
+            yield from (major for major in _major(framework.cuda) if not (of_row and major in wanted))
 
 
 _LONGEST = 9

@@ -116,7 +116,9 @@ def onnxruntime_cpu_and_gpu(environment: Environment, facts: Facts) -> Outcome |
         return _first_found(found, framework, facts)
     names = " and ".join(f"{each.name} {each.version}" for each in found)
     lost = framework is None or framework.cpu_only is not False
-    status: Status = "note" if framework is not None and ran_on_gpu(framework) else "fail" if lost else "warn"
+    there = any(_CUDA_PROVIDER in error.text for error in facts.snapshot.observed_errors)
+    there = there or (framework is not None and bool(ran_on_gpu(framework)))
+    status: Status = "note" if there else "fail" if lost else "warn"
     whose = f" The present files belong to {framework.name}." if framework is not None and framework.path else ""
     return Outcome(
         status=status,
@@ -127,6 +129,10 @@ def onnxruntime_cpu_and_gpu(environment: Environment, facts: Facts) -> Outcome |
         fixes=install_gpu_build(facts, framework or Framework(name="onnxruntime")),
         frameworks=_names(found, framework),
     )
+
+
+_CUDA_PROVIDER = "onnxruntime_providers_cuda"
+"""The library of the GPU package: what tries to load it was not overwritten by the CPU package."""
 
 
 def _apart(found: tuple[Distribution, ...]) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from envcheck.checks import Evidence, Fix
+from envcheck.checks import Evidence, Fix, Status
 from envcheck.compat.question.package_needs import admits, later_release_for_python, release_fits, release_rows
 from envcheck.compat.relations.fit import Fit
 from envcheck.compat.relations.torch import python_runs_torch
@@ -170,8 +170,9 @@ def python_unsupported(subject: FrameworkSubject, facts: Facts) -> Outcome | Non
     """The framework's release has no wheels for this Python version.
 
     What it checks
-        Checks that the installed release of PyTorch, TensorFlow, JAX, ONNX Runtime, CuPy … has wheels
-        on PyPI for the environment's Python.
+        Checks that the installed release of PyTorch, TensorFlow, JAX, ONNX Runtime, CuPy … has wheels on PyPI
+        for the environment's Python. In a plan (--plan) a release without any is a failure, since pip
+        refuses it.
 
     Why it matters
         A custom build, or one that was copied from another Python, may work or fail on import.
@@ -196,7 +197,14 @@ def python_unsupported(subject: FrameworkSubject, facts: Facts) -> Outcome | Non
         return None
     title = f"{full_name(framework)} has no wheels for Python {environment.python}"
     anew = Fix(text=f"Create an environment with {fit.nearest_change or 'a supported Python'}")
-    return incompatible(title, fit, evidence=evidence, fixes=(anew,), worst="warn")
+    worst: Status = "fail" if _would_be_refused(framework.name, environment) else "warn"
+    return incompatible(title, fit, evidence=evidence, fixes=(anew,), worst=worst)
+
+
+def _would_be_refused(name: str, environment: Environment) -> bool:
+    """Whether it is yet to be installed, from PyPI or PyTorch's indexes, which have no wheel."""
+    item = next((each for each in environment.planned or () if each.name == name), None)
+    return item is not None and item.conda is None and item.image is None and item.build is not None
 
 
 @rule(

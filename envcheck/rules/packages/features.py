@@ -61,7 +61,8 @@ def gpu_feature_unsupported(environment: Environment, facts: Facts) -> Outcome |
     if not refusals:
         return _supported(environment, facts)
     record, row, gpu, why, change = refusals[0]
-    useless = facts.matrix.has_trait(record.name, "needs-its-kernels")
+    # Programs do without an installed one; a plan that still names it asks for it.
+    useless = environment.planned is not None or facts.matrix.has_trait(record.name, "needs-its-kernels")
     status: Status = "fail" if useless and row.confidence != "weak" else "warn"
     names = ", ".join(dict.fromkeys(f"{each.name} {each.version}" for each, *_ in refusals))
     return Outcome(

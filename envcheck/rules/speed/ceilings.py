@@ -65,6 +65,7 @@ def condition_evidence(conditions: Conditions | None) -> tuple[Evidence, ...]:
 
 
 MEASURED = (
+    "gpu-held-back",
     "slow-gpu-memory",
     "slow-gemm",
     "slow-host-link",

@@ -6,7 +6,7 @@ import re
 
 from envcheck.checks import Evidence, Fix
 from envcheck.rules.api import Facts, Outcome, evidence_of, passed, rule
-from envcheck.rules.facts.machine import gpu_title, in_container, is_listed, may_have_gpus
+from envcheck.rules.facts.machine import gpu_title, in_container, is_assumed, is_listed, may_have_gpus
 from envcheck.rules.messages.observed import line_evidence
 from envcheck.snapshot import Gpu, Memory, Platform, Snapshot
 
@@ -45,7 +45,7 @@ def _enlarge(facts: Facts) -> tuple[Fix, ...]:
     layer="container",
     scope="container",
     needs=("platform.shared_memory",),
-    arises=lambda _subject, facts: facts.os == "linux" and may_have_gpus(facts),
+    arises=lambda _subject, facts: facts.os == "linux" and may_have_gpus(facts) and not is_assumed(facts),
     remedy=_enlarge,
 )
 def shared_memory_too_small(snapshot: Snapshot, facts: Facts) -> Outcome | None:

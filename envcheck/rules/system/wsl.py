@@ -25,7 +25,13 @@ _LINUX_RELEASE = re.compile(r"libcuda reported version is: \d{3}\.\d")
     scope="node",
     arises=lambda _subject, facts: facts.driver_os == "wsl",
     remedy=lambda facts: _fixes(None, facts),
-    explains=("driver-library-mismatch", "driver-not-loaded", "gpu-init-failed", "no-gpu-visible"),
+    explains=(
+        "driver-library-mismatch",
+        "driver-not-installed",
+        "driver-not-loaded",
+        "gpu-init-failed",
+        "no-gpu-visible",
+    ),
 )
 def wsl_libcuda_shadowed(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """Inside WSL, another libcuda shadows the one from Windows.
@@ -108,7 +114,7 @@ def _by_text(snapshot: Snapshot, facts: Facts) -> Outcome | None:
         )
     met = {found.line.problem: found for found in observed_problems(snapshot)}
     contradicted = met.get("driver-too-old") if supports_all_natively(facts) else None
-    no_device = met.get("no-gpu-visible") or contradicted
+    no_device = met.get("no-gpu-visible") or met.get("driver-not-installed") or contradicted
     others = [
         problem
         for problem, found in met.items()

@@ -18,6 +18,7 @@ from envcheck.rules.facts.machine import (
 )
 from envcheck.rules.fixes.driver import read_kernel_log
 from envcheck.rules.messages.driver import call_evidence, results_naming
+from envcheck.rules.messages.observed import observed_problems
 from envcheck.rules.variables.values import cuda_stopping_faults, failed_start
 from envcheck.snapshot import Gpu, Snapshot
 
@@ -200,7 +201,7 @@ def gpu_hidden(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
         message=_effect(problem, reading, refused=refused),
         evidence=(
             setting_evidence(VISIBLE, value),
-            *((Evidence(what="GPUs", value=str(len(gpus)), source="nvml"),) if gpus else ()),
+            *((Evidence(what="GPUs", value=str(len(gpus)), source=gpus[0].source),) if gpus else ()),
             *((call_evidence(failed),) if failed else ()),
         ),
         decided_by="driver-answered" if driver.cuda_init is not None else "inferred",
@@ -243,8 +244,11 @@ _PLAIN_LIST = re.compile(r"[0-9A-Za-z,/-]+")
 
 
 def _listed(facts: Facts) -> tuple[Gpu, ...]:
-    """The GPUs that NVML lists; none if it did not answer."""
-    return tuple(gpu for gpu in facts.own_gpus if gpu.index is not None) if nvml_answers(facts) else ()
+    """The GPUs that NVML lists; none if it did not answer. A pasted table may be cut, so it counts only beside a
+    program that sees no GPU.
+    """
+    refused = any(met.line.problem == "no-gpu-visible" for met in observed_problems(facts.snapshot))
+    return tuple(gpu for gpu in facts.own_gpus if gpu.index is not None) if refused or nvml_answers(facts) else ()
 
 
 def _injected(facts: Facts) -> str | None:

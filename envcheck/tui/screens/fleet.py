@@ -31,7 +31,7 @@ def read_fleet(name: str) -> Fleet:
     """The fleet report in a file; raise UsageError when it cannot be read."""
     try:
         with Path(name).expanduser().open("rb") as file:
-            return saved.read(file.read(saved.MOST_BYTES + 1))
+            return saved.placed(saved.read(file.read(saved.MOST_BYTES + 1)), name)
     except OSError as error:
         raise UsageError(f"cannot read {name}: {error.strerror or error}") from None
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeVar
 
 from envcheck.compat.load import load_matrix
-from envcheck.compat.question.answer import ask
+from envcheck.compat.question.choose import evaluate
 from envcheck.components import parse_components
 from envcheck.errors import EnvcheckError
 
@@ -110,7 +110,7 @@ def _by_number(text: str) -> list[int]:
 def _cell(stated: Sequence[str], overlays: Sequence[str]) -> Cell:
     try:
         components = tuple(one for text in stated for one in parse_components(text))
-        verdict = ask(load_matrix(tuple(overlays)), components).verdict
+        verdict = evaluate(load_matrix(tuple(overlays)), components).verdict
     except EnvcheckError:
         return "?"
     return _CELLS.get(verdict, "?")

@@ -166,6 +166,7 @@ class Figures:
         collective: Fields,
     ) -> Fields:
         words = [f"NCCL {self._version}", binary(step.size), *collective.get("transports", ())[:3]]
+        words += ["queued by CUDA graphs"] if result.get("in_graphs") else []
         record: dict[str, Any] = {
             "source": "bench",
             "name": f"nccl-{step.operation}",

@@ -36,11 +36,21 @@ class Nccl(Library):
             self.function("ncclGetLastError").restype = ctypes.c_char_p
 
     @property
-    def version(self) -> str:
-        """``2.28.9``."""
+    def number(self) -> int:
+        """``NCCL_VERSION_CODE``; grows with the release."""
         found = ctypes.c_int()
         self.ask("ncclGetVersion", ctypes.byref(found))
-        return version_text(found.value)
+        return found.value
+
+    @property
+    def version(self) -> str:
+        """``2.28.9``."""
+        return version_text(self.number)
+
+    @property
+    def captures(self) -> bool:
+        """Whether what it queues can be recorded in a CUDA graph: from 2.9 on; this function came with 2.11."""
+        return self.offers("ncclRedOpCreatePreMulSum")
 
     def describe(self, status: int) -> str:
         words = self.function("ncclGetErrorString")(status) or b""

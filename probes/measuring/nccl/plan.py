@@ -12,7 +12,8 @@ LARGEST = 8 << 30
 SMALLEST = 8
 QUICK = 512 << 20
 _SMALL = 64 << 10
-"""Bytes up to which time is latency: many runs, since each is short."""
+"""Bytes up to which time is latency: many runs, since each is short, and in graphs, since queueing one takes longer."""
+_PER_GRAPH = 50
 _WATCHED = 64 << 20
 
 
@@ -82,7 +83,7 @@ def _sweep(name: str, sizes: Iterable[int], ranks: int) -> list[Step]:
         given = max(size, 4 * ranks) if sliced else size
         for in_place in (False, True) if OPERATIONS[name].in_place else (False,):
             if size <= _SMALL:
-                found.append(Step(name, given, in_place=in_place, samples=7, seconds=0.002, least=20))
+                found.append(Step(name, given, in_place=in_place, samples=7, seconds=0.002, per_graph=_PER_GRAPH))
             else:
                 watch = size >= _WATCHED
                 found.append(Step(name, given, in_place=in_place, samples=3, seconds=0.01, watch=watch))

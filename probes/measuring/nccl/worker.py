@@ -6,19 +6,18 @@ import ctypes
 import math
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import repeat
-from threading import Thread
 from typing import Any
 
 from ...kit.figures import Fields
-from ..device import CudaError, Device, LibraryError, Stopwatch, Unavailable, call, driver, ordinals
+from ..device import CudaError, Device, LibraryError, Stopwatch, Unavailable, call, driver, instantiated, ordinals
 from ..kernels import Compiler
 from ..measurement import Bench
 from ..sampler import Sampler
-from .library import KINDS, SUM, Nccl
+from .library import KINDS, SUM, Nccl, version_text
 from .operations import OPERATIONS, ROOT, Operation
 from .supervisor import Talk
 from .values import SIZES, Found, Values, poison
@@ -61,7 +60,10 @@ class Step:
     """About how long a sample lasts."""
     least: int = 2
     most: int = 200
-    """Runs in a sample."""
+    """Runs in a sample, or launches of a graph."""
+    per_graph: int = 0
+    """Runs that a CUDA graph holds, for messages so small that they would wait for this process to queue the next; 0:
+    no graph is used."""
     watch: bool = False
     """Whether the first rank's GPU is sampled by NVML meanwhile."""
 
@@ -165,11 +167,12 @@ class Worker:
         self._talk.say(step="starting CUDA")
         shown = ordinals()
         benches = [self._bench(rank, shown) for rank in self._ranks]
-        compiling = Thread(target=_compile, args=(benches,), daemon=True)
-        compiling.start()
+        for bench in benches:
+            bench.compiler.ahead(("collectives",))
         self._talk.say(step="loading NCCL")
         self._nccl = nccl = Nccl(benches[0])
         self._talk.say(version=nccl.version, path=nccl.path)
+        self._compare_releases(nccl)
         self._talk.say(step="connecting the ranks")
         first = self._ranks[0].number == 0
         identity = bytes.fromhex(self._talk.agree(nccl.unique_id().hex() if first else None))
@@ -179,7 +182,6 @@ class Worker:
                 bench.device.enter()
                 made.append(nccl.join(self._order.ranks, identity, rank.number))
         self._talk.say(step="allocating memory")
-        compiling.join()
         wanted = max((step.size for step in self._order.steps), default=0)
         fits = min(_most_that_fits(bench, wanted) for bench in benches)
         self._most = -self._talk.agree(-fits)  # the least of all ranks
@@ -187,6 +189,16 @@ class Worker:
         self._talk.say(ready=True, most=self._most)
         members = (Member(place, place.rank.number, each) for place, each in zip(places, made, strict=True))
         return Team(self._order.ranks, tuple(members))
+
+    def _compare_releases(self, nccl: Nccl) -> None:
+        """Raise LibraryError where ranks have loaded different releases: they would wait for each other, or crash."""
+        own = nccl.number
+        newest, oldest = self._talk.agree(own), -self._talk.agree(-own)
+        if newest != oldest:
+            other = version_text(oldest if own == newest else newest)
+            raise LibraryError(
+                f"NCCL {nccl.version} here, {other} on another rank: all ranks need one release", nccl.path
+            )
 
     def _bench(self, rank: Rank, shown: dict[str, int]) -> Bench:
         if rank.uuid not in shown:
@@ -243,11 +255,43 @@ class Worker:
             launch(1)
         self._wait(team)
         found = self._verified(operation, step, seed, team)
-        return {"seconds": seconds, "checked": found.checked, "wrong": found.wrong, "worst": found.worst} | (
-            {"conditions": conditions} if conditions and team.members[0].number == 0 else {}
-        )
+        done: Fields = {"seconds": seconds, "checked": found.checked, "wrong": found.wrong, "worst": found.worst}
+        done["in_graphs"] = self._in_graphs(step)
+        return done | ({"conditions": conditions} if conditions and team.members[0].number == 0 else {})
 
     def _timed(self, step: Step, launch: Launch, team: Team) -> list[float]:
+        if not self._in_graphs(step):
+            return self._samples(step, launch, team)
+        with ExitStack() as held:
+            graphs = self._graphs(step.per_graph, launch, team, held)
+            return [seconds / step.per_graph for seconds in self._samples(step, graphs, team)]
+
+    def _in_graphs(self, step: Step) -> bool:
+        return step.per_graph > 0 and self._nccl.captures
+
+    def _graphs(self, runs: int, launch: Launch, team: Team, held: ExitStack) -> Launch:
+        """Queues graphs of so many runs; they live as long as ``held``."""
+        places = [member.place for member in team.members]
+        for place in places:
+            place.enter()
+            place.bench.device.begin_capture()
+        launch(runs)
+        recorded = [place.bench.device.end_capture() for place in places]
+        graphs = []
+        for place, graph in zip(places, recorded, strict=True):
+            place.enter()
+            graphs.append(instantiated(graph))
+            held.callback(call, "cuGraphExecDestroy", graphs[-1])
+
+        def replayed(times: int) -> None:
+            for _ in range(times):
+                for place, graph in zip(places, graphs, strict=True):
+                    place.enter()
+                    call("cuGraphLaunch", graph, place.bench.device.stream)
+
+        return replayed
+
+    def _samples(self, step: Step, launch: Launch, team: Team) -> list[float]:
         one = self._talk.agree(self._sample(step, launch, 1, team))
         runs = max(step.least, min(step.most, math.ceil(step.seconds / max(one, 1e-7))))
         return [self._sample(step, launch, runs, team) for _ in range(step.samples)]
@@ -404,13 +448,6 @@ def _addresses(operation: Operation, step: Step, member: Member, ranks: int) -> 
 
 NOT_READY = 600
 """``CUDA_ERROR_NOT_READY``."""
-
-
-def _compile(benches: Sequence[Bench]) -> None:
-    """Compile while NCCL connects; the compiler keeps it. An error is met again, and told, where the code is loaded."""
-    with suppress(Exception):
-        for bench in benches:
-            bench.compiler.module("collectives")
 
 
 def _most_that_fits(bench: Bench, wanted: int) -> int:

@@ -30,6 +30,7 @@ from tests.fleet.test_engines import programs
 
 SSH = """#!/bin/sh
 for host; do before=$line; line=$host; done
+[ "$before" = kept ] && sleep 600 </dev/null >/dev/null & # as a ProxyCommand does under nohup
 [ "$before" = gone ] && echo "ssh: connect to host gone port 22: No route to host" >&2 && exit 255
 FLEET_NODE=$before exec /bin/sh -c "$line"
 """
@@ -118,9 +119,9 @@ def test_where_all_are_slow_alike_nobody_is_blamed(tmp_path: Path, count: int) -
 
 def test_nodes_that_do_not_answer_are_rows_and_the_others_are_measured(tmp_path: Path) -> None:
     plan: dict[str, dict[str, Any]] = {"n0": {"dies": 1}, "n1": {"hangs": 1}, "n2": {"rubbish": 1}, "n3": {"gpus": 0}}
-    plan["n4"] = {"gpus": 300}
+    plan |= {"n4": {"gpus": 300}, "kept": {"dies": 1}}
     began = time.monotonic()
-    found = bench(tmp_path, {**plan, "n6": {"speed": 0.5}}, [*names(8), "gone"], "--timeout", "14")
+    found = bench(tmp_path, {**plan, "n6": {"speed": 0.5}}, [*names(8), "gone", "kept"], "--timeout", "14")
     assert time.monotonic() - began < 25
     assert problems(found) == {
         "n0": "exit status 1: envcheck: command not found",
@@ -129,6 +130,7 @@ def test_nodes_that_do_not_answer_are_rows_and_the_others_are_measured(tmp_path:
         "n3": "no matching CUDA GPU found",
         "n4": "it names 300 GPUs; at most 256 are measured",
         "gone": "exit status 255: ssh: connect to host gone port 22: No route to host",
+        "kept": "exit status 1: envcheck: command not found",
     }
     assert [slow.node for slow in found.slow] == ["n6"]
     assert found.exit_code == 1

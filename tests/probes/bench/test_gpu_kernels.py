@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from threading import Event, Timer
 
 import pytest
 
 from probes.measuring import kernels
 from probes.measuring.cublaslt import CublasLt
 from probes.measuring.device import Unavailable
-from probes.measuring.kernels import Compiler, Nvrtc, prepared_name
+from probes.measuring.kernels import CompileError, Compiler, Nvrtc, prepared_name
 from probes.measuring.variants import variants
 
 
@@ -80,3 +81,47 @@ def test_names_of_prepared_code_tell_variants_apart() -> None:
 def test_every_source_has_a_variant() -> None:
     sources = {file.stem for file in Path(kernels.FOLDER).glob("*.cu")}
     assert sources == {variant.name for variant in variants()}
+
+
+class SlowNvrtc:
+    """Compiles one source after it was let."""
+
+    path, version = "libnvrtc.so.13", "13.0"
+
+    def __init__(self) -> None:
+        self.let, self.compiled = Event(), list[str]()
+        self.error: Exception | None = None
+
+    def cubin(self, _source: str, name: str, _architecture: str, _options: object) -> bytes:
+        self.let.wait(10)
+        self.compiled.append(name)
+        if self.error:
+            raise self.error
+        return b"cubin"
+
+
+@pytest.fixture
+def slow(monkeypatch: pytest.MonkeyPatch) -> tuple[Compiler, SlowNvrtc]:
+    monkeypatch.setattr(kernels, "_COMPILED", {})
+    nvrtc = SlowNvrtc()
+    compiler = Compiler((), (9, 0))
+    monkeypatch.setattr(compiler, "_nvrtc", nvrtc)
+    return compiler, nvrtc
+
+
+def test_what_is_compiled_ahead_is_waited_for_and_compiled_once(slow: tuple[Compiler, SlowNvrtc]) -> None:
+    compiler, nvrtc = slow
+    compiler.ahead(("caches",), ("caches",))
+    compiler.ahead(("caches",))
+    Timer(0.05, nvrtc.let.set).start()
+    assert compiler.module("caches") == compiler.module("caches") == b"cubin"
+    assert nvrtc.compiled == ["caches.cu"]
+
+
+def test_an_error_ahead_is_reported_where_the_module_is_needed(slow: tuple[Compiler, SlowNvrtc]) -> None:
+    compiler, nvrtc = slow
+    nvrtc.error = CompileError("no such register")
+    nvrtc.let.set()
+    compiler.ahead(("caches",))
+    with pytest.raises(Unavailable, match="no such register"):
+        compiler.module("caches")

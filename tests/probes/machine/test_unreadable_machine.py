@@ -22,7 +22,12 @@ from tests.probes.other_user import as_nobody, as_root
 RunProbe = Callable[..., tuple[Snapshot, dict[str, str]]]
 BuildRoot = Callable[..., str]
 PROBES = ("kernel", "pci", "platform", "toolkits", "driver_files", "variables", "libraries")
-ROOTS = ("ubuntu-580-open", "secure-boot", "kernel-upgraded", "jetson-orin")
+ROOTS = (
+    "ubuntu-580-open",
+    pytest.param("secure-boot", marks=pytest.mark.lab),  # much as the first
+    pytest.param("kernel-upgraded", marks=pytest.mark.lab),
+    "jetson-orin",
+)
 KEPT_FOR_ROOT = ("/proc/1", "/proc/self", "/proc/2417", "/sys/firmware", "/sys/kernel", "/var/log")
 """Closed to users of sound machines, too."""
 

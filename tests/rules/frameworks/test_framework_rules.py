@@ -283,6 +283,8 @@ def test_a_side_package_that_nobody_could_read_leaves_the_verdict_alone() -> Non
         ([CUDA_TORCH, but(FLASH, cuda="13.0")], "flash-attn", None),
         ([TRITON], "triton", "pass"),
         ([but(TRITON, cuda="13.0")], "triton", "warn"),
+        ([CUDA_TORCH, but(TRITON, cuda="13.0")], "triton", "note"),
+        ([CUDA_TORCH, framework("vllm", "0.11.0"), but(TRITON, cuda="13.0")], "triton", "warn"),
         ([NUMBA], "numba", None),
         ([CUPY], "cupy-cuda12x", "pass"),
     ]

@@ -30,6 +30,7 @@ from tests.rules.machines import (
 )
 from tests.rules.messages import (
     lines_libraries,
+    lines_machines,
     lines_packages,
     lines_platforms,
     lines_programs,
@@ -189,6 +190,7 @@ FAMILIES = (
     CORE,
     lines_platforms.EXAMPLES,
     lines_libraries.EXAMPLES,
+    lines_machines.EXAMPLES,
     lines_packages.EXAMPLES,
     lines_programs.EXAMPLES,
     lines_systems.EXAMPLES,
@@ -219,6 +221,10 @@ def test_what_a_pattern_needs_is_in_each_line_that_it_matches(problem: str, line
         (r"(?:libcuda|nvcc)\b.* (?:gone|not found)?x", [{"libcuda", "nvcc"}]),
         (r"a+(?:nvidia){1,3}(?!driver)", [{"nvidia"}]),
         (r"(?:gpu|\d+)", []),
+        (r"a\(b\)\.so|a\(b\)\[c]", [{"a(b).so", "a(b)[c]"}]),
+        (r"(?P<one>gone) to (?P=one)", [{"gone"}, {" to "}]),
+        (r"(?<!no )driver(?= is)[^)|(]?ok{0,2}|rest", [{"driver", "rest"}]),
+        (r"x{2}y(?:zero){0,1}(?:one)+?", [{"one"}]),
     ],
 )
 def test_the_words_that_a_pattern_needs(pattern: str, words: list[set[str]]) -> None:

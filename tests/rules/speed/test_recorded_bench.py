@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import pytest
 
 from envcheck.collect.bench_plan import Bench
 from envcheck.compat.load import load_matrix
@@ -19,7 +20,7 @@ from envcheck.snapshot import Measurement, Snapshot
 from tests.every import every
 from tests.rules.machines import but, machine
 
-FILE = Path(__file__).parents[1] / "recorded" / "h200x2-bench-full.json"
+FOLDER = Path(__file__).parents[1] / "recorded"
 
 
 class Recorded(msgspec.Struct):
@@ -27,8 +28,17 @@ class Recorded(msgspec.Struct):
     gpus: Any
     measurements: list[Measurement]
 
+    @property
+    def snapshot(self) -> Snapshot:
+        gpus = msgspec.convert({"gpus": self.gpus}, Snapshot).gpus
+        return but(machine(), gpus=gpus, measurements=tuple(self.measurements))
 
-RECORDED = msgspec.json.decode(FILE.read_bytes(), type=Recorded)
+
+def load(name: str) -> Recorded:
+    return msgspec.json.decode((FOLDER / f"{name}.json").read_bytes(), type=Recorded)
+
+
+RECORDED = load("h200x2-bench-full")
 FIGURES = [measured for measured in RECORDED.measurements if measured.value is not None]
 UNVERIFIED = {"kernel-launch", "launch-and-sync"}
 """What has no result."""
@@ -48,8 +58,8 @@ CONDITIONS = (
     "temperature_before",
     "temperature_after",
 )
-GPUS = msgspec.convert({"gpus": RECORDED.gpus}, Snapshot).gpus
-SNAPSHOT = but(machine(), gpus=GPUS, measurements=tuple(RECORDED.measurements))
+SNAPSHOT = RECORDED.snapshot
+GPUS = SNAPSHOT.gpus
 
 
 def called(measured: Measurement) -> str:
@@ -93,10 +103,25 @@ def test_both_directions_at_once_were_verified_word_by_word() -> None:
     assert words == {"both-directions": 2 * (256 << 20) // 8, "peer-to-peer": 2 * (512 << 20) // 8}
 
 
-def test_nothing_is_wrong_with_sound_gpus() -> None:
-    report = session.judge(SNAPSHOT, Request(only=MEASURED, bench=Bench(full=True)))
+@pytest.mark.parametrize("name", ["h200x2-bench-full", "h100x2-bench-full"])
+def test_nothing_is_wrong_with_sound_gpus(name: str) -> None:
+    report = session.judge(load(name).snapshot, Request(only=MEASURED, bench=Bench(full=True)))
     assert report.verdict == "pass", report.headline
     assert {check.status for check in report.checks} == {"pass", "skipped"}
+
+
+def test_a_gpu_that_was_throttled_for_heat_is_the_cause_of_its_low_figures() -> None:
+    report = session.judge(load("h100x2-bench-hot").snapshot, Request(only=MEASURED, bench=Bench()))
+    assert (report.verdict, report.primary) == ("fail", "gpu-held-back")
+    (found,) = [check for check in report.checks if check.rule == "gpu-held-back" and check.status == "fail"]
+    assert found.subject.index == 0
+    (evidence,) = found.evidence
+    assert evidence.value.startswith("in up to 100% of the samples of ")
+    assert evidence.value.endswith(", at up to 92 °C")
+    assert found.fixes
+    low = [check for check in report.checks if check.status in ("fail", "warn") and check is not found]
+    assert {check.rule for check in low} == {"slow-gemm", "slow-gpu-memory", "gpu-straggler"}
+    assert {check.explained_by for check in low} == {found.id}
 
 
 @every([each for each in FIGURES if each.burst is False])

@@ -28,6 +28,8 @@ class FakeNccl:
 
     path = "libnccl.so.2"
     version = "2.28.9"
+    number = 22809
+    captures = False
 
     def __init__(self, ranks: int, spoil: Callable[[int, Any], None] = lambda rank, received: None) -> None:
         self.ranks, self.spoil = ranks, spoil
@@ -154,6 +156,11 @@ class HostGpu(HostDevice):
 
     def enter(self) -> None: ...
 
+    def begin_capture(self) -> None: ...
+
+    def end_capture(self) -> str:
+        return "graph"
+
     def allocate(self, size: int) -> int:
         self.kept.append((ctypes.c_char * size)())
         return ctypes.addressof(self.kept[-1])
@@ -196,8 +203,9 @@ def run_steps(
     replaced = {
         "ordinals": lambda: shown,
         "prepared": lambda arguments: arguments,
+        "instantiated": lambda graph: graph,
         "Device": HostGpu,
-        "Compiler": lambda *_: None,
+        "Compiler": lambda *_: SimpleNamespace(ahead=lambda *_: None),
         "Sampler": lambda *_: None,
         "Nccl": lambda _: nccl,
         "Values": HostValues,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import faulthandler
 import mmap
 import os
 import signal
@@ -18,12 +19,15 @@ from probes.measuring.nccl import shared_memory
 from probes.measuring.nccl.supervisor import Fault, Limits, Talk, supervise
 
 QUICK = Limits(start=1.5, step=1.2, silent=1.0, grace=0.3)
+PATIENT = Limits(start=60, step=60, silent=60, grace=0.3)
+AT_ONCE = 20
+"""Seconds that even a loaded machine does not need, and that no limit of ``PATIENT`` ends."""
 
 
-def run(*works: Any) -> tuple[list[Fault], list[tuple[int, dict[str, Any]]], float]:
+def run(*works: Any, limits: Limits = QUICK) -> tuple[list[Fault], list[tuple[int, dict[str, Any]]], float]:
     heard: list[tuple[int, dict[str, Any]]] = []
     began = time.monotonic()
-    faults = supervise(works, lambda worker, line: heard.append((worker, line)), QUICK)
+    faults = supervise(works, lambda worker, line: heard.append((worker, line)), limits)
     return faults, heard, time.monotonic() - began
 
 
@@ -51,10 +55,10 @@ def waiting(talk: Talk) -> None:
 
 
 def test_workers_agree_on_the_greatest_value() -> None:
-    faults, heard, seconds = run(agreeing(1), agreeing(7), agreeing(3))
+    faults, heard, seconds = run(agreeing(1), agreeing(7), agreeing(3), limits=PATIENT)
     assert faults == []
     assert [line["result"] for worker, line in heard if worker == 0 and "result" in line] == [7, 8, 9]
-    assert seconds < 1
+    assert seconds < AT_ONCE
     assert all(map(gone, pids_in(heard)))
 
 
@@ -65,7 +69,7 @@ def test_a_value_of_one_worker_reaches_all() -> None:
     def taking(talk: Talk) -> None:
         talk.say(got=talk.agree(None))
 
-    _, heard, _ = run(giving, taking, taking)
+    _, heard, _ = run(giving, taking, taking, limits=PATIENT)
     assert [line["got"] for _, line in heard if "got" in line] == ["id"] * 3
 
 
@@ -74,12 +78,13 @@ def test_a_value_of_one_worker_reaches_all() -> None:
 )
 def test_a_killed_worker_is_named_at_once(number: int, text: str) -> None:
     def dying(talk: Talk) -> None:
+        faulthandler.disable()  # it would print this death into the output of the tests
         talk.say(ready=True, step="all-reduce of 512 MiB")
         os.kill(os.getpid(), number)
 
-    faults, heard, seconds = run(waiting, dying, waiting)
+    faults, heard, seconds = run(waiting, dying, waiting, limits=PATIENT)
     assert faults == [Fault(1, "killed", text, "all-reduce of 512 MiB", {})]
-    assert seconds < 1
+    assert seconds < AT_ONCE
     assert all(map(gone, pids_in(heard)))
 
 
@@ -88,7 +93,7 @@ def test_one_that_exits_without_being_done_is_at_fault() -> None:
         talk.say(step="connecting")
         os._exit(3)
 
-    faults, _, _ = run(waiting, leaving)
+    faults, _, _ = run(waiting, leaving, limits=PATIENT)
     assert faults == [Fault(1, "exited", "exited with status 3", "connecting", {})]
 
 
@@ -97,11 +102,11 @@ def test_one_that_raises_says_what_it_met() -> None:
         talk.say(step="loading NCCL")
         raise ValueError("not this one")
 
-    faults, heard, seconds = run(waiting, failing)
+    faults, heard, seconds = run(waiting, failing, limits=PATIENT)
     assert [(fault.worker, fault.kind, fault.text, fault.step) for fault in faults] == [
         (1, "failed", "ValueError: not this one", "loading NCCL")
     ]
-    assert seconds < 1.2
+    assert seconds < AT_ONCE
     assert all(map(gone, pids_in(heard)))
 
 
@@ -112,7 +117,7 @@ def test_a_stopped_worker_is_the_one_without_a_sign_of_life() -> None:
 
     faults, heard, seconds = run(waiting, stopping)
     assert [(fault.worker, fault.kind, fault.step) for fault in faults] == [(1, "silent", "broadcast of 8 B")]
-    assert 1 <= seconds < 2
+    assert 1 <= seconds < AT_ONCE
     assert all(map(gone, pids_in(heard)))
 
 
@@ -123,7 +128,7 @@ def test_of_those_that_hang_the_ones_that_others_wait_for_are_named() -> None:
 
     faults, heard, seconds = run(waiting, hanging)
     assert [(fault.worker, fault.kind, fault.step) for fault in faults] == [(1, "stuck", "reduce of 1 MiB")]
-    assert 1.2 <= seconds < 2.5
+    assert 1.2 <= seconds < AT_ONCE
     assert all(map(gone, pids_in(heard)))
 
 

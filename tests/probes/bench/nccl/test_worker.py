@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import pytest
 
+from probes.measuring.nccl import worker
 from probes.measuring.nccl.operations import OPERATIONS
 from probes.measuring.nccl.plan import rounds
 from probes.measuring.nccl.worker import Step, binary
-from tests.probes.bench.nccl.fake_nccl import FakeNccl, run_steps
+from tests.probes.bench.nccl.fake_nccl import FakeNccl, HostTalk, run_steps
 
 IN_PLACE = [
     (name, in_place) for name in OPERATIONS for in_place in (False, True) if OPERATIONS[name].in_place or not in_place
@@ -57,6 +59,19 @@ def test_what_was_there_before_is_not_taken_for_a_result(monkeypatch: pytest.Mon
     assert result["wrong"] == result["checked"] > 0
 
 
+@pytest.mark.parametrize("captures", [True, False])
+def test_small_messages_are_queued_by_graphs_where_nccl_can(monkeypatch: pytest.MonkeyPatch, *, captures: bool) -> None:
+    nccl, called = FakeNccl(2), Counter[str]()
+    monkeypatch.setattr(nccl, "captures", captures)
+    monkeypatch.setattr(worker, "call", lambda name, *_: called.update([name]))
+    (result,) = run_steps(monkeypatch, nccl, Step("all-reduce", 64, samples=2, least=3, most=3, per_graph=4)).results
+    assert result["in_graphs"] is captures
+    each = 1e-5 / 3 / (4 if captures else 1)
+    assert result["seconds"] == pytest.approx([each, each])
+    # Before each sample three, in the first one more and in the others three, on both GPUs.
+    assert dict(called) == ({"cuGraphLaunch": 2 * (4 + 6 + 6), "cuGraphExecDestroy": 2} if captures else {})
+
+
 def test_operands_are_fresh(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[tuple[float, ...]] = []
     nccl = FakeNccl(2, lambda _, received: seen.append(tuple(received)))
@@ -70,6 +85,18 @@ def test_a_hidden_gpu_is_named_with_its_rank(monkeypatch: pytest.MonkeyPatch) ->
     talk = run_steps(monkeypatch, FakeNccl(2), Step("all-reduce", 64), hidden=(1,))
     assert talk.lines[-1]["error"] == "CUDA does not show GPU 1 to rank 1: CUDA_VISIBLE_DEVICES=0"
     assert not talk.results
+
+
+@pytest.mark.parametrize(("own", "other"), [("2.28.9", "2.18.3"), ("2.18.3", "2.28.9")])
+def test_another_release_on_another_rank_is_named(monkeypatch: pytest.MonkeyPatch, own: str, other: str) -> None:
+    codes = {"2.28.9": 22809, "2.18.3": 21803}
+    nccl = FakeNccl(2)
+    nccl.version, nccl.number = own, codes[own]
+    agreed = iter([max(codes.values()), -min(codes.values())])
+    monkeypatch.setattr(HostTalk, "agree", lambda _self, _value: next(agreed))
+    talk = run_steps(monkeypatch, nccl, Step("all-reduce", 64))
+    assert talk.lines[-1]["error"] == f"NCCL {own} here, {other} on another rank: all ranks need one release"
+    assert talk.lines[-1]["library"] == nccl.path
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,54 @@
+"""The driver's packages as package managers list them: ``libnvidia-compute-550:amd64 550.107.02-0ubuntu1``.
+
+They tell the release of the driver's libraries, which must be the kernel module's. Where nvidia-smi printed its table,
+both fit, and a list may be of another day.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from envcheck.importers.kit.paste import SOURCE, Paste
+from envcheck.importers.kit.protocol import Rank
+from envcheck.snapshot import Driver, DriverLibrary, Listing, Snapshot
+
+NAME = "driver packages"
+RANK = Rank.OUTPUT
+
+_PACKAGE = re.compile(
+    r"(?<![\w-])(?:libnvidia-(?:compute|gl|common|decode|cfg1)|nvidia-(?:driver|utils|compute-utils|smi)|"
+    r"libcuda1|libnvidia-ml1|"
+    r"nvidia-driver-(?:libs|cuda-libs|cuda))(?:-[0-9]{3})?(?:-(?:server|open))?(?::\w{2,8})?[ \t`'\"-]{1,40}"
+    r"\(?(?:[0-9.a-z~:+-]{5,60}, )?[`'\"]?(?:[0-9]:)?(?P<release>[3-9][0-9]{2}\.[0-9]{2,3}(?:\.[0-9]{2})?)"
+    r"(?=[-~+ \t)`'\"]|\.\w{2,3}_|$)"
+)
+_RUNS = re.compile(r"\bDriver Version: [0-9]{3}")
+_LONGEST_LINE = 1_000
+
+
+def recognise(paste: Paste) -> bool:
+    return bool(_releases(paste))
+
+
+def read(paste: Paste) -> Snapshot:
+    found = tuple(
+        DriverLibrary(source=SOURCE, path=name, version=release, kind="driver")
+        for name, release in _releases(paste).items()
+    )
+    return Snapshot(driver=Driver(source=SOURCE, libraries=Listing(items=found)))
+
+
+def _releases(paste: Paste) -> dict[str, str]:
+    """The release of the libraries by package, where all packages have one release."""
+    lines = [line for line in paste.statements if "nvidia-" in line or "libcuda1" in line]
+    if not lines or _RUNS.search(paste.text):
+        return {}
+    found = dict(_packages(lines))
+    return found if len(set(found.values())) == 1 else {}
+
+
+def _packages(lines: list[str]) -> Iterator[tuple[str, str]]:
+    for line in lines:
+        for package in _PACKAGE.finditer(line[:_LONGEST_LINE]):
+            yield package[0].split()[0].strip("`'\""), package["release"]

@@ -1,0 +1,88 @@
+"""What lowered a GPU's clocks while it was measured."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from envcheck.checks import Evidence, Fix
+from envcheck.rules.api import Facts, Outcome, passed, rule
+from envcheck.rules.facts.machine import gpu_title, plural
+from envcheck.rules.facts.run_conditions import OFTEN
+from envcheck.rules.fixes.driver import COOLING, SUPPLY, restore_power_limit
+from envcheck.snapshot import Conditions, Gpu
+
+_HEAT = ("hw_thermal_slowdown", "sw_thermal_slowdown")
+_BRAKE = ("hw_power_brake_slowdown",)
+_CAP = ("sw_power_cap",)
+
+
+def _runs(gpu: Gpu, facts: Facts) -> list[Conditions]:
+    return [each.conditions for each in facts.snapshot.measurements if each.gpu == gpu.uuid and each.conditions]
+
+
+@rule(
+    layer="gpu",
+    scope="node",
+    per="gpu",
+    arises=lambda gpu, facts: bool(_runs(gpu, facts)),
+    explains=(
+        "slow-gemm",
+        "slow-gpu-memory",
+        "slow-library",
+        "slow-collective",
+        "gpu-straggler",
+        "slower-than-baseline",
+        "framework-slower-than-library",
+    ),
+)
+def gpu_held_back(gpu: Gpu, facts: Facts) -> Outcome | None:
+    """Heat or power held a GPU back while it was measured.
+
+    What it checks
+        Checks the throttle reasons that NVML gave during each measurement: thermal slowdown by hardware
+        or driver, the power brake of the machine's power supply, and the power cap where the limit is
+        below the GPU's default. At the default limit the cap is normal in long products.
+
+    Why it matters
+        Many GPUs are cool and fast when idle and throttle under load only. Then every figure is low, and
+        a job on several GPUs waits for the slowest.
+
+    How to fix
+        Heat: check the fans, air flow, dust and room temperature; a passively cooled card needs the
+        chassis fans, a liquid-cooled one its loop. Power brake: check the power supplies, their
+        redundancy mode and the cables. Power limit: restore the default with `nvidia-smi -pl WATTS`,
+        unless it was lowered on purpose.
+
+    Sources
+        Clocks event reasons: https://docs.nvidia.com/deploy/nvml-api/group__nvmlClocksEventReasons.html
+    """
+    runs = _runs(gpu, facts)
+    limit, default = runs[0].power_limit, runs[0].power_limit_default
+    found: list[tuple[str, str, Fix]] = []
+    if often := _often(runs, _HEAT):
+        hottest = max((run.temperature.high for run in runs if run.temperature), default=None)
+        heat = f", at up to {hottest:.0f} °C" if hottest is not None else ""
+        found.append(("thermal throttling", f"{often}{heat}", COOLING))
+    if often := _often(runs, _BRAKE):
+        found.append(("power brake", often, SUPPLY))
+    if limit and default and limit < default - 1 and (often := _often(runs, _CAP)):
+        found.append(
+            (f"power limit of {limit:.0f} W (default {default:.0f} W)", often, restore_power_limit(gpu, default))
+        )
+    if not found:
+        return passed("Neither heat nor power held a run back", decided_by="measured")
+    first = found[0][0]
+    return Outcome(
+        status="warn",
+        title=f"{gpu_title(gpu)}: {first} while it was measured",
+        message="Its clocks were lowered under load, and its figures with them.",
+        evidence=tuple(Evidence(what=what, value=value, source="nvml") for what, value, _ in found),
+        fixes=tuple(fix for _, _, fix in found),
+        decided_by="measured",
+    )
+
+
+def _often(runs: Sequence[Conditions], reasons: Sequence[str]) -> str:
+    """How much the reasons held runs back, in words; empty where they did not."""
+    shares = [share for run in runs if (share := max(run.throttle.get(name, 0.0) for name in reasons)) >= OFTEN]
+    return f"in up to {max(shares):.0%} of the samples of {plural(len(shares), 'figure')}" if shares else ""

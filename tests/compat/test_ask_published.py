@@ -1,0 +1,97 @@
+"""Versions that were never published, and every one that was."""
+
+from __future__ import annotations
+
+import itertools
+
+from envcheck.compat.load import load_matrix
+from envcheck.compat.question.published import not_published
+from envcheck.compat.question.question import Question
+from envcheck.compat.specifier import Version, parse_specifier, parse_version
+from envcheck.compat.tables import PublishedRow, ReleaseRow, WheelRow
+from tests.compat.asking import answer, assert_nobody_can_tell, questions, shown
+from tests.every import every
+
+MATRIX = load_matrix()
+QUESTION = Question(MATRIX, {})
+
+
+def releases(row: PublishedRow) -> list[Version]:
+    return [version for text in row.releases for word in text.split() if (version := parse_version(word))]
+
+
+def skipped(row: PublishedRow) -> list[Version]:
+    """Numbers between two releases that neither is, nor begins with."""
+    found = [version for version in releases(row) if len(version.numbers) == 3]
+    pairs = itertools.pairwise(found)
+    after = (Version((*old.numbers[:2], old.numbers[2] + 1)) for old, new in pairs if old.numbers[:2] < new.numbers[:2])
+    return [version for version in after if not any(one.numbers[:3] == version.numbers for one in releases(row))]
+
+
+@every(MATRIX.published)
+def test_what_is_listed_exists(row: PublishedRow) -> None:
+    assert len(set(releases(row))) == len(releases(row)) > 0
+    assert not [version for version in releases(row) if not_published(QUESTION, row.name, version)]
+
+
+@every([row for row in MATRIX.published if skipped(row)])
+def test_a_number_that_was_skipped_is_no_release(row: PublishedRow) -> None:
+    others = [one.versions for one in MATRIX.rows_of(row.name) if one.index or one.versions.startswith("==")]
+    for version in skipped(row):
+        if any(parse_specifier(spec).cover(version) == "all" for spec in others):
+            continue
+        fit = not_published(QUESTION, row.name, version)
+        assert fit is not None, version
+        assert fit.verdict == "unknown"
+        assert fit.sources
+
+
+@every([*MATRIX.releases, *MATRIX.wheels])
+def test_what_a_row_names_exists(row: ReleaseRow | WheelRow) -> None:
+    for bound in parse_specifier(row.versions).bounds:
+        if bound.operator == "==":
+            assert not_published(QUESTION, row.name, Version(bound.numbers, post=bound.post)) is None
+
+
+@every(
+    questions("""
+torch==2.3.7
+torch==2.5.3 python==3.11
+torch==2.3.7 cuda==12.1
+vllm==0.6.7 torch==2.5.1
+numba==0.58.7 python==3.10
+tensorflow==2.15.4 python==3.10
+xformers==0.0.11.5 torch==1.12.1
+xformers==0.0.29.post9 torch==2.6.0
+onnxruntime-gpu==1.13.0 cuda==11.8
+jax==0.4.22.1 python==3.11
+""")
+)
+def test_no_release_is_taken_for_its_neighbours(question: str) -> None:
+    assert_nobody_can_tell(question)
+    assert "PyPI lists no release" in answer(question).reasons[0].message
+
+
+@every(
+    questions("""
+nvcc==12.7 gcc==13
+nvcc==12.7 gpu==sm_90
+""")
+)
+def test_a_cuda_that_drivers_alone_report_has_no_toolkit(question: str) -> None:
+    assert_nobody_can_tell(question)
+    assert "no toolkit of CUDA 12.7 was published" in shown(answer(question))
+
+
+@every(
+    questions("""
+torch==1.8.2+cu111 gpu==A100
+torch==2.5 python==3.11
+flash-attn==2.7.0 torch==2.5.1
+nvidia-cudnn-cu12==8.9.4 cuda==12.2
+onnxruntime-gpu==1.20.1 python==3.11
+""")
+)
+def test_what_another_index_has_or_stands_for_several_is_a_release(question: str) -> None:
+    found = answer(question)
+    assert "lists no release" not in shown(found), shown(found)

@@ -1,0 +1,25 @@
+"""The collector on a machine with a GPU: without any of our dependencies it finds what a check finds."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+from tests.cli.calling import ROOT, envcheck
+from tests.collect.same_snapshot import OF_A_GPU, TIMES, differences, steady
+from tests.collect.test_collector import collect
+
+
+def test_it_finds_what_a_check_finds(tmp_path: Path) -> None:
+    """The first check is not compared: it starts the GPU, where nothing keeps it started."""
+    same = {"PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"}  # as `envcheck` below has them
+    envcheck("check", "--scope", "node", "--json", cwd=tmp_path)
+    collected = collect(tmp_path, "--python", sys.prefix, **same)
+    assert collected.returncode == 0, collected.stderr
+    theirs = json.loads(envcheck("check", "--from", "-", "--json", cwd=tmp_path, stdin=collected.stdout).out)
+    ours = json.loads(envcheck("check", "--python", sys.prefix, "--json", cwd=tmp_path).out)
+    moving = TIMES | OF_A_GPU
+    assert list(differences(steady(ours["snapshot"], moving), steady(theirs["snapshot"], moving))) == []
+    assert ours["snapshot"]["gpus"]["items"][0]["uuid"]
+    assert [check["id"] for check in theirs["checks"]] == [check["id"] for check in ours["checks"]]
