@@ -23,7 +23,7 @@ class Library:
         paths = [path] if path else bench.libraries.get(family, [])
         if not paths:
             raise Unavailable(f"no {title} was found: neither the examined environment nor a toolkit holds one")
-        self.title, self.path = title, paths[0]
+        self.family, self.title, self.path = family, title, paths[0]
         file = self.path
         try:
             for file in (found[0] for each in first if (found := bench.libraries.get(each))):

@@ -110,7 +110,7 @@ def test_does_not_fit(question: str) -> None:
         ("nvcr==pytorch:24.10 driver==535.104.05 gpu==RTX,4090", "documents disagree"),
         ("nvcr==tritonserver:25.10 driver==575.57.08 gpu==RTX,4090", "documents disagree"),
         ("nvcr==pytorch:24.10 driver==470.82.01", "data center GPUs"),
-        ("nvcr==pytorch:24.10 gpu==Jetson,AGX,Orin,64GB", "Jetsons have images of their own"),
+        ("nvcr==pytorch:24.10 gpu==Jetson,AGX,Orin,64GB", "Jetsons have separate images"),
         ("nvcr==pytorch:99.01 driver==570.86.15", "does not know the container"),
         ("nvcr==nothing:24.10 driver==570.86.15", "has no notes of the container nothing"),
         ("nvcr==24.10 driver==570.86.15", "write nvcr==NAME:TAG"),

@@ -170,9 +170,9 @@ def python_unsupported(subject: FrameworkSubject, facts: Facts) -> Outcome | Non
     """The framework's release has no wheels for this Python version.
 
     What it checks
-        Checks that the installed release of PyTorch, TensorFlow, JAX, ONNX Runtime, CuPy … has wheels on PyPI
-        for the environment's Python. In a plan (--plan) a release without any is a failure, since pip
-        refuses it.
+        Checks that the installed release of PyTorch, TensorFlow, JAX, ONNX Runtime, CuPy … has wheels
+        on PyPI for the environment's Python. In a plan (--plan) a release without any is a failure,
+        since pip refuses it.
 
     Why it matters
         A custom build, or one that was copied from another Python, may work or fail on import.

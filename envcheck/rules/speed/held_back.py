@@ -44,8 +44,8 @@ def gpu_held_back(gpu: Gpu, facts: Facts) -> Outcome | None:
         below the GPU's default. At the default limit the cap is normal in long products.
 
     Why it matters
-        Many GPUs are cool and fast when idle and throttle under load only. Then every figure is low, and
-        a job on several GPUs waits for the slowest.
+        Many GPUs are cool and fast when idle and throttle under load only. Then every figure is low,
+        and a job on several GPUs waits for the slowest.
 
     How to fix
         Heat: check the fans, air flow, dust and room temperature; a passively cooled card needs the

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from ctypes import byref, c_int, c_longlong, c_size_t, c_void_p
 
-from ..library import Library
 from ..measurement import Bench
+from .common import MathLibrary
 
 FORWARD, INVERSE = -1, 1
 
@@ -44,22 +44,13 @@ _STATUSES = {
 """Members of ``cufftResult`` without their prefix; the library has no words of its own for them."""
 
 
-class CuFft(Library):
+class CuFft(MathLibrary):
     """The library."""
+
+    prefix, statuses = "CUFFT_", _STATUSES
 
     def __init__(self, bench: Bench) -> None:
         super().__init__(bench, "cufft", "cuFFT", first=("nvJitLink",))
-
-    @property
-    def version(self) -> str:
-        """``12.0.0``."""
-        parts = [c_int() for _ in range(3)]
-        for number, part in enumerate(parts):
-            self.ask("cufftGetProperty", number, byref(part))
-        return ".".join(str(part.value) for part in parts)
-
-    def describe(self, status: int) -> str:
-        return f"CUFFT_{_STATUSES[status]} ({status})" if status in _STATUSES else f"status {status}"
 
 
 class Transform:

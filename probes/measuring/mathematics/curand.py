@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from ctypes import byref, c_double, c_float, c_int, c_size_t, c_ulonglong, c_void_p
+from ctypes import byref, c_double, c_float, c_size_t, c_ulonglong, c_void_p
 from typing import Any
 
 from ..arrays import Array
-from ..library import Library
 from ..measurement import Bench
+from .common import MathLibrary
 
 GENERATORS = {"XORWOW": 101, "MTGP32": 141, "Philox": 161}
 """Members of ``curandRngType_t``."""
@@ -28,22 +28,13 @@ _STATUSES = {
 """Members of ``curandStatus_t`` without their prefix; the library has no words of its own for them."""
 
 
-class CuRand(Library):
+class CuRand(MathLibrary):
     """The library."""
+
+    prefix, statuses = "CURAND_STATUS_", _STATUSES
 
     def __init__(self, bench: Bench) -> None:
         super().__init__(bench, "curand", "cuRAND")
-
-    @property
-    def version(self) -> str:
-        """``10.4.0``."""
-        parts = [c_int() for _ in range(3)]
-        for number, part in enumerate(parts):
-            self.ask("curandGetProperty", number, byref(part))
-        return ".".join(str(part.value) for part in parts)
-
-    def describe(self, status: int) -> str:
-        return f"CURAND_STATUS_{_STATUSES[status]} ({status})" if status in _STATUSES else f"status {status}"
 
 
 class Generator:

@@ -7,9 +7,8 @@ from contextlib import contextmanager
 from ctypes import byref, c_int, c_int64, c_size_t, c_void_p, create_string_buffer
 from typing import Any
 
-from ..library import Library
 from ..measurement import Bench
-from .common import DATA_TYPES, Workshop
+from .common import DATA_TYPES, MathLibrary, Workshop
 
 LOWER = 0
 """Member of ``cublasFillMode_t``."""
@@ -32,8 +31,10 @@ _STATUSES = {
 """Members of ``cusolverStatus_t`` without their prefix; the library has no words of its own for them."""
 
 
-class CuSolver(Library):
+class CuSolver(MathLibrary):
     """The library with a handle on the bench's stream."""
+
+    prefix, statuses = "CUSOLVER_STATUS_", _STATUSES
 
     def __init__(self, bench: Bench) -> None:
         needed = ("nvJitLink", "cublasLt", "cublas", "cusparse")
@@ -42,17 +43,6 @@ class CuSolver(Library):
         self.ask("cusolverDnCreate", byref(self.handle))
         self.ask("cusolverDnSetStream", self.handle, c_void_p(int(bench.device.stream)))
         self.ask("cusolverDnCreateParams", byref(self.parameters))
-
-    @property
-    def version(self) -> str:
-        """``12.0.4``."""
-        parts = [c_int() for _ in range(3)]
-        for number, part in enumerate(parts):
-            self.ask("cusolverGetProperty", number, byref(part))
-        return ".".join(str(part.value) for part in parts)
-
-    def describe(self, status: int) -> str:
-        return f"CUSOLVER_STATUS_{_STATUSES[status]} ({status})" if status in _STATUSES else f"status {status}"
 
 
 class Factorization:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from ctypes import byref, c_char_p, c_double, c_float, c_int, c_int64, c_size_t, c_void_p
+from ctypes import byref, c_double, c_float, c_int64, c_size_t, c_void_p
 from typing import Any
 
-from ..library import Library
 from ..measurement import Bench
-from .common import DATA_TYPES
+from .common import DATA_TYPES, MathLibrary
 
 INDEX_32 = 2
 """Member of ``cusparseIndexType_t``."""
@@ -17,27 +16,32 @@ ROW_ORDER = 2
 """Member of ``cusparseOrder_t``."""
 _SCALARS: dict[str, Any] = {"fp32": c_float, "fp64": c_double}
 _LETTERS = {"fp32": "S", "fp64": "D"}
+STATUSES = {
+    1: "NOT_INITIALIZED",
+    2: "ALLOC_FAILED",
+    3: "INVALID_VALUE",
+    4: "ARCH_MISMATCH",
+    5: "MAPPING_ERROR",
+    6: "EXECUTION_FAILED",
+    7: "INTERNAL_ERROR",
+    8: "MATRIX_TYPE_NOT_SUPPORTED",
+    9: "ZERO_PIVOT",
+    10: "NOT_SUPPORTED",
+    11: "INSUFFICIENT_RESOURCES",
+}
+"""Members of ``cusparseStatus_t`` without their prefix: cuSPARSELt 0.6 has no words of its own for them."""
 
 
-class CuSparse(Library):
+class CuSparse(MathLibrary):
     """The library with a handle on the bench's stream."""
+
+    prefix, statuses = "CUSPARSE_STATUS_", STATUSES
 
     def __init__(self, bench: Bench) -> None:
         super().__init__(bench, "cusparse", "cuSPARSE", first=("nvJitLink",))
         self.handle = c_void_p()
         self.ask("cusparseCreate", byref(self.handle))
         self.ask("cusparseSetStream", self.handle, c_void_p(int(bench.device.stream)))
-
-    @property
-    def version(self) -> str:
-        """``12.6.3``."""
-        parts = [c_int() for _ in range(3)]
-        for number, part in enumerate(parts):
-            self.ask("cusparseGetProperty", number, byref(part))
-        return ".".join(str(part.value) for part in parts)
-
-    def describe(self, status: int) -> str:
-        return status_words(self, "cusparse", status)
 
     @contextmanager
     def made(self, create: str, destroy: str, *arguments: object) -> Iterator[c_void_p]:
@@ -78,34 +82,6 @@ class CuSparse(Library):
     def expand_rows(self, offsets: int, entries: int, rows: int, target: int) -> None:
         """Queue the writing of each entry's row index (COO) from the offsets of the rows (CSR)."""
         self.ask("cusparseXcsr2coo", self.handle, c_void_p(offsets), entries, rows, c_void_p(target), 0)
-
-
-_STATUSES = {
-    1: "NOT_INITIALIZED",
-    2: "ALLOC_FAILED",
-    3: "INVALID_VALUE",
-    4: "ARCH_MISMATCH",
-    5: "MAPPING_ERROR",
-    6: "EXECUTION_FAILED",
-    7: "INTERNAL_ERROR",
-    8: "MATRIX_TYPE_NOT_SUPPORTED",
-    9: "ZERO_PIVOT",
-    10: "NOT_SUPPORTED",
-    11: "INSUFFICIENT_RESOURCES",
-}
-"""Members of ``cusparseStatus_t`` without their prefix: cuSPARSELt 0.6 has no words of its own for them."""
-
-
-def status_words(library: Library, prefix: str, status: int) -> str:
-    """``CUSPARSE_STATUS_ARCH_MISMATCH (4): architecture mismatch``, by the library's own functions if it has them."""
-    words = [f"CUSPARSE_STATUS_{_STATUSES[status]}" if status in _STATUSES else "status", ""]
-    for place, function in enumerate((f"{prefix}GetErrorName", f"{prefix}GetErrorString")):
-        if library.offers(function):
-            called = library.function(function)
-            called.restype = c_char_p
-            words[place] = (called(status) or b"").decode("utf-8", "replace") or words[place]
-    name, meaning = words
-    return f"{name} ({status}): {meaning}" if meaning else f"{name} ({status})"
 
 
 class Multiplication:

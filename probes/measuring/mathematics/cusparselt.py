@@ -5,17 +5,16 @@ from __future__ import annotations
 import math
 import random
 from contextlib import ExitStack
-from ctypes import addressof, byref, c_float, c_int, c_int64, c_size_t, c_uint32, c_void_p, create_string_buffer
+from ctypes import addressof, byref, c_float, c_int64, c_size_t, c_uint32, c_void_p, create_string_buffer
 from dataclasses import dataclass
 from typing import Any
 
 from ...kit.figures import Fields, compared, verification
 from ..arrays import RESERVE, Array
-from ..library import Library
 from ..measurement import Bench, Plan
 from ..verify import product_sum
-from .common import DATA_TYPES, Workshop
-from .cusparse import ROW_ORDER, status_words
+from .common import DATA_TYPES, MathLibrary, Workshop
+from .cusparse import ROW_ORDER, STATUSES
 
 OBJECT = 1 << 14
 """Bytes that hold any of its objects: 13,072 in release 0.6, 1,024 in 0.7, 512 since 0.8."""
@@ -54,24 +53,15 @@ KINDS = {
 }
 
 
-class CuSparseLt(Library):
+class CuSparseLt(MathLibrary):
     """The library with a handle."""
+
+    prefix, statuses = "CUSPARSE_STATUS_", STATUSES
 
     def __init__(self, bench: Bench) -> None:
         super().__init__(bench, "cusparseLt", "cuSPARSELt", first=("nvJitLink", "cusparse"))
         self._objects: list[Any] = []
         self.handle = self.new("cusparseLtInit")
-
-    @property
-    def version(self) -> str:
-        """``0.8.1``."""
-        parts = [c_int() for _ in range(3)]
-        for number, part in enumerate(parts):
-            self.ask("cusparseLtGetProperty", number, byref(part))
-        return ".".join(str(part.value) for part in parts)
-
-    def describe(self, status: int) -> str:
-        return status_words(self, "cusparseLt", status)
 
     def new(self, function: str, *arguments: object) -> c_void_p:
         """An object that ``function`` fills; it takes the handle first, but for the one that fills the handle."""

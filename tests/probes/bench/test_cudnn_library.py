@@ -323,7 +323,7 @@ def test_releases(number: int, version: str, loaded: Callable[..., Any]) -> None
 
 
 def test_an_older_one_is_no_fault(loaded: Callable[..., Any]) -> None:
-    with pytest.raises(Unavailable, match="no cuDNN 8 or 9"):
+    with pytest.raises(Unavailable, match="not a cuDNN 8 or 9"):
         Cudnn(loaded(StandIn(7605, lacking=("cudnnBackendExecute",))))
 
 

@@ -208,7 +208,7 @@ def test_a_release_without_words_of_its_own_is_named_by_the_status(monkeypatch: 
     lacking = ("cusparseGetErrorName", "cusparseGetErrorString")
     with pytest.raises(LibraryError, match=r"^cusparseCreate: CUSPARSE_STATUS_ARCH_MISMATCH \(4\)$"):
         deep(monkeypatch, PythonLibrary(lacking, cusparseCreate=lambda *_: 4))
-    with pytest.raises(LibraryError, match=r"^cusparseCreate: status \(99\)$"):
+    with pytest.raises(LibraryError, match=r"^cusparseCreate: status 99$"):
         deep(monkeypatch, PythonLibrary(lacking, cusparseCreate=lambda *_: 99))
 
 
