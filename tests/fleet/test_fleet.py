@@ -453,6 +453,22 @@ def test_a_cut_off_report_on_stdin_is_a_row(tmp_path: Path) -> None:
     assert told.status == 3
 
 
+def test_what_stands_between_reports_on_stdin_costs_no_other_report(tmp_path: Path) -> None:
+    """As in the logs of pods: a word on stderr, a line of a log, and a report that was cut off."""
+    made = healthy(FOUR)
+    whole, last = json.dumps(made[0]), json.dumps(made[3], indent=2)
+    parts = ("2026-11-25 \x1b[31mstarting", whole, json.dumps(made[1])[:-50], last, "exec: envcheck: not found", whole)
+    given = "\n".join(parts) + "\n"
+    told = envcheck("fleet", "--reports", "-", "--format", "jsonl", cwd=tmp_path, stdin=given)
+    found = saved.read(told.out.encode())
+    problems = {node.name: node.problem for node in found.nodes}
+    cut = "no usable report: it is not JSON, or is cut off"
+    assert problems.pop("report 1 on stdin").startswith(f"{cut}: 2026-11-25 ")
+    assert problems.pop("report 3 on stdin") == cut
+    assert problems.pop("report 5 on stdin") == f"{cut}: exec: envcheck: not found"
+    assert problems == {"node00000": "", "node00003": ""}
+
+
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [

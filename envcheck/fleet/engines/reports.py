@@ -5,15 +5,19 @@ from __future__ import annotations
 import glob
 import json
 import os
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
+import msgspec
+
 from envcheck.errors import UsageError
 from envcheck.fleet.engines.asking import Coming
 from envcheck.fleet.examine import Answer
 from envcheck.report.saved.read import MOST_BYTES
+from envcheck.text.clean import brief
 
 if TYPE_CHECKING:
     from io import BufferedReader
@@ -21,6 +25,9 @@ if TYPE_CHECKING:
 MOST = 200_000
 """Reports that are read at once."""
 _CHUNK = 1 << 20
+_LINE = 200
+_BEGINS = re.compile(rb"""\{\s*"(?:schema_version|collected)":""")
+"""How a report or a collection begins."""
 
 
 def answers(wanted: str) -> Coming:
@@ -78,7 +85,13 @@ def _objects(stream: BufferedReader) -> Iterator[bytes | str]:
             text = kept.lstrip()
             if not text:
                 return
-            size = _size(text, decoder)
+            following = _following(text)
+            part = text[:following] if following else text
+            size = len(part) if following and _is_json(part) else _size(part, decoder)
+            if size is None and following:
+                yield _no_report(part)
+                kept, again = text[len(part) :], 0
+                continue
             if size is None:
                 again = len(kept) * 5 // 4  # what only looks like an end costs no second reading of all for each chunk
                 break
@@ -91,8 +104,33 @@ def _objects(stream: BufferedReader) -> Iterator[bytes | str]:
         yield "no usable report: what is left is not JSON, or is cut off"
 
 
+def _following(text: bytes) -> int:
+    """Where, at the start of a line, the next report begins after the one with which ``text`` begins; 0 for nowhere."""
+    place = text.find(b"\n{")
+    while place >= 0 and not _BEGINS.match(text, place + 1):
+        place = text.find(b"\n{", place + 1)
+    return place + 1
+
+
+def _no_report(text: bytes) -> str:
+    """What to say of ``text``, which stands before a report: of a word on stderr, or of a report that was cut off."""
+    said = "" if text[:1] == b"{" else f": {text.splitlines()[0][:_LINE].decode('utf-8', 'replace')}"
+    return brief(f"no usable report: it is not JSON, or is cut off{said}")
+
+
+def _is_json(text: bytes) -> bool:
+    """Whether ``text`` is one object: answered much faster than where it ends."""
+    try:
+        msgspec.json.decode(text, type=msgspec.Raw)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return False
+    return text[:1] == b"{"
+
+
 def _size(text: bytes, decoder: json.JSONDecoder) -> int | None:
-    """Bytes of the JSON object at the start of ``text``; None where none is whole."""
+    """Bytes of the JSON object or list at the start of ``text``; None where none is whole."""
+    if text[:1] not in b"{[":
+        return None  # the date of a log line begins with a number
     try:
         told = text.decode("utf-8", "surrogateescape")
         _, end = decoder.raw_decode(told)
