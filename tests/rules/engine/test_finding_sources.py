@@ -14,7 +14,7 @@ from tests.rules.engine.test_rule_catalog import NAMES, RULES
 from tests.rules.machines import error, h200, judge, machine, variables, with_venv
 from tests.rules.messages.test_error_lines import EXAMPLES
 from tests.rules.packages.test_rules_distributions import environment, wheel
-from tests.rules.speed.measurements import gemm, memory_copy, to_gpu, to_peer, wrong
+from tests.rules.speed.measurements import conditions, gemm, memory_copy, to_gpu, to_peer, wrong
 from tests.rules.speed.test_rules_frameworks import on_cpu, slow_and_failed_framework
 from tests.rules.speed.test_rules_libraries import convolution, on_processor, refused
 from tests.rules.speed.test_rules_speed import measured, run
@@ -42,6 +42,7 @@ FINDS_NOTHING = {
 def measured_machines() -> Iterator[Snapshot]:
     yield measured(memory_copy(1e12), gemm(value=1e14), to_gpu(1e9), to_peer(1e10), gemm("fp8", verification=wrong()))
     yield measured(convolution(value=100e12), refused(), on_processor(verification=wrong()))
+    yield measured(gemm(value=500e12, conditions=conditions(throttle={"sw_thermal_slowdown": 1.0})))
     yield slow_and_failed_framework()
     yield on_cpu()
     yield with_gpus(4, 820e12, 815e12, 700e12, 830e12)
