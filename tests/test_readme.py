@@ -42,6 +42,6 @@ def test_every_format_is_named() -> None:
 def test_the_gate_runs_readmes_test_command() -> None:
     gate = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
     assert ".venv/bin/pip install -q -e '.[test]' && .venv/bin/python -m pytest" in README
-    assert 'pip install -q -c constraints.txt ".[$3]"' in gate
+    assert 'pip install -q -c constraints.txt "${@:4}" ".[$3]"' in gate
     assert 'fresh "$python" main test' in gate
     assert "-m pytest" in gate

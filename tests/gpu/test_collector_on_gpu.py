@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from pathlib import Path
 
@@ -13,12 +14,13 @@ from tests.collect.test_collector import collect
 
 def test_it_finds_what_a_check_finds(tmp_path: Path) -> None:
     """The first check is not compared: it starts the GPU, where nothing keeps it started."""
-    same = {"PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"}  # as `envcheck` below has them
-    envcheck("check", "--scope", "node", "--json", cwd=tmp_path)
+    path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
+    same = {"PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"}
+    envcheck("check", "--scope", "node", "--json", cwd=tmp_path, **same)
     collected = collect(tmp_path, "--python", sys.prefix, **same)
     assert collected.returncode == 0, collected.stderr
-    theirs = json.loads(envcheck("check", "--from", "-", "--json", cwd=tmp_path, stdin=collected.stdout).out)
-    ours = json.loads(envcheck("check", "--python", sys.prefix, "--json", cwd=tmp_path).out)
+    theirs = json.loads(envcheck("check", "--from", "-", "--json", cwd=tmp_path, stdin=collected.stdout, **same).out)
+    ours = json.loads(envcheck("check", "--python", sys.prefix, "--json", cwd=tmp_path, **same).out)
     moving = TIMES | OF_A_GPU
     assert list(differences(steady(ours["snapshot"], moving), steady(theirs["snapshot"], moving))) == []
     assert ours["snapshot"]["gpus"]["items"][0]["uuid"]

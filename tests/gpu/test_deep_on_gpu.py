@@ -139,10 +139,12 @@ def test_nothing_is_left_behind(report: dict[str, Any], temporary: Path) -> None
 
 
 @pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="no PyTorch to keep the GPU busy with")
-def test_a_gpu_at_work_is_left_alone_unless_forced(interpreter: str) -> None:
+def test_gpus_at_work_are_left_alone_unless_forced(interpreter: str) -> None:
     code = (
-        "import torch, sys, time\na = torch.rand(8192, 8192, device='cuda')\n(a @ a).sum().item()\n"
-        "print('on', flush=True)\nend = time.time() + 120\nwhile time.time() < end: (a @ a).sum().item()\n"
+        "import torch, time\n"
+        "here = [torch.rand(8192, 8192, device=f'cuda:{n}') for n in range(torch.cuda.device_count())]\n"
+        "def work(): return [each.sum().item() for each in [a @ a for a in here]]\n"
+        "work()\nprint('on', flush=True)\nend = time.time() + 120\nwhile time.time() < end: work()\n"
     )
     with subprocess.Popen([interpreter, "-c", code], stdout=subprocess.PIPE, text=True) as worker:
         try:
