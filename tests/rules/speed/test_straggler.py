@@ -265,12 +265,12 @@ def test_a_gpu_alone_is_compared_with_nothing() -> None:
 
 
 def test_many_gpus_and_figures_are_judged_in_time() -> None:
-    """As many as a saved report may hold; a straggler among them is found."""
+    """A thousand GPUs; a straggler among them is found."""
     here = [h200(n, uuid=f"GPU-{n}", pci_bus_id=f"{n:04x}:00:00.0") for n in range(1000)]
     figures = [
         figure("l2-read", 5e12 if n == 777 else 9e12, gpu=f"GPU-{n}", variant=f"v{kind}", conditions=None)
         for n in range(1000)
-        for kind in range(10)
+        for kind in range(3)
     ]
     assert list(stragglers(machine(*here, measurements=tuple(figures)))) == [777]
 
