@@ -62,8 +62,8 @@ def _measures(bench: Bench) -> dict[Figure, Measure]:
     few = (*QUICK, *COMPARED) if bench.frameworks else QUICK
     chosen = [name for name in PRECISIONS if bench.full or name in few]
     able = [name for name in chosen if bench.device.capability >= PRECISIONS[name].least]
-    wanted = [name for name in able if bench.wants("gemm")]
-    bench.compiler.ahead(*(("gemm", *_options(PRECISIONS[name])) for name in wanted))
+    if bench.wants("gemm"):
+        bench.compiler.ahead(*(("gemm", *_options(PRECISIONS[name])) for name in able))
     runner = cache(lambda: Runner(bench, CublasLt(paths[0])))
     measures = {Figure("gemm", name): _square(runner, name, burst=True) for name in able}
     if bench.full:

@@ -18,7 +18,9 @@ THROTTLES = {
 """Reasons that a healthy GPU does not show; the software power cap at the default limit is normal."""
 OFTEN = 0.1
 """Share of the samples from which a reason counts."""
-_POWER_CAP = "sw_power_cap"
+HEAT = ("hw_thermal_slowdown", "sw_thermal_slowdown")
+BRAKE = "hw_power_brake_slowdown"
+POWER_CAP = "sw_power_cap"
 _CAPPED = 0.25
 """Share of the samples by which the power cap must be more frequent to be named: two runs of one GPU vary."""
 _CLOCK = 0.03
@@ -28,6 +30,12 @@ _HOTTER = 10.0
 _WATTS = 1.0
 
 _Read = Callable[[Conditions], "float | None"]
+
+
+def lowered_limit(conditions: Conditions) -> tuple[float, float] | None:
+    """The power limit and the GPU's default, in W, where the limit is below it."""
+    limit, default = conditions.power_limit, conditions.power_limit_default
+    return (limit, default) if limit is not None and default is not None and limit < default - _WATTS else None
 
 
 def differences(conditions: Conditions | None, others: Sequence[Conditions], than: str) -> tuple[str, ...]:
@@ -52,8 +60,8 @@ def _throttled(conditions: Conditions, others: Sequence[Conditions]) -> Iterator
         share = conditions.throttle.get(reason, 0.0)
         if share >= OFTEN and median([other.throttle.get(reason, 0.0) for other in others]) < OFTEN:
             yield f"{words} in {share:.0%} of the samples"
-    capped = conditions.throttle.get(_POWER_CAP, 0.0)
-    if capped >= _CAPPED + median([other.throttle.get(_POWER_CAP, 0.0) for other in others]):
+    capped = conditions.throttle.get(POWER_CAP, 0.0)
+    if capped >= _CAPPED + median([other.throttle.get(POWER_CAP, 0.0) for other in others]):
         yield f"it was at its power limit in {capped:.0%} of the samples"
 
 

@@ -6,12 +6,9 @@ from envcheck.checks import Evidence, Fix
 from envcheck.rules.api import Facts, Outcome, evidence_of, passed, rule
 from envcheck.rules.facts.machine import basis_of, gpu_title, is_listed
 from envcheck.rules.facts.needs import refused, unanswered
+from envcheck.rules.facts.run_conditions import BRAKE, HEAT, POWER_CAP
 from envcheck.rules.fixes.driver import COOLING, SUPPLY, restore_power_limit
 from envcheck.snapshot import Gpu, Power, Temperature, Throttle
-
-_BRAKE = "hw_power_brake_slowdown"
-_CAP = "sw_power_cap"
-_HEAT = ("hw_thermal_slowdown", "sw_thermal_slowdown")
 
 _LOWERED = 0.99
 """A limit below this share of the default was lowered on purpose; NVML rounds to milliwatts."""
@@ -52,7 +49,7 @@ def power_throttled(gpu: Gpu, _facts: Facts) -> Outcome | None:
         else ()
     )
     evidence = (evidence_of("reasons now", throttle, "reasons"), *limits)
-    if _BRAKE in reasons:
+    if BRAKE in reasons:
         return Outcome(
             status="warn",
             title=f"{gpu_title(gpu)}: the power brake is active",
@@ -62,7 +59,7 @@ def power_throttled(gpu: Gpu, _facts: Facts) -> Outcome | None:
         )
     if not lowered or power.limit_default is None:
         return passed("No power throttling", *evidence, decided_by="driver-answered")
-    capped = _CAP in reasons
+    capped = POWER_CAP in reasons
     watts = f"{power.limit:.0f} W (default {power.limit_default:.0f} W)"
     return Outcome(
         status="warn" if capped else "note",
@@ -105,7 +102,7 @@ def thermal_throttled(gpu: Gpu, facts: Facts) -> Outcome | None:
     if throttle.reasons is None:
         found, need = _by_temperature(gpu, temperature), "gpu.throttle.reasons"
         return found or (None if refused(need, gpu) else unanswered(need, "Thermal throttling", facts.snapshot))
-    active = [reason for reason in _HEAT if reason in throttle.reasons]
+    active = [reason for reason in HEAT if reason in throttle.reasons]
     heat = (evidence_of("temperature (°C)", temperature, "gpu"),) if temperature.gpu is not None else ()
     evidence = (evidence_of("reasons now", throttle, "reasons"), *heat)
     if active:
@@ -116,7 +113,7 @@ def thermal_throttled(gpu: Gpu, facts: Facts) -> Outcome | None:
             evidence=evidence,
             decided_by="driver-answered",
         )
-    earlier = sum((throttle.seconds or {}).get(reason, 0.0) for reason in _HEAT)
+    earlier = sum((throttle.seconds or {}).get(reason, 0.0) for reason in HEAT)
     if earlier >= _NEGLIGIBLE:
         spent = Evidence(what="thermal slowdown since the driver was loaded", value=f"{earlier:.0f} s", source="nvml")
         return Outcome(

@@ -14,7 +14,7 @@ from envcheck.compat.tables import VariableEffect
 from envcheck.rules.api import Facts, MeasurementSubject, Outcome, rule
 from envcheck.rules.facts.machine import gpu_title
 from envcheck.rules.facts.measurements import measurement_key, measurement_name, percent, quantity, spread
-from envcheck.rules.facts.run_conditions import OFTEN, THROTTLES
+from envcheck.rules.facts.run_conditions import OFTEN, THROTTLES, lowered_limit
 from envcheck.rules.facts.variables import BY_VARIABLE, SetVariable, setting_evidence, slowing_variables
 from envcheck.rules.speed.trust import why_not_judged
 from envcheck.snapshot import Conditions, Gpu, Measurement
@@ -26,9 +26,8 @@ def causes(gpu: Gpu, measured: Measurement) -> tuple[str, ...]:
     if conditions is None:
         return ()
     found = [words for reason, words in THROTTLES.items() if conditions.throttle.get(reason, 0) >= OFTEN]
-    limit, default = conditions.power_limit, conditions.power_limit_default
-    if limit is not None and default is not None and limit < default - 1:
-        found.append(f"its power limit is {limit:.0f} W, below the default of {default:.0f} W")
+    if lowered := lowered_limit(conditions):
+        found.append(f"its power limit is {lowered[0]:.0f} W, below the default of {lowered[1]:.0f} W")
     return (*found, *_link(gpu, measured, conditions))
 
 

@@ -7,17 +7,14 @@ from collections.abc import Sequence
 from envcheck.checks import Evidence, Fix
 from envcheck.rules.api import Facts, Outcome, passed, rule
 from envcheck.rules.facts.machine import gpu_title, plural
-from envcheck.rules.facts.run_conditions import OFTEN
+from envcheck.rules.facts.measurements import figures_of
+from envcheck.rules.facts.run_conditions import BRAKE, HEAT, OFTEN, POWER_CAP, lowered_limit
 from envcheck.rules.fixes.driver import COOLING, SUPPLY, restore_power_limit
 from envcheck.snapshot import Conditions, Gpu
 
-_HEAT = ("hw_thermal_slowdown", "sw_thermal_slowdown")
-_BRAKE = ("hw_power_brake_slowdown",)
-_CAP = ("sw_power_cap",)
-
 
 def _runs(gpu: Gpu, facts: Facts) -> list[Conditions]:
-    return [each.conditions for each in facts.snapshot.measurements if each.gpu == gpu.uuid and each.conditions]
+    return [each.conditions for each in figures_of(gpu, facts.snapshot.measurements) if each.conditions]
 
 
 @rule(
@@ -57,18 +54,18 @@ def gpu_held_back(gpu: Gpu, facts: Facts) -> Outcome | None:
         Clocks event reasons: https://docs.nvidia.com/deploy/nvml-api/group__nvmlClocksEventReasons.html
     """
     runs = _runs(gpu, facts)
-    limit, default = runs[0].power_limit, runs[0].power_limit_default
     found: list[tuple[str, str, Fix]] = []
-    if often := _often(runs, _HEAT):
+    if often := _often(runs, *HEAT):
         hottest = max((run.temperature.high for run in runs if run.temperature), default=None)
         heat = f", at up to {hottest:.0f} °C" if hottest is not None else ""
         found.append(("thermal throttling", f"{often}{heat}", COOLING))
-    if often := _often(runs, _BRAKE):
+    if often := _often(runs, BRAKE):
         found.append(("power brake", often, SUPPLY))
-    if limit and default and limit < default - 1 and (often := _often(runs, _CAP)):
-        found.append(
-            (f"power limit of {limit:.0f} W (default {default:.0f} W)", often, restore_power_limit(gpu, default))
-        )
+    lowered = lowered_limit(runs[0])
+    if lowered and (often := _often(runs, POWER_CAP)):
+        limit, default = lowered
+        words = f"power limit of {limit:.0f} W (default {default:.0f} W)"
+        found.append((words, often, restore_power_limit(gpu, default)))
     if not found:
         return passed("Neither heat nor power held a run back", decided_by="measured")
     first = found[0][0]
@@ -82,7 +79,7 @@ def gpu_held_back(gpu: Gpu, facts: Facts) -> Outcome | None:
     )
 
 
-def _often(runs: Sequence[Conditions], reasons: Sequence[str]) -> str:
+def _often(runs: Sequence[Conditions], *reasons: str) -> str:
     """How much the reasons held runs back, in words; empty where they did not."""
     shares = [share for run in runs if (share := max(run.throttle.get(name, 0.0) for name in reasons)) >= OFTEN]
     return f"in up to {max(shares):.0%} of the samples of {plural(len(shares), 'figure')}" if shares else ""
