@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import math
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import cache, partial
@@ -47,7 +47,8 @@ PROBING = Plan(samples=1, sample_seconds=0.001, warmup_seconds=0.0)
 TRIAL = Plan(samples=2, sample_seconds=0.003, warmup_seconds=0.0, pause=0.02, enough=0.015)
 FINAL = Plan(samples=3, sample_seconds=0.006, warmup_seconds=0.0, pause=0.06, enough=0.015)
 FINALISTS = 2
-"""Proposals that are tried a second time, with more rest: the first round is as much about heat as about them."""
+"""Proposals for square products, which are judged, that are tried a second time, with more rest: the first round is as
+much about heat as about them."""
 
 
 def collect(tree: Tree, out: Out) -> None:
@@ -94,6 +95,7 @@ class Runner:
         bench.device.write(self._one, bytes(ctypes.c_float(1.0)))
         self._best: dict[tuple[str, tuple[int, int, int]], Way] = {}
         self._sides: dict[str, int] = {}
+        self._checked: set[str] = set()
         self._modules: dict[tuple[str, ...], Module] = {}
 
     def square(self, name: str, bench: Bench, *, burst: bool) -> Fields:
@@ -120,13 +122,16 @@ class Runner:
                 shape=list(shape),
                 burst=burst,
             )
-            found["verification"] = self._verified(precision, replace(operands, layout=product.layout))
+            found["verification"] = self._verified(name, replace(operands, layout=product.layout))
         return found
 
-    def _verified(self, precision: Precision, operands: Operands) -> Fields:
-        """With ``--full`` every element on the GPU; a thousand on the CPU tell whether that check is right itself."""
-        square = len(set(operands.shape)) == 1
-        if square or not self._bench.full:
+    def _verified(self, name: str, operands: Operands) -> Fields:
+        """With ``--full`` every element on the GPU; a thousand on the CPU tell whether that check is right itself, once
+        for each precision.
+        """
+        precision = PRECISIONS[name]
+        if name not in self._checked or not self._bench.full:
+            self._checked.add(name)
             draw = random.Random(operands.shape[0])  # noqa: S311  no secret
             drawn = drawn_elements(self._bench.device, precision, operands, draw)
             if not (self._bench.full and drawn["right"]):
@@ -144,15 +149,20 @@ class Runner:
             products = [Product(self._library, kind, operands.shape, self._one, layout) for layout in layouts]
             self._first(products[0], name)
             proposed = [(product, algorithm) for product in products for algorithm in product.algorithms()]
-            first = sorted(proposed, key=lambda way: self._seconds(way, operands, TRIAL))
-            final = [(self._seconds(way, operands, FINAL), way) for way in first[:FINALISTS]]
-            seconds, best = min(final, key=lambda timed_way: timed_way[0])
+            ranked = self._ranked(proposed, operands, TRIAL)
+            if len(set(operands.shape)) == 1:
+                ranked = self._ranked([way for _, way in ranked[:FINALISTS]], operands, FINAL)
+            seconds, best = ranked[0]
             if seconds == math.inf:
                 raise Unavailable(
                     f"cuBLASLt {self._library.version} refused each algorithm that it proposed for {name}"
                 )
             self._best[name, operands.shape] = best
         return self._best[name, operands.shape]
+
+    def _ranked(self, ways: Iterable[Way], operands: Operands, plan: Plan) -> list[tuple[float, Way]]:
+        """``ways`` with the seconds that each takes, the fastest first."""
+        return sorted(((self._seconds(way, operands, plan), way) for way in ways), key=lambda each: each[0])
 
     def _seconds(self, way: Way, operands: Operands, plan: Plan) -> float:
         """The shortest sample: what a proposal can do, whatever held the clocks down; infinite where it is refused."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from envcheck.checks import Evidence
+from envcheck.compat.performance.quantities import quantity_of
 from envcheck.compat.performance.spread import Base, base_of, noise, speed_ratio
 from envcheck.rules.api import Facts, MeasurementSubject, Outcome, passed, rule
 from envcheck.rules.facts.coverage import numbers
@@ -47,6 +48,9 @@ def speed_against(measured: Measurement, baseline: tuple[Measurement, ...]) -> t
 
 
 def _has_both(subject: MeasurementSubject, facts: Facts) -> bool:
+    known = quantity_of(subject.measurement.name)
+    if known is not None and known.autotuned:
+        return False
     return not why_not_judged(subject.gpu, subject.measurement) and _earlier(subject, facts) is not None
 
 
@@ -59,7 +63,8 @@ def slower_than_baseline(subject: MeasurementSubject, facts: Facts) -> Outcome |
         that --baseline names: what --save-baseline wrote, JSON reports, or folders of these. Against
         one or two runs, 5 % plus the noise of the samples is tolerated. Three or more runs show how
         much runs vary: then 2 %, or three interquartile ranges beyond their quartiles, is tolerated,
-        plus the noise of the new samples.
+        plus the noise of the new samples. Engines, whose kernels TensorRT chooses anew in each run, are
+        not compared.
 
     Why it matters
         A slowdown against last month shows wear, dust, a changed setting or a slower library long

@@ -87,13 +87,14 @@ _MANY = 16
 def groups(gpus: Iterable[Gpu], measurements: Iterable[Measurement]) -> list[Group]:
     """The quantities that two or more GPUs of a model have a figure of, in reading order.
 
-    Left out are quantities that the processor decides. Of copies between GPUs, each GPU has the figure of its fastest
-    pair: a pair is as slow as the slower of its links, and a healthy GPU has a healthy partner if there are three.
+    Left out is what the processor decides, and what a library chooses anew in each run. Of copies between GPUs, each
+    GPU has the figure of its fastest pair: a pair is as slow as the slower of its links, and a healthy GPU has a
+    healthy partner if there are three.
     """
     by_uuid = {gpu.uuid: gpu for gpu in gpus if gpu.uuid}
     found: dict[tuple[str, str], dict[str, Measurement]] = defaultdict(dict)
     for measured in measurements:
-        if not measured.value or measured.value < 0 or _is_of_host(measured):
+        if not measured.value or measured.value < 0 or _tells_nothing(measured):
             continue
         name = measurement_key(msgspec.structs.replace(measured, peer=None))
         for uuid in (measured.gpu, measured.peer):
@@ -148,9 +149,10 @@ def _usual(measured: Measurement) -> float:
     return USUAL_TRANSFER if transfers else USUAL
 
 
-def _is_of_host(measured: Measurement) -> bool:
+def _tells_nothing(measured: Measurement) -> bool:
+    """Whether its value says nothing about the GPU beside others."""
     known = quantity_of(measured.name)
-    return (known is not None and known.of_host) or "pageable" in (measured.variant or "")
+    return (known is not None and (known.of_host or known.autotuned)) or "pageable" in (measured.variant or "")
 
 
 def _value(measured: Measurement) -> float:

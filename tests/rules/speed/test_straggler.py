@@ -214,9 +214,13 @@ def test_other_models_are_not_compared() -> None:
         ("kernel-launch", "s", None),
         ("host-to-device", "B/s", "pageable"),
         ("host-to-device", "B/s", "pageable, near"),
+        ("tensorrt-convolution", "FLOP/s", "fused"),
+        ("tensorrt-convolution", "FLOP/s", "unfused"),
     ]
 )
-def test_what_the_processor_decides_is_not_compared(case: tuple[str, str, str | None]) -> None:
+def test_what_says_nothing_about_the_gpu_is_not_compared(
+    case: tuple[str, str, str | None],
+) -> None:
     name, unit, variant = case
     figures = [figure(name, value, unit, gpu=h200(n).uuid, variant=variant) for n, value in enumerate((1.0, 3.0, 1.0))]
     assert not checks_of("gpu-straggler", machine(h200(0), h200(1), h200(2), measurements=tuple(figures)))
