@@ -164,11 +164,16 @@ class _Report:
         self._found: dict[tuple[str, str | None], Record] = {}
         self._users: dict[tuple[str, str | None], tuple[Image, list[Image]]] = {}
         """The image of a record, and the images linked against it."""
+        self._askers: dict[tuple[str, str | None], set[str | None]] = {}
+        """Real paths of the files that request it; None: a preload."""
         self._by_path: set[tuple[str, str | None]] = set()
         """Records of requests by path only; a request by name is more informative."""
 
     def records(self) -> list[Record]:
         """The records; a request that failed first and succeeded later counts as found."""
+        for key in self._opened_in_vain():
+            self._found.pop(key)
+            self._users.pop(key, None)
         for key, (image, users) in self._users.items():
             self._add_symbols(self._found[key], image, users)
         found = {name for name, path in self._found if path is not None}
@@ -177,6 +182,32 @@ class _Report:
             for (name, path), record in self._found.items()
             if path is not None or not record["optional"] or name not in found
         ]
+
+    def _opened_in_vain(self) -> set[tuple[str, str | None]]:
+        """What preloads opened although the framework is linked against another release, and what only that requests.
+
+        PyTorch opens the first file that its pattern meets: of ``libcudnn.so.8`` and ``libcudnn.so.9`` in one folder
+        either. Which one it uses is decided by the names that its own files need.
+        """
+        needed: dict[str, set[str]] = {}
+        for (name, path), record in self._found.items():
+            if path is not None and not record["optional"]:
+                needed.setdefault(_stem(name), set()).add(name)
+        vain = {
+            (name, path)
+            for (name, path), record in self._found.items()
+            if record["optional"]
+            and record.get("found_by") == "preloaded"
+            and name not in needed.get(_stem(name), {name})
+        }
+        while True:
+            paths = {path for _, path in vain if path}
+            further = {
+                key for key, askers in self._askers.items() if self._found[key]["optional"] and askers <= paths
+            } - vain
+            if not further:
+                return vain
+            vain |= further
 
     def add(self, request: Request, event: Event) -> None:
         """Add the record of a request, or merge it into the one for the same name and file."""
@@ -194,6 +225,8 @@ class _Report:
             known = self._found[key] = self._record(request, event, path)
             known["optional"] = before["optional"]
             (self._by_path.discard if request.by else self._by_path.add)(key)
+        asker = self._asker(request, event)
+        self._askers.setdefault(key, set()).add(asker and self._real(asker))
         known["optional"] = known["optional"] and event.optional and not _ends_the_process(request)
         linked = request.by is not None and request.name in request.by.head.needed
         if request.image and request.by and linked and is_bound(request.name) and _is_anothers(known):
@@ -202,7 +235,7 @@ class _Report:
             self._add_lacks(known, request, lacks)
 
     def _record(self, request: Request, event: Event, path: str | None) -> Record:
-        asking = printable(self._asking(request, event))
+        asking = printable(self._asker(request, event) or request.name)
         record: Record = {
             "source": f"elf {asking}",
             "name": printable(os.path.basename(request.name)),
@@ -223,11 +256,11 @@ class _Report:
             }
         )
 
-    def _asking(self, request: Request, event: Event) -> str:
-        """The requesting file, or the library's name for Python code, since ``ctypes`` hides the caller."""
+    def _asker(self, request: Request, event: Event) -> str | None:
+        """The requesting file; None for a preload, since ``ctypes`` hides the caller."""
         if event.by and request is event.requests[0]:
             return event.by
-        return request.by.path if request.by else request.name
+        return request.by.path if request.by else None
 
     def _missing(self, request: Request) -> Record:
         copies = [] if request.refused else self._places.copies(request.name)
@@ -281,6 +314,11 @@ class _Report:
 
     def _real(self, path: str) -> str:
         return self._process.search.real(path)
+
+
+def _stem(name: str) -> str:
+    """The name without its version: ``libcudnn`` of ``libcudnn.so.9``."""
+    return _HASH.sub("", name).partition(".so")[0]
 
 
 def _is_anothers(record: Record) -> bool:

@@ -107,6 +107,41 @@ def test_what_is_preloaded_wins(bench: Bench) -> None:
     assert bench.truth(opened, **variables) == {"fw/_C.so", CUDART}
 
 
+CUDNN = "nvidia/cudnn/lib"
+
+
+@pytest.mark.parametrize("old_is_whole", [True, False])
+def test_another_release_that_is_preloaded_and_used_by_nobody_is_left_out(bench: Bench, *, old_is_whole: bool) -> None:
+    """cuDNN 8 and 9 in one folder, as of wheels for two CUDAs: a pattern meets both, the framework needs 9."""
+    bench.library("nvidia/cublas/lib/libcublas.so.11")
+    ops = bench.library(f"{CUDNN}/libcudnn_ops_infer.so.8")
+    bench.library(
+        f"{CUDNN}/libcudnn.so.8",
+        [f"{CUDNN}/libcudnn_ops_infer.so.8", "nvidia/cublas/lib/libcublas.so.11"],
+        *runpath("$ORIGIN:$ORIGIN/../../cublas/lib"),
+    )
+    bench.library(f"{CUDNN}/libcudnn_ops.so.9")
+    bench.library(f"{CUDNN}/libcudnn.so.9", [f"{CUDNN}/libcudnn_ops.so.9"], *runpath("$ORIGIN"))
+    part = bench.library("fw/_C.so", [f"{CUDNN}/libcudnn.so.9"], *rpath("$ORIGIN/../nvidia/cudnn/lib"))
+    if not old_is_whole:
+        Path(ops).unlink()
+    for every in (True, False):
+        preload = Preload(("libcudnn.so.*[0-9]",), (CUDNN,), every=every)
+        found = taken(bench.examine([part], preloads=[preload]), bench)
+        assert found["libcudnn.so.9"][0] == f"{CUDNN}/libcudnn.so.9"
+        assert {name.rpartition(".")[2] for name in found} == {"9"}
+
+
+def test_a_preloaded_release_that_the_framework_needs_or_nothing_replaces_stays(bench: Bench) -> None:
+    bench.library(f"{CUDNN}/libcudnn.so.8")
+    bench.library("nvidia/nccl/lib/libnccl.so.2")
+    part = bench.library("fw/_C.so", [f"{CUDNN}/libcudnn.so.8"])
+    preloads = [Preload(("libcudnn.so.*[0-9]",), (CUDNN,)), Preload(("libnccl.so.*[0-9]",), ("nvidia/nccl/lib",))]
+    found = taken(bench.examine([part], preloads=preloads), bench)
+    assert found["libcudnn.so.8"] == (f"{CUDNN}/libcudnn.so.8", "preloaded")
+    assert found["libnccl.so.2"] == ("nvidia/nccl/lib/libnccl.so.2", "preloaded")
+
+
 @pytest.mark.parametrize("fails", [True, False])
 def test_preloading_after_a_failure_only(bench: Bench, *, fails: bool) -> None:
     """As older releases of PyTorch do it."""
