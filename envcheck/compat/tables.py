@@ -211,6 +211,8 @@ class EfficiencyRow(Row, frozen=True, kw_only=True):
     """What does it: ``cublasLt``, ``kernel``, ``mma.sync``, ``copy engine``."""
     architecture: str = ""
     """Empty: every one that no other row covers."""
+    gpu: str = ""
+    """A model's name, where it has a band of its own; empty: every GPU of the architecture."""
     precision: str = ""
     variant: str = ""
     """``Measurement.variant``; empty: every one that no other row covers."""
@@ -225,7 +227,7 @@ class EfficiencyRow(Row, frozen=True, kw_only=True):
 
     @property
     def id(self) -> str:
-        words = (self.quantity, self.method, self.precision, self.variant, self.architecture, self.run)
+        words = (self.quantity, self.method, self.precision, self.variant, self.architecture, self.gpu, self.run)
         return f"efficiency/{'-'.join(word.replace(', ', '-').replace(' ', '-') for word in words if word)}"
 
 

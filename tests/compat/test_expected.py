@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from envcheck.compat.load import load_matrix
 from envcheck.compat.performance.expected import HEADROOM, WARN, Expectation, expectation
+from envcheck.compat.tables import EfficiencyRow
 from envcheck.snapshot import Gpu, Measurement
 from tests.every import every
 from tests.rules.machines import but, geforce, h200
@@ -143,8 +144,19 @@ def test_a_burst_and_a_sustained_run_have_bands_of_their_own() -> None:
 
 @pytest.mark.parametrize("precision", ["fp64", "fp32", "tf32", "fp16", "fp8", "int8"])
 def test_what_nobody_measured_sustained_has_a_floor(precision: str) -> None:
-    found = expected(gemm(precision, 10e12, burst=False))
-    assert (found.rows[0], found.wide) == ("efficiency/gemm-cublasLt", True)
+    ada = geforce("NVIDIA GeForce RTX 4090", "8.9", "10de:2684", sm_count=128)
+    rows = [expected(gemm(precision, 10e12, burst=False), gpu).rows[0] for gpu in (ada, None)]
+    assert rows == ["efficiency/gemm-cublasLt", f"efficiency/gemm-cublasLt-{precision}-hopper-sustained"]
+
+
+@every([row for row in MATRIX.efficiencies if row.gpu])
+def test_a_model_has_bands_of_its_own_beside_those_of_its_architecture(row: EfficiencyRow) -> None:
+    name = f"NVIDIA {row.gpu}"
+    measured = figure(row.quantity, 1e12, method=row.method, precision=row.precision, variant=row.variant)
+    own, others = (expected(measured, h200(sm_count=SMS, **gpu)) for gpu in ({"name": name, "pci_device_id": None}, {}))
+    assert own.rows[0] == row.id
+    assert others.rows[0] == row.id.replace(f"-{row.gpu.replace(' ', '-')}", "")
+    assert own.low > others.low
 
 
 def stands(share: float, low: float = 0.8) -> str:

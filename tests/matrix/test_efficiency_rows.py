@@ -11,6 +11,7 @@ import pytest
 from envcheck.compat.figures import Precision
 from envcheck.compat.load import load_matrix
 from envcheck.compat.performance.quantities import QUANTITIES, Quantity, framework_tested, library_tested
+from envcheck.compat.relations.gpu_driver import architecture_name
 from envcheck.compat.tables import EfficiencyRow, LinkRow
 from envcheck.rules.catalog import find_rule
 from envcheck.rules.speed.ceilings import MEASURED
@@ -37,6 +38,11 @@ def test_a_band_is_one(row: EfficiencyRow) -> None:
     assert least <= row.low < row.high <= 1.0
     assert row.method in METHODS
     assert row.architecture in {"", *ARCHITECTURES}
+    if row.gpu:
+        model = MATRIX.find_gpu(row.gpu)
+        assert model is not None
+        assert model.name == row.gpu
+        assert architecture_name(MATRIX, model.compute_capability) == row.architecture
     assert row.precision in {"", *get_args(Precision)}
     assert MATRIX.cite(row)
 

@@ -75,9 +75,7 @@ def expectation(matrix: Matrix, gpu: Gpu, measured: Measurement) -> Expectation 
         return "the compute capability of the GPU is not known"
     if measured.value is None:
         return measured.missing or "it has no value"
-    model = (matrix.find_gpu_by_pci_id(gpu.pci_device_id) if gpu.pci_device_id else None) or (
-        matrix.find_gpu(gpu.name) if gpu.name else None
-    )
+    model = _model(matrix, gpu)
     band = _usable_band(matrix, gpu, measured)
     if isinstance(band, str):
         return band
@@ -108,9 +106,14 @@ def expectation(matrix: Matrix, gpu: Gpu, measured: Measurement) -> Expectation 
     )
 
 
+def _model(matrix: Matrix, gpu: Gpu) -> GpuRow | None:
+    by_id = matrix.find_gpu_by_pci_id(gpu.pci_device_id) if gpu.pci_device_id else None
+    return by_id or (matrix.find_gpu(gpu.name) if gpu.name else None)
+
+
 def _usable_band(matrix: Matrix, gpu: Gpu, measured: Measurement) -> EfficiencyRow | str:
     """The band that fits the measurement's shape, or why there is none."""
-    band = band_of(matrix, measured, architecture_name(matrix, gpu.compute_capability))
+    band = band_of(matrix, gpu, measured)
     if band is None:
         return "no band is known for it: compare it with a baseline"
     if len(set(measured.shape)) > 1 and not band.variant:
@@ -211,14 +214,16 @@ def _of_peer_link(model: GpuRow | None, measured: Measurement) -> Ceiling | str:
     return ways * model.nvlink.bandwidth, f"NVLink {model.nvlink.version}, {model.nvlink.links} links", (model,)
 
 
-def band_of(matrix: Matrix, measured: Measurement, architecture: str) -> EfficiencyRow | None:
-    """The row of this architecture, precision, variant and kind of run, else the one for any."""
+def band_of(matrix: Matrix, gpu: Gpu, measured: Measurement) -> EfficiencyRow | None:
+    """The row of this architecture, precision, variant, kind of run and model, else the one for any."""
+    architecture, model = architecture_name(matrix, gpu.compute_capability), _model(matrix, gpu)
     run = "sustained" if measured.burst is False else "burst"
     rows = [
         row
         for row in matrix.efficiencies
         if (row.quantity, row.method) == (measured.name, measured.method)
         and row.architecture in ("", architecture)
+        and row.gpu in ("", model.name if model else "")
         and row.precision in ("", measured.precision)
         and row.variant in ("", measured.variant)
         and row.run in ("", run)
@@ -226,5 +231,5 @@ def band_of(matrix: Matrix, measured: Measurement, architecture: str) -> Efficie
     return max(rows, key=_closeness, default=None)
 
 
-def _closeness(row: EfficiencyRow) -> tuple[bool, bool, bool, bool]:
-    return bool(row.architecture), bool(row.precision), bool(row.variant), bool(row.run)
+def _closeness(row: EfficiencyRow) -> tuple[bool, ...]:
+    return bool(row.architecture), bool(row.precision), bool(row.variant), bool(row.run), bool(row.gpu)

@@ -9,7 +9,6 @@ import msgspec
 from envcheck.checks import Evidence, Fix
 from envcheck.compat.performance.expected import band_of
 from envcheck.compat.performance.quantities import framework_tested, quantity_of
-from envcheck.compat.relations.gpu_driver import architecture_name
 from envcheck.compat.relations.variables import effects
 from envcheck.compat.tables import EfficiencyRow, SettingRow, VariableEffect
 from envcheck.rules.api import Facts, MeasurementSubject, Outcome, passed, rule
@@ -138,8 +137,7 @@ def framework_slower_than_library(subject: MeasurementSubject, facts: Facts) -> 
 
 
 def _band(subject: MeasurementSubject, facts: Facts) -> EfficiencyRow | None:
-    architecture = architecture_name(facts.matrix, subject.gpu.compute_capability)
-    return band_of(facts.matrix, subject.measurement, architecture)
+    return band_of(facts.matrix, subject.gpu, subject.measurement)
 
 
 def _framework(name: str, facts: Facts) -> Framework | None:

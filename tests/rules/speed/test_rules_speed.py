@@ -172,8 +172,8 @@ def test_a_power_cap_at_the_default_limit_is_no_cause(changes: dict[str, Any]) -
 def test_a_sustained_run_at_the_power_cap_is_held_to_its_own_clock() -> None:
     """681 TFLOP/s: low for a burst, and what an H200 gives at 700 W."""
     capped = conditions(sm_clock=span(1380e6, 1500e6, 1980e6), throttle={"sw_power_cap": 0.9})
-    assert speed(gemm(value=620e12, burst=False, conditions=capped)).status == "pass"
-    assert speed(gemm(value=580e12, burst=False, conditions=capped)).status == "warn"
+    assert speed(gemm(value=681e12, burst=False, conditions=capped)).status == "pass"
+    assert speed(gemm(value=640e12, burst=False, conditions=capped)).status == "warn"
     assert speed(gemm(value=560e12, burst=True, conditions=capped)).status == "fail"
 
 
@@ -209,7 +209,9 @@ def test_memory_that_is_fast_enough_is_not_held_down() -> None:
 
 
 def test_a_sustained_product_that_nobody_measured_is_held_to_a_floor() -> None:
-    found = speed(gemm("fp8", 0.5 * 132 * 1500e6 * 8192, burst=False, conditions=conditions(sm_clock=span(1500e6))))
+    ada = geforce("NVIDIA GeForce RTX 4090", "8.9", "10de:2684", sm_count=128)
+    product = gemm("fp16", 0.5 * 128 * 1500e6 * 1024, burst=False, conditions=conditions(sm_clock=span(1500e6)))
+    found = speed(product, ada)
     assert found.status == "pass"
     (expected,) = [evidence.value for evidence in found.evidence if evidence.what == "expected"]
     assert "a floor: never measured here" in expected
