@@ -321,6 +321,14 @@ def test_another_library_in_the_map_is_a_note_with_both_paths() -> None:
     assert cause(snapshot) is None
 
 
+@pytest.mark.parametrize("predicted_too", [True, False])
+def test_another_major_version_counts_only_in_place_of_the_predicted_one(*, predicted_too: bool) -> None:
+    other = Loaded(source="memory map", path=LIBRARY.replace(".9", ".8"), family="cudnn", version="8.9.7")
+    mapped = (other, *(in_map(LIBRARY) if predicted_too else ()))
+    check = check_of("loaded-library-differs", tried(torch(loads=loads(LIBRARY), trial=ran(libraries=mapped))))
+    assert check.status == ("pass" if predicted_too else "note")
+
+
 def test_what_was_not_found_or_not_loaded_is_not_compared() -> None:
     unfound = tuple(but(load, path=None) for load in loads(LIBRARY))
     assert checks_of("loaded-library-differs", tried(torch(loads=unfound, trial=ran(libraries=in_map(LIBRARY))))) == ()
