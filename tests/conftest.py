@@ -15,6 +15,7 @@ from hypothesis import settings
 
 from envcheck.compat.load import load_matrix
 from envcheck.errors import MatrixError
+from tests import installed
 
 # Hundreds of programs are started, and every worker imports all tests: none is to compile everything each time.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -30,6 +31,7 @@ settings.load_profile("untimed")
 def pytest_configure(config: pytest.Config) -> None:
     """Import the program as it is compiled for itself: pytest would rewrite it, since its distribution has a plugin."""
     getattr(config.pluginmanager.rewrite_hook, "_must_rewrite", set()).discard("envcheck")
+    gc.disable()  # until all is collected
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
@@ -42,6 +44,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
         subprocess.run(compiling, cwd=ROOT, check=False)
         try:
             load_matrix()
+            installed.renew()
         except MatrixError as error:
             pytest.exit(str(error), pytest.ExitCode.USAGE_ERROR)
 
@@ -60,6 +63,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 def pytest_collection_finish() -> None:
     """Leave what was collected out of every later garbage collection: modules, items and the matrix live to the end."""
     gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from tests.cli.calling import ROOT, envcheck
+from tests.installed import INSTALLED
 
 PYENV = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"))
 SEGFAULT = "import ctypes; ctypes.string_at(0)"
@@ -145,7 +146,7 @@ def test_every_deep_probe_is_read_by_python_3_8(module: str) -> None:
 def test_what_pythonpath_puts_first_is_what_is_tried(tmp_path: Path) -> None:
     environment = make_environment(tmp_path / "env", SEGFAULT)
     add_torch(tmp_path / "shadow", TORCH, version="9.9.9+cu124")
-    report = deep(tmp_path, environment, PYTHONPATH=f"{ROOT}:shadow")
+    report = deep(tmp_path, environment, PYTHONPATH=f"{INSTALLED}:shadow")
     assert judged(report)["answers"]["version"] == "9.9.9+cu124"
 
 
