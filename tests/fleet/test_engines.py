@@ -463,11 +463,13 @@ elif arguments[:2] == ["get", "pods"]:
     print(json.dumps({"items": items}))
 elif arguments[0] == "logs":
     log = pods[arguments[1][4:]]["log"]
+    log = "x" * log if isinstance(log, int) else log
     sys.exit("Error from server (BadRequest): container is terminated") if log is None else sys.stdout.write(log)
 """
 
 
-def pod(phase: str, log: str | None = None, *, placed: bool = True, **status: Any) -> dict[str, Any]:
+def pod(phase: str, log: str | int | None = None, *, placed: bool = True, **status: Any) -> dict[str, Any]:
+    """A pod whose log is this text, or as many characters."""
     return {"placed": placed, "log": log, "status": {"phase": phase, **status}}
 
 
@@ -486,7 +488,7 @@ def test_pods_that_bring_no_report_are_rows_with_the_reason_of_kubernetes(tmp_pa
         **{f"good{number}": pod("Succeeded", whole[number]) for number in range(4)},
         "bare": pod("Succeeded", json.dumps(reports[4])),
         "loud": pod("Succeeded", '{"level": "info"}\n' + whole[0] + "\nld.so: object 'x' cannot be preloaded\n"),
-        "flood": pod("Succeeded", "x" * (70 << 20)),
+        "flood": pod("Succeeded", 70 << 20),
         "evicted": pod("Failed", reason="Evicted", message="The node was low on resource: memory."),
         "unpulled": waiting("ErrImagePull", "manifest unknown"),
         "misnamed": waiting("InvalidImageName", "invalid reference format"),

@@ -87,7 +87,7 @@ def test_a_node_a_little_slower_warns(tmp_path: Path) -> None:
     assert (found.verdict, found.exit_code) == ("warn", 1)
 
 
-SIZES = [3, 12, pytest.param(32, marks=pytest.mark.lab), pytest.param(64, marks=pytest.mark.lab)]
+SIZES = [3, 8, pytest.param(32, marks=pytest.mark.lab), pytest.param(64, marks=pytest.mark.lab)]
 
 
 @pytest.mark.parametrize("count", SIZES)
