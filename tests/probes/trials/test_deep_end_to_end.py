@@ -9,6 +9,7 @@ import json
 import os
 import subprocess
 import sys
+import venv
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,10 @@ def python_of(version: str) -> Path:
 
 def make_environment(folder: Path, code: str, python: Path | str = sys.executable) -> Path:
     """A virtual environment with a package ``torch`` that is ``code``, and metadata that says 2.5.1."""
-    subprocess.run([python, "-m", "venv", "--without-pip", folder], check=True)
+    if python == sys.executable:
+        venv.create(folder, symlinks=True)
+    else:
+        subprocess.run([python, "-m", "venv", "--without-pip", folder], check=True)
     (site,) = folder.glob("lib/python*/site-packages")
     add_torch(site, code)
     (site / "torch-2.5.1.dist-info").mkdir()
