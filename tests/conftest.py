@@ -33,7 +33,7 @@ settings.load_profile("untimed")
 def pytest_configure(config: pytest.Config) -> None:
     """Import the program as it is compiled for itself: pytest would rewrite it, since its distribution has a plugin."""
     getattr(config.pluginmanager.rewrite_hook, "_must_rewrite", set()).discard("envcheck")
-    gc.disable()  # until all is collected
+    gc.disable()  # until all is collected; what hands out tests to workers does without
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
