@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import gc
+import importlib
 import os
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -15,6 +17,7 @@ from hypothesis import settings
 
 from envcheck.compat.load import load_matrix
 from envcheck.errors import MatrixError
+from tests import installed
 
 # Hundreds of programs are started, and every worker imports all tests: none is to compile everything each time.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -30,20 +33,38 @@ settings.load_profile("untimed")
 def pytest_configure(config: pytest.Config) -> None:
     """Import the program as it is compiled for itself: pytest would rewrite it, since its distribution has a plugin."""
     getattr(config.pluginmanager.rewrite_hook, "_must_rewrite", set()).discard("envcheck")
+    gc.disable()  # until all is collected; what hands out tests to workers does without
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
-    """Compile the program once, for all workers and what they start.
+    """Compile the program once, for all workers and what they start; let each worker rewrite its share of the tests.
 
     End at once, and with the reason, where a row of the matrix is malformed: every test would fail of it.
     """
-    if not hasattr(session.config, "workerinput"):
+    if hasattr(session.config, "workerinput"):
+        _import_share(session.config)
+    else:
         compiling = [sys.executable, "-m", "compileall", "-q", "-j", "0", "envcheck", "probes"]
         subprocess.run(compiling, cwd=ROOT, check=False)
         try:
             load_matrix()
+            installed.renew()
         except MatrixError as error:
             pytest.exit(str(error), pytest.ExitCode.USAGE_ERROR)
+
+
+def _import_share(config: pytest.Config) -> None:
+    """Import every fourth module where there are four workers, before all of them collect all in the same order.
+
+    In a fresh checkout each would rewrite the assertions of every module otherwise; so it finds the others' cached.
+    """
+    worker = config.workerinput  # type: ignore[attr-defined]
+    chosen = [Path(argument.partition("::")[0]).resolve() for argument in config.args]
+    files = {file for place in chosen for file in (place.rglob("test_*.py") if place.is_dir() else [place])}
+    ours = sorted(file for file in files if LAB not in file.parents or config.option.markexpr != "not lab")
+    for file in ours[int(worker["workerid"].removeprefix("gw")) :: worker["workercount"]]:
+        with suppress(Exception, pytest.skip.Exception):  # collecting it tells why it cannot be imported
+            importlib.import_module(".".join(file.relative_to(ROOT).with_suffix("").parts))
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -60,6 +81,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 def pytest_collection_finish() -> None:
     """Leave what was collected out of every later garbage collection: modules, items and the matrix live to the end."""
     gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -12,8 +12,8 @@ _THOROUGH = bool(os.environ.get("ENVCHECK_THOROUGH"))
 
 
 def examples(most: int) -> int:
-    """Examples that a property is tried with: a fifth of them in the gate, which draws others each time."""
-    return most if _THOROUGH else max(1, most // 5)
+    """Examples that a property is tried with: a tenth of them in the gate, which draws others each time."""
+    return most if _THOROUGH else max(1, most // 10)
 
 
 def sample(items: Sequence[Item]) -> Sequence[Item]:

@@ -46,6 +46,7 @@ FIELDS = {
     "family": "families",
     "fragment": "fragments",
     "error": "errors",
+    "failure": "failures",
     "step": "steps",
     "setting": "settings",
     "answer": "answers",

@@ -25,6 +25,7 @@ from envcheck.compat.tables import (
     EfficiencyRow,
     ErrorRow,
     ExtraRow,
+    FailureRow,
     FamilyRow,
     FlawRow,
     FragmentRow,
@@ -95,6 +96,7 @@ class Matrix:
     families = Table(FamilyRow)
     fragments = Table(FragmentRow)
     errors = Table(ErrorRow)
+    failures = Table(FailureRow)
     steps = Table(StepRow)
     settings = Table(SettingRow)
     answers = Table(AnswerRow)

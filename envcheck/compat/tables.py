@@ -784,6 +784,21 @@ class ErrorRow(Row, frozen=True, kw_only=True):
         return f"error/{self.priority}"
 
 
+class FailureRow(Row, frozen=True, kw_only=True):
+    """Words by which a line is known to speak of a failure, whatever it means."""
+
+    where: Literal["word", "anywhere", "as-written", "request", "harmless"]
+    """``word``, at the beginning of a word, and ``anywhere``: in lower case. ``as-written``; ``request``, as written
+    too: the line asks for CUDA. ``harmless``: the line speaks of no failure after all; case does not count.
+    """
+    patterns: tuple[str, ...]
+    """Regular expressions."""
+
+    @property
+    def id(self) -> str:
+        return f"failure/{self.where}"
+
+
 class ImageRow(Row, frozen=True, kw_only=True):
     """Tags of a container image, and what GPU software the images hold."""
 

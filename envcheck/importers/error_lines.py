@@ -1,7 +1,7 @@
 """Lines about failures from any text, with their line numbers. Rules decide what they mean.
 
-The pattern is wide on purpose: an extra line does no harm, a missing one hides a problem from all rules. Lines that
-request CUDA are included: a missing GPU is then a failure.
+The words by which they are known are rows of the matrix, wide on purpose: an extra line does no harm, a missing one
+hides a problem from all rules. Lines that request CUDA are included: a missing GPU is then a failure.
 """
 
 from __future__ import annotations
@@ -9,7 +9,10 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterator
+from functools import cache
+from typing import NamedTuple
 
+from envcheck.compat.load import load_matrix
 from envcheck.importers.kit.paste import SOURCE, Paste, left_out_run
 from envcheck.importers.kit.protocol import Rank
 from envcheck.snapshot import ObservedError, ProbeRun, Snapshot
@@ -25,72 +28,6 @@ _ALIKE = 2
 """Lines kept from each end of a series that differs only in numbers."""
 _NUMBER = re.compile(r"0x[0-9a-fA-F]+|\d+")
 
-_WORDS = (
-    r"error",
-    r"fail(?:ed|s|ure)?\b",
-    r"(?:fatal|rejected|denied|mismatch\w*|insufficient\w*|incompatible|unsupported|unavailable|ignoring)\b",
-    r"(?:cannot|can't|could ?n[o']t|couldn't|unable to|does(?: not|n't)|don't match)\b",
-    r"no (?:such|longer|kernel image|space left|devices?|gpus?|module|mig devices)\b|no cuda[ -]\w",
-    r"(?:without|compile with) (?:gpu|use_|cuda)|restricted\b|disagrees about\b",
-    r"not (?:found|supported|available|compatible|loaded|ready|installed|detected|enabled|permitted|load|match)\b",
-    r"not (?:be|in available|compiled|working|responding|recogni[sz]ed|visible|loading|being|a)\b|not yet\b",
-    r"(?:timeout|out of memory|core dumped|segmentation fault|undefined symbol|bad return status|assert\w*)\b",
-    r"(?:fallen off|is lost|will ignore|already bound|currently in use|minimum required|requires)\b",
-    r"(?:too old|is older than|is newer|stale driver|supported by|supported through|only supports?)\b",
-    r"but (?:source|loaded|linked|the installed)\b",
-    r"(?:returned [1-9]|dynamic llm libraries|start this container)",
-    r"neither af_inet|not (?:defined in file|set)\b|stub (?:version|library)\b|libraries are stubs\b",
-    r"versions? .{1,80} but \b",
-    r"(?:hangs?|hung|stuck|deadlock\w*|frozen|freezes|crash(?:es|ed)?)\b|file (?:exists|too short)\b",
-    r"dev/shm",
-    r"was(?: not|n't) build\b|multiple \w+ packages\b|no ffi handler\b|already exists\b|built for:",
-    r"no device\b|invalid (?:literal|device)\b|unknown flags?\b",
-    r"without (?:any )?mig\b|no (?:mig |gpu )?instances\b",
-    r"found no nvidia\b|gpu is too old\b|probe routine\b|rivafb\b|outdated\b",
-    r"no (?:usable|compatible) gpus?\b|above exception\b|failedscheduling|mps server",
-    r"(?:wrong|invalid) (?:elf|argument)\b|aren't available|did not run|did you set|not enough memory|no ptx\b",
-    r"is required but|is only supported|(?:pre-?)?depends: |unmet dependencies|(?:nothing provides|filtered out by)\b",
-    r"not (?:built|configured)\b|unlicensed\b|no (?:compatible|supported)\b|version magic|unknown symbol",
-    r"meta package\b",
-    r"off (?:of )?the (?:pcie? )?bus\b|executable file|waiting for nvidia\b|unmatched\b|not discovered\b",
-    r"(?:no|not) pre-installed\b|abi invalid\b|bad exit status|machine only has\b|invalid elf\b|not an elf\b",
-    r"less than the minimum\b|gpu with pytorch\b",
-)
-"""Beginnings of words, in lower case."""
-_ANYWHERE = (
-    r"\(you have ",
-    r"throttl|slowdown *: *active",
-    r"shm[-_]size|shmem allocation|no runtime for|unknown (?:or invalid )?runtime|did you configure",
-    r"libcuda reported version",
-    r"nccl_p2p_disable=1|acsctl:\s*srcvalid|io_page_fault",
-    r"blas ?= ?0\b|sxid|\(dkms apport\)|build_exclusive",
-)
-"""Parts of words, in lower case."""
-_AS_WRITTEN = (
-    r"[a-z]Error\b",
-    r"Exception\b",
-    r"Warning\b|\bWARN",
-    r"\b(?:NVRM|Xid)\b",
-    r"\b(?:CUDA_ERROR|CU[A-Z]{3,8}_STATUS|CUFFT|NVML_ERROR)_",
-    r"\bcudaError|\bnccl[A-Z]\w{1,40}Error|ONNXRuntimeError",
-    r"\bCUDA (?:error|failure|initialization)|\bsupports CUDA capabilities\b",
-)
-_ASKS_FOR_CUDA = (
-    r"cuda\.is_available\(\)",
-    r"\b(?:cudatoolkit|pytorch-cuda) ?=",
-    r"download\.pytorch\.org/whl/(?:nightly/)?cu[0-9]",
-    r"is_built_with_(?:cuda|gpu_support)\(\)|list_(?:physical|logical)_devices\(['\"]GPU",
-    r"is_gpu_available|\bGPUs? (?:[Aa]vailable|is)\b",
-    r"\bn_gpu_layers ?= ?-?[1-9]|(?:-ngl|--n-gpu-layers|--gpu-layers)[ =]-?[1-9]",
-)
-# The word boundary is matched once, not in every alternative, and case is not folded: four times as fast.
-_TELLING_IN_LOWER_CASE = re.compile("|".join((rf"\b(?:{'|'.join(_WORDS)})", *_ANYWHERE)))
-_TELLING_AS_WRITTEN = re.compile("|".join((*_AS_WRITTEN, *_ASKS_FOR_CUDA)))
-_NOTHING_WRONG = re.compile(
-    r"could not collect|no relevant packages|\b0 errors?\b|not affected$|errors? *: *(?:0|none|n/a)$|: *not active$|"
-    r"^\W*no running processes found\W*$|not set>?$|^\W*ecc errors\W*$|failure occurred *: *no$",
-    re.IGNORECASE,
-)
 _XML = re.compile(r"</?[a-z_]{1,80}[ >].*>$")
 
 
@@ -133,8 +70,29 @@ def _unlike(lines: list[str]) -> list[str]:
     return [lines[place] for place in sorted(places)]
 
 
+class _Telling(NamedTuple):
+    """The words of all rows."""
+
+    in_lower_case: re.Pattern[str]
+    as_written: re.Pattern[str]
+    harmless: re.Pattern[str]
+
+
+@cache
+def _telling() -> _Telling:
+    words: defaultdict[str, list[str]] = defaultdict(list)
+    for row in load_matrix().failures:
+        words[row.where] += row.patterns
+    # The word boundary is matched once, not in every alternative, and case is not folded: four times as fast.
+    in_lower_case = "|".join((rf"\b(?:{'|'.join(words['word'])})", *words["anywhere"]))
+    as_written = "|".join((*words["as-written"], *words["request"]))
+    return _Telling(
+        re.compile(in_lower_case), re.compile(as_written), re.compile("|".join(words["harmless"]), re.IGNORECASE)
+    )
+
+
 def is_error(line: str) -> bool:
     """Whether a line is about a failure; a line of XML never is, whatever its elements are called."""
-    text = line.strip()[:LONGEST_LINE]
-    telling = _TELLING_IN_LOWER_CASE.search(text.lower()) or _TELLING_AS_WRITTEN.search(text)
-    return bool(telling) and not _NOTHING_WRONG.search(text) and not _XML.match(text)
+    text, words = line.strip()[:LONGEST_LINE], _telling()
+    met = words.in_lower_case.search(text.lower()) or words.as_written.search(text)
+    return bool(met) and not words.harmless.search(text) and not _XML.match(text)

@@ -9,6 +9,7 @@ from pathlib import Path
 from xml.etree import ElementTree as ET
 
 from tests.cli.calling import ROOT
+from tests.installed import INSTALLED
 
 _CONFTEST = """
 import envcheck, msgspec
@@ -49,7 +50,7 @@ WANTED = {
 
 def run(folder: Path, *options: str) -> str:
     command = [sys.executable, "-m", "pytest", "-rs", "--strict-markers", "-p", "no:cacheprovider", *options]
-    variables = {**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "300", "CI": "1"}
+    variables = {**os.environ, "PYTHONPATH": str(INSTALLED), "COLUMNS": "300", "CI": "1"}
     done = subprocess.run(command, cwd=folder, capture_output=True, env=variables, check=False, timeout=120)
     return done.stdout.decode() + done.stderr.decode()
 

@@ -13,6 +13,8 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
+from tests.installed import INSTALLED
+
 ROOT = Path(__file__).resolve().parents[2]
 _OF_THE_START = ("PYTHON", "LD_", "LC_", "LANG")
 """Variables that count when a process starts: with one of them it is started and not forked."""
@@ -48,7 +50,7 @@ def envcheck(*arguments: str, cwd: Path, stdin: str | bytes = b"", **variables: 
 
 def _bare() -> dict[str, str]:
     kept = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
-    return {**kept, "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"}
+    return {**kept, "PYTHONPATH": str(INSTALLED), "PYTHONDONTWRITEBYTECODE": "1"}
 
 
 def _forked(asked: str, files: list[int]) -> int:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
+import venv
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,7 @@ def environments(tmp_path: Path, *arguments: str, **variables: str) -> list[dict
 
 def make(*places: Path) -> None:
     for place in places:
-        subprocess.run([sys.executable, "-m", "venv", "--without-pip", place], check=True)
+        venv.create(place, symlinks=True)
 
 
 def test_every_environment_is_listed_and_the_first_is_judged(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ import jsonschema
 import pytest
 
 from tests.cli.calling import ROOT, envcheck
+from tests.installed import INSTALLED
 
 HOPPER = "gpu==H100,driver==550.54.14,os==linux,machine==x86_64"
 
@@ -159,7 +160,7 @@ def test_interrupted(tmp_path: Path) -> None:
         [sys.executable, "-m", "envcheck", "check", "--from", "-"],
         cwd=tmp_path,
         stdin=subprocess.PIPE,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        env={**os.environ, "PYTHONPATH": str(INSTALLED)},
     ) as process:
         time.sleep(1.5)
         process.send_signal(signal.SIGINT)
@@ -174,7 +175,7 @@ def test_a_closed_pipe_is_no_error(tmp_path: Path) -> None:
         capture_output=True,
         check=True,
         text=True,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        env={**os.environ, "PYTHONPATH": str(INSTALLED)},
     )
     assert result.stderr == ""
 
@@ -184,7 +185,7 @@ def test_the_json_report_needs_neither_textual_nor_rich(tmp_path: Path) -> None:
         "import sys; from envcheck.cli.main import main; main(['check', '--format', 'json']);"
         "print(sorted({'textual', 'rich', 'asyncio', 'pynvml', 'cuda'} & set(sys.modules)), file=sys.stderr)"
     )
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    environment = {**os.environ, "PYTHONPATH": str(INSTALLED)}
     command = [sys.executable, "-c", script]
     result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True, env=environment)
     assert result.stderr.strip() == "[]"

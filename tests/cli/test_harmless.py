@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.calling import ROOT, envcheck
+from tests.installed import INSTALLED
 
 
 def tree(folder: Path) -> dict[str, tuple[int, int]]:
@@ -81,7 +82,12 @@ def test_nothing_is_written(tmp_path: Path) -> None:
 
 def run_bare(*command: str, cwd: Path, user: int | None = None, **variables: str) -> subprocess.CompletedProcess[str]:
     """Run with no variable but PATH and those given."""
-    environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1", **variables}
+    environment = {
+        "PATH": os.environ["PATH"],
+        "PYTHONPATH": str(INSTALLED),
+        "PYTHONDONTWRITEBYTECODE": "1",
+        **variables,
+    }
     return subprocess.run(command, cwd=cwd, env=environment, user=user, capture_output=True, text=True, check=False)
 
 

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from envcheck.cli.main import main
-from tests.cli.calling import ROOT, Result
+from tests.cli.calling import Result
+from tests.installed import INSTALLED
 
 FINE = "check --assume gpu==H100,driver==550.54.14,os==linux,torch==2.5.1+cu124"
 BAD = "check --assume gpu==A100,driver==470.82.01,os==linux,torch==2.5.1+cu124"
@@ -22,7 +23,7 @@ def shell(command: str, cwd: Path, **variables: str) -> Result:
     defined = f'envcheck() {{ "{sys.executable}" -m envcheck "$@"; }}; {command}'
     done = subprocess.run(
         ["bash", "-c", defined], cwd=cwd, stdin=subprocess.DEVNULL, capture_output=True, check=False, timeout=120,
-        env={**kept, "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1", **variables},
+        env={**kept, "PYTHONPATH": str(INSTALLED), "PYTHONDONTWRITEBYTECODE": "1", **variables},
     )  # fmt: skip
     return Result(done.returncode, done.stdout.decode(), done.stderr.decode())
 

@@ -16,8 +16,9 @@ from pathlib import Path
 import pytest
 
 from envcheck.collect.script import collector
-from tests.cli.calling import ROOT, envcheck
+from tests.cli.calling import envcheck
 from tests.collect.same_snapshot import differences, steady
+from tests.installed import INSTALLED
 
 
 @cache
@@ -45,7 +46,7 @@ def collect(
 def test_it_finds_what_a_check_finds(tmp_path: Path) -> None:
     """The environment is named, since a check would otherwise look into envcheck's own too."""
     python = sys.prefix
-    same = {"PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"}  # as `envcheck` below has them
+    same = {"PYTHONPATH": str(INSTALLED), "PYTHONDONTWRITEBYTECODE": "1"}  # as `envcheck` below has them
     collected = collect(tmp_path, "--python", python, **same)
     assert collected.returncode == 0, collected.stderr
     theirs = json.loads(envcheck("check", "--from", "-", "--json", cwd=tmp_path, stdin=collected.stdout).out)

@@ -90,7 +90,7 @@ def test_probe_that_cannot_be_loaded_is_a_row(probes: Any, kind: str, how: str) 
 HANGS = {
     "in a loop": "while True: pass",
     "asleep": "import time; time.sleep(600)",
-    "ignoring SIGTERM": "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN)\n    while True: pass",
+    "ignoring SIGTERM": "import signal, time; signal.signal(15, signal.SIG_IGN)\n    while True: time.sleep(9)",
     "stopped": "import os; os.kill(os.getpid(), 19)",
 }
 

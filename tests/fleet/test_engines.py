@@ -23,8 +23,9 @@ from envcheck.fleet.engines.asking import Ask, asked
 from envcheck.fleet.engines.launch import Command, run_all
 from envcheck.fleet.keep import file_name
 from envcheck.fleet.record import Fleet
-from tests.cli.calling import ROOT, envcheck
+from tests.cli.calling import envcheck
 from tests.fleet.made import healthy
+from tests.installed import INSTALLED
 
 PYTHON = Path(sys.executable)
 
@@ -165,7 +166,7 @@ def test_ctrl_c_keeps_what_came(tmp_path: Path) -> None:
         "--format",
         "jsonl",
     ]
-    variables = {**os.environ, "PATH": path, "PYTHONPATH": str(ROOT)}
+    variables = {**os.environ, "PATH": path, "PYTHONPATH": str(INSTALLED)}
     with subprocess.Popen(command, cwd=tmp_path, env=variables, stdout=subprocess.PIPE, text=True) as process:
         until = time.monotonic() + 60
         while not (tmp_path / "kept/one.json").exists() and time.monotonic() < until:
@@ -193,7 +194,7 @@ def wait_until_read(pipe: IO[bytes]) -> None:
 def test_an_interrupt_while_reports_come_on_stdin_keeps_those_that_came(tmp_path: Path, asked: int) -> None:
     lines = [json.dumps(report).encode() + b"\n" for report in healthy(4)]
     command = [sys.executable, "-m", "envcheck", "fleet", "--reports", "-", "--format", "jsonl"]
-    variables = {**os.environ, "PYTHONPATH": str(ROOT)}
+    variables = {**os.environ, "PYTHONPATH": str(INSTALLED)}
     pipe = subprocess.PIPE
     with subprocess.Popen(command, cwd=tmp_path, env=variables, stdin=pipe, stdout=pipe) as process:
         assert process.stdin is not None
@@ -224,7 +225,7 @@ def test_an_interrupt_while_reports_are_read_loses_none_that_came(tmp_path: Path
         "examine.read_report = read_report\n"
         "raise SystemExit(main(['fleet', '--reports', '.', '--format', 'jsonl']))"
     )
-    variables = {**os.environ, "PYTHONPATH": str(ROOT)}
+    variables = {**os.environ, "PYTHONPATH": str(INSTALLED)}
     done = subprocess.run(
         [sys.executable, "-c", program], cwd=tmp_path, env=variables, capture_output=True, check=False
     )
@@ -462,11 +463,13 @@ elif arguments[:2] == ["get", "pods"]:
     print(json.dumps({"items": items}))
 elif arguments[0] == "logs":
     log = pods[arguments[1][4:]]["log"]
+    log = "x" * log if isinstance(log, int) else log
     sys.exit("Error from server (BadRequest): container is terminated") if log is None else sys.stdout.write(log)
 """
 
 
-def pod(phase: str, log: str | None = None, *, placed: bool = True, **status: Any) -> dict[str, Any]:
+def pod(phase: str, log: str | int | None = None, *, placed: bool = True, **status: Any) -> dict[str, Any]:
+    """A pod whose log is this text, or as many characters."""
     return {"placed": placed, "log": log, "status": {"phase": phase, **status}}
 
 
@@ -485,7 +488,7 @@ def test_pods_that_bring_no_report_are_rows_with_the_reason_of_kubernetes(tmp_pa
         **{f"good{number}": pod("Succeeded", whole[number]) for number in range(4)},
         "bare": pod("Succeeded", json.dumps(reports[4])),
         "loud": pod("Succeeded", '{"level": "info"}\n' + whole[0] + "\nld.so: object 'x' cannot be preloaded\n"),
-        "flood": pod("Succeeded", "x" * (70 << 20)),
+        "flood": pod("Succeeded", 70 << 20),
         "evicted": pod("Failed", reason="Evicted", message="The node was low on resource: memory."),
         "unpulled": waiting("ErrImagePull", "manifest unknown"),
         "misnamed": waiting("InvalidImageName", "invalid reference format"),

@@ -14,7 +14,7 @@ FILES = sorted((ROOT / "probes").rglob("*.py"))
 
 def by_name(source: str) -> Iterator[ast.Call]:
     """The calls of ``import_module`` with a relative name."""
-    for node in ast.walk(ast.parse(source)):
+    for node in ast.walk(ast.parse(source)) if "import_module" in source else ():
         called = ast.unparse(node.func) if isinstance(node, ast.Call) else ""
         if isinstance(node, ast.Call) and called.endswith("import_module") and relative(node):
             yield node

@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 
 import yaml
 
+from tests.installed import INSTALLED
+
 ROOT = Path(__file__).resolve().parents[2]
 ACTION: dict[str, Any] = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))
 STEPS: dict[str, dict[str, Any]] = {step["id"]: step for step in ACTION["runs"]["steps"] if "run" in step}
@@ -50,6 +52,7 @@ def run_step(
         cwd=cwd,
         env={
             **{key: os.environ[key] for key in ("PATH", "HOME") if key in os.environ},
+            "PYTHONPATH": str(INSTALLED),
             "CI": "true",
             "GITHUB_ACTIONS": "true",
             "GITHUB_ACTION_PATH": str(ROOT),

@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.installed import INSTALLED
 from tests.recipes.running import ACTION, ROOT, run_step
 
 PAGE = (ROOT / "docs" / "ci.md").read_text(encoding="utf-8")
@@ -46,7 +47,7 @@ def app(tmp_path: Path) -> Path:
 
 def run(line: str, cwd: Path, *, path: Path, shell: str = "bash") -> subprocess.CompletedProcess[str]:
     """Run a line of a recipe with ``path`` first on PATH."""
-    variables = {"PATH": f"{path}:/usr/bin:/bin", "HOME": str(cwd), "CI": "true"}
+    variables = {"PATH": f"{path}:/usr/bin:/bin", "HOME": str(cwd), "CI": "true", "PYTHONPATH": str(INSTALLED)}
     return subprocess.run(
         [shell, "-ec", line],
         cwd=cwd,
@@ -154,7 +155,7 @@ def test_pytest(app: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "--envcheck", "--strict-markers", "-rs", "-p", "no:cacheprovider", "."],
         cwd=app,
-        env={**os.environ, "CUDA_VISIBLE_DEVICES": "-1"},
+        env={**os.environ, "CUDA_VISIBLE_DEVICES": "-1", "PYTHONPATH": str(INSTALLED)},
         capture_output=True,
         text=True,
         check=False,

@@ -16,6 +16,7 @@ import pytest
 import yaml
 
 from envcheck.plans import formats
+from tests.installed import INSTALLED
 from tests.recipes.running import ROOT
 
 toml = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
@@ -30,6 +31,7 @@ def hook(folder: Path, args: list[str], *files: str) -> subprocess.CompletedProc
     return subprocess.run(
         [str(Path(sys.executable).parent / command), *words, *HOOK.get("args", []), *args, *files],
         cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(INSTALLED)},
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,

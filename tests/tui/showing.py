@@ -112,6 +112,17 @@ async def settled(pilot: Pilot[Any], seconds: float = 0.05) -> None:
     await pilot.pause(seconds)
 
 
+async def at_rest(pilot: Pilot[Any], most: float) -> None:
+    """Wait until the screen stays as it is for a twentieth of a second; at most ``most`` seconds."""
+    await pilot.pause()
+    before = ""
+    for _ in range(round(most / 0.05)):
+        await pilot.pause(0.05)
+        if (shown := words(pilot.app)) == before:
+            return
+        before = shown
+
+
 async def until(pilot: Pilot[Any], true: Callable[[], object], seconds: float = 30.0) -> None:
     """Wait until ``true`` is; fail when it does not come to be."""
     for _ in range(round(seconds / 0.05)):
@@ -121,15 +132,15 @@ async def until(pilot: Pilot[Any], true: Callable[[], object], seconds: float = 
     raise AssertionError(f"it did not come to be; on the screen:\n{words(pilot.app)}")
 
 
-def take(*keys: str, wait: float = 0.05) -> Callable[[list[str]], Steps]:
-    """Press keys and keep what is on the screen after each."""
+def take(*keys: str, most: float = 0.15) -> Callable[[list[str]], Steps]:
+    """Press keys and keep what is on the screen after each, once it rests or ``most`` seconds have passed."""
 
     def into(seen: list[str]) -> Steps:
         async def steps(app: EnvcheckApp, pilot: Pilot[Any]) -> None:
             seen.append(words(app))
             for key in keys:
                 await pilot.press(key)
-                await settled(pilot, wait)
+                await at_rest(pilot, most)
                 seen.append(words(app))
 
         return steps

@@ -124,7 +124,7 @@ def test_r_on_a_probe_in_the_facts_runs_that_probe_alone() -> None:
     async def steps(app: EnvcheckApp, pilot: Pilot[Any]) -> None:
         await until(pilot, lambda: app.report)
         await pilot.press("4")
-        await settled(pilot, 0.3)
+        await until(pilot, lambda: app.query("#facts-tree"))
         tree = app.query_one("#facts-tree", Tree)
         probes = tree.root.children[-1]
         probes.expand()

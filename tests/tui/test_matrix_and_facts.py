@@ -11,7 +11,7 @@ from textual.widgets import DataTable, Input, Tree
 from envcheck.tui.app import EnvcheckApp
 from envcheck.tui.screens.builds import BuildTable
 from envcheck.tui.worker import grid, questions
-from tests.tui.showing import LARGE, SHOWN, SMALL, settled, show, until, words
+from tests.tui.showing import LARGE, SHOWN, SMALL, at_rest, settled, show, until, words
 
 
 def field(app: EnvcheckApp, name: str) -> Input:
@@ -114,7 +114,7 @@ def test_other_frameworks_have_a_grid_and_what_is_no_framework_has_none() -> Non
 def test_a_value_stands_with_its_source() -> None:
     async def steps(app: EnvcheckApp, pilot: Pilot[Any]) -> None:
         await pilot.press("4")
-        await settled(pilot, 0.3)
+        await until(pilot, lambda: " release " in words(app))
         (row,) = (line for line in words(app).splitlines() if " release " in line)
         assert row.strip(" │").split()[-3:] == ["release", "580.159.04", "nvml"]
 
@@ -124,7 +124,7 @@ def test_a_value_stands_with_its_source() -> None:
 def test_a_node_is_grown_when_it_is_opened() -> None:
     async def steps(app: EnvcheckApp, pilot: Pilot[Any]) -> None:
         await pilot.press("4")
-        await settled(pilot, 0.3)
+        await until(pilot, lambda: app.query("#facts-tree"))
         tree = app.query_one("#facts-tree", Tree)
         (probes,) = (node for node in tree.root.children if str(node.label).startswith("probes"))
         assert not probes.children
@@ -142,7 +142,7 @@ def test_a_search_needs_all_words_and_says_how_many_it_found() -> None:
         search = app.query_one("#facts-search", Input)
         for wanted, least, most in (("driver release", 1, 20), ("e", 500, 500), ("no such thing at all", 0, 0)):
             search.value = wanted
-            await settled(pilot, 0.2)
+            await at_rest(pilot, 1.0)
             count = len(app.query_one("#facts-tree", Tree).root.children)
             assert least <= count <= most
             assert f"{count} found" in words(app)

@@ -106,7 +106,7 @@ def test_the_fields_choose_gpus_and_figures() -> None:
     async def steps(app: EnvcheckApp, pilot: Pilot[Any]) -> None:
         await until(pilot, lambda: app.report)
         await pilot.press("2")
-        await settled(pilot, 0.3)
+        await until(pilot, lambda: app.query("#speed-gpus"))
         app.query_one("#speed-gpus", Input).value = "0, 2"
         app.query_one("#speed-only", Input).value = "gemm"
         await pilot.press("B")
@@ -119,13 +119,11 @@ def test_the_fields_choose_gpus_and_figures() -> None:
         await until(pilot, lambda: app.sessions.current is None)
         app.query_one("#speed-gpus", Input).value = "first"
         await pilot.press("b")
-        await settled(pilot, 0.2)
-        assert "is not a GPU number" in words(app)
+        await until(pilot, lambda: "is not a GPU number" in words(app))
         app.query_one("#speed-gpus", Input).value = ""
         app.query_one("#speed-only", Input).value = "gem"
         await pilot.press("b")
-        await settled(pilot, 0.2)
-        assert "there is no quantity 'gem'" in words(app)
+        await until(pilot, lambda: "there is no quantity 'gem'" in words(app))
 
     show(None, steps, gather=replay, size=LARGE)
     assert replay.requests[1].bench == Bench(full=True, gpus=(0, 2), only=("gemm",))

@@ -10,7 +10,7 @@ from textual.pilot import Pilot
 
 from envcheck.text.command import shell_line
 from envcheck.tui.app import EnvcheckApp
-from tests.tui.showing import LARGE, MACHINES, SHOWN, SMALL, judged, recorded, settled, show, take, words
+from tests.tui.showing import LARGE, MACHINES, SHOWN, SMALL, at_rest, judged, recorded, show, take, words
 
 BROKEN = sorted(path.stem for path in (MACHINES / "constructed").glob("*.json"))
 
@@ -40,7 +40,7 @@ def test_both_looks_say_the_same_words_in_other_colours(name: str) -> None:
             texts.append(words(app))
             pictures.append(app.export_screenshot())
             await pilot.press("t")
-            await settled(pilot, 0.2)
+            await at_rest(pilot, 0.5)
 
     show(SHOWN[name](), steps)
     assert texts[0] == texts[1]
@@ -65,7 +65,7 @@ def test_no_colour_where_the_user_wants_none(monkeypatch: pytest.MonkeyPatch) ->
 def test_ascii_alone_where_that_is_wanted() -> None:
     seen: list[str] = []
     keys = ("enter", "escape", "2", "3", "4", "question_mark", "escape", "g", "escape", "p", "escape", "e", "escape")
-    show(SHOWN["h200"](), take(*keys, "ctrl+p", wait=0.3)(seen), ascii_only=True, size=LARGE)
+    show(SHOWN["h200"](), take(*keys, "ctrl+p", most=0.5)(seen), ascii_only=True, size=LARGE)
     for screen in seen:
         assert screen.isascii(), [character for character in screen if not character.isascii()]
 
@@ -87,7 +87,7 @@ def test_resizing_lays_out_anew() -> None:
     async def steps(app: EnvcheckApp, pilot: Pilot[Any]) -> None:
         for size in (LARGE, SMALL, (200, 60), SMALL):
             await pilot.resize_terminal(*size)
-            await settled(pilot, 0.2)
+            await at_rest(pilot, 0.5)
             texts.append(words(app))
 
     show(SHOWN["driver-too-old"](), steps)

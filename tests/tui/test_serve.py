@@ -17,10 +17,10 @@ import pytest
 
 from envcheck.cli.main import main
 from envcheck.report import render
+from tests.installed import INSTALLED
 from tests.tui.showing import judged, recorded
 
 _MARK = "SERVED_BY_TEST"
-ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ def server(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
     """A server at a free port, and its address."""
     command = [sys.executable, "-m", "envcheck", "serve", "--port", "0", "--from", str(_report(tmp_path))]
     process = subprocess.Popen(
-        command, cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT), _MARK: str(tmp_path)},
+        command, cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(INSTALLED), _MARK: str(tmp_path)},
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
     )  # fmt: skip
     try:

@@ -14,7 +14,8 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+from tests.installed import INSTALLED
+
 pytestmark = pytest.mark.skipif(shutil.which("tmux") is None, reason="needs tmux, a real terminal")
 
 
@@ -25,10 +26,11 @@ class Terminal:
         self._socket, self._folder = str(folder / "socket"), folder
 
     def tmux(self, *arguments: str) -> str:
-        variables = {name: value for name, value in os.environ.items() if name not in ("CI", "TMUX", "NO_COLOR")}
+        kept = {name: value for name, value in os.environ.items() if name not in ("CI", "TMUX", "NO_COLOR")}
+        set_here = {"PYTHONPATH": str(INSTALLED), "LC_ALL": "C.UTF-8", "TERM": "xterm-256color"}
         return subprocess.run(
             ["tmux", "-S", self._socket, "-f", "/dev/null", *arguments],
-            cwd=self._folder, env={**variables, "PYTHONPATH": str(ROOT), "LC_ALL": "C.UTF-8", "TERM": "xterm-256color"},
+            cwd=self._folder, env={**kept, **set_here},
             capture_output=True, text=True, check=False, timeout=30,
         ).stdout  # fmt: skip
 

@@ -11,10 +11,12 @@ import sys
 import time
 from pathlib import Path
 
+from tests.installed import INSTALLED
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def python(code: str, folder: Path = ROOT) -> str:
+def python(code: str, folder: Path = INSTALLED) -> str:
     return subprocess.run(
         [sys.executable, "-B", "-c", code], cwd=folder, env={**os.environ, "PYTHONPATH": str(folder)},
         capture_output=True, text=True, check=True, timeout=60,
@@ -57,7 +59,7 @@ def test_without_the_application_the_command_line_is_whole(tmp_path: Path) -> No
 
 def test_on_a_dumb_terminal_and_in_ci_it_is_the_text_report() -> None:
     for variables in ({"TERM": "dumb"}, {"CI": "1"}):
-        told = on_a_terminal([], ROOT, **variables)
+        told = on_a_terminal([], INSTALLED, **variables)
         assert "\x1b[?1049h" not in told
         assert "GPU" in told
 

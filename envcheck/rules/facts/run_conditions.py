@@ -28,14 +28,22 @@ _CLOCK = 0.03
 _HOTTER = 10.0
 """Degrees by which a GPU must be hotter."""
 _WATTS = 1.0
+"""Two runs under one power limit may read it so far apart."""
+_LOWERED = 0.99
+"""A limit below this share of the default was lowered on purpose; NVML rounds to milliwatts."""
 
 _Read = Callable[[Conditions], "float | None"]
 
 
 def lowered_limit(conditions: Conditions) -> tuple[float, float] | None:
-    """The power limit and the GPU's default, in W, where the limit is below it."""
+    """The power limit of a run and the GPU's default, in W, where the limit was lowered."""
     limit, default = conditions.power_limit, conditions.power_limit_default
-    return (limit, default) if limit is not None and default is not None and limit < default - _WATTS else None
+    return (limit, default) if limit is not None and default is not None and is_lowered(limit, default) else None
+
+
+def is_lowered(limit: float, default: float) -> bool:
+    """Whether a power limit is below the GPU's default by more than a reading of it may be."""
+    return limit < _LOWERED * default
 
 
 def differences(conditions: Conditions | None, others: Sequence[Conditions], than: str) -> tuple[str, ...]:

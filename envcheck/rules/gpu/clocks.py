@@ -6,12 +6,9 @@ from envcheck.checks import Evidence, Fix
 from envcheck.rules.api import Facts, Outcome, evidence_of, passed, rule
 from envcheck.rules.facts.machine import basis_of, gpu_title, is_listed
 from envcheck.rules.facts.needs import refused, unanswered
-from envcheck.rules.facts.run_conditions import BRAKE, HEAT, POWER_CAP
+from envcheck.rules.facts.run_conditions import BRAKE, HEAT, POWER_CAP, is_lowered
 from envcheck.rules.fixes.driver import COOLING, SUPPLY, restore_power_limit
 from envcheck.snapshot import Gpu, Power, Temperature, Throttle
-
-_LOWERED = 0.99
-"""A limit below this share of the default was lowered on purpose; NVML rounds to milliwatts."""
 
 _MARGIN = 1.0
 """Degrees: a GPU that the driver throttles for heat is at its limit or just below it."""
@@ -42,7 +39,7 @@ def power_throttled(gpu: Gpu, _facts: Facts) -> Outcome | None:
     """
     throttle, power = gpu.throttle or Throttle(), gpu.power or Power()
     reasons = throttle.reasons or ()
-    lowered = bool(power.limit and power.limit_default and power.limit < _LOWERED * power.limit_default)
+    lowered = bool(power.limit and power.limit_default and is_lowered(power.limit, power.limit_default))
     limits = (
         (evidence_of("power limit (W)", power, "limit"), evidence_of("default limit (W)", power, "limit_default"))
         if lowered

@@ -27,6 +27,7 @@ from envcheck.fleet.engines.talk import Processes
 from tests.cli.calling import ROOT, envcheck
 from tests.fleet.collective.stand_in import BANDWIDTH
 from tests.fleet.test_engines import programs
+from tests.installed import INSTALLED
 
 SSH = """#!/bin/sh
 for host; do before=$line; line=$host; done
@@ -86,7 +87,7 @@ def test_a_node_a_little_slower_warns(tmp_path: Path) -> None:
     assert (found.verdict, found.exit_code) == ("warn", 1)
 
 
-SIZES = [3, 12, pytest.param(32, marks=pytest.mark.lab), pytest.param(64, marks=pytest.mark.lab)]
+SIZES = [3, 8, pytest.param(32, marks=pytest.mark.lab), pytest.param(64, marks=pytest.mark.lab)]
 
 
 @pytest.mark.parametrize("count", SIZES)
@@ -189,7 +190,7 @@ def test_the_time_limit_ends_the_search_with_what_came(tmp_path: Path) -> None:
 def test_ctrl_c_keeps_what_came_and_leaves_no_process(tmp_path: Path) -> None:
     path = programs(tmp_path, ssh=SSH)
     argv = [sys.executable, "-m", "envcheck", *command(tmp_path, {"n1": {"stops": 1}}, names(3)), "--json"]
-    variables = {**os.environ, "PATH": path, "PYTHONPATH": str(ROOT)}
+    variables = {**os.environ, "PATH": path, "PYTHONPATH": str(INSTALLED)}
     with subprocess.Popen(argv, cwd=tmp_path, env=variables, stdout=subprocess.PIPE, text=True) as process:
         until = time.monotonic() + 60
         while len(_left(str(tmp_path / "plan"))) < 3 and time.monotonic() < until:

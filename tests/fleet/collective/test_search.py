@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from envcheck.fleet.collective.search import Outcome, Search
+from tests.thorough import examples
 
 HEALTHY = 48e9
 Measure = Callable[[tuple[str, ...]], Outcome]
@@ -63,7 +64,7 @@ FEWEST = {0: 2, 1: 3, 2: 4}
 """Nodes from which on so many slow ones are found: two healthy ones must be left."""
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=examples(2_000), deadline=None)
 @given(data=st.data())
 def test_one_or_two_slow_nodes_are_named_and_no_other(data: st.DataObject) -> None:
     odd = data.draw(st.integers(0, 2))
@@ -77,7 +78,7 @@ def test_one_or_two_slow_nodes_are_named_and_no_other(data: st.DataObject) -> No
     assert len(search.groups) <= most(count, odd)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(2_000), deadline=None)
 @given(data=st.data())
 def test_two_nodes_that_are_slow_together_only_are_named_and_no_other(data: st.DataObject) -> None:
     count = data.draw(st.integers(3, 64))
@@ -106,7 +107,7 @@ def test_groups_that_are_slower_the_larger_they_are_have_no_slow_link(count: int
     assert (search.suspects, search.links, search.unsettled) == ([], [], [])
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(2_000), deadline=None)
 @given(data=st.data())
 def test_nodes_that_break_or_die_are_named(data: st.DataObject) -> None:
     odd = data.draw(st.integers(1, 2))

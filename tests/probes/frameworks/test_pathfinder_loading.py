@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+import venv
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -38,7 +39,7 @@ class Room:
 
     def __init__(self, folder: Path) -> None:
         self.prefix = folder.resolve() / "env"
-        subprocess.run([sys.executable, "-m", "venv", "--without-pip", self.prefix], check=True)
+        venv.create(self.prefix, symlinks=True)
         minor = f"{sys.version_info.major}.{sys.version_info.minor}"
         self.packages = self.prefix / "lib" / f"python{minor}" / "site-packages"
         self.shop = Workshop(self.packages)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import atexit
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -67,10 +70,7 @@ class Workshop:
 
     def program(self, path: str = "host", needed: Sequence[str] = (), *flags: str) -> Path:
         place = self.at(path)
-        compiled = self.folder / "host.o"
-        if not compiled.exists():
-            self._run("-c", "-x", "c", "-", "-o", compiled, text=HOST)
-        self._link(place, str(compiled), *flags, needed=needed)
+        self._link(place, _compiled(HOST), *flags, needed=needed)
         return place
 
     def truth(self, program: Path, names: Sequence[str], variables: Mapping[str, str] | None = None) -> Seen:
@@ -112,12 +112,24 @@ class Workshop:
         asked = [part for path in needed for part in (f"-L{(self.folder / path).parent}", f"-l:{Path(path).name}")]
         self._run("-Wl,--no-as-needed", "-Wl,--allow-shlib-undefined", "-o", place, *flags, *asked)
 
-    def _run(self, *words: object, text: str | None = None) -> None:
-        command = [GCC or "gcc", *map(str, words)]
-        if text is None and "-shared" in words:
-            command += ["-x", "c", "/dev/null"]
-        done = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stderr
+    def _run(self, *words: object) -> None:
+        _gcc(*words, *(["-x", "none", _compiled("")] if "-shared" in words else []))
+
+
+def _gcc(*words: object, text: str | None = None) -> None:
+    command = [GCC or "gcc", *map(str, words)]
+    done = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+@cache
+def _compiled(text: str) -> str:
+    """The object file of a C text: to compile takes twice as long as to link, and all libraries are of the same."""
+    folder = tempfile.mkdtemp(prefix="envcheck-object-")
+    atexit.register(shutil.rmtree, folder)
+    place = f"{folder}/compiled.o"
+    _gcc("-c", "-fPIC", "-x", "c", "-", "-o", place, text=text)
+    return place
 
 
 def rpath(*folders: object) -> tuple[str, ...]:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
+import venv
 from pathlib import Path
 
 import pytest
@@ -15,7 +14,7 @@ from probes.python.layout import read_layout
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path / ".venv"], check=True)
+    venv.create(tmp_path / ".venv", symlinks=True)
     return tmp_path
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import time
 
 import pytest
 
+from envcheck.compat.load import load_matrix
 from envcheck.importers.error_lines import is_error
 from envcheck.rules.catalog import all_rules, find_rule
 from envcheck.rules.messages.lines import LONGEST, error_lines, named_by
@@ -268,6 +270,32 @@ def test_every_pattern_has_an_example() -> None:
 @every(PAIRS)
 def test_a_line_that_names_a_problem_is_kept_as_an_error_line(problem: str, line: str) -> None:
     assert is_error(line) or line == lines_platforms.ALONE_ONLY_A_SETTING
+
+
+REQUESTS = [
+    "libcuda reported version is: 384.130.0",
+    "print(torch.cuda.is_available())",
+    "conda install pytorch pytorch-cuda=12.1 -c pytorch -c nvidia",
+    "pip install torch --index-url https://download.pytorch.org/whl/cu126",
+    "tf.config.list_physical_devices('GPU')",
+    "./llama-cli -m model.gguf -ngl 35",
+]
+"""Lines that name no problem, and are kept: some ask for CUDA."""
+
+
+def test_each_word_of_a_failure_is_in_an_example() -> None:
+    lines = [*(line for _, line in PAIRS), *REQUESTS]
+    lower = [line.lower() for line in lines]
+    idle = [
+        pattern
+        for row in load_matrix().failures
+        if row.where != "harmless"
+        for pattern in row.patterns
+        for found in [re.compile(rf"\b(?:{pattern})" if row.where == "word" else pattern)]
+        if not any(map(found.search, lower if row.where in ("word", "anywhere") else lines))
+    ]
+    assert idle == []
+    assert all(map(is_error, REQUESTS))
 
 
 HARMLESS = [

@@ -169,6 +169,14 @@ def test_a_power_cap_at_the_default_limit_is_no_cause(changes: dict[str, Any]) -
     assert speed(gemm(value=300e12, conditions=conditions(**changes))).message.endswith("NVML reports no cause.")
 
 
+@pytest.mark.parametrize(("limit", "lowered"), [(692.0, True), (694.0, False)])
+def test_a_lowered_limit_is_the_same_to_a_gpu_and_to_its_figures(limit: float, lowered: bool) -> None:  # noqa: FBT001
+    check = speed(gemm(value=300e12, conditions=conditions(power_limit=limit)))
+    assert ("below the default of 700 W" in check.message) == lowered
+    (of_gpu,) = [found for found in judge(machine(h200(power__limit=limit))) if found.rule == "power-throttled"]
+    assert (of_gpu.status == "note") == lowered
+
+
 def test_a_sustained_run_at_the_power_cap_is_held_to_its_own_clock() -> None:
     """681 TFLOP/s: low for a burst, and what an H200 gives at 700 W."""
     capped = conditions(sm_clock=span(1380e6, 1500e6, 1980e6), throttle={"sw_power_cap": 0.9})

@@ -1,0 +1,39 @@
+"""envcheck as a wheel installs it: the rows compiled, everything else linked to the checkout.
+
+For tests that start the command: in a checkout it spends more than half of its time on the TOML of the rows.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from contextlib import suppress
+from pathlib import Path
+
+from envcheck.compat.compiling import COMPILED, compile_folder, write_compiled
+
+ROOT = Path(__file__).parents[1]
+INSTALLED = ROOT / ".pytest_cache" / "installed"
+"""The folder to put on PYTHONPATH; it is renewed where a session starts."""
+
+
+def renew() -> None:
+    """Let the folder hold what the checkout holds now. Another session may use it meanwhile."""
+    package = INSTALLED / "envcheck"
+    rows = package / "matrix"
+    rows.mkdir(parents=True, exist_ok=True)
+    copied = "bundle.py"  # it looks beside itself for the rows, where links have been followed
+    modules = {file.name: file for file in (ROOT / "envcheck").iterdir() if file.name not in (copied, "__pycache__")}
+    links = {package / name: file for name, file in {**modules, "probes": ROOT / "probes"}.items()}
+    links.update({rows / file.name: file for file in (ROOT / "matrix").iterdir()})
+    for path in (*package.iterdir(), *rows.iterdir()):
+        if path.is_symlink() and path not in links:
+            path.unlink()
+    for path, file in links.items():
+        with suppress(FileExistsError):
+            path.symlink_to(file)
+    new = INSTALLED / f"new-{os.getpid()}"
+    shutil.copy2(ROOT / "envcheck" / copied, new)
+    new.replace(package / copied)
+    write_compiled(compile_folder(ROOT / "matrix"), new)
+    new.replace(rows / COMPILED)
