@@ -89,6 +89,7 @@ _TITLES = {
     "nccl": "NCCL, pinned",
     "triton": "Triton, pinned",
     "cuda": "CUDA",
+    "jetpack": "JetPack",
     "driver_linux": "minimum driver, Linux",
     "driver_windows": "minimum driver, Windows",
     "disputed_linux": "… by another document",
