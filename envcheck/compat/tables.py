@@ -180,6 +180,8 @@ class GpuRow(Row, frozen=True, kw_only=True):
     Empty where the generation's first branch will do, or none is documented."""
     open_module_only: bool = False
     """Whether it needs the open kernel module though other models of its compute capability do not."""
+    jetpack: str = ""
+    """Specifier of the JetPack releases that support a module, where others of its compute capability have more."""
 
     @property
     def id(self) -> str:

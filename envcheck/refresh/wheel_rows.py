@@ -37,6 +37,8 @@ _FIRST_FREE = (3, 13)
 _INTERPRETER = re.compile(r"(cp|py)([23])([0-9]*)")
 _GLIBC = re.compile(r"manylinux_([0-9]+)_([0-9]+)_")
 _OLD_NAMES = {"manylinux1": (2, 5), "manylinux2010": (2, 12), "manylinux2014": (2, 17)}
+_MOST_ON_LINE = 40
+"""Releases in one text."""
 _ANY = "any"
 _SYSTEMS = (_ANY, "linux-x86_64", "linux-aarch64", "windows-x86_64", "macos-x86_64", "macos-aarch64")
 
@@ -61,7 +63,8 @@ def regenerate(work: Work, files: Sequence[File]) -> Iterator[Change]:
 def published_rows(name: str, files: Sequence[File], source: str) -> list[dict[str, Any]]:
     """The row of a project; what shares its first two numbers is one text, since lines with many dots are refused."""
     versions = sorted(version for version in _files(files, name) if not version.is_prerelease and not version.local)
-    texts = [" ".join(map(str, run)) for _, run in groupby(versions, lambda version: version.release[:2])]
+    runs = [list(map(str, run)) for _, run in groupby(versions, lambda version: version.release[:2])]
+    texts = [" ".join(run[at : at + _MOST_ON_LINE]) for run in runs for at in range(0, len(run), _MOST_ON_LINE)]
     return [{"name": name, "releases": texts, "source": [source]}] if texts else []
 
 

@@ -98,9 +98,7 @@ def test_every_component_has_a_page() -> None:
     assert [name for name in names if look_up(load_matrix(), Component(name, ())) is None] == []
 
 
-@pytest.mark.parametrize(
-    "component", ["frobnicator", "frobnicator==1.0", "torch==99.0", "gpu==Voodoo 3", "driver==1.0"]
-)
+@pytest.mark.parametrize("component", ["frobnicator", "frobnicator==1.0", "gpu==Voodoo 3", "python==3.99"])
 def test_what_nobody_knows_is_unknown(tmp_path: Path, component: str) -> None:
     told = envcheck("matrix", "show", component, cwd=tmp_path)
     assert told.status == 3
@@ -108,6 +106,33 @@ def test_what_nobody_knows_is_unknown(tmp_path: Path, component: str) -> None:
     as_json = envcheck("matrix", "show", component, "--json", cwd=tmp_path)
     assert as_json.status == 3
     assert json.loads(as_json.out)["facts"] == []
+
+
+@pytest.mark.parametrize(
+    ("component", "near"),
+    [
+        ("torch==2.3.7", "2.3.1 is followed by 2.4.0. The series 2.3 has 2.3.0 and 2.3.1"),
+        ("torch==2.3.7+cu121", "2.3.1 is followed by 2.4.0"),
+        ("tensorflow==2.16.0", "The series 2.16 has 2.16.1 and 2.16.2"),
+        ("cuda==12.10", "the nearest that it knows are 12.9 and 13.0"),
+        ("driver==1.0", "the oldest that it knows is 367"),
+        ("cudnn==4.0", "the oldest that it knows is >=5.0, <7"),
+    ],
+)
+def test_what_does_not_exist_is_named_with_its_neighbours(tmp_path: Path, component: str, near: str) -> None:
+    told = envcheck("matrix", "show", component, cwd=tmp_path)
+    assert (told.status, told.err) == (3, "")
+    assert near in " ".join(told.out.split())
+    found = json.loads(envcheck("matrix", "show", component, "--json", cwd=tmp_path).out)
+    assert near in found["missing"]
+    assert found["facts"] == []
+
+
+def test_beyond_the_newest_release_the_newest_is_named(tmp_path: Path) -> None:
+    newest = load_matrix().torch[-1].version
+    told = envcheck("matrix", "show", "torch==99.0", cwd=tmp_path)
+    assert told.status == 3
+    assert told.out.endswith(f"the newest that it knows is {newest}.\n")
 
 
 @pytest.mark.parametrize("component", ["torch==2.5.1", "gpu==H200", "cuda==12.4", "driver==565.57.01", "cuda", "gpu"])

@@ -5,8 +5,18 @@ from __future__ import annotations
 import pytest
 
 from envcheck.compat.load import load_matrix
+from envcheck.compat.specifier import Version, covered, parse_specifier
+from envcheck.compat.tables import GpuRow, ReleaseRow
 from tests.compat.asking import answer, assert_fits, assert_nobody_can_tell, questions, shown, verdict
 from tests.every import every
+
+MATRIX = load_matrix()
+
+
+def release(row: ReleaseRow) -> Version:
+    """The release that a row is about."""
+    return Version(parse_specifier(row.versions).bounds[0].numbers)
+
 
 COMPATIBLE = """
 nvcc==12.9 gpu==sm_100f
@@ -294,3 +304,15 @@ def test_a_target_of_its_own_architecture_or_family_is_never_more_than_its_plain
             first = row.own_from if suffix == "a" else row.family_from
             wanted = first is not None and tuple(map(int, cuda.split("."))) >= tuple(map(int, first.split(".")))
             assert found == ("compatible" if wanted else "incompatible")
+
+
+@every([row for row in MATRIX.gpus if row.jetpack])
+def test_a_module_needs_the_jetpack_that_brought_it(gpu: GpuRow) -> None:
+    rows = [row for row in MATRIX.rows_of("jetpack") if gpu.compute_capability in row.capabilities]
+    assert {covered(gpu.jetpack, release(row)) for row in rows} == {"all", "none"}
+    for row in rows:
+        wanted = "compatible" if covered(gpu.jetpack, release(row)) == "all" else "incompatible"
+        named = gpu.name.replace(" ", ",")
+        assert verdict(f"gpu=={named} jetpack=={release(row)}") == wanted
+        linux = parse_specifier(row.needs["l4t"]).bounds[0].numbers
+        assert verdict(f"gpu=={named} l4t=={'.'.join(map(str, linux))}") == wanted

@@ -69,7 +69,8 @@ def test_each_library_is_held_against_the_gpu_by_itself(row: ReleaseRow) -> None
         for gpu in ("7.0", "7.5", "8.9", "9.0", "12.0"):
             capability = ComputeCapability.parse(gpu)
             assert capability is not None
-            found = judged(f"{row.name}=={release} cuda=={cuda} gpu=={capability.sm} os=={(row.os or ('linux',))[0]}")
+            where = f"os=={row.os[0]} machine=={row.machine[0]}"
+            found = judged(f"{row.name}=={release} cuda=={cuda} gpu=={capability.sm} {where}")
             held = any(runs_natively(MATRIX, target, capability) for target in read_targets(targets))
             if not held:
                 assert found.verdict == "incompatible", shown(found)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import itertools
 
 from envcheck.compat.load import load_matrix
-from envcheck.compat.question.published import not_published
+from envcheck.compat.question.choose import evaluate
+from envcheck.compat.question.published import not_published, published
 from envcheck.compat.question.question import Question
 from envcheck.compat.specifier import Version, parse_specifier, parse_version
 from envcheck.compat.tables import PublishedRow, ReleaseRow, WheelRow
+from envcheck.components import parse_components
 from tests.compat.asking import answer, assert_nobody_can_tell, questions, shown
 from tests.every import every
 
@@ -28,6 +30,13 @@ def skipped(row: PublishedRow) -> list[Version]:
     pairs = itertools.pairwise(found)
     after = (Version((*old.numbers[:2], old.numbers[2] + 1)) for old, new in pairs if old.numbers[:2] < new.numbers[:2])
     return [version for version in after if not any(one.numbers[:3] == version.numbers for one in known)]
+
+
+def late_series(name: str) -> list[Version]:
+    """The first releases of series that have no X.Y.0, of those between others, that no row speaks of."""
+    pairs = itertools.pairwise(version for version in published(MATRIX, name) if len(version.numbers) == 3)
+    firsts = [new for old, new in pairs if old.numbers[:2] < new.numbers[:2]]
+    return [one for one in firsts if not_published(QUESTION, name, Version((*one.numbers[:2], 0)))]
 
 
 @every(MATRIX.published)
@@ -71,6 +80,23 @@ jax==0.4.22.1 python==3.11
 def test_no_release_is_taken_for_its_neighbours(question: str) -> None:
     assert_nobody_can_tell(question)
     assert "PyPI lists no release" in answer(question).reasons[0].message
+
+
+@every([name for name in MATRIX.published_by_name if late_series(name)])
+def test_a_series_is_meant_where_it_has_no_first_release(name: str) -> None:
+    for first in late_series(name):
+        written = f"{name}=={first.numbers[0]}.{first.numbers[1]}"
+        series, meant = evaluate(MATRIX, parse_components(written)), evaluate(MATRIX, parse_components(f"{written}.0"))
+        assert meant.question.versions == series.question.versions
+        assert meant.question.assumed[name].endswith(f"whose first release is {first}")
+
+
+@every([row for row in MATRIX.published if MATRIX.knows(row.name)])
+def test_a_first_release_means_itself(row: PublishedRow) -> None:
+    firsts = [version for version in releases(row) if len(version.numbers) == 3 and not version.numbers[2]]
+    for version in firsts:
+        meant = evaluate(MATRIX, parse_components(f"{row.name}=={version}")).question
+        assert [one.numbers for one in meant.versions[row.name]] == [version.numbers]
 
 
 @every(

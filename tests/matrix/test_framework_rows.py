@@ -166,7 +166,8 @@ NO_TORCHAUDIO = {"1.0.0", "1.0.1", "1.1.0"}
 
 
 def partners(name: str, torch: str, build: str = "") -> list[ReleaseRow]:
-    return [row for row in BY_NAME[name] if row.build == build and covers("torch", row.needs["torch"], torch)]
+    rows = [row for row in BY_NAME[name] if row.build == build and "torch" in row.needs]
+    return [row for row in rows if covers("torch", row.needs["torch"], torch)]
 
 
 @every(TORCH)

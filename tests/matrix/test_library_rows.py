@@ -312,3 +312,12 @@ def test_what_a_library_goes_with(name: str, release: str, need: str, wanted: st
 )
 def test_least_capability_of_a_library(name: str, release: str, least: str) -> None:
     assert {row.capability_min for row in rows_for(name, release)} == {least}
+
+
+LINKED_CODE = ("nvidia-nccl-cu11", "nvidia-nccl-cu12", "nvidia-nccl-cu13", "bitsandbytes")
+"""Their kernels are linked from several objects, whose PTX stays in the library: no driver compiles it."""
+
+
+@every([row for name in LINKED_CODE for row in MATRIX.rows_of(name)])
+def test_ptx_of_objects_serves_no_newer_gpu(row: ReleaseRow) -> None:
+    assert not [target for target in (*row.targets, *itertools.chain(*row.code.values())) if "compute" in target]

@@ -11,15 +11,32 @@ from packaging.version import Version
 
 from envcheck.compat.gpu_names import name_keys
 from envcheck.compat.load import load_matrix
+from envcheck.compat.question.published import published
+from envcheck.compat.question.wheels import covering
 from envcheck.compat.relations.gpu_code import runs_natively
 from envcheck.compat.relations.torch import builds, targets_of
-from envcheck.compat.tables import CudaRow, GpuRow, TorchBuild, TorchRow
+from envcheck.compat.specifier import covered
+from envcheck.compat.tables import CudaRow, GpuRow, ReleaseRow, TorchBuild, TorchRow
 from envcheck.versions import CodeTarget, ComputeCapability, CudaVersion, DriverRelease, PtxVersion
 from tests.every import every
 
 MATRIX = load_matrix()
 CUDA = {version: row for row in MATRIX.cuda if (version := CudaVersion.parse(row.version))}
 BUILDS = [(row, build) for row in MATRIX.torch for build in row.builds]
+
+
+WHEELS = {
+    name
+    for name in MATRIX.wheels_by_name
+    if any(key != "any" for row in MATRIX.wheels_by_name[name] for key in row.pythons)
+}
+
+
+def served(row: ReleaseRow) -> set[str]:
+    """The systems for which PyPI has a wheel of any of the releases."""
+    releases = [version for version in published(MATRIX, row.name) if covered(row.versions, version) == "all"]
+    wheels = [one for version in releases for one in covering(MATRIX.wheels_by_name[row.name], version)]
+    return {str(system) for one in wheels for system in one.pythons}
 
 
 def cuda(text: str | None) -> CudaVersion:
@@ -278,3 +295,15 @@ def test_every_gpu_since_maxwell_has_a_torch_that_runs_on_it() -> None:
             continue
         serving = [build for _, build in BUILDS if any(runs_natively(MATRIX, t, capability) for t in targets_of(build))]
         assert serving, row.id
+
+
+# --- GPU code of wheels -------------------------------------------------------------------------------------------
+
+
+@every([row for row in MATRIX.releases if (row.targets or row.code) and not row.build and row.name in WHEELS])
+def test_gpu_code_is_that_of_a_wheel_for_each_system_of_the_row(row: ReleaseRow) -> None:
+    """Wheels for Windows, and for aarch64, often hold other code than those for Linux x86_64, or none."""
+    assert row.os
+    assert row.machine
+    if not row.name.startswith("jax"):  # of those, older ones for another processor were taken away
+        assert {f"{os}-{machine}" for os in row.os if os != "wsl" for machine in row.machine} <= served(row)

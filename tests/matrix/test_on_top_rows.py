@@ -209,7 +209,7 @@ def test_a_pin_is_what_metadata_says(name: str, release: str, need: str, wanted:
         ("vllm==0.2.1.post1; driver==470.82.01", "compatible"),
         ("vllm==0.2.2; driver==470.82.01", "incompatible"),
         ("vllm==0.6.0; os==windows", "incompatible"),
-        ("vllm==0.6.0; machine==aarch64", "incompatible"),
+        ("vllm==0.6.0; machine==aarch64", "unknown"),
         ("vllm==0.6.0; python==3.12", "compatible"),
         ("vllm==0.6.0; python==3.13", "incompatible"),
         ("vllm==0.34.0; torch==2.14.0", "unknown"),

@@ -11,6 +11,7 @@ import pytest
 
 from envcheck.checks import FORBIDDEN, PLAN, Report
 from envcheck.compat.load import load_matrix
+from envcheck.compat.specifier import parse_specifier
 from envcheck.compat.tables import CondaBuildRow
 from envcheck.components import parse_components
 from envcheck.pipeline import session
@@ -101,7 +102,7 @@ def test_a_release_that_the_matrix_does_not_know_is_never_green(tmp_path: Path, 
 
 
 def test_a_build_of_conda_is_never_green_without_its_gpu_code(tmp_path: Path) -> None:
-    text = "dependencies: [pytorch=2.3.0=cuda118_py310h954aa82_300]\n"
+    text = "dependencies: [pytorch=2.5.0=cuda118_generic_py310_h954aa82_300]\n"
     assert judge(plan(tmp_path, environment__yml=text), A100).exit_code == 3
 
 
@@ -119,6 +120,9 @@ OLD_A100, NEW_GPU = "gpu==A100,driver==470.57.02", "gpu=='RTX 5090',driver==570.
         ("pytorch=2.1.0, pytorch-cuda=12.1", OLD_A100, "fail"),
         ("pytorch=2.3.0=cpu_generic_py310ha4c588e_0", A100, "fail"),
         ("pytorch=2.3.0=cuda118_py310h954aa82_300", NEW_GPU, "fail"),
+        ("pytorch=2.3.0=cuda118_py310h954aa82_300", A100, "pass"),
+        ("pytorch=2.9.1=cuda129_mkl_py310_h954aa82_300", NEW_GPU, "pass"),
+        ("pytorch=2.12.0=cuda130_mkl_py310_h954aa82_300", "gpu==V100,driver==580.65.06", "fail"),
         ("pytorch=2.3.0=cuda120_py310h954aa82_300", OLD_A100, "fail"),
         ("pytorch-gpu=2.5.1", A100, "unknown"),
         ("tensorflow=2.17.0=cpu_py311hd3d7757_203", A100, "fail"),
@@ -137,8 +141,10 @@ def test_builds_of_conda_are_judged_by_what_is_known_of_them(
 @pytest.mark.parametrize("row", load_matrix().conda_builds, ids=lambda row: row.id)
 def test_every_row_of_a_channels_builds_is_reached(tmp_path: Path, row: CondaBuildRow) -> None:
     pytest.importorskip("yaml")
-    version = row.versions.removeprefix("==").removesuffix(".*") + ".1"
-    build = f"py3.9_cuda{row.cuda}_cudnn8.5.0_0"
+    version = ".".join(map(str, (*parse_specifier(row.versions).bounds[0].numbers, 1)[:3]))
+    tag = row.cuda.replace(".", "")
+    known = (f"py3.9_cuda{row.cuda}_cudnn8.5.0_0", f"cuda{tag}_py39h954aa82_300", f"cuda{tag}_mkl_py39_h954aa82_300")
+    build = next(text for text in known if re.fullmatch(row.builds, text))
     environment = plan(tmp_path, environment__yml=f"dependencies: [{row.name}={version}={build}]\n")
     assert environment.frameworks is not None
     (found,) = environment.frameworks.items

@@ -10,7 +10,7 @@ import pytest
 from envcheck.compat.load import read_folder
 from envcheck.refresh.index import File, Index
 from envcheck.refresh.run import refresh
-from envcheck.refresh.wheel_rows import wheel_rows
+from envcheck.refresh.wheel_rows import published_rows, wheel_rows
 from tests.refresh.serving import Index as Served
 from tests.refresh.serving import metadata, serve
 
@@ -96,6 +96,13 @@ def test_the_least_glibc_of_any_wheel_and_the_archive_are_told() -> None:
     (row,) = wheel_rows("demo", [File(name, "") for name in (*names, "demo-1.0.tar.gz")], "demo")
     assert row["glibc"] == {"x86_64": "2.17"}
     assert row["archive"]
+
+
+def test_a_long_series_is_parted_for_the_limit_of_a_line() -> None:
+    files = [File(f"demo-8.3.{number}-py3-none-any.whl", "") for number in range(300)]
+    (row,) = published_rows("demo", files, "demo")
+    assert [word for text in row["releases"] for word in text.split()] == [f"8.3.{number}" for number in range(300)]
+    assert max(text.count(".") for text in row["releases"]) < 200
 
 
 @pytest.mark.parametrize(

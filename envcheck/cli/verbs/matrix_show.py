@@ -31,7 +31,7 @@ def run(options: Namespace) -> int:
         from envcheck.report.answers.matrix import render_page
 
         print_text(render_page(found, page(options), folders))
-    return ExitCode.OK if found else ExitCode.UNKNOWN
+    return ExitCode.OK if found and (found.facts or found.known) else ExitCode.UNKNOWN
 
 
 def _list_all(options: Namespace, folders: tuple[str, ...]) -> int:

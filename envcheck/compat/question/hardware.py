@@ -9,14 +9,16 @@ from typing import TypeVar
 import msgspec
 
 from envcheck.compat.matrix import Matrix
-from envcheck.compat.question.question import AskedGpu, BranchHead, Question, agree, reworded
+from envcheck.compat.question.question import AskedGpu, BranchHead, Question, agree, readable, reworded
 from envcheck.compat.relations.driver_cuda import driver_runs_cuda, known_cuda_of, minor_compatible
 from envcheck.compat.relations.fit import Fit, FitVerdict, conclude
 from envcheck.compat.relations.gpu_cuda import cuda_serves, cuda_targets
 from envcheck.compat.relations.gpu_driver import driver_supports, module_supports
-from envcheck.compat.specifier import Version, parse_specifier, parse_version
+from envcheck.compat.specifier import Version, covered, parse_specifier, parse_version
 from envcheck.compat.tables import ReleaseRow, Row
 from envcheck.versions import ComputeCapability, CudaVersion, DriverRelease
+
+_JETPACK = "jetpack"
 
 # Jetsons and CUDA: the toolkits that their system software, JetPack, comes with or takes.
 
@@ -194,6 +196,21 @@ def _gpu_fits(question: Question, gpu: AskedGpu) -> Iterator[Fit]:
     if question.nvcc:
         compiles = _each(question.nvcc, lambda cuda: _accepts(matrix, gpu, cuda), labels["nvcc"])
         yield compiles.concerning("nvcc", "gpu")
+    yield from _board_fits(question, gpu)
+
+
+def _board_fits(question: Question, gpu: AskedGpu) -> Iterator[Fit]:
+    """That the JetPack which was named, or whose L4T was, came before the module: of others its own row speaks."""
+    spec = gpu.model.jetpack if gpu.model else ""
+    implied = question.implied.get(_JETPACK)
+    by = implied.by if implied else _JETPACK
+    for version in question.versions.get(_JETPACK, (implied.version,) if implied else ()) if spec else ():
+        cover = covered(spec, version)
+        if cover != "all":
+            verdict: FitVerdict = "incompatible" if cover == "none" else "unknown"
+            reason = f"{gpu.label} needs {readable('JetPack', spec)}; this is {version}"
+            fit = conclude(question.matrix, verdict, reason, gpu.model, change=readable(_JETPACK, spec))
+            yield fit.concerning(by, "gpu")
 
 
 def _accepts(matrix: Matrix, gpu: AskedGpu, cuda: CudaVersion) -> Fit:

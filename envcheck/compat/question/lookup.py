@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import re
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, get_args
 
 import msgspec
@@ -12,19 +13,24 @@ from envcheck.compat.matrix import Matrix
 from envcheck.compat.names import COMPILERS, canonical, scheme
 from envcheck.compat.performance.peaks import peak
 from envcheck.compat.question.containers import CONTAINER, REGISTRY, known_containers, read_container
-from envcheck.compat.question.question import AskedGpu
+from envcheck.compat.question.published import Gap, gap_of, published
+from envcheck.compat.question.question import AskedGpu, listed, readable
 from envcheck.compat.question.reading import gpu_of, spelled
 from envcheck.compat.question.wheels import covering
 from envcheck.compat.relations.driver_cuda import branch_of
 from envcheck.compat.relations.gpu_driver import Flavour, architecture_of, module_supports
 from envcheck.compat.relations.torch import tag_of
-from envcheck.compat.specifier import Version, covered, parse_version
+from envcheck.compat.specifier import Bound as SpecifierBound
+from envcheck.compat.specifier import Version, covered, parse_specifier, parse_version
 from envcheck.compat.tables import ArchitectureRow, Os, ReleaseRow, Row, TorchBuild
 from envcheck.components import Bound, Component
 from envcheck.errors import UsageError
 from envcheck.sources import Source
 from envcheck.versions import DriverRelease
 
+_Record = tuple[Row, dict[str, Any]]
+
+_SPECIFIER = re.compile("[=<>~!]")
 _NOT_FACTS = frozenset({"source", "confidence", "note", "all_builds"})
 
 
@@ -35,6 +41,8 @@ class Page(msgspec.Struct, frozen=True, kw_only=True):
     """As it was asked: ``torch==2.5.1``."""
     known: tuple[str, ...] = ()
     """The versions or names that the matrix has, when none was asked for."""
+    missing: str = ""
+    """Why there is nothing about the version that was asked for, or not about it alone, and which ones are near."""
     facts: tuple[dict[str, Any], ...] = ()
     """One record for each row about it. Numbers are in base units: bytes, bytes per second, FLOP per second."""
     sources: tuple[Source, ...] = ()
@@ -71,12 +79,12 @@ def overview(matrix: Matrix) -> Overview:
     for names in (matrix.releases_by_name, matrix.wheels_by_name, matrix.requirements_by_name):
         for name, own in names.items():
             rows.setdefault(name, []).extend(own)
-    listed = [
+    found = [
         Listed(name=name, rows=len(own), read=max((source.read for source in matrix.cite(*own)), default=""))
         for name, own in sorted(rows.items())
         if own
     ]
-    return Overview(components=tuple(listed))
+    return Overview(components=tuple(found))
 
 
 def look_up(matrix: Matrix, component: Component) -> Page | None:
@@ -89,19 +97,64 @@ def look_up(matrix: Matrix, component: Component) -> Page | None:
     if not component.bounds:
         known = _known(matrix, name)
         return Page(component=name, known=tuple(known)) if known else None
-    finder = _FINDERS.get(name)
     text = spelled(name, component).exact or ""
-    records = list(finder(matrix, text)) if finder else []
-    if finder and not records:
-        return None
-    records += _releases(matrix, name, text)
+    version = parse_version(text, scheme(name))
+    gap = gap_of(matrix, name, version) if version else None
+    if version and gap:
+        return _in_gap(matrix, component, version, gap)
+    records = _records(matrix, name, text)
     if not records:
-        return None
+        near = _near(matrix, name, version) if version else ""
+        reason = f"The matrix does not know {component}; {near}."
+        return Page(component=str(component), missing=reason) if near else None
     rows = [row for row, _ in records]
     return Page(component=str(component), facts=tuple(facts for _, facts in records), sources=matrix.cite(*rows))
 
 
-_Record = tuple[Row, dict[str, Any]]
+def _in_gap(matrix: Matrix, component: Component, version: Version, gap: Gap) -> Page:
+    """That no such release is listed; what rows say of those around it need not hold for it."""
+    name = canonical(component.name)
+    start = version.numbers[:2]
+    series = [str(one) for one in published(matrix, name) if one.numbers[:2] == start]
+    reason = f"PyPI lists no release {name} {version}: {gap.older} is followed by {gap.newer}."
+    if series:
+        reason += f" The series {'.'.join(map(str, start))} has {listed(series)}."
+    return Page(component=str(component), missing=reason, sources=matrix.cite(*gap.rows))
+
+
+def _near(matrix: Matrix, name: str, version: Version) -> str:
+    """What is known on both sides of a version that is not; empty text where that is nothing."""
+    known = sorted(_starts(matrix, name))
+    older = [text for start, text in known if start < version.numbers][-1:]
+    newer = [text for start, text in known if start > version.numbers][:1]
+    if older and newer:
+        return f"the nearest that it knows are {older[0]} and {newer[0]}"
+    return f"the {'newest' if older else 'oldest'} that it knows is {(older or newer)[0]}" if known else ""
+
+
+def _starts(matrix: Matrix, name: str) -> Iterator[tuple[tuple[int, ...], str]]:
+    """The known releases, or else the ranges that rows cover: where each begins, and the text for it."""
+    releases = published(matrix, name)
+    yield from ((one.numbers, str(one)) for one in releases)
+    for text in [] if releases else _known(matrix, name):
+        for spec in text.split("|") if _SPECIFIER.match(text) else [f"=={text}"]:
+            bounds = [bound for bound in _bounds(spec) if bound.operator in ("==", ">=", ">")]
+            yield from ((bound.numbers, readable("", spec).strip()) for bound in bounds[:1])
+
+
+def _bounds(text: str) -> tuple[SpecifierBound, ...]:
+    """Of what is no version, as the name of a GPU, none."""
+    try:
+        return parse_specifier(text).bounds
+    except ValueError:
+        return ()
+
+
+def _records(matrix: Matrix, name: str, text: str) -> list[_Record]:
+    """What the rows of a version say; of what has a table of its own, only beside what that says."""
+    finder = _FINDERS.get(name)
+    own = list(finder(matrix, text)) if finder else []
+    return [] if finder and not own else own + _releases(matrix, name, text)
 
 
 def _facts(row: Row, **more: Any) -> _Record:
@@ -244,7 +297,7 @@ def _releases(matrix: Matrix, name: str, text: str) -> list[_Record]:
 
 
 def _known(matrix: Matrix, name: str) -> list[str]:
-    listed: dict[str, list[str]] = {
+    by_table: dict[str, list[str]] = {
         "torch": [row.version for row in matrix.torch],
         "gpu": [row.name for row in matrix.gpus],
         "cuda": [row.version for row in matrix.cuda],
@@ -255,7 +308,7 @@ def _known(matrix: Matrix, name: str) -> list[str]:
     }
     further = [f"{row.versions}+{row.build}" if row.build else row.versions for row in matrix.rows_of(name)]
     further = further or [row.versions for row in matrix.wheels_by_name.get(name, ())]
-    return listed.get(name) or list(dict.fromkeys(further))
+    return by_table.get(name) or list(dict.fromkeys(further))
 
 
 _FINDERS: dict[str, Callable[[Matrix, str], Iterable[_Record]]] = {

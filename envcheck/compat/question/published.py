@@ -2,34 +2,69 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from typing import NamedTuple
 
+from envcheck.compat.matrix import Matrix
 from envcheck.compat.question.question import Question
 from envcheck.compat.relations.fit import Fit, conclude
 from envcheck.compat.specifier import Version, parse_specifier, parse_version
-from envcheck.compat.tables import ReleaseRow
+from envcheck.compat.tables import PublishedRow, ReleaseRow
 
 
-def not_published(question: Question, name: str, version: Version) -> Fit | None:
-    """That PyPI lists no such release, though older and newer ones; None where it does, or nobody can tell.
+class Gap(NamedTuple):
+    """A number that no release has, between two that have been published."""
+
+    older: Version
+    newer: Version
+    rows: tuple[PublishedRow, ...]
+    """What lists them."""
+
+
+def gap_of(matrix: Matrix, name: str, version: Version) -> Gap | None:
+    """The gap between PyPI's releases into which a version falls; None where it is one, or nobody can tell.
 
     What the component's own rows name, and what another index carries, may have been taken from PyPI, or never have
     been there.
     """
-    if version.family or version.pre or version.local:
+    if version.family or version.pre:
         return None
-    matrix = question.matrix
     rows = matrix.published_by_name.get(name, ())
-    listed = [one for row in rows for text in row.releases for word in text.split() if (one := parse_version(word))]
+    listed = published(matrix, name)
     older = max((one for one in listed if _order(one) < _order(version)), key=_order, default=None)
     newer = min((one for one in listed if _order(one) > _order(version)), key=_order, default=None)
     if older is None or newer is None or any(_stands_for(version, one) for one in listed):
         return None
     named = name == "torch" and any(row.version == str(version) for row in matrix.torch)
-    if named or _names_series(version, listed) or any(_speaks_of(row, version) for row in matrix.rows_of(name)):
+    if named or any(_speaks_of(row, version) for row in matrix.rows_of(name)):
         return None
-    reason = f"PyPI lists no release {name} {version}, but {older} and then {newer}: it may never have been published"
-    return conclude(matrix, "unknown", reason, *rows, change=f"{name} {older}")
+    return Gap(older, newer, rows)
+
+
+def published(matrix: Matrix, name: str) -> list[Version]:
+    """The releases of a component that PyPI lists, ascending; none where the matrix has no list of them."""
+    texts = [word for row in matrix.published_by_name.get(name, ()) for text in row.releases for word in text.split()]
+    return sorted((version for text in texts if (version := parse_version(text))), key=_order)
+
+
+def not_published(question: Question, name: str, version: Version) -> Fit | None:
+    """That PyPI lists no such release, though older and newer ones; None where it does, or nobody can tell."""
+    gap = None if version.local else gap_of(question.matrix, name, version)
+    if gap is None:
+        return None
+    reason = f"PyPI lists no release {name} {version}, but {gap.older} and then {gap.newer}"
+    change = f"{name} {gap.older}"
+    return conclude(question.matrix, "unknown", f"{reason}: it may never have been published", *gap.rows, change=change)
+
+
+def series_meant(matrix: Matrix, name: str, version: Version) -> tuple[Version, Version] | None:
+    """The series that 1.13.0 stands for where its first release is 1.13.1, and that release: documents call the series
+    so. Where there is a 1.13.0, or a row speaks of it, it means that one alone.
+    """
+    gap = gap_of(matrix, name, version) if version.numbers[2:] == (0,) else None
+    if gap is None or gap.newer.numbers[:2] != version.numbers[:2]:
+        return None
+    return version._replace(numbers=version.numbers[:2]), gap.newer
 
 
 def toolkit_fits(question: Question) -> Iterator[Fit]:
@@ -48,11 +83,6 @@ def _speaks_of(row: ReleaseRow, version: Version) -> bool:
     named = any(_stands_for(version, Version(bound.numbers, post=bound.post)) for bound in exact)
     elsewhere = bool(row.index) and version.post is None
     return named or (elsewhere and spec.cover(version) == "all")
-
-
-def _names_series(version: Version, listed: Sequence[Version]) -> bool:
-    """Whether documents may call a series so, which began with a later release: TensorFlow 1.13.0, first 1.13.1."""
-    return version.numbers[2:] == (0,) and any(one.numbers[:2] == version.numbers[:2] for one in listed)
 
 
 def _stands_for(version: Version, release: Version) -> bool:

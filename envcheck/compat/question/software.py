@@ -482,10 +482,13 @@ def _row_fits(question: Question, candidate: Candidate, row: ReleaseRow) -> Iter
 def _on_system(question: Question, candidate: Candidate, row: ReleaseRow) -> Iterator[Fit]:
     """The system, where a row says which; one that is right and was not named goes without saying.
 
-    Rows are about systems with a GPU: where none is to be used, a wheel is all that is needed.
+    Rows are about systems with a GPU: where none is to be used, a wheel is all that is needed. Where there is a source
+    archive instead, it may be compiled for another processor, of which the rows of wheels speak.
     """
-    if not gpu_is_asked(question) and serves(question, candidate.wheels):
+    served = serves(question, candidate.wheels)
+    if served and not gpu_is_asked(question):
         return
+    compiled = not served and any(row.archive for row in candidate.wheels)
     parts = (
         ("os", question.os, row.os, of_os(row, question)),
         ("machine", question.machine, row.machine, of_machine(row, question)),
@@ -495,7 +498,7 @@ def _on_system(question: Question, candidate: Candidate, row: ReleaseRow) -> Ite
         if right and there and name in question.labels:
             fit = conclude(question.matrix, "compatible", f"{candidate.label} is for {only}", row)
             yield fit.concerning(candidate.name, name)
-        if not right:
+        if not right and not (compiled and name == "machine"):
             reason = f"{candidate.label} is for {only}, not for {here}"
             fit = conclude(question.matrix, "incompatible", reason, row, change=f"{name} {only}")
             yield fit.concerning(candidate.name, name)

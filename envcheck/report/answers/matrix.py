@@ -89,6 +89,7 @@ _TITLES = {
     "nccl": "NCCL, pinned",
     "triton": "Triton, pinned",
     "cuda": "CUDA",
+    "jetpack": "JetPack",
     "driver_linux": "minimum driver, Linux",
     "driver_windows": "minimum driver, Windows",
     "disputed_linux": "… by another document",
@@ -127,6 +128,8 @@ def render_page(page: Page, options: Options, overlays: Sequence[str] = ()) -> s
     lines: list[Line] = [(Span(page.component, "title"),)]
     if page.known:
         lines += _indented(pen, ", ".join(page.known), _INDENT)
+    if page.missing:
+        lines += _indented(pen, page.missing, _INDENT)
     for facts in page.facts:
         lines += [(), *(line for name, value in facts.items() for line in _fact(pen, name, value))]
     if page.sources:
