@@ -151,9 +151,9 @@ def test_what_nobody_measured_sustained_has_a_floor(precision: str) -> None:
 
 @every([row for row in MATRIX.efficiencies if row.gpu])
 def test_a_model_has_bands_of_its_own_beside_those_of_its_architecture(row: EfficiencyRow) -> None:
-    name = f"NVIDIA {row.gpu}"
     measured = figure(row.quantity, 1e12, method=row.method, precision=row.precision, variant=row.variant)
-    own, others = (expected(measured, h200(sm_count=SMS, **gpu)) for gpu in ({"name": name, "pci_device_id": None}, {}))
+    own = expected(measured, h200(sm_count=SMS, name=f"NVIDIA {row.gpu}", pci_device_id=None))
+    others = expected(measured)
     assert own.rows[0] == row.id
     assert others.rows[0] == row.id.replace(f"-{row.gpu.replace(' ', '-')}", "")
     assert own.low > others.low
