@@ -23,6 +23,7 @@ from envcheck.enrich.stated import (
     infer_least_cuda,
     infer_release,
 )
+from envcheck.enrich.stated_cuda import cuda_of_default_build, programs_of_stated_cuda
 from envcheck.enrich.torch import infer_torch
 from envcheck.snapshot import PASTED, Driver, Environment, Framework, Gpu, Listing, Platform, Record, Snapshot
 from envcheck.versions import ComputeCapability, DriverRelease
@@ -41,13 +42,32 @@ def complete(snapshot: Snapshot, matrix: Matrix) -> Snapshot:
         gpus=_listing(gpus, [_gpu(gpu, matrix) for gpu in gpus.items]) if gpus else None,
     )
     if environments is None:
-        return machine
+        return _with_programs(machine, matrix)
     items = [
         _environment(add_frameworks(add_pinned_torch(item, matrix), matrix), matrix, machine)
         for item in environments.items
     ]
     whole = msgspec.structs.replace(machine, environments=_listing(environments, items))
-    return msgspec.structs.replace(whole, driver=whole.driver or infer_driver(whole))
+    return _with_programs(msgspec.structs.replace(whole, driver=whole.driver or infer_driver(whole)), matrix)
+
+
+def _with_programs(snapshot: Snapshot, matrix: Matrix) -> Snapshot:
+    """The Snapshot with a record for what is built with a stated CUDA, where that is what decides."""
+    known = snapshot.judged_environment
+    if known is not None and known.source != PASTED:
+        return snapshot
+    programs = programs_of_stated_cuda(known, snapshot, driver_os(snapshot.platform), matrix)
+    if programs is None:
+        return snapshot
+    if known is None or snapshot.environments is None:
+        made = Environment(source=PASTED, key=PASTED, why=PASTED, judged=True, frameworks=Listing(items=(programs,)))
+        return msgspec.structs.replace(snapshot, environments=Listing(items=(made,)))
+    frameworks = known.frameworks or Listing()
+    whole = msgspec.structs.replace(frameworks, items=(*frameworks.items, programs))
+    items = [
+        msgspec.structs.replace(each, frameworks=whole) if each is known else each for each in snapshot.environments.items
+    ]
+    return msgspec.structs.replace(snapshot, environments=_listing(snapshot.environments, items))
 
 
 _SUPERCHIP = re.compile(r"\bG(?:B10|[HB][23]00)\b")
@@ -123,7 +143,9 @@ def _framework(framework: Framework, environment: Environment, matrix: Matrix, m
         framework = _add(framework, inference.values, inference.why)
     for inference in infer_any_build(framework, machine, matrix):
         framework = _add(framework, inference.values, inference.why)
-    return framework
+    os, arch = driver_os(platform), "aarch64" if platform.machine in ("aarch64", "arm64") else "x86_64"
+    default = cuda_of_default_build(framework.version, machine, os, arch, matrix) if framework.cpu_only is None else None
+    return _add(framework, {"cuda": default[0]}, f"{default[1]} as stated") if default else framework
 
 
 def _add(record: R, values: dict[str, Any], why: str) -> R:

@@ -125,7 +125,9 @@ def _answers(paste: Paste) -> Iterator[Snapshot]:
         elif _DEVICES.match(text):
             yield _framework("tensorflow", gpu_available="GPU" in text)
         elif asked := _PROMPT.match(text) or _COMMAND.match(text):
-            yield from _below(asked[1], lines[place + 1 : place + 1 + _MOST_ANSWERS])
+            below = lines[place + 1 : place + 1 + _MOST_ANSWERS]
+            yield from _below(asked[1], below)
+            yield from _nothing_printed(asked[1], below) if text.startswith(">>>") else ()
         else:
             for part in re.split(r"[;|]|, (?=\D)|\. ", text):
                 if labelled := _LABELLED.match(part):
@@ -152,6 +154,16 @@ def _below(code: str, lines: tuple[str, ...]) -> Iterator[Snapshot]:
             return
         if text and (_PROMPT.match(line.strip()) or (len(questions) == 1 and not _is_noise(text))):
             return
+
+
+def _nothing_printed(code: str, lines: tuple[str, ...]) -> Iterator[Snapshot]:
+    """The meaning of no answer: a prompt prints nothing where a value is None."""
+    question = _question(code.strip())
+    following = next((line for line in lines if line.strip()), "")
+    if question and "None" in question.answer and following.lstrip().startswith(">>>"):
+        meaning = question.meaning("None")
+        if meaning:
+            yield meaning
 
 
 def _is_noise(text: str) -> bool:

@@ -50,6 +50,7 @@ from envcheck.snapshot.runs import (
 )
 from envcheck.snapshot.software import (
     AS_STATED,
+    OF_IMAGE,
     Damaged,
     DamagedFile,
     Distribution,
@@ -83,6 +84,7 @@ from envcheck.snapshot.system import (
 
 __all__ = [
     "AS_STATED",
+    "OF_IMAGE",
     "PASTED",
     "PASTED_TITLE",
     "ApiResult",

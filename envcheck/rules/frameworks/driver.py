@@ -6,6 +6,7 @@ from envcheck.checks import Evidence, Fix, Missing, Status
 from envcheck.compat.relations.driver_cuda import driver_runs_cuda, minimum_driver
 from envcheck.compat.relations.fit import Fit, conclude
 from envcheck.compat.relations.gpu_code import code_runs_on
+from envcheck.enrich.stated_cuda import PROGRAMS
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, evidence_of, passed, rule
 from envcheck.rules.facts.driver import (
     library_on_disk,
@@ -181,7 +182,7 @@ def _on_disk_only(driver: Driver, facts: Facts) -> str:
 
 def _weight(subject: FrameworkSubject, facts: Facts) -> tuple[Status, str]:
     """How bad it is, and what works nevertheless."""
-    if is_main_framework(subject.framework, facts.matrix):
+    if is_main_framework(subject.framework, facts.matrix) or subject.framework.name == PROGRAMS:
         return "fail", ""
     row = facts.matrix.role_of(subject.framework.name)
     if row is not None and row.role == "compiler" and only_compiles_for_torch(subject.environment):

@@ -7,6 +7,7 @@ import re
 from envcheck.checks import Evidence, Fix
 from envcheck.compat.relations.visible_devices import Entry, Kind, Reading, hides_all, read_visible
 from envcheck.rules.api import Facts, Outcome, evidence_of, passed, rule
+from envcheck.rules.facts.frameworks import finds_no_gpu
 from envcheck.rules.facts.machine import (
     cuda_answers,
     doubt_inside_wsl,
@@ -247,7 +248,8 @@ def _listed(facts: Facts) -> tuple[Gpu, ...]:
     """The GPUs that NVML lists; none if it did not answer. A pasted table may be cut, so it counts only beside a
     program that sees no GPU.
     """
-    refused = any(met.line.problem == "no-gpu-visible" for met in observed_problems(facts.snapshot))
+    met = any(met.line.problem == "no-gpu-visible" for met in observed_problems(facts.snapshot))
+    refused = met or finds_no_gpu(facts.environment)
     return tuple(gpu for gpu in facts.own_gpus if gpu.index is not None) if refused or nvml_answers(facts) else ()
 
 
