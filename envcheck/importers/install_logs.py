@@ -71,7 +71,7 @@ def read(paste: Paste) -> Snapshot:
     found = environment(
         python=_python(packages), distributions=tuple(_package(name, step) for name, step in packages.items())
     )
-    torch = _of_index(paste, packages)
+    torch = _of_index(paste, packages) or _of_conda_command(paste, packages)
     if torch is not None:
         found = _with(found, torch)
     return with_environment(found) if found.distributions or found.frameworks or found.python else Snapshot()
@@ -103,6 +103,25 @@ def _of_index(paste: Paste, packages: dict[str, _Step]) -> Framework | None:
     if tag == "cpu":
         return Framework(source=SOURCE, name="torch", cpu_only=True)
     return Framework(source=SOURCE, name="torch", cuda=f"{tag[2:-1]}.{tag[-1]}", cpu_only=False)
+
+
+def _of_conda_command(paste: Paste, packages: dict[str, _Step]) -> Framework | None:
+    """The build of PyTorch that the commands of conda ask for by its CUDA, where they name no release."""
+    if "pytorch" in packages or "torch" in packages:
+        return None
+    found = {
+        chosen["version"]
+        for line in paste.statements
+        if "pytorch" in line
+        and (command := _COMMAND.search(line[:_LONGEST_LINE]))
+        and _UNPINNED.search(command[1])
+        and (chosen := _CHOSEN.search(command[1]))
+    }
+    return Framework(source=SOURCE, name="torch", cuda=found.pop(), cpu_only=False) if len(found) == 1 else None
+
+
+_UNPINNED = re.compile(r"(?<![\w:/-])pytorch(?![\w=:/-])")
+_CHOSEN = re.compile(r"(?<![\w-])(?:cudatoolkit|pytorch-cuda) ?={1,2} ?(?P<version>[0-9]{1,2}\.[0-9]{1,2})(?![\w.])")
 
 
 def _all_steps(paste: Paste) -> Iterator[_Step]:

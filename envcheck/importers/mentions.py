@@ -14,7 +14,7 @@ from envcheck.importers.kit.assemble import OF_MODULE, STATED
 from envcheck.importers.kit.named_gpus import same_model
 from envcheck.importers.kit.paste import SOURCE, Paste
 from envcheck.importers.kit.protocol import Rank, environment, with_environment
-from envcheck.importers.kit.spoken import TORCH_CUDA, Mention, NamedGpu, gpus, mentions
+from envcheck.importers.kit.spoken import TORCH_CUDA, Mention, NamedGpu, capability_of_gpu, gpus, mentions
 from envcheck.importers.kit.stated_libraries import stated_cuda, stated_cudnn
 from envcheck.snapshot import Distribution, Driver, Framework, Gpu, Library, Listing, Snapshot
 
@@ -29,13 +29,22 @@ _MOST_LINES = 5_000
 
 
 def recognise(paste: Paste) -> bool:
-    return any(next(gpus(line), None) or next(mentions(line), None) for line in paste.speaking)
+    return any(
+        next(gpus(line), None) or next(mentions(line), None) or capability_of_gpu(line) for line in paste.speaking
+    )
 
 
 def read(paste: Paste) -> Snapshot:
     found = [mention for line in paste.speaking[:_MOST_LINES] for mention in mentions(line)]
     models = [tuple(gpus(line)) for line in paste.speaking[:_MOST_LINES]]
-    return _snapshot(_chosen(found), _present(models), found)
+    present = _present(models) if any(models) else _nameless(paste.speaking[:_MOST_LINES])
+    return _snapshot(_chosen(found), present, found)
+
+
+def _nameless(lines: Iterable[str]) -> tuple[NamedGpu, ...]:
+    """The GPU of which only the compute capability is said."""
+    said = {capability for line in lines if (capability := capability_of_gpu(line))}
+    return (NamedGpu("", labelled=False, capability=said.pop()),) if len(said) == 1 else ()
 
 
 def _chosen(found: Sequence[Mention]) -> dict[str, Mention]:
@@ -108,7 +117,12 @@ def _is_of_torch(mention: Mention) -> bool:
 
 def _listing(present: Sequence[NamedGpu]) -> Listing[Gpu] | None:
     items = tuple(
-        Gpu(source=SOURCE, label=f"{STATED}{gpu.model}", name=gpu.model, compute_capability=gpu.capability)
+        Gpu(
+            source=SOURCE,
+            label=f"{STATED}{gpu.model or gpu.capability}",
+            name=gpu.model or None,
+            compute_capability=gpu.capability,
+        )
         for gpu in present
     )
     return Listing(items=items) if items else None

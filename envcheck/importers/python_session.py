@@ -15,7 +15,7 @@ from packaging.utils import canonicalize_name
 from envcheck.importers.kit.assemble import NAMED, OF_MODULE
 from envcheck.importers.kit.paste import SOURCE, Paste
 from envcheck.importers.kit.protocol import Rank, environment, joined, with_environment
-from envcheck.snapshot import Distribution, Framework, Gpu, Listing, Snapshot
+from envcheck.snapshot import Distribution, Driver, Framework, Gpu, Listing, Snapshot
 
 NAME = "Python session"
 RANK = Rank.OUTPUT
@@ -30,7 +30,7 @@ _PRINT = re.compile(r"print\s?\((.*)\)\s*;?$")
 _DEVICES = re.compile(r"(?:Out ?\[[0-9]{0,4}\]: ?)?\[PhysicalDevice\(name=.{1,2000}\]$")
 _CALL = re.compile(
     r"\b(?:torch|tf|tensorflow|jax|ort|onnxruntime|cupy|paddle|numba)\.|\[PhysicalDevice\(|\(GPU\?\)|\bGPU:[0-9]|cuda:[0-9]|CUDA:[0-9]|\(cuda\)|\.__version__"
-    r"|\bGPU available: False|\btorch[- ][0-9.]{3,12}(?:\+cu[0-9]+)? CPU\b"
+    r"|CPUExecutionProvider['\"]|\bGPU available: False|\btorch[- ][0-9.]{3,12}(?:\+cu[0-9]+)? CPU\b"
 )
 """Every question contains one of these."""
 _TRANSFORMERS = re.compile(
@@ -122,6 +122,8 @@ def _answers(paste: Paste) -> Iterator[Snapshot]:
             yield _framework(used, gpu_available=True)
         elif _TOOK_CPU.search(text) and not _ASKED_FOR_CPU.search(paste.text[:_LONGEST_TEXT]):
             yield _framework("torch", gpu_available=False)
+        elif (listed := _PROVIDERS.match(text)) and not _CHOSEN.search(listed["before"]):
+            yield _providers(listed["list"])
         elif _DEVICES.match(text):
             yield _framework("tensorflow", gpu_available="GPU" in text)
         elif asked := _PROMPT.match(text) or _COMMAND.match(text):
@@ -248,6 +250,22 @@ def _devices(name: str, gpu: str) -> Callable[[str], Snapshot]:
     return lambda answer: _framework(name, gpu_available=re.search(gpu, answer, re.IGNORECASE) is not None)
 
 
+def _providers(answer: str) -> Snapshot:
+    """The providers that ONNX Runtime was built with; that CUDA's is among them proves no GPU."""
+    names = tuple(re.findall(r"(\w{2,30})ExecutionProvider", answer))[:_MOST_PROVIDERS]
+    return _framework("onnxruntime", providers=names or None, cpu_only=True if set(names) <= _FOR_CPU else None)
+
+
+_MOST_PROVIDERS = 20
+_FOR_CPU = {"CPU", "Azure"}
+_PROVIDERS = re.compile(
+    r"(?P<before>.{0,80}?)(?P<list>\[(?:['\"][A-Za-z]{2,30}ExecutionProvider['\"],? ?){1,12}\])", re.IGNORECASE
+)
+"""The list as a program prints it, with or without a label."""
+_CHOSEN = re.compile(r"providers ?=|set_providers|fall(?:ing|s)? ?back|error|when using|\busing\b|\($", re.IGNORECASE)
+"""What stands before a list of the providers that somebody chose."""
+
+
 def _built_with_cuda(answer: str) -> Snapshot:
     return _framework("tensorflow", cpu_only=answer == "False")
 
@@ -259,6 +277,13 @@ def _name(answer: str) -> Snapshot | None:
 
 
 _LONGEST_NAME = 80
+
+
+def _counted(answer: str) -> Snapshot:
+    """The number of devices that CUDA shows the process; a program that sees none may have no CUDA at all."""
+    if answer == "0":
+        return _framework("torch", gpu_available=False)
+    return Snapshot(driver=Driver(source=SOURCE, cuda_devices=int(answer)))
 
 
 def _capability(answer: str) -> Snapshot | None:
@@ -291,7 +316,7 @@ _QUESTIONS: tuple[_Question, ...] = (
         re.compile(r"torch\.cuda\.get_device_capability\([^)]{0,40}\)"), r"(\([0-9]{1,2}, ?[0-9]\))", _capability
     ),
     _Question(re.compile(r"torch\.cuda\.get_arch_list\(\)"), _LIST, _architectures),
-    _Question(re.compile(r"torch\.cuda\.device_count\(\)"), r"([0-9]{1,4})", lambda _answer: None),
+    _Question(re.compile(r"torch\.cuda\.device_count\(\)"), r"([0-9]{1,4})", _counted),
     _Question(re.compile(r"torch\.backends\.cudnn\.version\(\)"), r"([0-9]{4,6}|None)", lambda _answer: None),
     _Question(re.compile(rf"{_TF}\.(?:__version__|version\.VERSION)"), _VERSION, _of_version("tensorflow")),
     _Question(re.compile(rf"{_TF}\.test\.is_built_with_(?:cuda|gpu_support)\(\)"), _TRUE, _built_with_cuda),
@@ -312,7 +337,7 @@ _QUESTIONS: tuple[_Question, ...] = (
     _Question(
         re.compile(r"(?:ort|onnxruntime)\.get_available_providers\(\)"),
         _LIST,
-        _devices("onnxruntime", r"cuda|tensorrt"),
+        _providers,
     ),
     _Question(re.compile(r"cupy\.__version__"), _VERSION, _of_version("cupy")),
     _Question(re.compile(r"paddle\.__version__"), _VERSION, _of_version("paddlepaddle-gpu")),

@@ -77,7 +77,7 @@ _PAIR = re.compile(
 )
 """Both in one line of a form; of a single version people mean CUDA's."""
 _CAPABILITY = re.compile(
-    r"(?:compute[ _]?cap(?:ability)?|capability|\bcc|\barch)[\"'`*]{0,3}\s?[:=|]{0,2}\s?[\"'`*(]{0,3}"
+    r"(?:compute[ _]?cap(?:ability)?|capability|\bcc|\barch)[\"'`*]{0,3}\s?(?:[:=|]{0,2}|of|is)\s?[\"'`*(]{0,3}(?:sm_)?"
     r"([1-9][0-9]?)(?:\.|, ?)([0-9])(?![\w.])",
     re.IGNORECASE,
 )
@@ -94,6 +94,11 @@ _ANOTHER = re.compile(
     re.IGNORECASE,
 )
 """In a sentence, what makes it one about another machine, a wish or a question."""
+_ASKED_ABOUT = re.compile(
+    r"\b(?:use|used|using|run|running|work|support) (?:it |this )?(?:on|with|under) (?:a |an |my |the )?[\w -]{0,30}\?\s*$",
+    re.IGNORECASE,
+)
+"""A question whether something runs on a GPU, which is then the one in question: "can I use it on an RTX 5090?"."""
 _ASKED_FOR = re.compile(
     r"(?:requires?|required|needs?|wants?|expects?|expected|minimum|at least|up to|below|above|or|"
     r"(?:built|compiled|build|compile|made|wheels?|intended|designed|optimi[sz]ed) (?:for|against)|"
@@ -125,6 +130,8 @@ _TELLS = re.compile(
 """Every line with a mention contains one of these, in lower case."""
 
 
+_ABOUT = re.compile(r"\b(?:the )?version of (?:the )?(?P<name>[\w.+ -]{2,24}?)(?P<link> ?(?:is|was|=|:)+ ?)", re.IGNORECASE)
+"""The order of words in "the version of torch is 2.0.1"."""
 _DIGIT = re.compile(r"[0-9]")
 _UNNUMBERED = re.compile(r"titan|jetson|\bdgx\b")
 """The GPUs and machines whose names have no digit."""
@@ -174,6 +181,7 @@ def mentions(line: str) -> Iterator[Mention]:
     text = line[:LONGEST]
     if _PROGRAM.search(text):
         return
+    text = _ABOUT.sub(r"\g<name> version\g<link>", text)
     listed = _is_list(text)
     for part in _parts(text, listed=listed):
         hedged = not listed and _ANOTHER.search(part) is not None
@@ -210,12 +218,27 @@ def gpus(line: str) -> Iterator[NamedGpu]:
         return
     listed = _is_list(text)
     for part in _parts(text, listed=listed):
-        if not listed and _ANOTHER.search(part):
+        if not listed and _ANOTHER.search(_ASKED_ABOUT.sub("", part)):
             continue
         found = [each for each in models(part) if not _is_asked_for(part, each[0])]
         capability = _CAPABILITY.search(part) if len({name for _, name in found}) == 1 else None
         for _, name in found:
             yield NamedGpu(name, listed, f"{capability[1]}.{capability[2]}" if capability else None)
+
+
+def capability_of_gpu(line: str) -> str | None:
+    """The compute capability that a line without a model states of a GPU."""
+    text = line[:LONGEST]
+    if _PROGRAM.search(text):
+        return None
+    for part in _parts(text, listed=_is_list(text)):
+        found = _CAPABILITY.search(part)
+        if found and not _ANOTHER.search(part) and not _is_asked_for(part, found.start()) and _OWN_GPU.search(part):
+            return f"{found[1]}.{found[2]}"
+    return None
+
+
+_OWN_GPU = re.compile(r"\b(?:my|our|have|has|with an?|this|the|GPU|card|device)\b|^\W{0,6}compute|^\W{0,6}capability", re.IGNORECASE)
 
 
 def _parts(text: str, *, listed: bool) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from envcheck.checks import Evidence, Fix, Status
 from envcheck.compat.relations.driver_cuda import minor_compatible
+from envcheck.compat.relations.gpu_code import code_runs_on
 from envcheck.compat.relations.gpu_cuda import cuda_targets
 from envcheck.compat.relations.torch import torch_row
 from envcheck.rules.api import Facts, Outcome, evidence_of, never, rule
@@ -209,6 +210,8 @@ def _compiled_with_another(torch: Framework, environment: Environment, facts: Fa
         cuda = CudaVersion.parse(extension.cuda if extension.extends == "torch" else None)
         if cuda is None or extension.source != PASTED or not known or any(_goes_with(cuda, built) for built in known):
             continue
+        if _lacks_code(extension, facts):
+            continue
         return Outcome(
             status="fail" if facts.snapshot.observed_errors else "warn",
             title=f"{extension.name} was compiled with CUDA {cuda}, PyTorch was not",
@@ -220,6 +223,13 @@ def _compiled_with_another(torch: Framework, environment: Environment, facts: Fa
             fixes=_other_toolkit(facts),
         )
     return None
+
+
+def _lacks_code(extension: Framework, facts: Facts) -> bool:
+    """Whether an extension has no code for a GPU, which is a fault whatever compiled it."""
+    code = tuple(target for text in extension.gpu_code or () if (target := CodeTarget.parse(text)))
+    capabilities = (ComputeCapability.parse(gpu.compute_capability) for gpu in facts.usable_gpus)
+    return bool(code) and any(each and code_runs_on(facts.matrix, code, each, driver_cuda=None).bad for each in capabilities)
 
 
 def _goes_with(one: CudaVersion, other: CudaVersion) -> bool:

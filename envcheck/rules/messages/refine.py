@@ -16,7 +16,7 @@ from envcheck.compat.relations.libraries import cuda_majors, is_older, same_majo
 from envcheck.rules.facts.libraries import problem_of_missing
 from envcheck.rules.facts.library_names import LibraryName, cuda_of_wheel, family_of_wheel, name_of, names_in
 from envcheck.rules.messages.lines import ErrorLine
-from envcheck.snapshot import Distribution, Environment, Library, Snapshot, frameworks_in, items_in
+from envcheck.snapshot import PASTED, Distribution, Environment, Library, Snapshot, frameworks_in, items_in
 from envcheck.versions import CudnnVersion
 
 _MISSING = frozenset({"cuda-library-missing", "cudnn-missing", "tensorrt-missing", "nccl-missing", "library-not-found"})
@@ -33,7 +33,20 @@ def refine(line: ErrorLine, text: str, snapshot: Snapshot, matrix: Matrix) -> Er
         return line._replace(problem="nvidia-wheel-conflict")
     if line.problem == "cpu-only-build":
         return _refine_build(line, text, snapshot, matrix)
+    if line.problem in _NO_GPU and _has_cpu_builds_only(snapshot) and not _OF_THE_DRIVER.search(text):
+        return line._replace(problem="cpu-only-build", status="fail")
     return _refine_driver(line, text, snapshot) if line.problem in _OF_DRIVER else line
+
+
+_NO_GPU = frozenset({"no-gpu-visible", "gpu-hidden"})
+_OF_THE_DRIVER = re.compile(r"nvidia-container|\bcuInit|CUDA_ERROR|nvidia-smi|\bNVML")
+"""What no build for the CPU says."""
+
+
+def _has_cpu_builds_only(snapshot: Snapshot) -> bool:
+    """Whether all frameworks of a text are known to be builds for the CPU, which list no GPU on any machine."""
+    known = [framework for each in _environments(snapshot) for framework in frameworks_in(each)]
+    return bool(known) and all(each.cpu_only and each.source == PASTED for each in known if each.extends is None)
 
 
 def _is_refused_inside(snapshot: Snapshot) -> bool:
