@@ -32,6 +32,8 @@ from envcheck.snapshot import (
 )
 from envcheck.versions import CodeTarget, ComputeCapability, CudaVersion, DriverRelease
 
+ARCHIVE = "archive name"
+"""What tells a version that belongs to one build of a release only: its own, not those of other indexes."""
 NO_ANSWER = "nvidia-smi told neither GPUs nor a driver"
 """What the reader of a report says of one whose own questions about the machine were not answered."""
 
@@ -47,7 +49,7 @@ def add_frameworks(environment: Environment, matrix: Matrix) -> Environment:
     )
     names = {framework.name for framework in known}
     found = tuple(
-        Framework(source=listed.source, name=listed.name, version=listed.version)
+        Framework(source=listed.source, name=listed.name, version=listed.version, read=listed.read)
         for listed in environment.distributions or ()
         if listed.name not in names and _is_framework(listed, matrix)
     )
@@ -114,6 +116,8 @@ def infer_release(framework: Framework, platform: Platform, matrix: Matrix) -> l
         return [Inference({"cuda": str(tag), "extends": extends}, "local version")]
     if not rows or not cuda:
         return []
+    if framework.cuda and not framework.source_of("cuda").startswith("inferred ") and framework.cuda != cuda:
+        return []  # it is another build than the one that the rows describe
     code = codes.pop() if len(codes) == 1 else None
     return [Inference({"cuda": cuda, "gpu_code": code, "extends": extends}, rows[0].id)]
 
@@ -153,7 +157,9 @@ def infer_any_build(framework: Framework, snapshot: Snapshot, matrix: Matrix) ->
     if framework.source != PASTED:
         return []
     if platform.tegra:
-        return _infer_on_jetson(framework, row)
+        return _infer_on_arm(framework, row)
+    if _machine(platform) == "aarch64" and (inferred := _infer_on_arm(framework, row)):
+        return inferred
     if row is None and framework.cuda and _BUILD_OF_TORCH.search(framework.version or ""):
         return _infer_from_cuda(framework.cuda, snapshot, matrix)
     unknown = framework.cuda is None and framework.cpu_only is None and framework.hip is None
@@ -175,9 +181,9 @@ def infer_any_build(framework: Framework, snapshot: Snapshot, matrix: Matrix) ->
     return found
 
 
-def _infer_on_jetson(framework: Framework, row: TorchRow | None) -> list[Inference]:
-    """That the build is PyPI's for the CPU, where it finds no CUDA on a Jetson and its version has no label of NVIDIA's
-    build (``2.3.0a0+ebedce2.nv24.02``).
+def _infer_on_arm(framework: Framework, row: TorchRow | None) -> list[Inference]:
+    """That the build is PyPI's for the CPU, where it finds no CUDA on a Jetson, or another machine with such a processor,
+    and its version has no label of another build (``2.3.0a0+ebedce2.nv24.02``).
     """
     plain = re.fullmatch(r"[0-9]{1,2}\.[0-9]{1,3}\.[0-9]{1,3}", framework.version or "")
     refused = framework.gpu_available is False and framework.cuda is None and framework.cpu_only is None

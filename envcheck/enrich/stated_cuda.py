@@ -5,16 +5,18 @@ What is built with that CUDA does not start. A record named ``PROGRAMS`` stands 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import islice
 
 from envcheck.compat.gpu_models import find_model
 from envcheck.compat.matrix import Matrix
 from envcheck.compat.relations.driver_cuda import driver_runs_cuda
+from envcheck.compat.relations.gpu_cuda import cuda_targets
 from envcheck.compat.relations.torch import builds, torch_row
 from envcheck.compat.specifier import Version, parse_specifier
 from envcheck.compat.tables import Machine, Os
 from envcheck.snapshot import OF_IMAGE, PASTED, Environment, Framework, Gpu, Snapshot, frameworks_in, items_in
-from envcheck.versions import CudaVersion, DriverRelease
+from envcheck.versions import CodeTarget, CudaVersion, DriverRelease
 
 PROGRAMS = "CUDA"
 """The name of the record that stands for what is built with a stated CUDA."""
@@ -33,7 +35,7 @@ def programs_of_stated_cuda(environment: Environment | None, snapshot: Snapshot,
         return None
     if environment is not None and _brings_its_own(environment, matrix):
         return None
-    stated = sorted(_stated(snapshot))
+    stated = sorted(_stated(snapshot, matrix))
     if not stated or not _is_refused(stated[0], snapshot, os, matrix) or _forward_serves(stated[0], snapshot, matrix):
         return None
     cuda = str(stated[0])
@@ -52,7 +54,7 @@ def cuda_of_default_build(
     default = CudaVersion.parse(row.default_cuda if row and machine == "x86_64" and os != "windows" else None)
     if row is None or default is None or "+" in (version or "") or not snapshot.observed_errors:
         return None
-    stated = set(_stated(snapshot))
+    stated = set(_stated(snapshot, matrix))
     same = {cuda.major for cuda in stated} == {default.major}
     offered = {build.cuda for build in builds(row, os, machine)}
     exact = any(str(cuda) in offered for cuda in stated)
@@ -61,14 +63,24 @@ def cuda_of_default_build(
     return str(default), row.id
 
 
-def _stated(snapshot: Snapshot) -> Iterator[CudaVersion]:
+def _stated(snapshot: Snapshot, matrix: Matrix) -> Iterator[CudaVersion]:
     """The CUDA versions of toolkits and images in a text."""
     libraries = (each.cuda for each in items_in(snapshot.libraries) if each.stated and each.family == "cuda-toolkit")
-    toolkits = (each.version for each in items_in(snapshot.toolkits) if each.source == PASTED)
-    for text in (*libraries, *toolkits):
+    toolkits = [each for each in items_in(snapshot.toolkits) if each.source == PASTED]
+    for text in (*libraries, *(each.version for each in toolkits)):
         cuda = CudaVersion.parse(text)
         if cuda is not None:
             yield cuda
+    for toolkit in toolkits:
+        if toolkit.version is None and toolkit.targets:
+            yield from _first_with(toolkit.targets, matrix)
+
+
+def _first_with(targets: Sequence[str], matrix: Matrix) -> tuple[CudaVersion, ...]:
+    """The oldest toolkit that compiles for all of a compiler's targets."""
+    known = [target.capability for text in targets if (target := CodeTarget.parse(text))]
+    fits = (cuda for cuda in matrix.toolkits if all(cuda_targets(matrix, each, cuda).ok for each in known))
+    return tuple(islice(fits, 1)) if known else ()
 
 
 def _brings_its_own(environment: Environment, matrix: Matrix) -> bool:

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from envcheck.importers.kit.assemble import NAMED
 from envcheck.importers.kit.paste import SOURCE, Paste
 from envcheck.importers.kit.protocol import Rank, environment, joined, with_environment
+from envcheck.importers.kit.stated_libraries import stated_cudnn
 from envcheck.snapshot import Driver, Framework, Gpu, Listing, Snapshot
 
 NAME = "CUDA programs"
@@ -29,6 +30,7 @@ _PADDLE = re.compile(
     r"device: [0-9]{1,3}, (?:GPU Compute|CUDA) Capability: [0-9]{1,2}\.?[0-9], "
     r"Driver API Version: (?P<driver>[0-9]{1,2}\.[0-9]{1,2}), Runtime API Version: (?P<runtime>[0-9]{1,2}\.[0-9]{1,2})"
 )
+_PADDLES_CUDNN = re.compile(r"\bdevice: [0-9]{1,3}, cuDNN Version: (?P<cudnn>[0-9]{1,2}\.[0-9]{1,2})")
 _OF_NUMBA = "__CUDA Information__"
 _LONGEST_LINE = 600
 
@@ -58,6 +60,8 @@ def _facts(paste: Paste) -> Iterator[Snapshot]:
         elif "API Version" in text and (found := _PADDLE.search(text)):
             yield Snapshot(driver=Driver(source=SOURCE, cuda=found["driver"]))
             yield _framework("paddlepaddle-gpu", cuda=found["runtime"])
+        elif "cuDNN Version" in text and (found := _PADDLES_CUDNN.search(text)):
+            yield Snapshot(libraries=Listing(items=(stated_cudnn(found["cudnn"]),)))
         elif "ARCHS" in text and (found := _ARCHS.search(text)):
             code = tuple(f"compute_{int(arch) // 10}" for arch in found["archs"].split(","))
             yield _framework("llama.cpp", gpu_code=code)

@@ -13,6 +13,7 @@ from packaging.utils import canonicalize_name
 
 from envcheck.importers.kit.paste import SOURCE, Paste
 from envcheck.importers.kit.protocol import Rank, environment, with_environment
+from envcheck.enrich.stated import ARCHIVE
 from envcheck.snapshot import Distribution, Environment, Framework, Snapshot
 
 NAME = "installer"
@@ -29,6 +30,10 @@ _WHEEL = re.compile(
     rf"(?:^|[\s/'\"=(])([A-Za-z0-9_.]{{1,60}})-({_VERSION})(?:-[0-9][\w.]{{0,20}})?-(?:py[23]|cp[0-9]{{2,3}}|py2\.py3)[\w.]{{0,20}}-[\w.]{{1,20}}-"
     r"(any|win_amd64|[\w.]{0,80}(?:x86_64|aarch64|arm64))(?:\.whl)\b"
 )
+_ARCHIVE = re.compile(
+    rf"\bonnxruntime-(?:linux|win|osx)-(?:x64|x86_64|aarch64|arm64)(?P<gpu>-gpu)?-(?P<version>{_VERSION})(?:\.tgz|\.zip|/|\b)"
+)
+"""What ONNX Runtime's project publishes for C and C++; ``-gpu_cuda12-`` would be another build than the release's own."""
 _REMOVED = re.compile(
     rf"(?:Successfully uninstalled|Uninstalling|Found existing installation:) ({_NAME})[- ]({_VERSION}):?\s*$"
 )
@@ -42,7 +47,7 @@ _INDEX = re.compile(
     r"https?://download\.pytorch\.org/whl/(?:nightly/|test/)?(cu[0-9]{2,3}|cpu)\b"
     r"|TORCH_BACKEND=(cu[0-9]{2,3}|cpu)\b|--torch-backend[ =](cu[0-9]{2,3}|cpu)\b"
 )
-_ANY = re.compile(r"nstall|whl|[+~] [\w.-]+==|=[0-9]|_[0-9]|Updating|Downgrading|Removing|\b(?:create|add)\b")
+_ANY = re.compile(r"nstall|whl|onnxruntime-|[+~] [\w.-]+==|=[0-9]|_[0-9]|Updating|Downgrading|Removing|\b(?:create|add)\b")
 """Every line that is read here contains one of these."""
 _LONGEST_LINE, _MOST, _INDEX_LIMIT = 4_000, 2_000, 1 << 20
 
@@ -53,6 +58,8 @@ class _Step(NamedTuple):
     build: str | None = None
     conda: bool = False
     gone: bool = False
+    archive: bool = False
+    """Whether it is an archive of the project, of which a release has one for each kind of build."""
 
 
 def recognise(paste: Paste) -> bool:
@@ -88,8 +95,10 @@ def _python(packages: dict[str, _Step]) -> str | None:
 
 def _package(name: str, step: _Step) -> Distribution:
     normal = "torch" if name == "pytorch" and not step.conda else name
+    channel = "conda" if step.conda else None if step.archive else "pip"
+    read = {"version": ARCHIVE} if step.archive else {}
     return Distribution(
-        source=SOURCE, name=normal, version=step.version, build=step.build, channel="conda" if step.conda else "pip"
+        source=SOURCE, name=normal, version=step.version, build=step.build, channel=channel, read=read
     )
 
 
@@ -160,6 +169,11 @@ def _of_wheels(text: str) -> Iterator[_Step]:
         yield _Step(wheel[1], wheel[2])
 
 
+def _of_archives(text: str) -> Iterator[_Step]:
+    for archive in _ARCHIVE.finditer(text) if "onnxruntime-" in text else ():
+        yield _Step(f"onnxruntime{archive['gpu'] or ''}", archive["version"].removesuffix(".tgz").removesuffix(".zip"), archive=True)
+
+
 def _of_conda(text: str) -> Iterator[_Step]:
     if (found := _CONDA_ROW.match(text)) or (
         text.startswith("- ") and "==" not in text and (found := _CONDA.match(text))
@@ -174,4 +188,4 @@ def _of_commands(text: str) -> Iterator[_Step]:
             yield _Step(pinned[1], pinned[2], conda=conda)
 
 
-_READERS = (_of_pip, _of_uv_and_poetry, _of_wheels, _of_commands, _of_conda)
+_READERS = (_of_pip, _of_uv_and_poetry, _of_wheels, _of_archives, _of_commands, _of_conda)

@@ -24,13 +24,32 @@ _PROMPT = re.compile(r"(?:>>>|In ?\[[0-9]{0,4}\]:|\.\.\.:)\s?(.{1,600})$")
 _COMMAND = re.compile(r".{0,80}?\bpython[0-9.]{0,5}(?:\.exe)? (?:-[A-Za-z] )?-c ?[\"'](.{1,600})[\"']\s*$")
 _OUT = re.compile(r"Out ?\[[0-9]{0,4}\]: ?")
 _LABELLED = re.compile(
-    r"[-*•\s`\"'(]{0,8}(.{1,80}?)[`\"')]{0,2}\s{0,8}(?:=>|->|[:=→]|returns?|gives?|is|prints?)\s{1,8}[`\"']{0,2}(.{1,200}?)[`\"']{0,2}$"
+    r"[-*•\s`\"'(]{0,8}(.{1,80}?)[`\"']{0,2}\s{0,8}(?:(?:still|always|also|only|just|now|keeps?|then|simply|but|and) ){0,3}"
+    r"(?:=>|->|==|[:=→#]|returns?|returned|returning|gives?|gave|is|was|prints?|printed|shows?|showed|yields?|outputs?|"
+    r"reports?|says|lists?|evaluates to|I get|(?<=\s)(?=(?:True|False)\b))"
+    r"(?: (?:me|us|still|back|always|now|only|just))?\s{1,8}(?:prints )?[`\"']{0,2}(.{1,200}?)[`\"']{0,2}\s*$"
 )
+_SAID = re.compile(
+    r"(?<![\w.])(?:torch\.)?cuda\.is_available(?:\(\))?[`\"']{0,2}(?:[\s:=>#`'\"-]|\b(?:still|always|also|just|now|only|keeps?|it|"
+    r"return(?:s|ed|ing)?|gives?|gave|me|I|get|got|is|was|stays?|remains?|prints?|printed|shows?|says|evaluates to|results? in|but)\b){1,12}"
+    r"(?P<answer>true|false)\b",
+    re.IGNORECASE,
+)
+"""What a sentence or a comment says of PyTorch's answer."""
+_AVAILABLE = re.compile(
+    r"\W{0,6}(?:is )?(?:(?:py)?torch[ .]?)?(?:cuda|gpu)(?: is)? ?available\W{0,12}(?P<answer>true|false|yes|no)\b(?!.{0,20}\bMPS)|"
+    r"\W{0,6}(?:py)?torch(?:'s)?[ .]cuda\W{0,8}(?P<other>true|false)\b",
+    re.IGNORECASE,
+)
+_IN_CODE = re.compile(
+    r"\b(?:if|assert|while|elif|should|expect\w*|must|raise|unless|until|before|used to|would|previously|not torch)\b|\?\s*$", re.IGNORECASE
+)
+"""What makes such a line one of code, or of what is wanted."""
 _PRINT = re.compile(r"print\s?\((.*)\)\s*;?$")
 _DEVICES = re.compile(r"(?:Out ?\[[0-9]{0,4}\]: ?)?\[PhysicalDevice\(name=.{1,2000}\]$")
 _CALL = re.compile(
     r"\b(?:torch|tf|tensorflow|jax|ort|onnxruntime|cupy|paddle|numba)\.|\[PhysicalDevice\(|\(GPU\?\)|\bGPU:[0-9]|cuda:[0-9]|CUDA:[0-9]|\(cuda\)|\.__version__"
-    r"|CPUExecutionProvider['\"]|\bGPU available: False|\btorch[- ][0-9.]{3,12}(?:\+cu[0-9]+)? CPU\b"
+    r"|CPUExecutionProvider['\"]|cuda\.is_available|\b[Aa]vailable\b|\b[Tt]orch(?:'s)?[ .](?:CUDA|cuda)\W|\bGPU available: False|\btorch[- ][0-9.]{3,12}(?:\+cu[0-9]+)? CPU\b"
 )
 """Every question contains one of these."""
 _TRANSFORMERS = re.compile(
@@ -55,7 +74,7 @@ _MOST_ANSWERS = 3
 """Lines below a question among which its answer is looked for."""
 
 _VERSION = r"'?\"?([0-9]{1,2}\.[0-9]{1,3}[0-9A-Za-z.+]{0,40})'?\"?"
-_TRUE = r"(True|False)"
+_TRUE = r"([Tt]rue|[Ff]alse)"
 _LIST = r"(\[.*?\])(?=$|\s|,)"
 _SPOKEN = {
     "cuda available": "torch.cuda.is_available()",
@@ -130,10 +149,47 @@ def _answers(paste: Paste) -> Iterator[Snapshot]:
             below = lines[place + 1 : place + 1 + _MOST_ANSWERS]
             yield from _below(asked[1], below)
             yield from _nothing_printed(asked[1], below) if text.startswith(">>>") else ()
+        elif told := _SAID.search(text) or _AVAILABLE.match(text):
+            answer = next(each for each in told.groups() if each)
+            if not _IN_CODE.search(text[: told.end()]):
+                yield _framework("torch", gpu_available=answer.lower() in ("true", "yes"))
         else:
             for part in re.split(r"[;|]|, (?=\D)|\. ", text):
                 if labelled := _LABELLED.match(part):
                     yield from _beside(_SPOKEN.get(labelled[1].strip("`'\" ").lower(), labelled[1]), labelled[2])
+    yield from _scripted(lines)
+
+
+_CODE_LINE = re.compile(r"(?:import |from |#|[A-Za-z_][\w.]{0,60} ?= |`{3}|def |with |$)")
+_LABEL_OF_OUTPUT = re.compile(r"(?:`{3}\w{0,10}|\W{0,4}(?:console |the )?(?:output|result|prints?|out|returns?|gives?|i get)\b.{0,20}|)$", re.IGNORECASE)
+_MOST_QUESTIONS = 12
+
+
+def _scripted(lines: tuple[str, ...]) -> Iterator[Snapshot]:
+    """The answers below a script whose lines ask: as many lines as it prints, in its order."""
+    asked: list[_Question] = []
+    for place, line in enumerate(lines):
+        text = line.strip()
+        known = _questions(text) if _CALL.search(text) and not _PROMPT.match(text) else []
+        if len(known) == 1 and (_PRINT.match(text) or _question(text)):
+            asked.append(known[0])
+        elif asked and not _CODE_LINE.match(text):
+            yield from _in_order(asked, lines[place : place + _MOST_QUESTIONS + _MOST_ANSWERS])
+            asked = []
+        elif asked and len(asked) > _MOST_QUESTIONS:
+            asked = []
+
+
+def _in_order(asked: list[_Question], lines: tuple[str, ...]) -> Iterator[Snapshot]:
+    answers = [text for line in lines if not _LABEL_OF_OUTPUT.match(text := line.strip().removeprefix("# "))]
+    pairs = list(zip(asked, answers, strict=False))
+    met = [(question, re.fullmatch(question.answer, answer)) for question, answer in pairs]
+    if len(met) < len(asked) or not all(found for _, found in met):
+        return
+    for question, found in met:
+        meaning = question.meaning(found[1]) if found else None
+        if meaning:
+            yield meaning
 
 
 def _uses_gpu(text: str) -> str | None:
@@ -243,7 +299,7 @@ def _torch_cuda(answer: str) -> Snapshot:
 
 
 def _available(name: str) -> Callable[[str], Snapshot]:
-    return lambda answer: _framework(name, gpu_available=answer == "True")
+    return lambda answer: _framework(name, gpu_available=answer.lower() == "true")
 
 
 def _devices(name: str, gpu: str) -> Callable[[str], Snapshot]:
@@ -267,7 +323,7 @@ _CHOSEN = re.compile(r"providers ?=|set_providers|fall(?:ing|s)? ?back|error|whe
 
 
 def _built_with_cuda(answer: str) -> Snapshot:
-    return _framework("tensorflow", cpu_only=answer == "False")
+    return _framework("tensorflow", cpu_only=answer.lower() == "false")
 
 
 def _name(answer: str) -> Snapshot | None:

@@ -78,13 +78,13 @@ _PAIR = re.compile(
 """Both in one line of a form; of a single version people mean CUDA's."""
 _CAPABILITY = re.compile(
     r"(?:compute[ _]?cap(?:ability)?|capability|\bcc|\barch)[\"'`*]{0,3}\s?(?:[:=|]{0,2}|of|is)\s?[\"'`*(]{0,3}(?:sm_)?"
-    r"([1-9][0-9]?)(?:\.|, ?)([0-9])(?![\w.])",
+    r"([1-9][0-9]?)(?:\.|, ?)([0-9])(?!\w|\.[0-9])",
     re.IGNORECASE,
 )
 
 _ANOTHER = re.compile(
     r"\?\s*$|\b(?:if|whether|when using|once|planning|plan to|buy(?:ing)?|bought for|consider\w*|wish|would|could|"
-    r"should|might|(?<!not )(?<!cannot )(?<!can't )works? (?:fine |well |great |ok |correctly )?(?:on|with|in)|worked|"
+    r"should|might|(?<!not )(?<!cannot )(?<!n't )(?<!nothing )(?<!never )works? (?:fine |well |great |ok |correctly )?(?:on|with|in)|worked|"
     r"tested|supports?|supported|"
     r"recommend\w*|compatible with|other (?:machine|pc|box|server|computer|gpus?|card)|"
     r"another (?:machine|pc|box|server|computer|gpu|card)|colleague|friend|"

@@ -16,7 +16,7 @@ from envcheck.compat.names import canonical
 from envcheck.compat.question.package_needs import release_fits, release_rows
 from envcheck.compat.relations.fit import Fit
 from envcheck.compat.specifier import parse_version
-from envcheck.enrich.stated import first_of
+from envcheck.enrich.stated import ARCHIVE, first_of
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome
 from envcheck.rules.facts.driver import runs_builds_for
 from envcheck.rules.facts.frameworks import distributions_in, full_name, machine
@@ -120,7 +120,7 @@ def _builds(subject: FrameworkSubject, facts: Facts) -> tuple[str, ...]:
     framework = subject.framework
     version = first_of(framework.version or "")
     there = parse_version(version)
-    if "+" in version or there is None:
+    if "+" in version or there is None or framework.read.get("version") == ARCHIVE:
         return (version,)
     tags = dict.fromkeys(row.build for row in facts.matrix.rows_for(canonical(framework.name), there) if row.build)
     all_builds = (version, *(f"{version}+{tag}" for tag in tags))
