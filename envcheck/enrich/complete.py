@@ -65,7 +65,8 @@ def _with_programs(snapshot: Snapshot, matrix: Matrix) -> Snapshot:
     frameworks = known.frameworks or Listing()
     whole = msgspec.structs.replace(frameworks, items=(*frameworks.items, programs))
     items = [
-        msgspec.structs.replace(each, frameworks=whole) if each is known else each for each in snapshot.environments.items
+        msgspec.structs.replace(each, frameworks=whole) if each is known else each
+        for each in snapshot.environments.items
     ]
     return msgspec.structs.replace(snapshot, environments=_listing(snapshot.environments, items))
 
@@ -144,7 +145,9 @@ def _framework(framework: Framework, environment: Environment, matrix: Matrix, m
     for inference in infer_any_build(framework, machine, matrix):
         framework = _add(framework, inference.values, inference.why)
     os, arch = driver_os(platform), "aarch64" if platform.machine in ("aarch64", "arm64") else "x86_64"
-    default = cuda_of_default_build(framework.version, machine, os, arch, matrix) if framework.cpu_only is None else None
+    default = (
+        cuda_of_default_build(framework.version, machine, os, arch, matrix) if framework.cpu_only is None else None
+    )
     return _add(framework, {"cuda": default[0]}, f"{default[1]} as stated") if default else framework
 
 

@@ -24,7 +24,9 @@ PROGRAMS = "CUDA"
 _FORWARD = "cuda-compat"
 
 
-def programs_of_stated_cuda(environment: Environment | None, snapshot: Snapshot, os: Os, matrix: Matrix) -> Framework | None:
+def programs_of_stated_cuda(
+    environment: Environment | None, snapshot: Snapshot, os: Os, matrix: Matrix
+) -> Framework | None:
     """The record of what is built with the stated CUDA, if no build is known that brings another, and the driver does
     not run it.
 

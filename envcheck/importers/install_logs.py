@@ -47,7 +47,9 @@ _INDEX = re.compile(
     r"https?://download\.pytorch\.org/whl/(?:nightly/|test/)?(cu[0-9]{2,3}|cpu)\b"
     r"|TORCH_BACKEND=(cu[0-9]{2,3}|cpu)\b|--torch-backend[ =](cu[0-9]{2,3}|cpu)\b"
 )
-_ANY = re.compile(r"nstall|whl|onnxruntime-|[+~] [\w.-]+==|=[0-9]|_[0-9]|Updating|Downgrading|Removing|\b(?:create|add)\b")
+_ANY = re.compile(
+    r"nstall|whl|onnxruntime-|[+~] [\w.-]+==|=[0-9]|_[0-9]|Updating|Downgrading|Removing|\b(?:create|add)\b"
+)
 """Every line that is read here contains one of these."""
 _LONGEST_LINE, _MOST, _INDEX_LIMIT = 4_000, 2_000, 1 << 20
 
@@ -97,9 +99,7 @@ def _package(name: str, step: _Step) -> Distribution:
     normal = "torch" if name == "pytorch" and not step.conda else name
     channel = "conda" if step.conda else None if step.archive else "pip"
     read = {"version": ARCHIVE} if step.archive else {}
-    return Distribution(
-        source=SOURCE, name=normal, version=step.version, build=step.build, channel=channel, read=read
-    )
+    return Distribution(source=SOURCE, name=normal, version=step.version, build=step.build, channel=channel, read=read)
 
 
 def _of_index(paste: Paste, packages: dict[str, _Step]) -> Framework | None:
@@ -171,7 +171,11 @@ def _of_wheels(text: str) -> Iterator[_Step]:
 
 def _of_archives(text: str) -> Iterator[_Step]:
     for archive in _ARCHIVE.finditer(text) if "onnxruntime-" in text else ():
-        yield _Step(f"onnxruntime{archive['gpu'] or ''}", archive["version"].removesuffix(".tgz").removesuffix(".zip"), archive=True)
+        yield _Step(
+            f"onnxruntime{archive['gpu'] or ''}",
+            archive["version"].removesuffix(".tgz").removesuffix(".zip"),
+            archive=True,
+        )
 
 
 def _of_conda(text: str) -> Iterator[_Step]:

@@ -42,7 +42,8 @@ _AVAILABLE = re.compile(
     re.IGNORECASE,
 )
 _IN_CODE = re.compile(
-    r"\b(?:if|assert|while|elif|should|expect\w*|must|raise|unless|until|before|used to|would|previously|not torch)\b|\?\s*$", re.IGNORECASE
+    r"\b(?:if|assert|while|elif|should|expect\w*|must|raise|unless|until|before|used to|would|previously|not torch)\b|\?\s*$",
+    re.IGNORECASE,
 )
 """What makes such a line one of code, or of what is wanted."""
 _PRINT = re.compile(r"print\s?\((.*)\)\s*;?$")
@@ -161,7 +162,10 @@ def _answers(paste: Paste) -> Iterator[Snapshot]:
 
 
 _CODE_LINE = re.compile(r"(?:import |from |#|[A-Za-z_][\w.]{0,60} ?= |`{3}|def |with |$)")
-_LABEL_OF_OUTPUT = re.compile(r"(?:`{3}\w{0,10}|\W{0,4}(?:console |the )?(?:output|result|prints?|out|returns?|gives?|i get)\b.{0,20}|)$", re.IGNORECASE)
+_LABEL_OF_OUTPUT = re.compile(
+    r"(?:`{3}\w{0,10}|\W{0,4}(?:console |the )?(?:output|result|prints?|out|returns?|gives?|i get)\b.{0,20}|)$",
+    re.IGNORECASE,
+)
 _MOST_QUESTIONS = 12
 
 

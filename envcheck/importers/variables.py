@@ -20,7 +20,9 @@ _LINE = re.compile(
     r"PYTORCH|TORCHDYNAMO|TORCHINDUCTOR|TRITON|XLA|TF|JAX|VLLM)_[A-Z0-9_]{1,60})"
     r"(?: ?= ?|: |[\"']: ?)(\"[^\"]*\"|'[^']*'|\S*?)[\"']?,?$"
 )
-_IN_CODE = re.compile(r"os\.environ\[[\"'](CUDA_VISIBLE_DEVICES)[\"']\] ?(?:=|:) ?[\"']?([0-9,-]{0,60})[\"']?(?:\s|$|;)")
+_IN_CODE = re.compile(
+    r"os\.environ\[[\"'](CUDA_VISIBLE_DEVICES)[\"']\] ?(?:=|:) ?[\"']?([0-9,-]{0,60})[\"']?(?:\s|$|;)"
+)
 _PRINTED = re.compile(r"(?:\$|#|>) ?(?:echo|printenv) \$?(CUDA_VISIBLE_DEVICES)$")
 """A question whose answer is the next line."""
 _OF_COMMAND = re.compile(

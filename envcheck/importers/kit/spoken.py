@@ -130,7 +130,9 @@ _TELLS = re.compile(
 """Every line with a mention contains one of these, in lower case."""
 
 
-_ABOUT = re.compile(r"\b(?:the )?version of (?:the )?(?P<name>[\w.+ -]{2,24}?)(?P<link> ?(?:is|was|=|:)+ ?)", re.IGNORECASE)
+_ABOUT = re.compile(
+    r"\b(?:the )?version of (?:the )?(?P<name>[\w.+ -]{2,24}?)(?P<link> ?(?:is|was|=|:)+ ?)", re.IGNORECASE
+)
 """The order of words in "the version of torch is 2.0.1"."""
 _DIGIT = re.compile(r"[0-9]")
 _UNNUMBERED = re.compile(r"titan|jetson|\bdgx\b")
@@ -238,7 +240,9 @@ def capability_of_gpu(line: str) -> str | None:
     return None
 
 
-_OWN_GPU = re.compile(r"\b(?:my|our|have|has|with an?|this|the|GPU|card|device)\b|^\W{0,6}compute|^\W{0,6}capability", re.IGNORECASE)
+_OWN_GPU = re.compile(
+    r"\b(?:my|our|have|has|with an?|this|the|GPU|card|device)\b|^\W{0,6}compute|^\W{0,6}capability", re.IGNORECASE
+)
 
 
 def _parts(text: str, *, listed: bool) -> list[str]:

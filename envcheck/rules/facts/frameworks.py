@@ -108,7 +108,9 @@ def provides_gpu_support(subject: FrameworkSubject) -> bool:
 
 def finds_no_gpu(environment: Environment | None) -> bool:
     """Whether a framework that may be built for CUDA was asked and finds no GPU."""
-    return any(each.gpu_available is False and not each.cpu_only and not each.hip for each in frameworks_in(environment))
+    return any(
+        each.gpu_available is False and not each.cpu_only and not each.hip for each in frameworks_in(environment)
+    )
 
 
 def full_name(framework: Framework) -> str:

@@ -150,7 +150,7 @@ def _told_its_compiler(environment: Environment, _facts: Facts) -> bool:
     per="environment",
     arises=lambda environment, facts: _compiles(environment, facts) or _told_its_compiler(environment, facts),
     remedy=_other_toolkit,
-    explains=("extension-built-for-other-torch", "gpu-code-missing"),
+    explains=("cuda-major-mismatch", "extension-built-for-other-torch", "gpu-code-missing"),
 )
 def toolkit_differs_from_build(environment: Environment, facts: Facts) -> Outcome | None:
     """The CUDA toolkit and PyTorch have different CUDA major versions.
@@ -158,7 +158,7 @@ def toolkit_differs_from_build(environment: Environment, facts: Facts) -> Outcom
     What it checks
         Checks that the nvcc that builds use (of CUDA_HOME, else PATH) has the CUDA major version of
         PyTorch, if a package is installed that compiles on this machine. In text, also that the nvcc
-        with which Detectron2 or MMCV say that they were compiled had it (before CUDA 11, the same
+        with which Detectron2 or MMCV say that they were compiled had it (of old releases, the same
         minor version too).
 
     Why it matters
@@ -229,11 +229,13 @@ def _lacks_code(extension: Framework, facts: Facts) -> bool:
     """Whether an extension has no code for a GPU, which is a fault whatever compiled it."""
     code = tuple(target for text in extension.gpu_code or () if (target := CodeTarget.parse(text)))
     capabilities = (ComputeCapability.parse(gpu.compute_capability) for gpu in facts.usable_gpus)
-    return bool(code) and any(each and code_runs_on(facts.matrix, code, each, driver_cuda=None).bad for each in capabilities)
+    return bool(code) and any(
+        each and code_runs_on(facts.matrix, code, each, driver_cuda=None).bad for each in capabilities
+    )
 
 
 def _goes_with(one: CudaVersion, other: CudaVersion) -> bool:
-    """Whether code of both runs in one process: one runtime serves a major version, before CUDA 11 a minor one."""
+    """Whether code of both runs in one process: one runtime serves a major version, of old ones a minor one."""
     return one == other or (one.major == other.major and minor_compatible(one))
 
 

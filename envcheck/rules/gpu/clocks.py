@@ -8,7 +8,7 @@ from envcheck.rules.facts.machine import basis_of, gpu_title, is_listed
 from envcheck.rules.facts.needs import refused, unanswered
 from envcheck.rules.facts.run_conditions import BRAKE, HEAT, POWER_CAP
 from envcheck.rules.fixes.driver import COOLING, SUPPLY, restore_power_limit
-from envcheck.snapshot import Gpu, Power, Temperature, Throttle
+from envcheck.snapshot import PASTED, Gpu, Power, Temperature, Throttle
 
 _LOWERED = 0.99
 """A limit below this share of the default was lowered on purpose; NVML rounds to milliwatts."""
@@ -60,7 +60,8 @@ def power_throttled(gpu: Gpu, _facts: Facts) -> Outcome | None:
             evidence=evidence,
             decided_by="driver-answered",
         )
-    if POWER_CAP in reasons and power.draw and power.limit and power.draw < _FAR_BELOW * power.limit:
+    told = throttle.source == PASTED and POWER_CAP in reasons  # the driver samples both at different times
+    if told and power.draw and power.limit and power.draw < _FAR_BELOW * power.limit:
         return Outcome(
             status="warn",
             title=f"{gpu_title(gpu)}: capped at {power.draw:.0f} W, with a limit of {power.limit:.0f} W",

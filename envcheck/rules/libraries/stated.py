@@ -20,7 +20,7 @@ from envcheck.enrich.stated import ARCHIVE, first_of
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome
 from envcheck.rules.facts.driver import runs_builds_for
 from envcheck.rules.facts.frameworks import distributions_in, full_name, machine
-from envcheck.rules.facts.library_names import family_of_wheel, names_in, wheel_of
+from envcheck.rules.facts.library_names import cuda_of_wheel, family_of_wheel, names_in, wheel_of
 from envcheck.rules.fixes.fits import incompatible
 from envcheck.rules.messages.observed import ObservedProblem, observed_problems
 from envcheck.snapshot import Framework, items_in
@@ -61,8 +61,12 @@ class _Stated(NamedTuple):
 def _copy(component: Literal["cuda", "cudnn"], subject: FrameworkSubject, facts: Facts) -> _Stated | None:
     """The one version that is stated; None where there are several, or none with a number."""
     wheels = [each for each in distributions_in(subject.environment) if wheel_of(each.name)]
+    if wheels and component == "cuda":
+        majors = {major: each for each in wheels if (major := cuda_of_wheel(each))}
+        only = next(iter(majors.items())) if len(majors) == 1 else None
+        return _Stated(only[0], only[1].name, only[1].source, of_wheel=True) if only else None
     if wheels:
-        found = [each for each in wheels if component == "cudnn" and family_of_wheel(each.name) == "cudnn"]
+        found = [each for each in wheels if family_of_wheel(each.name) == "cudnn"]
         return _Stated(found[0].version, found[0].name, found[0].source, of_wheel=True) if len(found) == 1 else None
     family = "cuda-toolkit" if component == "cuda" else "cudnn"
     said = [each for each in items_in(facts.snapshot.libraries) if each.family == family and each.stated]
@@ -83,7 +87,7 @@ def stated_misfit(
     if _is_explained_otherwise(framework, facts) or (copy.of_wheel and not other_major):
         return None
     failed = _something_failed(subject, facts)
-    if component == "cuda" and _copy("cudnn", subject, facts) is None and not failed:
+    if component == "cuda" and not failed and (copy.of_wheel or _copy("cudnn", subject, facts) is None):
         return None
     fits = [_fit(component, copy.version, build, framework, facts) for build in _builds(subject, facts)]
     fit = fits[0]

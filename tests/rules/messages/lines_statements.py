@@ -1,0 +1,32 @@
+"""Lines by which a text without a traceback names its problem, by problem."""
+
+# ruff: noqa: E501  lines as the programs print them
+
+from __future__ import annotations
+
+EXAMPLES: dict[str, list[str]] = {
+    "gpu-memory-exhausted": [
+        "torch_tensorrt - WARNING - Requested amount of GPU memory (149635638784 bytes) could not be allocated. There may not be enough free memory for allocation to succeed.",
+        "[executionContext.cpp::initializeExecutionContext::644] Error Code 2: OutOfMemory (Requested size was 149635638784 bytes.)",
+    ],
+    "fabric-manager-not-running": [
+        "NVIDIA-H100-80GB-HBM3 checked fabric state; fabric manager found but not active",
+        '"data": "{\\"fabric_manager_active\\":false,\\"fabric_state_supported\\":true}"',
+        "nvidia-fabricmanager.service: fabricmanager inactive (dead)",
+    ],
+    "gpu-code-missing": [
+        "RuntimeError: CUDA error: invalid device function",
+        "RuntimeError: This cuDF installation is missing the necessary PTX files that are <=50.",
+    ],
+    "toolkit-missing": ["gsplat: No CUDA toolkit found. gsplat will be disabled."],
+    "extension-built-for-other-torch": [
+        "RuntimeError: PyTorch version mismatch! DeepSpeed ops were compiled and installed with a different version than what is being used at runtime. Install torch version=2.3, Runtime torch version=2.2",
+    ],
+    "cuda-major-mismatch": [
+        "RuntimeError: CUDA version mismatch! DeepSpeed ops were compiled and installed with a different version than what is being used at runtime.",
+    ],
+    "cpu-only-build": ["CUDA execution provider is not enabled in this build. "],
+    "gpu-feature-unsupported": [
+        "ValueError: Bfloat16 is only supported on GPUs with compute capability of at least 8.0. Your Tesla T4 GPU has compute capability 7.5. You can use float16 instead by explicitly setting the `dtype` flag",
+    ],
+}

@@ -1,0 +1,294 @@
+"""Causes that follow from facts alone, which people state, programs print, and commands ask for: no error line names them."""
+
+# ruff: noqa: E501  lines as the programs print them
+
+from __future__ import annotations
+
+from benchmarks.accuracy import judge
+from envcheck.rules.engine.cause import primary
+from tests.every import every
+
+
+def alarms(*lines: str) -> list[str]:
+    _, checks = judge("\n".join(lines))
+    return [check.rule for check in checks if check.status in ("warn", "fail")]
+
+
+def cause_in(*lines: str) -> str | None:
+    _, checks = judge("\n".join(lines))
+    found = primary(checks)
+    return found.rule if found else None
+
+
+@every(
+    [
+        "NVIDIA driver 470.199.02, Tesla T4. I installed the CUDA 12.2 toolkit",
+        "Driver Version: 460.32.03\nCUDA: 12.4",
+        "Driver: 450.80.02\nnvcc: NVIDIA (R) Cuda compiler driver\nCuda compilation tools, release 12.1, V12.1.105",
+        "driver 465.19.01\nFROM nvidia/cuda:12.4.1-devel-ubuntu22.04",
+        "nvidia driver 390.87\nCUDA 9.2\ncudf=0.2.0",
+        "| NVIDIA-SMI 573.91   Driver Version: 573.91    CUDA Version: 12.8   |\nnvcc --list-gpu-arch\ncompute_75\ncompute_80\ncompute_110\ncompute_121",
+    ]
+)
+def test_a_stated_cuda_that_no_driver_of_the_text_runs(text: str) -> None:
+    assert cause_in(text) == "driver-too-old"
+
+
+@every(
+    [
+        "driver 525.60.13, CUDA 12.4, RTX 3060",  # minor-version compatibility
+        "driver 470.82.01\nCuda compilation tools, release 12.1, V12.1.105\ntorch==1.13.1+cu117",  # the build brings its own
+        "driver 470.82.01, CUDA 12.1\n>>> torch.cuda.is_available()\nTrue",
+        "driver 535.183.01, L40S\nFROM nvidia/cuda:13.0.0-base-ubuntu24.04",  # the image holds cuda-compat
+        "Which driver does CUDA 12.4 need? I would move from 470.82.01.",
+    ]
+)
+def test_a_stated_cuda_that_stops_nothing(text: str) -> None:
+    assert alarms(text) == []
+
+
+@every(
+    [
+        (("ctranslate2==4.5.0", "nvidia-cudnn-cu12==8.9.7.29"), "cudnn-major-mismatch"),
+        (("ctranslate2==4.4.0", "nvidia-cudnn-cu12==9.1.0.70", "torch==2.4.1"), "cudnn-major-mismatch"),
+        (("onnxruntime-gpu==1.20.1", "nvidia-cudnn-cu12==8.9.2.26"), "cudnn-major-mismatch"),
+        (("ctranslate2==4.5.0", "nvidia-cudnn-cu12==9.1.0.70"), None),
+        (("ctranslate2==4.7.0", "nvidia-cudnn-cu12==8.9.7.29"), None),  # it needs none
+    ]
+)
+def test_the_cudnn_of_a_wheel_beside_a_release_that_loads_it(lines: tuple[str, ...], expected: str | None) -> None:
+    assert cause_in(*lines) == expected
+
+
+DETECTRON2 = "sys.platform            linux\ndetectron2              {} @/home/u/detectron2/detectron2"
+
+
+@every(
+    [
+        (("CUDA compiler           CUDA 10.1", "PyTorch                 1.10.1+cu113"), "toolkit-differs-from-build"),
+        (("Detectron2 CUDA Compiler       10.0", "PyTorch                        1.3.1"), "toolkit-differs-from-build"),
+        (("CUDA compiler           CUDA 11.1", "PyTorch                 1.10.1+cu113"), None),
+        (
+            (
+                "CUDA compiler           10.0",
+                "detectron2 arch flags   sm_37",
+                "PyTorch                 1.4.0",
+                "GPU 0                   Tesla V100-SXM2-16GB",
+            ),
+            "gpu-code-missing",
+        ),
+        (
+            (
+                "detectron2 arch flags   6.1, 7.0",
+                "PyTorch                 1.10.1+cu113",
+                "GPU 0                   Tesla T4 (arch=7.5)",
+            ),
+            None,
+        ),
+    ]
+)
+def test_what_an_extension_says_of_its_compiler(lines: tuple[str, ...], expected: str | None) -> None:
+    release = "0.1.3" if "1.4.0" in lines[-2] else "0.6"
+    assert cause_in(DETECTRON2.format(release), *lines) == expected
+
+
+def test_mmcv_says_of_its_compiler_too() -> None:
+    assert cause_in("PyTorch: 1.8.1+cu111", "MMCV: 1.3.8", "MMCV CUDA Compiler: 10.2") == "toolkit-differs-from-build"
+    assert cause_in("PyTorch: 1.8.1+cu111", "MMCV: 1.3.8", "MMCV CUDA Compiler: 11.1") is None
+
+
+NOT_AVAILABLE = ">>> torch.cuda.is_available()\nFalse"
+
+
+@every(
+    [
+        (("GH200 480GB", "torch==2.8.0", NOT_AVAILABLE), "cpu-only-build"),
+        (("uname -m: aarch64", "GPU: RTX A6000", ">>> torch.__version__\n'2.3.1'", NOT_AVAILABLE), "cpu-only-build"),
+        (("GH200 480GB", "torch==2.11.0", NOT_AVAILABLE), None),  # its wheel for this processor has CUDA
+        (("GH200 480GB", "torch==2.8.0+cu129", NOT_AVAILABLE), None),
+    ]
+)
+def test_wheels_for_arm_without_cuda(lines: tuple[str, ...], expected: str | None) -> None:
+    assert cause_in(*lines) == expected
+
+
+@every(
+    [
+        ("onnxruntime-linux-x64-gpu-1.16.3.tgz, CUDA 12.3 and cuDNN 8.9.7", "cuda-major-mismatch"),
+        ("onnxruntime-win-x64-gpu-1.20.1.zip\ncuDNN 8.9.7\nCUDA 12.4\nCUDA provider fails", "cudnn-major-mismatch"),
+        ("onnxruntime-linux-x64-gpu-1.16.3.tgz, CUDA 11.8 and cuDNN 8.9.7", None),
+        ("onnxruntime-linux-x64-gpu-1.20.0.tgz, CUDA 12.3 and cuDNN 9.5", None),
+    ]
+)
+def test_the_name_of_an_archive_tells_the_build(text: str, expected: str | None) -> None:
+    assert cause_in(text) == expected
+
+
+@every(
+    [
+        ("OS build 19042.1110, WSL2 with Ubuntu 20.04", "known-bad-release"),
+        ("Microsoft Windows [Version 10.0.18363.1556]\nWSL2 Ubuntu 20.04", "known-bad-release"),
+        ("Microsoft Windows [Version 10.0.19045.4291]\nWSL2 Ubuntu 20.04", None),
+        ("Microsoft Windows [Version 10.0.22631.3447]\nWSL2 Ubuntu 22.04", None),
+    ]
+)
+def test_a_windows_that_gives_no_gpu_to_wsl(text: str, expected: str | None) -> None:
+    assert cause_in(text, NOT_AVAILABLE) == expected
+
+
+@every(
+    [
+        (("JetPack 6.2 on Orin", "libcudnn.so.8"), "jetpack-mismatch"),
+        (("Jetson AGX Orin, JetPack 6.1", "libnvinfer.so.8"), "jetpack-mismatch"),
+        (("L4T 35.4.1", "libcudnn.so.9"), "jetpack-mismatch"),
+        (("Xavier NX, JetPack 5.1.2", "libcublas.so.12"), "jetpack-mismatch"),
+        (("Jetson Nano, JetPack 4.6.1", "libcudart.so.11.0"), "jetpack-mismatch"),
+        (("Jetson, JetPack 5", "libnvinfer.so.10"), "jetpack-mismatch"),
+        (("JetPack 6.0 on Orin", "libcudnn.so.8"), "cudnn-missing"),  # its own, not installed
+        (("JetPack 6.2 on Orin", "libcublas.so.12"), "cuda-library-missing"),
+    ]
+)
+def test_a_jetpack_and_the_library_that_is_not_there(given: tuple[str, str], expected: str) -> None:
+    system, library = given
+    line = f"ImportError: {library}: cannot open shared object file: No such file or directory"
+    assert cause_in(system, line) == expected
+
+
+ONE_GPU = "GPU 0: NVIDIA GeForce RTX 3090 (UUID: GPU-5c1c2ab1-7f0e-9d3f-1b1c-22d1d0a0a9be)"
+
+
+@every(
+    [
+        "export CUDA_VISIBLE_DEVICES=1",
+        'os.environ["CUDA_VISIBLE_DEVICES"] = "1"',
+        "      - CUDA_VISIBLE_DEVICES=4",
+        "CUDA_VISIBLE_DEVICES: '3'",
+        "ENV CUDA_VISIBLE_DEVICES=2",
+        "$ echo $CUDA_VISIBLE_DEVICES\n2",
+        "CUDA_VISIBLE_DEVICES=1 python train.py",
+        'export CUDA_VISIBLE_DEVICES=""',
+        'os.environ["CUDA_VISIBLE_DEVICES"] = "-1"',
+    ]
+)
+def test_a_variable_that_selects_no_gpu_that_is_there(setting: str) -> None:
+    assert cause_in(ONE_GPU, setting, NOT_AVAILABLE) == "gpu-hidden"
+    assert alarms(ONE_GPU, setting.replace("False", "True"), ">>> torch.cuda.is_available()\nTrue") == []
+
+
+@every(
+    [
+        "print(onnxruntime.get_available_providers())\n['AzureExecutionProvider', 'CPUExecutionProvider']",
+        "Available providers: ['AzureExecutionProvider', 'CPUExecutionProvider']",
+        "onnxruntime 1.18.0, providers: ['CPUExecutionProvider']",
+    ]
+)
+def test_the_providers_of_a_build_for_the_cpu(told: str) -> None:
+    assert cause_in(told, "GPU: Tesla T4") == "cpu-only-build"
+    with_cuda = told.replace("['", "['CUDAExecutionProvider', '").replace("onnxruntime 1", "onnxruntime-gpu 1")
+    assert alarms(with_cuda, "GPU: Tesla T4") == []
+
+
+@every(
+    [
+        "providers=['CPUExecutionProvider']",
+        "session = ort.InferenceSession(path, providers=['CPUExecutionProvider'])",
+        "EP Error when using ['CUDAExecutionProvider'], falling back to ['CPUExecutionProvider']",
+    ]
+)
+def test_chosen_providers_tell_nothing_of_the_build(code: str) -> None:
+    assert cause_in(code, "GPU: Tesla T4") != "cpu-only-build"
+
+
+@every(
+    [
+        "torch.cuda.is_available(): False",
+        "torch.cuda.is_available() returns False",
+        "`torch.cuda.is_available()` -> False",
+        "torch.cuda.is_available() == False",
+        "but torch.cuda.is_available() still returns False",
+        "and torch.cuda.is_available() keeps returning False after I installed it again",
+        "print(torch.cuda.is_available())  # False",
+        "when I run torch.cuda.is_available() I get False",
+        "CUDA available: False",
+        "Torch CUDA available: False",
+        "import torch\nprint(torch.__version__)\nprint(torch.cuda.is_available())\n\n2.1.0\nFalse",
+    ]
+)
+def test_how_people_say_that_pytorch_finds_no_gpu(text: str) -> None:
+    snapshot, _ = judge(f"{text}\nRTX 3060")
+    assert snapshot is not None
+    environment = snapshot.judged_environment
+    assert environment is not None
+    assert environment.frameworks is not None
+    assert [each.gpu_available for each in environment.frameworks.items] == [False]
+
+
+@every(
+    [
+        "if torch.cuda.is_available() == False:",
+        "assert torch.cuda.is_available() is True",
+        "torch.cuda.is_available() should return True",
+        "Would torch.cuda.is_available() return False then?",
+    ]
+)
+def test_code_and_wishes_are_no_answers(text: str) -> None:
+    snapshot, _ = judge(f"{text}\nRTX 3060, torch 2.1.0")
+    assert snapshot is not None
+    environment = snapshot.judged_environment
+    assert environment is not None
+    assert environment.frameworks is not None
+    assert [each.gpu_available for each in environment.frameworks.items] == [None]
+
+
+def test_a_prompt_prints_nothing_for_none() -> None:
+    asked = (">>> torch.__version__", "'1.6.0'", ">>> torch.version.cuda", ">>> torch.cuda.is_available()", "False")
+    assert cause_in("GTX 1080", *asked) == "cpu-only-build"
+    built = (*asked[:3], "'10.2'", *asked[3:])
+    assert cause_in("GTX 1080", *built) != "cpu-only-build"
+
+
+def test_a_build_for_the_cpu_explains_that_no_gpu_is_seen() -> None:
+    lightning = ("You requested GPUs: [0]", "But your machine only has: []")
+    assert cause_in("torch-2.1.0+cpu", "torch==2.1.0+cpu", *lightning) == "cpu-only-build"
+    assert cause_in("torch==2.1.0+cu121", *lightning) != "cpu-only-build"
+
+
+@every(
+    [
+        ("conda install pytorch torchvision cudatoolkit=10.2 -c pytorch", "418.67", "driver-too-old"),
+        ("mamba install pytorch pytorch-cuda=12.1 -c pytorch -c nvidia", "460.91.03", "driver-too-old"),
+        ("conda install pytorch torchvision cudatoolkit=10.2 -c pytorch", "440.33.01", None),
+    ]
+)
+def test_a_command_of_conda_without_a_release_tells_the_build(command: str, driver: str, expected: str | None) -> None:
+    assert cause_in(command, f"Driver Version: {driver}") == expected
+
+
+@every(
+    [
+        (("My GPU has compute capability 3.5.", "torch 2.1.0"), "gpu-code-missing"),
+        (("card: compute capability: 5.0", "torch==2.8.0+cu129"), "gpu-code-missing"),
+        (("It requires compute capability 7.0 or newer", "torch==2.8.0+cu129"), None),
+        (("The version of torch is 2.0.1", "Can I use it on an RTX 5090?"), "gpu-code-missing"),
+        (("I have an RTX 3090", "Would it be faster on an RTX 5090?", "torch==2.5.1+cu124"), None),
+    ]
+)
+def test_which_gpu_is_spoken_of(lines: tuple[str, ...], expected: str | None) -> None:
+    assert cause_in(*lines) == expected
+
+
+def test_instances_that_one_process_does_not_see() -> None:
+    gpu = ONE_GPU.replace("GeForce RTX 3090", "A100-SXM4-80GB")
+    instances = [f"  MIG 3g.40gb     Device  {n}: (UUID: MIG-0e9f4b28-2b3e-5e3e-b0bb-2b3c8ad6f15{n})" for n in (0, 1)]
+    assert cause_in(gpu, *instances, ">>> torch.cuda.device_count()", "1") == "mig-enumeration"
+    assert alarms(gpu, instances[0], ">>> torch.cuda.device_count()", "1") == []
+
+
+@every([("240.12 W", "power-throttled"), ("392.50 W", None)])
+def test_a_power_cap_far_below_the_limit(draw: str, expected: str | None) -> None:
+    section = ("    Clocks Event Reasons", "        SW Power Cap                      : Active")
+    power = (
+        f"    Power Draw                            : {draw}",
+        "    Current Power Limit                   : 400.00 W",
+    )
+    assert cause_in(*section, *power) == expected
