@@ -114,6 +114,8 @@ def infer_release(framework: Framework, platform: Platform, matrix: Matrix) -> l
     tag = CudaVersion.from_tag(found[1]) if (found := _TAG.search(framework.version)) else None
     if tag is not None and str(tag) != cuda:
         return [Inference({"cuda": str(tag), "extends": extends}, "local version")]
+    if cuda == "" and not framework.cuda and framework.gpu_available is False:
+        return [Inference({"cpu_only": True, "extends": extends}, rows[0].id)]
     if not rows or not cuda:
         return []
     if framework.cuda and not framework.source_of("cuda").startswith("inferred ") and framework.cuda != cuda:
@@ -160,6 +162,8 @@ def infer_any_build(framework: Framework, snapshot: Snapshot, matrix: Matrix) ->
         return _infer_on_arm(framework, row)
     if _machine(platform) == "aarch64" and (inferred := _infer_on_arm(framework, row)):
         return inferred
+    if _os(platform) == "windows" and (inferred := _infer_on_windows(framework, row, snapshot)):
+        return inferred
     if row is None and framework.cuda and _BUILD_OF_TORCH.search(framework.version or ""):
         return _infer_from_cuda(framework.cuda, snapshot, matrix)
     unknown = framework.cuda is None and framework.cpu_only is None and framework.hip is None
@@ -190,6 +194,17 @@ def _infer_on_arm(framework: Framework, row: TorchRow | None) -> list[Inference]
     if row is None or not plain or not refused or row.default_cuda_aarch64 is None:
         return []
     return [Inference({"cpu_only": True}, row.id)] if not row.default_cuda_aarch64 else []
+
+
+def _infer_on_windows(framework: Framework, row: TorchRow | None, snapshot: Snapshot) -> list[Inference]:
+    """That the build is PyPI's, which for Windows has none with CUDA, where it finds no CUDA and its version names no
+    build.
+    """
+    plain = re.fullmatch(r"[0-9]{1,2}\.[0-9]{1,3}(?:\.[0-9]{1,3})?", framework.version or "")
+    refused = framework.gpu_available is False and framework.cuda is None and framework.cpu_only is None
+    listed = [each for found in items_in(snapshot.environments) for each in found.distributions or ()]
+    by_conda = any(each.channel == "conda" and each.name in ("torch", "pytorch") for each in listed)
+    return [Inference({"cpu_only": True}, row.id)] if row and plain and refused and not by_conda else []
 
 
 def _infer_from_cuda(cuda: str, snapshot: Snapshot, matrix: Matrix) -> list[Inference]:

@@ -54,7 +54,7 @@ _WORDS = (
     r"meta package\b",
     r"off (?:of )?the (?:pcie? )?bus\b|executable file|waiting for nvidia\b|unmatched\b|not discovered\b",
     r"(?:no|not) pre-installed\b|abi invalid\b|bad exit status|machine only has\b|invalid elf\b|not an elf\b",
-    r"less than the minimum\b|gpu with pytorch\b|not active\b|inactive \(dead\)|not started\b|missing the\b",
+    r"less than the minimum\b|gpu with pytorch\b|not active\b|inactive \(dead\)|not started\b|missing the\b|compiled with different\b",
 )
 """Beginnings of words, in lower case."""
 _ANYWHERE = (

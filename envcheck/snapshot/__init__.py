@@ -71,6 +71,7 @@ from envcheck.snapshot.software import (
     frameworks_in,
 )
 from envcheck.snapshot.system import (
+    NO_GPU_ASKED,
     ContainerHost,
     DeviceNode,
     Driver,
@@ -84,6 +85,7 @@ from envcheck.snapshot.system import (
 
 __all__ = [
     "AS_STATED",
+    "NO_GPU_ASKED",
     "OF_IMAGE",
     "PASTED",
     "PASTED_TITLE",

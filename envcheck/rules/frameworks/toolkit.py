@@ -142,7 +142,11 @@ def toolkit_missing(environment: Environment, facts: Facts) -> Outcome | None:
 
 def _told_its_compiler(environment: Environment, _facts: Facts) -> bool:
     """Whether a report tells the CUDA with which an extension was compiled."""
-    return any(each.extends == "torch" and each.cuda and each.source == PASTED for each in frameworks_in(environment))
+    return any(map(_tells_its_compiler, frameworks_in(environment)))
+
+
+def _tells_its_compiler(extension: Framework) -> bool:
+    return bool(extension.extends == "torch" and extension.cuda and extension.source_of("cuda") == PASTED)
 
 
 @rule(
@@ -207,8 +211,8 @@ def _compiled_with_another(torch: Framework, environment: Environment, facts: Fa
     possible = [torch.cuda] if torch.cuda else [build.cuda for build in row.builds] if row and row.all_builds else []
     known = [cuda for text in possible if (cuda := CudaVersion.parse(text))]
     for extension in frameworks_in(environment):
-        cuda = CudaVersion.parse(extension.cuda if extension.extends == "torch" else None)
-        if cuda is None or extension.source != PASTED or not known or any(_goes_with(cuda, built) for built in known):
+        cuda = CudaVersion.parse(extension.cuda if _tells_its_compiler(extension) else None)
+        if cuda is None or not known or any(_goes_with(cuda, built) for built in known):
             continue
         if _lacks_code(extension, facts):
             continue

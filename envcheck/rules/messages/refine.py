@@ -27,7 +27,7 @@ def refine(line: ErrorLine, text: str, snapshot: Snapshot, matrix: Matrix) -> Er
     """The line with the problem that it names on this machine."""
     if line.problem in _MISSING:
         return line._replace(problem=_why_missing(line.problem, text, snapshot, matrix))
-    if line.problem in _OLD and _newer_copy_is_there(text, snapshot):
+    if line.problem in _OLD and (_newer_copy_is_there(text, snapshot) or _comes_by_a_variable(text, snapshot)):
         return line._replace(problem="library-shadowed")
     if line.problem == "nccl-version-mismatch" and len(list(_wheels("nccl", snapshot))) > 1:
         return line._replace(problem="nvidia-wheel-conflict")
@@ -251,6 +251,13 @@ def _decoded(number: str, family: str) -> str | None:
         return str(CudnnVersion.decode(value))
     scale = 10000 if family == "cublas" else 1000
     return f"{value // scale}.{value % scale // 100}"
+
+
+def _comes_by_a_variable(text: str, snapshot: Snapshot) -> bool:
+    """Whether a library that lacks a symbol, or that which needs it, lies in a folder of LD_LIBRARY_PATH."""
+    values = snapshot.variables.values if snapshot.variables else {}
+    folders = [each.rstrip("/") for each in values.get("LD_LIBRARY_PATH", "").split(":") if "cuda" in each]
+    return "undefined symbol" in text and any(f"{folder}/" in text for folder in folders)
 
 
 def _versions(family: str, snapshot: Snapshot) -> Iterator[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from envcheck.checks import Evidence, Fix
 from envcheck.rules.api import Facts, Outcome, evidence_of, passed, rule
+from envcheck.rules.facts.frameworks import finds_no_gpu
 from envcheck.rules.facts.machine import (
     cuda_answers,
     driver_of,
@@ -16,7 +17,7 @@ from envcheck.rules.facts.machine import (
 from envcheck.rules.fixes import driver as fixes
 from envcheck.rules.messages.driver import NOT_LOADABLE, call_evidence
 from envcheck.rules.variables.visible_devices import setting_evidence
-from envcheck.snapshot import Listing, Platform, Snapshot, items_in
+from envcheck.snapshot import NO_GPU_ASKED, Listing, Platform, Snapshot, items_in
 
 _NVML_UNKNOWN = 999
 
@@ -26,11 +27,25 @@ def _could_have_gpus(_subject: Snapshot, facts: Facts) -> bool:
     return in_container(facts) and uses_linux_driver(facts) and may_have_gpus(facts)
 
 
+def _asked_for_none(snapshot: Snapshot, facts: Facts) -> Outcome | None:
+    """The finding in a text whose command asks for no GPU, and whose program finds none."""
+    platform = snapshot.platform or Platform()
+    if not (platform.container_evidence or "").startswith(NO_GPU_ASKED) or not finds_no_gpu(facts.environment):
+        return None
+    return Outcome(
+        status="fail",
+        title="The container was started without a GPU",
+        message="The command that starts it asks for none.",
+        evidence=(evidence_of("container", platform, "container_evidence"),),
+    )
+
+
 @rule(
     layer="container",
     scope="container",
     needs=("kernel.device_nodes",),
     arises=_could_have_gpus,
+    proof=_asked_for_none,
     remedy=fixes.give_gpu_to_container,
     explains=("driver-not-installed", "driver-too-old", "gpu-code-missing", "gpu-init-failed", "no-gpu-visible"),
 )
