@@ -22,6 +22,7 @@ from envcheck.enrich.stated import (
     infer_driver,
     infer_least_cuda,
     infer_release,
+    infer_without_release,
 )
 from envcheck.enrich.stated_cuda import cuda_of_default_build, programs_of_stated_cuda
 from envcheck.enrich.torch import infer_torch
@@ -44,7 +45,7 @@ def complete(snapshot: Snapshot, matrix: Matrix) -> Snapshot:
     if environments is None:
         return _with_programs(machine, matrix)
     items = [
-        _environment(add_frameworks(add_pinned_torch(item, matrix), matrix), matrix, machine)
+        _environment(add_frameworks(add_pinned_torch(item, matrix), matrix, machine.observed_errors), matrix, machine)
         for item in environments.items
     ]
     whole = msgspec.structs.replace(machine, environments=_listing(environments, items))
@@ -106,7 +107,7 @@ def driver_os(platform: Platform | None) -> Os:
 
 
 def _driver(driver: Driver, matrix: Matrix, os: Os) -> Driver:
-    release = DriverRelease.parse(driver.release)
+    release = DriverRelease.stated(driver.release)
     row = branch_of(matrix, release, os) if release else None
     return _add(driver, {"cuda": row.cuda}, row.id) if row else driver
 
@@ -133,7 +134,8 @@ def _environment(environment: Environment, matrix: Matrix, machine: Snapshot) ->
 def _framework(framework: Framework, environment: Environment, matrix: Matrix, machine: Snapshot) -> Framework:
     platform = machine.platform or Platform()
     if framework.version is None:
-        return framework
+        inferred = infer_without_release(framework, machine)
+        return _add(framework, inferred.values, inferred.why) if inferred else framework
     if framework.name != "torch":
         for inference in infer_release(framework, platform, matrix):
             framework = _add(framework, inference.values, inference.why)

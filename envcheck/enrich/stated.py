@@ -25,6 +25,7 @@ from envcheck.snapshot import (
     Framework,
     Gpu,
     Listing,
+    ObservedError,
     Platform,
     Snapshot,
     frameworks_in,
@@ -34,14 +35,17 @@ from envcheck.versions import CodeTarget, ComputeCapability, CudaVersion, Driver
 
 ARCHIVE = "archive name"
 """What tells a version that belongs to one build of a release only: its own, not those of other indexes."""
+FROM_PYPI = "a command installs PyTorch from PyPI and names no release"
+"""What the reader of commands says of one without a release or another index."""
 NO_ANSWER = "nvidia-smi told neither GPUs nor a driver"
 """What the reader of a report says of one whose own questions about the machine were not answered."""
 
 
-def add_frameworks(environment: Environment, matrix: Matrix) -> Environment:
+def add_frameworks(environment: Environment, matrix: Matrix, errors: Sequence[ObservedError] = ()) -> Environment:
     """The environment of a text with a record for each listed package that is a framework."""
     if environment.source != PASTED:
         return environment
+    environment = _with_provider(environment, matrix, errors)
     listed_as = {listed.name: listed.version for listed in environment.distributions or ()}
     known = tuple(
         msgspec.structs.replace(framework, version=framework.version or listed_as.get(framework.name))
@@ -57,6 +61,26 @@ def add_frameworks(environment: Environment, matrix: Matrix) -> Environment:
         return environment
     complete = environment.frameworks.complete if environment.frameworks else False
     return msgspec.structs.replace(environment, frameworks=Listing(items=(*known, *found), complete=complete))
+
+
+_PROVIDER = re.compile(r"providers_cuda|CUDAExecutionProvider|CreateExecutionProviderInstance|Require cuDNN")
+"""What ONNX Runtime says of its CUDA provider, which only some of its packages have."""
+
+
+def _with_provider(environment: Environment, matrix: Matrix, errors: Sequence[ObservedError]) -> Environment:
+    """The environment with the package that has the CUDA provider, where the text names the project alone and its
+    program tried that provider.
+    """
+    listed = environment.distributions or ()
+    if not any(_PROVIDER.search(error.text) and "not in available" not in error.text for error in errors):
+        return environment
+    items = tuple(
+        msgspec.structs.replace(each, name=f"{each.name}-gpu")
+        if each.read.get("name") and matrix.has_trait(f"{each.name}-gpu", "has-cuda-provider")
+        else each
+        for each in listed
+    )
+    return msgspec.structs.replace(environment, distributions=items or None)
 
 
 def add_pinned_torch(environment: Environment, matrix: Matrix) -> Environment:
@@ -130,7 +154,7 @@ _TAG = re.compile(r"\+(cu1[0-9]{2})$")
 
 def infer_least_cuda(framework: Framework, snapshot: Snapshot, matrix: Matrix) -> list[Inference]:
     """The oldest CUDA that a release works with, where the stated driver does not even run that."""
-    driver = DriverRelease.parse(snapshot.driver.release if snapshot.driver else None)
+    driver = DriverRelease.stated(snapshot.driver.release if snapshot.driver else None)
     if framework.source != PASTED or framework.cuda or framework.cpu_only or framework.hip or driver is None:
         return []
     platform = snapshot.platform or Platform()
@@ -178,7 +202,7 @@ def infer_any_build(framework: Framework, snapshot: Snapshot, matrix: Matrix) ->
     if _lack_code(possible, items_in(snapshot.gpus), matrix):
         code = tuple(dict.fromkeys(target for build in possible for target in build.targets))
         found.append(Inference({"gpu_code": code}, why))
-    driver = DriverRelease.parse(snapshot.driver.release if snapshot.driver else None)
+    driver = DriverRelease.stated(snapshot.driver.release if snapshot.driver else None)
     oldest = CudaVersion.parse(possible[-1].cuda)
     if driver and oldest and driver_runs_cuda(matrix, driver, oldest, _os(platform)).bad:
         found.append(Inference({"cuda": str(oldest)}, why))
@@ -194,6 +218,15 @@ def _infer_on_arm(framework: Framework, row: TorchRow | None) -> list[Inference]
     if row is None or not plain or not refused or row.default_cuda_aarch64 is None:
         return []
     return [Inference({"cpu_only": True}, row.id)] if not row.default_cuda_aarch64 else []
+
+
+def infer_without_release(framework: Framework, snapshot: Snapshot) -> Inference | None:
+    """That PyTorch from PyPI is no build for a Jetson's GPU, nor for Windows', where it finds no CUDA."""
+    platform = snapshot.platform or Platform()
+    from_pypi = framework.name == "torch" and any(FROM_PYPI in run.detail for run in snapshot.runs)
+    unknown = framework.cuda is None and framework.cpu_only is None and framework.gpu_available is False
+    elsewhere = platform.tegra or (platform.os == "windows" and not platform.wsl)
+    return Inference({"cpu_only": True}, FROM_PYPI) if from_pypi and unknown and elsewhere else None
 
 
 def _infer_on_windows(framework: Framework, row: TorchRow | None, snapshot: Snapshot) -> list[Inference]:

@@ -100,7 +100,7 @@ def _takes_the_systems(name: str, matrix: Matrix) -> bool:
 
 def _is_refused(cuda: CudaVersion, snapshot: Snapshot, os: Os, matrix: Matrix) -> bool:
     driver = snapshot.driver
-    release = DriverRelease.parse(driver.release if driver else None)
+    release = DriverRelease.stated(driver.release if driver else None)
     said = CudaVersion.parse(driver.cuda if driver else None)
     if release is not None:
         return driver_runs_cuda(matrix, release, cuda, os, reported=said).bad
@@ -109,7 +109,7 @@ def _is_refused(cuda: CudaVersion, snapshot: Snapshot, os: Os, matrix: Matrix) -
 
 def _forward_serves(cuda: CudaVersion, snapshot: Snapshot, matrix: Matrix) -> bool:
     """Whether a package of forward compatibility, which images hold, may stand in for the driver."""
-    release = DriverRelease.parse(snapshot.driver.release if snapshot.driver else None)
+    release = DriverRelease.stated(snapshot.driver.release if snapshot.driver else None)
     of_image = any(each.read.get("declared") == OF_IMAGE for each in items_in(snapshot.libraries))
     rows = matrix.rows_for(_FORWARD, Version((cuda.major, cuda.minor)))
     specs = [spec for row in rows if (spec := row.needs.get("driver-linux"))]

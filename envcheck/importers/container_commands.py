@@ -24,14 +24,14 @@ _LONGEST_TEXT, _SHOWN = 1 << 20, 120
 
 
 def recognise(paste: Paste) -> bool:
-    return _without_gpu(paste) is not None
+    return bool(paste.of_compose) or _without_gpu(paste) is not None
 
 
 def read(paste: Paste) -> Snapshot:
     command = _without_gpu(paste)
-    if command is None:
+    if command is None and not paste.of_compose:
         return Snapshot()
-    shown = f"{NO_GPU_ASKED}{command[:_SHOWN]}"
+    shown = f"{NO_GPU_ASKED}{command[:_SHOWN]}" if command else f"log of {paste.of_compose}"
     return Snapshot(platform=Platform(source=SOURCE, os="linux", container="docker", container_evidence=shown))
 
 

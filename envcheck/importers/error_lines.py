@@ -29,7 +29,7 @@ _WORDS = (
     r"error",
     r"fail(?:ed|s|ure)?\b",
     r"(?:fatal|rejected|denied|mismatch\w*|insufficient\w*|incompatible|unsupported|unavailable|ignoring)\b",
-    r"(?:cannot|can't|could ?n[o']t|couldn't|unable to|does(?: not|n't)|don't match)\b",
+    r"(?:cannot|can't|could ?n[o']t|couldn't|unable to|wasn'?t able|does(?: not|n't)|don't match)\b",
     r"no (?:such|longer|kernel image|space left|devices?|gpus?|module|mig devices)\b|no cuda[ -]\w",
     r"(?:without|compile with) (?:gpu|use_|cuda)|restricted\b|disagrees about\b",
     r"not (?:found|supported|available|compatible|loaded|ready|installed|detected|enabled|permitted|load|match)\b",
@@ -54,7 +54,7 @@ _WORDS = (
     r"meta package\b",
     r"off (?:of )?the (?:pcie? )?bus\b|executable file|waiting for nvidia\b|unmatched\b|not discovered\b",
     r"(?:no|not) pre-installed\b|abi invalid\b|bad exit status|machine only has\b|invalid elf\b|not an elf\b",
-    r"less than the minimum\b|gpu with pytorch\b|not active\b|inactive \(dead\)|not started\b|missing the\b|compiled with different\b",
+    r"less than the minimum\b|gpu with pytorch\b|not active\b|inactive \(dead\)|not started\b|missing the\b|compiled with different\b|(?:is|are|was|were) missing\b",
 )
 """Beginnings of words, in lower case."""
 _ANYWHERE = (

@@ -9,12 +9,13 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+import msgspec
 from packaging.utils import canonicalize_name
 
 from envcheck.importers.kit.paste import SOURCE, Paste
 from envcheck.importers.kit.protocol import Rank, environment, with_environment
-from envcheck.enrich.stated import ARCHIVE
-from envcheck.snapshot import Distribution, Environment, Framework, Snapshot
+from envcheck.enrich.stated import ARCHIVE, FROM_PYPI
+from envcheck.snapshot import Distribution, Environment, Framework, ProbeRun, Snapshot
 
 NAME = "installer"
 RANK = Rank.MESSAGE
@@ -65,7 +66,11 @@ class _Step(NamedTuple):
 
 
 def recognise(paste: Paste) -> bool:
-    return next(_all_steps(paste), None) is not None or _INDEX.search(paste.text) is not None
+    return (
+        next(_all_steps(paste), None) is not None
+        or _INDEX.search(paste.text) is not None
+        or any("torch" in line and _PLAIN.search(line) for line in paste.statements)
+    )
 
 
 def read(paste: Paste) -> Snapshot:
@@ -80,10 +85,14 @@ def read(paste: Paste) -> Snapshot:
     found = environment(
         python=_python(packages), distributions=tuple(_package(name, step) for name, step in packages.items())
     )
-    torch = _of_index(paste, packages) or _of_conda_command(paste, packages)
+    torch = _of_index(paste, packages) or _of_conda_command(paste, packages) or _of_plain_command(paste, packages)
     if torch is not None:
         found = _with(found, torch)
-    return with_environment(found) if found.distributions or found.frameworks or found.python else Snapshot()
+    if not (found.distributions or found.frameworks or found.python):
+        return Snapshot()
+    plain = torch is not None and torch.cuda is None and torch.cpu_only is None
+    runs = (ProbeRun(name=NAME, status="ok", detail=FROM_PYPI),) if plain else ()
+    return msgspec.structs.replace(with_environment(found), runs=runs)
 
 
 def _with(found: Environment, torch: Framework) -> Environment:
@@ -129,6 +138,14 @@ def _of_conda_command(paste: Paste, packages: dict[str, _Step]) -> Framework | N
     return Framework(source=SOURCE, name="torch", cuda=found.pop(), cpu_only=False) if len(found) == 1 else None
 
 
+def _of_plain_command(paste: Paste, packages: dict[str, _Step]) -> Framework | None:
+    """PyTorch as pip takes it from PyPI, where a command names neither a release nor another place."""
+    if "torch" in packages or not any(_PLAIN.search(line) for line in paste.statements if "torch" in line):
+        return None
+    return Framework(source=SOURCE, name="torch")
+
+
+_PLAIN = re.compile(r"\b(?:pip[0-9.]{0,4}|uv(?: pip)?) (?:install|add) (?!.{0,300}(?:https?:|--index|-i |-f |\.whl|--pre))(?:.{0,200} )?torch(?=[\s`'\",;)]|$)")
 _UNPINNED = re.compile(r"(?<![\w:/-])pytorch(?![\w=:/-])")
 _CHOSEN = re.compile(r"(?<![\w-])(?:cudatoolkit|pytorch-cuda) ?={1,2} ?(?P<version>[0-9]{1,2}\.[0-9]{1,2})(?![\w.])")
 

@@ -70,6 +70,8 @@ class Paste:
     """What was left out, as a sentence; empty if all was read."""
     numbers: tuple[int, ...]
     """The number of each of ``lines`` in the whole text, from 1."""
+    of_compose: str = ""
+    """What ``docker compose`` wrote before a line of a container's log; empty where there is none."""
 
     def number(self, place: int) -> int:
         """The number of a line in the whole text, from 1; ``place`` is its index in ``lines``."""
@@ -117,6 +119,7 @@ class Paste:
             tuple(cut[place] for place in places),
             " and ".join(unread),
             tuple(numbers[place] for place in places),
+            prefix[0].strip() if (prefix := _COMPOSE.search(first)) else "",
         )
 
 

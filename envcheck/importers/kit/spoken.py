@@ -31,7 +31,7 @@ _VERSION_WORD = r"(?:version|ver|release|build|版本号?|バージョン|버전
 _LINK = (
     rf"(?:[-_. ]{{0,3}}{_VERSION_WORD}_{{0,2}}(?: or commit id)?)?"
     r"(?: ?\((?:(?:gpu\?|cuda|pip|conda|installed)\)|[^()]{1,60}\) ?:))?"
-    r"[\"'`*_]{0,4}\s{0,40}(?:[:=|@-]{1,2}|\.{3,60}|is|at|✅)?\s{0,40}[\"'`*(\[]{0,4}"
+    r"[\"'`*_]{0,4}\s{0,40}(?:[:=|@-]{1,2}|\.{3,60}|is|at|✅|は|是|为)?\s{0,40}[\"'`*(\[]{0,4}"
     # What `tf.version.GIT_VERSION` prints before the version.
     r"(?:(?:v[0-9.]{3,12}(?:-rc[0-9]{1,2})?-[0-9]{1,6}-g[0-9a-f]{5,40}|unknown)['\"]?,? ['\"]?)?v?"
     r"(?:torch|tf|cuda|onnx\w{5,9} |ort )?"
@@ -52,6 +52,8 @@ _DRIVER = re.compile(
     r"(?P<bare>[3-6][0-9]{2}\.[0-9]{2,3}(?:\.[0-9]{2,3})?)(?![\w]|\.[0-9])"
     r"|(?<![\w.])v?(?P<before>[3-6][0-9]{2}\.[0-9]{2,3}(?:\.[0-9]{2,3})?)"
     r" (?:(?:nvidia|cuda|gpu|graphics|game ready|studio|linux|windows|open) ){0,2}drivers?\b"
+    r"|(?<![\w-])(?:nvidia|geforce|gpu|graphics)(?: graphics)? drivers?(?: version| branch)?[ :=]{1,3}R?(?P<branch>[3-6][0-9]{2})(?!\w|\.[0-9]|-)"
+    r"|(?<![\w.])(?:R(?P<of_branch>[3-6][0-9]{2})|(?P<this_branch>[3-6][0-9]{2})(?: nvidia)?) drivers?\b"
     r"|(?<![\w.])(?P<windows>[23][0-9]\.[0-9]\.1[0-9]\.[0-9]{4})(?![\w.])",
     re.IGNORECASE,
 )
@@ -197,8 +199,9 @@ def mentions(line: str) -> Iterator[Mention]:
         yield from _named(rest, listed=listed, hedged=hedged)
         for found in _DRIVER.finditer(part):
             if not (hedged or _is_asked_for(part, found.start())):
-                release = found["version"] or found["bare"] or found["before"] or _of_windows(found["windows"])
-                yield Mention("driver", release, listed or _is_labelled(found))
+                branch = found["branch"] or found["of_branch"] or found["this_branch"]
+                release = found["version"] or found["bare"] or found["before"] or branch
+                yield Mention("driver", release or _of_windows(found["windows"]), listed or _is_labelled(found))
 
 
 def _named(part: str, *, listed: bool, hedged: bool) -> Iterator[Mention]:

@@ -69,12 +69,15 @@ def _refine_driver(line: ErrorLine, text: str, snapshot: Snapshot) -> ErrorLine:
         return line._replace(status="note")
     if line.problem == "driver-not-installed" and "nvidia-container-cli" in text:
         return line._replace(problem="container-toolkit-missing")
+    inside = bool(snapshot.platform and snapshot.platform.container not in (None, "none"))
+    if line.problem == "driver-not-installed" and inside and _OF_FRAMEWORK.search(text):
+        return line._replace(problem="container-without-gpu")
     if line.problem == "driver-not-installed" and _OF_LOADER.search(text):
-        inside = bool(snapshot.platform and snapshot.platform.container)
         return line._replace(problem="container-without-gpu" if inside else "library-not-found")
     return line
 
 
+_OF_FRAMEWORK = re.compile(r"Found no NVIDIA driver|could not find cuda drivers", re.IGNORECASE)
 _OF_LOADER = re.compile(r"libcuda\.so\S* ?(?::|cannot|not|was)|libnvidia-ml\.so\S*:")
 
 

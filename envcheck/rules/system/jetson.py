@@ -271,8 +271,19 @@ def _is_of_another(item: MissingLibrary, row: ReleaseRow | None, facts: Facts) -
     be put on it.
     """
     if row is not None:
-        return bundled_major(row, item.part) not in (None, item.number)
+        return bundled_major(row, item.part) not in (None, item.number) or _is_of_another_minor(item, row)
     return item.part == "tensorrt" and item.number in _only_in_jetpack(facts)
+
+
+def _is_of_another_minor(item: MissingLibrary, row: ReleaseRow) -> bool:
+    """Whether a library's name has a minor version of CUDA, and the system brings another."""
+    name, _, number = item.soname.partition(".so.")
+    family = row_of(name.removeprefix("lib"))
+    brought = parse_version(row.bundles.get("cuda", "")) if family and item.part == "cuda" else None
+    if family is None or brought is None or number.count(".") != 1:
+        return False
+    having = family.shared.get(item.soname) or f"=={number}"
+    return parse_specifier(having).cover(brought) == "none"
 
 
 def _only_in_jetpack(facts: Facts) -> frozenset[int]:
