@@ -15,6 +15,7 @@ from envcheck.compat.matrix import Matrix
 from envcheck.compat.relations.driver_cuda import branch_of
 from envcheck.compat.relations.gpu_driver import architecture_of
 from envcheck.compat.tables import Os
+from envcheck.enrich.pypi_torch import infer_pypi_build
 from envcheck.enrich.stated import (
     add_frameworks,
     add_pinned_torch,
@@ -22,9 +23,8 @@ from envcheck.enrich.stated import (
     infer_driver,
     infer_least_cuda,
     infer_release,
-    infer_without_release,
 )
-from envcheck.enrich.stated_cuda import cuda_of_default_build, programs_of_stated_cuda
+from envcheck.enrich.stated_cuda import infer_default_build, programs_of_stated_cuda
 from envcheck.enrich.torch import infer_torch
 from envcheck.snapshot import PASTED, Driver, Environment, Framework, Gpu, Listing, Platform, Record, Snapshot
 from envcheck.versions import ComputeCapability, DriverRelease
@@ -133,9 +133,11 @@ def _environment(environment: Environment, matrix: Matrix, machine: Snapshot) ->
 
 def _framework(framework: Framework, environment: Environment, matrix: Matrix, machine: Snapshot) -> Framework:
     platform = machine.platform or Platform()
+    if framework.name == "torch":
+        for inference in infer_pypi_build(framework, machine, matrix):
+            framework = _add(framework, inference.values, inference.why)
     if framework.version is None:
-        inferred = infer_without_release(framework, machine)
-        return _add(framework, inferred.values, inferred.why) if inferred else framework
+        return framework
     if framework.name != "torch":
         for inference in infer_release(framework, platform, matrix):
             framework = _add(framework, inference.values, inference.why)
@@ -146,11 +148,9 @@ def _framework(framework: Framework, environment: Environment, matrix: Matrix, m
         framework = _add(framework, inference.values, inference.why)
     for inference in infer_any_build(framework, machine, matrix):
         framework = _add(framework, inference.values, inference.why)
-    os, arch = driver_os(platform), "aarch64" if platform.machine in ("aarch64", "arm64") else "x86_64"
-    default = (
-        cuda_of_default_build(framework.version, machine, os, arch, matrix) if framework.cpu_only is None else None
-    )
-    return _add(framework, {"cuda": default[0]}, f"{default[1]} as stated") if default else framework
+    for inference in infer_default_build(framework, machine, driver_os(platform), matrix):
+        framework = _add(framework, inference.values, inference.why)
+    return framework
 
 
 def _add(record: R, values: dict[str, Any], why: str) -> R:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import Any
 
 import msgspec
 
@@ -15,7 +16,7 @@ from envcheck.compat.question.package_needs import release_rows
 from envcheck.compat.relations.driver_cuda import driver_runs_cuda
 from envcheck.compat.relations.gpu_code import code_runs_on
 from envcheck.compat.relations.torch import builds, torch_row
-from envcheck.compat.tables import Machine, Os, TorchBuild, TorchRow
+from envcheck.compat.tables import Machine, Os, ReleaseRow, TorchBuild
 from envcheck.enrich.torch import Inference
 from envcheck.snapshot import (
     PASTED,
@@ -35,8 +36,6 @@ from envcheck.versions import CodeTarget, ComputeCapability, CudaVersion, Driver
 
 ARCHIVE = "archive name"
 """What tells a version that belongs to one build of a release only: its own, not those of other indexes."""
-FROM_PYPI = "a command installs PyTorch from PyPI and names no release"
-"""What the reader of commands says of one without a release or another index."""
 NO_ANSWER = "nvidia-smi told neither GPUs nor a driver"
 """What the reader of a report says of one whose own questions about the machine were not answered."""
 
@@ -132,20 +131,24 @@ def infer_release(framework: Framework, platform: Platform, matrix: Matrix) -> l
         return []
     rows = release_rows(matrix, framework.name, first_of(framework.version), _os(platform), _machine(platform))
     cudas = {row.cuda for row in rows if row.cuda is not None}
-    codes = {row.targets for row in rows if row.targets}
     cuda = cudas.pop() if len(cudas) == 1 else None
     extends = "torch" if any("torch" in row.needs for row in rows) else None
     tag = CudaVersion.from_tag(found[1]) if (found := _TAG.search(framework.version)) else None
     if tag is not None and str(tag) != cuda:
         return [Inference({"cuda": str(tag), "extends": extends}, "local version")]
-    if cuda == "" and not framework.cuda and framework.gpu_available is False:
-        return [Inference({"cpu_only": True, "extends": extends}, rows[0].id)]
-    if not rows or not cuda:
-        return []
-    if framework.cuda and not framework.source_of("cuda").startswith("inferred ") and framework.cuda != cuda:
-        return []  # it is another build than the one that the rows describe
-    code = codes.pop() if len(codes) == 1 else None
-    return [Inference({"cuda": cuda, "gpu_code": code, "extends": extends}, rows[0].id)]
+    values = _of_rows(framework, cuda, rows)
+    return [Inference({**values, "extends": extends}, rows[0].id)] if values else []
+
+
+def _of_rows(framework: Framework, cuda: str | None, rows: Sequence[ReleaseRow]) -> dict[str, Any]:
+    """What rows that agree on the CUDA of a build say of it; nothing where the build told another CUDA itself."""
+    if cuda == "":
+        return {"cpu_only": True} if framework.gpu_available is False and not framework.cuda else {}
+    told = framework.cuda if not framework.source_of("cuda").startswith("inferred ") else None
+    if not cuda or told not in (None, cuda):
+        return {}
+    codes = {row.targets for row in rows if row.targets}
+    return {"cuda": cuda, "gpu_code": codes.pop() if len(codes) == 1 else None}
 
 
 _TAG = re.compile(r"\+(cu1[0-9]{2})$")
@@ -180,14 +183,8 @@ def infer_any_build(framework: Framework, snapshot: Snapshot, matrix: Matrix) ->
     """What holds for every CUDA build of this PyTorch: that none has code for the GPU, or none runs on the driver."""
     row = torch_row(matrix, framework.version or "")
     platform = snapshot.platform or Platform()
-    if framework.source != PASTED:
+    if framework.source != PASTED or platform.tegra:  # for Jetsons NVIDIA builds wheels of its own
         return []
-    if platform.tegra:
-        return _infer_on_arm(framework, row)
-    if _machine(platform) == "aarch64" and (inferred := _infer_on_arm(framework, row)):
-        return inferred
-    if _os(platform) == "windows" and (inferred := _infer_on_windows(framework, row, snapshot)):
-        return inferred
     if row is None and framework.cuda and _BUILD_OF_TORCH.search(framework.version or ""):
         return _infer_from_cuda(framework.cuda, snapshot, matrix)
     unknown = framework.cuda is None and framework.cpu_only is None and framework.hip is None
@@ -207,37 +204,6 @@ def infer_any_build(framework: Framework, snapshot: Snapshot, matrix: Matrix) ->
     if driver and oldest and driver_runs_cuda(matrix, driver, oldest, _os(platform)).bad:
         found.append(Inference({"cuda": str(oldest)}, why))
     return found
-
-
-def _infer_on_arm(framework: Framework, row: TorchRow | None) -> list[Inference]:
-    """That the build is PyPI's for the CPU, where it finds no CUDA on a Jetson, or another machine with such a processor,
-    and its version has no label of another build (``2.3.0a0+ebedce2.nv24.02``).
-    """
-    plain = re.fullmatch(r"[0-9]{1,2}\.[0-9]{1,3}\.[0-9]{1,3}", framework.version or "")
-    refused = framework.gpu_available is False and framework.cuda is None and framework.cpu_only is None
-    if row is None or not plain or not refused or row.default_cuda_aarch64 is None:
-        return []
-    return [Inference({"cpu_only": True}, row.id)] if not row.default_cuda_aarch64 else []
-
-
-def infer_without_release(framework: Framework, snapshot: Snapshot) -> Inference | None:
-    """That PyTorch from PyPI is no build for a Jetson's GPU, nor for Windows', where it finds no CUDA."""
-    platform = snapshot.platform or Platform()
-    from_pypi = framework.name == "torch" and any(FROM_PYPI in run.detail for run in snapshot.runs)
-    unknown = framework.cuda is None and framework.cpu_only is None and framework.gpu_available is False
-    elsewhere = platform.tegra or (platform.os == "windows" and not platform.wsl)
-    return Inference({"cpu_only": True}, FROM_PYPI) if from_pypi and unknown and elsewhere else None
-
-
-def _infer_on_windows(framework: Framework, row: TorchRow | None, snapshot: Snapshot) -> list[Inference]:
-    """That the build is PyPI's, which for Windows has none with CUDA, where it finds no CUDA and its version names no
-    build.
-    """
-    plain = re.fullmatch(r"[0-9]{1,2}\.[0-9]{1,3}(?:\.[0-9]{1,3})?", framework.version or "")
-    refused = framework.gpu_available is False and framework.cuda is None and framework.cpu_only is None
-    listed = [each for found in items_in(snapshot.environments) for each in found.distributions or ()]
-    by_conda = any(each.channel == "conda" and each.name in ("torch", "pytorch") for each in listed)
-    return [Inference({"cpu_only": True}, row.id)] if row and plain and refused and not by_conda else []
 
 
 def _infer_from_cuda(cuda: str, snapshot: Snapshot, matrix: Matrix) -> list[Inference]:

@@ -14,8 +14,9 @@ from envcheck.compat.relations.driver_cuda import driver_runs_cuda
 from envcheck.compat.relations.gpu_cuda import cuda_targets
 from envcheck.compat.relations.torch import builds, torch_row
 from envcheck.compat.specifier import Version, parse_specifier
-from envcheck.compat.tables import Machine, Os
-from envcheck.snapshot import OF_IMAGE, PASTED, Environment, Framework, Gpu, Snapshot, frameworks_in, items_in
+from envcheck.compat.tables import Os
+from envcheck.enrich.torch import Inference
+from envcheck.snapshot import OF_IMAGE, PASTED, Environment, Framework, Gpu, Platform, Snapshot, frameworks_in, items_in
 from envcheck.versions import CodeTarget, CudaVersion, DriverRelease
 
 PROGRAMS = "CUDA"
@@ -46,23 +47,22 @@ def programs_of_stated_cuda(
     )
 
 
-def cuda_of_default_build(
-    version: str | None, snapshot: Snapshot, os: Os, machine: Machine, matrix: Matrix
-) -> tuple[str, str] | None:
-    """The CUDA of PyTorch's default build and the row, where a text states CUDA of its major version, the driver does
-    not run that, and the text speaks of a failure.
+def infer_default_build(framework: Framework, snapshot: Snapshot, os: Os, matrix: Matrix) -> list[Inference]:
+    """The CUDA of PyTorch's default build, where a text states CUDA of its major version, the driver does not run
+    that, and the text speaks of a failure.
     """
-    row = torch_row(matrix, version or "")
-    default = CudaVersion.parse(row.default_cuda if row and machine == "x86_64" and os != "windows" else None)
-    if row is None or default is None or "+" in (version or "") or not snapshot.observed_errors:
-        return None
+    version, platform = framework.version or "", snapshot.platform or Platform()
+    row = torch_row(matrix, version)
+    default = CudaVersion.parse(row.default_cuda if row else None)
+    elsewhere = os == "windows" or platform.machine in ("aarch64", "arm64") or "+" in version or framework.cpu_only
+    if row is None or default is None or elsewhere or not snapshot.observed_errors:
+        return []
     stated = set(_stated(snapshot, matrix))
-    same = {cuda.major for cuda in stated} == {default.major}
-    offered = {build.cuda for build in builds(row, os, machine)}
-    exact = any(str(cuda) in offered for cuda in stated)
-    if not same or not exact or not _is_refused(default, snapshot, os, matrix):
-        return None
-    return str(default), row.id
+    offered = {build.cuda for build in builds(row, os)}
+    said = {cuda.major for cuda in stated} == {default.major} and any(str(cuda) in offered for cuda in stated)
+    if not said or not _is_refused(default, snapshot, os, matrix):
+        return []
+    return [Inference({"cuda": str(default)}, f"{row.id} as stated")]
 
 
 def _stated(snapshot: Snapshot, matrix: Matrix) -> Iterator[CudaVersion]:

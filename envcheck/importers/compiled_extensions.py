@@ -17,8 +17,9 @@ _OF_DETECTRON2 = re.compile(
     rf"(?P<own>Detectron2 )?CUDA Compiler{_SIGN}(?:CUDA )?(?P<cuda>[0-9]{{1,2}}\.[0-9]{{1,2}})\b", re.IGNORECASE
 )
 _OF_MMCV = re.compile(rf"MMCV CUDA Compiler{_SIGN}(?P<cuda>[0-9]{{1,2}}\.[0-9]{{1,2}})\b", re.IGNORECASE)
+_ARCH = r"(?:sm_)?[0-9]{1,2}\.?[0-9]"
 _ARCHS = re.compile(
-    rf"(?:detectron2 )?arch flags?{_SIGN}(?P<archs>(?:sm_)?[0-9]{{1,2}}\.?[0-9](?:, ?(?:sm_)?[0-9]{{1,2}}\.?[0-9]){{0,20}})",
+    rf"(?:detectron2 )?arch flags?{_SIGN}(?P<archs>{_ARCH}(?:, ?{_ARCH}){{0,20}})",
     re.IGNORECASE,
 )
 _VERSION = r"[0-9]{1,2}\.[0-9]{1,3}[0-9A-Za-z.+]{0,30}"

@@ -14,7 +14,9 @@ from envcheck.snapshot import NO_GPU_ASKED, Platform, Snapshot
 NAME = "container command"
 RANK = Rank.MESSAGE
 
-_RUN = re.compile(r"(?:^|[$#>] ?|`|\bsudo )(?:docker|podman|nerdctl) (?:container )?run (?P<options>.{1,600})", re.MULTILINE)
+_RUN = re.compile(
+    r"(?:^|[$#>] ?|`|\bsudo )(?:docker|podman|nerdctl) (?:container )?run (?P<options>.{1,600})", re.MULTILINE
+)
 _ASKS = re.compile(
     r"--gpus|--runtime|runtime: ?nvidia|nvidia\.com/|--device|NVIDIA_VISIBLE_DEVICES|capabilities: ?|nvidia-docker|"
     r"default-runtime|\bcdi\b|--privileged|driver: ?nvidia",

@@ -54,7 +54,8 @@ _WORDS = (
     r"meta package\b",
     r"off (?:of )?the (?:pcie? )?bus\b|executable file|waiting for nvidia\b|unmatched\b|not discovered\b",
     r"(?:no|not) pre-installed\b|abi invalid\b|bad exit status|machine only has\b|invalid elf\b|not an elf\b",
-    r"less than the minimum\b|gpu with pytorch\b|not active\b|inactive \(dead\)|not started\b|missing the\b|compiled with different\b|(?:is|are|was|were) missing\b",
+    r"less than the minimum\b|gpu with pytorch\b|not active\b|inactive \(dead\)|not started\b|missing the\b",
+    r"compiled with different\b|(?:is|are|was|were) missing\b",
 )
 """Beginnings of words, in lower case."""
 _ANYWHERE = (
@@ -63,7 +64,8 @@ _ANYWHERE = (
     r"shm[-_]size|shmem allocation|no runtime for|unknown (?:or invalid )?runtime|did you configure",
     r"libcuda reported version",
     r"nccl_p2p_disable=1|acsctl:\s*srcvalid|io_page_fault",
-    r"fabric_manager_active\W{1,5}false|could not be allocated|outofmemory|blas ?= ?0\b|sxid|\(dkms apport\)|build_exclusive",
+    r"fabric_manager_active\W{1,5}false|could not be allocated|outofmemory",
+    r"blas ?= ?0\b|sxid|\(dkms apport\)|build_exclusive",
 )
 """Parts of words, in lower case."""
 _AS_WRITTEN = (

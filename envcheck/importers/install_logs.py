@@ -12,9 +12,10 @@ from typing import NamedTuple
 import msgspec
 from packaging.utils import canonicalize_name
 
+from envcheck.enrich.pypi_torch import FROM_PYPI
+from envcheck.enrich.stated import ARCHIVE
 from envcheck.importers.kit.paste import SOURCE, Paste
 from envcheck.importers.kit.protocol import Rank, environment, with_environment
-from envcheck.enrich.stated import ARCHIVE, FROM_PYPI
 from envcheck.snapshot import Distribution, Environment, Framework, ProbeRun, Snapshot
 
 NAME = "installer"
@@ -32,9 +33,10 @@ _WHEEL = re.compile(
     r"(any|win_amd64|[\w.]{0,80}(?:x86_64|aarch64|arm64))(?:\.whl)\b"
 )
 _ARCHIVE = re.compile(
-    rf"\bonnxruntime-(?:linux|win|osx)-(?:x64|x86_64|aarch64|arm64)(?P<gpu>-gpu)?-(?P<version>{_VERSION})(?:\.tgz|\.zip|/|\b)"
+    r"\bonnxruntime-(?:linux|win|osx)-(?:x64|x86_64|aarch64|arm64)(?P<gpu>-gpu)?"
+    rf"-(?P<version>{_VERSION})(?:\.tgz|\.zip|/|\b)"
 )
-"""What ONNX Runtime's project publishes for C and C++; ``-gpu_cuda12-`` would be another build than the release's own."""
+"""What ONNX Runtime's project publishes for C and C++; ``-gpu_cuda12-`` would be another build than its own."""
 _REMOVED = re.compile(
     rf"(?:Successfully uninstalled|Uninstalling|Found existing installation:) ({_NAME})[- ]({_VERSION}):?\s*$"
 )
@@ -106,9 +108,11 @@ def _python(packages: dict[str, _Step]) -> str | None:
 
 def _package(name: str, step: _Step) -> Distribution:
     normal = "torch" if name == "pytorch" and not step.conda else name
-    channel = "conda" if step.conda else None if step.archive else "pip"
-    read = {"version": ARCHIVE} if step.archive else {}
-    return Distribution(source=SOURCE, name=normal, version=step.version, build=step.build, channel=channel, read=read)
+    if step.archive:
+        return Distribution(source=SOURCE, name=normal, version=step.version, read={"version": ARCHIVE})
+    return Distribution(
+        source=SOURCE, name=normal, version=step.version, build=step.build, channel="conda" if step.conda else "pip"
+    )
 
 
 def _of_index(paste: Paste, packages: dict[str, _Step]) -> Framework | None:
@@ -145,7 +149,10 @@ def _of_plain_command(paste: Paste, packages: dict[str, _Step]) -> Framework | N
     return Framework(source=SOURCE, name="torch")
 
 
-_PLAIN = re.compile(r"\b(?:pip[0-9.]{0,4}|uv(?: pip)?) (?:install|add) (?!.{0,300}(?:https?:|--index|-i |-f |\.whl|--pre))(?:.{0,200} )?torch(?=[\s`'\",;)]|$)")
+_PLAIN = re.compile(
+    r"\b(?:pip[0-9.]{0,4}|uv(?: pip)?) (?:install|add) (?!.{0,300}(?:https?:|--index|-i |-f |\.whl|--pre))"
+    r"(?:.{0,200} )?torch(?=[\s`'\",;)]|$)"
+)
 _UNPINNED = re.compile(r"(?<![\w:/-])pytorch(?![\w=:/-])")
 _CHOSEN = re.compile(r"(?<![\w-])(?:cudatoolkit|pytorch-cuda) ?={1,2} ?(?P<version>[0-9]{1,2}\.[0-9]{1,2})(?![\w.])")
 

@@ -6,7 +6,7 @@ Each question that is known has a pattern for its answer, so that several in one
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -24,33 +24,18 @@ _PROMPT = re.compile(r"(?:>>>|In ?\[[0-9]{0,4}\]:|\.\.\.:)\s?(.{1,600})$")
 _COMMAND = re.compile(r".{0,80}?\bpython[0-9.]{0,5}(?:\.exe)? (?:-[A-Za-z] )?-c ?[\"'](.{1,600})[\"']\s*$")
 _OUT = re.compile(r"Out ?\[[0-9]{0,4}\]: ?")
 _LABELLED = re.compile(
-    r"[-*•\s`\"'(]{0,8}(.{1,80}?)[`\"']{0,2}\s{0,8}(?:(?:still|always|also|only|just|now|keeps?|then|simply|but|and) ){0,3}"
+    r"[-*•\s`\"'(]{0,8}(.{1,80}?)[`\"']{0,2}\s{0,8}"
+    r"(?:(?:still|always|also|only|just|now|keeps?|then|simply|but|and) ){0,3}"
     r"(?:=>|->|==|[:=→#]|returns?|returned|returning|gives?|gave|is|was|prints?|printed|shows?|showed|yields?|outputs?|"
     r"reports?|says|lists?|evaluates to|I get|(?<=\s)(?=(?:True|False)\b))"
     r"(?: (?:me|us|still|back|always|now|only|just))?\s{1,8}(?:prints )?[`\"']{0,2}(.{1,200}?)[`\"']{0,2}\s*$"
 )
-_SAID = re.compile(
-    r"(?<![\w.])(?:torch\.)?cuda\.is_available(?:\(\))?[`\"']{0,2}(?:[\s:=>#`'\"-]|\b(?:still|always|also|just|now|only|keeps?|it|"
-    r"return(?:s|ed|ing)?|gives?|gave|me|I|get|got|is|was|stays?|remains?|prints?|printed|shows?|says|evaluates to|results? in|but)\b){1,12}"
-    r"(?P<answer>true|false)\b",
-    re.IGNORECASE,
-)
-"""What a sentence or a comment says of PyTorch's answer."""
-_AVAILABLE = re.compile(
-    r"\W{0,6}(?:is )?(?:(?:py)?torch[ .]?)?(?:cuda|gpu)(?: is)? ?available\W{0,12}(?P<answer>true|false|yes|no)\b(?!.{0,20}\bMPS)|"
-    r"\W{0,6}(?:py)?torch(?:'s)?[ .]cuda\W{0,8}(?P<other>true|false)\b",
-    re.IGNORECASE,
-)
-_IN_CODE = re.compile(
-    r"\b(?:if|assert|while|elif|should|expect\w*|must|raise|unless|until|before|used to|would|previously|not torch)\b|\?\s*$",
-    re.IGNORECASE,
-)
-"""What makes such a line one of code, or of what is wanted."""
 _PRINT = re.compile(r"print\s?\((.*)\)\s*;?$")
 _DEVICES = re.compile(r"(?:Out ?\[[0-9]{0,4}\]: ?)?\[PhysicalDevice\(name=.{1,2000}\]$")
 _CALL = re.compile(
     r"\b(?:torch|tf|tensorflow|jax|ort|onnxruntime|cupy|paddle|numba)\.|\[PhysicalDevice\(|\(GPU\?\)|\bGPU:[0-9]|cuda:[0-9]|CUDA:[0-9]|\(cuda\)|\.__version__"
-    r"|CPUExecutionProvider['\"]|cuda\.is_available|\b[Aa]vailable\b|\b[Tt]orch(?:'s)?[ .](?:CUDA|cuda)\W|\bGPU available: False|\btorch[- ][0-9.]{3,12}(?:\+cu[0-9]+)? CPU\b"
+    r"|CPUExecutionProvider['\"]|\b[Cc]uda [Aa]vailable\b|\bCUDA available\b"
+    r"|\bGPU available: False|\btorch[- ][0-9.]{3,12}(?:\+cu[0-9]+)? CPU\b"
 )
 """Every question contains one of these."""
 _TRANSFORMERS = re.compile(
@@ -130,35 +115,34 @@ def _cpu_build(framework: Framework) -> Framework:
 
 def _answers(paste: Paste) -> Iterator[Snapshot]:
     lines = paste.lines
-    for place, line in enumerate(lines):
-        if not _CALL.search(line):
-            continue
-        text = line.strip(" \t`")
-        if asked_by_transformers := _TRANSFORMERS.search(text):
-            yield _framework(
-                "torch", version=asked_by_transformers[1], gpu_available=asked_by_transformers[2] == "True"
-            )
-        elif used := _uses_gpu(text):
-            yield _framework(used, gpu_available=True)
-        elif _TOOK_CPU.search(text) and not _ASKED_FOR_CPU.search(paste.text[:_LONGEST_TEXT]):
-            yield _framework("torch", gpu_available=False)
-        elif (listed := _PROVIDERS.match(text)) and not _CHOSEN.search(listed["before"]):
-            yield _providers(listed["list"])
-        elif _DEVICES.match(text):
-            yield _framework("tensorflow", gpu_available="GPU" in text)
+    places = [place for place, line in enumerate(lines) if _CALL.search(line)]
+    for place in places:
+        text = lines[place].strip(" \t`")
+        logged = _logged(text, paste)
+        if logged is not None:
+            yield logged
         elif asked := _PROMPT.match(text) or _COMMAND.match(text):
             below = lines[place + 1 : place + 1 + _MOST_ANSWERS]
             yield from _below(asked[1], below)
             yield from _nothing_printed(asked[1], below) if text.startswith(">>>") else ()
-        elif told := _SAID.search(text) or _AVAILABLE.match(text):
-            answer = next(each for each in told.groups() if each)
-            if not _IN_CODE.search(text[: told.end()]):
-                yield _framework("torch", gpu_available=answer.lower() in ("true", "yes"))
         else:
             for part in re.split(r"[;|]|, (?=\D)|\. ", text):
                 if labelled := _LABELLED.match(part):
                     yield from _beside(_SPOKEN.get(labelled[1].strip("`'\" ").lower(), labelled[1]), labelled[2])
-    yield from _scripted(lines)
+    yield from _scripted(lines, places)
+
+
+def _logged(text: str, paste: Paste) -> Snapshot | None:
+    """What a line of a program's log says without having been asked."""
+    if asked_by_transformers := _TRANSFORMERS.search(text):
+        return _framework("torch", version=asked_by_transformers[1], gpu_available=asked_by_transformers[2] == "True")
+    if used := _uses_gpu(text):
+        return _framework(used, gpu_available=True)
+    if _TOOK_CPU.search(text) and not _ASKED_FOR_CPU.search(paste.text[:_LONGEST_TEXT]):
+        return _framework("torch", gpu_available=False)
+    if (listed := _PROVIDERS.match(text)) and not _CHOSEN.search(listed["before"]):
+        return _providers(listed["list"])
+    return _framework("tensorflow", gpu_available="GPU" in text) if _DEVICES.match(text) else None
 
 
 _CODE_LINE = re.compile(r"(?:import |from |#|[A-Za-z_][\w.]{0,60} ?= |`{3}|def |with |$)")
@@ -169,22 +153,28 @@ _LABEL_OF_OUTPUT = re.compile(
 _MOST_QUESTIONS = 12
 
 
-def _scripted(lines: tuple[str, ...]) -> Iterator[Snapshot]:
+def _scripted(lines: tuple[str, ...], places: Sequence[int]) -> Iterator[Snapshot]:
     """The answers below a script whose lines ask: as many lines as it prints, in its order."""
     asked: list[_Question] = []
-    for place, line in enumerate(lines):
-        text = line.strip()
-        known = _questions(text) if _CALL.search(text) and not _PROMPT.match(text) else []
-        if len(known) == 1 and (_PRINT.match(text) or _question(text)):
-            asked.append(known[0])
-        elif asked and not _CODE_LINE.match(text):
-            yield from _in_order(asked, lines[place : place + _MOST_QUESTIONS + _MOST_ANSWERS])
-            asked = []
-        elif asked and len(asked) > _MOST_QUESTIONS:
+    for number, place in enumerate(places):
+        text = lines[place].strip()
+        known = [] if _PROMPT.match(text) else _questions(text)
+        alone = len(known) == 1 and (_PRINT.match(text) or _question(text))
+        asked = [*asked, known[0]] if alone and len(asked) < _MOST_QUESTIONS else []
+        end = places[number + 1] if number + 1 < len(places) else len(lines)
+        answers = _after_code(lines[place + 1 : min(end, place + 1 + _MOST_QUESTIONS + _MOST_ANSWERS)])
+        if asked and answers:
+            yield from _in_order(asked, answers)
             asked = []
 
 
-def _in_order(asked: list[_Question], lines: tuple[str, ...]) -> Iterator[Snapshot]:
+def _after_code(lines: Sequence[str]) -> Sequence[str]:
+    """The lines from the first on that is not one of a script."""
+    first = next((place for place, line in enumerate(lines) if not _CODE_LINE.match(line.strip())), len(lines))
+    return lines[first:]
+
+
+def _in_order(asked: Sequence[_Question], lines: Sequence[str]) -> Iterator[Snapshot]:
     answers = [text for line in lines if not _LABEL_OF_OUTPUT.match(text := line.strip().removeprefix("# "))]
     pairs = list(zip(asked, answers, strict=False))
     met = [(question, re.fullmatch(question.answer, answer)) for question, answer in pairs]

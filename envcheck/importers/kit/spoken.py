@@ -52,7 +52,8 @@ _DRIVER = re.compile(
     r"(?P<bare>[3-6][0-9]{2}\.[0-9]{2,3}(?:\.[0-9]{2,3})?)(?![\w]|\.[0-9])"
     r"|(?<![\w.])v?(?P<before>[3-6][0-9]{2}\.[0-9]{2,3}(?:\.[0-9]{2,3})?)"
     r" (?:(?:nvidia|cuda|gpu|graphics|game ready|studio|linux|windows|open) ){0,2}drivers?\b"
-    r"|(?<![\w-])(?:nvidia|geforce|gpu|graphics)(?: graphics)? drivers?(?: version| branch)?[ :=]{1,3}R?(?P<branch>[3-6][0-9]{2})(?!\w|\.[0-9]|-)"
+    r"|(?<![\w-])(?:nvidia|geforce|gpu|graphics)(?: graphics)? drivers?(?: version| branch)?[ :=]{1,3}"
+    r"R?(?P<branch>[3-6][0-9]{2})(?!\w|\.[0-9]|-)"
     r"|(?<![\w.])(?:R(?P<of_branch>[3-6][0-9]{2})|(?P<this_branch>[3-6][0-9]{2})(?: nvidia)?) drivers?\b"
     r"|(?<![\w.])(?P<windows>[23][0-9]\.[0-9]\.1[0-9]\.[0-9]{4})(?![\w.])",
     re.IGNORECASE,
@@ -86,8 +87,9 @@ _CAPABILITY = re.compile(
 
 _ANOTHER = re.compile(
     r"\?\s*$|\b(?:if|whether|when using|once|planning|plan to|buy(?:ing)?|bought for|consider\w*|wish|would|could|"
-    r"should|might|(?<!not )(?<!cannot )(?<!n't )(?<!nothing )(?<!never )works? (?:fine |well |great |ok |correctly )?(?:on|with|in)|worked|"
-    r"tested|supports?|supported|"
+    r"should|might|"
+    r"(?<!not )(?<!cannot )(?<!n't )(?<!nothing )(?<!never )works? (?:(?:fine|well|great|ok|correctly) )?(?:on|with|in)"
+    r"|worked|tested|supports?|supported|"
     r"recommend\w*|compatible with|other (?:machine|pc|box|server|computer|gpus?|card)|"
     r"another (?:machine|pc|box|server|computer|gpu|card)|colleague|friend|"
     r"previously|earlier|formerly|used to|used (?=.{1,60}\bbefore\b)|"
@@ -97,7 +99,8 @@ _ANOTHER = re.compile(
 )
 """In a sentence, what makes it one about another machine, a wish or a question."""
 _ASKED_ABOUT = re.compile(
-    r"\b(?:use|used|using|run|running|work|support) (?:it |this )?(?:on|with|under) (?:a |an |my |the )?[\w -]{0,30}\?\s*$",
+    r"\b(?:use|used|using|run|running|work|support) (?:it |this )?(?:on|with|under) (?:a |an |my |the )?"
+    r"[\w -]{0,30}\?\s*$",
     re.IGNORECASE,
 )
 """A question whether something runs on a GPU, which is then the one in question: "can I use it on an RTX 5090?"."""
@@ -185,7 +188,8 @@ def mentions(line: str) -> Iterator[Mention]:
     text = line[:LONGEST]
     if _PROGRAM.search(text):
         return
-    text = _ABOUT.sub(r"\g<name> version\g<link>", text)
+    if "ersion of" in text:
+        text = _ABOUT.sub(r"\g<name> version\g<link>", text)
     listed = _is_list(text)
     for part in _parts(text, listed=listed):
         hedged = not listed and _ANOTHER.search(part) is not None
@@ -234,7 +238,8 @@ def gpus(line: str) -> Iterator[NamedGpu]:
 def capability_of_gpu(line: str) -> str | None:
     """The compute capability that a line without a model states of a GPU."""
     text = line[:LONGEST]
-    if _PROGRAM.search(text):
+    lowered = text.lower()
+    if not any(map(lowered.__contains__, ("cap", "cc", "arch"))) or _PROGRAM.search(text):
         return None
     for part in _parts(text, listed=_is_list(text)):
         found = _CAPABILITY.search(part)

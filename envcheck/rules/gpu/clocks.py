@@ -14,7 +14,7 @@ _LOWERED = 0.99
 """A limit below this share of the default was lowered on purpose; NVML rounds to milliwatts."""
 
 _FAR_BELOW = 0.8
-"""Share of the limit: a GPU that its power cap slows down draws nearly all of it, unless something else lowers the cap."""
+"""Share of the limit: a GPU that it caps draws nearly all of it, unless something else lowers the cap."""
 
 _MARGIN = 1.0
 """Degrees: a GPU that the driver throttles for heat is at its limit or just below it."""
@@ -65,7 +65,7 @@ def power_throttled(gpu: Gpu, _facts: Facts) -> Outcome | None:
         return Outcome(
             status="warn",
             title=f"{gpu_title(gpu)}: capped at {power.draw:.0f} W, with a limit of {power.limit:.0f} W",
-            message="Something other than the limit lowers the power: the supply, its cables or the machine's own limit.",
+            message="Something other than the limit lowers the power, such as the supply or the machine's own limit.",
             evidence=(*evidence, evidence_of("power (W)", power, "draw")),
             decided_by="driver-answered",
         )

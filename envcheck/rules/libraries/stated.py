@@ -89,13 +89,9 @@ def stated_misfit(
     failed = _something_failed(subject, facts)
     if component == "cuda" and not failed and (copy.of_wheel or _copy("cudnn", subject, facts) is None):
         return None
-    told_as_cuda = _of_default_build(subject, facts)
-    if told_as_cuda is not None:
-        fit = told_as_cuda if component == "cuda" else None
-    else:
-        fits = [_fit(component, copy.version, build, framework, facts) for build in _builds(subject, facts)]
-        fit = fits[0] if all(other is not None and other.bad for other in fits) else None
-    if fit is None:
+    fits = [_fit(component, copy.version, build, framework, facts) for build in _builds(subject, facts)]
+    fit = fits[0]
+    if fit is None or not fit.bad or not all(other is not None and other.bad for other in fits):
         return None
     if component == "cudnn" and _is_other_major(fit, copy.version) is not other_major:
         return None
@@ -109,23 +105,6 @@ def stated_misfit(
         fixes=(),
         worst="warn" if copy.of_wheel and not failed else "fail",
     )
-
-
-def _of_default_build(subject: FrameworkSubject, facts: Facts) -> Fit | None:
-    """Why the stated CUDA does not do for the release's own build, where the builds of other indexes that it does for
-    refuse the stated cuDNN: no build fits both, and the release's own is the one that people have.
-    """
-    framework = subject.framework
-    own, *others = _all_builds(framework, facts)
-    cuda, cudnn = _copy("cuda", subject, facts), _copy("cudnn", subject, facts)
-    if cuda is None or cudnn is None or not others:
-        return None
-    fit, kept = (_fit(name, said.version, own, framework, facts) for name, said in (("cuda", cuda), ("cudnn", cudnn)))
-    fitting = [build for build in _builds(subject, facts) if build != own]
-    refused = [_fit("cudnn", cudnn.version, build, framework, facts) for build in fitting]
-    if fit is None or not fit.bad or (kept is not None and kept.bad) or not fitting:
-        return None
-    return fit if all(each is not None and each.bad for each in refused) else None
 
 
 def _is_explained_otherwise(framework: Framework, facts: Facts) -> bool:
@@ -142,21 +121,18 @@ def _is_open(met: ObservedProblem) -> bool:
 
 def _builds(subject: FrameworkSubject, facts: Facts) -> tuple[str, ...]:
     """The versions of the builds of a release, PyPI's first; those for the stated CUDA, if there are any."""
-    framework, all_builds = subject.framework, _all_builds(subject.framework, facts)
-    cuda = _copy("cuda", subject, facts)
-    if cuda is None:
-        return all_builds
-    fits = {build: _fit("cuda", cuda.version, build, framework, facts) for build in all_builds}
-    return tuple(build for build, fit in fits.items() if fit is None or not fit.bad) or all_builds
-
-
-def _all_builds(framework: Framework, facts: Facts) -> tuple[str, ...]:
+    framework = subject.framework
     version = first_of(framework.version or "")
     there = parse_version(version)
     if "+" in version or there is None or framework.read.get("version") == ARCHIVE:
         return (version,)
     tags = dict.fromkeys(row.build for row in facts.matrix.rows_for(canonical(framework.name), there) if row.build)
-    return (version, *(f"{version}+{tag}" for tag in tags))
+    all_builds = (version, *(f"{version}+{tag}" for tag in tags))
+    cuda = _copy("cuda", subject, facts)
+    if cuda is None:
+        return all_builds
+    fits = {build: _fit("cuda", cuda.version, build, framework, facts) for build in all_builds}
+    return tuple(build for build, fit in fits.items() if fit is None or not fit.bad) or all_builds
 
 
 def _fit(component: str, stated: str, version: str, framework: Framework, facts: Facts) -> Fit | None:

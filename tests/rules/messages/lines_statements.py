@@ -25,6 +25,9 @@ EXAMPLES: dict[str, list[str]] = {
     "cuda-major-mismatch": [
         "RuntimeError: CUDA version mismatch! DeepSpeed ops were compiled and installed with a different version than what is being used at runtime.",
     ],
+    "library-not-found": [
+        "CreateExecutionProviderInstance CUDA_PATH is set but CUDA wasn't able to be loaded. Please install the correct version of CUDA and cuDNN",
+    ],
     "cpu-only-build": ["CUDA execution provider is not enabled in this build. "],
     "gpu-feature-unsupported": [
         "ValueError: Bfloat16 is only supported on GPUs with compute capability of at least 8.0. Your Tesla T4 GPU has compute capability 7.5. You can use float16 instead by explicitly setting the `dtype` flag",

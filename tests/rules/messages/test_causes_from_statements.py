@@ -292,3 +292,99 @@ def test_a_power_cap_far_below_the_limit(draw: str, expected: str | None) -> Non
         "    Current Power Limit                   : 400.00 W",
     )
     assert cause_in(*section, *power) == expected
+
+
+@every(
+    [
+        ("Windows 11", ">>> torch.__version__\n'2.3.0'", "cpu-only-build"),
+        ("Microsoft Windows 10", "torch==2.3.0", "cpu-only-build"),
+        ("Windows 11", "pip install torch torchvision", "cpu-only-build"),
+        ("Ubuntu 22.04", "torch==2.3.0", None),
+        ("Windows 11", "torch==2.3.0+cu121", None),
+        ("Ubuntu 22.04 on WSL2 under Windows", "torch==2.3.0", None),
+        ("Jetson AGX Orin, JetPack 5.1.2", "pip install torch", "cpu-only-build"),
+        (
+            "Jetson AGX Orin, JetPack 5.1.2",
+            "pip install torch-2.1.0a0+41361538.nv23.06-cp38-cp38-linux_aarch64.whl",
+            None,
+        ),
+        ("Ubuntu 22.04", "pip install torch", None),
+    ]
+)
+def test_what_pypi_has_of_pytorch_for_a_system(system: str, installed: str, expected: str | None) -> None:
+    assert cause_in(system, installed, "RTX 4070" if "Jetson" not in system else "", NOT_AVAILABLE) == expected
+
+
+@every(
+    [
+        ("tensorflow-cpu 2.10.0", "tf.config.list_physical_devices('GPU') -> []", "cpu-only-build"),
+        ("tensorflow-gpu 2.10.0", "tf.config.list_physical_devices('GPU') -> []", None),
+    ]
+)
+def test_a_module_stands_for_the_one_package_of_its_project(package: str, asked: str, expected: str | None) -> None:
+    assert cause_in(package, asked, "Ubuntu 20.04, GTX 1650") == expected
+
+
+INSIDE = ">>> torch.version.cuda\n'12.1'\n>>> torch.cuda.is_available()\nFalse"
+
+
+@every(
+    [
+        ("docker run -it --rm myimage bash", "container-without-gpu"),
+        ("sudo podman run -v /data:/data myimage", "container-without-gpu"),
+        ("docker run -it --rm --gpus all myimage bash", None),
+        ("docker run --device nvidia.com/gpu=all myimage", None),
+        ("docker run -it myimage\nservices:\n  app:\n    runtime: nvidia", None),
+    ]
+)
+def test_a_command_that_asks_for_no_gpu(command: str, expected: str | None) -> None:
+    assert cause_in(command, INSIDE) == expected
+
+
+def test_a_log_of_compose_is_from_a_container() -> None:
+    said = "Found no NVIDIA driver on your system. Please check that you have an NVIDIA GPU"
+    assert cause_in(f"worker_1  | RuntimeError: {said}", SMI) == "container-without-gpu"
+    assert cause_in(f"RuntimeError: {said}") == "driver-not-installed"
+
+
+SMI = "| NVIDIA-SMI 546.33       Driver Version: 546.33       CUDA Version: 12.3     |"
+
+
+@every(
+    [
+        ("torch 2.1.2+cu121", SMI, "wsl-libcuda-shadowed"),
+        ("torch 2.1.2+cu121", SMI.replace("546.33", "471.11").replace("12.3", "11.4"), "driver-too-old"),
+        ("torch 2.1.2+cpu", SMI, "cpu-only-build"),
+    ]
+)
+def test_a_build_that_finds_no_gpu_inside_wsl(build: str, smi: str, expected: str) -> None:
+    assert cause_in("Ubuntu 22.04 on WSL2", build, smi, NOT_AVAILABLE) == expected
+
+
+@every(
+    [
+        ("nvidia driver 390", "CUDA 9.2", "driver-too-old"),
+        ("NVIDIA driver version: 470", "torch==2.4.0+cu124", "driver-too-old"),
+        ("R450 driver", "torch==2.4.0+cu124", "driver-too-old"),
+        ("nvidia driver 450", "torch==1.12.1+cu113", None),  # its newest release runs it
+        ("nvidia driver 550", "torch==2.4.0+cu124", None),
+    ]
+)
+def test_a_branch_of_the_driver_stands_for_its_newest_release(driver: str, other: str, expected: str | None) -> None:
+    assert cause_in(driver, other) == expected
+
+
+@every(
+    [
+        ("LD_LIBRARY_PATH=/usr/local/cuda-11.7/lib64", "library-shadowed"),
+        ("LD_LIBRARY_PATH=/opt/other/lib", "cuda-library-too-old"),
+    ]
+)
+def test_a_variable_that_leads_to_a_library_that_lacks_a_symbol(variable: str, expected: str) -> None:
+    line = "OSError: /usr/local/cuda-11.7/lib64/libcublas.so.11: undefined symbol: cublasLtGetStatusString, version libcublasLt.so.11"
+    assert cause_in(line, variable) == expected
+
+
+def test_the_project_that_tries_its_cuda_provider_is_the_package_that_has_one() -> None:
+    tried = "Failed to create CUDAExecutionProvider. Please reference the GPU requirements page"
+    assert cause_in("ONNX Runtime version: 1.16.0", "CUDA 12.2", "cuDNN 8.9", tried) == "cuda-major-mismatch"
