@@ -1,4 +1,4 @@
-"""Whether PyTorch finds CUDA, as sentences, comments and labels of programs say it.
+"""Whether PyTorch or TensorFlow finds a GPU, as sentences, comments and labels of programs say it.
 
 ``torch.cuda.is_available()`` with its answer in the same line, in any words; what a line of code tests, and what
 somebody expects or asks, is no answer.
@@ -35,6 +35,10 @@ _NO_ANSWER = re.compile(
     r"|\?\s*$",
     re.IGNORECASE,
 )
+_COUNTED = re.compile(
+    r"\W{0,6}Num GPUs(?: Available)? ?[:=]\s{0,4}(?P<count>[0-9]{1,4})(?![0-9]|\.[0-9])", re.IGNORECASE
+)
+"""What TensorFlow's own example prints."""
 _LONGEST_LINE = 600
 
 
@@ -48,11 +52,16 @@ def read(paste: Paste) -> Snapshot:
 
 def _read_line(line: str) -> Snapshot | None:
     text = line[:_LONGEST_LINE]
+    if counted := _COUNTED.search(text) if "Num GPUs" in text else None:
+        return _finds("tensorflow", found=counted["count"] != "0")
     if "available" not in text and "AVAILABLE" not in text and "orch" not in text:
         return None
     told = _SAID.search(text) or _LABEL.match(text)
     if told is None or _NO_ANSWER.search(text[: told.end()]) or text.rstrip().endswith("?"):
         return None
     answer = next(each for each in told.groups() if each)
-    torch = Framework(source=SOURCE, name="torch", gpu_available=answer.lower() in ("true", "yes"))
-    return with_environment(environment(frameworks=(torch,)))
+    return _finds("torch", found=answer.lower() in ("true", "yes"))
+
+
+def _finds(name: str, *, found: bool) -> Snapshot:
+    return with_environment(environment(frameworks=(Framework(source=SOURCE, name=name, gpu_available=found),)))

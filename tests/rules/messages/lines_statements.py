@@ -18,6 +18,7 @@ EXAMPLES: dict[str, list[str]] = {
         "RuntimeError: CUDA error: invalid device function",
         "RuntimeError: This cuDF installation is missing the necessary PTX files that are <=50.",
     ],
+    "driver-not-loaded": ["nvidia-docker | Error: Could not load UVM kernel module"],
     "toolkit-missing": ["gsplat: No CUDA toolkit found. gsplat will be disabled."],
     "extension-built-for-other-torch": [
         "RuntimeError: PyTorch version mismatch! DeepSpeed ops were compiled and installed with a different version than what is being used at runtime. Install torch version=2.3, Runtime torch version=2.2",
@@ -30,6 +31,9 @@ EXAMPLES: dict[str, list[str]] = {
     ],
     "cpu-only-build": ["CUDA execution provider is not enabled in this build. "],
     "gpu-feature-unsupported": [
+        "ValueError: No valid attention backend found for cuda with AttentionSelectorConfig. Reasons: {FLASH_ATTN_MLA: [compute capability not supported]}",
+        "    assert is_fa_version_supported(self.fa_version)",
+        "AssertionError('Only FlashAttention backend is supported for now.')",
         "ValueError: Bfloat16 is only supported on GPUs with compute capability of at least 8.0. Your Tesla T4 GPU has compute capability 7.5. You can use float16 instead by explicitly setting the `dtype` flag",
     ],
 }

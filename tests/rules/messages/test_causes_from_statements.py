@@ -388,3 +388,40 @@ def test_a_variable_that_leads_to_a_library_that_lacks_a_symbol(variable: str, e
 def test_the_project_that_tries_its_cuda_provider_is_the_package_that_has_one() -> None:
     tried = "Failed to create CUDAExecutionProvider. Please reference the GPU requirements page"
     assert cause_in("ONNX Runtime version: 1.16.0", "CUDA 12.2", "cuDNN 8.9", tried) == "cuda-major-mismatch"
+
+
+@every(["Num GPUs Available:  0", "it prints Num GPUs: 0.", "tf.config.list_physical_devices('GPU') returns []"])
+def test_tensorflow_beside_another_cuda(told: str) -> None:
+    assert cause_in("TensorFlow 2.1.0", "CUDA 10.2", told) == "cuda-major-mismatch"
+    assert cause_in("TensorFlow 2.1.0", "CUDA 10.1", told) != "cuda-major-mismatch"
+
+
+def test_a_link_that_is_down_on_one_of_two_gpus() -> None:
+    other = ONE_GPU.replace("GPU 0", "GPU 1").replace("9be)", "9bf)")
+    links = ("\t Link 0: 25 GB/s", "\t Link 1: 25 GB/s")
+    assert cause_in(ONE_GPU, links[0], "\t Link 1: <inactive>", other, *links) == "nvlink-down"
+    assert alarms(ONE_GPU, *links, other, *links) == []
+
+
+def test_a_backend_that_volta_lacks_counts_only_where_it_is_demanded() -> None:
+    chosen = "INFO [cuda.py:234] Cannot use FlashAttention-2 backend for Volta and Turing GPUs."
+    demanded = "ERROR [engine.py:158] AssertionError('Only FlashAttention backend is supported for now.')"
+    assert cause_in(chosen, demanded) == "gpu-feature-unsupported"
+    assert alarms(chosen, "Using XFormers backend.") == []
+
+
+UNIT = "● nvidia-fabricmanager.service - NVIDIA fabric manager service\n   Loaded: loaded\n   Active: {}"
+
+
+@every(
+    [
+        (UNIT.format("inactive (dead)"), "8x H100 SXM", "fabric-manager-not-running"),
+        (UNIT.format("failed (Result: exit-code)"), "NVIDIA H100 80GB HBM3", "fabric-manager-not-running"),
+        (UNIT.format("active (running) since Mon"), "8x H100 SXM", None),
+        (UNIT.format("inactive (dead)"), "RTX 4090", None),
+        ("nvidia-fabricmanager.service: fabric manager not started", "RTX 4090", None),
+    ]
+)
+def test_a_fabric_manager_that_does_not_run(status: str, gpu: str, expected: str | None) -> None:
+    assert cause_in(status, gpu, "torch 2.4.0+cu124", NOT_AVAILABLE) == expected
+    assert alarms(status.replace("nvidia-fabricmanager.service:", ""), gpu, ">>> torch.cuda.is_available()\nTrue") == []
