@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from envcheck.checks import Evidence, Fix, Missing, Status
 from envcheck.compat.relations.driver_cuda import driver_runs_cuda, minimum_driver
 from envcheck.compat.relations.fit import Fit, conclude
@@ -21,6 +23,7 @@ from envcheck.rules.facts.frameworks import (
     base_framework,
     built_for_cuda,
     code_targets,
+    compiles_its_code,
     full_name,
     is_main_framework,
     only_compiles_for_torch,
@@ -31,6 +34,7 @@ from envcheck.rules.facts.trials import ran_with_this_driver
 from envcheck.rules.fixes.driver import update_driver
 from envcheck.rules.fixes.fits import incompatible, not_known
 from envcheck.rules.fixes.frameworks import install_other_release
+from envcheck.rules.messages.observed import line_evidence
 from envcheck.snapshot import Driver, Framework
 from envcheck.versions import ComputeCapability, CudaVersion, DriverRelease
 
@@ -118,6 +122,9 @@ def driver_too_old(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
         proof = evidence_of(f"{framework.name} can use the GPU", framework, "gpu_available")
         return passed(title, *evidence, proof, decided_by="framework-ran")
     fit = _fit(subject, number, cuda, facts)
+    refused = _cannot_load_what_it_compiles(subject, cuda, facts) if fit.ok else None
+    if refused is not None:
+        return refused
     if fit.ok:
         return passed(title, *evidence)
     if not fit.bad and not is_main_framework(framework, facts.matrix):
@@ -130,6 +137,34 @@ def driver_too_old(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     return incompatible(title, fit, evidence=evidence, fixes=fixes, worst=worst, more=more)
 
 
+_NOT_LOADED = re.compile(
+    r"\bCUDADriverError\b|CUDA_ERROR_(?:INVALID_PTX|INVALID_IMAGE|INVALID_SOURCE|UNSUPPORTED_PTX_VERSION)\b"
+)
+"""How a framework that compiles at run time says that the driver does not load the result, whatever the reason."""
+
+
+def _cannot_load_what_it_compiles(subject: FrameworkSubject, cuda: CudaVersion, facts: Facts) -> Outcome | None:
+    """The finding that the driver is older than the compiler of a framework, and refuses what that made."""
+    framework, driver = subject.framework, driver_of(facts)
+    compiler = max(cuda, CudaVersion.parse(framework.compiles_with.get("nvrtc")) or cuda)
+    lines = [error for error in facts.snapshot.observed_errors if _NOT_LOADED.search(error.text)]
+    if not lines or not compiles_its_code(framework, facts.matrix) or supports_natively(facts, compiler) is not False:
+        return None
+    spoken = supported_cuda(facts)
+    return Outcome(
+        status="fail",
+        title=f"The driver does not load what {full_name(framework)} compiles",
+        message=f"It compiles with CUDA {compiler}, and the driver supports CUDA {spoken}.",
+        evidence=(
+            *(line_evidence(error) for error in lines[:1]),
+            evidence_of(f"CUDA of {framework.name}", framework, "cuda"),
+            *((evidence_of("CUDA that the driver supports", driver, "cuda"),) if driver.cuda else ()),
+        ),
+        decided_by="framework-ran",
+        fixes=_fixes(facts),
+    )
+
+
 def _without_release(subject: FrameworkSubject, cuda: CudaVersion | None, driver: Driver, facts: Facts) -> Outcome:
     """The outcome where the driver's release is not known: by the newest CUDA that it supports, if that is."""
     framework = subject.framework
@@ -139,6 +174,9 @@ def _without_release(subject: FrameworkSubject, cuda: CudaVersion | None, driver
         evidence_of(f"CUDA of {framework.name}", framework, "cuda"),
         evidence_of("CUDA that the driver supports", driver, "cuda"),
     )
+    refused = _cannot_load_what_it_compiles(subject, cuda, facts)
+    if refused is not None:
+        return refused
     if runs_builds_for(facts, cuda):
         return passed(f"The driver runs CUDA {cuda} of {full_name(framework)}", *evidence)
     least = minimum_driver(facts.matrix, cuda, facts.driver_os)

@@ -21,6 +21,7 @@ EXAMPLES: dict[str, list[str]] = {
     "driver-not-loaded": ["nvidia-docker | Error: Could not load UVM kernel module"],
     "toolkit-missing": ["gsplat: No CUDA toolkit found. gsplat will be disabled."],
     "extension-built-for-other-torch": [
+        "OSError: [WinError 127] The specified procedure could not be found. Error loading torch_sparse\\_convert_cuda.pyd",
         "RuntimeError: PyTorch version mismatch! DeepSpeed ops were compiled and installed with a different version than what is being used at runtime. Install torch version=2.3, Runtime torch version=2.2",
     ],
     "cuda-major-mismatch": [
@@ -29,7 +30,19 @@ EXAMPLES: dict[str, list[str]] = {
     "library-not-found": [
         "CreateExecutionProviderInstance CUDA_PATH is set but CUDA wasn't able to be loaded. Please install the correct version of CUDA and cuDNN",
     ],
-    "cpu-only-build": ["CUDA execution provider is not enabled in this build. "],
+    "driver-too-old": [
+        "┌ Error: This version of CUDA.jl only supports NVIDIA drivers for CUDA 11.x or higher (yours is for CUDA 10.2.0)",
+    ],
+    "nodes-not-connected": [
+        "torch.distributed.DistNetworkError: The client socket has timed out after 60000ms while trying to connect to (10.0.0.1, 29500).",
+    ],
+    "cpu-only-build": [
+        "thread 'main' panicked: Error: the candle crate has not been built with cuda support",
+        "mxnet.base.MXNetError: [12:00:00] src/storage/storage.cc:155: GPU is not enabled",
+        "On this machine pip install torch gives the CPU version",
+        "I get the CPU-only build of torch instead of the CUDA one",
+        "CUDA execution provider is not enabled in this build. ",
+    ],
     "gpu-feature-unsupported": [
         "ValueError: No valid attention backend found for cuda with AttentionSelectorConfig. Reasons: {FLASH_ATTN_MLA: [compute capability not supported]}",
         "    assert is_fa_version_supported(self.fa_version)",
