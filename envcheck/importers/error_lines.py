@@ -55,7 +55,8 @@ _WORDS = (
     r"off (?:of )?the (?:pcie? )?bus\b|executable file|waiting for nvidia\b|unmatched\b|not discovered\b",
     r"(?:no|not) pre-installed\b|abi invalid\b|bad exit status|machine only has\b|invalid elf\b|not an elf\b",
     r"less than the minimum\b|gpu with pytorch\b|not active\b|inactive \(dead\)|not started\b|missing the\b",
-    r"cpu(?:[ -]only)? (?:version|build|wheel|variant)s?\b|compiled with different\b|not been built\b|timed out\b|(?:is|are|was|were) missing\b",
+    r"cpu(?:[ -]only)? (?:version|build|wheel|variant)s?\b|not been built\b|timed out\b|only supports nvidia\b",
+    r"compiled with different\b|(?:is|are|was|were) missing\b",
 )
 """Beginnings of words, in lower case."""
 _ANYWHERE = (

@@ -43,7 +43,9 @@ _REMOVED = re.compile(
 _CONDA = re.compile(rf"(?:- )?[\"']?({_NAME})={{1,2}}({_VERSION})(?:=(\S{{1,60}}?))?[\"']?(?:\s*#.*)?$")
 _CONDA_ROW = re.compile(rf"({_NAME})\s+({_VERSION})\s+(\S*(?:cuda|cudnn|cpu)\S*_[0-9]+)(?:\s+\S{{1,40}})?$")
 _COMMAND = re.compile(r"\b(?:pip[0-9.]{0,4}|conda|mamba|uv(?: pip)?|poetry) (?:install|add|create)\b(.{1,1000})")
-_PINNED = re.compile(rf"(?<![\w<>~!-])[\"']?({_NAME})={{1,3}}({_VERSION})(?=[\"'\s\\;,]|$)")
+_PINNED = re.compile(
+    rf"(?<![\w<>~!-])[\"']?({_NAME})(?:\[[A-Za-z0-9_, -]{{1,60}}\])?={{1,3}}({_VERSION})(?=[\"'\s\\;,]|$)"
+)
 _INDEX = re.compile(
     r"(?:--(?:extra-)?index-url[ =]|--index[ =]|--find-links[ =]|-[if] |(?:registry|url) = |"
     r"Looking in (?:indexes|links):.{0,200}?)\s?[\"']?"

@@ -14,14 +14,14 @@ from envcheck.importers.kit.assemble import OF_MODULE, STATED
 from envcheck.importers.kit.named_gpus import same_model
 from envcheck.importers.kit.paste import SOURCE, Paste
 from envcheck.importers.kit.protocol import Rank, environment, with_environment
-from envcheck.importers.kit.spoken import TORCH_CUDA, Mention, NamedGpu, capability_of_gpu, gpus, mentions
+from envcheck.importers.kit.spoken import DRIVER_CUDA, TORCH_CUDA, Mention, NamedGpu, capability_of_gpu, gpus, mentions
 from envcheck.importers.kit.stated_libraries import stated_cuda, stated_cudnn
 from envcheck.snapshot import Distribution, Driver, Framework, Gpu, Library, Listing, Snapshot
 
 NAME = "mentions"
 RANK = Rank.MENTION
 
-_NO_PACKAGES = frozenset({"torch", "cuda", "cudnn", "nccl", "python", "driver", "rapids", TORCH_CUDA})
+_NO_PACKAGES = frozenset({"torch", "cuda", "cudnn", "nccl", "python", "driver", "rapids", TORCH_CUDA, DRIVER_CUDA})
 _MOST = 200
 """Most mentions that are kept; no real text has more."""
 _MOST_GPUS = 16
@@ -95,20 +95,30 @@ def _snapshot(chosen: dict[str, Mention], present: Sequence[NamedGpu], found: Se
     made = environment(
         python=python.version if python and python.version.startswith(("2.7", "3.")) else None,
         distributions=packages,
-        frameworks=(_torch(torch, found),) if torch else (),
+        frameworks=(_torch(torch, found),) if torch or TORCH_CUDA in chosen else (),
     )
     known = made.python or made.distributions or made.frameworks
     return msgspec.structs.replace(
         with_environment(made) if known else Snapshot(),
-        driver=Driver(source=SOURCE, release=driver.version) if driver else None,
+        driver=_driver(driver, chosen.get(DRIVER_CUDA)),
         gpus=_listing(present),
         libraries=_stated(chosen),
     )
 
 
-def _torch(torch: Mention, found: Sequence[Mention]) -> Framework:
+def _driver(release: Mention | None, cuda: Mention | None) -> Driver | None:
+    if release is None and cuda is None:
+        return None
+    return Driver(source=SOURCE, release=release.version if release else None, cuda=cuda.version if cuda else None)
+
+
+def _torch(torch: Mention | None, found: Sequence[Mention]) -> Framework:
     same = (other.version if other.component == TORCH_CUDA else other.cuda for other in found if _is_of_torch(other))
-    return Framework(source=SOURCE, name="torch", version=torch.version, cuda=torch.cuda or next(same, None))
+    cuda = (torch.cuda if torch else None) or next(same, None)
+    cpu_only = True if torch and torch.cpu and cuda is None else None
+    return Framework(
+        source=SOURCE, name="torch", version=torch.version if torch else None, cuda=cuda, cpu_only=cpu_only
+    )
 
 
 def _is_of_torch(mention: Mention) -> bool:

@@ -196,7 +196,7 @@ def _below(code: str, lines: tuple[str, ...]) -> Iterator[Snapshot]:
     questions = _questions(code)
     if not questions:
         return
-    pattern = re.compile(r"\s*" + r"[\s,;|]{1,4}".join(question.answer for question in questions) + r"\s*$")
+    pattern = re.compile(r"\s*\(?" + r"[\s,;|]{1,4}".join(question.answer for question in questions) + r"\)?\s*$")
     for line in lines:
         text = _OUT.sub("", line.strip())
         if found := pattern.match(text):
@@ -235,7 +235,7 @@ def _questions(code: str) -> list[_Question]:
     """The questions of a line of code in their order; none where one of several is not known."""
     statement = code.rpartition(";")[2].strip() or code.strip()
     printed = _PRINT.match(statement)
-    parts = _split(printed[1]) if printed else [statement]
+    parts = _split(printed[1] if printed else statement)
     found = [_question(part) for part in parts if not re.fullmatch(r"\s*[\"'].*[\"']\s*", part)]
     known = [question for question in found if question]
     return known if len(known) == len(found) and len(known) == len(parts) else []
@@ -390,5 +390,10 @@ _QUESTIONS: tuple[_Question, ...] = (
         _providers,
     ),
     _Question(re.compile(r"cupy\.__version__"), _VERSION, _of_version("cupy")),
+    _Question(
+        re.compile(r"paddle\.(?:device\.)?is_compiled_with_cuda\(\)"),
+        _TRUE,
+        lambda answer: _framework("paddlepaddle", cpu_only=answer.lower() == "false"),
+    ),
     _Question(re.compile(r"paddle\.__version__"), _VERSION, _of_version("paddlepaddle-gpu")),
 )

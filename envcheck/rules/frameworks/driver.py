@@ -122,11 +122,8 @@ def driver_too_old(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
         proof = evidence_of(f"{framework.name} can use the GPU", framework, "gpu_available")
         return passed(title, *evidence, proof, decided_by="framework-ran")
     fit = _fit(subject, number, cuda, facts)
-    refused = _cannot_load_what_it_compiles(subject, cuda, facts) if fit.ok else None
-    if refused is not None:
-        return refused
     if fit.ok:
-        return passed(title, *evidence)
+        return _cannot_load_what_it_compiles(subject, cuda, facts) or passed(title, *evidence)
     if not fit.bad and not is_main_framework(framework, facts.matrix):
         return None
     if not fit.bad:
@@ -174,11 +171,9 @@ def _without_release(subject: FrameworkSubject, cuda: CudaVersion | None, driver
         evidence_of(f"CUDA of {framework.name}", framework, "cuda"),
         evidence_of("CUDA that the driver supports", driver, "cuda"),
     )
-    refused = _cannot_load_what_it_compiles(subject, cuda, facts)
-    if refused is not None:
-        return refused
     if runs_builds_for(facts, cuda):
-        return passed(f"The driver runs CUDA {cuda} of {full_name(framework)}", *evidence)
+        works = passed(f"The driver runs CUDA {cuda} of {full_name(framework)}", *evidence)
+        return _cannot_load_what_it_compiles(subject, cuda, facts) or works
     least = minimum_driver(facts.matrix, cuda, facts.driver_os)
     wanted = f"driver >= {least.driver}" if least else ""
     reason = f"CUDA {cuda} needs a newer driver than one that supports CUDA up to {driver.cuda}"

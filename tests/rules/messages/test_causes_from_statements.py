@@ -1,6 +1,6 @@
 """Causes that follow from facts alone, which people state, programs print, and commands ask for: no error line names them."""
 
-# ruff: noqa: E501  lines as the programs print them
+# ruff: noqa: E501, RUF001  lines as programs print them, in other scripts too
 
 from __future__ import annotations
 
@@ -425,3 +425,60 @@ UNIT = "● nvidia-fabricmanager.service - NVIDIA fabric manager service\n   Loa
 def test_a_fabric_manager_that_does_not_run(status: str, gpu: str, expected: str | None) -> None:
     assert cause_in(status, gpu, "torch 2.4.0+cu124", NOT_AVAILABLE) == expected
     assert alarms(status.replace("nvidia-fabricmanager.service:", ""), gpu, ">>> torch.cuda.is_available()\nTrue") == []
+
+
+@every(
+    [
+        "I upgraded my rig with a 5090 and since then nothing works. pip freeze | grep torch: torch==2.5.1+cu124",
+        "My card is a 5090.\nSuccessfully installed torch-2.5.1+cu124",
+        "- `torch` version: 2.5.1+cu124\n- GPU type: NVIDIA GeForce RTX 5090",
+        '{"torch": {"version": "2.5.1+cu124", "cuda": "12.4"}, "gpus": [{"name": "NVIDIA GeForce RTX 5090"}]}',
+        'torch:\n  version: "2.5.1+cu124"\ngpu:\n  - name: NVIDIA GeForce RTX 5090',
+        "GPU -> RTX 5090, torch -> 2.5.1+cu124",
+        "pytorch/2.5.1 (CUDA 12.4), GeForce 5090",
+        "In [2]: torch.__version__, torch.cuda.get_device_name(0)\nOut[2]: ('2.5.1+cu124', 'NVIDIA GeForce RTX 5090')",
+        "INFO vLLM API server version 0.6.6.post1\n5090 32GB",
+        "Conda env: pytorch 2.5.1 py3.11_cuda12.4_cudnn9.1.0_0 pytorch\nRTX 5090",
+        "我用的是RTX 5090，PyTorch版本是2.5.1+cu124",
+        "RTX 5090を使っています。PyTorchは2.5.1+cu124です。",
+        "У меня RTX 5090 и torch 2.5.1+cu124",
+    ]
+)
+def test_a_gpu_and_a_build_in_forms_that_people_use(text: str) -> None:
+    assert cause_in(text) == "gpu-code-missing"
+
+
+@every(
+    [
+        "CUDA Version: 11.4 (nvidia-smi), torch.version.cuda 12.1",
+        "nvidia-smi shows CUDA Version 11.2, I installed torch 2.3.0+cu121",
+        "CUDA (nvidia-smi): 11.4\ntorch==2.3.0+cu121",
+        "the driver supports CUDA 11.4\ntorch==2.3.0+cu121",
+        "tensorflow[and-cuda]==2.17.0 with NVIDIA driver 470.199.02",
+        "driver R470, torch 2.6.0+cu126",
+    ]
+)
+def test_a_driver_by_the_cuda_that_it_supports(text: str) -> None:
+    assert cause_in(text) == "driver-too-old"
+
+
+@every(
+    [
+        "conda list: pytorch 2.2.0 cpu_py311h, GPU: RTX A4000",
+        "pytorch 2.0.1 cpu build (py3.10_cpu_0), Tesla T4",
+        "torch 2.1.0 (CPU), RTX 3080",
+        "paddlepaddle==2.6.1 on RTX 3060\n>>> paddle.is_compiled_with_cuda()\nFalse",
+    ]
+)
+def test_a_build_for_the_cpu_by_what_stands_beside(text: str) -> None:
+    assert cause_in(text) == "cpu-only-build"
+
+
+def test_several_gpus_of_a_kind() -> None:
+    assert cause_in("We have P100s in our cluster. torch 2.8.0+cu129") == "gpu-code-missing"
+    assert cause_in("Two nodes with H100s", "torch 2.4.0+cu121") is None
+
+
+@every(["Treiber 470.57.02", "显卡驱动版本：470.57.02", "Версия драйвера 470.57.02", "ドライバーは470.57.02です"])
+def test_a_driver_in_other_languages(text: str) -> None:
+    assert cause_in("RTX 3090", "torch==2.4.0+cu121", text) == "driver-too-old"
