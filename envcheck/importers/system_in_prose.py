@@ -36,7 +36,7 @@ _OF_PYTHON = re.compile(r"\[(?:GCC|Clang)\b[^\]]{0,60}\](?: :: [\w., -]{1,40})? 
 _WSL = re.compile(r"\bWSL ?2?\b")
 _IN_WSL = re.compile(
     r"(?:(?:running |using )?(?:in|inside|under|on) )?"
-    r"WSL ?2?(?:$|[ ,(:/-]+(?:with |running |and )?(?:\(?(?:Ubuntu|Debian|2)\b|$))"
+    r"WSL ?2?(?:$|[,;.] |[ ,(:/-]+(?:with |running |and )?(?:\(?(?:Ubuntu|Debian|2)\b|$))"
     r"|(?:ubuntu|debian|fedora|opensuse|kali|arch)\b[\w .-]{0,30}\b(?:in|on|under|inside|using|with|via) WSL ?2?\b",
     re.IGNORECASE,
 )

@@ -19,6 +19,10 @@ EXAMPLES: dict[str, list[str]] = {
         "RuntimeError: This cuDF installation is missing the necessary PTX files that are <=50.",
     ],
     "driver-not-loaded": ["nvidia-docker | Error: Could not load UVM kernel module"],
+    "shared-memory-too-small": [
+        "RuntimeError: unable to write to file </torch_77_1234_0>: Cannot allocate memory (12)"
+    ],
+    "glibc-too-old": ["vllm stops with GLIBC_2.29 not found on this machine"],
     "toolkit-missing": ["gsplat: No CUDA toolkit found. gsplat will be disabled."],
     "extension-built-for-other-torch": [
         "OSError: [WinError 127] The specified procedure could not be found. Error loading torch_sparse\\_convert_cuda.pyd",

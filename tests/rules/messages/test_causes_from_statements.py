@@ -482,3 +482,20 @@ def test_several_gpus_of_a_kind() -> None:
 @every(["Treiber 470.57.02", "显卡驱动版本：470.57.02", "Версия драйвера 470.57.02", "ドライバーは470.57.02です"])
 def test_a_driver_in_other_languages(text: str) -> None:
     assert cause_in("RTX 3090", "torch==2.4.0+cu121", text) == "driver-too-old"
+
+
+BUILT = "nvidia/550.107.02, 6.8.0-40-generic, x86_64: installed"
+
+
+@every(
+    [
+        (f"kernel 6.8.0-45-generic is running; dkms only has {BUILT}", "kernel-module-missing"),
+        (f"{BUILT}\nLinux version 6.8.0-45-generic (buildd@lcy02)", "kernel-module-missing"),
+        (f"{BUILT}\nrunning kernel: 6.8.0-45-generic", "kernel-module-missing"),
+        ("dkms status\nnvidia/545.29.06: added", "kernel-module-missing"),
+        (f"{BUILT}\nLinux version 6.8.0-40-generic (buildd@lcy02)", None),
+        (f"{BUILT}\nnvidia/545.29.06: added\nuname -r: 6.8.0-40-generic", None),
+    ]
+)
+def test_a_module_and_the_kernel_that_runs(text: str, expected: str | None) -> None:
+    assert cause_in(text) == expected
