@@ -34,7 +34,12 @@ EXAMPLES: dict[str, list[str]] = {
     "library-not-found": [
         "CreateExecutionProviderInstance CUDA_PATH is set but CUDA wasn't able to be loaded. Please install the correct version of CUDA and cuDNN",
     ],
+    "scheduler-lacks-gpu": [
+        "sbatch: error: Batch job submission failed: Requested node configuration is not available (--gres=gpu:h100:4)",
+    ],
     "driver-too-old": [
+        "UserWarning: Using CUDA toolkit version (12, 3) with CUDA driver version (12, 2) requires minor version compatibility, which is not yet supported",
+        "UserWarning: CUDA Toolkit is newer than CUDA driver. Numba features will not work in this configuration.",
         "┌ Error: This version of CUDA.jl only supports NVIDIA drivers for CUDA 11.x or higher (yours is for CUDA 10.2.0)",
     ],
     "nodes-not-connected": [
