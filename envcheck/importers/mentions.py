@@ -14,7 +14,7 @@ from envcheck.importers.kit.assemble import OF_MODULE, STATED
 from envcheck.importers.kit.named_gpus import same_model
 from envcheck.importers.kit.paste import SOURCE, Paste
 from envcheck.importers.kit.protocol import Rank, environment, with_environment
-from envcheck.importers.kit.spoken import DRIVER_CUDA, TORCH_CUDA, Mention, NamedGpu, capability_of_gpu, gpus, mentions
+from envcheck.importers.kit.spoken import DRIVER_CUDA, TORCH_CUDA, Mention, NamedGpu
 from envcheck.importers.kit.stated_libraries import stated_cuda, stated_cudnn
 from envcheck.snapshot import Distribution, Driver, Framework, Gpu, Library, Listing, Snapshot
 
@@ -25,25 +25,22 @@ _NO_PACKAGES = frozenset({"torch", "cuda", "cudnn", "nccl", "python", "driver", 
 _MOST = 200
 """Most mentions that are kept; no real text has more."""
 _MOST_GPUS = 16
-_MOST_LINES = 5_000
 
 
 def recognise(paste: Paste) -> bool:
-    return any(
-        next(gpus(line), None) or next(mentions(line), None) or capability_of_gpu(line) for line in paste.speaking
-    )
+    return any(any(said) for said in paste.spoken)
 
 
 def read(paste: Paste) -> Snapshot:
-    found = [mention for line in paste.speaking[:_MOST_LINES] for mention in mentions(line)]
-    models = [tuple(gpus(line)) for line in paste.speaking[:_MOST_LINES]]
-    present = _present(models) if any(models) else _nameless(paste.speaking[:_MOST_LINES])
+    found = [mention for said in paste.spoken for mention in said.mentions]
+    models = [said.gpus for said in paste.spoken]
+    present = _present(models) if any(models) else _nameless(said.capability for said in paste.spoken)
     return _snapshot(_chosen(found), present, found)
 
 
-def _nameless(lines: Iterable[str]) -> tuple[NamedGpu, ...]:
+def _nameless(capabilities: Iterable[str | None]) -> tuple[NamedGpu, ...]:
     """The GPU of which only the compute capability is said."""
-    said = {capability for line in lines if (capability := capability_of_gpu(line))}
+    said = set(filter(None, capabilities))
     return (NamedGpu("", labelled=False, capability=said.pop()),) if len(said) == 1 else ()
 
 

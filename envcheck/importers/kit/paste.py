@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from envcheck.importers.kit.layouts import spread_statements
-from envcheck.importers.kit.spoken import may_tell
+from envcheck.importers.kit.spoken import Spoken, may_tell, said_in
 from envcheck.importers.kit.telling import telling_places
 from envcheck.snapshot import PASTED, ProbeRun
 
@@ -20,6 +20,7 @@ SOURCE = PASTED
 TEXT_LIMIT = 8 * 1024 * 1024
 """Most characters that are read of a text."""
 LINE_COUNT_LIMIT = 100_000
+_MOST_SPEAKING = 5_000
 LINE_LIMIT = 4_000
 """Most characters that are read of a line (an XML document is read whole)."""
 
@@ -87,6 +88,11 @@ class Paste:
         """The statements that may mention a component, a version or a GPU."""
         spread = dict.fromkeys(spread_statements(self.lines))
         return tuple(line for line in (*self.statements, *spread) if may_tell(line))
+
+    @cached_property
+    def spoken(self) -> tuple[Spoken, ...]:
+        """What the first of the statements that may mention something do mention."""
+        return tuple(map(said_in, self.speaking[:_MOST_SPEAKING]))
 
     @classmethod
     def of(cls, text: str) -> Paste:

@@ -65,6 +65,9 @@ _DRIVER = re.compile(
     # Letters of other scripts adjoin names and numbers without a blank: only ASCII makes words here.
     re.IGNORECASE | re.ASCII,
 )
+_MAY_NAME_DRIVER = re.compile(
+    r"river|RIVER|nvidia|NVIDIA|Nvidia|驱动|ドライバ|드라이버|reiber|ilote|ontrolador|райвер|[23][0-9]\.[0-9]\.1[0-9]\."
+)
 _TAG = re.compile(r"[ (/,+_-]{1,3}(?:with |for |and |using |built with |compiled with )?cu(?P<tag>[0-9]{2,3})\b")
 _BUILD = re.compile(
     r"[\"'`)]{0,2}\s?(?:\(|\+|/|(?:with|for|using|on|built (?:with|for)|compiled (?:with|for)|\(built with)\s)\s?"
@@ -200,6 +203,20 @@ class NamedGpu(NamedTuple):
     capability: str | None = None
 
 
+class Spoken(NamedTuple):
+    """What a line mentions."""
+
+    mentions: tuple[Mention, ...]
+    gpus: tuple[NamedGpu, ...]
+    capability: str | None
+    """The compute capability of a GPU whose model the line does not name."""
+
+
+def said_in(line: str) -> Spoken:
+    """Everything that a line mentions."""
+    return Spoken(tuple(mentions(line)), tuple(gpus(line)), capability_of_gpu(line))
+
+
 def speaks_of_field(text: str) -> bool:
     """Whether a text has a word of this field at all."""
     return _FIELD.search(text.lower()) is not None
@@ -227,11 +244,12 @@ def mentions(line: str) -> Iterator[Mention]:
             yield Mention("cuda", pair["cuda"], labelled=True)
             if pair["cudnn"]:
                 yield Mention("cudnn", pair["cudnn"], labelled=True)
-        if shown := _OF_SMI.search(part):
+        rest = _PAIR.sub(" ", _OF_BUILD.sub(" ", part))
+        if shown := _OF_SMI.search(rest) if "smi" in part or "river" in part else None:
             yield Mention(DRIVER_CUDA, next(filter(None, shown.groups())), labelled=True)
-        rest = _OF_SMI.sub(" nvidia-smi ", _PAIR.sub(" ", _OF_BUILD.sub(" ", part)))
+            rest = _OF_SMI.sub(" nvidia-smi ", rest)
         yield from _named(rest, listed=listed, hedged=hedged)
-        for found in _DRIVER.finditer(part):
+        for found in _DRIVER.finditer(part) if _MAY_NAME_DRIVER.search(part) else ():
             if not (hedged or _is_asked_for(part, found.start())):
                 branch = found["branch"] or found["after"] or found["of_branch"] or found["this_branch"]
                 release = found["version"] or found["bare"] or found["before"] or branch
