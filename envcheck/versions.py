@@ -20,6 +20,10 @@ def _numbers(text: str | None) -> tuple[int, ...] | None:
     return tuple(int(part) for part in match.group().split(".")) if match else None
 
 
+_NEWEST = 10**6
+"""The minor number of a branch's newest release, whatever it is."""
+
+
 class DriverRelease(NamedTuple):
     """Release of the NVIDIA driver, as in ``550.54.14`` (``Driver Version`` in nvidia-smi).
 
@@ -37,7 +41,15 @@ class DriverRelease(NamedTuple):
             return None
         return cls(*(*numbers, 0, 0)[:3])
 
+    @classmethod
+    def stated(cls, text: str | None) -> DriverRelease | None:
+        """As people state it: a branch alone (``535``) stands for its newest release."""
+        found = cls.parse(text)
+        return cls(found.branch, _NEWEST) if found and text and "." not in text else found
+
     def __str__(self) -> str:
+        if self.minor == _NEWEST:
+            return str(self.branch)
         return f"{self.branch}.{self.minor:02d}.{self.patch:02d}" if self.patch else f"{self.branch}.{self.minor:02d}"
 
 

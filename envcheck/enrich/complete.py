@@ -15,6 +15,7 @@ from envcheck.compat.matrix import Matrix
 from envcheck.compat.relations.driver_cuda import branch_of
 from envcheck.compat.relations.gpu_driver import architecture_of
 from envcheck.compat.tables import Os
+from envcheck.enrich.pypi_torch import infer_pypi_build
 from envcheck.enrich.stated import (
     add_frameworks,
     add_pinned_torch,
@@ -23,6 +24,7 @@ from envcheck.enrich.stated import (
     infer_least_cuda,
     infer_release,
 )
+from envcheck.enrich.stated_cuda import infer_default_build, programs_of_stated_cuda
 from envcheck.enrich.torch import infer_torch
 from envcheck.snapshot import PASTED, Driver, Environment, Framework, Gpu, Listing, Platform, Record, Snapshot
 from envcheck.versions import ComputeCapability, DriverRelease
@@ -41,13 +43,33 @@ def complete(snapshot: Snapshot, matrix: Matrix) -> Snapshot:
         gpus=_listing(gpus, [_gpu(gpu, matrix) for gpu in gpus.items]) if gpus else None,
     )
     if environments is None:
-        return machine
+        return _with_programs(machine, matrix)
     items = [
-        _environment(add_frameworks(add_pinned_torch(item, matrix), matrix), matrix, machine)
+        _environment(add_frameworks(add_pinned_torch(item, matrix), matrix, machine.observed_errors), matrix, machine)
         for item in environments.items
     ]
     whole = msgspec.structs.replace(machine, environments=_listing(environments, items))
-    return msgspec.structs.replace(whole, driver=whole.driver or infer_driver(whole))
+    return _with_programs(msgspec.structs.replace(whole, driver=whole.driver or infer_driver(whole)), matrix)
+
+
+def _with_programs(snapshot: Snapshot, matrix: Matrix) -> Snapshot:
+    """The Snapshot with a record for what is built with a stated CUDA, where that is what decides."""
+    known = snapshot.judged_environment
+    if known is not None and known.source != PASTED:
+        return snapshot
+    programs = programs_of_stated_cuda(known, snapshot, driver_os(snapshot.platform), matrix)
+    if programs is None:
+        return snapshot
+    if known is None or snapshot.environments is None:
+        made = Environment(source=PASTED, key=PASTED, why=PASTED, judged=True, frameworks=Listing(items=(programs,)))
+        return msgspec.structs.replace(snapshot, environments=Listing(items=(made,)))
+    frameworks = known.frameworks or Listing()
+    whole = msgspec.structs.replace(frameworks, items=(*frameworks.items, programs))
+    items = [
+        msgspec.structs.replace(each, frameworks=whole) if each is known else each
+        for each in snapshot.environments.items
+    ]
+    return msgspec.structs.replace(snapshot, environments=_listing(snapshot.environments, items))
 
 
 _SUPERCHIP = re.compile(r"\bG(?:B10|[HB][23]00)\b")
@@ -85,7 +107,7 @@ def driver_os(platform: Platform | None) -> Os:
 
 
 def _driver(driver: Driver, matrix: Matrix, os: Os) -> Driver:
-    release = DriverRelease.parse(driver.release)
+    release = DriverRelease.stated(driver.release)
     row = branch_of(matrix, release, os) if release else None
     return _add(driver, {"cuda": row.cuda}, row.id) if row else driver
 
@@ -111,6 +133,9 @@ def _environment(environment: Environment, matrix: Matrix, machine: Snapshot) ->
 
 def _framework(framework: Framework, environment: Environment, matrix: Matrix, machine: Snapshot) -> Framework:
     platform = machine.platform or Platform()
+    if framework.name == "torch":
+        for inference in infer_pypi_build(framework, machine, matrix):
+            framework = _add(framework, inference.values, inference.why)
     if framework.version is None:
         return framework
     if framework.name != "torch":
@@ -122,6 +147,8 @@ def _framework(framework: Framework, environment: Environment, matrix: Matrix, m
     for inference in infer_torch(framework, environment, platform, matrix):
         framework = _add(framework, inference.values, inference.why)
     for inference in infer_any_build(framework, machine, matrix):
+        framework = _add(framework, inference.values, inference.why)
+    for inference in infer_default_build(framework, machine, driver_os(platform), matrix):
         framework = _add(framework, inference.values, inference.why)
     return framework
 

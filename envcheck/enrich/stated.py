@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import Any
 
 import msgspec
 
@@ -15,7 +16,7 @@ from envcheck.compat.question.package_needs import release_rows
 from envcheck.compat.relations.driver_cuda import driver_runs_cuda
 from envcheck.compat.relations.gpu_code import code_runs_on
 from envcheck.compat.relations.torch import builds, torch_row
-from envcheck.compat.tables import Machine, Os, TorchBuild, TorchRow
+from envcheck.compat.tables import Machine, Os, ReleaseRow, TorchBuild
 from envcheck.enrich.torch import Inference
 from envcheck.snapshot import (
     PASTED,
@@ -25,6 +26,7 @@ from envcheck.snapshot import (
     Framework,
     Gpu,
     Listing,
+    ObservedError,
     Platform,
     Snapshot,
     frameworks_in,
@@ -32,14 +34,17 @@ from envcheck.snapshot import (
 )
 from envcheck.versions import CodeTarget, ComputeCapability, CudaVersion, DriverRelease
 
+ARCHIVE = "archive name"
+"""What tells a version that belongs to one build of a release only: its own, not those of other indexes."""
 NO_ANSWER = "nvidia-smi told neither GPUs nor a driver"
 """What the reader of a report says of one whose own questions about the machine were not answered."""
 
 
-def add_frameworks(environment: Environment, matrix: Matrix) -> Environment:
+def add_frameworks(environment: Environment, matrix: Matrix, errors: Sequence[ObservedError] = ()) -> Environment:
     """The environment of a text with a record for each listed package that is a framework."""
     if environment.source != PASTED:
         return environment
+    environment = _with_provider(environment, matrix, errors)
     listed_as = {listed.name: listed.version for listed in environment.distributions or ()}
     known = tuple(
         msgspec.structs.replace(framework, version=framework.version or listed_as.get(framework.name))
@@ -47,7 +52,7 @@ def add_frameworks(environment: Environment, matrix: Matrix) -> Environment:
     )
     names = {framework.name for framework in known}
     found = tuple(
-        Framework(source=listed.source, name=listed.name, version=listed.version)
+        Framework(source=listed.source, name=listed.name, version=listed.version, read=listed.read)
         for listed in environment.distributions or ()
         if listed.name not in names and _is_framework(listed, matrix)
     )
@@ -55,6 +60,26 @@ def add_frameworks(environment: Environment, matrix: Matrix) -> Environment:
         return environment
     complete = environment.frameworks.complete if environment.frameworks else False
     return msgspec.structs.replace(environment, frameworks=Listing(items=(*known, *found), complete=complete))
+
+
+_PROVIDER = re.compile(r"providers_cuda|CUDAExecutionProvider|CreateExecutionProviderInstance|Require cuDNN")
+"""What ONNX Runtime says of its CUDA provider, which only some of its packages have."""
+
+
+def _with_provider(environment: Environment, matrix: Matrix, errors: Sequence[ObservedError]) -> Environment:
+    """The environment with the package that has the CUDA provider, where the text names the project alone and its
+    program tried that provider.
+    """
+    listed = environment.distributions or ()
+    if not any(_PROVIDER.search(error.text) and "not in available" not in error.text for error in errors):
+        return environment
+    items = tuple(
+        msgspec.structs.replace(each, name=f"{each.name}-gpu")
+        if each.read.get("name") and matrix.has_trait(f"{each.name}-gpu", "has-cuda-provider")
+        else each
+        for each in listed
+    )
+    return msgspec.structs.replace(environment, distributions=items or None)
 
 
 def add_pinned_torch(environment: Environment, matrix: Matrix) -> Environment:
@@ -106,16 +131,24 @@ def infer_release(framework: Framework, platform: Platform, matrix: Matrix) -> l
         return []
     rows = release_rows(matrix, framework.name, first_of(framework.version), _os(platform), _machine(platform))
     cudas = {row.cuda for row in rows if row.cuda is not None}
-    codes = {row.targets for row in rows if row.targets}
     cuda = cudas.pop() if len(cudas) == 1 else None
     extends = "torch" if any("torch" in row.needs for row in rows) else None
     tag = CudaVersion.from_tag(found[1]) if (found := _TAG.search(framework.version)) else None
     if tag is not None and str(tag) != cuda:
         return [Inference({"cuda": str(tag), "extends": extends}, "local version")]
-    if not rows or not cuda:
-        return []
-    code = codes.pop() if len(codes) == 1 else None
-    return [Inference({"cuda": cuda, "gpu_code": code, "extends": extends}, rows[0].id)]
+    values = _of_rows(framework, cuda, rows)
+    return [Inference({**values, "extends": extends}, rows[0].id)] if values else []
+
+
+def _of_rows(framework: Framework, cuda: str | None, rows: Sequence[ReleaseRow]) -> dict[str, Any]:
+    """What rows that agree on the CUDA of a build say of it; nothing where the build told another CUDA itself."""
+    if cuda == "":
+        return {"cpu_only": True} if framework.gpu_available is False and not framework.cuda else {}
+    told = framework.cuda if not framework.source_of("cuda").startswith("inferred ") else None
+    if not cuda or told not in (None, cuda):
+        return {}
+    codes = {row.targets for row in rows if row.targets}
+    return {"cuda": cuda, "gpu_code": codes.pop() if len(codes) == 1 else None}
 
 
 _TAG = re.compile(r"\+(cu1[0-9]{2})$")
@@ -124,7 +157,7 @@ _TAG = re.compile(r"\+(cu1[0-9]{2})$")
 
 def infer_least_cuda(framework: Framework, snapshot: Snapshot, matrix: Matrix) -> list[Inference]:
     """The oldest CUDA that a release works with, where the stated driver does not even run that."""
-    driver = DriverRelease.parse(snapshot.driver.release if snapshot.driver else None)
+    driver = DriverRelease.stated(snapshot.driver.release if snapshot.driver else None)
     if framework.source != PASTED or framework.cuda or framework.cpu_only or framework.hip or driver is None:
         return []
     platform = snapshot.platform or Platform()
@@ -150,10 +183,8 @@ def infer_any_build(framework: Framework, snapshot: Snapshot, matrix: Matrix) ->
     """What holds for every CUDA build of this PyTorch: that none has code for the GPU, or none runs on the driver."""
     row = torch_row(matrix, framework.version or "")
     platform = snapshot.platform or Platform()
-    if framework.source != PASTED:
+    if framework.source != PASTED or platform.tegra:  # for Jetsons NVIDIA builds wheels of its own
         return []
-    if platform.tegra:
-        return _infer_on_jetson(framework, row)
     if row is None and framework.cuda and _BUILD_OF_TORCH.search(framework.version or ""):
         return _infer_from_cuda(framework.cuda, snapshot, matrix)
     unknown = framework.cuda is None and framework.cpu_only is None and framework.hip is None
@@ -168,22 +199,11 @@ def infer_any_build(framework: Framework, snapshot: Snapshot, matrix: Matrix) ->
     if _lack_code(possible, items_in(snapshot.gpus), matrix):
         code = tuple(dict.fromkeys(target for build in possible for target in build.targets))
         found.append(Inference({"gpu_code": code}, why))
-    driver = DriverRelease.parse(snapshot.driver.release if snapshot.driver else None)
+    driver = DriverRelease.stated(snapshot.driver.release if snapshot.driver else None)
     oldest = CudaVersion.parse(possible[-1].cuda)
     if driver and oldest and driver_runs_cuda(matrix, driver, oldest, _os(platform)).bad:
         found.append(Inference({"cuda": str(oldest)}, why))
     return found
-
-
-def _infer_on_jetson(framework: Framework, row: TorchRow | None) -> list[Inference]:
-    """That the build is PyPI's for the CPU, where it finds no CUDA on a Jetson and its version has no label of NVIDIA's
-    build (``2.3.0a0+ebedce2.nv24.02``).
-    """
-    plain = re.fullmatch(r"[0-9]{1,2}\.[0-9]{1,3}\.[0-9]{1,3}", framework.version or "")
-    refused = framework.gpu_available is False and framework.cuda is None and framework.cpu_only is None
-    if row is None or not plain or not refused or row.default_cuda_aarch64 is None:
-        return []
-    return [Inference({"cpu_only": True}, row.id)] if not row.default_cuda_aarch64 else []
 
 
 def _infer_from_cuda(cuda: str, snapshot: Snapshot, matrix: Matrix) -> list[Inference]:

@@ -57,7 +57,7 @@ def _snapshot(image: Image) -> Snapshot:
         gpu_build = False if cuda else None
         found = Framework(source=SOURCE, name=framework, version=version, cuda=minor, cpu_only=gpu_build)
         return with_environment(environment(frameworks=(found,)))
-    items = (*((stated_cuda(cuda),) if cuda else ()), *((stated_cudnn(cudnn),) if cudnn else ()))
+    items = (*((stated_cuda(cuda, of_image=True),) if cuda else ()), *((stated_cudnn(cudnn),) if cudnn else ()))
     libraries = Listing(items=items) if items else None
     packages = {name: version for name, version in held.items() if is_framework(load_matrix(), name)}
     if not packages:

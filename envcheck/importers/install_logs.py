@@ -9,11 +9,14 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+import msgspec
 from packaging.utils import canonicalize_name
 
+from envcheck.enrich.pypi_torch import FROM_PYPI
+from envcheck.enrich.stated import ARCHIVE
 from envcheck.importers.kit.paste import SOURCE, Paste
 from envcheck.importers.kit.protocol import Rank, environment, with_environment
-from envcheck.snapshot import Distribution, Environment, Framework, Snapshot
+from envcheck.snapshot import Distribution, Environment, Framework, ProbeRun, Snapshot
 
 NAME = "installer"
 RANK = Rank.MESSAGE
@@ -29,20 +32,29 @@ _WHEEL = re.compile(
     rf"(?:^|[\s/'\"=(])([A-Za-z0-9_.]{{1,60}})-({_VERSION})(?:-[0-9][\w.]{{0,20}})?-(?:py[23]|cp[0-9]{{2,3}}|py2\.py3)[\w.]{{0,20}}-[\w.]{{1,20}}-"
     r"(any|win_amd64|[\w.]{0,80}(?:x86_64|aarch64|arm64))(?:\.whl)\b"
 )
+_ARCHIVE = re.compile(
+    r"\bonnxruntime-(?:linux|win|osx)-(?:x64|x86_64|aarch64|arm64)(?P<gpu>-gpu)?"
+    rf"-(?P<version>{_VERSION})(?:\.tgz|\.zip|/|\b)"
+)
+"""What ONNX Runtime's project publishes for C and C++; ``-gpu_cuda12-`` would be another build than its own."""
 _REMOVED = re.compile(
     rf"(?:Successfully uninstalled|Uninstalling|Found existing installation:) ({_NAME})[- ]({_VERSION}):?\s*$"
 )
 _CONDA = re.compile(rf"(?:- )?[\"']?({_NAME})={{1,2}}({_VERSION})(?:=(\S{{1,60}}?))?[\"']?(?:\s*#.*)?$")
 _CONDA_ROW = re.compile(rf"({_NAME})\s+({_VERSION})\s+(\S*(?:cuda|cudnn|cpu)\S*_[0-9]+)(?:\s+\S{{1,40}})?$")
 _COMMAND = re.compile(r"\b(?:pip[0-9.]{0,4}|conda|mamba|uv(?: pip)?|poetry) (?:install|add|create)\b(.{1,1000})")
-_PINNED = re.compile(rf"(?<![\w<>~!-])[\"']?({_NAME})={{1,3}}({_VERSION})(?=[\"'\s\\;,]|$)")
+_PINNED = re.compile(
+    rf"(?<![\w<>~!-])[\"']?({_NAME})(?:\[[A-Za-z0-9_, -]{{1,60}}\])?={{1,3}}({_VERSION})(?=[\"'\s\\;,]|$)"
+)
 _INDEX = re.compile(
     r"(?:--(?:extra-)?index-url[ =]|--index[ =]|--find-links[ =]|-[if] |(?:registry|url) = |"
     r"Looking in (?:indexes|links):.{0,200}?)\s?[\"']?"
     r"https?://download\.pytorch\.org/whl/(?:nightly/|test/)?(cu[0-9]{2,3}|cpu)\b"
     r"|TORCH_BACKEND=(cu[0-9]{2,3}|cpu)\b|--torch-backend[ =](cu[0-9]{2,3}|cpu)\b"
 )
-_ANY = re.compile(r"nstall|whl|[+~] [\w.-]+==|=[0-9]|_[0-9]|Updating|Downgrading|Removing|\b(?:create|add)\b")
+_ANY = re.compile(
+    r"nstall|whl|onnxruntime-|[+~] [\w.-]+==|=[0-9]|_[0-9]|Updating|Downgrading|Removing|\b(?:create|add)\b"
+)
 """Every line that is read here contains one of these."""
 _LONGEST_LINE, _MOST, _INDEX_LIMIT = 4_000, 2_000, 1 << 20
 
@@ -53,10 +65,16 @@ class _Step(NamedTuple):
     build: str | None = None
     conda: bool = False
     gone: bool = False
+    archive: bool = False
+    """Whether it is an archive of the project, of which a release has one for each kind of build."""
 
 
 def recognise(paste: Paste) -> bool:
-    return next(_all_steps(paste), None) is not None or _INDEX.search(paste.text) is not None
+    return (
+        next(_all_steps(paste), None) is not None
+        or _INDEX.search(paste.text) is not None
+        or any("torch" in line and _PLAIN.search(line) for line in paste.statements)
+    )
 
 
 def read(paste: Paste) -> Snapshot:
@@ -71,10 +89,14 @@ def read(paste: Paste) -> Snapshot:
     found = environment(
         python=_python(packages), distributions=tuple(_package(name, step) for name, step in packages.items())
     )
-    torch = _of_index(paste, packages)
+    torch = _of_index(paste, packages) or _of_conda_command(paste, packages) or _of_plain_command(paste, packages)
     if torch is not None:
         found = _with(found, torch)
-    return with_environment(found) if found.distributions or found.frameworks or found.python else Snapshot()
+    if not (found.distributions or found.frameworks or found.python):
+        return Snapshot()
+    plain = torch is not None and torch.cuda is None and torch.cpu_only is None
+    runs = (ProbeRun(name=NAME, status="ok", detail=FROM_PYPI),) if plain else ()
+    return msgspec.structs.replace(with_environment(found), runs=runs)
 
 
 def _with(found: Environment, torch: Framework) -> Environment:
@@ -88,6 +110,8 @@ def _python(packages: dict[str, _Step]) -> str | None:
 
 def _package(name: str, step: _Step) -> Distribution:
     normal = "torch" if name == "pytorch" and not step.conda else name
+    if step.archive:
+        return Distribution(source=SOURCE, name=normal, version=step.version, read={"version": ARCHIVE})
     return Distribution(
         source=SOURCE, name=normal, version=step.version, build=step.build, channel="conda" if step.conda else "pip"
     )
@@ -103,6 +127,36 @@ def _of_index(paste: Paste, packages: dict[str, _Step]) -> Framework | None:
     if tag == "cpu":
         return Framework(source=SOURCE, name="torch", cpu_only=True)
     return Framework(source=SOURCE, name="torch", cuda=f"{tag[2:-1]}.{tag[-1]}", cpu_only=False)
+
+
+def _of_conda_command(paste: Paste, packages: dict[str, _Step]) -> Framework | None:
+    """The build of PyTorch that the commands of conda ask for by its CUDA, where they name no release."""
+    if "pytorch" in packages or "torch" in packages:
+        return None
+    found = {
+        chosen["version"]
+        for line in paste.statements
+        if "pytorch" in line
+        and (command := _COMMAND.search(line[:_LONGEST_LINE]))
+        and _UNPINNED.search(command[1])
+        and (chosen := _CHOSEN.search(command[1]))
+    }
+    return Framework(source=SOURCE, name="torch", cuda=found.pop(), cpu_only=False) if len(found) == 1 else None
+
+
+def _of_plain_command(paste: Paste, packages: dict[str, _Step]) -> Framework | None:
+    """PyTorch as pip takes it from PyPI, where a command names neither a release nor another place."""
+    if "torch" in packages or not any(_PLAIN.search(line) for line in paste.statements if "torch" in line):
+        return None
+    return Framework(source=SOURCE, name="torch")
+
+
+_PLAIN = re.compile(
+    r"\b(?:pip[0-9.]{0,4}|uv(?: pip)?) (?:install|add) (?!.{0,300}(?:https?:|--index|-i |-f |\.whl|--pre))"
+    r"(?:.{0,200} )?torch(?=[\s`'\",;)]|$)"
+)
+_UNPINNED = re.compile(r"(?<![\w:/-])pytorch(?![\w=:/-])")
+_CHOSEN = re.compile(r"(?<![\w-])(?:cudatoolkit|pytorch-cuda) ?={1,2} ?(?P<version>[0-9]{1,2}\.[0-9]{1,2})(?![\w.])")
 
 
 def _all_steps(paste: Paste) -> Iterator[_Step]:
@@ -141,6 +195,15 @@ def _of_wheels(text: str) -> Iterator[_Step]:
         yield _Step(wheel[1], wheel[2])
 
 
+def _of_archives(text: str) -> Iterator[_Step]:
+    for archive in _ARCHIVE.finditer(text) if "onnxruntime-" in text else ():
+        yield _Step(
+            f"onnxruntime{archive['gpu'] or ''}",
+            archive["version"].removesuffix(".tgz").removesuffix(".zip"),
+            archive=True,
+        )
+
+
 def _of_conda(text: str) -> Iterator[_Step]:
     if (found := _CONDA_ROW.match(text)) or (
         text.startswith("- ") and "==" not in text and (found := _CONDA.match(text))
@@ -155,4 +218,4 @@ def _of_commands(text: str) -> Iterator[_Step]:
             yield _Step(pinned[1], pinned[2], conda=conda)
 
 
-_READERS = (_of_pip, _of_uv_and_poetry, _of_wheels, _of_commands, _of_conda)
+_READERS = (_of_pip, _of_uv_and_poetry, _of_wheels, _of_archives, _of_commands, _of_conda)

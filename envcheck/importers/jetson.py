@@ -17,7 +17,11 @@ _NUMBER = r"([0-9]{1,2}\.[0-9]{1,2}(?:\.[0-9]{1,2})?)"
 _RELEASE_FILE = re.compile(r"# R([0-9]{1,2}) \(release\), REVISION: ([0-9.]{1,8})")
 _IMAGE = re.compile(rf"(?:l4t|jetson|dustynv)[\w./-]{{0,60}}:[\w.-]{{0,40}}?\br{_NUMBER}", re.IGNORECASE)
 _L4T = re.compile(rf"\bL4T(?:[ _](?:version|release))?[ :=]{{1,3}}R?{_NUMBER}", re.IGNORECASE)
-_JETPACK = re.compile(rf"\bJet ?Pack(?:[ _](?:SDK|version|release))?[ :=]{{1,3}}v?{_NUMBER}", re.IGNORECASE)
+_JETPACK = re.compile(
+    rf"\b(?:(?:Jet ?Pack(?:[ _](?:SDK|version|release))?[ :=|]{{0,4}}|nvidia-jetpack[ :=|]{{1,40}}|JP ?)v?{_NUMBER}"
+    r"|Jet ?Pack(?:[ _](?:SDK|version|release))?[ :=|]{0,4}v?([4-9])(?![\w.]))",
+    re.IGNORECASE,
+)
 _CHIP = re.compile(
     r"\b(?:NVIDIA )?(?:Jetson[- ](?:AGX|Orin|Xavier|Nano|TX[12]|Thor)|Tegra (?:X[12]|Xavier|Orin))\b"
     r"|\b[0-9]\.[0-9.]{1,8}-tegra\b|/usr/lib/aarch64-linux-gnu/tegra\b",
@@ -58,7 +62,7 @@ def _statements(text: str) -> Iterator[Platform]:
     if found := _L4T.search(rest):
         yield Platform(source=SOURCE, tegra=True, tegra_release=found[1])
     if found := _JETPACK.search(rest):
-        yield Platform(source=SOURCE, tegra=True, jetpack=found[1])
+        yield Platform(source=SOURCE, tegra=True, jetpack=found[1] or found[2])
     if _CHIP.search(rest):
         yield Platform(source=SOURCE, tegra=True)
     if _ARM_PATH.search(rest) or (_ARM.search(rest) and "mac" not in rest.lower()):

@@ -30,6 +30,18 @@ _DKMS = re.compile(
     r"nvidia(?:-open|-srv|-current|-current-open)?[/,] ?(?P<release>[0-9]{3}(?:\.[0-9]{1,4}){1,2})(?:-\w{1,20})?, "
     r"(?P<kernel>[0-9]\S{2,80}), \w{3,12}: (?P<state>installed|built|added)"
 )
+_ADDED = re.compile(
+    r"(?:dkms status:? )?nvidia(?:-open|-srv|-current|-current-open)?"
+    r"[/,] ?[0-9]{3}(?:\.[0-9]{1,4}){1,2}(?:-\w{1,20})?: added$"
+)
+"""Known to DKMS, and built for no kernel."""
+_RUNNING = re.compile(
+    r"Linux version (?P<booted>[0-9]\S{2,80})"
+    r"|\bkernel (?P<kernel>[0-9]{1,2}\.[0-9]{1,3}\.[0-9]\S{0,80}) (?:is )?(?:now )?running\b"
+    r"|\b(?:running|booted|current) kernel(?: is|:)? "
+    r"(?P<current>[0-9]{1,2}\.[0-9]{1,3}\.[0-9]\S{0,80}?)(?=[,;]?(?:\s|$))",
+    re.IGNORECASE,
+)
 _UNAME = re.compile(
     r"Linux [\w.-]{1,80} ([0-9]{1,2}\.[0-9]{1,3}\S{0,80}) #\S"
     r"|(?:kernel(?: release| version)?|uname -r) ?[:=] ?(?:Linux )?([0-9]{1,2}\.[0-9]{1,3}\.[0-9]\S{0,80})$"
@@ -46,7 +58,8 @@ _LONGEST_LINE = 500
 
 
 def recognise(paste: Paste) -> bool:
-    return any_line(paste, _read_line) or next(_built(paste), None) is not None or _asked(paste) is not None
+    added = any(_ADDED.match(line.strip()) for line in paste.statements if "added" in line)
+    return added or any_line(paste, _read_line) or next(_built(paste), None) is not None or _asked(paste) is not None
 
 
 def read(paste: Paste) -> Snapshot:
@@ -55,6 +68,8 @@ def read(paste: Paste) -> Snapshot:
         found = merge((found, Snapshot(kernel=Kernel(source=SOURCE, nvidia=shown))))
     running = found.platform.kernel_release if found.platform else None
     built = tuple(_built(paste))
+    if not built and any(_ADDED.match(line.strip()) for line in paste.statements if "added" in line):
+        return merge((found, Snapshot(kernel=Kernel(source=SOURCE, nvidia=KernelModule(source=SOURCE, built=False)))))
     if not built:
         return found
     others = tuple(dict.fromkeys(kernel for kernel in built if kernel != running))
@@ -95,8 +110,8 @@ def _read_line(line: str) -> Snapshot | None:
         return Snapshot(kernel=_in_use(found[1]))
     if found := _SECURE_BOOT.match(text):
         return Snapshot(kernel=Kernel(source=SOURCE, secure_boot=found[1] == "enabled"))
-    if found := _UNAME.match(text):
-        release = found[1] or found[2] or found[3]
+    if (found := _UNAME.match(text)) or (found := _RUNNING.search(text)):
+        release = next(filter(None, found.groups()))
         wsl = True if "microsoft" in release.lower() else None
         return Snapshot(platform=Platform(source=SOURCE, os="linux", kernel_release=release, wsl=wsl))
     return None

@@ -14,28 +14,34 @@ from envcheck.importers.kit.assemble import OF_MODULE, STATED
 from envcheck.importers.kit.named_gpus import same_model
 from envcheck.importers.kit.paste import SOURCE, Paste
 from envcheck.importers.kit.protocol import Rank, environment, with_environment
-from envcheck.importers.kit.spoken import TORCH_CUDA, Mention, NamedGpu, gpus, mentions
+from envcheck.importers.kit.spoken import DRIVER_CUDA, TORCH_CUDA, Mention, NamedGpu
 from envcheck.importers.kit.stated_libraries import stated_cuda, stated_cudnn
 from envcheck.snapshot import Distribution, Driver, Framework, Gpu, Library, Listing, Snapshot
 
 NAME = "mentions"
 RANK = Rank.MENTION
 
-_NO_PACKAGES = frozenset({"torch", "cuda", "cudnn", "nccl", "python", "driver", "rapids", TORCH_CUDA})
+_NO_PACKAGES = frozenset({"torch", "cuda", "cudnn", "nccl", "python", "driver", "rapids", TORCH_CUDA, DRIVER_CUDA})
 _MOST = 200
 """Most mentions that are kept; no real text has more."""
 _MOST_GPUS = 16
-_MOST_LINES = 5_000
 
 
 def recognise(paste: Paste) -> bool:
-    return any(next(gpus(line), None) or next(mentions(line), None) for line in paste.speaking)
+    return any(any(said) for said in paste.spoken)
 
 
 def read(paste: Paste) -> Snapshot:
-    found = [mention for line in paste.speaking[:_MOST_LINES] for mention in mentions(line)]
-    models = [tuple(gpus(line)) for line in paste.speaking[:_MOST_LINES]]
-    return _snapshot(_chosen(found), _present(models), found)
+    found = [mention for said in paste.spoken for mention in said.mentions]
+    models = [said.gpus for said in paste.spoken]
+    present = _present(models) if any(models) else _nameless(said.capability for said in paste.spoken)
+    return _snapshot(_chosen(found), present, found)
+
+
+def _nameless(capabilities: Iterable[str | None]) -> tuple[NamedGpu, ...]:
+    """The GPU of which only the compute capability is said."""
+    said = set(filter(None, capabilities))
+    return (NamedGpu("", labelled=False, capability=said.pop()),) if len(said) == 1 else ()
 
 
 def _chosen(found: Sequence[Mention]) -> dict[str, Mention]:
@@ -86,20 +92,30 @@ def _snapshot(chosen: dict[str, Mention], present: Sequence[NamedGpu], found: Se
     made = environment(
         python=python.version if python and python.version.startswith(("2.7", "3.")) else None,
         distributions=packages,
-        frameworks=(_torch(torch, found),) if torch else (),
+        frameworks=(_torch(torch, found),) if torch or TORCH_CUDA in chosen else (),
     )
     known = made.python or made.distributions or made.frameworks
     return msgspec.structs.replace(
         with_environment(made) if known else Snapshot(),
-        driver=Driver(source=SOURCE, release=driver.version) if driver else None,
+        driver=_driver(driver, chosen.get(DRIVER_CUDA)),
         gpus=_listing(present),
         libraries=_stated(chosen),
     )
 
 
-def _torch(torch: Mention, found: Sequence[Mention]) -> Framework:
+def _driver(release: Mention | None, cuda: Mention | None) -> Driver | None:
+    if release is None and cuda is None:
+        return None
+    return Driver(source=SOURCE, release=release.version if release else None, cuda=cuda.version if cuda else None)
+
+
+def _torch(torch: Mention | None, found: Sequence[Mention]) -> Framework:
     same = (other.version if other.component == TORCH_CUDA else other.cuda for other in found if _is_of_torch(other))
-    return Framework(source=SOURCE, name="torch", version=torch.version, cuda=torch.cuda or next(same, None))
+    cuda = (torch.cuda if torch else None) or next(same, None)
+    cpu_only = True if torch and torch.cpu and cuda is None else None
+    return Framework(
+        source=SOURCE, name="torch", version=torch.version if torch else None, cuda=cuda, cpu_only=cpu_only
+    )
 
 
 def _is_of_torch(mention: Mention) -> bool:
@@ -108,7 +124,12 @@ def _is_of_torch(mention: Mention) -> bool:
 
 def _listing(present: Sequence[NamedGpu]) -> Listing[Gpu] | None:
     items = tuple(
-        Gpu(source=SOURCE, label=f"{STATED}{gpu.model}", name=gpu.model, compute_capability=gpu.capability)
+        Gpu(
+            source=SOURCE,
+            label=f"{STATED}{gpu.model or gpu.capability}",
+            name=gpu.model or None,
+            compute_capability=gpu.capability,
+        )
         for gpu in present
     )
     return Listing(items=items) if items else None

@@ -21,7 +21,8 @@ RANK = Rank.OUTPUT
 _NAME = r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,60}[A-Za-z0-9])?"
 _VERSION = r"[0-9]{1,4}(?:\.[0-9A-Za-z]{1,20}){0,6}(?:[+!][0-9A-Za-z._-]{1,60})?"
 
-_FREEZE = re.compile(rf"(?:\[(pip3?|conda)\]\s{{1,4}})?({_NAME}) ?== ?({_VERSION})(?:\s*[;#].*)?$")
+_EXTRAS = r"(?:\[[A-Za-z0-9_, -]{1,60}\])?"
+_FREEZE = re.compile(rf"(?:\[(pip3?|conda)\]\s{{1,4}})?({_NAME}){_EXTRAS} ?== ?({_VERSION})(?:\s*[;#].*)?$")
 _TAGGED_ROW = re.compile(rf"\[(pip3?|conda)\]\s{{1,4}}({_NAME})\s+({_VERSION})(?:\s+(\S+)(?:\s+(\S+))?)?$")
 _ROW = re.compile(rf"({_NAME})\s+({_VERSION})(?:\s+(\S+)(?:\s+(\S+))?)?$")
 _SHOW_NAME = re.compile(rf"[Nn]ame {{0,12}}[:=] \"?({_NAME})\"?$")

@@ -6,7 +6,7 @@ Each question that is known has a pattern for its answer, so that several in one
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -15,7 +15,7 @@ from packaging.utils import canonicalize_name
 from envcheck.importers.kit.assemble import NAMED, OF_MODULE
 from envcheck.importers.kit.paste import SOURCE, Paste
 from envcheck.importers.kit.protocol import Rank, environment, joined, with_environment
-from envcheck.snapshot import Distribution, Framework, Gpu, Listing, Snapshot
+from envcheck.snapshot import Distribution, Driver, Framework, Gpu, Listing, Snapshot
 
 NAME = "Python session"
 RANK = Rank.OUTPUT
@@ -24,12 +24,17 @@ _PROMPT = re.compile(r"(?:>>>|In ?\[[0-9]{0,4}\]:|\.\.\.:)\s?(.{1,600})$")
 _COMMAND = re.compile(r".{0,80}?\bpython[0-9.]{0,5}(?:\.exe)? (?:-[A-Za-z] )?-c ?[\"'](.{1,600})[\"']\s*$")
 _OUT = re.compile(r"Out ?\[[0-9]{0,4}\]: ?")
 _LABELLED = re.compile(
-    r"[-*•\s`\"'(]{0,8}(.{1,80}?)[`\"')]{0,2}\s{0,8}(?:=>|->|[:=→]|returns?|gives?|is|prints?)\s{1,8}[`\"']{0,2}(.{1,200}?)[`\"']{0,2}$"
+    r"[-*•\s`\"'(]{0,8}(.{1,80}?)[`\"']{0,2}\s{0,8}"
+    r"(?:(?:still|always|also|only|just|now|keeps?|then|simply|but|and) ){0,3}"
+    r"(?:=>|->|==|[:=→#]|returns?|returned|returning|gives?|gave|is|was|prints?|printed|shows?|showed|yields?|outputs?|"
+    r"reports?|says|lists?|evaluates to|I get|(?<=\s)(?=(?:True|False)\b))"
+    r"(?: (?:me|us|still|back|always|now|only|just))?\s{1,8}(?:prints )?[`\"']{0,2}(.{1,200}?)[`\"']{0,2}\s*$"
 )
 _PRINT = re.compile(r"print\s?\((.*)\)\s*;?$")
 _DEVICES = re.compile(r"(?:Out ?\[[0-9]{0,4}\]: ?)?\[PhysicalDevice\(name=.{1,2000}\]$")
 _CALL = re.compile(
     r"\b(?:torch|tf|tensorflow|jax|ort|onnxruntime|cupy|paddle|numba)\.|\[PhysicalDevice\(|\(GPU\?\)|\bGPU:[0-9]|cuda:[0-9]|CUDA:[0-9]|\(cuda\)|\.__version__"
+    r"|CPUExecutionProvider['\"]|\b[Cc]uda [Aa]vailable\b|\bCUDA available\b"
     r"|\bGPU available: False|\btorch[- ][0-9.]{3,12}(?:\+cu[0-9]+)? CPU\b"
 )
 """Every question contains one of these."""
@@ -55,7 +60,7 @@ _MOST_ANSWERS = 3
 """Lines below a question among which its answer is looked for."""
 
 _VERSION = r"'?\"?([0-9]{1,2}\.[0-9]{1,3}[0-9A-Za-z.+]{0,40})'?\"?"
-_TRUE = r"(True|False)"
+_TRUE = r"([Tt]rue|[Ff]alse)"
 _LIST = r"(\[.*?\])(?=$|\s|,)"
 _SPOKEN = {
     "cuda available": "torch.cuda.is_available()",
@@ -110,26 +115,75 @@ def _cpu_build(framework: Framework) -> Framework:
 
 def _answers(paste: Paste) -> Iterator[Snapshot]:
     lines = paste.lines
-    for place, line in enumerate(lines):
-        if not _CALL.search(line):
-            continue
-        text = line.strip(" \t`")
-        if asked_by_transformers := _TRANSFORMERS.search(text):
-            yield _framework(
-                "torch", version=asked_by_transformers[1], gpu_available=asked_by_transformers[2] == "True"
-            )
-        elif used := _uses_gpu(text):
-            yield _framework(used, gpu_available=True)
-        elif _TOOK_CPU.search(text) and not _ASKED_FOR_CPU.search(paste.text[:_LONGEST_TEXT]):
-            yield _framework("torch", gpu_available=False)
-        elif _DEVICES.match(text):
-            yield _framework("tensorflow", gpu_available="GPU" in text)
+    places = [place for place, line in enumerate(lines) if _CALL.search(line)]
+    for place in places:
+        text = lines[place].strip(" \t`")
+        logged = _logged(text, paste)
+        if logged is not None:
+            yield logged
         elif asked := _PROMPT.match(text) or _COMMAND.match(text):
-            yield from _below(asked[1], lines[place + 1 : place + 1 + _MOST_ANSWERS])
+            below = lines[place + 1 : place + 1 + _MOST_ANSWERS]
+            yield from _below(asked[1], below)
+            yield from _nothing_printed(asked[1], below) if text.startswith(">>>") else ()
         else:
             for part in re.split(r"[;|]|, (?=\D)|\. ", text):
                 if labelled := _LABELLED.match(part):
                     yield from _beside(_SPOKEN.get(labelled[1].strip("`'\" ").lower(), labelled[1]), labelled[2])
+    yield from _scripted(lines, places)
+
+
+def _logged(text: str, paste: Paste) -> Snapshot | None:
+    """What a line of a program's log says without having been asked."""
+    if asked_by_transformers := _TRANSFORMERS.search(text):
+        return _framework("torch", version=asked_by_transformers[1], gpu_available=asked_by_transformers[2] == "True")
+    if used := _uses_gpu(text):
+        return _framework(used, gpu_available=True)
+    if _TOOK_CPU.search(text) and not _ASKED_FOR_CPU.search(paste.text[:_LONGEST_TEXT]):
+        return _framework("torch", gpu_available=False)
+    if (listed := _PROVIDERS.match(text)) and not _CHOSEN.search(listed["before"]):
+        return _providers(listed["list"])
+    return _framework("tensorflow", gpu_available="GPU" in text) if _DEVICES.match(text) else None
+
+
+_CODE_LINE = re.compile(r"(?:import |from |#|[A-Za-z_][\w.]{0,60} ?= |`{3}|def |with |$)")
+_LABEL_OF_OUTPUT = re.compile(
+    r"(?:`{3}\w{0,10}|\W{0,4}(?:console |the )?(?:output|result|prints?|out|returns?|gives?|i get)\b.{0,20}|)$",
+    re.IGNORECASE,
+)
+_MOST_QUESTIONS = 12
+
+
+def _scripted(lines: tuple[str, ...], places: Sequence[int]) -> Iterator[Snapshot]:
+    """The answers below a script whose lines ask: as many lines as it prints, in its order."""
+    asked: list[_Question] = []
+    for number, place in enumerate(places):
+        text = lines[place].strip()
+        known = [] if _PROMPT.match(text) else _questions(text)
+        alone = len(known) == 1 and (_PRINT.match(text) or _question(text))
+        asked = [*asked, known[0]] if alone and len(asked) < _MOST_QUESTIONS else []
+        end = places[number + 1] if number + 1 < len(places) else len(lines)
+        answers = _after_code(lines[place + 1 : min(end, place + 1 + _MOST_QUESTIONS + _MOST_ANSWERS)])
+        if asked and answers:
+            yield from _in_order(asked, answers)
+            asked = []
+
+
+def _after_code(lines: Sequence[str]) -> Sequence[str]:
+    """The lines from the first on that is not one of a script."""
+    first = next((place for place, line in enumerate(lines) if not _CODE_LINE.match(line.strip())), len(lines))
+    return lines[first:]
+
+
+def _in_order(asked: Sequence[_Question], lines: Sequence[str]) -> Iterator[Snapshot]:
+    answers = [text for line in lines if not _LABEL_OF_OUTPUT.match(text := line.strip().removeprefix("# "))]
+    pairs = list(zip(asked, answers, strict=False))
+    met = [(question, re.fullmatch(question.answer, answer)) for question, answer in pairs]
+    if len(met) < len(asked) or not all(found for _, found in met):
+        return
+    for question, found in met:
+        meaning = question.meaning(found[1]) if found else None
+        if meaning:
+            yield meaning
 
 
 def _uses_gpu(text: str) -> str | None:
@@ -142,7 +196,7 @@ def _below(code: str, lines: tuple[str, ...]) -> Iterator[Snapshot]:
     questions = _questions(code)
     if not questions:
         return
-    pattern = re.compile(r"\s*" + r"[\s,;|]{1,4}".join(question.answer for question in questions) + r"\s*$")
+    pattern = re.compile(r"\s*\(?" + r"[\s,;|]{1,4}".join(question.answer for question in questions) + r"\)?\s*$")
     for line in lines:
         text = _OUT.sub("", line.strip())
         if found := pattern.match(text):
@@ -152,6 +206,16 @@ def _below(code: str, lines: tuple[str, ...]) -> Iterator[Snapshot]:
             return
         if text and (_PROMPT.match(line.strip()) or (len(questions) == 1 and not _is_noise(text))):
             return
+
+
+def _nothing_printed(code: str, lines: tuple[str, ...]) -> Iterator[Snapshot]:
+    """The meaning of no answer: a prompt prints nothing where a value is None."""
+    question = _question(code.strip())
+    following = next((line for line in lines if line.strip()), "")
+    if question and "None" in question.answer and following.lstrip().startswith(">>>"):
+        meaning = question.meaning("None")
+        if meaning:
+            yield meaning
 
 
 def _is_noise(text: str) -> bool:
@@ -171,7 +235,7 @@ def _questions(code: str) -> list[_Question]:
     """The questions of a line of code in their order; none where one of several is not known."""
     statement = code.rpartition(";")[2].strip() or code.strip()
     printed = _PRINT.match(statement)
-    parts = _split(printed[1]) if printed else [statement]
+    parts = _split(printed[1] if printed else statement)
     found = [_question(part) for part in parts if not re.fullmatch(r"\s*[\"'].*[\"']\s*", part)]
     known = [question for question in found if question]
     return known if len(known) == len(found) and len(known) == len(parts) else []
@@ -229,15 +293,31 @@ def _torch_cuda(answer: str) -> Snapshot:
 
 
 def _available(name: str) -> Callable[[str], Snapshot]:
-    return lambda answer: _framework(name, gpu_available=answer == "True")
+    return lambda answer: _framework(name, gpu_available=answer.lower() == "true")
 
 
 def _devices(name: str, gpu: str) -> Callable[[str], Snapshot]:
     return lambda answer: _framework(name, gpu_available=re.search(gpu, answer, re.IGNORECASE) is not None)
 
 
+def _providers(answer: str) -> Snapshot:
+    """The providers that ONNX Runtime was built with; that CUDA's is among them proves no GPU."""
+    names = tuple(re.findall(r"(\w{2,30})ExecutionProvider", answer))[:_MOST_PROVIDERS]
+    return _framework("onnxruntime", providers=names or None, cpu_only=True if set(names) <= _FOR_CPU else None)
+
+
+_MOST_PROVIDERS = 20
+_FOR_CPU = {"CPU", "Azure"}
+_PROVIDERS = re.compile(
+    r"(?P<before>.{0,80}?)(?P<list>\[(?:['\"][A-Za-z]{2,30}ExecutionProvider['\"],? ?){1,12}\])", re.IGNORECASE
+)
+"""The list as a program prints it, with or without a label."""
+_CHOSEN = re.compile(r"providers ?=|set_providers|fall(?:ing|s)? ?back|error|when using|\busing\b|\($", re.IGNORECASE)
+"""What stands before a list of the providers that somebody chose."""
+
+
 def _built_with_cuda(answer: str) -> Snapshot:
-    return _framework("tensorflow", cpu_only=answer == "False")
+    return _framework("tensorflow", cpu_only=answer.lower() == "false")
 
 
 def _name(answer: str) -> Snapshot | None:
@@ -247,6 +327,13 @@ def _name(answer: str) -> Snapshot | None:
 
 
 _LONGEST_NAME = 80
+
+
+def _counted(answer: str) -> Snapshot:
+    """The number of devices that CUDA shows the process; a program that sees none may have no CUDA at all."""
+    if answer == "0":
+        return _framework("torch", gpu_available=False)
+    return Snapshot(driver=Driver(source=SOURCE, cuda_devices=int(answer)))
 
 
 def _capability(answer: str) -> Snapshot | None:
@@ -279,7 +366,7 @@ _QUESTIONS: tuple[_Question, ...] = (
         re.compile(r"torch\.cuda\.get_device_capability\([^)]{0,40}\)"), r"(\([0-9]{1,2}, ?[0-9]\))", _capability
     ),
     _Question(re.compile(r"torch\.cuda\.get_arch_list\(\)"), _LIST, _architectures),
-    _Question(re.compile(r"torch\.cuda\.device_count\(\)"), r"([0-9]{1,4})", lambda _answer: None),
+    _Question(re.compile(r"torch\.cuda\.device_count\(\)"), r"([0-9]{1,4})", _counted),
     _Question(re.compile(r"torch\.backends\.cudnn\.version\(\)"), r"([0-9]{4,6}|None)", lambda _answer: None),
     _Question(re.compile(rf"{_TF}\.(?:__version__|version\.VERSION)"), _VERSION, _of_version("tensorflow")),
     _Question(re.compile(rf"{_TF}\.test\.is_built_with_(?:cuda|gpu_support)\(\)"), _TRUE, _built_with_cuda),
@@ -300,8 +387,13 @@ _QUESTIONS: tuple[_Question, ...] = (
     _Question(
         re.compile(r"(?:ort|onnxruntime)\.get_available_providers\(\)"),
         _LIST,
-        _devices("onnxruntime", r"cuda|tensorrt"),
+        _providers,
     ),
     _Question(re.compile(r"cupy\.__version__"), _VERSION, _of_version("cupy")),
+    _Question(
+        re.compile(r"paddle\.(?:device\.)?is_compiled_with_cuda\(\)"),
+        _TRUE,
+        lambda answer: _framework("paddlepaddle", cpu_only=answer.lower() == "false"),
+    ),
     _Question(re.compile(r"paddle\.__version__"), _VERSION, _of_version("paddlepaddle-gpu")),
 )

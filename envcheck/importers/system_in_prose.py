@@ -35,7 +35,8 @@ _OF_PYTHON = re.compile(r"\[(?:GCC|Clang)\b[^\]]{0,60}\](?: :: [\w., -]{1,40})? 
 """The second line of what Python prints when it starts."""
 _WSL = re.compile(r"\bWSL ?2?\b")
 _IN_WSL = re.compile(
-    r"(?:(?:running |using )?(?:in|inside|under|on) )?WSL ?2?(?:$|[ ,(:/-]+(?:\(?(?:Ubuntu|Debian|2)\b|$))"
+    r"(?:(?:running |using )?(?:in|inside|under|on) )?"
+    r"WSL ?2?(?:$|[,;.] |[ ,(:/-]+(?:with |running |and )?(?:\(?(?:Ubuntu|Debian|2)\b|$))"
     r"|(?:ubuntu|debian|fedora|opensuse|kali|arch)\b[\w .-]{0,30}\b(?:in|on|under|inside|using|with|via) WSL ?2?\b",
     re.IGNORECASE,
 )
@@ -57,7 +58,8 @@ _ON_WINDOWS = re.compile(
 _WINDOWS = re.compile(
     r"(?:(?:OS|operating system|platform|system)\b[^:=]{0,60}[:=] ?)?(?:Microsoft )?Windows (?:7|8|8\.1|1[01]|Server)\b"
     r"(?: (?:x64|x86_64|64[- ]?bit|pro|home|enterprise|education|[0-9]{2}H[12]|[0-9]{4})\b){0,4}(?:[ ,;(/|]|$)"
-    r"|(?:tensorflow|tf|pytorch|torch|jax|python)\b.{0,40} on (?:native )?Windows(?: (?:7|8|1[01]))?\b",
+    r"|(?:tensorflow|tf|pytorch|torch|jax|python|(?:pip|conda) install)\b"
+    r".{0,40} on (?:native )?Windows(?: (?:7|8|1[01]))?\b",
     re.IGNORECASE,
 )
 

@@ -15,15 +15,21 @@ NAME = "environment variables"
 RANK = Rank.OUTPUT
 
 _LINE = re.compile(
-    r"(?:export |set |\$ ?)?"
+    r"(?:export |set |ENV |\$ ?|\$env:|- )?[\"']?"
     r"(LD_LIBRARY_PATH|LD_PRELOAD|OMP_NUM_THREADS|(?:CUDA|NVIDIA|NCCL|NVSHMEM|CUDNN|CUBLAS|CUBLASLT|CUPY|NUMBA|TORCH|"
     r"PYTORCH|TORCHDYNAMO|TORCHINDUCTOR|TRITON|XLA|TF|JAX|VLLM)_[A-Z0-9_]{1,60})"
-    r"=(\"[^\"]*\"|'[^']*'|\S*)$"
+    r"(?: ?= ?|: |[\"']: ?)(\"[^\"]*\"|'[^']*'|\S*?)[\"']?,?$"
 )
+_IN_CODE = re.compile(
+    r"os\.environ\[[\"'](CUDA_VISIBLE_DEVICES)[\"']\] ?(?:=|:) ?[\"']?([0-9,-]{0,60})[\"']?(?:\s|$|;)"
+)
+_PRINTED = re.compile(r"(?:\$|#|>) ?(?:echo|printenv) \$?(CUDA_VISIBLE_DEVICES)$")
+"""A question whose answer is the next line."""
 _OF_COMMAND = re.compile(
     r"(?:^|[$#>] ?|`)(?:[A-Z_]{2,40}=\S{1,80} ){0,6}(CUDA_VISIBLE_DEVICES)=[\"']?([0-9](?:[0-9,]{0,60}))[\"']?"
     r" (?:[A-Z_]{2,40}=\S{1,80} ){0,6}[a-z./]"
 )
+_DEVICES = re.compile(r"-?[0-9][0-9,]{0,60}")
 _LONGEST_LINE, _MOST = 600, 500
 
 
@@ -47,4 +53,11 @@ def _of_commands(paste: Paste) -> dict[str, str]:
         for line in paste.statements
         if "CUDA_VISIBLE_DEVICES=" in line and (match := _OF_COMMAND.search(line[:_LONGEST_LINE]))
     }
+    for place, line in enumerate(paste.lines):
+        if "CUDA_VISIBLE_DEVICES" not in line:
+            continue
+        if assigned := _IN_CODE.search(line[:_LONGEST_LINE]):
+            found.add(assigned[2])
+        elif _PRINTED.search(line.strip()) and place + 1 < len(paste.lines):
+            found.update(answer[0] for answer in [_DEVICES.fullmatch(paste.lines[place + 1].strip())] if answer)
     return {"CUDA_VISIBLE_DEVICES": next(iter(found))} if len(found) == 1 else {}

@@ -50,6 +50,7 @@ from envcheck.snapshot.runs import (
 )
 from envcheck.snapshot.software import (
     AS_STATED,
+    OF_IMAGE,
     Damaged,
     DamagedFile,
     Distribution,
@@ -70,6 +71,7 @@ from envcheck.snapshot.software import (
     frameworks_in,
 )
 from envcheck.snapshot.system import (
+    NO_GPU_ASKED,
     ContainerHost,
     DeviceNode,
     Driver,
@@ -83,6 +85,8 @@ from envcheck.snapshot.system import (
 
 __all__ = [
     "AS_STATED",
+    "NO_GPU_ASKED",
+    "OF_IMAGE",
     "PASTED",
     "PASTED_TITLE",
     "ApiResult",

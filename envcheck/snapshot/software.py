@@ -7,6 +7,8 @@ import msgspec
 from envcheck.snapshot.base import Identified, Listing, Record, items_in
 
 AS_STATED = ", as stated"
+OF_IMAGE = "image tag"
+"""What tells the version of a library that lies in a container image."""
 """How the path of a library ends that a text only says is installed: ``CUDA 12.1, as stated``."""
 
 

@@ -22,6 +22,10 @@ class ContainerHost(Record, frozen=True, kw_only=True):
     """Entries of those lists that are not on this system (some, as they stand)."""
 
 
+NO_GPU_ASKED = "started without a GPU: "
+"""The beginning of the evidence of a container whose command asks for none."""
+
+
 class Platform(Record, frozen=True, kw_only=True):
     """The operating system and what it runs in."""
 

@@ -477,10 +477,8 @@ FORMS: dict[str, tuple[str, tuple[str, ...]]] = {
             "  Warning  FailedScheduling  0/3 nodes are available: 3 Insufficient nvidia.com/gpu. preemption: 0/3 nodes are available"
         ),
         (
-            "no-gpu-visible",
+            "scheduler-lacks-gpu",
             "container-toolkit-missing",
-            "container-without-gpu",
-            "no-nvidia-gpu",
         ),
     ),
     "winerr126": (

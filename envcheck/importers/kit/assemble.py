@@ -70,9 +70,14 @@ def _without_modules(found: Environment) -> Environment:
         for other in listed
         if other.name.startswith(f"{said.name}-") and _is_same_release(said.version, other.version)
     }
+    known = frameworks_in(found)
+    for framework in known:
+        # Asked by its module's name, in a text that lists one package of the project: tensorflow of tensorflow-cpu.
+        packages = [other.name for other in listed if other.name.startswith(f"{framework.name}-")]
+        if framework.version is None and len(packages) == 1 and not any(each.name == framework.name for each in listed):
+            stands_for.update({framework.name: packages[0]} if _is_a_build(framework.name, packages[0]) else {})
     if not stands_for:
         return found
-    known = frameworks_in(found)
     names = {framework.name for framework in known}
     renamed = tuple(
         framework
@@ -83,6 +88,12 @@ def _without_modules(found: Environment) -> Environment:
     frameworks = msgspec.structs.replace(found.frameworks, items=renamed) if found.frameworks else None
     kept = tuple(each for each in listed if each.name not in stands_for)
     return msgspec.structs.replace(found, distributions=kept, frameworks=frameworks)
+
+
+def _is_a_build(module: str, package: str) -> bool:
+    """Whether a package is one of the builds of a project, by the role that both have."""
+    own, other = (load_matrix().role_of(name) for name in (module, package))
+    return own is not None and own is other
 
 
 def _is_same_release(said: str, listed: str) -> bool:

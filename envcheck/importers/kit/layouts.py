@@ -25,6 +25,14 @@ _CSV = re.compile(r"[^,]{1,60}(?:,[^,]{1,60}){1,20}$")
 _VERSION = re.compile(r"[0-9]\.[0-9]")
 _LONGEST_ROW, _MOST_ROWS, _WIDEST = 600, 40, 20
 
+_OUTER = re.compile(r"\s{0,12}(?:- )?[\"']?(?P<name>[A-Za-z][\w -]{1,30})[\"']?: ?\{?$")
+_INNER = re.compile(
+    r"\s{1,16}[\"']?version[\"']?: {0,4}[\"']?(?P<version>v?[0-9][\w.+-]{0,60})[\"']?,?$", re.IGNORECASE
+)
+_NESTED = re.compile(
+    r"[\"'](?P<name>[A-Za-z][\w -]{1,30})[\"']\s{0,4}:\s{0,4}\{[^{}]{0,200}?[\"']version[\"']\s{0,4}:\s{0,4}"
+    r"[\"'](?P<version>v?[0-9][\w.+-]{0,60})[\"']"
+)
 _RECORD = re.compile(r"\{[^{}]{1,800}\}")
 _FIELD = re.compile(r"[\"'](name|package|version)[\"']\s{0,4}:\s{0,4}[\"']([\w.+-]{1,80})[\"']", re.IGNORECASE)
 _LONGEST_TEXT, _MOST_RECORDS = 1 << 20, 2_000
@@ -33,6 +41,7 @@ _LONGEST_TEXT, _MOST_RECORDS = 1 << 20, 2_000
 def spread_statements(lines: Sequence[str]) -> Iterator[str]:
     """The statements of headings with answers, and of tables with the names in a row of their own."""
     for place, line in enumerate(lines):
+        yield from _nested(line, lines[place + 1 : place + 1 + _FEW_LINES])
         below = lines[place + 1] if place + 1 < len(lines) else ""
         if element := _ELEMENT.match(line.strip()):
             yield f"{element[1].replace('_', ' ')}: {element[2]}"
@@ -44,6 +53,17 @@ def spread_statements(lines: Sequence[str]) -> Iterator[str]:
             answer = _answer(lines[place + 1 : place + 2 + _FEW_LINES])
             if answer:
                 yield f"{heading}: {answer}"
+
+
+def _nested(line: str, below: Sequence[str]) -> Iterator[str]:
+    """The versions of YAML's and JSON's objects that are named by their key."""
+    if "ersion" in line:
+        for nested in _NESTED.finditer(line):
+            yield f"{nested['name']} version: {nested['version']}"
+    outer = _OUTER.match(line) if line.endswith((":", "{")) else None
+    inner = next((found for each in below if (found := _INNER.match(each))), None) if outer else None
+    if outer and inner:
+        yield f"{outer['name']} version: {inner['version']}"
 
 
 def records(text: str) -> Iterator[tuple[str, str]]:

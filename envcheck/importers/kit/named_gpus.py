@@ -16,17 +16,18 @@ _MODEL = re.compile(
     r"(?P<short>[AHBLKMPTV][0-9]{1,4}[A-Z]{0,2}|GB[0-9]{2,3}|GH[0-9]{3}|MX[0-9]{3}|9[0-9]0MX))(?!\w|\.\w)"
     r"(?:[ -](?:Ti|SUPER|PCIe|SXM[0-9]?|NVL|Laptop|Mobile|GPU|Ada|SFF|Pro|Blackwell|Generation|Server|Workstation|"
     r"Edition|Max-Q|D|XP|NX|Nano|[0-9]{1,3} ?GB)(?!\w)){0,6}",
-    re.IGNORECASE,
+    # Letters of other scripts adjoin a name without a blank: only ASCII makes words here.
+    re.IGNORECASE | re.ASCII,
 )
 _NUMBER = r"(?:10[5-8]0|16[56]0|20[678]0|30[5-9]0|40[5-9]0|50[5-9]0)(?: ?(?:ti|super|d)\b){0,2}"
 _NUMBER_ALONE = re.compile(
     rf"\b(?:my|an?|the|single|dual|on|one|two|[1-9] ?x|GeForce|NVIDIA|GPU) (?:new |single )?(?P<model>{_NUMBER})"
-    r"(?![\w.]| ?Mi?B)"
+    r"(?!\w|\.\w| ?Mi?B)"
     r"|(?<![\w.-])(?P<named>[1-5][0-9]{2}0 ?(?:ti|super)(?: super)?)(?![\w.])"
     rf"|(?<![\w.-])(?P<sized>{_NUMBER})(?=[ -]?(?:RTX|laptop|mobile|[0-9]{{1,2}} ?GB)\b)"
     rf"|^\W{{0,6}}(?:[\w ]{{0,20}}\bGPU\b|(?:graphics|video|display)[ _]?(?:card|adapter)|VGA|card|accelerator|显卡)"
     rf"[^:=|\n]{{0,30}}[:=|]\s?(?P<labelled>{_NUMBER})(?![\w.])",
-    re.IGNORECASE,
+    re.IGNORECASE | re.ASCII,
 )
 """The number of a GeForce without its family, where what stands beside tells that it is one."""
 _LAPTOP = re.compile(r"[ -]?(?:laptop|mobile)\b", re.IGNORECASE)
@@ -42,8 +43,9 @@ def models(part: str) -> Iterator[tuple[int, str]]:
     """The models that a part of a line names, with the place of each."""
     beside = _OF_GPUS.search(part) is not None
     for found in _MODEL.finditer(part):
-        name = found[0].strip(" -")
-        short = found["short"]
+        name, short = found[0].strip(" -"), found["short"]
+        if short and short == name and name[-1:] in "sS" and find_model(name) is None:
+            name = short = name[:-1]  # several: "a node with H100s"
         if short and len(short) <= _SHORT and not beside and not _OWNED.search(part[: found.start()][-_NEAR:]):
             continue
         if (short or found["jetson"]) and find_model(name) is None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from envcheck.importers.kit.layouts import spread_statements
-from envcheck.importers.kit.spoken import may_tell
+from envcheck.importers.kit.spoken import Spoken, may_tell, said_in
 from envcheck.importers.kit.telling import telling_places
 from envcheck.snapshot import PASTED, ProbeRun
 
@@ -20,6 +20,7 @@ SOURCE = PASTED
 TEXT_LIMIT = 8 * 1024 * 1024
 """Most characters that are read of a text."""
 LINE_COUNT_LIMIT = 100_000
+_MOST_SPEAKING = 5_000
 LINE_LIMIT = 4_000
 """Most characters that are read of a line (an XML document is read whole)."""
 
@@ -70,6 +71,8 @@ class Paste:
     """What was left out, as a sentence; empty if all was read."""
     numbers: tuple[int, ...]
     """The number of each of ``lines`` in the whole text, from 1."""
+    of_compose: str = ""
+    """What ``docker compose`` wrote before a line of a container's log; empty where there is none."""
 
     def number(self, place: int) -> int:
         """The number of a line in the whole text, from 1; ``place`` is its index in ``lines``."""
@@ -85,6 +88,11 @@ class Paste:
         """The statements that may mention a component, a version or a GPU."""
         spread = dict.fromkeys(spread_statements(self.lines))
         return tuple(line for line in (*self.statements, *spread) if may_tell(line))
+
+    @cached_property
+    def spoken(self) -> tuple[Spoken, ...]:
+        """What the first of the statements that may mention something do mention."""
+        return tuple(map(said_in, self.speaking[:_MOST_SPEAKING]))
 
     @classmethod
     def of(cls, text: str) -> Paste:
@@ -117,6 +125,7 @@ class Paste:
             tuple(cut[place] for place in places),
             " and ".join(unread),
             tuple(numbers[place] for place in places),
+            prefix[0].strip() if (prefix := _COMPOSE.search(first)) else "",
         )
 
 

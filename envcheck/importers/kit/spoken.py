@@ -20,6 +20,9 @@ LONGEST = 1_000
 TORCH_CUDA = "torch.version.cuda"
 """The component of a mention that tells what PyTorch was built with."""
 
+DRIVER_CUDA = "driver.cuda"
+"""The component of a mention that tells the newest CUDA that the driver supports."""
+
 _NO_SPEECH = frozenset({"kernel-module-open", "torch-extension", "tensorrt-engine", "nvcc", "caffe", "l4t", "jetpack"})
 """Names in the matrix that stand for more than a version that people state, or that other readers know."""
 
@@ -27,11 +30,13 @@ _VERSION = (
     r"[0-9]{1,4}(?:\.[0-9]{1,5}){1,3}(?:\.?(?:a|b|rc|dev|post)[0-9]{1,10}){0,2}"
     r"(?:\+[A-Za-z0-9](?:[A-Za-z0-9._]{0,40}[A-Za-z0-9])?)?"
 )
-_VERSION_WORD = r"(?:version|ver|release|build|版本号?|バージョン|버전|versi[oó]n|versão|версия)"
+_VERSION_WORD = r"(?:version|ver|release|build|版本号?|バージョン|버전|versi[oó]n|versão|[вВ]ерсия)"
 _LINK = (
-    rf"(?:[-_. ]{{0,3}}{_VERSION_WORD}_{{0,2}}(?: or commit id)?)?"
+    r"(?:\[[A-Za-z0-9_, -]{1,40}\])?"
+    rf"(?:[`'\"*]{{0,3}}(?: (?:api|server|engine|package|library|wheel)){{0,2}}[-_. ]{{0,3}}{_VERSION_WORD}_{{0,2}}"
+    r"(?: or commit id)?)?"
     r"(?: ?\((?:(?:gpu\?|cuda|pip|conda|installed)\)|[^()]{1,60}\) ?:))?"
-    r"[\"'`*_]{0,4}\s{0,40}(?:[:=|@-]{1,2}|\.{3,60}|is|at|✅)?\s{0,40}[\"'`*(\[]{0,4}"
+    r"[\"'`*_]{0,4}\s{0,40}(?:[:=|@/-]{1,2}>?|→|\.{3,60}|is|at|✅|は|是|为)?\s{0,40}[\"'`*(\[]{0,4}"
     # What `tf.version.GIT_VERSION` prints before the version.
     r"(?:(?:v[0-9.]{3,12}(?:-rc[0-9]{1,2})?-[0-9]{1,6}-g[0-9a-f]{5,40}|unknown)['\"]?,? ['\"]?)?v?"
     r"(?:torch|tf|cuda|onnx\w{5,9} |ort )?"
@@ -44,26 +49,35 @@ _AFTER = (
 _DRIVER = re.compile(
     r"(?<![\w-])(?:(?:nvidia|cuda|gpu|graphics|display|host|geforce|game ready|studio|studio/game ready)[ _-]{1,2})?"
     r"(?:(?:win(?:dows)?|linux)[ _]?[0-9]{0,2} )?(?:drivers?|驱动(?:程序)?|ドライバー?|드라이버|"
-    r"treiber|pilote|controlador|драйвер)(?:-[0-9]{3}(?:-open|-server)?)?"
+    r"treiber|pilote|controlador|[дД]райвера?)(?:-[0-9]{3}(?:-open|-server)?)?"
     rf"(?:[ _.-]?{_VERSION_WORD})?(?:[._]full)?[\"'`*_]{{0,4}}\s{{0,40}}"
-    r"(?:[:=|@-]{1,2}|\.{3,60}|is|at)?\s{0,40}[\"'`*(\[]{0,4}(?:nvidia (?:v: )?)?v?"
+    r"(?:[:=|@-]{1,2}|\.{3,60}|is|at|は|是|为)?\s{0,40}[\"'`*(\[]{0,4}(?:nvidia (?:v: )?)?v?"
     r"(?P<version>[0-9]{3}\.[0-9]{2,3}(?:\.[0-9]{2,3})?)(?![\w]|\.[0-9]|\+)"
     r"|(?<![\w-])nvidia(?:-(?:driver|open|dkms|utils|smi))?(?:[ -]| (?:says|shows|reports|gives|prints) )"
     r"(?P<bare>[3-6][0-9]{2}\.[0-9]{2,3}(?:\.[0-9]{2,3})?)(?![\w]|\.[0-9])"
     r"|(?<![\w.])v?(?P<before>[3-6][0-9]{2}\.[0-9]{2,3}(?:\.[0-9]{2,3})?)"
     r" (?:(?:nvidia|cuda|gpu|graphics|game ready|studio|linux|windows|open) ){0,2}drivers?\b"
+    r"|(?<![\w-])(?:nvidia|geforce|gpu|graphics)(?: graphics)? drivers?(?: version| branch)?[ :=]{1,3}"
+    r"R?(?P<branch>[3-6][0-9]{2})(?!\w|\.[0-9]|-)"
+    r"|(?<![\w-])drivers?(?: branch| version)?[ :=]{1,3}R(?P<after>[3-6][0-9]{2})(?!\w|\.[0-9])"
+    r"|(?<![\w.])(?:R(?P<of_branch>[3-6][0-9]{2})|(?P<this_branch>[3-6][0-9]{2})(?: nvidia)?) drivers?\b"
     r"|(?<![\w.])(?P<windows>[23][0-9]\.[0-9]\.1[0-9]\.[0-9]{4})(?![\w.])",
-    re.IGNORECASE,
+    # Letters of other scripts adjoin names and numbers without a blank: only ASCII makes words here.
+    re.IGNORECASE | re.ASCII,
+)
+_MAY_NAME_DRIVER = re.compile(
+    r"river|RIVER|nvidia|NVIDIA|Nvidia|驱动|ドライバ|드라이버|reiber|ilote|ontrolador|райвер|[23][0-9]\.[0-9]\.1[0-9]\."
 )
 _TAG = re.compile(r"[ (/,+_-]{1,3}(?:with |for |and |using |built with |compiled with )?cu(?P<tag>[0-9]{2,3})\b")
 _BUILD = re.compile(
     r"[\"'`)]{0,2}\s?(?:\(|\+|/|(?:with|for|using|on|built (?:with|for)|compiled (?:with|for)|\(built with)\s)\s?"
-    r"(?:the )?cuda(?:[ -]?(?:toolkit|version|runtime))?[ :=]{0,3}(?P<cuda>[0-9]{1,2}\.[0-9]{1,2})(?![\w.])",
+    r"(?:the )?cuda(?:[ -]?(?:toolkit|version|runtime))?[ :=]{0,3}(?P<cuda>[0-9]{1,2}\.[0-9]{1,2})(?![\w.])"
+    r"|[ =]py[0-9.]{1,5}_cuda(?P<of_conda>[0-9]{1,2}\.[0-9]{1,2})(?:\.[0-9]{1,3})?_cudnn",
     re.IGNORECASE,
 )
 _OF_BUILD = re.compile(
     r"(?<![\w./+-])(?:(?:py)?torch[ _.-]{1,3}(?:version[._])?cuda(?:[ _.-]version)?|cuda(?: version)? "
-    r"(?:\((?:py)?torch\)|(?:used by|in|of) (?:py)?torch))[\"'`*]{0,3}\s{0,40}(?:[:=|]{1,2}|\.{3,60})"
+    r"(?:\((?:py)?torch\)|(?:used by|in|of) (?:py)?torch))[\"'`*]{0,3}\s{0,40}(?:[:=|]{1,2}|\.{3,60}|->|is\b)?"
     r"\s{0,40}[\"'`*]{0,3}"
     r"(?P<cuda>[0-9]{1,2}\.[0-9]{1,2})(?![\w.])",
     re.IGNORECASE,
@@ -76,30 +90,54 @@ _PAIR = re.compile(
     re.IGNORECASE,
 )
 """Both in one line of a form; of a single version people mean CUDA's."""
+_OF_SMI = re.compile(
+    r"\bnvidia-smi\b[`'\"*)]{0,3}"
+    r"(?: (?:shows?|says|reports?|gives?|prints?|lists?|displays?|tells)(?: me)?)?[ :=(]{0,3}"
+    r"(?:(?:the |a )?cuda(?: version)?)[ :=]{0,3}(?P<said>[0-9]{1,2}\.[0-9])(?![\w.]?[0-9])"
+    r"|\bcuda(?: version)?[ :=]{1,3}(?P<beside>[0-9]{1,2}\.[0-9])"
+    r" ?\(?(?:in|by|from|according to|per|as shown (?:in|by)|via)? ?(?:the )?[`'\"]?nvidia-smi\b"
+    r"|\bcuda(?: version)? ?\((?:nvidia-smi|driver)\)[ :=]{1,3}(?P<labelled>[0-9]{1,2}\.[0-9])(?![\w.]?[0-9])"
+    r"|\bdriver (?:only )?supports (?:up to )?cuda[ :=]{1,3}(?P<supported>[0-9]{1,2}\.[0-9])(?![\w.]?[0-9])",
+    re.IGNORECASE | re.ASCII,
+)
+"""The newest CUDA that the driver supports, as nvidia-smi shows it."""
+_FOR_CPU = re.compile(
+    r"[ (,/-]{1,3}(?:py[0-9.]{1,5}_cpu_|cpu_py|\(?cpu(?:[ -]only)?\)|"
+    r"cpu(?:[ -]only)?(?: (?:build|version|wheel|variant))\b|cpu[ -]only\b)",
+    re.IGNORECASE,
+)
+"""What says beside PyTorch's version that the build is for the CPU."""
 _CAPABILITY = re.compile(
-    r"(?:compute[ _]?cap(?:ability)?|capability|\bcc|\barch)[\"'`*]{0,3}\s?[:=|]{0,2}\s?[\"'`*(]{0,3}"
-    r"([1-9][0-9]?)(?:\.|, ?)([0-9])(?![\w.])",
+    r"(?:compute[ _]?cap(?:ability)?|capability|\bcc|\barch)[\"'`*]{0,3}\s?(?:[:=|]{0,2}|of|is)\s?[\"'`*(]{0,3}(?:sm_)?"
+    r"([1-9][0-9]?)(?:\.|, ?)([0-9])(?!\w|\.[0-9])",
     re.IGNORECASE,
 )
 
 _ANOTHER = re.compile(
     r"\?\s*$|\b(?:if|whether|when using|once|planning|plan to|buy(?:ing)?|bought for|consider\w*|wish|would|could|"
-    r"should|might|(?<!not )(?<!cannot )(?<!can't )works? (?:fine |well |great |ok |correctly )?(?:on|with|in)|worked|"
-    r"tested|supports?|supported|"
+    r"should|might|"
+    r"(?<!not )(?<!cannot )(?<!n't )(?<!nothing )(?<!never )works? (?:(?:fine|well|great|ok|correctly) )?(?:on|with|in)"
+    r"|worked|tested|supports?|supported|"
     r"recommend\w*|compatible with|other (?:machine|pc|box|server|computer|gpus?|card)|"
     r"another (?:machine|pc|box|server|computer|gpu|card)|colleague|friend|"
     r"previously|earlier|formerly|used to|used (?=.{1,60}\bbefore\b)|"
     r"instead of|unlike|compared?|versus|vs|than|e\.g\.|for example|such as|"
-    r"not (?:on|with|an?)|no longer|since|until|starting (?:with|from)|release notes|changelog)\b",
+    r"not (?:on|with|an?)|no longer|since(?! then)|until|starting (?:with|from)|release notes|changelog)\b",
     re.IGNORECASE,
 )
 """In a sentence, what makes it one about another machine, a wish or a question."""
+_ASKED_ABOUT = re.compile(
+    r"\b(?:use|used|using|run|running|work|support) (?:it |this )?(?:on|with|under) (?:a |an |my |the )?"
+    r"[\w -]{0,30}\?\s*$",
+    re.IGNORECASE,
+)
+"""A question whether something runs on a GPU, which is then the one in question: "can I use it on an RTX 5090?"."""
 _ASKED_FOR = re.compile(
     r"(?:requires?|required|needs?|wants?|expects?|expected|minimum|at least|up to|below|above|or|"
     r"(?:built|compiled|build|compile|made|wheels?|intended|designed|optimi[sz]ed) (?:for|against)|"
     r"(?:upgrade|update|downgrade|switch|move|go|change|install|installing|reinstall|try|trying|tried) (?:to )?|"
     r"\bfrom|older|newer|later|drop(?:ped|s)? support for|instead of|replac(?:ed|ing|e)|removed?|"
-    r"uninstall(?:ed|ing)?|sold|without|before|after|until|since|<|>|~|!)(?:=|\s)?\s?"
+    r"uninstall(?:ed|ing)?|sold|without|before|after|until|since|<|(?<![-=])>|~|!)(?:=|\s)?\s?"
     r"(?:the |a |an |my |old |new |nvidia |version |of ){0,3}[\"'`(]{0,2}$",
     re.IGNORECASE,
 )
@@ -120,11 +158,16 @@ _TELLS = re.compile(
     r"ctranslate|llama|sglang|transformers|deepspeed|bitsandbytes|triton|rapids|cudf|cuml|mxnet|cntk|caffe2|transformer|"
     r"treiber|pilote|controlador|драйвер|ドライバ|드라이버|驱动|"
     r"nvidia|rtx|gtx|geforce|tesla|quadro|titan|jetson|\borin\b|\bagx\b|\bdgx\b|mx[1-5]|gpu|capability|"
-    r"[ahblkmptv][0-9]|gb[0-9]|\b[1-5]0[5-9]0|\b16[56]0"
+    r"[ahblkmptv][0-9]|gb[0-9]|\b[1-5]0[5-9]0|\b16[56]0",
+    re.ASCII,
 )
 """Every line with a mention contains one of these, in lower case."""
 
 
+_ABOUT = re.compile(
+    r"\b(?:the )?version of (?:the )?(?P<name>[\w.+ -]{2,24}?)(?P<link> ?(?:is|was|=|:)+ ?)", re.IGNORECASE
+)
+"""The order of words in "the version of torch is 2.0.1"."""
 _DIGIT = re.compile(r"[0-9]")
 _UNNUMBERED = re.compile(r"titan|jetson|\bdgx\b")
 """The GPUs and machines whose names have no digit."""
@@ -148,6 +191,8 @@ class Mention(NamedTuple):
     """The CUDA version of the build, where it is said beside."""
     exact: bool = False
     """Whether the package itself is named, not the project or its version."""
+    cpu: bool = False
+    """Whether it is said beside that the build is for the CPU."""
 
 
 class NamedGpu(NamedTuple):
@@ -156,6 +201,20 @@ class NamedGpu(NamedTuple):
     model: str
     labelled: bool
     capability: str | None = None
+
+
+class Spoken(NamedTuple):
+    """What a line mentions."""
+
+    mentions: tuple[Mention, ...]
+    gpus: tuple[NamedGpu, ...]
+    capability: str | None
+    """The compute capability of a GPU whose model the line does not name."""
+
+
+def said_in(line: str) -> Spoken:
+    """Everything that a line mentions."""
+    return Spoken(tuple(mentions(line)), tuple(gpus(line)), capability_of_gpu(line))
 
 
 def speaks_of_field(text: str) -> bool:
@@ -174,6 +233,8 @@ def mentions(line: str) -> Iterator[Mention]:
     text = line[:LONGEST]
     if _PROGRAM.search(text):
         return
+    if "ersion of" in text:
+        text = _ABOUT.sub(r"\g<name> version\g<link>", text)
     listed = _is_list(text)
     for part in _parts(text, listed=listed):
         hedged = not listed and _ANOTHER.search(part) is not None
@@ -184,11 +245,15 @@ def mentions(line: str) -> Iterator[Mention]:
             if pair["cudnn"]:
                 yield Mention("cudnn", pair["cudnn"], labelled=True)
         rest = _PAIR.sub(" ", _OF_BUILD.sub(" ", part))
+        if shown := _OF_SMI.search(rest) if "smi" in part or "river" in part else None:
+            yield Mention(DRIVER_CUDA, next(filter(None, shown.groups())), labelled=True)
+            rest = _OF_SMI.sub(" nvidia-smi ", rest)
         yield from _named(rest, listed=listed, hedged=hedged)
-        for found in _DRIVER.finditer(part):
+        for found in _DRIVER.finditer(part) if _MAY_NAME_DRIVER.search(part) else ():
             if not (hedged or _is_asked_for(part, found.start())):
-                release = found["version"] or found["bare"] or found["before"] or _of_windows(found["windows"])
-                yield Mention("driver", release, listed or _is_labelled(found))
+                branch = found["branch"] or found["after"] or found["of_branch"] or found["this_branch"]
+                release = found["version"] or found["bare"] or found["before"] or branch
+                yield Mention("driver", release or _of_windows(found["windows"]), listed or _is_labelled(found))
 
 
 def _named(part: str, *, listed: bool, hedged: bool) -> Iterator[Mention]:
@@ -199,8 +264,9 @@ def _named(part: str, *, listed: bool, hedged: bool) -> Iterator[Mention]:
         if (hedged and not labelled) or of_driver or _is_asked_for(part, found.start()):
             continue
         cuda = _cuda_beside(part, found) if component == "torch" else None
+        cpu = component == "torch" and cuda is None and _FOR_CPU.match(part[found.end() :]) is not None
         exact = found["name"] == component and not _OF_PROJECT.search(found["link"])
-        yield Mention(component, found["version"], labelled, cuda, exact)
+        yield Mention(component, found["version"], labelled, cuda, exact, cpu)
 
 
 def gpus(line: str) -> Iterator[NamedGpu]:
@@ -210,12 +276,30 @@ def gpus(line: str) -> Iterator[NamedGpu]:
         return
     listed = _is_list(text)
     for part in _parts(text, listed=listed):
-        if not listed and _ANOTHER.search(part):
+        if not listed and _ANOTHER.search(_ASKED_ABOUT.sub("", part)):
             continue
         found = [each for each in models(part) if not _is_asked_for(part, each[0])]
         capability = _CAPABILITY.search(part) if len({name for _, name in found}) == 1 else None
         for _, name in found:
             yield NamedGpu(name, listed, f"{capability[1]}.{capability[2]}" if capability else None)
+
+
+def capability_of_gpu(line: str) -> str | None:
+    """The compute capability that a line without a model states of a GPU."""
+    text = line[:LONGEST]
+    lowered = text.lower()
+    if not any(map(lowered.__contains__, ("cap", "cc", "arch"))) or _PROGRAM.search(text):
+        return None
+    for part in _parts(text, listed=_is_list(text)):
+        found = _CAPABILITY.search(part)
+        if found and not _ANOTHER.search(part) and not _is_asked_for(part, found.start()) and _OWN_GPU.search(part):
+            return f"{found[1]}.{found[2]}"
+    return None
+
+
+_OWN_GPU = re.compile(
+    r"\b(?:my|our|have|has|with an?|this|the|GPU|card|device)\b|^\W{0,6}compute|^\W{0,6}capability", re.IGNORECASE
+)
 
 
 def _parts(text: str, *, listed: bool) -> list[str]:
@@ -248,7 +332,7 @@ def _cuda_beside(part: str, found: re.Match[str]) -> str | None:
     if tag := _TAG.match(rest):
         return f"{tag['tag'][:-1]}.{tag['tag'][-1]}"
     build = _BUILD.match(rest)
-    return build["cuda"] if build else None
+    return build["cuda"] or build["of_conda"] if build else None
 
 
 def _of_windows(text: str) -> str:
@@ -279,5 +363,6 @@ def _names() -> re.Pattern[str]:
     said = (row.pattern for row in load_matrix().spoken)
     either = "|".join(sorted((*said, *own), key=len, reverse=True))
     return re.compile(
-        rf"(?<![\w./+-])(?P<name>{either})(?P<link>{_LINK})(?P<version>{_VERSION}){_AFTER}", re.IGNORECASE
+        rf"(?<![\w./+-])(?P<name>{either})(?P<link>{_LINK})(?P<version>{_VERSION}){_AFTER}",
+        re.IGNORECASE | re.ASCII,
     )

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from envcheck.importers.kit.paste import SOURCE
-from envcheck.snapshot import AS_STATED, Library
+from envcheck.snapshot import AS_STATED, OF_IMAGE, Library
 
 
-def stated_cuda(version: str) -> Library:
-    """The toolkit of a CUDA version that a text states."""
-    return Library(
-        source=SOURCE, path=f"CUDA {version}{AS_STATED}", family="cuda-toolkit", cuda=version, declared=version
-    )
+def stated_cuda(version: str, *, of_image: bool = False) -> Library:
+    """The toolkit of a CUDA version that a text states, or that the tag of an image names."""
+    read = {"declared": OF_IMAGE} if of_image else {}
+    path = f"CUDA {version}{AS_STATED}"
+    return Library(source=SOURCE, path=path, family="cuda-toolkit", cuda=version, declared=version, read=read)
 
 
 def stated_cudnn(version: str) -> Library:

@@ -20,14 +20,17 @@ RANK = Rank.OUTPUT
 
 _BANNER = re.compile(r"=+ ?NVSMI LOG ?=+$")
 _GPU = re.compile(r"GPU ([0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7])$")
+_SECTION = re.compile(r"(?:Clocks (?:Event|Throttle) Reasons|Remapped Rows|ECC Errors|(?:GPU )?Power Readings)$")
+"""A section that is quoted without its GPU: that is one, as nobody quotes one of several without its name."""
 _HEAD = re.compile(r"(Driver Version|CUDA Version|KMD Version|CUDA UMD Version|Attached GPUs) +: (.{1,40})$")
 _LABEL = re.compile(r"([A-Z][A-Za-z0-9 ./()-]{0,60}?)(?: +: ?(.*))?$")
+_NAMELESS = "GPU without its heading"
 _MOST_LINES = 20_000
 _DEEPEST = 12
 
 
 def recognise(paste: Paste) -> bool:
-    return any(_GPU.match(line.strip()) for line in paste.lines)
+    return any(_GPU.match(line.strip()) or _SECTION.match(line.strip()) for line in paste.lines)
 
 
 def read(paste: Paste) -> Snapshot:
@@ -44,6 +47,9 @@ def _report(paste: Paste) -> Iterator[str]:
             begun = True
         elif line.strip():
             begun = begun or bool(_GPU.match(line.strip()))
+            if not begun and _SECTION.match(line.strip()):
+                begun = True
+                yield f"{line[: len(line) - len(line.lstrip())][:-1]}{_NAMELESS}"
             yield line
 
 
@@ -66,6 +72,8 @@ class _Builder:
         indent = len(line) - len(line.lstrip())
         if gpu := _GPU.match(text):
             self._begin_gpu(indent, gpu[1])
+        elif text == _NAMELESS:
+            self._begin_gpu(min(indent, -1), "")
         elif self._open and (found := _LABEL.match(text)):
             self._add(indent, found[1], found[2])
         elif head := _HEAD.match(text):

@@ -33,7 +33,7 @@ def library_on_disk(snapshot: Snapshot) -> DriverLibrary | None:
 
 
 def release(facts: Facts) -> DriverRelease | None:
-    return DriverRelease.parse(release_text(facts))
+    return DriverRelease.stated(release_text(facts))
 
 
 def supported_cuda(facts: Facts) -> CudaVersion | None:

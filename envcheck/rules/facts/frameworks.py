@@ -106,6 +106,13 @@ def provides_gpu_support(subject: FrameworkSubject) -> bool:
     return base is not None and (base.read.get("cpu_only") == own or (base.cpu_only is None and base.cuda is None))
 
 
+def finds_no_gpu(environment: Environment | None) -> bool:
+    """Whether a framework that may be built for CUDA was asked and finds no GPU."""
+    return any(
+        each.gpu_available is False and not each.cpu_only and not each.hip for each in frameworks_in(environment)
+    )
+
+
 def full_name(framework: Framework) -> str:
     return f"{framework.name} {framework.version}" if framework.version else framework.name
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 from envcheck.checks import Evidence, Fix, Missing, Status
 from envcheck.compat.relations.driver_cuda import driver_runs_cuda, minimum_driver
 from envcheck.compat.relations.fit import Fit, conclude
 from envcheck.compat.relations.gpu_code import code_runs_on
+from envcheck.enrich.stated_cuda import PROGRAMS
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, evidence_of, passed, rule
 from envcheck.rules.facts.driver import (
     library_on_disk,
@@ -20,6 +23,7 @@ from envcheck.rules.facts.frameworks import (
     base_framework,
     built_for_cuda,
     code_targets,
+    compiles_its_code,
     full_name,
     is_main_framework,
     only_compiles_for_torch,
@@ -30,6 +34,7 @@ from envcheck.rules.facts.trials import ran_with_this_driver
 from envcheck.rules.fixes.driver import update_driver
 from envcheck.rules.fixes.fits import incompatible, not_known
 from envcheck.rules.fixes.frameworks import install_other_release
+from envcheck.rules.messages.observed import line_evidence
 from envcheck.snapshot import Driver, Framework
 from envcheck.versions import ComputeCapability, CudaVersion, DriverRelease
 
@@ -118,7 +123,7 @@ def driver_too_old(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
         return passed(title, *evidence, proof, decided_by="framework-ran")
     fit = _fit(subject, number, cuda, facts)
     if fit.ok:
-        return passed(title, *evidence)
+        return _cannot_load_what_it_compiles(subject, cuda, facts) or passed(title, *evidence)
     if not fit.bad and not is_main_framework(framework, facts.matrix):
         return None
     if not fit.bad:
@@ -127,6 +132,34 @@ def driver_too_old(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     title, (worst, more) = f"Driver {number} is too old for {full_name(framework)}", _weight(subject, facts)
     more += _on_disk_only(driver, facts)
     return incompatible(title, fit, evidence=evidence, fixes=fixes, worst=worst, more=more)
+
+
+_NOT_LOADED = re.compile(
+    r"\bCUDADriverError\b|CUDA_ERROR_(?:INVALID_PTX|INVALID_IMAGE|INVALID_SOURCE|UNSUPPORTED_PTX_VERSION)\b"
+)
+"""How a framework that compiles at run time says that the driver does not load the result, whatever the reason."""
+
+
+def _cannot_load_what_it_compiles(subject: FrameworkSubject, cuda: CudaVersion, facts: Facts) -> Outcome | None:
+    """The finding that the driver is older than the compiler of a framework, and refuses what that made."""
+    framework, driver = subject.framework, driver_of(facts)
+    compiler = max(cuda, CudaVersion.parse(framework.compiles_with.get("nvrtc")) or cuda)
+    lines = [error for error in facts.snapshot.observed_errors if _NOT_LOADED.search(error.text)]
+    if not lines or not compiles_its_code(framework, facts.matrix) or supports_natively(facts, compiler) is not False:
+        return None
+    spoken = supported_cuda(facts)
+    return Outcome(
+        status="fail",
+        title=f"The driver does not load what {full_name(framework)} compiles",
+        message=f"It compiles with CUDA {compiler}, and the driver supports CUDA {spoken}.",
+        evidence=(
+            *(line_evidence(error) for error in lines[:1]),
+            evidence_of(f"CUDA of {framework.name}", framework, "cuda"),
+            *((evidence_of("CUDA that the driver supports", driver, "cuda"),) if driver.cuda else ()),
+        ),
+        decided_by="framework-ran",
+        fixes=_fixes(facts),
+    )
 
 
 def _without_release(subject: FrameworkSubject, cuda: CudaVersion | None, driver: Driver, facts: Facts) -> Outcome:
@@ -139,7 +172,8 @@ def _without_release(subject: FrameworkSubject, cuda: CudaVersion | None, driver
         evidence_of("CUDA that the driver supports", driver, "cuda"),
     )
     if runs_builds_for(facts, cuda):
-        return passed(f"The driver runs CUDA {cuda} of {full_name(framework)}", *evidence)
+        works = passed(f"The driver runs CUDA {cuda} of {full_name(framework)}", *evidence)
+        return _cannot_load_what_it_compiles(subject, cuda, facts) or works
     least = minimum_driver(facts.matrix, cuda, facts.driver_os)
     wanted = f"driver >= {least.driver}" if least else ""
     reason = f"CUDA {cuda} needs a newer driver than one that supports CUDA up to {driver.cuda}"
@@ -181,7 +215,7 @@ def _on_disk_only(driver: Driver, facts: Facts) -> str:
 
 def _weight(subject: FrameworkSubject, facts: Facts) -> tuple[Status, str]:
     """How bad it is, and what works nevertheless."""
-    if is_main_framework(subject.framework, facts.matrix):
+    if is_main_framework(subject.framework, facts.matrix) or subject.framework.name == PROGRAMS:
         return "fail", ""
     row = facts.matrix.role_of(subject.framework.name)
     if row is not None and row.role == "compiler" and only_compiles_for_torch(subject.environment):

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from envcheck.checks import Evidence, Fix, Status
+from envcheck.compat.relations.driver_cuda import minor_compatible
+from envcheck.compat.relations.gpu_code import code_runs_on
 from envcheck.compat.relations.gpu_cuda import cuda_targets
+from envcheck.compat.relations.torch import torch_row
 from envcheck.rules.api import Facts, Outcome, evidence_of, never, rule
 from envcheck.rules.facts.frameworks import framework_named, full_name
 from envcheck.rules.facts.machine import gpu_title
 from envcheck.rules.fixes.fits import incompatible
-from envcheck.snapshot import Environment, Snapshot, Toolkit, items_in
+from envcheck.snapshot import PASTED, Environment, Framework, Snapshot, Toolkit, frameworks_in, items_in
 from envcheck.versions import CodeTarget, ComputeCapability, CudaVersion
 
 _DOWNLOADS = "https://developer.nvidia.com/cuda-toolkit-archive"
@@ -137,19 +140,30 @@ def toolkit_missing(environment: Environment, facts: Facts) -> Outcome | None:
     )
 
 
+def _told_its_compiler(environment: Environment, _facts: Facts) -> bool:
+    """Whether a report tells the CUDA with which an extension was compiled."""
+    return any(map(_tells_its_compiler, frameworks_in(environment)))
+
+
+def _tells_its_compiler(extension: Framework) -> bool:
+    return bool(extension.extends == "torch" and extension.cuda and extension.source_of("cuda") == PASTED)
+
+
 @rule(
     layer="framework",
     per="environment",
-    arises=_compiles,
+    arises=lambda environment, facts: _compiles(environment, facts) or _told_its_compiler(environment, facts),
     remedy=_other_toolkit,
-    explains=("extension-built-for-other-torch",),
+    explains=("cuda-major-mismatch", "extension-built-for-other-torch", "gpu-code-missing"),
 )
 def toolkit_differs_from_build(environment: Environment, facts: Facts) -> Outcome | None:
     """The CUDA toolkit and PyTorch have different CUDA major versions.
 
     What it checks
         Checks that the nvcc that builds use (of CUDA_HOME, else PATH) has the CUDA major version of
-        PyTorch, if a package is installed that compiles on this machine.
+        PyTorch, if a package is installed that compiles on this machine. In text, also that the nvcc
+        with which Detectron2 or MMCV say that they were compiled had it (of old releases, the same
+        minor version too).
 
     Why it matters
         PyTorch refuses to build extensions with another major version: "The detected CUDA
@@ -165,11 +179,16 @@ def toolkit_differs_from_build(environment: Environment, facts: Facts) -> Outcom
     """
     toolkit = _chosen(facts)
     torch = framework_named("torch", environment)
+    told = _compiled_with_another(torch, environment, facts) if torch else None
+    if told is not None:
+        return told
     version, built = (
         CudaVersion.parse(toolkit.version if toolkit else None),
         CudaVersion.parse(torch.cuda if torch else None),
     )
     if toolkit is None or torch is None or version is None or built is None or version.major == built.major:
+        return None
+    if not _compiling(environment, facts):
         return None
     strict = any(facts.matrix.has_trait(name, "toolkit-of-torch") for name in _compiling(environment, facts))
     status: Status = "warn" if strict else "note"
@@ -184,6 +203,44 @@ def toolkit_differs_from_build(environment: Environment, facts: Facts) -> Outcom
         ),
         fixes=_other_toolkit(facts),
     )
+
+
+def _compiled_with_another(torch: Framework, environment: Environment, facts: Facts) -> Outcome | None:
+    """The finding that an extension was compiled with a CUDA for which this PyTorch is not built."""
+    row = torch_row(facts.matrix, torch.version or "")
+    possible = [torch.cuda] if torch.cuda else [build.cuda for build in row.builds] if row and row.all_builds else []
+    known = [cuda for text in possible if (cuda := CudaVersion.parse(text))]
+    for extension in frameworks_in(environment):
+        cuda = CudaVersion.parse(extension.cuda if _tells_its_compiler(extension) else None)
+        if cuda is None or not known or any(_goes_with(cuda, built) for built in known):
+            continue
+        if _lacks_code(extension, facts):
+            continue
+        return Outcome(
+            status="fail" if facts.snapshot.observed_errors else "warn",
+            title=f"{extension.name} was compiled with CUDA {cuda}, PyTorch was not",
+            message=f"{full_name(torch)} is built for CUDA {' or '.join(dict.fromkeys(map(str, known)))}.",
+            evidence=(
+                evidence_of(f"compiler of {extension.name}", extension, "cuda"),
+                evidence_of("torch", torch, "version") if torch.version else evidence_of("torch: CUDA", torch, "cuda"),
+            ),
+            fixes=_other_toolkit(facts),
+        )
+    return None
+
+
+def _lacks_code(extension: Framework, facts: Facts) -> bool:
+    """Whether an extension has no code for a GPU, which is a fault whatever compiled it."""
+    code = tuple(target for text in extension.gpu_code or () if (target := CodeTarget.parse(text)))
+    capabilities = (ComputeCapability.parse(gpu.compute_capability) for gpu in facts.usable_gpus)
+    return bool(code) and any(
+        each and code_runs_on(facts.matrix, code, each, driver_cuda=None).bad for each in capabilities
+    )
+
+
+def _goes_with(one: CudaVersion, other: CudaVersion) -> bool:
+    """Whether code of both runs in one process: one runtime serves a major version, of old ones a minor one."""
+    return one == other or (one.major == other.major and minor_compatible(one))
 
 
 def _compiling_packages(environment: Environment, facts: Facts) -> Evidence:

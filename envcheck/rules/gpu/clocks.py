@@ -8,7 +8,10 @@ from envcheck.rules.facts.machine import basis_of, gpu_title, is_listed
 from envcheck.rules.facts.needs import refused, unanswered
 from envcheck.rules.facts.run_conditions import BRAKE, HEAT, POWER_CAP, is_lowered
 from envcheck.rules.fixes.driver import COOLING, SUPPLY, restore_power_limit
-from envcheck.snapshot import Gpu, Power, Temperature, Throttle
+from envcheck.snapshot import PASTED, Gpu, Power, Temperature, Throttle
+
+_FAR_BELOW = 0.8
+"""Share of the limit: a GPU that it caps draws nearly all of it, unless something else lowers the cap."""
 
 _MARGIN = 1.0
 """Degrees: a GPU that the driver throttles for heat is at its limit or just below it."""
@@ -23,8 +26,8 @@ def power_throttled(gpu: Gpu, _facts: Facts) -> Outcome | None:
 
     What it checks
         Checks whether the power brake is active (the machine's power supply tells the GPU to slow
-        down), and whether the power limit is below the GPU's default. Running at the default limit
-        under load is normal and passes.
+        down), whether the power limit is below the GPU's default, and whether the cap is active far
+        below the limit. Running at the default limit under load is normal and passes.
 
     Why it matters
         The power brake halves the clocks or worse. A lowered limit slows down every power-hungry
@@ -52,6 +55,15 @@ def power_throttled(gpu: Gpu, _facts: Facts) -> Outcome | None:
             title=f"{gpu_title(gpu)}: the power brake is active",
             message="The machine's power supply forces the GPU to lower its clocks.",
             evidence=evidence,
+            decided_by="driver-answered",
+        )
+    told = throttle.source == PASTED and POWER_CAP in reasons  # the driver samples both at different times
+    if told and power.draw and power.limit and power.draw < _FAR_BELOW * power.limit:
+        return Outcome(
+            status="warn",
+            title=f"{gpu_title(gpu)}: capped at {power.draw:.0f} W, with a limit of {power.limit:.0f} W",
+            message="Something other than the limit lowers the power, such as the supply or the machine's own limit.",
+            evidence=(*evidence, evidence_of("power (W)", power, "draw")),
             decided_by="driver-answered",
         )
     if not lowered or power.limit_default is None:

@@ -6,10 +6,11 @@ import msgspec
 
 from envcheck.checks import Evidence, Fix
 from envcheck.rules.api import Facts, Outcome, evidence_of, passed, rule
+from envcheck.rules.facts.frameworks import finds_no_gpu
 from envcheck.rules.facts.machine import cuda_answers, gpu_title, is_listed, model_of
 from envcheck.rules.fixes import driver
 from envcheck.rules.messages.driver import answers, call_evidence, results_naming
-from envcheck.snapshot import Fabric, Gpu, GpuFabric, NvLink, Pcie, Snapshot
+from envcheck.snapshot import PASTED, Fabric, Gpu, GpuFabric, NvLink, Pcie, Snapshot, frameworks_in
 
 
 @rule(layer="gpu", scope="node", per="gpu", needs=("gpu.pcie.width", "gpu.pcie.width_max"), arises=is_listed)
@@ -162,10 +163,20 @@ def _on_switch(gpu: Gpu) -> bool:
     return joined or any(link.remote_kind == "switch" for link in gpu.nvlinks or () if link.active)
 
 
+def _has_no_switch(facts: Facts) -> Outcome | None:
+    """A note where no GPU of a text can have NVSwitches, or a framework works: then nothing needs the service."""
+    models = [model_of(gpu, facts) for gpu in facts.gpus]
+    others = bool(models) and all(model is not None and model.kind != "data-center" for model in models)
+    works = any(each.gpu_available for each in frameworks_in(facts.environment))
+    text = "Only machines with NVSwitches need it."
+    return Outcome(status="note", title="The fabric manager does not run", message=text) if others or works else None
+
+
 @rule(
     layer="fabric",
     scope="node",
     remedy=driver.start_fabric_manager,
+    doubt=_has_no_switch,
     explains=("gpu-init-failed", "no-gpu-visible", "nvlink-down"),
 )
 def fabric_manager_not_running(snapshot: Snapshot, facts: Facts) -> Outcome | None:
@@ -174,7 +185,8 @@ def fabric_manager_not_running(snapshot: Snapshot, facts: Facts) -> Outcome | No
     What it checks
         Checks whether CUDA answers 802 (system not yet initialized), and whether every GPU has joined
         the fabric without an error on a machine with NVSwitches. A fabric manager that is not visible
-        is no fault by itself: it may run on the host of this guest.
+        is no fault by itself: it may run on the host of this guest. In text, one that is stopped is a
+        fault where a framework finds no GPU.
 
     Why it matters
         On machines with NVSwitches (HGX, DGX), CUDA does not start until the fabric manager has set up
@@ -198,7 +210,9 @@ def fabric_manager_not_running(snapshot: Snapshot, facts: Facts) -> Outcome | No
         for gpu, state in states
         if (state.state == "completed" and state.status) or (state.state in ("not_started", "in_progress") and switches)
     )
-    if not failed and not bad:
+    told = manager is False and fabric.source == PASTED
+    stopped = told and finds_no_gpu(facts.environment) and _has_no_switch(facts) is None
+    if not failed and not bad and not stopped:
         ready = any(state.state == "completed" for _, state in states)
         return passed("The NVSwitch fabric is ready", decided_by="driver-answered") if ready else None
     evidence = (
@@ -210,7 +224,9 @@ def fabric_manager_not_running(snapshot: Snapshot, facts: Facts) -> Outcome | No
     return Outcome(
         status="warn" if works else "fail",
         title="The NVSwitch fabric is not ready",
-        message="CUDA starts, but some GPUs have not joined the fabric."
+        message="The fabric manager does not run, and a framework finds no GPU."
+        if stopped and not bad
+        else "CUDA starts, but some GPUs have not joined the fabric."
         if works
         else "CUDA is waiting for the fabric manager.",
         evidence=evidence,

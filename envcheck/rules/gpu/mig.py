@@ -11,7 +11,7 @@ from envcheck.rules.fixes.driver import smi_selector
 from envcheck.rules.messages.driver import call_evidence
 from envcheck.rules.messages.observed import line_evidence
 from envcheck.rules.variables.visible_devices import VISIBLE, setting_evidence
-from envcheck.snapshot import DeviceNode, Gpu, Mig, MigInstance, Snapshot
+from envcheck.snapshot import PASTED, DeviceNode, Gpu, Mig, MigInstance, Snapshot
 
 
 def _in_mig_mode(gpu: Gpu, _facts: Facts) -> bool:
@@ -167,7 +167,8 @@ def mig_enumeration(snapshot: Snapshot, facts: Facts) -> Outcome | None:
         return None
     beside = [gpu for gpu in facts.own_gpus if gpu.mig and gpu.mig.enabled is False and gpu.cuda_ordinal is None]
     if len(instances) > enumerated or (beside and value is None and cuda_answers(facts)):
-        return _by_design(len(instances), enumerated, beside, (count, *shown_count))
+        asked = driver.read.get("cuda_devices", driver.source) == PASTED
+        return _by_design(len(instances), enumerated, beside, (count, *shown_count), asked=asked)
     return passed(f"CUDA shows {plural(enumerated, 'device')}", count, *shown_count, decided_by="driver-answered")
 
 
@@ -175,13 +176,16 @@ def _all_instances(facts: Facts) -> tuple[MigInstance, ...]:
     return tuple(instance for gpu in facts.own_gpus if gpu.mig for instance in gpu.mig.instances or ())
 
 
-def _by_design(count: int, enumerated: int, beside: list[Gpu], evidence: tuple[Evidence, ...]) -> Outcome:
+def _by_design(
+    count: int, enumerated: int, beside: list[Gpu], evidence: tuple[Evidence, ...], *, asked: bool
+) -> Outcome:
+    """A note; a warning about a text in which somebody ``asked`` how many there are."""
     whole = tuple(Evidence(what="not enumerated", value=gpu_title(gpu), source="cuda") for gpu in beside)
     there = (
         f"{plural(count, 'MIG device')} and {plural(len(beside), 'whole GPU')}" if beside else f"{count} MIG devices"
     )
     return Outcome(
-        status="note",
+        status="warn" if asked else "note",
         title=f"CUDA shows a process {enumerated} of {there}",
         message=f"This is by design: select a device for each process with {VISIBLE}.",
         evidence=(*evidence, *whole),

@@ -42,8 +42,11 @@ from envcheck.versions import CudaVersion
 
 
 def _provided_by_host(facts: Facts) -> Outcome | None:
-    """A note on a Jetson, where these libraries belong to the system and another rule judges them."""
-    if not on_tegra(facts):
+    """A note on a Jetson of an unknown release, where these libraries belong to the system; where the release is known,
+    jetpack-mismatch judges those of another.
+    """
+    platform = facts.snapshot.platform
+    if not on_tegra(facts) or (platform and (platform.jetpack or platform.tegra_release)):
         return None
     return Outcome(status="note", title="A CUDA library is missing", message="On a Jetson, JetPack provides it.")
 

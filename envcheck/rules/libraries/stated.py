@@ -1,7 +1,7 @@
 """CUDA and cuDNN as a text states them, held against what a framework's release needs of the system.
 
-Only a framework whose builds are all known, that brings neither with it and has no wheels of NVIDIA beside it, is
-judged: a finding is what holds for each of its builds.
+Only a framework whose builds are all known, and that brings neither with it, is judged: a finding is what holds for
+each of its builds. Beside wheels of NVIDIA it is the wheel's cuDNN that counts, and only its major version.
 People mix up the CUDA of a driver, a toolkit and a build, so CUDA counts only beside a stated cuDNN or where something
 failed.
 """
@@ -9,21 +9,21 @@ failed.
 from __future__ import annotations
 
 import re
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from envcheck.checks import Evidence
 from envcheck.compat.names import canonical
 from envcheck.compat.question.package_needs import release_fits, release_rows
 from envcheck.compat.relations.fit import Fit
 from envcheck.compat.specifier import parse_version
-from envcheck.enrich.stated import first_of
+from envcheck.enrich.stated import ARCHIVE, first_of
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome
 from envcheck.rules.facts.driver import runs_builds_for
 from envcheck.rules.facts.frameworks import distributions_in, full_name, machine
-from envcheck.rules.facts.library_names import names_in, wheel_of
+from envcheck.rules.facts.library_names import cuda_of_wheel, family_of_wheel, names_in, wheel_of
 from envcheck.rules.fixes.fits import incompatible
 from envcheck.rules.messages.observed import ObservedProblem, observed_problems
-from envcheck.snapshot import Framework, Library, items_in
+from envcheck.snapshot import Framework, items_in
 from envcheck.versions import CudaVersion
 
 _SHOWN = {"cuda": "CUDA", "cudnn": "cuDNN"}
@@ -36,10 +36,9 @@ def states_versions(subject: FrameworkSubject, facts: Facts) -> bool:
         return False
     if framework.gpu_available or not facts.matrix.has_trait(framework.name, "builds-listed"):
         return False
-    brings = any(wheel_of(each.name) for each in distributions_in(subject.environment))
     conda = any(each.channel == "conda" for each in distributions_in(subject.environment))
-    said = _copy("cudnn", facts) or _copy("cuda", facts)
-    return said is not None and not brings and not conda and not _bundles(subject, facts)
+    said = _copy("cudnn", subject, facts) or _copy("cuda", subject, facts)
+    return said is not None and not conda and not _bundles(subject, facts)
 
 
 def _bundles(subject: FrameworkSubject, facts: Facts) -> bool:
@@ -50,12 +49,29 @@ def _bundles(subject: FrameworkSubject, facts: Facts) -> bool:
     return any(row.bundles for row in rows)
 
 
-def _copy(component: Literal["cuda", "cudnn"], facts: Facts) -> Library | None:
-    """The one version that is stated; None where there are several."""
-    items = items_in(facts.snapshot.libraries)
+class _Stated(NamedTuple):
+    """A version that a text states, or the wheel that it lists."""
+
+    version: str
+    what: str
+    source: str
+    of_wheel: bool = False
+
+
+def _copy(component: Literal["cuda", "cudnn"], subject: FrameworkSubject, facts: Facts) -> _Stated | None:
+    """The one version that is stated; None where there are several, or none with a number."""
+    wheels = [each for each in distributions_in(subject.environment) if wheel_of(each.name)]
+    if wheels and component == "cuda":
+        majors = {major: each for each in wheels if (major := cuda_of_wheel(each))}
+        only = next(iter(majors.items())) if len(majors) == 1 else None
+        return _Stated(only[0], only[1].name, only[1].source, of_wheel=True) if only else None
+    if wheels:
+        found = [each for each in wheels if family_of_wheel(each.name) == "cudnn"]
+        return _Stated(found[0].version, found[0].name, found[0].source, of_wheel=True) if len(found) == 1 else None
     family = "cuda-toolkit" if component == "cuda" else "cudnn"
-    found = [each for each in items if each.family == family and each.stated]
-    return found[0] if len(found) == 1 else None
+    said = [each for each in items_in(facts.snapshot.libraries) if each.family == family and each.stated]
+    known = said[0].declared if len(said) == 1 else None
+    return _Stated(known, f"{_SHOWN[component]} as stated", said[0].source) if known else None
 
 
 def stated_misfit(
@@ -65,28 +81,29 @@ def stated_misfit(
 
     ``other_major``: whether to report versions of another major (for CUDA of another release), or those too old.
     """
-    framework, copy = subject.framework, _copy(component, facts)
-    if framework.loads is not None or not states_versions(subject, facts) or copy is None or not copy.declared:
+    framework, copy = subject.framework, _copy(component, subject, facts)
+    if framework.loads is not None or not states_versions(subject, facts) or copy is None:
         return None
-    if _is_explained_otherwise(framework, facts):
+    if _is_explained_otherwise(framework, facts) or (copy.of_wheel and not other_major):
         return None
-    if component == "cuda" and _copy("cudnn", facts) is None and not _something_failed(subject, facts):
+    failed = _something_failed(subject, facts)
+    if component == "cuda" and not failed and (copy.of_wheel or _copy("cudnn", subject, facts) is None):
         return None
-    fits = [_fit(component, copy.declared, build, framework, facts) for build in _builds(framework, facts)]
+    fits = [_fit(component, copy.version, build, framework, facts) for build in _builds(subject, facts)]
     fit = fits[0]
     if fit is None or not fit.bad or not all(other is not None and other.bad for other in fits):
         return None
-    if component == "cudnn" and _is_other_major(fit, copy.declared) is not other_major:
+    if component == "cudnn" and _is_other_major(fit, copy.version) is not other_major:
         return None
-    name = _SHOWN[component]
     return incompatible(
-        f"{full_name(framework)} does not work with {name} {copy.declared}",
+        f"{full_name(framework)} does not work with {_SHOWN[component]} {copy.version}",
         fit,
         evidence=(
             Evidence(what=framework.name, value=framework.version or "", source=framework.source_of("version")),
-            Evidence(what=f"{name} as stated", value=copy.declared, source=copy.source),
+            Evidence(what=copy.what, value=copy.version, source=copy.source),
         ),
         fixes=(),
+        worst="warn" if copy.of_wheel and not failed else "fail",
     )
 
 
@@ -102,18 +119,19 @@ def _is_open(met: ObservedProblem) -> bool:
     return met.line.problem == "library-not-found" and not any(names_in(each.value) for each in met.evidence)
 
 
-def _builds(framework: Framework, facts: Facts) -> tuple[str, ...]:
+def _builds(subject: FrameworkSubject, facts: Facts) -> tuple[str, ...]:
     """The versions of the builds of a release, PyPI's first; those for the stated CUDA, if there are any."""
+    framework = subject.framework
     version = first_of(framework.version or "")
     there = parse_version(version)
-    if "+" in version or there is None:
+    if "+" in version or there is None or framework.read.get("version") == ARCHIVE:
         return (version,)
     tags = dict.fromkeys(row.build for row in facts.matrix.rows_for(canonical(framework.name), there) if row.build)
     all_builds = (version, *(f"{version}+{tag}" for tag in tags))
-    cuda = _copy("cuda", facts)
-    if cuda is None or not cuda.declared:
+    cuda = _copy("cuda", subject, facts)
+    if cuda is None:
         return all_builds
-    fits = {build: _fit("cuda", cuda.declared, build, framework, facts) for build in all_builds}
+    fits = {build: _fit("cuda", cuda.version, build, framework, facts) for build in all_builds}
     return tuple(build for build, fit in fits.items() if fit is None or not fit.bad) or all_builds
 
 

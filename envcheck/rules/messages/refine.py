@@ -16,7 +16,7 @@ from envcheck.compat.relations.libraries import cuda_majors, is_older, same_majo
 from envcheck.rules.facts.libraries import problem_of_missing
 from envcheck.rules.facts.library_names import LibraryName, cuda_of_wheel, family_of_wheel, name_of, names_in
 from envcheck.rules.messages.lines import ErrorLine
-from envcheck.snapshot import Distribution, Environment, Library, Snapshot, frameworks_in, items_in
+from envcheck.snapshot import PASTED, Distribution, Environment, Library, Snapshot, frameworks_in, items_in
 from envcheck.versions import CudnnVersion
 
 _MISSING = frozenset({"cuda-library-missing", "cudnn-missing", "tensorrt-missing", "nccl-missing", "library-not-found"})
@@ -27,13 +27,15 @@ def refine(line: ErrorLine, text: str, snapshot: Snapshot, matrix: Matrix) -> Er
     """The line with the problem that it names on this machine."""
     if line.problem in _MISSING:
         return line._replace(problem=_why_missing(line.problem, text, snapshot, matrix))
-    if line.problem in _OLD and _newer_copy_is_there(text, snapshot):
-        return line._replace(problem="library-shadowed")
-    if line.problem == "nccl-version-mismatch" and len(list(_wheels("nccl", snapshot))) > 1:
-        return line._replace(problem="nvidia-wheel-conflict")
-    if line.problem == "cpu-only-build":
+    if line.problem in _OF_BUILD:
         return _refine_build(line, text, snapshot, matrix)
-    return _refine_driver(line, text, snapshot) if line.problem in _OF_DRIVER else line
+    shadowed = _newer_copy_is_there(text, snapshot) or _comes_by_a_variable(text, snapshot)
+    if line.problem in _OLD and shadowed:
+        return line._replace(problem="library-shadowed")
+    if line.problem in _OF_DRIVER:
+        return _refine_driver(line, text, snapshot)
+    twice = line.problem == "nccl-version-mismatch" and len(list(_wheels("nccl", snapshot))) > 1
+    return line._replace(problem="nvidia-wheel-conflict") if twice else line
 
 
 def _is_refused_inside(snapshot: Snapshot) -> bool:
@@ -54,21 +56,44 @@ def _refine_driver(line: ErrorLine, text: str, snapshot: Snapshot) -> ErrorLine:
         return line
     if line.status == "warn":
         return line._replace(status="note")
-    if line.problem == "driver-not-installed" and "nvidia-container-cli" in text:
-        return line._replace(problem="container-toolkit-missing")
-    if line.problem == "driver-not-installed" and _OF_LOADER.search(text):
-        inside = bool(snapshot.platform and snapshot.platform.container)
-        return line._replace(problem="container-without-gpu" if inside else "library-not-found")
-    return line
+    return line._replace(problem=_where_it_is_not(text, snapshot)) if line.problem == "driver-not-installed" else line
 
 
+def _where_it_is_not(text: str, snapshot: Snapshot) -> str:
+    """The problem of a line that finds no driver, on a machine that has one."""
+    inside = bool(snapshot.platform and snapshot.platform.container not in (None, "none"))
+    if "nvidia-container-cli" in text:
+        return "container-toolkit-missing"
+    if inside and (_OF_FRAMEWORK.search(text) or _OF_LOADER.search(text)):
+        return "container-without-gpu"
+    return "library-not-found" if _OF_LOADER.search(text) else "driver-not-installed"
+
+
+_OF_FRAMEWORK = re.compile(r"Found no NVIDIA driver|could not find cuda drivers", re.IGNORECASE)
 _OF_LOADER = re.compile(r"libcuda\.so\S* ?(?::|cannot|not|was)|libnvidia-ml\.so\S*:")
 
 
+_NO_GPU = frozenset({"no-gpu-visible", "gpu-hidden"})
+_OF_BUILD = _NO_GPU | {"cpu-only-build"}
+_OF_THE_DRIVER = re.compile(r"nvidia-container|\bcuInit|CUDA_ERROR|nvidia-smi|\bNVML")
+"""What no build for the CPU says."""
+
+
+def _has_cpu_builds_only(snapshot: Snapshot) -> bool:
+    """Whether all frameworks of a text are known to be builds for the CPU, which list no GPU on any machine."""
+    known = [framework for each in _environments(snapshot) for framework in frameworks_in(each)]
+    return bool(known) and all(each.cpu_only and each.source == PASTED for each in known if each.extends is None)
+
+
 def _refine_build(line: ErrorLine, text: str, snapshot: Snapshot, matrix: Matrix) -> ErrorLine:
-    """A line about a build without CUDA: with both packages of ONNX Runtime, one overwrote the other; a program that
-    prints its build without being asked says little where no GPU is spoken of.
+    """A line about a build without CUDA, or what such a build says of GPUs.
+
+    With both packages of ONNX Runtime, one overwrote the other; a program that prints its build without being asked
+    says little where no GPU is spoken of.
     """
+    if line.problem in _NO_GPU:
+        by_build = _has_cpu_builds_only(snapshot) and not _OF_THE_DRIVER.search(text)
+        return line._replace(problem="cpu-only-build", status="fail") if by_build else line
     if "CUDAExecutionProvider" in text and _both_onnxruntimes(snapshot, matrix):
         return line._replace(problem="onnxruntime-cpu-and-gpu")
     unasked = any(words in text for words in _UNASKED)
@@ -238,6 +263,13 @@ def _decoded(number: str, family: str) -> str | None:
         return str(CudnnVersion.decode(value))
     scale = 10000 if family == "cublas" else 1000
     return f"{value // scale}.{value % scale // 100}"
+
+
+def _comes_by_a_variable(text: str, snapshot: Snapshot) -> bool:
+    """Whether a library that lacks a symbol, or that which needs it, lies in a folder of LD_LIBRARY_PATH."""
+    values = snapshot.variables.values if snapshot.variables else {}
+    folders = [each.rstrip("/") for each in values.get("LD_LIBRARY_PATH", "").split(":") if "cuda" in each]
+    return "undefined symbol" in text and any(f"{folder}/" in text for folder in folders)
 
 
 def _versions(family: str, snapshot: Snapshot) -> Iterator[str]:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import re
-
 from envcheck.checks import Evidence, Fix
 from envcheck.rules.api import Facts, Outcome, evidence_of, passed, rule
+from envcheck.rules.facts.frameworks import finds_no_gpu
 from envcheck.rules.facts.machine import (
     cuda_answers,
     driver_of,
@@ -18,7 +17,7 @@ from envcheck.rules.facts.machine import (
 from envcheck.rules.fixes import driver as fixes
 from envcheck.rules.messages.driver import NOT_LOADABLE, call_evidence
 from envcheck.rules.variables.visible_devices import setting_evidence
-from envcheck.snapshot import Listing, Platform, Snapshot, items_in
+from envcheck.snapshot import NO_GPU_ASKED, Listing, Platform, Snapshot, items_in
 
 _NVML_UNKNOWN = 999
 
@@ -28,30 +27,16 @@ def _could_have_gpus(_subject: Snapshot, facts: Facts) -> bool:
     return in_container(facts) and uses_linux_driver(facts) and may_have_gpus(facts)
 
 
-_UNSCHEDULED = re.compile(r"Insufficient nvidia\.com/gpu|devices unavailable for nvidia\.com/", re.IGNORECASE)
-
-
-def _not_scheduled(facts: Facts) -> Outcome | None:
-    """Of a pod that no node can take: nothing about how a container is started helps."""
-    if not any(_UNSCHEDULED.search(error.text) for error in facts.snapshot.observed_errors):
+def _asked_for_none(snapshot: Snapshot, facts: Facts) -> Outcome | None:
+    """The finding in a text whose command asks for no GPU, and whose program finds none."""
+    platform = snapshot.platform or Platform()
+    if not (platform.container_evidence or "").startswith(NO_GPU_ASKED) or not finds_no_gpu(facts.environment):
         return None
     return Outcome(
         status="fail",
-        title="No node of the cluster offers the GPUs that the pod asks for",
-        message="Their device plugin reports none, or other pods hold them.",
-        fixes=(
-            Fix(
-                text="Compare nvidia.com/gpu under Allocatable with what is allocated, and read the node's taints",
-                command=("kubectl", "describe", "nodes"),
-            ),
-            Fix(
-                text="If Allocatable lists none: read the log of the node's device plugin. It needs the driver on the "
-                "node, and NVIDIA's runtime as the default of containerd or CRI-O (or the plugin's runtimeClassName)",
-                command=("kubectl", "get", "pods", "-A", "-o", "wide"),
-                who="cluster-admin",
-            ),
-            Fix(text="If all are allocated: ask for fewer, or wait until another pod ends"),
-        ),
+        title="The container was started without a GPU",
+        message="The command that starts it asks for none.",
+        evidence=(evidence_of("container", platform, "container_evidence"),),
     )
 
 
@@ -60,8 +45,8 @@ def _not_scheduled(facts: Facts) -> Outcome | None:
     scope="container",
     needs=("kernel.device_nodes",),
     arises=_could_have_gpus,
+    proof=_asked_for_none,
     remedy=fixes.give_gpu_to_container,
-    doubt=_not_scheduled,
     explains=("driver-not-installed", "driver-too-old", "gpu-code-missing", "gpu-init-failed", "no-gpu-visible"),
 )
 def container_without_gpu(snapshot: Snapshot, facts: Facts) -> Outcome | None:
@@ -70,7 +55,7 @@ def container_without_gpu(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     What it checks
         Checks, inside a container, that a GPU's device node (/dev/nvidia0 …) exists and that the driver
         libraries, including libcuda, were mounted. In a pasted text, reads what programs in a container
-        and Kubernetes' scheduler say.
+        say.
 
     Why it matters
         A container gets a GPU only on request: the runtime then adds the device nodes and the host's

@@ -100,13 +100,6 @@ def bundled_major(row: ReleaseRow, part: str) -> int | None:
     return number.numbers[0] if number else None
 
 
-def admits(row: ReleaseRow, item: MissingLibrary) -> bool:
-    """Whether the system can have a release of the part with the library's number."""
-    number = parse_version(str(item.number))
-    need = row.needs.get(item.part) or f"=={bundled_major(row, item.part)}"
-    return number is None or parse_specifier(need).cover(number) != "none"
-
-
 def has_fixed_cuda(row: ReleaseRow) -> bool:
     """Whether the system has a fixed CUDA: no other can be installed, and containers use the host's."""
     need = row.needs.get("cuda")
@@ -274,9 +267,23 @@ def _other_libraries(facts: Facts) -> Outcome | None:
 
 
 def _is_of_another(item: MissingLibrary, row: ReleaseRow | None, facts: Facts) -> bool:
+    """Whether the system brings another major version of a library than the one that is not there, though that might
+    be put on it.
+    """
     if row is not None:
-        return bundled_major(row, item.part) is not None and not admits(row, item)
+        return bundled_major(row, item.part) not in (None, item.number) or _is_of_another_minor(item, row)
     return item.part == "tensorrt" and item.number in _only_in_jetpack(facts)
+
+
+def _is_of_another_minor(item: MissingLibrary, row: ReleaseRow) -> bool:
+    """Whether a library's name has a minor version of CUDA, and the system brings another."""
+    name, _, number = item.soname.partition(".so.")
+    family = row_of(name.removeprefix("lib"))
+    brought = parse_version(row.bundles.get("cuda", "")) if family and item.part == "cuda" else None
+    if family is None or brought is None or number.count(".") != 1:
+        return False
+    having = family.shared.get(item.soname) or f"=={number}"
+    return parse_specifier(having).cover(brought) == "none"
 
 
 def _only_in_jetpack(facts: Facts) -> frozenset[int]:

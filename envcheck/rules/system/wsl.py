@@ -7,13 +7,14 @@ import re
 from envcheck.checks import Evidence, Fix
 from envcheck.compat.relations.visible_devices import hides_all
 from envcheck.rules.api import Facts, Outcome, evidence_of, passed, rule
-from envcheck.rules.facts.driver import supports_all_natively
+from envcheck.rules.facts.driver import release, supports_all_natively
 from envcheck.rules.facts.machine import cuda_answers, driver_of
 from envcheck.rules.fixes.driver import family
 from envcheck.rules.messages.driver import call_evidence, results_naming
-from envcheck.rules.messages.observed import line_evidence, observed_problems
+from envcheck.rules.messages.lines import ErrorLine
+from envcheck.rules.messages.observed import ObservedProblem, line_evidence, observed_problems
 from envcheck.rules.variables.visible_devices import VISIBLE
-from envcheck.snapshot import DriverLibrary, Snapshot, items_in
+from envcheck.snapshot import DriverLibrary, Snapshot, frameworks_in, items_in
 
 _OWN_FOLDER = "/usr/lib/wsl/"
 _LINUX_RELEASE = re.compile(r"libcuda reported version is: \d{3}\.\d")
@@ -121,6 +122,8 @@ def _by_text(snapshot: Snapshot, facts: Facts) -> Outcome | None:
         if found.line.status == "fail" and found is not no_device and found is not contradicted
     ]
     value = facts.variable(VISIBLE)
+    if no_device is None and not others and _finds_none_here(facts):
+        no_device = ObservedProblem(ErrorLine("no-gpu-visible", "", "framework-ran"), _answers(facts))
     if no_device is None or others or (value is not None and hides_all(value)):
         return None
     system = (evidence_of("WSL", snapshot.platform, "wsl"),) if snapshot.platform else ()
@@ -137,6 +140,21 @@ def _by_text(snapshot: Snapshot, facts: Facts) -> Outcome | None:
             ),
             *_fixes(None, facts),
         ),
+    )
+
+
+def _finds_none_here(facts: Facts) -> bool:
+    """Whether a build for CUDA finds no GPU, though Windows' driver is there and new enough for it."""
+    builds = [each for each in frameworks_in(facts.environment) if each.cuda and not each.cpu_only]
+    refused = any(each.gpu_available is False for each in builds)
+    return refused and release(facts) is not None and supports_all_natively(facts)
+
+
+def _answers(facts: Facts) -> tuple[Evidence, ...]:
+    return tuple(
+        evidence_of(f"{each.name} can use the GPU", each, "gpu_available")
+        for each in frameworks_in(facts.environment)
+        if each.gpu_available is False
     )
 
 

@@ -7,6 +7,7 @@ import re
 from envcheck.checks import Evidence, Fix
 from envcheck.compat.relations.visible_devices import Entry, Kind, Reading, hides_all, read_visible
 from envcheck.rules.api import Facts, Outcome, evidence_of, passed, rule
+from envcheck.rules.facts.frameworks import finds_no_gpu
 from envcheck.rules.facts.machine import (
     cuda_answers,
     doubt_inside_wsl,
@@ -138,7 +139,7 @@ def _name_others(facts: Facts) -> tuple[Fix, ...]:
 def _chooses_gpus(_subject: Snapshot, facts: Facts) -> bool:
     """Whether a variable selects GPUs, on a machine that may have some."""
     value = facts.variable(VISIBLE)
-    chosen = value is not None and not hides_all(value) and may_have_gpus(facts)
+    chosen = value is not None and (not hides_all(value) or _refused(facts)) and may_have_gpus(facts)
     return chosen or (_injected(facts) is not None and bool(_listed(facts)))
 
 
@@ -179,6 +180,8 @@ def gpu_hidden(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
         CUDA driver API, CUresult: https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TYPES.html
     """
     value, gpus = facts.variable(VISIBLE), _listed(facts)
+    if value is not None and hides_all(value) and _refused(facts) and driver_of(facts).cuda_init is None:
+        return _hidden_all(value)
     if value is None or hides_all(value):
         return _injected_wrongly(facts, gpus)
     reading, driver = read_visible(value, gpus or None), driver_of(facts)
@@ -247,13 +250,29 @@ def _listed(facts: Facts) -> tuple[Gpu, ...]:
     """The GPUs that NVML lists; none if it did not answer. A pasted table may be cut, so it counts only beside a
     program that sees no GPU.
     """
-    refused = any(met.line.problem == "no-gpu-visible" for met in observed_problems(facts.snapshot))
+    refused = _refused(facts)
     return tuple(gpu for gpu in facts.own_gpus if gpu.index is not None) if refused or nvml_answers(facts) else ()
+
+
+def _refused(facts: Facts) -> bool:
+    """Whether a program of a text sees no GPU."""
+    met = any(met.line.problem == "no-gpu-visible" for met in observed_problems(facts.snapshot))
+    return met or finds_no_gpu(facts.environment)
 
 
 def _injected(facts: Facts) -> str | None:
     value = facts.variable(INJECTED)
     return value if value is not None and "GPU-" in value else None
+
+
+def _hidden_all(value: str) -> Outcome:
+    """The finding in a text; on an examined machine no-gpu-visible has CUDA's own answer."""
+    return Outcome(
+        status="fail",
+        title=f"{VISIBLE} hides every GPU",
+        message=f"{VISIBLE} is {value!r}: programs started so see no GPU.",
+        evidence=(setting_evidence(VISIBLE, value),),
+    )
 
 
 def _injected_wrongly(facts: Facts, gpus: tuple[Gpu, ...]) -> Outcome | None:

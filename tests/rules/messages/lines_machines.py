@@ -47,6 +47,7 @@ EXAMPLES: dict[str, list[str]] = {
         'docker: Error response from daemon: exec: "nvidia-smi": executable file not found in $PATH: unknown.',
     ],
     "scheduler-lacks-gpu": [
+        "srun: error: Unable to create step for job 123: Invalid generic resource (gres) specification",
         "GPU resources are not discovered by the node",
         "unable to find any allocatable GPU resource",
     ],

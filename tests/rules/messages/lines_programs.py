@@ -9,7 +9,7 @@ EXAMPLES: dict[str, list[str]] = {
         "E1015 factory.go:115] Incompatible strategy detected auto",
         "Detected non-NVML platform: could not load NVML library: libnvidia-ml.so.1: cannot open shared object file: No such file or directory",
     ],
-    "container-without-gpu": [
+    "scheduler-lacks-gpu": [
         "0/3 nodes are available: 3 Insufficient nvidia.com/gpu.",
         "UnexpectedAdmissionError  Allocate failed due to requested number of devices unavailable for nvidia.com/gpu. Requested: 1, Available: 0, which is unexpected",
     ],

@@ -190,7 +190,6 @@ EXAMPLES: dict[str, list[str]] = {
         "RuntimeError: flashinfer-cubin version (0.4.0) does not match flashinfer version (0.4.1).",
     ],
     "scheduler-lacks-gpu": [
-        "srun: error: Unable to create step for job 123: Invalid generic resource (gres) specification",
         "error: Waiting for gres.conf file /dev/nvidia0",
         "slurmd: fatal: We were configured to autodetect nvml functionality, but we weren't able to find that lib when Slurm was configured.",
     ],

@@ -37,6 +37,7 @@ from tests.rules.messages import (
     lines_platforms,
     lines_programs,
     lines_sources,
+    lines_statements,
     lines_systems,
 )
 
@@ -197,6 +198,7 @@ FAMILIES = (
     lines_programs.EXAMPLES,
     lines_systems.EXAMPLES,
     lines_sources.EXAMPLES,
+    lines_statements.EXAMPLES,
 )
 """Further families have their lines in files of their own (``lines_*.py``)."""
 

@@ -159,6 +159,7 @@ def clocks(fields: Fields) -> Clocks | None:
 def power(fields: Fields) -> Power | None:
     def watts(field: str, *names: str) -> float | None:
         paths = [f"{section}/{name}" for section in ("gpu_power_readings", "power_readings") for name in names]
+        paths += names  # of lines that are quoted without their heading
         return fields.value(f"power.{field}", quantity, *paths)
 
     power = Power(

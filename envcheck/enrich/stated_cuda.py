@@ -1,0 +1,124 @@
+"""The CUDA that a text states, where its driver does not run it: of a toolkit, or of an image.
+
+What is built with that CUDA does not start. A record named ``PROGRAMS`` stands for it, as no framework is named.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import islice
+
+from envcheck.compat.gpu_models import find_model
+from envcheck.compat.matrix import Matrix
+from envcheck.compat.relations.driver_cuda import driver_runs_cuda
+from envcheck.compat.relations.gpu_cuda import cuda_targets
+from envcheck.compat.relations.torch import builds, torch_row
+from envcheck.compat.specifier import Version, parse_specifier
+from envcheck.compat.tables import Os
+from envcheck.enrich.torch import Inference
+from envcheck.snapshot import OF_IMAGE, PASTED, Environment, Framework, Gpu, Platform, Snapshot, frameworks_in, items_in
+from envcheck.versions import CodeTarget, CudaVersion, DriverRelease
+
+PROGRAMS = "CUDA"
+"""The name of the record that stands for what is built with a stated CUDA."""
+
+_FORWARD = "cuda-compat"
+
+
+def programs_of_stated_cuda(
+    environment: Environment | None, snapshot: Snapshot, os: Os, matrix: Matrix
+) -> Framework | None:
+    """The record of what is built with the stated CUDA, if no build is known that brings another, and the driver does
+    not run it.
+
+    Of several versions the oldest counts: if it does not run, none does.
+    """
+    platform, driver = snapshot.platform, snapshot.driver
+    if driver is None or driver.source != PASTED or (platform and (platform.tegra or platform.tegra_release)):
+        return None
+    if environment is not None and _brings_its_own(environment, matrix):
+        return None
+    stated = sorted(_stated(snapshot, matrix))
+    if not stated or not _is_refused(stated[0], snapshot, os, matrix) or _forward_serves(stated[0], snapshot, matrix):
+        return None
+    cuda = str(stated[0])
+    return Framework(
+        source=PASTED, name=PROGRAMS, version=cuda, cuda=cuda, read={"cuda": "pasted text", "version": "pasted text"}
+    )
+
+
+def infer_default_build(framework: Framework, snapshot: Snapshot, os: Os, matrix: Matrix) -> list[Inference]:
+    """The CUDA of PyTorch's default build, where a text states CUDA of its major version, the driver does not run
+    that, and the text speaks of a failure.
+    """
+    version, platform = framework.version or "", snapshot.platform or Platform()
+    row = torch_row(matrix, version)
+    default = CudaVersion.parse(row.default_cuda if row else None)
+    elsewhere = os == "windows" or platform.machine in ("aarch64", "arm64") or "+" in version or framework.cpu_only
+    if row is None or default is None or elsewhere or not snapshot.observed_errors:
+        return []
+    stated = set(_stated(snapshot, matrix))
+    offered = {build.cuda for build in builds(row, os)}
+    said = {cuda.major for cuda in stated} == {default.major} and any(str(cuda) in offered for cuda in stated)
+    if not said or not _is_refused(default, snapshot, os, matrix):
+        return []
+    return [Inference({"cuda": str(default)}, f"{row.id} as stated")]
+
+
+def _stated(snapshot: Snapshot, matrix: Matrix) -> Iterator[CudaVersion]:
+    """The CUDA versions of toolkits and images in a text."""
+    libraries = (each.cuda for each in items_in(snapshot.libraries) if each.stated and each.family == "cuda-toolkit")
+    toolkits = [each for each in items_in(snapshot.toolkits) if each.source == PASTED]
+    for text in (*libraries, *(each.version for each in toolkits)):
+        cuda = CudaVersion.parse(text)
+        if cuda is not None:
+            yield cuda
+    for toolkit in toolkits:
+        if toolkit.version is None and toolkit.targets:
+            yield from _first_with(toolkit.targets, matrix)
+
+
+def _first_with(targets: Sequence[str], matrix: Matrix) -> tuple[CudaVersion, ...]:
+    """The oldest toolkit that compiles for all of a compiler's targets."""
+    known = [target.capability for text in targets if (target := CodeTarget.parse(text))]
+    fits = (cuda for cuda in matrix.toolkits if all(cuda_targets(matrix, each, cuda).ok for each in known))
+    return tuple(islice(fits, 1)) if known else ()
+
+
+def _brings_its_own(environment: Environment, matrix: Matrix) -> bool:
+    """Whether something there may have another CUDA than the stated one: its own, or one that is known."""
+    return any(
+        each.cuda or each.cpu_only or each.hip or each.gpu_available or not _takes_the_systems(each.name, matrix)
+        for each in frameworks_in(environment)
+    ) or any(each.name.startswith("nvidia-") for each in environment.distributions or ())
+
+
+def _takes_the_systems(name: str, matrix: Matrix) -> bool:
+    row = matrix.role_of(name)
+    return row is None or row.role in ("library", "compiler") or matrix.has_trait(name, "builds-listed")
+
+
+def _is_refused(cuda: CudaVersion, snapshot: Snapshot, os: Os, matrix: Matrix) -> bool:
+    driver = snapshot.driver
+    release = DriverRelease.stated(driver.release if driver else None)
+    said = CudaVersion.parse(driver.cuda if driver else None)
+    if release is not None:
+        return driver_runs_cuda(matrix, release, cuda, os, reported=said).bad
+    return said is not None and said.major < cuda.major
+
+
+def _forward_serves(cuda: CudaVersion, snapshot: Snapshot, matrix: Matrix) -> bool:
+    """Whether a package of forward compatibility, which images hold, may stand in for the driver."""
+    release = DriverRelease.stated(snapshot.driver.release if snapshot.driver else None)
+    of_image = any(each.read.get("declared") == OF_IMAGE for each in items_in(snapshot.libraries))
+    rows = matrix.rows_for(_FORWARD, Version((cuda.major, cuda.minor)))
+    specs = [spec for row in rows if (spec := row.needs.get("driver-linux"))]
+    gpus = items_in(snapshot.gpus)
+    if not of_image or release is None or not specs or not gpus or not all(map(_is_of_data_centers, gpus)):
+        return False
+    return any(parse_specifier(spec).cover(Version(tuple(release))) != "none" for spec in specs)
+
+
+def _is_of_data_centers(gpu: Gpu) -> bool:
+    model = find_model(gpu.name or "")
+    return model is not None and model.kind == "data-center"

@@ -1,0 +1,67 @@
+"""Whether PyTorch or TensorFlow finds a GPU, as sentences, comments and labels of programs say it.
+
+``torch.cuda.is_available()`` with its answer in the same line, in any words; what a line of code tests, and what
+somebody expects or asks, is no answer.
+"""
+
+from __future__ import annotations
+
+import re
+
+from envcheck.importers.kit.paste import SOURCE, Paste
+from envcheck.importers.kit.protocol import Rank, any_line, each_line, environment, with_environment
+from envcheck.snapshot import Framework, Snapshot
+
+NAME = "CUDA's availability"
+RANK = Rank.PROSE
+
+_BETWEEN = (
+    r"still|always|also|just|now|only|keeps?|it|return(?:s|ed|ing)?|gives?|gave|me|I|get|got|is|was|stays?|remains?|"
+    r"prints?|printed|shows?|says|evaluates to|results? in|but|as"
+)
+_SAID = re.compile(
+    r"(?<![\w.])(?:torch\.)?cuda\.is_available(?:\(\))?[`\"']{0,2}"
+    rf"(?:[\s:=>#`'\"-]|\b(?:{_BETWEEN})\b){{1,12}}(?P<answer>true|false)\b",
+    re.IGNORECASE,
+)
+_LABEL = re.compile(
+    r"\W{0,6}(?:is )?(?:(?:py)?torch[ .]?)?(?:cuda|gpu)(?: is)? ?available\W{0,12}"
+    r"(?P<answer>true|false|yes|no)\b(?!.{0,20}\bMPS)|"
+    r"\W{0,6}(?:py)?torch(?:'s)?[ .]cuda\W{0,8}(?P<other>true|false)\b",
+    re.IGNORECASE,
+)
+_NO_ANSWER = re.compile(
+    r"\b(?:if|assert|while|elif|should|expect\w*|must|raise|unless|until|before|used to|would|previously|not torch)\b"
+    r"|\?\s*$",
+    re.IGNORECASE,
+)
+_COUNTED = re.compile(
+    r"\W{0,6}Num GPUs(?: Available)? ?[:=]\s{0,4}(?P<count>[0-9]{1,4})(?![0-9]|\.[0-9])", re.IGNORECASE
+)
+"""What TensorFlow's own example prints."""
+_LONGEST_LINE = 600
+
+
+def recognise(paste: Paste) -> bool:
+    return any_line(paste, _read_line)
+
+
+def read(paste: Paste) -> Snapshot:
+    return each_line(paste, _read_line)
+
+
+def _read_line(line: str) -> Snapshot | None:
+    text = line[:_LONGEST_LINE]
+    if counted := _COUNTED.search(text) if "Num GPUs" in text else None:
+        return _finds("tensorflow", found=counted["count"] != "0")
+    if "available" not in text and "AVAILABLE" not in text and "orch" not in text:
+        return None
+    told = _SAID.search(text) or _LABEL.match(text)
+    if told is None or _NO_ANSWER.search(text[: told.end()]) or text.rstrip().endswith("?"):
+        return None
+    answer = next(each for each in told.groups() if each)
+    return _finds("torch", found=answer.lower() in ("true", "yes"))
+
+
+def _finds(name: str, *, found: bool) -> Snapshot:
+    return with_environment(environment(frameworks=(Framework(source=SOURCE, name=name, gpu_available=found),)))

@@ -1,0 +1,43 @@
+"""Commands that start a container, and compose files: whether they ask for a GPU at all.
+
+A text that asks for one anywhere says nothing of how the container was started that it is about.
+"""
+
+from __future__ import annotations
+
+import re
+
+from envcheck.importers.kit.paste import SOURCE, Paste
+from envcheck.importers.kit.protocol import Rank
+from envcheck.snapshot import NO_GPU_ASKED, Platform, Snapshot
+
+NAME = "container command"
+RANK = Rank.MESSAGE
+
+_RUN = re.compile(
+    r"(?:^|[$#>] ?|`|\bsudo )(?:docker|podman|nerdctl) (?:container )?run (?P<options>.{1,600})", re.MULTILINE
+)
+_ASKS = re.compile(
+    r"--gpus|--runtime|runtime: ?nvidia|nvidia\.com/|--device|NVIDIA_VISIBLE_DEVICES|capabilities: ?|nvidia-docker|"
+    r"default-runtime|\bcdi\b|--privileged|driver: ?nvidia",
+    re.IGNORECASE,
+)
+_LONGEST_TEXT, _SHOWN = 1 << 20, 120
+
+
+def recognise(paste: Paste) -> bool:
+    return bool(paste.of_compose) or _without_gpu(paste) is not None
+
+
+def read(paste: Paste) -> Snapshot:
+    command = _without_gpu(paste)
+    if command is None and not paste.of_compose:
+        return Snapshot()
+    shown = f"{NO_GPU_ASKED}{command[:_SHOWN]}" if command else f"log of {paste.of_compose}"
+    return Snapshot(platform=Platform(source=SOURCE, os="linux", container="docker", container_evidence=shown))
+
+
+def _without_gpu(paste: Paste) -> str | None:
+    text = paste.text[:_LONGEST_TEXT]
+    found = _RUN.search(text) if " run " in text else None
+    return found[0].strip("$#>` ") if found and not _ASKS.search(text) else None
