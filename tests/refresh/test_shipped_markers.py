@@ -10,6 +10,7 @@ from envcheck.refresh import release_rows, requirement_rows, wheel_rows
 from envcheck.refresh.document import Document
 from envcheck.refresh.generated import TORCH, Work, find_work
 from tests.every import every
+from tests.thorough import sample
 
 MATRIX = Path(__file__).resolve().parents[2] / "matrix"
 
@@ -32,8 +33,10 @@ SOURCES_ALONE = {
 
 @cache
 def documents() -> list[Document]:
-    """The files of the matrix: read by a test, not by each worker that collects this module."""
-    return [Document(path) for path in sorted(MATRIX.glob("*.toml"))]
+    """The files that are regenerated, and some of the others: read by a test, not by each worker that collects this."""
+    files = {path: "\n[generated" in path.read_text() for path in sorted(MATRIX.glob("*.toml"))}
+    others = sample([path for path, is_generated in files.items() if not is_generated])
+    return [Document(path) for path, is_generated in files.items() if is_generated or path in others]
 
 
 @cache
@@ -59,7 +62,7 @@ def test_what_file_names_tell_stands_apart_from_other_rows() -> None:
 
 
 @every(documents)
-def test_every_file_of_the_matrix_can_be_changed_without_a_trace(document: Document) -> None:
+def test_a_file_of_the_matrix_can_be_changed_without_a_trace(document: Document) -> None:
     assert not document.changed
 
 
