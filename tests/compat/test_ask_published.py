@@ -32,6 +32,11 @@ def skipped(row: PublishedRow) -> list[Version]:
     return [version for version in after if not any(one.numbers[:3] == version.numbers for one in known)]
 
 
+def short(row: PublishedRow) -> list[Version]:
+    """Releases of two numbers."""
+    return [version for version in releases(row) if len(version.numbers) == 2 and version.post is None]
+
+
 def late_series(name: str) -> list[Version]:
     """The first releases of series that have no X.Y.0, of those between others, that no row speaks of."""
     pairs = itertools.pairwise(version for version in published(MATRIX, name) if len(version.numbers) == 3)
@@ -97,6 +102,13 @@ def test_a_first_release_means_itself(row: PublishedRow) -> None:
     for version in firsts:
         meant = evaluate(MATRIX, parse_components(f"{row.name}=={version}")).question
         assert [one.numbers for one in meant.versions[row.name]] == [version.numbers]
+
+
+@every([row for row in MATRIX.published if row.name in MATRIX.wheels_by_name and short(row)])
+def test_a_short_release_means_itself_and_no_series(row: PublishedRow) -> None:
+    for version in short(row):
+        meant = evaluate(MATRIX, parse_components(f"{row.name}=={version}")).question.versions[row.name]
+        assert [one.numbers for one in meant] == [(*version.numbers, 0)]
 
 
 @every(

@@ -11,11 +11,12 @@ from packaging.version import Version
 
 from envcheck.compat.gpu_names import name_keys
 from envcheck.compat.load import load_matrix
+from envcheck.compat.names import SETS
 from envcheck.compat.question.published import published
 from envcheck.compat.question.wheels import covering
 from envcheck.compat.relations.gpu_code import runs_natively
 from envcheck.compat.relations.torch import builds, targets_of
-from envcheck.compat.specifier import covered
+from envcheck.compat.specifier import covered, parse_specifier
 from envcheck.compat.tables import CudaRow, GpuRow, ReleaseRow, TorchBuild, TorchRow
 from envcheck.versions import CodeTarget, ComputeCapability, CudaVersion, DriverRelease, PtxVersion
 from tests.every import every
@@ -307,3 +308,12 @@ def test_gpu_code_is_that_of_a_wheel_for_each_system_of_the_row(row: ReleaseRow)
     assert row.machine
     if not row.name.startswith("jax"):  # of those, older ones for another processor were taken away
         assert {f"{os}-{machine}" for os in row.os if os != "wsl" for machine in row.machine} <= served(row)
+
+
+@every([row for name in SETS for row in MATRIX.rows_of(name)])
+def test_a_row_of_a_set_is_of_one_series_alone(row: ReleaseRow) -> None:
+    first, *rest = parse_specifier(row.versions).bounds
+    major, minor = (*first.numbers, 0)[:2]
+    assert first.operator in ("==", ">=")
+    assert all(bound.numbers[:2] <= (major, minor + 1) for bound in rest)
+    assert rest or first.operator == "=="

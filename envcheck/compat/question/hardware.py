@@ -201,16 +201,16 @@ def _gpu_fits(question: Question, gpu: AskedGpu) -> Iterator[Fit]:
 
 def _board_fits(question: Question, gpu: AskedGpu) -> Iterator[Fit]:
     """That the JetPack which was named, or whose L4T was, came before the module: of others its own row speaks."""
-    spec = gpu.model.jetpack if gpu.model else ""
-    implied = question.implied.get(_JETPACK)
-    by = implied.by if implied else _JETPACK
-    for version in question.versions.get(_JETPACK, (implied.version,) if implied else ()) if spec else ():
+    if gpu.model is None or not gpu.model.jetpack:
+        return
+    spec, implied = gpu.model.jetpack, question.implied.get(_JETPACK)
+    for version in question.versions.get(_JETPACK, (implied.version,) if implied else ()):
         cover = covered(spec, version)
         if cover != "all":
             verdict: FitVerdict = "incompatible" if cover == "none" else "unknown"
             reason = f"{gpu.label} needs {readable('JetPack', spec)}; this is {version}"
             fit = conclude(question.matrix, verdict, reason, gpu.model, change=readable(_JETPACK, spec))
-            yield fit.concerning(by, "gpu")
+            yield fit.concerning(implied.by if implied else _JETPACK, "gpu")
 
 
 def _accepts(matrix: Matrix, gpu: AskedGpu, cuda: CudaVersion) -> Fit:

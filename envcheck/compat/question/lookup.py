@@ -42,7 +42,7 @@ class Page(msgspec.Struct, frozen=True, kw_only=True):
     known: tuple[str, ...] = ()
     """The versions or names that the matrix has, when none was asked for."""
     missing: str = ""
-    """Why there is nothing about the version that was asked for, or not about it alone, and which ones are near."""
+    """Why nothing is known of the version that was asked for, and which ones are near."""
     facts: tuple[dict[str, Any], ...] = ()
     """One record for each row about it. Numbers are in base units: bytes, bytes per second, FLOP per second."""
     sources: tuple[Source, ...] = ()
@@ -125,11 +125,15 @@ def _in_gap(matrix: Matrix, component: Component, version: Version, gap: Gap) ->
 def _near(matrix: Matrix, name: str, version: Version) -> str:
     """What is known on both sides of a version that is not; empty text where that is nothing."""
     known = sorted(_starts(matrix, name))
+    if any(start == version.numbers for start, _ in known):
+        return "PyPI lists it, and no row says more"
     older = [text for start, text in known if start < version.numbers][-1:]
     newer = [text for start, text in known if start > version.numbers][:1]
     if older and newer:
         return f"the nearest that it knows are {older[0]} and {newer[0]}"
-    return f"the {'newest' if older else 'oldest'} that it knows is {(older or newer)[0]}" if known else ""
+    return "".join(f"the newest that it knows is {text}" for text in older) + "".join(
+        f"the oldest that it knows is {text}" for text in newer
+    )
 
 
 def _starts(matrix: Matrix, name: str) -> Iterator[tuple[tuple[int, ...], str]]:

@@ -67,6 +67,13 @@ def series_meant(matrix: Matrix, name: str, version: Version) -> tuple[Version, 
     return version._replace(numbers=version.numbers[:2]), gap.newer
 
 
+def release_meant(matrix: Matrix, name: str, version: Version) -> Version | None:
+    """The release that a short version names where PyPI lists it in these very words: 0.22, with 0.22.1 after it."""
+    if not version.family or not any(one[:3] == version[:3] for one in published(matrix, name)):
+        return None
+    return version._replace(numbers=(*version.numbers, *(0,) * version.scheme.numbers)[: version.scheme.numbers])
+
+
 def toolkit_fits(question: Question) -> Iterator[Fit]:
     """That there is no toolkit of an nvcc that was named, though drivers report its CUDA."""
     for version in question.nvcc:

@@ -9,7 +9,7 @@ from typing import Any, get_args
 from envcheck.compat.matrix import Matrix
 from envcheck.compat.names import ARM, canonical, scheme
 from envcheck.compat.question.containers import CONTAINER, inside, read_container
-from envcheck.compat.question.published import series_meant
+from envcheck.compat.question.published import release_meant, series_meant
 from envcheck.compat.question.question import AnyPatch, AskedGpu, BranchHead, LibraryWheel, Question
 from envcheck.compat.relations.fit import Fit
 from envcheck.compat.relations.gpu_driver import Flavour
@@ -368,6 +368,9 @@ def _read_version(draft: _Draft, name: str, component: Component) -> None:
         draft.unknown(name, f"{component} is not a version that the matrix could know")
         return
     series = series_meant(draft.matrix, name, members[0]) if component.exact else None
+    release = release_meant(draft.matrix, name, members[0]) if component.exact else None
+    if release:
+        members = (release,)
     if series:
         members, component = series[:1], component._replace(bounds=(Bound("==", str(series[0])),))
         draft.assumed[name] = f"{series[0]}, whose first release is {series[1]}"
