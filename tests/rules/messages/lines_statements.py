@@ -58,6 +58,9 @@ EXAMPLES: dict[str, list[str]] = {
         "CUDA execution provider is not enabled in this build. ",
     ],
     "gpu-feature-unsupported": [
+        "AssertionError: FlashAttention v3 Backend requires SM>=80 and SM<=90. Please use `--attention-backend flashinfer`.",
+        "ValueError: TRTLLM MLA backend is only supported on Blackwell GPUs (SM100/SM12x). Please use a different backend.",
+        "NotImplementedError: flash_attn at sgl-kernel is only supported on sm90 and above",
         "RuntimeError: Expected is_sm8x || is_sm75 to be true, but got false.",
         "ValueError: No valid attention backend found for cuda with AttentionSelectorConfig. Reasons: {FLASH_ATTN_MLA: [compute capability not supported]}",
         "    assert is_fa_version_supported(self.fa_version)",

@@ -499,3 +499,28 @@ BUILT = "nvidia/550.107.02, 6.8.0-40-generic, x86_64: installed"
 )
 def test_a_module_and_the_kernel_that_runs(text: str, expected: str | None) -> None:
     assert cause_in(text) == expected
+
+
+@every(
+    [
+        "nouveau is loaded instead of nvidia, nvidia-smi fails. RTX 3080",
+        "The nouveau driver is in use on my RTX 3080, package nvidia-driver-535 is installed",
+        "RTX 4070 is still using nouveau after installing akmod-nvidia",
+        "GPU is bound to nouveau; nvidia-smi: couldn't communicate with the NVIDIA driver",
+    ]
+)
+def test_nouveau_said_to_hold_the_gpu(text: str) -> None:
+    assert cause_in(text) == "nouveau-loaded"
+
+
+@every(
+    [
+        "nouveau is not loaded. RTX 2080, driver 535.183.01",
+        "I made sure that nouveau is not in use. RTX 2080",
+        "check whether nouveau is loaded on the RTX 2080, driver 550.54",
+        "nouveau was in use before I installed driver 550.54 on the RTX 2080",
+        "is nouveau loaded? RTX 2080",
+    ]
+)
+def test_nouveau_that_holds_nothing(text: str) -> None:
+    assert alarms(text) == []
