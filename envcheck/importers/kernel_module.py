@@ -117,8 +117,8 @@ def _read_line(line: str) -> Snapshot | None:
     if found := _OF_TENSORFLOW.search(text):
         release = ".".join((found[1], *(part.zfill(2) for part in found.groups()[1:] if part)))
         return Snapshot(kernel=Kernel(source=SOURCE, nvidia=KernelModule(source=SOURCE, loaded=True, version=release)))
-    if module := _module_in_use(text):
-        return Snapshot(kernel=_in_use(module))
+    if in_use := _module_in_use(text):
+        return Snapshot(kernel=_in_use(in_use))
     if found := _SECURE_BOOT.match(text):
         return Snapshot(kernel=Kernel(source=SOURCE, secure_boot=found[1] == "enabled"))
     if (found := _UNAME.match(text)) or (found := _RUNNING.search(text)):

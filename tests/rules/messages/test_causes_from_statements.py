@@ -524,3 +524,32 @@ def test_nouveau_said_to_hold_the_gpu(text: str) -> None:
 )
 def test_nouveau_that_holds_nothing(text: str) -> None:
     assert alarms(text) == []
+
+
+@every(
+    [
+        "On WSL2 Ubuntu I ran sudo apt install nvidia-driver-535 and now torch.cuda.is_available() is False",
+        "WSL2, Ubuntu 22.04. sudo apt install -y nvidia-utils-510\nFailed to initialize NVML: GPU access blocked by the operating system",
+        "WSL2 Ubuntu: libnvidia-compute-535 535.183.01-0ubuntu0.22.04.1\nRuntimeError: No CUDA GPUs are available",
+    ]
+)
+def test_a_linux_driver_installed_inside_wsl(text: str) -> None:
+    assert cause_in(text) == "wsl-libcuda-shadowed"
+
+
+@every(
+    [
+        ("WSL2: I did not apt install nvidia-driver-535. RTX 3060", None),
+        ("WSL2, sudo apt install cuda-toolkit-12-4, RTX 4070, driver 551.86, torch.cuda.is_available() True", None),
+        (
+            "WSL2, sudo apt install nvidia-driver-535, torch 2.3.0+cpu, torch.cuda.is_available() False",
+            "cpu-only-build",
+        ),
+        (
+            "sudo apt install nvidia-driver-535\nFailed to initialize NVML: Driver/library version mismatch",
+            "driver-library-mismatch",
+        ),
+    ]
+)
+def test_a_driver_installed_where_it_belongs_or_not_at_all(text: str, expected: str | None) -> None:
+    assert cause_in(text) == expected
