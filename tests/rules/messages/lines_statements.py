@@ -57,6 +57,9 @@ EXAMPLES: dict[str, list[str]] = {
         "I get the CPU-only build of torch instead of the CUDA one",
         "CUDA execution provider is not enabled in this build. ",
     ],
+    "toolkit-lacks-gpu": [
+        "nvcc complains: Unsupported gpu architecture 'compute_120'",
+    ],
     "gpu-feature-unsupported": [
         "AssertionError: FlashAttention v3 Backend requires SM>=80 and SM<=90. Please use `--attention-backend flashinfer`.",
         "ValueError: TRTLLM MLA backend is only supported on Blackwell GPUs (SM100/SM12x). Please use a different backend.",

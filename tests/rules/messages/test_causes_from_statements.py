@@ -553,3 +553,37 @@ def test_a_linux_driver_installed_inside_wsl(text: str) -> None:
 )
 def test_a_driver_installed_where_it_belongs_or_not_at_all(text: str, expected: str | None) -> None:
     assert cause_in(text) == expected
+
+
+@every(
+    [
+        "CUDA_VISIBLE_DEVICES is -1, torch.cuda.is_available() False",
+        "CUDA_VISIBLE_DEVICES=-1; torch.cuda.device_count() 0",
+        "with CUDA_VISIBLE_DEVICES=-1 in my .bashrc torch.cuda.is_available() returns False",
+        "CUDA_VISIBLE_DEVICES was set to 'NoDevFiles', and torch.cuda.device_count() is 0",
+    ]
+)
+def test_a_sentence_about_a_variable_that_hides_every_gpu(text: str) -> None:
+    assert cause_in(text) == "gpu-hidden"
+
+
+@every(
+    [
+        "If CUDA_VISIBLE_DEVICES is -1, nothing is found. RTX 3090, driver 550.54",
+        "RTX 3090, driver 550.54. Should CUDA_VISIBLE_DEVICES be -1?",
+        "CUDA_VISIBLE_DEVICES=-1 python test.py passes; RTX 3090, torch 2.4.0+cu121, torch.cuda.is_available() True",
+    ]
+)
+def test_a_sentence_about_a_variable_that_may_hide_gpus(text: str) -> None:
+    assert alarms(text) == []
+
+
+@every(
+    [
+        ("RTX 3090\npytorch-2.3.0-cpu_generic_py311h", "cpu-only-build"),
+        ("RTX 3090\nconda gave pytorch-2.3.0-py3.10_cpu_0.tar.bz2.", "cpu-only-build"),
+        ("RTX 3090\npytorch-2.3.0-cuda120_py310h3.conda, driver 550.54", None),
+    ]
+)
+def test_the_name_of_condas_file(text: str, expected: str | None) -> None:
+    assert cause_in(text) == expected
