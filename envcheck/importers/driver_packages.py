@@ -30,7 +30,7 @@ _INSTALLED = re.compile(
 )
 _WSL = re.compile(r"\bWSL ?2?\b|microsoft-standard", re.IGNORECASE)
 _NEGATED = re.compile(r"\b(?:not|never|without|instead of|no)\b|n't\b|\?", re.IGNORECASE)
-_RUNS = re.compile(r"\bDriver Version: [0-9]{3}")
+_RUNS = re.compile(r"Driver Version: [0-9]{3}")
 _LONGEST_LINE = 1_000
 _BEFORE = 40
 """Characters before a command in which a "not" belongs to it."""

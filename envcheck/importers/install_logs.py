@@ -78,9 +78,14 @@ class _Step(NamedTuple):
 def recognise(paste: Paste) -> bool:
     return (
         next(_all_steps(paste), None) is not None
-        or _INDEX.search(paste.text) is not None
+        or _names_an_index(paste.text)
         or any("torch" in line and _PLAIN.search(line) for line in paste.statements)
     )
+
+
+def _names_an_index(text: str) -> bool:
+    marked = any(mark in text for mark in ("download.pytorch.org", "TORCH_BACKEND", "torch-backend"))
+    return marked and _INDEX.search(text) is not None
 
 
 def read(paste: Paste) -> Snapshot:
