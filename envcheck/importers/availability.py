@@ -24,6 +24,10 @@ _SAID = re.compile(
     rf"(?:[\s:=>#`'\"-]|\b(?:{_BETWEEN})\b){{1,12}}(?P<answer>true|false)\b",
     re.IGNORECASE,
 )
+_NUMBER = re.compile(
+    rf"(?<![\w.])torch\.cuda\.device_count(?:\(\))?[`\"']{{0,2}}(?:[\s:=>#`'\"-]|\b(?:{_BETWEEN})\b){{1,12}}(?P<answer>0)(?![\w.])",
+    re.IGNORECASE,
+)
 _LABEL = re.compile(
     r"\W{0,6}(?:is )?(?:(?:py)?torch[ .]?)?(?:cuda|gpu)(?: is)? ?available\W{0,12}"
     r"(?P<answer>true|false|yes|no)\b(?!.{0,20}\bMPS)|"
@@ -56,7 +60,7 @@ def _read_line(line: str) -> Snapshot | None:
         return _finds("tensorflow", found=counted["count"] != "0")
     if "available" not in text and "AVAILABLE" not in text and "orch" not in text:
         return None
-    told = _SAID.search(text) or _LABEL.match(text)
+    told = _SAID.search(text) or _LABEL.match(text) or _NUMBER.search(text)
     if told is None or _NO_ANSWER.search(text[: told.end()]) or text.rstrip().endswith("?"):
         return None
     answer = next(each for each in told.groups() if each)

@@ -1,6 +1,6 @@
-"""Commands that start a container, and compose files: whether they ask for a GPU at all.
+"""Commands that start a container and ask for no GPU, and logs that ``docker compose`` prefixed.
 
-A text that asks for one anywhere says nothing of how the container was started that it is about.
+A text that asks for a GPU anywhere does not tell how the container was started that it is about.
 """
 
 from __future__ import annotations
@@ -14,9 +14,7 @@ from envcheck.snapshot import NO_GPU_ASKED, Platform, Snapshot
 NAME = "container command"
 RANK = Rank.MESSAGE
 
-_RUN = re.compile(
-    r"(?:^|[$#>] ?|`|\bsudo )(?:docker|podman|nerdctl) (?:container )?run (?P<options>.{1,600})", re.MULTILINE
-)
+_RUN = re.compile(r"(?:^|[$#>] ?|`|\bsudo )(?:docker|podman|nerdctl) (?:container )?run .{1,600}", re.MULTILINE)
 _ASKS = re.compile(
     r"--gpus|--runtime|runtime: ?nvidia|nvidia\.com/|--device|NVIDIA_VISIBLE_DEVICES|capabilities: ?|nvidia-docker|"
     r"default-runtime|\bcdi\b|--privileged|driver: ?nvidia",

@@ -23,20 +23,42 @@ _PACKAGE = re.compile(
     r"\(?(?:[0-9.a-z~:+-]{5,60}, )?[`'\"]?(?:[0-9]:)?(?P<release>[3-9][0-9]{2}\.[0-9]{2,3}(?:\.[0-9]{2})?)"
     r"(?=[-~+ \t)`'\"]|\.\w{2,3}_|$)"
 )
-_RUNS = re.compile(r"\bDriver Version: [0-9]{3}")
+_INSTALLED = re.compile(
+    r"\b(?:apt|apt-get|dnf|yum|zypper|pacman)\b[^;&|\n]{0,60}? (?:install|in|-S)\b[^;&|\n]{0,120}?[ `'\"]"
+    r"(?P<package>nvidia-(?:driver|utils|headless)(?:-[0-9]{3}(?:-(?:server|open))?)?|cuda-drivers(?:-[0-9]{3})?|"
+    r"libnvidia-compute-[0-9]{3})(?![\w-])"
+)
+_WSL = re.compile(r"\bWSL ?2?\b|microsoft-standard", re.IGNORECASE)
+_NEGATED = re.compile(r"\b(?:not|never|without|instead of|no)\b|n't\b|\?", re.IGNORECASE)
+_RUNS = re.compile(r"Driver Version: [0-9]{3}")
 _LONGEST_LINE = 1_000
+_BEFORE = 40
+"""Characters before a command in which a "not" belongs to it."""
 
 
 def recognise(paste: Paste) -> bool:
-    return bool(_releases(paste))
+    return bool(_releases(paste)) or next(_installed_in_wsl(paste), None) is not None
 
 
 def read(paste: Paste) -> Snapshot:
     found = tuple(
         DriverLibrary(source=SOURCE, path=name, version=release, kind="driver")
         for name, release in _releases(paste).items()
-    )
+    ) or tuple(DriverLibrary(source=SOURCE, path=name, kind="driver") for name in _installed_in_wsl(paste))
     return Snapshot(driver=Driver(source=SOURCE, libraries=Listing(items=found)))
+
+
+def _installed_in_wsl(paste: Paste) -> Iterator[str]:
+    """The Linux driver's packages that a command of a text about WSL installs, where none belongs."""
+    if not _WSL.search(paste.text):
+        return
+    for line in paste.statements:
+        text = line[:_LONGEST_LINE]
+        if "nvidia-" not in text and "cuda-drivers" not in text:
+            continue
+        for found in _INSTALLED.finditer(text):
+            if not _NEGATED.search(text[max(found.start() - _BEFORE, 0) : found.start()]):
+                yield found["package"]
 
 
 def _releases(paste: Paste) -> dict[str, str]:

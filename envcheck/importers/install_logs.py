@@ -42,6 +42,11 @@ _REMOVED = re.compile(
 )
 _CONDA = re.compile(rf"(?:- )?[\"']?({_NAME})={{1,2}}({_VERSION})(?:=(\S{{1,60}}?))?[\"']?(?:\s*#.*)?$")
 _CONDA_ROW = re.compile(rf"({_NAME})\s+({_VERSION})\s+(\S*(?:cuda|cudnn|cpu)\S*_[0-9]+)(?:\s+\S{{1,40}})?$")
+_CONDA_FILE = re.compile(
+    r"(?<![\w/-])(?P<name>pytorch|jaxlib|tensorflow(?:-base)?|onnxruntime)-(?P<version>[0-9]{1,2}(?:\.[0-9]{1,3}){2})-"
+    r"(?P<build>(?:[a-z0-9.]{1,12}_){0,2}(?:cpu|cuda)\w{0,60}?)(?=\.(?:conda|tar\.bz2)|[^\w.]|\.?\s|\.?$)"
+)
+"""A package of conda by the name of its file or folder."""
 _COMMAND = re.compile(r"\b(?:pip[0-9.]{0,4}|conda|mamba|uv(?: pip)?|poetry) (?:install|add|create)\b(.{1,1000})")
 _PINNED = re.compile(
     rf"(?<![\w<>~!-])[\"']?({_NAME})(?:\[[A-Za-z0-9_, -]{{1,60}}\])?={{1,3}}({_VERSION})(?=[\"'\s\\;,]|$)"
@@ -53,7 +58,8 @@ _INDEX = re.compile(
     r"|TORCH_BACKEND=(cu[0-9]{2,3}|cpu)\b|--torch-backend[ =](cu[0-9]{2,3}|cpu)\b"
 )
 _ANY = re.compile(
-    r"nstall|whl|onnxruntime-|[+~] [\w.-]+==|=[0-9]|_[0-9]|Updating|Downgrading|Removing|\b(?:create|add)\b"
+    r"nstall|whl|onnxruntime-|[+~] [\w.-]+==|=[0-9]|_[0-9]|Updating|Downgrading|Removing|\b(?:create|add)\b|"
+    r"-(?:cpu|cuda)"
 )
 """Every line that is read here contains one of these."""
 _LONGEST_LINE, _MOST, _INDEX_LIMIT = 4_000, 2_000, 1 << 20
@@ -72,9 +78,14 @@ class _Step(NamedTuple):
 def recognise(paste: Paste) -> bool:
     return (
         next(_all_steps(paste), None) is not None
-        or _INDEX.search(paste.text) is not None
+        or _names_an_index(paste.text)
         or any("torch" in line and _PLAIN.search(line) for line in paste.statements)
     )
+
+
+def _names_an_index(text: str) -> bool:
+    marked = any(mark in text for mark in ("download.pytorch.org", "TORCH_BACKEND", "torch-backend"))
+    return marked and _INDEX.search(text) is not None
 
 
 def read(paste: Paste) -> Snapshot:
@@ -209,6 +220,9 @@ def _of_conda(text: str) -> Iterator[_Step]:
         text.startswith("- ") and "==" not in text and (found := _CONDA.match(text))
     ):
         yield _Step(found[1], found[2], found[3], conda=True)
+    elif "cpu" in text or "cuda" in text:
+        for file in _CONDA_FILE.finditer(text):
+            yield _Step(file["name"], file["version"], file["build"], conda=True)
 
 
 def _of_commands(text: str) -> Iterator[_Step]:

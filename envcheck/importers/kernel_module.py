@@ -25,6 +25,17 @@ _VERSION = re.compile(
 _OF_TENSORFLOW = re.compile(r"\bkernel reported version is: ([0-9]{3})\.([0-9]{1,3})(?:\.([0-9]{1,2}))?(?![\w.])")
 """TensorFlow shows the numbers without leading zeros: ``460.91.3``."""
 _LSMOD = re.compile(r"(nouveau|nova_core|nvidia)\s{1,40}[0-9]{4,10}\s{1,40}[0-9]{1,4}(?:\s|$)")
+_NOUVEAU = re.compile(
+    r"\bnouveau (?:(?:kernel )?(?:driver|module) )?(?:(?:is|gets) )?(?:still |now |currently |already )?"
+    r"(?:loaded|in use|active|running|being used|used)\b(?! (?:by default|to|as a fallback))"
+    r"|\b(?:is|are|still) (?:using|running|on|bound to|driven by) (?:the )?nouveau\b",
+    re.IGNORECASE,
+)
+"""A sentence that says which driver holds the GPU."""
+_UNDECIDED = re.compile(
+    r"\b(?:if|whether|when|unless|before|not|never|no|without|ensure|sure|check|verify|was|neither|nor|longer)\b|n't\b|\?",
+    re.IGNORECASE,
+)
 _SECURE_BOOT = re.compile(r"SecureBoot (enabled|disabled)$")
 _DKMS = re.compile(
     r"nvidia(?:-open|-srv|-current|-current-open)?[/,] ?(?P<release>[0-9]{3}(?:\.[0-9]{1,4}){1,2})(?:-\w{1,20})?, "
@@ -106,8 +117,8 @@ def _read_line(line: str) -> Snapshot | None:
     if found := _OF_TENSORFLOW.search(text):
         release = ".".join((found[1], *(part.zfill(2) for part in found.groups()[1:] if part)))
         return Snapshot(kernel=Kernel(source=SOURCE, nvidia=KernelModule(source=SOURCE, loaded=True, version=release)))
-    if found := _LSMOD.match(text):
-        return Snapshot(kernel=_in_use(found[1]))
+    if in_use := _module_in_use(text):
+        return Snapshot(kernel=_in_use(in_use))
     if found := _SECURE_BOOT.match(text):
         return Snapshot(kernel=Kernel(source=SOURCE, secure_boot=found[1] == "enabled"))
     if (found := _UNAME.match(text)) or (found := _RUNNING.search(text)):
@@ -115,6 +126,22 @@ def _read_line(line: str) -> Snapshot | None:
         wsl = True if "microsoft" in release.lower() else None
         return Snapshot(platform=Platform(source=SOURCE, os="linux", kernel_release=release, wsl=wsl))
     return None
+
+
+def _module_in_use(text: str) -> str | None:
+    """A loaded module, in a row of ``lsmod`` or a sentence."""
+    if found := _LSMOD.match(text):
+        return found[1]
+    if "ouveau" in text and (found := _NOUVEAU.search(text)) and not _UNDECIDED.search(_sentence(text, found)):
+        return "nouveau"
+    return None
+
+
+def _sentence(text: str, found: re.Match[str]) -> str:
+    """The part of a sentence in which something stands."""
+    begins = max(text.rfind(mark, 0, found.start()) for mark in (". ", "; ", ", "))
+    ends = min((at for mark in (".", ";", ",") if (at := text.find(mark, found.end())) >= 0), default=len(text))
+    return text[begins + 1 : ends + 1]
 
 
 def _in_use(module: str) -> Kernel:

@@ -43,7 +43,8 @@ _CONDA_BUILD = re.compile(
 _GPU_SOFTWARE = re.compile(
     r"(?:py)?torch(?:vision|audio|text|data|ao|metrics)?$|(?:py)?torch-|pytorch-lightning$|tensorflow|jax|onnx|cupy|numpy$|"
     r"nvidia-|triton|vllm|xformers$|flash-attn|transformers$|bitsandbytes|deepspeed|paddlepaddle|mxnet|"
-    r"faster-whisper$|ctranslate2$|cudatoolkit$|cpuonly$|torch-tensorrt$|exllama|minference$"
+    r"faster-whisper$|ctranslate2$|cudatoolkit$|cpuonly$|exllama|minference$|"
+    r"tensorrt-cu[0-9]{2}(?:-bindings|-libs)?$|(?:sglang|sgl-kernel|flashinfer-python|numba-cuda|cuda-python)$"
 )
 """Packages whose row is accepted outside a table, where any two words may be adjacent."""
 _MOST = 5_000

@@ -27,7 +27,7 @@ _LABELLED = re.compile(
     r"[-*•\s`\"'(]{0,8}(.{1,80}?)[`\"']{0,2}\s{0,8}"
     r"(?:(?:still|always|also|only|just|now|keeps?|then|simply|but|and) ){0,3}"
     r"(?:=>|->|==|[:=→#]|returns?|returned|returning|gives?|gave|is|was|prints?|printed|shows?|showed|yields?|outputs?|"
-    r"reports?|says|lists?|evaluates to|I get|(?<=\s)(?=(?:True|False)\b))"
+    r"reports?|says|lists?|evaluates to|I get)"
     r"(?: (?:me|us|still|back|always|now|only|just))?\s{1,8}(?:prints )?[`\"']{0,2}(.{1,200}?)[`\"']{0,2}\s*$"
 )
 _PRINT = re.compile(r"print\s?\((.*)\)\s*;?$")

@@ -32,6 +32,14 @@ def packages(text: str) -> dict[str, str]:
             {"torchvision": "0.15.0+cu117", "torch": "1.13.1"},
         ),
         ("onnxruntime 1.11.0 (java)\n", {"onnxruntime": "1.11.0"}),
+        (
+            "tensorrt-cu12-bindings 10.0.1\ntensorrt_cu12_libs 10.3.0\n",
+            {"tensorrt-cu12-bindings": "10.0.1", "tensorrt-cu12-libs": "10.3.0"},
+        ),
+        (
+            "sglang 0.4.1\nsgl-kernel 0.0.2\nflashinfer-python 0.2.0\n",
+            {"sglang": "0.4.1", "sgl-kernel": "0.0.2", "flashinfer-python": "0.2.0"},
+        ),
     ]
 )
 def test_lists_of_pip(text: str, found: dict[str, str]) -> None:
@@ -48,6 +56,7 @@ def test_lists_of_pip(text: str, found: dict[str, str]) -> None:
         "TORCH_CUDA_ARCH_LIST    8.0",
         "CUDA 12.2",
         "onnxruntime 1.9.0-gpu",
+        "tensorrt-cu12-libs 10.3.0 does not work here",
     ],
 )
 def test_what_is_no_package(text: str) -> None:

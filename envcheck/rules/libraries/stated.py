@@ -23,7 +23,7 @@ from envcheck.rules.facts.frameworks import distributions_in, full_name, machine
 from envcheck.rules.facts.library_names import cuda_of_wheel, family_of_wheel, names_in, wheel_of
 from envcheck.rules.fixes.fits import incompatible
 from envcheck.rules.messages.observed import ObservedProblem, observed_problems
-from envcheck.snapshot import Framework, items_in
+from envcheck.snapshot import PASTED, Framework, items_in
 from envcheck.versions import CudaVersion
 
 _SHOWN = {"cuda": "CUDA", "cudnn": "cuDNN"}
@@ -32,9 +32,11 @@ _SHOWN = {"cuda": "CUDA", "cudnn": "cuDNN"}
 def states_versions(subject: FrameworkSubject, facts: Facts) -> bool:
     """Whether a text says which CUDA or cuDNN is beside a framework that takes it from the system."""
     framework = subject.framework
-    if framework.loads is not None or framework.cpu_only or framework.hip or framework.version is None:
+    if framework.source != PASTED or framework.loads is not None or framework.version is None:
         return False
-    if framework.gpu_available or not facts.matrix.has_trait(framework.name, "builds-listed"):
+    if framework.cpu_only or framework.hip or framework.gpu_available:
+        return False
+    if not facts.matrix.has_trait(framework.name, "builds-listed"):
         return False
     conda = any(each.channel == "conda" for each in distributions_in(subject.environment))
     said = _copy("cudnn", subject, facts) or _copy("cuda", subject, facts)
@@ -82,7 +84,7 @@ def stated_misfit(
     ``other_major``: whether to report versions of another major (for CUDA of another release), or those too old.
     """
     framework, copy = subject.framework, _copy(component, subject, facts)
-    if framework.loads is not None or not states_versions(subject, facts) or copy is None:
+    if copy is None or not states_versions(subject, facts):
         return None
     if _is_explained_otherwise(framework, facts) or (copy.of_wheel and not other_major):
         return None

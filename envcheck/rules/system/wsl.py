@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 from envcheck.checks import Evidence, Fix
 from envcheck.compat.relations.visible_devices import hides_all
@@ -16,6 +17,14 @@ from envcheck.rules.messages.observed import ObservedProblem, line_evidence, obs
 from envcheck.rules.variables.visible_devices import VISIBLE
 from envcheck.snapshot import DriverLibrary, Snapshot, frameworks_in, items_in
 
+_SHADOWED = (
+    "driver-library-mismatch",
+    "driver-not-installed",
+    "driver-not-loaded",
+    "gpu-init-failed",
+    "no-gpu-visible",
+)
+"""What programs say when they load a Linux driver's libcuda there."""
 _OWN_FOLDER = "/usr/lib/wsl/"
 _LINUX_RELEASE = re.compile(r"libcuda reported version is: \d{3}\.\d")
 """TensorFlow reads the version from the name of libcuda's file; that of WSL has no version."""
@@ -114,6 +123,8 @@ def _by_text(snapshot: Snapshot, facts: Facts) -> Outcome | None:
             fixes=_fixes(None, facts),
         )
     met = {found.line.problem: found for found in observed_problems(snapshot)}
+    if installed := _installed(met, facts):
+        return installed
     contradicted = met.get("driver-too-old") if supports_all_natively(facts) else None
     no_device = met.get("no-gpu-visible") or met.get("driver-not-installed") or contradicted
     others = [
@@ -141,6 +152,29 @@ def _by_text(snapshot: Snapshot, facts: Facts) -> Outcome | None:
             *_fixes(None, facts),
         ),
     )
+
+
+def _installed(met: Mapping[str, ObservedProblem], facts: Facts) -> Outcome | None:
+    """A Linux driver that a text lists or installs inside WSL, where something then fails."""
+    package = _package(facts)
+    refused = tuple(each for problem in _SHADOWED if problem in met for each in met[problem].evidence)
+    failed = refused + _answers(facts)
+    on_cpu = any(each.cpu_only for each in frameworks_in(facts.environment))
+    if package is None or not failed or (on_cpu and not refused) or "cpu-only-build" in met:
+        return None
+    return Outcome(
+        status="fail",
+        title="A Linux driver is installed inside WSL",
+        message="Inside WSL the driver is that of Windows; a Linux driver's libraries stand in its way.",
+        evidence=(Evidence(what="package", value=package.path, source=package.source), *failed),
+        fixes=_fixes(None, facts),
+    )
+
+
+def _package(facts: Facts) -> DriverLibrary | None:
+    """A package with a Linux driver's libraries that a text lists or installs."""
+    files = items_in(driver_of(facts).libraries)
+    return next((each for each in files if not each.found_as and "/" not in each.path), None)
 
 
 def _finds_none_here(facts: Facts) -> bool:

@@ -18,9 +18,13 @@ EXAMPLES: dict[str, list[str]] = {
         "RuntimeError: CUDA error: invalid device function",
         "RuntimeError: This cuDF installation is missing the necessary PTX files that are <=50.",
     ],
-    "driver-not-loaded": ["nvidia-docker | Error: Could not load UVM kernel module"],
+    "driver-not-loaded": [
+        "failed to create NVIDIA device nodes: failed to create device node nvidiactl: failed to determine major: invalid device node",
+        "nvidia-docker | Error: Could not load UVM kernel module",
+    ],
     "shared-memory-too-small": [
-        "RuntimeError: unable to write to file </torch_77_1234_0>: Cannot allocate memory (12)"
+        "Test NCCL failure common.cu:777 'unhandled system error'. With --ipc=host the error disappeared.",
+        "RuntimeError: unable to write to file </torch_77_1234_0>: Cannot allocate memory (12)",
     ],
     "glibc-too-old": ["vllm stops with GLIBC_2.29 not found on this machine"],
     "toolkit-missing": ["gsplat: No CUDA toolkit found. gsplat will be disabled."],
@@ -43,6 +47,7 @@ EXAMPLES: dict[str, list[str]] = {
         "┌ Error: This version of CUDA.jl only supports NVIDIA drivers for CUDA 11.x or higher (yours is for CUDA 10.2.0)",
     ],
     "nodes-not-connected": [
+        "10-0-4-11:62452:62548 [0] misc/ibvwrap.cc:284 NCCL WARN Call to ibv_modify_qp failed with error No such device",
         "torch.distributed.DistNetworkError: The client socket has timed out after 60000ms while trying to connect to (10.0.0.1, 29500).",
     ],
     "cpu-only-build": [
@@ -52,7 +57,14 @@ EXAMPLES: dict[str, list[str]] = {
         "I get the CPU-only build of torch instead of the CUDA one",
         "CUDA execution provider is not enabled in this build. ",
     ],
+    "toolkit-lacks-gpu": [
+        "nvcc complains: Unsupported gpu architecture 'compute_120'",
+    ],
     "gpu-feature-unsupported": [
+        "AssertionError: FlashAttention v3 Backend requires SM>=80 and SM<=90. Please use `--attention-backend flashinfer`.",
+        "ValueError: TRTLLM MLA backend is only supported on Blackwell GPUs (SM100/SM12x). Please use a different backend.",
+        "NotImplementedError: flash_attn at sgl-kernel is only supported on sm90 and above",
+        "RuntimeError: Expected is_sm8x || is_sm75 to be true, but got false.",
         "ValueError: No valid attention backend found for cuda with AttentionSelectorConfig. Reasons: {FLASH_ATTN_MLA: [compute capability not supported]}",
         "    assert is_fa_version_supported(self.fa_version)",
         "AssertionError('Only FlashAttention backend is supported for now.')",

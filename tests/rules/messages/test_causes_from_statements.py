@@ -499,3 +499,91 @@ BUILT = "nvidia/550.107.02, 6.8.0-40-generic, x86_64: installed"
 )
 def test_a_module_and_the_kernel_that_runs(text: str, expected: str | None) -> None:
     assert cause_in(text) == expected
+
+
+@every(
+    [
+        "nouveau is loaded instead of nvidia, nvidia-smi fails. RTX 3080",
+        "The nouveau driver is in use on my RTX 3080, package nvidia-driver-535 is installed",
+        "RTX 4070 is still using nouveau after installing akmod-nvidia",
+        "GPU is bound to nouveau; nvidia-smi: couldn't communicate with the NVIDIA driver",
+    ]
+)
+def test_nouveau_said_to_hold_the_gpu(text: str) -> None:
+    assert cause_in(text) == "nouveau-loaded"
+
+
+@every(
+    [
+        "nouveau is not loaded. RTX 2080, driver 535.183.01",
+        "I made sure that nouveau is not in use. RTX 2080",
+        "check whether nouveau is loaded on the RTX 2080, driver 550.54",
+        "nouveau was in use before I installed driver 550.54 on the RTX 2080",
+        "is nouveau loaded? RTX 2080",
+    ]
+)
+def test_nouveau_that_holds_nothing(text: str) -> None:
+    assert alarms(text) == []
+
+
+@every(
+    [
+        "On WSL2 Ubuntu I ran sudo apt install nvidia-driver-535 and now torch.cuda.is_available() is False",
+        "WSL2, Ubuntu 22.04. sudo apt install -y nvidia-utils-510\nFailed to initialize NVML: GPU access blocked by the operating system",
+        "WSL2 Ubuntu: libnvidia-compute-535 535.183.01-0ubuntu0.22.04.1\nRuntimeError: No CUDA GPUs are available",
+    ]
+)
+def test_a_linux_driver_installed_inside_wsl(text: str) -> None:
+    assert cause_in(text) == "wsl-libcuda-shadowed"
+
+
+@every(
+    [
+        ("WSL2: I did not apt install nvidia-driver-535. RTX 3060", None),
+        ("WSL2, sudo apt install cuda-toolkit-12-4, RTX 4070, driver 551.86, torch.cuda.is_available() True", None),
+        (
+            "WSL2, sudo apt install nvidia-driver-535, torch 2.3.0+cpu, torch.cuda.is_available() False",
+            "cpu-only-build",
+        ),
+        (
+            "sudo apt install nvidia-driver-535\nFailed to initialize NVML: Driver/library version mismatch",
+            "driver-library-mismatch",
+        ),
+    ]
+)
+def test_a_driver_installed_where_it_belongs_or_not_at_all(text: str, expected: str | None) -> None:
+    assert cause_in(text) == expected
+
+
+@every(
+    [
+        "CUDA_VISIBLE_DEVICES is -1, torch.cuda.is_available() False",
+        "CUDA_VISIBLE_DEVICES=-1; torch.cuda.device_count() 0",
+        "with CUDA_VISIBLE_DEVICES=-1 in my .bashrc torch.cuda.is_available() returns False",
+        "CUDA_VISIBLE_DEVICES was set to 'NoDevFiles', and torch.cuda.device_count() is 0",
+    ]
+)
+def test_a_sentence_about_a_variable_that_hides_every_gpu(text: str) -> None:
+    assert cause_in(text) == "gpu-hidden"
+
+
+@every(
+    [
+        "If CUDA_VISIBLE_DEVICES is -1, nothing is found. RTX 3090, driver 550.54",
+        "RTX 3090, driver 550.54. Should CUDA_VISIBLE_DEVICES be -1?",
+        "CUDA_VISIBLE_DEVICES=-1 python test.py passes; RTX 3090, torch 2.4.0+cu121, torch.cuda.is_available() True",
+    ]
+)
+def test_a_sentence_about_a_variable_that_may_hide_gpus(text: str) -> None:
+    assert alarms(text) == []
+
+
+@every(
+    [
+        ("RTX 3090\npytorch-2.3.0-cpu_generic_py311h", "cpu-only-build"),
+        ("RTX 3090\nconda gave pytorch-2.3.0-py3.10_cpu_0.tar.bz2.", "cpu-only-build"),
+        ("RTX 3090\npytorch-2.3.0-cuda120_py310h3.conda, driver 550.54", None),
+    ]
+)
+def test_the_name_of_condas_file(text: str, expected: str | None) -> None:
+    assert cause_in(text) == expected
