@@ -780,6 +780,8 @@ class ErrorRow(Row, frozen=True, kw_only=True):
     """Problems whose consequence such a line is: beside a line of one of them it says nothing new."""
     beside: str = ""
     """What another line of the same text must match, where one line alone does not identify the problem."""
+    programs: dict[str, str] = {}
+    """Whose line it is, where another program's than PyTorch's: names, and what such lines match."""
 
     @property
     def id(self) -> str:

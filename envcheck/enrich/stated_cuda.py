@@ -16,7 +16,18 @@ from envcheck.compat.relations.torch import builds, torch_row
 from envcheck.compat.specifier import Version, parse_specifier
 from envcheck.compat.tables import Os
 from envcheck.enrich.torch import Inference
-from envcheck.snapshot import OF_IMAGE, PASTED, Environment, Framework, Gpu, Platform, Snapshot, frameworks_in, items_in
+from envcheck.snapshot import (
+    OF_FRAMEWORK_IMAGE,
+    OF_IMAGE,
+    PASTED,
+    Environment,
+    Framework,
+    Gpu,
+    Platform,
+    Snapshot,
+    frameworks_in,
+    items_in,
+)
 from envcheck.versions import CodeTarget, CudaVersion, DriverRelease
 
 PROGRAMS = "CUDA"
@@ -110,11 +121,17 @@ def _is_refused(cuda: CudaVersion, snapshot: Snapshot, os: Os, matrix: Matrix) -
 def _forward_serves(cuda: CudaVersion, snapshot: Snapshot, matrix: Matrix) -> bool:
     """Whether a package of forward compatibility, which images hold, may stand in for the driver."""
     release = DriverRelease.stated(snapshot.driver.release if snapshot.driver else None)
-    of_image = any(each.read.get("declared") == OF_IMAGE for each in items_in(snapshot.libraries))
+    told_by = {each.read.get("declared") for each in items_in(snapshot.libraries)}
     rows = matrix.rows_for(_FORWARD, Version((cuda.major, cuda.minor)))
     specs = [spec for row in rows if (spec := row.needs.get("driver-linux"))]
     gpus = items_in(snapshot.gpus)
-    if not of_image or release is None or not specs or not gpus or not all(map(_is_of_data_centers, gpus)):
+    if (
+        told_by.isdisjoint({OF_IMAGE, OF_FRAMEWORK_IMAGE})
+        or release is None
+        or not specs
+        or not gpus
+        or not all(map(_is_of_data_centers, gpus))
+    ):
         return False
     return any(parse_specifier(spec).cover(Version(tuple(release))) != "none" for spec in specs)
 

@@ -12,10 +12,11 @@ import msgspec
 
 from envcheck.compat.images import Image, image_of, is_framework
 from envcheck.compat.load import load_matrix
+from envcheck.compat.names import canonical
 from envcheck.importers.kit.paste import SOURCE, Paste
 from envcheck.importers.kit.protocol import Rank, environment, with_environment
 from envcheck.importers.kit.stated_libraries import stated_cuda, stated_cudnn
-from envcheck.snapshot import Distribution, Framework, Listing, Snapshot
+from envcheck.snapshot import OF_FRAMEWORK_IMAGE, OF_IMAGE, Distribution, Framework, Listing, Snapshot
 
 NAME = "container image"
 RANK = Rank.PROSE
@@ -57,7 +58,9 @@ def _snapshot(image: Image) -> Snapshot:
         gpu_build = False if cuda else None
         found = Framework(source=SOURCE, name=framework, version=version, cuda=minor, cpu_only=gpu_build)
         return with_environment(environment(frameworks=(found,)))
-    items = (*((stated_cuda(cuda, of_image=True),) if cuda else ()), *((stated_cudnn(cudnn),) if cudnn else ()))
+    of_framework = is_framework(load_matrix(), canonical(image.name.partition(":")[0].rpartition("/")[2]))
+    told_by = OF_FRAMEWORK_IMAGE if of_framework else OF_IMAGE
+    items = (*((stated_cuda(cuda, told_by=told_by),) if cuda else ()), *((stated_cudnn(cudnn),) if cudnn else ()))
     libraries = Listing(items=items) if items else None
     packages = {name: version for name, version in held.items() if is_framework(load_matrix(), name)}
     if not packages:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 
 from envcheck.importers.kit.paste import SOURCE, Paste
 from envcheck.importers.kit.protocol import Rank, joined
@@ -33,17 +34,26 @@ _ARM = re.compile(
     r"(?:linux[-/ _])?(?:aarch64|arm64)\b",
     re.IGNORECASE,
 )
+_PACKAGE = re.compile(rf"Package: nvidia-jetpack\nVersion: {_NUMBER}")
+"""What ``apt show nvidia-jetpack`` begins with."""
 _ANY = re.compile(r"l4t|jet|tegra|dustynv|aarch64|arm64|# R", re.IGNORECASE)
 """Every line that is read here contains one of these."""
 _LONGEST_LINE = 300
 
 
 def recognise(paste: Paste) -> bool:
-    return any(_read_line(line) for line in paste.statements)
+    return any(_read_line(line) for line in paste.statements) or next(_packages(paste), None) is not None
 
 
 def read(paste: Paste) -> Snapshot:
-    return joined(Snapshot(platform=found) for line in paste.statements for found in _read_line(line))
+    in_lines = (found for line in paste.statements for found in _read_line(line))
+    return joined(Snapshot(platform=found) for found in (*in_lines, *_packages(paste)))
+
+
+def _packages(paste: Paste) -> Iterator[Platform]:
+    for first, second in pairwise(paste.lines):
+        if found := _PACKAGE.match(f"{first.strip()[:_LONGEST_LINE]}\n{second.strip()[:_LONGEST_LINE]}"):
+            yield Platform(source=SOURCE, tegra=True, jetpack=found[1])
 
 
 def _read_line(line: str) -> list[Platform]:

@@ -65,17 +65,22 @@ _ASKED = re.compile(
 )
 _ANSWER = re.compile(r"(?:version:\s{1,20})?([0-9]{3}\.[0-9]{2,3}(?:\.[0-9]{2,3})?)$")
 _MODULE_FILE = re.compile(r"/lib/modules/([0-9][\w.+~-]{2,80})/[\w./+-]{0,200}\bnvidia\.ko(?:\.\w{2,4})?$")
+_COMMAND = re.compile(r"(?:[\w@.:~\[\] /-]{0,80}[$#] ?|\[root@[^\]]{1,60}\]# ?)(?=\S)")
+"""A shell's prompt with a command behind it."""
+_LISTS_LOADED = re.compile(r"\blsmod ?\| ?e?grep (?:-\S{1,4} )?[\"']?nvidia[\"']?$")
+_LISTS_BUILT = re.compile(r"\b(?:ls|find) .{0,40}/lib/modules/\$(?:\(uname -r\)|\{?\(?uname)")
 _LONGEST_LINE = 500
 
 
 def recognise(paste: Paste) -> bool:
     added = any(_ADDED.match(line.strip()) for line in paste.statements if "added" in line)
-    return added or any_line(paste, _read_line) or next(_built(paste), None) is not None or _asked(paste) is not None
+    read_here = added or any_line(paste, _read_line) or next(_built(paste), None) is not None
+    return read_here or _asked(paste) is not None or _listed(paste) is not None
 
 
 def read(paste: Paste) -> Snapshot:
     found = each_line(paste, _read_line)
-    if shown := _asked(paste):
+    for shown in filter(None, (_asked(paste), _listed(paste))):
         found = merge((found, Snapshot(kernel=Kernel(source=SOURCE, nvidia=shown))))
     running = found.platform.kernel_release if found.platform else None
     built = tuple(_built(paste))
@@ -95,6 +100,26 @@ def _asked(paste: Paste) -> KernelModule | None:
         if asked and answer:
             return KernelModule(source=SOURCE, loaded=True if asked["loaded"] else None, version=answer[1])
     return None
+
+
+def _listed(paste: Paste) -> KernelModule | None:
+    """The module by what ``lsmod | grep nvidia`` leaves out, and ``ls /lib/modules/$(uname -r)/…`` shows.
+
+    Nothing between the command and the next prompt is an answer; at the end of a text it may have been cut off.
+    """
+    loaded = built = None
+    command, printed = "", False
+    for line in paste.lines:
+        text = line.strip()[:_LONGEST_LINE]
+        if prompt := _COMMAND.match(text):
+            if _LISTS_LOADED.search(command) and not printed:
+                loaded = False
+            command, printed = text[prompt.end() :], False
+        elif text:
+            printed = True
+            if "nvidia.ko" in text and _LISTS_BUILT.search(command):
+                built = True
+    return None if loaded is built is None else KernelModule(source=SOURCE, loaded=loaded, built=built)
 
 
 def _built(paste: Paste) -> Iterator[str]:

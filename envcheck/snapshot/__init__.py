@@ -50,6 +50,7 @@ from envcheck.snapshot.runs import (
 )
 from envcheck.snapshot.software import (
     AS_STATED,
+    OF_FRAMEWORK_IMAGE,
     OF_IMAGE,
     Damaged,
     DamagedFile,
@@ -86,6 +87,7 @@ from envcheck.snapshot.system import (
 __all__ = [
     "AS_STATED",
     "NO_GPU_ASKED",
+    "OF_FRAMEWORK_IMAGE",
     "OF_IMAGE",
     "PASTED",
     "PASTED_TITLE",

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from envcheck.importers.kit.paste import SOURCE
-from envcheck.snapshot import AS_STATED, OF_IMAGE, Library
+from envcheck.snapshot import AS_STATED, Library
 
 
-def stated_cuda(version: str, *, of_image: bool = False) -> Library:
-    """The toolkit of a CUDA version that a text states, or that the tag of an image names."""
-    read = {"declared": OF_IMAGE} if of_image else {}
+def stated_cuda(version: str, *, told_by: str = "") -> Library:
+    """The toolkit of a CUDA version that a text states; ``told_by``: what kind of image has it, if one does."""
+    read = {"declared": told_by} if told_by else {}
     path = f"CUDA {version}{AS_STATED}"
     return Library(source=SOURCE, path=path, family="cuda-toolkit", cuda=version, declared=version, read=read)
 

@@ -12,7 +12,8 @@ from envcheck.importers.kit.gpu_lines import MOST_GPUS, by_index, label
 from envcheck.importers.kit.paste import SOURCE, Paste
 from envcheck.importers.kit.protocol import Rank
 from envcheck.importers.kit.smi.fields import bus_id, flag, quantity, whole
-from envcheck.snapshot import Driver, Gpu, Memory, Mig, Pcie, Power, Snapshot, Temperature
+from envcheck.importers.kit.smi.records import REASONS
+from envcheck.snapshot import Driver, Gpu, Memory, Mig, Pcie, Power, Snapshot, Temperature, Throttle
 
 NAME = "nvidia-smi CSV"
 RANK = Rank.OUTPUT
@@ -27,6 +28,8 @@ _FIELDS = frozenset(
     }
 )  # fmt: skip
 """Fields by their names in the query; of some only the name is needed, to know the head."""
+_FIELD = re.compile(r"[a-z][a-z0-9_]{1,40}(?:\.[a-z0-9_]{1,40}){0,3}")
+_REASON = re.compile(r"clocks_(?:event|throttle)_reasons\.(?P<name>\w{1,40})")
 _UNIT = re.compile(r"\s?\[[^\]]{0,12}\]$")
 _LONGEST_LINE = 2_000
 
@@ -83,11 +86,10 @@ def _of_bare_row(text: str) -> dict[str, str] | None:
 def _head(text: str) -> list[str]:
     """The fields of a head; none where the line is no head."""
     names = [_UNIT.sub("", part.strip()) for part in text.split(",")] if "," in text else [text]
-    return (
-        names
-        if all(name in _FIELDS for name in names) and (len(names) > 1 or names[0] in ("name", "compute_cap"))
-        else []
-    )
+    if len(names) == 1:
+        return names if names[0] in ("name", "compute_cap") else []
+    known = sum(name in _FIELDS for name in names)
+    return names if known >= min(2, len(names) - 1) and all(map(_FIELD.fullmatch, names)) else []
 
 
 def _is_row(row: dict[str, str]) -> bool:
@@ -124,6 +126,7 @@ def _gpu(row: dict[str, str], index: int) -> Gpu:
         mig=_mig(row.get("mig.mode.current")),
         memory=_memory(row),
         power=_power(row),
+        throttle=_throttle(row),
         temperature=_temperature(row.get("temperature.gpu")),
         pcie=_pcie(row),
     )
@@ -141,6 +144,14 @@ def _memory(row: dict[str, str]) -> Memory | None:
 def _power(row: dict[str, str]) -> Power | None:
     draw, limit = (quantity(_with_unit(row.get(field, ""), "W")) for field in ("power.draw", "power.limit"))
     return Power(source=SOURCE, draw=draw, limit=limit) if draw is not None or limit is not None else None
+
+
+def _throttle(row: dict[str, str]) -> Throttle | None:
+    """What holds the clocks down, of the reasons that were asked for."""
+    asked = {REASONS.get(found["name"]): flag(value) for field, value in row.items() if (found := _REASON.match(field))}
+    if not any(active is not None for name, active in asked.items() if name):
+        return None
+    return Throttle(source=SOURCE, reasons=tuple(name for name, active in asked.items() if name and active))
 
 
 def _temperature(value: str | None) -> Temperature | None:

@@ -11,6 +11,7 @@ from envcheck.rules.facts.frameworks import distributions_in, framework_named, f
 from envcheck.rules.fixes.install import How, install
 from envcheck.rules.fixes.releases import installed_release, newest_extra, newest_release, same_version
 from envcheck.rules.fixes.torch import INDEX, install_fitting_build
+from envcheck.rules.messages.lines import named_by
 from envcheck.snapshot import Framework
 from envcheck.versions import CudaVersion
 
@@ -21,6 +22,7 @@ _EXTRA_OF_CUDA = re.compile(r"\bextra\s*==\s*.cu(\d{2})\b")
 
 def install_gpu_build(facts: Facts, framework: Framework | None = None) -> tuple[Fix, ...]:
     """Replace a build without CUDA by one for CUDA."""
+    framework = framework or _told_framework("cpu-only-build", facts)
     if framework is None or framework.name == "torch":
         return install_fitting_build(facts, framework)
     role = facts.matrix.role_of(framework.name)
@@ -35,12 +37,22 @@ def install_gpu_build(facts: Facts, framework: Framework | None = None) -> tuple
 
 def install_other_release(facts: Facts, framework: Framework | None = None) -> tuple[Fix, ...]:
     """Replace a build that does not match the driver's or the GPU's generation."""
+    framework = framework or _told_framework("gpu-code-missing", facts)
     if framework is None or framework.name == "torch":
         return install_fitting_build(facts, framework)
     gpus = " and ".join(dict.fromkeys(gpu.compute_capability for gpu in facts.usable_gpus if gpu.compute_capability))
     fitting = f" and for compute capability {gpus}" if gpus else ""
     task = f"Install a release of {facts.matrix.title_of(framework.name)} for a CUDA that the driver runs{fitting}"
     return (_documented(framework, task, facts),)
+
+
+def _told_framework(problem: str, facts: Facts) -> Framework | None:
+    """The program whose line names the problem; None where that may be PyTorch."""
+    for error in facts.snapshot.observed_errors:
+        line = named_by(error.text)
+        if line is not None and line.problem == problem and (name := line.program_of(error.text)):
+            return Framework(source=error.source, name=name)
+    return None
 
 
 def _documented(framework: Framework, task: str, facts: Facts) -> Fix:

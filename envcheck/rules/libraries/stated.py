@@ -23,7 +23,7 @@ from envcheck.rules.facts.frameworks import distributions_in, full_name, machine
 from envcheck.rules.facts.library_names import cuda_of_wheel, family_of_wheel, names_in, wheel_of
 from envcheck.rules.fixes.fits import incompatible
 from envcheck.rules.messages.observed import ObservedProblem, observed_problems
-from envcheck.snapshot import PASTED, Framework, items_in
+from envcheck.snapshot import OF_FRAMEWORK_IMAGE, PASTED, Framework, items_in
 from envcheck.versions import CudaVersion
 
 _SHOWN = {"cuda": "CUDA", "cudnn": "cuDNN"}
@@ -72,6 +72,8 @@ def _copy(component: Literal["cuda", "cudnn"], subject: FrameworkSubject, facts:
         return _Stated(found[0].version, found[0].name, found[0].source, of_wheel=True) if len(found) == 1 else None
     family = "cuda-toolkit" if component == "cuda" else "cudnn"
     said = [each for each in items_in(facts.snapshot.libraries) if each.family == family and each.stated]
+    if any(each.read.get("declared") == OF_FRAMEWORK_IMAGE for each in said):
+        return None
     known = said[0].declared if len(said) == 1 else None
     return _Stated(known, f"{_SHOWN[component]} as stated", said[0].source) if known else None
 

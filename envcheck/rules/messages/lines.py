@@ -42,10 +42,16 @@ class ErrorLine(NamedTuple):
     """Problems whose consequence the line is."""
     beside: str = ""
     """A regular expression that another line of the same text must match."""
+    programs: tuple[tuple[str, str], ...] = ()
+    """Programs other than PyTorch, and what their lines match."""
 
     def is_in(self, text: str) -> bool:
         """Whether the text matches."""
         return _compiled(self.pattern).search(text) is not None
+
+    def program_of(self, text: str) -> str:
+        """The program that prints such a line; empty where that may be PyTorch."""
+        return next((name for name, pattern in self.programs if _compiled(pattern).search(text[:LONGEST])), "")
 
 
 @lru_cache(maxsize=1024)
@@ -103,7 +109,7 @@ def error_lines() -> tuple[ErrorLine, ...]:
         return _FRAGMENT.sub(lambda match: whole(_fragments()[match[1]]), pattern)
 
     return tuple(
-        ErrorLine(row.problem, pattern, row.said_by, row.status, row.after, row.beside)
+        ErrorLine(row.problem, pattern, row.said_by, row.status, row.after, row.beside, tuple(row.programs.items()))
         for row in sorted(load_matrix().errors, key=lambda row: row.priority)
         for pattern in (*map(whole, row.lines), *(_ENDED.format(code=code) for code in row.codes))
     )

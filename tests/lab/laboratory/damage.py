@@ -222,7 +222,7 @@ ENTRIES = (
         "damage",
         torch(_links_to_a_toolkit_that_is_gone),
         DAMAGED,
-        ("curand", "/opt/gone|leads nowhere"),
+        ("curand", "/opt/gone|dangling link"),
         works="import torch",
     ),
     Broken(

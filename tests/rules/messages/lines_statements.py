@@ -13,9 +13,11 @@ EXAMPLES: dict[str, list[str]] = {
         "NVIDIA-H100-80GB-HBM3 checked fabric state; fabric manager found but not active",
         '"data": "{\\"fabric_manager_active\\":false,\\"fabric_state_supported\\":true}"',
         "nvidia-fabricmanager.service: fabricmanager inactive (dead)",
+        "        State                             : In Progress",
     ],
     "gpu-code-missing": [
         "RuntimeError: CUDA error: invalid device function",
+        'level=INFO source=runner.go:412 msg="skipping CUDA device — compute capability not in compiled architectures" device="NVIDIA GeForce GTX 1060 3GB" cc=610 archs="[750 800 860]"',
         "RuntimeError: This cuDF installation is missing the necessary PTX files that are <=50.",
     ],
     "driver-not-loaded": [

@@ -587,3 +587,47 @@ def test_a_sentence_about_a_variable_that_may_hide_gpus(text: str) -> None:
 )
 def test_the_name_of_condas_file(text: str, expected: str | None) -> None:
     assert cause_in(text) == expected
+
+
+_CSV = "name, driver_version, temperature.gpu, clocks.sm [MHz], power.draw [W], power.limit [W], clocks_{kind}_reasons."
+
+
+@every(["event", "throttle"])
+def test_what_holds_the_clocks_down_in_a_table_of_chosen_fields(kind: str) -> None:
+    head = _CSV.format(kind=kind)
+    fields = f"{head}sw_thermal_slowdown, clocks_{kind}_reasons.sw_power_cap"
+    row = "NVIDIA RTX A4000, 550.54.14, 92, 375 MHz, 86.20 W, 140.00 W, {}, Not Active"
+    assert cause_in(f"{fields}\n{row.format('Active')}") == "thermal-throttled"
+    assert cause_in(f"{fields}\n{row.format('Not Active')}") is None
+
+
+_BUILT = "$ ls /lib/modules/$(uname -r)/extra/nvidia/\nnvidia-drm.ko.xz  nvidia.ko.xz\n"
+
+
+@every(
+    [
+        (f"$ mokutil --sb-state\nSecureBoot enabled\n$ lsmod | grep nvidia\n{_BUILT}", "secure-boot-blocks-module"),
+        (f"$ mokutil --sb-state\nSecureBoot enabled\n{_BUILT}$ lsmod | grep nvidia\nnvidia 62701568 2\n$ ", None),
+        (f"$ mokutil --sb-state\nSecureBoot enabled\n{_BUILT}$ lsmod | grep nvidia\n", None),  # cut off, perhaps
+        (f"$ mokutil --sb-state\nSecureBoot disabled\n$ lsmod | grep nvidia\n{_BUILT}", None),
+    ]
+)
+def test_a_module_that_is_built_and_not_listed(text: str, expected: str | None) -> None:
+    found = cause_in(f"GTX 1650 Ti, Fedora 38\n{text}")
+    assert (found == "secure-boot-blocks-module") is (expected is not None)
+
+
+@every(
+    [
+        ("nvcr.io/nvidia/tensorflow:20.03-tf2-py3", None),
+        ("nvidia/cuda:10.2-cudnn7-runtime-ubuntu18.04", "cuda-major-mismatch"),
+    ]
+)
+def test_the_cuda_of_an_image_fits_the_framework_that_was_built_in_it(image: str, expected: str | None) -> None:
+    text = f"docker run --gpus all {image}\nTensorFlow Version 2.1.0\ntf.test.is_gpu_available() -> False"
+    assert (cause_in(text) == "cuda-major-mismatch") is (expected is not None)
+
+
+def test_the_jetpack_of_apts_package_and_the_release_of_an_image() -> None:
+    package = "Package: nvidia-jetpack\nVersion: 5.0.1-b118\nArchitecture: arm64"
+    assert cause_in(f"docker run --runtime nvidia nvcr.io/nvidia/l4t-base:r32.6.1\n{package}") == "jetpack-mismatch"

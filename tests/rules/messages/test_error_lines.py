@@ -420,6 +420,11 @@ def test_the_most_exact_line_is_the_cause() -> None:
             "Getting requirements to build wheel did not run successfully.",
         ),
         ("error: Microsoft Visual C++ 14.0 or greater is required.", "error: building the CUDA extension failed"),
+        ("State : In Progress", "Active: failed (Result: exit-code) since Tue"),
+        (
+            'msg="skipping CUDA device: compute capability not in compiled architectures" name="GeForce GTX 1060"',
+            'msg="inference compute" id=0 library=cpu compute="" name=cpu',
+        ),
     ]
 )
 def test_a_line_that_needs_another_beside_it_says_nothing_alone(line: str, beside: str) -> None:
@@ -427,6 +432,24 @@ def test_a_line_that_needs_another_beside_it_says_nothing_alone(line: str, besid
     named = named_by(line)
     assert named is not None
     assert cause(lines(line, beside)) == cause(lines(beside, line)) == named.problem
+
+
+@every(
+    [
+        ("warning: not compiled with GPU offload support, --gpu-layers option will be ignored", "llama.cpp"),
+        ("OpenCV(4.8.0) error: (-216:No CUDA support) The library is compiled without CUDA support", "opencv"),
+        ("Target GPU SM 120 is not supported by this TensorRT release", "tensorrt"),
+        ("Specified provider 'CUDAExecutionProvider' is not in available provider names", "onnxruntime-gpu"),
+        ("[LightGBM] [Fatal] GPU Tree Learner was not enabled in this build.", "lightgbm"),
+        ("AssertionError: Torch not compiled with CUDA enabled", "torch"),
+        ("RuntimeError: CUDA error: no kernel image is available for execution on the device", "torch"),
+    ]
+)
+def test_the_fix_of_a_build_is_that_of_the_program_that_prints_the_line(line: str, name: str) -> None:
+    (check,) = [check for check in judge(lines(line)) if check.status == "fail"]
+    told = " ".join(word for fix in check.fixes for word in (fix.text, *fix.command))
+    assert name in told
+    assert ("torch==" in told) is (name == "torch")
 
 
 def test_lines_of_one_problem_make_one_finding() -> None:

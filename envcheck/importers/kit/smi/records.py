@@ -25,7 +25,7 @@ from envcheck.snapshot import (
 
 R = TypeVar("R", bound=Record)
 
-_REASONS = {
+REASONS = {
     "gpu_idle": "gpu_idle",
     "applications_clocks_setting": "applications_clocks_setting",
     "sw_power_cap": "sw_power_cap",
@@ -209,7 +209,7 @@ def throttle(fields: Fields) -> Throttle | None:
 def _reason(name: str) -> str | None:
     for start in ("clocks_event_reasons_counters_", "clocks_event_reason_", "clocks_throttle_reason_"):
         if name.startswith(start):
-            return _REASONS.get(name.removeprefix(start))
+            return REASONS.get(name.removeprefix(start))
     return None
 
 
