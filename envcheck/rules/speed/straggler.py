@@ -60,9 +60,9 @@ def gpu_straggler(gpu: Gpu, facts: Facts) -> Outcome | None:
         GPUs, against the other one. Tolerated are 10 % where the GPU computes and 5 % for device memory
         and links, plus the noise of the samples; where four or more other GPUs lie further apart
         themselves, three times their deviation. Of copies between GPUs the fastest pair of each GPU
-        counts. What the processor decides (launches, pageable copies) and engines, whose kernels TensorRT
-        chooses anew in each run, are not compared, nor is a GPU that another program used or that is in
-        MIG mode.
+        counts. What the processor decides (launches, pageable copies) is not compared, nor are engines,
+        whose kernels TensorRT chooses anew in each run, nor a GPU that another program used or that is
+        in MIG mode.
 
     Why it matters
         A job on several GPUs runs at the speed of the slowest.
