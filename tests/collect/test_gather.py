@@ -155,10 +155,10 @@ def test_timeout_of_the_whole_ends_everything(probes: Any) -> None:
     probes.add_healthy("d")
     probes.add("e", HANG, kind="driver")
     started = time.monotonic()
-    runs = probes.run(deadline_s=1.0)
-    assert 1.0 <= time.monotonic() - started < 8
+    runs = probes.run(deadline_s=2.0)
+    assert 2.0 <= time.monotonic() - started < 9
     probes.assert_healthy("a_early", "b")
-    reached = "--timeout 1 s was reached"
+    reached = "--timeout 2 s was reached"
     assert (runs["c"].status, runs["c"].detail) == ("timed-out", f"{reached} while sleeping")
     assert (runs["e"].status, runs["e"].detail) == ("timed-out", f"{reached} while sleeping")
     assert (runs["d"].status, runs["d"].detail) == ("timed-out", f"not started: {reached}")
