@@ -59,7 +59,7 @@ def test_most_rows_are_swept() -> None:
     assert len(cases()) > 0.95 * len(MATRIX.requirements)
 
 
-@every(lambda: sample([row for row in cases() if not row.python]))
+@every(lambda: sample([row for row in cases() if not row.python], 10))
 def test_a_wheel_takes_what_it_requires_and_nothing_else(row: RequirementRow) -> None:
     version = release(row)
     served = {system for one in MATRIX.wheels_by_name[canonical(row.name)] for system in one.pythons}
