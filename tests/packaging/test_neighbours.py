@@ -17,6 +17,8 @@ from tests.packaging.installing import run
 if TYPE_CHECKING:
     from tests.packaging.installing import Built, Environment
 
+pytestmark = pytest.mark.lab  # resolves and installs environments for half a minute
+
 TORCH = {"2.11.0": (3, 10), "2.14.1": (3, 10), "2.15.0": (3, 11)}
 """PyTorch releases that pin cuda-bindings, and the oldest Python that each supports."""
 

@@ -25,7 +25,7 @@ from envcheck.report.page.stack import Row, group_text, groups, severity, stack_
 from envcheck.snapshot import Snapshot
 from envcheck.tui.widgets.stack import stack_lines
 from tests.rules.engine.test_finding_sources import every_machine
-from tests.thorough import sample
+from tests.thorough import examples, sample
 
 MACHINES = Path(__file__).parents[1] / "machines"
 LAYERS_OF: dict[str, tuple[Layer, ...]] = {
@@ -60,7 +60,7 @@ def combined(count: int) -> Iterator[Snapshot]:
 
 
 def reports() -> Iterator[Report]:
-    snapshots = itertools.chain(recorded(), every_machine(), combined(80))
+    snapshots = itertools.chain(recorded(), sample(list(every_machine())), combined(examples(80)))
     for number, snapshot in enumerate(snapshots):
         yield judge(snapshot, Request(fail_on="warn" if number % 3 == 0 else "fail"))
 
@@ -80,9 +80,9 @@ def no_better(shown: Status, checks: list[Check]) -> bool:
 
 
 def test_the_corpus_holds_what_it_is_for(judged: list[Report]) -> None:
-    assert len(judged) > 500
+    assert len(judged) > 150
     assert {report.verdict for report in judged} == {"pass", "warn", "fail", "unknown"}
-    assert sum(any(check.explained_by for check in report.checks) for report in judged) > 50
+    assert sum(any(check.explained_by for check in report.checks) for report in judged) > 15
 
 
 def test_the_verdict_its_headline_and_the_exit_status_agree(judged: list[Report]) -> None:
