@@ -36,6 +36,7 @@ def pytest_configure(config: pytest.Config) -> None:
     gc.disable()  # until all is collected; what hands out tests to workers does without
 
 
+@pytest.hookimpl(trylast=True)  # coverage is measured from here on: what is imported before, it does not see
 def pytest_sessionstart(session: pytest.Session) -> None:
     """Compile the program once, for all workers and what they start; let each worker rewrite its share of the tests.
 
