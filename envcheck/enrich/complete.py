@@ -15,7 +15,6 @@ from envcheck.compat.matrix import Matrix
 from envcheck.compat.relations.driver_cuda import branch_of
 from envcheck.compat.relations.gpu_driver import architecture_of
 from envcheck.compat.tables import Os
-from envcheck.enrich.pypi_torch import infer_pypi_build
 from envcheck.enrich.stated import (
     add_frameworks,
     add_pinned_torch,
@@ -25,7 +24,7 @@ from envcheck.enrich.stated import (
     infer_release,
 )
 from envcheck.enrich.stated_cuda import infer_default_build, programs_of_stated_cuda
-from envcheck.enrich.torch import infer_torch
+from envcheck.enrich.torch import infer_pypi_build, infer_torch
 from envcheck.snapshot import PASTED, Driver, Environment, Framework, Gpu, Listing, Platform, Record, Snapshot
 from envcheck.versions import ComputeCapability, DriverRelease
 

@@ -255,4 +255,4 @@ def _os(platform: Platform) -> Os:
 
 
 def _machine(platform: Platform) -> Machine:
-    return "aarch64" if platform.machine in ("aarch64", "arm64") else "x86_64"
+    return "aarch64" if platform.on_arm else "x86_64"

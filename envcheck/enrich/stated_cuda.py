@@ -65,7 +65,7 @@ def infer_default_build(framework: Framework, snapshot: Snapshot, os: Os, matrix
     version, platform = framework.version or "", snapshot.platform or Platform()
     row = torch_row(matrix, version)
     default = CudaVersion.parse(row.default_cuda if row else None)
-    elsewhere = os == "windows" or platform.machine in ("aarch64", "arm64") or "+" in version or framework.cpu_only
+    elsewhere = os == "windows" or platform.on_arm or "+" in version or framework.cpu_only
     if row is None or default is None or elsewhere or not snapshot.observed_errors:
         return []
     stated = set(_stated(snapshot, matrix))

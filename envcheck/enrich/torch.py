@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, NamedTuple
 
 import msgspec
@@ -10,8 +11,14 @@ from packaging.version import Version
 from envcheck.compat.matrix import Matrix
 from envcheck.compat.relations.torch import build_of, torch_row
 from envcheck.compat.tables import Machine, Os, TorchRow
-from envcheck.snapshot import PASTED, Distribution, Environment, Framework, Platform
+from envcheck.snapshot import PASTED, Distribution, Environment, Framework, Platform, Snapshot, items_in
 from envcheck.versions import CudaVersion
+
+FROM_PYPI = "a command installs PyTorch from PyPI and names no release"
+"""What the reader of commands says of one without a release or another index."""
+
+_PLAIN = re.compile(r"[0-9]{1,2}\.[0-9]{1,3}(?:\.[0-9]{1,3})?")
+"""A version without the label of another build, as in ``2.3.0a0+ebedce2.nv24.02``."""
 
 
 class Inference(NamedTuple):
@@ -103,7 +110,7 @@ def _of_build(matrix: Matrix, row: TorchRow, cuda_text: str | None, platform: Pl
     if cuda is None or platform.os == "macos":
         return None
     os: Os = "windows" if platform.os == "windows" else "linux"
-    machine: Machine = "aarch64" if platform.machine in ("aarch64", "arm64") else "x86_64"
+    machine: Machine = "aarch64" if platform.on_arm else "x86_64"
     build = build_of(matrix, row.version, cuda, os, machine)
     if build is None:
         return None
@@ -111,3 +118,25 @@ def _of_build(matrix: Matrix, row: TorchRow, cuda_text: str | None, platform: Pl
     if (os, machine, build.cuda) == ("linux", "x86_64", row.default_cuda):
         values |= {"cudnn": row.cudnn, "nccl": row.nccl}
     return Inference(values, row.id)
+
+
+def infer_pypi_build(framework: Framework, snapshot: Snapshot, matrix: Matrix) -> list[Inference]:
+    """That a build which finds no CUDA is for the CPU, where it is PyPI's, and PyPI has no other for this machine."""
+    platform = snapshot.platform or Platform()
+    if framework.source != PASTED or _platform_is_known(framework) or framework.gpu_available is not False:
+        return []
+    on_windows = platform.os == "windows" and not platform.wsl
+    if framework.version is None:
+        told = any(FROM_PYPI in run.detail for run in snapshot.runs)
+        return [Inference({"cpu_only": True}, FROM_PYPI)] if told and (platform.tegra or on_windows) else []
+    row = torch_row(matrix, framework.version)
+    if row is None or not _PLAIN.fullmatch(framework.version) or _came_by_conda(framework, snapshot):
+        return []
+    on_arm = platform.tegra or platform.on_arm
+    without = on_windows or (on_arm and row.default_cuda_aarch64 == "")
+    return [Inference({"cpu_only": True}, row.id)] if without else []
+
+
+def _came_by_conda(framework: Framework, snapshot: Snapshot) -> bool:
+    listed = [each for found in items_in(snapshot.environments) for each in found.distributions or ()]
+    return any(each.channel == "conda" and each.version == framework.version for each in listed)

@@ -12,8 +12,8 @@ from typing import NamedTuple
 import msgspec
 from packaging.utils import canonicalize_name
 
-from envcheck.enrich.pypi_torch import FROM_PYPI
 from envcheck.enrich.stated import ARCHIVE
+from envcheck.enrich.torch import FROM_PYPI
 from envcheck.importers.kit.paste import SOURCE, Paste
 from envcheck.importers.kit.protocol import Rank, environment, with_environment
 from envcheck.snapshot import Distribution, Environment, Framework, ProbeRun, Snapshot

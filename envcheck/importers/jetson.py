@@ -52,7 +52,9 @@ def read(paste: Paste) -> Snapshot:
 
 def _packages(paste: Paste) -> Iterator[Platform]:
     for first, second in pairwise(paste.lines):
-        if found := _PACKAGE.match(f"{first.strip()[:_LONGEST_LINE]}\n{second.strip()[:_LONGEST_LINE]}"):
+        if "nvidia-jetpack" in first and (
+            found := _PACKAGE.match(f"{first.strip()}\n{second.strip()}"[:_LONGEST_LINE])
+        ):
             yield Platform(source=SOURCE, tegra=True, jetpack=found[1])
 
 

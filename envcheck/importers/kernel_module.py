@@ -73,8 +73,7 @@ _LONGEST_LINE = 500
 
 
 def recognise(paste: Paste) -> bool:
-    added = any(_ADDED.match(line.strip()) for line in paste.statements if "added" in line)
-    read_here = added or any_line(paste, _read_line) or next(_built(paste), None) is not None
+    read_here = _is_added(paste) or any_line(paste, _read_line) or next(_built(paste), None) is not None
     return read_here or _asked(paste) is not None or _listed(paste) is not None
 
 
@@ -84,13 +83,18 @@ def read(paste: Paste) -> Snapshot:
         found = merge((found, Snapshot(kernel=Kernel(source=SOURCE, nvidia=shown))))
     running = found.platform.kernel_release if found.platform else None
     built = tuple(_built(paste))
-    if not built and any(_ADDED.match(line.strip()) for line in paste.statements if "added" in line):
+    if not built and _is_added(paste):
         return merge((found, Snapshot(kernel=Kernel(source=SOURCE, nvidia=KernelModule(source=SOURCE, built=False)))))
     if not built:
         return found
     others = tuple(dict.fromkeys(kernel for kernel in built if kernel != running))
     module = KernelModule(source=SOURCE, built=None if running is None else running in built, built_for=others)
     return merge((found, Snapshot(kernel=Kernel(source=SOURCE, nvidia=module))))
+
+
+def _is_added(paste: Paste) -> bool:
+    """Whether DKMS lists the module as added."""
+    return any(_ADDED.match(line.strip()) for line in paste.statements if "added" in line)
 
 
 def _asked(paste: Paste) -> KernelModule | None:
@@ -107,6 +111,8 @@ def _listed(paste: Paste) -> KernelModule | None:
 
     Nothing between the command and the next prompt is an answer; at the end of a text it may have been cut off.
     """
+    if "lsmod" not in paste.text and "/lib/modules/$" not in paste.text:
+        return None
     loaded = built = None
     command, printed = "", False
     for line in paste.lines:

@@ -82,6 +82,11 @@ class Platform(Record, frozen=True, kw_only=True):
     host: str | None = None
     """Name of the machine."""
 
+    @property
+    def on_arm(self) -> bool:
+        """Whether the processor is a 64-bit Arm, by Linux's name or macOS's."""
+        return self.machine in ("aarch64", "arm64")
+
 
 class KernelModule(Record, frozen=True, kw_only=True):
     """NVIDIA's kernel module."""
