@@ -1,11 +1,16 @@
 """envcheck's figures of a framework beside the framework's own benchmark utility: same work, same process, in turns.
 
-    python benchmarks/ratio_frameworks.py torch|jax|cupy [--rounds 3] [--only TEXT] [--json FILE]
+    python benchmarks/ratio_frameworks.py torch|jax|cupy [--seconds 60] [--only TEXT] [--json FILE]
 
 Run it with an interpreter that has the framework for CUDA. PyTorch times with ``torch.utils.benchmark.Timer``, CuPy
-with ``cupyx.profiler.benchmark`` (the GPU's times), JAX, which has no utility, with a loop of ``timeit`` that ends in
-``block_until_ready``, as its documentation advises. Each takes as many runs after as long a rest as envcheck does, and
-two before that are not counted. The ratio is that of the medians, the framework's time over envcheck's.
+with ``cupyx.profiler.benchmark`` (the GPU's time), JAX, which has no utility, with a loop of ``timeit`` that ends in
+``block_until_ready``, as its documentation advises. A sample is as many runs, queued one after the other, after as long
+a rest as envcheck takes, and two before that are not counted. One sample of each makes a pair, and who comes first
+changes with each pair.
+
+The ratio is that of the medians, the utility's time over envcheck's. Pairs are added until the 95 % interval of the
+ratio (bootstrap over pairs) is within 1 % on either side, or ``--seconds`` have passed: work that waits for the
+processor moves by tens of percent from sample to sample.
 """
 
 from __future__ import annotations
@@ -13,6 +18,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import json
+import random
 import statistics
 import sys
 import time
@@ -29,44 +35,47 @@ from probes.inside import works  # noqa: E402
 from probes.inside.figures import Absent, Refused  # noqa: E402
 
 ADAPTERS = {"torch": "PyTorch", "jax": "Jax", "cupy": "CuPy"}
+LEAST_PAIRS, RESAMPLED, WITHIN = 20, 1000, 0.01
 Run = Callable[[], Any]
 Utility = Callable[[Run, int], float]
 """Seconds of one of so many runs, by the framework's own means."""
+Pair = tuple[float, float]
+"""Seconds of a run by envcheck, and by the utility."""
 
 
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     options.add_argument("framework", choices=ADAPTERS)
-    options.add_argument("--rounds", type=int, default=3)
+    options.add_argument("--seconds", type=float, default=60, help="longest time that the pairs of a figure take")
     options.add_argument("--only", default="", help="figures that contain this text")
     options.add_argument("--json", type=Path)
     given = options.parse_args()
     probe = importlib.import_module(f"probes.bench.{given.framework}")
     module = importlib.import_module(given.framework)
-    turns: list[tuple[float, float]] = []
-    measuring.timed = in_turns(UTILITIES[given.framework](module), given.rounds, turns)
-    print(
-        f"{given.framework} {module.__version__}\n\n| figure | envcheck | its own utility | ratio |\n|---|---|---|---|"
-    )
+    pairs: list[Pair] = []
+    measuring.timed = in_turns(UTILITIES[given.framework](module), given.seconds, pairs)
+    print(f"{given.framework} {module.__version__}\n")
+    print("| figure | envcheck | its own utility | ratio | 95 % interval | pairs |\n|---|---|---|---|---|---|")
     rows = []
     for figure, measure in probe.measures(getattr(probe, ADAPTERS[given.framework])(module)).items():
         if given.only not in str(figure):
             continue
-        turns.clear()
+        pairs.clear()
         try:
             measure()
         except (Absent, Refused) as reason:
-            print(f"| {figure} | {str(reason)[:80]} | | |")
+            print(f"| {figure} | {str(reason)[:80]} | | | | |")
             continue
-        ours, theirs = (statistics.median(turn[side] for turn in turns) for side in (0, 1))
-        rows.append({"figure": str(figure), "ours": ours, "theirs": theirs, "ratio": theirs / ours, "turns": [*turns]})
-        print(f"| {figure} | {1e3 * ours:.4f} ms | {1e3 * theirs:.4f} ms | {theirs / ours:.3f} |")
-        sys.stdout.flush()
+        ours, theirs = (statistics.median(side) for side in zip(*pairs, strict=True))
+        low, high = interval(pairs)
+        told = f"{1e3 * ours:.4f} ms | {1e3 * theirs:.4f} ms | {theirs / ours:.3f} | {low:.3f} to {high:.3f}"
+        print(f"| {figure} | {told} | {len(pairs)} |", flush=True)
+        rows.append({"figure": str(figure), "ratio": theirs / ours, "interval": (low, high), "pairs": [*pairs]})
         if given.json:
             given.json.write_text(json.dumps(rows, indent=1))
 
 
-def in_turns(utility: Utility, rounds: int, turns: list[tuple[float, float]]) -> Any:
+def in_turns(utility: Utility, limit: float, pairs: list[Pair]) -> Any:
     """What takes the place of envcheck's ``timed``: both time the same ``run``, one after the other."""
     own = measuring.timed
 
@@ -74,21 +83,38 @@ def in_turns(utility: Utility, rounds: int, turns: list[tuple[float, float]]) ->
         seconds, result = own(run, wait)
         one = statistics.median(seconds)
         runs = max(works.LEAST_RUNS, min(measuring.MOST_RUNS, round(works.SAMPLE_SECONDS / one)))
-        for number in range(rounds):
-            theirs = [] if number % 2 else _samples(utility, run, runs)  # who comes first changes with each round
-            seconds, result = own(run, wait)
-            turns.append((statistics.median(seconds), statistics.median(theirs or _samples(utility, run, runs))))
+        began = time.perf_counter()
+        while not (precise(pairs) or time.perf_counter() - began > limit):
+            first = _rested(utility, run, runs) if len(pairs) % 2 else None
+            ours, result = measuring.rested_sample(run, wait, runs)
+            pairs.append((ours, first or _rested(utility, run, runs)))
         return seconds, result
 
     return timed
 
 
-def _samples(utility: Utility, run: Run, runs: int) -> list[float]:
-    found = []
-    for _ in range(works.SAMPLES):
-        time.sleep(works.PAUSE)
-        found.append(utility(run, runs))
-    return found
+def _rested(utility: Utility, run: Run, runs: int) -> float:
+    time.sleep(works.PAUSE)
+    return utility(run, runs)
+
+
+def precise(pairs: list[Pair]) -> bool:
+    """Whether the pairs, of which there must be an even number, tell the ratio within 1 %."""
+    if len(pairs) < LEAST_PAIRS or len(pairs) % LEAST_PAIRS:
+        return False
+    low, high = interval(pairs)
+    return high - low <= 2 * WITHIN
+
+
+def interval(pairs: list[Pair]) -> tuple[float, float]:
+    """The middle 95 % of the ratios that pairs drawn from these, as many and with repetition, have."""
+    drawn = random.Random(0)
+    ratios = []
+    for _ in range(RESAMPLED):
+        ours, theirs = zip(*drawn.choices(pairs, k=len(pairs)), strict=True)
+        ratios.append(statistics.median(theirs) / statistics.median(ours))
+    cuts = statistics.quantiles(ratios, n=40)
+    return cuts[0], cuts[-1]
 
 
 def _of_torch(torch: Any) -> Utility:
@@ -126,11 +152,13 @@ def _of_cupy(_cupy: Any) -> Utility:
     profiler: Any = importlib.import_module("cupyx.profiler")
 
     def utility(run: Run, runs: int) -> float:
-        return float(
-            statistics.median(
-                profiler.benchmark(run, n_repeat=runs, n_warmup=measuring.UNCOUNTED).gpu_times.ravel().tolist()
-            )
-        )
+        def queued() -> None:  # of a run alone its time would be that of its launch too
+            for _ in range(runs):
+                run()
+
+        for _ in range(measuring.UNCOUNTED):
+            run()
+        return float(profiler.benchmark(queued, n_repeat=1, n_warmup=0).gpu_times.item()) / runs
 
     return utility
 

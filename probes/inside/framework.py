@@ -119,11 +119,16 @@ def timed(run: Callable[[], Any], wait: Callable[[Any], None]) -> tuple[list[flo
     _, result = _sample(run, wait, runs)
     seconds = []
     for _ in range(SAMPLES):
-        time.sleep(PAUSE)
-        _sample(run, wait, UNCOUNTED)
-        each, result = _sample(run, wait, runs)
+        each, result = rested_sample(run, wait, runs)
         seconds.append(each)
     return seconds, result
+
+
+def rested_sample(run: Callable[[], Any], wait: Callable[[Any], None], runs: int) -> tuple[float, Any]:
+    """Seconds of one of so many runs after a rest, and the last result."""
+    time.sleep(PAUSE)
+    _sample(run, wait, UNCOUNTED)
+    return _sample(run, wait, runs)
 
 
 def _sample(run: Callable[[], Any], wait: Callable[[Any], None], runs: int) -> tuple[float, Any]:
