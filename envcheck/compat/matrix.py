@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import cached_property
 from itertools import chain
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Raw
 
@@ -56,6 +56,9 @@ from envcheck.compat.tables import (
 )
 from envcheck.sources import Source
 from envcheck.versions import ComputeCapability, CudaVersion
+
+if TYPE_CHECKING:
+    from envcheck.snapshot import Gpu
 
 _NEEDED_BY_MANY = ("python", "gcc")
 """Components without separate rows that rows of releases need: known without decoding all of these."""
@@ -252,6 +255,11 @@ class Matrix:
         """The model of a PCI device id (``10de:2330``), where one model alone has it."""
         wanted = device_id.lower()
         return next((row for row in self.gpus if wanted in row.device_ids), None)
+
+    def model_of(self, gpu: Gpu) -> GpuRow | None:
+        """The model of a GPU: by its PCI device id, which names the chip, else by what it calls itself."""
+        by_id = self.find_gpu_by_pci_id(gpu.pci_device_id) if gpu.pci_device_id else None
+        return by_id or (self.find_gpu(gpu.name) if gpu.name else None)
 
 
 ROW_TYPES: dict[str, type[Row]] = {

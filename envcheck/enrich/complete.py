@@ -112,10 +112,7 @@ def _driver(driver: Driver, matrix: Matrix, os: Os) -> Driver:
 
 
 def _gpu(gpu: Gpu, matrix: Matrix) -> Gpu:
-    if gpu.name:
-        model = matrix.find_gpu(gpu.name)
-    else:
-        model = matrix.find_gpu_by_pci_id(gpu.pci_device_id) if gpu.pci_device_id else None
+    model = matrix.model_of(gpu)
     if model is not None:
         gpu = _add(gpu, {"name": model.name, "compute_capability": model.compute_capability}, model.id)
     capability = ComputeCapability.parse(gpu.compute_capability)

@@ -100,6 +100,11 @@ def test_a_gpu_known_to_pci_alone_gets_its_name() -> None:
     assert gpu.source_of("name") == "inferred gpu/geforce-rtx-4090"
 
 
+def test_a_gpu_that_its_driver_gives_no_name_of_its_own_is_known_by_its_pci_id() -> None:
+    gpu = completed_gpu(Gpu(name="NVIDIA Graphics Device", pci_device_id="10de:2684", source="nvml"))
+    assert (gpu.name, gpu.compute_capability) == ("NVIDIA Graphics Device", "8.9")
+
+
 @pytest.mark.parametrize("name", ["NVIDIA GeForce ...", "RTX 6000", "NVIDIA Z9000"])
 def test_a_name_that_says_too_little_adds_nothing(name: str) -> None:
     gpu = Gpu(label="x", name=name)

@@ -75,7 +75,7 @@ def expectation(matrix: Matrix, gpu: Gpu, measured: Measurement) -> Expectation 
         return "the compute capability of the GPU is not known"
     if measured.value is None:
         return measured.missing or "it has no value"
-    model = _model(matrix, gpu)
+    model = matrix.model_of(gpu)
     band = _usable_band(matrix, gpu, measured)
     if isinstance(band, str):
         return band
@@ -104,11 +104,6 @@ def expectation(matrix: Matrix, gpu: Gpu, measured: Measurement) -> Expectation 
         rows=tuple(row.id for row in (band, *cited)),
         sources=matrix.cite(band, *cited),
     )
-
-
-def _model(matrix: Matrix, gpu: Gpu) -> GpuRow | None:
-    by_id = matrix.find_gpu_by_pci_id(gpu.pci_device_id) if gpu.pci_device_id else None
-    return by_id or (matrix.find_gpu(gpu.name) if gpu.name else None)
 
 
 def _usable_band(matrix: Matrix, gpu: Gpu, measured: Measurement) -> EfficiencyRow | str:
@@ -216,7 +211,7 @@ def _of_peer_link(model: GpuRow | None, measured: Measurement) -> Ceiling | str:
 
 def band_of(matrix: Matrix, gpu: Gpu, measured: Measurement) -> EfficiencyRow | None:
     """The row of this architecture, precision, variant, kind of run and model, else the one for any."""
-    architecture, model = architecture_name(matrix, gpu.compute_capability), _model(matrix, gpu)
+    architecture, model = architecture_name(matrix, gpu.compute_capability), matrix.model_of(gpu)
     run = "sustained" if measured.burst is False else "burst"
     rows = [
         row

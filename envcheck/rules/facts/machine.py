@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Iterable, Sized
 
 from envcheck.checks import ASSUMED, LONGEST_TITLE, DecidedBy
-from envcheck.compat.tables import GpuRow
 from envcheck.rules.api import Doubt, Facts, Outcome
 from envcheck.snapshot import PASTED, ApiResult, DeviceNode, Driver, Gpu, Record
 
@@ -91,12 +90,6 @@ def nvml_answers(facts: Facts) -> bool:
 def cuda_answers(facts: Facts) -> bool:
     driver = facts.snapshot.driver
     return driver is not None and succeeded(driver.cuda_init)
-
-
-def model_of(gpu: Gpu, facts: Facts) -> GpuRow | None:
-    """The matrix row of the GPU's model."""
-    by_name = facts.matrix.find_gpu(gpu.name) if gpu.name else None
-    return by_name or (facts.matrix.find_gpu_by_pci_id(gpu.pci_device_id) if gpu.pci_device_id else None)
 
 
 def gpu_title(gpu: Gpu) -> str:

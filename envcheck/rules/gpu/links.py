@@ -7,7 +7,7 @@ import msgspec
 from envcheck.checks import Evidence, Fix
 from envcheck.rules.api import Facts, Outcome, evidence_of, passed, rule
 from envcheck.rules.facts.frameworks import finds_no_gpu
-from envcheck.rules.facts.machine import cuda_answers, gpu_title, is_listed, model_of
+from envcheck.rules.facts.machine import cuda_answers, gpu_title, is_listed
 from envcheck.rules.fixes import driver
 from envcheck.rules.messages.driver import answers, call_evidence, results_naming
 from envcheck.snapshot import PASTED, Fabric, Gpu, GpuFabric, NvLink, Pcie, Snapshot, frameworks_in
@@ -55,7 +55,7 @@ def pcie_link_degraded(gpu: Gpu, facts: Facts) -> Outcome | None:
 
 def _too_few_lanes(gpu: Gpu, pcie: Pcie, evidence: tuple[Evidence, ...], facts: Facts) -> Outcome:
     title = f"{gpu_title(gpu)}: PCIe link at {pcie.width} of {pcie.width_max} lanes"
-    model = model_of(gpu, facts)
+    model = facts.matrix.model_of(gpu)
     smaller = model is not None and model.kind in ("geforce", "workstation")
     if smaller and (pcie.width or 0) * 2 == pcie.width_max:
         text = "Many boards of this kind are wired with half the lanes; on others, the link trained badly."
@@ -165,7 +165,7 @@ def _on_switch(gpu: Gpu) -> bool:
 
 def _has_no_switch(facts: Facts) -> Outcome | None:
     """A note where no GPU of a text can have NVSwitches, or a framework works: then nothing needs the service."""
-    models = [model_of(gpu, facts) for gpu in facts.gpus]
+    models = [facts.matrix.model_of(gpu) for gpu in facts.gpus]
     others = bool(models) and all(model is not None and model.kind != "data-center" for model in models)
     works = any(each.gpu_available for each in frameworks_in(facts.environment))
     text = "Only machines with NVSwitches need it."

@@ -6,7 +6,7 @@ from envcheck.checks import Evidence, Fix, Missing
 from envcheck.compat.relations.gpu_driver import driver_supports
 from envcheck.rules.api import Facts, Outcome, evidence_of, passed, rule
 from envcheck.rules.facts.driver import release, release_text
-from envcheck.rules.facts.machine import basis_of, count_by_model, gpu_title, lacks_handle, model_of, on_tegra
+from envcheck.rules.facts.machine import basis_of, count_by_model, gpu_title, lacks_handle, on_tegra
 from envcheck.rules.fixes.driver import update_driver
 from envcheck.rules.fixes.fits import incompatible, not_known
 from envcheck.rules.messages.observed import kernel_evidence, kernel_messages
@@ -139,7 +139,7 @@ def gpu_unsupported_by_driver(gpu: Gpu, facts: Facts) -> Outcome | None:
         return passed(f"Driver {number} supports {gpu_title(gpu)}", decided_by=basis_of(gpu, listed_by))
     module = facts.snapshot.kernel.nvidia if facts.snapshot.kernel else None
     flavour = module.flavour if module else None
-    fit = driver_supports(facts.matrix, capability, number, facts.driver_os, flavour, model=model_of(gpu, facts))
+    fit = driver_supports(facts.matrix, capability, number, facts.driver_os, flavour, model=facts.matrix.model_of(gpu))
     evidence = (
         evidence_of("compute capability", gpu, "compute_capability"),
         Evidence(what="driver", value=release_text(facts) or "", source="driver"),
