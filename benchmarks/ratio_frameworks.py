@@ -8,9 +8,9 @@ with ``cupyx.profiler.benchmark`` (the GPU's time), JAX, which has no utility, w
 a rest as envcheck takes, and two before that are not counted. One sample of each makes a pair, and who comes first
 changes with each pair.
 
-The ratio is that of the medians, the utility's time over envcheck's. Pairs are added until the 95 % interval of the
-ratio (bootstrap over pairs) is within 1 % on either side, or ``--seconds`` have passed: work that waits for the
-processor moves by tens of percent from sample to sample.
+The ratio is the median of the pairs' ratios, the utility's time over envcheck's: work that waits for the processor
+moves by tens of percent, in steps that last longer than a pair. Pairs are added until its 95 % interval (bootstrap) is
+within 1 % on either side, or ``--seconds`` have passed.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ import sys
 import time
 import timeit
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -66,11 +67,11 @@ def main() -> None:
         except (Absent, Refused) as reason:
             print(f"| {figure} | {str(reason)[:80]} | | | | |")
             continue
-        ours, theirs = (statistics.median(side) for side in zip(*pairs, strict=True))
-        low, high = interval(pairs)
-        told = f"{1e3 * ours:.4f} ms | {1e3 * theirs:.4f} ms | {theirs / ours:.3f} | {low:.3f} to {high:.3f}"
-        print(f"| {figure} | {told} | {len(pairs)} |", flush=True)
-        rows.append({"figure": str(figure), "ratio": theirs / ours, "interval": (low, high), "pairs": [*pairs]})
+        ours, theirs = (1e3 * statistics.median(side) for side in zip(*pairs, strict=True))
+        ratio, (low, high) = ratio_of(pairs), interval(pairs)
+        told = f"{ours:.4f} ms | {theirs:.4f} ms | {ratio:.3f} | {low:.3f} to {high:.3f} | {len(pairs)}"
+        print(f"| {figure} | {told} |", flush=True)
+        rows.append({"figure": str(figure), "ratio": ratio, "interval": (low, high), "pairs": [*pairs]})
         if given.json:
             given.json.write_text(json.dumps(rows, indent=1))
 
@@ -106,14 +107,14 @@ def precise(pairs: list[Pair]) -> bool:
     return high - low <= 2 * WITHIN
 
 
+def ratio_of(pairs: list[Pair]) -> float:
+    return statistics.median(theirs / ours for ours, theirs in pairs)
+
+
 def interval(pairs: list[Pair]) -> tuple[float, float]:
     """The middle 95 % of the ratios that pairs drawn from these, as many and with repetition, have."""
     drawn = random.Random(0)
-    ratios = []
-    for _ in range(RESAMPLED):
-        ours, theirs = zip(*drawn.choices(pairs, k=len(pairs)), strict=True)
-        ratios.append(statistics.median(theirs) / statistics.median(ours))
-    cuts = statistics.quantiles(ratios, n=40)
+    cuts = statistics.quantiles((ratio_of(drawn.choices(pairs, k=len(pairs))) for _ in range(RESAMPLED)), n=40)
     return cuts[0], cuts[-1]
 
 
@@ -131,19 +132,13 @@ def _of_torch(torch: Any) -> Utility:
 
 def _of_jax(_jax: Any) -> Utility:
     def utility(run: Run, runs: int) -> float:
-        last: list[Any] = [None]
+        def queued(number: int) -> None:
+            for _ in range(number):
+                result = run()
+            result.block_until_ready()
 
-        def keep() -> None:
-            last[0] = run()
-
-        timeit.timeit(keep, number=measuring.UNCOUNTED)
-        last[0].block_until_ready()
-
-        def loop() -> None:
-            timeit.timeit(keep, number=runs)
-            last[0].block_until_ready()
-
-        return timeit.timeit(loop, number=1) / runs
+        queued(measuring.UNCOUNTED)
+        return timeit.timeit(partial(queued, runs), number=1) / runs
 
     return utility
 
