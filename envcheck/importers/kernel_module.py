@@ -65,6 +65,12 @@ _ASKED = re.compile(
 )
 _ANSWER = re.compile(r"(?:version:\s{1,20})?([0-9]{3}\.[0-9]{2,3}(?:\.[0-9]{2,3})?)$")
 _MODULE_FILE = re.compile(r"/lib/modules/([0-9][\w.+~-]{2,80})/[\w./+-]{0,200}\bnvidia\.ko(?:\.\w{2,4})?$")
+_FOLDER = re.compile(
+    r"(?:^|\bls (?:-\S{1,6} ){0,3}[\"']?)/(?:usr/)?lib/modules/(?P<kernel>[0-9][\w.+~-]{2,80})(?:/[\w./+*-]{0,100})?[\"']?:?"
+    r"(?: ?\| ?grep \S{1,40}(?: \S{1,40})?)?$"
+)
+"""A folder of one kernel's modules whose content stands below."""
+_NAMED_FILE = re.compile(r"(?<![\w./-])nvidia(?:-current)?\.ko(?:\.\w{2,4})?(?![\w.])")
 _COMMAND = re.compile(r"(?:[\w@.:~\[\] /-]{0,80}[$#] ?|\[root@[^\]]{1,60}\]# ?)(?=\S)")
 """A shell's prompt with a command behind it."""
 _LISTS_LOADED = re.compile(r"\blsmod ?\| ?e?grep (?:-\S{1,4} )?[\"']?nvidia[\"']?$")
@@ -130,12 +136,28 @@ def _listed(paste: Paste) -> KernelModule | None:
 
 def _built(paste: Paste) -> Iterator[str]:
     """The kernels that DKMS has installed NVIDIA's module for, or that have its file."""
+    yield from _of_folders(paste)
     for line in paste.statements:
         text = line.strip()[:_LONGEST_LINE]
         if "nvidia.ko" in text and (file := _MODULE_FILE.search(text)):
             yield file[1]
         elif "installed" in text and (found := _DKMS.search(text)) and found["state"] == "installed":
             yield found["kernel"]
+
+
+def _of_folders(paste: Paste) -> Iterator[str]:
+    """The kernels in whose listed folder the module lies."""
+    if "/lib/modules/" not in paste.text:
+        return
+    kernel = None
+    for line in paste.lines:
+        text = line.strip()[:_LONGEST_LINE]
+        if folder := _FOLDER.search(text):
+            kernel = folder["kernel"]
+        elif not text or _COMMAND.match(text):
+            kernel = None
+        elif kernel and _NAMED_FILE.search(text):
+            yield kernel
 
 
 def _read_line(line: str) -> Snapshot | None:

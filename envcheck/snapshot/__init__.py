@@ -36,6 +36,7 @@ from envcheck.snapshot.gpus import (
     Throttle,
 )
 from envcheck.snapshot.runs import (
+    JOB_WITHOUT_GPU,
     PASTED_TITLE,
     Collective,
     CollectivePoint,
@@ -86,6 +87,7 @@ from envcheck.snapshot.system import (
 
 __all__ = [
     "AS_STATED",
+    "JOB_WITHOUT_GPU",
     "NO_GPU_ASKED",
     "OF_FRAMEWORK_IMAGE",
     "OF_IMAGE",

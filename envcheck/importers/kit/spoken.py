@@ -41,10 +41,8 @@ _LINK = (
     r"(?:(?:v[0-9.]{3,12}(?:-rc[0-9]{1,2})?-[0-9]{1,6}-g[0-9a-f]{5,40}|unknown)['\"]?,? ['\"]?)?v?"
     r"(?:torch|tf|cuda|onnx\w{5,9} |ort )?"
 )
-_AFTER = (
-    r"(?![\w*]|-[A-Za-z]|\.[0-9]|\+(?:\s|$)|\s?- ?[0-9]"
-    r"|\s?(?:or|and) (?:newer|later|higher|above|greater|older|lower|below|up))"
-)
+_OR_OTHER = r"\s?(?:or|and) (?:newer|later|higher|above|greater|older|lower|below|up)"
+_AFTER = rf"(?![\w*]|-[A-Za-z]|\.[0-9]|\+(?:\s|$)|\s?- ?[0-9]|{_OR_OTHER})"
 
 _DRIVER = re.compile(
     r"(?<![\w-])(?:(?:nvidia|cuda|gpu|graphics|display|host|geforce|game ready|studio|studio/game ready)[ _-]{1,2})?"
@@ -57,14 +55,17 @@ _DRIVER = re.compile(
     r"(?P<bare>[3-6][0-9]{2}\.[0-9]{2,3}(?:\.[0-9]{2,3})?)(?![\w]|\.[0-9])"
     r"|(?<![\w.])v?(?P<before>[3-6][0-9]{2}\.[0-9]{2,3}(?:\.[0-9]{2,3})?)"
     r" (?:(?:nvidia|cuda|gpu|graphics|game ready|studio|linux|windows|open) ){0,2}drivers?\b"
-    r"|(?<![\w-])(?:nvidia|geforce|gpu|graphics)(?: graphics)? drivers?(?: version| branch)?[ :=]{1,3}"
-    r"R?(?P<branch>[3-6][0-9]{2})(?!\w|\.[0-9]|-)"
-    r"|(?<![\w-])drivers?(?: branch| version)?[ :=]{1,3}R(?P<after>[3-6][0-9]{2})(?!\w|\.[0-9])"
+    r"|(?<![\w-])(?:(?:nvidia|geforce|gpu|graphics|cuda) (?:graphics )?)?drivers?(?: version| branch| series)?"
+    r"(?:[ :=]{1,3}| (?:is|was) )R?(?P<branch>[3-6][0-9]{2})(?:\.?xx?)?(?!\w|\.[0-9]|-|%| ?(?:MB|MiB|GB|W)\b)"
+    rf"(?!\+|{_OR_OTHER})"
+    rf"|(?<![\w-])nvidia-driver-(?P<package>[3-6][0-9]{{2}})(?:-open|-server)?(?![\w.-]|=|{_OR_OTHER})"
     r"|(?<![\w.])(?:R(?P<of_branch>[3-6][0-9]{2})|(?P<this_branch>[3-6][0-9]{2})(?: nvidia)?) drivers?\b"
     r"|(?<![\w.])(?P<windows>[23][0-9]\.[0-9]\.1[0-9]\.[0-9]{4})(?![\w.])",
     # Letters of other scripts adjoin names and numbers without a blank: only ASCII makes words here.
     re.IGNORECASE | re.ASCII,
 )
+_BRANCHES = ("branch", "package", "of_branch", "this_branch")
+"""The groups of a driver's branch, where its release is not said."""
 _MAY_NAME_DRIVER = re.compile(
     r"river|RIVER|nvidia|NVIDIA|Nvidia|驱动|ドライバ|드라이버|reiber|ilote|ontrolador|райвер|[23][0-9]\.[0-9]\.1[0-9]\."
 )
@@ -251,7 +252,7 @@ def mentions(line: str) -> Iterator[Mention]:
         yield from _named(rest, listed=listed, hedged=hedged)
         for found in _DRIVER.finditer(part) if _MAY_NAME_DRIVER.search(part) else ():
             if not (hedged or _is_asked_for(part, found.start())):
-                branch = found["branch"] or found["after"] or found["of_branch"] or found["this_branch"]
+                branch = next(filter(None, map(found.__getitem__, _BRANCHES)), None)
                 release = found["version"] or found["bare"] or found["before"] or branch
                 yield Mention("driver", release or _of_windows(found["windows"]), listed or _is_labelled(found))
 
