@@ -7,10 +7,13 @@ somebody expects or asks, is no answer.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from itertools import pairwise
 
 from envcheck.importers.kit.paste import SOURCE, Paste
-from envcheck.importers.kit.protocol import Rank, any_line, each_line, environment, with_environment
+from envcheck.importers.kit.protocol import Rank, any_line, each_line, environment, joined, with_environment
 from envcheck.snapshot import Framework, Snapshot
+from envcheck.snapshot.merge import merge
 
 NAME = "CUDA's availability"
 RANK = Rank.PROSE
@@ -46,12 +49,24 @@ _COUNTED = re.compile(
 _LONGEST_LINE = 600
 
 
+_CALL = re.compile(r"(?:torch\.)?cuda\.(?:is_available|device_count)\(\)[`\"']{0,2}$")
+_GOES_ON = re.compile(rf"(?:{_BETWEEN})\b", re.IGNORECASE)
+
+
 def recognise(paste: Paste) -> bool:
-    return any_line(paste, _read_line)
+    return any_line(paste, _read_line) or any(map(_read_line, _broken(paste)))
 
 
 def read(paste: Paste) -> Snapshot:
-    return each_line(paste, _read_line)
+    return merge((each_line(paste, _read_line), joined(filter(None, map(_read_line, _broken(paste))))))
+
+
+def _broken(paste: Paste) -> Iterator[str]:
+    """Sentences that go on below a call that stands in a line of its own."""
+    for line, below in pairwise(paste.lines) if "cuda." in paste.text else ():
+        text = line.strip()[-_LONGEST_LINE:]
+        if _CALL.search(text) and _GOES_ON.match(below.strip()):
+            yield f"{text} {below.strip()[:_LONGEST_LINE]}"
 
 
 def _read_line(line: str) -> Snapshot | None:

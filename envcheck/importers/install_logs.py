@@ -37,6 +37,8 @@ _ARCHIVE = re.compile(
     rf"-(?P<version>{_VERSION})(?:\.tgz|\.zip|/|\b)"
 )
 """What ONNX Runtime's project publishes for C and C++; ``-gpu_cuda12-`` would be another build than its own."""
+_NOT_THERE = re.compile(r"\b(?:HTTP (?:error )?)?40[34]\b|\bnot found\b|does(?: not|n't) exist", re.IGNORECASE)
+"""What a line says of a wheel that an index does not have."""
 _REMOVED = re.compile(
     rf"(?:Successfully uninstalled|Uninstalling|Found existing installation:) ({_NAME})[- ]({_VERSION}):?\s*$"
 )
@@ -202,7 +204,9 @@ def _of_uv_and_poetry(text: str) -> Iterator[_Step]:
 
 
 def _of_wheels(text: str) -> Iterator[_Step]:
-    for wheel in _WHEEL.finditer(text.replace("%2B", "+").replace("%2b", "+")) if ".whl" in text else ():
+    if ".whl" not in text or _NOT_THERE.search(text):
+        return
+    for wheel in _WHEEL.finditer(text.replace("%2B", "+").replace("%2b", "+")):
         yield _Step(wheel[1], wheel[2])
 
 

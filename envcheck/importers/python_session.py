@@ -198,7 +198,7 @@ def _below(code: str, lines: tuple[str, ...]) -> Iterator[Snapshot]:
         return
     pattern = re.compile(r"\s*\(?" + r"[\s,;|]{1,4}".join(question.answer for question in questions) + r"\)?\s*$")
     for line in lines:
-        text = _OUT.sub("", line.strip())
+        text = _OUT.sub("", line.strip()).removeprefix("# ")
         if found := pattern.match(text):
             for question, answer in zip(questions, found.groups(), strict=True):
                 if meaning := question.meaning(answer):

@@ -37,6 +37,7 @@ from envcheck.snapshot.gpus import (
 )
 from envcheck.snapshot.runs import (
     JOB_WITHOUT_GPU,
+    OTHER_GPU,
     PASTED_TITLE,
     Collective,
     CollectivePoint,
@@ -91,6 +92,7 @@ __all__ = [
     "NO_GPU_ASKED",
     "OF_FRAMEWORK_IMAGE",
     "OF_IMAGE",
+    "OTHER_GPU",
     "PASTED",
     "PASTED_TITLE",
     "ApiResult",

@@ -181,7 +181,7 @@ def _is_copy(library: Library, wanted: LibraryName) -> bool:
 def _other_cudnn(wanted: LibraryName, snapshot: Snapshot) -> bool:
     """Whether cuDNN is there, but only in other major versions."""
     found = [version for version in _versions("cudnn", snapshot) if version]
-    return bool(found) and not any(same_major(version, wanted.number) for version in found)
+    return bool(wanted.number and found) and not any(same_major(version, wanted.number) for version in found)
 
 
 def _other_cuda(wanted: LibraryName, snapshot: Snapshot, matrix: Matrix) -> bool:
