@@ -22,11 +22,15 @@ RANK = Rank.OUTPUT
 _VERSION = re.compile(
     r"NVRM(?: version)?: (?:loading )?NVIDIA UNIX (Open )?[^\n]{0,60}?\b([0-9]{2,4}(?:\.[0-9]{1,4}){1,2})\b"
 )
+_SAID = re.compile(
+    r"\bkernel module(?: version)?(?: is(?: at)?)?[ :=]{1,3}(?P<version>[3-9][0-9]{2}\.[0-9]{2,3}(?:\.[0-9]{2})?)(?![\w.]*\w)",
+    re.IGNORECASE,
+)
 _OF_TENSORFLOW = re.compile(r"\bkernel reported version is: ([0-9]{3})\.([0-9]{1,3})(?:\.([0-9]{1,2}))?(?![\w.])")
 """TensorFlow shows the numbers without leading zeros: ``460.91.3``."""
 _LSMOD = re.compile(r"(nouveau|nova_core|nvidia)\s{1,40}[0-9]{4,10}\s{1,40}[0-9]{1,4}(?:\s|$)")
 _NOUVEAU = re.compile(
-    r"\bnouveau (?:(?:kernel )?(?:driver|module) )?(?:(?:is|gets) )?(?:still |now |currently |already )?"
+    r"\bdriver in use: nouveau\b|\bnouveau (?:(?:kernel )?(?:driver|module) )?(?:(?:is|gets) )?(?:still |now |currently |already )?"
     r"(?:loaded|in use|active|running|being used|used)\b(?! (?:by default|to|as a fallback))"
     r"|\b(?:is|are|still) (?:using|running|on|bound to|driven by) (?:the )?nouveau\b",
     re.IGNORECASE,
@@ -170,6 +174,8 @@ def _read_line(line: str) -> Snapshot | None:
     if found := _OF_TENSORFLOW.search(text):
         release = ".".join((found[1], *(part.zfill(2) for part in found.groups()[1:] if part)))
         return Snapshot(kernel=Kernel(source=SOURCE, nvidia=KernelModule(source=SOURCE, loaded=True, version=release)))
+    if "module" in text and (found := _SAID.search(text)):
+        return Snapshot(kernel=Kernel(source=SOURCE, nvidia=KernelModule(source=SOURCE, version=found["version"])))
     if in_use := _module_in_use(text):
         return Snapshot(kernel=_in_use(in_use))
     if found := _SECURE_BOOT.match(text):

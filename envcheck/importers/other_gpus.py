@@ -12,14 +12,14 @@ from envcheck.importers.kit.protocol import Rank
 from envcheck.snapshot import OTHER_GPU, ProbeRun, Snapshot
 
 NAME = "GPUs of other makers"
-RANK = Rank.MENTION
+RANK = Rank.PROSE
 
 _GPU = re.compile(
     r"\b(?:(?:AMD|ATI) )?Radeon(?:\(TM\)|™)?(?: (?:RX|Pro|HD|VII|R[579]|Vega)\b)?[ \w]{0,20}"
     r"|\bRX ?(?:[4-7][0-9]{2}0|[45][678]0|9[0-9]{3})(?: ?XTX?| ?M)?\b|\bVega ?(?:56|64|[0-9]{1,2})\b"
     r"|\b(?:AMD )?Instinct MI[0-9]{2,3}\w?|\bMI(?:50|60|100|210|250X?|300[AX]|325X)\b"
-    r"|\bIntel(?:\(R\)|®)? (?:Arc\b|UHD|HD Graphics|Iris)[\w() ]{0,20}|\bArc A[357][0-9]0M?\b"
-    r"|\bApple M[1-5](?: (?:Pro|Max|Ultra))?\b|\bgfx(?:9|10|11|12)[0-9]{1,2}[0-9a-f]?\b",
+    r"|\bIntel(?:\(R\)|®| Corporation)? (?:Arc\b|UHD|HD Graphics|Iris)[\w() ]{0,20}|\bArc A[357][0-9]0M?\b"
+    r"|\bApple M[1-5](?: (?:Pro|Max|Ultra))?\b|\bMac(?:Book| ?Mini| Studio)\b[\w ]{0,12}\bM[1-5](?: (?:Pro|Max|Ultra))?\b|\bgfx(?:9|10|11|12)[0-9]{1,2}[0-9a-f]?\b",
 )
 _ASIDE = re.compile(
     r"\b(?:supports?|supported|or|requires?|only|instead|not|no|unlike|if|e\.g\.|compared?|than)\b"
