@@ -23,7 +23,8 @@ _ON = re.compile(
     re.IGNORECASE,
 )
 _UNDECIDED = re.compile(
-    r"\b(?:if|whether|when|unless|without|not|never|no|disabl\w+|should|could|would|can|tried)\b|n't\b|\?", re.IGNORECASE
+    r"\b(?:if|whether|when|unless|without|not|never|no|disabl\w+|should|could|would|can|tried)\b|n't\b|\?",
+    re.IGNORECASE,
 )
 _HEADING = re.compile(r"\s{0,40}MIG Mode\s{0,40}:?\s{0,40}$", re.IGNORECASE)
 _CURRENT = re.compile(r"\s{0,40}Current\s{0,60}: Enabled\b", re.IGNORECASE)

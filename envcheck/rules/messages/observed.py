@@ -6,9 +6,9 @@ import re
 from typing import NamedTuple
 
 from envcheck.checks import STATUSES, Evidence
+from envcheck.compat.error_lines import ErrorLine, event, is_borne_out, named_by
 from envcheck.compat.matrix import Matrix
 from envcheck.compat.relations.variables import said_by
-from envcheck.rules.messages.lines import ErrorLine, event, is_borne_out, named_by
 from envcheck.rules.messages.refine import refine
 from envcheck.snapshot import KernelMessage, ObservedError, Snapshot
 

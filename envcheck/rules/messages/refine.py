@@ -9,13 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from envcheck.compat.error_lines import ErrorLine
 from envcheck.compat.families import row_of
 from envcheck.compat.matrix import Matrix
 from envcheck.compat.question.package_needs import admits
 from envcheck.compat.relations.libraries import cuda_majors, is_older, same_major
 from envcheck.rules.facts.libraries import problem_of_missing
 from envcheck.rules.facts.library_names import LibraryName, cuda_of_wheel, family_of_wheel, name_of, names_in
-from envcheck.rules.messages.lines import ErrorLine
 from envcheck.snapshot import PASTED, Distribution, Environment, Library, Snapshot, frameworks_in, items_in
 from envcheck.versions import CudnnVersion
 

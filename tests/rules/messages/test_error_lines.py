@@ -7,11 +7,11 @@ import time
 
 import pytest
 
+from envcheck.compat.error_lines import LONGEST, error_lines, named_by
 from envcheck.compat.load import load_matrix
+from envcheck.compat.needed import has_needed, needed_by
 from envcheck.importers.error_lines import is_error
 from envcheck.rules.catalog import all_rules, find_rule
-from envcheck.rules.messages.lines import LONGEST, error_lines, named_by
-from envcheck.rules.messages.needed import has_needed, needed_by
 from envcheck.snapshot import Framework, ObservedError, Platform, Snapshot
 from tests.every import every
 from tests.rules.machines import (

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from envcheck.compat.error_lines import named_by
 from envcheck.compat.load import load_matrix
 from envcheck.enrich.complete import complete
 from envcheck.importers import read_text
 from envcheck.rules.catalog import all_rules
 from envcheck.rules.engine.cause import primary
 from envcheck.rules.engine.evaluate import evaluate
-from envcheck.rules.messages.lines import named_by
 from tests.every import every
 from tests.rules.machines import ALL
 from tests.rules.messages.lines_libraries import EXAMPLES, HARMLESS
