@@ -54,11 +54,22 @@ _GOES_ON = re.compile(rf"(?:{_BETWEEN})\b", re.IGNORECASE)
 
 
 def recognise(paste: Paste) -> bool:
-    return any_line(paste, _read_line) or any(map(_read_line, _broken(paste)))
+    return any_line(paste, _read_line) or any(map(_read_line, _broken(paste))) or _lists_devices(paste) is not None
 
 
 def read(paste: Paste) -> Snapshot:
-    return merge((each_line(paste, _read_line), joined(filter(None, map(_read_line, _broken(paste))))))
+    listed = _lists_devices(paste)
+    found = [_finds("tensorflow", found=listed)] if listed is not None else []
+    return merge((each_line(paste, _read_line), joined(filter(None, map(_read_line, _broken(paste)))), *found))
+
+
+_OF_TENSORFLOW = re.compile(r"name: \"/device:(?P<kind>CPU|GPU|XLA_GPU):[0-9]")
+
+
+def _lists_devices(paste: Paste) -> bool | None:
+    """Whether TensorFlow's list of local devices has a GPU; None where there is no such list."""
+    kinds = {found["kind"] for line in paste.statements if (found := _OF_TENSORFLOW.search(line[:_LONGEST_LINE]))}
+    return "GPU" in kinds if kinds else None
 
 
 def _broken(paste: Paste) -> Iterator[str]:

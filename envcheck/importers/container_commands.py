@@ -14,12 +14,17 @@ from envcheck.snapshot import NO_GPU_ASKED, Platform, Snapshot
 NAME = "container command"
 RANK = Rank.MESSAGE
 
-_RUN = re.compile(r"(?:^|[$#>] ?|`|\bsudo )(?:docker|podman|nerdctl) (?:container )?run .{1,600}", re.MULTILINE)
+_RUN = re.compile(
+    r"(?:^|[$#>] ?|`|\bsudo )(?:(?P<engine>docker|podman|nerdctl) (?:container )?run"
+    r"|(?P<hpc>apptainer|singularity) (?:exec|run|shell)) .{1,600}",
+    re.MULTILINE,
+)
 _ASKS = re.compile(
     r"--gpus|--runtime|runtime: ?nvidia|nvidia\.com/|--device|NVIDIA_VISIBLE_DEVICES|capabilities: ?|nvidia-docker|"
-    r"default-runtime|\bcdi\b|--privileged|driver: ?nvidia",
+    r"default-runtime|\bcdi\b|(?<!without )(?<!no )--nv(?:ccli)?\b|--privileged|driver: ?nvidia",
     re.IGNORECASE,
 )
+_BESIDE = "$#>` "
 _LONGEST_TEXT, _SHOWN = 1 << 20, 120
 
 
@@ -31,11 +36,13 @@ def read(paste: Paste) -> Snapshot:
     command = _without_gpu(paste)
     if command is None and not paste.of_compose:
         return Snapshot()
-    shown = f"{NO_GPU_ASKED}{command[:_SHOWN]}" if command else f"log of {paste.of_compose}"
-    return Snapshot(platform=Platform(source=SOURCE, os="linux", container="docker", container_evidence=shown))
+    shown = f"{NO_GPU_ASKED}{command[0].strip(_BESIDE)[:_SHOWN]}" if command else f"log of {paste.of_compose}"
+    kind = "apptainer" if command and command["hpc"] else "docker"
+    return Snapshot(platform=Platform(source=SOURCE, os="linux", container=kind, container_evidence=shown))
 
 
-def _without_gpu(paste: Paste) -> str | None:
+def _without_gpu(paste: Paste) -> re.Match[str] | None:
+    """The command, where nothing in the text asks for a GPU."""
     text = paste.text[:_LONGEST_TEXT]
-    found = _RUN.search(text) if " run " in text else None
-    return found[0].strip("$#>` ") if found and not _ASKS.search(text) else None
+    found = _RUN.search(text) if any(f" {verb} " in text for verb in ("run", "exec", "shell")) else None
+    return found if found and not _ASKS.search(text) else None

@@ -23,7 +23,7 @@ _VERSION = re.compile(
     r"NVRM(?: version)?: (?:loading )?NVIDIA UNIX (Open )?[^\n]{0,60}?\b([0-9]{2,4}(?:\.[0-9]{1,4}){1,2})\b"
 )
 _SAID = re.compile(
-    r"\bkernel module(?: version)?(?: is(?: at)?)?[ :=]{1,3}(?P<version>[3-9][0-9]{2}\.[0-9]{2,3}(?:\.[0-9]{2})?)(?![\w.]*\w)",
+    r"\bkernel modules?(?: version)?(?: is(?: at)?)?[ :=]{1,3}(?P<version>[3-9][0-9]{2}\.[0-9]{2,3}(?:\.[0-9]{2})?)(?![\w.])",
     re.IGNORECASE,
 )
 _OF_TENSORFLOW = re.compile(r"\bkernel reported version is: ([0-9]{3})\.([0-9]{1,3})(?:\.([0-9]{1,2}))?(?![\w.])")

@@ -24,8 +24,9 @@ _OS = re.compile(
     re.IGNORECASE,
 )
 _PERSONAL = re.compile(
-    r"\b(?:I'?m|I am|we'?re|we are|I|we) (?:(?:now|currently|still) )?"
-    r"(?:(?:running|run|using|use|working|work)(?: on| under)?|on) (?:an? )?"
+    r"\b(?:(?:my|the|our) (?:system|OS|operating system|PC|machine|laptop|computer) (?:is|runs|has) |"
+    r"(?:I'?m|I am|we'?re|we are|I|we) (?:(?:now|currently|still) )?"
+    r"(?:(?:running|run|using|use|working|work)(?: on| under)?|on) )(?:an? )?"
     r"(Windows (?:10|11)|Ubuntu [0-9]{2}\.[0-9]{2}|Debian [0-9]{1,2}|Fedora [0-9]{2})\b"
     r"(?!.{0,80}\b(?:docker|container|VM|virtual|host)\b)",
     re.IGNORECASE,
@@ -36,7 +37,7 @@ _OF_PYTHON = re.compile(r"\[(?:GCC|Clang)\b[^\]]{0,60}\](?: :: [\w., -]{1,40})? 
 _WSL = re.compile(r"\bWSL ?2?\b")
 _IN_WSL = re.compile(
     r"(?:(?:running |using )?(?:in|inside|under|on) )?"
-    r"WSL ?2?(?:$|[,;.] |[ ,(:/-]+(?:with |running |and )?(?:\(?(?:Ubuntu|Debian|2)\b|$))"
+    r"WSL ?2?(?:$|[,;.:] |[ ,(:/-]+(?:with |running |and )?(?:\(?(?:Ubuntu|Debian|2)\b|$))"
     r"|(?:ubuntu|debian|fedora|opensuse|kali|arch)\b[\w .-]{0,30}\b(?:in|on|under|inside|using|with|via) WSL ?2?\b",
     re.IGNORECASE,
 )
