@@ -123,6 +123,20 @@ def _of_build(matrix: Matrix, row: TorchRow, cuda_text: str | None, platform: Pl
     return Inference(values, row.id)
 
 
+def without_foreign_build(framework: Framework, snapshot: Snapshot, matrix: Matrix) -> Framework:
+    """The framework without the CUDA of an index that has no such build for this machine: installers then take from it
+    the build for the CPU.
+    """
+    platform = snapshot.platform or Platform()
+    row, cuda = torch_row(matrix, framework.version or ""), CudaVersion.parse(framework.cuda)
+    found_none = framework.source == PASTED and framework.gpu_available is False
+    if not found_none or row is None or cuda is None or not platform.on_arm or "+" in (framework.version or ""):
+        return framework
+    if build_of(matrix, row.version, cuda, "linux", "aarch64") is not None or not row.all_builds:
+        return framework
+    return msgspec.structs.replace(framework, cuda=None, cpu_only=None)
+
+
 def infer_pypi_build(framework: Framework, snapshot: Snapshot, matrix: Matrix) -> list[Inference]:
     """That a build which finds no CUDA is for the CPU, where it is PyPI's, and PyPI has no other for this machine."""
     platform = snapshot.platform or Platform()

@@ -33,6 +33,8 @@ _CUDNN = re.compile(
     r"(?P<version>[5-9](?:\.[0-9]{1,2}){0,3})(?!\.?\w)",
     re.IGNORECASE,
 )
+_LOADED = re.compile(r"\bdevice: ?[0-9]{1,3}, cuDNN Version: ?(?P<version>[5-9](?:\.[0-9]{1,2}){1,3})(?![0-9])")
+"""What Paddle says of the cuDNN that it loaded."""
 _NOT_THE_TOOLKIT = re.compile(
     r"nvidia-smi|driver|used to build|compiled|built|runtime version|capability|cuDNN version\s*:.*(?:Probably|/)|"
     r"needs?\b|requires?\b|expect|want",
@@ -87,7 +89,9 @@ def _path() -> re.Pattern[str]:
 
 
 def _stated(text: str) -> Iterator[Library]:
-    cuda, cudnn = _CUDA.match(text), _CUDNN.match(text)
+    cuda, cudnn, loaded = _CUDA.match(text), _CUDNN.match(text), _LOADED.search(text)
+    if loaded:
+        yield stated_cudnn(loaded["version"], loaded=True)
     if cuda:
         yield stated_cuda(cuda["version"])
     if cudnn:

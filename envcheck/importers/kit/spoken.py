@@ -23,7 +23,7 @@ TORCH_CUDA = "torch.version.cuda"
 DRIVER_CUDA = "driver.cuda"
 """The component of a mention that tells the newest CUDA that the driver supports."""
 
-_NO_SPEECH = frozenset({"kernel-module-open", "torch-extension", "tensorrt-engine", "nvcc", "caffe", "l4t", "jetpack"})
+_NO_SPEECH = frozenset({"kernel-module-open", "torch-extension", "tensorrt-engine", "nvcc", "caffe", "l4t", "jetpack", "cuda-toolkit"})
 """Names in the matrix that stand for more than a version that people state, or that other readers know."""
 
 _VERSION = (
@@ -98,6 +98,10 @@ _OF_SMI = re.compile(
     r"|\bcuda(?: version)?[ :=]{1,3}(?P<beside>[0-9]{1,2}\.[0-9])"
     r" ?\(?(?:in|by|from|according to|per|as shown (?:in|by)|via)? ?(?:the )?[`'\"]?nvidia-smi\b"
     r"|\bcuda(?: version)? ?\((?:nvidia-smi|driver)\)[ :=]{1,3}(?P<labelled>[0-9]{1,2}\.[0-9])(?![\w.]?[0-9])"
+    r"|\bdriver(?: version)?[ :=]{1,3}[3-6][0-9]{2}\.[0-9.]{2,8}[ ,;]{1,2}(?:\(|with |which supports |supports |for )CUDA(?: version)?"
+    r"[ :=]{1,3}(?P<of_driver>[0-9]{1,2}\.[0-9])(?![\w.]?[0-9])"
+    r"|\bnvidia-smi\b.{0,40}\bdriver(?: version)?[ :=]{1,3}[3-6][0-9]{2}\.[0-9.]{2,8}[ ,;/]{1,3}(?:and )?CUDA(?: version)?"
+    r"[ :=]{1,3}(?P<shown>[0-9]{1,2}\.[0-9])(?![\w.]?[0-9])"
     r"|\bdriver (?:only )?supports (?:up to )?cuda[ :=]{1,3}(?P<supported>[0-9]{1,2}\.[0-9])(?![\w.]?[0-9])",
     re.IGNORECASE | re.ASCII,
 )
@@ -156,7 +160,7 @@ _OF_DRIVER = re.compile(r"\bNVIDIA-SMI\b|\bDriver Version: [0-9.]{5,12} {2,}")
 """The head of nvidia-smi's table, whose CUDA is the newest that the driver supports."""
 _TELLS = re.compile(
     r"torch|tensor|cuda|cudnn|driver|python|py[ 23]|jax|tf|nccl|numpy|numba|cupy|onnx|ort|paddle|flash|vllm|xformers|"
-    r"ctranslate|llama|sglang|transformers|deepspeed|bitsandbytes|triton|rapids|cudf|cuml|mxnet|cntk|caffe2|transformer|"
+    r"ctranslate|nvcc|llama|sglang|transformers|deepspeed|bitsandbytes|triton|rapids|cudf|cuml|mxnet|cntk|caffe2|transformer|"
     r"treiber|pilote|controlador|драйвер|ドライバ|드라이버|驱动|"
     r"nvidia|rtx|gtx|geforce|tesla|quadro|titan|jetson|\borin\b|\bagx\b|\bdgx\b|mx[1-5]|gpu|capability|"
     r"[ahblkmptv][0-9]|gb[0-9]|\b[1-5]0[5-9]0|\b16[56]0",
@@ -347,7 +351,7 @@ def _component(found: re.Match[str]) -> str:
     key = re.sub(r"[ _]", "-", spoken)
     if key in _exact():
         return key
-    return next(row.name for row in load_matrix().spoken if re.fullmatch(row.pattern, spoken))
+    return next(row.name for row in load_matrix().spoken if re.fullmatch(row.pattern, spoken, re.IGNORECASE))
 
 
 @cache

@@ -32,6 +32,10 @@ def refine(line: ErrorLine, text: str, snapshot: Snapshot, matrix: Matrix) -> Er
     shadowed = _newer_copy_is_there(text, snapshot) or _comes_by_a_variable(text, snapshot)
     if line.problem in _OLD and shadowed:
         return line._replace(problem="library-shadowed")
+    if _PERMISSION.search(text) and any(gpu.mig and gpu.mig.enabled for gpu in items_in(snapshot.gpus)):
+        return line._replace(problem="mig-permission")
+    if line.problem in _WHEELS:
+        return _refine_wheel(line, text, snapshot)
     if line.problem in _OF_DRIVER:
         return _refine_driver(line, text, snapshot)
     twice = line.problem == "nccl-version-mismatch" and len(list(_wheels("nccl", snapshot))) > 1
@@ -112,6 +116,32 @@ def _layers_are_wanted(snapshot: Snapshot) -> bool:
     return any(_LAYERS.search(error.text) for error in snapshot.observed_errors)
 
 
+_PERMISSION = re.compile(r"Insufficient Permissions|NO_?PERMISSION", re.IGNORECASE)
+_WHEELS = frozenset({"python-unsupported"})
+_TAG = re.compile(r"\bmanylinux_2_(?P<minor>[0-9]{1,2})_|\b(?P<old>manylinux(?:1|20[0-9]{2}))_|\b(?P<any>linux)_(?:x86_64|aarch64)")
+"""What a wheel's name says of the C library that it needs (PEP 600); older names stand for older ones."""
+_MACHINE = re.compile(r"linux\w*_(?P<machine>x86_64|aarch64)\b")
+
+
+def _refine_wheel(line: ErrorLine, text: str, snapshot: Snapshot) -> ErrorLine:
+    """A line about wheels that do not fit: by their processor, their C library, or the interpreter."""
+    platform = snapshot.platform
+    machines = {found["machine"] for found in _MACHINE.finditer(text)}
+    own = None if platform is None else "aarch64" if platform.on_arm else platform.machine
+    if own is not None and machines and own not in machines:
+        return line._replace(problem="library-of-other-architecture")
+    libc = re.match(r"glibc 2\.([0-9]{1,3})$", (platform.libc if platform else None) or "")
+    running = _RUNS_ON.search(text)
+    there = int(running["minor"]) if running else int(libc[1]) if libc else None
+    wheels = text.replace(running[0], " ") if running else text
+    tags = list(_TAG.finditer(wheels))
+    needed = [int(found["minor"]) for found in tags if found["minor"]]
+    too_old = there is not None and needed and len(needed) == len(tags) and min(needed) > there
+    return line._replace(problem="glibc-too-old") if too_old else line
+
+
+_RUNS_ON = re.compile(r"You're on [^(]{0,40}\(`?manylinux_2_(?P<minor>[0-9]{1,2})_\w+`?\)")
+"""What uv says of the system."""
 _OF_DRIVER = frozenset({"driver-not-installed", "driver-not-loaded"})
 
 
