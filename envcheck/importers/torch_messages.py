@@ -98,8 +98,8 @@ def _toolkit_mismatch(line: str) -> Snapshot | None:
 
 
 def _no_runtime(line: str) -> Snapshot | None:
-    """What torch's extension builder prints where ``torch.cuda.is_available()`` is False."""
-    if "No CUDA runtime is found, using CUDA_HOME=" not in line:
+    """What torch prints where ``torch.cuda.is_available()`` is False: its extension builder, and its reader of files."""
+    if "No CUDA runtime is found, using CUDA_HOME=" not in line and "on a CUDA device but torch.cuda" not in line:
         return None
     torch = Framework(source=SOURCE, name="torch", gpu_available=False)
     return with_environment(environment(frameworks=(torch,)))
