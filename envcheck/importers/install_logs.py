@@ -45,7 +45,7 @@ _REMOVED = re.compile(
 _CONDA = re.compile(rf"(?:- )?[\"']?({_NAME})={{1,2}}({_VERSION})(?:=(\S{{1,60}}?))?[\"']?(?:\s*#.*)?$")
 _CONDA_ROW = re.compile(rf"({_NAME})\s+({_VERSION})\s+(\S*(?:cuda|cudnn|cpu)\S*_[0-9]+)(?:\s+\S{{1,40}})?$")
 _CONDA_FILE = re.compile(
-    r"(?<![\w/-])(?P<name>pytorch|jaxlib|tensorflow(?:-base)?|onnxruntime)-(?P<version>[0-9]{1,2}(?:\.[0-9]{1,3}){2})-"
+    r"(?<![\w/-])(?P<name>pytorch|jaxlib|tensorflow(?:-base)?|onnxruntime)-(?P<version>[0-9]{1,2}(?:\.[0-9]{1,3}){2}(?:\.dev[0-9]{8})?)-"
     r"(?P<build>(?:[a-z0-9.]{1,12}_){0,2}(?:cpu|cuda)\w{0,60}?)(?=\.(?:conda|tar\.bz2)|[^\w.]|\.?\s|\.?$)"
 )
 """A package of conda by the name of its file or folder."""

@@ -40,6 +40,12 @@ _NOT_THE_TOOLKIT = re.compile(
     r"needs?\b|requires?\b|expect|want",
     re.IGNORECASE,
 )
+_IS_IN = re.compile(
+    r"[`'\"]?(?P<file>\blib[\w.-]{2,60}\.so[.0-9]{0,16})[`'\"]? (?:does |do )?"
+    r"(?:exists?|is(?: there| present| located| installed)?|lies|resides|can be found) (?:in|at|under|inside) [`'\"]?"
+    r"(?P<folder>/[\w./-]{1,200}?)/?(?=[`'\",;)\s]|\.?$)"
+)
+"""A sentence that says where a file is."""
 _SENTENCE = re.compile(r"(?<=[.;!?])\s+")
 _BULLET = " \t-*•#>`|"
 _MOST, _LONGEST_LINE, _LONGEST_PROSE = 64, 1000, 200
@@ -69,7 +75,7 @@ def _libraries(paste: Paste) -> Iterator[Library]:
 
 
 def _files(text: str) -> Iterator[Library]:
-    for match in _path().finditer(text):
+    for match in (*_path().finditer(text), *_path().finditer(_IS_IN.sub(r" \g<folder>/\g<file> ", text))):
         number = match["number"].lstrip(".")
         yield Library(
             source=SOURCE,

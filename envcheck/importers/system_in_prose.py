@@ -52,10 +52,11 @@ _NOT_HERE = re.compile(
 _IN_DOCKER = re.compile(r"(?:\([\w .-]{1,40}\) )?(?:root|[a-z_][\w-]{0,30})@[0-9a-f]{12}:[/~][^\s#$]{0,200} ?[#$]")
 """A prompt with the name that Docker gives to a container: the begin of its id."""
 _ON_WINDOWS = re.compile(
-    r"(?:\([\w .-]{1,40}\) )?(?:PS )?[A-Za-z]:\\[^<>|\"?*\n]{0,200}>(?!.{0,60}\bwsl\b)|File \"[A-Za-z]:\\",
+    r"(?:\([\w .-]{1,40}\) )?(?:PS )?[A-Za-z]:\\[^<>|\"?*\n]{0,200}>(?!.{0,60}\bwsl\b)|File \"[A-Za-z]:\\"
+    r"|[A-Za-z]:\\[^<>|\"?*\n]{0,200}\.py:[0-9]{1,6}: \w+:|.{0,200}\bWindowsPath\('",
     re.IGNORECASE,
 )
-"""A prompt of Windows' shells, or a line of a traceback from there."""
+"""A prompt of Windows' shells, a line of a traceback or a warning from there, or a path as Python writes it."""
 _WINDOWS = re.compile(
     r"(?:(?:OS|operating system|platform|system)\b[^:=]{0,60}[:=] ?)?(?:Microsoft )?Windows (?:7|8|8\.1|1[01]|Server)\b"
     r"(?: (?:x64|x86_64|64[- ]?bit|pro|home|enterprise|education|[0-9]{2}H[12]|[0-9]{4})\b){0,4}(?:[ ,;(/|]|$)"

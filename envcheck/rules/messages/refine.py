@@ -21,10 +21,15 @@ from envcheck.versions import CudnnVersion
 
 _MISSING = frozenset({"cuda-library-missing", "cudnn-missing", "tensorrt-missing", "nccl-missing", "library-not-found"})
 _OLD = frozenset({"cuda-library-too-old", "cudnn-too-old"})
+_OF_LINUX = _MISSING | {"driver-not-installed"}
+_SHARED_OBJECT = re.compile(r"\blib\w+\.so\b")
+"""A library as Linux names it: a build that looks for one on Windows has no CUDA there."""
 
 
 def refine(line: ErrorLine, text: str, snapshot: Snapshot, matrix: Matrix) -> ErrorLine:
     """The line with the problem that it names on this machine."""
+    if line.problem in _OF_LINUX and _SHARED_OBJECT.search(text) and _on_windows(snapshot):
+        return line._replace(problem="windows-gpu-unsupported")
     if line.problem in _MISSING:
         return line._replace(problem=_why_missing(line.problem, text, snapshot, matrix))
     if line.problem in _OF_BUILD:
@@ -40,6 +45,10 @@ def refine(line: ErrorLine, text: str, snapshot: Snapshot, matrix: Matrix) -> Er
         return _refine_driver(line, text, snapshot)
     twice = line.problem == "nccl-version-mismatch" and len(list(_wheels("nccl", snapshot))) > 1
     return line._replace(problem="nvidia-wheel-conflict") if twice else line
+
+
+def _on_windows(snapshot: Snapshot) -> bool:
+    return snapshot.platform is not None and snapshot.platform.os == "windows" and not snapshot.platform.wsl
 
 
 def _is_refused_inside(snapshot: Snapshot) -> bool:
@@ -118,7 +127,9 @@ def _layers_are_wanted(snapshot: Snapshot) -> bool:
 
 _PERMISSION = re.compile(r"Insufficient Permissions|NO_?PERMISSION", re.IGNORECASE)
 _WHEELS = frozenset({"python-unsupported"})
-_TAG = re.compile(r"\bmanylinux_2_(?P<minor>[0-9]{1,2})_|\b(?P<old>manylinux(?:1|20[0-9]{2}))_|\b(?P<any>linux)_(?:x86_64|aarch64)")
+_TAG = re.compile(
+    r"\bmanylinux_2_(?P<minor>[0-9]{1,2})_|\b(?P<old>manylinux(?:1|20[0-9]{2}))_|\b(?P<any>linux)_(?:x86_64|aarch64)"
+)
 """What a wheel's name says of the C library that it needs (PEP 600); older names stand for older ones."""
 _MACHINE = re.compile(r"linux\w*_(?P<machine>x86_64|aarch64)\b")
 

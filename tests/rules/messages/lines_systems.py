@@ -5,6 +5,16 @@
 from __future__ import annotations
 
 EXAMPLES: dict[str, list[str]] = {
+    "mig-without-instances": [
+        "panic: At least one device with migEnabled=true was not configured correctly: No MIG devices associated with /dev/nvidia2: GPU-0f1e2d3c",
+    ],
+    "jax-plugin-mismatch": [
+        "TypeError: register_custom_type_id(): incompatible function arguments. The following argument types are supported:",
+    ],
+    "nodes-not-connected": [
+        "node1:2211:2240 [0] misc/socket.cc:488 WARN socketStartConnect: Connect to 10.0.0.2<43817> failed : No route to host",
+        "gpu03:771:802 [1] include/socket.h:360 WARN Call to connect failed : Connection refused",
+    ],
     "cudnn-missing": [
         "RuntimeError: Unimplemented: DNN library is not found.",
     ],
@@ -186,6 +196,7 @@ EXAMPLES: dict[str, list[str]] = {
         "NCCL WARN Multiple Ranks are using the same GPU/Partition. Set NCCL_MULTI_RANK_GPU_ENABLE=1 to enable this",
     ],
     "requirement-broken": [
+        "ImportError: cannot import name 'EMMPlugin' from 'numba.cuda'",
         "Disabling PyTorch because PyTorch >= 2.1 is required but found 2.0.1",
         "RuntimeError: flashinfer-cubin version (0.4.0) does not match flashinfer version (0.4.1).",
     ],
@@ -194,6 +205,7 @@ EXAMPLES: dict[str, list[str]] = {
         "slurmd: fatal: We were configured to autodetect nvml functionality, but we weren't able to find that lib when Slurm was configured.",
     ],
     "secure-boot-blocks-module": [
+        "the nvidia kernel modules are rejected at boot although they are signed",
         "ERROR: The kernel module failed to load, because it was not signed by a key that is trusted by the kernel.",
     ],
     "shared-memory-too-small": [
@@ -203,6 +215,7 @@ EXAMPLES: dict[str, list[str]] = {
         "ImportError: /lib/aarch64-linux-gnu/libgomp.so.1: cannot allocate memory in static TLS block",
     ],
     "system-library-missing": [
+        r'OSError: [WinError 126] The specified module could not be found. Error loading "D:\ai\venv\Lib\site-packages\torch\lib\fbgemm.dll" or one of its dependencies.',
         "ImportError: libGL.so.1: cannot open shared object file: No such file or directory",
         "./llama-server: error while loading shared libraries: libgomp.so.1: cannot open shared object file: No such file or directory",
     ],
