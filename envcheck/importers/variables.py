@@ -30,8 +30,9 @@ _OF_COMMAND = re.compile(
     r" (?:[A-Z_]{2,40}=\S{1,80} ){0,6}[a-z./]"
 )
 _HIDES = re.compile(
-    r"(?<!un)(?<![\w$])(CUDA_VISIBLE_DEVICES)[`\"']{0,2} ?(?:=|:|is|was|equals|(?:(?:is|was) )?set to) ?[`\"']?"
-    r"(-1|NoDevFiles|void)(?=[`\"';,.)]{0,3}(?:\s|$))"
+    r"(?<!un)(?<![\w$])(CUDA_VISIBLE_DEVICES)[`\"']{0,2} ?(?:=|:|is|was|equals|(?:(?:is|was) )?set to)"
+    r"(?: ?[`\"']?(-1|NoDevFiles|void)(?=[`\"';,.)]{0,3}(?:\s|$))"
+    r"| ?(?:\"\"|''|(?:an )?empty(?: string)?\b)(?=[\s;,.)`]|$))"
 )
 """A sentence that says that it hides every GPU."""
 _UNDECIDED = re.compile(
@@ -67,7 +68,7 @@ def _of_commands(paste: Paste) -> dict[str, str]:
         text = line[:_LONGEST_LINE]
         if assigned := _IN_CODE.search(text) or _HIDES.search(text):
             if assigned.re is _IN_CODE or not _UNDECIDED.search(text[: assigned.end() + 1]):
-                found.add(assigned[2])
+                found.add(assigned[2] or "")
         elif _PRINTED.search(line.strip()) and place + 1 < len(paste.lines):
             found.update(answer[0] for answer in [_DEVICES.fullmatch(paste.lines[place + 1].strip())] if answer)
     return {"CUDA_VISIBLE_DEVICES": next(iter(found))} if len(found) == 1 else {}
