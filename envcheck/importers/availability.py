@@ -20,13 +20,17 @@ RANK = Rank.PROSE
 
 _BETWEEN = (
     r"still|always|also|just|now|only|keeps?|it|return(?:s|ed|ing)?|gives?|gave|me|I|get|got|is|was|stays?|remains?|"
-    r"prints?|printed|shows?|says|evaluates to|results? in|but|as"
+    r"prints?|printed|shows?|says|evaluates to|results? in|but|as|返回|输出|为|是|显示"
 )
 _SAID = re.compile(
     r"(?<![\w.])(?:torch\.)?cuda\.is_available(?:\(\))?[`\"']{0,2}"
     rf"(?:[\s:=>#`'\"-]|\b(?:{_BETWEEN})\b){{1,12}}(?P<answer>true|false)\b",
     re.IGNORECASE,
 )
+_NO_CUDA = re.compile(
+    rf"(?<![\w.])torch\.version\.cuda[`\"']{{0,2}}(?:[\s:=>#`'\"-]|\b(?:{_BETWEEN})\b){{1,12}}None\b"
+)
+"""What PyTorch answers where it was built without CUDA."""
 _NUMBER = re.compile(
     rf"(?<![\w.])torch\.cuda\.device_count(?:\(\))?[`\"']{{0,2}}(?:[\s:=>#`'\"-]|\b(?:{_BETWEEN})\b){{1,12}}(?P<answer>0)(?![\w.])",
     re.IGNORECASE,
@@ -106,6 +110,9 @@ def _read_line(line: str) -> Snapshot | None:
         return _finds(_SPOKEN.get(name, name), found=False)
     if "available" not in text and "AVAILABLE" not in text and "orch" not in text:
         return None
+    if (bare := _NO_CUDA.search(text)) and not _NO_ANSWER.search(text[: bare.end()]):
+        torch = Framework(source=SOURCE, name="torch", cpu_only=True)
+        return with_environment(environment(frameworks=(torch,)))
     told = _SAID.search(text) or _LABEL.match(text) or _NUMBER.search(text)
     if told is None or _NO_ANSWER.search(text[: told.end()]) or text.rstrip().endswith("?"):
         return None
