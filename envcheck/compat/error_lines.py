@@ -20,7 +20,7 @@ LONGEST = 2000
 """Characters of a line that are matched; pasted text is untrusted."""
 _ENDED = (
     r"(?:cu(?:da|init).{{0,200}}\b(?:error|failure|fails with|code)\D{{0,3}}"
-    r"|\bcu(?:da|init|device)\w*(?:\([^)\s]*\))? (?:returned|err:) ){code}\b"
+    r"|\bcu(?:da|init|device)\w*(?:\([^)\s]*\))? (?:returned|returns|gives|gave|fails with|err:) ){code}\b"
 )
 """A line that reports the status code of a CUDA driver or runtime call."""
 _FRAGMENT = re.compile(r"\{\{([a-z-]+)\}\}")

@@ -20,13 +20,17 @@ RANK = Rank.PROSE
 
 _BETWEEN = (
     r"still|always|also|just|now|only|keeps?|it|return(?:s|ed|ing)?|gives?|gave|me|I|get|got|is|was|stays?|remains?|"
-    r"prints?|printed|shows?|says|evaluates to|results? in|but|as"
+    r"prints?|printed|shows?|says|evaluates to|results? in|but|as|返回|输出|为|是|显示"
 )
 _SAID = re.compile(
     r"(?<![\w.])(?:torch\.)?cuda\.is_available(?:\(\))?[`\"']{0,2}"
     rf"(?:[\s:=>#`'\"-]|\b(?:{_BETWEEN})\b){{1,12}}(?P<answer>true|false)\b",
     re.IGNORECASE,
 )
+_NO_CUDA = re.compile(
+    rf"(?<![\w.])torch\.version\.cuda[`\"']{{0,2}}(?:[\s:=>#`'\"-]|\b(?:{_BETWEEN})\b){{1,12}}None\b"
+)
+"""What PyTorch answers where it was built without CUDA."""
 _NUMBER = re.compile(
     rf"(?<![\w.])torch\.cuda\.device_count(?:\(\))?[`\"']{{0,2}}(?:[\s:=>#`'\"-]|\b(?:{_BETWEEN})\b){{1,12}}(?P<answer>0)(?![\w.])",
     re.IGNORECASE,
@@ -42,10 +46,27 @@ _NO_ANSWER = re.compile(
     r"|\?\s*$",
     re.IGNORECASE,
 )
+_SPOKEN = {"pytorch": "torch", "tf": "tensorflow", "keras": "tensorflow"}
 _COUNTED = re.compile(
     r"\W{0,6}Num GPUs(?: Available)? ?[:=]\s{0,4}(?P<count>[0-9]{1,4})(?![0-9]|\.[0-9])", re.IGNORECASE
 )
 """What TensorFlow's own example prints."""
+_TOLD = re.compile(
+    r"\b(?P<name>(?:py)?torch|tensorflow|tf|keras|jax)\b[^.;?\n]{0,40}?\b"
+    r"(?:(?:do(?:es)?|did|can|could|will|wo|would|is)(?: ?n[o']t|not)|cannot|never|fail(?:s|ed) to|(?:is |was )?unable to|refuses to)\b"
+    r"[^.;?\n]{0,12}?\b(?:see|find|detect|recogni[sz]e|use|access|seeing|finding|detecting|recogni[sz]ing|using|pick up)\b"
+    r"[^.;?\n]{0,16}?\b(?:GPUs?|CUDA|graphics card)\b"
+    r"|\b(?P<other>(?:py)?torch|tensorflow|tf|keras|jax)\b[^.;?\n]{0,20}?\b"
+    r"(?:sees|finds|found|detects|detected|lists|shows|gets|only (?:sees|finds|lists|uses|shows)|runs only on|falls back to)\b"
+    r"[^.;?\n]{0,12}?(?:\bno (?:GPUs?|CUDA)\b|\b(?:the |my )?CPU\b)"
+    r"|\b(?:GPUs?|CUDA)\b[^.;?\n]{0,20}?\b(?:is |are |was )?not (?:visible|available|detected|recogni[sz]ed|found|used)"
+    r"\b[^.;?\n]{0,12}?\b(?:in|by|to|from|for|inside|with) (?P<third>(?:py)?torch|tensorflow|tf|keras|jax)\b",
+    re.IGNORECASE,
+)
+"""A sentence that says that a framework does not see the GPU."""
+_HEDGED = re.compile(
+    r"\b(?:if|when|whether|unless|would|should|expect\w*|used to|until|before|in case|which|that|not every|other)\b", re.IGNORECASE
+)
 _LONGEST_LINE = 600
 
 
@@ -84,8 +105,14 @@ def _read_line(line: str) -> Snapshot | None:
     text = line[:_LONGEST_LINE]
     if counted := _COUNTED.search(text) if "Num GPUs" in text else None:
         return _finds("tensorflow", found=counted["count"] != "0")
+    if (sentence := _TOLD.search(text)) and not _HEDGED.search(text[: sentence.end()].rpartition(". ")[2]):
+        name = next(found for found in sentence.groups() if found).lower()
+        return _finds(_SPOKEN.get(name, name), found=False)
     if "available" not in text and "AVAILABLE" not in text and "orch" not in text:
         return None
+    if (bare := _NO_CUDA.search(text)) and not _NO_ANSWER.search(text[: bare.end()]):
+        torch = Framework(source=SOURCE, name="torch", cpu_only=True)
+        return with_environment(environment(frameworks=(torch,)))
     told = _SAID.search(text) or _LABEL.match(text) or _NUMBER.search(text)
     if told is None or _NO_ANSWER.search(text[: told.end()]) or text.rstrip().endswith("?"):
         return None

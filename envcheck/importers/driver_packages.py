@@ -25,12 +25,12 @@ _PACKAGE = re.compile(
 )
 _FILE = re.compile(
     r"(?<![\w-])(?P<name>lib(?:cuda|nvidia-(?:ml|ptxjitcompiler|cfg|glcore))\.so)\.(?P<release>[3-9][0-9]{2}\.[0-9]{2,3}(?:\.[0-9]{2})?)"
-    r"(?![\w.-])"
+    r"(?!\w|\.\w|-)"
 )
 """A library of the driver by the name of its file, which ends with its release."""
 _INSTALLED = re.compile(
     r"\b(?:apt|apt-get|dnf|yum|zypper|pacman)\b[^;&|\n]{0,60}? (?:install|in|-S)\b[^;&|\n]{0,120}?[ `'\"]"
-    r"(?P<package>nvidia-(?:driver|utils|headless)(?:-[0-9]{3}(?:-(?:server|open))?)?|cuda-drivers(?:-[0-9]{3})?|"
+    r"(?P<package>nvidia-(?:driver|utils|headless)(?:-[0-9]{3}(?:-(?:server|open))?)?|cuda-drivers(?:-[0-9]{3})?|cuda(?:-[0-9]{1,2}-[0-9])?|"
     r"libnvidia-compute-[0-9]{3})(?![\w-])"
 )
 _WSL = re.compile(r"\bWSL ?2?\b|microsoft-standard", re.IGNORECASE)
@@ -59,7 +59,7 @@ def _installed_in_wsl(paste: Paste) -> Iterator[str]:
         return
     for line in paste.statements:
         text = line[:_LONGEST_LINE]
-        if "nvidia-" not in text and "cuda-drivers" not in text:
+        if "nvidia-" not in text and "cuda" not in text:
             continue
         for found in _INSTALLED.finditer(text):
             if not _NEGATED.search(text[max(found.start() - _BEFORE, 0) : found.start()]):

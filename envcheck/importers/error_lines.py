@@ -32,7 +32,7 @@ _NUMBER = re.compile(r"0x[0-9a-fA-F]+|\d+")
 _XML = re.compile(r"</?[a-z_]{1,80}[ >].*>$")
 
 
-_MOST_TRIALS = 50_000
+_MOST_TRIALS = 100_000
 """Most pairs of a line and a row that are tried for lines without a word of a failure."""
 
 

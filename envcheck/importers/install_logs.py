@@ -81,6 +81,7 @@ def recognise(paste: Paste) -> bool:
     return (
         next(_all_steps(paste), None) is not None
         or _names_an_index(paste.text)
+        or _for_cpu(paste) is not None
         or any("torch" in line and _PLAIN.search(line) for line in paste.statements)
     )
 
@@ -102,7 +103,7 @@ def read(paste: Paste) -> Snapshot:
     found = environment(
         python=_python(packages), distributions=tuple(_package(name, step) for name, step in packages.items())
     )
-    torch = _of_index(paste, packages) or _of_conda_command(paste, packages) or _of_plain_command(paste, packages)
+    torch = _for_cpu(paste) or _of_index(paste, packages) or _of_conda_command(paste, packages) or _of_plain_command(paste, packages)
     if torch is not None:
         found = _with(found, torch)
     if not (found.distributions or found.frameworks or found.python):
@@ -155,6 +156,19 @@ def _of_conda_command(paste: Paste, packages: dict[str, _Step]) -> Framework | N
         and (chosen := _CHOSEN.search(command[1]))
     }
     return Framework(source=SOURCE, name="torch", cuda=found.pop(), cpu_only=False) if len(found) == 1 else None
+
+
+_FOR_CPU = re.compile(
+    r"\b(?:pip[0-9.]{0,4}|uv(?: pip)?|conda|mamba) (?:install|add) (?:.{0,200} )?(?P<name>tensorflow-cpu|faiss-cpu|cpuonly)(?=[\s`'\",;)=]|$)"
+)
+"""What commands install that has no CUDA, with or without a release."""
+
+
+def _for_cpu(paste: Paste) -> Framework | None:
+    """The framework without CUDA that a command installs."""
+    found = (_FOR_CPU.search(line) for line in paste.statements if "cpu" in line)
+    name = next((match["name"] for match in found if match), None)
+    return Framework(source=SOURCE, name="torch" if name == "cpuonly" else name, cpu_only=True) if name else None
 
 
 def _of_plain_command(paste: Paste, packages: dict[str, _Step]) -> Framework | None:

@@ -30,7 +30,7 @@ _OF_TENSORFLOW = re.compile(r"\bkernel reported version is: ([0-9]{3})\.([0-9]{1
 """TensorFlow shows the numbers without leading zeros: ``460.91.3``."""
 _LSMOD = re.compile(r"(nouveau|nova_core|nvidia)\s{1,40}[0-9]{4,10}\s{1,40}[0-9]{1,4}(?:\s|$)")
 _NOUVEAU = re.compile(
-    r"\bdriver in use: nouveau\b|\bnouveau (?:(?:kernel )?(?:driver|module) )?(?:(?:is|gets) )?(?:still |now |currently |already )?"
+    r"\bdriver(?: in use)?: nouveau\b|\bnouveau (?:(?:kernel )?(?:driver|module) )?(?:(?:is|gets) )?(?:still |now |currently |already )?"
     r"(?:loaded|in use|active|running|being used|used)\b(?! (?:by default|to|as a fallback))"
     r"|\b(?:is|are|still) (?:using|running|on|bound to|driven by) (?:the )?nouveau\b",
     re.IGNORECASE,
@@ -40,7 +40,7 @@ _UNDECIDED = re.compile(
     r"\b(?:if|whether|when|unless|before|not|never|no|without|ensure|sure|check|verify|was|neither|nor|longer)\b|n't\b|\?",
     re.IGNORECASE,
 )
-_SECURE_BOOT = re.compile(r"SecureBoot (enabled|disabled)$")
+_SECURE_BOOT = re.compile(r"\bSecureBoot (?:is )?(enabled|disabled)\b")
 _DKMS = re.compile(
     r"nvidia(?:-open|-srv|-current|-current-open)?[/,] ?(?P<release>[0-9]{3}(?:\.[0-9]{1,4}){1,2})(?:-\w{1,20})?, "
     r"(?P<kernel>[0-9]\S{2,80}), \w{3,12}: (?P<state>installed|built|added)"
@@ -178,7 +178,7 @@ def _read_line(line: str) -> Snapshot | None:
         return Snapshot(kernel=Kernel(source=SOURCE, nvidia=KernelModule(source=SOURCE, version=found["version"])))
     if in_use := _module_in_use(text):
         return Snapshot(kernel=_in_use(in_use))
-    if found := _SECURE_BOOT.match(text):
+    if found := _SECURE_BOOT.search(text):
         return Snapshot(kernel=Kernel(source=SOURCE, secure_boot=found[1] == "enabled"))
     if (found := _UNAME.match(text)) or (found := _RUNNING.search(text)):
         release = next(filter(None, found.groups()))

@@ -22,6 +22,8 @@ _ASKS = re.compile(
     r"#SBATCH +-G\b|--exclusive|CUDA_VISIBLE_DEVICES ?[:=] ?[0-9]|SLURM_(?:JOB|STEP)_GPUS",
     re.IGNORECASE,
 )
+_DENIED = re.compile(r"\b(?:not|n't|without|no|never|forgot(?:ten)?)\b.{0,30}--(?:gres|gpus)\S{0,20}", re.IGNORECASE)
+"""A sentence that says that the request is missing."""
 _LONGEST_TEXT, _SHOWN = 1 << 20, 120
 
 
@@ -36,7 +38,7 @@ def read(paste: Paste) -> Snapshot:
 
 def _without_gpu(paste: Paste) -> str | None:
     """The first line that tells how the job was started, where none asks for a GPU."""
-    text = paste.text[:_LONGEST_TEXT]
+    text = _DENIED.sub("", paste.text[:_LONGEST_TEXT])
     found = _DIRECTIVE.search(text) if "#SBATCH" in text else None
     if found is None and ("srun" in text or "salloc" in text or "sbatch" in text):
         found = _COMMAND.search(text)

@@ -185,6 +185,15 @@ _FIELD = re.compile(
 )
 
 
+def _before_error(text: str) -> str:
+    """What somebody says before the error that he quotes in the same line; the whole text where that is not so."""
+    raised = _QUOTED_ERROR.search(text)
+    return text[: raised.start()] if raised else text
+
+
+_QUOTED_ERROR = re.compile(r"(?<=[\w).][:;,.] )(?:[a-z_]{1,30}\.){0,4}[A-Z][A-Za-z]{2,30}(?:Error|Exception): ")
+
+
 class Mention(NamedTuple):
     """A component and its version, as a line says them."""
 
@@ -235,7 +244,7 @@ def may_tell(line: str) -> bool:
 
 def mentions(line: str) -> Iterator[Mention]:
     """The components and versions that a line states of this machine."""
-    text = line[:LONGEST]
+    text = _before_error(line[:LONGEST])
     if _PROGRAM.search(text):
         return
     if "ersion of" in text:
@@ -276,7 +285,7 @@ def _named(part: str, *, listed: bool, hedged: bool) -> Iterator[Mention]:
 
 def gpus(line: str) -> Iterator[NamedGpu]:
     """The GPU models that a line says are here, in its order."""
-    text = line[:LONGEST]
+    text = _before_error(line[:LONGEST])
     if _PROGRAM.search(text):
         return
     listed = _is_list(text)
