@@ -30,6 +30,8 @@ def refine(line: ErrorLine, text: str, snapshot: Snapshot, matrix: Matrix) -> Er
     """The line with the problem that it names on this machine."""
     if line.problem in _OF_LINUX and _SHARED_OBJECT.search(text) and _on_windows(snapshot):
         return line._replace(problem="windows-gpu-unsupported")
+    if line.problem == "library-not-found" and "DLL load failed" in text and _has_cpu_builds_only(snapshot):
+        return line._replace(problem="system-library-missing")
     if line.problem in _MISSING:
         return line._replace(problem=_why_missing(line.problem, text, snapshot, matrix))
     if line.problem in _OF_BUILD:
