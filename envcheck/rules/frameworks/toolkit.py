@@ -235,7 +235,9 @@ def toolkit_differs_from_build(environment: Environment, facts: Facts) -> Outcom
 def _compiled_with_another(torch: Framework, environment: Environment, facts: Facts) -> Outcome | None:
     """The finding that an extension was compiled with a CUDA for which this PyTorch is not built."""
     row = torch_row(facts.matrix, torch.version or "")
-    possible = [torch.cuda] if torch.cuda else [build.cuda for build in row.builds] if row and row.all_builds else []
+    # conda's channels have builds of their own.
+    listed = row.builds if row and row.all_builds and "conda" not in (torch.path or "") else ()
+    possible = [torch.cuda] if torch.cuda else [build.cuda for build in listed]
     known = [cuda for text in possible if (cuda := CudaVersion.parse(text))]
     for extension in frameworks_in(environment):
         cuda = CudaVersion.parse(extension.cuda if _tells_its_compiler(extension) else None)

@@ -20,6 +20,10 @@ from envcheck.snapshot import PASTED, Distribution, Environment, Library, Snapsh
 from envcheck.versions import CudnnVersion
 
 _MISSING = frozenset({"cuda-library-missing", "cudnn-missing", "tensorrt-missing", "nccl-missing", "library-not-found"})
+_OF_AN_ENVIRONMENT = re.compile(
+    r"/(?:site-packages|dist-packages|envs)/\S{1,200}\.so[.0-9]{0,12}: undefined symbol: \w+, version lib"
+)
+"""A library of an environment that got another one's partner: the release beside it has the symbol."""
 _OLD = frozenset({"cuda-library-too-old", "cudnn-too-old"})
 _OF_LINUX = _MISSING | {"driver-not-installed"}
 _SHARED_OBJECT = re.compile(r"\blib\w+\.so\b")
@@ -36,7 +40,9 @@ def refine(line: ErrorLine, text: str, snapshot: Snapshot, matrix: Matrix) -> Er
         return line._replace(problem=_why_missing(line.problem, text, snapshot, matrix))
     if line.problem in _OF_BUILD:
         return _refine_build(line, text, snapshot, matrix)
-    shadowed = _newer_copy_is_there(text, snapshot) or _comes_by_a_variable(text, snapshot)
+    shadowed = (
+        _newer_copy_is_there(text, snapshot) or _comes_by_a_variable(text, snapshot) or bool(_OF_AN_ENVIRONMENT.search(text))
+    )
     if line.problem in _OLD and shadowed:
         return line._replace(problem="library-shadowed")
     if _PERMISSION.search(text) and any(gpu.mig and gpu.mig.enabled for gpu in items_in(snapshot.gpus)):
