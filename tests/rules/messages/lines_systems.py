@@ -5,6 +5,9 @@
 from __future__ import annotations
 
 EXAMPLES: dict[str, list[str]] = {
+    "toolkit-too-old": [
+        "/venv/flashinfer/include/vec_dtypes.cuh:24:10: fatal error: cuda_fp8.h: No such file or directory",
+    ],
     "jetson-libraries-not-mounted": [
         "error while loading shared libraries: /usr/lib/aarch64-linux-gnu/libnvinfer.so.8 file too short",
     ],
@@ -194,6 +197,7 @@ EXAMPLES: dict[str, list[str]] = {
         "NCCL WARN NET/Socket : No usable listening interface found",
     ],
     "no-gpu-visible": [
+        'level=INFO msg="Unable to load cudart CUDA management library /tmp/ollama1/runners/cuda_v11/libcudart.so.11.0: your nvidia driver is too old or missing"',
         "ValueError: Your setup ... RuntimeError: No GPU found. A GPU is needed for quantization.",
         "RuntimeError: Torch is not able to use GPU; add --skip-torch-cuda-test to COMMANDLINE_ARGS variable to disable this check",
     ],

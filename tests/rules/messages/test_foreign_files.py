@@ -44,7 +44,9 @@ def test_the_build_of_a_package_in_conda_s_plan(row: str) -> None:
     assert cause_in(
         "conda install pytorch cudatoolkit=11.8", row, "AssertionError: Torch not compiled with CUDA enabled"
     ) == ("cpu-only-build")
-    assert cause_in("Expected: PyTorch with CUDA. I ran conda install pytorch cudatoolkit=11.8", row) == "cpu-only-build"
+    assert (
+        cause_in("Expected: PyTorch with CUDA. I ran conda install pytorch cudatoolkit=11.8", row) == "cpu-only-build"
+    )
 
 
 @every(
@@ -58,3 +60,48 @@ def test_a_sentence_says_where_the_missing_file_is(sentence: str) -> None:
     missing = "ImportError: libcudart.so.11.0: cannot open shared object file: No such file or directory"
     assert cause_in(missing) == "cuda-library-missing"
     assert cause_in(missing, sentence) == "library-not-found"
+
+
+@every(
+    [
+        "OSError: /srv/venv/lib/python3.9/site-packages/nvidia/cublas/lib/libcublas.so.11: undefined symbol: cublasLtGetVersion, version libcublasLt.so.11",
+        "ImportError: /home/u/miniconda3/envs/x/lib/libcusolver.so.11: undefined symbol: cublasDgetri, version libcublas.so.12",
+    ]
+)
+def test_a_library_of_an_environment_that_gets_another_s_partner(line: str) -> None:
+    assert cause_in(line) == "library-shadowed"
+
+
+COMPOSE = """services:
+  app:
+    image: ollama/ollama:latest
+    ports:
+      - "11434:11434"
+"""
+NO_GPU = 'msg="Unable to load cudart CUDA management library /usr/lib/libcudart.so: your nvidia driver is too old or missing"'
+
+
+def test_a_compose_file_that_gives_no_service_a_gpu() -> None:
+    assert cause_in("docker run --rm --gpus all ubuntu nvidia-smi", COMPOSE, NO_GPU) == "container-without-gpu"
+    assert cause_in(COMPOSE) is None
+    for way in (
+        "    runtime: nvidia",
+        "    deploy:\n      resources:\n        reservations:\n          devices:\n            - driver: nvidia",
+        "    gpus: all",
+    ):
+        assert cause_in(COMPOSE + way, NO_GPU) != "container-without-gpu"
+
+
+def test_the_configuration_that_torch_shows() -> None:
+    shown = "PyTorch built with:\n  - GCC 7.3\n  - CUDA Runtime 10.2\n  - NVCC architecture flags: -gencode;arch=compute_37,code=sm_37;-gencode;arch=compute_70,code=sm_70\n"
+    assert (
+        cause_in(shown, "GPU 0: NVIDIA GeForce RTX 3090", "RuntimeError: CUDA error: invalid device function")
+        == "gpu-code-missing"
+    )
+    assert cause_in(shown, "GPU 0: Tesla V100-SXM2-32GB") is None
+
+
+def test_conda_s_builds_are_not_those_of_pypi() -> None:
+    table = "detectron2 CUDA compiler  10.0\ndetectron2 0.1\nPyTorch                   1.3.1{}\nERROR: unable to reproduce the mAP"
+    assert cause_in(table.format(" @/opt/miniconda3/envs/d2/lib/python3.6/site-packages/torch")) is None
+    assert cause_in(table.format("")) == "toolkit-differs-from-build"
