@@ -12,7 +12,7 @@ from itertools import pairwise
 
 from envcheck.importers.kit.paste import SOURCE, Paste
 from envcheck.importers.kit.protocol import Rank, any_line, each_line, environment, joined, with_environment
-from envcheck.snapshot import Framework, Snapshot
+from envcheck.snapshot import Driver, Framework, Snapshot
 from envcheck.snapshot.merge import merge
 
 NAME = "CUDA's availability"
@@ -32,7 +32,7 @@ _NO_CUDA = re.compile(
 )
 """What PyTorch answers where it was built without CUDA."""
 _NUMBER = re.compile(
-    rf"(?<![\w.])torch\.cuda\.device_count(?:\(\))?[`\"']{{0,2}}(?:[\s:=>#`'\"-]|\b(?:{_BETWEEN})\b){{1,12}}(?P<answer>0)(?![\w.])",
+    rf"(?<![\w.])torch\.cuda\.device_count(?:\(\))?[`\"']{{0,2}}(?:[\s:=>#`'\"-]|\b(?:{_BETWEEN})\b){{1,12}}(?P<answer>[0-9]{{1,3}})(?![\w.])",
     re.IGNORECASE,
 )
 _LABEL = re.compile(
@@ -113,7 +113,10 @@ def _read_line(line: str) -> Snapshot | None:
     if (bare := _NO_CUDA.search(text)) and not _NO_ANSWER.search(text[: bare.end()]):
         torch = Framework(source=SOURCE, name="torch", cpu_only=True)
         return with_environment(environment(frameworks=(torch,)))
-    told = _SAID.search(text) or _LABEL.match(text) or _NUMBER.search(text)
+    told = _SAID.search(text) or _LABEL.match(text)
+    if told is None and (number := _NUMBER.search(text)) and not _NO_ANSWER.search(text[: number.end()]):
+        count = int(number["answer"])
+        return Snapshot(driver=Driver(source=SOURCE, cuda_devices=count)) if count else _finds("torch", found=False)
     if told is None or _NO_ANSWER.search(text[: told.end()]) or text.rstrip().endswith("?"):
         return None
     answer = next(each for each in told.groups() if each)
