@@ -27,9 +27,7 @@ _SAID = re.compile(
     rf"(?:[\s:=>#`'\"-]|\b(?:{_BETWEEN})\b){{1,12}}(?P<answer>true|false)\b",
     re.IGNORECASE,
 )
-_NO_CUDA = re.compile(
-    rf"(?<![\w.])torch\.version\.cuda[`\"']{{0,2}}(?:[\s:=>#`'\"-]|\b(?:{_BETWEEN})\b){{1,12}}None\b"
-)
+_NO_CUDA = re.compile(rf"(?<![\w.])torch\.version\.cuda[`\"']{{0,2}}(?:[\s:=>#`'\"-]|\b(?:{_BETWEEN})\b){{1,12}}None\b")
 """What PyTorch answers where it was built without CUDA."""
 _NUMBER = re.compile(
     rf"(?<![\w.])torch\.cuda\.device_count(?:\(\))?[`\"']{{0,2}}(?:[\s:=>#`'\"-]|\b(?:{_BETWEEN})\b){{1,12}}(?P<answer>[0-9]{{1,3}})(?![\w.])",
@@ -65,7 +63,8 @@ _TOLD = re.compile(
 )
 """A sentence that says that a framework does not see the GPU."""
 _HEDGED = re.compile(
-    r"\b(?:if|when|whether|unless|would|should|expect\w*|used to|until|before|in case|which|that|not every|other)\b", re.IGNORECASE
+    r"\b(?:if|when|whether|unless|would|should|expect\w*|used to|until|before|in case|which|that|not every|other)\b",
+    re.IGNORECASE,
 )
 _LONGEST_LINE = 600
 
