@@ -12,7 +12,7 @@ from itertools import pairwise
 
 from envcheck.importers.kit.paste import SOURCE, Paste
 from envcheck.importers.kit.protocol import Rank, any_line, each_line, environment, joined, with_environment
-from envcheck.snapshot import Framework, Snapshot
+from envcheck.snapshot import Driver, Framework, Snapshot
 from envcheck.snapshot.merge import merge
 
 NAME = "CUDA's availability"
@@ -27,12 +27,10 @@ _SAID = re.compile(
     rf"(?:[\s:=>#`'\"-]|\b(?:{_BETWEEN})\b){{1,12}}(?P<answer>true|false)\b",
     re.IGNORECASE,
 )
-_NO_CUDA = re.compile(
-    rf"(?<![\w.])torch\.version\.cuda[`\"']{{0,2}}(?:[\s:=>#`'\"-]|\b(?:{_BETWEEN})\b){{1,12}}None\b"
-)
+_NO_CUDA = re.compile(rf"(?<![\w.])torch\.version\.cuda[`\"']{{0,2}}(?:[\s:=>#`'\"-]|\b(?:{_BETWEEN})\b){{1,12}}None\b")
 """What PyTorch answers where it was built without CUDA."""
 _NUMBER = re.compile(
-    rf"(?<![\w.])torch\.cuda\.device_count(?:\(\))?[`\"']{{0,2}}(?:[\s:=>#`'\"-]|\b(?:{_BETWEEN})\b){{1,12}}(?P<answer>0)(?![\w.])",
+    rf"(?<![\w.])torch\.cuda\.device_count(?:\(\))?[`\"']{{0,2}}(?:[\s:=>#`'\"-]|\b(?:{_BETWEEN})\b){{1,12}}(?P<answer>[0-9]{{1,3}})(?![\w.])",
     re.IGNORECASE,
 )
 _LABEL = re.compile(
@@ -65,7 +63,8 @@ _TOLD = re.compile(
 )
 """A sentence that says that a framework does not see the GPU."""
 _HEDGED = re.compile(
-    r"\b(?:if|when|whether|unless|would|should|expect\w*|used to|until|before|in case|which|that|not every|other)\b", re.IGNORECASE
+    r"\b(?:if|when|whether|unless|would|should|expect\w*|used to|until|before|in case|which|that|not every|other)\b",
+    re.IGNORECASE,
 )
 _LONGEST_LINE = 600
 
@@ -113,7 +112,10 @@ def _read_line(line: str) -> Snapshot | None:
     if (bare := _NO_CUDA.search(text)) and not _NO_ANSWER.search(text[: bare.end()]):
         torch = Framework(source=SOURCE, name="torch", cpu_only=True)
         return with_environment(environment(frameworks=(torch,)))
-    told = _SAID.search(text) or _LABEL.match(text) or _NUMBER.search(text)
+    told = _SAID.search(text) or _LABEL.match(text)
+    if told is None and (number := _NUMBER.search(text)) and not _NO_ANSWER.search(text[: number.end()]):
+        count = int(number["answer"])
+        return Snapshot(driver=Driver(source=SOURCE, cuda_devices=count)) if count else _finds("torch", found=False)
     if told is None or _NO_ANSWER.search(text[: told.end()]) or text.rstrip().endswith("?"):
         return None
     answer = next(each for each in told.groups() if each)

@@ -103,7 +103,12 @@ def read(paste: Paste) -> Snapshot:
     found = environment(
         python=_python(packages), distributions=tuple(_package(name, step) for name, step in packages.items())
     )
-    torch = _for_cpu(paste) or _of_index(paste, packages) or _of_conda_command(paste, packages) or _of_plain_command(paste, packages)
+    torch = (
+        _for_cpu(paste)
+        or _of_index(paste, packages)
+        or _of_conda_command(paste, packages)
+        or _of_plain_command(paste, packages)
+    )
     if torch is not None:
         found = _with(found, torch)
     if not (found.distributions or found.frameworks or found.python):

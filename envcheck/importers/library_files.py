@@ -13,6 +13,7 @@ from functools import cache
 from envcheck.compat.families import SPOKEN_OF, files_of
 from envcheck.importers.kit.paste import SOURCE, Paste
 from envcheck.importers.kit.protocol import Rank
+from envcheck.importers.kit.spoken import before_error
 from envcheck.importers.kit.stated_libraries import stated_cuda, stated_cudnn
 from envcheck.snapshot import Library, Listing, Snapshot
 
@@ -66,7 +67,7 @@ def read(paste: Paste) -> Snapshot:
 
 def _libraries(paste: Paste) -> Iterator[Library]:
     for line in paste.statements:
-        text = line.strip(_BULLET)[:_LONGEST_LINE]
+        text = before_error(line.strip(_BULLET)[:_LONGEST_LINE])
         if not _NOT_THERE.search(text):
             yield from _files(text)
         for sentence in _SENTENCE.split(text):

@@ -23,7 +23,9 @@ TORCH_CUDA = "torch.version.cuda"
 DRIVER_CUDA = "driver.cuda"
 """The component of a mention that tells the newest CUDA that the driver supports."""
 
-_NO_SPEECH = frozenset({"kernel-module-open", "torch-extension", "tensorrt-engine", "nvcc", "caffe", "l4t", "jetpack", "cuda-toolkit"})
+_NO_SPEECH = frozenset(
+    {"kernel-module-open", "torch-extension", "tensorrt-engine", "nvcc", "caffe", "l4t", "jetpack", "cuda-toolkit"}
+)
 """Names in the matrix that stand for more than a version that people state, or that other readers know."""
 
 _VERSION = (
@@ -185,7 +187,7 @@ _FIELD = re.compile(
 )
 
 
-def _before_error(text: str) -> str:
+def before_error(text: str) -> str:
     """What somebody says before the error that he quotes in the same line; the whole text where that is not so."""
     raised = _QUOTED_ERROR.search(text)
     return text[: raised.start()] if raised else text
@@ -244,7 +246,7 @@ def may_tell(line: str) -> bool:
 
 def mentions(line: str) -> Iterator[Mention]:
     """The components and versions that a line states of this machine."""
-    text = _before_error(line[:LONGEST])
+    text = before_error(line[:LONGEST])
     if _PROGRAM.search(text):
         return
     if "ersion of" in text:
@@ -285,7 +287,7 @@ def _named(part: str, *, listed: bool, hedged: bool) -> Iterator[Mention]:
 
 def gpus(line: str) -> Iterator[NamedGpu]:
     """The GPU models that a line says are here, in its order."""
-    text = _before_error(line[:LONGEST])
+    text = before_error(line[:LONGEST])
     if _PROGRAM.search(text):
         return
     listed = _is_list(text)

@@ -106,7 +106,8 @@ _FOR_ADMINISTRATION = 2
 
 
 def _any_in_mig_mode(_subject: Snapshot, facts: Facts) -> bool:
-    return any(gpu.mig and gpu.mig.enabled for gpu in facts.own_gpus) or bool(_all_instances(facts))
+    named = "MIG-" in (facts.variable(VISIBLE) or "")
+    return named or any(gpu.mig and gpu.mig.enabled for gpu in facts.own_gpus) or bool(_all_instances(facts))
 
 
 _ONE_PER_PROCESS = (

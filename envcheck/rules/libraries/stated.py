@@ -125,9 +125,7 @@ def stated_misfit(
     )
 
 
-def _fits(
-    component: Literal["cuda", "cudnn"], there: str, subject: FrameworkSubject, facts: Facts
-) -> list[Fit | None]:
+def _fits(component: Literal["cuda", "cudnn"], there: str, subject: FrameworkSubject, facts: Facts) -> list[Fit | None]:
     """Whether a version serves the framework, by what it was built with, else by each build of its release."""
     framework = subject.framework
     if component == "cudnn" and framework.cudnn:

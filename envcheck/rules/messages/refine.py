@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from envcheck.compat.error_lines import ErrorLine
+from envcheck.compat.error_lines import ErrorLine, named_by
 from envcheck.compat.families import row_of
 from envcheck.compat.matrix import Matrix
 from envcheck.compat.question.package_needs import admits
@@ -182,6 +182,8 @@ def _driver_is_known(snapshot: Snapshot) -> bool:
 
 
 def _why_missing(problem: str, text: str, snapshot: Snapshot, matrix: Matrix) -> str:
+    if _path_cures(snapshot):
+        return "library-not-found"
     wanted = _wanted(text)
     if wanted is None and (asked := _REQUIRED.search(text)):
         return _why_required(problem, asked, snapshot, matrix)
@@ -194,6 +196,12 @@ def _why_missing(problem: str, text: str, snapshot: Snapshot, matrix: Matrix) ->
     found = problem_of_missing(wanted, installed=installed, other_major=other_major)
     # "Not found by the loader" proves no more than that, unless another major version is there.
     return problem if problem == "library-not-found" and not other_major else found
+
+
+def _path_cures(snapshot: Snapshot) -> bool:
+    """Whether a text says that a library was found once LD_LIBRARY_PATH led to it."""
+    about = (error.text for error in snapshot.observed_errors if "LD_LIBRARY_PATH" in error.text)
+    return any((line := named_by(text)) and line.problem == "library-not-found" for text in about)
 
 
 _REQUIRED = re.compile(r"\bRequire cuDNN (?P<cudnn>[0-9]{1,2})\.\*,? and CUDA (?P<cuda>[0-9]{1,2})\.")

@@ -10,7 +10,8 @@ import pytest
 from envcheck.compat.error_lines import LONGEST, error_lines, named_by
 from envcheck.compat.load import load_matrix
 from envcheck.compat.needed import has_needed, needed_by
-from envcheck.importers.error_lines import is_error
+from envcheck.importers.error_lines import is_error, read
+from envcheck.importers.kit.paste import Paste
 from envcheck.rules.catalog import all_rules, find_rule
 from envcheck.snapshot import Framework, ObservedError, Platform, Snapshot
 from tests.every import every
@@ -39,6 +40,7 @@ from tests.rules.messages import (
     lines_sources,
     lines_statements,
     lines_systems,
+    lines_told,
 )
 
 CORE: dict[str, list[str]] = {
@@ -199,6 +201,7 @@ FAMILIES = (
     lines_systems.EXAMPLES,
     lines_sources.EXAMPLES,
     lines_statements.EXAMPLES,
+    lines_told.EXAMPLES,
 )
 """Further families have their lines in files of their own (``lines_*.py``)."""
 
@@ -271,7 +274,7 @@ def test_every_pattern_has_an_example() -> None:
 
 @every(PAIRS)
 def test_a_line_that_names_a_problem_is_kept_as_an_error_line(problem: str, line: str) -> None:
-    assert is_error(line) or line == lines_platforms.ALONE_ONLY_A_SETTING
+    assert [error.text for error in read(Paste.of(line)).observed_errors] == [line.strip()]
 
 
 REQUESTS = [
@@ -370,9 +373,11 @@ def test_a_met_line_becomes_the_finding_of_its_rule(problem: str) -> None:
         "cupy-multiple-packages": "warn",
         "driver-older-than-toolkit": "note",
         "gpu-memory-exhausted": "note",
+        "pcie-link-degraded": "warn",
         "power-throttled": "warn",
         "requirement-broken": "warn",
         "thermal-throttled": "warn",
+        "wsl-libcuda-shadowed": "warn",
     }.get(problem, "fail")
     assert found.title == rule.title
     assert found.decided_by in ("driver-answered", "framework-ran")
@@ -388,9 +393,11 @@ def test_a_met_line_becomes_the_finding_of_its_rule(problem: str) -> None:
             "cupy-multiple-packages",
             "driver-older-than-toolkit",
             "gpu-memory-exhausted",
+            "pcie-link-degraded",
             "power-throttled",
             "requirement-broken",
             "thermal-throttled",
+            "wsl-libcuda-shadowed",
         }
     )
 )
