@@ -60,6 +60,17 @@ def named_by(text: str) -> ErrorLine | None:
     return first_in(text, _with_needed()) or _by_number(text[:LONGEST])
 
 
+def named_beside(text: str, texts: Sequence[str]) -> ErrorLine | None:
+    """As ``named_by`` has it, where a row that needs another line gives way to the next if none of ``texts`` is that."""
+    line = named_by(text)
+    if line is None or is_borne_out(line, texts):
+        return line
+    shown = text[:LONGEST]
+    lowered = shown.lower()
+    met = (row for row, needed in _with_needed() if has_needed(needed, lowered) and row.is_in(shown))
+    return next((row for row in met if is_borne_out(row, texts)), None)
+
+
 Candidates = Sequence[tuple["ErrorLine", Needed]]
 """Rows to try, by priority, each with what it needs."""
 

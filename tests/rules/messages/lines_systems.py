@@ -5,6 +5,9 @@
 from __future__ import annotations
 
 EXAMPLES: dict[str, list[str]] = {
+    "mig-enumeration": [
+        "RuntimeError: CUDA error: invalid device ordinal (MIG-GPU-0a1b2c3d/7/0)",
+    ],
     "toolkit-too-old": [
         "/venv/flashinfer/include/vec_dtypes.cuh:24:10: fatal error: cuda_fp8.h: No such file or directory",
     ],
@@ -51,6 +54,10 @@ EXAMPLES: dict[str, list[str]] = {
         "error: this CPU does not support AVX2",
     ],
     "cpu-only-build": [
+        "After pip install llama-cpp-python it does not use the GPU",
+        "pip install llama-cpp-python: the GPU is not used",
+        "pip install llama-cpp-python, and it is only using the CPU",
+        "Ultralytics 8.3.1 Python-3.11.4 torch-2.4.1+cpu, but I cannot use the GPU",
         "cv2.error: OpenCV(4.8.0) setUpNet DNN module was not built with CUDA backend; switching to CPU",
         "ValueError: Specified provider 'TensorrtExecutionProvider' is not in available provider names",
         "AttributeError: module 'torch._C' has no attribute '_cuda_setDevice'",
@@ -237,6 +244,7 @@ EXAMPLES: dict[str, list[str]] = {
         "ImportError: /lib/aarch64-linux-gnu/libgomp.so.1: cannot allocate memory in static TLS block",
     ],
     "system-library-missing": [
+        "pip install onnxruntime, then: ImportError: DLL load failed while importing onnxruntime_pybind11_state: The specified module could not be found.",
         r'OSError: [WinError 126] The specified module could not be found. Error loading "D:\ai\venv\Lib\site-packages\torch\lib\fbgemm.dll" or one of its dependencies.',
         "ImportError: libGL.so.1: cannot open shared object file: No such file or directory",
         "./llama-server: error while loading shared libraries: libgomp.so.1: cannot open shared object file: No such file or directory",

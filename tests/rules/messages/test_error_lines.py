@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from envcheck.compat.error_lines import LONGEST, error_lines, named_by
+from envcheck.compat.error_lines import LONGEST, error_lines, named_beside, named_by
 from envcheck.compat.load import load_matrix
 from envcheck.compat.needed import has_needed, needed_by
 from envcheck.importers.error_lines import is_error, read
@@ -259,15 +259,18 @@ def test_a_line_takes_milliseconds_whatever_stands_in_it(piece: str) -> None:
 
 @every(PAIRS)
 def test_a_line_names_its_problem(problem: str, line: str) -> None:
-    found = named_by(line)
-    assert found is not None
-    assert found.problem == problem
+    assert problem in [found.problem for found in (named_by(line), named_beside(line, (line,))) if found]
 
 
 def test_every_pattern_has_an_example() -> None:
     lines = [line for _, line in PAIRS]
     idle = [
-        line.pattern for line in error_lines() if not any(line.is_in(text) and named_by(text) == line for text in lines)
+        line.pattern
+        for line in error_lines()
+        if not any(
+            line.is_in(text) and line in (named_by(text), named_beside(text, (text,)), named_beside(text, lines))
+            for text in lines
+        )
     ]
     assert idle == []
 
@@ -443,9 +446,9 @@ def test_the_most_exact_line_is_the_cause() -> None:
     ]
 )
 def test_a_line_that_needs_another_beside_it_says_nothing_alone(line: str, beside: str) -> None:
-    assert cause(lines(line)) is None
-    named = named_by(line)
+    named = named_beside(line, (line, beside))
     assert named is not None
+    assert cause(lines(line)) != named.problem
     assert cause(lines(line, beside)) == cause(lines(beside, line)) == named.problem
 
 

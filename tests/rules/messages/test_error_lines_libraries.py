@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from envcheck.compat.error_lines import named_by
+from envcheck.compat.error_lines import named_beside, named_by
 from envcheck.compat.load import load_matrix
 from envcheck.enrich.complete import complete
 from envcheck.importers import read_text
@@ -30,7 +30,7 @@ def cause_in(text: str) -> str | None:
 @every(PAIRS)
 def test_a_pasted_line_is_taken_for_an_error_and_named(problem: str, line: str) -> None:
     assert [error.text for error in read_text(line).observed_errors] == [line.strip()]
-    found = named_by(line)
+    found = named_beside(line, (line,))
     assert found is not None
     assert found.problem == problem
 
