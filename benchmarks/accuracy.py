@@ -24,6 +24,7 @@ from typing import Literal
 import msgspec
 
 from envcheck.checks import Check, Scope
+from envcheck.compat.error_lines import named_by
 from envcheck.compat.load import load_matrix
 from envcheck.enrich.complete import complete
 from envcheck.errors import UsageError
@@ -58,7 +59,7 @@ class Case(msgspec.Struct, frozen=True):
 
     def without_errors(self) -> Case:
         """The case without the lines that speak of a failure."""
-        kept = (line for line in self.dump.split("\n") if not is_error(line))
+        kept = (line for line in self.dump.split("\n") if not is_error(line) and named_by(line) is None)
         return msgspec.structs.replace(self, dump="\n".join(kept), error="")
 
     @property

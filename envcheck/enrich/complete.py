@@ -24,7 +24,7 @@ from envcheck.enrich.stated import (
     infer_release,
 )
 from envcheck.enrich.stated_cuda import infer_default_build, programs_of_stated_cuda
-from envcheck.enrich.torch import infer_pypi_build, infer_torch
+from envcheck.enrich.torch import infer_pypi_build, infer_torch, without_foreign_build
 from envcheck.snapshot import PASTED, Driver, Environment, Framework, Gpu, Listing, Platform, Record, Snapshot
 from envcheck.versions import ComputeCapability, DriverRelease
 
@@ -130,6 +130,7 @@ def _environment(environment: Environment, matrix: Matrix, machine: Snapshot) ->
 def _framework(framework: Framework, environment: Environment, matrix: Matrix, machine: Snapshot) -> Framework:
     platform = machine.platform or Platform()
     if framework.name == "torch":
+        framework = without_foreign_build(framework, machine, matrix)
         for inference in infer_pypi_build(framework, machine, matrix):
             framework = _add(framework, inference.values, inference.why)
     if framework.version is None:

@@ -17,6 +17,9 @@ from envcheck.versions import CudaVersion
 FROM_PYPI = "a command installs PyTorch from PyPI and names no release"
 """What the reader of commands says of one without a release or another index."""
 
+FOR_ARM = "a build that finds no CUDA on a Jetson, for which NVIDIA publishes builds of its own"
+"""Why a build of PyTorch of which a text tells no release is taken for one without CUDA."""
+
 _PLAIN = re.compile(r"[0-9]{1,2}\.[0-9]{1,3}(?:\.[0-9]{1,3})?")
 """A version without the label of another build, as in ``2.3.0a0+ebedce2.nv24.02``."""
 
@@ -120,6 +123,20 @@ def _of_build(matrix: Matrix, row: TorchRow, cuda_text: str | None, platform: Pl
     return Inference(values, row.id)
 
 
+def without_foreign_build(framework: Framework, snapshot: Snapshot, matrix: Matrix) -> Framework:
+    """The framework without the CUDA of an index that has no such build for this machine: installers then take from it
+    the build for the CPU.
+    """
+    platform = snapshot.platform or Platform()
+    row, cuda = torch_row(matrix, framework.version or ""), CudaVersion.parse(framework.cuda)
+    found_none = framework.source == PASTED and framework.gpu_available is False
+    if not found_none or row is None or cuda is None or not platform.on_arm or "+" in (framework.version or ""):
+        return framework
+    if build_of(matrix, row.version, cuda, "linux", "aarch64") is not None or not row.all_builds:
+        return framework
+    return msgspec.structs.replace(framework, cuda=None, cpu_only=None)
+
+
 def infer_pypi_build(framework: Framework, snapshot: Snapshot, matrix: Matrix) -> list[Inference]:
     """That a build which finds no CUDA is for the CPU, where it is PyPI's, and PyPI has no other for this machine."""
     platform = snapshot.platform or Platform()
@@ -128,7 +145,9 @@ def infer_pypi_build(framework: Framework, snapshot: Snapshot, matrix: Matrix) -
     on_windows = platform.os == "windows" and not platform.wsl
     if framework.version is None:
         told = any(FROM_PYPI in run.detail for run in snapshot.runs)
-        return [Inference({"cpu_only": True}, FROM_PYPI)] if told and (platform.tegra or on_windows) else []
+        if platform.tegra and not platform.image_tegra_release:
+            return [Inference({"cpu_only": True}, FROM_PYPI if told else FOR_ARM)]
+        return [Inference({"cpu_only": True}, FROM_PYPI)] if told and on_windows else []
     row = torch_row(matrix, framework.version)
     if row is None or not _PLAIN.fullmatch(framework.version) or _came_by_conda(framework, snapshot):
         return []

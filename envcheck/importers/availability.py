@@ -7,25 +7,30 @@ somebody expects or asks, is no answer.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from itertools import pairwise
 
 from envcheck.importers.kit.paste import SOURCE, Paste
-from envcheck.importers.kit.protocol import Rank, any_line, each_line, environment, with_environment
-from envcheck.snapshot import Framework, Snapshot
+from envcheck.importers.kit.protocol import Rank, any_line, each_line, environment, joined, with_environment
+from envcheck.snapshot import Driver, Framework, Snapshot
+from envcheck.snapshot.merge import merge
 
 NAME = "CUDA's availability"
 RANK = Rank.PROSE
 
 _BETWEEN = (
     r"still|always|also|just|now|only|keeps?|it|return(?:s|ed|ing)?|gives?|gave|me|I|get|got|is|was|stays?|remains?|"
-    r"prints?|printed|shows?|says|evaluates to|results? in|but|as"
+    r"prints?|printed|shows?|says|evaluates to|results? in|but|as|返回|输出|为|是|显示"
 )
 _SAID = re.compile(
     r"(?<![\w.])(?:torch\.)?cuda\.is_available(?:\(\))?[`\"']{0,2}"
     rf"(?:[\s:=>#`'\"-]|\b(?:{_BETWEEN})\b){{1,12}}(?P<answer>true|false)\b",
     re.IGNORECASE,
 )
+_NO_CUDA = re.compile(rf"(?<![\w.])torch\.version\.cuda[`\"']{{0,2}}(?:[\s:=>#`'\"-]|\b(?:{_BETWEEN})\b){{1,12}}None\b")
+"""What PyTorch answers where it was built without CUDA."""
 _NUMBER = re.compile(
-    rf"(?<![\w.])torch\.cuda\.device_count(?:\(\))?[`\"']{{0,2}}(?:[\s:=>#`'\"-]|\b(?:{_BETWEEN})\b){{1,12}}(?P<answer>0)(?![\w.])",
+    rf"(?<![\w.])torch\.cuda\.device_count(?:\(\))?[`\"']{{0,2}}(?:[\s:=>#`'\"-]|\b(?:{_BETWEEN})\b){{1,12}}(?P<answer>[0-9]{{1,3}})(?![\w.])",
     re.IGNORECASE,
 )
 _LABEL = re.compile(
@@ -39,28 +44,78 @@ _NO_ANSWER = re.compile(
     r"|\?\s*$",
     re.IGNORECASE,
 )
+_SPOKEN = {"pytorch": "torch", "tf": "tensorflow", "keras": "tensorflow"}
 _COUNTED = re.compile(
     r"\W{0,6}Num GPUs(?: Available)? ?[:=]\s{0,4}(?P<count>[0-9]{1,4})(?![0-9]|\.[0-9])", re.IGNORECASE
 )
 """What TensorFlow's own example prints."""
+_TOLD = re.compile(
+    r"\b(?P<name>(?:py)?torch|tensorflow|tf|keras|jax)\b[^.;?\n]{0,40}?\b"
+    r"(?:(?:do(?:es)?|did|can|could|will|wo|would|is)(?: ?n[o']t|not)|cannot|never|fail(?:s|ed) to|(?:is |was )?unable to|refuses to)\b"
+    r"[^.;?\n]{0,12}?\b(?:see|find|detect|recogni[sz]e|use|access|seeing|finding|detecting|recogni[sz]ing|using|pick up)\b"
+    r"[^.;?\n]{0,16}?\b(?:GPUs?|CUDA|graphics card)\b"
+    r"|\b(?P<other>(?:py)?torch|tensorflow|tf|keras|jax)\b[^.;?\n]{0,20}?\b"
+    r"(?:sees|finds|found|detects|detected|lists|shows|gets|only (?:sees|finds|lists|uses|shows)|runs only on|falls back to)\b"
+    r"[^.;?\n]{0,12}?(?:\bno (?:GPUs?|CUDA)\b|\b(?:the |my )?CPU\b)"
+    r"|\b(?:GPUs?|CUDA)\b[^.;?\n]{0,20}?\b(?:is |are |was )?not (?:visible|available|detected|recogni[sz]ed|found|used)"
+    r"\b[^.;?\n]{0,12}?\b(?:in|by|to|from|for|inside|with) (?P<third>(?:py)?torch|tensorflow|tf|keras|jax)\b",
+    re.IGNORECASE,
+)
+"""A sentence that says that a framework does not see the GPU."""
+_HEDGED = re.compile(
+    r"\b(?:if|when|whether|unless|would|should|expect\w*|used to|until|before|in case|which|that|not every|other)\b",
+    re.IGNORECASE,
+)
 _LONGEST_LINE = 600
 
 
+_CALL = re.compile(r"(?:torch\.)?cuda\.(?:is_available|device_count)\(\)[`\"']{0,2}$")
+_GOES_ON = re.compile(rf"(?:{_BETWEEN})\b", re.IGNORECASE)
+
+
 def recognise(paste: Paste) -> bool:
-    return any_line(paste, _read_line)
+    return any_line(paste, _read_line) or any(map(_read_line, _broken(paste))) or _lists_devices(paste) is not None
 
 
 def read(paste: Paste) -> Snapshot:
-    return each_line(paste, _read_line)
+    listed = _lists_devices(paste)
+    found = [_finds("tensorflow", found=listed)] if listed is not None else []
+    return merge((each_line(paste, _read_line), joined(filter(None, map(_read_line, _broken(paste)))), *found))
+
+
+_OF_TENSORFLOW = re.compile(r"name: \"/device:(?P<kind>CPU|GPU|XLA_GPU):[0-9]")
+
+
+def _lists_devices(paste: Paste) -> bool | None:
+    """Whether TensorFlow's list of local devices has a GPU; None where there is no such list."""
+    kinds = {found["kind"] for line in paste.statements if (found := _OF_TENSORFLOW.search(line[:_LONGEST_LINE]))}
+    return "GPU" in kinds if kinds else None
+
+
+def _broken(paste: Paste) -> Iterator[str]:
+    """Sentences that go on below a call that stands in a line of its own."""
+    for line, below in pairwise(paste.lines) if "cuda." in paste.text else ():
+        text = line.strip()[-_LONGEST_LINE:]
+        if _CALL.search(text) and _GOES_ON.match(below.strip()):
+            yield f"{text} {below.strip()[:_LONGEST_LINE]}"
 
 
 def _read_line(line: str) -> Snapshot | None:
     text = line[:_LONGEST_LINE]
     if counted := _COUNTED.search(text) if "Num GPUs" in text else None:
         return _finds("tensorflow", found=counted["count"] != "0")
+    if (sentence := _TOLD.search(text)) and not _HEDGED.search(text[: sentence.end()].rpartition(". ")[2]):
+        name = next(found for found in sentence.groups() if found).lower()
+        return _finds(_SPOKEN.get(name, name), found=False)
     if "available" not in text and "AVAILABLE" not in text and "orch" not in text:
         return None
-    told = _SAID.search(text) or _LABEL.match(text) or _NUMBER.search(text)
+    if (bare := _NO_CUDA.search(text)) and not _NO_ANSWER.search(text[: bare.end()]):
+        torch = Framework(source=SOURCE, name="torch", cpu_only=True)
+        return with_environment(environment(frameworks=(torch,)))
+    told = _SAID.search(text) or _LABEL.match(text)
+    if told is None and (number := _NUMBER.search(text)) and not _NO_ANSWER.search(text[: number.end()]):
+        count = int(number["answer"])
+        return Snapshot(driver=Driver(source=SOURCE, cuda_devices=count)) if count else _finds("torch", found=False)
     if told is None or _NO_ANSWER.search(text[: told.end()]) or text.rstrip().endswith("?"):
         return None
     answer = next(each for each in told.groups() if each)

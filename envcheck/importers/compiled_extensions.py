@@ -24,6 +24,7 @@ _ARCHS = re.compile(
 )
 _VERSION = r"[0-9]{1,2}\.[0-9]{1,3}[0-9A-Za-z.+]{0,30}"
 _DETECTRON2 = re.compile(rf"detectron2{_SIGN}(?P<version>{_VERSION})(?: @|$)", re.IGNORECASE)
+_TORCH = re.compile(rf"PyTorch{_SIGN}(?P<version>{_VERSION}) @ ?(?P<path>/\S{{1,300}})$")
 _LONGEST_LINE, _LONGEST_TEXT = 600, 1 << 20
 
 
@@ -47,6 +48,9 @@ def _facts(paste: Paste) -> Iterator[Snapshot]:
             yield _extension("detectron2", cuda=found["cuda"])
         elif found := _DETECTRON2.match(text):
             yield _extension("detectron2", version=found["version"])
+        elif found := _TORCH.match(text):
+            torch = Framework(source=SOURCE, name="torch", version=found["version"], path=found["path"])
+            yield with_environment(environment(frameworks=(torch,)))
         elif found := _ARCHS.match(text):
             yield _extension("detectron2", gpu_code=tuple(_target(arch) for arch in found["archs"].split(",")))
 

@@ -1,4 +1,4 @@
-"""Commands that start a container and ask for no GPU, and logs that ``docker compose`` prefixed.
+"""Commands and compose files that start a container and ask for no GPU, and logs that ``docker compose`` prefixed.
 
 A text that asks for a GPU anywhere does not tell how the container was started that it is about.
 """
@@ -14,28 +14,50 @@ from envcheck.snapshot import NO_GPU_ASKED, Platform, Snapshot
 NAME = "container command"
 RANK = Rank.MESSAGE
 
-_RUN = re.compile(r"(?:^|[$#>] ?|`|\bsudo )(?:docker|podman|nerdctl) (?:container )?run .{1,600}", re.MULTILINE)
+_RUN = re.compile(
+    r"(?:^|[$#>] ?|`|\bsudo )(?:(?P<engine>docker|podman|nerdctl) (?:container )?run"
+    r"|(?P<hpc>apptainer|singularity) (?:exec|run|shell)) .{1,600}",
+    re.MULTILINE,
+)
 _ASKS = re.compile(
     r"--gpus|--runtime|runtime: ?nvidia|nvidia\.com/|--device|NVIDIA_VISIBLE_DEVICES|capabilities: ?|nvidia-docker|"
-    r"default-runtime|\bcdi\b|--privileged|driver: ?nvidia",
+    r"default-runtime|\bcdi\b|(?<!without )(?<!no )--nv(?:ccli)?\b|--privileged|driver: ?nvidia",
     re.IGNORECASE,
 )
+_COMPOSE = re.compile(r"^services:[ \t]{0,8}$(?:\n.{0,200}){1,12}?\n[ \t]{1,12}(?P<image>image: ?\S{1,120})", re.MULTILINE)
+_OF_COMPOSE = re.compile(
+    r"runtime: ?[\"']?nvidia|driver: ?[\"']?(?:nvidia|cdi)|capabilities: ?|^[ \t]{1,12}gpus: ?|nvidia\.com/|"
+    r"NVIDIA_VISIBLE_DEVICES|privileged: ?true|/dev/nvidia|default-runtime|network_mode: ?[\"']?none",
+    re.IGNORECASE | re.MULTILINE,
+)
+"""How a service of a compose file gets a GPU."""
+_BESIDE = "$#>` "
 _LONGEST_TEXT, _SHOWN = 1 << 20, 120
 
 
 def recognise(paste: Paste) -> bool:
-    return bool(paste.of_compose) or _without_gpu(paste) is not None
+    return bool(paste.of_compose or _without_gpu(paste) or _service_without_gpu(paste))
 
 
 def read(paste: Paste) -> Snapshot:
-    command = _without_gpu(paste)
-    if command is None and not paste.of_compose:
+    command, service = _without_gpu(paste), _service_without_gpu(paste)
+    if command is None and service is None and not paste.of_compose:
         return Snapshot()
-    shown = f"{NO_GPU_ASKED}{command[:_SHOWN]}" if command else f"log of {paste.of_compose}"
-    return Snapshot(platform=Platform(source=SOURCE, os="linux", container="docker", container_evidence=shown))
+    asked = command[0].strip(_BESIDE) if command else service
+    shown = f"{NO_GPU_ASKED}{asked[:_SHOWN]}" if asked else f"log of {paste.of_compose}"
+    kind = "apptainer" if command and command["hpc"] else "docker"
+    return Snapshot(platform=Platform(source=SOURCE, os="linux", container=kind, container_evidence=shown))
 
 
-def _without_gpu(paste: Paste) -> str | None:
+def _without_gpu(paste: Paste) -> re.Match[str] | None:
+    """The command, where nothing in the text asks for a GPU."""
     text = paste.text[:_LONGEST_TEXT]
-    found = _RUN.search(text) if " run " in text else None
-    return found[0].strip("$#>` ") if found and not _ASKS.search(text) else None
+    found = _RUN.search(text) if any(f" {verb} " in text for verb in ("run", "exec", "shell")) else None
+    return found if found and not _ASKS.search(text) else None
+
+
+def _service_without_gpu(paste: Paste) -> str | None:
+    """The image of a compose file that gives no service a GPU, whatever other commands of the text do."""
+    text = paste.text[:_LONGEST_TEXT]
+    found = _COMPOSE.search(text) if "services:" in text else None
+    return found["image"] if found and not _OF_COMPOSE.search(text) else None

@@ -1,4 +1,4 @@
-"""The driver's packages as package managers list them: ``libnvidia-compute-550:amd64 550.107.02-0ubuntu1``.
+"""The driver's packages as package managers list them, ``libnvidia-compute-550:amd64 550.107.02-0ubuntu1``, and its files.
 
 They tell the release of the driver's libraries, which must be the kernel module's. Where nvidia-smi printed its table,
 both fit, and a list may be of another day.
@@ -23,9 +23,14 @@ _PACKAGE = re.compile(
     r"\(?(?:[0-9.a-z~:+-]{5,60}, )?[`'\"]?(?:[0-9]:)?(?P<release>[3-9][0-9]{2}\.[0-9]{2,3}(?:\.[0-9]{2})?)"
     r"(?=[-~+ \t)`'\"]|\.\w{2,3}_|$)"
 )
+_FILE = re.compile(
+    r"(?<![\w-])(?P<name>lib(?:cuda|nvidia-(?:ml|ptxjitcompiler|cfg|glcore))\.so)\.(?P<release>[3-9][0-9]{2}\.[0-9]{2,3}(?:\.[0-9]{2})?)"
+    r"(?!\w|\.\w|-)"
+)
+"""A library of the driver by the name of its file, which ends with its release."""
 _INSTALLED = re.compile(
     r"\b(?:apt|apt-get|dnf|yum|zypper|pacman)\b[^;&|\n]{0,60}? (?:install|in|-S)\b[^;&|\n]{0,120}?[ `'\"]"
-    r"(?P<package>nvidia-(?:driver|utils|headless)(?:-[0-9]{3}(?:-(?:server|open))?)?|cuda-drivers(?:-[0-9]{3})?|"
+    r"(?P<package>nvidia-(?:driver|utils|headless)(?:-[0-9]{3}(?:-(?:server|open))?)?|cuda-drivers(?:-[0-9]{3})?|cuda(?:-[0-9]{1,2}-[0-9])?|"
     r"libnvidia-compute-[0-9]{3})(?![\w-])"
 )
 _WSL = re.compile(r"\bWSL ?2?\b|microsoft-standard", re.IGNORECASE)
@@ -54,7 +59,7 @@ def _installed_in_wsl(paste: Paste) -> Iterator[str]:
         return
     for line in paste.statements:
         text = line[:_LONGEST_LINE]
-        if "nvidia-" not in text and "cuda-drivers" not in text:
+        if "nvidia-" not in text and "cuda" not in text:
             continue
         for found in _INSTALLED.finditer(text):
             if not _NEGATED.search(text[max(found.start() - _BEFORE, 0) : found.start()]):
@@ -63,7 +68,7 @@ def _installed_in_wsl(paste: Paste) -> Iterator[str]:
 
 def _releases(paste: Paste) -> dict[str, str]:
     """The release of the libraries by package, where all packages have one release."""
-    lines = [line for line in paste.statements if "nvidia-" in line or "libcuda1" in line]
+    lines = [line for line in paste.statements if "nvidia-" in line or "libcuda" in line]
     if not lines or _RUNS.search(paste.text):
         return {}
     found = dict(_packages(lines))
@@ -74,3 +79,5 @@ def _packages(lines: list[str]) -> Iterator[tuple[str, str]]:
     for line in lines:
         for package in _PACKAGE.finditer(line[:_LONGEST_LINE]):
             yield package[0].split()[0].strip("`'\""), package["release"]
+        for file in _FILE.finditer(line[:_LONGEST_LINE]):
+            yield file["name"], file["release"]

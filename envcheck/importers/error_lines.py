@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from functools import cache
 from typing import NamedTuple
 
+from envcheck.compat.error_lines import first_in, is_borne_out, lines_that_may_be_in
 from envcheck.compat.load import load_matrix
 from envcheck.importers.kit.paste import SOURCE, Paste, left_out_run
 from envcheck.importers.kit.protocol import Rank
@@ -31,18 +32,23 @@ _NUMBER = re.compile(r"0x[0-9a-fA-F]+|\d+")
 _XML = re.compile(r"</?[a-z_]{1,80}[ >].*>$")
 
 
+_MOST_TRIALS = 100_000
+"""Most pairs of a line and a row that are tried for lines without a word of a failure."""
+
+
 def recognise(paste: Paste) -> bool:
-    return any(map(is_error, paste.statements))
+    return any(map(is_error, paste.statements)) or bool(_named(paste))
 
 
 def read(paste: Paste) -> Snapshot:
     """At most ``MOST_LINES`` error lines, identical ones once."""
     found: dict[str, int] = {}
     seen: set[str] = set()
+    named = _named(paste)
     for place, line in enumerate(paste.lines):
         if line not in seen:
             seen.add(line)
-            if is_error(line):
+            if line in named or is_error(line):
                 found.setdefault(line.strip()[:LONGEST_LINE], paste.number(place))
     unlike = list(found) if len(found) <= MOST_LINES else _unlike(list(found))
     kept = unlike if len(unlike) <= MOST_LINES else unlike[:_HALF] + unlike[-_HALF:]
@@ -50,6 +56,19 @@ def read(paste: Paste) -> Snapshot:
         observed_errors=tuple(ObservedError(source=SOURCE, text=text, line=found[text]) for text in kept),
         runs=tuple(_rows_about_omitted(len(found), len(unlike), len(kept))),
     )
+
+
+def _named(paste: Paste) -> frozenset[str]:
+    """The lines that name a problem, whatever words they have, and those that must stand beside them; of a text that is
+    short enough to try them all.
+    """
+    lines = [line for line in paste.statements if not _is_harmless(line)]
+    rows = lines_that_may_be_in("\n".join(lines))
+    if len(rows) * len(lines) > _MOST_TRIALS:
+        return frozenset()
+    met = {line: row for line in lines if (row := first_in(line, rows))}
+    beside = [row for row in dict.fromkeys(met.values()) if row.beside]
+    return frozenset(line for line in lines if line in met or any(is_borne_out(row, (line,)) for row in beside))
 
 
 def _rows_about_omitted(found: int, unlike: int, kept: int) -> Iterator[ProbeRun]:
@@ -95,4 +114,9 @@ def is_error(line: str) -> bool:
     """Whether a line is about a failure; a line of XML never is, whatever its elements are called."""
     text, words = line.strip()[:LONGEST_LINE], _telling()
     met = words.in_lower_case.search(text.lower()) or words.as_written.search(text)
-    return bool(met) and not words.harmless.search(text) and not _XML.match(text)
+    return bool(met) and not _is_harmless(text)
+
+
+def _is_harmless(line: str) -> bool:
+    text = line.strip()[:LONGEST_LINE]
+    return bool(_telling().harmless.search(text) or _XML.match(text))

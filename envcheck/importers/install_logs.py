@@ -37,13 +37,15 @@ _ARCHIVE = re.compile(
     rf"-(?P<version>{_VERSION})(?:\.tgz|\.zip|/|\b)"
 )
 """What ONNX Runtime's project publishes for C and C++; ``-gpu_cuda12-`` would be another build than its own."""
+_NOT_THERE = re.compile(r"\b(?:HTTP (?:error )?)?40[34]\b|\bnot found\b|does(?: not|n't) exist", re.IGNORECASE)
+"""What a line says of a wheel that an index does not have."""
 _REMOVED = re.compile(
     rf"(?:Successfully uninstalled|Uninstalling|Found existing installation:) ({_NAME})[- ]({_VERSION}):?\s*$"
 )
 _CONDA = re.compile(rf"(?:- )?[\"']?({_NAME})={{1,2}}({_VERSION})(?:=(\S{{1,60}}?))?[\"']?(?:\s*#.*)?$")
 _CONDA_ROW = re.compile(rf"({_NAME})\s+({_VERSION})\s+(\S*(?:cuda|cudnn|cpu)\S*_[0-9]+)(?:\s+\S{{1,40}})?$")
 _CONDA_FILE = re.compile(
-    r"(?<![\w/-])(?P<name>pytorch|jaxlib|tensorflow(?:-base)?|onnxruntime)-(?P<version>[0-9]{1,2}(?:\.[0-9]{1,3}){2})-"
+    r"(?<![\w/-])(?P<name>pytorch|jaxlib|tensorflow(?:-base)?|onnxruntime)-(?P<version>[0-9]{1,2}(?:\.[0-9]{1,3}){2}(?:\.dev[0-9]{8})?)-"
     r"(?P<build>(?:[a-z0-9.]{1,12}_){0,2}(?:cpu|cuda)\w{0,60}?)(?=\.(?:conda|tar\.bz2)|[^\w.]|\.?\s|\.?$)"
 )
 """A package of conda by the name of its file or folder."""
@@ -79,6 +81,7 @@ def recognise(paste: Paste) -> bool:
     return (
         next(_all_steps(paste), None) is not None
         or _names_an_index(paste.text)
+        or _for_cpu(paste) is not None
         or any("torch" in line and _PLAIN.search(line) for line in paste.statements)
     )
 
@@ -100,7 +103,12 @@ def read(paste: Paste) -> Snapshot:
     found = environment(
         python=_python(packages), distributions=tuple(_package(name, step) for name, step in packages.items())
     )
-    torch = _of_index(paste, packages) or _of_conda_command(paste, packages) or _of_plain_command(paste, packages)
+    torch = (
+        _for_cpu(paste)
+        or _of_index(paste, packages)
+        or _of_conda_command(paste, packages)
+        or _of_plain_command(paste, packages)
+    )
     if torch is not None:
         found = _with(found, torch)
     if not (found.distributions or found.frameworks or found.python):
@@ -155,6 +163,19 @@ def _of_conda_command(paste: Paste, packages: dict[str, _Step]) -> Framework | N
     return Framework(source=SOURCE, name="torch", cuda=found.pop(), cpu_only=False) if len(found) == 1 else None
 
 
+_FOR_CPU = re.compile(
+    r"\b(?:pip[0-9.]{0,4}|uv(?: pip)?|conda|mamba) (?:install|add) (?:.{0,200} )?(?P<name>tensorflow-cpu|faiss-cpu|cpuonly)(?=[\s`'\",;)=]|$)"
+)
+"""What commands install that has no CUDA, with or without a release."""
+
+
+def _for_cpu(paste: Paste) -> Framework | None:
+    """The framework without CUDA that a command installs."""
+    found = (_FOR_CPU.search(line) for line in paste.statements if "cpu" in line)
+    name = next((match["name"] for match in found if match), None)
+    return Framework(source=SOURCE, name="torch" if name == "cpuonly" else name, cpu_only=True) if name else None
+
+
 def _of_plain_command(paste: Paste, packages: dict[str, _Step]) -> Framework | None:
     """PyTorch as pip takes it from PyPI, where a command names neither a release nor another place."""
     if "torch" in packages or not any(_PLAIN.search(line) for line in paste.statements if "torch" in line):
@@ -202,7 +223,9 @@ def _of_uv_and_poetry(text: str) -> Iterator[_Step]:
 
 
 def _of_wheels(text: str) -> Iterator[_Step]:
-    for wheel in _WHEEL.finditer(text.replace("%2B", "+").replace("%2b", "+")) if ".whl" in text else ():
+    if ".whl" not in text or _NOT_THERE.search(text):
+        return
+    for wheel in _WHEEL.finditer(text.replace("%2B", "+").replace("%2b", "+")):
         yield _Step(wheel[1], wheel[2])
 
 

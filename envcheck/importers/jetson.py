@@ -24,11 +24,14 @@ _JETPACK = re.compile(
     re.IGNORECASE,
 )
 _CHIP = re.compile(
-    r"\b(?:NVIDIA )?(?:Jetson[- ](?:AGX|Orin|Xavier|Nano|TX[12]|Thor)|Tegra (?:X[12]|Xavier|Orin))\b"
+    r"\b(?:NVIDIA )?(?:Jetson[- ](?:AGX|Orin|Xavier|Nano|NX|TX[12]|Thor)|Tegra (?:X[12]|Xavier|Orin))\b"
+    r"|\b(?:on|my|our|this|an?) (?:NVIDIA )?Jetson\b(?![- ](?:container|ai|zoo|image))"
     r"|\b[0-9]\.[0-9.]{1,8}-tegra\b|/usr/lib/aarch64-linux-gnu/tegra\b",
     re.IGNORECASE,
 )
-_ARM_PATH = re.compile(r"/aarch64-linux-gnu/")
+_ARM_PATH = re.compile(
+    r"/aarch64-linux-gnu/|/linux-aarch64$|__archspec=1=(?:aarch64|arm)|_aarch64\.whl\b|^\W{0,4}aarch64\W{0,2}$|\baarch64 GNU/Linux"
+)
 _ARM = re.compile(
     r"\b(?:architecture|arch|machine|platform|uname -m|cpu|os)\b[^:=|]{0,20}[:=|]{1,2} ?(?:[\w.-]{1,20} ){0,3}\(?"
     r"(?:linux[-/ _])?(?:aarch64|arm64)\b",

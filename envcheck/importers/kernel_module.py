@@ -22,11 +22,15 @@ RANK = Rank.OUTPUT
 _VERSION = re.compile(
     r"NVRM(?: version)?: (?:loading )?NVIDIA UNIX (Open )?[^\n]{0,60}?\b([0-9]{2,4}(?:\.[0-9]{1,4}){1,2})\b"
 )
+_SAID = re.compile(
+    r"\bkernel modules?(?: version)?(?: is(?: at)?)?[ :=]{1,3}(?P<version>[3-9][0-9]{2}\.[0-9]{2,3}(?:\.[0-9]{2})?)(?![\w.])",
+    re.IGNORECASE,
+)
 _OF_TENSORFLOW = re.compile(r"\bkernel reported version is: ([0-9]{3})\.([0-9]{1,3})(?:\.([0-9]{1,2}))?(?![\w.])")
 """TensorFlow shows the numbers without leading zeros: ``460.91.3``."""
 _LSMOD = re.compile(r"(nouveau|nova_core|nvidia)\s{1,40}[0-9]{4,10}\s{1,40}[0-9]{1,4}(?:\s|$)")
 _NOUVEAU = re.compile(
-    r"\bnouveau (?:(?:kernel )?(?:driver|module) )?(?:(?:is|gets) )?(?:still |now |currently |already )?"
+    r"\bdriver(?: in use)?: nouveau\b|\bnouveau (?:(?:kernel )?(?:driver|module) )?(?:(?:is|gets) )?(?:still |now |currently |already )?"
     r"(?:loaded|in use|active|running|being used|used)\b(?! (?:by default|to|as a fallback))"
     r"|\b(?:is|are|still) (?:using|running|on|bound to|driven by) (?:the )?nouveau\b",
     re.IGNORECASE,
@@ -36,7 +40,7 @@ _UNDECIDED = re.compile(
     r"\b(?:if|whether|when|unless|before|not|never|no|without|ensure|sure|check|verify|was|neither|nor|longer)\b|n't\b|\?",
     re.IGNORECASE,
 )
-_SECURE_BOOT = re.compile(r"SecureBoot (enabled|disabled)$")
+_SECURE_BOOT = re.compile(r"\bSecureBoot (?:is )?(enabled|disabled)\b")
 _DKMS = re.compile(
     r"nvidia(?:-open|-srv|-current|-current-open)?[/,] ?(?P<release>[0-9]{3}(?:\.[0-9]{1,4}){1,2})(?:-\w{1,20})?, "
     r"(?P<kernel>[0-9]\S{2,80}), \w{3,12}: (?P<state>installed|built|added)"
@@ -65,6 +69,12 @@ _ASKED = re.compile(
 )
 _ANSWER = re.compile(r"(?:version:\s{1,20})?([0-9]{3}\.[0-9]{2,3}(?:\.[0-9]{2,3})?)$")
 _MODULE_FILE = re.compile(r"/lib/modules/([0-9][\w.+~-]{2,80})/[\w./+-]{0,200}\bnvidia\.ko(?:\.\w{2,4})?$")
+_FOLDER = re.compile(
+    r"(?:^|\bls (?:-\S{1,6} ){0,3}[\"']?)/(?:usr/)?lib/modules/(?P<kernel>[0-9][\w.+~-]{2,80})(?:/[\w./+*-]{0,100})?[\"']?:?"
+    r"(?: ?\| ?grep \S{1,40}(?: \S{1,40})?)?$"
+)
+"""A folder of one kernel's modules whose content stands below."""
+_NAMED_FILE = re.compile(r"(?<![\w./-])nvidia(?:-current)?\.ko(?:\.\w{2,4})?(?![\w.])")
 _COMMAND = re.compile(r"(?:[\w@.:~\[\] /-]{0,80}[$#] ?|\[root@[^\]]{1,60}\]# ?)(?=\S)")
 """A shell's prompt with a command behind it."""
 _LISTS_LOADED = re.compile(r"\blsmod ?\| ?e?grep (?:-\S{1,4} )?[\"']?nvidia[\"']?$")
@@ -130,12 +140,28 @@ def _listed(paste: Paste) -> KernelModule | None:
 
 def _built(paste: Paste) -> Iterator[str]:
     """The kernels that DKMS has installed NVIDIA's module for, or that have its file."""
+    yield from _of_folders(paste)
     for line in paste.statements:
         text = line.strip()[:_LONGEST_LINE]
         if "nvidia.ko" in text and (file := _MODULE_FILE.search(text)):
             yield file[1]
         elif "installed" in text and (found := _DKMS.search(text)) and found["state"] == "installed":
             yield found["kernel"]
+
+
+def _of_folders(paste: Paste) -> Iterator[str]:
+    """The kernels in whose listed folder the module lies."""
+    if "/lib/modules/" not in paste.text:
+        return
+    kernel = None
+    for line in paste.lines:
+        text = line.strip()[:_LONGEST_LINE]
+        if folder := _FOLDER.search(text):
+            kernel = folder["kernel"]
+        elif not text or _COMMAND.match(text):
+            kernel = None
+        elif kernel and _NAMED_FILE.search(text):
+            yield kernel
 
 
 def _read_line(line: str) -> Snapshot | None:
@@ -148,9 +174,11 @@ def _read_line(line: str) -> Snapshot | None:
     if found := _OF_TENSORFLOW.search(text):
         release = ".".join((found[1], *(part.zfill(2) for part in found.groups()[1:] if part)))
         return Snapshot(kernel=Kernel(source=SOURCE, nvidia=KernelModule(source=SOURCE, loaded=True, version=release)))
+    if "module" in text and (found := _SAID.search(text)):
+        return Snapshot(kernel=Kernel(source=SOURCE, nvidia=KernelModule(source=SOURCE, version=found["version"])))
     if in_use := _module_in_use(text):
         return Snapshot(kernel=_in_use(in_use))
-    if found := _SECURE_BOOT.match(text):
+    if found := _SECURE_BOOT.search(text):
         return Snapshot(kernel=Kernel(source=SOURCE, secure_boot=found[1] == "enabled"))
     if (found := _UNAME.match(text)) or (found := _RUNNING.search(text)):
         release = next(filter(None, found.groups()))

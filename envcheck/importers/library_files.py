@@ -13,6 +13,7 @@ from functools import cache
 from envcheck.compat.families import SPOKEN_OF, files_of
 from envcheck.importers.kit.paste import SOURCE, Paste
 from envcheck.importers.kit.protocol import Rank
+from envcheck.importers.kit.spoken import before_error
 from envcheck.importers.kit.stated_libraries import stated_cuda, stated_cudnn
 from envcheck.snapshot import Library, Listing, Snapshot
 
@@ -33,11 +34,19 @@ _CUDNN = re.compile(
     r"(?P<version>[5-9](?:\.[0-9]{1,2}){0,3})(?!\.?\w)",
     re.IGNORECASE,
 )
+_LOADED = re.compile(r"\bdevice: ?[0-9]{1,3}, cuDNN Version: ?(?P<version>[5-9](?:\.[0-9]{1,2}){1,3})(?![0-9])")
+"""What Paddle says of the cuDNN that it loaded."""
 _NOT_THE_TOOLKIT = re.compile(
     r"nvidia-smi|driver|used to build|compiled|built|runtime version|capability|cuDNN version\s*:.*(?:Probably|/)|"
     r"needs?\b|requires?\b|expect|want",
     re.IGNORECASE,
 )
+_IS_IN = re.compile(
+    r"[`'\"]?(?P<file>\blib[\w.-]{2,60}\.so[.0-9]{0,16})[`'\"]? (?:does |do )?"
+    r"(?:exists?|is(?: there| present| located| installed)?|lies|resides|can be found) (?:in|at|under|inside) [`'\"]?"
+    r"(?P<folder>/[\w./-]{1,200}?)/?(?=[`'\",;)\s]|\.?$)"
+)
+"""A sentence that says where a file is."""
 _SENTENCE = re.compile(r"(?<=[.;!?])\s+")
 _BULLET = " \t-*•#>`|"
 _MOST, _LONGEST_LINE, _LONGEST_PROSE = 64, 1000, 200
@@ -58,7 +67,7 @@ def read(paste: Paste) -> Snapshot:
 
 def _libraries(paste: Paste) -> Iterator[Library]:
     for line in paste.statements:
-        text = line.strip(_BULLET)[:_LONGEST_LINE]
+        text = before_error(line.strip(_BULLET)[:_LONGEST_LINE])
         if not _NOT_THERE.search(text):
             yield from _files(text)
         for sentence in _SENTENCE.split(text):
@@ -67,7 +76,7 @@ def _libraries(paste: Paste) -> Iterator[Library]:
 
 
 def _files(text: str) -> Iterator[Library]:
-    for match in _path().finditer(text):
+    for match in (*_path().finditer(text), *_path().finditer(_IS_IN.sub(r" \g<folder>/\g<file> ", text))):
         number = match["number"].lstrip(".")
         yield Library(
             source=SOURCE,
@@ -87,7 +96,9 @@ def _path() -> re.Pattern[str]:
 
 
 def _stated(text: str) -> Iterator[Library]:
-    cuda, cudnn = _CUDA.match(text), _CUDNN.match(text)
+    cuda, cudnn, loaded = _CUDA.match(text), _CUDNN.match(text), _LOADED.search(text)
+    if loaded:
+        yield stated_cudnn(loaded["version"], loaded=True)
     if cuda:
         yield stated_cuda(cuda["version"])
     if cudnn:

@@ -27,6 +27,7 @@ _TAGGED_ROW = re.compile(rf"\[(pip3?|conda)\]\s{{1,4}}({_NAME})\s+({_VERSION})(?
 _ROW = re.compile(rf"({_NAME})\s+({_VERSION})(?:\s+(\S+)(?:\s+(\S+))?)?$")
 _SHOW_NAME = re.compile(rf"[Nn]ame {{0,12}}[:=] \"?({_NAME})\"?$")
 _SHOW_VERSION = re.compile(rf"[Vv]ersion {{0,12}}[:=] \"?({_VERSION})\"?$")
+_SHOW = re.compile(rf"\bpip[0-9.]{{0,4}} show ({_NAME})\b(?! ?[\w-])")
 _SATISFIED = re.compile(rf"Requirement already satisfied: ({_NAME}).{{0,300}}\(({_VERSION})\)$")
 _CONFLICT = re.compile(
     rf".{{0,40}}?({_NAME}) ({_VERSION}) (?:requires|has requirement) .{{0,200}}"
@@ -76,9 +77,10 @@ def _packages(paste: Paste) -> Iterator[Distribution]:
         in_table = _still_in_table(text, in_table=in_table)
         name = _SHOW_NAME.match(text)
         version = _SHOW_VERSION.match(text)
+        asked = _SHOW.search(text)
         since += 1
-        if name:
-            shown, since = name[1], 0
+        if name or asked:
+            shown, since = (name or asked)[1], 0
         elif version and shown and since <= _NEAR:
             yield _package(shown, version[1])
             shown = ""

@@ -33,7 +33,7 @@ _LABELLED = re.compile(
 _PRINT = re.compile(r"print\s?\((.*)\)\s*;?$")
 _DEVICES = re.compile(r"(?:Out ?\[[0-9]{0,4}\]: ?)?\[PhysicalDevice\(name=.{1,2000}\]$")
 _CALL = re.compile(
-    r"\b(?:torch|tf|tensorflow|jax|ort|onnxruntime|cupy|paddle|numba)\.|\[PhysicalDevice\(|\(GPU\?\)|\bGPU:[0-9]|cuda:[0-9]|CUDA:[0-9]|\(cuda\)|\.__version__"
+    r"\b(?:torch|tf|tensorflow|jax|ort|onnxruntime|cupy|paddle|numba|llama_cpp)\.|\[PhysicalDevice\(|\(GPU\?\)|\bGPU:[0-9]|cuda:[0-9]|CUDA:[0-9]|\(cuda\)|\.__version__"
     r"|CPUExecutionProvider['\"]|\b[Cc]uda [Aa]vailable\b|\bCUDA available\b"
     r"|\bGPU available: False|\btorch[- ][0-9.]{3,12}(?:\+cu[0-9]+)? CPU\b"
 )
@@ -198,7 +198,7 @@ def _below(code: str, lines: tuple[str, ...]) -> Iterator[Snapshot]:
         return
     pattern = re.compile(r"\s*\(?" + r"[\s,;|]{1,4}".join(question.answer for question in questions) + r"\)?\s*$")
     for line in lines:
-        text = _OUT.sub("", line.strip())
+        text = _OUT.sub("", line.strip()).removeprefix("# ")
         if found := pattern.match(text):
             for question, answer in zip(questions, found.groups(), strict=True):
                 if meaning := question.meaning(answer):
@@ -396,4 +396,19 @@ _QUESTIONS: tuple[_Question, ...] = (
         lambda answer: _framework("paddlepaddle", cpu_only=answer.lower() == "false"),
     ),
     _Question(re.compile(r"paddle\.__version__"), _VERSION, _of_version("paddlepaddle-gpu")),
+    _Question(
+        re.compile(r"paddle\.version\.cudnn\(\)"),
+        r"'?([0-9]{1,2}\.[0-9]{1,2}(?:\.[0-9]{1,2})?)'?",
+        lambda answer: _framework("paddlepaddle-gpu", cudnn=answer),
+    ),
+    _Question(
+        re.compile(r"paddle\.version\.cuda\(\)"),
+        r"'?([0-9]{1,2}\.[0-9]{1,2})'?",
+        lambda answer: _framework("paddlepaddle-gpu", cuda=answer),
+    ),
+    _Question(
+        re.compile(r"llama_cpp\.llama_supports_gpu_offload\(\)"),
+        _TRUE,
+        lambda answer: _framework("llama-cpp-python", cpu_only=answer.lower() == "false"),
+    ),
 )

@@ -20,12 +20,13 @@ _BULLET = " \t-*•#>`|"
 _LONGEST_LINE, _LONGEST_LIST = 300, 160
 
 _OS = re.compile(
-    r"(?:(?:OS(?: name)?|operating system|edition|platform|system)(?: ?[:=]\s{0,30}|\t))?([A-Za-z].{2,100})",
+    r"(?:(?:OS(?: name)?|operating system|edition|platform|system|操作系统|系统|环境|平台|ОС|Система|Betriebssystem|système)(?: ?[:=]\s{0,30}|\t))?([A-Za-z].{2,100})",
     re.IGNORECASE,
 )
 _PERSONAL = re.compile(
-    r"\b(?:I'?m|I am|we'?re|we are|I|we) (?:(?:now|currently|still) )?"
-    r"(?:(?:running|run|using|use|working|work)(?: on| under)?|on) (?:an? )?"
+    r"\b(?:(?:my|the|our) (?:system|OS|operating system|PC|machine|laptop|computer) (?:is|runs|has) |"
+    r"(?:I'?m|I am|we'?re|we are|I|we) (?:(?:now|currently|still) )?"
+    r"(?:(?:running|run|using|use|working|work)(?: on| under)?|on) )(?:an? )?"
     r"(Windows (?:10|11)|Ubuntu [0-9]{2}\.[0-9]{2}|Debian [0-9]{1,2}|Fedora [0-9]{2})\b"
     r"(?!.{0,80}\b(?:docker|container|VM|virtual|host)\b)",
     re.IGNORECASE,
@@ -36,7 +37,7 @@ _OF_PYTHON = re.compile(r"\[(?:GCC|Clang)\b[^\]]{0,60}\](?: :: [\w., -]{1,40})? 
 _WSL = re.compile(r"\bWSL ?2?\b")
 _IN_WSL = re.compile(
     r"(?:(?:running |using )?(?:in|inside|under|on) )?"
-    r"WSL ?2?(?:$|[,;.] |[ ,(:/-]+(?:with |running |and )?(?:\(?(?:Ubuntu|Debian|2)\b|$))"
+    r"WSL ?2?(?:$|[,;.:] |[ ,(:/-]+(?:with |running |and )?(?:\(?(?:Ubuntu|Debian|2)\b|$))"
     r"|(?:ubuntu|debian|fedora|opensuse|kali|arch)\b[\w .-]{0,30}\b(?:in|on|under|inside|using|with|via) WSL ?2?\b",
     re.IGNORECASE,
 )
@@ -51,12 +52,13 @@ _NOT_HERE = re.compile(
 _IN_DOCKER = re.compile(r"(?:\([\w .-]{1,40}\) )?(?:root|[a-z_][\w-]{0,30})@[0-9a-f]{12}:[/~][^\s#$]{0,200} ?[#$]")
 """A prompt with the name that Docker gives to a container: the begin of its id."""
 _ON_WINDOWS = re.compile(
-    r"(?:\([\w .-]{1,40}\) )?(?:PS )?[A-Za-z]:\\[^<>|\"?*\n]{0,200}>(?!.{0,60}\bwsl\b)|File \"[A-Za-z]:\\",
+    r"(?:\([\w .-]{1,40}\) )?(?:PS )?[A-Za-z]:\\[^<>|\"?*\n]{0,200}>(?!.{0,60}\bwsl\b)|File \"[A-Za-z]:\\"
+    r"|[A-Za-z]:\\[^<>|\"?*\n]{0,200}\.py:[0-9]{1,6}: \w+:|.{0,200}\bWindowsPath\('",
     re.IGNORECASE,
 )
-"""A prompt of Windows' shells, or a line of a traceback from there."""
+"""A prompt of Windows' shells, a line of a traceback or a warning from there, or a path as Python writes it."""
 _WINDOWS = re.compile(
-    r"(?:(?:OS|operating system|platform|system)\b[^:=]{0,60}[:=] ?)?(?:Microsoft )?Windows (?:7|8|8\.1|1[01]|Server)\b"
+    r"(?:(?:OS|operating system|platform|system|操作系统|系统|环境|平台)\b[^:=]{0,60}[:=] ?)?(?:Microsoft )?Windows (?:7|8|8\.1|1[01]|Server)\b"
     r"(?: (?:x64|x86_64|64[- ]?bit|pro|home|enterprise|education|[0-9]{2}H[12]|[0-9]{4})\b){0,4}(?:[ ,;(/|]|$)"
     r"|(?:tensorflow|tf|pytorch|torch|jax|python|(?:pip|conda) install)\b"
     r".{0,40} on (?:native )?Windows(?: (?:7|8|1[01]))?\b",

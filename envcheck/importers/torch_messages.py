@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from envcheck.importers.kit.assemble import NAMED
 from envcheck.importers.kit.paste import SOURCE, Paste
@@ -32,15 +32,31 @@ _RUNS_ON = re.compile(r"Python\s{1,4}[0-9.]{3,10} \(you have ([0-9.]{3,10})\)")
 _TOOLKIT_MISMATCH = re.compile(r"mismatches the version that was used to compile PyTorch \(([0-9]{1,2}\.[0-9]{1,2})\)")
 
 
+_CONFIG = "PyTorch built with:"
+_OF_CONFIG = re.compile(
+    r"\s{0,8}- (?:CUDA Runtime (?P<cuda>[0-9]{1,2}\.[0-9]{1,2})$|NVCC architecture flags: (?P<flags>\S.{1,4000}))"
+)
+_FLAG = re.compile(r"\bcode=(sm_[0-9]{2,3}[af]?|compute_[0-9]{2,3})")
+
+
 def recognise(paste: Paste) -> bool:
-    return any(reader(line) for line in paste.statements for reader in _READERS) or bool(_listed_code(paste))
+    return _CONFIG in paste.text or any(reader(line) for line in paste.statements for reader in _READERS) or bool(_listed_code(paste))
 
 
 def read(paste: Paste) -> Snapshot:
     parts = [part for line in paste.statements for reader in _READERS if (part := reader(line))]
     if code := _listed_code(paste):
         parts.append(_torch(gpu_code=code))
+    if _CONFIG in paste.text:
+        parts.extend(_of_config(paste))
     return joined(parts)
+
+
+def _of_config(paste: Paste) -> Iterator[Snapshot]:
+    """What ``torch.__config__.show()`` tells of the build; reports of OpenMMLab and Detectron2 end with it."""
+    for found in filter(None, map(_OF_CONFIG.match, paste.lines)):
+        code = tuple(dict.fromkeys(_FLAG.findall(found["flags"] or "")))[:_MOST_CODE]
+        yield _torch(cuda=found["cuda"]) if found["cuda"] else _torch(gpu_code=code or None)
 
 
 def _listed_code(paste: Paste) -> tuple[str, ...]:
@@ -98,8 +114,8 @@ def _toolkit_mismatch(line: str) -> Snapshot | None:
 
 
 def _no_runtime(line: str) -> Snapshot | None:
-    """What torch's extension builder prints where ``torch.cuda.is_available()`` is False."""
-    if "No CUDA runtime is found, using CUDA_HOME=" not in line:
+    """What torch prints where ``torch.cuda.is_available()`` is False: its extension builder, and its reader of files."""
+    if "No CUDA runtime is found, using CUDA_HOME=" not in line and "on a CUDA device but torch.cuda" not in line:
         return None
     torch = Framework(source=SOURCE, name="torch", gpu_available=False)
     return with_environment(environment(frameworks=(torch,)))

@@ -30,13 +30,15 @@ _OF_COMMAND = re.compile(
     r" (?:[A-Z_]{2,40}=\S{1,80} ){0,6}[a-z./]"
 )
 _HIDES = re.compile(
-    r"(?<!un)(?<![\w$])(CUDA_VISIBLE_DEVICES)[`\"']{0,2} ?(?:=|:|is|was|equals|(?:(?:is|was) )?set to) ?[`\"']?"
-    r"(-1|NoDevFiles|void)(?=[`\"';,.)]{0,3}(?:\s|$))"
+    r"(?<!un)(?<![\w$])(CUDA_VISIBLE_DEVICES)[`\"']{0,2} ?(?:=|:|is|was|equals|(?:(?:is|was) )?set to)"
+    r"(?: ?[`\"']?(-1|NoDevFiles|void)(?=[`\"';,.)]{0,3}(?:\s|$))"
+    r"| ?(?:\"\"|''|(?:an )?empty(?: string)?\b)(?=[\s;,.)`]|$))"
 )
 """A sentence that says that it hides every GPU."""
 _UNDECIDED = re.compile(
     r"\b(?:if|when|unless|not|never|try|before|without|could|would|should|isn't)\b|\?", re.IGNORECASE
 )
+_OF_MIG = re.compile(r"(?<![\w$])(CUDA_VISIBLE_DEVICES)=[\"']?((?:MIG-[\w/-]{1,80},?){1,8})")
 _DEVICES = re.compile(r"-?[0-9][0-9,]{0,60}")
 _LONGEST_LINE, _MOST = 600, 500
 
@@ -65,9 +67,9 @@ def _of_commands(paste: Paste) -> dict[str, str]:
         if "CUDA_VISIBLE_DEVICES" not in line:
             continue
         text = line[:_LONGEST_LINE]
-        if assigned := _IN_CODE.search(text) or _HIDES.search(text):
-            if assigned.re is _IN_CODE or not _UNDECIDED.search(text[: assigned.end() + 1]):
-                found.add(assigned[2])
+        if assigned := _IN_CODE.search(text) or _OF_MIG.search(text) or _HIDES.search(text):
+            if assigned.re is not _HIDES or not _UNDECIDED.search(text[: assigned.end() + 1]):
+                found.add(assigned[2] or "")
         elif _PRINTED.search(line.strip()) and place + 1 < len(paste.lines):
             found.update(answer[0] for answer in [_DEVICES.fullmatch(paste.lines[place + 1].strip())] if answer)
     return {"CUDA_VISIBLE_DEVICES": next(iter(found))} if len(found) == 1 else {}

@@ -36,6 +36,8 @@ from envcheck.snapshot.gpus import (
     Throttle,
 )
 from envcheck.snapshot.runs import (
+    JOB_WITHOUT_GPU,
+    OTHER_GPU,
     PASTED_TITLE,
     Collective,
     CollectivePoint,
@@ -86,9 +88,11 @@ from envcheck.snapshot.system import (
 
 __all__ = [
     "AS_STATED",
+    "JOB_WITHOUT_GPU",
     "NO_GPU_ASKED",
     "OF_FRAMEWORK_IMAGE",
     "OF_IMAGE",
+    "OTHER_GPU",
     "PASTED",
     "PASTED_TITLE",
     "ApiResult",

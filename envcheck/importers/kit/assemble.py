@@ -15,6 +15,9 @@ from envcheck.versions import CondaBuild
 NAMED = "named "
 """The beginning of a GPU's label where a message gives its name but no index or UUID."""
 
+IN_MIG_MODE = f"{NAMED}MIG mode"
+"""The label of a GPU of which only is said that it is in MIG mode."""
+
 STATED = "stated "
 """The beginning of a GPU's label where only prose mentions it."""
 
@@ -169,7 +172,7 @@ def _settled(listing: Listing[Gpu]) -> Listing[Gpu]:
     An unlisted GPU stays unless the list is complete; one that only prose mentions counts only where nothing else names
     a GPU.
     """
-    listing = _with_capabilities(listing)
+    listing = _with_mig(_with_capabilities(listing))
     named = [gpu for gpu in listing.items if (gpu.label or "").startswith(NAMED)]
     stated = [gpu for gpu in listing.items if (gpu.label or "").startswith(STATED)]
     listed = [gpu for gpu in listing.items if gpu not in named and gpu not in stated]
@@ -189,13 +192,24 @@ def _settled(listing: Listing[Gpu]) -> Listing[Gpu]:
 
 def _with_capabilities(listing: Listing[Gpu]) -> Listing[Gpu]:
     """The GPUs, where a capability that was asked of the current device belongs to the only GPU there is."""
-    nameless = [gpu for gpu in listing.items if (gpu.label or "").startswith(NAMED) and gpu.name is None]
+    nameless = [gpu for gpu in listing.items if (gpu.label or "").startswith(NAMED) and not (gpu.name or gpu.mig)]
     others = [gpu for gpu in listing.items if gpu not in nameless]
     if not nameless or not others:
         return listing
     if len(others) == 1 and len(nameless) == 1 and others[0].compute_capability is None:
         others = [msgspec.structs.replace(others[0], compute_capability=nameless[0].compute_capability)]
     return Listing(items=tuple(others), complete=listing.complete)
+
+
+def _with_mig(listing: Listing[Gpu]) -> Listing[Gpu]:
+    """The GPUs, where MIG mode that no line gives to a GPU belongs to the one model that there is."""
+    said = next((gpu for gpu in listing.items if gpu.label == IN_MIG_MODE), None)
+    others = tuple(gpu for gpu in listing.items if gpu is not said)
+    if said is None or not others:
+        return listing
+    if len({_bare(gpu.name) for gpu in others}) == 1 and not any(gpu.mig for gpu in others):
+        others = tuple(msgspec.structs.replace(gpu, mig=said.mig) for gpu in others)
+    return Listing(items=others, complete=listing.complete)
 
 
 def _with_name(only: Gpu, others: Sequence[Gpu]) -> Gpu:

@@ -23,7 +23,9 @@ TORCH_CUDA = "torch.version.cuda"
 DRIVER_CUDA = "driver.cuda"
 """The component of a mention that tells the newest CUDA that the driver supports."""
 
-_NO_SPEECH = frozenset({"kernel-module-open", "torch-extension", "tensorrt-engine", "nvcc", "caffe", "l4t", "jetpack"})
+_NO_SPEECH = frozenset(
+    {"kernel-module-open", "torch-extension", "tensorrt-engine", "nvcc", "caffe", "l4t", "jetpack", "cuda-toolkit"}
+)
 """Names in the matrix that stand for more than a version that people state, or that other readers know."""
 
 _VERSION = (
@@ -41,10 +43,8 @@ _LINK = (
     r"(?:(?:v[0-9.]{3,12}(?:-rc[0-9]{1,2})?-[0-9]{1,6}-g[0-9a-f]{5,40}|unknown)['\"]?,? ['\"]?)?v?"
     r"(?:torch|tf|cuda|onnx\w{5,9} |ort )?"
 )
-_AFTER = (
-    r"(?![\w*]|-[A-Za-z]|\.[0-9]|\+(?:\s|$)|\s?- ?[0-9]"
-    r"|\s?(?:or|and) (?:newer|later|higher|above|greater|older|lower|below|up))"
-)
+_OR_OTHER = r"\s?(?:or|and) (?:newer|later|higher|above|greater|older|lower|below|up)"
+_AFTER = rf"(?![\w*]|-[A-Za-z]|\.[0-9]|\+(?:\s|$)|\s?- ?[0-9]|{_OR_OTHER})"
 
 _DRIVER = re.compile(
     r"(?<![\w-])(?:(?:nvidia|cuda|gpu|graphics|display|host|geforce|game ready|studio|studio/game ready)[ _-]{1,2})?"
@@ -57,14 +57,17 @@ _DRIVER = re.compile(
     r"(?P<bare>[3-6][0-9]{2}\.[0-9]{2,3}(?:\.[0-9]{2,3})?)(?![\w]|\.[0-9])"
     r"|(?<![\w.])v?(?P<before>[3-6][0-9]{2}\.[0-9]{2,3}(?:\.[0-9]{2,3})?)"
     r" (?:(?:nvidia|cuda|gpu|graphics|game ready|studio|linux|windows|open) ){0,2}drivers?\b"
-    r"|(?<![\w-])(?:nvidia|geforce|gpu|graphics)(?: graphics)? drivers?(?: version| branch)?[ :=]{1,3}"
-    r"R?(?P<branch>[3-6][0-9]{2})(?!\w|\.[0-9]|-)"
-    r"|(?<![\w-])drivers?(?: branch| version)?[ :=]{1,3}R(?P<after>[3-6][0-9]{2})(?!\w|\.[0-9])"
+    r"|(?<![\w-])(?:(?:nvidia|geforce|gpu|graphics|cuda) (?:graphics )?)?drivers?(?: version| branch| series)?"
+    r"(?:[ :=]{1,3}| (?:is|was) )R?(?P<branch>[3-6][0-9]{2})(?:\.?xx?)?(?!\w|\.[0-9]|-|%| ?(?:MB|MiB|GB|W)\b)"
+    rf"(?!\+|{_OR_OTHER})"
+    rf"|(?<![\w-])nvidia-driver-(?P<package>[3-6][0-9]{{2}})(?:-open|-server)?(?![\w.-]|=|{_OR_OTHER})"
     r"|(?<![\w.])(?:R(?P<of_branch>[3-6][0-9]{2})|(?P<this_branch>[3-6][0-9]{2})(?: nvidia)?) drivers?\b"
     r"|(?<![\w.])(?P<windows>[23][0-9]\.[0-9]\.1[0-9]\.[0-9]{4})(?![\w.])",
     # Letters of other scripts adjoin names and numbers without a blank: only ASCII makes words here.
     re.IGNORECASE | re.ASCII,
 )
+_BRANCHES = ("branch", "package", "of_branch", "this_branch")
+"""The groups of a driver's branch, where its release is not said."""
 _MAY_NAME_DRIVER = re.compile(
     r"river|RIVER|nvidia|NVIDIA|Nvidia|驱动|ドライバ|드라이버|reiber|ilote|ontrolador|райвер|[23][0-9]\.[0-9]\.1[0-9]\."
 )
@@ -97,6 +100,10 @@ _OF_SMI = re.compile(
     r"|\bcuda(?: version)?[ :=]{1,3}(?P<beside>[0-9]{1,2}\.[0-9])"
     r" ?\(?(?:in|by|from|according to|per|as shown (?:in|by)|via)? ?(?:the )?[`'\"]?nvidia-smi\b"
     r"|\bcuda(?: version)? ?\((?:nvidia-smi|driver)\)[ :=]{1,3}(?P<labelled>[0-9]{1,2}\.[0-9])(?![\w.]?[0-9])"
+    r"|\bdriver(?: version)?[ :=]{1,3}[3-6][0-9]{2}\.[0-9.]{2,8}[ ,;]{1,2}(?:\(|with |which supports |supports |for )CUDA(?: version)?"
+    r"[ :=]{1,3}(?P<of_driver>[0-9]{1,2}\.[0-9])(?![\w.]?[0-9])"
+    r"|\bnvidia-smi\b.{0,40}\bdriver(?: version)?[ :=]{1,3}[3-6][0-9]{2}\.[0-9.]{2,8}[ ,;/]{1,3}(?:and )?CUDA(?: version)?"
+    r"[ :=]{1,3}(?P<shown>[0-9]{1,2}\.[0-9])(?![\w.]?[0-9])"
     r"|\bdriver (?:only )?supports (?:up to )?cuda[ :=]{1,3}(?P<supported>[0-9]{1,2}\.[0-9])(?![\w.]?[0-9])",
     re.IGNORECASE | re.ASCII,
 )
@@ -155,7 +162,7 @@ _OF_DRIVER = re.compile(r"\bNVIDIA-SMI\b|\bDriver Version: [0-9.]{5,12} {2,}")
 """The head of nvidia-smi's table, whose CUDA is the newest that the driver supports."""
 _TELLS = re.compile(
     r"torch|tensor|cuda|cudnn|driver|python|py[ 23]|jax|tf|nccl|numpy|numba|cupy|onnx|ort|paddle|flash|vllm|xformers|"
-    r"ctranslate|llama|sglang|transformers|deepspeed|bitsandbytes|triton|rapids|cudf|cuml|mxnet|cntk|caffe2|transformer|"
+    r"ctranslate|nvcc|llama|sglang|transformers|deepspeed|bitsandbytes|triton|rapids|cudf|cuml|mxnet|cntk|caffe2|transformer|"
     r"treiber|pilote|controlador|драйвер|ドライバ|드라이버|驱动|"
     r"nvidia|rtx|gtx|geforce|tesla|quadro|titan|jetson|\borin\b|\bagx\b|\bdgx\b|mx[1-5]|gpu|capability|"
     r"[ahblkmptv][0-9]|gb[0-9]|\b[1-5]0[5-9]0|\b16[56]0",
@@ -178,6 +185,15 @@ _FIELD = re.compile(
     r"^[ \t]{0,20}killed[ \t]{0,20}$",
     re.MULTILINE,
 )
+
+
+def before_error(text: str) -> str:
+    """What somebody says before the error that he quotes in the same line; the whole text where that is not so."""
+    raised = _QUOTED_ERROR.search(text)
+    return text[: raised.start()] if raised else text
+
+
+_QUOTED_ERROR = re.compile(r"(?<=[\w).][:;,.] )(?:[a-z_]{1,30}\.){0,4}[A-Z][A-Za-z]{2,30}(?:Error|Exception): ")
 
 
 class Mention(NamedTuple):
@@ -230,7 +246,7 @@ def may_tell(line: str) -> bool:
 
 def mentions(line: str) -> Iterator[Mention]:
     """The components and versions that a line states of this machine."""
-    text = line[:LONGEST]
+    text = before_error(line[:LONGEST])
     if _PROGRAM.search(text):
         return
     if "ersion of" in text:
@@ -251,7 +267,7 @@ def mentions(line: str) -> Iterator[Mention]:
         yield from _named(rest, listed=listed, hedged=hedged)
         for found in _DRIVER.finditer(part) if _MAY_NAME_DRIVER.search(part) else ():
             if not (hedged or _is_asked_for(part, found.start())):
-                branch = found["branch"] or found["after"] or found["of_branch"] or found["this_branch"]
+                branch = next(filter(None, map(found.__getitem__, _BRANCHES)), None)
                 release = found["version"] or found["bare"] or found["before"] or branch
                 yield Mention("driver", release or _of_windows(found["windows"]), listed or _is_labelled(found))
 
@@ -271,7 +287,7 @@ def _named(part: str, *, listed: bool, hedged: bool) -> Iterator[Mention]:
 
 def gpus(line: str) -> Iterator[NamedGpu]:
     """The GPU models that a line says are here, in its order."""
-    text = line[:LONGEST]
+    text = before_error(line[:LONGEST])
     if _PROGRAM.search(text):
         return
     listed = _is_list(text)
@@ -346,7 +362,7 @@ def _component(found: re.Match[str]) -> str:
     key = re.sub(r"[ _]", "-", spoken)
     if key in _exact():
         return key
-    return next(row.name for row in load_matrix().spoken if re.fullmatch(row.pattern, spoken))
+    return next(row.name for row in load_matrix().spoken if re.fullmatch(row.pattern, spoken, re.IGNORECASE))
 
 
 @cache

@@ -13,6 +13,7 @@ def stated_cuda(version: str, *, told_by: str = "") -> Library:
     return Library(source=SOURCE, path=path, family="cuda-toolkit", cuda=version, declared=version, read=read)
 
 
-def stated_cudnn(version: str) -> Library:
-    """The cuDNN of a version that a text states."""
-    return Library(source=SOURCE, path=f"cuDNN {version}{AS_STATED}", family="cudnn", declared=version)
+def stated_cudnn(version: str, *, loaded: bool = False) -> Library:
+    """The cuDNN of a version that a text states; ``loaded``: that a program says it loaded."""
+    path = f"cuDNN {version}{AS_STATED}"
+    return Library(source=SOURCE, path=path, family="cudnn", declared=version, loaded=version if loaded else None)

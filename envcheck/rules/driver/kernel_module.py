@@ -13,8 +13,8 @@ from envcheck.rules.facts.machine import (
     uses_linux_driver,
 )
 from envcheck.rules.fixes import driver
-from envcheck.rules.messages.observed import kernel_evidence, kernel_messages
-from envcheck.snapshot import Gpu, Kernel, KernelModule, Snapshot
+from envcheck.rules.messages.observed import kernel_evidence, kernel_messages, observed_problems
+from envcheck.snapshot import PASTED, Gpu, Kernel, KernelModule, Snapshot
 
 _RIVALS = ("nouveau", "nova")
 
@@ -202,11 +202,21 @@ def nouveau_loaded(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     )
 
 
+def _may_be_blocked(subject: Snapshot, facts: Facts) -> bool:
+    """Whether a module that is built is not loaded; in a text, whether it says so of the driver and that Secure Boot
+    is on.
+    """
+    told = _kernel(facts).source == PASTED and _kernel(facts).secure_boot and _module(facts).built is None
+    if told and _concerns_module(subject, facts) and driver_of(facts).release is None:
+        return any(met.line.problem == "driver-not-loaded" for met in observed_problems(facts.snapshot))
+    return _is_not_loaded(subject, facts) and _module(facts).built is True
+
+
 @rule(
     layer="kernel",
     scope="node",
     needs=("kernel.secure_boot",),
-    arises=lambda subject, facts: _is_not_loaded(subject, facts) and _module(facts).built is True,
+    arises=_may_be_blocked,
     remedy=driver.trust_module,
     explains=("driver-not-loaded", "gpu-init-failed", "no-gpu-visible"),
 )
@@ -241,10 +251,10 @@ def secure_boot_blocks_module(_snapshot: Snapshot, facts: Facts) -> Outcome | No
     return Outcome(
         status="fail",
         title=f"Secure Boot {'blocks' if messages else 'probably blocks'} the NVIDIA kernel module",
-        message="The module is built for the running kernel and not loaded, and Secure Boot is on.",
+        message="The module is not loaded, and Secure Boot is on.",
         evidence=(
             evidence_of("Secure Boot", kernel, "secure_boot"),
-            evidence_of("module built", module, "built"),
+            *((evidence_of("module built", module, "built"),) if module.built is not None else ()),
             *(kernel_evidence(message) for message in messages),
         ),
         decided_by="driver-answered" if messages else "inferred",

@@ -125,6 +125,7 @@ def _is_chosen_by_variable(bad: _Unusable) -> bool:
         "no-gpu-visible",
         "stub-library-loaded",
     ),
+    remedy=(Fix(text="Install the driver's libraries again; in a container, let its runtime mount those of the host"),),
 )
 def driver_library_unusable(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """The driver library that programs load is unusable.

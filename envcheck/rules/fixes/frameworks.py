@@ -6,12 +6,12 @@ import re
 from collections.abc import Callable
 
 from envcheck.checks import Fix
+from envcheck.compat.error_lines import named_by
 from envcheck.rules.api import Facts
 from envcheck.rules.facts.frameworks import distributions_in, framework_named, full_name, in_one_folder
 from envcheck.rules.fixes.install import How, install
 from envcheck.rules.fixes.releases import installed_release, newest_extra, newest_release, same_version
 from envcheck.rules.fixes.torch import INDEX, install_fitting_build
-from envcheck.rules.messages.lines import named_by
 from envcheck.snapshot import Framework
 from envcheck.versions import CudaVersion
 

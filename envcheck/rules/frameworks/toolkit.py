@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from envcheck.checks import Evidence, Fix, Status
 from envcheck.compat.relations.driver_cuda import minor_compatible
 from envcheck.compat.relations.gpu_code import code_runs_on
@@ -28,9 +30,31 @@ def _compiles(environment: Environment, facts: Facts) -> bool:
     return bool(_compiling(environment, facts)) and toolkits is not None
 
 
+_BUILD = re.compile(
+    r"\bsetup\.py\b|\bbuilding '|--no-build-isolation|\bcmake\b|\bninja\b|\bbuild_ext\b|\bfail(?:ed|s)? (?:to build|building)\b"
+    r"|\b(?:building|compil(?:e|es|ing|ation)|build) (?:of )?(?!isolation)[\w./'`-]{2,40}\b.{0,80}\b(?:fails?|failed|error)\b"
+    r"|\bpip[0-9.]{0,4} install\b.{0,80}\b(?:flash[-_]attn|apex|detectron2|mmcv|xformers|causal[-_]conv1d|mamba[-_]ssm)\b",
+    re.IGNORECASE,
+)
+"""A line about a build of CUDA code that fails."""
+
+
+def _build_fails(facts: Facts) -> bool:
+    """Whether a text tells of a build that fails."""
+    return any(error.source == PASTED and _BUILD.search(error.text) for error in facts.snapshot.observed_errors)
+
+
+def _stated_toolkit(facts: Facts) -> Toolkit | None:
+    """The toolkit of which a text states the version alone."""
+    said = [each for each in items_in(facts.snapshot.libraries) if each.stated and each.family == "cuda-toolkit"]
+    return Toolkit(source=PASTED, path=said[0].path, version=said[0].declared) if len(said) == 1 else None
+
+
 def _chosen(facts: Facts) -> Toolkit | None:
     """The toolkit that builds use: in CUDA_HOME, else on PATH, else the only one."""
     toolkits = facts.snapshot.toolkits
+    if toolkits is None and _build_fails(facts):
+        return _stated_toolkit(facts)
     items = [each for each in items_in(toolkits) if each.nvcc or each.path == "unknown folder"]
     home = [each for each in items if each.cuda_home] or [each for each in items if each.on_path]
     return next(iter(home), items[0] if len(items) == 1 else None)
@@ -48,7 +72,7 @@ def _other_toolkit(facts: Facts) -> tuple[Fix, ...]:
 
 def _compiler_was_asked(_snapshot: Snapshot, facts: Facts) -> bool:
     toolkit = _chosen(facts)
-    compiling = facts.environment is not None and _compiles(facts.environment, facts)
+    compiling = _build_fails(facts) or (facts.environment is not None and _compiles(facts.environment, facts))
     return compiling or (toolkit is not None and toolkit.targets is not None)
 
 
@@ -152,7 +176,9 @@ def _tells_its_compiler(extension: Framework) -> bool:
 @rule(
     layer="framework",
     per="environment",
-    arises=lambda environment, facts: _compiles(environment, facts) or _told_its_compiler(environment, facts),
+    arises=lambda environment, facts: (
+        _compiles(environment, facts) or _told_its_compiler(environment, facts) or _build_fails(facts)
+    ),
     remedy=_other_toolkit,
     explains=("cuda-major-mismatch", "extension-built-for-other-torch", "gpu-code-missing"),
 )
@@ -188,18 +214,19 @@ def toolkit_differs_from_build(environment: Environment, facts: Facts) -> Outcom
     )
     if toolkit is None or torch is None or version is None or built is None or version.major == built.major:
         return None
-    if not _compiling(environment, facts):
+    if not _compiling(environment, facts) and not _build_fails(facts):
         return None
-    strict = any(facts.matrix.has_trait(name, "toolkit-of-torch") for name in _compiling(environment, facts))
+    compiling = _compiling(environment, facts) or ("the build",)
+    strict = _build_fails(facts) or any(facts.matrix.has_trait(name, "toolkit-of-torch") for name in compiling)
     status: Status = "warn" if strict else "note"
     return Outcome(
         status=status,
         title=f"CUDA toolkit {version} does not match PyTorch, built for CUDA {built}",
-        message=f"{_compiling(environment, facts)[0]} compiles on this machine, with {toolkit.nvcc or toolkit.path}.",
+        message=f"{compiling[0]} compiles on this machine, with {toolkit.nvcc or toolkit.path}.",
         evidence=(
             evidence_of(f"toolkit in {toolkit.path}", toolkit, "version"),
             evidence_of(f"{full_name(torch)} was built with", torch, "cuda"),
-            _compiling_packages(environment, facts),
+            *((_compiling_packages(environment, facts),) if _compiling(environment, facts) else ()),
         ),
         fixes=_other_toolkit(facts),
     )
@@ -208,7 +235,9 @@ def toolkit_differs_from_build(environment: Environment, facts: Facts) -> Outcom
 def _compiled_with_another(torch: Framework, environment: Environment, facts: Facts) -> Outcome | None:
     """The finding that an extension was compiled with a CUDA for which this PyTorch is not built."""
     row = torch_row(facts.matrix, torch.version or "")
-    possible = [torch.cuda] if torch.cuda else [build.cuda for build in row.builds] if row and row.all_builds else []
+    # conda's channels have builds of their own.
+    listed = row.builds if row and row.all_builds and "conda" not in (torch.path or "") else ()
+    possible = [torch.cuda] if torch.cuda else [build.cuda for build in listed]
     known = [cuda for text in possible if (cuda := CudaVersion.parse(text))]
     for extension in frameworks_in(environment):
         cuda = CudaVersion.parse(extension.cuda if _tells_its_compiler(extension) else None)

@@ -13,7 +13,17 @@ from envcheck.rules.messages.driver import answers, call_evidence, results_namin
 from envcheck.snapshot import PASTED, Fabric, Gpu, GpuFabric, NvLink, Pcie, Snapshot, frameworks_in
 
 
-@rule(layer="gpu", scope="node", per="gpu", needs=("gpu.pcie.width", "gpu.pcie.width_max"), arises=is_listed)
+_RESEAT = (Fix(text="Reseat the card, its riser or cable", who="cluster-admin", risk="the machine must be off"),)
+
+
+@rule(
+    layer="gpu",
+    scope="node",
+    per="gpu",
+    needs=("gpu.pcie.width", "gpu.pcie.width_max"),
+    arises=is_listed,
+    remedy=_RESEAT,
+)
 def pcie_link_degraded(gpu: Gpu, facts: Facts) -> Outcome | None:
     """A GPU's PCI Express link has fewer lanes than possible.
 
@@ -66,7 +76,7 @@ def _too_few_lanes(gpu: Gpu, pcie: Pcie, evidence: tuple[Evidence, ...], facts: 
         message="The link trained with fewer lanes than GPU and slot allow.",
         evidence=evidence,
         decided_by="driver-answered",
-        fixes=(Fix(text="Reseat the card, its riser or cable", who="cluster-admin", risk="the machine must be off"),),
+        fixes=_RESEAT,
     )
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from envcheck.checks import Evidence, Fix
+from envcheck.compat.error_lines import event, event_in, status_of
 from envcheck.compat.tables import XidRow
 from envcheck.rules.api import Facts, Outcome, rule
 from envcheck.rules.fixes import driver
-from envcheck.rules.messages.lines import event, event_in, status_of
 from envcheck.rules.messages.observed import kernel_evidence, kernel_messages, line_evidence
 from envcheck.snapshot import Snapshot
 

@@ -7,10 +7,11 @@ import re
 from envcheck.checks import Evidence, Fix
 from envcheck.rules.api import Facts, Outcome, evidence_of, passed, rule
 from envcheck.rules.facts.machine import cuda_answers, driver_of, gpu_title, plural
+from envcheck.rules.facts.needs import unanswered
 from envcheck.rules.fixes.driver import smi_selector
 from envcheck.rules.messages.driver import call_evidence
 from envcheck.rules.messages.observed import line_evidence
-from envcheck.rules.variables.visible_devices import VISIBLE, setting_evidence
+from envcheck.rules.variables.visible_devices import VISIBLE, sees_no_gpu, setting_evidence
 from envcheck.snapshot import PASTED, DeviceNode, Gpu, Mig, MigInstance, Snapshot
 
 
@@ -22,16 +23,16 @@ def _in_mig_mode(gpu: Gpu, _facts: Facts) -> bool:
     layer="gpu",
     scope="node",
     per="gpu",
-    needs=("gpu.mig.instances",),
     arises=_in_mig_mode,
     remedy=lambda _facts: _create_instances(None),
     explains=("gpu-init-failed", "no-gpu-visible"),
 )
-def mig_without_instances(gpu: Gpu, _facts: Facts) -> Outcome | None:
+def mig_without_instances(gpu: Gpu, facts: Facts) -> Outcome | None:
     """MIG mode is on, but the GPU has no instance.
 
     What it checks
-        Checks whether a GPU in MIG mode has at least one visible compute instance.
+        Checks whether a GPU in MIG mode has at least one visible compute instance. Of a text that lists
+        none it is a warning, if a program there sees no GPU.
 
     Why it matters
         In MIG mode, CUDA uses only instances. A GPU without one is unusable, and device plugins
@@ -45,6 +46,8 @@ def mig_without_instances(gpu: Gpu, _facts: Facts) -> Outcome | None:
         MIG user guide: https://docs.nvidia.com/datacenter/tesla/mig-user-guide/
     """
     mig = gpu.mig or Mig()
+    if mig.instances is None:
+        return _none_listed(gpu, mig, facts)
     count = len(mig.instances or ())
     evidence = (evidence_of("MIG mode", mig, "enabled"), evidence_of("instances", mig, "instances"))
     if count:
@@ -55,6 +58,21 @@ def mig_without_instances(gpu: Gpu, _facts: Facts) -> Outcome | None:
         message="In MIG mode CUDA can use only instances.",
         evidence=evidence,
         decided_by="driver-answered",
+        fixes=_create_instances(gpu),
+    )
+
+
+def _none_listed(gpu: Gpu, mig: Mig, facts: Facts) -> Outcome | None:
+    """The finding in a text that tells of MIG mode and of no instance, where a program sees no GPU."""
+    others = any(other.mig and not other.mig.enabled for other in facts.own_gpus)
+    if mig.source != PASTED or others or facts.variable(VISIBLE) or not sees_no_gpu(facts):
+        return unanswered("gpu.mig.instances", mig_without_instances.title, facts.snapshot)
+    return Outcome(
+        status="warn",
+        title=f"{gpu_title(gpu)} is in MIG mode, and a program sees no GPU",
+        message="In MIG mode CUDA can use only instances, and the text lists none.",
+        evidence=(evidence_of("MIG mode", mig, "enabled"),),
+        confidence="medium",
         fixes=_create_instances(gpu),
     )
 
@@ -88,7 +106,8 @@ _FOR_ADMINISTRATION = 2
 
 
 def _any_in_mig_mode(_subject: Snapshot, facts: Facts) -> bool:
-    return any(gpu.mig and gpu.mig.enabled for gpu in facts.own_gpus) or bool(_all_instances(facts))
+    named = "MIG-" in (facts.variable(VISIBLE) or "")
+    return named or any(gpu.mig and gpu.mig.enabled for gpu in facts.own_gpus) or bool(_all_instances(facts))
 
 
 _ONE_PER_PROCESS = (

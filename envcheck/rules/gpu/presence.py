@@ -6,11 +6,12 @@ from envcheck.checks import Evidence, Fix, Missing
 from envcheck.compat.relations.gpu_driver import driver_supports
 from envcheck.rules.api import Facts, Outcome, evidence_of, passed, rule
 from envcheck.rules.facts.driver import release, release_text
+from envcheck.rules.facts.frameworks import finds_no_gpu
 from envcheck.rules.facts.machine import basis_of, count_by_model, gpu_title, lacks_handle, on_tegra
 from envcheck.rules.fixes.driver import update_driver
 from envcheck.rules.fixes.fits import incompatible, not_known
-from envcheck.rules.messages.observed import kernel_evidence, kernel_messages
-from envcheck.snapshot import Gpu, Snapshot
+from envcheck.rules.messages.observed import kernel_evidence, kernel_messages, observed_problems
+from envcheck.snapshot import OTHER_GPU, PASTED, Gpu, Snapshot, frameworks_in
 from envcheck.versions import ComputeCapability
 
 _FIND_A_GPU = (
@@ -22,14 +23,41 @@ _FIND_A_GPU = (
 )
 
 
+_ABOUT_CUDA = frozenset({"no-gpu-visible", "driver-not-installed", "gpu-init-failed", "cpu-only-build"})
+
+
+def _only_of_other_makers(snapshot: Snapshot, facts: Facts) -> Outcome | None:
+    """The finding in a text that names a GPU of another maker alone, and whose program finds no CUDA."""
+    named = (run.detail for run in snapshot.runs if run.detail.startswith(OTHER_GPU))
+    other = next(named, "").removeprefix(OTHER_GPU)
+    known = facts.own_gpus or (snapshot.driver and snapshot.driver.release) or on_tegra(facts)
+    if not other or known or any(framework.hip for framework in frameworks_in(facts.environment)):
+        return None
+    refused = finds_no_gpu(facts.environment) or any(
+        met.line.problem in _ABOUT_CUDA for met in observed_problems(snapshot)
+    )
+    if not refused:
+        return None
+    return Outcome(
+        status="fail",
+        title="No NVIDIA GPU was found",
+        message=f"The text names only {other}, which CUDA does not use.",
+        evidence=(Evidence(what="GPU", value=other, source=PASTED),),
+        confidence="medium",
+        fixes=(Fix(text="Install the program's build for this GPU, such as PyTorch's for ROCm, XPU or the CPU"),),
+    )
+
+
 @rule(
     layer="gpu",
     scope="node",
     needs=("gpus",),
+    proof=_only_of_other_makers,
     required=True,
     remedy=_FIND_A_GPU,
     explains=(
         "container-without-gpu",
+        "cpu-only-build",
         "driver-library-mismatch",
         "driver-not-installed",
         "driver-not-loaded",
@@ -45,7 +73,8 @@ def no_nvidia_gpu(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     What it checks
         Checks whether the PCI bus, the driver or CUDA shows an NVIDIA GPU that this system may use. A
         GPU bound to vfio-pci is reserved for a virtual machine and does not count. The rule fails only
-        if every source was read.
+        if every source was read. Of a text, it also fails where a program finds no CUDA and the only
+        GPU that is named is another maker's.
 
     Why it matters
         Without a GPU, every framework computes on the CPU or refuses to start.

@@ -15,12 +15,13 @@ from envcheck.checks import Evidence
 from envcheck.compat.names import canonical
 from envcheck.compat.question.package_needs import release_fits, release_rows
 from envcheck.compat.relations.fit import Fit
+from envcheck.compat.relations.libraries import cudnn_serves
 from envcheck.compat.specifier import parse_version
 from envcheck.enrich.stated import ARCHIVE, first_of
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome
 from envcheck.rules.facts.driver import runs_builds_for
 from envcheck.rules.facts.frameworks import distributions_in, full_name, machine
-from envcheck.rules.facts.library_names import cuda_of_wheel, family_of_wheel, names_in, wheel_of
+from envcheck.rules.facts.library_names import cuda_of_wheel, family_of_wheel, name_of, names_in, wheel_of
 from envcheck.rules.fixes.fits import incompatible
 from envcheck.rules.messages.observed import ObservedProblem, observed_problems
 from envcheck.snapshot import OF_FRAMEWORK_IMAGE, PASTED, Framework, items_in
@@ -40,7 +41,8 @@ def states_versions(subject: FrameworkSubject, facts: Facts) -> bool:
         return False
     conda = any(each.channel == "conda" for each in distributions_in(subject.environment))
     said = _copy("cudnn", subject, facts) or _copy("cuda", subject, facts)
-    return said is not None and not conda and not _bundles(subject, facts)
+    loaded = any(each.family == "cudnn" and each.loaded for each in items_in(facts.snapshot.libraries))
+    return said is not None and not conda and (loaded or not _bundles(subject, facts))
 
 
 def _bundles(subject: FrameworkSubject, facts: Facts) -> bool:
@@ -74,8 +76,20 @@ def _copy(component: Literal["cuda", "cudnn"], subject: FrameworkSubject, facts:
     said = [each for each in items_in(facts.snapshot.libraries) if each.family == family and each.stated]
     if any(each.read.get("declared") == OF_FRAMEWORK_IMAGE for each in said):
         return None
+    if component == "cudnn" and not said:
+        return _one_on_disk(facts)
     known = said[0].declared if len(said) == 1 else None
     return _Stated(known, f"{_SHOWN[component]} as stated", said[0].source) if known else None
+
+
+def _one_on_disk(facts: Facts) -> _Stated | None:
+    """The cuDNN of the files that a text lists, where all have one major version."""
+    files = [each for each in items_in(facts.snapshot.libraries) if each.family == "cudnn" and not each.stub]
+    found = [(name.number, each) for each in files if (name := name_of(each.path)) and name.number]
+    if len({number.partition(".")[0] for number, _ in found}) != 1:
+        return None
+    number, library = max(found, key=lambda each: len(each[0]))
+    return _Stated(number, library.path, library.source)
 
 
 def stated_misfit(
@@ -93,7 +107,7 @@ def stated_misfit(
     failed = _something_failed(subject, facts)
     if component == "cuda" and not failed and (copy.of_wheel or _copy("cudnn", subject, facts) is None):
         return None
-    fits = [_fit(component, copy.version, build, framework, facts) for build in _builds(subject, facts)]
+    fits = _fits(component, copy.version, subject, facts)
     fit = fits[0]
     if fit is None or not fit.bad or not all(other is not None and other.bad for other in fits):
         return None
@@ -109,6 +123,14 @@ def stated_misfit(
         fixes=(),
         worst="warn" if copy.of_wheel and not failed else "fail",
     )
+
+
+def _fits(component: Literal["cuda", "cudnn"], there: str, subject: FrameworkSubject, facts: Facts) -> list[Fit | None]:
+    """Whether a version serves the framework, by what it was built with, else by each build of its release."""
+    framework = subject.framework
+    if component == "cudnn" and framework.cudnn:
+        return [cudnn_serves(facts.matrix, framework.name, there, framework.cudnn)]
+    return [_fit(component, there, build, framework, facts) for build in _builds(subject, facts)]
 
 
 def _is_explained_otherwise(framework: Framework, facts: Facts) -> bool:

@@ -6,9 +6,9 @@ import re
 from typing import NamedTuple
 
 from envcheck.checks import STATUSES, Evidence
+from envcheck.compat.error_lines import ErrorLine, event, named_beside, named_by
 from envcheck.compat.matrix import Matrix
 from envcheck.compat.relations.variables import said_by
-from envcheck.rules.messages.lines import ErrorLine, event, is_borne_out, named_by
 from envcheck.rules.messages.refine import refine
 from envcheck.snapshot import KernelMessage, ObservedError, Snapshot
 
@@ -37,12 +37,13 @@ def observed_problems(snapshot: Snapshot, matrix: Matrix | None = None) -> tuple
     """
     found: dict[str, tuple[ErrorLine, list[Evidence]]] = {}
     consequence = False
+    texts = [each.text for each in snapshot.observed_errors]
     for error in snapshot.observed_errors:
         if _CHAINED.search(error.text):
             consequence = bool(found)
             continue
-        line = named_by(error.text) or (_rejected_variable(error.text, matrix) if matrix else None)
-        if line is None or not is_borne_out(line, (each.text for each in snapshot.observed_errors)):
+        line = named_beside(error.text, texts) or (_rejected_variable(error.text, matrix) if matrix else None)
+        if line is None:
             continue
         if consequence and _RAISED.match(error.text) and line.problem not in found:
             continue

@@ -9,33 +9,54 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from envcheck.compat.error_lines import ErrorLine, named_by
 from envcheck.compat.families import row_of
 from envcheck.compat.matrix import Matrix
 from envcheck.compat.question.package_needs import admits
 from envcheck.compat.relations.libraries import cuda_majors, is_older, same_major
 from envcheck.rules.facts.libraries import problem_of_missing
 from envcheck.rules.facts.library_names import LibraryName, cuda_of_wheel, family_of_wheel, name_of, names_in
-from envcheck.rules.messages.lines import ErrorLine
 from envcheck.snapshot import PASTED, Distribution, Environment, Library, Snapshot, frameworks_in, items_in
 from envcheck.versions import CudnnVersion
 
 _MISSING = frozenset({"cuda-library-missing", "cudnn-missing", "tensorrt-missing", "nccl-missing", "library-not-found"})
+_OF_AN_ENVIRONMENT = re.compile(
+    r"/(?:site-packages|dist-packages|envs)/\S{1,200}\.so[.0-9]{0,12}: undefined symbol: \w+, version lib"
+)
+"""A library of an environment that got another one's partner: the release beside it has the symbol."""
 _OLD = frozenset({"cuda-library-too-old", "cudnn-too-old"})
+_OF_LINUX = _MISSING | {"driver-not-installed"}
+_SHARED_OBJECT = re.compile(r"\blib\w+\.so\b")
+"""A library as Linux names it: a build that looks for one on Windows has no CUDA there."""
 
 
 def refine(line: ErrorLine, text: str, snapshot: Snapshot, matrix: Matrix) -> ErrorLine:
     """The line with the problem that it names on this machine."""
+    if line.problem in _OF_LINUX and _SHARED_OBJECT.search(text) and _on_windows(snapshot):
+        return line._replace(problem="windows-gpu-unsupported")
+    if line.problem == "library-not-found" and "DLL load failed" in text and _has_cpu_builds_only(snapshot):
+        return line._replace(problem="system-library-missing")
     if line.problem in _MISSING:
         return line._replace(problem=_why_missing(line.problem, text, snapshot, matrix))
     if line.problem in _OF_BUILD:
         return _refine_build(line, text, snapshot, matrix)
-    shadowed = _newer_copy_is_there(text, snapshot) or _comes_by_a_variable(text, snapshot)
+    shadowed = (
+        _newer_copy_is_there(text, snapshot) or _comes_by_a_variable(text, snapshot) or bool(_OF_AN_ENVIRONMENT.search(text))
+    )
     if line.problem in _OLD and shadowed:
         return line._replace(problem="library-shadowed")
+    if _PERMISSION.search(text) and any(gpu.mig and gpu.mig.enabled for gpu in items_in(snapshot.gpus)):
+        return line._replace(problem="mig-permission")
+    if line.problem in _WHEELS:
+        return _refine_wheel(line, text, snapshot)
     if line.problem in _OF_DRIVER:
         return _refine_driver(line, text, snapshot)
     twice = line.problem == "nccl-version-mismatch" and len(list(_wheels("nccl", snapshot))) > 1
     return line._replace(problem="nvidia-wheel-conflict") if twice else line
+
+
+def _on_windows(snapshot: Snapshot) -> bool:
+    return snapshot.platform is not None and snapshot.platform.os == "windows" and not snapshot.platform.wsl
 
 
 def _is_refused_inside(snapshot: Snapshot) -> bool:
@@ -112,6 +133,34 @@ def _layers_are_wanted(snapshot: Snapshot) -> bool:
     return any(_LAYERS.search(error.text) for error in snapshot.observed_errors)
 
 
+_PERMISSION = re.compile(r"Insufficient Permissions|NO_?PERMISSION", re.IGNORECASE)
+_WHEELS = frozenset({"python-unsupported"})
+_TAG = re.compile(
+    r"\bmanylinux_2_(?P<minor>[0-9]{1,2})_|\b(?P<old>manylinux(?:1|20[0-9]{2}))_|\b(?P<any>linux)_(?:x86_64|aarch64)"
+)
+"""What a wheel's name says of the C library that it needs (PEP 600); older names stand for older ones."""
+_MACHINE = re.compile(r"linux\w*_(?P<machine>x86_64|aarch64)\b")
+
+
+def _refine_wheel(line: ErrorLine, text: str, snapshot: Snapshot) -> ErrorLine:
+    """A line about wheels that do not fit: by their processor, their C library, or the interpreter."""
+    platform = snapshot.platform
+    machines = {found["machine"] for found in _MACHINE.finditer(text)}
+    own = None if platform is None else "aarch64" if platform.on_arm else platform.machine
+    if own is not None and machines and own not in machines:
+        return line._replace(problem="library-of-other-architecture")
+    libc = re.match(r"glibc 2\.([0-9]{1,3})$", (platform.libc if platform else None) or "")
+    running = _RUNS_ON.search(text)
+    there = int(running["minor"]) if running else int(libc[1]) if libc else None
+    wheels = text.replace(running[0], " ") if running else text
+    tags = list(_TAG.finditer(wheels))
+    needed = [int(found["minor"]) for found in tags if found["minor"]]
+    too_old = there is not None and needed and len(needed) == len(tags) and min(needed) > there
+    return line._replace(problem="glibc-too-old") if too_old else line
+
+
+_RUNS_ON = re.compile(r"You're on [^(]{0,40}\(`?manylinux_2_(?P<minor>[0-9]{1,2})_\w+`?\)")
+"""What uv says of the system."""
 _OF_DRIVER = frozenset({"driver-not-installed", "driver-not-loaded"})
 
 
@@ -133,6 +182,8 @@ def _driver_is_known(snapshot: Snapshot) -> bool:
 
 
 def _why_missing(problem: str, text: str, snapshot: Snapshot, matrix: Matrix) -> str:
+    if _path_cures(snapshot):
+        return "library-not-found"
     wanted = _wanted(text)
     if wanted is None and (asked := _REQUIRED.search(text)):
         return _why_required(problem, asked, snapshot, matrix)
@@ -145,6 +196,12 @@ def _why_missing(problem: str, text: str, snapshot: Snapshot, matrix: Matrix) ->
     found = problem_of_missing(wanted, installed=installed, other_major=other_major)
     # "Not found by the loader" proves no more than that, unless another major version is there.
     return problem if problem == "library-not-found" and not other_major else found
+
+
+def _path_cures(snapshot: Snapshot) -> bool:
+    """Whether a text says that a library was found once LD_LIBRARY_PATH led to it."""
+    about = (error.text for error in snapshot.observed_errors if "LD_LIBRARY_PATH" in error.text)
+    return any((line := named_by(text)) and line.problem == "library-not-found" for text in about)
 
 
 _REQUIRED = re.compile(r"\bRequire cuDNN (?P<cudnn>[0-9]{1,2})\.\*,? and CUDA (?P<cuda>[0-9]{1,2})\.")
@@ -181,7 +238,7 @@ def _is_copy(library: Library, wanted: LibraryName) -> bool:
 def _other_cudnn(wanted: LibraryName, snapshot: Snapshot) -> bool:
     """Whether cuDNN is there, but only in other major versions."""
     found = [version for version in _versions("cudnn", snapshot) if version]
-    return bool(found) and not any(same_major(version, wanted.number) for version in found)
+    return bool(wanted.number and found) and not any(same_major(version, wanted.number) for version in found)
 
 
 def _other_cuda(wanted: LibraryName, snapshot: Snapshot, matrix: Matrix) -> bool:

@@ -16,7 +16,7 @@ from envcheck.rules.facts.trials import imported, ran_on_gpu
 from envcheck.rules.fixes.fits import Misfit, limit_by_confidence
 from envcheck.rules.fixes.install import How, install
 from envcheck.rules.fixes.torch import INDEX
-from envcheck.snapshot import Distribution, Framework, frameworks_in
+from envcheck.snapshot import PASTED, Distribution, Framework, frameworks_in
 from envcheck.versions import CudaVersion
 
 _LABEL = re.compile(r"(?:^|[^a-z])(?:pt|torch)([1-9])\.?(\d{1,2})(?:\.\d+)?(?![\d])")
@@ -147,7 +147,7 @@ def _misfit_by_metadata(package: Package, torch: Framework, facts: Facts) -> Mis
         return None
     asks = f"torch {torch.version}" if asking is torch else package.title
     line = Evidence(what=f"{asks} requires", value=f"{asked}{bounds}", source="wheel metadata")
-    worst = _worst(package, bounds, there, facts.matrix)
+    worst = _worst(package, bounds, torch, there, facts.matrix)
     reason = f"{asks} requires {asked}{bounds}, but {there} is installed"
     return Misfit(package.title, reason, (line, *_versions(package, torch)), _status(package, worst))
 
@@ -161,17 +161,20 @@ def _misfit_by_rows(package: Package, torch: Framework, facts: Facts) -> Misfit 
     fit = release_fits(facts.matrix, package.name, package.version, "torch", there, facts.driver_os, machine(facts))
     if fit is None or not fit.bad:
         return None
-    worst = limit_by_confidence(_worst(package, fit.nearest_change, there, facts.matrix), fit)
+    worst = limit_by_confidence(_worst(package, fit.nearest_change, torch, there, facts.matrix), fit)
     return Misfit(package.title, fit.reason, _versions(package, torch), _status(package, worst), fit.sources)
 
 
-def _worst(package: Package, bounds: str, there: str, matrix: Matrix) -> Status:
+def _worst(package: Package, bounds: str, torch: Framework, there: str, matrix: Matrix) -> Status:
     """The worst status: releases that differ only in the last number mostly work, Triton matters only for compiling,
-    and a package without compiled parts may work with a PyTorch that it was not tested with.
+    and a package without compiled parts may work with a PyTorch that it was not tested with. Images pin such packages
+    to another one on purpose: a text whose PyTorch works is not about that.
     """
     if same_minor(bounds, there):
         return "note"
-    return "warn" if package.name == "triton" or matrix.has_trait(package.name, "pure-python") else "fail"
+    if matrix.has_trait(package.name, "pure-python"):
+        return "note" if torch.source == PASTED and torch.gpu_available else "warn"
+    return "warn" if package.name == "triton" else "fail"
 
 
 def _status(package: Package, worst: Status) -> Status:

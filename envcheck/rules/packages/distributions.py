@@ -44,6 +44,7 @@ class _Finding(msgspec.Struct, frozen=True):
     per="environment",
     explains=("requirement-broken", "extension-binary-missing", *TRIAL_RULES),
     explains_failing=FOLLOWS_FROM_FILES,
+    remedy=(Fix(text="Install the package that the error names again, so that its files are complete"),),
 )
 def damaged_distribution(environment: Environment, facts: Facts) -> Outcome | None:
     """Installed packages are damaged, or installed twice.

@@ -242,7 +242,15 @@ def _compared(compared: list[bool]) -> str:
     return " The frameworks were imported from where their files lie." if all(compared) else ""
 
 
-@rule(layer="framework", per="framework", explains=(*FOLLOWS_FROM_FILES, "file-stops-framework", "python-unsupported"))
+_ANOTHER_NAME = (Fix(text="Rename the file or folder that has the framework's name, or start from another folder"),)
+
+
+@rule(
+    layer="framework",
+    per="framework",
+    explains=(*FOLLOWS_FROM_FILES, "file-stops-framework", "python-unsupported"),
+    remedy=_ANOTHER_NAME,
+)
 def imported_elsewhere(subject: FrameworkSubject, _facts: Facts) -> Outcome | None:
     """A framework is imported from an unexpected place.
 

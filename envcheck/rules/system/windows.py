@@ -11,11 +11,13 @@ from envcheck.checks import Evidence, Fix
 from envcheck.compat.specifier import parse_specifier, parse_version
 from envcheck.compat.tables import ReleaseRow
 from envcheck.rules.api import Facts, Outcome, passed, rule
+from envcheck.rules.facts.frameworks import finds_no_gpu
 from envcheck.rules.frameworks.cuda_wanted import evidence_for_cuda
 from envcheck.snapshot import Distribution, Environment, Framework, frameworks_in
 
 _ASKS_FOR_GPU = re.compile(
-    r"list_(?:physical|logical)_devices\(['\"]GPU|is_gpu_available|\bGPUs? available\b", re.IGNORECASE
+    r"list_(?:physical|logical)_devices\(['\"]GPU|is_gpu_available|\bGPUs? available\b|\bno GPU\b|\buse (?:the|my|a) GPU\b",
+    re.IGNORECASE,
 )
 
 
@@ -23,7 +25,7 @@ def _on_windows(environment: Environment, facts: Facts) -> bool:
     if facts.driver_os != "windows":
         return False
     asked = any(_ASKS_FOR_GPU.search(error.text) for error in facts.snapshot.observed_errors)
-    return asked or bool(facts.usable_gpus) or bool(evidence_for_cuda(environment, facts))
+    return asked or finds_no_gpu(environment) or bool(facts.usable_gpus) or bool(evidence_for_cuda(environment, facts))
 
 
 _WSL = Fix(

@@ -6,13 +6,13 @@ import re
 from collections.abc import Mapping
 
 from envcheck.checks import Evidence, Fix
+from envcheck.compat.error_lines import ErrorLine
 from envcheck.compat.relations.visible_devices import hides_all
 from envcheck.rules.api import Facts, Outcome, evidence_of, passed, rule
 from envcheck.rules.facts.driver import release, supports_all_natively
 from envcheck.rules.facts.machine import cuda_answers, driver_of
 from envcheck.rules.fixes.driver import family
 from envcheck.rules.messages.driver import call_evidence, results_naming
-from envcheck.rules.messages.lines import ErrorLine
 from envcheck.rules.messages.observed import ObservedProblem, line_evidence, observed_problems
 from envcheck.rules.variables.visible_devices import VISIBLE
 from envcheck.snapshot import DriverLibrary, Snapshot, frameworks_in, items_in

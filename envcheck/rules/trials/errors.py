@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from envcheck.checks import Evidence
+from envcheck.compat.error_lines import ErrorLine, named_by
 from envcheck.rules.api import Facts, FrameworkSubject
 from envcheck.rules.facts.frameworks import is_known_cuda_build
 from envcheck.rules.facts.trials import failed, own_error, tried_frameworks
-from envcheck.rules.messages.lines import ErrorLine, named_by
 from envcheck.rules.messages.refine import refine
 from envcheck.rules.trials.files import culprit_of
 from envcheck.snapshot import Framework, frameworks_in

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from envcheck.checks import Evidence, Fix
+from envcheck.compat.error_lines import matches_fragment, named_by
 from envcheck.compat.question.package_needs import requirement_name
 from envcheck.rules.api import Facts, Outcome, rule
 from envcheck.rules.facts.frameworks import distributions_in, full_name, importance, installed
@@ -14,7 +15,6 @@ from envcheck.rules.facts.machine import title_of_first
 from envcheck.rules.facts.trials import failed, own_error, tried_frameworks
 from envcheck.rules.fixes.install import install
 from envcheck.rules.fixes.reinstall import reinstall
-from envcheck.rules.messages.lines import matches_fragment, named_by
 from envcheck.rules.packages.redirected import of_another_copy
 from envcheck.rules.packages.shipped import FOLLOWS_FROM_FILES
 from envcheck.snapshot import Distribution, Environment, Framework, TrialFile

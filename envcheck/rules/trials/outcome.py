@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from envcheck.checks import Fix, Source, Status
+from envcheck.compat.error_lines import named_by
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, passed, rule
 from envcheck.rules.facts.frameworks import (
     base_framework,
@@ -14,7 +15,6 @@ from envcheck.rules.facts.frameworks import (
 )
 from envcheck.rules.facts.machine import gpu_title, may_have_gpus
 from envcheck.rules.facts.trials import printed_problems, proof_of, tried_frameworks
-from envcheck.rules.messages.lines import named_by
 from envcheck.rules.trials.next_step import next_steps
 from envcheck.snapshot import Framework, Trial
 

@@ -21,7 +21,7 @@ from envcheck.rules.fixes.driver import read_kernel_log
 from envcheck.rules.messages.driver import call_evidence, results_naming
 from envcheck.rules.messages.observed import observed_problems
 from envcheck.rules.variables.values import cuda_stopping_faults, failed_start
-from envcheck.snapshot import Gpu, Snapshot
+from envcheck.snapshot import JOB_WITHOUT_GPU, PASTED, Gpu, Snapshot
 
 VISIBLE = "CUDA_VISIBLE_DEVICES"
 INJECTED = "NVIDIA_VISIBLE_DEVICES"
@@ -53,11 +53,41 @@ def _show_again(facts: Facts) -> tuple[Fix, ...]:
     return (unset, read_kernel_log()) if value is not None else (read_kernel_log(),)
 
 
+def _job_without_gpu(facts: Facts) -> str | None:
+    """How a text starts a batch job that asks for no GPU, where its program sees none."""
+    asked = (run.detail for run in facts.snapshot.runs if run.detail.startswith(JOB_WITHOUT_GPU))
+    job = next(asked, None)
+    # The same program may see one elsewhere, as on the node from which the job is sent.
+    differs = any(each.path.endswith("gpu_available") for each in facts.snapshot.disagreements)
+    return job.removeprefix(JOB_WITHOUT_GPU) if job is not None and (differs or sees_no_gpu(facts)) else None
+
+
+def _asked_for_none(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
+    """The finding in a text about such a job."""
+    job = _job_without_gpu(facts)
+    if job is None:
+        return None
+    return Outcome(
+        status="fail",
+        title="The batch job asks for no GPU",
+        message="The scheduler shows a job only the GPUs that it asks for; a partition with GPUs is no request.",
+        evidence=(Evidence(what="batch job", value=job, source=PASTED),),
+        confidence="medium",
+        fixes=(Fix(text="Ask the scheduler for a GPU: #SBATCH --gres=gpu:1, or --gpus=1"),),
+    )
+
+
+def _is_asked(_snapshot: Snapshot, facts: Facts) -> bool:
+    answered = (nvml_answers(facts) or cuda_answers(facts)) and bool(facts.own_gpus)
+    return answered or _job_without_gpu(facts) is not None
+
+
 @rule(
     layer="container",
     scope="container",
     needs=("driver.cuda_init",),
-    arises=lambda _subject, facts: (nvml_answers(facts) or cuda_answers(facts)) and bool(facts.own_gpus),
+    arises=_is_asked,
+    proof=_asked_for_none,
     remedy=_show_again,
     doubt=_IN_WSL,
     explains=("gpu-init-failed",),
@@ -67,7 +97,8 @@ def no_gpu_visible(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
 
     What it checks
         Checks that CUDA enumerates at least one device with the current variables, on a machine with a
-        GPU and a working driver. Text from inside WSL that only reports no device does not decide this:
+        GPU and a working driver. In a text, reads whether a batch job of Slurm whose program sees no GPU
+        asks for one. Text from inside WSL that only reports no device does not decide this:
         it has other causes there too.
 
     Why it matters
@@ -139,7 +170,7 @@ def _name_others(facts: Facts) -> tuple[Fix, ...]:
 def _chooses_gpus(_subject: Snapshot, facts: Facts) -> bool:
     """Whether a variable selects GPUs, on a machine that may have some."""
     value = facts.variable(VISIBLE)
-    chosen = value is not None and (not hides_all(value) or _refused(facts)) and may_have_gpus(facts)
+    chosen = value is not None and (not hides_all(value) or sees_no_gpu(facts)) and may_have_gpus(facts)
     return chosen or (_injected(facts) is not None and bool(_listed(facts)))
 
 
@@ -180,7 +211,7 @@ def gpu_hidden(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
         CUDA driver API, CUresult: https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TYPES.html
     """
     value, gpus = facts.variable(VISIBLE), _listed(facts)
-    if value is not None and hides_all(value) and _refused(facts) and driver_of(facts).cuda_init is None:
+    if value is not None and hides_all(value) and sees_no_gpu(facts) and driver_of(facts).cuda_init is None:
         return _hidden_all(value)
     if value is None or hides_all(value):
         return _injected_wrongly(facts, gpus)
@@ -250,11 +281,11 @@ def _listed(facts: Facts) -> tuple[Gpu, ...]:
     """The GPUs that NVML lists; none if it did not answer. A pasted table may be cut, so it counts only beside a
     program that sees no GPU.
     """
-    refused = _refused(facts)
+    refused = sees_no_gpu(facts)
     return tuple(gpu for gpu in facts.own_gpus if gpu.index is not None) if refused or nvml_answers(facts) else ()
 
 
-def _refused(facts: Facts) -> bool:
+def sees_no_gpu(facts: Facts) -> bool:
     """Whether a program of a text sees no GPU."""
     met = any(met.line.problem == "no-gpu-visible" for met in observed_problems(facts.snapshot))
     return met or finds_no_gpu(facts.environment)

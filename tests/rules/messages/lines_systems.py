@@ -5,6 +5,29 @@
 from __future__ import annotations
 
 EXAMPLES: dict[str, list[str]] = {
+    "mig-enumeration": [
+        "RuntimeError: CUDA error: invalid device ordinal (MIG-GPU-0a1b2c3d/7/0)",
+    ],
+    "toolkit-too-old": [
+        "/venv/flashinfer/include/vec_dtypes.cuh:24:10: fatal error: cuda_fp8.h: No such file or directory",
+    ],
+    "jetson-libraries-not-mounted": [
+        "error while loading shared libraries: /usr/lib/aarch64-linux-gnu/libnvinfer.so.8 file too short",
+    ],
+    "damaged-distribution": [
+        "zipfile.BadZipFile: Bad CRC-32 for file 'nvidia/cublas/lib/libcublasLt.so.12'",
+    ],
+    "mig-without-instances": [
+        "panic: At least one device with migEnabled=true was not configured correctly: No MIG devices associated with /dev/nvidia2: GPU-0f1e2d3c",
+    ],
+    "jax-plugin-mismatch": [
+        "TypeError: register_custom_type_id(): incompatible function arguments. The following argument types are supported:",
+    ],
+    "nodes-not-connected": [
+        "socketStartConnect: Connect to 10.1.2.3<41511> failed : No route to host",
+        "node1:2211:2240 [0] misc/socket.cc:488 WARN socketStartConnect: Connect to 10.0.0.2<43817> failed : No route to host",
+        "gpu03:771:802 [1] include/socket.h:360 WARN Call to connect failed : Connection refused",
+    ],
     "cudnn-missing": [
         "RuntimeError: Unimplemented: DNN library is not found.",
     ],
@@ -21,6 +44,7 @@ EXAMPLES: dict[str, list[str]] = {
         "nvidia-container-cli: mount error: open failed: /sys/fs/cgroup/devices/user.slice/devices.allow: permission denied",
     ],
     "container-toolkit-missing": [
+        'failed to get sandbox runtime: no runtime for \\\\"nvidia\\\\" is configured',
         'Error: unrecognized runtime "nvidia": no such runtime',
         "[ERROR] Command not found: nvidia-container-cli, see https://github.com/NVIDIA/libnvidia-container",
         "If this is a GPU node, did you set the docker default runtime to `nvidia`?",
@@ -30,11 +54,17 @@ EXAMPLES: dict[str, list[str]] = {
         "error: this CPU does not support AVX2",
     ],
     "cpu-only-build": [
+        "After pip install llama-cpp-python it does not use the GPU",
+        "pip install llama-cpp-python: the GPU is not used",
+        "pip install llama-cpp-python, and it is only using the CPU",
+        "Ultralytics 8.3.1 Python-3.11.4 torch-2.4.1+cpu, but I cannot use the GPU",
         "cv2.error: OpenCV(4.8.0) setUpNet DNN module was not built with CUDA backend; switching to CPU",
         "ValueError: Specified provider 'TensorrtExecutionProvider' is not in available provider names",
         "AttributeError: module 'torch._C' has no attribute '_cuda_setDevice'",
     ],
     "cuda-library-missing": [
+        "UserWarning: WARNING: No libcudart.so found! Install CUDA or the cudatoolkit package (anaconda)!",
+        "CUDA_SETUP: WARNING! libcudart.so not found in any environmental path. Searching in backup paths...",
         "WARNING:jax._src.xla_bridge:Unable to initialize backend 'cuda': INTERNAL: cuSPARSE library not found",
         "CUDA SETUP: Problem: The main issue seems to be that the main CUDA runtime library was not detected.",
     ],
@@ -69,6 +99,7 @@ EXAMPLES: dict[str, list[str]] = {
         "CUDA driver version is insufficient",
     ],
     "extension-binary-missing": [
+        "ImportError: /opt/venv/lib/python3.10/site-packages/tensorrt/tensorrt.so: cannot open shared object file: No such file or directory",
         "ModuleNotFoundError: No module named 'awq_ext'",
         "NameError: name '_C' is not defined",
         "WARNING - CUDA extension not installed.",
@@ -96,6 +127,7 @@ EXAMPLES: dict[str, list[str]] = {
         "THCudaCheck FAIL file=torch/csrc/cuda/Module.cpp line=37 error=10 : invalid device ordinal",
     ],
     "gpu-init-failed": [
+        "common_gpu.cc:55] Found an unknown error - this may be due to an incorrectly set up environment",
         "NVRM: RmInitAdapter: Cannot initialize GSP firmware RM",
         "NVRM: None of the NVIDIA devices were initialized.",
         "NVRM: Can't find an IRQ for your NVIDIA card!",
@@ -135,6 +167,8 @@ EXAMPLES: dict[str, list[str]] = {
         "UserWarning: Error checking compiler version for cl: [WinError 2] The system cannot find the file specified",
     ],
     "jit-compiler-missing": [
+        "(cuda) <class 'numba.cuda.cudadrv.error.NvrtcSupportError'>: NVRTC cannot be loaded",
+        "ERROR: failed to open nvvm",
         "CUDA_ERROR_JIT_COMPILER_NOT_FOUND: PTX JIT compiler library not found",
         "torch._dynamo.exc.BackendCompilerFailed: backend='inductor' raised: RuntimeError: Cannot find a working triton installation.",
     ],
@@ -155,6 +189,7 @@ EXAMPLES: dict[str, list[str]] = {
         "ImportError: /opt/conda/lib/libtorch_cpu.so: undefined symbol: iJIT_NotifyEvent",
     ],
     "library-not-found": [
+        'LoadLibrary failed with error 126 "The specified module could not be found." when trying to load "C:\\\\py\\\\onnxruntime\\\\capi\\\\onnxruntime_providers_tensorrt.dll"',
         "/usr/bin/ld: cannot find -lcuda: No such file or directory",
     ],
     "library-of-other-architecture": [
@@ -169,6 +204,7 @@ EXAMPLES: dict[str, list[str]] = {
         "NCCL WARN NET/Socket : No usable listening interface found",
     ],
     "no-gpu-visible": [
+        'level=INFO msg="Unable to load cudart CUDA management library /tmp/ollama1/runners/cuda_v11/libcudart.so.11.0: your nvidia driver is too old or missing"',
         "ValueError: Your setup ... RuntimeError: No GPU found. A GPU is needed for quantization.",
         "RuntimeError: Torch is not able to use GPU; add --skip-torch-cuda-test to COMMANDLINE_ARGS variable to disable this check",
     ],
@@ -186,14 +222,19 @@ EXAMPLES: dict[str, list[str]] = {
         "NCCL WARN Multiple Ranks are using the same GPU/Partition. Set NCCL_MULTI_RANK_GPU_ENABLE=1 to enable this",
     ],
     "requirement-broken": [
+        "ImportError: cannot import name 'EMMPlugin' from 'numba.cuda'",
         "Disabling PyTorch because PyTorch >= 2.1 is required but found 2.0.1",
         "RuntimeError: flashinfer-cubin version (0.4.0) does not match flashinfer version (0.4.1).",
     ],
     "scheduler-lacks-gpu": [
+        "slurmd: fatal: gres.conf duplicate records for gpu",
+        "error: _node_config_validate: gres/gpu: invalid GRES core specification (0-15) on node gpu1",
+        "Reason=gres/gpu count reported lower than configured (7 < 8) [slurm@2025-01-02T03:04:05]",
         "error: Waiting for gres.conf file /dev/nvidia0",
         "slurmd: fatal: We were configured to autodetect nvml functionality, but we weren't able to find that lib when Slurm was configured.",
     ],
     "secure-boot-blocks-module": [
+        "the nvidia kernel modules are rejected at boot although they are signed",
         "ERROR: The kernel module failed to load, because it was not signed by a key that is trusted by the kernel.",
     ],
     "shared-memory-too-small": [
@@ -203,6 +244,8 @@ EXAMPLES: dict[str, list[str]] = {
         "ImportError: /lib/aarch64-linux-gnu/libgomp.so.1: cannot allocate memory in static TLS block",
     ],
     "system-library-missing": [
+        "pip install onnxruntime, then: ImportError: DLL load failed while importing onnxruntime_pybind11_state: The specified module could not be found.",
+        r'OSError: [WinError 126] The specified module could not be found. Error loading "D:\ai\venv\Lib\site-packages\torch\lib\fbgemm.dll" or one of its dependencies.',
         "ImportError: libGL.so.1: cannot open shared object file: No such file or directory",
         "./llama-server: error while loading shared libraries: libgomp.so.1: cannot open shared object file: No such file or directory",
     ],

@@ -7,11 +7,12 @@ import time
 
 import pytest
 
+from envcheck.compat.error_lines import LONGEST, error_lines, named_beside, named_by
 from envcheck.compat.load import load_matrix
-from envcheck.importers.error_lines import is_error
+from envcheck.compat.needed import has_needed, needed_by
+from envcheck.importers.error_lines import is_error, read
+from envcheck.importers.kit.paste import Paste
 from envcheck.rules.catalog import all_rules, find_rule
-from envcheck.rules.messages.lines import LONGEST, error_lines, named_by
-from envcheck.rules.messages.needed import has_needed, needed_by
 from envcheck.snapshot import Framework, ObservedError, Platform, Snapshot
 from tests.every import every
 from tests.rules.machines import (
@@ -39,6 +40,7 @@ from tests.rules.messages import (
     lines_sources,
     lines_statements,
     lines_systems,
+    lines_told,
 )
 
 CORE: dict[str, list[str]] = {
@@ -199,6 +201,7 @@ FAMILIES = (
     lines_systems.EXAMPLES,
     lines_sources.EXAMPLES,
     lines_statements.EXAMPLES,
+    lines_told.EXAMPLES,
 )
 """Further families have their lines in files of their own (``lines_*.py``)."""
 
@@ -256,22 +259,25 @@ def test_a_line_takes_milliseconds_whatever_stands_in_it(piece: str) -> None:
 
 @every(PAIRS)
 def test_a_line_names_its_problem(problem: str, line: str) -> None:
-    found = named_by(line)
-    assert found is not None
-    assert found.problem == problem
+    assert problem in [found.problem for found in (named_by(line), named_beside(line, (line,))) if found]
 
 
 def test_every_pattern_has_an_example() -> None:
     lines = [line for _, line in PAIRS]
     idle = [
-        line.pattern for line in error_lines() if not any(line.is_in(text) and named_by(text) == line for text in lines)
+        line.pattern
+        for line in error_lines()
+        if not any(
+            line.is_in(text) and line in (named_by(text), named_beside(text, (text,)), named_beside(text, lines))
+            for text in lines
+        )
     ]
     assert idle == []
 
 
 @every(PAIRS)
 def test_a_line_that_names_a_problem_is_kept_as_an_error_line(problem: str, line: str) -> None:
-    assert is_error(line) or line == lines_platforms.ALONE_ONLY_A_SETTING
+    assert [error.text for error in read(Paste.of(line)).observed_errors] == [line.strip()]
 
 
 REQUESTS = [
@@ -370,9 +376,11 @@ def test_a_met_line_becomes_the_finding_of_its_rule(problem: str) -> None:
         "cupy-multiple-packages": "warn",
         "driver-older-than-toolkit": "note",
         "gpu-memory-exhausted": "note",
+        "pcie-link-degraded": "warn",
         "power-throttled": "warn",
         "requirement-broken": "warn",
         "thermal-throttled": "warn",
+        "wsl-libcuda-shadowed": "warn",
     }.get(problem, "fail")
     assert found.title == rule.title
     assert found.decided_by in ("driver-answered", "framework-ran")
@@ -388,9 +396,11 @@ def test_a_met_line_becomes_the_finding_of_its_rule(problem: str) -> None:
             "cupy-multiple-packages",
             "driver-older-than-toolkit",
             "gpu-memory-exhausted",
+            "pcie-link-degraded",
             "power-throttled",
             "requirement-broken",
             "thermal-throttled",
+            "wsl-libcuda-shadowed",
         }
     )
 )
@@ -425,12 +435,20 @@ def test_the_most_exact_line_is_the_cause() -> None:
             'msg="skipping CUDA device: compute capability not in compiled architectures" name="GeForce GTX 1060"',
             'msg="inference compute" id=0 library=cpu compute="" name=cpu',
         ),
+        ("RuntimeError: Network is unreachable", "ncclSystemError: System call (socket, malloc, munmap, etc) failed."),
+        ("CUDA error: invalid device ordinal", "CUDA_VISIBLE_DEVICES=MIG-5a1b2c3d-0000-1111-2222-333344445555"),
+        (
+            "ImportError: DLL load failed while importing onnxruntime_pybind11_state: The specified module could not be found.",
+            "pip install onnxruntime",
+        ),
+        ("the model does not use my GPU at all", "CMAKE_ARGS=-DGGML_CUDA=on pip install llama-cpp-python"),
+        ("Ultralytics 8.3.1 Python-3.11.4 torch-2.4.1+cpu CPU (Intel Core i7)", "it cannot use the GPU"),
     ]
 )
 def test_a_line_that_needs_another_beside_it_says_nothing_alone(line: str, beside: str) -> None:
-    assert cause(lines(line)) is None
-    named = named_by(line)
+    named = named_beside(line, (line, beside))
     assert named is not None
+    assert cause(lines(line)) != named.problem
     assert cause(lines(line, beside)) == cause(lines(beside, line)) == named.problem
 
 

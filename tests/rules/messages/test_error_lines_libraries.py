@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from envcheck.compat.error_lines import named_beside, named_by
 from envcheck.compat.load import load_matrix
 from envcheck.enrich.complete import complete
 from envcheck.importers import read_text
 from envcheck.rules.catalog import all_rules
 from envcheck.rules.engine.cause import primary
 from envcheck.rules.engine.evaluate import evaluate
-from envcheck.rules.messages.lines import named_by
 from tests.every import every
 from tests.rules.machines import ALL
 from tests.rules.messages.lines_libraries import EXAMPLES, HARMLESS
@@ -30,7 +30,7 @@ def cause_in(text: str) -> str | None:
 @every(PAIRS)
 def test_a_pasted_line_is_taken_for_an_error_and_named(problem: str, line: str) -> None:
     assert [error.text for error in read_text(line).observed_errors] == [line.strip()]
-    found = named_by(line)
+    found = named_beside(line, (line,))
     assert found is not None
     assert found.problem == problem
 

@@ -6,13 +6,13 @@ import time
 
 import pytest
 
+from envcheck.compat.error_lines import named_beside, named_by
 from envcheck.compat.load import load_matrix
 from envcheck.enrich.complete import complete
 from envcheck.importers import read_text
 from envcheck.rules.catalog import all_rules
 from envcheck.rules.engine.cause import primary
 from envcheck.rules.engine.evaluate import evaluate
-from envcheck.rules.messages.lines import named_by
 from tests.every import every
 from tests.rules.machines import ALL, check_of, error
 from tests.rules.messages.lines_packages import EXAMPLES, HARMLESS
@@ -30,14 +30,14 @@ def cause_in(text: str) -> str | None:
 
 @every(PAIRS)
 def test_a_line_names_its_problem(problem: str, line: str) -> None:
-    found = named_by(line)
+    found = named_beside(line, (line,))
     assert found is not None
     assert found.problem == problem
 
 
 @every(HARMLESS)
 def test_what_others_print_too_names_nothing(line: str) -> None:
-    found = named_by(line)
+    found = named_beside(line, (line,))
     assert found is None or found.problem not in EXAMPLES
 
 

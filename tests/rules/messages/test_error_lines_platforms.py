@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from envcheck.compat.error_lines import named_beside
 from envcheck.compat.load import load_matrix
 from envcheck.enrich.complete import complete
 from envcheck.importers import read_text
 from envcheck.rules.catalog import all_rules
 from envcheck.rules.engine.cause import primary
 from envcheck.rules.engine.evaluate import evaluate
-from envcheck.rules.messages.lines import named_by
 from envcheck.snapshot import ObservedError, Snapshot
 from tests.every import every
 from tests.rules.machines import ALL, check_of
@@ -30,14 +30,14 @@ def cause_in(text: str) -> str | None:
 def test_a_pasted_line_is_taken_for_an_error_and_named(problem: str, line: str) -> None:
     errors = read_text(line).observed_errors
     assert [error.text for error in errors] == [line.strip()]
-    found = named_by(line)
+    found = named_beside(line, (line,))
     assert found is not None
     assert found.problem == problem
 
 
 @every(HARMLESS)
 def test_a_harmless_line_names_nothing(line: str) -> None:
-    found = named_by(line)
+    found = named_beside(line, (line,))
     assert found is None
 
 

@@ -6,21 +6,21 @@ Only the shipped rows are used: a user's pattern could take unlimited time on a 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cache, lru_cache
 from typing import NamedTuple
 
 from envcheck.checks import DecidedBy, Status
 from envcheck.compat.families import SPOKEN_OF, files_of
 from envcheck.compat.load import load_matrix
+from envcheck.compat.needed import Needed, has_needed, needed_by
 from envcheck.compat.tables import XidRow
-from envcheck.rules.messages.needed import Needed, has_needed, needed_by
 
 LONGEST = 2000
 """Characters of a line that are matched; pasted text is untrusted."""
 _ENDED = (
     r"(?:cu(?:da|init).{{0,200}}\b(?:error|failure|fails with|code)\D{{0,3}}"
-    r"|\bcu(?:da|init|device)\w*(?:\([^)\s]*\))? returned ){code}\b"
+    r"|\bcu(?:da|init|device)\w*(?:\([^)\s]*\))? (?:returned|returns|gives|gave|fails with|err:) ){code}\b"
 )
 """A line that reports the status code of a CUDA driver or runtime call."""
 _FRAGMENT = re.compile(r"\{\{([a-z-]+)\}\}")
@@ -57,12 +57,38 @@ class ErrorLine(NamedTuple):
 @lru_cache(maxsize=1024)
 def named_by(text: str) -> ErrorLine | None:
     """The problem that a line names; None for a line that names none."""
+    return first_in(text, _with_needed()) or _by_number(text[:LONGEST])
+
+
+def named_beside(text: str, texts: Sequence[str]) -> ErrorLine | None:
+    """As ``named_by`` has it, where a row that needs another line gives way to the next if none of ``texts`` is that."""
+    line = named_by(text)
+    if line is None or is_borne_out(line, texts):
+        return line
+    shown = text[:LONGEST]
+    lowered = shown.lower()
+    met = (row for row, needed in _with_needed() if has_needed(needed, lowered) and row.is_in(shown))
+    return next((row for row in met if is_borne_out(row, texts)), None)
+
+
+Candidates = Sequence[tuple["ErrorLine", Needed]]
+"""Rows to try, by priority, each with what it needs."""
+
+
+def first_in(text: str, rows: Candidates) -> ErrorLine | None:
+    """The first of the rows that knows a line."""
     shown = text[:LONGEST]
     if _REMARK.match(shown):
         return None
     lowered = shown.lower()
-    met = (line for line, needed in _with_needed() if has_needed(needed, lowered) and line.is_in(shown))
-    return next(met, None) or _by_number(shown)
+    met = (line for line, needed in rows if has_needed(needed, lowered) and line.is_in(shown))
+    return next(met, None)
+
+
+def lines_that_may_be_in(text: str) -> Candidates:
+    """The rows whose words a whole text contains."""
+    lowered = text.lower()
+    return tuple((line, needed) for line, needed in _with_needed() if has_needed(needed, lowered))
 
 
 def event_in(text: str) -> XidRow | None:

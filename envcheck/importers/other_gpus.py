@@ -1,0 +1,49 @@
+"""GPUs of other makers in any text: a machine that has these alone has no use for builds with CUDA.
+
+That a text names one says nothing about others; the rule that judges it asks whether the text shows an NVIDIA GPU.
+"""
+
+from __future__ import annotations
+
+import re
+
+from envcheck.importers.kit.paste import Paste
+from envcheck.importers.kit.protocol import Rank
+from envcheck.snapshot import OTHER_GPU, ProbeRun, Snapshot
+
+NAME = "GPUs of other makers"
+RANK = Rank.PROSE
+
+_GPU = re.compile(
+    r"\b(?:(?:AMD|ATI) )?Radeon(?:\(TM\)|™)?(?: (?:RX|Pro|HD|VII|R[579]|Vega)\b)?[ \w]{0,20}"
+    r"|\bRX ?(?:[4-7][0-9]{2}0|[45][678]0|9[0-9]{3})(?: ?XTX?| ?M)?\b|\bVega ?(?:56|64|[0-9]{1,2})\b"
+    r"|\b(?:AMD )?Instinct MI[0-9]{2,3}\w?|\bMI(?:50|60|100|210|250X?|300[AX]|325X)\b"
+    r"|\bIntel(?:\(R\)|®| Corporation)? (?:Arc\b|UHD|HD Graphics|Iris)[\w() ]{0,20}|\bArc A[357][0-9]0M?\b"
+    r"|\bApple M[1-5](?: (?:Pro|Max|Ultra))?\b|\bMac(?:Book| ?Mini| Studio)\b[\w ]{0,12}\bM[1-5](?: (?:Pro|Max|Ultra))?\b|\bgfx(?:9|10|11|12)[0-9]{1,2}[0-9a-f]?\b",
+)
+_ASIDE = re.compile(
+    r"\b(?:supports?|supported|or|requires?|only|instead|not|no|unlike|if|e\.g\.|compared?|than)\b"
+    r"[^.;]{0,40}$",
+    re.IGNORECASE,
+)
+_NVIDIA = re.compile(r"\b(?:GeForce|RTX|GTX|Quadro|Tesla|TITAN|Jetson|nvidia-smi)\b|\bNVIDIA [A-Z]{0,4}[0-9]")
+_LONGEST_LINE, _LONGEST_TEXT = 600, 1 << 20
+
+
+def recognise(paste: Paste) -> bool:
+    return _named(paste) is not None
+
+
+def read(paste: Paste) -> Snapshot:
+    return Snapshot(runs=(ProbeRun(name=NAME, status="ok", detail=f"{OTHER_GPU}{_named(paste)}"),))
+
+
+def _named(paste: Paste) -> str | None:
+    """The first GPU of another maker, in a text that names none of NVIDIA."""
+    if _NVIDIA.search(paste.text[:_LONGEST_TEXT]):
+        return None
+    for line in paste.statements:
+        found = _GPU.search(line[:_LONGEST_LINE])
+        if found and not _ASIDE.search(line[: found.start()]):
+            return found[0].strip()
+    return None

@@ -1,0 +1,231 @@
+"""Lines of programs, and sentences about a failure, by the problem that they name: messages in full, in the shape of reports."""
+
+# ruff: noqa: E501  lines as the programs print them
+
+from __future__ import annotations
+
+EXAMPLES: dict[str, list[str]] = {
+    "container-lost-gpu": [
+        "After `systemctl daemon-reload` on the host all running GPU containers lose their GPUs",
+    ],
+    "container-toolkit-missing": [
+        "failed to discover GPU vendor from CDI: no known GPU vendor found",
+    ],
+    "container-without-gpu": [
+        "Frigate in an LXC on Proxmox, /dev/nvidia* are not passed into it: ls /dev/nvidia*: No such file or directory. On the host nvidia-smi shows the P4.",
+        "In the devcontainer torch.cuda.is_available() is False, on the host it is True. devcontainer.json has no runArgs.",
+        "On the host nvidia-smi lists the GPU, but inside the container it is not visible.",
+    ],
+    "cpu-lacks-instructions": [
+        "[7741.12] traps: python[31337] trap invalid opcode ip:7f2 in libtorch_cpu.so",
+        "CPU does not have AVX or AVX2, disabling GPU support.",
+        "Fatal glibc error: CPU does not support x86-64-v2",
+        "Fatal Python error: Illegal instruction",
+    ],
+    "cpu-only-build": [
+        "after pip install some-package my torch was replaced by 2.4.0+cpu",
+        "Darknet: DARKNET was compiled without CUDA; set GPU=1 in the Makefile",
+        "RuntimeError: (PreconditionNotMet) Cannot use GPU because you have installed CPU version PaddlePaddle.",
+        "AttributeError: module 'cv2' has no attribute 'cuda_GpuMat'",
+        "nms_impl: implementation for device cuda:0 not found.",
+        "ValueError: Cannot use GPU, CuPy is not installed",
+        "koboldcpp: Warning: CuBLAS library file not found. Non-BLAS library will be used.",
+    ],
+    "cuda-library-missing": [
+        'DynamicLibraryNotFound: libcusparse; cuda.pathfinder: Failure finding "libcublas.so"',
+    ],
+    "cudnn-major-mismatch": [
+        "ImportError: /opt/cupy/cudnn.so: undefined symbol: cudnnGetConvolutionForwardAlgorithm",
+    ],
+    "cudnn-missing": [
+        "csrc/ops.cu:3:10: fatal error: cudnn_frontend.h: No such file or directory",
+    ],
+    "damaged-distribution": [
+        "OSError: /opt/venv/lib/python3.11/site-packages/torch/lib/libtorch_cuda.so: file too short",
+    ],
+    "driver-libraries-in-image": [
+        "My Dockerfile has `RUN apt-get install -y nvidia-driver-535`. In the container nvidia-smi says: Failed to initialize NVML: Driver/library version mismatch. The host has 550.54 and works.",
+    ],
+    "driver-library-unusable": [
+        "ImportError: /usr/lib/x86_64-linux-gnu/libcuda.so.1: file too short",
+    ],
+    "driver-not-installed": [
+        "Could not load library libcudnn_cnn_infer.so.8. Error: libcuda.so: cannot open shared object file: No such file or directory",
+        "CUDA driver library could not be found (numba.cuda.cudadrv.error.CudaSupportError)",
+    ],
+    "driver-not-loaded": [
+        "NVIDIA: could not open the device file /dev/nvidiactl (No such file or directory).",
+        "nvidia-persistenced failed to initialize. Check syslog for more details.",
+    ],
+    "driver-packages-conflict": [
+        "trying to overwrite '/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1', which is also in package libnvidia-compute-525",
+        "file /usr/lib64/libnvidia-ml.so from install of nvidia-driver-libs-560 conflicts with file from package x",
+        "Error: Transaction test error: file /usr/lib64/libnvidia-ml.so.1 conflicts between attempted installs",
+    ],
+    "driver-too-old": [
+        "WARNING: cuda driver 11.4 too old; ollama requires driver 531 or newer",
+    ],
+    "extension-binary-missing": [
+        "ModuleNotFoundError: No module named 'MultiScaleDeformableAttention'",
+    ],
+    "fabric-manager-not-running": [
+        "nvidia-fabricmanager.service: Failed with result 'exit-code'.",
+    ],
+    "gpu-code-missing": [
+        "ggml_cuda_compute_forward: no kernel image is available",
+    ],
+    "gpu-feature-unsupported": [
+        "FA4 is only supported on devices with compute capability 9 or 10",
+        "AssertionError: Unsupported compute capability. Supported: 9.x, 10.x",
+    ],
+    "gpu-init-failed": [
+        'msg="cuda driver library init failure: 3"',
+        "my laptop wakes up from suspend, and PyTorch says CUDA unknown error until I do rmmod nvidia_uvm; modprobe nvidia_uvm",
+        "WSL2 Ubuntu 22.04: after apt install nvidia-driver-535 in WSL nvidia-smi works on Windows but in Ubuntu: Failed to initialize NVML: N/A",
+    ],
+    "gpu-needs-reset": [
+        "NVMLError_ResetRequired",
+    ],
+    "gpu-unsupported-by-driver": [
+        "The new driver no longer supports my GTX 1080.",
+        "The kernel says that my cards are not supported",
+        "NVRM: GPU 0000:01:00.0 is not supported by the open kernel modules because it does not include GSP",
+    ],
+    "host-compiler-unsupported": [
+        '/usr/include/x86_64-linux-gnu/bits/mathcalls.h(79): error: exception specification is incompatible with that of previous function "cospi"',
+        'Arch, gcc 14.2. nvcc 12.1: /usr/include/c++/14.2.1/type_traits: error: identifier "__is_pointer" is undefined',
+    ],
+    "imex-not-ready": [
+        "Domain State: DOWN",
+        "the IMEX channel /dev/nvidia-caps-imex-channels/channel0 is missing on this node",
+    ],
+    "imported-elsewhere": [
+        "AttributeError: partially initialized module 'torch' has no attribute 'Tensor' (most likely due to a circular import)",
+    ],
+    "jetson-libraries-not-mounted": [
+        "ldconfig: File /usr/lib/aarch64-linux-gnu/tegra/libnvbufsurface.so is empty, not checked.",
+    ],
+    "kernel-module-missing": [
+        "dkms: nvidia 470.223.02 fails to build with linux 6.6",
+        "akmods[1203]: Building and installing nvidia-kmod [FAILED]",
+        "It fails to compile the nvidia sources with kernel 6.14.",
+    ],
+    "library-not-found": [
+        "ld: cannot find -lcudart",
+        "After export LD_LIBRARY_PATH=/opt/nvidia/cudnn/lib it works.",
+    ],
+    "library-of-other-architecture": [
+        "exec /usr/local/bin/python: exec format error",
+        "WARNING: The requested image's platform (linux/amd64) does not match the detected host platform (linux/arm64/v8)",
+        "libc10.so: ELF 64-bit LSB shared object, x86-64, version 1 (GNU/Linux)",
+        "libc10.so: ELF 64-bit LSB shared object, ARM aarch64, version 1 (GNU/Linux)",
+    ],
+    "library-shadowed": [
+        "Unsetting LD_LIBRARY_PATH fixes the import error of torch (undefined symbol in libcublasLt.so.12)",
+    ],
+    "locked-memory-too-small": [
+        "libibverbs: Warning: RLIMIT_MEMLOCK is 65536 bytes.",
+        "Infiniband in docker: NCCL WARN Call to ibv_reg_mr failed; ulimit -l is 64",
+    ],
+    "mig-enumeration": [
+        "With two MIG slices exposed to the container PyTorch only sees one: torch.cuda.device_count() is 1",
+    ],
+    "mig-permission": [
+        "pynvml.NVMLError_NoPermission: Insufficient Permissions",
+    ],
+    "nccl-missing": [
+        "csrc/comm.cpp:1:10: fatal error: nccl.h: No such file or directory",
+    ],
+    "nccl-no-interface": [
+        "gloo: RuntimeError: Unable to find address for: eth0; makeDeviceForInterface(): unsupported gloo device",
+    ],
+    "no-gpu-visible": [
+        "jax.errors.JaxRuntimeError: FAILED_PRECONDITION: No visible GPU devices.",
+        "GROMACS: Cannot run short-ranged nonbonded interactions on a GPU because no GPU is detected.",
+    ],
+    "nodes-not-connected": [
+        "socketPollConnect: Connect to 10.1.1.2 returned 113(No route to host) errno",
+    ],
+    "onnxruntime-cpu-and-gpu": [
+        "rembg[gpu] installs onnxruntime and onnxruntime-gpu together; session.get_providers() is ['CPUExecutionProvider'] only",
+    ],
+    "openmp-loaded-twice": [
+        "OMP: Hint This means that multiple copies of the OpenMP runtime have been linked into the program.",
+    ],
+    "pcie-link-degraded": [
+        "My GPU: PCIe runs at x4 instead of x16.",
+        "LnkSta:\tSpeed 16GT/s, Width x4 (downgraded)",
+        "nvidia-smi -q shows PCIe Generation Max: 4 Current: 4, Link Width Max: 16x Current: 4x. The RTX 3090 is slow in copying",
+    ],
+    "peer-access-blocked": [
+        "DDP with nccl backend hangs forever on 2x RTX 4090; `NCCL_P2P_DISABLE=1` makes it run",
+        "multi GPU inference prints garbage on AMD EPYC with two A40, one GPU is fine. amd_iommu=off in grub solves it.",
+        "p2pBandwidthLatencyTest shows 0.5 GB/s between the two A6000; on bare metal we had 25 GB/s. In the VM IOMMU/ACS is enabled.",
+    ],
+    "python-unsupported": [
+        "hint: Wheels are available for `torch` (v2.8.0) on the following platforms: `manylinux_2_28_x86_64`",
+        "hint: torch (v2.1.0) has no wheels with a matching Python ABI tag",
+        "Dynamo is not supported on Python 3.12+",
+        "error: Distribution `torch==2.1.0 @ registry` can't be installed because it doesn't have a source distribution or wheel for the current platform",
+        "ERROR: No matching distribution found for tensorflow",
+        "ERROR: Package 'tilelang' requires a different Python: 3.8.18 not in '>=3.9'",
+    ],
+    "requirement-broken": [
+        "tensorflow 2.10: TypeError: Descriptors cannot not be created directly. protobuf 4.21",
+        "ImportError: cannot import name 'builder' from 'google.protobuf.internal'",
+    ],
+    "scheduler-lacks-gpu": [
+        "ValueError: Total available GPUs 0 is less than total desired GPUs 8",
+        "ray: The current node timeout... No available node types can fulfill resource request {'GPU': 1.0}",
+    ],
+    "secure-boot-blocks-module": [
+        "Once I turned off Secure Boot the driver loads.",
+        "nvidia-smi does not work with Secure Boot on; when I turn Secure Boot off in the BIOS it works.",
+    ],
+    "static-tls-exhausted": [
+        "ImportError: dlopen: cannot load any more object with static TLS",
+    ],
+    "system-library-missing": [
+        "Microsoft Visual C++ Redistributable is not installed, this may lead to the DLL load failure.",
+    ],
+    "tensorrt-engine-mismatch": [
+        "magicTagRead == kMAGIC_TAG failed. Magic tag does not match",
+        "TensorRT 8.6.1 in the container, engine built with 8.5.2 on the workstation: Serialization Error in verifyHeader",
+    ],
+    "tensorrt-missing": [
+        "polygraphy: [!] Module: tensorrt is required but could not be imported",
+    ],
+    "thermal-throttled": [
+        "The second GPU overheats after ten minutes.",
+        "The P40 in my desktop case without a fan: 90 C after two minutes, clocks fall to 500 MHz. HW Slowdown: Active",
+    ],
+    "toolkit-missing": [
+        "Failed to find CUDA. nvcc not found. CMAKE_CUDA_COMPILER-NOTFOUND",
+        "fatal error: cusparse.h: No such file or directory",
+    ],
+    "toolkit-too-old": [
+        "CMake Error: CUDA version 11.1 is too old; vLLM requires CUDA >= 11.8",
+    ],
+    "torch-family-mismatch": [
+        "AttributeError: module 'torch.library' has no attribute 'register_fake'",
+    ],
+    "uncorrected-ecc": [
+        "nvidia-smi shows Volatile Uncorr. ECC 3 for GPU 2, jobs on this GPU abort",
+    ],
+    "variable-stops-framework": [
+        "RuntimeError: Invalid TORCH_LOGS; Unrecognized CachingAllocator option: expandable_segment",
+    ],
+    "vgpu-unlicensed": [
+        "nvidia-gridd[1543]: Valid GRID license not found. GPU features and performance will be fully degraded. To enable full functionality please configure licensing details.",
+        "An unlicensed vGPU is slow.",
+        "The vGPU runs without a licence since Monday.",
+        "It becomes slow about 20 minutes after the start.",
+    ],
+    "video-libraries-missing": [
+        "cuvidCreateVideoParser(&parser, &parameters) returned error 999",
+        "RuntimeError: Failed to load libnvcuvid: torchcodec",
+    ],
+    "wsl-libcuda-shadowed": [
+        "export LD_LIBRARY_PATH=/usr/lib/x86_64-linux-gnu in WSL, and the GPU is no longer found",
+    ],
+}
