@@ -61,7 +61,7 @@ def named_by(text: str) -> ErrorLine | None:
 
 
 def named_beside(text: str, texts: Sequence[str]) -> ErrorLine | None:
-    """As ``named_by`` has it, where a row that needs another line gives way to the next if none of ``texts`` is that."""
+    """As ``named_by`` has it; a row that needs another line gives way to the next if none of ``texts`` is that."""
     line = named_by(text)
     if line is None or is_borne_out(line, texts):
         return line

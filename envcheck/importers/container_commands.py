@@ -24,7 +24,9 @@ _ASKS = re.compile(
     r"default-runtime|\bcdi\b|(?<!without )(?<!no )--nv(?:ccli)?\b|--privileged|driver: ?nvidia",
     re.IGNORECASE,
 )
-_COMPOSE = re.compile(r"^services:[ \t]{0,8}$(?:\n.{0,200}){1,12}?\n[ \t]{1,12}(?P<image>image: ?\S{1,120})", re.MULTILINE)
+_COMPOSE = re.compile(
+    r"^services:[ \t]{0,8}$(?:\n.{0,200}){1,12}?\n[ \t]{1,12}(?P<image>image: ?\S{1,120})", re.MULTILINE
+)
 _OF_COMPOSE = re.compile(
     r"runtime: ?[\"']?nvidia|driver: ?[\"']?(?:nvidia|cdi)|capabilities: ?|^[ \t]{1,12}gpus: ?|nvidia\.com/|"
     r"NVIDIA_VISIBLE_DEVICES|privileged: ?true|/dev/nvidia|default-runtime|network_mode: ?[\"']?none",

@@ -40,7 +40,9 @@ _FLAG = re.compile(r"\bcode=(sm_[0-9]{2,3}[af]?|compute_[0-9]{2,3})")
 
 
 def recognise(paste: Paste) -> bool:
-    return _CONFIG in paste.text or any(reader(line) for line in paste.statements for reader in _READERS) or bool(_listed_code(paste))
+    if _CONFIG in paste.text or _listed_code(paste):
+        return True
+    return any(reader(line) for line in paste.statements for reader in _READERS)
 
 
 def read(paste: Paste) -> Snapshot:

@@ -32,27 +32,29 @@ _SHARED_OBJECT = re.compile(r"\blib\w+\.so\b")
 
 def refine(line: ErrorLine, text: str, snapshot: Snapshot, matrix: Matrix) -> ErrorLine:
     """The line with the problem that it names on this machine."""
-    if line.problem in _OF_LINUX and _SHARED_OBJECT.search(text) and _on_windows(snapshot):
-        return line._replace(problem="windows-gpu-unsupported")
-    if line.problem == "library-not-found" and "DLL load failed" in text and _has_cpu_builds_only(snapshot):
-        return line._replace(problem="system-library-missing")
+    if another := _another_problem(line, text, snapshot):
+        return line._replace(problem=another)
     if line.problem in _MISSING:
         return line._replace(problem=_why_missing(line.problem, text, snapshot, matrix))
     if line.problem in _OF_BUILD:
         return _refine_build(line, text, snapshot, matrix)
-    shadowed = (
-        _newer_copy_is_there(text, snapshot) or _comes_by_a_variable(text, snapshot) or bool(_OF_AN_ENVIRONMENT.search(text))
-    )
-    if line.problem in _OLD and shadowed:
-        return line._replace(problem="library-shadowed")
-    if _PERMISSION.search(text) and any(gpu.mig and gpu.mig.enabled for gpu in items_in(snapshot.gpus)):
-        return line._replace(problem="mig-permission")
     if line.problem in _WHEELS:
         return _refine_wheel(line, text, snapshot)
-    if line.problem in _OF_DRIVER:
-        return _refine_driver(line, text, snapshot)
+    return _refine_driver(line, text, snapshot) if line.problem in _OF_DRIVER else line
+
+
+def _another_problem(line: ErrorLine, text: str, snapshot: Snapshot) -> str | None:
+    """The problem that a line names only on such a machine as this."""
+    if line.problem in _OF_LINUX and _SHARED_OBJECT.search(text) and _on_windows(snapshot):
+        return "windows-gpu-unsupported"
+    if line.problem == "library-not-found" and "DLL load failed" in text and _has_cpu_builds_only(snapshot):
+        return "system-library-missing"
+    if line.problem in _OLD and (_is_shadowed(text, snapshot) or _comes_by_a_variable(text, snapshot)):
+        return "library-shadowed"
+    if _PERMISSION.search(text) and any(gpu.mig and gpu.mig.enabled for gpu in items_in(snapshot.gpus)):
+        return "mig-permission"
     twice = line.problem == "nccl-version-mismatch" and len(list(_wheels("nccl", snapshot))) > 1
-    return line._replace(problem="nvidia-wheel-conflict") if twice else line
+    return "nvidia-wheel-conflict" if twice else None
 
 
 def _on_windows(snapshot: Snapshot) -> bool:
@@ -290,8 +292,10 @@ def _major(version: str | None) -> Iterator[int]:
         yield int(head)
 
 
-def _newer_copy_is_there(text: str, snapshot: Snapshot) -> bool:
+def _is_shadowed(text: str, snapshot: Snapshot) -> bool:
     """Whether a sufficient copy is there, so that an older one was loaded instead."""
+    if _OF_AN_ENVIRONMENT.search(text):
+        return True
     lowered = text.lower()
     family = next((each for each in ("cudnn", "cusolver", "cusparse", "cublas", "cufft") if each in lowered), None)
     if family is None:

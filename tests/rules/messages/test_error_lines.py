@@ -438,7 +438,7 @@ def test_the_most_exact_line_is_the_cause() -> None:
         ("RuntimeError: Network is unreachable", "ncclSystemError: System call (socket, malloc, munmap, etc) failed."),
         ("CUDA error: invalid device ordinal", "CUDA_VISIBLE_DEVICES=MIG-5a1b2c3d-0000-1111-2222-333344445555"),
         (
-            "ImportError: DLL load failed while importing onnxruntime_pybind11_state: The specified module could not be found.",
+            "DLL load failed while importing onnxruntime_pybind11_state: The specified module could not be found.",
             "pip install onnxruntime",
         ),
         ("the model does not use my GPU at all", "CMAKE_ARGS=-DGGML_CUDA=on pip install llama-cpp-python"),
