@@ -79,10 +79,12 @@ def elsewhere(question: Question, name: str, version: Version) -> list[Candidate
         return []
     known = covering(question.matrix.rows_of(name), version)
     own = _candidate(name, version, "", [row for row in known if not row.build], question)
+    own = _on_pypi(question.matrix, own, version, wheels_of(question.matrix, name, version, known))
     found: list[Candidate] = []
     for row in (row for row in known if row.index):
         rows = [_with_build(one, row) for one in own.rows]
-        found.append(Candidate(name, f"{name} {version}+{row.build}", (*rows, row)))
+        other = Candidate(name, f"{name} {version}+{row.build}", (*rows, row))
+        found.append(other._replace(requirements=own.requirements, partly=own.partly))
     return found
 
 
