@@ -436,7 +436,7 @@ class PublishedRow(Row, frozen=True, kw_only=True):
 
 
 class RequirementRow(Row, frozen=True, kw_only=True):
-    """What the wheels for Linux on PyPI declare to require, without their extras; rows of releases outrank it."""
+    """What the wheels on PyPI declare to require, without their extras; rows of releases outrank it."""
 
     name: str
     """The distribution."""
@@ -446,12 +446,15 @@ class RequirementRow(Row, frozen=True, kw_only=True):
     """Specifiers of other distributions, by their names."""
     python: str = ""
     """The CPythons for which they require it, as a specifier; empty for all."""
+    os: tuple[Os, ...] = ()
+    """The systems for which they do; empty for all."""
     machine: tuple[Machine, ...] = ()
     """The machines for which they do; empty for all."""
 
     @property
     def id(self) -> str:
-        return "/".join(part for part in ("requirement", self.name, self.versions, self.python, *self.machine) if part)
+        where = (self.python, *self.os, *self.machine)
+        return "/".join(part for part in ("requirement", self.name, self.versions, *where) if part)
 
 
 class MigRow(Row, frozen=True, kw_only=True):
@@ -615,6 +618,7 @@ Trait: TypeAlias = Literal[
     "refuses-other-numpy",
     "shares-its-folder",
     "has-cuda-provider",
+    "binary-interface",
 ]
 """``falls-back-to-cpu``: it computes on the CPU, without an error, where a CUDA library is missing.
 ``compiles-at-run-time``: its files hold only a part of the GPU code that it runs. ``compiles-with-xla``: XLA
@@ -633,7 +637,8 @@ interface does not matter to it. ``released-with-torch``: it has one release for
 ``on-torch-index``: PyTorch's package index has a build of it for each CUDA. ``chooses-cuda-of-torch``: in conda, the
 version that is asked of it chooses the CUDA of PyTorch's build. ``refuses-other-numpy``: it checks NumPy's version when
 it is imported, and raises. ``shares-its-folder``: the project's other distributions of these
-names install the same files. ``has-cuda-provider``: this one is built for CUDA.
+names install the same files. ``has-cuda-provider``: this one is built for CUDA. ``binary-interface``: what is compiled
+against a major version of it need not run beside another one, whatever the requirement admits.
 """
 
 

@@ -15,7 +15,7 @@ from packaging.version import parse
 
 from envcheck.compat.specifier import Bound, Version, parse_specifier
 from envcheck.refresh.remote_wheel import Wheel
-from envcheck.refresh.wheel_files import Release, pythons_of
+from envcheck.refresh.wheel_files import Platform, Release, pythons_of
 
 PYTHON = "Requires-Python"
 """The name that stands for the Python range among distributions."""
@@ -27,6 +27,14 @@ _NUMBERS = 3
 """Most numbers in the name of a release."""
 _FIRST = (">=", ">", "==", "~=")
 _MACHINES = ("x86_64", "aarch64")
+_SYSTEMS = {
+    "linux": ("linux", "Linux", "posix"),
+    "windows": ("win32", "Windows", "nt"),
+    "macos": ("darwin", "Darwin", "posix"),
+}
+"""By system: what Python calls it in ``sys.platform``, ``platform.system()`` and ``os.name``."""
+_PROCESSORS = {("windows", "x86_64"): "AMD64", ("macos", "aarch64"): "arm64"}
+"""What Python calls the processors that have another name there."""
 _PYTHON_NAMED = re.compile(r"""["']([0-9])\.([0-9]{1,2})[^"']*["']""")
 
 
@@ -60,35 +68,36 @@ def pin(metadata: Metadata, distribution: str, machines: Sequence[str] = ("x86_6
     None if there is none, if it has no bound, or if machines or Python versions differ. Requirements of extras count if
     there is none without an extra and the extras agree.
     """
-    wanted = canonicalize_name(distribution)
-    named = [item for item in metadata.requirements if canonicalize_name(item.name) == wanted]
+    named = of_name(metadata, distribution)
     pythons = _pythons_around_markers(named, metadata.requires_python)
     found = {_common_specifier(named, machine, pythons) for machine in machines or _MACHINES}
     return found.pop() if len(found) == 1 else None
 
 
-class Required(NamedTuple):
-    """A requirement that holds whatever extras are asked for."""
+def bounds_by_python(metadata: Metadata, distribution: str, platform: Platform) -> list[tuple[str, str]]:
+    """What is required of ``distribution`` on a platform, whatever extras are asked for: Pythons and their bounds.
 
-    spec: str
-    python: str
-    """The CPythons for which it holds, as a specifier; empty for all that the release admits."""
-    machines: tuple[str, ...]
-
-
-def required(metadata: Metadata, distribution: str, machines: Sequence[str] = ()) -> list[Required]:
-    """What the wheels for Linux require of ``distribution``, by machine and Python; nothing where it has no bound."""
-    named = [item for item in metadata.requirements if canonicalize_name(item.name) == canonicalize_name(distribution)]
+    The Pythons are a specifier, empty for all. What has no bound is left out.
+    """
+    named = of_name(metadata, distribution)
     pythons = _pythons_around_markers(named, metadata.requires_python)
-    by_machine = {
-        machine: _by_python([(python, _plain(named, _environment(machine, python))) for python in pythons])
-        for machine in machines or _MACHINES
-    }
-    found = dict.fromkeys(one for those in by_machine.values() for one in those)
-    return [
-        Required(spec, python, tuple(machine for machine, those in by_machine.items() if (python, spec) in those))
-        for python, spec in found
+    return _by_python([(python, _plain(named, _environment(platform, python))) for python in pythons])
+
+
+def bounds_by_wheel(
+    wheels: Sequence[tuple[tuple[int, int], Metadata]], distribution: str, platform: Platform
+) -> list[tuple[str, str]]:
+    """The same, where the wheels for several Pythons, ascending, say different things."""
+    said = [
+        (python, _plain(of_name(metadata, distribution), _environment(platform, python))) for python, metadata in wheels
     ]
+    return _by_python(said)
+
+
+def of_name(metadata: Metadata, distribution: str) -> list[Requirement]:
+    """The requirements of one distribution."""
+    wanted = canonicalize_name(distribution)
+    return [item for item in metadata.requirements if canonicalize_name(item.name) == wanted]
 
 
 def _plain(named: Sequence[Requirement], environment: dict[str, str]) -> str:
@@ -197,7 +206,7 @@ def _admits(requires_python: str, python: tuple[int, int]) -> bool:
 
 def _common_specifier(named: Sequence[Requirement], machine: str, pythons: Sequence[tuple[int, int]]) -> str | None:
     """The specifier on a machine, if all Python versions with one agree."""
-    found = {_first_active(named, _environment(machine, python)) for python in pythons} - {None}
+    found = {_first_active(named, _environment(("linux", machine), python)) for python in pythons} - {None}
     return found.pop() if len(found) == 1 else None
 
 
@@ -225,17 +234,19 @@ def _holds(item: Requirement, environment: dict[str, str]) -> bool:
         return False
 
 
-def _environment(machine: str, python: tuple[int, int]) -> dict[str, str]:
-    """The marker environment of CPython on Linux, whatever runs this."""
+def _environment(platform: Platform, python: tuple[int, int]) -> dict[str, str]:
+    """The marker environment of CPython on a platform, whatever runs this."""
+    os, machine = platform
+    sys_platform, system, name = _SYSTEMS[os]
     return {
         "implementation_name": "cpython",
         "platform_python_implementation": "CPython",
         "python_version": f"{python[0]}.{python[1]}",
         "python_full_version": f"{python[0]}.{python[1]}.0",
-        "platform_machine": machine,
-        "platform_system": "Linux",
-        "sys_platform": "linux",
-        "os_name": "posix",
+        "platform_machine": _PROCESSORS.get(platform, machine),
+        "platform_system": system,
+        "sys_platform": sys_platform,
+        "os_name": name,
         "extra": "",
     }
 

@@ -21,6 +21,16 @@ Platform = tuple[str, str]
 """Operating system and machine, as in rows of the matrix."""
 
 
+PLATFORMS: tuple[Platform, ...] = (
+    ("linux", "x86_64"),
+    ("linux", "aarch64"),
+    ("windows", "x86_64"),
+    ("macos", "x86_64"),
+    ("macos", "aarch64"),
+)
+"""Those of which rows tell."""
+
+
 class WheelFile(NamedTuple):
     """A wheel of a release."""
 
@@ -51,6 +61,13 @@ class Release(NamedTuple):
         """Machines with a separate Linux wheel; empty if wheels serve every system."""
         named = {machine for wheel in self.wheels for os, machine in wheel.platforms if os == "linux"}
         return tuple(machine for machine in ("x86_64", "aarch64") if machine in named)
+
+    @property
+    def platforms(self) -> tuple[Platform, ...]:
+        """The platforms that its wheels serve: every one, where a wheel is for every system."""
+        named = {platform for wheel in self.wheels for platform in wheel.platforms}
+        everywhere = any(not wheel.platforms for wheel in self.wheels)
+        return tuple(platform for platform in PLATFORMS if everywhere or platform in named)
 
 
 def releases(files: Iterable[File], project: str) -> list[Release]:

@@ -9,7 +9,7 @@ import pytest
 from envcheck.compat.load import load_matrix
 from envcheck.compat.question.containers import known_containers, read_container
 from envcheck.compat.question.question import Container
-from envcheck.versions import DriverRelease
+from envcheck.versions import ComputeCapability, DriverRelease
 from tests.compat.asking import (
     assert_does_not_fit,
     assert_fits,
@@ -44,7 +44,8 @@ def test_a_release_fits_its_own_stack(release: str) -> None:
     asked = [DriverRelease.parse(text) for text in (held.row.driver, cuda.bundled_driver)]
     newest = max(row.branch for row in MATRIX.drivers if row.os == "linux")
     driver = f"driver=={max(filter(None, asked), default=newest)}"
-    gpu = f"gpu=={held.row.capability_min or '7.5'}"
+    discrete = [one for one, row in MATRIX.capability_rows.items() if one.sm in cuda.targets and not row.tegra]
+    gpu = f"gpu=={held.row.capability_min or min(ComputeCapability(7, 5), max(discrete))}"
     parts = " ".join(f"{name}=={version}" for name, version in held.holds.items() if name not in ("torch", "ubuntu"))
     for question in filter(None, (parts, driver, gpu, f"{driver} {gpu}")):
         assert_fits(f"nvcr=={release} {question}")

@@ -61,6 +61,15 @@ def test_a_wheel_of_nvidia_stands_for_its_library(row: ReleaseRow) -> None:
         assert verdict(f"nvidia-{name}-{other}=={version} cuda=={own}") == "incompatible"
 
 
+@every(sample(TOOLKITS))
+def test_a_library_serves_the_gpus_of_its_toolkit(row: ReleaseRow) -> None:
+    own = toolkit(row)
+    for name in {"cublas", "cufft", "cusolver", "npp"} & row.bundles.keys():
+        for gpu in ("3.7", "7.0", "7.5", "9.0", "10.0", "12.1"):
+            asked = verdict(f"{name}=={row.bundles[name]} gpu=={gpu}")
+            assert asked == verdict(f"cuda=={own} gpu=={gpu}"), (name, gpu)
+
+
 @every(sample(BY_CUDA))
 def test_each_library_is_held_against_the_gpu_by_itself(row: ReleaseRow) -> None:
     bound = parse_specifier(row.versions).bounds[0]

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 
 from envcheck.compat.load import load_matrix
 from envcheck.compat.names import canonical
-from envcheck.compat.question.published import series_meant
+from envcheck.compat.question.published import published, series_meant
 from envcheck.compat.question.wheels import covering
 from envcheck.compat.specifier import Specifier, Version, parse_specifier
 from envcheck.compat.tables import ReleaseRow, RequirementRow
@@ -51,6 +52,18 @@ def around(spec: Specifier) -> Iterator[Version]:
             yield Version((*numbers[:-1], numbers[-1] - 1))
 
 
+def where(row: RequirementRow) -> str:
+    """A system for which the row holds, as the rest of a question; of those of its wheels, where it does not say."""
+    version = release(row)
+    assert version
+    served = {each for one in covering(MATRIX.wheels_by_name[canonical(row.name)], version) for each in one.pythons}
+    for os, machine in itertools.product(("linux", "windows", "macos"), ("x86_64", "aarch64")):
+        held = os in (row.os or (os,)) and machine in (row.machine or (machine,))
+        if held and served & {"any", f"{os}-{machine}"}:
+            return f" os=={os} machine=={machine}"
+    raise AssertionError(row.id)
+
+
 def cases() -> list[RequirementRow]:
     return [row for row in MATRIX.requirements if release(row)]
 
@@ -61,22 +74,30 @@ def test_most_rows_are_swept() -> None:
 
 @every(lambda: sample([row for row in cases() if not row.python], 10))
 def test_a_wheel_takes_what_it_requires_and_nothing_else(row: RequirementRow) -> None:
-    version = release(row)
-    served = {system for one in MATRIX.wheels_by_name[canonical(row.name)] for system in one.pythons}
-    on_arm = "aarch64" in row.machine or served <= {"linux-aarch64", "macos-aarch64"}
-    machine = f" machine=={'aarch64' if on_arm and 'x86_64' not in row.machine else 'x86_64'}"
+    version, system = release(row), where(row)
     for name, text in row.needs.items():
         spec = parse_specifier(text)
         for there in set(around(spec)):
             if spec.cover(there) == "none" and not series_meant(MATRIX, name, there):
-                assert verdict(f"{row.name}=={version} {name}=={there}{machine}") != "compatible", (name, there)
+                assert verdict(f"{row.name}=={version} {name}=={there}{system}") != "compatible", (name, there)
     if len(own(row.name, version or Version(()))) == 1:
         pins = " ".join(
             f"{name}=={text[2:]}" for name, text in row.needs.items() if text.startswith("==") and "," not in text
         )
         asked = f"{row.name}=={version}"
         if pins and CONTRADICTED.get(asked) not in pins.split():
-            assert verdict(f"{asked} {pins}{machine}") != "incompatible", pins
+            assert verdict(f"{asked} {pins}{system}") != "incompatible", pins
+
+
+@every(lambda: sample([row for row in cases() if not row.python], 4))
+def test_a_bound_below_alone_leaves_no_doubt_but_about_compiled_interfaces(row: RequirementRow) -> None:
+    version, system = release(row), where(row)
+    for name, text in row.needs.items():
+        listed = published(MATRIX, canonical(name))
+        open_ended = all(bound.operator in (">=", ">") for bound in parse_specifier(text).bounds)
+        if listed and open_ended and not MATRIX.has_trait(name, "binary-interface"):
+            told = shown(judged(f"{row.name}=={version} {name}=={listed[-1]}{system}"))
+            assert "with that major version" not in told, (name, told)
 
 
 @every(MATRIX.requirements)
@@ -94,6 +115,11 @@ torch==2.9.1 nvidia-nvshmem-cu12==3.3.20
 cuml-cu13==25.10.0 cupy-cuda13x==13.6.0
 sglang==0.5.9 torchcodec==0.8.0
 sglang==0.4.6 flashinfer-python==0.2.3
+trl==0.11.4 numpy==2.0.0 os==linux
+ultralytics==8.3.187 torch==2.4.0 os==macos machine==aarch64
+opencv-python==4.4.0.46 numpy==1.19.1 python==3.8
+scikit-learn==1.6.0 numpy==2.2.0
+cuml-cu12==26.2.0 cupy-cuda12x==14.0.0
 """)
 )
 def test_fits(question: str) -> None:
@@ -109,6 +135,11 @@ cuml-cu13==25.10.0 numba==0.62.0
 jax==0.4.35 numpy==1.25.0 python==3.12
 cuda-python==12.9.7 cuda-bindings==12.9.6
 torch==2.9.1 nvidia-cublas-cu12==12.8.3.14
+trl==0.11.4 numpy==2.0.0 os==windows
+ultralytics==8.3.187 torch==2.4.0 os==windows
+opencv-python==4.4.0.46 numpy==1.19.1 python==3.9
+onnxruntime==1.18.0 numpy==2.0.0
+onnx==1.9.0 numpy==1.24.0
 """)
 )
 def test_does_not_fit(question: str) -> None:
@@ -142,7 +173,7 @@ def test_components_that_only_run_on_the_same_system_are_not_related() -> None:
 
 
 def test_a_release_that_only_others_name_is_judged_by_them_alone() -> None:
-    assert_nobody_can_tell("sglang==0.4.6 flashinfer-python==0.2.3 gpu==H100")
+    assert_nobody_can_tell("sglang==0.5.1 flashinfer-python==0.2.11.post3 gpu==H100")
 
 
 def test_the_lower_bound_of_a_compiled_wheel_says_nothing_of_later_major_versions() -> None:

@@ -49,6 +49,7 @@ OF_OTHERS = {
         ("on-torch-index", ("torchaudio", "xformers"), ("torchtext", "flash-attn", "triton")),
         ("chooses-cuda-of-torch", ("pytorch-cuda", "cudatoolkit"), ("pytorch", "cpuonly", "cuda-toolkit")),
         ("refuses-other-numpy", ("numba",), ("torch", "numba-cuda")),
+        ("binary-interface", ("numpy", "torch"), ("scipy", "transformers", "cupy-cuda12x", "pandas")),
         ("has-cuda-provider", ("onnxruntime-gpu", "ort-nightly-gpu"), ("onnxruntime", "onnxruntime-directml")),
         (
             "shares-its-folder",

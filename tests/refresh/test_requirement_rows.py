@@ -1,4 +1,4 @@
-"""Rows of requirements from METADATA: what is in them for which Pythons and machines, and what is left out."""
+"""Rows of requirements from METADATA: what is in them for which Pythons, systems and machines; what is left out."""
 
 from __future__ import annotations
 
@@ -37,20 +37,20 @@ def rows(served: Served, folder: Path) -> list[tuple[Any, ...]]:
         refresh(index, str(folder), ["demo"])
         assert not refresh(index, str(folder), ["demo"]).changes
     found = read_folder(folder).requirements
-    return [(row.versions, dict(row.needs), row.python, row.machine) for row in found]
+    return [(row.versions, dict(row.needs), row.python, row.os, row.machine) for row in found]
 
 
 def test_releases_alike_share_a_row_and_a_new_requirement_is_never_missed(tmp_path: Path) -> None:
     served = Served()
     add(served, "1.0", "torch==2.5.0")
     add(served, "1.1", "torch==2.5.0")
-    assert rows(served, tmp_path) == [(">=1.0,<=1.1", {"torch": "==2.5.0"}, "", ())]
+    assert rows(served, tmp_path) == [(">=1.0,<=1.1", {"torch": "==2.5.0"}, "", (), ())]
     add(served, "1.1", "torch==2.5.0", "nvidia-nccl-cu12>=2.20")
     add(served, "1.2", "torch==2.6.0")
     assert rows(served, tmp_path) == [
-        ("==1.0", {"torch": "==2.5.0"}, "", ()),
-        ("==1.1", {"nvidia-nccl-cu12": ">=2.20", "torch": "==2.5.0"}, "", ()),
-        ("==1.2", {"torch": "==2.6.0"}, "", ()),
+        ("==1.0", {"torch": "==2.5.0"}, "", (), ()),
+        ("==1.1", {"nvidia-nccl-cu12": ">=2.20", "torch": "==2.5.0"}, "", (), ()),
+        ("==1.2", {"torch": "==2.6.0"}, "", (), ()),
     ]
 
 
@@ -60,26 +60,64 @@ def test_strangers_extras_and_what_has_no_bound_are_left_out(tmp_path: Path) -> 
     assert rows(served, tmp_path) == []
 
 
+def test_a_release_that_requires_another_one_of_itself_says_nothing(tmp_path: Path) -> None:
+    served = Served()
+    add(served, "1.1", "demo==1.0", "torch>=2.1")
+    assert rows(served, tmp_path) == [("==1.1", {"torch": ">=2.1"}, "", (), ())]
+
+
 def test_markers_make_rows_for_their_pythons_and_machines(tmp_path: Path) -> None:
     served = Served()
     here = 'platform_machine == "x86_64"'
     old, new = 'torch>=2.1,>=2.0; python_version < "3.12"', 'torch>=2.2; python_version >= "3.12"'
     add(served, "1.0", old, new, f"nvidia-nccl-cu12==2.20.5; {here}", tags=(f"py3-none-{X86}", f"py3-none-{ARM}"))
     assert sorted(rows(served, tmp_path), key=str) == [
-        ("==1.0", {"nvidia-nccl-cu12": "==2.20.5"}, "", ("x86_64",)),
-        ("==1.0", {"torch": ">=2.1"}, "<3.12", ()),
-        ("==1.0", {"torch": ">=2.2"}, ">=3.12", ()),
+        ("==1.0", {"nvidia-nccl-cu12": "==2.20.5"}, "", (), ("x86_64",)),
+        ("==1.0", {"torch": ">=2.1"}, "<3.12", (), ()),
+        ("==1.0", {"torch": ">=2.2"}, ">=3.12", (), ()),
     ]
 
 
-def test_what_only_some_wheels_of_a_release_say_is_left_out(tmp_path: Path) -> None:
+def test_where_wheels_say_different_things_each_holds_for_its_pythons(tmp_path: Path) -> None:
     served = Served()
     add(served, "1.0", "torch>=2.1", "nvidia-nccl-cu12>=2.18", tags=(f"cp310-cp310-{X86}",))
+    add(served, "1.0", "torch>=2.1", "nvidia-nccl-cu12>=2.19", tags=(f"cp311-cp311-{X86}", f"cp312-cp312-{X86}"))
     add(served, "1.0", "torch>=2.1", "nvidia-nccl-cu12>=2.20", tags=(f"cp313-cp313-{X86}",))
-    assert rows(served, tmp_path) == [("==1.0", {"torch": ">=2.1"}, "", ())]
+    assert sorted(rows(served, tmp_path), key=str) == [
+        ("==1.0", {"nvidia-nccl-cu12": ">=2.18"}, "<3.11", (), ()),
+        ("==1.0", {"nvidia-nccl-cu12": ">=2.19"}, ">=3.11,<3.13", (), ()),
+        ("==1.0", {"nvidia-nccl-cu12": ">=2.20"}, ">=3.13", (), ()),
+        ("==1.0", {"torch": ">=2.1"}, "", (), ()),
+    ]
 
 
-def test_a_marker_of_another_system_holds_for_no_wheel_for_linux(tmp_path: Path) -> None:
+def test_a_requirement_holds_for_the_systems_of_its_marker(tmp_path: Path) -> None:
     served = Served()
-    add(served, "1.0", 'torch==2.5.0; sys_platform == "win32"')
+    windows = 'torch==2.5.0; sys_platform == "win32"'
+    add(served, "1.0", windows)
     assert rows(served, tmp_path) == []
+    add(served, "1.1", windows, 'torch>=2.4; sys_platform != "win32"', tags=("py3-none-any",))
+    assert sorted(rows(served, tmp_path), key=str) == [
+        ("==1.1", {"torch": "==2.5.0"}, "", ("windows",), ()),
+        ("==1.1", {"torch": ">=2.4"}, "", ("linux", "macos"), ()),
+    ]
+
+
+def test_wheels_of_another_system_may_require_something_else(tmp_path: Path) -> None:
+    served = Served()
+    add(served, "1.0", "torch>=2.1", "nvidia-nccl-cu12==2.20.5")
+    add(served, "1.0", "torch>=2.1", tags=("cp310-cp310-win_amd64", "cp310-cp310-macosx_11_0_arm64"))
+    assert sorted(rows(served, tmp_path), key=str) == [
+        ("==1.0", {"nvidia-nccl-cu12": "==2.20.5"}, "", ("linux",), ()),
+        ("==1.0", {"torch": ">=2.1"}, "", (), ()),
+    ]
+
+
+def test_a_processor_is_what_python_calls_it_on_the_system(tmp_path: Path) -> None:
+    served = Served()
+    marker = 'platform_machine == "arm64" or platform_machine == "AMD64"'
+    add(served, "1.0", f"torch>=2.1; {marker}", tags=("py3-none-any",))
+    assert sorted(rows(served, tmp_path), key=str) == [
+        ("==1.0", {"torch": ">=2.1"}, "", ("macos",), ("aarch64",)),
+        ("==1.0", {"torch": ">=2.1"}, "", ("windows",), ()),
+    ]

@@ -79,10 +79,12 @@ def elsewhere(question: Question, name: str, version: Version) -> list[Candidate
         return []
     known = covering(question.matrix.rows_of(name), version)
     own = _candidate(name, version, "", [row for row in known if not row.build], question)
+    own = _on_pypi(question.matrix, own, version, wheels_of(question.matrix, name, version, known))
     found: list[Candidate] = []
     for row in (row for row in known if row.index):
         rows = [_with_build(one, row) for one in own.rows]
-        found.append(Candidate(name, f"{name} {version}+{row.build}", (*rows, row)))
+        other = Candidate(name, f"{name} {version}+{row.build}", (*rows, row))
+        found.append(other._replace(requirements=own.requirements, partly=own.partly))
     return found
 
 
@@ -126,18 +128,18 @@ def _of_system(rows: Sequence[ReleaseRow], question: Question) -> list[ReleaseRo
     return [row for row in rows if runs_here(row, question)]
 
 
-def runs_here(row: ReleaseRow, question: Question) -> bool:
+def runs_here(row: ReleaseRow | RequirementRow, question: Question) -> bool:
     """Whether a row is of the system in question, as far as it says."""
     return of_os(row, question) and of_machine(row, question)
 
 
-def of_os(row: ReleaseRow, question: Question) -> bool:
+def of_os(row: ReleaseRow | RequirementRow, question: Question) -> bool:
     """Programs in WSL are Linux programs."""
     systems = {question.os, "linux"} if question.os == "wsl" else {question.os}
     return not row.os or bool(systems & set(row.os))
 
 
-def of_machine(row: ReleaseRow, question: Question) -> bool:
+def of_machine(row: ReleaseRow | RequirementRow, question: Question) -> bool:
     return not row.machine or question.machine in row.machine
 
 

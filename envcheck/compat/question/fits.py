@@ -293,7 +293,7 @@ def _or_elsewhere(question: Question, found: list[_Option], others: Sequence[Can
     """Where PyPI's build does not fit and another index's of the same version may, the index decides."""
     fits = [fit for _, fits in found for fit in fits]
     refusals = [fit for fit in fits if fit.bad]
-    options = [(one, candidate_fits(question, one)) for one in others] if refusals else []
+    options = [(one, _all_of(question, one)) for one in others] if refusals else []
     fitting = [(one, its) for one, its in options if overall(its) != "incompatible"]
     if not fitting:
         return found

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from envcheck.compat.matrix import Matrix
 from envcheck.compat.names import canonical, scheme
-from envcheck.compat.question.candidates import Candidate
+from envcheck.compat.question.candidates import Candidate, runs_here
 from envcheck.compat.question.question import Question, agree
 from envcheck.compat.question.software import BEST_FIRST, need_fit
 from envcheck.compat.relations.fit import Fit, conclude
@@ -16,8 +16,8 @@ from envcheck.compat.tables import RequirementRow
 
 
 def requirement_fits(question: Question, candidate: Candidate) -> Iterator[Fit]:
-    """What PyPI's wheels for Linux require: where a row of releases covers it too, only what pip also refuses."""
-    if question.systems or question.os not in ("linux", "wsl"):
+    """What PyPI's wheels require: where a row of releases covers it too, only what pip also refuses."""
+    if question.systems:
         return
     told = {canonical(key) for row in candidate.rows for key in row.needs}
     here = [row for row in candidate.requirements if _required_here(question, row)]
@@ -32,8 +32,8 @@ def requirement_fits(question: Question, candidate: Candidate) -> Iterator[Fit]:
 
 def _required_here(question: Question, row: RequirementRow) -> bool:
     pythons = question.versions.get("python", ())
-    here = not row.python or not pythons or any(parse_specifier(row.python).cover(one) != "none" for one in pythons)
-    return here and (not row.machine or question.machine in row.machine)
+    fitting = not row.python or not pythons or any(parse_specifier(row.python).cover(one) != "none" for one in pythons)
+    return fitting and runs_here(row, question)
 
 
 def _required(
@@ -46,7 +46,7 @@ def _required(
     by_releases: dict[str, list[tuple[RequirementRow, Fit]]] = defaultdict(list)
     for row, spec in rows:
         fit = need_fit(matrix, candidate, row, name, spec, version)
-        by_releases[row.versions].append((row, _unbounded(matrix, candidate, row, spec, version) or fit))
+        by_releases[row.versions].append((row, _unbounded(matrix, candidate, row, name, spec, version) or fit))
     best = {versions: _for_some_python(question, fits) for versions, fits in by_releases.items()}
     whole = [fit for versions, fit in best.items() if versions not in candidate.partly]
     if whole or all(fit.ok for fit in best.values()):
@@ -56,8 +56,12 @@ def _required(
     return agree([*members, ("others", others)], candidate.label)
 
 
-def _unbounded(matrix: Matrix, candidate: Candidate, row: RequirementRow, spec: str, version: Version) -> Fit | None:
-    """A compiled wheel is made for one major version of what it calls: without an end it says nothing of others."""
+def _unbounded(
+    matrix: Matrix, candidate: Candidate, row: RequirementRow, name: str, spec: str, version: Version
+) -> Fit | None:
+    """A wheel that is compiled against one major version: a requirement without an end says nothing of others."""
+    if not matrix.has_trait(name, "binary-interface"):
+        return None
     bounds = parse_specifier(spec).bounds
     later = version.numbers[0] > max(bound.numbers[0] for bound in bounds)
     if not later or {bound.operator for bound in bounds} - {">=", ">", "!="} or _pure(candidate):

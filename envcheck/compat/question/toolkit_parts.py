@@ -9,13 +9,14 @@ from envcheck.compat.question.hardware import runner_of, runs
 from envcheck.compat.question.question import Question, agree, reworded
 from envcheck.compat.question.software import TOOLKIT
 from envcheck.compat.relations.fit import Fit, conclude
+from envcheck.compat.relations.gpu_cuda import cuda_serves
 from envcheck.compat.specifier import Version, parse_specifier, parse_version
 from envcheck.compat.tables import ReleaseRow
 from envcheck.versions import CudaVersion
 
 
 def part_fits(question: Question) -> Iterator[Fit]:
-    """Each library of the toolkit that was named, against CUDA, and against what runs CUDA programs."""
+    """Each library of the toolkit that was named, against CUDA, what runs CUDA programs, and the GPUs."""
     for name, versions in question.versions.items():
         found = _bringing(question, name)
         if not found or len(versions) != 1 or versions[0].family:
@@ -34,6 +35,9 @@ def part_fits(question: Question) -> Iterator[Fit]:
         if runner and known:
             fit = runs(question, cuda)
             yield reworded(question.matrix, fit, f"{label}: {fit.reason}", row).concerning(name, runner)
+        for gpu in question.gpus if known else ():
+            fit = cuda_serves(question.matrix, gpu.capability, cuda)
+            yield reworded(question.matrix, fit, f"{label}: {fit.reason}", row).concerning(name, "gpu")
 
 
 def _bringing(question: Question, name: str) -> list[tuple[CudaVersion, Version, ReleaseRow]]:
