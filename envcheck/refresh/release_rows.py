@@ -15,7 +15,8 @@ from envcheck.refresh.generated import Change, Generated, Work, sources_of
 from envcheck.refresh.metadata import PYTHON, Metadata, narrower, pin, python_range, same
 from envcheck.refresh.wheel_files import Release
 
-ReadMetadata = Callable[[Release], Metadata]
+ReadMetadata = Callable[[Release], Sequence[Metadata]]
+"""METADATA of the wheels of a release for the newest CPython and for the oldest, once where that is one wheel."""
 TABLE = "release"
 
 _NUMBERS = 3
@@ -31,17 +32,18 @@ class _Facts:
     def __init__(self, read: ReadMetadata, needs: Mapping[str, str]) -> None:
         self._read = read
         self._needs = needs
-        self._known: dict[Version, Metadata] = {}
+        self._known: dict[Version, Sequence[Metadata]] = {}
 
     def of(self, release: Release, key: str, machines: Sequence[str]) -> str | None:
-        """The specifier of one need."""
+        """The specifier of one need, with alternatives where wheels for several Pythons need different things."""
         metadata = self._known.get(release.version)
         if metadata is None:
             metadata = self._known[release.version] = self._read(release)
         distribution = self._needs[key]
         if distribution == PYTHON:
-            return python_range(release, metadata.requires_python)
-        return pin(metadata, distribution, machines)
+            return python_range(release, metadata[0].requires_python)
+        pins = sorted({spec for one in metadata if (spec := pin(one, distribution, machines))})
+        return "|".join(pins) or None
 
 
 class _Run(NamedTuple):

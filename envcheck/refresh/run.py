@@ -22,7 +22,7 @@ from envcheck.refresh.generated import TORCH, Change, Work, find_work
 from envcheck.refresh.index import Index
 from envcheck.refresh.metadata import Metadata, read_metadata
 from envcheck.refresh.remote_wheel import RemoteWheel
-from envcheck.refresh.wheel_files import Release, WheelFile, newest_wheel, releases
+from envcheck.refresh.wheel_files import Release, WheelFile, newest_wheel, oldest_wheel, releases
 from envcheck.text.output import write_whole
 
 
@@ -98,9 +98,10 @@ def _regenerate(work: Work, index: Index, known: Collection[str]) -> Iterator[Ch
         with closing(open_wheel(file)) as wheel:
             return read_metadata(wheel)
 
-    def metadata_of(release: Release) -> Metadata:
-        """METADATA of the wheel for Linux x86_64, else of any."""
-        return read(newest_wheel(release) or release.wheels[-1])
+    def metadata_of(release: Release) -> list[Metadata]:
+        """METADATA of wheels for Linux x86_64, else of any."""
+        newest = newest_wheel(release) or release.wheels[-1]
+        return [read(file) for file in dict.fromkeys((newest, oldest_wheel(release) or newest))]
 
     if work.generated.wheels:
         yield from wheel_rows.regenerate(work, files)

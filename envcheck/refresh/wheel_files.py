@@ -99,6 +99,17 @@ def newest_wheel(release: Release, os: str = "linux", machine: str = "x86_64") -
     )
 
 
+def oldest_wheel(release: Release, os: str = "linux", machine: str = "x86_64") -> WheelFile | None:
+    """The wheel for the oldest CPython, in its last build."""
+    wheels = release.for_platform(os, machine)
+    oldest = min((min(wheel.pythons, default=(0, 0)) for wheel in wheels), default=None)
+    return max(
+        (wheel for wheel in wheels if min(wheel.pythons, default=(0, 0)) == oldest),
+        key=lambda wheel: (wheel.build, wheel.file.name),
+        default=None,
+    )
+
+
 def _wheel(file: File, build: tuple[int, str] | tuple[()], tags: frozenset[Tag]) -> WheelFile:
     pythons = {python for tag in tags if (python := _python(tag))}
     later = any(tag.abi == "abi3" or tag.interpreter.startswith("py") for tag in tags)

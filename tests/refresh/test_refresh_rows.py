@@ -250,6 +250,13 @@ name = "other"
 """ in text(matrix)
 
 
+def test_wheels_for_several_pythons_that_need_different_releases(served: Served, matrix: Path) -> None:
+    for python, torch in (("cp310", "2.5.0"), ("cp313", "2.6.0")):
+        members = {"demo-1.3.dist-info/METADATA": metadata("demo", "1.3", f"torch=={torch}", python=">=3.9")}
+        served.add(f"demo-1.3-{python}-{python}-{LINUX}", members)
+    assert told(regenerate(served, matrix)) == ["demo ==1.3: new row: torch ==2.5.0|==2.6.0, python ==3.10|==3.13"]
+
+
 def test_a_need_that_a_row_did_not_have_is_added_unless_another_row_says_it(served: Served, matrix: Path) -> None:
     add_demo(served, "1.0", "torch==2.4.0", "xformers==0.0.27")
     add_demo(served, "1.1", "torch==2.4.0", "xformers==0.0.27", "nvidia-cudnn-cu12==9.1.0")
