@@ -12,7 +12,6 @@ from envcheck.rules.fixes import driver
 from envcheck.rules.messages.driver import answers, call_evidence, results_naming
 from envcheck.snapshot import PASTED, Fabric, Gpu, GpuFabric, NvLink, Pcie, Snapshot, frameworks_in
 
-
 _RESEAT = (Fix(text="Reseat the card, its riser or cable", who="cluster-admin", risk="the machine must be off"),)
 
 

@@ -29,17 +29,22 @@ def refine(line: ErrorLine, text: str, snapshot: Snapshot, matrix: Matrix) -> Er
         return line._replace(problem=_why_missing(line.problem, text, snapshot, matrix))
     if line.problem in _OF_BUILD:
         return _refine_build(line, text, snapshot, matrix)
-    shadowed = _newer_copy_is_there(text, snapshot) or _comes_by_a_variable(text, snapshot)
-    if line.problem in _OLD and shadowed:
-        return line._replace(problem="library-shadowed")
-    if _PERMISSION.search(text) and any(gpu.mig and gpu.mig.enabled for gpu in items_in(snapshot.gpus)):
-        return line._replace(problem="mig-permission")
     if line.problem in _WHEELS:
         return _refine_wheel(line, text, snapshot)
     if line.problem in _OF_DRIVER:
         return _refine_driver(line, text, snapshot)
+    instead = _instead(line, text, snapshot)
+    return line._replace(problem=instead) if instead else line
+
+
+def _instead(line: ErrorLine, text: str, snapshot: Snapshot) -> str | None:
+    """The problem that a fact beside the line shows it to be about."""
+    if line.problem in _OLD and (_newer_copy_is_there(text, snapshot) or _comes_by_a_variable(text, snapshot)):
+        return "library-shadowed"
+    if _PERMISSION.search(text) and any(gpu.mig and gpu.mig.enabled for gpu in items_in(snapshot.gpus)):
+        return "mig-permission"
     twice = line.problem == "nccl-version-mismatch" and len(list(_wheels("nccl", snapshot))) > 1
-    return line._replace(problem="nvidia-wheel-conflict") if twice else line
+    return "nvidia-wheel-conflict" if twice else None
 
 
 def _is_refused_inside(snapshot: Snapshot) -> bool:
