@@ -28,7 +28,7 @@ _LABELLED = re.compile(
     r"(?:(?:still|always|also|only|just|now|keeps?|then|simply|but|and) ){0,3}"
     r"(?:=>|->|==|[:=→#]|returns?|returned|returning|gives?|gave|is|was|prints?|printed|shows?|showed|yields?|outputs?|"
     r"reports?|says|lists?|evaluates to|I get)"
-    r"(?: (?:me|us|still|back|always|now|only|just))?\s{1,8}(?:prints )?[`\"']{0,2}(.{1,200}?)[`\"']{0,2}\s*$"
+    r"(?: (?:me|us|still|back|always|now|only|just))?\s{1,8}(?:prints )?[`\"']{0,2}(.{1,200}?)[`\"']{0,2}\.?\s*$"
 )
 _PRINT = re.compile(r"print\s?\((.*)\)\s*;?$")
 _DEVICES = re.compile(r"(?:Out ?\[[0-9]{0,4}\]: ?)?\[PhysicalDevice\(name=.{1,2000}\]$")
