@@ -225,7 +225,11 @@ def _is_noise(text: str) -> bool:
 
 def _beside(code: str, answer: str) -> Iterator[Snapshot]:
     questions = _questions(code)
-    found = re.match(rf"{questions[0].answer}(?:$|[\s,;.)])", answer) if len(questions) == 1 else None
+    if len(questions) != 1:
+        return
+    # A name has blanks: it ends with the answer, where that is nothing else.
+    ends = (r"[\s,;.)]{0,3}$", r"(?:$|[\s,;.)])")
+    found = next(filter(None, (re.match(f"{questions[0].answer}{end}", answer) for end in ends)), None)
     meaning = questions[0].meaning(found[1]) if found else None
     if meaning:
         yield meaning
