@@ -6,7 +6,7 @@ Only the shipped rows are used: a user's pattern could take unlimited time on a 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache, lru_cache
 from typing import NamedTuple
 
@@ -72,6 +72,13 @@ def first_in(text: str, rows: Candidates) -> ErrorLine | None:
     lowered = shown.lower()
     met = (line for line, needed in rows if has_needed(needed, lowered) and line.is_in(shown))
     return next(met, None)
+
+
+def all_in(text: str) -> Iterator[ErrorLine]:
+    """All rows that know a line, by priority."""
+    shown = text[:LONGEST]
+    lowered = shown.lower()
+    return (line for line, needed in _with_needed() if has_needed(needed, lowered) and line.is_in(shown))
 
 
 def lines_that_may_be_in(text: str) -> Candidates:

@@ -48,6 +48,12 @@ _DKMS = re.compile(
     r"nvidia(?:-open|-srv|-current|-current-open)?[/,] ?(?P<release>[0-9]{3}(?:\.[0-9]{1,4}){1,2})(?:-\w{1,20})?, "
     r"(?P<kernel>[0-9]\S{2,80}), \w{3,12}: (?P<state>installed|built|added)"
 )
+_BUILT_FOR = re.compile(
+    r"\b(?:nvidia|kmod|kmp|dkms"
+    r"|module)[^\n]{0,60}? built for (?:kernel )?(?P<kernel>[0-9]{1,2}\.[0-9]{1,3}\.[0-9]\S{0,80}?)"
+    r"(?=[,;)]?(?:\s|$))",
+    re.IGNORECASE,
+)
 _ADDED = re.compile(
     r"(?:dkms status:? )?nvidia(?:-open|-srv|-current|-current-open)?"
     r"[/,] ?[0-9]{3}(?:\.[0-9]{1,4}){1,2}(?:-\w{1,20})?: added$"
@@ -56,6 +62,9 @@ _ADDED = re.compile(
 _RUNNING = re.compile(
     r"Linux version (?P<booted>[0-9]\S{2,80})"
     r"|\bkernel (?P<kernel>[0-9]{1,2}\.[0-9]{1,3}\.[0-9]\S{0,80}) (?:is )?(?:now )?running\b"
+    r"|\b(?:x?uname|kernel"
+    r"|linux):?[^0-9\n]{0,20} (?P<machine>[0-9]{1,2}\.[0-9]{1,3}\.[0-9]\S{0,60})(?: arch:)? (?:x86_64|aarch64)\b"
+    r"|\buname -r\b[^0-9\n]{0,12}(?P<uname>[0-9]{1,2}\.[0-9]{1,3}\.[0-9]\S{0,80}?)(?=[,;)]?(?:\s|$))"
     r"|\b(?:running|booted|current) kernel(?: is|:)? "
     r"(?P<current>[0-9]{1,2}\.[0-9]{1,3}\.[0-9]\S{0,80}?)(?=[,;]?(?:\s|$))",
     re.IGNORECASE,
@@ -149,6 +158,8 @@ def _built(paste: Paste) -> Iterator[str]:
         text = line.strip()[:_LONGEST_LINE]
         if "nvidia.ko" in text and (file := _MODULE_FILE.search(text)):
             yield file[1]
+        elif "built for" in text and (said := _BUILT_FOR.search(text)):
+            yield said["kernel"]
         elif "installed" in text and (found := _DKMS.search(text)) and found["state"] == "installed":
             yield found["kernel"]
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from envcheck.checks import STATUSES, Evidence
-from envcheck.compat.error_lines import ErrorLine, event, is_borne_out, named_by
+from envcheck.compat.error_lines import ErrorLine, all_in, event, is_borne_out, named_by
 from envcheck.compat.matrix import Matrix
 from envcheck.compat.relations.variables import said_by
 from envcheck.rules.messages.refine import refine
@@ -36,13 +37,14 @@ def observed_problems(snapshot: Snapshot, matrix: Matrix | None = None) -> tuple
     chains, those after the first that names a problem are its consequences.
     """
     found: dict[str, tuple[ErrorLine, list[Evidence]]] = {}
+    texts = [error.text for error in snapshot.observed_errors]
     consequence = False
     for error in snapshot.observed_errors:
         if _CHAINED.search(error.text):
             consequence = bool(found)
             continue
-        line = named_by(error.text) or (_rejected_variable(error.text, matrix) if matrix else None)
-        if line is None or not is_borne_out(line, (each.text for each in snapshot.observed_errors)):
+        line = _named_beside(error.text, texts) or (_rejected_variable(error.text, matrix) if matrix else None)
+        if line is None:
             continue
         if consequence and _RAISED.match(error.text) and line.problem not in found:
             continue
@@ -56,6 +58,14 @@ def observed_problems(snapshot: Snapshot, matrix: Matrix | None = None) -> tuple
     return tuple(
         ObservedProblem(line, tuple(evidence)) for line, evidence in found.values() if not found.keys() & {*line.after}
     )
+
+
+def _named_beside(text: str, texts: Sequence[str]) -> ErrorLine | None:
+    """What a line names beside the others: a row that needs another line counts only where that is there."""
+    line = named_by(text)
+    if line is None or is_borne_out(line, texts):
+        return line
+    return next((other for other in all_in(text) if is_borne_out(other, texts)), None)
 
 
 def _rejected_variable(text: str, matrix: Matrix) -> ErrorLine | None:

@@ -78,7 +78,13 @@ def test_of_an_unknown_framework_the_pages_stay() -> None:
 
 @pytest.mark.parametrize(
     ("program", "place"),
-    [("llama.cpp", "llama.cpp"), ("ollama", "ollama"), ("opencv", "opencv"), ("xgboost", "xgboost"), ("faiss", "faiss")],
+    [
+        ("llama.cpp", "llama.cpp"),
+        ("ollama", "ollama"),
+        ("opencv", "opencv"),
+        ("xgboost", "xgboost"),
+        ("faiss", "faiss"),
+    ],
 )
 def test_of_a_program_that_a_line_names_its_own_page_stands_first(program: str, place: str) -> None:
     rule = find_rule("cpu-only-build")
