@@ -30,7 +30,7 @@ _SAID = re.compile(
 _NO_CUDA = re.compile(rf"(?<![\w.])torch\.version\.cuda[`\"']{{0,2}}(?:[\s:=>#`'\"-]|\b(?:{_BETWEEN})\b){{1,12}}None\b")
 """What PyTorch answers where it was built without CUDA."""
 _NUMBER = re.compile(
-    rf"(?<![\w.])torch\.cuda\.device_count(?:\(\))?[`\"']{{0,2}}(?:[\s:=>#`'\"-]|\b(?:{_BETWEEN})\b){{1,12}}(?P<answer>[0-9]{{1,3}})(?![\w.])",
+    rf"(?<![\w.])(?:torch\.cuda\.)?device_count(?:\(\))?[`\"']{{0,2}}(?:[\s:=>#`'\"-]|\b(?:{_BETWEEN})\b){{1,12}}(?P<answer>[0-9]{{1,3}})(?![\w.])",
     re.IGNORECASE,
 )
 _LABEL = re.compile(
@@ -51,11 +51,14 @@ _COUNTED = re.compile(
 """What TensorFlow's own example prints."""
 _TOLD = re.compile(
     r"\b(?P<name>(?:py)?torch|tensorflow|tf|keras|jax)\b[^.;?\n]{0,40}?\b"
-    r"(?:(?:do(?:es)?|did|can|could|will|wo|would|is)(?: ?n[o']t|not)|cannot|never|fail(?:s|ed) to|(?:is |was )?unable to|refuses to)\b"
-    r"[^.;?\n]{0,12}?\b(?:see|find|detect|recogni[sz]e|use|access|seeing|finding|detecting|recogni[sz]ing|using|pick up)\b"
+    r"(?:(?:do(?:es)?|did|can|could|will|wo|would|is)(?: ?n[o']t|not)|cannot|never|fail(?:s|ed) to|(?:is "
+    r"|was )?unable to|refuses to)\b"
+    r"[^.;?\n]{0,12}?\b(?:see|find|detect|recogni[sz]e|use|access|seeing|finding|detecting|recogni[sz]ing"
+    r"|using|pick up)\b"
     r"[^.;?\n]{0,16}?\b(?:GPUs?|CUDA|graphics card)\b"
     r"|\b(?P<other>(?:py)?torch|tensorflow|tf|keras|jax)\b[^.;?\n]{0,20}?\b"
-    r"(?:sees|finds|found|detects|detected|lists|shows|gets|only (?:sees|finds|lists|uses|shows)|runs only on|falls back to)\b"
+    r"(?:sees|finds|found|detects|detected|lists|shows|gets|only (?:sees|finds|lists|uses|shows)"
+    r"|runs only on|falls back to)\b"
     r"[^.;?\n]{0,12}?(?:\bno (?:GPUs?|CUDA)\b|\b(?:the |my )?CPU\b)"
     r"|\b(?:GPUs?|CUDA)\b[^.;?\n]{0,20}?\b(?:is |are |was )?not (?:visible|available|detected|recogni[sz]ed|found|used)"
     r"\b[^.;?\n]{0,12}?\b(?:in|by|to|from|for|inside|with) (?P<third>(?:py)?torch|tensorflow|tf|keras|jax)\b",
@@ -107,18 +110,20 @@ def _read_line(line: str) -> Snapshot | None:
     if (sentence := _TOLD.search(text)) and not _HEDGED.search(text[: sentence.end()].rpartition(". ")[2]):
         name = next(found for found in sentence.groups() if found).lower()
         return _finds(_SPOKEN.get(name, name), found=False)
-    if "available" not in text and "AVAILABLE" not in text and "orch" not in text:
-        return None
-    if (bare := _NO_CUDA.search(text)) and not _NO_ANSWER.search(text[: bare.end()]):
-        torch = Framework(source=SOURCE, name="torch", cpu_only=True)
-        return with_environment(environment(frameworks=(torch,)))
-    told = _SAID.search(text) or _LABEL.match(text)
-    if told is None and (number := _NUMBER.search(text)) and not _NO_ANSWER.search(text[: number.end()]):
-        count = int(number["answer"])
-        return Snapshot(driver=Driver(source=SOURCE, cuda_devices=count)) if count else _finds("torch", found=False)
+    return _answer(text) if any(word in text for word in ("available", "AVAILABLE", "orch")) else None
+
+
+def _answer(text: str) -> Snapshot | None:
+    """What PyTorch answered to a question in the same line; a question back is none."""
+    asked = (_NO_CUDA.search(text), _SAID.search(text) or _LABEL.match(text), _NUMBER.search(text))
+    told = next(filter(None, asked), None)
     if told is None or _NO_ANSWER.search(text[: told.end()]) or text.rstrip().endswith("?"):
         return None
+    if told.re is _NO_CUDA:
+        return with_environment(environment(frameworks=(Framework(source=SOURCE, name="torch", cpu_only=True),)))
     answer = next(each for each in told.groups() if each)
+    if told.re is _NUMBER and int(answer):
+        return Snapshot(driver=Driver(source=SOURCE, cuda_devices=int(answer)))
     return _finds("torch", found=answer.lower() in ("true", "yes"))
 
 

@@ -13,12 +13,14 @@ RANK = Rank.PROSE
 
 _RELEASE = re.compile(
     r"\bldd \([^()\n]{3,60}\) (?P<ldd>2\.[0-9]{1,2})(?![0-9])"
-    r"|(?<![\w.-])(?:GNU C Library|glibc|GNU libc)(?: \([^()\n]{1,60}\))?(?:[ -](?:stable|release|version|is)){0,3}[ :=-]{1,3}"
+    r"|(?<![\w.-])(?:GNU C Library|glibc|GNU libc)(?: \([^()\n]{1,60}\))?(?:[ -](?:stable|release|version"
+    r"|is)){0,3}[ :=-]{1,3}"
     r"(?P<said>2\.[0-9]{1,2})(?![0-9])|__glibc=(?P<conda>2\.[0-9]{1,2})\b",
     re.IGNORECASE,
 )
 _WANTED = re.compile(
-    r"\b(?:needs?|requires?|required|at least|minimum|newer|older|built|compiled|upgrade|not found|want|expects?|supports?)\b|[<>]=?",
+    r"\b(?:needs?|requires?|required|at least|minimum|newer|older|built|compiled|upgrade|not found|want"
+    r"|expects?|supports?)\b|[<>]=?",
     re.IGNORECASE,
 )
 _LONGEST_LINE = 300

@@ -1,4 +1,4 @@
-"""The driver's packages as package managers list them, ``libnvidia-compute-550:amd64 550.107.02-0ubuntu1``, and its files.
+"""The driver's packages (``libnvidia-compute-550:amd64 550.107.02-0ubuntu1``) and files, as package managers list them.
 
 They tell the release of the driver's libraries, which must be the kernel module's. Where nvidia-smi printed its table,
 both fit, and a list may be of another day.

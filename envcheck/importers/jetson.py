@@ -30,7 +30,8 @@ _CHIP = re.compile(
     re.IGNORECASE,
 )
 _ARM_PATH = re.compile(
-    r"/aarch64-linux-gnu/|/linux-aarch64$|__archspec=1=(?:aarch64|arm)|_aarch64\.whl\b|^\W{0,4}aarch64\W{0,2}$|\baarch64 GNU/Linux"
+    r"/aarch64-linux-gnu/|/linux-aarch64$|__archspec=1=(?:aarch64|arm)|_aarch64\.whl\b"
+    r"|^\W{0,4}aarch64\W{0,2}$|\baarch64 GNU/Linux"
 )
 _ARM = re.compile(
     r"\b(?:architecture|arch|machine|platform|uname -m|cpu|os)\b[^:=|]{0,20}[:=|]{1,2} ?(?:[\w.-]{1,20} ){0,3}\(?"

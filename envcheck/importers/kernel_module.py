@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from itertools import pairwise
+from typing import Literal
 
 from envcheck.importers.kit.paste import SOURCE, Paste
 from envcheck.importers.kit.protocol import Rank, any_line, each_line
@@ -23,14 +24,16 @@ _VERSION = re.compile(
     r"NVRM(?: version)?: (?:loading )?NVIDIA UNIX (Open )?[^\n]{0,60}?\b([0-9]{2,4}(?:\.[0-9]{1,4}){1,2})\b"
 )
 _SAID = re.compile(
-    r"\bkernel modules?(?: version)?(?: is(?: at)?)?[ :=]{1,3}(?P<version>[3-9][0-9]{2}\.[0-9]{2,3}(?:\.[0-9]{2})?)(?![\w.])",
+    r"\bkernel modules?(?: version)?(?: is(?: at)?)?[ :=]{1,3}"
+    r"(?P<version>[3-9][0-9]{2}\.[0-9]{2,3}(?:\.[0-9]{2})?)(?![\w.])",
     re.IGNORECASE,
 )
 _OF_TENSORFLOW = re.compile(r"\bkernel reported version is: ([0-9]{3})\.([0-9]{1,3})(?:\.([0-9]{1,2}))?(?![\w.])")
 """TensorFlow shows the numbers without leading zeros: ``460.91.3``."""
 _LSMOD = re.compile(r"(nouveau|nova_core|nvidia)\s{1,40}[0-9]{4,10}\s{1,40}[0-9]{1,4}(?:\s|$)")
 _NOUVEAU = re.compile(
-    r"\bdriver(?: in use)?: nouveau\b|\bnouveau (?:(?:kernel )?(?:driver|module) )?(?:(?:is|gets) )?(?:still |now |currently |already )?"
+    r"\bdriver(?: in use)?: nouveau\b|\bnouveau (?:(?:kernel )?(?:driver|module) )?(?:(?:is"
+    r"|gets) )?(?:still |now |currently |already )?"
     r"(?:loaded|in use|active|running|being used|used)\b(?! (?:by default|to|as a fallback))"
     r"|\b(?:is|are|still) (?:using|running|on|bound to|driven by) (?:the )?nouveau\b",
     re.IGNORECASE,
@@ -45,6 +48,12 @@ _DKMS = re.compile(
     r"nvidia(?:-open|-srv|-current|-current-open)?[/,] ?(?P<release>[0-9]{3}(?:\.[0-9]{1,4}){1,2})(?:-\w{1,20})?, "
     r"(?P<kernel>[0-9]\S{2,80}), \w{3,12}: (?P<state>installed|built|added)"
 )
+_BUILT_FOR = re.compile(
+    r"\b(?:nvidia|kmod|kmp|dkms"
+    r"|module)[^\n]{0,60}? built for (?:kernel )?(?P<kernel>[0-9]{1,2}\.[0-9]{1,3}\.[0-9]\S{0,80}?)"
+    r"(?=[,;)]?(?:\s|$))",
+    re.IGNORECASE,
+)
 _ADDED = re.compile(
     r"(?:dkms status:? )?nvidia(?:-open|-srv|-current|-current-open)?"
     r"[/,] ?[0-9]{3}(?:\.[0-9]{1,4}){1,2}(?:-\w{1,20})?: added$"
@@ -53,6 +62,9 @@ _ADDED = re.compile(
 _RUNNING = re.compile(
     r"Linux version (?P<booted>[0-9]\S{2,80})"
     r"|\bkernel (?P<kernel>[0-9]{1,2}\.[0-9]{1,3}\.[0-9]\S{0,80}) (?:is )?(?:now )?running\b"
+    r"|\b(?:x?uname|kernel"
+    r"|linux):?[^0-9\n]{0,20} (?P<machine>[0-9]{1,2}\.[0-9]{1,3}\.[0-9]\S{0,60})(?: arch:)? (?:x86_64|aarch64)\b"
+    r"|\buname -r\b[^0-9\n]{0,12}(?P<uname>[0-9]{1,2}\.[0-9]{1,3}\.[0-9]\S{0,80}?)(?=[,;)]?(?:\s|$))"
     r"|\b(?:running|booted|current) kernel(?: is|:)? "
     r"(?P<current>[0-9]{1,2}\.[0-9]{1,3}\.[0-9]\S{0,80}?)(?=[,;]?(?:\s|$))",
     re.IGNORECASE,
@@ -70,7 +82,8 @@ _ASKED = re.compile(
 _ANSWER = re.compile(r"(?:version:\s{1,20})?([0-9]{3}\.[0-9]{2,3}(?:\.[0-9]{2,3})?)$")
 _MODULE_FILE = re.compile(r"/lib/modules/([0-9][\w.+~-]{2,80})/[\w./+-]{0,200}\bnvidia\.ko(?:\.\w{2,4})?$")
 _FOLDER = re.compile(
-    r"(?:^|\bls (?:-\S{1,6} ){0,3}[\"']?)/(?:usr/)?lib/modules/(?P<kernel>[0-9][\w.+~-]{2,80})(?:/[\w./+*-]{0,100})?[\"']?:?"
+    r"(?:^|\bls (?:-\S{1,6} ){0,3}[\"']?)/(?:usr/)?lib/modules/"
+    r"(?P<kernel>[0-9][\w.+~-]{2,80})(?:/[\w./+*-]{0,100})?[\"']?:?"
     r"(?: ?\| ?grep \S{1,40}(?: \S{1,40})?)?$"
 )
 """A folder of one kernel's modules whose content stands below."""
@@ -145,6 +158,8 @@ def _built(paste: Paste) -> Iterator[str]:
         text = line.strip()[:_LONGEST_LINE]
         if "nvidia.ko" in text and (file := _MODULE_FILE.search(text)):
             yield file[1]
+        elif "built for" in text and (said := _BUILT_FOR.search(text)):
+            yield said["kernel"]
         elif "installed" in text and (found := _DKMS.search(text)) and found["state"] == "installed":
             yield found["kernel"]
 
@@ -166,16 +181,8 @@ def _of_folders(paste: Paste) -> Iterator[str]:
 
 def _read_line(line: str) -> Snapshot | None:
     text = line.strip()[:_LONGEST_LINE]
-    if found := _VERSION.search(text):
-        module = KernelModule(
-            source=SOURCE, loaded=True, version=found[2], flavour="open" if found[1] else "proprietary"
-        )
+    if module := _with_version(text):
         return Snapshot(kernel=Kernel(source=SOURCE, nvidia=module))
-    if found := _OF_TENSORFLOW.search(text):
-        release = ".".join((found[1], *(part.zfill(2) for part in found.groups()[1:] if part)))
-        return Snapshot(kernel=Kernel(source=SOURCE, nvidia=KernelModule(source=SOURCE, loaded=True, version=release)))
-    if "module" in text and (found := _SAID.search(text)):
-        return Snapshot(kernel=Kernel(source=SOURCE, nvidia=KernelModule(source=SOURCE, version=found["version"])))
     if in_use := _module_in_use(text):
         return Snapshot(kernel=_in_use(in_use))
     if found := _SECURE_BOOT.search(text):
@@ -185,6 +192,18 @@ def _read_line(line: str) -> Snapshot | None:
         wsl = True if "microsoft" in release.lower() else None
         return Snapshot(platform=Platform(source=SOURCE, os="linux", kernel_release=release, wsl=wsl))
     return None
+
+
+def _with_version(text: str) -> KernelModule | None:
+    """The module with its version, as the driver, TensorFlow or a sentence tells it."""
+    if found := _VERSION.search(text):
+        flavour: Literal["open", "proprietary"] = "open" if found[1] else "proprietary"
+        return KernelModule(source=SOURCE, loaded=True, version=found[2], flavour=flavour)
+    if found := _OF_TENSORFLOW.search(text):
+        release = ".".join((found[1], *(part.zfill(2) for part in found.groups()[1:] if part)))
+        return KernelModule(source=SOURCE, loaded=True, version=release)
+    said = _SAID.search(text) if "module" in text else None
+    return KernelModule(source=SOURCE, version=said["version"]) if said else None
 
 
 def _module_in_use(text: str) -> str | None:

@@ -68,9 +68,9 @@ def read(paste: Paste) -> Snapshot:
 def _libraries(paste: Paste) -> Iterator[Library]:
     for line in paste.statements:
         text = before_error(line.strip(_BULLET)[:_LONGEST_LINE])
-        if not _NOT_THERE.search(text):
-            yield from _files(text)
         for sentence in _SENTENCE.split(text):
+            if not _NOT_THERE.search(sentence):
+                yield from _files(sentence)
             if len(sentence) <= _LONGEST_PROSE and not _NOT_THE_TOOLKIT.search(sentence):
                 yield from _stated(sentence)
 

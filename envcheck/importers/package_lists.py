@@ -75,12 +75,11 @@ def _packages(paste: Paste) -> Iterator[Distribution]:
         if plan and text.startswith("- "):
             continue
         in_table = _still_in_table(text, in_table=in_table)
-        name = _SHOW_NAME.match(text)
+        name = _SHOW_NAME.match(text) or _SHOW.search(text)
         version = _SHOW_VERSION.match(text)
-        asked = _SHOW.search(text)
         since += 1
-        if name or asked:
-            shown, since = (name or asked)[1], 0
+        if name:
+            shown, since = name[1], 0
         elif version and shown and since <= _NEAR:
             yield _package(shown, version[1])
             shown = ""

@@ -28,7 +28,7 @@ _LABELLED = re.compile(
     r"(?:(?:still|always|also|only|just|now|keeps?|then|simply|but|and) ){0,3}"
     r"(?:=>|->|==|[:=→#]|returns?|returned|returning|gives?|gave|is|was|prints?|printed|shows?|showed|yields?|outputs?|"
     r"reports?|says|lists?|evaluates to|I get)"
-    r"(?: (?:me|us|still|back|always|now|only|just))?\s{1,8}(?:prints )?[`\"']{0,2}(.{1,200}?)[`\"']{0,2}\s*$"
+    r"(?: (?:me|us|still|back|always|now|only|just))?\s{1,8}(?:prints )?[`\"']{0,2}(.{1,200}?)[`\"']{0,2}\.?\s*$"
 )
 _PRINT = re.compile(r"print\s?\((.*)\)\s*;?$")
 _DEVICES = re.compile(r"(?:Out ?\[[0-9]{0,4}\]: ?)?\[PhysicalDevice\(name=.{1,2000}\]$")
@@ -225,7 +225,11 @@ def _is_noise(text: str) -> bool:
 
 def _beside(code: str, answer: str) -> Iterator[Snapshot]:
     questions = _questions(code)
-    found = re.match(rf"{questions[0].answer}(?:$|[\s,;.)])", answer) if len(questions) == 1 else None
+    if len(questions) != 1:
+        return
+    # A name has blanks: it ends with the answer, where that is nothing else.
+    ends = (r"[\s,;.)]{0,3}$", r"(?:$|[\s,;.)])")
+    found = next(filter(None, (re.match(f"{questions[0].answer}{end}", answer) for end in ends)), None)
     meaning = questions[0].meaning(found[1]) if found else None
     if meaning:
         yield meaning

@@ -1,7 +1,7 @@
 """Batch scripts and commands of Slurm that ask for no GPU.
 
-A partition or a constraint is no request: Slurm shows a job the GPUs that it asks for as a generic resource. A text that
-asks for one anywhere does not tell how the job was started that it is about.
+A partition or a constraint is no request: Slurm shows a job the GPUs that it asks for as a generic resource. A text
+that asks for one anywhere does not tell how the job was started that it is about.
 """
 
 from __future__ import annotations

@@ -116,7 +116,7 @@ def _toolkit_mismatch(line: str) -> Snapshot | None:
 
 
 def _no_runtime(line: str) -> Snapshot | None:
-    """What torch prints where ``torch.cuda.is_available()`` is False: its extension builder, and its reader of files."""
+    """What torch prints where ``torch.cuda.is_available()`` is False, as it builds or loads something."""
     if "No CUDA runtime is found, using CUDA_HOME=" not in line and "on a CUDA device but torch.cuda" not in line:
         return None
     torch = Framework(source=SOURCE, name="torch", gpu_available=False)

@@ -100,10 +100,11 @@ _OF_SMI = re.compile(
     r"|\bcuda(?: version)?[ :=]{1,3}(?P<beside>[0-9]{1,2}\.[0-9])"
     r" ?\(?(?:in|by|from|according to|per|as shown (?:in|by)|via)? ?(?:the )?[`'\"]?nvidia-smi\b"
     r"|\bcuda(?: version)? ?\((?:nvidia-smi|driver)\)[ :=]{1,3}(?P<labelled>[0-9]{1,2}\.[0-9])(?![\w.]?[0-9])"
-    r"|\bdriver(?: version)?[ :=]{1,3}[3-6][0-9]{2}\.[0-9.]{2,8}[ ,;]{1,2}(?:\(|with |which supports |supports |for )CUDA(?: version)?"
+    r"|\bdriver(?: version)?[ :=]{1,3}[3-6][0-9]{2}\.[0-9.]{2,8}[ ,;]{1,2}(?:\(|with |which supports "
+    r"|supports |for )CUDA(?: version)?"
     r"[ :=]{1,3}(?P<of_driver>[0-9]{1,2}\.[0-9])(?![\w.]?[0-9])"
-    r"|\bnvidia-smi\b.{0,40}\bdriver(?: version)?[ :=]{1,3}[3-6][0-9]{2}\.[0-9.]{2,8}[ ,;/]{1,3}(?:and )?CUDA(?: version)?"
-    r"[ :=]{1,3}(?P<shown>[0-9]{1,2}\.[0-9])(?![\w.]?[0-9])"
+    r"|\bnvidia-smi\b.{0,40}\bdriver(?: version)?[ :=]{1,3}[3-6][0-9]{2}\.[0-9.]{2,8}[ ,;/]{1,3}(?:and )?CUDA"
+    r"(?: version)?[ :=]{1,3}(?P<shown>[0-9]{1,2}\.[0-9])(?![\w.]?[0-9])"
     r"|\bdriver (?:only )?supports (?:up to )?cuda[ :=]{1,3}(?P<supported>[0-9]{1,2}\.[0-9])(?![\w.]?[0-9])",
     re.IGNORECASE | re.ASCII,
 )

@@ -21,7 +21,8 @@ RANK = Rank.OUTPUT
 _BANNER = re.compile(r"=+ ?NVSMI LOG ?=+$")
 _GPU = re.compile(r"GPU ([0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7])$")
 _SECTION = re.compile(
-    r"(?:Clocks (?:Event|Throttle) Reasons|Remapped Rows|ECC Errors|(?:GPU )?Power Readings|Fabric|MIG Mode|GPU Link Info)$"
+    r"(?:Clocks (?:Event|Throttle) Reasons|Remapped Rows|ECC Errors|(?:GPU )?Power Readings|Fabric|MIG Mode"
+    r"|GPU Link Info)$"
 )
 """A section that is quoted without its GPU: that is one, as nobody quotes one of several without its name."""
 _HEAD = re.compile(r"(Driver Version|CUDA Version|KMD Version|CUDA UMD Version|Attached GPUs) +: (.{1,40})$")

@@ -26,7 +26,7 @@ from envcheck.rules.api import (
     Subject,
 )
 from envcheck.rules.engine.cause import explain
-from envcheck.rules.engine.pages import pages
+from envcheck.rules.engine.pages import pages, pages_about
 from envcheck.rules.facts.frameworks import importance, is_main_framework, provides_gpu_support, role_position
 from envcheck.rules.facts.measurements import measurement_key
 from envcheck.rules.facts.needs import lookup, refused, unanswered
@@ -211,6 +211,9 @@ def _confirm(found: Sequence[Check], rule: Rule, met: ObservedProblem, facts: Fa
             for check in found
         ]
     check = _check(rule, facts.snapshot, _outcome_of_lines(rule, met, facts), facts)
+    program = next(filter(None, (met.line.program_of(said.value) for said in met.evidence)), "")
+    if program:
+        check = msgspec.structs.replace(check, sources=pages_about(rule, program, facts.matrix))
     return [*(other for other in found if other.rule != rule.name), check]
 
 

@@ -17,12 +17,17 @@ def pages(rule: Rule, subject: Subject, matrix: Matrix) -> tuple[Source, ...]:
     if not isinstance(subject, FrameworkSubject):
         return rule.sources
     framework = subject.framework
-    own = [row for row in matrix.products if framework.name.startswith(row.frameworks)]
-    base = [row for row in matrix.products if (framework.extends or framework.name).startswith(row.frameworks)]
-    kept = tuple(source for source in rule.sources if _product(source, matrix) in (None, *own, *base))
+    return pages_about(rule, framework.name, matrix, base=framework.extends or framework.name)
+
+
+def pages_about(rule: Rule, name: str, matrix: Matrix, *, base: str = "") -> tuple[Source, ...]:
+    """The same for a program by its name; ``base`` is what it extends."""
+    own = [row for row in matrix.products if name.startswith(row.frameworks)]
+    of_base = [row for row in matrix.products if (base or name).startswith(row.frameworks)]
+    kept = tuple(source for source in rule.sources if _product(source, matrix) in (None, *own, *of_base))
     named = any(_product(source, matrix) for source in kept)
     if not named and len(kept) < len(rule.sources):
-        kept = (*kept, *matrix.cite(*(own or base)))
+        kept = (*kept, *matrix.cite(*(own or of_base)))
     return kept or rule.sources
 
 

@@ -97,8 +97,8 @@ def no_gpu_visible(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
 
     What it checks
         Checks that CUDA enumerates at least one device with the current variables, on a machine with a
-        GPU and a working driver. In a text, reads whether a batch job of Slurm whose program sees no GPU
-        asks for one. Text from inside WSL that only reports no device does not decide this:
+        GPU and a working driver. In a text, reads whether a batch job of Slurm whose program sees no
+        GPU asks for one. Text from inside WSL that only reports no device does not decide this:
         it has other causes there too.
 
     Why it matters

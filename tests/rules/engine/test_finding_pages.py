@@ -7,7 +7,7 @@ import pytest
 from envcheck.compat.load import load_matrix
 from envcheck.rules.api import FrameworkSubject, Rule
 from envcheck.rules.catalog import all_rules, find_rule
-from envcheck.rules.engine.pages import pages
+from envcheck.rules.engine.pages import pages, pages_about
 from envcheck.snapshot import Framework
 from tests.rules.machines import machine, venv
 
@@ -74,3 +74,21 @@ def test_of_an_unknown_framework_the_pages_stay() -> None:
     rule = find_rule("cpu-only-build")
     assert rule is not None
     assert pages(rule, FrameworkSubject(venv(framework), framework), load_matrix())
+
+
+@pytest.mark.parametrize(
+    ("program", "place"),
+    [
+        ("llama.cpp", "llama.cpp"),
+        ("ollama", "ollama"),
+        ("opencv", "opencv"),
+        ("xgboost", "xgboost"),
+        ("faiss", "faiss"),
+    ],
+)
+def test_of_a_program_that_a_line_names_its_own_page_stands_first(program: str, place: str) -> None:
+    rule = find_rule("cpu-only-build")
+    assert rule is not None
+    found = [each.address for each in pages_about(rule, program, load_matrix())]
+    assert len(found) == 1
+    assert place in found[0]
