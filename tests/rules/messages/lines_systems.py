@@ -29,6 +29,7 @@ EXAMPLES: dict[str, list[str]] = {
         "gpu03:771:802 [1] include/socket.h:360 WARN Call to connect failed : Connection refused",
     ],
     "cudnn-missing": [
+        "ImportError: libcudnn.so.7",
         "RuntimeError: Unimplemented: DNN library is not found.",
     ],
     "no-nvidia-gpu": [
@@ -63,6 +64,8 @@ EXAMPLES: dict[str, list[str]] = {
         "AttributeError: module 'torch._C' has no attribute '_cuda_setDevice'",
     ],
     "cuda-library-missing": [
+        "ImportError: libcublas.so.9.1",
+        "WARNING:jax._src.xla_bridge:CUDA backend failed to initialize: Unable to load CUDA. (Set TF_CPP_MIN_LOG_LEVEL=0 and rerun for more info.)",
         "UserWarning: WARNING: No libcudart.so found! Install CUDA or the cudatoolkit package (anaconda)!",
         "CUDA_SETUP: WARNING! libcudart.so not found in any environmental path. Searching in backup paths...",
         "WARNING:jax._src.xla_bridge:Unable to initialize backend 'cuda': INTERNAL: cuSPARSE library not found",
@@ -146,6 +149,8 @@ EXAMPLES: dict[str, list[str]] = {
         "RuntimeError: cuda runtime error (30) : unknown error at /pytorch/aten/src/THC/THCGeneral.cpp:51",
     ],
     "gpu-lost": [
+        "nvidia 0000:02:00.0: pcieport: AER: PCIe Bus Error: severity=Uncorrected (Fatal), type=Transaction Layer",
+        "[12.3] nvidia 0000:81:00.0: [ 5] Surprise Down Error    (First)",
         "XidCriticalError: Xid=79 on Device=GPU-8a56a4bc, the device will go unhealthy.",
         "Unable to determine the device handle for GPU0: 0000:1A:00.0: Unknown Error",
     ],
