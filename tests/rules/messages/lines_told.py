@@ -9,12 +9,16 @@ EXAMPLES: dict[str, list[str]] = {
         "After `systemctl daemon-reload` on the host all running GPU containers lose their GPUs",
     ],
     "container-toolkit-missing": [
+        "crun: cannot stat `/dev/nvidia0`: No such file or directory: OCI runtime error",
         "failed to discover GPU vendor from CDI: no known GPU vendor found",
     ],
     "container-without-gpu": [
         "Frigate in an LXC on Proxmox, /dev/nvidia* are not passed into it: ls /dev/nvidia*: No such file or directory. On the host nvidia-smi shows the P4.",
         "In the devcontainer torch.cuda.is_available() is False, on the host it is True. devcontainer.json has no runArgs.",
         "On the host nvidia-smi lists the GPU, but inside the container it is not visible.",
+        "The pod has no nvidia.com/gpu limit, so torch finds no CUDA.",
+        "ls -l /dev | grep nvidia is empty",
+        "No GPU was passed to the container.",
     ],
     "cpu-lacks-instructions": [
         "[7741.12] traps: python[31337] trap invalid opcode ip:7f2 in libtorch_cpu.so",
@@ -30,6 +34,7 @@ EXAMPLES: dict[str, list[str]] = {
         "nms_impl: implementation for device cuda:0 not found.",
         "ValueError: Cannot use GPU, CuPy is not installed",
         "koboldcpp: Warning: CuBLAS library file not found. Non-BLAS library will be used.",
+        "cv2.cuda.getCudaEnabledDeviceCount() returns 0",
     ],
     "cuda-library-missing": [
         'DynamicLibraryNotFound: libcusparse; cuda.pathfinder: Failure finding "libcublas.so"',
@@ -52,6 +57,7 @@ EXAMPLES: dict[str, list[str]] = {
     "driver-not-installed": [
         "Could not load library libcudnn_cnn_infer.so.8. Error: libcuda.so: cannot open shared object file: No such file or directory",
         "CUDA driver library could not be found (numba.cuda.cudadrv.error.CudaSupportError)",
+        "nvidia-smi: there is no driver installed on this node",
     ],
     "driver-not-loaded": [
         "NVIDIA: could not open the device file /dev/nvidiactl (No such file or directory).",
@@ -77,6 +83,7 @@ EXAMPLES: dict[str, list[str]] = {
     "gpu-feature-unsupported": [
         "FA4 is only supported on devices with compute capability 9 or 10",
         "AssertionError: Unsupported compute capability. Supported: 9.x, 10.x",
+        "CUBLAS_STATUS_NOT_SUPPORTED when calling cublasGemmEx with bfloat16",
     ],
     "gpu-init-failed": [
         'msg="cuda driver library init failure: 3"',
@@ -104,11 +111,15 @@ EXAMPLES: dict[str, list[str]] = {
     ],
     "jetson-libraries-not-mounted": [
         "ldconfig: File /usr/lib/aarch64-linux-gnu/tegra/libnvbufsurface.so is empty, not checked.",
+        "The container was started without --runtime nvidia on a Jetson.",
     ],
     "kernel-module-missing": [
+        "/var/lib/dkms/nvidia/550.54.14/build/nvidia/nv-acpi.c:84:19: error: initialization from incompatible pointer type",
         "dkms: nvidia 470.223.02 fails to build with linux 6.6",
         "akmods[1203]: Building and installing nvidia-kmod [FAILED]",
         "It fails to compile the nvidia sources with kernel 6.14.",
+        "Void Linux: dkms install failed for nvidia 550.107 on linux6.10:",
+        "insmod: ERROR: could not insert module nvidia.ko: Invalid module format",
     ],
     "library-not-found": [
         "ld: cannot find -lcudart",
@@ -143,8 +154,15 @@ EXAMPLES: dict[str, list[str]] = {
         "jax.errors.JaxRuntimeError: FAILED_PRECONDITION: No visible GPU devices.",
         "GROMACS: Cannot run short-ranged nonbonded interactions on a GPU because no GPU is detected.",
     ],
+    "no-nvidia-gpu": [
+        "On Colab the runtime type is None.",
+    ],
     "nodes-not-connected": [
         "socketPollConnect: Connect to 10.1.1.2 returned 113(No route to host) errno",
+        "store->get('0') got error: Connection reset by peer",
+    ],
+    "nvidia-wheel-conflict": [
+        "torch 2.5.1 requires nvidia-nccl-cu12==2.21.5, but you have nvidia-nccl-cu12 2.23.4",
     ],
     "onnxruntime-cpu-and-gpu": [
         "rembg[gpu] installs onnxruntime and onnxruntime-gpu together; session.get_providers() is ['CPUExecutionProvider'] only",
@@ -169,6 +187,7 @@ EXAMPLES: dict[str, list[str]] = {
         "error: Distribution `torch==2.1.0 @ registry` can't be installed because it doesn't have a source distribution or wheel for the current platform",
         "ERROR: No matching distribution found for tensorflow",
         "ERROR: Package 'tilelang' requires a different Python: 3.8.18 not in '>=3.9'",
+        "tensorflow-gpu==1.15 on python 3.9: ERROR: Could not find a version that satisfies the requirement tensorflow-gpu==1.15 (from versions: 2.5.0, 2.5.1)",
     ],
     "requirement-broken": [
         "tensorflow 2.10: TypeError: Descriptors cannot not be created directly. protobuf 4.21",
