@@ -158,6 +158,8 @@ def _misfit_by_rows(package: Package, torch: Framework, facts: Facts) -> Misfit 
     if framework is not None and bounds_on(framework.requires, "torch", facts.markers):
         return None  # its own metadata has spoken
     there = torch.version or ""
+    if ".dev" in there:
+        return None  # rows tell of releases; what a nightly build goes with changes from day to day
     fit = release_fits(facts.matrix, package.name, package.version, "torch", there, facts.driver_os, machine(facts))
     if fit is None or not fit.bad:
         return None

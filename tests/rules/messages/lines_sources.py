@@ -86,6 +86,7 @@ EXAMPLES: dict[str, list[str]] = {
     ],
     "host-compiler-unsupported": [
         "nvcc fatal   : Failed to preprocess host compiler properties.",
+        "nvcc fatal : Host compiler targets unsupported OS.",
         "gcc: error trying to exec 'cc1plus': execvp: No such file or directory",
         "error: #error C++17 or later compatible compiler is required to use PyTorch",
     ],
