@@ -5,6 +5,9 @@
 from __future__ import annotations
 
 EXAMPLES: dict[str, list[str]] = {
+    "torch-family-mismatch": [
+        '    @torch.library.register_fake("torchvision::nms")',
+    ],
     "mig-enumeration": [
         "RuntimeError: CUDA error: invalid device ordinal (MIG-GPU-0a1b2c3d/7/0)",
     ],
@@ -55,6 +58,7 @@ EXAMPLES: dict[str, list[str]] = {
         "error: this CPU does not support AVX2",
     ],
     "cpu-only-build": [
+        "PyTorch built with CUDA:         False",
         "After pip install llama-cpp-python it does not use the GPU",
         "pip install llama-cpp-python: the GPU is not used",
         "pip install llama-cpp-python, and it is only using the CPU",
@@ -96,6 +100,7 @@ EXAMPLES: dict[str, list[str]] = {
         "  - package nvidia-driver-3:550.54.15 is filtered out by modular filtering",
     ],
     "driver-too-old": [
+        "WARNING: NVIDIA Insufficient driver!",
         "when i run my program, the msg is that my Nvidia version is too old.",
         "numba.cuda.cudadrv.driver.LinkerError: [222] Call to cuLinkAddData results in CUDA_ERROR_UNSUPPORTED_PTX_VERSION",
         "pynvml.NVMLError_FunctionNotFound: Function Not Found",
@@ -165,6 +170,8 @@ EXAMPLES: dict[str, list[str]] = {
         "NVRM: installed in this system is not supported by",
     ],
     "host-compiler-unsupported": [
+        "gcc versions later than 13 are not supported!",
+        "nvcc fatal : Host compiler targets unsupported OS.",
         "error: #error -- unsupported GNU version! gcc versions later than 11 are not supported!",
         "RuntimeError: The current installed version of g++ (13.2.0) is greater than the maximum required version by CUDA 11.8.",
         "nvcc fatal   : Cannot find compiler 'cl.exe' in PATH",
