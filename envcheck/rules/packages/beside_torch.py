@@ -152,14 +152,18 @@ def _misfit_by_metadata(package: Package, torch: Framework, facts: Facts) -> Mis
     return Misfit(package.title, reason, (line, *_versions(package, torch)), _status(package, worst))
 
 
+_NO_RELEASE = re.compile(r"[0-9](?:\.?dev|a|b|rc)[0-9]|\+(?:.{0,60}\.)?(?:git|nv[0-9]|[0-9a-f]{7})")
+"""A version of a pre-release, or the local part of a build from sources."""
+
+
 def _misfit_by_rows(package: Package, torch: Framework, facts: Facts) -> Misfit | None:
     """Compare the rows of its release."""
     framework = package.framework
     if framework is not None and bounds_on(framework.requires, "torch", facts.markers):
         return None  # its own metadata has spoken
     there = torch.version or ""
-    if ".dev" in there:
-        return None  # rows tell of releases; what a nightly build goes with changes from day to day
+    if _NO_RELEASE.search(there) or _NO_RELEASE.search(package.version):
+        return None  # rows tell of releases, not of what builds of the day or from somebody's sources go with
     fit = release_fits(facts.matrix, package.name, package.version, "torch", there, facts.driver_os, machine(facts))
     if fit is None or not fit.bad:
         return None

@@ -105,3 +105,15 @@ def test_conda_s_builds_are_not_those_of_pypi() -> None:
     table = "detectron2 CUDA compiler  10.0\ndetectron2 0.1\nPyTorch                   1.3.1{}\nERROR: unable to reproduce the mAP"
     assert cause_in(table.format(" @/opt/miniconda3/envs/d2/lib/python3.6/site-packages/torch")) is None
     assert cause_in(table.format("")) == "toolkit-differs-from-build"
+
+
+@every(
+    [
+        "torch==2.9.0a0+145a3a7bda.nv25.10\nvllm==0.10.2+9dd9ca32.nv25.10\ntriton==3.4.0+gitc817b9b6",
+        "torch==2.9.0.dev20250722+cu128\ntriton==3.3.1\ntorchvision==0.22.1",
+        "torch==2.6.0a0+ecf3bae40a.nv25.01\nxformers==0.0.29",
+    ]
+)
+def test_builds_that_are_no_releases_go_with_what_they_were_built_with(packages: str) -> None:
+    assert cause_in(packages) is None
+    assert cause_in("torch==2.5.1\nvllm==0.10.2") == "extension-built-for-other-torch"
