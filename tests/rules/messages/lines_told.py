@@ -47,6 +47,7 @@ EXAMPLES: dict[str, list[str]] = {
     ],
     "damaged-distribution": [
         "OSError: /opt/venv/lib/python3.11/site-packages/torch/lib/libtorch_cuda.so: file too short",
+        "WARNING: Ignoring invalid distribution -orch (c:\\python\\lib\\site-packages)",
     ],
     "driver-libraries-in-image": [
         "My Dockerfile has `RUN apt-get install -y nvidia-driver-535`. In the container nvidia-smi says: Failed to initialize NVML: Driver/library version mismatch. The host has 550.54 and works.",
@@ -108,6 +109,8 @@ EXAMPLES: dict[str, list[str]] = {
     ],
     "imported-elsewhere": [
         "AttributeError: partially initialized module 'torch' has no attribute 'Tensor' (most likely due to a circular import)",
+        "'/home/u/work/torch.py'",
+        "ModuleNotFoundError: No module named 'triton'",
     ],
     "jetson-libraries-not-mounted": [
         "ldconfig: File /usr/lib/aarch64-linux-gnu/tegra/libnvbufsurface.so is empty, not checked.",
@@ -165,6 +168,7 @@ EXAMPLES: dict[str, list[str]] = {
         "torch 2.5.1 requires nvidia-nccl-cu12==2.21.5, but you have nvidia-nccl-cu12 2.23.4",
     ],
     "onnxruntime-cpu-and-gpu": [
+        "We install onnxruntime-gpu first, and a dependency brings onnxruntime.",
         "rembg[gpu] installs onnxruntime and onnxruntime-gpu together; session.get_providers() is ['CPUExecutionProvider'] only",
     ],
     "openmp-loaded-twice": [
