@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 from envcheck.compat.load import load_matrix
-from tests.compat.asking import answer, assert_does_not_fit, assert_fits, assert_nobody_can_tell, questions
+from tests.compat.asking import (
+    answer,
+    assert_does_not_fit,
+    assert_fits,
+    assert_nobody_can_tell,
+    questions,
+    verdict,
+)
 from tests.every import every
 
 COMPATIBLE = """
@@ -174,3 +181,18 @@ def test_naming_cuda_cannot_mend_what_the_wheel_on_pypi_does_not_run() -> None:
 @every([row.version for row in load_matrix().torch])
 def test_no_build_for_cuda_is_for_a_mac(version: str) -> None:
     assert_does_not_fit(f"torch=={version}+cu126 os==macos")
+
+
+RELEASED_WITH_IT = [
+    (name, row.versions.removeprefix("=="), row.needs["torch"].removeprefix("=="))
+    for name in ("torchvision", "torchaudio")
+    for row in load_matrix().rows_of(name)
+    if row.versions.startswith("==") and "|" not in row.versions and row.needs.get("torch", "").startswith("==")
+]
+
+
+@every(RELEASED_WITH_IT)
+def test_what_is_released_with_it_serves_the_gpus_of_its_build_on_pypi(name: str, own: str, torch: str) -> None:
+    for gpu in ("3.7", "6.1", "8.6", "9.0", "12.0"):
+        served = verdict(f"torch=={torch} gpu=={gpu}") == "compatible"
+        assert (verdict(f"{name}=={own} gpu=={gpu}") == "compatible") is served, gpu

@@ -9,7 +9,7 @@ import msgspec
 
 from envcheck.compat.matrix import Matrix
 from envcheck.compat.names import HARDWARE, SETS, SYSTEMS, canonical, scheme
-from envcheck.compat.question.candidates import TORCH, Candidate, of_machine, of_os
+from envcheck.compat.question.candidates import TORCH, Candidate, default_cuda, of_machine, of_os
 from envcheck.compat.question.hardware import NAME as FORWARD
 from envcheck.compat.question.hardware import driver_cudas, replaces_driver, runner_of, runs
 from envcheck.compat.question.question import AskedGpu, LibraryWheel, Question, agree, listed, readable, reworded
@@ -119,6 +119,31 @@ def _torch_refuses(question: Question, candidate: Candidate, row: ReleaseRow, gp
     return reworded(matrix, refusals[0], f"{reason} ({gpu.capability.sm})", row)
 
 
+def _as_torch(question: Question, candidate: Candidate, row: ReleaseRow, gpu: AskedGpu) -> Fit | None:
+    """What is built along with PyTorch serves the GPUs of PyTorch's build on PyPI, or of any, where that has no CUDA.
+
+    Where PyTorch itself is named, its rows say it.
+    """
+    matrix, text = question.matrix, row.needs.get(TORCH)
+    if text is None or TORCH in question.versions or not matrix.has_trait(candidate.name, "cuda-of-torch"):
+        return None
+    for release in matrix.torch:
+        version = parse_version(release.version)
+        if version is None or covered(text, version) != "all":
+            continue
+        own = default_cuda(release, question)
+        known = builds(release, question.os, question.machine)
+        for build in (build for build in known if build.cuda and build.cuda == (own or build.cuda)):
+            cuda = CudaVersion.parse(build.cuda)
+            fit = code_runs_on(matrix, targets_of(build), gpu.capability, driver_cuda=cuda, built_with=cuda)
+            if fit.ok:
+                reason = (
+                    f"{candidate.label} needs {readable(TORCH, text)}, whose build for CUDA {build.cuda} holds code"
+                )
+                return reworded(matrix, fit, f"{reason} for {gpu.label} ({gpu.capability.sm})", row, release)
+    return None
+
+
 @cache
 def _overlap(text: str, other_text: str) -> bool:
     """Whether any version is admitted by both: if there is one, the bound of either is such a one, or starts such."""
@@ -137,6 +162,7 @@ def device_fits(question: Question, candidate: Candidate, row: ReleaseRow) -> It
         if fit is None or (fit.ok and not _bounded(row)):
             fit = _by_code(question, candidate, row, gpu) or fit
             fit = (fit if fit and fit.bad else None) or stack_refuses(question, candidate, row, gpu) or fit
+            fit = fit or _as_torch(question, candidate, row, gpu)
         if fit is not None:
             yield fit.concerning(candidate.name, "gpu")
 
