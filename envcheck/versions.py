@@ -172,6 +172,14 @@ class ComputeCapability(NamedTuple):
         return f"{self.major}.{self.minor}"
 
 
+_NO_RELEASE = re.compile(r"[0-9](?:\.?dev|a|b|rc)[0-9]|\+(?:.{0,60}\.)?(?:git|nv[0-9]|g?[0-9a-f]{7})")
+
+
+def is_release(version: str) -> bool:
+    """Whether a version can be a release: it is no pre-release, and its local part names no state of sources."""
+    return _NO_RELEASE.search(version) is None
+
+
 class CodeTarget(NamedTuple):
     """What a piece of GPU code was compiled for: ``sm_90a`` (a cubin) or ``compute_120`` (PTX)."""
 

@@ -32,7 +32,7 @@ from envcheck.snapshot import (
     frameworks_in,
     items_in,
 )
-from envcheck.versions import CodeTarget, ComputeCapability, CudaVersion, DriverRelease
+from envcheck.versions import CodeTarget, ComputeCapability, CudaVersion, DriverRelease, is_release
 
 ARCHIVE = "archive name"
 """What tells a version that belongs to one build of a release only: its own, not those of other indexes."""
@@ -129,11 +129,13 @@ def infer_release(framework: Framework, platform: Platform, matrix: Matrix) -> l
         return []
     if framework.source != PASTED or framework.version is None or framework.cpu_only or framework.hip:
         return []
+    if not is_release(framework.version):
+        return []
     rows = release_rows(matrix, framework.name, first_of(framework.version), _os(platform), _machine(platform))
     cudas = {row.cuda for row in rows if row.cuda is not None}
     cuda = cudas.pop() if len(cudas) == 1 else None
     extends = "torch" if any("torch" in row.needs for row in rows) else None
-    tag = CudaVersion.from_tag(found[1]) if (found := _TAG.search(framework.version)) else None
+    tag = CudaVersion.from_tag(f"cu{found[1]}") if (found := _TAG.search(framework.version)) else None
     if tag is not None and str(tag) != cuda:
         return [Inference({"cuda": str(tag), "extends": extends}, "local version")]
     values = _of_rows(framework, cuda, rows)
@@ -151,8 +153,8 @@ def _of_rows(framework: Framework, cuda: str | None, rows: Sequence[ReleaseRow])
     return {"cuda": cuda, "gpu_code": codes.pop() if len(codes) == 1 else None}
 
 
-_TAG = re.compile(r"\+(cu1[0-9]{2})$")
-"""The build of a wheel of another index; ``+cuda12.cudnn89`` names no minor version."""
+_TAG = re.compile(r"(?:\+cu|\.post)(1[0-9]{2})$")
+"""The build of a wheel of another index: ``+cu118``, ``.post101``; ``+cuda12.cudnn89`` names no minor version."""
 
 
 def infer_least_cuda(framework: Framework, snapshot: Snapshot, matrix: Matrix) -> list[Inference]:

@@ -75,6 +75,8 @@ def _refine_driver(line: ErrorLine, text: str, snapshot: Snapshot) -> ErrorLine:
     """
     if line.problem == "driver-not-installed" and line.status == "warn" and _is_refused_inside(snapshot):
         return line._replace(problem="container-without-gpu", status="fail", after=())
+    if _PLAIN_NAME.search(text) and any("/libcuda.so." in library.path for library in _libraries(snapshot)):
+        return line._replace(problem="library-not-found")
     if not _driver_is_known(snapshot):
         return line
     if line.status == "warn":
@@ -92,6 +94,8 @@ def _where_it_is_not(text: str, snapshot: Snapshot) -> str:
     return "library-not-found" if _OF_LOADER.search(text) else "driver-not-installed"
 
 
+_PLAIN_NAME = re.compile(r"\blibcuda\.so(?![.0-9])")
+"""The name that only a link for the linker has; programs ask for libcuda.so.1."""
 _OF_FRAMEWORK = re.compile(r"Found no NVIDIA driver|could not find cuda drivers", re.IGNORECASE)
 _OF_LOADER = re.compile(r"libcuda\.so\S* ?(?::|cannot|not|was)|libnvidia-ml\.so\S*:")
 

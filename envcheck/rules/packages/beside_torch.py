@@ -17,7 +17,7 @@ from envcheck.rules.fixes.fits import Misfit, limit_by_confidence
 from envcheck.rules.fixes.install import How, install
 from envcheck.rules.fixes.torch import INDEX
 from envcheck.snapshot import PASTED, Distribution, Framework, frameworks_in
-from envcheck.versions import CudaVersion
+from envcheck.versions import CudaVersion, is_release
 
 _LABEL = re.compile(r"(?:^|[^a-z])(?:pt|torch)([1-9])\.?(\d{1,2})(?:\.\d+)?(?![\d])")
 """PyTorch's version in a local tag, among other words: ``pt28``, ``torch2.5``."""
@@ -152,17 +152,13 @@ def _misfit_by_metadata(package: Package, torch: Framework, facts: Facts) -> Mis
     return Misfit(package.title, reason, (line, *_versions(package, torch)), _status(package, worst))
 
 
-_NO_RELEASE = re.compile(r"[0-9](?:\.?dev|a|b|rc)[0-9]|\+(?:.{0,60}\.)?(?:git|nv[0-9]|[0-9a-f]{7})")
-"""A version of a pre-release, or the local part of a build from sources."""
-
-
 def _misfit_by_rows(package: Package, torch: Framework, facts: Facts) -> Misfit | None:
     """Compare the rows of its release."""
     framework = package.framework
     if framework is not None and bounds_on(framework.requires, "torch", facts.markers):
         return None  # its own metadata has spoken
     there = torch.version or ""
-    if _NO_RELEASE.search(there) or _NO_RELEASE.search(package.version):
+    if not (is_release(there) and is_release(package.version)):
         return None  # rows tell of releases, not of what builds of the day or from somebody's sources go with
     fit = release_fits(facts.matrix, package.name, package.version, "torch", there, facts.driver_os, machine(facts))
     if fit is None or not fit.bad:

@@ -20,6 +20,7 @@ from envcheck.snapshot import Framework, Platform, Snapshot, frameworks_in
 _MISSING = re.compile(
     r"(?P<soname>lib[A-Za-z][\w+-]{1,60}\.so(?:\.\d{1,3}){0,3})\b.{0,40}"
     r"(?:cannot open shared object file|file too short|not found)"
+    r"|(?:ImportError|OSError): (?P<bare>lib[A-Za-z][\w+-]{1,60}\.so(?:\.\d{1,3}){0,3})$"
 )
 
 _L4T = re.compile(r"lib(?:cuda|nvcucompat|nvcudla|nvdla\w*|nvrm_\w+|nvrm|nvos|nvmap|nvsci\w*|nvbuf\w*|tegra\w*)$")
@@ -44,7 +45,7 @@ def missing_libraries(facts: Facts) -> tuple[MissingLibrary, ...]:
         name, _, numbers = soname.partition(".so")
         row = row_of(name.removeprefix("lib"))
         comes_with_it = row is not None and (
-            row.kind in ("cudnn", "tensorrt") or (row.kind == "cuda" and not row.apart)
+            row.kind in ("cudnn", "tensorrt") or (row.kind == "cuda" and not row.apart) or row.part.startswith("cuda_")
         )
         part = "l4t" if _L4T.match(name) else row.kind if row and comes_with_it else None
         first = numbers.strip(".").partition(".")[0]
@@ -63,7 +64,7 @@ def _reported_missing(facts: Facts) -> Iterator[tuple[str, Evidence]]:
     """Sonames with the error line, or the framework's load, that shows them as missing."""
     for error in facts.snapshot.observed_errors:
         for match in _MISSING.finditer(error.text):
-            yield match["soname"], line_evidence(error)
+            yield match["soname"] or match["bare"], line_evidence(error)
     for framework in _frameworks(facts):
         for load in framework.loads or ():
             if load.path is None and not load.optional:
@@ -377,8 +378,10 @@ def jetson_libraries_not_mounted(snapshot: Snapshot, facts: Facts) -> Outcome | 
 
 
 def _mounted_from_host(facts: Facts) -> list[MissingLibrary]:
-    """The missing libraries that the host of this release supplies."""
-    row = jetson_release(facts)
+    """The missing libraries that the host of this release supplies; an image is started on a host of its own release."""
+    image = (facts.snapshot.platform or Platform()).image_tegra_release or ""
+    series = image.rpartition(".")[0]
+    row = jetson_release(facts) or covering("l4t", image, facts) or covering("l4t", series, facts)
     return [
         item
         for item in missing_libraries(facts)

@@ -16,7 +16,7 @@ from envcheck.rules.frameworks.cuda_wanted import evidence_for_cuda
 from envcheck.snapshot import Distribution, Environment, Framework, frameworks_in
 
 _ASKS_FOR_GPU = re.compile(
-    r"list_(?:physical|logical)_devices\(['\"]GPU|is_gpu_available|\bGPUs? available\b|\bno GPU\b"
+    r"list_(?:physical|logical)_devices\(['\"]GPU|is_gpu_available|\btensorflow-gpu\b|\bGPUs? available\b|\bno GPU\b"
     r"|\buse (?:the|my|a) GPU\b",
     re.IGNORECASE,
 )
