@@ -14,7 +14,7 @@ from envcheck.rules.api import Facts, Outcome, evidence_of, passed, rule
 from envcheck.rules.facts.frameworks import full_name
 from envcheck.rules.facts.machine import cuda_answers, driver_of, in_container, on_tegra
 from envcheck.rules.messages.driver import NOT_LOADABLE, call_evidence
-from envcheck.rules.messages.observed import line_evidence
+from envcheck.rules.messages.observed import line_evidence, observed_problems
 from envcheck.snapshot import Framework, Platform, Snapshot, frameworks_in
 
 _MISSING = re.compile(
@@ -377,13 +377,23 @@ def jetson_libraries_not_mounted(snapshot: Snapshot, facts: Facts) -> Outcome | 
     )
 
 
+_PARTS = {"cudnn-missing": "cuDNN", "tensorrt-missing": "TensorRT", "cuda-library-missing": "CUDA"}
+"""By what a text says to be missing: what the host supplies."""
+
+
 def _mounted_from_host(facts: Facts) -> list[MissingLibrary]:
-    """The missing libraries that the host of this release supplies; an image is started on a host of its own release."""
+    """The missing libraries that the host of this release supplies; an image is for a host of its own release."""
     image = (facts.snapshot.platform or Platform()).image_tegra_release or ""
     series = image.rpartition(".")[0]
     row = jetson_release(facts) or covering("l4t", image, facts) or covering("l4t", series, facts)
-    return [
+    fixed = row is not None and has_fixed_cuda(row)
+    named = [
         item
         for item in missing_libraries(facts)
-        if item.part == "l4t" or (row and has_fixed_cuda(row) and item.number in (None, bundled_major(row, item.part)))
+        if item.part == "l4t" or (row and fixed and item.number in (None, bundled_major(row, item.part)))
+    ]
+    return named or [
+        MissingLibrary(_PARTS[found.line.problem], found.line.problem, None, found.evidence[0])
+        for found in observed_problems(facts.snapshot)
+        if image and fixed and found.line.problem in _PARTS
     ]

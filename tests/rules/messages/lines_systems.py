@@ -5,6 +5,28 @@
 from __future__ import annotations
 
 EXAMPLES: dict[str, list[str]] = {
+    "library-shadowed": [
+        "RuntimeError: cuDNN version mismatch: PyTorch was compiled against 7102 but linked against 7605",
+    ],
+    "windows-gpu-unsupported": [
+        "C:\\venv: CUDA Setup failed despite GPU being available. Please run the following command to get more information:",
+    ],
+    "glibc-too-old": [
+        "Ubuntu 20.04 does not come with the glibc version that the wheel needs",
+    ],
+    "stub-library-loaded": [
+        "AttributeError: /usr/local/cuda-12.1/lib64/stubs/libcuda.so: undefined symbol: _undef",
+    ],
+    "video-libraries-missing": [
+        "[h264_cuvid @ 0x3a46360] Failed loading nvcuvid.",
+    ],
+    "python-unsupported": [
+        "pip install tensorflow fails: (from versions: none)",
+        "pip only offers (from versions: 2.2.0, 2.2.1) where requirements.txt says torch==1.13.1",
+    ],
+    "toolkit-differs-from-build": [
+        "setup.py says CUDA version (11.8) against (11.7) and stops",
+    ],
     "torch-family-mismatch": [
         '    @torch.library.register_fake("torchvision::nms")',
     ],
@@ -32,6 +54,8 @@ EXAMPLES: dict[str, list[str]] = {
         "gpu03:771:802 [1] include/socket.h:360 WARN Call to connect failed : Connection refused",
     ],
     "cudnn-missing": [
+        "there is no libcudnn in /usr/include",
+        "Unable to find Cudnn in the runtime image",
         "ImportError: libcudnn.so.7",
         "RuntimeError: Unimplemented: DNN library is not found.",
     ],
@@ -39,6 +63,7 @@ EXAMPLES: dict[str, list[str]] = {
         "NVRM: No NVIDIA graphics adapter found!",
     ],
     "build-does-not-see-torch": [
+        "pip install git+https://github.com/x/y tells me there is no torch",
         "help: This error likely indicates that `flash-attn@2.7.4` depends on `torch`, but doesn't declare it as a build dependency.",
         "ModuleNotFoundError: No module named 'torch'",
     ],
@@ -48,6 +73,7 @@ EXAMPLES: dict[str, list[str]] = {
         "nvidia-container-cli: mount error: open failed: /sys/fs/cgroup/devices/user.slice/devices.allow: permission denied",
     ],
     "container-toolkit-missing": [
+        'an error from the daemon about device driver "nvidia"',
         'failed to get sandbox runtime: no runtime for \\\\"nvidia\\\\" is configured',
         'Error: unrecognized runtime "nvidia": no such runtime',
         "[ERROR] Command not found: nvidia-container-cli, see https://github.com/NVIDIA/libnvidia-container",
@@ -68,6 +94,7 @@ EXAMPLES: dict[str, list[str]] = {
         "AttributeError: module 'torch._C' has no attribute '_cuda_setDevice'",
     ],
     "cuda-library-missing": [
+        '"from pytorch3d import _C" is expecting libcudart.so.10.1 instead of libcudart.so.10.2',
         "ImportError: libcublas.so.9.1",
         "WARNING:jax._src.xla_bridge:CUDA backend failed to initialize: Unable to load CUDA. (Set TF_CPP_MIN_LOG_LEVEL=0 and rerun for more info.)",
         "UserWarning: WARNING: No libcudart.so found! Install CUDA or the cudatoolkit package (anaconda)!",
@@ -79,9 +106,11 @@ EXAMPLES: dict[str, list[str]] = {
         "undefined symbol: cudaGraphInstantiateWithFlags",
     ],
     "cudnn-too-old": [
+        "The installed Paddle is compiled with CUDNN 8.2, but CUDNN version in your machine is 8.1, which may cause serious incompatible bug.",
         "WARNING: device: 0. The installed Paddle is compiled with CUDNN 8.9, but CUDNN version in your machine is 8.4, which may cause serious incompatible bug. Please recompile or reinstall Paddle with compatible CUDNN version.",
     ],
     "driver-library-mismatch": [
+        "Failed to initialize NVML: Driver / library version mismatch",
         "pynvml.NVMLError_LibRmVersionMismatch: RM has detected an NVML/RM version mismatch.",
         'time=2024-05-01 level=INFO msg="nvml vram init failure: 18"',
     ],
@@ -100,6 +129,8 @@ EXAMPLES: dict[str, list[str]] = {
         "  - package nvidia-driver-3:550.54.15 is filtered out by modular filtering",
     ],
     "driver-too-old": [
+        "Failed to load CUDA kernel from 'kernel_compute_75.ptx' (Unsupported PTX version)",
+        "[h264_nvenc @ 0x5581] The minimum required Nvidia driver for nvenc is 520.56.06 or newer",
         "WARNING: NVIDIA Insufficient driver!",
         "when i run my program, the msg is that my Nvidia version is too old.",
         "numba.cuda.cudadrv.driver.LinkerError: [222] Call to cuLinkAddData results in CUDA_ERROR_UNSUPPORTED_PTX_VERSION",
@@ -107,6 +138,8 @@ EXAMPLES: dict[str, list[str]] = {
         "CUDA driver version is insufficient",
     ],
     "extension-binary-missing": [
+        "The problem is the failure to get the _C variable (from groundingdino import _C).",
+        "RuntimeError: Not compiled with GPU support (maskrcnn_benchmark)",
         "ImportError: /opt/venv/lib/python3.10/site-packages/tensorrt/tensorrt.so: cannot open shared object file: No such file or directory",
         "ModuleNotFoundError: No module named 'awq_ext'",
         "NameError: name '_C' is not defined",
@@ -124,6 +157,7 @@ EXAMPLES: dict[str, list[str]] = {
         "numba.cuda.cudadrv.error.CudaSupportError: GPU compute capability 2.1 is not supported (requires >=3.5)",
     ],
     "gpu-feature-unsupported": [
+        "CUDA backend for DNN module requires CC 5.3 or higher. Please remove unsupported architectures from CUDA_ARCH_BIN option.",
         "CUSPARSE_STATUS_ARCH_MISMATCH",
         "NotImplementedError: No operator found for `memory_efficient_attention_forward` with inputs: requires device with capability > (8, 0) but your GPU has capability (7, 5) (too old)",
         "AssertionError: fp8e4nv not supported in this architecture",
@@ -135,6 +169,7 @@ EXAMPLES: dict[str, list[str]] = {
         "THCudaCheck FAIL file=torch/csrc/cuda/Module.cpp line=37 error=10 : invalid device ordinal",
     ],
     "gpu-init-failed": [
+        "[-1 ]call to cuInit results in UNKNOWN_CUDA_ERROR:",
         "common_gpu.cc:55] Found an unknown error - this may be due to an incorrectly set up environment",
         "NVRM: RmInitAdapter: Cannot initialize GSP firmware RM",
         "NVRM: None of the NVIDIA devices were initialized.",
@@ -160,6 +195,9 @@ EXAMPLES: dict[str, list[str]] = {
         "Unable to determine the device handle for GPU0: 0000:1A:00.0: Unknown Error",
     ],
     "gpu-memory-exhausted": [
+        "after kill -9 the gpu memory is still occupied",
+        "I kill them, but this does not deallocate memory on the GPU",
+        "no such process, but it still holds GPU memory",
         "cudaMalloc failed: out of memory",
         "tensorflow.python.framework.errors_impl.ResourceExhaustedError: OOM when allocating tensor with shape[8,512] on /job:localhost/replica:0/task:0/device:GPU:0 by allocator GPU_0_bfc",
         "cufft error: CUFFT_ALLOC_FAILED",
@@ -188,6 +226,7 @@ EXAMPLES: dict[str, list[str]] = {
         "UNIMPLEMENTED: /usr/local/cuda/bin/ptxas ptxas too old. Falling back to the driver to compile.",
     ],
     "kernel-module-missing": [
+        "After the reboot the dkms module is completely gone (nvidia/560.35.03).",
         "dpkg: error processing package nvidia-dkms-550 (--configure):",
         "gcc: error: unrecognized command-line option '-ftrivial-auto-var-init=zero'",
         "ERROR: modpost: GPL-incompatible module nvidia.ko uses GPL-only symbol '__rcu_read_lock'",
@@ -227,9 +266,12 @@ EXAMPLES: dict[str, list[str]] = {
         "ImportError: numpy.core.umath failed to import",
     ],
     "openmp-loaded-twice": [
+        "I found there are two libiomp5md.dll in the environment",
         "OMP: Error #15: Initializing libiomp5md.dll, but found libiomp5md.dll already initialized.",
     ],
     "ranks-share-gpu": [
+        '"rank 1 and rank 0 both on CUDA device a4000" from NCCL INFO',
+        "local_rank() always returns 0 on one node",
         "torch.distributed.DistBackendError: Duplicate GPU detected : rank 1 and rank 0 both on CUDA device 1000",
         "NCCL WARN Multiple Ranks are using the same GPU/Partition. Set NCCL_MULTI_RANK_GPU_ENABLE=1 to enable this",
     ],
@@ -268,6 +310,8 @@ EXAMPLES: dict[str, list[str]] = {
         "ModuleNotFoundError: No module named 'tensorrt'",
     ],
     "toolkit-missing": [
+        '  raise_if_cuda_home_none("flash_attn")',
+        "If you're installing within a container from the hub, only images whose names contain 'devel' will provide nvcc.",
         '-- Could NOT find CUDA (missing: CUDA_NVCC_EXECUTABLE CUDA_INCLUDE_DIRS) (found version "11.0")',
         'CuPy: catastrophic error: cannot open source file "cuda_fp16.h"',
         "UserWarning: CUDA path could not be detected. Set CUDA_PATH environment variable if CuPy fails to load.",
