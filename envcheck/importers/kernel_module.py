@@ -49,9 +49,11 @@ _DKMS = re.compile(
     r"(?P<kernel>[0-9]\S{2,80}), \w{3,12}: (?P<state>installed|built|added)"
 )
 _BUILT_FOR = re.compile(
-    r"\b(?:nvidia|kmod|kmp|dkms"
-    r"|module)[^\n]{0,60}? built for (?:kernel )?(?P<kernel>[0-9]{1,2}\.[0-9]{1,3}\.[0-9]\S{0,80}?)"
-    r"(?=[,;)]?(?:\s|$))",
+    r"\bkmod-nvidia(?:-open)?-(?P<kmod>[0-9]{1,2}\.[0-9]{1,3}\.[0-9]{1,3}-\S{1,60}?\.(?:x86_64|aarch64))-[0-9]{3}\."
+    r"|\blinux-(?:modules|objects|signatures)-nvidia-[0-9]{3}(?:-(?:open|server)){0,2}"
+    r"-(?P<ubuntu>[0-9]{1,2}\.[0-9]{1,3}\.[0-9]{1,3}-[0-9]{1,4}-[a-z]{3,12})\b"
+    r"|\b(?:nvidia|kmod|kmp|dkms|module)[^\n]{0,60}? built for (?:kernel )?"
+    r"(?P<kernel>[0-9]{1,2}\.[0-9]{1,3}\.[0-9]\S{0,80}?)(?=[,;)]?(?:\s|$))",
     re.IGNORECASE,
 )
 _ADDED = re.compile(
@@ -158,8 +160,8 @@ def _built(paste: Paste) -> Iterator[str]:
         text = line.strip()[:_LONGEST_LINE]
         if "nvidia.ko" in text and (file := _MODULE_FILE.search(text)):
             yield file[1]
-        elif "built for" in text and (said := _BUILT_FOR.search(text)):
-            yield said["kernel"]
+        elif ("nvidia" in text or "built for" in text) and (said := _BUILT_FOR.search(text)):
+            yield next(filter(None, said.groups()))
         elif "installed" in text and (found := _DKMS.search(text)) and found["state"] == "installed":
             yield found["kernel"]
 

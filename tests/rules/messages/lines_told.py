@@ -68,6 +68,7 @@ EXAMPLES: dict[str, list[str]] = {
         "trying to overwrite '/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1', which is also in package libnvidia-compute-525",
         "file /usr/lib64/libnvidia-ml.so from install of nvidia-driver-libs-560 conflicts with file from package x",
         "Error: Transaction test error: file /usr/lib64/libnvidia-ml.so.1 conflicts between attempted installs",
+        "dpkg: dependency problems prevent configuration of nvidia-dkms-550:",
     ],
     "driver-too-old": [
         "WARNING: cuda driver 11.4 too old; ollama requires driver 531 or newer",
@@ -85,6 +86,7 @@ EXAMPLES: dict[str, list[str]] = {
         "FA4 is only supported on devices with compute capability 9 or 10",
         "AssertionError: Unsupported compute capability. Supported: 9.x, 10.x",
         "CUBLAS_STATUS_NOT_SUPPORTED when calling cublasGemmEx with bfloat16",
+        "AssertionError: Unsupported CUDA architecture: sm75",
     ],
     "gpu-init-failed": [
         'msg="cuda driver library init failure: 3"',
