@@ -89,6 +89,7 @@ EXAMPLES: dict[str, list[str]] = {
         "AssertionError: Unsupported CUDA architecture: sm75",
     ],
     "gpu-init-failed": [
+        "After suspend and resume the GPU is no longer used, ollama takes the CPU.",
         'msg="cuda driver library init failure: 3"',
         "my laptop wakes up from suspend, and PyTorch says CUDA unknown error until I do rmmod nvidia_uvm; modprobe nvidia_uvm",
         "WSL2 Ubuntu 22.04: after apt install nvidia-driver-535 in WSL nvidia-smi works on Windows but in Ubuntu: Failed to initialize NVML: N/A",
