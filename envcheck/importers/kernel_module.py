@@ -43,7 +43,11 @@ _UNDECIDED = re.compile(
     r"\b(?:if|whether|when|unless|before|not|never|no|without|ensure|sure|check|verify|was|neither|nor|longer)\b|n't\b|\?",
     re.IGNORECASE,
 )
-_SECURE_BOOT = re.compile(r"\bSecureBoot (?:is )?(enabled|disabled)\b")
+_SECURE_BOOT = re.compile(
+    r"\bSecure ?Boot(?: (?:state|status))?:? (?:is )?(?:currently |still )?"
+    r"(?P<state>enabled|disabled|on|off)\b(?! (?:it|the|in))",
+    re.IGNORECASE,
+)
 _DKMS = re.compile(
     r"nvidia(?:-open|-srv|-current|-current-open)?[/,] ?(?P<release>[0-9]{3}(?:\.[0-9]{1,4}){1,2})(?:-\w{1,20})?, "
     r"(?P<kernel>[0-9]\S{2,80}), \w{3,12}: (?P<state>installed|built|added)"
@@ -188,7 +192,7 @@ def _read_line(line: str) -> Snapshot | None:
     if in_use := _module_in_use(text):
         return Snapshot(kernel=_in_use(in_use))
     if found := _SECURE_BOOT.search(text):
-        return Snapshot(kernel=Kernel(source=SOURCE, secure_boot=found[1] == "enabled"))
+        return Snapshot(kernel=Kernel(source=SOURCE, secure_boot=found["state"].lower() in ("enabled", "on")))
     if (found := _UNAME.match(text)) or (found := _RUNNING.search(text)):
         release = next(filter(None, found.groups()))
         wsl = True if "microsoft" in release.lower() else None

@@ -101,10 +101,12 @@ EXAMPLES: dict[str, list[str]] = {
         "The new driver no longer supports my GTX 1080.",
         "The kernel says that my cards are not supported",
         "NVRM: GPU 0000:01:00.0 is not supported by the open kernel modules because it does not include GSP",
+        "Titan V? no: GeForce GTX TITAN (Kepler) and driver 525: NVRM: The NVIDIA GPU 0000:01:00.0 (PCI ID: 10de:1005) installed in this system is not supported by the 525.125.06 NVIDIA driver release",
     ],
     "host-compiler-unsupported": [
         '/usr/include/x86_64-linux-gnu/bits/mathcalls.h(79): error: exception specification is incompatible with that of previous function "cospi"',
         'Arch, gcc 14.2. nvcc 12.1: /usr/include/c++/14.2.1/type_traits: error: identifier "__is_pointer" is undefined',
+        "/usr/include/c++/11/bits/std_function.h:530:146: error: parameter packs not expanded with",
     ],
     "imex-not-ready": [
         "Domain State: DOWN",
