@@ -30,7 +30,8 @@ _SAID = re.compile(
 _NO_CUDA = re.compile(rf"(?<![\w.])torch\.version\.cuda[`\"']{{0,2}}(?:[\s:=>#`'\"-]|\b(?:{_BETWEEN})\b){{1,12}}None\b")
 """What PyTorch answers where it was built without CUDA."""
 _NUMBER = re.compile(
-    rf"(?<![\w.])(?:torch\.cuda\.)?device_count(?:\(\))?[`\"']{{0,2}}(?:[\s:=>#`'\"-]|\b(?:{_BETWEEN})\b){{1,12}}(?P<answer>[0-9]{{1,3}})(?![\w.])",
+    r"(?<![\w.])(?:torch\.cuda\.)?device_count(?:\(\))?[`\"']{0,2}"
+    rf"(?:[\s:=>#`'\"-]|\b(?:{_BETWEEN})\b){{1,12}}(?P<answer>[0-9]{{1,3}})(?![\w.])",
     re.IGNORECASE,
 )
 _LABEL = re.compile(
@@ -49,19 +50,24 @@ _COUNTED = re.compile(
     r"\W{0,6}Num GPUs(?: Available)? ?[:=]\s{0,4}(?P<count>[0-9]{1,4})(?![0-9]|\.[0-9])", re.IGNORECASE
 )
 """What TensorFlow's own example prints."""
+_FRAMEWORK = r"(?:py)?torch|tensorflow|tf|keras|jax"
+_CANNOT = (
+    r"(?:(?:do(?:es)?|did|can|could|will|wo|would|is)(?: ?n[o']t|not)|cannot|never|fail(?:s|ed) to|"
+    r"(?:is |was )?unable to|refuses to)"
+)
+_SEE = r"(?:see|find|detect|recogni[sz]e|use|access|seeing|finding|detecting|recogni[sz]ing|using|pick up)"
+_SEES = (
+    r"(?:sees|finds|found|detects|detected|lists|shows|gets|only (?:sees|finds|lists|uses|shows)|runs only on|"
+    r"falls back to)"
+)
 _TOLD = re.compile(
-    r"\b(?P<name>(?:py)?torch|tensorflow|tf|keras|jax)\b[^.;?\n]{0,40}?\b"
-    r"(?:(?:do(?:es)?|did|can|could|will|wo|would|is)(?: ?n[o']t|not)|cannot|never|fail(?:s|ed) to|(?:is "
-    r"|was )?unable to|refuses to)\b"
-    r"[^.;?\n]{0,12}?\b(?:see|find|detect|recogni[sz]e|use|access|seeing|finding|detecting|recogni[sz]ing"
-    r"|using|pick up)\b"
+    rf"\b(?P<name>{_FRAMEWORK})\b[^.;?\n]{{0,40}}?\b{_CANNOT}\b[^.;?\n]{{0,12}}?\b{_SEE}\b"
     r"[^.;?\n]{0,16}?\b(?:GPUs?|CUDA|graphics card)\b"
-    r"|\b(?P<other>(?:py)?torch|tensorflow|tf|keras|jax)\b[^.;?\n]{0,20}?\b"
-    r"(?:sees|finds|found|detects|detected|lists|shows|gets|only (?:sees|finds|lists|uses|shows)"
-    r"|runs only on|falls back to)\b"
+    rf"|\b(?P<other>{_FRAMEWORK})\b[^.;?\n]{{0,20}}?\b{_SEES}\b"
     r"[^.;?\n]{0,12}?(?:\bno (?:GPUs?|CUDA)\b|\b(?:the |my )?CPU\b)"
-    r"|\b(?:GPUs?|CUDA)\b[^.;?\n]{0,20}?\b(?:is |are |was )?not (?:visible|available|detected|recogni[sz]ed|found|used)"
-    r"\b[^.;?\n]{0,12}?\b(?:in|by|to|from|for|inside|with) (?P<third>(?:py)?torch|tensorflow|tf|keras|jax)\b",
+    r"|\b(?:GPUs?|CUDA)\b[^.;?\n]{0,20}?\b(?:is |are |was )?not "
+    r"(?:visible|available|detected|recogni[sz]ed|found|used)\b"
+    rf"[^.;?\n]{{0,12}}?\b(?:in|by|to|from|for|inside|with) (?P<third>{_FRAMEWORK})\b",
     re.IGNORECASE,
 )
 """A sentence that says that a framework does not see the GPU."""

@@ -13,8 +13,8 @@ RANK = Rank.PROSE
 
 _RELEASE = re.compile(
     r"\bldd \([^()\n]{3,60}\) (?P<ldd>2\.[0-9]{1,2})(?![0-9])"
-    r"|(?<![\w.-])(?:GNU C Library|glibc|GNU libc)(?: \([^()\n]{1,60}\))?(?:[ -](?:stable|release|version"
-    r"|is)){0,3}[ :=-]{1,3}"
+    r"|(?<![\w.-])(?:GNU C Library|glibc|GNU libc)(?: \([^()\n]{1,60}\))?"
+    r"(?:[ -](?:stable|release|version|is)){0,3}[ :=-]{1,3}"
     r"(?P<said>2\.[0-9]{1,2})(?![0-9])|__glibc=(?P<conda>2\.[0-9]{1,2})\b",
     re.IGNORECASE,
 )

@@ -164,8 +164,8 @@ def _of_conda_command(paste: Paste, packages: dict[str, _Step]) -> Framework | N
 
 
 _FOR_CPU = re.compile(
-    r"\b(?:pip[0-9.]{0,4}|uv(?: pip)?|conda|mamba) (?:install|add) (?:.{0,200} )?(?P<name>tensorflow-cpu"
-    r"|faiss-cpu|cpuonly)(?=[\s`'\",;)=]|$)"
+    r"\b(?:pip[0-9.]{0,4}|uv(?: pip)?|conda|mamba) (?:install|add) (?:.{0,200} )?"
+    r"(?P<name>tensorflow-cpu|faiss-cpu|cpuonly)(?=[\s`'\",;)=]|$)"
 )
 """What commands install that has no CUDA, with or without a release."""
 

@@ -32,8 +32,8 @@ _OF_TENSORFLOW = re.compile(r"\bkernel reported version is: ([0-9]{3})\.([0-9]{1
 """TensorFlow shows the numbers without leading zeros: ``460.91.3``."""
 _LSMOD = re.compile(r"(nouveau|nova_core|nvidia)\s{1,40}[0-9]{4,10}\s{1,40}[0-9]{1,4}(?:\s|$)")
 _NOUVEAU = re.compile(
-    r"\bdriver(?: in use)?: nouveau\b|\bnouveau (?:(?:kernel )?(?:driver|module) )?(?:(?:is"
-    r"|gets) )?(?:still |now |currently |already )?"
+    r"\bdriver(?: in use)?: nouveau\b"
+    r"|\bnouveau (?:(?:kernel )?(?:driver|module) )?(?:(?:is|gets) )?(?:still |now |currently |already )?"
     r"(?:loaded|in use|active|running|being used|used)\b(?! (?:by default|to|as a fallback))"
     r"|\b(?:is|are|still) (?:using|running|on|bound to|driven by) (?:the )?nouveau\b",
     re.IGNORECASE,
@@ -43,15 +43,21 @@ _UNDECIDED = re.compile(
     r"\b(?:if|whether|when|unless|before|not|never|no|without|ensure|sure|check|verify|was|neither|nor|longer)\b|n't\b|\?",
     re.IGNORECASE,
 )
-_SECURE_BOOT = re.compile(r"\bSecureBoot (?:is )?(enabled|disabled)\b")
+_SECURE_BOOT = re.compile(
+    r"\bSecure ?Boot(?: (?:state|status))?:? (?:is )?(?:currently |still )?"
+    r"(?P<state>enabled|disabled|on|off)\b(?! (?:it|the|in))",
+    re.IGNORECASE,
+)
 _DKMS = re.compile(
     r"nvidia(?:-open|-srv|-current|-current-open)?[/,] ?(?P<release>[0-9]{3}(?:\.[0-9]{1,4}){1,2})(?:-\w{1,20})?, "
     r"(?P<kernel>[0-9]\S{2,80}), \w{3,12}: (?P<state>installed|built|added)"
 )
 _BUILT_FOR = re.compile(
-    r"\b(?:nvidia|kmod|kmp|dkms"
-    r"|module)[^\n]{0,60}? built for (?:kernel )?(?P<kernel>[0-9]{1,2}\.[0-9]{1,3}\.[0-9]\S{0,80}?)"
-    r"(?=[,;)]?(?:\s|$))",
+    r"\bkmod-nvidia(?:-open)?-(?P<kmod>[0-9]{1,2}\.[0-9]{1,3}\.[0-9]{1,3}-\S{1,60}?\.(?:x86_64|aarch64))-[0-9]{3}\."
+    r"|\blinux-(?:modules|objects|signatures)-nvidia-[0-9]{3}(?:-(?:open|server)){0,2}"
+    r"-(?P<ubuntu>[0-9]{1,2}\.[0-9]{1,3}\.[0-9]{1,3}-[0-9]{1,4}-[a-z]{3,12})\b"
+    r"|\b(?:nvidia|kmod|kmp|dkms|module)[^\n]{0,60}? built for (?:kernel )?"
+    r"(?P<kernel>[0-9]{1,2}\.[0-9]{1,3}\.[0-9]\S{0,80}?)(?=[,;)]?(?:\s|$))",
     re.IGNORECASE,
 )
 _ADDED = re.compile(
@@ -158,8 +164,8 @@ def _built(paste: Paste) -> Iterator[str]:
         text = line.strip()[:_LONGEST_LINE]
         if "nvidia.ko" in text and (file := _MODULE_FILE.search(text)):
             yield file[1]
-        elif "built for" in text and (said := _BUILT_FOR.search(text)):
-            yield said["kernel"]
+        elif ("nvidia" in text or "built for" in text) and (said := _BUILT_FOR.search(text)):
+            yield next(filter(None, said.groups()))
         elif "installed" in text and (found := _DKMS.search(text)) and found["state"] == "installed":
             yield found["kernel"]
 
@@ -186,7 +192,7 @@ def _read_line(line: str) -> Snapshot | None:
     if in_use := _module_in_use(text):
         return Snapshot(kernel=_in_use(in_use))
     if found := _SECURE_BOOT.search(text):
-        return Snapshot(kernel=Kernel(source=SOURCE, secure_boot=found[1] == "enabled"))
+        return Snapshot(kernel=Kernel(source=SOURCE, secure_boot=found["state"].lower() in ("enabled", "on")))
     if (found := _UNAME.match(text)) or (found := _RUNNING.search(text)):
         release = next(filter(None, found.groups()))
         wsl = True if "microsoft" in release.lower() else None

@@ -19,8 +19,8 @@ _GPU = re.compile(
     r"|\bRX ?(?:[4-7][0-9]{2}0|[45][678]0|9[0-9]{3})(?: ?XTX?| ?M)?\b|\bVega ?(?:56|64|[0-9]{1,2})\b"
     r"|\b(?:AMD )?Instinct MI[0-9]{2,3}\w?|\bMI(?:50|60|100|210|250X?|300[AX]|325X)\b"
     r"|\bIntel(?:\(R\)|®| Corporation)? (?:Arc\b|UHD|HD Graphics|Iris)[\w() ]{0,20}|\bArc A[357][0-9]0M?\b"
-    r"|\bApple M[1-5](?: (?:Pro|Max|Ultra))?\b|\bMac(?:Book| ?Mini| Studio)\b[\w ]{0,12}\bM[1-5](?: (?:Pro"
-    r"|Max|Ultra))?\b|\bgfx(?:9|10|11|12)[0-9]{1,2}[0-9a-f]?\b",
+    r"|\b(?:Apple|Mac(?:Book| ?Mini| Studio)\b[\w ]{0,12}) M[1-5](?: (?:Pro|Max|Ultra))?\b"
+    r"|\bgfx(?:9|10|11|12)[0-9]{1,2}[0-9a-f]?\b",
 )
 _ASIDE = re.compile(
     r"\b(?:supports?|supported|or|requires?|only|instead|not|no|unlike|if|e\.g\.|compared?|than)\b"

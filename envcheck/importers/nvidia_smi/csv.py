@@ -100,6 +100,8 @@ def _is_row(row: dict[str, str]) -> bool:
 
 
 def _is_value(field: str, value: str) -> bool:
+    if field.startswith("pcie.link.width."):
+        return bool(re.fullmatch(r"[0-9]{1,2}", value))
     return (field == "compute_cap" and bool(re.fullmatch(r"[0-9]{1,2}\.[0-9]", value))) or (
         field == "driver_version" and bool(re.fullmatch(r"[0-9]{3}\.[0-9.]{2,8}", value))
     )

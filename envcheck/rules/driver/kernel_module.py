@@ -207,7 +207,7 @@ def _may_be_blocked(subject: Snapshot, facts: Facts) -> bool:
     is on.
     """
     told = _kernel(facts).source == PASTED and _kernel(facts).secure_boot and _module(facts).built is None
-    if told and _concerns_module(subject, facts) and driver_of(facts).release is None:
+    if told and _concerns_module(subject, facts) and "." not in (driver_of(facts).release or ""):
         return any(met.line.problem == "driver-not-loaded" for met in observed_problems(facts.snapshot))
     return _is_not_loaded(subject, facts) and _module(facts).built is True
 

@@ -31,12 +31,12 @@ def _compiles(environment: Environment, facts: Facts) -> bool:
 
 
 _BUILD = re.compile(
-    r"\bsetup\.py\b|\bbuilding '|--no-build-isolation|\bcmake\b|\bninja\b|\bbuild_ext\b|\bfail(?:ed"
-    r"|s)? (?:to build|building)\b"
-    r"|\b(?:building|compil(?:e|es|ing|ation)"
-    r"|build) (?:of )?(?!isolation)[\w./'`-]{2,40}\b.{0,80}\b(?:fails?|failed|error)\b"
-    r"|\bpip[0-9.]{0,4} install\b.{0,80}\b(?:flash[-_]attn|apex|detectron2|mmcv|xformers|causal[-_]conv1d"
-    r"|mamba[-_]ssm)\b",
+    r"\bsetup\.py\b|\bbuilding '|--no-build-isolation|\bcmake\b|\bninja\b|\bbuild_ext\b"
+    r"|\bfail(?:ed|s)? (?:to build|building)\b"
+    r"|\b(?:building|compil(?:e|es|ing|ation)|build) (?:of )?(?!isolation)[\w./'`-]{2,40}\b.{0,80}"
+    r"\b(?:fails?|failed|error)\b"
+    r"|\bpip[0-9.]{0,4} install\b.{0,80}"
+    r"\b(?:flash[-_]attn|apex|detectron2|mmcv|xformers|causal[-_]conv1d|mamba[-_]ssm)\b",
     re.IGNORECASE,
 )
 """A line about a build of CUDA code that fails."""

@@ -178,9 +178,14 @@ def _both_onnxruntimes(snapshot: Snapshot, matrix: Matrix) -> bool:
 
 
 def _driver_is_known(snapshot: Snapshot) -> bool:
-    """Whether the rest of the text shows a running driver; a Jetson has no nvidia-smi, and its driver no number."""
+    """Whether the rest of the text shows a running driver; a branch may be that of a package, which need not
+    run. A Jetson has no nvidia-smi, and its driver no number.
+    """
     driver, platform = snapshot.driver, snapshot.platform
-    runs = driver is not None and (driver.release is not None or driver.cuda is not None)
+    runs = driver is not None and (
+        "." in (driver.release or "")
+        or (driver.cuda is not None and not driver.source_of("cuda").startswith("inferred "))
+    )
     uses = any(framework.gpu_available for each in _environments(snapshot) for framework in frameworks_in(each))
     module = snapshot.kernel.nvidia if snapshot.kernel else None
     loaded = module is not None and module.loaded is True and module.version is not None

@@ -68,6 +68,7 @@ EXAMPLES: dict[str, list[str]] = {
         "trying to overwrite '/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1', which is also in package libnvidia-compute-525",
         "file /usr/lib64/libnvidia-ml.so from install of nvidia-driver-libs-560 conflicts with file from package x",
         "Error: Transaction test error: file /usr/lib64/libnvidia-ml.so.1 conflicts between attempted installs",
+        "dpkg: dependency problems prevent configuration of nvidia-dkms-550:",
     ],
     "driver-too-old": [
         "WARNING: cuda driver 11.4 too old; ollama requires driver 531 or newer",
@@ -85,8 +86,10 @@ EXAMPLES: dict[str, list[str]] = {
         "FA4 is only supported on devices with compute capability 9 or 10",
         "AssertionError: Unsupported compute capability. Supported: 9.x, 10.x",
         "CUBLAS_STATUS_NOT_SUPPORTED when calling cublasGemmEx with bfloat16",
+        "AssertionError: Unsupported CUDA architecture: sm75",
     ],
     "gpu-init-failed": [
+        "After suspend and resume the GPU is no longer used, ollama takes the CPU.",
         'msg="cuda driver library init failure: 3"',
         "my laptop wakes up from suspend, and PyTorch says CUDA unknown error until I do rmmod nvidia_uvm; modprobe nvidia_uvm",
         "WSL2 Ubuntu 22.04: after apt install nvidia-driver-535 in WSL nvidia-smi works on Windows but in Ubuntu: Failed to initialize NVML: N/A",
@@ -98,10 +101,12 @@ EXAMPLES: dict[str, list[str]] = {
         "The new driver no longer supports my GTX 1080.",
         "The kernel says that my cards are not supported",
         "NVRM: GPU 0000:01:00.0 is not supported by the open kernel modules because it does not include GSP",
+        "Titan V? no: GeForce GTX TITAN (Kepler) and driver 525: NVRM: The NVIDIA GPU 0000:01:00.0 (PCI ID: 10de:1005) installed in this system is not supported by the 525.125.06 NVIDIA driver release",
     ],
     "host-compiler-unsupported": [
         '/usr/include/x86_64-linux-gnu/bits/mathcalls.h(79): error: exception specification is incompatible with that of previous function "cospi"',
         'Arch, gcc 14.2. nvcc 12.1: /usr/include/c++/14.2.1/type_traits: error: identifier "__is_pointer" is undefined',
+        "/usr/include/c++/11/bits/std_function.h:530:146: error: parameter packs not expanded with",
     ],
     "imex-not-ready": [
         "Domain State: DOWN",
