@@ -60,6 +60,8 @@ EXAMPLES: dict[str, list[str]] = {
         "RuntimeError: Unimplemented: DNN library is not found.",
     ],
     "no-nvidia-gpu": [
+        "I am not using an NVIDIA GPU, what can I do?",
+        "There is no CUDA GPU in the machine",
         "NVRM: No NVIDIA graphics adapter found!",
     ],
     "build-does-not-see-torch": [
@@ -138,6 +140,7 @@ EXAMPLES: dict[str, list[str]] = {
         "CUDA driver version is insufficient",
     ],
     "extension-binary-missing": [
+        "AttributeError: /opt/conda/lib/python3.10/site-packages/bitsandbytes/libbitsandbytes_cpu.so: undefined symbol: cget_col_row_stats",
         "The problem is the failure to get the _C variable (from groundingdino import _C).",
         "RuntimeError: Not compiled with GPU support (maskrcnn_benchmark)",
         "ImportError: /opt/venv/lib/python3.10/site-packages/tensorrt/tensorrt.so: cannot open shared object file: No such file or directory",
@@ -260,6 +263,7 @@ EXAMPLES: dict[str, list[str]] = {
         "RuntimeError: Torch is not able to use GPU; add --skip-torch-cuda-test to COMMANDLINE_ARGS variable to disable this check",
     ],
     "nouveau-loaded": [
+        "kernel: nouveau 0000:01:00.0: DRM: VRAM: 2048 MiB (nvidia-driver is installed)",
         "NVRM: Try unloading the conflicting kernel module (and/or",
     ],
     "numpy-abi-mismatch": [
@@ -288,6 +292,7 @@ EXAMPLES: dict[str, list[str]] = {
         "slurmd: fatal: We were configured to autodetect nvml functionality, but we weren't able to find that lib when Slurm was configured.",
     ],
     "secure-boot-blocks-module": [
+        "with Secure Boot enabled: modprobe: ERROR: could not insert 'nvidia': Operation not permitted",
         "the nvidia kernel modules are rejected at boot although they are signed",
         "ERROR: The kernel module failed to load, because it was not signed by a key that is trusted by the kernel.",
     ],

@@ -117,3 +117,14 @@ def test_conda_s_builds_are_not_those_of_pypi() -> None:
 def test_builds_that_are_no_releases_go_with_what_they_were_built_with(packages: str) -> None:
     assert cause_in(packages) is None
     assert cause_in("torch==2.5.1\nvllm==0.10.2") == "extension-built-for-other-torch"
+
+
+@every(["$0", "cuda:0", "gpu1", "[0]"])
+def test_a_value_that_selects_no_gpu(value: str) -> None:
+    asked = f"$ CUDA_VISIBLE_DEVICES={value} python demo.py"
+    assert cause_in(asked, "no CUDA-capable device is detected", "GPU 0: NVIDIA TITAN X (Pascal)") == "gpu-hidden"
+
+
+def test_a_module_of_another_maker_that_secure_boot_rejects() -> None:
+    rejected = "modprobe: ERROR: the module acpi_ec has been rejected. With SecureBoot off it works."
+    assert cause_in(rejected, "The Nvidia driver's module loads fine here.") is None
