@@ -32,8 +32,8 @@ _NUMBER = re.compile(r"0x[0-9a-fA-F]+|\d+")
 _XML = re.compile(r"</?[a-z_]{1,80}[ >].*>$")
 
 
-_MOST_TRIALS = 100_000
-"""Most pairs of a line and a row that are tried for lines without a word of a failure."""
+_MOST_TRIED, _MOST_TRIALS = 2_000, 100_000
+"""Most lines without a word of a failure that are tried, and most pairs of such a line and a row."""
 
 
 def recognise(paste: Paste) -> bool:
@@ -62,6 +62,8 @@ def _named(paste: Paste) -> frozenset[str]:
     """The lines that name a problem, whatever words they have, and those that must stand beside them; of a text that is
     short enough to try them all.
     """
+    if len(paste.statements) > _MOST_TRIED:
+        return frozenset()
     lines = [line for line in paste.statements if not _is_harmless(line)]
     rows = lines_that_may_be_in("\n".join(lines))
     if len(rows) * len(lines) > _MOST_TRIALS:

@@ -76,7 +76,8 @@ def _libraries(paste: Paste) -> Iterator[Library]:
 
 
 def _files(text: str) -> Iterator[Library]:
-    for match in (*_path().finditer(text), *_path().finditer(_IS_IN.sub(r" \g<folder>/\g<file> ", text))):
+    told = _IS_IN.sub(r" \g<folder>/\g<file> ", text) if ".so" in text else text
+    for match in (*_path().finditer(text), *(_path().finditer(told) if told != text else ())):
         number = match["number"].lstrip(".")
         yield Library(
             source=SOURCE,
