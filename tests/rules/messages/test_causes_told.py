@@ -397,6 +397,26 @@ def test_links_and_memory(cause: str, text: str) -> None:
             'Jetson? no, RHEL 9 with docker-ce: docker run --gpus all → Error response from daemon: could not select device driver "" with capabilities: [[gpu]]; rpm -qa | grep nvidia-container is empty',
         ),
         (
+            "container-toolkit-missing",
+            'nomad / docker: Failed to create container: could not select device driver "nvidia" with capabilities: [[gpu]]',
+        ),
+        (
+            "container-toolkit-missing",
+            'After installing Docker from snap: docker: Error response from daemon: could not select device driver "" with capabilities: [[gpu]].',
+        ),
+        (
+            "container-toolkit-missing",
+            'docker info | grep -i runtime: Runtimes: io.containerd.runc.v2 runc. docker compose with runtime: nvidia → "unknown or invalid runtime name: nvidia"',
+        ),
+        (
+            "container-toolkit-missing",
+            'k8s: nvidia-device-plugin: "Incompatible platform detected", "If this is a GPU node, did you configure the NVIDIA Container Toolkit?"',
+        ),
+        (
+            "container-toolkit-missing",
+            'microk8s: Error: failed to create containerd task: exec: "nvidia-container-runtime": executable file not found in $PATH',
+        ),
+        (
             "container-without-gpu",
             "I use docker-compose v1 with version \"2.3\" and forgot the runtime. In the container: `ls /dev | grep nvidia` is empty, `tf.config.list_physical_devices('GPU')` is `[]`.",
         ),
@@ -474,6 +494,38 @@ def test_links_and_memory(cause: str, text: str) -> None:
             "pip install torch (Windows, Python 3.12); print(torch.__version__) gives 2.4.0+cpu; GPU RTX 3070",
         ),
         ("cpu-only-build", "stable-baselines3: Using cpu device. torch 2.1.2+cpu. I have a GeForce RTX 3080"),
+        (
+            "cpu-only-build",
+            'ComfyUI on Windows: "raise AssertionError("Torch not compiled with CUDA enabled")", pip list shows torch 2.3.0',
+        ),
+        (
+            "cpu-only-build",
+            "I: Lightning: GPU available: False, used: False; torch 1.13.1 from conda-forge (cpu_py39h...), 2x V100",
+        ),
+        (
+            "cpu-only-build",
+            "torch.backends.cudnn.enabled True but torch.cuda.is_available() False; torch.__config__.show() has no CUDA, USE_CUDA=0",
+        ),
+        (
+            "cpu-only-build",
+            'pip3 install torch torchvision torchaudio on Windows 10; "device: cpu"; torch.version.cuda None; GTX 1080',
+        ),
+        (
+            "cpu-only-build",
+            "spaCy: ValueError: [E...] GPU is not accessible. Was the library installed correctly? spacy.require_gpu()",
+        ),
+        (
+            "cpu-only-build",
+            "tensorflow==2.15.0 (pip, macOS arm64?) no: Linux; tf.test.is_built_with_cuda() → False; RTX A5000",
+        ),
+        (
+            "cpu-only-build",
+            "lightgbm.basic.LightGBMError: CUDA Tree Learner was not enabled in this build. Please recompile with CMake option -DUSE_CUDA=1",
+        ),
+        (
+            "cpu-only-build",
+            "ggml_backend_load_best: failed to find ggml_cuda? llama-server: warning: no usable GPU found, --gpu-layers option will be ignored",
+        ),
         (
             "cuda-library-missing",
             "libcudart.so.12 missing: vllm in python:3.11-slim, pip install vllm --no-deps\nImportError: libcudart.so.12: cannot open shared object file: No such file or directory",
@@ -619,6 +671,14 @@ def test_links_and_memory(cause: str, text: str) -> None:
             'jax 0.7 [cuda13]: jax.errors.JaxRuntimeError: ... CUDA driver version 12040 is older than required 13000? "CUDA driver version is insufficient for CUDA runtime version"',
         ),
         (
+            "driver-too-old",
+            "ComfyUI zluda? no: CUDA error: the provided PTX was compiled with an unsupported toolchain. RTX 3060, driver 516.94, torch 2.6.0+cu126",
+        ),
+        (
+            "driver-too-old",
+            "conda: __cuda 11.2 virtual package; torch 2.3 cu121: torch.cuda.is_available() False. nvidia-smi: 460.106.00",
+        ),
+        (
             "extension-binary-missing",
             '/site-packages/bitsandbytes/libbitsandbytes_cuda124.so not found: CUDA Setup failed despite CUDA being available; "Required library version not found: libbitsandbytes_cuda124.so"',
         ),
@@ -650,6 +710,15 @@ def test_links_and_memory(cause: str, text: str) -> None:
             "extension-built-for-other-torch",
             "nunchaku: undefined symbol: _ZN3c106Symbol14fromQualStringERKNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE",
         ),
+        (
+            "extension-built-for-other-torch",
+            "ImportError: /opt/conda/lib/python3.10/site-packages/flash_attn_2_cuda.cpython-310-x86_64-linux-gnu.so: undefined symbol: _ZN3c104cuda14ExchangeDeviceEa",
+        ),
+        (
+            "extension-built-for-other-torch",
+            "torch 2.6 + torchao 0.7 + xformers 0.0.28: ImportError: .../xformers/_C.so: undefined symbol: _ZN3c10...",
+        ),
+        ("extension-built-for-other-torch", "vllm._C undefined symbol after `pip install torch --upgrade`"),
         (
             "fabric-manager-not-running",
             'AWS p4d with a custom AMI: torch.cuda.is_available() → False, "CUDA initialization: Unexpected error from cudaGetDeviceCount() ... Error 802"',
@@ -711,6 +780,14 @@ def test_links_and_memory(cause: str, text: str) -> None:
             "gpu-code-missing",
             'Tesla P100 on Kaggle with torch 2.8.0+cu126? "Tesla P100-PCIE-16GB with CUDA capability sm_60 is not compatible with the current PyTorch installation."',
         ),
+        (
+            "gpu-code-missing",
+            "[ONNXRuntimeError] : CUDA error cudaErrorInvalidDeviceFunction:invalid device function; onnxruntime-gpu 1.12 built from source for sm_75, GPU GTX 1080",
+        ),
+        (
+            "gpu-code-missing",
+            'Kepler: Quadro K5000; "CUDA error: no kernel image is available for execution on the device", pytorch 1.10.2+cu113',
+        ),
         ("gpu-error-logged", "kernel: NVRM: Xid (PCI:0000:17:00): 62, pid=..., name=..., 2140(3000) 00000000 00000000"),
         (
             "gpu-feature-unsupported",
@@ -741,6 +818,24 @@ def test_links_and_memory(cause: str, text: str) -> None:
         (
             "gpu-init-failed",
             "Three of four A100 work; the fourth: NVRM: GPU 0000:c3:00.0: RmInitAdapter failed! (0x31:0xffff:2541)",
+        ),
+        (
+            "gpu-init-failed",
+            "RuntimeError: CUDA unknown error - this may be due to an incorrectly set up environment\nUbuntu 22.04, happens each time after the laptop was closed; sudo modprobe -r nvidia_uvm && sudo modprobe nvidia_uvm fixes it",
+        ),
+        ("gpu-init-failed", "cuInit(0) returned 999\nnvidia-smi works, RTX 2060 Mobile, driver 535.183.01"),
+        (
+            "gpu-init-failed",
+            'ollama: level=WARN source=gpu.go msg="unable to initialize cuda driver library" error="cuda driver library init failure: 999" library=/usr/lib/x86_64-linux-gnu/libcuda.so.550.107.02',
+        ),
+        ("gpu-init-failed", "Failed to initialize CUDA: CUDA_ERROR_UNKNOWN (darktable/blender CUDA), after suspend"),
+        (
+            "gpu-init-failed",
+            "torch._C._cuda_init() RuntimeError: CUDA driver initialization failed, you might not have a CUDA gpu.",
+        ),
+        (
+            "gpu-init-failed",
+            "E0000 cuda_driver.cc:266] failed call to cuInit: CUDA_ERROR_UNKNOWN: unknown error\nI cuda_diagnostics.cc:158] retrieving CUDA diagnostic information for host\nkernel reported version is: 470.223.2",
         ),
         (
             "gpu-lost",
@@ -859,8 +954,32 @@ def test_links_and_memory(cause: str, text: str) -> None:
             "Setting up nvidia-dkms-550 (550.120-0ubuntu0.22.04.1) ...\nError! Your kernel headers for kernel 6.8.0-49-generic cannot be found at /lib/modules/6.8.0-49-generic/build or /lib/modules/6.8.0-49-generic/source.",
         ),
         (
+            "kernel-module-missing",
+            "sudo nvidia-smi → couldn't communicate with the NVIDIA driver. ls /lib/modules/$(uname -r)/updates/dkms is empty; dkms status: nvidia/550.90.07: added",
+        ),
+        (
+            "kernel-module-missing",
+            "Azure NC VM after automatic kernel upgrade to 6.5.0-1025-azure: nvidia-smi fails; dkms status: nvidia, 535.161.08, 6.5.0-1021-azure, x86_64: installed",
+        ),
+        (
             "library-not-found",
             'TensorFlow 2.15.1 from pip with nvidia-* wheels: "Cannot dlopen some GPU libraries." The libs are in site-packages/nvidia/*/lib, after export LD_LIBRARY_PATH to these it works',
+        ),
+        (
+            "library-not-found",
+            'tensorflow 2.13 in conda: I installed cudatoolkit=11.8 and cudnn=8.6 by conda-forge, but TF prints "Cannot dlopen some GPU libraries". CONDA_PREFIX/lib has libcudart.so.11.0\nAfter export LD_LIBRARY_PATH=$CONDA_PREFIX/lib it finds the GPU.',
+        ),
+        (
+            "library-not-found",
+            '$ python -c "import cupy"\nImportError: libcublas.so.12: cannot open shared object file: No such file or directory\n$ locate libcublas.so.12\n/home/me/.local/lib/python3.10/site-packages/nvidia/cublas/lib/libcublas.so.12',
+        ),
+        (
+            "library-not-found",
+            "OSError: libcudart.so.12: cannot open shared object file: No such file or directory\n$ ls /opt/cuda/lib64 | grep cudart\nlibcudart.so.12\nlibcudart.so.12.6.77",
+        ),
+        (
+            "library-not-found",
+            "Could not load dynamic library 'libcudnn.so.8'; dlerror: libcudnn.so.8: cannot open shared object file: No such file or directory; LD_LIBRARY_PATH: /usr/local/cuda/lib64\nsudo find / -name \"libcudnn.so.8*\"\n/usr/lib/cuda/lib64/libcudnn.so.8",
         ),
         (
             "library-of-other-architecture",
@@ -1022,6 +1141,10 @@ def test_links_and_memory(cause: str, text: str) -> None:
             "RuntimeError: NCCL error: invalid usage. Duplicate GPU detected : rank 1 and rank 0 both on CUDA device 3b000  (SLURM --gpus-per-task=1)",
         ),
         (
+            "ranks-share-gpu",
+            "torchrun --nproc_per_node=2 with CUDA_VISIBLE_DEVICES=0: Duplicate GPU detected : rank 1 and rank 0 both on CUDA device 65000",
+        ),
+        (
             "scheduler-lacks-gpu",
             "sbatch: error: Batch job submission failed: Invalid generic resource (gres) specification",
         ),
@@ -1104,6 +1227,10 @@ def test_links_and_memory(cause: str, text: str) -> None:
         (
             "toolkit-lacks-gpu",
             "My RTX 5080 with CUDA toolkit 12.2; pip install flash-attn: nvcc fatal : Unsupported gpu architecture 'compute_120'",
+        ),
+        (
+            "toolkit-lacks-gpu",
+            "deepspeed ops with nvcc 11.7 on H200? L40S: nvcc fatal: Unsupported gpu architecture 'compute_89'",
         ),
         (
             "toolkit-missing",
@@ -1282,6 +1409,7 @@ def test_a_report_in_a_few_lines(cause: str, text: str) -> None:
         "We trained 3 epochs on 8x A100 80GB (driver 535.129.03, torch 2.1.2+cu121); the checkpoint cannot be loaded: KeyError 'model.embed_tokens.weight'",
         "CUDA out of memory with batch 32 on T4 but fine with 16. TF 2.15, Colab GPU runtime",
         "docker run --gpus all vllm/vllm-openai:v0.8.5 --model Qwen/Qwen3-8B: RuntimeError: Engine core initialization failed. See root cause above. H100, driver 570.86. The model path was wrong.",
+        "python -m torch.utils.collect_env\nPyTorch version: 2.4.0+cu121\nIs CUDA available: True\nCUDA runtime version: 11.5.119\nGPU models and configuration: GPU 0: NVIDIA A100-SXM4-80GB\nNvidia driver version: 535.183.06\nFeature request: support for FSDP2 with custom samplers",
     ]
 )
 def test_a_text_about_a_machine_that_works(text: str) -> None:
