@@ -61,8 +61,8 @@ _BUILT_FOR = re.compile(
     re.IGNORECASE,
 )
 _ADDED = re.compile(
-    r"(?:dkms status:? )?nvidia(?:-open|-srv|-current|-current-open)?"
-    r"[/,] ?[0-9]{3}(?:\.[0-9]{1,4}){1,2}(?:-\w{1,20})?: added$"
+    r"(?:^|\bdkms status:? ?)nvidia(?:-open|-srv|-current|-current-open)?"
+    r"[/,] ?[0-9]{3}(?:\.[0-9]{1,4}){1,2}(?:-\w{1,20})?: added\b"
 )
 """Known to DKMS, and built for no kernel."""
 _RUNNING = re.compile(
@@ -71,6 +71,9 @@ _RUNNING = re.compile(
     r"|\b(?:x?uname|kernel"
     r"|linux):?[^0-9\n]{0,20} (?P<machine>[0-9]{1,2}\.[0-9]{1,3}\.[0-9]\S{0,60})(?: arch:)? (?:x86_64|aarch64)\b"
     r"|\buname -r\b[^0-9\n]{0,12}(?P<uname>[0-9]{1,2}\.[0-9]{1,3}\.[0-9]\S{0,80}?)(?=[,;)]?(?:\s|$))"
+    r"|\bkernel (?:up(?:grad|dat)\w+|is|was up(?:grad|dat)ed)(?: now)?(?: to)? "
+    r"(?P<updated>[0-9]{1,2}\.[0-9]{1,3}\.[0-9]\S{0,80}?)"
+    r"(?=[,;:.)]?(?:\s|$))"
     r"|\b(?:running|booted|current) kernel(?: is|:)? "
     r"(?P<current>[0-9]{1,2}\.[0-9]{1,3}\.[0-9]\S{0,80}?)(?=[,;]?(?:\s|$))",
     re.IGNORECASE,
@@ -123,7 +126,7 @@ def read(paste: Paste) -> Snapshot:
 
 def _is_added(paste: Paste) -> bool:
     """Whether DKMS lists the module as added."""
-    return any(_ADDED.match(line.strip()) for line in paste.statements if "added" in line)
+    return any(_ADDED.search(line.strip()) for line in paste.statements if "added" in line)
 
 
 def _asked(paste: Paste) -> KernelModule | None:

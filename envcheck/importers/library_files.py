@@ -65,7 +65,26 @@ def read(paste: Paste) -> Snapshot:
     return Snapshot(libraries=Listing(items=tuple(found.values())))
 
 
+_LISTS = re.compile(r"\bls (?:-\S{1,6} ){0,3}(?P<folder>/[\w./+-]{2,200})(?: ?\| ?e?grep \S{1,40})?$")
+"""A command that lists a folder, whose files stand below by their bare names."""
+_BARE = re.compile(r"lib[A-Za-z_]{2,30}\.so(?:\.[0-9]{1,6}){0,4}$")
+
+
+def _listed(paste: Paste) -> Iterator[Library]:
+    """The libraries of folders that a command lists, up to the next line that names something else."""
+    folder = ""
+    for line in paste.lines if "ls " in paste.text else ():
+        text = line.strip()[:_LONGEST_LINE]
+        if listing := _LISTS.search(text):
+            folder = listing["folder"].rstrip("/")
+        elif folder and _BARE.match(text):
+            yield from _files(f"{folder}/{text}")
+        else:
+            folder = ""
+
+
 def _libraries(paste: Paste) -> Iterator[Library]:
+    yield from _listed(paste)
     for line in paste.statements:
         text = before_error(line.strip(_BULLET)[:_LONGEST_LINE])
         for sentence in _SENTENCE.split(text):

@@ -53,7 +53,7 @@ _DRIVER = re.compile(
     rf"(?:[ _.-]?{_VERSION_WORD})?(?:[._]full)?[\"'`*_]{{0,4}}\s{{0,40}}"
     r"(?:[:=|@-]{1,2}|\.{3,60}|is|at|は|是|为)?\s{0,40}[\"'`*(\[]{0,4}(?:nvidia (?:v: )?)?v?"
     r"(?P<version>[0-9]{3}\.[0-9]{2,3}(?:\.[0-9]{2,3})?)(?![\w]|\.[0-9]|\+)"
-    r"|(?<![\w-])nvidia(?:-(?:driver|open|dkms|utils|smi))?(?:[ -]| (?:says|shows|reports|gives|prints) )"
+    r"|(?<![\w-])nvidia(?:-(?:driver|open|dkms|utils|smi))?(?:[ -]|: | (?:says|shows|reports|gives|prints) )"
     r"(?P<bare>[3-6][0-9]{2}\.[0-9]{2,3}(?:\.[0-9]{2,3})?)(?![\w]|\.[0-9])"
     r"|(?<![\w.])v?(?P<before>[3-6][0-9]{2}\.[0-9]{2,3}(?:\.[0-9]{2,3})?)"
     r" (?:(?:nvidia|cuda|gpu|graphics|game ready|studio|linux|windows|open) ){0,2}drivers?\b"
@@ -110,7 +110,7 @@ _OF_SMI = re.compile(
 )
 """The newest CUDA that the driver supports, as nvidia-smi shows it."""
 _FOR_CPU = re.compile(
-    r"[ (,/-]{1,3}(?:py[0-9.]{1,5}_cpu_|cpu_py|\(?cpu(?:[ -]only)?\)|"
+    r"(?: from [\w.-]{2,20})?[ (,/-]{1,3}(?:py[0-9.]{1,5}_cpu_|cpu_py|\(?cpu(?:[ -]only)?\)|"
     r"cpu(?:[ -]only)?(?: (?:build|version|wheel|variant))\b|cpu[ -]only\b)",
     re.IGNORECASE,
 )

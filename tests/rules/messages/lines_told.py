@@ -27,6 +27,7 @@ EXAMPLES: dict[str, list[str]] = {
         "Fatal Python error: Illegal instruction",
     ],
     "cpu-only-build": [
+        "torch.__config__.show() lists USE_CUDA=0, USE_CUDNN=0",
         "after pip install some-package my torch was replaced by 2.4.0+cpu",
         "Darknet: DARKNET was compiled without CUDA; set GPU=1 in the Makefile",
         "RuntimeError: (PreconditionNotMet) Cannot use GPU because you have installed CPU version PaddlePaddle.",
