@@ -75,7 +75,7 @@ def _listed(paste: Paste) -> Iterator[Library]:
     folder = ""
     for line in paste.lines if "ls " in paste.text else ():
         text = line.strip()[:_LONGEST_LINE]
-        if listing := _LISTS.search(text):
+        if "ls " in text and (listing := _LISTS.search(text)):
             folder = listing["folder"].rstrip("/")
         elif folder and _BARE.match(text):
             yield from _files(f"{folder}/{text}")
