@@ -33,6 +33,11 @@ _CONFLICT = re.compile(
     rf".{{0,40}}?({_NAME}) ({_VERSION}) (?:requires|has requirement) .{{0,200}}"
     rf"but you(?:'ll)? have ({_NAME}) ({_VERSION})\b"
 )
+_WHEEL_SAID = re.compile(
+    r"(?<![\w-])(?<!requires )(?<!needs )(?<!requirement )(nvidia-[a-z-]{2,24}-cu[0-9]{2}) "
+    r"v?([0-9]{1,2}(?:\.[0-9]{1,4}){1,3})(?![\w.]*\w)"
+)
+"""One of NVIDIA's wheels with its version, in a sentence."""
 _ADDED = re.compile(rf"[+~] {_NAME}==")
 """A line of uv's plan, in which a dash stands before what is removed."""
 _HEADER = re.compile(r"(?:Package\s+Version\b|#\s*Name\s+Version\b)")
@@ -110,6 +115,8 @@ def _read_line(text: str, *, in_table: bool) -> Iterator[Distribution]:
         yield _package(found[3], found[4])
     elif (found := _ROW.match(bare)) and _believed(found[1], found[2], found[3], in_table=in_table):
         yield _package(found[1], found[2], build=found[3], origin=found[4])
+    elif found := _WHEEL_SAID.search(text):
+        yield _package(found[1], found[2])
 
 
 def _believed(name: str, version: str, third: str | None, *, in_table: bool) -> bool:

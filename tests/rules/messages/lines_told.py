@@ -167,6 +167,7 @@ EXAMPLES: dict[str, list[str]] = {
         "On Colab the runtime type is None.",
     ],
     "nodes-not-connected": [
+        "torch.distributed.DistStoreError: Timed out after 601 seconds waiting for clients. 8/16 clients joined.",
         "socketPollConnect: Connect to 10.1.1.2 returned 113(No route to host) errno",
         "store->get('0') got error: Connection reset by peer",
     ],
