@@ -386,13 +386,14 @@ def _mounted_from_host(facts: Facts) -> list[MissingLibrary]:
     image = (facts.snapshot.platform or Platform()).image_tegra_release or ""
     series = image.rpartition(".")[0]
     row = jetson_release(facts) or covering("l4t", image, facts) or covering("l4t", series, facts)
-    fixed = row is not None and has_fixed_cuda(row)
-    named = [
-        item
-        for item in missing_libraries(facts)
-        if item.part == "l4t" or (row and fixed and item.number in (None, bundled_major(row, item.part)))
-    ]
-    return named or [
+    fixed, missing = row is not None and has_fixed_cuda(row), missing_libraries(facts)
+    if missing:
+        return [
+            item
+            for item in missing
+            if item.part == "l4t" or (row and fixed and item.number in (None, bundled_major(row, item.part)))
+        ]
+    return [
         MissingLibrary(_PARTS[found.line.problem], found.line.problem, None, found.evidence[0])
         for found in observed_problems(facts.snapshot)
         if image and fixed and found.line.problem in _PARTS
