@@ -130,7 +130,8 @@ _ANOTHER = re.compile(
     r"another (?:machine|pc|box|server|computer|gpu|card)|colleague|friend|"
     r"previously|earlier|formerly|used to|used (?=.{1,60}\bbefore\b)|"
     r"instead of|unlike|compared?|versus|vs|than|e\.g\.|for example|such as|"
-    r"not (?:on|with|an?)|no longer|since(?! then)|until|starting (?:with|from)|release notes|changelog|blog(?:post)?|announce\w*)\b",
+    r"not (?:on|with|an?)|no longer|since(?! then)|until|starting (?:with|from)|release notes|changelog|"
+    r"blog(?:post)?|announce\w*)\b",
     re.IGNORECASE,
 )
 """In a sentence, what makes it one about another machine, a wish or a question."""

@@ -86,7 +86,7 @@ EXAMPLES: dict[str, list[str]] = {
         "error: this CPU does not support AVX2",
     ],
     "cpu-only-build": [
-        'One of our users made me aware that this XGBoost has no CUDA support.',
+        "One of our users made me aware that this XGBoost has no CUDA support.",
         "PyTorch built with CUDA:         False",
         "After pip install llama-cpp-python it does not use the GPU",
         "pip install llama-cpp-python: the GPU is not used",
