@@ -33,6 +33,8 @@ _OF_COMPOSE = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 """How a service of a compose file gets a GPU."""
+_WORKS = re.compile(r"(?m)^.*\b(?:nvidia-docker|--gpus|--runtime)\b.*(?:\b(?:works?|worked|succeeds?|fine)\b|正常).*$")
+"""A command that is told to work: another one is what the text is about."""
 _BESIDE = "$#>` "
 _LONGEST_TEXT, _SHOWN = 1 << 20, 120
 
@@ -55,7 +57,7 @@ def _without_gpu(paste: Paste) -> re.Match[str] | None:
     """The command, where nothing in the text asks for a GPU."""
     text = paste.text[:_LONGEST_TEXT]
     found = _RUN.search(text) if any(f" {verb} " in text for verb in ("run", "exec", "shell")) else None
-    return found if found and not _ASKS.search(text) else None
+    return found if found and not _ASKS.search(_WORKS.sub("", text)) else None
 
 
 def _service_without_gpu(paste: Paste) -> str | None:

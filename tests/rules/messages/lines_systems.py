@@ -54,6 +54,7 @@ EXAMPLES: dict[str, list[str]] = {
         "gpu03:771:802 [1] include/socket.h:360 WARN Call to connect failed : Connection refused",
     ],
     "cudnn-missing": [
+        "I tensorflow/stream_executor/cuda/cuda_dnn.cc:1062] Unable to load cuDNN DSO.",
         "there is no libcudnn in /usr/include",
         "Unable to find Cudnn in the runtime image",
         "ImportError: libcudnn.so.7",
@@ -75,6 +76,7 @@ EXAMPLES: dict[str, list[str]] = {
         "nvidia-container-cli: mount error: open failed: /sys/fs/cgroup/devices/user.slice/devices.allow: permission denied",
     ],
     "container-toolkit-missing": [
+        "docker: Error response from daemon: could not select device driver with capabilities: [[gpu]].",
         'an error from the daemon about device driver "nvidia"',
         'failed to get sandbox runtime: no runtime for \\\\"nvidia\\\\" is configured',
         'Error: unrecognized runtime "nvidia": no such runtime',
@@ -118,6 +120,7 @@ EXAMPLES: dict[str, list[str]] = {
         'time=2024-05-01 level=INFO msg="nvml vram init failure: 18"',
     ],
     "driver-not-installed": [
+        'Ubuntu18.04 running on WSL2: "libcuda.so.1" does not exist.',
         "nvidia-container-cli: initialization error: cannot open shared object file: no such file or directory: unknown.",
         "Failed to initialize NVML: could not load NVML library.",
         "LibMambaUnsatisfiableError: Encountered problems while solving: - nothing provides __cuda needed by tensorflow-2.14.0-cuda118py311",
@@ -244,6 +247,8 @@ EXAMPLES: dict[str, list[str]] = {
         "ImportError: /opt/conda/lib/libtorch_cpu.so: undefined symbol: iJIT_NotifyEvent",
     ],
     "library-not-found": [
+        "Failed to create TensorrtExecutionProvider. Please reference the requirements to ensure all dependencies are met.",
+        "[onnxruntime]Cannot load onnxruntime_providers_cuda.dll",
         'LoadLibrary failed with error 126 "The specified module could not be found." when trying to load "C:\\\\py\\\\onnxruntime\\\\capi\\\\onnxruntime_providers_tensorrt.dll"',
         "/usr/bin/ld: cannot find -lcuda: No such file or directory",
     ],
@@ -293,6 +298,7 @@ EXAMPLES: dict[str, list[str]] = {
         "slurmd: fatal: We were configured to autodetect nvml functionality, but we weren't able to find that lib when Slurm was configured.",
     ],
     "secure-boot-blocks-module": [
+        "modprobe: ERROR: could not insert 'vboxdrv': Key was rejected by service (vboxdrv, nvidia)",
         "with Secure Boot enabled: modprobe: ERROR: could not insert 'nvidia': Operation not permitted",
         "the nvidia kernel modules are rejected at boot although they are signed",
         "ERROR: The kernel module failed to load, because it was not signed by a key that is trusted by the kernel.",
@@ -316,6 +322,7 @@ EXAMPLES: dict[str, list[str]] = {
         "ModuleNotFoundError: No module named 'tensorrt'",
     ],
     "toolkit-missing": [
+        "SGlang fails to start without nvcc/cuda-toolkit",
         '  raise_if_cuda_home_none("flash_attn")',
         "If you're installing within a container from the hub, only images whose names contain 'devel' will provide nvcc.",
         '-- Could NOT find CUDA (missing: CUDA_NVCC_EXECUTABLE CUDA_INCLUDE_DIRS) (found version "11.0")',
