@@ -56,7 +56,7 @@ def importers() -> tuple[Importer, ...]:
 
 
 def _modules() -> Iterator[str]:
-    """The importers' modules, here and in the folder of a program with several forms of output."""
+    """The importers' modules, here and in the folders of a subject or a program with several."""
     for entry in pkgutil.iter_modules(__path__):
         name = f"{__name__}.{entry.name}"
         if not entry.ispkg:
