@@ -88,6 +88,7 @@ EXAMPLES: dict[str, list[str]] = {
         "error: this CPU does not support AVX2",
     ],
     "cpu-only-build": [
+        "FaceDetector error: CUDAExecutionProvider is not avaiable in onnxruntime",
         "One of our users made me aware that this XGBoost has no CUDA support.",
         "PyTorch built with CUDA:         False",
         "After pip install llama-cpp-python it does not use the GPU",
@@ -215,6 +216,7 @@ EXAMPLES: dict[str, list[str]] = {
         "NVRM: installed in this system is not supported by",
     ],
     "host-compiler-unsupported": [
+        "nvcc fatal   : The version ('70000') of the host compiler ('clang') is not supported",
         "gcc versions later than 13 are not supported!",
         "nvcc fatal : Host compiler targets unsupported OS.",
         "error: #error -- unsupported GNU version! gcc versions later than 11 are not supported!",
