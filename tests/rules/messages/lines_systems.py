@@ -31,6 +31,7 @@ EXAMPLES: dict[str, list[str]] = {
         '    @torch.library.register_fake("torchvision::nms")',
     ],
     "mig-enumeration": [
+        "CUDA_VISIBLE_DEVICES=MIG-feee0c61: torch.cuda.device_count() returns 0 though the instance works",
         "RuntimeError: CUDA error: invalid device ordinal (MIG-GPU-0a1b2c3d/7/0)",
     ],
     "toolkit-too-old": [
@@ -61,6 +62,8 @@ EXAMPLES: dict[str, list[str]] = {
         "RuntimeError: Unimplemented: DNN library is not found.",
     ],
     "no-nvidia-gpu": [
+        "I have no cuda, I do not have GPUs in that machine",
+        "CL_PLATFORM_NOT_FOUND_KHR: there are no GPUs in this machine",
         "I am not using an NVIDIA GPU, what can I do?",
         "There is no CUDA GPU in the machine",
         "NVRM: No NVIDIA graphics adapter found!",
@@ -88,6 +91,7 @@ EXAMPLES: dict[str, list[str]] = {
         "error: this CPU does not support AVX2",
     ],
     "cpu-only-build": [
+        'RuntimeError: Simulation device "GPU" is not supported on this system',
         "FaceDetector error: CUDAExecutionProvider is not avaiable in onnxruntime",
         "One of our users made me aware that this XGBoost has no CUDA support.",
         "PyTorch built with CUDA:         False",
@@ -235,6 +239,7 @@ EXAMPLES: dict[str, list[str]] = {
         "UNIMPLEMENTED: /usr/local/cuda/bin/ptxas ptxas too old. Falling back to the driver to compile.",
     ],
     "kernel-module-missing": [
+        "modprobe: FATAL: nvidia_drm not found in directory /lib/modules/6.9.1-zen1",
         "After the reboot the dkms module is completely gone (nvidia/560.35.03).",
         "dpkg: error processing package nvidia-dkms-550 (--configure):",
         "gcc: error: unrecognized command-line option '-ftrivial-auto-var-init=zero'",
@@ -271,6 +276,7 @@ EXAMPLES: dict[str, list[str]] = {
         "RuntimeError: Torch is not able to use GPU; add --skip-torch-cuda-test to COMMANDLINE_ARGS variable to disable this check",
     ],
     "nouveau-loaded": [
+        "dmesg shows many errors about nouveau (nvidia-driver-daemonset)",
         "kernel: nouveau 0000:01:00.0: DRM: VRAM: 2048 MiB (nvidia-driver is installed)",
         "NVRM: Try unloading the conflicting kernel module (and/or",
     ],
