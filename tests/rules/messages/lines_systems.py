@@ -5,6 +5,13 @@
 from __future__ import annotations
 
 EXAMPLES: dict[str, list[str]] = {
+    "container-without-gpu": [
+        "--gpus capabilities=utility shows CUDA Version: N/A",
+    ],
+    "package-shadowed": [
+        "I installed torch on windows 10. My torch.py: import torch;",
+        '  File "/home/u/project/random.py", line 10, in <module>',
+    ],
     "library-shadowed": [
         "RuntimeError: cuDNN version mismatch: PyTorch was compiled against 7102 but linked against 7605",
     ],
@@ -104,6 +111,7 @@ EXAMPLES: dict[str, list[str]] = {
         "AttributeError: module 'torch._C' has no attribute '_cuda_setDevice'",
     ],
     "cuda-library-missing": [
+        "ImportError: libcustatevec.so.1: cannot open shared object file: No such file or directory",
         '"from pytorch3d import _C" is expecting libcudart.so.10.1 instead of libcudart.so.10.2',
         "ImportError: libcublas.so.9.1",
         "WARNING:jax._src.xla_bridge:CUDA backend failed to initialize: Unable to load CUDA. (Set TF_CPP_MIN_LOG_LEVEL=0 and rerun for more info.)",
@@ -165,10 +173,12 @@ EXAMPLES: dict[str, list[str]] = {
         "CudaSupportError: Error at driver init: Call to cuInit results in UNKNOWN_CUDA_ERROR (804)",
     ],
     "gpu-code-missing": [
+        "RTX 5070ti with CUDA capability sm_120 not compatible with the current PyTorch Instalation",
         "Mismatched GPU Architecture: The installed PaddlePaddle package was compiled for 80 86, but your current GPU is 120.",
         "numba.cuda.cudadrv.error.CudaSupportError: GPU compute capability 2.1 is not supported (requires >=3.5)",
     ],
     "gpu-feature-unsupported": [
+        "[error] CUDA-Enabled GPU detected, but the compute capabilities is not enough.",
         "CUDA backend for DNN module requires CC 5.3 or higher. Please remove unsupported architectures from CUDA_ARCH_BIN option.",
         "CUSPARSE_STATUS_ARCH_MISMATCH",
         "NotImplementedError: No operator found for `memory_efficient_attention_forward` with inputs: requires device with capability > (8, 0) but your GPU has capability (7, 5) (too old)",
@@ -254,6 +264,7 @@ EXAMPLES: dict[str, list[str]] = {
         "ImportError: /opt/conda/lib/libtorch_cpu.so: undefined symbol: iJIT_NotifyEvent",
     ],
     "library-not-found": [
+        "/usr/bin/ld: cannot find -lnvinfer_plugin",
         "Failed to create TensorrtExecutionProvider. Please reference the requirements to ensure all dependencies are met.",
         "[onnxruntime]Cannot load onnxruntime_providers_cuda.dll",
         'LoadLibrary failed with error 126 "The specified module could not be found." when trying to load "C:\\\\py\\\\onnxruntime\\\\capi\\\\onnxruntime_providers_tensorrt.dll"',
@@ -271,6 +282,7 @@ EXAMPLES: dict[str, list[str]] = {
         "NCCL WARN NET/Socket : No usable listening interface found",
     ],
     "no-gpu-visible": [
+        "❌ No GPUs detected",
         'level=INFO msg="Unable to load cudart CUDA management library /tmp/ollama1/runners/cuda_v11/libcudart.so.11.0: your nvidia driver is too old or missing"',
         "ValueError: Your setup ... RuntimeError: No GPU found. A GPU is needed for quantization.",
         "RuntimeError: Torch is not able to use GPU; add --skip-torch-cuda-test to COMMANDLINE_ARGS variable to disable this check",
