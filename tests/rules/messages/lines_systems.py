@@ -5,6 +5,12 @@
 from __future__ import annotations
 
 EXAMPLES: dict[str, list[str]] = {
+    "cudnn-major-mismatch": [
+        "These bindings are for CUDNN 5.x (5005 <= cudnn.version > 6000) , while the loaded CuDNN is version: 7004",
+    ],
+    "libstdcxx-too-old": [
+        "When I import torch, I get an error about not finding GLIBCXX_3.4.30 .",
+    ],
     "container-without-gpu": [
         "--gpus capabilities=utility shows CUDA Version: N/A",
     ],
@@ -45,6 +51,8 @@ EXAMPLES: dict[str, list[str]] = {
         "/venv/flashinfer/include/vec_dtypes.cuh:24:10: fatal error: cuda_fp8.h: No such file or directory",
     ],
     "jetson-libraries-not-mounted": [
+        "It is not mounting properly the /usr/local/cuda/lib64 into my jetson container",
+        "docker does not mount the CUDA folder (l4t): it is not mounted from CUDA",
         "error while loading shared libraries: /usr/lib/aarch64-linux-gnu/libnvinfer.so.8 file too short",
     ],
     "damaged-distribution": [
@@ -62,6 +70,7 @@ EXAMPLES: dict[str, list[str]] = {
         "gpu03:771:802 [1] include/socket.h:360 WARN Call to connect failed : Connection refused",
     ],
     "cudnn-missing": [
+        "Uncaught exception detected: Unable to open library: libnvinfer_plugin.so.8 due to libcudnn.so.8",
         "I tensorflow/stream_executor/cuda/cuda_dnn.cc:1062] Unable to load cuDNN DSO.",
         "there is no libcudnn in /usr/include",
         "Unable to find Cudnn in the runtime image",
@@ -133,6 +142,7 @@ EXAMPLES: dict[str, list[str]] = {
         'time=2024-05-01 level=INFO msg="nvml vram init failure: 18"',
     ],
     "driver-not-installed": [
+        "Can't open shared object file libcuda.so.1",
         'Ubuntu18.04 running on WSL2: "libcuda.so.1" does not exist.',
         "nvidia-container-cli: initialization error: cannot open shared object file: no such file or directory: unknown.",
         "Failed to initialize NVML: could not load NVML library.",
@@ -148,6 +158,7 @@ EXAMPLES: dict[str, list[str]] = {
         "  - package nvidia-driver-3:550.54.15 is filtered out by modular filtering",
     ],
     "driver-too-old": [
+        "gpu_burn-drv.cpp 239 the provided PTX was complied with an unsupported toolchain",
         "Failed to load CUDA kernel from 'kernel_compute_75.ptx' (Unsupported PTX version)",
         "[h264_nvenc @ 0x5581] The minimum required Nvidia driver for nvenc is 520.56.06 or newer",
         "WARNING: NVIDIA Insufficient driver!",
@@ -271,6 +282,7 @@ EXAMPLES: dict[str, list[str]] = {
         "/usr/bin/ld: cannot find -lcuda: No such file or directory",
     ],
     "library-of-other-architecture": [
+        "tried: '/usr/local/lib/python3.10/site-packages/bitsandbytes/libbitsandbytes_cpu.so' (not a mach-o file)",
         "OSError: /x/lib.so: wrong ELF class: ELFCLASS32",
         "OSError: [WinError 193] %1 is not a valid Win32 application",
         "ImportError: /x/lib.so: cannot open shared object file: incompatible architecture",
@@ -293,6 +305,7 @@ EXAMPLES: dict[str, list[str]] = {
         "NVRM: Try unloading the conflicting kernel module (and/or",
     ],
     "numpy-abi-mismatch": [
+        "RuntimeWarning: numpy.dtype size   changed, may indicate binary incompatibility. Expected 96, got 88",
         "ImportError: numpy.core.umath failed to import",
     ],
     "openmp-loaded-twice": [
