@@ -29,6 +29,10 @@ _OF_COMMAND = re.compile(
     r"(?:^|[$#>] ?|`)(?:[A-Z_]{2,40}=\S{1,80} ){0,6}(CUDA_VISIBLE_DEVICES)=[\"']?([0-9](?:[0-9,]{0,60})"
     r"|(?:cuda|gpu):?[0-9]|all|\$[0-9]|\[[0-9,]{1,20}\])[\"']? (?:[A-Z_]{2,40}=\S{1,80} ){0,6}[a-z./]"
 )
+_SAID = re.compile(
+    r"\b(?:uses|used|sets?|with|has) `?(CUDA_VISIBLE_DEVICES)=[\"']?([0-9](?:[0-9,]{0,60}))[\"']?(?=[`.,; ]|$)"
+)
+"""A sentence that tells the variable of a script."""
 _HIDES = re.compile(
     r"(?<!un)(?<![\w$])(CUDA_VISIBLE_DEVICES)[`\"']{0,2} ?(?:=|:|is|was|equals|(?:(?:is|was) )?set to)"
     r"(?: ?[`\"']?(-1|NoDevFiles|void)(?=[`\"';,.)]{0,3}(?:\s|$))"
@@ -67,7 +71,7 @@ def _of_commands(paste: Paste) -> dict[str, str]:
         if "CUDA_VISIBLE_DEVICES" not in line:
             continue
         text = line[:_LONGEST_LINE]
-        if assigned := _IN_CODE.search(text) or _OF_MIG.search(text) or _HIDES.search(text):
+        if assigned := _IN_CODE.search(text) or _OF_MIG.search(text) or _SAID.search(text) or _HIDES.search(text):
             if assigned.re is not _HIDES or not _UNDECIDED.search(text[: assigned.end() + 1]):
                 found.add(assigned[2] or "")
         elif _PRINTED.search(line.strip()) and place + 1 < len(paste.lines):

@@ -1,1 +1,1 @@
-"""What a text tells of the machine: its processor, GPUs on the bus, kernel modules and services; one importer a source."""
+"""What a text tells of the machine: processor, GPUs on the bus, kernel modules, services; one importer a source."""

@@ -149,7 +149,8 @@ def _refine_build(line: ErrorLine, text: str, snapshot: Snapshot, matrix: Matrix
 _UNASKED = ("BLAS = 0", "No GPU/TPU found")
 """What programs without CUDA print on every machine, whether it has a GPU or not."""
 _LAYERS = re.compile(
-    r"n_gpu_layers|-ngl\b|--(?:n-)?gpu-layers|(?:CUBLAS|CUDA|HIPBLAS)=(?:on|1)\b|\bno GPU usage|offload\w* (?:\w+ ){0,2}layers",
+    r"n_gpu_layers|-ngl\b|--(?:n-)?gpu-layers|(?:CUBLAS|CUDA|HIPBLAS)=(?:on|1)\b|\bno GPU usage"
+    r"|offload\w* (?:\w+ ){0,2}layers",
     re.IGNORECASE,
 )
 

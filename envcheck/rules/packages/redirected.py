@@ -78,7 +78,7 @@ def _lacks_a_module_of(modules: Collection[str], framework: Framework) -> bool:
 @rule(
     layer="framework",
     per="environment",
-    remedy=(Fix(text="Rename the file that has the name of a package or of one of Python's modules, then start again"),),
+    remedy=(Fix(text="Rename the file that has the name of a package or of one of Python's modules"),),
     explains=(*FOLLOWS_FROM_FILES, "file-stops-framework", "imported-elsewhere", "python-unsupported"),
 )
 def package_shadowed(environment: Environment, facts: Facts) -> Outcome | None:

@@ -174,6 +174,8 @@ def _chooses_gpus(_subject: Snapshot, facts: Facts) -> bool:
     return chosen or (_injected(facts) is not None and bool(_listed(facts)))
 
 
+_LATER = re.compile(r"[1-9][0-9]?\b")
+"""A list that begins with another GPU than the first."""
 _INVALID_DEVICE = 101
 _NO_DEVICE = 100
 
@@ -215,6 +217,14 @@ def gpu_hidden(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
         return _hidden_all(value)
     if value is None or hides_all(value):
         return _injected_wrongly(facts, gpus)
+    if not gpus and _LATER.match(value) and sees_no_gpu(facts) and driver_of(facts).cuda_init is None:
+        return Outcome(
+            status="fail",
+            title=f"{VISIBLE}={value} selects no GPU that is there",
+            message="The program finds none, and the list does not begin with the first one.",
+            evidence=(setting_evidence(VISIBLE, value),),
+            confidence="medium",
+        )
     reading, driver = read_visible(value, gpus or None), driver_of(facts)
     failed = failed_start(facts)
     problem = reading.problem

@@ -120,6 +120,7 @@ EXAMPLES: dict[str, list[str]] = {
         "AttributeError: module 'torch._C' has no attribute '_cuda_setDevice'",
     ],
     "cuda-library-missing": [
+        "ImportError: libcustatevec.so.1",
         "ImportError: libcustatevec.so.1: cannot open shared object file: No such file or directory",
         '"from pytorch3d import _C" is expecting libcudart.so.10.1 instead of libcudart.so.10.2',
         "ImportError: libcublas.so.9.1",
@@ -260,6 +261,8 @@ EXAMPLES: dict[str, list[str]] = {
         "UNIMPLEMENTED: /usr/local/cuda/bin/ptxas ptxas too old. Falling back to the driver to compile.",
     ],
     "kernel-module-missing": [
+        "The NVIDIA script says that the dkms build command does not work",
+        "nvidia: The GCC used for the compiling the kernel, 11.1.1, is different from the current GCC version 11.2.1.",
         "modprobe: FATAL: nvidia_drm not found in directory /lib/modules/6.9.1-zen1",
         "After the reboot the dkms module is completely gone (nvidia/560.35.03).",
         "dpkg: error processing package nvidia-dkms-550 (--configure):",
@@ -275,6 +278,7 @@ EXAMPLES: dict[str, list[str]] = {
         "ImportError: /opt/conda/lib/libtorch_cpu.so: undefined symbol: iJIT_NotifyEvent",
     ],
     "library-not-found": [
+        "/usr/bin/ld: 找不到 -lnvinfer",
         "/usr/bin/ld: cannot find -lnvinfer_plugin",
         "Failed to create TensorrtExecutionProvider. Please reference the requirements to ensure all dependencies are met.",
         "[onnxruntime]Cannot load onnxruntime_providers_cuda.dll",

@@ -125,6 +125,12 @@ def test_a_value_that_selects_no_gpu(value: str) -> None:
     assert cause_in(asked, "no CUDA-capable device is detected", "GPU 0: NVIDIA TITAN X (Pascal)") == "gpu-hidden"
 
 
+def test_a_list_that_does_not_begin_with_the_first_gpu() -> None:
+    hidden = 'os.environ["CUDA_VISIBLE_DEVICES"] = "3"'
+    assert cause_in(hidden, "RuntimeError: No CUDA GPUs are available") == "gpu-hidden"
+    assert cause_in(hidden.replace("3", "0"), "RuntimeError: No CUDA GPUs are available") == "no-gpu-visible"
+
+
 def test_a_module_of_another_maker_that_secure_boot_rejects() -> None:
     rejected = "modprobe: ERROR: the module acpi_ec has been rejected. With SecureBoot off it works."
     assert cause_in(rejected, "The Nvidia driver's module loads fine here.") is None
