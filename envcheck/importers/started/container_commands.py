@@ -15,7 +15,7 @@ NAME = "container command"
 RANK = Rank.MESSAGE
 
 _RUN = re.compile(
-    r"(?:^|[$#>❯%] ?|`|\bsudo )(?:(?P<engine>docker|podman|nerdctl) (?:container )?run"
+    r"(?:^|[$#>\u276f%] ?|`|\bsudo )(?:(?P<engine>docker|podman|nerdctl) (?:container )?run"
     r"|(?P<hpc>apptainer|singularity) (?:exec|run|shell)) .{1,600}",
     re.MULTILINE,
 )
