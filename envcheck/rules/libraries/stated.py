@@ -35,7 +35,7 @@ def states_versions(subject: FrameworkSubject, facts: Facts) -> bool:
     framework = subject.framework
     if framework.source != PASTED or framework.loads is not None or framework.version is None:
         return False
-    if framework.cpu_only or framework.hip or framework.gpu_available:
+    if framework.cpu_only or framework.hip or framework.gpu_available or _allocates(facts):
         return False
     if not facts.matrix.has_trait(framework.name, "builds-listed"):
         return False
@@ -43,6 +43,11 @@ def states_versions(subject: FrameworkSubject, facts: Facts) -> bool:
     said = _copy("cudnn", subject, facts) or _copy("cuda", subject, facts)
     loaded = any(each.family == "cudnn" and each.loaded for each in items_in(facts.snapshot.libraries))
     return said is not None and not conda and (loaded or not _bundles(subject, facts))
+
+
+def _allocates(facts: Facts) -> bool:
+    """Whether a program of the text got as far as the GPU's memory, and thus has its libraries."""
+    return any(met.line.problem == "gpu-memory-exhausted" for met in observed_problems(facts.snapshot))
 
 
 def _bundles(subject: FrameworkSubject, facts: Facts) -> bool:

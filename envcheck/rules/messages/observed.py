@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from envcheck.checks import STATUSES, Evidence
@@ -54,9 +55,30 @@ def observed_problems(snapshot: Snapshot, matrix: Matrix | None = None) -> tuple
             found[line.problem] = (line, evidence)
         if shown not in evidence:
             evidence.append(shown)
+    aside = any(_FAILS_OTHERWISE.match(text) for text in texts)
     return tuple(
-        ObservedProblem(line, tuple(evidence)) for line, evidence in found.values() if not found.keys() & {*line.after}
+        ObservedProblem(_remarked(line, evidence) if aside else line, tuple(evidence))
+        for line, evidence in found.values()
+        if not found.keys() & {*line.after}
     )
+
+
+_FAILS_OTHERWISE = re.compile(
+    r"\s{0,8}(?:[A-Za-z_][\w.]{0,80}\.)?[A-Z]\w{0,60}(?:Error|Exception)\b: "
+    r"(?!.*(?:gpu|cuda|cudnn|cublas|device|driver|nccl|\bdll\b|\.so\b|librar|kernel image|memory|import))",
+    re.IGNORECASE,
+)
+"""An exception that has nothing to do with a GPU."""
+_LOGGED = re.compile(
+    r"(?:[0-9]{4}-[0-9]{2}-[0-9]{2} .{0,30}: )?[IWE](?:[0-9]{4} \S{1,20} +[0-9]+)? .{0,20}\b(?:tensorflow|xla)/"
+)
+"""What TensorFlow's runtime logs on every machine without a GPU, whatever the program does."""
+
+
+def _remarked(line: ErrorLine, evidence: Sequence[Evidence]) -> ErrorLine:
+    """A problem beside another failure: only a remark, where nothing but the runtime's log speaks of it."""
+    logged = all(_LOGGED.match(each.value) for each in evidence)
+    return line._replace(status="note") if logged else line
 
 
 def _rejected_variable(text: str, matrix: Matrix) -> ErrorLine | None:

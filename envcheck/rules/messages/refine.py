@@ -13,6 +13,7 @@ from envcheck.compat.error_lines import ErrorLine, named_by
 from envcheck.compat.families import row_of
 from envcheck.compat.matrix import Matrix
 from envcheck.compat.question.package_needs import admits
+from envcheck.compat.relations.gpu_code import runs_natively
 from envcheck.compat.relations.libraries import cuda_majors, is_older, same_major
 from envcheck.rules.facts.libraries import problem_of_missing
 from envcheck.rules.facts.library_names import LibraryName, cuda_of_wheel, family_of_wheel, name_of, names_in
@@ -26,7 +27,7 @@ from envcheck.snapshot import (
     frameworks_in,
     items_in,
 )
-from envcheck.versions import CudnnVersion
+from envcheck.versions import CodeTarget, ComputeCapability, CudnnVersion
 
 _MISSING = frozenset({"cuda-library-missing", "cudnn-missing", "tensorrt-missing", "nccl-missing", "library-not-found"})
 _OF_AN_ENVIRONMENT = re.compile(
@@ -41,6 +42,8 @@ _SHARED_OBJECT = re.compile(r"\blib\w+\.so\b")
 
 def refine(line: ErrorLine, text: str, snapshot: Snapshot, matrix: Matrix) -> ErrorLine:
     """The line with the problem that it names on this machine."""
+    if line.problem == "gpu-code-missing" and _LISTED.search(text) and _runs_anyway(snapshot, matrix):
+        return line._replace(status="note")
     if another := _another_problem(line, text, snapshot):
         return line._replace(problem=another)
     if line.problem in _MISSING:
@@ -50,6 +53,22 @@ def refine(line: ErrorLine, text: str, snapshot: Snapshot, matrix: Matrix) -> Er
     if line.problem in _WHEELS:
         return _refine_wheel(line, text, snapshot)
     return _refine_driver(line, text, snapshot) if line.problem in _OF_DRIVER else line
+
+
+_LISTED = re.compile(r"not compatible with the current PyTorch|If you want to use the .{3,60} GPU with PyTorch")
+"""PyTorch's warning: old releases compare with the list of their code, and not with what it runs on."""
+
+
+def _runs_anyway(snapshot: Snapshot, matrix: Matrix) -> bool:
+    """Whether the build's code, as the text lists it, runs on every GPU of the text."""
+    codes = [
+        each.gpu_code for found in _environments(snapshot) for each in frameworks_in(found) if each.name == "torch"
+    ]
+    targets = [target for text in (codes[0] if len(codes) == 1 else None) or () if (target := CodeTarget.parse(text))]
+    gpus = [ComputeCapability.parse(gpu.compute_capability) for gpu in items_in(snapshot.gpus)]
+    return bool(gpus and targets) and all(
+        gpu is not None and any(runs_natively(matrix, target, gpu) for target in targets) for gpu in gpus
+    )
 
 
 def _another_problem(line: ErrorLine, text: str, snapshot: Snapshot) -> str | None:

@@ -5,6 +5,9 @@
 from __future__ import annotations
 
 EXAMPLES: dict[str, list[str]] = {
+    "peer-access-blocked": [
+        "[1478401.486981] DMAR: [DMA Write] Request device [02:00.0] fault addr cd139000 (nvidia)",
+    ],
     "cudnn-major-mismatch": [
         "These bindings are for CUDNN 5.x (5005 <= cudnn.version > 6000) , while the loaded CuDNN is version: 7004",
     ],
@@ -19,6 +22,7 @@ EXAMPLES: dict[str, list[str]] = {
         '  File "/home/u/project/random.py", line 10, in <module>',
     ],
     "library-shadowed": [
+        "Error: '/opt/conda/lib/python3.6/site-packages/onnxruntime/capi/onnxruntime_pybind11_state.so: undefined symbol: mkldnn_sgemm'",
         "RuntimeError: cuDNN version mismatch: PyTorch was compiled against 7102 but linked against 7605",
     ],
     "windows-gpu-unsupported": [
@@ -41,6 +45,7 @@ EXAMPLES: dict[str, list[str]] = {
         "setup.py says CUDA version (11.8) against (11.7) and stops",
     ],
     "torch-family-mismatch": [
+        "RuntimeError: Failed to register operator torchvision::_new_empty_tensor_op. The symbolic name must match the format Domain::Name",
         '    @torch.library.register_fake("torchvision::nms")',
     ],
     "mig-enumeration": [
@@ -70,6 +75,7 @@ EXAMPLES: dict[str, list[str]] = {
         "gpu03:771:802 [1] include/socket.h:360 WARN Call to connect failed : Connection refused",
     ],
     "cudnn-missing": [
+        "module 'cupy.cuda' has no attribute 'cudnn'",
         "Uncaught exception detected: Unable to open library: libnvinfer_plugin.so.8 due to libcudnn.so.8",
         "I tensorflow/stream_executor/cuda/cuda_dnn.cc:1062] Unable to load cuDNN DSO.",
         "there is no libcudnn in /usr/include",
@@ -107,6 +113,7 @@ EXAMPLES: dict[str, list[str]] = {
         "error: this CPU does not support AVX2",
     ],
     "cpu-only-build": [
+        "module 'warpctc_pytorch' has no attribute 'gpu_ctc'",
         'RuntimeError: Simulation device "GPU" is not supported on this system',
         "FaceDetector error: CUDAExecutionProvider is not avaiable in onnxruntime",
         "One of our users made me aware that this XGBoost has no CUDA support.",
@@ -134,6 +141,7 @@ EXAMPLES: dict[str, list[str]] = {
         "undefined symbol: cudaGraphInstantiateWithFlags",
     ],
     "cudnn-too-old": [
+        "Loaded runtime CuDNN library: 7.1.4 but the source was compiled with: 7.6.4.",
         "The installed Paddle is compiled with CUDNN 8.2, but CUDNN version in your machine is 8.1, which may cause serious incompatible bug.",
         "WARNING: device: 0. The installed Paddle is compiled with CUDNN 8.9, but CUDNN version in your machine is 8.4, which may cause serious incompatible bug. Please recompile or reinstall Paddle with compatible CUDNN version.",
     ],
@@ -199,6 +207,7 @@ EXAMPLES: dict[str, list[str]] = {
         "RuntimeError: FlashInfer requires GPUs with sm75 or higher",
     ],
     "gpu-hidden": [
+        "But your machine only has: [0]",
         "torch.cuda.DeferredCudaCallError: CUDA call failed lazily at initialization with error: device >= 0 && device < num_gpus INTERNAL ASSERT FAILED",
         "THCudaCheck FAIL file=torch/csrc/cuda/Module.cpp line=37 error=10 : invalid device ordinal",
     ],
@@ -298,6 +307,7 @@ EXAMPLES: dict[str, list[str]] = {
         "NCCL WARN NET/Socket : No usable listening interface found",
     ],
     "no-gpu-visible": [
+        "                But your machine only has: []",
         "❌ No GPUs detected",
         'level=INFO msg="Unable to load cudart CUDA management library /tmp/ollama1/runners/cuda_v11/libcudart.so.11.0: your nvidia driver is too old or missing"',
         "ValueError: Your setup ... RuntimeError: No GPU found. A GPU is needed for quantization.",
@@ -309,6 +319,7 @@ EXAMPLES: dict[str, list[str]] = {
         "NVRM: Try unloading the conflicting kernel module (and/or",
     ],
     "numpy-abi-mismatch": [
+        "ModuleNotFoundError: No module named 'numpy.core._multiarray_umath'",
         "RuntimeWarning: numpy.dtype size   changed, may indicate binary incompatibility. Expected 96, got 88",
         "ImportError: numpy.core.umath failed to import",
     ],
@@ -341,12 +352,17 @@ EXAMPLES: dict[str, list[str]] = {
         "ERROR: The kernel module failed to load, because it was not signed by a key that is trusted by the kernel.",
     ],
     "shared-memory-too-small": [
+        "Please consider reduce `num_workers` or increase shared_memory in system.",
+        "Bus error (core dumped) in the docker container",
         "NCCL WARN Error while attaching to shared memory segment /dev/shm/nccl-bAHJbf (size 9637888)",
     ],
     "static-tls-exhausted": [
         "ImportError: /lib/aarch64-linux-gnu/libgomp.so.1: cannot allocate memory in static TLS block",
     ],
     "system-library-missing": [
+        "ImportError: libbz2.so.1.0: cannot open shared object file: No such file or directory",
+        "./dede: error while loading shared libraries: libcurlpp.so.1: cannot open shared object file: No such file or directory",
+        "ImportError: Error loading shared library ld-linux-x86-64.so.2: No such file or directory (needed by /usr/lib/python3.5/site-packages/torch/_C.so)",
         "pip install onnxruntime, then: ImportError: DLL load failed while importing onnxruntime_pybind11_state: The specified module could not be found.",
         r'OSError: [WinError 126] The specified module could not be found. Error loading "D:\ai\venv\Lib\site-packages\torch\lib\fbgemm.dll" or one of its dependencies.',
         "ImportError: libGL.so.1: cannot open shared object file: No such file or directory",

@@ -134,3 +134,39 @@ def test_a_list_that_does_not_begin_with_the_first_gpu() -> None:
 def test_a_module_of_another_maker_that_secure_boot_rejects() -> None:
     rejected = "modprobe: ERROR: the module acpi_ec has been rejected. With SecureBoot off it works."
     assert cause_in(rejected, "The Nvidia driver's module loads fine here.") is None
+
+
+def alarms_in(*lines: str) -> list[str]:
+    _, checks = judge("\n".join(lines))
+    return [check.rule for check in checks if check.status in ("warn", "fail")]
+
+
+OLD_WARNING = (
+    "Using torch 1.6.0+cu101 Tesla T4",
+    "Tesla T4 with CUDA capability sm_75 is not compatible with the current PyTorch installation.",
+    "The current PyTorch install supports CUDA capabilities sm_37 sm_50 sm_60 {}.",
+)
+
+
+def test_pytorch_warns_of_a_gpu_that_its_code_runs_on() -> None:
+    assert alarms_in(*OLD_WARNING[:2], OLD_WARNING[2].format("sm_70")) == []
+    assert cause_in(*OLD_WARNING[:2], OLD_WARNING[2].format("sm_61")) == "gpu-code-missing"
+
+
+TENSORFLOW_WITHOUT_GPU = (
+    "2020-12-21 09:01:04.09: W tensorflow/stream_executor/platform/default/dso_loader.cc:60] Could not load dynamic library 'libcuda.so.1'; dlerror: libcuda.so.1: cannot open shared object file: No such file or directory",
+    "2020-12-21 09:01:04.09: W tensorflow/stream_executor/cuda/cuda_driver.cc:326] failed call to cuInit: UNKNOWN ERROR (303)",
+)
+
+
+def test_the_runtime_s_log_beside_another_failure() -> None:
+    assert cause_in(*TENSORFLOW_WITHOUT_GPU) == "driver-not-installed"
+    assert alarms_in(*TENSORFLOW_WITHOUT_GPU, "TypeError: model() takes 2 positional arguments but 3 were given") == []
+    assert cause_in(*TENSORFLOW_WITHOUT_GPU, "RuntimeError: no GPU device was found") == "driver-not-installed"
+
+
+def test_a_program_that_fills_the_memory_has_its_libraries() -> None:
+    stated = ("tensorflow-gpu 2.0.0", "cuda 10.1 / cuDNN 7.6.5", "tf.config.list_physical_devices('GPU') returns []")
+    assert cause_in(*stated) == "cuda-major-mismatch"
+    full = "I tensorflow/stream_executor/cuda/cuda_driver.cc:830] failed to allocate 1.40G from device: CUDA_ERROR_OUT_OF_MEMORY: out of memory"
+    assert "cuda-major-mismatch" not in alarms_in(*stated[:2], full)
