@@ -43,6 +43,8 @@ _UNDECIDED = re.compile(
     r"\b(?:if|when|unless|not|never|try|before|without|could|would|should|isn't)\b|\?", re.IGNORECASE
 )
 _OF_MIG = re.compile(r"(?<![\w$])(CUDA_VISIBLE_DEVICES)=[\"']?((?:MIG-[\w/-]{1,80},?){1,8})")
+_LIST = re.compile(r"(?:.{0,40}\W)?(CUDA_VISIBLE_DEVICES): \[([0-9, ]{0,60})\]\s*$")
+"""What Lightning logs: the variable as a list of Python."""
 _DEVICES = re.compile(r"-?[0-9][0-9,]{0,60}")
 _LONGEST_LINE, _MOST = 600, 500
 
@@ -56,7 +58,8 @@ def read(paste: Paste) -> Snapshot:
     for line in paste.lines:
         found = _LINE.match(line.strip())
         if found and len(values) < _MOST:
-            values.setdefault(found[1], masked_value(found[1], found[2].strip("\"'")))
+            said = _LIST.match(line) or found
+            values.setdefault(found[1], masked_value(found[1], said[2].strip("\"'")))
     return Snapshot(variables=Variables(source=SOURCE, values=values)) if values else Snapshot()
 
 

@@ -33,7 +33,7 @@ _INSTALLED = re.compile(
     r"(?P<package>nvidia-(?:driver|utils|headless)(?:-[0-9]{3}(?:-(?:server|open))?)?|cuda-drivers(?:-[0-9]{3})?|cuda(?:-[0-9]{1,2}-[0-9])?|"
     r"libnvidia-compute-[0-9]{3})(?![\w-])"
 )
-_WSL = re.compile(r"\bWSL ?2?\b|microsoft-standard", re.IGNORECASE)
+_WSL = ("WSL", "wsl", "Wsl", "microsoft-standard")
 _NEGATED = re.compile(r"\b(?:not|never|without|instead of|no)\b|n't\b|\?", re.IGNORECASE)
 _RUNS = re.compile(r"Driver Version: [0-9]{3}")
 _LONGEST_LINE = 1_000
@@ -55,7 +55,7 @@ def read(paste: Paste) -> Snapshot:
 
 def _installed_in_wsl(paste: Paste) -> Iterator[str]:
     """The Linux driver's packages that a command of a text about WSL installs, where none belongs."""
-    if not _WSL.search(paste.text):
+    if not any(name in line for line in paste.statements for name in _WSL):
         return
     for line in paste.statements:
         text = line[:_LONGEST_LINE]

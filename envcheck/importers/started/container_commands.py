@@ -6,6 +6,7 @@ A text that asks for a GPU anywhere does not tell how the container was started 
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from envcheck.importers.kit.paste import SOURCE, Paste
 from envcheck.importers.kit.protocol import Rank
@@ -35,6 +36,7 @@ _OF_COMPOSE = re.compile(
 """How a service of a compose file gets a GPU."""
 _WORKS = re.compile(r"(?m)^.*\b(?:nvidia-docker|--gpus|--runtime)\b.*(?:\b(?:works?|worked|succeeds?|fine)\b|正常).*$")
 """A command that is told to work: another one is what the text is about."""
+_ENGINES = ("docker ", "podman ", "nerdctl ", "apptainer ", "singularity ")
 _BESIDE = "$#>` "
 _LONGEST_TEXT, _SHOWN = 1 << 20, 120
 
@@ -55,8 +57,14 @@ def read(paste: Paste) -> Snapshot:
 
 def _without_gpu(paste: Paste) -> re.Match[str] | None:
     """The command, where nothing in the text asks for a GPU."""
-    text = paste.text[:_LONGEST_TEXT]
-    found = _RUN.search(text) if any(f" {verb} " in text for verb in ("run", "exec", "shell")) else None
+    return _run_without_gpu(paste.text[:_LONGEST_TEXT])
+
+
+@lru_cache(maxsize=1)  # recognised first, and read then
+def _run_without_gpu(text: str) -> re.Match[str] | None:
+    if not any(engine in text for engine in _ENGINES):
+        return None
+    found = _RUN.search(text)
     return found if found and not _ASKS.search(_WORKS.sub("", text)) else None
 
 

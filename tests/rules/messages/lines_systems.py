@@ -19,7 +19,7 @@ EXAMPLES: dict[str, list[str]] = {
     ],
     "package-shadowed": [
         "I installed torch on windows 10. My torch.py: import torch;",
-        '  File "/home/u/project/random.py", line 10, in <module>',
+        '  File "/home/u/project/inspect.py", line 10, in <module>',
     ],
     "library-shadowed": [
         "Error: '/opt/conda/lib/python3.6/site-packages/onnxruntime/capi/onnxruntime_pybind11_state.so: undefined symbol: mkldnn_sgemm'",

@@ -170,3 +170,7 @@ def test_a_program_that_fills_the_memory_has_its_libraries() -> None:
     assert cause_in(*stated) == "cuda-major-mismatch"
     full = "I tensorflow/stream_executor/cuda/cuda_driver.cc:830] failed to allocate 1.40G from device: CUDA_ERROR_OUT_OF_MEMORY: out of memory"
     assert "cuda-major-mismatch" not in alarms_in(*stated[:2], full)
+
+
+def test_the_variable_as_lightning_logs_it() -> None:
+    assert alarms_in("CUDA_VISIBLE_DEVICES: [0,1]", "GPU 0: Tesla V100-SXM2-16GB", "GPU 1: Tesla V100-SXM2-16GB") == []
