@@ -6,7 +6,7 @@ Only the shipped rows are used: a user's pattern could take unlimited time on a 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache, lru_cache
 from typing import NamedTuple
 
@@ -65,10 +65,7 @@ def named_beside(text: str, texts: Sequence[str]) -> ErrorLine | None:
     line = named_by(text)
     if line is None or is_borne_out(line, texts):
         return line
-    shown = text[:LONGEST]
-    lowered = shown.lower()
-    met = (row for row, needed in _with_needed() if has_needed(needed, lowered) and row.is_in(shown))
-    return next((row for row in met if is_borne_out(row, texts)), None)
+    return next((row for row in _rows_in(text, _with_needed()) if is_borne_out(row, texts)), None)
 
 
 Candidates = Sequence[tuple["ErrorLine", Needed]]
@@ -77,12 +74,15 @@ Candidates = Sequence[tuple["ErrorLine", Needed]]
 
 def first_in(text: str, rows: Candidates) -> ErrorLine | None:
     """The first of the rows that knows a line."""
+    return next(_rows_in(text, rows), None)
+
+
+def _rows_in(text: str, rows: Candidates) -> Iterator[ErrorLine]:
     shown = text[:LONGEST]
     if _REMARK.match(shown):
-        return None
+        return
     lowered = shown.lower()
-    met = (line for line, needed in rows if has_needed(needed, lowered) and line.is_in(shown))
-    return next(met, None)
+    yield from (line for line, needed in rows if has_needed(needed, lowered) and line.is_in(shown))
 
 
 def lines_that_may_be_in(text: str) -> Candidates:

@@ -75,11 +75,10 @@ _HEDGED = re.compile(
     r"\b(?:if|when|whether|unless|would|should|expect\w*|used to|until|before|in case|which|that|not every|other)\b",
     re.IGNORECASE,
 )
-_LONGEST_LINE = 600
-
-
 _CALL = re.compile(r"(?:torch\.)?cuda\.(?:is_available|device_count)\(\)[`\"']{0,2}$")
 _GOES_ON = re.compile(rf"(?:{_BETWEEN})\b", re.IGNORECASE)
+_OF_TENSORFLOW = re.compile(r"name: \"/device:(?P<kind>CPU|GPU|XLA_GPU):[0-9]")
+_LONGEST_LINE = 600
 
 
 def recognise(paste: Paste) -> bool:
@@ -90,9 +89,6 @@ def read(paste: Paste) -> Snapshot:
     listed = _lists_devices(paste)
     found = [_finds("tensorflow", found=listed)] if listed is not None else []
     return merge((each_line(paste, _read_line), joined(filter(None, map(_read_line, _broken(paste)))), *found))
-
-
-_OF_TENSORFLOW = re.compile(r"name: \"/device:(?P<kind>CPU|GPU|XLA_GPU):[0-9]")
 
 
 def _lists_devices(paste: Paste) -> bool | None:

@@ -101,11 +101,9 @@ def newest_wheel(release: Release, os: str = "linux", machine: str = "x86_64") -
 
 def oldest_wheel(release: Release, os: str = "linux", machine: str = "x86_64") -> WheelFile | None:
     """The wheel for the oldest CPython, in its last build."""
-    wheels = release.for_platform(os, machine)
-    oldest = min((min(wheel.pythons, default=(0, 0)) for wheel in wheels), default=None)
     return max(
-        (wheel for wheel in wheels if min(wheel.pythons, default=(0, 0)) == oldest),
-        key=lambda wheel: (wheel.build, wheel.file.name),
+        release.for_platform(os, machine),
+        key=lambda wheel: ([-number for number in min(wheel.pythons, default=(0, 0))], wheel.build, wheel.file.name),
         default=None,
     )
 

@@ -7,13 +7,13 @@ import msgspec
 from envcheck.snapshot.base import Record
 
 PASTED_TITLE = "Pasted: "
+"""How the titles of the runs begin that read a text: ``Pasted: lspci``."""
 
 OTHER_GPU = "names a GPU of another maker and none of NVIDIA: "
 """The beginning of what the reader of other makers' GPUs says of a text."""
 
 JOB_WITHOUT_GPU = "a batch job asks for no GPU: "
 """The beginning of what the reader of batch jobs says of one that asks its scheduler for none."""
-"""How the titles of the runs begin that read a text: ``Pasted: lspci``."""
 
 
 class Span(Record, frozen=True, kw_only=True):

@@ -87,6 +87,11 @@ class Platform(Record, frozen=True, kw_only=True):
         """Whether the processor is a 64-bit Arm, by Linux's name or macOS's."""
         return self.machine in ("aarch64", "arm64")
 
+    @property
+    def started_without_gpu(self) -> bool:
+        """Whether a text shows the command that starts its container, and that asks for no GPU."""
+        return (self.container_evidence or "").startswith(NO_GPU_ASKED)
+
 
 class KernelModule(Record, frozen=True, kw_only=True):
     """NVIDIA's kernel module."""
@@ -219,3 +224,8 @@ class Driver(Record, frozen=True, kw_only=True):
     """Its user-space libraries; null: not checked."""
     smi_path: str | None = None
     """Path of nvidia-smi; null where it was not found."""
+
+    @property
+    def names_release(self) -> bool:
+        """Whether ``release`` is one; a text may tell only its branch, as in ``580``."""
+        return "." in (self.release or "")

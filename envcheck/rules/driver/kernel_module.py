@@ -13,7 +13,7 @@ from envcheck.rules.facts.machine import (
     uses_linux_driver,
 )
 from envcheck.rules.fixes import driver
-from envcheck.rules.messages.observed import kernel_evidence, kernel_messages, observed_problems
+from envcheck.rules.messages.observed import kernel_evidence, kernel_messages, tells_of
 from envcheck.snapshot import PASTED, Gpu, Kernel, KernelModule, Snapshot
 
 _RIVALS = ("nouveau", "nova")
@@ -207,8 +207,8 @@ def _may_be_blocked(subject: Snapshot, facts: Facts) -> bool:
     is on.
     """
     told = _kernel(facts).source == PASTED and _kernel(facts).secure_boot and _module(facts).built is None
-    if told and _concerns_module(subject, facts) and "." not in (driver_of(facts).release or ""):
-        return any(met.line.problem == "driver-not-loaded" for met in observed_problems(facts.snapshot))
+    if told and _concerns_module(subject, facts) and not driver_of(facts).names_release:
+        return tells_of(facts.snapshot, "driver-not-loaded")
     return _is_not_loaded(subject, facts) and _module(facts).built is True
 
 

@@ -10,7 +10,7 @@ from envcheck.rules.facts.frameworks import finds_no_gpu
 from envcheck.rules.facts.machine import basis_of, count_by_model, gpu_title, lacks_handle, on_tegra
 from envcheck.rules.fixes.driver import update_driver
 from envcheck.rules.fixes.fits import incompatible, not_known
-from envcheck.rules.messages.observed import kernel_evidence, kernel_messages, observed_problems
+from envcheck.rules.messages.observed import kernel_evidence, kernel_messages, said_by_reader, tells_of
 from envcheck.snapshot import OTHER_GPU, PASTED, Gpu, Snapshot, frameworks_in
 from envcheck.versions import ComputeCapability
 
@@ -23,20 +23,16 @@ _FIND_A_GPU = (
 )
 
 
-_ABOUT_CUDA = frozenset({"no-gpu-visible", "driver-not-installed", "gpu-init-failed", "cpu-only-build"})
+_ABOUT_CUDA = ("no-gpu-visible", "driver-not-installed", "gpu-init-failed", "cpu-only-build")
 
 
 def _only_of_other_makers(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """The finding in a text that names a GPU of another maker alone, and whose program finds no CUDA."""
-    named = (run.detail for run in snapshot.runs if run.detail.startswith(OTHER_GPU))
-    other = next(named, "").removeprefix(OTHER_GPU)
+    other = said_by_reader(snapshot, OTHER_GPU)
     known = facts.own_gpus or (snapshot.driver and snapshot.driver.release) or on_tegra(facts)
     if not other or known or any(framework.hip for framework in frameworks_in(facts.environment)):
         return None
-    refused = finds_no_gpu(facts.environment) or any(
-        met.line.problem in _ABOUT_CUDA for met in observed_problems(snapshot)
-    )
-    if not refused:
+    if not (finds_no_gpu(facts.environment) or tells_of(snapshot, *_ABOUT_CUDA)):
         return None
     return Outcome(
         status="fail",

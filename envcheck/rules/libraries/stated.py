@@ -23,7 +23,7 @@ from envcheck.rules.facts.driver import runs_builds_for
 from envcheck.rules.facts.frameworks import distributions_in, full_name, machine
 from envcheck.rules.facts.library_names import cuda_of_wheel, family_of_wheel, name_of, names_in, wheel_of
 from envcheck.rules.fixes.fits import incompatible
-from envcheck.rules.messages.observed import ObservedProblem, observed_problems
+from envcheck.rules.messages.observed import ObservedProblem, observed_problems, tells_of
 from envcheck.snapshot import OF_FRAMEWORK_IMAGE, PASTED, Framework, items_in
 from envcheck.versions import CudaVersion
 
@@ -47,7 +47,7 @@ def states_versions(subject: FrameworkSubject, facts: Facts) -> bool:
 
 def _allocates(facts: Facts) -> bool:
     """Whether a program of the text got as far as the GPU's memory, and thus has its libraries."""
-    return any(met.line.problem == "gpu-memory-exhausted" for met in observed_problems(facts.snapshot))
+    return tells_of(facts.snapshot, "gpu-memory-exhausted")
 
 
 def _bundles(subject: FrameworkSubject, facts: Facts) -> bool:

@@ -63,6 +63,17 @@ def observed_problems(snapshot: Snapshot, matrix: Matrix | None = None) -> tuple
     )
 
 
+def tells_of(snapshot: Snapshot, *problems: str) -> bool:
+    """Whether a line of the text names one of the problems."""
+    return any(met.line.problem in problems for met in observed_problems(snapshot))
+
+
+def said_by_reader(snapshot: Snapshot, beginning: str) -> str | None:
+    """What a reader of the text says of it behind this beginning."""
+    said = (run.detail for run in snapshot.runs if run.detail.startswith(beginning))
+    return next((detail.removeprefix(beginning) for detail in said), None)
+
+
 _FAILS_OTHERWISE = re.compile(
     r"\s{0,8}(?:[A-Za-z_][\w.]{0,80}\.)?[A-Z]\w{0,60}(?:Error|Exception)\b: "
     r"(?!.*(?:gpu|cuda|cudnn|cublas|device|driver|nccl|\bdll\b|\.so\b|librar|kernel image|memory|import))",

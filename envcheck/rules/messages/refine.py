@@ -17,16 +17,7 @@ from envcheck.compat.relations.gpu_code import runs_natively
 from envcheck.compat.relations.libraries import cuda_majors, is_older, same_major
 from envcheck.rules.facts.libraries import problem_of_missing
 from envcheck.rules.facts.library_names import LibraryName, cuda_of_wheel, family_of_wheel, name_of, names_in
-from envcheck.snapshot import (
-    NO_GPU_ASKED,
-    PASTED,
-    Distribution,
-    Environment,
-    Library,
-    Snapshot,
-    frameworks_in,
-    items_in,
-)
+from envcheck.snapshot import PASTED, Distribution, Environment, Library, Snapshot, frameworks_in, items_in
 from envcheck.versions import CodeTarget, ComputeCapability, CudnnVersion
 
 _MISSING = frozenset({"cuda-library-missing", "cudnn-missing", "tensorrt-missing", "nccl-missing", "library-not-found"})
@@ -97,17 +88,11 @@ def _is_refused_inside(snapshot: Snapshot) -> bool:
     return inside and refused and not snapshot.gpus
 
 
-def _starts_without_gpu(snapshot: Snapshot) -> bool:
-    """Whether a text shows the command that starts its container, and asks for no GPU."""
-    evidence = snapshot.platform.container_evidence if snapshot.platform else None
-    return bool(evidence and evidence.startswith(NO_GPU_ASKED))
-
-
 def _refine_driver(line: ErrorLine, text: str, snapshot: Snapshot) -> ErrorLine:
     """A line about the driver, where another part of the text shows one that runs: the line is from where it does not
     reach, such as a container, a container engine in a virtual machine of its own, or a loader without its folder.
     """
-    if line.problem == "driver-not-loaded" and _starts_without_gpu(snapshot):
+    if line.problem == "driver-not-loaded" and snapshot.platform and snapshot.platform.started_without_gpu:
         return line._replace(problem="container-without-gpu")
     if line.problem == "driver-not-installed" and line.status == "warn" and _is_refused_inside(snapshot):
         return line._replace(problem="container-without-gpu", status="fail", after=())
@@ -223,8 +208,7 @@ def _driver_is_known(snapshot: Snapshot) -> bool:
     """
     driver, platform = snapshot.driver, snapshot.platform
     runs = driver is not None and (
-        "." in (driver.release or "")
-        or (driver.cuda is not None and not driver.source_of("cuda").startswith("inferred "))
+        driver.names_release or (driver.cuda is not None and not driver.source_of("cuda").startswith("inferred "))
     )
     uses = any(framework.gpu_available for each in _environments(snapshot) for framework in frameworks_in(each))
     module = snapshot.kernel.nvidia if snapshot.kernel else None

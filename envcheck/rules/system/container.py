@@ -16,9 +16,9 @@ from envcheck.rules.facts.machine import (
 )
 from envcheck.rules.fixes import driver as fixes
 from envcheck.rules.messages.driver import NOT_LOADABLE, call_evidence
-from envcheck.rules.messages.observed import observed_problems
+from envcheck.rules.messages.observed import tells_of
 from envcheck.rules.variables.visible_devices import setting_evidence
-from envcheck.snapshot import NO_GPU_ASKED, Listing, Platform, Snapshot, items_in
+from envcheck.snapshot import Listing, Platform, Snapshot, items_in
 
 _NVML_UNKNOWN = 999
 
@@ -28,17 +28,16 @@ def _could_have_gpus(_subject: Snapshot, facts: Facts) -> bool:
     return in_container(facts) and uses_linux_driver(facts) and may_have_gpus(facts)
 
 
-_WITHOUT_ONE = frozenset({"driver-not-installed", "no-gpu-visible"})
+_WITHOUT_ONE = ("driver-not-installed", "no-gpu-visible")
 """What programs say in a container without a GPU."""
 
 
 def _asked_for_none(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """The finding in a text whose command asks for no GPU, and whose program finds none."""
     platform = snapshot.platform or Platform()
-    if not (platform.container_evidence or "").startswith(NO_GPU_ASKED):
+    if not platform.started_without_gpu:
         return None
-    met = {found.line.problem for found in observed_problems(snapshot)}
-    if not finds_no_gpu(facts.environment) and not met & _WITHOUT_ONE:
+    if not finds_no_gpu(facts.environment) and not tells_of(snapshot, *_WITHOUT_ONE):
         return None
     return Outcome(
         status="fail",

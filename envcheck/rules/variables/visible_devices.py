@@ -19,7 +19,7 @@ from envcheck.rules.facts.machine import (
 )
 from envcheck.rules.fixes.driver import read_kernel_log
 from envcheck.rules.messages.driver import call_evidence, results_naming
-from envcheck.rules.messages.observed import observed_problems
+from envcheck.rules.messages.observed import said_by_reader, tells_of
 from envcheck.rules.variables.values import cuda_stopping_faults, failed_start
 from envcheck.snapshot import JOB_WITHOUT_GPU, PASTED, Gpu, Snapshot
 
@@ -55,11 +55,10 @@ def _show_again(facts: Facts) -> tuple[Fix, ...]:
 
 def _job_without_gpu(facts: Facts) -> str | None:
     """How a text starts a batch job that asks for no GPU, where its program sees none."""
-    asked = (run.detail for run in facts.snapshot.runs if run.detail.startswith(JOB_WITHOUT_GPU))
-    job = next(asked, None)
+    job = said_by_reader(facts.snapshot, JOB_WITHOUT_GPU)
     # The same program may see one elsewhere, as on the node from which the job is sent.
     differs = any(each.path.endswith("gpu_available") for each in facts.snapshot.disagreements)
-    return job.removeprefix(JOB_WITHOUT_GPU) if job is not None and (differs or sees_no_gpu(facts)) else None
+    return job if job is not None and (differs or sees_no_gpu(facts)) else None
 
 
 def _asked_for_none(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
@@ -297,8 +296,7 @@ def _listed(facts: Facts) -> tuple[Gpu, ...]:
 
 def sees_no_gpu(facts: Facts) -> bool:
     """Whether a program of a text sees no GPU."""
-    met = any(met.line.problem == "no-gpu-visible" for met in observed_problems(facts.snapshot))
-    return met or finds_no_gpu(facts.environment)
+    return tells_of(facts.snapshot, "no-gpu-visible") or finds_no_gpu(facts.environment)
 
 
 def _injected(facts: Facts) -> str | None:

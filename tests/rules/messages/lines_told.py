@@ -115,7 +115,7 @@ EXAMPLES: dict[str, list[str]] = {
     ],
     "imported-elsewhere": [
         "AttributeError: partially initialized module 'torch' has no attribute 'Tensor' (most likely due to a circular import)",
-        "'/home/u/work/torch.py'",
+        "'/home/u/nn/torch.py'",
         "ModuleNotFoundError: No module named 'triton'",
     ],
     "jetson-libraries-not-mounted": [
