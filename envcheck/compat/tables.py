@@ -785,6 +785,8 @@ class ErrorRow(Row, frozen=True, kw_only=True):
     """Problems whose consequence such a line is: beside a line of one of them it says nothing new."""
     beside: str = ""
     """What another line of the same text must match, where one line alone does not identify the problem."""
+    unless: str = ""
+    """What no line of the same text may match: it shows that there is no problem, or another one."""
     programs: dict[str, str] = {}
     """Whose line it is, where another program's than PyTorch's: names, and what such lines match."""
 

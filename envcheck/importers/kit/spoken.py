@@ -136,8 +136,8 @@ _ANOTHER = re.compile(
 )
 """In a sentence, what makes it one about another machine, a wish or a question."""
 _ASKED_ABOUT = re.compile(
-    r"\b(?:use|used|using|run|running|work|support) (?:it |this )?(?:on|with|under) (?:a |an |my |the )?"
-    r"[\w -]{0,30}\?\s*$",
+    r"\b(?:use|used|using|run|running|work|support|install) (?:it |this )?(?:on|with|under|for) (?:a |an |my |the )?"
+    r"[\w -]{0,50}\?\s*$",
     re.IGNORECASE,
 )
 """A question whether something runs on a GPU, which is then the one in question: "can I use it on an RTX 5090?"."""

@@ -255,6 +255,9 @@ def _why_required(problem: str, asked: re.Match[str], snapshot: Snapshot, matrix
 
 def _wanted(text: str) -> LibraryName | None:
     """The missing library; of several in a line, the one that the message is about."""
+    _, cause, after = text.partition(" due to ")
+    if cause and (names := names_in(after)):
+        return names[0]
     head, said, _ = text.partition(": cannot open")
     names = names_in(head)
     return next(iter(reversed(names) if said else names), None)

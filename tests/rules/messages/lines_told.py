@@ -25,6 +25,7 @@ EXAMPLES: dict[str, list[str]] = {
         "CPU does not have AVX or AVX2, disabling GPU support.",
         "Fatal glibc error: CPU does not support x86-64-v2",
         "Fatal Python error: Illegal instruction",
+        "With --noavx2 it starts",
     ],
     "cpu-only-build": [
         "torch.__config__.show() lists USE_CUDA=0, USE_CUDNN=0",
@@ -39,6 +40,7 @@ EXAMPLES: dict[str, list[str]] = {
     ],
     "cuda-library-missing": [
         'DynamicLibraryNotFound: libcusparse; cuda.pathfinder: Failure finding "libcublas.so"',
+        "On start it shows an error about libcublas.so.11.",
     ],
     "cudnn-major-mismatch": [
         "ImportError: /opt/cupy/cudnn.so: undefined symbol: cudnnGetConvolutionForwardAlgorithm",
@@ -52,9 +54,12 @@ EXAMPLES: dict[str, list[str]] = {
     ],
     "driver-libraries-in-image": [
         "My Dockerfile has `RUN apt-get install -y nvidia-driver-535`. In the container nvidia-smi says: Failed to initialize NVML: Driver/library version mismatch. The host has 550.54 and works.",
+        "nvidia-container-cli: mount error: file creation failed: /var/lib/docker/overlay2/9f3c/merged/usr/bin/nvidia-smi: file exists",
     ],
     "driver-library-unusable": [
         "ImportError: /usr/lib/x86_64-linux-gnu/libcuda.so.1: file too short",
+        "-rw-r--r-- 1 root root 0 Mar  3 10:11 /usr/lib/x86_64-linux-gnu/libcuda.so.535.54.03",
+        "In the image libnvidia-ml.so.1 is empty",
     ],
     "driver-not-installed": [
         "Could not load library libcudnn_cnn_infer.so.8. Error: libcuda.so: cannot open shared object file: No such file or directory",
@@ -73,6 +78,7 @@ EXAMPLES: dict[str, list[str]] = {
     ],
     "driver-too-old": [
         "WARNING: cuda driver 11.4 too old; ollama requires driver 531 or newer",
+        "package cudatoolkit-11.8.0-h37601d7_10 has constraint __cuda >=11 conflicting with __cuda-10.1-0",
     ],
     "extension-binary-missing": [
         "ModuleNotFoundError: No module named 'MultiScaleDeformableAttention'",
@@ -112,6 +118,7 @@ EXAMPLES: dict[str, list[str]] = {
     "imex-not-ready": [
         "Domain State: DOWN",
         "the IMEX channel /dev/nvidia-caps-imex-channels/channel0 is missing on this node",
+        "cuMemCreate(&handle, size, &prop, 0) failed: operation not permitted",
     ],
     "imported-elsewhere": [
         "AttributeError: partially initialized module 'torch' has no attribute 'Tensor' (most likely due to a circular import)",
@@ -142,6 +149,7 @@ EXAMPLES: dict[str, list[str]] = {
     ],
     "library-shadowed": [
         "Unsetting LD_LIBRARY_PATH fixes the import error of torch (undefined symbol in libcublasLt.so.12)",
+        "/usr/local/bin/llama-cli: undefined symbol: ggml_backend_dev_by_type",
     ],
     "locked-memory-too-small": [
         "libibverbs: Warning: RLIMIT_MEMLOCK is 65536 bytes.",
@@ -162,6 +170,7 @@ EXAMPLES: dict[str, list[str]] = {
     "no-gpu-visible": [
         "jax.errors.JaxRuntimeError: FAILED_PRECONDITION: No visible GPU devices.",
         "GROMACS: Cannot run short-ranged nonbonded interactions on a GPU because no GPU is detected.",
+        "separator - INFO - No hardware acceleration could be configured, running in CPU mode",
     ],
     "no-nvidia-gpu": [
         "On Colab the runtime type is None.",
@@ -190,6 +199,9 @@ EXAMPLES: dict[str, list[str]] = {
         "DDP with nccl backend hangs forever on 2x RTX 4090; `NCCL_P2P_DISABLE=1` makes it run",
         "multi GPU inference prints garbage on AMD EPYC with two A40, one GPU is fine. amd_iommu=off in grub solves it.",
         "p2pBandwidthLatencyTest shows 0.5 GB/s between the two A6000; on bare metal we had 25 GB/s. In the VM IOMMU/ACS is enabled.",
+        "DMAR: [DMA Write] Request device [3b:00.0] fault addr 38a0000000 [fault reason 05] PTE Write access is not set",
+        "Training on two GPUs hangs at the first step, with one GPU it works.",
+        "The job hangs with 2 GPUs, a single GPU runs fine.",
     ],
     "python-unsupported": [
         "hint: Wheels are available for `torch` (v2.8.0) on the following platforms: `manylinux_2_28_x86_64`",
@@ -199,6 +211,7 @@ EXAMPLES: dict[str, list[str]] = {
         "ERROR: No matching distribution found for tensorflow",
         "ERROR: Package 'tilelang' requires a different Python: 3.8.18 not in '>=3.9'",
         "tensorflow-gpu==1.15 on python 3.9: ERROR: Could not find a version that satisfies the requirement tensorflow-gpu==1.15 (from versions: 2.5.0, 2.5.1)",
+        "INCOMPATIBLE PYTHON VERSION",
     ],
     "requirement-broken": [
         "tensorflow 2.10: TypeError: Descriptors cannot not be created directly. protobuf 4.21",
@@ -228,6 +241,7 @@ EXAMPLES: dict[str, list[str]] = {
     "thermal-throttled": [
         "The second GPU overheats after ten minutes.",
         "The P40 in my desktop case without a fan: 90 C after two minutes, clocks fall to 500 MHz. HW Slowdown: Active",
+        "The card keeps throttling although it is only at 76C (NVIDIA T1000)",
     ],
     "toolkit-missing": [
         "Failed to find CUDA. nvcc not found. CMAKE_CUDA_COMPILER-NOTFOUND",
@@ -250,12 +264,23 @@ EXAMPLES: dict[str, list[str]] = {
         "An unlicensed vGPU is slow.",
         "The vGPU runs without a licence since Monday.",
         "It becomes slow about 20 minutes after the start.",
+        "nvidia-smi works on that node and shows a licensing issue",
     ],
     "video-libraries-missing": [
         "cuvidCreateVideoParser(&parser, &parameters) returned error 999",
         "RuntimeError: Failed to load libnvcuvid: torchcodec",
+        "RuntimeError: NVENC library file is not found. Please ensure NV driver is installed",
     ],
     "wsl-libcuda-shadowed": [
         "export LD_LIBRARY_PATH=/usr/lib/x86_64-linux-gnu in WSL, and the GPU is no longer found",
+    ],
+    "collective-fails": [
+        "RuntimeError: NCCL Error 2: unhandled system error",
+    ],
+    "cuda-library-too-old": [
+        "RuntimeError: cublas runtime error : the GPU program failed to execute at THCBlas.cu:249",
+    ],
+    "gpu-firmware-timeout": [
+        "NVRM: GPU0 _kgspIsHeartbeatTimedOut: Heartbeat timed out, currentTimeMs 81275 heartbeat 1899 timeout 5200",
     ],
 }
