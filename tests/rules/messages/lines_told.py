@@ -62,6 +62,8 @@ EXAMPLES: dict[str, list[str]] = {
         "In the image libnvidia-ml.so.1 is empty",
     ],
     "driver-not-installed": [
+        "  └─ __cuda, which is missing on the system.",
+        "warning  libmamba Could not find __cuda",
         "Could not load library libcudnn_cnn_infer.so.8. Error: libcuda.so: cannot open shared object file: No such file or directory",
         "CUDA driver library could not be found (numba.cuda.cudadrv.error.CudaSupportError)",
         "nvidia-smi: there is no driver installed on this node",
@@ -81,12 +83,14 @@ EXAMPLES: dict[str, list[str]] = {
         "package cudatoolkit-11.8.0-h37601d7_10 has constraint __cuda >=11 conflicting with __cuda-10.1-0",
     ],
     "extension-binary-missing": [
+        "FileNotFoundError: Cannot find DGL C++ graphbolt library at /venv/dgl/graphbolt/libgraphbolt_pytorch_2.4.0.so",
         "ModuleNotFoundError: No module named 'MultiScaleDeformableAttention'",
     ],
     "fabric-manager-not-running": [
         "nvidia-fabricmanager.service: Failed with result 'exit-code'.",
     ],
     "gpu-code-missing": [
+        "WARNING: Detected NVIDIA GeForce RTX 5090 GPU, which is not yet supported in this version of the container",
         "ggml_cuda_compute_forward: no kernel image is available",
     ],
     "gpu-feature-unsupported": [
@@ -96,6 +100,7 @@ EXAMPLES: dict[str, list[str]] = {
         "AssertionError: Unsupported CUDA architecture: sm75",
     ],
     "gpu-init-failed": [
+        "Failed to initialize NVML: Insufficient Permissions",
         "After suspend and resume the GPU is no longer used, ollama takes the CPU.",
         'msg="cuda driver library init failure: 3"',
         "my laptop wakes up from suspend, and PyTorch says CUDA unknown error until I do rmmod nvidia_uvm; modprobe nvidia_uvm",
@@ -216,6 +221,9 @@ EXAMPLES: dict[str, list[str]] = {
     "requirement-broken": [
         "tensorflow 2.10: TypeError: Descriptors cannot not be created directly. protobuf 4.21",
         "ImportError: cannot import name 'builder' from 'google.protobuf.internal'",
+    ],
+    "power-throttled": [
+        "System throttled due to over-current",
     ],
     "scheduler-lacks-gpu": [
         "ValueError: Total available GPUs 0 is less than total desired GPUs 8",
