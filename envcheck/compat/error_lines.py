@@ -19,7 +19,7 @@ from envcheck.compat.tables import XidRow
 LONGEST = 2000
 """Characters of a line that are matched; pasted text is untrusted."""
 _ENDED = (
-    r"(?:cu(?:da|init).{{0,200}}\b(?:error|failure|fails with|code)\D{{0,3}}"
+    r"(?:cu(?:da|init).{{0,200}}(?:\b|API)(?:error|failure|fails with|code)\D{{0,3}}"
     r"|\bcu(?:da|init|device)\w*(?:\([^)\s]*\))? (?:returned|returns|gives|gave|fails with|err:) ){code}\b"
 )
 """A line that reports the status code of a CUDA driver or runtime call."""
@@ -154,8 +154,8 @@ def error_lines() -> tuple[ErrorLine, ...]:
             row.said_by,
             row.status,
             row.after,
-            row.beside,
-            row.unless,
+            whole(row.beside),
+            whole(row.unless),
             tuple(row.programs.items()),
         )
         for row in sorted(load_matrix().errors, key=lambda row: row.priority)

@@ -19,6 +19,8 @@ EXAMPLES: dict[str, list[str]] = {
         "The pod has no nvidia.com/gpu limit, so torch finds no CUDA.",
         "ls -l /dev | grep nvidia is empty",
         "No GPU was passed to the container.",
+        "| NVIDIA-SMI 470.82.01    Driver Version: 470.82.01    CUDA Version: N/A      |",
+        "No devices found. Waiting indefinitely.",
     ],
     "cpu-lacks-instructions": [
         "[7741.12] traps: python[31337] trap invalid opcode ip:7f2 in libtorch_cpu.so",
@@ -77,6 +79,7 @@ EXAMPLES: dict[str, list[str]] = {
         "file /usr/lib64/libnvidia-ml.so from install of nvidia-driver-libs-560 conflicts with file from package x",
         "Error: Transaction test error: file /usr/lib64/libnvidia-ml.so.1 conflicts between attempted installs",
         "dpkg: dependency problems prevent configuration of nvidia-dkms-550:",
+        " nvtop : Depends: libnvidia-compute-470 but it is not going to be installed",
     ],
     "driver-too-old": [
         "WARNING: cuda driver 11.4 too old; ollama requires driver 531 or newer",
@@ -108,6 +111,7 @@ EXAMPLES: dict[str, list[str]] = {
     ],
     "gpu-needs-reset": [
         "NVMLError_ResetRequired",
+        "NVRM: nvAssertOkFailedNoLog: Assertion failed: Reset required [NV_ERR_RESET_REQUIRED] (0x00000062) returned from status",
     ],
     "gpu-unsupported-by-driver": [
         "The new driver no longer supports my GTX 1080.",
@@ -151,6 +155,7 @@ EXAMPLES: dict[str, list[str]] = {
         "WARNING: The requested image's platform (linux/amd64) does not match the detected host platform (linux/arm64/v8)",
         "libc10.so: ELF 64-bit LSB shared object, x86-64, version 1 (GNU/Linux)",
         "libc10.so: ELF 64-bit LSB shared object, ARM aarch64, version 1 (GNU/Linux)",
+        "/usr/bin/ld: third_party/libtorch/lib/libc10.so: error adding symbols: file in wrong format",
     ],
     "library-shadowed": [
         "Unsetting LD_LIBRARY_PATH fixes the import error of torch (undefined symbol in libcublasLt.so.12)",
@@ -162,6 +167,7 @@ EXAMPLES: dict[str, list[str]] = {
     ],
     "mig-enumeration": [
         "With two MIG slices exposed to the container PyTorch only sees one: torch.cuda.device_count() is 1",
+        "With 7 MIG instances given to the pod, the server used only the device 0.",
     ],
     "mig-permission": [
         "pynvml.NVMLError_NoPermission: Insufficient Permissions",
@@ -217,10 +223,12 @@ EXAMPLES: dict[str, list[str]] = {
         "ERROR: Package 'tilelang' requires a different Python: 3.8.18 not in '>=3.9'",
         "tensorflow-gpu==1.15 on python 3.9: ERROR: Could not find a version that satisfies the requirement tensorflow-gpu==1.15 (from versions: 2.5.0, 2.5.1)",
         "INCOMPATIBLE PYTHON VERSION",
+        "No version 2.3.1 of torch was found.",
     ],
     "requirement-broken": [
         "tensorflow 2.10: TypeError: Descriptors cannot not be created directly. protobuf 4.21",
         "ImportError: cannot import name 'builder' from 'google.protobuf.internal'",
+        "ImportError: cannot import name 'TypeIs' from 'typing_extensions' (/usr/lib/python3/dist-packages/typing_extensions.py)",
     ],
     "power-throttled": [
         "System throttled due to over-current",
@@ -290,5 +298,16 @@ EXAMPLES: dict[str, list[str]] = {
     ],
     "gpu-firmware-timeout": [
         "NVRM: GPU0 _kgspIsHeartbeatTimedOut: Heartbeat timed out, currentTimeMs 81275 heartbeat 1899 timeout 5200",
+    ],
+    "stub-library-loaded": [
+        "/opt/cuda/targets/x86_64-linux/lib/stubs/libcuda.so",
+    ],
+    "environment-broken": [
+        "No Python at 'C:\\Users\\me\\AppData\\Local\\Programs\\Python\\Python310\\python.exe'",
+        "did not find executable at 'C:\\Python311\\python.exe': The system cannot find the path specified.",
+        'Fatal error in launcher: Unable to create process using \'"C:\\venv\\Scripts\\python.exe"  "C:\\venv\\Scripts\\pip.exe" list\'',
+    ],
+    "cuda-major-mismatch": [
+        "2022-11-30 10:02:11.123456789 [W:onnxruntime:Default, onnxruntime_pybind_state.cc:578 CreateExecutionProviderInstance] Failed to create CUDAExecutionProvider.",
     ],
 }
