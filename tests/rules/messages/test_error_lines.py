@@ -38,6 +38,7 @@ from tests.rules.messages import (
     lines_platforms,
     lines_printed,
     lines_programs,
+    lines_reported,
     lines_sources,
     lines_statements,
     lines_systems,
@@ -200,6 +201,7 @@ FAMILIES = (
     lines_packages.EXAMPLES,
     lines_printed.EXAMPLES,
     lines_programs.EXAMPLES,
+    lines_reported.EXAMPLES,
     lines_systems.EXAMPLES,
     lines_sources.EXAMPLES,
     lines_statements.EXAMPLES,
@@ -378,10 +380,12 @@ def test_a_met_line_becomes_the_finding_of_its_rule(problem: str) -> None:
         "cupy-multiple-packages": "warn",
         "driver-older-than-toolkit": "note",
         "gpu-memory-exhausted": "note",
+        "jetpack-mismatch": "warn",
         "nvidia-wheel-conflict": "warn",
         "pcie-link-degraded": "warn",
         "power-throttled": "warn",
         "requirement-broken": "warn",
+        "row-remap-pending": "warn",
         "thermal-throttled": "warn",
         "wsl-libcuda-shadowed": "warn",
     }.get(problem, "fail")
@@ -399,10 +403,12 @@ def test_a_met_line_becomes_the_finding_of_its_rule(problem: str) -> None:
             "cupy-multiple-packages",
             "driver-older-than-toolkit",
             "gpu-memory-exhausted",
+            "jetpack-mismatch",
             "nvidia-wheel-conflict",
             "pcie-link-degraded",
             "power-throttled",
             "requirement-broken",
+            "row-remap-pending",
             "thermal-throttled",
             "wsl-libcuda-shadowed",
         }
@@ -540,7 +546,7 @@ def test_every_rule_whose_line_was_met_offers_a_way_out() -> None:
         for rule in all_rules()
         if rule.name in EXAMPLES and not check_of(rule.name, error(EXAMPLES[rule.name][0])).fixes
     }
-    assert without == {"driver-older-than-toolkit", "gpu-memory-exhausted"}
+    assert without == {"driver-older-than-toolkit", "gpu-memory-exhausted", "row-remap-failed"}
 
 
 def test_a_line_about_a_framework_that_is_known_gets_the_build_that_fits() -> None:
