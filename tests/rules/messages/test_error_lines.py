@@ -43,6 +43,7 @@ from tests.rules.messages import (
     lines_statements,
     lines_systems,
     lines_told,
+    lines_written,
 )
 
 CORE: dict[str, list[str]] = {
@@ -206,6 +207,7 @@ FAMILIES = (
     lines_sources.EXAMPLES,
     lines_statements.EXAMPLES,
     lines_told.EXAMPLES,
+    lines_written.EXAMPLES,
 )
 """Further families have their lines in files of their own (``lines_*.py``)."""
 
