@@ -21,6 +21,7 @@ EXAMPLES: dict[str, list[str]] = {
         "numba.cuda.cudadrv.error.CudaSupportError: runtime missing function: cudaRuntimeGetVersion.",
     ],
     "cudnn-too-old": [
+        "RuntimeError: cuDNN Frontend error: Unified SDPA node requires cuDNN 9.13.1",
         "NotImplementedError: Compute capability 10.3 requires cuDNN version >= 9.11.",
         "For cuDNN version below 9.5.0, paged caches are not supported",
         "DETERMINISTIC mode is not supported in cudnn version < 9.11.0",
@@ -32,6 +33,8 @@ EXAMPLES: dict[str, list[str]] = {
         "[AVHWDeviceContext @ 0x55d0] Could not dynamically load CUDA",
     ],
     "driver-too-old": [
+        'RuntimeError: Assertion error (csrc/jit/handle.hpp:31): func != nullptr and "Failed to load CUDA driver API"',
+        "RuntimeError: Could not load CUDA driver symbol `cuLaunchKernelEx`",
         "RuntimeError: The driver version is insufficient for this query",
         "RMM failure: cudaMallocAsync not supported with this CUDA driver/runtime version",
         "numba.cuda.cudadrv.driver.CudaDriverError: Driver missing function: cuMemAllocAsync",
@@ -53,6 +56,9 @@ EXAMPLES: dict[str, list[str]] = {
         "ImportError: Unsloth: You have torch = 2.1.0 but xformers = 0.0.27. Please install xformers < 0.0.24 for torch = 2.1.0.",
     ],
     "gpu-code-missing": [
+        "INTERNAL: Failed to load in-memory CUBIN (compiled for a different GPU?).",
+        "GPU compute capability of serialized executable doesn't match target device capability. (serialized: 8.0, target: 9.0)",
+        "Attempting to use wgmma.fence without CUTE_ARCH_MMA_SM90A_ENABLED",
         "Kokkos::Cuda::initialize ERROR: running kernels compiled for compute capability 9.0 on device with compute capability 8.0 is not supported by CUDA!",
         "Kokkos::Cuda::initialize ERROR: likely mismatch of architecture",
         "WARNING: The gmx binary does not include support for the CUDA architecture of the GPU ID #0 (compute capability 12.0).",
@@ -62,6 +68,12 @@ EXAMPLES: dict[str, list[str]] = {
         "numba.cuda.cudadrv.nvrtc.CCSupportError: GPU compute capability 3.5 is not supported(requires >=5.0)",
     ],
     "gpu-feature-unsupported": [
+        "RuntimeError: This GPU does not have enough shared-memory (kernel requires 160 kb)",
+        "RuntimeError: cuFFT doesn't support signals of half type with compute capability less than SM_53",
+        "FAILED_PRECONDITION: Triton support is only enabled for Ampere GPUs (compute capability 8.0) and up",
+        "RuntimeError: Only SM90 and SM100 are supported",
+        "UserWarning: Flash attention only supports gpu architectures in the range [sm80, sm121]. Attempting to run on a sm 7.5 gpu.",
+        "RuntimeError: torch._scaled_grouped_mm is only supported on CUDA devices with compute capability = [9.0, 10.0], or ROCm MI300+",
         "ValueError: bf16 mixed precision requires PyTorch >= 1.10 and a supported device.",
         "ImportError: GPU with CUDA capability 7 0 is not supported",
         "ValueError: Query, key, and value must be on a CUDA device with compute capability >= 8.0.",
@@ -82,6 +94,7 @@ EXAMPLES: dict[str, list[str]] = {
         "CMake Error: Insufficient gcc version (4.8)",
     ],
     "jit-compiler-missing": [
+        "FAILED_PRECONDITION: Can't link PTX because no nvlink binary was found.",
         "RuntimeError: Link time optimization requires nvJitLink.",
         "RuntimeError: LTO requires nvjitlink, which is not available or not sufficiently recent (>=12.3)",
         "DynamicLibNotFoundError: nvvm not found and CUDA_HOME/CUDA_PATH is set",
@@ -147,5 +160,15 @@ EXAMPLES: dict[str, list[str]] = {
     ],
     "variable-stops-framework": [
         "numba.cuda.cudadrv.error.CudaSupportError: CUDA is disabled due to setting NUMBA_DISABLE_CUDA=1 in the environment, or because CUDA is unsupported on 32-bit systems.",
+    ],
+    "cudnn-missing": [
+        "RuntimeError: INTERNAL: cuDNN could not be found or could not be loaded.",
+    ],
+    "nccl-version-mismatch": [
+        "RuntimeError: NCCL mem allocator is not supported in this NCCL version",
+        "RuntimeError: ProcessGroupNCCL windows require NCCL 2.29 or later",
+    ],
+    "nccl-missing": [
+        "W nccl_stub.cc] Unable to load NCCL library. Multi-GPU collectives will not work.",
     ],
 }
