@@ -36,11 +36,14 @@ from tests.rules.messages import (
     lines_machines,
     lines_packages,
     lines_platforms,
+    lines_printed,
     lines_programs,
+    lines_reported,
     lines_sources,
     lines_statements,
     lines_systems,
     lines_told,
+    lines_written,
 )
 
 CORE: dict[str, list[str]] = {
@@ -197,11 +200,14 @@ FAMILIES = (
     lines_libraries.EXAMPLES,
     lines_machines.EXAMPLES,
     lines_packages.EXAMPLES,
+    lines_printed.EXAMPLES,
     lines_programs.EXAMPLES,
+    lines_reported.EXAMPLES,
     lines_systems.EXAMPLES,
     lines_sources.EXAMPLES,
     lines_statements.EXAMPLES,
     lines_told.EXAMPLES,
+    lines_written.EXAMPLES,
 )
 """Further families have their lines in files of their own (``lines_*.py``)."""
 
@@ -377,10 +383,12 @@ def test_a_met_line_becomes_the_finding_of_its_rule(problem: str) -> None:
         "cupy-multiple-packages": "warn",
         "driver-older-than-toolkit": "note",
         "gpu-memory-exhausted": "note",
+        "jetpack-mismatch": "warn",
         "nvidia-wheel-conflict": "warn",
         "pcie-link-degraded": "warn",
         "power-throttled": "warn",
         "requirement-broken": "warn",
+        "row-remap-pending": "warn",
         "thermal-throttled": "warn",
         "wsl-libcuda-shadowed": "warn",
     }.get(problem, "fail")
@@ -398,10 +406,12 @@ def test_a_met_line_becomes_the_finding_of_its_rule(problem: str) -> None:
             "cupy-multiple-packages",
             "driver-older-than-toolkit",
             "gpu-memory-exhausted",
+            "jetpack-mismatch",
             "nvidia-wheel-conflict",
             "pcie-link-degraded",
             "power-throttled",
             "requirement-broken",
+            "row-remap-pending",
             "thermal-throttled",
             "wsl-libcuda-shadowed",
         }
@@ -539,7 +549,7 @@ def test_every_rule_whose_line_was_met_offers_a_way_out() -> None:
         for rule in all_rules()
         if rule.name in EXAMPLES and not check_of(rule.name, error(EXAMPLES[rule.name][0])).fixes
     }
-    assert without == {"driver-older-than-toolkit", "gpu-memory-exhausted"}
+    assert without == {"driver-older-than-toolkit", "gpu-memory-exhausted", "row-remap-failed"}
 
 
 def test_a_line_about_a_framework_that_is_known_gets_the_build_that_fits() -> None:

@@ -1,0 +1,147 @@
+"""Lines that programs raise or print where the environment is at fault, in the words of their sources, by problem."""
+
+# ruff: noqa: E501  lines as the programs print them
+
+from __future__ import annotations
+
+EXAMPLES: dict[str, list[str]] = {
+    "cpu-only-build": [
+        "RuntimeError: packed_simple_sum not built with CUDA",
+        "RuntimeError: llama-cpp-python was built without GGML CUDA support.",
+        'RuntimeError: "cuda" device requested but this build of Warp does not support CUDA',
+        "MXNetError: This call is only supported for MXNet built with CUDA support.",
+        "Check failed: Please compile with CUDA enabled for cuda features",
+    ],
+    "cuda-library-too-old": [
+        "RuntimeError: /te/common/gemm/cublaslt_gemm.cu:486 in function cublas_gemm: Assertion failed: MXFP8 requires cuBLAS 12.8+, but run-time cuBLAS version is 120603",
+        "CublasLt version 12.8.0 or higher required for NVFP4 execution.",
+        "RuntimeError: Cuspy requires libcupti >= 13; loaded /usr/local/cuda/lib64/libcupti.so.12 reports 12.4",
+    ],
+    "cudnn-too-old": [
+        "RuntimeError: cuDNN >= 9.18 on SM90 or SM100 is required",
+        "RuntimeError: max_q <= 128 requires cuDNN >= 9.24",
+        "AssertionError: MXFP8 Fused Normalization is only supported in CuDNN version 9.10.0 or higher",
+        "Compiled-against cuDNN version 7000 is too old, please upgrade system to version 8000 or later.",
+        "PyTorch requires cuDNN 8.1 and above.",
+    ],
+    "driver-not-installed": [
+        "RuntimeError: Assertion error (csrc/jit/handle.hpp:18): Failed to load CUDA driver `libcuda.so.1`",
+        "Please install cuda driver for GPU use.  No cuda driver detected.",
+        "Warp CUDA warning: Could not find or load the NVIDIA CUDA driver. GPU execution will not be available.",
+        "RuntimeError: Conditional graph nodes require CUDA driver 12.4+, but no CUDA driver was found",
+        "RuntimeError: cuda driver can't be loaded, is cuda enabled?",
+    ],
+    "driver-not-loaded": [
+        "[ERROR] Kernel module nvidia_uvm is not loaded. Make sure the NVIDIA device driver is installed and loaded.",
+    ],
+    "driver-too-old": [
+        "   Insufficient CUDA driver version.",
+        "The minimum required CUDA driver version is 12.0, but the installed CUDA driver version is 11.4.",
+        "   CUDA Toolkit 12.9, Driver 11.4 (insufficient CUDA driver version!)",
+        "Warp CUDA error: Warp requires CUDA driver 12.0 or higher, but the current driver only supports CUDA 11.4",
+        "RuntimeError: Conditional graph nodes require CUDA driver 12.4+",
+        "WARN nvdecoder gstnvdecoder.c:1071: Too old nvidia driver to query decoder capability",
+    ],
+    "extension-binary-missing": [
+        "RuntimeError: apex.optimizers.FusedAdam requires cuda extensions",
+        "RuntimeError: Attempted to call MultiTensorApply method, but MultiTensorApply is not available, possibly because Apex was installed without --cpp_ext --cuda_ext.  Original import error message:",
+        "WARNING - CUDA kernels for auto_gptq are not installed, this will result in very slow inference speed.",
+        "vllm._flashmla_C is not available, likely was not compiled due to insufficient nvcc version",
+        "RuntimeError: The `_qutlass_C` extension is not loaded. Make sure your custom op library is imported",
+        "RuntimeError: ColumnParallelLinear was called with gradient_accumulation_fusion set to True but the custom CUDA extension fused_weight_gradient_mlp_cuda module is not found.",
+    ],
+    "gpu-code-missing": [
+        "Your installed torch==2.15.0 does not include kernels for this GPU. Reinstall the same version against a CUDA build that does, e.g.:",
+        "FATAL: FlashAttention requires building with sm version sm80-sm90, but was built for < 8.0!",
+        "CUDA binary kernel for this graphics card compute capability (12.0) not found.",
+        "This kernel only support sm_90a",
+        "marlin_gemm(..) requires CUDA_ARCH >= 7.5",
+        "[TensorRT LLM Error][fpA_intB Runner] Please recompile with support for hopper by passing 90-real as an arch to build_wheel.py.",
+    ],
+    "gpu-feature-unsupported": [
+        "ValueError: Kernel: Machete kernel requires compute capability >= 9.0. Detected capability: `8.6`.",
+        "NotImplementedError: Using quantized Marlin models requires a GPU with CUDA capability 8.0 or later.",
+        "RuntimeError: _sparse24_gemm_fp8_sm90: Supported only on GPUs with compute capability 9.x",
+        "NotImplementedError: DeepGEMM MegaMoE requires SM100 GPUs.",
+        "AssertionError: Float8 dynamic quantization requires CUDA compute capability ≥8.9 or MI300+ or XPU.",
+        "ValueError: Skip Softmax requires Hopper SM90 or Blackwell SM100/SM103/SM107; found SM80.",
+        "RuntimeError: Cooperative Minibatching is not supported on pre-Volta generation GPUs.",
+        "ValueError: Can not use Marlin int4*fp16 kernel with a device of compute capability (7, 5), the minimum compute capability is 8.0 for Marlin kernel.",
+        "RuntimeError: Your device does not supports bf16(bfloat16), please change to fp16(float16)",
+        "ValueError: Type bf16 is not supported on your device.",
+        "RuntimeError: Machete kernel is Hopper-only (SM90); found `RTX 4090`",
+        "RuntimeError: Unable to load evoformer_attn op due to no compute capabilities remaining after filtering",
+        "Error: 'prop.major >= 3' failed: Device id 0 with CC 2.1 not supported, need 3.0+ compute capability",
+        "CUDA backend requires compute capability 5.0 or up, but found 3.5. Your GPU is not supported.",
+        "Only GPUs with Tensor Core (SM >= 70) are supported",
+        "torch._structured_sparse_linear: Supported only on GPUs with compute capability 8.x",
+    ],
+    "host-compiler-unsupported": [
+        "CMake Error: MXNet 2 requires a C++17 compatible compiler. Please update to GCC version 7 or newer.",
+        "Need GCC 8.1 or newer to build XGBoost",
+        '#error "GCC >= 4.9 is required!"',
+    ],
+    "jit-compiler-too-old": [
+        "RuntimeError: Device compute capability (5, 2) is less than the minimum supported by NVRTC 13.0. Supported compute capabilities are (7, 5).",
+    ],
+    "nccl-version-mismatch": [
+        "RuntimeError: NCCL EP requires NCCL >= 2.30.4, found 2.27.3 at runtime.",
+        "DeepEP v2 requires NCCL >= 2.30 but found 2.27. PyTorch pins an older NCCL",
+        "NCCL version too old: (2.18.1). Install NCCL >= 2.23.4 .",
+        "AssertionError: Invalid NCCL versions: 2.26.2 (loaded) v.s. 2.27.5 (expected)",
+        "Prior to NCCL 2.31, NCCL compile-time and runtime versions must be the same. Please re-compile DeepEP.",
+    ],
+    "no-gpu-visible": [
+        "RuntimeError: Unable to proceed, no GPU resources available",
+        "RuntimeError: No CUDA devices detected",
+        "RuntimeError: Attempted to configure the PyTorch CUDA memory allocator, but no CUDA devices are available.",
+        "RuntimeError: CUDA is not available for GPU dequantization",
+        "RuntimeError: This program requires a CUDA device, but Warp sees none.",
+        "AssertionError: Megatron requires CUDA.",
+        "Error: GPU context requested, but no GPUs found.",
+        "Check failed: Invalid device. `device` is required to be CUDA and there must be at least one GPU available for using GPU.",
+        "RuntimeError: GGML CUDA backend found no CUDA devices.",
+    ],
+    "peer-access-blocked": [
+        "RuntimeError: No peer-to-peer access available between GPUs. This platform does not support the GPU-to-GPU communication required",
+        "src/host/topo/topo.cpp:473: [GPU 1] Peer GPU 3 is not accessible, exiting ...",
+    ],
+    "python-unsupported": [
+        "RuntimeError: Transformer Engine requires Python 3.10 or newer, but found Python 3.8.",
+    ],
+    "ranks-share-gpu": [
+        "Multiple processes within communication group running on same CUDA device is not supported.",
+    ],
+    "requirement-broken": [
+        "RuntimeError: AutoSP requires PyTorch >= 2.9, found 2.7.1.",
+        "RuntimeError: Need PyTorch >= 2.2",
+        "RuntimeError: Torch version must be 2.5 or higher to use symmetric memory. Current version: 2.4",
+        "AssertionError: Minimum torch version 2.1 required. Found 2.0.1.",
+    ],
+    "toolkit-lacks-gpu": [
+        "WARNING: Compute capabilities [120] are not all supported by the installed CUDA version 12.4. Targeting [90] instead.",
+        "CUDA version 11.7 is too low for detected architecture 90. Targeting the highest supported architecture 86 instead.",
+    ],
+    "toolkit-missing": [
+        "RuntimeError: Could not detect version of CUDA Toolkit headers (CUDA Toolkit headers not found).",
+        'Unable to find cuda_runtime.h in "/usr/include" for CUDAToolkit_INCLUDE_DIRECTORIES.',
+        "Unable to find cudart library.",
+        "RuntimeError: Missing CUDA developer headers for Marlin JIT (cusparse.h).",
+        "CUDA nvcc compiler not found. Install CUDA toolkit in default location.",
+        "Neither precompiled kernels nor CUDA compiler was found, unable to use CUDA",
+        "RuntimeError: nvdisasm was not found or could not be executed.",
+    ],
+    "toolkit-too-old": [
+        "RuntimeError: nvte_grouped_gemm requires cuBLAS 13.3+, but compile-time cuBLAS version is 120804. Please upgrade to cuBLAS 13.3",
+        "Compiled-against CUDA version 8000 is too old, please upgrade system to version 9000 or later.",
+        "CMake Error: CUDA version too low. tiny-cuda-nn require CUDA 10.2 or higher.",
+        "Unsupported CUDA version 9.2, you need CUDA 10.1 or newer",
+        "AssertionError: sm100 compilation for Flash MLA requires NVCC 12.9 or higher.",
+        "Exception: CUDA Toolkit version 12.0+ is required (found 11.4 in /usr/local/cuda)",
+        "RuntimeError: Warp must be built with CUDA Toolkit 12.4+ to enable conditional graph nodes",
+        "FP4 support requires CUDA 12.8+, but compile-time CUDA version is",
+        "CMake Error at CMakeLists.txt:15: CUDA 12.1+ is required, but found CUDA 11.8",
+        "CMake Error at CMakeLists.txt:218: CUDA version must be at least 12.9!",
+        "setup.py: tiny-cuda-nn requires at least CUDA 10.2",
+    ],
+}
