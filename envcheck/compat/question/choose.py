@@ -2,7 +2,7 @@
 
 A short version stands for several releases, a family: it fits when one release of each family fits with all that was
 named. Where every member fits, or none, the relations say so themselves; the search is for what they leave open. That
-none fits is said only of families whose members are all known, as PyTorch's and CUDA's are.
+none fits is said only of families whose members are all known, as those that PyPI lists are.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from envcheck.compat.names import PLATFORM, SETS, canonical
 from envcheck.compat.question.candidates import TORCH
 from envcheck.compat.question.fits import ENGINE, all_fits
 from envcheck.compat.question.hardware import NAME as FORWARD
+from envcheck.compat.question.published import published
 from envcheck.compat.question.question import Question, listed, overall, summary
 from envcheck.compat.question.reading import read_question
 from envcheck.compat.relations.fit import Fit, FitVerdict
@@ -25,8 +26,8 @@ from envcheck.compat.specifier import Version, parse_specifier, parse_version
 from envcheck.components import Bound, Component
 from envcheck.versions import DriverRelease
 
-_COMPLETE = ("cuda", "nvcc", TORCH)
-"""Components whose releases the matrix knows one by one."""
+_LISTED = ("cuda", "nvcc", TORCH)
+"""Components whose releases rows name one by one; those of others may be listed as published."""
 _ONE_FOR_ALL = (ENGINE, "tensorrt")
 """An engine loads in the version that built it: that one of each would do, says nothing of those that are there."""
 MOST_WORK = 1200
@@ -102,7 +103,7 @@ def narrowed(matrix: Matrix, components: Sequence[Component], most: int) -> Resu
     found = search.run(result, families)
     if found is not None:
         return found._replace(fits=(_fitting(components, families, found), *found.fits))
-    if search.open or any(family.name not in _COMPLETE for family in families):
+    if search.open or not all(family.name in _LISTED or published(matrix, family.name) for family in families):
         return result
     refusal = _none_fits(components, families, search.refused)
     return result._replace(fits=(*result.fits, refusal), objections=(*result.objections, refusal))
@@ -166,12 +167,14 @@ def families_of(components: Sequence[Component], question: Question) -> Iterator
 
 
 def _members(matrix: Matrix, name: str, versions: Sequence[Version]) -> tuple[str, ...]:
-    """The releases, or narrower families, that rows name, newest first; none for what is a release itself."""
+    """The releases that are published, or those and narrower families that rows name, newest first; none for what is a
+    release itself.
+    """
     family = versions[0] if len(versions) == 1 and versions[0].family else None
     if family is None:
         return ()
     start, local = family.numbers, f"+{family.local}" if family.local else ""
-    named = matrix.known_versions(name) if name in _COMPLETE else matrix.named_versions(name)
+    named = matrix.known_versions(name) if name in _LISTED else published(matrix, name) or matrix.named_versions(name)
     found = [one for one in reversed(named) if one.numbers[: len(start)] == start and len(one.numbers) > len(start)]
     return tuple(f"{one}{local}" for one in found)
 
