@@ -98,6 +98,8 @@ class DriverBranchRow(Row, frozen=True, kw_only=True):
     kind: Literal["long-term", "production", "new-feature", "legacy"] | None = None
     ended: str | None = None
     """The day (or month) its support ended or ends."""
+    first: str | None = None
+    """Its first release, where that is known."""
     developer: str = ""
     """Specifier of its releases for developers of Vulkan: their numbers do not show which GPUs they support."""
 
@@ -127,6 +129,8 @@ class CudaRow(Row, frozen=True, kw_only=True):
     disputed_windows: str | None = None
     updates: tuple[CudaUpdate, ...] = ()
     """The releases of the minor, oldest first, where their least drivers differ."""
+    releases: tuple[str, ...] = ()
+    """All releases of the minor, oldest first, by three numbers."""
     bundled_driver: str | None = None
     """Linux driver that its first release came with; it knows everything the toolkit can produce."""
     ptx: str | None = None
