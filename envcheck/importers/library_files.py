@@ -61,6 +61,11 @@ _INSTALLED = re.compile(
     r"command-line-tools|minimal-build|nvcc)-(?P<major>[0-9]{1,2})-(?P<minor>[0-9])\b"
 )
 """NVIDIA's packages for Debian and Red Hat, whose names say the release."""
+_CUDNN_PACKAGE = re.compile(
+    r"(?<![\w-])(?:lib)?cudnn[5-9](?:-cuda-[0-9]{2})?(?::\w{2,8})?(?:\s{1,60}|-|=|/\S{1,40} )"
+    r"(?P<version>[5-9](?:\.[0-9]{1,2}){2,3})-[0-9]"
+)
+"""cuDNN's packages, with the version that the package manager lists."""
 _SENTENCE = re.compile(r"(?<=[.;!?])\s+")
 _BULLET = " \t-*•#>`|"
 _MOST, _LONGEST_LINE, _LONGEST_PROSE = 64, 1000, 200
@@ -106,7 +111,9 @@ def _libraries(paste: Paste) -> Iterator[Library]:
                 yield from _files(sentence)
                 if package := _INSTALLED.search(sentence):
                     yield stated_cuda(f"{package['major']}.{package['minor']}")
-            if len(sentence) <= _LONGEST_PROSE and not _NOT_THE_TOOLKIT.search(sentence):
+            if "cudnn" in sentence and (package := _CUDNN_PACKAGE.search(sentence)):
+                yield stated_cudnn(package["version"])
+            elif len(sentence) <= _LONGEST_PROSE and not _NOT_THE_TOOLKIT.search(sentence):
                 yield from _stated(sentence)
 
 

@@ -146,9 +146,15 @@ def _logged(text: str, paste: Paste) -> Snapshot | None:
         return _framework(used, gpu_available=True)
     if _TOOK_CPU.search(text) and not _ASKED_FOR_CPU.search(paste.text[:_LONGEST_TEXT]):
         return _framework("torch", gpu_available=False)
-    if (listed := _PROVIDERS.match(text)) and not _CHOSEN.search(listed["before"]):
+    if (listed := _PROVIDERS.match(text)) and not _CHOSEN.search(listed["before"]) and not _of_session(paste):
         return _providers(listed["list"])
     return _framework("tensorflow", gpu_available="GPU" in text) if _DEVICES.match(text) else None
+
+
+def _of_session(paste: Paste) -> bool:
+    """Whether a text asks a session which providers it took, which are not all that the build has."""
+    text = paste.text[:_LONGEST_TEXT]
+    return ".get_providers()" in text and "get_available_providers" not in text
 
 
 _CODE_LINE = re.compile(r"(?:import |from |#|[A-Za-z_][\w.]{0,60} ?= |`{3}|def |with |$)")

@@ -422,6 +422,49 @@ FORMS: dict[str, tuple[str, tuple[str, ...]]] = {
         (">>> onnxruntime.__version__\n'1.20.1'\npip list: onnxruntime 1.20.1, onnxruntime-gpu 1.20.1"),
         ("onnxruntime-cpu-and-gpu",),
     ),
+    "nouveau-lshw": (
+        (
+            "  *-display\n"
+            "       product: TU116 [GeForce GTX 1660 SUPER]\n"
+            "       vendor: NVIDIA Corporation\n"
+            "       configuration: driver=nouveau latency=0"
+        ),
+        ("nouveau-loaded",),
+    ),
+    "open-module-on-pascal": (
+        "GPU: GTX 1080 Ti. I installed nvidia-driver-560-open on Debian 12. nvidia-smi prints No devices were found",
+        ("gpu-unsupported-by-driver",),
+    ),
+    "proprietary-module-on-blackwell": (
+        "RTX 5080, Ubuntu 24.04\n$ sudo apt install nvidia-driver-570\n$ nvidia-smi\nNo devices were found",
+        ("gpu-unsupported-by-driver",),
+    ),
+    "open-module-on-blackwell": (
+        "RTX 5090 with nvidia-driver-570-open",
+        ("none",),
+    ),
+    "two-modules-tried": (
+        "I tried nvidia-driver-570 and nvidia-driver-570-open with my RTX 5090",
+        ("none",),
+    ),
+    "cudnn-of-dpkg": (
+        (
+            "$ dpkg -l | grep cudnn\n"
+            "ii  libcudnn8       8.9.7.29-1+cuda12.2   amd64\n"
+            "$ nvcc --version\n"
+            "Cuda compilation tools, release 12.4, V12.4.131\n"
+            "$ pip show onnxruntime-gpu\n"
+            "Name: onnxruntime-gpu\n"
+            "Version: 1.20.1\n"
+            ">>> ort.InferenceSession(model).get_providers()\n"
+            "['CPUExecutionProvider']"
+        ),
+        ("cudnn-major-mismatch",),
+    ),
+    "cudnn-of-rpm": (
+        "libcudnn8-8.9.7.29-1.cuda12.2.x86_64\nCUDA 12.4\nonnxruntime-gpu 1.20.1",
+        ("cudnn-major-mismatch",),
+    ),
     "cpu-repl": (
         ">>> torch.__version__\n'2.5.1+cpu'\n>>> torch.cuda.is_available()\nFalse",
         ("cpu-only-build",),

@@ -104,6 +104,7 @@ EXAMPLES: dict[str, list[str]] = {
     ],
     "gpu-init-failed": [
         "Failed to initialize NVML: Insufficient Permissions",
+        "nvidia-smi just says: No devices were found",
         "After suspend and resume the GPU is no longer used, ollama takes the CPU.",
         'msg="cuda driver library init failure: 3"',
         "my laptop wakes up from suspend, and PyTorch says CUDA unknown error until I do rmmod nvidia_uvm; modprobe nvidia_uvm",
