@@ -376,9 +376,11 @@ def test_a_met_line_becomes_the_finding_of_its_rule(problem: str) -> None:
     assert found.status == {
         "cupy-multiple-packages": "warn",
         "driver-older-than-toolkit": "note",
+        "framework-leaves-speed": "note",
         "gpu-memory-exhausted": "note",
         "nvidia-wheel-conflict": "warn",
         "pcie-link-degraded": "warn",
+        "persistence-mode-off": "note",
         "power-throttled": "warn",
         "requirement-broken": "warn",
         "thermal-throttled": "warn",
@@ -397,9 +399,11 @@ def test_a_met_line_becomes_the_finding_of_its_rule(problem: str) -> None:
         - {
             "cupy-multiple-packages",
             "driver-older-than-toolkit",
+            "framework-leaves-speed",
             "gpu-memory-exhausted",
             "nvidia-wheel-conflict",
             "pcie-link-degraded",
+            "persistence-mode-off",
             "power-throttled",
             "requirement-broken",
             "thermal-throttled",
@@ -539,7 +543,12 @@ def test_every_rule_whose_line_was_met_offers_a_way_out() -> None:
         for rule in all_rules()
         if rule.name in EXAMPLES and not check_of(rule.name, error(EXAMPLES[rule.name][0])).fixes
     }
-    assert without == {"driver-older-than-toolkit", "gpu-memory-exhausted"}
+    assert without == {
+        "driver-older-than-toolkit",
+        "framework-leaves-speed",
+        "gpu-memory-exhausted",
+        "persistence-mode-off",
+    }
 
 
 def test_a_line_about_a_framework_that_is_known_gets_the_build_that_fits() -> None:
