@@ -23,6 +23,11 @@ _LINE = re.compile(
 _IN_CODE = re.compile(
     r"os\.environ\[[\"'](CUDA_VISIBLE_DEVICES)[\"']\] ?(?:=|:) ?[\"']?([0-9,-]{0,60})[\"']?(?:\s|$|;)"
 )
+_SET_IN_CODE = re.compile(
+    r"(?:.{0,60}[\s`])?os\.environ\[[\"']((?:CUDA|NCCL|CUDNN|CUBLAS|TORCH|PYTORCH|TF|XLA|JAX|VLLM)_[A-Z0-9_]{1,60})[\"']\]"
+    r" ?= ?[\"']([\w:.,-]{0,60})[\"']"
+)
+"""A line of Python that sets a variable; those that select GPUs have readers of their own."""
 _PRINTED = re.compile(r"(?:\$|#|>) ?(?:echo|printenv) \$?(CUDA_VISIBLE_DEVICES)$")
 """A question whose answer is the next line."""
 _OF_COMMAND = re.compile(
@@ -69,8 +74,7 @@ _LONGEST_LINE, _MOST = 600, 500
 
 
 def recognise(paste: Paste) -> bool:
-    named = any(_LINE.match(line.strip()) or _IS_SET.search(line[:_LONGEST_LINE]) for line in paste.lines)
-    return named or bool(_of_commands(paste)) or _on_purpose(paste)
+    return any(map(_setting, paste.lines)) or bool(_of_commands(paste)) or _on_purpose(paste)
 
 
 def read(paste: Paste) -> Snapshot:
@@ -78,11 +82,22 @@ def read(paste: Paste) -> Snapshot:
         return Snapshot(runs=(ProbeRun(name=NAME, status="ok", detail=HIDDEN_ON_PURPOSE),))
     values = _of_commands(paste)
     for line in paste.lines:
-        found = _LINE.match(line.strip()) or (_IS_SET.search(line[:_LONGEST_LINE]) if " set" in line else None)
+        found = _setting(line)
         if found and len(values) < _MOST:
             said = _LIST.match(line) or found
             values.setdefault(found[1], masked_value(found[1], said[2].strip("\"'")))
     return Snapshot(variables=Variables(source=SOURCE, values=values)) if values else Snapshot()
+
+
+def _setting(line: str) -> re.Match[str] | None:
+    """The name and the value of a variable that a line sets."""
+    if found := _LINE.match(line.strip()):
+        return found
+    text = line[:_LONGEST_LINE]
+    if " set" in text and (said := _IS_SET.search(text)):
+        return said
+    in_code = _SET_IN_CODE.match(text) if "os.environ[" in text else None
+    return in_code if in_code and in_code[1] != "CUDA_VISIBLE_DEVICES" else None
 
 
 def _on_purpose(paste: Paste) -> bool:

@@ -38,6 +38,7 @@ from envcheck.snapshot.gpus import (
 from envcheck.snapshot.runs import (
     HIDDEN_ON_PURPOSE,
     JOB_WITHOUT_GPU,
+    ON_TPU,
     OTHER_GPU,
     PASTED_TITLE,
     Collective,
@@ -94,6 +95,7 @@ __all__ = [
     "NO_GPU_ASKED",
     "OF_FRAMEWORK_IMAGE",
     "OF_IMAGE",
+    "ON_TPU",
     "OTHER_GPU",
     "PASTED",
     "PASTED_TITLE",

@@ -128,6 +128,7 @@ _ANOTHER = re.compile(
     r"|worked|tested|supports?|supported|"
     r"recommend\w*|compatible with|other (?:machine|pc|box|server|computer|gpus?|card)|"
     r"another (?:machine|pc|box|server|computer|gpu|card)|colleague|friend|"
+    r"(?:another|other) (?:virtual |conda |python )?(?:env|venv|environment)|"
     r"previously|earlier|formerly|used to|used (?=.{1,60}\bbefore\b)|"
     r"instead of|unlike|compared?|versus|vs|than|e\.g\.|for example|such as|"
     r"not (?:on|with|an?)|no longer|since(?! then)|until|starting (?:with|from)|release notes|changelog|"
@@ -183,6 +184,20 @@ _ABOUT = re.compile(
     r"\b(?:the )?version of (?:the )?(?P<name>[\w.+ -]{2,24}?)(?P<link> ?(?:is|was|=|:)+ ?)", re.IGNORECASE
 )
 """The order of words in "the version of torch is 2.0.1"."""
+_CHANGED = re.compile(
+    r"(?:\b(?:after|since|when) (?:I |we )?)?\b(?:(?:up|down)graded|updated|switched|bumped"
+    r"|(?<=after )(?:(?:up|down)grading|updating|switching)|(?<=since )(?:(?:up|down)grading|updating|switching)) "
+    r"(?:my |the |our )?(?P<name>[A-Za-z][\w -]{1,24}?)(?: version)?(?: from v?[0-9][\w.+-]{0,24})? to "
+    r"(?:(?P=name) |version )?v?(?P<version>[0-9][\w.+-]{0,24}\w)",
+    re.IGNORECASE,
+)
+"""A change that was made: the newer version is the one that is here."""
+_CURED = re.compile(
+    r"(?<!no longer )(?<!not )(?<!n't )(?<!stopped )(?<!nothing )(?<!never )"
+    r"\b(?:works?|working|worked|fix\w*|solv\w*|help\w*|fine|gone|resolv\w*|by (?:up|down)grading|disappear\w*)\b",
+    re.IGNORECASE,
+)
+"""What says that a change ended the problem: the version of the problem was another one."""
 _DIGIT = re.compile(r"[0-9]")
 _UNNUMBERED = re.compile(r"titan|jetson|\bdgx\b")
 """The GPUs and machines whose names have no digit."""
@@ -257,8 +272,7 @@ def mentions(line: str) -> Iterator[Mention]:
     text = before_error(line[:LONGEST])
     if _PROGRAM.search(text):
         return
-    if "ersion of" in text:
-        text = _ABOUT.sub(r"\g<name> version\g<link>", text)
+    text = _reordered(text)
     listed = _is_list(text)
     for part in _parts(text, listed=listed):
         hedged = not listed and _ANOTHER.search(part) is not None
@@ -278,6 +292,15 @@ def mentions(line: str) -> Iterator[Mention]:
                 branch = next(filter(None, map(found.__getitem__, _BRANCHES)), None)
                 release = found["version"] or found["bare"] or found["before"] or branch
                 yield Mention("driver", release or _of_windows(found["windows"]), listed or _is_labelled(found))
+
+
+def _reordered(text: str) -> str:
+    """The line with each name before its version: "the version of torch is 2.0.1", "updated torch from 2.0 to 2.1"."""
+    if "ersion of" in text:
+        text = _ABOUT.sub(r"\g<name> version\g<link>", text)
+    if " to " in text and not _CURED.search(text):
+        text = _CHANGED.sub(r"; \g<name> \g<version>; ", text)
+    return text
 
 
 def _named(part: str, *, listed: bool, hedged: bool) -> Iterator[Mention]:

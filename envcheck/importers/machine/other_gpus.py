@@ -9,7 +9,7 @@ import re
 
 from envcheck.importers.kit.paste import Paste
 from envcheck.importers.kit.protocol import Rank
-from envcheck.snapshot import OTHER_GPU, ProbeRun, Snapshot
+from envcheck.snapshot import ON_TPU, OTHER_GPU, ProbeRun, Snapshot
 
 NAME = "GPUs of other makers"
 RANK = Rank.PROSE
@@ -35,12 +35,28 @@ _NVIDIA = re.compile(r"\b(?:GeForce|RTX|GTX|Quadro|Tesla|TITAN|Jetson|nvidia-smi
 _LONGEST_LINE, _LONGEST_TEXT = 600, 1 << 20
 
 
+_TPU = re.compile(
+    r"\b(?:on|with|use|using|uses|run\w*) (?:a |the |an? \w{2,10} |my |Google |Kaggle |Colab ){0,3}(?:Cloud )?TPUs?\b"
+    r"|\bTPU ?(?:v[2-7]\w{0,2}(?:-[0-9]{1,4})?|VMs?|pods?|nodes?|runtime)\b|\bPJRT_DEVICE=TPU\b|\bjax\[tpu\]"
+)
+
+
 def recognise(paste: Paste) -> bool:
-    return _named(paste) is not None
+    return _named(paste) is not None or _is_on_tpu(paste)
 
 
 def read(paste: Paste) -> Snapshot:
+    if _is_on_tpu(paste):
+        return Snapshot(runs=(ProbeRun(name=NAME, status="ok", detail=ON_TPU),))
     return Snapshot(runs=(ProbeRun(name=NAME, status="ok", detail=f"{OTHER_GPU}{_named(paste)}"),))
+
+
+def _is_on_tpu(paste: Paste) -> bool:
+    """Whether a text that names no GPU of NVIDIA is about a program on a TPU."""
+    if "TPU" not in paste.text and "[tpu]" not in paste.text:
+        return False
+    told = any(_TPU.search(line[:_LONGEST_LINE]) for line in paste.statements)
+    return told and not _NVIDIA.search(paste.text[:_LONGEST_TEXT])
 
 
 def _named(paste: Paste) -> str | None:

@@ -16,7 +16,12 @@ from envcheck.snapshot import Environment, items_in
 _TOOLKIT = re.compile(r"nvidia-cuda-|cuda-(?:toolkit|runtime|cudart|libraries)$")
 """Distributions of the toolkit's parts, besides NVIDIA's wheels of libraries."""
 
-_SPEAKS_OF_CUDA = re.compile(r"cuda|cudnn|cublas|nccl", re.IGNORECASE)
+_SPEAKS_OF_CUDA = re.compile(
+    r"cuda|cudnn|cublas|nccl"
+    r"|\b(?:unable|not able|fail(?:s|ed|ing)?|ca ?n[o']t|cannot|could ?n[o']t|does(?: not|n't)|won't)\b"
+    r"[^.;]{0,60}\b(?:in|on|with|use|uses|using|see|find|detect) (?:a |an |the |my |any )?GPUs?\b",
+    re.IGNORECASE,
+)
 _LOG_PREFIX = re.compile(r"\.cc:[0-9]+\]")
 """The prefix of lines that TensorFlow and XLA log without a GPU, too."""
 

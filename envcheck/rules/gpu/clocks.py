@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from envcheck.checks import Evidence, Fix
 from envcheck.rules.api import Facts, Outcome, evidence_of, passed, rule
 from envcheck.rules.facts.machine import basis_of, gpu_title, is_listed
@@ -158,7 +160,14 @@ def _by_temperature(gpu: Gpu, temperature: Temperature) -> Outcome | None:
     )
 
 
-@rule(layer="driver", scope="node", per="gpu", needs=("gpu.persistence_mode",), arises=is_listed)
+_DAEMON = Fix(
+    text="On a server, run the persistence daemon",
+    command=("sudo", "systemctl", "enable", "--now", "nvidia-persistenced"),
+    who="root",
+)
+
+
+@rule(layer="driver", scope="node", per="gpu", needs=("gpu.persistence_mode",), arises=is_listed, remedy=(_DAEMON,))
 def persistence_mode_off(gpu: Gpu, facts: Facts) -> Outcome | None:
     """Persistence mode is off.
 
@@ -181,12 +190,12 @@ def persistence_mode_off(gpu: Gpu, facts: Facts) -> Outcome | None:
     if gpu.persistence_mode:
         return passed("Persistence mode is on", evidence, decided_by="driver-answered")
     platform = facts.snapshot.platform
-    command = () if platform and platform.wsl else ("sudo", "systemctl", "enable", "--now", "nvidia-persistenced")
+    wsl = platform is not None and platform.wsl
     return Outcome(
         status="note",
         title=f"{gpu_title(gpu)}: persistence mode is off",
         message="The first program after a pause waits while the driver initializes the GPU.",
         evidence=(evidence,),
         decided_by="driver-answered",
-        fixes=(Fix(text="On a server, run the persistence daemon", command=command, who="root"),),
+        fixes=(msgspec.structs.replace(_DAEMON, command=()) if wsl else _DAEMON,),
     )

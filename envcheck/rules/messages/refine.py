@@ -19,6 +19,7 @@ from envcheck.rules.messages.why_missing import (
 )
 from envcheck.snapshot import (
     HIDDEN_ON_PURPOSE,
+    ON_TPU,
     PASTED,
     Snapshot,
     frameworks_in,
@@ -39,7 +40,7 @@ _SHARED_OBJECT = re.compile(r"\blib\w+\.so\b")
 
 def refine(line: ErrorLine, text: str, snapshot: Snapshot, matrix: Matrix) -> ErrorLine:
     """The line with the problem that it names on this machine."""
-    if line.problem == "gpu-code-missing" and _LISTED.search(text) and _runs_anyway(snapshot, matrix):
+    if _is_no_fault(line, text, snapshot, matrix):
         return line._replace(status="note")
     if another := _another_problem(line, text, snapshot, matrix):
         return line._replace(problem=another)
@@ -50,6 +51,13 @@ def refine(line: ErrorLine, text: str, snapshot: Snapshot, matrix: Matrix) -> Er
     if line.problem in _WHEELS:
         return _refine_wheel(line, text, snapshot)
     return _refine_driver(line, text, snapshot) if line.problem in _OF_DRIVER else line
+
+
+def _is_no_fault(line: ErrorLine, text: str, snapshot: Snapshot, matrix: Matrix) -> bool:
+    """Whether the rest of the text shows that what a line tells stops nothing."""
+    if line.problem in _WITHOUT_GPU:
+        return any(run.detail in (HIDDEN_ON_PURPOSE, ON_TPU) for run in snapshot.runs)
+    return line.problem == "gpu-code-missing" and bool(_LISTED.search(text)) and _runs_anyway(snapshot, matrix)
 
 
 _LISTED = re.compile(r"not compatible with the current PyTorch|If you want to use the .{3,60} GPU with PyTorch")
@@ -143,6 +151,8 @@ _OF_LOADER = re.compile(r"libcuda\.so\S* ?(?::|cannot|not|was)|libnvidia-ml\.so\
 
 
 _NO_GPU = frozenset({"no-gpu-visible", "gpu-hidden"})
+_OF_DRIVER = frozenset({"driver-not-installed", "driver-not-loaded"})
+_WITHOUT_GPU = _NO_GPU | _OF_DRIVER
 _OF_BUILD = _NO_GPU | {"cpu-only-build"}
 _OF_THE_DRIVER = re.compile(r"nvidia-container|\bcuInit|CUDA_ERROR|nvidia-smi|\bNVML")
 """What no build for the CPU says."""
@@ -160,8 +170,6 @@ def _refine_build(line: ErrorLine, text: str, snapshot: Snapshot, matrix: Matrix
     With both packages of ONNX Runtime, one overwrote the other; a program that prints its build without being asked
     says little where no GPU is spoken of.
     """
-    if line.problem in _NO_GPU and any(HIDDEN_ON_PURPOSE in run.detail for run in snapshot.runs):
-        return line._replace(status="note")
     if line.problem in _NO_GPU:
         by_build = _has_cpu_builds_only(snapshot) and not _OF_THE_DRIVER.search(text)
         return line._replace(problem="cpu-only-build", status="fail") if by_build else line
@@ -215,7 +223,6 @@ def _refine_wheel(line: ErrorLine, text: str, snapshot: Snapshot) -> ErrorLine:
 
 _RUNS_ON = re.compile(r"You're on [^(]{0,40}\(`?manylinux_2_(?P<minor>[0-9]{1,2})_\w+`?\)")
 """What uv says of the system."""
-_OF_DRIVER = frozenset({"driver-not-installed", "driver-not-loaded"})
 
 
 def _both_onnxruntimes(snapshot: Snapshot, matrix: Matrix) -> bool:

@@ -187,7 +187,8 @@ def framework_leaves_speed(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     What it checks
         With bench --frameworks: the same work with and without a setting that the framework says is in
         force: FP32 products without TF32, convolutions without a search for the fastest algorithm. It
-        is a remark where both were measured and differ by more than 15 %.
+        is a remark where both were measured and differ by more than 15 %, and where a program says in
+        a text that it computes without its tensor cores.
 
     Why it matters
         The defaults favour exact results and a quick start. Programs that need less precision, or that

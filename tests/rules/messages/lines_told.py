@@ -57,6 +57,7 @@ EXAMPLES: dict[str, list[str]] = {
     "driver-libraries-in-image": [
         "My Dockerfile has `RUN apt-get install -y nvidia-driver-535`. In the container nvidia-smi says: Failed to initialize NVML: Driver/library version mismatch. The host has 550.54 and works.",
         "nvidia-container-cli: mount error: file creation failed: /var/lib/docker/overlay2/9f3c/merged/usr/bin/nvidia-smi: file exists",
+        "nvidia-container-cli: mount error: file creation failed: /var/lib/docker/overlay2/ab12/merged/usr/lib/aarch64-linux-gnu/libcudnn_ops_infer_static_v8.a: file exists: unknown.",
     ],
     "driver-library-unusable": [
         "ImportError: /usr/lib/x86_64-linux-gnu/libcuda.so.1: file too short",
@@ -69,10 +70,12 @@ EXAMPLES: dict[str, list[str]] = {
         "Could not load library libcudnn_cnn_infer.so.8. Error: libcuda.so: cannot open shared object file: No such file or directory",
         "CUDA driver library could not be found (numba.cuda.cudadrv.error.CudaSupportError)",
         "nvidia-smi: there is no driver installed on this node",
+        'Unable to dynamically load the "cuda" shared library - searched for library names: ["cuda", "nvcuda"].',
     ],
     "driver-not-loaded": [
         "NVIDIA: could not open the device file /dev/nvidiactl (No such file or directory).",
         "nvidia-persistenced failed to initialize. Check syslog for more details.",
+        "NVIDIA kernel module missing. Falling back to nouveau.",
     ],
     "driver-packages-conflict": [
         "trying to overwrite '/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1', which is also in package libnvidia-compute-525",
@@ -150,6 +153,7 @@ EXAMPLES: dict[str, list[str]] = {
     "library-not-found": [
         "ld: cannot find -lcudart",
         "After export LD_LIBRARY_PATH=/opt/nvidia/cudnn/lib it works.",
+        "My LD_LIBRARY_PATH does not contain the folder of libcuda.so.",
     ],
     "library-of-other-architecture": [
         "exec /usr/local/bin/python: exec format error",
@@ -183,6 +187,7 @@ EXAMPLES: dict[str, list[str]] = {
         "jax.errors.JaxRuntimeError: FAILED_PRECONDITION: No visible GPU devices.",
         "GROMACS: Cannot run short-ranged nonbonded interactions on a GPU because no GPU is detected.",
         "separator - INFO - No hardware acceleration could be configured, running in CPU mode",
+        "The card is in TCC mode, and nvidia-smi inside WSL2 does not see it.",
     ],
     "no-nvidia-gpu": [
         "On Colab the runtime type is None.",
@@ -241,6 +246,7 @@ EXAMPLES: dict[str, list[str]] = {
     "secure-boot-blocks-module": [
         "Once I turned off Secure Boot the driver loads.",
         "nvidia-smi does not work with Secure Boot on; when I turn Secure Boot off in the BIOS it works.",
+        "Secure Boot is enabled on this laptop.",
     ],
     "static-tls-exhausted": [
         "ImportError: dlopen: cannot load any more object with static TLS",
@@ -310,5 +316,13 @@ EXAMPLES: dict[str, list[str]] = {
     ],
     "cuda-major-mismatch": [
         "2022-11-30 10:02:11.123456789 [W:onnxruntime:Default, onnxruntime_pybind_state.cc:578 CreateExecutionProviderInstance] Failed to create CUDAExecutionProvider.",
+    ],
+    "persistence-mode-off": [
+        "nvidia-smi takes 20 seconds, is the persistence daemon missing?",
+        "nvidia-container-cli: initialization error: driver rpc error: timed out",
+    ],
+    "framework-leaves-speed": [
+        "You are using a CUDA device ('NVIDIA A100-SXM4-40GB') that has Tensor Cores. To properly utilize them, you should set `torch.set_float32_matmul_precision('medium' | 'high')`",
+        "UserWarning: TensorFloat32 tensor cores for float32 matrix multiplication available but not enabled.",
     ],
 }

@@ -382,10 +382,12 @@ def test_a_met_line_becomes_the_finding_of_its_rule(problem: str) -> None:
     assert found.status == {
         "cupy-multiple-packages": "warn",
         "driver-older-than-toolkit": "note",
+        "framework-leaves-speed": "note",
         "gpu-memory-exhausted": "note",
         "jetpack-mismatch": "warn",
         "nvidia-wheel-conflict": "warn",
         "pcie-link-degraded": "warn",
+        "persistence-mode-off": "note",
         "power-throttled": "warn",
         "requirement-broken": "warn",
         "row-remap-pending": "warn",
@@ -405,10 +407,12 @@ def test_a_met_line_becomes_the_finding_of_its_rule(problem: str) -> None:
         - {
             "cupy-multiple-packages",
             "driver-older-than-toolkit",
+            "framework-leaves-speed",
             "gpu-memory-exhausted",
             "jetpack-mismatch",
             "nvidia-wheel-conflict",
             "pcie-link-degraded",
+            "persistence-mode-off",
             "power-throttled",
             "requirement-broken",
             "row-remap-pending",
@@ -549,7 +553,13 @@ def test_every_rule_whose_line_was_met_offers_a_way_out() -> None:
         for rule in all_rules()
         if rule.name in EXAMPLES and not check_of(rule.name, error(EXAMPLES[rule.name][0])).fixes
     }
-    assert without == {"driver-older-than-toolkit", "gpu-memory-exhausted", "row-remap-failed"}
+    assert without == {
+        "driver-older-than-toolkit",
+        "framework-leaves-speed",
+        "gpu-memory-exhausted",
+        "persistence-mode-off",
+        "row-remap-failed",
+    }
 
 
 def test_a_line_about_a_framework_that_is_known_gets_the_build_that_fits() -> None:
