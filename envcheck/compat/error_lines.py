@@ -19,7 +19,7 @@ from envcheck.compat.tables import XidRow
 LONGEST = 2000
 """Characters of a line that are matched; pasted text is untrusted."""
 _ENDED = (
-    r"(?:cu(?:da|init).{{0,200}}\b(?:error|failure|fails with|code)\D{{0,3}}"
+    r"(?:cu(?:da|init).{{0,200}}(?:\b|API)(?:error|failure|fails with|code)\D{{0,3}}"
     r"|\bcu(?:da|init|device)\w*(?:\([^)\s]*\))? (?:returned|returns|gives|gave|fails with|err:) ){code}\b"
 )
 """A line that reports the status code of a CUDA driver or runtime call."""
@@ -42,6 +42,8 @@ class ErrorLine(NamedTuple):
     """Problems whose consequence the line is."""
     beside: str = ""
     """A regular expression that another line of the same text must match."""
+    unless: str = ""
+    """A regular expression that no line of the same text may match."""
     programs: tuple[tuple[str, str], ...] = ()
     """Programs other than PyTorch, and what their lines match."""
 
@@ -61,7 +63,9 @@ def named_by(text: str) -> ErrorLine | None:
 
 
 def named_beside(text: str, texts: Sequence[str]) -> ErrorLine | None:
-    """As ``named_by`` has it; a row that needs another line gives way to the next if none of ``texts`` is that."""
+    """As ``named_by`` has it; a row gives way to the next if what must stand beside it is not in ``texts``, or what
+    must not is.
+    """
     line = named_by(text)
     if line is None or is_borne_out(line, texts):
         return line
@@ -117,9 +121,18 @@ def _by_number(text: str) -> ErrorLine | None:
     return ErrorLine(row.problem, _XID.pattern, "driver-answered", status)
 
 
-def is_borne_out(line: ErrorLine, texts: Iterable[str]) -> bool:
-    """Whether one of the texts has what must stand beside the line."""
-    return not line.beside or any(_compiled(line.beside).search(text[:LONGEST]) for text in texts)
+def is_borne_out(line: ErrorLine, texts: Sequence[str]) -> bool:
+    """Whether one of the texts has what must stand beside the line, and none has what must not."""
+    return (not line.beside or _met_in(line.beside, texts)) and not (line.unless and _met_in(line.unless, texts))
+
+
+def bears_on(line: ErrorLine, text: str) -> bool:
+    """Whether a text is what must, or must not, stand beside the line."""
+    return any(pattern and _met_in(pattern, (text,)) for pattern in (line.beside, line.unless))
+
+
+def _met_in(pattern: str, texts: Iterable[str]) -> bool:
+    return any(_compiled(pattern).search(text[:LONGEST]) for text in texts)
 
 
 def matches_fragment(fragment: str, text: str) -> bool:
@@ -135,7 +148,16 @@ def error_lines() -> tuple[ErrorLine, ...]:
         return _FRAGMENT.sub(lambda match: whole(_fragments()[match[1]]), pattern)
 
     return tuple(
-        ErrorLine(row.problem, pattern, row.said_by, row.status, row.after, row.beside, tuple(row.programs.items()))
+        ErrorLine(
+            row.problem,
+            pattern,
+            row.said_by,
+            row.status,
+            row.after,
+            whole(row.beside),
+            whole(row.unless),
+            tuple(row.programs.items()),
+        )
         for row in sorted(load_matrix().errors, key=lambda row: row.priority)
         for pattern in (*map(whole, row.lines), *(_ENDED.format(code=code) for code in row.codes))
     )

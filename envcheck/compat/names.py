@@ -33,6 +33,8 @@ _ALIASES = {
 
 _BUILDS = Scheme(3, builds=True)
 _MINORS = Scheme(2, builds=True)
+_NVIDIA = "nvidia-"
+"""How NVIDIA's distributions of libraries begin: 9.1.0 stands for 9.1.0.70."""
 
 _SCHEMES = {
     "cuda": _MINORS,
@@ -85,4 +87,4 @@ def canonical(name: str) -> str:
 
 def scheme(name: str) -> Scheme:
     """How the component of this canonical name numbers its releases."""
-    return _SCHEMES.get(name, PLAIN)
+    return _SCHEMES.get(name) or (_BUILDS if name.startswith(_NVIDIA) else PLAIN)

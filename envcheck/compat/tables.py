@@ -98,6 +98,8 @@ class DriverBranchRow(Row, frozen=True, kw_only=True):
     kind: Literal["long-term", "production", "new-feature", "legacy"] | None = None
     ended: str | None = None
     """The day (or month) its support ended or ends."""
+    first: str | None = None
+    """Its first release, where that is known."""
     developer: str = ""
     """Specifier of its releases for developers of Vulkan: their numbers do not show which GPUs they support."""
 
@@ -127,6 +129,8 @@ class CudaRow(Row, frozen=True, kw_only=True):
     disputed_windows: str | None = None
     updates: tuple[CudaUpdate, ...] = ()
     """The releases of the minor, oldest first, where their least drivers differ."""
+    releases: tuple[str, ...] = ()
+    """All releases of the minor, oldest first, by three numbers."""
     bundled_driver: str | None = None
     """Linux driver that its first release came with; it knows everything the toolkit can produce."""
     ptx: str | None = None
@@ -785,6 +789,8 @@ class ErrorRow(Row, frozen=True, kw_only=True):
     """Problems whose consequence such a line is: beside a line of one of them it says nothing new."""
     beside: str = ""
     """What another line of the same text must match, where one line alone does not identify the problem."""
+    unless: str = ""
+    """What no line of the same text may match: it shows that there is no problem, or another one."""
     programs: dict[str, str] = {}
     """Whose line it is, where another program's than PyTorch's: names, and what such lines match."""
 

@@ -23,7 +23,7 @@ from envcheck.enrich.stated import (
     infer_least_cuda,
     infer_release,
 )
-from envcheck.enrich.stated_cuda import infer_default_build, programs_of_stated_cuda
+from envcheck.enrich.stated_cuda import infer_default_build, programs_of_stated_cuda, programs_older_than_gpus
 from envcheck.enrich.torch import infer_pypi_build, infer_torch, without_foreign_build
 from envcheck.snapshot import PASTED, Driver, Environment, Framework, Gpu, Listing, Platform, Record, Snapshot
 from envcheck.versions import ComputeCapability, DriverRelease
@@ -57,6 +57,7 @@ def _with_programs(snapshot: Snapshot, matrix: Matrix) -> Snapshot:
     if known is not None and known.source != PASTED:
         return snapshot
     programs = programs_of_stated_cuda(known, snapshot, driver_os(snapshot.platform), matrix)
+    programs = programs or programs_older_than_gpus(known, snapshot, matrix)
     if programs is None:
         return snapshot
     if known is None or snapshot.environments is None:

@@ -66,20 +66,39 @@ _PROVIDER = re.compile(r"providers_cuda|CUDAExecutionProvider|CreateExecutionPro
 """What ONNX Runtime says of its CUDA provider, which only some of its packages have."""
 
 
+_GPU_BUILD = re.compile(
+    r"TensorFlow requires that this DLL|\b(?:cudart|cublas|cudnn)64_[0-9_]+\.dll"
+    r"|\blib(?:cublas|cudart|cudnn)\.so\.[0-9]"
+    r"|tensorflow/(?:core/common_runtime/gpu/gpu_device|stream_executor/cuda/)"
+)
+"""What only TensorFlow's build for GPUs says, which was a package of its own."""
+
+
 def _with_provider(environment: Environment, matrix: Matrix, errors: Sequence[ObservedError]) -> Environment:
-    """The environment with the package that has the CUDA provider, where the text names the project alone and its
-    program tried that provider.
+    """The environment with the package for GPUs, where the text names the project alone and its program tried what
+    only that package has.
     """
     listed = environment.distributions or ()
-    if not any(_PROVIDER.search(error.text) and "not in available" not in error.text for error in errors):
-        return environment
+    provider = any(_PROVIDER.search(error.text) and "not in available" not in error.text for error in errors)
+    gpu_build = any(_GPU_BUILD.search(error.text) for error in errors)
     items = tuple(
         msgspec.structs.replace(each, name=f"{each.name}-gpu")
-        if each.read.get("name") and matrix.has_trait(f"{each.name}-gpu", "has-cuda-provider")
+        if each.read.get("name")
+        and (
+            (provider and matrix.has_trait(f"{each.name}-gpu", "has-cuda-provider"))
+            or (gpu_build and _is_of_cpu_only(each, matrix))
+        )
         else each
         for each in listed
     )
     return msgspec.structs.replace(environment, distributions=items or None)
+
+
+def _is_of_cpu_only(listed: Distribution, matrix: Matrix) -> bool:
+    """Whether a release is a build for the CPU, and a package for GPUs has the same release."""
+    version = first_of(listed.version)
+    own, other = (release_rows(matrix, name, version) for name in (listed.name, f"{listed.name}-gpu"))
+    return bool(own and other) and all(row.cuda == "" for row in own) and all(row.cuda for row in other)
 
 
 def add_pinned_torch(environment: Environment, matrix: Matrix) -> Environment:

@@ -1,4 +1,5 @@
-"""The CUDA that a text states, where its driver does not run it: of a toolkit, or of an image.
+"""The CUDA that a text states, where its driver does not run it or its GPUs need a newer one: of a toolkit, an image
+or conda.
 
 What is built with that CUDA does not start. A record named ``PROGRAMS`` stands for it, as no framework is named.
 """
@@ -11,7 +12,7 @@ from itertools import islice
 from envcheck.compat.gpu_models import find_model
 from envcheck.compat.matrix import Matrix
 from envcheck.compat.relations.driver_cuda import driver_runs_cuda
-from envcheck.compat.relations.gpu_cuda import cuda_targets
+from envcheck.compat.relations.gpu_cuda import cuda_serves, cuda_targets, targets_of
 from envcheck.compat.relations.torch import builds, torch_row
 from envcheck.compat.specifier import Version, parse_specifier
 from envcheck.compat.tables import Os
@@ -28,7 +29,7 @@ from envcheck.snapshot import (
     frameworks_in,
     items_in,
 )
-from envcheck.versions import CodeTarget, CudaVersion, DriverRelease
+from envcheck.versions import CodeTarget, ComputeCapability, CudaVersion, DriverRelease
 
 PROGRAMS = "CUDA"
 """The name of the record that stands for what is built with a stated CUDA."""
@@ -56,6 +57,29 @@ def programs_of_stated_cuda(
     return Framework(
         source=PASTED, name=PROGRAMS, version=cuda, cuda=cuda, read={"cuda": "pasted text", "version": "pasted text"}
     )
+
+
+_OF_CONDA = "cudatoolkit"
+
+
+def programs_older_than_gpus(environment: Environment | None, snapshot: Snapshot, matrix: Matrix) -> Framework | None:
+    """The record of what is built with a CUDA that is older than every GPU of the text, where no package is known to
+    bring another: with conda's ``cudatoolkit``, or with the stated one of a text about a framework that fails.
+    """
+    listed = environment.distributions if environment else None
+    frameworks = frameworks_in(environment) if environment else ()
+    found = [each.version for each in listed or () if each.name == _OF_CONDA]
+    if not found and frameworks and snapshot.observed_errors:
+        found = [str(cuda) for cuda in _stated(snapshot, matrix)]
+    cuda = CudaVersion.parse(".".join(found[0].split(".")[:2])) if len(set(found)) == 1 else None
+    capabilities = [ComputeCapability.parse(gpu.compute_capability) for gpu in items_in(snapshot.gpus)]
+    if environment is None or cuda is None or not capabilities or _brings_its_own(environment, matrix):
+        return None
+    if not all(known is not None and cuda_serves(matrix, known, cuda).bad for known in capabilities):
+        return None
+    code = tuple(str(target) for target in targets_of(matrix, cuda))
+    told = {"cuda": "pasted text", "version": "pasted text", "gpu_code": f"inferred {_OF_CONDA}"}
+    return Framework(source=PASTED, name=PROGRAMS, version=str(cuda), cuda=str(cuda), gpu_code=code, read=told)
 
 
 def infer_default_build(framework: Framework, snapshot: Snapshot, os: Os, matrix: Matrix) -> list[Inference]:

@@ -20,7 +20,8 @@ RANK = Rank.PROSE
 
 _BETWEEN = (
     r"still|always|also|just|now|only|keeps?|it|return(?:s|ed|ing)?|gives?|gave|me|I|get|got|is|was|stays?|remains?|"
-    r"prints?|printed|shows?|says|evaluates to|results? in|but|as|返回|输出|为|是|显示"
+    r"prints?|printed|shows?|says|evaluates to|results? in|but|as|"
+    r"(?:只会|总是|一直|始终|仍然|依然|还是|会)?(?:返回|输出|为|是|显示)"
 )
 _SAID = re.compile(
     r"(?<![\w.])(?:torch\.)?cuda\.is_available(?:\(\))?[`\"']{0,2}"

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from functools import cache
 from typing import NamedTuple
 
-from envcheck.compat.error_lines import first_in, is_borne_out, lines_that_may_be_in
+from envcheck.compat.error_lines import bears_on, first_in, lines_that_may_be_in
 from envcheck.compat.load import load_matrix
 from envcheck.importers.kit.paste import SOURCE, Paste, left_out_run
 from envcheck.importers.kit.protocol import Rank
@@ -59,8 +59,8 @@ def read(paste: Paste) -> Snapshot:
 
 
 def _named(paste: Paste) -> frozenset[str]:
-    """The lines that name a problem, whatever words they have, and those that must stand beside them; of a text that is
-    short enough to try them all.
+    """The lines that name a problem, whatever words they have, and those that must or must not stand beside them; of
+    a text that is short enough to try them all.
     """
     if len(paste.statements) > _MOST_TRIED:
         return frozenset()
@@ -69,8 +69,8 @@ def _named(paste: Paste) -> frozenset[str]:
     if len(rows) * len(lines) > _MOST_TRIALS:
         return frozenset()
     met = {line: row for line in lines if (row := first_in(line, rows))}
-    beside = [row for row in dict.fromkeys(met.values()) if row.beside]
-    return frozenset(line for line in lines if line in met or any(is_borne_out(row, (line,)) for row in beside))
+    beside = [row for row in dict.fromkeys(met.values()) if row.beside or row.unless]
+    return frozenset(line for line in lines if line in met or any(bears_on(row, line) for row in beside))
 
 
 def _rows_about_omitted(found: int, unlike: int, kept: int) -> Iterator[ProbeRun]:

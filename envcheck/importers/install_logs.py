@@ -82,7 +82,7 @@ def recognise(paste: Paste) -> bool:
         next(_all_steps(paste), None) is not None
         or _names_an_index(paste.text)
         or _for_cpu(paste) is not None
-        or any("torch" in line and _PLAIN.search(line) for line in paste.statements)
+        or _names_pypi(paste)
     )
 
 
@@ -179,14 +179,22 @@ def _for_cpu(paste: Paste) -> Framework | None:
 
 def _of_plain_command(paste: Paste, packages: dict[str, _Step]) -> Framework | None:
     """PyTorch as pip takes it from PyPI, where a command names neither a release nor another place."""
-    if "torch" in packages or not any(_PLAIN.search(line) for line in paste.statements if "torch" in line):
-        return None
-    return Framework(source=SOURCE, name="torch")
+    return None if "torch" in packages or not _names_pypi(paste) else Framework(source=SOURCE, name="torch")
+
+
+def _names_pypi(paste: Paste) -> bool:
+    """Whether a command names PyTorch alone, or a project's list of requirements in a text about PyTorch."""
+    named = any(_PLAIN.search(line) for line in paste.statements if "torch" in line)
+    return named or ("torch" in paste.text and any(map(_FROM_FILE.search, paste.statements)))
 
 
 _PLAIN = re.compile(
     r"\b(?:pip[0-9.]{0,4}|uv(?: pip)?) (?:install|add) (?!.{0,300}(?:https?:|--index|-i |-f |\.whl|--pre))"
     r"(?:.{0,200} )?torch(?=[\s`'\",;)]|$)"
+)
+_FROM_FILE = re.compile(
+    r"\b(?:pip[0-9.]{0,4}|uv(?: pip)?) install (?!.{0,300}(?:https?:|--index|--extra-index|-f |\.whl|--pre))"
+    r"(?:-\w{1,2} ){0,3}(?:-r ?[\w./\\-]{1,80}\.txt|-e \.|\.(?=[\s\[]|$))"
 )
 _UNPINNED = re.compile(r"(?<![\w:/-])pytorch(?![\w=:/-])")
 _CHOSEN = re.compile(r"(?<![\w-])(?:cudatoolkit|pytorch-cuda) ?={1,2} ?(?P<version>[0-9]{1,2}\.[0-9]{1,2})(?![\w.])")

@@ -34,6 +34,11 @@ _CUDNN = re.compile(
     r"(?P<version>[5-9](?:\.[0-9]{1,2}){0,3})(?!\.?\w)",
     re.IGNORECASE,
 )
+_ARCHIVE = re.compile(
+    r"(?<![\w.])cudnn-(?:[0-9]{1,2}\.[0-9]-)?(?:windows|linux)\w{0,4}-(?:x64|x86_64|aarch64|sbsa)-v?"
+    r"(?P<version>[5-9](?:\.[0-9]{1,2}){2})(?:\.[0-9]{1,3})?"
+)
+"""What NVIDIA calls the archives of cuDNN."""
 _LOADED = re.compile(r"\bdevice: ?[0-9]{1,3}, cuDNN Version: ?(?P<version>[5-9](?:\.[0-9]{1,2}){1,3})(?![0-9])")
 """What Paddle says of the cuDNN that it loaded."""
 _NOT_THE_TOOLKIT = re.compile(
@@ -47,6 +52,20 @@ _IS_IN = re.compile(
     r"(?P<folder>/[\w./-]{1,200}?)/?(?=[`'\",;)\s]|\.?$)"
 )
 """A sentence that says where a file is."""
+_HAS_DLL = re.compile(
+    r"\b(?:there (?:is|are)|(?:I|we) (?:do |only )?(?:have|see|found|find)|contains?|exists?|is (?:there|present))\b"
+)
+"""A sentence that says that a DLL is there; others say which one a program looks for."""
+_INSTALLED = re.compile(
+    r"\b(?:install|ii|Setting up|Unpacking)\b.{0,400}?\bcuda-(?:toolkit|libraries(?:-dev)?|runtime|cudart(?:-dev)?|"
+    r"command-line-tools|minimal-build|nvcc)-(?P<major>[0-9]{1,2})-(?P<minor>[0-9])\b"
+)
+"""NVIDIA's packages for Debian and Red Hat, whose names say the release."""
+_CUDNN_PACKAGE = re.compile(
+    r"(?<![\w-])(?:lib)?cudnn[5-9](?:-cuda-[0-9]{2})?(?::\w{2,8})?(?:\s{1,60}|-|=|/\S{1,40} )"
+    r"(?P<version>[5-9](?:\.[0-9]{1,2}){2,3})-[0-9]"
+)
+"""cuDNN's packages, with the version that the package manager lists."""
 _SENTENCE = re.compile(r"(?<=[.;!?])\s+")
 _BULLET = " \t-*•#>`|"
 _MOST, _LONGEST_LINE, _LONGEST_PROSE = 64, 1000, 200
@@ -90,7 +109,11 @@ def _libraries(paste: Paste) -> Iterator[Library]:
         for sentence in _SENTENCE.split(text):
             if not _NOT_THERE.search(sentence):
                 yield from _files(sentence)
-            if len(sentence) <= _LONGEST_PROSE and not _NOT_THE_TOOLKIT.search(sentence):
+                if package := _INSTALLED.search(sentence):
+                    yield stated_cuda(f"{package['major']}.{package['minor']}")
+            if "cudnn" in sentence and (package := _CUDNN_PACKAGE.search(sentence)):
+                yield stated_cudnn(package["version"])
+            elif len(sentence) <= _LONGEST_PROSE and not _NOT_THE_TOOLKIT.search(sentence):
                 yield from _stated(sentence)
 
 
@@ -105,6 +128,13 @@ def _files(text: str) -> Iterator[Library]:
             on_disk=number if number.count(".") > 1 and match["family"] != "cupti" else None,
             stub=True if "/stubs/" in match["path"] else None,
         )
+    if ".dll" in text and _HAS_DLL.search(text):
+        yield from (Library(source=SOURCE, path=match[0], family=match["family"]) for match in _dll().finditer(text))
+
+
+@cache
+def _dll() -> re.Pattern[str]:
+    return re.compile(rf"\b(?P<family>{files_of(*SPOKEN_OF)})(?:64)?_[0-9_]{{1,9}}\.dll\b", re.IGNORECASE)
 
 
 @cache
@@ -119,6 +149,8 @@ def _stated(text: str) -> Iterator[Library]:
     cuda, cudnn, loaded = _CUDA.match(text), _CUDNN.match(text), _LOADED.search(text)
     if loaded:
         yield stated_cudnn(loaded["version"], loaded=True)
+    elif "cudnn-" in text and (archive := _ARCHIVE.search(text)):
+        yield stated_cudnn(archive["version"])
     if cuda:
         yield stated_cuda(cuda["version"])
     if cudnn:

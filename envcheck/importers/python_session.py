@@ -20,6 +20,10 @@ from envcheck.snapshot import Distribution, Driver, Framework, Gpu, Listing, Sna
 NAME = "Python session"
 RANK = Rank.OUTPUT
 
+_LISTED = re.compile(
+    r"get_arch_list(?:\(\))?[`'\")]{0,3}[\s:=-]{0,3}[a-z ]{0,24}[\s:=>→]{0,4}[`'\"]{0,2}(\[[^\[\]]{4,400}\])"
+)
+"""The list of GPU code in a sentence or behind a label; its commas are not those of the sentence."""
 _PROMPT = re.compile(r"(?:>>>|In ?\[[0-9]{0,4}\]:|\.\.\.:)\s?(.{1,600})$")
 _COMMAND = re.compile(r".{0,80}?\bpython[0-9.]{0,5}(?:\.exe)? (?:-[A-Za-z] )?-c ?[\"'](.{1,600})[\"']\s*$")
 _OUT = re.compile(r"Out ?\[[0-9]{0,4}\]: ?")
@@ -125,6 +129,8 @@ def _answers(paste: Paste) -> Iterator[Snapshot]:
             below = lines[place + 1 : place + 1 + _MOST_ANSWERS]
             yield from _below(asked[1], below)
             yield from _nothing_printed(asked[1], below) if text.startswith(">>>") else ()
+        elif listed := _LISTED.search(text):
+            yield from filter(None, (_architectures(listed[1]),))
         else:
             for part in re.split(r"[;|]|, (?=\D)|\. ", text):
                 if labelled := _LABELLED.match(part):
@@ -140,9 +146,15 @@ def _logged(text: str, paste: Paste) -> Snapshot | None:
         return _framework(used, gpu_available=True)
     if _TOOK_CPU.search(text) and not _ASKED_FOR_CPU.search(paste.text[:_LONGEST_TEXT]):
         return _framework("torch", gpu_available=False)
-    if (listed := _PROVIDERS.match(text)) and not _CHOSEN.search(listed["before"]):
+    if (listed := _PROVIDERS.match(text)) and not _CHOSEN.search(listed["before"]) and not _of_session(paste):
         return _providers(listed["list"])
     return _framework("tensorflow", gpu_available="GPU" in text) if _DEVICES.match(text) else None
+
+
+def _of_session(paste: Paste) -> bool:
+    """Whether a text asks a session which providers it took, which are not all that the build has."""
+    text = paste.text[:_LONGEST_TEXT]
+    return ".get_providers()" in text and "get_available_providers" not in text
 
 
 _CODE_LINE = re.compile(r"(?:import |from |#|[A-Za-z_][\w.]{0,60} ?= |`{3}|def |with |$)")

@@ -9,7 +9,7 @@ import re
 from envcheck.importers.kit.paste import SOURCE, Paste
 from envcheck.importers.kit.protocol import Rank
 from envcheck.redact.secrets import masked_value
-from envcheck.snapshot import Snapshot, Variables
+from envcheck.snapshot import HIDDEN_ON_PURPOSE, ProbeRun, Snapshot, Variables
 
 NAME = "environment variables"
 RANK = Rank.OUTPUT
@@ -33,12 +33,31 @@ _SAID = re.compile(
     r"\b(?:uses|used|sets?|with|has) `?(CUDA_VISIBLE_DEVICES)=[\"']?([0-9](?:[0-9,]{0,60}))[\"']?(?=[`.,; ]|$)"
 )
 """A sentence that tells the variable of a script."""
+_IS_SET = re.compile(
+    r"\b((?:PYTORCH|CUDA|TORCH|TF|XLA|JAX|NCCL|VLLM)_[A-Z0-9_]{1,60})=([\w:.,-]{1,60}?)[`'\"]{0,2} "
+    r"(?:is|was|has been|had been) (?:\w+ )?set\b"
+)
+"""A sentence that says that a variable is set, and to what."""
 _HIDES = re.compile(
     r"(?<!un)(?<![\w$])(CUDA_VISIBLE_DEVICES)[`\"']{0,2} ?(?:=|:|is|was|equals|(?:(?:is|was) )?set to)"
     r"(?: ?[`\"']?(-1|NoDevFiles|void)(?=[`\"';,.)]{0,3}(?:\s|$))"
     r"| ?(?:\"\"|''|(?:an )?empty(?: string)?\b)(?=[\s;,.)`]|$))"
 )
 """A sentence that says that it hides every GPU."""
+_ON_PURPOSE = re.compile(
+    r"(?:^|[$#>`] ?)(?:[A-Z_]{2,40}=\S{1,80} ){0,6}CUDA_VISIBLE_DEVICES=(?:\"\"|''|-1)? "
+    r"(?:[A-Z_]{2,40}=\S{1,80} ){0,6}[\w~./]"
+)
+"""A command that hides every GPU from itself."""
+_FINDS = re.compile(r"\bfound [1-9][0-9]{0,2} CUDA devices|\bFound device [0-9]{1,2} with properties")
+"""What programs say that find GPUs."""
+_ON_PURPOSE = re.compile(
+    r"(?:^|[$#>`] ?)(?:[A-Z_]{2,40}=\S{1,80} ){0,6}CUDA_VISIBLE_DEVICES=(?:\"\"|''|-1)? "
+    r"(?:[A-Z_]{2,40}=\S{1,80} ){0,6}[\w~./]"
+)
+"""A command that hides every GPU from itself."""
+_FINDS = re.compile(r"\bfound [1-9][0-9]{0,2} CUDA devices|\bFound device [0-9]{1,2} with properties")
+"""What programs say that find GPUs."""
 _UNDECIDED = re.compile(
     r"\b(?:if|when|unless|not|never|try|before|without|could|would|should|isn't)\b|\?", re.IGNORECASE
 )
@@ -50,17 +69,26 @@ _LONGEST_LINE, _MOST = 600, 500
 
 
 def recognise(paste: Paste) -> bool:
-    return any(_LINE.match(line.strip()) for line in paste.lines) or bool(_of_commands(paste))
+    named = any(_LINE.match(line.strip()) or _IS_SET.search(line[:_LONGEST_LINE]) for line in paste.lines)
+    return named or bool(_of_commands(paste)) or _on_purpose(paste)
 
 
 def read(paste: Paste) -> Snapshot:
+    if _on_purpose(paste):
+        return Snapshot(runs=(ProbeRun(name=NAME, status="ok", detail=HIDDEN_ON_PURPOSE),))
     values = _of_commands(paste)
     for line in paste.lines:
-        found = _LINE.match(line.strip())
+        found = _LINE.match(line.strip()) or (_IS_SET.search(line[:_LONGEST_LINE]) if " set" in line else None)
         if found and len(values) < _MOST:
             said = _LIST.match(line) or found
             values.setdefault(found[1], masked_value(found[1], said[2].strip("\"'")))
     return Snapshot(variables=Variables(source=SOURCE, values=values)) if values else Snapshot()
+
+
+def _on_purpose(paste: Paste) -> bool:
+    """Whether a command hides every GPU from itself, in a text where another program finds some."""
+    hides = any("CUDA_VISIBLE_DEVICES=" in line and _ON_PURPOSE.search(line[:_LONGEST_LINE]) for line in paste.lines)
+    return hides and any(_FINDS.search(line[:_LONGEST_LINE]) for line in paste.lines)
 
 
 def _of_commands(paste: Paste) -> dict[str, str]:

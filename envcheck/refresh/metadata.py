@@ -8,11 +8,12 @@ from email.parser import HeaderParser
 from typing import NamedTuple
 
 from packaging.markers import UndefinedEnvironmentName
-from packaging.requirements import InvalidRequirement, Requirement
+from packaging.requirements import Requirement
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.utils import canonicalize_name
 from packaging.version import parse
 
+from envcheck.compat.question.package_needs import read_requirement
 from envcheck.compat.specifier import Bound, Version, parse_specifier
 from envcheck.refresh.remote_wheel import Wheel
 from envcheck.refresh.wheel_files import Platform, Release, pythons_of
@@ -53,13 +54,9 @@ def read_metadata(wheel: Wheel) -> Metadata:
 def parse_metadata(content: bytes) -> Metadata:
     """Read METADATA; requirements that cannot be read are left out."""
     message = HeaderParser().parsestr(content.decode("utf-8", "replace"))
-    found: list[Requirement] = []
-    for text in message.get_all("Requires-Dist") or ():
-        try:
-            found.append(Requirement(text))
-        except InvalidRequirement:
-            continue
-    return Metadata(str(message.get("Requires-Python") or ""), tuple(found))
+    lines = message.get_all("Requires-Dist") or ()
+    found = tuple(asked for line in lines if (asked := read_requirement(str(line))))
+    return Metadata(str(message.get("Requires-Python") or ""), found)
 
 
 def pin(metadata: Metadata, distribution: str, machines: Sequence[str] = ("x86_64",)) -> str | None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
 from itertools import groupby
 from typing import Any, NamedTuple, TypeAlias
 
@@ -32,6 +33,9 @@ PUBLISHED = "published"
 Python = tuple[int, int]
 _PYTHONS: tuple[Python, ...] = ((2, 7), *((3, minor) for minor in range(40)))
 """The CPythons that wheels are asked for; the last ones are years ahead, and stand for all that may come."""
+_Release: TypeAlias = tuple[int, int, int]
+_PATCHES = range(40)
+"""The releases of each; the last one stands for all that may come."""
 _FIRST_FREE = (3, 13)
 """The first CPython with a build without the global interpreter lock (PEP 703)."""
 _INTERPRETER = re.compile(r"(cp|py)([23])([0-9]*)")
@@ -122,7 +126,7 @@ def _files(files: Iterable[File], project: str) -> dict[Version, _Files]:
 
 
 def _of_release(version: Version, wheels: Sequence[tuple[File, frozenset[Tag]]], archive: bool) -> _Wheels:  # noqa: FBT001
-    pythons: dict[bool, dict[str, set[Python]]] = {False: defaultdict(set), True: defaultdict(set)}
+    pythons: dict[bool, dict[str, set[_Release]]] = {False: defaultdict(set), True: defaultdict(set)}
     glibc: dict[str, tuple[int, int]] = {}
     for file, tags in wheels:
         for free_threaded, served in pythons.items():
@@ -142,11 +146,13 @@ def _of_release(version: Version, wheels: Sequence[tuple[File, frozenset[Tag]]],
     return _Wheels(version, ordinary, free, floors, archive)
 
 
-def _pythons(requires_python: str, tags: Iterable[Tag], *, free_threaded: bool) -> set[Python]:
+@cache
+def _pythons(requires_python: str, tags: frozenset[Tag], *, free_threaded: bool) -> frozenset[_Release]:
     """The CPythons that a wheel can be installed for, or those without the global interpreter lock."""
     asked = _PYTHONS[_PYTHONS.index(_FIRST_FREE) :] if free_threaded else _PYTHONS
     serves = _serves_free_threaded if free_threaded else _serves
-    return {python for python in asked if any(serves(tag, python) for tag in tags)} & _admitted(requires_python)
+    served = (python for python in asked if any(serves(tag, python) for tag in tags))
+    return _admitted(requires_python).intersection((*python, patch) for python in served for patch in _PATCHES)
 
 
 def _serves(tag: Tag, python: Python) -> bool:
@@ -168,14 +174,14 @@ def _named(tag: Tag, python: Python, *, later: bool) -> bool:
     return python[1] == named or ((later or match[1] == "py") and python[1] > named)
 
 
-def _admitted(requires_python: str) -> set[Python]:
+@cache
+def _admitted(requires_python: str) -> frozenset[_Release]:
+    every = ((*python, patch) for python in _PYTHONS for patch in _PATCHES)
     try:
         spec = SpecifierSet(requires_python)
     except InvalidSpecifier:
-        return set(_PYTHONS)
-    return {
-        python for python in _PYTHONS if any(spec.contains(f"{python[0]}.{python[1]}.{patch}") for patch in (0, 99))
-    }
+        return frozenset(every)
+    return frozenset(release for release in every if spec.contains(".".join(map(str, release))))
 
 
 def _systems(platform: str) -> list[str]:
@@ -198,19 +204,37 @@ def _glibc(platform: str) -> tuple[str, tuple[int, int]] | None:
     return (machine, numbers) if machine and numbers else None
 
 
-def _specifier(pythons: set[Python]) -> str:
-    """Runs of consecutive minors, oldest first; one that reaches the end is open."""
-    parts: list[str] = []
-    ordered = sorted(pythons)
-    while ordered:
-        run = [ordered.pop(0)]
-        while ordered and ordered[0] == (run[-1][0], run[-1][1] + 1):
-            run.append(ordered.pop(0))
-        (major, first), (_, last) = run[0], run[-1]
-        if run[-1] == _PYTHONS[-1]:
-            parts.append(f">={major}.{first}")
-        elif len(run) == 1:
-            parts.append(f"=={major}.{first}")
+def _specifier(pythons: set[_Release]) -> str:
+    """Runs of consecutive releases, oldest first; one that reaches the end is open."""
+    runs: list[list[_Release]] = []
+    left_out: list[list[_Release]] = []
+    """Of each run, single releases between others."""
+    for release in sorted(pythons):
+        if runs and release == _next(runs[-1][-1]):
+            runs[-1].append(release)
+        elif runs and release == _next(_next(runs[-1][-1])) and release[:2] == runs[-1][-1][:2]:
+            left_out[-1].append(_next(runs[-1][-1]))
+            runs[-1].append(release)
         else:
-            parts.append(f">={major}.{first},<{major}.{last + 1}")
-    return "|".join(parts)
+            runs.append([release])
+            left_out.append([])
+    return "|".join(_run(run[0], run[-1], out) for run, out in zip(runs, left_out, strict=True))
+
+
+def _run(first: _Release, last: _Release, left_out: Sequence[_Release]) -> str:
+    whole = first[2] == _PATCHES[0] and last[2] == _PATCHES[-1] and not left_out
+    if whole and first[:2] == last[:2] and first[:2] != _PYTHONS[-1]:
+        return f"=={_written_out(first)}"
+    end = f",<{_written_out(_next(last))}" if last[2] == _PATCHES[-1] else f",<={'.'.join(map(str, last))}"
+    end = "" if last == (*_PYTHONS[-1], _PATCHES[-1]) else end
+    return f">={_written_out(first)}{end}{''.join(f',!={_written_out(each)}' for each in left_out)}"
+
+
+def _next(release: _Release) -> _Release:
+    major, minor, patch = release
+    return (major, minor + 1, 0) if patch == _PATCHES[-1] else (major, minor, patch + 1)
+
+
+def _written_out(release: _Release) -> str:
+    """The first release of a minor version is written as that version."""
+    return ".".join(map(str, release if release[2] else release[:2]))

@@ -36,6 +36,7 @@ from envcheck.snapshot.gpus import (
     Throttle,
 )
 from envcheck.snapshot.runs import (
+    HIDDEN_ON_PURPOSE,
     JOB_WITHOUT_GPU,
     OTHER_GPU,
     PASTED_TITLE,
@@ -88,6 +89,7 @@ from envcheck.snapshot.system import (
 
 __all__ = [
     "AS_STATED",
+    "HIDDEN_ON_PURPOSE",
     "JOB_WITHOUT_GPU",
     "NO_GPU_ASKED",
     "OF_FRAMEWORK_IMAGE",

@@ -9,6 +9,8 @@ from envcheck.snapshot.base import Record
 PASTED_TITLE = "Pasted: "
 """How the titles of the runs begin that read a text: ``Pasted: lspci``."""
 
+HIDDEN_ON_PURPOSE = "one command hides every GPU from itself, and another program finds GPUs"
+"""What the reader of a text says where a program that finds no GPU was meant to find none."""
 OTHER_GPU = "names a GPU of another maker and none of NVIDIA: "
 """The beginning of what the reader of other makers' GPUs says of a text."""
 

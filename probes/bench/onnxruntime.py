@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import operator
 from functools import partial
 from typing import Any, NamedTuple, Sequence
 
@@ -93,17 +94,17 @@ class OnnxRuntime(Framework):
         names = [each.name for each in session.get_inputs()]
         kind = self.numpy.float16 if precision == "fp16" else self.numpy.float32
         output = self.runtime.OrtValue.ortvalue_from_shape_and_type(list(result), kind, "cuda", 0)
-        bindings: dict[int, Any] = {}
+        bound: list[Any] = [(), None]
 
         def run(*given: Held) -> Held:
-            key = id(given[0].value)
-            if key not in bindings:
-                bindings.clear()
-                bindings[key] = session.io_binding()
+            if len(given) != len(bound[0]) or any(map(operator.is_not, given, bound[0])):
+                binding = session.io_binding()
                 for name, each in zip(names, given):
-                    bindings[key].bind_ortvalue_input(name, each.value)
-                bindings[key].bind_ortvalue_output("Y", output)
-            session.run_with_iobinding(bindings[key])
+                    binding.bind_ortvalue_input(name, each.value)
+                binding.bind_ortvalue_output("Y", output)
+                # What is bound is held: an array that takes the place of a freed one is another one.
+                bound[:] = given, binding
+            session.run_with_iobinding(bound[1])
             return Held(output)
 
         return run

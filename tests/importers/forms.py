@@ -370,6 +370,101 @@ FORMS: dict[str, tuple[str, tuple[str, ...]]] = {
         ),
         ("nouveau-loaded",),
     ),
+    "lspci-finds-none": (
+        (
+            "ann@host:~$ lspci | grep -i nvidia\n"
+            "ann@host:~$ nvidia-smi\n"
+            "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver."
+        ),
+        ("no-nvidia-gpu",),
+    ),
+    "arch-in-a-sentence": (
+        "My card is a GTX 970. `torch.cuda.get_arch_list()` returns `['sm_75', 'sm_80', 'sm_86', 'sm_90', 'sm_120']`.",
+        ("gpu-code-missing",),
+    ),
+    "arch-and-device-query": (
+        "deviceQuery says compute capability 5.2 and torch.cuda.get_arch_list() gives ['sm_75', 'sm_80', 'sm_120']",
+        ("gpu-code-missing",),
+    ),
+    "stated-and-asked": (
+        "torch 2.3.0+cpu\nI have an RTX 3060, why is training so slow?",
+        ("cpu-only-build",),
+    ),
+    "asked-of-mine": (
+        "Why is my RTX 4070 not used? torch 2.3.0+cpu",
+        ("cpu-only-build",),
+    ),
+    "asked-of-another": (
+        "Would it run faster on an RTX 5090? torch 2.5.1+cu124",
+        ("none",),
+    ),
+    "other-maker-in-a-sentence": (
+        "I have an AMD Radeon RX 7900 XTX and installed torch 2.4.0+cu121. torch.cuda.is_available() is False.",
+        ("no-nvidia-gpu",),
+    ),
+    "mig-asked-alone": (
+        (
+            "$ nvidia-smi -L\n"
+            "GPU 0: NVIDIA A100-SXM4-40GB (UUID: GPU-11111111-2222-3333-4444-555555555555)\n"
+            "$ nvidia-smi --query-gpu=mig.mode.current --format=csv\n"
+            "mig.mode.current\n"
+            "Enabled\n"
+            ">>> torch.cuda.is_available()\n"
+            "False"
+        ),
+        ("mig-without-instances",),
+    ),
+    "slurm-shell": (
+        "$ srun -p gpu --pty bash\n$ nvidia-smi\nNo devices were found",
+        ("no-gpu-visible",),
+    ),
+    "module-and-list": (
+        (">>> onnxruntime.__version__\n'1.20.1'\npip list: onnxruntime 1.20.1, onnxruntime-gpu 1.20.1"),
+        ("onnxruntime-cpu-and-gpu",),
+    ),
+    "nouveau-lshw": (
+        (
+            "  *-display\n"
+            "       product: TU116 [GeForce GTX 1660 SUPER]\n"
+            "       vendor: NVIDIA Corporation\n"
+            "       configuration: driver=nouveau latency=0"
+        ),
+        ("nouveau-loaded",),
+    ),
+    "open-module-on-pascal": (
+        "GPU: GTX 1080 Ti. I installed nvidia-driver-560-open on Debian 12. nvidia-smi prints No devices were found",
+        ("gpu-unsupported-by-driver",),
+    ),
+    "proprietary-module-on-blackwell": (
+        "RTX 5080, Ubuntu 24.04\n$ sudo apt install nvidia-driver-570\n$ nvidia-smi\nNo devices were found",
+        ("gpu-unsupported-by-driver",),
+    ),
+    "open-module-on-blackwell": (
+        "RTX 5090 with nvidia-driver-570-open",
+        ("none",),
+    ),
+    "two-modules-tried": (
+        "I tried nvidia-driver-570 and nvidia-driver-570-open with my RTX 5090",
+        ("none",),
+    ),
+    "cudnn-of-dpkg": (
+        (
+            "$ dpkg -l | grep cudnn\n"
+            "ii  libcudnn8       8.9.7.29-1+cuda12.2   amd64\n"
+            "$ nvcc --version\n"
+            "Cuda compilation tools, release 12.4, V12.4.131\n"
+            "$ pip show onnxruntime-gpu\n"
+            "Name: onnxruntime-gpu\n"
+            "Version: 1.20.1\n"
+            ">>> ort.InferenceSession(model).get_providers()\n"
+            "['CPUExecutionProvider']"
+        ),
+        ("cudnn-major-mismatch",),
+    ),
+    "cudnn-of-rpm": (
+        "libcudnn8-8.9.7.29-1.cuda12.2.x86_64\nCUDA 12.4\nonnxruntime-gpu 1.20.1",
+        ("cudnn-major-mismatch",),
+    ),
     "cpu-repl": (
         ">>> torch.__version__\n'2.5.1+cpu'\n>>> torch.cuda.is_available()\nFalse",
         ("cpu-only-build",),

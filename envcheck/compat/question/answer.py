@@ -13,6 +13,7 @@ from envcheck.compat.question.fits import ENGINE, ENGINE_ASSUMED
 from envcheck.compat.question.hardware import NAME as FORWARD
 from envcheck.compat.question.question import Answer, Question, Reason, readable
 from envcheck.compat.question.reading import read_question
+from envcheck.compat.question.short import told_apart
 from envcheck.compat.relations.torch import builds, tag_of
 from envcheck.compat.specifier import parse_version
 from envcheck.components import Component
@@ -34,8 +35,11 @@ def ask(matrix: Matrix, components: Sequence[Component], *, suggest: bool = True
     """
     result = evaluate(matrix, components)
     question = result.question
-    reasons = [Reason(verdict=fit.verdict, message=fit.reason, sources=fit.sources) for fit in result.fits]
-    assumed = {**question.assumed, **result.members}
+    told = list(told_apart(matrix, components, result))
+    told_fully = len(result.members) == 1 and result.members.keys() <= {each.name for each in told}
+    fits = [*(each.fit for each in told), *result.fits[told_fully:]]  # the first tells of the member that fits alone
+    reasons = [Reason(verdict=fit.verdict, message=fit.reason, sources=fit.sources) for fit in fits]
+    assumed = {**question.assumed, **{each.name: each.fitting for each in told}, **result.members}
     build = build_on_pypi(question)
     if build:
         assumed[TORCH] = build

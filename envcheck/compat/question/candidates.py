@@ -11,7 +11,7 @@ import msgspec
 from envcheck.compat.matrix import Matrix
 from envcheck.compat.names import SYSTEMS, canonical, scheme
 from envcheck.compat.question.question import Implied, Question, System, unknown_release
-from envcheck.compat.question.wheels import covering, wheels_of
+from envcheck.compat.question.wheels import covering, pythons_here, wheels_of
 from envcheck.compat.relations.driver_cuda import may_exist
 from envcheck.compat.relations.fit import WEAKEST_FIRST, Fit, FitVerdict, conclude
 from envcheck.compat.relations.torch import builds, newest_python, tag_of
@@ -65,6 +65,8 @@ def release_candidates(question: Question, name: str, version: Version) -> list[
     if shared and not question.cuda:
         tags = []
     wheels = wheels_of(question.matrix, name, version, known)
+    if not version.family:  # of several builds of one release, those for the system in question are meant
+        wheels = tuple(row for row in wheels if pythons_here(question, row)) or wheels
     own = _on_pypi(question.matrix, _candidate(name, version, "", shared, question), version, wheels)
     found = [own] if shared or wheels else []
     return found + [_candidate(name, version, tag, by_build[tag], question) for tag in sorted(tags, reverse=True)]

@@ -2,7 +2,7 @@
 
 A short version stands for several releases, a family: it fits when one release of each family fits with all that was
 named. Where every member fits, or none, the relations say so themselves; the search is for what they leave open. That
-none fits is said only of families whose members are all known, as PyTorch's and CUDA's are.
+none fits is said only of families whose members are all known, as those that PyPI lists are.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from envcheck.compat.names import PLATFORM, SETS, canonical
 from envcheck.compat.question.candidates import TORCH
 from envcheck.compat.question.fits import ENGINE, all_fits
 from envcheck.compat.question.hardware import NAME as FORWARD
+from envcheck.compat.question.published import published
 from envcheck.compat.question.question import Question, listed, overall, summary
 from envcheck.compat.question.reading import read_question
 from envcheck.compat.relations.fit import Fit, FitVerdict
@@ -25,8 +26,8 @@ from envcheck.compat.specifier import Version, parse_specifier, parse_version
 from envcheck.components import Bound, Component
 from envcheck.versions import DriverRelease
 
-_COMPLETE = ("cuda", "nvcc", TORCH)
-"""Components whose releases the matrix knows one by one."""
+_LISTED = ("cuda", "nvcc", TORCH)
+"""Components whose releases rows name one by one; those of others may be listed as published."""
 _ONE_FOR_ALL = (ENGINE, "tensorrt")
 """An engine loads in the version that built it: that one of each would do, says nothing of those that are there."""
 MOST_WORK = 1200
@@ -53,7 +54,9 @@ class Result(NamedTuple):
         return overall(self.fits)
 
 
-class _Family(NamedTuple):
+class Family(NamedTuple):
+    """A component that stands for several releases, each of which may be tried in its place."""
+
     place: int
     name: str
     members: tuple[str, ...]
@@ -66,7 +69,7 @@ def evaluate(matrix: Matrix, components: Sequence[Component], most: int = MOST_W
     ``most`` is what may be spent on trying members of families. A result that is compatible only because a further
     component chose another build than the one that is meant stays open.
     """
-    result = _narrowed(matrix, components, most)
+    result = narrowed(matrix, components, most)
     if result.verdict != "compatible":
         return result
     left_out, objections = _without_one(result.question, components, most)
@@ -82,16 +85,17 @@ def replaced(components: Sequence[Component], place: int, value: str) -> list[Co
 
 def work(components: Sequence[Component], question: Question) -> int:
     """What it costs to evaluate a question once."""
-    return _work(list(_families(components, question)))
+    return _work(list(families_of(components, question)))
 
 
-def _narrowed(matrix: Matrix, components: Sequence[Component], most: int) -> Result:
+def narrowed(matrix: Matrix, components: Sequence[Component], most: int) -> Result:
+    """Answer a question, with a member in the place of each family that leaves it open."""
     result = _once(matrix, components)
     if result.verdict != "unknown":
         return result
     doubts = [set(fit.about) for fit in result.fits if fit.verdict == "unknown"]
     doubtful = set().union(*doubts)
-    families = [family for family in _families(components, result.question) if family.name in doubtful]
+    families = [family for family in families_of(components, result.question) if family.name in doubtful]
     if not families or not all(doubt & {family.name for family in families} for doubt in doubts):
         return result
     families.sort(key=lambda family: (len(family.members), family.name))
@@ -99,7 +103,7 @@ def _narrowed(matrix: Matrix, components: Sequence[Component], most: int) -> Res
     found = search.run(result, families)
     if found is not None:
         return found._replace(fits=(_fitting(components, families, found), *found.fits))
-    if search.open or any(family.name not in _COMPLETE for family in families):
+    if search.open or not all(family.name in _LISTED or published(matrix, family.name) for family in families):
         return result
     refusal = _none_fits(components, families, search.refused)
     return result._replace(fits=(*result.fits, refusal), objections=(*result.objections, refusal))
@@ -121,7 +125,7 @@ class _Search:
         self._matrix = matrix
         self._left = most
 
-    def run(self, base: Result, families: Sequence[_Family]) -> Result | None:
+    def run(self, base: Result, families: Sequence[Family]) -> Result | None:
         """The first that fits; families that are not among its members fit as they are."""
         first, *rest = families
         for member in first.members:
@@ -144,11 +148,12 @@ class _Search:
         return None
 
 
-def _work(families: Sequence[_Family]) -> int:
+def _work(families: Sequence[Family]) -> int:
     return _ONE_TRIAL + sum(len(family.members) for family in families)
 
 
-def _families(components: Sequence[Component], question: Question) -> Iterator[_Family]:
+def families_of(components: Sequence[Component], question: Question) -> Iterator[Family]:
+    """The families among the components of a question."""
     for place, component in enumerate(components):
         name = canonical(component.name)
         if component.exact is None or (ENGINE in question.versions and name in _ONE_FOR_ALL):
@@ -158,31 +163,33 @@ def _families(components: Sequence[Component], question: Question) -> Iterator[_
         else:
             members = _members(question.matrix, name, question.versions.get(name, ()))
         if len(members) > 1:
-            yield _Family(place, name, members)
+            yield Family(place, name, members)
 
 
 def _members(matrix: Matrix, name: str, versions: Sequence[Version]) -> tuple[str, ...]:
-    """The releases, or narrower families, that rows name, newest first; none for what is a release itself."""
+    """The releases that are published, or those and narrower families that rows name, newest first; none for what is a
+    release itself.
+    """
     family = versions[0] if len(versions) == 1 and versions[0].family else None
     if family is None:
         return ()
     start, local = family.numbers, f"+{family.local}" if family.local else ""
-    named = matrix.known_versions(name) if name in _COMPLETE else matrix.named_versions(name)
+    named = matrix.known_versions(name) if name in _LISTED else published(matrix, name) or matrix.named_versions(name)
     found = [one for one in reversed(named) if one.numbers[: len(start)] == start and len(one.numbers) > len(start)]
     return tuple(f"{one}{local}" for one in found)
 
 
-def _fitting(components: Sequence[Component], families: Sequence[_Family], found: Result) -> Fit:
-    narrowed = [family for family in families if family.name in found.members]
-    chosen = listed([f"{family.name} {found.members[family.name]}" for family in narrowed])
-    verbs = ("stands", "fits") if len(narrowed) == 1 else ("stand", "fit")
-    reason = f"{_written(components, narrowed)} {verbs[0]} for several releases, of which {chosen} {verbs[1]}"
+def _fitting(components: Sequence[Component], families: Sequence[Family], found: Result) -> Fit:
+    open_ones = [family for family in families if family.name in found.members]
+    chosen = listed([f"{family.name} {found.members[family.name]}" for family in open_ones])
+    verbs = ("stands", "fits") if len(open_ones) == 1 else ("stand", "fit")
+    reason = f"{_written(components, open_ones)} {verbs[0]} for several releases, of which {chosen} {verbs[1]}"
     deciding = [fit for fit in found.fits if found.members.keys() & set(fit.about)]
     about = dict.fromkeys(name for fit in deciding for name in fit.about)
     return summary("compatible", reason, deciding).concerning(*about)
 
 
-def _none_fits(components: Sequence[Component], families: Sequence[_Family], refused: Sequence[Result]) -> Fit:
+def _none_fits(components: Sequence[Component], families: Sequence[Family], refused: Sequence[Result]) -> Fit:
     objections = [result.objections[0] for result in refused[:_MOST_QUOTED]]
     reasons = "; ".join(dict.fromkeys(objection.reason for objection in objections))
     reason = f"no release that {_written(components, families)} stands for fits: {reasons}"
@@ -190,7 +197,7 @@ def _none_fits(components: Sequence[Component], families: Sequence[_Family], ref
     return summary("incompatible", reason, objections).concerning(*about)
 
 
-def _written(components: Sequence[Component], families: Sequence[_Family]) -> str:
+def _written(components: Sequence[Component], families: Sequence[Family]) -> str:
     return listed([str(components[place]) for place in sorted(family.place for family in families)])
 
 
@@ -207,7 +214,7 @@ def _without_one(question: Question, components: Sequence[Component], most: int)
     for place in range(len(named) if len(named) > 2 else 0):
         if canonical(named[place].name) in SETS:
             continue
-        objections = _narrowed(question.matrix, [*named[:place], *named[place + 1 :], *platform], most).objections
+        objections = narrowed(question.matrix, [*named[:place], *named[place + 1 :], *platform], most).objections
         if objections:
             return str(named[place]), objections
     return "", ()

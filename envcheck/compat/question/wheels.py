@@ -107,7 +107,7 @@ def _verdict(question: Question, row: WheelRow) -> FitVerdict | None:
     pythons = question.versions.get("python", ())
     covers = {covered(spec, python) for python in pythons}
     least = row.glibc.get(question.machine) if question.os in ("linux", "wsl") else None
-    if least:
+    if least and _ANY not in row.pythons:
         covers |= {covered(f">={least}", there) for there in question.versions.get("glibc", ())}
     found = {_VERDICTS[cover] for cover in covers}
     return "incompatible" if "incompatible" in found else "unknown" if "unknown" in found else "compatible"
@@ -169,11 +169,16 @@ def _python(question: Question, label: str, row: WheelRow, spec: str, python: Ve
 
 
 def _glibc(question: Question, label: str, name: str, row: WheelRow) -> Iterator[Fit]:
+    """A wheel for every system holds nothing that is linked against glibc."""
     least = parse_version(row.glibc.get(question.machine, ""), scheme("glibc"))
-    for there in question.versions.get("glibc", ()) if least and question.os in ("linux", "wsl") else ():
-        verdict = _VERDICTS[covered(f">={least}", there)]
-        reason = f"the wheels of {label} on PyPI need glibc {least} or newer, this is {there}"
-        yield conclude(question.matrix, verdict, reason, row, change=f"glibc >= {least}").concerning(name, "glibc")
+    for there in question.versions.get("glibc", ()) if question.os in ("linux", "wsl") else ():
+        if _ANY in row.pythons:
+            reason = f"a wheel of {label} on PyPI is for every system, whatever its glibc"
+            yield conclude(question.matrix, "compatible", reason, row).concerning(name, "glibc")
+        elif least:
+            verdict = _VERDICTS[covered(f">={least}", there)]
+            reason = f"the wheels of {label} on PyPI need glibc {least} or newer, this is {there}"
+            yield conclude(question.matrix, verdict, reason, row, change=f"glibc >= {least}").concerning(name, "glibc")
 
 
 def _os(question: Question) -> str:

@@ -44,6 +44,12 @@ def code_runs_on(
     return conclude(matrix, "incompatible", reason, row, change=f"a build with code for {gpu.sm}")
 
 
+def only_ptx_serves(matrix: Matrix, targets: Sequence[CodeTarget], gpu: ComputeCapability) -> bool:
+    """Whether all that ``gpu`` runs of some code is PTX, which the driver compiles at the first start."""
+    native = any(runs_natively(matrix, target, gpu) for target in targets)
+    return not native and any(target.ptx and _ptx_serves(matrix, target, gpu) for target in targets)
+
+
 def runs_natively(matrix: Matrix, target: CodeTarget, gpu: ComputeCapability) -> bool:
     """Whether a cubin runs on ``gpu`` without being recompiled."""
     if target.ptx:

@@ -41,16 +41,26 @@ _EMPTY = Environment(source=SOURCE, key=SOURCE, why=SOURCE, judged=True)
 
 
 def with_packages(merged: Snapshot, part: Snapshot) -> Snapshot:
-    """Add the packages that a piece of the text lists and that the pieces before it do not name."""
-    listed = _packages(part)
-    known = {found.name for found in _packages(merged)}
-    new = tuple(found for found in listed if found.name not in known)
+    """Add the packages that a piece of the text lists and that the pieces before it do not name.
+
+    One that only its module's answer named is now known by its own name.
+    """
+    known = {found.name: found for found in _packages(merged)}
+    new = {found.name: found for found in _packages(part) if _adds(found, known.get(found.name))}
     if not new or merged.environments is None:
         return merged
     first, *others = merged.environments.items
-    first = msgspec.structs.replace(first, distributions=(*(first.distributions or ()), *new))
+    before = tuple(new.pop(found.name, found) for found in first.distributions or ())
+    first = msgspec.structs.replace(first, distributions=(*before, *new.values()))
     environments = msgspec.structs.replace(merged.environments, items=(first, *others))
     return msgspec.structs.replace(merged, environments=environments)
+
+
+def _adds(found: Distribution, known: Distribution | None) -> bool:
+    if known is None:
+        return True
+    named = known.read == OF_MODULE and found.read != OF_MODULE
+    return named and _is_same_release(known.version, found.version)
 
 
 def _packages(snapshot: Snapshot) -> tuple[Distribution, ...]:

@@ -40,7 +40,7 @@ _DISTRIBUTIONS = (
 )
 """Beginnings of distributions' titles, and their ``ID`` in os-release."""
 
-_WINDOWS = re.compile(r"^(?:microsoft\s+|майкрософт\s+)?windows\b", re.IGNORECASE)
+_WINDOWS = re.compile(r"^(?:microsoft\s+|майкрософт\s+)?(?:windows\b|win ?(?:7|8|1[01])\b)", re.IGNORECASE)
 _MACOS = re.compile(r"^(?:mac ?os ?x?|os x)\b", re.IGNORECASE)
 _MACHINE = re.compile(r"\((x86_64|amd64|aarch64|arm64|ppc64le|i[3-6]86)\)\s*$", re.IGNORECASE)
 _VERSION = re.compile(r"\b([0-9]{1,4}(?:\.[0-9]{1,4}){0,2})\b")

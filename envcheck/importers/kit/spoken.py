@@ -136,11 +136,17 @@ _ANOTHER = re.compile(
 )
 """In a sentence, what makes it one about another machine, a wish or a question."""
 _ASKED_ABOUT = re.compile(
-    r"\b(?:use|used|using|run|running|work|support) (?:it |this )?(?:on|with|under) (?:a |an |my |the )?"
-    r"[\w -]{0,30}\?\s*$",
+    r"\b(?:use|used|using|run|running|work|support|install) (?:it |this )?(?:on|with|under|for) (?:a |an |my |the )?"
+    r"[\w -]{0,50}\?\s*$",
     re.IGNORECASE,
 )
 """A question whether something runs on a GPU, which is then the one in question: "can I use it on an RTX 5090?"."""
+_OWN = re.compile(r"\b(?:my|our)\b", re.IGNORECASE)
+"""What tells that a question is about something that is here: "why is my RTX 4070 not used?"."""
+_STATED_FIRST = re.compile(
+    r"(\W{0,4}(?:(?:hi|hello|hey)\b,? ?)?(?:I|we|my|our)\b.{1,400}),([^,?]{3,200}\?\s*)$", re.IGNORECASE
+)
+"""A statement and the question that follows it: "I have an RTX 3060, why is it not used?"."""
 _ASKED_FOR = re.compile(
     r"(?:requires?|required|needs?|wants?|expects?|expected|minimum|at least|up to|below|above|or|"
     r"(?:built|compiled|build|compile|made|wheels?|intended|designed|optimi[sz]ed) (?:for|against)|"
@@ -294,7 +300,7 @@ def gpus(line: str) -> Iterator[NamedGpu]:
         return
     listed = _is_list(text)
     for part in _parts(text, listed=listed):
-        if not listed and _ANOTHER.search(_ASKED_ABOUT.sub("", part)):
+        if not listed and _ANOTHER.search(_ASKED_ABOUT.sub("", part.rstrip("? ") if _OWN.search(part) else part)):
             continue
         found = [each for each in models(part) if not _is_asked_for(part, each[0])]
         capability = _CAPABILITY.search(part) if len({name for _, name in found}) == 1 else None
@@ -316,12 +322,21 @@ def capability_of_gpu(line: str) -> str | None:
 
 
 _OWN_GPU = re.compile(
-    r"\b(?:my|our|have|has|with an?|this|the|GPU|card|device)\b|^\W{0,6}compute|^\W{0,6}capability", re.IGNORECASE
+    r"\b(?:my|our|have|has|with an?|this|the|GPU|card|device|deviceQuery)\b|^\W{0,6}compute|^\W{0,6}capability",
+    re.IGNORECASE,
 )
 
 
 def _parts(text: str, *, listed: bool) -> list[str]:
-    return [text] if listed else [part for part in _SENTENCE.split(text) if part]
+    if listed:
+        return [text]
+    return [clause for part in _SENTENCE.split(text) if part for clause in _clauses(part)]
+
+
+def _clauses(part: str) -> tuple[str, ...]:
+    """A sentence; where it states something first and then asks, what it states and what it asks."""
+    found = _STATED_FIRST.match(part)
+    return found.groups() if found else (part,)
 
 
 def _is_list(text: str) -> bool:

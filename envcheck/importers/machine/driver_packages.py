@@ -1,17 +1,20 @@
 """The driver's packages (``libnvidia-compute-550:amd64 550.107.02-0ubuntu1``) and files, as package managers list them.
 
-They tell the release of the driver's libraries, which must be the kernel module's. Where nvidia-smi printed its table,
-both fit, and a list may be of another day.
+They tell the release of the driver's libraries, which must be the kernel module's, and by their names whether that is
+the open or the proprietary one. Where nvidia-smi printed its table, both fit, and a list may be of another day.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from typing import Literal, NamedTuple
+
+import msgspec
 
 from envcheck.importers.kit.paste import SOURCE, Paste
 from envcheck.importers.kit.protocol import Rank
-from envcheck.snapshot import Driver, DriverLibrary, Listing, Snapshot
+from envcheck.snapshot import Driver, DriverLibrary, Kernel, KernelModule, Listing, Snapshot
 
 NAME = "driver packages"
 RANK = Rank.OUTPUT
@@ -33,8 +36,21 @@ _INSTALLED = re.compile(
     r"(?P<package>nvidia-(?:driver|utils|headless)(?:-[0-9]{3}(?:-(?:server|open))?)?|cuda-drivers(?:-[0-9]{3})?|cuda(?:-[0-9]{1,2}-[0-9])?|"
     r"libnvidia-compute-[0-9]{3})(?![\w-])"
 )
+_MODULE = re.compile(
+    r"\b(?:ii|install(?:ed|ing|s)?|using|use|with|have|running|has|on|Setting up|-S)\s{1,4}(?:-y |the |to )?[`'\"]?"
+    r"(?:[\w.:+=-]{2,60} ){0,3}?[`'\"]?"
+    r"nvidia-(?:(?:driver|dkms|headless)-(?P<branch>[0-9]{3})(?:-server)?(?P<open>-open)?|(?P<named>open(?:-dkms|-kernel-dkms|-lts)?"
+    r"|kernel-open-dkms))(?![\w-]|\.[a-z])"
+)
+"""A package that brings the kernel module. Ubuntu's without ``-open`` are proprietary; others name the open one."""
 _WSL = ("WSL", "wsl", "Wsl", "microsoft-standard")
+_SEVERAL = re.compile(
+    r"\b(?:also|then|both|tried|first|later|previously|switch\w*|downgrad\w+|instead|purg\w+|remov\w+|replac\w+)\b",
+    re.IGNORECASE,
+)
+"""What a text says that tells of several installations."""
 _NEGATED = re.compile(r"\b(?:not|never|without|instead of|no)\b|n't\b|\?", re.IGNORECASE)
+_RELEASE = re.compile(r"\b[3-9][0-9]{2}\.[0-9]{2,3}\b")
 _RUNS = re.compile(r"Driver Version: [0-9]{3}")
 _LONGEST_LINE = 1_000
 _BEFORE = 40
@@ -42,15 +58,43 @@ _BEFORE = 40
 
 
 def recognise(paste: Paste) -> bool:
-    return bool(_releases(paste)) or next(_installed_in_wsl(paste), None) is not None
+    return bool(_releases(paste) or _module(paste)) or next(_installed_in_wsl(paste), None) is not None
 
 
 def read(paste: Paste) -> Snapshot:
+    found, module = _libraries(paste), _module(paste)
+    if module is None:
+        return found
+    kernel = Kernel(source=SOURCE, nvidia=KernelModule(source=SOURCE, flavour=module.flavour))
+    driver = Driver(source=SOURCE, release=module.branch) if module.branch and not _RELEASE.search(paste.text) else None
+    return msgspec.structs.replace(found, kernel=kernel, driver=found.driver or driver)
+
+
+def _libraries(paste: Paste) -> Snapshot:
     found = tuple(
         DriverLibrary(source=SOURCE, path=name, version=release, kind="driver")
         for name, release in _releases(paste).items()
     ) or tuple(DriverLibrary(source=SOURCE, path=name, kind="driver") for name in _installed_in_wsl(paste))
-    return Snapshot(driver=Driver(source=SOURCE, libraries=Listing(items=found)))
+    return Snapshot(driver=Driver(source=SOURCE, libraries=Listing(items=found)) if found else None)
+
+
+class _Module(NamedTuple):
+    """The kernel module that an installed package brings."""
+
+    flavour: Literal["open", "proprietary"]
+    branch: str | None
+
+
+def _module(paste: Paste) -> _Module | None:
+    """The kernel module, where the text names packages of one kind and branch only."""
+    lines = [line[:_LONGEST_LINE] for line in paste.statements if "nvidia-" in line]
+    named = {
+        _Module("open" if found["open"] or found["named"] else "proprietary", found["branch"])
+        for line in lines
+        for found in _MODULE.finditer(line)
+        if not _NEGATED.search(line[max(found.start() - _BEFORE, 0) : found.end()])
+    }
+    return named.pop() if len(named) == 1 and not any(map(_SEVERAL.search, lines)) else None
 
 
 def _installed_in_wsl(paste: Paste) -> Iterator[str]:

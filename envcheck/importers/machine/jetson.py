@@ -16,7 +16,11 @@ RANK = Rank.MESSAGE
 _NUMBER = r"([0-9]{1,2}\.[0-9]{1,2}(?:\.[0-9]{1,2})?)"
 
 _RELEASE_FILE = re.compile(r"# R([0-9]{1,2}) \(release\), REVISION: ([0-9.]{1,8})")
-_IMAGE = re.compile(rf"(?:l4t|jetson|dustynv)[\w./-]{{0,60}}:[\w.-]{{0,40}}?\br{_NUMBER}", re.IGNORECASE)
+_IMAGE = re.compile(
+    rf"(?:l4t|jetson|dustynv)[\w./-]{{0,60}}:[\w.-]{{0,40}}?\br{_NUMBER}"
+    r"|\b[\w./-]{2,60}:[\w.]{1,20}-r(3[2-9]\.[0-9]\.[0-9])\b",
+    re.IGNORECASE,
+)
 _L4T = re.compile(rf"\bL4T(?:[ _](?:version|release))?[ :=]{{1,3}}R?{_NUMBER}", re.IGNORECASE)
 _JETPACK = re.compile(
     rf"\b(?:(?:Jet ?Pack(?:[ _](?:SDK|version|release))?[ :=|]{{0,4}}|nvidia-jetpack[ :=|]{{1,40}}|JP ?)v?{_NUMBER}"
@@ -40,7 +44,7 @@ _ARM = re.compile(
 )
 _PACKAGE = re.compile(rf"Package: nvidia-jetpack\nVersion: {_NUMBER}")
 """What ``apt show nvidia-jetpack`` begins with."""
-_ANY = re.compile(r"l4t|jet|tegra|dustynv|aarch64|arm64|# R", re.IGNORECASE)
+_ANY = re.compile(r"l4t|jet|tegra|dustynv|aarch64|arm64|# R|-r3[2-9]\.", re.IGNORECASE)
 """Every line that is read here contains one of these."""
 _LONGEST_LINE = 300
 
@@ -73,7 +77,7 @@ def _statements(text: str) -> Iterator[Platform]:
         yield Platform(source=SOURCE, tegra=True, tegra_release=f"{found[1]}.{found[2].strip('.')}")
     image = _IMAGE.search(text)
     if image:
-        yield Platform(source=SOURCE, tegra=True, image_tegra_release=image[1])
+        yield Platform(source=SOURCE, tegra=True, image_tegra_release=image[1] or image[2])
     rest = text.replace(image[0], " ") if image else text
     if found := _L4T.search(rest):
         yield Platform(source=SOURCE, tegra=True, tegra_release=found[1])

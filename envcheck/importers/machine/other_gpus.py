@@ -15,12 +15,16 @@ NAME = "GPUs of other makers"
 RANK = Rank.PROSE
 
 _GPU = re.compile(
-    r"\b(?:(?:AMD|ATI) )?Radeon(?:\(TM\)|™)?(?: (?:RX|Pro|HD|VII|R[579]|Vega)\b)?[ \w]{0,20}"
+    r"\b(?:(?:AMD|ATI) )?Radeon(?:\(TM\)|™)?(?: (?:RX|Pro|HD|VII|R[579]|Vega)\b)?"
+    r"(?: (?:[0-9]{1,4}[A-Z]{0,3}|XTX?|GRE|M|VII|Graphics)\b){0,3}"
     r"|\bRX ?(?:[4-7][0-9]{2}0|[45][678]0|9[0-9]{3})(?: ?XTX?| ?M)?\b|\bVega ?(?:56|64|[0-9]{1,2})\b"
     r"|\b(?:AMD )?Instinct MI[0-9]{2,3}\w?|\bMI(?:50|60|100|210|250X?|300[AX]|325X)\b"
-    r"|\bIntel(?:\(R\)|®| Corporation)? (?:Arc\b|UHD|HD [Gg]raphics|Iris)[\w() ]{0,20}|\bArc A[357][0-9]0M?\b"
+    r"|\bIntel(?:\(R\)|®| Corporation)? (?:Arc|UHD|HD|Iris)\b(?:\(R\))?"
+    r"(?: (?:Graphics|Xe|Plus|Pro|[A-Z]?[0-9]{3,4}[A-Z]?)\b){0,3}"
+    r"|\bArc A[357][0-9]0M?\b"
     r"|\b(?:Apple|Mac(?:Book| ?Mini| Studio)\b[\w ]{0,12}) M[1-5](?: (?:Pro|Max|Ultra))?\b"
-    r"|\bgfx(?:9|10|11|12)[0-9]{1,2}[0-9a-f]?\b",
+    r"|\bgfx(?:9|10|11|12)[0-9]{1,2}[0-9a-f]?\b"
+    r"|\bMTT S[0-9]{2,4}\b|\bAscend ?(?:310|910)\w{0,3}\b|\bMLU[0-9]{3}\b|\bMetaX C[0-9]{3}\b",
 )
 _ASIDE = re.compile(
     r"\b(?:supports?|supported|or|requires?|only|instead|not|no|unlike|if|e\.g\.|compared?|than)\b"

@@ -1,9 +1,12 @@
-"""``lspci``, with ``-k`` and ``-nn``: the NVIDIA GPUs on the PCI bus, and the kernel driver that holds each."""
+"""``lspci``, with ``-k`` and ``-nn``: the NVIDIA GPUs on the PCI bus, and the kernel driver that holds each; or that a
+search of its list for NVIDIA finds nothing.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 
 from envcheck.importers.kit.gpu_lines import MOST_GPUS
 from envcheck.importers.kit.paste import SOURCE, Paste
@@ -23,19 +26,34 @@ _NAMED = re.compile(r"\[((?:GeForce|Tesla|Quadro|TITAN|NVS|GRID|RTX|[A-Z][0-9]{1
 _PLAIN = re.compile(r"\s(?P<name>(?:GeForce|Tesla|Quadro|TITAN|A[0-9]+|H[0-9]+)\b[^\[(\n]{0,60})")
 _IDS = re.compile(r"\[(10de:[0-9a-f]{4})\]", re.IGNORECASE)
 _IN_USE = re.compile(r"Kernel driver in use: ([a-z0-9_-]{2,30})")
+_SEARCH = re.compile(r".{0,80}[$#>%] ?(?:sudo )?lspci\b[^|]{0,30}\| ?grep\b.{0,20}\bnvidia\b.{0,3}$", re.IGNORECASE)
+_PROMPT = re.compile(r".{0,80}?[$#>%] ?[a-z]\w")
 _LONGEST_LINE = 300
 _MOST_LINES_OF_A_DEVICE = 40
 
 
 def recognise(paste: Paste) -> bool:
-    return "NVIDIA Corporation" in paste.text and next(_gpus(paste), None) is not None
+    if "NVIDIA Corporation" in paste.text:
+        return next(_gpus(paste), None) is not None
+    return _finds_none(paste)
 
 
 def read(paste: Paste) -> Snapshot:
+    if _finds_none(paste):
+        return Snapshot(gpus=Listing(items=(), complete=True))
     found = tuple(gpu for gpu, _ in zip(_gpus(paste), range(MOST_GPUS), strict=False))
     drivers = {gpu.kernel_driver for gpu in found}
     kernel = Kernel(source=SOURCE, nouveau_loaded=True) if "nouveau" in drivers else None
     return Snapshot(gpus=Listing(items=found) if found else None, kernel=kernel)
+
+
+def _finds_none(paste: Paste) -> bool:
+    """Whether the command below a search for NVIDIA on the bus is the next one: the search printed nothing."""
+    return "lspci" in paste.text and any(
+        _SEARCH.match(line[:_LONGEST_LINE]) and _PROMPT.match(below[:_LONGEST_LINE])
+        for line, below in pairwise(paste.lines)
+        if "lspci" in line
+    )
 
 
 def _gpus(paste: Paste) -> Iterator[Gpu]:

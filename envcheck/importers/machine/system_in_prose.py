@@ -60,10 +60,10 @@ _ON_WINDOWS = re.compile(
 """A prompt of Windows' shells, a line of a traceback or a warning from there, or a path as Python writes it."""
 _WINDOWS = re.compile(
     r"(?:(?:OS|operating system|platform|system|操作系统|系统|环境|平台)\b[^:=]{0,60}[:=] ?)?"
-    r"(?:Microsoft )?Windows (?:7|8|8\.1|1[01]|Server)\b"
+    r"(?:Microsoft )?(?:Windows (?:7|8|8\.1|1[01]|Server)|Win ?(?:7|8|1[01]))\b"
     r"(?: (?:x64|x86_64|64[- ]?bit|pro|home|enterprise|education|[0-9]{2}H[12]|[0-9]{4})\b){0,4}(?:[ ,;(/|]|$)"
     r"|(?:tensorflow|tf|keras|pytorch|torch|jax|python|(?:pip|conda) install)\b"
-    r".{0,40} on (?:native )?Windows(?: (?:7|8|1[01]))?\b",
+    r".{0,40} (?:on (?:native )?Windows(?: (?:7|8|1[01]))?\b|\(Windows(?: (?:7|8|1[01]))?\))",
     re.IGNORECASE,
 )
 

@@ -28,6 +28,8 @@ _FIELDS = frozenset(
     }
 )  # fmt: skip
 """Fields by their names in the query; of some only the name is needed, to know the head."""
+_ALONE = ("name", "compute_cap", "mig.mode.current")
+"""Fields that people ask for alone."""
 _FIELD = re.compile(r"[a-z][a-z0-9_]{1,40}(?:\.[a-z0-9_]{1,40}){0,3}")
 _REASON = re.compile(r"clocks_(?:event|throttle)_reasons\.(?P<name>\w{1,40})")
 _UNIT = re.compile(r"\s?\[[^\]]{0,12}\]$")
@@ -87,7 +89,7 @@ def _head(text: str) -> list[str]:
     """The fields of a head; none where the line is no head."""
     names = [_UNIT.sub("", part.strip()) for part in text.split(",")] if "," in text else [text]
     if len(names) == 1:
-        return names if names[0] in ("name", "compute_cap") else []
+        return names if names[0] in _ALONE else []
     known = sum(name in _FIELDS for name in names)
     return names if known >= min(2, len(names) - 1) and all(map(_FIELD.fullmatch, names)) else []
 
@@ -102,6 +104,8 @@ def _is_row(row: dict[str, str]) -> bool:
 def _is_value(field: str, value: str) -> bool:
     if field.startswith("pcie.link.width."):
         return bool(re.fullmatch(r"[0-9]{1,2}", value))
+    if field == "mig.mode.current":
+        return value in ("Enabled", "Disabled")
     return (field == "compute_cap" and bool(re.fullmatch(r"[0-9]{1,2}\.[0-9]", value))) or (
         field == "driver_version" and bool(re.fullmatch(r"[0-9]{3}\.[0-9.]{2,8}", value))
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 
 from envcheck.checks import Evidence, Fix, Missing, Status
@@ -10,7 +11,8 @@ from envcheck.compat.question.package_needs import release_rows
 from envcheck.compat.question.question import AskedGpu
 from envcheck.compat.question.software import refused
 from envcheck.compat.relations.fit import WEAKEST_FIRST, Fit, conclude
-from envcheck.compat.relations.gpu_code import code_runs_on
+from envcheck.compat.relations.gpu_code import code_runs_on, only_ptx_serves
+from envcheck.compat.relations.gpu_cuda import cuda_serves
 from envcheck.enrich.stated import first_of
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, evidence_of, passed, rule
 from envcheck.rules.facts.driver import supported_cuda
@@ -32,7 +34,7 @@ from envcheck.rules.fixes.fits import incompatible
 from envcheck.rules.fixes.frameworks import install_gpu_build, install_other_release
 from envcheck.rules.fixes.libraries import without_variable
 from envcheck.rules.frameworks.cuda_wanted import evidence_for_cuda
-from envcheck.snapshot import Framework, Gpu
+from envcheck.snapshot import PASTED, Framework, Gpu
 from envcheck.versions import CodeTarget, ComputeCapability, CudaVersion
 
 
@@ -228,6 +230,18 @@ def gpu_code_missing(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     held = evidence_of(f"GPU code of {framework.name}", framework, "gpu_code")
     if lacking:
         return _lacking(subject, lacking, len(fits), held, facts)
+    return _compiled_at_start(subject, known, held, facts) or _not_lacking(subject, known, fits, held, facts)
+
+
+def _not_lacking(
+    subject: FrameworkSubject,
+    known: tuple[tuple[Gpu, ComputeCapability], ...],
+    fits: tuple[tuple[Gpu, Fit], ...],
+    held: Evidence,
+    facts: Facts,
+) -> Outcome:
+    """The outcome where the code of a build serves every GPU, or where that is open for one."""
+    framework = subject.framework
     open_questions = [fit.reason for _, fit in fits if not fit.ok]
     if open_questions:
         status: Status = "unknown" if is_main_framework(framework, facts.matrix) else "skipped"
@@ -244,6 +258,48 @@ def gpu_code_missing(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
 
 
 _NOT_KNOWN = "Not known whether it has code for the GPU"
+_SLOW_START = re.compile(
+    r"\b(?:slow(?:ly)?|long|(?:several|few|many|\d+|five|ten|twenty) min(?:ute)?s?|\d{2,4} ?s(?:ec(?:ond)?s?)?)\b"
+    r".{0,60}\b(?:start|starts|starting|start-?up|initiali[sz]\w+|first|load\w*|begin\w*|before)\b"
+    r"|\b(?:start|starts|starting|start-?up|initiali[sz]\w+|first|load\w*)\b.{0,60}"
+    r"\b(?:slow(?:ly)?|long|(?:several|few|many|\d+|five|ten|twenty) min(?:ute)?s?)\b",
+    re.IGNORECASE,
+)
+_WRONG = re.compile(
+    r"\bnan\b|CUBLAS_STATUS|CUDNN_STATUS|\bcu(?:BLAS|DNN)\b.{0,40}\bfail"
+    r"|Blas \w+ launch failed|\b(?:hangs?|stuck|freezes)\b",
+    re.IGNORECASE,
+)
+"""What happens where CUDA's own libraries have no code for the GPU."""
+
+
+def _compiled_at_start(
+    subject: FrameworkSubject, known: tuple[tuple[Gpu, ComputeCapability], ...], held: Evidence, facts: Facts
+) -> Outcome | None:
+    """What explains a slow start, or wrong results, in a text: the driver has to compile all code of the build. CUDA's
+    libraries of a release that is older than the GPU's generation have nothing that it could compile.
+    """
+    framework, code = subject.framework, code_targets(subject.framework)
+    cuda = CudaVersion.parse(framework.cuda)
+    waiting = [(gpu, each) for gpu, each in known if only_ptx_serves(facts.matrix, code, each)]
+    errors = facts.snapshot.observed_errors
+    slow = any(_SLOW_START.search(error.text) for error in errors)
+    wrong = any(_WRONG.search(error.text) for error in errors)
+    if framework.source != PASTED or not waiting or cuda is None or not (slow or wrong):
+        return None
+    gpu, capability = waiting[0]
+    older = cuda_serves(facts.matrix, capability, cuda).bad
+    if not older and not slow:
+        return None
+    libraries = f", and the libraries of CUDA {cuda} hold no code for it" if older else ""
+    return Outcome(
+        status="warn" if older else "note",
+        title=f"{full_name(framework)} has no native code for {gpu_title(gpu)} ({capability.sm})",
+        message=f"The driver compiles its PTX at the first start, which takes minutes{libraries}.",
+        evidence=(held, evidence_of(gpu_title(gpu), gpu, "compute_capability")),
+        decided_by=basis_of(framework, "gpu_code"),
+        fixes=install_other_release(facts, framework),
+    )
 
 
 def _by_documents(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from envcheck.checks import Evidence, Fix, Missing
-from envcheck.compat.relations.gpu_driver import driver_supports
+from envcheck.compat.relations.gpu_driver import Flavour, driver_supports
 from envcheck.rules.api import Facts, Outcome, evidence_of, passed, rule
 from envcheck.rules.facts.driver import release, release_text
 from envcheck.rules.facts.frameworks import finds_no_gpu
@@ -162,9 +162,8 @@ def gpu_unsupported_by_driver(gpu: Gpu, facts: Facts) -> Outcome | None:
     if gpu.cuda_ordinal is not None or (gpu.index is not None and not lacks_handle(gpu)):
         listed_by = "cuda_ordinal" if gpu.cuda_ordinal is not None else "index"
         return passed(f"Driver {number} supports {gpu_title(gpu)}", decided_by=basis_of(gpu, listed_by))
-    module = facts.snapshot.kernel.nvidia if facts.snapshot.kernel else None
-    flavour = module.flavour if module else None
-    fit = driver_supports(facts.matrix, capability, number, facts.driver_os, flavour, model=facts.matrix.model_of(gpu))
+    model = facts.matrix.model_of(gpu)
+    fit = driver_supports(facts.matrix, capability, number, facts.driver_os, _flavour(facts), model=model)
     evidence = (
         evidence_of("compute capability", gpu, "compute_capability"),
         Evidence(what="driver", value=release_text(facts) or "", source="driver"),
@@ -176,6 +175,17 @@ def gpu_unsupported_by_driver(gpu: Gpu, facts: Facts) -> Outcome | None:
         return not_known(f"Driver support for {gpu_title(gpu)} unknown", fit)
     title = f"Driver {number} does not support {gpu_title(gpu)}"
     return incompatible(title, fit, evidence=evidence, fixes=_other_driver(fit.nearest_change, facts))
+
+
+def _flavour(facts: Facts) -> Flavour | None:
+    """Whether the kernel module is the open one; a package that a text names may bring either where nothing failed."""
+    module = facts.snapshot.kernel.nvidia if facts.snapshot.kernel else None
+    if module is None:
+        return None
+    named_only = module.source == PASTED and module.loaded is None
+    if named_only and not tells_of(facts.snapshot, "gpu-init-failed", "driver-not-loaded"):
+        return None
+    return module.flavour
 
 
 def _other_driver(change: str, facts: Facts) -> tuple[Fix, ...]:

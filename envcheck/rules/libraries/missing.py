@@ -37,7 +37,7 @@ from envcheck.rules.fixes.reinstall import reinstall
 from envcheck.rules.libraries.stated import stated_misfit, states_versions
 from envcheck.rules.libraries.symbols import use_right_copy
 from envcheck.rules.packages.shipped import is_damaged, owner_of
-from envcheck.snapshot import Distribution, Framework, Load
+from envcheck.snapshot import Distribution, Framework, Load, items_in
 from envcheck.versions import CudaVersion
 
 
@@ -49,6 +49,12 @@ def _provided_by_host(facts: Facts) -> Outcome | None:
     if not on_tegra(facts) or (platform and (platform.jetpack or platform.tegra_release)):
         return None
     return Outcome(status="note", title="A CUDA library is missing", message="On a Jetson, JetPack provides it.")
+
+
+def _provided_by_its_host(facts: Facts) -> Outcome | None:
+    """As ``_provided_by_host`` has it, where the text does not say itself which CUDA there is."""
+    said = any(each.stated and each.family == "cuda-toolkit" for each in items_in(facts.snapshot.libraries))
+    return None if said else _provided_by_host(facts)
 
 
 @rule(
@@ -301,7 +307,7 @@ def _reinstall_framework(subject: FrameworkSubject, facts: Facts) -> tuple[Fix, 
     arises=lambda subject, facts: (
         loads_are_known(subject, facts) or states_versions(subject, facts) or base_framework(subject) is not None
     ),
-    doubt=_provided_by_host,
+    doubt=_provided_by_its_host,
     explains=(*TRIAL_RULES, "cuda-library-missing", "library-not-found", "cudnn-missing", "nccl-missing"),
     remedy=install_or_locate_library,
     told_by=("damaged-distribution",),

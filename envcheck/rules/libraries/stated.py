@@ -81,10 +81,19 @@ def _copy(component: Literal["cuda", "cudnn"], subject: FrameworkSubject, facts:
     said = [each for each in items_in(facts.snapshot.libraries) if each.family == family and each.stated]
     if any(each.read.get("declared") == OF_FRAMEWORK_IMAGE for each in said):
         return None
-    if component == "cudnn" and not said:
-        return _one_on_disk(facts)
+    if not said:
+        return _one_on_disk(facts) if component == "cudnn" else _of_compiler(facts)
     known = said[0].declared if len(said) == 1 else None
     return _Stated(known, f"{_SHOWN[component]} as stated", said[0].source) if known else None
+
+
+def _of_compiler(facts: Facts) -> _Stated | None:
+    """The CUDA of the one toolkit whose compiler the text asks."""
+    versions = {each.version: each for each in items_in(facts.snapshot.toolkits) if each.version}
+    if len(versions) != 1:
+        return None
+    ((version, toolkit),) = versions.items()
+    return _Stated(".".join(version.split(".")[:2]), "CUDA of nvcc", toolkit.source)
 
 
 def _one_on_disk(facts: Facts) -> _Stated | None:

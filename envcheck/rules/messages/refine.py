@@ -1,23 +1,29 @@
-"""Refine the problem that a line about a library names, by what else is known of the machine.
-
-A library that a program does not find may be missing, may lie where the loader does not look, or may exist in another
-major version only. The copies, toolkits and packages that were found or pasted decide which.
-"""
+"""Refine the problem that a line names, by what else is known of the machine."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
-from envcheck.compat.error_lines import ErrorLine, named_by
-from envcheck.compat.families import row_of
+from envcheck.compat.error_lines import ErrorLine
 from envcheck.compat.matrix import Matrix
-from envcheck.compat.question.package_needs import admits
 from envcheck.compat.relations.gpu_code import runs_natively
-from envcheck.compat.relations.libraries import cuda_majors, is_older, same_major
-from envcheck.rules.facts.libraries import problem_of_missing
-from envcheck.rules.facts.library_names import LibraryName, cuda_of_wheel, family_of_wheel, name_of, names_in
-from envcheck.snapshot import PASTED, Distribution, Environment, Library, Snapshot, frameworks_in, items_in
+from envcheck.compat.relations.libraries import is_older, same_major
+from envcheck.rules.messages.why_missing import (
+    LONGEST_NUMBER,
+    distributions_in,
+    judged_environments,
+    libraries_in,
+    versions_of,
+    wheels_of,
+    why_missing,
+)
+from envcheck.snapshot import (
+    HIDDEN_ON_PURPOSE,
+    PASTED,
+    Snapshot,
+    frameworks_in,
+    items_in,
+)
 from envcheck.versions import CodeTarget, ComputeCapability, CudnnVersion
 
 _MISSING = frozenset({"cuda-library-missing", "cudnn-missing", "tensorrt-missing", "nccl-missing", "library-not-found"})
@@ -35,10 +41,10 @@ def refine(line: ErrorLine, text: str, snapshot: Snapshot, matrix: Matrix) -> Er
     """The line with the problem that it names on this machine."""
     if line.problem == "gpu-code-missing" and _LISTED.search(text) and _runs_anyway(snapshot, matrix):
         return line._replace(status="note")
-    if another := _another_problem(line, text, snapshot):
+    if another := _another_problem(line, text, snapshot, matrix):
         return line._replace(problem=another)
     if line.problem in _MISSING:
-        return line._replace(problem=_why_missing(line.problem, text, snapshot, matrix))
+        return line._replace(problem=why_missing(line.problem, text, snapshot, matrix))
     if line.problem in _OF_BUILD:
         return _refine_build(line, text, snapshot, matrix)
     if line.problem in _WHEELS:
@@ -53,7 +59,10 @@ _LISTED = re.compile(r"not compatible with the current PyTorch|If you want to us
 def _runs_anyway(snapshot: Snapshot, matrix: Matrix) -> bool:
     """Whether the build's code, as the text lists it, runs on every GPU of the text."""
     codes = [
-        each.gpu_code for found in _environments(snapshot) for each in frameworks_in(found) if each.name == "torch"
+        each.gpu_code
+        for found in judged_environments(snapshot)
+        for each in frameworks_in(found)
+        if each.name == "torch"
     ]
     targets = [target for text in (codes[0] if len(codes) == 1 else None) or () if (target := CodeTarget.parse(text))]
     gpus = [ComputeCapability.parse(gpu.compute_capability) for gpu in items_in(snapshot.gpus)]
@@ -62,7 +71,7 @@ def _runs_anyway(snapshot: Snapshot, matrix: Matrix) -> bool:
     )
 
 
-def _another_problem(line: ErrorLine, text: str, snapshot: Snapshot) -> str | None:
+def _another_problem(line: ErrorLine, text: str, snapshot: Snapshot, matrix: Matrix) -> str | None:
     """The problem that a line names only on such a machine as this."""
     if line.problem in _OF_LINUX and _SHARED_OBJECT.search(text) and _on_windows(snapshot):
         return "windows-gpu-unsupported"
@@ -72,8 +81,20 @@ def _another_problem(line: ErrorLine, text: str, snapshot: Snapshot) -> str | No
         return "library-shadowed"
     if _PERMISSION.search(text) and any(gpu.mig and gpu.mig.enabled for gpu in items_in(snapshot.gpus)):
         return "mig-permission"
-    twice = line.problem == "nccl-version-mismatch" and len(list(_wheels("nccl", snapshot))) > 1
+    if line.problem == "jit-compiler-too-old" and _is_dropped(text, matrix):
+        return "toolkit-lacks-gpu"
+    twice = line.problem == "nccl-version-mismatch" and len(list(wheels_of("nccl", snapshot))) > 1
     return "nvidia-wheel-conflict" if twice else None
+
+
+_UNDEFINED = re.compile(r"Value '(?P<target>sm_[0-9]{2,3})[af]?' is not defined for option")
+
+
+def _is_dropped(text: str, matrix: Matrix) -> bool:
+    """Whether ptxas does not know a GPU that newer toolkits have dropped: it is too new, and not too old."""
+    named = _UNDEFINED.search(text)
+    newest = matrix.cuda_rows[max(matrix.toolkits)] if matrix.toolkits else None
+    return named is not None and newest is not None and named["target"] not in newest.targets
 
 
 def _on_windows(snapshot: Snapshot) -> bool:
@@ -83,7 +104,7 @@ def _on_windows(snapshot: Snapshot) -> bool:
 def _is_refused_inside(snapshot: Snapshot) -> bool:
     """Whether a framework finds no GPU inside a container, of which nothing shows one."""
     inside = bool(snapshot.platform and snapshot.platform.container not in (None, "none"))
-    tried = [framework for each in _environments(snapshot) for framework in frameworks_in(each)]
+    tried = [framework for each in judged_environments(snapshot) for framework in frameworks_in(each)]
     refused = any(framework.gpu_available is False and not framework.cpu_only for framework in tried)
     return inside and refused and not snapshot.gpus
 
@@ -96,7 +117,7 @@ def _refine_driver(line: ErrorLine, text: str, snapshot: Snapshot) -> ErrorLine:
         return line._replace(problem="container-without-gpu")
     if line.problem == "driver-not-installed" and line.status == "warn" and _is_refused_inside(snapshot):
         return line._replace(problem="container-without-gpu", status="fail", after=())
-    if _PLAIN_NAME.search(text) and any("/libcuda.so." in library.path for library in _libraries(snapshot)):
+    if _PLAIN_NAME.search(text) and any("/libcuda.so." in library.path for library in libraries_in(snapshot)):
         return line._replace(problem="library-not-found")
     if not _driver_is_known(snapshot):
         return line
@@ -129,7 +150,7 @@ _OF_THE_DRIVER = re.compile(r"nvidia-container|\bcuInit|CUDA_ERROR|nvidia-smi|\b
 
 def _has_cpu_builds_only(snapshot: Snapshot) -> bool:
     """Whether all frameworks of a text are known to be builds for the CPU, which list no GPU on any machine."""
-    known = [framework for each in _environments(snapshot) for framework in frameworks_in(each)]
+    known = [framework for each in judged_environments(snapshot) for framework in frameworks_in(each)]
     return bool(known) and all(each.cpu_only and each.source == PASTED for each in known if each.extends is None)
 
 
@@ -139,6 +160,8 @@ def _refine_build(line: ErrorLine, text: str, snapshot: Snapshot, matrix: Matrix
     With both packages of ONNX Runtime, one overwrote the other; a program that prints its build without being asked
     says little where no GPU is spoken of.
     """
+    if line.problem in _NO_GPU and any(HIDDEN_ON_PURPOSE in run.detail for run in snapshot.runs):
+        return line._replace(status="note")
     if line.problem in _NO_GPU:
         by_build = _has_cpu_builds_only(snapshot) and not _OF_THE_DRIVER.search(text)
         return line._replace(problem="cpu-only-build", status="fail") if by_build else line
@@ -197,7 +220,7 @@ _OF_DRIVER = frozenset({"driver-not-installed", "driver-not-loaded"})
 
 def _both_onnxruntimes(snapshot: Snapshot, matrix: Matrix) -> bool:
     """Whether a package of ONNX Runtime with its CUDA provider is listed, and one without it."""
-    names = {distribution.name for distribution in _distributions(snapshot)}
+    names = {distribution.name for distribution in distributions_in(snapshot)}
     own = [name for name in names if "onnxruntime" in matrix.projects(name, "shares-its-folder")]
     return len({matrix.has_trait(name, "has-cuda-provider") for name in own}) > 1
 
@@ -210,119 +233,10 @@ def _driver_is_known(snapshot: Snapshot) -> bool:
     runs = driver is not None and (
         driver.names_release or (driver.cuda is not None and not driver.source_of("cuda").startswith("inferred "))
     )
-    uses = any(framework.gpu_available for each in _environments(snapshot) for framework in frameworks_in(each))
+    uses = any(framework.gpu_available for each in judged_environments(snapshot) for framework in frameworks_in(each))
     module = snapshot.kernel.nvidia if snapshot.kernel else None
     loaded = module is not None and module.loaded is True and module.version is not None
     return runs or uses or loaded or bool(platform and (platform.tegra or platform.tegra_release))
-
-
-def _why_missing(problem: str, text: str, snapshot: Snapshot, matrix: Matrix) -> str:
-    if _path_cures(snapshot):
-        return "library-not-found"
-    wanted = _wanted(text)
-    if wanted is None and (asked := _REQUIRED.search(text)):
-        return _why_required(problem, asked, snapshot, matrix)
-    if wanted is None:
-        return "nvjitlink-mismatch" if "SPARSE" in text and _foreign_jitlink(snapshot) else problem
-    installed = any(_is_copy(library, wanted) for library in _libraries(snapshot))
-    other_major = (wanted.kind == "cudnn" and _other_cudnn(wanted, snapshot)) or (
-        wanted.kind == "cuda" and _other_cuda(wanted, snapshot, matrix)
-    )
-    found = problem_of_missing(wanted, installed=installed, other_major=other_major)
-    # "Not found by the loader" proves no more than that, unless another major version is there.
-    return problem if problem == "library-not-found" and not other_major else found
-
-
-def _path_cures(snapshot: Snapshot) -> bool:
-    """Whether a text says that a library was found once LD_LIBRARY_PATH led to it."""
-    about = (error.text for error in snapshot.observed_errors if "LD_LIBRARY_PATH" in error.text)
-    return any((line := named_by(text)) and line.problem == "library-not-found" for text in about)
-
-
-_REQUIRED = re.compile(r"\bRequire cuDNN (?P<cudnn>[0-9]{1,2})\.\*,? and CUDA (?P<cuda>[0-9]{1,2})\.")
-"""What ONNX Runtime says where its CUDA provider does not load, whatever the library that is missing."""
-
-
-def _why_required(problem: str, asked: re.Match[str], snapshot: Snapshot, matrix: Matrix) -> str:
-    """The major version that a program asks for and this machine does not have, of CUDA before cuDNN."""
-    there = frozenset(_majors(snapshot, matrix, frozenset({int(asked["cuda"])})))
-    if there and int(asked["cuda"]) not in there:
-        return "cuda-major-mismatch"
-    cudnn = list(_versions("cudnn", snapshot))
-    other = bool(cudnn) and not any(same_major(version, asked["cudnn"]) for version in cudnn)
-    return "cudnn-major-mismatch" if other else problem
-
-
-def _wanted(text: str) -> LibraryName | None:
-    """The missing library; of several in a line, the one that the message is about."""
-    head, said, _ = text.partition(": cannot open")
-    names = names_in(head)
-    return next(iter(reversed(names) if said else names), None)
-
-
-def _is_copy(library: Library, wanted: LibraryName) -> bool:
-    """Whether a copy has this name, as far as both have version numbers."""
-    name = name_of(library.path)
-    if library.stub or name is None or name.family != wanted.family or library.stated:
-        return False
-    if not wanted.number or not name.number:
-        return not wanted.number or library.soname == wanted.file
-    return f"{name.number}.".startswith(f"{wanted.number}.") or library.soname == wanted.file
-
-
-def _other_cudnn(wanted: LibraryName, snapshot: Snapshot) -> bool:
-    """Whether cuDNN is there, but only in other major versions."""
-    found = [version for version in _versions("cudnn", snapshot) if version]
-    return bool(wanted.number and found) and not any(same_major(version, wanted.number) for version in found)
-
-
-def _other_cuda(wanted: LibraryName, snapshot: Snapshot, matrix: Matrix) -> bool:
-    """Whether CUDA is there, but no major version with this library."""
-    majors = cuda_majors(matrix, wanted.family, wanted.number)
-    there = frozenset(_majors(snapshot, matrix, majors))
-    if there and majors & there and wanted.number.count(".") == 1:
-        return _other_minor(wanted, snapshot)
-    return bool(majors and there) and not majors & there
-
-
-def _other_minor(wanted: LibraryName, snapshot: Snapshot) -> bool:
-    """Whether the CUDA on this machine has the library under another name, usually that of its own minor version."""
-    stated = [library.cuda for library in _libraries(snapshot) if library.cuda and library.stated]
-    toolkits = [item.version for item in items_in(snapshot.toolkits) if item.version]
-    known = [version for version in (*stated, *toolkits) if "." in version]
-    row = row_of(wanted.family)
-    having = (row.shared.get(wanted.file) if row else None) or f"=={wanted.number}.*"
-    return bool(known) and not any(admits(having, version) for version in known)
-
-
-def _majors(snapshot: Snapshot, matrix: Matrix, wanted: frozenset[int]) -> Iterator[int]:
-    """The CUDA major versions of toolkits, library copies, wheels and frameworks; ``wanted`` are those looked for."""
-    for toolkit in items_in(snapshot.toolkits):
-        yield from _major(toolkit.version)
-    for library in _libraries(snapshot):
-        name = name_of(library.path)
-        if library.cuda:
-            yield from _major(library.cuda)
-        elif name and name.kind == "cuda" and name.number:
-            majors = cuda_majors(matrix, name.family, name.number)
-            yield from majors if len(majors) == 1 else ()
-    for distribution in _distributions(snapshot):
-        yield from _major(cuda_of_wheel(distribution))
-    for environment in _environments(snapshot):
-        for framework in frameworks_in(environment):
-            # What a release is known to be built for may be what it does not find, and is no sign that it is there.
-            of_row = framework.source_of("cuda").startswith("inferred ")
-            yield from (major for major in _major(framework.cuda) if not (of_row and major in wanted))
-
-
-_LONGEST = 9
-"""Most digits of a number; Python refuses to parse thousands."""
-
-
-def _major(version: str | None) -> Iterator[int]:
-    head = (version or "").partition(".")[0]
-    if head.isascii() and head.isdigit() and len(head) <= _LONGEST:
-        yield int(head)
 
 
 def _is_shadowed(text: str, snapshot: Snapshot) -> bool:
@@ -335,7 +249,7 @@ def _is_shadowed(text: str, snapshot: Snapshot) -> bool:
         return False
     wanted = _wanted_version(text, family)
     return wanted is not None and any(
-        is_older(version, wanted) is False and same_major(version, wanted) for version in _versions(family, snapshot)
+        is_older(version, wanted) is False and same_major(version, wanted) for version in versions_of(family, snapshot)
     )
 
 
@@ -348,7 +262,7 @@ def _wanted_version(text: str, family: str) -> str | None:
     wanted = numbers[1]
     if "." in wanted:
         return wanted
-    return _decoded(wanted, family) if len(wanted) <= _LONGEST else None
+    return _decoded(wanted, family) if len(wanted) <= LONGEST_NUMBER else None
 
 
 def _decoded(number: str, family: str) -> str | None:
@@ -364,38 +278,3 @@ def _comes_by_a_variable(text: str, snapshot: Snapshot) -> bool:
     values = snapshot.variables.values if snapshot.variables else {}
     folders = [each.rstrip("/") for each in values.get("LD_LIBRARY_PATH", "").split(":") if "cuda" in each]
     return "undefined symbol" in text and any(f"{folder}/" in text for folder in folders)
-
-
-def _versions(family: str, snapshot: Snapshot) -> Iterator[str]:
-    for library in _libraries(snapshot):
-        if library.family == family:
-            name = name_of(library.path)
-            version = library.loaded or library.on_disk or library.declared or (name.number if name else "")
-            if version:
-                yield version
-    for distribution in _wheels(family, snapshot):
-        yield distribution.version
-
-
-def _wheels(family: str, snapshot: Snapshot) -> Iterator[Distribution]:
-    return (each for each in _distributions(snapshot) if family_of_wheel(each.name) == family)
-
-
-def _foreign_jitlink(snapshot: Snapshot) -> bool:
-    """Whether a libnvJitLink from outside any environment was found."""
-    found = (library.path for library in _libraries(snapshot) if library.family == "nvJitLink" and not library.stub)
-    return any("/nvidia/" not in path or ("site-packages" not in path and "hpc_sdk" in path) for path in found)
-
-
-def _libraries(snapshot: Snapshot) -> tuple[Library, ...]:
-    return items_in(snapshot.libraries)
-
-
-def _environments(snapshot: Snapshot) -> tuple[Environment, ...]:
-    items = items_in(snapshot.environments)
-    return tuple(item for item in items if item.judged)
-
-
-def _distributions(snapshot: Snapshot) -> Iterator[Distribution]:
-    for environment in _environments(snapshot):
-        yield from environment.distributions or ()

@@ -21,7 +21,12 @@ from envcheck.snapshot import Distribution, Environment, frameworks_in, items_in
 _SHOWN = 8
 
 
-@rule(layer="framework", per="environment", explains=EVERYTHING)
+_MAKE_ANEW = Fix(
+    text="Delete the virtual environment's folder, make it again with a Python that is there, and install its packages"
+)
+
+
+@rule(layer="framework", per="environment", explains=EVERYTHING, remedy=(_MAKE_ANEW,))
 def environment_broken(environment: Environment, _facts: Facts) -> Outcome | None:
     """The Python environment is broken, or cannot be examined.
 

@@ -37,8 +37,8 @@ def gpu_feature_unsupported(environment: Environment, facts: Facts) -> Outcome |
 
     What it checks
         Checks that the GPUs have the minimum compute capability that is documented for flash-attn,
-        xFormers, bitsandbytes, vLLM, Transformer Engine and TensorRT-LLM. Errors about bfloat16, FP8,
-        FlashAttention and others are read from text and tests.
+        FlashInfer, xFormers, bitsandbytes, vLLM, Transformer Engine and TensorRT-LLM. Errors about
+        bfloat16, FP8, FlashAttention and others are read from text and tests.
 
     Why it matters
         Some kernels use instructions that older GPUs do not have: bfloat16 from compute capability 8.0

@@ -9,8 +9,9 @@ from envcheck.rules.facts.machine import title_of_first
 from envcheck.rules.fixes.fits import Misfit, incompatible_packages
 from envcheck.rules.fixes.install import How, install
 from envcheck.rules.fixes.torch import SELECTOR
+from envcheck.rules.messages.observed import said_by_reader
 from envcheck.rules.packages.beside_torch import Package, install_matching, misfit, packages_of, torch_of
-from envcheck.snapshot import Framework
+from envcheck.snapshot import OTHER_GPU, Framework
 from envcheck.versions import CudaVersion
 
 
@@ -40,7 +41,8 @@ def torch_family_mismatch(subject: FrameworkSubject, facts: Facts) -> Outcome | 
         PyTorch: by the symbols that their compiled parts need, by the build that their files name, by
         their metadata (for Triton, PyTorch's), or else by the known releases. For torchvision and
         torchaudio the CUDA major version must match, too. If all symbols are found, and for Triton,
-        it is a warning; if only the last part of the version differs, a note.
+        it is a warning; if only the last part of the version differs, a note. What makers of other GPUs
+        build is not judged.
 
     Why it matters
         Each release of PyTorch has its own releases of these packages, compiled against it. With
@@ -56,7 +58,7 @@ def torch_family_mismatch(subject: FrameworkSubject, facts: Facts) -> Outcome | 
         Installing PyTorch, previous versions: https://pytorch.org/get-started/previous-versions/
         PyTorch, release compatibility: https://github.com/pytorch/pytorch/blob/main/RELEASE.md
     """
-    torch = torch_of(subject)
+    torch = None if said_by_reader(facts.snapshot, OTHER_GPU) else torch_of(subject)
     packages = packages_of(subject, facts.matrix, released_with_it=True)
     if torch is None or not packages:
         return None

@@ -18,6 +18,9 @@ from envcheck.snapshot import Measurement, ObservedError, ProbeRun, Snapshot
 _PROBE = "bench.nccl"
 _SHOWN = 6
 _LOG = Fix(text="To keep NCCL's whole log, set NCCL_DEBUG=INFO and NCCL_DEBUG_FILE (a path), and measure again")
+_LOG_OF_PROGRAM = Fix(
+    text="Start the program with NCCL_DEBUG=INFO: NCCL's first line with WARN names the call that failed"
+)
 
 
 def _is_bandwidth(subject: MeasurementSubject, _facts: Facts) -> bool:
@@ -110,6 +113,7 @@ def _was_tried(snapshot: Snapshot, _facts: Facts) -> bool:
     scope="node",
     symptom=True,
     arises=_was_tried,
+    remedy=(_LOG_OF_PROGRAM,),
     explains=("measurement-unfinished",),
     told_by=(
         "damaged-distribution",
@@ -129,7 +133,7 @@ def collective_fails(snapshot: Snapshot, facts: Facts) -> Outcome | None:
         With bench, checks that NCCL, loaded from the file that the environment would use, connects
         all visible GPUs, and that collective operations end. Each GPU has a process of its own, and
         with --full one process has all. A process that dies or hangs is named with its rank and its
-        GPU.
+        GPU. In a text, it is NCCL's "unhandled system error" where no other line names the cause.
 
     Why it matters
         A job on several GPUs then hangs or stops, often without saying which process was the first.

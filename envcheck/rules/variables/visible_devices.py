@@ -58,7 +58,8 @@ def _job_without_gpu(facts: Facts) -> str | None:
     job = said_by_reader(facts.snapshot, JOB_WITHOUT_GPU)
     # The same program may see one elsewhere, as on the node from which the job is sent.
     differs = any(each.path.endswith("gpu_available") for each in facts.snapshot.disagreements)
-    return job if job is not None and (differs or sees_no_gpu(facts)) else None
+    refused = tells_of(facts.snapshot, "gpu-init-failed")
+    return job if job is not None and (differs or refused or sees_no_gpu(facts)) else None
 
 
 def _asked_for_none(_snapshot: Snapshot, facts: Facts) -> Outcome | None:

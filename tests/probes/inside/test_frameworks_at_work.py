@@ -7,14 +7,17 @@ from __future__ import annotations
 
 import math
 import random
+import sys
 import time
 from collections.abc import Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from probes.bench import onnxruntime as bench_onnxruntime
 from probes.bench import torch_all_reduce
+from probes.bench.onnxruntime import Held
 from probes.inside import all_reduce, works
 from probes.inside import framework as measuring
 from probes.inside.figures import Absent, Refused
@@ -199,6 +202,66 @@ def test_the_models_of_onnx_runtime_name_their_operations() -> None:
     assert model.count(b"Conv") == 1
     assert b"pads" in model
     assert len(bench_onnxruntime._products("fp32", 64)) < 200
+
+
+class Recorded:
+    """ONNX Runtime's session, of which only what is bound at a run counts."""
+
+    __version__ = "1"
+
+    def __init__(self) -> None:
+        self.ran: list[list[str]] = []
+        self.bindings = 0
+        self.OrtValue = SimpleNamespace(ortvalue_from_shape_and_type=lambda *_: object())
+
+    def get_inputs(self) -> list[Any]:
+        return [SimpleNamespace(name=name) for name in "AB"]
+
+    def io_binding(self) -> Any:
+        self.bindings += 1
+        bound: list[str] = []
+        return SimpleNamespace(
+            bound=bound,
+            bind_ortvalue_input=lambda name, value: bound.append(value.text),
+            bind_ortvalue_output=lambda name, value: None,
+        )
+
+    def run_with_iobinding(self, binding: Any) -> None:
+        self.ran.append(list(binding.bound))
+
+
+class Value:
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+
+@pytest.fixture
+def recorded(monkeypatch: pytest.MonkeyPatch) -> Recorded:
+    runtime = Recorded()
+    random = SimpleNamespace(default_rng=lambda: None)
+    monkeypatch.setitem(sys.modules, "numpy", SimpleNamespace(random=random, float16="half", float32="single"))
+    monkeypatch.setattr(bench_onnxruntime, "session_for", lambda *_: runtime)
+    return runtime
+
+
+def held(text: str) -> Held:
+    return Held(Value(text))
+
+
+def test_onnx_runtime_computes_with_the_arrays_given_even_in_the_place_of_freed_ones(recorded: Recorded) -> None:
+    run = bench_onnxruntime.OnnxRuntime(recorded).work(b"", "fp16", (1, 1))
+    wanted = [[f"left {turn}", f"right {turn}"] for turn in range(20)]
+    for left, right in wanted:
+        run(held(left), held(right))
+    assert recorded.ran == wanted
+
+
+def test_onnx_runtime_binds_the_same_arrays_once(recorded: Recorded) -> None:
+    run = bench_onnxruntime.OnnxRuntime(recorded).work(b"", "fp16", (1, 1))
+    given = held("left"), held("right")
+    run(*given)
+    run(*given)
+    assert (recorded.bindings, len(recorded.ran)) == (1, 2)
 
 
 # The ranks of an all-reduce, played by small programs.

@@ -135,7 +135,6 @@ EXAMPLES: dict[str, list[str]] = {
         "RuntimeError: 0 active drivers ([]). There should only be one.",
         "RuntimeError: Failed to infer device type, please set the environment variable `VLLM_LOGGING_LEVEL=DEBUG` to turn on verbose logging",
         "RuntimeError: CUDA is required but not available for bitsandbytes. Please consider installing the multi-platform enabled version of bitsandbytes",
-        "No devices found. Waiting indefinitely.",
         "ValueError: FP16 Mixed precision training with AMP or APEX (`--fp16`) and FP16 half precision evaluation (`--fp16_full_eval`) can only be used on CUDA devices.",
         "lightning_fabric.utilities.exceptions.MisconfigurationException: No supported gpu backend found!",
         "MisconfigurationException: CUDAAccelerator can not run on your system since the accelerator is not available.",

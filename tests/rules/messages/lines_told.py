@@ -19,12 +19,15 @@ EXAMPLES: dict[str, list[str]] = {
         "The pod has no nvidia.com/gpu limit, so torch finds no CUDA.",
         "ls -l /dev | grep nvidia is empty",
         "No GPU was passed to the container.",
+        "| NVIDIA-SMI 470.82.01    Driver Version: 470.82.01    CUDA Version: N/A      |",
+        "No devices found. Waiting indefinitely.",
     ],
     "cpu-lacks-instructions": [
         "[7741.12] traps: python[31337] trap invalid opcode ip:7f2 in libtorch_cpu.so",
         "CPU does not have AVX or AVX2, disabling GPU support.",
         "Fatal glibc error: CPU does not support x86-64-v2",
         "Fatal Python error: Illegal instruction",
+        "With --noavx2 it starts",
     ],
     "cpu-only-build": [
         "torch.__config__.show() lists USE_CUDA=0, USE_CUDNN=0",
@@ -39,6 +42,7 @@ EXAMPLES: dict[str, list[str]] = {
     ],
     "cuda-library-missing": [
         'DynamicLibraryNotFound: libcusparse; cuda.pathfinder: Failure finding "libcublas.so"',
+        "On start it shows an error about libcublas.so.11.",
     ],
     "cudnn-major-mismatch": [
         "ImportError: /opt/cupy/cudnn.so: undefined symbol: cudnnGetConvolutionForwardAlgorithm",
@@ -52,11 +56,16 @@ EXAMPLES: dict[str, list[str]] = {
     ],
     "driver-libraries-in-image": [
         "My Dockerfile has `RUN apt-get install -y nvidia-driver-535`. In the container nvidia-smi says: Failed to initialize NVML: Driver/library version mismatch. The host has 550.54 and works.",
+        "nvidia-container-cli: mount error: file creation failed: /var/lib/docker/overlay2/9f3c/merged/usr/bin/nvidia-smi: file exists",
     ],
     "driver-library-unusable": [
         "ImportError: /usr/lib/x86_64-linux-gnu/libcuda.so.1: file too short",
+        "-rw-r--r-- 1 root root 0 Mar  3 10:11 /usr/lib/x86_64-linux-gnu/libcuda.so.535.54.03",
+        "In the image libnvidia-ml.so.1 is empty",
     ],
     "driver-not-installed": [
+        "  └─ __cuda, which is missing on the system.",
+        "warning  libmamba Could not find __cuda",
         "Could not load library libcudnn_cnn_infer.so.8. Error: libcuda.so: cannot open shared object file: No such file or directory",
         "CUDA driver library could not be found (numba.cuda.cudadrv.error.CudaSupportError)",
         "nvidia-smi: there is no driver installed on this node",
@@ -70,17 +79,21 @@ EXAMPLES: dict[str, list[str]] = {
         "file /usr/lib64/libnvidia-ml.so from install of nvidia-driver-libs-560 conflicts with file from package x",
         "Error: Transaction test error: file /usr/lib64/libnvidia-ml.so.1 conflicts between attempted installs",
         "dpkg: dependency problems prevent configuration of nvidia-dkms-550:",
+        " nvtop : Depends: libnvidia-compute-470 but it is not going to be installed",
     ],
     "driver-too-old": [
         "WARNING: cuda driver 11.4 too old; ollama requires driver 531 or newer",
+        "package cudatoolkit-11.8.0-h37601d7_10 has constraint __cuda >=11 conflicting with __cuda-10.1-0",
     ],
     "extension-binary-missing": [
+        "FileNotFoundError: Cannot find DGL C++ graphbolt library at /venv/dgl/graphbolt/libgraphbolt_pytorch_2.4.0.so",
         "ModuleNotFoundError: No module named 'MultiScaleDeformableAttention'",
     ],
     "fabric-manager-not-running": [
         "nvidia-fabricmanager.service: Failed with result 'exit-code'.",
     ],
     "gpu-code-missing": [
+        "WARNING: Detected NVIDIA GeForce RTX 5090 GPU, which is not yet supported in this version of the container",
         "ggml_cuda_compute_forward: no kernel image is available",
     ],
     "gpu-feature-unsupported": [
@@ -90,6 +103,8 @@ EXAMPLES: dict[str, list[str]] = {
         "AssertionError: Unsupported CUDA architecture: sm75",
     ],
     "gpu-init-failed": [
+        "Failed to initialize NVML: Insufficient Permissions",
+        "nvidia-smi just says: No devices were found",
         "After suspend and resume the GPU is no longer used, ollama takes the CPU.",
         'msg="cuda driver library init failure: 3"',
         "my laptop wakes up from suspend, and PyTorch says CUDA unknown error until I do rmmod nvidia_uvm; modprobe nvidia_uvm",
@@ -97,6 +112,7 @@ EXAMPLES: dict[str, list[str]] = {
     ],
     "gpu-needs-reset": [
         "NVMLError_ResetRequired",
+        "NVRM: nvAssertOkFailedNoLog: Assertion failed: Reset required [NV_ERR_RESET_REQUIRED] (0x00000062) returned from status",
     ],
     "gpu-unsupported-by-driver": [
         "The new driver no longer supports my GTX 1080.",
@@ -112,6 +128,7 @@ EXAMPLES: dict[str, list[str]] = {
     "imex-not-ready": [
         "Domain State: DOWN",
         "the IMEX channel /dev/nvidia-caps-imex-channels/channel0 is missing on this node",
+        "cuMemCreate(&handle, size, &prop, 0) failed: operation not permitted",
     ],
     "imported-elsewhere": [
         "AttributeError: partially initialized module 'torch' has no attribute 'Tensor' (most likely due to a circular import)",
@@ -139,9 +156,11 @@ EXAMPLES: dict[str, list[str]] = {
         "WARNING: The requested image's platform (linux/amd64) does not match the detected host platform (linux/arm64/v8)",
         "libc10.so: ELF 64-bit LSB shared object, x86-64, version 1 (GNU/Linux)",
         "libc10.so: ELF 64-bit LSB shared object, ARM aarch64, version 1 (GNU/Linux)",
+        "/usr/bin/ld: third_party/libtorch/lib/libc10.so: error adding symbols: file in wrong format",
     ],
     "library-shadowed": [
         "Unsetting LD_LIBRARY_PATH fixes the import error of torch (undefined symbol in libcublasLt.so.12)",
+        "/usr/local/bin/llama-cli: undefined symbol: ggml_backend_dev_by_type",
     ],
     "locked-memory-too-small": [
         "libibverbs: Warning: RLIMIT_MEMLOCK is 65536 bytes.",
@@ -149,6 +168,7 @@ EXAMPLES: dict[str, list[str]] = {
     ],
     "mig-enumeration": [
         "With two MIG slices exposed to the container PyTorch only sees one: torch.cuda.device_count() is 1",
+        "With 7 MIG instances given to the pod, the server used only the device 0.",
     ],
     "mig-permission": [
         "pynvml.NVMLError_NoPermission: Insufficient Permissions",
@@ -162,6 +182,7 @@ EXAMPLES: dict[str, list[str]] = {
     "no-gpu-visible": [
         "jax.errors.JaxRuntimeError: FAILED_PRECONDITION: No visible GPU devices.",
         "GROMACS: Cannot run short-ranged nonbonded interactions on a GPU because no GPU is detected.",
+        "separator - INFO - No hardware acceleration could be configured, running in CPU mode",
     ],
     "no-nvidia-gpu": [
         "On Colab the runtime type is None.",
@@ -190,6 +211,9 @@ EXAMPLES: dict[str, list[str]] = {
         "DDP with nccl backend hangs forever on 2x RTX 4090; `NCCL_P2P_DISABLE=1` makes it run",
         "multi GPU inference prints garbage on AMD EPYC with two A40, one GPU is fine. amd_iommu=off in grub solves it.",
         "p2pBandwidthLatencyTest shows 0.5 GB/s between the two A6000; on bare metal we had 25 GB/s. In the VM IOMMU/ACS is enabled.",
+        "DMAR: [DMA Write] Request device [3b:00.0] fault addr 38a0000000 [fault reason 05] PTE Write access is not set",
+        "Training on two GPUs hangs at the first step, with one GPU it works.",
+        "The job hangs with 2 GPUs, a single GPU runs fine.",
     ],
     "python-unsupported": [
         "hint: Wheels are available for `torch` (v2.8.0) on the following platforms: `manylinux_2_28_x86_64`",
@@ -199,10 +223,16 @@ EXAMPLES: dict[str, list[str]] = {
         "ERROR: No matching distribution found for tensorflow",
         "ERROR: Package 'tilelang' requires a different Python: 3.8.18 not in '>=3.9'",
         "tensorflow-gpu==1.15 on python 3.9: ERROR: Could not find a version that satisfies the requirement tensorflow-gpu==1.15 (from versions: 2.5.0, 2.5.1)",
+        "INCOMPATIBLE PYTHON VERSION",
+        "No version 2.3.1 of torch was found.",
     ],
     "requirement-broken": [
         "tensorflow 2.10: TypeError: Descriptors cannot not be created directly. protobuf 4.21",
         "ImportError: cannot import name 'builder' from 'google.protobuf.internal'",
+        "ImportError: cannot import name 'TypeIs' from 'typing_extensions' (/usr/lib/python3/dist-packages/typing_extensions.py)",
+    ],
+    "power-throttled": [
+        "System throttled due to over-current",
     ],
     "scheduler-lacks-gpu": [
         "ValueError: Total available GPUs 0 is less than total desired GPUs 8",
@@ -228,6 +258,7 @@ EXAMPLES: dict[str, list[str]] = {
     "thermal-throttled": [
         "The second GPU overheats after ten minutes.",
         "The P40 in my desktop case without a fan: 90 C after two minutes, clocks fall to 500 MHz. HW Slowdown: Active",
+        "The card keeps throttling although it is only at 76C (NVIDIA T1000)",
     ],
     "toolkit-missing": [
         "Failed to find CUDA. nvcc not found. CMAKE_CUDA_COMPILER-NOTFOUND",
@@ -250,12 +281,34 @@ EXAMPLES: dict[str, list[str]] = {
         "An unlicensed vGPU is slow.",
         "The vGPU runs without a licence since Monday.",
         "It becomes slow about 20 minutes after the start.",
+        "nvidia-smi works on that node and shows a licensing issue",
     ],
     "video-libraries-missing": [
         "cuvidCreateVideoParser(&parser, &parameters) returned error 999",
         "RuntimeError: Failed to load libnvcuvid: torchcodec",
+        "RuntimeError: NVENC library file is not found. Please ensure NV driver is installed",
     ],
     "wsl-libcuda-shadowed": [
         "export LD_LIBRARY_PATH=/usr/lib/x86_64-linux-gnu in WSL, and the GPU is no longer found",
+    ],
+    "collective-fails": [
+        "RuntimeError: NCCL Error 2: unhandled system error",
+    ],
+    "cuda-library-too-old": [
+        "RuntimeError: cublas runtime error : the GPU program failed to execute at THCBlas.cu:249",
+    ],
+    "gpu-firmware-timeout": [
+        "NVRM: GPU0 _kgspIsHeartbeatTimedOut: Heartbeat timed out, currentTimeMs 81275 heartbeat 1899 timeout 5200",
+    ],
+    "stub-library-loaded": [
+        "/opt/cuda/targets/x86_64-linux/lib/stubs/libcuda.so",
+    ],
+    "environment-broken": [
+        "No Python at 'C:\\Users\\me\\AppData\\Local\\Programs\\Python\\Python310\\python.exe'",
+        "did not find executable at 'C:\\Python311\\python.exe': The system cannot find the path specified.",
+        'Fatal error in launcher: Unable to create process using \'"C:\\venv\\Scripts\\python.exe"  "C:\\venv\\Scripts\\pip.exe" list\'',
+    ],
+    "cuda-major-mismatch": [
+        "2022-11-30 10:02:11.123456789 [W:onnxruntime:Default, onnxruntime_pybind_state.cc:578 CreateExecutionProviderInstance] Failed to create CUDAExecutionProvider.",
     ],
 }

@@ -293,6 +293,7 @@ REQUESTS = [
     "pip install torch --index-url https://download.pytorch.org/whl/cu126",
     "tf.config.list_physical_devices('GPU')",
     "./llama-cli -m model.gguf -ngl 35",
+    "the loss is nan from the first step on",
 ]
 """Lines that name no problem, and are kept: some ask for CUDA."""
 

@@ -1,0 +1,171 @@
+"""Why a library that a program does not find is missing: it is nowhere, where the loader does not look, or only of
+another major version. The copies, toolkits and packages that were found or pasted decide which.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from envcheck.compat.error_lines import named_by
+from envcheck.compat.families import row_of
+from envcheck.compat.matrix import Matrix
+from envcheck.compat.question.package_needs import admits
+from envcheck.compat.relations.libraries import cuda_majors, same_major
+from envcheck.rules.facts.libraries import problem_of_missing
+from envcheck.rules.facts.library_names import LibraryName, cuda_of_wheel, family_of_wheel, name_of, names_in
+from envcheck.snapshot import Distribution, Environment, Library, Snapshot, frameworks_in, items_in
+
+
+def why_missing(problem: str, text: str, snapshot: Snapshot, matrix: Matrix) -> str:
+    """The problem of a library that a line does not find; ``problem`` where nothing more is known of it."""
+    if _path_cures(snapshot):
+        return "library-not-found"
+    wanted = _wanted(text)
+    if wanted is None and (asked := _REQUIRED.search(text)):
+        return _why_required(problem, asked, snapshot, matrix)
+    if wanted is None:
+        return "nvjitlink-mismatch" if "SPARSE" in text and _foreign_jitlink(snapshot) else problem
+    installed = any(_is_copy(library, wanted) for library in libraries_in(snapshot)) or _is_stated(wanted, snapshot)
+    other_major = (wanted.kind == "cudnn" and _other_cudnn(wanted, snapshot)) or (
+        wanted.kind == "cuda" and _other_cuda(wanted, snapshot, matrix)
+    )
+    found = problem_of_missing(wanted, installed=installed, other_major=other_major)
+    # "Not found by the loader" proves no more than that, unless another major version is there.
+    return problem if problem == "library-not-found" and not other_major else found
+
+
+def _path_cures(snapshot: Snapshot) -> bool:
+    """Whether a text says that a library was found once LD_LIBRARY_PATH led to it."""
+    about = (error.text for error in snapshot.observed_errors if "LD_LIBRARY_PATH" in error.text)
+    return any((line := named_by(text)) and line.problem == "library-not-found" for text in about)
+
+
+_REQUIRED = re.compile(r"\bRequire cuDNN (?P<cudnn>[0-9]{1,2})\.\*,? and CUDA (?P<cuda>[0-9]{1,2})\.")
+"""What ONNX Runtime says where its CUDA provider does not load, whatever the library that is missing."""
+
+
+def _why_required(problem: str, asked: re.Match[str], snapshot: Snapshot, matrix: Matrix) -> str:
+    """The major version that a program asks for and this machine does not have, of CUDA before cuDNN."""
+    there = frozenset(_majors(snapshot, matrix, frozenset({int(asked["cuda"])})))
+    if there and int(asked["cuda"]) not in there:
+        return "cuda-major-mismatch"
+    cudnn = list(versions_of("cudnn", snapshot))
+    other = bool(cudnn) and not any(same_major(version, asked["cudnn"]) for version in cudnn)
+    return "cudnn-major-mismatch" if other else problem
+
+
+def _wanted(text: str) -> LibraryName | None:
+    """The missing library; of several in a line, the one that the message is about."""
+    _, cause, after = text.partition(" due to ")
+    if cause and (names := names_in(after)):
+        return names[0]
+    head, said, _ = text.partition(": cannot open")
+    names = names_in(head)
+    return next(iter(reversed(names) if said else names), None)
+
+
+def _is_copy(library: Library, wanted: LibraryName) -> bool:
+    """Whether a copy has this name, as far as both have version numbers."""
+    name = name_of(library.path)
+    if library.stub or name is None or name.family != wanted.family or library.stated:
+        return False
+    if not wanted.number or not name.number:
+        return not wanted.number or library.soname == wanted.file
+    return f"{name.number}.".startswith(f"{wanted.number}.") or library.soname == wanted.file
+
+
+def _is_stated(wanted: LibraryName, snapshot: Snapshot) -> bool:
+    """Whether the text says that the cuDNN that has this library is installed."""
+    said = (each.declared for each in libraries_in(snapshot) if each.stated and each.family == "cudnn")
+    return wanted.kind == "cudnn" and any(version and same_major(version, wanted.number) for version in said)
+
+
+def _other_cudnn(wanted: LibraryName, snapshot: Snapshot) -> bool:
+    """Whether cuDNN is there, but only in other major versions."""
+    found = [version for version in versions_of("cudnn", snapshot) if version]
+    return bool(wanted.number and found) and not any(same_major(version, wanted.number) for version in found)
+
+
+def _other_cuda(wanted: LibraryName, snapshot: Snapshot, matrix: Matrix) -> bool:
+    """Whether CUDA is there, but no major version with this library."""
+    majors = cuda_majors(matrix, wanted.family, wanted.number)
+    there = frozenset(_majors(snapshot, matrix, majors))
+    if there and majors & there and wanted.number.count(".") == 1:
+        return _other_minor(wanted, snapshot)
+    return bool(majors and there) and not majors & there
+
+
+def _other_minor(wanted: LibraryName, snapshot: Snapshot) -> bool:
+    """Whether the CUDA on this machine has the library under another name, usually that of its own minor version."""
+    stated = [library.cuda for library in libraries_in(snapshot) if library.cuda and library.stated]
+    toolkits = [item.version for item in items_in(snapshot.toolkits) if item.version]
+    known = [version for version in (*stated, *toolkits) if "." in version]
+    row = row_of(wanted.family)
+    having = (row.shared.get(wanted.file) if row else None) or f"=={wanted.number}.*"
+    return bool(known) and not any(admits(having, version) for version in known)
+
+
+def _majors(snapshot: Snapshot, matrix: Matrix, wanted: frozenset[int]) -> Iterator[int]:
+    """The CUDA major versions of toolkits, library copies, wheels and frameworks; ``wanted`` are those looked for."""
+    for toolkit in items_in(snapshot.toolkits):
+        yield from _major(toolkit.version)
+    for library in libraries_in(snapshot):
+        name = name_of(library.path)
+        if library.cuda:
+            yield from _major(library.cuda)
+        elif name and name.kind == "cuda" and name.number:
+            majors = cuda_majors(matrix, name.family, name.number)
+            yield from majors if len(majors) == 1 else ()
+    for distribution in distributions_in(snapshot):
+        yield from _major(cuda_of_wheel(distribution))
+    for environment in judged_environments(snapshot):
+        for framework in frameworks_in(environment):
+            # What a release is known to be built for may be what it does not find, and is no sign that it is there.
+            of_row = framework.source_of("cuda").startswith("inferred ")
+            yield from (major for major in _major(framework.cuda) if not (of_row and major in wanted))
+
+
+LONGEST_NUMBER = 9
+"""Most digits of a number; Python refuses to parse thousands."""
+
+
+def _major(version: str | None) -> Iterator[int]:
+    head = (version or "").partition(".")[0]
+    if head.isascii() and head.isdigit() and len(head) <= LONGEST_NUMBER:
+        yield int(head)
+
+
+def versions_of(family: str, snapshot: Snapshot) -> Iterator[str]:
+    for library in libraries_in(snapshot):
+        name = name_of(library.path)
+        if library.family == family or (family == "cudnn" and name is not None and name.kind == family):
+            version = library.loaded or library.on_disk or library.declared or (name.number if name else "")
+            if version:
+                yield version
+    for distribution in wheels_of(family, snapshot):
+        yield distribution.version
+
+
+def wheels_of(family: str, snapshot: Snapshot) -> Iterator[Distribution]:
+    return (each for each in distributions_in(snapshot) if family_of_wheel(each.name) == family)
+
+
+def _foreign_jitlink(snapshot: Snapshot) -> bool:
+    """Whether a libnvJitLink from outside any environment was found."""
+    found = (library.path for library in libraries_in(snapshot) if library.family == "nvJitLink" and not library.stub)
+    return any("/nvidia/" not in path or ("site-packages" not in path and "hpc_sdk" in path) for path in found)
+
+
+def libraries_in(snapshot: Snapshot) -> tuple[Library, ...]:
+    return items_in(snapshot.libraries)
+
+
+def judged_environments(snapshot: Snapshot) -> tuple[Environment, ...]:
+    items = items_in(snapshot.environments)
+    return tuple(item for item in items if item.judged)
+
+
+def distributions_in(snapshot: Snapshot) -> Iterator[Distribution]:
+    for environment in judged_environments(snapshot):
+        yield from environment.distributions or ()

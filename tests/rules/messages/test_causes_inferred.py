@@ -1,0 +1,128 @@
+"""Causes that no line names: CUDA that is older than a GPU, PyPI's builds for Windows, what a text shows beside a line."""
+
+# ruff: noqa: E501  lines as programs print them and people write them
+
+from __future__ import annotations
+
+from benchmarks.accuracy import judge
+from tests.every import every
+from tests.rules.messages.test_causes_told import alarms, cause_in
+
+
+@every(
+    [
+        ("conda install cudatoolkit=10.1 cupy\nGPU: RTX 3060", "gpu-code-missing"),
+        ("cudatoolkit               10.2.89              h6d9799a_8\nnumba 0.53.1\nGPU: RTX A4000", "gpu-code-missing"),
+        ("conda install cudatoolkit=11.0 cupy\nGPU: RTX 3060", None),
+        ("conda install cudatoolkit=10.1 cupy\nGPU: RTX 2080 Ti", None),
+    ]
+)
+def test_the_cuda_of_conda_and_a_newer_gpu(text: str, expected: str | None) -> None:
+    assert cause_in(text) == expected
+
+
+@every(
+    [
+        ("tensorflow-gpu 1.15.0, RTX 3090\nInternalError: Blas GEMM launch failed", "warn"),
+        ("tensorflow-gpu 2.0.1, RTX 3080\nfrom the second step on the loss is NaN", "warn"),
+        ("tensorflow-gpu 2.0.0, GTX 960M\nIt takes several minutes at every start", "note"),
+        ("tensorflow-gpu 2.0.0, GTX 1080\nIt takes several minutes at every start", None),
+        ("tensorflow-gpu 1.15.0, RTX 3090\nTypeError: run() takes 1 positional argument", None),
+    ]
+)
+def test_code_that_the_driver_has_to_compile(text: str, expected: str | None) -> None:
+    _, checks = judge(text)
+    found = [check.status for check in checks if check.rule == "gpu-code-missing" and check.status in ("warn", "note")]
+    assert found == ([expected] if expected else [])
+
+
+@every(
+    [
+        ("Windows 10\npip install -r requirements.txt\ntorch.cuda.is_available() is False", "cpu-only-build"),
+        ("Windows 11\npip install -e .\ntorch.cuda.is_available() is always False", "cpu-only-build"),
+        ("Win11, pip install -r requirements.txt, torch.cuda.is_available() 总是返回 False", "cpu-only-build"),
+        ("Ubuntu 22.04\npip install -r requirements.txt\ntorch.cuda.is_available() is False", None),
+        (
+            "Windows 10\npip install -r requirements.txt --extra-index-url https://download.pytorch.org/whl/cu121\ntorch.cuda.is_available() is True",
+            None,
+        ),
+    ]
+)
+def test_requirements_that_pip_takes_from_pypi(text: str, expected: str | None) -> None:
+    assert cause_in(text) == expected
+
+
+@every(
+    [
+        ("Could not locate cudnn_ops_infer64_8.dll, which the program asks for", "cudnn-missing"),
+        (
+            "Could not locate cudnn_ops_infer64_8.dll.\nIn torch\\lib there is cudnn_ops_infer64_9.dll",
+            "cudnn-major-mismatch",
+        ),
+        (
+            "Could not load dynamic library 'cudnn64_8.dll'; dlerror: cudnn64_8.dll not found\ncudnn-windows-x86_64-8.9.7.29_cuda11-archive",
+            "library-not-found",
+        ),
+        (
+            "Could not load dynamic library 'cudnn64_8.dll'; dlerror: cudnn64_8.dll not found\ncudnn-11.2-windows-x64-v7.6.5.32.zip",
+            "cudnn-major-mismatch",
+        ),
+        (
+            "Failed to load library libonnxruntime_providers_cuda.so with error: libcublas.so.10: cannot open shared object file\nRUN apt-get install -y cuda-toolkit-11-8",
+            "cuda-major-mismatch",
+        ),
+    ]
+)
+def test_what_a_text_says_is_there_in_place_of_a_missing_library(text: str, expected: str) -> None:
+    assert cause_in(text) == expected
+
+
+_HIDDEN = "$ CUDA_VISIBLE_DEVICES= ./bench -ngl 0\nggml_cuda_init: failed to initialize CUDA: no CUDA-capable device is detected"
+
+
+def test_a_gpu_that_a_command_hides_on_purpose() -> None:
+    assert alarms(f"{_HIDDEN}\n$ ./bench\nggml_cuda_init: found 2 CUDA devices:") == []
+    assert cause_in(_HIDDEN) is not None
+
+
+def test_a_fabric_manager_that_has_nothing_to_do() -> None:
+    failed = "nvidia-fabricmanager.service: Control process exited, code=exited, status=1/FAILURE\nDGX, 2x A40"
+    assert cause_in(failed) == "fabric-manager-not-running"
+    assert (
+        alarms(
+            f"{failed}\nrequest to query NVSwitch device information failed with error:WARNING Nothing to do [NV_WARN_NOTHING_TO_DO]"
+        )
+        == []
+    )
+
+
+@every(
+    [
+        ("ptxas fatal   : Value 'sm_70' is not defined for option 'gpu-name'", "toolkit-lacks-gpu"),
+        ("ptxas fatal   : Value 'sm_120' is not defined for option 'gpu-name'", "jit-compiler-too-old"),
+    ]
+)
+def test_a_gpu_that_toolkits_have_dropped_is_no_sign_of_an_old_one(text: str, expected: str) -> None:
+    assert cause_in(text) == expected
+
+
+def test_the_build_for_gpus_by_what_only_it_says() -> None:
+    failed = "ImportError: Could not find 'x'. TensorFlow requires that this DLL be installed in a directory that is named in your %PATH%"
+    assert cause_in(f"CUDA 9.0, cuDNN 6.0, TensorFlow 1.5\n{failed}") == "cudnn-major-mismatch"
+
+
+def test_triton_beside_a_gpu_of_another_maker_is_its_makers() -> None:
+    listed = "PyTorch: 2.7.1\ntriton: 3.1.0"
+    assert alarms(listed) == ["torch-family-mismatch: warn"]
+    assert alarms(f"GPU 0: MTT S5000\n{listed}") == []
+
+
+@every(
+    [
+        "cherry-pick: add a troubleshooting page",
+        "[docs] add troubleshooting steps for NVIDIA driver/library version mismatch",
+        "the metric counts errors such as thermal throttling of the GPU",
+    ]
+)
+def test_what_describes_a_failure_tells_of_none(text: str) -> None:
+    assert alarms(f"NVIDIA GPU exporter\n{text}") == []
