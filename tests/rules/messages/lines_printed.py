@@ -6,6 +6,7 @@ from __future__ import annotations
 
 EXAMPLES: dict[str, list[str]] = {
     "cpu-only-build": [
+        "RuntimeError: Cannot query cuDNN version without ATen_cuda library.",
         "RuntimeError: packed_simple_sum not built with CUDA",
         "RuntimeError: llama-cpp-python was built without GGML CUDA support.",
         'RuntimeError: "cuda" device requested but this build of Warp does not support CUDA',
@@ -18,6 +19,7 @@ EXAMPLES: dict[str, list[str]] = {
         "RuntimeError: Cuspy requires libcupti >= 13; loaded /usr/local/cuda/lib64/libcupti.so.12 reports 12.4",
     ],
     "cudnn-too-old": [
+        "#error CuDNN v7605 found, but need at least CuDNN v8.",
         "RuntimeError: cuDNN >= 9.18 on SM90 or SM100 is required",
         "RuntimeError: max_q <= 128 requires cuDNN >= 9.24",
         "AssertionError: MXFP8 Fused Normalization is only supported in CuDNN version 9.10.0 or higher",
@@ -51,6 +53,7 @@ EXAMPLES: dict[str, list[str]] = {
         "RuntimeError: ColumnParallelLinear was called with gradient_accumulation_fusion set to True but the custom CUDA extension fused_weight_gradient_mlp_cuda module is not found.",
     ],
     "gpu-code-missing": [
+        "RuntimeError: cuDNN version 91100 is not compatible with devices with SM < 7.5. Please install a version of PyTorch with a compatible cuDNN version.",
         "Your installed torch==2.15.0 does not include kernels for this GPU. Reinstall the same version against a CUDA build that does, e.g.:",
         "FATAL: FlashAttention requires building with sm version sm80-sm90, but was built for < 8.0!",
         "CUDA binary kernel for this graphics card compute capability (12.0) not found.",
@@ -59,6 +62,13 @@ EXAMPLES: dict[str, list[str]] = {
         "[TensorRT LLM Error][fpA_intB Runner] Please recompile with support for hopper by passing 90-real as an arch to build_wheel.py.",
     ],
     "gpu-feature-unsupported": [
+        "RuntimeError: Your device is too old. We require compute capability >= 50",
+        "RuntimeError: Quantization scheme is not supported for the current GPU. Min capability: 75. Current capability: 70.",
+        "ValueError: The device compute capability of 75 is not supported.",
+        "ValueError: Unsupported compute capability: 7.5. Supported: 8.x, 9.x, 10.x, 11.x, 12.x",
+        "AssertionError: FlashAttnMLA is not supported on this device",
+        "AssertionError: Only Ampere (8.x), Hopper (9.x), and Blackwell (10.x, 11.x, 12.x) are supported",
+        "AssertionError: Only SM8x, SM90, SM100, SM110, and SM120 are supported",
         "ValueError: Kernel: Machete kernel requires compute capability >= 9.0. Detected capability: `8.6`.",
         "NotImplementedError: Using quantized Marlin models requires a GPU with CUDA capability 8.0 or later.",
         "RuntimeError: _sparse24_gemm_fp8_sm90: Supported only on GPUs with compute capability 9.x",
@@ -85,6 +95,7 @@ EXAMPLES: dict[str, list[str]] = {
         "RuntimeError: Device compute capability (5, 2) is less than the minimum supported by NVRTC 13.0. Supported compute capabilities are (7, 5).",
     ],
     "nccl-version-mismatch": [
+        "AssertionError: NCCL version 2.27.3 or higher is required for NCCL symmetric memory",
         "RuntimeError: NCCL EP requires NCCL >= 2.30.4, found 2.27.3 at runtime.",
         "DeepEP v2 requires NCCL >= 2.30 but found 2.27. PyTorch pins an older NCCL",
         "NCCL version too old: (2.18.1). Install NCCL >= 2.23.4 .",
@@ -92,6 +103,7 @@ EXAMPLES: dict[str, list[str]] = {
         "Prior to NCCL 2.31, NCCL compile-time and runtime versions must be the same. Please re-compile DeepEP.",
     ],
     "no-gpu-visible": [
+        "RuntimeError: Expected at least one CUDA device to be available",
         "RuntimeError: Unable to proceed, no GPU resources available",
         "RuntimeError: No CUDA devices detected",
         "RuntimeError: Attempted to configure the PyTorch CUDA memory allocator, but no CUDA devices are available.",
@@ -113,6 +125,7 @@ EXAMPLES: dict[str, list[str]] = {
         "Multiple processes within communication group running on same CUDA device is not supported.",
     ],
     "requirement-broken": [
+        "RuntimeError: Installed triton version too old, please upgrade",
         "RuntimeError: AutoSP requires PyTorch >= 2.9, found 2.7.1.",
         "RuntimeError: Need PyTorch >= 2.2",
         "RuntimeError: Torch version must be 2.5 or higher to use symmetric memory. Current version: 2.4",
@@ -123,6 +136,7 @@ EXAMPLES: dict[str, list[str]] = {
         "CUDA version 11.7 is too low for detected architecture 90. Targeting the highest supported architecture 86 instead.",
     ],
     "toolkit-missing": [
+        "RuntimeError: CUDA was not found on the system, please set the CUDA_HOME or the CUDA_PATH environment variable or add NVCC to your system PATH.",
         "RuntimeError: Could not detect version of CUDA Toolkit headers (CUDA Toolkit headers not found).",
         'Unable to find cuda_runtime.h in "/usr/include" for CUDAToolkit_INCLUDE_DIRECTORIES.',
         "Unable to find cudart library.",
@@ -143,5 +157,11 @@ EXAMPLES: dict[str, list[str]] = {
         "CMake Error at CMakeLists.txt:15: CUDA 12.1+ is required, but found CUDA 11.8",
         "CMake Error at CMakeLists.txt:218: CUDA version must be at least 12.9!",
         "setup.py: tiny-cuda-nn requires at least CUDA 10.2",
+    ],
+    "library-shadowed": [
+        "RuntimeError: Looks like your LD_LIBRARY_PATH contains incompatible version of cudnn. Please either remove it from the path or install cudnn 9.1.0",
+    ],
+    "library-not-found": [
+        "RuntimeError: CUDA NVRTC error: NVRTC_ERROR_BUILTIN_OPERATION_FAILURE",
     ],
 }

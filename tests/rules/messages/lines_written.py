@@ -6,6 +6,12 @@ from __future__ import annotations
 
 EXAMPLES: dict[str, list[str]] = {
     "cpu-only-build": [
+        "Dense stereo reconstruction requires CUDA, which is not available on your system.",
+        "Error: cuda support has not been enabled, add `cuda` feature to enable.",
+        "RuntimeError: -DBUILD_CUDA_MODULE=OFF. Please recompile Open3D with -DBUILD_CUDA_MODULE=ON.",
+        "RuntimeError: Not compiled with CUDA, but CUDA device is used.",
+        "[F] k2 was not compiled with CUDA. Please use --use_gpu false",
+        "ERROR: This pytorch build does not support CUDA, please reinstall pytorch with CUDA support",
         "OSError: (PreconditionNotMet) CUDAPlace is not supported when not compiled with CUDA",
         "Cannot use GPU because you have installed CPU version PaddlePaddle.",
         "RuntimeError: Paddle is not compiled with CUDA. Cannot visit device count.",
@@ -27,12 +33,14 @@ EXAMPLES: dict[str, list[str]] = {
         "DETERMINISTIC mode is not supported in cudnn version < 9.11.0",
     ],
     "driver-not-installed": [
+        "[ERROR] Failed to open cuda driver.",
         "Error: No valid CUDA driver found",
         "RuntimeError: Could not load the CUDA driver library",
         "[h264_nvenc @ 0x55d0] Cannot load nvcuda.dll",
         "[AVHWDeviceContext @ 0x55d0] Could not dynamically load CUDA",
     ],
     "driver-too-old": [
+        "IMEXDaemonsWithDNSNames feature requires GPU driver version >= 570.158.01, but found 550.54.15",
         'RuntimeError: Assertion error (csrc/jit/handle.hpp:31): func != nullptr and "Failed to load CUDA driver API"',
         "RuntimeError: Could not load CUDA driver symbol `cuLaunchKernelEx`",
         "RuntimeError: The driver version is insufficient for this query",
@@ -56,6 +64,9 @@ EXAMPLES: dict[str, list[str]] = {
         "ImportError: Unsloth: You have torch = 2.1.0 but xformers = 0.0.27. Please install xformers < 0.0.24 for torch = 2.1.0.",
     ],
     "gpu-code-missing": [
+        "Could not find kernel for: s: 128 d: 64 Was the plugin compiled on a compatible CUDA and SM version? Compiled on CUDA 11.8 Current SM version: 90",
+        "[!] Compute capability 7.0 (70) not supported by this TensorRT-RTX version.",
+        "ggml.cu:330: ERROR: CUDA kernel mul_mat has no device code for arch 520. Compiled for: 750",
         "INTERNAL: Failed to load in-memory CUBIN (compiled for a different GPU?).",
         "GPU compute capability of serialized executable doesn't match target device capability. (serialized: 8.0, target: 9.0)",
         "Attempting to use wgmma.fence without CUTE_ARCH_MMA_SM90A_ENABLED",
@@ -68,6 +79,10 @@ EXAMPLES: dict[str, list[str]] = {
         "numba.cuda.cudadrv.nvrtc.CCSupportError: GPU compute capability 3.5 is not supported(requires >=5.0)",
     ],
     "gpu-feature-unsupported": [
+        "RuntimeError: CUDA compute capability 9.0 or newer is required, got 8.6",
+        "ValueError: Unsupported GPU architecture sm_70 due to the lack of 4-bit tensorcores.",
+        "ValueError: This device does not support `pure_bf16`.",
+        "At least one plugin that requires cuDNN is being used. TensorRT does not provide cuDNN support for Blackwell (compute capability: 10.0) and later architectures.",
         "RuntimeError: This GPU does not have enough shared-memory (kernel requires 160 kb)",
         "RuntimeError: cuFFT doesn't support signals of half type with compute capability less than SM_53",
         "FAILED_PRECONDITION: Triton support is only enabled for Ampere GPUs (compute capability 8.0) and up",
@@ -86,6 +101,7 @@ EXAMPLES: dict[str, list[str]] = {
         "[h264_nvenc @ 0x55d0] OpenEncodeSessionEx failed: unsupported device (2): (no details)",
     ],
     "gpu-hidden": [
+        "instance group model_0 of model resnet specifies invalid or unsupported gpu id 3. GPUs with at least the minimum required CUDA compute compatibility of 6.000000 are: 0 1",
         "RuntimeError: No device of GPU-5a1b2c3d is found. Target device may not be visible in this process.",
         "RuntimeError: device 3 is not visible (CUDA_VISIBLE_DEVICES=0,1)",
     ],
@@ -94,6 +110,7 @@ EXAMPLES: dict[str, list[str]] = {
         "CMake Error: Insufficient gcc version (4.8)",
     ],
     "jit-compiler-missing": [
+        "RuntimeError: Cannot find libdevice for arch 75",
         "FAILED_PRECONDITION: Can't link PTX because no nvlink binary was found.",
         "RuntimeError: Link time optimization requires nvJitLink.",
         "RuntimeError: LTO requires nvjitlink, which is not available or not sufficiently recent (>=12.3)",
@@ -103,6 +120,8 @@ EXAMPLES: dict[str, list[str]] = {
         "UserWarning: Unsloth: CUDA is not linked properly.",
     ],
     "no-gpu-visible": [
+        "instance group model_0 of model resnet has kind KIND_GPU but no GPUs are available",
+        "RuntimeError: Invalid device 'CUDA:0'. -DBUILD_CUDA_MODULE=ON, but no CUDA device available.",
         "There is no device supporting CUDA",
         "Exception: No compatible CUDA device is available",
         "RuntimeError: No supported GPUs are present on this system.",
@@ -136,6 +155,10 @@ EXAMPLES: dict[str, list[str]] = {
         "CMake Error: Cannot find TensorRT headers",
     ],
     "toolkit-missing": [
+        "RuntimeError: Cannot find CUDA path",
+        "CMake Error: CUDA not found, please build explicitly with -DENABLE_CUDA=OFF if you do not want CUDA.",
+        "thread 'main' panicked at build.rs:166: `nvcc --version` failed.",
+        "* Device #1: CUDA SDK Toolkit not installed or incorrectly installed.",
         "RuntimeError: Failed to find CUDA headers. Please install CUDA toolkit headers",
         "NVCCException: Failed to run `nvcc` command. Check PATH environment variable: nvcc",
         "RuntimeError: Cannot find CUDA_HOME. CUDA must be available to build the package.",
@@ -170,5 +193,26 @@ EXAMPLES: dict[str, list[str]] = {
     ],
     "nccl-missing": [
         "W nccl_stub.cc] Unable to load NCCL library. Multi-GPU collectives will not work.",
+    ],
+    "gpu-unsupported-by-driver": [
+        "WARNING: The 'NVIDIA open' kernel modules are incompatible with the GPU(s) detected on this system. They will be installed anyway, but are not expected to work.",
+        "WARNING: The open GPU kernel modules are supported on some GPUs in this system, and unsupported on others. The unsupported GPUs will be ignored.",
+    ],
+    "nouveau-loaded": [
+        "nvidia-installer attempted to disable Nouveau. However, Nouveau is still active.",
+        "Please disable Nouveau manually and attempt to install the NVIDIA driver again later.",
+        "nvidia-installer is not able to perform some of the sanity checks while Nouveau is loaded. Would you like to continue installation?",
+    ],
+    "fabric-manager-not-running": [
+        "device 0000:1b:00.0 - Could not Enable UVM Persistence mode because the NVLink fabric is not ready: 0x55",
+    ],
+    "cuda-major-mismatch": [
+        "Warning: Open3D was built with CUDA 12.1 but PyTorch was built with CUDA 11.8. The PyTorch ops may fail to load",
+    ],
+    "cuda-library-missing": [
+        "[!] Could not load the CUDA runtime library. Is it on your loader path?",
+    ],
+    "container-toolkit-missing": [
+        "The nvidia-container-toolkit does not appear to be installed. Install it",
     ],
 }
