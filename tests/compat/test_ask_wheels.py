@@ -215,3 +215,20 @@ numpy==1.16.0 python==3.7 machine==aarch64
 )
 def test_a_source_archive_where_no_row_names_the_machine_leaves_it_open(question: str) -> None:
     assert_nobody_can_tell(question)
+
+
+def of_one_system() -> Iterator[tuple[WheelRow, Version, str]]:
+    """Releases with wheels for Windows or macOS alone, and nothing to compile or to be had elsewhere."""
+    others = {name for row in MATRIX.indexes for name in row.packages}
+    for row, version in cases():
+        systems = {system.partition("-")[0] for system in row.pythons}
+        if systems in ({"windows"}, {"macos"}) and not row.archive and row.name not in others:
+            yield row, version, systems.pop()
+
+
+@every(of_one_system)
+def test_what_one_system_alone_has_is_asked_for_that_system(row: WheelRow, version: Version, os: str) -> None:
+    python = next(one for one in PYTHONS if any(parse_specifier(s).cover(one) == "all" for s in row.pythons.values()))
+    found = judged(f"{row.name}=={version} python=={python}")
+    assert found.assumed["os"] == os
+    assert found.verdict == "compatible", shown(found)
