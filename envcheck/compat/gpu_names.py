@@ -16,6 +16,8 @@ _LAPTOP = re.compile(r"\b(?:laptop|mobile|notebook)\b(?: gpu)?")
 _MAX_Q = re.compile(r"\b(?:with )?max ?q(?: design)?\b")
 _OF_LAPTOPS = re.compile(r"\b(?:laptop|maxq)\b")
 """lspci names laptop and desktop models alike; what shares a number is of one generation, with figures of its own."""
+_ALONE = ("laptop", "embedded")
+"""Kinds of models whose names are written without them where there is no other."""
 _TWISTED = (
     (re.compile(r"\b(?:fe|founders edition)\b"), " "),
     (re.compile(r"\brtx (\d{4}) pro\b"), r"rtx pro \1"),
@@ -48,8 +50,9 @@ def find_by_name(rows: Mapping[str, GpuRow], name: str) -> GpuRow | None:
     words = _in_order(words)
     family = _lookup(rows, _FORM.sub(" ", words))
     if family is None:
-        desktop = _lookup(rows, _OF_LAPTOPS.sub(" ", _FORM.sub(" ", words)))
-        return msgspec.structs.replace(desktop, **_NO_FIGURES) if desktop else None
+        bare = _OF_LAPTOPS.sub(" ", _FORM.sub(" ", words))
+        other = _lookup(rows, bare) or next(filter(None, (_lookup(rows, f"{bare} {kind}") for kind in _ALONE)), None)
+        return msgspec.structs.replace(other, **_NO_FIGURES) if other else None
     if family.memory is None:
         return msgspec.structs.replace(family, device_ids=())
     return family if _agrees(family, words) else msgspec.structs.replace(family, **_NO_FIGURES)

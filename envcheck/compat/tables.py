@@ -419,6 +419,8 @@ class WheelRow(Row, frozen=True, kw_only=True):
     """The same for builds of CPython without the global interpreter lock, which most wheels do not serve."""
     archive: bool = False
     """Whether there is also a source archive, from which the package could be compiled."""
+    archive_pythons: str = ""
+    """Where that is all there is, the CPythons that it takes, as a specifier."""
 
     @property
     def id(self) -> str:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import cache
 from itertools import groupby
 from typing import Any, NamedTuple, TypeAlias
@@ -55,6 +55,7 @@ class _Wheels(NamedTuple):
     free_threaded: dict[str, str]
     glibc: dict[str, str]
     archive: bool
+    archive_pythons: str
 
 
 def regenerate(work: Work, files: Sequence[File]) -> Iterator[Change]:
@@ -85,7 +86,7 @@ def wheel_rows(name: str, files: Sequence[File], source: str) -> list[dict[str, 
     return [
         _row(name, specifier_of([one.version for one in run], versions), run[0], source)
         for run in runs
-        if run[0].pythons
+        if run[0].pythons or run[0].archive_pythons
     ]
 
 
@@ -94,6 +95,7 @@ def _row(name: str, versions: str, wheels: _Wheels, source: str) -> dict[str, An
     row |= {"free_threaded": wheels.free_threaded} if wheels.free_threaded else {}
     row |= {"glibc": wheels.glibc} if wheels.glibc else {}
     row |= {"archive": True} if wheels.archive else {}
+    row |= {"archive_pythons": wheels.archive_pythons} if wheels.archive_pythons else {}
     return row | {"source": [source]}
 
 
@@ -104,14 +106,14 @@ def _releases(files: Iterable[File], project: str) -> list[_Wheels]:
     return [_of_release(version, *found[version]) for version in versions]
 
 
-_Files: TypeAlias = tuple[list[tuple[File, frozenset[Tag]]], bool]
-"""The wheels of a release with their tags, and whether there is a source archive."""
+_Files: TypeAlias = tuple[list[tuple[File, frozenset[Tag]]], File | None]
+"""The wheels of a release with their tags, and its source archive."""
 
 
 def _files(files: Iterable[File], project: str) -> dict[Version, _Files]:
     """The files of each release."""
     wheels: dict[Version, list[tuple[File, frozenset[Tag]]]] = defaultdict(list)
-    archives: set[Version] = set()
+    archives: dict[Version, File] = {}
     for file in files:
         try:
             if file.name.endswith(".whl"):
@@ -119,13 +121,13 @@ def _files(files: Iterable[File], project: str) -> dict[Version, _Files]:
                 if name == canonicalize_name(project):
                     wheels[version].append((file, tags))
             else:
-                archives.add(parse_sdist_filename(file.name)[1])
+                archives[parse_sdist_filename(file.name)[1]] = file
         except (InvalidWheelFilename, InvalidSdistFilename, InvalidVersion):
             continue
-    return {version: (wheels.get(version, []), version in archives) for version in {*wheels, *archives}}
+    return {version: (wheels.get(version, []), archives.get(version)) for version in {*wheels, *archives}}
 
 
-def _of_release(version: Version, wheels: Sequence[tuple[File, frozenset[Tag]]], archive: bool) -> _Wheels:  # noqa: FBT001
+def _of_release(version: Version, wheels: Sequence[tuple[File, frozenset[Tag]]], archive: File | None) -> _Wheels:
     pythons: dict[bool, dict[str, set[_Release]]] = {False: defaultdict(set), True: defaultdict(set)}
     glibc: dict[str, tuple[int, int]] = {}
     for file, tags in wheels:
@@ -143,7 +145,8 @@ def _of_release(version: Version, wheels: Sequence[tuple[File, frozenset[Tag]]],
     )
     free.pop(_ANY, None)  # those without compiled code serve every build
     floors = {machine: ".".join(map(str, glibc[machine])) for machine in sorted(glibc, reverse=True)}
-    return _Wheels(version, ordinary, free, floors, archive)
+    alone = archive.requires_python if archive and not wheels else ""
+    return _Wheels(version, ordinary, free, floors, archive is not None, _specifier(_admitted(alone)) if alone else "")
 
 
 @cache
@@ -204,7 +207,7 @@ def _glibc(platform: str) -> tuple[str, tuple[int, int]] | None:
     return (machine, numbers) if machine and numbers else None
 
 
-def _specifier(pythons: set[_Release]) -> str:
+def _specifier(pythons: Collection[_Release]) -> str:
     """Runs of consecutive releases, oldest first; one that reaches the end is open."""
     runs: list[list[_Release]] = []
     left_out: list[list[_Release]] = []

@@ -51,6 +51,8 @@ def asked(row: WheelRow, version: Version, os: Os, machine: Machine, python: Ver
 
 
 def expected(row: WheelRow, os: Os, machine: Machine, python: Version) -> FitVerdict:
+    if row.archive_pythons:
+        return "incompatible" if parse_specifier(row.archive_pythons).cover(python) == "none" else "unknown"
     specs = [spec for system, spec in row.pythons.items() if system in ("any", f"{os}-{machine}")]
     if any(parse_specifier(spec).cover(python) == "all" for spec in specs):
         return "compatible"
@@ -88,7 +90,7 @@ def test_a_python_without_the_global_lock_takes_its_own_wheels_alone(row: WheelR
         for python in PYTHONS[-4:]:
             question = asked(row, version, os, machine, python)._replace(free_threaded=True)
             found = {fit.verdict for fit in wheel_fits(question, row.name, row.name, (row,), ())}
-            specs = [parse_specifier(spec) for spec in (pure, built) if spec]
+            specs = [parse_specifier(spec) for spec in (pure, built) if spec and not row.archive_pythons]
             served = any(spec.cover(python) == "all" for spec in specs)
             assert ("compatible" in found and "incompatible" not in found) == served or found == {"unknown"}, python
 
@@ -102,7 +104,8 @@ def test_a_release_has_one_row(row: WheelRow, version: Version) -> None:
 
 @every(MATRIX.wheels)
 def test_a_row_can_be_read(row: WheelRow) -> None:
-    assert row.pythons
+    assert bool(row.pythons) != bool(row.archive_pythons)
+    assert row.archive or not row.archive_pythons
     assert not ("any" in row.pythons and "linux-x86_64" in row.pythons and "|" in row.pythons["any"])
     for spec in row.pythons.values():
         assert parse_specifier(spec).bounds
@@ -212,3 +215,20 @@ numpy==1.16.0 python==3.7 machine==aarch64
 )
 def test_a_source_archive_where_no_row_names_the_machine_leaves_it_open(question: str) -> None:
     assert_nobody_can_tell(question)
+
+
+def of_one_system() -> Iterator[tuple[WheelRow, Version, str]]:
+    """Releases with wheels for Windows or macOS alone, and nothing to compile or to be had elsewhere."""
+    others = {name for row in MATRIX.indexes for name in row.packages}
+    for row, version in cases():
+        systems = {system.partition("-")[0] for system in row.pythons}
+        if systems in ({"windows"}, {"macos"}) and not row.archive and row.name not in others:
+            yield row, version, systems.pop()
+
+
+@every(of_one_system)
+def test_what_one_system_alone_has_is_asked_for_that_system(row: WheelRow, version: Version, os: str) -> None:
+    python = next(one for one in PYTHONS if any(parse_specifier(s).cover(one) == "all" for s in row.pythons.values()))
+    found = judged(f"{row.name}=={version} python=={python}")
+    assert found.assumed["os"] == os
+    assert found.verdict == "compatible", shown(found)

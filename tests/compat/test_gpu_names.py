@@ -105,6 +105,18 @@ def test_every_row_is_found_by_each_of_its_names() -> None:
                 assert MATRIX.find_gpu(written) == row
 
 
+def test_a_model_that_laptops_alone_have_is_found_without_that_word() -> None:
+    names = {row.name for row in MATRIX.gpus}
+    bare = {name.removesuffix(" Laptop GPU"): name for name in names if name.endswith(" Laptop GPU")}
+    alone = {short: name for short, name in bare.items() if short not in names}
+    assert len(alone) > 10
+    for short, name in alone.items():
+        found, meant = MATRIX.find_gpu(short), MATRIX.find_gpu(name)
+        assert found is not None, short
+        assert meant is not None
+        assert found.compute_capability == meant.compute_capability, short
+
+
 def test_a_pci_id_names_a_model_only_where_it_is_its_alone() -> None:
     found = MATRIX.find_gpu_by_pci_id("10DE:2335")
     assert found is not None

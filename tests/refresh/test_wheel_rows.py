@@ -106,6 +106,13 @@ def test_the_least_glibc_of_any_wheel_and_the_archive_are_told() -> None:
     assert row["archive"]
 
 
+def test_of_a_source_archive_alone_the_declared_pythons_are_told() -> None:
+    archives = [File("demo-1.0.tar.gz", "", ">=3.8"), File("demo-2.0.tar.gz", ""), File("demo-3.0.tar.gz", "", ">=3.9")]
+    wheel = File("demo-3.0-py3-none-any.whl", "", ">=3.9")
+    told = {row["versions"]: row.get("archive_pythons") for row in wheel_rows("demo", [*archives, wheel], "demo")}
+    assert told == {"==1.0": ">=3.8", "==3.0": None}
+
+
 def test_a_long_series_is_parted_for_the_limit_of_a_line() -> None:
     files = [File(f"demo-8.3.{number}-py3-none-any.whl", "") for number in range(300)]
     (row,) = published_rows("demo", files, "demo")

@@ -11,6 +11,7 @@ from envcheck.compat.names import ARM, canonical, scheme
 from envcheck.compat.question.containers import CONTAINER, inside, read_container
 from envcheck.compat.question.published import release_meant, series_meant
 from envcheck.compat.question.question import AnyPatch, AskedGpu, BranchHead, LibraryWheel, Question
+from envcheck.compat.question.wheels import wheels_of
 from envcheck.compat.relations.fit import Fit
 from envcheck.compat.relations.gpu_driver import Flavour
 from envcheck.compat.specifier import Specifier, Version, parse_specifier, parse_version
@@ -204,12 +205,28 @@ def read_question(matrix: Matrix, components: Sequence[Component]) -> Question:
     named = [(canonical(component.name), component) for component in components]
     _check(named)
     draft = _Draft(matrix)
+    only = None if any(name == "os" for name, _ in named) else _only_system(matrix, named)
+    if only:
+        draft.fields["os"] = draft.assumed["os"] = only
     for name, component in sorted(named, key=lambda item: item[0] != "os"):
         _READERS.get(name, _read_version)(draft, name, spelled(name, component))
     labels: dict[str, str] = {}
     for name, component in named:
         labels[name] = f"{labels[name]}, {component}" if name in labels else str(component)
     return draft.finish(labels)
+
+
+def _only_system(matrix: Matrix, named: Sequence[tuple[str, Component]]) -> Os | None:
+    """The operating system for which alone something that was named is to be had, where that is not Linux."""
+    for name, component in named:
+        version = parse_version(component.exact, scheme(name)) if component.exact else None
+        rows = wheels_of(matrix, name, version) if version else ()
+        systems = {system.partition("-")[0] for row in rows for system in row.pythons}
+        elsewhere = any(row.archive for row in rows) or any(name in row.packages for row in matrix.indexes)
+        only = "" if elsewhere or len(systems) != 1 else systems.pop()
+        if only in ("windows", "macos"):
+            return _OS[only]
+    return None
 
 
 def _check(named: Sequence[tuple[str, Component]]) -> None:

@@ -101,10 +101,12 @@ def wheel_fits(
 
 def _verdict(question: Question, row: WheelRow) -> FitVerdict | None:
     """What the row says in sum; None where it has no wheel. Families ask it of each release: it makes no sentence."""
+    pythons = question.versions.get("python", ())
+    if row.archive_pythons:
+        return "incompatible" if any(covered(row.archive_pythons, one) == "none" for one in pythons) else "unknown"
     spec = pythons_here(question, row)
     if spec is None:
         return None
-    pythons = question.versions.get("python", ())
     covers = {covered(spec, python) for python in pythons}
     least = row.glibc.get(question.machine) if question.os in ("linux", "wsl") else None
     if least and _ANY not in row.pythons:
@@ -114,6 +116,12 @@ def _verdict(question: Question, row: WheelRow) -> FitVerdict | None:
 
 
 def _row_fits(question: Question, label: str, name: str, row: WheelRow, rows: Sequence[ReleaseRow]) -> Iterator[Fit]:
+    if row.archive_pythons:
+        for python in question.versions.get("python", ()):
+            fit = _of_archive(question, label, row, python)
+            if fit.bad or not any("python" in other.needs for other in rows):
+                yield fit.concerning(name, "python")
+        return
     spec = pythons_here(question, row)
     if spec is None and question.free_threaded and any(system in row.pythons for system in _systems(question)):
         systems = listed([_written(system) for system in _systems(question) if system in row.pythons], "or")
@@ -130,6 +138,16 @@ def _row_fits(question: Question, label: str, name: str, row: WheelRow, rows: Se
     for python in question.versions.get("python", ()):
         yield _python(question, label, row, spec, python).concerning(name, "python")
     yield from _glibc(question, label, name, row)
+
+
+def _of_archive(question: Question, label: str, row: WheelRow, python: Version) -> Fit:
+    """What is compiled where it is installed: pip refuses the Pythons that the archive does not declare."""
+    refused = covered(row.archive_pythons, python) == "none"
+    told = " or ".join(part.replace(",", ", ") for part in row.archive_pythons.split("|"))
+    reason = f"PyPI has {label} as a source archive alone, for Python {told}"
+    reason += f"; this is {python}" if refused else "; whether it can be compiled there is not documented"
+    verdict: FitVerdict = "incompatible" if refused else "unknown"
+    return conclude(question.matrix, verdict, reason, row, change=f"Python {told}" if refused else "")
 
 
 def _no_wheel(question: Question, label: str, name: str, row: WheelRow) -> Iterator[Fit]:
