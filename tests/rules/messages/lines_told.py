@@ -48,6 +48,7 @@ EXAMPLES: dict[str, list[str]] = {
         "ImportError: /opt/cupy/cudnn.so: undefined symbol: cudnnGetConvolutionForwardAlgorithm",
     ],
     "cudnn-missing": [
+        "XlaRuntimeError: INTERNAL: RET_CHECK failure (external/xla/xla/service/gpu/gpu_compiler.cc:626) dnn != nullptr",
         "csrc/ops.cu:3:10: fatal error: cudnn_frontend.h: No such file or directory",
     ],
     "damaged-distribution": [
@@ -85,6 +86,7 @@ EXAMPLES: dict[str, list[str]] = {
         " nvtop : Depends: libnvidia-compute-470 but it is not going to be installed",
     ],
     "driver-too-old": [
+        "[Error] [omni.gpu_foundation_factory.plugin] The driver version 535.129 is below the minimum requirement 550.127",
         "WARNING: cuda driver 11.4 too old; ollama requires driver 531 or newer",
         "package cudatoolkit-11.8.0-h37601d7_10 has constraint __cuda >=11 conflicting with __cuda-10.1-0",
     ],
@@ -271,6 +273,7 @@ EXAMPLES: dict[str, list[str]] = {
         "fatal error: cusparse.h: No such file or directory",
     ],
     "toolkit-too-old": [
+        "nvcc fatal   : Value 'c++20' is not defined for option 'std'",
         "CMake Error: CUDA version 11.1 is too old; vLLM requires CUDA >= 11.8",
     ],
     "torch-family-mismatch": [
