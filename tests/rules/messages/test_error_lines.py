@@ -383,6 +383,7 @@ def test_a_met_line_becomes_the_finding_of_its_rule(problem: str) -> None:
         "persistence-mode-off": "note",
         "power-throttled": "warn",
         "requirement-broken": "warn",
+        "row-remap-pending": "warn",
         "thermal-throttled": "warn",
         "wsl-libcuda-shadowed": "warn",
     }.get(problem, "fail")
@@ -406,6 +407,7 @@ def test_a_met_line_becomes_the_finding_of_its_rule(problem: str) -> None:
             "persistence-mode-off",
             "power-throttled",
             "requirement-broken",
+            "row-remap-pending",
             "thermal-throttled",
             "wsl-libcuda-shadowed",
         }
