@@ -184,6 +184,7 @@ EXAMPLES: dict[str, list[str]] = {
         "GROMACS: Cannot run short-ranged nonbonded interactions on a GPU because no GPU is detected.",
         "separator - INFO - No hardware acceleration could be configured, running in CPU mode",
         "The card is in TCC mode, and nvidia-smi inside WSL2 does not see it.",
+        "The job script lacks --gres=gpu:1.",
     ],
     "no-nvidia-gpu": [
         "On Colab the runtime type is None.",
@@ -236,7 +237,6 @@ EXAMPLES: dict[str, list[str]] = {
     "scheduler-lacks-gpu": [
         "ValueError: Total available GPUs 0 is less than total desired GPUs 8",
         "ray: The current node timeout... No available node types can fulfill resource request {'GPU': 1.0}",
-        "The job script lacks --gres=gpu:1.",
     ],
     "secure-boot-blocks-module": [
         "Once I turned off Secure Boot the driver loads.",
