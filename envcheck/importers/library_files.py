@@ -109,7 +109,7 @@ def _libraries(paste: Paste) -> Iterator[Library]:
         for sentence in _SENTENCE.split(text):
             if not _NOT_THERE.search(sentence):
                 yield from _files(sentence)
-                if package := _INSTALLED.search(sentence):
+                if "cuda-" in sentence and (package := _INSTALLED.search(sentence)):
                     yield stated_cuda(f"{package['major']}.{package['minor']}")
             if "cudnn" in sentence and (package := _CUDNN_PACKAGE.search(sentence)):
                 yield stated_cudnn(package["version"])

@@ -124,6 +124,7 @@ EXAMPLES: dict[str, list[str]] = {
         "The kernel says that my cards are not supported",
         "NVRM: GPU 0000:01:00.0 is not supported by the open kernel modules because it does not include GSP",
         "Titan V? no: GeForce GTX TITAN (Kepler) and driver 525: NVRM: The NVIDIA GPU 0000:01:00.0 (PCI ID: 10de:1005) installed in this system is not supported by the 525.125.06 NVIDIA driver release",
+        "The GPU 0000:01:00.0 installed in this system is not supported by the NVIDIA 535.54.03 driver release.",
     ],
     "host-compiler-unsupported": [
         '/usr/include/x86_64-linux-gnu/bits/mathcalls.h(79): error: exception specification is incompatible with that of previous function "cospi"',
@@ -134,6 +135,7 @@ EXAMPLES: dict[str, list[str]] = {
         "Domain State: DOWN",
         "the IMEX channel /dev/nvidia-caps-imex-channels/channel0 is missing on this node",
         "cuMemCreate(&handle, size, &prop, 0) failed: operation not permitted",
+        "nvidia-imex.service is not running on node 3",
     ],
     "imported-elsewhere": [
         "AttributeError: partially initialized module 'torch' has no attribute 'Tensor' (most likely due to a circular import)",
@@ -190,6 +192,7 @@ EXAMPLES: dict[str, list[str]] = {
         "GROMACS: Cannot run short-ranged nonbonded interactions on a GPU because no GPU is detected.",
         "separator - INFO - No hardware acceleration could be configured, running in CPU mode",
         "The card is in TCC mode, and nvidia-smi inside WSL2 does not see it.",
+        "The job script lacks --gres=gpu:1.",
     ],
     "no-nvidia-gpu": [
         "On Colab the runtime type is None.",
@@ -201,6 +204,7 @@ EXAMPLES: dict[str, list[str]] = {
     ],
     "nvidia-wheel-conflict": [
         "torch 2.5.1 requires nvidia-nccl-cu12==2.21.5, but you have nvidia-nccl-cu12 2.23.4",
+        "pip list has both nvidia-cublas-cu11 and nvidia-cublas-cu12",
     ],
     "onnxruntime-cpu-and-gpu": [
         "We install onnxruntime-gpu first, and a dependency brings onnxruntime.",
@@ -327,5 +331,17 @@ EXAMPLES: dict[str, list[str]] = {
     "framework-leaves-speed": [
         "You are using a CUDA device ('NVIDIA A100-SXM4-40GB') that has Tensor Cores. To properly utilize them, you should set `torch.set_float32_matmul_precision('medium' | 'high')`",
         "UserWarning: TensorFloat32 tensor cores for float32 matrix multiplication available but not enabled.",
+    ],
+    "nouveau-loaded": [
+        "lsmod lists nouveau and no nvidia",
+    ],
+    "nvlink-down": [
+        "NVLink of GPU 1 is down after the reboot (H100 SXM5)",
+    ],
+    "row-remap-failed": [
+        "Remapping Failure Occurred : Yes",
+    ],
+    "row-remap-pending": [
+        "nvidia-smi says Remapped Rows Pending: Yes for GPU 3",
     ],
 }
