@@ -195,6 +195,7 @@ EXAMPLES: dict[str, list[str]] = {
         "The job script lacks --gres=gpu:1.",
     ],
     "no-nvidia-gpu": [
+        "kernel: NVRM: GPU 0000:05:00.0 is already bound to vfio-pci.",
         "On Colab the runtime type is None.",
     ],
     "nodes-not-connected": [
@@ -238,6 +239,7 @@ EXAMPLES: dict[str, list[str]] = {
         "No version 2.3.1 of torch was found.",
     ],
     "requirement-broken": [
+        "AttributeError: module 'torch' has no attribute 'float8_e4m3fn'",
         "tensorflow 2.10: TypeError: Descriptors cannot not be created directly. protobuf 4.21",
         "ImportError: cannot import name 'builder' from 'google.protobuf.internal'",
         "ImportError: cannot import name 'TypeIs' from 'typing_extensions' (/usr/lib/python3/dist-packages/typing_extensions.py)",
