@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 
 from envcheck.checks import Evidence, Fix, Missing, Status
+from envcheck.compat.error_lines import matches_fragment
 from envcheck.compat.matrix import Matrix
 from envcheck.compat.question.package_needs import release_rows
 from envcheck.compat.question.question import AskedGpu
@@ -258,19 +258,6 @@ def _not_lacking(
 
 
 _NOT_KNOWN = "Not known whether it has code for the GPU"
-_SLOW_START = re.compile(
-    r"\b(?:slow(?:ly)?|long|(?:several|few|many|\d+|five|ten|twenty) min(?:ute)?s?|\d{2,4} ?s(?:ec(?:ond)?s?)?)\b"
-    r".{0,60}\b(?:start|starts|starting|start-?up|initiali[sz]\w+|first|load\w*|begin\w*|before)\b"
-    r"|\b(?:start|starts|starting|start-?up|initiali[sz]\w+|first|load\w*)\b.{0,60}"
-    r"\b(?:slow(?:ly)?|long|(?:several|few|many|\d+|five|ten|twenty) min(?:ute)?s?)\b",
-    re.IGNORECASE,
-)
-_WRONG = re.compile(
-    r"\bnan\b|CUBLAS_STATUS|CUDNN_STATUS|\bcu(?:BLAS|DNN)\b.{0,40}\bfail"
-    r"|Blas \w+ launch failed|\b(?:hangs?|stuck|freezes)\b",
-    re.IGNORECASE,
-)
-"""What happens where CUDA's own libraries have no code for the GPU."""
 
 
 def _compiled_at_start(
@@ -283,8 +270,10 @@ def _compiled_at_start(
     cuda = CudaVersion.parse(framework.cuda)
     waiting = [(gpu, each) for gpu, each in known if only_ptx_serves(facts.matrix, code, each)]
     errors = facts.snapshot.observed_errors
-    slow = any(_SLOW_START.search(error.text) for error in errors)
-    wrong = any(_WRONG.search(error.text) for error in errors)
+    slow, wrong = (
+        any(matches_fragment(fragment, error.text) for error in errors)
+        for fragment in ("slow-start", "without-code-in-libraries")
+    )
     if framework.source != PASTED or not waiting or cuda is None or not (slow or wrong):
         return None
     gpu, capability = waiting[0]
