@@ -13,7 +13,7 @@ from envcheck.report.page.pen import WORDS, Line, Pen, Span
 from envcheck.report.page.subject import gpu_numbers, judged_environment, listed, place_of, subject_line
 from envcheck.rules.facts.measurements import only_measured
 from envcheck.snapshot import frameworks_in
-from envcheck.snapshot.names import fact_name, fact_title, not_checked
+from envcheck.snapshot.names import fact_name, fact_title
 from envcheck.text.clean import clean
 from envcheck.text.wrap import width
 
@@ -174,7 +174,7 @@ def _unknown(outline: Outline, pen: Pen, room: Room) -> list[Line]:
     run = next((run for run in report.probes if run.name == missing.probe), None)
     dead = run is not None and run.status in DIED
     reason = f"probe {missing.probe} {probe_end(run)}" if run and dead else f"probe {missing.probe} did not report it"
-    title = f"{fact_title(missing.fact)} unknown: {reason}" if missing.probe else not_checked(missing.fact)
+    title = f"{fact_title(missing.fact)} unknown: {reason}" if missing.probe else check.title
     needed = [found.rule for found in report.checks if any(lack.fact == missing.fact for lack in found.missing)]
     further = dict.fromkeys(fact_name(fact) for fact in report.ask if fact_name(fact) != fact_name(missing.fact))
     return [

@@ -68,9 +68,11 @@ def _unnamed(facts: Facts) -> list[ObservedError]:
 
 
 def _leaves_open(snapshot: Snapshot, facts: Facts) -> bool:
-    """Whether a text was read that names no problem, and tells too little or has an unknown error."""
+    """Whether a text was read that names no problem, and tells too little, no GPU, or has an unknown error."""
     pasted = any(run.title.startswith(PASTED_TITLE) for run in snapshot.runs)
-    return pasted and not observed_problems(snapshot) and (bool(_unnamed(facts)) or _has_nothing_to_compare(facts))
+    if not pasted or observed_problems(snapshot):
+        return False
+    return bool(_unnamed(facts)) or not facts.gpus or _has_nothing_to_compare(facts)
 
 
 def _has_nothing_to_compare(facts: Facts) -> bool:
@@ -117,8 +119,8 @@ def text_tells_too_little(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
 
     What it checks
         Checks, where no line of a pasted text names a known problem, whether the text has an error of
-        a GPU program that envcheck does not know, or no version and no GPU at all. Then it says what
-        was understood, and what to paste next.
+        a GPU program that envcheck does not know, no GPU, or no version. Then it says what was
+        understood, and what to paste next.
 
     Why it matters
         That nothing was found in such a text does not mean that nothing is wrong.
