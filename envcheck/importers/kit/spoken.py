@@ -128,7 +128,6 @@ _ANOTHER = re.compile(
     r"|worked|tested|supports?|(?<!not )(?<!n't )(?<!longer )supported|"
     r"recommend\w*|compatible with|other (?:machine|pc|box|server|computer|gpus?|card)|"
     r"another (?:machine|pc|box|server|computer|gpu|card)|colleague|friend|"
-    r"(?:another|other) (?:virtual |conda |python )?(?:env|venv|environment)|"
     r"previously|earlier|formerly|used to|used (?=.{1,60}\bbefore\b)|"
     r"instead of|unlike|compared?|versus|vs|than|e\.g\.|for example|such as|"
     r"not (?:on|with|an?)|no longer|since(?! then)|until|starting (?:with|from)|release notes|changelog|"
@@ -136,6 +135,12 @@ _ANOTHER = re.compile(
     re.IGNORECASE,
 )
 """In a sentence, what makes it one about another machine, a wish or a question."""
+_AWAY = re.compile(
+    r"^(?!.*\b(?:same|also|too)\b).*\b(?:another|other|different|separate) (?:virtual |conda |python )?"
+    r"(?:env|venv|environment|installation)\b",
+    re.IGNORECASE,
+)
+"""A sentence about other packages than those that fail, however it labels their versions."""
 _ASKED_ABOUT = re.compile(
     r"\b(?:use|used|using|run|running|work|support|install) (?:it |this )?(?:on|with|under|for) (?:a |an |my |the )?"
     r"[\w -]{0,50}\?\s*$",
@@ -275,6 +280,8 @@ def mentions(line: str) -> Iterator[Mention]:
     text = _reordered(text)
     listed = _is_list(text)
     for part in _parts(text, listed=listed):
+        if not listed and _AWAY.match(part):
+            continue
         hedged = not listed and _ANOTHER.search(part) is not None
         if build := _OF_BUILD.search(part):
             yield Mention(TORCH_CUDA, build["cuda"], labelled=True)

@@ -75,6 +75,10 @@ _DONE_ON_WINDOWS = re.compile(
     re.IGNORECASE,
 )
 """A sentence of what somebody does on Windows; one that compares systems says nothing of this one."""
+_IN_A_LIST = re.compile(
+    r"(?:^|[0-9] )Windows 1[01] (?:[A-Za-z]{2,12} )?[A-Z]{2,3}X? ?[0-9]|[0-9] on Windows 1[01]\b", re.IGNORECASE
+)
+"""A list of versions without signs between them: "torch 2.1 Windows 10 RTX 3060"."""
 _ELSEWHERE = re.compile(r"\b(?:works?|worked|fine|supports?|supported|not|only|Linux|WSL|docker|if|when)\b|n't\b|\?")
 
 
@@ -91,7 +95,7 @@ def _read_line(line: str) -> Snapshot | None:
     if not text:
         return None
     # In a list the system may stand anywhere: "tensorflow 2.10, Windows 10, CUDA 11.2".
-    parts = [part.strip(_BULLET) for part in re.split(r"[,;|]", text)] if len(text) <= _LONGEST_LIST else []
+    parts = [part.strip(_BULLET) for part in re.split(r"[,;|]| / ", text)] if len(text) <= _LONGEST_LIST else []
     return next((found for part in (text, *parts[1:]) if (found := _platform(part))), None)
 
 
@@ -118,12 +122,10 @@ def _platform(text: str) -> Snapshot | None:
         return Snapshot(platform=Platform(source=SOURCE, os="linux", wsl=True))
     found = _OS.match(text)
     platform = from_title(found[1]) if found and _names_system(found[1]) else None
-    if platform is None and _WINDOWS.match(text):
+    if platform is None and _is_on_windows(text):
         platform = Platform(source=SOURCE, os="windows")
     if platform is None and (own := _PERSONAL.search(text)):
         platform = from_title(own[1])
-    if platform is None and "indows" in text and (found := _DONE_ON_WINDOWS.search(text)):
-        platform = None if _ELSEWHERE.search(text[: found.end()]) else Platform(source=SOURCE, os="windows")
     if platform is None and "WSL" in text and _WORKS_IN_WSL.search(text) and not _NOT_HERE.search(text):
         return Snapshot(platform=Platform(source=SOURCE, os="linux", wsl=True))
     if platform is None:
@@ -131,6 +133,16 @@ def _platform(text: str) -> Snapshot | None:
     if _WSL.search(text):
         platform = Platform(source=SOURCE, os="linux", wsl=True)
     return Snapshot(platform=platform)
+
+
+def _is_on_windows(text: str) -> bool:
+    """Whether a line names Windows at its begin or in a list, or says what is done there."""
+    if "win" not in text.lower():
+        return False
+    if _WINDOWS.match(text) or (len(text) <= _LONGEST_LIST and _IN_A_LIST.search(text)):
+        return True
+    done = _DONE_ON_WINDOWS.search(text) if "indows" in text else None
+    return done is not None and _ELSEWHERE.search(text[: done.end()]) is None
 
 
 def _names_system(text: str) -> bool:

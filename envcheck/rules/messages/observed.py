@@ -76,10 +76,11 @@ def said_by_reader(snapshot: Snapshot, beginning: str) -> str | None:
 
 _FAILS_OTHERWISE = re.compile(
     r"\s{0,8}(?:[A-Za-z_][\w.]{0,80}\.)?[A-Z]\w{0,60}(?:Error|Exception)\b: "
-    r"(?!.*(?:gpu|cuda|cudnn|cublas|device|driver|nccl|\bdll\b|\.so\b|librar|kernel image|memory|import))",
+    r"(?!.*(?:gpu|cuda|cudnn|cublas|device|driver|nccl|\bdll\b|\.so\b|librar|kernel image|memory|import))"
+    r"|[0-9: .-]{10,30}E tensorflow/core/(?:grappler|framework|util)/(?!.*(?:gpu|cuda|device|memory))",
     re.IGNORECASE,
 )
-"""An exception that has nothing to do with a GPU."""
+"""An exception, or an error of TensorFlow's graph, that has nothing to do with a GPU."""
 _LOGGED = re.compile(
     r"(?:[0-9]{4}-[0-9]{2}-[0-9]{2} .{0,30}: )?[IWE](?:[0-9]{4} \S{1,20} +[0-9]+)? .{0,20}\b(?:tensorflow|xla)/"
 )

@@ -28,6 +28,7 @@ EXAMPLES: dict[str, list[str]] = {
         "Fatal glibc error: CPU does not support x86-64-v2",
         "Fatal Python error: Illegal instruction",
         "With --noavx2 it starts",
+        "tensorflow core dumps with Illegal instruction since 1.6",
     ],
     "cpu-only-build": [
         "torch.__config__.show() lists USE_CUDA=0, USE_CUDNN=0",
@@ -39,6 +40,7 @@ EXAMPLES: dict[str, list[str]] = {
         "ValueError: Cannot use GPU, CuPy is not installed",
         "koboldcpp: Warning: CuBLAS library file not found. Non-BLAS library will be used.",
         "cv2.cuda.getCudaEnabledDeviceCount() returns 0",
+        "common.cpp:66] Cannot use GPU in CPU-only Caffe: check mode.",
     ],
     "cuda-library-missing": [
         'DynamicLibraryNotFound: libcusparse; cuda.pathfinder: Failure finding "libcublas.so"',
@@ -46,6 +48,7 @@ EXAMPLES: dict[str, list[str]] = {
     ],
     "cudnn-major-mismatch": [
         "ImportError: /opt/cupy/cudnn.so: undefined symbol: cudnnGetConvolutionForwardAlgorithm",
+        "RuntimeError: Mixed dnn version. The header is version 5110 while the library is version 6021.",
     ],
     "cudnn-missing": [
         "XlaRuntimeError: INTERNAL: RET_CHECK failure (external/xla/xla/service/gpu/gpu_compiler.cc:626) dnn != nullptr",
@@ -93,6 +96,7 @@ EXAMPLES: dict[str, list[str]] = {
     "extension-binary-missing": [
         "FileNotFoundError: Cannot find DGL C++ graphbolt library at /venv/dgl/graphbolt/libgraphbolt_pytorch_2.4.0.so",
         "ModuleNotFoundError: No module named 'MultiScaleDeformableAttention'",
+        "ImportError: cannot import name '_C' from 'detectron2' (/opt/detectron2/detectron2/__init__.py)",
     ],
     "fabric-manager-not-running": [
         "nvidia-fabricmanager.service: Failed with result 'exit-code'.",
@@ -114,6 +118,7 @@ EXAMPLES: dict[str, list[str]] = {
         'msg="cuda driver library init failure: 3"',
         "my laptop wakes up from suspend, and PyTorch says CUDA unknown error until I do rmmod nvidia_uvm; modprobe nvidia_uvm",
         "WSL2 Ubuntu 22.04: after apt install nvidia-driver-535 in WSL nvidia-smi works on Windows but in Ubuntu: Failed to initialize NVML: N/A",
+        "nvidia-smi: No devices were found; lspci lists the card",
     ],
     "gpu-needs-reset": [
         "NVMLError_ResetRequired",
@@ -226,6 +231,7 @@ EXAMPLES: dict[str, list[str]] = {
         "DMAR: [DMA Write] Request device [3b:00.0] fault addr 38a0000000 [fault reason 05] PTE Write access is not set",
         "Training on two GPUs hangs at the first step, with one GPU it works.",
         "The job hangs with 2 GPUs, a single GPU runs fine.",
+        "all_reduce_perf hangs on two A40 until iommu=pt is set",
     ],
     "python-unsupported": [
         "hint: Wheels are available for `torch` (v2.8.0) on the following platforms: `manylinux_2_28_x86_64`",
@@ -273,6 +279,7 @@ EXAMPLES: dict[str, list[str]] = {
         "The second GPU overheats after ten minutes.",
         "The P40 in my desktop case without a fan: 90 C after two minutes, clocks fall to 500 MHz. HW Slowdown: Active",
         "The card keeps throttling although it is only at 76C (NVIDIA T1000)",
+        "The P40 drops to 300 MHz at 91C, the fan is dead",
     ],
     "toolkit-missing": [
         "Failed to find CUDA. nvcc not found. CMAKE_CUDA_COMPILER-NOTFOUND",
@@ -345,5 +352,8 @@ EXAMPLES: dict[str, list[str]] = {
     ],
     "row-remap-pending": [
         "nvidia-smi says Remapped Rows Pending: Yes for GPU 3",
+    ],
+    "cudnn-too-old": [
+        "Loaded runtime CuDNN library: 7003 (compatibility version 7000) but source was compiled with 7104 (compatibility version 7100).",
     ],
 }

@@ -126,3 +126,72 @@ def test_triton_beside_a_gpu_of_another_maker_is_its_makers() -> None:
 )
 def test_what_describes_a_failure_tells_of_none(text: str) -> None:
     assert alarms(f"NVIDIA GPU exporter\n{text}") == []
+
+
+@every(
+    [
+        ("I upgraded PyTorch from 2.0.1 to 2.5.1. GPU RTX 5090. RuntimeError: boom", "gpu-code-missing"),
+        ("After updating PyTorch to version 2.5.1, CUDA error on my RTX 5090", "gpu-code-missing"),
+        ("I upgraded PyTorch to 2.5.1 and it works on the RTX 5090", None),
+        ("Should I upgrade PyTorch to 2.5.1 for the RTX 5090?", None),
+    ]
+)
+def test_a_change_tells_the_version_that_is_here(text: str, expected: str | None) -> None:
+    assert cause_in(text) == expected
+
+
+def test_versions_of_another_environment_are_not_those_that_fail() -> None:
+    text = "jax=0.4.6, jaxlib=0.4.6+cuda11.cudnn82\nIn another virtual environment I run jax=0.3.25, jaxlib=0.3.25+cuda11 without trouble"
+    assert alarms(text) == []
+
+
+@every(
+    [
+        "Cloud TPU v3-8, jax[tpu] 0.4.30",
+        "PJRT_DEVICE=TPU python train.py",
+        "The notebook runs on a Kaggle TPU",
+    ]
+)
+def test_a_program_on_a_tpu_misses_no_gpu(text: str) -> None:
+    log = "cuda_driver.cc:274] failed call to cuInit: CUDA_ERROR_NO_DEVICE: no CUDA-capable device is detected"
+    assert alarms(f"{text}\n{log}") == []
+    assert cause_in(log) == "no-gpu-visible"
+
+
+@every(
+    [
+        ("os.environ['PYTORCH_NO_CUDA_MEMORY_CACHING'] = '1'\ntorch 2.5.1+cu124", "variable-costs-speed"),
+        (
+            "In my environment PYTORCH_NO_CUDA_MEMORY_CACHING=0 is set explicitly. torch 2.5.1+cu124",
+            "variable-costs-speed",
+        ),
+        ("Is PYTORCH_NO_CUDA_MEMORY_CACHING worth a try? torch 2.5.1+cu124", None),
+    ]
+)
+def test_a_variable_that_code_or_a_sentence_sets(text: str, expected: str | None) -> None:
+    assert cause_in(text) == expected
+
+
+@every(
+    [
+        ("OS: Win11, torch 2.3.1, torch.cuda.is_available() is False", "cpu-only-build"),
+        ("tensorflow 2.12.0 Windows 10 RTX 3060: list_physical_devices('GPU') is empty", "windows-gpu-unsupported"),
+        ("uv installs torch 2.6.0 on Windows and torch.cuda.is_available() is False", "cpu-only-build"),
+        ("torch 2.6.0 works on Windows, here torch.cuda.is_available() is False", None),
+    ]
+)
+def test_windows_in_other_words(text: str, expected: str | None) -> None:
+    assert cause_in(text) == expected
+
+
+@every(
+    [
+        (
+            "nvidia-container-cli: initialization error: driver rpc error: timed out\nThe GPUs are in non-persistence mode",
+            "persistence-mode-off",
+        ),
+        ("nvidia-container-cli: initialization error: driver rpc error: timed out", "gpu-init-failed"),
+    ]
+)
+def test_a_driver_that_starts_too_slowly(text: str, expected: str | None) -> None:
+    assert cause_in(text) == expected
