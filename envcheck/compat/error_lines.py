@@ -13,7 +13,7 @@ from typing import NamedTuple
 from envcheck.checks import DecidedBy, Status
 from envcheck.compat.families import SPOKEN_OF, files_of
 from envcheck.compat.load import load_matrix
-from envcheck.compat.needed import Needed, has_needed, needed_by
+from envcheck.compat.needed import Index, needed_by
 from envcheck.compat.tables import XidRow
 
 LONGEST = 2000
@@ -56,10 +56,10 @@ class ErrorLine(NamedTuple):
         return next((name for name, pattern in self.programs if _compiled(pattern).search(text[:LONGEST])), "")
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=4096)
 def named_by(text: str) -> ErrorLine | None:
     """The problem that a line names; None for a line that names none."""
-    return first_in(text, _with_needed()) or _by_number(text[:LONGEST])
+    return next(_rows_in(text), None) or _by_number(text[:LONGEST])
 
 
 def named_beside(text: str, texts: Sequence[str]) -> ErrorLine | None:
@@ -69,30 +69,14 @@ def named_beside(text: str, texts: Sequence[str]) -> ErrorLine | None:
     line = named_by(text)
     if line is None or is_borne_out(line, texts):
         return line
-    return next((row for row in _rows_in(text, _with_needed()) if is_borne_out(row, texts)), None)
+    return next((row for row in _rows_in(text) if is_borne_out(row, texts)), None)
 
 
-Candidates = Sequence[tuple["ErrorLine", Needed]]
-"""Rows to try, by priority, each with what it needs."""
-
-
-def first_in(text: str, rows: Candidates) -> ErrorLine | None:
-    """The first of the rows that knows a line."""
-    return next(_rows_in(text, rows), None)
-
-
-def _rows_in(text: str, rows: Candidates) -> Iterator[ErrorLine]:
+def _rows_in(text: str) -> Iterator[ErrorLine]:
+    """The rows that know a line, by priority."""
     shown = text[:LONGEST]
-    if _REMARK.match(shown):
-        return
-    lowered = shown.lower()
-    yield from (line for line, needed in rows if has_needed(needed, lowered) and line.is_in(shown))
-
-
-def lines_that_may_be_in(text: str) -> Candidates:
-    """The rows whose words a whole text contains."""
-    lowered = text.lower()
-    return tuple((line, needed) for line, needed in _with_needed() if has_needed(needed, lowered))
+    if not _REMARK.match(shown):
+        yield from (line for line in _index().in_line(shown.lower()) if line.is_in(shown))
 
 
 def event_in(text: str) -> XidRow | None:
@@ -164,8 +148,8 @@ def error_lines() -> tuple[ErrorLine, ...]:
 
 
 @cache
-def _with_needed() -> tuple[tuple[ErrorLine, Needed], ...]:
-    return tuple((line, needed_by(line.pattern)) for line in error_lines())
+def _index() -> Index[ErrorLine]:
+    return Index((line, needed_by(line.pattern)) for line in error_lines())
 
 
 @cache

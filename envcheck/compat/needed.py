@@ -7,7 +7,9 @@ with the square of its length. Both are told by looking for the words that the p
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Generic, TypeVar
 
 Needed = tuple[frozenset[str], ...]
 """Of each set, the line must contain one word; words are in lower case."""
@@ -33,6 +35,49 @@ def needed_by(pattern: str) -> Needed:
 def has_needed(needed: Needed, lowered: str) -> bool:
     """Whether a line, in lower case, contains what is needed."""
     return all(any(word in lowered for word in words) for words in needed)
+
+
+Item = TypeVar("Item")
+
+
+class Index(Generic[Item]):
+    """Items by what they need, so that a line is held against those few whose words it may have.
+
+    A word can only be in a line that has all its runs of ``_RUN`` characters; the one that fewest words share tells.
+    """
+
+    def __init__(self, items: Iterable[tuple[Item, Needed]]) -> None:
+        self._items = tuple(items)
+        self._always: set[int] = set()
+        self._places: defaultdict[str, list[int]] = defaultdict(list)
+        rarest = [_longest(needed) for _, needed in self._items]
+        shared = Counter(run for word in frozenset().union(*rarest) for run in _runs(word))
+        for place, words in enumerate(rarest):
+            if not words or any(len(word) < _RUN for word in words):
+                self._always.add(place)
+                continue
+            for run in {min(sorted(_runs(word)), key=shared.__getitem__) for word in words}:
+                self._places[run].append(place)
+
+    def in_line(self, lowered: str) -> Iterator[Item]:
+        """The items whose needed words a line, in lower case, contains, in their order."""
+        met = _runs(lowered) & self._places.keys()
+        for place in sorted(self._always.union(*(self._places[run] for run in met))):
+            item, needed = self._items[place]
+            if has_needed(needed, lowered):
+                yield item
+
+
+_RUN = 4
+
+
+def _runs(text: str) -> set[str]:
+    return {text[at : at + _RUN] for at in range(len(text) - _RUN + 1)}
+
+
+def _longest(needed: Needed) -> frozenset[str]:
+    """Of what is needed, the set whose shortest word is the longest, which is the rarest."""
+    return max(needed, key=lambda words: min(map(len, words)), default=frozenset())
 
 
 def _alternatives(tokens: Sequence[re.Match[str]], at: int) -> tuple[list[frozenset[str]], int]:
@@ -74,9 +119,8 @@ def _whole(word: str) -> list[frozenset[str]]:
 
 
 def _common(branches: Sequence[list[frozenset[str]]]) -> list[frozenset[str]]:
-    """What alternatives need in common: of each the set whose shortest word is the longest, which is the rarest."""
+    """What alternatives need in common: the rarest of each."""
     if len(branches) == 1:
         return branches[0]
-    best = [max(each, key=lambda words: min(map(len, words)), default=None) for each in branches]
-    found = [words for words in best if words]
+    found = [words for words in map(_longest, map(tuple, branches)) if words]
     return [frozenset().union(*found)] if len(found) == len(branches) else []

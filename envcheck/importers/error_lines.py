@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from functools import cache
 from typing import NamedTuple
 
-from envcheck.compat.error_lines import bears_on, first_in, lines_that_may_be_in
+from envcheck.compat.error_lines import bears_on, named_by
 from envcheck.compat.load import load_matrix
 from envcheck.importers.kit.paste import SOURCE, Paste, left_out_run
 from envcheck.importers.kit.protocol import Rank
@@ -32,8 +32,8 @@ _NUMBER = re.compile(r"0x[0-9a-fA-F]+|\d+")
 _XML = re.compile(r"</?[a-z_]{1,80}[ >].*>$")
 
 
-_MOST_TRIED, _MOST_TRIALS = 2_000, 100_000
-"""Most lines without a word of a failure that are tried, and most pairs of such a line and a row."""
+_MOST_TRIED = 2_000
+"""Most lines without a word of a failure that are tried."""
 
 
 def recognise(paste: Paste) -> bool:
@@ -65,10 +65,7 @@ def _named(paste: Paste) -> frozenset[str]:
     if len(paste.statements) > _MOST_TRIED:
         return frozenset()
     lines = [line for line in paste.statements if not _is_harmless(line)]
-    rows = lines_that_may_be_in("\n".join(lines))
-    if len(rows) * len(lines) > _MOST_TRIALS:
-        return frozenset()
-    met = {line: row for line in lines if (row := first_in(line, rows))}
+    met = {line: row for line in lines if (row := named_by(line))}
     beside = [row for row in dict.fromkeys(met.values()) if row.beside or row.unless]
     return frozenset(line for line in lines if line in met or any(bears_on(row, line) for row in beside))
 

@@ -185,7 +185,9 @@ def _of_plain_command(paste: Paste, packages: dict[str, _Step]) -> Framework | N
 def _names_pypi(paste: Paste) -> bool:
     """Whether a command names PyTorch alone, or a project's list of requirements in a text about PyTorch."""
     named = any(_PLAIN.search(line) for line in paste.statements if "torch" in line)
-    return named or ("torch" in paste.text and any(map(_FROM_FILE.search, paste.statements)))
+    return named or (
+        "torch" in paste.text and any(_FROM_FILE.search(line) for line in paste.statements if "install" in line)
+    )
 
 
 _PLAIN = re.compile(

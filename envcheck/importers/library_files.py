@@ -109,7 +109,7 @@ def _libraries(paste: Paste) -> Iterator[Library]:
         for sentence in _SENTENCE.split(text):
             if not _NOT_THERE.search(sentence):
                 yield from _files(sentence)
-                if package := _INSTALLED.search(sentence):
+                if "cuda-" in sentence and (package := _INSTALLED.search(sentence)):
                     yield stated_cuda(f"{package['major']}.{package['minor']}")
             if "cudnn" in sentence and (package := _CUDNN_PACKAGE.search(sentence)):
                 yield stated_cudnn(package["version"])
@@ -118,18 +118,23 @@ def _libraries(paste: Paste) -> Iterator[Library]:
 
 
 def _files(text: str) -> Iterator[Library]:
-    told = _IS_IN.sub(r" \g<folder>/\g<file> ", text) if ".so" in text else text
-    for match in (*_path().finditer(text), *(_path().finditer(told) if told != text else ())):
-        number = match["number"].lstrip(".")
-        yield Library(
-            source=SOURCE,
-            path=match["path"],
-            family=match["family"],
-            on_disk=number if number.count(".") > 1 and match["family"] != "cupti" else None,
-            stub=True if "/stubs/" in match["path"] else None,
-        )
+    if ".so" in text:
+        yield from map(_library, _path().finditer(text))
+        told = _IS_IN.sub(r" \g<folder>/\g<file> ", text)
+        yield from map(_library, _path().finditer(told) if told != text else ())
     if ".dll" in text and _HAS_DLL.search(text):
         yield from (Library(source=SOURCE, path=match[0], family=match["family"]) for match in _dll().finditer(text))
+
+
+def _library(found: re.Match[str]) -> Library:
+    number = found["number"].lstrip(".")
+    return Library(
+        source=SOURCE,
+        path=found["path"],
+        family=found["family"],
+        on_disk=number if number.count(".") > 1 and found["family"] != "cupti" else None,
+        stub=True if "/stubs/" in found["path"] else None,
+    )
 
 
 @cache

@@ -162,7 +162,8 @@ def families_of(components: Sequence[Component], question: Question) -> Iterator
             members = tuple(str(version) for version in reversed(question.cuda if name == "cuda" else question.nvcc))
         else:
             members = _members(question.matrix, name, question.versions.get(name, ()))
-        if len(members) > 1:
+        version = question.versions.get(name, ())[:1]
+        if len(members) > 1 or (members and version and version[0].family):
             yield Family(place, name, members)
 
 
@@ -183,7 +184,10 @@ def _fitting(components: Sequence[Component], families: Sequence[Family], found:
     open_ones = [family for family in families if family.name in found.members]
     chosen = listed([f"{family.name} {found.members[family.name]}" for family in open_ones])
     verbs = ("stands", "fits") if len(open_ones) == 1 else ("stand", "fit")
-    reason = f"{_written(components, open_ones)} {verbs[0]} for several releases, of which {chosen} {verbs[1]}"
+    stands = f"{verbs[0]} for several releases, of which {chosen} {verbs[1]}"
+    if all(len(family.members) == 1 for family in open_ones):
+        stands = f"{verbs[0]} for {chosen} alone"
+    reason = f"{_written(components, open_ones)} {stands}"
     deciding = [fit for fit in found.fits if found.members.keys() & set(fit.about)]
     about = dict.fromkeys(name for fit in deciding for name in fit.about)
     return summary("compatible", reason, deciding).concerning(*about)

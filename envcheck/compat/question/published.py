@@ -68,10 +68,16 @@ def series_meant(matrix: Matrix, name: str, version: Version) -> tuple[Version, 
 
 
 def release_meant(matrix: Matrix, name: str, version: Version) -> Version | None:
-    """The release that a short version names where PyPI lists it in these very words: 0.22, with 0.22.1 after it."""
-    if not version.family or not any(one[:3] == version[:3] for one in published(matrix, name)):
+    """The release that a short version names where PyPI lists it in these very words, as 0.22 with 0.22.1 after it, or
+    where it is the only one: 59.5 for 59.5.0.
+    """
+    if not version.family:
         return None
-    return version._replace(numbers=(*version.numbers, *(0,) * version.scheme.numbers)[: version.scheme.numbers])
+    padded = (*version.numbers, *(0,) * version.scheme.numbers)[: version.scheme.numbers]
+    listed = published(matrix, name)
+    within = [one for one in listed if one.numbers[: len(version.numbers)] == version.numbers]
+    alone = len(within) == 1 and within[0][:3] == (padded, version.pre, version.post)
+    return version._replace(numbers=padded) if alone or any(one[:3] == version[:3] for one in listed) else None
 
 
 def toolkit_fits(question: Question) -> Iterator[Fit]:

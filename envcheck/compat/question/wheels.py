@@ -94,8 +94,14 @@ def wheel_fits(
         return list(_row_fits(question, label, name, wheels[-1], rows)) if wheels else []
     told = {verdict: list(_row_fits(question, label, name, row, rows)) for verdict, row in verdicts.items()}
     about = dict.fromkeys(part for fits in told.values() for fit in fits for part in fit.about)
-    members = [(row, told[_verdict(question, row)]) for row in wheels]
-    options = [(f"{name} {row.versions}", summary(overall(fits), "", fits[:1])) for row, fits in members]
+    if not about:
+        return []
+    options: list[tuple[str, Fit]] = []
+    for row in wheels:
+        verdict = _verdict(question, row)
+        silent: FitVerdict = "unknown" if verdict is None else "compatible"
+        fits = told[verdict]
+        options.append((f"{name} {row.versions}", summary(overall(fits) if fits else silent, "", fits[:1])))
     return [agree(options, question.labels.get(name, label)).concerning(*about)]
 
 
@@ -103,7 +109,8 @@ def _verdict(question: Question, row: WheelRow) -> FitVerdict | None:
     """What the row says in sum; None where it has no wheel. Families ask it of each release: it makes no sentence."""
     pythons = question.versions.get("python", ())
     if row.archive_pythons:
-        return "incompatible" if any(covered(row.archive_pythons, one) == "none" for one in pythons) else "unknown"
+        refused = any(covered(row.archive_pythons, one) == "none" for one in pythons)
+        return "incompatible" if refused else "unknown" if pythons else "compatible"
     spec = pythons_here(question, row)
     if spec is None:
         return None

@@ -20,7 +20,7 @@ SOURCE = PASTED
 TEXT_LIMIT = 8 * 1024 * 1024
 """Most characters that are read of a text."""
 LINE_COUNT_LIMIT = 100_000
-_MOST_SPEAKING = 4_000
+_MOST_SPEAKING = 2_000
 LINE_LIMIT = 4_000
 """Most characters that are read of a line (an XML document is read whole)."""
 

@@ -125,7 +125,7 @@ _ANOTHER = re.compile(
     r"\?\s*$|\b(?:if|whether|when using|once|planning|plan to|buy(?:ing)?|bought for|consider\w*|wish|would|could|"
     r"should|might|"
     r"(?<!not )(?<!cannot )(?<!n't )(?<!nothing )(?<!never )works? (?:(?:fine|well|great|ok|correctly) )?(?:on|with|in)"
-    r"|worked|tested|supports?|supported|"
+    r"|worked|tested|supports?|(?<!not )(?<!n't )(?<!longer )supported|"
     r"recommend\w*|compatible with|other (?:machine|pc|box|server|computer|gpus?|card)|"
     r"another (?:machine|pc|box|server|computer|gpu|card)|colleague|friend|"
     r"(?:another|other) (?:virtual |conda |python )?(?:env|venv|environment)|"

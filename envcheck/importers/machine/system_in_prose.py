@@ -68,6 +68,16 @@ _WINDOWS = re.compile(
 )
 
 
+_DONE_ON_WINDOWS = re.compile(
+    r"\b(?:install(?:s|ed|ing)?|runn?(?:s|ing)?|us(?:e|es|ing)|torch|tensorflow|python|uv|pip|conda)\b"
+    r"(?:[^.;?]|\.(?=[0-9])){0,60} on (?:native )?Windows(?: (?:7|8|1[01]))?\b"
+    r"(?![^.;]{0,60}\b(?:but|works?|worked|fine|Linux|WSL|docker)\b)",
+    re.IGNORECASE,
+)
+"""A sentence of what somebody does on Windows; one that compares systems says nothing of this one."""
+_ELSEWHERE = re.compile(r"\b(?:works?|worked|fine|supports?|supported|not|only|Linux|WSL|docker|if|when)\b|n't\b|\?")
+
+
 def recognise(paste: Paste) -> bool:
     return any_line(paste, _read_line)
 
@@ -112,6 +122,8 @@ def _platform(text: str) -> Snapshot | None:
         platform = Platform(source=SOURCE, os="windows")
     if platform is None and (own := _PERSONAL.search(text)):
         platform = from_title(own[1])
+    if platform is None and "indows" in text and (found := _DONE_ON_WINDOWS.search(text)):
+        platform = None if _ELSEWHERE.search(text[: found.end()]) else Platform(source=SOURCE, os="windows")
     if platform is None and "WSL" in text and _WORKS_IN_WSL.search(text) and not _NOT_HERE.search(text):
         return Snapshot(platform=Platform(source=SOURCE, os="linux", wsl=True))
     if platform is None:

@@ -115,8 +115,9 @@ def read_kernel_log() -> Fix:
     return Fix(text="Look for the reason in the kernel log", command=command, who="root")
 
 
-def replace(gpu: Gpu) -> Fix:
-    serial = f", serial number {gpu.serial}" if gpu.serial else ""
+def replace(gpu: Gpu | None) -> Fix:
+    """Have one GPU replaced, by its serial number where that is known."""
+    serial = f", serial number {gpu.serial}" if gpu and gpu.serial else ""
     return Fix(
         text=f"Take the GPU out of service and have it replaced{serial}",
         who="cluster-admin",

@@ -118,6 +118,7 @@ def row_remap_pending(gpu: Gpu, facts: Facts) -> Outcome | None:
     per="gpu",
     needs=("gpu.row_remap.failed",),
     arises=is_listed,
+    remedy=lambda _facts: (driver.replace(None),),
     explains=("gpu-needs-reset", "row-remap-pending", "uncorrected-ecc"),
 )
 def row_remap_failed(gpu: Gpu, _facts: Facts) -> Outcome | None:

@@ -48,6 +48,7 @@ EXAMPLES: dict[str, list[str]] = {
         "ImportError: /opt/cupy/cudnn.so: undefined symbol: cudnnGetConvolutionForwardAlgorithm",
     ],
     "cudnn-missing": [
+        "XlaRuntimeError: INTERNAL: RET_CHECK failure (external/xla/xla/service/gpu/gpu_compiler.cc:626) dnn != nullptr",
         "csrc/ops.cu:3:10: fatal error: cudnn_frontend.h: No such file or directory",
     ],
     "damaged-distribution": [
@@ -85,6 +86,7 @@ EXAMPLES: dict[str, list[str]] = {
         " nvtop : Depends: libnvidia-compute-470 but it is not going to be installed",
     ],
     "driver-too-old": [
+        "[Error] [omni.gpu_foundation_factory.plugin] The driver version 535.129 is below the minimum requirement 550.127",
         "WARNING: cuda driver 11.4 too old; ollama requires driver 531 or newer",
         "package cudatoolkit-11.8.0-h37601d7_10 has constraint __cuda >=11 conflicting with __cuda-10.1-0",
     ],
@@ -122,6 +124,7 @@ EXAMPLES: dict[str, list[str]] = {
         "The kernel says that my cards are not supported",
         "NVRM: GPU 0000:01:00.0 is not supported by the open kernel modules because it does not include GSP",
         "Titan V? no: GeForce GTX TITAN (Kepler) and driver 525: NVRM: The NVIDIA GPU 0000:01:00.0 (PCI ID: 10de:1005) installed in this system is not supported by the 525.125.06 NVIDIA driver release",
+        "The GPU 0000:01:00.0 installed in this system is not supported by the NVIDIA 535.54.03 driver release.",
     ],
     "host-compiler-unsupported": [
         '/usr/include/x86_64-linux-gnu/bits/mathcalls.h(79): error: exception specification is incompatible with that of previous function "cospi"',
@@ -132,6 +135,7 @@ EXAMPLES: dict[str, list[str]] = {
         "Domain State: DOWN",
         "the IMEX channel /dev/nvidia-caps-imex-channels/channel0 is missing on this node",
         "cuMemCreate(&handle, size, &prop, 0) failed: operation not permitted",
+        "nvidia-imex.service is not running on node 3",
     ],
     "imported-elsewhere": [
         "AttributeError: partially initialized module 'torch' has no attribute 'Tensor' (most likely due to a circular import)",
@@ -188,6 +192,7 @@ EXAMPLES: dict[str, list[str]] = {
         "GROMACS: Cannot run short-ranged nonbonded interactions on a GPU because no GPU is detected.",
         "separator - INFO - No hardware acceleration could be configured, running in CPU mode",
         "The card is in TCC mode, and nvidia-smi inside WSL2 does not see it.",
+        "The job script lacks --gres=gpu:1.",
     ],
     "no-nvidia-gpu": [
         "On Colab the runtime type is None.",
@@ -199,6 +204,7 @@ EXAMPLES: dict[str, list[str]] = {
     ],
     "nvidia-wheel-conflict": [
         "torch 2.5.1 requires nvidia-nccl-cu12==2.21.5, but you have nvidia-nccl-cu12 2.23.4",
+        "pip list has both nvidia-cublas-cu11 and nvidia-cublas-cu12",
     ],
     "onnxruntime-cpu-and-gpu": [
         "We install onnxruntime-gpu first, and a dependency brings onnxruntime.",
@@ -271,6 +277,7 @@ EXAMPLES: dict[str, list[str]] = {
         "fatal error: cusparse.h: No such file or directory",
     ],
     "toolkit-too-old": [
+        "nvcc fatal   : Value 'c++20' is not defined for option 'std'",
         "CMake Error: CUDA version 11.1 is too old; vLLM requires CUDA >= 11.8",
     ],
     "torch-family-mismatch": [
@@ -324,5 +331,17 @@ EXAMPLES: dict[str, list[str]] = {
     "framework-leaves-speed": [
         "You are using a CUDA device ('NVIDIA A100-SXM4-40GB') that has Tensor Cores. To properly utilize them, you should set `torch.set_float32_matmul_precision('medium' | 'high')`",
         "UserWarning: TensorFloat32 tensor cores for float32 matrix multiplication available but not enabled.",
+    ],
+    "nouveau-loaded": [
+        "lsmod lists nouveau and no nvidia",
+    ],
+    "nvlink-down": [
+        "NVLink of GPU 1 is down after the reboot (H100 SXM5)",
+    ],
+    "row-remap-failed": [
+        "Remapping Failure Occurred : Yes",
+    ],
+    "row-remap-pending": [
+        "nvidia-smi says Remapped Rows Pending: Yes for GPU 3",
     ],
 }

@@ -558,7 +558,6 @@ def test_every_rule_whose_line_was_met_offers_a_way_out() -> None:
         "framework-leaves-speed",
         "gpu-memory-exhausted",
         "persistence-mode-off",
-        "row-remap-failed",
     }
 
 
