@@ -349,6 +349,15 @@ HARMLESS = [
     "Successfully installed nvidia-dkms-550",
     "ImportError: libxla_extension.so: cannot open shared object file: No such file or directory",
     "modprobe: ERROR: could not insert 'vboxdrv': Required key not available",
+    "bugfix: Exception raised when CUDA not available for a CUDA-versioned torch",
+    "WARNING: FlashAttention 3 requires Hopper, falling back to FlashAttention 2",
+    "ERROR_HANDLING  Expose error handling support capability",
+    "NotImplementedError: FP8 block scaling not yet implemented for Blackwell.",
+    "INFO: This build supports SM80, SM90 and SM100.",
+    "The `trtllm` attention backend is Blackwell-only. On other architectures the default is used.",
+    "GPU 0: Fabric State is Completed",
+    "Recovery action: 0 (NONE)",
+    "MIG is disabled",
     "",
 ]
 
