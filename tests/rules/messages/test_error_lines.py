@@ -251,6 +251,8 @@ def test_the_words_that_a_pattern_needs(pattern: str, words: list[set[str]]) -> 
         "flash_attn" + "_a" * 900,
         "No module named " + "a." * 900,
         "undefined symbol: " + "_ZN2at" * 300,
+        "requires NCCL 2" + "1" * 900 + " requires " + "1." * 400,
+        "Error: requires SM " * 95,
         "version requires GPU torch cannot load missing could not find CUDA error nvidia " * 23,
     ]
 )
