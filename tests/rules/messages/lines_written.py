@@ -6,6 +6,7 @@ from __future__ import annotations
 
 EXAMPLES: dict[str, list[str]] = {
     "cpu-only-build": [
+        "RuntimeError: CUDAExecutionProvider is not available for --use_gpu!",
         "Dense stereo reconstruction requires CUDA, which is not available on your system.",
         "Error: cuda support has not been enabled, add `cuda` feature to enable.",
         "RuntimeError: -DBUILD_CUDA_MODULE=OFF. Please recompile Open3D with -DBUILD_CUDA_MODULE=ON.",
@@ -120,6 +121,8 @@ EXAMPLES: dict[str, list[str]] = {
         "UserWarning: Unsloth: CUDA is not linked properly.",
     ],
     "no-gpu-visible": [
+        "NotImplementedError: No CUDA runtime is found. Please set FORCE_CUDA=1 or test it by running torch.cuda.is_available().",
+        "The CUDA backend requires a NVIDIA GPU, but no compatible devices were found.",
         "instance group model_0 of model resnet has kind KIND_GPU but no GPUs are available",
         "RuntimeError: Invalid device 'CUDA:0'. -DBUILD_CUDA_MODULE=ON, but no CUDA device available.",
         "There is no device supporting CUDA",
@@ -207,12 +210,14 @@ EXAMPLES: dict[str, list[str]] = {
         "device 0000:1b:00.0 - Could not Enable UVM Persistence mode because the NVLink fabric is not ready: 0x55",
     ],
     "cuda-major-mismatch": [
+        "WARNING: The installed PyTorch 2.4.1+cu118 uses CUDA 11.x, but onnxruntime-gpu is built with CUDA 12.x. Please install PyTorch for CUDA 12.x to be compatible.",
         "Warning: Open3D was built with CUDA 12.1 but PyTorch was built with CUDA 11.8. The PyTorch ops may fail to load",
     ],
     "cuda-library-missing": [
         "[!] Could not load the CUDA runtime library. Is it on your loader path?",
     ],
     "container-toolkit-missing": [
+        "FATA[0000] no known GPU vendor found in CDI specs",
         "The nvidia-container-toolkit does not appear to be installed. Install it",
     ],
 }

@@ -251,6 +251,8 @@ def test_the_words_that_a_pattern_needs(pattern: str, words: list[set[str]]) -> 
         "flash_attn" + "_a" * 900,
         "No module named " + "a." * 900,
         "undefined symbol: " + "_ZN2at" * 300,
+        "requires NCCL 2" + "1" * 900 + " requires " + "1." * 400,
+        "Error: requires SM " * 95,
         "version requires GPU torch cannot load missing could not find CUDA error nvidia " * 23,
     ]
 )
@@ -349,6 +351,15 @@ HARMLESS = [
     "Successfully installed nvidia-dkms-550",
     "ImportError: libxla_extension.so: cannot open shared object file: No such file or directory",
     "modprobe: ERROR: could not insert 'vboxdrv': Required key not available",
+    "bugfix: Exception raised when CUDA not available for a CUDA-versioned torch",
+    "WARNING: FlashAttention 3 requires Hopper, falling back to FlashAttention 2",
+    "ERROR_HANDLING  Expose error handling support capability",
+    "NotImplementedError: FP8 block scaling not yet implemented for Blackwell.",
+    "INFO: This build supports SM80, SM90 and SM100.",
+    "The `trtllm` attention backend is Blackwell-only. On other architectures the default is used.",
+    "GPU 0: Fabric State is Completed",
+    "Recovery action: 0 (NONE)",
+    "MIG is disabled",
     "",
 ]
 
