@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
@@ -14,9 +15,11 @@ from envcheck.compat.question.hardware import NAME as FORWARD
 from envcheck.compat.question.question import Answer, Question, Reason, readable
 from envcheck.compat.question.reading import read_question
 from envcheck.compat.question.short import told_apart
+from envcheck.compat.relations.fit import FitVerdict
 from envcheck.compat.relations.torch import builds, tag_of
 from envcheck.compat.specifier import parse_version
 from envcheck.components import Component
+from envcheck.sources import Source
 
 _ORDER = ("incompatible", "unknown", "compatible")
 _MOST_TRIED = 40
@@ -38,7 +41,9 @@ def ask(matrix: Matrix, components: Sequence[Component], *, suggest: bool = True
     told = list(told_apart(matrix, components, result))
     told_fully = len(result.members) == 1 and result.members.keys() <= {each.name for each in told}
     fits = [*(each.fit for each in told), *result.fits[told_fully:]]  # the first tells of the member that fits alone
-    reasons = [Reason(verdict=fit.verdict, message=fit.reason, sources=fit.sources) for fit in fits]
+    reasons: dict[tuple[FitVerdict, str], dict[Source, None]] = defaultdict(dict)
+    for fit in fits:
+        reasons[fit.verdict, fit.reason] |= dict.fromkeys(fit.sources)  # rows of several kinds may say the same
     assumed = {**question.assumed, **{each.name: each.fitting for each in told}, **result.members}
     build = build_on_pypi(question)
     if build:
@@ -48,7 +53,10 @@ def ask(matrix: Matrix, components: Sequence[Component], *, suggest: bool = True
     suggestions = [*_suggestions(matrix, components, result), *_superseded(question)] if suggest else []
     return Answer(
         verdict=result.verdict,
-        reasons=tuple(sorted(dict.fromkeys(reasons), key=lambda reason: _ORDER.index(reason.verdict))),
+        reasons=tuple(
+            Reason(verdict=verdict, message=message, sources=tuple(sources))
+            for (verdict, message), sources in sorted(reasons.items(), key=lambda item: _ORDER.index(item[0][0]))
+        ),
         suggestions=tuple(dict.fromkeys(suggestions)),
         assumed=assumed,
     )

@@ -8,10 +8,11 @@ from collections.abc import Iterator, Sequence
 from envcheck.compat.matrix import Matrix
 from envcheck.compat.names import canonical, scheme
 from envcheck.compat.question.candidates import Candidate, runs_here
+from envcheck.compat.question.published import published
 from envcheck.compat.question.question import Question, agree
 from envcheck.compat.question.software import BEST_FIRST, need_fit
 from envcheck.compat.relations.fit import Fit, conclude
-from envcheck.compat.specifier import Version, parse_specifier
+from envcheck.compat.specifier import Version, covered, parse_specifier
 from envcheck.compat.tables import RequirementRow
 
 
@@ -52,8 +53,20 @@ def _required(
     if whole or all(fit.ok for fit in best.values()):
         return next((fit for fit in whole if fit.bad), list(best.values())[-1])
     members = [(f"{candidate.name} {versions}", fit) for versions, fit in best.items()]
-    others = conclude(matrix, "compatible", f"{candidate.label} does not require {name}")
-    return agree([*members, ("others", others)], candidate.label)
+    if _has_others(question, candidate, list(best)):
+        members.append(("others", conclude(matrix, "compatible", f"{candidate.label} does not require {name}")))
+    return agree(members, candidate.label)
+
+
+def _has_others(question: Question, candidate: Candidate, told: Sequence[str]) -> bool:
+    """Whether a family has a release of which the rows do not speak; so it has, where its releases are not listed."""
+    family = question.versions.get(candidate.name, ())[:1]
+    within = [
+        one
+        for one in published(question.matrix, candidate.name)
+        if family and one.numbers[: len(family[0].numbers)] == family[0].numbers
+    ]
+    return not within or any(all(covered(spec, one) == "none" for spec in told) for one in within)
 
 
 def _unbounded(
