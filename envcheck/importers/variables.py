@@ -56,13 +56,6 @@ _ON_PURPOSE = re.compile(
 """A command that hides every GPU from itself."""
 _FINDS = re.compile(r"\bfound [1-9][0-9]{0,2} CUDA devices|\bFound device [0-9]{1,2} with properties")
 """What programs say that find GPUs."""
-_ON_PURPOSE = re.compile(
-    r"(?:^|[$#>`] ?)(?:[A-Z_]{2,40}=\S{1,80} ){0,6}CUDA_VISIBLE_DEVICES=(?:\"\"|''|-1)? "
-    r"(?:[A-Z_]{2,40}=\S{1,80} ){0,6}[\w~./]"
-)
-"""A command that hides every GPU from itself."""
-_FINDS = re.compile(r"\bfound [1-9][0-9]{0,2} CUDA devices|\bFound device [0-9]{1,2} with properties")
-"""What programs say that find GPUs."""
 _UNDECIDED = re.compile(
     r"\b(?:if|when|unless|not|never|try|before|without|could|would|should|isn't)\b|\?", re.IGNORECASE
 )
