@@ -256,6 +256,7 @@ EXAMPLES: dict[str, list[str]] = {
     "scheduler-lacks-gpu": [
         "ValueError: Total available GPUs 0 is less than total desired GPUs 8",
         "ray: The current node timeout... No available node types can fulfill resource request {'GPU': 1.0}",
+        "ValueError: World size (4) is larger than the number of available GPUs (2) in this node.",
     ],
     "secure-boot-blocks-module": [
         "Once I turned off Secure Boot the driver loads.",
