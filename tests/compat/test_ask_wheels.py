@@ -217,6 +217,14 @@ def test_a_source_archive_where_no_row_names_the_machine_leaves_it_open(question
     assert_nobody_can_tell(question)
 
 
+@every(lambda: sample([(row, version) for row, version in cases() if "any" in row.pythons]))
+def test_a_wheel_for_every_system_asks_for_no_glibc(row: WheelRow, version: Version) -> None:
+    question = asked(row, version, "linux", "x86_64", PYTHONS[5])
+    versions = {**question.versions, "glibc": (Version((2, 5), scheme=scheme("glibc")),)}
+    found = wheel_fits(question._replace(versions=versions), row.name, row.name, (row,), ())
+    assert [fit.verdict for fit in found if "glibc" in fit.about] == ["compatible"]
+
+
 def of_one_system() -> Iterator[tuple[WheelRow, Version, str]]:
     """Releases with wheels for Windows or macOS alone, and nothing to compile or to be had elsewhere."""
     others = {name for row in MATRIX.indexes for name in row.packages}

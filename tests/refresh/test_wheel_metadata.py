@@ -182,3 +182,8 @@ def test_the_cuda_of_a_build(line: str, cuda: str | None) -> None:
 )
 def test_the_architectures_in_a_library(library: bytes, targets: tuple[str, ...]) -> None:
     assert targets_of(library) == targets
+
+
+def test_bounds_as_old_metadata_wrote_them_are_read() -> None:
+    found = parse_metadata(metadata("a", "1", "torch (>=1.9.*)", "numpy >=1.17.2", "no requirement!"))
+    assert [str(asked) for asked in found.requirements] == ["torch>=1.9", "numpy>=1.17.2"]
