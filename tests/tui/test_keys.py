@@ -44,8 +44,8 @@ def test_j_k_and_arrows_move_and_the_details_follow() -> None:
 
 
 def test_enter_opens_a_finding_with_its_rule_and_escape_closes_it() -> None:
-    before, opened, closed = pressed("driver-too-old", "enter", "escape")
-    assert "envcheck rule driver-too-old" in opened
+    before, opened, end, closed = pressed("driver-too-old", "enter", "end", "escape")
+    assert "envcheck rule driver-too-old" in end
     assert "esc closes" in opened
     assert closed == before
 

@@ -55,6 +55,8 @@ def extension_built_for_other_torch(subject: FrameworkSubject, facts: Facts) -> 
     framework, torch = subject.framework, torch_of(subject)
     if torch is None or "torch" not in (framework.name, framework.extends):
         return None
+    if torch.source_of("version").startswith("inferred"):
+        return None  # another package pins this release: two packages' bounds prove no installation
     if facts.matrix.has_trait(framework.name, "released-with-torch"):
         return None
     packages = packages_of(subject, facts.matrix, released_with_it=False)

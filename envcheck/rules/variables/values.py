@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from envcheck.checks import Status
+from envcheck.checks import Fix, Status
 from envcheck.compat.relations.variables import effects, reads, shown
 from envcheck.rules.api import Facts, Outcome, rule
 from envcheck.rules.facts.machine import driver_of
@@ -90,7 +90,12 @@ def _sentences(found: Sequence[Fault]) -> str:
     return " ".join(f"{each.variable.name}: {each.text}." for each in found)
 
 
-@rule(layer="library", scope="env", arises=_any_is_set)
+@rule(
+    layer="library",
+    scope="env",
+    arises=_any_is_set,
+    remedy=(Fix(text="Correct the path that the variable names, or unset the variable"),),
+)
 def variable_leads_nowhere(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """An environment variable names a file, folder or program that does not exist.
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 EXAMPLES: dict[str, list[str]] = {
     "container-lost-gpu": [
+        "Restart the pod and every thing goes well, and a few days later it is wrong again.",
         "After `systemctl daemon-reload` on the host all running GPU containers lose their GPUs",
     ],
     "container-toolkit-missing": [
@@ -148,10 +149,13 @@ EXAMPLES: dict[str, list[str]] = {
         "ModuleNotFoundError: No module named 'triton'",
     ],
     "jetson-libraries-not-mounted": [
+        "/usr/lib/aarch64-linux-gnu/libcublas.so: file not recognized: File truncated",
         "ldconfig: File /usr/lib/aarch64-linux-gnu/tegra/libnvbufsurface.so is empty, not checked.",
         "The container was started without --runtime nvidia on a Jetson.",
     ],
     "kernel-module-missing": [
+        "make[3]: *** [scripts/Makefile.build:243: /tmp/selfgz1/kernel/nv.o] Error 1",
+        "/tmp/selfgz1/kernel/nv-linux.h:2261:23: error: too many arguments to function 'get_user_pages_remote'",
         "/var/lib/dkms/nvidia/550.54.14/build/nvidia/nv-acpi.c:84:19: error: initialization from incompatible pointer type",
         "dkms: nvidia 470.223.02 fails to build with linux 6.6",
         "akmods[1203]: Building and installing nvidia-kmod [FAILED]",
@@ -307,6 +311,7 @@ EXAMPLES: dict[str, list[str]] = {
         "nvidia-smi works on that node and shows a licensing issue",
     ],
     "video-libraries-missing": [
+        "libnvidia-encode.so is present on the host but it is not injected into the container.",
         "cuvidCreateVideoParser(&parser, &parameters) returned error 999",
         "RuntimeError: Failed to load libnvcuvid: torchcodec",
         "RuntimeError: NVENC library file is not found. Please ensure NV driver is installed",
@@ -335,6 +340,7 @@ EXAMPLES: dict[str, list[str]] = {
         "2022-11-30 10:02:11.123456789 [W:onnxruntime:Default, onnxruntime_pybind_state.cc:578 CreateExecutionProviderInstance] Failed to create CUDAExecutionProvider.",
     ],
     "persistence-mode-off": [
+        "persistence mode is not enabled on GPU 00000000:0F:00.0 (nvidia-smi)",
         "nvidia-smi takes 20 seconds, is the persistence daemon missing?",
         "nvidia-container-cli: initialization error: driver rpc error: timed out",
     ],
@@ -356,5 +362,8 @@ EXAMPLES: dict[str, list[str]] = {
     ],
     "cudnn-too-old": [
         "Loaded runtime CuDNN library: 7003 (compatibility version 7000) but source was compiled with 7104 (compatibility version 7100).",
+    ],
+    "variable-leads-nowhere": [
+        "FileNotFoundError: [Errno 2] No such file or directory: ':/usr/local/cuda/bin/nvcc'",
     ],
 }
