@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import accumulate
 
-WHOLE = 4_000
+WHOLE = 3_000
 """Most lines of a text that is read without a choice."""
 WHOLE_LENGTH = 1 << 19
 """Most characters of a text that is read without a choice."""
-_END = 750
-_MIDDLE = 1_500
+_END = 500
+_MIDDLE = 1_000
 _LENGTH = WHOLE_LENGTH // 4
 """Most characters that are read of each end, and of each half of what tells something between them."""
 _ALIKE = 3
