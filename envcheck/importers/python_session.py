@@ -20,6 +20,10 @@ from envcheck.snapshot import Distribution, Driver, Framework, Gpu, Listing, Sna
 NAME = "Python session"
 RANK = Rank.OUTPUT
 
+_ADJOINED = re.compile(
+    r"[`'\"]{0,2}\b(torch\.(?:version\.cuda|cuda\.is_available)(?:\(\))?)[`'\"]{0,2} [`'\"]{0,2}(True|False|None)\b"
+)
+"""A question and its answer with nothing between them, as in "torch.version.cuda None"."""
 _LISTED = re.compile(
     r"get_arch_list(?:\(\))?[`'\")]{0,3}[\s:=-]{0,3}[a-z ]{0,24}[\s:=>→]{0,4}[`'\"]{0,2}(\[[^\[\]]{4,400}\])"
 )
@@ -133,7 +137,7 @@ def _answers(paste: Paste) -> Iterator[Snapshot]:
             yield from filter(None, (_architectures(listed[1]),))
         else:
             for part in re.split(r"[;|]|, (?=\D)|\. ", text):
-                if labelled := _LABELLED.match(part):
+                if labelled := _LABELLED.match(part) or _ADJOINED.search(part):
                     yield from _beside(_SPOKEN.get(labelled[1].strip("`'\" ").lower(), labelled[1]), labelled[2])
     yield from _scripted(lines, places)
 

@@ -465,6 +465,10 @@ FORMS: dict[str, tuple[str, tuple[str, ...]]] = {
         "libcudnn8-8.9.7.29-1.cuda12.2.x86_64\nCUDA 12.4\nonnxruntime-gpu 1.20.1",
         ("cudnn-major-mismatch",),
     ),
+    "cpu-sentence": (
+        "A local run reports torch 2.7.0+cpu, torch.version.cuda None, torch.cuda.is_available False.",
+        ("cpu-only-build",),
+    ),
     "cpu-repl": (
         ">>> torch.__version__\n'2.5.1+cpu'\n>>> torch.cuda.is_available()\nFalse",
         ("cpu-only-build",),
