@@ -75,7 +75,7 @@ def _runs(text: str) -> set[str]:
     return {text[at : at + _RUN] for at in range(len(text) - _RUN + 1)}
 
 
-def _longest(needed: Needed) -> frozenset[str]:
+def _longest(needed: Sequence[frozenset[str]]) -> frozenset[str]:
     """Of what is needed, the set whose shortest word is the longest, which is the rarest."""
     return max(needed, key=lambda words: min(map(len, words)), default=frozenset())
 
@@ -122,5 +122,5 @@ def _common(branches: Sequence[list[frozenset[str]]]) -> list[frozenset[str]]:
     """What alternatives need in common: the rarest of each."""
     if len(branches) == 1:
         return branches[0]
-    found = [words for words in map(_longest, map(tuple, branches)) if words]
+    found = [words for words in map(_longest, branches) if words]
     return [frozenset().union(*found)] if len(found) == len(branches) else []

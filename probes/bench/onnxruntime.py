@@ -94,17 +94,19 @@ class OnnxRuntime(Framework):
         names = [each.name for each in session.get_inputs()]
         kind = self.numpy.float16 if precision == "fp16" else self.numpy.float32
         output = self.runtime.OrtValue.ortvalue_from_shape_and_type(list(result), kind, "cuda", 0)
-        bound: list[Any] = [(), None]
+        bound: tuple[Held, ...] = ()
+        binding: Any = None
 
         def run(*given: Held) -> Held:
-            if len(given) != len(bound[0]) or any(map(operator.is_not, given, bound[0])):
+            nonlocal bound, binding
+            if len(given) != len(bound) or any(map(operator.is_not, given, bound)):
                 binding = session.io_binding()
                 for name, each in zip(names, given):
                     binding.bind_ortvalue_input(name, each.value)
                 binding.bind_ortvalue_output("Y", output)
                 # What is bound is held: an array that takes the place of a freed one is another one.
-                bound[:] = given, binding
-            session.run_with_iobinding(bound[1])
+                bound = given
+            session.run_with_iobinding(binding)
             return Held(output)
 
         return run

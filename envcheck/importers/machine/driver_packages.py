@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
+from envcheck.compat.relations.gpu_driver import Flavour
 from envcheck.importers.kit.paste import SOURCE, Paste
 from envcheck.importers.kit.protocol import Rank
 from envcheck.snapshot import Driver, DriverLibrary, Kernel, KernelModule, Listing, Snapshot
@@ -81,7 +82,7 @@ def _libraries(paste: Paste) -> Snapshot:
 class _Module(NamedTuple):
     """The kernel module that an installed package brings."""
 
-    flavour: Literal["open", "proprietary"]
+    flavour: Flavour
     branch: str | None
 
 

@@ -39,12 +39,10 @@ def recognise(paste: Paste) -> bool:
 
 
 def read(paste: Paste) -> Snapshot:
-    if _finds_none(paste):
-        return Snapshot(gpus=Listing(items=(), complete=True))
     found = tuple(gpu for gpu, _ in zip(_gpus(paste), range(MOST_GPUS), strict=False))
     drivers = {gpu.kernel_driver for gpu in found}
     kernel = Kernel(source=SOURCE, nouveau_loaded=True) if "nouveau" in drivers else None
-    return Snapshot(gpus=Listing(items=found) if found else None, kernel=kernel)
+    return Snapshot(gpus=Listing(items=found, complete=not found), kernel=kernel)
 
 
 def _finds_none(paste: Paste) -> bool:

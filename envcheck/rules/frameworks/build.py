@@ -268,13 +268,15 @@ def _compiled_at_start(
     """
     framework, code = subject.framework, code_targets(subject.framework)
     cuda = CudaVersion.parse(framework.cuda)
+    if framework.source != PASTED or cuda is None:
+        return None
     waiting = [(gpu, each) for gpu, each in known if only_ptx_serves(facts.matrix, code, each)]
-    errors = facts.snapshot.observed_errors
+    errors = facts.snapshot.observed_errors if waiting else ()
     slow, wrong = (
         any(matches_fragment(fragment, error.text) for error in errors)
         for fragment in ("slow-start", "without-code-in-libraries")
     )
-    if framework.source != PASTED or not waiting or cuda is None or not (slow or wrong):
+    if not (slow or wrong):
         return None
     gpu, capability = waiting[0]
     older = cuda_serves(facts.matrix, capability, cuda).bad
