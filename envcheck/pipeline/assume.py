@@ -23,6 +23,7 @@ from envcheck.snapshot import (
     Distribution,
     Driver,
     Environment,
+    Flavour,
     Framework,
     Gpu,
     Kernel,
@@ -37,7 +38,6 @@ from envcheck.snapshot import (
 SOURCE = "assumed"
 
 Os = Literal["linux", "windows", "macos"]
-Flavour = Literal["open", "proprietary"]
 
 _MACHINE = frozenset({"gpu", "gpus", "driver", "kernel-module"})
 _PLATFORM = frozenset({"os", "machine"})

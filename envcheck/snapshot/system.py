@@ -1,8 +1,11 @@
 """Platform, kernel and driver."""
 
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from envcheck.snapshot.base import ApiResult, Identified, Listing, Record
+
+Flavour: TypeAlias = Literal["open", "proprietary"]
+"""Of NVIDIA's kernel module."""
 
 
 class ContainerHost(Record, frozen=True, kw_only=True):
@@ -100,7 +103,7 @@ class KernelModule(Record, frozen=True, kw_only=True):
     """Whether it is loaded."""
     version: str | None = None
     """Its version."""
-    flavour: Literal["open", "proprietary"] | None = None
+    flavour: Flavour | None = None
     """Whether it is the open or the proprietary module."""
     built: bool | None = None
     """Whether a module file exists for the running kernel (``False`` only after its folder was read)."""

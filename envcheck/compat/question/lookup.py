@@ -18,13 +18,14 @@ from envcheck.compat.question.question import AskedGpu, listed, readable
 from envcheck.compat.question.reading import gpu_of, spelled
 from envcheck.compat.question.wheels import covering
 from envcheck.compat.relations.driver_cuda import branch_of
-from envcheck.compat.relations.gpu_driver import Flavour, architecture_of, module_supports
+from envcheck.compat.relations.gpu_driver import architecture_of, module_supports
 from envcheck.compat.relations.torch import tag_of
 from envcheck.compat.specifier import Bound as SpecifierBound
 from envcheck.compat.specifier import Version, covered, parse_specifier, parse_version
 from envcheck.compat.tables import ArchitectureRow, Os, ReleaseRow, Row, TorchBuild
 from envcheck.components import Bound, Component
 from envcheck.errors import UsageError
+from envcheck.snapshot import Flavour
 from envcheck.sources import Source
 from envcheck.versions import DriverRelease
 

@@ -12,9 +12,9 @@ import msgspec
 
 from envcheck.compat.matrix import Matrix
 from envcheck.compat.relations.fit import WEAKEST_FIRST, Fit, FitVerdict, conclude
-from envcheck.compat.relations.gpu_driver import Flavour
 from envcheck.compat.specifier import Version
 from envcheck.compat.tables import GpuRow, ImageRow, Machine, Os, ReleaseRow, Row
+from envcheck.snapshot import Flavour
 from envcheck.sources import Source
 from envcheck.versions import ComputeCapability, CudaVersion, DriverRelease
 

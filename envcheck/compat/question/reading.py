@@ -13,11 +13,11 @@ from envcheck.compat.question.published import release_meant, series_meant
 from envcheck.compat.question.question import AnyPatch, AskedGpu, BranchHead, LibraryWheel, Question
 from envcheck.compat.question.wheels import wheels_of
 from envcheck.compat.relations.fit import Fit
-from envcheck.compat.relations.gpu_driver import Flavour
 from envcheck.compat.specifier import Specifier, Version, parse_specifier, parse_version
 from envcheck.compat.tables import Machine, Os
 from envcheck.components import Bound, Component
 from envcheck.errors import UsageError
+from envcheck.snapshot import Flavour
 from envcheck.versions import ComputeCapability, CudaVersion, DriverRelease
 
 # The many ways in which people, and tools, write one version: as the grammar of versions has it.

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
-
 from envcheck.compat.matrix import Matrix
 from envcheck.compat.relations.driver_cuda import branch_of
 from envcheck.compat.relations.fit import Fit, FitVerdict, conclude
 from envcheck.compat.specifier import Version, parse_specifier
 from envcheck.compat.tables import ArchitectureRow, CapabilityRow, GpuRow, Os, Row
+from envcheck.snapshot import Flavour
 from envcheck.versions import ComputeCapability, DriverRelease
-
-Flavour: TypeAlias = Literal["open", "proprietary"]
 
 
 def driver_supports(

@@ -12,10 +12,9 @@ from typing import NamedTuple
 
 import msgspec
 
-from envcheck.compat.relations.gpu_driver import Flavour
 from envcheck.importers.kit.paste import SOURCE, Paste
 from envcheck.importers.kit.protocol import Rank
-from envcheck.snapshot import Driver, DriverLibrary, Kernel, KernelModule, Listing, Snapshot
+from envcheck.snapshot import Driver, DriverLibrary, Flavour, Kernel, KernelModule, Listing, Snapshot
 
 NAME = "driver packages"
 RANK = Rank.OUTPUT

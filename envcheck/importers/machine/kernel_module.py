@@ -10,11 +10,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from itertools import pairwise
-from typing import Literal
 
 from envcheck.importers.kit.paste import SOURCE, Paste
 from envcheck.importers.kit.protocol import Rank, any_line, each_line
-from envcheck.snapshot import Kernel, KernelModule, Platform, Snapshot
+from envcheck.snapshot import Flavour, Kernel, KernelModule, Platform, Snapshot
 from envcheck.snapshot.merge import merge
 
 NAME = "kernel modules"
@@ -206,7 +205,7 @@ def _read_line(line: str) -> Snapshot | None:
 def _with_version(text: str) -> KernelModule | None:
     """The module with its version, as the driver, TensorFlow or a sentence tells it."""
     if found := _VERSION.search(text):
-        flavour: Literal["open", "proprietary"] = "open" if found[1] else "proprietary"
+        flavour: Flavour = "open" if found[1] else "proprietary"
         return KernelModule(source=SOURCE, loaded=True, version=found[2], flavour=flavour)
     if found := _OF_TENSORFLOW.search(text):
         release = ".".join((found[1], *(part.zfill(2) for part in found.groups()[1:] if part)))

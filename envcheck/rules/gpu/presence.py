@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from envcheck.checks import Evidence, Fix, Missing
-from envcheck.compat.relations.gpu_driver import Flavour, driver_supports
+from envcheck.compat.relations.gpu_driver import driver_supports
 from envcheck.rules.api import Facts, Outcome, evidence_of, passed, rule
 from envcheck.rules.facts.driver import release, release_text
 from envcheck.rules.facts.frameworks import finds_no_gpu
@@ -11,7 +11,7 @@ from envcheck.rules.facts.machine import basis_of, count_by_model, gpu_title, la
 from envcheck.rules.fixes.driver import update_driver
 from envcheck.rules.fixes.fits import incompatible, not_known
 from envcheck.rules.messages.observed import kernel_evidence, kernel_messages, said_by_reader, tells_of
-from envcheck.snapshot import OTHER_GPU, PASTED, Gpu, Snapshot, frameworks_in
+from envcheck.snapshot import OTHER_GPU, PASTED, Flavour, Gpu, Snapshot, frameworks_in
 from envcheck.versions import ComputeCapability
 
 _FIND_A_GPU = (
