@@ -15,6 +15,7 @@ from envcheck.compat.families import SPOKEN_OF, files_of
 from envcheck.compat.load import load_matrix
 from envcheck.compat.needed import Index, needed_by
 from envcheck.compat.tables import XidRow
+from envcheck.snapshot import ObservedError
 
 LONGEST = 2000
 """Characters of a line that are matched; pasted text is untrusted."""
@@ -119,18 +120,24 @@ def _met_in(pattern: str, texts: Iterable[str]) -> bool:
     return any(_compiled(pattern).search(text[:LONGEST]) for text in texts)
 
 
+def fragment_in(fragment: str, text: str) -> re.Match[str] | None:
+    """Where a text has what the fragment of this name matches; None where it has not."""
+    return _compiled(_of_fragment(fragment)).search(text)
+
+
 def matches_fragment(fragment: str, text: str) -> bool:
-    """Whether a text contains what the fragment of this name matches."""
-    return _compiled(_fragments()[fragment]).search(text) is not None
+    """Whether a text has what the fragment of this name matches."""
+    return fragment_in(fragment, text) is not None
+
+
+def lines_with(fragment: str, errors: Iterable[ObservedError]) -> tuple[ObservedError, ...]:
+    """The error lines of a text that have what the fragment of this name matches."""
+    return tuple(error for error in errors if matches_fragment(fragment, error.text))
 
 
 @cache
 def error_lines() -> tuple[ErrorLine, ...]:
     """All patterns of error lines, by priority."""
-
-    def whole(pattern: str) -> str:
-        return _FRAGMENT.sub(lambda match: whole(_fragments()[match[1]]), pattern)
-
     return tuple(
         ErrorLine(
             row.problem,
@@ -138,18 +145,28 @@ def error_lines() -> tuple[ErrorLine, ...]:
             row.said_by,
             row.status,
             row.after,
-            whole(row.beside),
-            whole(row.unless),
+            _whole(row.beside),
+            _whole(row.unless),
             tuple(row.programs.items()),
         )
         for row in sorted(load_matrix().errors, key=lambda row: row.priority)
-        for pattern in (*map(whole, row.lines), *(_ENDED.format(code=code) for code in row.codes))
+        for pattern in (*map(_whole, row.lines), *(_ENDED.format(code=code) for code in row.codes))
     )
 
 
 @cache
 def _index() -> Index[ErrorLine]:
     return Index((line, needed_by(line.pattern)) for line in error_lines())
+
+
+def _whole(pattern: str) -> str:
+    """A pattern with the fragments that it names in their places."""
+    return _FRAGMENT.sub(lambda match: _of_fragment(match[1]), pattern)
+
+
+@cache
+def _of_fragment(name: str) -> str:
+    return _whole(_fragments()[name])
 
 
 @cache

@@ -179,6 +179,8 @@ class GpuRow(Row, frozen=True, kw_only=True):
     sheet_confidence: Confidence = "high"
     """How sure the figures are (memory to power), where that differs from the rest."""
     kind: Literal["data-center", "workstation", "geforce", "tegra", "other"] | None = None
+    superchip: bool = False
+    """Whether it shares a module with a processor of Arm, in a system that is no Jetson."""
     first_drivers: tuple[str, ...] = ()
     """The first Linux release that supports it, and the first of each later branch that began without it; ascending.
     Empty where the generation's first branch will do, or none is documented."""
@@ -762,10 +764,10 @@ class FamilyRow(Row, frozen=True, kw_only=True):
 
 
 class FragmentRow(Row, frozen=True, kw_only=True):
-    """A part that patterns of error lines share."""
+    """A part that patterns of error lines share, or what rules look for in the lines of a text."""
 
     name: str
-    """As patterns write it between double braces."""
+    """As patterns write it between double braces, and as code asks for it."""
     pattern: str
 
     @property

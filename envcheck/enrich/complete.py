@@ -37,7 +37,7 @@ def complete(snapshot: Snapshot, matrix: Matrix) -> Snapshot:
     driver, gpus, environments = snapshot.driver, snapshot.gpus, snapshot.environments
     machine = msgspec.structs.replace(
         snapshot,
-        platform=_of_superchip(snapshot) or _of_driver(snapshot) or snapshot.platform,
+        platform=_of_superchip(snapshot, matrix) or _of_driver(snapshot) or snapshot.platform,
         driver=_driver(driver, matrix, driver_os(platform)) if driver else None,
         gpus=_listing(gpus, [_gpu(gpu, matrix) for gpu in gpus.items]) if gpus else None,
     )
@@ -72,14 +72,11 @@ def _with_programs(snapshot: Snapshot, matrix: Matrix) -> Snapshot:
     return msgspec.structs.replace(snapshot, environments=_listing(snapshot.environments, items))
 
 
-_SUPERCHIP = re.compile(r"\bG(?:B10|[HB][23]00)\b")
-"""GPUs that share a module with a processor of Arm."""
-
-
-def _of_superchip(snapshot: Snapshot) -> Platform | None:
+def _of_superchip(snapshot: Snapshot, matrix: Matrix) -> Platform | None:
     """The system of a text that names a GPU of a superchip: its processor, and that it is no Jetson."""
     gpus = snapshot.gpus.items if snapshot.gpus else ()
-    if not gpus or not all(gpu.source == PASTED and _SUPERCHIP.search(gpu.name or "") for gpu in gpus):
+    models = [matrix.model_of(gpu) for gpu in gpus if gpu.source == PASTED]
+    if not gpus or len(models) < len(gpus) or not all(model and model.superchip for model in models):
         return None
     known = {"os": "linux", "machine": "aarch64", "tegra_release": ""}
     return _add(snapshot.platform or Platform(source=PASTED), known, f"{gpus[0].name}")

@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from envcheck.compat.error_lines import lines_with
 from envcheck.compat.matrix import Matrix
 from envcheck.compat.question.package_needs import release_rows
 from envcheck.compat.relations.driver_cuda import driver_runs_cuda
@@ -62,25 +63,12 @@ def add_frameworks(environment: Environment, matrix: Matrix, errors: Sequence[Ob
     return msgspec.structs.replace(environment, frameworks=Listing(items=(*known, *found), complete=complete))
 
 
-_PROVIDER = re.compile(r"providers_cuda|CUDAExecutionProvider|CreateExecutionProviderInstance|Require cuDNN")
-"""What ONNX Runtime says of its CUDA provider, which only some of its packages have."""
-
-
-_GPU_BUILD = re.compile(
-    r"TensorFlow requires that this DLL|\b(?:cudart|cublas|cudnn)64_[0-9_]+\.dll"
-    r"|\blib(?:cublas|cudart|cudnn)\.so\.[0-9]"
-    r"|tensorflow/(?:core/common_runtime/gpu/gpu_device|stream_executor/cuda/)"
-)
-"""What only TensorFlow's build for GPUs says, which was a package of its own."""
-
-
 def _with_provider(environment: Environment, matrix: Matrix, errors: Sequence[ObservedError]) -> Environment:
     """The environment with the package for GPUs, where the text names the project alone and its program tried what
     only that package has.
     """
     listed = environment.distributions or ()
-    provider = any(_PROVIDER.search(error.text) and "not in available" not in error.text for error in errors)
-    gpu_build = any(_GPU_BUILD.search(error.text) for error in errors)
+    provider, gpu_build = lines_with("cuda-provider-tried", errors), lines_with("tensorflow-for-gpus", errors)
     items = tuple(
         msgspec.structs.replace(each, name=f"{each.name}-gpu")
         if each.read.get("name")

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import ast
 import datetime as dt
+import re
 from pathlib import Path
 
 import pytest
 
 from envcheck.bundle import folder
 from envcheck.compat.compiling import FIELDS
+from envcheck.compat.families import SPOKEN_OF
 from envcheck.compat.load import load_matrix, matrix_date, read_folder
 from envcheck.compat.tables import Row, SourceRow
 from envcheck.errors import MatrixError
@@ -91,3 +94,20 @@ def test_a_folder_without_rows_is_no_matrix(tmp_path: Path) -> None:
 
 def test_the_checkout_holds_no_compiled_matrix() -> None:
     assert [path.name for path in folder("matrix").glob("*.json")] == []
+
+
+def test_code_and_patterns_name_the_fragments_that_there_are() -> None:
+    patterns = [text for row in MATRIX.errors for text in (*row.lines, row.beside, row.unless)]
+    patterns += [row.pattern for row in MATRIX.fragments]
+    named = {name for text in patterns for name in re.findall(r"\{\{([a-z-]+)\}\}", text)}
+    asked = {
+        node.args[0].value
+        for path in (Path(__file__).parents[2] / "envcheck").rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id in ("fragment_in", "matches_fragment", "lines_with")
+        and isinstance(node.args[0], ast.Constant)
+    }
+    assert len(asked) > 20
+    assert (named | asked) - {f"{kind}-family" for kind in SPOKEN_OF} == {row.name for row in MATRIX.fragments}

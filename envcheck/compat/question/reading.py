@@ -196,8 +196,6 @@ _MACHINES: dict[str, Machine] = {
 }
 _RELEASE_OF_OS = re.compile(r"(ubuntu|debian|rhel|rocky|centos|fedora|sles|windows|win|macos)[-_ ]?v?([0-9][0-9.]*)")
 _NVIDIA_WHEEL = re.compile(r"nvidia-([a-z0-9-]+?)(?:-cu([0-9]{2}))?")
-_SUPERCHIP = re.compile(r"G[BH][0-9]")
-"""Superchips with an Arm processor: GH200, GB200, GB10."""
 
 
 def read_question(matrix: Matrix, components: Sequence[Component]) -> Question:
@@ -290,7 +288,7 @@ class _Draft:
             return "aarch64"
         for gpu in self.gpus:
             row = self.matrix.capability_rows.get(gpu.capability)
-            if (row and row.tegra) or (gpu.model and _SUPERCHIP.match(gpu.model.name)):
+            if (row and row.tegra) or (gpu.model and gpu.model.superchip):
                 return "aarch64"
         return "x86_64"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from envcheck.checks import Evidence, Fix, Missing, Status
-from envcheck.compat.error_lines import matches_fragment
+from envcheck.compat.error_lines import lines_with
 from envcheck.compat.matrix import Matrix
 from envcheck.compat.question.package_needs import release_rows
 from envcheck.compat.question.question import AskedGpu
@@ -272,10 +272,7 @@ def _compiled_at_start(
         return None
     waiting = [(gpu, each) for gpu, each in known if only_ptx_serves(facts.matrix, code, each)]
     errors = facts.snapshot.observed_errors if waiting else ()
-    slow, wrong = (
-        any(matches_fragment(fragment, error.text) for error in errors)
-        for fragment in ("slow-start", "without-code-in-libraries")
-    )
+    slow, wrong = lines_with("slow-start", errors), lines_with("without-code-in-libraries", errors)
     if not (slow or wrong):
         return None
     gpu, capability = waiting[0]

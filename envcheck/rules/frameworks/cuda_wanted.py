@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from envcheck.checks import Evidence
+from envcheck.compat.error_lines import matches_fragment
 from envcheck.compat.matrix import Matrix
 from envcheck.compat.relations.visible_devices import hides_all
 from envcheck.rules.api import Facts, evidence_of
@@ -16,12 +17,6 @@ from envcheck.snapshot import Environment, items_in
 _TOOLKIT = re.compile(r"nvidia-cuda-|cuda-(?:toolkit|runtime|cudart|libraries)$")
 """Distributions of the toolkit's parts, besides NVIDIA's wheels of libraries."""
 
-_SPEAKS_OF_CUDA = re.compile(
-    r"cuda|cudnn|cublas|nccl"
-    r"|\b(?:unable|not able|fail(?:s|ed|ing)?|ca ?n[o']t|cannot|could ?n[o']t|does(?: not|n't)|won't)\b"
-    r"[^.;]{0,60}\b(?:in|on|with|use|uses|using|see|find|detect) (?:a |an |the |my |any )?GPUs?\b",
-    re.IGNORECASE,
-)
 _LOG_PREFIX = re.compile(r"\.cc:[0-9]+\]")
 """The prefix of lines that TensorFlow and XLA log without a GPU, too."""
 
@@ -65,5 +60,5 @@ def _stated(facts: Facts) -> tuple[Evidence, ...]:
 
 def _error(facts: Facts) -> tuple[Evidence, ...]:
     errors = (error for error in facts.snapshot.observed_errors if not _LOG_PREFIX.search(error.text))
-    found = next((error for error in errors if _SPEAKS_OF_CUDA.search(_CODE.sub("", error.text))), None)
+    found = next((error for error in errors if matches_fragment("cuda-wanted", _CODE.sub("", error.text))), None)
     return (line_evidence(found, "asks for CUDA"),) if found else ()

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import re
-
 from envcheck.checks import Evidence, Fix, Missing, Status
+from envcheck.compat.error_lines import lines_with
 from envcheck.compat.relations.driver_cuda import driver_runs_cuda, minimum_driver
 from envcheck.compat.relations.fit import Fit, conclude
 from envcheck.compat.relations.gpu_code import code_runs_on
@@ -134,17 +133,11 @@ def driver_too_old(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     return incompatible(title, fit, evidence=evidence, fixes=fixes, worst=worst, more=more)
 
 
-_NOT_LOADED = re.compile(
-    r"\bCUDADriverError\b|CUDA_ERROR_(?:INVALID_PTX|INVALID_IMAGE|INVALID_SOURCE|UNSUPPORTED_PTX_VERSION)\b"
-)
-"""How a framework that compiles at run time says that the driver does not load the result, whatever the reason."""
-
-
 def _cannot_load_what_it_compiles(subject: FrameworkSubject, cuda: CudaVersion, facts: Facts) -> Outcome | None:
     """The finding that the driver is older than the compiler of a framework, and refuses what that made."""
     framework, driver = subject.framework, driver_of(facts)
     compiler = max(cuda, CudaVersion.parse(framework.compiles_with.get("nvrtc")) or cuda)
-    lines = [error for error in facts.snapshot.observed_errors if _NOT_LOADED.search(error.text)]
+    lines = lines_with("compiled-code-refused", facts.snapshot.observed_errors)
     if not lines or not compiles_its_code(framework, facts.matrix) or supports_natively(facts, compiler) is not False:
         return None
     spoken = supported_cuda(facts)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import re
-
 from envcheck.checks import Evidence, Fix, Status
+from envcheck.compat.error_lines import lines_with
 from envcheck.compat.relations.driver_cuda import minor_compatible
 from envcheck.compat.relations.gpu_code import code_runs_on
 from envcheck.compat.relations.gpu_cuda import cuda_targets
@@ -30,21 +29,9 @@ def _compiles(environment: Environment, facts: Facts) -> bool:
     return bool(_compiling(environment, facts)) and toolkits is not None
 
 
-_BUILD = re.compile(
-    r"\bsetup\.py\b|\bbuilding '|--no-build-isolation|\bcmake\b|\bninja\b|\bbuild_ext\b"
-    r"|\bfail(?:ed|s)? (?:to build|building)\b"
-    r"|\b(?:building|compil(?:e|es|ing|ation)|build) (?:of )?(?!isolation)[\w./'`-]{2,40}\b.{0,80}"
-    r"\b(?:fails?|failed|error)\b"
-    r"|\bpip[0-9.]{0,4} install\b.{0,80}"
-    r"\b(?:flash[-_]attn|apex|detectron2|mmcv|xformers|causal[-_]conv1d|mamba[-_]ssm)\b",
-    re.IGNORECASE,
-)
-"""A line about a build of CUDA code that fails."""
-
-
 def _build_fails(facts: Facts) -> bool:
     """Whether a text tells of a build that fails."""
-    return any(error.source == PASTED and _BUILD.search(error.text) for error in facts.snapshot.observed_errors)
+    return any(error.source == PASTED for error in lines_with("build-fails", facts.snapshot.observed_errors))
 
 
 def _stated_toolkit(facts: Facts) -> Toolkit | None:

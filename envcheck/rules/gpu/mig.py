@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from envcheck.checks import Evidence, Fix
+from envcheck.compat.error_lines import lines_with
 from envcheck.rules.api import Facts, Outcome, evidence_of, passed, rule
 from envcheck.rules.facts.machine import cuda_answers, driver_of, gpu_title, plural
 from envcheck.rules.facts.needs import unanswered
@@ -92,11 +93,6 @@ def _create_instances(gpu: Gpu | None) -> tuple[Fix, ...]:
     )
 
 
-_ORDINAL_ERRORS = re.compile(
-    r"device >= 0 && device < num_gpus|invalid device ordinal|CUDA_ERROR_INVALID_DEVICE|cudaErrorInvalidDevice"
-)
-"""Errors of programs that count GPUs with NVML and open them with CUDA; other mistakes cause the same lines."""
-
 _NO_PERMISSION = 4
 """``NVML_ERROR_NO_PERMISSION``."""
 
@@ -150,7 +146,7 @@ def mig_enumeration(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """
     instances, driver = _all_instances(facts), driver_of(facts)
     count = Evidence(what="MIG devices", value=str(len(instances)), source=instances[0].source if instances else "")
-    met = [error for error in snapshot.observed_errors if _ORDINAL_ERRORS.search(error.text)]
+    met = lines_with("device-number-refused", snapshot.observed_errors)
     if met and len(instances) > 1:
         return Outcome(
             status="fail",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from envcheck.checks import Evidence, Fix
+from envcheck.compat.error_lines import matches_fragment
 from envcheck.rules.api import Facts, Outcome, passed, rule
 from envcheck.rules.facts.machine import plural
 from envcheck.rules.messages.observed import observed_problems
@@ -21,9 +22,6 @@ _HINDERED = {
 """NVML's answers that blame the machine and not the GPU model."""
 
 _ACS_LINE = re.compile(r"ACSCtl:.*ReqRedir\+", re.IGNORECASE)
-_MULTI_GPU_TROUBLE = re.compile(
-    r"NCCL|P2P|peer|all.?reduce|GPU ?Direct|\bhangs?\b|\bhung\b|\bstuck\b|deadlock|multi.?GPU", re.IGNORECASE
-)
 _SHOWN = 6
 
 
@@ -34,7 +32,8 @@ def _only_settings(facts: Facts) -> Outcome | None:
         (found for found in observed_problems(facts.snapshot) if found.line.problem == "peer-access-blocked"), None
     )
     only_acs = met is not None and all(_ACS_LINE.search(evidence.value) for evidence in met.evidence)
-    trouble = any(_MULTI_GPU_TROUBLE.search(error.text) for error in errors if not _ACS_LINE.search(error.text))
+    others = [error.text for error in errors if not _ACS_LINE.search(error.text)]
+    trouble = any(matches_fragment("trouble-between-gpus", text) for text in others)
     trouble = trouble or len(facts.gpus) > 1
     if not only_acs or trouble:
         return None

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from envcheck.checks import STATUSES, Evidence
-from envcheck.compat.error_lines import ErrorLine, event, named_beside, named_by
+from envcheck.compat.error_lines import ErrorLine, event, matches_fragment, named_beside, named_by
 from envcheck.compat.matrix import Matrix
 from envcheck.compat.relations.variables import said_by
 from envcheck.rules.messages.refine import refine
@@ -17,9 +17,6 @@ _SHOWN = 160
 """Characters of an error line that are quoted."""
 
 
-_CHAINED = re.compile(
-    r"(?:handling|result|cause) of the (?:above|following) exception|above exception was the direct cause"
-)
 _RAISED = re.compile(r"\s{0,8}(?:[A-Za-z_][\w.]{0,80}\.)?[A-Z]\w{0,60}(?:Error|Exception|Warning)\b: ")
 
 
@@ -40,7 +37,7 @@ def observed_problems(snapshot: Snapshot, matrix: Matrix | None = None) -> tuple
     consequence = False
     texts = [each.text for each in snapshot.observed_errors]
     for error in snapshot.observed_errors:
-        if _CHAINED.search(error.text):
+        if matches_fragment("exception-chained", error.text):
             consequence = bool(found)
             continue
         line = named_beside(error.text, texts) or (_rejected_variable(error.text, matrix) if matrix else None)
@@ -55,7 +52,7 @@ def observed_problems(snapshot: Snapshot, matrix: Matrix | None = None) -> tuple
             found[line.problem] = (line, evidence)
         if shown not in evidence:
             evidence.append(shown)
-    aside = any(_FAILS_OTHERWISE.match(text) for text in texts)
+    aside = any(matches_fragment("fails-otherwise", text) for text in texts)
     return tuple(
         ObservedProblem(_remarked(line, evidence) if aside else line, tuple(evidence))
         for line, evidence in found.values()
@@ -74,22 +71,9 @@ def said_by_reader(snapshot: Snapshot, beginning: str) -> str | None:
     return next((detail.removeprefix(beginning) for detail in said), None)
 
 
-_FAILS_OTHERWISE = re.compile(
-    r"\s{0,8}(?:[A-Za-z_][\w.]{0,80}\.)?[A-Z]\w{0,60}(?:Error|Exception)\b: "
-    r"(?!.*(?:gpu|cuda|cudnn|cublas|device|driver|nccl|\bdll\b|\.so\b|librar|kernel image|memory|import))"
-    r"|[0-9: .-]{10,30}E tensorflow/core/(?:grappler|framework|util)/(?!.*(?:gpu|cuda|device|memory))",
-    re.IGNORECASE,
-)
-"""An exception, or an error of TensorFlow's graph, that has nothing to do with a GPU."""
-_LOGGED = re.compile(
-    r"(?:[0-9]{4}-[0-9]{2}-[0-9]{2} .{0,30}: )?[IWE](?:[0-9]{4} \S{1,20} +[0-9]+)? .{0,20}\b(?:tensorflow|xla)/"
-)
-"""What TensorFlow's runtime logs on every machine without a GPU, whatever the program does."""
-
-
 def _remarked(line: ErrorLine, evidence: Sequence[Evidence]) -> ErrorLine:
     """A problem beside another failure: only a remark, where nothing but the runtime's log speaks of it."""
-    logged = all(_LOGGED.match(each.value) for each in evidence)
+    logged = all(matches_fragment("logged-without-gpu", each.value) for each in evidence)
     return line._replace(status="note") if logged else line
 
 

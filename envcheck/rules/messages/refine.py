@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from envcheck.compat.error_lines import ErrorLine
+from envcheck.compat.error_lines import ErrorLine, fragment_in, lines_with, matches_fragment
 from envcheck.compat.matrix import Matrix
 from envcheck.compat.relations.gpu_code import runs_natively
 from envcheck.compat.relations.libraries import is_older, same_major
@@ -28,10 +28,6 @@ from envcheck.snapshot import (
 from envcheck.versions import CodeTarget, ComputeCapability, CudnnVersion
 
 _MISSING = frozenset({"cuda-library-missing", "cudnn-missing", "tensorrt-missing", "nccl-missing", "library-not-found"})
-_OF_AN_ENVIRONMENT = re.compile(
-    r"/(?:site-packages|dist-packages|envs)/\S{1,200}\.so[.0-9]{0,12}: undefined symbol: \w+, version lib"
-)
-"""A library of an environment that got another one's partner: the release beside it has the symbol."""
 _OLD = frozenset({"cuda-library-too-old", "cudnn-too-old"})
 _OF_LINUX = _MISSING | {"driver-not-installed"}
 _SHARED_OBJECT = re.compile(r"\blib\w+\.so\b")
@@ -57,11 +53,8 @@ def _is_no_fault(line: ErrorLine, text: str, snapshot: Snapshot, matrix: Matrix)
     """Whether the rest of the text shows that what a line tells stops nothing."""
     if line.problem in _WITHOUT_GPU:
         return any(run.detail in (HIDDEN_ON_PURPOSE, ON_TPU) for run in snapshot.runs)
-    return line.problem == "gpu-code-missing" and bool(_LISTED.search(text)) and _runs_anyway(snapshot, matrix)
-
-
-_LISTED = re.compile(r"not compatible with the current PyTorch|If you want to use the .{3,60} GPU with PyTorch")
-"""PyTorch's warning: old releases compare with the list of their code, and not with what it runs on."""
+    listed = line.problem == "gpu-code-missing" and matches_fragment("code-listed-by-torch", text)
+    return listed and _runs_anyway(snapshot, matrix)
 
 
 def _runs_anyway(snapshot: Snapshot, matrix: Matrix) -> bool:
@@ -87,7 +80,8 @@ def _another_problem(line: ErrorLine, text: str, snapshot: Snapshot, matrix: Mat
         return "system-library-missing"
     if line.problem in _OLD and (_is_shadowed(text, snapshot) or _comes_by_a_variable(text, snapshot)):
         return "library-shadowed"
-    if _PERMISSION.search(text) and any(gpu.mig and gpu.mig.enabled for gpu in items_in(snapshot.gpus)):
+    in_mig_mode = any(gpu.mig and gpu.mig.enabled for gpu in items_in(snapshot.gpus))
+    if in_mig_mode and matches_fragment("asked-for-permission", text):
         return "mig-permission"
     if line.problem == "jit-compiler-too-old" and _is_dropped(text, matrix):
         return "toolkit-lacks-gpu"
@@ -95,12 +89,9 @@ def _another_problem(line: ErrorLine, text: str, snapshot: Snapshot, matrix: Mat
     return "nvidia-wheel-conflict" if twice else None
 
 
-_UNDEFINED = re.compile(r"Value '(?P<target>sm_[0-9]{2,3})[af]?' is not defined for option")
-
-
 def _is_dropped(text: str, matrix: Matrix) -> bool:
     """Whether ptxas does not know a GPU that newer toolkits have dropped: it is too new, and not too old."""
-    named = _UNDEFINED.search(text)
+    named = fragment_in("target-undefined", text)
     newest = matrix.cuda_rows[max(matrix.toolkits)] if matrix.toolkits else None
     return named is not None and newest is not None and named["target"] not in newest.targets
 
@@ -125,7 +116,8 @@ def _refine_driver(line: ErrorLine, text: str, snapshot: Snapshot) -> ErrorLine:
         return line._replace(problem="container-without-gpu")
     if line.problem == "driver-not-installed" and line.status == "warn" and _is_refused_inside(snapshot):
         return line._replace(problem="container-without-gpu", status="fail", after=())
-    if _PLAIN_NAME.search(text) and any("/libcuda.so." in library.path for library in libraries_in(snapshot)):
+    is_there = any("/libcuda.so." in library.path for library in libraries_in(snapshot))
+    if is_there and matches_fragment("driver-by-linker-name", text):
         return line._replace(problem="library-not-found")
     if not _driver_is_known(snapshot):
         return line
@@ -139,23 +131,16 @@ def _where_it_is_not(text: str, snapshot: Snapshot) -> str:
     inside = bool(snapshot.platform and snapshot.platform.container not in (None, "none"))
     if "nvidia-container-cli" in text:
         return "container-toolkit-missing"
-    if inside and (_OF_FRAMEWORK.search(text) or _OF_LOADER.search(text)):
+    by_loader = matches_fragment("loader-lacks-driver", text)
+    if inside and (by_loader or matches_fragment("framework-lacks-driver", text)):
         return "container-without-gpu"
-    return "library-not-found" if _OF_LOADER.search(text) else "driver-not-installed"
-
-
-_PLAIN_NAME = re.compile(r"\blibcuda\.so(?![.0-9])")
-"""The name that only a link for the linker has; programs ask for libcuda.so.1."""
-_OF_FRAMEWORK = re.compile(r"Found no NVIDIA driver|could not find cuda drivers", re.IGNORECASE)
-_OF_LOADER = re.compile(r"libcuda\.so\S* ?(?::|cannot|not|was)|libnvidia-ml\.so\S*:")
+    return "library-not-found" if by_loader else "driver-not-installed"
 
 
 _NO_GPU = frozenset({"no-gpu-visible", "gpu-hidden"})
 _OF_DRIVER = frozenset({"driver-not-installed", "driver-not-loaded"})
 _WITHOUT_GPU = _NO_GPU | _OF_DRIVER
 _OF_BUILD = _NO_GPU | {"cpu-only-build"}
-_OF_THE_DRIVER = re.compile(r"nvidia-container|\bcuInit|CUDA_ERROR|nvidia-smi|\bNVML")
-"""What no build for the CPU says."""
 
 
 def _has_cpu_builds_only(snapshot: Snapshot) -> bool:
@@ -171,31 +156,16 @@ def _refine_build(line: ErrorLine, text: str, snapshot: Snapshot, matrix: Matrix
     says little where no GPU is spoken of.
     """
     if line.problem in _NO_GPU:
-        by_build = _has_cpu_builds_only(snapshot) and not _OF_THE_DRIVER.search(text)
+        by_build = _has_cpu_builds_only(snapshot) and not matches_fragment("not-of-cpu-build", text)
         return line._replace(problem="cpu-only-build", status="fail") if by_build else line
     if "CUDAExecutionProvider" in text and _both_onnxruntimes(snapshot, matrix):
         return line._replace(problem="onnxruntime-cpu-and-gpu")
-    unasked = any(words in text for words in _UNASKED)
-    if unasked and not (snapshot.gpus or snapshot.driver or _layers_are_wanted(snapshot)):
+    wanted = snapshot.gpus or snapshot.driver or lines_with("layers-wanted", snapshot.observed_errors)
+    if not wanted and matches_fragment("built-without-gpu", text):
         return line._replace(status="note")
     return line
 
 
-_UNASKED = ("BLAS = 0", "No GPU/TPU found")
-"""What programs without CUDA print on every machine, whether it has a GPU or not."""
-_LAYERS = re.compile(
-    r"n_gpu_layers|-ngl\b|--(?:n-)?gpu-layers|(?:CUBLAS|CUDA|HIPBLAS)=(?:on|1)\b|\bno GPU usage"
-    r"|offload\w* (?:\w+ ){0,2}layers",
-    re.IGNORECASE,
-)
-
-
-def _layers_are_wanted(snapshot: Snapshot) -> bool:
-    """Whether a line asks llama.cpp for layers on the GPU."""
-    return any(_LAYERS.search(error.text) for error in snapshot.observed_errors)
-
-
-_PERMISSION = re.compile(r"Insufficient Permissions|NO_?PERMISSION", re.IGNORECASE)
 _WHEELS = frozenset({"python-unsupported"})
 _TAG = re.compile(
     r"\bmanylinux_2_(?P<minor>[0-9]{1,2})_|\b(?P<old>manylinux(?:1|20[0-9]{2}))_|\b(?P<any>linux)_(?:x86_64|aarch64)"
@@ -212,17 +182,13 @@ def _refine_wheel(line: ErrorLine, text: str, snapshot: Snapshot) -> ErrorLine:
     if own is not None and machines and own not in machines:
         return line._replace(problem="library-of-other-architecture")
     libc = re.match(r"glibc 2\.([0-9]{1,3})$", (platform.libc if platform else None) or "")
-    running = _RUNS_ON.search(text)
+    running = fragment_in("system-by-uv", text)
     there = int(running["minor"]) if running else int(libc[1]) if libc else None
     wheels = text.replace(running[0], " ") if running else text
     tags = list(_TAG.finditer(wheels))
     needed = [int(found["minor"]) for found in tags if found["minor"]]
     too_old = there is not None and needed and len(needed) == len(tags) and min(needed) > there
     return line._replace(problem="glibc-too-old") if too_old else line
-
-
-_RUNS_ON = re.compile(r"You're on [^(]{0,40}\(`?manylinux_2_(?P<minor>[0-9]{1,2})_\w+`?\)")
-"""What uv says of the system."""
 
 
 def _both_onnxruntimes(snapshot: Snapshot, matrix: Matrix) -> bool:
@@ -248,7 +214,7 @@ def _driver_is_known(snapshot: Snapshot) -> bool:
 
 def _is_shadowed(text: str, snapshot: Snapshot) -> bool:
     """Whether a sufficient copy is there, so that an older one was loaded instead."""
-    if _OF_AN_ENVIRONMENT.search(text):
+    if matches_fragment("symbol-of-partner", text):
         return True
     lowered = text.lower()
     family = next((each for each in ("cudnn", "cusolver", "cusparse", "cublas", "cufft") if each in lowered), None)

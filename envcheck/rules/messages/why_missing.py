@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from envcheck.compat.error_lines import named_by
+from envcheck.compat.error_lines import fragment_in, named_by
 from envcheck.compat.families import row_of
 from envcheck.compat.matrix import Matrix
 from envcheck.compat.question.package_needs import admits
@@ -22,7 +22,7 @@ def why_missing(problem: str, text: str, snapshot: Snapshot, matrix: Matrix) -> 
     if _path_cures(snapshot):
         return "library-not-found"
     wanted = _wanted(text)
-    if wanted is None and (asked := _REQUIRED.search(text)):
+    if wanted is None and (asked := fragment_in("versions-of-onnxruntime", text)):
         return _why_required(problem, asked, snapshot, matrix)
     if wanted is None:
         return "nvjitlink-mismatch" if "SPARSE" in text and _foreign_jitlink(snapshot) else problem
@@ -39,10 +39,6 @@ def _path_cures(snapshot: Snapshot) -> bool:
     """Whether a text says that a library was found once LD_LIBRARY_PATH led to it."""
     about = (error.text for error in snapshot.observed_errors if "LD_LIBRARY_PATH" in error.text)
     return any((line := named_by(text)) and line.problem == "library-not-found" for text in about)
-
-
-_REQUIRED = re.compile(r"\bRequire cuDNN (?P<cudnn>[0-9]{1,2})\.\*,? and CUDA (?P<cuda>[0-9]{1,2})\.")
-"""What ONNX Runtime says where its CUDA provider does not load, whatever the library that is missing."""
 
 
 def _why_required(problem: str, asked: re.Match[str], snapshot: Snapshot, matrix: Matrix) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from envcheck.checks import Evidence, Fix, Status
+from envcheck.compat.error_lines import matches_fragment
 from envcheck.compat.matrix import Matrix
 from envcheck.compat.question.package_needs import admits, bounds_on, release_fits, release_for, same_minor
 from envcheck.compat.specifier import parse_version
@@ -21,8 +22,6 @@ from envcheck.versions import CudaVersion, is_release
 
 _LABEL = re.compile(r"(?:^|[^a-z])(?:pt|torch)([1-9])\.?(\d{1,2})(?:\.\d+)?(?![\d])")
 """PyTorch's version in a local tag, among other words: ``pt28``, ``torch2.5``."""
-_OF_TORCH = re.compile(r"_Z(?:T[VIST])?N[rVKRO]*(?:2at|3c10|5torch|6caffe2)|(?:aoti_)?torch_[a-z]")
-"""Symbols, mangled or plain, in PyTorch's namespaces."""
 _SHOWN = 4
 
 
@@ -71,7 +70,7 @@ def _packages(subject: FrameworkSubject, matrix: Matrix) -> Iterator[Package]:
 def misfit(package: Package, torch: Framework, facts: Facts) -> Misfit | None:
     """Why a package is not built for this PyTorch; None if it is, or that is unknown."""
     unresolved = (package.framework.unresolved if package.framework else None) or ()
-    lacking = tuple(name for name in unresolved if _OF_TORCH.match(name))
+    lacking = tuple(name for name in unresolved if matches_fragment("plain-symbol-of-torch", name))
     if lacking:
         return _lacks(package, torch, lacking)
     return (

@@ -9,6 +9,7 @@ from pathlib import PurePosixPath
 import msgspec
 
 from envcheck.checks import Evidence, Fix, Status
+from envcheck.compat.error_lines import lines_with
 from envcheck.rules.api import Facts, Outcome, evidence_of, rule
 from envcheck.rules.facts.driver import runs_builds_for
 from envcheck.rules.facts.frameworks import distributions_in, in_one_folder
@@ -23,11 +24,6 @@ from envcheck.snapshot import Distribution, Environment, Framework, frameworks_i
 from envcheck.versions import CudaVersion
 
 _ORT, _CUPY = "onnxruntime", "cupy"
-_NOT_BUILT_IN = re.compile(
-    r"'CUDAExecutionProvider' is not in available provider names|"
-    r"CUDAExecutionProvider\b.*not in available (?:execution )?providers",
-    re.IGNORECASE,
-)
 _CUDA_OF_CUPY = re.compile(r"cupy-cuda(\d{2})x")
 
 
@@ -70,10 +66,10 @@ def _with_cuda(found: Iterable[Distribution], facts: Facts) -> Distribution | No
 def _without_its_provider(environment: Environment, facts: Facts) -> tuple[Evidence, ...]:
     """The outcome if the GPU package is listed but the imported one was built without the CUDA provider."""
     listed = _with_cuda(distributions_in(environment), facts)
-    said = next((error for error in facts.snapshot.observed_errors if _NOT_BUILT_IN.search(error.text[:2000])), None)
-    if listed is None or said is None:
+    said = lines_with("cuda-provider-not-built-in", facts.snapshot.observed_errors)
+    if listed is None or not said:
         return ()
-    return (evidence_of(listed.name, listed, "version"), line_evidence(said))
+    return (evidence_of(listed.name, listed, "version"), line_evidence(said[0]))
 
 
 def _install_gpu_package(facts: Facts) -> tuple[Fix, ...]:

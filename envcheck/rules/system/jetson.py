@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from envcheck.checks import Evidence, Fix
+from envcheck.compat.error_lines import matches_fragment
 from envcheck.compat.families import row_of
 from envcheck.compat.specifier import parse_specifier, parse_version
 from envcheck.compat.tables import ReleaseRow
@@ -22,9 +23,6 @@ _MISSING = re.compile(
     r"(?:cannot open shared object file|file too short|not found)"
     r"|(?:ImportError|OSError): (?P<bare>lib[A-Za-z][\w+-]{1,60}\.so(?:\.\d{1,3}){0,3})$"
 )
-
-_L4T = re.compile(r"lib(?:cuda|nvcucompat|nvcudla|nvdla\w*|nvrm_\w+|nvrm|nvos|nvmap|nvsci\w*|nvbuf\w*|tegra\w*)$")
-"""Driver libraries, which every release mounts."""
 
 
 class MissingLibrary(NamedTuple):
@@ -47,7 +45,8 @@ def missing_libraries(facts: Facts) -> tuple[MissingLibrary, ...]:
         comes_with_it = row is not None and (
             row.kind in ("cudnn", "tensorrt") or (row.kind == "cuda" and not row.apart) or row.part.startswith("cuda_")
         )
-        part = "l4t" if _L4T.match(name) else row.kind if row and comes_with_it else None
+        of_driver = matches_fragment("driver-library-of-jetson", name)
+        part = "l4t" if of_driver else row.kind if row and comes_with_it else None
         first = numbers.strip(".").partition(".")[0]
         numbered = part in ("cudnn", "tensorrt") or bool(row and row.numbered == "cuda")
         if part:

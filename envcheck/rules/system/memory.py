@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import re
-
 from envcheck.checks import Evidence, Fix
+from envcheck.compat.error_lines import lines_with
 from envcheck.rules.api import Facts, Outcome, evidence_of, passed, rule
 from envcheck.rules.facts.machine import gpu_title, in_container, is_assumed, is_listed, may_have_gpus
 from envcheck.rules.messages.observed import line_evidence
@@ -23,8 +22,6 @@ _NEARLY_FULL = 0.05
 _LITTLE = 2 * _GIB
 """Free memory below this share and this size is reported: most models need more."""
 _SHOWN = 3
-
-_BUS_ERROR = re.compile(r"\bbus error\b|\bSIGBUS\b", re.IGNORECASE)
 
 
 def _enlarge(facts: Facts) -> tuple[Fix, ...]:
@@ -76,7 +73,7 @@ def shared_memory_too_small(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     if free is not None:
         where = platform.source_of("shared_memory_free")
         evidence.append(Evidence(what=f"free in {_PLACE}", value=_size(free), source=where))
-    crashed = [error for error in snapshot.observed_errors if _BUS_ERROR.search(error.text)]
+    crashed = lines_with("bus-error", snapshot.observed_errors)
     if size <= _DEFAULT and crashed:
         return _ran_out(size, (*(line_evidence(error) for error in crashed), *evidence), facts)
     if size <= _DEFAULT:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from envcheck.checks import Evidence, Fix, Missing
+from envcheck.compat.error_lines import lines_with
 from envcheck.rules.api import EVERYTHING, Facts, Outcome, rule
 from envcheck.rules.facts.frameworks import full_name
 from envcheck.rules.facts.machine import plural
@@ -51,20 +52,13 @@ def text_not_read_whole(snapshot: Snapshot, _facts: Facts) -> Outcome | None:
 
 
 _OF_PROGRAMS = re.compile(r"[A-Za-z](?:Error|Exception)\b|\berror:|\b(?:ERROR|FATAL)\b|\bfailed\b")
-_OF_THIS_FIELD = re.compile(
-    r"cuda|gpu|nvidia|\bcu[a-z]{3,8}\b|nccl|dnn|blas|xla|jax|vllm|llama|torch|tensor|driver|nvml|triton|onnx",
-    re.IGNORECASE,
-)
 _SHOWN = 3
 
 
 def _unnamed(facts: Facts) -> list[ObservedError]:
     """The lines in which a program of this field reports an error that no row knows."""
-    return [
-        error
-        for error in facts.snapshot.observed_errors
-        if _OF_PROGRAMS.search(error.text) and _OF_THIS_FIELD.search(error.text)
-    ]
+    about_gpus = lines_with("of-this-field", facts.snapshot.observed_errors)
+    return [error for error in about_gpus if _OF_PROGRAMS.search(error.text)]
 
 
 def _leaves_open(snapshot: Snapshot, facts: Facts) -> bool:

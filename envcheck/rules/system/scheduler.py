@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import re
-
 from envcheck.checks import Fix
+from envcheck.compat.error_lines import lines_with
 from envcheck.rules.api import Facts, Outcome, never, rule
 
 _WHAT_IT_OFFERS = (
@@ -16,12 +15,9 @@ _WHAT_IT_OFFERS = (
 )
 
 
-_UNSCHEDULED = re.compile(r"nvidia\.com/|GPU resources? (?:are )?not|allocatable GPU", re.IGNORECASE)
-
-
 def _not_scheduled(facts: Facts) -> Outcome | None:
     """Of a pod that no node can take: nothing about how a container is started helps."""
-    if not any(_UNSCHEDULED.search(error.text) for error in facts.snapshot.observed_errors):
+    if not lines_with("pod-not-scheduled", facts.snapshot.observed_errors):
         return None
     return Outcome(
         status="fail",

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from packaging.utils import canonicalize_name
 
 from envcheck.checks import Evidence, Fix
+from envcheck.compat.error_lines import lines_with
 from envcheck.compat.specifier import parse_specifier, parse_version
 from envcheck.compat.tables import ReleaseRow
 from envcheck.rules.api import Facts, Outcome, passed, rule
@@ -15,18 +15,12 @@ from envcheck.rules.facts.frameworks import finds_no_gpu
 from envcheck.rules.frameworks.cuda_wanted import evidence_for_cuda
 from envcheck.snapshot import Distribution, Environment, Framework, frameworks_in
 
-_ASKS_FOR_GPU = re.compile(
-    r"list_(?:physical|logical)_devices\(['\"]GPU|is_gpu_available|\btensorflow-gpu\b|\bGPUs? available\b|\bno GPU\b"
-    r"|\buse (?:the|my|a) GPU\b",
-    re.IGNORECASE,
-)
-
 
 def _on_windows(environment: Environment, facts: Facts) -> bool:
     if facts.driver_os != "windows":
         return False
-    asked = any(_ASKS_FOR_GPU.search(error.text) for error in facts.snapshot.observed_errors)
-    return asked or finds_no_gpu(environment) or bool(facts.usable_gpus) or bool(evidence_for_cuda(environment, facts))
+    asked = lines_with("gpu-asked-of-tensorflow", facts.snapshot.observed_errors)
+    return bool(asked or finds_no_gpu(environment) or facts.usable_gpus or evidence_for_cuda(environment, facts))
 
 
 _WSL = Fix(

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 
 from envcheck.checks import Evidence, Fix
-from envcheck.compat.error_lines import ErrorLine
+from envcheck.compat.error_lines import ErrorLine, lines_with
 from envcheck.compat.relations.visible_devices import hides_all
 from envcheck.rules.api import Facts, Outcome, evidence_of, passed, rule
 from envcheck.rules.facts.driver import release, supports_all_natively
@@ -26,8 +25,6 @@ _SHADOWED = (
 )
 """What programs say when they load a Linux driver's libcuda there."""
 _OWN_FOLDER = "/usr/lib/wsl/"
-_LINUX_RELEASE = re.compile(r"libcuda reported version is: \d{3}\.\d")
-"""TensorFlow reads the version from the name of libcuda's file; that of WSL has no version."""
 
 
 @rule(
@@ -112,7 +109,7 @@ def _works(foreign: list[DriverLibrary], facts: Facts) -> Outcome:
 
 def _by_text(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """What the error lines of a text say, if the libraries decide nothing."""
-    lines = [error for error in snapshot.observed_errors if _LINUX_RELEASE.search(error.text)]
+    lines = lines_with("released-driver-read", snapshot.observed_errors)
     if lines:
         return Outcome(
             status="fail",
