@@ -25,7 +25,7 @@ from envcheck.enrich.stated import (
 )
 from envcheck.enrich.stated_cuda import infer_default_build, programs_of_stated_cuda, programs_older_than_gpus
 from envcheck.enrich.torch import infer_pypi_build, infer_torch, without_foreign_build
-from envcheck.snapshot import PASTED, Driver, Environment, Framework, Gpu, Listing, Platform, Record, Snapshot
+from envcheck.snapshot import PASTED, Driver, Environment, Framework, Gpu, Listing, Platform, Record, Snapshot, inferred
 from envcheck.versions import ComputeCapability, DriverRelease
 
 R = TypeVar("R", bound=Record)
@@ -158,7 +158,7 @@ def _add(record: R, values: dict[str, Any], why: str) -> R:
     }
     if not new:
         return record
-    read = {**record.read, **dict.fromkeys(new, f"inferred {why}")}
+    read = {**record.read, **dict.fromkeys(new, inferred(why))}
     return msgspec.structs.replace(record, **new, read=read)
 
 

@@ -31,6 +31,7 @@ from envcheck.snapshot import (
     Platform,
     Snapshot,
     frameworks_in,
+    inferred,
     items_in,
 )
 from envcheck.versions import CodeTarget, ComputeCapability, CudaVersion, DriverRelease, is_release
@@ -100,7 +101,7 @@ def add_pinned_torch(environment: Environment, matrix: Matrix) -> Environment:
     if len(pins) != 1:
         return environment
     ((version, row),) = pins.items()
-    torch = Framework(source=PASTED, name="torch", version=version, read={"version": f"inferred {row}"})
+    torch = Framework(source=PASTED, name="torch", version=version, read={"version": inferred(row)})
     return msgspec.structs.replace(
         environment, frameworks=Listing(items=(*frameworks.items, torch), complete=frameworks.complete)
     )
@@ -153,7 +154,7 @@ def _of_rows(framework: Framework, cuda: str | None, rows: Sequence[ReleaseRow])
     """What rows that agree on the CUDA of a build say of it; nothing where the build told another CUDA itself."""
     if cuda == "":
         return {"cpu_only": True} if framework.gpu_available is False and not framework.cuda else {}
-    told = framework.cuda if not framework.source_of("cuda").startswith("inferred ") else None
+    told = None if framework.is_inferred("cuda") else framework.cuda
     if not cuda or told not in (None, cuda):
         return {}
     codes = {row.targets for row in rows if row.targets}
@@ -255,7 +256,7 @@ def infer_driver(snapshot: Snapshot) -> Driver | None:
     refused = any(each.gpu_available is False and each.cuda and not each.cpu_only for each in frameworks)
     if not silent or not refused or snapshot.driver or snapshot.gpus or platform.os == "macos" or snapshot.kernel:
         return None
-    why = {"installed": "inferred from the report"}
+    why = {"installed": inferred("from the report")}
     return Driver(source=PASTED, installed=False, read=why)
 
 

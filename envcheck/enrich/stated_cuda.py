@@ -27,6 +27,7 @@ from envcheck.snapshot import (
     Platform,
     Snapshot,
     frameworks_in,
+    inferred,
     items_in,
 )
 from envcheck.versions import CodeTarget, ComputeCapability, CudaVersion, DriverRelease
@@ -78,7 +79,7 @@ def programs_older_than_gpus(environment: Environment | None, snapshot: Snapshot
     if not all(known is not None and cuda_serves(matrix, known, cuda).bad for known in capabilities):
         return None
     code = tuple(str(target) for target in targets_of(matrix, cuda))
-    told = {"cuda": "pasted text", "version": "pasted text", "gpu_code": f"inferred {_OF_CONDA}"}
+    told = {"gpu_code": inferred(_OF_CONDA)}
     return Framework(source=PASTED, name=PROGRAMS, version=str(cuda), cuda=str(cuda), gpu_code=code, read=told)
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from envcheck.snapshot.base import PASTED, ApiResult, Identified, Listing, Record, items_in
+from envcheck.snapshot.base import PASTED, ApiResult, Identified, Listing, Record, inferred, items_in
 from envcheck.snapshot.gpus import (
     Clocks,
     Ecc,
@@ -160,6 +160,7 @@ __all__ = [
     "Variables",
     "Verification",
     "frameworks_in",
+    "inferred",
     "items_in",
 ]
 

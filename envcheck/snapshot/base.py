@@ -12,6 +12,11 @@ PASTED = "pasted text"
 """The source of what was read in a text, and the name of the runs that say which part of one was not read."""
 
 
+def inferred(why: str) -> str:
+    """The source of what was not read anywhere, but follows from the matrix or from other facts."""
+    return f"inferred {why}"
+
+
 class Record(msgspec.Struct, frozen=True, kw_only=True):
     """A group of facts read together."""
 
@@ -23,6 +28,10 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     def source_of(self, field: str) -> str:
         """Where ``field`` was read."""
         return self.read.get(field, self.source)
+
+    def is_inferred(self, field: str) -> bool:
+        """Whether ``field`` follows from the matrix or from other facts, so that nothing here shows it."""
+        return self.source_of(field).startswith(inferred(""))
 
 
 class Identified(Record, frozen=True, kw_only=True):

@@ -15,7 +15,7 @@ from envcheck.compat.relations.torch import build_of, torch_row
 from envcheck.compat.specifier import parse_specifier, parse_version
 from envcheck.compat.tables import CondaBuildRow
 from envcheck.plans.kit.requirement import exact
-from envcheck.snapshot import Distribution, Environment, Framework, Listing, Planned
+from envcheck.snapshot import Distribution, Environment, Framework, Listing, Planned, inferred
 from envcheck.versions import CondaBuild, CudaVersion
 
 _CUDA_PIN = re.compile(r"==([0-9]{1,2}\.[0-9])(?:\.\*)?")
@@ -150,7 +150,7 @@ def _torch(item: Planned, items: Sequence[Planned], matrix: Matrix) -> Framework
         cuda=None if cpu else cuda,
         cpu_only=True if cpu else False if cuda else None,
         gpu_code=row.targets if row else None,
-        read={"gpu_code": f"inferred {row.id}"} if row else {},
+        read={"gpu_code": inferred(row.id)} if row else {},
     )
 
 

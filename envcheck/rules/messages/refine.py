@@ -203,9 +203,7 @@ def _driver_is_known(snapshot: Snapshot) -> bool:
     run. A Jetson has no nvidia-smi, and its driver no number.
     """
     driver, platform = snapshot.driver, snapshot.platform
-    runs = driver is not None and (
-        driver.names_release or (driver.cuda is not None and not driver.source_of("cuda").startswith("inferred "))
-    )
+    runs = driver is not None and (driver.names_release or (driver.cuda is not None and not driver.is_inferred("cuda")))
     uses = any(framework.gpu_available for each in judged_environments(snapshot) for framework in frameworks_in(each))
     module = snapshot.kernel.nvidia if snapshot.kernel else None
     loaded = module is not None and module.loaded is True and module.version is not None

@@ -118,7 +118,7 @@ def _majors(snapshot: Snapshot, matrix: Matrix, wanted: frozenset[int]) -> Itera
     for environment in judged_environments(snapshot):
         for framework in frameworks_in(environment):
             # What a release is known to be built for may be what it does not find, and is no sign that it is there.
-            of_row = framework.source_of("cuda").startswith("inferred ")
+            of_row = framework.is_inferred("cuda")
             yield from (major for major in _major(framework.cuda) if not (of_row and major in wanted))
 
 

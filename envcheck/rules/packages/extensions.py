@@ -55,7 +55,7 @@ def extension_built_for_other_torch(subject: FrameworkSubject, facts: Facts) -> 
     framework, torch = subject.framework, torch_of(subject)
     if torch is None or "torch" not in (framework.name, framework.extends):
         return None
-    if torch.source_of("version").startswith("inferred"):
+    if torch.is_inferred("version"):
         return None  # another package pins this release: two packages' bounds prove no installation
     if facts.matrix.has_trait(framework.name, "released-with-torch"):
         return None
