@@ -71,15 +71,17 @@ def recognise(paste: Paste) -> bool:
 
 
 def read(paste: Paste) -> Snapshot:
-    if _on_purpose(paste):
-        return Snapshot(runs=(ProbeRun(name=NAME, status="ok", detail=HIDDEN_ON_PURPOSE),))
     values = _of_commands(paste)
     for line in paste.lines:
         found = _setting(line)
         if found and len(values) < _MOST:
             said = _LIST.match(line) or found
             values.setdefault(found[1], masked_value(found[1], said[2].strip("\"'")))
-    return Snapshot(variables=Variables(source=SOURCE, values=values)) if values else Snapshot()
+    runs: tuple[ProbeRun, ...] = ()
+    if _on_purpose(paste):
+        values.pop("CUDA_VISIBLE_DEVICES", None)
+        runs = (ProbeRun(name=NAME, status="ok", detail=HIDDEN_ON_PURPOSE),)
+    return Snapshot(variables=Variables(source=SOURCE, values=values) if values else None, runs=runs)
 
 
 def _setting(line: str) -> re.Match[str] | None:

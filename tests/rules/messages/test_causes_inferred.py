@@ -85,6 +85,15 @@ def test_a_gpu_that_a_command_hides_on_purpose() -> None:
     assert cause_in(_HIDDEN) is not None
 
 
+def test_a_command_that_hides_every_gpu_leaves_the_other_variables() -> None:
+    text = f"export LD_LIBRARY_PATH=/opt/cuda/lib64\n{_HIDDEN}\n$ ./bench\nggml_cuda_init: found 2 CUDA devices:"
+    snapshot, _ = judge(text)
+    assert snapshot is not None
+    assert snapshot.variables is not None
+    assert snapshot.variables.values == {"LD_LIBRARY_PATH": "/opt/cuda/lib64"}
+    assert alarms(text) == []
+
+
 def test_a_fabric_manager_that_has_nothing_to_do() -> None:
     failed = "nvidia-fabricmanager.service: Control process exited, code=exited, status=1/FAILURE\nDGX, 2x A40"
     assert cause_in(failed) == "fabric-manager-not-running"
