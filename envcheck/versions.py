@@ -9,7 +9,10 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Literal, NamedTuple, TypeAlias
+
+Flavour: TypeAlias = Literal["open", "proprietary"]
+"""Which of NVIDIA's kernel modules: a release of the driver has both."""
 
 _NUMBERS = re.compile(r"[0-9]{1,6}(?:\.[0-9]{1,6}){0,4}")
 

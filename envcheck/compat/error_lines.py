@@ -8,14 +8,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache, lru_cache
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from envcheck.checks import DecidedBy, Status
 from envcheck.compat.families import SPOKEN_OF, files_of
 from envcheck.compat.load import load_matrix
 from envcheck.compat.needed import Index, needed_by
 from envcheck.compat.tables import XidRow
-from envcheck.snapshot import ObservedError
+
+if TYPE_CHECKING:
+    from envcheck.snapshot import ObservedError
 
 LONGEST = 2000
 """Characters of a line that are matched; pasted text is untrusted."""

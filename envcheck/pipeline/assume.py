@@ -23,7 +23,6 @@ from envcheck.snapshot import (
     Distribution,
     Driver,
     Environment,
-    Flavour,
     Framework,
     Gpu,
     Kernel,
@@ -34,6 +33,7 @@ from envcheck.snapshot import (
     Variables,
     items_in,
 )
+from envcheck.versions import Flavour
 
 SOURCE = "assumed"
 

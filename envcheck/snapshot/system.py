@@ -1,12 +1,9 @@
 """Platform, kernel and driver."""
 
-from typing import Literal, TypeAlias
+from typing import Literal
 
 from envcheck.snapshot.base import ApiResult, Identified, Listing, Record
-
-Flavour: TypeAlias = Literal["open", "proprietary"]
-"""Of NVIDIA's kernel module."""
-
+from envcheck.versions import Flavour
 
 class ContainerHost(Record, frozen=True, kw_only=True):
     """What a host has for containers that are to use its GPUs."""

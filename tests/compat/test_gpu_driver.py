@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 from envcheck.compat.load import load_matrix
 from envcheck.compat.relations.gpu_driver import architecture_of, driver_supports, module_supports
 from envcheck.compat.tables import Os
-from envcheck.snapshot import Flavour
-from envcheck.versions import ComputeCapability, DriverRelease
+from envcheck.versions import ComputeCapability, DriverRelease, Flavour
 from tests.every import every
 
 MATRIX = load_matrix()

@@ -25,9 +25,8 @@ from envcheck.compat.specifier import Version, covered, parse_specifier, parse_v
 from envcheck.compat.tables import ArchitectureRow, Os, ReleaseRow, Row, TorchBuild
 from envcheck.components import Bound, Component
 from envcheck.errors import UsageError
-from envcheck.snapshot import Flavour
 from envcheck.sources import Source
-from envcheck.versions import DriverRelease
+from envcheck.versions import DriverRelease, Flavour
 
 _Record = tuple[Row, dict[str, Any]]
 

@@ -14,9 +14,8 @@ from envcheck.compat.matrix import Matrix
 from envcheck.compat.relations.fit import WEAKEST_FIRST, Fit, FitVerdict, conclude
 from envcheck.compat.specifier import Version
 from envcheck.compat.tables import GpuRow, ImageRow, Machine, Os, ReleaseRow, Row
-from envcheck.snapshot import Flavour
 from envcheck.sources import Source
-from envcheck.versions import ComputeCapability, CudaVersion, DriverRelease
+from envcheck.versions import ComputeCapability, CudaVersion, DriverRelease, Flavour
 
 _FEW = 2
 

@@ -17,8 +17,7 @@ from envcheck.compat.specifier import Specifier, Version, parse_specifier, parse
 from envcheck.compat.tables import Machine, Os
 from envcheck.components import Bound, Component
 from envcheck.errors import UsageError
-from envcheck.snapshot import Flavour
-from envcheck.versions import ComputeCapability, CudaVersion, DriverRelease
+from envcheck.versions import ComputeCapability, CudaVersion, DriverRelease, Flavour
 
 # The many ways in which people, and tools, write one version: as the grammar of versions has it.
 

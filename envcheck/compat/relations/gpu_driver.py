@@ -7,8 +7,7 @@ from envcheck.compat.relations.driver_cuda import branch_of
 from envcheck.compat.relations.fit import Fit, FitVerdict, conclude
 from envcheck.compat.specifier import Version, parse_specifier
 from envcheck.compat.tables import ArchitectureRow, CapabilityRow, GpuRow, Os, Row
-from envcheck.snapshot import Flavour
-from envcheck.versions import ComputeCapability, DriverRelease
+from envcheck.versions import ComputeCapability, DriverRelease, Flavour
 
 
 def driver_supports(

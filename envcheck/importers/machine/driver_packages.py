@@ -14,7 +14,8 @@ import msgspec
 
 from envcheck.importers.kit.paste import SOURCE, Paste
 from envcheck.importers.kit.protocol import Rank
-from envcheck.snapshot import Driver, DriverLibrary, Flavour, Kernel, KernelModule, Listing, Snapshot
+from envcheck.snapshot import Driver, DriverLibrary, Kernel, KernelModule, Listing, Snapshot
+from envcheck.versions import Flavour
 
 NAME = "driver packages"
 RANK = Rank.OUTPUT

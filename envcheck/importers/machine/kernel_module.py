@@ -13,8 +13,9 @@ from itertools import pairwise
 
 from envcheck.importers.kit.paste import SOURCE, Paste
 from envcheck.importers.kit.protocol import Rank, any_line, each_line
-from envcheck.snapshot import Flavour, Kernel, KernelModule, Platform, Snapshot
+from envcheck.snapshot import Kernel, KernelModule, Platform, Snapshot
 from envcheck.snapshot.merge import merge
+from envcheck.versions import Flavour
 
 NAME = "kernel modules"
 RANK = Rank.OUTPUT

@@ -11,8 +11,8 @@ from envcheck.rules.facts.machine import basis_of, count_by_model, gpu_title, la
 from envcheck.rules.fixes.driver import update_driver
 from envcheck.rules.fixes.fits import incompatible, not_known
 from envcheck.rules.messages.observed import kernel_evidence, kernel_messages, said_by_reader, tells_of
-from envcheck.snapshot import OTHER_GPU, PASTED, Flavour, Gpu, Snapshot, frameworks_in
-from envcheck.versions import ComputeCapability
+from envcheck.snapshot import OTHER_GPU, PASTED, Gpu, Snapshot, frameworks_in
+from envcheck.versions import ComputeCapability, Flavour
 
 _FIND_A_GPU = (
     Fix(text="Check whether the PCI bus shows the card", command=("lspci", "-nn", "-d", "10de:")),
