@@ -20,8 +20,8 @@ MEASURES = Request(only=MEASURED, bench=Bench())
 BUSY = conditions(utilisation_before=97.0)
 
 
-def run(status: Any = "ok", detail: str = "", name: str = "bench.gemm") -> ProbeRun:
-    return ProbeRun(name=name, title="Matrix products", status=status, detail=detail, gpu=h200().uuid)
+def run(status: Any = "ok", detail: str = "", name: str = "bench.gemm", **more: Any) -> ProbeRun:
+    return ProbeRun(name=name, title="Matrix products", status=status, detail=detail, gpu=h200().uuid, **more)
 
 
 def concluded(*figures: Measurement, gpus: int = 1, runs: tuple[ProbeRun, ...] = (run(),)) -> Report:
@@ -85,7 +85,11 @@ def test_a_measurement_that_died_is_no_pass() -> None:
 def interrupted(figures: tuple[Measurement, ...]) -> Any:
     def gather(request: Request, on_event: OnEvent, _stop: object) -> Snapshot:
         on_event(Interrupted())
-        return machine(h200(sm_count=132), measurements=figures, runs=(run("failed", "interrupted while gemm bf16"),))
+        return machine(
+            h200(sm_count=132),
+            measurements=figures,
+            runs=(run("failed", "interrupted while gemm bf16", cut_short=True),),
+        )
 
     return gather
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import msgspec
 
@@ -14,8 +14,16 @@ from envcheck.snapshot import ProbeRun, Snapshot
 from envcheck.text.clean import clean_block, one_line
 
 RunStatus = Literal["ok", "absent", "failed", "crashed", "timed-out", "skipped"]
-Verdict = tuple[RunStatus, str]
-"""How a probe ended: the status and its description."""
+
+
+class Verdict(NamedTuple):
+    """How a probe ended."""
+
+    status: RunStatus
+    detail: str
+    cut_short: bool = False
+    """Whether all probes had to end, for no reason of its own."""
+
 
 START_GRACE = 15.0
 """Seconds that an interpreter may take to start, for example from a busy network file system."""
@@ -70,33 +78,32 @@ class Attempt(msgspec.Struct):
         status: RunStatus = "failed" if self.problems else done.status
         words = "; ".join([*self._complaints(), *filter(None, [done.detail])])
         noise = "\n".join(filter(None, [printed, clean_block(done.trace).strip("\n")]))
-        return self._run(status, words, noise, remark)
+        return self._run(Verdict(status, words), noise, remark)
 
     def was_cut_off(self, verdict: Verdict, printed: str, remark: str) -> ProbeRun:
         """The row for a probe that ended without a report."""
-        status, words = verdict
-        words = "; ".join([deaths.doing(words, self.progress), *self._complaints()])
-        return self._run(status, words, printed, remark)
+        words = "; ".join([deaths.doing(verdict.detail, self.progress), *self._complaints()])
+        return self._run(verdict._replace(detail=words), printed, remark)
 
     def _complaints(self) -> list[str]:
         further = f" (and {len(self.problems) - 1} more)" if len(self.problems) > 1 else ""
         return [f"it sent {self.problems[0]}{further}"] if self.problems else []
 
-    def _run(self, status: RunStatus, words: str, noise: str, remark: str) -> ProbeRun:
+    def _run(self, verdict: Verdict, noise: str, remark: str) -> ProbeRun:
         taken = time.monotonic() - self.started if self.seconds is None else self.seconds
-        detail = "; ".join(filter(None, [words, remark]))
-        return row(self.spec, (status, detail), self.about, seconds=round(taken, 4), noise=noise)
+        detail = "; ".join(filter(None, [verdict.detail, remark]))
+        return row(self.spec, verdict._replace(detail=detail), self.about, seconds=round(taken, 4), noise=noise)
 
 
 def row(spec: ProbeSpec, verdict: Verdict, about: About = WHOLE, *, seconds: float = 0.0, noise: str = "") -> ProbeRun:
     """The row of a report for the probe ``spec``."""
-    status, detail = verdict
     return ProbeRun(
         name=spec.name,
         title=spec.title,
-        status=status,
+        status=verdict.status,
         seconds=seconds,
-        detail=one_line(detail),
+        detail=one_line(verdict.detail),
+        cut_short=verdict.cut_short,
         noise=noise,
         fills=spec.fills,
         environment=about.environment,

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from envcheck.collect.attempt import About, row
+from envcheck.collect.attempt import About, Verdict, row
 from envcheck.collect.bench_plan import Bench, Chosen, choose, request_of, seen_alone, wanted
 from envcheck.collect.catalog import ProbeSpec
 from envcheck.collect.child import Launch
@@ -66,7 +66,7 @@ def run_bench(
         loop.run(groups)
     for spec in inside:  # nothing of the environment is started for the main figures
         if not wanted(spec, wish):
-            finished(Ended(spec, row(spec, ("absent", f"measured with --{spec.asked or 'full'}"))))
+            finished(Ended(spec, row(spec, Verdict("absent", f"measured with --{spec.asked or 'full'}"))))
     inside = [spec for spec in inside if wanted(spec, wish)]
     if inside:
         from envcheck.collect.bench_inside import run_inside  # noqa: PLC0415  few measure, and checks start faster
@@ -89,13 +89,14 @@ def _alone(gpu: Gpu, gathered: Snapshot) -> dict[str, str]:
 def _not_measured(specs: Sequence[ProbeSpec], chosen: Chosen) -> list[Ended]:
     """Rows for what is not started, and why."""
     if not chosen.gpus and not chosen.refused:
-        return [Ended(spec, row(spec, ("skipped", "no matching CUDA GPU found"))) for spec in specs]
+        return [Ended(spec, row(spec, Verdict("skipped", "no matching CUDA GPU found"))) for spec in specs]
     rows = [
-        Ended(spec, row(spec, ("skipped", f"{reason}; --force measures it anyway"), About(gpu=uuid)))
+        Ended(spec, row(spec, Verdict("skipped", f"{reason}; --force measures it anyway"), About(gpu=uuid)))
         for uuid, reason in chosen.refused.items()
         for spec in specs
         if spec.per == "gpu"
     ]
     if not chosen.gpus:
-        rows += [Ended(spec, row(spec, ("skipped", "every GPU is in use"))) for spec in specs if spec.per == "machine"]
+        busy = Verdict("skipped", "every GPU is in use")
+        rows += [Ended(spec, row(spec, busy)) for spec in specs if spec.per == "machine"]
     return rows

@@ -6,7 +6,7 @@ from typing import Literal
 
 import msgspec
 
-from envcheck.collect.attempt import Attempt
+from envcheck.collect.attempt import Attempt, Verdict
 from envcheck.collect.catalog import ProbeSpec, all_probes
 from envcheck.collect.protocol import Message, WrongMessageError, decode_fact, without_halves
 from envcheck.errors import UsageError
@@ -81,5 +81,5 @@ def _part(spec: ProbeSpec, run: Run) -> Snapshot:
         row = attempt.ended_by_itself(done, noise, "")
     else:
         end = run.end or End("failed", "its end is not known")
-        row = attempt.was_cut_off((end.status, clean(end.detail)), noise, "")
+        row = attempt.was_cut_off(Verdict(end.status, clean(end.detail)), noise, "")
     return merge([*attempt.facts, Snapshot(runs=(row,))])

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from envcheck import bundle, events
 from envcheck.checks import Scope
 from envcheck.collect import cleanup
-from envcheck.collect.attempt import row
+from envcheck.collect.attempt import Verdict, row
 from envcheck.collect.bench import run_bench
 from envcheck.collect.bench_plan import Bench
 from envcheck.collect.catalog import ProbeSpec
@@ -188,7 +188,7 @@ class _Results:
         """Whether ``spec`` must not be started; if so, record that as its result."""
         reason = _why_skipped(spec, scopes, asked)
         if reason:
-            self.parts[spec.name] = [Snapshot(runs=(row(spec, ("skipped", reason)),))]
+            self.parts[spec.name] = [Snapshot(runs=(row(spec, Verdict("skipped", reason)),))]
         return bool(reason)
 
     def plan(self, specs: Sequence[ProbeSpec]) -> None:

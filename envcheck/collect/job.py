@@ -116,11 +116,11 @@ class Job:
     def reason_to_end(self, now: float) -> Verdict | None:
         """The reason to terminate the child, or None."""
         if self._child.sent_too_much:
-            return "failed", f"it sent more than {TOTAL_LIMIT >> 20} MiB"
+            return Verdict("failed", f"it sent more than {TOTAL_LIMIT >> 20} MiB")
         if now < self.end_by:
             return None
         limit = self._current.limit if self._current else EXIT_GRACE
-        return "timed-out", f"timed out after {limit:g} s"
+        return Verdict("timed-out", f"timed out after {limit:g} s")
 
     def handle_exit(self) -> None:
         """Handle a child that exited: read its last messages, and look for processes that it left."""
@@ -140,7 +140,7 @@ class Job:
         if killed:
             returncode = self._child.reap()
             death = deaths.whose(returncode) if verdict is None else "outside"
-            verdict = verdict or deaths.describe(returncode)
+            verdict = verdict or Verdict(*deaths.describe(returncode))
         else:
             self._child.abandon()
             self._left.append(f"process {self.pid}, which cannot be killed and was abandoned")

@@ -82,12 +82,12 @@ class Loop:
         """Start a child for ``group``, or record why that failed."""
         halt = self._halt()
         if halt:
-            self._settle(group, (halt[0], f"not started: {halt[1]}"))
+            self._settle(group, halt._replace(detail=f"not started: {halt.detail}"))
             return
         try:
             job = Job(group, self._setting)
         except OSError as error:
-            self._settle(group, ("failed", f"no child could be started for it: {error}"))
+            self._settle(group, Verdict("failed", f"no child could be started for it: {error}"))
             return
         self._jobs.append(job)
         job.proceed()
@@ -128,7 +128,7 @@ class Loop:
     def _halt(self) -> Verdict | None:
         """The reason to stop everything, or None."""
         if self._deadline_s is not None and time.monotonic() - self._started >= self._deadline_s:
-            return "timed-out", f"--timeout {self._deadline_s:g} s was reached"
+            return Verdict("timed-out", f"--timeout {self._deadline_s:g} s was reached", cut_short=True)
         if self._interrupted():
-            return "failed", "interrupted"
-        return ("failed", "it was stopped on request") if self._should_stop() else None
+            return Verdict("failed", "interrupted", cut_short=True)
+        return Verdict("failed", "it was stopped on request", cut_short=True) if self._should_stop() else None

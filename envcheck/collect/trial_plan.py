@@ -207,7 +207,7 @@ def plan(specs: Sequence[ProbeSpec], snapshot: Snapshot, request: Mapping[str, A
     environments = [found for found in _environments(snapshot) if found.judged]
     steps = [step for environment in environments for step in _within(environment, specs, snapshot, request, choice)]
     if not environments:
-        reason: Verdict = ("skipped", "no Python environment was found to try anything in")
+        reason = Verdict("skipped", "no Python environment was found to try anything in")
         steps = [Ended(spec, row(spec, reason)) for spec in specs]
     trials = tuple(step for step in steps if isinstance(step, PlannedTrial))
     return Plan(trials, tuple(step for step in steps if isinstance(step, Ended)))
@@ -229,9 +229,9 @@ def _within(
         for about, framework, absent in _subjects(spec, environment, snapshot):
             reason = problem or (choice.refused if spec.uses == "gpu" else "")
             if absent:
-                yield Ended(spec, row(spec, ("absent", absent), about))
+                yield Ended(spec, row(spec, Verdict("absent", absent), about))
             elif reason:
-                yield Ended(spec, row(spec, ("skipped", reason), about))
+                yield Ended(spec, row(spec, Verdict("skipped", reason), about))
             else:
                 asked = {**request, **_details(environment, framework, snapshot, choice)}
                 yield PlannedTrial(spec, about, interpreter, asked, choice.visible)

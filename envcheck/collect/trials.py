@@ -103,7 +103,7 @@ def run_trials(
             groups = [_group(trial, folder / str(number)) for number, trial in enumerate(trials)]
         except OSError as error:
             for trial in trials:
-                verdict: Verdict = ("failed", f"no temporary folder could be made: {error}")
+                verdict = Verdict("failed", f"no temporary folder could be made: {error}")
                 finished(Ended(trial.spec, row(trial.spec, verdict, trial.about)))
             return
         stack.callback(loop.abort)  # before the folder is removed

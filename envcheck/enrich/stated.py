@@ -38,8 +38,6 @@ from envcheck.versions import CodeTarget, ComputeCapability, CudaVersion, Driver
 
 ARCHIVE = "archive name"
 """What tells a version that belongs to one build of a release only: its own, not those of other indexes."""
-NO_ANSWER = "nvidia-smi told neither GPUs nor a driver"
-"""What the reader of a report says of one whose own questions about the machine were not answered."""
 
 
 def add_frameworks(environment: Environment, matrix: Matrix, errors: Sequence[ObservedError] = ()) -> Environment:
@@ -246,7 +244,6 @@ def _lacks(build: TorchBuild, capability: ComputeCapability, matrix: Matrix) -> 
 def infer_driver(snapshot: Snapshot) -> Driver | None:
     """No driver where Python runs: a CUDA build that finds no CUDA, in a report for which nvidia-smi had no answer."""
     platform = snapshot.platform or Platform()
-    silent = any(NO_ANSWER in run.detail for run in snapshot.runs)
     frameworks = [
         framework
         for environment in items_in(snapshot.environments)
@@ -254,6 +251,7 @@ def infer_driver(snapshot: Snapshot) -> Driver | None:
         if environment.source == PASTED
     ]
     refused = any(each.gpu_available is False and each.cuda and not each.cpu_only for each in frameworks)
+    silent = bool(snapshot.told and snapshot.told.silent_smi)
     if not silent or not refused or snapshot.driver or snapshot.gpus or platform.os == "macos" or snapshot.kernel:
         return None
     why = {"installed": inferred("from the report")}

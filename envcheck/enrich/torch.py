@@ -144,7 +144,7 @@ def infer_pypi_build(framework: Framework, snapshot: Snapshot, matrix: Matrix) -
         return []
     on_windows = platform.os == "windows" and not platform.wsl
     if framework.version is None:
-        told = any(FROM_PYPI in run.detail for run in snapshot.runs)
+        told = bool(snapshot.told and snapshot.told.torch_of_pypi)
         if platform.tegra and not platform.image_tegra_release:
             return [Inference({"cpu_only": True}, FROM_PYPI if told else FOR_ARM)]
         return [Inference({"cpu_only": True}, FROM_PYPI)] if told and on_windows else []

@@ -93,9 +93,10 @@ def read_text(text: str) -> Snapshot:
         merged = told
         runs += [run, *left_out]
     snapshot = assemble(merged)
-    if snapshot == Snapshot() and not speaks_of_field("\n".join(paste.statements)):
+    without_facts = msgspec.structs.replace(snapshot, told=None) == Snapshot()
+    if without_facts and not speaks_of_field("\n".join(paste.statements)):
         raise UsageError(_not_recognised(paste, runs))
-    if snapshot == Snapshot():
+    if without_facts:
         runs.append(ProbeRun(name="words", title=f"{PASTED_TITLE}words of this field", status="ok"))
     if paste.unread:
         runs.append(left_out_run(paste.unread))

@@ -11,7 +11,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from envcheck.enrich.stated import NO_ANSWER
 from envcheck.importers.kit import gpu_lines
 from envcheck.importers.kit.operating_system import from_python_platform, from_title
 from envcheck.importers.kit.paste import SOURCE, Paste
@@ -24,8 +23,8 @@ from envcheck.snapshot import (
     Library,
     Listing,
     Platform,
-    ProbeRun,
     Snapshot,
+    Told,
     Toolkit,
     Variables,
 )
@@ -96,7 +95,7 @@ def read(paste: Paste) -> Snapshot:
         libraries=_cudnn_files(values),
         variables=_variables(values),
         environments=Listing(items=(_environment(values),)),
-        runs=(ProbeRun(name="nvidia-smi", status="ok", detail=NO_ANSWER),) if _smi_was_silent(values) else (),
+        told=Told(source=SOURCE, silent_smi=True) if _smi_was_silent(values) else None,
     )
 
 

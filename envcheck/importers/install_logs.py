@@ -13,10 +13,9 @@ import msgspec
 from packaging.utils import canonicalize_name
 
 from envcheck.enrich.stated import ARCHIVE
-from envcheck.enrich.torch import FROM_PYPI
 from envcheck.importers.kit.paste import SOURCE, Paste
 from envcheck.importers.kit.protocol import Rank, environment, with_environment
-from envcheck.snapshot import Distribution, Environment, Framework, ProbeRun, Snapshot
+from envcheck.snapshot import Distribution, Environment, Framework, Snapshot, Told
 
 NAME = "installer"
 RANK = Rank.MESSAGE
@@ -114,8 +113,8 @@ def read(paste: Paste) -> Snapshot:
     if not (found.distributions or found.frameworks or found.python):
         return Snapshot()
     plain = torch is not None and torch.cuda is None and torch.cpu_only is None
-    runs = (ProbeRun(name=NAME, status="ok", detail=FROM_PYPI),) if plain else ()
-    return msgspec.structs.replace(with_environment(found), runs=runs)
+    told = Told(source=SOURCE, torch_of_pypi=True) if plain else None
+    return msgspec.structs.replace(with_environment(found), told=told)
 
 
 def _with(found: Environment, torch: Framework) -> Environment:

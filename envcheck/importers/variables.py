@@ -9,7 +9,7 @@ import re
 from envcheck.importers.kit.paste import SOURCE, Paste
 from envcheck.importers.kit.protocol import Rank
 from envcheck.redact.secrets import masked_value
-from envcheck.snapshot import HIDDEN_ON_PURPOSE, ProbeRun, Snapshot, Variables
+from envcheck.snapshot import Snapshot, Told, Variables
 
 NAME = "environment variables"
 RANK = Rank.OUTPUT
@@ -77,11 +77,11 @@ def read(paste: Paste) -> Snapshot:
         if found and len(values) < _MOST:
             said = _LIST.match(line) or found
             values.setdefault(found[1], masked_value(found[1], said[2].strip("\"'")))
-    runs: tuple[ProbeRun, ...] = ()
+    told = None
     if _on_purpose(paste):
         values.pop("CUDA_VISIBLE_DEVICES", None)
-        runs = (ProbeRun(name=NAME, status="ok", detail=HIDDEN_ON_PURPOSE),)
-    return Snapshot(variables=Variables(source=SOURCE, values=values) if values else None, runs=runs)
+        told = Told(source=SOURCE, hidden_on_purpose=True)
+    return Snapshot(variables=Variables(source=SOURCE, values=values) if values else None, told=told)
 
 
 def _setting(line: str) -> re.Match[str] | None:

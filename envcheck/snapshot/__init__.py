@@ -36,10 +36,6 @@ from envcheck.snapshot.gpus import (
     Throttle,
 )
 from envcheck.snapshot.runs import (
-    HIDDEN_ON_PURPOSE,
-    JOB_WITHOUT_GPU,
-    ON_TPU,
-    OTHER_GPU,
     PASTED_TITLE,
     Collective,
     CollectivePoint,
@@ -50,6 +46,7 @@ from envcheck.snapshot.runs import (
     ProbeRun,
     Reading,
     Span,
+    Told,
     Verification,
 )
 from envcheck.snapshot.software import (
@@ -76,7 +73,6 @@ from envcheck.snapshot.software import (
     frameworks_in,
 )
 from envcheck.snapshot.system import (
-    NO_GPU_ASKED,
     ContainerHost,
     DeviceNode,
     Driver,
@@ -90,13 +86,8 @@ from envcheck.snapshot.system import (
 
 __all__ = [
     "AS_STATED",
-    "HIDDEN_ON_PURPOSE",
-    "JOB_WITHOUT_GPU",
-    "NO_GPU_ASKED",
     "OF_FRAMEWORK_IMAGE",
     "OF_IMAGE",
-    "ON_TPU",
-    "OTHER_GPU",
     "PASTED",
     "PASTED_TITLE",
     "ApiResult",
@@ -150,6 +141,7 @@ __all__ = [
     "Startup",
     "Temperature",
     "Throttle",
+    "Told",
     "Toolkit",
     "Trial",
     "TrialFile",
@@ -192,6 +184,8 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     """Earlier figures that the measured ones are compared with."""
     observed_errors: tuple[ObservedError, ...] = ()
     """Error lines that were read or pasted."""
+    told: Told | None = None
+    """What a pasted text tells that stands in no other section; null: nothing."""
     runs: tuple[ProbeRun, ...] = ()
     """How each probe ended; empty in a report, which has them beside the snapshot."""
     disagreements: tuple[Disagreement, ...] = ()

@@ -1,4 +1,4 @@
-"""What was measured, which errors were met, how each probe ended, and where sources disagreed."""
+"""What was measured, the errors that were met, what a text tells besides, how probes ended, where sources disagreed."""
 
 from typing import Literal
 
@@ -8,16 +8,6 @@ from envcheck.snapshot.base import Record
 
 PASTED_TITLE = "Pasted: "
 """How the titles of the runs begin that read a text: ``Pasted: lspci``."""
-
-ON_TPU = "the program computes on a TPU"
-"""What the reader of a text says where a missing GPU is none that is missed."""
-HIDDEN_ON_PURPOSE = "one command hides every GPU from itself, and another program finds GPUs"
-"""What the reader of a text says where a program that finds no GPU was meant to find none."""
-OTHER_GPU = "names a GPU of another maker and none of NVIDIA: "
-"""The beginning of what the reader of other makers' GPUs says of a text."""
-
-JOB_WITHOUT_GPU = "a batch job asks for no GPU: "
-"""The beginning of what the reader of batch jobs says of one that asks its scheduler for none."""
 
 
 class Span(Record, frozen=True, kw_only=True):
@@ -177,6 +167,23 @@ class ObservedError(Record, frozen=True, kw_only=True):
     """Its number in the text, from 1."""
 
 
+class Told(Record, frozen=True, kw_only=True):
+    """What a pasted text tells of its program and machine that is no fact of another section; null: it does not."""
+
+    on_tpu: bool | None = None
+    """Whether the program computes on a TPU, so that no GPU is missed."""
+    hidden_on_purpose: bool | None = None
+    """Whether one command hides every GPU from itself, and another program finds GPUs."""
+    other_gpu: str | None = None
+    """A GPU of another maker, in a text that names none of NVIDIA's."""
+    job_without_gpu: str | None = None
+    """How it starts a batch job that asks its scheduler for no GPU."""
+    torch_of_pypi: bool | None = None
+    """Whether a command installs PyTorch from PyPI and names no release."""
+    silent_smi: bool | None = None
+    """Whether a report asked nvidia-smi and got neither GPUs nor a driver."""
+
+
 class ProbeRun(Record, frozen=True, kw_only=True):
     """How a probe ended; one for every probe that was meant to run."""
 
@@ -190,6 +197,8 @@ class ProbeRun(Record, frozen=True, kw_only=True):
     """How long it took, in seconds."""
     detail: str = ""
     """One sentence: ``crashed: SIGSEGV while importing torch``."""
+    cut_short: bool = False
+    """Whether it was not started, or ended, because the time for all was over or the user wished so."""
     noise: str = ""
     """The tail of what it printed."""
     fills: tuple[str, ...] = ()

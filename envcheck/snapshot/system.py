@@ -5,6 +5,7 @@ from typing import Literal
 from envcheck.snapshot.base import ApiResult, Identified, Listing, Record
 from envcheck.versions import Flavour
 
+
 class ContainerHost(Record, frozen=True, kw_only=True):
     """What a host has for containers that are to use its GPUs."""
 
@@ -20,10 +21,6 @@ class ContainerHost(Record, frozen=True, kw_only=True):
     """On a Jetson: the lists (``*.csv``) of what its container runtime puts into containers."""
     mounts_missing: tuple[str, ...] | None = None
     """Entries of those lists that are not on this system (some, as they stand)."""
-
-
-NO_GPU_ASKED = "started without a GPU: "
-"""The beginning of the evidence of a container whose command asks for none."""
 
 
 class Platform(Record, frozen=True, kw_only=True):
@@ -61,6 +58,8 @@ class Platform(Record, frozen=True, kw_only=True):
     """``docker``, ``podman``, ``kubernetes``, ``lxc``, ``apptainer``, ``systemd-nspawn``, ``other``, or ``none``."""
     container_evidence: str | None = None
     """What shows that it is a container."""
+    started_without_gpu: bool | None = None
+    """Whether a text shows what starts its container, and that this asks for no GPU."""
     container_host: ContainerHost | None = None
     """What can be seen of the container's host."""
     wsl: bool | None = None
@@ -86,11 +85,6 @@ class Platform(Record, frozen=True, kw_only=True):
     def on_arm(self) -> bool:
         """Whether the processor is a 64-bit Arm, by Linux's name or macOS's."""
         return self.machine in ("aarch64", "arm64")
-
-    @property
-    def started_without_gpu(self) -> bool:
-        """Whether a text shows the command that starts its container, and that asks for no GPU."""
-        return (self.container_evidence or "").startswith(NO_GPU_ASKED)
 
 
 class KernelModule(Record, frozen=True, kw_only=True):

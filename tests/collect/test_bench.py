@@ -276,6 +276,8 @@ def test_the_timeout_of_the_run_ends_everything(machine: Machine) -> None:
     found = machine.run(deadline_s=2.0)
     assert runs(found, "bench_a")["GPU-0"].detail == "--timeout 2 s was reached while the second"
     assert runs(found, "bench_links")[None].detail == "not started: --timeout 2 s was reached"
+    assert runs(found, "bench_a")["GPU-0"].cut_short
+    assert runs(found, "bench_links")[None].cut_short
     assert set(named(found, "first")) == {"GPU-0", "GPU-1"}
 
 
@@ -309,6 +311,7 @@ def test_an_interrupt_keeps_what_was_measured(number: int, machine: Machine) -> 
     assert "GPU-0" in named(found, "first")
     details = {run.gpu: run.detail for run in runs(found, "bench_a").values()}
     assert details["GPU-0"] == "interrupted while the second"
+    assert runs(found, "bench_a")["GPU-0"].cut_short
     assert runs(found, "bench_links")[None].detail == "not started: interrupted"
     assert runs(found, "bench_b")["GPU-0"].detail == "not started: interrupted"
 

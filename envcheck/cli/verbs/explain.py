@@ -31,5 +31,5 @@ def run(options: Namespace) -> int:
 
 def _added_to_here(pasted: Snapshot, here: Snapshot) -> Snapshot:
     """Add the error lines of the text to this machine's facts, which outrank whatever else the text states."""
-    told = Snapshot(observed_errors=pasted.observed_errors, runs=pasted.runs)
+    told = Snapshot(observed_errors=pasted.observed_errors, told=pasted.told, runs=pasted.runs)
     return merge([here, told])

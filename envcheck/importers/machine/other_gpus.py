@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import re
 
-from envcheck.importers.kit.paste import Paste
+from envcheck.importers.kit.paste import SOURCE, Paste
 from envcheck.importers.kit.protocol import Rank
-from envcheck.snapshot import ON_TPU, OTHER_GPU, ProbeRun, Snapshot
+from envcheck.snapshot import Snapshot, Told
 
 NAME = "GPUs of other makers"
 RANK = Rank.PROSE
@@ -47,8 +47,8 @@ def recognise(paste: Paste) -> bool:
 
 def read(paste: Paste) -> Snapshot:
     if _is_on_tpu(paste):
-        return Snapshot(runs=(ProbeRun(name=NAME, status="ok", detail=ON_TPU),))
-    return Snapshot(runs=(ProbeRun(name=NAME, status="ok", detail=f"{OTHER_GPU}{_named(paste)}"),))
+        return Snapshot(told=Told(source=SOURCE, on_tpu=True))
+    return Snapshot(told=Told(source=SOURCE, other_gpu=_named(paste)))
 
 
 def _is_on_tpu(paste: Paste) -> bool:

@@ -10,7 +10,7 @@ from functools import lru_cache
 
 from envcheck.importers.kit.paste import SOURCE, Paste
 from envcheck.importers.kit.protocol import Rank
-from envcheck.snapshot import NO_GPU_ASKED, Platform, Snapshot
+from envcheck.snapshot import Platform, Snapshot
 
 NAME = "container command"
 RANK = Rank.MESSAGE
@@ -50,9 +50,16 @@ def read(paste: Paste) -> Snapshot:
     if command is None and service is None and not paste.of_compose:
         return Snapshot()
     asked = command[0].strip(_BESIDE) if command else service
-    shown = f"{NO_GPU_ASKED}{asked[:_SHOWN]}" if asked else f"log of {paste.of_compose}"
-    kind = "apptainer" if command and command["hpc"] else "docker"
-    return Snapshot(platform=Platform(source=SOURCE, os="linux", container=kind, container_evidence=shown))
+    shown = f"started without a GPU: {asked[:_SHOWN]}" if asked else f"log of {paste.of_compose}"
+    return Snapshot(
+        platform=Platform(
+            source=SOURCE,
+            os="linux",
+            container="apptainer" if command and command["hpc"] else "docker",
+            container_evidence=shown,
+            started_without_gpu=True if asked else None,
+        )
+    )
 
 
 def _without_gpu(paste: Paste) -> re.Match[str] | None:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 
-from envcheck.importers.kit.paste import Paste
+from envcheck.importers.kit.paste import SOURCE, Paste
 from envcheck.importers.kit.protocol import Rank
-from envcheck.snapshot import JOB_WITHOUT_GPU, ProbeRun, Snapshot
+from envcheck.snapshot import Snapshot, Told
 
 NAME = "Slurm job"
 RANK = Rank.MESSAGE
@@ -33,7 +33,7 @@ def recognise(paste: Paste) -> bool:
 
 def read(paste: Paste) -> Snapshot:
     asked = _without_gpu(paste) or ""
-    return Snapshot(runs=(ProbeRun(name=NAME, status="ok", detail=f"{JOB_WITHOUT_GPU}{asked[:_SHOWN]}"),))
+    return Snapshot(told=Told(source=SOURCE, job_without_gpu=asked[:_SHOWN]))
 
 
 def _without_gpu(paste: Paste) -> str | None:

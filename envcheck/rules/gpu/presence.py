@@ -10,8 +10,8 @@ from envcheck.rules.facts.frameworks import finds_no_gpu
 from envcheck.rules.facts.machine import basis_of, count_by_model, gpu_title, lacks_handle, on_tegra
 from envcheck.rules.fixes.driver import update_driver
 from envcheck.rules.fixes.fits import incompatible, not_known
-from envcheck.rules.messages.observed import kernel_evidence, kernel_messages, said_by_reader, tells_of
-from envcheck.snapshot import OTHER_GPU, PASTED, Gpu, Snapshot, frameworks_in
+from envcheck.rules.messages.observed import kernel_evidence, kernel_messages, tells_of
+from envcheck.snapshot import PASTED, Gpu, Snapshot, frameworks_in
 from envcheck.versions import ComputeCapability, Flavour
 
 _FIND_A_GPU = (
@@ -28,7 +28,7 @@ _ABOUT_CUDA = ("no-gpu-visible", "driver-not-installed", "gpu-init-failed", "cpu
 
 def _only_of_other_makers(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """The finding in a text that names a GPU of another maker alone, and whose program finds no CUDA."""
-    other = said_by_reader(snapshot, OTHER_GPU)
+    other = snapshot.told.other_gpu if snapshot.told else None
     known = facts.own_gpus or (snapshot.driver and snapshot.driver.release) or on_tegra(facts)
     if not other or known or any(framework.hip for framework in frameworks_in(facts.environment)):
         return None

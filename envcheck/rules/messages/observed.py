@@ -65,12 +65,6 @@ def tells_of(snapshot: Snapshot, *problems: str) -> bool:
     return any(met.line.problem in problems for met in observed_problems(snapshot))
 
 
-def said_by_reader(snapshot: Snapshot, beginning: str) -> str | None:
-    """What a reader of the text says of it behind this beginning."""
-    said = (run.detail for run in snapshot.runs if run.detail.startswith(beginning))
-    return next((detail.removeprefix(beginning) for detail in said), None)
-
-
 def _remarked(line: ErrorLine, evidence: Sequence[Evidence]) -> ErrorLine:
     """A problem beside another failure: only a remark, where nothing but the runtime's log speaks of it."""
     logged = all(matches_fragment("logged-without-gpu", each.value) for each in evidence)

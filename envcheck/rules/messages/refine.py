@@ -18,8 +18,6 @@ from envcheck.rules.messages.why_missing import (
     why_missing,
 )
 from envcheck.snapshot import (
-    HIDDEN_ON_PURPOSE,
-    ON_TPU,
     PASTED,
     Snapshot,
     frameworks_in,
@@ -52,7 +50,7 @@ def refine(line: ErrorLine, text: str, snapshot: Snapshot, matrix: Matrix) -> Er
 def _is_no_fault(line: ErrorLine, text: str, snapshot: Snapshot, matrix: Matrix) -> bool:
     """Whether the rest of the text shows that what a line tells stops nothing."""
     if line.problem in _WITHOUT_GPU:
-        return any(run.detail in (HIDDEN_ON_PURPOSE, ON_TPU) for run in snapshot.runs)
+        return snapshot.told is not None and bool(snapshot.told.hidden_on_purpose or snapshot.told.on_tpu)
     listed = line.problem == "gpu-code-missing" and matches_fragment("code-listed-by-torch", text)
     return listed and _runs_anyway(snapshot, matrix)
 

@@ -9,9 +9,8 @@ from envcheck.rules.facts.machine import title_of_first
 from envcheck.rules.fixes.fits import Misfit, incompatible_packages
 from envcheck.rules.fixes.install import How, install
 from envcheck.rules.fixes.torch import SELECTOR
-from envcheck.rules.messages.observed import said_by_reader
 from envcheck.rules.packages.beside_torch import Package, install_matching, misfit, packages_of, torch_of
-from envcheck.snapshot import OTHER_GPU, Framework
+from envcheck.snapshot import Framework
 from envcheck.versions import CudaVersion
 
 
@@ -58,7 +57,8 @@ def torch_family_mismatch(subject: FrameworkSubject, facts: Facts) -> Outcome | 
         Installing PyTorch, previous versions: https://pytorch.org/get-started/previous-versions/
         PyTorch, release compatibility: https://github.com/pytorch/pytorch/blob/main/RELEASE.md
     """
-    torch = None if said_by_reader(facts.snapshot, OTHER_GPU) else torch_of(subject)
+    told = facts.snapshot.told
+    torch = None if told and told.other_gpu else torch_of(subject)
     packages = packages_of(subject, facts.matrix, released_with_it=True)
     if torch is None or not packages:
         return None

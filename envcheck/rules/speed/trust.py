@@ -132,10 +132,6 @@ def wrong_result(subject: MeasurementSubject, _facts: Facts) -> Outcome | None:
     )
 
 
-_ON_REQUEST = ("--timeout", "not started:", "interrupted")
-"""How the detail of a run begins that the user cut short."""
-
-
 def unfinished(snapshot: Snapshot) -> list[ProbeRun]:
     """The runs of bench probes that did not finish."""
     ends = ("ok", "skipped", "absent")
@@ -167,7 +163,7 @@ def measurement_unfinished(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     evidence = tuple(
         Evidence(what=_place(run, names) + run.title, value=run.detail or run.status, source=run.name) for run in bad
     )
-    died = [run for run in bad if not run.detail.startswith(_ON_REQUEST)]
+    died = [run for run in bad if not run.cut_short]
     first = (died or bad)[0]
     title = f"{_place(first, names)}{first.title}: {first.detail or first.status}"
     by_uuid = {gpu.uuid: gpu for gpu in facts.gpus}

@@ -19,9 +19,9 @@ from envcheck.rules.facts.machine import (
 )
 from envcheck.rules.fixes.driver import read_kernel_log
 from envcheck.rules.messages.driver import call_evidence, results_naming
-from envcheck.rules.messages.observed import said_by_reader, tells_of
+from envcheck.rules.messages.observed import tells_of
 from envcheck.rules.variables.values import cuda_stopping_faults, failed_start
-from envcheck.snapshot import JOB_WITHOUT_GPU, PASTED, Gpu, Snapshot
+from envcheck.snapshot import PASTED, Gpu, Snapshot
 
 VISIBLE = "CUDA_VISIBLE_DEVICES"
 INJECTED = "NVIDIA_VISIBLE_DEVICES"
@@ -55,7 +55,7 @@ def _show_again(facts: Facts) -> tuple[Fix, ...]:
 
 def _job_without_gpu(facts: Facts) -> str | None:
     """How a text starts a batch job that asks for no GPU, where its program sees none."""
-    job = said_by_reader(facts.snapshot, JOB_WITHOUT_GPU)
+    job = facts.snapshot.told.job_without_gpu if facts.snapshot.told else None
     # The same program may see one elsewhere, as on the node from which the job is sent.
     differs = any(each.path.endswith("gpu_available") for each in facts.snapshot.disagreements)
     refused = tells_of(facts.snapshot, "gpu-init-failed")

@@ -360,18 +360,18 @@ def run(status: str, detail: str = "", **more: Any) -> ProbeRun:
 
 
 @pytest.mark.parametrize(
-    ("detail", "status", "result"),
+    ("detail", "status", "cut_short", "result"),
     [
-        ("timed out after 60 s while gemm fp32", "timed-out", "warn"),
-        ("crashed: SIGSEGV while gemm fp8", "crashed", "warn"),
-        ("CudaError: cuLaunchKernel: CUDA_ERROR_ILLEGAL_ADDRESS (700)", "failed", "warn"),
-        ("--timeout 3 s was reached while gemm fp8", "timed-out", "unknown"),
-        ("interrupted while gemm fp8", "failed", "unknown"),
-        ("not started: interrupted", "failed", "unknown"),
+        ("timed out after 60 s while gemm fp32", "timed-out", False, "warn"),
+        ("crashed: SIGSEGV while gemm fp8", "crashed", False, "warn"),
+        ("CudaError: cuLaunchKernel: CUDA_ERROR_ILLEGAL_ADDRESS (700)", "failed", False, "warn"),
+        ("--timeout 3 s was reached while gemm fp8", "timed-out", True, "unknown"),
+        ("interrupted while gemm fp8", "failed", True, "unknown"),
+        ("not started: interrupted", "failed", True, "unknown"),
     ],
 )
-def test_what_did_not_end_is_said(detail: str, status: str, result: str) -> None:
-    runs = (run(status, detail, gpu=h200().uuid),)
+def test_what_did_not_end_is_said(detail: str, status: str, *, cut_short: bool, result: str) -> None:
+    runs = (run(status, detail, gpu=h200().uuid, cut_short=cut_short),)
     check = check_of("measurement-unfinished", measured(memory_copy(), runs=runs))
     assert check.status == result
     alone = check_of("measurement-unfinished", measured(memory_copy(conditions=BUSY), runs=runs))
