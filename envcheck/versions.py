@@ -16,15 +16,20 @@ Flavour: TypeAlias = Literal["open", "proprietary"]
 
 _NUMBERS = re.compile(r"[0-9]{1,6}(?:\.[0-9]{1,6}){0,4}")
 
+_NEWEST = 10**6
+"""The minor number of a branch's newest release, whatever it is."""
+_CONDA_CUDA = re.compile(r"cuda_?([0-9]{1,2})\.?([0-9])(?![0-9])")
+_CONDA_CUDNN = re.compile(r"cudnn([0-9][0-9.]{0,12})")
+_CONDA_CPU = re.compile(r"(?:^|_)cpu(?:$|[_0-9p])")
+_CUDNN_WIDE_SCHEME = 90000
+"""From here on cuDNN numbers its releases with two digits a part."""
+_NO_RELEASE = re.compile(r"[0-9](?:\.?dev|a|b|rc)[0-9]|\+(?:.{0,60}\.)?(?:git|nv[0-9]|g?[0-9a-f]{7})")
+
 
 @lru_cache(maxsize=4096)
 def _numbers(text: str | None) -> tuple[int, ...] | None:
     match = _NUMBERS.fullmatch(text.strip()) if text else None
     return tuple(int(part) for part in match.group().split(".")) if match else None
-
-
-_NEWEST = 10**6
-"""The minor number of a branch's newest release, whatever it is."""
 
 
 class DriverRelease(NamedTuple):
@@ -54,11 +59,6 @@ class DriverRelease(NamedTuple):
         if self.minor == _NEWEST:
             return str(self.branch)
         return f"{self.branch}.{self.minor:02d}.{self.patch:02d}" if self.patch else f"{self.branch}.{self.minor:02d}"
-
-
-_CONDA_CUDA = re.compile(r"cuda_?([0-9]{1,2})\.?([0-9])(?![0-9])")
-_CONDA_CUDNN = re.compile(r"cudnn([0-9][0-9.]{0,12})")
-_CONDA_CPU = re.compile(r"(?:^|_)cpu(?:$|[_0-9p])")
 
 
 class CudaVersion(NamedTuple):
@@ -121,10 +121,6 @@ class PtxVersion(NamedTuple):
         return f"{self.major}.{self.minor}"
 
 
-_CUDNN_WIDE_SCHEME = 90000
-"""From here on cuDNN numbers its releases with two digits a part."""
-
-
 class CudnnVersion(NamedTuple):
     """Version of cuDNN, as in ``9.10.2``."""
 
@@ -173,9 +169,6 @@ class ComputeCapability(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.major}.{self.minor}"
-
-
-_NO_RELEASE = re.compile(r"[0-9](?:\.?dev|a|b|rc)[0-9]|\+(?:.{0,60}\.)?(?:git|nv[0-9]|g?[0-9a-f]{7})")
 
 
 def is_release(version: str) -> bool:

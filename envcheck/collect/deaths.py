@@ -17,6 +17,29 @@ Death = Literal["own", "outside"]
 _FAULTS = frozenset({"SIGSEGV", "SIGABRT", "SIGBUS", "SIGFPE", "SIGILL", "SIGSYS", "SIGTRAP"})
 """Signals that a process causes itself; all others come from outside (SIGKILL also when memory runs out)."""
 
+TAIL = 4096
+"""Bytes kept of what one probe printed."""
+MOST_TELLING = 40
+"""Lines kept that name a problem; the first ones are closest to the cause."""
+LONGEST_LINE = 500
+"""Characters kept of one."""
+_LINE_LIMIT = 1 << 16
+_TELLING = re.compile(
+    r"error|fail|fatal|warn|cannot|could not|couldn't|can't|unable|not (?:found|supported|compiled|available|installed)"
+    r"|unknown|unrecogni[sz]ed|invalid|expected|assert|aborted|terminate called|stoull|stod\b"
+    r"|unsupported|undefined symbol|falling back|no such file|incompatible|mismatch|too old|no gpu|no device",
+    re.IGNORECASE,
+)
+_LOGGED = re.compile(r"\W*[EF]\d{4} \d{2}:\d{2}:\d{2}")
+"""The beginning of errors, and of fatal errors, in logs of glog and Abseil."""
+_FATAL = re.compile(r"\W*F\d{4} \d{2}:\d{2}:\d{2}")
+_MOST_FATAL = 8
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+_WITHOUT_CONTENT = re.compile(
+    r"\W*(?:\w*Warning|Traceback .*|warnings\.warn\(.*|raise .*|.*All log messages before absl.*|errors?)?\W*$",
+    re.IGNORECASE,
+)
+
 
 def describe(returncode: int) -> tuple[DeathStatus, str]:
     """Status and description of ``subprocess``'s return code: the exit status, or minus the number of the signal."""
@@ -45,31 +68,6 @@ def doing(words: str, progress: str) -> str:
 
 
 # What a child printed: its tail, and the lines that name a problem.
-
-
-TAIL = 4096
-"""Bytes kept of what one probe printed."""
-MOST_TELLING = 40
-"""Lines kept that name a problem; the first ones are closest to the cause."""
-LONGEST_LINE = 500
-"""Characters kept of one."""
-_LINE_LIMIT = 1 << 16
-
-_TELLING = re.compile(
-    r"error|fail|fatal|warn|cannot|could not|couldn't|can't|unable|not (?:found|supported|compiled|available|installed)"
-    r"|unknown|unrecogni[sz]ed|invalid|expected|assert|aborted|terminate called|stoull|stod\b"
-    r"|unsupported|undefined symbol|falling back|no such file|incompatible|mismatch|too old|no gpu|no device",
-    re.IGNORECASE,
-)
-_LOGGED = re.compile(r"\W*[EF]\d{4} \d{2}:\d{2}:\d{2}")
-"""The beginning of errors, and of fatal errors, in logs of glog and Abseil."""
-_FATAL = re.compile(r"\W*F\d{4} \d{2}:\d{2}:\d{2}")
-_MOST_FATAL = 8
-_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
-_WITHOUT_CONTENT = re.compile(
-    r"\W*(?:\w*Warning|Traceback .*|warnings\.warn\(.*|raise .*|.*All log messages before absl.*|errors?)?\W*$",
-    re.IGNORECASE,
-)
 
 
 class Noise:

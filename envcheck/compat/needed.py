@@ -25,6 +25,8 @@ _TOKEN = re.compile(
 _LOOKS = ("(?=", "(?!", "(?<")
 """What begins a group that matches no character."""
 
+_RUN = 4
+
 
 def needed_by(pattern: str) -> Needed:
     """The words that every match of ``pattern`` contains, whatever their case."""
@@ -66,9 +68,6 @@ class Index(Generic[Item]):
             item, needed = self._items[place]
             if has_needed(needed, lowered):
                 yield item
-
-
-_RUN = 4
 
 
 def _runs(text: str) -> set[str]:

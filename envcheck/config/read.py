@@ -23,6 +23,24 @@ _MOST_NAMED = 20
 
 T = TypeVar("T")
 
+_FREE: dict[str, Any] = {"severity": Severity, "minimum-share": Share, "target": dict[str, Any]}
+_WRONG = re.compile(r"(?P<problem>.*?)(?: - at `\$(?P<path>[^`]*)`)?")
+_TYPES = {
+    "array": "a list",
+    "object": "a table",
+    "str": "a text",
+    "int": "a number",
+    "float": "a number",
+    "bool": "true or false",
+}
+"""msgspec's names of types, and TOML's."""
+_STEP = re.compile(r"\.(?P<key>[\w-]+)|\[(?P<item>\d+)\]")
+_FIELDS: dict[Path, tuple[str, ...]] = {
+    (): tuple(field.encode_name for field in msgspec.structs.fields(Config)),
+    ("gpus",): tuple(field.encode_name for field in msgspec.structs.fields(Gpus)),
+    ("ignore",): tuple(field.encode_name for field in msgspec.structs.fields(Ignore)),
+}
+
 
 class Configuration(msgspec.Struct, frozen=True, kw_only=True):
     """A configuration and where each part of it stands."""
@@ -89,25 +107,6 @@ def parse(path: str, data: bytes, remark: str = "") -> tuple[dict[str, Any], str
 
 
 # Types: msgspec names the path of what is wrong, except below a table whose keys are free; those go entry by entry.
-
-
-_FREE: dict[str, Any] = {"severity": Severity, "minimum-share": Share, "target": dict[str, Any]}
-_WRONG = re.compile(r"(?P<problem>.*?)(?: - at `\$(?P<path>[^`]*)`)?")
-_TYPES = {
-    "array": "a list",
-    "object": "a table",
-    "str": "a text",
-    "int": "a number",
-    "float": "a number",
-    "bool": "true or false",
-}
-"""msgspec's names of types, and TOML's."""
-_STEP = re.compile(r"\.(?P<key>[\w-]+)|\[(?P<item>\d+)\]")
-_FIELDS: dict[Path, tuple[str, ...]] = {
-    (): tuple(field.encode_name for field in msgspec.structs.fields(Config)),
-    ("gpus",): tuple(field.encode_name for field in msgspec.structs.fields(Gpus)),
-    ("ignore",): tuple(field.encode_name for field in msgspec.structs.fields(Ignore)),
-}
 
 
 def _config(place: Configuration, document: dict[str, Any]) -> Config:

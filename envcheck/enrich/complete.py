@@ -30,6 +30,9 @@ from envcheck.versions import ComputeCapability, DriverRelease
 
 R = TypeVar("R", bound=Record)
 
+_OF_LINUX = re.compile(r"[0-9]{3}\.[0-9]{2,3}\.[0-9]{2}")
+"""Releases of the driver for Windows have two numbers, also where nvidia-smi shows them inside WSL."""
+
 
 def complete(snapshot: Snapshot, matrix: Matrix) -> Snapshot:
     """The Snapshot with known facts about its GPUs, driver and frameworks filled in."""
@@ -80,10 +83,6 @@ def _of_superchip(snapshot: Snapshot, matrix: Matrix) -> Platform | None:
         return None
     known = {"os": "linux", "machine": "aarch64", "tegra_release": ""}
     return _add(snapshot.platform or Platform(source=PASTED), known, f"{gpus[0].name}")
-
-
-_OF_LINUX = re.compile(r"[0-9]{3}\.[0-9]{2,3}\.[0-9]{2}")
-"""Releases of the driver for Windows have two numbers, also where nvidia-smi shows them inside WSL."""
 
 
 def _of_driver(snapshot: Snapshot) -> Platform | None:

@@ -16,6 +16,9 @@ from envcheck.snapshot import Environment, Framework, Library, Listing, Load, Lo
 SOURCE = "memory map"
 """The source of a path that comes from a process's memory map and was not predicted."""
 
+_MOST = 16
+"""Most copies elsewhere that are listed for a library that is not found."""
+
 
 def observed_loads(snapshot: Snapshot) -> Snapshot:
     """The Snapshot with the paths of loads that were not found but were loaded in a trial."""
@@ -68,10 +71,6 @@ def _matches_name(path: str, name: str) -> bool:
 # Tell of each library that a framework would load whose it is and of what version, by the copies found on disk.
 #
 # The loader's search and the inventory of copies are read apart and meet here, by the real path of the file.
-
-
-_MOST = 16
-"""Most copies elsewhere that are listed for a library that is not found."""
 
 
 def join_loads(snapshot: Snapshot) -> Snapshot:

@@ -39,6 +39,12 @@ from envcheck.versions import CodeTarget, ComputeCapability, CudaVersion, Driver
 ARCHIVE = "archive name"
 """What tells a version that belongs to one build of a release only: its own, not those of other indexes."""
 
+_ONE_RELEASE = re.compile(r"==([0-9]{1,2}\.[0-9]{1,3}\.[0-9]{1,3})$")
+_BUILD_OF_TORCH = re.compile(r"\+(?:cu[0-9]{2,3}|cpu)$")
+_TAG = re.compile(r"(?:\+cu|\.post)(1[0-9]{2})$")
+"""The build of a wheel of another index: ``+cu118``, ``.post101``; ``+cuda12.cudnn89`` names no minor version."""
+_LEAST = re.compile(r"(?:>=|==)([0-9]{1,2}\.[0-9]{1,2})")
+
 
 def add_frameworks(environment: Environment, matrix: Matrix, errors: Sequence[ObservedError] = ()) -> Environment:
     """The environment of a text with a record for each listed package that is a framework."""
@@ -105,10 +111,6 @@ def add_pinned_torch(environment: Environment, matrix: Matrix) -> Environment:
     )
 
 
-_ONE_RELEASE = re.compile(r"==([0-9]{1,2}\.[0-9]{1,3}\.[0-9]{1,3})$")
-_BUILD_OF_TORCH = re.compile(r"\+(?:cu[0-9]{2,3}|cpu)$")
-
-
 def _pin_of_torch(listed: Distribution, matrix: Matrix) -> tuple[str, str] | None:
     """The version of PyTorch that a release from an index pins, with the build that its tag names; and the row."""
     public, _, local = listed.version.partition("+")
@@ -159,10 +161,6 @@ def _of_rows(framework: Framework, cuda: str | None, rows: Sequence[ReleaseRow])
     return {"cuda": cuda, "gpu_code": codes.pop() if len(codes) == 1 else None}
 
 
-_TAG = re.compile(r"(?:\+cu|\.post)(1[0-9]{2})$")
-"""The build of a wheel of another index: ``+cu118``, ``.post101``; ``+cuda12.cudnn89`` names no minor version."""
-
-
 def infer_least_cuda(framework: Framework, snapshot: Snapshot, matrix: Matrix) -> list[Inference]:
     """The oldest CUDA that a release works with, where the stated driver does not even run that."""
     driver = DriverRelease.stated(snapshot.driver.release if snapshot.driver else None)
@@ -176,9 +174,6 @@ def infer_least_cuda(framework: Framework, snapshot: Snapshot, matrix: Matrix) -
     if least is None or not driver_runs_cuda(matrix, driver, least, _os(platform)).bad:
         return []
     return [Inference({"cuda": str(least)}, rows[0].id)]
-
-
-_LEAST = re.compile(r"(?:>=|==)([0-9]{1,2}\.[0-9]{1,2})")
 
 
 def first_of(version: str) -> str:

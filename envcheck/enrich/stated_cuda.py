@@ -37,6 +37,8 @@ PROGRAMS = "CUDA"
 
 _FORWARD = "cuda-compat"
 
+_OF_CONDA = "cudatoolkit"
+
 
 def programs_of_stated_cuda(
     environment: Environment | None, snapshot: Snapshot, os: Os, matrix: Matrix
@@ -58,9 +60,6 @@ def programs_of_stated_cuda(
     return Framework(
         source=PASTED, name=PROGRAMS, version=cuda, cuda=cuda, read={"cuda": "pasted text", "version": "pasted text"}
     )
-
-
-_OF_CONDA = "cudatoolkit"
 
 
 def programs_older_than_gpus(environment: Environment | None, snapshot: Snapshot, matrix: Matrix) -> Framework | None:

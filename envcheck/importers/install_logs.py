@@ -65,6 +65,22 @@ _ANY = re.compile(
 """Every line that is read here contains one of these."""
 _LONGEST_LINE, _MOST, _INDEX_LIMIT = 4_000, 2_000, 1 << 20
 
+_FOR_CPU = re.compile(
+    r"\b(?:pip[0-9.]{0,4}|uv(?: pip)?|conda|mamba) (?:install|add) (?:.{0,200} )?"
+    r"(?P<name>tensorflow-cpu|faiss-cpu|cpuonly)(?=[\s`'\",;)=]|$)"
+)
+"""What commands install that has no CUDA, with or without a release."""
+_PLAIN = re.compile(
+    r"\b(?:pip[0-9.]{0,4}|uv(?: pip)?) (?:install|add) (?!.{0,300}(?:https?:|--index|-i |-f |\.whl|--pre))"
+    r"(?:.{0,200} )?torch(?=[\s`'\",;)]|$)"
+)
+_FROM_FILE = re.compile(
+    r"\b(?:pip[0-9.]{0,4}|uv(?: pip)?) install (?!.{0,300}(?:https?:|--index|--extra-index|-f |\.whl|--pre))"
+    r"(?:-\w{1,2} ){0,3}(?:-r ?[\w./\\-]{1,80}\.txt|-e \.|\.(?=[\s\[]|$))"
+)
+_UNPINNED = re.compile(r"(?<![\w:/-])pytorch(?![\w=:/-])")
+_CHOSEN = re.compile(r"(?<![\w-])(?:cudatoolkit|pytorch-cuda) ?={1,2} ?(?P<version>[0-9]{1,2}\.[0-9]{1,2})(?![\w.])")
+
 
 class _Step(NamedTuple):
     name: str
@@ -162,13 +178,6 @@ def _of_conda_command(paste: Paste, packages: dict[str, _Step]) -> Framework | N
     return Framework(source=SOURCE, name="torch", cuda=found.pop(), cpu_only=False) if len(found) == 1 else None
 
 
-_FOR_CPU = re.compile(
-    r"\b(?:pip[0-9.]{0,4}|uv(?: pip)?|conda|mamba) (?:install|add) (?:.{0,200} )?"
-    r"(?P<name>tensorflow-cpu|faiss-cpu|cpuonly)(?=[\s`'\",;)=]|$)"
-)
-"""What commands install that has no CUDA, with or without a release."""
-
-
 def _for_cpu(paste: Paste) -> Framework | None:
     """The framework without CUDA that a command installs."""
     found = (_FOR_CPU.search(line) for line in paste.statements if "cpu" in line)
@@ -187,18 +196,6 @@ def _names_pypi(paste: Paste) -> bool:
     return named or (
         "torch" in paste.text and any(_FROM_FILE.search(line) for line in paste.statements if "install" in line)
     )
-
-
-_PLAIN = re.compile(
-    r"\b(?:pip[0-9.]{0,4}|uv(?: pip)?) (?:install|add) (?!.{0,300}(?:https?:|--index|-i |-f |\.whl|--pre))"
-    r"(?:.{0,200} )?torch(?=[\s`'\",;)]|$)"
-)
-_FROM_FILE = re.compile(
-    r"\b(?:pip[0-9.]{0,4}|uv(?: pip)?) install (?!.{0,300}(?:https?:|--index|--extra-index|-f |\.whl|--pre))"
-    r"(?:-\w{1,2} ){0,3}(?:-r ?[\w./\\-]{1,80}\.txt|-e \.|\.(?=[\s\[]|$))"
-)
-_UNPINNED = re.compile(r"(?<![\w:/-])pytorch(?![\w=:/-])")
-_CHOSEN = re.compile(r"(?<![\w-])(?:cudatoolkit|pytorch-cuda) ?={1,2} ?(?P<version>[0-9]{1,2}\.[0-9]{1,2})(?![\w.])")
 
 
 def _all_steps(paste: Paste) -> Iterator[_Step]:

@@ -70,6 +70,10 @@ _SENTENCE = re.compile(r"(?<=[.;!?])\s+")
 _BULLET = " \t-*•#>`|"
 _MOST, _LONGEST_LINE, _LONGEST_PROSE = 64, 1000, 200
 
+_LISTS = re.compile(r"\bls (?:-\S{1,6} ){0,3}(?P<folder>/[\w./+-]{2,200})(?: ?\| ?e?grep \S{1,40})?$")
+"""A command that lists a folder, whose files stand below by their bare names."""
+_BARE = re.compile(r"lib[A-Za-z_]{2,30}\.so(?:\.[0-9]{1,6}){0,4}$")
+
 
 def recognise(paste: Paste) -> bool:
     return next(_libraries(paste), None) is not None
@@ -82,11 +86,6 @@ def read(paste: Paste) -> Snapshot:
         if len(found) == _MOST:
             break
     return Snapshot(libraries=Listing(items=tuple(found.values())))
-
-
-_LISTS = re.compile(r"\bls (?:-\S{1,6} ){0,3}(?P<folder>/[\w./+-]{2,200})(?: ?\| ?e?grep \S{1,40})?$")
-"""A command that lists a folder, whose files stand below by their bare names."""
-_BARE = re.compile(r"lib[A-Za-z_]{2,30}\.so(?:\.[0-9]{1,6}){0,4}$")
 
 
 def _listed(paste: Paste) -> Iterator[Library]:

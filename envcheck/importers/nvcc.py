@@ -14,8 +14,6 @@ RANK = Rank.OUTPUT
 _RELEASE = re.compile(
     r"Cuda compilation tools, release ([0-9]{1,2}\.[0-9]{1,2})(?:, V([0-9]{1,2}(?:\.[0-9]{1,4}){1,3}))?"
 )
-
-
 _TARGET = re.compile(r"(?:sm|compute)_[0-9]{2,3}[af]?$")
 _FEWEST, _MOST = 4, 60
 """Lines of a list; fewer may be anything."""

@@ -78,6 +78,25 @@ _SPOKEN = {
 }
 """How questions are labelled."""
 
+_PLUGIN = re.compile(r"\bjax\[|pjrt|\bcuda_?-?1[0-9]|cuda-?plugin|backend", re.IGNORECASE)
+_LONGEST_TEXT = 1 << 20
+_CODE_LINE = re.compile(r"(?:import |from |#|[A-Za-z_][\w.]{0,60} ?= |`{3}|def |with |$)")
+_LABEL_OF_OUTPUT = re.compile(
+    r"(?:`{3}\w{0,10}|\W{0,4}(?:console |the )?(?:output|result|prints?|out|returns?|gives?|i get)\b.{0,20}|)$",
+    re.IGNORECASE,
+)
+_MOST_QUESTIONS = 12
+_MOST_PROVIDERS = 20
+_FOR_CPU = {"CPU", "Azure"}
+_PROVIDERS = re.compile(
+    r"(?P<before>.{0,80}?)(?P<list>\[(?:['\"][A-Za-z]{2,30}ExecutionProvider['\"],? ?){1,12}\])", re.IGNORECASE
+)
+"""The list as a program prints it, with or without a label."""
+_CHOSEN = re.compile(r"providers ?=|set_providers|fall(?:ing|s)? ?back|error|when using|\busing\b|\($", re.IGNORECASE)
+"""What stands before a list of the providers that somebody chose."""
+_LONGEST_NAME = 80
+_TF = r"(?:tf|tensorflow)"
+
 
 class _Question(NamedTuple):
     asked: re.Pattern[str]
@@ -93,10 +112,6 @@ def recognise(paste: Paste) -> bool:
 def read(paste: Paste) -> Snapshot:
     found = joined(_answers(paste))
     return _without_plugin(found) if not _PLUGIN.search(paste.text[:_LONGEST_TEXT]) else found
-
-
-_PLUGIN = re.compile(r"\bjax\[|pjrt|\bcuda_?-?1[0-9]|cuda-?plugin|backend", re.IGNORECASE)
-_LONGEST_TEXT = 1 << 20
 
 
 def _without_plugin(found: Snapshot) -> Snapshot:
@@ -159,14 +174,6 @@ def _of_session(paste: Paste) -> bool:
     """Whether a text asks a session which providers it took, which are not all that the build has."""
     text = paste.text[:_LONGEST_TEXT]
     return ".get_providers()" in text and "get_available_providers" not in text
-
-
-_CODE_LINE = re.compile(r"(?:import |from |#|[A-Za-z_][\w.]{0,60} ?= |`{3}|def |with |$)")
-_LABEL_OF_OUTPUT = re.compile(
-    r"(?:`{3}\w{0,10}|\W{0,4}(?:console |the )?(?:output|result|prints?|out|returns?|gives?|i get)\b.{0,20}|)$",
-    re.IGNORECASE,
-)
-_MOST_QUESTIONS = 12
 
 
 def _scripted(lines: tuple[str, ...], places: Sequence[int]) -> Iterator[Snapshot]:
@@ -326,16 +333,6 @@ def _providers(answer: str) -> Snapshot:
     return _framework("onnxruntime", providers=names or None, cpu_only=True if set(names) <= _FOR_CPU else None)
 
 
-_MOST_PROVIDERS = 20
-_FOR_CPU = {"CPU", "Azure"}
-_PROVIDERS = re.compile(
-    r"(?P<before>.{0,80}?)(?P<list>\[(?:['\"][A-Za-z]{2,30}ExecutionProvider['\"],? ?){1,12}\])", re.IGNORECASE
-)
-"""The list as a program prints it, with or without a label."""
-_CHOSEN = re.compile(r"providers ?=|set_providers|fall(?:ing|s)? ?back|error|when using|\busing\b|\($", re.IGNORECASE)
-"""What stands before a list of the providers that somebody chose."""
-
-
 def _built_with_cuda(answer: str) -> Snapshot:
     return _framework("tensorflow", cpu_only=answer.lower() == "false")
 
@@ -344,9 +341,6 @@ def _name(answer: str) -> Snapshot | None:
     name = answer.strip("'\" ")
     gpu = Gpu(source=SOURCE, label=f"{NAMED}{name}", name=name)
     return Snapshot(gpus=Listing(items=(gpu,))) if 2 < len(name) <= _LONGEST_NAME else None
-
-
-_LONGEST_NAME = 80
 
 
 def _counted(answer: str) -> Snapshot:
@@ -372,7 +366,6 @@ def _architectures(answer: str) -> Snapshot | None:
     return _framework("torch", gpu_code=code, cpu_only=False) if code else None
 
 
-_TF = r"(?:tf|tensorflow)"
 _QUESTIONS: tuple[_Question, ...] = (
     _Question(re.compile(r"torch\.(?:__version__|version\.__version__)"), _VERSION, _of_version("torch")),
     _Question(re.compile(r"torch\.version\.cuda"), r"'?\"?([0-9]{1,2}\.[0-9]{1,2}|None)'?\"?", _torch_cuda),

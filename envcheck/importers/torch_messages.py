@@ -30,8 +30,6 @@ _OLD_DRIVER = re.compile(r"driver on your system is too old \(found version ([0-
 _BUILT_FOR = re.compile(rf"PyTorch {_VERSION}(?: with CUDA [0-9]{{2,5}})? \(you have ({_VERSION})\)")
 _RUNS_ON = re.compile(r"Python\s{1,4}[0-9.]{3,10} \(you have ([0-9.]{3,10})\)")
 _TOOLKIT_MISMATCH = re.compile(r"mismatches the version that was used to compile PyTorch \(([0-9]{1,2}\.[0-9]{1,2})\)")
-
-
 _CONFIG = "PyTorch built with:"
 _OF_CONFIG = re.compile(
     r"\s{0,8}- (?:CUDA Runtime (?P<cuda>[0-9]{1,2}\.[0-9]{1,2})$|NVCC architecture flags: (?P<flags>\S.{1,4000}))"

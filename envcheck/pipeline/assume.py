@@ -49,6 +49,8 @@ _NEARLY = 0.82
 _OF_THE_JOB = ("LD_LIBRARY_PATH", "LD_PRELOAD")
 """Variables that lead the loader to libraries."""
 
+_ASKED = ("gpu", "driver", "os", "machine", "kernel-module")
+
 
 def assumes_machine(components: Sequence[Component]) -> bool:
     """Whether the GPUs and the driver of this machine are out of the question."""
@@ -206,9 +208,6 @@ def _environment(base: Environment, software: dict[str, str]) -> Environment:
 
 
 # Whether the GPU and the driver that ``--assume`` states fit together, asked as ``envcheck matrix check`` does.
-
-
-_ASKED = ("gpu", "driver", "os", "machine", "kernel-module")
 
 
 def assumed_fit(matrix: Matrix, assumed: Sequence[Component]) -> tuple[Check, ...]:

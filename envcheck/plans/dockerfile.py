@@ -47,6 +47,9 @@ _PACKAGES = re.compile(
 )
 """Folders in which Python packages are copied from stage to stage."""
 
+_LEAST_PATHS = 2
+"""Paths of a COPY: where from, and where to."""
+
 
 def recognise(name: str) -> bool:
     return _FILE.fullmatch(name) is not None
@@ -156,10 +159,6 @@ def _copy(stage: _Stage, line: int, text: str) -> None:
     else:
         stage.copies.append((line, source.lower(), paths))
         stage.layout.cover(paths[-1])
-
-
-_LEAST_PATHS = 2
-"""Paths of a COPY: where from, and where to."""
 
 
 def _instructions(sheet: Sheet) -> Iterator[tuple[int, str, str]]:

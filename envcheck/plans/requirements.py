@@ -48,6 +48,37 @@ _EXTRA = "extra of the project"
 _PLAIN = ("--no-index", "--pre", "--prefer-binary", "--require-hashes")
 _A_FILE = re.compile(r"(?:[a-z+]{2,12}://|\.{0,2}/|[A-Za-z]:\\)|.*\.(?:whl|zip|tar\.gz)(?:[?#].*)?$|\.(?:\[.*\])?$")
 
+_UPGRADES = frozenset({"-U", "--upgrade", "--force-reinstall", "-I", "--ignore-installed"})
+_NEWEST = "the command installs the newest release that it accepts"
+_OF_COMMANDS = {
+    "--torch-backend": "backend",
+    "--python": "",
+    "-p": "",
+    "-t": "",
+    "--target": "",
+    "--prefix": "",
+    "--root": "",
+    "-w": "",
+    "--wheel-dir": "",
+    "--timeout": "",
+    "--retries": "",
+    "--default-timeout": "",
+    "--cache-dir": "",
+    "--proxy": "",
+    "--upgrade-strategy": "",
+    "--root-user-action": "",
+    "--default-index": "index",
+    "--index": "extra",
+    "--index-strategy": "",
+    "--progress-bar": "",
+    "--link-mode": "",
+    "--extra": _EXTRA,
+    "--group": _EXTRA,
+    "--platform": "",
+    "--python-version": "",
+}
+"""Further options of ``pip install`` and ``uv pip install`` that take a value."""
+
 
 def recognise(name: str) -> bool:
     return name.lower().endswith((".txt", ".in", ".pip"))
@@ -172,38 +203,6 @@ def _sorted_words(words: list[str]) -> tuple[list[str], list[tuple[str, str]]]:
             given = value if separator else next(rest, "")
             options += [(meaning, given)] if meaning else []
     return asked, options
-
-
-_UPGRADES = frozenset({"-U", "--upgrade", "--force-reinstall", "-I", "--ignore-installed"})
-_NEWEST = "the command installs the newest release that it accepts"
-_OF_COMMANDS = {
-    "--torch-backend": "backend",
-    "--python": "",
-    "-p": "",
-    "-t": "",
-    "--target": "",
-    "--prefix": "",
-    "--root": "",
-    "-w": "",
-    "--wheel-dir": "",
-    "--timeout": "",
-    "--retries": "",
-    "--default-timeout": "",
-    "--cache-dir": "",
-    "--proxy": "",
-    "--upgrade-strategy": "",
-    "--root-user-action": "",
-    "--default-index": "index",
-    "--index": "extra",
-    "--index-strategy": "",
-    "--progress-bar": "",
-    "--link-mode": "",
-    "--extra": _EXTRA,
-    "--group": _EXTRA,
-    "--platform": "",
-    "--python-version": "",
-}
-"""Further options of ``pip install`` and ``uv pip install`` that take a value."""
 
 
 def _included(

@@ -25,6 +25,14 @@ from envcheck.sources import Source
 _IN_SWITCH = ("nvls", "nvls_tree", "collnet", "collnet_direct", "collnet_chain")
 """Algorithms that sum on the way."""
 
+_WORDS = {
+    "nvswitch": "over NVLink through a switch",
+    "nvlink": "over NVLink from GPU to GPU",
+    "pcie": "over PCI Express",
+    "host": "through host memory",
+    "network": "over the network",
+}
+
 
 def collective_expectation(
     matrix: Matrix, gpus: Sequence[Gpu], fabric: Fabric | None, measured: Measurement
@@ -152,15 +160,6 @@ def _sums_in_switch(together: Collective) -> bool:
     if together.algorithm is not None:
         return together.algorithm in _IN_SWITCH
     return bool(together.nvls_channels)
-
-
-_WORDS = {
-    "nvswitch": "over NVLink through a switch",
-    "nvlink": "over NVLink from GPU to GPU",
-    "pcie": "over PCI Express",
-    "host": "through host memory",
-    "network": "over the network",
-}
 
 
 def _no_band(together: Collective, link: str) -> str:

@@ -31,6 +31,9 @@ WARN = 0.85
 
 Judgement: TypeAlias = Literal["pass", "warn", "fail", "above-ceiling"]
 
+_VECTOR_RATES = ("fp64", "fp32")
+"""Precisions whose operations per clock in the matrix are those of the vector units on every GPU."""
+
 
 class Expectation(msgspec.Struct, frozen=True, kw_only=True):
     """What was to be expected of one measurement, and how it stands to that."""
@@ -115,9 +118,6 @@ def _usable_band(matrix: Matrix, gpu: Gpu, measured: Measurement) -> EfficiencyR
         return "bands are known for square products only: compare it with a baseline"
     return band
 
-
-_VECTOR_RATES = ("fp64", "fp32")
-"""Precisions whose operations per clock in the matrix are those of the vector units on every GPU."""
 
 Ceiling: TypeAlias = tuple[float, str, tuple[Row, ...]]
 

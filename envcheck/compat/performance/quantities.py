@@ -15,6 +15,28 @@ Ceiling: TypeAlias = Literal["", "multiprocessors", "sparse", "memory", "pcie", 
 zero (2:4 sparsity); the bandwidth of device memory, of the PCI Express link, of NVLink; what envcheck
 itself got out of the library for the same work (``Quantity.beside``); empty: nothing that anybody states."""
 
+LIBRARIES = {
+    "cudnn": "cuDNN",
+    "cusparse": "cuSPARSE",
+    "cusparselt": "cuSPARSELt",
+    "cufft": "cuFFT",
+    "cusolver": "cuSOLVER",
+    "curand": "cuRAND",
+    "nccl": "NCCL",
+    "tensorrt": "TensorRT",
+}
+"""The libraries that are tested themselves, by the first word of their quantities: how reports call them."""
+FRAMEWORKS = {
+    "torch": "PyTorch",
+    "jax": "JAX",
+    "cupy": "CuPy",
+    "tensorflow": "TensorFlow",
+    "onnxruntime": "ONNX Runtime",
+}
+"""The frameworks that are measured at work, in the same form."""
+PROCESSOR = "cpu-"
+"""How the names of quantities begin that the processor is measured by."""
+
 
 class Quantity(msgspec.Struct, frozen=True):
     """A quantity that ``envcheck bench`` measures."""
@@ -122,29 +144,6 @@ QUANTITIES = (
 )
 """In reading order: what programs feel first, then the parts of the chip, then the libraries."""
 
-LIBRARIES = {
-    "cudnn": "cuDNN",
-    "cusparse": "cuSPARSE",
-    "cusparselt": "cuSPARSELt",
-    "cufft": "cuFFT",
-    "cusolver": "cuSOLVER",
-    "curand": "cuRAND",
-    "nccl": "NCCL",
-    "tensorrt": "TensorRT",
-}
-"""The libraries that are tested themselves, by the first word of their quantities: how reports call them."""
-
-FRAMEWORKS = {
-    "torch": "PyTorch",
-    "jax": "JAX",
-    "cupy": "CuPy",
-    "tensorflow": "TensorFlow",
-    "onnxruntime": "ONNX Runtime",
-}
-"""The frameworks that are measured at work, in the same form."""
-
-PROCESSOR = "cpu-"
-"""How the names of quantities begin that the processor is measured by."""
 
 _BY_NAME = {quantity.name: (place, quantity) for place, quantity in enumerate(QUANTITIES)}
 

@@ -19,6 +19,12 @@ from envcheck.compat.specifier import Version, covered, parse_specifier, parse_v
 from envcheck.compat.tables import Os, ReleaseRow, RequirementRow, TorchBuild, TorchRow, WheelRow
 from envcheck.versions import CudaVersion
 
+TORCH = "torch"
+_LIBRARIES = ("cudnn", "nccl", "cusparselt")
+"""What builds come with, by the fields of their rows."""
+_OTHER_MAKERS = ("rocm", "xpu")
+"""How tags of builds for AMD's and Intel's GPUs begin."""
+
 
 class Candidate(NamedTuple):
     """One build that a named component may be."""
@@ -146,13 +152,6 @@ def of_machine(row: ReleaseRow | RequirementRow, question: Question) -> bool:
 
 
 # PyTorch's releases as candidates: which build a version means here.
-
-
-TORCH = "torch"
-_LIBRARIES = ("cudnn", "nccl", "cusparselt")
-"""What builds come with, by the fields of their rows."""
-_OTHER_MAKERS = ("rocm", "xpu")
-"""How tags of builds for AMD's and Intel's GPUs begin."""
 
 
 class Reading(NamedTuple):

@@ -37,6 +37,10 @@ _ONE_TRIAL = 10
 _MOST_QUOTED = 2
 """Members whose objection is quoted."""
 
+_DRIVER_HINT = re.compile(r"driver (>= ?|R)([0-9]+)(\.[0-9.]+)?")
+OFFERED_ONE_BY_ONE = frozenset({"cuda", "nvcc", "cuda-compat", "python", "torch", "tensorrt", "tensorrt-engine"})
+"""Components of which single releases are offered; of others, all releases that the same row covers."""
+
 
 class Result(NamedTuple):
     """What the relations say of a question, with a member in the place of each family that mattered."""
@@ -225,12 +229,6 @@ def _without_one(question: Question, components: Sequence[Component], most: int)
 
 
 # Versions that could stand in the place of a component, nearest first.
-
-
-_DRIVER_HINT = re.compile(r"driver (>= ?|R)([0-9]+)(\.[0-9.]+)?")
-
-OFFERED_ONE_BY_ONE = frozenset({"cuda", "nvcc", "cuda-compat", "python", "torch", "tensorrt", "tensorrt-engine"})
-"""Components of which single releases are offered; of others, all releases that the same row covers."""
 
 
 def alternatives(question: Question, name: str, hints: Sequence[str]) -> Iterator[str]:

@@ -22,6 +22,8 @@ _JETPACK = "jetpack"
 
 # Jetsons and CUDA: the toolkits that their system software, JetPack, comes with or takes.
 
+NAME = "cuda-compat"
+
 
 def tegra_serves(matrix: Matrix, gpu: ComputeCapability, cuda: CudaVersion) -> Fit | None:
     """Whether any JetPack for a Jetson's GPU takes ``cuda``; None where its rows do not say.
@@ -58,9 +60,6 @@ def _oldest(row: ReleaseRow) -> CudaVersion:
 #
 # It is for data center GPUs, on Linux, and never older than the CUDA that the driver itself supports. Which driver
 # branches each package may sit on is in the rows of ``cuda-compat``.
-
-
-NAME = "cuda-compat"
 
 
 def compat_fits(question: Question, package: CudaVersion) -> Iterator[Fit]:

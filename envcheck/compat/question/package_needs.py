@@ -37,6 +37,13 @@ _NO_PACKAGES = frozenset(
 )
 """Components that no installer of Python packages brings."""
 
+_STAND_IN = re.compile(
+    r"(?:(?:amd-)?(?P<cupy>cupy)|(?P<onnxruntime>onnxruntime)|(?P<triton>(?:pytorch-)?triton)|"
+    r"(?:intel-)?(?P<tensorflow>tensorflow|tf-nightly))(?:-(?:nightly|cpu|gpu|intel|directml|openvino|cuda\d+x?|aws|rocm).*)?|"
+    r"(?P<opencv>opencv)(?:-contrib)?-python(?:-headless)?|(?P<psycopg>psycopg2)-binary"
+)
+"""Distributions that fill the same package, each in the place of another."""
+
 
 def names_extra(line: str) -> bool:
     """Whether the marker of a requirement names an extra."""
@@ -105,14 +112,6 @@ def requirement_name(line: str) -> str:
 def normalised(name: str) -> str:
     """A distribution's name as PyPI compares it."""
     return _SEPARATORS.sub("-", name).lower()
-
-
-_STAND_IN = re.compile(
-    r"(?:(?:amd-)?(?P<cupy>cupy)|(?P<onnxruntime>onnxruntime)|(?P<triton>(?:pytorch-)?triton)|"
-    r"(?:intel-)?(?P<tensorflow>tensorflow|tf-nightly))(?:-(?:nightly|cpu|gpu|intel|directml|openvino|cuda\d+x?|aws|rocm).*)?|"
-    r"(?P<opencv>opencv)(?:-contrib)?-python(?:-headless)?|(?P<psycopg>psycopg2)-binary"
-)
-"""Distributions that fill the same package, each in the place of another."""
 
 
 @lru_cache(maxsize=30_000)  # asked of every distribution for each framework

@@ -19,6 +19,9 @@ from envcheck.versions import ComputeCapability, CudaVersion, DriverRelease, Fla
 
 _FEW = 2
 
+_NO_LIMIT = 10**9
+_BRANCH = re.compile(r">=([0-9]+),<([0-9]+)")
+
 
 def overall(fits: Iterable[Fit]) -> FitVerdict:
     """Incompatible if any is, else unknown if any is or there is none, else compatible."""
@@ -81,9 +84,6 @@ def reworded(matrix: Matrix, fit: Fit, reason: str, *rows: Row | None) -> Fit:
 
 
 # A question about compatibility: everything that was named, in the types that the relations take.
-
-
-_NO_LIMIT = 10**9
 
 
 class AskedGpu(NamedTuple):
@@ -204,9 +204,6 @@ class Question(NamedTuple):
 
 
 # Versions and specifiers in words.
-
-
-_BRANCH = re.compile(r">=([0-9]+),<([0-9]+)")
 
 
 def readable(name: str, spec: str) -> str:

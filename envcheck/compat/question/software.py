@@ -30,6 +30,15 @@ _FOR_A_PART = ("triton",)
 _FOR_A_PART_OF_TORCH = ("nvidia-cudnn", "nvidia-cusparselt")
 """How libraries are called that it needs for its convolutions, or for sparse products, alone."""
 
+_VERDICTS: dict[Cover, FitVerdict] = {"all": "compatible", "some": "unknown", "none": "incompatible"}
+BEST_FIRST = ("compatible", "unknown", "incompatible")
+_DRIVERS = {"driver-linux": False, "driver-windows": True, "driver": None}
+"""Whether Windows' numbers are meant."""
+TOOLKIT = "cuda"
+"""Its parts have a separate relation."""
+_OF_GPU_BUILDS = frozenset({"cuda", "cudnn", "nccl", *_DRIVERS})
+"""What the package decides that brings the GPU code."""
+
 
 def is_for_a_part(package: str, name: str) -> bool:
     """Whether only a part of a package needs the other one."""
@@ -300,16 +309,6 @@ def _supported_below(row: ReleaseRow, gpu: AskedGpu, targets: Sequence[CodeTarge
 
 
 # What a build needs, and what it brings, against the other components that were named.
-
-
-_VERDICTS: dict[Cover, FitVerdict] = {"all": "compatible", "some": "unknown", "none": "incompatible"}
-BEST_FIRST = ("compatible", "unknown", "incompatible")
-_DRIVERS = {"driver-linux": False, "driver-windows": True, "driver": None}
-"""Whether Windows' numbers are meant."""
-TOOLKIT = "cuda"
-"""Its parts have a separate relation."""
-_OF_GPU_BUILDS = frozenset({"cuda", "cudnn", "nccl", *_DRIVERS})
-"""What the package decides that brings the GPU code."""
 
 
 def need_fits(question: Question, candidate: Candidate, row: ReleaseRow) -> Iterator[Fit]:

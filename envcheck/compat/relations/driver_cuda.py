@@ -15,6 +15,8 @@ from envcheck.versions import CudaVersion, DriverRelease
 
 _FIRST_MAJOR_WITH_MINOR_COMPATIBILITY = 11
 
+_WINDOWS_DRIVERS = ("windows", "wsl")
+
 
 def minor_compatible(cuda: CudaVersion) -> bool:
     """Whether a driver for any minor version of this major runs what was built with ``cuda``."""
@@ -33,9 +35,6 @@ def around(matrix: Matrix, cuda: CudaVersion) -> tuple[CudaVersion, CudaVersion]
     known = matrix.toolkits
     before, after = [one for one in known if one < cuda], [one for one in known if one > cuda]
     return (before[-1], after[0]) if row and not row.toolkit and before and after else None
-
-
-_WINDOWS_DRIVERS = ("windows", "wsl")
 
 
 class Minimum(NamedTuple):

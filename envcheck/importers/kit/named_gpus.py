@@ -38,6 +38,8 @@ _OWNED = re.compile(
 )
 """What must stand beside, or before, a name as short as A10."""
 
+_SHORT, _NEAR = 3, 40
+
 
 def models(part: str) -> Iterator[tuple[int, str]]:
     """The models that a part of a line names, with the place of each."""
@@ -62,6 +64,3 @@ def same_model(name: str) -> str:
     """What two ways to write one model have in common."""
     row = find_model(name)
     return row.name if row else name.lower()
-
-
-_SHORT, _NEAR = 3, 40

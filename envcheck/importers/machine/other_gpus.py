@@ -32,37 +32,35 @@ _ASIDE = re.compile(
     re.IGNORECASE,
 )
 _NVIDIA = re.compile(r"\b(?:GeForce|RTX|GTX|Quadro|Tesla|TITAN|Jetson|nvidia-smi)\b|\bNVIDIA [A-Z]{0,4}[0-9]")
-_LONGEST_LINE, _LONGEST_TEXT = 600, 1 << 20
-
-
 _TPU = re.compile(
     r"\b(?:on|with|use|using|uses|run\w*) (?:a |the |an? \w{2,10} |my |Google |Kaggle |Colab ){0,3}(?:Cloud )?TPUs?\b"
     r"|\bTPU ?(?:v[2-7]\w{0,2}(?:-[0-9]{1,4})?|VMs?|pods?|nodes?|runtime)\b|\bPJRT_DEVICE=TPU\b|\bjax\[tpu\]"
 )
+_LONGEST_LINE, _LONGEST_TEXT = 600, 1 << 20
 
 
 def recognise(paste: Paste) -> bool:
-    return _named(paste) is not None or _is_on_tpu(paste)
+    return read(paste) != Snapshot()
 
 
 def read(paste: Paste) -> Snapshot:
+    if _NVIDIA.search(paste.text[:_LONGEST_TEXT]):
+        return Snapshot()
     if _is_on_tpu(paste):
         return Snapshot(told=Told(source=SOURCE, on_tpu=True))
-    return Snapshot(told=Told(source=SOURCE, other_gpu=_named(paste)))
+    name = _named(paste)
+    return Snapshot(told=Told(source=SOURCE, other_gpu=name)) if name else Snapshot()
 
 
 def _is_on_tpu(paste: Paste) -> bool:
-    """Whether a text that names no GPU of NVIDIA is about a program on a TPU."""
+    """Whether a text is about a program on a TPU."""
     if "TPU" not in paste.text and "[tpu]" not in paste.text:
         return False
-    told = any(_TPU.search(line[:_LONGEST_LINE]) for line in paste.statements)
-    return told and not _NVIDIA.search(paste.text[:_LONGEST_TEXT])
+    return any(_TPU.search(line[:_LONGEST_LINE]) for line in paste.statements)
 
 
 def _named(paste: Paste) -> str | None:
-    """The first GPU of another maker, in a text that names none of NVIDIA."""
-    if _NVIDIA.search(paste.text[:_LONGEST_TEXT]):
-        return None
+    """The first GPU of another maker."""
     for line in paste.statements:
         found = _GPU.search(line[:_LONGEST_LINE])
         if found and not _ASIDE.search(line[: found.start()]):

@@ -66,8 +66,6 @@ _WINDOWS = re.compile(
     r".{0,40} (?:on (?:native )?Windows(?: (?:7|8|1[01]))?\b|\(Windows(?: (?:7|8|1[01]))?\))",
     re.IGNORECASE,
 )
-
-
 _DONE_ON_WINDOWS = re.compile(
     r"\b(?:install(?:s|ed|ing)?|runn?(?:s|ing)?|us(?:e|es|ing)|torch|tensorflow|python|uv|pip|conda)\b"
     r"(?:[^.;?]|\.(?=[0-9])){0,60} on (?:native )?Windows(?: (?:7|8|1[01]))?\b"

@@ -41,6 +41,10 @@ _REMEDIED = "torch"
 """The framework that general remedies of rules are written for."""
 _MACHINE: frozenset[Layer] = frozenset({"gpu", "kernel", "driver", "container"})
 
+_LIBRARY = re.compile(r"\blib[A-Za-z][\w+]*")
+_CALLED = {"libstdcxx": "libstdc++", "glibc": "libc.so"}
+"""Library names for rules that are not named after their library, by the first word of the rule's name."""
+
 
 def evaluate(snapshot: Snapshot, matrix: Matrix, rules: Iterable[Rule], scopes: frozenset[Scope]) -> tuple[Check, ...]:
     """Judge ``snapshot`` by the ``rules`` within ``scopes``, and link consequences to their causes."""
@@ -158,11 +162,6 @@ def _apply_trial_error(found: Sequence[Check], rule: Rule, said: TrialProblem, f
         told = msgspec.structs.replace(_add_lines(known, met), status=known.status)
         return [told if other is known else other for other in found if other not in same or other is known]
     return [*(other for other in found if other not in same), check]
-
-
-_LIBRARY = re.compile(r"\blib[A-Za-z][\w+]*")
-_CALLED = {"libstdcxx": "libstdc++", "glibc": "libc.so"}
-"""Library names for rules that are not named after their library, by the first word of the rule's name."""
 
 
 def _library_named(start: str) -> str | None:

@@ -20,6 +20,10 @@ from envcheck.snapshot import Distribution, Framework
 
 _MOST = 8
 
+TOOLKIT = "cuda-toolkit"
+"""NVIDIA's distribution whose extras install wheels of the toolkit."""
+_WHEEL = re.compile(r"nvidia-(?P<name>[a-z]+(?:-[a-z]+)*?)(?:-cu(?P<cuda>[0-9]{1,3}))?")
+
 
 class LibraryName(NamedTuple):
     """The parts of a library's name."""
@@ -77,11 +81,6 @@ def _of_dll(number: str) -> str:
 
 
 # NVIDIA's wheels: their contents, and their CUDA major version, mostly the suffix of the name.
-
-
-TOOLKIT = "cuda-toolkit"
-"""NVIDIA's distribution whose extras install wheels of the toolkit."""
-_WHEEL = re.compile(r"nvidia-(?P<name>[a-z]+(?:-[a-z]+)*?)(?:-cu(?P<cuda>[0-9]{1,3}))?")
 
 
 class Wheel(NamedTuple):

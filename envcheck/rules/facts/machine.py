@@ -12,6 +12,9 @@ from envcheck.snapshot import PASTED, ApiResult, DeviceNode, Driver, Gpu, Record
 
 _GPU_NODE = re.compile(r"/dev/nvidia\d+")
 
+_DRIVER_SOURCES = ("nvml", "cuda")
+_DECLARING_SOURCES = ("wheel metadata", PASTED, "assumed", "file", "elf", "conda")
+
 
 def may_have_gpus(facts: Facts) -> bool:
     """False only when every source was checked and this system has no GPU of its own."""
@@ -120,10 +123,6 @@ def title_of_first(title: str, found: Sized) -> str:
     """The title for the first of several findings, with the number of the others."""
     more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
     return title[: LONGEST_TITLE - len(more)] + more
-
-
-_DRIVER_SOURCES = ("nvml", "cuda")
-_DECLARING_SOURCES = ("wheel metadata", PASTED, "assumed", "file", "elf", "conda")
 
 
 def basis_of(record: Record, field: str) -> DecidedBy:

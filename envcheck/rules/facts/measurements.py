@@ -16,6 +16,9 @@ from envcheck.snapshot.runs import not_asked_for
 
 _SCALES = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 
+_MANY = 4
+"""Probes from which on a common reason is said once for all."""
+
 
 def measurement_key(measurement: Measurement) -> str:
     """The key of a measurement among those of its GPU: ``gemm-bf16-8192x8192x8192-sustained``."""
@@ -192,7 +195,3 @@ def not_run(runs: Iterable[ProbeRun]) -> list[str]:
         if run.name.startswith("bench.") and run.status != "ok" and run.detail:
             titles.setdefault(run.detail, {})[run.title] = None
     return [f"{', '.join(names) if len(names) < _MANY else 'Not measured'}: {why}" for why, names in titles.items()]
-
-
-_MANY = 4
-"""Probes from which on a common reason is said once for all."""

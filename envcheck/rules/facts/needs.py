@@ -11,6 +11,8 @@ from envcheck.snapshot.names import fact_name, not_checked
 
 _OWN_SECTION = {"gpu": "gpus", "environment": "environments", "framework": "environments"}
 
+_WORST_FIRST = ("crashed", "timed-out", "failed", "ok", "skipped", "absent")
+
 
 def lookup(path: str, subject: Subject, snapshot: Snapshot) -> Any:
     """The value at ``path``; None when anything on the way is unknown.
@@ -71,6 +73,3 @@ def _root(root: str, subject: Subject, snapshot: Snapshot) -> Any:
 def _overlap(one: str, other: str) -> bool:
     """Whether two paths of the Snapshot are equal, or one lies within the other."""
     return f"{one}.".startswith(f"{other}.") or f"{other}.".startswith(f"{one}.")
-
-
-_WORST_FIRST = ("crashed", "timed-out", "failed", "ok", "skipped", "absent")

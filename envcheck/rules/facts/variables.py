@@ -20,6 +20,10 @@ _SERVES: dict[str, tuple[str, ...]] = {"file": ("file", "program"), "folder": ("
 _MASK = "***"
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,80}")
 
+_LONGEST_TITLE = 80
+BY_VARIABLE = ("variable-costs-speed", "variable-changes-results")
+"""The rules whose findings explain a low figure that names a variable which is set."""
+
 
 class SetVariable(NamedTuple):
     """A variable that is set, with a row about it."""
@@ -94,9 +98,6 @@ def setting_evidence(variable: SetVariable) -> Evidence:
     return Evidence(what=variable.name, value=shown(variable.value) or "(empty)", source="environment")
 
 
-_LONGEST_TITLE = 80
-
-
 def title_listing(names: Sequence[str], after: str) -> str:
     """A title with as many names as fit, and the number of the rest; a name that is too long is shortened."""
     once = list(dict.fromkeys(names))
@@ -121,10 +122,6 @@ def unset(variables: Sequence[SetVariable]) -> tuple[Fix, ...]:
     words = [word for name in names for word in ("-u", name)]
     text = " ".join(changes) or f"Unset {', '.join(names)}"
     return (Fix(text=text, command=("env", *words, "python")),) if names else ()
-
-
-BY_VARIABLE = ("variable-costs-speed", "variable-changes-results")
-"""The rules whose findings explain a low figure that names a variable which is set."""
 
 
 def slowing_variables(measured: Measurement, facts: Facts) -> tuple[tuple[SetVariable, VariableEffect], ...]:

@@ -15,6 +15,12 @@ from envcheck.rules.messages.observed import line_evidence
 from envcheck.rules.variables.visible_devices import VISIBLE, sees_no_gpu, setting_evidence
 from envcheck.snapshot import PASTED, DeviceNode, Gpu, Mig, MigInstance, Snapshot
 
+_NO_PERMISSION = 4
+"""``NVML_ERROR_NO_PERMISSION``."""
+_CAPABILITY = re.compile(r"/dev/nvidia-caps/nvidia-cap(\d+)")
+_FOR_ADMINISTRATION = 2
+"""The first two capabilities configure and monitor MIG; higher numbers belong to instances."""
+
 
 def _in_mig_mode(gpu: Gpu, _facts: Facts) -> bool:
     return bool(gpu.mig and gpu.mig.enabled)
@@ -91,14 +97,6 @@ def _create_instances(gpu: Gpu | None) -> tuple[Fix, ...]:
             risk="resets the GPU and ends what runs on it",
         ),
     )
-
-
-_NO_PERMISSION = 4
-"""``NVML_ERROR_NO_PERMISSION``."""
-
-_CAPABILITY = re.compile(r"/dev/nvidia-caps/nvidia-cap(\d+)")
-_FOR_ADMINISTRATION = 2
-"""The first two capabilities configure and monitor MIG; higher numbers belong to instances."""
 
 
 def _any_in_mig_mode(_subject: Snapshot, facts: Facts) -> bool:

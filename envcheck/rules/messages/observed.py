@@ -15,8 +15,6 @@ from envcheck.snapshot import KernelMessage, ObservedError, Snapshot
 
 _SHOWN = 160
 """Characters of an error line that are quoted."""
-
-
 _RAISED = re.compile(r"\s{0,8}(?:[A-Za-z_][\w.]{0,80}\.)?[A-Z]\w{0,60}(?:Error|Exception|Warning)\b: ")
 
 

@@ -31,6 +31,17 @@ _OF_LINUX = _MISSING | {"driver-not-installed"}
 _SHARED_OBJECT = re.compile(r"\blib\w+\.so\b")
 """A library as Linux names it: a build that looks for one on Windows has no CUDA there."""
 
+_NO_GPU = frozenset({"no-gpu-visible", "gpu-hidden"})
+_OF_DRIVER = frozenset({"driver-not-installed", "driver-not-loaded"})
+_WITHOUT_GPU = _NO_GPU | _OF_DRIVER
+_OF_BUILD = _NO_GPU | {"cpu-only-build"}
+_WHEELS = frozenset({"python-unsupported"})
+_TAG = re.compile(
+    r"\bmanylinux_2_(?P<minor>[0-9]{1,2})_|\b(?P<old>manylinux(?:1|20[0-9]{2}))_|\b(?P<any>linux)_(?:x86_64|aarch64)"
+)
+"""What a wheel's name says of the C library that it needs (PEP 600); older names stand for older ones."""
+_MACHINE = re.compile(r"linux\w*_(?P<machine>x86_64|aarch64)\b")
+
 
 def refine(line: ErrorLine, text: str, snapshot: Snapshot, matrix: Matrix) -> ErrorLine:
     """The line with the problem that it names on this machine."""
@@ -135,12 +146,6 @@ def _where_it_is_not(text: str, snapshot: Snapshot) -> str:
     return "library-not-found" if by_loader else "driver-not-installed"
 
 
-_NO_GPU = frozenset({"no-gpu-visible", "gpu-hidden"})
-_OF_DRIVER = frozenset({"driver-not-installed", "driver-not-loaded"})
-_WITHOUT_GPU = _NO_GPU | _OF_DRIVER
-_OF_BUILD = _NO_GPU | {"cpu-only-build"}
-
-
 def _has_cpu_builds_only(snapshot: Snapshot) -> bool:
     """Whether all frameworks of a text are known to be builds for the CPU, which list no GPU on any machine."""
     known = [framework for each in judged_environments(snapshot) for framework in frameworks_in(each)]
@@ -162,14 +167,6 @@ def _refine_build(line: ErrorLine, text: str, snapshot: Snapshot, matrix: Matrix
     if not wanted and matches_fragment("built-without-gpu", text):
         return line._replace(status="note")
     return line
-
-
-_WHEELS = frozenset({"python-unsupported"})
-_TAG = re.compile(
-    r"\bmanylinux_2_(?P<minor>[0-9]{1,2})_|\b(?P<old>manylinux(?:1|20[0-9]{2}))_|\b(?P<any>linux)_(?:x86_64|aarch64)"
-)
-"""What a wheel's name says of the C library that it needs (PEP 600); older names stand for older ones."""
-_MACHINE = re.compile(r"linux\w*_(?P<machine>x86_64|aarch64)\b")
 
 
 def _refine_wheel(line: ErrorLine, text: str, snapshot: Snapshot) -> ErrorLine:

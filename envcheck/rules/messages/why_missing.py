@@ -16,6 +16,9 @@ from envcheck.rules.facts.libraries import problem_of_missing
 from envcheck.rules.facts.library_names import LibraryName, cuda_of_wheel, family_of_wheel, name_of, names_in
 from envcheck.snapshot import Distribution, Environment, Library, Snapshot, frameworks_in, items_in
 
+LONGEST_NUMBER = 9
+"""Most digits of a number; Python refuses to parse thousands."""
+
 
 def why_missing(problem: str, text: str, snapshot: Snapshot, matrix: Matrix) -> str:
     """The problem of a library that a line does not find; ``problem`` where nothing more is known of it."""
@@ -120,10 +123,6 @@ def _majors(snapshot: Snapshot, matrix: Matrix, wanted: frozenset[int]) -> Itera
             # What a release is known to be built for may be what it does not find, and is no sign that it is there.
             of_row = framework.is_inferred("cuda")
             yield from (major for major in _major(framework.cuda) if not (of_row and major in wanted))
-
-
-LONGEST_NUMBER = 9
-"""Most digits of a number; Python refuses to parse thousands."""
 
 
 def _major(version: str | None) -> Iterator[int]:

@@ -15,6 +15,9 @@ from envcheck.snapshot import PASTED, PASTED_TITLE, ObservedError, ProbeRun, Sna
 
 _ADVICE = "Paste only the part around the error, with the lines that state the versions"
 
+_OF_PROGRAMS = re.compile(r"[A-Za-z](?:Error|Exception)\b|\berror:|\b(?:ERROR|FATAL)\b|\bfailed\b")
+_SHOWN = 3
+
 
 def _skipped(snapshot: Snapshot) -> list[ProbeRun]:
     return [run for run in snapshot.runs if run.name == PASTED]
@@ -49,10 +52,6 @@ def text_not_read_whole(snapshot: Snapshot, _facts: Facts) -> Outcome | None:
         fixes=(Fix(text=_ADVICE),),
         missing=(Missing(fact="rest of the text"),),
     )
-
-
-_OF_PROGRAMS = re.compile(r"[A-Za-z](?:Error|Exception)\b|\berror:|\b(?:ERROR|FATAL)\b|\bfailed\b")
-_SHOWN = 3
 
 
 def _unnamed(facts: Facts) -> list[ObservedError]:

@@ -32,6 +32,22 @@ _IN_WSL = doubt_inside_wsl(
     "it. Add what nvidia-smi prints there, and which libcuda.so.1 the loader finds.",
 )
 
+_LATER = re.compile(r"[1-9][0-9]?\b")
+"""A list that begins with another GPU than the first."""
+_INVALID_DEVICE = 101
+_NO_DEVICE = 100
+_TITLES: dict[Kind, str] = {
+    "twice": "{variable} names the same GPU twice: {text}",
+    "mixed": "{variable} mixes indices and UUIDs",
+    "ambiguous": "{variable}: {text} matches several GPUs",
+    "mig-off": "{variable} names a MIG device, but MIG is off",
+    "misread": "{variable}: CUDA reads only the number in {text}",
+    "absent": "{variable} names a GPU that does not exist: {text}",
+    "word": "{variable}: {text} is neither an index nor a UUID",
+    "blank": "{variable} has an empty entry",
+}
+_PLAIN_LIST = re.compile(r"[0-9A-Za-z,/-]+")
+
 
 def _prohibited(facts: Facts) -> bool:
     return bool(facts.own_gpus) and all(gpu.compute_mode == "prohibited" for gpu in facts.own_gpus)
@@ -174,12 +190,6 @@ def _chooses_gpus(_subject: Snapshot, facts: Facts) -> bool:
     return chosen or (_injected(facts) is not None and bool(_listed(facts)))
 
 
-_LATER = re.compile(r"[1-9][0-9]?\b")
-"""A list that begins with another GPU than the first."""
-_INVALID_DEVICE = 101
-_NO_DEVICE = 100
-
-
 @rule(
     layer="container",
     scope="container",
@@ -253,18 +263,6 @@ def gpu_hidden(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     )
 
 
-_TITLES: dict[Kind, str] = {
-    "twice": "{variable} names the same GPU twice: {text}",
-    "mixed": "{variable} mixes indices and UUIDs",
-    "ambiguous": "{variable}: {text} matches several GPUs",
-    "mig-off": "{variable} names a MIG device, but MIG is off",
-    "misread": "{variable}: CUDA reads only the number in {text}",
-    "absent": "{variable} names a GPU that does not exist: {text}",
-    "word": "{variable}: {text} is neither an index nor a UUID",
-    "blank": "{variable} has an empty entry",
-}
-
-
 def _effect(problem: Entry | None, reading: Reading, *, refused: bool) -> str:
     if refused or reading.refused:
         return "CUDA refuses the whole list: cuInit fails with 101 (invalid device), but the GPUs are healthy."
@@ -282,9 +280,6 @@ def _corrected(problem: Entry | None, reading: Reading) -> tuple[Fix, ...]:
     if not _PLAIN_LIST.fullmatch(once):
         return ()
     return (Fix(text="Name each GPU once", command=("env", f"{VISIBLE}={once}", "python")),)
-
-
-_PLAIN_LIST = re.compile(r"[0-9A-Za-z,/-]+")
 
 
 def _listed(facts: Facts) -> tuple[Gpu, ...]:

@@ -43,6 +43,32 @@ REASONS = {
 _PROCESS_KINDS = {"c": "compute", "g": "graphics"}
 _MOST_PROCESSES = 4096
 
+_ECC_ELEMENTS = {
+    "corrected": (("sram_correctable",), ("dram_correctable",)),
+    "uncorrected": (
+        ("sram_uncorrectable",),
+        ("sram_uncorrectable_parity",),
+        ("sram_uncorrectable_secded",),
+        ("dram_uncorrectable",),
+    ),
+}
+_ECC_TOTALS = {"corrected": "single_bit/total", "uncorrected": "double_bit/total"}
+"""The elements for totals in the oldest formats."""
+_FABRIC_STATES = {
+    "n/a": "not_supported",
+    "not supported": "not_supported",
+    "not started": "not_started",
+    "in progress": "in_progress",
+    "completed": "completed",
+}
+_HEALTH = {
+    ("bandwidth", "degraded"): "degraded_bandwidth",
+    ("route_recovery_in_progress", "true"): "route_recovery",
+    ("route_unhealthy", "true"): "route_unhealthy",
+    ("access_timeout_recovery", "true"): "access_timeout_recovery",
+    ("partition_assigned", "false"): "partition_not_assigned",
+}
+
 
 def _unless_empty(record: R) -> R | None:
     """The record, or None if none of its fields was read."""
@@ -76,19 +102,6 @@ def ecc(fields: Fields) -> Ecc | None:
         ),
     )
     return _unless_empty(ecc)
-
-
-_ECC_ELEMENTS = {
-    "corrected": (("sram_correctable",), ("dram_correctable",)),
-    "uncorrected": (
-        ("sram_uncorrectable",),
-        ("sram_uncorrectable_parity",),
-        ("sram_uncorrectable_secded",),
-        ("dram_uncorrectable",),
-    ),
-}
-_ECC_TOTALS = {"corrected": "single_bit/total", "uncorrected": "double_bit/total"}
-"""The elements for totals in the oldest formats."""
 
 
 def _ecc_errors(fields: Fields, counted: str, kind: str) -> int | None:
@@ -231,15 +244,6 @@ def pcie(fields: Fields) -> Pcie | None:
     return _unless_empty(pcie)
 
 
-_FABRIC_STATES = {
-    "n/a": "not_supported",
-    "not supported": "not_supported",
-    "not started": "not_started",
-    "in progress": "in_progress",
-    "completed": "completed",
-}
-
-
 def fabric(fields: Fields) -> GpuFabric | None:
     """The fabric state; "N/A" means that the GPU has none, or that a guest cannot see it."""
     element = fields.group("fabric", "fabric")
@@ -254,15 +258,6 @@ def fabric(fields: Fields) -> GpuFabric | None:
         status_name=status,
         health=_fabric_health(element),
     )
-
-
-_HEALTH = {
-    ("bandwidth", "degraded"): "degraded_bandwidth",
-    ("route_recovery_in_progress", "true"): "route_recovery",
-    ("route_unhealthy", "true"): "route_unhealthy",
-    ("access_timeout_recovery", "true"): "access_timeout_recovery",
-    ("partition_assigned", "false"): "partition_not_assigned",
-}
 
 
 def _fabric_health(element: Element) -> tuple[str, ...]:

@@ -39,6 +39,9 @@ _RECOVERY = {
 }
 _ARCHITECTURES = {"ada lovelace": "ada"}
 
+_RELEASE = re.compile(r"[0-9]{2,4}(?:\.[0-9]{1,4}){1,2}")
+_CUDA = re.compile(r"[0-9]{1,2}\.[0-9]{1,2}")
+
 
 def read(element: Element) -> Gpu:
     """The GPU of one ``<gpu>`` element."""
@@ -120,10 +123,6 @@ def _brand(text: str) -> str | None:
 def _architecture(text: str) -> str | None:
     shown = word(text)
     return _ARCHITECTURES.get(shown.lower(), shown.lower()) if shown else None
-
-
-_RELEASE = re.compile(r"[0-9]{2,4}(?:\.[0-9]{1,4}){1,2}")
-_CUDA = re.compile(r"[0-9]{1,2}\.[0-9]{1,2}")
 
 
 def snapshot_of(root: Element) -> Snapshot:
