@@ -1,11 +1,11 @@
 """Read pasted text into a partial Snapshot. Each importer is one file, found by listing; ``kit/`` holds helpers.
 
-An importer has a ``NAME``, a ``RANK`` and two functions of a ``Paste``:
+An importer has a ``NAME``, a ``RANK`` and one or two functions of a ``Paste``:
 
     NAME = "torch collect_env"
     RANK = Rank.OUTPUT
-    def recognise(paste: Paste) -> bool: ...       # cheap: is there anything of it in the text?
     def read(paste: Paste) -> Snapshot: ...        # what the text says; raises Unreadable when nothing can be got
+    def recognise(paste: Paste) -> bool: ...       # whether it is read at all, where an empty Snapshot does not tell
 
 Importers gather and never judge, like probes: they compare no versions, and what a tool could not find out ("Could not
 collect", "N/A") stays unknown. A paste may contain several pieces; each importer extracts its own.
@@ -43,7 +43,7 @@ class Importer:
 
     name: str
     rank: Rank
-    recognise: Callable[[Paste], bool]
+    recognise: Callable[[Paste], bool] | None
     read: Callable[[Paste], Snapshot]
 
 
@@ -51,7 +51,7 @@ class Importer:
 def importers() -> tuple[Importer, ...]:
     """All importers, the most trusted first."""
     modules = [importlib.import_module(name) for name in _modules()]
-    found = [Importer(module.NAME, module.RANK, module.recognise, module.read) for module in modules]
+    found = [Importer(module.NAME, module.RANK, getattr(module, "recognise", None), module.read) for module in modules]
     return tuple(sorted(found, key=lambda importer: (importer.rank, importer.name)))
 
 
@@ -81,9 +81,11 @@ def read_text(text: str) -> Snapshot:
     merged = Snapshot()
     runs: list[ProbeRun] = []
     for importer in importers():
-        if not importer.recognise(paste):
+        if importer.recognise is not None and not importer.recognise(paste):
             continue
         part, run, left_out = _read(importer, paste)
+        if importer.recognise is None and part == Snapshot() and run.status == "ok":
+            continue
         told = with_packages(merge([merged, part]), part)
         if importer.rank is Rank.MENTION:
             # A mention may be about anything: that it differs is no disagreement.

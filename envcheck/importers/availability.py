@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from envcheck.importers.kit.paste import SOURCE, Paste
-from envcheck.importers.kit.protocol import Rank, any_line, each_line, environment, joined, with_environment
+from envcheck.importers.kit.protocol import Rank, each_line, environment, joined, with_environment
 from envcheck.snapshot import Driver, Framework, Snapshot
 from envcheck.snapshot.merge import merge
 
@@ -80,10 +80,6 @@ _CALL = re.compile(r"(?:torch\.)?cuda\.(?:is_available|device_count)\(\)[`\"']{0
 _GOES_ON = re.compile(rf"(?:{_BETWEEN})\b", re.IGNORECASE)
 _OF_TENSORFLOW = re.compile(r"name: \"/device:(?P<kind>CPU|GPU|XLA_GPU):[0-9]")
 _LONGEST_LINE = 600
-
-
-def recognise(paste: Paste) -> bool:
-    return any_line(paste, _read_line) or any(map(_read_line, _broken(paste))) or _lists_devices(paste) is not None
 
 
 def read(paste: Paste) -> Snapshot:

@@ -28,10 +28,6 @@ _TORCH = re.compile(rf"PyTorch{_SIGN}(?P<version>{_VERSION}) @ ?(?P<path>/\S{{1,
 _LONGEST_LINE, _LONGEST_TEXT = 600, 1 << 20
 
 
-def recognise(paste: Paste) -> bool:
-    return next(_facts(paste), None) is not None
-
-
 def read(paste: Paste) -> Snapshot:
     return joined(_facts(paste))
 

@@ -36,10 +36,6 @@ _OF_NUMBA = "__CUDA Information__"
 _LONGEST_LINE = 600
 
 
-def recognise(paste: Paste) -> bool:
-    return next(_facts(paste), None) is not None
-
-
 def read(paste: Paste) -> Snapshot:
     return joined(_facts(paste))
 

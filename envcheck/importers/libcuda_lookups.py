@@ -19,10 +19,6 @@ _LONGEST_LINE = 600
 _MOST = 32
 
 
-def recognise(paste: Paste) -> bool:
-    return next(_libraries(paste), None) is not None
-
-
 def read(paste: Paste) -> Snapshot:
     """The files in the order of the text; in a list of the loader's cache that is the loader's order."""
     found: dict[str, DriverLibrary] = {}
@@ -30,7 +26,7 @@ def read(paste: Paste) -> Snapshot:
         found.setdefault(library.path, library)
         if len(found) == _MOST:
             break
-    return Snapshot(driver=Driver(source=SOURCE, libraries=Listing(items=tuple(found.values()))))
+    return Snapshot(driver=Driver(source=SOURCE, libraries=Listing(items=tuple(found.values()))) if found else None)
 
 
 def _libraries(paste: Paste) -> Iterator[DriverLibrary]:

@@ -75,17 +75,13 @@ _LISTS = re.compile(r"\bls (?:-\S{1,6} ){0,3}(?P<folder>/[\w./+-]{2,200})(?: ?\|
 _BARE = re.compile(r"lib[A-Za-z_]{2,30}\.so(?:\.[0-9]{1,6}){0,4}$")
 
 
-def recognise(paste: Paste) -> bool:
-    return next(_libraries(paste), None) is not None
-
-
 def read(paste: Paste) -> Snapshot:
     found: dict[str, Library] = {}
     for library in _libraries(paste):
         found.setdefault(library.path, library)
         if len(found) == _MOST:
             break
-    return Snapshot(libraries=Listing(items=tuple(found.values())))
+    return Snapshot(libraries=Listing(items=tuple(found.values())) if found else None)
 
 
 def _listed(paste: Paste) -> Iterator[Library]:

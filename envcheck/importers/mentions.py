@@ -27,10 +27,6 @@ _MOST = 200
 _MOST_GPUS = 16
 
 
-def recognise(paste: Paste) -> bool:
-    return any(any(said) for said in paste.spoken)
-
-
 def read(paste: Paste) -> Snapshot:
     found = [mention for said in paste.spoken for mention in said.mentions]
     models = [said.gpus for said in paste.spoken]

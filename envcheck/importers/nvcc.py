@@ -19,10 +19,6 @@ _FEWEST, _MOST = 4, 60
 """Lines of a list; fewer may be anything."""
 
 
-def recognise(paste: Paste) -> bool:
-    return "Cuda compilation tools, release" in paste.text or bool(_targets(paste))
-
-
 def read(paste: Paste) -> Snapshot:
     found = next(filter(None, map(_RELEASE.search, paste.lines)), None)
     targets = _targets(paste)

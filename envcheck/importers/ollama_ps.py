@@ -18,12 +18,11 @@ _ROW = re.compile(
 )
 
 
-def recognise(paste: Paste) -> bool:
-    return _on_gpu(paste) is not None
-
-
 def read(paste: Paste) -> Snapshot:
-    ollama = Framework(source=SOURCE, name="ollama", gpu_available=_on_gpu(paste))
+    on_gpu = _on_gpu(paste)
+    if on_gpu is None:
+        return Snapshot()
+    ollama = Framework(source=SOURCE, name="ollama", gpu_available=on_gpu)
     return with_environment(environment(frameworks=(ollama,)))
 
 

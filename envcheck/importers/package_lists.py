@@ -58,17 +58,13 @@ _NEAR = 2
 """Lines below a name among which its version must stand."""
 
 
-def recognise(paste: Paste) -> bool:
-    return next(_packages(paste), None) is not None
-
-
 def read(paste: Paste) -> Snapshot:
     found: dict[tuple[str, str | None], Distribution] = {}
     for package in _packages(paste):
         found.setdefault((package.name, package.channel), package)
         if len(found) >= _MOST:
             break
-    return with_environment(environment(distributions=tuple(found.values())))
+    return with_environment(environment(distributions=tuple(found.values()))) if found else Snapshot()
 
 
 def _packages(paste: Paste) -> Iterator[Distribution]:

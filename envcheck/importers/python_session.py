@@ -105,19 +105,14 @@ class _Question(NamedTuple):
     meaning: Callable[[str], Snapshot | None]
 
 
-def recognise(paste: Paste) -> bool:
-    return next(_answers(paste), None) is not None
-
-
 def read(paste: Paste) -> Snapshot:
-    found = joined(_answers(paste))
-    return _without_plugin(found) if not _PLUGIN.search(paste.text[:_LONGEST_TEXT]) else found
+    return _without_plugin(joined(_answers(paste)), paste)
 
 
-def _without_plugin(found: Snapshot) -> Snapshot:
+def _without_plugin(found: Snapshot, paste: Paste) -> Snapshot:
     """JAX that lists the CPU alone and complains of nothing, in a text without a word of a CUDA plug-in, has none."""
     environments = found.environments
-    if environments is None:
+    if environments is None or _PLUGIN.search(paste.text[:_LONGEST_TEXT]):
         return found
     items = tuple(
         msgspec.structs.replace(

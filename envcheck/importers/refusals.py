@@ -45,10 +45,6 @@ _TORCH = re.compile(
 )
 
 
-def recognise(paste: Paste) -> bool:
-    return next(_parts(paste), None) is not None
-
-
 def read(paste: Paste) -> Snapshot:
     return joined(_parts(paste))
 

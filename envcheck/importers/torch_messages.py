@@ -37,12 +37,6 @@ _OF_CONFIG = re.compile(
 _FLAG = re.compile(r"\bcode=(sm_[0-9]{2,3}[af]?|compute_[0-9]{2,3})")
 
 
-def recognise(paste: Paste) -> bool:
-    if _CONFIG in paste.text or _listed_code(paste):
-        return True
-    return any(reader(line) for line in paste.statements for reader in _READERS)
-
-
 def read(paste: Paste) -> Snapshot:
     parts = [part for line in paste.statements for reader in _READERS if (part := reader(line))]
     if code := _listed_code(paste):

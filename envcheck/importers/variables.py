@@ -66,10 +66,6 @@ _DEVICES = re.compile(r"-?[0-9][0-9,]{0,60}")
 _LONGEST_LINE, _MOST = 600, 500
 
 
-def recognise(paste: Paste) -> bool:
-    return any(map(_setting, paste.lines)) or bool(_of_commands(paste)) or _on_purpose(paste)
-
-
 def read(paste: Paste) -> Snapshot:
     values = _of_commands(paste)
     for line in paste.lines:

@@ -69,11 +69,6 @@ def joined(statements: Iterable[Snapshot]) -> Snapshot:
     return merge(seen)
 
 
-def any_line(paste: Paste, of_line: Callable[[str], Snapshot | None]) -> bool:
-    """Whether any line of ``paste`` states a fact by itself."""
-    return any(map(of_line, paste.statements))
-
-
 def each_line(paste: Paste, of_line: Callable[[str], Snapshot | None]) -> Snapshot:
     """The facts that single lines of ``paste`` state."""
     return joined(filter(None, map(of_line, paste.statements)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from envcheck.importers.kit.paste import SOURCE, Paste
-from envcheck.importers.kit.protocol import Rank, any_line, each_line
+from envcheck.importers.kit.protocol import Rank, each_line
 from envcheck.snapshot import Platform, Snapshot
 
 NAME = "C library"
@@ -24,10 +24,6 @@ _WANTED = re.compile(
     re.IGNORECASE,
 )
 _LONGEST_LINE = 300
-
-
-def recognise(paste: Paste) -> bool:
-    return any_line(paste, _read_line)
 
 
 def read(paste: Paste) -> Snapshot:

@@ -58,10 +58,6 @@ _BEFORE = 40
 """Characters before a command in which a "not" belongs to it."""
 
 
-def recognise(paste: Paste) -> bool:
-    return bool(_releases(paste) or _module(paste)) or next(_installed_in_wsl(paste), None) is not None
-
-
 def read(paste: Paste) -> Snapshot:
     found, module = _libraries(paste), _module(paste)
     if module is None:

@@ -49,10 +49,6 @@ _ANY = re.compile(r"l4t|jet|tegra|dustynv|aarch64|arm64|# R|-r3[2-9]\.", re.IGNO
 _LONGEST_LINE = 300
 
 
-def recognise(paste: Paste) -> bool:
-    return any(_read_line(line) for line in paste.statements) or next(_packages(paste), None) is not None
-
-
 def read(paste: Paste) -> Snapshot:
     in_lines = (found for line in paste.statements for found in _read_line(line))
     return joined(Snapshot(platform=found) for found in (*in_lines, *_packages(paste)))

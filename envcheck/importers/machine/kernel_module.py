@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from envcheck.importers.kit.paste import SOURCE, Paste
-from envcheck.importers.kit.protocol import Rank, any_line, each_line
+from envcheck.importers.kit.protocol import Rank, each_line
 from envcheck.snapshot import Kernel, KernelModule, Platform, Snapshot
 from envcheck.snapshot.merge import merge
 from envcheck.versions import Flavour
@@ -102,11 +102,6 @@ _COMMAND = re.compile(r"(?:[\w@.:~\[\] /-]{0,80}[$#] ?|\[root@[^\]]{1,60}\]# ?)(
 _LISTS_LOADED = re.compile(r"\blsmod ?\| ?e?grep (?:-\S{1,4} )?[\"']?nvidia[\"']?$")
 _LISTS_BUILT = re.compile(r"\b(?:ls|find) .{0,40}/lib/modules/\$(?:\(uname -r\)|\{?\(?uname)")
 _LONGEST_LINE = 500
-
-
-def recognise(paste: Paste) -> bool:
-    read_here = _is_added(paste) or any_line(paste, _read_line) or next(_built(paste), None) is not None
-    return read_here or _asked(paste) is not None or _listed(paste) is not None
 
 
 def read(paste: Paste) -> Snapshot:

@@ -31,11 +31,9 @@ _CURRENT = re.compile(r"\s{0,40}Current\s{0,60}: Enabled\b", re.IGNORECASE)
 _LONGEST_LINE = 400
 
 
-def recognise(paste: Paste) -> bool:
-    return _is_on(paste)
-
-
-def read(_paste: Paste) -> Snapshot:
+def read(paste: Paste) -> Snapshot:
+    if not _is_on(paste):
+        return Snapshot()
     gpu = Gpu(source=SOURCE, label=IN_MIG_MODE, mig=Mig(source=SOURCE, enabled=True))
     return Snapshot(gpus=Listing(items=(gpu,)))
 

@@ -39,10 +39,6 @@ _TPU = re.compile(
 _LONGEST_LINE, _LONGEST_TEXT = 600, 1 << 20
 
 
-def recognise(paste: Paste) -> bool:
-    return read(paste) != Snapshot()
-
-
 def read(paste: Paste) -> Snapshot:
     if _NVIDIA.search(paste.text[:_LONGEST_TEXT]):
         return Snapshot()

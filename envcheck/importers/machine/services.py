@@ -17,10 +17,6 @@ _NEAR = 5
 """Lines from the name of a unit on among which its state stands."""
 
 
-def recognise(paste: Paste) -> bool:
-    return _runs(paste) is not None
-
-
 def read(paste: Paste) -> Snapshot:
     runs = _runs(paste)
     return Snapshot(fabric=Fabric(source=SOURCE, manager_running=runs)) if runs is not None else Snapshot()

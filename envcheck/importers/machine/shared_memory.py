@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from envcheck.importers.kit.paste import SOURCE, Paste
-from envcheck.importers.kit.protocol import Rank, any_line, each_line
+from envcheck.importers.kit.protocol import Rank, each_line
 from envcheck.snapshot import Platform, Snapshot
 
 NAME = "shared memory"
@@ -16,10 +16,6 @@ _DEEPSPEED = re.compile(r"shared memory \(/dev/shm\) size \.{2,} ([0-9.]{1,8}) (
 _FACTORS = {"": 1 << 10, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 """Without a letter, df counts blocks of 1 KiB."""
 _LONGEST_LINE = 300
-
-
-def recognise(paste: Paste) -> bool:
-    return any_line(paste, _read_line)
 
 
 def read(paste: Paste) -> Snapshot:

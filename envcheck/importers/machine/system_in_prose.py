@@ -10,7 +10,7 @@ import re
 
 from envcheck.importers.kit.operating_system import from_title
 from envcheck.importers.kit.paste import SOURCE, Paste
-from envcheck.importers.kit.protocol import Rank, any_line, each_line
+from envcheck.importers.kit.protocol import Rank, each_line
 from envcheck.snapshot import Platform, Snapshot
 
 NAME = "system in prose"
@@ -78,10 +78,6 @@ _IN_A_LIST = re.compile(
 )
 """A list of versions without signs between them: "torch 2.1 Windows 10 RTX 3060"."""
 _ELSEWHERE = re.compile(r"\b(?:works?|worked|fine|supports?|supported|not|only|Linux|WSL|docker|if|when)\b|n't\b|\?")
-
-
-def recognise(paste: Paste) -> bool:
-    return any_line(paste, _read_line)
 
 
 def read(paste: Paste) -> Snapshot:

@@ -36,10 +36,6 @@ _UNIT = re.compile(r"\s?\[[^\]]{0,12}\]$")
 _LONGEST_LINE = 2_000
 
 
-def recognise(paste: Paste) -> bool:
-    return next(_rows(paste), None) is not None
-
-
 def read(paste: Paste) -> Snapshot:
     gpus: dict[int, Gpu] = {}
     release = None

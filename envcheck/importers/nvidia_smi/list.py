@@ -11,9 +11,5 @@ NAME = "nvidia-smi -L"
 RANK = Rank.OUTPUT
 
 
-def recognise(paste: Paste) -> bool:
-    return any(gpu_lines.is_gpu_line(line) for line in paste.lines)
-
-
 def read(paste: Paste) -> Snapshot:
     return Snapshot(gpus=gpu_lines.listing(line for line in paste.lines if gpu_lines.is_gpu_line(line)))

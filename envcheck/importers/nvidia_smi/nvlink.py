@@ -21,10 +21,6 @@ _GIGA = 1e9
 _MOST_LINKS = 64
 
 
-def recognise(paste: Paste) -> bool:
-    return any(_LINK.match(line) for line in paste.statements)
-
-
 def read(paste: Paste) -> Snapshot:
     """The links of each GPU that is named above them."""
     gpus: dict[int, Gpu] = {}

@@ -16,10 +16,6 @@ _LINK = r"(?:X|SYS|NODE|PHB|PXB|PIX|NV[0-9]{1,2}|OK|NS|CNS|GNS|TNS|DR)"
 _ROW = re.compile(rf"GPU(?P<index>[0-9]{{1,3}})(?=(?:\s{{1,8}}{_LINK}(?:\s|$)))(?:.{{0,400}}?\bX\b)")
 
 
-def recognise(paste: Paste) -> bool:
-    return any(_ROW.match(line.strip()) for line in paste.statements)
-
-
 def read(paste: Paste) -> Snapshot:
     rows = filter(None, (_ROW.match(line.strip()) for line in paste.statements))
     indices = sorted({int(row["index"]) for row in rows})[:MOST_GPUS]

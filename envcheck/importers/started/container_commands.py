@@ -6,7 +6,6 @@ A text that asks for a GPU anywhere does not tell how the container was started 
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 
 from envcheck.importers.kit.paste import SOURCE, Paste
 from envcheck.importers.kit.protocol import Rank
@@ -41,10 +40,6 @@ _BESIDE = "$#>` "
 _LONGEST_TEXT, _SHOWN = 1 << 20, 120
 
 
-def recognise(paste: Paste) -> bool:
-    return bool(paste.of_compose or _without_gpu(paste) or _service_without_gpu(paste))
-
-
 def read(paste: Paste) -> Snapshot:
     command, service = _without_gpu(paste), _service_without_gpu(paste)
     if command is None and service is None and not paste.of_compose:
@@ -64,11 +59,7 @@ def read(paste: Paste) -> Snapshot:
 
 def _without_gpu(paste: Paste) -> re.Match[str] | None:
     """The command, where nothing in the text asks for a GPU."""
-    return _run_without_gpu(paste.text[:_LONGEST_TEXT])
-
-
-@lru_cache(maxsize=1)  # recognised first, and read then
-def _run_without_gpu(text: str) -> re.Match[str] | None:
+    text = paste.text[:_LONGEST_TEXT]
     if not any(engine in text for engine in _ENGINES):
         return None
     found = _RUN.search(text)

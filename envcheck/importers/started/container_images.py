@@ -28,10 +28,6 @@ _NOT_RUN = re.compile(r"error|not found|manifest|pull access|unable|fail", re.IG
 _LONGEST_LINE, _MOST = 600, 8
 
 
-def recognise(paste: Paste) -> bool:
-    return next(_images(paste), None) is not None
-
-
 def read(paste: Paste) -> Snapshot:
     found = dict(image for image, _ in zip(_images(paste), range(_MOST), strict=False))
     return _snapshot(next(iter(found.values()))) if len(found) == 1 else Snapshot()

@@ -22,12 +22,9 @@ _NUMBERED = ("major", "minor", "rev")
 _LONGEST = 1 << 20
 
 
-def recognise(paste: Paste) -> bool:
-    return "nvidia.com/cuda.driver" in paste.text and _release(paste) is not None
-
-
 def read(paste: Paste) -> Snapshot:
-    return Snapshot(driver=Driver(source=SOURCE, release=_release(paste)))
+    release = _release(paste) if "nvidia.com/cuda.driver" in paste.text else None
+    return Snapshot(driver=Driver(source=SOURCE, release=release) if release is not None else None)
 
 
 def _release(paste: Paste) -> str | None:

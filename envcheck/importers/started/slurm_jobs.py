@@ -27,13 +27,9 @@ _DENIED = re.compile(r"\b(?:not|n't|without|no|never|forgot(?:ten)?)\b.{0,30}--(
 _LONGEST_TEXT, _SHOWN = 1 << 20, 120
 
 
-def recognise(paste: Paste) -> bool:
-    return _without_gpu(paste) is not None
-
-
 def read(paste: Paste) -> Snapshot:
-    asked = _without_gpu(paste) or ""
-    return Snapshot(told=Told(source=SOURCE, job_without_gpu=asked[:_SHOWN]))
+    asked = _without_gpu(paste)
+    return Snapshot(told=Told(source=SOURCE, job_without_gpu=asked[:_SHOWN]) if asked is not None else None)
 
 
 def _without_gpu(paste: Paste) -> str | None:

@@ -5,17 +5,13 @@ from __future__ import annotations
 import re
 
 from envcheck.importers.kit.paste import SOURCE, Paste
-from envcheck.importers.kit.protocol import Rank, any_line, each_line
+from envcheck.importers.kit.protocol import Rank, each_line
 from envcheck.snapshot import Driver, Snapshot
 
 NAME = "example-thing"
 RANK = Rank.OUTPUT
 
 _LINE = re.compile(r"example-thing: driver ([0-9]{3}(?:\.[0-9]{1,4}){1,2})")
-
-
-def recognise(paste: Paste) -> bool:
-    return any_line(paste, _read_line)
 
 
 def read(paste: Paste) -> Snapshot:
