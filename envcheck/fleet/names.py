@@ -6,6 +6,8 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable
 
+from envcheck.text.ranges import consecutive
+
 _UNUSUAL = re.compile(r"[\[\],\s\"]")
 _NUMBERED = re.compile(r"(.*?)([0-9]{1,9})(\D*)", re.DOTALL)
 
@@ -51,13 +53,8 @@ def _nameless(node: str, reason: str) -> str:
 
 
 def _family(head: str, tail: str, padded: int, numbers: list[int]) -> str:
-    runs: list[list[int]] = []
-    for number in numbers:
-        if runs and number == runs[-1][-1] + 1:
-            runs[-1].append(number)
-        else:
-            runs.append([number])
     if len(numbers) == 1:
         return f"{head}{numbers[0]:0{padded}d}{tail}"
+    runs = consecutive(numbers)
     parts = [f"{run[0]:0{padded}d}" + (f"-{run[-1]:0{padded}d}" if len(run) > 1 else "") for run in runs]
     return f"{head}[{','.join(parts)}]{tail}"

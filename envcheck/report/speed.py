@@ -14,6 +14,7 @@ from envcheck.report.page.tail import count_text
 from envcheck.rules.facts.coverage import coverage, numbers
 from envcheck.rules.facts.machine import plural
 from envcheck.rules.facts.measurements import (
+    LOOSE,
     checks_of_figures,
     figures_of,
     measurement_key,
@@ -36,8 +37,6 @@ FORMAT = Format(
 
 _NAME, _STATUS, _VALUE, _SHARE = 39, 5, 12, 4
 """Columns."""
-_LOOSE = 0.02
-"""Spread of samples up to which nothing is said about it."""
 _HEADING = "of ceiling"
 _APART = 0.02
 """Share by which the slowest may be behind the fastest without a line of its own."""
@@ -182,7 +181,7 @@ def _remarks(measured: Measurement, check: Check | None, before: tuple[float, in
         parts.append(f"  {min(before[0], 9.99):.0%} of base")
     elif check is not None and check.status == "skipped":
         parts.append("  not judged")
-    elif loose > _LOOSE:
+    elif loose > LOOSE:
         parts.append(f"  spread {loose:.0%}")
     return "".join(parts).rstrip()
 

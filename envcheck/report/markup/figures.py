@@ -8,6 +8,7 @@ from envcheck.compat.performance.expected import Expectation, expectation
 from envcheck.report.markup.html import Markup, chip, tag
 from envcheck.report.page.subject import gpu_name
 from envcheck.rules.facts.measurements import (
+    LOOSE,
     checks_of_figures,
     figures_of,
     measurement_key,
@@ -22,8 +23,6 @@ from envcheck.rules.facts.measurements import (
 )
 from envcheck.snapshot import Gpu, Measurement
 
-_LOOSE = 0.02
-"""Spread of the samples from which it is shown."""
 _FULL = 105.0
 """Percent of the ceiling at the right end of a bar: a little more than what can be."""
 _LEGEND = (
@@ -172,7 +171,7 @@ def _wrong(measured: Measurement) -> list[Markup]:
 
 def _spread_text(measured: Measurement) -> str:
     loose = spread(measured.samples)
-    return f", spread {loose:.0%}" if loose > _LOOSE else ""
+    return f", spread {loose:.0%}" if loose > LOOSE else ""
 
 
 def _bar(found: Expectation, status: Status) -> Markup:

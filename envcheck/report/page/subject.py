@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from envcheck.checks import Check, Location, Report
 from envcheck.snapshot import Environment, Framework, Gpu, frameworks_in
+from envcheck.text.ranges import ranges
 
 _MOST_NAMED = 4
 
@@ -26,7 +27,7 @@ def gpu_numbers(checks: Iterable[Check]) -> str:
     subjects = [check.subject for check in checks if check.subject.kind == "gpu"]
     indices = sorted({subject.index for subject in subjects if subject.index is not None})
     others = list(dict.fromkeys(subject.pci_bus_id or subject.key for subject in subjects if subject.index is None))
-    names = [*_ranges(indices), *others]
+    names = [*ranges(indices), *others]
     return f"GPU {listed(names)}" if names else ""
 
 
@@ -90,14 +91,3 @@ def _software_line(check: Check, report: Report) -> str:
     name = check.subject.key.removeprefix(f"{key}:")
     framework = next((found for found in frameworks_in(environment) if found.name == name), None)
     return f"{framework_title(framework) if framework else name} in {place(environment)}"
-
-
-def _ranges(indices: Sequence[int]) -> list[str]:
-    """``[0, 1, 2, 5]`` as ``["0-2", "5"]``."""
-    runs: list[list[int]] = []
-    for index in indices:
-        if runs and index == runs[-1][-1] + 1:
-            runs[-1].append(index)
-        else:
-            runs.append([index])
-    return [f"{run[0]}-{run[-1]}" if len(run) > 1 else f"{run[0]}" for run in runs]

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from envcheck.snapshot import Gpu, Measurement, ProbeRun
+from envcheck.text.ranges import ranges
 
 _TIMED = ("bench.gemm", "bench.memory", "bench.chip")
 """Probes of every measuring run; a deep check, which lets libraries work on one GPU, never starts them."""
@@ -90,14 +91,7 @@ def coverage(gpus: Iterable[Gpu], measurements: Sequence[Measurement], runs: Ite
 def numbers(gpus: Sequence[Gpu]) -> str:
     """``GPU 0``, ``GPUs 0-3, 5``; bus ids where no index is known."""
     indices = sorted(gpu.index for gpu in gpus if gpu.index is not None)
-    runs: list[list[int]] = []
-    for index in indices:
-        if runs and index == runs[-1][-1] + 1:
-            runs[-1].append(index)
-        else:
-            runs.append([index])
-    names = [f"{run[0]}-{run[-1]}" if len(run) > 1 else f"{run[0]}" for run in runs]
-    names += [gpu.key for gpu in gpus if gpu.index is None]
+    names = [*ranges(indices), *(gpu.key for gpu in gpus if gpu.index is None)]
     return f"GPU{'s' if len(gpus) > 1 else ''} {', '.join(names)}"
 
 

@@ -18,6 +18,8 @@ _SCALES = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 
 _MANY = 4
 """Probes from which on a common reason is said once for all."""
+LOOSE = 0.02
+"""Spread of samples up to which nothing is said about it."""
 
 
 def measurement_key(measurement: Measurement) -> str:

@@ -10,6 +10,7 @@ from rich.text import Text
 from envcheck.compat.load import load_matrix
 from envcheck.compat.performance.expected import Expectation, expectation
 from envcheck.rules.facts.measurements import (
+    LOOSE,
     checks_of_figures,
     figures_of,
     measurement_key,
@@ -35,8 +36,6 @@ if TYPE_CHECKING:
     from envcheck.snapshot import Gpu, Measurement
 
 _VALUE, _SHARE = 13, 5
-_WORTH_SAYING = 0.02
-"""Least spread of samples that is shown."""
 
 
 class Figures:
@@ -121,7 +120,7 @@ class Figures:
         remarks = (
             "not judged" if check is None or check.status in ("unknown", "skipped") else "",
             _against(measured, self._earlier),
-            f"spread {loose:.0%}" if loose > _WORTH_SAYING else "",
+            f"spread {loose:.0%}" if loose > LOOSE else "",
         )
         return "".join(f"  {part}" for part in remarks if part)
 
