@@ -13,6 +13,7 @@ from functools import cached_property
 from envcheck.importers.kit.layouts import spread_statements
 from envcheck.importers.kit.spoken import Spoken, may_tell, said_in
 from envcheck.importers.kit.telling import telling_places
+from envcheck.importers.kit.unwrap import BREAK, Broken, rejoined, without_wrapping
 from envcheck.snapshot import PASTED, ProbeRun
 
 SOURCE = PASTED
@@ -42,7 +43,7 @@ _RAY = re.compile(r"^[ \t]{0,8}\([^()\n]{0,80}\bpid=[0-9]{1,10}[^()\n]{0,80}\)[ 
 
 _REMOVED = (
     *range(0x09),
-    *range(0x0B, 0x20),
+    *range(0x0C, 0x20),
     *range(0x7F, 0xA0),
     0xAD,
     *range(0x200B, 0x2010),
@@ -56,8 +57,9 @@ _REMOVED = (
 """Control, invisible and bidirectional characters, and surrogates, which JSON cannot represent."""
 
 _SPACES = {0xA0: " ", 0x2007: " ", 0x202F: " ", 0x3000: " "}
-_COLONS = {0xFF1A: ":", 0xFE55: ":"}
-_TABLE: dict[int, str | None] = {**dict.fromkeys(_REMOVED), **_SPACES, **_COLONS}
+_SIGNS = {0xFF1A: ":", 0xFE55: ":", 0x2018: "'", 0x2019: "'", 0x201C: '"', 0x201D: '"'}
+"""Colons of East Asian writing, and the quotation marks that editors put for straight ones."""
+_TABLE: dict[int, str | None] = {**dict.fromkeys(_REMOVED), **_SPACES, **_SIGNS}
 
 
 @dataclass(frozen=True)
@@ -84,6 +86,11 @@ class Paste:
         return tuple(dict.fromkeys(self.lines))
 
     @cached_property
+    def rejoined(self) -> tuple[Broken, ...]:
+        """The lines that a terminal seems to have broken."""
+        return tuple(rejoined(self.lines))
+
+    @cached_property
     def speaking(self) -> tuple[str, ...]:
         """The statements that may mention a component, a version or a GPU."""
         spread = dict.fromkeys(spread_statements(self.lines))
@@ -104,15 +111,17 @@ class Paste:
         if len(text) > TEXT_LIMIT:
             first, last, missing = _ends(text)
             unread = [f"only the first and the last {TEXT_LIMIT // 2 // 1024 // 1024} MiB were read"]
-        lines = _clean(first).split("\n")
-        before = len(lines)
-        lines += _clean(last).split("\n") if last else []
-        if len(lines) > LINE_COUNT_LIMIT:
+        whole = _clean(first).split("\n")
+        before = len(whole)
+        whole += _clean(last).split("\n") if last else []
+        if len(whole) > LINE_COUNT_LIMIT:
             half = LINE_COUNT_LIMIT // 2
-            missing += len(lines) - 2 * half
-            before, lines = half, lines[:half] + lines[-half:]
+            missing += len(whole) - 2 * half
+            before, whole = half, whole[:half] + whole[-half:]
             unread = [f"only the first and the last {half} lines were read"]
-        numbers = (*range(1, before + 1), *range(before + missing + 1, len(lines) + missing + 1))
+        counted = (*range(1, before + 1), *range(before + missing + 1, len(whole) + missing + 1))
+        numbers = [number for number, line in zip(counted, whole, strict=True) for _ in range(line.count(BREAK) + 1)]
+        lines = "\n".join(whole).replace(BREAK, "\n").split("\n")
         cut = [line[:LINE_LIMIT].rstrip() for line in lines]
         long = [number for number, line in zip(numbers, lines, strict=True) if len(line.rstrip()) > LINE_LIMIT]
         if long:
@@ -156,7 +165,7 @@ def _ends(text: str) -> tuple[str, str, int]:
 
 def _clean(text: str) -> str:
     # Each pattern needs one of its characters; looking for that first spares most texts the search.
-    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    text = without_wrapping(text.replace("\r\n", "\n").replace("\r", "\n"))
     if "\x1b" in text or "\x9b" in text:
         text = _ESCAPES.sub("", text)
     if not _TABLE.keys().isdisjoint(map(ord, set(text))):
