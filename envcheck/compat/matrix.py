@@ -49,6 +49,7 @@ from envcheck.compat.tables import (
     TorchRow,
     Trait,
     TraitRow,
+    TranslationRow,
     VariableRow,
     WheelRow,
     XidRow,
@@ -105,6 +106,7 @@ class Matrix:
     answers = Table(AnswerRow)
     xids = Table(XidRow)
     spoken = Table(SpokenRow)
+    translations = Table(TranslationRow)
 
     @cached_property
     def sources(self) -> dict[str, SourceRow]:

@@ -909,6 +909,19 @@ class SpokenRow(Row, frozen=True, kw_only=True):
         return f"spoken/{self.name}"
 
 
+class TranslationRow(Row, frozen=True, kw_only=True):
+    """How a system program words a message in other languages."""
+
+    english: str
+    """As it is printed without a locale; ``{1}``, ``{2}`` stand for words that both texts hold."""
+    said: dict[str, tuple[str, ...]]
+    """The same, by the name of the locale; more than one where releases differ."""
+
+    @property
+    def id(self) -> str:
+        return f"translation/{self.english}"
+
+
 class XidRow(Row, frozen=True, kw_only=True):
     """An event that NVIDIA's kernel module logs by its number."""
 

@@ -55,8 +55,11 @@ def read(paste: Paste) -> Snapshot:
                 found.setdefault(line.strip()[:LONGEST_LINE], paste.number(place))
     unlike = list(found) if len(found) <= MOST_LINES else _unlike(list(found))
     kept = unlike if len(unlike) <= MOST_LINES else unlike[:_HALF] + unlike[-_HALF:]
+    written = {text.strip()[:LONGEST_LINE]: line.strip()[:LONGEST_LINE] for text, line in paste.as_written.items()}
     return Snapshot(
-        observed_errors=tuple(ObservedError(source=SOURCE, text=text, line=found[text]) for text in kept),
+        observed_errors=tuple(
+            ObservedError(source=SOURCE, text=text, as_written=written.get(text, ""), line=found[text]) for text in kept
+        ),
         runs=tuple(_rows_about_omitted(len(found), len(unlike), len(kept))),
     )
 

@@ -7,12 +7,14 @@ record, and the size of a text is bounded.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
 from envcheck.importers.kit.layouts import spread_statements
 from envcheck.importers.kit.spoken import Spoken, may_tell, said_in
 from envcheck.importers.kit.telling import telling_places
+from envcheck.importers.kit.translated import in_english
 from envcheck.importers.kit.unwrap import BREAK, Broken, rejoined, without_wrapping
 from envcheck.snapshot import PASTED, ProbeRun
 
@@ -68,11 +70,13 @@ class Paste:
 
     text: str
     lines: tuple[str, ...]
-    """The lines of ``text``, each cut at ``LINE_LIMIT``; line 1 is the first."""
+    """The lines of ``text``, each cut at ``LINE_LIMIT``, with system messages in English; line 1 is the first."""
     unread: str
     """What was left out, as a sentence; empty if all was read."""
     numbers: tuple[int, ...]
     """The number of each of ``lines`` in the whole text, from 1."""
+    as_written: Mapping[str, str]
+    """Lines that are in another language, by what stands for them in ``lines``."""
     of_compose: str = ""
     """What ``docker compose`` wrote before a line of a container's log; empty where there is none."""
 
@@ -129,11 +133,14 @@ class Paste:
         places, omitted = telling_places(cut)
         if omitted:
             unread.append(f"{omitted:,} lines in the middle were not read")
+        chosen = [cut[place] for place in places]
+        english = in_english(chosen)
         return cls(
             "\n".join(lines),
-            tuple(cut[place] for place in places),
+            tuple(english.get(place, line) for place, line in enumerate(chosen)),
             " and ".join(unread),
             tuple(numbers[place] for place in places),
+            {text: chosen[place] for place, text in reversed(english.items())},  # of several the first
             prefix[0].strip() if (prefix := _COMPOSE.search(first)) else "",
         )
 
