@@ -287,7 +287,7 @@ EXAMPLES: dict[str, list[str]] = {
         "ImportError: /opt/conda/lib/libtorch_cpu.so: undefined symbol: iJIT_NotifyEvent",
     ],
     "library-not-found": [
-        "/usr/bin/ld: 找不到 -lnvinfer",
+        "/usr/bin/ld: cannot find -lnvinfer",
         "/usr/bin/ld: cannot find -lnvinfer_plugin",
         "Failed to create TensorrtExecutionProvider. Please reference the requirements to ensure all dependencies are met.",
         "[onnxruntime]Cannot load onnxruntime_providers_cuda.dll",
