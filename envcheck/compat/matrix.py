@@ -52,6 +52,7 @@ from envcheck.compat.tables import (
     TranslationRow,
     VariableRow,
     WheelRow,
+    WordRow,
     XidRow,
     is_named,
 )
@@ -106,6 +107,7 @@ class Matrix:
     answers = Table(AnswerRow)
     xids = Table(XidRow)
     spoken = Table(SpokenRow)
+    words = Table(WordRow)
     translations = Table(TranslationRow)
 
     @cached_property
