@@ -89,6 +89,7 @@ LINES = {
     "A dynamic link library (DLL) initialization routine failed": (
         "ImportError: DLL load failed while importing onnxruntime_pybind11_state: {}."
     ),
+    "The operating system cannot run %1": "ImportError: DLL load failed: {}.",
     "'{1}' is not recognized as an internal or external command": "{}",
     "The term '{1}' is not recognized as the name of a cmdlet": "nvidia-smi : {}",
     "Cannot open include file": "kernel.cu(1): fatal error C1083: {}: 'cuda_runtime.h': No such file or directory",

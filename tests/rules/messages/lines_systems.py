@@ -289,6 +289,7 @@ EXAMPLES: dict[str, list[str]] = {
     "library-not-found": [
         "/usr/bin/ld: cannot find -lnvinfer",
         "/usr/bin/ld: cannot find -lnvinfer_plugin",
+        "ImportError: DLL load failed: The operating system cannot run %1. from torch._C import *",
         "Failed to create TensorrtExecutionProvider. Please reference the requirements to ensure all dependencies are met.",
         "[onnxruntime]Cannot load onnxruntime_providers_cuda.dll",
         'LoadLibrary failed with error 126 "The specified module could not be found." when trying to load "C:\\\\py\\\\onnxruntime\\\\capi\\\\onnxruntime_providers_tensorrt.dll"',
