@@ -912,7 +912,7 @@ class SpokenRow(Row, frozen=True, kw_only=True):
 class WordRow(Row, frozen=True, kw_only=True):
     """Words of other languages in sentences about a machine."""
 
-    means: Literal["driver", "version", "graphics-card", "answers", "own", "another", "wanted"]
+    means: Literal["driver", "version", "graphics-card", "system", "answers", "own", "another", "wanted"]
     """``answers``: between a question and its answer; ``own``: says that something is here; ``another``: the sentence
     is about another machine, a wish or a condition; ``wanted``: before a version that is asked for or gone.
     """

@@ -28,6 +28,14 @@ CARDS = [
     "グラフィックスカード 4070", "グラボは4070", "그래픽카드 4070", "그래픽 카드는 4070", "Grafikkarte 4070", "carte graphique 4070", "carte vidéo 4070",
     "tarjeta gráfica 4070", "tarjeta de video 4070", "placa de vídeo 4070", "placa gráfica 4070", "видеокарта 4070", "Видеокарта: 4070",
 ]  # fmt: skip
+SYSTEMS = [
+    ("windows", "系统：Windows 11"), ("windows", "系统win10"), ("windows", "系统环境：windows10"), ("windows", "環境: Windows 10"), ("windows", "平台：Windows 10"),
+    ("windows", "作業系統：Windows 10"), ("windows", "系統是Windows 11"), ("windows", "Система: Windows 10"), ("windows", "Mein System ist Windows 11"),
+    ("windows", "Sistema: Windows 11"), ("22.04", "操作系统：Ubuntu 22.04"), ("22.04", "我的系统是ubuntu22.04"), ("22.04", "环境：Ubuntu 22.04，RTX 3090，驱动470.82.01"),
+    ("22.04", "システム：Ubuntu 22.04"), ("22.04", "環境はUbuntu22.04"), ("22.04", "운영체제: Ubuntu 22.04"), ("22.04", "시스템: Ubuntu 22.04"),
+    ("22.04", "Betriebssystem: Ubuntu 22.04"), ("22.04", "Mi sistema operativo es Ubuntu 22.04"), ("22.04", "Sistema operacional: Ubuntu 22.04"),
+    ("22.04", "Système d'exploitation : Ubuntu 22.04"), ("22.04", "Операционная система: Ubuntu 22.04"), ("22.04", "ОС: Ubuntu 22.04"), ("22.04", "OS: ubuntu22.04"),
+]  # fmt: skip
 ANSWERS = [
     "返回 False", "返回False怎么办", "返回的是False", "输出为False", "为False", "的结果是False", "显示False", "打印False", "一直是False", "总是False", "始终返回False",
     "仍然是False", "依然是False", "还是False", "只会返回False", "会返回False", "總是 False", "還是False", "回傳 False", "傳回False", "的結果為False", "輸出False",
@@ -68,6 +76,7 @@ EXAMPLES = {
     "driver": DRIVERS,
     "version": DRIVERS + TORCH,
     "graphics-card": CARDS,
+    "system": [text for _, text in SYSTEMS],
     "answers": ANSWERS,
     "own": OWN,
     "another": NOT_HERE,
@@ -108,6 +117,13 @@ def test_a_version(text: str) -> None:
 @every(CARDS)
 def test_a_graphics_card_by_its_number(text: str) -> None:
     assert gpus_in(text) == ["RTX 4070"]
+
+
+@every(SYSTEMS)
+def test_the_operating_system(system: str, text: str) -> None:
+    platform = read_text(f"torch 2.5.1\n{text}").platform
+    assert platform is not None
+    assert system in (platform.os, platform.distribution_version)
 
 
 @every(ANSWERS)
