@@ -52,6 +52,8 @@ FIELDS = {
     "answer": "answers",
     "xid": "xids",
     "spoken": "spoken",
+    "word": "words",
+    "translation": "translations",
 }
 """The field of ``Matrix`` for each table of rows in the TOML files."""
 

@@ -65,6 +65,12 @@ def named_by(text: str) -> ErrorLine | None:
     return next(_rows_in(text), None) or _by_number(text[:LONGEST])
 
 
+def rank_of(text: str) -> int:
+    """How exactly a line names a problem: the lower, the more exactly; all others follow."""
+    row = next(_rows_in(text), None)
+    return _ranks()[row] if row else len(_ranks())
+
+
 def named_beside(text: str, texts: Sequence[str]) -> ErrorLine | None:
     """As ``named_by`` has it; a row gives way to the next if what must stand beside it is not in ``texts``, or what
     must not is.
@@ -154,6 +160,11 @@ def error_lines() -> tuple[ErrorLine, ...]:
         for row in sorted(load_matrix().errors, key=lambda row: row.priority)
         for pattern in (*map(_whole, row.lines), *(_ENDED.format(code=code) for code in row.codes))
     )
+
+
+@cache
+def _ranks() -> dict[ErrorLine, int]:
+    return {line: rank for rank, line in enumerate(error_lines())}
 
 
 @cache

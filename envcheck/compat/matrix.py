@@ -49,8 +49,10 @@ from envcheck.compat.tables import (
     TorchRow,
     Trait,
     TraitRow,
+    TranslationRow,
     VariableRow,
     WheelRow,
+    WordRow,
     XidRow,
     is_named,
 )
@@ -105,6 +107,8 @@ class Matrix:
     answers = Table(AnswerRow)
     xids = Table(XidRow)
     spoken = Table(SpokenRow)
+    words = Table(WordRow)
+    translations = Table(TranslationRow)
 
     @cached_property
     def sources(self) -> dict[str, SourceRow]:

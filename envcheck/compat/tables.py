@@ -911,6 +911,34 @@ class SpokenRow(Row, frozen=True, kw_only=True):
         return f"spoken/{self.name}"
 
 
+class WordRow(Row, frozen=True, kw_only=True):
+    """Words of other languages in sentences about a machine."""
+
+    means: Literal["driver", "version", "graphics-card", "system", "answers", "own", "another", "wanted"]
+    """``answers``: between a question and its answer; ``own``: says that something is here; ``another``: the sentence
+    is about another machine, a wish or a condition; ``wanted``: before a version that is asked for or gone.
+    """
+    said: dict[str, tuple[str, ...]]
+    """Regular expressions, by the name of the locale; case does not count."""
+
+    @property
+    def id(self) -> str:
+        return f"word/{self.means}"
+
+
+class TranslationRow(Row, frozen=True, kw_only=True):
+    """How a system program words a message in other languages."""
+
+    english: str
+    """As it is printed without a locale; ``{1}``, ``{2}`` stand for words that both texts hold."""
+    said: dict[str, tuple[str, ...]]
+    """The same, by the name of the locale; more than one where releases differ."""
+
+    @property
+    def id(self) -> str:
+        return f"translation/{self.english}"
+
+
 class XidRow(Row, frozen=True, kw_only=True):
     """An event that NVIDIA's kernel module logs by its number."""
 

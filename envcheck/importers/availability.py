@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import cache
 from itertools import pairwise
 
 from envcheck.importers.kit.paste import SOURCE, Paste
 from envcheck.importers.kit.protocol import Rank, each_line, environment, joined, with_environment
+from envcheck.importers.kit.words import whole_words_for
 from envcheck.snapshot import Driver, Framework, Snapshot
 from envcheck.snapshot.merge import merge
 
@@ -20,14 +22,9 @@ RANK = Rank.PROSE
 
 _BETWEEN = (
     r"still|always|also|just|now|only|keeps?|it|return(?:s|ed|ing)?|gives?|gave|me|I|get|got|is|was|stays?|remains?|"
-    r"prints?|printed|shows?|says|evaluates to|results? in|but|as|"
-    r"(?:只会|总是|一直|始终|仍然|依然|还是|会)?(?:返回|输出|为|是|显示)"
+    r"prints?|printed|shows?|says|evaluates to|results? in|but|as"
 )
-_SAID = re.compile(
-    r"(?<![\w.])(?:torch\.)?cuda\.is_available(?:\(\))?[`\"']{0,2}"
-    rf"(?:[\s:=>#`'\"-]|\b(?:{_BETWEEN})\b){{1,12}}(?P<answer>true|false)\b",
-    re.IGNORECASE,
-)
+
 _NO_CUDA = re.compile(rf"(?<![\w.])torch\.version\.cuda[`\"']{{0,2}}(?:[\s:=>#`'\"-]|\b(?:{_BETWEEN})\b){{1,12}}None\b")
 """What PyTorch answers where it was built without CUDA."""
 _NUMBER = re.compile(
@@ -82,6 +79,17 @@ _OF_TENSORFLOW = re.compile(r"name: \"/device:(?P<kind>CPU|GPU|XLA_GPU):[0-9]")
 _LONGEST_LINE = 600
 
 
+@cache
+def _said() -> re.Pattern[str]:
+    # Letters of other scripts adjoin the answer without a blank: only ASCII makes words here.
+    return re.compile(
+        r"(?<![\w.])(?:torch\.)?cuda\.is_available(?:\(\))?[`\"']{0,2}"
+        rf"(?:[\s:=>#`'\"-]|\b(?:{_BETWEEN})\b|{whole_words_for('answers')}){{1,12}}"
+        r"(?P<answer>true|false)\b",
+        re.IGNORECASE | re.ASCII,
+    )
+
+
 def read(paste: Paste) -> Snapshot:
     listed = _lists_devices(paste)
     found = [_finds("tensorflow", found=listed)] if listed is not None else []
@@ -114,7 +122,7 @@ def _read_line(line: str) -> Snapshot | None:
 
 def _answer(text: str) -> Snapshot | None:
     """What PyTorch answered to a question in the same line; a question back is none."""
-    asked = (_NO_CUDA.search(text), _SAID.search(text) or _LABEL.match(text), _NUMBER.search(text))
+    asked = (_NO_CUDA.search(text), _said().search(text) or _LABEL.match(text), _NUMBER.search(text))
     told = next(filter(None, asked), None)
     if told is None or _NO_ANSWER.search(text[: told.end()]) or text.rstrip().endswith("?"):
         return None

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from functools import cache
 from typing import NamedTuple
 
-from envcheck.compat.error_lines import bears_on, named_by
+from envcheck.compat.error_lines import bears_on, named_by, rank_of
 from envcheck.compat.load import load_matrix
 from envcheck.importers.kit.paste import SOURCE, Paste, left_out_run
 from envcheck.importers.kit.protocol import Rank
@@ -37,7 +37,7 @@ _MOST_TRIED = 2_000
 
 
 def recognise(paste: Paste) -> bool:
-    return any(map(is_error, paste.statements)) or bool(_named(paste))
+    return any(map(is_error, paste.statements)) or bool(_named(paste)) or bool(_named_whole(paste))
 
 
 def read(paste: Paste) -> Snapshot:
@@ -45,15 +45,21 @@ def read(paste: Paste) -> Snapshot:
     found: dict[str, int] = {}
     seen: set[str] = set()
     named = _named(paste)
+    whole = _named_whole(paste)
     for place, line in enumerate(paste.lines):
-        if line not in seen:
+        if place in whole:
+            found.setdefault(whole[place].strip()[:LONGEST_LINE], paste.number(place))
+        elif line not in seen:
             seen.add(line)
             if line in named or is_error(line):
                 found.setdefault(line.strip()[:LONGEST_LINE], paste.number(place))
     unlike = list(found) if len(found) <= MOST_LINES else _unlike(list(found))
     kept = unlike if len(unlike) <= MOST_LINES else unlike[:_HALF] + unlike[-_HALF:]
+    written = {text.strip()[:LONGEST_LINE]: line.strip()[:LONGEST_LINE] for text, line in paste.as_written.items()}
     return Snapshot(
-        observed_errors=tuple(ObservedError(source=SOURCE, text=text, line=found[text]) for text in kept),
+        observed_errors=tuple(
+            ObservedError(source=SOURCE, text=text, as_written=written.get(text, ""), line=found[text]) for text in kept
+        ),
         runs=tuple(_rows_about_omitted(len(found), len(unlike), len(kept))),
     )
 
@@ -68,6 +74,19 @@ def _named(paste: Paste) -> frozenset[str]:
     met = {line: row for line in lines if (row := named_by(line))}
     beside = [row for row in dict.fromkeys(met.values()) if row.beside or row.unless]
     return frozenset(line for line in lines if line in met or any(bears_on(row, line) for row in beside))
+
+
+def _named_whole(paste: Paste) -> dict[int, str]:
+    """Of each place whose line was broken by a terminal, the whole line, where that names a problem more exactly than
+    each of its parts.
+    """
+    found: dict[int, str] = {}
+    for first, after, wholes in paste.rejoined[:_MOST_TRIED]:
+        whole = min(wholes, key=rank_of)
+        parts = paste.lines[first:after]
+        if first not in found and rank_of(whole) < min(map(rank_of, parts)) and not _is_harmless(whole):
+            found |= dict.fromkeys(range(first, after), whole)
+    return found
 
 
 def _rows_about_omitted(found: int, unlike: int, kept: int) -> Iterator[ProbeRun]:

@@ -85,7 +85,7 @@ def _free_texts(report: Report) -> Iterator[str]:
     if snapshot is not None:
         values = snapshot.variables.values if snapshot.variables else {}
         yield from (value for name, value in values.items() if "VERSION" not in name)
-        yield from (error.text for error in snapshot.observed_errors)
+        yield from (text for error in snapshot.observed_errors for text in (error.text, error.as_written))
     yield from (run.noise for run in report.probes)
 
 

@@ -162,7 +162,9 @@ class ObservedError(Record, frozen=True, kw_only=True):
     """An error line found in pasted text."""
 
     text: str
-    """The line as it was read."""
+    """The line as it was read, with its system messages in English."""
+    as_written: str = ""
+    """The line as it stands in the text, where that is in another language."""
     line: int | None = None
     """Its number in the text, from 1."""
 

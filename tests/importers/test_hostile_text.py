@@ -173,6 +173,14 @@ def test_lone_surrogates_do_not_reach_the_report() -> None:
         "a, " * 1_300,
         "{" * 3_900,
         "PyTorch (" * 440,
+        "╭" + "─ " * 1_900,
+        "│" + " " * 3_900 + "x",
+        '{"log":"' + '","stream":"stderr"' * 200,
+        "\\n" * 1_900,
+        '"\\\\' * 1_300,
+        "'\"\\n" * 900,
+        "2025-01-01 00:00:00" + " - a" * 900,
+        "&lt;&amp;" * 400,
     ]
 )
 def test_a_long_text_of_the_worst_lines_is_read_soon(line: str) -> None:
@@ -201,7 +209,26 @@ def test_many_different_things_are_read_soon(line: str) -> None:
     assert time.monotonic() - started < SOON / 6
 
 
-@every(["\x1b]0;", "\x1b[", "\x1b[31m", "\x9b1m", "[", '{"a":', "> ", "**", "\n", "pid=(", "libcuda.so.1 "])
+@every(
+    [
+        "\x1b]0;",
+        "\x1b[",
+        "\x1b[31m",
+        "\x9b1m",
+        "[",
+        '{"a":',
+        "> ",
+        "**",
+        "\n",
+        "pid=(",
+        "libcuda.so.1 ",
+        "\\n",
+        '"\\\\',
+        "&lt;",
+        "│ ",
+        "`",
+    ]
+)
 def test_one_line_of_three_megabytes_is_read_soon(piece: str) -> None:
     text = piece * (3 * 1024 * 1024 // len(piece))
     started = time.process_time()

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import cache
 
 from envcheck.compat.gpu_models import find_model
+from envcheck.importers.kit.words import words_for
 
 _SUFFIX = r"(?:Ti|SUPER|D|M|S)?(?:[ -]?SUPER)?"
 _MODEL = re.compile(
@@ -20,16 +22,7 @@ _MODEL = re.compile(
     re.IGNORECASE | re.ASCII,
 )
 _NUMBER = r"(?:10[5-8]0|16[56]0|20[678]0|30[5-9]0|40[5-9]0|50[5-9]0)(?: ?(?:ti|super|d)\b){0,2}"
-_NUMBER_ALONE = re.compile(
-    rf"\b(?:my|an?|the|single|dual|on|one|two|[1-9] ?x|GeForce|NVIDIA|GPU) (?:new |single )?(?P<model>{_NUMBER})"
-    r"(?!\w|\.\w| ?Mi?B)"
-    r"|(?<![\w.-])(?P<named>[1-5][0-9]{2}0 ?(?:ti|super)(?: super)?)(?![\w.])"
-    rf"|(?<![\w.-])(?P<sized>{_NUMBER})(?=[ -]?(?:RTX|laptop|mobile|[0-9]{{1,2}} ?GB)\b)"
-    rf"|^\W{{0,6}}(?:[\w ]{{0,20}}\bGPU\b|(?:graphics|video|display)[ _]?(?:card|adapter)|VGA|card|accelerator|显卡)"
-    rf"[^:=|\n]{{0,30}}[:=|]\s?(?P<labelled>{_NUMBER})(?![\w.])",
-    re.IGNORECASE | re.ASCII,
-)
-"""The number of a GeForce without its family, where what stands beside tells that it is one."""
+
 _LAPTOP = re.compile(r"[ -]?(?:laptop|mobile)\b", re.IGNORECASE)
 _OF_GPUS = re.compile(r"\b(?:GPUs?|NVIDIA|Tesla|card|nodes?|cluster|cuda)\b", re.IGNORECASE)
 _OWNED = re.compile(
@@ -37,8 +30,25 @@ _OWNED = re.compile(
     re.IGNORECASE,
 )
 """What must stand beside, or before, a name as short as A10."""
-
 _SHORT, _NEAR = 3, 40
+
+
+@cache
+def _number_alone() -> re.Pattern[str]:
+    """The number of a GeForce without its family, where what stands beside tells that it is one."""
+    card = words_for("graphics-card")
+    return re.compile(
+        rf"\b(?:my|an?|the|single|dual|on|one|two|[1-9] ?x|GeForce|NVIDIA|GPU) (?:new |single )?(?P<model>{_NUMBER})"
+        r"(?!\w|\.\w| ?Mi?B)"
+        r"|(?<![\w.-])(?P<named>[1-5][0-9]{2}0 ?(?:ti|super)(?: super)?)(?![\w.])"
+        rf"|(?<![\w.-])(?P<sized>{_NUMBER})(?=[ -]?(?:RTX|laptop|mobile|[0-9]{{1,2}} ?GB)\b)"
+        r"|^\W{0,6}(?:[\w ]{0,20}\bGPU\b|(?:graphics|video|display)[ _]?(?:card|adapter)|VGA|card|accelerator|"
+        rf"{card})[^:=|\n]{{0,30}}[:=|]\s?(?P<labelled>{_NUMBER})(?![\w.])"
+        rf"|(?:{card}|\bGPU)(?:型[号號])?\s?(?:ist|est|es|é|[是为為は는은])?\s?(?P<beside>{_NUMBER})(?!\w|\.\w| ?Mi?B)"
+        rf"|[单單双雙两兩一二三四八0-9][张張卡块塊]\s?(?P<counted>{_NUMBER})(?!\w|\.\w)"
+        rf"|(?<![\w.-])(?P<before>{_NUMBER})\s?(?:的|の)?(?={card})",
+        re.IGNORECASE | re.ASCII,
+    )
 
 
 def models(part: str) -> Iterator[tuple[int, str]]:
@@ -53,7 +63,7 @@ def models(part: str) -> Iterator[tuple[int, str]]:
         if (short or found["jetson"]) and find_model(name) is None:
             continue
         yield found.start(), name if short else " ".join(re.split(r"[ -]+", name))
-    for found in _NUMBER_ALONE.finditer(part):
+    for found in _number_alone().finditer(part):
         number = next(text for text in found.groups() if text)
         if find_model(number):
             laptop = " Laptop GPU" if _LAPTOP.match(part[found.end() :]) else ""

@@ -40,17 +40,17 @@ _DISTRIBUTIONS = (
 )
 """Beginnings of distributions' titles, and their ``ID`` in os-release."""
 
-_WINDOWS = re.compile(r"^(?:microsoft\s+|майкрософт\s+)?(?:windows\b|win ?(?:7|8|1[01])\b)", re.IGNORECASE)
+_WINDOWS = re.compile(r"^(?:microsoft\s+|майкрософт\s+)?(?:windows(?![a-z_])|win ?(?:7|8|1[01])\b)", re.IGNORECASE)
 _MACOS = re.compile(r"^(?:mac ?os ?x?|os x)\b", re.IGNORECASE)
 _MACHINE = re.compile(r"\((x86_64|amd64|aarch64|arm64|ppc64le|i[3-6]86)\)\s*$", re.IGNORECASE)
-_VERSION = re.compile(r"\b([0-9]{1,4}(?:\.[0-9]{1,4}){0,2})\b")
+_VERSION = re.compile(r"(?:\b|(?<=[a-wyz]))([0-9]{1,4}(?:\.[0-9]{1,4}){0,2})\b")
 _KERNEL = re.compile(r"Linux-(\S+?)-(x86_64|aarch64|ppc64le|i[3-6]86|armv[0-9]l)(?:-|$)")
 _WSL = re.compile(r"microsoft|\bwsl", re.IGNORECASE)
 
 
 def from_title(title: str) -> Platform | None:
     """Read ``Ubuntu 22.04.3 LTS (x86_64)`` or ``Microsoft Windows 11 Pro``; None for an unknown system."""
-    title = re.split("[,;]", title.strip()[:200])[0].strip()
+    title = re.split("[,;\uff0c\uff1b]", title.strip()[:200])[0].strip()
     machine = _MACHINE.search(title)
     named = title[: machine.start()].strip() if machine else title
     distribution = _distribution(named)

@@ -7,12 +7,15 @@ record, and the size of a text is bounded.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
 from envcheck.importers.kit.layouts import spread_statements
 from envcheck.importers.kit.spoken import Spoken, may_tell, said_in
 from envcheck.importers.kit.telling import telling_places
+from envcheck.importers.kit.translated import in_english
+from envcheck.importers.kit.unwrap import BREAK, Broken, rejoined, without_wrapping
 from envcheck.snapshot import PASTED, ProbeRun
 
 SOURCE = PASTED
@@ -42,7 +45,7 @@ _RAY = re.compile(r"^[ \t]{0,8}\([^()\n]{0,80}\bpid=[0-9]{1,10}[^()\n]{0,80}\)[ 
 
 _REMOVED = (
     *range(0x09),
-    *range(0x0B, 0x20),
+    *range(0x0C, 0x20),
     *range(0x7F, 0xA0),
     0xAD,
     *range(0x200B, 0x2010),
@@ -56,8 +59,9 @@ _REMOVED = (
 """Control, invisible and bidirectional characters, and surrogates, which JSON cannot represent."""
 
 _SPACES = {0xA0: " ", 0x2007: " ", 0x202F: " ", 0x3000: " "}
-_COLONS = {0xFF1A: ":", 0xFE55: ":"}
-_TABLE: dict[int, str | None] = {**dict.fromkeys(_REMOVED), **_SPACES, **_COLONS}
+_SIGNS = {0xFF1A: ":", 0xFE55: ":", 0x2018: "'", 0x2019: "'", 0x201C: '"', 0x201D: '"'}
+"""Colons of East Asian writing, and the quotation marks that editors put for straight ones."""
+_TABLE: dict[int, str | None] = {**dict.fromkeys(_REMOVED), **_SPACES, **_SIGNS}
 
 
 @dataclass(frozen=True)
@@ -66,11 +70,13 @@ class Paste:
 
     text: str
     lines: tuple[str, ...]
-    """The lines of ``text``, each cut at ``LINE_LIMIT``; line 1 is the first."""
+    """The lines of ``text``, each cut at ``LINE_LIMIT``, with system messages in English; line 1 is the first."""
     unread: str
     """What was left out, as a sentence; empty if all was read."""
     numbers: tuple[int, ...]
     """The number of each of ``lines`` in the whole text, from 1."""
+    as_written: Mapping[str, str]
+    """Lines that are in another language, by what stands for them in ``lines``."""
     of_compose: str = ""
     """What ``docker compose`` wrote before a line of a container's log; empty where there is none."""
 
@@ -82,6 +88,11 @@ class Paste:
     def statements(self) -> tuple[str, ...]:
         """The lines, each once: a repeated line states nothing new."""
         return tuple(dict.fromkeys(self.lines))
+
+    @cached_property
+    def rejoined(self) -> tuple[Broken, ...]:
+        """The lines that a terminal seems to have broken."""
+        return tuple(rejoined(self.lines))
 
     @cached_property
     def speaking(self) -> tuple[str, ...]:
@@ -104,15 +115,17 @@ class Paste:
         if len(text) > TEXT_LIMIT:
             first, last, missing = _ends(text)
             unread = [f"only the first and the last {TEXT_LIMIT // 2 // 1024 // 1024} MiB were read"]
-        lines = _clean(first).split("\n")
-        before = len(lines)
-        lines += _clean(last).split("\n") if last else []
-        if len(lines) > LINE_COUNT_LIMIT:
+        whole = _clean(first).split("\n")
+        before = len(whole)
+        whole += _clean(last).split("\n") if last else []
+        if len(whole) > LINE_COUNT_LIMIT:
             half = LINE_COUNT_LIMIT // 2
-            missing += len(lines) - 2 * half
-            before, lines = half, lines[:half] + lines[-half:]
+            missing += len(whole) - 2 * half
+            before, whole = half, whole[:half] + whole[-half:]
             unread = [f"only the first and the last {half} lines were read"]
-        numbers = (*range(1, before + 1), *range(before + missing + 1, len(lines) + missing + 1))
+        counted = (*range(1, before + 1), *range(before + missing + 1, len(whole) + missing + 1))
+        numbers = [number for number, line in zip(counted, whole, strict=True) for _ in range(line.count(BREAK) + 1)]
+        lines = "\n".join(whole).replace(BREAK, "\n").split("\n")
         cut = [line[:LINE_LIMIT].rstrip() for line in lines]
         long = [number for number, line in zip(numbers, lines, strict=True) if len(line.rstrip()) > LINE_LIMIT]
         if long:
@@ -120,11 +133,14 @@ class Paste:
         places, omitted = telling_places(cut)
         if omitted:
             unread.append(f"{omitted:,} lines in the middle were not read")
+        chosen = [cut[place] for place in places]
+        english = in_english(chosen)
         return cls(
             "\n".join(lines),
-            tuple(cut[place] for place in places),
+            tuple(english.get(place, line) for place, line in enumerate(chosen)),
             " and ".join(unread),
             tuple(numbers[place] for place in places),
+            {text: chosen[place] for place, text in reversed(english.items())},  # of several the first
             prefix[0].strip() if (prefix := _COMPOSE.search(first)) else "",
         )
 
@@ -156,7 +172,7 @@ def _ends(text: str) -> tuple[str, str, int]:
 
 def _clean(text: str) -> str:
     # Each pattern needs one of its characters; looking for that first spares most texts the search.
-    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    text = without_wrapping(text.replace("\r\n", "\n").replace("\r", "\n"))
     if "\x1b" in text or "\x9b" in text:
         text = _ESCAPES.sub("", text)
     if not _TABLE.keys().isdisjoint(map(ord, set(text))):

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from envcheck.compat.load import load_matrix
 from envcheck.importers.kit.named_gpus import models
+from envcheck.importers.kit.words import whole_words_for, words_for
 
 LONGEST = 1_000
 """Most characters of a line in which mentions are looked for."""
@@ -28,49 +29,73 @@ _NO_SPEECH = frozenset(
 )
 """Names in the matrix that stand for more than a version that people state, or that other readers know."""
 
+
 _VERSION = (
     r"[0-9]{1,4}(?:\.[0-9]{1,5}){1,3}(?:\.?(?:a|b|rc|dev|post)[0-9]{1,10}){0,2}"
     r"(?:\+[A-Za-z0-9](?:[A-Za-z0-9._]{0,40}[A-Za-z0-9])?)?"
 )
-_VERSION_WORD = r"(?:version|ver|release|build|版本号?|バージョン|버전|versi[oó]n|versão|[вВ]ерсия)"
-_LINK = (
-    r"(?:\[[A-Za-z0-9_, -]{1,40}\])?"
-    rf"(?:[`'\"*]{{0,3}}(?: (?:api|server|engine|package|library|wheel)){{0,2}}[-_. ]{{0,3}}{_VERSION_WORD}_{{0,2}}"
-    r"(?: or commit id)?)?"
-    r"(?: ?\((?:(?:gpu\?|cuda|pip|conda|installed)\)|[^()]{1,60}\) ?:))?"
-    r"[\"'`*_]{0,4}\s{0,40}(?:[:=|@/-]{1,2}>?|→|\.{3,60}|is|at|✅|は|是|为)?\s{0,40}[\"'`*(\[]{0,4}"
-    # What `tf.version.GIT_VERSION` prints before the version.
-    r"(?:(?:v[0-9.]{3,12}(?:-rc[0-9]{1,2})?-[0-9]{1,6}-g[0-9a-f]{5,40}|unknown)['\"]?,? ['\"]?)?v?"
-    r"(?:torch|tf|cuda|onnx\w{5,9} |ort )?"
-)
+
+
+@cache
+def _version_word() -> str:
+    return rf"(?:version|ver|release|build|{words_for('version')})"
+
+
+@cache
+def _link() -> str:
+    """What may stand between a name and its version."""
+    return (
+        r"(?:\[[A-Za-z0-9_, -]{1,40}\])?"
+        r"(?:[`'\"*]{0,3}(?: (?:api|server|engine|package|library|wheel)){0,2}[-_. ]{0,3}"
+        rf"{_version_word()}_{{0,2}}(?: or commit id)?)?"
+        r"(?: ?\((?:(?:gpu\?|cuda|pip|conda|installed)\)|[^()]{1,60}\) ?:))?"
+        r"[\"'`*_]{0,4}\s{0,40}(?:[:=|@/-]{1,2}>?|→|\.{3,60}|is|at|✅|[は是为為는은])?\s{0,40}[\"'`*(\[]{0,4}"
+        # What `tf.version.GIT_VERSION` prints before the version.
+        r"(?:(?:v[0-9.]{3,12}(?:-rc[0-9]{1,2})?-[0-9]{1,6}-g[0-9a-f]{5,40}|unknown)['\"]?,? ['\"]?)?v?"
+        r"(?:torch|tf|cuda|onnx\w{5,9} |ort )?"
+    )
+
+
 _OR_OTHER = r"\s?(?:or|and) (?:newer|later|higher|above|greater|older|lower|below|up)"
 _AFTER = rf"(?![\w*]|-[A-Za-z]|\.[0-9]|\+(?:\s|$)|\s?- ?[0-9]|{_OR_OTHER})"
 
-_DRIVER = re.compile(
-    r"(?<![\w-])(?:(?:nvidia|cuda|gpu|graphics|display|host|geforce|game ready|studio|studio/game ready)[ _-]{1,2})?"
-    r"(?:(?:win(?:dows)?|linux)[ _]?[0-9]{0,2} )?(?:drivers?|驱动(?:程序)?|ドライバー?|드라이버|"
-    r"treiber|pilote|controlador|[дД]райвера?)(?:-[0-9]{3}(?:-open|-server)?)?"
-    rf"(?:[ _.-]?{_VERSION_WORD})?(?:[._]full)?[\"'`*_]{{0,4}}\s{{0,40}}"
-    r"(?:[:=|@-]{1,2}|\.{3,60}|is|at|は|是|为)?\s{0,40}[\"'`*(\[]{0,4}(?:nvidia (?:v: )?)?v?"
-    r"(?P<version>[0-9]{3}\.[0-9]{2,3}(?:\.[0-9]{2,3})?)(?![\w]|\.[0-9]|\+)"
-    r"|(?<![\w-])nvidia(?:-(?:driver|open|dkms|utils|smi))?(?:[ -]|: | (?:says|shows|reports|gives|prints) )"
-    r"(?P<bare>[3-6][0-9]{2}\.[0-9]{2,3}(?:\.[0-9]{2,3})?)(?![\w]|\.[0-9])"
-    r"|(?<![\w.])v?(?P<before>[3-6][0-9]{2}\.[0-9]{2,3}(?:\.[0-9]{2,3})?)"
-    r" (?:(?:nvidia|cuda|gpu|graphics|game ready|studio|linux|windows|open) ){0,2}drivers?\b"
-    r"|(?<![\w-])(?:(?:nvidia|geforce|gpu|graphics|cuda) (?:graphics )?)?drivers?(?: version| branch| series)?"
-    r"(?:[ :=]{1,3}| (?:is|was) )R?(?P<branch>[3-6][0-9]{2})(?:\.?xx?)?(?!\w|\.[0-9]|-|%| ?(?:MB|MiB|GB|W)\b)"
-    rf"(?!\+|{_OR_OTHER})"
-    rf"|(?<![\w-])nvidia-driver-(?P<package>[3-6][0-9]{{2}})(?:-open|-server)?(?![\w.-]|=|{_OR_OTHER})"
-    r"|(?<![\w.])(?:R(?P<of_branch>[3-6][0-9]{2})|(?P<this_branch>[3-6][0-9]{2})(?: nvidia)?) drivers?\b"
-    r"|(?<![\w.])(?P<windows>[23][0-9]\.[0-9]\.1[0-9]\.[0-9]{4})(?![\w.])",
-    # Letters of other scripts adjoin names and numbers without a blank: only ASCII makes words here.
-    re.IGNORECASE | re.ASCII,
-)
+
+@cache
+def _driver() -> re.Pattern[str]:
+    named, version = words_for("driver"), _version_word()
+    return re.compile(
+        r"(?<![\w-])"
+        r"(?:(?:nvidia|cuda|gpu|graphics|display|host|geforce|game ready|studio|studio/game ready)[ _-]{1,2})?"
+        rf"(?:(?:win(?:dows)?|linux)[ _]?[0-9]{{0,2}} )?(?:drivers?|{named})(?:-[0-9]{{3}}(?:-open|-server)?)?"
+        rf"(?:[ _.-]?{version})?(?:[._]full)?[\"'`*_]{{0,4}}\s{{0,40}}"
+        r"(?:[:=|@-]{1,2}|\.{3,60}|is|at|[は是为為는은])?\s{0,40}[\"'`*(\[]{0,4}(?:nvidia (?:v: )?)?v?"
+        r"(?P<version>[0-9]{3}\.[0-9]{2,3}(?:\.[0-9]{2,3})?)(?![\w]|\.[0-9]|\+)"
+        r"|(?<![\w-])nvidia(?:-(?:driver|open|dkms|utils|smi))?(?:[ -]|: | (?:says|shows|reports|gives|prints) )"
+        r"(?P<bare>[3-6][0-9]{2}\.[0-9]{2,3}(?:\.[0-9]{2,3})?)(?![\w]|\.[0-9])"
+        r"|(?<![\w.])v?(?P<before>[3-6][0-9]{2}\.[0-9]{2,3}(?:\.[0-9]{2,3})?)"
+        r" (?:(?:nvidia|cuda|gpu|graphics|game ready|studio|linux|windows|open) ){0,2}drivers?\b"
+        r"|(?<![\w-])(?:(?:nvidia|geforce|gpu|graphics|cuda) (?:graphics )?)?"
+        r"(?:drivers?(?: version| branch| series)?(?:[ :=]{1,3}| (?:is|was) )"
+        rf"|(?:{named})(?: ?{version})?[ :=是为為は는은]{{1,3}})"
+        r"R?(?P<branch>[3-6][0-9]{2})(?:\.?xx?)?(?!\w|\.[0-9]|-|%| ?(?:MB|MiB|GB|W)\b)"
+        rf"(?!\+|{_OR_OTHER})"
+        rf"|(?<![\w-])nvidia-driver-(?P<package>[3-6][0-9]{{2}})(?:-open|-server)?(?![\w.-]|=|{_OR_OTHER})"
+        r"|(?<![\w.])(?:R(?P<of_branch>[3-6][0-9]{2})|(?P<this_branch>[3-6][0-9]{2})(?: nvidia)?) drivers?\b"
+        r"|(?<![\w.])(?P<windows>[23][0-9]\.[0-9]\.1[0-9]\.[0-9]{4})(?![\w.])",
+        # Letters of other scripts adjoin names and numbers without a blank: only ASCII makes words here.
+        re.IGNORECASE | re.ASCII,
+    )
+
+
 _BRANCHES = ("branch", "package", "of_branch", "this_branch")
 """The groups of a driver's branch, where its release is not said."""
-_MAY_NAME_DRIVER = re.compile(
-    r"river|RIVER|nvidia|NVIDIA|Nvidia|驱动|ドライバ|드라이버|reiber|ilote|ontrolador|райвер|[23][0-9]\.[0-9]\.1[0-9]\."
-)
+
+
+@cache
+def _may_name_driver() -> re.Pattern[str]:
+    return re.compile(rf"driver|nvidia|{words_for('driver')}|[23][0-9]\.[0-9]\.1[0-9]\.", re.IGNORECASE)
+
+
 _TAG = re.compile(r"[ (/,+_-]{1,3}(?:with |for |and |using |built with |compiled with )?cu(?P<tag>[0-9]{2,3})\b")
 _BUILD = re.compile(
     r"[\"'`)]{0,2}\s?(?:\(|\+|/|(?:with|for|using|on|built (?:with|for)|compiled (?:with|for)|\(built with)\s)\s?"
@@ -121,20 +146,31 @@ _CAPABILITY = re.compile(
     re.IGNORECASE,
 )
 
-_ANOTHER = re.compile(
-    r"\?\s*$|\b(?:if|whether|when using|once|planning|plan to|buy(?:ing)?|bought for|consider\w*|wish|would|could|"
-    r"should|might|"
-    r"(?<!not )(?<!cannot )(?<!n't )(?<!nothing )(?<!never )works? (?:(?:fine|well|great|ok|correctly) )?(?:on|with|in)"
-    r"|worked|tested|supports?|(?<!not )(?<!n't )(?<!longer )supported|"
-    r"recommend\w*|compatible with|other (?:machine|pc|box|server|computer|gpus?|card)|"
-    r"another (?:machine|pc|box|server|computer|gpu|card)|colleague|friend|"
-    r"previously|earlier|formerly|used to|used (?=.{1,60}\bbefore\b)|"
-    r"instead of|unlike|compared?|versus|vs|than|e\.g\.|for example|such as|"
-    r"not (?:on|with|an?)|no longer|since(?! then)|until|starting (?:with|from)|release notes|changelog|"
-    r"blog(?:post)?|announce\w*)\b",
-    re.IGNORECASE,
-)
-"""In a sentence, what makes it one about another machine, a wish or a question."""
+
+@cache
+def _of_another() -> re.Pattern[str]:
+    return re.compile(whole_words_for("another"), re.IGNORECASE)
+
+
+@cache
+def _another() -> re.Pattern[str]:
+    """In a sentence, what makes it one about another machine, a wish or a question."""
+    return re.compile(
+        r"[?\uff1f]\s*$|\b(?:if|whether|when using|once|planning|plan to|buy(?:ing)?|bought for|consider\w*|wish|would|"
+        r"could|should|might|(?<!not )(?<!cannot )(?<!n't )(?<!nothing )(?<!never )"
+        r"works? (?:(?:fine|well|great|ok|correctly) )?(?:on|with|in)"
+        r"|worked|tested|supports?|(?<!not )(?<!n't )(?<!longer )supported|"
+        r"recommend\w*|compatible with|other (?:machine|pc|box|server|computer|gpus?|card)|"
+        r"another (?:machine|pc|box|server|computer|gpu|card)|colleague|friend|"
+        r"previously|earlier|formerly|used to|used (?=.{1,60}\bbefore\b)|"
+        r"instead of|unlike|compared?|versus|vs|than|e\.g\.|for example|such as|"
+        r"not (?:on|with|an?)|no longer|since(?! then)|until|starting (?:with|from)|release notes|changelog|"
+        r"blog(?:post)?|announce\w*)\b"
+        rf"|{whole_words_for('another')}",
+        re.IGNORECASE,
+    )
+
+
 _AWAY = re.compile(
     r"^(?!.*\b(?:same|also|too)\b).*\b(?:another|other|different|separate) (?:virtual |conda |python )?"
     r"(?:env|venv|environment|installation)\b",
@@ -147,23 +183,37 @@ _ASKED_ABOUT = re.compile(
     re.IGNORECASE,
 )
 """A question whether something runs on a GPU, which is then the one in question: "can I use it on an RTX 5090?"."""
-_OWN = re.compile(r"\b(?:my|our)\b", re.IGNORECASE)
-"""What tells that a question is about something that is here: "why is my RTX 4070 not used?"."""
+
+
+@cache
+def _own() -> re.Pattern[str]:
+    """What tells that a question is about something that is here: "why is my RTX 4070 not used?"."""
+    return re.compile(rf"\b(?:my|our)\b|{whole_words_for('own')}", re.IGNORECASE)
+
+
 _STATED_FIRST = re.compile(
     r"(\W{0,4}(?:(?:hi|hello|hey)\b,? ?)?(?:I|we|my|our)\b.{1,400}),([^,?]{3,200}\?\s*)$", re.IGNORECASE
 )
 """A statement and the question that follows it: "I have an RTX 3060, why is it not used?"."""
-_ASKED_FOR = re.compile(
-    r"(?:requires?|required|needs?|wants?|expects?|expected|minimum|at least|up to|below|above|or|"
-    r"(?:built|compiled|build|compile|made|wheels?|intended|designed|optimi[sz]ed) (?:for|against)|"
-    r"(?:upgrade|update|downgrade|switch|move|go|change|install|installing|reinstall|try|trying|tried) (?:to )?|"
-    r"\bfrom|older|newer|later|drop(?:ped|s)? support for|instead of|replac(?:ed|ing|e)|removed?|"
-    r"uninstall(?:ed|ing)?|sold|without|before|after|until|since|<|(?<![-=])>|~|!)(?:=|\s)?\s?"
-    r"(?:the |a |an |my |old |new |nvidia |version |of ){0,3}[\"'`(]{0,2}$",
-    re.IGNORECASE,
-)
-"""What stands before a version that is wanted, refused or gone."""
-_SENTENCE = re.compile(r"(?<=[.;!?])\s+|\bbut\b|\bhowever\b|\balthough\b", re.IGNORECASE)
+_STATED_BEFORE = re.compile(r"(.{2,400}\uff0c)([^\uff0c]{2,200}[?\uff1f]\s*)$")
+"""The same, with the comma of Chinese."""
+
+
+@cache
+def _asked_for() -> re.Pattern[str]:
+    """What stands before a version that is wanted, refused or gone."""
+    return re.compile(
+        r"(?:requires?|required|needs?|wants?|expects?|expected|minimum|at least|up to|below|above|or|"
+        r"(?:built|compiled|build|compile|made|wheels?|intended|designed|optimi[sz]ed) (?:for|against)|"
+        r"(?:upgrade|update|downgrade|switch|move|go|change|install|installing|reinstall|try|trying|tried) (?:to )?|"
+        r"\bfrom|older|newer|later|drop(?:ped|s)? support for|instead of|replac(?:ed|ing|e)|removed?|"
+        rf"uninstall(?:ed|ing)?|sold|without|before|after|until|since|{whole_words_for('wanted')}|<|(?<![-=])>|~|!)(?:=|\s)?\s?"
+        r"(?:the |a |an |my |old |new |nvidia |version |of ){0,3}[\"'`(]{0,2}$",
+        re.IGNORECASE,
+    )
+
+
+_SENTENCE = re.compile(r"(?<=[.;!?])\s+|(?<=[。\uff01\uff1f\uff1b])|\bbut\b|\bhowever\b|\balthough\b", re.IGNORECASE)
 _PROGRAM = re.compile(
     r"^\s*(?:File \"|Traceback|at 0x|#[0-9]+ |E:|W:|raise |assert )|[A-Za-z](?:Error|Exception|Warning)\b|"
     r"\b(?:ERROR|FATAL|WARN(?:ING)?)\b|\berror:|\bundefined symbol|cannot open shared|you have|found version|"
@@ -174,15 +224,19 @@ _OF_PROJECT = re.compile(r"[A-Za-z]{2}")
 """Words between a name and its version, as of "ort version: 1.20"."""
 _OF_DRIVER = re.compile(r"\bNVIDIA-SMI\b|\bDriver Version: [0-9.]{5,12} {2,}")
 """The head of nvidia-smi's table, whose CUDA is the newest that the driver supports."""
-_TELLS = re.compile(
-    r"torch|tensor|cuda|cudnn|driver|python|py[ 23]|jax|tf|nccl|numpy|numba|cupy|onnx|ort|paddle|flash|vllm|xformers|"
-    r"ctranslate|nvcc|llama|sglang|transformers|deepspeed|bitsandbytes|triton|rapids|cudf|cuml|mxnet|cntk|caffe2|transformer|"
-    r"treiber|pilote|controlador|драйвер|ドライバ|드라이버|驱动|"
-    r"nvidia|rtx|gtx|geforce|tesla|quadro|titan|jetson|\borin\b|\bagx\b|\bdgx\b|mx[1-5]|gpu|capability|"
-    r"[ahblkmptv][0-9]|gb[0-9]|\b[1-5]0[5-9]0|\b16[56]0",
-    re.ASCII,
-)
-"""Every line with a mention contains one of these, in lower case."""
+
+
+@cache
+def _tells() -> re.Pattern[str]:
+    """Every line with a mention contains one of these, in lower case."""
+    return re.compile(
+        r"torch|tensor|cuda|cudnn|driver|python|py[ 23]|jax|tf|nccl|numpy|numba|cupy|onnx|ort|paddle|flash|vllm|"
+        r"xformers|ctranslate|nvcc|llama|sglang|transformers|deepspeed|bitsandbytes|triton|rapids|cudf|cuml|mxnet|cntk|caffe2|transformer|"
+        rf"{words_for('driver')}|{words_for('graphics-card')}|"
+        r"nvidia|rtx|gtx|geforce|tesla|quadro|titan|jetson|\borin\b|\bagx\b|\bdgx\b|mx[1-5]|gpu|capability|"
+        r"[ahblkmptv][0-9]|gb[0-9]|\b[1-5]0[5-9]0|\b16[56]0",
+        re.ASCII,
+    )
 
 
 _ABOUT = re.compile(
@@ -269,7 +323,7 @@ def speaks_of_field(text: str) -> bool:
 def may_tell(line: str) -> bool:
     """Whether it is worth looking for mentions in a line: versions have a digit, and so have most GPUs."""
     text = line[:LONGEST].lower()
-    return (_DIGIT.search(text) or _UNNUMBERED.search(text)) is not None and _TELLS.search(text) is not None
+    return (_DIGIT.search(text) or _UNNUMBERED.search(text)) is not None and _tells().search(text) is not None
 
 
 def mentions(line: str) -> Iterator[Mention]:
@@ -282,7 +336,7 @@ def mentions(line: str) -> Iterator[Mention]:
     for part in _parts(text, listed=listed):
         if not listed and _AWAY.match(part):
             continue
-        hedged = not listed and _ANOTHER.search(part) is not None
+        hedged = not listed and _another().search(part) is not None
         if build := _OF_BUILD.search(part):
             yield Mention(TORCH_CUDA, build["cuda"], labelled=True)
         if pair := _PAIR.search(part):
@@ -294,7 +348,7 @@ def mentions(line: str) -> Iterator[Mention]:
             yield Mention(DRIVER_CUDA, next(filter(None, shown.groups())), labelled=True)
             rest = _OF_SMI.sub(" nvidia-smi ", rest)
         yield from _named(rest, listed=listed, hedged=hedged)
-        for found in _DRIVER.finditer(part) if _MAY_NAME_DRIVER.search(part) else ():
+        for found in _driver().finditer(part) if _may_name_driver().search(part) else ():
             if not (hedged or _is_asked_for(part, found.start())):
                 branch = next(filter(None, map(found.__getitem__, _BRANCHES)), None)
                 release = found["version"] or found["bare"] or found["before"] or branch
@@ -330,7 +384,9 @@ def gpus(line: str) -> Iterator[NamedGpu]:
         return
     listed = _is_list(text)
     for part in _parts(text, listed=listed):
-        if not listed and _ANOTHER.search(_ASKED_ABOUT.sub("", part.rstrip("? ") if _OWN.search(part) else part)):
+        if not listed and _another().search(
+            _ASKED_ABOUT.sub("", part.rstrip("?\uff1f ") if _own().search(part) else part)
+        ):
             continue
         found = [each for each in models(part) if not _is_asked_for(part, each[0])]
         capability = _CAPABILITY.search(part) if len({name for _, name in found}) == 1 else None
@@ -346,7 +402,7 @@ def capability_of_gpu(line: str) -> str | None:
         return None
     for part in _parts(text, listed=_is_list(text)):
         found = _CAPABILITY.search(part)
-        if found and not _ANOTHER.search(part) and not _is_asked_for(part, found.start()) and _OWN_GPU.search(part):
+        if found and not _another().search(part) and not _is_asked_for(part, found.start()) and _OWN_GPU.search(part):
             return f"{found[1]}.{found[2]}"
     return None
 
@@ -365,20 +421,23 @@ def _parts(text: str, *, listed: bool) -> list[str]:
 
 def _clauses(part: str) -> tuple[str, ...]:
     """A sentence; where it states something first and then asks, what it states and what it asks."""
-    found = _STATED_FIRST.match(part)
+    found = _STATED_FIRST.match(part) or _STATED_BEFORE.match(part)
     return found.groups() if found else (part,)
 
 
 def _is_list(text: str) -> bool:
     """Whether a line is a label with its value, a row of a table or an object, and no sentence."""
     bare = text.strip(" \t-*•#>`|+")
-    if len(bare) <= _SHORT and len(bare.split()) <= _FEW and not bare.endswith((".", "?", "!")):
-        return True
+    if len(bare) <= _SHORT and len(bare.split()) <= _FEW and not _ENDS.search(bare):
+        # A sentence of a language without blanks between words has few of them too.
+        return not _of_another().search(bare)
     return bare.startswith(("{", "[", '"', "'")) or text.count("|") >= _BARS or "\t" in text.strip() or "  " in bare
 
 
 _SHORT, _FEW, _BARS = 60, 4, 2
 _LABELS = re.compile(r"[:=|]")
+_ENDS = re.compile(r"[.?!。\uff01\uff1f]$")
+"""The end of a sentence."""
 
 
 def _is_labelled(found: re.Match[str]) -> bool:
@@ -386,7 +445,7 @@ def _is_labelled(found: re.Match[str]) -> bool:
 
 
 def _is_asked_for(part: str, start: int) -> bool:
-    return _ASKED_FOR.search(part[max(0, start - 40) : start]) is not None
+    return _asked_for().search(part[max(0, start - 40) : start]) is not None
 
 
 def _cuda_beside(part: str, found: re.Match[str]) -> str | None:
@@ -426,6 +485,6 @@ def _names() -> re.Pattern[str]:
     said = (row.pattern for row in load_matrix().spoken)
     either = "|".join(sorted((*said, *own), key=len, reverse=True))
     return re.compile(
-        rf"(?<![\w./+-])(?P<name>{either})(?P<link>{_LINK})(?P<version>{_VERSION}){_AFTER}",
+        rf"(?<![\w./+-])(?P<name>{either})(?P<link>{_link()})(?P<version>{_VERSION}){_AFTER}",
         re.IGNORECASE | re.ASCII,
     )

@@ -7,10 +7,12 @@ A line counts only if it begins with the system, a label for it, or a prompt.
 from __future__ import annotations
 
 import re
+from functools import cache
 
 from envcheck.importers.kit.operating_system import from_title
 from envcheck.importers.kit.paste import SOURCE, Paste
 from envcheck.importers.kit.protocol import Rank, each_line
+from envcheck.importers.kit.words import words_for
 from envcheck.snapshot import Platform, Snapshot
 
 NAME = "system in prose"
@@ -19,11 +21,6 @@ RANK = Rank.PROSE
 _BULLET = " \t-*•#>`|"
 _LONGEST_LINE, _LONGEST_LIST = 300, 160
 
-_OS = re.compile(
-    r"(?:(?:OS(?: name)?|operating system|edition|platform|system|操作系统|系统|环境|平台|Betriebssystem"
-    r"|système)(?: ?[:=]\s{0,30}|\t))?([A-Za-z].{2,100})",
-    re.IGNORECASE,
-)
 _PERSONAL = re.compile(
     r"\b(?:(?:my|the|our) (?:system|OS|operating system|PC|machine|laptop|computer) (?:is|runs|has) |"
     r"(?:I'?m|I am|we'?re|we are|I|we) (?:(?:now|currently|still) )?"
@@ -59,8 +56,8 @@ _ON_WINDOWS = re.compile(
 )
 """A prompt of Windows' shells, a line of a traceback or a warning from there, or a path as Python writes it."""
 _WINDOWS = re.compile(
-    r"(?:(?:OS|operating system|platform|system|操作系统|系统|环境|平台)\b[^:=]{0,60}[:=] ?)?"
-    r"(?:Microsoft )?(?:Windows (?:7|8|8\.1|1[01]|Server)|Win ?(?:7|8|1[01]))\b"
+    r"(?:(?:OS|operating system|platform|system)\b[^:=]{0,60}[:=] ?)?"
+    r"(?:Microsoft )?(?:Windows ?(?:7|8|8\.1|1[01]|Server)|Win ?(?:7|8|1[01]))\b"
     r"(?: (?:x64|x86_64|64[- ]?bit|pro|home|enterprise|education|[0-9]{2}H[12]|[0-9]{4})\b){0,4}(?:[ ,;(/|]|$)"
     r"|(?:tensorflow|tf|keras|pytorch|torch|jax|python|(?:pip|conda) install)\b"
     r".{0,40} (?:on (?:native )?Windows(?: (?:7|8|1[01]))?\b|\(Windows(?: (?:7|8|1[01]))?\))",
@@ -80,6 +77,14 @@ _IN_A_LIST = re.compile(
 _ELSEWHERE = re.compile(r"\b(?:works?|worked|fine|supports?|supported|not|only|Linux|WSL|docker|if|when)\b|n't\b|\?")
 
 
+@cache
+def _os() -> re.Pattern[str]:
+    labels = r"(?:OS(?: name)?|operating system|edition|platform|system)(?: ?[:=]\s{0,30}|\t)"
+    others = rf"(?:(?:{words_for('own')})的?\s?)?(?:{words_for('system')})\s?"
+    others += r"(?:[:=]\s{0,30}|ist |est |es |é |[是为為は은는]\s?)?"
+    return re.compile(rf"(?:{labels}|{others})?([A-Za-z].{{2,100}})", re.IGNORECASE)
+
+
 def read(paste: Paste) -> Snapshot:
     return each_line(paste, _read_line)
 
@@ -89,7 +94,11 @@ def _read_line(line: str) -> Snapshot | None:
     if not text:
         return None
     # In a list the system may stand anywhere: "tensorflow 2.10, Windows 10, CUDA 11.2".
-    parts = [part.strip(_BULLET) for part in re.split(r"[,;|]| / ", text)] if len(text) <= _LONGEST_LIST else []
+    parts = (
+        [part.strip(_BULLET) for part in re.split(r"[,;|\uff0c\uff1b。]| / ", text)]
+        if len(text) <= _LONGEST_LIST
+        else []
+    )
     return next((found for part in (text, *parts[1:]) if (found := _platform(part))), None)
 
 
@@ -114,7 +123,7 @@ def _platform(text: str) -> Snapshot | None:
         return Snapshot(platform=Platform(source=SOURCE, os="linux", kernel_release=kernel[1], wsl=wsl))
     if _IN_WSL.match(text):
         return Snapshot(platform=Platform(source=SOURCE, os="linux", wsl=True))
-    found = _OS.match(text)
+    found = _os().match(text)
     platform = from_title(found[1]) if found and _names_system(found[1]) else None
     if platform is None and _is_on_windows(text):
         platform = Platform(source=SOURCE, os="windows")
@@ -141,4 +150,5 @@ def _is_on_windows(text: str) -> bool:
 
 def _names_system(text: str) -> bool:
     """Whether the text is a name with at most a version, not a sentence."""
-    return bool(re.match(r"(?:[A-Z][\w!./-]*|linux|ubuntu|windows)(?: [A-Z0-9(][\w.()-]*){0,6}(?:[,;]|\s*$)", text))
+    name = r"(?:[A-Z][\w!./-]*|(?:linux|ubuntu|windows|win|centos|debian|fedora)[0-9.]*)"
+    return bool(re.match(rf"{name}(?: [A-Z0-9(][\w.()-]*){{0,6}}(?:[,;\uff0c\uff1b]|\s*$)", text))

@@ -80,7 +80,7 @@ def _rejected_variable(text: str, matrix: Matrix) -> ErrorLine | None:
 def line_evidence(error: ObservedError, what: str = "error line") -> Evidence:
     """A line of pasted text as evidence."""
     place = f"{error.source or 'pasted text'}{f', line {error.line}' if error.line else ''}"
-    return Evidence(what=what, value=error.text.strip()[:_SHOWN], source=place)
+    return Evidence(what=what, value=(error.as_written or error.text).strip()[:_SHOWN], source=place)
 
 
 def kernel_messages(problem: str, snapshot: Snapshot) -> tuple[KernelMessage, ...]:

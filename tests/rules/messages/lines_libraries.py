@@ -102,6 +102,9 @@ EXAMPLES: dict[str, list[str]] = {
         "RuntimeError: Could not find nvcc, please set CUDAToolkit_ROOT",
         "warnings.warn: nvcc was not found.  Are you sure your environment has nvcc available?",
         "CMake Error: No CMAKE_CUDA_COMPILER could be found.",
+        "Command 'nvcc' not found, but can be installed with:",
+        "kernel.cu(1): fatal error C1083: Cannot open include file: 'cuda_runtime.h': No such file or directory",
+        "ext.cpp(3): fatal error C1083: Cannot open include file: 'cublas_v2.h': No such file or directory",
     ],
     "cudnn-missing": [
         "ImportError: libcudnn.so.9: cannot open shared object file: No such file or directory",
@@ -109,6 +112,7 @@ EXAMPLES: dict[str, list[str]] = {
         "RuntimeError: (PreconditionNotMet) Cannot load cudnn shared library.",
         "error: cuDNN is not installed",
         "ImportError: Make sure that libcudnn_cnn_infer.so.8 is in your library path!",
+        "ext.cpp(3): fatal error C1083: Cannot open include file: 'cudnn.h': No such file or directory",
     ],
     "tensorrt-missing": [
         "libonnxruntime_providers_tensorrt.so with error: libnvinfer.so.10: cannot open shared object file",

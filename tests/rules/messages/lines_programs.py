@@ -63,6 +63,8 @@ EXAMPLES: dict[str, list[str]] = {
         "Failed to bind NVLink SHARP (NVLS) Multicast memory of size 1048576 : CUDA error 401 'the operation cannot be performed in the present state'.",
     ],
     "gpu-code-missing": [
+        "W0824 gpu_resources.cc:96] The GPU architecture in your current machine is Pascal, which is not compatible with Paddle",
+        "W0824 gpu_resources.cc:119] The GPU compute capability in your current machine is 120, which is not supported by Paddle",
         "gpu.go:138: CUDA GPU is too old. Falling back to CPU mode. Compute Capability detected: 5.2",
         "CUDA error: device kernel image is invalid",
         "ERROR: CUDA kernel mul_mat_q has no device code compatible with CUDA arch 520. ggml-cuda.cu was compiled for: 600,700",

@@ -287,8 +287,9 @@ EXAMPLES: dict[str, list[str]] = {
         "ImportError: /opt/conda/lib/libtorch_cpu.so: undefined symbol: iJIT_NotifyEvent",
     ],
     "library-not-found": [
-        "/usr/bin/ld: 找不到 -lnvinfer",
+        "/usr/bin/ld: cannot find -lnvinfer",
         "/usr/bin/ld: cannot find -lnvinfer_plugin",
+        "ImportError: DLL load failed: The operating system cannot run %1. from torch._C import *",
         "Failed to create TensorrtExecutionProvider. Please reference the requirements to ensure all dependencies are met.",
         "[onnxruntime]Cannot load onnxruntime_providers_cuda.dll",
         'LoadLibrary failed with error 126 "The specified module could not be found." when trying to load "C:\\\\py\\\\onnxruntime\\\\capi\\\\onnxruntime_providers_tensorrt.dll"',
@@ -363,6 +364,7 @@ EXAMPLES: dict[str, list[str]] = {
         "ImportError: libbz2.so.1.0: cannot open shared object file: No such file or directory",
         "./dede: error while loading shared libraries: libcurlpp.so.1: cannot open shared object file: No such file or directory",
         "ImportError: Error loading shared library ld-linux-x86-64.so.2: No such file or directory (needed by /usr/lib/python3.5/site-packages/torch/_C.so)",
+        "ImportError: Error relocating /usr/lib/python3.5/site-packages/torch/lib/libcudnn.so.6: __strtod_internal: symbol not found",
         "pip install onnxruntime, then: ImportError: DLL load failed while importing onnxruntime_pybind11_state: The specified module could not be found.",
         r'OSError: [WinError 126] The specified module could not be found. Error loading "D:\ai\venv\Lib\site-packages\torch\lib\fbgemm.dll" or one of its dependencies.',
         "ImportError: libGL.so.1: cannot open shared object file: No such file or directory",

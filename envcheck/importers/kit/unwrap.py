@@ -1,0 +1,178 @@
+"""Lines as a program printed them, out of what log collectors, other programs, web pages and terminals made of them.
+
+A collector writes each line as JSON or puts a time before it; a program prints another's output as one quoted string; a
+web page escapes characters; a terminal draws a box and breaks a line at its width.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+BREAK = "\v"
+"""Stands where a line of the text holds the end of a line that a program printed."""
+
+_DOCKER = re.compile(r'^\{"log": ?"[^\n]*$', re.MULTILINE)
+"""A line of the file into which Docker's ``json-file`` logs a container."""
+_STREAM = re.compile(r'(?:\\n)?", ?"stream": ?"std(?:out|err)"')
+_LINE_ENDS = 2
+"""Fewest ends of lines by which a line is taken for another program's output in one string."""
+_LONGEST_SPREAD = 1 << 21
+"""Most characters of a text whose strings are spread into lines, of which it may hold a million."""
+_STRING = re.compile(r"(?<![\w\\])[bru]?([\"'])((?:(?!\1)[^\\]|\\.)*)\1")
+_ESCAPES = ((r"\n", BREAK), (r"\r", ""), (r"\t", "\t"), (r"\"", '"'), (r"\'", "'"), (r"\/", "/"))
+_CODE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2}))")
+_BACKSLASH = "\0"
+"""Stands for an escaped backslash while the other escapes are undone."""
+_NO_ESCAPE = re.compile(r"(?<!\\)(?:\\\\){0,20}\\[^nrtbfux0\"'\\/]|(?<![A-Za-z])[A-Za-z]:\\[^\\]")
+"""A backslash that escapes nothing, as in a Windows path: in a quoted string it stands twice."""
+
+_ENTITY = re.compile(r"&(?:lt|gt|amp|quot|apos|nbsp|#39|#34|#x27|#x22);")
+_LINE_END = re.compile(r"<br ?/?>", re.IGNORECASE)
+
+_TIME = r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}\.[0-9]{6,9}Z"
+_BEFORE = re.compile(
+    rf"^(?:{_TIME} (?:std(?:out|err) [FP] )?(?:##\[(?:error|warning|debug)\])?|##\[(?:error|warning|debug)\]|"
+    r"#[0-9]{1,4} [0-9]{1,5}\.[0-9]{1,3} |\[rank[0-9]{1,5}\]: ?|\[[0-9]{1,5}(?:,[0-9]{1,5})?\]<std(?:out|err)>: ?)",
+    re.MULTILINE,
+)
+"""What CI services, ``kubectl logs``, ``docker build``, PyTorch's ranks and ``mpirun`` put before a line."""
+_DAY = r"[0-9]{4}[-/][0-9]{2}[-/][0-9]{2}"
+_HOUR = r"[0-9]{2}:[0-9]{2}:[0-9]{2}"
+_LEVEL = r"\[?(?:TRACE|DEBUG|INFO|NOTICE|WARN(?:ING)?|ERROR|CRITICAL|FATAL)\]?"
+_BEFORE_MOST = tuple(
+    re.compile(f"^{pattern}", re.MULTILINE)
+    for pattern in (
+        (
+            rf"\[?{_DAY}[ T]{_HOUR}(?:[.,][0-9]{{1,9}})?(?:Z|[+-][0-9:]{{4,5}})?\]?"
+            rf"(?: ?[-|:]? {{0,3}}{_LEVEL})?(?: {{0,4}}[-|:](?: [\w.:<>]{{1,80}} [-|:] )? ?| )"
+        ),
+        rf"[A-Z][a-z]{{2}} [ 0-9][0-9] {_HOUR} \S{{1,80}} [\w.@/-]{{1,60}}\[[0-9]{{1,8}}\]: ?",
+        r"[ \t]{0,6}[0-9]{1,5}[:|][ \t]",
+        r"[A-Za-z][\w.-]{1,60} {1,20}\| ",
+        r"[ \t]{0,4}[-*•] (?=\S)",
+    )
+)
+"""What logs, the journal, editors, ``docker compose`` and lists put before a line, taken off where most lines have it:
+before a single line it may tell something.
+"""
+_QUOTED = re.compile(r"^`([^`\n]{1,2000})`$", re.MULTILINE)
+_FEWEST = 3
+_SAMPLE = 1 << 16
+"""Characters by which it is judged what stands before most lines."""
+
+_BOX = re.compile(r"^[ \t]{0,8}[│┃║╭╰┌└├╞┏┗╔╚][^\n]*[│┃║╮╯┐┘┤╡┓┛╗╝][ \t]*$", re.MULTILINE)
+"""A row of a box, or its border; a tree, as conda draws it, has no right side."""
+_SIDES = "│┃║"
+_BORDERS = "╭╰┌└├╞┏┗╔╚╮╯┐┘┤╡┓┛╗╝─━═ \t"
+
+_NARROWEST, _WIDEST = 60, 250
+"""Characters of a line at which terminals break."""
+_MOST_BROKEN = 10
+"""Most lines that are one line broken by a terminal."""
+_TABLE = ("|", "+")
+"""How lines of a table begin, which are as long as each other without being broken."""
+
+
+def without_wrapping(text: str) -> str:
+    """``text`` as the programs printed it, as far as its characters tell. ``BREAK`` stands for the end of a line that
+    is none in ``text``, so that lines keep their numbers.
+    """
+    # Each pattern needs one of its characters; looking for that first spares most texts the search.
+    if '{"log":' in text:
+        text = _DOCKER.sub(_logged, text)
+    if len(text) <= _LONGEST_SPREAD and text.count(r"\n") >= _LINE_ENDS:
+        text = "\n".join(map(_printed, text.split("\n")))
+    if "&" in text and "<?xml" not in text:
+        text = _ENTITY.sub(lambda found: html.unescape(found[0]), text)
+    if "<br" in text:
+        text = _LINE_END.sub(BREAK, text)
+    text = _BEFORE.sub("", text)
+    for pattern in _BEFORE_MOST:
+        text = _without_most(pattern, text)
+    if "`" in text:
+        text = _QUOTED.sub(r"\1", text)
+    if any(map(text.__contains__, "│┃║")):
+        text = _BOX.sub(_in_box, text)
+    return text
+
+
+class Broken(NamedTuple):
+    """A line that a terminal seems to have broken at its width."""
+
+    first: int
+    """The place of its first part."""
+    after: int
+    """The place after its last part."""
+    wholes: tuple[str, str]
+    """The line where it was broken within words, and where between them."""
+
+
+def rejoined(lines: Sequence[str]) -> Iterator[Broken]:
+    """The lines that seem to be broken, from each place that may be the first; blank lines stand between paragraphs."""
+    first = 0
+    while first < len(lines):
+        stop = next((place for place in range(first, len(lines)) if not lines[place].strip()), len(lines))
+        yield from _rejoined(lines, first, stop)
+        first = stop + 1
+
+
+def _rejoined(lines: Sequence[str], first: int, stop: int) -> Iterator[Broken]:
+    """The broken lines of one paragraph, whose longest line tells the width."""
+    width = max(map(len, lines[first:stop]), default=0)
+    if not _NARROWEST <= width <= _WIDEST:
+        return
+    for place in range(first, stop):
+        after = place + 1
+        while after < min(stop, place + _MOST_BROKEN) and _goes_on(lines[after - 1], lines[after], width):
+            after += 1
+        if after > place + 1:
+            parts = lines[place:after]
+            within = "".join(part if len(part) == width else f"{part} " for part in parts)
+            yield Broken(place, after, (within.rstrip(), " ".join(map(str.strip, parts))))
+
+
+def _goes_on(line: str, below: str, width: int) -> bool:
+    """Whether the first word of the line below had no room in a line."""
+    word = below.split(maxsplit=1)[0]
+    return len(line) + 1 + len(word) > width and not line.startswith(_TABLE) and not below.startswith(_TABLE)
+
+
+def _logged(line: re.Match[str]) -> str:
+    """What a line of Docker's file holds of the log."""
+    value = line[0][len('{"log":') :].lstrip().removeprefix('"')
+    end = _STREAM.search(value)
+    return _unescaped(value[: end.start()]) if end else line[0]
+
+
+def _in_box(line: re.Match[str]) -> str:
+    """What stands in a box, of one of its rows or in a border."""
+    row = line[0].strip()
+    return row.strip(_SIDES).strip() if row[0] in _SIDES else row.strip(_BORDERS)
+
+
+def _without_most(before: re.Pattern[str], text: str) -> str:
+    """``text`` without what stands before most of its lines; as it is where that stands before few."""
+    lines = sum(1 for line in text[:_SAMPLE].split("\n") if line.strip())
+    met = sum(1 for _ in before.finditer(text[:_SAMPLE]))
+    return before.sub("", text) if met >= _FEWEST and met > lines * 2 // 3 else text
+
+
+def _printed(line: str) -> str:
+    """The lines that a line holds as quoted strings; any other line as it is."""
+    if line.count(r"\n") < _LINE_ENDS or _NO_ESCAPE.search(line):
+        return line
+    spread = _STRING.sub(lambda found: f"{BREAK}{_unescaped(found[2])}{BREAK}" if r"\n" in found[2] else found[0], line)
+    return _unescaped(spread) if BREAK not in spread else spread
+
+
+def _unescaped(text: str) -> str:
+    """``text`` without the escapes of JSON's and Python's strings."""
+    text = text.replace(r"\\", _BACKSLASH)
+    for escape, character in _ESCAPES:
+        text = text.replace(escape, character)
+    if r"\u" in text or r"\x" in text:
+        text = _CODE.sub(lambda found: chr(int(found[1] or found[2], 16)), text)
+    return text.replace(_BACKSLASH, "\\")
