@@ -53,14 +53,6 @@ ENGINE = "tensorrt-engine"
 ENGINE_ASSUMED = "not built to be version-compatible"
 _RUNTIME = "tensorrt"
 
-_COMPUTING = ("framework", "engine")
-"""Roles of distributions with GPU code of their own."""
-EXTENSION = "torch-extension"
-_NVCC = "nvcc"
-_OPEN = "kernel-module-open"
-_KNOWN_OTHERWISE = frozenset({"cuda", "nvcc", "python", "gcc", ENGINE})
-"""A version of these that no row of releases covers may be known all the same."""
-
 
 def engine_fits(question: Question) -> Iterator[Fit]:
     """An engine loads in the version that built it; one built to be version-compatible, in those that its row needs."""
@@ -95,6 +87,10 @@ def _loads(matrix: Matrix, engine: Version, runtime: Version, where: str) -> Fit
 
 
 # The GPU code of what a container holds.
+
+
+_COMPUTING = ("framework", "engine")
+"""Roles of distributions with GPU code of their own."""
 
 
 def held_fits(question: Question) -> Iterator[Fit]:
@@ -134,6 +130,10 @@ def _published_code(question: Question, part: str, container: Container) -> Iter
 #
 # The rows of such a package need both ``nvcc`` and ``torch``. Rows of ``torch-extension`` say for which releases of
 # PyTorch that holds. PyTorch itself runs without nvcc: where nothing is compiled, another major decides nothing.
+
+
+EXTENSION = "torch-extension"
+_NVCC = "nvcc"
 
 
 def extension_fits(question: Question) -> Iterator[Fit]:
@@ -182,6 +182,9 @@ def _could_compile(matrix: Matrix, nvcc: CudaVersion, torch: Implied, built: str
 # The open kernel module and the driver releases that have one.
 
 
+_OPEN = "kernel-module-open"
+
+
 def module_fits(question: Question) -> Iterator[Fit]:
     """Whether the named driver has the named flavour; every Linux driver has the proprietary one."""
     if question.flavour == "open" and question.drivers:
@@ -192,6 +195,9 @@ def module_fits(question: Question) -> Iterator[Fit]:
 
 # Everything about a question: hardware pairs, the rows of each component, and what no relation covers.
 
+
+_KNOWN_OTHERWISE = frozenset({"cuda", "nvcc", "python", "gcc", ENGINE})
+"""A version of these that no row of releases covers may be known all the same."""
 
 _Option: TypeAlias = tuple[str, Sequence[Fit]]
 """One way to read a named component, and what the relations say of it so read."""

@@ -30,28 +30,6 @@ _FREE_THREADED = re.compile(r"(.*[0-9])t")
 _MSVC = re.compile(r"(?:19|14\.)([0-9]{2})(?:\.[0-9.]+)?")
 _COUNT = re.compile(r"[0-9]{1,3} ?[x\N{MULTIPLICATION SIGN}] ?(?=[A-Za-z])")
 
-_CAPABILITY = re.compile(r"(?:sm|compute)[_ ]?[0-9]{2,3}[af]?|[0-9]{1,2}\.[0-9]", re.IGNORECASE)
-_TWO_NUMBERS = 2
-_OS: dict[str, Os] = {
-    "linux": "linux",
-    "windows": "windows",
-    "win": "windows",
-    "wsl": "wsl",
-    "wsl2": "wsl",
-    "macos": "macos",
-    "darwin": "macos",
-}
-_MACHINES: dict[str, Machine] = {
-    "x86_64": "x86_64",
-    "amd64": "x86_64",
-    "x64": "x86_64",
-    "aarch64": "aarch64",
-    "arm64": "aarch64",
-    "sbsa": "aarch64",
-}
-_RELEASE_OF_OS = re.compile(r"(ubuntu|debian|rhel|rocky|centos|fedora|sles|windows|win|macos)[-_ ]?v?([0-9][0-9.]*)")
-_NVIDIA_WHEEL = re.compile(r"nvidia-([a-z0-9-]+?)(?:-cu([0-9]{2}))?")
-
 
 def spelled(name: str, component: Component) -> Component:
     """A component, by its canonical name, with its exact value as the readers of values have it."""
@@ -113,6 +91,10 @@ _SPELLINGS: dict[str, Callable[[str], str]] = {
 
 
 # What one written component stands for: a release, or every known one of a family or within bounds.
+
+
+_CAPABILITY = re.compile(r"(?:sm|compute)[_ ]?[0-9]{2,3}[af]?|[0-9]{1,2}\.[0-9]", re.IGNORECASE)
+_TWO_NUMBERS = 2
 
 
 def driver_members(matrix: Matrix, component: Component, os: Os) -> tuple[tuple[DriverRelease, ...], str]:
@@ -192,6 +174,27 @@ def _specifier(component: Component) -> Specifier | None:
 
 
 # From components as they were written to a Question.
+
+
+_OS: dict[str, Os] = {
+    "linux": "linux",
+    "windows": "windows",
+    "win": "windows",
+    "wsl": "wsl",
+    "wsl2": "wsl",
+    "macos": "macos",
+    "darwin": "macos",
+}
+_MACHINES: dict[str, Machine] = {
+    "x86_64": "x86_64",
+    "amd64": "x86_64",
+    "x64": "x86_64",
+    "aarch64": "aarch64",
+    "arm64": "aarch64",
+    "sbsa": "aarch64",
+}
+_RELEASE_OF_OS = re.compile(r"(ubuntu|debian|rhel|rocky|centos|fedora|sles|windows|win|macos)[-_ ]?v?([0-9][0-9.]*)")
+_NVIDIA_WHEEL = re.compile(r"nvidia-([a-z0-9-]+?)(?:-cu([0-9]{2}))?")
 
 
 def read_question(matrix: Matrix, components: Sequence[Component]) -> Question:
