@@ -22,7 +22,7 @@ NAME = "error lines"
 RANK = Rank.MESSAGE
 
 MOST_LINES = 200
-"""Most lines that are kept, from both ends: the fatal error comes last."""
+"""Most lines that are kept, and that are put together, from both ends: the fatal error comes last."""
 _HALF = MOST_LINES // 2
 LONGEST_LINE = 2_000
 _ALIKE = 2
@@ -34,10 +34,6 @@ _XML = re.compile(r"</?[a-z_]{1,80}[ >].*>$")
 
 _MOST_TRIED = 2_000
 """Most lines without a word of a failure that are tried."""
-
-
-def recognise(paste: Paste) -> bool:
-    return any(map(is_error, paste.statements)) or bool(_named(paste)) or bool(_named_whole(paste))
 
 
 def read(paste: Paste) -> Snapshot:
@@ -81,7 +77,8 @@ def _named_whole(paste: Paste) -> dict[int, str]:
     each of its parts.
     """
     found: dict[int, str] = {}
-    for first, after, wholes in paste.rejoined[:_MOST_TRIED]:
+    broken = paste.rejoined
+    for first, after, wholes in broken if len(broken) <= MOST_LINES else broken[:_HALF] + broken[-_HALF:]:
         whole = min(wholes, key=rank_of)
         parts = paste.lines[first:after]
         if first not in found and rank_of(whole) < min(map(rank_of, parts)) and not _is_harmless(whole):
