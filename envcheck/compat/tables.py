@@ -874,6 +874,8 @@ class IndexRow(Row, frozen=True, kw_only=True):
     """The distributions of which it has wheels besides PyPI's."""
     os: tuple[Os, ...] = ()
     """The systems for which it has them."""
+    jetsons: bool = False
+    """Whether all that it has is for Jetsons; its address does not tell the build then."""
 
     @property
     def id(self) -> str:

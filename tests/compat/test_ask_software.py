@@ -266,8 +266,8 @@ tensorrt-engine==10.3.0 tensorrt==10.0.1
 tensorrt-engine==10.3.0 tensorrt==8.6.1
 tensorrt-engine==8.6.1 tensorrt==11.0.0
 kernel-module==open driver==470
-jetpack==6.1 torch==2.5.1
-jetpack==6.1 torch==2.11.0
+jetpack==6.1 torch==2.5.1+cpu
+jetpack==6.1 torch==2.11.0+cu130
 torch==2.5.1 nvidia-cudnn-cu12==9.5.1.17
 """
 

@@ -89,8 +89,8 @@ torch==1.12.1 gpu==A100
 torch==1.12.1 gpu==RTX,3090
 torch==2.1.0 gpu==K80
 torch==2.5.1 gpu==GTX,770
-torch==2.5.1 gpu==Jetson,AGX,Orin
-torch==2.11.0 gpu==Jetson,AGX,Orin
+torch==2.5.1+cu124 gpu==Jetson,AGX,Orin machine==aarch64
+torch==2.11.0+cu130 gpu==Jetson,AGX,Orin
 torch==2.11.0 machine==aarch64 gpu==T4
 torch==2.5.1 machine==aarch64 gpu==GH200
 torch==2.10.0 machine==aarch64 driver==580

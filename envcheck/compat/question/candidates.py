@@ -380,7 +380,8 @@ def with_implied(question: Question) -> Question:
         for key, text in system.row.bundles.items():
             brought = canonical(key)
             version = parse_version(text, scheme(brought))
-            if version and brought not in question.labels:
+            # Programs may run in another Python than the system's.
+            if version and brought not in question.labels and brought != "python":
                 found.setdefault(brought, Implied(system.by, system.label, version, system.row))
     jetpack = _jetpack(question)
     if jetpack and "jetpack" not in question.labels:

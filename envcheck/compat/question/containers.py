@@ -12,7 +12,7 @@ from typing import Any
 
 from envcheck.compat.images import image_of
 from envcheck.compat.matrix import Matrix
-from envcheck.compat.names import scheme
+from envcheck.compat.names import canonical, scheme
 from envcheck.compat.question.hardware import NAME as FORWARD
 from envcheck.compat.question.hardware import compat_fits, runs
 from envcheck.compat.question.question import AskedGpu, Container, Question, agree, listed, readable, reworded
@@ -70,12 +70,16 @@ def known_containers(matrix: Matrix) -> list[str]:
 def inside(container: Container, fields: dict[str, Any], versions: dict[str, tuple[Version, ...]]) -> Container:
     """The container with the named parts that it holds, which are taken from the other fields of the question."""
     named: dict[str, tuple[Version, ...]] = {}
-    for part in {*container.holds, "nvcc"} & versions.keys():
-        held = "cuda" if part == "nvcc" else part
-        if held in container.holds:
-            named[part] = versions.pop(part)
-            fields.pop(part, None)
+    held = {*container.holds, _namesake(container), *(("nvcc",) if "cuda" in container.holds else ())}
+    for part in held & versions.keys():
+        named[part] = versions.pop(part)
+        fields.pop(part, None)
     return container._replace(named=named)
+
+
+def _namesake(container: Container) -> str:
+    """What the container's repository is named after: it holds its publisher's own build of that."""
+    return canonical(container.label.partition(":")[0].rpartition("/")[2])
 
 
 def container_fits(question: Question) -> Iterator[Fit]:
@@ -99,7 +103,12 @@ def container_fits(question: Question) -> Iterator[Fit]:
 
 def _holds(matrix: Matrix, container: Container, part: str, version: Version) -> Fit:
     """Whether the container holds a version, by the numbers that both name."""
-    text = container.holds["cuda" if part == "nvcc" else part]
+    text = container.holds.get("cuda" if part == "nvcc" else part)
+    if text is None:
+        reason = (
+            f"{container.label} holds its publisher's own build of {part}, and the matrix does not know which version"
+        )
+        return conclude(matrix, "unknown", reason, container.row)
     held = parse_version(text, scheme(part))
     same = held is not None and all(one == other for one, other in zip(held.numbers, version.numbers, strict=False))
     reason = f"{container.label} holds {part} {text}"

@@ -25,6 +25,7 @@ from envcheck.compat.question.candidates import (
 from envcheck.compat.question.containers import CONTAINER, container_fits, is_nvidias
 from envcheck.compat.question.data_center import data_center_fits
 from envcheck.compat.question.hardware import hardware_fits
+from envcheck.compat.question.jetsons import on_jetsons
 from envcheck.compat.question.one_of import one_of_fits
 from envcheck.compat.question.published import not_published, toolkit_fits
 from envcheck.compat.question.question import (
@@ -216,7 +217,7 @@ def all_fits(question: Question) -> list[Fit]:
     found += _compiler_fits(full)
     found = [_as_named(full, fit) for fit in _known_by_others(full, found)]
     found += _unrelated(full, found)
-    return [soften(fit) for fit in _as_made(full, found)]
+    return [soften(fit) for fit in on_jetsons(full, _as_made(full, found))]
 
 
 def library_fits(question: Question) -> Iterator[Fit]:

@@ -364,6 +364,8 @@ def _version(question: Question, candidate: Candidate, row: ReleaseRow, name: st
         implied = question.implied[name]
         if not {implied.by, candidate.name} <= SYSTEMS:
             fit = need_fit(question.matrix, candidate, row, name, spec, implied.version)
+            if fit.bad and name in row.optional:
+                return  # it does without what merely happens to be there
             reason = f"{fit.reason} (it comes with {implied.label})"
             yield reworded(question.matrix, fit, reason, row, implied.row).concerning(candidate.name, implied.by)
 
