@@ -15,7 +15,7 @@ from envcheck.compat.question.wheels import wheels_of
 from envcheck.compat.relations.fit import Fit
 from envcheck.compat.relations.gpu_driver import Flavour
 from envcheck.compat.specifier import Specifier, Version, parse_specifier, parse_version
-from envcheck.compat.tables import Machine, Os
+from envcheck.compat.tables import Machine, Os, Trait
 from envcheck.components import Bound, Component
 from envcheck.errors import UsageError
 from envcheck.versions import ComputeCapability, CudaVersion, DriverRelease
@@ -196,6 +196,8 @@ _MACHINES: dict[str, Machine] = {
 }
 _RELEASE_OF_OS = re.compile(r"(ubuntu|debian|rhel|rocky|centos|fedora|sles|windows|win|macos)[-_ ]?v?([0-9][0-9.]*)")
 _NVIDIA_WHEEL = re.compile(r"nvidia-([a-z0-9-]+?)(?:-cu([0-9]{2}))?")
+_CUDA = "cuda"
+_CHOOSES: Trait = "chooses-cuda-of-torch"
 _SUPERCHIP = re.compile(r"G[BH][0-9]")
 """Superchips with an Arm processor: GH200, GB200, GB10."""
 
@@ -210,9 +212,13 @@ def read_question(matrix: Matrix, components: Sequence[Component]) -> Question:
         draft.fields["os"] = draft.assumed["os"] = only
     for name, component in sorted(named, key=lambda item: item[0] != "os"):
         _READERS.get(name, _read_version)(draft, name, spelled(name, component))
+        if matrix.has_trait(name, _CHOOSES) and name != _CUDA:
+            _read_cuda(draft, _CUDA, spelled(_CUDA, component))
     labels: dict[str, str] = {}
     for name, component in named:
         labels[name] = f"{labels[name]}, {component}" if name in labels else str(component)
+        if matrix.has_trait(name, _CHOOSES):
+            labels.setdefault(_CUDA, str(component))
     return draft.finish(labels)
 
 

@@ -431,8 +431,20 @@ def _cuda(question: Question, candidate: Candidate, row: ReleaseRow) -> Iterator
     runner = runner_of(question)
     if runner and row.cuda is None and "cuda" not in question.versions:
         fit = _any_runs(question, candidate, row)
+        own = _own_driver(question, row)
+        if fit and fit.bad and own:
+            reason = f"documents disagree: {fit.reason}, and {candidate.label} needs {readable('driver', own)}"
+            fit = reworded(question.matrix, msgspec.structs.replace(fit, verdict="unknown"), reason, row)
         if fit:
             yield fit.concerning(candidate.name, runner)
+
+
+def _own_driver(question: Question, row: ReleaseRow) -> str:
+    """The drivers that the row itself asks for, where each that was named is one of them; else empty text."""
+    here = (key for key, windows in _DRIVERS.items() if windows in (None, question.windows_driver))
+    spec = next((row.needs[key] for key in here if key in row.needs), "")
+    met = bool(spec) and all(covered(spec, Version(tuple(driver))) == "all" for driver in question.drivers)
+    return spec if met else ""
 
 
 def _any_runs(question: Question, candidate: Candidate, row: ReleaseRow) -> Fit | None:
