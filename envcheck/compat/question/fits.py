@@ -12,7 +12,7 @@ from typing import TypeAlias
 import msgspec
 
 from envcheck.compat.matrix import Matrix
-from envcheck.compat.names import COMPILERS, HARDWARE, PLATFORM, SETS, canonical
+from envcheck.compat.names import COMPILERS, DISTRIBUTIONS, HARDWARE, PLATFORM, SETS, canonical
 from envcheck.compat.question.candidates import (
     TORCH,
     Candidate,
@@ -197,7 +197,7 @@ def module_fits(question: Question) -> Iterator[Fit]:
 # Everything about a question: hardware pairs, the rows of each component, and what no relation covers.
 
 
-_KNOWN_OTHERWISE = frozenset({"cuda", "nvcc", "python", "gcc", ENGINE})
+_KNOWN_OTHERWISE = frozenset({"cuda", "nvcc", "python", "gcc", ENGINE, *DISTRIBUTIONS})
 """A version of these that no row of releases covers may be known all the same."""
 
 _Option: TypeAlias = tuple[str, Sequence[Fit]]
