@@ -93,7 +93,7 @@ def elsewhere(question: Question, name: str, version: Version) -> list[Candidate
 def _with_build(row: ReleaseRow, other: ReleaseRow) -> ReleaseRow:
     """PyPI's row as far as it holds for another build."""
     needs = {key: spec for key, spec in row.needs.items() if key not in other.needs}
-    return msgspec.structs.replace(row, cuda=None, needs=needs, bundles={}, targets=())
+    return msgspec.structs.replace(row, cuda=None, needs=needs, bundles={}, targets=(), os=other.os or row.os)
 
 
 def _on_pypi(matrix: Matrix, candidate: Candidate, version: Version, wheels: tuple[WheelRow, ...]) -> Candidate:
