@@ -386,6 +386,8 @@ class ReleaseRow(Row, frozen=True, kw_only=True):
     """Greatest one that it knows of, where documents set no end: on newer GPUs it may run code for an older one."""
     capabilities: tuple[str, ...] = ()
     """The only ones that it runs on, where that is a list."""
+    toolkits: str = ""
+    """Of a Linux distribution: the CUDA toolkits that NVIDIA provides for it, as a specifier."""
     superseded: str = ""
     """For a project that ended: one sentence with the last stack that works."""
 

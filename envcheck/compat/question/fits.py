@@ -24,6 +24,7 @@ from envcheck.compat.question.candidates import (
 )
 from envcheck.compat.question.containers import CONTAINER, container_fits, is_nvidias
 from envcheck.compat.question.data_center import data_center_fits
+from envcheck.compat.question.distributions import distribution_fits
 from envcheck.compat.question.hardware import hardware_fits
 from envcheck.compat.question.jetsons import on_jetsons
 from envcheck.compat.question.one_of import one_of_fits
@@ -208,7 +209,7 @@ def all_fits(question: Question) -> list[Fit]:
     """Everything that the matrix says of a question; a weak source decides nothing."""
     full = with_implied(question)
     found = [*full.problems, *hardware_fits(full), *data_center_fits(full), *container_fits(full)]
-    found += [*held_fits(full), *library_fits(full), *part_fits(full), *toolkit_fits(full)]
+    found += [*held_fits(full), *library_fits(full), *part_fits(full), *toolkit_fits(full), *distribution_fits(full)]
     found += [*module_fits(full), *engine_fits(full), *extension_fits(full)]
     for name, versions in full.versions.items():
         found += _joined(

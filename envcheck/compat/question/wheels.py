@@ -117,7 +117,7 @@ def _verdict(question: Question, row: WheelRow) -> FitVerdict | None:
     covers = {covered(spec, python) for python in pythons}
     least = row.glibc.get(question.machine) if question.os in ("linux", "wsl") else None
     if least and _ANY not in row.pythons:
-        covers |= {covered(f">={least}", there) for there, _, _ in _libcs(question)}
+        covers |= {covered(f">={least}", there) for there, _, _ in libcs(question)}
     found = {_VERDICTS[cover] for cover in covers}
     return "incompatible" if "incompatible" in found else "unknown" if "unknown" in found else "compatible"
 
@@ -197,7 +197,7 @@ def _glibc(question: Question, label: str, name: str, row: WheelRow) -> Iterator
     """A wheel for every system holds nothing that is linked against glibc."""
     least = parse_version(row.glibc.get(question.machine, ""), scheme("glibc"))
     yield from _unknown_libc(question, label, name, row, least)
-    for there, by, implied in _libcs(question) if question.os in ("linux", "wsl") else ():
+    for there, by, implied in libcs(question) if question.os in ("linux", "wsl") else ():
         if _ANY in row.pythons:
             reason = f"a wheel of {label} on PyPI is for every system, whatever its glibc"
             yield conclude(question.matrix, "compatible", reason, row).concerning(name, by)
@@ -211,7 +211,7 @@ def _glibc(question: Question, label: str, name: str, row: WheelRow) -> Iterator
 
 def _unknown_libc(question: Question, label: str, name: str, row: WheelRow, least: Version | None) -> Iterator[Fit]:
     """Where a release of a distribution was named that no row knows, whether its glibc is new enough."""
-    if least is None or _ANY in row.pythons or _libcs(question):
+    if least is None or _ANY in row.pythons or libcs(question):
         return
     for distribution in DISTRIBUTIONS & question.versions.keys():
         by = "os" if "os" in question.labels else distribution
@@ -220,7 +220,7 @@ def _unknown_libc(question: Question, label: str, name: str, row: WheelRow, leas
         yield conclude(question.matrix, "unknown", reason, row).concerning(name, by)
 
 
-def _libcs(question: Question) -> list[tuple[Version, str, Implied | None]]:
+def libcs(question: Question) -> list[tuple[Version, str, Implied | None]]:
     """Each glibc that was named, or that of the Linux distribution which was; and what tells of it."""
     named = question.versions.get("glibc")
     implied = question.implied.get("glibc")
