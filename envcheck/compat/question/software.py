@@ -36,6 +36,7 @@ def is_for_a_part(package: str, name: str) -> bool:
     return name in _FOR_A_PART or (package == TORCH and name.startswith(_FOR_A_PART_OF_TORCH))
 
 
+_JETPACK = "jetpack"
 _YET_TO_COME = Version((10**6,))
 
 
@@ -144,6 +145,20 @@ def _as_torch(question: Question, candidate: Candidate, row: ReleaseRow, gpu: As
     return None
 
 
+def _as_jetpack(question: Question, candidate: Candidate, row: ReleaseRow, gpu: AskedGpu) -> Fit | None:
+    """What needs a JetPack runs on the modules of each that it admits; where one is named, that one's rows say it."""
+    text = row.needs.get(_JETPACK)
+    if text is None or question.systems or gpu.model is None or candidate.name in SYSTEMS:
+        return None
+    for other in reversed(question.matrix.rows_of(_JETPACK)):
+        admitted = _overlap(text, other.versions) and _overlap(gpu.model.jetpack or text, other.versions)
+        if admitted and str(gpu.capability) in other.capabilities:
+            release = other.versions.removeprefix("==")
+            reason = f"{candidate.label} needs {readable(_JETPACK, text)}, and JetPack {release} is for {gpu.label}"
+            return conclude(question.matrix, "compatible", reason, row, other, gpu.model)
+    return None
+
+
 @cache
 def _overlap(text: str, other_text: str) -> bool:
     """Whether any version is admitted by both: if there is one, the bound of either is such a one, or starts such."""
@@ -162,7 +177,7 @@ def device_fits(question: Question, candidate: Candidate, row: ReleaseRow) -> It
         if fit is None or (fit.ok and not _bounded(row)):
             fit = _by_code(question, candidate, row, gpu) or fit
             fit = (fit if fit and fit.bad else None) or stack_refuses(question, candidate, row, gpu) or fit
-            fit = fit or _as_torch(question, candidate, row, gpu)
+            fit = fit or _as_torch(question, candidate, row, gpu) or _as_jetpack(question, candidate, row, gpu)
         if fit is not None:
             yield fit.concerning(candidate.name, "gpu")
 
