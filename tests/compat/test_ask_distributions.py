@@ -93,3 +93,13 @@ def test_a_library_whose_wheels_suit_the_glibc(library: str) -> None:
 def test_releases_of_a_library_that_need_different_ones() -> None:
     assert_nobody_can_tell("os==centos7 cudnn==9.5")
     assert_fits("os==rocky8 cudnn==9.5")
+
+
+@every([row for row in MATRIX.rows_of("xgboost") if "glibc" in row.needs])
+def test_a_wheel_without_gpu_code_serves_an_old_glibc_where_no_gpu_is_asked(row: ReleaseRow) -> None:
+    release = f"xgboost=={row.versions.partition(',')[0].removeprefix('>=')}"
+    for old in ("os==centos7", "glibc==2.17"):
+        assert_fits(f"{old} {release}")
+        assert_does_not_fit(f"{old} {release} gpu==A100")
+        assert_does_not_fit(f"{old} {release} cuda=={row.cuda}")
+    assert_fits(f"os==rocky8 {release} gpu==A100")

@@ -339,6 +339,8 @@ def need_fits(question: Question, candidate: Candidate, row: ReleaseRow) -> Iter
             continue  # the row covers a build for another CUDA
         if key == "python" and not question.systems and _wheels_tell(question, candidate):
             continue  # release by release, and system by system
+        if key == "glibc" and row.cuda and not gpu_is_asked(question) and serves(question, candidate.wheels):
+            continue  # the row covers a build with GPU code, and another wheel is enough
         if key in _DRIVERS:
             yield from _driver(question, candidate, row, key)
         elif key == "cuda":
