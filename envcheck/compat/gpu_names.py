@@ -25,7 +25,10 @@ _TWISTED = (
     (re.compile(r"\b(\d{4})s\b"), r"\1 super"),
 )
 """Names in an order that NVIDIA does not use, and Ada's models under the letter of Ampere's."""
-_NOISE = re.compile(r"\b(?:nvidia|corporation|geforce|tesla|generation|gpu|graphics|card|r|tm)\b")
+_NOISE = re.compile(
+    r"\b(?:nvidia|corporation|geforce|tesla|generation|gpu|graphics|card|r|tm|"
+    r"(?:engineering reference )?developer kit)\b"
+)
 _FORM = re.compile(r"\b(?:(?P<size>\d+) ?gb?|sxm\d?|pcie?|hbm\d?e?|gddr\d\w?)\b")
 _NO_FIGURES = {
     field.name: field.default

@@ -388,6 +388,8 @@ class ReleaseRow(Row, frozen=True, kw_only=True):
     """Greatest one that it knows of, where documents set no end: on newer GPUs it may run code for an older one."""
     capabilities: tuple[str, ...] = ()
     """The only ones that it runs on, where that is a list."""
+    toolkits: str = ""
+    """Of a Linux distribution: the CUDA toolkits that NVIDIA provides for it, as a specifier."""
     superseded: str = ""
     """For a project that ended: one sentence with the last stack that works."""
 
@@ -876,6 +878,8 @@ class IndexRow(Row, frozen=True, kw_only=True):
     """The distributions of which it has wheels besides PyPI's."""
     os: tuple[Os, ...] = ()
     """The systems for which it has them."""
+    jetsons: bool = False
+    """Whether all that it has is for Jetsons; its address does not tell the build then."""
 
     @property
     def id(self) -> str:

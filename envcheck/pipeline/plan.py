@@ -27,7 +27,7 @@ from envcheck.compat.tables import ExtraRow
 from envcheck.components import Bound, Component
 from envcheck.errors import UsageError
 from envcheck.rules.api import Facts
-from envcheck.snapshot import Environment, Planned, Snapshot, frameworks_in
+from envcheck.snapshot import Environment, Framework, Planned, Snapshot, frameworks_in
 from envcheck.versions import CondaBuild
 
 _ALWAYS = ("cuda", "cudnn")
@@ -42,7 +42,10 @@ def judge_plan(snapshot: Snapshot, matrix: Matrix) -> tuple[Check, ...]:
         return ()
     machine = _machine(Facts(snapshot, matrix))
     checks = [check for item in environment.planned for check in _judge(item, environment, machine, matrix)]
-    rules_judge = any(_is_torch(item, matrix) and item.version for item in environment.planned)
+    rules_judge = any(
+        item.version and (_is_torch(item, matrix) or _judged_by_rules(environment, item.name))
+        for item in environment.planned
+    )
     if not checks and not rules_judge:
         checks.append(_nothing(environment))
     return tuple(checks)
@@ -70,7 +73,7 @@ def _of_package(
     important = _important(item, matrix)
     if not (important or _needs_gpu(item, matrix)):
         return
-    if is_for_a_part("torch", item.name) and _rules_judge(environment):
+    if is_for_a_part("torch", item.name) and _judged_by_rules(environment, "torch"):
         return  # PyTorch, which brings it, runs without it on GPUs that it does not support
     found = _other(item, environment, machine, matrix)
     if (
@@ -105,11 +108,17 @@ def _of_torch(item: Planned, environment: Environment, machine: Sequence[Compone
     if item.version is None:
         yield _torch(item, environment, machine, matrix)
         return
-    if not _rules_judge(environment):
+    yield from _of_build(item, "torch", environment, machine, matrix)
+
+
+def _of_build(
+    item: Planned, name: str, environment: Environment, machine: Sequence[Component], matrix: Matrix
+) -> Iterator[Check]:
+    """A build of a framework: what the rules leave out of one that they judge, else what is known of it."""
+    framework = _judged_by_rules(environment, name)
+    if framework is None:
         yield _without_code(item, environment, machine, matrix)
-        return
-    framework = next(each for each in frameworks_in(environment) if each.name == "torch")
-    if framework.cuda and any(target.startswith("compute_") for target in framework.gpu_code or ()):
+    elif framework.cuda and any(target.startswith("compute_") for target in framework.gpu_code or ()):
         # Its PTX may run on a GPU that is newer than the CUDA libraries which come with it.
         gpus = [part for part in machine if part.name == "gpu"]
         answer = _asked(matrix, "cuda", framework.cuda, gpus) if gpus else None
@@ -119,16 +128,16 @@ def _of_torch(item: Planned, environment: Environment, machine: Sequence[Compone
 
 def _of_conda(item: Planned, environment: Environment, machine: Sequence[Component], matrix: Matrix) -> Iterator[Check]:
     """Packages of conda but PyTorch: channels build them with other libraries than PyPI's, which rows speak of."""
-    if _important(item, matrix):
-        yield _open(item, environment) if item.version is None else _without_code(item, environment, machine, matrix)
+    if _important(item, matrix) and item.version is None:
+        yield _open(item, environment)
+    elif _important(item, matrix):
+        yield from _of_build(item, item.name, environment, machine, matrix)
 
 
-def _rules_judge(environment: Environment) -> bool:
-    """Whether enough is known of PyTorch's build for the rules: what they have to skip would not prevent a pass."""
-    found = next((each for each in frameworks_in(environment) if each.name == "torch"), None)
-    if found is None:
-        return False
-    return bool(found.cpu_only or found.hip or (found.cuda and found.gpu_code))
+def _judged_by_rules(environment: Environment, name: str) -> Framework | None:
+    """The framework, where enough is known of its build for the rules: what they skip would not prevent a pass."""
+    found = next((each for each in frameworks_in(environment) if each.name == name), None)
+    return found if found and (found.cpu_only or found.hip or (found.cuda and found.gpu_code)) else None
 
 
 def _without_code(item: Planned, environment: Environment, machine: Sequence[Component], matrix: Matrix) -> Check:

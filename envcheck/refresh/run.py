@@ -22,7 +22,7 @@ from envcheck.refresh.generated import TORCH, Change, Work, find_work
 from envcheck.refresh.index import Index
 from envcheck.refresh.metadata import Metadata, read_metadata
 from envcheck.refresh.remote_wheel import RemoteWheel
-from envcheck.refresh.wheel_files import Release, WheelFile, newest_wheel, oldest_wheel, releases
+from envcheck.refresh.wheel_files import Release, WheelFile, installable, newest_wheel, oldest_wheel, releases
 from envcheck.text.output import write_whole
 
 
@@ -105,7 +105,8 @@ def _regenerate(work: Work, index: Index, known: Collection[str]) -> Iterator[Ch
 
     if work.generated.wheels:
         yield from wheel_rows.regenerate(work, files)
-        yield from requirement_rows.regenerate(work, found, read, known)
+        exact = releases(installable(files), work.name, withdrawn=True)
+        yield from requirement_rows.regenerate(work, exact, read, known)
     elif work.name == TORCH and not work.generated.needs:
         yield from torch_rows.regenerate(work, found, open_wheel)
     else:

@@ -8,7 +8,13 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from packaging.tags import Tag
-from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
+from packaging.utils import (
+    InvalidSdistFilename,
+    InvalidWheelFilename,
+    canonicalize_name,
+    parse_sdist_filename,
+    parse_wheel_filename,
+)
 from packaging.version import InvalidVersion, Version
 
 from envcheck.refresh.index import File
@@ -48,7 +54,7 @@ class WheelFile(NamedTuple):
 
 
 class Release(NamedTuple):
-    """A final release with wheels that were not yanked."""
+    """A final release with wheels that were not yanked, or with yanked ones where those are wanted."""
 
     version: Version
     wheels: tuple[WheelFile, ...]
@@ -70,11 +76,13 @@ class Release(NamedTuple):
         return tuple(platform for platform in PLATFORMS if everywhere or platform in named)
 
 
-def releases(files: Iterable[File], project: str) -> list[Release]:
-    """The releases of ``project``, ascending. Other files than its wheels are left out."""
+def releases(files: Iterable[File], project: str, *, withdrawn: bool = False) -> list[Release]:
+    """The releases of ``project``, ascending. Other files than its wheels are left out; so are yanked ones, unless
+    those that are ``withdrawn`` are wanted too.
+    """
     found: dict[Version, list[WheelFile]] = defaultdict(list)
     for file in files:
-        if file.yanked:
+        if file.yanked and not withdrawn:
             continue
         try:
             name, version, build, tags = parse_wheel_filename(file.name)
@@ -83,6 +91,20 @@ def releases(files: Iterable[File], project: str) -> list[Release]:
         if name == canonicalize_name(project) and not version.is_prerelease and not version.local:
             found[version].append(_wheel(file, build, tags))
     return [Release(version, tuple(found[version])) for version in sorted(found)]
+
+
+def installable(files: Iterable[File]) -> list[File]:
+    """The files that pip takes for a version that is named exactly: yanked ones where a release has no other."""
+    given = [(file, _version(file.name)) for file in files]
+    offered = {version for file, version in given if not file.yanked}
+    return [file for file, version in given if not file.yanked or version not in offered]
+
+
+def _version(name: str) -> Version | None:
+    try:
+        return parse_wheel_filename(name)[1] if name.endswith(".whl") else parse_sdist_filename(name)[1]
+    except (InvalidWheelFilename, InvalidSdistFilename, InvalidVersion):
+        return None
 
 
 def pythons_of(release: Release, os: str = "linux", machine: str = "x86_64") -> list[tuple[int, int]]:

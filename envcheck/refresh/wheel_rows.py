@@ -25,7 +25,7 @@ from packaging.version import InvalidVersion, Version
 from envcheck.refresh.generated import Change, Work, rewrite
 from envcheck.refresh.index import File
 from envcheck.refresh.release_rows import specifier_of
-from envcheck.refresh.wheel_files import MACHINES
+from envcheck.refresh.wheel_files import MACHINES, installable
 
 TABLE = "wheel"
 PUBLISHED = "published"
@@ -100,8 +100,8 @@ def _row(name: str, versions: str, wheels: _Wheels, source: str) -> dict[str, An
 
 
 def _releases(files: Iterable[File], project: str) -> list[_Wheels]:
-    """What each final release has, ascending; yanked files are left out."""
-    found = _files([file for file in files if not file.yanked], project)
+    """What each final release has, ascending; yanked files count where it has no other."""
+    found = _files(installable(files), project)
     versions = sorted(one for one in found if not one.is_prerelease and not one.local)
     return [_of_release(version, *found[version]) for version in versions]
 

@@ -126,3 +126,61 @@ def test_nobody_can_tell(question: str, why: str) -> None:
     assert_nobody_can_tell(question)
     found = judged(question)
     assert any(why in reason.message for reason in found.reasons), shown(found)
+
+
+@cache
+def named_after_frameworks() -> list[tuple[str, str]]:
+    """One container of each row and repository, and the package after which the repository is named."""
+    packages = {"pytorch": "torch"}
+    found = [
+        (
+            f"{name.rpartition('/')[2]}:{one.partition(':')[2]}",
+            packages.get(name.rpartition("/")[2], name.rpartition("/")[2]),
+        )
+        for one in shipped()
+        for name in container(one).row.names
+    ]
+    return [(one, package) for one, package in found if package in MATRIX.wheels_by_name]
+
+
+@every(named_after_frameworks)
+def test_a_container_holds_its_publishers_build(release: str, package: str) -> None:
+    """PyPI's release of the same number decides nothing: neither its CUDA nor its cuDNN is the container's."""
+    held = container(release).holds.get(package)
+    assert verdict(f"nvcr=={release} {package}==99.0") == ("incompatible" if held else "unknown")
+    if held:
+        assert_fits(f"nvcr=={release} {package}=={held.partition('a')[0].partition('+')[0]}")
+
+
+@pytest.mark.parametrize(
+    "tag", ["11.8.0-base-ubuntu{}", "12.1.0-cudnn8-devel-ubuntu{}", "12.4.1-cudnn-runtime-ubuntu{}"]
+)
+def test_the_tag_of_a_cuda_image_names_its_system(tag: str) -> None:
+    asked = f"nvcr==nvidia/cuda:{tag.format('22.04')}"
+    assert_fits(f"{asked} ubuntu==22.04")
+    assert_does_not_fit(f"{asked} ubuntu==20.04")
+    assert_fits(f"nvcr==nvidia/cuda:{tag.format('').removesuffix('-ubuntu')}-rockylinux8 cuda=={tag[:4]}")
+
+
+@every(shipped)
+def test_gpus_that_a_month_nearby_refuses_are_not_said_to_fit(release: str) -> None:
+    """Of a release without notes CUDA alone tells of GPUs, and CUDA takes more of them than the image was built for."""
+    held = container(release)
+    if held.row.capability_min:
+        return
+    months = [
+        (one.row.tags, one.row.capability_min)
+        for name in shipped()
+        if (one := container(name)).row.names == held.row.names
+    ]
+    known = sorted((tags[:6], least) for tags, least in months if least)
+    after = next((least for tags, least in known if tags > held.row.tags[:6]), None)
+    for gpu in ("6.0", "7.0") if after == "7.5" else ():
+        assert verdict(f"nvcr=={release} gpu=={gpu}") != "compatible", gpu
+
+
+def test_a_month_without_notes_says_what_those_around_it_need() -> None:
+    assert_nobody_can_tell("nvcr==pytorch:25.01-py3 gpu==V100")
+    assert_fits("nvcr==pytorch:25.01-py3 gpu==T4")
+    assert_fits("nvcr==pytorch:24.08-py3 gpu==P100")
+    assert_does_not_fit("nvcr==pytorch:25.11-py3 gpu==V100")

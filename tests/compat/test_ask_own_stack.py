@@ -54,6 +54,17 @@ def test_the_l4t_of_a_jetpack_stands_for_it(row: ReleaseRow) -> None:
             assert_fits(f"deepstream=={named(row.versions)} l4t=={l4t}")
 
 
+@every([row for row in MATRIX.rows_of("deepstream") if "jetpack" in row.needs])
+def test_it_runs_on_the_modules_of_a_jetpack_that_it_needs(row: ReleaseRow) -> None:
+    release = f"deepstream=={named(row.versions)}"
+    systems = [f"jetpack=={named(one.versions)}" for one in MATRIX.rows_of("jetpack")]
+    fitting = [one for one in systems if verdict(f"{release} {one}") == "compatible"]
+    for module in [one for one in MATRIX.gpus if one.kind == "tegra" and one.name.startswith("Jetson")]:
+        asked = f"gpu=={module.name.replace(' ', ',')}"
+        served = any(verdict(f"{one} {asked}") == "compatible" for one in fitting)
+        assert (verdict(f"{release} {asked}") == "compatible") == served, module.name
+
+
 @pytest.mark.parametrize("gpu", ["A40", "L4", "L40S", "Tesla T4", "GeForce RTX 5090"])
 def test_a_gpu_of_a_generation_without_mig_has_no_instances(gpu: str) -> None:
     assert_does_not_fit(f"mig==1g.10gb gpu=={gpu.replace(' ', ',')}")

@@ -5,8 +5,13 @@ A comma stands for a blank in a GPU's name.
 
 from __future__ import annotations
 
-from tests.compat.asking import assert_does_not_fit, assert_fits, assert_nobody_can_tell, questions
+from envcheck.compat.load import load_matrix
+from envcheck.compat.specifier import parse_specifier
+from envcheck.compat.tables import ReleaseRow
+from tests.compat.asking import assert_does_not_fit, assert_fits, assert_nobody_can_tell, questions, verdict
 from tests.every import every
+
+MATRIX = load_matrix()
 
 COMPATIBLE = """
 nvidia-cudnn-cu12==9.1.0.70 python==3.12
@@ -266,8 +271,8 @@ tensorrt-engine==10.3.0 tensorrt==10.0.1
 tensorrt-engine==10.3.0 tensorrt==8.6.1
 tensorrt-engine==8.6.1 tensorrt==11.0.0
 kernel-module==open driver==470
-jetpack==6.1 torch==2.5.1
-jetpack==6.1 torch==2.11.0
+jetpack==6.1 torch==2.5.1+cpu
+jetpack==6.1 torch==2.11.0+cu130
 torch==2.5.1 nvidia-cudnn-cu12==9.5.1.17
 """
 
@@ -299,3 +304,24 @@ def test_does_not_fit(question: str) -> None:
 @every(questions(UNKNOWN))
 def test_nobody_can_tell(question: str) -> None:
     assert_nobody_can_tell(question)
+
+
+@every([row for name in ("cuda-bindings", "cuda-python") for row in MATRIX.rows_of(name)])
+def test_python_bindings_take_the_toolkits_of_their_major(row: ReleaseRow) -> None:
+    release = parse_specifier(row.versions).bounds[0].numbers
+    for cuda in MATRIX.toolkits:
+        wanted = "compatible" if cuda.major == release[0] else "incompatible"
+        asked = f"{row.name}=={'.'.join(map(str, release))} cuda=={cuda}"
+        assert verdict(asked) == wanted, asked
+
+
+def test_documents_that_ask_for_different_drivers_leave_it_open() -> None:
+    assert_nobody_can_tell("cuda-bindings==12.8.0 driver==470.256.02")
+    assert_does_not_fit("cuda-bindings==12.8.0 driver==440.33.01")
+    assert_fits("cuda-bindings==12.8.0 driver==535.183.01")
+
+
+def test_what_a_package_does_without_is_no_reason_against_what_happens_to_be_there() -> None:
+    assert_fits("nvcr==pytorch:24.10-py3 cupy-cuda12x==13.3.0")
+    assert_fits("jetpack==6.1 cupy-cuda12x==13.3.0")
+    assert_does_not_fit("cudnn==9.3.0 cupy-cuda12x==13.3.0")

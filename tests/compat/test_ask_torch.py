@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from envcheck.compat.load import load_matrix
+from envcheck.compat.specifier import covered, parse_version
+from envcheck.compat.tables import ReleaseRow
 from tests.compat.asking import (
     answer,
     assert_does_not_fit,
@@ -89,8 +91,8 @@ torch==1.12.1 gpu==A100
 torch==1.12.1 gpu==RTX,3090
 torch==2.1.0 gpu==K80
 torch==2.5.1 gpu==GTX,770
-torch==2.5.1 gpu==Jetson,AGX,Orin
-torch==2.11.0 gpu==Jetson,AGX,Orin
+torch==2.5.1+cu124 gpu==Jetson,AGX,Orin machine==aarch64
+torch==2.11.0+cu130 gpu==Jetson,AGX,Orin
 torch==2.11.0 machine==aarch64 gpu==T4
 torch==2.5.1 machine==aarch64 gpu==GH200
 torch==2.10.0 machine==aarch64 driver==580
@@ -196,3 +198,21 @@ def test_what_is_released_with_it_serves_the_gpus_of_its_build_on_pypi(name: str
     for gpu in ("3.7", "6.1", "8.6", "9.0", "12.0"):
         served = verdict(f"torch=={torch} gpu=={gpu}") == "compatible"
         assert (verdict(f"{name}=={own} gpu=={gpu}") == "compatible") is served, gpu
+
+
+@every(load_matrix().rows_of("pytorch-cuda"))
+def test_condas_package_chooses_the_build(row: ReleaseRow) -> None:
+    """It stands for the CUDA of the build, for the releases of PyTorch that its channel has."""
+    cuda, matrix = row.versions.removeprefix("=="), load_matrix()
+    for release in matrix.torch:
+        version = parse_version(release.version)
+        assert version
+        has = any(build.cuda == cuda and build.os == "linux" for build in release.builds)
+        fits = covered(row.needs["torch"], version) == "all"
+        asked = f"pytorch-cuda=={cuda} torch=={release.version}"
+        assert verdict(asked) == ("compatible" if fits else "incompatible"), asked
+        assert has or not fits
+    kept = {one.versions for one in matrix.conda_builds if one.selector == row.name and one.cuda == cuda}
+    releases = [version for spec in kept if (version := parse_version(spec.removeprefix("==").removesuffix(".*")))]
+    assert releases
+    assert {covered(row.needs["torch"], version) for version in releases} == {"all"}

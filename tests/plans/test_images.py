@@ -29,6 +29,7 @@ def test_the_last_stage_and_what_it_is_built_from_count(tmp_path: Path) -> None:
     assert {name: (each.version, each.line) for name, each in found.items()} == {
         "cuda": ("11.7.1", 2),
         "cudnn": ("8", 2),
+        "ubuntu": ("20.04", 2),
         "torch": ("2.0.1", 10),
         "vllm": ("0.6.0", 12),
     }

@@ -127,6 +127,15 @@ OLD_A100, NEW_GPU = "gpu==A100,driver==470.57.02", "gpu=='RTX 5090',driver==570.
         ("pytorch-gpu=2.5.1", A100, "unknown"),
         ("tensorflow=2.17.0=cpu_py311hd3d7757_203", A100, "fail"),
         ("tensorflow=2.17.0=cuda120py311h5e67bd7_203", OLD_A100, "fail"),
+        ("tensorflow=2.17.0=cuda120py311h5e67bd7_203", "gpu==A100,driver==535.183.01", "pass"),
+        ("tensorflow=2.17.0=cuda120py311h5e67bd7_203", "gpu=='GTX 970',driver==535.183.01", "fail"),
+        ("tensorflow=2.17.0=cuda120py311h5e67bd7_203", NEW_GPU, "fail"),
+        ("tensorflow=2.19.1=cuda128py311h5e67bd7_203", NEW_GPU, "pass"),
+        ("tensorflow=2.19.1=cuda128py311h5e67bd7_203", "gpu==A100,driver==535.183.01", "pass"),
+        ("tensorflow=2.20.0=cuda118py311h5e67bd7_203", A100, "unknown"),
+        ("jaxlib=0.9.1=cuda129_py311h5e67bd7_200", NEW_GPU, "pass"),
+        ("jaxlib=0.4.34=cuda126py311h5e67bd7_200", NEW_GPU, "fail"),
+        ("jaxlib=0.4.34=cuda126py311h5e67bd7_200", OLD_A100, "fail"),
         ("tensorflow=2.17.0", A100, "unknown"),
         ("tensorflow", A100, "unknown"),
     ],
@@ -144,7 +153,8 @@ def test_every_row_of_a_channels_builds_is_reached(tmp_path: Path, row: CondaBui
     version = ".".join(map(str, (*parse_specifier(row.versions).bounds[0].numbers, 1)[:3]))
     tag = row.cuda.replace(".", "")
     known = (f"py3.9_cuda{row.cuda}_cudnn8.5.0_0", f"cuda{tag}_py39h954aa82_300", f"cuda{tag}_mkl_py39_h954aa82_300")
-    build = next(text for text in known if re.fullmatch(row.builds, text))
+    numbered = (f"cuda{tag}py39h954aa82_{number}" for number in range(200, 204))
+    build = next(text for text in (*known, *numbered) if re.fullmatch(row.builds, text))
     environment = plan(tmp_path, environment__yml=f"dependencies: [{row.name}={version}={build}]\n")
     assert environment.frameworks is not None
     (found,) = environment.frameworks.items

@@ -94,9 +94,12 @@ def test_releases_alike_share_a_row_and_a_gap_parts_them() -> None:
     assert found["==1.4"] == {"windows-x86_64": "==3.11"}
 
 
-def test_a_yanked_wheel_is_none() -> None:
-    name = "demo-1.0-cp310-cp310-win_amd64.whl"
-    assert rows(name, yanked=(name,)) == {}
+def test_a_yanked_wheel_counts_where_a_release_has_no_other_file() -> None:
+    """pip installs it for ``==1.0``, and for nothing else."""
+    name, other = "demo-1.0-cp310-cp310-win_amd64.whl", "demo-1.0-cp311-cp311-win_amd64.whl"
+    assert rows(name, yanked=(name,)) == {"==1.0": {"windows-x86_64": "==3.10"}}
+    assert rows(name, other, yanked=(name,)) == {"==1.0": {"windows-x86_64": "==3.11"}}
+    assert rows(name, "demo-1.0.tar.gz", yanked=(name,)) == {}
 
 
 def test_the_least_glibc_of_any_wheel_and_the_archive_are_told() -> None:

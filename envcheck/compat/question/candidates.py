@@ -9,7 +9,7 @@ from typing import NamedTuple, TypeAlias
 import msgspec
 
 from envcheck.compat.matrix import Matrix
-from envcheck.compat.names import SYSTEMS, canonical, scheme
+from envcheck.compat.names import DISTRIBUTIONS, SYSTEMS, canonical, scheme
 from envcheck.compat.question.question import Implied, Question, System, unknown_release
 from envcheck.compat.question.wheels import covering, pythons_here, wheels_of
 from envcheck.compat.relations.driver_cuda import may_exist
@@ -99,7 +99,7 @@ def elsewhere(question: Question, name: str, version: Version) -> list[Candidate
 def _with_build(row: ReleaseRow, other: ReleaseRow) -> ReleaseRow:
     """PyPI's row as far as it holds for another build."""
     needs = {key: spec for key, spec in row.needs.items() if key not in other.needs}
-    return msgspec.structs.replace(row, cuda=None, needs=needs, bundles={}, targets=())
+    return msgspec.structs.replace(row, cuda=None, needs=needs, bundles={}, targets=(), os=other.os or row.os)
 
 
 def _on_pypi(matrix: Matrix, candidate: Candidate, version: Version, wheels: tuple[WheelRow, ...]) -> Candidate:
@@ -379,7 +379,8 @@ def with_implied(question: Question) -> Question:
         for key, text in system.row.bundles.items():
             brought = canonical(key)
             version = parse_version(text, scheme(brought))
-            if version and brought not in question.labels:
+            # Programs may run in another Python than the system's.
+            if version and brought not in question.labels and brought != "python":
                 found.setdefault(brought, Implied(system.by, system.label, version, system.row))
     jetpack = _jetpack(question)
     if jetpack and "jetpack" not in question.labels:
@@ -389,10 +390,27 @@ def with_implied(question: Question) -> Question:
         version = parse_version(text, scheme(key))
         if container and version:
             found.setdefault(key, Implied("nvcr", container.label, version, container.row))
+    libc = _of_distribution(question)
+    if libc and "glibc" not in question.labels:
+        found["glibc"] = libc
     cuda = _of_torch(question)
     if cuda and "cuda" not in question.labels:
         found.setdefault("cuda", cuda)
     return question._replace(implied=found, systems=systems, torch_cuda=cuda)
+
+
+def _of_distribution(question: Question) -> Implied | None:
+    """The glibc of the Linux distribution in the container, or else of the one that was named."""
+    inside = question.container.holds if question.container else {}
+    held = [("nvcr", name, parse_version(text, scheme(name))) for name, text in inside.items() if name in DISTRIBUTIONS]
+    by = "os" if "os" in question.labels else ""
+    named = [(by or name, name, each) for name in DISTRIBUTIONS for each in question.versions.get(name, ())]
+    for told_by, name, version in held or named:
+        for row in question.matrix.rows_for(name, version) if version else ():
+            libc = parse_version(row.bundles["glibc"], scheme("glibc"))
+            if libc:
+                return Implied(told_by, f"{name} {version}", libc, row)
+    return None
 
 
 def _systems(question: Question) -> Iterator[System]:

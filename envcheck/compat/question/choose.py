@@ -212,15 +212,16 @@ def _written(components: Sequence[Component], families: Sequence[Family]) -> str
 def _without_one(question: Question, components: Sequence[Component], most: int) -> tuple[str, tuple[Fit, ...]]:
     """A component without which the rest does not fit: naming it chose another build than the one that is meant.
 
-    A further component can only narrow a question, save for the package of forward compatibility, and for a set of
-    software, within which its parts fit together.
+    A further component can only narrow a question, save for the package of forward compatibility, for a set of
+    software, within which its parts fit together, and for conda's package that is there to choose the build.
     """
     if FORWARD in question.labels:
         return "", ()
     platform = [Component("os", (Bound("==", question.os),)), Component("machine", (Bound("==", question.machine),))]
     named = [component for component in components if canonical(component.name) not in PLATFORM]
     for place in range(len(named) if len(named) > 2 else 0):
-        if canonical(named[place].name) in SETS:
+        one = named[place].name
+        if canonical(one) in SETS or question.matrix.has_trait(one, "chooses-cuda-of-torch"):
             continue
         objections = narrowed(question.matrix, [*named[:place], *named[place + 1 :], *platform], most).objections
         if objections:

@@ -12,19 +12,22 @@ from typing import Any
 
 from envcheck.compat.images import image_of
 from envcheck.compat.matrix import Matrix
-from envcheck.compat.names import scheme
+from envcheck.compat.names import canonical, scheme
 from envcheck.compat.question.hardware import NAME as FORWARD
 from envcheck.compat.question.hardware import compat_fits, runs
 from envcheck.compat.question.question import AskedGpu, Container, Question, agree, listed, readable, reworded
 from envcheck.compat.relations.fit import Fit, conclude
 from envcheck.compat.relations.gpu_cuda import cuda_serves
 from envcheck.compat.specifier import Version, parse_specifier, parse_version
+from envcheck.compat.tables import ImageRow
 from envcheck.versions import ComputeCapability, CudaVersion, DriverRelease
 
 CONTAINER = "nvcr"
 REGISTRY = "nvcr.io/nvidia/"
 _FORMS = ("", "-py3", "-tf2-py3", "-base")
 """How tags of a release go on where only its number is named."""
+_RELEASE = re.compile(r"([0-9]{2}\\\.[0-9]{2})(-[a-z]+-python-py3)?-?")
+"""How the pattern of the tags of a release by month begins."""
 _NAMED_BY_SYSTEM = "ubuntu"
 """A part that the operating system in question names too."""
 
@@ -62,7 +65,7 @@ def known_containers(matrix: Matrix) -> list[str]:
     return [
         f"{name.removeprefix(REGISTRY)}:{(release[1] + (release[2] or '')).replace(chr(92), '')}"
         for row in matrix.images
-        if (release := re.match(r"([0-9]{2}\\\.[0-9]{2})(-[a-z]+-python-py3)?-?", row.tags))
+        if (release := _RELEASE.match(row.tags))
         for name in row.names
     ]
 
@@ -70,12 +73,16 @@ def known_containers(matrix: Matrix) -> list[str]:
 def inside(container: Container, fields: dict[str, Any], versions: dict[str, tuple[Version, ...]]) -> Container:
     """The container with the named parts that it holds, which are taken from the other fields of the question."""
     named: dict[str, tuple[Version, ...]] = {}
-    for part in {*container.holds, "nvcc"} & versions.keys():
-        held = "cuda" if part == "nvcc" else part
-        if held in container.holds:
-            named[part] = versions.pop(part)
-            fields.pop(part, None)
+    held = {*container.holds, _namesake(container), *(("nvcc",) if "cuda" in container.holds else ())}
+    for part in held & versions.keys():
+        named[part] = versions.pop(part)
+        fields.pop(part, None)
     return container._replace(named=named)
+
+
+def _namesake(container: Container) -> str:
+    """What the container's repository is named after: it holds its publisher's own build of that."""
+    return canonical(container.label.partition(":")[0].rpartition("/")[2])
 
 
 def container_fits(question: Question) -> Iterator[Fit]:
@@ -99,7 +106,12 @@ def container_fits(question: Question) -> Iterator[Fit]:
 
 def _holds(matrix: Matrix, container: Container, part: str, version: Version) -> Fit:
     """Whether the container holds a version, by the numbers that both name."""
-    text = container.holds["cuda" if part == "nvcc" else part]
+    text = container.holds.get("cuda" if part == "nvcc" else part)
+    if text is None:
+        reason = (
+            f"{container.label} holds its publisher's own build of {part}, and the matrix does not know which version"
+        )
+        return conclude(matrix, "unknown", reason, container.row)
     held = parse_version(text, scheme(part))
     same = held is not None and all(one == other for one, other in zip(held.numbers, version.numbers, strict=False))
     reason = f"{container.label} holds {part} {text}"
@@ -121,7 +133,31 @@ def _on_gpu(matrix: Matrix, container: Container, cuda: CudaVersion, gpu: AskedG
         reason = f"{container.label} supports compute capability up to {greatest}; {gpu.label} has {gpu.capability}"
         return answer("incompatible", reason, row, change=f"a GPU of compute capability <= {greatest}")
     fit = cuda_serves(matrix, gpu.capability, cuda)
+    around = [other for other in _months_around(matrix, row) if _is_below(gpu.capability, other)]
+    if fit.ok and not least and around:
+        told = listed([f"{_month(other)} needs {other.capability_min}" for other in around])
+        reason = f"which GPUs {container.label} needs could not be read; of the months around it, {told} or higher"
+        return answer("unknown", f"{reason}, and {gpu.label} has {gpu.capability}", row, *around)
     return reworded(matrix, fit, f"{container.label} holds CUDA {cuda}: {fit.reason}", row)
+
+
+def _months_around(matrix: Matrix, row: ImageRow) -> list[ImageRow]:
+    """The releases before and after one of the same repository whose notes name a least compute capability."""
+    known = [one for one in matrix.images if one.capability_min and _month(one) and set(one.names) & set(row.names)]
+    before = [one for one in known if _month(one) < _month(row)]
+    after = [one for one in known if _month(one) > _month(row)]
+    return [*sorted(before, key=_month)[-1:], *sorted(after, key=_month)[:1]] if _month(row) else []
+
+
+def _month(row: ImageRow) -> str:
+    """As in ``24.10``; empty for images that have no releases by month."""
+    found = _RELEASE.match(row.tags)
+    return found[1].replace("\\", "") if found else ""
+
+
+def _is_below(capability: ComputeCapability, row: ImageRow) -> bool:
+    least = ComputeCapability.parse(row.capability_min)
+    return least is not None and capability < least
 
 
 def _on_driver(question: Question, container: Container, cuda: CudaVersion) -> Fit:

@@ -12,7 +12,7 @@ from typing import TypeAlias
 import msgspec
 
 from envcheck.compat.matrix import Matrix
-from envcheck.compat.names import COMPILERS, HARDWARE, PLATFORM, SETS, canonical
+from envcheck.compat.names import COMPILERS, DISTRIBUTIONS, HARDWARE, PLATFORM, SETS, canonical
 from envcheck.compat.question.candidates import (
     TORCH,
     Candidate,
@@ -24,7 +24,9 @@ from envcheck.compat.question.candidates import (
 )
 from envcheck.compat.question.containers import CONTAINER, container_fits, is_nvidias
 from envcheck.compat.question.data_center import data_center_fits
+from envcheck.compat.question.distributions import distribution_fits
 from envcheck.compat.question.hardware import hardware_fits
+from envcheck.compat.question.jetsons import on_jetsons
 from envcheck.compat.question.one_of import one_of_fits
 from envcheck.compat.question.published import not_published, toolkit_fits
 from envcheck.compat.question.question import (
@@ -196,7 +198,7 @@ def module_fits(question: Question) -> Iterator[Fit]:
 # Everything about a question: hardware pairs, the rows of each component, and what no relation covers.
 
 
-_KNOWN_OTHERWISE = frozenset({"cuda", "nvcc", "python", "gcc", ENGINE})
+_KNOWN_OTHERWISE = frozenset({"cuda", "nvcc", "python", "gcc", ENGINE, *DISTRIBUTIONS})
 """A version of these that no row of releases covers may be known all the same."""
 
 _Option: TypeAlias = tuple[str, Sequence[Fit]]
@@ -207,7 +209,7 @@ def all_fits(question: Question) -> list[Fit]:
     """Everything that the matrix says of a question; a weak source decides nothing."""
     full = with_implied(question)
     found = [*full.problems, *hardware_fits(full), *data_center_fits(full), *container_fits(full)]
-    found += [*held_fits(full), *library_fits(full), *part_fits(full), *toolkit_fits(full)]
+    found += [*held_fits(full), *library_fits(full), *part_fits(full), *toolkit_fits(full), *distribution_fits(full)]
     found += [*module_fits(full), *engine_fits(full), *extension_fits(full)]
     for name, versions in full.versions.items():
         found += _joined(
@@ -216,7 +218,7 @@ def all_fits(question: Question) -> list[Fit]:
     found += _compiler_fits(full)
     found = [_as_named(full, fit) for fit in _known_by_others(full, found)]
     found += _unrelated(full, found)
-    return [soften(fit) for fit in _as_made(full, found)]
+    return [soften(fit) for fit in on_jetsons(full, _as_made(full, found))]
 
 
 def library_fits(question: Question) -> Iterator[Fit]:

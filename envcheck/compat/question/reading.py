@@ -7,14 +7,14 @@ from collections.abc import Callable, Sequence
 from typing import Any, get_args
 
 from envcheck.compat.matrix import Matrix
-from envcheck.compat.names import ARM, canonical, scheme
+from envcheck.compat.names import ARM, DISTRIBUTIONS, canonical, scheme
 from envcheck.compat.question.containers import CONTAINER, inside, read_container
 from envcheck.compat.question.published import release_meant, series_meant
 from envcheck.compat.question.question import AnyPatch, AskedGpu, BranchHead, LibraryWheel, Question
 from envcheck.compat.question.wheels import wheels_of
 from envcheck.compat.relations.fit import Fit
 from envcheck.compat.specifier import Specifier, Version, parse_specifier, parse_version
-from envcheck.compat.tables import Machine, Os
+from envcheck.compat.tables import Machine, Os, Trait
 from envcheck.components import Bound, Component
 from envcheck.errors import UsageError
 from envcheck.versions import ComputeCapability, CudaVersion, DriverRelease, Flavour
@@ -193,8 +193,12 @@ _MACHINES: dict[str, Machine] = {
     "arm64": "aarch64",
     "sbsa": "aarch64",
 }
-_RELEASE_OF_OS = re.compile(r"(ubuntu|debian|rhel|rocky|centos|fedora|sles|windows|win|macos)[-_ ]?v?([0-9][0-9.]*)")
+_RELEASE_OF_OS = re.compile(
+    rf"({'|'.join(sorted(DISTRIBUTIONS))}|windows|win|macos)[-_ ]?(?:linux|stream)?[-_ ]?v?([0-9][0-9.]*)"
+)
 _NVIDIA_WHEEL = re.compile(r"nvidia-([a-z0-9-]+?)(?:-cu([0-9]{2}))?")
+_CUDA = "cuda"
+_CHOOSES: Trait = "chooses-cuda-of-torch"
 
 
 def read_question(matrix: Matrix, components: Sequence[Component]) -> Question:
@@ -207,9 +211,13 @@ def read_question(matrix: Matrix, components: Sequence[Component]) -> Question:
         draft.fields["os"] = draft.assumed["os"] = only
     for name, component in sorted(named, key=lambda item: item[0] != "os"):
         _READERS.get(name, _read_version)(draft, name, spelled(name, component))
+        if matrix.has_trait(name, _CHOOSES) and name != _CUDA:
+            _read_cuda(draft, _CUDA, spelled(_CUDA, component))
     labels: dict[str, str] = {}
     for name, component in named:
         labels[name] = f"{labels[name]}, {component}" if name in labels else str(component)
+        if matrix.has_trait(name, _CHOOSES):
+            labels.setdefault(_CUDA, str(component))
     return draft.finish(labels)
 
 
@@ -296,13 +304,13 @@ def _read_os(draft: _Draft, name: str, component: Component) -> None:
     text = (component.exact or "").lower()
     release = _RELEASE_OF_OS.fullmatch(text)
     base = release[1] if release else text
-    os = _OS.get(base) or ("linux" if release or base == "ubuntu" else None)
+    os = _OS.get(base) or ("linux" if release or base in DISTRIBUTIONS else None)
     if os is None:
         draft.unknown(name, f"{component}: known systems are {', '.join(get_args(Os))}")
         return
     draft.fields["os"] = os
     version = parse_version(release[2], scheme(base)) if release else None
-    if version and draft.matrix.knows(base):
+    if version and (base in DISTRIBUTIONS or draft.matrix.knows(base)):
         draft.versions[base] = (version,)
 
 

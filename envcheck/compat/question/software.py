@@ -45,6 +45,7 @@ def is_for_a_part(package: str, name: str) -> bool:
     return name in _FOR_A_PART or (package == TORCH and name.startswith(_FOR_A_PART_OF_TORCH))
 
 
+_JETPACK = "jetpack"
 _YET_TO_COME = Version((10**6,))
 
 
@@ -153,6 +154,20 @@ def _as_torch(question: Question, candidate: Candidate, row: ReleaseRow, gpu: As
     return None
 
 
+def _as_jetpack(question: Question, candidate: Candidate, row: ReleaseRow, gpu: AskedGpu) -> Fit | None:
+    """What needs a JetPack runs on the modules of each that it admits; where one is named, that one's rows say it."""
+    text = row.needs.get(_JETPACK)
+    if text is None or question.systems or gpu.model is None or candidate.name in SYSTEMS:
+        return None
+    for other in reversed(question.matrix.rows_of(_JETPACK)):
+        admitted = _overlap(text, other.versions) and _overlap(gpu.model.jetpack or text, other.versions)
+        if admitted and str(gpu.capability) in other.capabilities:
+            release = other.versions.removeprefix("==")
+            reason = f"{candidate.label} needs {readable(_JETPACK, text)}, and JetPack {release} is for {gpu.label}"
+            return conclude(question.matrix, "compatible", reason, row, other, gpu.model)
+    return None
+
+
 @cache
 def _overlap(text: str, other_text: str) -> bool:
     """Whether any version is admitted by both: if there is one, the bound of either is such a one, or starts such."""
@@ -171,7 +186,7 @@ def device_fits(question: Question, candidate: Candidate, row: ReleaseRow) -> It
         if fit is None or (fit.ok and not _bounded(row)):
             fit = _by_code(question, candidate, row, gpu) or fit
             fit = (fit if fit and fit.bad else None) or stack_refuses(question, candidate, row, gpu) or fit
-            fit = fit or _as_torch(question, candidate, row, gpu)
+            fit = fit or _as_torch(question, candidate, row, gpu) or _as_jetpack(question, candidate, row, gpu)
         if fit is not None:
             yield fit.concerning(candidate.name, "gpu")
 
@@ -323,6 +338,8 @@ def need_fits(question: Question, candidate: Candidate, row: ReleaseRow) -> Iter
             continue  # the row covers a build for another CUDA
         if key == "python" and not question.systems and _wheels_tell(question, candidate):
             continue  # release by release, and system by system
+        if key == "glibc" and row.cuda and not gpu_is_asked(question) and serves(question, candidate.wheels):
+            continue  # the row covers a build with GPU code, and another wheel is enough
         if key in _DRIVERS:
             yield from _driver(question, candidate, row, key)
         elif key == "cuda":
@@ -363,6 +380,8 @@ def _version(question: Question, candidate: Candidate, row: ReleaseRow, name: st
         implied = question.implied[name]
         if not {implied.by, candidate.name} <= SYSTEMS:
             fit = need_fit(question.matrix, candidate, row, name, spec, implied.version)
+            if fit.bad and name in row.optional:
+                return  # it does without what merely happens to be there
             reason = f"{fit.reason} (it comes with {implied.label})"
             yield reworded(question.matrix, fit, reason, row, implied.row).concerning(candidate.name, implied.by)
 
@@ -428,8 +447,20 @@ def _cuda(question: Question, candidate: Candidate, row: ReleaseRow) -> Iterator
     runner = runner_of(question)
     if runner and row.cuda is None and "cuda" not in question.versions:
         fit = _any_runs(question, candidate, row)
+        own = _own_driver(question, row)
+        if fit and fit.bad and own:
+            reason = f"documents disagree: {fit.reason}, and {candidate.label} needs {readable('driver', own)}"
+            fit = reworded(question.matrix, msgspec.structs.replace(fit, verdict="unknown"), reason, row)
         if fit:
             yield fit.concerning(candidate.name, runner)
+
+
+def _own_driver(question: Question, row: ReleaseRow) -> str:
+    """The drivers that the row itself asks for, where each that was named is one of them; else empty text."""
+    here = (key for key, windows in _DRIVERS.items() if windows in (None, question.windows_driver))
+    spec = next((row.needs[key] for key in here if key in row.needs), "")
+    met = bool(spec) and all(covered(spec, Version(tuple(driver))) == "all" for driver in question.drivers)
+    return spec if met else ""
 
 
 def _any_runs(question: Question, candidate: Candidate, row: ReleaseRow) -> Fit | None:

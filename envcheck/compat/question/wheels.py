@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from typing import TypeVar
 
 from envcheck.compat.matrix import Matrix
-from envcheck.compat.names import CUDA_PARTS, HARDWARE, scheme
-from envcheck.compat.question.question import Question, agree, listed, overall, summary
+from envcheck.compat.names import CUDA_PARTS, DISTRIBUTIONS, HARDWARE, scheme
+from envcheck.compat.question.question import Implied, Question, agree, listed, overall, summary
 from envcheck.compat.relations.fit import Fit, FitVerdict, conclude
 from envcheck.compat.specifier import Cover, Version, covered, parse_specifier, parse_version
 from envcheck.compat.tables import ReleaseRow, RequirementRow, WheelRow
@@ -117,7 +117,7 @@ def _verdict(question: Question, row: WheelRow) -> FitVerdict | None:
     covers = {covered(spec, python) for python in pythons}
     least = row.glibc.get(question.machine) if question.os in ("linux", "wsl") else None
     if least and _ANY not in row.pythons:
-        covers |= {covered(f">={least}", there) for there in question.versions.get("glibc", ())}
+        covers |= {covered(f">={least}", there) for there, _, _ in libcs(question)}
     found = {_VERDICTS[cover] for cover in covers}
     return "incompatible" if "incompatible" in found else "unknown" if "unknown" in found else "compatible"
 
@@ -196,14 +196,37 @@ def _python(question: Question, label: str, row: WheelRow, spec: str, python: Ve
 def _glibc(question: Question, label: str, name: str, row: WheelRow) -> Iterator[Fit]:
     """A wheel for every system holds nothing that is linked against glibc."""
     least = parse_version(row.glibc.get(question.machine, ""), scheme("glibc"))
-    for there in question.versions.get("glibc", ()) if question.os in ("linux", "wsl") else ():
+    yield from _unknown_libc(question, label, name, row, least)
+    for there, by, implied in libcs(question) if question.os in ("linux", "wsl") else ():
         if _ANY in row.pythons:
             reason = f"a wheel of {label} on PyPI is for every system, whatever its glibc"
-            yield conclude(question.matrix, "compatible", reason, row).concerning(name, "glibc")
+            yield conclude(question.matrix, "compatible", reason, row).concerning(name, by)
         elif least:
             verdict = _VERDICTS[covered(f">={least}", there)]
-            reason = f"the wheels of {label} on PyPI need glibc {least} or newer, this is {there}"
-            yield conclude(question.matrix, verdict, reason, row, change=f"glibc >= {least}").concerning(name, "glibc")
+            told = f" (it comes with {implied.label})" if implied else ""
+            reason = f"the wheels of {label} on PyPI need glibc {least} or newer, this is {there}{told}"
+            cited = (row, implied.row) if implied else (row,)
+            yield conclude(question.matrix, verdict, reason, *cited, change=f"glibc >= {least}").concerning(name, by)
+
+
+def _unknown_libc(question: Question, label: str, name: str, row: WheelRow, least: Version | None) -> Iterator[Fit]:
+    """Where a release of a distribution was named that no row knows, whether its glibc is new enough."""
+    if least is None or _ANY in row.pythons or libcs(question):
+        return
+    for distribution in DISTRIBUTIONS & question.versions.keys():
+        by = "os" if "os" in question.labels else distribution
+        reason = f"the wheels of {label} on PyPI need glibc {least} or newer; the matrix does not know that of"
+        reason = f"{reason} {distribution} {question.versions[distribution][0]}"
+        yield conclude(question.matrix, "unknown", reason, row).concerning(name, by)
+
+
+def libcs(question: Question) -> list[tuple[Version, str, Implied | None]]:
+    """Each glibc that was named, or that of the Linux distribution which was; and what tells of it."""
+    named = question.versions.get("glibc")
+    implied = question.implied.get("glibc")
+    if named or implied is None:
+        return [(there, "glibc", None) for there in named or ()]
+    return [(implied.version, implied.by, implied)]
 
 
 def _os(question: Question) -> str:

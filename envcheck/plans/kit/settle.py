@@ -84,6 +84,7 @@ def as_environment(items: Sequence[Planned], paths: Sequence[str], matrix: Matri
     python = next((_python(each) for each in items if each.name == "python"), None)
     torch = next((each for each in known if _is_torch(each, matrix)), None)
     framework = _torch(torch, items, matrix) if torch else None
+    others = (_of_channel(each, items, matrix) for each in known if each is not torch)
     unsure = framework is not None and torch is not None and torch.build is None
     return Environment(
         source="plan",
@@ -95,7 +96,7 @@ def as_environment(items: Sequence[Planned], paths: Sequence[str], matrix: Matri
         planned=tuple(items),
         # Without the distribution nothing is inferred of a build that a private index may have made.
         distributions=tuple(_distribution(each) for each in known if not (unsure and each is torch)),
-        frameworks=Listing(items=(framework,) if framework else ()),
+        frameworks=Listing(items=tuple(each for each in (framework, *others) if each)),
     )
 
 
@@ -151,6 +152,23 @@ def _torch(item: Planned, items: Sequence[Planned], matrix: Matrix) -> Framework
         cpu_only=True if cpu else False if cuda else None,
         gpu_code=row.targets if row else None,
         read={"gpu_code": inferred(row.id)} if row else {},
+    )
+
+
+def _of_channel(item: Planned, items: Sequence[Planned], matrix: Matrix) -> Framework | None:
+    """Another framework from a channel of conda, where a row tells what its build holds."""
+    build = CondaBuild.parse(item.conda or "")
+    row = _conda_build(item, items, str(build.cuda), matrix) if build.cuda else None
+    if row is None:
+        return None
+    return Framework(
+        source=item.source,
+        name=item.name,
+        version=item.version,
+        cuda=row.cuda,
+        cpu_only=False,
+        gpu_code=row.targets,
+        read={"gpu_code": f"inferred {row.id}"},
     )
 
 

@@ -146,7 +146,7 @@ class Sheet:
         for row in self.matrix.indexes:
             found = re.fullmatch(row.address, address[:200].rstrip("/"))
             if found:
-                return found.groupdict().get("build") or ""
+                return None if row.jetsons else found.groupdict().get("build") or ""
         return None
 
 

@@ -1,0 +1,105 @@
+"""Linux distributions: a release stands for its glibc, by which pip chooses among wheels."""
+
+from __future__ import annotations
+
+import pytest
+
+from envcheck.compat.load import load_matrix
+from envcheck.compat.names import DISTRIBUTIONS
+from envcheck.compat.specifier import Version, parse_specifier
+from envcheck.compat.tables import ReleaseRow
+from tests.compat.asking import assert_does_not_fit, assert_fits, assert_nobody_can_tell, judged, shown, verdict
+from tests.every import every
+
+MATRIX = load_matrix()
+ROWS = [row for name in sorted(DISTRIBUTIONS) for row in MATRIX.rows_of(name)]
+PACKAGES = ("torch==2.8.0", "numpy==2.3.0", "jaxlib==0.7.2", "transformers==4.50.0", "rapids==25.12", "vllm==0.9.0")
+
+
+@every(ROWS)
+def test_a_distribution_is_asked_as_its_glibc_is(row: ReleaseRow) -> None:
+    release, libc = row.versions.removeprefix("=="), row.bundles["glibc"]
+    assert row.needs == {"glibc": f"=={libc}"}
+    for package in PACKAGES:
+        wanted = verdict(f"{package} glibc=={libc}")
+        asked = (f"os=={row.name}{release} {package}", f"{row.name}=={release} {package}")
+        for question in asked:
+            assert verdict(question) in (wanted, "unknown" if wanted == "compatible" else wanted), question
+        assert verdict(asked[0]) == wanted, asked[0]
+
+
+@every(ROWS)
+def test_a_distribution_has_no_other_glibc(row: ReleaseRow) -> None:
+    release = row.versions.removeprefix("==")
+    assert_fits(f"{row.name}=={release} glibc=={row.bundles['glibc']}")
+    assert_does_not_fit(f"{row.name}=={release} glibc==2.4")
+
+
+@pytest.mark.parametrize("written", ["rhel8.6", "RHEL-8", "rockylinux8", "almalinux_8", "centos-stream9", "debian 12"])
+def test_how_a_release_is_written(written: str) -> None:
+    assert_fits(f"os=={written.replace(' ', ',')} torch==2.8.0")
+
+
+def test_the_distribution_in_an_image_decides() -> None:
+    found = judged("nvcr==nvidia/cuda:11.2.2-base-ubuntu18.04 torch==2.8.0 os==ubuntu24.04")
+    assert found.verdict == "incompatible", shown(found)
+    assert "it comes with ubuntu 18.04" in found.reasons[0].message
+
+
+@pytest.mark.parametrize("named", ["os==ubuntu19.10", "os==debian7", "os==sles15"])
+def test_of_a_release_without_a_row_the_glibc_is_not_known(named: str) -> None:
+    assert_nobody_can_tell(f"{named} torch==2.8.0")
+    assert_fits(f"{named} torch==2.8.0 glibc==2.31")
+
+
+@every([row for row in ROWS if row.toolkits])
+def test_toolkits_that_nvidia_provides_for_a_distribution(row: ReleaseRow) -> None:
+    release = row.versions.removeprefix("==")
+    for toolkit, known in MATRIX.cuda_rows.items():
+        if not known.toolkit:
+            continue
+        provided = parse_specifier(row.toolkits).cover(Version((toolkit.major, toolkit.minor))) == "all"
+        for named in (f"os=={row.name}{release}", f"{row.name}=={release}"):
+            found = judged(f"{named} cuda=={toolkit}")
+            assert found.verdict == ("compatible" if provided else "unknown"), shown(found)
+
+
+@pytest.mark.parametrize("named", ["os==centos6", "os==ubuntu19.10", "os==debian12", "debian==12"])
+def test_a_toolkit_of_which_nothing_is_told_for_the_distribution(named: str) -> None:
+    assert_nobody_can_tell(f"{named} cuda==12.4")
+    assert_nobody_can_tell(f"{named} nvcc==12.4 gcc==12")
+
+
+def test_what_packages_bring_of_cuda_is_chosen_by_glibc() -> None:
+    assert_fits("os==ubuntu24.04 torch==2.3.1 cuda==12.1")
+    assert_fits("os==debian12 torch==2.6.0 cuda==12.4")
+    assert_fits("os==ubuntu24.04 cudnn==8.9 cuda==11.8")
+
+
+@pytest.mark.parametrize("library", ["cudnn==9.8.0", "tensorrt==10.9.0", "tensorrt-cu12==10.9.0.34", "nccl==2.32.3"])
+@pytest.mark.parametrize("old", ["os==centos7", "amazonlinux==2", "glibc==2.17"])
+def test_a_library_whose_wheels_need_a_newer_glibc_is_not_said_to_fit(library: str, old: str) -> None:
+    assert_nobody_can_tell(f"{old} {library}")
+    for new in ("os==ubuntu22.04", "rocky==9", "glibc==2.39"):
+        assert_fits(f"{new} {library}")
+
+
+@pytest.mark.parametrize("library", ["cudnn==8.9.7", "nccl==2.26.2", "tensorrt==10.0.1"])
+def test_a_library_whose_wheels_suit_the_glibc(library: str) -> None:
+    assert_fits(f"os==centos7 {library}")
+    assert_fits(f"glibc==2.17 {library}")
+
+
+def test_releases_of_a_library_that_need_different_ones() -> None:
+    assert_nobody_can_tell("os==centos7 cudnn==9.5")
+    assert_fits("os==rocky8 cudnn==9.5")
+
+
+@every([row for row in MATRIX.rows_of("xgboost") if "glibc" in row.needs])
+def test_a_wheel_without_gpu_code_serves_an_old_glibc_where_no_gpu_is_asked(row: ReleaseRow) -> None:
+    release = f"xgboost=={row.versions.partition(',')[0].removeprefix('>=')}"
+    for old in ("os==centos7", "glibc==2.17"):
+        assert_fits(f"{old} {release}")
+        assert_does_not_fit(f"{old} {release} gpu==A100")
+        assert_does_not_fit(f"{old} {release} cuda=={row.cuda}")
+    assert_fits(f"os==rocky8 {release} gpu==A100")
