@@ -19,7 +19,7 @@ _GPU = re.compile(
     r"(?: (?:[0-9]{1,4}[A-Z]{0,3}|XTX?|GRE|M|VII|Graphics)\b){0,3}"
     r"|\bRX ?(?:[4-7][0-9]{2}0|[45][678]0|9[0-9]{3})(?: ?XTX?| ?M)?\b|\bVega ?(?:56|64|[0-9]{1,2})\b"
     r"|\b(?:AMD )?Instinct MI[0-9]{2,3}\w?|\bMI(?:50|60|100|210|250X?|300[AX]|325X)\b"
-    r"|\bIntel(?:\(R\)|®| Corporation)? (?:Arc|UHD|HD|Iri(?:s|sh)|Xe)\b(?:\(R\))?"
+    r"|\bIntel(?:\(R\)|®| R| Corporation)?(?: integrated)? (?:Arc|UHD|HD|[Il]ri(?:s|sh)|Xe|[Gg]raphics)\b(?:\(R\))?"
     r"(?: (?:Graphics|Xe|Plus|Pro|[A-Z]?[0-9]{3,4}[A-Z]?)\b){0,3}"
     r"|\bArc A[357][0-9]0M?\b"
     r"|\b(?:Apple|Mac(?:Book| ?Mini| Studio)\b[\w ]{0,12}) M[1-5](?: (?:Pro|Max|Ultra))?\b"

@@ -32,6 +32,7 @@ from tests.rules.machines import (
     without_gpu,
 )
 from tests.rules.messages import (
+    lines_asked,
     lines_libraries,
     lines_machines,
     lines_packages,
@@ -196,6 +197,7 @@ CORE: dict[str, list[str]] = {
 
 FAMILIES = (
     CORE,
+    lines_asked.EXAMPLES,
     lines_platforms.EXAMPLES,
     lines_libraries.EXAMPLES,
     lines_machines.EXAMPLES,
