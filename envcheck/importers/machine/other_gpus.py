@@ -24,6 +24,7 @@ _GPU = re.compile(
     r"|\bArc A[357][0-9]0M?\b"
     r"|\b(?:Apple|Mac(?:Book| ?Mini| Studio)\b[\w ]{0,12}) M[1-5](?: (?:Pro|Max|Ultra))?\b"
     r"|\bgfx(?:9|10|11|12)[0-9]{1,2}[0-9a-f]?\b"
+    r"|(?<=[Hh]ave )(?:only )?(?:an? )?(?:AMD|Intel|ATI) (?:GPU|(?:graphics |video )?card)\b"
     r"|\bMTT S[0-9]{2,4}\b|\bAscend ?(?:310|910)\w{0,3}\b|\bMLU[0-9]{3}\b|\bMetaX C[0-9]{3}\b",
 )
 _ASIDE = re.compile(

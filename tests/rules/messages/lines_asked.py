@@ -5,12 +5,35 @@
 from __future__ import annotations
 
 EXAMPLES: dict[str, list[str]] = {
+    "container-lost-gpu": [
+        "after systemctl daemon-reload the container still runs, but its next job fails: no CUDA-capable device is detected",
+    ],
     "container-without-gpu": [
         'failed to create task: runc create failed: "nvidia-smi": executable file not found in $PATH: unknown',
         "k3s with nvidia as a second runtime: I had to add runtimeClassName: nvidia to the pod before torch saw the GPU",
     ],
+    "cpu-only-build": [
+        "Error: Dense stereo reconstuction requires CUDA here",
+        "Skipping patch match stereo because CUDA is not available",
+        "Cannot use GPU feature extraction without CUDA or OpenGL support",
+        "import dlib; dlib.DLIB_USE_CUDA returns False",
+        "CUDAExecutionProvider is asked for; onnxruntime.get_available_providers() -> ['AzureExecutionProvider', 'CPUExecutionProvider']",
+    ],
     "cuda-library-missing": [
         "import mxnet (mxnet-cu101): OSError: [WinError 126] The specified module could not be found",
+        'OpenMMException: There is no registered Platform called "CUDA"',
+        "GpuArrayException: Error loading library: 0",
+    ],
+    "cudnn-missing": [
+        "-- cuDNN V5.0 OR GREATER NOT FOUND. DLIB WILL NOT USE CUDA.",
+        "the build did not find cuDNN",
+        "RuntimeError: Could not load cudnn library. Check your cudnn installation",
+        "cudnn (ADVANCED)",
+    ],
+    "cudnn-too-old": [
+        "cuDNN version is too old. Update to v5* or higher, was 4007.",
+        "Use cuDNN 7.0.2 or higher for Volta.",
+        "RuntimeError: cudnn RNN require cudnn v5 final or higher.",
     ],
     "driver-library-unusable": [
         "OSError: libcuda.so.1: cannot enable executable stack as shared object requires: Permission denied",
@@ -18,18 +41,76 @@ EXAMPLES: dict[str, list[str]] = {
     "driver-not-installed": [
         "The code execution cannot proceed because nvcuda.dll was not found.",
         'LoadLibrary "nvcuda.dll" Failed!',
+        "ATTENTION! No OpenCL, HIP or CUDA compatible platform found.",
+        "clGetPlatformIDs(): CL_PLATFORM_NOT_FOUND_KHR on the RTX 2060",
+    ],
+    "driver-not-loaded": [
+        'open("/dev/nvidiactl", O_RDWR) = -1 ENOENT (No such file or directory)',
+    ],
+    "driver-too-old": [
+        "Outdated NVIDIA CUDA driver version '8000' detected!",
+        "RuntimeError: Error creating cudnn handle. This can be a sign of a too old driver.",
+    ],
+    "extension-binary-missing": [
+        "OSError: cannot load library 'librmm.so': librmm.so: cannot open shared object file: No such file or directory",
+    ],
+    "gpu-code-missing": [
+        "CUDA binary kernel for this graphics card compute capability (12.0) not found.",
+    ],
+    "gpu-feature-unsupported": [
+        "* Device #1: This hardware has outdated CUDA compute capability (3.5).",
+        "CUDA backend requires compute capability 3.0 or up, but found 2.1.",
+    ],
+    "gpu-init-failed": [
+        "Failed to initialize the NVIDIA main driver CUDA runtime library.",
+        "Failed to initialize CUDA runtime (Unknown error)",
+        "pygpu.gpuarray.GpuArrayException: b'cuInit: unknown error'",
+        'openat(AT_FDCWD, "/dev/nvidia-uvm", O_RDWR|O_CLOEXEC) = -1 EIO (Input/output error)',
+    ],
+    "gpu-memory-exhausted": [
+        "GpuArrayException: ('cublasCreate: (cublas) Library not initialized.', 11)",
+    ],
+    "host-compiler-unsupported": [
+        "*** CUDA was found but your compiler failed to compile a simple CUDA program so dlib isn't going to use CUDA.",
+        '/usr/include/c++/15/type_traits(393): error: identifier "char8_t" is undefined',
+        'C:\\VS\\VC\\Tools\\MSVC\\14.44.35207\\include\\cmath(24): error: identifier "_Is_nan" is undefined',
+        "meson.build:1:0: ERROR: Compiler nvcc cannot compile programs.",
     ],
     "known-bad-release": [
         "ImportError: libctranslate2-d3638643.so.4.4.0: cannot enable executable stack as shared object requires: Invalid argument",
+    ],
+    "no-gpu-visible": [
+        "Check failed: num_cuda_devices > 0 (0 vs. 0)",
+        "CheckCudaDevice: no device supporting CUDA.",
+        "OpenMMException: The requested CUDA device could not be loaded",
+        "Found no Cycles device of the specified type",
+        "pygpu.gpuarray.GpuArrayException: No cuda device available",
+        "No devices found/left.",
+    ],
+    "no-nvidia-gpu": [
+        "The notebook on Colab was connected to the CPU instead of the GPU runtime",
+        "This server doesn't have a graphics card, CUDA is not wanted",
+        "I don't have any NVIDIA graphics card",
+    ],
+    "nouveau-loaded": [
+        "the laptop is running the nouveau driver and hashcat -I lists nothing",
+    ],
+    "tensorrt-engine-mismatch": [
+        "UNAVAILABLE: Internal: unable to load plan file to auto complete config: /models/net/1/model.plan",
+        "Internal: unable to create TensorRT engine",
+        "coreReadArchive.h(271) - Serialization Error in readExternal: 0 (Type mismatch)",
     ],
     "toolkit-missing": [
         "OSError: The nvcc binary could not be located in your $PATH. Either add it to your path, or set $CUDAHOME",
         "error: command 'C:/CUDA/v11.8\\\\bin\\\\nvcc.exe' failed: None",
         "unable to execute '/opt/cuda/bin/nvcc': No such file or directory",
+        "-- DID NOT FIND CUDA",
+        "-- Disabling CUDA support (not found)",
+        "ERROR (theano.sandbox.cuda): nvcc compiler not found on $PATH.",
     ],
     "variable-leads-nowhere": [
         "error: command '/usr/local/cuda:/usr/local/cuda-11.8/bin/nvcc' failed with exit status 1",
-        r"error: command 'C:\CUDA\v11.8;C:\CUDA\v12.1\bin\nvcc.exe' failed: None",
+        "error: command 'C:\\CUDA\\v11.8;C:\\CUDA\\v12.1\\bin\\nvcc.exe' failed: None",
         "CUDA_HOME=/usr/local/cuda-11.8: unable to execute '/usr/local/cuda-11.8/bin/nvcc': No such file or directory",
         "OSError: The CUDA lib64 path could not be located in /usr/lib/cuda/lib64",
     ],

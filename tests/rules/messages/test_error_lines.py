@@ -197,7 +197,6 @@ CORE: dict[str, list[str]] = {
 
 FAMILIES = (
     CORE,
-    lines_asked.EXAMPLES,
     lines_platforms.EXAMPLES,
     lines_libraries.EXAMPLES,
     lines_machines.EXAMPLES,
@@ -210,6 +209,7 @@ FAMILIES = (
     lines_statements.EXAMPLES,
     lines_told.EXAMPLES,
     lines_written.EXAMPLES,
+    lines_asked.EXAMPLES,
 )
 """Further families have their lines in files of their own (``lines_*.py``)."""
 
