@@ -23,6 +23,11 @@ EXAMPLES: dict[str, list[str]] = {
         "import mxnet (mxnet-cu101): OSError: [WinError 126] The specified module could not be found",
         'OpenMMException: There is no registered Platform called "CUDA"',
         "GpuArrayException: Error loading library: 0",
+        "System.DllNotFoundException: Unable to load DLL 'yolo_cpp_dll_gpu.dll'",
+        "two message boxes about missing CUDA DLLs",
+    ],
+    "cuda-major-mismatch": [
+        "Failed to load library libonnxruntime_providers_cuda.so: this ORT version does not support CUDA 13",
     ],
     "cudnn-missing": [
         "-- cuDNN V5.0 OR GREATER NOT FOUND. DLIB WILL NOT USE CUDA.",
@@ -34,6 +39,9 @@ EXAMPLES: dict[str, list[str]] = {
         "cuDNN version is too old. Update to v5* or higher, was 4007.",
         "Use cuDNN 7.0.2 or higher for Volta.",
         "RuntimeError: cudnn RNN require cudnn v5 final or higher.",
+    ],
+    "damaged-distribution": [
+        "AttributeError: type object 'cupy.core.core.broadcast' has no attribute '__reduce_cython__'",
     ],
     "driver-library-unusable": [
         "OSError: libcuda.so.1: cannot enable executable stack as shared object requires: Permission denied",
@@ -66,6 +74,7 @@ EXAMPLES: dict[str, list[str]] = {
         "Failed to initialize CUDA runtime (Unknown error)",
         "pygpu.gpuarray.GpuArrayException: b'cuInit: unknown error'",
         'openat(AT_FDCWD, "/dev/nvidia-uvm", O_RDWR|O_CLOEXEC) = -1 EIO (Input/output error)',
+        "cupy.cuda.runtime.CUDARuntimeError: cudaErrorUnknown: unknown error",
     ],
     "gpu-memory-exhausted": [
         "GpuArrayException: ('cublasCreate: (cublas) Library not initialized.', 11)",
@@ -78,6 +87,9 @@ EXAMPLES: dict[str, list[str]] = {
     ],
     "known-bad-release": [
         "ImportError: libctranslate2-d3638643.so.4.4.0: cannot enable executable stack as shared object requires: Invalid argument",
+    ],
+    "library-not-found": [
+        "[ErrorCode:Fail] OrtSessionOptionsAppendExecutionProvider_Cuda: Failed to load shared library",
     ],
     "no-gpu-visible": [
         "Check failed: num_cuda_devices > 0 (0 vs. 0)",
@@ -95,10 +107,23 @@ EXAMPLES: dict[str, list[str]] = {
     "nouveau-loaded": [
         "the laptop is running the nouveau driver and hashcat -I lists nothing",
     ],
+    "scheduler-lacks-gpu": [
+        "ValueError: Ray does not allocate any GPUs on the driver node. Consider adjusting the Ray placement group or running the driver on a GPU node.",
+        "RuntimeError: You don't have enough GPUs available in a current node. Check `ray status`",
+        "ValueError: Cannot provide a placement group of placement_group_specs=[{'GPU': 1.0}] within 1800 seconds.",
+        "INFO ray_utils.py:212] Waiting for creating a placement group of specs for 30 seconds. specs=[{'GPU': 1.0}]",
+    ],
+    "system-library-missing": [
+        "DEBUG: Failed to initialize HAL: clGetPlatformIDs libOpenCL.so: cannot open shared object file: No such file or directory",
+    ],
     "tensorrt-engine-mismatch": [
         "UNAVAILABLE: Internal: unable to load plan file to auto complete config: /models/net/1/model.plan",
         "Internal: unable to create TensorRT engine",
         "coreReadArchive.h(271) - Serialization Error in readExternal: 0 (Type mismatch)",
+    ],
+    "thermal-throttled": [
+        "Temperature limit on GPU #1 reached, aborting...",
+        "it quits since the GPU exceeds 90º C",
     ],
     "toolkit-missing": [
         "OSError: The nvcc binary could not be located in your $PATH. Either add it to your path, or set $CUDAHOME",
