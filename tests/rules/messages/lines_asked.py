@@ -18,6 +18,8 @@ EXAMPLES: dict[str, list[str]] = {
         "Cannot use GPU feature extraction without CUDA or OpenGL support",
         "import dlib; dlib.DLIB_USE_CUDA returns False",
         "CUDAExecutionProvider is asked for; onnxruntime.get_available_providers() -> ['AzureExecutionProvider', 'CPUExecutionProvider']",
+        "### CUDA WAS NOT COMPILED IN! ###",
+        "The MinkowskiEngine was compiled with CPU_ONLY flag.",
     ],
     "cuda-library-missing": [
         "import mxnet (mxnet-cu101): OSError: [WinError 126] The specified module could not be found",
@@ -25,6 +27,7 @@ EXAMPLES: dict[str, list[str]] = {
         "GpuArrayException: Error loading library: 0",
         "System.DllNotFoundException: Unable to load DLL 'yolo_cpp_dll_gpu.dll'",
         "two message boxes about missing CUDA DLLs",
+        'WARNING: CUDA runtime libraries not found. Try `pip install "gpt4all[cuda]"`',
     ],
     "cuda-major-mismatch": [
         "Failed to load library libonnxruntime_providers_cuda.so: this ORT version does not support CUDA 13",
@@ -34,11 +37,16 @@ EXAMPLES: dict[str, list[str]] = {
         "the build did not find cuDNN",
         "RuntimeError: Could not load cudnn library. Check your cudnn installation",
         "cudnn (ADVANCED)",
+        "-- cuDNN not found",
+    ],
+    "cudnn-mixed-copies": [
+        "ERROR: bundled cuDNN mixes multiple builds in /backends/lib:",
     ],
     "cudnn-too-old": [
         "cuDNN version is too old. Update to v5* or higher, was 4007.",
         "Use cuDNN 7.0.2 or higher for Volta.",
         "RuntimeError: cudnn RNN require cudnn v5 final or higher.",
+        "cuDNN version >3 is required.",
     ],
     "damaged-distribution": [
         "AttributeError: type object 'cupy.core.core.broadcast' has no attribute '__reduce_cython__'",
@@ -51,6 +59,7 @@ EXAMPLES: dict[str, list[str]] = {
         'LoadLibrary "nvcuda.dll" Failed!',
         "ATTENTION! No OpenCL, HIP or CUDA compatible platform found.",
         "clGetPlatformIDs(): CL_PLATFORM_NOT_FOUND_KHR on the RTX 2060",
+        "driver: No Nvidia driver found",
     ],
     "driver-not-loaded": [
         'open("/dev/nvidiactl", O_RDWR) = -1 ENOENT (No such file or directory)',
@@ -58,16 +67,21 @@ EXAMPLES: dict[str, list[str]] = {
     "driver-too-old": [
         "Outdated NVIDIA CUDA driver version '8000' detected!",
         "RuntimeError: Error creating cudnn handle. This can be a sign of a too old driver.",
+        "Driver does not support CUDA 11.8 API! Update your nVidia driver!",
+        "RuntimeWarning: the version of your CUDA header does not match the version of your CUDA driver.",
+        "ArrayFire was built with CUDA 12.2 which requires GPU driver version 525.60.13 or later",
     ],
     "extension-binary-missing": [
         "OSError: cannot load library 'librmm.so': librmm.so: cannot open shared object file: No such file or directory",
     ],
     "gpu-code-missing": [
         "CUDA binary kernel for this graphics card compute capability (12.0) not found.",
+        "UserWarning: trying to compile for a compute capability higher than selected GPU",
     ],
     "gpu-feature-unsupported": [
         "* Device #1: This hardware has outdated CUDA compute capability (3.5).",
         "CUDA backend requires compute capability 3.0 or up, but found 2.1.",
+        "WARNING : at least one of your GPUs is not compatible with RELION (CUDA/HIP-capable for supported GPU targets)",
     ],
     "gpu-init-failed": [
         "Failed to initialize the NVIDIA main driver CUDA runtime library.",
@@ -75,9 +89,11 @@ EXAMPLES: dict[str, list[str]] = {
         "pygpu.gpuarray.GpuArrayException: b'cuInit: unknown error'",
         'openat(AT_FDCWD, "/dev/nvidia-uvm", O_RDWR|O_CLOEXEC) = -1 EIO (Input/output error)',
         "cupy.cuda.runtime.CUDARuntimeError: cudaErrorUnknown: unknown error",
+        "Couldn't init CUDA: unknown error",
     ],
     "gpu-memory-exhausted": [
         "GpuArrayException: ('cublasCreate: (cublas) Library not initialized.', 11)",
+        "GPU loading failed (out of VRAM?)",
     ],
     "host-compiler-unsupported": [
         "*** CUDA was found but your compiler failed to compile a simple CUDA program so dlib isn't going to use CUDA.",
@@ -91,6 +107,9 @@ EXAMPLES: dict[str, list[str]] = {
     "library-not-found": [
         "[ErrorCode:Fail] OrtSessionOptionsAppendExecutionProvider_Cuda: Failed to load shared library",
     ],
+    "nccl-missing": [
+        "Multi-GPU execution not available - rebuild with USE_NCCL",
+    ],
     "no-gpu-visible": [
         "Check failed: num_cuda_devices > 0 (0 vs. 0)",
         "CheckCudaDevice: no device supporting CUDA.",
@@ -98,6 +117,10 @@ EXAMPLES: dict[str, list[str]] = {
         "Found no Cycles device of the specified type",
         "pygpu.gpuarray.GpuArrayException: No cuda device available",
         "No devices found/left.",
+        "gpuDeviceInit() CUDA error: no devices supporting CUDA.",
+        "### WE DID NOT GET A CUDA GPU!!! ###",
+        "CUDA device requested but no devices found.",
+        "RuntimeError: HiDream-O1-Image requires a CUDA-capable GPU",
     ],
     "no-nvidia-gpu": [
         "The notebook on Colab was connected to the CPU instead of the GPU runtime",
@@ -132,6 +155,7 @@ EXAMPLES: dict[str, list[str]] = {
         "-- DID NOT FIND CUDA",
         "-- Disabling CUDA support (not found)",
         "ERROR (theano.sandbox.cuda): nvcc compiler not found on $PATH.",
+        "-- CUDA is not detected by cmake. Building without it...",
     ],
     "variable-leads-nowhere": [
         "error: command '/usr/local/cuda:/usr/local/cuda-11.8/bin/nvcc' failed with exit status 1",
