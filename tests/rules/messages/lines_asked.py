@@ -20,6 +20,7 @@ EXAMPLES: dict[str, list[str]] = {
         "CUDAExecutionProvider is asked for; onnxruntime.get_available_providers() -> ['AzureExecutionProvider', 'CPUExecutionProvider']",
         "### CUDA WAS NOT COMPILED IN! ###",
         "The MinkowskiEngine was compiled with CPU_ONLY flag.",
+        "Neither TORCH CUDA nor MPS version not installed/working.",
     ],
     "cuda-library-missing": [
         "import mxnet (mxnet-cu101): OSError: [WinError 126] The specified module could not be found",
@@ -60,9 +61,12 @@ EXAMPLES: dict[str, list[str]] = {
         "ATTENTION! No OpenCL, HIP or CUDA compatible platform found.",
         "clGetPlatformIDs(): CL_PLATFORM_NOT_FOUND_KHR on the RTX 2060",
         "driver: No Nvidia driver found",
+        "Unable to dlopen libcuda.so.1 : file not there",
+        "WARNING: Could not find any NVIDIA libraries on this host!",
     ],
     "driver-not-loaded": [
         'open("/dev/nvidiactl", O_RDWR) = -1 ENOENT (No such file or directory)',
+        "WARNING: Could not find any NVIDIA devices on this host!",
     ],
     "driver-too-old": [
         "Outdated NVIDIA CUDA driver version '8000' detected!",
@@ -70,6 +74,8 @@ EXAMPLES: dict[str, list[str]] = {
         "Driver does not support CUDA 11.8 API! Update your nVidia driver!",
         "RuntimeWarning: the version of your CUDA header does not match the version of your CUDA driver.",
         "ArrayFire was built with CUDA 12.2 which requires GPU driver version 525.60.13 or later",
+        "CUDA error: ERROR: The CUDA driver version is older than the runtime version.",
+        "GPU driver version not supported. Minimum required driver version is 452.39",
     ],
     "extension-binary-missing": [
         "OSError: cannot load library 'librmm.so': librmm.so: cannot open shared object file: No such file or directory",
@@ -82,6 +88,7 @@ EXAMPLES: dict[str, list[str]] = {
         "* Device #1: This hardware has outdated CUDA compute capability (3.5).",
         "CUDA backend requires compute capability 3.0 or up, but found 2.1.",
         "WARNING : at least one of your GPUs is not compatible with RELION (CUDA/HIP-capable for supported GPU targets)",
+        "[NVIDIA VIDEO FX]: disabled, unsupported GPU",
     ],
     "gpu-init-failed": [
         "Failed to initialize the NVIDIA main driver CUDA runtime library.",
@@ -90,10 +97,14 @@ EXAMPLES: dict[str, list[str]] = {
         'openat(AT_FDCWD, "/dev/nvidia-uvm", O_RDWR|O_CLOEXEC) = -1 EIO (Input/output error)',
         "cupy.cuda.runtime.CUDARuntimeError: cudaErrorUnknown: unknown error",
         "Couldn't init CUDA: unknown error",
+        "CUDA driver and/or runtime could not be initialized",
     ],
     "gpu-memory-exhausted": [
         "GpuArrayException: ('cublasCreate: (cublas) Library not initialized.', 11)",
         "GPU loading failed (out of VRAM?)",
+    ],
+    "gpu-unsupported-by-driver": [
+        "NVIDIA GPU 0: GeForce 9800 GT cannot be used for CUDA or OpenCL computation with CUDA driver 6.5 or later",
     ],
     "host-compiler-unsupported": [
         "*** CUDA was found but your compiler failed to compile a simple CUDA program so dlib isn't going to use CUDA.",
@@ -121,6 +132,7 @@ EXAMPLES: dict[str, list[str]] = {
         "### WE DID NOT GET A CUDA GPU!!! ###",
         "CUDA device requested but no devices found.",
         "RuntimeError: HiDream-O1-Image requires a CUDA-capable GPU",
+        "CUDA: No CUDA-capable NVIDIA GPUs found",
     ],
     "no-nvidia-gpu": [
         "The notebook on Colab was connected to the CPU instead of the GPU runtime",
@@ -162,5 +174,8 @@ EXAMPLES: dict[str, list[str]] = {
         "error: command 'C:\\CUDA\\v11.8;C:\\CUDA\\v12.1\\bin\\nvcc.exe' failed: None",
         "CUDA_HOME=/usr/local/cuda-11.8: unable to execute '/usr/local/cuda-11.8/bin/nvcc': No such file or directory",
         "OSError: The CUDA lib64 path could not be located in /usr/lib/cuda/lib64",
+    ],
+    "video-libraries-missing": [
+        "Could not dynamically load libnvidia-encode.so.1. Please ensure Nvidia Graphics drivers are correctly installed!",
     ],
 }
