@@ -29,6 +29,7 @@ EXAMPLES: dict[str, list[str]] = {
         "System.DllNotFoundException: Unable to load DLL 'yolo_cpp_dll_gpu.dll'",
         "two message boxes about missing CUDA DLLs",
         'WARNING: CUDA runtime libraries not found. Try `pip install "gpt4all[cuda]"`',
+        "\\\\?\\D:\\node_modules\\@tensorflow\\tfjs-node-gpu\\lib\\napi-v5\\tfjs_binding.node",
     ],
     "cuda-major-mismatch": [
         "Failed to load library libonnxruntime_providers_cuda.so: this ORT version does not support CUDA 13",
@@ -63,10 +64,12 @@ EXAMPLES: dict[str, list[str]] = {
         "driver: No Nvidia driver found",
         "Unable to dlopen libcuda.so.1 : file not there",
         "WARNING: Could not find any NVIDIA libraries on this host!",
+        "`nvidia-smi` failed. Ensure that you have CUDA installed and that `nvidia-smi` is in your PATH.: Os { code: 2, kind: NotFound }",
     ],
     "driver-not-loaded": [
         'open("/dev/nvidiactl", O_RDWR) = -1 ENOENT (No such file or directory)',
         "WARNING: Could not find any NVIDIA devices on this host!",
+        "can't find nvidia driver. Make sure it's installed and running.",
     ],
     "driver-too-old": [
         "Outdated NVIDIA CUDA driver version '8000' detected!",
@@ -133,6 +136,7 @@ EXAMPLES: dict[str, list[str]] = {
         "CUDA device requested but no devices found.",
         "RuntimeError: HiDream-O1-Image requires a CUDA-capable GPU",
         "CUDA: No CUDA-capable NVIDIA GPUs found",
+        "No GPU found. Please use a GPU to train your neural network.",
     ],
     "no-nvidia-gpu": [
         "The notebook on Colab was connected to the CPU instead of the GPU runtime",
@@ -141,6 +145,9 @@ EXAMPLES: dict[str, list[str]] = {
     ],
     "nouveau-loaded": [
         "the laptop is running the nouveau driver and hashcat -I lists nothing",
+    ],
+    "requirement-broken": [
+        "ModuleNotFoundError: No module named 'torchvision.transforms.functional_tensor'",
     ],
     "scheduler-lacks-gpu": [
         "ValueError: Ray does not allocate any GPUs on the driver node. Consider adjusting the Ray placement group or running the driver on a GPU node.",

@@ -371,6 +371,22 @@ def test_a_harmless_line_names_nothing(line: str) -> None:
     assert named_by(line) is None
 
 
+@every(
+    [
+        'I no longer get "CUDA error: no kernel image is available for execution on the device" since the update.',
+        "We do not see the out of memory error any more",
+    ]
+)
+def test_what_is_said_to_be_over_is_no_failure(line: str) -> None:
+    assert not is_error(line)
+    assert read(Paste.of(line)).observed_errors == ()
+
+
+@every(["nvidia-smi no longer shows the GPU after the update", "With --ipc=host the error disappeared: NCCL failure"])
+def test_what_ended_the_work_or_the_error_is_told(line: str) -> None:
+    assert is_error(line)
+
+
 def test_a_line_without_end_costs_no_time() -> None:
     for text in (
         "Xid (" * 200_000,
