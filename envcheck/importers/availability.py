@@ -76,7 +76,7 @@ _HEDGED = re.compile(
     r"\b(?:if|when|whether|unless|would|should|expect\w*|used to|until|before|in case|which|that|not every|other)\b",
     re.IGNORECASE,
 )
-_CALL = re.compile(r"(?:torch\.)?cuda\.(?:is_available|device_count)\(\)[`\"']{0,2}$")
+_CALL = re.compile(r"(?:torch\.)?cuda\.(?:is_available|device_count)\(\)(?P<printed>\))?[`\"']{0,2}$")
 _GOES_ON = re.compile(rf"(?:{_BETWEEN})\b", re.IGNORECASE)
 _OF_TENSORFLOW = re.compile(r"name: \"/device:(?P<kind>CPU|GPU|XLA_GPU):[0-9]")
 _LONGEST_LINE = 600
@@ -100,10 +100,12 @@ def _lists_devices(paste: Paste) -> bool | None:
 
 def _broken(paste: Paste) -> Iterator[str]:
     """Sentences that go on below a call that stands in a line of its own."""
-    for line, below in pairwise(paste.lines) if "cuda." in paste.text else ():
+    for line, below in pairwise(filter(str.strip, paste.lines)) if "cuda." in paste.text else ():
         text = line.strip()[-_LONGEST_LINE:]
-        if _CALL.search(text) and _GOES_ON.match(below.strip()):
-            yield f"{text} {below.strip()[:_LONGEST_LINE]}"
+        call = _CALL.search(text)
+        if not call or not _GOES_ON.match(below.strip()) or (call["printed"] and below[0].isspace()):
+            continue
+        yield f"{call[0].rstrip(')') + ')' if call['printed'] else text} {below.strip()[:_LONGEST_LINE]}"
 
 
 def _read_line(line: str) -> Snapshot | None:

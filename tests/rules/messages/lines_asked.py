@@ -21,6 +21,9 @@ EXAMPLES: dict[str, list[str]] = {
         "### CUDA WAS NOT COMPILED IN! ###",
         "The MinkowskiEngine was compiled with CPU_ONLY flag.",
         "Neither TORCH CUDA nor MPS version not installed/working.",
+        "- CUDA backend:  OFF",
+        "pytorch and torchvision together result in the CPU version being installed",
+        "that lead pytorch choose cpu version instead cuda version",
     ],
     "cuda-library-missing": [
         "import mxnet (mxnet-cu101): OSError: [WinError 126] The specified module could not be found",
@@ -30,6 +33,7 @@ EXAMPLES: dict[str, list[str]] = {
         "two message boxes about missing CUDA DLLs",
         'WARNING: CUDA runtime libraries not found. Try `pip install "gpt4all[cuda]"`',
         "\\\\?\\D:\\node_modules\\@tensorflow\\tfjs-node-gpu\\lib\\napi-v5\\tfjs_binding.node",
+        "Library not loaded: @rpath/libcudart.8.0.dylib",
     ],
     "cuda-major-mismatch": [
         "Failed to load library libonnxruntime_providers_cuda.so: this ORT version does not support CUDA 13",
@@ -53,8 +57,14 @@ EXAMPLES: dict[str, list[str]] = {
     "damaged-distribution": [
         "AttributeError: type object 'cupy.core.core.broadcast' has no attribute '__reduce_cython__'",
     ],
+    "driver-library-mismatch": [
+        "cudaGetDeviceCount returned 803",
+        "the kernel module already loaded stays at the old version until reboot",
+    ],
     "driver-library-unusable": [
         "OSError: libcuda.so.1: cannot enable executable stack as shared object requires: Permission denied",
+        "/usr/lib64/libcuda.so: undefined symbol: cuDriverGetVersion",
+        'ERROR: InitError: could not load symbol "cuDriverGetVersion":',
     ],
     "driver-not-installed": [
         "The code execution cannot proceed because nvcuda.dll was not found.",
@@ -79,19 +89,29 @@ EXAMPLES: dict[str, list[str]] = {
         "ArrayFire was built with CUDA 12.2 which requires GPU driver version 525.60.13 or later",
         "CUDA error: ERROR: The CUDA driver version is older than the runtime version.",
         "GPU driver version not supported. Minimum required driver version is 452.39",
+        "cudaGetDeviceCount returned 35",
+        "Exception: The nvidia driver version installed with this OS does not give good results for reduction.",
+        "运行时出现显卡驱动过低异常。",
     ],
     "extension-binary-missing": [
         "OSError: cannot load library 'librmm.so': librmm.so: cannot open shared object file: No such file or directory",
     ],
+    "fabric-manager-not-running": [
+        "cudaGetDeviceCount returned 802",
+    ],
     "gpu-code-missing": [
         "CUDA binary kernel for this graphics card compute capability (12.0) not found.",
         "UserWarning: trying to compile for a compute capability higher than selected GPU",
+        "Check failed: error == cudaSuccess (209 vs. 0)",
     ],
     "gpu-feature-unsupported": [
         "* Device #1: This hardware has outdated CUDA compute capability (3.5).",
         "CUDA backend requires compute capability 3.0 or up, but found 2.1.",
         "WARNING : at least one of your GPUs is not compatible with RELION (CUDA/HIP-capable for supported GPU targets)",
         "[NVIDIA VIDEO FX]: disabled, unsupported GPU",
+    ],
+    "gpu-hidden": [
+        "F0827 18:30:32.719889 28360 relu_layer.cu:26] Check failed: error == cudaSuccess (10 vs. 0)  invalid device ordinal",
     ],
     "gpu-init-failed": [
         "Failed to initialize the NVIDIA main driver CUDA runtime library.",
@@ -101,10 +121,18 @@ EXAMPLES: dict[str, list[str]] = {
         "cupy.cuda.runtime.CUDARuntimeError: cudaErrorUnknown: unknown error",
         "Couldn't init CUDA: unknown error",
         "CUDA driver and/or runtime could not be initialized",
+        "cudaGetDeviceCount returned 3",
+        "Error: nvmlDeviceGetHandleByIndex(): Unknown Error",
+        "Cannot get number of CUDA devices: operation not supported.",
+        "[ERROR]: cudaErrorUnknown: unknown error",
+    ],
+    "gpu-lost": [
+        "Error: nvmlDeviceGetHandleByIndex(): GPU is lost",
     ],
     "gpu-memory-exhausted": [
         "GpuArrayException: ('cublasCreate: (cublas) Library not initialized.', 11)",
         "GPU loading failed (out of VRAM?)",
+        "cuda runtime error (2) : out of memory at /tmp/luarocks_cutorch/THCStorage.cu:44",
     ],
     "gpu-unsupported-by-driver": [
         "NVIDIA GPU 0: GeForce 9800 GT cannot be used for CUDA or OpenCL computation with CUDA driver 6.5 or later",
@@ -137,11 +165,17 @@ EXAMPLES: dict[str, list[str]] = {
         "RuntimeError: HiDream-O1-Image requires a CUDA-capable GPU",
         "CUDA: No CUDA-capable NVIDIA GPUs found",
         "No GPU found. Please use a GPU to train your neural network.",
+        "cudaGetDeviceCount returned 38",
+        "No CUDA capable GPU detected",
+        "No Cuda GPU available Runtime Error",
+        'I input "nvidia-smi" command in terminal and got "No devices were found"',
+        "There is no GPU.",
     ],
     "no-nvidia-gpu": [
         "The notebook on Colab was connected to the CPU instead of the GPU runtime",
         "This server doesn't have a graphics card, CUDA is not wanted",
         "I don't have any NVIDIA graphics card",
+        "dlopen(libcuda.dylib, 1): image not found",
     ],
     "nouveau-loaded": [
         "the laptop is running the nouveau driver and hashcat -I lists nothing",
@@ -154,6 +188,12 @@ EXAMPLES: dict[str, list[str]] = {
         "RuntimeError: You don't have enough GPUs available in a current node. Check `ray status`",
         "ValueError: Cannot provide a placement group of placement_group_specs=[{'GPU': 1.0}] within 1800 seconds.",
         "INFO ray_utils.py:212] Waiting for creating a placement group of specs for 30 seconds. specs=[{'GPU': 1.0}]",
+    ],
+    "secure-boot-blocks-module": [
+        "modprobe: ERROR: could not insert 'gdrdrv': Required key not available",
+    ],
+    "stub-library-loaded": [
+        "I added /usr/local/cuda/lib64/stubs to LD_LIBRARY_PATH, now cuInit fails",
     ],
     "system-library-missing": [
         "DEBUG: Failed to initialize HAL: clGetPlatformIDs libOpenCL.so: cannot open shared object file: No such file or directory",

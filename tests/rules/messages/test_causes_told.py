@@ -204,11 +204,33 @@ def test_the_c_library_and_the_processor(cause: str, text: str) -> None:
             "no-nvidia-gpu",
             "I have an AMD Radeon RX 7900 XTX on Windows 11 and ComfyUI says RuntimeError: Found no NVIDIA driver on your system.",
         ),
+        ("no-nvidia-gpu", "用mac M2运行，报错：AssertionError: Torch not compiled with CUDA enabled"),
+        ("no-nvidia-gpu", "AssertionError: Torch not compiled with CUDA enabled (MacOS Ventura)"),
+        ("no-nvidia-gpu", 'MacBook Pro 16" 2019: AssertionError: Torch not compiled with CUDA enabled'),
+        ("no-nvidia-gpu", "The amd graphics card I use prints: Torch not compiled with CUDA enabled"),
+        ("no-nvidia-gpu", "AMD Rx 6600\nAssertionError: Torch not compiled with CUDA enabled"),
+        (
+            "cpu-only-build",
+            "On my Mac it runs on the CPU. On the Linux server: AssertionError: Torch not compiled with CUDA enabled",
+        ),
+        (
+            "cpu-only-build",
+            "AssertionError: Torch not compiled with CUDA enabled. The code supports Windows and macOS.",
+        ),
+        (
+            "driver-too-old",
+            "OS X Yosemite 10.10.5\ncuda runtime error (35) : CUDA driver version is insufficient for CUDA runtime version",
+        ),
     ]
 )
 def test_the_maker_of_the_gpu(cause: str, text: str) -> None:
-    """Machines without a GPU of NVIDIA."""
+    """Machines without a GPU of NVIDIA, and texts that name such a machine beside another one."""
     assert cause_in(text) == cause
+
+
+def test_words_that_stand_in_a_sentence_without_spaces_are_read() -> None:
+    assert cause_in("运行时提示No CUDA capable GPU detected的错误") == "no-gpu-visible"
+    assert cause_in("我的显卡为什么没用上") is None
 
 
 @every(
