@@ -8,6 +8,9 @@ EXAMPLES: dict[str, list[str]] = {
     "container-lost-gpu": [
         "after systemctl daemon-reload the container still runs, but its next job fails: no CUDA-capable device is detected",
     ],
+    "container-toolkit-missing": [
+        'failed to inject devices: failed to stat CDI host device "/dev/dri/renderD129": no such file or directory',
+    ],
     "container-without-gpu": [
         'failed to create task: runc create failed: "nvidia-smi": executable file not found in $PATH: unknown',
         "k3s with nvidia as a second runtime: I had to add runtimeClassName: nvidia to the pod before torch saw the GPU",
@@ -142,6 +145,10 @@ EXAMPLES: dict[str, list[str]] = {
         '/usr/include/c++/15/type_traits(393): error: identifier "char8_t" is undefined',
         'C:\\VS\\VC\\Tools\\MSVC\\14.44.35207\\include\\cmath(24): error: identifier "_Is_nan" is undefined',
         "meson.build:1:0: ERROR: Compiler nvcc cannot compile programs.",
+        "GCC 10 is not supported by the image's nvcc",
+    ],
+    "jit-compiler-too-old": [
+        "the current platform does not support these layers due to mismatch of libnvrtc version.",
     ],
     "known-bad-release": [
         "ImportError: libctranslate2-d3638643.so.4.4.0: cannot enable executable stack as shared object requires: Invalid argument",
@@ -180,6 +187,9 @@ EXAMPLES: dict[str, list[str]] = {
     "nouveau-loaded": [
         "the laptop is running the nouveau driver and hashcat -I lists nothing",
     ],
+    "persistence-mode-off": [
+        "nvidia-container-cli: initialization error: driver error: timed out, with persistence mode disabled",
+    ],
     "requirement-broken": [
         "ModuleNotFoundError: No module named 'torchvision.transforms.functional_tensor'",
     ],
@@ -191,6 +201,9 @@ EXAMPLES: dict[str, list[str]] = {
     ],
     "secure-boot-blocks-module": [
         "modprobe: ERROR: could not insert 'gdrdrv': Required key not available",
+    ],
+    "shared-memory-too-small": [
+        "报错共享内存不足",
     ],
     "stub-library-loaded": [
         "I added /usr/local/cuda/lib64/stubs to LD_LIBRARY_PATH, now cuInit fails",

@@ -228,6 +228,27 @@ def test_the_maker_of_the_gpu(cause: str, text: str) -> None:
     assert cause_in(text) == cause
 
 
+def test_an_error_of_cdi_asks_for_a_specification() -> None:
+    _, checks = judge("Error: setting up CDI devices: unresolvable CDI devices nvidia.com/gpu=0")
+    found = primary(checks)
+    assert found
+    assert found.rule == "container-toolkit-missing"
+    assert found.fixes[0].command[:4] == ("sudo", "nvidia-ctk", "cdi", "generate")
+
+
+def test_a_quoted_error_goes_before_what_is_inferred_of_the_machine_and_does_not_explain_it() -> None:
+    machine = (
+        "PyTorch version: 1.5.0\nIs debug build: No\nCUDA used to build PyTorch: 10.2\n\nOS: CentOS Linux 7 (Core)\n"
+        "Is CUDA available: No\nCUDA runtime version: No CUDA\nGPU models and configuration: No CUDA\n"
+        "Nvidia driver version: No CUDA\n"
+    )
+    assert cause_in(machine) == "driver-not-installed"
+    assert (
+        cause_in(f"libm.so.6: version `GLIBC_2.23' not found (required by libtorch.so)\n{machine}") == "glibc-too-old"
+    )
+    assert cause_in(f"RuntimeError: No CUDA GPUs are available\n{machine}") == "driver-not-installed"
+
+
 def test_words_that_stand_in_a_sentence_without_spaces_are_read() -> None:
     assert cause_in("运行时提示No CUDA capable GPU detected的错误") == "no-gpu-visible"
     assert cause_in("我的显卡为什么没用上") is None
