@@ -177,6 +177,7 @@ EXAMPLES: dict[str, list[str]] = {
         "No Cuda GPU available Runtime Error",
         'I input "nvidia-smi" command in terminal and got "No devices were found"',
         "There is no GPU.",
+        "The CUDA API is returning that there are no CUDA-capable devices present",
     ],
     "no-nvidia-gpu": [
         "The notebook on Colab was connected to the CPU instead of the GPU runtime",
@@ -228,6 +229,8 @@ EXAMPLES: dict[str, list[str]] = {
         "-- Disabling CUDA support (not found)",
         "ERROR (theano.sandbox.cuda): nvcc compiler not found on $PATH.",
         "-- CUDA is not detected by cmake. Building without it...",
+        'links to target "CUDA::cudart" but the target was not found.',
+        "FileNotFoundError: cuda installation not found in /usr/local/cuda or $CUDA_PATH",
     ],
     "variable-leads-nowhere": [
         "error: command '/usr/local/cuda:/usr/local/cuda-11.8/bin/nvcc' failed with exit status 1",
