@@ -24,7 +24,7 @@ _BETWEEN = (
     r"(?:只会|总是|一直|始终|仍然|依然|还是|会)?(?:返回|输出|为|是|显示)"
 )
 _SAID = re.compile(
-    r"(?<![\w.])(?:torch\.)?cuda\.is_available(?:\(\))?[`\"']{0,2}"
+    r"(?<![\w.])(?:torch\.)?cuda[._]is_available(?:\(\))?[`\"']{0,2}"
     rf"(?:[\s:=>#`'\"-]|\b(?:{_BETWEEN})\b){{1,12}}(?P<answer>true|false)\b",
     re.IGNORECASE,
 )
@@ -76,8 +76,10 @@ _HEDGED = re.compile(
     r"\b(?:if|when|whether|unless|would|should|expect\w*|used to|until|before|in case|which|that|not every|other)\b",
     re.IGNORECASE,
 )
-_CALL = re.compile(r"(?:torch\.)?cuda\.(?:is_available|device_count)\(\)(?P<printed>\))?[`\"']{0,2}$")
-_GOES_ON = re.compile(rf"(?:{_BETWEEN})\b", re.IGNORECASE)
+_CALL = re.compile(r"(?:torch\.)?cuda[._](?:is_available|device_count)\(\)(?P<printed>\))?[`\"']{0,2}$")
+_OF_R = "[1] "
+"""What R puts before an answer."""
+_GOES_ON = re.compile(rf"(?:{_BETWEEN})\b|\[1\] (?:TRUE|FALSE)$", re.IGNORECASE)
 _OF_TENSORFLOW = re.compile(r"name: \"/device:(?P<kind>CPU|GPU|XLA_GPU):[0-9]")
 _LONGEST_LINE = 600
 
@@ -100,12 +102,13 @@ def _lists_devices(paste: Paste) -> bool | None:
 
 def _broken(paste: Paste) -> Iterator[str]:
     """Sentences that go on below a call that stands in a line of its own."""
-    for line, below in pairwise(filter(str.strip, paste.lines)) if "cuda." in paste.text else ():
+    for line, below in pairwise(filter(str.strip, paste.lines)) if "cuda" in paste.text else ():
         text = line.strip()[-_LONGEST_LINE:]
         call = _CALL.search(text)
         if not call or not _GOES_ON.match(below.strip()) or (call["printed"] and below[0].isspace()):
             continue
-        yield f"{call[0].rstrip(')') + ')' if call['printed'] else text} {below.strip()[:_LONGEST_LINE]}"
+        asked = call[0].rstrip(")") + ")" if call["printed"] else text
+        yield f"{asked} {below.strip().removeprefix(_OF_R)[:_LONGEST_LINE]}"
 
 
 def _read_line(line: str) -> Snapshot | None:

@@ -164,6 +164,7 @@ def test_torch_in_prose(text: str, version: str, *, available: bool | None) -> N
 
 def test_an_answer_may_stand_below_its_call() -> None:
     assert torch_in("import torch\nprint(torch.cuda.is_available())\n\nreturns False").gpu_available is False
+    assert torch_in("> library(torch)\n> cuda_is_available()\n[1] FALSE\n").gpu_available is False
     code = "def has_gpu():\n    print(torch.cuda.is_available())\n    return False\ntorch 2.4.0"
     assert torch_in(code).gpu_available is None
 

@@ -27,13 +27,15 @@ _GPU = re.compile(
     r"|(?<=[Hh]ave )(?:only )?(?:an? )?(?:AMD|amd|Intel|intel|ATI) (?:GPU|gpu|(?:[Gg]raphics |[Vv]ideo )?card)\b"
     r"|\b(?:AMD|amd|Intel|intel|ATI) (?:GPU|gpu|(?:[Gg]raphics |[Vv]ideo )?card)"
     r"(?= (?:that )?(?:I|we) (?:am |are )?(?:us|hav))"
+    r"|(?<=using )(?:AMD|amd|ATI) (?:hardware|GPUs?|gpus?|cards?)\b"
     r"|(?<=[Mm]y )(?:AMD|amd|Intel|intel|ATI) (?:GPU|gpu|(?:[Gg]raphics |[Vv]ideo )?card)\b"
     r"|\bMTT S[0-9]{2,4}\b|\bAscend ?(?:310|910)\w{0,3}\b|\bMLU[0-9]{3}\b|\bMetaX C[0-9]{3}\b",
     re.ASCII,
 )
 _MAC = re.compile(
     r"\b(?:mac ?os(?: ?x)?|os ?x|mac ?book(?: (?:pro|air))?|imac|mac(?: (?:mini|studio|pro))?)\b"
-    r"(?![ -]?(?:address|\d*:))",
+    r"(?![ -]?(?:address|\d*:))|\bapple[ -](?:silicon|seliicon|slicon|m[1-5])\b"
+    r"|/private/var/folders/|/opt/homebrew/|/Users/[^/\s]{1,40}/(?:(?:mini|ana)conda|miniforge|\.pyenv|Library)",
     re.IGNORECASE | re.ASCII,
 )
 """A Mac by name: since macOS 10.14 none has a GPU that CUDA can use."""

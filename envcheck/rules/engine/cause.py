@@ -65,7 +65,7 @@ def _order(cause: Check, found: Sequence[Check], importance: Importance, *, symp
     first = min((places[key] for key in concerned if key in places), default=0)
     status, *rest, name = _rank(cause)
     of_machine = cause.subject.kind in ("machine", "gpu") and cause.layer in _MACHINE
-    if cause.decided_by == "inferred" and any(map(_is_quoted_failure, found)):
+    if cause.decided_by == "inferred" and not _is_quoted(cause) and any(map(_is_quoted_failure, found)):
         of_machine = False
     return (status, not of_machine, weight, symptom, -others, *rest, first, name)
 
@@ -74,6 +74,11 @@ def _is_quoted_failure(check: Check) -> bool:
     """Whether somebody pasted the error in which a program ended, for which nothing else is the reason."""
     if check.status != "fail" or check.decided_by != "framework-ran" or check.explained_by or check.ignored:
         return False
+    return _is_quoted(check)
+
+
+def _is_quoted(check: Check) -> bool:
+    """Whether a text shows what was found, by itself."""
     return any(evidence.source.startswith(PASTED) for evidence in check.evidence)
 
 

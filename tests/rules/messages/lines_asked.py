@@ -78,6 +78,7 @@ EXAMPLES: dict[str, list[str]] = {
         "Unable to dlopen libcuda.so.1 : file not there",
         "WARNING: Could not find any NVIDIA libraries on this host!",
         "`nvidia-smi` failed. Ensure that you have CUDA installed and that `nvidia-smi` is in your PATH.: Os { code: 2, kind: NotFound }",
+        "Error: No CUDA driver found",
     ],
     "driver-not-loaded": [
         'open("/dev/nvidiactl", O_RDWR) = -1 ENOENT (No such file or directory)',
@@ -178,6 +179,8 @@ EXAMPLES: dict[str, list[str]] = {
         'I input "nvidia-smi" command in terminal and got "No devices were found"',
         "There is no GPU.",
         "The CUDA API is returning that there are no CUDA-capable devices present",
+        "* CUDA disabled (no devices)",
+        "  CUDA enabled but no NVIDIA GPU architecture currently enabled and",
     ],
     "no-nvidia-gpu": [
         "The notebook on Colab was connected to the CPU instead of the GPU runtime",
@@ -231,6 +234,7 @@ EXAMPLES: dict[str, list[str]] = {
         "-- CUDA is not detected by cmake. Building without it...",
         'links to target "CUDA::cudart" but the target was not found.',
         "FileNotFoundError: cuda installation not found in /usr/local/cuda or $CUDA_PATH",
+        "        Neither CUDA nor HIP found",
     ],
     "variable-leads-nowhere": [
         "error: command '/usr/local/cuda:/usr/local/cuda-11.8/bin/nvcc' failed with exit status 1",

@@ -210,6 +210,12 @@ def test_the_c_library_and_the_processor(cause: str, text: str) -> None:
         ("no-nvidia-gpu", "The amd graphics card I use prints: Torch not compiled with CUDA enabled"),
         ("no-nvidia-gpu", "AMD Rx 6600\nAssertionError: Torch not compiled with CUDA enabled"),
         (
+            "no-nvidia-gpu",
+            "Apple Silicon, Ventura\n/private/var/folders/x/T/pip-install/flash-attn/setup.py:78: UserWarning: flash_attn was requested, but nvcc was not found.",
+        ),
+        ("no-nvidia-gpu", "I'm using AMD hardware.\nError: No CUDA driver found"),
+        ("toolkit-missing", "UserWarning: flash_attn was requested, but nvcc was not found."),
+        (
             "cpu-only-build",
             "On my Mac it runs on the CPU. On the Linux server: AssertionError: Torch not compiled with CUDA enabled",
         ),
