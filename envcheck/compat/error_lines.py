@@ -191,4 +191,5 @@ def _fragments() -> dict[str, str]:
 @cache
 def _compiled(pattern: str) -> re.Pattern[str]:
     # Compiled on demand: most checks see no error line, and some three hundred patterns take 50 ms.
-    return re.compile(pattern, re.IGNORECASE)
+    # A word ends at a letter of another script too: Chinese and Japanese put no space between them.
+    return re.compile(pattern, re.IGNORECASE | re.ASCII)

@@ -73,8 +73,10 @@ _HEDGED = re.compile(
     r"\b(?:if|when|whether|unless|would|should|expect\w*|used to|until|before|in case|which|that|not every|other)\b",
     re.IGNORECASE,
 )
-_CALL = re.compile(r"(?:torch\.)?cuda\.(?:is_available|device_count)\(\)[`\"']{0,2}$")
-_GOES_ON = re.compile(rf"(?:{_BETWEEN})\b", re.IGNORECASE)
+_CALL = re.compile(r"(?:torch\.)?cuda[._](?:is_available|device_count)\(\)(?P<printed>\))?[`\"']{0,2}$")
+_OF_R = "[1] "
+"""What R puts before an answer."""
+_GOES_ON = re.compile(rf"(?:{_BETWEEN})\b|\[1\] (?:TRUE|FALSE)$", re.IGNORECASE)
 _OF_TENSORFLOW = re.compile(r"name: \"/device:(?P<kind>CPU|GPU|XLA_GPU):[0-9]")
 _LONGEST_LINE = 600
 
@@ -83,7 +85,7 @@ _LONGEST_LINE = 600
 def _said() -> re.Pattern[str]:
     # Letters of other scripts adjoin the answer without a blank: only ASCII makes words here.
     return re.compile(
-        r"(?<![\w.])(?:torch\.)?cuda\.is_available(?:\(\))?[`\"']{0,2}"
+        r"(?<![\w.])(?:torch\.)?cuda[._]is_available(?:\(\))?[`\"']{0,2}"
         rf"(?:[\s:=>#`'\"-]|\b(?:{_BETWEEN})\b|{whole_words_for('answers')}){{1,12}}"
         r"(?P<answer>true|false)\b",
         re.IGNORECASE | re.ASCII,
@@ -104,10 +106,13 @@ def _lists_devices(paste: Paste) -> bool | None:
 
 def _broken(paste: Paste) -> Iterator[str]:
     """Sentences that go on below a call that stands in a line of its own."""
-    for line, below in pairwise(paste.lines) if "cuda." in paste.text else ():
+    for line, below in pairwise(filter(str.strip, paste.lines)) if "cuda" in paste.text else ():
         text = line.strip()[-_LONGEST_LINE:]
-        if _CALL.search(text) and _GOES_ON.match(below.strip()):
-            yield f"{text} {below.strip()[:_LONGEST_LINE]}"
+        call = _CALL.search(text)
+        if not call or not _GOES_ON.match(below.strip()) or (call["printed"] and below[0].isspace()):
+            continue
+        asked = call[0].rstrip(")") + ")" if call["printed"] else text
+        yield f"{asked} {below.strip().removeprefix(_OF_R)[:_LONGEST_LINE]}"
 
 
 def _read_line(line: str) -> Snapshot | None:

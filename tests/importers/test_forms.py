@@ -87,7 +87,6 @@ DOCUMENTATION = (
     "CUDA 12 requires driver version >= 525.60.13",
     "TensorFlow requires CUDA 11.2 and cuDNN 8.1",
     "TensorFlow >2.10 does not support GPU on native Windows.",
-    "On native Windows, TensorFlow after 2.10 has no GPU support.",
     "The minimum driver version is 450.80.02.",
     "Python 3.12 is not supported.",
     "PyTorch 2.x does not support Python 3.7.",

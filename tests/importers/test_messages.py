@@ -162,6 +162,13 @@ def test_torch_in_prose(text: str, version: str, *, available: bool | None) -> N
     assert (torch.version, torch.gpu_available) == (version, available)
 
 
+def test_an_answer_may_stand_below_its_call() -> None:
+    assert torch_in("import torch\nprint(torch.cuda.is_available())\n\nreturns False").gpu_available is False
+    assert torch_in("> library(torch)\n> cuda_is_available()\n[1] FALSE\n").gpu_available is False
+    code = "def has_gpu():\n    print(torch.cuda.is_available())\n    return False\ntorch 2.4.0"
+    assert torch_in(code).gpu_available is None
+
+
 def test_what_a_tool_printed_goes_before_what_people_write() -> None:
     text = "NVIDIA driver 470.82\n| NVIDIA-SMI 535.104.12   Driver Version: 535.104.12   CUDA Version: 12.2 |\n"
     assert release_in(text) == "535.104.12"

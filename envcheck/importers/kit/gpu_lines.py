@@ -11,7 +11,8 @@ from envcheck.importers.kit.paste import SOURCE
 from envcheck.snapshot import Gpu, Listing, Mig, MigInstance
 
 _GPU = re.compile(
-    r"GPU ([0-9]{1,3}): ?(?!(?:AMD|Intel|ATI|Radeon)\b)(\S[^(\n]{0,100})(?:\(UUID: (GPU-[0-9a-fA-F-]{8,40})\))?"
+    r"GPU ([0-9]{1,3}): ?(?![^(\n]{0,60}\b(?:AMD|Intel|ATI|Radeon)\b)"
+    r"(\S[^(\n]{0,100})(?:\(UUID: (GPU-[0-9a-fA-F-]{8,40})\))?"
 )
 _MIG = re.compile(r"MIG ([0-9]{1,2}[cg]\.\S{1,40})\s+Device\s+([0-9]{1,2})(?::|$)(?:\s*\(UUID: (MIG-[^)\s]{1,100})\))?")
 _KIND = re.compile(r" \[(?:Discrete|Integrated)\]$")

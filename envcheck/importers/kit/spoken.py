@@ -264,8 +264,10 @@ _FIELD = re.compile(
     r"\b(?:cuda|nvidia|cudnn|nccl|cublas|tensorrt|(?:py)?torch|tensorflow|onnx ?runtime|gpus?|geforce|[rg]tx|vram|nvcc|"
     r"llama\.cpp|ollama|vllm|jetson|nvlink|nvswitch|infiniband|slurm|gres|sglang|triton|jax|cupy|numba|deepspeed|"
     r"comfyui|whisper|llms?|exit(?:ed)? (?:with )?code (?:132|134|135|137|139)|segfault(?:s|ed)?)\b|"
-    r"^[ \t]{0,20}killed[ \t]{0,20}$",
-    re.MULTILINE,
+    r"^[ \t]{0,20}killed[ \t]{0,20}$"
+    r"|显卡|顯卡|显存|英伟达|グラボ|グラフィックス?(?:カード|ボード)|ビデオカード|그래픽 ?카드|видеокарт"
+    r"|tarjeta gráfica|carte graphique|grafikkarte|placa de vídeo",
+    re.MULTILINE | re.ASCII,
 )
 
 

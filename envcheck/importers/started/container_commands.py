@@ -15,15 +15,28 @@ NAME = "container command"
 RANK = Rank.MESSAGE
 
 _RUN = re.compile(
-    r"(?:^|[$#>\u276f%] ?|`|\bsudo )(?:(?P<engine>docker|podman|nerdctl) (?:container )?run"
-    r"|(?P<hpc>apptainer|singularity) (?:exec|run|shell)) .{1,600}",
+    r"(?:^|[$#>\u276f%] ?|`|\bsudo )(?:(?:docker|podman|nerdctl) (?:container )?run"
+    r"|(?:apptainer|singularity) (?:exec|run|shell)) .{1,600}",
     re.MULTILINE,
 )
 _ASKS = re.compile(
     r"--gpus|--runtime|runtime: ?nvidia|nvidia\.com/|--device|NVIDIA_VISIBLE_DEVICES|capabilities: ?|nvidia-docker|"
-    r"default-runtime|\bcdi\b|(?<!without )(?<!no )--nv(?:ccli)?\b|--privileged|driver: ?nvidia",
+    r"default-runtime|\bcdi\b|--nv(?:ccli)?\b|driver: ?nvidia",
     re.IGNORECASE,
 )
+"""What gives a container the GPUs; ``--privileged`` gives their device nodes, and not the driver's libraries."""
+_LEFT_OUT = re.compile(
+    r"\b(?:without|no|missing|forg[oe]t(?:ting|ten)?|lack(?:s|ing)?|omit(?:s|ted|ting)?|not (?:use|pass|have|add))"
+    r"(?: (?:to )?(?:the|any|use|pass|add|set|specify(?:ing)?|adding|using))? ?[`'\"(]{0,2}"
+    r"(?:--(?:gpus?(?:[ =]all)?|nv(?:ccli)?|runtime(?:[ =]nvidia)?)\b)",
+    re.IGNORECASE,
+)
+"""An option that is told to be missing."""
+_BUILD = re.compile(
+    r"\b(?:during|in|inside|within|while|when|at|by) (?:the |a |my |running |executing )?[`'\"]{0,2}docker[ -]build\b",
+    re.IGNORECASE,
+)
+"""A program that runs while an image is built: nothing gives it a GPU, whatever other commands of the text do."""
 _COMPOSE = re.compile(
     r"^services:[ \t]{0,8}$(?:\n.{0,200}){1,12}?\n[ \t]{1,12}(?P<image>image: ?\S{1,120})", re.MULTILINE
 )
@@ -35,7 +48,8 @@ _OF_COMPOSE = re.compile(
 """How a service of a compose file gets a GPU."""
 _WORKS = re.compile(r"(?m)^.*\b(?:nvidia-docker|--gpus|--runtime)\b.*(?:\b(?:works?|worked|succeeds?|fine)\b|正常).*$")
 """A command that is told to work: another one is what the text is about."""
-_ENGINES = ("docker ", "podman ", "nerdctl ", "apptainer ", "singularity ")
+_OF_APPTAINER = re.compile(r"\b(?:apptainer|singularity) |--nv")
+_ENGINE = re.compile(r"docker|podman|nerdctl|apptainer|singularity", re.IGNORECASE)
 _BESIDE = "$#>` "
 _LONGEST_TEXT, _SHOWN = 1 << 20, 120
 
@@ -50,7 +64,7 @@ def read(paste: Paste) -> Snapshot:
         platform=Platform(
             source=SOURCE,
             os="linux",
-            container="apptainer" if command and command["hpc"] else "docker",
+            container="apptainer" if command and _OF_APPTAINER.search(command[0]) else "docker",
             container_evidence=shown,
             started_without_gpu=True if asked else None,
         )
@@ -60,10 +74,13 @@ def read(paste: Paste) -> Snapshot:
 def _without_gpu(paste: Paste) -> re.Match[str] | None:
     """The command, where nothing in the text asks for a GPU."""
     text = paste.text[:_LONGEST_TEXT]
-    if not any(engine in text for engine in _ENGINES):
+    if not _ENGINE.search(text):
         return None
-    found = _RUN.search(text)
-    return found if found and not _ASKS.search(_WORKS.sub("", text)) else None
+    built = _BUILD.search(text)
+    if built:
+        return built
+    found = _RUN.search(text) or _LEFT_OUT.search(text)
+    return found if found and not _ASKS.search(_LEFT_OUT.sub("", _WORKS.sub("", text))) else None
 
 
 def _service_without_gpu(paste: Paste) -> str | None:

@@ -11,6 +11,7 @@ from envcheck.checks import LAYERS, Check, Layer, Subject
 from envcheck.rules.api import EVERYTHING, Rule
 from envcheck.rules.facts.frameworks import LEAST_IMPORTANT
 from envcheck.rules.facts.trials import ERROR_FROM
+from envcheck.snapshot import PASTED
 
 Importance = Mapping[str, int]
 """Key of a framework's subject → its importance, from 0; among equals, the first in order counts. Empty: not known."""
@@ -35,7 +36,8 @@ def primary(
 ) -> Check | None:
     """The root cause among unexplained findings; ``symptoms`` are names of rules that report what users see.
 
-    Failures come before warnings; findings about the machine before those about software; those that stop important
+    Failures come before warnings; findings about the machine before those about software, but not what is inferred
+    of it in a text that quotes the error of a program, for which it is no reason; those that stop important
     frameworks before those that stop their helpers; faults before symptoms; those that stop many frameworks before
     those that stop one; observations before inferences; lower layers before higher ones.
     """
@@ -63,7 +65,21 @@ def _order(cause: Check, found: Sequence[Check], importance: Importance, *, symp
     first = min((places[key] for key in concerned if key in places), default=0)
     status, *rest, name = _rank(cause)
     of_machine = cause.subject.kind in ("machine", "gpu") and cause.layer in _MACHINE
+    if cause.decided_by == "inferred" and not _is_quoted(cause) and any(map(_is_quoted_failure, found)):
+        of_machine = False
     return (status, not of_machine, weight, symptom, -others, *rest, first, name)
+
+
+def _is_quoted_failure(check: Check) -> bool:
+    """Whether somebody pasted the error in which a program ended, for which nothing else is the reason."""
+    if check.status != "fail" or check.decided_by != "framework-ran" or check.explained_by or check.ignored:
+        return False
+    return _is_quoted(check)
+
+
+def _is_quoted(check: Check) -> bool:
+    """Whether a text shows what was found, by itself."""
+    return any(evidence.source.startswith(PASTED) for evidence in check.evidence)
 
 
 def _is_consequence(check: Check, cause: Check, found: Sequence[Check]) -> bool:

@@ -194,10 +194,22 @@ def trust_module(facts: Facts) -> tuple[Fix, ...]:
     return (enrol, general) if family(facts) == "ubuntu" else (general,)
 
 
+_IN_BUILD = re.compile(r"\bdocker[ -]build\b")
+
+
 def give_gpu_to_container(facts: Facts) -> tuple[Fix, ...]:
     """Start the container with GPUs, with the options of the runtime that was found."""
     platform = facts.snapshot.platform
     runtime = (platform.container if platform else None) or ""
+    if _IN_BUILD.search((platform.container_evidence if platform else None) or ""):
+        return (
+            Fix(text="Move what needs a GPU from the build of the image to the start of its containers"),
+            Fix(
+                text="Or make nvidia the default runtime of Docker, whose classic builder then gives builds the GPUs",
+                command=("sudo", "nvidia-ctk", "runtime", "configure", "--runtime=docker", "--set-as-default"),
+                who="root",
+            ),
+        )
     texts = {
         "kubernetes": "Ask for GPUs in the pod's resources: limits: nvidia.com/gpu: 1",
         "podman": "Start the container with --device nvidia.com/gpu=all (NVIDIA Container Toolkit with CDI)",

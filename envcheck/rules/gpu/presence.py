@@ -23,7 +23,7 @@ _FIND_A_GPU = (
 )
 
 
-_ABOUT_CUDA = ("no-gpu-visible", "driver-not-installed", "gpu-init-failed", "cpu-only-build")
+_ABOUT_CUDA = ("no-gpu-visible", "driver-not-installed", "gpu-init-failed", "cpu-only-build", "toolkit-missing")
 
 
 def _only_of_other_makers(snapshot: Snapshot, facts: Facts) -> Outcome | None:
@@ -40,8 +40,14 @@ def _only_of_other_makers(snapshot: Snapshot, facts: Facts) -> Outcome | None:
         message=f"The text names only {other}, which CUDA does not use.",
         evidence=(Evidence(what="GPU", value=other, source=PASTED),),
         confidence="medium",
-        fixes=(Fix(text="Install the program's build for this GPU, such as PyTorch's for ROCm, XPU or the CPU"),),
+        fixes=(Fix(text=f"Install the program's build for {_builds_for(other)}"),),
     )
+
+
+def _builds_for(other: str) -> str:
+    if other.startswith("a Mac"):
+        return "macOS: PyTorch's computes on the GPUs of Apple with device mps; parts that need CUDA have none"
+    return "this GPU, such as PyTorch's for ROCm, XPU or the CPU"
 
 
 @rule(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from envcheck.checks import Evidence, Fix
 from envcheck.rules.api import Facts, Outcome, evidence_of, never, passed, rule
 from envcheck.rules.facts.machine import driver_of, in_container, on_tegra
@@ -21,8 +23,18 @@ def _host(facts: Facts) -> ContainerHost | None:
     return facts.snapshot.platform.container_host if facts.snapshot.platform else None
 
 
+_CDI = re.compile(r"\bCDI\b|nvidia\.com/gpu=")
+_SPECIFY = Fix(
+    text="Write a CDI specification of the GPUs",
+    command=("sudo", "nvidia-ctk", "cdi", "generate", "--output=/etc/cdi/nvidia.yaml"),
+    who="root",
+)
+
+
 def _fixes(facts: Facts) -> tuple[Fix, ...]:
     host = _host(facts)
+    if host is None and any(_CDI.search(error.text) for error in facts.snapshot.observed_errors):
+        return (_SPECIFY, *_install(facts))
     if host and host.toolkit:
         return _connect(host)
     return (*_install(facts), *_connect(host or ContainerHost()))
@@ -125,8 +137,7 @@ def _install(facts: Facts) -> tuple[Fix, ...]:
 def _connect(host: ContainerHost) -> tuple[Fix, ...]:
     docker = any(path.endswith("/docker") for path in host.engines or ())
     if host.engines and not docker:
-        command = ("sudo", "nvidia-ctk", "cdi", "generate", "--output=/etc/cdi/nvidia.yaml")
-        return (Fix(text="Write a CDI specification of the GPUs", command=command, who="root"),)
+        return (_SPECIFY,)
     risk = "restarting Docker stops running containers (unless live-restore is on)"
     return (
         Fix(

@@ -35,6 +35,7 @@ class Present(NamedTuple):
     scope="env",
     arises=lambda _subject, facts: bool(facts.matrix.flaws) and next(_present(facts), None) is not None,
     explains=("driver-not-loaded", "gpu-init-failed", "no-gpu-visible", "wsl-libcuda-shadowed"),
+    remedy=(Fix(text="Move to a release without the flaw, usually the next one"),),
 )
 def known_bad_release(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """A release in use is known to be broken.

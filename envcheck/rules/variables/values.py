@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+
+import msgspec
 
 from envcheck.checks import Fix, Status
 from envcheck.compat.relations.variables import effects, reads, shown
@@ -22,6 +25,8 @@ from envcheck.rules.messages.driver import call_evidence as shown_call
 from envcheck.snapshot import ApiResult, Snapshot, frameworks_in
 
 _SHOWN = 8
+_LOOKED_FOR = re.compile(r"\b[A-Z]\w{0,60}(?:Error|Exception)\b: |\bCUDA error\b")
+"""An error in a text whose writer looks for its place, with switches that CUDA's own messages recommend."""
 
 
 def _any_is_set(_snapshot: Snapshot, facts: Facts) -> bool:
@@ -144,13 +149,14 @@ def _missing_path(variable: SetVariable, facts: Facts) -> Fault | None:
 
 
 @rule(layer="library", scope="env", arises=_any_is_set)
-def variable_costs_speed(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
+def variable_costs_speed(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """An environment variable slows programs down.
 
     What it checks
         Checks the variables of the driver, the CUDA libraries and the installed frameworks for values
         with a known cost: debug switches, disabled caches and transports, serialized launches.
-        Multi-GPU variables count only if several GPUs are visible.
+        Multi-GPU variables count only if several GPUs are visible. Beside an error in a pasted text
+        this is a note, since whoever looks for an error sets such switches on purpose.
 
     Why it matters
         Such a variable is often left over from debugging. Everything works, but slower, and nothing
@@ -164,7 +170,9 @@ def variable_costs_speed(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
             https://docs.nvidia.com/cuda/cuda-programming-guide/05-appendices/environment-variables.html
         NCCL, environment variables: https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html
     """
-    return _with_effects(facts, ("speed", "memory", "output"), (" can slow programs down",) * 2)
+    found = _with_effects(facts, ("speed", "memory", "output"), (" can slow programs down",) * 2)
+    debugged = any(_LOOKED_FOR.search(error.text) for error in snapshot.observed_errors)
+    return msgspec.structs.replace(found, status="note", fixes=()) if found and debugged else found
 
 
 @rule(layer="library", scope="env", arises=_any_is_set)

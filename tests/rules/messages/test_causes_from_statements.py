@@ -335,10 +335,24 @@ INSIDE = ">>> torch.version.cuda\n'12.1'\n>>> torch.cuda.is_available()\nFalse"
         ("docker run -it --rm --gpus all myimage bash", None),
         ("docker run --device nvidia.com/gpu=all myimage", None),
         ("docker run -it myimage\nservices:\n  app:\n    runtime: nvidia", None),
+        ("sudo docker run -it --privileged myimage bash", "container-without-gpu"),
+        ("inside docker, when I run the image without `--gpus all`", "container-without-gpu"),
+        ("I forgot --nv: apptainer exec pytorch.sif python", "container-without-gpu"),
+        ("it worked without --gpus, now with docker run --gpus all myimage", None),
+        ("during the `docker build`; docker run --gpus all works", "container-without-gpu"),
     ]
 )
 def test_a_command_that_asks_for_no_gpu(command: str, expected: str | None) -> None:
     assert cause_in(command, INSIDE) == expected
+
+
+def test_a_build_of_an_image_gets_no_gpu_from_options_of_docker_run() -> None:
+    found = primary(
+        judge("the step fails in the docker build\nRuntimeError: Found no NVIDIA driver on your system.")[1]
+    )
+    assert found
+    assert found.rule == "container-without-gpu"
+    assert "build" in found.fixes[0].text
 
 
 def test_a_log_of_compose_is_from_a_container() -> None:

@@ -204,11 +204,60 @@ def test_the_c_library_and_the_processor(cause: str, text: str) -> None:
             "no-nvidia-gpu",
             "I have an AMD Radeon RX 7900 XTX on Windows 11 and ComfyUI says RuntimeError: Found no NVIDIA driver on your system.",
         ),
+        ("no-nvidia-gpu", "用mac M2运行，报错：AssertionError: Torch not compiled with CUDA enabled"),
+        ("no-nvidia-gpu", "AssertionError: Torch not compiled with CUDA enabled (MacOS Ventura)"),
+        ("no-nvidia-gpu", 'MacBook Pro 16" 2019: AssertionError: Torch not compiled with CUDA enabled'),
+        ("no-nvidia-gpu", "The amd graphics card I use prints: Torch not compiled with CUDA enabled"),
+        ("no-nvidia-gpu", "AMD Rx 6600\nAssertionError: Torch not compiled with CUDA enabled"),
+        (
+            "no-nvidia-gpu",
+            "Apple Silicon, Ventura\n/private/var/folders/x/T/pip-install/flash-attn/setup.py:78: UserWarning: flash_attn was requested, but nvcc was not found.",
+        ),
+        ("no-nvidia-gpu", "I'm using AMD hardware.\nError: No CUDA driver found"),
+        ("toolkit-missing", "UserWarning: flash_attn was requested, but nvcc was not found."),
+        (
+            "cpu-only-build",
+            "On my Mac it runs on the CPU. On the Linux server: AssertionError: Torch not compiled with CUDA enabled",
+        ),
+        (
+            "cpu-only-build",
+            "AssertionError: Torch not compiled with CUDA enabled. The code supports Windows and macOS.",
+        ),
+        (
+            "driver-too-old",
+            "OS X Yosemite 10.10.5\ncuda runtime error (35) : CUDA driver version is insufficient for CUDA runtime version",
+        ),
     ]
 )
 def test_the_maker_of_the_gpu(cause: str, text: str) -> None:
-    """Machines without a GPU of NVIDIA."""
+    """Machines without a GPU of NVIDIA, and texts that name such a machine beside another one."""
     assert cause_in(text) == cause
+
+
+def test_an_error_of_cdi_asks_for_a_specification() -> None:
+    _, checks = judge("Error: setting up CDI devices: unresolvable CDI devices nvidia.com/gpu=0")
+    found = primary(checks)
+    assert found
+    assert found.rule == "container-toolkit-missing"
+    assert found.fixes[0].command[:4] == ("sudo", "nvidia-ctk", "cdi", "generate")
+
+
+def test_a_quoted_error_goes_before_what_is_inferred_of_the_machine_and_does_not_explain_it() -> None:
+    machine = (
+        "PyTorch version: 1.5.0\nIs debug build: No\nCUDA used to build PyTorch: 10.2\n\nOS: CentOS Linux 7 (Core)\n"
+        "Is CUDA available: No\nCUDA runtime version: No CUDA\nGPU models and configuration: No CUDA\n"
+        "Nvidia driver version: No CUDA\n"
+    )
+    assert cause_in(machine) == "driver-not-installed"
+    assert (
+        cause_in(f"libm.so.6: version `GLIBC_2.23' not found (required by libtorch.so)\n{machine}") == "glibc-too-old"
+    )
+    assert cause_in(f"RuntimeError: No CUDA GPUs are available\n{machine}") == "driver-not-installed"
+
+
+def test_words_that_stand_in_a_sentence_without_spaces_are_read() -> None:
+    assert cause_in("运行时提示No CUDA capable GPU detected的错误") == "no-gpu-visible"
+    assert cause_in("我的显卡为什么没用上") is None
 
 
 @every(

@@ -32,6 +32,7 @@ from tests.rules.machines import (
     without_gpu,
 )
 from tests.rules.messages import (
+    lines_asked,
     lines_libraries,
     lines_machines,
     lines_packages,
@@ -208,6 +209,7 @@ FAMILIES = (
     lines_statements.EXAMPLES,
     lines_told.EXAMPLES,
     lines_written.EXAMPLES,
+    lines_asked.EXAMPLES,
 )
 """Further families have their lines in files of their own (``lines_*.py``)."""
 
@@ -367,6 +369,22 @@ HARMLESS = [
 @every(HARMLESS)
 def test_a_harmless_line_names_nothing(line: str) -> None:
     assert named_by(line) is None
+
+
+@every(
+    [
+        'I no longer get "CUDA error: no kernel image is available for execution on the device" since the update.',
+        "We do not see the out of memory error any more",
+    ]
+)
+def test_what_is_said_to_be_over_is_no_failure(line: str) -> None:
+    assert not is_error(line)
+    assert read(Paste.of(line)).observed_errors == ()
+
+
+@every(["nvidia-smi no longer shows the GPU after the update", "With --ipc=host the error disappeared: NCCL failure"])
+def test_what_ended_the_work_or_the_error_is_told(line: str) -> None:
+    assert is_error(line)
 
 
 def test_a_line_without_end_costs_no_time() -> None:

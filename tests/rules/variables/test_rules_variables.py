@@ -340,6 +340,16 @@ def test_words_that_others_print_too_name_no_variable_that_is_not_set() -> None:
     assert not checks_of("variable-stops-framework", error("ValueError: could not convert string to float: 'abc'"))
 
 
+def test_a_switch_beside_an_error_was_set_to_find_it() -> None:
+    failed = error("RuntimeError: CUDA error: device-side assert triggered").observed_errors
+    searched = but(with_variables(TORCH, CUDA_LAUNCH_BLOCKING="1"), observed_errors=failed)
+    assert statuses("variable-costs-speed", searched) == ("note",)
+    assert not check_of("variable-costs-speed", searched).fixes
+    counted = error("FAILED: 3 errors in the last run").observed_errors
+    slow = but(with_variables(TORCH, CUDA_LAUNCH_BLOCKING="1"), observed_errors=counted)
+    assert statuses("variable-costs-speed", slow) == ("warn",)
+
+
 SAYS_CPU = (
     "An NVIDIA GPU may be present on this machine, but a CUDA-enabled jaxlib is not installed. Falling back to cpu."
 )
