@@ -35,7 +35,8 @@ _NUMBER = re.compile(
 _LABEL = re.compile(
     r"\W{0,6}(?:is )?(?:(?:py)?torch[ .]?)?(?:cuda|gpu)(?: is)? ?available\W{0,12}"
     r"(?P<answer>true|false|yes|no)\b(?!.{0,20}\bMPS)|"
-    r"\W{0,6}(?:py)?torch(?:'s)?[ .]cuda\W{0,8}(?P<other>true|false)\b",
+    r"\W{0,6}(?:py)?torch(?:'s)?[ .]cuda\W{0,8}(?P<other>true|false)\b|"
+    r"CUDA {8,40}(?P<checked>None)$",  # as Ultralytics' checks print that PyTorch finds no GPU
     re.IGNORECASE,
 )
 _NO_ANSWER = re.compile(
@@ -122,7 +123,7 @@ def _read_line(line: str) -> Snapshot | None:
     if (sentence := _TOLD.search(text)) and not _HEDGED.search(text[: sentence.end()].rpartition(". ")[2]):
         name = next(found for found in sentence.groups() if found).lower()
         return _finds(_SPOKEN.get(name, name), found=False)
-    return _answer(text) if any(word in text for word in ("available", "AVAILABLE", "orch")) else None
+    return _answer(text) if any(word in text for word in ("available", "AVAILABLE", "orch", "None")) else None
 
 
 def _answer(text: str) -> Snapshot | None:

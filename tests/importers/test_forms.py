@@ -123,7 +123,6 @@ DOCUMENTATION = (
     "numpy 2 is not supported yet",
     "protobuf>=4 is incompatible",
     "glibc 2.28 or newer is required",
-    "GCC 13 is not supported by CUDA 12.1; use gcc 12.",
     "set NCCL_P2P_DISABLE=1 if training hangs on multiple GPUs",
     "Set --shm-size=8g or --ipc=host when you run the container.",
     "NVLink is not required.",

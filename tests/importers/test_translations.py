@@ -116,7 +116,7 @@ WORDS = {
 """What stands in the place of ``{1}``, ``{2}``, …"""
 UNNAMED = {
     "Segmentation fault", "Cannot allocate memory", "Input/output error",
-    "cannot enable executable stack as shared object requires", "failed to map segment from shared object",
+    "failed to map segment from shared object",
     "The following packages have unmet dependencies:", "Unable to correct problems, you have held broken packages",
     "Unable to locate package {1}", "Package '{1}' has no installation candidate",
     "dependency problems - leaving unconfigured",

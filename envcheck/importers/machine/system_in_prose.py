@@ -79,7 +79,7 @@ _ELSEWHERE = re.compile(r"\b(?:works?|worked|fine|supports?|supported|not|only|L
 
 @cache
 def _os() -> re.Pattern[str]:
-    labels = r"(?:OS(?: name)?|operating system|edition|platform|system)(?: ?[:=]\s{0,30}|\t)"
+    labels = r"(?:OS(?: name)?|operating system|edition|platform|system)(?: ?[:=]\s{0,30}|\t| {8,40})"
     others = rf"(?:(?:{words_for('own')})的?\s?)?(?:{words_for('system')})\s?"
     others += r"(?:[:=]\s{0,30}|ist |est |es |é |[是为為は은는]\s?)?"
     return re.compile(rf"(?:{labels}|{others})?([A-Za-z].{{2,100}})", re.IGNORECASE)

@@ -104,11 +104,13 @@ EXAMPLES: dict[str, list[str]] = {
         "cudaGetDeviceCount returned 802",
     ],
     "gpu-code-missing": [
+        "    requires device with capability <= (9, 0) but your GPU has capability (12, 0) (too new)",
         "CUDA binary kernel for this graphics card compute capability (12.0) not found.",
         "UserWarning: trying to compile for a compute capability higher than selected GPU",
         "Check failed: error == cudaSuccess (209 vs. 0)",
     ],
     "gpu-feature-unsupported": [
+        "    requires device with capability > (8, 0) but your GPU has capability (7, 5) (too old)",
         "* Device #1: This hardware has outdated CUDA compute capability (3.5).",
         "CUDA backend requires compute capability 3.0 or up, but found 2.1.",
         "WARNING : at least one of your GPUs is not compatible with RELION (CUDA/HIP-capable for supported GPU targets)",

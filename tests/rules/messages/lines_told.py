@@ -83,6 +83,7 @@ EXAMPLES: dict[str, list[str]] = {
         "NVIDIA kernel module missing. Falling back to nouveau.",
     ],
     "driver-packages-conflict": [
+        " libcuda1-390 : Depends: nvidia-compute-390 but it is not installable",
         "trying to overwrite '/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1', which is also in package libnvidia-compute-525",
         "file /usr/lib64/libnvidia-ml.so from install of nvidia-driver-libs-560 conflicts with file from package x",
         "Error: Transaction test error: file /usr/lib64/libnvidia-ml.so.1 conflicts between attempted installs",
