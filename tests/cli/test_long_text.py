@@ -49,11 +49,16 @@ def test_an_error_in_the_middle_does_not_pass(options: tuple[str, str], read: Pa
 
 
 def test_an_error_far_within_a_line_does_not_pass(tmp_path: Path) -> None:
-    line = json.dumps({"log": "step\n" * 2000 + ERROR})
+    line = "step " * 2000 + ERROR.strip()
     status, page = explained(f"{HEALTHY}{line}\n{line}\n", tmp_path=tmp_path)
     assert status == 3
     number = HEALTHY.count("\n") + 1
     assert f"only the first 4000 characters of line {number} and of 1 more were read" in " ".join(page.split())
+
+
+def test_an_error_far_within_a_log_as_one_string_counts(tmp_path: Path) -> None:
+    status, page = explained(HEALTHY + json.dumps({"log": "step\n" * 2000 + ERROR}), tmp_path=tmp_path)
+    assert (status, page.partition(" ")[0]) == (1, "FAIL")
 
 
 @pytest.mark.parametrize("form", FORMS)
