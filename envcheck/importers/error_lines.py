@@ -42,16 +42,19 @@ def read(paste: Paste) -> Snapshot:
     seen: set[str] = set()
     named = _named(paste)
     whole = _named_whole(paste)
+    as_written = dict(paste.as_written)
     for place, line in enumerate(paste.lines):
-        if place in whole:
-            found.setdefault(whole[place].strip()[:LONGEST_LINE], paste.number(place))
+        if broken := whole.get(place):
+            found.setdefault(broken.text.strip()[:LONGEST_LINE], paste.number(place))
+            if broken.as_written != broken.text:
+                as_written[broken.text] = broken.as_written
         elif line not in seen:
             seen.add(line)
             if line in named or is_error(line):
                 found.setdefault(line.strip()[:LONGEST_LINE], paste.number(place))
     unlike = list(found) if len(found) <= MOST_LINES else _unlike(list(found))
     kept = unlike if len(unlike) <= MOST_LINES else unlike[:_HALF] + unlike[-_HALF:]
-    written = {text.strip()[:LONGEST_LINE]: line.strip()[:LONGEST_LINE] for text, line in paste.as_written.items()}
+    written = {text.strip()[:LONGEST_LINE]: line.strip()[:LONGEST_LINE] for text, line in as_written.items()}
     return Snapshot(
         observed_errors=tuple(
             ObservedError(source=SOURCE, text=text, as_written=written.get(text, ""), line=found[text]) for text in kept
@@ -72,17 +75,26 @@ def _named(paste: Paste) -> frozenset[str]:
     return frozenset(line for line in lines if line in met or any(bears_on(row, line) for row in beside))
 
 
-def _named_whole(paste: Paste) -> dict[int, str]:
+class _Whole(NamedTuple):
+    """A line that was broken."""
+
+    text: str
+    as_written: str
+
+
+def _named_whole(paste: Paste) -> dict[int, _Whole]:
     """Of each place whose line was broken by a terminal, the whole line, where that names a problem more exactly than
     each of its parts.
     """
-    found: dict[int, str] = {}
+    found: dict[int, _Whole] = {}
     broken = paste.rejoined
     for first, after, wholes in broken if len(broken) <= MOST_LINES else broken[:_HALF] + broken[-_HALF:]:
-        whole = min(wholes, key=rank_of)
+        text = min(wholes, key=rank_of)
         parts = paste.lines[first:after]
-        if first not in found and rank_of(whole) < min(map(rank_of, parts)) and not _is_harmless(whole):
-            found |= dict.fromkeys(range(first, after), whole)
+        if first not in found and rank_of(text) < min(map(rank_of, parts)) and not _is_harmless(text):
+            in_english = paste.as_written.keys().isdisjoint(parts)
+            said = text if in_english else " ".join(paste.as_written.get(part, part).strip() for part in parts)
+            found |= dict.fromkeys(range(first, after), _Whole(text, said))
     return found
 
 

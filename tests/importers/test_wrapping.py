@@ -135,6 +135,14 @@ def test_a_broken_line_is_quoted_whole() -> None:
     assert errors_in(read_text(text)) == [ERRORS["driver-libraries-in-image"]]
 
 
+def test_a_broken_line_in_another_language_is_quoted_as_it_was_written() -> None:
+    path = f"ImportError: /srv/envs/{'a' * 40}/lib/python3.10/site-packages/torch/lib/libcudnn_ops_infer"
+    rest = ".so.8: Kann die Shared-Object-Datei nicht \u00f6ffnen: Datei oder Verzeichnis nicht gefunden"
+    (error,) = read_text(f"{path}\n{rest}").observed_errors
+    assert error.text.endswith("infer.so.8: cannot open shared object file: No such file or directory")
+    assert error.as_written == f"{path} {rest}"
+
+
 @pytest.mark.parametrize(
     "line",
     [
