@@ -22,8 +22,10 @@ NAME = "error lines"
 RANK = Rank.MESSAGE
 
 MOST_LINES = 200
-"""Most lines that are kept, and that are put together, from both ends: the fatal error comes last."""
+"""Most lines that are kept, from both ends: the fatal error comes last."""
 _HALF = MOST_LINES // 2
+_ENDS = 40
+"""Most lines that are put together from each end of a text."""
 LONGEST_LINE = 2_000
 _ALIKE = 2
 """Lines kept from each end of a series that differs only in numbers."""
@@ -88,7 +90,7 @@ def _named_whole(paste: Paste) -> dict[int, _Whole]:
     """
     found: dict[int, _Whole] = {}
     broken = paste.rejoined
-    for first, after, wholes in broken if len(broken) <= MOST_LINES else broken[:_HALF] + broken[-_HALF:]:
+    for first, after, wholes in broken if len(broken) <= 2 * _ENDS else broken[:_ENDS] + broken[-_ENDS:]:
         text = min(wholes, key=rank_of)
         parts = paste.lines[first:after]
         if first not in found and rank_of(text) < min(map(rank_of, parts)) and not _is_harmless(text):

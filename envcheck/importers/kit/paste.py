@@ -123,9 +123,13 @@ class Paste:
             missing += len(whole) - 2 * half
             before, whole = half, whole[:half] + whole[-half:]
             unread = [f"only the first and the last {half} lines were read"]
-        counted = (*range(1, before + 1), *range(before + missing + 1, len(whole) + missing + 1))
-        numbers = [number for number, line in zip(counted, whole, strict=True) for _ in range(line.count(BREAK) + 1)]
-        lines = "\n".join(whole).replace(BREAK, "\n").split("\n")
+        numbers = [*range(1, before + 1), *range(before + missing + 1, len(whole) + missing + 1)]
+        lines = whole
+        if any(BREAK in line for line in whole):
+            numbers = [
+                number for number, line in zip(numbers, whole, strict=True) for _ in range(line.count(BREAK) + 1)
+            ]
+            lines = "\n".join(whole).replace(BREAK, "\n").split("\n")
         cut = [line[:LINE_LIMIT].rstrip() for line in lines]
         long = [number for number, line in zip(numbers, lines, strict=True) if len(line.rstrip()) > LINE_LIMIT]
         if long:

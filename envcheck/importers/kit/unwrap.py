@@ -39,6 +39,8 @@ _BEFORE = re.compile(
     re.MULTILINE,
 )
 """What CI services, ``kubectl logs``, ``docker build``, PyTorch's ranks and ``mpirun`` put before a line."""
+_SIGNS_BEFORE = ("Z ", "Z##", "##[", "[rank", "]<std", "#")
+"""One of these stands in each of them."""
 _DAY = r"[0-9]{4}[-/][0-9]{2}[-/][0-9]{2}"
 _HOUR = r"[0-9]{2}:[0-9]{2}:[0-9]{2}"
 _LEVEL = r"\[?(?:TRACE|DEBUG|INFO|NOTICE|WARN(?:ING)?|ERROR|CRITICAL|FATAL)\]?"
@@ -72,6 +74,7 @@ _NARROWEST, _WIDEST = 60, 250
 """Characters of a line at which terminals break."""
 _MOST_BROKEN = 10
 """Most lines that are one line broken by a terminal."""
+_ALIKE = 4
 _TABLE = ("|", "+")
 """How lines of a table begin, which are as long as each other without being broken."""
 
@@ -89,7 +92,8 @@ def without_wrapping(text: str) -> str:
         text = _ENTITY.sub(lambda found: html.unescape(found[0]), text)
     if "<br" in text:
         text = _LINE_END.sub(BREAK, text)
-    text = _BEFORE.sub("", text)
+    if any(map(text.__contains__, _SIGNS_BEFORE)):
+        text = _BEFORE.sub("", text)
     for pattern in _BEFORE_MOST:
         text = _without_most(pattern, text)
     if "`" in text:
@@ -135,9 +139,12 @@ def _rejoined(lines: Sequence[str], first: int, stop: int) -> Iterator[Broken]:
 
 
 def _goes_on(line: str, below: str, width: int) -> bool:
-    """Whether the first word of the line below had no room in a line."""
-    word = below.split(maxsplit=1)[0]
-    return len(line) + 1 + len(word) > width and not line.startswith(_TABLE) and not below.startswith(_TABLE)
+    """Whether the first word of the line below had no room in a line; lines of a log begin alike, those of a table with
+    its side.
+    """
+    first, word = line.split(maxsplit=1)[0], below.split(maxsplit=1)[0]
+    alike = line.startswith(_TABLE) or below.startswith(_TABLE) or first[:_ALIKE] == word[:_ALIKE]
+    return len(line) + 1 + len(word) > width and not alike
 
 
 def _logged(line: re.Match[str]) -> str:

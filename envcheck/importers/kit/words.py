@@ -11,6 +11,9 @@ _WITHOUT_BLANKS = ("ja", "ko", "zh_CN", "zh_TW")
 """The languages whose words adjoin each other, or what belongs to them."""
 
 
+_BEYOND_LATIN = "\u0300"
+
+
 @cache
 def words_for(meaning: str) -> str:
     """A pattern for each word that means this, also as a part of another word."""
@@ -20,7 +23,11 @@ def words_for(meaning: str) -> str:
 @cache
 def whole_words_for(meaning: str) -> str:
     """The same; of languages with blanks between words only whole words."""
-    return _either(word if of in _WITHOUT_BLANKS else rf"(?<!\w)(?:{word})(?!\w)" for of, word in _said(meaning))
+    said = _said(meaning)
+    whole = _either(word for of, word in said if of not in _WITHOUT_BLANKS)
+    adjoining = _either(word for of, word in said if of in _WITHOUT_BLANKS)
+    # Asked once for all words, and not at each letter of a text without them: most texts are English.
+    return rf"(?<!\w)(?:{whole})(?!\w)|{adjoining}"
 
 
 def _said(meaning: str) -> list[tuple[str, str]]:
@@ -29,4 +36,7 @@ def _said(meaning: str) -> list[tuple[str, str]]:
 
 
 def _either(words: Iterable[str]) -> str:
-    return "|".join(sorted(dict.fromkeys(words), key=len, reverse=True))
+    said = sorted(dict.fromkeys(words), key=len, reverse=True)
+    beyond = [word for word in said if word[0] >= _BEYOND_LATIN]
+    others = [word for word in said if word[0] < _BEYOND_LATIN]
+    return "|".join((*others, rf"(?=[{_BEYOND_LATIN}-\U0010ffff])(?:{'|'.join(beyond)})") if beyond else others)

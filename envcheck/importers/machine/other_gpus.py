@@ -39,6 +39,8 @@ _MAC = re.compile(
     re.IGNORECASE | re.ASCII,
 )
 """A Mac by name: since macOS 10.14 none has a GPU that CUDA can use."""
+_SIGNS_OF_MAC = ("mac", "os x", "osx", "apple", "/private/var/", "/opt/homebrew/", "/users/")
+"""One of these stands in each of them."""
 _NO_MAC_ALONE = re.compile(
     r"linux|ubuntu|debian|centos|windows|colab|\bWSL|\bremote|\bcluster|\bservers?\b|\bcloud\b|\bEC2\b|/home/|\bssh\b"
     r"|\bdriver version\b|\b10\.(?:[5-9]|1[0-3])\b|high sierra|\bany platform\b",
@@ -83,11 +85,14 @@ def _named(paste: Paste) -> str | None:
         found = _GPU.search(line[:_LONGEST_LINE])
         if found and not _ASIDE.search(line[: found.start()]):
             return found[0].strip()
-    return None if _NO_MAC_ALONE.search(paste.text[:_LONGEST_TEXT]) else _mac(paste)
+    mac = _mac(paste)
+    return mac if mac and not _NO_MAC_ALONE.search(paste.text[:_LONGEST_TEXT]) else None
 
 
 def _mac(paste: Paste) -> str | None:
     """The Mac that a text is about."""
+    if not any(map(paste.text.lower().__contains__, _SIGNS_OF_MAC)):
+        return None
     for line in paste.statements:
         found = _MAC.search(line[:_LONGEST_LINE])
         if found and not _MAC_ASIDE.search(line[: found.start()]):

@@ -49,7 +49,7 @@ _OF_COMPOSE = re.compile(
 _WORKS = re.compile(r"(?m)^.*\b(?:nvidia-docker|--gpus|--runtime)\b.*(?:\b(?:works?|worked|succeeds?|fine)\b|正常).*$")
 """A command that is told to work: another one is what the text is about."""
 _OF_APPTAINER = re.compile(r"\b(?:apptainer|singularity) |--nv")
-_ENGINE = re.compile(r"docker|podman|nerdctl|apptainer|singularity", re.IGNORECASE)
+_ENGINES = ("docker", "podman", "nerdctl", "apptainer", "singularity")
 _BESIDE = "$#>` "
 _LONGEST_TEXT, _SHOWN = 1 << 20, 120
 
@@ -74,7 +74,7 @@ def read(paste: Paste) -> Snapshot:
 def _without_gpu(paste: Paste) -> re.Match[str] | None:
     """The command, where nothing in the text asks for a GPU."""
     text = paste.text[:_LONGEST_TEXT]
-    if not _ENGINE.search(text):
+    if not any(map(text.lower().__contains__, _ENGINES)):
         return None
     built = _BUILD.search(text)
     if built:
