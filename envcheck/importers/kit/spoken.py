@@ -260,15 +260,6 @@ _CURED = re.compile(
 _DIGIT = re.compile(r"[0-9]")
 _UNNUMBERED = re.compile(r"titan|jetson|\bdgx\b")
 """The GPUs and machines whose names have no digit."""
-_FIELD = re.compile(
-    r"\b(?:cuda|nvidia|cudnn|nccl|cublas|tensorrt|(?:py)?torch|tensorflow|onnx ?runtime|gpus?|geforce|[rg]tx|vram|nvcc|"
-    r"llama\.cpp|ollama|vllm|jetson|nvlink|nvswitch|infiniband|slurm|gres|sglang|triton|jax|cupy|numba|deepspeed|"
-    r"comfyui|whisper|llms?|exit(?:ed)? (?:with )?code (?:132|134|135|137|139)|segfault(?:s|ed)?)\b|"
-    r"^[ \t]{0,20}killed[ \t]{0,20}$"
-    r"|显卡|顯卡|显存|英伟达|グラボ|グラフィックス?(?:カード|ボード)|ビデオカード|그래픽 ?카드|видеокарт"
-    r"|tarjeta gráfica|carte graphique|grafikkarte|placa de vídeo",
-    re.MULTILINE | re.ASCII,
-)
 
 
 def before_error(text: str) -> str:
@@ -319,7 +310,18 @@ def said_in(line: str) -> Spoken:
 
 def speaks_of_field(text: str) -> bool:
     """Whether a text has a word of this field at all."""
-    return _FIELD.search(text.lower()) is not None
+    return _field().search(text.lower()) is not None
+
+
+@cache
+def _field() -> re.Pattern[str]:
+    return re.compile(
+        r"\b(?:cuda|nvidia|cudnn|nccl|cublas|tensorrt|(?:py)?torch|tensorflow|onnx ?runtime|gpus?|geforce|[rg]tx|vram|"
+        r"nvcc|llama\.cpp|ollama|vllm|jetson|nvlink|nvswitch|infiniband|slurm|gres|sglang|triton|jax|cupy|numba|deepspeed|"
+        r"comfyui|whisper|llms?|exit(?:ed)? (?:with )?code (?:132|134|135|137|139)|segfault(?:s|ed)?)\b|"
+        rf"^[ \t]{{0,20}}killed[ \t]{{0,20}}$|显存|英伟达|{words_for('graphics-card')}",
+        re.MULTILINE | re.ASCII,
+    )
 
 
 def may_tell(line: str) -> bool:
