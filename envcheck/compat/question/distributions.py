@@ -63,8 +63,8 @@ def _by_glibc(question: Question, name: str) -> Iterator[Fit]:
             if covered(row.versions, version) != "none"
             if (needed := parse_version(row.glibc.get(question.machine, ""), scheme("glibc")))
         ]
+        needs.sort(key=lambda need: need[0].numbers)
         for there, by, implied in libcs(question) if needs else ():
-            needs.sort(key=lambda need: need[0].numbers)
             (least, _), (greatest, row) = needs[0], needs[-1]
             libc = str(least) if least == greatest else f"{least} to {greatest}"
             told = f" (it comes with {implied.label})" if implied else ""

@@ -27,9 +27,8 @@ def on_jetsons(question: Question, found: Sequence[Fit]) -> list[Fit]:
     for name in indexes.keys() & question.versions.keys() if _is_jetson(question) else ():
         refusals = [fit for fit in left if fit.bad and name in fit.about and {*fit.about} <= {*_BUILD, name}]
         if refusals and not any(version.local for version in question.versions[name]):
-            fits = [_elsewhere(question, name, version, refusals, indexes[name]) for version in question.versions[name]]
             left = [fit for fit in left if name not in fit.about or not {*fit.about} <= {*_BUILD, name}]
-            left.append(fits[-1])
+            left.append(_elsewhere(question, name, question.versions[name][-1], refusals, indexes[name]))
     return left
 
 

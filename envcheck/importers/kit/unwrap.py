@@ -39,7 +39,7 @@ _BEFORE = re.compile(
     re.MULTILINE,
 )
 """What CI services, ``kubectl logs``, ``docker build``, PyTorch's ranks and ``mpirun`` put before a line."""
-_SIGNS_BEFORE = ("Z ", "Z##", "##[", "[rank", "]<std", "#")
+_SIGNS_BEFORE = ("Z ", "#", "[rank", "]<std")
 """One of these stands in each of them."""
 _DAY = r"[0-9]{4}[-/][0-9]{2}[-/][0-9]{2}"
 _HOUR = r"[0-9]{2}:[0-9]{2}:[0-9]{2}"
@@ -75,6 +75,7 @@ _NARROWEST, _WIDEST = 60, 250
 _MOST_BROKEN = 10
 """Most lines that are one line broken by a terminal."""
 _ALIKE = 4
+"""Characters in which the first words of lines of a log agree."""
 _TABLE = ("|", "+")
 """How lines of a table begin, which are as long as each other without being broken."""
 
