@@ -138,11 +138,8 @@ def _status(subject: FrameworkSubject, facts: Facts) -> Status:
         return "fail"
     if "onnxruntime" in facts.matrix.projects(framework.name, "shares-its-folder"):
         return "warn" if _overwritten(subject, facts.matrix) or not others else "note"
-    return (
-        "fail"
-        if is_main_framework(framework, facts.matrix) and not framework.name.startswith("jax") and not others
-        else "warn"
-    )
+    counts = framework.gpu_available is False if framework.name.startswith("jax") else True
+    return "fail" if is_main_framework(framework, facts.matrix) and counts and not others else "warn"
 
 
 def _overwritten(subject: FrameworkSubject, matrix: Matrix) -> bool:
