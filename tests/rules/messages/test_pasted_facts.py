@@ -139,6 +139,30 @@ def test_a_missing_tool_is_no_fault_beside_a_running_driver() -> None:
     assert cause_in(line + "torch 2.5.1+cu124, driver 550.54.15\n") is None
 
 
+# --- a libcuda from a folder named compat -------------------------------------------------------------------------
+
+REFUSED = "CUDA failure 803: system has unsupported display driver / cuda driver combination\n"
+
+
+@every(
+    [
+        (REFUSED + "export LD_LIBRARY_PATH=/usr/local/cuda-12.6/compat:/usr/local/lib\n", "named compat"),
+        (REFUSED + "$ echo $LD_LIBRARY_PATH\n/usr/local/cuda/compat/lib.real:/usr/lib64\n", "named compat"),
+        (REFUSED + "In the image LD_LIBRARY_PATH is set to /usr/local/cuda/compat/lib\n", "named compat"),
+        (REFUSED + "\tlibcuda.so.1 (libc6,x86-64) => /usr/local/cuda/compat/libcuda.so.1\n", "named compat"),
+        (REFUSED + "export LD_LIBRARY_PATH=/usr/local/cuda/lib64:/opt/compatible\n", "Restart"),
+        (
+            "Failed to initialize NVML: Driver/library version mismatch\nLD_LIBRARY_PATH=/usr/local/cuda/compat\n",
+            "Restart",
+        ),
+    ]
+)
+def test_a_compat_library_that_cuda_refuses_is_taken_off_the_path(text: str, step: str) -> None:
+    check = told("driver-library-mismatch", text)
+    assert check is not None
+    assert [step in fix.text for fix in check.fixes] == [True]
+
+
 # --- a text that tells little -------------------------------------------------------------------------------------
 
 
