@@ -163,6 +163,42 @@ def test_a_compat_library_that_cuda_refuses_is_taken_off_the_path(text: str, ste
     assert [step in fix.text for fix in check.fixes] == [True]
 
 
+# --- verdicts of other tools --------------------------------------------------------------------------------------
+
+H100 = "GPU 0: NVIDIA H100 80GB HBM3 (UUID: GPU-0d9a31c2-0000-0000-0000-000000000002)\nDriver Version: 550.90.07\n"
+
+
+@every(
+    [
+        "|                           | Fail - GPU: 0                                  |",
+        "| memtest                   | Fail                                           |",
+        "|                           | GPU3: Fail                                     |",
+        "PaddlePaddle is installed successfully ONLY for single GPU! Let's start deep learning with PaddlePaddle now.",
+    ]
+)
+def test_a_failure_that_a_tool_gives_no_reason_for_leaves_no_verdict(line: str) -> None:
+    report = session.judge(read_text(H100 + line), Request())
+    assert (report.verdict, cause_in(H100 + line)) == ("unknown", None)
+    (check,) = [each for each in report.checks if each.rule == "text-tells-too-little"]
+    assert check.evidence[0].value == line.strip()
+
+
+@every(
+    [
+        "| Targeted Power            | Pass - All                                     |",
+        "\tGPU 0: OK",
+        "# Out of bounds values : 0 OK",
+        "100.0%  proc'd: 2670 (4410 Gflop/s)   errors: 0   temps: 55 C",
+        "PaddlePaddle is installed successfully! Let's start deep learning with PaddlePaddle now.",
+        "| NVIDIA-SMI 450.57       Driver Version: 450.57       CUDA Version: ERR!     |",
+    ]
+)
+def test_a_tool_that_finds_nothing_wrong_alarms_nobody(line: str) -> None:
+    _, checks = judge_text(H100 + line)
+    assert [check.id for check in checks if check.status in ("fail", "warn")] == []
+    assert session.judge(read_text(H100 + line), Request()).verdict == "pass"
+
+
 # --- a text that tells little -------------------------------------------------------------------------------------
 
 
