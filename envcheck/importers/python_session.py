@@ -17,6 +17,7 @@ from envcheck.importers.kit.assemble import NAMED, OF_MODULE
 from envcheck.importers.kit.paste import SOURCE, Paste
 from envcheck.importers.kit.protocol import Rank, environment, joined, with_environment
 from envcheck.snapshot import Distribution, Driver, Framework, Gpu, Listing, Snapshot
+from envcheck.versions import CudnnVersion
 
 NAME = "Python session"
 RANK = Rank.OUTPUT
@@ -42,7 +43,7 @@ _LABELLED = re.compile(
 _PRINT = re.compile(r"print\s?\((.*)\)\s*;?$")
 _DEVICES = re.compile(r"(?:Out ?\[[0-9]{0,4}\]: ?)?\[PhysicalDevice\(name=.{1,2000}\]$")
 _CALL = re.compile(
-    r"\b(?:torch|tf|tensorflow|jax|ort|onnxruntime|cupy|paddle|numba|llama_cpp)\.|\[PhysicalDevice\(|\(GPU\?\)|\bGPU:[0-9]|cuda:[0-9]|CUDA:[0-9]|\(cuda\)|\.__version__"
+    r"\b(?:torch|tf|tensorflow|jax|ort|onnxruntime|cupy|paddle|numba|llama_cpp|cudnn)\.|\[PhysicalDevice\(|\(GPU\?\)|\bGPU:[0-9]|cuda:[0-9]|CUDA:[0-9]|\(cuda\)|\.__version__"
     r"|CPUExecutionProvider['\"]|\b[Cc]uda [Aa]vailable\b|\bCUDA available\b"
     r"|\bGPU available: False|\btorch[- ][0-9.]{3,12}(?:\+cu[0-9]+)? CPU\b"
 )
@@ -348,6 +349,10 @@ def _counted(answer: str) -> Snapshot:
     return Snapshot(driver=Driver(source=SOURCE, cuda_devices=int(answer)))
 
 
+def _cudnn(answer: str) -> Snapshot | None:
+    return _framework("torch", cudnn=str(CudnnVersion.decode(int(answer)))) if answer != "None" else None
+
+
 def _capability(answer: str) -> Snapshot | None:
     found = re.match(r"\(([0-9]{1,2}), ?([0-9])\)", answer)
     if found is None:
@@ -378,7 +383,7 @@ _QUESTIONS: tuple[_Question, ...] = (
     ),
     _Question(re.compile(r"torch\.cuda\.get_arch_list\(\)"), _LIST, _architectures),
     _Question(re.compile(r"torch\.cuda\.device_count\(\)"), r"([0-9]{1,4})", _counted),
-    _Question(re.compile(r"torch\.backends\.cudnn\.version\(\)"), r"([0-9]{4,6}|None)", lambda _answer: None),
+    _Question(re.compile(r"(?:torch\.backends\.)?cudnn\.version\(\)"), r"([0-9]{4,6}|None)", _cudnn),
     _Question(re.compile(rf"{_TF}\.(?:__version__|version\.VERSION)"), _VERSION, _of_version("tensorflow")),
     _Question(re.compile(rf"{_TF}\.test\.is_built_with_(?:cuda|gpu_support)\(\)"), _TRUE, _built_with_cuda),
     _Question(re.compile(rf"{_TF}\.test\.is_gpu_available\([^)]{{0,80}}\)"), _TRUE, _available("tensorflow")),

@@ -13,6 +13,7 @@ from envcheck.pipeline import session
 from envcheck.pipeline.request import Request
 from envcheck.rules.catalog import find_rule
 from envcheck.rules.engine.cause import primary
+from envcheck.snapshot import frameworks_in
 from tests.every import every
 from tests.rules.machines import cause, check_of, kernel, log, machine, statuses, xid
 
@@ -197,6 +198,43 @@ def test_a_tool_that_finds_nothing_wrong_alarms_nobody(line: str) -> None:
     _, checks = judge_text(H100 + line)
     assert [check.id for check in checks if check.status in ("fail", "warn")] == []
     assert session.judge(read_text(H100 + line), Request()).verdict == "pass"
+
+
+# --- what several processes, or a library, say of their releases ---------------------------------------------------
+
+TRUNCATED = "n1:7:9 [0] bootstrap.cc:91 NCCL WARN Message truncated : received 96 bytes instead of 48\n"
+
+
+def of_nccl(*releases: str) -> str:
+    return "".join(f"n{place}:7:7 [0] NCCL INFO NCCL version {each}+cuda12.4\n" for place, each in enumerate(releases))
+
+
+def test_processes_with_different_releases_of_nccl_do_not_understand_one_another() -> None:
+    check = told("nccl-version-mismatch", of_nccl("2.21.5", "2.26.2") + TRUNCATED)
+    assert check is not None
+    assert check.status == "fail"
+    assert check.title.endswith("2.21.5 and 2.26.2")
+    assert cause_in(of_nccl("2.21.5", "2.21.5") + TRUNCATED) == "nodes-not-connected"
+
+
+@every(
+    [
+        ">>> torch.backends.cudnn.version()\n91002\n",
+        "torch.backends.cudnn.version(): 91002\n",
+        "cudnn.version() = 91002\n",
+    ]
+)
+def test_the_cudnn_that_pytorch_answers_is_no_longer_inferred(line: str) -> None:
+    snapshot, _ = judge_text(f"torch 2.11.0+cu128\n{line}")
+    assert snapshot is not None
+    assert [each.cudnn for each in frameworks_in(snapshot.judged_environment)] == ["9.10.2"]
+
+
+def test_inside_wsl_windows_is_restarted_and_not_the_machine() -> None:
+    blocked = "Failed to initialize NVML: GPU access blocked by the operating system\n"
+    check = told("gpu-init-failed", f"$ uname -r\n6.6.87.2-microsoft-standard-WSL2\n{blocked}")
+    assert check is not None
+    assert ["wsl --update" in fix.text for fix in check.fixes] == [True]
 
 
 # --- a text that tells little -------------------------------------------------------------------------------------
