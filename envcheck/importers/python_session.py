@@ -89,10 +89,10 @@ _LABEL_OF_OUTPUT = re.compile(
     re.IGNORECASE,
 )
 _MOST_QUESTIONS = 12
-_CPU_CHOSEN = {
-    "jax": re.compile(r"\bjax_platform(?:s|_name)[\"'] ?, ?[\"']cpu\b"),
-    "tensorflow": re.compile(r"\bset_visible_devices\(\[\], ?(?:device_type ?= ?)?['\"]GPU['\"]"),
-}
+_CPU_CHOSEN = (
+    ("jax", re.compile(r"\bjax_platform(?:s|_name)[\"'] ?, ?[\"']cpu\b")),
+    ("tensorflow", re.compile(r"\bset_visible_devices\(\[\], ?(?:device_type ?= ?)?['\"]GPU['\"]")),
+)
 """How code tells a framework to leave the GPU."""
 _LONGEST_NAME = 80
 _TF = r"(?:tf|tensorflow)"
@@ -127,7 +127,7 @@ def _of_each(found: Snapshot, change: Callable[[Framework], Framework]) -> Snaps
 def _without_own_choice(found: Snapshot, paste: Paste) -> Snapshot:
     """The facts without the answer "no GPU" of a framework that the same text's code tells to leave the GPU."""
     text = paste.text[:_LONGEST_TEXT]
-    chosen = {name for name, pattern in _CPU_CHOSEN.items() if pattern.search(text)}
+    chosen = {name for name, pattern in _CPU_CHOSEN if pattern.search(text)}
 
     def asked(framework: Framework) -> Framework:
         on_purpose = framework.gpu_available is False and framework.name in chosen

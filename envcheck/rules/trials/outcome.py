@@ -22,7 +22,7 @@ _NEEDS = "needs"
 """The key of the answer with the call that a program must make first."""
 
 
-@rule(layer="framework", per="framework", symptom=True, required=True)
+@rule(layer="framework", per="framework", symptom=True)
 def framework_import_fails(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """A framework cannot be imported.
 
@@ -85,7 +85,7 @@ def _not_imported_in_text(framework: Framework) -> Outcome:
     )
 
 
-@rule(layer="framework", per="framework", symptom=True, required=True)
+@rule(layer="framework", per="framework", symptom=True)
 def framework_cannot_use_gpu(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """A framework that is built for CUDA does not compute on the GPU.
 

@@ -253,6 +253,9 @@ EXAMPLES: dict[str, list[str]] = {
         "|  0%   33C    P8              ERR! / 350W  |      1MiB / 24576MiB |      0%      Default |",
         "| ERR!  48C    P2             118W / 250W  |   8120MiB / 11264MiB |     97%      Default |",
     ],
+    "nccl-version-mismatch": [
+        "NCCL error in: ProcessGroupNCCL.cpp:1970, internal error (run with NCCL_DEBUG=INFO for details), NCCL version 2.20.5 Last error: Message truncated : received 160 bytes instead of 64",
+    ],
     "wrong-result": [
         "\tGPU 2: FAULTY",
         "34.2%  proc'd: 1520 (9210 Gflop/s) - 1511 (9180 Gflop/s)   errors: 0 - 12  (WARNING!)  temps: 61 C - 64 C",
