@@ -404,6 +404,21 @@ class ReleaseRow(Row, frozen=True, kw_only=True):
         return f"{self.name}/{self.versions}" + (f"+{self.build}" if self.build else "")
 
 
+class DistributionRow(Row, frozen=True, kw_only=True):
+    """A Linux distribution."""
+
+    name: str
+    """Its ``ID`` in os-release."""
+    component: str = ""
+    """What it is called in rows of releases and in questions; empty: no question names it."""
+    titles: tuple[str, ...]
+    """How its titles begin, in lower case."""
+
+    @property
+    def id(self) -> str:
+        return f"distribution/{self.name}"
+
+
 System: TypeAlias = Literal["any", "linux-x86_64", "linux-aarch64", "windows-x86_64", "macos-x86_64", "macos-aarch64"]
 """What a wheel is for; ``any`` for one without compiled code."""
 
@@ -755,6 +770,9 @@ class FamilyRow(Row, frozen=True, kw_only=True):
     """Its part in a toolkit's ``version.json``; else ``lib`` and its name."""
     owners: str = ""
     """How the names of packages begin that bring it; else its name."""
+    told_by: str = ""
+    """Of a library that is a component of its ``kind``: the distribution on PyPI, with CUDA's major for ``{}``, that
+    holds it, or the part of it whose file names tell its glibc."""
     opened_first: tuple[str, ...] = ()
     """Its libraries that TensorFlow and XLA open when they start: without one of them they use no GPU."""
     shared: dict[str, str] = {}

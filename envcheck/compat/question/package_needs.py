@@ -30,8 +30,6 @@ _NAMES_EXTRA = re.compile(r";.*\bextra\b")
 _FOR_AN_EXTRA = re.compile(r";.*\bextra\s*==\s*[\"']")
 _EXTRA = re.compile(r"""\bextra\s*==\s*["']([a-z0-9][a-z0-9._-]{0,40})["']""")
 _WILD = re.compile(r"((?:>=|<=|>|<)\s*[0-9][0-9.]*)\.\*")
-_WHEELS = {"cudnn": "nvidia-cudnn", "nccl": "nvidia-nccl"}
-"""Components that are distributions under another name, with the CUDA major behind it."""
 _NO_PACKAGES = frozenset(
     {"cuda", "python", "tensorrt", "ubuntu", "jetpack", "glibc", "l4t", "gcc", "clang", "msvc", "nvcc"}
 )
@@ -337,7 +335,7 @@ def needed_of(
         major = (row.cuda or "").partition(".")[0]
         left_out = {*row.optional, *(member for group in row.one_of for member in group)}
         for component, spec in row.needs.items():
-            wheel = _WHEELS.get(component)
+            wheel = matrix.wheels_of_libraries.get(component)
             if (
                 component in left_out
                 or component in _NO_PACKAGES
@@ -346,7 +344,7 @@ def needed_of(
                 or "|" in spec
             ):
                 continue
-            asked = f"{wheel}-cu{major}" if wheel else component
+            asked = wheel.format(major) if wheel else component
             lines[f"{asked}{','.join(map(_bound, spec.split(',')))}"] = None
     return tuple(lines)
 
@@ -366,6 +364,7 @@ def _pins_of_torch(matrix: Matrix, version: str) -> tuple[str, ...]:
     if row is None or not cuda or (local and not local.startswith("cu")):
         return ()
     major = cuda.partition(".")[0]
-    own = ((f"nvidia-cudnn-cu{major}", row.cudnn), (f"nvidia-nccl-cu{major}", row.nccl))
+    wheels = matrix.wheels_of_libraries
+    own = ((wheels["cudnn"].format(major), row.cudnn), (wheels["nccl"].format(major), row.nccl))
     pins = (*(own if not local or local == f"cu{cuda.replace('.', '')}" else ()), ("triton", row.triton))
     return tuple(f"{name}=={pin}" for name, pin in pins if pin)
