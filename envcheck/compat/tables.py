@@ -644,6 +644,8 @@ Trait: TypeAlias = Literal[
     "shares-its-folder",
     "has-cuda-provider",
     "binary-interface",
+    "for-a-part",
+    "brings-cuda",
 ]
 """``falls-back-to-cpu``: it computes on the CPU, without an error, where a CUDA library is missing.
 ``compiles-at-run-time``: its files hold only a part of the GPU code that it runs. ``compiles-with-xla``: XLA
@@ -663,7 +665,9 @@ interface does not matter to it. ``released-with-torch``: it has one release for
 version that is asked of it chooses the CUDA of PyTorch's build. ``refuses-other-numpy``: it checks NumPy's version when
 it is imported, and raises. ``shares-its-folder``: the project's other distributions of these
 names install the same files. ``has-cuda-provider``: this one is built for CUDA. ``binary-interface``: what is compiled
-against a major version of it need not run beside another one, whatever the requirement admits.
+against a major version of it need not run beside another one, whatever the requirement admits. ``for-a-part``: only a
+part of the project needs it; one of its own project, only a part of whatever needs it. ``brings-cuda``: it holds parts
+of the CUDA toolkit, besides NVIDIA's wheels of libraries.
 """
 
 

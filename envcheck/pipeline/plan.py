@@ -73,7 +73,7 @@ def _of_package(
     important = _important(item, matrix)
     if not (important or _needs_gpu(item, matrix)):
         return
-    if is_for_a_part("torch", item.name) and _judged_by_rules(environment, "torch"):
+    if is_for_a_part(matrix, "torch", item.name) and _judged_by_rules(environment, "torch"):
         return  # PyTorch, which brings it, runs without it on GPUs that it does not support
     found = _other(item, environment, machine, matrix)
     if (

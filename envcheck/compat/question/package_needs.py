@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
+from envcheck.compat.load import load_matrix
 from envcheck.compat.matrix import Matrix
 from envcheck.compat.names import canonical, scheme
 from envcheck.compat.question.candidates import release_candidates
@@ -34,13 +35,6 @@ _NO_PACKAGES = frozenset(
     {"cuda", "python", "tensorrt", "ubuntu", "jetpack", "glibc", "l4t", "gcc", "clang", "msvc", "nvcc"}
 )
 """Components that no installer of Python packages brings."""
-
-_STAND_IN = re.compile(
-    r"(?:(?:amd-)?(?P<cupy>cupy)|(?P<onnxruntime>onnxruntime)|(?P<triton>(?:pytorch-)?triton)|"
-    r"(?:intel-)?(?P<tensorflow>tensorflow|tf-nightly))(?:-(?:nightly|cpu|gpu|intel|directml|openvino|cuda\d+x?|aws|rocm).*)?|"
-    r"(?P<opencv>opencv)(?:-contrib)?-python(?:-headless)?|(?P<psycopg>psycopg2)-binary"
-)
-"""Distributions that fill the same package, each in the place of another."""
 
 
 def names_extra(line: str) -> bool:
@@ -114,9 +108,8 @@ def normalised(name: str) -> str:
 
 @lru_cache(maxsize=30_000)  # asked of every distribution for each framework
 def package_filled_by(name: str) -> str:
-    """The package that a distribution fills."""
-    match = _STAND_IN.fullmatch(name)
-    return match.lastgroup or name if match else name
+    """The package that a distribution fills: those of one project stand in for each other."""
+    return next(iter(load_matrix().projects(name, "shares-its-folder")), name)
 
 
 def same_package(one: str, other: str) -> bool:

@@ -25,11 +25,6 @@ from envcheck.versions import CodeTarget, ComputeCapability, CudaVersion, Driver
 
 # Whether the libraries that a build needs leave a GPU out, whichever of the admitted versions is taken.
 
-_FOR_A_PART = ("triton",)
-"""What only a part of a package runs on: PyTorch computes without Triton, its compiler does not."""
-_FOR_A_PART_OF_TORCH = ("nvidia-cudnn", "nvidia-cusparselt")
-"""How libraries are called that it needs for its convolutions, or for sparse products, alone."""
-
 _VERDICTS: dict[Cover, FitVerdict] = {"all": "compatible", "some": "unknown", "none": "incompatible"}
 BEST_FIRST = ("compatible", "unknown", "incompatible")
 _DRIVERS = {"driver-linux": False, "driver-windows": True, "driver": None}
@@ -40,9 +35,9 @@ _OF_GPU_BUILDS = frozenset({"cuda", "cudnn", "nccl", *_DRIVERS})
 """What the package decides that brings the GPU code."""
 
 
-def is_for_a_part(package: str, name: str) -> bool:
-    """Whether only a part of a package needs the other one."""
-    return name in _FOR_A_PART or (package == TORCH and name.startswith(_FOR_A_PART_OF_TORCH))
+def is_for_a_part(matrix: Matrix, package: str, name: str) -> bool:
+    """Whether only a part of a package needs the other one: PyTorch computes without Triton, its compiler does not."""
+    return not {package, name}.isdisjoint(matrix.projects(name, "for-a-part"))
 
 
 _JETPACK = "jetpack"
@@ -97,7 +92,7 @@ def _open(spec: Specifier, newest: CudaVersion) -> bool:
 def _libraries_refuse(matrix: Matrix, candidate: Candidate, row: ReleaseRow, gpu: AskedGpu) -> Iterator[Fit]:
     chosen = _chosen_from(row)
     for key, text in row.needs.items():
-        if is_for_a_part(candidate.name, key) or key in chosen or key in row.optional:
+        if is_for_a_part(matrix, candidate.name, key) or key in chosen or key in row.optional:
             continue
         spec = parse_specifier(text)
         rows = [other for other in matrix.rows_of(canonical(key)) if _overlap(text, other.versions)]

@@ -8,14 +8,14 @@ from envcheck.checks import Evidence
 from envcheck.compat.error_lines import matches_fragment
 from envcheck.compat.matrix import Matrix
 from envcheck.compat.relations.visible_devices import hides_all
+from envcheck.compat.tables import Trait
 from envcheck.rules.api import Facts, evidence_of
 from envcheck.rules.facts.library_names import wheel_of
 from envcheck.rules.messages.observed import line_evidence
 from envcheck.rules.variables.visible_devices import VISIBLE, setting_evidence
 from envcheck.snapshot import Environment, items_in
 
-_TOOLKIT = re.compile(r"nvidia-cuda-|cuda-(?:toolkit|runtime|cudart|libraries)$")
-"""Distributions of the toolkit's parts, besides NVIDIA's wheels of libraries."""
+_OF_CUDA: tuple[Trait, ...] = ("brings-cuda", "chooses-cuda-of-torch")
 
 _LOG_PREFIX = re.compile(r"\.cc:[0-9]+\]")
 """The prefix of lines that TensorFlow and XLA log without a GPU, too."""
@@ -48,7 +48,7 @@ def _package(environment: Environment, matrix: Matrix) -> tuple[Evidence, ...]:
 
 
 def _brings_cuda(name: str, matrix: Matrix) -> bool:
-    return bool(wheel_of(name) or _TOOLKIT.match(name)) or matrix.has_trait(name, "chooses-cuda-of-torch")
+    return wheel_of(name) is not None or any(matrix.has_trait(name, trait) for trait in _OF_CUDA)
 
 
 def _stated(facts: Facts) -> tuple[Evidence, ...]:
