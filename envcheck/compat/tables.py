@@ -774,6 +774,9 @@ class FamilyRow(Row, frozen=True, kw_only=True):
     """Its part in a toolkit's ``version.json``; else ``lib`` and its name."""
     owners: str = ""
     """How the names of packages begin that bring it; else its name."""
+    version_unit: int = 0
+    """What its major counts in the number by which headers and messages tell its version (of cuDNN, from 9 on); 0: not
+    known."""
     told_by: str = ""
     """Of a library that is a component of its ``kind``: the distribution on PyPI, with CUDA's major for ``{}``, that
     holds it, or the part of it whose file names tell its glibc."""

@@ -17,9 +17,6 @@ from envcheck.snapshot import Environment, items_in
 
 _OF_CUDA: tuple[Trait, ...] = ("brings-cuda", "chooses-cuda-of-torch")
 
-_LOG_PREFIX = re.compile(r"\.cc:[0-9]+\]")
-"""The prefix of lines that TensorFlow and XLA log without a GPU, too."""
-
 _CODE = re.compile(r"\S+\.py\b")
 """The file of a warning; CPU builds of PyTorch have a ``torch/cuda/__init__.py``, too."""
 
@@ -59,6 +56,11 @@ def _stated(facts: Facts) -> tuple[Evidence, ...]:
 
 
 def _error(facts: Facts) -> tuple[Evidence, ...]:
-    errors = (error for error in facts.snapshot.observed_errors if not _LOG_PREFIX.search(error.text))
-    found = next((error for error in errors if matches_fragment("cuda-wanted", _CODE.sub("", error.text))), None)
+    asking = (
+        error
+        for error in facts.snapshot.observed_errors
+        if matches_fragment("cuda-wanted", _CODE.sub("", error.text))
+        and not matches_fragment("logged-with-its-place", error.text)
+    )
+    found = next(asking, None)
     return (line_evidence(found, "asks for CUDA"),) if found else ()

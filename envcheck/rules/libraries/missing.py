@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from envcheck.checks import Evidence, Fix
+from envcheck.compat.families import TOOLKIT
 from envcheck.compat.relations.libraries import cuda_majors
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, passed, rule
 from envcheck.rules.facts.frameworks import base_framework, full_name
@@ -53,7 +54,7 @@ def _provided_by_host(facts: Facts) -> Outcome | None:
 
 def _provided_by_its_host(facts: Facts) -> Outcome | None:
     """As ``_provided_by_host`` has it, where the text does not say itself which CUDA there is."""
-    said = any(each.stated and each.family == "cuda-toolkit" for each in items_in(facts.snapshot.libraries))
+    said = any(each.stated and each.family == TOOLKIT for each in items_in(facts.snapshot.libraries))
     return None if said else _provided_by_host(facts)
 
 

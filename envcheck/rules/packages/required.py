@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from envcheck.checks import Evidence, Fix, Status
+from envcheck.compat.families import TOOLKIT
 from envcheck.compat.matrix import Matrix
 from envcheck.compat.question.package_needs import (
     NOT_TO_RUN,
@@ -25,7 +26,7 @@ from envcheck.snapshot import Distribution, Framework, frameworks_in
 
 _SPOKEN_OF = frozenset({"torch", "numpy", "jax", "jaxlib"})
 """Packages that another rule judges in more detail, beside those that are released with PyTorch."""
-_NVIDIAS = ("nvidia-", "cuda-toolkit")
+_NVIDIAS = ("nvidia-", TOOLKIT)
 _SPOKEN_OF_STARTS = (*_NVIDIAS, "jax-cuda")
 _SHOWN = 8
 
