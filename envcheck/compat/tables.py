@@ -399,6 +399,11 @@ class ReleaseRow(Row, frozen=True, kw_only=True):
         return f"{self.builds}@{systems}" if systems else self.builds
 
     @property
+    def alternatives(self) -> list[str]:
+        """The needs of which one is enough, of all groups."""
+        return [name for group in self.one_of for name in group]
+
+    @property
     def builds(self) -> str:
         """The id without the systems that the row covers."""
         return f"{self.name}/{self.versions}" + (f"+{self.build}" if self.build else "")

@@ -326,7 +326,7 @@ def needed_of(
     lines: dict[str, None] = {}
     for row in release_rows(matrix, name, version, os, machine):
         major = (row.cuda or "").partition(".")[0]
-        left_out = {*row.optional, *(member for group in row.one_of for member in group)}
+        left_out = {*row.optional, *row.alternatives}
         for component, spec in row.needs.items():
             wheel = matrix.wheels_of_libraries.get(component)
             if (
