@@ -58,6 +58,16 @@ DISTRIBUTIONS = {
     "rules/system/container_image.py": (1, "the commands of their package managers"),
     "rules/system/wsl.py": (1, "the commands of their package managers"),
 }
+VARIABLES = {
+    "collect/bench.py": (1, "what envcheck sets for its own programs"),
+    "collect/trial_plan.py": (3, "what envcheck sets for programs that it tries"),
+    "plans/image/commands.py": (1, "options of pip and uv, as variables"),
+    "redact/names.py": (2, "who the user is"),
+    "refresh/index.py": (1, "the index that envcheck itself asks"),
+    "rules/packages/environment.py": (1, "which environment is active"),
+    "snapshot/__init__.py": (1, "no variables: what it exports"),
+}
+OF_THE_LOADER = {"LD_LIBRARY_PATH", "LD_PRELOAD"}
 _OF_RE = frozenset({"compile", "search", "match", "fullmatch", "findall", "finditer", "sub", "subn", "split"})
 
 
@@ -76,6 +86,16 @@ def test_no_further_module_lists_distributions() -> None:
     names = matrix.distribution_names | {row.name for row in matrix.distributions}
     found = Counter(name for name, texts in _collections() if len(texts & names) > 1)
     assert found == {name: number for name, (number, _) in DISTRIBUTIONS.items()}
+
+
+def test_no_further_module_lists_environment_variables() -> None:
+    named = re.compile(r"[A-Z][A-Z0-9]+(?:_[A-Z0-9]+)+")
+    found = Counter(
+        name
+        for name, texts in _collections()
+        if len({text for text in texts if named.fullmatch(text)} - OF_THE_LOADER) > 1
+    )
+    assert found == {name: number for name, (number, _) in VARIABLES.items()}
 
 
 def _nodes() -> Iterator[tuple[str, ast.AST]]:
