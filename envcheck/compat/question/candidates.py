@@ -405,7 +405,7 @@ def _of_distribution(question: Question) -> Implied | None:
     inside = question.container.holds if question.container else {}
     held = [("nvcr", name, parse_version(text, scheme(name))) for name, text in inside.items() if name in names]
     by = "os" if "os" in question.labels else ""
-    named = [(by or name, name, each) for name in names for each in question.versions.get(name, ())]
+    named = [(by or name, name, each) for name in sorted(names) for each in question.versions.get(name, ())]
     for told_by, name, version in held or named:
         for row in question.matrix.rows_for(name, version) if version else ():
             libc = parse_version(row.bundles["glibc"], scheme("glibc"))

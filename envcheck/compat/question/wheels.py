@@ -213,7 +213,7 @@ def _unknown_libc(question: Question, label: str, name: str, row: WheelRow, leas
     """Where a release of a distribution was named that no row knows, whether its glibc is new enough."""
     if least is None or _ANY in row.pythons or libcs(question):
         return
-    for distribution in question.matrix.distribution_names & question.versions.keys():
+    for distribution in sorted(question.matrix.distribution_names & question.versions.keys()):
         by = "os" if "os" in question.labels else distribution
         reason = f"the wheels of {label} on PyPI need glibc {least} or newer; the matrix does not know that of"
         reason = f"{reason} {distribution} {question.versions[distribution][0]}"
