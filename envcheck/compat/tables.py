@@ -650,6 +650,7 @@ Trait: TypeAlias = Literal[
     "has-cuda-provider",
     "binary-interface",
     "for-a-part",
+    "part-for-cuda",
     "brings-cuda",
 ]
 """``falls-back-to-cpu``: it computes on the CPU, without an error, where a CUDA library is missing.
@@ -671,8 +672,9 @@ version that is asked of it chooses the CUDA of PyTorch's build. ``refuses-other
 it is imported, and raises. ``shares-its-folder``: the project's other distributions of these
 names install the same files. ``has-cuda-provider``: this one is built for CUDA. ``binary-interface``: what is compiled
 against a major version of it need not run beside another one, whatever the requirement admits. ``for-a-part``: only a
-part of the project needs it; one of its own project, only a part of whatever needs it. ``brings-cuda``: it holds parts
-of the CUDA toolkit, besides NVIDIA's wheels of libraries.
+part of the project needs it; one of its own project, only a part of whatever needs it. ``part-for-cuda``: it is what
+the project's own package uses NVIDIA's GPUs by. ``brings-cuda``: it holds parts of the CUDA toolkit, besides NVIDIA's
+wheels of libraries.
 """
 
 

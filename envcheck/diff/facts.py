@@ -14,6 +14,8 @@ _GIB = 1 << 30
 OF_ONE_PROCESS = ("RANK", "LOCAL_RANK")
 _PACKAGED = ("wheel", "conda", "driver")
 """Origins of libraries whose versions are reported with their distribution or the driver."""
+_OF_FLEETS = frozenset({"multiprocessors", "addressing mode", "IOMMU", "fabric"})
+"""What is compared among nodes alone."""
 
 
 def compare_facts(first: Report, second: Report, matched: Match) -> Iterator[Change | Note]:
@@ -105,10 +107,6 @@ def called(gpu: Gpu) -> str:
 def _gpu(gpu: Gpu, matched: Match) -> Facts:
     left_out = _OF_FLEETS if matched.one_machine else _OF_FLEETS | {"UUID"}  # those of two machines always differ
     return {what: value for what, value in gpu_facts(gpu).items() if what not in left_out}
-
-
-_OF_FLEETS = frozenset({"multiprocessors", "addressing mode", "IOMMU", "fabric"})
-"""What is compared among nodes alone."""
 
 
 def gpu_facts(gpu: Gpu) -> Facts:

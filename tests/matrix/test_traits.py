@@ -52,6 +52,7 @@ OF_OTHERS = {
         ("refuses-other-numpy", ("numba",), ("torch", "numba-cuda")),
         ("binary-interface", ("numpy", "torch"), ("scipy", "transformers", "cupy-cuda12x", "pandas")),
         ("for-a-part", ("triton", "nvidia-cudnn-cu12", "nvidia-cusparselt"), ("torch", "nvidia-nccl-cu12", "cudnn")),
+        ("part-for-cuda", ("jax-cuda12-plugin", "jax-cuda13-pjrt"), ("jax", "jaxlib", "cupy-cuda12x")),
         ("brings-cuda", ("nvidia-cuda-nvcc", "cuda-toolkit", "cuda-libraries"), ("cuda-python", "cuda-bindings")),
         ("has-cuda-provider", ("onnxruntime-gpu", "ort-nightly-gpu"), ("onnxruntime", "onnxruntime-directml")),
         (

@@ -56,6 +56,6 @@ def _gpu_extra(framework: Framework, matrix: Matrix) -> str:
     """The extra that installs the CUDA libraries, or the plug-in that needs them: ``[and-cuda]``."""
     for line in framework.requires:
         name, extra = requirement_name(line), extra_of(line)
-        if extra and (family_of_wheel(name) or matrix.has_trait(name, "falls-back-to-cpu")):
+        if extra and (family_of_wheel(name) or matrix.has_trait(name, "part-for-cuda")):
             return f"[{extra}]"
     return ""

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from envcheck.checks import Evidence, Fix
 from envcheck.compat.families import TOOLKIT
 from envcheck.compat.relations.libraries import cuda_majors
+from envcheck.compat.tables import Trait
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, passed, rule
 from envcheck.rules.facts.frameworks import base_framework, full_name
 from envcheck.rules.facts.libraries import (
@@ -40,6 +41,9 @@ from envcheck.rules.libraries.symbols import use_right_copy
 from envcheck.rules.packages.shipped import is_damaged, owner_of
 from envcheck.snapshot import Distribution, Framework, Load, items_in
 from envcheck.versions import CudaVersion
+
+_COMPARED_ELSEWHERE: tuple[Trait, ...] = ("part-for-cuda", "cuda-of-torch")
+"""Of these, other rules compare the CUDA with that of what they extend."""
 
 
 def _provided_by_host(facts: Facts) -> Outcome | None:
@@ -368,8 +372,8 @@ def _extends_another(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     own, its = CudaVersion.parse(framework.cuda), CudaVersion.parse(base.cuda if base else None)
     if base is None or own is None or its is None or own.major == its.major:
         return None
-    if framework.name.startswith("jax-cuda") or facts.matrix.has_trait(framework.name, "cuda-of-torch"):
-        return None  # other rules compare these
+    if any(facts.matrix.has_trait(framework.name, trait) for trait in _COMPARED_ELSEWHERE):
+        return None
     if ran_on_gpu(framework):
         return None
     return Outcome(
