@@ -31,6 +31,7 @@ FIELDS = {
     "wheel": "wheels",
     "requirement": "requirements",
     "published": "published",
+    "distribution": "distributions",
     "mig": "migs",
     "flaw": "flaws",
     "variable": "variables",

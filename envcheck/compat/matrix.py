@@ -21,6 +21,7 @@ from envcheck.compat.tables import (
     CondaBuildRow,
     CondaRow,
     CudaRow,
+    DistributionRow,
     DriverBranchRow,
     EfficiencyRow,
     ErrorRow,
@@ -95,6 +96,7 @@ class Matrix:
     conda = Table(CondaRow)
     conda_builds = Table(CondaBuildRow)
     products = Table(ProductRow)
+    distributions = Table(DistributionRow)
     images = Table(ImageRow)
     indexes = Table(IndexRow)
     extras = Table(ExtraRow)
@@ -184,6 +186,16 @@ class Matrix:
     def gpus_by_name(self) -> dict[str, GpuRow]:
         """GPU models by the keys of their names and aliases."""
         return by_name(self.gpus)
+
+    @cached_property
+    def distribution_names(self) -> frozenset[str]:
+        """The Linux distributions that a question may name, as components."""
+        return frozenset(row.component for row in self.distributions if row.component)
+
+    @cached_property
+    def wheels_of_libraries(self) -> dict[str, str]:
+        """By component, the distribution on PyPI that holds the library, with CUDA's major for ``{}``."""
+        return {row.kind: row.told_by for row in self.families if row.told_by}
 
     @cached_property
     def _by_trait(self) -> dict[Trait, tuple[dict[str, list[str]], list[tuple[str, str]]]]:

@@ -399,9 +399,29 @@ class ReleaseRow(Row, frozen=True, kw_only=True):
         return f"{self.builds}@{systems}" if systems else self.builds
 
     @property
+    def alternatives(self) -> list[str]:
+        """The needs of which one is enough, of all groups."""
+        return [name for group in self.one_of for name in group]
+
+    @property
     def builds(self) -> str:
         """The id without the systems that the row covers."""
         return f"{self.name}/{self.versions}" + (f"+{self.build}" if self.build else "")
+
+
+class DistributionRow(Row, frozen=True, kw_only=True):
+    """A Linux distribution."""
+
+    name: str
+    """Its ``ID`` in os-release."""
+    component: str = ""
+    """What it is called in rows of releases and in questions; empty: no question names it."""
+    titles: tuple[str, ...]
+    """How its titles begin, in lower case."""
+
+    @property
+    def id(self) -> str:
+        return f"distribution/{self.name}"
 
 
 System: TypeAlias = Literal["any", "linux-x86_64", "linux-aarch64", "windows-x86_64", "macos-x86_64", "macos-aarch64"]
@@ -629,6 +649,9 @@ Trait: TypeAlias = Literal[
     "shares-its-folder",
     "has-cuda-provider",
     "binary-interface",
+    "for-a-part",
+    "part-for-cuda",
+    "brings-cuda",
 ]
 """``falls-back-to-cpu``: it computes on the CPU, without an error, where a CUDA library is missing.
 ``compiles-at-run-time``: its files hold only a part of the GPU code that it runs. ``compiles-with-xla``: XLA
@@ -648,7 +671,10 @@ interface does not matter to it. ``released-with-torch``: it has one release for
 version that is asked of it chooses the CUDA of PyTorch's build. ``refuses-other-numpy``: it checks NumPy's version when
 it is imported, and raises. ``shares-its-folder``: the project's other distributions of these
 names install the same files. ``has-cuda-provider``: this one is built for CUDA. ``binary-interface``: what is compiled
-against a major version of it need not run beside another one, whatever the requirement admits.
+against a major version of it need not run beside another one, whatever the requirement admits. ``for-a-part``: only a
+part of the project needs it; one of its own project, only a part of whatever needs it. ``part-for-cuda``: it is what
+the project's own package uses NVIDIA's GPUs by. ``brings-cuda``: it holds parts of the CUDA toolkit, besides NVIDIA's
+wheels of libraries.
 """
 
 
@@ -755,6 +781,12 @@ class FamilyRow(Row, frozen=True, kw_only=True):
     """Its part in a toolkit's ``version.json``; else ``lib`` and its name."""
     owners: str = ""
     """How the names of packages begin that bring it; else its name."""
+    version_unit: int = 0
+    """What its major counts in the number by which headers and messages tell its version (of cuDNN, from 9 on); 0: not
+    known."""
+    told_by: str = ""
+    """Of a library that is a component of its ``kind``: the distribution on PyPI, with CUDA's major for ``{}``, that
+    holds it, or the part of it whose file names tell its glibc."""
     opened_first: tuple[str, ...] = ()
     """Its libraries that TensorFlow and XLA open when they start: without one of them they use no GPU."""
     shared: dict[str, str] = {}

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
+from envcheck.compat.families import TOOLKIT
 from envcheck.compat.gpu_models import find_model
 from envcheck.compat.matrix import Matrix
 from envcheck.compat.relations.driver_cuda import driver_runs_cuda
@@ -102,7 +103,7 @@ def infer_default_build(framework: Framework, snapshot: Snapshot, os: Os, matrix
 
 def _stated(snapshot: Snapshot, matrix: Matrix) -> Iterator[CudaVersion]:
     """The CUDA versions of toolkits and images in a text."""
-    libraries = (each.cuda for each in items_in(snapshot.libraries) if each.stated and each.family == "cuda-toolkit")
+    libraries = (each.cuda for each in items_in(snapshot.libraries) if each.stated and each.family == TOOLKIT)
     toolkits = [each for each in items_in(snapshot.toolkits) if each.source == PASTED]
     for text in (*libraries, *(each.version for each in toolkits)):
         cuda = CudaVersion.parse(text)

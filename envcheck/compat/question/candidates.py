@@ -9,7 +9,7 @@ from typing import NamedTuple, TypeAlias
 import msgspec
 
 from envcheck.compat.matrix import Matrix
-from envcheck.compat.names import DISTRIBUTIONS, SYSTEMS, canonical, scheme
+from envcheck.compat.names import SYSTEMS, canonical, scheme
 from envcheck.compat.question.question import Implied, Question, System, unknown_release
 from envcheck.compat.question.wheels import covering, pythons_here, wheels_of
 from envcheck.compat.relations.driver_cuda import may_exist
@@ -401,10 +401,11 @@ def with_implied(question: Question) -> Question:
 
 def _of_distribution(question: Question) -> Implied | None:
     """The glibc of the Linux distribution in the container, or else of the one that was named."""
+    names = question.matrix.distribution_names
     inside = question.container.holds if question.container else {}
-    held = [("nvcr", name, parse_version(text, scheme(name))) for name, text in inside.items() if name in DISTRIBUTIONS]
+    held = [("nvcr", name, parse_version(text, scheme(name))) for name, text in inside.items() if name in names]
     by = "os" if "os" in question.labels else ""
-    named = [(by or name, name, each) for name in DISTRIBUTIONS for each in question.versions.get(name, ())]
+    named = [(by or name, name, each) for name in sorted(names) for each in question.versions.get(name, ())]
     for told_by, name, version in held or named:
         for row in question.matrix.rows_for(name, version) if version else ():
             libc = parse_version(row.bundles["glibc"], scheme("glibc"))

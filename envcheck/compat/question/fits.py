@@ -12,7 +12,7 @@ from typing import TypeAlias
 import msgspec
 
 from envcheck.compat.matrix import Matrix
-from envcheck.compat.names import COMPILERS, DISTRIBUTIONS, HARDWARE, PLATFORM, SETS, canonical
+from envcheck.compat.names import COMPILERS, HARDWARE, PLATFORM, SETS, canonical
 from envcheck.compat.question.candidates import (
     TORCH,
     Candidate,
@@ -198,8 +198,8 @@ def module_fits(question: Question) -> Iterator[Fit]:
 # Everything about a question: hardware pairs, the rows of each component, and what no relation covers.
 
 
-_KNOWN_OTHERWISE = frozenset({"cuda", "nvcc", "python", "gcc", ENGINE, *DISTRIBUTIONS})
-"""A version of these that no row of releases covers may be known all the same."""
+_KNOWN_OTHERWISE = frozenset({"cuda", "nvcc", "python", "gcc", ENGINE})
+"""A version of these, and of a distribution, that no row of releases covers may be known all the same."""
 
 _Option: TypeAlias = tuple[str, Sequence[Fit]]
 """One way to read a named component, and what the relations say of it so read."""
@@ -285,7 +285,7 @@ def _options(question: Question, name: str, version: Version) -> list[_Option]:
     if name == ENGINE or not (question.matrix.rows_of(name) or name in question.matrix.wheels_by_name):
         return []
     candidates = release_candidates(question, name, version)
-    if not candidates and name not in _KNOWN_OTHERWISE:
+    if not candidates and name not in _KNOWN_OTHERWISE | question.matrix.distribution_names:
         return [(name, [_unknown([name], unknown_release(question, name, version))])]
     found = _best_build(question, candidates)
     return _or_elsewhere(question, found, elsewhere(question, name, version)) if candidates else found

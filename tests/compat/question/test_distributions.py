@@ -4,16 +4,38 @@ from __future__ import annotations
 
 import pytest
 
+from envcheck.bundle import folder
+from envcheck.compat.compiling import read_rows
 from envcheck.compat.load import load_matrix
-from envcheck.compat.names import DISTRIBUTIONS
 from envcheck.compat.specifier import Version, parse_specifier
-from envcheck.compat.tables import ReleaseRow
+from envcheck.compat.tables import DistributionRow, ReleaseRow
+from envcheck.importers.kit.operating_system import from_title
 from tests.compat.asking import assert_does_not_fit, assert_fits, assert_nobody_can_tell, judged, shown, verdict
 from tests.every import every
 
 MATRIX = load_matrix()
-ROWS = [row for name in sorted(DISTRIBUTIONS) for row in MATRIX.rows_of(name)]
+ROWS = [row for name in sorted(MATRIX.distribution_names) for row in MATRIX.rows_of(name)]
 PACKAGES = ("torch==2.8.0", "numpy==2.3.0", "jaxlib==0.7.2", "transformers==4.50.0", "rapids==25.12", "vllm==0.9.0")
+
+
+def test_questions_can_name_every_distribution_that_has_releases() -> None:
+    described = {row["name"] for row in read_rows(folder("matrix") / "systems.toml", "release")}
+    assert described
+    assert described <= MATRIX.distribution_names
+
+
+@every(MATRIX.distributions)
+def test_the_titles_of_a_distribution_are_its_own(row: DistributionRow) -> None:
+    for title in row.titles:
+        found = from_title(title.title())
+        assert found is not None
+        assert found.distribution == row.name
+
+
+@every(sorted(MATRIX.wheels_of_libraries))
+def test_what_tells_the_glibc_of_a_library_has_wheels(name: str) -> None:
+    wheels = {MATRIX.wheels_of_libraries[name].format(major) for major in (11, 12, 13)}
+    assert any(row.glibc for wheel in wheels for row in MATRIX.wheels_by_name[wheel])
 
 
 @every(ROWS)

@@ -9,7 +9,7 @@ import pytest
 from envcheck.compat.load import load_matrix
 from envcheck.compat.tables import ReleaseRow
 from tests.compat.asking import assert_does_not_fit, assert_fits, assert_nobody_can_tell, judged, shown, verdict
-from tests.compat.test_ask_own_stack import named
+from tests.compat.question.test_own_stack import named
 from tests.every import every
 
 MATRIX = load_matrix()
