@@ -19,6 +19,7 @@ from envcheck.compat.tables import (
     CapabilityRow,
     CollectiveRow,
     CondaBuildRow,
+    CondaCpuBuildRow,
     CondaRow,
     CudaRow,
     DriverBranchRow,
@@ -94,6 +95,7 @@ class Matrix:
     traits = Table(TraitRow)
     conda = Table(CondaRow)
     conda_builds = Table(CondaBuildRow)
+    conda_cpu_builds = Table(CondaCpuBuildRow)
     products = Table(ProductRow)
     images = Table(ImageRow)
     indexes = Table(IndexRow)

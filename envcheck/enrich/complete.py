@@ -23,7 +23,12 @@ from envcheck.enrich.stated import (
     infer_least_cuda,
     infer_release,
 )
-from envcheck.enrich.stated_cuda import infer_default_build, programs_of_stated_cuda, programs_older_than_gpus
+from envcheck.enrich.stated_cuda import (
+    infer_default_build,
+    infer_older_build,
+    programs_of_stated_cuda,
+    programs_older_than_gpus,
+)
 from envcheck.enrich.torch import infer_pypi_build, infer_torch, without_foreign_build
 from envcheck.snapshot import PASTED, Driver, Environment, Framework, Gpu, Listing, Platform, Record, Snapshot, inferred
 from envcheck.versions import ComputeCapability, DriverRelease
@@ -142,8 +147,9 @@ def _framework(framework: Framework, environment: Environment, matrix: Matrix, m
         framework = _add(framework, inference.values, inference.why)
     for inference in infer_any_build(framework, machine, matrix):
         framework = _add(framework, inference.values, inference.why)
-    for inference in infer_default_build(framework, machine, driver_os(platform), matrix):
-        framework = _add(framework, inference.values, inference.why)
+    for infer in (infer_default_build, infer_older_build):
+        for inference in infer(framework, machine, driver_os(platform), matrix):
+            framework = _add(framework, inference.values, inference.why)
     return framework
 
 

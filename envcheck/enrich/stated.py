@@ -34,7 +34,7 @@ from envcheck.snapshot import (
     inferred,
     items_in,
 )
-from envcheck.versions import CodeTarget, ComputeCapability, CudaVersion, DriverRelease, is_release
+from envcheck.versions import CodeTarget, ComputeCapability, CondaBuild, CudaVersion, DriverRelease, is_release
 
 ARCHIVE = "archive name"
 """What tells a version that belongs to one build of a release only: its own, not those of other indexes."""
@@ -64,8 +64,27 @@ def add_frameworks(environment: Environment, matrix: Matrix, errors: Sequence[Ob
     )
     if not found and not known:
         return environment
+    items = tuple(_of_conda(each, environment.distributions or (), matrix) for each in (*known, *found))
     complete = environment.frameworks.complete if environment.frameworks else False
-    return msgspec.structs.replace(environment, frameworks=Listing(items=(*known, *found), complete=complete))
+    return msgspec.structs.replace(environment, frameworks=Listing(items=items, complete=complete))
+
+
+def _of_conda(framework: Framework, distributions: Sequence[Distribution], matrix: Matrix) -> Framework:
+    """The framework with what the build string of its conda package says; a package for GPUs beside it may have
+    written over that.
+    """
+    listed = next((each for each in distributions if each.name == framework.name and each.build), None)
+    tried = framework.cuda or framework.cpu_only is not None or framework.hip or framework.gpu_available
+    names = [each.name for each in distributions]
+    beside = any(name.endswith("-gpu") and framework.name.startswith(name.removesuffix("-gpu")) for name in names)
+    if listed is None or listed.channel != "conda" or framework.name == "torch" or tried or beside:
+        return framework
+    text = listed.build or ""
+    build = CondaBuild.parse(text)
+    rows = [row for row in matrix.conda_cpu_builds if framework.name in row.names and re.fullmatch(row.builds, text)]
+    if build.cuda is not None:
+        return msgspec.structs.replace(framework, cuda=str(build.cuda), cpu_only=False, cudnn=build.cudnn)
+    return msgspec.structs.replace(framework, cpu_only=True) if build.cpu or rows else framework
 
 
 def _with_provider(environment: Environment, matrix: Matrix, errors: Sequence[ObservedError]) -> Environment:

@@ -72,10 +72,9 @@ def programs_older_than_gpus(environment: Environment | None, snapshot: Snapshot
     if not found and frameworks and snapshot.observed_errors:
         found = [str(cuda) for cuda in _stated(snapshot, matrix)]
     cuda = CudaVersion.parse(".".join(found[0].split(".")[:2])) if len(set(found)) == 1 else None
-    capabilities = [ComputeCapability.parse(gpu.compute_capability) for gpu in items_in(snapshot.gpus)]
-    if environment is None or cuda is None or not capabilities or _brings_its_own(environment, matrix):
+    if environment is None or cuda is None or _brings_its_own(environment, matrix):
         return None
-    if not all(known is not None and cuda_serves(matrix, known, cuda).bad for known in capabilities):
+    if not _serves_no_gpu(cuda, snapshot, matrix):
         return None
     code = tuple(str(target) for target in targets_of(matrix, cuda))
     told = {"gpu_code": inferred(_OF_CONDA)}
@@ -98,6 +97,32 @@ def infer_default_build(framework: Framework, snapshot: Snapshot, os: Os, matrix
     if not said or not _is_refused(default, snapshot, os, matrix):
         return []
     return [Inference({"cuda": str(default)}, f"{row.id} as stated")]
+
+
+def infer_older_build(framework: Framework, snapshot: Snapshot, os: Os, matrix: Matrix) -> list[Inference]:
+    """The build of PyTorch that a text about a failure states, where its CUDA is older than every GPU of the text: by
+    the release and the CUDA beside it, if there is such a build. Whatever it holds, CUDA's libraries have no code.
+    """
+    row, platform = torch_row(matrix, framework.version or ""), snapshot.platform or Platform()
+    other = platform.tegra or "+" in (framework.version or "") or framework.cpu_only or framework.hip
+    if row is None or framework.gpu_code or other or framework.source != PASTED or not snapshot.observed_errors:
+        return []
+    told = {each.cuda for each in items_in(snapshot.libraries) if each.stated and each.family == "cuda-toolkit"}
+    said = framework.cuda or (told.pop() if len(told) == 1 else None)
+    cuda = CudaVersion.parse(said)
+    build = next((each for each in builds(row, os) if each.cuda == said), None)
+    if cuda is None or build is None or not _serves_no_gpu(cuda, snapshot, matrix):
+        return []
+    code = build.targets or tuple(str(target) for target in targets_of(matrix, cuda))
+    return [Inference({"cuda": said, "gpu_code": code}, f"{row.id} as stated")]
+
+
+def _serves_no_gpu(cuda: CudaVersion, snapshot: Snapshot, matrix: Matrix) -> bool:
+    """Whether a text names GPUs, and all are newer than a CUDA release knows, or older."""
+    capabilities = [ComputeCapability.parse(gpu.compute_capability) for gpu in items_in(snapshot.gpus)]
+    return bool(capabilities) and all(
+        known is not None and cuda_serves(matrix, known, cuda).bad for known in capabilities
+    )
 
 
 def _stated(snapshot: Snapshot, matrix: Matrix) -> Iterator[CudaVersion]:

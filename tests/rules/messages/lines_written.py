@@ -6,6 +6,11 @@ from __future__ import annotations
 
 EXAMPLES: dict[str, list[str]] = {
     "cpu-only-build": [
+        "An NVIDIA GPU may be present on this machine, but a CUDA-enabled jaxlib is not installed. Falling back to cpu.",
+        "RuntimeError: Unknown backend gpu",
+        "PyTorch is not linked with support for cuda devices",
+        "_catboost.CatBoostError: Environment for task type [GPU] not found",
+        "RuntimeError: /io/build/spconv/build/core_cc/src/csrc/sparse/all/SpconvOps/SpconvOps_get_indice_pairs.cc(65) not implemented for CPU ONLY build.",
         "RuntimeError: CUDAExecutionProvider is not available for --use_gpu!",
         "Dense stereo reconstruction requires CUDA, which is not available on your system.",
         "Error: cuda support has not been enabled, add `cuda` feature to enable.",
@@ -65,6 +70,11 @@ EXAMPLES: dict[str, list[str]] = {
         "ImportError: Unsloth: You have torch = 2.1.0 but xformers = 0.0.27. Please install xformers < 0.0.24 for torch = 2.1.0.",
     ],
     "gpu-code-missing": [
+        "W gpu_resources.cc:106] The GPU architecture in your current machine is Blackwell, which is not compatible with Paddle installation with arch: 50 60 61 70 75 80 86",
+        "FATAL: kernel `fmha_cutlassF_f16_aligned_64x64_rf_sm80` is for sm80-sm100, but was built for sm37",
+        "TensorFlow was not built with CUDA kernel binaries compatible with compute capability 12.0: INTERNAL: 'cuLaunchKernel(function, gridX)' failed with 'CUDA_ERROR_INVALID_HANDLE'",
+        "TensorFlow was not built with CUDA kernel binaries compatible with compute capability 12.0: CUDA_ERROR_INVALID_PTX: a PTX JIT compilation failed",
+        "RuntimeError: cutlassF: no kernel found to launch! (NVIDIA GeForce RTX 5070)",
         "Could not find kernel for: s: 128 d: 64 Was the plugin compiled on a compatible CUDA and SM version? Compiled on CUDA 11.8 Current SM version: 90",
         "[!] Compute capability 7.0 (70) not supported by this TensorRT-RTX version.",
         "ggml.cu:330: ERROR: CUDA kernel mul_mat has no device code for arch 520. Compiled for: 750",
@@ -80,6 +90,7 @@ EXAMPLES: dict[str, list[str]] = {
         "numba.cuda.cudadrv.nvrtc.CCSupportError: GPU compute capability 3.5 is not supported(requires >=5.0)",
     ],
     "gpu-feature-unsupported": [
+        "RuntimeError: cutlassF: no kernel found to launch!",
         "RuntimeError: CUDA compute capability 9.0 or newer is required, got 8.6",
         "ValueError: Unsupported GPU architecture sm_70 due to the lack of 4-bit tensorcores.",
         "ValueError: This device does not support `pure_bf16`.",
@@ -155,6 +166,7 @@ EXAMPLES: dict[str, list[str]] = {
         "ERROR ❌ TensorRT model exported with a different version than expected",
     ],
     "tensorrt-missing": [
+        "ImportError: No module named tensorrt",
         "CMake Error: Cannot find TensorRT headers",
     ],
     "toolkit-missing": [
@@ -219,5 +231,21 @@ EXAMPLES: dict[str, list[str]] = {
     "container-toolkit-missing": [
         "FATA[0000] no known GPU vendor found in CDI specs",
         "The nvidia-container-toolkit does not appear to be installed. Install it",
+    ],
+    "collective-fails": [
+        "ncclSystemError: System call (e.g. socket, malloc) or external library call failed or device error.",
+    ],
+    "nodes-not-connected": [
+        "ncclInternalError: Internal check failed. (NET/Socket : Using [0]docker0:172.17.0.1<0>)",
+    ],
+    "mig-enumeration": [
+        '[error] Invalid CUDA device index "1" from device string 0,1, there are 1 visible CUDA devices. MIG instances',
+        "RuntimeError: Attempting to deserialize object on CUDA device 1 but torch.cuda.device_count() is 1. (MIG slices)",
+        "RuntimeError: device >= 0 && device < num_gpus INTERNAL ASSERT FAILED on MIG devices",
+        "MisconfigurationException: You requested gpu: [0, 1] But your machine only has: [0] (MIG enabled)",
+        "ValueError: Invalid CUDA 'device=0,1' requested on a GPU with MIG instances",
+        "ValueError: World size (2) is larger than the number of available GPUs (1) in this node; the node has MIG instances",
+        "AssertionError: tensor parallel size 2 is larger than the 1 visible GPU, with MIG devices",
+        "ValueError: The number of required GPUs exceeds the total number of available GPUs; MIG slices are requested",
     ],
 }
