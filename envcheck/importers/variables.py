@@ -35,7 +35,8 @@ _OF_COMMAND = re.compile(
     r"|(?:cuda|gpu):?[0-9]|all|\$[0-9]|\[[0-9,]{1,20}\])[\"']? (?:[A-Z_]{2,40}=\S{1,80} ){0,6}[a-z./]"
 )
 _IN_SCRIPT = re.compile(
-    r"(?:.{0,80}(?:\bline [0-9]{1,5}|\.(?:sh|bash|slurm|sbatch|bat|cmd|py|ipynb|ya?ml|env))[\"'`)]{0,2}[:,] ?|env: |[%!]env |\+ ?)"
+    r"(?:.{0,80}(?:\bline [0-9]{1,5}|\.(?:sh|bash|slurm|sbatch|bat|cmd|py|ipynb|ya?ml|env))[\"'`)]{0,2}[:,] ?"
+    r"|env: |[%!]env |\+ ?)"
     r"(?:export |set )?(CUDA_VISIBLE_DEVICES) ?= ?[\"']?([0-9](?:[0-9,]{0,60}))[\"']?(?=[`.;, ]|$)"
 )
 """A line of a script behind its place, as a notebook answers it, or as a shell prints it before it runs it."""
