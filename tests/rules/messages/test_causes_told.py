@@ -458,3 +458,24 @@ _FAILED = "NCCL Check failed: ncclGroupEnd() : unhandled system error"
 )
 def test_why_a_collective_fails(text: str, expected: str | None) -> None:
     assert cause_in(text) == expected
+
+
+def _copies(without: float, direct: float, way: str = "Unidirectional") -> str:
+    head = "   D\\D     0      1 "
+    return "\n".join(
+        f"{way} P2P={switch} Bandwidth{writes} Matrix (GB/s)\n{head}\n     0 673.20  {figure:.2f} \n     1  {figure:.2f} 673.20 "
+        for switch, writes, figure in (("Disabled", "", without), ("Enabled", " (P2P Writes)", direct))
+    )
+
+
+@every(
+    [
+        (_copies(13.15, 2.6), "peer-access-blocked"),
+        (f"{_copies(13.15, 12.1)}\n{_copies(18.0, 3.1, 'Bidirectional')}", "peer-access-blocked"),
+        (_copies(13.15, 24.5), None),
+        (_copies(13.15, 13.1), None),
+        (_copies(13.15, 2.6).partition("Unidirectional P2P=Enabled")[0], None),
+    ]
+)
+def test_copies_between_gpus_with_and_without_peer_access(text: str, expected: str | None) -> None:
+    assert cause_in(text) == expected
