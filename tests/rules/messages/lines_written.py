@@ -39,6 +39,8 @@ EXAMPLES: dict[str, list[str]] = {
         "DETERMINISTIC mode is not supported in cudnn version < 9.11.0",
     ],
     "driver-not-installed": [
+        "┌ Error: CUDA driver not found",
+        "WARNING: Could not find CUDA driver",
         "[ERROR] Failed to open cuda driver.",
         "Error: No valid CUDA driver found",
         "RuntimeError: Could not load the CUDA driver library",
@@ -46,6 +48,7 @@ EXAMPLES: dict[str, list[str]] = {
         "[AVHWDeviceContext @ 0x55d0] Could not dynamically load CUDA",
     ],
     "driver-too-old": [
+        "┌ Error: This version of CUDA.jl requires an NVIDIA driver for CUDA 12.x or higher (yours only supports up to CUDA 11.4.0)",
         "IMEXDaemonsWithDNSNames feature requires GPU driver version >= 570.158.01, but found 550.54.15",
         'RuntimeError: Assertion error (csrc/jit/handle.hpp:31): func != nullptr and "Failed to load CUDA driver API"',
         "RuntimeError: Could not load CUDA driver symbol `cuLaunchKernelEx`",
@@ -67,9 +70,12 @@ EXAMPLES: dict[str, list[str]] = {
         "ImportError: Could not find module '_scatter_cpu' in /venv/lib/python3.11/site-packages/torch_scatter",
     ],
     "extension-built-for-other-torch": [
+        "ImportError: libc10.so: cannot open shared object file: No such file or directory",
+        "ImportError: libtorch_cpu.so: cannot open shared object file: No such file or directory",
         "ImportError: Unsloth: You have torch = 2.1.0 but xformers = 0.0.27. Please install xformers < 0.0.24 for torch = 2.1.0.",
     ],
     "gpu-code-missing": [
+        "┌ Error: Your Quadro K2000 GPU (compute capability 3.0) is not supported by CUDA.jl.",
         "W gpu_resources.cc:106] The GPU architecture in your current machine is Blackwell, which is not compatible with Paddle installation with arch: 50 60 61 70 75 80 86",
         "FATAL: kernel `fmha_cutlassF_f16_aligned_64x64_rf_sm80` is for sm80-sm100, but was built for sm37",
         "TensorFlow was not built with CUDA kernel binaries compatible with compute capability 12.0: INTERNAL: 'cuLaunchKernel(function, gridX)' failed with 'CUDA_ERROR_INVALID_HANDLE'",
@@ -129,6 +135,7 @@ EXAMPLES: dict[str, list[str]] = {
         "DynamicLibNotFoundError: nvvm not found and CUDA_HOME/CUDA_PATH is set",
     ],
     "library-not-found": [
+        "./example-app: error while loading shared libraries: libtorch_cpu.so: cannot open shared object file: No such file or directory",
         "UserWarning: Unsloth: CUDA is not linked properly.",
     ],
     "no-gpu-visible": [
@@ -170,6 +177,8 @@ EXAMPLES: dict[str, list[str]] = {
         "CMake Error: Cannot find TensorRT headers",
     ],
     "toolkit-missing": [
+        "┌ Error: CUDA.jl could not find an appropriate CUDA runtime to use.",
+        "ERROR: Could not find a suitable CUDA installation",
         "RuntimeError: Cannot find CUDA path",
         "CMake Error: CUDA not found, please build explicitly with -DENABLE_CUDA=OFF if you do not want CUDA.",
         "thread 'main' panicked at build.rs:166: `nvcc --version` failed.",
@@ -187,6 +196,7 @@ EXAMPLES: dict[str, list[str]] = {
         '# error "The CMAKE_CUDA_COMPILER is set to an invalid CUDA compiler"',
     ],
     "toolkit-too-old": [
+        "┌ Error: This version of CUDA.jl only supports CUDA 11 or higher (your toolkit provides CUDA 10.2.0)",
         "Dependency CUDA: The current nvcc version 11.4 does not satisfy the specified CUDA Toolkit version requirements ['>=12.0'].",
         "CMake Error: libcudf requires CUDA Toolkit 12.2+ to compile (nvcc 11.8 provided)",
         "RuntimeError: CUDA 12.4 or higher is required for compute capability 8.9.",
@@ -247,5 +257,22 @@ EXAMPLES: dict[str, list[str]] = {
         "ValueError: World size (2) is larger than the number of available GPUs (1) in this node; the node has MIG instances",
         "AssertionError: tensor parallel size 2 is larger than the 1 visible GPU, with MIG devices",
         "ValueError: The number of required GPUs exceeds the total number of available GPUs; MIG slices are requested",
+    ],
+    "driver-older-than-toolkit": [
+        "┌ Warning: The NVIDIA driver on this system only supports up to CUDA 11.0.0.",
+    ],
+    "gpu-init-failed": [
+        "ERROR: CUDA driver not functional",
+    ],
+    "toolkit-lacks-gpu": [
+        "ERROR: Device capability v2.1.0 not supported by available toolchain",
+        "┌ Error: Your Tesla P100-PCIE-16GB GPU (compute capability 6.0) is not supported by CUDA toolkit 13+.",
+        "┌ Warning: Your NVIDIA GeForce GTX 1080 GPU (compute capability 6.1) is not fully supported by CUDA 12.9.0.",
+    ],
+    "torch-family-mismatch": [
+        "torchaudio/_extension.py, line 16, in _load_lib: OSError: libtorch_cuda_cpp.so: cannot open shared object file: No such file or directory",
+    ],
+    "damaged-distribution": [
+        "from torch._C import *: ImportError: libtorch_cpu.so: cannot open shared object file: No such file or directory",
     ],
 }
