@@ -229,6 +229,7 @@ EXAMPLES: dict[str, list[str]] = {
         "nvidia-installer is not able to perform some of the sanity checks while Nouveau is loaded. Would you like to continue installation?",
     ],
     "fabric-manager-not-running": [
+        "nvidia-nvswitch: Version mismatch, kernel version 450.80.02 user version 450.51.06",
         "device 0000:1b:00.0 - Could not Enable UVM Persistence mode because the NVLink fabric is not ready: 0x55",
     ],
     "cuda-major-mismatch": [
@@ -274,5 +275,10 @@ EXAMPLES: dict[str, list[str]] = {
     ],
     "damaged-distribution": [
         "from torch._C import *: ImportError: libtorch_cpu.so: cannot open shared object file: No such file or directory",
+    ],
+    "driver-library-mismatch": [
+        "nvidia-modeset: Version mismatch: nvidia.ko(410.73) nvidia-modeset.ko(390.87)",
+        "[nvidia-drm] Version mismatch: nvidia-modeset.ko(410.73) nvidia-drm.ko(390.87)",
+        "NVRM: GPU0 _kgspFwContainerVerifyVersion: GSP firmware image version mismatch: got version 595.71.05, expected version 595.58.03",
     ],
 }
