@@ -25,7 +25,9 @@ from envcheck.enrich.stated import (
     infer_release,
 )
 from envcheck.enrich.stated_cuda import (
+    infer_code_of_older,
     infer_default_build,
+    infer_gpu_build,
     infer_older_build,
     programs_of_stated_cuda,
     programs_older_than_gpus,
@@ -139,7 +141,9 @@ def _framework(framework: Framework, environment: Environment, matrix: Matrix, m
         return framework
     if framework.name != "torch":
         framework = _with(framework, infer_release(framework, platform, matrix))
-        return _with(framework, infer_least_cuda(framework, machine, matrix))
+        framework = _with(framework, infer_least_cuda(framework, machine, matrix))
+        framework = _with(framework, infer_gpu_build(framework, machine, driver_os(platform), matrix))
+        return _with(framework, infer_code_of_older(framework, machine, matrix))
     framework = _with(framework, infer_torch(framework, environment, platform, matrix))
     framework = _with(framework, infer_any_build(framework, machine, matrix))
     framework = _with(framework, infer_default_build(framework, machine, driver_os(platform), matrix))

@@ -41,8 +41,10 @@ ARCHIVE = "archive name"
 
 _ONE_RELEASE = re.compile(r"==([0-9]{1,2}\.[0-9]{1,3}\.[0-9]{1,3})$")
 _BUILD_OF_TORCH = re.compile(r"\+(?:cu[0-9]{2,3}|cpu)$")
-_TAG = re.compile(r"(?:\+cu|\.post)(1[0-9]{2})$")
-"""The build of a wheel of another index: ``+cu118``, ``.post101``; ``+cuda12.cudnn89`` names no minor version."""
+_TAG = re.compile(r"(?:\+cu(?:da)?|\.post)(1[0-9]{2})$")
+"""The build of a wheel of another index: ``+cu118``, ``+cuda111``, ``.post101``; ``+cuda12.cudnn89`` names no minor
+version, ``.post107`` of PaddlePaddle CUDA 10 and cuDNN 7.
+"""
 _LEAST = re.compile(r"(?:>=|==)([0-9]{1,2}\.[0-9]{1,2})")
 
 
@@ -163,7 +165,7 @@ def infer_release(framework: Framework, platform: Platform, matrix: Matrix) -> l
     cuda = cudas.pop() if len(cudas) == 1 else None
     extends = "torch" if any("torch" in row.needs for row in rows) else None
     tag = CudaVersion.from_tag(f"cu{found[1]}") if (found := _TAG.search(framework.version)) else None
-    if tag is not None and str(tag) != cuda:
+    if tag in matrix.toolkits and str(tag) != cuda:
         return [Inference({"cuda": str(tag), "extends": extends}, "local version")]
     values = _of_rows(framework, cuda, rows)
     return [Inference({**values, "extends": extends}, rows[0].id)] if values else []

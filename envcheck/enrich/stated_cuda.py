@@ -11,11 +11,13 @@ from itertools import islice
 
 from envcheck.compat.gpu_models import find_model
 from envcheck.compat.matrix import Matrix
+from envcheck.compat.question.package_needs import release_rows
 from envcheck.compat.relations.driver_cuda import driver_runs_cuda
 from envcheck.compat.relations.gpu_cuda import cuda_serves, cuda_targets, targets_of
 from envcheck.compat.relations.torch import builds, torch_row
 from envcheck.compat.specifier import Version, parse_specifier
 from envcheck.compat.tables import Os
+from envcheck.enrich.stated import first_of
 from envcheck.enrich.torch import Inference
 from envcheck.snapshot import (
     OF_FRAMEWORK_IMAGE,
@@ -115,6 +117,37 @@ def infer_older_build(framework: Framework, snapshot: Snapshot, os: Os, matrix: 
         return []
     code = build.targets or tuple(str(target) for target in targets_of(matrix, cuda))
     return [Inference({"cuda": said, "gpu_code": code}, f"{row.id} as stated")]
+
+
+def infer_code_of_older(framework: Framework, snapshot: Snapshot, matrix: Matrix) -> list[Inference]:
+    """The most that another framework's build can hold, of a text about a failure, where its CUDA is older than every
+    GPU of the text.
+    """
+    cuda, row, platform = CudaVersion.parse(framework.cuda), matrix.role_of(framework.name), snapshot.platform
+    if framework.source != PASTED or framework.gpu_code or (platform and platform.tegra):
+        return []
+    if cuda is None or row is None or row.role != "framework" or not snapshot.observed_errors:
+        return []
+    if not _serves_no_gpu(cuda, snapshot, matrix):
+        return []
+    return [Inference({"gpu_code": tuple(str(target) for target in targets_of(matrix, cuda))}, f"CUDA {cuda}")]
+
+
+def infer_gpu_build(framework: Framework, snapshot: Snapshot, os: Os, matrix: Matrix) -> list[Inference]:
+    """The build for GPUs of a release that a text about a failure names by its project alone (``TensorFlow 1.14``),
+    where its CUDA is older than every GPU of the text. The package of the project's own name is built for the CPU.
+    """
+    known = framework.cuda or framework.hip or framework.cpu_only or framework.gpu_available is False
+    if framework.source != PASTED or not framework.read.get("name") or known or not snapshot.observed_errors:
+        return []
+    version = first_of(framework.version or "")
+    own, other = (release_rows(matrix, name, version, os) for name in (framework.name, f"{framework.name}-gpu"))
+    cudas = {row.cuda for row in other if row.cuda}
+    cuda = CudaVersion.parse(cudas.pop()) if len(cudas) == 1 else None
+    if cuda is None or not any(row.cuda == "" for row in own) or not _serves_no_gpu(cuda, snapshot, matrix):
+        return []
+    code = next((row.targets for row in other if row.targets), ())
+    return [Inference({"cuda": str(cuda), "gpu_code": code or None}, other[0].id)]
 
 
 def _serves_no_gpu(cuda: CudaVersion, snapshot: Snapshot, matrix: Matrix) -> bool:

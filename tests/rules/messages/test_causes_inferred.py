@@ -258,3 +258,45 @@ _NO_GPU = "one GPU\nException: No GPU found, please run without --cuda"
 )
 def test_a_variable_of_a_script_behind_its_place(text: str) -> None:
     assert cause_in(text) == "gpu-hidden"
+
+
+@every(
+    [
+        ("mxnet-cu101 1.6.0 on RTX 3090\nit hangs", "gpu-code-missing"),
+        ("jaxlib 0.1.55+cuda101 on RTX 3090\nRuntimeError: it fails", "gpu-code-missing"),
+        ("paddlepaddle-gpu 1.8.5.post107 on RTX 3090\nit hangs", "gpu-code-missing"),
+        ("mxnet-cu101 1.6.0 on RTX 2080 Ti\nit hangs", None),
+        ("mxnet-cu101 1.6.0 on RTX 3090", None),
+        ("TensorFlow 1.14, CUDA 11.1, RTX 3090\nthe loss is nan", "gpu-code-missing"),
+        ("RTX 3090, Tensorflow 1.14\nI was getting bad outputs", "gpu-code-missing"),
+        ("RTX 2080 Ti, Tensorflow 1.14\nI was getting bad outputs", None),
+        ("TensorFlow 1.14, RTX 3090", None),
+    ]
+)
+def test_a_framework_whose_own_cuda_is_older_than_the_gpu(text: str, expected: str | None) -> None:
+    assert cause_in(text) == expected
+
+
+@every(
+    [
+        "Graphics card 5090",
+        "video card 3090",
+        "3090 GPU",
+        "the gpu is 3090",
+        "3090 x 2",
+        "3090*2",
+    ]
+)
+def test_a_gpu_by_its_number_alone(text: str) -> None:
+    assert cause_in(f"{text}\ntensorflow 1.15\nit hangs at start") == "gpu-code-missing"
+
+
+@every(
+    [
+        "    Temperature\n        GPU Current Temp            : 37 C\n        GPU Slowdown Temp           : 93 C",
+        "    Temperature\n        GPU Shutdown Temp           : 100 C\n        GPU Slowdown Temp           : 97 C",
+        "GPU: temperature 45, slowdown temp 92 C, shutdown temp 95 C",
+    ]
+)
+def test_a_limit_of_the_temperature_is_no_heat(text: str) -> None:
+    assert cause_in(f"Driver Version : 440.33.01\nCUDA Version : 10.2\nGPU 00000000:84:00.0\n{text}") is None
