@@ -156,6 +156,8 @@ EXAMPLES: dict[str, list[str]] = {
         "RuntimeError: No target compute capabilities. Set TORCH_CUDA_ARCH_LIST or build on a machine with GPUs.",
     ],
     "peer-access-blocked": [
+        "node1 [0] NCCL INFO P2P is disabled between connected GPUs 1 and 0: training hangs",
+        "node1 [0] NCCL INFO P2P is disabled between connected GPUs 1 and 0. You can repress this message with NCCL_IGNORE_DISABLED_P2P=1.",
         "NotImplementedError: Using RTX 4000 series doesn't support faster communication broadband via P2P or IB.",
         "We've detected an older driver with an RTX 4000 series GPU. These drivers have issues with P2P.",
     ],
