@@ -39,6 +39,7 @@ FIELDS = {
     "trait": "traits",
     "conda": "conda",
     "conda-build": "conda_builds",
+    "conda-cpu-build": "conda_cpu_builds",
     "product": "products",
     "image": "images",
     "index": "indexes",

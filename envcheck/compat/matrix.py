@@ -19,6 +19,7 @@ from envcheck.compat.tables import (
     CapabilityRow,
     CollectiveRow,
     CondaBuildRow,
+    CondaCpuBuildRow,
     CondaRow,
     CudaRow,
     DistributionRow,
@@ -95,6 +96,7 @@ class Matrix:
     traits = Table(TraitRow)
     conda = Table(CondaRow)
     conda_builds = Table(CondaBuildRow)
+    conda_cpu_builds = Table(CondaCpuBuildRow)
     products = Table(ProductRow)
     distributions = Table(DistributionRow)
     images = Table(ImageRow)

@@ -727,6 +727,19 @@ class CondaBuildRow(Row, frozen=True, kw_only=True):
         return f"conda-build/{self.channel}/{self.name}/{self.versions}/{self.cuda}"
 
 
+class CondaCpuBuildRow(Row, frozen=True, kw_only=True):
+    """Build strings of conda that mean a build for the CPU, beside those that say ``cpu``."""
+
+    names: tuple[str, ...]
+    """The packages: ``tensorflow``."""
+    builds: str
+    """Regular expression for their whole build strings."""
+
+    @property
+    def id(self) -> str:
+        return f"conda-cpu-build/{self.names[0]}"
+
+
 class ProductRow(Row, frozen=True, kw_only=True):
     """A framework whose documentation pages are cited; its source is the page on installing it."""
 

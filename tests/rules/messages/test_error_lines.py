@@ -298,6 +298,8 @@ REQUESTS = [
     "tf.config.list_physical_devices('GPU')",
     "./llama-cli -m model.gguf -ngl 35",
     "the loss is nan from the first step on",
+    "I was getting bad outputs with it",
+    "it takes very long to start",
 ]
 """Lines that name no problem, and are kept: some ask for CUDA."""
 
