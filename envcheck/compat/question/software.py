@@ -12,7 +12,16 @@ from envcheck.compat.names import HARDWARE, SETS, SYSTEMS, canonical, scheme
 from envcheck.compat.question.candidates import TORCH, Candidate, default_cuda, of_machine, of_os
 from envcheck.compat.question.hardware import NAME as FORWARD
 from envcheck.compat.question.hardware import driver_cudas, replaces_driver, runner_of, runs
-from envcheck.compat.question.question import AskedGpu, LibraryWheel, Question, agree, listed, readable, reworded
+from envcheck.compat.question.question import (
+    CONTAINER,
+    AskedGpu,
+    LibraryWheel,
+    Question,
+    agree,
+    listed,
+    readable,
+    reworded,
+)
 from envcheck.compat.question.wheels import gpu_is_asked, serves, tells_pythons, wheel_fits
 from envcheck.compat.relations.driver_cuda import minor_compatible
 from envcheck.compat.relations.fit import Fit, FitVerdict, conclude
@@ -20,7 +29,7 @@ from envcheck.compat.relations.gpu_code import code_runs_on, read_targets, runs_
 from envcheck.compat.relations.gpu_cuda import cuda_serves, cuda_targets
 from envcheck.compat.relations.torch import builds, targets_of
 from envcheck.compat.specifier import Cover, Specifier, Version, covered, parse_specifier, parse_version
-from envcheck.compat.tables import ReleaseRow, Row
+from envcheck.compat.tables import ExtraRow, ReleaseRow, Row
 from envcheck.versions import CodeTarget, ComputeCapability, CudaVersion, DriverRelease
 
 # Whether the libraries that a build needs leave a GPU out, whichever of the admitted versions is taken.
@@ -36,6 +45,7 @@ _DRIVERS = {"driver-linux": False, "driver-windows": True, "driver": None}
 """Whether Windows' numbers are meant."""
 TOOLKIT = "cuda"
 """Its parts have a separate relation."""
+_COMPILER = "nvcc"
 _OF_GPU_BUILDS = frozenset({"cuda", "cudnn", "nccl", *_DRIVERS})
 """What the package decides that brings the GPU code."""
 
@@ -380,10 +390,34 @@ def _version(question: Question, candidate: Candidate, row: ReleaseRow, name: st
         implied = question.implied[name]
         if not {implied.by, candidate.name} <= SYSTEMS:
             fit = need_fit(question.matrix, candidate, row, name, spec, implied.version)
-            if fit.bad and name in row.optional:
+            beside = not fit.ok and implied.by == CONTAINER and name in _OF_GPU_BUILDS
+            if (fit.bad and name in row.optional) or (beside and _brings_libraries(question.matrix, candidate, row)):
                 return  # it does without what merely happens to be there
             reason = f"{fit.reason} (it comes with {implied.label})"
-            yield reworded(question.matrix, fit, reason, row, implied.row).concerning(candidate.name, implied.by)
+            extra = next(_extras_with_libraries(question.matrix, candidate), None) if beside and fit.bad else None
+            if extra:
+                reason = f"{reason}; {extra.name}[{extra.extras[0]}] brings CUDA libraries of its own"
+                fit = msgspec.structs.replace(fit, verdict="unknown")
+            rows = (row, implied.row, extra) if extra else (row, implied.row)
+            yield reworded(question.matrix, fit, reason, *rows).concerning(candidate.name, implied.by)
+
+
+def _brings_libraries(matrix: Matrix, candidate: Candidate, row: ReleaseRow) -> bool:
+    """Whether pip installs NVIDIA's libraries along with a package, by itself or with PyTorch: those of an image serve
+    what is compiled there, or loads them from there.
+    """
+    if _COMPILER in row.needs:
+        return False
+    required = [*row.needs, *(key for one in candidate.requirements for key in one.needs)]
+    wheels = tuple(f"nvidia-{family.wheel}-cu" for family in matrix.families if family.wheel)
+    return TORCH in required or any(key.startswith(wheels) for key in required)
+
+
+def _extras_with_libraries(matrix: Matrix, candidate: Candidate) -> Iterator[ExtraRow]:
+    """The extras that bring NVIDIA's libraries, of the package or of the one that it is a plug-in of."""
+    for extra in reversed(matrix.extras):
+        if candidate.name == extra.name or candidate.name in extra.brings:
+            yield extra
 
 
 def _other_major(matrix: Matrix, candidate: Candidate, row: ReleaseRow, wheel: LibraryWheel) -> Fit | None:
