@@ -376,6 +376,8 @@ class ReleaseRow(Row, frozen=True, kw_only=True):
     too; an nvcc of another major is refused by PyTorch itself."""
     known: dict[str, str] = {}
     """By need, the greatest version that its documents name where they set no end: ``{cuda = "12"}``."""
+    disputed: dict[str, str] = {}
+    """By need, the versions within it that one source admits and another refuses: ``{python = "<3.10"}``."""
     instead: str = ""
     """The package that takes over its part on the GPU where it is installed: that one's rows decide about CUDA then."""
     optional: tuple[str, ...] = ()

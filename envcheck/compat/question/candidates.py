@@ -428,7 +428,7 @@ def _jetpack(question: Question) -> Implied | None:
         row
         for version in question.versions.get("l4t", ())
         for row in question.matrix.rows_of("jetpack")
-        if covered(row.needs.get("l4t", "<0"), version) == "all"
+        if covered(row.needs.get("l4t", "<0"), version) != "none"
     ]
     if len({row.versions for row in rows}) != 1:
         return None

@@ -174,7 +174,7 @@ def _as_jetpack(question: Question, candidate: Candidate, row: ReleaseRow, gpu: 
         if admitted and str(gpu.capability) in other.capabilities:
             release = other.versions.removeprefix("==")
             reason = f"{candidate.label} needs {readable(_JETPACK, text)}, and JetPack {release} is for {gpu.label}"
-            return conclude(question.matrix, "compatible", reason, row, other, gpu.model)
+            return conclude(question.matrix, "compatible", reason, row, other)
     return None
 
 
@@ -437,10 +437,13 @@ def _other_major(matrix: Matrix, candidate: Candidate, row: ReleaseRow, wheel: L
 def need_fit(matrix: Matrix, candidate: Candidate, row: Row, name: str, spec: str, version: Version) -> Fit:
     verdict = _VERDICTS[covered(spec, version)]
     wanted = readable(name, spec)
-    newest = row.known.get(name) if isinstance(row, ReleaseRow) else None
+    newest, disputed = (row.known.get(name), row.disputed.get(name)) if isinstance(row, ReleaseRow) else (None, None)
     if verdict == "compatible" and newest and covered(f"<={newest}", version) == "none":
         reason = f"{candidate.label} needs {wanted}; its documents name none newer than {newest}, and this is {version}"
         return conclude(matrix, "unknown", reason, row, change=f"{name} {newest}")
+    if verdict == "compatible" and disputed and covered(disputed, version) != "none":
+        reason = f"{candidate.label} has files for {wanted}, and its documents leave out {readable(name, disputed)}"
+        return conclude(matrix, "unknown", f"{reason}; this is {version}", row)
     if verdict == "compatible":
         return conclude(matrix, verdict, f"{candidate.label} needs {wanted}, and this is {version}", row)
     which = f"some releases of {name} {version} match, others do not" if verdict == "unknown" else f"this is {version}"
