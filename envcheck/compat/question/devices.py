@@ -293,7 +293,7 @@ def _as_jetpack(question: Question, candidate: Candidate, row: ReleaseRow, gpu: 
         if admitted and str(gpu.capability) in other.capabilities:
             release = other.versions.removeprefix("==")
             reason = f"{candidate.label} needs {readable(_JETPACK, text)}, and JetPack {release} is for {gpu.label}"
-            return conclude(question.matrix, "compatible", reason, row, other, gpu.model)
+            return conclude(question.matrix, "compatible", reason, row, other)
     return None
 
 
