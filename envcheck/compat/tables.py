@@ -377,7 +377,8 @@ class ReleaseRow(Row, frozen=True, kw_only=True):
     known: dict[str, str] = {}
     """By need, the greatest version that its documents name where they set no end: ``{cuda = "12"}``."""
     disputed: dict[str, str] = {}
-    """By need, the versions within it that one source admits and another refuses: ``{python = "<3.10"}``."""
+    """By need, the versions within it that one source admits and another refuses: ``{python = "<3.10"}``; of compute
+    capabilities from ``capability_min`` on, ``{capability = "<8.0"}``, with a ``note`` that says why."""
     instead: str = ""
     """The package that takes over its part on the GPU where it is installed: that one's rows decide about CUDA then."""
     optional: tuple[str, ...] = ()
