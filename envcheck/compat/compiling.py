@@ -22,6 +22,7 @@ FIELDS = {
     "driver": "drivers",
     "cuda": "cuda",
     "gpu": "gpus",
+    "shared_name": "shared_names",
     "rate": "rates",
     "efficiency": "efficiencies",
     "link": "links",

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Raw
 
 from envcheck.compat.decoding import ByName, Table, decode
-from envcheck.compat.gpu_names import by_name, find_by_name
+from envcheck.compat.gpu_names import by_name, find_by_name, name_keys
 from envcheck.compat.names import canonical, scheme
 from envcheck.compat.specifier import Specifier, Version, covered, parse_specifier
 from envcheck.compat.tables import (
@@ -45,6 +45,7 @@ from envcheck.compat.tables import (
     Row,
     SecretRow,
     SettingRow,
+    SharedNameRow,
     SourceRow,
     SpokenRow,
     StepRow,
@@ -83,6 +84,7 @@ class Matrix:
     drivers = Table(DriverBranchRow)
     cuda = Table(CudaRow)
     gpus = Table(GpuRow)
+    shared_names = Table(SharedNameRow)
     rates = Table(RateRow)
     efficiencies = Table(EfficiencyRow)
     collectives = Table(CollectiveRow)
@@ -268,6 +270,11 @@ class Matrix:
     def find_gpu(self, name: str) -> GpuRow | None:
         """The model called ``name``; None when the matrix has none of that name, or the name says too little."""
         return find_by_name(self.gpus_by_name, name)
+
+    def find_shared_name(self, name: str) -> SharedNameRow | None:
+        """The GPUs of which any may be meant by ``name``, where it says too little."""
+        (wanted,) = name_keys([name])
+        return next((row for row in self.shared_names if wanted in name_keys((row.name, *row.aliases))), None)
 
     def find_gpu_by_pci_id(self, device_id: str) -> GpuRow | None:
         """The model of a PCI device id (``10de:2330``), where one model alone has it."""

@@ -194,6 +194,18 @@ class GpuRow(Row, frozen=True, kw_only=True):
         return f"gpu/{re.sub('[^a-z0-9]+', '-', self.name.lower()).strip('-')}"
 
 
+class SharedNameRow(Row, frozen=True, kw_only=True):
+    """A name under which GPUs of several compute capabilities have been sold, or that people write for several."""
+
+    name: str
+    aliases: tuple[str, ...] = ()
+    compute_capabilities: tuple[str, ...]
+
+    @property
+    def id(self) -> str:
+        return f"shared-name/{self.name}"
+
+
 class RateRow(Row, frozen=True, kw_only=True):
     """What a multiprocessor does in a clock: a peak is the number of multiprocessors, times the clock, times that."""
 
@@ -364,6 +376,9 @@ class ReleaseRow(Row, frozen=True, kw_only=True):
     too; an nvcc of another major is refused by PyTorch itself."""
     known: dict[str, str] = {}
     """By need, the greatest version that its documents name where they set no end: ``{cuda = "12"}``."""
+    disputed: dict[str, str] = {}
+    """By need, the versions within it that one source admits and another refuses: ``{python = "<3.10"}``; of compute
+    capabilities from ``capability_min`` on, ``{capability = "<8.0"}``, with a ``note`` that says why."""
     instead: str = ""
     """The package that takes over its part on the GPU where it is installed: that one's rows decide about CUDA then."""
     optional: tuple[str, ...] = ()

@@ -19,9 +19,8 @@ from envcheck.compat.images import image_of
 from envcheck.compat.matrix import Matrix
 from envcheck.compat.names import canonical
 from envcheck.compat.question.answer import ask
-from envcheck.compat.question.containers import CONTAINER
 from envcheck.compat.question.devices import is_for_a_part
-from envcheck.compat.question.question import Answer
+from envcheck.compat.question.question import CONTAINER, Answer
 from envcheck.compat.specifier import parse_version
 from envcheck.compat.tables import ExtraRow
 from envcheck.components import Bound, Component

@@ -67,6 +67,10 @@ def _documented(matrix: Matrix, candidate: Candidate, row: ReleaseRow, gpu: Aske
     if known is not None and gpu.capability > known:
         reason = f"{candidate.label} knows compute capabilities up to {known}; {gpu.label} has {gpu.capability}"
         return conclude(matrix, "unknown", f"{reason}, on which it may run code for an older one", row)
+    disputed = row.disputed.get("capability")
+    if disputed and covered(disputed, Version(tuple(gpu.capability))) != "none":
+        reason = f"whether {candidate.label} supports compute capability {gpu.capability} of {gpu.label} is disputed"
+        return conclude(matrix, "unknown", f"{reason}: {row.note}", row)
     if not _bounded(row) and _newer_than_toolkit(matrix, row, gpu):
         reason = f"{candidate.label} was built with CUDA {row.cuda}, which is older than {gpu.capability.sm}"
         return conclude(matrix, "unknown", reason, row)
@@ -293,7 +297,7 @@ def _as_jetpack(question: Question, candidate: Candidate, row: ReleaseRow, gpu: 
         if admitted and str(gpu.capability) in other.capabilities:
             release = other.versions.removeprefix("==")
             reason = f"{candidate.label} needs {readable(_JETPACK, text)}, and JetPack {release} is for {gpu.label}"
-            return conclude(question.matrix, "compatible", reason, row, other, gpu.model)
+            return conclude(question.matrix, "compatible", reason, row, other)
     return None
 
 

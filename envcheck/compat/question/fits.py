@@ -22,7 +22,7 @@ from envcheck.compat.question.candidates import (
     torch_readings,
     with_implied,
 )
-from envcheck.compat.question.containers import CONTAINER, container_fits, is_nvidias
+from envcheck.compat.question.containers import container_fits, is_nvidias
 from envcheck.compat.question.data_center import data_center_fits
 from envcheck.compat.question.distributions import distribution_fits
 from envcheck.compat.question.hardware import hardware_fits
@@ -30,6 +30,7 @@ from envcheck.compat.question.jetsons import on_jetsons
 from envcheck.compat.question.one_of import one_of_fits
 from envcheck.compat.question.published import not_published, toolkit_fits
 from envcheck.compat.question.question import (
+    CONTAINER,
     Container,
     Implied,
     LibraryWheel,

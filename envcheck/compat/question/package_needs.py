@@ -71,6 +71,8 @@ def release_fits(
     if met is None or not rows:
         return None
     covers = {_cover(_need(row, other), met) for row in rows}
+    if any(other in row.disputed and _cover(row.disputed[other], met) != "none" for row in rows):
+        covers.add("some")
     cover: Cover = covers.pop() if len(covers) == 1 else "some"
     wanted = " or ".join(dict.fromkeys(_need(row, other) for row in rows))
     reason = f"{name} {version} needs {other}{wanted}, and this is {there}"

@@ -12,12 +12,12 @@ from envcheck.compat.question.candidates import TORCH, Candidate, of_machine, of
 from envcheck.compat.question.devices import device_fits, system_fits
 from envcheck.compat.question.hardware import NAME as FORWARD
 from envcheck.compat.question.hardware import replaces_driver, runner_of, runs
-from envcheck.compat.question.question import LibraryWheel, Question, agree, listed, readable, reworded
+from envcheck.compat.question.question import CONTAINER, LibraryWheel, Question, agree, listed, readable, reworded
 from envcheck.compat.question.wheels import gpu_is_asked, serves, tells_pythons, wheel_fits
 from envcheck.compat.relations.driver_cuda import minor_compatible
 from envcheck.compat.relations.fit import Fit, FitVerdict, conclude
 from envcheck.compat.specifier import Cover, Version, covered, parse_specifier
-from envcheck.compat.tables import ReleaseRow, Row
+from envcheck.compat.tables import ExtraRow, ReleaseRow, Row
 from envcheck.versions import CudaVersion, DriverRelease
 
 _VERDICTS: dict[Cover, FitVerdict] = {"all": "compatible", "some": "unknown", "none": "incompatible"}
@@ -26,6 +26,7 @@ _DRIVERS = {"driver-linux": False, "driver-windows": True, "driver": None}
 """Whether Windows' numbers are meant."""
 TOOLKIT = "cuda"
 """Its parts have a separate relation."""
+_COMPILER = "nvcc"
 _OF_GPU_BUILDS = frozenset({"cuda", "cudnn", "nccl", *_DRIVERS})
 """What the package decides that brings the GPU code."""
 
@@ -81,10 +82,34 @@ def _version(question: Question, candidate: Candidate, row: ReleaseRow, name: st
         implied = question.implied[name]
         if not {implied.by, candidate.name} <= SYSTEMS:
             fit = need_fit(question.matrix, candidate, row, name, spec, implied.version)
-            if fit.bad and name in row.optional:
+            beside = not fit.ok and implied.by == CONTAINER and name in _OF_GPU_BUILDS
+            if (fit.bad and name in row.optional) or (beside and _brings_libraries(question.matrix, candidate, row)):
                 return  # it does without what merely happens to be there
             reason = f"{fit.reason} (it comes with {implied.label})"
-            yield reworded(question.matrix, fit, reason, row, implied.row).concerning(candidate.name, implied.by)
+            extra = next(_extras_with_libraries(question.matrix, candidate), None) if beside and fit.bad else None
+            if extra:
+                reason = f"{reason}; {extra.name}[{extra.extras[0]}] brings CUDA libraries of its own"
+                fit = msgspec.structs.replace(fit, verdict="unknown")
+            rows = (row, implied.row, extra) if extra else (row, implied.row)
+            yield reworded(question.matrix, fit, reason, *rows).concerning(candidate.name, implied.by)
+
+
+def _brings_libraries(matrix: Matrix, candidate: Candidate, row: ReleaseRow) -> bool:
+    """Whether pip installs NVIDIA's libraries along with a package, by itself or with PyTorch: those of an image serve
+    what is compiled there, or loads them from there.
+    """
+    if _COMPILER in row.needs:
+        return False
+    required = [*row.needs, *(key for one in candidate.requirements for key in one.needs)]
+    wheels = tuple(f"nvidia-{family.wheel}-cu" for family in matrix.families if family.wheel)
+    return TORCH in required or any(key.startswith(wheels) for key in required)
+
+
+def _extras_with_libraries(matrix: Matrix, candidate: Candidate) -> Iterator[ExtraRow]:
+    """The extras that bring NVIDIA's libraries, of the package or of the one that it is a plug-in of."""
+    for extra in reversed(matrix.extras):
+        if candidate.name == extra.name or candidate.name in extra.brings:
+            yield extra
 
 
 def _other_major(matrix: Matrix, candidate: Candidate, row: ReleaseRow, wheel: LibraryWheel) -> Fit | None:
@@ -104,10 +129,13 @@ def _other_major(matrix: Matrix, candidate: Candidate, row: ReleaseRow, wheel: L
 def need_fit(matrix: Matrix, candidate: Candidate, row: Row, name: str, spec: str, version: Version) -> Fit:
     verdict = _VERDICTS[covered(spec, version)]
     wanted = readable(name, spec)
-    newest = row.known.get(name) if isinstance(row, ReleaseRow) else None
+    newest, disputed = (row.known.get(name), row.disputed.get(name)) if isinstance(row, ReleaseRow) else (None, None)
     if verdict == "compatible" and newest and covered(f"<={newest}", version) == "none":
         reason = f"{candidate.label} needs {wanted}; its documents name none newer than {newest}, and this is {version}"
         return conclude(matrix, "unknown", reason, row, change=f"{name} {newest}")
+    if verdict == "compatible" and disputed and covered(disputed, version) != "none":
+        reason = f"{candidate.label} has files for {wanted}, and its documents leave out {readable(name, disputed)}"
+        return conclude(matrix, "unknown", f"{reason}; this is {version}", row)
     if verdict == "compatible":
         return conclude(matrix, verdict, f"{candidate.label} needs {wanted}, and this is {version}", row)
     which = f"some releases of {name} {version} match, others do not" if verdict == "unknown" else f"this is {version}"
