@@ -47,6 +47,7 @@ _NAMES = frozenset(
         "PTXAS_OPTIONS",
         "BNB_CUDA_VERSION",
         "CUPTI_PATH",
+        "CC",
         "NVCC",
         "GLOO_SOCKET_IFNAME",
         "KERAS_BACKEND",

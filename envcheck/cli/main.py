@@ -62,6 +62,8 @@ def _broken(error: Exception) -> int:
         return ExitCode.BROKEN
     if os.environ.get("ENVCHECK_DEBUG"):
         _trace()
+    if lacking := _lacking(error):
+        return _failed(f"envcheck: {lacking}", ExitCode.BROKEN)
     message = f"internal error: {type(error).__name__}: {error} (ENVCHECK_DEBUG=1 prints the traceback)"
     return _failed(f"envcheck: {message}", ExitCode.BROKEN)
 
@@ -82,6 +84,15 @@ def _home_elsewhere() -> str:
         return ""
     wrong = f"PYTHONHOME={home[:200]!a} gives this Python (of {own!a}) the standard library of another one"
     return f"envcheck: {wrong}: unset it, or run env -u PYTHONHOME envcheck"
+
+
+def _lacking(error: Exception) -> str:
+    """What to do about a package that envcheck requires and that its Python does not find; empty for other errors."""
+    name = (error.name or "").partition(".")[0] if isinstance(error, ModuleNotFoundError) else ""
+    if name in ("", "envcheck", "matrix", "probes") or name in sys.stdlib_module_names:
+        return ""
+    who = f"{name!a}, which envcheck requires, cannot be found by its Python ({sys.executable})"
+    return f"{who}: install envcheck again there, or see what PYTHONPATH and sitecustomize do to the search path"
 
 
 def _trace() -> None:

@@ -256,6 +256,8 @@ class DamagedFile(Record, frozen=True, kw_only=True):
     """Why the present file cannot be loaded or imported; None: nothing shows that it cannot."""
     dead_link: str | None = None
     """Where it is missing: the link that leads nowhere in its place, or in that of a folder above it."""
+    aside: bool = False
+    """Whether it is a module deep in its package that none of the packages above it imports."""
     stripped: bool | None = None
     """Whether a shorter library has what ``strip`` leaves: no symbols and no debugging data; None: not looked for, or
     it has some.

@@ -1,7 +1,7 @@
 """Compare the installed files of frameworks and their requirements with what was shipped.
 
-Every check compares presence and size of the files that decide (``wheels.decisive``); ``verify`` compares all hashes. A
-differing file is examined: whether the loader, or Python, can still use it.
+Every check compares presence and size of the files that decide (``wheels.decisive``), then those of the other modules;
+``verify`` compares all hashes. A differing file is examined: whether the loader, or Python, can still use it.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from ..elf.tables import SHT_SYMTAB
 from ..kit.paths import printable
 from ..kit.tree import Tree, refused
 from ..python.distributions import python_asked
+from .modules import Modules
 from .requirements import extra_of, relevant_lines, requirement_name
 from .wheels import Recorded, decisive, recorded_by
 
@@ -56,25 +57,38 @@ def shipped(tree: Tree, distributions: Sequence[Fields], roots: frozenset[str], 
     record: Fields = {"source": "wheel metadata", "packages": [], "unlisted": [], "files": 0, "damaged": []}
     complete = len(required) < PACKAGES
     kept: dict[str, bytes] = {}
+
+    def compare(item: Fields, files: Iterable[Recorded], among: Modules | None = None) -> bool:
+        """Whether the existence of each is known, and not too many differ."""
+        known = True
+        for recorded in files:
+            if len(record["damaged"]) >= _DAMAGED:
+                return False
+            try:
+                damage = _compared(tree, recorded, sized=_is_sized(item), python=python)
+            except OSError:
+                known = False
+                continue
+            if damage and not is_anothers(tree, distributions, item, recorded, kept):
+                aside = among and not among.is_imported(recorded.path, item["path"].rpartition("/")[0])
+                record["damaged"].append({**_whose(item), **damage, **({"aside": True} if aside else {})})
+        return known
+
+    listed: list[Fields] = []
     for item in [*required, *cuda]:
         if not _is_comparable(tree, item):
             record["unlisted"].append(item["name"])
             continue
+        listed.append(item)
         files, all_there = decisive(tree, item["path"])
         record["packages"].append(item["name"])
         record["files"] += len(files)
-        complete = complete and all_there and len(record["damaged"]) < _DAMAGED
-        for recorded in files:
-            try:
-                damage = _compared(tree, recorded, sized=item.get("installer") != "conda", python=python)
-            except OSError:
-                complete = False
-                continue
-            if damage and not is_anothers(tree, distributions, item, recorded, kept):
-                record["damaged"].append({**_whose(item), **damage})
-                if len(record["damaged"]) >= _DAMAGED:
-                    break
-    return {**record, "complete": complete}
+        complete = compare(item, files) and complete and all_there
+    modules = Modules(tree)
+    for item in listed:
+        complete = compare(item, modules.differing(item["path"], sized=_is_sized(item)), modules) and complete
+    record["files"] += modules.compared
+    return {**record, "complete": complete and modules.complete}
 
 
 def gone(tree: Tree, dist_info: str, package: str) -> list[str]:
@@ -114,6 +128,11 @@ def _whose(item: Fields) -> Fields:
     place = printable(item["path"])
     source = f"file {place}/RECORD" if place.endswith(".dist-info") else f"file {place}"
     return {"package": item["name"], "version": item["version"], "source": source}
+
+
+def _is_sized(item: Fields) -> bool:
+    """Whether the recorded sizes are those of the installed files: conda writes its prefix into them."""
+    return item.get("installer") != "conda"
 
 
 def _listed(distributions: Iterable[Fields]) -> list[Fields]:
@@ -187,7 +206,7 @@ def _compared(tree: Tree, recorded: Recorded, *, sized: bool, python: str | None
     if denied:
         return {**_differs(recorded, "content"), "found": f"mode {found.st_mode & 0o777:04o}", "problem": denied}
     other = sized and recorded.size is not None and recorded.size != found.st_size
-    if not other and (not _is_library(recorded.path) or _begins_well(tree, recorded.path)):
+    if not other and _looks_sound(tree, recorded.path):
         return None
     problem = _unusable(tree, recorded.path, python)
     if not other and not problem:
@@ -275,6 +294,8 @@ def _state(tree: Tree, path: str) -> os.stat_result | None:
     except (FileNotFoundError, NotADirectoryError, ValueError):
         return None
     except OSError as error:
+        if error.errno == errno.ELOOP:
+            return None  # a link that leads to itself
         refused(path, error)
         raise
 
@@ -283,10 +304,31 @@ def _is_library(path: str) -> bool:
     return ".so" in path.rpartition("/")[2]
 
 
+def _looks_sound(tree: Tree, path: str) -> bool:
+    """Whether a byte or two speak against a file of the recorded size; more of it is read where it is loaded."""
+    if _is_library(path):
+        return _begins_well(tree, path)
+    return not path.endswith(".py") or not _ends_in_zeros(tree, path)
+
+
 def _begins_well(tree: Tree, path: str) -> bool:
-    """Whether the first bytes are those of an ELF file; the rest is checked where it is loaded."""
+    """Whether the first bytes are those of an ELF file."""
     start = tree.read_bytes(path, 24)
     return start is None or (len(start) == 24 and start[:4] == _ELF and start[4:7] in (b"\2\1\1", b"\1\1\1", b"\2\2\1"))
+
+
+def _ends_in_zeros(tree: Tree, path: str) -> bool:
+    """Whether the last byte is zero, as after a power failure: the length was stored, and the contents were not."""
+    try:
+        descriptor = os.open(tree.place(path), os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        return os.pread(descriptor, 1, os.fstat(descriptor).st_size - 1) == b"\0"
+    except OSError:
+        return False
+    finally:
+        os.close(descriptor)
 
 
 def _unusable(tree: Tree, path: str, python: str | None) -> str | None:

@@ -102,7 +102,7 @@ def _decisive(tree: Tree, dist_info: str) -> tuple[tuple[Recorded, ...], bool]:
         return (), False
     for line in _lines(data):
         recorded = _recorded(line.decode("utf-8", "surrogateescape"), site)
-        if recorded is None or not _decides(recorded.path[len(site) + 1 :] if _inside(recorded.path, site) else ""):
+        if recorded is None or not decides(recorded.path[len(site) + 1 :] if _inside(recorded.path, site) else ""):
             continue
         if len(found) >= _DECISIVE:
             return tuple(found.values()), False
@@ -135,7 +135,8 @@ def _is_unused(part: str) -> bool:
     return _UNUSED.fullmatch(part) is not None
 
 
-def _decides(path: str) -> bool:
+def decides(path: str) -> bool:
+    """Whether a file, by its path in the folder for packages, is one that shows cheaply whether a package is intact."""
     if not path or for_tests(path):
         return False
     if is_native(path):

@@ -90,3 +90,18 @@ def test_too_little_memory_is_one_line(monkeypatch: pytest.MonkeyPatch, capsys: 
         "",
         "envcheck: internal error: out of memory (see ulimit -v, or the memory limit of the container)\n",
     )
+
+
+def test_a_requirement_that_is_gone_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def lacks(*_arguments: object) -> int:
+        raise ModuleNotFoundError("No module named 'packaging.version'", name="packaging.version")
+
+    monkeypatch.setattr("envcheck.cli.verbs.run_verb", lacks)
+    assert main(["check"]) == 4
+    out, err = capsys.readouterr()
+    assert not out
+    assert err.startswith(
+        f"envcheck: 'packaging', which envcheck requires, cannot be found by its Python ({sys.executable})"
+    )

@@ -80,6 +80,8 @@ class DamagedPackage(msgspec.Struct, frozen=True):
             what = f"{missing} files are missing"
         elif missing:
             what = f"{name} is missing"
+        elif first.found == _EMPTY[0]:
+            what = f"{name} is empty"
         elif first.problem:
             is_program = posixpath.dirname(first.path).endswith("/bin")
             what = f"{name} cannot be {'loaded' if _is_code(first) else 'run' if is_program else 'imported'}"
@@ -206,7 +208,7 @@ def _is_breaking(file: DamagedFile) -> bool:
     """Whether using the file fails: it is missing, unusable, or machine code that was overwritten."""
     if _is_code(file):
         return file.kind in ("missing", "hash") or file.problem is not None
-    return file.path.endswith(".py") and (file.kind == "missing" or file.problem is not None)
+    return file.path.endswith(".py") and not file.aside and (file.kind == "missing" or file.problem is not None)
 
 
 def _is_overwritten(file: DamagedFile) -> bool:

@@ -59,7 +59,7 @@ def test_a_whole_environment(tree: Frameworks) -> None:
     found = look(tree)
     assert (found.damaged, found.complete, found.bytes) == ((), True, None)
     assert set(found.packages) == {"cupy-cuda12x", "numpy", "triton"}
-    assert found.files == len(CUPY) + len(PTXAS) + 5
+    assert found.files == len(CUPY) + len(PTXAS) + 6
 
 
 def test_what_is_required_says_what_it_requires_itself(tree: Frameworks) -> None:
@@ -88,6 +88,8 @@ def test_a_folder_that_is_gone(tree: Frameworks) -> None:
         ("numpy/__init__.py", "from . import _core\nx = 1\n", "size", None),
         ("numpy/__init__.py", "", "size", "it is empty"),
         ("numpy/__init__.py", b"\0" * 5, "size", "it holds zeros"),
+        ("numpy/__init__.py", b"from . import _cor\0\0", "content", "it holds zeros"),
+        ("numpy/_core/multiarray.py", "<html>", "size", "it is not Python: line 1"),
         ("numpy/__init__.py", "from . import (\n", "size", "it is not Python: line 1"),
         ("triton/backends/nvidia/bin/ptxas", b"", "size", "it is empty"),
     ],

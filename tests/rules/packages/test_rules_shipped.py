@@ -84,6 +84,8 @@ def test_a_package_that_a_framework_requires_is_gone() -> None:
         (damaged("numpy", "2.4.6", "numpy/__init__.py", "size"), "warn"),
         (damaged("numpy", "2.4.6", "numpy/__init__.py", "hash"), "warn"),
         (damaged("numpy", "2.4.6", "numpy/__init__.py", "size", problem="it is empty"), "fail"),
+        (damaged("numpy", "2.4.6", "numpy/_core/umath.py", "missing"), "fail"),
+        (damaged("numpy", "2.4.6", "numpy/_core/umath.py", "missing", aside=True), "warn"),
         (damaged("numpy", "2.4.6", "numpy/bin/program", "missing"), "warn"),
         (damaged("scipy", "1.17.0", "scipy/__init__.py", "missing"), "warn"),
         (damaged("tomli", "2.0", "tomli/__init__.py", "missing"), "warn"),
@@ -92,6 +94,11 @@ def test_a_package_that_a_framework_requires_is_gone() -> None:
 )
 def test_what_stops_an_import_is_a_failure(file: DamagedFile, status: str) -> None:
     assert judged(file).status == status
+
+
+def test_an_empty_file_is_called_so() -> None:
+    empty = damaged("numpy", "2.4.6", "numpy/__init__.py", "size", problem="it is empty", found="0 bytes")
+    assert judged(empty).title == "numpy 2.4.6 is damaged: __init__.py is empty"
 
 
 def test_what_a_framework_requires_through_another_counts() -> None:
