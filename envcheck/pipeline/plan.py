@@ -19,9 +19,8 @@ from envcheck.compat.images import image_of
 from envcheck.compat.matrix import Matrix
 from envcheck.compat.names import canonical
 from envcheck.compat.question.answer import ask
-from envcheck.compat.question.containers import CONTAINER
-from envcheck.compat.question.question import Answer
-from envcheck.compat.question.software import is_for_a_part
+from envcheck.compat.question.devices import is_for_a_part
+from envcheck.compat.question.question import CONTAINER, Answer
 from envcheck.compat.specifier import parse_version
 from envcheck.compat.tables import ExtraRow
 from envcheck.components import Bound, Component
@@ -73,7 +72,7 @@ def _of_package(
     important = _important(item, matrix)
     if not (important or _needs_gpu(item, matrix)):
         return
-    if is_for_a_part("torch", item.name) and _judged_by_rules(environment, "torch"):
+    if is_for_a_part(matrix, "torch", item.name) and _judged_by_rules(environment, "torch"):
         return  # PyTorch, which brings it, runs without it on GPUs that it does not support
     found = _other(item, environment, machine, matrix)
     if (
