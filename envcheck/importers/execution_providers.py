@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import takewhile
 
+from envcheck.compat.error_lines import matches_fragment
 from envcheck.importers.kit.paste import SOURCE, Paste
 from envcheck.importers.kit.protocol import Rank, environment, joined, with_environment
 from envcheck.snapshot import Framework, Snapshot
@@ -39,13 +40,14 @@ def _lists(paste: Paste) -> Iterator[Snapshot]:
     lines = [line for line in paste.lines if "_providers" in line or "ExecutionProvider" in line]
     text = "\n".join(line.strip(" \t`") for line in lines[:_MOST_LINES])
     asked = list(_ASKED_OF.finditer(text))
-    on_purpose = _CPU_CHOSEN.search(text) is not None
+    on_purpose, tried = _CPU_CHOSEN.search(text) is not None, matches_fragment("cuda-provider-not-created", text)
     for listed, of_session in _with_questions(asked, list(_PROVIDERS.finditer(text))):
         if _CHOSEN.search(listed["before"]):
             continue
-        if not (of_session or _OF_SESSION.search(listed["before"])):
+        on_cpu = _FOR_CPU.issuperset(_NAME_OF_PROVIDER.findall(listed["list"]))
+        if not (of_session or _OF_SESSION.search(listed["before"]) or (on_cpu and tried)):
             yield of_build(listed["list"])
-        elif not on_purpose and _FOR_CPU.issuperset(_NAME_OF_PROVIDER.findall(listed["list"])):
+        elif on_cpu and not on_purpose:
             yield _onnxruntime(gpu_available=False)
 
 

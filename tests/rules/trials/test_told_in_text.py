@@ -89,6 +89,11 @@ def test_the_providers_of_a_session_are_not_those_of_the_build(text: str) -> Non
     assert outcome(MACHINE + "onnxruntime-gpu 1.20.1\n" + text) == UNKNOWN
 
 
+def test_only_a_build_with_the_provider_tries_to_create_it() -> None:
+    text = "onnxruntime-gpu 1.20.1\nFailed to create CUDAExecutionProvider.\n"
+    assert {check.rule for check in report_on(text + CPU).checks if check.status == "fail"} == {"library-not-found"}
+
+
 def test_a_build_without_the_provider_is_one_for_the_cpu() -> None:
     report = report_on(MACHINE + OF_BUILD + CPU)
     assert report.primary == "cpu-only-build"
