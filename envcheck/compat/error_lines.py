@@ -143,6 +143,12 @@ def lines_with(fragment: str, errors: Iterable[ObservedError]) -> tuple[Observed
     return tuple(error for error in errors if matches_fragment(fragment, error.text))
 
 
+def nccl_releases(errors: Iterable[ObservedError]) -> tuple[str, ...]:
+    """The releases of NCCL that the lines of a text say were loaded, each once."""
+    found = (fragment_in("nccl-release", error.text) for error in errors)
+    return tuple(sorted({named["release"] for named in found if named}))
+
+
 @cache
 def error_lines() -> tuple[ErrorLine, ...]:
     """All patterns of error lines, by priority."""

@@ -60,7 +60,7 @@ _SEES = (
     r"falls back to)"
 )
 _TOLD = re.compile(
-    rf"\b(?P<name>{_FRAMEWORK})\b[^.;?\n]{{0,40}}?\b{_CANNOT}\b[^.;?\n]{{0,12}}?\b{_SEE}\b"
+    rf"\b(?P<name>{_FRAMEWORK})\b(?:[^.;?\n]|\.(?=[0-9])){{0,40}}?\b{_CANNOT}\b[^.;?\n]{{0,12}}?\b{_SEE}\b"
     r"[^.;?\n]{0,16}?\b(?:GPUs?|CUDA|graphics card)\b"
     rf"|\b(?P<other>{_FRAMEWORK})\b[^.;?\n]{{0,20}}?\b{_SEES}\b"
     r"[^.;?\n]{0,12}?(?:\bno (?:GPUs?|CUDA)\b|\b(?:the |my )?CPU\b)"

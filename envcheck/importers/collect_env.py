@@ -26,6 +26,7 @@ from envcheck.snapshot import (
     Snapshot,
     Told,
     Toolkit,
+    Trial,
     Variables,
 )
 from envcheck.snapshot.merge import merge
@@ -235,6 +236,8 @@ def _torch(values: _Values) -> Framework | None:
     version = _TORCH_VERSION.match(text)
     cuda = _version(values, "cuda used to build pytorch")
     available = _yes_or_no(_known(values, "is cuda available"))
+    if _is_not_imported(values):
+        return Framework(source=SOURCE, name="torch", cuda=cuda, trial=Trial(source=SOURCE, imported=False))
     if version is None and cuda is None and available is None:
         return None
     return Framework(
@@ -246,6 +249,12 @@ def _torch(values: _Values) -> Framework | None:
         cpu_only=_cpu_only(values, version[0] if version else ""),
         gpu_available=available,
     )
+
+
+def _is_not_imported(values: _Values) -> bool:
+    """Whether the tool could not import torch, whose version, and whose answer about CUDA, are then "N/A"."""
+    asked = (values.get(key, ("n/a",))[0].lower() for key in ("pytorch version", "is cuda available"))
+    return bool(values.get("pytorch version")) and set(asked) == {"n/a"}
 
 
 def _hip(values: _Values) -> str | None:

@@ -12,10 +12,12 @@ from typing import NamedTuple
 import msgspec
 from packaging.utils import canonicalize_name
 
+from envcheck.importers.execution_providers import of_build
 from envcheck.importers.kit.assemble import NAMED, OF_MODULE
 from envcheck.importers.kit.paste import SOURCE, Paste
 from envcheck.importers.kit.protocol import Rank, environment, joined, with_environment
 from envcheck.snapshot import Distribution, Driver, Framework, Gpu, Listing, Snapshot
+from envcheck.versions import CudnnVersion
 
 NAME = "Python session"
 RANK = Rank.OUTPUT
@@ -41,7 +43,7 @@ _LABELLED = re.compile(
 _PRINT = re.compile(r"print\s?\((.*)\)\s*;?$")
 _DEVICES = re.compile(r"(?:Out ?\[[0-9]{0,4}\]: ?)?\[PhysicalDevice\(name=.{1,2000}\]$")
 _CALL = re.compile(
-    r"\b(?:torch|tf|tensorflow|jax|ort|onnxruntime|cupy|paddle|numba|llama_cpp)\.|\[PhysicalDevice\(|\(GPU\?\)|\bGPU:[0-9]|cuda:[0-9]|CUDA:[0-9]|\(cuda\)|\.__version__"
+    r"\b(?:torch|tf|tensorflow|jax|ort|onnxruntime|cupy|paddle|numba|llama_cpp|cudnn)\.|\[PhysicalDevice\(|\(GPU\?\)|\bGPU:[0-9]|cuda:[0-9]|CUDA:[0-9]|\(cuda\)|\.__version__"
     r"|CPUExecutionProvider['\"]|\b[Cc]uda [Aa]vailable\b|\bCUDA available\b"
     r"|\bGPU available: False|\btorch[- ][0-9.]{3,12}(?:\+cu[0-9]+)? CPU\b"
 )
@@ -79,6 +81,7 @@ _SPOKEN = {
 """How questions are labelled."""
 
 _PLUGIN = re.compile(r"\bjax\[|pjrt|\bcuda_?-?1[0-9]|cuda-?plugin|backend", re.IGNORECASE)
+_RELEASE_OF_JAX = re.compile(r"\bjax(?:lib)?\b\W{1,40}(?:version\W{1,4})?[0-9]+\.[0-9]", re.IGNORECASE)
 _LONGEST_TEXT = 1 << 20
 _CODE_LINE = re.compile(r"(?:import |from |#|[A-Za-z_][\w.]{0,60} ?= |`{3}|def |with |$)")
 _LABEL_OF_OUTPUT = re.compile(
@@ -86,14 +89,11 @@ _LABEL_OF_OUTPUT = re.compile(
     re.IGNORECASE,
 )
 _MOST_QUESTIONS = 12
-_MOST_PROVIDERS = 20
-_FOR_CPU = {"CPU", "Azure"}
-_PROVIDERS = re.compile(
-    r"(?P<before>.{0,80}?)(?P<list>\[(?:['\"][A-Za-z]{2,30}ExecutionProvider['\"],? ?){1,12}\])", re.IGNORECASE
+_CPU_CHOSEN = (
+    ("jax", re.compile(r"\bjax_platform(?:s|_name)[\"'] ?, ?[\"']cpu\b")),
+    ("tensorflow", re.compile(r"\bset_visible_devices\(\[\], ?(?:device_type ?= ?)?['\"]GPU['\"]")),
 )
-"""The list as a program prints it, with or without a label."""
-_CHOSEN = re.compile(r"providers ?=|set_providers|fall(?:ing|s)? ?back|error|when using|\busing\b|\($", re.IGNORECASE)
-"""What stands before a list of the providers that somebody chose."""
+"""How code tells a framework to leave the GPU."""
 _LONGEST_NAME = 80
 _TF = r"(?:tf|tensorflow)"
 
@@ -106,24 +106,42 @@ class _Question(NamedTuple):
 
 
 def read(paste: Paste) -> Snapshot:
-    return _without_plugin(joined(_answers(paste)), paste)
+    return _without_plugin(_without_own_choice(joined(_answers(paste)), paste), paste)
 
 
-def _without_plugin(found: Snapshot, paste: Paste) -> Snapshot:
-    """JAX that lists the CPU alone and complains of nothing, in a text without a word of a CUDA plug-in, has none."""
-    environments = found.environments
-    if environments is None or _PLUGIN.search(paste.text[:_LONGEST_TEXT]):
+def _of_each(found: Snapshot, change: Callable[[Framework], Framework]) -> Snapshot:
+    """The facts with each framework changed."""
+    if found.environments is None:
         return found
     items = tuple(
         msgspec.structs.replace(
-            each,
-            frameworks=msgspec.structs.replace(each.frameworks, items=tuple(map(_cpu_build, each.frameworks.items))),
+            each, frameworks=msgspec.structs.replace(each.frameworks, items=tuple(map(change, each.frameworks.items)))
         )
         if each.frameworks
         else each
-        for each in environments.items
+        for each in found.environments.items
     )
-    return msgspec.structs.replace(found, environments=msgspec.structs.replace(environments, items=items))
+    return msgspec.structs.replace(found, environments=msgspec.structs.replace(found.environments, items=items))
+
+
+def _without_own_choice(found: Snapshot, paste: Paste) -> Snapshot:
+    """The facts without the answer "no GPU" of a framework that the same text's code tells to leave the GPU."""
+    text = paste.text[:_LONGEST_TEXT]
+    chosen = {name for name, pattern in _CPU_CHOSEN if pattern.search(text)}
+
+    def asked(framework: Framework) -> Framework:
+        on_purpose = framework.gpu_available is False and framework.name in chosen
+        return msgspec.structs.replace(framework, gpu_available=None) if on_purpose else framework
+
+    return _of_each(found, asked) if chosen else found
+
+
+def _without_plugin(found: Snapshot, paste: Paste) -> Snapshot:
+    """JAX that lists the CPU alone and complains of nothing, in a text without a word of a CUDA plug-in, has none;
+    unless the text names no release of JAX either: then it may have left out the plug-in's, too.
+    """
+    text = paste.text[:_LONGEST_TEXT]
+    return found if _PLUGIN.search(text) or not _RELEASE_OF_JAX.search(text) else _of_each(found, _cpu_build)
 
 
 def _cpu_build(framework: Framework) -> Framework:
@@ -160,15 +178,7 @@ def _logged(text: str, paste: Paste) -> Snapshot | None:
         return _framework(used, gpu_available=True)
     if _TOOK_CPU.search(text) and not _ASKED_FOR_CPU.search(paste.text[:_LONGEST_TEXT]):
         return _framework("torch", gpu_available=False)
-    if (listed := _PROVIDERS.match(text)) and not _CHOSEN.search(listed["before"]) and not _of_session(paste):
-        return _providers(listed["list"])
     return _framework("tensorflow", gpu_available="GPU" in text) if _DEVICES.match(text) else None
-
-
-def _of_session(paste: Paste) -> bool:
-    """Whether a text asks a session which providers it took, which are not all that the build has."""
-    text = paste.text[:_LONGEST_TEXT]
-    return ".get_providers()" in text and "get_available_providers" not in text
 
 
 def _scripted(lines: tuple[str, ...], places: Sequence[int]) -> Iterator[Snapshot]:
@@ -322,12 +332,6 @@ def _devices(name: str, gpu: str) -> Callable[[str], Snapshot]:
     return lambda answer: _framework(name, gpu_available=re.search(gpu, answer, re.IGNORECASE) is not None)
 
 
-def _providers(answer: str) -> Snapshot:
-    """The providers that ONNX Runtime was built with; that CUDA's is among them proves no GPU."""
-    names = tuple(re.findall(r"(\w{2,30})ExecutionProvider", answer))[:_MOST_PROVIDERS]
-    return _framework("onnxruntime", providers=names or None, cpu_only=True if set(names) <= _FOR_CPU else None)
-
-
 def _built_with_cuda(answer: str) -> Snapshot:
     return _framework("tensorflow", cpu_only=answer.lower() == "false")
 
@@ -343,6 +347,10 @@ def _counted(answer: str) -> Snapshot:
     if answer == "0":
         return _framework("torch", gpu_available=False)
     return Snapshot(driver=Driver(source=SOURCE, cuda_devices=int(answer)))
+
+
+def _cudnn(answer: str) -> Snapshot | None:
+    return _framework("torch", cudnn=str(CudnnVersion.decode(int(answer)))) if answer != "None" else None
 
 
 def _capability(answer: str) -> Snapshot | None:
@@ -375,10 +383,15 @@ _QUESTIONS: tuple[_Question, ...] = (
     ),
     _Question(re.compile(r"torch\.cuda\.get_arch_list\(\)"), _LIST, _architectures),
     _Question(re.compile(r"torch\.cuda\.device_count\(\)"), r"([0-9]{1,4})", _counted),
-    _Question(re.compile(r"torch\.backends\.cudnn\.version\(\)"), r"([0-9]{4,6}|None)", lambda _answer: None),
+    _Question(re.compile(r"(?:torch\.backends\.)?cudnn\.version\(\)"), r"([0-9]{4,6}|None)", _cudnn),
     _Question(re.compile(rf"{_TF}\.(?:__version__|version\.VERSION)"), _VERSION, _of_version("tensorflow")),
     _Question(re.compile(rf"{_TF}\.test\.is_built_with_(?:cuda|gpu_support)\(\)"), _TRUE, _built_with_cuda),
     _Question(re.compile(rf"{_TF}\.test\.is_gpu_available\([^)]{{0,80}}\)"), _TRUE, _available("tensorflow")),
+    _Question(
+        re.compile(rf"{_TF}\.test\.gpu_device_name\(\)"),
+        r"('[^']{0,40}'|\"[^\"]{0,40}\")",
+        _devices("tensorflow", r"gpu"),
+    ),
     _Question(
         re.compile(rf"{_TF}\.config\.(?:experimental\.)?list_(?:physical|logical)_devices\(['\"]GPU['\"]\)"),
         _LIST,
@@ -395,9 +408,16 @@ _QUESTIONS: tuple[_Question, ...] = (
     _Question(
         re.compile(r"(?:ort|onnxruntime)\.get_available_providers\(\)"),
         _LIST,
-        _providers,
+        of_build,
     ),
     _Question(re.compile(r"cupy\.__version__"), _VERSION, _of_version("cupy")),
+    _Question(re.compile(r"cupy\.cuda\.is_available\(\)"), _TRUE, _available("cupy")),
+    _Question(re.compile(r"numba\.cuda\.is_available\(\)"), _TRUE, _available("numba")),
+    _Question(
+        re.compile(r"paddle\.(?:device\.)?get_device\(\)"),
+        r"'?(cpu|gpu:[0-9]{1,3})'?",
+        _devices("paddlepaddle", r"gpu"),
+    ),
     _Question(
         re.compile(r"paddle\.(?:device\.)?is_compiled_with_cuda\(\)"),
         _TRUE,

@@ -30,6 +30,12 @@ _SET_IN_CODE = re.compile(
 """A line of Python that sets a variable; those that select GPUs have readers of their own."""
 _PRINTED = re.compile(r"(?:\$|#|>) ?(?:echo|printenv) \$?(CUDA_VISIBLE_DEVICES)$")
 """A question whose answer is the next line."""
+_PATH = re.compile(
+    r"(?:\$|#|>) ?(?:echo|printenv) [\"']?\$?\{?(LD_LIBRARY_PATH)\}?[\"']?\s*\n[ \t]*(/[^\s`'\"]{2,2000})(?=\s|$)"
+    r"|\bLD_LIBRARY_PATH[`'\"]{0,2} (?:(?:is|was) )?(?:set to|contains|includes|points to|has) "
+    r"[`'\"]?(/[\w./:+-]{2,400})"
+)
+"""The loader's path as a shell prints it below the question, or as a sentence states it."""
 _OF_COMMAND = re.compile(
     r"(?:^|[$#>] ?|`)(?:[A-Z_]{2,40}=\S{1,80} ){0,6}(CUDA_VISIBLE_DEVICES)=[\"']?([0-9](?:[0-9,]{0,60})"
     r"|(?:cuda|gpu):?[0-9]|all|\$[0-9]|\[[0-9,]{1,20}\])[\"']? (?:[A-Z_]{2,40}=\S{1,80} ){0,6}[a-z./]"
@@ -79,11 +85,23 @@ def read(paste: Paste) -> Snapshot:
         if found and len(values) < _MOST:
             said = _LIST.match(line) or found
             values.setdefault(found[1], masked_value(found[1], said[2].strip("\"'")))
+    if "LD_LIBRARY_PATH" not in values and (path := _loader_path(paste)):
+        values["LD_LIBRARY_PATH"] = masked_value("LD_LIBRARY_PATH", path)
     told = None
     if _on_purpose(paste):
         values.pop("CUDA_VISIBLE_DEVICES", None)
         told = Told(source=SOURCE, hidden_on_purpose=True)
     return Snapshot(variables=Variables(source=SOURCE, values=values) if values else None, told=told)
+
+
+def _loader_path(paste: Paste) -> str | None:
+    """LD_LIBRARY_PATH, where no line has the form of a setting."""
+    for place, line in enumerate(paste.lines):
+        if "LD_LIBRARY_PATH" in line:
+            found = _PATH.search("\n".join(paste.lines[place : place + 2])[:_LONGEST_LINE])
+            if found:
+                return found[2] or found[3]
+    return None
 
 
 def _setting(line: str) -> re.Match[str] | None:

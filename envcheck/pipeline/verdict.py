@@ -32,6 +32,7 @@ from envcheck.rules.facts.driver import release_in
 from envcheck.rules.facts.frameworks import LEAST_IMPORTANT
 from envcheck.rules.facts.measurements import headline as measured_headline
 from envcheck.rules.facts.measurements import nothing_measured, only_measured
+from envcheck.rules.facts.trials import TRIAL_RULES
 from envcheck.rules.speed.siblings import across_gpus
 from envcheck.snapshot import Framework, Snapshot, frameworks_in, items_in
 
@@ -117,6 +118,8 @@ def _decides(check: Check, required: frozenset[str]) -> bool:
     """Whether the verdict waits for it; what was assumed without being held against anything settles nothing."""
     if check.rule in (EXPIRED, FORBIDDEN) and check.status == "pass":
         return False  # that nothing expired, or a problem is absent, does not show that anything works
+    if check.rule in TRIAL_RULES and check.status == "unknown" and check.missing:
+        return True  # the framework of a text says that it does not work, and nothing says why
     if check.rule in (ASSUMPTION, PLAN) or check.layer == "request":
         return True
     return check.rule in required and not (check.status == "pass" and check.only_assumed)

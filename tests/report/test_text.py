@@ -14,6 +14,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from envcheck.checks import Check, Evidence, Fix, Ignored, Location, Report, Source, Subject, Summary
+from envcheck.importers import read_text
+from envcheck.pipeline import session
+from envcheck.pipeline.request import Request
 from envcheck.report import Options, render
 from envcheck.report.page.fixes import fix_lines
 from envcheck.report.page.layout import LINES, ROOMS
@@ -291,6 +294,15 @@ def test_pass_says_that_it_is_on_paper() -> None:
 def test_unknown_names_the_fact_and_the_probe() -> None:
     first = render(EXAMPLES["unknown-nvml"](), "text", PLAIN).splitlines()[0]
     assert first.startswith("UNKNOWN  Driver version unknown: probe nvml timed out")
+
+
+@pytest.mark.parametrize("text", ["CUDA out of memory\n", "torch 2.5.1\nCUDA out of memory\n"])
+def test_an_unknown_headline_does_not_state_the_problem_that_nobody_looked_for(text: str) -> None:
+    judged = session.judge(read_text(text), Request(), lambda _event: None)
+    problems = [each.title for each in judged.checks if each.status == "skipped"]
+    first = render(judged, "text", PLAIN).splitlines()[0]
+    assert first.startswith("UNKNOWN  ")
+    assert not any(problem in first for problem in problems)
 
 
 def test_nobody_looked_is_not_none() -> None:

@@ -105,12 +105,15 @@ _BUILD = re.compile(
 )
 _OF_BUILD = re.compile(
     r"(?<![\w./+-])(?:(?:py)?torch[ _.-]{1,3}(?:version[._])?cuda(?:[ _.-]version)?|cuda(?: version)? "
-    r"(?:\((?:py)?torch\)|(?:used by|in|of) (?:py)?torch))[\"'`*]{0,3}\s{0,40}(?:[:=|]{1,2}|\.{3,60}|->|is\b)?"
-    r"\s{0,40}[\"'`*]{0,3}"
+    r"(?:\((?:py)?torch\)|(?:used by|used to build|in|of) (?:py)?torch))[\"'`*]{0,3}"
+    r"\s{0,40}(?:[:=|]{1,2}|\.{3,60}|->|is\b)?\s{0,40}[\"'`*]{0,3}"
     r"(?P<cuda>[0-9]{1,2}\.[0-9]{1,2})(?![\w.])",
     re.IGNORECASE,
 )
 """The CUDA that PyTorch was built with, as a label of its own."""
+_USED_FOR = re.compile(r"\bused (?:to build|for building|to compile) $", re.IGNORECASE)
+"""What stands before the name of something whose part's version follows: "ROCM used to build PyTorch: 5.7"."""
+_LONGEST_USE = 20
 _PAIR = re.compile(
     r"\bcuda ?[/,&] ?cudnn(?: versions?)?(?: ?\([^()]{1,60}\))?[\"'`*]{0,3}\s{0,40}[:=|]\s{0,40}v?"
     r"(?P<cuda>[0-9]{1,2}\.[0-9]{1,2})(?:\.[0-9]{1,3})?"
@@ -373,7 +376,8 @@ def _named(part: str, *, listed: bool, hedged: bool) -> Iterator[Mention]:
     for found in _names().finditer(part):
         labelled, component = listed or _is_labelled(found), _component(found)
         of_driver = component == "cuda" and _OF_DRIVER.search(part) is not None
-        if (hedged and not labelled) or of_driver or _is_asked_for(part, found.start()):
+        of_part = _USED_FOR.search(part, max(0, found.start() - _LONGEST_USE), found.start())
+        if (hedged and not labelled) or of_driver or of_part or _is_asked_for(part, found.start()):
             continue
         cuda = _cuda_beside(part, found) if component == "torch" else None
         cpu = component == "torch" and cuda is None and _FOR_CPU.match(part[found.end() :]) is not None

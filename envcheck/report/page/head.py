@@ -174,15 +174,20 @@ def _unknown(outline: Outline, pen: Pen, room: Room) -> list[Line]:
     run = next((run for run in report.probes if run.name == missing.probe), None)
     dead = run is not None and run.status in DIED
     reason = f"probe {missing.probe} {probe_end(run)}" if run and dead else f"probe {missing.probe} did not report it"
-    title = f"{fact_title(missing.fact)} unknown: {reason}" if missing.probe else check.title
+    title = f"{fact_title(missing.fact)} unknown: {reason}" if missing.probe else _not_looked_at(check)
     needed = [found.rule for found in report.checks if any(lack.fact == missing.fact for lack in found.missing)]
     further = dict.fromkeys(fact_name(fact) for fact in report.ask if fact_name(fact) != fact_name(missing.fact))
     return [
         *title_lines("UNKNOWN", "unknown", title, check.rule, pen, room.title),
-        *(labelled("why", check.message, pen, room.why) if not dead else []),
+        *(labelled("why", check.message, pen, room.why) if not dead and check.message != title else []),
         *(labelled("for", listed(list(dict.fromkeys(needed))), pen, 1) if set(needed) - {check.rule} else []),
         *(labelled("also", f"unknown: {listed(list(further))}", pen, room.ask) if further else []),
     ]
+
+
+def _not_looked_at(check: Check) -> str:
+    """The title of a check without an answer; where nobody looked, it is the rule's, which states the problem."""
+    return check.message if check.status == "skipped" and check.message else check.title
 
 
 def _open_question(report: Report) -> Check | None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
+
 from envcheck.checks import Evidence, Fix
-from envcheck.compat.error_lines import lines_with
+from envcheck.compat.error_lines import lines_with, named_by
 from envcheck.rules.api import Facts, Outcome, evidence_of, passed, rule
 from envcheck.rules.driver.loaded_library import (
     CUDA,
@@ -63,10 +65,14 @@ def driver_not_installed(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     )
 
 
+_COMPAT = re.compile(r"/compat(?:/|$)")
+"""The folder of the forward-compatibility libraries."""
+_MISMATCH = "driver-library-mismatch"
+
+
 def _match_versions(facts: Facts) -> tuple[Fix, ...]:
-    if any(
-        "/compat/" in (result.library or "") for result in results_naming("driver-library-mismatch", answers(facts))
-    ):
+    failed = results_naming(_MISMATCH, answers(facts))
+    if any(_COMPAT.search(result.library or "") for result in failed) or _compat_is_refused_in_text(facts):
         return fixes.DROP_COMPAT_LIBRARY
     found = mismatched(facts)
     if found is not None:
@@ -78,6 +84,20 @@ def _match_versions(facts: Facts) -> tuple[Fix, ...]:
         text = "If they still differ, reinstall the driver: its kernel modules and firmware must be of one release"
         return (*fixes.REBOOT, Fix(text=text, who="root"))
     return fixes.REBOOT
+
+
+def _compat_is_refused_in_text(facts: Facts) -> bool:
+    """Whether CUDA alone says in a text that driver and library differ, and the loader finds a libcuda in a folder
+    named compat.
+    """
+    said = [
+        each for each in facts.snapshot.observed_errors if (line := named_by(each.text)) and line.problem == _MISMATCH
+    ]
+    if not said or len(lines_with("cuda-refuses-libcuda", said)) < len(said):
+        return False
+    driver, folders = facts.snapshot.driver, (facts.variable("LD_LIBRARY_PATH") or "").split(":")
+    listed = items_in(driver.libraries) if driver else ()
+    return any(map(_COMPAT.search, folders)) or any(library.kind == "compat" for library in listed)
 
 
 @rule(

@@ -27,7 +27,14 @@ def _has_gpu_to_start(_subject: Snapshot, facts: Facts) -> bool:
     return may_have_gpus(facts) or error is None or error.problem not in ("driver-not-installed", "no-gpu-visible")
 
 
+_IN_WSL = (
+    Fix(text="In Windows, update the GPU's driver and WSL itself (wsl --update), then restart WSL (wsl --shutdown)"),
+)
+
+
 def _fixes(facts: Facts) -> tuple[Fix, ...]:
+    if facts.driver_os == "wsl":
+        return _IN_WSL  # the driver and its log are those of Windows
     module = facts.snapshot.kernel.nvidia if facts.snapshot.kernel else None
     uvm = Fix(
         text="Load the nvidia_uvm module and create its device node",

@@ -138,11 +138,9 @@ def _status(subject: FrameworkSubject, facts: Facts) -> Status:
         return "fail"
     if "onnxruntime" in facts.matrix.projects(framework.name, "shares-its-folder"):
         return "warn" if _overwritten(subject, facts.matrix) or not others else "note"
-    return (
-        "fail"
-        if is_main_framework(framework, facts.matrix) and not framework.name.startswith("jax") and not others
-        else "warn"
-    )
+    # Many packages bring JAX for the CPU: it is meant for the GPU where it was asked for one.
+    meant = not framework.name.startswith("jax") or framework.gpu_available is False
+    return "fail" if is_main_framework(framework, facts.matrix) and meant and not others else "warn"
 
 
 def _overwritten(subject: FrameworkSubject, matrix: Matrix) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from envcheck.checks import Evidence, Fix
+from envcheck.compat.error_lines import lines_with, nccl_releases
 from envcheck.compat.relations.libraries import is_older
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, never, passed, rule
 from envcheck.rules.facts.frameworks import full_name
@@ -41,14 +42,31 @@ def nccl_missing(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     return not_installed(subject, found, facts) if found else None
 
 
-@rule(layer="library", per="framework", explains=TRIAL_RULES, remedy=install_nccl)
+def _between_ranks(facts: Facts) -> Outcome | None:
+    """The outcome where the text shows the releases that several processes of a job load."""
+    versions = nccl_releases(facts.snapshot.observed_errors)
+    if len(versions) < 2 or not lines_with("nccl-message-truncated", facts.snapshot.observed_errors):
+        return None
+    return Outcome(
+        status="fail",
+        title=f"The processes of a job load different releases of NCCL: {' and '.join(versions)}",
+        fixes=(
+            Fix(
+                text="Use one release of NCCL on all nodes: the same image or environment, and no other copy on "
+                "LD_LIBRARY_PATH; each process prints its own with NCCL_DEBUG=VERSION"
+            ),
+        ),
+    )
+
+
+@rule(layer="library", per="framework", explains=TRIAL_RULES, remedy=install_nccl, doubt=_between_ranks)
 def nccl_version_mismatch(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """NCCL is older than the one that the framework was built with.
 
     What it checks
         Checks that NCCL is at least as new as the one that the framework was built with. All
         processes of a job must use the same release; this machine cannot tell which one other
-        machines have.
+        machines have, but a pasted log of several processes can.
 
     Why it matters
         An older release lacks functions that the framework calls: `import` fails with "undefined

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from envcheck.compat.error_lines import ErrorLine, fragment_in, lines_with, matches_fragment
+from envcheck.compat.error_lines import ErrorLine, fragment_in, lines_with, matches_fragment, nccl_releases
 from envcheck.compat.matrix import Matrix
 from envcheck.compat.relations.gpu_code import runs_natively
 from envcheck.compat.relations.libraries import is_older, same_major
@@ -99,8 +99,16 @@ def _another_problem(line: ErrorLine, text: str, snapshot: Snapshot, matrix: Mat
         return "mig-permission"
     if line.problem == "jit-compiler-too-old" and _is_dropped(text, matrix):
         return "toolkit-lacks-gpu"
-    twice = line.problem == "nccl-version-mismatch" and len(list(wheels_of("nccl", snapshot))) > 1
-    return "nvidia-wheel-conflict" if twice else None
+    return _another_of_nccl(text, snapshot) if line.problem == "nccl-version-mismatch" else None
+
+
+def _another_of_nccl(text: str, snapshot: Snapshot) -> str | None:
+    """Two wheels of NCCL write the same files; without two releases, processes do not understand one another for
+    another reason.
+    """
+    if matches_fragment("nccl-message-truncated", text) and len(nccl_releases(snapshot.observed_errors)) < 2:
+        return "nodes-not-connected"
+    return "nvidia-wheel-conflict" if len(list(wheels_of("nccl", snapshot))) > 1 else None
 
 
 def _is_dropped(text: str, matrix: Matrix) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from envcheck.checks import Evidence
+from envcheck.checks import Evidence, Fix
 from envcheck.compat.performance.at_work import at_work, in_use
 from envcheck.compat.performance.quantities import library_tested
 from envcheck.rules.api import Facts, MeasurementSubject, Outcome, passed, rule
@@ -84,11 +84,15 @@ def wrong_cpu_result(snapshot: Snapshot, _facts: Facts) -> Outcome | None:
     )
 
 
+_REPEAT = Fix(text="Repeat the test with nothing else on the machine; if it fails again, have the GPU replaced")
+
+
 @rule(
     layer="gpu",
     scope="node",
     per="measurement",
     arises=lambda subject, _facts: subject.measurement.verification is not None,
+    remedy=lambda facts: () if facts.snapshot.measurements else (_REPEAT,),
 )
 def wrong_result(subject: MeasurementSubject, _facts: Facts) -> Outcome | None:
     """A GPU computed or copied wrong data.
@@ -97,7 +101,7 @@ def wrong_result(subject: MeasurementSubject, _facts: Facts) -> Outcome | None:
         Checks the results of the measurements: copies word by word, reductions exactly, random elements
         of matrix products against FP64 on the CPU (with --full, every element on the GPU), within c *
         epsilon * sqrt(K). Outputs are overwritten before each run, so an old correct result cannot pass
-        as a new one.
+        as a new one. In pasted text, reads the verdicts of gpu-burn, nvbandwidth and nccl-tests.
 
     Why it matters
         A GPU that miscomputes ruins a training run without any message.

@@ -55,9 +55,10 @@ def text_not_read_whole(snapshot: Snapshot, _facts: Facts) -> Outcome | None:
 
 
 def _unnamed(facts: Facts) -> list[ObservedError]:
-    """The lines in which a program of this field reports an error that no row knows."""
-    about_gpus = lines_with("of-this-field", facts.snapshot.observed_errors)
-    return [error for error in about_gpus if _OF_PROGRAMS.search(error.text)]
+    """The lines in which a program of this field reports an error that no row knows, or a failure without a reason."""
+    errors = facts.snapshot.observed_errors
+    about_gpus, failed = lines_with("of-this-field", errors), lines_with("tool-reports-failure", errors)
+    return [error for error in errors if error in failed or (error in about_gpus and _OF_PROGRAMS.search(error.text))]
 
 
 def _leaves_open(snapshot: Snapshot, facts: Facts) -> bool:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from envcheck.checks import Fix, Source, Status
+from envcheck.checks import Fix, Missing, Source, Status
 from envcheck.compat.error_lines import named_by
-from envcheck.rules.api import Facts, FrameworkSubject, Outcome, passed, rule
+from envcheck.rules.api import Facts, FrameworkSubject, Outcome, evidence_of, passed, rule
 from envcheck.rules.facts.frameworks import (
     base_framework,
     full_name,
@@ -16,7 +16,7 @@ from envcheck.rules.facts.frameworks import (
 from envcheck.rules.facts.machine import gpu_title, may_have_gpus
 from envcheck.rules.facts.trials import printed_problems, proof_of, tried_frameworks
 from envcheck.rules.trials.next_step import next_steps
-from envcheck.snapshot import Framework, Trial
+from envcheck.snapshot import PASTED, Framework, Trial
 
 _NEEDS = "needs"
 """The key of the answer with the call that a program must make first."""
@@ -29,7 +29,8 @@ def framework_import_fails(subject: FrameworkSubject, facts: Facts) -> Outcome |
     What it checks
         With --deep, checks that `import` of the framework works in a separate process, with the
         environment's interpreter and the user's variables. A crash of that process is a failure; a
-        timeout leaves the result unknown.
+        timeout leaves the result unknown. In pasted text, checks whether a report says that its own
+        Python could not import the framework.
 
     Why it matters
         Nothing that uses the framework runs. The error names the cause: a library that is not found,
@@ -45,8 +46,8 @@ def framework_import_fails(subject: FrameworkSubject, facts: Facts) -> Outcome |
     """
     framework, base = subject.framework, base_framework(subject)
     trial = framework.trial
-    if trial is None:
-        return None
+    if trial is None or trial.source == PASTED:
+        return _not_imported_in_text(framework) if trial else None
     if trial.imported:
         return passed(f"{full_name(framework)} can be imported", decided_by="framework-ran")
     title = f"{full_name(framework)} cannot be imported"
@@ -69,6 +70,21 @@ def framework_import_fails(subject: FrameworkSubject, facts: Facts) -> Outcome |
     )
 
 
+def _not_imported_in_text(framework: Framework) -> Outcome:
+    """The outcome where a report of the text tried to import the framework: a failure of what its Python has, else an
+    open question.
+    """
+    name = framework.name
+    return Outcome(
+        status="fail" if framework.version else "unknown",
+        title=f"{full_name(framework)} could not be imported",
+        message=f"The report knows no version of {name}: the Python that made it has none, or could not import it. The "
+        f"text does not show why. Paste what that Python prints for: import {name}.",
+        fixes=(Fix(text="See the error and its traceback", command=("python", "-c", f"import {name}")),),
+        missing=() if framework.version else (Missing(fact="cause in the text"),),
+    )
+
+
 @rule(layer="framework", per="framework", symptom=True)
 def framework_cannot_use_gpu(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """A framework that is built for CUDA does not compute on the GPU.
@@ -78,7 +94,9 @@ def framework_cannot_use_gpu(subject: FrameworkSubject, facts: Facts) -> Outcome
         at run time) give the right result, and that the first result lies in GPU memory: the driver
         tells where the pointer leads. This also finds frameworks that fall back to the CPU without an
         error. For an extension it is a warning, unless it alone gives a framework the GPU and no
-        other framework there is built for CUDA.
+        other framework there is built for CUDA. In pasted text, checks whether the framework itself
+        says that it finds no GPU although the text shows one; without a cause in the text, that
+        leaves no verdict.
 
     Why it matters
         Programs fail at their first operation, or run on the CPU unnoticed, ten to a hundred times
@@ -98,7 +116,9 @@ def framework_cannot_use_gpu(subject: FrameworkSubject, facts: Facts) -> Outcome
             https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__UNIFIED.html
     """
     framework, trial = subject.framework, subject.framework.trial
-    if trial is None or trial.imported is not True:
+    if trial is None:
+        return _denied_in_text(framework, facts)
+    if trial.imported is not True:
         return None
     if trial.ran_on_gpu is None:
         return _without_proof(subject, trial)
@@ -108,6 +128,24 @@ def framework_cannot_use_gpu(subject: FrameworkSubject, facts: Facts) -> Outcome
     if framework.cpu_only or framework.hip or (not is_known_cuda_build(framework) and any(parts)):
         return None  # another finding covers it, or its part for CUDA, which was tried too
     return _failure_of_base(subject) or _failed(subject, trial, facts)
+
+
+def _denied_in_text(framework: Framework, facts: Facts) -> Outcome | None:
+    """The outcome where the framework of a pasted text says that it finds no GPU, and the text shows one."""
+    told, driver = facts.snapshot.told, facts.snapshot.driver
+    on_purpose = told is not None and (told.hidden_on_purpose or told.on_tpu)
+    denied = framework.source == PASTED and framework.gpu_available is False
+    if not denied or framework.cpu_only or framework.hip or on_purpose or not facts.own_gpus:
+        return None
+    shown = gpu_title(facts.own_gpus[0]) + (f" with driver {driver.release}" if driver and driver.release else "")
+    return Outcome(
+        status="unknown",
+        title=f"{full_name(framework)} does not reach the GPU; the text does not show why",
+        message=f"It says so itself, and the text shows {shown}. Run envcheck check --deep there, or paste what it "
+        "prints when it first uses the GPU, how it is started, and CUDA_VISIBLE_DEVICES and LD_LIBRARY_PATH.",
+        evidence=(evidence_of(f"{framework.name} can use the GPU", framework, "gpu_available"),),
+        missing=(Missing(fact="cause in the text"),),
+    )
 
 
 def _without_proof(subject: FrameworkSubject, trial: Trial) -> Outcome:

@@ -133,6 +133,8 @@ EXAMPLES: dict[str, list[str]] = {
         "[ERROR]: cudaErrorUnknown: unknown error",
     ],
     "gpu-lost": [
+        "|   3  ERR!                           ERR!| 00000000:C1:00.0 ERR!|                 ERR! |",
+        "|   0  Unknown Error                  Off | 00000000:65:00.0 Off |                  N/A |",
         "Error: nvmlDeviceGetHandleByIndex(): GPU is lost",
     ],
     "gpu-memory-exhausted": [
@@ -246,5 +248,18 @@ EXAMPLES: dict[str, list[str]] = {
     ],
     "video-libraries-missing": [
         "Could not dynamically load libnvidia-encode.so.1. Please ensure Nvidia Graphics drivers are correctly installed!",
+    ],
+    "gpu-error-logged": [
+        "|  0%   33C    P8              ERR! / 350W  |      1MiB / 24576MiB |      0%      Default |",
+        "| ERR!  48C    P2             118W / 250W  |   8120MiB / 11264MiB |     97%      Default |",
+    ],
+    "nccl-version-mismatch": [
+        "NCCL error in: ProcessGroupNCCL.cpp:1970, internal error (run with NCCL_DEBUG=INFO for details), NCCL version 2.20.5 Last error: Message truncated : received 160 bytes instead of 64",
+    ],
+    "wrong-result": [
+        "\tGPU 2: FAULTY",
+        "34.2%  proc'd: 1520 (9210 Gflop/s) - 1511 (9180 Gflop/s)   errors: 0 - 12  (WARNING!)  temps: 61 C - 64 C",
+        " Invalid value when checking the pattern at <0x7f11a2000000>",
+        "# Out of bounds values : 3 FAILED",
     ],
 }

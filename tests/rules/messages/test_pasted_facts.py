@@ -13,6 +13,7 @@ from envcheck.pipeline import session
 from envcheck.pipeline.request import Request
 from envcheck.rules.catalog import find_rule
 from envcheck.rules.engine.cause import primary
+from envcheck.snapshot import frameworks_in
 from tests.every import every
 from tests.rules.machines import cause, check_of, kernel, log, machine, statuses, xid
 
@@ -137,6 +138,103 @@ def test_a_missing_tool_is_no_fault_beside_a_running_driver() -> None:
     line = "bash: nvidia-smi: command not found\n"
     assert cause_in(line) == "driver-not-installed"
     assert cause_in(line + "torch 2.5.1+cu124, driver 550.54.15\n") is None
+
+
+# --- a libcuda from a folder named compat -------------------------------------------------------------------------
+
+REFUSED = "CUDA failure 803: system has unsupported display driver / cuda driver combination\n"
+
+
+@every(
+    [
+        (REFUSED + "export LD_LIBRARY_PATH=/usr/local/cuda-12.6/compat:/usr/local/lib\n", "named compat"),
+        (REFUSED + "$ echo $LD_LIBRARY_PATH\n/usr/local/cuda/compat/lib.real:/usr/lib64\n", "named compat"),
+        (REFUSED + "In the image LD_LIBRARY_PATH is set to /usr/local/cuda/compat/lib\n", "named compat"),
+        (REFUSED + "\tlibcuda.so.1 (libc6,x86-64) => /usr/local/cuda/compat/libcuda.so.1\n", "named compat"),
+        (REFUSED + "export LD_LIBRARY_PATH=/usr/local/cuda/lib64:/opt/compatible\n", "Restart"),
+        (
+            "Failed to initialize NVML: Driver/library version mismatch\nLD_LIBRARY_PATH=/usr/local/cuda/compat\n",
+            "Restart",
+        ),
+    ]
+)
+def test_a_compat_library_that_cuda_refuses_is_taken_off_the_path(text: str, step: str) -> None:
+    check = told("driver-library-mismatch", text)
+    assert check is not None
+    assert [step in fix.text for fix in check.fixes] == [True]
+
+
+# --- verdicts of other tools --------------------------------------------------------------------------------------
+
+H100 = "GPU 0: NVIDIA H100 80GB HBM3 (UUID: GPU-0d9a31c2-0000-0000-0000-000000000002)\nDriver Version: 550.90.07\n"
+
+
+@every(
+    [
+        "|                           | Fail - GPU: 0                                  |",
+        "| memtest                   | Fail                                           |",
+        "|                           | GPU3: Fail                                     |",
+        "PaddlePaddle is installed successfully ONLY for single GPU! Let's start deep learning with PaddlePaddle now.",
+    ]
+)
+def test_a_failure_that_a_tool_gives_no_reason_for_leaves_no_verdict(line: str) -> None:
+    report = session.judge(read_text(H100 + line), Request())
+    assert (report.verdict, cause_in(H100 + line)) == ("unknown", None)
+    (check,) = [each for each in report.checks if each.rule == "text-tells-too-little"]
+    assert check.evidence[0].value == line.strip()
+
+
+@every(
+    [
+        "| Targeted Power            | Pass - All                                     |",
+        "\tGPU 0: OK",
+        "# Out of bounds values : 0 OK",
+        "100.0%  proc'd: 2670 (4410 Gflop/s)   errors: 0   temps: 55 C",
+        "PaddlePaddle is installed successfully! Let's start deep learning with PaddlePaddle now.",
+        "| NVIDIA-SMI 450.57       Driver Version: 450.57       CUDA Version: ERR!     |",
+    ]
+)
+def test_a_tool_that_finds_nothing_wrong_alarms_nobody(line: str) -> None:
+    _, checks = judge_text(H100 + line)
+    assert [check.id for check in checks if check.status in ("fail", "warn")] == []
+    assert session.judge(read_text(H100 + line), Request()).verdict == "pass"
+
+
+# --- what several processes, or a library, say of their releases ---------------------------------------------------
+
+TRUNCATED = "n1:7:9 [0] bootstrap.cc:91 NCCL WARN Message truncated : received 96 bytes instead of 48\n"
+
+
+def of_nccl(*releases: str) -> str:
+    return "".join(f"n{place}:7:7 [0] NCCL INFO NCCL version {each}+cuda12.4\n" for place, each in enumerate(releases))
+
+
+def test_processes_with_different_releases_of_nccl_do_not_understand_one_another() -> None:
+    check = told("nccl-version-mismatch", of_nccl("2.21.5", "2.26.2") + TRUNCATED)
+    assert check is not None
+    assert check.status == "fail"
+    assert check.title.endswith("2.21.5 and 2.26.2")
+    assert cause_in(of_nccl("2.21.5", "2.21.5") + TRUNCATED) == "nodes-not-connected"
+
+
+@every(
+    [
+        ">>> torch.backends.cudnn.version()\n91002\n",
+        "torch.backends.cudnn.version(): 91002\n",
+        "cudnn.version() = 91002\n",
+    ]
+)
+def test_the_cudnn_that_pytorch_answers_is_no_longer_inferred(line: str) -> None:
+    snapshot, _ = judge_text(f"torch 2.11.0+cu128\n{line}")
+    assert snapshot is not None
+    assert [each.cudnn for each in frameworks_in(snapshot.judged_environment)] == ["9.10.2"]
+
+
+def test_inside_wsl_windows_is_restarted_and_not_the_machine() -> None:
+    blocked = "Failed to initialize NVML: GPU access blocked by the operating system\n"
+    check = told("gpu-init-failed", f"$ uname -r\n6.6.87.2-microsoft-standard-WSL2\n{blocked}")
+    assert check is not None
+    assert ["wsl --update" in fix.text for fix in check.fixes] == [True]
 
 
 # --- a text that tells little -------------------------------------------------------------------------------------
