@@ -196,6 +196,9 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     per: Per = "machine"
     required: bool = False
     """Whether the verdict is unknown while this rule cannot be decided."""
+    on_request: bool = False
+    """Whether it answers what an option asked for (``--deep``): while it is unknown there is no verdict, not even a
+    warning. That it passed decides nothing."""
     always: bool = False
     """Whether it runs whatever scopes and rules are selected: it reports what the others could not see."""
     by_variable: Condition | None = None

@@ -35,6 +35,7 @@ FINDS_NOTHING = {
     "machine-unreadable",
     "text-not-read-whole",
     "text-tells-too-little",
+    "trial-unfinished",
 }
 """What says only that something is not known."""
 
