@@ -74,7 +74,7 @@ class Facts(msgspec.Struct, frozen=True):
         if gpu.kernel_driver in DRIVERS_FOR_GUESTS:
             return True
         platform, kernel = self.snapshot.platform, self.snapshot.kernel
-        in_container = platform is not None and platform.container not in (None, "none")
+        in_container = platform is not None and platform.container not in (None, "", "none")
         others_given = any(_is_listed(other) for other in self.gpus)
         nodes = [node.path for node in (kernel.device_nodes if kernel else None) or ()]
         return in_container and others_given and not _is_listed(gpu) and f"/dev/nvidia{gpu.minor}" not in nodes

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from envcheck.snapshot import ApiResult, Gpu, KernelLog, KernelMessage, Platform, ProbeRun, Snapshot
@@ -29,6 +31,7 @@ from tests.rules.machines import (
     on_the_bus,
     statuses,
     unloaded,
+    variables,
     without_driver,
     without_gpu,
     xid,
@@ -47,6 +50,21 @@ def running(gpu: Gpu, release: str, flavour: str = "open") -> Snapshot:
         machine(found, kernel=kernel(0, release=release, nvidia__flavour=flavour)),
         driver=driver(release, cuda_init=NO_DEVICE, cuda_devices=0),
     )
+
+
+HOST = but(UBUNTU, container="none")
+NOT_IN_CUDA = h200(1, cuda_ordinal=None)
+
+
+def unlisted(**changes: Any) -> Snapshot:
+    """A host with a GPU that the kernel module holds and no library lists."""
+    lost = but(on_the_bus(h200(1), "nvidia"), **changes)
+    return machine(h200(), lost, platform=HOST, kernel=kernel(2), driver=driver(cuda_devices=1))
+
+
+def hidden_from_cuda(**changes: Any) -> Snapshot:
+    """A host with a GPU that NVML lists and CUDA does not."""
+    return machine(h200(), but(NOT_IN_CUDA, **changes), platform=HOST, driver=driver(cuda_devices=1))
 
 
 CASES: list[tuple[str, str, Snapshot, tuple[str, ...]]] = [
@@ -192,6 +210,28 @@ CASES: list[tuple[str, str, Snapshot, tuple[str, ...]]] = [
         machine(h200(), but(on_the_bus(h200(1), "nvidia"), minor=1), platform=DOCKER, kernel=kernel(1)),
         ("pass",),
     ),
+    *(
+        ("gpu-init-failed", f"an unlisted GPU: {name}", snapshot, (status,))
+        for name, snapshot, status in (
+            ("of unknown number, on a host", unlisted(), "fail"),
+            ("whose number has no node", but(unlisted(minor=1), kernel=kernel(1)), "pass"),
+            ("in a container", but(unlisted(), platform=DOCKER), "pass"),
+            ("that CUDA lacks in a container", but(hidden_from_cuda(), platform=DOCKER), "pass"),
+            ("where nobody looked for a container", but(unlisted(), platform__container=None), "pass"),
+            ("in a batch job", but(unlisted(), variables=variables(SLURM_JOB_ID="7")), "pass"),
+            ("barred by permission", but(unlisted(), kernel__device_nodes=nodes(0, 1, openable=False)), "pass"),
+            ("of another kernel driver", unlisted(kernel_driver="nouveau"), "pass"),
+            ("of none", unlisted(kernel_driver=""), "pass"),
+            ("that CUDA lacks", hidden_from_cuda(), "fail"),
+            ("that CUDA and NVML count otherwise", machine(h200(), NOT_IN_CUDA, platform=HOST), "pass"),
+            ("that a variable hides", but(hidden_from_cuda(), variables=variables(CUDA_VISIBLE_DEVICES="0")), "pass"),
+            ("that MPS may hide", but(hidden_from_cuda(), variables=variables(CUDA_MPS_PIPE_DIRECTORY="/m")), "pass"),
+            ("where variables were not read", but(hidden_from_cuda(), variables=None), "pass"),
+            ("beside MIG", hidden_from_cuda(mig__enabled=True), "pass"),
+            ("of a host of virtual GPUs", hidden_from_cuda(virtualization="host_vgpu"), "pass"),
+            ("closed to programs", hidden_from_cuda(compute_mode="prohibited"), "pass"),
+        )
+    ),
     (
         "gpu-init-failed",
         "a GPU kept for a guest",
@@ -312,6 +352,14 @@ def test_one_dead_gpu_is_named_among_the_living() -> None:
     assert (found.status, found.action) == ("fail", "reset")
     assert "GPU 3" in found.title
     assert "uncorrected-ecc" not in {each.rule for each in judge(snapshot) if each.subject.key == dead.key}
+
+
+def test_the_kernel_log_tells_of_the_gpu_that_did_not_start() -> None:
+    lines = [f"NVRM: GPU {place}: RmInitAdapter failed! (0x26:0x56:1474)" for place in ("0000:11:00.0", "0000:12:00.0")]
+    messages = (KernelMessage(source="file /dev/kmsg", text=line) for line in lines)
+    found = check_of("gpu-init-failed", but(unlisted(), kernel__log=log(*messages)))
+    assert "0000:11:00.0" in found.title
+    assert [each.value for each in found.evidence] == ["bound to nvidia, not listed", lines[0]]
 
 
 def test_nothing_more_is_asked_of_a_gpu_that_the_driver_does_not_list() -> None:

@@ -606,4 +606,4 @@ def test_no_format_shows_an_unfinished_trial_as_passed(form: str) -> None:
     assert exit_status(report, form) == 3
     assert "Not tested: framework import" not in shown
     assert "unknown" in shown.lower() or "no verdict" in shown
-    assert form != "junit" or shown.count('<error message=') == 1
+    assert form != "junit" or shown.count("<error message=") == 1
