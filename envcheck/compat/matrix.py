@@ -22,6 +22,7 @@ from envcheck.compat.tables import (
     CondaRow,
     CudaRow,
     DriverBranchRow,
+    DriverLibrariesRow,
     EfficiencyRow,
     ErrorRow,
     ExtraRow,
@@ -79,6 +80,7 @@ class Matrix:
     architectures = Table(ArchitectureRow)
     capabilities = Table(CapabilityRow)
     drivers = Table(DriverBranchRow)
+    driver_libraries = Table(DriverLibrariesRow)
     cuda = Table(CudaRow)
     gpus = Table(GpuRow)
     rates = Table(RateRow)

@@ -108,6 +108,19 @@ class DriverBranchRow(Row, frozen=True, kw_only=True):
         return f"driver/{self.branch}" if self.os == "linux" else f"driver/{self.branch}-{self.os}"
 
 
+class DriverLibrariesRow(Row, frozen=True, kw_only=True):
+    """How the driver's libraries of one release are installed beside a kernel module that is there."""
+
+    family: Literal["ubuntu", "debian", "fedora", "suse", "any"]
+    """The distributions, by the name of their family; ``any``: NVIDIA's installer, for all of them."""
+    command: tuple[str, ...]
+    """With ``{release}``, ``{branch}`` and ``{machine}`` for the driver's and the processor's."""
+
+    @property
+    def id(self) -> str:
+        return f"driver-libraries/{self.family}"
+
+
 class CudaUpdate(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """A release of a CUDA minor whose least driver is another one than that of the releases before it."""
 

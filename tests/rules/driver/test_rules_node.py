@@ -345,6 +345,37 @@ def test_a_forbidden_module_is_named_with_its_file() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("distribution", "commands"),
+    [
+        ("debian", ("apt-get install libcuda1=535.261.03* libnvidia-ml1=535.261.03*", "535.261.03.run --no-kernel-")),
+        ("ubuntu", ("apt-get install libnvidia-compute-535=535.261.03*", "NVIDIA-Linux-aarch64-535.261.03.run")),
+        ("rocky", ("dnf install nvidia-driver-cuda-libs-535.261.03", "535.261.03.run --no-kernel-module")),
+        ("gentoo", ("sh NVIDIA-Linux-aarch64-535.261.03.run --no-kernel-module",)),
+    ],
+)
+def test_libraries_are_installed_in_the_release_of_the_loaded_module(
+    distribution: str, commands: tuple[str, ...]
+) -> None:
+    like = {"ubuntu": ("debian",), "rocky": ("rhel", "fedora")}.get(distribution, ())
+    platform = but(UBUNTU, distribution=distribution, distribution_like=like, machine="aarch64")
+    snapshot = machine(
+        on_the_bus(h200(), "nvidia"), platform=platform, driver=NO_DRIVER, kernel=kernel(1, release="535.261.03")
+    )
+    found = check_of("driver-not-installed", snapshot)
+    assert found.title == "The driver's libraries are missing; its kernel module 535.261.03 is loaded"
+    assert len(found.fixes) == len(commands)
+    assert all(part in " ".join(fix.command) for part, fix in zip(commands, found.fixes, strict=True))
+
+
+@pytest.mark.parametrize("version", [None, "", "550; reboot", "{release}", "550.54.14-evil"])
+def test_a_module_of_no_known_release_names_no_package(version: str | None) -> None:
+    snapshot = machine(on_the_bus(h200(), "nvidia"), driver=NO_DRIVER, kernel=kernel(1, nvidia__version=version))
+    found = check_of("driver-not-installed", snapshot)
+    assert "kernel module" in found.title
+    assert [fix.command for fix in found.fixes] == [("sudo", "ubuntu-drivers", "install")]
+
+
 def test_one_dead_gpu_is_named_among_the_living() -> None:
     dead = but(on_the_bus(h200(3), "nvidia"), index=3, errors=(answered("nvmlDeviceGetHandleByIndex", 999, "UNKNOWN"),))
     snapshot = but(eight(), gpus=gpus(*(h200(n) for n in range(8) if n != 3), dead))
