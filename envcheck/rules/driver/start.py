@@ -31,12 +31,7 @@ def _has_gpu_to_start(_subject: Snapshot, facts: Facts) -> bool:
 
 def _fixes(facts: Facts) -> tuple[Fix, ...]:
     module = facts.snapshot.kernel.nvidia if facts.snapshot.kernel else None
-    uvm = Fix(
-        text="Load the nvidia_uvm module and create its device node",
-        command=("sudo", "nvidia-modprobe", "-u", "-c=0"),
-        who="root",
-    )
-    load = (uvm,) if module and module.uvm_loaded is False else ()
+    load = (fixes.make_device_nodes(facts),) if module and module.uvm_loaded is False else ()
     return (*load, fixes.read_kernel_log(), *fixes.REBOOT)
 
 

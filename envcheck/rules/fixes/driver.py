@@ -168,6 +168,16 @@ def load_module(facts: Facts) -> tuple[Fix, ...]:
     return (allow, load)
 
 
+def make_device_nodes(facts: Facts, *, on_host: bool = False) -> Fix:
+    """Load the modules and create their device nodes, here or on the host of this container."""
+    minors = sorted({gpu.minor for gpu in facts.own_gpus if gpu.minor is not None} or {0})
+    command = ("sudo", "nvidia-modprobe", "-u", *(f"-c={minor}" for minor in minors))
+    if on_host:
+        text = "If the host has no such node either, create it there first"
+        return Fix(text=text, command=command, who="cluster-admin")
+    return Fix(text="Load the modules and create the device nodes", command=command, who="root")
+
+
 def build_module(facts: Facts) -> tuple[Fix, ...]:
     """Build the kernel module for the running kernel."""
     platform = facts.snapshot.platform

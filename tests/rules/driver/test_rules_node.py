@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from envcheck.snapshot import ApiResult, Gpu, KernelLog, KernelMessage, Platform, ProbeRun, Snapshot
+from envcheck.snapshot import ApiResult, DeviceNode, Gpu, KernelLog, KernelMessage, Platform, ProbeRun, Snapshot
 from tests.every import every
 from tests.rules.machines import (
     DOCKER,
@@ -232,6 +232,20 @@ CASES: list[tuple[str, str, Snapshot, tuple[str, ...]]] = [
             ("closed to programs", hidden_from_cuda(compute_mode="prohibited"), "pass"),
         )
     ),
+    ("device-node-missing", "none, and CUDA starts", machine(kernel=kernel(0)), ()),
+    (
+        "device-node-missing",
+        "none, and CUDA does not start",
+        machine(driver=driver(cuda_init=NO_DEVICE), kernel=kernel(0)),
+        ("fail",),
+    ),
+    (
+        "device-node-missing",
+        "nobody looked",
+        machine(driver=driver(cuda_init=NO_DEVICE), kernel__device_nodes=None),
+        ("skipped",),
+    ),
+    ("device-node-missing", "no module", not_loaded(), ()),
     (
         "gpu-init-failed",
         "a GPU kept for a guest",
@@ -374,6 +388,41 @@ def test_a_module_of_no_known_release_names_no_package(version: str | None) -> N
     found = check_of("driver-not-installed", snapshot)
     assert "kernel module" in found.title
     assert [fix.command for fix in found.fixes] == [("sudo", "ubuntu-drivers", "install")]
+
+
+@pytest.mark.parametrize(
+    ("there", "code", "missing"),
+    [
+        ((), 100, "/dev/nvidiactl, /dev/nvidia0, /dev/nvidia-uvm"),
+        (("/dev/nvidiactl", "/dev/nvidia0"), 999, "/dev/nvidia-uvm"),
+        (("/dev/nvidia0", "/dev/nvidia-uvm"), 100, "/dev/nvidiactl"),
+        (("/dev/nvidiactl", "/dev/nvidia-uvm"), 100, "/dev/nvidia0"),
+        (("/dev/nvidiactl", "/dev/nvidia0"), 100, ""),
+        (("/dev/nvidiactl", "/dev/nvidia0", "/dev/nvidia-uvm"), 999, ""),
+        ((), 803, ""),
+        ((), 0, ""),
+    ],
+)
+@pytest.mark.parametrize("platform", [UBUNTU, DOCKER])
+def test_missing_device_nodes_are_named(platform: Platform, there: tuple[str, ...], code: int, missing: str) -> None:
+    made = tuple(DeviceNode(source="file /dev", path=path, openable=True) for path in there)
+    snapshot = machine(
+        platform=platform, driver=driver(cuda_init=answered("cuInit", code)), kernel=kernel(device_nodes=made)
+    )
+    named = [check for check in judge(snapshot) if check.rule == "device-node-missing"]
+    if platform is DOCKER and "/dev/nvidia0" not in there:  # container-without-gpu tells it
+        assert not named
+        return
+    assert [check.evidence[0].value for check in named] == [missing] * bool(missing)
+    if not missing:
+        return
+    (found,) = named
+    assert missing in found.title
+    assert check_of("gpu-init-failed", snapshot).explained_by == found.id
+    commands = [" ".join(fix.command) for fix in found.fixes]
+    assert "sudo nvidia-modprobe -u -c=0" in commands
+    texts = " ".join(fix.text for fix in found.fixes)
+    assert ("docker run --gpus all" in texts, f"--device {missing}" in texts) == (platform is DOCKER,) * 2
 
 
 def test_one_dead_gpu_is_named_among_the_living() -> None:
