@@ -17,7 +17,18 @@ from envcheck.report import exit_status, render
 from envcheck.rules.api import Facts
 from envcheck.rules.catalog import all_rules
 from envcheck.rules.facts.trials import failed, gpus_proven, imported, ran_on_gpu
-from envcheck.snapshot import Damaged, Framework, Load, Loaded, ProbeRun, Shipped, Snapshot, Trial, TrialFile
+from envcheck.snapshot import (
+    Damaged,
+    Distribution,
+    Framework,
+    Load,
+    Loaded,
+    ProbeRun,
+    Shipped,
+    Snapshot,
+    Trial,
+    TrialFile,
+)
 from tests.rules.machines import (
     VENV,
     but,
@@ -441,6 +452,39 @@ def test_a_module_that_nothing_brings_is_named_with_who_wants_it() -> None:
     check = check_of("file-stops-framework", found)
     assert check.title == "No installed package provides the module ml_dtypes"
     assert check.message.startswith("jax==0.5.0 imports ml_dtypes")
+
+
+@pytest.mark.parametrize(
+    ("module", "requires", "title", "asked"),
+    [
+        (
+            "cuda",
+            ("cuda-pathfinder>=1.3", "wrapt"),
+            "cuda-pathfinder, which cupy requires, is not installed",
+            ["cuda-pathfinder>=1.3"],
+        ),
+        ("yaml", ("pyyaml>=6",), "pyyaml, which cupy requires, is not installed", ["pyyaml>=6"]),
+        ("cv2", ("wrapt", "pyyaml"), "No installed package provides the module cv2", ["wrapt", "pyyaml"]),
+        ("cv2", ("opencv-python; extra == 'all'",), "No installed package provides the module cv2", []),
+        ("cv2", ("filelock",), "No installed package provides the module cv2", []),
+    ],
+)
+def test_a_requirement_that_is_not_installed_is_what_lacks(
+    module: str, requires: tuple[str, ...], title: str, asked: list[str]
+) -> None:
+    def wheel(name: str, *requires: str) -> Distribution:
+        return Distribution(source="wheel metadata", name=name, version="1.0", channel="pip", requires=requires)
+
+    frame = file(f"{SITE}/cupy/core.py", role="frame", owner="cupy==1.0", state="as installed")
+    lacking = stopped(file(module, role="module", owner=None, state=None), frame, name="cupy", error="x")
+    packages = (wheel("cupy", *requires), wheel("filelock"))
+    environment = venv(lacking, distributions=packages, distributions_complete=True)
+    check = check_of("file-stops-framework", with_venv(machine(), environment))
+    assert check.title == title
+    command = check.fixes[0].command
+    assert list(command[command.index("install") + 1 :] if command else ()) == asked
+    unread = with_venv(machine(), but(environment, distributions_complete=False))
+    assert check_of("file-stops-framework", unread).title.startswith("No installed package provides")
 
 
 def test_damage_that_another_finding_lists_is_told_there() -> None:
