@@ -770,6 +770,8 @@ class FamilyRow(Row, frozen=True, kw_only=True):
     """How the names of packages begin that bring it; else its name."""
     opened_first: tuple[str, ...] = ()
     """Its libraries that TensorFlow and XLA open when they start: without one of them they use no GPU."""
+    brings: tuple[str, ...] = ()
+    """Families whose wheels its wheel requires, for the same CUDA."""
     shared: dict[str, str] = {}
     """File name with a minor version → the CUDA releases that have a file of that very name: ``>=11.2,<12``."""
 
