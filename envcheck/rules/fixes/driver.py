@@ -71,7 +71,7 @@ def install_libraries(facts: Facts) -> tuple[Fix, ...]:
     words = {"release": release, "branch": release.partition(".")[0], "machine": machine}
     text = f"Install the driver's libraries of the loaded kernel module's release, {release}"
     installer = f"If no repository has release {release}: use NVIDIA's installer of that release ({DOWNLOAD_PAGE})"
-    rows = {row.family: row for row in facts.matrix.driver_libraries}
+    rows = {str(row.family): row for row in facts.matrix.driver_libraries}
     return tuple(
         Fix(text=told, command=tuple(part.format_map(words) for part in row.command), who="root")
         for told, row in ((text, rows.get(family(facts))), (installer, rows.get("any")))
