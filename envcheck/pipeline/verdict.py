@@ -158,6 +158,7 @@ def _headline(
         open_questions = [
             check for check in checks if _decides(check, required) and check.status in ("unknown", "skipped")
         ]
+        open_questions.sort(key=lambda check: check.rule not in (ASSUMPTION, PLAN))  # what the user stated comes first
         judged = snapshot.judged_environment
         unusable = f"{judged.key}: {judged.problem}" if judged and judged.problem else ""
         why = open_questions[0].message if open_questions else unusable or nothing_measured(snapshot.runs)
