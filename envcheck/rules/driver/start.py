@@ -121,9 +121,11 @@ def _not_started(facts: Facts) -> tuple[Gpu, ...]:
 
 
 def _may_be_withheld(gpu: Gpu, facts: Facts) -> bool:
-    """Whether this program may be barred from the GPU: by a scheduler, a container, or the device node's permission."""
-    if in_batch_job(facts):
-        return True  # by control groups: the scheduler leaves the device nodes in sight
+    """Whether this program may be barred from the GPU: by a scheduler, a container, the device node's permission, or an
+    option of the kernel module.
+    """
+    if gpu.excluded or in_batch_job(facts):
+        return True  # a scheduler leaves the device nodes in sight, and uses control groups
     nodes = gpu_nodes(facts) or ()
     own = [node for node in nodes if node.path == f"/dev/nvidia{gpu.minor}"]
     if gpu.minor is None and known_to_be_host(facts):  # a GPU that did not start may have no number

@@ -220,6 +220,7 @@ CASES: list[tuple[str, str, Snapshot, tuple[str, ...]]] = [
             ("where nobody looked for a container", but(unlisted(), platform__container=None), "pass"),
             ("in a batch job", but(unlisted(), variables=variables(SLURM_JOB_ID="7")), "pass"),
             ("barred by permission", but(unlisted(), kernel__device_nodes=nodes(0, 1, openable=False)), "pass"),
+            ("that the module is told to leave out", unlisted(excluded=True), "pass"),
             ("of another kernel driver", unlisted(kernel_driver="nouveau"), "pass"),
             ("of none", unlisted(kernel_driver=""), "pass"),
             ("that CUDA lacks", hidden_from_cuda(), "fail"),
