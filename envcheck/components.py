@@ -12,6 +12,8 @@ from typing import NamedTuple
 from envcheck.errors import UsageError
 
 _NAME = re.compile(r"\s*([A-Za-z][A-Za-z0-9._-]*)\s*")
+_SECOND = re.compile(r"\s([A-Za-z][A-Za-z0-9._-]{0,80}\s{0,8}(?:==|!=|>=|<=|~=|>|<).{0,40})")
+"""A further component within a value, after a blank."""
 _BOUND = re.compile(r"\s*(==|!=|>=|<=|~=|>|<)\s*(\"[^\"]*\"|'[^']*'|[^,\"']*)\s*")
 
 
@@ -57,6 +59,8 @@ def parse_components(text: str) -> tuple[Component, ...]:
             rest = rest[name.end() :]
         bound = _BOUND.match(rest)
         value = bound[2].strip("\"' ") if bound else ""
+        if bound and bound[2][:1] not in ("'", '"') and (second := _SECOND.search(value)):
+            raise UsageError(f"cannot read {text!r}: separate components by commas, as before {second[1]!r}")
         rest = rest[bound.end() :] if bound else rest
         if not found or not value or (rest and not rest.startswith(",")):
             raise UsageError(f"cannot read {text!r}: write NAME==VERSION, as in torch>=2.4 or gpu==H100")

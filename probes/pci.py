@@ -25,6 +25,7 @@ PROBE = {
         "gpus.pci_bus_id",
         "gpus.pci_device_id",
         "gpus.kernel_driver",
+        "gpus.excluded",
         "gpus.minor",
         "gpus.numa_node",
         "gpus.pcie.generation_max",
@@ -152,6 +153,7 @@ def _by_driver(tree: Tree, name: str) -> dict[str, Found]:
         "uuid": known.get("GPU UUID"),
         "vbios": known["Video BIOS"].upper() if "Video BIOS" in known else None,  # as NVML writes it
         "gsp_firmware": known.get("GPU Firmware"),
+        "excluded": known["GPU Excluded"] == "Yes" if "GPU Excluded" in known else None,
         "minor": int(known["Device Minor"]) if known.get("Device Minor", "").isdigit() else None,
     }
     return {field: Found(value, "procfs") for field, value in fields.items()}

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from .kit.out import Out, clean
 from .kit.tree import Tree, refused
+from .kit.variable_names import matters
 
 PROBE = {
     "title": "Environment variables",
@@ -18,82 +19,6 @@ PROBE = {
     "scopes": ["node", "container", "env"],
     "fills": ["variables"],
 }
-
-_NAMES = frozenset(
-    {
-        "PATH",
-        "LD_LIBRARY_PATH",
-        "LD_PRELOAD",
-        "CONDA_PREFIX",
-        "CONDA_DEFAULT_ENV",
-        "VIRTUAL_ENV",
-        "PYTHONPATH",
-        "PYTHONHOME",
-        "PYTHONNOUSERSITE",
-        "PYTHONUSERBASE",
-        "OMP_NUM_THREADS",
-        "MKL_NUM_THREADS",
-        "OPENBLAS_NUM_THREADS",
-        "MALLOC_PERTURB_",
-        "LD_AUDIT",
-        "LD_BIND_NOW",
-        "LD_DEBUG",
-        "PYTHONDEVMODE",
-        "PYTHONFAULTHANDLER",
-        "PYTHONMALLOC",
-        "PYTHONOPTIMIZE",
-        "PYTHONSAFEPATH",
-        "DISABLE_PTXAS_OPT",
-        "PTXAS_OPTIONS",
-        "BNB_CUDA_VERSION",
-        "CUPTI_PATH",
-        "CC",
-        "NVCC",
-        "GLOO_SOCKET_IFNAME",
-        "KERAS_BACKEND",
-        "GPU_DEVICE_ORDINAL",
-        "KUBERNETES_SERVICE_HOST",
-        "WSL_DISTRO_NAME",
-        "container",
-        "RANK",
-        "LOCAL_RANK",
-        "WORLD_SIZE",
-        "LOCAL_WORLD_SIZE",
-        "MASTER_ADDR",
-        "MASTER_PORT",
-    }
-)
-
-_PREFIXES = (
-    "CUDA_",
-    "CUDNN_",
-    "CUPY_",
-    "CUBLAS_",
-    "CUBLASLT_",
-    "NVIDIA_",
-    "NCCL_",
-    "NVSHMEM_",
-    "UCX_",
-    "XLA_",
-    "JAX_",
-    "TF_",
-    "TORCH_",
-    "TORCHDYNAMO_",
-    "TORCHINDUCTOR_",
-    "TRANSFORMER_ENGINE_",
-    "NVTE_",
-    "PYTORCH_",
-    "TRITON_",
-    "NUMBA_",
-    "ORT_",
-    "VLLM_",
-    "FLAGS_",
-    "KMP_",
-    "PJRT_",
-    "SLURM_JOB_GPUS",
-    "SLURM_STEP_GPUS",
-    "SLURM_GPUS",
-)
 
 _SEARCH_PATHS = ("PATH", "LD_LIBRARY_PATH")
 """A folder of these that is not there is passed over, and that is usual."""
@@ -106,7 +31,7 @@ _MOST = 512
 def collect(tree: Tree, out: Out) -> None:
     """Send the ``variables`` section: those by the names above, long values cut. The parent masks secrets."""
     variables = tree.variables
-    chosen = sorted(name for name in variables if name in _NAMES or name.startswith(_PREFIXES))
+    chosen = sorted(filter(matters, variables))
     values = {clean(name): clean(variables[name][:_LONGEST]) for name in chosen[:_MOST]}
     facts = {"source": "process", "values": values, "complete": len(chosen) <= _MOST}
     listed = [variables[name] for name in chosen[:_MOST] if name not in _SEARCH_PATHS]

@@ -3,7 +3,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from envcheck.checks import Report
+from envcheck.checks import ASSUMPTION, Report
 from envcheck.components import parse_components
 from envcheck.errors import UsageError
 from envcheck.pipeline.assume import assume, assumes_machine
@@ -203,3 +203,21 @@ def test_a_misspelt_word_for_the_machine_is_no_package(word: str) -> None:
 @pytest.mark.parametrize("name", ["torch", "triton", "cupy-cuda12x", "gpytorch", "pynvml", "numpy", "ros", "mpi4py"])
 def test_a_package_may_be_assumed(name: str) -> None:
     assume(Snapshot(), parse_components(f"{name}==1"))
+
+
+@pytest.mark.parametrize("beside", ["", ",driver==580.95.05", ",torch==2.5.1+cu124"])
+@pytest.mark.parametrize(
+    ("name", "near"),
+    [("H1000", ": did you mean 'h100"), ("sm_93", ""), ("Zzyzx Turbo 9", ""), ("RTX 5909", ": did you")],
+)
+def test_a_gpu_that_the_matrix_does_not_know_is_named(name: str, near: str, beside: str) -> None:
+    report = verdict_of(f"gpu=={name}{beside}")
+    assert (report.verdict, report.exit_code) == ("unknown", 3)
+    (check,) = [check for check in report.checks if check.rule == ASSUMPTION]
+    assert check.title.startswith(f"The assumed GPU {name} is not known{near}")
+    assert "is not in the matrix" in report.headline
+
+
+@pytest.mark.parametrize("name", ["H100", "sm_90", "sm_90a", "NVIDIA H200", "RTX 5090"])
+def test_a_gpu_that_the_matrix_knows_is_no_finding(name: str) -> None:
+    assert not [check for check in verdict_of(f"gpu=={name}").checks if check.rule == ASSUMPTION]

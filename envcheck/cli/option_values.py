@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -68,8 +69,56 @@ def scopes(text: str) -> frozenset[str]:
 # An ``ENVCHECK_…`` variable for every option: the default of an option that is not given.
 
 
+_PREFIX = "ENVCHECK_"
 _LIST_SEPARATOR = ";"
 """Separates the values of a repeatable option in its variable."""
+
+
+_OTHER_VARIABLES = re.compile(
+    "CHILD|DEBUG|DOCS_URL|SECONDS"
+    "|FUZZ_SECONDS|LAB_WHEELS|NCCL|NVRTC|OTHER_NCCL|REQUIRE_PREPARED|REWRITE_GOLDEN|SARIF_SCHEMA|THOROUGH|WRITE_SCREENS"
+    r"|TEST(?:_\w+)?"
+)
+"""Those that set no option: of the program, of its documented scripts; then of its build and its tests."""
+_OF_A_SERVICE = re.compile(r"(?:\w+_)?(?:SERVICE_(?:HOST|PORT(?:_\w+)?)|PORT(?:_[0-9]+_\w+)?)")
+"""What Kubernetes sets in every pod for a service whose name begins with ``envcheck``."""
+
+
+def refuse_unknown(parser: argparse.ArgumentParser, variables: Mapping[str, str]) -> None:
+    """Raise UsageError for an ``ENVCHECK_…`` variable that sets no option of any verb: misspelt, it would be silently
+    ignored.
+    """
+    given = [name for name in variables if name.startswith(_PREFIX) and variables[name]]
+    doubtful = {name: _option(name) for name in given if not _is_known(name.removeprefix(_PREFIX))}
+    options = set(_options(parser)) if doubtful else set()
+    for name, option in doubtful.items():
+        if option in options and name != _variable(option):
+            raise UsageError(f"{name}: write {_variable(option)}")
+        if option not in options:
+            from envcheck.text.similar import did_you_mean
+
+            raise UsageError(f"{name}: there is no option {option}{did_you_mean(option, options)}")
+
+
+def _is_known(rest: str) -> bool:
+    return any(known.fullmatch(rest) for known in (_OTHER_VARIABLES, _OF_A_SERVICE))
+
+
+def _option(variable: str) -> str:
+    return "--" + variable.removeprefix(_PREFIX).lower().replace("_", "-")
+
+
+def _variable(option: str) -> str:
+    return _PREFIX + option.removeprefix("--").replace("-", "_").upper()
+
+
+def _options(parser: argparse.ArgumentParser) -> Iterator[str]:
+    """The long options of a parser and its verbs."""
+    for action in parser._actions:  # noqa: SLF001 - argparse has no public list of its actions
+        yield from (option for option in action.option_strings if option.startswith("--"))
+        if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001 - nor a public name for it
+            for verb in action.choices.values():
+                yield from _options(verb)
 
 
 def read_variables(verb: argparse.ArgumentParser, variables: Mapping[str, str]) -> None:
@@ -78,7 +127,7 @@ def read_variables(verb: argparse.ArgumentParser, variables: Mapping[str, str]) 
         name = next((option for option in action.option_strings if option.startswith("--")), None)
         if name is None or name == "--help":
             continue
-        variable = "ENVCHECK_" + name.removeprefix("--").replace("-", "_").upper()
+        variable = _variable(name)
         text = variables.get(variable)
         if text:
             verb.set_defaults(**{action.dest: _from_variable(verb, action, variable, text)})

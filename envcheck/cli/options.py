@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Any, NoReturn
 
 from envcheck import __version__
-from envcheck.cli.option_values import count, indices, path, port, read_variables, scopes, seconds
+from envcheck.cli.option_values import count, indices, path, port, read_variables, refuse_unknown, scopes, seconds
 from envcheck.components import Component, parse_components
 from envcheck.errors import UsageError
 from envcheck.report import FORMATS
@@ -94,6 +94,7 @@ def parse(
     ``settings`` are defaults of ``check`` and ``bench`` by destination, which the variables outrank.
     """
     parser = _parser(variables, settings)
+    refuse_unknown(parser, variables)
     return parser.parse_args(argv or ["check"])
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import msgspec
@@ -14,6 +15,7 @@ from envcheck.collect.catalog import ProbeSpec
 from envcheck.collect.child import Launch
 from envcheck.collect.job import Ended, Group
 from envcheck.collect.loop import Loop
+from envcheck.collect.trial_plan import temporary_folder
 from envcheck.events import OnEvent, ProbesPlanned
 from envcheck.snapshot import Gpu, Snapshot
 
@@ -54,16 +56,19 @@ def run_bench(
     links = sorted((spec for spec in specs if spec.per == "machine"), key=lambda spec: spec.uses != "link")
     planned = [*(on_chip * len(chosen.gpus)), *links]
     on_event(ProbesPlanned(probes=tuple((spec.name, spec.title) for spec in planned)))
-    groups = [
-        Group(on_chip, _launch(launch, {**asked, "gpu": gpu.uuid}, _alone(gpu, gathered)), About(gpu=gpu.uuid))
-        for gpu in chosen.gpus
-        if on_chip
-    ]
-    in_turn = [Group((spec,), _launch(launch, asked)) for spec in links]
-    if in_turn:
-        loop.run_then(groups, in_turn)
-    else:
-        loop.run(groups)
+    with _own_folder(loop) as place:
+        groups = [
+            Group(
+                on_chip, _launch(launch, {**asked, "gpu": gpu.uuid}, place, _alone(gpu, gathered)), About(gpu=gpu.uuid)
+            )
+            for gpu in chosen.gpus
+            if on_chip
+        ]
+        in_turn = [Group((spec,), _launch(launch, asked, place)) for spec in links]
+        if in_turn:
+            loop.run_then(groups, in_turn)
+        else:
+            loop.run(groups)
     for spec in inside:  # nothing of the environment is started for the main figures
         if not wanted(spec, wish):
             finished(Ended(spec, row(spec, Verdict("absent", f"measured with --{spec.asked or 'full'}"))))
@@ -75,8 +80,24 @@ def run_bench(
         run_inside(inside, chosen, loop, request=asked_inside, gathered=gathered, finished=finished, on_event=on_event)
 
 
-def _launch(launch: Launch, asked: dict[str, Any], more: Mapping[str, str] | None = None) -> Launch:
-    variables = {**os.environ, **CHILD_VARIABLES, **(more or {})}
+@contextmanager
+def _own_folder(loop: Loop) -> Iterator[dict[str, str]]:
+    """The variable that has the children put temporary files into a folder that is removed afterwards: one that is
+    killed removes nothing. Without a folder, they use the usual one.
+    """
+    with ExitStack() as stack:
+        try:
+            place = {"TMPDIR": str(stack.enter_context(temporary_folder()))}
+        except OSError:
+            place = {}
+        stack.callback(loop.abort)  # before the folder is removed
+        yield place
+
+
+def _launch(
+    launch: Launch, asked: dict[str, Any], place: Mapping[str, str], more: Mapping[str, str] | None = None
+) -> Launch:
+    variables = {**os.environ, **CHILD_VARIABLES, **place, **(more or {})}
     return msgspec.structs.replace(launch, request={**launch.request, "bench": asked}, variables=variables)
 
 

@@ -20,6 +20,7 @@ FIELDS = {
     "architecture": "architectures",
     "capability": "capabilities",
     "driver": "drivers",
+    "driver-libraries": "driver_libraries",
     "cuda": "cuda",
     "gpu": "gpus",
     "shared_name": "shared_names",

@@ -24,6 +24,7 @@ from envcheck.compat.tables import (
     CudaRow,
     DistributionRow,
     DriverBranchRow,
+    DriverLibrariesRow,
     EfficiencyRow,
     ErrorRow,
     ExtraRow,
@@ -82,6 +83,7 @@ class Matrix:
     architectures = Table(ArchitectureRow)
     capabilities = Table(CapabilityRow)
     drivers = Table(DriverBranchRow)
+    driver_libraries = Table(DriverLibrariesRow)
     cuda = Table(CudaRow)
     gpus = Table(GpuRow)
     shared_names = Table(SharedNameRow)

@@ -108,6 +108,19 @@ class DriverBranchRow(Row, frozen=True, kw_only=True):
         return f"driver/{self.branch}" if self.os == "linux" else f"driver/{self.branch}-{self.os}"
 
 
+class DriverLibrariesRow(Row, frozen=True, kw_only=True):
+    """How the driver's libraries of one release are installed beside a kernel module that is there."""
+
+    family: Literal["ubuntu", "debian", "fedora", "suse", "any"]
+    """The distributions, by the name of their family; ``any``: NVIDIA's installer, for all of them."""
+    command: tuple[str, ...]
+    """With ``{release}``, ``{branch}`` and ``{machine}`` for the driver's and the processor's."""
+
+    @property
+    def id(self) -> str:
+        return f"driver-libraries/{self.family}"
+
+
 class CudaUpdate(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """A release of a CUDA minor whose least driver is another one than that of the releases before it."""
 
@@ -817,6 +830,8 @@ class FamilyRow(Row, frozen=True, kw_only=True):
     holds it, or the part of it whose file names tell its glibc."""
     opened_first: tuple[str, ...] = ()
     """Its libraries that TensorFlow and XLA open when they start: without one of them they use no GPU."""
+    brings: tuple[str, ...] = ()
+    """Families whose wheels its wheel requires, for the same CUDA."""
     shared: dict[str, str] = {}
     """File name with a minor version → the CUDA releases that have a file of that very name: ``>=11.2,<12``."""
 

@@ -211,8 +211,14 @@ def _environment(base: Environment, software: dict[str, str]) -> Environment:
 
 
 def assumed_fit(matrix: Matrix, assumed: Sequence[Component]) -> tuple[Check, ...]:
-    """One check where both are stated; none where they do not fit, which a rule says better."""
+    """One check where both are stated, or the matrix does not know the GPU; none where they do not fit, which a rule
+    says better.
+    """
     asked = [component for component in assumed if component.name in _ASKED]
+    gpu = next((component for component in asked if component.name == "gpu"), None)
+    unknown = _unknown_gpu(matrix, gpu) if gpu else None
+    if unknown is not None:
+        return (unknown,)
     if not {"gpu", "driver"} <= {component.name for component in asked}:
         return ()
     from envcheck.compat.question.answer import ask  # noqa: PLC0415 - few assume anything
@@ -240,4 +246,26 @@ def assumed_fit(matrix: Matrix, assumed: Sequence[Component]) -> tuple[Check, ..
             evidence=(*evidence, Evidence(what="matrix", value=answer.verdict, source="matrix")),
             sources=tuple(dict.fromkeys(source for reason in reasons for source in reason.sources)),
         ),
+    )
+
+
+def _unknown_gpu(matrix: Matrix, stated: Component) -> Check | None:
+    """The check for a GPU that the matrix does not know; None for one that it knows."""
+    from envcheck.compat.question.reading import gpu_of  # noqa: PLC0415 - few assume anything
+    from envcheck.text.similar import did_you_mean  # noqa: PLC0415
+
+    gpu, name = gpu_of(matrix, stated), stated.exact or ""
+    if gpu is not None and gpu.capability in matrix.capability_rows:
+        return None
+    near = did_you_mean(name, {row.name.lower(): row for row in matrix.gpus})
+    return Check(
+        id=f"{ASSUMPTION}@{stated}",
+        rule=ASSUMPTION,
+        scope="node",
+        layer="driver",  # as where the driver is stated too
+        subject=Subject(key=str(stated)),
+        status="unknown",
+        title=f"The assumed GPU {name} is not known{near}",
+        message=f"{stated}: this GPU is not in the matrix; write its marketing name or sm_NN",
+        evidence=(Evidence(what="gpu", value=name, source=ASSUMED),),
     )

@@ -59,7 +59,8 @@ def conclude(  # noqa: PLR0913
     required = frozenset(rule.name for rule in put if rule.required)
     ordered = tuple(sorted(checks, key=lambda check: (STATUSES.index(check.status), bool(check.explained_by))))
     needs_machine = any(rule.scope == "node" for rule in put)
-    decision = verdict(ordered, required, needs_machine=needs_machine)
+    on_request = frozenset(rule.name for rule in put if rule.on_request)
+    decision = verdict(ordered, required, on_request, needs_machine=needs_machine)
     cause = primary(ordered, importance, frozenset(rule.name for rule in put if rule.symptom))
     slim = msgspec.structs.replace(snapshot, runs=(), measurements=())
     return Report(
@@ -68,7 +69,7 @@ def conclude(  # noqa: PLR0913
         duration_s=round(duration, 3),
         host=snapshot.platform.host if snapshot.platform else None,
         headline=_headline(
-            decision, cause, ordered, required, snapshot, importance=importance or {}, needs_machine=needs_machine
+            decision, cause, ordered, required | on_request, snapshot, importance or {}, needs_machine=needs_machine
         ),
         exit_code=exit_code(decision, fail_on),
         verdict=decision,
@@ -77,7 +78,7 @@ def conclude(  # noqa: PLR0913
         fix=next(iter(ways_in_order(cause.fixes)), ()) if cause else (),
         summary=Summary.of(ordered),
         assumed=assumed or {},
-        ask=_ask(ordered, required),
+        ask=_ask(ordered, required | on_request),
         checks=ordered,
         measurements=snapshot.measurements,
         across_gpus=across_gpus(items_in(snapshot.gpus), snapshot.measurements),
@@ -86,10 +87,17 @@ def conclude(  # noqa: PLR0913
     )
 
 
-def verdict(checks: Sequence[Check], required: frozenset[str], *, needs_machine: bool = True) -> Verdict:
+def verdict(
+    checks: Sequence[Check],
+    required: frozenset[str],
+    on_request: frozenset[str] = frozenset(),
+    *,
+    needs_machine: bool = True,
+) -> Verdict:
     """Fail if any fail, else warn if any, else unknown if a required check is unknown or none passed, else pass.
 
-    What a plan leaves open outranks a warning: nobody will look before it is built.
+    What a plan leaves open outranks a warning: nobody will look before it is built. So does what was asked for
+    (``on_request``) and could not be finished: a warning is no answer to it.
 
     Where the machine itself is out of scope (``needs_machine`` is False), a required check that only lacks a fact of
     the machine does not count: it is enough that something was checked and nothing found.
@@ -98,7 +106,7 @@ def verdict(checks: Sequence[Check], required: frozenset[str], *, needs_machine:
     statuses = {check.status for check in counted}
     if "fail" in statuses:
         return "fail"
-    if any(check.rule == PLAN and check.status == "unknown" for check in counted):
+    if any(check.status == "unknown" and (check.rule == PLAN or check.rule in on_request) for check in counted):
         return "unknown"
     set_aside = any(check.ignored and check.status == "unknown" for check in checks)
     if set_aside and not any(check.subject.kind == "framework" and check.status == "pass" for check in counted):
@@ -145,14 +153,15 @@ def _headline(
     checks: Sequence[Check],
     required: frozenset[str],
     snapshot: Snapshot,
-    *,
     importance: Importance,
+    *,
     needs_machine: bool,
 ) -> str:
     if decision == "unknown":
         open_questions = [
             check for check in checks if _decides(check, required) and check.status in ("unknown", "skipped")
         ]
+        open_questions.sort(key=lambda check: check.rule not in (ASSUMPTION, PLAN))  # what the user stated comes first
         judged = snapshot.judged_environment
         unusable = f"{judged.key}: {judged.problem}" if judged and judged.problem else ""
         why = open_questions[0].message if open_questions else unusable or nothing_measured(snapshot.runs)

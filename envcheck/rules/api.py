@@ -74,7 +74,7 @@ class Facts(msgspec.Struct, frozen=True):
         if gpu.kernel_driver in DRIVERS_FOR_GUESTS:
             return True
         platform, kernel = self.snapshot.platform, self.snapshot.kernel
-        in_container = platform is not None and platform.container not in (None, "none")
+        in_container = platform is not None and platform.container not in (None, "", "none")
         others_given = any(_is_listed(other) for other in self.gpus)
         nodes = [node.path for node in (kernel.device_nodes if kernel else None) or ()]
         return in_container and others_given and not _is_listed(gpu) and f"/dev/nvidia{gpu.minor}" not in nodes
@@ -196,6 +196,9 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     per: Per = "machine"
     required: bool = False
     """Whether the verdict is unknown while this rule cannot be decided."""
+    on_request: bool = False
+    """Whether it answers what an option asked for (``--deep``): while it is unknown there is no verdict, not even a
+    warning. That it passed decides nothing."""
     always: bool = False
     """Whether it runs whatever scopes and rules are selected: it reports what the others could not see."""
     by_variable: Condition | None = None

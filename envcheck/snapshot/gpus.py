@@ -218,6 +218,8 @@ class Gpu(Identified, frozen=True, kw_only=True):
     """CUDA's number for it under the present variables; ``None`` when CUDA does not enumerate it."""
     minor: int | None = None
     """Number of its device node, ``/dev/nvidia<minor>``."""
+    excluded: bool | None = None
+    """Whether an option of the kernel module keeps the driver from starting it."""
     name: str | None = None
     """Product name, as in ``NVIDIA H200``."""
     brand: str | None = None

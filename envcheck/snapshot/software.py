@@ -369,6 +369,19 @@ class Startup(Record, frozen=True, kw_only=True):
     """Packages in them that the site folders have too."""
 
 
+class StartupVariable(Record, frozen=True, kw_only=True):
+    """An environment variable that code sets at every start of the interpreter."""
+
+    path: str
+    """The ``.pth`` file, or the module ``sitecustomize`` or ``usercustomize``."""
+    name: str
+    """The variable."""
+    value: str | None = None
+    """Its value; null: the code computes it."""
+    module: str | None = None
+    """The file whose code sets it, where a line of the ``.pth`` file only imports that."""
+
+
 class Planned(Record, frozen=True, kw_only=True):
     """What a line of a plan (a requirements file, a lock file, a Dockerfile …) would install; ``source`` is its
     ``FILE:LINE``.
@@ -442,6 +455,8 @@ class Environment(Identified, frozen=True, kw_only=True):
     """The hashes of all their files (``--verify``). None: not checked."""
     startup: tuple[Startup, ...] | None = None
     """Lines of ``.pth`` files that change the search path by code; None: not checked."""
+    startup_variables: tuple[StartupVariable, ...] | None = None
+    """Variables that code sets at every start of the interpreter; None: not checked."""
     hides_pythons_own: tuple[str, ...] | None = None
     """Packages and modules on PYTHONPATH that are imported in place of the standard library's; None: not checked."""
     frameworks: Listing[Framework] | None = None

@@ -172,6 +172,7 @@ def _examined(tree: Tree, candidate: Candidate, key: str, searched: dict[str, Li
             "damaged": [*wheels.damaged, *conda.damaged],
             "shipped": looked,
             "startup": list(path.startup),
+            "startup_variables": list(path.variables),
             "problem": layout.problem,
         }
     )

@@ -10,6 +10,7 @@ from ..kit.paths import joined, name_of
 from ..kit.tree import Tree
 from .interpreter import LIBRARY
 from .layout import Layout
+from .startup_variables import variables_set
 
 # Packages that editable installations of setuptools bring by a finder: the module is read, and never run.
 #
@@ -135,6 +136,8 @@ class SearchPath(NamedTuple):
     """
     startup: tuple[dict[str, Any], ...] = ()
     """The lines of ``.pth`` files that change this list by code."""
+    variables: tuple[dict[str, Any], ...] = ()
+    """Environment variables that such lines set, and modules for customization."""
 
 
 def search_path(tree: Tree, layout: Layout) -> SearchPath:
@@ -146,7 +149,9 @@ def search_path(tree: Tree, layout: Layout) -> SearchPath:
     folders = tuple(folder for folder, _ in entries)
     complete = layout.minor is not None and len(folders) < FOLDERS
     startup = path_changes(tree, code, folders) if code else ()
-    return SearchPath(folders, len(by_variable), complete, tuple(led_by for _, led_by in entries), startup)
+    texts = [(path, module, text) for path, line in code for module, text in _texts(tree, path, line)]
+    led_by = tuple(led_by for _, led_by in entries)
+    return SearchPath(folders, len(by_variable), complete, led_by, startup, variables_set(tree, texts, folders))
 
 
 def _distinct(

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from tests.cli.calling import envcheck
+from envcheck.cli.option_values import refuse_unknown
+from envcheck.cli.options import grammar
+from tests.cli.calling import ROOT, envcheck
 
 
 def refused(*arguments: str, cwd: Path, stdin: str | bytes = b"", **variables: str) -> str:
@@ -33,6 +36,8 @@ def refused(*arguments: str, cwd: Path, stdin: str | bytes = b"", **variables: s
         (("check", "--timeout", "soon"), "'soon' is not a number of seconds"),
         (("check", "--timeout", "-1"), "not a number of seconds above 0"),
         (("check", "--assume", "gpu"), "write NAME==VERSION"),
+        (("check", "--assume", "gpu==H100 driver==580"), "separate components by commas, as before 'driver==580'"),
+        (("check", "--require", "torch>=2 driver>=550"), "separate components by commas, as before 'driver>=550'"),
         (("check", "--assume", "driver>=550"), "give an exact version, driver==VERSION"),
         (("check", "--require", "torch>=new"), "'new' is not a version"),
         (("check", "--only", "no-such-rule"), "there is no rule 'no-such-rule'"),
@@ -97,6 +102,46 @@ def test_a_wrong_variable_is_named(tmp_path: Path) -> None:
     assert "ENVCHECK_FAIL_ON=never" in refused("check", cwd=tmp_path, ENVCHECK_FAIL_ON="never")
     assert "ENVCHECK_TIMEOUT=x" in refused("check", cwd=tmp_path, ENVCHECK_TIMEOUT="x")
     assert "ENVCHECK_JSON=maybe" in refused("check", cwd=tmp_path, ENVCHECK_JSON="maybe")
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        ("ENVCHECK_REQUIRES", "ENVCHECK_REQUIRES: there is no option --requires: did you mean '--require'?"),
+        ("ENVCHECK_FAILON", "ENVCHECK_FAILON: there is no option --failon: did you mean '--fail-on'?"),
+        ("ENVCHECK_ZZZZZZZZZZ", "ENVCHECK_ZZZZZZZZZZ: there is no option --zzzzzzzzzz"),
+        ("ENVCHECK_require", "ENVCHECK_require: write ENVCHECK_REQUIRE"),
+    ],
+)
+@pytest.mark.parametrize("verb", [(), ("check",), ("matrix", "show", "torch"), ("diff", "a", "b")])
+def test_a_variable_that_sets_no_option_is_refused(
+    tmp_path: Path, name: str, sentence: str, verb: tuple[str, ...]
+) -> None:
+    assert sentence in refused(*verb, cwd=tmp_path, **{name: "torch>=2"})
+
+
+def test_variables_that_mean_something_are_not_refused(tmp_path: Path) -> None:
+    """Those of another verb's options, of the program, of its scripts and tests; empty ones; those of a service."""
+    names = ("FULL", "DEBUG", "DOCS_URL", "NVRTC", "SERVICE_HOST", "PORT_80_TCP_ADDR", "WEB_SERVICE_PORT_HTTP")
+    given = dict.fromkeys((f"ENVCHECK_{name}" for name in names), "1")
+    assert envcheck("schema", "report", cwd=tmp_path, ENVCHECK_REQUIRES="", **given).status == 0
+
+
+def test_every_variable_that_the_project_names_is_known() -> None:
+    """What code, scripts and pages set or read sets an option, or is listed beside those that do."""
+    files = [path for folder in ("envcheck", "tests", "docs", ".ci", ".github", "probes") for path in files_in(folder)]
+    names = {
+        name for path in files for name in re.findall(r"\bENVCHECK_[A-Z_]*[A-Z]\b", path.read_text("utf-8", "replace"))
+    }
+    names -= {"ENVCHECK_SOME_OPTION", "ENVCHECK_REQUIRES", "ENVCHECK_FAILON", "ENVCHECK_ZZZZZZZZZZ"}
+    assert len(names) > 20
+    for name in names:
+        refuse_unknown(grammar(), {name: "1"})
+
+
+def files_in(folder: str) -> list[Path]:
+    texts = (".py", ".md", ".yml", ".sh", "")
+    return [path for path in (ROOT / folder).rglob("*") if path.is_file() and path.suffix in texts]
 
 
 def test_text_that_nobody_recognises(tmp_path: Path) -> None:

@@ -8,9 +8,11 @@ from __future__ import annotations
 import json
 import os
 import signal
+import tempfile
 import threading
 import time
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -102,6 +104,22 @@ def test_gpus_side_by_side_and_links_afterwards(machine: Machine) -> None:
     (links,) = named(found, "bench_links").values()
     assert span(links)[0] >= max(span(each)[1] for each in found.measurements if each is not links)
     assert {run.status for run in found.runs} == {"ok"}
+
+
+@pytest.mark.parametrize("end", ["pass", "os.kill(os.getpid(), 9)", "time.sleep(60)"])
+def test_a_child_that_is_killed_leaves_no_folder_behind(
+    machine: Machine, end: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = tmp_path / "temporary"
+    place.mkdir()
+    monkeypatch.setenv("TMPDIR", str(place))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    made = f"import tempfile; out.progress(tempfile.mkdtemp(prefix='of-the-child-')); {end}"
+    machine.probes.add("bench_a", TWO.replace("{end}", made), **{**ON_GPU, "seconds": 1.0})
+    machine.probes.add("bench_links", TWO.replace("{end}", made), **{**ON_LINK, "seconds": 1.0})
+    found = machine.run()
+    assert len([run for run in found.runs if run.name.startswith("bench")]) == 3
+    assert list(place.iterdir()) == []
 
 
 def test_a_child_leaves_no_compiled_code_behind(machine: Machine) -> None:

@@ -224,9 +224,11 @@ NO_DRIVER = Driver(
 
 
 def nodes(*numbers: int, openable: bool = True) -> tuple[DeviceNode, ...]:
-    control = DeviceNode(source="file /dev", path="/dev/nvidiactl", openable=True)
+    common = (
+        DeviceNode(source="file /dev", path=path, openable=True) for path in ("/dev/nvidiactl", "/dev/nvidia-uvm")
+    )
     return (
-        *((control,) if numbers else ()),
+        *(common if numbers else ()),
         *(DeviceNode(source="file /dev", path=f"/dev/nvidia{n}", minor=n, openable=openable) for n in numbers),
     )
 

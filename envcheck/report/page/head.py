@@ -12,6 +12,7 @@ from envcheck.report.page.layout import LABEL, Room, labelled, labelled_items, t
 from envcheck.report.page.pen import WORDS, Line, Pen, Span
 from envcheck.report.page.subject import gpu_numbers, judged_environment, listed, place_of, subject_line
 from envcheck.rules.facts.measurements import only_measured
+from envcheck.rules.facts.trials import is_trial
 from envcheck.snapshot import frameworks_in
 from envcheck.snapshot.names import fact_name, fact_title
 from envcheck.text.clean import clean
@@ -72,6 +73,11 @@ def _passed(report: Report, pen: Pen, room: Room) -> list[Line]:
 def has_trial(report: Report) -> bool:
     """Whether a framework was really run."""
     return any(check.decided_by == "framework-ran" for check in report.checks)
+
+
+def was_to_be_tried(report: Report) -> bool:
+    """Whether a test of a framework was asked for, however it ended."""
+    return any(run.framework and is_trial(run) for run in report.probes)
 
 
 def is_live_report(report: Report) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from envcheck.checks import STATUSES, Report
 from envcheck.report.page.findings import dead_probes, probe_sentence
-from envcheck.report.page.head import has_trial, is_live_report
+from envcheck.report.page.head import has_trial, is_live_report, was_to_be_tried
 from envcheck.report.page.layout import Room
 from envcheck.report.page.pen import Line, Pen, Span
 from envcheck.report.page.subject import judged_environment
@@ -81,7 +81,7 @@ def untested(report: Report) -> str:
     if not is_live_report(report):
         return ""
     ways = []
-    if frameworks_in(judged_environment(report)) and not has_trial(report):
+    if frameworks_in(judged_environment(report)) and not (has_trial(report) or was_to_be_tried(report)):
         ways.append("framework import (--deep)")
     environment = judged_environment(report)
     if environment and environment.shipped and environment.shipped.packages and environment.verified is None:

@@ -16,10 +16,22 @@ from envcheck.rules.driver.loaded_library import (
     module_version,
     redirect_loader,
 )
-from envcheck.rules.facts.machine import cuda_answers, driver_of, in_container, may_have_gpus, nvml_answers
+from envcheck.rules.facts.machine import (
+    cuda_answers,
+    driver_of,
+    in_container,
+    may_have_gpus,
+    nvml_answers,
+    on_plain_host,
+)
 from envcheck.rules.fixes import driver as fixes
 from envcheck.rules.messages.driver import answers, call_evidence, results_naming
 from envcheck.snapshot import Snapshot, items_in
+
+
+def _install(facts: Facts) -> tuple[Fix, ...]:
+    beside_module = fixes.install_libraries(facts) if on_plain_host(facts) else ()
+    return beside_module or fixes.install_driver(facts)
 
 
 @rule(
@@ -27,7 +39,7 @@ from envcheck.snapshot import Snapshot, items_in
     scope="node",
     needs=("driver.installed",),
     arises=lambda _subject, facts: may_have_gpus(facts) and not in_container(facts),
-    remedy=fixes.install_driver,
+    remedy=_install,
     explains=("driver-too-old", "gpu-code-missing", "gpu-init-failed", "no-gpu-visible"),
 )
 def driver_not_installed(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
@@ -43,8 +55,9 @@ def driver_not_installed(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
         contain it.
 
     How to fix
-        Install the driver from the distribution or from NVIDIA's repository, and restart. Inside WSL,
-        install it in Windows and nothing in Linux.
+        Install the driver from the distribution or from NVIDIA's repository, and restart. Where its
+        kernel module is loaded, install the libraries of exactly that release: others do not match it.
+        Inside WSL, install it in Windows and nothing in Linux.
 
     Sources
         Driver Installation Guide: https://docs.nvidia.com/datacenter/tesla/driver-installation-guide/
@@ -54,13 +67,23 @@ def driver_not_installed(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     if driver.installed or cuda_answers(facts):
         return passed("Driver libraries are installed", evidence_of("driver libraries", driver, "installed"))
     failed = tuple(call_evidence(result) for result in results_naming("driver-not-installed", answers(facts)))
+    kernel = facts.snapshot.kernel
+    module = kernel.nvidia if kernel and kernel.nvidia and kernel.nvidia.loaded else None
+    title, message = "The NVIDIA driver is not installed", "There is a GPU, but no driver library was found."
+    if not facts.own_gpus:
+        message = "No driver library was found; GPU presence is unknown."
+    if module is not None:
+        title = f"The driver's libraries are missing; its kernel module{_of(module.version)} is loaded"
+        message += f" The libraries must be of the module's release{_of(module.version)}; others do not match it."
     return Outcome(
         status="fail",
-        title="The NVIDIA driver is not installed",
-        message="There is a GPU, but no driver library was found."
-        if facts.own_gpus
-        else "No driver library was found; GPU presence is unknown.",
-        evidence=(evidence_of("driver libraries", driver, "installed"), *failed),
+        title=title,
+        message=message,
+        evidence=(
+            evidence_of("driver libraries", driver, "installed"),
+            *((evidence_of("kernel module", module, "version"),) if module and module.version else ()),
+            *failed,
+        ),
         decided_by="driver-answered" if failed else "inferred",
     )
 
@@ -68,6 +91,10 @@ def driver_not_installed(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
 _COMPAT = re.compile(r"/compat(?:/|$)")
 """The folder of the forward-compatibility libraries."""
 _MISMATCH = "driver-library-mismatch"
+
+
+def _of(release: str | None) -> str:
+    return f" {release}" if release else ""
 
 
 def _match_versions(facts: Facts) -> tuple[Fix, ...]:

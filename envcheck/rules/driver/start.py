@@ -9,14 +9,16 @@ from envcheck.rules.facts.machine import (
     gpu_nodes,
     gpu_title,
     is_listed,
+    known_to_be_host,
     lacks_handle,
     may_have_gpus,
     nvml_answers,
 )
 from envcheck.rules.fixes import driver as fixes
 from envcheck.rules.messages.driver import answers, call_evidence, meaning_of
+from envcheck.rules.messages.observed import kernel_evidence, kernel_messages
 from envcheck.rules.variables.values import failed_start
-from envcheck.rules.variables.visible_devices import in_batch_job
+from envcheck.rules.variables.visible_devices import VISIBLE, in_batch_job
 from envcheck.snapshot import ApiResult, Gpu, Snapshot
 
 
@@ -36,12 +38,7 @@ def _fixes(facts: Facts) -> tuple[Fix, ...]:
     if facts.driver_os == "wsl":
         return _IN_WSL  # the driver and its log are those of Windows
     module = facts.snapshot.kernel.nvidia if facts.snapshot.kernel else None
-    uvm = Fix(
-        text="Load the nvidia_uvm module and create its device node",
-        command=("sudo", "nvidia-modprobe", "-u", "-c=0"),
-        who="root",
-    )
-    load = (uvm,) if module and module.uvm_loaded is False else ()
+    load = (fixes.make_device_nodes(facts),) if module and module.uvm_loaded is False else ()
     return (*load, fixes.read_kernel_log(), *fixes.REBOOT)
 
 
@@ -58,7 +55,8 @@ def gpu_init_failed(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
 
     What it checks
         Checks what cuInit answers, called without a context through the libcuda that a program would
-        load, and whether the driver lists every GPU that is bound to it and has a device node. A
+        load, and whether the driver lists every GPU that is bound to it, and CUDA every GPU that NVML
+        lists. GPUs that a container, a scheduler, a permission or a variable withholds do not count. A
         working nvidia-smi does not prove it: NVML answers while cuInit fails with 802, 803, 804 or 999.
 
     Why it matters
@@ -78,7 +76,10 @@ def gpu_init_failed(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
         return _start_failed(failed, facts)
     dead = _not_started(facts)
     if dead:
-        return _some_failed(dead)
+        return _some_failed(dead, facts)
+    unlisted = _not_in_cuda(facts)
+    if unlisted:
+        return _some_not_in_cuda(unlisted, facts)
     supported = f", supports up to CUDA {driver.cuda}" if driver.cuda else ""
     title = f"{driver.release or 'Driver'}{supported}; cuInit ok"
     return passed(title, *(call_evidence(result) for result in answers(facts)), decided_by="driver-answered")
@@ -118,21 +119,74 @@ def _not_started(facts: Facts) -> tuple[Gpu, ...]:
     """The GPUs that the kernel module holds, but that no library lists."""
     if not nvml_answers(facts):
         return ()
-    nodes = {node.path for node in gpu_nodes(facts) or ()}
-    withheld = in_batch_job(facts)  # by control groups: the scheduler leaves the device nodes in sight
     return tuple(
         gpu
         for gpu in facts.own_gpus
         if lacks_handle(gpu)
-        or (
-            gpu.kernel_driver == "nvidia"
-            and f"/dev/nvidia{gpu.minor}" in nodes
-            and not (withheld or is_listed(gpu, facts))
-        )
+        or (gpu.kernel_driver == "nvidia" and not is_listed(gpu, facts) and not _may_be_withheld(gpu, facts))
     )
 
 
-def _some_failed(dead: tuple[Gpu, ...]) -> Outcome:
+def _may_be_withheld(gpu: Gpu, facts: Facts) -> bool:
+    """Whether this program may be barred from the GPU: by a scheduler, a container, the device node's permission, or an
+    option of the kernel module.
+    """
+    if gpu.excluded or in_batch_job(facts):
+        return True  # a scheduler leaves the device nodes in sight, and uses control groups
+    nodes = gpu_nodes(facts) or ()
+    own = [node for node in nodes if node.path == f"/dev/nvidia{gpu.minor}"]
+    if gpu.minor is None and known_to_be_host(facts):  # a GPU that did not start may have no number
+        own = list(nodes)
+    return not own or any(node.openable is False for node in own)
+
+
+def _not_in_cuda(facts: Facts) -> tuple[Gpu, ...]:
+    """The GPUs that NVML lists and CUDA does not, although nothing that is known of selects among them."""
+    driver, variables = driver_of(facts), facts.snapshot.variables
+    listed = [gpu for gpu in facts.own_gpus if gpu.index is not None]
+    shown = [gpu for gpu in facts.gpus if gpu.cuda_ordinal is not None]
+    if (
+        not (nvml_answers(facts) and known_to_be_host(facts))
+        or variables is None
+        or not shown
+        or len(shown) != driver.cuda_devices
+    ):
+        return ()
+    if any(name == VISIBLE or name.startswith("CUDA_MPS_") for name in variables.values):
+        return ()  # the server of MPS has a list of its own
+    if any(_is_shared_out(gpu) for gpu in listed):
+        return ()
+    return tuple(gpu for gpu in listed if gpu.cuda_ordinal is None and not _may_be_withheld(gpu, facts))
+
+
+def _is_shared_out(gpu: Gpu) -> bool:
+    """Whether its parts are what programs or guests get (MIG, a host of virtual GPUs), or no program may use it."""
+    host = (gpu.virtualization or "").startswith("host_")
+    return host or bool(gpu.mig and gpu.mig.enabled) or gpu.compute_mode == "prohibited"
+
+
+def _some_not_in_cuda(unlisted: tuple[Gpu, ...], facts: Facts) -> Outcome:
+    names = ", ".join(gpu_title(gpu) for gpu in unlisted)
+    seen = (Evidence(what=gpu_title(gpu), value="listed by NVML, not by CUDA", source="cuda") for gpu in unlisted)
+    return Outcome(
+        status="fail",
+        title=f"CUDA does not list {names if len(unlisted) == 1 else f'{len(unlisted)} GPUs'}",
+        message=f"NVML lists {names}, but CUDA does not, and {VISIBLE} is not set: programs cannot use it.",
+        evidence=(*seen, *_logged(unlisted, facts)),
+        decided_by="driver-answered",
+        action="reset",
+        fixes=(fixes.read_kernel_log(), *(fixes.reset(gpu) for gpu in unlisted)),
+    )
+
+
+def _logged(gpus: tuple[Gpu, ...], facts: Facts) -> tuple[Evidence, ...]:
+    """The lines of the kernel log about a failed start that name one of these GPUs."""
+    places = tuple((gpu.pci_bus_id or "").rpartition(".")[0] for gpu in gpus)
+    messages = kernel_messages("gpu-init-failed", facts.snapshot)
+    return tuple(kernel_evidence(each) for each in messages if any(place and place in each.text for place in places))
+
+
+def _some_failed(dead: tuple[Gpu, ...], facts: Facts) -> Outcome:
     names = ", ".join(gpu_title(gpu) for gpu in dead)
     errors = tuple(call_evidence(error) for gpu in dead for error in gpu.errors)
     bound = tuple(Evidence(what=gpu_title(gpu), value="bound to nvidia, not listed", source="sysfs") for gpu in dead)
@@ -140,7 +194,7 @@ def _some_failed(dead: tuple[Gpu, ...]) -> Outcome:
         status="fail",
         title=f"The driver did not initialize {names if len(dead) == 1 else f'{len(dead)} GPUs'}",
         message=f"The kernel module holds {names}, but the driver does not list it. Other GPUs are not affected.",
-        evidence=errors or bound,
+        evidence=(*(errors or bound), *_logged(dead, facts)),
         decided_by="driver-answered",
         action="reset",
         fixes=(fixes.read_kernel_log(), *(fixes.reset(gpu) for gpu in dead)),

@@ -27,7 +27,13 @@ from envcheck.enrich.complete import complete
 from envcheck.enrich.loads import join_loads
 from envcheck.rules.api import Facts
 from envcheck.rules.facts.frameworks import machine
-from envcheck.rules.facts.library_names import contains_library, family_of_wheel, name_of, wheels_of_extra
+from envcheck.rules.facts.library_names import (
+    contains_library,
+    family_of_wheel,
+    name_of,
+    wheels_brought,
+    wheels_of_extra,
+)
 from envcheck.snapshot import Distribution, Environment, Framework, Library, Listing, Load, Shipped, Snapshot
 
 if TYPE_CHECKING:
@@ -172,21 +178,25 @@ class _Installer:
         elif not asked.extras:
             return
         if not alone:
-            self._install_toolkit(asked)
+            self._install_brought(asked)
             for further in _requirements_of(there, self.markers, ("", *sorted(asked.extras))):
                 if normalised(further.name) != name:
                     self._install(further, again=False, alone=False)
 
-    def _install_toolkit(self, asked: Requirement) -> None:
-        """Add the wheels that the extras of ``cuda-toolkit`` install."""
+    def _install_brought(self, asked: Requirement) -> None:
+        """Add the wheels that the extras of ``cuda-toolkit``, or one of NVIDIA's wheels, install."""
         major = newest_admitted(str(asked.specifier)) if normalised(asked.name) == TOOLKIT else None
         for extra in sorted(asked.extras) if major else ():
-            for name in wheels_of_extra(extra, (major or "").partition(".")[0]):
-                there = self.there.get(name)
-                if there is None:
-                    self.there[name] = Distribution(source=SOURCE, name=name, version="", channel="pip")
-                    self.fresh.add(name)
-                    self.asked_for.add(name)
+            self._add_wheels(wheels_of_extra(extra, (major or "").partition(".")[0]))
+        self._add_wheels(wheels_brought(normalised(asked.name)))
+
+    def _add_wheels(self, names: Iterable[str]) -> None:
+        """Add wheels of NVIDIA, each under all names that it may have."""
+        for name in names:
+            if name not in self.there:
+                self.there[name] = Distribution(source=SOURCE, name=name, version="", channel="pip")
+                self.fresh.add(name)
+                self.asked_for.add(name)
 
     def _version(self, name: str, bounds: str) -> str | None:
         """The version that will be installed: the pinned one, the installed one where the bounds admit it, else the

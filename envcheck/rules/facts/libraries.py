@@ -64,18 +64,21 @@ def own_loads(subject: FrameworkSubject, *families: str) -> tuple[Load, ...]:
     return tuple(load for load in loads if not families or _is_of_family(load, families))
 
 
-def missing(subject: FrameworkSubject, facts: Facts) -> tuple[Load, ...]:
-    """The required CUDA libraries that the loader does not find or cannot load; none where it ran on the GPU."""
+def missing(subject: FrameworkSubject, facts: Facts, *, for_gpu: bool = False) -> tuple[Load, ...]:
+    """The required CUDA libraries that the loader does not find or cannot load; none where it ran on the GPU.
+
+    With ``for_gpu``, also those that it opens only where there is a GPU, whether this machine has one or not.
+    """
     framework = subject.framework
     if ran_on_gpu(framework):
         return ()
     needed = [load for load in own_loads(subject) if load.path is None or load.refused]
     # Other libraries count only where a required one exists and cannot be loaded.
     named = (load for load in needed if name_in(load) or (load.refused is not None and not load.optional))
-    return tuple({load.name: load for load in named if _is_required(load, framework, facts)}.values())
+    return tuple({load.name: load for load in named if _is_required(load, framework, facts, for_gpu=for_gpu)}.values())
 
 
-def _is_required(load: Load, framework: Framework, facts: Facts) -> bool:
+def _is_required(load: Load, framework: Framework, facts: Facts, *, for_gpu: bool) -> bool:
     if not load.optional:
         return True
     name = name_in(load)
@@ -86,7 +89,7 @@ def _is_required(load: Load, framework: Framework, facts: Facts) -> bool:
         return False
     falls_back = facts.matrix.has_trait(framework.name, "falls-back-to-cpu")
     built_for_cuda = bool(framework.cuda or facts.matrix.has_trait(framework.name, "part-for-cuda"))
-    return falls_back and built_for_cuda and may_have_gpus(facts)
+    return falls_back and built_for_cuda and (for_gpu or may_have_gpus(facts))
 
 
 def are_opened_late(found: Iterable[Load], framework: Framework, facts: Facts) -> bool:

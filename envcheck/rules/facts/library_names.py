@@ -163,6 +163,14 @@ def wheels_of_extra(extra: str, cuda: str) -> tuple[str, ...]:
     return (f"nvidia-{name}-cu{cuda}", f"nvidia-{name}") if name else ()
 
 
+def wheels_brought(wheel_name: str) -> tuple[str, ...]:
+    """The possible PyPI names of the wheels that one of NVIDIA's wheels requires."""
+    wheel = wheel_of(wheel_name)
+    families = _wheels()[wheel.name].brings if wheel else ()
+    extras = [extra for family in families if (extra := toolkit_extra(family))]
+    return tuple(name for extra in extras for name in wheels_of_extra(extra, (wheel.cuda or "")[:2] if wheel else ""))
+
+
 @cache
 def _wheels() -> dict[str, FamilyRow]:
     return {row.wheel: row for row in load_matrix().families if row.wheel}

@@ -51,6 +51,12 @@ def on_plain_host(facts: Facts) -> bool:
     return not in_container(facts) and uses_linux_driver(facts)
 
 
+def known_to_be_host(facts: Facts) -> bool:
+    """Whether somebody looked for a container and found none: only a device node can withhold a GPU there."""
+    platform = facts.snapshot.platform
+    return platform is not None and platform.container is not None and on_plain_host(facts)
+
+
 def uses_linux_driver(facts: Facts) -> bool:
     """Whether the driver is NVIDIA's for Linux: in WSL it is Windows', on a Jetson part of the system."""
     platform = facts.snapshot.platform

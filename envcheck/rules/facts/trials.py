@@ -8,7 +8,7 @@ from itertools import islice
 from envcheck.checks import Evidence
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, passed
 from envcheck.rules.facts.frameworks import full_name
-from envcheck.snapshot import Environment, Framework, Gpu, frameworks_in
+from envcheck.snapshot import Environment, Framework, Gpu, ProbeRun, Snapshot, frameworks_in
 
 # How far a framework got when it was imported and used on the GPU.
 
@@ -18,6 +18,7 @@ ERROR_FROM = "error from"
 """The beginning of evidence that quotes a framework's own error."""
 SHOWN = 200
 """Characters of a printed line that are quoted."""
+_DONE = ("ok", "absent")
 _MOST_PRINTED = 4
 """Printed lines that are quoted."""
 
@@ -53,6 +54,26 @@ def failed(framework: Framework) -> bool:
     if trial is None or trial.imported is False or trial.ran_on_gpu is False:
         return trial is not None
     return trial.ran_on_gpu is True and trial.error is not None
+
+
+def is_trial(run: ProbeRun) -> bool:
+    """Whether it is a trial that ``--deep`` asked for in an environment, however it ended."""
+    return run.name.startswith("deep.") and run.environment is not None
+
+
+def unfinished_trials(environment: Environment, snapshot: Snapshot) -> tuple[ProbeRun, ...]:
+    """The trials that were planned in ``environment`` and did not end by themselves, or were not started."""
+    return tuple(
+        run for run in snapshot.runs if is_trial(run) and run.environment == environment.key and run.status not in _DONE
+    )
+
+
+def end_of(run: ProbeRun) -> str:
+    """How a trial ended that did not finish: ``timed out after 150 s while importing torch``."""
+    if run.detail and (run.status == "skipped" or run.detail.startswith(run.status.replace("-", " "))):
+        return run.detail
+    how = f"timed out after {run.seconds:.0f} s" if run.status == "timed-out" else run.status
+    return ": ".join(filter(None, (how, run.detail)))
 
 
 def tried_frameworks(environment: Environment | None) -> tuple[Framework, ...]:

@@ -17,6 +17,9 @@ Family = Literal["ubuntu", "debian", "fedora", "suse", "other"]
 
 _REBOOT_RISK = "ends everything that runs on this machine"
 _RELEASE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+~-]{0,99}")
+_NUMBERS = re.compile(r"[0-9]{3}(?:\.[0-9]{1,4}){1,2}")
+"""A driver's release."""
+_MACHINES = ("x86_64", "aarch64")
 _BUS_ID = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 
 
@@ -52,6 +55,28 @@ def installer(facts: Facts) -> tuple[str, ...] | None:
 def install_driver(facts: Facts) -> tuple[Fix, ...]:
     """Install the driver."""
     return _driver(facts, "Install the NVIDIA driver", new=True)
+
+
+def install_libraries(facts: Facts) -> tuple[Fix, ...]:
+    """Install the libraries of the release of the loaded kernel module; none where no module, or no release, is known.
+
+    Any other release would not match the module, so a package that brings the distribution's newest is no fix.
+    """
+    kernel, platform = facts.snapshot.kernel, facts.snapshot.platform
+    module = kernel.nvidia if kernel else None
+    release = (module.version if module and module.loaded else None) or ""
+    if not _NUMBERS.fullmatch(release):
+        return ()
+    machine = platform.machine if platform and platform.machine in _MACHINES else _MACHINES[0]
+    words = {"release": release, "branch": release.partition(".")[0], "machine": machine}
+    text = f"Install the driver's libraries of the loaded kernel module's release, {release}"
+    installer = f"If no repository has release {release}: use NVIDIA's installer of that release ({DOWNLOAD_PAGE})"
+    rows = {str(row.family): row for row in facts.matrix.driver_libraries}
+    return tuple(
+        Fix(text=told, command=tuple(part.format_map(words) for part in row.command), who="root")
+        for told, row in ((text, rows.get(family(facts))), (installer, rows.get("any")))
+        if row
+    )
 
 
 def update_driver(facts: Facts, wanted: str = "") -> tuple[Fix, ...]:
@@ -141,6 +166,16 @@ def load_module(facts: Facts) -> tuple[Fix, ...]:
         risk=_REBOOT_RISK,
     )
     return (allow, load)
+
+
+def make_device_nodes(facts: Facts, *, on_host: bool = False) -> Fix:
+    """Load the modules and create their device nodes, here or on the host of this container."""
+    minors = sorted({gpu.minor for gpu in facts.own_gpus if gpu.minor is not None} or {0})
+    command = ("sudo", "nvidia-modprobe", "-u", *(f"-c={minor}" for minor in minors))
+    if on_host:
+        text = "If the host has no such node either, create it there first"
+        return Fix(text=text, command=command, who="cluster-admin")
+    return Fix(text="Load the modules and create the device nodes", command=command, who="root")
 
 
 def build_module(facts: Facts) -> tuple[Fix, ...]:

@@ -153,8 +153,10 @@ def _effect(found: Sequence[Load], framework: Framework, facts: Facts) -> str:
 
 
 def _names_missing(subject: FrameworkSubject, facts: Facts, besides: Sequence[Load] = ()) -> list[LibraryName]:
-    """All missing libraries, whichever rule reports them, so that one command fixes all of them."""
-    wanted = (load for load in missing(subject, facts) if load not in besides)
+    """All missing libraries, whichever rule reports them, so that one command fixes all of them: where an image is
+    built, also those that only its target's GPU asks for.
+    """
+    wanted = (load for load in missing(subject, facts, for_gpu=True) if load not in besides)
     lacking = (load for load in wanted if not _is_installed_elsewhere(load, subject, facts))
     return [name for load in lacking if (name := name_in(load))]
 

@@ -23,7 +23,7 @@ from envcheck.rules.facts.frameworks import base_framework, full_name, is_main_f
 from envcheck.rules.facts.trials import failed, imported, own_error, ran_on_gpu, tried_frameworks
 from envcheck.rules.fixes.install import How, install
 from envcheck.rules.packages.redirected import imported_from
-from envcheck.snapshot import Distribution, Framework, frameworks_in
+from envcheck.snapshot import Distribution, Environment, Framework, frameworks_in
 
 _SPOKEN_OF = frozenset({"torch", "numpy", "jax", "jaxlib"})
 """Packages that another rule judges in more detail, beside NVIDIA's and those of these traits."""
@@ -92,11 +92,11 @@ def _has_its_own_rule(name: str, matrix: Matrix) -> bool:
     return name in _SPOKEN_OF or by_trait or name.startswith(_NVIDIAS)
 
 
-def _gone(subject: FrameworkSubject, facts: Facts) -> list[tuple[str, str]]:
-    """Name and bounds of missing requirements without an extra, on this system."""
-    there = {each.name for each in subject.environment.distributions or ()}
-    there |= {each.name for each in frameworks_in(subject.environment) if not each.incomplete}
-    lines = by_name(line for line in _lines(subject) if not names_extra(line))
+def missing_requirements(required: Iterable[str], environment: Environment, facts: Facts) -> list[tuple[str, str]]:
+    """Name and bounds of what requirement lines without an extra ask for on this system and nothing provides."""
+    there = {each.name for each in environment.distributions or ()}
+    there |= {each.name for each in frameworks_in(environment) if not each.incomplete}
+    lines = by_name(line for line in required if not names_extra(line))
     lacking = [name for name in lines if name not in there]
     wanted = [(name, bounds) for name in lacking if (bounds := bounds_on(lines[name], name, facts.markers)) is not None]
     stand_ins = set(map(package_filled_by, there)) if wanted else there
@@ -149,7 +149,7 @@ def requirement_broken(subject: FrameworkSubject, facts: Facts) -> Outcome | Non
     installed = {each.name: each for each in reversed(subject.environment.distributions or ())}
     found = [each for name, lines in asked.items() if (each := _broken(subject, name, lines, installed, facts))]
     found += _broken_in_every_group(subject, installed, facts)
-    gone = _gone(subject, facts)
+    gone = missing_requirements(_lines(subject), subject.environment, facts)
     found += [*(_Broken(name, bounds) for name, bounds in gone), *_other_releases(subject, installed, facts)]
     broken = list({(each.asked_by, each.name): each for each in reversed(found)}.values())[::-1]
     if not broken:

@@ -76,10 +76,12 @@ class DamagedPackage(msgspec.Struct, frozen=True):
         first = self.files[0]
         name = posixpath.basename(first.path)[:40]
         missing = sum(file.kind == "missing" for file in self.files)
+        others = len(self.files) - missing
+        also = f", {others} more {'differs' if others == 1 else 'differ'}" if others else ""
         if missing > 1:
-            what = f"{missing} files are missing"
-        elif missing:
-            what = f"{name} is missing"
+            what = f"{missing} files are missing{also}"
+        elif first.kind == "missing":
+            what = f"{name} is missing{also}"
         elif first.found == _EMPTY[0]:
             what = f"{name} is empty"
         elif first.problem:
@@ -157,9 +159,7 @@ def _package(
     frameworks: Sequence[Framework],
     claimed: Mapping[str, int],
 ) -> DamagedPackage:
-    ordered = tuple(
-        sorted(files, key=lambda file: (not _is_breaking(file), _is_harmless(file), file.path.count("/"), file.path))
-    )
+    ordered = tuple(sorted(files, key=_severity))
     stopped = next((each for each in frameworks if not imported(each)), None)
     by = stopped or next(iter(frameworks), None)
     runs = distribution.name not in NOT_TO_RUN
@@ -202,6 +202,11 @@ def _needed(environment: Environment, markers: Mapping[str, str]) -> dict[str, l
                 and (bounds_on(lines or (), each, markers) is not None or family_of_wheel(each))
             ]
     return found
+
+
+def _severity(file: DamagedFile) -> tuple[bool, bool, bool, int, str]:
+    """Sorts the worst first: what breaks an import, and of that what is gone."""
+    return not _is_breaking(file), file.kind != "missing", _is_harmless(file), file.path.count("/"), file.path
 
 
 def _is_breaking(file: DamagedFile) -> bool:

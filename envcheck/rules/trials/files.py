@@ -13,9 +13,10 @@ from envcheck.rules.api import Facts, Outcome, rule
 from envcheck.rules.facts.frameworks import distributions_in, full_name, importance, installed
 from envcheck.rules.facts.machine import title_of_first
 from envcheck.rules.facts.trials import failed, own_error, tried_frameworks
-from envcheck.rules.fixes.install import install
+from envcheck.rules.fixes.install import How, install
 from envcheck.rules.fixes.reinstall import reinstall
 from envcheck.rules.packages.redirected import of_another_copy
+from envcheck.rules.packages.required import missing_requirements
 from envcheck.rules.packages.shipped import FOLLOWS_FROM_FILES
 from envcheck.snapshot import Distribution, Environment, Framework, TrialFile
 
@@ -91,8 +92,8 @@ def file_stops_framework(environment: Environment, facts: Facts) -> Outcome | No
     culprits = [*distinct.values()][::-1][:_MOST]
     return Outcome(
         status="fail",
-        title=title_of_first(_title(first), distinct),
-        message=f"{_sentence(first)} It stops {_stopped(met)}.{_copy_owner(first, environment)}",
+        title=title_of_first(_title(first, facts), distinct),
+        message=f"{_sentence(first, facts)} It stops {_stopped(met)}.{_copy_owner(first, environment)}",
         evidence=tuple(_evidence(met)),
         decided_by="framework-ran",
         fixes=tuple(dict.fromkeys(fix for each in culprits for fix in _fixes(each, facts))),
@@ -110,9 +111,12 @@ def _copy_owner(culprit: Culprit, environment: Environment) -> str:
     return " The installed copy is not the one that is imported: installing it again changes nothing."
 
 
-def _title(culprit: Culprit) -> str:
+def _title(culprit: Culprit, facts: Facts) -> str:
     file, package = culprit.file, culprit.package
     if file.role == "module" and package is None:
+        wanted = _required_for(culprit, facts)
+        if len(wanted) == 1:
+            return f"{wanted[0][0]}, which {_importer(culprit).partition('==')[0]} requires, is not installed"
         return f"No installed package provides the module {_module(file)}"
     name = posixpath.basename(file.path)
     state = {"gone": "is missing", "unreadable": "cannot be read"}.get(file.state or "", "is damaged")
@@ -124,15 +128,38 @@ def _title(culprit: Culprit) -> str:
     return f"{name}{of} {state}"
 
 
-def _sentence(culprit: Culprit) -> str:
+def _sentence(culprit: Culprit, facts: Facts) -> str:
     file = culprit.file
     if file.role == "module" and file.owner is None:
-        who = next((each.owner for each in _frames(culprit.framework) if each.owner), None)
-        return f"{who or full_name(culprit.framework)} imports {_module(file)}, which no installed package provides."
+        text = f"{_importer(culprit)} imports {_module(file)}, which no installed package provides."
+        wanted = ", ".join(f"{name}{bounds}" for name, bounds in _required_for(culprit, facts))
+        return f"{text} It requires {wanted}, not installed here." if wanted else text
     place = f"{file.path}, line {file.line}" if file.line else file.path
     detail = file.detail or {"gone": "it is gone"}.get(file.state or "", "the loader refuses it")
     owner = f" (installed by {file.owner})" if file.owner else " (no installed package lists it)"
     return f"{place}{owner}: {detail}."
+
+
+def _importer(culprit: Culprit) -> str:
+    """The package whose code imports a missing module, with its version; else the framework."""
+    who = next((each.owner for each in _frames(culprit.framework) if each.owner), None)
+    return who or full_name(culprit.framework)
+
+
+def _required_for(culprit: Culprit, facts: Facts) -> list[tuple[str, str]]:
+    """Name and bounds of the requirements that are not installed and may hold a missing module: those of the importing
+    package, or of the framework, that are called like the module; where none is, all of them.
+    """
+    environment = facts.environment
+    if environment is None or not environment.distributions_complete:
+        return []
+    module = _module(culprit.file).partition(".")[0].lower().replace("_", "-")
+    for owner in dict.fromkeys((_importer(culprit).partition("==")[0], culprit.framework.name)):
+        asking = installed(environment, owner)
+        wanted = missing_requirements(asking.requires or (), environment, facts) if asking else []
+        if wanted:
+            return [each for each in wanted if each[0] == module or each[0].startswith(f"{module}-")] or wanted
+    return []
 
 
 def _frames(framework: Framework) -> Iterator[TrialFile]:
@@ -162,6 +189,10 @@ def _fixes(culprit: Culprit, facts: Facts) -> Iterator[Fix]:
         return  # the fix is that of what leads there: an installer would replace the copy that nobody imports
     if file.owner is not None:
         yield from _install_again(file.owner, facts)
+    elif file.role == "module" and (wanted := _required_for(culprit, facts)):
+        lines = [f"{name}{bounds}" for name, bounds in wanted]
+        text = f"Install what {_importer(culprit).partition('==')[0]} requires and is not installed"
+        yield from install(facts, lines, text, How(owner=culprit.framework.name))
     elif file.role == "module":
         yield from _install_module(_module(file).partition(".")[0], facts)
     else:

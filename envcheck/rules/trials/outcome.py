@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from envcheck.checks import Fix, Missing, Source, Status
+from envcheck.checks import Evidence, Fix, Missing, Source, Status
 from envcheck.compat.error_lines import named_by
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, evidence_of, passed, rule
 from envcheck.rules.facts.frameworks import (
@@ -14,23 +14,23 @@ from envcheck.rules.facts.frameworks import (
     provides_gpu_support,
 )
 from envcheck.rules.facts.machine import gpu_title, may_have_gpus
-from envcheck.rules.facts.trials import printed_problems, proof_of, tried_frameworks
+from envcheck.rules.facts.trials import end_of, printed_problems, proof_of, tried_frameworks, unfinished_trials
 from envcheck.rules.trials.next_step import next_steps
-from envcheck.snapshot import PASTED, Framework, Trial
+from envcheck.snapshot import PASTED, Environment, Framework, ProbeRun, Trial
 
 _NEEDS = "needs"
 """The key of the answer with the call that a program must make first."""
 
 
-@rule(layer="framework", per="framework", symptom=True)
+@rule(layer="framework", per="framework", symptom=True, on_request=True)
 def framework_import_fails(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """A framework cannot be imported.
 
     What it checks
         With --deep, checks that `import` of the framework works in a separate process, with the
-        environment's interpreter and the user's variables. A crash of that process is a failure; a
-        timeout leaves the result unknown. In pasted text, checks whether a report says that its own
-        Python could not import the framework.
+        environment's interpreter and the user's variables. A crash of that process is a failure. A
+        timeout leaves the question open, and a report that was asked for it has no verdict. In pasted
+        text, checks whether a report says that its own Python could not import the framework.
 
     Why it matters
         Nothing that uses the framework runs. The error names the cause: a library that is not found,
@@ -47,12 +47,12 @@ def framework_import_fails(subject: FrameworkSubject, facts: Facts) -> Outcome |
     framework, base = subject.framework, base_framework(subject)
     trial = framework.trial
     if trial is None or trial.source == PASTED:
-        return _not_imported_in_text(framework) if trial else None
+        return _not_imported_in_text(framework) if trial else _not_tried(subject, facts)
     if trial.imported:
         return passed(f"{full_name(framework)} can be imported", decided_by="framework-ran")
     title = f"{full_name(framework)} cannot be imported"
     if trial.imported is None:
-        return _open(f"Not known whether {full_name(framework)} can be imported", subject)
+        return _open(f"Not known whether {full_name(framework)} can be imported", subject, facts)
     if base is not None and base.trial is not None and base.trial.imported is False:
         return Outcome(status="skipped", title=title, message=f"{base.name} itself cannot be imported")
     line = named_by(trial.error or "")
@@ -85,7 +85,7 @@ def _not_imported_in_text(framework: Framework) -> Outcome:
     )
 
 
-@rule(layer="framework", per="framework", symptom=True)
+@rule(layer="framework", per="framework", symptom=True, on_request=True)
 def framework_cannot_use_gpu(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """A framework that is built for CUDA does not compute on the GPU.
 
@@ -121,7 +121,7 @@ def framework_cannot_use_gpu(subject: FrameworkSubject, facts: Facts) -> Outcome
     if trial.imported is not True:
         return None
     if trial.ran_on_gpu is None:
-        return _without_proof(subject, trial)
+        return _without_proof(subject, trial, facts)
     if trial.ran_on_gpu and not trial.error:
         return _ran(framework, trial, facts)
     parts = (other for other in tried_frameworks(subject.environment) if other.extends == framework.name)
@@ -148,10 +148,52 @@ def _denied_in_text(framework: Framework, facts: Facts) -> Outcome | None:
     )
 
 
-def _without_proof(subject: FrameworkSubject, trial: Trial) -> Outcome:
+@rule(layer="framework", per="environment", on_request=True)
+def trial_unfinished(environment: Environment, facts: Facts) -> Outcome | None:
+    """A test of the environment did not finish.
+
+    What it checks
+        With --deep, checks that the tests that concern no single framework ended by themselves: loading
+        CUDA's libraries and asking each for its version.
+
+    Why it matters
+        What was asked for and not answered is not known to work: the report has no verdict.
+
+    How to fix
+        Run the check again with more time (--timeout). A library that hangs while it is loaded often
+        waits for a network file system or for the driver.
+
+    Sources
+        Linux manual, the dynamic loader: https://man7.org/linux/man-pages/man8/ld.so.8.html
+    """
+    left = [run for run in unfinished_trials(environment, facts.snapshot) if run.framework is None]
+    if not left:
+        return None
+    return Outcome(
+        status="unknown",
+        title=f"{left[0].title or left[0].name}: not finished",
+        message=end_of(left[0]),
+        evidence=tuple(Evidence(what=run.title or run.name, value=end_of(run), source=run.name) for run in left),
+        missing=(Missing(fact="environment.trial"),),
+    )
+
+
+def _not_tried(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
+    """The outcome where the trial of a framework brought nothing; None where there was none."""
+    if _unfinished(subject, facts) is None:
+        return None
+    return _open(f"Not known whether {full_name(subject.framework)} can be imported", subject, facts)
+
+
+def _unfinished(subject: FrameworkSubject, facts: Facts) -> ProbeRun | None:
+    runs = unfinished_trials(subject.environment, facts.snapshot)
+    return next((run for run in runs if run.framework == subject.framework.name), None)
+
+
+def _without_proof(subject: FrameworkSubject, trial: Trial, facts: Facts) -> Outcome:
     framework = subject.framework
-    if trial.error:
-        return _open(f"Not known whether {full_name(framework)} can use the GPU", subject)
+    if trial.error or (not trial.skipped and _unfinished(subject, facts)):
+        return _open(f"Not known whether {full_name(framework)} can use the GPU", subject, facts)
     title = f"{full_name(framework)} was imported but not tested on the GPU"
     return Outcome(status="skipped", title=title, message=trial.skipped or "")
 
@@ -207,7 +249,8 @@ def _pages(framework: Framework, facts: Facts) -> tuple[Source, ...]:
     return tuple(sorted(framework_cannot_use_gpu.sources, key=lambda page: not page.title.lower().startswith(title)))
 
 
-def _open(title: str, subject: FrameworkSubject) -> Outcome:
-    trial = subject.framework.trial
-    message = (trial.error if trial else None) or "the test did not finish"
-    return Outcome(status="unknown", title=title, message=message, fixes=next_steps(subject))
+def _open(title: str, subject: FrameworkSubject, facts: Facts) -> Outcome:
+    trial, run = subject.framework.trial, _unfinished(subject, facts)
+    message = (trial.error if trial else None) or (end_of(run) if run else "the test did not finish")
+    missing = (Missing(fact="framework.trial"),)
+    return Outcome(status="unknown", title=title, message=message, missing=missing, fixes=next_steps(subject))

@@ -132,11 +132,12 @@ def test_nobody_looked_without_sysfs(run_probe: RunProbe, build_root: BuildRoot)
 
 
 def test_gpu_told_by_the_driver_alone(run_probe: RunProbe, build_root: BuildRoot) -> None:
-    text = "Model: \t\t NVIDIA L4\nGPU UUID: \t GPU-11111111-2222-3333-4444-555555555555\nDevice Minor: \t 2\n"
+    told = ("Model: \t\t NVIDIA L4", "GPU UUID: \t GPU-11111111-2222-3333-4444-555555555555", "Device Minor: \t 2")
+    text = "\n".join((*told, "GPU Excluded:\t Yes\n"))
     gpus = look(run_probe, build_root(None, {"/proc/driver/nvidia/gpus/0000:00:04.0/information": text}))
     assert gpus.complete is False
     (gpu,) = gpus.items
-    assert (gpu.pci_bus_id, gpu.name, gpu.minor) == ("0000:00:04.0", "NVIDIA L4", 2)
+    assert (gpu.pci_bus_id, gpu.name, gpu.minor, gpu.excluded) == ("0000:00:04.0", "NVIDIA L4", 2, True)
 
 
 def test_device_that_cannot_be_read_leaves_the_list_open(run_probe: RunProbe, build_root: BuildRoot) -> None:

@@ -190,6 +190,43 @@ def test_setuptools_own_lines_are_no_change(tree: Tree, name: str) -> None:
     assert searched(tree, "/a").startup == ()
 
 
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("import os; os.environ['CUDA_VISIBLE_DEVICES']=''", {"CUDA_VISIBLE_DEVICES": ""}),
+        ('import os; os.environ["CUDA_VISIBLE_DEVICES"] = "-1" # off', {"CUDA_VISIBLE_DEVICES": "-1"}),
+        ("import os; os.environ.setdefault('XLA_FLAGS', '--xla_x')", {"XLA_FLAGS": "--xla_x"}),
+        ("import os; os.putenv('CUDA_VISIBLE_DEVICES', '7')", {"CUDA_VISIBLE_DEVICES": "7"}),
+        ("import os; os.environ.update(JAX_PLATFORMS='cpu', TF_X='1')", {"JAX_PLATFORMS": "cpu", "TF_X": "1"}),
+        ("import os; os.environ |= {'JAX_PLATFORMS': 'cpu'}", {"JAX_PLATFORMS": "cpu"}),
+        ("import os; os.environ['NCCL_DEBUG'] = 'IN' + x", {"NCCL_DEBUG": None}),
+        ("import os; os.environ['NCCL_DEBUG'] = str(x)", {"NCCL_DEBUG": None}),
+        ("import hider", {"CUDA_VISIBLE_DEVICES": "-1"}),
+        ("import os; os.environ['AWS_SECRET_ACCESS_KEY'] = 'x'", {}),
+        ("import os; os.environ['CUDA_VISIBLE_DEVICES'] == ''", {}),
+        ("import os; os.environ.get('CUDA_VISIBLE_DEVICES', '')", {}),
+        ("# import os; os.environ['CUDA_VISIBLE_DEVICES']=''", {}),
+    ],
+)
+def test_variables_that_a_line_of_code_sets_are_told(tree: Tree, line: str, told: dict[str, str | None]) -> None:
+    site = tree.venv("/a", tree.base("/opt/py"))
+    hider = f"{site}/hider.py"
+    tree.file(hider, "import os\n# os.environ['NCCL_DEBUG'] = '1'\nos.environ['CUDA_VISIBLE_DEVICES'] = '-1'\n")
+    tree.file(f"{site}/z.pth", f"{line}\n")
+    found = searched(tree, "/a").variables
+    assert {record["name"]: record.get("value") for record in found} == told
+    assert all(record["path"] == f"{site}/z.pth" for record in found)
+    assert all(record.get("module") == (hider if "hider" in line else None) for record in found)
+
+
+def test_the_first_module_for_customization_counts(tree: Tree) -> None:
+    site = tree.venv("/a", tree.base("/opt/py"))
+    for folder, value in (("/early", "0"), (site, "1")):
+        tree.file(f"{folder}/sitecustomize.py", f"import os\nos.environ['CUDA_VISIBLE_DEVICES'] = '{value}'\n")
+    found = searched(tree, "/a", PYTHONPATH="/early").variables
+    assert [(record["path"], record["value"]) for record in found] == [("/early/sitecustomize.py", "0")]
+
+
 def test_an_unknown_version_leaves_the_list_incomplete(tree: Tree) -> None:
     tree.file("/a/pyvenv.cfg", "home = /gone\n")
     tree.program("/a/bin/python")

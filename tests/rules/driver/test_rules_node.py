@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from envcheck.snapshot import ApiResult, Gpu, KernelLog, KernelMessage, Platform, ProbeRun, Snapshot
+from envcheck.snapshot import ApiResult, DeviceNode, Gpu, KernelLog, KernelMessage, Platform, ProbeRun, Snapshot
 from tests.every import every
 from tests.rules.machines import (
     DOCKER,
@@ -29,6 +31,7 @@ from tests.rules.machines import (
     on_the_bus,
     statuses,
     unloaded,
+    variables,
     without_driver,
     without_gpu,
     xid,
@@ -47,6 +50,21 @@ def running(gpu: Gpu, release: str, flavour: str = "open") -> Snapshot:
         machine(found, kernel=kernel(0, release=release, nvidia__flavour=flavour)),
         driver=driver(release, cuda_init=NO_DEVICE, cuda_devices=0),
     )
+
+
+HOST = but(UBUNTU, container="none")
+NOT_IN_CUDA = h200(1, cuda_ordinal=None)
+
+
+def unlisted(**changes: Any) -> Snapshot:
+    """A host with a GPU that the kernel module holds and no library lists."""
+    lost = but(on_the_bus(h200(1), "nvidia"), **changes)
+    return machine(h200(), lost, platform=HOST, kernel=kernel(2), driver=driver(cuda_devices=1))
+
+
+def hidden_from_cuda(**changes: Any) -> Snapshot:
+    """A host with a GPU that NVML lists and CUDA does not."""
+    return machine(h200(), but(NOT_IN_CUDA, **changes), platform=HOST, driver=driver(cuda_devices=1))
 
 
 CASES: list[tuple[str, str, Snapshot, tuple[str, ...]]] = [
@@ -192,6 +210,43 @@ CASES: list[tuple[str, str, Snapshot, tuple[str, ...]]] = [
         machine(h200(), but(on_the_bus(h200(1), "nvidia"), minor=1), platform=DOCKER, kernel=kernel(1)),
         ("pass",),
     ),
+    *(
+        ("gpu-init-failed", f"an unlisted GPU: {name}", snapshot, (status,))
+        for name, snapshot, status in (
+            ("of unknown number, on a host", unlisted(), "fail"),
+            ("whose number has no node", but(unlisted(minor=1), kernel=kernel(1)), "pass"),
+            ("in a container", but(unlisted(), platform=DOCKER), "pass"),
+            ("that CUDA lacks in a container", but(hidden_from_cuda(), platform=DOCKER), "pass"),
+            ("where nobody looked for a container", but(unlisted(), platform__container=None), "pass"),
+            ("in a batch job", but(unlisted(), variables=variables(SLURM_JOB_ID="7")), "pass"),
+            ("barred by permission", but(unlisted(), kernel__device_nodes=nodes(0, 1, openable=False)), "pass"),
+            ("that the module is told to leave out", unlisted(excluded=True), "pass"),
+            ("of another kernel driver", unlisted(kernel_driver="nouveau"), "pass"),
+            ("of none", unlisted(kernel_driver=""), "pass"),
+            ("that CUDA lacks", hidden_from_cuda(), "fail"),
+            ("that CUDA and NVML count otherwise", machine(h200(), NOT_IN_CUDA, platform=HOST), "pass"),
+            ("that a variable hides", but(hidden_from_cuda(), variables=variables(CUDA_VISIBLE_DEVICES="0")), "pass"),
+            ("that MPS may hide", but(hidden_from_cuda(), variables=variables(CUDA_MPS_PIPE_DIRECTORY="/m")), "pass"),
+            ("where variables were not read", but(hidden_from_cuda(), variables=None), "pass"),
+            ("beside MIG", hidden_from_cuda(mig__enabled=True), "pass"),
+            ("of a host of virtual GPUs", hidden_from_cuda(virtualization="host_vgpu"), "pass"),
+            ("closed to programs", hidden_from_cuda(compute_mode="prohibited"), "pass"),
+        )
+    ),
+    ("device-node-missing", "none, and CUDA starts", machine(kernel=kernel(0)), ()),
+    (
+        "device-node-missing",
+        "none, and CUDA does not start",
+        machine(driver=driver(cuda_init=NO_DEVICE), kernel=kernel(0)),
+        ("fail",),
+    ),
+    (
+        "device-node-missing",
+        "nobody looked",
+        machine(driver=driver(cuda_init=NO_DEVICE), kernel__device_nodes=None),
+        ("skipped",),
+    ),
+    ("device-node-missing", "no module", not_loaded(), ()),
     (
         "gpu-init-failed",
         "a GPU kept for a guest",
@@ -305,6 +360,72 @@ def test_a_forbidden_module_is_named_with_its_file() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("distribution", "commands"),
+    [
+        ("debian", ("apt-get install libcuda1=535.261.03* libnvidia-ml1=535.261.03*", "535.261.03.run --no-kernel-")),
+        ("ubuntu", ("apt-get install libnvidia-compute-535=535.261.03*", "NVIDIA-Linux-aarch64-535.261.03.run")),
+        ("rocky", ("dnf install nvidia-driver-cuda-libs-535.261.03", "535.261.03.run --no-kernel-module")),
+        ("gentoo", ("sh NVIDIA-Linux-aarch64-535.261.03.run --no-kernel-module",)),
+    ],
+)
+def test_libraries_are_installed_in_the_release_of_the_loaded_module(
+    distribution: str, commands: tuple[str, ...]
+) -> None:
+    like = {"ubuntu": ("debian",), "rocky": ("rhel", "fedora")}.get(distribution, ())
+    platform = but(UBUNTU, distribution=distribution, distribution_like=like, machine="aarch64")
+    snapshot = machine(
+        on_the_bus(h200(), "nvidia"), platform=platform, driver=NO_DRIVER, kernel=kernel(1, release="535.261.03")
+    )
+    found = check_of("driver-not-installed", snapshot)
+    assert found.title == "The driver's libraries are missing; its kernel module 535.261.03 is loaded"
+    assert len(found.fixes) == len(commands)
+    assert all(part in " ".join(fix.command) for part, fix in zip(commands, found.fixes, strict=True))
+
+
+@pytest.mark.parametrize("version", [None, "", "550; reboot", "{release}", "550.54.14-evil"])
+def test_a_module_of_no_known_release_names_no_package(version: str | None) -> None:
+    snapshot = machine(on_the_bus(h200(), "nvidia"), driver=NO_DRIVER, kernel=kernel(1, nvidia__version=version))
+    found = check_of("driver-not-installed", snapshot)
+    assert "kernel module" in found.title
+    assert [fix.command for fix in found.fixes] == [("sudo", "ubuntu-drivers", "install")]
+
+
+@pytest.mark.parametrize(
+    ("there", "code", "missing"),
+    [
+        ((), 100, "/dev/nvidiactl, /dev/nvidia0, /dev/nvidia-uvm"),
+        (("/dev/nvidiactl", "/dev/nvidia0"), 999, "/dev/nvidia-uvm"),
+        (("/dev/nvidia0", "/dev/nvidia-uvm"), 100, "/dev/nvidiactl"),
+        (("/dev/nvidiactl", "/dev/nvidia-uvm"), 100, "/dev/nvidia0"),
+        (("/dev/nvidiactl", "/dev/nvidia0"), 100, ""),
+        (("/dev/nvidiactl", "/dev/nvidia0", "/dev/nvidia-uvm"), 999, ""),
+        ((), 803, ""),
+        ((), 0, ""),
+    ],
+)
+@pytest.mark.parametrize("platform", [UBUNTU, DOCKER])
+def test_missing_device_nodes_are_named(platform: Platform, there: tuple[str, ...], code: int, missing: str) -> None:
+    made = tuple(DeviceNode(source="file /dev", path=path, openable=True) for path in there)
+    snapshot = machine(
+        platform=platform, driver=driver(cuda_init=answered("cuInit", code)), kernel=kernel(device_nodes=made)
+    )
+    named = [check for check in judge(snapshot) if check.rule == "device-node-missing"]
+    if platform is DOCKER and "/dev/nvidia0" not in there:  # container-without-gpu tells it
+        assert not named
+        return
+    assert [check.evidence[0].value for check in named] == [missing] * bool(missing)
+    if not missing:
+        return
+    (found,) = named
+    assert missing in found.title
+    assert check_of("gpu-init-failed", snapshot).explained_by == found.id
+    commands = [" ".join(fix.command) for fix in found.fixes]
+    assert "sudo nvidia-modprobe -u -c=0" in commands
+    texts = " ".join(fix.text for fix in found.fixes)
+    assert ("docker run --gpus all" in texts, f"--device {missing}" in texts) == (platform is DOCKER,) * 2
+
+
 def test_one_dead_gpu_is_named_among_the_living() -> None:
     dead = but(on_the_bus(h200(3), "nvidia"), index=3, errors=(answered("nvmlDeviceGetHandleByIndex", 999, "UNKNOWN"),))
     snapshot = but(eight(), gpus=gpus(*(h200(n) for n in range(8) if n != 3), dead))
@@ -312,6 +433,14 @@ def test_one_dead_gpu_is_named_among_the_living() -> None:
     assert (found.status, found.action) == ("fail", "reset")
     assert "GPU 3" in found.title
     assert "uncorrected-ecc" not in {each.rule for each in judge(snapshot) if each.subject.key == dead.key}
+
+
+def test_the_kernel_log_tells_of_the_gpu_that_did_not_start() -> None:
+    lines = [f"NVRM: GPU {place}: RmInitAdapter failed! (0x26:0x56:1474)" for place in ("0000:11:00.0", "0000:12:00.0")]
+    messages = (KernelMessage(source="file /dev/kmsg", text=line) for line in lines)
+    found = check_of("gpu-init-failed", but(unlisted(), kernel__log=log(*messages)))
+    assert "0000:11:00.0" in found.title
+    assert [each.value for each in found.evidence] == ["bound to nvidia, not listed", lines[0]]
 
 
 def test_nothing_more_is_asked_of_a_gpu_that_the_driver_does_not_list() -> None:

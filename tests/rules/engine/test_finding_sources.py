@@ -9,9 +9,9 @@ from pathlib import Path
 import msgspec
 
 from envcheck.rules.api import elsewhere
-from envcheck.snapshot import Snapshot
+from envcheck.snapshot import Snapshot, StartupVariable
 from tests.rules.engine.test_rule_catalog import NAMES, RULES
-from tests.rules.machines import error, h200, judge, machine, variables, with_venv
+from tests.rules.machines import error, h200, judge, machine, torch, variables, venv, with_venv
 from tests.rules.messages.test_error_lines import EXAMPLES
 from tests.rules.packages.test_rules_distributions import environment, wheel
 from tests.rules.speed.measurements import conditions, gemm, memory_copy, to_gpu, to_peer, wrong
@@ -35,6 +35,7 @@ FINDS_NOTHING = {
     "machine-unreadable",
     "text-not-read-whole",
     "text-tells-too-little",
+    "trial-unfinished",
 }
 """What says only that something is not known."""
 
@@ -59,6 +60,8 @@ def every_machine() -> Iterator[Snapshot]:
         yield from (snapshot for _, _, snapshot, _ in module.CASES)
     yield from measured_machines()
     yield machine(variables=variables(LD_LIBRARY_PATH="/a:"))
+    hidden = StartupVariable(source="file z.pth", path="z.pth", name="CUDA_VISIBLE_DEVICES", value="")
+    yield with_venv(machine(), venv(torch(), startup_variables=(hidden,)))
     yield with_venv(machine(), environment(wheel("torch", "2.4.0"), wheel("torch", "2.5.1")))
     yield from (error(line) for lines in EXAMPLES.values() for line in lines)
 

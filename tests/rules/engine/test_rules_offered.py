@@ -18,7 +18,7 @@ from envcheck.rules.engine.offered import offer
 from envcheck.rules.engine.simulate import newest_admitted, requirements_broken, simulate
 from envcheck.snapshot import Distribution, Environment, Framework, Library, Listing, Load, Snapshot
 from tests.every import every
-from tests.rules.machines import ALL, VENV, but, torch
+from tests.rules.machines import ALL, VENV, but, machine, torch, with_venv, without_gpu
 from tests.rules.packages.packages_here import SITE, dist, having, on
 
 H100 = "580.65.06"
@@ -399,3 +399,32 @@ def test_another_build_of_the_same_version_is_another_one() -> None:
     found = but(having(cpu), distributions=(dist("torch", "2.9.1+cpu"),))
     told = commands(offered(on(found))["cpu-only-build"])
     assert any("torch==2.9.1+cu" in command for command in told)
+
+
+ORT_REQUIRES = (
+    'nvidia-curand~=10.0; extra == "cuda"',
+    'nvidia-cuda-runtime~=13.0; extra == "cuda"',
+    'nvidia-cudnn-cu13~=9.0; extra == "cudnn"',
+)
+
+
+@pytest.mark.parametrize("snapshot", [machine(), without_gpu()])
+def test_an_image_that_is_built_without_a_gpu_gets_the_fix_of_its_target(snapshot: Snapshot) -> None:
+    """cuBLAS comes with cuDNN's wheel, which is opened only where there is a GPU."""
+    needed = ("libcublasLt.so.13", "libcublas.so.13", "libcurand.so.10")
+    loads = tuple(Load(source="elf x", name=name, needed_by=f"{SITE}/x.so") for name in needed)
+    late = Load(source="elf x", name="libcudnn.so.9", needed_by=f"{SITE}/x.so", optional=True)
+    onnx = Framework(
+        source="file x",
+        name="onnxruntime-gpu",
+        version="1.31.1",
+        path=f"{SITE}/onnxruntime",
+        cuda="13.0",
+        cpu_only=False,
+        requires=ORT_REQUIRES,
+        loads=(*loads, late),
+        loads_complete=True,
+    )
+    environment = but(having(onnx), distributions=(dist("onnxruntime-gpu", "1.31.1", requires=ORT_REQUIRES),))
+    check = offered(with_venv(snapshot, environment))["cuda-library-missing"]
+    assert [fix.command[-1] for fix in check.fixes if fix.command] == ["onnxruntime-gpu[cuda,cudnn]==1.31.1"]

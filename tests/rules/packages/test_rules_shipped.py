@@ -75,6 +75,18 @@ def test_a_package_that_a_framework_requires_is_gone() -> None:
     assert [fix.command for fix in check.fixes] == [(*PIP, "numpy==2.4.6")]
 
 
+def test_a_title_says_of_each_file_what_holds_for_it() -> None:
+    gone, cut = "numpy/core/z.so", "numpy/a.so"
+    files = damaged("numpy", "2.4.6", gone, "missing"), damaged("numpy", "2.4.6", cut, "size", problem="it is cut off")
+    check = judged(*files)
+    assert check.title == "numpy 2.4.6 is damaged: z.so is missing, 1 more differs"
+    assert check.message.startswith(f"numpy 2.4.6, which cupy-cuda12x requires: {gone} is missing; {cut} is damaged")
+    assert check.evidence[0].what.endswith(gone)
+    assert judged(files[1]).title == "numpy 2.4.6 is damaged: a.so cannot be loaded"
+    data = damaged("numpy", "2.4.6", "numpy/notes.txt", "missing")
+    assert judged(files[1], data).title == "numpy 2.4.6 is damaged: a.so cannot be loaded"
+
+
 @every(
     [
         (damaged("numpy", "2.4.6", UMATH, "size", problem="it is cut off: 5 of at least 9 bytes are there"), "fail"),

@@ -9,12 +9,26 @@ from typing import Any
 
 import pytest
 
-from envcheck.checks import Check
+from envcheck.checks import Check, Report, Tool
 from envcheck.compat.load import load_matrix
 from envcheck.enrich.loads import observed_loads
+from envcheck.pipeline.verdict import conclude
+from envcheck.report import exit_status, render
 from envcheck.rules.api import Facts
+from envcheck.rules.catalog import all_rules
 from envcheck.rules.facts.trials import failed, gpus_proven, imported, ran_on_gpu
-from envcheck.snapshot import Damaged, Framework, Load, Loaded, Shipped, Snapshot, Trial, TrialFile
+from envcheck.snapshot import (
+    Damaged,
+    Distribution,
+    Framework,
+    Load,
+    Loaded,
+    ProbeRun,
+    Shipped,
+    Snapshot,
+    Trial,
+    TrialFile,
+)
 from tests.rules.machines import (
     VENV,
     but,
@@ -26,6 +40,7 @@ from tests.rules.machines import (
     machine,
     not_loaded,
     torch,
+    variables,
     venv,
     with_venv,
     without_gpu,
@@ -439,6 +454,39 @@ def test_a_module_that_nothing_brings_is_named_with_who_wants_it() -> None:
     assert check.message.startswith("jax==0.5.0 imports ml_dtypes")
 
 
+@pytest.mark.parametrize(
+    ("module", "requires", "title", "asked"),
+    [
+        (
+            "cuda",
+            ("cuda-pathfinder>=1.3", "wrapt"),
+            "cuda-pathfinder, which cupy requires, is not installed",
+            ["cuda-pathfinder>=1.3"],
+        ),
+        ("yaml", ("pyyaml>=6",), "pyyaml, which cupy requires, is not installed", ["pyyaml>=6"]),
+        ("cv2", ("wrapt", "pyyaml"), "No installed package provides the module cv2", ["wrapt", "pyyaml"]),
+        ("cv2", ("opencv-python; extra == 'all'",), "No installed package provides the module cv2", []),
+        ("cv2", ("filelock",), "No installed package provides the module cv2", []),
+    ],
+)
+def test_a_requirement_that_is_not_installed_is_what_lacks(
+    module: str, requires: tuple[str, ...], title: str, asked: list[str]
+) -> None:
+    def wheel(name: str, *requires: str) -> Distribution:
+        return Distribution(source="wheel metadata", name=name, version="1.0", channel="pip", requires=requires)
+
+    frame = file(f"{SITE}/cupy/core.py", role="frame", owner="cupy==1.0", state="as installed")
+    lacking = stopped(file(module, role="module", owner=None, state=None), frame, name="cupy", error="x")
+    packages = (wheel("cupy", *requires), wheel("filelock"))
+    environment = venv(lacking, distributions=packages, distributions_complete=True)
+    check = check_of("file-stops-framework", with_venv(machine(), environment))
+    assert check.title == title
+    command = check.fixes[0].command
+    assert list(command[command.index("install") + 1 :] if command else ()) == asked
+    unread = with_venv(machine(), but(environment, distributions_complete=False))
+    assert check_of("file-stops-framework", unread).title.startswith("No installed package provides")
+
+
 def test_damage_that_another_finding_lists_is_told_there() -> None:
     listed = Damaged(source="file", path=f"{SITE}/numpy-2.4.0.dist-info", problem="files of numpy==2.4.0 are gone")
     environment = venv(stopped(file()), damaged=(listed,))
@@ -526,3 +574,80 @@ CASES: list[tuple[str, str, Snapshot, str]] = [
 @pytest.mark.parametrize(("rule", "case", "snapshot", "status"), CASES, ids=lambda value: str(value)[:40])
 def test_cases(rule: str, case: str, snapshot: Snapshot, status: str) -> None:
     assert check_of(rule, snapshot).status == status, case
+
+
+def trial_run(status: str, framework: str | None = "torch", **changes: Any) -> ProbeRun:
+    run = ProbeRun(name="deep.torch", title="PyTorch, imported and run", status="timed-out", environment=VENV)
+    return but(run, status=status, framework=framework, **changes)
+
+
+def with_runs(snapshot: Snapshot, *runs: ProbeRun) -> Snapshot:
+    return but(snapshot, runs=(*snapshot.runs, *runs))
+
+
+def report_on(snapshot: Snapshot) -> Report:
+    return conclude(snapshot, judge(snapshot), all_rules(), tool=Tool(version="0", matrix="0"))
+
+
+@pytest.mark.parametrize(
+    ("run", "why"),
+    [
+        (
+            trial_run("timed-out", seconds=150.0, detail="while importing torch"),
+            "timed out after 150 s: while importing",
+        ),
+        (
+            trial_run("timed-out", seconds=150.0, detail="timed out after 150 s while importing torch"),
+            "timed out after 150",
+        ),
+        (trial_run("failed", detail="it sent no fact"), "failed: it sent no fact"),
+        (trial_run("crashed", detail="crashed: SIGSEGV"), "crashed: SIGSEGV"),
+        (trial_run("skipped", detail="GPU 0 is busy (90 %); --force tries it anyway"), "GPU 0 is busy"),
+    ],
+)
+def test_a_trial_that_brought_nothing_leaves_no_verdict(run: ProbeRun, why: str) -> None:
+    snapshot = with_runs(tried(torch()), run)
+    check = check_of("framework-import-fails", snapshot)
+    assert check.status == "unknown"
+    assert check.message.startswith(why)
+    report = report_on(snapshot)
+    assert (report.verdict, report.exit_code) == ("unknown", 3)
+    assert why in report.headline
+
+
+@pytest.mark.parametrize("end", [trial(imported=None, error="killed by SIGKILL"), trial(error="timed out after 150 s")])
+def test_an_unfinished_trial_outranks_a_warning(end: Trial) -> None:
+    warned = machine(h200(persistence_mode=False), variables=variables(CUDA_LAUNCH_BLOCKING="1"))
+    assert report_on(tried(torch(trial=ran()), snapshot=warned)).verdict == "warn"
+    assert report_on(tried(torch(trial=end), snapshot=warned)).verdict == "unknown"
+
+
+def test_a_trial_that_stops_half_way_is_no_pass() -> None:
+    half = with_runs(tried(torch(trial=trial())), trial_run("failed", detail="it sent a wrong message"))
+    assert check_of("framework-import-fails", half).status == "pass"
+    assert check_of("framework-cannot-use-gpu", half).status == "unknown"
+    assert report_on(half).verdict == "unknown"
+
+
+def test_libraries_that_gave_no_answer_leave_no_verdict() -> None:
+    run = trial_run("timed-out", None, name="deep.libraries", seconds=120.0)
+    snapshot = with_runs(tried(torch(trial=ran())), run)
+    assert check_of("trial-unfinished", snapshot).message == "timed out after 120 s"
+    assert report_on(snapshot).verdict == "unknown"
+
+
+@pytest.mark.parametrize("run", [trial_run("absent", None), trial_run("ok"), trial_run("skipped", environment=None)])
+def test_what_ended_or_was_not_asked_for_leaves_nothing_open(run: ProbeRun) -> None:
+    snapshot = with_runs(tried(torch()), run)
+    assert not checks_of("framework-import-fails", snapshot) + checks_of("trial-unfinished", snapshot)
+    assert report_on(snapshot).verdict == "pass"
+
+
+@pytest.mark.parametrize("form", ["text", "nagios", "markdown", "slurm-reason", "junit", "summary"])
+def test_no_format_shows_an_unfinished_trial_as_passed(form: str) -> None:
+    report = report_on(with_runs(tried(torch()), trial_run("timed-out", seconds=150.0)))
+    shown = render(report, form)
+    assert exit_status(report, form) == 3
+    assert "Not tested: framework import" not in shown
+    assert "unknown" in shown.lower() or "no verdict" in shown
+    assert form != "junit" or shown.count("<error message=") == 1

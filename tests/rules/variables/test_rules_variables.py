@@ -13,7 +13,7 @@ from envcheck.compat.load import load_matrix
 from envcheck.compat.relations.variables import effects, said_by, wrong
 from envcheck.rules.facts.variables import title_listing
 from envcheck.snapshot import Framework, Snapshot, Trial, VariablePath, Variables
-from probes import variables as probe
+from probes.kit.variable_names import matters
 from tests.every import every
 from tests.rules.machines import (
     answered,
@@ -38,7 +38,7 @@ ROWS = {row.name: row for row in load_matrix().variables}
 
 
 def test_the_probe_gathers_every_variable_that_the_matrix_knows() -> None:
-    gathered = {name for name in ROWS if name in probe._NAMES or name.startswith(probe._PREFIXES)}
+    gathered = set(filter(matters, ROWS))
     assert set(ROWS) - gathered == set()
 
 

@@ -1,0 +1,112 @@
+"""The device nodes through which the driver's libraries reach the kernel module."""
+
+from __future__ import annotations
+
+from envcheck.checks import Evidence, Fix
+from envcheck.rules.api import Facts, Outcome, rule
+from envcheck.rules.facts.machine import driver_of, gpu_nodes, in_container, may_have_gpus, uses_linux_driver
+from envcheck.rules.fixes import driver as fixes
+from envcheck.rules.messages.driver import answers, call_evidence, meaning_of
+from envcheck.rules.variables.values import failed_start
+from envcheck.snapshot import Snapshot
+
+_CONTROL = "/dev/nvidiactl"
+_MEMORY = "/dev/nvidia-uvm"
+_MOST = 4
+"""Nodes that a title names."""
+
+
+def _failed_without_reason(_subject: Snapshot, facts: Facts) -> bool:
+    """Whether CUDA does not start although module and libraries are there, for no reason that the driver names."""
+    failed, kernel = failed_start(facts), facts.snapshot.kernel
+    if failed is None or not (kernel and kernel.nvidia and kernel.nvidia.loaded):
+        return False
+    error = meaning_of(failed)
+    unexplained = error is None or error.problem in ("gpu-init-failed", "no-gpu-visible")
+    return unexplained and driver_of(facts).installed is not False and uses_linux_driver(facts) and may_have_gpus(facts)
+
+
+@rule(
+    layer="kernel",
+    scope="node",
+    needs=("kernel.device_nodes",),
+    arises=_failed_without_reason,
+    explains=("gpu-init-failed", "no-gpu-visible"),
+    yields_to=("gpu-hidden", "variable-stops-cuda"),
+)
+def device_node_missing(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
+    """A device node of the driver is missing.
+
+    What it checks
+        Checks, where the kernel module is loaded and CUDA does not start, that /dev/nvidiactl,
+        /dev/nvidia-uvm and a node for each GPU (/dev/nvidia0 …) exist. In a container without any GPU's
+        node, container-without-gpu reports it.
+
+    Why it matters
+        The libraries reach the module only through these files. Without /dev/nvidiactl the driver shows
+        no GPU; without /dev/nvidia-uvm cuInit fails with 999, while nvidia-smi works.
+
+    How to fix
+        On a host, `sudo nvidia-modprobe -u -c=0` loads the modules and makes the nodes; with
+        nvidia-modprobe installed, the first CUDA program does so itself. A container gets them when it
+        is started: by --gpus or CDI, or one by one with --device.
+
+    Sources
+        NVIDIA driver README, device files:
+            https://download.nvidia.com/XFree86/Linux-x86/340.76/README/faq.html
+        Tool that makes them: https://github.com/NVIDIA/nvidia-modprobe
+    """
+    missing = _missing(facts)
+    if not missing:
+        return None
+    several = len(missing) > 1
+    names = ", ".join(missing)
+    return Outcome(
+        status="fail",
+        title=f"{names if len(missing) < _MOST else f'{len(missing)} device nodes of the driver'} "
+        f"{'are' if several else 'is'} missing",
+        message=f"The kernel module is loaded and the libraries are installed, but do not reach it.{_unloaded(facts)}",
+        evidence=(
+            Evidence(what="missing", value=names, source="file /dev"),
+            *(call_evidence(result) for result in answers(facts)),
+        ),
+        decided_by="driver-answered",
+        layer="container" if in_container(facts) else None,
+        fixes=_fixes(missing, facts),
+    )
+
+
+def _unloaded(facts: Facts) -> str:
+    module = facts.snapshot.kernel.nvidia if facts.snapshot.kernel else None
+    return " The nvidia_uvm module is not loaded." if module and module.uvm_loaded is False else ""
+
+
+def _missing(facts: Facts) -> tuple[str, ...]:
+    kernel, failed = facts.snapshot.kernel, failed_start(facts)
+    there = {node.path for node in (kernel.device_nodes if kernel else None) or ()}
+    of_gpus = {node.path for node in gpu_nodes(facts) or ()}
+    if in_container(facts):
+        if not of_gpus:
+            return ()
+        wanted = [_CONTROL]
+    else:
+        numbers = [gpu.minor for gpu in facts.own_gpus if gpu.kernel_driver == "nvidia" and gpu.minor is not None]
+        first = ["/dev/nvidia0"] if not of_gpus else []
+        wanted = [_CONTROL, *([f"/dev/nvidia{number}" for number in sorted(numbers)] or first)]
+    missing = [path for path in wanted if path not in there]
+    error = meaning_of(failed) if failed else None
+    hidden = error is not None and error.problem == "no-gpu-visible"  # cuInit then asks for no memory
+    if _MEMORY not in there and (missing or not hidden):
+        missing.append(_MEMORY)
+    return tuple(missing)
+
+
+def _fixes(missing: tuple[str, ...], facts: Facts) -> tuple[Fix, ...]:
+    make = fixes.make_device_nodes(facts, on_host=in_container(facts))
+    if not in_container(facts):
+        return (make,)
+    platform = facts.snapshot.platform
+    options = " ".join(f"--device {path}" for path in missing)
+    by_hand = Fix(text=f"Where its devices are named one by one, add the missing: {options}")
+    passes_devices = platform is not None and platform.container in ("docker", "podman")
+    return (*fixes.give_gpu_to_container(facts), *((by_hand,) if passes_devices else ()), make)
