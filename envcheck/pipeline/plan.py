@@ -24,6 +24,7 @@ from envcheck.compat.tables import ExtraRow
 from envcheck.components import Bound, Component
 from envcheck.pipeline.plan_checks import answered, asked, check_of, label_of, left_open
 from envcheck.pipeline.plan_ranges import held_back, judge_range
+from envcheck.plans.kit.resolve import required
 from envcheck.rules.api import Facts
 from envcheck.snapshot import Environment, Framework, Planned, Snapshot, frameworks_in
 from envcheck.versions import CondaBuild
@@ -82,12 +83,19 @@ def _of_package(
         and _has_torch_for_cuda(environment, matrix)
     ):
         found = msgspec.structs.replace(found, status="warn")  # many projects bring it on purpose
-    if found.status != "unknown" or important or _is_open(item):
+    if found.status != "unknown" or important or not _is_required(item, environment, machine, matrix):
         yield found
 
 
 def _is_open(item: Planned) -> bool:
     return item.version is None
+
+
+def _is_required(item: Planned, environment: Environment, machine: Sequence[Component], matrix: Matrix) -> bool:
+    """Whether it is the release that another pinned package requires, which is judged in its place."""
+    markers = _markers(environment, machine)
+    pinned = (each for each in environment.planned or () if each is not item and each.version is not None)
+    return not _is_open(item) and any(item.name in required(each, matrix, markers) for each in pinned)
 
 
 def _is_part_of_torch(item: Planned, environment: Environment) -> bool:
@@ -231,14 +239,11 @@ def _holds_cuda(image: str, environment: Environment) -> bool:
 
 
 def _needs_gpu(item: Planned, matrix: Matrix) -> bool:
-    """Whether the rows that speak of it say anything of GPUs, or of compiling for them: a release that they do not
-    reach is not judged.
-    """
-    version = parse_version(item.version or "")
-    rows = matrix.rows_for(canonical(item.name), version) if version else matrix.rows_of(canonical(item.name))
-    if any(row.cuda or row.targets or row.capability_min or row.capabilities or "cuda" in row.needs for row in rows):
-        return True
-    return _is_open(item) and any("nvcc" in row.needs for row in rows)
+    """Whether rows that speak of it say anything of GPUs, or of compiling for them."""
+    return any(
+        row.cuda or row.targets or row.capability_min or row.capabilities or {"cuda", "nvcc"} & row.needs.keys()
+        for row in matrix.rows_of(canonical(item.name))
+    )
 
 
 def _other(item: Planned, environment: Environment, machine: Sequence[Component], matrix: Matrix) -> Check:

@@ -113,3 +113,15 @@ def test_conda_leaves_the_same_open(tmp_path: Path) -> None:
     pytest.importorskip("yaml")
     text = "dependencies: [pytorch=2.0.1=py3.10_cuda11.7_cudnn8.5.0_0, cupy]\n"
     assert _open(judge(plan(tmp_path, environment__yml=text), "gpu==A100,driver==515.105.01")) == {"cupy"}
+
+
+@pytest.mark.parametrize("release", ["cupy-cuda12x==99.0", "faiss-gpu==1.7.2", "nvidia-dali-cuda130==99.1"])
+def test_a_pinned_release_of_which_nothing_is_known_is_told(tmp_path: Path, release: str) -> None:
+    report = _of(tmp_path, f"{TORCH}{release}\n")
+    assert (_open(report), report.exit_code) == ({release.partition("=")[0]}, 3)
+
+
+def test_the_release_that_a_judged_package_requires_needs_no_answer_of_its_own(tmp_path: Path) -> None:
+    machine, library = "gpu==H100,driver==580.65.06", "flashinfer-python==0.7.2.post1\n"
+    assert _open(_of(tmp_path, library, machine)) == {"flashinfer-python"}
+    assert _open(_of(tmp_path, f"vllm==0.33.0\n{library}", machine)) == set()
