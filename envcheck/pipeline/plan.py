@@ -17,6 +17,7 @@ from envcheck.compat.images import image_of
 from envcheck.compat.matrix import Matrix
 from envcheck.compat.names import canonical
 from envcheck.compat.question.containers import CONTAINER
+from envcheck.compat.question.declared import declared
 from envcheck.compat.question.package_needs import marks_of
 from envcheck.compat.question.software import is_for_a_part
 from envcheck.compat.specifier import parse_version
@@ -24,8 +25,8 @@ from envcheck.compat.tables import ExtraRow
 from envcheck.components import Bound, Component
 from envcheck.pipeline.plan_checks import answered, asked, check_of, label_of, left_open
 from envcheck.pipeline.plan_ranges import held_back, judge_range
-from envcheck.plans.kit.resolve import required
 from envcheck.rules.api import Facts
+from envcheck.rules.facts.planned import overwritten_by
 from envcheck.snapshot import Environment, Framework, Planned, Snapshot, frameworks_in
 from envcheck.versions import CondaBuild
 
@@ -38,7 +39,11 @@ def judge_plan(snapshot: Snapshot, matrix: Matrix) -> tuple[Check, ...]:
     if environment is None or environment.planned is None:
         return ()
     machine = _machine(Facts(snapshot, matrix))
-    checks = [check for item in environment.planned for check in _judge(item, environment, machine, matrix)]
+    checks = [
+        _beside_its_double(check, item, environment, Facts(snapshot, matrix))
+        for item in environment.planned
+        for check in _judge(item, environment, machine, matrix)
+    ]
     rules_judge = any(
         item.version and (_is_torch(item, matrix) or _judged_by_rules(environment, item.name))
         for item in environment.planned
@@ -46,6 +51,20 @@ def judge_plan(snapshot: Snapshot, matrix: Matrix) -> tuple[Check, ...]:
     if not checks and not rules_judge:
         checks.append(_nothing(environment))
     return tuple(checks)
+
+
+def _beside_its_double(check: Check, item: Planned, environment: Environment, facts: Facts) -> Check:
+    """The check; where something else of the plan writes the same files, with the fix that leaves one of the two."""
+    if check.status not in ("fail", "unknown") or not item.name or item.image is not None:
+        return check
+    double = overwritten_by(environment, item.name, facts)
+    if double is None:
+        return check
+    other, owner = double
+    text = f"Keep one of {item.name} and {other}, which write the same files."
+    if owner:
+        text = f"Remove {item.name}: {owner} requires {other}, which writes the same files."
+    return msgspec.structs.replace(check, fixes=(Fix(text=text),))
 
 
 def _judge(item: Planned, environment: Environment, machine: Sequence[Component], matrix: Matrix) -> Iterator[Check]:
@@ -95,7 +114,8 @@ def _is_required(item: Planned, environment: Environment, machine: Sequence[Comp
     """Whether it is the release that another pinned package requires, which is judged in its place."""
     markers = _markers(environment, machine)
     pinned = (each for each in environment.planned or () if each is not item and each.version is not None)
-    return not _is_open(item) and any(item.name in required(each, matrix, markers) for each in pinned)
+    lists = (declared(matrix, each.name, each.version or "", markers, extras=each.extras) for each in pinned)
+    return not _is_open(item) and any(item.name in names for names in lists)
 
 
 def _is_part_of_torch(item: Planned, environment: Environment) -> bool:

@@ -15,11 +15,11 @@ from envcheck.checks import Check
 from envcheck.compat.images import is_framework
 from envcheck.compat.matrix import Matrix
 from envcheck.compat.names import canonical
+from envcheck.compat.question.declared import declared
 from envcheck.compat.question.package_needs import release_fits
 from envcheck.compat.question.published import published
 from envcheck.components import Bound, Component
 from envcheck.pipeline.plan_checks import asked, left_open
-from envcheck.plans.kit.resolve import required
 from envcheck.snapshot import Environment, Planned
 
 Judge = Callable[[Planned], Check]
@@ -140,7 +140,7 @@ def _accepts(
     item: Planned, version: str, pinned: Mapping[str, str], matrix: Matrix, markers: Mapping[str, str]
 ) -> bool:
     """Whether a release requires nothing that the pinned packages contradict."""
-    needs = required(msgspec.structs.replace(item, version=version), matrix, markers)
+    needs = declared(matrix, item.name, version, markers, extras=item.extras)
     return all(
         SpecifierSet(text).contains(pinned[name], prereleases=True) for name, text in needs.items() if name in pinned
     )

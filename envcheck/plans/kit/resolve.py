@@ -2,28 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
-from packaging.utils import canonicalize_name
 
-from envcheck.compat.extras import extras_of
 from envcheck.compat.matrix import Matrix
-from envcheck.compat.question.wheels import covering
-from envcheck.compat.relations.torch import build_of, tag_of, torch_row
-from envcheck.compat.specifier import covered, parse_version
-from envcheck.compat.tables import Machine, RequirementRow, TorchBuild
+from envcheck.compat.question.declared import declared
 from envcheck.plans.kit.requirement import exact
 from envcheck.snapshot import Planned
-from envcheck.versions import CudaVersion
 
-_SYSTEMS = {"linux": "linux", "win32": "windows", "darwin": "macos"}
-_MACHINES: dict[str, Machine] = {"x86_64": "x86_64", "amd64": "x86_64", "aarch64": "aarch64", "arm64": "aarch64"}
 _MOST_ROUNDS = 8
 """A release that is decided may decide another one: vLLM pins PyTorch, which pins Triton."""
-_OF_A_BUILD = ("nvidia-", "cuda-")
-"""How the packages start that a build of PyTorch requires for its own CUDA version."""
 
 
 def narrowed(items: Sequence[Planned], matrix: Matrix, markers: Mapping[str, str]) -> list[Planned]:
@@ -34,7 +24,7 @@ def narrowed(items: Sequence[Planned], matrix: Matrix, markers: Mapping[str, str
         pinned = [item for item in found if left and item.version is not None and _is_from_an_index(item)]
         if not left or all(item.name in asked for item in pinned):
             break
-        asked |= {item.name: required(item, matrix, markers) for item in pinned if item.name not in asked}
+        asked |= {item.name: _required(item, matrix, markers) for item in pinned if item.name not in asked}
         for place in left:
             found[place] = _within(found[place], asked)
     return found
@@ -67,57 +57,5 @@ def _within(item: Planned, asked: Mapping[str, Mapping[str, str]]) -> Planned:
     return item
 
 
-def required(item: Planned, matrix: Matrix, markers: Mapping[str, str]) -> dict[str, str]:
-    """What the wheels of a release require on this system, as far as it is the same for every Python that is meant."""
-    release, _, tag = (item.version or "").partition("+")
-    version = parse_version(release)
-    if version is None:
-        return {}
-    rows = covering(matrix.requirements_by_name.get(item.name, ()), version)
-    holding = [row for row in rows if covered(row.versions, version) == "all" and _holds(row, markers)]
-    found: dict[str, str] = {}
-    for name, bounds in ((canonicalize_name(name), text) for row in holding for name, text in row.needs.items()):
-        found[name] = f"{found[name]},{bounds}" if name in found else bounds
-    for extra in extras_of(matrix, item.name, release):
-        if set(extra.extras) & set(item.extras):
-            found |= {name: f"=={release}" for name, bounds in extra.brings.items() if bounds == "="}
-    return _of_torch(item, tag, found, matrix, markers) if item.name == "torch" else found
-
-
-def _of_torch(
-    item: Planned, tag: str, found: dict[str, str], matrix: Matrix, markers: Mapping[str, str]
-) -> dict[str, str]:
-    """What a build of PyTorch requires: the rows hold for PyPI's, and others require the libraries of their CUDA."""
-    row, tag = torch_row(matrix, item.version or ""), tag or item.build or ""
-    default = row.default_cuda if row else None
-    if item.build is not None and (not tag or (default and tag == tag_of(default))):
-        return found
-    shared = {name: bounds for name, bounds in found.items() if not name.startswith(_OF_A_BUILD)}
-    cuda = CudaVersion.from_tag(tag) if tag.startswith("cu") else None
-    machine = _machine(markers) if _system(markers) == "linux" else None
-    build = build_of(matrix, row.version, cuda, "linux", machine) if row and cuda and machine else None
-    return shared | (dict(_pins(build)) if build and build.pinned else {})
-
-
-def _pins(build: TorchBuild) -> Iterator[tuple[str, str]]:
-    major = build.cuda.partition(".")[0]
-    for name, version in (("cudnn", build.cudnn), ("nccl", build.nccl), ("cusparselt", build.cusparselt)):
-        if version:
-            yield f"nvidia-{name}-cu{major}", f"=={version}"
-
-
-def _holds(row: RequirementRow, markers: Mapping[str, str]) -> bool:
-    if row.os and _system(markers) not in row.os:
-        return False
-    if row.machine and _machine(markers) not in row.machine:
-        return False
-    python = parse_version(markers.get("python_version", ""))
-    return not row.python or (python is not None and covered(row.python, python) == "all")
-
-
-def _system(markers: Mapping[str, str]) -> str:
-    return _SYSTEMS.get(markers.get("sys_platform", ""), "")
-
-
-def _machine(markers: Mapping[str, str]) -> Machine | None:
-    return _MACHINES.get(markers.get("platform_machine", "").lower())
+def _required(item: Planned, matrix: Matrix, markers: Mapping[str, str]) -> dict[str, str]:
+    return declared(matrix, item.name, item.version or "", markers, build=item.build, extras=item.extras)
