@@ -21,7 +21,7 @@ class Requirement(NamedTuple):
 
     wheel: Distribution
     owner: str
-    """The package that requires it: ``torch 2.2.0``."""
+    """The package that requires it: ``torch`` and its version."""
 
 
 def open_entries(environment: Environment | None) -> Iterator[Distribution]:
