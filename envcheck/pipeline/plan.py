@@ -185,11 +185,18 @@ def _of_build(
 def _of_conda(item: Planned, environment: Environment, machine: Sequence[Component], matrix: Matrix) -> Iterator[Check]:
     """Packages of conda but PyTorch: channels build them with other libraries than PyPI's, which rows speak of."""
     if item.version is None:
-        selects = any(row.selector == item.name for row in matrix.conda_builds)
-        if (_important(item, matrix) or _needs_gpu(item, matrix)) and not selects:
+        if (_important(item, matrix) or _needs_gpu(item, matrix)) and not _follows_torch(item, environment, matrix):
             yield left_open(item, environment)
     elif _important(item, matrix):
         yield from _of_build(item, item.name, environment, machine, matrix)
+
+
+def _follows_torch(item: Planned, environment: Environment, matrix: Matrix) -> bool:
+    """Whether it selects a build of PyTorch, or conda chooses its release for the pinned PyTorch."""
+    if any(row.selector == item.name for row in matrix.conda_builds):
+        return True
+    pinned = any(_is_torch(each, matrix) and each.version is not None for each in environment.planned or ())
+    return pinned and matrix.has_trait(item.name, "released-with-torch")
 
 
 def _judged_by_rules(environment: Environment, name: str) -> Framework | None:
