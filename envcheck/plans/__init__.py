@@ -70,5 +70,5 @@ def _reader(path: str) -> Reader:
             return each.reader
     raise UsageError(
         f"--plan {path}: a plan is a requirements file (*.txt, *.in), pyproject.toml, pylock.toml, uv.lock, "
-        f"poetry.lock, environment.yml or a Dockerfile"
+        f"poetry.lock, Pipfile.lock, environment.yml or a Dockerfile"
     )
