@@ -93,7 +93,7 @@ def _of_package(
         held = held_back(item, environment, machine, matrix, _markers(environment, machine)) if _is_open(item) else None
         yield from (held,) if held else ()
         return
-    if _is_part_of_torch(item, environment):
+    if _is_part_of_torch(item, environment, machine, matrix):
         return  # PyTorch, which brings it, runs without it on GPUs that it does not support
     found = _other(item, environment, machine, matrix)
     if (
@@ -118,15 +118,21 @@ def _is_required(item: Planned, environment: Environment, machine: Sequence[Comp
     return not _is_open(item) and any(item.name in names for names in lists)
 
 
-def _is_part_of_torch(item: Planned, environment: Environment) -> bool:
-    """Whether it is what PyTorch needs for some operations alone, and PyTorch is judged. An open entry for another CUDA
-    version than PyTorch's is nothing that PyTorch pins.
+def _is_part_of_torch(item: Planned, environment: Environment, machine: Sequence[Component], matrix: Matrix) -> bool:
+    """Whether PyTorch is judged and brings it: what it needs for some operations alone, or, of an open entry, the
+    release that its build requires. For another CUDA version than PyTorch's an open entry is nothing that it requires.
     """
-    torch = _judged_by_rules(environment, "torch") if is_for_a_part("torch", item.name) and not item.problem else None
-    major = item.name.rpartition("-cu")[2]
-    return torch is not None and not (
-        _is_open(item) and major.isdigit() and (torch.cuda or "").partition(".")[0] != major
-    )
+    torch = _judged_by_rules(environment, "torch") if not item.problem else None
+    if torch is None:
+        return False
+    stem, _, major = item.name.rpartition("-cu")
+    if _is_open(item) and major.isdigit() and (torch.cuda or "").partition(".")[0] != major:
+        return False
+    if is_for_a_part("torch", item.name):
+        return True
+    release = (torch.version or "").partition("+")[0]
+    names = declared(matrix, "torch", release, _markers(environment, machine)) if _is_open(item) and stem else ()
+    return any(name.rpartition("-cu")[0] == stem for name in names)
 
 
 def _is_for_the_cpu(item: Planned, environment: Environment, matrix: Matrix) -> bool:

@@ -76,6 +76,12 @@ def test_what_a_pinned_package_decides_leaves_nothing_open(tmp_path: Path) -> No
     assert _of(tmp_path, "jax[cuda12]==0.7.2\njax-cuda12-plugin\njaxlib\n").exit_code == 0
 
 
+def test_a_library_that_another_build_of_pytorch_requires_is_not_open(tmp_path: Path) -> None:
+    index = "--extra-index-url https://download.pytorch.org/whl/cu126\n"
+    assert _open(_of(tmp_path, f"{index}{TORCH}nvidia-nvshmem-cu12\nnvidia-cudnn-cu12\n")) == set()
+    assert _open(_of(tmp_path, f"{index}{TORCH}nvidia-nvshmem-cu13\n")) == {"nvidia-nvshmem-cu13"}
+
+
 def test_a_plan_that_excludes_what_a_pinned_package_requires_is_told(tmp_path: Path) -> None:
     environment = plan(tmp_path, requirements__txt=f"{TORCH}triton<3\n")
     assert packages(environment)["triton"].problem == "torch requires triton==3.5.1, which the plan excludes"

@@ -75,3 +75,20 @@ def test_conda_chooses_torchvision_for_a_pinned_pytorch(tmp_path: Path) -> None:
     pinned = "dependencies: [pytorch=2.0.1=py3.10_cuda11.7_cudnn8.5.0_0, torchvision, pytorch-cuda=11.7]\n"
     assert judge(plan(tmp_path, environment__yml=pinned), machine).exit_code == 0
     assert judge(plan(tmp_path, environment__yml="dependencies: [torchvision]\n"), machine).exit_code == 3
+
+
+@pytest.mark.parametrize(
+    ("line", "name"),
+    [
+        ("cupy-cuda12x==${CUPY_VERSION}", "cupy-cuda12x"),
+        ("flash_attn [x] >= ${FLASH}", "flash-attn"),
+        ("${PACKAGE}==1.0", ""),
+    ],
+)
+def test_a_variable_in_a_requirement_leaves_it_open(tmp_path: Path, line: str, name: str) -> None:
+    environment = plan(tmp_path, requirements__txt=f"torch==2.9.1\n{line}\n")
+    assert packages(environment)[name].line == 2
+    report = judge(environment, "gpu==H100,driver==550.54.14")
+    assert report.exit_code == 3
+    text = f'FROM python:3.11\nRUN pip install "{line}"\n'
+    assert packages(plan(tmp_path, Dockerfile=text))[name].version is None
