@@ -166,8 +166,8 @@ def _torch(item: Planned, environment: Environment, machine: Sequence[Component]
         return left_open(item, environment)
     tag = f"+{item.build}" if item.build else ""
 
-    def judge(release: Planned) -> Check:
-        answer = asked(matrix, "torch", f"{release.version}{tag}", machine, suggest=False)
+    def judge(release: Planned, suggest: bool) -> Check:  # noqa: FBT001 - as Judge
+        answer = asked(matrix, "torch", f"{release.version}{tag}", machine, suggest=suggest)
         return answered(release, environment, answer)
 
     return judge_range(item, environment, matrix, judge, _markers(environment, machine))
@@ -284,8 +284,8 @@ def _other(item: Planned, environment: Environment, machine: Sequence[Component]
     if item.version is not None:
         return _release(item, item.version, environment, machine, matrix)
 
-    def judge(one: Planned) -> Check:
-        return _release(one, one.version or "", environment, machine, matrix, suggest=False)
+    def judge(one: Planned, suggest: bool) -> Check:  # noqa: FBT001 - as Judge
+        return _release(one, one.version or "", environment, machine, matrix, suggest=suggest)
 
     return judge_range(item, environment, matrix, judge, _markers(environment, machine))
 

@@ -22,8 +22,8 @@ from envcheck.components import Bound, Component
 from envcheck.pipeline.plan_checks import asked, left_open
 from envcheck.snapshot import Environment, Planned
 
-Judge = Callable[[Planned], Check]
-"""What is found of one release."""
+Judge = Callable[[Planned, bool], Check]
+"""What is found of one release, and whether to look for releases that fit in its place."""
 
 _MOST_RELEASES = 80
 _MOST_TRIED = 40
@@ -43,8 +43,8 @@ def judge_range(
     if item.problem is not None or not known:
         return left_open(item, environment)
 
-    def judge_beside(one: Planned) -> Check:
-        found = judge(one)
+    def judge_beside(one: Planned, suggest: bool) -> Check:  # noqa: FBT001 - as Judge
+        found = judge(one, suggest)
         clashes = found.status == "pass" and _clashes(one, pinned, matrix)
         return msgspec.structs.replace(found, status="unknown") if clashes else found
 
@@ -58,7 +58,7 @@ def judge_range(
     if len(statuses) > 1 or statuses == {"unknown"}:
         fits = [version for version, check in found.items() if check.status == "pass"]
         return left_open(item, environment, fits, [version for version in found if version not in fits])
-    newest = list(found.values())[-1]
+    newest = _of_release(item, known[-1], judge_beside, suggest=True)
     if newest.status != "fail":
         return newest
     listed = ", ".join(found) if len(found) <= _FEW else f"{known[0]} to {known[-1]}"
@@ -75,9 +75,10 @@ def held_back(
     """An entry about which only other packages matter, where the newest release that an installer would choose does not
     work with a pinned one; None where it does, or where the matrix relates it to none.
     """
+    if item.problem is not None:
+        return None
     pinned = _pinned(environment, matrix)
-    admitted = _admitted(item, matrix)
-    known = [version for version in admitted if _accepts(item, version, pinned, matrix, markers)]
+    known = [each for each in _admitted(item, matrix) if _accepts(item, each, pinned, matrix, markers)]
     where = [part for part in machine if part.name in ("os", "machine")]
     for other, its in pinned.items():
         if not known or not _relate(item.name, other, matrix):
@@ -96,8 +97,8 @@ def held_back(
     return None
 
 
-def _of_release(item: Planned, version: str, judge: Judge) -> Check:
-    return judge(msgspec.structs.replace(item, version=version, bounds=f"=={version}"))
+def _of_release(item: Planned, version: str, judge: Judge, *, suggest: bool = False) -> Check:
+    return judge(msgspec.structs.replace(item, version=version, bounds=f"=={version}"), suggest)
 
 
 def _newest_of_each(item: Planned, known: Sequence[str], judge: Judge) -> tuple[list[str], list[str]]:

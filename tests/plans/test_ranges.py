@@ -101,6 +101,7 @@ def test_a_plan_that_excludes_what_a_pinned_package_requires_is_told(tmp_path: P
 def test_a_range_with_an_end_is_judged_by_all_known_releases(tmp_path: Path, text: str, status: str) -> None:
     check = named(_of(tmp_path, text), PLAN, text.partition(">")[0].partition("[")[0])
     assert check.status == status
+    assert bool(check.fixes) is (status != "pass")
 
 
 def test_a_package_for_the_processor_is_told_where_its_newest_release_does_not_work_with_a_pinned_one(
