@@ -41,7 +41,8 @@ def judge_range(
     admitted = _admitted(item, matrix)
     known = [version for version in admitted if _accepts(item, version, pinned, matrix, markers)] or admitted
     if item.problem is not None or not known:
-        return left_open(item, environment)
+        why = item.problem or (None if not item.bounds else "no known release is within these bounds")
+        return left_open(msgspec.structs.replace(item, problem=why), environment)
 
     def judge_beside(one: Planned, suggest: bool) -> Check:  # noqa: FBT001 - as Judge
         found = judge(one, suggest)

@@ -21,6 +21,7 @@ NAME = "Pipfile.lock"
 
 _META = "_meta"
 _KEY = re.compile(r'\s{0,40}"(?P<name>[^"\\]{1,200})"\s{0,40}:\s{0,40}\{')
+_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,200}[A-Za-z0-9])?")
 _FROM_ELSEWHERE = ("git", "hg", "svn", "bzr", "path")
 
 
@@ -74,12 +75,14 @@ def _packages(
 ) -> Iterator[Planned]:
     for name in table:
         entry, line = table_of(table, name), lines.get((category, name))
+        if not _NAME.fullmatch(name):
+            raise sheet.error(line, "a package without a valid name")
         file = text_of(entry, "file")
         if file:
             yield of_wheel(sheet, file, line, name=name)
         elif set(entry) & set(_FROM_ELSEWHERE):
             problem = "it is installed from an address or a folder, which does not state the version"
-            yield unread(sheet, name[:80], line, problem, name=canonicalize_name(name))
+            yield unread(sheet, name, line, problem, name=canonicalize_name(name))
         else:
             found = _package(sheet, name, entry, line, addresses)
             if found is not None:
