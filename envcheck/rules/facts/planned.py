@@ -31,6 +31,16 @@ def open_entries(environment: Environment | None) -> Iterator[Distribution]:
             yield Distribution(source=item.source, name=item.name, version="")
 
 
+def named(distribution: Distribution) -> str:
+    """Name and version; the name alone where a plan leaves the release open."""
+    return f"{distribution.name} {distribution.version}".rstrip()
+
+
+def version_of(distribution: Distribution) -> str:
+    """The version as evidence."""
+    return distribution.version or "any release"
+
+
 def required_wheels(environment: Environment, facts: Facts) -> dict[str, Requirement]:
     """NVIDIA's wheels that the pinned packages of a plan require, by name."""
     found: dict[str, Requirement] = {}
@@ -55,12 +65,11 @@ def _wheels(environment: Environment) -> Iterator[Planned]:
 
 
 def all_wheels(environment: Environment, facts: Facts) -> tuple[Distribution, ...]:
-    """NVIDIA's wheels that are installed, and of a plan those that will be, each once; conda's lie elsewhere."""
-    there = {each.name: each for each in environment.distributions or () if wheel_of(each.name)}
-    if environment.planned is not None:
-        there |= {each.name: each for each in open_entries(environment) if wheel_of(each.name)}
-        there = {name: each.wheel for name, each in required_wheels(environment, facts).items()} | there
-    return tuple(each for each in there.values() if each.channel != "conda")
+    """NVIDIA's wheels that are installed, and of a plan those that will be; conda's lie elsewhere."""
+    there = [*(environment.distributions or ()), *open_entries(environment)]
+    names = {each.name for each in there}
+    there += [each.wheel for name, each in required_wheels(environment, facts).items() if name not in names]
+    return tuple(each for each in there if wheel_of(each.name) and each.channel != "conda")
 
 
 def overwritten_by(environment: Environment, name: str, facts: Facts) -> tuple[str, str] | None:
@@ -79,5 +88,5 @@ def overwritten_by(environment: Environment, name: str, facts: Facts) -> tuple[s
 
 def _in_its_folder(environment: Environment, name: str, matrix: Matrix) -> list[str]:
     projects = set(matrix.projects(name, "shares-its-folder"))
-    named = (item.name for item in environment.planned or ())
-    return [other for other in named if projects & set(matrix.projects(other, "shares-its-folder"))]
+    names = (item.name for item in environment.planned or ())
+    return [other for other in names if projects & set(matrix.projects(other, "shares-its-folder"))]

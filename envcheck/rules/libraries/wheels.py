@@ -11,7 +11,7 @@ from envcheck.compat.relations.libraries import is_older, same_version
 from envcheck.rules.api import Facts, Outcome, passed, rule
 from envcheck.rules.facts.libraries import copies
 from envcheck.rules.facts.library_names import cuda_of_wheel, install_same_files, wheel_of
-from envcheck.rules.facts.planned import all_wheels, required_wheels
+from envcheck.rules.facts.planned import all_wheels, named, required_wheels, version_of
 from envcheck.rules.facts.trials import TRIAL_RULES
 from envcheck.rules.fixes.install import How, install
 from envcheck.rules.fixes.libraries import list_wheels
@@ -112,16 +112,12 @@ def _clashing_in_plan(pair: tuple[Distribution, Distribution], environment: Envi
     return Outcome(
         status="warn",
         title=f"{pair[0].name} and {pair[1].name} write the same files",
-        message=f"{_named(pair[0])} and {_named(pair[1])} share a folder; "
+        message=f"{named(pair[0])} and {named(pair[1])} share a folder; "
         "the one that is installed last overwrites the other.",
         evidence=tuple(map(_listed, pair)),
         fixes=(Fix(text=f"Remove {other.name} from the plan{owner}"),),
         decided_by="declared",
     )
-
-
-def _named(wheel: Distribution) -> str:
-    return f"{wheel.name} {wheel.version}".rstrip()
 
 
 def _asked_for(pair: tuple[Distribution, Distribution], environment: Environment) -> Distribution:
@@ -198,7 +194,7 @@ def _replaced(wheel: Distribution, framework: Framework, pinned: str, facts: Fac
 
 
 def _listed(wheel: Distribution) -> Evidence:
-    return Evidence(what=wheel.name, value=wheel.version or "any release", source=wheel.path or wheel.source)
+    return Evidence(what=wheel.name, value=version_of(wheel), source=wheel.path or wheel.source)
 
 
 def _file(library: Library) -> Evidence:

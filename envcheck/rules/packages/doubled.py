@@ -14,6 +14,7 @@ from envcheck.rules.api import Facts, Outcome, evidence_of, rule
 from envcheck.rules.facts.driver import runs_builds_for
 from envcheck.rules.facts.frameworks import distributions_in, in_one_folder
 from envcheck.rules.facts.library_names import family_of_wheel
+from envcheck.rules.facts.planned import named, version_of
 from envcheck.rules.facts.trials import failed, ran_on_gpu
 from envcheck.rules.fixes.frameworks import install_gpu_build
 from envcheck.rules.fixes.install import in_steps, install
@@ -39,7 +40,14 @@ def _framework(environment: Environment, project: str, facts: Facts) -> Framewor
 
 
 def _evidence(found: Iterable[Distribution], framework: Framework | None) -> tuple[Evidence, ...]:
-    shown = [_listed(each) for each in found]
+    shown = [
+        Evidence(
+            what=f"{each.name}{f' in {each.path}' if each.path else ''}",
+            value=version_of(each),
+            source=each.source_of("version"),
+        )
+        for each in found
+    ]
     if framework is not None:
         shown += [
             evidence_of(f"the package in {framework.path or 'use'}: {field}", framework, field)
@@ -47,17 +55,6 @@ def _evidence(found: Iterable[Distribution], framework: Framework | None) -> tup
             if getattr(framework, field)
         ]
     return tuple(shown)
-
-
-def _listed(each: Distribution) -> Evidence:
-    if not each.version:
-        return Evidence(what=each.name, value="any release", source=each.source)
-    return evidence_of(f"{each.name}{f' in {each.path}' if each.path else ''}", each, "version")
-
-
-def _named(each: Distribution) -> str:
-    """Name and version; the name alone where a plan leaves the release open."""
-    return f"{each.name} {each.version}".rstrip()
 
 
 def _names(found: Iterable[Distribution], framework: Framework | None) -> tuple[str, ...]:
@@ -121,7 +118,7 @@ def onnxruntime_cpu_and_gpu(environment: Environment, facts: Facts) -> Outcome |
         return _overwritten(_without_its_provider(environment, facts), facts)
     if framework is not None and _apart(found):
         return _first_found(found, framework, facts)
-    names = " and ".join(map(_named, found))
+    names = " and ".join(map(named, found))
     lost = framework is None or framework.cpu_only is not False
     there = any(_CUDA_PROVIDER in error.text for error in facts.snapshot.observed_errors)
     there = there or (framework is not None and bool(ran_on_gpu(framework)))
@@ -224,7 +221,7 @@ def cupy_multiple_packages(environment: Environment, facts: Facts) -> Outcome | 
     return Outcome(
         status=status,
         title=f"{len(found)} packages of CuPy are installed over each other",
-        message=f"{' and '.join(map(_named, found))} fill one package folder.",
+        message=f"{' and '.join(map(named, found))} fill one package folder.",
         evidence=_evidence(found, framework),
         decided_by="declared",
         fixes=fixes,
