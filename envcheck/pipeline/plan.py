@@ -26,6 +26,7 @@ from envcheck.components import Bound, Component
 from envcheck.pipeline.plan_checks import answered, asked, check_of, label_of, left_open
 from envcheck.pipeline.plan_ranges import held_back, judge_range
 from envcheck.rules.api import Facts
+from envcheck.rules.facts.library_names import wheel_of
 from envcheck.rules.facts.planned import overwritten_by
 from envcheck.snapshot import Environment, Framework, Planned, Snapshot, frameworks_in
 from envcheck.versions import CondaBuild
@@ -89,7 +90,7 @@ def _of_package(
     item: Planned, environment: Environment, machine: Sequence[Component], matrix: Matrix
 ) -> Iterator[Check]:
     important = _important(item, matrix)
-    if not (important or _needs_gpu(item, matrix)):
+    if not (important or _needs_gpu(item, matrix) or (_is_open(item) and _is_built_for_gpus(item, matrix))):
         held = held_back(item, environment, machine, matrix, _markers(environment, machine)) if _is_open(item) else None
         yield from (held,) if held else ()
         return
@@ -277,6 +278,15 @@ def _needs_gpu(item: Planned, matrix: Matrix) -> bool:
         row.cuda or row.targets or row.capability_min or row.capabilities or {"cuda", "nvcc"} & row.needs.keys()
         for row in matrix.rows_of(canonical(item.name))
     )
+
+
+def _is_built_for_gpus(item: Planned, matrix: Matrix) -> bool:
+    """Whether it is a wheel of CUDA's libraries, or compiled for PyTorch, though no row says anything of GPUs."""
+    name = canonical(item.name)
+    if wheel_of(item.name) is not None or matrix.has_trait(item.name, "compiles-where-it-runs"):
+        return True
+    pure = any("any" in row.pythons for row in matrix.wheels_by_name.get(name, ()))
+    return not pure and any("torch" in row.needs for row in matrix.rows_of(name))
 
 
 def _other(item: Planned, environment: Environment, machine: Sequence[Component], matrix: Matrix) -> Check:

@@ -34,6 +34,7 @@ def _open(report: Report) -> set[str]:
         "cupy-cuda11x", "cupy-cuda13x", "flash-attn", "xformers>=0.0.20", "bitsandbytes", "numba", "numba-cuda",
         "deepspeed", "nvidia-nccl-cu11", "nvidia-cudnn-cu13", "nvidia-cusparselt-cu13", "nvidia-dali-cuda120",
         "faiss-gpu-cu12", "transformer-engine", "warp-lang", "mamba-ssm", "apex", "cuml-cu12", "ctranslate2>=4",
+        "exllamav2", "gsplat", "auto-gptq", "nvidia-cublas-cu11", "nvidia-cuda-runtime-cu13",
     ],
 )  # fmt: skip
 def test_what_the_matrix_knows_and_no_version_pins_is_told(tmp_path: Path, name: str) -> None:
