@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from envcheck.checks import Evidence, Report
 from envcheck.redact import is_redacted, mask_secrets, redact
 from envcheck.redact.secrets import masked, masked_value
-from envcheck.report import FORMATS, Options, render
+from envcheck.report import FORMATS, Options, Pages, render
 from envcheck.snapshot import (
     Distribution,
     Environment,
@@ -203,6 +203,24 @@ def test_shared_formats_hide_names_and_machine_formats_do_not() -> None:
         tells_places = form not in ("nagios", "node-problem-detector", "slurm-reason")  # a line that names no place
         assert shown == (tells_places and not FORMATS[form].shared), form
         assert "/home/ada" not in render(found, form, Options(redact=True))
+
+
+def test_formats_of_one_report_are_as_each_alone_and_redact_it_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = EXAMPLES["driver-too-old"]()
+    ways = list(
+        itertools.product(FORMATS, [Options(), Options(redact=True, homes=("/srv/ada",)), Options(redact=False)])
+    )
+    alone = [render(found, form, options) for form, options in ways]
+    made: list[tuple[str, ...]] = []
+
+    def counted(report: Report, homes: tuple[str, ...]) -> Report:
+        made.append(homes)
+        return redact(report, homes)
+
+    monkeypatch.setattr("envcheck.redact.redact", counted)
+    pages = Pages(found)
+    assert [pages.render(form, options) for form, options in ways] == alone
+    assert sorted(made) == [(), ("/srv/ada",)]
 
 
 SECRETS = [text for text, shown in SECRET_TEXTS if text != shown]

@@ -5,13 +5,12 @@ from __future__ import annotations
 import os
 from argparse import Namespace
 from collections.abc import Callable, Sequence
-from functools import partial
 from pathlib import Path
 
 from envcheck.checks import Report
 from envcheck.cli.page import home_folders, page
 from envcheck.errors import UsageError
-from envcheck.report import FORMATS, Options, exit_status, render
+from envcheck.report import FORMATS, Options, Pages, exit_status
 from envcheck.text.clean import clean
 from envcheck.text.inert import Syntax, inert
 from envcheck.text.output import Target, write_whole
@@ -24,9 +23,10 @@ def deliver(report: Report, options: Namespace, targets: Sequence[Target]) -> in
     The status is the report's, or the one that the readers of the printed format expect.
     """
     form = options.format or "text"
+    pages = Pages(report)
     if "github" in (form, *(target.format for target in targets)):
-        _add_to_summary(report, _for_files(options))
-    write_all(partial(render, report), lambda name: FORMATS[name].syntax, options, targets)
+        _add_to_summary(pages, _for_files(options))
+    write_all(pages.render, lambda name: FORMATS[name].syntax, options, targets)
     return exit_status(report, form)
 
 
@@ -54,13 +54,13 @@ def write_all(
         raise UsageError("; ".join(failures))
 
 
-def _add_to_summary(report: Report, shown: Options) -> None:
+def _add_to_summary(pages: Pages, shown: Options) -> None:
     """Append the Markdown page to the job's summary on GitHub; other commands of the step may have written to it."""
     name = os.environ.get("GITHUB_STEP_SUMMARY")
     if not name:
         return
     try:
         with Path(name).open("a", encoding="utf-8") as file:
-            file.write(inert(render(report, "markdown", shown), FORMATS["markdown"].syntax))
+            file.write(inert(pages.render("markdown", shown), FORMATS["markdown"].syntax))
     except (OSError, ValueError) as error:
         say(f"envcheck: cannot write the job's summary {clean(name)}: {getattr(error, 'strerror', None) or error}")

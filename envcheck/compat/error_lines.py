@@ -67,8 +67,8 @@ def named_by(text: str) -> ErrorLine | None:
 
 def rank_of(text: str) -> int:
     """How exactly a line names a problem: the lower, the more exactly; all others follow."""
-    row = next(_rows_in(text), None)
-    return _ranks()[row] if row else len(_ranks())
+    line = named_by(text)
+    return _ranks().get(line, len(_ranks())) if line else len(_ranks())
 
 
 def named_beside(text: str, texts: Sequence[str]) -> ErrorLine | None:

@@ -8,6 +8,10 @@ from functools import cache, lru_cache
 from envcheck.compat.load import load_matrix
 from envcheck.compat.tables import FamilyRow
 
+TOOLKIT = "cuda-toolkit"
+"""NVIDIA's distribution whose extras install wheels of the toolkit; also the name of its releases' rows, and of a
+toolkit that was told of.
+"""
 SPOKEN_OF = ("cuda", "cudnn", "nccl", "tensorrt")
 """The kinds that rules and importers know."""
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Raw
 
 from envcheck.compat.decoding import ByName, Table, decode
-from envcheck.compat.gpu_names import by_name, find_by_name
+from envcheck.compat.gpu_names import by_name, find_by_name, name_keys
 from envcheck.compat.names import canonical, scheme
 from envcheck.compat.specifier import Specifier, Version, covered, parse_specifier
 from envcheck.compat.tables import (
@@ -19,8 +19,10 @@ from envcheck.compat.tables import (
     CapabilityRow,
     CollectiveRow,
     CondaBuildRow,
+    CondaCpuBuildRow,
     CondaRow,
     CudaRow,
+    DistributionRow,
     DriverBranchRow,
     EfficiencyRow,
     ErrorRow,
@@ -43,6 +45,7 @@ from envcheck.compat.tables import (
     Row,
     SecretRow,
     SettingRow,
+    SharedNameRow,
     SourceRow,
     SpokenRow,
     StepRow,
@@ -81,6 +84,7 @@ class Matrix:
     drivers = Table(DriverBranchRow)
     cuda = Table(CudaRow)
     gpus = Table(GpuRow)
+    shared_names = Table(SharedNameRow)
     rates = Table(RateRow)
     efficiencies = Table(EfficiencyRow)
     collectives = Table(CollectiveRow)
@@ -94,7 +98,9 @@ class Matrix:
     traits = Table(TraitRow)
     conda = Table(CondaRow)
     conda_builds = Table(CondaBuildRow)
+    conda_cpu_builds = Table(CondaCpuBuildRow)
     products = Table(ProductRow)
+    distributions = Table(DistributionRow)
     images = Table(ImageRow)
     indexes = Table(IndexRow)
     extras = Table(ExtraRow)
@@ -186,6 +192,16 @@ class Matrix:
         return by_name(self.gpus)
 
     @cached_property
+    def distribution_names(self) -> frozenset[str]:
+        """The Linux distributions that a question may name, as components."""
+        return frozenset(row.component for row in self.distributions if row.component)
+
+    @cached_property
+    def wheels_of_libraries(self) -> dict[str, str]:
+        """By component, the distribution on PyPI that holds the library, with CUDA's major for ``{}``."""
+        return {row.kind: row.told_by for row in self.families if row.told_by}
+
+    @cached_property
     def _by_trait(self) -> dict[Trait, tuple[dict[str, list[str]], list[tuple[str, str]]]]:
         """The projects of each trait: by whole names, and beside what a name begins with."""
         found: dict[Trait, tuple[dict[str, list[str]], list[tuple[str, str]]]] = {}
@@ -254,6 +270,11 @@ class Matrix:
     def find_gpu(self, name: str) -> GpuRow | None:
         """The model called ``name``; None when the matrix has none of that name, or the name says too little."""
         return find_by_name(self.gpus_by_name, name)
+
+    def find_shared_name(self, name: str) -> SharedNameRow | None:
+        """The GPUs of which any may be meant by ``name``, where it says too little."""
+        (wanted,) = name_keys([name])
+        return next((row for row in self.shared_names if wanted in name_keys((row.name, *row.aliases))), None)
 
     def find_gpu_by_pci_id(self, device_id: str) -> GpuRow | None:
         """The model of a PCI device id (``10de:2330``), where one model alone has it."""

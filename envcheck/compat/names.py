@@ -74,23 +74,6 @@ HARDWARE = frozenset({"driver", "gpu", "cuda-compat"}) | SYSTEMS
 CUDA_PARTS = frozenset({"cuda", "nvcc", "cudnn", "nccl", "tensorrt", "tensorrt-engine", "mig"})
 """Naming one of these beside a framework is about its builds with CUDA."""
 
-DISTRIBUTIONS = frozenset(
-    {
-        "almalinux",
-        "amazonlinux",
-        "centos",
-        "debian",
-        "fedora",
-        "opensuse",
-        "oraclelinux",
-        "rhel",
-        "rocky",
-        "sles",
-        "ubuntu",
-    }
-)
-"""Linux distributions, which the operating system in question may name with a release."""
-
 PLATFORM = frozenset({"os", "machine"})
 """Naming one of these says where; nothing need depend on it."""
 

@@ -194,6 +194,18 @@ class GpuRow(Row, frozen=True, kw_only=True):
         return f"gpu/{re.sub('[^a-z0-9]+', '-', self.name.lower()).strip('-')}"
 
 
+class SharedNameRow(Row, frozen=True, kw_only=True):
+    """A name under which GPUs of several compute capabilities have been sold, or that people write for several."""
+
+    name: str
+    aliases: tuple[str, ...] = ()
+    compute_capabilities: tuple[str, ...]
+
+    @property
+    def id(self) -> str:
+        return f"shared-name/{self.name}"
+
+
 class RateRow(Row, frozen=True, kw_only=True):
     """What a multiprocessor does in a clock: a peak is the number of multiprocessors, times the clock, times that."""
 
@@ -364,6 +376,9 @@ class ReleaseRow(Row, frozen=True, kw_only=True):
     too; an nvcc of another major is refused by PyTorch itself."""
     known: dict[str, str] = {}
     """By need, the greatest version that its documents name where they set no end: ``{cuda = "12"}``."""
+    disputed: dict[str, str] = {}
+    """By need, the versions within it that one source admits and another refuses: ``{python = "<3.10"}``; of compute
+    capabilities from ``capability_min`` on, ``{capability = "<8.0"}``, with a ``note`` that says why."""
     instead: str = ""
     """The package that takes over its part on the GPU where it is installed: that one's rows decide about CUDA then."""
     optional: tuple[str, ...] = ()
@@ -399,9 +414,29 @@ class ReleaseRow(Row, frozen=True, kw_only=True):
         return f"{self.builds}@{systems}" if systems else self.builds
 
     @property
+    def alternatives(self) -> list[str]:
+        """The needs of which one is enough, of all groups."""
+        return [name for group in self.one_of for name in group]
+
+    @property
     def builds(self) -> str:
         """The id without the systems that the row covers."""
         return f"{self.name}/{self.versions}" + (f"+{self.build}" if self.build else "")
+
+
+class DistributionRow(Row, frozen=True, kw_only=True):
+    """A Linux distribution."""
+
+    name: str
+    """Its ``ID`` in os-release."""
+    component: str = ""
+    """What it is called in rows of releases and in questions; empty: no question names it."""
+    titles: tuple[str, ...]
+    """How its titles begin, in lower case."""
+
+    @property
+    def id(self) -> str:
+        return f"distribution/{self.name}"
 
 
 System: TypeAlias = Literal["any", "linux-x86_64", "linux-aarch64", "windows-x86_64", "macos-x86_64", "macos-aarch64"]
@@ -629,6 +664,9 @@ Trait: TypeAlias = Literal[
     "shares-its-folder",
     "has-cuda-provider",
     "binary-interface",
+    "for-a-part",
+    "part-for-cuda",
+    "brings-cuda",
 ]
 """``falls-back-to-cpu``: it computes on the CPU, without an error, where a CUDA library is missing.
 ``compiles-at-run-time``: its files hold only a part of the GPU code that it runs. ``compiles-with-xla``: XLA
@@ -648,7 +686,10 @@ interface does not matter to it. ``released-with-torch``: it has one release for
 version that is asked of it chooses the CUDA of PyTorch's build. ``refuses-other-numpy``: it checks NumPy's version when
 it is imported, and raises. ``shares-its-folder``: the project's other distributions of these
 names install the same files. ``has-cuda-provider``: this one is built for CUDA. ``binary-interface``: what is compiled
-against a major version of it need not run beside another one, whatever the requirement admits.
+against a major version of it need not run beside another one, whatever the requirement admits. ``for-a-part``: only a
+part of the project needs it; one of its own project, only a part of whatever needs it. ``part-for-cuda``: it is what
+the project's own package uses NVIDIA's GPUs by. ``brings-cuda``: it holds parts of the CUDA toolkit, besides NVIDIA's
+wheels of libraries.
 """
 
 
@@ -699,6 +740,19 @@ class CondaBuildRow(Row, frozen=True, kw_only=True):
     @property
     def id(self) -> str:
         return f"conda-build/{self.channel}/{self.name}/{self.versions}/{self.cuda}"
+
+
+class CondaCpuBuildRow(Row, frozen=True, kw_only=True):
+    """Build strings of conda that mean a build for the CPU, beside those that say ``cpu``."""
+
+    names: tuple[str, ...]
+    """The packages: ``tensorflow``."""
+    builds: str
+    """Regular expression for their whole build strings."""
+
+    @property
+    def id(self) -> str:
+        return f"conda-cpu-build/{self.names[0]}"
 
 
 class ProductRow(Row, frozen=True, kw_only=True):
@@ -755,6 +809,12 @@ class FamilyRow(Row, frozen=True, kw_only=True):
     """Its part in a toolkit's ``version.json``; else ``lib`` and its name."""
     owners: str = ""
     """How the names of packages begin that bring it; else its name."""
+    version_unit: int = 0
+    """What its major counts in the number by which headers and messages tell its version (of cuDNN, from 9 on); 0: not
+    known."""
+    told_by: str = ""
+    """Of a library that is a component of its ``kind``: the distribution on PyPI, with CUDA's major for ``{}``, that
+    holds it, or the part of it whose file names tell its glibc."""
     opened_first: tuple[str, ...] = ()
     """Its libraries that TensorFlow and XLA open when they start: without one of them they use no GPU."""
     shared: dict[str, str] = {}

@@ -14,6 +14,8 @@ _GIB = 1 << 30
 OF_ONE_PROCESS = ("RANK", "LOCAL_RANK")
 _PACKAGED = ("wheel", "conda", "driver")
 """Origins of libraries whose versions are reported with their distribution or the driver."""
+_OF_FLEETS = frozenset({"multiprocessors", "addressing mode", "IOMMU", "fabric"})
+"""What is compared among nodes alone."""
 
 
 def compare_facts(first: Report, second: Report, matched: Match) -> Iterator[Change | Note]:
@@ -103,19 +105,25 @@ def called(gpu: Gpu) -> str:
 
 
 def _gpu(gpu: Gpu, matched: Match) -> Facts:
+    left_out = _OF_FLEETS if matched.one_machine else _OF_FLEETS | {"UUID"}  # those of two machines always differ
+    return {what: value for what, value in gpu_facts(gpu).items() if what not in left_out}
+
+
+def gpu_facts(gpu: Gpu) -> Facts:
     ecc, power, pcie, remap = gpu.ecc, gpu.power, gpu.pcie, gpu.row_remap
     links = [link.active for link in gpu.nvlinks or ()]
     return {
-        # The UUIDs of two machines always differ.
-        "UUID": gpu.uuid if matched.one_machine else None,
+        "UUID": gpu.uuid,
         "model": gpu.name,
         "compute capability": gpu.compute_capability,
         "memory": gib(gpu.memory.total if gpu.memory else None),
+        "multiprocessors": number(gpu.sm_count),
         "VBIOS": gpu.vbios,
         "GSP firmware": gpu.gsp_firmware,
         "kernel driver": gpu.kernel_driver,
         "compute mode": gpu.compute_mode,
         "persistence mode": yes(gpu.persistence_mode),
+        "addressing mode": gpu.addressing_mode,
         "recovery action": gpu.recovery_action,
         "power limit": f"{power.limit:.0f} W" if power and power.limit is not None else None,
         "ECC": yes(ecc.enabled) if ecc else None,
@@ -125,7 +133,9 @@ def _gpu(gpu: Gpu, matched: Match) -> Facts:
         "MIG": yes(gpu.mig.enabled) if gpu.mig else None,
         "PCIe width": number(pcie.width) if pcie else None,
         "PCIe generation at most": number(pcie.generation_max) if pcie else None,
+        "IOMMU": pcie.iommu if pcie else None,
         "NVLinks active": str(links.count(True)) if gpu.nvlinks is not None else None,
+        "fabric": gpu.fabric.state if gpu.fabric else None,
     }
 
 

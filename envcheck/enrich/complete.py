@@ -7,6 +7,7 @@ package's version (``2.5.1+cu124``).
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Any, TypeVar
 
 import msgspec
@@ -23,8 +24,15 @@ from envcheck.enrich.stated import (
     infer_least_cuda,
     infer_release,
 )
-from envcheck.enrich.stated_cuda import infer_default_build, programs_of_stated_cuda, programs_older_than_gpus
-from envcheck.enrich.torch import infer_pypi_build, infer_torch, without_foreign_build
+from envcheck.enrich.stated_cuda import (
+    infer_code_of_older,
+    infer_default_build,
+    infer_gpu_build,
+    infer_older_build,
+    programs_of_stated_cuda,
+    programs_older_than_gpus,
+)
+from envcheck.enrich.torch import Inference, infer_pypi_build, infer_torch, without_foreign_build
 from envcheck.snapshot import PASTED, Driver, Environment, Framework, Gpu, Listing, Platform, Record, Snapshot, inferred
 from envcheck.versions import ComputeCapability, DriverRelease
 
@@ -128,21 +136,22 @@ def _framework(framework: Framework, environment: Environment, matrix: Matrix, m
     platform = machine.platform or Platform()
     if framework.name == "torch":
         framework = without_foreign_build(framework, machine, matrix)
-        for inference in infer_pypi_build(framework, machine, matrix):
-            framework = _add(framework, inference.values, inference.why)
+        framework = _with(framework, infer_pypi_build(framework, machine, matrix))
     if framework.version is None:
         return framework
     if framework.name != "torch":
-        for inference in infer_release(framework, platform, matrix):
-            framework = _add(framework, inference.values, inference.why)
-        for inference in infer_least_cuda(framework, machine, matrix):
-            framework = _add(framework, inference.values, inference.why)
-        return framework
-    for inference in infer_torch(framework, environment, platform, matrix):
-        framework = _add(framework, inference.values, inference.why)
-    for inference in infer_any_build(framework, machine, matrix):
-        framework = _add(framework, inference.values, inference.why)
-    for inference in infer_default_build(framework, machine, driver_os(platform), matrix):
+        framework = _with(framework, infer_release(framework, platform, matrix))
+        framework = _with(framework, infer_least_cuda(framework, machine, matrix))
+        framework = _with(framework, infer_gpu_build(framework, machine, driver_os(platform), matrix))
+        return _with(framework, infer_code_of_older(framework, machine, matrix))
+    framework = _with(framework, infer_torch(framework, environment, platform, matrix))
+    framework = _with(framework, infer_any_build(framework, machine, matrix))
+    framework = _with(framework, infer_default_build(framework, machine, driver_os(platform), matrix))
+    return _with(framework, infer_older_build(framework, machine, driver_os(platform), matrix))
+
+
+def _with(framework: Framework, inferences: Iterable[Inference]) -> Framework:
+    for inference in inferences:
         framework = _add(framework, inference.values, inference.why)
     return framework
 

@@ -34,15 +34,17 @@ from envcheck.snapshot import (
     inferred,
     items_in,
 )
-from envcheck.versions import CodeTarget, ComputeCapability, CudaVersion, DriverRelease, is_release
+from envcheck.versions import CodeTarget, ComputeCapability, CondaBuild, CudaVersion, DriverRelease, is_release
 
 ARCHIVE = "archive name"
 """What tells a version that belongs to one build of a release only: its own, not those of other indexes."""
 
 _ONE_RELEASE = re.compile(r"==([0-9]{1,2}\.[0-9]{1,3}\.[0-9]{1,3})$")
 _BUILD_OF_TORCH = re.compile(r"\+(?:cu[0-9]{2,3}|cpu)$")
-_TAG = re.compile(r"(?:\+cu|\.post)(1[0-9]{2})$")
-"""The build of a wheel of another index: ``+cu118``, ``.post101``; ``+cuda12.cudnn89`` names no minor version."""
+_TAG = re.compile(r"(?:\+cu(?:da)?|\.post)(1[0-9]{2})$")
+"""The build of a wheel of another index: ``+cu118``, ``+cuda111``, ``.post101``; ``+cuda12.cudnn89`` names no minor
+version, ``.post107`` of PaddlePaddle CUDA 10 and cuDNN 7.
+"""
 _LEAST = re.compile(r"(?:>=|==)([0-9]{1,2}\.[0-9]{1,2})")
 
 
@@ -64,8 +66,27 @@ def add_frameworks(environment: Environment, matrix: Matrix, errors: Sequence[Ob
     )
     if not found and not known:
         return environment
+    items = tuple(_of_conda(each, environment.distributions or (), matrix) for each in (*known, *found))
     complete = environment.frameworks.complete if environment.frameworks else False
-    return msgspec.structs.replace(environment, frameworks=Listing(items=(*known, *found), complete=complete))
+    return msgspec.structs.replace(environment, frameworks=Listing(items=items, complete=complete))
+
+
+def _of_conda(framework: Framework, distributions: Sequence[Distribution], matrix: Matrix) -> Framework:
+    """The framework with what the build string of its conda package says; a package for GPUs beside it may have
+    written over that.
+    """
+    listed = next((each for each in distributions if each.name == framework.name and each.build), None)
+    tried = framework.cuda or framework.cpu_only is not None or framework.hip or framework.gpu_available
+    names = [each.name for each in distributions]
+    beside = any(name.endswith("-gpu") and framework.name.startswith(name.removesuffix("-gpu")) for name in names)
+    if listed is None or listed.channel != "conda" or framework.name == "torch" or tried or beside:
+        return framework
+    text = listed.build or ""
+    build = CondaBuild.parse(text)
+    rows = [row for row in matrix.conda_cpu_builds if framework.name in row.names and re.fullmatch(row.builds, text)]
+    if build.cuda is not None:
+        return msgspec.structs.replace(framework, cuda=str(build.cuda), cpu_only=False, cudnn=build.cudnn)
+    return msgspec.structs.replace(framework, cpu_only=True) if build.cpu or rows else framework
 
 
 def _with_provider(environment: Environment, matrix: Matrix, errors: Sequence[ObservedError]) -> Environment:
@@ -144,7 +165,7 @@ def infer_release(framework: Framework, platform: Platform, matrix: Matrix) -> l
     cuda = cudas.pop() if len(cudas) == 1 else None
     extends = "torch" if any("torch" in row.needs for row in rows) else None
     tag = CudaVersion.from_tag(f"cu{found[1]}") if (found := _TAG.search(framework.version)) else None
-    if tag is not None and str(tag) != cuda:
+    if tag in matrix.toolkits and str(tag) != cuda:
         return [Inference({"cuda": str(tag), "extends": extends}, "local version")]
     values = _of_rows(framework, cuda, rows)
     return [Inference({**values, "extends": extends}, rows[0].id)] if values else []

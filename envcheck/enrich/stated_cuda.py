@@ -9,13 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
+from envcheck.compat.families import TOOLKIT
 from envcheck.compat.gpu_models import find_model
 from envcheck.compat.matrix import Matrix
+from envcheck.compat.question.package_needs import release_rows
 from envcheck.compat.relations.driver_cuda import driver_runs_cuda
 from envcheck.compat.relations.gpu_cuda import cuda_serves, cuda_targets, targets_of
 from envcheck.compat.relations.torch import builds, torch_row
 from envcheck.compat.specifier import Version, parse_specifier
 from envcheck.compat.tables import Os
+from envcheck.enrich.stated import first_of
 from envcheck.enrich.torch import Inference
 from envcheck.snapshot import (
     OF_FRAMEWORK_IMAGE,
@@ -72,10 +75,9 @@ def programs_older_than_gpus(environment: Environment | None, snapshot: Snapshot
     if not found and frameworks and snapshot.observed_errors:
         found = [str(cuda) for cuda in _stated(snapshot, matrix)]
     cuda = CudaVersion.parse(".".join(found[0].split(".")[:2])) if len(set(found)) == 1 else None
-    capabilities = [ComputeCapability.parse(gpu.compute_capability) for gpu in items_in(snapshot.gpus)]
-    if environment is None or cuda is None or not capabilities or _brings_its_own(environment, matrix):
+    if environment is None or cuda is None or _brings_its_own(environment, matrix):
         return None
-    if not all(known is not None and cuda_serves(matrix, known, cuda).bad for known in capabilities):
+    if not _serves_no_gpu(cuda, snapshot, matrix):
         return None
     code = tuple(str(target) for target in targets_of(matrix, cuda))
     told = {"gpu_code": inferred(_OF_CONDA)}
@@ -100,9 +102,66 @@ def infer_default_build(framework: Framework, snapshot: Snapshot, os: Os, matrix
     return [Inference({"cuda": str(default)}, f"{row.id} as stated")]
 
 
+def infer_older_build(framework: Framework, snapshot: Snapshot, os: Os, matrix: Matrix) -> list[Inference]:
+    """The build of PyTorch that a text about a failure states, where its CUDA is older than every GPU of the text: by
+    the release and the CUDA beside it, if there is such a build. Whatever it holds, CUDA's libraries have no code.
+    """
+    row, platform = torch_row(matrix, framework.version or ""), snapshot.platform or Platform()
+    other = platform.tegra or "+" in (framework.version or "") or framework.cpu_only or framework.hip
+    if row is None or framework.gpu_code or other or framework.source != PASTED or not snapshot.observed_errors:
+        return []
+    told = {each.cuda for each in items_in(snapshot.libraries) if each.stated and each.family == "cuda-toolkit"}
+    said = framework.cuda or (told.pop() if len(told) == 1 else None)
+    cuda = CudaVersion.parse(said)
+    build = next((each for each in builds(row, os) if each.cuda == said), None)
+    if cuda is None or build is None or not _serves_no_gpu(cuda, snapshot, matrix):
+        return []
+    code = build.targets or tuple(str(target) for target in targets_of(matrix, cuda))
+    return [Inference({"cuda": said, "gpu_code": code}, f"{row.id} as stated")]
+
+
+def infer_code_of_older(framework: Framework, snapshot: Snapshot, matrix: Matrix) -> list[Inference]:
+    """The most that another framework's build can hold, of a text about a failure, where its CUDA is older than every
+    GPU of the text.
+    """
+    cuda, row, platform = CudaVersion.parse(framework.cuda), matrix.role_of(framework.name), snapshot.platform
+    if framework.source != PASTED or framework.gpu_code or (platform and platform.tegra):
+        return []
+    if cuda is None or row is None or row.role != "framework" or not snapshot.observed_errors:
+        return []
+    if not _serves_no_gpu(cuda, snapshot, matrix):
+        return []
+    return [Inference({"gpu_code": tuple(str(target) for target in targets_of(matrix, cuda))}, f"CUDA {cuda}")]
+
+
+def infer_gpu_build(framework: Framework, snapshot: Snapshot, os: Os, matrix: Matrix) -> list[Inference]:
+    """The build for GPUs of a release that a text about a failure names by its project alone (``TensorFlow 1.14``),
+    where its CUDA is older than every GPU of the text. The package of the project's own name is built for the CPU.
+    """
+    known = framework.cuda or framework.hip or framework.cpu_only or framework.gpu_available is False
+    if framework.source != PASTED or not framework.read.get("name") or known or not snapshot.observed_errors:
+        return []
+    version = first_of(framework.version or "")
+    own, other = (release_rows(matrix, name, version, os) for name in (framework.name, f"{framework.name}-gpu"))
+    cudas = {row.cuda for row in other if row.cuda}
+    cuda = CudaVersion.parse(cudas.pop()) if len(cudas) == 1 else None
+    if cuda is None or not any(row.cuda == "" for row in own) or not _serves_no_gpu(cuda, snapshot, matrix):
+        return []
+    code = next((row.targets for row in other if row.targets), ())
+    return [Inference({"cuda": str(cuda), "gpu_code": code or None}, other[0].id)]
+
+
+def _serves_no_gpu(cuda: CudaVersion, snapshot: Snapshot, matrix: Matrix) -> bool:
+    """Whether a text names GPUs, and all are newer than a CUDA release knows, or older."""
+    capabilities = [ComputeCapability.parse(gpu.compute_capability) for gpu in items_in(snapshot.gpus)]
+    return bool(capabilities) and all(
+        known is not None and cuda_serves(matrix, known, cuda).bad for known in capabilities
+    )
+
+
 def _stated(snapshot: Snapshot, matrix: Matrix) -> Iterator[CudaVersion]:
     """The CUDA versions of toolkits and images in a text."""
-    libraries = (each.cuda for each in items_in(snapshot.libraries) if each.stated and each.family == "cuda-toolkit")
+    libraries = (each.cuda for each in items_in(snapshot.libraries) if each.stated and each.family == TOOLKIT)
     toolkits = [each for each in items_in(snapshot.toolkits) if each.source == PASTED]
     for text in (*libraries, *(each.version for each in toolkits)):
         cuda = CudaVersion.parse(text)

@@ -18,7 +18,7 @@ from envcheck.diff.facts import (
     OF_ONE_PROCESS,
     build_facts,
     driver_facts,
-    gib,
+    gpu_facts,
     library_facts,
     module_facts,
     number,
@@ -47,6 +47,9 @@ Aspect: TypeAlias = Literal[
 OF_HARDWARE: frozenset[Aspect] = frozenset({"GPUs", "firmware", "GPU settings", "topology"})
 """Aspects that only nodes with the same GPU model share."""
 
+_FIRMWARE = ("VBIOS", "GSP firmware")
+_OF_ONE_GPU = frozenset({"UUID", "model", "uncorrected memory errors", "row remapping pending", *_FIRMWARE})
+"""What differs between healthy GPUs, or is an aspect of its own."""
 _KERNEL = "kernel"
 _LONGEST = 300
 """Characters of a value; of a longer one the start is kept with a digest of the whole."""
@@ -139,37 +142,12 @@ def _hardware(report: Report, snapshot: Snapshot) -> Iterator[Held]:
     counts = {name: f"{sum(gpu.name == name for _, gpu in named)}" for name in {gpu.name or "" for _, gpu in named}}
     yield _held("GPUs", {f"number of {name}": count for name, count in sorted(counts.items())})
     for name, gpu in named:
-        yield _held(
-            "firmware",
-            {"VBIOS": gpu.vbios, "GSP firmware": gpu.gsp_firmware, "part number": gpu.part_number},
-            subject=name,
-        )
-        yield _held("GPU settings", _settings(gpu), subject=name)
+        facts = gpu_facts(gpu)
+        firmware = {what: facts[what] for what in _FIRMWARE}
+        yield _held("firmware", {**firmware, "part number": gpu.part_number}, subject=name)
+        settings = {what: value for what, value in facts.items() if what not in _OF_ONE_GPU}
+        yield _held("GPU settings", settings, subject=name)
     yield _held("topology", dict(_topology(report, snapshot)))
-
-
-def _settings(gpu: Gpu) -> dict[str, str | None]:
-    ecc, power, pcie, remap = gpu.ecc, gpu.power, gpu.pcie, gpu.row_remap
-    links = [link.active for link in gpu.nvlinks or ()]
-    return {
-        "compute capability": gpu.compute_capability,
-        "memory": gib(gpu.memory.total if gpu.memory else None),
-        "multiprocessors": number(gpu.sm_count),
-        "kernel driver": gpu.kernel_driver,
-        "compute mode": gpu.compute_mode,
-        "persistence mode": yes(gpu.persistence_mode),
-        "addressing mode": gpu.addressing_mode,
-        "recovery action": gpu.recovery_action,
-        "power limit": f"{power.limit:.0f} W" if power and power.limit is not None else None,
-        "ECC": yes(ecc.enabled) if ecc else None,
-        "row remapping failed": yes(remap.failed) if remap else None,
-        "MIG": yes(gpu.mig.enabled) if gpu.mig else None,
-        "PCIe width": number(pcie.width) if pcie else None,
-        "PCIe generation at most": number(pcie.generation_max) if pcie else None,
-        "IOMMU": pcie.iommu if pcie else None,
-        "NVLinks active": str(links.count(True)) if gpu.nvlinks is not None else None,
-        "fabric": gpu.fabric.state if gpu.fabric else None,
-    }
 
 
 def _topology(report: Report, snapshot: Snapshot) -> Iterator[tuple[str, str | None]]:

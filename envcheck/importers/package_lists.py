@@ -24,7 +24,9 @@ _VERSION = r"[0-9]{1,4}(?:\.[0-9A-Za-z]{1,20}){0,6}(?:[+!][0-9A-Za-z._-]{1,60})?
 _EXTRAS = r"(?:\[[A-Za-z0-9_, -]{1,60}\])?"
 _FREEZE = re.compile(rf"(?:\[(pip3?|conda)\]\s{{1,4}})?({_NAME}){_EXTRAS} ?== ?({_VERSION})(?:\s*[;#].*)?$")
 _TAGGED_ROW = re.compile(rf"\[(pip3?|conda)\]\s{{1,4}}({_NAME})\s+({_VERSION})(?:\s+(\S+)(?:\s+(\S+))?)?$")
-_ROW = re.compile(rf"({_NAME})\s+({_VERSION})(?:\s+(\S+)(?:\s+(\S+))?)?$")
+_ROW = re.compile(rf"({_NAME})\s+({_VERSION})(?:\s+(\S+)(?:\s+(\S+)(?:\s+(?:Cached|[0-9.]{{1,8}} ?[kMG]B))?)?)?$")
+_EXPORTED = re.compile(rf"({_NAME})=({_VERSION})=([0-9A-Za-z._]{{1,60}})$")
+"""A line of ``conda list --export``."""
 _SHOW_NAME = re.compile(rf"[Nn]ame {{0,12}}[:=] \"?({_NAME})\"?$")
 _SHOW_VERSION = re.compile(rf"[Vv]ersion {{0,12}}[:=] \"?({_VERSION})\"?$")
 _SHOW = re.compile(rf"\bpip[0-9.]{{0,4}} show ({_NAME})\b(?! ?[\w-])")
@@ -99,9 +101,11 @@ def _still_in_table(text: str, *, in_table: bool) -> bool:
 
 def _read_line(text: str, *, in_table: bool) -> Iterator[Distribution]:
     """The packages in one line."""
-    bare = text.lstrip("-*• `").rstrip("`")
+    bare = text.lstrip("-+*• `").rstrip("`")
     if found := _FREEZE.match(bare):
         yield _package(found[2], found[3], tag=found[1])
+    elif found := _EXPORTED.match(bare):
+        yield _package(found[1], found[2], tag="conda", build=found[3])
     elif found := _TAGGED_ROW.match(bare):
         yield _package(found[2], found[3], tag=found[1], build=found[4], origin=found[5])
     elif found := _SATISFIED.match(text):

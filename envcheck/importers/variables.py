@@ -34,6 +34,12 @@ _OF_COMMAND = re.compile(
     r"(?:^|[$#>] ?|`)(?:[A-Z_]{2,40}=\S{1,80} ){0,6}(CUDA_VISIBLE_DEVICES)=[\"']?([0-9](?:[0-9,]{0,60})"
     r"|(?:cuda|gpu):?[0-9]|all|\$[0-9]|\[[0-9,]{1,20}\])[\"']? (?:[A-Z_]{2,40}=\S{1,80} ){0,6}[a-z./]"
 )
+_IN_SCRIPT = re.compile(
+    r"(?:.{0,80}(?:\bline [0-9]{1,5}|\.(?:sh|bash|slurm|sbatch|bat|cmd|py|ipynb|ya?ml|env))[\"'`)]{0,2}[:,] ?"
+    r"|env: |[%!]env |\+ ?)"
+    r"(?:export |set )?(CUDA_VISIBLE_DEVICES) ?= ?[\"']?([0-9](?:[0-9,]{0,60}))[\"']?(?=[`.;, ]|$)"
+)
+"""A line of a script behind its place, as a notebook answers it, or as a shell prints it before it runs it."""
 _SAID = re.compile(
     r"\b(?:uses|used|sets?|with|has) `?(CUDA_VISIBLE_DEVICES)=[\"']?([0-9](?:[0-9,]{0,60}))[\"']?(?=[`.,; ]|$)"
 )
@@ -97,6 +103,17 @@ def _on_purpose(paste: Paste) -> bool:
     return hides and any(_FINDS.search(line[:_LONGEST_LINE]) for line in paste.lines)
 
 
+def _assigned(text: str) -> re.Match[str] | None:
+    """Where a line, other than a command, assigns CUDA_VISIBLE_DEVICES."""
+    return (
+        _IN_CODE.search(text)
+        or _OF_MIG.search(text)
+        or _IN_SCRIPT.match(text)
+        or _SAID.search(text)
+        or _HIDES.search(text)
+    )
+
+
 def _of_commands(paste: Paste) -> dict[str, str]:
     """The variable before commands, as in ``$ CUDA_VISIBLE_DEVICES=1 python train.py``."""
     found = {
@@ -108,7 +125,7 @@ def _of_commands(paste: Paste) -> dict[str, str]:
         if "CUDA_VISIBLE_DEVICES" not in line:
             continue
         text = line[:_LONGEST_LINE]
-        if assigned := _IN_CODE.search(text) or _OF_MIG.search(text) or _SAID.search(text) or _HIDES.search(text):
+        if assigned := _assigned(text):
             if assigned.re is not _HIDES or not _UNDECIDED.search(text[: assigned.end() + 1]):
                 found.add(assigned[2] or "")
         elif _PRINTED.search(line.strip()) and place + 1 < len(paste.lines):

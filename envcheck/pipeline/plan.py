@@ -16,10 +16,10 @@ from envcheck.compat.extras import brought, extras_of
 from envcheck.compat.images import image_of
 from envcheck.compat.matrix import Matrix
 from envcheck.compat.names import canonical
-from envcheck.compat.question.containers import CONTAINER
 from envcheck.compat.question.declared import declared
+from envcheck.compat.question.devices import is_for_a_part
 from envcheck.compat.question.package_needs import marks_of
-from envcheck.compat.question.software import is_for_a_part
+from envcheck.compat.question.question import CONTAINER
 from envcheck.compat.specifier import parse_version
 from envcheck.compat.tables import ExtraRow
 from envcheck.components import Bound, Component
@@ -129,7 +129,7 @@ def _is_part_of_torch(item: Planned, environment: Environment, machine: Sequence
     stem, _, major = item.name.rpartition("-cu")
     if _is_open(item) and major.isdigit() and (torch.cuda or "").partition(".")[0] != major:
         return False
-    if is_for_a_part("torch", item.name):
+    if is_for_a_part(matrix, "torch", item.name):
         return True
     release = (torch.version or "").partition("+")[0]
     names = declared(matrix, "torch", release, _markers(environment, machine)) if _is_open(item) and stem else ()

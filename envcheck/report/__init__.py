@@ -92,18 +92,37 @@ FORMATS: Mapping[str, Format] = _Formats()
 
 
 def render(report: Report, form: str, options: Options | None = None) -> str:
-    """``report`` in the format ``form``, ending in a newline; raise UsageError when there is no such format.
+    """``report`` in one format, as ``Pages`` has it."""
+    return Pages(report).render(form, options or Options())
 
-    Values that look secret are masked in every format.
-    """
-    if form not in FORMATS:
-        raise UsageError(f"there is no format {form!r}; choose from {', '.join(FORMATS)}")
-    refuse_targets(form, len(report.targets))
-    module = _module(form)
-    chosen = options or Options()
-    shown = _fit_to_show(report, shared=FORMATS[form].shared, options=chosen)
-    text: str = module.render(shown, chosen)
-    return text
+
+class Pages:
+    """A report in one format after another. What it shows is made fit for that once, however many formats show it."""
+
+    def __init__(self, report: Report) -> None:
+        self._report = report
+        self._shown: dict[tuple[str, ...] | None, Report] = {}
+        """By the home folders whose owners are hidden; None: only secrets are masked."""
+
+    def render(self, form: str, options: Options) -> str:
+        """The report in the format ``form``, ending in a newline; raise UsageError when there is no such format.
+
+        Values that look secret are masked in every format.
+        """
+        if form not in FORMATS:
+            raise UsageError(f"there is no format {form!r}; choose from {', '.join(FORMATS)}")
+        refuse_targets(form, len(self._report.targets))
+        module = _module(form)
+        shared = FORMATS[form].shared if options.redact is None else options.redact
+        text: str = module.render(self._fit_to_show(options.homes if shared else None), options)
+        return text
+
+    def _fit_to_show(self, homes: tuple[str, ...] | None) -> Report:
+        from envcheck.redact import mask_secrets, redact
+
+        if homes not in self._shown:
+            self._shown[homes] = mask_secrets(self._report) if homes is None else redact(self._report, homes)
+        return self._shown[homes]
 
 
 def refuse_targets(form: str, number: int) -> None:
@@ -123,11 +142,3 @@ def get_ready(form: str) -> None:
     """Import what rendering in the format ``form`` needs."""
     _module(form)
     importlib.import_module("envcheck.redact.secrets")
-
-
-def _fit_to_show(report: Report, *, shared: bool, options: Options) -> Report:
-    from envcheck.redact import mask_secrets, redact
-
-    if shared if options.redact is None else options.redact:
-        return redact(report, options.homes)
-    return mask_secrets(report)

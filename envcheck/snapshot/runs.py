@@ -184,6 +184,10 @@ class Told(Record, frozen=True, kw_only=True):
     """Whether a command installs PyTorch from PyPI and names no release."""
     silent_smi: bool | None = None
     """Whether a report asked nvidia-smi and got neither GPUs nor a driver."""
+    direct_copies: float | None = None
+    """GB/s of copies from one GPU to another with peer access, of the pair that gains least by it."""
+    staged_copies: float | None = None
+    """GB/s of the same copies through host memory."""
 
 
 class ProbeRun(Record, frozen=True, kw_only=True):

@@ -25,6 +25,8 @@ SECONDS = 0.5
 """For the modules of all packages: enough for a warm cache or a local disk, not for a cold network file system."""
 _LINE = re.compile(rb"^([^./,\"\n][^,\"\n]{0,1000}\.py),[^,\n]{0,200},(\d{1,18})\r?$", re.MULTILINE)
 _SOURCE_LIMIT = 1 << 20
+_BESIDE = 300
+"""Most modules of one folder that are read for what they import."""
 
 
 class Modules:
@@ -34,6 +36,7 @@ class Modules:
         self._tree = tree
         self._until = time.monotonic() + SECONDS
         self._imported: dict[str, frozenset[str]] = {}
+        self._named: dict[str, bool] = {}
         self.compared = 0
         self.complete = True
         """Whether all were looked at."""
@@ -65,7 +68,7 @@ class Modules:
                 if found is None or (sized and found != size):
                     recorded = Recorded(f"{site}/{folder}/{name}", size, None)
                     # A folder that is gone as a whole was left out of a slimmed image, unless something imports it.
-                    if is_there or self.is_imported(recorded.path, site):
+                    if is_there or self.is_imported(recorded.path, site) or self._is_named_beside(site, folder):
                         yield recorded
 
     def is_imported(self, path: str, site: str) -> bool:
@@ -76,6 +79,20 @@ class Modules:
         return all(
             parts[at] in self._imports(f"{site}/{'/'.join(parts[:at])}/__init__.py") for at in range(1, len(parts))
         )
+
+    def _is_named_beside(self, site: str, folder: str) -> bool:
+        """Whether a module beside a package imports it, at the beginning of a line."""
+        if folder not in self._named:
+            parent, _, name = (part.replace("/", ".").encode() for part in folder.rpartition("/"))
+            spelt = re.escape(parent), re.escape(name)
+            line = re.compile(
+                rb"^(?:from|import) (?:\.|%s\.|(?:\.|%s) import .*\b)%s\b" % (spelt[0], *spelt), re.MULTILINE
+            )
+            place = posixpath.dirname(f"{site}/{folder}")
+            modules = [each for each in self._tree.list_names(place) or () if each.endswith(".py")][:_BESIDE]
+            sources = (self._tree.read_bytes(f"{place}/{each}", _SOURCE_LIMIT) for each in modules)
+            self._named[folder] = any(line.search(source or b"") for source in sources)
+        return self._named[folder]
 
     def _imports(self, path: str) -> frozenset[str]:
         if path not in self._imported:

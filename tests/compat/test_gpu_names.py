@@ -5,6 +5,9 @@ from hypothesis import strategies as st
 
 from envcheck.compat.gpu_names import name_keys
 from envcheck.compat.load import load_matrix
+from envcheck.compat.question.lookup import look_up
+from envcheck.components import Bound, Component
+from tests.compat.asking import judged, verdict
 from tests.every import every
 
 MATRIX = load_matrix()
@@ -129,3 +132,24 @@ def test_a_pci_id_names_a_model_only_where_it_is_its_alone() -> None:
 def test_no_text_breaks_it(text: str) -> None:
     found = MATRIX.find_gpu(text)
     assert found is None or name_keys((text,))[0]
+
+
+@every([name for row in MATRIX.shared_names for name in (row.name, *row.aliases)])
+def test_a_name_of_several_gpus_is_judged_by_what_holds_for_each(name: str) -> None:
+    """Software of all ages: what fits each is compatible, what fits none incompatible, and else nobody can tell."""
+    row = MATRIX.find_shared_name(f"NVIDIA {name}")
+    assert row is not None
+    assert MATRIX.find_gpu(name) is None
+    written = name.replace(" ", ",")
+    for beside in ("cuda==8.0", "cuda==9.2", "cuda==11.4", "cuda==13.0", "driver-linux==390.157", "torch==2.9.1"):
+        each = {verdict(f"{beside} gpu=={one}") for one in row.compute_capabilities}
+        assert verdict(f"{beside} gpu=={written}") == (each.pop() if len(each) == 1 else "unknown"), beside
+
+
+def test_an_answer_about_a_name_of_several_gpus_names_them() -> None:
+    found = judged("cuda==9.2 gpu==GT,730")
+    assert found.verdict == "unknown"
+    assert "GeForce GT 730 may have compute capability 2.1, 3.0 or 3.5" in found.reasons[0].message
+    page = look_up(MATRIX, Component("gpu", (Bound("==", "GT 730"),)))
+    assert page is not None
+    assert page.facts[0]["compute_capabilities"] == ("2.1", "3.0", "3.5")

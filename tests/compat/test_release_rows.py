@@ -338,3 +338,38 @@ def test_the_nearest_change_is_suggested_and_fits(question: str, suggestions: tu
     )
     found = answer(question, rows)
     assert found.suggestions == suggestions, shown(found)
+
+
+def test_versions_about_which_sources_disagree_are_left_open() -> None:
+    rows = matrix(
+        {"name": "widget", "versions": "==1.*", "needs": {"python": ">=3.8,<3.13"}, "disputed": {"python": "<3.10"}}
+    )
+    assert verdicts(
+        rows,
+        "widget==1.0 python==3.7",
+        "widget==1.0 python==3.9",
+        "widget==1.0 python==3.10",
+        "widget==1.0 python==3.13",
+    ) == {
+        "widget==1.0 python==3.7": "incompatible",
+        "widget==1.0 python==3.9": "unknown",
+        "widget==1.0 python==3.10": "compatible",
+        "widget==1.0 python==3.13": "incompatible",
+    }
+
+
+@every([row for row in load_matrix().releases if row.disputed])
+def test_what_is_disputed_is_within_a_need_of_two_sources(row: ReleaseRow) -> None:
+    assert row.disputed.keys() <= row.needs.keys() | {"capability"}
+    assert len(row.source) > 1
+    assert "capability" not in row.disputed or (row.capability_min and row.note)
+
+
+def test_capabilities_about_which_sources_disagree_are_left_open() -> None:
+    dispute = {"capability_min": "7.5", "disputed": {"capability": "<8.0"}, "note": "files lack code for it"}
+    rows = matrix({"name": "widget", "versions": "==1.*", "targets": ["sm_80"], **dispute})
+    assert verdicts(rows, "widget==1.0 gpu==7.0", "widget==1.0 gpu==T4", "widget==1.0 gpu==A100") == {
+        "widget==1.0 gpu==7.0": "incompatible",
+        "widget==1.0 gpu==T4": "unknown",
+        "widget==1.0 gpu==A100": "compatible",
+    }

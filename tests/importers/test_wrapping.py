@@ -123,6 +123,15 @@ def test_facts_in_what_was_made_of_them(way: str, case: str) -> None:
     assert cause_of(COLLECTED[way](LAYOUTS["labels"](facts))) == wanted
 
 
+@pytest.mark.parametrize(
+    "prefix",
+    ["> 2025-03-02T11:22:33.123456789Z ", "> worker-1  | ", "> [rank0]: ", "- > ", "> (Worker pid=7) "],
+)
+def test_what_stands_before_quoted_lines(prefix: str) -> None:
+    text = ERRORS["gpu-code-missing"]
+    assert Paste.of(before(prefix)(text)).text == text
+
+
 def test_a_line_of_several_keeps_its_number() -> None:
     text = 'first\n{"output": "one\\ntwo\\nRuntimeError: CUDA error: no kernel image is available"}\nlast'
     paste = Paste.of(text)

@@ -20,7 +20,6 @@ OF_OTHERS = {
     "envcheck/tui/widgets/stack.py": "the libraries that the application shows, and their titles",
     "probes/frameworks/numba.py": "what Numba opens",
     "probes/loader/symbols.py": "how the functions of libraries begin",
-    "envcheck/rules/messages/refine.py": "the versions that XLA's messages name",
     "probes/kit/library_names.py": "the catalogue, as probes need it",
     "probes/cuda_libraries/answer.py": "the function that each library answers its version by",
     "probes/trials/libraries.py": "the same, of loaded ones",

@@ -214,10 +214,14 @@ def test_a_compat_package_sits_on_known_branches_up_to_its_own(row: ReleaseRow) 
 # --- Jetson -------------------------------------------------------------------------------------------------------
 
 
+SHARED_L4T = {"28.2.0", "28.2.1"}
+"""What JetPack 3.2, 3.2.1 and 3.3 have under them, with different libraries."""
+
+
 @every(BY_NAME["jetpack"])
 def test_jetpack_and_its_l4t_say_the_same(row: ReleaseRow) -> None:
     release = row.versions.removeprefix("==")
-    for l4t in named_versions([row.needs["l4t"]]):
+    for l4t in named_versions([row.needs["l4t"]]) - SHARED_L4T:
         (below,) = rows_for("l4t", l4t, "aarch64")
         assert covers("jetpack", below.needs["jetpack"], release)
         assert below.bundles == row.bundles
@@ -311,7 +315,7 @@ def test_what_a_library_goes_with(name: str, release: str, need: str, wanted: st
     ]
 )
 def test_least_capability_of_a_library(name: str, release: str, least: str) -> None:
-    assert {row.capability_min for row in rows_for(name, release)} == {least}
+    assert {row.capability_min for row in rows_for(name, release) if "cuda" in row.needs} == {least}
 
 
 LINKED_CODE = ("nvidia-nccl-cu11", "nvidia-nccl-cu12", "nvidia-nccl-cu13", "bitsandbytes")

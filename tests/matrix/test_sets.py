@@ -41,7 +41,7 @@ def stack(row: ReleaseRow) -> Iterator[str]:
 
 
 def test_every_kind_of_set_is_there() -> None:
-    # Containers are rows of images, which tests/compat/test_ask_containers.py asks.
+    # Containers are rows of images, which tests/compat/question/test_containers.py asks.
     assert {row.name for row in ROWS} == SETS - {"nvcr"}
 
 

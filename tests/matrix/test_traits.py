@@ -14,6 +14,7 @@ from envcheck.compat.tables import Trait
 ROOT = Path(__file__).parents[2] / "envcheck"
 OF_OTHERS = {
     "compat/performance/quantities.py": "the frameworks that are measured",
+    "compat/names.py": "the other names of components",
     "importers/kit/telling.py": "words of the lines that a long text is searched for",
     "report/page/essentials.py": "the distributions that the page names",
     "rules/engine/simulate.py": "distributions that are frameworks once they are installed",
@@ -50,11 +51,14 @@ OF_OTHERS = {
         ("chooses-cuda-of-torch", ("pytorch-cuda", "cudatoolkit"), ("pytorch", "cpuonly", "cuda-toolkit")),
         ("refuses-other-numpy", ("numba",), ("torch", "numba-cuda")),
         ("binary-interface", ("numpy", "torch"), ("scipy", "transformers", "cupy-cuda12x", "pandas")),
+        ("for-a-part", ("triton", "nvidia-cudnn-cu12", "nvidia-cusparselt"), ("torch", "nvidia-nccl-cu12", "cudnn")),
+        ("part-for-cuda", ("jax-cuda12-plugin", "jax-cuda13-pjrt"), ("jax", "jaxlib", "cupy-cuda12x")),
+        ("brings-cuda", ("nvidia-cuda-nvcc", "cuda-toolkit", "cuda-libraries"), ("cuda-python", "cuda-bindings")),
         ("has-cuda-provider", ("onnxruntime-gpu", "ort-nightly-gpu"), ("onnxruntime", "onnxruntime-directml")),
         (
             "shares-its-folder",
-            ("onnxruntime-gpu", "ort-nightly-gpu", "tensorflow-intel", "cupy-cuda12x"),
-            ("onnxruntime-extensions", "onnxruntime-genai", "tensorflow-io", "cupy-xarray", "torch"),
+            ("onnxruntime-gpu", "ort-nightly-gpu", "tensorflow-intel", "cupy-cuda12x", "pytorch-triton-rocm"),
+            ("onnxruntime-extensions", "onnxruntime-genai", "tensorflow-io", "cupy-xarray", "tritonclient", "torch"),
         ),
         ("refuses-older-cudnn", ("torch", "jaxlib", "intel-tensorflow", "tf-nightly"), ("onnxruntime-gpu", "cupy")),
     ],

@@ -9,8 +9,8 @@ from typing import NamedTuple, TypeAlias
 import msgspec
 
 from envcheck.compat.matrix import Matrix
-from envcheck.compat.names import DISTRIBUTIONS, SYSTEMS, canonical, scheme
-from envcheck.compat.question.question import Implied, Question, System, unknown_release
+from envcheck.compat.names import SYSTEMS, canonical, scheme
+from envcheck.compat.question.question import CONTAINER, Implied, Question, System, unknown_release
 from envcheck.compat.question.wheels import covering, pythons_here, wheels_of
 from envcheck.compat.relations.driver_cuda import may_exist
 from envcheck.compat.relations.fit import WEAKEST_FIRST, Fit, FitVerdict, conclude
@@ -386,10 +386,10 @@ def with_implied(question: Question) -> Question:
     if jetpack and "jetpack" not in question.labels:
         found["jetpack"] = jetpack
     container = question.container
-    for key, text in container.row.holds.items() if container else ():
+    for key, text in container.holds.items() if container else ():
         version = parse_version(text, scheme(key))
         if container and version:
-            found.setdefault(key, Implied("nvcr", container.label, version, container.row))
+            found.setdefault(key, Implied(CONTAINER, container.label, version, container.row))
     libc = _of_distribution(question)
     if libc and "glibc" not in question.labels:
         found["glibc"] = libc
@@ -401,10 +401,11 @@ def with_implied(question: Question) -> Question:
 
 def _of_distribution(question: Question) -> Implied | None:
     """The glibc of the Linux distribution in the container, or else of the one that was named."""
+    names = question.matrix.distribution_names
     inside = question.container.holds if question.container else {}
-    held = [("nvcr", name, parse_version(text, scheme(name))) for name, text in inside.items() if name in DISTRIBUTIONS]
+    held = [(CONTAINER, name, parse_version(text, scheme(name))) for name, text in inside.items() if name in names]
     by = "os" if "os" in question.labels else ""
-    named = [(by or name, name, each) for name in DISTRIBUTIONS for each in question.versions.get(name, ())]
+    named = [(by or name, name, each) for name in sorted(names) for each in question.versions.get(name, ())]
     for told_by, name, version in held or named:
         for row in question.matrix.rows_for(name, version) if version else ():
             libc = parse_version(row.bundles["glibc"], scheme("glibc"))
@@ -426,7 +427,7 @@ def _jetpack(question: Question) -> Implied | None:
         row
         for version in question.versions.get("l4t", ())
         for row in question.matrix.rows_of("jetpack")
-        if covered(row.needs.get("l4t", "<0"), version) == "all"
+        if covered(row.needs.get("l4t", "<0"), version) != "none"
     ]
     if len({row.versions for row in rows}) != 1:
         return None

@@ -19,10 +19,11 @@ from envcheck.compat.question.fits import ENGINE, all_fits
 from envcheck.compat.question.hardware import NAME as FORWARD
 from envcheck.compat.question.published import published
 from envcheck.compat.question.question import Question, listed, overall, summary
-from envcheck.compat.question.reading import read_question
-from envcheck.compat.relations.fit import Fit, FitVerdict
+from envcheck.compat.question.reading import gpu_of, read_question
+from envcheck.compat.relations.fit import Fit, FitVerdict, conclude
 from envcheck.compat.relations.torch import builds, tag_of
 from envcheck.compat.specifier import Version, parse_specifier, parse_version
+from envcheck.compat.tables import SharedNameRow
 from envcheck.components import Bound, Component
 from envcheck.versions import DriverRelease
 
@@ -73,6 +74,9 @@ def evaluate(matrix: Matrix, components: Sequence[Component], most: int = MOST_W
     ``most`` is what may be spent on trying members of families. A result that is compatible only because a further
     component chose another build than the one that is meant stays open.
     """
+    shared = _shared_name(matrix, components)
+    if shared:
+        return _of_each(matrix, components, *shared, most)
     result = narrowed(matrix, components, most)
     if result.verdict != "compatible":
         return result
@@ -80,6 +84,29 @@ def evaluate(matrix: Matrix, components: Sequence[Component], most: int = MOST_W
     reason = f"without {left_out} the question means another build, which does not fit"
     doubts = [summary("unknown", f"{reason}: {fit.reason}", [fit]).concerning(*fit.about) for fit in objections]
     return result._replace(fits=(*result.fits, *doubts), objections=objections)
+
+
+def _shared_name(matrix: Matrix, components: Sequence[Component]) -> tuple[int, SharedNameRow] | None:
+    """The GPU whose name several share, and where it stands."""
+    for place, component in enumerate(components):
+        if canonical(component.name) == "gpu" and gpu_of(matrix, component) is None:
+            row = matrix.find_shared_name(component.exact or "")
+            if row:
+                return place, row
+    return None
+
+
+def _of_each(matrix: Matrix, components: Sequence[Component], place: int, row: SharedNameRow, most: int) -> Result:
+    """The answer for GPUs that share a name: what holds for each of them; where they differ, nobody can tell."""
+    each = [(one, evaluate(matrix, replaced(components, place, one), most)) for one in row.compute_capabilities]
+    verdicts = {result.verdict for _, result in each}
+    deciding = [(one, next(fit for fit in result.fits if fit.verdict == result.verdict)) for one, result in each]
+    told = "; ".join(f"with {one}, {fit.reason}" for one, fit in deciding)
+    reason = f"{row.name} may have compute capability {listed(row.compute_capabilities, 'or')}: {told}"
+    verdict: FitVerdict = verdicts.pop() if len(verdicts) == 1 else "unknown"
+    cited = [fit for _, fit in deciding]
+    fit = summary(verdict, reason, [*cited, conclude(matrix, verdict, "", row)]).concerning("gpu")
+    return each[-1][1]._replace(components=tuple(components), fits=(fit,), objections=())
 
 
 def replaced(components: Sequence[Component], place: int, value: str) -> list[Component]:

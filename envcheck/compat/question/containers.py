@@ -15,14 +15,22 @@ from envcheck.compat.matrix import Matrix
 from envcheck.compat.names import canonical, scheme
 from envcheck.compat.question.hardware import NAME as FORWARD
 from envcheck.compat.question.hardware import compat_fits, runs
-from envcheck.compat.question.question import AskedGpu, Container, Question, agree, listed, readable, reworded
+from envcheck.compat.question.question import (
+    CONTAINER,
+    AskedGpu,
+    Container,
+    Question,
+    agree,
+    listed,
+    readable,
+    reworded,
+)
 from envcheck.compat.relations.fit import Fit, conclude
 from envcheck.compat.relations.gpu_cuda import cuda_serves
 from envcheck.compat.specifier import Version, parse_specifier, parse_version
 from envcheck.compat.tables import ImageRow
 from envcheck.versions import ComputeCapability, CudaVersion, DriverRelease
 
-CONTAINER = "nvcr"
 REGISTRY = "nvcr.io/nvidia/"
 _FORMS = ("", "-py3", "-tf2-py3", "-base")
 """How tags of a release go on where only its number is named."""

@@ -8,31 +8,28 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from envcheck.compat.names import COMPILERS, DISTRIBUTIONS, scheme
+from envcheck.compat.matrix import Matrix
+from envcheck.compat.names import COMPILERS, scheme
 from envcheck.compat.question.question import Question, readable
 from envcheck.compat.question.wheels import libcs
 from envcheck.compat.relations.fit import Fit, conclude
 from envcheck.compat.specifier import Version, covered, parse_version
 
-_BESIDE = frozenset({"cuda", "nvcc", "glibc", "python", *COMPILERS, *DISTRIBUTIONS})
-"""What a question about the toolkit alone names; beside a package, CUDA means what that one is built with."""
-_WHEELS = {
-    "cudnn": "nvidia-cudnn-cu{}",
-    "nccl": "nvidia-nccl-cu{}",
-    "tensorrt": "tensorrt-cu{}-bindings",
-    **{f"tensorrt-cu{cuda}": f"tensorrt-cu{cuda}-bindings" for cuda in (11, 12, 13)},
-}
-"""The wheels on PyPI that hold a library, or the part of it that is linked against glibc, by the major of CUDA."""
+_BESIDE = frozenset({"cuda", "nvcc", "glibc", "python", *COMPILERS})
+"""What a question about the toolkit alone names besides a distribution; beside a package, CUDA means what that one is
+built with.
+"""
 
 
 def distribution_fits(question: Question) -> Iterator[Fit]:
     """Whether NVIDIA provides the toolkit, or the library, that was named for the distribution that was."""
-    for name in _WHEELS.keys() & question.labels.keys():
-        yield from _by_glibc(question, name)
-    if question.container or question.versions.keys() - _BESIDE:
+    for name in question.labels:
+        yield from _by_glibc(question, name, _wheels(question.matrix, name))
+    distributions = question.matrix.distribution_names
+    if question.container or question.versions.keys() - _BESIDE - distributions:
         return
     tool = "nvcc" if "nvcc" in question.versions else "cuda"
-    for name in sorted(DISTRIBUTIONS & question.versions.keys()):
+    for name in sorted(distributions & question.versions.keys()):
         by = "os" if "os" in question.labels else name
         for release in question.versions[name]:
             for toolkit in question.versions.get(tool, ()):
@@ -52,13 +49,20 @@ def _provided(question: Question, name: str, release: Version, toolkit: Version)
     return conclude(question.matrix, "unknown", reason, row, change=toolkits)
 
 
-def _by_glibc(question: Question, name: str) -> Iterator[Fit]:
+def _wheels(matrix: Matrix, name: str) -> list[str]:
+    """The wheels of a library, for each major of CUDA or for that in its name (``tensorrt-cu12``)."""
+    library, _, cuda = name.partition("-cu")
+    wheel = matrix.wheels_of_libraries.get(library)
+    majors = [cuda] if cuda else sorted({toolkit.major for toolkit in matrix.toolkits})
+    return [wheel.format(major) for major in majors] if wheel else []
+
+
+def _by_glibc(question: Question, name: str, wheels: list[str]) -> Iterator[Fit]:
     """What the wheels of a library tell of the glibc that it was linked against."""
-    wheels = {_WHEELS[name].format(cuda) for cuda in (11, 12, 13)}
     for version in question.versions.get(name, ()) if question.os in ("linux", "wsl") else ():
         needs = [
             (needed, row)
-            for wheel in sorted(wheels)
+            for wheel in wheels
             for row in question.matrix.wheels_by_name.get(wheel, ())
             if covered(row.versions, version) != "none"
             if (needed := parse_version(row.glibc.get(question.machine, ""), scheme("glibc")))

@@ -12,7 +12,7 @@ from typing import TypeAlias
 import msgspec
 
 from envcheck.compat.matrix import Matrix
-from envcheck.compat.names import COMPILERS, DISTRIBUTIONS, HARDWARE, PLATFORM, SETS, canonical
+from envcheck.compat.names import COMPILERS, HARDWARE, PLATFORM, SETS, canonical
 from envcheck.compat.question.candidates import (
     TORCH,
     Candidate,
@@ -22,7 +22,7 @@ from envcheck.compat.question.candidates import (
     torch_readings,
     with_implied,
 )
-from envcheck.compat.question.containers import CONTAINER, container_fits, is_nvidias
+from envcheck.compat.question.containers import container_fits, is_nvidias
 from envcheck.compat.question.data_center import data_center_fits
 from envcheck.compat.question.distributions import distribution_fits
 from envcheck.compat.question.hardware import hardware_fits
@@ -30,6 +30,7 @@ from envcheck.compat.question.jetsons import on_jetsons
 from envcheck.compat.question.one_of import one_of_fits
 from envcheck.compat.question.published import not_published, toolkit_fits
 from envcheck.compat.question.question import (
+    CONTAINER,
     Container,
     Implied,
     LibraryWheel,
@@ -198,8 +199,8 @@ def module_fits(question: Question) -> Iterator[Fit]:
 # Everything about a question: hardware pairs, the rows of each component, and what no relation covers.
 
 
-_KNOWN_OTHERWISE = frozenset({"cuda", "nvcc", "python", "gcc", ENGINE, *DISTRIBUTIONS})
-"""A version of these that no row of releases covers may be known all the same."""
+_KNOWN_OTHERWISE = frozenset({"cuda", "nvcc", "python", "gcc", ENGINE})
+"""A version of these, and of a distribution, that no row of releases covers may be known all the same."""
 
 _Option: TypeAlias = tuple[str, Sequence[Fit]]
 """One way to read a named component, and what the relations say of it so read."""
@@ -285,7 +286,7 @@ def _options(question: Question, name: str, version: Version) -> list[_Option]:
     if name == ENGINE or not (question.matrix.rows_of(name) or name in question.matrix.wheels_by_name):
         return []
     candidates = release_candidates(question, name, version)
-    if not candidates and name not in _KNOWN_OTHERWISE:
+    if not candidates and name not in _KNOWN_OTHERWISE | question.matrix.distribution_names:
         return [(name, [_unknown([name], unknown_release(question, name, version))])]
     found = _best_build(question, candidates)
     return _or_elsewhere(question, found, elsewhere(question, name, version)) if candidates else found

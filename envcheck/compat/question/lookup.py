@@ -12,9 +12,9 @@ from envcheck.compat.figures import Precision
 from envcheck.compat.matrix import Matrix
 from envcheck.compat.names import COMPILERS, canonical, scheme
 from envcheck.compat.performance.peaks import peak
-from envcheck.compat.question.containers import CONTAINER, REGISTRY, known_containers, read_container
+from envcheck.compat.question.containers import REGISTRY, known_containers, read_container
 from envcheck.compat.question.published import Gap, gap_of, published
-from envcheck.compat.question.question import AskedGpu, listed, readable
+from envcheck.compat.question.question import CONTAINER, AskedGpu, listed, readable
 from envcheck.compat.question.reading import gpu_of, spelled
 from envcheck.compat.question.wheels import covering
 from envcheck.compat.relations.driver_cuda import branch_of
@@ -201,6 +201,9 @@ def _pairs(matrix: Matrix, torch: str) -> dict[str, str]:
 def _gpu(matrix: Matrix, text: str) -> Iterable[_Record]:
     gpu = gpu_of(matrix, Component("gpu", (Bound("==", text),)))
     if gpu is None:
+        shared = matrix.find_shared_name(text)
+        if shared:
+            yield _facts(shared)
         return
     capability, architecture = matrix.capability_rows.get(gpu.capability), architecture_of(matrix, gpu.capability)
     having = [row.version for row in matrix.cuda if gpu.capability.sm in row.targets]

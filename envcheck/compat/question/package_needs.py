@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
+from envcheck.compat.load import load_matrix
 from envcheck.compat.matrix import Matrix
 from envcheck.compat.names import canonical, scheme
 from envcheck.compat.question.candidates import release_candidates
@@ -30,19 +31,10 @@ _NAMES_EXTRA = re.compile(r";.*\bextra\b")
 _FOR_AN_EXTRA = re.compile(r";.*\bextra\s*==\s*[\"']")
 _EXTRA = re.compile(r"""\bextra\s*==\s*["']([a-z0-9][a-z0-9._-]{0,40})["']""")
 _WILD = re.compile(r"((?:>=|<=|>|<)\s*[0-9][0-9.]*)\.\*")
-_WHEELS = {"cudnn": "nvidia-cudnn", "nccl": "nvidia-nccl"}
-"""Components that are distributions under another name, with the CUDA major behind it."""
 _NO_PACKAGES = frozenset(
     {"cuda", "python", "tensorrt", "ubuntu", "jetpack", "glibc", "l4t", "gcc", "clang", "msvc", "nvcc"}
 )
 """Components that no installer of Python packages brings."""
-
-_STAND_IN = re.compile(
-    r"(?:(?:amd-)?(?P<cupy>cupy)|(?P<onnxruntime>onnxruntime)|(?P<triton>(?:pytorch-)?triton)|"
-    r"(?:intel-)?(?P<tensorflow>tensorflow|tf-nightly))(?:-(?:nightly|cpu|gpu|intel|directml|openvino|cuda\d+x?|aws|rocm).*)?|"
-    r"(?P<opencv>opencv)(?:-contrib)?-python(?:-headless)?|(?P<psycopg>psycopg2)-binary"
-)
-"""Distributions that fill the same package, each in the place of another."""
 
 
 def names_extra(line: str) -> bool:
@@ -79,6 +71,8 @@ def release_fits(
     if met is None or not rows:
         return None
     covers = {_cover(_need(row, other), met) for row in rows}
+    if any(other in row.disputed and _cover(row.disputed[other], met) != "none" for row in rows):
+        covers.add("some")
     cover: Cover = covers.pop() if len(covers) == 1 else "some"
     wanted = " or ".join(dict.fromkeys(_need(row, other) for row in rows))
     reason = f"{name} {version} needs {other}{wanted}, and this is {there}"
@@ -116,9 +110,8 @@ def normalised(name: str) -> str:
 
 @lru_cache(maxsize=30_000)  # asked of every distribution for each framework
 def package_filled_by(name: str) -> str:
-    """The package that a distribution fills."""
-    match = _STAND_IN.fullmatch(name)
-    return match.lastgroup or name if match else name
+    """The package that a distribution fills: those of one project stand in for each other."""
+    return next(iter(load_matrix().projects(name, "shares-its-folder")), name)
 
 
 def same_package(one: str, other: str) -> bool:
@@ -335,9 +328,9 @@ def needed_of(
     lines: dict[str, None] = {}
     for row in release_rows(matrix, name, version, os, machine):
         major = (row.cuda or "").partition(".")[0]
-        left_out = {*row.optional, *(member for group in row.one_of for member in group)}
+        left_out = {*row.optional, *row.alternatives}
         for component, spec in row.needs.items():
-            wheel = _WHEELS.get(component)
+            wheel = matrix.wheels_of_libraries.get(component)
             if (
                 component in left_out
                 or component in _NO_PACKAGES
@@ -346,7 +339,7 @@ def needed_of(
                 or "|" in spec
             ):
                 continue
-            asked = f"{wheel}-cu{major}" if wheel else component
+            asked = wheel.format(major) if wheel else component
             lines[f"{asked}{','.join(map(_bound, spec.split(',')))}"] = None
     return tuple(lines)
 
@@ -366,6 +359,7 @@ def _pins_of_torch(matrix: Matrix, version: str) -> tuple[str, ...]:
     if row is None or not cuda or (local and not local.startswith("cu")):
         return ()
     major = cuda.partition(".")[0]
-    own = ((f"nvidia-cudnn-cu{major}", row.cudnn), (f"nvidia-nccl-cu{major}", row.nccl))
+    wheels = matrix.wheels_of_libraries
+    own = ((wheels["cudnn"].format(major), row.cudnn), (wheels["nccl"].format(major), row.nccl))
     pins = (*(own if not local or local == f"cu{cuda.replace('.', '')}" else ()), ("triton", row.triton))
     return tuple(f"{name}=={pin}" for name, pin in pins if pin)

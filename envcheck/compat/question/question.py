@@ -137,6 +137,10 @@ class System(NamedTuple):
     row: ReleaseRow
 
 
+CONTAINER = "nvcr"
+"""How a container is asked for."""
+
+
 class Container(NamedTuple):
     """A container of NVIDIA that was named, and what was named of its contents."""
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any, get_args
 
 from envcheck.compat.matrix import Matrix
-from envcheck.compat.names import ARM, DISTRIBUTIONS, canonical, scheme
-from envcheck.compat.question.containers import CONTAINER, inside, read_container
+from envcheck.compat.names import ARM, canonical, scheme
+from envcheck.compat.question.containers import inside, read_container
 from envcheck.compat.question.published import release_meant, series_meant
-from envcheck.compat.question.question import AnyPatch, AskedGpu, BranchHead, LibraryWheel, Question
+from envcheck.compat.question.question import CONTAINER, AnyPatch, AskedGpu, BranchHead, LibraryWheel, Question
 from envcheck.compat.question.wheels import wheels_of
 from envcheck.compat.relations.fit import Fit
 from envcheck.compat.specifier import Specifier, Version, parse_specifier, parse_version
@@ -193,9 +194,6 @@ _MACHINES: dict[str, Machine] = {
     "arm64": "aarch64",
     "sbsa": "aarch64",
 }
-_RELEASE_OF_OS = re.compile(
-    rf"({'|'.join(sorted(DISTRIBUTIONS))}|windows|win|macos)[-_ ]?(?:linux|stream)?[-_ ]?v?([0-9][0-9.]*)"
-)
 _NVIDIA_WHEEL = re.compile(r"nvidia-([a-z0-9-]+?)(?:-cu([0-9]{2}))?")
 _CUDA = "cuda"
 _CHOOSES: Trait = "chooses-cuda-of-torch"
@@ -302,16 +300,23 @@ class _Draft:
 
 def _read_os(draft: _Draft, name: str, component: Component) -> None:
     text = (component.exact or "").lower()
-    release = _RELEASE_OF_OS.fullmatch(text)
+    distributions = draft.matrix.distribution_names
+    release = _release_of_os(distributions).fullmatch(text)
     base = release[1] if release else text
-    os = _OS.get(base) or ("linux" if release or base in DISTRIBUTIONS else None)
+    os = _OS.get(base) or ("linux" if release or base in distributions else None)
     if os is None:
         draft.unknown(name, f"{component}: known systems are {', '.join(get_args(Os))}")
         return
     draft.fields["os"] = os
     version = parse_version(release[2], scheme(base)) if release else None
-    if version and (base in DISTRIBUTIONS or draft.matrix.knows(base)):
+    if version and (base in distributions or draft.matrix.knows(base)):
         draft.versions[base] = (version,)
+
+
+@cache
+def _release_of_os(distributions: frozenset[str]) -> re.Pattern[str]:
+    names = "|".join(map(re.escape, sorted(distributions)))
+    return re.compile(rf"({names}|windows|win|macos)[-_ ]?(?:linux|stream)?[-_ ]?v?([0-9][0-9.]*)")
 
 
 def _read_machine(draft: _Draft, name: str, component: Component) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TypeVar
 
 from envcheck.compat.matrix import Matrix
-from envcheck.compat.names import CUDA_PARTS, DISTRIBUTIONS, HARDWARE, scheme
+from envcheck.compat.names import CUDA_PARTS, HARDWARE, scheme
 from envcheck.compat.question.question import Implied, Question, agree, listed, overall, summary
 from envcheck.compat.relations.fit import Fit, FitVerdict, conclude
 from envcheck.compat.specifier import Cover, Version, covered, parse_specifier, parse_version
@@ -213,7 +213,7 @@ def _unknown_libc(question: Question, label: str, name: str, row: WheelRow, leas
     """Where a release of a distribution was named that no row knows, whether its glibc is new enough."""
     if least is None or _ANY in row.pythons or libcs(question):
         return
-    for distribution in DISTRIBUTIONS & question.versions.keys():
+    for distribution in sorted(question.matrix.distribution_names & question.versions.keys()):
         by = "os" if "os" in question.labels else distribution
         reason = f"the wheels of {label} on PyPI need glibc {least} or newer; the matrix does not know that of"
         reason = f"{reason} {distribution} {question.versions[distribution][0]}"

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from envcheck.compat.families import row_of
+from envcheck.compat.families import TOOLKIT, row_of
 from envcheck.compat.matrix import Matrix
 from envcheck.compat.names import canonical
 from envcheck.compat.relations.fit import Fit, conclude
 from envcheck.compat.specifier import Version, parse_specifier, parse_version
 from envcheck.compat.tables import ReleaseRow
 from envcheck.versions import CudaVersion
-
-_TOOLKIT = "cuda-toolkit"
 
 
 def cuda_majors(matrix: Matrix, family: str, number: str) -> frozenset[int]:
@@ -135,7 +133,7 @@ def _row_of(matrix: Matrix, name: str, version: str | None) -> ReleaseRow | None
 
 
 def _toolkits(matrix: Matrix) -> list[ReleaseRow]:
-    return _named(matrix, _TOOLKIT)
+    return _named(matrix, TOOLKIT)
 
 
 def _named(matrix: Matrix, name: str) -> list[ReleaseRow]:

@@ -44,9 +44,11 @@ def _number_alone() -> re.Pattern[str]:
         rf"|(?<![\w.-])(?P<sized>{_NUMBER})(?=[ -]?(?:RTX|laptop|mobile|[0-9]{{1,2}} ?GB)\b)"
         r"|^\W{0,6}(?:[\w ]{0,20}\bGPU\b|(?:graphics|video|display)[ _]?(?:card|adapter)|VGA|card|accelerator|"
         rf"{card})[^:=|\n]{{0,30}}[:=|]\s?(?P<labelled>{_NUMBER})(?![\w.])"
-        rf"|(?:{card}|\bGPU)(?:型[号號])?\s?(?:ist|est|es|é|[是为為は는은])?\s?(?P<beside>{_NUMBER})(?!\w|\.\w| ?Mi?B)"
+        rf"|(?:{card}|\b(?:GPU|(?:graphics|video) cards?))(?:型[号號])?\s?(?:is|ist|est|es|é|[是为為は는은])?"
+        rf"\s?(?P<beside>{_NUMBER})(?!\w|\.\w| ?Mi?B)"
+        rf"|(?<![\w.-])(?P<times>(?!1){_NUMBER}) ?[x\xd7*] ?[1-8](?![\w.])"
         rf"|[单單双雙两兩一二三四八0-9][张張卡块塊]\s?(?P<counted>{_NUMBER})(?!\w|\.\w)"
-        rf"|(?<![\w.-])(?P<before>{_NUMBER})\s?(?:的|の)?(?={card})",
+        rf"|(?<![\w.-])(?P<before>{_NUMBER})\s?(?:的|の)?(?={card}|GPUs?\b(?![ -]hours)|(?:graphics|video) cards?\b)",
         re.IGNORECASE | re.ASCII,
     )
 

@@ -5,40 +5,11 @@ from __future__ import annotations
 import re
 from typing import Literal
 
+from envcheck.compat.load import load_matrix
 from envcheck.importers.kit.paste import SOURCE
 from envcheck.snapshot import Platform
 
 _Os = Literal["linux", "windows", "macos"]
-
-_DISTRIBUTIONS = (
-    ("ubuntu", "ubuntu"),
-    ("debian", "debian"),
-    ("centos", "centos"),
-    ("red hat enterprise linux", "rhel"),
-    ("rhel", "rhel"),
-    ("rocky linux", "rocky"),
-    ("almalinux", "almalinux"),
-    ("oracle linux", "ol"),
-    ("fedora", "fedora"),
-    ("amazon linux", "amzn"),
-    ("suse linux enterprise", "sles"),
-    ("opensuse leap", "opensuse-leap"),
-    ("opensuse tumbleweed", "opensuse-tumbleweed"),
-    ("arch linux", "arch"),
-    ("manjaro", "manjaro"),
-    ("endeavouros", "endeavouros"),
-    ("gentoo", "gentoo"),
-    ("nixos", "nixos"),
-    ("pop!_os", "pop"),
-    ("linux mint", "linuxmint"),
-    ("kali", "kali"),
-    ("alpine linux", "alpine"),
-    ("tencentos", "tencentos"),
-    ("alibaba cloud linux", "alinux"),
-    ("cbl-mariner", "mariner"),
-    ("microsoft azure linux", "azurelinux"),
-)
-"""Beginnings of distributions' titles, and their ``ID`` in os-release."""
 
 _WINDOWS = re.compile(r"^(?:microsoft\s+|майкрософт\s+)?(?:windows(?![a-z_])|win ?(?:7|8|1[01])\b)", re.IGNORECASE)
 _MACOS = re.compile(r"^(?:mac ?os ?x?|os x)\b", re.IGNORECASE)
@@ -93,7 +64,7 @@ def from_python_platform(text: str) -> Platform | None:
 
 def _distribution(title: str) -> str | None:
     lowered = title.lower()
-    return next((name for start, name in _DISTRIBUTIONS if lowered.startswith(start)), None)
+    return next((row.name for row in load_matrix().distributions if lowered.startswith(row.titles)), None)
 
 
 def _os(title: str, distribution: str | None) -> _Os | None:

@@ -15,7 +15,7 @@ from envcheck.importers.kit.layouts import spread_statements
 from envcheck.importers.kit.spoken import Spoken, may_tell, said_in
 from envcheck.importers.kit.telling import telling_places
 from envcheck.importers.kit.translated import in_english
-from envcheck.importers.kit.unwrap import BREAK, Broken, rejoined, without_wrapping
+from envcheck.importers.kit.unwrap import BREAK, Broken, bare, of_compose, rejoined, spread
 from envcheck.snapshot import PASTED, ProbeRun
 
 SOURCE = PASTED
@@ -31,7 +31,6 @@ _ESCAPES = re.compile(
     r"\x1b(?:\[[0-?]{0,64}[ -/]{0,8}[@-~]|\][^\x07\x1b\n]{0,2000}(?:\x07|\x1b\\)|[@-_])|\x9b[0-?]{0,64}[@-~]"
 )
 _BOLD = re.compile(r"(?<!\*)\*\*(?!\*)([^*\n]{1,200})\*\*(?!\*)")
-_QUOTING = re.compile(r"^[ \t]{0,8}(?:>(?!>)[ \t]?){1,8}", re.MULTILINE)
 _CELLS = re.compile(r"</t[dh]>[ \t]{0,8}<t[dh](?: [^<>\n]{0,200})?>", re.IGNORECASE)
 _TAGS = re.compile(
     r"</?(?:table|tbody|thead|tr|t[dh]|br|li|ul|p|b|i|em|strong|code|pre|details|summary|kbd|sub|h[1-6])"
@@ -39,9 +38,6 @@ _TAGS = re.compile(
     re.IGNORECASE,
 )
 """What Markdown admits of HTML."""
-_COMPOSE = re.compile(r"^[A-Za-z][\w.-]{1,60}[_-][0-9]{1,3} {1,20}\| ", re.MULTILINE)
-"""What ``docker compose`` puts before each line of a container's log."""
-_RAY = re.compile(r"^[ \t]{0,8}\([^()\n]{0,80}\bpid=[0-9]{1,10}[^()\n]{0,80}\)[ \t]?", re.MULTILINE)
 
 _REMOVED = (
     *range(0x09),
@@ -145,7 +141,7 @@ class Paste:
             " and ".join(unread),
             tuple(numbers[place] for place in places),
             {text: chosen[place] for place, text in reversed(english.items())},  # of several the first
-            prefix[0].strip() if (prefix := _COMPOSE.search(first)) else "",
+            of_compose(first),
         )
 
 
@@ -176,19 +172,13 @@ def _ends(text: str) -> tuple[str, str, int]:
 
 def _clean(text: str) -> str:
     # Each pattern needs one of its characters; looking for that first spares most texts the search.
-    text = without_wrapping(text.replace("\r\n", "\n").replace("\r", "\n"))
+    text = spread(text.replace("\r\n", "\n").replace("\r", "\n"))
     if "\x1b" in text or "\x9b" in text:
         text = _ESCAPES.sub("", text)
     if not _TABLE.keys().isdisjoint(map(ord, set(text))):
         text = text.translate(_TABLE)
     if "</" in text:
         text = _TAGS.sub("", _CELLS.sub(" | ", text))
-    for sign, pattern, rest in (
-        ("**", _BOLD, r"\1"),
-        (">", _QUOTING, ""),
-        (" | ", _COMPOSE, ""),
-        ("pid=", _RAY, ""),
-    ):
-        if sign in text:
-            text = pattern.sub(rest, text)
-    return text
+    if "**" in text:
+        text = _BOLD.sub(r"\1", text)
+    return bare(text)

@@ -318,7 +318,7 @@ def _field() -> re.Pattern[str]:
     return re.compile(
         r"\b(?:cuda|nvidia|cudnn|nccl|cublas|tensorrt|(?:py)?torch|tensorflow|onnx ?runtime|gpus?|geforce|[rg]tx|vram|"
         r"nvcc|llama\.cpp|ollama|vllm|jetson|nvlink|nvswitch|infiniband|slurm|gres|sglang|triton|jax|cupy|numba|deepspeed|"
-        r"comfyui|whisper|llms?|exit(?:ed)? (?:with )?code (?:132|134|135|137|139)|segfault(?:s|ed)?)\b|"
+        r"comfyui|whisper|llms?|p2p|exit(?:ed)? (?:with )?code (?:132|134|135|137|139)|segfault(?:s|ed)?)\b|"
         rf"^[ \t]{{0,20}}killed[ \t]{{0,20}}$|显存|英伟达|{words_for('graphics-card')}",
         re.MULTILINE | re.ASCII,
     )

@@ -32,6 +32,10 @@ _NO_ESCAPE = re.compile(r"(?<!\\)(?:\\\\){0,20}\\[^nrtbfux0\"'\\/]|(?<![A-Za-z])
 _ENTITY = re.compile(r"&(?:lt|gt|amp|quot|apos|nbsp|#39|#34|#x27|#x22);")
 _LINE_END = re.compile(r"<br ?/?>", re.IGNORECASE)
 
+_QUOTING = re.compile(r"^[ \t]{0,8}(?:>(?!>)[ \t]?){1,8}", re.MULTILINE)
+_COMPOSE = re.compile(r"^[A-Za-z][\w.-]{1,60}[_-][0-9]{1,3} {1,20}\| ", re.MULTILINE)
+"""What ``docker compose`` puts before each line of a container's log."""
+_RAY = re.compile(r"^[ \t]{0,8}\([^()\n]{0,80}\bpid=[0-9]{1,10}[^()\n]{0,80}\)[ \t]?", re.MULTILINE)
 _TIME = r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}\.[0-9]{6,9}Z"
 _BEFORE = re.compile(
     rf"^(?:{_TIME} (?:std(?:out|err) [FP] )?(?:##\[(?:error|warning|debug)\])?|##\[(?:error|warning|debug)\]|"
@@ -80,9 +84,9 @@ _TABLE = ("|", "+")
 """How lines of a table begin, which are as long as each other without being broken."""
 
 
-def without_wrapping(text: str) -> str:
-    """``text`` as the programs printed it, as far as its characters tell. ``BREAK`` stands for the end of a line that
-    is none in ``text``, so that lines keep their numbers.
+def spread(text: str) -> str:
+    """The lines that a text holds as strings, with the characters that its escapes stand for. ``BREAK`` stands for the
+    end of a line that is none in ``text``, so that lines keep their numbers.
     """
     # Each pattern needs one of its characters; looking for that first spares most texts the search.
     if '{"log":' in text:
@@ -91,8 +95,14 @@ def without_wrapping(text: str) -> str:
         text = "\n".join(map(_printed, text.split("\n")))
     if "&" in text and "<?xml" not in text:
         text = _ENTITY.sub(lambda found: html.unescape(found[0]), text)
-    if "<br" in text:
-        text = _LINE_END.sub(BREAK, text)
+    return _LINE_END.sub(BREAK, text) if "<br" in text else text
+
+
+def bare(text: str) -> str:
+    """The lines of a text without what collectors, quoting and boxes put around them."""
+    text = _unquoted(text)
+    if " | " in text:
+        text = _COMPOSE.sub("", text)
     if any(map(text.__contains__, _SIGNS_BEFORE)):
         text = _BEFORE.sub("", text)
     for pattern in _BEFORE_MOST:
@@ -101,7 +111,14 @@ def without_wrapping(text: str) -> str:
         text = _QUOTED.sub(r"\1", text)
     if any(map(text.__contains__, "│┃║")):
         text = _BOX.sub(_in_box, text)
-    return text
+    text = _unquoted(text)  # within a list or a box
+    return _RAY.sub("", text) if "pid=" in text else text
+
+
+def of_compose(text: str) -> str:
+    """What ``docker compose`` wrote before a line of a container's log; empty where there is none."""
+    found = _COMPOSE.search(text)
+    return found[0].strip() if found else ""
 
 
 class Broken(NamedTuple):
@@ -153,6 +170,10 @@ def _logged(line: re.Match[str]) -> str:
     value = line[0][len('{"log":') :].lstrip().removeprefix('"')
     end = _STREAM.search(value)
     return _unescaped(value[: end.start()]) if end else line[0]
+
+
+def _unquoted(text: str) -> str:
+    return _QUOTING.sub("", text) if ">" in text else text
 
 
 def _in_box(line: re.Match[str]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from envcheck.checks import Evidence, Fix
+from envcheck.compat.error_lines import lines_with
 from envcheck.rules.api import Facts, Outcome, evidence_of, passed, rule
 from envcheck.rules.driver.loaded_library import (
     CUDA,
@@ -73,6 +74,9 @@ def _match_versions(facts: Facts) -> tuple[Fix, ...]:
     if in_container(facts):
         text = "Remove the driver libraries (libcuda, libnvidia-*) from the image: the host's are mounted at start"
         return (Fix(text=text), Fix(text="If the host was updated, restart it", who="cluster-admin"))
+    if lines_with("driver-parts-differ", facts.snapshot.observed_errors):
+        text = "If they still differ, reinstall the driver: its kernel modules and firmware must be of one release"
+        return (*fixes.REBOOT, Fix(text=text, who="root"))
     return fixes.REBOOT
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from envcheck.checks import Changes
+from envcheck.compat.families import TOOLKIT
 from envcheck.compat.matrix import Matrix
 from envcheck.compat.question.package_needs import (
     active_requirements,
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     from packaging.requirements import Requirement
 
 SOURCE = "simulated"
-_TOOLKIT = "cuda-toolkit"
 _MOST = 400
 """Requirements that are followed for one fix."""
 
@@ -168,7 +168,7 @@ class _Installer:
             )
             self.there[name] = there
             self.fresh.add(name)
-            if not version and name != _TOOLKIT:
+            if not version and name != TOOLKIT:
                 self.unknown[name] = None
         elif again:
             self.fresh.add(name)
@@ -183,7 +183,7 @@ class _Installer:
 
     def _install_toolkit(self, asked: Requirement) -> None:
         """Add the wheels that the extras of ``cuda-toolkit`` install."""
-        major = newest_admitted(str(asked.specifier)) if normalised(asked.name) == _TOOLKIT else None
+        major = newest_admitted(str(asked.specifier)) if normalised(asked.name) == TOOLKIT else None
         for extra in sorted(asked.extras) if major else ():
             for name in wheels_of_extra(extra, (major or "").partition(".")[0]):
                 there = self.there.get(name)

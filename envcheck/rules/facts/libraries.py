@@ -85,7 +85,7 @@ def _is_required(load: Load, framework: Framework, facts: Facts) -> bool:
     if name is None or row is None or name.family not in row.opened_first:
         return False
     falls_back = facts.matrix.has_trait(framework.name, "falls-back-to-cpu")
-    built_for_cuda = bool(framework.cuda or framework.name.startswith("jax-cuda"))
+    built_for_cuda = bool(framework.cuda or facts.matrix.has_trait(framework.name, "part-for-cuda"))
     return falls_back and built_for_cuda and may_have_gpus(facts)
 
 

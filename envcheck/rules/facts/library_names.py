@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from functools import cache, lru_cache
 from typing import NamedTuple
 
-from envcheck.compat.families import SPOKEN_OF, files_of, row_of
+from envcheck.compat.families import SPOKEN_OF, TOOLKIT, files_of, row_of
 from envcheck.compat.load import load_matrix
 from envcheck.compat.matrix import Matrix
 from envcheck.compat.question.package_needs import holds, normalised, read_requirement
@@ -20,8 +20,6 @@ from envcheck.snapshot import Distribution, Framework
 
 _MOST = 8
 
-TOOLKIT = "cuda-toolkit"
-"""NVIDIA's distribution whose extras install wheels of the toolkit."""
 _WHEEL = re.compile(r"nvidia-(?P<name>[a-z]+(?:-[a-z]+)*?)(?:-cu(?P<cuda>[0-9]{1,3}))?")
 
 

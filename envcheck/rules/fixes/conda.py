@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from envcheck.checks import Changes, Fix
+from envcheck.compat.families import TOOLKIT
 from envcheck.compat.matrix import Matrix
 from envcheck.compat.question.package_needs import normalised, read_requirement
 from envcheck.rules.api import Facts
@@ -13,7 +14,6 @@ from envcheck.rules.fixes.commands import CHANNEL, conda_command
 from envcheck.snapshot import Distribution, Environment
 
 _SUFFIX = re.compile(r"-cu\d{2}$")
-_TOOLKIT = "cuda-toolkit"
 _MINOR = re.compile(r"==\s*(\d+(?:\.\d+)?)")
 
 
@@ -54,7 +54,7 @@ def _specs(line: str, matrix: Matrix) -> list[str]:
         return []
     names = {row.name: row.package for row in matrix.conda}
     name, bounds = normalised(asked.name), str(asked.specifier)
-    if name == _TOOLKIT:
+    if name == TOOLKIT:
         bases = [_package_of_extra(extra, names) for extra in sorted(asked.extras)]
         minor = _MINOR.match(bounds)
         return [*filter(None, bases), *([f"cuda-version={minor[1]}"] if minor else [])]

@@ -6,12 +6,13 @@ import re
 from collections.abc import Callable
 
 from envcheck.checks import Fix
-from envcheck.compat.error_lines import named_by
+from envcheck.compat.error_lines import matches_fragment, named_by
 from envcheck.rules.api import Facts
+from envcheck.rules.facts.driver import supported_cuda
 from envcheck.rules.facts.frameworks import distributions_in, framework_named, full_name, in_one_folder
 from envcheck.rules.fixes.install import How, install
 from envcheck.rules.fixes.releases import installed_release, newest_extra, newest_release, same_version
-from envcheck.rules.fixes.torch import INDEX, install_fitting_build
+from envcheck.rules.fixes.torch import INDEX, SELECTOR, install_fitting_build
 from envcheck.snapshot import Framework
 from envcheck.versions import CudaVersion
 
@@ -37,13 +38,32 @@ def install_gpu_build(facts: Facts, framework: Framework | None = None) -> tuple
 
 def install_other_release(facts: Facts, framework: Framework | None = None) -> tuple[Fix, ...]:
     """Replace a build that does not match the driver's or the GPU's generation."""
-    framework = framework or _told_framework("gpu-code-missing", facts)
-    if framework is None or framework.name == "torch":
-        return install_fitting_build(facts, framework)
+    framework = framework or _meant("gpu-code-missing", facts) or _meant("driver-too-old", facts)
     gpus = " and ".join(dict.fromkeys(gpu.compute_capability for gpu in facts.usable_gpus if gpu.compute_capability))
-    fitting = f" and for compute capability {gpus}" if gpus else ""
-    task = f"Install a release of {facts.matrix.title_of(framework.name)} for a CUDA that the driver runs{fitting}"
+    driver = supported_cuda(facts)
+    if framework is not None and framework.name == "torch" and (gpus or driver):
+        return install_fitting_build(facts, framework)
+    whose = f"a release of {facts.matrix.title_of(framework.name)}" if framework else "a build of the program"
+    cuda = f"CUDA {driver} or older, which the driver runs" if driver else "a CUDA that the driver runs"
+    task = f"Install {whose} for {f'compute capability {gpus}' if gpus else 'this GPU'} and for {cuda}"
+    if not (gpus and driver):
+        task += "; nvidia-smi tells which"
+    if framework is None or framework.name == "torch":
+        return (Fix(text=f"{task}{'' if framework else '; for PyTorch'}: {SELECTOR}"),)
     return (_documented(framework, task, facts),)
+
+
+def _meant(problem: str, facts: Facts) -> Framework | None:
+    """The program whose line names the problem, PyTorch where the line or the text speaks of it; None if unknown."""
+    told = _told_framework(problem, facts)
+    if told is not None:
+        return told
+    lines = [
+        error for error in facts.snapshot.observed_errors if (row := named_by(error.text)) and row.problem == problem
+    ]
+    if any(matches_fragment("pytorch-speaks", error.text) for error in lines):
+        return framework_named("torch", facts.environment) or Framework(name="torch")
+    return framework_named("torch", facts.environment)
 
 
 def _told_framework(problem: str, facts: Facts) -> Framework | None:

@@ -7,9 +7,9 @@ from collections import Counter
 from envcheck.checks import Evidence, Fix, Missing, Status
 from envcheck.compat.error_lines import lines_with
 from envcheck.compat.matrix import Matrix
+from envcheck.compat.question.devices import refused
 from envcheck.compat.question.package_needs import release_rows
 from envcheck.compat.question.question import AskedGpu
-from envcheck.compat.question.software import refused
 from envcheck.compat.relations.fit import WEAKEST_FIRST, Fit, conclude
 from envcheck.compat.relations.gpu_code import code_runs_on, only_ptx_serves
 from envcheck.compat.relations.gpu_cuda import cuda_serves

@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 from envcheck.checks import Evidence, Fix
-from envcheck.compat.question.package_needs import active_requirements, normalised, requirement_name
+from envcheck.compat.question.package_needs import (
+    active_requirements,
+    normalised,
+    package_filled_by,
+    requirement_name,
+)
 from envcheck.compat.relations.fit import Fit
 from envcheck.compat.relations.gpu_cuda import cuda_targets
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, evidence_of, passed, rule
@@ -35,8 +40,7 @@ _HEADERS = {"dnf": "python3-devel", "zypper": "python3-devel"}
 
 
 def _is_triton(subject: FrameworkSubject) -> bool:
-    name = subject.framework.name
-    return name in ("triton", "pytorch-triton", "triton-nightly") and subject.framework.problem is None
+    return package_filled_by(subject.framework.name) == "triton" and subject.framework.problem is None
 
 
 def _assemblers(framework: Framework) -> dict[str, CudaVersion]:

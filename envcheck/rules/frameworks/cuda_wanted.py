@@ -8,17 +8,14 @@ from envcheck.checks import Evidence
 from envcheck.compat.error_lines import matches_fragment
 from envcheck.compat.matrix import Matrix
 from envcheck.compat.relations.visible_devices import hides_all
+from envcheck.compat.tables import Trait
 from envcheck.rules.api import Facts, evidence_of
 from envcheck.rules.facts.library_names import wheel_of
 from envcheck.rules.messages.observed import line_evidence
 from envcheck.rules.variables.visible_devices import VISIBLE, setting_evidence
 from envcheck.snapshot import Environment, items_in
 
-_TOOLKIT = re.compile(r"nvidia-cuda-|cuda-(?:toolkit|runtime|cudart|libraries)$")
-"""Distributions of the toolkit's parts, besides NVIDIA's wheels of libraries."""
-
-_LOG_PREFIX = re.compile(r"\.cc:[0-9]+\]")
-"""The prefix of lines that TensorFlow and XLA log without a GPU, too."""
+_OF_CUDA: tuple[Trait, ...] = ("brings-cuda", "chooses-cuda-of-torch")
 
 _CODE = re.compile(r"\S+\.py\b")
 """The file of a warning; CPU builds of PyTorch have a ``torch/cuda/__init__.py``, too."""
@@ -48,7 +45,7 @@ def _package(environment: Environment, matrix: Matrix) -> tuple[Evidence, ...]:
 
 
 def _brings_cuda(name: str, matrix: Matrix) -> bool:
-    return bool(wheel_of(name) or _TOOLKIT.match(name)) or matrix.has_trait(name, "chooses-cuda-of-torch")
+    return wheel_of(name) is not None or any(matrix.has_trait(name, trait) for trait in _OF_CUDA)
 
 
 def _stated(facts: Facts) -> tuple[Evidence, ...]:
@@ -59,6 +56,11 @@ def _stated(facts: Facts) -> tuple[Evidence, ...]:
 
 
 def _error(facts: Facts) -> tuple[Evidence, ...]:
-    errors = (error for error in facts.snapshot.observed_errors if not _LOG_PREFIX.search(error.text))
-    found = next((error for error in errors if matches_fragment("cuda-wanted", _CODE.sub("", error.text))), None)
+    asking = (
+        error
+        for error in facts.snapshot.observed_errors
+        if matches_fragment("cuda-wanted", _CODE.sub("", error.text))
+        and not matches_fragment("logged-with-its-place", error.text)
+    )
+    found = next(asking, None)
     return (line_evidence(found, "asks for CUDA"),) if found else ()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from envcheck.checks import Evidence, Fix, Status
 from envcheck.compat.error_lines import lines_with
+from envcheck.compat.families import TOOLKIT
 from envcheck.compat.relations.driver_cuda import minor_compatible
 from envcheck.compat.relations.gpu_code import code_runs_on
 from envcheck.compat.relations.gpu_cuda import cuda_targets
@@ -36,7 +37,7 @@ def _build_fails(facts: Facts) -> bool:
 
 def _stated_toolkit(facts: Facts) -> Toolkit | None:
     """The toolkit of which a text states the version alone."""
-    said = [each for each in items_in(facts.snapshot.libraries) if each.stated and each.family == "cuda-toolkit"]
+    said = [each for each in items_in(facts.snapshot.libraries) if each.stated and each.family == TOOLKIT]
     return Toolkit(source=PASTED, path=said[0].path, version=said[0].declared) if len(said) == 1 else None
 
 

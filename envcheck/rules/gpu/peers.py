@@ -23,6 +23,8 @@ _HINDERED = {
 
 _ACS_LINE = re.compile(r"ACSCtl:.*ReqRedir\+", re.IGNORECASE)
 _SHOWN = 6
+_LOST = 0.5
+"""Share of the bandwidth through host memory below which direct copies are hindered, and not only no faster."""
 
 
 def _only_settings(facts: Facts) -> Outcome | None:
@@ -60,7 +62,9 @@ _NO_ACS = Fix(
 @rule(
     layer="fabric",
     scope="node",
-    arises=lambda _subject, facts: len([gpu for gpu in facts.own_gpus if gpu.pci_bus_id]) > 1,
+    arises=lambda snapshot, facts: (
+        len([gpu for gpu in facts.own_gpus if gpu.pci_bus_id]) > 1 or _slower_directly(snapshot) is not None
+    ),
     remedy=lambda _facts: (_TEST, _WITHOUT_IOMMU, _NO_ACS, _AROUND),
     doubt=_only_settings,
 )
@@ -71,7 +75,8 @@ def peer_access_blocked(snapshot: Snapshot, facts: Facts) -> Outcome | None:
         Checks, for GPUs without an NVLink between them on bare metal, whether switch ports redirect
         their traffic to the root (ACS; readable by root only) and whether the IOMMU translates their
         addresses although CUDA permits peer access. Elsewhere, reports NVML's reason against peer
-        access. GPU models whose driver offers no peer access are not judged.
+        access. GPU models whose driver offers no peer access are not judged. In a text, compares the
+        copies that CUDA's p2pBandwidthLatencyTest measured with and without peer access.
 
     Why it matters
         Redirected or translated transfers between GPUs are slow, hang, or corrupt data: NCCL stops in
@@ -93,8 +98,9 @@ def peer_access_blocked(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """
     links = snapshot.fabric.links if snapshot.fabric else None
     pairs = [link for link in links or () if link.nvlinks == 0]
-    if not links:
-        return None
+    slower = _slower_directly(snapshot)
+    if slower is not None or not links:
+        return slower
     if not pairs:
         return passed("NVLink connects all GPUs", decided_by="driver-answered")
     guest = (snapshot.platform or Platform()).virtualization not in (None, "none")
@@ -110,6 +116,25 @@ def peer_access_blocked(snapshot: Snapshot, facts: Facts) -> Outcome | None:
         return None
     reached = f"{len(open_pairs)} of {plural(len(pairs), 'GPU pair')} on PCIe"
     return passed(f"Peer access: {reached}", decided_by="driver-answered")
+
+
+def _slower_directly(snapshot: Snapshot) -> Outcome | None:
+    """The finding in a text whose measured copies lose by peer access."""
+    told = snapshot.told
+    if told is None or told.direct_copies is None or told.staged_copies is None:
+        return None
+    if told.direct_copies >= _LOST * told.staged_copies:
+        return None
+    return Outcome(
+        status="fail",
+        title="Direct copies between GPUs are slower than copies through host memory",
+        message="Something on the way redirects or translates them: ACS on a port, or the IOMMU.",
+        evidence=(
+            Evidence(what="copies with peer access", value=f"{told.direct_copies:g} GB/s", source=told.source),
+            Evidence(what="copies without", value=f"{told.staged_copies:g} GB/s", source=told.source),
+        ),
+        confidence="medium",
+    )
 
 
 def _allowed(link: GpuLink, snapshot: Snapshot) -> bool | None:

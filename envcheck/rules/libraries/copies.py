@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from envcheck.checks import Evidence, Fix, Status
+from envcheck.compat.matrix import Matrix
 from envcheck.compat.question.package_needs import names_extra
 from envcheck.compat.relations.libraries import cudnn_serves, is_older, same_major
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, rule
@@ -163,7 +164,7 @@ def cuda_library_too_old(subject: FrameworkSubject, facts: Facts) -> Outcome | N
             https://docs.nvidia.com/cuda/cuda-toolkit-release-notes/index.html
     """
     framework = subject.framework
-    wanted = _minimum_versions(subject)
+    wanted = _minimum_versions(subject, facts.matrix)
     old = [load for load in own_loads(subject) if _is_too_old(load, wanted)]
     if not old:
         return None
@@ -184,7 +185,7 @@ def _is_too_old(load: Load, wanted: dict[str, str]) -> bool:
     return bool(load.path and least and is_older(load.version, least))
 
 
-def _minimum_versions(subject: FrameworkSubject) -> dict[str, str]:
+def _minimum_versions(subject: FrameworkSubject, matrix: Matrix) -> dict[str, str]:
     """The minimum versions in its metadata, by family; not of CUPTI and others with their own numbering.
 
     Requirements of an extra count if their wheel is installed, since extras may be alternatives for each CUDA version.
@@ -193,12 +194,13 @@ def _minimum_versions(subject: FrameworkSubject) -> dict[str, str]:
     framework = subject.framework
     installed = {each.name for each in subject.environment.distributions or ()}
     found: dict[str, str] = {}
+    plug_in = matrix.has_trait(framework.name, "part-for-cuda")
     for line in framework.requires:
         match = _LEAST.match(line)
         family = family_of_wheel(match["name"]) if match else None
         if match is None or family is None or family == "cupti":
             continue
-        if names_extra(line) and match["name"] not in installed and not framework.name.startswith("jax-cuda"):
+        if names_extra(line) and match["name"] not in installed and not plug_in:
             continue
         found.setdefault(family, match["version"])
     return found

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from envcheck.checks import Evidence, Fix
+from envcheck.compat.families import TOOLKIT
 from envcheck.compat.relations.libraries import cuda_majors
+from envcheck.compat.tables import Trait
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, passed, rule
 from envcheck.rules.facts.frameworks import base_framework, full_name
 from envcheck.rules.facts.libraries import (
@@ -40,6 +42,9 @@ from envcheck.rules.packages.shipped import is_damaged, owner_of
 from envcheck.snapshot import Distribution, Framework, Load, items_in
 from envcheck.versions import CudaVersion
 
+_COMPARED_ELSEWHERE: tuple[Trait, ...] = ("part-for-cuda", "cuda-of-torch")
+"""Of these, other rules compare the CUDA with that of what they extend."""
+
 
 def _provided_by_host(facts: Facts) -> Outcome | None:
     """A note on a Jetson of an unknown release, where these libraries belong to the system; where the release is known,
@@ -53,7 +58,7 @@ def _provided_by_host(facts: Facts) -> Outcome | None:
 
 def _provided_by_its_host(facts: Facts) -> Outcome | None:
     """As ``_provided_by_host`` has it, where the text does not say itself which CUDA there is."""
-    said = any(each.stated and each.family == "cuda-toolkit" for each in items_in(facts.snapshot.libraries))
+    said = any(each.stated and each.family == TOOLKIT for each in items_in(facts.snapshot.libraries))
     return None if said else _provided_by_host(facts)
 
 
@@ -367,8 +372,8 @@ def _extends_another(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     own, its = CudaVersion.parse(framework.cuda), CudaVersion.parse(base.cuda if base else None)
     if base is None or own is None or its is None or own.major == its.major:
         return None
-    if framework.name.startswith("jax-cuda") or facts.matrix.has_trait(framework.name, "cuda-of-torch"):
-        return None  # other rules compare these
+    if any(facts.matrix.has_trait(framework.name, trait) for trait in _COMPARED_ELSEWHERE):
+        return None
     if ran_on_gpu(framework):
         return None
     return Outcome(

@@ -12,6 +12,7 @@ import re
 from typing import Literal, NamedTuple
 
 from envcheck.checks import Evidence
+from envcheck.compat.families import TOOLKIT
 from envcheck.compat.names import canonical
 from envcheck.compat.question.package_needs import release_fits, release_rows
 from envcheck.compat.relations.fit import Fit
@@ -77,7 +78,7 @@ def _copy(component: Literal["cuda", "cudnn"], subject: FrameworkSubject, facts:
     if wheels:
         found = [each for each in wheels if family_of_wheel(each.name) == "cudnn"]
         return _Stated(found[0].version, found[0].name, found[0].source, of_wheel=True) if len(found) == 1 else None
-    family = "cuda-toolkit" if component == "cuda" else "cudnn"
+    family = TOOLKIT if component == "cuda" else "cudnn"
     said = [each for each in items_in(facts.snapshot.libraries) if each.family == family and each.stated]
     if any(each.read.get("declared") == OF_FRAMEWORK_IMAGE for each in said):
         return None

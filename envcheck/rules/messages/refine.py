@@ -8,6 +8,7 @@ from envcheck.compat.error_lines import ErrorLine, fragment_in, lines_with, matc
 from envcheck.compat.matrix import Matrix
 from envcheck.compat.relations.gpu_code import runs_natively
 from envcheck.compat.relations.libraries import is_older, same_major
+from envcheck.compat.tables import FamilyRow
 from envcheck.rules.messages.why_missing import (
     LONGEST_NUMBER,
     distributions_in,
@@ -85,9 +86,13 @@ def _another_problem(line: ErrorLine, text: str, snapshot: Snapshot, matrix: Mat
     """The problem that a line names only on such a machine as this."""
     if line.problem in _OF_LINUX and _SHARED_OBJECT.search(text) and _on_windows(snapshot):
         return "windows-gpu-unsupported"
-    if line.problem == "library-not-found" and "DLL load failed" in text and _has_cpu_builds_only(snapshot):
+    if (
+        line.problem == "library-not-found"
+        and matches_fragment("dll-load-failed", text)
+        and _has_cpu_builds_only(snapshot)
+    ):
         return "system-library-missing"
-    if line.problem in _OLD and (_is_shadowed(text, snapshot) or _comes_by_a_variable(text, snapshot)):
+    if line.problem in _OLD and (_is_shadowed(text, snapshot, matrix) or _comes_by_a_variable(text, snapshot)):
         return "library-shadowed"
     in_mig_mode = any(gpu.mig and gpu.mig.enabled for gpu in items_in(snapshot.gpus))
     if in_mig_mode and matches_fragment("asked-for-permission", text):
@@ -138,7 +143,7 @@ def _refine_driver(line: ErrorLine, text: str, snapshot: Snapshot) -> ErrorLine:
 def _where_it_is_not(text: str, snapshot: Snapshot) -> str:
     """The problem of a line that finds no driver, on a machine that has one."""
     inside = bool(snapshot.platform and snapshot.platform.container not in (None, "none"))
-    if "nvidia-container-cli" in text:
+    if matches_fragment("container-cli", text):
         return "container-toolkit-missing"
     by_loader = matches_fragment("loader-lacks-driver", text)
     if inside and (by_loader or matches_fragment("framework-lacks-driver", text)):
@@ -161,7 +166,7 @@ def _refine_build(line: ErrorLine, text: str, snapshot: Snapshot, matrix: Matrix
     if line.problem in _NO_GPU:
         by_build = _has_cpu_builds_only(snapshot) and not matches_fragment("not-of-cpu-build", text)
         return line._replace(problem="cpu-only-build", status="fail") if by_build else line
-    if "CUDAExecutionProvider" in text and _both_onnxruntimes(snapshot, matrix):
+    if matches_fragment("cuda-provider", text) and _both_onnxruntimes(snapshot, matrix):
         return line._replace(problem="onnxruntime-cpu-and-gpu")
     wanted = snapshot.gpus or snapshot.driver or lines_with("layers-wanted", snapshot.observed_errors)
     if not wanted and matches_fragment("built-without-gpu", text):
@@ -205,21 +210,22 @@ def _driver_is_known(snapshot: Snapshot) -> bool:
     return runs or uses or loaded or bool(platform and (platform.tegra or platform.tegra_release))
 
 
-def _is_shadowed(text: str, snapshot: Snapshot) -> bool:
+def _is_shadowed(text: str, snapshot: Snapshot, matrix: Matrix) -> bool:
     """Whether a sufficient copy is there, so that an older one was loaded instead."""
     if matches_fragment("symbol-of-partner", text):
         return True
     lowered = text.lower()
-    family = next((each for each in ("cudnn", "cusolver", "cusparse", "cublas", "cufft") if each in lowered), None)
-    if family is None:
+    row = next((row for row in matrix.families if row.version_unit and row.name in lowered), None)
+    if row is None:
         return False
-    wanted = _wanted_version(text, family)
+    wanted = _wanted_version(text, row)
     return wanted is not None and any(
-        is_older(version, wanted) is False and same_major(version, wanted) for version in versions_of(family, snapshot)
+        is_older(version, wanted) is False and same_major(version, wanted)
+        for version in versions_of(row.name, snapshot)
     )
 
 
-def _wanted_version(text: str, family: str) -> str | None:
+def _wanted_version(text: str, family: FamilyRow) -> str | None:
     """The version that the framework was built with, from its error line: ``8.6``, or ``120304`` for 12.3."""
     words = [word.strip(".,;:()") for word in text.replace("version", "version ").split()]
     numbers = [word for word in words if word[:1].isdigit() and word.replace(".", "").isdigit()]
@@ -231,16 +237,15 @@ def _wanted_version(text: str, family: str) -> str | None:
     return _decoded(wanted, family) if len(wanted) <= LONGEST_NUMBER else None
 
 
-def _decoded(number: str, family: str) -> str | None:
-    value = int(number)
-    if family == "cudnn":
+def _decoded(number: str, family: FamilyRow) -> str:
+    value, unit = int(number), family.version_unit
+    if family.kind == "cudnn":
         return str(CudnnVersion.decode(value))
-    scale = 10000 if family == "cublas" else 1000
-    return f"{value // scale}.{value % scale // 100}"
+    return f"{value // unit}.{value % unit // 100}"
 
 
 def _comes_by_a_variable(text: str, snapshot: Snapshot) -> bool:
     """Whether a library that lacks a symbol, or that which needs it, lies in a folder of LD_LIBRARY_PATH."""
     values = snapshot.variables.values if snapshot.variables else {}
     folders = [each.rstrip("/") for each in values.get("LD_LIBRARY_PATH", "").split(":") if "cuda" in each]
-    return "undefined symbol" in text and any(f"{folder}/" in text for folder in folders)
+    return matches_fragment("undefined-symbol", text) and any(f"{folder}/" in text for folder in folders)

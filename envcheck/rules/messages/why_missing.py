@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from envcheck.compat.error_lines import fragment_in, named_by
+from envcheck.compat.error_lines import fragment_in, matches_fragment, named_by
 from envcheck.compat.families import row_of
 from envcheck.compat.matrix import Matrix
 from envcheck.compat.question.package_needs import admits
@@ -28,10 +28,11 @@ def why_missing(problem: str, text: str, snapshot: Snapshot, matrix: Matrix) -> 
     if wanted is None and (asked := fragment_in("versions-of-onnxruntime", text)):
         return _why_required(problem, asked, snapshot, matrix)
     if wanted is None:
-        return "nvjitlink-mismatch" if "SPARSE" in text and _foreign_jitlink(snapshot) else problem
+        return "nvjitlink-mismatch" if matches_fragment("of-cusparse", text) and _foreign_jitlink(snapshot) else problem
     installed = any(_is_copy(library, wanted) for library in libraries_in(snapshot)) or _is_stated(wanted, snapshot)
     other_major = (wanted.kind == "cudnn" and _other_cudnn(wanted, snapshot)) or (
-        wanted.kind == "cuda" and _other_cuda(wanted, snapshot, matrix)
+        # The release of the library that looks for a part of its own is there: it speaks.
+        wanted.kind == "cuda" and not matches_fragment("own-part", text) and _other_cuda(wanted, snapshot, matrix)
     )
     found = problem_of_missing(wanted, installed=installed, other_major=other_major)
     # "Not found by the loader" proves no more than that, unless another major version is there.

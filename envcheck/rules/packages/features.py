@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from envcheck.checks import Evidence, Fix, Status
 from envcheck.compat.matrix import Matrix
+from envcheck.compat.question.devices import refused
 from envcheck.compat.question.package_needs import release_rows
 from envcheck.compat.question.question import AskedGpu
-from envcheck.compat.question.software import refused
 from envcheck.compat.tables import ReleaseRow
 from envcheck.rules.api import Facts, Outcome, evidence_of, passed, rule
 from envcheck.rules.facts.frameworks import machine

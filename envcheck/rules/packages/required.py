@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from envcheck.checks import Evidence, Fix, Status
+from envcheck.compat.families import TOOLKIT
 from envcheck.compat.matrix import Matrix
 from envcheck.compat.question.package_needs import (
     NOT_TO_RUN,
@@ -16,6 +17,7 @@ from envcheck.compat.question.package_needs import (
     names_extra,
     package_filled_by,
 )
+from envcheck.compat.tables import Trait
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, evidence_of, passed, rule
 from envcheck.rules.facts.frameworks import base_framework, full_name, is_main_framework, provides_gpu_support
 from envcheck.rules.facts.trials import failed, imported, own_error, ran_on_gpu, tried_frameworks
@@ -24,9 +26,9 @@ from envcheck.rules.packages.redirected import imported_from
 from envcheck.snapshot import Distribution, Framework, frameworks_in
 
 _SPOKEN_OF = frozenset({"torch", "numpy", "jax", "jaxlib"})
-"""Packages that another rule judges in more detail, beside those that are released with PyTorch."""
-_NVIDIAS = ("nvidia-", "cuda-toolkit")
-_SPOKEN_OF_STARTS = (*_NVIDIAS, "jax-cuda")
+"""Packages that another rule judges in more detail, beside NVIDIA's and those of these traits."""
+_WITH_RULES: tuple[Trait, ...] = ("released-with-torch", "part-for-cuda")
+_NVIDIAS = ("nvidia-", TOOLKIT)
 _SHOWN = 8
 
 
@@ -86,7 +88,8 @@ def _always(owner: Distribution | None) -> dict[str, list[str]]:
 
 
 def _has_its_own_rule(name: str, matrix: Matrix) -> bool:
-    return name in _SPOKEN_OF or matrix.has_trait(name, "released-with-torch") or name.startswith(_SPOKEN_OF_STARTS)
+    by_trait = any(matrix.has_trait(name, trait) for trait in _WITH_RULES)
+    return name in _SPOKEN_OF or by_trait or name.startswith(_NVIDIAS)
 
 
 def _gone(subject: FrameworkSubject, facts: Facts) -> list[tuple[str, str]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -11,10 +10,10 @@ from envcheck.compat.specifier import parse_specifier, parse_version
 from envcheck.compat.tables import FlawRow
 from envcheck.rules.api import Facts, Outcome, passed, rule
 from envcheck.rules.facts.driver import release_text
+from envcheck.rules.facts.library_names import wheel_of
 from envcheck.rules.facts.machine import driver_of
 from envcheck.snapshot import Environment, Platform, Snapshot, frameworks_in
 
-_WHEEL = re.compile(r"nvidia-(?P<name>[a-z]+)(?:-cu\d+)?$")
 _BUNDLED = ("nccl", "cudnn", "tensorrt")
 """Libraries whose versions a framework reports."""
 _LIBRARY: Layer = "library"
@@ -111,7 +110,7 @@ def _components(environment: Environment) -> Iterator[Present]:
                 evidence = Evidence(what=what, value=version, source=framework.source)
                 yield Present(name, version, evidence, _FRAMEWORK if name == framework.name else _LIBRARY)
     for item in environment.distributions or ():
-        wheel = _WHEEL.fullmatch(item.name)
+        wheel = wheel_of(item.name)
         evidence = Evidence(what=item.name, value=item.version, source=item.source)
-        name, layer = (wheel["name"], _LIBRARY) if wheel else (item.name, _FRAMEWORK)
+        name, layer = (wheel.name, _LIBRARY) if wheel else (item.name, _FRAMEWORK)
         yield Present(name, item.version, evidence, layer)

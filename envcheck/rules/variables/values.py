@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 import msgspec
 
 from envcheck.checks import Fix, Status
+from envcheck.compat.error_lines import lines_with
 from envcheck.compat.relations.variables import effects, reads, shown
 from envcheck.rules.api import Facts, Outcome, rule
 from envcheck.rules.facts.machine import driver_of
@@ -25,8 +25,6 @@ from envcheck.rules.messages.driver import call_evidence as shown_call
 from envcheck.snapshot import ApiResult, Snapshot, frameworks_in
 
 _SHOWN = 8
-_LOOKED_FOR = re.compile(r"\b[A-Z]\w{0,60}(?:Error|Exception)\b: |\bCUDA error\b")
-"""An error in a text whose writer looks for its place, with switches that CUDA's own messages recommend."""
 
 
 def _any_is_set(_snapshot: Snapshot, facts: Facts) -> bool:
@@ -171,8 +169,9 @@ def variable_costs_speed(snapshot: Snapshot, facts: Facts) -> Outcome | None:
         NCCL, environment variables: https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html
     """
     found = _with_effects(facts, ("speed", "memory", "output"), (" can slow programs down",) * 2)
-    debugged = any(_LOOKED_FOR.search(error.text) for error in snapshot.observed_errors)
-    return msgspec.structs.replace(found, status="note", fixes=()) if found and debugged else found
+    if found and lines_with("place-looked-for", snapshot.observed_errors):  # debugging, with the switches for it
+        return msgspec.structs.replace(found, status="note", fixes=())
+    return found
 
 
 @rule(layer="library", scope="env", arises=_any_is_set)

@@ -11,7 +11,7 @@ from envcheck.checks import STATUSES, Check, Report, ways
 from envcheck.errors import UsageError
 from envcheck.redact import mask_secrets
 from envcheck.report.page.pen import WORDS, Line, Pen, Span
-from envcheck.report.page.stack import worst
+from envcheck.report.page.statuses import worst
 from envcheck.report.page.subject import framework_title, gpu_name, listed
 from envcheck.report.page.verbose import check_lines
 from envcheck.report.saved.read import read_report

@@ -7,7 +7,8 @@ from typing import Any
 
 from envcheck.checks import STATUSES, Check, Layer, Report, Status
 from envcheck.report.page.pen import Line, Pen, Span
-from envcheck.report.page.stack import Row, stack_rows, worst
+from envcheck.report.page.stack import Row, stack_rows
+from envcheck.report.page.statuses import worst
 from envcheck.report.page.subject import judged_environment, listed
 from envcheck.snapshot import frameworks_in
 

@@ -108,7 +108,7 @@ def rendered(report: bytes, form: str, homes: Sequence[str]) -> str:
     found = msgspec.json.decode(report, type=Report)
     if form == "private":
         return render(found, "json")
-    return render(redact(found, homes), form, Options(home=""))
+    return render(found, form, Options(redact=True, homes=tuple(homes)))
 
 
 def redacted(report: bytes, homes: Sequence[str]) -> bytes:

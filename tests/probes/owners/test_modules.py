@@ -27,7 +27,7 @@ JAX: dict[str, str | bytes] = {
     "jax/numpy/tests/test_linalg.py": "x = 4\n",
     "jax/tools/aot/__init__.py": "from . import compile\n",
     "jax/tools/aot/compile.py": "x = 5\n",
-    "jax/tools/__init__.py": "from . import aot\n",
+    "jax/tools/__init__.py": "def compile(x):\n    from . import aot\n",
 }
 
 
@@ -80,8 +80,18 @@ def test_a_link_to_nothing_or_to_itself_in_its_place(tree: Frameworks, target: s
 def test_a_folder_that_nothing_imports_may_be_left_out_of_an_image(tree: Frameworks) -> None:
     tree.remove(f"{SITE}/jax/tools/aot")
     assert damaged(tree) == {}
-    tree.file(f"{SITE}/jax/__init__.py", str(JAX["jax/__init__.py"]).replace("numpy as numpy", "tools as tools"))
-    assert set(damaged(tree)) == {"tools/aot/__init__.py"}
+
+
+@pytest.mark.parametrize(
+    "line", ["from jax.tools.aot import compile\n", "from .aot import compile\n", "from jax.tools import x, aot\n"]
+)
+def test_a_folder_that_a_module_beside_it_imports_is_missed(tree: Frameworks, line: str) -> None:
+    tree.remove(f"{SITE}/jax/tools/aot")
+    tree.file(f"{SITE}/jax/tools/run.py", line)
+    assert {path: each.aside for path, each in damaged(tree).items()} == {
+        "tools/aot/__init__.py": True,
+        "tools/aot/compile.py": True,
+    }
 
 
 def test_files_for_tests_may_be_gone(tree: Frameworks) -> None:

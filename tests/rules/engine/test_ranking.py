@@ -70,7 +70,7 @@ def test_the_machine_comes_before_its_software() -> None:
 def test_what_people_came_for_is_told_before_its_helpers(failing: str, helper: str) -> None:
     names = sorted((failing, helper), reverse=failing < helper)
     found = with_venv(
-        machine(), venv(*(Framework(source="file", name=name, version="1.0", trial=IMPORT_FAILS) for name in names))
+        machine(), venv(*(Framework(source="file", name=name, version="0.0.1", trial=IMPORT_FAILS) for name in names))
     )
     report = report_on(found, Request())
     assert report.primary_check == f"framework-import-fails@{VENV}:{failing}"

@@ -90,6 +90,19 @@ HEALTHY: dict[str, tuple[str, ...]] = {
         "apex is not installed. Using torch.nn.LayerNorm",
         "device: cuda:0 NVIDIA A10G",
     ),
+    "kernels of newer GPUs": (
+        "WARNING: CuTeDSL MXFP8 backend requires compute capability >= 10.0 (Blackwell), but detected 9.0; falling back to the CUDA C++ kernel.",
+        "NVFP4 w4a4 requires compute capability >= 10.0; serving this checkpoint weight-only via FP4 Marlin instead. Activation quantization is ignored.",
+        "IPC all-to-all unavailable (no peer-to-peer access between CUDA devices 0 and 1); using NCCL",
+        "GPU: NVIDIA H100 80GB HBM3",
+    ),
+    "deepspeed report": (
+        "op name ................ installed .. compatible",
+        " [WARNING]  NVIDIA Inference is only supported on Ampere and newer architectures",
+        "transformer_inference .. [NO] ....... [NO]",
+        "cpu_adam ............... [NO] ....... [OKAY]",
+        "torch version .................... 2.5.1+cu124",
+    ),
     "triton windows": (
         "A matching Triton is not available, some optimizations will not be enabled.",
         "Error caught was: No module named 'triton'",

@@ -6,6 +6,11 @@ from __future__ import annotations
 
 EXAMPLES: dict[str, list[str]] = {
     "cpu-only-build": [
+        "An NVIDIA GPU may be present on this machine, but a CUDA-enabled jaxlib is not installed. Falling back to cpu.",
+        "RuntimeError: Unknown backend gpu",
+        "PyTorch is not linked with support for cuda devices",
+        "_catboost.CatBoostError: Environment for task type [GPU] not found",
+        "RuntimeError: /io/build/spconv/build/core_cc/src/csrc/sparse/all/SpconvOps/SpconvOps_get_indice_pairs.cc(65) not implemented for CPU ONLY build.",
         "RuntimeError: CUDAExecutionProvider is not available for --use_gpu!",
         "Dense stereo reconstruction requires CUDA, which is not available on your system.",
         "Error: cuda support has not been enabled, add `cuda` feature to enable.",
@@ -34,6 +39,8 @@ EXAMPLES: dict[str, list[str]] = {
         "DETERMINISTIC mode is not supported in cudnn version < 9.11.0",
     ],
     "driver-not-installed": [
+        "┌ Error: CUDA driver not found",
+        "WARNING: Could not find CUDA driver",
         "[ERROR] Failed to open cuda driver.",
         "Error: No valid CUDA driver found",
         "RuntimeError: Could not load the CUDA driver library",
@@ -41,6 +48,7 @@ EXAMPLES: dict[str, list[str]] = {
         "[AVHWDeviceContext @ 0x55d0] Could not dynamically load CUDA",
     ],
     "driver-too-old": [
+        "┌ Error: This version of CUDA.jl requires an NVIDIA driver for CUDA 12.x or higher (yours only supports up to CUDA 11.4.0)",
         "IMEXDaemonsWithDNSNames feature requires GPU driver version >= 570.158.01, but found 550.54.15",
         'RuntimeError: Assertion error (csrc/jit/handle.hpp:31): func != nullptr and "Failed to load CUDA driver API"',
         "RuntimeError: Could not load CUDA driver symbol `cuLaunchKernelEx`",
@@ -62,9 +70,17 @@ EXAMPLES: dict[str, list[str]] = {
         "ImportError: Could not find module '_scatter_cpu' in /venv/lib/python3.11/site-packages/torch_scatter",
     ],
     "extension-built-for-other-torch": [
+        "ImportError: libc10.so: cannot open shared object file: No such file or directory",
+        "ImportError: libtorch_cpu.so: cannot open shared object file: No such file or directory",
         "ImportError: Unsloth: You have torch = 2.1.0 but xformers = 0.0.27. Please install xformers < 0.0.24 for torch = 2.1.0.",
     ],
     "gpu-code-missing": [
+        "┌ Error: Your Quadro K2000 GPU (compute capability 3.0) is not supported by CUDA.jl.",
+        "W gpu_resources.cc:106] The GPU architecture in your current machine is Blackwell, which is not compatible with Paddle installation with arch: 50 60 61 70 75 80 86",
+        "FATAL: kernel `fmha_cutlassF_f16_aligned_64x64_rf_sm80` is for sm80-sm100, but was built for sm37",
+        "TensorFlow was not built with CUDA kernel binaries compatible with compute capability 12.0: INTERNAL: 'cuLaunchKernel(function, gridX)' failed with 'CUDA_ERROR_INVALID_HANDLE'",
+        "TensorFlow was not built with CUDA kernel binaries compatible with compute capability 12.0: CUDA_ERROR_INVALID_PTX: a PTX JIT compilation failed",
+        "RuntimeError: cutlassF: no kernel found to launch! (NVIDIA GeForce RTX 5070)",
         "Could not find kernel for: s: 128 d: 64 Was the plugin compiled on a compatible CUDA and SM version? Compiled on CUDA 11.8 Current SM version: 90",
         "[!] Compute capability 7.0 (70) not supported by this TensorRT-RTX version.",
         "ggml.cu:330: ERROR: CUDA kernel mul_mat has no device code for arch 520. Compiled for: 750",
@@ -80,6 +96,7 @@ EXAMPLES: dict[str, list[str]] = {
         "numba.cuda.cudadrv.nvrtc.CCSupportError: GPU compute capability 3.5 is not supported(requires >=5.0)",
     ],
     "gpu-feature-unsupported": [
+        "RuntimeError: cutlassF: no kernel found to launch!",
         "RuntimeError: CUDA compute capability 9.0 or newer is required, got 8.6",
         "ValueError: Unsupported GPU architecture sm_70 due to the lack of 4-bit tensorcores.",
         "ValueError: This device does not support `pure_bf16`.",
@@ -118,6 +135,7 @@ EXAMPLES: dict[str, list[str]] = {
         "DynamicLibNotFoundError: nvvm not found and CUDA_HOME/CUDA_PATH is set",
     ],
     "library-not-found": [
+        "./example-app: error while loading shared libraries: libtorch_cpu.so: cannot open shared object file: No such file or directory",
         "UserWarning: Unsloth: CUDA is not linked properly.",
     ],
     "no-gpu-visible": [
@@ -138,6 +156,8 @@ EXAMPLES: dict[str, list[str]] = {
         "RuntimeError: No target compute capabilities. Set TORCH_CUDA_ARCH_LIST or build on a machine with GPUs.",
     ],
     "peer-access-blocked": [
+        "node1 [0] NCCL INFO P2P is disabled between connected GPUs 1 and 0: training hangs",
+        "node1 [0] NCCL INFO P2P is disabled between connected GPUs 1 and 0. You can repress this message with NCCL_IGNORE_DISABLED_P2P=1.",
         "NotImplementedError: Using RTX 4000 series doesn't support faster communication broadband via P2P or IB.",
         "We've detected an older driver with an RTX 4000 series GPU. These drivers have issues with P2P.",
     ],
@@ -155,9 +175,12 @@ EXAMPLES: dict[str, list[str]] = {
         "ERROR ❌ TensorRT model exported with a different version than expected",
     ],
     "tensorrt-missing": [
+        "ImportError: No module named tensorrt",
         "CMake Error: Cannot find TensorRT headers",
     ],
     "toolkit-missing": [
+        "┌ Error: CUDA.jl could not find an appropriate CUDA runtime to use.",
+        "ERROR: Could not find a suitable CUDA installation",
         "RuntimeError: Cannot find CUDA path",
         "CMake Error: CUDA not found, please build explicitly with -DENABLE_CUDA=OFF if you do not want CUDA.",
         "thread 'main' panicked at build.rs:166: `nvcc --version` failed.",
@@ -175,6 +198,7 @@ EXAMPLES: dict[str, list[str]] = {
         '# error "The CMAKE_CUDA_COMPILER is set to an invalid CUDA compiler"',
     ],
     "toolkit-too-old": [
+        "┌ Error: This version of CUDA.jl only supports CUDA 11 or higher (your toolkit provides CUDA 10.2.0)",
         "Dependency CUDA: The current nvcc version 11.4 does not satisfy the specified CUDA Toolkit version requirements ['>=12.0'].",
         "CMake Error: libcudf requires CUDA Toolkit 12.2+ to compile (nvcc 11.8 provided)",
         "RuntimeError: CUDA 12.4 or higher is required for compute capability 8.9.",
@@ -207,6 +231,7 @@ EXAMPLES: dict[str, list[str]] = {
         "nvidia-installer is not able to perform some of the sanity checks while Nouveau is loaded. Would you like to continue installation?",
     ],
     "fabric-manager-not-running": [
+        "nvidia-nvswitch: Version mismatch, kernel version 450.80.02 user version 450.51.06",
         "device 0000:1b:00.0 - Could not Enable UVM Persistence mode because the NVLink fabric is not ready: 0x55",
     ],
     "cuda-major-mismatch": [
@@ -219,5 +244,43 @@ EXAMPLES: dict[str, list[str]] = {
     "container-toolkit-missing": [
         "FATA[0000] no known GPU vendor found in CDI specs",
         "The nvidia-container-toolkit does not appear to be installed. Install it",
+    ],
+    "collective-fails": [
+        "ncclSystemError: System call (e.g. socket, malloc) or external library call failed or device error.",
+    ],
+    "nodes-not-connected": [
+        "ncclInternalError: Internal check failed. (NET/Socket : Using [0]docker0:172.17.0.1<0>)",
+    ],
+    "mig-enumeration": [
+        '[error] Invalid CUDA device index "1" from device string 0,1, there are 1 visible CUDA devices. MIG instances',
+        "RuntimeError: Attempting to deserialize object on CUDA device 1 but torch.cuda.device_count() is 1. (MIG slices)",
+        "RuntimeError: device >= 0 && device < num_gpus INTERNAL ASSERT FAILED on MIG devices",
+        "MisconfigurationException: You requested gpu: [0, 1] But your machine only has: [0] (MIG enabled)",
+        "ValueError: Invalid CUDA 'device=0,1' requested on a GPU with MIG instances",
+        "ValueError: World size (2) is larger than the number of available GPUs (1) in this node; the node has MIG instances",
+        "AssertionError: tensor parallel size 2 is larger than the 1 visible GPU, with MIG devices",
+        "ValueError: The number of required GPUs exceeds the total number of available GPUs; MIG slices are requested",
+    ],
+    "driver-older-than-toolkit": [
+        "┌ Warning: The NVIDIA driver on this system only supports up to CUDA 11.0.0.",
+    ],
+    "gpu-init-failed": [
+        "ERROR: CUDA driver not functional",
+    ],
+    "toolkit-lacks-gpu": [
+        "ERROR: Device capability v2.1.0 not supported by available toolchain",
+        "┌ Error: Your Tesla P100-PCIE-16GB GPU (compute capability 6.0) is not supported by CUDA toolkit 13+.",
+        "┌ Warning: Your NVIDIA GeForce GTX 1080 GPU (compute capability 6.1) is not fully supported by CUDA 12.9.0.",
+    ],
+    "torch-family-mismatch": [
+        "torchaudio/_extension.py, line 16, in _load_lib: OSError: libtorch_cuda_cpp.so: cannot open shared object file: No such file or directory",
+    ],
+    "damaged-distribution": [
+        "from torch._C import *: ImportError: libtorch_cpu.so: cannot open shared object file: No such file or directory",
+    ],
+    "driver-library-mismatch": [
+        "nvidia-modeset: Version mismatch: nvidia.ko(410.73) nvidia-modeset.ko(390.87)",
+        "[nvidia-drm] Version mismatch: nvidia-modeset.ko(410.73) nvidia-drm.ko(390.87)",
+        "NVRM: GPU0 _kgspFwContainerVerifyVersion: GSP firmware image version mismatch: got version 595.71.05, expected version 595.58.03",
     ],
 }

@@ -204,3 +204,99 @@ def test_windows_in_other_words(text: str, expected: str | None) -> None:
 )
 def test_a_driver_that_starts_too_slowly(text: str, expected: str | None) -> None:
     assert cause_in(text) == expected
+
+
+@every(
+    [
+        (
+            "RTX 3090\ncuda 10.2\npytorch 1.7.1\nRuntimeError: cuDNN error: CUDNN_STATUS_EXECUTION_FAILED",
+            "gpu-code-missing",
+        ),
+        ("- PyTorch: 1.5.1\n- CUDA: 10.1\n- GPU: NVIDIA A100\nRuntimeError: the loss is nan", "gpu-code-missing"),
+        ("RTX 3080, pytorch 1.4.0 with cuda 10.1\nRuntimeError: an illegal memory access", "gpu-code-missing"),
+        ("RTX 3090\npytorch 1.7.1, CUDA 11.0\nRuntimeError: shapes do not match", None),
+        ("RTX 3090\ncuda 10.2\npytorch 1.7.1", None),
+        ("RTX 3090\ncuda 10.2\npytorch 1.7.1+cu110\nRuntimeError: shapes do not match", None),
+        ("release 10.2, V10.2.89\nRTX 3090\ntorch 1.8.1\nRuntimeError: shapes do not match", None),
+    ]
+)
+def test_a_release_beside_a_cuda_that_is_older_than_the_gpu(text: str, expected: str | None) -> None:
+    assert cause_in(text) == expected
+
+
+_ASKED = ">>> tf.config.list_physical_devices('GPU')\n[]"
+
+
+@every(
+    [
+        (f"tensorflow                2.10.0          mkl_py39ha510bab_0\n{_ASKED}", "cpu-only-build"),
+        (f"tensorflow=2.10.0=eigen_py39h1f1ba26_0\n{_ASKED}", "cpu-only-build"),
+        (f"  + tensorflow  2.16.1  cpu_py310h42475c5_0  conda-forge     Cached\n{_ASKED}", "cpu-only-build"),
+        ("jaxlib=0.4.23=cpu_py310hc1d0ba3_1\njax.devices()\n[CpuDevice(id=0)]\nRTX 3090", "cpu-only-build"),
+        (
+            "tensorflow                2.2.0           mkl_py37h6e9ce2d_0\ntensorflow-gpu            2.2.0                     <pip>\nGTX 960M",
+            None,
+        ),
+        ("tensorflow                2.16.1  cuda120py310h1f1ba26_0  conda-forge\nRTX 3090", None),
+        (f"pytorch=1.12.0=py3.9_cuda11.3_cudnn8.3.2_0\n{_ASKED}", None),
+    ]
+)
+def test_the_build_string_of_a_package_of_conda(text: str, expected: str | None) -> None:
+    assert cause_in(text) == expected
+
+
+_NO_GPU = "one GPU\nException: No GPU found, please run without --cuda"
+
+
+@every(
+    [
+        f"search.sh line 1: CUDA_VISIBLE_DEVICES=1\n{_NO_GPU}",
+        f"run.sh: export CUDA_VISIBLE_DEVICES=2\n{_NO_GPU}",
+        f"env: CUDA_VISIBLE_DEVICES=1\n{_NO_GPU}",
+        f"+ CUDA_VISIBLE_DEVICES=3\n{_NO_GPU}",
+    ]
+)
+def test_a_variable_of_a_script_behind_its_place(text: str) -> None:
+    assert cause_in(text) == "gpu-hidden"
+
+
+@every(
+    [
+        ("mxnet-cu101 1.6.0 on RTX 3090\nit hangs", "gpu-code-missing"),
+        ("jaxlib 0.1.55+cuda101 on RTX 3090\nRuntimeError: it fails", "gpu-code-missing"),
+        ("paddlepaddle-gpu 1.8.5.post107 on RTX 3090\nit hangs", "gpu-code-missing"),
+        ("mxnet-cu101 1.6.0 on RTX 2080 Ti\nit hangs", None),
+        ("mxnet-cu101 1.6.0 on RTX 3090", None),
+        ("TensorFlow 1.14, CUDA 11.1, RTX 3090\nthe loss is nan", "gpu-code-missing"),
+        ("RTX 3090, Tensorflow 1.14\nI was getting bad outputs", "gpu-code-missing"),
+        ("RTX 2080 Ti, Tensorflow 1.14\nI was getting bad outputs", None),
+        ("TensorFlow 1.14, RTX 3090", None),
+    ]
+)
+def test_a_framework_whose_own_cuda_is_older_than_the_gpu(text: str, expected: str | None) -> None:
+    assert cause_in(text) == expected
+
+
+@every(
+    [
+        "Graphics card 5090",
+        "video card 3090",
+        "3090 GPU",
+        "the gpu is 3090",
+        "3090 x 2",
+        "3090*2",
+    ]
+)
+def test_a_gpu_by_its_number_alone(text: str) -> None:
+    assert cause_in(f"{text}\ntensorflow 1.15\nit hangs at start") == "gpu-code-missing"
+
+
+@every(
+    [
+        "    Temperature\n        GPU Current Temp            : 37 C\n        GPU Slowdown Temp           : 93 C",
+        "    Temperature\n        GPU Shutdown Temp           : 100 C\n        GPU Slowdown Temp           : 97 C",
+        "GPU: temperature 45, slowdown temp 92 C, shutdown temp 95 C",
+    ]
+)
+def test_a_limit_of_the_temperature_is_no_heat(text: str) -> None:
+    assert cause_in(f"Driver Version : 440.33.01\nCUDA Version : 10.2\nGPU 00000000:84:00.0\n{text}") is None

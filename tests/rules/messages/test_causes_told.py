@@ -411,3 +411,71 @@ def test_a_report_in_a_few_lines(cause: str, text: str) -> None:
 @every(told("working"))
 def test_a_text_about_a_machine_that_works(text: str) -> None:
     assert alarms(text) == []
+
+
+_FELL_BACK = (
+    "An NVIDIA GPU may be present on this machine, but a CUDA-enabled jaxlib is not installed. Falling back to cpu."
+)
+
+
+@every(
+    [
+        ("RuntimeError: Unable to load cuSPARSE. Is it installed?", "cuda-library-missing"),
+        ("RuntimeError: Unable to load cuDNN. Is it installed?", "cudnn-missing"),
+        (
+            "operation cusparseGetProperty(MAJOR_VERSION, &major) failed: The cuSPARSE library was not found.",
+            "library-not-found",
+        ),
+        ("jaxlib/cuda/versions_helpers.cc:98: operation cuInit(0) failed: CUDA_ERROR_UNKNOWN", "gpu-init-failed"),
+        ("the program is slow", "cpu-only-build"),
+    ]
+)
+def test_why_jax_falls_back(line: str, expected: str) -> None:
+    assert cause_in(f"{line}\n{_FELL_BACK}") == expected
+
+
+_FAILED = "NCCL Check failed: ncclGroupEnd() : unhandled system error"
+
+
+@every(
+    [
+        (
+            f"n1:1:1 [0] NCCL INFO Call to connect returned Connection timed out, retrying\n{_FAILED}",
+            "nodes-not-connected",
+        ),
+        (f"NCCL INFO Bootstrap : Using docker0:172.17.0.1<0>\n{_FAILED}", "nodes-not-connected"),
+        (
+            f"NCCL INFO NET/Socket : Using\n[0]bond0:192.168.1.161<0>\n[1]br-05ab815fa14e:172.19.0.1<0>\n{_FAILED}",
+            "nodes-not-connected",
+        ),
+        (f"NCCL INFO NET/Socket : Using [0]bond0:192.168.1.161<0>\n{_FAILED}", "collective-fails"),
+        (
+            f"NCCL INFO Bootstrap : Using lo:127.0.0.1<0>\nNo space left on device: /dev/shm/nccl-1\n{_FAILED}",
+            "shared-memory-too-small",
+        ),
+        ("NCCL INFO Bootstrap : Using docker0:172.17.0.1<0>\nNCCL INFO Init COMPLETE", None),
+    ]
+)
+def test_why_a_collective_fails(text: str, expected: str | None) -> None:
+    assert cause_in(text) == expected
+
+
+def _copies(without: float, direct: float, way: str = "Unidirectional") -> str:
+    head = "   D\\D     0      1 "
+    return "\n".join(
+        f"{way} P2P={switch} Bandwidth{writes} Matrix (GB/s)\n{head}\n     0 673.20  {figure:.2f} \n     1  {figure:.2f} 673.20 "
+        for switch, writes, figure in (("Disabled", "", without), ("Enabled", " (P2P Writes)", direct))
+    )
+
+
+@every(
+    [
+        (_copies(13.15, 2.6), "peer-access-blocked"),
+        (f"{_copies(13.15, 12.1)}\n{_copies(18.0, 3.1, 'Bidirectional')}", "peer-access-blocked"),
+        (_copies(13.15, 24.5), None),
+        (_copies(13.15, 13.1), None),
+        (_copies(13.15, 2.6).partition("Unidirectional P2P=Enabled")[0], None),
+    ]
+)
+def test_copies_between_gpus_with_and_without_peer_access(text: str, expected: str | None) -> None:
+    assert cause_in(text) == expected

@@ -39,6 +39,7 @@ from tests.rules.messages import (
     lines_platforms,
     lines_printed,
     lines_programs,
+    lines_refused,
     lines_reported,
     lines_sources,
     lines_statements,
@@ -203,6 +204,7 @@ FAMILIES = (
     lines_packages.EXAMPLES,
     lines_printed.EXAMPLES,
     lines_programs.EXAMPLES,
+    lines_refused.EXAMPLES,
     lines_reported.EXAMPLES,
     lines_systems.EXAMPLES,
     lines_sources.EXAMPLES,
@@ -298,6 +300,8 @@ REQUESTS = [
     "tf.config.list_physical_devices('GPU')",
     "./llama-cli -m model.gguf -ngl 35",
     "the loss is nan from the first step on",
+    "I was getting bad outputs with it",
+    "it takes very long to start",
 ]
 """Lines that name no problem, and are kept: some ask for CUDA."""
 
@@ -506,14 +510,37 @@ def test_a_line_that_needs_another_beside_it_says_nothing_alone(line: str, besid
         ("Specified provider 'CUDAExecutionProvider' is not in available provider names", "onnxruntime-gpu"),
         ("[LightGBM] [Fatal] GPU Tree Learner was not enabled in this build.", "lightgbm"),
         ("AssertionError: Torch not compiled with CUDA enabled", "torch"),
-        ("RuntimeError: CUDA error: no kernel image is available for execution on the device", "torch"),
     ]
 )
 def test_the_fix_of_a_build_is_that_of_the_program_that_prints_the_line(line: str, name: str) -> None:
-    (check,) = [check for check in judge(lines(line)) if check.status == "fail"]
-    told = " ".join(word for fix in check.fixes for word in (fix.text, *fix.command))
+    told = fixes_of(lines(line))
     assert name in told
     assert ("torch==" in told) is (name == "torch")
+
+
+def fixes_of(snapshot: Snapshot) -> str:
+    (check,) = [check for check in judge(snapshot) if check.status == "fail"]
+    return " ".join(word for fix in check.fixes for word in (fix.text, *fix.command))
+
+
+@every(
+    [
+        ("RuntimeError: CUDA error: no kernel image is available for execution on the device", "a release of PyTorch"),
+        ("cudaErrorNoKernelImageForDevice: no kernel image is available for execution on the device", "the program"),
+        ("what():  CUDA driver version is insufficient for CUDA runtime version", "a build of the program"),
+        ("provided PTX was compiled with an unsupported toolchain", "a build of the program"),
+        ("nvidia-container-cli: requirement error: unsatisfied condition: cuda>=12.4, please update", "driver >= 550"),
+    ]
+)
+def test_no_build_is_named_where_neither_gpu_nor_driver_is_known(line: str, told: str) -> None:
+    fixes = fixes_of(lines(line))
+    assert told in fixes
+    assert "torch==" not in fixes
+
+
+def test_a_known_driver_tells_which_cuda_the_program_may_be_built_for() -> None:
+    told = lines("what():  CUDA driver version is insufficient for CUDA runtime version")
+    assert "for CUDA 11.4 or older, which the driver runs" in fixes_of(but(told, driver=driver("470.57.02")))
 
 
 def test_lines_of_one_problem_make_one_finding() -> None:

@@ -61,6 +61,7 @@ NVRTC = {
         *((f"cuda {there}\nImportError: libnvrtc.so.11.2: {MISSING}", said) for there, said in NVRTC.items()),
         (f"cuda 11.8\nImportError: libnvrtc-builtins.so.11.8: {MISSING}", "cuda-library-missing"),
         (f"cuda 11.8\nImportError: libnvrtc-builtins.so.11.2: {MISSING}", "cuda-major-mismatch"),
+        ("cuda 11.4\nnvrtc: error: failed to open libnvrtc-builtins.so.11.3.", "library-not-found"),
         (f"cuda 11.8\nImportError: libcudart.so.11.0: {MISSING}", "cuda-library-missing"),
         (f"cuda 10.2\nImportError: libcudart.so.10.1: {MISSING}", "cuda-major-mismatch"),
         (f"/opt/cuda/lib64/libcublas.so.12.1.3\nImportError: libcublas.so.12: {MISSING}", "library-not-found"),

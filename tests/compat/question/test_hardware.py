@@ -306,7 +306,7 @@ def test_a_target_of_its_own_architecture_or_family_is_never_more_than_its_plain
             assert found == ("compatible" if wanted else "incompatible")
 
 
-@every([row for row in MATRIX.gpus if row.jetpack])
+@every([row for row in MATRIX.gpus if row.jetpack and row.confidence != "weak"])
 def test_a_module_needs_the_jetpack_that_brought_it(gpu: GpuRow) -> None:
     rows = [row for row in MATRIX.rows_of("jetpack") if gpu.compute_capability in row.capabilities]
     assert {covered(gpu.jetpack, release(row)) for row in rows} == {"all", "none"}

@@ -8,6 +8,7 @@ import pytest
 
 from envcheck.compat.load import load_matrix
 from envcheck.compat.question.containers import known_containers, read_container
+from envcheck.compat.question.published import published
 from envcheck.compat.question.question import Container
 from envcheck.versions import ComputeCapability, DriverRelease
 from tests.compat.asking import (
@@ -184,3 +185,34 @@ def test_a_month_without_notes_says_what_those_around_it_need() -> None:
     assert_fits("nvcr==pytorch:25.01-py3 gpu==T4")
     assert_fits("nvcr==pytorch:24.08-py3 gpu==P100")
     assert_does_not_fit("nvcr==pytorch:25.11-py3 gpu==V100")
+
+
+def brings_libraries(name: str) -> bool:
+    """Whether pip installs CUDA's libraries beside a package, which it takes before those of an image, or may."""
+    rows = (
+        *(row.needs for row in MATRIX.releases if row.name == name),
+        *(row.needs for row in MATRIX.requirements if row.name == name),
+    )
+    required = {key for needs in rows for key in needs}
+    return any(key == "torch" or key.startswith("nvidia-") for key in required) or name in {
+        row.name for row in MATRIX.extras
+    }
+
+
+@cache
+def users_of_an_images_libraries() -> list[str]:
+    """The newest release of each package that loads CUDA's libraries from where it finds them."""
+    names = {row.name for row in MATRIX.releases if "cuda" in row.needs}.intersection(MATRIX.wheels_by_name)
+    return [
+        f"{name}=={known[-1]}"
+        for name in sorted(names)
+        if (known := published(MATRIX, name)) and not brings_libraries(name)
+    ]
+
+
+@every(users_of_an_images_libraries)
+def test_a_package_in_a_cuda_image_is_judged_by_the_images_cuda(package: str) -> None:
+    for release in ("11.8.0", "12.6.3", "13.0.2"):
+        plain = verdict(f"{package} cuda=={release}")
+        inside = verdict(f"{package} nvcr==cuda:{release}-runtime-ubuntu22.04")
+        assert {plain, inside} != {"compatible", "incompatible"}, release

@@ -2,18 +2,43 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import pytest
 
+from envcheck.bundle import folder
+from envcheck.compat.compiling import read_rows
 from envcheck.compat.load import load_matrix
-from envcheck.compat.names import DISTRIBUTIONS
+from envcheck.compat.names import SYSTEMS
 from envcheck.compat.specifier import Version, parse_specifier
-from envcheck.compat.tables import ReleaseRow
+from envcheck.compat.tables import DistributionRow, ReleaseRow
+from envcheck.importers.kit.operating_system import from_title
 from tests.compat.asking import assert_does_not_fit, assert_fits, assert_nobody_can_tell, judged, shown, verdict
 from tests.every import every
 
 MATRIX = load_matrix()
-ROWS = [row for name in sorted(DISTRIBUTIONS) for row in MATRIX.rows_of(name)]
+ROWS = [row for name in sorted(MATRIX.distribution_names) for row in MATRIX.rows_of(name)]
 PACKAGES = ("torch==2.8.0", "numpy==2.3.0", "jaxlib==0.7.2", "transformers==4.50.0", "rapids==25.12", "vllm==0.9.0")
+
+
+def test_questions_can_name_every_distribution_that_has_releases() -> None:
+    described = {row["name"] for row in read_rows(folder("matrix") / "systems.toml", "release")}
+    assert described
+    assert described <= MATRIX.distribution_names
+
+
+@every(MATRIX.distributions)
+def test_the_titles_of_a_distribution_are_its_own(row: DistributionRow) -> None:
+    for title in row.titles:
+        found = from_title(title.title())
+        assert found is not None
+        assert found.distribution == row.name
+
+
+@every(sorted(MATRIX.wheels_of_libraries))
+def test_what_tells_the_glibc_of_a_library_has_wheels(name: str) -> None:
+    wheels = {MATRIX.wheels_of_libraries[name].format(major) for major in (11, 12, 13)}
+    assert any(row.glibc for wheel in wheels for row in MATRIX.wheels_by_name[wheel])
 
 
 @every(ROWS)
@@ -79,14 +104,17 @@ def test_what_packages_bring_of_cuda_is_chosen_by_glibc() -> None:
 @pytest.mark.parametrize("library", ["cudnn==9.8.0", "tensorrt==10.9.0", "tensorrt-cu12==10.9.0.34", "nccl==2.32.3"])
 @pytest.mark.parametrize("old", ["os==centos7", "amazonlinux==2", "glibc==2.17"])
 def test_a_library_whose_wheels_need_a_newer_glibc_is_not_said_to_fit(library: str, old: str) -> None:
-    assert_nobody_can_tell(f"{old} {library}")
+    if library.startswith("tensorrt") and old == "os==centos7":
+        assert_does_not_fit(f"{old} {library}")  # its documents dropped it
+    else:
+        assert_nobody_can_tell(f"{old} {library}")
     for new in ("os==ubuntu22.04", "rocky==9", "glibc==2.39"):
         assert_fits(f"{new} {library}")
 
 
 @pytest.mark.parametrize("library", ["cudnn==8.9.7", "nccl==2.26.2", "tensorrt==10.0.1"])
 def test_a_library_whose_wheels_suit_the_glibc(library: str) -> None:
-    assert_fits(f"os==centos7 {library}")
+    assert_fits(f"amazonlinux==2 {library}")
     assert_fits(f"glibc==2.17 {library}")
 
 
@@ -103,3 +131,35 @@ def test_a_wheel_without_gpu_code_serves_an_old_glibc_where_no_gpu_is_asked(row:
         assert_does_not_fit(f"{old} {release} gpu==A100")
         assert_does_not_fit(f"{old} {release} cuda=={row.cuda}")
     assert_fits(f"os==rocky8 {release} gpu==A100")
+
+
+DROPPED = [
+    ("8.6.1", ()),
+    *[(one, ("ubuntu18.04",)) for one in ("9.0.1", "9.1.0", "9.2.0", "9.3.0")],
+    *[(f"10.{minor}.0", ("ubuntu18.04", "rhel7", "centos7")) for minor in range(14)],
+    *[
+        (one, ("ubuntu18.04", "ubuntu20.04", "rhel7", "centos7"))
+        for one in ("10.13.2", "10.14.1", "10.15.1", "11.0.0", "11.4.0")
+    ],
+]
+"""Releases of TensorRT, and the systems that its list of changes had dropped by then."""
+
+
+@every(DROPPED)
+def test_a_system_that_tensorrt_dropped_is_refused(release: str, dropped: tuple[str, ...]) -> None:
+    names = ["tensorrt", *(["tensorrt-cu12"] if release.startswith("1") else [])]
+    for name, system in product(names, ("ubuntu18.04", "ubuntu20.04", "ubuntu22.04", "rhel7", "centos7", "rhel8")):
+        found = verdict(f"{name}=={release} os=={system}")
+        assert (found == "incompatible") == (system in dropped), (name, system)
+
+
+@every([row for row in MATRIX.releases if MATRIX.distribution_names & row.needs.keys() and row.name not in SYSTEMS])
+def test_a_distribution_that_was_dropped_is_not_taken_up_again(row: ReleaseRow) -> None:
+    later = [other for other in MATRIX.rows_of(row.name) if min_of(other.versions) > min_of(row.versions)]
+    for name in sorted(MATRIX.distribution_names & row.needs.keys()):
+        for other in later:
+            assert min_of(other.needs.get(name, row.needs[name])) >= min_of(row.needs[name]), (name, other.versions)
+
+
+def min_of(spec: str) -> tuple[int, ...]:
+    return min(bound.numbers for bound in parse_specifier(spec).bounds)

@@ -7,9 +7,10 @@ from collections.abc import Iterator
 import pytest
 
 from envcheck.compat.load import load_matrix
+from envcheck.compat.specifier import covered, parse_version
 from envcheck.compat.tables import ReleaseRow
 from tests.compat.asking import assert_does_not_fit, assert_fits, assert_nobody_can_tell, judged, shown, verdict
-from tests.compat.test_ask_own_stack import named
+from tests.compat.question.test_own_stack import named
 from tests.every import every
 
 MATRIX = load_matrix()
@@ -86,3 +87,44 @@ def test_other_packages_still_refuse() -> None:
 )
 def test_a_developer_kit_is_named_after_its_module(name: str) -> None:
     assert_fits(f"gpu=={name.replace(' ', ',')} jetpack==6.2")
+
+
+TX = ("Jetson TX1", "Jetson TX2", "Jetson TX2i")
+ALL_OF_32 = (*TX, "Jetson Nano", "Jetson AGX Xavier")
+MODULES = {
+    "28.3.2": TX,
+    "28.4": TX,
+    "28.5": TX,
+    "31.1": ("Jetson AGX Xavier",),
+    "32.1": ("Jetson TX2", "Jetson TX2i", "Jetson Nano", "Jetson AGX Xavier"),
+    "32.2.1": ALL_OF_32,
+    "32.2.3": ALL_OF_32,
+    "32.3.1": ALL_OF_32,
+    "32.4.4": (*ALL_OF_32, "Jetson Xavier NX"),
+    "32.5.1": (*ALL_OF_32, "Jetson Xavier NX", "Jetson TX2 NX"),
+    "32.7.1": (*ALL_OF_32, "Jetson Xavier NX", "Jetson TX2 NX", "Jetson Xavier NX 16GB", "Jetson AGX Xavier 64GB"),
+}
+"""The modules that the page of a Jetson Linux names."""
+
+
+@every(MODULES.items())
+def test_the_modules_of_a_jetson_linux(release: str, modules: tuple[str, ...]) -> None:
+    l4t = parse_version(release)
+    assert l4t is not None
+    (row,) = [row for row in MATRIX.rows_of("jetpack") if covered(row.needs["l4t"], l4t) != "none"]
+    jetpack = named(row.versions)
+    others = [row.name for row in MATRIX.gpus if row.kind == "tegra" and row.confidence != "weak"]
+    for gpu in {*others, *modules}:
+        for asked in (f"l4t=={release}", f"jetpack=={jetpack}"):
+            found = verdict(f"{asked} gpu=={gpu.replace(' ', ',')}")
+            assert found == ("compatible" if gpu in modules else "incompatible"), (asked, gpu)
+
+
+def test_a_module_whose_first_jetpack_is_not_documented() -> None:
+    for jetpack, wanted in (
+        ("4.6", "unknown"),
+        ("4.6.1", "compatible"),
+        ("5.1.2", "compatible"),
+        ("6.0", "incompatible"),
+    ):
+        assert verdict(f"jetpack=={jetpack} gpu==Jetson,AGX,Xavier,Industrial") == wanted

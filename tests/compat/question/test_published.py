@@ -8,14 +8,15 @@ from envcheck.compat.load import load_matrix
 from envcheck.compat.question.choose import evaluate
 from envcheck.compat.question.published import not_published, published
 from envcheck.compat.question.question import Question
-from envcheck.compat.specifier import Version, parse_specifier, parse_version
+from envcheck.compat.specifier import Version, covered, parse_specifier, parse_version
 from envcheck.compat.tables import PublishedRow, ReleaseRow, WheelRow
 from envcheck.components import parse_components
-from tests.compat.asking import answer, assert_nobody_can_tell, questions, shown
+from tests.compat.asking import answer, assert_nobody_can_tell, judged, questions, shown
 from tests.every import every
 from tests.thorough import sample
 
 MATRIX = load_matrix()
+PUBLISHED = {row.name for row in MATRIX.published}
 QUESTION = Question(MATRIX, {})
 
 
@@ -138,3 +139,43 @@ onnxruntime-gpu==1.20.1 python==3.11
 def test_what_another_index_has_or_stands_for_several_is_a_release(question: str) -> None:
     found = answer(question)
     assert "lists no release" not in shown(found), shown(found)
+
+
+SILENT = {
+    "bitsandbytes": {"0.36.0", "0.36.0.post2"},  # the one has no libraries
+    "nvidia-nccl-cu12": {"2.20.3"},  # its wheel was not read
+    "onnxruntime-gpu": {"1.7.0", "1.8.0", "1.8.1", "1.9.0", "1.10.0", "1.23.1"},  # no wheels for Linux on PyPI
+    "spconv-cu118": {"2.2.5", "2.2.6"},  # for Windows alone
+    "vllm": {"0.2.1"},
+}
+"""Releases between known ones of whose GPU code nothing is known."""
+
+
+@every(sample(sorted({row.name for row in MATRIX.releases if (row.targets or row.code) and row.name in PUBLISHED})))
+def test_no_release_between_two_whose_gpu_code_is_known_is_without(name: str) -> None:
+    versions = [version for version in published(MATRIX, name) if not version.pre and not version.local]
+    told = [
+        str(one)
+        for one in versions
+        if not any("nothing in the matrix" in reason.message for reason in judged(f"{name}=={one} gpu==A100").reasons)
+    ]
+    order = [str(version) for version in versions]
+    between = order[order.index(told[0]) : order.index(told[-1])]
+    assert set(between) - set(told) == SILENT.get(name, set()) & set(between)
+
+
+NOT_FOR_GPUS = {"tensorflow"}
+"""Its wheels for Windows and for Linux aarch64 have no GPU support, as its documents say."""
+
+
+@every(
+    sample(sorted({row.name for row in MATRIX.releases if row.os or row.machine} & {row.name for row in MATRIX.wheels}))
+)
+def test_a_wheel_for_a_system_is_not_refused_because_rows_are_for_another(name: str) -> None:
+    for version in sample(published(MATRIX, name)):
+        rows = [row for row in MATRIX.wheels_by_name[name] if covered(row.versions, version) != "none"]
+        for system in {one for row in rows for one in row.pythons if one.startswith(("linux", "windows"))}:
+            os, machine = system.split("-")
+            found = judged(f"{name}=={version} os=={os} machine=={machine} gpu==A100")
+            refused = any(f"{version} is for" in one.message and "not for" in one.message for one in found.reasons)
+            assert not refused or name in NOT_FOR_GPUS, f"{version} {system}"

@@ -1,0 +1,135 @@
+"""The GPUs of a machine on a page: those of one model in one state together, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from envcheck.checks import Check, Report, Status
+from envcheck.report.page.statuses import severity, worse, worst
+from envcheck.report.page.subject import gpu_name, listed
+from envcheck.snapshot import Gpu
+from envcheck.versions import ComputeCapability
+
+_GIB = 1 << 30
+_BUSY = 0.01
+"""Share of time from which a GPU counts as in use."""
+
+
+class Group(msgspec.Struct, frozen=True):
+    """GPUs of one model in one state."""
+
+    gpus: tuple[Gpu, ...]
+    checks: tuple[Check, ...]
+    """The checks about any of them."""
+    status: Status
+    troubles: tuple[str, ...]
+    """Names of the rules that found something."""
+    open_questions: int
+    """Number of rules that could not be judged."""
+
+
+def groups(report: Report, machine: Sequence[Check]) -> list[Group]:
+    """The GPUs by model and state, the worst first; ``machine`` are the checks that concern all of them."""
+    about = _checks_by_gpu(report)
+    common = worst(machine)
+    found: dict[tuple[str, str | None, Status, tuple[str, ...], int], list[tuple[Gpu, list[Check]]]] = {}
+    for gpu in report.gpus:
+        own = [*{check.id: check for identity in gpu.identities() for check in about.get(identity, ())}.values()]
+        status = worse(worst(own), common)
+        concerning = (*machine, *own)
+        troubles, unknown = _rules(concerning, ("fail", "warn")), _rules(concerning, ("unknown",))
+        key = (gpu_name(gpu), gpu.compute_capability, status, troubles, len(unknown))
+        found.setdefault(key, []).append((gpu, own))
+    return sorted(
+        (
+            Group(tuple(gpu for gpu, _ in members), tuple(check for _, own in members for check in own), *key[2:])
+            for key, members in found.items()
+        ),
+        key=lambda group: (severity(group.status), -len(group.gpus)),
+    )
+
+
+def _checks_by_gpu(report: Report) -> dict[str, list[Check]]:
+    about: dict[str, list[Check]] = {}
+    for check in report.checks:
+        if check.subject.kind == "gpu":
+            subject = check.subject
+            for identity in dict.fromkeys((subject.key, subject.uuid, subject.pci_bus_id)):  # a figure has its own key
+                about.setdefault(identity or "", []).append(check)
+    return about
+
+
+def _rules(checks: Iterable[Check], statuses: tuple[Status, ...]) -> tuple[str, ...]:
+    """Names of the rules that came to one of ``statuses``."""
+    return tuple(dict.fromkeys(check.rule for check in checks if check.status in statuses and not check.ignored))
+
+
+def group_text(group: Group, report: Report) -> str:
+    """One group in words."""
+    first = group.gpus[0]
+    capability = ComputeCapability.parse(first.compute_capability)
+    traits = ", ".join(filter(None, (capability.sm if capability else first.compute_capability, _memory(group))))
+    name = gpu_name(first) + (f" ({traits})" if traits and traits != gpu_name(first) else "")
+    parts = [_count(group, report) + name, _mig(group), _use(group)]
+    parts += [listed(group.troubles, 3), _open(group.open_questions)]
+    if not group.troubles and not group.open_questions:
+        parts.append(_health(group))
+    return ", ".join(filter(None, parts))
+
+
+def _count(group: Group, report: Report) -> str:
+    """``2 of 8 x ``; how many are visible is said only where CUDA was asked and hides some."""
+    total = len(group.gpus)
+    driver = report.snapshot.driver if report.snapshot else None
+    asked = driver is not None and driver.cuda_devices is not None
+    visible = sum(gpu.cuda_ordinal is not None for gpu in group.gpus) if asked else total
+    if visible < total:
+        return f"{visible} of {total} x "
+    return f"{total} x " if total > 1 else ""
+
+
+def _memory(group: Group) -> str:
+    sizes = {gpu.memory.total if gpu.memory else None for gpu in group.gpus}
+    size = sizes.pop() if len(sizes) == 1 else None
+    return "" if size is None or "GB" in gpu_name(group.gpus[0]) else f"{size / _GIB:.0f} GiB"
+
+
+def _mig(group: Group) -> str:
+    enabled = [gpu.mig for gpu in group.gpus if gpu.mig and gpu.mig.enabled]
+    if not enabled:
+        return ""
+    instances = [mig.instances for mig in enabled if mig.instances is not None]
+    return f"MIG with {sum(map(len, instances))} instances" if instances else "MIG"
+
+
+def _use(group: Group) -> str:
+    """``idle`` or how many are in use; nothing while any of them is not known to be idle."""
+    states = [_in_use(gpu) for gpu in group.gpus]
+    busy = states.count(True)
+    if busy:
+        return "in use" if busy == len(states) else f"{busy} in use"
+    return "" if None in states else "idle"
+
+
+def _in_use(gpu: Gpu) -> bool | None:
+    if any(process.kind == "compute" for process in gpu.processes or ()):
+        return True
+    return None if gpu.utilisation is None else gpu.utilisation >= _BUSY
+
+
+def _open(number: int) -> str:
+    return f"{number} check{'s' if number > 1 else ''} not judged" if number else ""
+
+
+def _health(group: Group) -> str:
+    """``no errors`` only where the state of each GPU was read and a check about it passed."""
+    judged = {check.subject.key for check in group.checks if check.status in ("pass", "note")}
+    healthy = all(judged & set(gpu.identities()) and _state_was_read(gpu) for gpu in group.gpus)
+    return "no errors" if healthy else ""
+
+
+def _state_was_read(gpu: Gpu) -> bool:
+    """Whether somebody asked how the GPU is, and not just what it is."""
+    return any((gpu.ecc, gpu.row_remap, gpu.recovery_action, gpu.temperature, gpu.throttle))
