@@ -386,7 +386,8 @@ def _add_subject_options(verb: argparse.ArgumentParser) -> None:
         type=path,
         metavar="FILE",
         help="check what FILE would install instead of an environment: a requirements file, pyproject.toml, "
-        "pylock.toml, uv.lock, poetry.lock, environment.yml or a Dockerfile (repeatable; --assume names the machine)",
+        "pylock.toml, uv.lock, poetry.lock, Pipfile.lock, environment.yml or a Dockerfile (repeatable; --assume names "
+        "the machine)",
     )
     group.add_argument(
         "--from",

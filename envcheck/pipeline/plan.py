@@ -7,31 +7,31 @@ that it accepts: it fits where all do, and does not where none does.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
-from packaging.specifiers import SpecifierSet
 
-from envcheck.checks import PLAN, Check, Evidence, Fix, Location, Status, Subject
+from envcheck.checks import PLAN, Check, Evidence, Fix, Location, Subject
 from envcheck.compat.extras import brought, extras_of
 from envcheck.compat.images import image_of
 from envcheck.compat.matrix import Matrix
 from envcheck.compat.names import canonical
-from envcheck.compat.question.answer import ask
+from envcheck.compat.question.declared import declared
 from envcheck.compat.question.devices import is_for_a_part
-from envcheck.compat.question.question import CONTAINER, Answer
+from envcheck.compat.question.package_needs import marks_of
+from envcheck.compat.question.question import CONTAINER
 from envcheck.compat.specifier import parse_version
 from envcheck.compat.tables import ExtraRow
 from envcheck.components import Bound, Component
-from envcheck.errors import UsageError
+from envcheck.pipeline.plan_checks import answered, asked, check_of, label_of, left_open
+from envcheck.pipeline.plan_ranges import held_back, judge_range
 from envcheck.rules.api import Facts
+from envcheck.rules.facts.library_names import wheel_of
+from envcheck.rules.facts.planned import overwritten_by
 from envcheck.snapshot import Environment, Framework, Planned, Snapshot, frameworks_in
 from envcheck.versions import CondaBuild
 
 _ALWAYS = ("cuda", "cudnn")
-_MOST_RELEASES = 80
-_FAMILY = re.compile(r"==([0-9]{1,4}(?:\.[0-9]{1,4}){0,2})\.\*")
 
 
 def judge_plan(snapshot: Snapshot, matrix: Matrix) -> tuple[Check, ...]:
@@ -40,7 +40,11 @@ def judge_plan(snapshot: Snapshot, matrix: Matrix) -> tuple[Check, ...]:
     if environment is None or environment.planned is None:
         return ()
     machine = _machine(Facts(snapshot, matrix))
-    checks = [check for item in environment.planned for check in _judge(item, environment, machine, matrix)]
+    checks = [
+        _beside_its_double(check, item, environment, Facts(snapshot, matrix))
+        for item in environment.planned
+        for check in _judge(item, environment, machine, matrix)
+    ]
     rules_judge = any(
         item.version and (_is_torch(item, matrix) or _judged_by_rules(environment, item.name))
         for item in environment.planned
@@ -50,11 +54,27 @@ def judge_plan(snapshot: Snapshot, matrix: Matrix) -> tuple[Check, ...]:
     return tuple(checks)
 
 
+def _beside_its_double(check: Check, item: Planned, environment: Environment, facts: Facts) -> Check:
+    """The check; where something else of the plan writes the same files, with the fix that leaves one of the two."""
+    if check.status not in ("fail", "unknown") or not item.name or item.image is not None:
+        return check
+    double = overwritten_by(environment, item.name, facts)
+    if double is None:
+        return check
+    other, owner = double
+    text = f"Keep one of {item.name} and {other}, which write the same files."
+    if owner:
+        text = f"Remove {item.name}: {owner} requires {other}, which writes the same files."
+    return msgspec.structs.replace(check, fixes=(Fix(text=text),))
+
+
 def _judge(item: Planned, environment: Environment, machine: Sequence[Component], matrix: Matrix) -> Iterator[Check]:
     if item.refused is not None:
-        yield _check(item, environment, "fail", f"{_label(item)} cannot be installed", f"{item.asked}: {item.refused}.")
+        yield check_of(
+            item, environment, "fail", f"{label_of(item)} cannot be installed", f"{item.asked}: {item.refused}."
+        )
     elif not item.name:
-        yield _check(item, environment, "unknown", f"{item.asked} may install anything", item.problem or "")
+        yield check_of(item, environment, "unknown", f"{item.asked} may install anything", item.problem or "")
     elif _is_torch(item, matrix):
         yield from _of_torch(item, environment, machine, matrix)
     elif item.conda is not None:
@@ -70,9 +90,11 @@ def _of_package(
     item: Planned, environment: Environment, machine: Sequence[Component], matrix: Matrix
 ) -> Iterator[Check]:
     important = _important(item, matrix)
-    if not (important or _needs_gpu(item, matrix)):
+    if not (important or _needs_gpu(item, matrix) or (_is_open(item) and _is_built_for_gpus(item, matrix))):
+        held = held_back(item, environment, machine, matrix, _markers(environment, machine)) if _is_open(item) else None
+        yield from (held,) if held else ()
         return
-    if is_for_a_part(matrix, "torch", item.name) and _judged_by_rules(environment, "torch"):
+    if _is_part_of_torch(item, environment, machine, matrix):
         return  # PyTorch, which brings it, runs without it on GPUs that it does not support
     found = _other(item, environment, machine, matrix)
     if (
@@ -81,8 +103,37 @@ def _of_package(
         and _has_torch_for_cuda(environment, matrix)
     ):
         found = msgspec.structs.replace(found, status="warn")  # many projects bring it on purpose
-    if found.status != "unknown" or important:
+    if found.status != "unknown" or important or not _is_required(item, environment, machine, matrix):
         yield found
+
+
+def _is_open(item: Planned) -> bool:
+    return item.version is None
+
+
+def _is_required(item: Planned, environment: Environment, machine: Sequence[Component], matrix: Matrix) -> bool:
+    """Whether it is the release that another pinned package requires, which is judged in its place."""
+    markers = _markers(environment, machine)
+    pinned = (each for each in environment.planned or () if each is not item and each.version is not None)
+    lists = (declared(matrix, each.name, each.version or "", markers, extras=each.extras) for each in pinned)
+    return not _is_open(item) and any(item.name in names for names in lists)
+
+
+def _is_part_of_torch(item: Planned, environment: Environment, machine: Sequence[Component], matrix: Matrix) -> bool:
+    """Whether PyTorch is judged and brings it: what it needs for some operations alone, or, of an open entry, the
+    release that its build requires. For another CUDA version than PyTorch's an open entry is nothing that it requires.
+    """
+    torch = _judged_by_rules(environment, "torch") if not item.problem else None
+    if torch is None:
+        return False
+    stem, _, major = item.name.rpartition("-cu")
+    if _is_open(item) and major.isdigit() and (torch.cuda or "").partition(".")[0] != major:
+        return False
+    if is_for_a_part(matrix, "torch", item.name):
+        return True
+    release = (torch.version or "").partition("+")[0]
+    names = declared(matrix, "torch", release, _markers(environment, machine)) if _is_open(item) and stem else ()
+    return any(name.rpartition("-cu")[0] == stem for name in names)
 
 
 def _is_for_the_cpu(item: Planned, environment: Environment, matrix: Matrix) -> bool:
@@ -110,6 +161,19 @@ def _of_torch(item: Planned, environment: Environment, machine: Sequence[Compone
     yield from _of_build(item, "torch", environment, machine, matrix)
 
 
+def _torch(item: Planned, environment: Environment, machine: Sequence[Component], matrix: Matrix) -> Check:
+    """PyTorch within bounds, by all known releases that they accept."""
+    if item.build is None or item.conda is not None:
+        return left_open(item, environment)
+    tag = f"+{item.build}" if item.build else ""
+
+    def judge(release: Planned, suggest: bool) -> Check:  # noqa: FBT001 - as Judge
+        answer = asked(matrix, "torch", f"{release.version}{tag}", machine, suggest=suggest)
+        return answered(release, environment, answer)
+
+    return judge_range(item, environment, matrix, judge, _markers(environment, machine))
+
+
 def _of_build(
     item: Planned, name: str, environment: Environment, machine: Sequence[Component], matrix: Matrix
 ) -> Iterator[Check]:
@@ -120,17 +184,26 @@ def _of_build(
     elif framework.cuda and any(target.startswith("compute_") for target in framework.gpu_code or ()):
         # Its PTX may run on a GPU that is newer than the CUDA libraries which come with it.
         gpus = [part for part in machine if part.name == "gpu"]
-        answer = _asked(matrix, "cuda", framework.cuda, gpus) if gpus else None
+        answer = asked(matrix, "cuda", framework.cuda, gpus) if gpus else None
         if answer is not None and answer.verdict == "incompatible":
-            yield _answered(item, environment, answer)
+            yield answered(item, environment, answer)
 
 
 def _of_conda(item: Planned, environment: Environment, machine: Sequence[Component], matrix: Matrix) -> Iterator[Check]:
     """Packages of conda but PyTorch: channels build them with other libraries than PyPI's, which rows speak of."""
-    if _important(item, matrix) and item.version is None:
-        yield _open(item, environment)
+    if item.version is None:
+        if (_important(item, matrix) or _needs_gpu(item, matrix)) and not _follows_torch(item, environment, matrix):
+            yield left_open(item, environment)
     elif _important(item, matrix):
         yield from _of_build(item, item.name, environment, machine, matrix)
+
+
+def _follows_torch(item: Planned, environment: Environment, matrix: Matrix) -> bool:
+    """Whether it selects a build of PyTorch, or conda chooses its release for the pinned PyTorch."""
+    if any(row.selector == item.name for row in matrix.conda_builds):
+        return True
+    pinned = any(_is_torch(each, matrix) and each.version is not None for each in environment.planned or ())
+    return pinned and matrix.has_trait(item.name, "released-with-torch")
 
 
 def _judged_by_rules(environment: Environment, name: str) -> Framework | None:
@@ -144,18 +217,24 @@ def _without_code(item: Planned, environment: Environment, machine: Sequence[Com
     build = CondaBuild.parse(item.conda or "")
     if build.cpu:
         why = f"the build {item.conda} is for the CPU."
-        return _check(item, environment, "fail", f"{_label(item)} has no GPU support", f"{_label(item)}: {why}")
+        return check_of(item, environment, "fail", f"{label_of(item)} has no GPU support", f"{label_of(item)}: {why}")
     named = (found.cuda for found in frameworks_in(environment) if found.name == "torch" and _is_torch(item, matrix))
     cuda = next(named, None) or (str(build.cuda) if build.cuda else None)
-    answer = _asked(matrix, "cuda", cuda, machine) if cuda else None
+    answer = asked(matrix, "cuda", cuda, machine) if cuda else None
     if answer is not None and answer.verdict == "incompatible":
-        return _answered(item, environment, answer)
+        return answered(item, environment, answer)
     why = "no row of the matrix has the GPU code of this release"
     if item.conda is not None:
         why = "the matrix does not have the GPU code of this build of conda's"
     elif item.build is None:
         why = "the package indexes that the plan names may serve another build than PyPI"
-    return _check(item, environment, "unknown", f"The build of {item.asked.replace('==', ' ')} is not known", why)
+    return check_of(item, environment, "unknown", f"The build of {item.asked.replace('==', ' ')} is not known", why)
+
+
+def _markers(environment: Environment, machine: Sequence[Component]) -> Mapping[str, str]:
+    """The environment markers of what the plan is held against."""
+    stated = {part.name: part.exact for part in machine}
+    return marks_of(environment.python, stated.get("os") or "linux", stated.get("machine"))
 
 
 def _machine(facts: Facts) -> list[Component]:
@@ -194,28 +273,53 @@ def _holds_cuda(image: str, environment: Environment) -> bool:
 
 
 def _needs_gpu(item: Planned, matrix: Matrix) -> bool:
-    """Whether the rows that speak of it say anything of GPUs: a release that they do not reach is not judged."""
-    version = parse_version(item.version or "")
-    rows = matrix.rows_for(canonical(item.name), version) if version else matrix.rows_of(canonical(item.name))
-    return any(row.cuda or row.targets or row.capability_min or row.capabilities or "cuda" in row.needs for row in rows)
+    """Whether rows that speak of it say anything of GPUs, or of compiling for them."""
+    return any(
+        row.cuda or row.targets or row.capability_min or row.capabilities or {"cuda", "nvcc"} & row.needs.keys()
+        for row in matrix.rows_of(canonical(item.name))
+    )
+
+
+def _is_built_for_gpus(item: Planned, matrix: Matrix) -> bool:
+    """Whether it is a wheel of CUDA's libraries, or compiled for PyTorch, though no row says anything of GPUs."""
+    name = canonical(item.name)
+    if wheel_of(item.name) is not None or matrix.has_trait(item.name, "compiles-where-it-runs"):
+        return True
+    pure = any("any" in row.pythons for row in matrix.wheels_by_name.get(name, ()))
+    return not pure and any("torch" in row.needs for row in matrix.rows_of(name))
 
 
 def _other(item: Planned, environment: Environment, machine: Sequence[Component], matrix: Matrix) -> Check:
-    family = _FAMILY.fullmatch(item.bounds)
-    version = item.version or (family[1] if family else None)
-    if version is None:
-        return _open(item, environment)
+    """A package that is no build of a framework which the rules judge: one release, or all that the plan admits."""
+    if item.version is not None:
+        return _release(item, item.version, environment, machine, matrix)
+
+    def judge(one: Planned, suggest: bool) -> Check:  # noqa: FBT001 - as Judge
+        return _release(one, one.version or "", environment, machine, matrix, suggest=suggest)
+
+    return judge_range(item, environment, matrix, judge, _markers(environment, machine))
+
+
+def _release(
+    item: Planned,
+    version: str,
+    environment: Environment,
+    machine: Sequence[Component],
+    matrix: Matrix,
+    *,
+    suggest: bool = True,
+) -> Check:
     by_extras: list[Component] = []
     if item.conda is None and item.image is None:
         rows = [row for row in extras_of(matrix, item.name, version) if row.needed]
         by_extras = brought(rows, version, item.extras) or []
         asks_gpu = any(part.name == "gpu" for part in machine)
         if rows and not by_extras and asks_gpu and not _comes_otherwise(rows, environment):
-            alone = _asked(matrix, item.name, version, machine)
+            alone = asked(matrix, item.name, version, machine, suggest=suggest)
             if alone is not None and alone.verdict == "incompatible":
-                return _answered(item, environment, alone)
+                return answered(item, environment, alone)
             return _without_gpu(item, environment, machine, rows, matrix)
-    return _answered(item, environment, _asked(matrix, item.name, version, [*by_extras, *machine]))
+    return answered(item, environment, asked(matrix, item.name, version, [*by_extras, *machine], suggest=suggest))
 
 
 def _comes_otherwise(rows: Sequence[ExtraRow], environment: Environment) -> bool:
@@ -249,18 +353,18 @@ def _without_gpu(
     version = item.version or ""
     names = [row.extras[0] for row in reversed(rows)]
     answers = {
-        name: _asked(matrix, item.name, version, [*(brought(rows, version, (name,)) or ()), *machine]) for name in names
+        name: asked(matrix, item.name, version, [*(brought(rows, version, (name,)) or ()), *machine]) for name in names
     }
     fits = next((name for name, answer in answers.items() if answer and answer.verdict == "compatible"), names[0])
     unseen = any(not each.name or each.image is not None for each in environment.planned or ())
     told = "; what else the plan installs may bring it" if unseen else ""
     if any(map(_brings_libraries, rows)):
         unseen, told = True, f"{told}, unless CUDA and cuDNN are there already"
-    check = _check(
+    check = check_of(
         item,
         environment,
         "unknown" if unseen else "fail",
-        f"{_label(item)} is asked for without GPU support",
+        f"{label_of(item)} is asked for without GPU support",
         f"Without an extra such as {fits} it computes on the CPU{told}.",
         fixes=(Fix(text=f"Ask for {item.name}[{fits}]{item.bounds}."),),
     )
@@ -269,11 +373,11 @@ def _without_gpu(
 
 def _of_image(item: Planned, environment: Environment, machine: Sequence[Component], matrix: Matrix) -> Iterator[Check]:
     """A base image with CUDA: its GPUs, driver and cuda-compat by the rows that ``nvcr==`` asks too, then its parts."""
-    asked = [part for part in machine if part.name != "python"]  # it brings its own
-    answer = _asked(matrix, CONTAINER, item.image or "", asked)
+    stated = [part for part in machine if part.name != "python"]  # it brings its own
+    answer = asked(matrix, CONTAINER, item.image or "", stated)
     whole = msgspec.structs.replace(item, asked=item.image or "", image=None)
-    found = _answered(whole, environment, answer)
-    if found.status == "fail" and _is_unused(item, environment, asked, matrix):
+    found = answered(whole, environment, answer)
+    if found.status == "fail" and _is_unused(item, environment, stated, matrix):
         told = "what the plan installs brings its own CUDA, and only what is compiled in the image would not run"
         found = msgspec.structs.replace(found, status="warn", message=f"{found.message}; {told}")
     yield found
@@ -281,12 +385,12 @@ def _of_image(item: Planned, environment: Environment, machine: Sequence[Compone
         return  # which its parts would only say again
     for part in environment.planned or ():
         if part.image == item.image and part is not item and not _is_torch(part, matrix):
-            of_part = _answered(part, environment, _asked(matrix, part.name, part.version or "", asked))
+            of_part = answered(part, environment, asked(matrix, part.name, part.version or "", stated))
             if of_part.status == "fail":
                 yield of_part
 
 
-def _is_unused(item: Planned, environment: Environment, asked: Sequence[Component], matrix: Matrix) -> bool:
+def _is_unused(item: Planned, environment: Environment, stated: Sequence[Component], matrix: Matrix) -> bool:
     """Whether only the GPU is against the image's CUDA, and a framework is installed beside it, with libraries of its
     own. An image whose notes name GPUs is meant as a whole.
     """
@@ -296,82 +400,9 @@ def _is_unused(item: Planned, environment: Environment, asked: Sequence[Componen
     )
     if known is None or known.row is None or known.row.capability_max or not installed:
         return False
-    beside = [part for part in asked if part.name != "gpu"]
-    alone = _asked(matrix, CONTAINER, item.image or "", beside, suggest=False)
+    beside = [part for part in stated if part.name != "gpu"]
+    alone = asked(matrix, CONTAINER, item.image or "", beside, suggest=False)
     return alone is None or alone.verdict != "incompatible"
-
-
-def _torch(item: Planned, environment: Environment, machine: Sequence[Component], matrix: Matrix) -> Check:
-    """PyTorch within bounds, by all known releases that they accept."""
-    if item.problem is not None or item.build is None or item.conda is not None:
-        return _open(item, environment)
-    bounds = SpecifierSet(item.bounds)
-    known = [row.version for row in matrix.torch if bounds.contains(row.version)][-_MOST_RELEASES:]
-    tag = f"+{item.build}" if item.build else ""
-    answers = {version: _asked(matrix, "torch", f"{version}{tag}", machine, suggest=False) for version in known}
-    verdicts = {answer.verdict if answer else "unknown" for answer in answers.values()}
-    closed = not bounds.contains("99999")
-    if not closed or len(verdicts) != 1 or verdicts == {"unknown"}:
-        fits = [version for version, answer in answers.items() if answer and answer.verdict == "compatible"]
-        return _open(item, environment, fits, [version for version in known if version not in fits])
-    newest = _asked(matrix, "torch", f"{known[-1]}{tag}", machine)
-    return _answered(
-        item, environment, newest, of=f" (none of {', '.join(known)})" if verdicts == {"incompatible"} else ""
-    )
-
-
-def _open(item: Planned, environment: Environment, fits: Sequence[str] = (), others: Sequence[str] = ()) -> Check:
-    """The plan does not say which release, and they do not all fit."""
-    name = item.name
-    why = item.problem or "the plan accepts several releases"
-    told = f"; {name} {fits[-1]} fits" if fits else "; no known release that it accepts fits" if others else ""
-    told += f", {name} {others[-1]} does not or is not known to" if fits and others else ""
-    fixes = (Fix(text=f"Pin {name}=={fits[-1]}, which fits."),) if fits else (Fix(text=f"Pin {name} to one release."),)
-    return _check(
-        item,
-        environment,
-        "unknown",
-        f"Which release of {name} would be installed is open",
-        f"{item.asked}: {why}{told}.",
-        fixes=fixes,
-    )
-
-
-def _asked(
-    matrix: Matrix, name: str, version: str, machine: Sequence[Component], *, suggest: bool = True
-) -> Answer | None:
-    """What the matrix answers; None for what it cannot be asked."""
-    try:
-        return ask(matrix, [Component(name, (Bound("==", version),)), *machine], suggest=suggest)
-    except UsageError:
-        return None
-
-
-def _answered(item: Planned, environment: Environment, answer: Answer | None, of: str = "") -> Check:
-    label = _label(item)
-    if answer is None:
-        return _check(
-            item, environment, "unknown", f"Whether {label} fits is not known", "The matrix cannot read this version."
-        )
-    statuses: dict[str, Status] = {"compatible": "pass", "incompatible": "fail"}
-    status = statuses.get(answer.verdict, "unknown")
-    titles = {"pass": f"{label} fits", "fail": f"{label} does not fit{of}"}
-    reasons = [reason for reason in answer.reasons if reason.verdict == answer.verdict]
-    check = _check(
-        item,
-        environment,
-        status,
-        titles.get(status, f"Whether {label} fits is not known"),
-        "; ".join(dict.fromkeys(reason.message for reason in reasons)),
-        fixes=tuple(Fix(text=f"Use {text}.") for text in answer.suggestions[:3]) if status == "fail" else (),
-    )
-    return msgspec.structs.replace(
-        check, sources=tuple(dict.fromkeys(source for reason in reasons for source in reason.sources))
-    )
-
-
-def _label(item: Planned) -> str:
-    return item.asked.replace("==", " ") + (f" of {item.image}" if item.image else "")
 
 
 def _nothing(environment: Environment) -> Check:
@@ -388,25 +419,6 @@ def _nothing(environment: Environment) -> Check:
             "those of an extra or group count where FILE[NAME] names it"
         ),
         location=Location(file=environment.planned[0].file) if environment.planned else None,
-    )
-
-
-def _check(
-    item: Planned, environment: Environment, status: Status, title: str, message: str, *, fixes: tuple[Fix, ...] = ()
-) -> Check:
-    name = item.name or f"{item.source} {item.asked}"
-    return Check(
-        id=f"{PLAN}@{environment.key}:{name}",
-        rule=PLAN,
-        scope="env",
-        layer="framework",
-        subject=Subject(kind="framework", key=f"{environment.key}:{name}", environment=environment.key),
-        status=status,
-        title=title,
-        message=message,
-        evidence=(Evidence(what="planned", value=item.asked, source=item.source),),
-        location=Location(file=item.file, line=item.line),
-        fixes=fixes,
     )
 
 

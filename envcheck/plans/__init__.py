@@ -20,6 +20,7 @@ from functools import cache
 
 from envcheck.compat.matrix import Matrix
 from envcheck.errors import UsageError
+from envcheck.plans.kit.resolve import narrowed
 from envcheck.plans.kit.settle import as_environment, settled
 from envcheck.plans.kit.sheet import Reader, Sheet
 from envcheck.snapshot import Environment, Planned
@@ -59,7 +60,7 @@ def read_plans(paths: Sequence[str], matrix: Matrix, markers: Mapping[str, str])
     for path in paths:
         sheet = Sheet.open(path, matrix, markers, paths)
         found += settled(_reader(sheet.file).read(sheet), sheet.constraints)
-    return as_environment(settled(found, ()), paths, matrix)
+    return as_environment(narrowed(settled(found, ()), matrix, markers), paths, matrix)
 
 
 def _reader(path: str) -> Reader:
@@ -69,5 +70,5 @@ def _reader(path: str) -> Reader:
             return each.reader
     raise UsageError(
         f"--plan {path}: a plan is a requirements file (*.txt, *.in), pyproject.toml, pylock.toml, uv.lock, "
-        f"poetry.lock, environment.yml or a Dockerfile"
+        f"poetry.lock, Pipfile.lock, environment.yml or a Dockerfile"
     )

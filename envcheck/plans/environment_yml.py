@@ -19,11 +19,16 @@ if TYPE_CHECKING:
 
 NAME = "environment.yml"
 
-_SPEC = re.compile(
-    r"(?:(?P<channel>[A-Za-z0-9._/-]{1,80})::)?(?P<name>[A-Za-z0-9_.-]{1,80})"
-    r"(?:\s*(?P<bounds>[=<>!~]{1,3}\s*[^=<>!~,\s]{1,80}(?:,[=<>!~]{1,3}[^=<>!~,\s]{1,80}){0,8})"
-    r"(?:=(?P<build>[A-Za-z0-9_.*-]{1,80}))?)?"
+_SPEC = re.compile(r"(?:(?P<channel>[A-Za-z0-9._/-]{1,80})::)?(?P<name>[A-Za-z0-9_.-]{1,80})(?P<rest>.{0,300})")
+_BOUND = r"[=<>!~]{1,3}\s*[^=<>!~,\s\[\]]{1,80}"
+_BUILD = r"(?P<build>[A-Za-z0-9_.*-]{1,80})"
+_REST = (
+    re.compile(rf"(?:\s*(?P<bounds>{_BOUND}(?:,{_BOUND}){{0,8}})(?:=+{_BUILD})?)?"),
+    re.compile(rf"\s+(?P<bounds>[0-9*][^=<>!~,\s]{{0,80}})(?:\s+{_BUILD})?"),
 )
+"""What follows a name: ``=1.2=build``, ``>=1.2,<2``; or, behind a blank, the version alone, which is meant exactly."""
+_IN_BRACKETS = re.compile(r"(?P<key>version|build)\s*=\s*[\"']?(?P<value>[^\"'\]]{1,80}?)[\"']?\s*(?:,|$)")
+_ALTERNATIVES = "conda's alternatives cannot be written as one list of bounds"
 _EXACT_NUMBERS = 3
 """``=2.0.1`` accepts 2.0.1 and what is numbered below it, which is one release."""
 
@@ -93,23 +98,42 @@ def _index_options(words: list[str]) -> list[str]:
 
 
 def of_conda(sheet: Sheet, text: str, line: int) -> Planned:
-    """One package of conda's: ``pytorch=2.0.1=py3.10_cuda11.7_cudnn8.5.0_0``, ``numpy>=1.26``."""
+    """One package of conda's: ``pytorch=2.0.1=py3.10_cuda11.7_0``, ``numpy>=1.26``, ``cuda-version 11.8``."""
     found = _SPEC.fullmatch(text.strip()) if len(text) <= 300 else None
-    if found is None:
+    parts = _parts(found["rest"]) if found else None
+    if found is None or parts is None:
         raise sheet.error(line, "this is no package of conda's; write NAME=VERSION")
-    bounds = _bounds(found["bounds"] or "")
+    version, build = parts
+    bounds, problem = (SpecifierSet(), _ALTERNATIVES) if "|" in version else (_bounds(version), None)
     if bounds is None:
         raise sheet.error(line, "a version cannot be read; write NAME=VERSION")
-    planned = item(sheet, found["name"], bounds, line, build=None)
-    return msgspec.structs.replace(planned, conda=found["build"] or "")
+    planned = item(sheet, found["name"], bounds, line, build=None, problem=problem)
+    return msgspec.structs.replace(planned, conda="" if "*" in build else build)
+
+
+def _parts(rest: str) -> tuple[str, str] | None:
+    """The bounds and the build behind a name; None for what is neither."""
+    if rest.startswith("[") and rest.endswith("]"):
+        told = {found["key"]: found["value"] for found in _IN_BRACKETS.finditer(rest[1:-1])}
+        version = told.get("version", "")
+        return version if not version[:1].isdigit() else f"=={version}", told.get("build", "")
+    found = next((found for each in _REST if (found := each.fullmatch(rest))), None)
+    if found is None:
+        return None
+    bounds = found["bounds"] or ""
+    return f"=={bounds}" if bounds[:1].isdigit() else bounds.removeprefix("*"), found["build"] or ""
 
 
 def _bounds(text: str) -> SpecifierSet | None:
     """Conda's bounds in PEP 440: ``=2.0`` accepts 2.0 and all below it, ``=2.0.1`` one release."""
     bare = text.replace(" ", "")
+    if bare.strip("=") in ("", "*"):
+        return SpecifierSet()
     if re.match(r"=[^=]", bare):
         version = bare[1:].removesuffix(".*").removesuffix("*").rstrip(".")
         bare = f"=={version}" if version.count(".") + 1 >= _EXACT_NUMBERS else f"=={version}.*"
+    elif bare.startswith("==") and bare.endswith("*"):  # 1.8* as 1.8.*
+        bare = f"{bare.rstrip('.*')}.*"
     try:
         return SpecifierSet(bare)
     except InvalidSpecifier:

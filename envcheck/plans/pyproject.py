@@ -6,6 +6,7 @@ Extras and dependency groups count where ``FILE[NAME]`` names them.
 from __future__ import annotations
 
 import re
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -66,19 +67,49 @@ def _of_project(sheet: Sheet, document: dict[str, Any], lines: dict[Path, int]) 
     if "dependencies" in texts_of(project, "dynamic") and not table_of(table_of(tools, "poetry"), "dependencies"):
         line = line_of(lines, ("project", "dynamic"))
         raise sheet.error(line, "the dependencies are dynamic; check the lock or requirements file")
-    optional, groups = table_of(project, "optional-dependencies"), table_of(document, "dependency-groups")
-    wanted = {canonicalize_name(name) for name in sheet.extras}
-    lists: list[tuple[Path, dict[str, Any], str]] = [(("project",), project, "dependencies")]
-    lists += [(("project", "optional-dependencies"), optional, n) for n in optional if canonicalize_name(n) in wanted]
-    lists += [(("dependency-groups",), groups, n) for n in groups if canonicalize_name(n) in wanted]
     origin = _uv(table_of(tools, "uv"))
-    for path, table, name in lists:
+    for path, table, name in _lists(sheet, document):
         entries = table.get(name)
         for number, text in enumerate(entries if isinstance(entries, list) else ()):
             if isinstance(text, str):
                 found = _from(sheet, origin, text, line_of(lines, (*path, name, number)))
                 if found is not None:
                     yield found
+
+
+def _lists(sheet: Sheet, document: dict[str, Any]) -> Iterator[tuple[Path, dict[str, Any], str]]:
+    """The lists of requirements that are asked for: the project's own, and those of extras and groups with what they
+    include: an extra the project itself with other extras, a group other groups.
+    """
+    project = table_of(document, "project")
+    optional, groups = table_of(project, "optional-dependencies"), table_of(document, "dependency-groups")
+    yield ("project",), project, "dependencies"
+    left = deque[str](canonicalize_name(name) for name in sheet.extras)
+    seen: set[str] = set()
+    own = canonicalize_name(text_of(project, "name") or "-")
+    while left:
+        wanted = left.popleft()
+        if wanted in seen:
+            continue
+        seen.add(wanted)
+        for path, table in ((("project", "optional-dependencies"), optional), (("dependency-groups",), groups)):
+            for name in (name for name in table if canonicalize_name(name) == wanted):
+                yield path, table, name
+                entries = table[name] if isinstance(table[name], list) else []
+                left.extend(included for entry in entries for included in _included(entry, own))
+
+
+def _included(entry: Any, own: str) -> Iterator[str]:
+    """The extras or groups that an entry includes: ``app[cuda]`` of the project ``app``, and ``include-group``."""
+    if isinstance(entry, dict):
+        group = text_of(entry, "include-group")
+        yield from (canonicalize_name(group),) if group else ()
+    elif isinstance(entry, str) and "[" in entry:
+        try:
+            asked = Requirement(entry)
+        except (InvalidRequirement, RecursionError):
+            return  # which the list's own reading reports
+        yield from map(canonicalize_name, asked.extras if canonicalize_name(asked.name) == own else ())
 
 
 def _uv(table: dict[str, Any]) -> _Origin:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import msgspec
+from packaging.utils import canonicalize_name
 
 from envcheck.errors import UsageError
 from envcheck.plans.kit.index import Index
@@ -44,6 +45,10 @@ _VALUED = {
     "--trusted-host": "",
     "--use-feature": "",
 }
+_NAMED = re.compile(r"\s*(?P<name>[A-Za-z0-9](?:[A-Za-z0-9._-]{0,200}[A-Za-z0-9])?)\s*(?:\[[^\]]{0,400}\]\s*)?[=<>!~]")
+"""A requirement's name before its bounds, which may hold a variable."""
+_VARIABLE = re.compile(r"\$\{[A-Z0-9_]{1,200}\}")
+"""What pip replaces by a variable of the environment."""
 _EXTRA = "extra of the project"
 _PLAIN = ("--no-index", "--pre", "--prefer-binary", "--require-hashes")
 _A_FILE = re.compile(r"(?:[a-z+]{2,12}://|\.{0,2}/|[A-Za-z]:\\)|.*\.(?:whl|zip|tar\.gz)(?:[?#].*)?$|\.(?:\[.*\])?$")
@@ -152,9 +157,21 @@ def _requirement(sheet: Sheet, text: str, number: int, index: Index) -> Iterator
     if _A_FILE.match(bare):
         yield from _of_place(sheet, bare.partition(" ;")[0].strip(), number, _beside(sheet))
         return
+    if _VARIABLE.search(bare):
+        yield _by_variable(sheet, bare, number)
+        return
     found = planned(sheet, bare, number, build=index.build(sheet))
     if found is not None:
         yield found
+
+
+def _by_variable(sheet: Sheet, text: str, line: int) -> Planned:
+    """What a variable without a known value names: a release, or anything."""
+    named = _NAMED.match(text)
+    if named is None:
+        return unread(sheet, "a variable", line, "a variable that the file does not set names what is installed")
+    name = canonicalize_name(named["name"])
+    return unread(sheet, name, line, "a variable that the file does not set names the release", name=name)
 
 
 def of_arguments(
@@ -178,7 +195,7 @@ def of_arguments(
         if _A_FILE.match(word):
             yield from _of_place(sheet, word, line, find)
         elif "$" in word:
-            yield unread(sheet, "a variable", line, "a variable that the file does not set names what is installed")
+            yield _by_variable(sheet, word, line)
         else:
             for found in _requirement(sheet, word, line, index):
                 newest = _UPGRADES & set(words) and found.version is None and found.problem is None

@@ -41,6 +41,7 @@ _WORDS = {
         'markers = "x"\n',
         "optional = 1\n",
     ],
+    "Pipfile__lock": ['{"default": {', '"torch": {', '"version": "==2"', '"git": "x"', "}", ",", "1e999", '"_meta": 3'],
     "pylock__toml": [
         'lock-version = "1.0"\n',
         'created-by = "x"\n',

@@ -8,11 +8,11 @@ from dataclasses import replace
 from functools import partial
 
 from envcheck.errors import UsageError
-from envcheck.plans import environment_yml, poetry_lock, pyproject, uv_lock
+from envcheck.plans import environment_yml, pipfile_lock, poetry_lock, pyproject, uv_lock
 from envcheck.plans.image.layout import Layout
 from envcheck.plans.kit.index import Index
 from envcheck.plans.kit.requirement import unread
-from envcheck.plans.kit.sheet import Sheet
+from envcheck.plans.kit.sheet import Reader, Sheet
 from envcheck.plans.kit.shell import Command
 from envcheck.plans.requirements import of_arguments
 from envcheck.snapshot import Planned
@@ -114,10 +114,14 @@ def _of_lock(sheet: Sheet, line: int, command: str, words: list[str], layout: La
             extras += re.split(r"[\s,]+", value if separator else next(rest, ""))
         elif name in _FOLDERS:
             inside.enter(value if separator else next(rest, ""))
-    readers = {"uv": ("uv.lock", uv_lock), "poetry": ("poetry.lock", poetry_lock)}
+    readers: dict[str, tuple[str, Reader]] = {
+        "uv": ("uv.lock", uv_lock),
+        "poetry": ("poetry.lock", poetry_lock),
+        "pipenv": (pipfile_lock.NAME, pipfile_lock),
+    }
     file, reader = readers.get(command.partition(" ")[0], ("", pyproject))
     lock = inside.find(sheet, file) if file else None
-    place = lock or (inside.find(sheet, pyproject.NAME) if file else None)
+    place = lock or (inside.find(sheet, pyproject.NAME) if file and reader is not pipfile_lock else None)
     problem = "it installs from the project's files, of which this tool's are not read"
     if file:
         problem = f"it installs from the project's files, of which {file} was not found; name it with a further --plan"

@@ -25,7 +25,7 @@ _MOST_DOTS = 200
 """Dots on a line of TOML: the parser's time grows with the square of a dotted key."""
 MOST_ITEMS = 20_000
 _EXTRAS = re.compile(
-    r"(?P<path>.{0,4000}(?:pyproject\.toml|uv\.lock|poetry\.lock|pylock(?:\.[^./]{1,80})?\.toml))"
+    r"(?P<path>.{0,4000}(?:pyproject\.toml|uv\.lock|poetry\.lock|Pipfile\.lock|pylock(?:\.[^./]{1,80})?\.toml))"
     r"\[(?P<extras>[A-Za-z0-9._, -]{1,400})\]"
 )
 

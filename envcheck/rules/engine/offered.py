@@ -18,7 +18,7 @@ from envcheck.compat.question.package_needs import admits, normalised, read_requ
 from envcheck.rules.api import Facts, Rule
 from envcheck.rules.engine.cause import primary
 from envcheck.rules.engine.evaluate import evaluate
-from envcheck.rules.engine.separate import install_newer, two_environments
+from envcheck.rules.engine.separate import complete_in_place, install_newer, two_environments
 from envcheck.rules.engine.simulate import Simulated, requirements_broken, simulate, without_trials
 from envcheck.rules.facts.frameworks import distributions_in
 from envcheck.rules.facts.machine import and_more
@@ -126,6 +126,12 @@ class _Page:
         why = _conflict(least)
         keys = (other.subject.key.rpartition(":")[2] for each in tried for other in each.worse)
         others = list(dict.fromkeys((*keys, *(owner for each in tried for owner, _ in each.broken))))
+        whole = next(
+            (each for way in complete_in_place(facts, check, others) if (each := self._try(check, way)).works), None
+        )
+        if whole is not None:
+            self._follow(whole)
+            return [_with_risk(whole)]
         if not why:
             return [(Fix(text="No automatic fix for this finding: install what you need into a new environment"),)]
         apart = [self._try(check, way) for way in two_environments(facts, check, why, others)]

@@ -1,4 +1,4 @@
-"""Fixes for two frameworks that cannot share an environment: one environment each, or another release."""
+"""Fixes where single packages are not enough: all that a framework requires, an environment each, another release."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from envcheck.checks import Check, Fix
 from envcheck.compat.matrix import Matrix
 from envcheck.compat.question.package_needs import extra_of, requirement_name
 from envcheck.rules.api import Facts
-from envcheck.rules.facts.frameworks import is_main_framework
+from envcheck.rules.facts.frameworks import distributions_in, full_name, is_main_framework
 from envcheck.rules.facts.library_names import family_of_wheel
 from envcheck.rules.fixes.commands import create_command, fill_command, uv_prefix
 from envcheck.rules.fixes.install import How, in_steps, install, uninstall
@@ -42,6 +42,17 @@ def install_newer(facts: Facts, check: Check, others: Sequence[str]) -> Iterator
         for bounds in newer_releases(framework, facts):
             wanted = f"{framework.name}{_gpu_extra(framework, facts.matrix)}{bounds}"
             yield install(facts, (wanted,), f"Install a release of {framework.name} that fits with the rest", How())
+
+
+def complete_in_place(facts: Facts, check: Check, others: Sequence[str]) -> Iterator[tuple[Fix, ...]]:
+    """Install the release of a framework that is there: pip then brings what it requires and is missing or differs."""
+    if facts.environment is None or facts.environment.planned is not None:
+        return
+    by_pip = {each.name for each in distributions_in(facts.environment) if each.channel == "pip"}
+    for framework in _concerned_frameworks(facts, check, others):
+        if framework.name in by_pip:
+            wanted = f"{framework.name}{_gpu_extra(framework, facts.matrix)}{same_version(framework)}"
+            yield install(facts, (wanted,), f"Install all that {full_name(framework)} requires, in its releases")
 
 
 def _concerned_frameworks(facts: Facts, check: Check, others: Sequence[str]) -> list[Framework]:

@@ -142,8 +142,11 @@ class _Installer:
         self.unknown: dict[str, None] = {}
         self.impossible: dict[str, None] = {}
         self.left = _MOST
+        self.followed: set[str] = set()
+        """Names whose requirements the step has followed: pip also completes what is installed and admitted."""
 
     def apply(self, step: Changes) -> None:
+        self.followed.clear()
         for name in map(normalised, step.removes):
             self.there.pop(name, None)
             self.fresh.discard(name)
@@ -175,8 +178,9 @@ class _Installer:
                 self.unknown[name] = None
         elif again:
             self.fresh.add(name)
-        elif not asked.extras:
+        elif not asked.extras and name in self.followed:
             return
+        self.followed.add(name)
         if not alone:
             self._install_brought(asked)
             for further in _requirements_of(there, self.markers, ("", *sorted(asked.extras))):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from envcheck.compat.matrix import Matrix
 from envcheck.compat.tables import Machine
 from envcheck.rules.api import Facts, FrameworkSubject
+from envcheck.rules.facts.planned import open_entries
 from envcheck.snapshot import Distribution, Environment, Framework, frameworks_in
 from envcheck.versions import CodeTarget
 
@@ -66,9 +67,11 @@ def distributions_in(environment: Environment | None) -> tuple[Distribution, ...
 
 
 def in_one_folder(environment: Environment | None, project: str, matrix: Matrix) -> tuple[Distribution, ...]:
-    """The installed distributions of a project that all install its import package, each name once."""
+    """The installed distributions of a project that all install its import package, each name once. Those of a plan
+    whose release is open have an empty version.
+    """
     found: dict[str, Distribution] = {}
-    for each in distributions_in(environment):
+    for each in (*distributions_in(environment), *open_entries(environment)):
         if project in matrix.projects(each.name, "shares-its-folder"):
             found.setdefault(each.name, each)
     return tuple(found.values())

@@ -117,7 +117,7 @@ def install_same_files(one: Distribution, other: Distribution) -> bool:
     first, second = wheel_of(one.name), wheel_of(other.name)
     if first is None or second is None or first.name != second.name or one.name == other.name:
         return False
-    same_soname = one.version.partition(".")[0] == other.version.partition(".")[0]
+    same_soname = one.version.partition(".")[0] == other.version.partition(".")[0] != ""
     return _wheels()[first.name].one_folder or (first.name == "cudnn" and same_soname)
 
 

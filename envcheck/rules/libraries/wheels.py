@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import combinations
 
-from envcheck.checks import Evidence
+from envcheck.checks import Evidence, Fix
 from envcheck.compat.question.package_needs import of_an_extra, pinned_by, requirement_name
 from envcheck.compat.relations.libraries import is_older, same_version
 from envcheck.rules.api import Facts, Outcome, passed, rule
 from envcheck.rules.facts.libraries import copies
 from envcheck.rules.facts.library_names import cuda_of_wheel, install_same_files, wheel_of
+from envcheck.rules.facts.planned import all_wheels, named, required_wheels, version_of
 from envcheck.rules.facts.trials import TRIAL_RULES
 from envcheck.rules.fixes.install import How, install
 from envcheck.rules.fixes.libraries import list_wheels
@@ -51,9 +52,9 @@ def nvidia_wheel_conflict(environment: Environment, facts: Facts) -> Outcome | N
             https://docs.nvidia.com/cuda/cuda-installation-guide-linux/#pip-wheels
         RETURNN, NCCL for two CUDA majors: https://github.com/rwth-i6/returnn/issues/1802
     """
-    if not any(wheel_of(each.name) for each in environment.distributions or ()):
+    separate = all_wheels(environment, facts)
+    if not separate and not any(wheel_of(each.name) for each in environment.distributions or ()):
         return None
-    separate = [each for each in environment.distributions or () if wheel_of(each.name) and each.channel != "conda"]
     clash = next((pair for pair in combinations(separate, 2) if install_same_files(*pair)), None)
     if clash:
         return _clashing(clash, environment, facts)
@@ -75,6 +76,8 @@ def _own(environment: Environment, facts: Facts) -> tuple[Library, ...]:
 
 
 def _clashing(pair: tuple[Distribution, Distribution], environment: Environment, facts: Facts) -> Outcome:
+    if environment.planned is not None:
+        return _clashing_in_plan(pair, environment, facts)
     wanted = _asked_for(pair, environment)
     files = [
         each for each in _own(environment, facts) if (each.owner or "").partition("==")[0] in {_.name for _ in pair}
@@ -96,6 +99,23 @@ def _clashing(pair: tuple[Distribution, Distribution], environment: Environment,
             How(alone=True, again=True),
             remove=[each.name for each in pair],
         ),
+        decided_by="declared",
+    )
+
+
+def _clashing_in_plan(pair: tuple[Distribution, Distribution], environment: Environment, facts: Facts) -> Outcome:
+    """Of two wheels in a plan, the one stays that a pinned package requires, else the one for its CUDA version."""
+    required = required_wheels(environment, facts)
+    wanted = next((each for each in pair if each.name in required), None) or _asked_for(pair, environment)
+    other = next(each for each in pair if each is not wanted)
+    owner = f": {required[wanted.name].owner} requires {wanted.name}" if wanted.name in required else ""
+    return Outcome(
+        status="warn",
+        title=f"{pair[0].name} and {pair[1].name} write the same files",
+        message=f"{named(pair[0])} and {named(pair[1])} share a folder; "
+        "the one that is installed last overwrites the other.",
+        evidence=tuple(map(_listed, pair)),
+        fixes=(Fix(text=f"Remove {other.name} from the plan{owner}"),),
         decided_by="declared",
     )
 
@@ -174,7 +194,7 @@ def _replaced(wheel: Distribution, framework: Framework, pinned: str, facts: Fac
 
 
 def _listed(wheel: Distribution) -> Evidence:
-    return Evidence(what=wheel.name, value=wheel.version, source=wheel.path or wheel.source)
+    return Evidence(what=wheel.name, value=version_of(wheel), source=wheel.path or wheel.source)
 
 
 def _file(library: Library) -> Evidence:

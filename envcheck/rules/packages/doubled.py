@@ -14,6 +14,7 @@ from envcheck.rules.api import Facts, Outcome, evidence_of, rule
 from envcheck.rules.facts.driver import runs_builds_for
 from envcheck.rules.facts.frameworks import distributions_in, in_one_folder
 from envcheck.rules.facts.library_names import family_of_wheel
+from envcheck.rules.facts.planned import named, version_of
 from envcheck.rules.facts.trials import failed, ran_on_gpu
 from envcheck.rules.fixes.frameworks import install_gpu_build
 from envcheck.rules.fixes.install import in_steps, install
@@ -39,7 +40,14 @@ def _framework(environment: Environment, project: str, facts: Facts) -> Framewor
 
 
 def _evidence(found: Iterable[Distribution], framework: Framework | None) -> tuple[Evidence, ...]:
-    shown = [evidence_of(f"{each.name}{f' in {each.path}' if each.path else ''}", each, "version") for each in found]
+    shown = [
+        Evidence(
+            what=f"{each.name}{f' in {each.path}' if each.path else ''}",
+            value=version_of(each),
+            source=each.source_of("version"),
+        )
+        for each in found
+    ]
     if framework is not None:
         shown += [
             evidence_of(f"the package in {framework.path or 'use'}: {field}", framework, field)
@@ -110,11 +118,14 @@ def onnxruntime_cpu_and_gpu(environment: Environment, facts: Facts) -> Outcome |
         return _overwritten(_without_its_provider(environment, facts), facts)
     if framework is not None and _apart(found):
         return _first_found(found, framework, facts)
-    names = " and ".join(f"{each.name} {each.version}" for each in found)
+    names = " and ".join(map(named, found))
     lost = framework is None or framework.cpu_only is not False
     there = any(_CUDA_PROVIDER in error.text for error in facts.snapshot.observed_errors)
     there = there or (framework is not None and bool(ran_on_gpu(framework)))
     status: Status = "note" if there else "fail" if lost else "warn"
+    fixes = install_gpu_build(facts, framework or Framework(name="onnxruntime"))
+    if environment.planned is not None:
+        fixes = _keep_in_plan(_with_cuda(found, facts) or found[-1])
     whose = f" The present files belong to {framework.name}." if framework is not None and framework.path else ""
     return Outcome(
         status=status,
@@ -122,7 +133,7 @@ def onnxruntime_cpu_and_gpu(environment: Environment, facts: Facts) -> Outcome |
         message=f"{names} share one package folder; the one that was installed last wins.{whose}",
         evidence=_evidence(found, framework),
         decided_by="declared",
-        fixes=install_gpu_build(facts, framework or Framework(name="onnxruntime")),
+        fixes=fixes,
         frameworks=_names(found, framework),
     )
 
@@ -199,7 +210,9 @@ def cupy_multiple_packages(environment: Environment, facts: Facts) -> Outcome | 
     kept = _kept(found, framework, facts)
     text = f"Install {kept.name} alone, for a CUDA that the driver runs"
     fixes = install(facts, (f"{kept.name}=={kept.version}",), text, remove=[each.name for each in found])
-    if framework is not None and framework.version == kept.version:
+    if environment.planned is not None:
+        fixes = _keep_in_plan(kept)
+    elif framework is not None and framework.version == kept.version:
         led = add_wheel_folders(msgspec.structs.replace(framework, name=kept.name))
         if led and any(family_of_wheel(each.name) for each in environment.distributions or ()):
             fixes = in_steps((*fixes, *led))
@@ -208,12 +221,16 @@ def cupy_multiple_packages(environment: Environment, facts: Facts) -> Outcome | 
     return Outcome(
         status=status,
         title=f"{len(found)} packages of CuPy are installed over each other",
-        message=f"{' and '.join(f'{each.name} {each.version}' for each in found)} fill one package folder.",
+        message=f"{' and '.join(map(named, found))} fill one package folder.",
         evidence=_evidence(found, framework),
         decided_by="declared",
         fixes=fixes,
         frameworks=_names(found, framework),
     )
+
+
+def _keep_in_plan(kept: Distribution) -> tuple[Fix, ...]:
+    return (Fix(text=f"Keep {kept.name} alone in the plan"),)
 
 
 def _kept(found: tuple[Distribution, ...], framework: Framework | None, facts: Facts) -> Distribution:

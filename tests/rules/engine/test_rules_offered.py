@@ -153,6 +153,55 @@ def test_what_changes_with_it_is_the_risk() -> None:
     assert "changes llvmlite 0.43.0 to" in upgrade.risk
 
 
+# --- what a framework requires, in place ---
+
+
+ITS_PINS = ("nvidia-cudnn-cu12==9.10.2.21", "nvidia-cusparse-cu12==12.5.8.93", "nvidia-nvjitlink-cu12==12.8.93")
+
+
+def installed_in_part(*others: Distribution, requires: tuple[str, ...] = ITS_PINS, **changes: Any) -> Snapshot:
+    """PyTorch without cuDNN and cuSPARSE, beside a libnvJitLink that is older than cuSPARSE needs."""
+    of_torch: dict[str, Any] = {"source": "elf", "needed_by": f"{SITE}/torch/lib/libtorch_cuda.so"}
+    older = Load(
+        **of_torch,
+        name="libnvJitLink.so.12",
+        path=f"{SITE}/nvidia/nvjitlink/lib/libnvJitLink.so.12",
+        found_by="rpath",
+        version="12.1.105",
+        owner="nvidia-nvjitlink-cu12==12.1.105",
+    )
+    missing = (Load(**of_torch, name="libcusparse.so.12"), cudnn(None, 9))
+    pytorch = torch(
+        version="2.9.1", cuda="12.8", cudnn="9.10.2", requires=requires, loads=(*missing, older), loads_complete=True
+    )
+    there = (dist("nvidia-nvjitlink-cu12", "12.1.105"), dist("torch", "2.9.1", requires=requires), *others)
+    return on(but(having(but(pytorch, looks_in_wheels=True)), **{"distributions": there, **changes}))
+
+
+def test_all_that_a_framework_requires_comes_before_a_separate_environment() -> None:
+    check = offered(installed_in_part())["cudnn-missing"]
+    (way,) = ways(check.fixes)
+    assert [fix.command for fix in way] == [(f"{VENV}/bin/python", "-m", "pip", "install", "torch==2.9.1")]
+    assert (
+        "changes nvidia-nvjitlink-cu12 12.1.105 to 12.8.93; adds nvidia-cudnn-cu12, nvidia-cusparse-cu12" in way[0].risk
+    )
+    after = offered(loads_are_known(installed_in_part(), way))
+    assert not {"cudnn-missing", "cuda-library-missing", "nvjitlink-mismatch", "nvidia-wheel-conflict"} & after.keys()
+
+
+def test_a_framework_that_pins_nothing_newer_is_not_completed_in_vain() -> None:
+    lines = (*ITS_PINS[:2], "nvidia-nvjitlink-cu12")
+    check = offered(installed_in_part(requires=lines))["cudnn-missing"]
+    assert not [fix for fix in check.fixes if fix.command[-1:] == ("torch==2.9.1",) and "there" not in fix.text]
+
+
+def test_pip_completes_what_is_installed_and_admitted_but_not_without_its_requirements() -> None:
+    whole = join_loads(complete(installed_in_part(), load_matrix()))
+    for alone, moved in ((False, True), (True, False)):
+        found = simulate(whole, [Changes(installs=("torch==2.9.1",), alone=alone)], load_matrix())
+        assert (("nvidia-nvjitlink-cu12", "12.1.105", "12.8.93") in found.moved) is moved
+
+
 # --- pins ---------------------------------------------------------------------------------------------------------
 
 

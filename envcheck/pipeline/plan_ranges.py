@@ -1,0 +1,175 @@
+"""Entries of a plan that admit several releases: what all known ones that they admit have in common.
+
+A range is judged by its releases: it fits where all do, and does not where none does. One without an upper bound
+admits releases that nobody knows yet, so it stays open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+import msgspec
+from packaging.specifiers import SpecifierSet
+
+from envcheck.checks import Check
+from envcheck.compat.images import is_framework
+from envcheck.compat.matrix import Matrix
+from envcheck.compat.names import canonical
+from envcheck.compat.question.declared import declared
+from envcheck.compat.question.package_needs import release_fits
+from envcheck.compat.question.published import published
+from envcheck.components import Bound, Component
+from envcheck.pipeline.plan_checks import asked, left_open
+from envcheck.snapshot import Environment, Planned
+
+Judge = Callable[[Planned, bool], Check]
+"""What is found of one release, and whether to look for releases that fit in its place."""
+
+_MOST_RELEASES = 80
+_MOST_TRIED = 40
+"""Releases of a range without an upper bound that are tried for one that fits, newest first."""
+_FEW = 6
+_BEYOND = "99999"
+"""A version that only a range without an upper bound admits."""
+
+
+def judge_range(
+    item: Planned, environment: Environment, matrix: Matrix, judge: Judge, markers: Mapping[str, str]
+) -> Check:
+    """The check on an entry that admits several releases; ``judge`` finds what one of them is."""
+    pinned = _pinned(environment, matrix)
+    admitted = _admitted(item, matrix)
+    known = [version for version in admitted if _accepts(item, version, pinned, matrix, markers)] or admitted
+    if item.problem is not None or not known:
+        why = item.problem or (None if not item.bounds else "no known release is within these bounds")
+        return left_open(msgspec.structs.replace(item, problem=why), environment)
+
+    def judge_beside(one: Planned, suggest: bool) -> Check:  # noqa: FBT001 - as Judge
+        found = judge(one, suggest)
+        clashes = found.status == "pass" and _clashes(one, pinned, matrix)
+        return msgspec.structs.replace(found, status="unknown") if clashes else found
+
+    if _is_endless(item):
+        # Of these, each release requires its own PyTorch: newer ones than the newest require a newer one still.
+        if matrix.has_trait(item.name, "released-with-torch") and known[-1] != admitted[-1]:
+            return _of_release(item, known[-1], judge_beside)
+        return left_open(item, environment, *_newest_of_each(item, known, judge_beside))
+    found = {version: _of_release(item, version, judge_beside) for version in known[-_MOST_RELEASES:]}
+    statuses = {check.status for check in found.values()}
+    if len(statuses) > 1 or statuses == {"unknown"}:
+        fits = [version for version, check in found.items() if check.status == "pass"]
+        return left_open(item, environment, fits, [version for version in found if version not in fits])
+    newest = _of_release(item, known[-1], judge_beside, suggest=True)
+    if newest.status != "fail":
+        return newest
+    listed = ", ".join(found) if len(found) <= _FEW else f"{known[0]} to {known[-1]}"
+    return msgspec.structs.replace(newest, title=f"{newest.title} (none of {listed})")
+
+
+def held_back(
+    item: Planned,
+    environment: Environment,
+    machine: Sequence[Component],
+    matrix: Matrix,
+    markers: Mapping[str, str],
+) -> Check | None:
+    """An entry about which only other packages matter, where the newest release that an installer would choose does not
+    work with a pinned one; None where it does, or where the matrix relates it to none.
+    """
+    if item.problem is not None:
+        return None
+    pinned = _pinned(environment, matrix)
+    known = [each for each in _admitted(item, matrix) if _accepts(item, each, pinned, matrix, markers)]
+    where = [part for part in machine if part.name in ("os", "machine")]
+    for other, its in pinned.items():
+        if not known or not _relate(item.name, other, matrix):
+            continue
+        beside = [Component(other, (Bound("==", its),)), *where]
+
+        def refused(version: str, beside: Sequence[Component] = beside) -> bool:
+            answer = asked(matrix, item.name, version, beside, suggest=False)
+            return answer is not None and answer.verdict == "incompatible"
+
+        if refused(known[-1]):
+            fits = next((version for version in known[-2 : -_MOST_TRIED - 1 : -1] if not refused(version)), None)
+            why = f"{item.name} {known[-1]} does not work with {other} {its}"
+            told = msgspec.structs.replace(item, problem=why)
+            return left_open(told, environment, [fits] if fits else [])
+    return None
+
+
+def _of_release(item: Planned, version: str, judge: Judge, *, suggest: bool = False) -> Check:
+    return judge(msgspec.structs.replace(item, version=version, bounds=f"=={version}"), suggest)
+
+
+def _newest_of_each(item: Planned, known: Sequence[str], judge: Judge) -> tuple[list[str], list[str]]:
+    """The newest release that fits, and the newest that does not or is not known to, as far as they are found."""
+    fits: list[str] = []
+    others: list[str] = []
+    for version in known[: -_MOST_TRIED - 1 : -1]:
+        found = fits if _of_release(item, version, judge).status == "pass" else others
+        if not found:
+            found.append(version)
+        if fits and others:
+            break
+    return fits, others
+
+
+def _is_endless(item: Planned) -> bool:
+    return SpecifierSet(item.bounds).contains(_BEYOND)
+
+
+def _admitted(item: Planned, matrix: Matrix) -> list[str]:
+    """The known releases that the entry admits, ascending."""
+    name, bounds = canonical(item.name), SpecifierSet(item.bounds)
+    if name == "torch":
+        known = [row.version for row in matrix.torch]
+    else:
+        known = [str(version) for version in published(matrix, name) or matrix.known_versions(name)]
+    return [version for version in known if bounds.contains(version)]
+
+
+def _pinned(environment: Environment, matrix: Matrix) -> dict[str, str]:
+    """Versions of the packages that the plan pins, by name; not of what CUDA an image or a channel of conda has."""
+    return {
+        each.name: each.version
+        for each in environment.planned or ()
+        if each.version is not None and each.conda is None and (each.image is None or is_framework(matrix, each.name))
+    }
+
+
+def _accepts(
+    item: Planned, version: str, pinned: Mapping[str, str], matrix: Matrix, markers: Mapping[str, str]
+) -> bool:
+    """Whether a release requires nothing that the pinned packages contradict."""
+    needs = declared(matrix, item.name, version, markers, extras=item.extras)
+    return all(
+        SpecifierSet(text).contains(pinned[name], prereleases=True) for name, text in needs.items() if name in pinned
+    )
+
+
+def _clashes(item: Planned, pinned: Mapping[str, str], matrix: Matrix) -> bool:
+    """Whether documents say of a release, or of a pinned package, that they do not work together."""
+    for name, version in pinned.items():
+        fits = (
+            release_fits(matrix, item.name, item.version or "", canonical(name), version),
+            release_fits(matrix, name, version, canonical(item.name), item.version or ""),
+        )
+        if any(fit is not None and fit.bad for fit in fits):
+            return True
+    return False
+
+
+def _relate(one: str, other: str, matrix: Matrix) -> bool:
+    """Whether rows of one of two packages name the other."""
+    name, its = canonical(one), canonical(other)
+    return name != its and (its in _named_by(name, matrix) or name in _named_by(its, matrix))
+
+
+def _named_by(name: str, matrix: Matrix) -> set[str]:
+    return {canonical(key) for row in _rows(name, matrix) for key in row}
+
+
+def _rows(name: str, matrix: Matrix) -> Iterator[Mapping[str, str]]:
+    yield from (row.needs for row in matrix.rows_of(name))
+    yield from (row.needs for row in matrix.requirements_by_name.get(name, ()))
