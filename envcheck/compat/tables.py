@@ -808,6 +808,8 @@ class FamilyRow(Row, frozen=True, kw_only=True):
     """Whose it is; rules know the first four."""
     numbered: Literal["cuda", "own", "apart"]
     """The first number of its soname is CUDA's major or its own, or its files are numbered apart from its releases."""
+    once_cuda: str = ""
+    """The CUDA releases whose whole number its files carried, before it had an own one: ``<10.1``."""
     wheel: str = ""
     """The distribution ``nvidia-WHEEL`` or ``nvidia-WHEEL-cuNN``."""
     wheel_is_cuda: bool = False

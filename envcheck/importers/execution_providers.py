@@ -1,4 +1,4 @@
-"""ONNX Runtime's lists of execution providers: those of a build, and those that a session could start."""
+"""ONNX Runtime's execution providers: those of a build, and those that a session could start."""
 
 from __future__ import annotations
 
@@ -26,6 +26,10 @@ _OF_SESSION = re.compile(r"\bsess(?:ion)?\b|\bactive\b|\bin use\b", re.IGNORECAS
 _CPU_CHOSEN = re.compile(r"providers ?= ?[\[(] ?['\"]CPUExecutionProvider['\"],? ?[\])]")
 _CHOSEN = re.compile(r"providers ?=|set_providers|fall(?:ing|s)? ?back|error|when using|\busing\b|\($", re.IGNORECASE)
 """What stands before a list of the providers that somebody chose."""
+_DEVICE = re.compile(
+    r"\b(?:onnxruntime|ort|rt)\.get_device\(\)(?:\W|\breturns?\b|\bis\b|\bprints?\b){0,12}(?P<device>CPU|GPU)\b"
+)
+"""What a build computes on, by its own answer: ``CPU`` is that of a build without providers for GPUs."""
 _FOR_CPU = {"CPU", "Azure"}
 _NAME_OF_PROVIDER = re.compile(r"(\w{2,30})ExecutionProvider")
 _MOST_PROVIDERS = 20
@@ -33,7 +37,13 @@ _MOST_LINES = 200
 
 
 def read(paste: Paste) -> Snapshot:
-    return joined(_lists(paste))
+    return joined((*_lists(paste), *_devices(paste)))
+
+
+def _devices(paste: Paste) -> Iterator[Snapshot]:
+    for place, line in enumerate(paste.lines):
+        if ".get_device()" in line and (found := _DEVICE.search("\n".join(paste.lines[place : place + 2]))):
+            yield _onnxruntime(cpu_only=True if found["device"] == "CPU" else None)
 
 
 def _lists(paste: Paste) -> Iterator[Snapshot]:

@@ -11,6 +11,7 @@ import pytest
 
 from envcheck.compat.families import row_of
 from envcheck.compat.load import load_matrix
+from envcheck.compat.relations.libraries import cuda_majors
 from envcheck.rules.facts.library_names import name_of, toolkit_extra, wheel_of, wheel_with
 from probes.kit import library_names
 
@@ -103,3 +104,14 @@ def _lists(tree: ast.Module) -> Iterator[str]:
         ):
             parts = (part for part in ast.walk(node) if isinstance(part, ast.Constant) and isinstance(part.value, str))
             yield " ".join(str(part.value) for part in parts)
+
+
+@pytest.mark.parametrize("family", ["cublas", "cudart", "cufft", "curand", "cusolver", "cusparse", "nppc"])
+@pytest.mark.parametrize("cuda", ["8.0", "9.0", "9.1", "9.2", "10.0"])
+def test_files_of_old_toolkits_carry_the_number_of_the_toolkit(family: str, cuda: str) -> None:
+    assert cuda_majors(load_matrix(), family, cuda) == {int(cuda.partition(".")[0])}
+
+
+def test_files_with_a_number_of_their_own_belong_to_the_toolkits_that_bring_them() -> None:
+    assert cuda_majors(load_matrix(), "cufft", "10") == {11}
+    assert cuda_majors(load_matrix(), "curand", "10.3") == {11, 12, 13}

@@ -23,6 +23,7 @@ OF_THE_FIELD = re.compile(
     re.IGNORECASE,
 )
 PATTERNS = {
+    "cli/option_values.py": (1, "variables of the project's own that are no options"),
     "bounds.py": (1, "code targets (sm_90a), as users write them"),
     "compat/gpu_names.py": (1, "words that names of GPUs are compared without"),
     "compat/question/reading.py": (1, "how NVIDIA's wheels are named: nvidia-NAME-cuNN"),
@@ -53,6 +54,7 @@ SENTENCES = {
     "rules/speed/collectives.py": (1, "the mark of warnings in NCCL's log"),
 }
 DISTRIBUTIONS = {
+    "compat/tables.py": (1, "families whose packages of the driver are rows"),
     "redact/users.py": (1, "accounts that images come with"),
     "rules/fixes/driver.py": (4, "the commands of their package managers"),
     "rules/system/container_image.py": (1, "the commands of their package managers"),

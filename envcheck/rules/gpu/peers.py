@@ -67,6 +67,7 @@ _NO_ACS = Fix(
     ),
     remedy=lambda _facts: (_TEST, _WITHOUT_IOMMU, _NO_ACS, _AROUND),
     doubt=_only_settings,
+    explains=("nodes-not-connected",),
 )
 def peer_access_blocked(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """PCI Express settings hinder direct access between GPUs.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from envcheck.checks import Evidence, Fix
+from envcheck.compat.error_lines import lines_with
 from envcheck.compat.families import TOOLKIT
 from envcheck.compat.relations.libraries import cuda_majors
 from envcheck.compat.tables import Trait
@@ -52,6 +53,8 @@ def _provided_by_host(facts: Facts) -> Outcome | None:
     """
     platform = facts.snapshot.platform
     if not on_tegra(facts) or (platform and (platform.jetpack or platform.tegra_release)):
+        return None
+    if lines_with("import-lacks-library", facts.snapshot.observed_errors):
         return None
     return Outcome(status="note", title="A CUDA library is missing", message="On a Jetson, JetPack provides it.")
 

@@ -6,6 +6,7 @@ import re
 
 from envcheck.compat.error_lines import ErrorLine, fragment_in, lines_with, matches_fragment, nccl_releases
 from envcheck.compat.matrix import Matrix
+from envcheck.compat.relations.driver_cuda import known_cuda_of
 from envcheck.compat.relations.gpu_code import runs_natively
 from envcheck.compat.relations.libraries import is_older, same_major
 from envcheck.compat.tables import FamilyRow
@@ -24,7 +25,7 @@ from envcheck.snapshot import (
     frameworks_in,
     items_in,
 )
-from envcheck.versions import CodeTarget, ComputeCapability, CudnnVersion
+from envcheck.versions import CodeTarget, ComputeCapability, CudaVersion, CudnnVersion, DriverRelease
 
 _MISSING = frozenset({"cuda-library-missing", "cudnn-missing", "tensorrt-missing", "nccl-missing", "library-not-found"})
 _OLD = frozenset({"cuda-library-too-old", "cudnn-too-old"})
@@ -99,7 +100,26 @@ def _another_problem(line: ErrorLine, text: str, snapshot: Snapshot, matrix: Mat
         return "mig-permission"
     if line.problem == "jit-compiler-too-old" and _is_dropped(text, matrix):
         return "toolkit-lacks-gpu"
-    return _another_of_nccl(text, snapshot) if line.problem == "nccl-version-mismatch" else None
+    of_nccl = line.problem == "nccl-version-mismatch"
+    return _another_of_nccl(text, snapshot) if of_nccl else _another_by_driver(line, text, snapshot, matrix)
+
+
+def _another_by_driver(line: ErrorLine, text: str, snapshot: Snapshot, matrix: Matrix) -> str | None:
+    """The problem of a line that a missing or an older driver causes too."""
+    if line.problem == "driver-too-old" and snapshot.told and snapshot.told.other_gpu and not snapshot.driver:
+        return "no-nvidia-gpu"  # CUDA's runtime says the same where there is no driver at all
+    refused = line.problem == "gpu-code-missing" and matches_fragment("image-refused", text)
+    return "driver-too-old" if refused and _driver_is_behind(snapshot, matrix) else None
+
+
+def _driver_is_behind(snapshot: Snapshot, matrix: Matrix) -> bool:
+    """Whether the driver is older than the CUDA of a framework: it runs what that brings, and not what it compiles."""
+    driver = DriverRelease.parse(snapshot.driver.release) if snapshot.driver else None
+    newest = known_cuda_of(matrix, driver) if driver else None
+    compiling = [
+        CudaVersion.parse(framework.cuda) for each in judged_environments(snapshot) for framework in frameworks_in(each)
+    ]
+    return newest is not None and any(cuda is not None and cuda > newest for cuda in compiling)
 
 
 def _another_of_nccl(text: str, snapshot: Snapshot) -> str | None:

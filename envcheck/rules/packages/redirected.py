@@ -206,7 +206,9 @@ def search_path_changed(environment: Environment, _facts: Facts) -> Outcome | No
     compared = [
         each.trial.as_found for each in tried_frameworks(environment) if each.trial and each.trial.as_found is not None
     ]
-    harmless = (bool(compared) and all(compared)) or all(each.folders and not each.shadows for each in lines)
+    stopped = _stopped_frameworks(_redirected_names(environment), environment) or _hindered(environment)
+    as_installed = bool(compared) and all(compared) and not stopped
+    harmless = as_installed or all(each.folders and not each.shadows for each in lines)
     return Outcome(
         status="note" if harmless else "warn",
         title=title_of_first(f"Code in {file} changes Python's search path", lines),
@@ -215,8 +217,14 @@ def search_path_changed(environment: Environment, _facts: Facts) -> Outcome | No
         decided_by="declared",
         fixes=tuple(Fix(text=f"Remove {each.path}, unless it is intended") for each in lines[:_MOST]),
         # where it is not known of any, the file's own name: what leads nobody elsewhere accounts for nothing
-        frameworks=_stopped_frameworks(_redirected_names(environment), environment) or (file,),
+        frameworks=stopped or (file,),
     )
+
+
+def _hindered(environment: Environment) -> tuple[str, ...]:
+    """The frameworks whose import failed, where a folder that such a line adds holds another copy of a package."""
+    shadowed = any(line.shadows for line in environment.startup or ())
+    return tuple(each.name for each in frameworks_in(environment) if shadowed and failed(each))
 
 
 def _redirected_names(environment: Environment) -> frozenset[str]:

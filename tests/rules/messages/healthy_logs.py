@@ -363,6 +363,27 @@ HEALTHY: dict[str, tuple[str, ...]] = {
         "Created device /device:GPU:0 with 22000 MB memory",
         "tensorflow 2.15.0",
     ),
+    "jax tries other backends": (
+        "Unable to initialize backend 'tpu_driver': NOT_FOUND: Unable to find driver in registry given worker: ",
+        "Unable to initialize backend 'tpu': module 'jaxlib.xla_extension' has no attribute 'get_tpu_client'",
+        "Unable to initialize backend 'plugin': xla_extension has no attributes named get_plugin_device_client.",
+        "Done",
+    ),
+    "numpy's structures grew": (
+        "Using gpu device 0: GeForce GTX 970",
+        "scan_perform_ext.py:133: RuntimeWarning: numpy.ndarray size changed, may indicate binary incompatibility",
+        "Epoch 1/4",
+    ),
+    "bitsandbytes finds the runtime elsewhere": (
+        "bin /usr/local/lib/python3.10/dist-packages/bitsandbytes/libbitsandbytes_cuda116.so",
+        "CUDA_SETUP: WARNING! libcudart.so not found in any environmental path. Searching in backup paths...",
+    ),
+    "a report asks nvcc": (
+        "/bin/sh: 1: /usr/local/cuda/bin/nvcc: not found",
+        "CUDA available: True",
+        "NVCC: Not Available",
+        "PyTorch: 2.3.1+cu121",
+    ),
     "a jetson": (
         "JetPack 5.1.2 on Jetson AGX Orin, CUDA 11.4",
         "tensorflow 2.12.0+nv23.06",

@@ -8,7 +8,12 @@ EXAMPLES: dict[str, list[str]] = {
     "container-toolkit-missing": [
         "ERROR: Unable to run container - nvidia runtime for docker not found. Have you installed nvidia-docker on your machine?",
     ],
+    "gpu-unsupported-by-driver": [
+        "NVRM: This NVIDIA driver is not compatible with this NVIDIA GPU",
+        "NVRM: nvidia.ko because it does not include the required GPU",
+    ],
     "cpu-only-build": [
+        "run.py: error: argument --execution-provider: invalid choice: 'cuda' (choose from 'cpu')",
         "WARNING: CUDA provider was requested but CUDAExecutionProvider is not available; using CPU.",
         "JAX was not built with GPU support. Please use a GPU-enabled JAX to use this function.",
         "RuntimeError: This operation requires CUDA support from jaxlib or jax cuda plugin.",
@@ -315,6 +320,7 @@ EXAMPLES: dict[str, list[str]] = {
         "Exception: Error finding kernels for SM120. Check that your CUDA toolkit version is sufficient for the architecture in question.",
     ],
     "toolkit-missing": [
+        "/bin/sh: 1: /home/ada/build/cuda/bin/nvcc: not found",
         "Install the CUDA runtime/developer headers that match your Torch CUDA build.",
         "RuntimeError: Cannot find the CUDA version file in CUDA_HOME.",
         "RuntimeError: cuobjdump has not been found. You may need to install the CUDA toolkit and ensure that it is available on your PATH.",

@@ -133,7 +133,7 @@ EXAMPLES: dict[str, list[str]] = {
         "ImportError: libcublas.so.9.1",
         "WARNING:jax._src.xla_bridge:CUDA backend failed to initialize: Unable to load CUDA. (Set TF_CPP_MIN_LOG_LEVEL=0 and rerun for more info.)",
         "UserWarning: WARNING: No libcudart.so found! Install CUDA or the cudatoolkit package (anaconda)!",
-        "CUDA_SETUP: WARNING! libcudart.so not found in any environmental path. Searching in backup paths...",
+        "CUDA_SETUP: WARNING! libcudart.so not found in any environmental path",
         "WARNING:jax._src.xla_bridge:Unable to initialize backend 'cuda': INTERNAL: cuSPARSE library not found",
         "CUDA SETUP: Problem: The main issue seems to be that the main CUDA runtime library was not detected.",
     ],

@@ -229,6 +229,13 @@ def test_a_damaged_package_beside_another_copy_keeps_its_fix() -> None:
     assert sorted(open_fails(found)) == ["file-stops-framework", "search-path-changed"]
 
 
+def test_a_copy_of_what_a_framework_requires_accounts_for_its_failed_import() -> None:
+    trial = but(NO_C, as_found=True, files=(), error="AttributeError: module 'numpy' has no attribute 'ndarray'")
+    found = with_line(torch(trial=trial), folders=("/x",), shadows=("numpy",))
+    assert cause(found) == "search-path-changed"
+    assert cause(with_line(torch(trial=trial), folders=("/x",))) == "framework-import-fails"
+
+
 def test_a_line_that_leads_no_framework_elsewhere_accounts_for_nothing() -> None:
     cpu = torch("2.5.1+cpu", None, cpu_only=True, gpu_code=None)
     for trial in (but(NO_C, as_found=True, files=()), None):
