@@ -70,7 +70,8 @@ def unfinished_trials(environment: Environment, snapshot: Snapshot) -> tuple[Pro
 
 def end_of(run: ProbeRun) -> str:
     """How a trial ended that did not finish: ``timed out after 150 s while importing torch``."""
-    if run.detail and (run.status == "skipped" or run.detail.startswith(run.status.replace("-", " "))):
+    waited = run.status == "skipped" or (run.status == "timed-out" and not run.seconds)
+    if run.detail and (waited or run.detail.startswith(run.status.replace("-", " "))):
         return run.detail
     how = f"timed out after {run.seconds:.0f} s" if run.status == "timed-out" else run.status
     return ": ".join(filter(None, (how, run.detail)))

@@ -64,8 +64,16 @@ def _is_no_fault(line: ErrorLine, text: str, snapshot: Snapshot, matrix: Matrix)
     """Whether the rest of the text shows that what a line tells stops nothing."""
     if line.problem in _WITHOUT_GPU:
         return snapshot.told is not None and bool(snapshot.told.hidden_on_purpose or snapshot.told.on_tpu)
+    if line.problem == "toolkit-missing" and matches_fragment("shell-lacks-nvcc", text):
+        return _only_asked_for_nvcc(snapshot)
     listed = line.problem == "gpu-code-missing" and matches_fragment("code-listed-by-torch", text)
     return listed and _runs_anyway(snapshot, matrix)
+
+
+def _only_asked_for_nvcc(snapshot: Snapshot) -> bool:
+    """Whether a report asked nvcc for its version: its framework works, and nothing speaks of a build."""
+    works = any(framework.gpu_available for each in judged_environments(snapshot) for framework in frameworks_in(each))
+    return works and not lines_with("build-fails", snapshot.observed_errors)
 
 
 def _runs_anyway(snapshot: Snapshot, matrix: Matrix) -> bool:

@@ -186,8 +186,13 @@ def _not_tried(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
 
 
 def _unfinished(subject: FrameworkSubject, facts: Facts) -> ProbeRun | None:
-    runs = unfinished_trials(subject.environment, facts.snapshot)
+    runs = _unfinished_beside(subject, facts)
     return next((run for run in runs if run.framework == subject.framework.name), None)
+
+
+def _unfinished_beside(subject: FrameworkSubject, facts: Facts) -> tuple[ProbeRun, ...]:
+    """The unfinished trials of the framework's environment, its own among them."""
+    return unfinished_trials(subject.environment, facts.snapshot)
 
 
 def _without_proof(subject: FrameworkSubject, trial: Trial, facts: Facts) -> Outcome:
@@ -253,4 +258,7 @@ def _open(title: str, subject: FrameworkSubject, facts: Facts) -> Outcome:
     trial, run = subject.framework.trial, _unfinished(subject, facts)
     message = (trial.error if trial else None) or (end_of(run) if run else "the test did not finish")
     missing = (Missing(fact="framework.trial"),)
-    return Outcome(status="unknown", title=title, message=message, missing=missing, fixes=next_steps(subject))
+    # What used up the time is the open question, not what waited for it.
+    waited = run is not None and not run.seconds and any(each.seconds for each in _unfinished_beside(subject, facts))
+    status: Status = "skipped" if waited else "unknown"
+    return Outcome(status=status, title=title, message=message, missing=missing, fixes=next_steps(subject))

@@ -320,7 +320,6 @@ EXAMPLES: dict[str, list[str]] = {
         "Exception: Error finding kernels for SM120. Check that your CUDA toolkit version is sufficient for the architecture in question.",
     ],
     "toolkit-missing": [
-        "/bin/sh: 1: /home/ada/build/cuda/bin/nvcc: not found",
         "Install the CUDA runtime/developer headers that match your Torch CUDA build.",
         "RuntimeError: Cannot find the CUDA version file in CUDA_HOME.",
         "RuntimeError: cuobjdump has not been found. You may need to install the CUDA toolkit and ensure that it is available on your PATH.",

@@ -493,7 +493,6 @@ def test_the_most_exact_line_is_the_cause() -> None:
         ),
         ("the model does not use my GPU at all", "CMAKE_ARGS=-DGGML_CUDA=on pip install llama-cpp-python"),
         ("Ultralytics 8.3.1 Python-3.11.4 torch-2.4.1+cpu CPU (Intel Core i7)", "it cannot use the GPU"),
-        ("/bin/sh: 1: /usr/local/cuda/bin/nvcc: not found", "FAILED: kernels/cuda_kernel.cuda.o"),
     ]
 )
 def test_a_line_that_needs_another_beside_it_says_nothing_alone(line: str, beside: str) -> None:

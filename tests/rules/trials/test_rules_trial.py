@@ -589,6 +589,18 @@ def report_on(snapshot: Snapshot) -> Report:
     return conclude(snapshot, judge(snapshot), all_rules(), tool=Tool(version="0", matrix="0"))
 
 
+def test_what_waited_for_a_trial_that_hung_is_not_the_open_question() -> None:
+    hung = trial_run("timed-out", seconds=25.0, detail="while importing torch")
+    waiting = trial_run("timed-out", "jax", detail="not started: --timeout 25 s was reached")
+    jax = Framework(source="x", name="jax", version="0.6.0", cuda="12.8")
+    snapshot = with_runs(with_venv(machine(), venv(torch(), jax)), hung, waiting)
+    found = {check.status: check.message for check in checks_of("framework-import-fails", snapshot)}
+    assert found == {
+        "unknown": "timed out after 25 s: while importing torch",
+        "skipped": "not started: --timeout 25 s was reached",
+    }
+
+
 @pytest.mark.parametrize(
     ("run", "why"),
     [
