@@ -42,10 +42,14 @@ _OF_LINUX = re.compile(r"[0-9]{3}\.[0-9]{2,3}\.[0-9]{2}")
 """Releases of the driver for Windows have two numbers, also where nvidia-smi shows them inside WSL."""
 
 
+_LEAST = 100
+"""NVIDIA's releases have three digits before the first dot."""
+
+
 def complete(snapshot: Snapshot, matrix: Matrix) -> Snapshot:
     """The Snapshot with known facts about its GPUs, driver and frameworks filled in."""
     platform = snapshot.platform or Platform()
-    driver, gpus, environments = snapshot.driver, snapshot.gpus, snapshot.environments
+    driver, gpus, environments = _numbered_as_drivers_are(snapshot.driver), snapshot.gpus, snapshot.environments
     machine = msgspec.structs.replace(
         snapshot,
         platform=_of_superchip(snapshot, matrix) or _of_driver(snapshot) or snapshot.platform,
@@ -108,6 +112,12 @@ def driver_os(platform: Platform | None) -> Os:
     if platform.wsl:
         return "wsl"
     return platform.os or "linux"
+
+
+def _numbered_as_drivers_are(driver: Driver | None) -> Driver | None:
+    """The driver without what a text calls its release, where that is CUDA's or Windows' number: ``12.2.79``."""
+    release = DriverRelease.parse(driver.release) if driver and driver.source == PASTED else None
+    return msgspec.structs.replace(driver, release=None) if driver and release and release.branch < _LEAST else driver
 
 
 def _driver(driver: Driver, matrix: Matrix, os: Os) -> Driver:

@@ -49,6 +49,8 @@ _COUNTED = re.compile(
     r"\W{0,6}Num GPUs(?: Available)? ?[:=]\s{0,4}(?P<count>[0-9]{1,4})(?![0-9]|\.[0-9])", re.IGNORECASE
 )
 """What TensorFlow's own example prints."""
+_DETECTED = re.compile(r"\bTorch detected GPU: ?(?!None|0\b)\w")
+"""What web interfaces for image models print when they start (kohya_ss, SD.Next)."""
 _FRAMEWORK = r"(?:py)?torch|tensorflow|tf|keras|jax"
 _CANNOT = (
     r"(?:(?:do(?:es)?|did|can|could|will|wo|would|is)(?: ?n[o']t|not)|cannot|never|fail(?:s|ed) to|"
@@ -120,6 +122,8 @@ def _read_line(line: str) -> Snapshot | None:
     text = line[:_LONGEST_LINE]
     if counted := _COUNTED.search(text) if "Num GPUs" in text else None:
         return _finds("tensorflow", found=counted["count"] != "0")
+    if _DETECTED.search(text):
+        return _finds("torch", found=True)
     if (sentence := _TOLD.search(text)) and not _HEDGED.search(text[: sentence.end()].rpartition(". ")[2]):
         name = next(found for found in sentence.groups() if found).lower()
         return _finds(_SPOKEN.get(name, name), found=False)

@@ -384,6 +384,18 @@ HEALTHY: dict[str, tuple[str, ...]] = {
         "NVCC: Not Available",
         "PyTorch: 2.3.1+cu121",
     ),
+    "tensorflow beside a torch that trains": (
+        "10:13:08-336582 INFO     Torch 2.1.2+cu118",
+        "10:13:08-505220 INFO     Torch detected GPU: NVIDIA GeForce RTX 3090 VRAM 24150 Arch (8, 6) Cores 82",
+        "Could not find cuda drivers on your machine, GPU will not be used",
+    ),
+    "cuda's number in the driver's field": (
+        "NVIDIA GPU: RTX4080",
+        "NVIDIA Driver Version: 12.2.79",
+        "CUDA Version: 12.2.0",
+        "PyTorch Version: 2.1.0",
+        "[TRT] [W] TensorRT was linked against cuDNN 8.9.0 but loaded cuDNN 8.8.0",
+    ),
     "a jetson": (
         "JetPack 5.1.2 on Jetson AGX Orin, CUDA 11.4",
         "tensorflow 2.12.0+nv23.06",

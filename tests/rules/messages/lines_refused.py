@@ -8,6 +8,12 @@ EXAMPLES: dict[str, list[str]] = {
     "container-toolkit-missing": [
         "ERROR: Unable to run container - nvidia runtime for docker not found. Have you installed nvidia-docker on your machine?",
     ],
+    "nodes-not-connected": [
+        "[1] include/socket.h:361 NCCL WARN Call to connect timeout : Connection refused",
+    ],
+    "jax-plugin-mismatch": [
+        "AttributeError: module 'jax._src.lib.triton' has no attribute 'register_compilation_handler'",
+    ],
     "gpu-unsupported-by-driver": [
         "NVRM: This NVIDIA driver is not compatible with this NVIDIA GPU",
         "NVRM: nvidia.ko because it does not include the required GPU",
@@ -220,6 +226,7 @@ EXAMPLES: dict[str, list[str]] = {
         "UserWarning: Cannot find libdevice path",
     ],
     "jit-compiler-too-old": [
+        "nvlink fatal   : Input file '/tmp/tempfile-4711.cubin' newer than toolkit (118 vs 114)",
         "UserWarning: Device compute capability 12.0 is not supported by NVRTC 12.4. Using 9.0 instead.",
         "RuntimeError: the retained PTX needs ptxas >= 13.2 (install nvidia-cuda-nvcc>=13.2 or set FLASHINFER_KDA_PTXAS)",
         "ValueError: Can't use arch-specific compute_120a with closest found compute capability compute_90",
