@@ -13,7 +13,7 @@ from envcheck.compat.tables import FamilyRow
 from envcheck.rules.messages.why_missing import (
     LONGEST_NUMBER,
     distributions_in,
-    judged_environments,
+    judged_frameworks,
     libraries_in,
     versions_of,
     wheels_of,
@@ -22,7 +22,6 @@ from envcheck.rules.messages.why_missing import (
 from envcheck.snapshot import (
     PASTED,
     Snapshot,
-    frameworks_in,
     items_in,
 )
 from envcheck.versions import CodeTarget, ComputeCapability, CudaVersion, CudnnVersion, DriverRelease
@@ -72,18 +71,17 @@ def _is_no_fault(line: ErrorLine, text: str, snapshot: Snapshot, matrix: Matrix)
 
 def _only_asked_for_nvcc(snapshot: Snapshot) -> bool:
     """Whether a report asked nvcc for its version: its framework works, and nothing speaks of a build."""
-    works = any(framework.gpu_available for each in judged_environments(snapshot) for framework in frameworks_in(each))
-    return works and not lines_with("build-fails", snapshot.observed_errors)
+    return _uses_gpu(snapshot) and not lines_with("build-fails", snapshot.observed_errors)
+
+
+def _uses_gpu(snapshot: Snapshot) -> bool:
+    """Whether a framework says that it finds the GPU."""
+    return any(framework.gpu_available for framework in judged_frameworks(snapshot))
 
 
 def _runs_anyway(snapshot: Snapshot, matrix: Matrix) -> bool:
     """Whether the build's code, as the text lists it, runs on every GPU of the text."""
-    codes = [
-        each.gpu_code
-        for found in judged_environments(snapshot)
-        for each in frameworks_in(found)
-        if each.name == "torch"
-    ]
+    codes = [each.gpu_code for each in judged_frameworks(snapshot) if each.name == "torch"]
     targets = [target for text in (codes[0] if len(codes) == 1 else None) or () if (target := CodeTarget.parse(text))]
     gpus = [ComputeCapability.parse(gpu.compute_capability) for gpu in items_in(snapshot.gpus)]
     return bool(gpus and targets) and all(
@@ -124,9 +122,7 @@ def _driver_is_behind(snapshot: Snapshot, matrix: Matrix) -> bool:
     """Whether the driver is older than the CUDA of a framework: it runs what that brings, and not what it compiles."""
     driver = DriverRelease.parse(snapshot.driver.release) if snapshot.driver else None
     newest = known_cuda_of(matrix, driver) if driver else None
-    compiling = [
-        CudaVersion.parse(framework.cuda) for each in judged_environments(snapshot) for framework in frameworks_in(each)
-    ]
+    compiling = [CudaVersion.parse(framework.cuda) for framework in judged_frameworks(snapshot)]
     return newest is not None and any(cuda is not None and cuda > newest for cuda in compiling)
 
 
@@ -153,7 +149,7 @@ def _on_windows(snapshot: Snapshot) -> bool:
 def _is_refused_inside(snapshot: Snapshot) -> bool:
     """Whether a framework finds no GPU inside a container, of which nothing shows one."""
     inside = bool(snapshot.platform and snapshot.platform.container not in (None, "none"))
-    tried = [framework for each in judged_environments(snapshot) for framework in frameworks_in(each)]
+    tried = judged_frameworks(snapshot)
     refused = any(framework.gpu_available is False and not framework.cpu_only for framework in tried)
     return inside and refused and not snapshot.gpus
 
@@ -189,7 +185,7 @@ def _where_it_is_not(text: str, snapshot: Snapshot) -> str:
 
 def _has_cpu_builds_only(snapshot: Snapshot) -> bool:
     """Whether all frameworks of a text are known to be builds for the CPU, which list no GPU on any machine."""
-    known = [framework for each in judged_environments(snapshot) for framework in frameworks_in(each)]
+    known = judged_frameworks(snapshot)
     return bool(known) and all(each.cpu_only and each.source == PASTED for each in known if each.extends is None)
 
 
@@ -240,10 +236,9 @@ def _driver_is_known(snapshot: Snapshot) -> bool:
     """
     driver, platform = snapshot.driver, snapshot.platform
     runs = driver is not None and (driver.names_release or (driver.cuda is not None and not driver.is_inferred("cuda")))
-    uses = any(framework.gpu_available for each in judged_environments(snapshot) for framework in frameworks_in(each))
     module = snapshot.kernel.nvidia if snapshot.kernel else None
     loaded = module is not None and module.loaded is True and module.version is not None
-    return runs or uses or loaded or bool(platform and (platform.tegra or platform.tegra_release))
+    return runs or _uses_gpu(snapshot) or loaded or bool(platform and (platform.tegra or platform.tegra_release))
 
 
 def _is_shadowed(text: str, snapshot: Snapshot, matrix: Matrix) -> bool:

@@ -14,7 +14,7 @@ from envcheck.compat.question.package_needs import admits
 from envcheck.compat.relations.libraries import cuda_majors, same_major
 from envcheck.rules.facts.libraries import problem_of_missing
 from envcheck.rules.facts.library_names import LibraryName, cuda_of_wheel, family_of_wheel, name_of, names_in
-from envcheck.snapshot import Distribution, Environment, Library, Snapshot, frameworks_in, items_in
+from envcheck.snapshot import Distribution, Environment, Framework, Library, Snapshot, frameworks_in, items_in
 
 LONGEST_NUMBER = 9
 """Most digits of a number; Python refuses to parse thousands."""
@@ -119,11 +119,10 @@ def _majors(snapshot: Snapshot, matrix: Matrix, wanted: frozenset[int]) -> Itera
             yield from majors if len(majors) == 1 else ()
     for distribution in distributions_in(snapshot):
         yield from _major(cuda_of_wheel(distribution))
-    for environment in judged_environments(snapshot):
-        for framework in frameworks_in(environment):
-            # What a release is known to be built for may be what it does not find, and is no sign that it is there.
-            of_row = framework.is_inferred("cuda")
-            yield from (major for major in _major(framework.cuda) if not (of_row and major in wanted))
+    for framework in judged_frameworks(snapshot):
+        # What a release is known to be built for may be what it does not find, and is no sign that it is there.
+        of_row = framework.is_inferred("cuda")
+        yield from (major for major in _major(framework.cuda) if not (of_row and major in wanted))
 
 
 def _major(version: str | None) -> Iterator[int]:
@@ -157,11 +156,16 @@ def libraries_in(snapshot: Snapshot) -> tuple[Library, ...]:
     return items_in(snapshot.libraries)
 
 
-def judged_environments(snapshot: Snapshot) -> tuple[Environment, ...]:
+def _judged_environments(snapshot: Snapshot) -> tuple[Environment, ...]:
     items = items_in(snapshot.environments)
     return tuple(item for item in items if item.judged)
 
 
+def judged_frameworks(snapshot: Snapshot) -> tuple[Framework, ...]:
+    """The frameworks of what is judged."""
+    return tuple(framework for each in _judged_environments(snapshot) for framework in frameworks_in(each))
+
+
 def distributions_in(snapshot: Snapshot) -> Iterator[Distribution]:
-    for environment in judged_environments(snapshot):
+    for environment in _judged_environments(snapshot):
         yield from environment.distributions or ()
