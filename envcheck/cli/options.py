@@ -672,7 +672,7 @@ def _add_page_options(verb: argparse.ArgumentParser, formats: Collection[str]) -
         "--color",
         choices=("auto", "always", "never"),
         default="auto",
-        help="use colors (default: auto, which respects NO_COLOR)",
+        help="use colors (default: auto, which respects NO_COLOR and FORCE_COLOR)",
     )
     group.add_argument("--ascii", action="store_true", help="use ASCII characters only")
     return group

@@ -35,4 +35,8 @@ def home_folders() -> tuple[str, ...]:
 def _color(options: Namespace) -> bool:
     if options.color != "auto":
         return bool(options.color == "always")
-    return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    if os.environ.get("NO_COLOR"):
+        return False
+    if os.environ.get("FORCE_COLOR", "0") not in ("", "0", "false"):
+        return True
+    return sys.stdout.isatty() and os.environ.get("TERM") != "dumb"

@@ -153,6 +153,10 @@ def test_a_timeout_still_writes_the_report(tmp_path: Path) -> None:
 def test_colour_only_where_it_is_wanted(tmp_path: Path) -> None:
     assert "\x1b[" not in envcheck("check", "--assume", HOPPER, cwd=tmp_path).out
     assert "\x1b[" in envcheck("check", "--assume", HOPPER, "--color", "always", cwd=tmp_path).out
+    assert "\x1b[" in envcheck("check", "--assume", HOPPER, cwd=tmp_path, FORCE_COLOR="1").out
+    for variables in ({"FORCE_COLOR": "0"}, {"FORCE_COLOR": "1", "NO_COLOR": "1"}):
+        assert "\x1b[" not in envcheck("check", "--assume", HOPPER, cwd=tmp_path, **variables).out
+    assert "\x1b[" not in envcheck("check", "--assume", HOPPER, "--color", "never", cwd=tmp_path, FORCE_COLOR="1").out
 
 
 def test_interrupted(tmp_path: Path) -> None:
