@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from envcheck.checks import Fix
 from envcheck.compat.error_lines import matches_fragment, named_by
@@ -23,7 +23,7 @@ _EXTRA_OF_CUDA = re.compile(r"\bextra\s*==\s*.cu(\d{2})\b")
 
 def install_gpu_build(facts: Facts, framework: Framework | None = None) -> tuple[Fix, ...]:
     """Replace a build without CUDA by one for CUDA."""
-    framework = framework or _told_framework("cpu-only-build", facts)
+    framework = framework or _told_framework(("cpu-only-build",), facts)
     if framework is None or framework.name == "torch":
         return install_fitting_build(facts, framework)
     role = facts.matrix.role_of(framework.name)
@@ -38,7 +38,7 @@ def install_gpu_build(facts: Facts, framework: Framework | None = None) -> tuple
 
 def install_other_release(facts: Facts, framework: Framework | None = None) -> tuple[Fix, ...]:
     """Replace a build that does not match the driver's or the GPU's generation."""
-    framework = framework or _meant("gpu-code-missing", facts) or _meant("driver-too-old", facts)
+    framework = framework or _meant(("gpu-code-missing", "driver-too-old"), facts)
     gpus = " and ".join(dict.fromkeys(gpu.compute_capability for gpu in facts.usable_gpus if gpu.compute_capability))
     driver = supported_cuda(facts)
     if framework is not None and framework.name == "torch" and (gpus or driver):
@@ -53,24 +53,24 @@ def install_other_release(facts: Facts, framework: Framework | None = None) -> t
     return (_documented(framework, task, facts),)
 
 
-def _meant(problem: str, facts: Facts) -> Framework | None:
-    """The program whose line names the problem, PyTorch where the line or the text speaks of it; None if unknown."""
-    told = _told_framework(problem, facts)
+def _meant(problems: Collection[str], facts: Facts) -> Framework | None:
+    """The program whose line names one of the problems, PyTorch where lines or text speak of it, None if unknown."""
+    told = _told_framework(problems, facts)
     if told is not None:
         return told
     lines = [
-        error for error in facts.snapshot.observed_errors if (row := named_by(error.text)) and row.problem == problem
+        error for error in facts.snapshot.observed_errors if (row := named_by(error.text)) and row.problem in problems
     ]
     if any(matches_fragment("pytorch-speaks", error.text) for error in lines):
         return framework_named("torch", facts.environment) or Framework(name="torch")
     return framework_named("torch", facts.environment)
 
 
-def _told_framework(problem: str, facts: Facts) -> Framework | None:
-    """The program whose line names the problem; None where that may be PyTorch."""
+def _told_framework(problems: Collection[str], facts: Facts) -> Framework | None:
+    """The program whose line names one of the problems; None where that may be PyTorch."""
     for error in facts.snapshot.observed_errors:
         line = named_by(error.text)
-        if line is not None and line.problem == problem and (name := line.program_of(error.text)):
+        if line is not None and line.problem in problems and (name := line.program_of(error.text)):
             return Framework(source=error.source, name=name)
     return None
 
