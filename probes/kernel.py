@@ -40,6 +40,8 @@ _NODES = (
     "/dev/dxg",
 )
 _MAX_NODES = 512
+_DEVICES = "/proc/devices"
+_DEVICES_LINE = re.compile(r"^ *(\d+) (nvidia[\w-]*)$", re.MULTILINE)
 _CAPABILITIES = "/dev/nvidia-caps"
 """Whoever may read a node below it has what it stands for: a MIG instance, an IMEX channel."""
 
@@ -55,6 +57,7 @@ def collect(tree: Tree, out: Out) -> None:
         nova_loaded=_loaded(tree, modules, "nova_core"),
         secure_boot=_secure_boot(tree),
         lockdown=_lockdown(tree),
+        device_numbers=_device_numbers(tree),
     )
     section["nvidia"] = _nvidia(tree, modules)
     section.setdefault("source", section["nvidia"].get("source", "procfs"))
@@ -160,6 +163,13 @@ def _device_nodes(tree: Tree) -> dict[str, Any]:
     return {"device_nodes": nodes}
 
 
+def _device_numbers(tree: Tree) -> Found | None:
+    """The major numbers of NVIDIA's character devices, which a container shares with its host."""
+    characters = (tree.read_text(_DEVICES) or "").partition("Block devices:")[0]
+    numbers = {name: int(number) for number, name in _DEVICES_LINE.findall(characters)}
+    return Found(numbers, f"file {_DEVICES}") if numbers else None
+
+
 def _device_node(tree: Tree, path: str, owners: tuple[dict[int, str], dict[int, str]]) -> dict[str, Any] | None:
     """A node by its permissions; it is not opened, because opening one may start the GPU."""
     place = tree.place(path)
@@ -179,6 +189,8 @@ def _device_node(tree: Tree, path: str, owners: tuple[dict[int, str], dict[int, 
         "mode": stat.filemode(about.st_mode),
         "owner": f"{owners[0].get(about.st_uid, about.st_uid)}:{owners[1].get(about.st_gid, about.st_gid)}",
     }
+    if stat.S_ISCHR(about.st_mode):
+        node["number"] = f"{os.major(about.st_rdev)}:{os.minor(about.st_rdev)}"
     if numbered:
         node["minor"] = int(numbered.group(1))
     return node

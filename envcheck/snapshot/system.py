@@ -114,14 +114,16 @@ class DeviceNode(Record, frozen=True, kw_only=True):
     path: str
     """As in ``/dev/nvidia0``."""
     minor: int | None = None
-    """Its minor number."""
+    """The GPU's number, which its name has."""
+    number: str | None = None
+    """Major and minor number of the device that it is (``195:0``); null where it is no character device."""
     openable: bool | None = None
     """Whether this process has the permission to open it for reading and writing (judged without opening it); for a
     capability below ``/dev/nvidia-caps``, for reading, which is all that it is for."""
     mode: str | None = None
-    """Permissions, in octal."""
+    """Kind of file and permissions, as ``ls -l`` shows them."""
     owner: str | None = None
-    """Name or number of its user."""
+    """Name or number of its user and of its group."""
 
 
 class KernelMessage(Record, frozen=True, kw_only=True):
@@ -163,6 +165,8 @@ class Kernel(Record, frozen=True, kw_only=True):
     """``none``, ``integrity`` or ``confidentiality``."""
     device_nodes: tuple[DeviceNode, ...] | None = None
     """NVIDIA's device nodes; null: not checked."""
+    device_numbers: dict[str, int] | None = None
+    """Major numbers under which the kernel module's devices are reached, by their names in ``/proc/devices``."""
     log: KernelLog | None = None
     """What the kernel logged about the GPUs."""
 

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from envcheck.checks import Evidence, Fix
 from envcheck.rules.api import Facts, Outcome, rule
-from envcheck.rules.facts.machine import driver_of, gpu_nodes, in_container, may_have_gpus, uses_linux_driver
+from envcheck.rules.facts.machine import (
+    driver_of,
+    foreign_nodes,
+    gpu_nodes,
+    in_container,
+    is_listed,
+    may_have_gpus,
+    uses_linux_driver,
+)
 from envcheck.rules.fixes import driver as fixes
 from envcheck.rules.messages.driver import answers, call_evidence, meaning_of
 from envcheck.rules.variables.values import failed_start
-from envcheck.snapshot import Snapshot
+from envcheck.snapshot import DeviceNode, Snapshot
 
 _CONTROL = "/dev/nvidiactl"
 _MEMORY = "/dev/nvidia-uvm"
@@ -99,6 +109,85 @@ def _missing(facts: Facts) -> tuple[str, ...]:
     if _MEMORY not in there and (missing or not hidden):
         missing.append(_MEMORY)
     return tuple(missing)
+
+
+def _does_not_start(subject: Snapshot, facts: Facts) -> bool:
+    """Whether CUDA fails for no reason that the driver names, or a GPU stays away whose node is not the driver's."""
+    foreign = {node.path for node, _ in foreign_nodes(facts)}
+    withheld = any(f"/dev/nvidia{gpu.minor}" in foreign and not is_listed(gpu, facts) for gpu in facts.own_gpus)
+    return withheld or _failed_without_reason(subject, facts)
+
+
+@rule(
+    layer="kernel",
+    scope="node",
+    needs=("kernel.device_nodes",),
+    arises=_does_not_start,
+    explains=("gpu-init-failed", "no-gpu-visible"),
+)
+def device_node_wrong(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
+    """A device node of the driver leads elsewhere.
+
+    What it checks
+        Checks, where CUDA or a GPU does not start, that /dev/nvidiactl, /dev/nvidia-uvm and the GPUs'
+        nodes are character devices with the numbers under which the kernel module is reached: its major
+        number in /proc/devices, and 255, 0 and the GPU's number.
+
+    Why it matters
+        The number for nvidia-uvm is given anew each time the module is loaded. A node that was kept from
+        an earlier start, in a container or a file system that outlives a restart, then leads to another
+        driver or to none, and cuInit fails with 999 while nvidia-smi works. Some runtimes leave an empty
+        file in place of a device that was not there when a container was started.
+
+    How to fix
+        On a host, remove the node and have nvidia-modprobe make it anew. A container gets the right ones
+        when it is started again; where its configuration allows devices by number (LXC), the number must
+        be that of /proc/devices.
+
+    Sources
+        Tool that makes the nodes, with their numbers: https://github.com/NVIDIA/nvidia-modprobe
+        Numbers in /proc/devices: https://man7.org/linux/man-pages/man5/proc_devices.5.html
+    """
+    foreign = foreign_nodes(facts)
+    if not foreign:
+        return None
+    names = ", ".join(node.path for node, _ in foreign)
+    named = names if len(foreign) < _MOST else f"{len(foreign)} device nodes"
+    return Outcome(
+        status="fail",
+        title=f"{named} {'is not a device' if len(foreign) == 1 else 'are not devices'} of the driver",
+        message="The kernel module is loaded and the libraries are installed, but do not reach it.",
+        evidence=(
+            *(Evidence(what=node.path, value=_found(node, number), source=node.source) for node, number in foreign),
+            *(call_evidence(result) for result in answers(facts)),
+        ),
+        decided_by="driver-answered",
+        layer="container" if in_container(facts) else None,
+        fixes=_replace([node.path for node, _ in foreign], facts),
+    )
+
+
+def _found(node: DeviceNode, expected: str) -> str:
+    found = f"device {node.number}" if node.number else f"no character device ({node.mode})"
+    return f"{found}; the driver's has number {expected}" if expected else found
+
+
+def _replace(paths: Sequence[str], facts: Facts) -> tuple[Fix, ...]:
+    command = ("sudo", "rm", "-f", *paths)
+    remove = Fix(text="Remove what is in the place of the nodes", command=command, who="root")
+    if not in_container(facts):
+        return (remove, fixes.make_device_nodes(facts))
+    platform = facts.snapshot.platform
+    again = Fix(
+        text="Start the container anew: it then gets the nodes of the module that runs",
+        risk="ends what runs in the container",
+    )
+    by_number = Fix(
+        text="Where its configuration allows devices by number (lxc.cgroup2.devices.allow), name these numbers",
+        who="cluster-admin",
+    )
+    in_lxc = platform is not None and platform.container == "lxc"
+    return (again, *((by_number,) if in_lxc else ()), fixes.make_device_nodes(facts, on_host=True))
 
 
 def _fixes(missing: tuple[str, ...], facts: Facts) -> tuple[Fix, ...]:

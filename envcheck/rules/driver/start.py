@@ -6,6 +6,7 @@ from envcheck.checks import Evidence, Fix
 from envcheck.rules.api import Facts, Outcome, passed, rule
 from envcheck.rules.facts.machine import (
     driver_of,
+    foreign_nodes,
     gpu_nodes,
     gpu_title,
     is_listed,
@@ -137,7 +138,8 @@ def _may_be_withheld(gpu: Gpu, facts: Facts) -> bool:
     own = [node for node in nodes if node.path == f"/dev/nvidia{gpu.minor}"]
     if gpu.minor is None and known_to_be_host(facts):  # a GPU that did not start may have no number
         own = list(nodes)
-    return not own or any(node.openable is False for node in own)
+    foreign = [node.path for node, _ in foreign_nodes(facts)]
+    return not own or any(node.openable is False or node.path in foreign for node in own)
 
 
 def _not_in_cuda(facts: Facts) -> tuple[Gpu, ...]:

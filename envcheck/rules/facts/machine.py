@@ -11,6 +11,12 @@ from envcheck.rules.api import Doubt, Facts, Outcome
 from envcheck.snapshot import PASTED, ApiResult, DeviceNode, Driver, Gpu, Record
 
 _GPU_NODE = re.compile(r"/dev/nvidia\d+")
+_OF_GPUS = ("nvidia-frontend", "nvidia")
+"""Names in /proc/devices, of older and of newer releases of the kernel module."""
+_NODES = {"/dev/nvidiactl": ((*_OF_GPUS, "nvidiactl"), 255), "/dev/nvidia-uvm": (("nvidia-uvm",), 0)}
+"""Whose devices the nodes besides the GPUs' are, and their minor numbers."""
+_OTHER_FILES = "-bps"
+"""What ``ls -l`` begins a line with: regular files, block devices, FIFOs, sockets."""
 
 _DRIVER_SOURCES = ("nvml", "cuda")
 _DECLARING_SOURCES = ("wheel metadata", PASTED, "assumed", "file", "elf", "conda")
@@ -85,6 +91,26 @@ def gpu_nodes(facts: Facts) -> tuple[DeviceNode, ...] | None:
     kernel = facts.snapshot.kernel
     nodes = kernel.device_nodes if kernel else None
     return None if nodes is None else tuple(node for node in nodes if _GPU_NODE.fullmatch(node.path))
+
+
+def foreign_nodes(facts: Facts) -> tuple[tuple[DeviceNode, str], ...]:
+    """The device nodes without which CUDA does not start that are not the kernel module's: other files or devices.
+
+    Each with the number of the device that it should be, as in ``195:0``; empty where that is unknown.
+    """
+    kernel = facts.snapshot.kernel
+    if kernel is None:
+        return ()
+    numbers, found = kernel.device_numbers or {}, []
+    for node in kernel.device_nodes or ():
+        drivers, minor = _NODES.get(node.path, (_OF_GPUS, node.minor))
+        if minor is None:
+            continue
+        expected = [f"{numbers[name]}:{minor}" for name in drivers if name in numbers]
+        other_device = expected and node.number is not None and node.number not in expected
+        if other_device or (node.mode and node.mode[0] in _OTHER_FILES):
+            found.append((node, expected[0] if expected else ""))
+    return tuple(found)
 
 
 def succeeded(result: ApiResult | None) -> bool:

@@ -279,6 +279,29 @@ def test_device_nodes_are_judged_without_being_opened(run_probe: RunProbe, build
     assert found.openable is True
 
 
+def test_what_device_a_node_is(run_probe: RunProbe, build_root: BuildRoot) -> None:
+    """/proc/devices lists block devices too, and other drivers."""
+    devices = (
+        "Character devices:\n  1 mem\n195 nvidia\n195 nvidiactl\n508 nvidia-uvm\n\nBlock devices:\n 12 nvidia-block\n"
+    )
+    root = build_root("nouveau", {"/proc/devices": devices, "/dev/nvidia0": ""})
+    try:
+        os.mknod(Path(root) / "dev" / "nvidia-uvm", 0o600 | stat.S_IFCHR, os.makedev(240, 7))
+    except PermissionError:
+        pytest.skip("only root may make device nodes")
+    kernel = look(run_probe, root)
+    assert kernel.device_numbers == {"nvidia": 195, "nvidiactl": 195, "nvidia-uvm": 508}
+    assert kernel.source_of("device_numbers") == "file /proc/devices"
+    nodes = {node.path: node for node in kernel.device_nodes or ()}
+    assert nodes["/dev/nvidia-uvm"].number == "240:7"
+    assert (nodes["/dev/nvidia0"].number, (nodes["/dev/nvidia0"].mode or "")[0]) == (None, "-")
+
+
+def test_no_numbers_where_no_module_of_nvidia_is_loaded(run_probe: RunProbe, build_root: BuildRoot) -> None:
+    kernel = look(run_probe, build_root("nouveau", {"/proc/devices": "Character devices:\n  1 mem\n"}))
+    assert kernel.device_numbers is None
+
+
 def test_node_without_permission(run_probe: RunProbe, build_root: BuildRoot, monkeypatch: pytest.MonkeyPatch) -> None:
     """Root may open anything, so the system's answer is replaced."""
     root = build_root("ubuntu-580-open")

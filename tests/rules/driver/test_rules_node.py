@@ -391,6 +391,90 @@ def test_a_module_of_no_known_release_names_no_package(version: str | None) -> N
     assert [fix.command for fix in found.fixes] == [("sudo", "ubuntu-drivers", "install")]
 
 
+NUMBERS = {"nvidia": 195, "nvidiactl": 195, "nvidia-uvm": 508}
+
+
+def with_nodes(start: ApiResult | None = None, **different: Any) -> Snapshot:
+    """A machine whose device nodes are the driver's but for those that are named, ``_`` for ``-``."""
+    numbers = {"nvidiactl": "195:255", "nvidia_uvm": "508:0", "nvidia0": "195:0", "nvidia_modeset": "195:254"}
+    made = tuple(
+        DeviceNode(
+            source="file /dev",
+            path=f"/dev/{name.replace('_', '-')}",
+            minor=0 if name == "nvidia0" else None,
+            **{"number": number, "mode": "crw-rw-rw-", "openable": True, **different.get(name, {})},
+        )
+        for name, number in numbers.items()
+    )
+    found = machine(kernel=kernel(device_nodes=made, device_numbers=NUMBERS))
+    return but(found, driver=driver(cuda_init=start)) if start else found
+
+
+UNKNOWN_ERROR, NONE_FOUND = answered("cuInit", 999), answered("cuInit", 100)
+
+
+@pytest.mark.parametrize(
+    ("snapshot", "named"),
+    [
+        (
+            with_nodes(UNKNOWN_ERROR, nvidia_uvm={"number": "240:0"}),
+            "/dev/nvidia-uvm: device 240:0; the driver's has number 508:0",
+        ),
+        (
+            with_nodes(UNKNOWN_ERROR, nvidia_uvm={"number": "508:1"}),
+            "/dev/nvidia-uvm: device 508:1; the driver's has number 508:0",
+        ),
+        (
+            with_nodes(NONE_FOUND, nvidia0={"number": "195:7"}),
+            "/dev/nvidia0: device 195:7; the driver's has number 195:0",
+        ),
+        (with_nodes(NONE_FOUND, nvidia0={"number": "1:3"}), "/dev/nvidia0: device 1:3; the driver's has number 195:0"),
+        (
+            with_nodes(NONE_FOUND, nvidiactl={"number": None, "mode": "-rw-r--r--"}),
+            "/dev/nvidiactl: no character device (-rw-r--r--); the driver's has number 195:255",
+        ),
+        (with_nodes(UNKNOWN_ERROR, nvidia_modeset={"number": "1:3"}), None),
+        (with_nodes(UNKNOWN_ERROR, nvidia_uvm={"number": None}), None),
+        (but(with_nodes(UNKNOWN_ERROR, nvidia_uvm={"number": "240:0"}), kernel__device_numbers=None), None),
+        (with_nodes(UNKNOWN_ERROR), None),
+        (with_nodes(nvidia_uvm={"number": "240:0"}), None),
+        (with_nodes(answered("cuInit", 803), nvidia_uvm={"number": "240:0"}), None),
+    ],
+)
+def test_a_node_that_is_not_the_drivers_device_is_named(snapshot: Snapshot, named: str | None) -> None:
+    found = [check for check in judge(snapshot) if check.rule == "device-node-wrong" and check.status == "fail"]
+    assert [f"{each.what}: {each.value}" for check in found for each in check.evidence[:1]] == [named] * bool(named)
+    if named:
+        commands = [fix.command for fix in found[0].fixes]
+        assert commands == [("sudo", "rm", "-f", named.partition(":")[0]), ("sudo", "nvidia-modprobe", "-u", "-c=0")]
+        started = check_of("gpu-init-failed", snapshot)
+        assert started.explained_by == found[0].id
+
+
+def test_a_container_gets_the_nodes_of_the_module_that_runs_when_it_is_started_anew() -> None:
+    broken = with_nodes(UNKNOWN_ERROR, nvidia_uvm={"number": "240:0"})
+    for container, told in (("docker", False), ("lxc", True)):
+        found = check_of("device-node-wrong", but(broken, platform=but(DOCKER, container=container)))
+        assert found.fixes[0].text.startswith("Start the container anew")
+        assert any("lxc.cgroup2" in fix.text for fix in found.fixes) is told
+        assert not any("rm" in fix.command for fix in found.fixes)
+
+
+def test_one_gpu_whose_node_leads_elsewhere_is_not_said_to_be_broken() -> None:
+    made = tuple(
+        DeviceNode(source="file /dev", path=path, minor=minor, number=number, mode="crw-rw-rw-", openable=True)
+        for path, minor, number in (
+            ("/dev/nvidiactl", None, "195:255"),
+            ("/dev/nvidia-uvm", None, "508:0"),
+            ("/dev/nvidia0", 0, "195:0"),
+            ("/dev/nvidia1", 1, "195:0"),
+        )
+    )
+    snapshot = but(unlisted(minor=1), kernel=kernel(2, device_nodes=made, device_numbers=NUMBERS))
+    assert check_of("device-node-wrong", snapshot).status == "fail"
+    assert check_of("gpu-init-failed", snapshot).status == "pass"
+
+
 @pytest.mark.parametrize(
     ("there", "code", "missing"),
     [
