@@ -146,6 +146,8 @@ def _of_commands(paste: Paste) -> dict[str, str]:
         if assigned := _assigned(text):
             if assigned.re is not _HIDES or not _UNDECIDED.search(text[: assigned.end() + 1]):
                 found.add(assigned[2] or "")
+        elif _ON_PURPOSE.search(text):
+            found.add("")
         elif _PRINTED.search(line.strip()) and place + 1 < len(paste.lines):
             found.update(answer[0] for answer in [_DEVICES.fullmatch(paste.lines[place + 1].strip())] if answer)
     return {"CUDA_VISIBLE_DEVICES": next(iter(found))} if len(found) == 1 else {}

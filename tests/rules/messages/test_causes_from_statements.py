@@ -168,6 +168,7 @@ ONE_GPU = "GPU 0: NVIDIA GeForce RTX 3090 (UUID: GPU-5c1c2ab1-7f0e-9d3f-1b1c-22d
         "CUDA_VISIBLE_DEVICES=1 python train.py",
         'export CUDA_VISIBLE_DEVICES=""',
         'os.environ["CUDA_VISIBLE_DEVICES"] = "-1"',
+        "CUDA_VISIBLE_DEVICES= OMP_NUM_THREADS=1 python train.py",
     ]
 )
 def test_a_variable_that_selects_no_gpu_that_is_there(setting: str) -> None:
