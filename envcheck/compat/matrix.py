@@ -224,6 +224,10 @@ class Matrix:
         """The names, or patterns of names, of the frameworks that behave so."""
         return [name for row in self.traits if row.trait == trait for name in row.names]
 
+    def projects_with(self, trait: Trait) -> list[str]:
+        """The projects whose frameworks behave so."""
+        return list(dict.fromkeys(row.project for row in self.traits if row.trait == trait))
+
     def role_of(self, name: str) -> RoleRow | None:
         """What people install a distribution of this name for."""
         return next((row for row in self.roles if is_named(name, row.names)), None)

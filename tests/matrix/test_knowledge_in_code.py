@@ -41,7 +41,6 @@ PATTERNS = {
     "rules/libraries/tensorrt.py": (1, "the packages of TensorRT, which the rule is about"),
     "rules/messages/refine.py": (2, "platform tags (PEP 600), and the glibc of a Platform"),
     "rules/packages/beside_torch.py": (1, "PyTorch's release in the local label of a version"),
-    "rules/packages/doubled.py": (1, "CUDA in the names of CuPy's packages, which the rule is about"),
     "rules/packages/jax.py": (5, "the packages of JAX, which the rule is about"),
     "rules/system/container_host.py": (1, "how CDI names devices"),
     "versions.py": (3, "versions, as builds of conda and local labels write them"),

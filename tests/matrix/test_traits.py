@@ -57,8 +57,8 @@ OF_OTHERS = {
         ("has-cuda-provider", ("onnxruntime-gpu", "ort-nightly-gpu"), ("onnxruntime", "onnxruntime-directml")),
         (
             "shares-its-folder",
-            ("onnxruntime-gpu", "ort-nightly-gpu", "tensorflow-intel", "cupy-cuda12x", "pytorch-triton-rocm"),
-            ("onnxruntime-extensions", "onnxruntime-genai", "tensorflow-io", "cupy-xarray", "tritonclient", "torch"),
+            ("onnxruntime-gpu", "tensorflow-intel", "cupy-cuda12x", "pytorch-triton-rocm", "faiss-gpu-cu12"),
+            ("onnxruntime-extensions", "tensorflow-io", "cupy-xarray", "tritonclient", "torch"),
         ),
         ("refuses-older-cudnn", ("torch", "jaxlib", "intel-tensorflow", "tf-nightly"), ("onnxruntime-gpu", "cupy")),
     ],

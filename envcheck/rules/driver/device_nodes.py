@@ -130,19 +130,19 @@ def device_node_wrong(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
 
     What it checks
         Checks, where CUDA or a GPU does not start, that /dev/nvidiactl, /dev/nvidia-uvm and the GPUs'
-        nodes are character devices with the numbers under which the kernel module is reached: its major
-        number in /proc/devices, and 255, 0 and the GPU's number.
+        nodes are character devices with the numbers under which the kernel module is reached: its
+        major number in /proc/devices, and 255, 0 and the GPU's number.
 
     Why it matters
-        The number for nvidia-uvm is given anew each time the module is loaded. A node that was kept from
-        an earlier start, in a container or a file system that outlives a restart, then leads to another
-        driver or to none, and cuInit fails with 999 while nvidia-smi works. Some runtimes leave an empty
-        file in place of a device that was not there when a container was started.
+        The number for nvidia-uvm is given anew each time the module is loaded. A node that was kept
+        from an earlier start, in a container or a file system that outlives a restart, then leads to
+        another driver or to none, and cuInit fails with 999 while nvidia-smi works. Some runtimes leave
+        an empty file in place of a device that was not there when a container was started.
 
     How to fix
-        On a host, remove the node and have nvidia-modprobe make it anew. A container gets the right ones
-        when it is started again; where its configuration allows devices by number (LXC), the number must
-        be that of /proc/devices.
+        On a host, remove the node and have nvidia-modprobe make it anew. A container gets the right
+        ones when it is started again; where its configuration allows devices by number (LXC), the
+        number must be that of /proc/devices.
 
     Sources
         Tool that makes the nodes, with their numbers: https://github.com/NVIDIA/nvidia-modprobe

@@ -146,7 +146,7 @@ def _status(subject: FrameworkSubject, facts: Facts) -> Status:
 def _overwritten(subject: FrameworkSubject, matrix: Matrix) -> bool:
     """Whether the GPU package is installed too and was overwritten by this one."""
     names = {each.name for each in distributions_in(subject.environment)} - {subject.framework.name}
-    return any(matrix.has_trait(name, "has-cuda-provider") for name in names)
+    return any("onnxruntime" in matrix.projects(name, "has-cuda-provider") for name in names)
 
 
 def _without_cuda(framework: Framework) -> str:

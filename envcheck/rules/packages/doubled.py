@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import PurePosixPath
 
 import msgspec
+from packaging.version import Version
 
 from envcheck.checks import Evidence, Fix, Status
 from envcheck.compat.error_lines import lines_with
+from envcheck.compat.question.package_needs import requirement_name
+from envcheck.compat.specifier import parse_version
 from envcheck.rules.api import Facts, Outcome, evidence_of, rule
 from envcheck.rules.facts.driver import runs_builds_for
 from envcheck.rules.facts.frameworks import distributions_in, in_one_folder
@@ -21,11 +24,13 @@ from envcheck.rules.fixes.install import in_steps, install
 from envcheck.rules.fixes.libraries import add_wheel_folders, without_variable
 from envcheck.rules.messages.observed import line_evidence
 from envcheck.rules.packages.shipped import FOLLOWS_FROM_FILES
-from envcheck.snapshot import Distribution, Environment, Framework, frameworks_in
+from envcheck.snapshot import PASTED, Distribution, Environment, Framework, frameworks_in
 from envcheck.versions import CudaVersion
 
 _ORT, _CUPY = "onnxruntime", "cupy"
-_CUDA_OF_CUPY = re.compile(r"cupy-cuda(\d{2})x")
+_OPEN = Version("0")
+_CUDA = re.compile(r"-cu(?:da)?(\d{2})\d?x?")
+"""The CUDA major version in a package's name."""
 
 
 def _doubled(environment: Environment, project: str, facts: Facts) -> tuple[Distribution, ...]:
@@ -68,7 +73,7 @@ def _two_onnxruntimes(environment: Environment, facts: Facts) -> bool:
 
 
 def _with_cuda(found: Iterable[Distribution], facts: Facts) -> Distribution | None:
-    return next((each for each in found if facts.matrix.has_trait(each.name, "has-cuda-provider")), None)
+    return next((each for each in found if _ORT in facts.matrix.projects(each.name, "has-cuda-provider")), None)
 
 
 def _without_its_provider(environment: Environment, facts: Facts) -> tuple[Evidence, ...]:
@@ -229,13 +234,84 @@ def cupy_multiple_packages(environment: Environment, facts: Facts) -> Outcome | 
     )
 
 
+def _over_each_other(environment: Environment, facts: Facts) -> tuple[Distribution, ...]:
+    """The first distributions of one project that fill one folder, at least one of them for CUDA.
+
+    One that requires another holds nothing itself (TensorFlow's wheel for Windows requires tensorflow-intel), and so it
+    is with packages of conda whose names choose a build. A text may speak of two releases that were tried in turn.
+    """
+    for project in facts.matrix.projects_with("shares-its-folder"):
+        if project in (_ORT, _CUPY):
+            continue
+        found = tuple(each for each in _doubled(environment, project, facts) if each.channel != "conda")
+        for_cuda = any(project in facts.matrix.projects(each.name, "has-cuda-provider") for each in found)
+        required = {requirement_name(line) for each in found for line in each.requires or ()}
+        tries = environment.source == PASTED and len({each.version for each in found}) > 1
+        if len(found) < 2 or not for_cuda or tries or _apart(found):
+            continue
+        if not required.intersection(each.name for each in found):
+            return found
+    return ()
+
+
+@rule(
+    layer="framework",
+    per="environment",
+    explains=(*FOLLOWS_FROM_FILES, "file-stops-framework", "damaged-distribution", "cpu-only-build"),
+)
+def builds_over_each_other(environment: Environment, facts: Facts) -> Outcome | None:
+    """Two builds of a program are installed over each other.
+
+    What it checks
+        Checks that of the packages that fill the same folder (tensorflow and tensorflow-cpu, faiss-cpu
+        and faiss-gpu, cuDF's for different CUDAs …) only one is installed. ONNX Runtime and CuPy have
+        rules of their own.
+
+    Why it matters
+        The folder mixes the files of two builds, and the one that was installed last wins: a build for
+        the CPU takes the GPU away without a word, one for another CUDA needs other libraries. pip
+        holds both for installed, so installing the wanted one again changes nothing, and removing one
+        breaks the other.
+
+    How to fix
+        Remove all of them, then install the wanted one.
+
+    Sources
+        Packaging guide, distribution and import packages:
+            https://packaging.python.org/en/latest/discussions/distribution-package-vs-import-package/
+    """
+    found = _over_each_other(environment, facts)
+    if not found:
+        return None
+    project = facts.matrix.projects(found[0].name, "shares-its-folder")[0]
+    framework = _framework(environment, project, facts)
+    built = [each for each in found if project in facts.matrix.projects(each.name, "has-cuda-provider")]
+    kept = _kept(sorted(built, key=lambda each: parse_version(each.version) or _OPEN), None, facts)
+    fixes = install(
+        facts, (f"{kept.name}=={kept.version}",), f"Install {kept.name} alone", remove=[x.name for x in found]
+    )
+    if environment.planned is not None:
+        fixes = _keep_in_plan(kept)
+    works = framework is not None and ran_on_gpu(framework)
+    lost = framework is not None and bool(framework.cpu_only or failed(framework))
+    return Outcome(
+        status="note" if works else "fail" if lost else "warn",
+        title=f"{' and '.join(map(named, found))} are installed over each other",
+        message="They fill one package folder; the one that was installed last wins.",
+        evidence=_evidence(found, framework),
+        decided_by="declared",
+        fixes=fixes,
+        frameworks=_names(found, framework),
+    )
+
+
 def _keep_in_plan(kept: Distribution) -> tuple[Fix, ...]:
     return (Fix(text=f"Keep {kept.name} alone in the plan"),)
 
 
-def _kept(found: tuple[Distribution, ...], framework: Framework | None, facts: Facts) -> Distribution:
+def _kept(found: Sequence[Distribution], framework: Framework | None, facts: Facts) -> Distribution:
     """The package for the newest CUDA version that the driver runs; else the one that owns the files."""
-    majors = [(int(match[1]), each) for each in found if (match := _CUDA_OF_CUPY.fullmatch(each.name))]
+    majors = [(int(match[1]), each) for each in found if (match := _CUDA.search(each.name))]
     running = [(major, each) for major, each in majors if runs_builds_for(facts, CudaVersion(major, 0))]
     there = next((each for each in found if framework is not None and each.name == framework.name), found[-1])
     return max(running, key=lambda pair: pair[0], default=(0, there))[1]

@@ -142,6 +142,7 @@ def test_explanations_have_no_circle() -> None:
 @pytest.mark.parametrize(
     "name",
     [
+        "builds-over-each-other",
         "cupy-multiple-packages",
         "damaged-distribution",
         "file-stops-framework",

@@ -26,6 +26,7 @@ from tests.rules.packages.packages_here import NOT_IMPORTED, RAN, SITE, dist, ex
 
 ORT = "onnxruntime-cpu-and-gpu"
 CUPY = "cupy-multiple-packages"
+BUILDS = "builds-over-each-other"
 JAX = "jax-plugin-mismatch"
 NUMPY = "numpy-abi-mismatch"
 GLIBC = "glibc-too-old"
@@ -49,6 +50,7 @@ NUMBA_ALONE = Framework(
 CASES: list[tuple[str, str, Snapshot, tuple[str, ...]]] = [
     (ORT, "two distributions in a list", on(only(("onnxruntime", "1.23.2"), ("onnxruntime-gpu", "1.23.2"))), ("fail",)),
     (CUPY, "for two versions of CUDA", on(MIXED), ("warn",)),
+    (BUILDS, "TensorFlow's two", on(only(("tensorflow", "2.18.0"), ("tensorflow-cpu", "2.18.0"))), ("warn",)),
     (REQUIREMENT, "llvmlite is missing", on(having(NUMBA_ALONE)), ("warn",)),
     ("python-not-admitted", "a copy", on(having(distributions=(dist("six", "1", requires_python="<3"),))), ("warn",)),
 ]
@@ -107,6 +109,58 @@ def test_it_accounts_for_the_cpu_build() -> None:
 @pytest.mark.parametrize("names", [("onnxruntime",), ("onnxruntime-gpu",), ("onnxruntime", "onnxruntime-directml"), ()])
 def test_one_package_or_none_for_cuda_is_no_conflict(names: tuple[str, ...]) -> None:
     assert status(ORT, only(*((name, "1.23.2") for name in names))) is None
+
+
+# --- others -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("names", "kept"),
+    [
+        (("tensorflow", "tensorflow-cpu"), "tensorflow"),
+        (("faiss-cpu", "faiss-gpu-cu12"), "faiss-gpu-cu12"),
+        (("cudf-cu12", "cudf-cu13"), "cudf-cu12"),
+        (("spconv-cu118", "spconv-cu126"), "spconv-cu126"),
+        (("paddlepaddle", "paddlepaddle-gpu"), "paddlepaddle-gpu"),
+    ],
+)
+def test_two_builds_in_one_folder(names: tuple[str, ...], kept: str) -> None:
+    """Kept is the one for CUDA, for the newest that the driver runs."""
+    there = only(*((name, "3.0") for name in names))
+    check = check_of(BUILDS, but(on(there), driver__cuda="12.8", driver__release="570.124.06"))
+    assert check.status == "warn"
+    assert check.fixes[0].command[-2:] == names
+    assert check.fixes[1].command[-1] == f"{kept}==3.0"
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"), [({"cpu_only": True}, "fail"), ({}, "warn"), ({"trial": RAN}, "note")]
+)
+def test_whose_files_of_two_builds_are_there(changes: dict[str, Any], expected: str) -> None:
+    tensorflow = but(
+        Framework(source="file", name="tensorflow", version="2.18.0", path=f"{SITE}/tensorflow"), **changes
+    )
+    both = (dist("tensorflow", "2.18.0"), dist("tensorflow-cpu", "2.18.0"))
+    snapshot = on(but(having(torch(), tensorflow), distributions=both))
+    assert check_of(BUILDS, snapshot).status == expected
+    if expected == "fail":
+        cpu = [check for check in checks_of("cpu-only-build", snapshot) if check.status in ("warn", "fail")]
+        assert [check.explained_by for check in cpu] == [f"{BUILDS}@{VENV}"]
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        (dist("tensorflow", "2.18.0"),),
+        (dist("tensorflow", "2.18.0"), dist("tensorboard", "2.18.0")),
+        (dist("tensorflow", "2.11.0", requires=("tensorflow-intel==2.11.0",)), dist("tensorflow-intel", "2.11.0")),
+        (dist("tensorflow", "2.2.0", channel="conda"), dist("tensorflow-gpu", "2.2.0")),
+        (dist("opencv-python", "4.10"), dist("opencv-python-headless", "4.10")),
+        (dist("tensorflow-cpu", "2.18.0"), dist("tensorflow-intel", "2.18.0")),
+    ],
+)
+def test_no_two_builds_of_which_one_is_for_cuda(found: tuple[Distribution, ...]) -> None:
+    assert status(BUILDS, having(distributions=found)) is None
 
 
 # --- CuPy ---------------------------------------------------------------------------------------------------------
