@@ -46,6 +46,7 @@ FIELDS = {
     "image": "images",
     "index": "indexes",
     "extra": "extras",
+    "system-package": "system_packages",
     "secret": "secrets",
     "family": "families",
     "fragment": "fragments",

@@ -50,6 +50,7 @@ from envcheck.compat.tables import (
     SourceRow,
     SpokenRow,
     StepRow,
+    SystemPackageRow,
     TorchRow,
     Trait,
     TraitRow,
@@ -106,6 +107,7 @@ class Matrix:
     images = Table(ImageRow)
     indexes = Table(IndexRow)
     extras = Table(ExtraRow)
+    system_packages = Table(SystemPackageRow)
     families = Table(FamilyRow)
     fragments = Table(FragmentRow)
     errors = Table(ErrorRow)

@@ -680,6 +680,8 @@ Trait: TypeAlias = Literal[
     "for-a-part",
     "part-for-cuda",
     "brings-cuda",
+    "cuda-from-outside",
+    "cudnn-from-outside",
 ]
 """``falls-back-to-cpu``: it computes on the CPU, without an error, where a CUDA library is missing.
 ``compiles-at-run-time``: its files hold only a part of the GPU code that it runs. ``compiles-with-xla``: XLA
@@ -702,7 +704,8 @@ names install the same files. ``has-cuda-provider``: this one is built for CUDA.
 against a major version of it need not run beside another one, whatever the requirement admits. ``for-a-part``: only a
 part of the project needs it; one of its own project, only a part of whatever needs it. ``part-for-cuda``: it is what
 the project's own package uses NVIDIA's GPUs by. ``brings-cuda``: it holds parts of the CUDA toolkit, besides NVIDIA's
-wheels of libraries.
+wheels of libraries. ``cuda-from-outside``, ``cudnn-from-outside``: neither its wheel nor what that requires brings
+CUDA's libraries, or cuDNN; a machine or an image must have them.
 """
 
 
@@ -919,6 +922,8 @@ class ImageRow(Row, frozen=True, kw_only=True):
     """Least compute capability that its notes name."""
     capability_max: str | None = None
     """Greatest one of the generations that its notes name."""
+    libraries: bool = True
+    """Whether CUDA's libraries are in it where CUDA is, and not its runtime alone."""
 
     @property
     def id(self) -> str:
@@ -943,6 +948,18 @@ class ExtraRow(Row, frozen=True, kw_only=True):
     @property
     def id(self) -> str:
         return f"extra/{self.name}[{self.extras[0]}]{self.versions}"
+
+
+class SystemPackageRow(Row, frozen=True, kw_only=True):
+    """Packages of a system's package manager that bring a library: ``libcudnn9-cuda-12``."""
+
+    component: str
+    packages: tuple[str, ...]
+    """Regular expressions for whole names; groups ``major`` and ``minor`` are the version's first numbers."""
+
+    @property
+    def id(self) -> str:
+        return f"system-package/{self.component}"
 
 
 class IndexRow(Row, frozen=True, kw_only=True):

@@ -24,6 +24,7 @@ from envcheck.compat.specifier import parse_version
 from envcheck.compat.tables import ExtraRow
 from envcheck.components import Bound, Component
 from envcheck.pipeline.plan_checks import answered, asked, check_of, label_of, left_open
+from envcheck.pipeline.plan_libraries import without_libraries
 from envcheck.pipeline.plan_ranges import held_back, judge_range
 from envcheck.rules.api import Facts
 from envcheck.rules.facts.library_names import wheel_of
@@ -73,6 +74,8 @@ def _judge(item: Planned, environment: Environment, machine: Sequence[Component]
         yield check_of(
             item, environment, "fail", f"{label_of(item)} cannot be installed", f"{item.asked}: {item.refused}."
         )
+    elif item.brings is not None:
+        return  # it counts for what needs it
     elif not item.name:
         yield check_of(item, environment, "unknown", f"{item.asked} may install anything", item.problem or "")
     elif _is_torch(item, matrix):
@@ -97,6 +100,8 @@ def _of_package(
     if _is_part_of_torch(item, environment, machine, matrix):
         return  # PyTorch, which brings it, runs without it on GPUs that it does not support
     found = _other(item, environment, machine, matrix)
+    if found.status == "pass" and item.version is not None:
+        found = without_libraries(item, environment, matrix) or found
     if (
         found.status == "fail"
         and _is_for_the_cpu(item, environment, matrix)

@@ -388,8 +388,8 @@ class Planned(Record, frozen=True, kw_only=True):
     """
 
     name: str
-    """Normalized name of a distribution; ``cuda``, ``cudnn`` for what a base image holds. Empty: a line that may
-    install anything, as ``problem`` says."""
+    """Normalized name of a distribution; ``cuda``, ``cudnn`` for what a base image holds, ``cudnn by libcudnn9`` for
+    what a package of the system brings. Empty: a line that may install anything, as ``problem`` says."""
     asked: str
     """As a requirement: ``torch>=2.0``; the image or the file for a line without a name."""
     bounds: str = ""
@@ -405,6 +405,8 @@ class Planned(Record, frozen=True, kw_only=True):
     """Build string of a conda package, empty where none is given; None: no conda package."""
     image: str | None = None
     """Base image that holds it; None: something else installs it."""
+    brings: str | None = None
+    """The component that a package of the system's package manager brings: ``cudnn``; None: it is another package."""
     file: str
     """Path of the file, as the user gave it."""
     line: int | None = None

@@ -1,4 +1,4 @@
-"""What one command of a build installs: with pip, uv, conda, and from a project's files."""
+"""What one command of a build installs: with pip, uv, conda or the system's packages, and from a project's files."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from functools import partial
 from envcheck.errors import UsageError
 from envcheck.plans import environment_yml, pipfile_lock, poetry_lock, pyproject, uv_lock
 from envcheck.plans.image.layout import Layout
+from envcheck.plans.image.system_packages import of_system
 from envcheck.plans.kit.index import Index
 from envcheck.plans.kit.requirement import unread
 from envcheck.plans.kit.sheet import Reader, Sheet
@@ -52,10 +53,13 @@ _UNNAMED = "a variable that the file does not set names what is installed"
 
 
 def installed(sheet: Sheet, line: int, command: Command, layout: Layout) -> Iterator[Planned]:
-    """What one command installs; nothing for commands that install no Python packages."""
+    """What one command installs; nothing for commands that install no packages."""
     words = command.words
     if words[0] in ("cd", "pushd"):
         layout.enter(words[1] if len(words) > 1 else "~")
+        return
+    if (packages := of_system(sheet, line, words)) is not None:
+        yield from packages
         return
     for place, word in enumerate(words):
         found = _of_word(sheet, line, word, words[place + 1 :], command.variables, layout)

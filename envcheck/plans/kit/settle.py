@@ -103,7 +103,7 @@ def as_environment(items: Sequence[Planned], paths: Sequence[str], matrix: Matri
 def _is_distribution(item: Planned, matrix: Matrix) -> bool:
     """Whether it is a package of Python; of what an image holds, only frameworks are."""
     if item.image is None:
-        return item.name not in _NO_DISTRIBUTIONS
+        return item.brings is None and item.name not in _NO_DISTRIBUTIONS
     return is_framework(matrix, item.name)
 
 
