@@ -344,7 +344,7 @@ def _brings_libraries(row: ExtraRow) -> bool:
 
 
 def _holds(item: Planned, component: str) -> bool:
-    return canonical(item.name) == component or item.name.startswith(f"nvidia-{component}-")
+    return component in (canonical(item.name), item.brings) or item.name.startswith(f"nvidia-{component}-")
 
 
 def _without_gpu(

@@ -65,6 +65,23 @@ def test_cupy_needs_a_toolkit_but_no_cudnn(tmp_path: Path, pip: str, status: str
     assert named(judge(plan(tmp_path, Dockerfile=with_cuda), H100), PLAN, "cupy-cuda12x").status == "pass"
 
 
+@pytest.mark.parametrize(
+    ("base", "pip", "status"),
+    [
+        ("nvidia/cuda:12.2.2-cudnn8-runtime-ubuntu22.04", "tensorflow==2.15.0", "pass"),
+        ("nvidia/cuda:12.4.1-cudnn-runtime-ubuntu22.04", "tensorflow==2.15.0", "fail"),
+        ("nvidia/cuda:11.8.0-cudnn8-runtime-ubuntu22.04", "tensorflow==2.15.0", "fail"),
+        ("nvidia/cuda:11.8.0-cudnn8-runtime-ubuntu22.04", "tensorflow==2.13.0", "pass"),
+        ("nvidia/cuda:11.8.0-cudnn8-runtime-ubuntu22.04", "'tensorflow[and-cuda]==2.15.0'", "pass"),
+        ("python:3.11", "tensorflow==2.13.0", "unknown"),
+        ("python:3.11", "'tensorflow[and-cuda]==2.15.0'", "pass"),
+    ],
+)
+def test_tensorflow_in_an_image(tmp_path: Path, base: str, pip: str, status: str) -> None:
+    report = judge(plan(tmp_path, Dockerfile=image(base, pip=pip)), "gpu==A100,driver==580.65.06")
+    assert named(report, PLAN, "tensorflow").status == status
+
+
 def test_a_machine_may_have_any_library(tmp_path: Path) -> None:
     assert named(judge(plan(tmp_path, requirements__txt=ORT), H100), PLAN, "onnxruntime-gpu").status == "pass"
 
