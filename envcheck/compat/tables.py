@@ -944,6 +944,8 @@ class ExtraRow(Row, frozen=True, kw_only=True):
     """Whether the package computes on the CPU alone without any such extra, or what it brings."""
     built: str = ""
     """The distribution that has GPU support where its version has a local tag: ``jaxlib==0.4.25+cuda12.cudnn89``."""
+    outside: tuple[str, ...] = ()
+    """Those of the extras with which CUDA and cuDNN must be there: ``cuda12-local``."""
 
     @property
     def id(self) -> str:

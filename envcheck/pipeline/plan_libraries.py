@@ -36,7 +36,8 @@ def without_libraries(item: Planned, environment: Environment, matrix: Matrix) -
     if not is_image or any(not each.name for each in planned):
         return None  # what may bring anything leaves the verdict open
     for component, title, trait in _OUTSIDE:
-        row = _row(item, component, matrix) if matrix.has_trait(item.name, trait) else None
+        takers = [(item.name, item.version or "")] if matrix.has_trait(item.name, trait) else _by_extras(item, matrix)
+        row = next((row for name, version in takers if (row := _row(name, version, component, matrix))), None)
         if row is None or _by_wheels(item, component, environment, matrix):
             continue
         needed, there = row.needs[component], list(_there(component, environment, matrix))
@@ -61,10 +62,17 @@ def without_libraries(item: Planned, environment: Environment, matrix: Matrix) -
     return None
 
 
-def _row(item: Planned, component: str, matrix: Matrix) -> ReleaseRow | None:
+def _by_extras(item: Planned, matrix: Matrix) -> list[tuple[str, str]]:
+    """What extras bring that takes its libraries from outside: ``jax[cuda12-local]``."""
+    own = item.version or ""
+    rows = (row for row in extras_of(matrix, item.name, own) if set(row.outside) & set(item.extras))
+    return [(name, own if bound == "=" else bound) for row in rows for name, bound in row.brings.items()]
+
+
+def _row(name: str, release: str, component: str, matrix: Matrix) -> ReleaseRow | None:
     """The row that says what PyPI's release needs of a library."""
-    version = parse_version(item.version or "")
-    rows = matrix.rows_for(canonical(item.name), version) if version else []
+    version = parse_version(release)
+    rows = matrix.rows_for(canonical(name), version) if version else []
     return next((row for row in rows if component in row.needs and not row.build), None)
 
 

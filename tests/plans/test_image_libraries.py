@@ -74,12 +74,17 @@ def test_cupy_needs_a_toolkit_but_no_cudnn(tmp_path: Path, pip: str, status: str
         ("nvidia/cuda:11.8.0-cudnn8-runtime-ubuntu22.04", "tensorflow==2.13.0", "pass"),
         ("nvidia/cuda:11.8.0-cudnn8-runtime-ubuntu22.04", "'tensorflow[and-cuda]==2.15.0'", "pass"),
         ("python:3.11", "tensorflow==2.13.0", "unknown"),
+        ("python:3.11", "'jax[cuda12]==0.6.0'", "pass"),
+        ("python:3.11", "'jax[cuda12_local]==0.6.0'", "unknown"),
+        ("nvidia/cuda:12.6.3-cudnn-runtime-ubuntu22.04", "'jax[cuda12-local]==0.6.0'", "pass"),
+        ("nvidia/cuda:12.2.2-cudnn8-runtime-ubuntu22.04", "'jax[cuda12-local]==0.6.0'", "fail"),
+        ("nvidia/cuda:12.6.3-cudnn-runtime-ubuntu22.04", "'jax[cuda13-local]==0.8.0'", "fail"),
         ("python:3.11", "'tensorflow[and-cuda]==2.15.0'", "pass"),
     ],
 )
-def test_tensorflow_in_an_image(tmp_path: Path, base: str, pip: str, status: str) -> None:
+def test_tensorflow_and_jax_in_an_image(tmp_path: Path, base: str, pip: str, status: str) -> None:
     report = judge(plan(tmp_path, Dockerfile=image(base, pip=pip)), "gpu==A100,driver==580.65.06")
-    assert named(report, PLAN, "tensorflow").status == status
+    assert named(report, PLAN, "jax" if "jax" in pip else "tensorflow").status == status
 
 
 def test_a_machine_may_have_any_library(tmp_path: Path) -> None:
