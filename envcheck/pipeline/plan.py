@@ -25,7 +25,10 @@ from envcheck.compat.tables import ExtraRow
 from envcheck.components import Bound, Component
 from envcheck.pipeline.plan_checks import answered, asked, check_of, label_of, left_open
 from envcheck.pipeline.plan_libraries import without_libraries
+from envcheck.pipeline.plan_pins import contradictions
 from envcheck.pipeline.plan_ranges import held_back, judge_range
+from envcheck.pipeline.plan_system import beside_system
+from envcheck.plans.kit.settle import is_published
 from envcheck.rules.api import Facts
 from envcheck.rules.facts.library_names import wheel_of
 from envcheck.rules.facts.planned import overwritten_by
@@ -46,6 +49,8 @@ def judge_plan(snapshot: Snapshot, matrix: Matrix) -> tuple[Check, ...]:
         for item in environment.planned
         for check in _judge(item, environment, machine, matrix)
     ]
+    checks += contradictions(environment, _markers(environment, machine), matrix)
+    checks += _beside_system(environment, checks, matrix)
     rules_judge = any(
         item.version and (_is_torch(item, matrix) or _judged_by_rules(environment, item.name))
         for item in environment.planned
@@ -53,6 +58,16 @@ def judge_plan(snapshot: Snapshot, matrix: Matrix) -> tuple[Check, ...]:
     if not checks and not rules_judge:
         checks.append(_nothing(environment))
     return tuple(checks)
+
+
+def _beside_system(environment: Environment, judged: Sequence[Check], matrix: Matrix) -> Iterator[Check]:
+    """The failures of packages for GPUs that the image's system does not take, where nothing else fails them."""
+    failing = {check.id for check in judged if check.status == "fail"}
+    for item in environment.planned or ():
+        if _is_torch(item, matrix) or _important(item, matrix) or _needs_gpu(item, matrix):
+            found = beside_system(item, environment, matrix)
+            if found is not None and found.id not in failing:
+                yield found
 
 
 def _beside_its_double(check: Check, item: Planned, environment: Environment, facts: Facts) -> Check:
@@ -163,6 +178,12 @@ def _of_torch(item: Planned, environment: Environment, machine: Sequence[Compone
     if item.version is None:
         yield _torch(item, environment, machine, matrix)
         return
+    if item.build and "+" not in item.version and item.conda is None and item.image is None:
+        release = f"{item.version}+{item.build}"
+        answer = None if is_published(release, item, matrix) else asked(matrix, "torch", release, machine)
+        if answer is not None:
+            yield answered(item, environment, answer)
+            return
     yield from _of_build(item, "torch", environment, machine, matrix)
 
 

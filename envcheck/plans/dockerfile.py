@@ -11,19 +11,21 @@ import re
 import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import NamedTuple
 
 import msgspec
 from packaging.specifiers import SpecifierSet
 
 from envcheck.compat.images import image_of
+from envcheck.compat.question.declared import declared
 from envcheck.errors import UsageError
 from envcheck.plans.image.commands import INSTALLS, installed
 from envcheck.plans.image.layout import Layout
 from envcheck.plans.kit.requirement import item, unread
 from envcheck.plans.kit.settle import later
 from envcheck.plans.kit.sheet import Sheet
-from envcheck.plans.kit.shell import commands, filled, of_words
+from envcheck.plans.kit.shell import Command, commands, filled, of_words
 from envcheck.snapshot import Planned
 
 NAME = "Dockerfile"
@@ -220,10 +222,31 @@ def _installed(sheet: Sheet, last: int, stages: list[_Stage], known: dict[int, l
             parts.append(_of_copy(sheet, line, source, paths, list(there), folder))
         parts += [_of_run(sheet, run) for run in stage.runs]
     for part in parts:
-        for each in part:
-            key = each.name or f"{each.source} {each.asked}"
-            found[key] = later(found[key], each) if key in found else each
+        for together, command in groupby(part, lambda each: each.together):
+            items = list(command)
+            for each in items:
+                key = each.name or f"{each.source} {each.asked}"
+                found[key] = later(found[key], each) if key in found else each
+            if together is not None:
+                found |= _replaced(sheet, found, items)
     return known.setdefault(last, list(found.values()))
+
+
+def _replaced(sheet: Sheet, there: dict[str, Planned], items: list[Planned]) -> dict[str, Planned]:
+    """What pip puts in place of packages that are there already and that the items of a command cannot do with."""
+    asked = {each.name for each in items}
+    found: dict[str, Planned] = {}
+    for each in items:
+        if each.version is None or each.refused is not None:
+            continue
+        needs = declared(sheet.matrix, each.name, each.version, sheet.markers, build=each.build, extras=each.extras)
+        for name, text in needs.items():
+            old, bounds = there.get(name), SpecifierSet(text)
+            if old is None or old.version is None or old.conda is not None or name in asked:
+                continue
+            if not bounds.contains(old.version, prereleases=True):
+                found[name] = item(sheet, name, bounds, each.line)
+    return found
 
 
 def _of_copy(
@@ -271,27 +294,32 @@ def _of_run(sheet: Sheet, run: _Run) -> Iterator[Planned]:
     bare = run.text[options.end() :] if options else run.text
     for mount in _BIND.finditer(options[0] if options else ""):
         _mount(run.layout, dict(part.partition("=")[::2] for part in mount["options"].split(",")))
-    listed = None
-    if bare.startswith("["):
-        try:
-            listed = json.loads(bare)
-        except (ValueError, RecursionError):
-            listed = None
-    if isinstance(listed, list) and all(isinstance(each, str) for each in listed):
-        commanded = of_words(listed, run.variables)
-    else:
-        commanded = commands(bare, run.variables)
-    for command in commanded:
+    for number, command in enumerate(_commanded(bare, run.variables)):
         if not command.words:
             if INSTALLS.search(bare):
                 yield unread(sheet, "RUN", run.line, "a command that installs packages cannot be read")
             continue
         try:
-            yield from list(installed(sheet, run.line, command, run.layout))
+            for each in list(installed(sheet, run.line, command, run.layout)):
+                together = f"{sheet.file}:{run.line} {number}" if each.together else None
+                yield msgspec.structs.replace(each, together=together)
         except UsageError as error:
             if not str(error).startswith(f"{sheet.file}:{run.line}:"):
                 raise  # of a file that it includes
             yield unread(sheet, "RUN", run.line, "a word of a command that installs packages cannot be read")
+
+
+def _commanded(text: str, variables: dict[str, str]) -> Iterator[Command]:
+    """The commands of a shell's text, or the one whose words are given as JSON."""
+    listed = None
+    if text.startswith("["):
+        try:
+            listed = json.loads(text)
+        except (ValueError, RecursionError):
+            listed = None
+    if isinstance(listed, list) and all(isinstance(each, str) for each in listed):
+        return of_words(listed, variables)
+    return commands(text, variables)
 
 
 def _mount(layout: Layout, options: dict[str, str]) -> None:

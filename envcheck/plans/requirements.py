@@ -53,6 +53,8 @@ _EXTRA = "extra of the project"
 _PLAIN = ("--no-index", "--pre", "--prefer-binary", "--require-hashes")
 _A_FILE = re.compile(r"(?:[a-z+]{2,12}://|\.{0,2}/|[A-Za-z]:\\)|.*\.(?:whl|zip|tar\.gz)(?:[?#].*)?$|\.(?:\[.*\])?$")
 
+_ALONE = frozenset({"--no-deps", "--nodeps"})
+"""With these, requirements are neither installed nor looked at."""
 _UPGRADES = frozenset({"-U", "--upgrade", "--force-reinstall", "-I", "--ignore-installed"})
 _NEWEST = "the command installs the newest release that it accepts"
 _OF_COMMANDS = {
@@ -91,7 +93,7 @@ def recognise(name: str) -> bool:
 
 def read(sheet: Sheet) -> list[Planned]:
     """What ``pip install -r FILE`` would install."""
-    return sheet.bounded(_read(sheet, Index()))
+    return [msgspec.structs.replace(each, together=sheet.file) for each in sheet.bounded(_read(sheet, Index()))]
 
 
 def _read(sheet: Sheet, index: Index) -> Iterator[Planned]:
@@ -182,7 +184,12 @@ def of_arguments(
     ``find`` gives the path, seen from the file, of what the command finds at a path; None where that is not known. The
     default is the file's folder.
     """
-    index, find = index or Index(), find or _beside(sheet)
+    together = None if _ALONE & set(words) else f"{sheet.file}:{line}"
+    for each in _of_words(sheet, words, line, index or Index(), find or _beside(sheet)):
+        yield msgspec.structs.replace(each, together=together)
+
+
+def _of_words(sheet: Sheet, words: list[str], line: int, index: Index, find: Find) -> Iterator[Planned]:
     asked, options = _sorted_words(words)
     extras = tuple(given for meaning, given in options if meaning == _EXTRA)
     includes = [each for each in options if not index.take(*each) and each[0] != _EXTRA]

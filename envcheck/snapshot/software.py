@@ -405,6 +405,9 @@ class Planned(Record, frozen=True, kw_only=True):
     """Build string of a conda package, empty where none is given; None: no conda package."""
     image: str | None = None
     """Base image that holds it; None: something else installs it."""
+    together: str | None = None
+    """Which entries pip resolves as one, by the file or the command that names them; None: their requirements were
+    resolved before, or are left out."""
     brings: str | None = None
     """The component that a package of the system's package manager brings: ``cudnn``; None: it is another package."""
     file: str

@@ -20,7 +20,7 @@ RUN pip install torch==1.13.1
 FROM base
 RUN --mount=type=cache,target=/root/.cache pip install --no-cache-dir \\
     torch==2.0.1 --index-url https://download.pytorch.org/whl/cu117 && rm -rf /tmp/x
-RUN ["python3", "-m", "pip", "install", "vllm==0.6.0"]
+RUN ["python3", "-m", "pip", "install", "--no-deps", "vllm==0.6.0"]
 """
 
 

@@ -137,7 +137,7 @@ def _torch(item: Planned, items: Sequence[Planned], matrix: Matrix) -> Framework
     version = _with_tag(item)
     if item.conda is None:
         told = Framework(source=item.source, name="torch", version=version)
-        return told if _published(version, item, matrix) else msgspec.structs.replace(told, version=item.version)
+        return told if is_published(version, item, matrix) else msgspec.structs.replace(told, version=item.version)
     pins = (each for each in items if each.name == "pytorch-cuda")
     pin = next((found[1] for each in pins if (found := _CUDA_PIN.fullmatch(each.bounds))), None)
     build = CondaBuild.parse(item.conda)
@@ -189,7 +189,7 @@ def _conda_build(item: Planned, items: Sequence[Planned], cuda: str | None, matr
     )
 
 
-def _published(version: str, item: Planned, matrix: Matrix) -> bool:
+def is_published(version: str, item: Planned, matrix: Matrix) -> bool:
     """Whether the build that an index's tag leads to exists, as far as the matrix tells."""
     row, tag = torch_row(matrix, version), version.partition("+")[2]
     cuda = CudaVersion.from_tag(tag) if tag.startswith("cu") else None

@@ -15,7 +15,8 @@ def plan_does_not_fit(_snapshot: Snapshot, _facts: Facts) -> Outcome | None:
         answers it for the GPU, driver, system and Python of the machine or target. A range is judged by
         all known releases in it, within what the pinned packages require. A package of an image is also
         held to the CUDA and cuDNN that it takes from outside its wheel, as the base image and the
-        system's packages have them. It fails where nothing that the file admits fits, and leaves no
+        system's packages have them, and its wheels to the image's C library. Pins that pip would refuse
+        to install together fail. It fails where nothing that the file admits fits, and leaves no
         verdict where the file does not say what would be installed: several releases of which not all
         fit, no upper bound, a private index, an image or file that is not known, a library that nothing
         is known to bring.

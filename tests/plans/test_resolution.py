@@ -1,0 +1,93 @@
+"""What pip makes of pins that exclude each other, of what is there already, and of a system without wheels."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from envcheck.checks import PLAN
+from tests.plans.reading import judge, named, plan, versions
+
+H100 = "gpu==H100,driver==580.65.06"
+
+
+@pytest.mark.parametrize(
+    ("text", "pair"),
+    [
+        ("torch==2.5.0\nxformers==0.0.28.post3\n", ("xformers", "torch==2.5.1")),
+        ("transformers==4.46.0\ntokenizers==0.15.0\n", ("transformers", "tokenizers>=0.20")),
+        ("numpy==2.1.0\ntensorflow==2.15.0\n", ("tensorflow", "numpy")),
+        ("torch==2.0.1\ntriton==1.0.0\n", ("torch", "triton==2.0.0")),
+        ("torch==2.5.1\nxformers==0.0.28.post3\n", None),
+        ("torch==2.5.1+cu124\nxformers==0.0.28.post3\n", None),
+        ("torch>=2.5.1,<2.6\nxformers==0.0.28.post3\n", None),
+    ],
+)
+def test_pins_that_exclude_each_other(tmp_path: Path, text: str, pair: tuple[str, str] | None) -> None:
+    report = judge(plan(tmp_path, requirements__txt=text), H100)
+    found = [check for check in report.checks if "cannot be installed together" in check.title]
+    named_first = [(check.id.rpartition(":")[2].partition(" ")[0], check.status) for check in found]
+    assert named_first == ([(pair[0], "fail")] if pair else [])
+    if pair:
+        assert pair[1] in found[0].message
+        assert report.exit_code == 1
+
+
+def test_a_command_without_requirements_excludes_nothing(tmp_path: Path) -> None:
+    text = "FROM ubuntu:22.04\nRUN pip install --no-deps torch==2.5.0 xformers==0.0.28.post3\n"
+    report = judge(plan(tmp_path, Dockerfile=text), H100)
+    assert not [check for check in report.checks if "cannot be installed together" in check.title]
+
+
+@pytest.mark.parametrize(
+    ("commands", "torch"),
+    [
+        ("RUN pip install torch==2.5.1\nRUN pip install vllm==0.6.3\n", "2.4.0"),
+        ("RUN pip install torch==2.5.1 && pip install vllm==0.6.3\n", "2.4.0"),
+        ("RUN pip install torch==2.5.1\nRUN pip install --no-deps vllm==0.6.3\n", "2.5.1"),
+        ("RUN pip install torch==2.5.1 vllm==0.6.3\n", "2.5.1"),
+        ("RUN pip install vllm==0.6.3\nRUN pip install torch==2.5.1\n", "2.5.1"),
+        ("RUN pip install torch==2.4.0\nRUN pip install vllm==0.6.3\n", "2.4.0"),
+    ],
+)
+@pytest.mark.parametrize("base", ["ubuntu:22.04", "pytorch/pytorch:2.5.1-cuda12.4-cudnn9-runtime"])
+def test_a_later_command_replaces_what_its_packages_cannot_do_with(
+    tmp_path: Path, base: str, commands: str, torch: str
+) -> None:
+    assert versions(plan(tmp_path, Dockerfile=f"FROM {base}\n{commands}"))["torch"] == torch
+
+
+def test_what_replaces_the_frameworks_of_an_image_is_judged(tmp_path: Path) -> None:
+    text = "FROM pytorch/pytorch:2.5.1-cuda12.4-cudnn9-runtime\nRUN pip install vllm==0.6.3\n"
+    assert judge(plan(tmp_path, Dockerfile=text), H100).exit_code == 0
+    assert judge(plan(tmp_path, Dockerfile=text), "gpu==B200,driver==580.65.06").exit_code == 1
+
+
+@pytest.mark.parametrize(
+    ("base", "asked", "status"),
+    [
+        ("ubuntu:18.04", "torch==2.9.1", "fail"),
+        ("ubuntu:22.04", "torch==2.9.1", None),
+        ("nvidia/cuda:11.8.0-cudnn8-runtime-ubuntu18.04", "torch==2.9.1", "fail"),
+        ("centos:7", "torch==2.9.1", "fail"),
+        ("rockylinux:8", "torch==2.9.1", None),
+        ("debian:bullseye-slim", "torch==2.9.1", None),
+        ("python:3.12-alpine", "torch==2.5.1", "fail"),
+        ("alpine:3.20", "onnxruntime-gpu==1.22.0", "fail"),
+        ("python:3.12-slim-bookworm", "torch==2.5.1", None),
+    ],
+)
+def test_the_c_library_of_an_image(tmp_path: Path, base: str, asked: str, status: str | None) -> None:
+    report = judge(plan(tmp_path, Dockerfile=f"FROM {base}\nRUN pip install {asked}\n"), H100)
+    found = [check for check in report.checks if f"not fit {base}" in check.title]
+    assert [check.status for check in found] == ([status] if status else [])
+
+
+def test_a_build_that_an_index_does_not_have_is_no_pass(tmp_path: Path) -> None:
+    text = "--index-url https://download.pytorch.org/whl/cu118\ntorch=={}\n"
+    report = judge(plan(tmp_path, requirements__txt=text.format("2.9.1")), H100)
+    check = named(report, PLAN, "torch")
+    assert (check.status, report.exit_code) == ("unknown", 3)
+    assert "no build +cu118" in check.message
+    assert judge(plan(tmp_path, requirements__txt=text.format("2.7.1")), H100).exit_code == 0
