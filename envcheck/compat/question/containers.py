@@ -103,11 +103,10 @@ def container_fits(question: Question) -> Iterator[Fit]:
             fits = [(str(version), _holds(question.matrix, container, part, version)) for version in versions]
             yield agree(fits, question.labels.get(part, part)).concerning(CONTAINER, part)
     cuda = CudaVersion.parse(container.holds.get("cuda"))
-    if cuda:
-        for gpu in question.gpus:
-            yield _on_gpu(question.matrix, container, cuda, gpu).concerning(CONTAINER, "gpu")
-        if question.drivers:
-            yield _on_driver(question, container, cuda).concerning(CONTAINER, "driver")
+    for gpu in question.gpus if cuda or container.row.capability_min else ():
+        yield _on_gpu(question.matrix, container, cuda, gpu).concerning(CONTAINER, "gpu")
+    if question.drivers and (cuda or container.row.driver or container.row.capability_min):
+        yield _on_driver(question, container, cuda).concerning(CONTAINER, "driver")
     if "os" in question.labels:
         yield _on_system(question, container).concerning(CONTAINER, "os")
 
@@ -120,15 +119,22 @@ def _holds(matrix: Matrix, container: Container, part: str, version: Version) ->
             f"{container.label} holds its publisher's own build of {part}, and the matrix does not know which version"
         )
         return conclude(matrix, "unknown", reason, container.row)
-    held = parse_version(text, scheme(part))
-    same = held is not None and all(one == other for one, other in zip(held.numbers, version.numbers, strict=False))
+    other = container.row.disputed.get(part, "")
+    same, disputed = (_agrees(each, part, version) for each in (text, other))
     reason = f"{container.label} holds {part} {text}"
+    if disputed != same and other:
+        return conclude(matrix, "unknown", f"documents disagree: {reason}, or {other}", container.row)
     if same:
         return conclude(matrix, "compatible", reason, container.row)
     return conclude(matrix, "incompatible", f"{reason}, not {version}", container.row, change=f"{part} {text}")
 
 
-def _on_gpu(matrix: Matrix, container: Container, cuda: CudaVersion, gpu: AskedGpu) -> Fit:
+def _agrees(text: str, part: str, version: Version) -> bool:
+    held = parse_version(text, scheme(part))
+    return held is not None and all(one == other for one, other in zip(held.numbers, version.numbers, strict=False))
+
+
+def _on_gpu(matrix: Matrix, container: Container, cuda: CudaVersion | None, gpu: AskedGpu) -> Fit:
     row, answer = container.row, partial(conclude, matrix)
     capability = matrix.capability_rows.get(gpu.capability)
     least, greatest = ComputeCapability.parse(row.capability_min), ComputeCapability.parse(row.capability_max)
@@ -140,6 +146,9 @@ def _on_gpu(matrix: Matrix, container: Container, cuda: CudaVersion, gpu: AskedG
     if greatest and gpu.capability > greatest:
         reason = f"{container.label} supports compute capability up to {greatest}; {gpu.label} has {gpu.capability}"
         return answer("incompatible", reason, row, change=f"a GPU of compute capability <= {greatest}")
+    if cuda is None:
+        reason = f"{container.label} supports compute capability {least} or higher; {gpu.label} has {gpu.capability}"
+        return answer("compatible", reason, row)
     fit = cuda_serves(matrix, gpu.capability, cuda)
     around = [other for other in _months_around(matrix, row) if _is_below(gpu.capability, other)]
     if fit.ok and not least and around:
@@ -168,17 +177,23 @@ def _is_below(capability: ComputeCapability, row: ImageRow) -> bool:
     return least is not None and capability < least
 
 
-def _on_driver(question: Question, container: Container, cuda: CudaVersion) -> Fit:
+def _on_driver(question: Question, container: Container, cuda: CudaVersion | None) -> Fit:
     """What the notes ask for, what CUDA itself does, and the package cuda-compat in the container.
 
     Where the notes ask for more than CUDA does, or for less, its documents disagree, and it is not known.
     """
     matrix, row = question.matrix, container.row
+    floor = DriverRelease.parse(row.driver)
+    asked = floor is None or min(question.drivers) >= floor
+    if cuda is None and floor is None:
+        return conclude(matrix, "unknown", f"which driver {container.label} needs is not known", row)
+    if cuda is None:
+        reason = f"{container.label} needs driver {row.driver} or newer"
+        change = "" if asked else f"driver >= {row.driver}"
+        return conclude(matrix, "compatible" if asked else "incompatible", reason, row, change=change)
     alone = question._replace(compat=None)
     numbers = parse_version(container.holds["cuda"])
     native = runs(alone, cuda, numbers.numbers if numbers else ())
-    floor = DriverRelease.parse(row.driver)
-    asked = floor is None or min(question.drivers) >= floor
     here = f"{container.label} holds CUDA {cuda}: {native.reason}"
     if native.ok and asked:
         return reworded(matrix, native, here, row)

@@ -97,19 +97,22 @@ _COMPUTING = ("framework", "engine")
 
 
 def held_fits(question: Question) -> Iterator[Fit]:
-    """Whether the framework in a container runs on each GPU that was named, where its notes name none.
+    """Whether the framework in a container runs on each GPU that was named.
 
-    Some images install the wheels that are published; what code others were built with, nobody tells.
+    Some images install the wheels that are published; what code others were built with, only their notes tell.
     """
     container = question.container
-    if container is None or not question.gpus or container.row.capability_min:
+    if container is None or not question.gpus:
         return
+    told = container.row.capability_min is not None
     roles = {part: question.matrix.role_of(part) for part in container.holds}
-    held = [part for part, role in roles.items() if role and role.role in _COMPUTING]
-    for part in held:
-        if part in container.row.frameworks.values():
-            yield from _published_code(question, part, container)
-        elif not is_nvidias(container):
+    for part, role in roles.items():
+        fits: list[Fit] = []
+        if part in container.row.frameworks.values() and (part in container.row.holds or not told):
+            fits = list(_published_code(question, part, container))
+            yield from fits
+        computes = role is not None and role.role in _COMPUTING
+        if computes and not fits and not told and not is_nvidias(container):
             reason = f"for which GPUs {part} in {container.label} was built is not documented"
             yield conclude(question.matrix, "unknown", reason, container.row).concerning(CONTAINER, "gpu")
 
@@ -117,7 +120,8 @@ def held_fits(question: Question) -> Iterator[Fit]:
 def _published_code(question: Question, part: str, container: Container) -> Iterator[Fit]:
     """What the published build of a framework for the CUDA in the container says of the GPUs."""
     cuda = CudaVersion.parse(container.holds.get("cuda"))
-    version = parse_version(f"{container.holds[part]}+{tag_of(str(cuda))}" if cuda else container.holds[part])
+    tagged = cuda is not None and part in question.matrix.wheels_by_name
+    version = parse_version(f"{container.holds[part]}+{tag_of(str(cuda))}" if tagged else container.holds[part])
     if version is None:
         return
     labels = {part: f"{part}=={version}", "gpu": question.labels["gpu"]}
