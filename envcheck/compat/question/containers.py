@@ -1,4 +1,4 @@
-"""Containers of NVIDIA (``nvcr==pytorch:24.10``): what they hold, and what their notes require of driver and GPU.
+"""Containers (``nvcr==pytorch:24.10``): what they hold, and what their notes require of driver and GPU.
 
 What is named beside a container and the container holds is what is in it: it must be the version that it holds.
 """
@@ -106,7 +106,8 @@ def container_fits(question: Question) -> Iterator[Fit]:
     for gpu in question.gpus if cuda or container.row.capability_min else ():
         yield _on_gpu(question.matrix, container, cuda, gpu).concerning(CONTAINER, "gpu")
     if question.drivers and (cuda or container.row.driver or container.row.capability_min):
-        yield _on_driver(question, container, cuda).concerning(CONTAINER, "driver")
+        fit = _on_driver(question, container, cuda) if cuda else _by_its_notes(question, container)
+        yield fit.concerning(CONTAINER, "driver")
     if "os" in question.labels:
         yield _on_system(question, container).concerning(CONTAINER, "os")
 
@@ -177,7 +178,7 @@ def _is_below(capability: ComputeCapability, row: ImageRow) -> bool:
     return least is not None and capability < least
 
 
-def _on_driver(question: Question, container: Container, cuda: CudaVersion | None) -> Fit:
+def _on_driver(question: Question, container: Container, cuda: CudaVersion) -> Fit:
     """What the notes ask for, what CUDA itself does, and the package cuda-compat in the container.
 
     Where the notes ask for more than CUDA does, or for less, its documents disagree, and it is not known.
@@ -185,12 +186,6 @@ def _on_driver(question: Question, container: Container, cuda: CudaVersion | Non
     matrix, row = question.matrix, container.row
     floor = DriverRelease.parse(row.driver)
     asked = floor is None or min(question.drivers) >= floor
-    if cuda is None and floor is None:
-        return conclude(matrix, "unknown", f"which driver {container.label} needs is not known", row)
-    if cuda is None:
-        reason = f"{container.label} needs driver {row.driver} or newer"
-        change = "" if asked else f"driver >= {row.driver}"
-        return conclude(matrix, "compatible" if asked else "incompatible", reason, row, change=change)
     alone = question._replace(compat=None)
     numbers = parse_version(container.holds["cuda"])
     native = runs(alone, cuda, numbers.numbers if numbers else ())
@@ -206,6 +201,18 @@ def _on_driver(question: Question, container: Container, cuda: CudaVersion | Non
     if native.bad and forward.verdict == "unknown":
         return reworded(matrix, forward, f"{here}; {forward.reason}", row)
     return reworded(matrix, native, here, row)
+
+
+def _by_its_notes(question: Question, container: Container) -> Fit:
+    """Where the CUDA in it is not known, or it holds several."""
+    matrix, row = question.matrix, container.row
+    floor = DriverRelease.parse(row.driver)
+    if floor is None:
+        return conclude(matrix, "unknown", f"which driver {container.label} needs is not known", row)
+    reason = f"{container.label} needs driver {row.driver} or newer"
+    if min(question.drivers) >= floor:
+        return conclude(matrix, "compatible", reason, row)
+    return conclude(matrix, "incompatible", reason, row, change=f"driver >= {row.driver}")
 
 
 def _open(fit: Fit) -> Fit:
