@@ -167,6 +167,9 @@ nvcr==pytorch:24.08-py3 cudnn==9.3 nccl==2.22.3 tensorrt==10.3
 nvcr==nemo:24.05 torch==2.3.0 cuda==12.3 python==3.10
 nvcr==physicsnemo/physicsnemo:25.06 torch==2.7.0 cuda==12.9 gpu==T4
 nvcr==tritonserver:26.07 cuda==13.3
+nvcr==pytorch:22.05-py3 torch==1.12.0
+nvcr==pytorch:23.10-py3 torch==2.1.0 cudnn==8.9.5 nccl==2.19.3 tensorrt==8.6.1
+nvcr==tensorflow:24.03-tf2-py3 tensorflow==2.15.0
 image==rapidsai/base:24.10-cuda12.5-py3.12 rapids==24.10 python==3.12 cuda==12.5 gpu==V100
 nvcr==rapidsai/base:26.06-cuda13-py3.14 cuda==13.2 gpu==T4 driver==580.65.06
 image==vllm/vllm-openai:v0.8.5 vllm==0.8.5 torch==2.6.0 gpu==T4
@@ -222,6 +225,7 @@ def test_does_not_fit(question: str) -> None:
         ("nvcr==pytorch:99.01 driver==570.86.15", "does not know the container"),
         ("nvcr==dgl:23.07-py3 python==3.10", "documents disagree"),
         ("nvcr==tritonserver:26.07 cuda==13.3.0", "documents disagree"),
+        ("nvcr==tensorrt:23.04-py3 tensorrt==8.6.1", "documents disagree"),
         (
             "image==ollama/ollama:0.32.1 gpu==T4 driver==560.35.03",
             "which driver ollama/ollama:0.32.1 needs is not known",
