@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from fnmatch import fnmatchcase
 from typing import NamedTuple
 
 import msgspec
@@ -53,7 +54,7 @@ def _made_from(image: Image, base: Image) -> Image:
     row, below = image.row, base.row
     if row is None or below is None:
         return image
-    built = below.also.get(base.name.partition(":")[0], {})
+    built = also_held(below, base.name)
     merged = msgspec.structs.replace(
         row,
         holds={**base.holds, **row.holds},
@@ -66,6 +67,13 @@ def _made_from(image: Image, base: Image) -> Image:
         confidence=min(row.confidence, below.confidence, key=WEAKEST_FIRST.index),
     )
     return image._replace(row=merged, holds={**merged.holds, **image.holds})
+
+
+def also_held(row: ImageRow, name: str) -> dict[str, str]:
+    """The builds of its publisher in the image ``name`` of a row."""
+    repository = name.partition(":")[0]
+    own = [held for key, held in row.also.items() if key == repository or fnmatchcase(name, key)]
+    return {part: version for held in own for part, version in held.items()}
 
 
 def _dotted(part: str, version: str) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
-from envcheck.compat.images import image_of
+from envcheck.compat.images import also_held, image_of
 from envcheck.compat.matrix import Matrix
 from envcheck.compat.names import canonical, scheme
 from envcheck.compat.question.hardware import NAME as FORWARD
@@ -54,8 +54,7 @@ def read_container(matrix: Matrix, text: str) -> Container | str:
         return f"write {CONTAINER}==NAME:TAG, where NAME is {known}"
     for image in found:
         if image and image.row:
-            own = image.row.also.get(image.name.partition(":")[0], {})
-            return Container(label, image.row, {**image.holds, **own}, {})
+            return Container(label, image.row, {**image.holds, **also_held(image.row, image.name)}, {})
     return f"the matrix does not know the container {label}, as the notes of its release could not be read"
 
 

@@ -170,6 +170,8 @@ nvcr==tritonserver:26.07 cuda==13.3
 nvcr==pytorch:22.05-py3 torch==1.12.0
 nvcr==pytorch:23.10-py3 torch==2.1.0 cudnn==8.9.5 nccl==2.19.3 tensorrt==8.6.1
 nvcr==tensorflow:24.03-tf2-py3 tensorflow==2.15.0
+nvcr==tensorflow:22.05-tf2-py3 tensorflow==2.8.0
+nvcr==tensorflow:22.05-tf1-py3 tensorflow==1.15.5
 image==rapidsai/base:24.10-cuda12.5-py3.12 rapids==24.10 python==3.12 cuda==12.5 gpu==V100
 nvcr==rapidsai/base:26.06-cuda13-py3.14 cuda==13.2 gpu==T4 driver==580.65.06
 image==vllm/vllm-openai:v0.8.5 vllm==0.8.5 torch==2.6.0 gpu==T4
@@ -203,6 +205,7 @@ nvcr==dgl:23.07-py3 gpu==B200
 nvcr==digits:19.06-tensorflow gpu==A100
 nvcr==physicsnemo/physicsnemo:25.06 gpu==V100
 nvcr==tritonserver:26.07 cuda==13.2
+nvcr==tensorflow:22.05-tf1-py3 tensorflow==2.8.0
 nvcr==rapidsai/base:24.10-cuda12.5-py3.12 gpu==P100
 image==vllm/vllm-openai:v0.9.1 gpu==V100
 image==ghcr.io/huggingface/text-embeddings-inference:1.5 gpu==T4
@@ -225,6 +228,7 @@ def test_does_not_fit(question: str) -> None:
         ("nvcr==pytorch:99.01 driver==570.86.15", "does not know the container"),
         ("nvcr==dgl:23.07-py3 python==3.10", "documents disagree"),
         ("nvcr==tritonserver:26.07 cuda==13.3.0", "documents disagree"),
+        ("nvcr==tensorflow:22.05-py3 tensorflow==2.8.0", "the matrix does not know which version"),
         ("nvcr==tensorrt:23.04-py3 tensorrt==8.6.1", "documents disagree"),
         (
             "image==ollama/ollama:0.32.1 gpu==T4 driver==560.35.03",
