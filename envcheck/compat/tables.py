@@ -913,7 +913,12 @@ class ImageRow(Row, frozen=True, kw_only=True):
     frameworks: dict[str, str] = {}
     """By repository, the framework that its images bring, where the CUDA that they hold is that of its build."""
     also: dict[str, dict[str, str]] = {}
-    """Versions that the images of one repository also hold: a build of its publisher, not a release on PyPI."""
+    """Versions that the images of one repository also hold, or those whose name matches (``REPOSITORY:*-tf2-*``): a
+    build of its publisher, not a release on PyPI."""
+    disputed: dict[str, str] = {}
+    """Versions of what they hold that another document names, or the same one elsewhere: ``{python = "3.10"}``."""
+    base: str = ""
+    """The image with its tag that they are made from: they hold what it holds, and need what it needs."""
     forward: bool | None = None
     """Whether it holds cuda-compat, with which a data-center GPU can do with an older driver; None: not known."""
     driver: str | None = None

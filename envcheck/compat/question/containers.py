@@ -1,4 +1,4 @@
-"""Containers of NVIDIA (``nvcr==pytorch:24.10``): what they hold, and what their notes require of driver and GPU.
+"""Containers (``nvcr==pytorch:24.10``): what they hold, and what their notes require of driver and GPU.
 
 What is named beside a container and the container holds is what is in it: it must be the version that it holds.
 """
@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
-from envcheck.compat.images import image_of
+from envcheck.compat.images import also_held, image_of
 from envcheck.compat.matrix import Matrix
 from envcheck.compat.names import canonical, scheme
 from envcheck.compat.question.hardware import NAME as FORWARD
@@ -54,8 +54,7 @@ def read_container(matrix: Matrix, text: str) -> Container | str:
         return f"write {CONTAINER}==NAME:TAG, where NAME is {known}"
     for image in found:
         if image and image.row:
-            own = image.row.also.get(image.name.partition(":")[0], {})
-            return Container(label, image.row, {**image.holds, **own}, {})
+            return Container(label, image.row, {**image.holds, **also_held(image.row, image.name)}, {})
     return f"the matrix does not know the container {label}, as the notes of its release could not be read"
 
 
@@ -103,11 +102,11 @@ def container_fits(question: Question) -> Iterator[Fit]:
             fits = [(str(version), _holds(question.matrix, container, part, version)) for version in versions]
             yield agree(fits, question.labels.get(part, part)).concerning(CONTAINER, part)
     cuda = CudaVersion.parse(container.holds.get("cuda"))
-    if cuda:
-        for gpu in question.gpus:
-            yield _on_gpu(question.matrix, container, cuda, gpu).concerning(CONTAINER, "gpu")
-        if question.drivers:
-            yield _on_driver(question, container, cuda).concerning(CONTAINER, "driver")
+    for gpu in question.gpus if cuda or container.row.capability_min else ():
+        yield _on_gpu(question.matrix, container, cuda, gpu).concerning(CONTAINER, "gpu")
+    if question.drivers and (cuda or container.row.driver or container.row.capability_min):
+        fit = _on_driver(question, container, cuda) if cuda else _by_its_notes(question, container)
+        yield fit.concerning(CONTAINER, "driver")
     if "os" in question.labels:
         yield _on_system(question, container).concerning(CONTAINER, "os")
 
@@ -120,15 +119,22 @@ def _holds(matrix: Matrix, container: Container, part: str, version: Version) ->
             f"{container.label} holds its publisher's own build of {part}, and the matrix does not know which version"
         )
         return conclude(matrix, "unknown", reason, container.row)
-    held = parse_version(text, scheme(part))
-    same = held is not None and all(one == other for one, other in zip(held.numbers, version.numbers, strict=False))
+    other = container.row.disputed.get(part, "")
+    same, disputed = (_agrees(each, part, version) for each in (text, other))
     reason = f"{container.label} holds {part} {text}"
+    if disputed != same and other:
+        return conclude(matrix, "unknown", f"documents disagree: {reason}, or {other}", container.row)
     if same:
         return conclude(matrix, "compatible", reason, container.row)
     return conclude(matrix, "incompatible", f"{reason}, not {version}", container.row, change=f"{part} {text}")
 
 
-def _on_gpu(matrix: Matrix, container: Container, cuda: CudaVersion, gpu: AskedGpu) -> Fit:
+def _agrees(text: str, part: str, version: Version) -> bool:
+    held = parse_version(text, scheme(part))
+    return held is not None and all(one == other for one, other in zip(held.numbers, version.numbers, strict=False))
+
+
+def _on_gpu(matrix: Matrix, container: Container, cuda: CudaVersion | None, gpu: AskedGpu) -> Fit:
     row, answer = container.row, partial(conclude, matrix)
     capability = matrix.capability_rows.get(gpu.capability)
     least, greatest = ComputeCapability.parse(row.capability_min), ComputeCapability.parse(row.capability_max)
@@ -140,6 +146,9 @@ def _on_gpu(matrix: Matrix, container: Container, cuda: CudaVersion, gpu: AskedG
     if greatest and gpu.capability > greatest:
         reason = f"{container.label} supports compute capability up to {greatest}; {gpu.label} has {gpu.capability}"
         return answer("incompatible", reason, row, change=f"a GPU of compute capability <= {greatest}")
+    if cuda is None:
+        reason = f"{container.label} supports compute capability {least} or higher; {gpu.label} has {gpu.capability}"
+        return answer("compatible", reason, row)
     fit = cuda_serves(matrix, gpu.capability, cuda)
     around = [other for other in _months_around(matrix, row) if _is_below(gpu.capability, other)]
     if fit.ok and not least and around:
@@ -174,11 +183,11 @@ def _on_driver(question: Question, container: Container, cuda: CudaVersion) -> F
     Where the notes ask for more than CUDA does, or for less, its documents disagree, and it is not known.
     """
     matrix, row = question.matrix, container.row
+    floor = DriverRelease.parse(row.driver)
+    asked = floor is None or min(question.drivers) >= floor
     alone = question._replace(compat=None)
     numbers = parse_version(container.holds["cuda"])
     native = runs(alone, cuda, numbers.numbers if numbers else ())
-    floor = DriverRelease.parse(row.driver)
-    asked = floor is None or min(question.drivers) >= floor
     here = f"{container.label} holds CUDA {cuda}: {native.reason}"
     if native.ok and asked:
         return reworded(matrix, native, here, row)
@@ -191,6 +200,18 @@ def _on_driver(question: Question, container: Container, cuda: CudaVersion) -> F
     if native.bad and forward.verdict == "unknown":
         return reworded(matrix, forward, f"{here}; {forward.reason}", row)
     return reworded(matrix, native, here, row)
+
+
+def _by_its_notes(question: Question, container: Container) -> Fit:
+    """Where the CUDA in it is not known, or it holds several."""
+    matrix, row = question.matrix, container.row
+    floor = DriverRelease.parse(row.driver)
+    if floor is None:
+        return conclude(matrix, "unknown", f"which driver {container.label} needs is not known", row)
+    reason = f"{container.label} needs driver {row.driver} or newer"
+    if min(question.drivers) >= floor:
+        return conclude(matrix, "compatible", reason, row)
+    return conclude(matrix, "incompatible", reason, row, change=f"driver >= {row.driver}")
 
 
 def _open(fit: Fit) -> Fit:

@@ -97,36 +97,47 @@ _COMPUTING = ("framework", "engine")
 
 
 def held_fits(question: Question) -> Iterator[Fit]:
-    """Whether the framework in a container runs on each GPU that was named, where its notes name none.
+    """Whether the framework in a container runs on each GPU that was named, and with the driver.
 
-    Some images install the wheels that are published; what code others were built with, nobody tells.
+    Some images install the wheels that are published; what code others were built with, only their notes tell.
     """
     container = question.container
-    if container is None or not question.gpus or container.row.capability_min:
+    if container is None or not (question.gpus or question.drivers):
         return
+    told = container.row.capability_min is not None
     roles = {part: question.matrix.role_of(part) for part in container.holds}
-    held = [part for part, role in roles.items() if role and role.role in _COMPUTING]
-    for part in held:
-        if part in container.row.frameworks.values():
-            yield from _published_code(question, part, container)
-        elif not is_nvidias(container):
+    for part, role in roles.items():
+        fits: list[Fit] = []
+        if part in container.row.frameworks.values() and (part in container.row.holds or not told):
+            fits = list(_published_code(question, part, container))
+            yield from fits
+        computes = role is not None and role.role in _COMPUTING
+        if computes and question.gpus and not fits and not told and not is_nvidias(container):
             reason = f"for which GPUs {part} in {container.label} was built is not documented"
             yield conclude(question.matrix, "unknown", reason, container.row).concerning(CONTAINER, "gpu")
 
 
 def _published_code(question: Question, part: str, container: Container) -> Iterator[Fit]:
-    """What the published build of a framework for the CUDA in the container says of the GPUs."""
+    """What the published build of a framework for the CUDA in the container says of the GPUs; where the container's
+    CUDA is that of the build alone, of the driver too.
+    """
     cuda = CudaVersion.parse(container.holds.get("cuda"))
-    version = parse_version(f"{container.holds[part]}+{tag_of(str(cuda))}" if cuda else container.holds[part])
+    tagged = cuda is not None and part in question.matrix.wheels_by_name
+    version = parse_version(f"{container.holds[part]}+{tag_of(str(cuda))}" if tagged else container.holds[part])
     if version is None:
         return
-    labels = {part: f"{part}=={version}", "gpu": question.labels["gpu"]}
-    own = question._replace(container=None, drivers=(), cuda=(), labels=labels, versions={part: (version,)}, implied={})
+    drivers = () if cuda or container.row.driver else question.drivers
+    asked = {"gpu", *(["driver"] if drivers else ())} & question.labels.keys()
+    labels = {part: f"{part}=={version}", **{about: question.labels[about] for about in asked}}
+    own = question._replace(
+        container=None, drivers=drivers, cuda=(), labels=labels, versions={part: (version,)}, implied={}
+    )
     for _, fits in _options(own, part, version):
         for fit in fits:
-            if "gpu" in fit.about:
+            about = asked & set(fit.about)
+            if len(about) == 1 and part in fit.about:
                 told = f"{container.label}: {fit.reason}"
-                yield reworded(question.matrix, fit, told, container.row).concerning(CONTAINER, "gpu")
+                yield reworded(question.matrix, fit, told, container.row).concerning(CONTAINER, *about)
 
 
 # Packages that are compiled against PyTorch during installation. PyTorch's tools refuse an nvcc of another CUDA major.
