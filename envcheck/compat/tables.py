@@ -929,6 +929,8 @@ class ImageRow(Row, frozen=True, kw_only=True):
     """Greatest one of the generations that its notes name."""
     libraries: bool = True
     """Whether CUDA's libraries are in it where CUDA is, and not its runtime alone."""
+    musl: bool = False
+    """Whether its C library is musl, for which wheels for glibc are not."""
 
     @property
     def id(self) -> str:

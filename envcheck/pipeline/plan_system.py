@@ -9,9 +9,9 @@ from envcheck.compat.matrix import Matrix
 from envcheck.compat.specifier import covered, parse_version
 from envcheck.components import Bound, Component
 from envcheck.pipeline.plan_checks import answered, asked, check_of, label_of
+from envcheck.plans.dockerfile import MUSL
 from envcheck.snapshot import Environment, Planned
 
-_MUSL = "musl"
 _PURE = "any"
 
 
@@ -23,7 +23,7 @@ def beside_system(item: Planned, environment: Environment, matrix: Matrix) -> Ch
     for part in environment.planned or ():
         if part.image is None or part.version is None:
             continue
-        if part.name == _MUSL:
+        if part.name == MUSL:
             return _without_glibc(item, part, environment, matrix)
         if part.name in matrix.distribution_names:
             answer = asked(matrix, item.name, release, [Component(part.name, (Bound("==", part.version),))])

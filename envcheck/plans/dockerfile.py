@@ -29,6 +29,8 @@ from envcheck.plans.kit.shell import Command, commands, filled, of_words
 from envcheck.snapshot import Planned
 
 NAME = "Dockerfile"
+MUSL = "musl"
+"""What an image holds whose C library is not glibc."""
 
 _FILE = re.compile(
     r"(?:Dockerfile|Containerfile)(?:[._-].{1,80})?|.{1,80}\.(?:Dockerfile|Containerfile)", re.IGNORECASE
@@ -279,6 +281,8 @@ def _of_image(sheet: Sheet, image: str, line: int) -> Iterator[Planned]:
         yield unread(sheet, f"FROM {known.name}", line, "what this tag of the image holds is not known")
     else:
         yield from _held(sheet, known.holds, known.name, line)
+        if known.row.musl:
+            yield msgspec.structs.replace(item(sheet, MUSL, SpecifierSet("==1"), line), image=known.name)
 
 
 def _held(sheet: Sheet, versions: dict[str, str], image: str, line: int) -> Iterator[Planned]:
