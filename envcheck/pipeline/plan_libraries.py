@@ -32,8 +32,14 @@ def without_libraries(item: Planned, environment: Environment, matrix: Matrix) -
     None where they are there, where the package brings them, and outside of images: a machine may have any.
     """
     planned = environment.planned or ()
-    is_image = dockerfile.recognise(PurePath(item.file).name) and item.build == "" and item.image is None
-    if not is_image or any(not each.name for each in planned):
+    files = {environment.key, *(each.file for each in planned)}
+    if (
+        not any(dockerfile.recognise(PurePath(file).name) for file in files)
+        or item.build != ""
+        or item.image is not None
+    ):
+        return None
+    if any(not each.name for each in planned):
         return None  # what may bring anything leaves the verdict open
     for component, title, trait in _OUTSIDE:
         takers = [(item.name, item.version or "")] if matrix.has_trait(item.name, trait) else _by_extras(item, matrix)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 import msgspec
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
-from envcheck.checks import Check, Fix, Location
+from envcheck.checks import Check, Evidence, Fix
 from envcheck.compat.matrix import Matrix
 from envcheck.compat.question.declared import declared
 from envcheck.pipeline.plan_checks import check_of, label_of
@@ -49,7 +49,6 @@ def _check(item: Planned, other: Planned, bounds: str, environment: Environment,
     return msgspec.structs.replace(
         check,
         id=f"{check.id} {other.name}",
-        evidence=(*check.evidence, *check_of(other, environment, "fail", "", "").evidence),
-        location=Location(file=item.file, line=item.line),
+        evidence=(*check.evidence, Evidence(what="planned", value=other.asked, source=other.source)),
         sources=matrix.cite(*rows[:1]),
     )

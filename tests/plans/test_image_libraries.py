@@ -87,6 +87,12 @@ def test_tensorflow_and_jax_in_an_image(tmp_path: Path, base: str, pip: str, sta
     assert named(report, PLAN, "jax" if "jax" in pip else "tensorflow").status == status
 
 
+def test_requirements_that_an_image_installs(tmp_path: Path) -> None:
+    text = "FROM ubuntu:22.04\nCOPY requirements.txt .\nRUN pip install -r requirements.txt\n"
+    found = plan(tmp_path, _requirements__txt=ORT, Dockerfile=text)
+    assert named(judge(found, H100), PLAN, "onnxruntime-gpu").status == "unknown"
+
+
 def test_a_machine_may_have_any_library(tmp_path: Path) -> None:
     assert named(judge(plan(tmp_path, requirements__txt=ORT), H100), PLAN, "onnxruntime-gpu").status == "pass"
 
