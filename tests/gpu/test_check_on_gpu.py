@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -45,6 +46,36 @@ def test_the_verdict_is_pass_or_warnings_alone(report: dict[str, Any]) -> None:
     statuses = {check["rule"]: check["status"] for check in report["checks"]}
     for required in ("gpu-init-failed", "no-nvidia-gpu", "driver-too-old", "gpu-code-missing"):
         assert statuses[required] == "pass"
+
+
+@pytest.mark.parametrize(
+    ("node", "other"),
+    [
+        ("/dev/nvidia-uvm", ""),
+        ("/dev/nvidia-uvm", "c 240 0"),
+        ("/dev/nvidiactl", "c 1 3"),
+        ("/dev/nvidia{minor}", ""),
+        ("/dev/nvidia{minor}", "c 195 77"),
+    ],
+)
+def test_a_node_that_leads_elsewhere_is_the_cause(
+    report: dict[str, Any], tmp_path: Path, node: str, other: str
+) -> None:
+    """In a private mount namespace an empty file, or another device, lies over the node."""
+    gpus = report["snapshot"]["gpus"]["items"]
+    if os.geteuid() or not shutil.which("unshare") or len(gpus) != 1:
+        pytest.skip("only root can mount, and only a single GPU stops CUDA by its node")
+    path, place = node.format(minor=gpus[0]["minor"]), tmp_path / "other"
+    made = f"mknod {place} {other}" if other else f": > {place}"
+    script = f'{made} && mount --bind {place} {path} && exec "$@"'
+    command = ["unshare", "-m", "sh", "-c", script, "sh", sys.executable, "-m", "envcheck", "check", "--json"]
+    result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    if not result.stdout:
+        pytest.skip(f"nothing can be mounted: {result.stderr[:200]}")
+    checks = {check["rule"]: check for check in json.loads(result.stdout)["checks"]}
+    cause = checks["device-node-wrong"]
+    assert (cause["status"], cause["evidence"][0]["what"]) == ("fail", path)
+    assert checks["gpu-init-failed"]["explained_by"] == cause["id"]
 
 
 def test_no_two_sources_disagree(report: dict[str, Any]) -> None:
