@@ -106,7 +106,9 @@ def test_a_gpu_about_which_sources_disagree_is_left_open(row: ReleaseRow) -> Non
     itertools.chain(
         questions("""
 pytorch3d==0.7.4 torch==2.0.1
-detectron2==0.4 torch==1.8.0
+dgl==2.1.0 torch==2.2.1
+pyg-lib==0.5.0 torch==2.8.0
+transformer-engine==1.5 gpu==A100
 mmcv==2.1.0 torch==1.8.0
 mmsegmentation==1.2.2 mmcv==2.1.0
 mmpose==0.28.0 mmcv-full==1.6.0
@@ -142,7 +144,8 @@ def test_fits(question: str) -> None:
     itertools.chain(
         questions("""
 pytorch3d==0.7.0 torch==1.7.1
-detectron2==0.5 torch==1.6.0
+dgl==2.1.0 torch==2.2.2
+pyg-lib==0.5.0 torch==2.5.0
 mmcv==2.2.0 torch==1.7.1
 mmsegmentation==1.2.2 mmcv==2.2.0
 mmpose==0.28.0 mmcv-full==1.7.0
