@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Iterator
 
 from envcheck.compat.load import load_matrix
+from envcheck.compat.question.package_needs import release_for
 from envcheck.compat.question.published import published
 from envcheck.compat.relations.gpu_code import read_targets
 from envcheck.compat.specifier import Version, covered, parse_specifier, parse_version
@@ -199,3 +200,9 @@ auto-gptq==0.7.1 gpu==RTX,4090 os==windows
 )
 def test_nobody_can_tell(question: str) -> None:
     assert_nobody_can_tell(question)
+
+
+def test_the_newest_release_is_chosen_whichever_file_speaks_of_it() -> None:
+    bounds = release_for(MATRIX, "transformers", "torch", "2.5.1")
+    assert bounds
+    assert parse_specifier(bounds).bounds[0].numbers > (5,)
