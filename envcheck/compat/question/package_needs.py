@@ -286,7 +286,7 @@ def release_for(
         and "|" not in row.versions
         and runs_on(row, python)
     ]
-    return found[-1] if found else None
+    return max(found, key=lambda versions: parse_specifier(versions).bounds[0].numbers, default=None)
 
 
 def later_release_for_python(

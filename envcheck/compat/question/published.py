@@ -98,6 +98,12 @@ def _speaks_of(row: ReleaseRow, version: Version) -> bool:
     return named or (elsewhere and spec.cover(version) == "all")
 
 
+def lists(row: PublishedRow, version: Version) -> bool:
+    """Whether a row lists a release that a version may mean."""
+    texts = (word for text in row.releases for word in text.split())
+    return any(one and _stands_for(version, one) for one in map(parse_version, texts))
+
+
 def _stands_for(version: Version, release: Version) -> bool:
     """Whether a version as it was written may mean a release: further numbers and posts are often left out."""
     numbers = release.numbers + (0,) * len(version.numbers)

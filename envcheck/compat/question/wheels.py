@@ -7,6 +7,7 @@ from typing import TypeVar
 
 from envcheck.compat.matrix import Matrix
 from envcheck.compat.names import CUDA_PARTS, HARDWARE, scheme
+from envcheck.compat.question.published import lists
 from envcheck.compat.question.question import Implied, Question, agree, listed, overall, summary
 from envcheck.compat.relations.fit import Fit, FitVerdict, conclude
 from envcheck.compat.specifier import Cover, Version, covered, parse_specifier, parse_version
@@ -23,15 +24,24 @@ _SEVERAL = 2
 def wheels_of(matrix: Matrix, name: str, version: Version, rows: Sequence[ReleaseRow] = ()) -> tuple[WheelRow, ...]:
     """The rows of a release, or of the releases of a family. ``rows`` are what else is known of it.
 
-    A post-release that other rows name, and none of PyPI's does, is another index's.
+    A post-release that other rows name, and none of PyPI's does, is another index's; so is a release that rows by hand
+    list, and those of PyPI do not.
     """
     if version.local or version.pre:
         return ()
     found = covering(matrix.wheels_by_name.get(name, ()), version)
+    if _is_listed_by_hand_alone(matrix, name, version, found):
+        return ()
     required = covering(matrix.requirements_by_name.get(name, ()), version)
     if version.post is None or _names_post(found) or _names_post(required):
         return found
     return () if _names_post(rows) else found
+
+
+def _is_listed_by_hand_alone(matrix: Matrix, name: str, version: Version, wheels: Sequence[WheelRow]) -> bool:
+    from_pypi = {row.source for row in wheels}
+    listing = [row.source for row in matrix.published_by_name.get(name, ()) if lists(row, version)]
+    return bool(listing) and from_pypi.isdisjoint(listing)
 
 
 def _names_post(rows: Sequence[R]) -> bool:

@@ -107,8 +107,13 @@ def newer_releases(framework: Framework, facts: Facts) -> list[str]:
 
 
 def _default_builds(facts: Facts, name: str) -> list[ReleaseRow]:
-    """The rows of a package's releases, oldest first, for the build without a local tag."""
-    return [row for row in facts.matrix.rows_of(name) if row.name == name and not row.build]
+    """The rows of a package's releases, oldest first, for the build without a local tag.
+
+    One that only tells of what a release does without chooses none.
+    """
+    rows = [row for row in facts.matrix.rows_of(name) if row.name == name and not row.build]
+    choosing = [row for row in rows if not row.optional or not row.needs.keys() <= {*row.optional}]
+    return sorted(choosing, key=lambda row: parse_specifier(row.versions).bounds[0].numbers)
 
 
 def _may_run(row: ReleaseRow, facts: Facts) -> bool:

@@ -53,7 +53,7 @@ causal-conv1d==1.5.0 nvcc==11.8 torch==2.5.1+cu124
 mmcv==2.2.0 nvcc==11.8 torch==2.3.0+cu121
 mmcv-full==1.7.2 nvcc==12.1 torch==2.0.1+cu118
 detectron2==0.6 nvcc==11.8 torch==2.1.0+cu121
-pytorch3d==0.7.8 nvcc==11.8 torch==2.5.1+cu124
+pytorch3d==0.7.8 nvcc==11.8 torch==2.4.1+cu124
 grouped-gemm==0.1.6 nvcc==11.8 torch==2.3.0+cu121
 apex==0.1 nvcc==11.8 torch==2.5.1+cu124
 """),

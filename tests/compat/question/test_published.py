@@ -141,9 +141,12 @@ def test_what_another_index_has_or_stands_for_several_is_a_release(question: str
     assert "lists no release" not in shown(found), shown(found)
 
 
+NOTHING = ("nothing in the matrix", "the matrix does not know")
 SILENT = {
+    "auto-gptq": {"0.2.0", "0.2.1", "0.2.2", "0.3.0", "0.3.1", "0.3.2"},  # source archives alone
     "bitsandbytes": {"0.36.0", "0.36.0.post2"},  # the one has no libraries
     "nvidia-nccl-cu12": {"2.20.3"},  # its wheel was not read
+    "open3d": {"0.16.1"},  # for macOS alone
     "onnxruntime-gpu": {"1.7.0", "1.8.0", "1.8.1", "1.9.0", "1.10.0", "1.23.1"},  # no wheels for Linux on PyPI
     "spconv-cu118": {"2.2.5", "2.2.6"},  # for Windows alone
     "vllm": {"0.2.1"},
@@ -157,7 +160,9 @@ def test_no_release_between_two_whose_gpu_code_is_known_is_without(name: str) ->
     told = [
         str(one)
         for one in versions
-        if not any("nothing in the matrix" in reason.message for reason in judged(f"{name}=={one} gpu==A100").reasons)
+        if not any(
+            words in reason.message for words in NOTHING for reason in judged(f"{name}=={one} gpu==A100").reasons
+        )
     ]
     order = [str(version) for version in versions]
     between = order[order.index(told[0]) : order.index(told[-1])]
@@ -179,3 +184,13 @@ def test_a_wheel_for_a_system_is_not_refused_because_rows_are_for_another(name: 
             found = judged(f"{name}=={version} os=={os} machine=={machine} gpu==A100")
             refused = any(f"{version} is for" in one.message and "not for" in one.message for one in found.reasons)
             assert not refused or name in NOT_FOR_GPUS, f"{version} {system}"
+
+
+@every(
+    questions("""
+transformer-engine==1.5 python==3.10
+exllamav3==1.3.0 python==3.12
+""")
+)
+def test_pypi_has_no_wheel_of_a_release_that_only_its_repository_has(question: str) -> None:
+    assert_nobody_can_tell(question)
