@@ -58,6 +58,14 @@ _INDEX = re.compile(
     r"https?://download\.pytorch\.org/whl/(?:nightly/|test/)?(cu[0-9]{2,3}|cpu)\b"
     r"|TORCH_BACKEND=(cu[0-9]{2,3}|cpu)\b|--torch-backend[ =](cu[0-9]{2,3}|cpu)\b"
 )
+_CURES = re.compile(
+    r"^\W{0,4}(?:after|once|with|when|using|solved|fixed|resolved)\b.{0,400}"
+    r"(?:: ?True\W{0,3}$|\b(?:works?|worked|(?:returns?|is|gives?|prints?|shows?|got) True|True now|now True|solved"
+    r"|fixed)\b)"
+    r"|\b(?:solve[sd]|fixe[sd]|resolve[sd]|cure[sd]|helped)\b.{0,20}: ",
+    re.IGNORECASE,
+)
+"""A sentence about what ended the problem: what it installs was not there before."""
 _ANY = re.compile(
     r"nstall|whl|onnxruntime-|[+~] [\w.-]+==|=[0-9]|_[0-9]|Updating|Downgrading|Removing|\b(?:create|add)\b|"
     r"-(?:cpu|cuda)"
@@ -200,7 +208,7 @@ def _names_pypi(paste: Paste) -> bool:
 
 def _all_steps(paste: Paste) -> Iterator[_Step]:
     for line in paste.lines:
-        if _ANY.search(line):
+        if _ANY.search(line) and not _CURES.search(line[:_LONGEST_LINE]):
             yield from _steps(line.strip()[:_LONGEST_LINE])
 
 

@@ -47,7 +47,7 @@ def _link() -> str:
     return (
         r"(?:\[[A-Za-z0-9_, -]{1,40}\])?"
         r"(?:[`'\"*]{0,3}(?: (?:api|server|engine|package|library|wheel)){0,2}[-_. ]{0,3}"
-        rf"{_version_word()}_{{0,2}}(?: or commit id)?)?"
+        rf"{_version_word()}_{{0,2}}(?: or commit id)?|[`'\"*]{{0,3}} (?:package|wheel))?"
         r"(?: ?\((?:(?:gpu\?|cuda|pip|conda|installed)\)|[^()]{1,60}\) ?:))?"
         r"[\"'`*_]{0,4}\s{0,40}(?:[:=|@/-]{1,2}>?|→|\.{3,60}|is|at|✅|[は是为為는은])?\s{0,40}[\"'`*(\[]{0,4}"
         # What `tf.version.GIT_VERSION` prints before the version.
@@ -114,6 +114,8 @@ _OF_BUILD = re.compile(
 _USED_FOR = re.compile(r"\bused (?:to build|for building|to compile) $", re.IGNORECASE)
 """What stands before the name of something whose part's version follows: "ROCM used to build PyTorch: 5.7"."""
 _LONGEST_USE = 20
+_WORKS = re.compile(r"[`'\"*)]{0,3} (?:works?|worked|is fine|runs|ran)\b(?! only)", re.IGNORECASE)
+"""What follows a version that works, in a sentence beside one that does not."""
 _PAIR = re.compile(
     r"\bcuda ?[/,&] ?cudnn(?: versions?)?(?: ?\([^()]{1,60}\))?[\"'`*]{0,3}\s{0,40}[:=|]\s{0,40}v?"
     r"(?P<cuda>[0-9]{1,2}\.[0-9]{1,2})(?:\.[0-9]{1,3})?"
@@ -377,7 +379,8 @@ def _named(part: str, *, listed: bool, hedged: bool) -> Iterator[Mention]:
         labelled, component = listed or _is_labelled(found), _component(found)
         of_driver = component == "cuda" and _OF_DRIVER.search(part) is not None
         of_part = _USED_FOR.search(part, max(0, found.start() - _LONGEST_USE), found.start())
-        if (hedged and not labelled) or of_driver or of_part or _is_asked_for(part, found.start()):
+        works = not listed and _WORKS.match(part, found.end())
+        if (hedged and not labelled) or of_driver or of_part or works or _is_asked_for(part, found.start()):
             continue
         cuda = _cuda_beside(part, found) if component == "torch" else None
         cpu = component == "torch" and cuda is None and _FOR_CPU.match(part[found.end() :]) is not None

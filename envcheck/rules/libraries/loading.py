@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from envcheck.checks import Fix
-from envcheck.rules.api import never, rule
+from envcheck.rules.api import Facts, never, rule
 
-_INSTALL_IT = (
-    Fix(text="Install the system's package that holds the library (apt-file search NAME, dnf provides '*/NAME')"),
+_INSTALL_IT = "Install the system's package that holds the library (apt-file search NAME, dnf provides '*/NAME')"
+_PUT_IT_THERE = (
+    "Put the DLL beside the program, or in a folder of PATH: from the package that brings it (cuDNN's instructions for "
+    "Windows name the one of zlibwapi.dll; others come with the Visual C++ Redistributable)"
 )
+
+
+def _provide_it(facts: Facts) -> tuple[Fix, ...]:
+    return (Fix(text=_PUT_IT_THERE if facts.driver_os == "windows" else _INSTALL_IT),)
 
 
 _LOAD_FIRST = (
@@ -22,13 +28,13 @@ _SAME_ARCHITECTURE = (Fix(text="Install the build for this architecture: a 64-bi
 _ONE_OPENMP = (Fix(text="Install the packages that bring OpenMP from one source (all by conda, or all by pip)"),)
 
 
-@rule(layer="library", arises=never, remedy=_INSTALL_IT, explains=("framework-import-fails",))
+@rule(layer="library", arises=never, remedy=_provide_it, explains=("framework-import-fails",))
 def system_library_missing() -> None:
     """A library of the system is not installed.
 
     What it checks
         Reads error lines of the loader about libraries that belong neither to CUDA nor to the driver,
-        such as libGL.so.1, libnuma.so.1 or libopenblas.so.0.
+        such as libGL.so.1, libnuma.so.1 or libopenblas.so.0, and on Windows zlibwapi.dll.
 
     Why it matters
         The package that needs it cannot be imported. Slim images lack many libraries that a desktop
@@ -36,7 +42,8 @@ def system_library_missing() -> None:
 
     How to fix
         Install the distribution's package that holds the library: libgl1, libnuma1, libopenblas0,
-        libopenmpi3 and so on. OpenCV has builds without a screen (opencv-python-headless).
+        libopenmpi3 and so on. OpenCV has builds without a screen (opencv-python-headless). On Windows,
+        cuDNN from 8.3 on needs zlibwapi.dll, which does not come with it.
 
     Sources
         Linux manual, the dynamic loader: https://man7.org/linux/man-pages/man8/ld.so.8.html

@@ -36,7 +36,7 @@ def states_versions(subject: FrameworkSubject, facts: Facts) -> bool:
     framework = subject.framework
     if framework.source != PASTED or framework.loads is not None or framework.version is None:
         return False
-    if framework.cpu_only or framework.hip or framework.gpu_available or _allocates(facts):
+    if framework.cpu_only or framework.hip or framework.gpu_available or _uses_the_gpu(facts):
         return False
     if not facts.matrix.has_trait(framework.name, "builds-listed"):
         return False
@@ -46,9 +46,9 @@ def states_versions(subject: FrameworkSubject, facts: Facts) -> bool:
     return said is not None and not conda and (loaded or not _bundles(subject, facts))
 
 
-def _allocates(facts: Facts) -> bool:
-    """Whether a program of the text got as far as the GPU's memory, and thus has its libraries."""
-    return tells_of(facts.snapshot, "gpu-memory-exhausted")
+def _uses_the_gpu(facts: Facts) -> bool:
+    """Whether a program of the text got as far as the GPU's memory or its compiler, and thus has its libraries."""
+    return tells_of(facts.snapshot, "gpu-memory-exhausted", "jit-compiler-too-old")
 
 
 def _bundles(subject: FrameworkSubject, facts: Facts) -> bool:

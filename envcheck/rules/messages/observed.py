@@ -43,7 +43,10 @@ def observed_problems(snapshot: Snapshot, matrix: Matrix | None = None) -> tuple
             continue
         if consequence and _RAISED.match(error.text) and line.problem not in found:
             continue
-        line = refine(line, error.text, snapshot, matrix) if matrix else line
+        meant = refine(line, error.text, snapshot, matrix) if matrix else line
+        if meant is None:
+            continue
+        line = meant
         shown = line_evidence(error)
         known, evidence = found.setdefault(line.problem, (line, []))
         if STATUSES.index(line.status) < STATUSES.index(known.status):

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from envcheck.compat.error_lines import ErrorLine, fragment_in, lines_with, matches_fragment, nccl_releases
 from envcheck.compat.matrix import Matrix
 from envcheck.compat.relations.driver_cuda import known_cuda_of
 from envcheck.compat.relations.gpu_code import runs_natively
 from envcheck.compat.relations.libraries import is_older, same_major
+from envcheck.compat.specifier import parse_version
 from envcheck.compat.tables import FamilyRow
 from envcheck.rules.messages.why_missing import (
     LONGEST_NUMBER,
@@ -27,6 +29,7 @@ from envcheck.snapshot import (
 from envcheck.versions import CodeTarget, ComputeCapability, CudaVersion, CudnnVersion, DriverRelease
 
 _MISSING = frozenset({"cuda-library-missing", "cudnn-missing", "tensorrt-missing", "nccl-missing", "library-not-found"})
+_OF_OTHER_MAJOR = frozenset({"cuda-major-mismatch", "cudnn-major-mismatch"})
 _OLD = frozenset({"cuda-library-too-old", "cudnn-too-old"})
 _OF_LINUX = _MISSING | {"driver-not-installed"}
 _SHARED_OBJECT = re.compile(r"\blib\w+\.so\b")
@@ -44,12 +47,20 @@ _TAG = re.compile(
 _MACHINE = re.compile(r"linux\w*_(?P<machine>x86_64|aarch64)\b")
 
 
-def refine(line: ErrorLine, text: str, snapshot: Snapshot, matrix: Matrix) -> ErrorLine:
-    """The line with the problem that it names on this machine."""
+def refine(line: ErrorLine, text: str, snapshot: Snapshot, matrix: Matrix) -> ErrorLine | None:
+    """The line with the problem that it names on this machine; None where it names none here."""
+    if line.problem == "jit-compiler-too-old" and _is_newer_after_all(text):
+        return None
+    if line.problem in _MISSING and matches_fragment("library-wanted", text):
+        return _refine_wanted(line, text, snapshot, matrix)
     if _is_no_fault(line, text, snapshot, matrix):
         return line._replace(status="note")
-    if another := _another_problem(line, text, snapshot, matrix):
-        return line._replace(problem=another)
+    another = _another_problem(line, text, snapshot, matrix)
+    return line._replace(problem=another) if another else _refine_by_kind(line, text, snapshot, matrix)
+
+
+def _refine_by_kind(line: ErrorLine, text: str, snapshot: Snapshot, matrix: Matrix) -> ErrorLine:
+    """The line with what its kind of problem becomes beside the rest of the text."""
     if line.problem in _MISSING:
         return line._replace(problem=why_missing(line.problem, text, snapshot, matrix))
     if line.problem in _OF_BUILD:
@@ -57,6 +68,18 @@ def refine(line: ErrorLine, text: str, snapshot: Snapshot, matrix: Matrix) -> Er
     if line.problem in _WHEELS:
         return _refine_wheel(line, text, snapshot)
     return _refine_driver(line, text, snapshot) if line.problem in _OF_DRIVER else line
+
+
+def _refine_wanted(line: ErrorLine, text: str, snapshot: Snapshot, matrix: Matrix) -> ErrorLine | None:
+    """A sentence that says which library a program looks for: a fault where another major version is there, and none
+    where that one is, or the toolkit that has it.
+    """
+    found = why_missing(line.problem, text, snapshot, matrix)
+    if found in _OF_OTHER_MAJOR:
+        return line._replace(problem=found, status="fail")
+    stated = any(each.stated and each.cuda for each in libraries_in(snapshot)) or bool(snapshot.toolkits)
+    is_there = found == "library-not-found" or (found == "cuda-library-missing" and stated)
+    return None if is_there or line.status == "note" else line._replace(problem=found)
 
 
 def _is_no_fault(line: ErrorLine, text: str, snapshot: Snapshot, matrix: Matrix) -> bool:
@@ -67,6 +90,13 @@ def _is_no_fault(line: ErrorLine, text: str, snapshot: Snapshot, matrix: Matrix)
         return _only_asked_for_nvcc(snapshot)
     listed = line.problem == "gpu-code-missing" and matches_fragment("code-listed-by-torch", text)
     return listed and _runs_anyway(snapshot, matrix)
+
+
+def _is_newer_after_all(text: str) -> bool:
+    """Whether a program calls a release older than one that it is not older than: it compares them as texts."""
+    compared = fragment_in("versions-compared", text)
+    own, least = (parse_version(compared[name]) if compared else None for name in ("own", "least"))
+    return own is not None and least is not None and own.numbers >= least.numbers
 
 
 def _only_asked_for_nvcc(snapshot: Snapshot) -> bool:
@@ -114,15 +144,29 @@ def _another_by_driver(line: ErrorLine, text: str, snapshot: Snapshot, matrix: M
     """The problem of a line that a missing or an older driver causes too."""
     if line.problem == "driver-too-old" and snapshot.told and snapshot.told.other_gpu and not snapshot.driver:
         return "no-nvidia-gpu"  # CUDA's runtime says the same where there is no driver at all
-    refused = line.problem == "gpu-code-missing" and matches_fragment("image-refused", text)
-    return "driver-too-old" if refused and _driver_is_behind(snapshot, matrix) else None
+    if line.problem != "gpu-code-missing":
+        return None
+    compilers = _compilers(snapshot, matrix)
+    refused = matches_fragment("image-refused", text) or compilers
+    return "driver-too-old" if refused and _driver_is_behind(compilers, snapshot, matrix) else None
 
 
-def _driver_is_behind(snapshot: Snapshot, matrix: Matrix) -> bool:
-    """Whether the driver is older than the CUDA of a framework: it runs what that brings, and not what it compiles."""
-    driver = DriverRelease.parse(snapshot.driver.release) if snapshot.driver else None
+def _compilers(snapshot: Snapshot, matrix: Matrix) -> tuple[str, ...]:
+    """The CUDA versions that a text states, where a framework compiles its own code with the toolkit that is there."""
+    if not any(matrix.has_trait(each.name, "compiles-at-run-time") for each in judged_frameworks(snapshot)):
+        return ()
+    stated = [each.cuda for each in libraries_in(snapshot) if each.stated]
+    return tuple(filter(None, (*stated, *(each.version for each in items_in(snapshot.toolkits)))))
+
+
+def _driver_is_behind(compilers: Sequence[str], snapshot: Snapshot, matrix: Matrix) -> bool:
+    """Whether the driver is older than the CUDA of a framework, or that of what it compiles with: it runs what the
+    framework brings, and not what it compiles.
+    """
+    driver = DriverRelease.stated(snapshot.driver.release if snapshot.driver else None)
     newest = known_cuda_of(matrix, driver) if driver else None
-    compiling = [CudaVersion.parse(framework.cuda) for framework in judged_frameworks(snapshot)]
+    built = (framework.cuda for framework in judged_frameworks(snapshot))
+    compiling = [CudaVersion.parse(cuda) for cuda in (*built, *compilers)]
     return newest is not None and any(cuda is not None and cuda > newest for cuda in compiling)
 
 

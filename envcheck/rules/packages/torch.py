@@ -11,13 +11,16 @@ from envcheck.rules.fixes.install import How, install
 from envcheck.rules.fixes.torch import SELECTOR
 from envcheck.rules.packages.beside_torch import Package, install_matching, misfit, packages_of, torch_of
 from envcheck.snapshot import Framework
-from envcheck.versions import CudaVersion
+from envcheck.versions import CudaVersion, is_release
 
 
 def _install_all_together(facts: Facts) -> tuple[Fix, ...]:
     """Install the family in one command, since each release of the others requires a certain PyTorch."""
     environment = facts.environment
     torch = framework_named("torch", environment)
+    if torch and torch.version and not is_release(torch.version):
+        there = f"the installed torch {torch.version}"
+        return (Fix(text=f"Take them from where {there} came from, or build them from their sources against it"),)
     version = (torch.version or "").partition("+")[0] if torch else ""
     listed = {each.name for each in distributions_in(environment)}
     held = facts.matrix.names_with("cuda-of-torch")

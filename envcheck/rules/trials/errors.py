@@ -38,7 +38,8 @@ def trial_problems(facts: Facts) -> tuple[TrialProblem, ...]:
             if line.problem == "cpu-only-build" and any(map(is_known_cuda_build, parts)):
                 continue  # JAX says so too if its CUDA plug-in is there but does not start
             meant = refine(line, text, facts.snapshot, facts.matrix)
-            found.append(TrialProblem(meant, FrameworkSubject(environment, framework), own_error(framework, text)))
+            if meant is not None:
+                found.append(TrialProblem(meant, FrameworkSubject(environment, framework), own_error(framework, text)))
     return tuple(found)
 
 

@@ -1,0 +1,47 @@
+"""Lines of container managers, kernels and compilers, and sentences about what is gone, loaded or wanted, by problem."""
+
+# ruff: noqa: E501, RUF001  lines as the programs print them, in other scripts too
+
+from __future__ import annotations
+
+EXAMPLES: dict[str, list[str]] = {
+    "known-bad-release": [
+        "jaxlib.xla_extension.XlaRuntimeError: INTERNAL: ptxas 12.3.52 has a bug that we think can affect XLA. Please use a different version.",
+    ],
+    "gpu-init-failed": [
+        'level=WARN msg="error looking up nvidia GPU memory" error="cuda driver library failed to get device context 999"',
+    ],
+    "gpu-memory-exhausted": [
+        "cuda driver library failed to get device context 2",
+        "cuda driver library device memory info lookup failure 2",
+    ],
+    "secure-boot-blocks-module": [
+        "modprobe: ERROR: could not insert 'nvidia_modeset': Operation not permitted with kernel lockdown = integrity",
+    ],
+    "driver-not-loaded": [
+        "insmod: ERROR: could not insert module nvidia.ko: Operation not permitted",
+    ],
+    "system-library-missing": [
+        "Could not locate zlibwapi.dll. Please make sure it is in your library path!",
+        "The code execution cannot proceed because zlibwapi.dll was not found.",
+        "由于找不到 zlibwapi.dll，无法继续执行代码。",
+    ],
+    "container-toolkit-missing": ["    NVRM Version:"],
+    "gpu-lost": [
+        "node17 has lost a GPU",
+        "One of the four RTX 2080 Ti cards has vanished from nvidia-smi",
+    ],
+    "cuda-library-missing": [
+        "The wheel requires libcudnn.so.8",
+    ],
+    "library-not-found": [
+        "Failed to dlopen libcuda.so, and libcuda.so.1 is listed in the cache",
+    ],
+    "driver-not-installed": ["RuntimeError: Failed to dlopen libcuda.so"],
+    "torch-family-mismatch": [
+        "torch 2.1.0a0+41361538.nv23.06: unable to load torchaudio",
+    ],
+    "extension-built-for-other-torch": [
+        "with torch built from source: _ext undefined symbol",
+    ],
+}
