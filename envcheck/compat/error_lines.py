@@ -23,7 +23,8 @@ LONGEST = 2000
 """Characters of a line that are matched; pasted text is untrusted."""
 _ENDED = (
     r"(?:cu(?:da|init).{{0,200}}(?:\b|API)(?:error|failure|fails with|code|failed to get (?:\w+ )?context)\D{{0,3}}"
-    r"|\bcu(?:da|init|device)\w*(?:\([^)\s]*\))? (?:returned|returns|gives|gave|fails with|err:) ){code}\b"
+    r"|\bcu(?:da|init|device|ctx)\w*(?:\([^)\s]*\))? (?:returned|returns|gives|gave|fail(?:s|ed) with|err:)"
+    r" (?:error )?){code}\b"
 )
 """A line that reports the status code of a CUDA driver or runtime call."""
 _FRAGMENT = re.compile(r"\{\{([a-z-]+)\}\}")

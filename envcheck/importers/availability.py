@@ -88,7 +88,7 @@ _LONGEST_LINE = 600
 def _said() -> re.Pattern[str]:
     # Letters of other scripts adjoin the answer without a blank: only ASCII makes words here.
     return re.compile(
-        r"(?<![\w.])(?:torch\.)?cuda[._]is_available(?:\(\))?[`\"']{0,2}"
+        r"(?<![\w.])(?:(?:torch\.)?cuda[._]is_available(?:\(\))?|is_available\(\))[`\"']{0,2}"
         rf"(?:[\s:=>#`'\"-]|\b(?:{_BETWEEN})\b|{whole_words_for('answers')}){{1,12}}"
         r"(?P<answer>true|false)\b",
         re.IGNORECASE | re.ASCII,

@@ -62,7 +62,7 @@ _CURES = re.compile(
     r"^\W{0,4}(?:after|once|with|when|using|solved|fixed|resolved)\b.{0,400}"
     r"(?:: ?True\W{0,3}$|\b(?:works?|worked|(?:returns?|is|gives?|prints?|shows?|got) True|True now|now True|solved"
     r"|fixed)\b)"
-    r"|\b(?:solve[sd]|fixe[sd]|resolve[sd]|cure[sd]|helped)\b.{0,20}: ",
+    r"|\b(?:solve[sd]|fixe[sd]|resolve[sd]|cure[sd]|helped)\b(?:.{0,20}: | (?:it )?(?:by|with) )",
     re.IGNORECASE,
 )
 """A sentence about what ended the problem: what it installs was not there before."""

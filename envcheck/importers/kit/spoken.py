@@ -169,6 +169,7 @@ def _another() -> re.Pattern[str]:
         r"another (?:machine|pc|box|server|computer|gpu|card)|colleague|friend|"
         r"previously|earlier|formerly|used to|used (?=.{1,60}\bbefore\b)|"
         r"instead of|unlike|compared?|versus|vs|than|e\.g\.|for example|such as|"
+        r"(?:fixed|solved|resolved) (?:it )?(?:by|with)|"
         r"not (?:on|with|an?)|no longer|since(?! then)|until|starting (?:with|from)|release notes|changelog|"
         r"blog(?:post)?|announce\w*)\b"
         rf"|{whole_words_for('another')}",

@@ -11,6 +11,7 @@ from envcheck.rules.api import Facts
 from envcheck.rules.facts.driver import supported_cuda
 from envcheck.rules.facts.frameworks import installed, machine
 from envcheck.rules.facts.library_names import cuda_of_wheel, shares_its_folder
+from envcheck.rules.facts.machine import on_tegra
 from envcheck.rules.fixes.commands import conda_command
 from envcheck.rules.fixes.conda import is_conda_package
 from envcheck.rules.fixes.install import How, install
@@ -20,6 +21,7 @@ from envcheck.versions import CudaVersion
 
 INDEX = "https://download.pytorch.org/whl/"
 SELECTOR = "https://pytorch.org/get-started/locally/"
+_FOR_JETSON = "https://docs.nvidia.com/deeplearning/frameworks/install-pytorch-jetson-platform/index.html"
 
 _EXACT = re.compile(r"==[0-9.]+")
 
@@ -27,6 +29,8 @@ _EXACT = re.compile(r"==[0-9.]+")
 def install_fitting_build(facts: Facts, framework: Framework | None = None) -> tuple[Fix, ...]:
     """Commands that install a build for this driver and these GPUs; a pointer to PyTorch's page where none is known."""
     choice = torch_build(facts, framework)
+    if on_tegra(facts) and (choice is None or not facts.usable_gpus):
+        return (Fix(text=f"Install NVIDIA's build of PyTorch for this JetPack: {_FOR_JETSON}"),)
     if choice is None:
         return (Fix(text=f"Choose a CUDA build of PyTorch for this driver and GPU: {SELECTOR}"),)
     return _install(choice, facts)

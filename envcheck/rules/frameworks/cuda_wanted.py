@@ -11,6 +11,7 @@ from envcheck.compat.relations.visible_devices import hides_all
 from envcheck.compat.tables import Trait
 from envcheck.rules.api import Facts, evidence_of
 from envcheck.rules.facts.library_names import wheel_of
+from envcheck.rules.facts.machine import on_tegra
 from envcheck.rules.messages.observed import line_evidence
 from envcheck.rules.variables.visible_devices import VISIBLE, setting_evidence
 from envcheck.snapshot import Environment, items_in
@@ -25,7 +26,8 @@ def evidence_for_cuda(environment: Environment, facts: Facts) -> tuple[Evidence,
     """Evidence that CUDA is wanted, strongest first; none if GPUs were looked for."""
     if facts.snapshot.gpus is not None:
         return ()
-    return (*_driver(facts), *_variable(facts), *_package(environment, facts.matrix), *_error(facts), *_stated(facts))
+    package = _package(environment, facts.matrix)
+    return (*_driver(facts), *_variable(facts), *package, *_error(facts), *_stated(facts), *_jetson(facts))
 
 
 def _driver(facts: Facts) -> tuple[Evidence, ...]:
@@ -53,6 +55,13 @@ def _stated(facts: Facts) -> tuple[Evidence, ...]:
     libraries = items_in(facts.snapshot.libraries)
     found = next((each for each in libraries if each.stated), None)
     return (evidence_of(f"installed: {found.path}", found, "declared"),) if found else ()
+
+
+def _jetson(facts: Facts) -> tuple[Evidence, ...]:
+    """A Jetson, whose chip has a GPU."""
+    platform = facts.snapshot.platform
+    source = platform.source_of("tegra") if platform and on_tegra(facts) else None
+    return (Evidence(what="machine", value="Jetson", source=source),) if source else ()
 
 
 def _error(facts: Facts) -> tuple[Evidence, ...]:

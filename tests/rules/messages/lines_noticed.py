@@ -9,6 +9,7 @@ EXAMPLES: dict[str, list[str]] = {
         "jaxlib.xla_extension.XlaRuntimeError: INTERNAL: ptxas 12.3.52 has a bug that we think can affect XLA. Please use a different version.",
     ],
     "gpu-init-failed": [
+        "llama.cpp: cuCtxCreate failed with error 999",
         'level=WARN msg="error looking up nvidia GPU memory" error="cuda driver library failed to get device context 999"',
     ],
     "gpu-memory-exhausted": [
@@ -23,12 +24,21 @@ EXAMPLES: dict[str, list[str]] = {
     ],
     "system-library-missing": [
         "Could not locate zlibwapi.dll. Please make sure it is in your library path!",
-        "The code execution cannot proceed because zlibwapi.dll was not found.",
+        "The code execution cannot proceed because VCRUNTIME140_1.dll was not found.",
         "由于找不到 zlibwapi.dll，无法继续执行代码。",
     ],
-    "container-toolkit-missing": ["    NVRM Version:"],
+    "container-toolkit-missing": [
+        "    NVRM Version:",
+        "Error: Failed preparing container for start: The NVIDIA container tools couldn't be found",
+    ],
     "gpu-lost": [
         "node17 has lost a GPU",
+        "nvidia-smi only shows 7 of the 8 H100 since this morning",
+        "Node n3 sees just 3 of its 4 V100 cards in nvidia-smi",
+        "One of our four A6000 no longer appears in nvidia-smi",
+        "GPU 5 is gone from nvidia-smi, the other seven are there",
+        "nvidia-smi lists 7 GPUs, 8 are installed",
+        "a GPU dropped out of the server gpu05",
         "One of the four RTX 2080 Ti cards has vanished from nvidia-smi",
     ],
     "cuda-library-missing": [
