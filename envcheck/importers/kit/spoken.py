@@ -114,7 +114,7 @@ _OF_BUILD = re.compile(
 _USED_FOR = re.compile(r"\bused (?:to build|for building|to compile) $", re.IGNORECASE)
 """What stands before the name of something whose part's version follows: "ROCM used to build PyTorch: 5.7"."""
 _LONGEST_USE = 20
-_WORKS = re.compile(r"[`'\"*)]{0,3} (?:works?|worked|is fine|runs|ran)\b(?! only)", re.IGNORECASE)
+_WORKS = re.compile(r"[`'\"*)]{0,3} (?:works?|worked|is fine)(?: (?:fine|well|too))?(?=[,;.)\s]*$)", re.IGNORECASE)
 """What follows a version that works, in a sentence beside one that does not."""
 _PAIR = re.compile(
     r"\bcuda ?[/,&] ?cudnn(?: versions?)?(?: ?\([^()]{1,60}\))?[\"'`*]{0,3}\s{0,40}[:=|]\s{0,40}v?"

@@ -22,6 +22,15 @@ EXAMPLES: dict[str, list[str]] = {
     "driver-not-loaded": [
         "insmod: ERROR: could not insert module nvidia.ko: Operation not permitted",
     ],
+    "cpu-only-build": [
+        "torch-2.2.2+cpu: не видит CUDA",
+        "torch 2.3.1+cpu 检测不到 GPU",
+        "Die GPU wird von torch 2.5.0+cpu nicht erkannt",
+        "torch 2.1.0+cpu no detecta la GPU",
+        "torch 2.1.0+cpu não detecta a GPU",
+        "torch 2.1.0+cpu ne détecte pas la carte graphique",
+        "torch 2.1.0+cpu でGPUが認識されない",
+    ],
     "system-library-missing": [
         "Could not locate zlibwapi.dll. Please make sure it is in your library path!",
         "The code execution cannot proceed because VCRUNTIME140_1.dll was not found.",
