@@ -59,7 +59,7 @@ _INDEX = re.compile(
     r"|TORCH_BACKEND=(cu[0-9]{2,3}|cpu)\b|--torch-backend[ =](cu[0-9]{2,3}|cpu)\b"
 )
 _CURES = re.compile(
-    r"^\W{0,4}(?:after|once|with|when|using|solved|fixed|resolved)\b.{0,400}"
+    r"^(?!.*\b(?:but|only|however|except|still|False|CPU)\b)\W{0,4}(?:after|once|with|when|using|solved|fixed|resolved)\b.{0,400}"
     r"(?:: ?True\W{0,3}$|\b(?:works?|worked|(?:returns?|is|gives?|prints?|shows?|got) True|True now|now True|solved"
     r"|fixed)\b)"
     r"|\b(?:solve[sd]|fixe[sd]|resolve[sd]|cure[sd]|helped)\b(?:.{0,20}: | (?:it )?(?:by|with) )",

@@ -7,8 +7,8 @@ from envcheck.rules.api import Facts, never, rule
 
 _INSTALL_IT = "Install the system's package that holds the library (apt-file search NAME, dnf provides '*/NAME')"
 _PUT_IT_THERE = (
-    "Put the DLL beside the program, or in a folder of PATH: from the package that brings it (cuDNN's instructions for "
-    "Windows name the one of zlibwapi.dll; others come with the Visual C++ Redistributable)"
+    "Put the DLL beside the program, or in a folder of PATH: from the package that brings it (NVIDIA's instructions "
+    "for cuDNN 8 name that of zlibwapi.dll; others come with the Visual C++ Redistributable)"
 )
 
 
@@ -43,7 +43,7 @@ def system_library_missing() -> None:
     How to fix
         Install the distribution's package that holds the library: libgl1, libnuma1, libopenblas0,
         libopenmpi3 and so on. OpenCV has builds without a screen (opencv-python-headless). On Windows,
-        cuDNN from 8.3 on needs zlibwapi.dll, which does not come with it.
+        cuDNN 8 from 8.3 on needs zlibwapi.dll, which does not come with it.
 
     Sources
         Linux manual, the dynamic loader: https://man7.org/linux/man-pages/man8/ld.so.8.html

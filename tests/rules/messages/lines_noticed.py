@@ -25,6 +25,7 @@ EXAMPLES: dict[str, list[str]] = {
     "cpu-only-build": [
         "torch-2.2.2+cpu: не видит CUDA",
         "torch 2.3.1+cpu 检测不到 GPU",
+        "torch 2.8.0+cpu, cuda available: False on a machine with a supported GPU",
         "Die GPU wird von torch 2.5.0+cpu nicht erkannt",
         "torch 2.1.0+cpu no detecta la GPU",
         "torch 2.1.0+cpu não detecta a GPU",

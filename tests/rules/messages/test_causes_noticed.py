@@ -113,6 +113,7 @@ def test_a_wheel_beside_another_build_of_torch(lines: tuple[str, ...], expected:
         "Jetson Orin NX\npip install sentence-transformers\ntorch.cuda.is_available() -> False\nsolved by: pip install torch-2.5.0a0+872d972e41.nv24.08-cp310-cp310-linux_aarch64.whl, True now",
         "Jetson Nano\n>>> torch.cuda.is_available()\nFalse\nafter pip install torch-1.10.0-cp36-cp36m-linux_aarch64.whl: True",
         "Jetson Orin: torch 2.3.1 (from pip), is_available() returns False",
+        "After pip install torch==2.3.0+cpu it works, but torch.cuda.is_available() is False. GPU: RTX 3060",
     ]
 )
 def test_a_build_for_the_cpu_that_is_told(text: str) -> None:
@@ -130,6 +131,10 @@ def test_a_build_for_the_cpu_that_is_told(text: str) -> None:
         "nvidia-smi shows all 4 of 4 A100, driver 550.54.15",
         "Our lab has lost a GPU grant.\ndriver 550.54.15, torch.cuda.is_available() True",
         "kernel lockdown = integrity\nDriver Version: 570.86.15",
+        "One of our two RTX 3090 is not listed by nvidia-smi any more since I sold it\nDriver Version: 550.54.15",
+        "modprobe nvidia: Operation not permitted inside the container, but nvidia-smi works\nDriver Version: 550.54.15",
+        "I built torch 2.3 from source; earlier builds had an undefined symbol in _C, now fixed\ntorch.cuda.is_available() True",
+        "A machine with an NVIDIA GPU is optional; torch 2.3.0+cpu is used in CI",
     ]
 )
 def test_what_looks_alike_and_is_no_fault(text: str) -> None:

@@ -302,7 +302,6 @@ REQUESTS = [
     "tf.config.list_physical_devices('GPU')",
     "./llama-cli -m model.gguf -ngl 35",
     "torch 2.7.1+cpu, cuda available: False, device count: 0",
-    "a Windows machine with a supported GPU",
     "the loss is nan from the first step on",
     "I was getting bad outputs with it",
     "it takes very long to start",
