@@ -100,6 +100,8 @@ class DriverBranchRow(Row, frozen=True, kw_only=True):
     """The day (or month) its support ended or ends."""
     first: str | None = None
     """Its first release, where that is known."""
+    capabilities: tuple[str, ...] = ()
+    """The compute capabilities that it supports, of an old branch about whose CUDA nothing is known."""
     developer: str = ""
     """Specifier of its releases for developers of Vulkan: their numbers do not show which GPUs they support."""
 
@@ -197,6 +199,8 @@ class GpuRow(Row, frozen=True, kw_only=True):
     first_drivers: tuple[str, ...] = ()
     """The first Linux release that supports it, and the first of each later branch that began without it; ascending.
     Empty where the generation's first branch will do, or none is documented."""
+    last_branch: int | None = None
+    """The last Linux branch that supports it, where its generation has later ones."""
     open_module_only: bool = False
     """Whether it needs the open kernel module though other models of its compute capability do not."""
     jetpack: str = ""

@@ -186,12 +186,13 @@ def test_every_gpu_s_code_can_be_compiled() -> None:
     for row in MATRIX.gpus:
         capability = ComputeCapability.parse(row.compute_capability)
         assert capability is not None
-        assert capability.sm in compiled, row.id
+        # No toolkit of the matrix is so old that it compiles for the first generation.
+        assert capability.sm in compiled or capability.major == 1, row.id
 
 
 def test_every_capability_since_kepler_that_has_models_has_rates() -> None:
     rated = {row.compute_capability for row in MATRIX.rates if not row.variant}
-    with_models = {row.compute_capability for row in MATRIX.gpus if not row.compute_capability.startswith("2.")}
+    with_models = {row.compute_capability for row in MATRIX.gpus if not row.compute_capability.startswith(("1.", "2."))}
     assert with_models == rated
 
 

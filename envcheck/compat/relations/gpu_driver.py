@@ -34,6 +34,7 @@ def driver_supports(
     reason = f"driver {driver} supports {_named(gpu, architecture)}"
     return (
         _dropped(matrix, gpu, driver, architecture)
+        or _dropped_the_model(matrix, driver, model)
         or _not_yet(matrix, gpu, driver, os, capability, architecture)
         or _before_the_data(matrix, gpu, driver, os)
         or _before_the_model(matrix, driver, os, model)
@@ -76,6 +77,13 @@ def _dropped(matrix: Matrix, gpu: ComputeCapability, driver: DriverRelease, row:
     return conclude(matrix, "incompatible", reason, row, change=f"driver R{row.last_branch}")
 
 
+def _dropped_the_model(matrix: Matrix, driver: DriverRelease, model: GpuRow | None) -> Fit | None:
+    if model is None or model.last_branch is None or driver.branch < _next_branch(matrix, model.last_branch):
+        return None
+    reason = f"driver {driver} has dropped {model.name}; R{model.last_branch} is its last branch"
+    return conclude(matrix, "incompatible", reason, model, change=f"driver R{model.last_branch}")
+
+
 def _next_branch(matrix: Matrix, last: int) -> int:
     """The branch after ``last``: releases of a branch on Windows have numbers above its name, but below this."""
     return min((row.branch for row in matrix.drivers if row.branch > last), default=last + 1)
@@ -83,8 +91,14 @@ def _next_branch(matrix: Matrix, last: int) -> int:
 
 def _before_the_data(matrix: Matrix, gpu: ComputeCapability, driver: DriverRelease, os: Os) -> Fit | None:
     kind = "linux" if os == "linux" else "windows"
-    oldest = min((row.branch for row in matrix.drivers if row.os == kind), default=0)
-    if driver.branch >= oldest:
+    rows = [row for row in matrix.drivers if row.os == kind]
+    listed = next((row for row in rows if row.branch == driver.branch and row.capabilities), None)
+    if listed and str(gpu) in listed.capabilities:
+        return None
+    if listed:
+        reason = f"driver {driver} supports compute capability {', '.join(listed.capabilities)}; this is {gpu}"
+        return conclude(matrix, "incompatible", reason, listed, change=f"driver newer than R{listed.branch}")
+    if driver.branch >= min((row.branch for row in rows if row.cuda), default=0):
         return None
     reason = f"driver {driver} is older than the matrix, which does not say whether it supports {gpu.sm}"
     return conclude(matrix, "unknown", reason)
