@@ -152,6 +152,8 @@ class CudaRow(Row, frozen=True, kw_only=True):
     """PTX ISA version that it writes."""
     targets: tuple[str, ...] = ()
     """Compute capabilities that it can compile for, as ``sm_90``."""
+    disputed_targets: tuple[str, ...] = ()
+    """Those for which one source says that it does, another that a later one does first."""
     toolkit: bool = True
     """False for a version that only drivers report (12.7)."""
 

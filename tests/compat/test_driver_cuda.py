@@ -142,7 +142,7 @@ def test_the_minimum_of_a_version() -> None:
     least = minimum_driver(MATRIX, cuda("12.4"))
     assert least is not None
     assert least.driver == "525.60.13"
-    assert minimum_driver(MATRIX, cuda("7.0")) is None
+    assert minimum_driver(MATRIX, cuda("6.5")) is None
 
 
 drivers = st.builds(DriverRelease, st.integers(300, 700), st.integers(0, 250), st.integers(0, 20))

@@ -156,3 +156,45 @@ def test_a_model_may_come_later_than_its_generation(model: str, driver: str, os:
     fit = driver_supports(MATRIX, gpu(row.compute_capability), release(driver), os, model=row)
     assert fit.verdict == verdict, fit.reason
     assert fit.ok or row.first_drivers == () or fit.nearest_change.startswith("driver >= ")
+
+
+FIRST_GENERATION = [row for row in MATRIX.gpus if row.compute_capability.startswith("1.")]
+
+
+def test_r340_is_the_last_branch_of_the_first_generation() -> None:
+    assert len(FIRST_GENERATION) > 100
+    for row in FIRST_GENERATION:
+        for text, verdict in (("340.108", "compatible"), ("343.36", "incompatible"), ("550.163.01", "incompatible")):
+            fit = driver_supports(MATRIX, gpu(row.compute_capability), release(text), model=row)
+            assert fit.verdict == verdict, (row.name, text)
+
+
+def test_a_model_may_end_before_its_generation() -> None:
+    ended = [row for row in MATRIX.gpus if row.last_branch]
+    branches = sorted(row.branch for row in MATRIX.drivers if row.os == "linux")
+    assert ended
+    for row in ended:
+        assert row.last_branch is not None
+        after = branches[branches.index(row.last_branch) + 1]
+        capability = gpu(row.compute_capability)
+        architecture = architecture_of(MATRIX, capability)
+        assert architecture is not None
+        assert row.last_branch < (architecture.last_branch or after)
+        assert driver_supports(MATRIX, capability, release(f"{row.last_branch}.99"), model=row).verdict == "compatible"
+        fit = driver_supports(MATRIX, capability, release(f"{after}.10"), model=row)
+        assert fit.verdict == "incompatible"
+        assert f"R{row.last_branch} is its last branch" in fit.reason
+
+
+@every([row.branch for row in MATRIX.drivers if row.capabilities])
+def test_a_branch_that_is_known_by_its_capabilities_drives_those_alone(branch: int) -> None:
+    (row,) = (row for row in MATRIX.drivers if row.branch == branch and row.os == "linux")
+    for capability in DISCRETE:
+        fit = driver_supports(MATRIX, capability, release(f"{branch}.108"))
+        assert fit.verdict == ("compatible" if str(capability) in row.capabilities else "incompatible"), capability
+
+
+@every(["341.10", "352.63", "361.42", "364.19"])
+def test_of_other_old_branches_nobody_can_tell(text: str) -> None:
+    for capability in ("2.1", "3.5", "5.0", "5.2", "6.0"):
+        assert driver_supports(MATRIX, gpu(capability), release(text)).verdict == "unknown", capability

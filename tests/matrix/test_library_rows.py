@@ -155,9 +155,10 @@ def test_every_toolkit_has_host_compilers(toolkit: str) -> None:
     assert any("gcc" in row.needs for row in rows_for("nvcc", toolkit))
 
 
-@pytest.mark.parametrize(("compiler", "newest"), [("gcc", 30), ("clang", 40)])
-def test_newer_toolkits_take_newer_compilers(compiler: str, newest: int) -> None:
+@pytest.mark.parametrize(("compiler", "newest", "oldest"), [("gcc", 30, "6.0"), ("clang", 40, "8.0")])
+def test_newer_toolkits_take_newer_compilers(compiler: str, newest: int, oldest: str) -> None:
     toolkits = [row.version for row in MATRIX.cuda if row.toolkit]
+    toolkits = toolkits[toolkits.index(oldest) :]
     heads = [max(n for n in range(3, newest) if admits("nvcc", toolkit, compiler, str(n))) for toolkit in toolkits]
     assert heads == sorted(heads)
 

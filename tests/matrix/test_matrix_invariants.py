@@ -61,10 +61,10 @@ def sm(text: str) -> CodeTarget:
 # --- CUDA ---------------------------------------------------------------------------------------------------------
 
 
-def test_cuda_is_listed_from_8_0_without_a_gap() -> None:
+def test_cuda_is_listed_from_6_0_without_a_gap() -> None:
     versions = list(CUDA)
     assert versions == sorted(versions)
-    assert versions[0] == (8, 0)
+    assert versions[:5] == [(6, 0), (6, 5), (7, 0), (7, 5), (8, 0)]
     assert [minor for major, minor in versions if major == 9] == [0, 1, 2]
     assert [minor for major, minor in versions if major == 10] == [0, 1, 2]
     assert [minor for major, minor in versions if major == 11] == list(range(9))
@@ -74,7 +74,7 @@ def test_cuda_is_listed_from_8_0_without_a_gap() -> None:
 
 @pytest.mark.parametrize("field", ["driver_linux", "driver_windows"])
 def test_minimum_drivers_grow_with_cuda(field: str) -> None:
-    minima = [driver(getattr(row, field)) for row in CUDA.values()]
+    minima = [driver(getattr(row, field)) for version, row in CUDA.items() if version >= (7, 0)]
     assert minima == sorted(minima)
 
 
@@ -131,6 +131,7 @@ def test_targets_are_capabilities_and_come_and_go_once() -> None:
     toolkits = [row for row in CUDA.values() if row.toolkit]
     seen = {target for row in toolkits for target in row.targets}
     known = {f"sm_{row.capability.replace('.', '')}" for row in MATRIX.capabilities}
+    assert all(not set(row.targets) & set(row.disputed_targets) for row in toolkits)
     assert seen - known == {"sm_88"}, "sm_88 is in NVRTC's list, and nothing public says what it is"
     for target in seen:
         held = "".join("1" if target in row.targets else "0" for row in toolkits)

@@ -216,7 +216,9 @@ def _accepts(matrix: Matrix, gpu: AskedGpu, cuda: CudaVersion) -> Fit:
     """Whether nvcc accepts the GPU's target: of a GPU by its name, under whichever name the target has there."""
     fit = _too_new(matrix, gpu, cuda) or cuda_targets(matrix, gpu.capability, cuda)
     row = matrix.cuda_rows.get(cuda)
-    if gpu.model or fit.verdict != "unknown" or row is None or not row.targets or gpu.capability.sm in row.targets:
+    if gpu.model or fit.verdict != "unknown" or row is None or not row.targets:
+        return fit
+    if gpu.capability.sm in (*row.targets, *row.disputed_targets):
         return fit
     if not any(gpu.capability.sm in other.targets for other in matrix.cuda):
         return fit

@@ -218,7 +218,7 @@ def _gpu(matrix: Matrix, text: str) -> Iterable[_Record]:
         first_driver_branch=own or (architecture.first_branch if architecture else None),
         last_driver_branch=architecture.last_branch if architecture else None,
         kernel_modules=_modules(matrix, gpu),
-        first_cuda=having[0] if having else None,
+        first_cuda=having[0] if having and having[0] != matrix.cuda[0].version else None,
         last_cuda=having[-1] if having and having[-1] != matrix.cuda[-1].version else None,
     )
 

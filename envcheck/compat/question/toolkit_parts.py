@@ -55,11 +55,16 @@ def _bringing(question: Question, name: str) -> list[tuple[CudaVersion, Version,
 def _toolkit_of(
     found: list[tuple[CudaVersion, Version, ReleaseRow]], version: Version
 ) -> tuple[CudaVersion | None, ReleaseRow | None, bool]:
-    """The first toolkit whose newest update has no older library; whether it is that very one, or only of its major."""
+    """The toolkit that brings this very version, else the first whose newest update has no older one; whether that is
+    known, or it may be older than all of them.
+    """
+    having = [(cuda, row) for cuda, own, row in found if own.numbers[: len(version.numbers)] == version.numbers]
+    if having:
+        return *having[0], len({cuda for cuda, _ in having}) == 1
     for place, (cuda, newest, row) in enumerate(found):
         shown = newest.numbers[: len(version.numbers)]
         if version.numbers <= shown:
-            return cuda, row, place > 0 or version.numbers == shown
+            return cuda, row, place > 0
     return None, None, False
 
 

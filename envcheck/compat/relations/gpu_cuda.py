@@ -21,6 +21,9 @@ def cuda_targets(matrix: Matrix, gpu: ComputeCapability, cuda: CudaVersion) -> F
         )
     if gpu.sm in row.targets:
         return conclude(matrix, "compatible", f"CUDA {cuda} compiles for {gpu.sm}", row)
+    if gpu.sm in row.disputed_targets:
+        reason = f"sources disagree on whether CUDA {cuda} compiles for {gpu.sm} or a later one is the first"
+        return conclude(matrix, "unknown", reason, row)
     former = next((other for other in matrix.capabilities if other.renamed_to == str(gpu)), None)
     if former is not None and f"sm_{former.capability.replace('.', '')}" in row.targets:
         reason = f"CUDA {cuda} calls {gpu.sm} by its former compute capability {former.capability}"
