@@ -28,7 +28,7 @@ def data_center_fits(question: Question) -> Iterator[Fit]:
 def _divides(question: Question, gpu: AskedGpu, profile: str) -> Fit:
     """Whether the GPU has the profile; a name that stands for several models has what any of them has."""
     matrix = question.matrix
-    rows = _of_memory([row for row in matrix.migs if gpu.model and gpu.model.name in row.gpus], question.labels["gpu"])
+    rows = _of_memory(matrix, gpu, question.labels["gpu"])
     if not rows:
         reason = f"the documents list no MIG instances of {gpu.label}"
         without = _has_none(matrix, gpu.capability) or (gpu.model and gpu.model.kind == "geforce")
@@ -43,11 +43,13 @@ def _divides(question: Question, gpu: AskedGpu, profile: str) -> Fit:
     return too_old or conclude(matrix, "compatible", f"{listed([row.name for row in having])} has {profile}", *having)
 
 
-def _of_memory(rows: list[MigRow], written: str) -> list[MigRow]:
-    """The rows of the memory that was named with the GPU: ``A100 40GB``."""
+def _of_memory(matrix: Matrix, gpu: AskedGpu, written: str) -> list[MigRow]:
+    """The rows of the model, and of the memory that was named with it: ``A100 40GB``; none of another memory."""
+    rows = [row for row in matrix.migs if gpu.model and gpu.model.name in row.gpus]
     memory = _MEMORY.search(written)
-    same = [row for row in rows if memory and (own := _MEMORY.search(row.name)) and own[1] == memory[1]]
-    return same or rows
+    if memory is None or (gpu.model and memory[1] in re.findall(r"[0-9]+", gpu.model.name)):
+        return rows
+    return [row for row in rows if (own := _MEMORY.search(row.name)) is None or own[1] == memory[1]]
 
 
 def _has_none(matrix: Matrix, capability: ComputeCapability) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from envcheck.compat.load import load_matrix
@@ -108,6 +110,16 @@ def test_a_gpu_has_the_instances_of_its_row_and_no_others(row: MigRow) -> None:
             assert found.verdict == ("compatible" if profile in own else "incompatible"), shown(found)
 
 
+OF_A_SIZE = [row for row in MATRIX.migs if re.search("[0-9]GB", row.name)]
+
+
+@every(sorted({gpu for row in OF_A_SIZE for gpu in row.gpus if not re.search("[0-9]GB?", gpu)}))
+def test_of_a_memory_that_no_row_has_nobody_can_tell(gpu: str) -> None:
+    for row in MATRIX.migs:
+        if gpu in row.gpus:
+            assert_nobody_can_tell(f"mig=={row.profiles[0]} gpu=={gpu.replace(' ', ',')},71GB")
+
+
 @every([(row, profile) for row in MATRIX.migs for profile in row.drivers])
 def test_a_profile_that_came_later_needs_its_own_driver(row: MigRow, profile: str) -> None:
     least = int(row.drivers[profile])
@@ -160,7 +172,7 @@ def test_does_not_fit(question: str) -> None:
     questions("""
 fabric-manager==550.54.14 driver==550
 cublas==12.6.4.1 cuda==12.4
-mig==1g.10gb gpu==H20
+mig==1g.5gb gpu==A100,64GB
 mig==9g.99gb gpu==H100
 """)
 )
