@@ -55,7 +55,7 @@ def test_a_part_of_another_release_does_not_fit(row: ReleaseRow) -> None:
     """The last sentence about a set is not that everything goes."""
     for key in {"cuda", "tensorrt", "cudnn", "l4t"} & row.needs.keys():
         assert_does_not_fit(
-            f"{row.name}=={first(parse_specifier(row.versions))} {key}==1.0 machine=={(row.machine or ['x86_64'])[0]}"
+            f"{row.name}=={first(parse_specifier(row.versions))} {key}==1.1 machine=={(row.machine or ['x86_64'])[0]}"
         )
 
 
