@@ -203,13 +203,29 @@ def _board_fits(question: Question, gpu: AskedGpu) -> Iterator[Fit]:
     if gpu.model is None or not gpu.model.jetpack:
         return
     spec, implied = gpu.model.jetpack, question.implied.get(_JETPACK)
-    for version in question.versions.get(_JETPACK, (implied.version,) if implied else ()):
+    given = question.versions.get(_JETPACK, (implied.version,) if implied else ())
+    if not given:
+        yield from _on_no_jetpack(question, gpu, spec)
+    for version in given:
         cover = covered(spec, version)
         if cover != "all":
             verdict: FitVerdict = "incompatible" if cover == "none" else "unknown"
             reason = f"{gpu.label} needs {readable('JetPack', spec)}; this is {version}"
             fit = conclude(question.matrix, verdict, reason, gpu.model, change=readable(_JETPACK, spec))
             yield fit.concerning(implied.by if implied else _JETPACK, "gpu")
+
+
+def _on_no_jetpack(question: Question, gpu: AskedGpu, spec: str) -> Iterator[Fit]:
+    """What was named and needs a JetPack that does not support the module."""
+    matrix = question.matrix
+    serving = [version for version in matrix.known_versions(_JETPACK) if covered(spec, version) == "all"]
+    for name, versions in question.versions.items():
+        rows = [row for version in versions for row in matrix.rows_for(name, version) if _JETPACK in row.needs]
+        if rows and not any(covered(row.needs[_JETPACK], version) != "none" for row in rows for version in serving):
+            needed = readable("JetPack", rows[0].needs[_JETPACK])
+            reason = f"{name} {versions[0]} needs {needed}, and {gpu.label} {readable('JetPack', spec)}"
+            fit = conclude(matrix, "incompatible", reason, *rows, gpu.model)
+            yield fit.concerning(name, "gpu")
 
 
 def _accepts(matrix: Matrix, gpu: AskedGpu, cuda: CudaVersion) -> Fit:
