@@ -201,6 +201,9 @@ class GpuRow(Row, frozen=True, kw_only=True):
     first_drivers: tuple[str, ...] = ()
     """The first Linux release that supports it, and the first of each later branch that began without it; ascending.
     Empty where the generation's first branch will do, or none is documented."""
+    added_by: str = ""
+    """The Linux release that adds it to its branch, where no first release of all branches is documented: older
+    branches may have been given it later."""
     last_branch: int | None = None
     """The last Linux branch that supports it, where its generation has later ones."""
     open_module_only: bool = False

@@ -3,6 +3,7 @@ from __future__ import annotations
 from envcheck.compat.load import load_matrix
 from envcheck.compat.relations.gpu_cuda import cuda_serves, cuda_targets, targets_of
 from envcheck.versions import ComputeCapability, CudaVersion
+from tests.compat.asking import judged
 from tests.every import every
 
 MATRIX = load_matrix()
@@ -67,3 +68,10 @@ def test_software_built_for_an_older_gpu_of_the_major_serves(capability: str, to
 def test_a_toolkit_older_than_the_major_leaves_ptx_alone() -> None:
     reason = cuda_serves(MATRIX, ComputeCapability(8, 0), CudaVersion(10, 2)).reason
     assert "only PTX could run there" in reason
+
+
+def test_of_a_target_on_which_sources_disagree_nobody_can_tell() -> None:
+    disputed = [(row, target) for row in MATRIX.cuda for target in row.disputed_targets]
+    assert disputed
+    for row, target in disputed:
+        assert judged(f"nvcc=={row.version} gpu=={target}").verdict == "unknown", (row.version, target)

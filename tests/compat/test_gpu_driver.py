@@ -198,3 +198,20 @@ def test_a_branch_that_is_known_by_its_capabilities_drives_those_alone(branch: i
 def test_of_other_old_branches_nobody_can_tell(text: str) -> None:
     for capability in ("2.1", "3.5", "5.0", "5.2", "6.0"):
         assert driver_supports(MATRIX, gpu(capability), release(text)).verdict == "unknown", capability
+
+
+def test_a_release_adds_a_model_to_its_branch() -> None:
+    rows = [row for row in MATRIX.gpus if row.added_by]
+    branches = {row.branch for row in MATRIX.drivers if row.os == "linux"}
+    assert len(rows) > 100
+    for row in rows:
+        added, capability = release(row.added_by), gpu(row.compute_capability)
+        assert added.branch in branches
+        assert not row.first_drivers, row.name
+        assert driver_supports(MATRIX, capability, added, model=row).verdict == "compatible", row.name
+        before = driver_supports(MATRIX, capability, release(f"{added.branch}.01"), model=row)
+        assert before.verdict == "incompatible", row.name
+        for branch in branches:
+            if branch < added.branch:
+                lower = driver_supports(MATRIX, capability, release(f"{branch}.999"), model=row)
+                assert lower.verdict != "compatible", (row.name, branch)

@@ -24,19 +24,27 @@ def cuda_targets(matrix: Matrix, gpu: ComputeCapability, cuda: CudaVersion) -> F
     if gpu.sm in row.disputed_targets:
         reason = f"sources disagree on whether CUDA {cuda} compiles for {gpu.sm} or a later one is the first"
         return conclude(matrix, "unknown", reason, row)
-    former = next((other for other in matrix.capabilities if other.renamed_to == str(gpu)), None)
-    if former is not None and f"sm_{former.capability.replace('.', '')}" in row.targets:
-        reason = f"CUDA {cuda} calls {gpu.sm} by its former compute capability {former.capability}"
-        return conclude(matrix, "unknown", reason, row, former)
-    own = matrix.capability_rows.get(gpu)
-    if own is not None and own.renamed_to and f"sm_{own.renamed_to.replace('.', '')}" in row.targets:
-        reason = f"CUDA {cuda} calls {gpu.sm} by its new compute capability {own.renamed_to}"
-        return conclude(matrix, "unknown", reason, row, own)
+    renamed = _under_another_name(matrix, gpu, row)
+    if renamed:
+        return renamed
     having = [other for other in matrix.cuda if gpu.sm in other.targets]
     if not having:
         reason = f"no CUDA toolkit in the matrix compiles for {gpu.sm}"
         return conclude(matrix, "unknown", reason, matrix.capability_rows.get(gpu))
     return _no_target(matrix, gpu, row, having)
+
+
+def _under_another_name(matrix: Matrix, gpu: ComputeCapability, row: CudaRow) -> Fit | None:
+    """That a toolkit has the target under the former, or the new, name of the compute capability."""
+    former = next((other for other in matrix.capabilities if other.renamed_to == str(gpu)), None)
+    if former is not None and f"sm_{former.capability.replace('.', '')}" in row.targets:
+        reason = f"CUDA {row.version} calls {gpu.sm} by its former compute capability {former.capability}"
+        return conclude(matrix, "unknown", reason, row, former)
+    own = matrix.capability_rows.get(gpu)
+    if own is not None and own.renamed_to and f"sm_{own.renamed_to.replace('.', '')}" in row.targets:
+        reason = f"CUDA {row.version} calls {gpu.sm} by its new compute capability {own.renamed_to}"
+        return conclude(matrix, "unknown", reason, row, own)
+    return None
 
 
 def _no_target(matrix: Matrix, gpu: ComputeCapability, row: CudaRow, having: list[CudaRow]) -> Fit:

@@ -36,8 +36,9 @@ def driver_supports(
         _dropped(matrix, gpu, driver, architecture)
         or _dropped_the_model(matrix, driver, model)
         or _not_yet(matrix, gpu, driver, os, capability, architecture)
-        or _before_the_data(matrix, gpu, driver, os)
+        or _before_the_data(matrix, gpu, driver, os, model)
         or _before_the_model(matrix, driver, os, model)
+        or _before_it_is_added(matrix, driver, os, model)
         or _wrong_flavour(matrix, gpu, flavour, capability, architecture, model)
         or conclude(matrix, "compatible", reason, capability, architecture)
     )
@@ -89,8 +90,13 @@ def _next_branch(matrix: Matrix, last: int) -> int:
     return min((row.branch for row in matrix.drivers if row.branch > last), default=last + 1)
 
 
-def _before_the_data(matrix: Matrix, gpu: ComputeCapability, driver: DriverRelease, os: Os) -> Fit | None:
+def _before_the_data(
+    matrix: Matrix, gpu: ComputeCapability, driver: DriverRelease, os: Os, model: GpuRow | None
+) -> Fit | None:
     kind = "linux" if os == "linux" else "windows"
+    releases = (model.added_by, *model.first_drivers) if model and os == "linux" else ()
+    if any(release.branch == driver.branch for text in releases if (release := DriverRelease.parse(text))):
+        return None
     rows = [row for row in matrix.drivers if row.os == kind]
     listed = next((row for row in rows if row.branch == driver.branch and row.capabilities), None)
     if listed and str(gpu) in listed.capabilities:
@@ -144,6 +150,18 @@ def _before_the_model(matrix: Matrix, driver: DriverRelease, os: Os, model: GpuR
         reason = f"driver {driver} is a release for developers, which may support {model.name} before {least} does"
         return conclude(matrix, "unknown", reason, model, branch, change=change)
     return conclude(matrix, "incompatible", reason, model, change=change)
+
+
+def _before_it_is_added(matrix: Matrix, driver: DriverRelease, os: Os, model: GpuRow | None) -> Fit | None:
+    """Releases before the one that adds the model: those of its branch lack it, of older branches nobody can tell."""
+    added = DriverRelease.parse(model.added_by) if model and os == "linux" else None
+    if model is None or added is None or driver >= added:
+        return None
+    if driver.branch == added.branch:
+        reason = f"driver {driver} is older than {added}, which adds {model.name} to R{added.branch}"
+        return conclude(matrix, "incompatible", reason, model, change=f"driver >= {added}")
+    reason = f"driver {added} adds {model.name}; whether a release of R{driver.branch} supports it is not known"
+    return conclude(matrix, "unknown", reason, model, change=f"driver >= {added}")
 
 
 def _wrong_flavour(
