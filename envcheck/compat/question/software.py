@@ -274,6 +274,10 @@ def _on_system(question: Question, candidate: Candidate, row: ReleaseRow) -> Ite
     if served and not gpu_is_asked(question):
         return
     compiled = not served and any(row.archive for row in candidate.wheels)
+    if not served and _maybe_not_on_arm(question, row):
+        reason = f"{candidate.label} is for {listed(row.os)}; whether it is for Windows on Arm is not known"
+        yield conclude(question.matrix, "unknown", reason, row).concerning(candidate.name, "machine")
+        return
     parts = (
         ("os", question.os, row.os, of_os(row, question)),
         ("machine", question.machine, row.machine, of_machine(row, question)),
@@ -287,6 +291,12 @@ def _on_system(question: Question, candidate: Candidate, row: ReleaseRow) -> Ite
             reason = f"{candidate.label} is for {only}, not for {here}"
             fit = conclude(question.matrix, "incompatible", reason, row, change=f"{name} {only}")
             yield fit.concerning(candidate.name, name)
+
+
+def _maybe_not_on_arm(question: Question, row: ReleaseRow) -> bool:
+    """What is for Windows, and for Linux on Arm, need not be for Windows on Arm."""
+    here = (question.os, question.machine) == ("windows", "aarch64") and "windows" in row.os
+    return here and (not row.machine or ("aarch64" in row.machine and len(row.os) > 1))
 
 
 def _without_gpu(question: Question, candidate: Candidate, row: ReleaseRow) -> Iterator[Fit]:

@@ -8,7 +8,14 @@ from __future__ import annotations
 from envcheck.compat.load import load_matrix
 from envcheck.compat.specifier import parse_specifier
 from envcheck.compat.tables import ReleaseRow
-from tests.compat.asking import assert_does_not_fit, assert_fits, assert_nobody_can_tell, questions, verdict
+from tests.compat.asking import (
+    assert_does_not_fit,
+    assert_fits,
+    assert_nobody_can_tell,
+    judged,
+    questions,
+    verdict,
+)
 from tests.every import every
 
 MATRIX = load_matrix()
@@ -325,3 +332,10 @@ def test_what_a_package_does_without_is_no_reason_against_what_happens_to_be_the
     assert_fits("nvcr==pytorch:24.10-py3 cupy-cuda12x==13.3.0")
     assert_fits("jetpack==6.1 cupy-cuda12x==13.3.0")
     assert_does_not_fit("cudnn==9.3.0 cupy-cuda12x==13.3.0")
+
+
+@every(sorted({row.name for row in MATRIX.releases if "windows" in row.os and len(row.os) > 1}))
+def test_software_for_windows_and_for_arm_is_not_thereby_for_windows_on_arm(name: str) -> None:
+    newest = next(reversed(MATRIX.known_versions(name)), "1.0")
+    found = judged(f"{name}=={newest} os==windows machine==aarch64")
+    assert found.verdict != "compatible" or any("has a wheel" in reason.message for reason in found.reasons)
