@@ -28,7 +28,7 @@ from envcheck.compat.question.distributions import distribution_fits
 from envcheck.compat.question.hardware import hardware_fits
 from envcheck.compat.question.jetsons import on_jetsons
 from envcheck.compat.question.one_of import one_of_fits
-from envcheck.compat.question.published import not_published, toolkit_fits
+from envcheck.compat.question.published import is_published, not_published, toolkit_fits
 from envcheck.compat.question.question import (
     CONTAINER,
     Container,
@@ -298,9 +298,19 @@ def _options(question: Question, name: str, version: Version) -> list[_Option]:
         return []
     candidates = release_candidates(question, name, version)
     if not candidates and name not in _KNOWN_OTHERWISE | question.matrix.distribution_names:
-        return [(name, [_unknown([name], unknown_release(question, name, version))])]
+        return [(name, _without_rows(question, name, version))]
     found = _best_build(question, candidates)
     return _or_elsewhere(question, found, elsewhere(question, name, version)) if candidates else found
+
+
+def _without_rows(question: Question, name: str, version: Version) -> list[Fit]:
+    """What to say of a release of which no row tells anything: of one that PyPI lists, other packages may tell."""
+    if not is_published(question.matrix, name, version):
+        return [_unknown([name], unknown_release(question, name, version))]
+    if "python" not in question.versions:
+        return []
+    reason = f"PyPI lists {name} {version}, and no row tells for which Python"
+    return [_unknown([name, "python"], reason)]
 
 
 def _or_elsewhere(question: Question, found: list[_Option], others: Sequence[Candidate]) -> list[_Option]:

@@ -47,6 +47,12 @@ def published(matrix: Matrix, name: str) -> list[Version]:
     return sorted((version for text in texts if (version := parse_version(text))), key=_order)
 
 
+def is_published(matrix: Matrix, name: str, version: Version) -> bool:
+    """Whether PyPI lists a release, or one of a family."""
+    own = not version.local and not version.pre
+    return own and any(_stands_for(version, one) for one in published(matrix, name))
+
+
 def not_published(question: Question, name: str, version: Version) -> Fit | None:
     """That PyPI lists no such release, though older and newer ones; None where it does, or nobody can tell."""
     gap = None if version.local else gap_of(question.matrix, name, version)

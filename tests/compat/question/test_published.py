@@ -9,7 +9,7 @@ from envcheck.compat.question.choose import evaluate
 from envcheck.compat.question.published import not_published, published
 from envcheck.compat.question.question import Question
 from envcheck.compat.specifier import Version, covered, parse_specifier, parse_version
-from envcheck.compat.tables import PublishedRow, ReleaseRow, WheelRow
+from envcheck.compat.tables import PublishedRow, ReleaseRow, RequirementRow, WheelRow
 from envcheck.components import parse_components
 from tests.compat.asking import answer, assert_nobody_can_tell, judged, questions, shown
 from tests.every import every
@@ -18,6 +18,8 @@ from tests.thorough import sample
 MATRIX = load_matrix()
 PUBLISHED = {row.name for row in MATRIX.published}
 QUESTION = Question(MATRIX, {})
+GENERAL = [row for row in MATRIX.requirements if not (row.os or row.machine or row.python)]
+"""What wheels require everywhere."""
 
 
 def releases(row: PublishedRow) -> list[Version]:
@@ -44,6 +46,20 @@ def late_series(name: str) -> list[Version]:
     pairs = itertools.pairwise(version for version in published(MATRIX, name) if len(version.numbers) == 3)
     firsts = [new for old, new in pairs if old.numbers[:2] < new.numbers[:2]]
     return [one for one in firsts if not_published(QUESTION, name, Version((*one.numbers[:2], 0)))]
+
+
+def without_rows(name: str) -> list[Version]:
+    """Releases of which nothing but their existence is known: source archives that name no Python."""
+    rows = (*MATRIX.rows_of(name), *MATRIX.wheels_by_name.get(name, ()))
+    return [one for one in published(MATRIX, name) if all(covered(row.versions, one) == "none" for row in rows)]
+
+
+def admitted_without_rows(row: RequirementRow) -> list[tuple[str, Version]]:
+    """By package that wheels need, the newest such release that they admit."""
+    by_name = {
+        name: [one for one in without_rows(name) if covered(spec, one) == "all"] for name, spec in row.needs.items()
+    }
+    return [(name, found[-1]) for name, found in by_name.items() if found]
 
 
 @every(sample(MATRIX.published))
@@ -111,6 +127,21 @@ def test_a_short_release_means_itself_and_no_series(row: PublishedRow) -> None:
     for version in short(row):
         meant = evaluate(MATRIX, parse_components(f"{row.name}=={version}")).question.versions[row.name]
         assert [one.numbers for one in meant] == [(*version.numbers, 0)]
+
+
+@every(lambda: [(name, one) for name in filter(MATRIX.knows, MATRIX.published_by_name) for one in without_rows(name)])
+def test_a_listed_release_of_which_no_row_tells_is_known(name: str, version: Version) -> None:
+    found = judged(f"{name}=={version} python==3.8")
+    assert found.verdict == "unknown"
+    assert "PyPI lists" in found.reasons[0].message
+
+
+@every(lambda: [(row, *one) for row in sample(GENERAL) for one in admitted_without_rows(row)])
+def test_packages_that_need_such_a_release_tell_of_it(row: RequirementRow, name: str, version: Version) -> None:
+    asking = next(one for one in published(MATRIX, row.name) if covered(row.versions, one) == "all")
+    found = judged(f"{row.name}=={asking} {name}=={version}")
+    told = [reason.verdict for reason in found.reasons if f" needs {name} " in reason.message]
+    assert told == ["compatible"], shown(found)
 
 
 @every(
