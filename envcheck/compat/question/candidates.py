@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple, TypeAlias
+from collections.abc import Collection, Iterator, Sequence
+from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
 
 from envcheck.compat.matrix import Matrix
-from envcheck.compat.names import SYSTEMS, canonical, scheme
+from envcheck.compat.names import CUDA_PARTS, HARDWARE, SYSTEMS, canonical, scheme
 from envcheck.compat.question.question import CONTAINER, Implied, Question, System, unknown_release
 from envcheck.compat.question.wheels import covering, pythons_here, wheels_of
 from envcheck.compat.relations.driver_cuda import may_exist
@@ -22,6 +22,9 @@ from envcheck.versions import CudaVersion
 TORCH = "torch"
 _LIBRARIES = ("cudnn", "nccl", "cusparselt")
 """What builds come with, by the fields of their rows."""
+_CPU = "cpu"
+"""Tag of builds without GPU support."""
+_ROW_OF_EVERY_BUILD = ("name", "versions", "source", "confidence", "note")
 _OTHER_MAKERS = ("rocm", "xpu")
 """How tags of builds for AMD's and Intel's GPUs begin."""
 
@@ -65,7 +68,9 @@ def release_candidates(question: Question, name: str, version: Version) -> list[
     if version.local:
         rows = by_build.get(version.local)
         if rows:
-            return [_candidate(name, version, version.local, rows, question)]
+            named = {canonical(key) for row in rows for key in row.needs}
+            general = [_of_every_build(row, named) for row in shared]
+            return [_candidate(name, version, version.local, [*general, *rows], question)]
         return _by_tag(question.matrix, name, version, shared, question)
     tags = [tag for tag in by_build if tag and not by_build[tag][0].index]
     if shared and not question.cuda:
@@ -102,6 +107,16 @@ def _with_build(row: ReleaseRow, other: ReleaseRow) -> ReleaseRow:
     return msgspec.structs.replace(row, cuda=None, needs=needs, bundles={}, targets=(), os=other.os or row.os)
 
 
+def _of_every_build(row: ReleaseRow, named: Collection[str] = ()) -> ReleaseRow:
+    """What a row of PyPI's build tells of every build, but for what rows of the build itself name: what Python code asks
+    for, nothing of GPUs.
+    """
+    other = HARDWARE | CUDA_PARTS | set(named)
+    needs = {key: spec for key, spec in row.needs.items() if canonical(key) not in other and not key.startswith("driver")}
+    own: dict[str, Any] = {key: getattr(row, key) for key in _ROW_OF_EVERY_BUILD}
+    return ReleaseRow(needs=needs, **own)
+
+
 def _on_pypi(matrix: Matrix, candidate: Candidate, version: Version, wheels: tuple[WheelRow, ...]) -> Candidate:
     """The candidate with what is known of its wheels on PyPI."""
     rows = covering(matrix.requirements_by_name.get(candidate.name, ()), version) if wheels else ()
@@ -121,6 +136,9 @@ def _by_tag(
     matrix: Matrix, name: str, version: Version, rows: Sequence[ReleaseRow], question: Question
 ) -> list[Candidate]:
     """A build that no row knows: what holds for the release holds for it, but not what holds for the build on PyPI."""
+    if version.local == _CPU and any(name in row.packages for row in matrix.indexes):
+        rows = [msgspec.structs.replace(_of_every_build(row), cuda="") for row in rows]
+        return [_candidate(name, version, version.local, rows, question)] if rows else []
     cuda = CudaVersion.from_tag(version.local) if version.local.startswith("cu") else None
     if cuda is None or not may_exist(matrix, cuda) or not rows:
         return []
@@ -204,7 +222,7 @@ _Found: TypeAlias = tuple[list[Candidate], Fit | None, tuple[str, ...]]
 
 def _tagged(question: Question, row: TorchRow, tag: str) -> _Found:
     """The build of a tag. Where all builds are known, another one is somebody's own, of which nothing is known."""
-    if tag == "cpu":
+    if tag == _CPU:
         return [_without_cuda(row, question, tag)], None, ()
     known = builds(row, question.os, question.machine)
     cuda = _tagged_cuda(tag)
@@ -279,7 +297,7 @@ def _default(question: Question, row: TorchRow) -> _Found:
         reason = f"the matrix does not know what the wheel of torch {row.version} on PyPI for {_where(question)} holds"
         return [], conclude(question.matrix, "unknown", reason, row), ()
     if not cuda:
-        return [_with_wheels(question, _without_cuda(row, question, "cpu"), row)], None, ()
+        return [_with_wheels(question, _without_cuda(row, question, _CPU), row)], None, ()
     found = [build for build in builds(row, question.os, question.machine) if build.cuda == cuda]
     build = _of_build(row, found[0] if found else TorchBuild(cuda=cuda), question)
     return [_with_wheels(question, build, row)], None, ()
@@ -322,7 +340,7 @@ def _of_build(row: TorchRow, build: TorchBuild, question: Question) -> Candidate
 
 def _without_cuda(row: TorchRow, question: Question, tag: str) -> Candidate:
     release = msgspec.structs.replace(_release(row, question), build=tag, cuda="")
-    if tag == "cpu" and _has_cpu_build(row, question):
+    if tag == _CPU and _has_cpu_build(row, question):
         kind: Os = "windows" if question.os == "windows" else "linux"
         release = msgspec.structs.replace(release, os=(kind,), machine=(question.machine,))
     return Candidate(TORCH, f"torch {row.version}+{tag}", (release,))

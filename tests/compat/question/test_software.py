@@ -6,7 +6,9 @@ A comma stands for a blank in a GPU's name.
 from __future__ import annotations
 
 from envcheck.compat.load import load_matrix
-from envcheck.compat.specifier import parse_specifier
+from envcheck.compat.names import scheme
+from envcheck.compat.question.published import published
+from envcheck.compat.specifier import Version, covered, parse_specifier, parse_version
 from envcheck.compat.tables import ReleaseRow
 from tests.compat.asking import (
     assert_does_not_fit,
@@ -339,3 +341,30 @@ def test_software_for_windows_and_for_arm_is_not_thereby_for_windows_on_arm(name
     newest = next(reversed(MATRIX.known_versions(name)), "1.0")
     found = judged(f"{name}=={newest} os==windows machine==aarch64")
     assert found.verdict != "compatible" or any("has a wheel" in reason.message for reason in found.reasons)
+
+
+BUILDS = [row for row in MATRIX.releases if row.build and row.versions.startswith("==") and "*" not in row.versions]
+"""Builds of one release each, beside PyPI's."""
+
+
+def pythons_of_release(row: ReleaseRow) -> str:
+    """For which Python the release is, where the row of its build does not say so itself."""
+    version = parse_version(row.versions.removeprefix("=="))
+    rows = MATRIX.rows_for(row.name, version) if version and "python" not in row.needs else []
+    return next((one.needs["python"] for one in rows if not one.build and "python" in one.needs), "")
+
+
+@every([row for row in BUILDS if pythons_of_release(row)])
+def test_every_build_of_a_release_is_for_the_same_pythons(row: ReleaseRow) -> None:
+    spec = parse_specifier(pythons_of_release(row))
+    for python in (Version((3, minor), scheme=scheme("python")) for minor in (2, 6, 9, 11, 20)):
+        found = verdict(f"{row.name}{row.versions}+{row.build} python=={python}")
+        assert found == {"all": "compatible", "none": "incompatible"}[spec.cover(python)], python
+
+
+@every(lambda: sorted({name for row in MATRIX.indexes if "cpu" in row.address for name in row.packages} - {"torch"}))
+def test_builds_without_gpu_support_are_known_as_such(name: str) -> None:
+    spec = next((row.versions for row in MATRIX.rows_of(name) if not row.build), "")
+    version = next((one for one in published(MATRIX, name) if spec and covered(spec, one) == "all"), None)
+    if version:
+        assert_does_not_fit(f"{name}=={version}+cpu gpu==A100")
