@@ -226,7 +226,7 @@ def test_a_pin_is_what_metadata_says(name: str, release: str, need: str, wanted:
         ("flash-attn==2.1.1; cuda==11.4", "compatible"),
         ("flash-attn==2.1.2.post3; cuda==11.4", "incompatible"),
         ("flash-attn==2.7.0.post2; nvcc==11.6", "incompatible"),
-        ("flash-attn==2.7.4.post1; cuda==11.8", "incompatible"),
+        ("flash-attn==2.7.4.post1; cuda==11.8", "unknown"),
         ("flash-attn==2.7.4.post1; torch==2.1.2", "incompatible"),
         ("flash-attn-3==3.0.0; gpu==A100", "incompatible"),
         ("bitsandbytes==0.45.2; cuda==12.8", "incompatible"),

@@ -130,7 +130,7 @@ torch==99.0+cu130 driver==580
 torch==2.7 gpu==RTX,5090 cuda==12
 torch>=2.6 gpu==RTX,5090
 torch==2.5.1 driver==550 gpu==Voodoo,3
-torch==1.5.0+cu92 gpu==V100
+torch==1.1.0+cu100 gpu==V100
 torch==2.5.1 driver==550 frobnicator==1.0
 """
 
