@@ -25,6 +25,7 @@ _LIBRARIES = ("cudnn", "nccl", "cusparselt")
 _CPU = "cpu"
 """Tag of builds without GPU support."""
 _ROW_OF_EVERY_BUILD = ("name", "versions", "source", "confidence", "note")
+_DRIVERS = frozenset({"driver-linux", "driver-windows"})
 _OTHER_MAKERS = ("rocm", "xpu")
 """How tags of builds for AMD's and Intel's GPUs begin."""
 
@@ -108,11 +109,9 @@ def _with_build(row: ReleaseRow, other: ReleaseRow) -> ReleaseRow:
 
 
 def _of_every_build(row: ReleaseRow, named: Collection[str] = ()) -> ReleaseRow:
-    """What a row of PyPI's build tells of every build, but for what rows of the build itself name: what Python code asks
-    for, nothing of GPUs.
-    """
-    other = HARDWARE | CUDA_PARTS | set(named)
-    needs = {key: spec for key, spec in row.needs.items() if canonical(key) not in other and not key.startswith("driver")}
+    """What a row of PyPI's build tells of every build: nothing of GPUs, nor what rows of the build itself name."""
+    other = HARDWARE | CUDA_PARTS | _DRIVERS | set(named)
+    needs = {key: spec for key, spec in row.needs.items() if canonical(key) not in other}
     own: dict[str, Any] = {key: getattr(row, key) for key in _ROW_OF_EVERY_BUILD}
     return ReleaseRow(needs=needs, **own)
 

@@ -134,7 +134,7 @@ def need_fit(matrix: Matrix, candidate: Candidate, row: Row, name: str, spec: st
         reason = f"{candidate.label} needs {wanted}; its documents name none newer than {newest}, and this is {version}"
         return conclude(matrix, "unknown", reason, row, change=f"{name} {newest}")
     if verdict == "compatible" and disputed and covered(disputed, version) != "none":
-        reason = f"{candidate.label} takes {wanted} by its files, and its documents leave out {readable(name, disputed)}"
+        reason = f"one source of {candidate.label} admits {wanted}, another leaves out {readable(name, disputed)}"
         return conclude(matrix, "unknown", f"{reason}; this is {version}", row)
     if verdict == "compatible":
         return conclude(matrix, verdict, f"{candidate.label} needs {wanted}, and this is {version}", row)

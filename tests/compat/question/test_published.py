@@ -50,7 +50,7 @@ def late_series(name: str) -> list[Version]:
 
 def without_rows(name: str) -> list[Version]:
     """Releases of which nothing but their existence is known: source archives that name no Python."""
-    rows = (*MATRIX.rows_of(name), *MATRIX.wheels_by_name.get(name, ()))
+    rows: list[ReleaseRow | WheelRow] = [*MATRIX.rows_of(name), *MATRIX.wheels_by_name.get(name, ())]
     return [one for one in published(MATRIX, name) if all(covered(row.versions, one) == "none" for row in rows)]
 
 

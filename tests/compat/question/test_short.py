@@ -42,7 +42,7 @@ def _has(span: str, release: Numbers) -> bool:
 def told(question: str, name: str) -> tuple[str, str, str]:
     """The verdict, the releases that fit, and the line; what JSON has of them must be the same."""
     found = judged(question)
-    lines = [reason.message for reason in found.reasons if "stands for several releases" in reason.message]
+    lines = [reason.message for reason in found.reasons if "stands for several releases:" in reason.message]
     lines = [line for line in lines if line.startswith(f"{name}==")]
     assert len(lines) <= 1, shown(found)
     fitting = re.search(r"several releases: ([^;]+?) fits?;", lines[0]) if lines else None
