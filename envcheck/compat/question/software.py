@@ -171,7 +171,7 @@ def _cuda(question: Question, candidate: Candidate, row: ReleaseRow) -> Iterator
         yield from _version(question, candidate, row, "cuda", spec)
     elif "nvcc" in question.versions:
         yield from _version(question, candidate, row, "nvcc", spec)
-    elif "cuda" in question.implied and (question.implied["cuda"].by != "torch" or "torch" in row.needs):
+    elif "cuda" in question.implied and (question.implied["cuda"].by != TORCH or _within_torch(candidate)):
         yield from _version(question, candidate, row, "cuda", spec)
     runner = runner_of(question)
     if runner and row.cuda is None and "cuda" not in question.versions:
@@ -182,6 +182,11 @@ def _cuda(question: Question, candidate: Candidate, row: ReleaseRow) -> Iterator
             fit = reworded(question.matrix, msgspec.structs.replace(fit, verdict="unknown"), reason, row)
         if fit:
             yield fit.concerning(candidate.name, runner)
+
+
+def _within_torch(candidate: Candidate) -> bool:
+    """Whether a build loads into PyTorch, by any of its rows."""
+    return any(TORCH in row.needs for row in candidate.rows)
 
 
 def _own_driver(question: Question, row: ReleaseRow) -> str:

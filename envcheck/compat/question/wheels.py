@@ -49,10 +49,17 @@ def _names_post(rows: Sequence[R]) -> bool:
 
 
 def covering(rows: Sequence[R], version: Version) -> tuple[R, ...]:
-    """The rows of a release, or of the releases of a family; of a post-release, those that name it, if any do."""
+    """The rows of a release, or of the releases of a family; of a post-release, those of its build that name it, if any
+    do.
+    """
     found = [row for row in rows if covered(row.versions, version) != "none"]
     naming = [row for row in found if parse_specifier(row.versions).names_post] if version.post is not None else []
-    return tuple(naming or found)
+    told = {_build(row) for row in naming}
+    return tuple(row for row in found if row in naming or _build(row) not in told)
+
+
+def _build(row: ReleaseRow | WheelRow | RequirementRow) -> str:
+    return row.build if isinstance(row, ReleaseRow) else ""
 
 
 def gpu_is_asked(question: Question) -> bool:

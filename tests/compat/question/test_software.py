@@ -8,6 +8,8 @@ from __future__ import annotations
 from envcheck.compat.load import load_matrix
 from envcheck.compat.names import scheme
 from envcheck.compat.question.published import published
+from envcheck.compat.question.wheels import covering
+from envcheck.compat.relations.torch import builds, tag_of
 from envcheck.compat.specifier import Version, covered, parse_specifier, parse_version
 from envcheck.compat.tables import ReleaseRow
 from tests.compat.asking import (
@@ -368,3 +370,30 @@ def test_builds_without_gpu_support_are_known_as_such(name: str) -> None:
     version = next((one for one in published(MATRIX, name) if spec and covered(spec, one) == "all"), None)
     if version:
         assert_does_not_fit(f"{name}=={version}+cpu gpu==A100")
+
+
+BY_CUDA = [row for row in MATRIX.releases if row.build and row.cuda and "cuda" in row.needs and row.name != "torch"]
+"""Builds for a CUDA version each, of one release or several."""
+
+
+def releases(row: ReleaseRow) -> list[Version]:
+    return [one for one in published(MATRIX, row.name) if covered(row.versions, one) == "all"]
+
+
+@every(BY_CUDA)
+def test_a_build_of_several_releases_is_known_for_each_of_them(row: ReleaseRow) -> None:
+    for version in releases(row):
+        rows = covering(MATRIX.rows_of(row.name), version)
+        assert [one.build for one in rows].count(row.build) == 1, version
+
+
+@every(lambda: [(row, version) for row in BY_CUDA for version in releases(row)[::3]])
+def test_a_build_that_loads_into_pytorch_is_for_its_major_version_of_cuda(row: ReleaseRow, version: Version) -> None:
+    rows = covering(MATRIX.rows_of(row.name), version)
+    pin = next((one.needs["torch"] for one in rows if "torch" in one.needs), "")
+    torch = next((one for one in MATRIX.torch if pin == f"=={one.version}"), None)
+    for build in builds(torch) if torch else ():
+        same = build.cuda == row.cuda
+        if same or build.cuda.partition(".")[0] != str(row.cuda).partition(".")[0]:
+            found = verdict(f"{row.name}=={version}+{row.build} {pin.replace('==', 'torch==')}+{tag_of(build.cuda)}")
+            assert found == ("compatible" if same else "incompatible"), build.cuda
