@@ -263,10 +263,20 @@ def _for_cuda(question: Question, row: TorchRow) -> _Found:
     found = [_of_build(row, build, question) for build in known if build.cuda in wanted]
     if found:
         return found, None, ()
+    majors = {cuda.major for cuda in question.cuda}
+    near = [build for build in known if (own := CudaVersion.parse(build.cuda)) and own.major in majors]
+    if near and _compiles(question):  # the CUDA is that of the toolkit, beside PyTorch's own
+        return [_of_build(row, near[0], question)], None, ()
     reason = f"torch {row.version} has no build for {question.labels['cuda']} on {_where(question)}{_there_are(known)}"
     verdict: FitVerdict = "incompatible" if known and row.all_builds else "unknown"
     nearest = f"CUDA {known[0].cuda}" if known else ""
     return [], conclude(question.matrix, verdict, reason, row, change=nearest), ("cuda",)
+
+
+def _compiles(question: Question) -> bool:
+    """Whether a package is named that nvcc compiles against PyTorch."""
+    named = ((name, version) for name, versions in question.versions.items() for version in versions)
+    return any("nvcc" in row.needs for name, version in named for row in question.matrix.rows_for(name, version))
 
 
 def build_on_pypi(question: Question) -> str | None:

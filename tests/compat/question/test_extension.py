@@ -6,7 +6,12 @@ import pytest
 
 from envcheck.compat.load import load_matrix
 from envcheck.compat.matrix import Matrix
-from tests.compat.asking import answer, questions, shown
+from envcheck.compat.names import scheme
+from envcheck.compat.question.published import published
+from envcheck.compat.specifier import covered, parse_version
+from envcheck.compat.tables import ReleaseRow
+from tests.compat.asking import answer, questions, shown, verdict
+from tests.every import every
 
 ROWS = """\
 [sources.page]
@@ -123,3 +128,24 @@ def test_what_is_open_says_why(matrix: Matrix) -> None:
     found = answer("nvcc==12.4 torch==2.5.1+cu118", matrix)
     assert found.verdict == "unknown"
     assert "runs without nvcc" in found.reasons[0].message
+
+
+def compiled() -> list[ReleaseRow]:
+    """What is compiled against PyTorch 2.5.1, and by nvcc 12.6."""
+    found: list[ReleaseRow] = []
+    for row in load_matrix().releases:
+        needs = [(row.needs.get(name, ""), parse_version(text, scheme(name))) for name, text in BESIDE]
+        if all(spec and version and covered(spec, version) == "all" for spec, version in needs):
+            found.append(row)
+    return [row for row in found if published(load_matrix(), row.name)]
+
+
+BESIDE = (("torch", "2.5.1"), ("nvcc", "12.6"))
+
+
+@every(compiled)
+def test_a_toolkit_beside_another_cuda_of_pytorch_is_not_refused(row: ReleaseRow) -> None:
+    version = next(one for one in published(load_matrix(), row.name) if covered(row.versions, one) == "all")
+    asked = f"{row.name}=={version} torch==2.5.1"
+    assert verdict(f"{asked} cuda==12.6") == "unknown"
+    assert verdict(f"{asked} cuda==13.0") == "incompatible"
