@@ -503,7 +503,9 @@ class PublishedRow(Row, frozen=True, kw_only=True):
 
 
 class RequirementRow(Row, frozen=True, kw_only=True):
-    """What the wheels on PyPI declare to require, without their extras; rows of releases outrank it."""
+    """What the wheels on PyPI require, without their extras, or the source archive of a release that has no wheel;
+    rows of releases outrank it.
+    """
 
     name: str
     """The distribution."""

@@ -22,7 +22,8 @@ from envcheck.refresh.generated import TORCH, Change, Work, find_work
 from envcheck.refresh.index import Index
 from envcheck.refresh.metadata import Metadata, read_metadata
 from envcheck.refresh.remote_wheel import RemoteWheel
-from envcheck.refresh.wheel_files import Release, WheelFile, installable, newest_wheel, oldest_wheel, releases
+from envcheck.refresh.source_archive import read_archive
+from envcheck.refresh.wheel_files import Release, WheelFile, newest_wheel, oldest_wheel, releases, with_archives
 from envcheck.text.output import write_whole
 
 
@@ -95,6 +96,8 @@ def _regenerate(work: Work, index: Index, known: Collection[str]) -> Iterator[Ch
         return RemoteWheel(wheel.file, index.session)
 
     def read(file: WheelFile) -> Metadata:
+        if not file.file.name.endswith(".whl"):
+            return read_archive(file.file, index.session)
         with closing(open_wheel(file)) as wheel:
             return read_metadata(wheel)
 
@@ -105,8 +108,7 @@ def _regenerate(work: Work, index: Index, known: Collection[str]) -> Iterator[Ch
 
     if work.generated.wheels:
         yield from wheel_rows.regenerate(work, files)
-        exact = releases(installable(files), work.name, withdrawn=True)
-        yield from requirement_rows.regenerate(work, exact, read, known)
+        yield from requirement_rows.regenerate(work, with_archives(files, work.name), read, known)
     elif work.name == TORCH and not work.generated.needs:
         yield from torch_rows.regenerate(work, found, open_wheel)
     else:

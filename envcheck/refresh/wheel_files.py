@@ -93,6 +93,20 @@ def releases(files: Iterable[File], project: str, *, withdrawn: bool = False) ->
     return [Release(version, tuple(found[version])) for version in sorted(found)]
 
 
+def with_archives(files: Iterable[File], project: str) -> list[Release]:
+    """The releases as pip takes them, ascending, yanked ones too: where one has no wheel, its source archive stands for
+    a wheel for every system.
+    """
+    given = installable(files)
+    wheels = {release.version: release for release in releases(given, project, withdrawn=True)}
+    for file in given:
+        version = None if file.name.endswith(".whl") else _version(file.name)
+        if version and not version.is_prerelease and not version.local and version not in wheels:
+            archive = WheelFile(file, (), frozenset(), any_later=True, platforms=frozenset())
+            wheels[version] = Release(version, (archive,))
+    return [wheels[version] for version in sorted(wheels)]
+
+
 def installable(files: Iterable[File]) -> list[File]:
     """The files that pip takes for a version that is named exactly: yanked ones where a release has no other."""
     given = [(file, _version(file.name)) for file in files]

@@ -80,7 +80,7 @@ def release_candidates(question: Question, name: str, version: Version) -> list[
     if not version.family:  # of several builds of one release, those for the system in question are meant
         wheels = tuple(row for row in wheels if pythons_here(question, row)) or wheels
     own = _on_pypi(question.matrix, _candidate(name, version, "", shared, question), version, wheels)
-    found = [own] if shared or wheels else []
+    found = [own] if shared or wheels or own.requirements else []
     return found + [_candidate(name, version, tag, by_build[tag], question) for tag in sorted(tags, reverse=True)]
 
 
@@ -117,8 +117,9 @@ def _of_every_build(row: ReleaseRow, named: Collection[str] = ()) -> ReleaseRow:
 
 
 def _on_pypi(matrix: Matrix, candidate: Candidate, version: Version, wheels: tuple[WheelRow, ...]) -> Candidate:
-    """The candidate with what is known of its wheels on PyPI."""
-    rows = covering(matrix.requirements_by_name.get(candidate.name, ()), version) if wheels else ()
+    """The candidate with what is known of its files on PyPI."""
+    told = wheels or not candidate.rows  # else it may be another index's
+    rows = covering(matrix.requirements_by_name.get(candidate.name, ()), version) if told else ()
     partly = frozenset(row.versions for row in rows if covered(row.versions, version) != "all")
     return candidate._replace(wheels=wheels, requirements=rows, partly=partly)
 

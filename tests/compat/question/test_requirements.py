@@ -53,13 +53,15 @@ def around(spec: Specifier) -> Iterator[Version]:
 
 
 def where(row: RequirementRow) -> str:
-    """A system for which the row holds, as the rest of a question; of those of its wheels, where it does not say."""
+    """A system for which the row holds, as the rest of a question; of those of its wheels, where it does not say, or any
+    where there is a source archive alone.
+    """
     version = release(row)
     assert version
     served = {each for one in covering(MATRIX.wheels_by_name[canonical(row.name)], version) for each in one.pythons}
     for os, machine in itertools.product(("linux", "windows", "macos"), ("x86_64", "aarch64")):
         held = os in (row.os or (os,)) and machine in (row.machine or (machine,))
-        if held and served & {"any", f"{os}-{machine}"}:
+        if held and (not served or served & {"any", f"{os}-{machine}"}):
             return f" os=={os} machine=={machine}"
     raise AssertionError(row.id)
 
