@@ -44,7 +44,14 @@ def regenerate(work: Work, releases: Sequence[Release], read: _Read, known: Coll
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise
-    yield from rewrite(work, TABLE, list(_rows(work, releases, needs)), ("versions", "python", "os", "machine"))
+    told = [both for both in zip(releases, needs, strict=True) if both[1] or not _silent(both[0])]
+    rows = list(_rows(work, [release for release, _ in told], [wanted for _, wanted in told]))
+    yield from rewrite(work, TABLE, rows, ("versions", "python", "os", "machine"))
+
+
+def _silent(release: Release) -> bool:
+    """Whether it has a source archive alone: one that names nothing may just not say."""
+    return not release.wheels[0].file.name.endswith(".whl")
 
 
 def _needs(release: Release, read: _Read, known: Collection[str]) -> _Needs:

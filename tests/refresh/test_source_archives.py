@@ -84,6 +84,14 @@ def test_a_release_with_wheels_is_told_by_these_and_another_by_its_archive(tmp_p
     ]
 
 
+def test_an_archive_that_names_nothing_parts_no_releases(tmp_path: Path) -> None:
+    served = Served()
+    add(served, "1.0", "torch>=1.7")
+    put(served, "demo-1.1.tar.gz", packed({"demo-1.1/setup.py": b""}))
+    add(served, "1.2", "torch>=1.7")
+    assert rows(served, tmp_path) == [(">=1.0,<=1.2", {"torch": ">=1.7"}, "", (), ())]
+
+
 def test_the_search_ends_after_so_much(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(source_archive, "_MOST_UNPACKED", 1000)
     served = Served()

@@ -302,7 +302,7 @@ def _options(question: Question, name: str, version: Version) -> list[_Option]:
         doubts = _without_rows(question, name, version)
     if not candidates and name not in _KNOWN_OTHERWISE | question.matrix.distribution_names:
         return [(name, doubts)]
-    found = [(label, [*fits, *(doubts if candidates else ())]) for label, fits in _best_build(question, candidates)]
+    found: list[_Option] = [(label, [*fits, *doubts]) for label, fits in _best_build(question, candidates)]
     return _or_elsewhere(question, found, elsewhere(question, name, version)) if candidates else found
 
 

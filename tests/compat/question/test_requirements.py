@@ -53,8 +53,8 @@ def around(spec: Specifier) -> Iterator[Version]:
 
 
 def where(row: RequirementRow) -> str:
-    """A system for which the row holds, as the rest of a question; of those of its wheels, where it does not say, or any
-    where there is a source archive alone.
+    """A system for which the row holds, as the rest of a question; of those of its wheels, where it does not say. A
+    source archive alone is for any.
     """
     version = release(row)
     assert version
