@@ -297,12 +297,11 @@ def _options(question: Question, name: str, version: Version) -> list[_Option]:
     if name == ENGINE or not (question.matrix.rows_of(name) or name in question.matrix.wheels_by_name):
         return []
     candidates = release_candidates(question, name, version)
-    doubts: list[Fit] = []
-    if not any(one.rows or one.partial or one.wheels for one in candidates):
+    told = any(one.rows or one.partial or one.wheels for one in candidates)
+    if not told and name not in _KNOWN_OTHERWISE | question.matrix.distribution_names:
         doubts = _without_rows(question, name, version)
-    if not candidates and name not in _KNOWN_OTHERWISE | question.matrix.distribution_names:
-        return [(name, doubts)]
-    found: list[_Option] = [(label, [*fits, *doubts]) for label, fits in _best_build(question, candidates)]
+        return [(name, [*doubts, *(fit for _, fits in _best_build(question, candidates) for fit in fits)])]
+    found = _best_build(question, candidates)
     return _or_elsewhere(question, found, elsewhere(question, name, version)) if candidates else found
 
 
