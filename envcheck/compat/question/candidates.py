@@ -26,6 +26,7 @@ _CPU = "cpu"
 """Tag of builds without GPU support."""
 _ROW_OF_EVERY_BUILD = ("name", "versions", "source", "confidence", "note")
 _DRIVERS = frozenset({"driver-linux", "driver-windows"})
+"""Needs of the driver, by its numbers."""
 _OTHER_MAKERS = ("rocm", "xpu")
 """How tags of builds for AMD's and Intel's GPUs begin."""
 
