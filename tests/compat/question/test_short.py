@@ -49,7 +49,8 @@ def told(question: str, name: str) -> tuple[str, str, str]:
     if lines:
         assert fitting, lines[0]
         taken = found.assumed[name]
-        assert taken == fitting[1] or says(fitting[1], numbers(taken.partition("+")[0]))
+        listed = taken == fitting[1] or taken in re.split(r", | and ", fitting[1])
+        assert listed or says(fitting[1], numbers(taken.partition("+")[0]))
     return found.verdict, fitting[1] if fitting else "", lines[0] if lines else ""
 
 
