@@ -204,6 +204,9 @@ class GpuRow(Row, frozen=True, kw_only=True):
     added_by: str = ""
     """The Linux release that adds it to its branch, where no first release of all branches is documented: older
     branches may have been given it later."""
+    listed_from: str = ""
+    """The first Linux release whose list of GPUs has it, where it came later than its generation: nobody says whether
+    earlier ones support it."""
     last_branch: int | None = None
     """The last Linux branch that supports it, where its generation has later ones."""
     open_module_only: bool = False

@@ -153,7 +153,13 @@ def _before_the_model(matrix: Matrix, driver: DriverRelease, os: Os, model: GpuR
 
 
 def _before_it_is_added(matrix: Matrix, driver: DriverRelease, os: Os, model: GpuRow | None) -> Fit | None:
-    """Releases before the one that adds the model: those of its branch lack it, of older branches nobody can tell."""
+    """Releases before the one that adds the model: those of its branch lack it, of older branches nobody can tell. Nor
+    can anybody of those before the first that lists it.
+    """
+    listed = DriverRelease.parse(model.listed_from) if model and os == "linux" else None
+    if model is not None and listed is not None and driver < listed:
+        reason = f"the first driver that lists {model.name} is {listed}; whether {driver} supports it is not known"
+        return conclude(matrix, "unknown", reason, model, change=f"driver >= {listed}")
     added = DriverRelease.parse(model.added_by) if model and os == "linux" else None
     if model is None or added is None or driver >= added:
         return None
