@@ -10,7 +10,7 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from envcheck.checks import Check, Evidence, Fix
 from envcheck.compat.matrix import Matrix
 from envcheck.compat.question.declared import declared
-from envcheck.pipeline.plan_checks import check_of, label_of
+from envcheck.pipeline.planned.checks import check_of, label_of
 from envcheck.snapshot import Environment, Planned
 
 

@@ -19,7 +19,7 @@ from envcheck.compat.question.declared import declared
 from envcheck.compat.question.package_needs import release_fits
 from envcheck.compat.question.published import published
 from envcheck.components import Bound, Component
-from envcheck.pipeline.plan_checks import asked, left_open
+from envcheck.pipeline.planned.checks import asked, left_open
 from envcheck.snapshot import Environment, Planned
 
 Judge = Callable[[Planned, bool], Check]

@@ -23,11 +23,11 @@ from envcheck.compat.question.question import CONTAINER
 from envcheck.compat.specifier import parse_version
 from envcheck.compat.tables import ExtraRow
 from envcheck.components import Bound, Component
-from envcheck.pipeline.plan_checks import answered, asked, check_of, label_of, left_open
-from envcheck.pipeline.plan_libraries import without_libraries
-from envcheck.pipeline.plan_pins import contradictions
-from envcheck.pipeline.plan_ranges import held_back, judge_range
-from envcheck.pipeline.plan_system import beside_system
+from envcheck.pipeline.planned.checks import answered, asked, check_of, label_of, left_open
+from envcheck.pipeline.planned.libraries import without_libraries
+from envcheck.pipeline.planned.pins import contradictions
+from envcheck.pipeline.planned.ranges import held_back, judge_range
+from envcheck.pipeline.planned.system import beside_system
 from envcheck.plans.kit.settle import is_published
 from envcheck.rules.api import Facts
 from envcheck.rules.facts.library_names import wheel_of

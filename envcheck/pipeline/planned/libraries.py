@@ -15,7 +15,7 @@ from envcheck.compat.matrix import Matrix
 from envcheck.compat.names import canonical, scheme
 from envcheck.compat.specifier import parse_specifier, parse_version
 from envcheck.compat.tables import ReleaseRow
-from envcheck.pipeline.plan_checks import check_of, label_of
+from envcheck.pipeline.planned.checks import check_of, label_of
 from envcheck.plans import dockerfile
 from envcheck.snapshot import Environment, Planned
 

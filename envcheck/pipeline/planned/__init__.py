@@ -1,0 +1,1 @@
+"""What a plan would install, judged: one file a question."""
