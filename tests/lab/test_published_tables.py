@@ -1,6 +1,7 @@
 """Published tables, each row asked: the matrix says what they say, but where the file names who is right.
 
-The files below ``tables/`` hold the facts of one table each: questions whose answer is yes, or no, by the page that was read.
+The files below ``tables/`` hold the facts of one table each: questions whose answer is yes, or no, by the page that was
+read.
 A row of ``disagreements`` says why the answer differs: ``matrix``, because of a better source; ``table``, while a row
 of the matrix waits to be mended; or ``open``, where neither can be shown to be right and the answer must be unknown.
 """
