@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from itertools import combinations
 
 from envcheck.checks import Evidence, Fix
+from envcheck.compat.error_lines import lines_with
 from envcheck.compat.question.package_needs import of_an_extra, pinned_by, requirement_name
 from envcheck.compat.relations.libraries import is_older, same_version
 from envcheck.rules.api import Facts, Outcome, passed, rule
@@ -15,21 +16,24 @@ from envcheck.rules.facts.planned import all_wheels, named, required_wheels, ver
 from envcheck.rules.facts.trials import TRIAL_RULES
 from envcheck.rules.fixes.install import How, install
 from envcheck.rules.fixes.libraries import list_wheels
+from envcheck.rules.messages.observed import tells_of
 from envcheck.rules.packages.shipped import owner_of
-from envcheck.snapshot import Distribution, Environment, Framework, Library, frameworks_in
+from envcheck.snapshot import PASTED, Distribution, Environment, Framework, Library, frameworks_in
+
+_FELT_AS = (
+    *TRIAL_RULES,
+    "cuda-major-mismatch",
+    "nccl-version-mismatch",
+    "cudnn-mixed-copies",
+    "cudnn-too-old",
+    "cuda-library-too-old",
+)
 
 
 @rule(
     layer="library",
     per="environment",
-    explains=(
-        *TRIAL_RULES,
-        "cuda-major-mismatch",
-        "nccl-version-mismatch",
-        "cudnn-mixed-copies",
-        "cudnn-too-old",
-        "cuda-library-too-old",
-    ),
+    explains=_FELT_AS,
     remedy=list_wheels,
 )
 def nvidia_wheel_conflict(environment: Environment, facts: Facts) -> Outcome | None:
@@ -87,7 +91,7 @@ def _clashing(pair: tuple[Distribution, Distribution], environment: Environment,
     alike = same_version(pair[0].version, pair[1].version) and cuda_of_wheel(pair[0]) == cuda_of_wheel(pair[1])
     here = f" The present file is {files[0].on_disk}." if files and files[0].on_disk else ""
     return Outcome(
-        status="note" if alike else "warn",
+        status="note" if alike or not (files or _may_be_felt(pair, environment, facts)) else "warn",
         title=f"{pair[0].name} and {pair[1].name} write the same files",
         message=f"{pair[0].name} {pair[0].version} and {pair[1].name} {pair[1].version} share a folder; "
         f"the one that was installed last overwrote the other.{here}",
@@ -101,6 +105,16 @@ def _clashing(pair: tuple[Distribution, Distribution], environment: Environment,
         ),
         decided_by="declared",
     )
+
+
+def _may_be_felt(pair: tuple[Distribution, Distribution], environment: Environment, facts: Facts) -> bool:
+    """Whether something may fail by it. A text shows no file: where none of its errors is about the library, or about
+    one that does not load, the wheel that was overwritten may well be a left-over of an older release.
+    """
+    wheel, errors = wheel_of(pair[0].name), facts.snapshot.observed_errors
+    named = wheel is not None and any(wheel.name in error.text.lower() for error in errors)
+    felt = named or lines_with("trouble-between-gpus", errors) or tells_of(facts.snapshot, *_FELT_AS)
+    return environment.source != PASTED or bool(felt)
 
 
 def _clashing_in_plan(pair: tuple[Distribution, Distribution], environment: Environment, facts: Facts) -> Outcome:
