@@ -557,6 +557,10 @@ class FlawRow(Row, frozen=True, kw_only=True):
     """The releases, as a specifier."""
     os: tuple[Os, ...] = ()
     """Systems on which it matters; empty for all."""
+    cuda: str = ""
+    """The CUDA versions of the builds that are broken, as a specifier; empty for all."""
+    compute_capability: str = ""
+    """The GPUs on which it matters, as a specifier; empty for all."""
     status: Literal["fail", "warn", "note"] = "warn"
     """``fail`` where GPUs cannot be used at all with such a release."""
     problem: str

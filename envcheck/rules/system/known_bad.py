@@ -27,6 +27,8 @@ class Present(NamedTuple):
     version: str
     evidence: Evidence
     layer: Layer
+    cuda: str = ""
+    """The CUDA that a framework was built with."""
 
 
 @rule(
@@ -74,8 +76,17 @@ def known_bad_release(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
 def _is_in(row: FlawRow, item: Present, facts: Facts) -> bool:
     if row.name != item.name or (row.os and facts.driver_os not in row.os) or row.confidence == "weak":
         return False
-    version = parse_version(item.version)
-    return version is not None and parse_specifier(row.versions).cover(version) == "all"
+    capabilities = (gpu.compute_capability for gpu in facts.usable_gpus)
+    return (
+        _covers(row.versions, item.version)
+        and (not row.cuda or _covers(row.cuda, item.cuda))
+        and (not row.compute_capability or any(_covers(row.compute_capability, each) for each in capabilities))
+    )
+
+
+def _covers(specifier: str, text: str | None) -> bool:
+    version = parse_version(text) if text else None
+    return version is not None and parse_specifier(specifier).cover(version) == "all"
 
 
 def _present(facts: Facts) -> Iterator[Present]:
@@ -108,7 +119,8 @@ def _components(environment: Environment) -> Iterator[Present]:
             if version:
                 what = name if name == framework.name else f"{name} of {framework.name}"
                 evidence = Evidence(what=what, value=version, source=framework.source)
-                yield Present(name, version, evidence, _FRAMEWORK if name == framework.name else _LIBRARY)
+                layer = _FRAMEWORK if name == framework.name else _LIBRARY
+                yield Present(name, version, evidence, layer, framework.cuda or "")
     for item in environment.distributions or ():
         wheel = wheel_of(item.name)
         evidence = Evidence(what=item.name, value=item.version, source=item.source)
