@@ -44,6 +44,16 @@ _MODULE = re.compile(
     r"|kernel-open-dkms))(?![\w-]|\.[a-z])"
 )
 """A package that brings the kernel module. Ubuntu's without ``-open`` are proprietary; others name the open one."""
+_TYPE = re.compile(
+    r"\b(?:(?P<open>open(?:[ -]source)?)|proprietary|closed(?:[ -]source)?) (?:(?:NVIDIA|GPU) ){0,2}"
+    r"kernel (?:modules?|drivers?)\b"
+    r"|\bkernel modules?(?: type| flavou?r)?(?: ?[:=]| is| are) (?:the )?(?:(?P<named>open)|proprietary|closed)\b"
+    r"(?P<branch>(?!))?",
+    re.IGNORECASE,
+)
+"""The type of the kernel module, as a sentence or a label tells it; of a driver alone people say that it is proprietary
+to tell it from nouveau.
+"""
 _WSL = ("WSL", "wsl", "Wsl", "microsoft-standard")
 _SEVERAL = re.compile(
     r"\b(?:also|then|both|tried|first|later|previously|switch\w*|downgrad\w+|instead|purg\w+|remov\w+|replac\w+)\b",
@@ -83,12 +93,16 @@ class _Module(NamedTuple):
 
 
 def _module(paste: Paste) -> _Module | None:
-    """The kernel module, where the text names packages of one kind and branch only."""
-    lines = [line[:_LONGEST_LINE] for line in paste.statements if "nvidia-" in line]
+    """The kernel module, where the text names packages, or else types of it, of one kind and branch only."""
+    return _only(paste, "nvidia-", _MODULE) or _only(paste, "kernel ", _TYPE)
+
+
+def _only(paste: Paste, sign: str, pattern: re.Pattern[str]) -> _Module | None:
+    lines = [line[:_LONGEST_LINE] for line in paste.statements if sign in line]
     named = {
         _Module("open" if found["open"] or found["named"] else "proprietary", found["branch"])
         for line in lines
-        for found in _MODULE.finditer(line)
+        for found in pattern.finditer(line)
         if not _NEGATED.search(line[max(found.start() - _BEFORE, 0) : found.end()])
     }
     return named.pop() if len(named) == 1 and not any(map(_SEVERAL.search, lines)) else None

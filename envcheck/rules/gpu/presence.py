@@ -138,6 +138,7 @@ def _on_tegra(snapshot: Snapshot) -> Outcome:
     remedy=update_driver,
     explains=(
         "driver-not-loaded",
+        "gpu-error-logged",
         "gpu-init-failed",
         "no-gpu-visible",
     ),
