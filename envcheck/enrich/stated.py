@@ -95,13 +95,18 @@ def _with_provider(environment: Environment, matrix: Matrix, errors: Sequence[Ob
     """
     listed = environment.distributions or ()
     provider, gpu_build = lines_with("cuda-provider-tried", errors), lines_with("tensorflow-for-gpus", errors)
+    created = lines_with("cuda-provider-not-created", errors)
+    names = {each.name for each in listed}
     items = tuple(
         msgspec.structs.replace(each, name=f"{each.name}-gpu")
-        if each.read.get("name")
-        and (
-            (provider and matrix.has_trait(f"{each.name}-gpu", "has-cuda-provider"))
-            or (gpu_build and _is_of_cpu_only(each, matrix))
+        if (
+            each.read.get("name")
+            and (
+                (provider and matrix.has_trait(f"{each.name}-gpu", "has-cuda-provider"))
+                or (gpu_build and _is_of_cpu_only(each, matrix))
+            )
         )
+        or (created and f"{each.name}-gpu" not in names and matrix.has_trait(f"{each.name}-gpu", "has-cuda-provider"))
         else each
         for each in listed
     )

@@ -44,6 +44,8 @@ _TAG = re.compile(
     r"\bmanylinux_2_(?P<minor>[0-9]{1,2})_|\b(?P<old>manylinux(?:1|20[0-9]{2}))_|\b(?P<any>linux)_(?:x86_64|aarch64)"
 )
 """What a wheel's name says of the C library that it needs (PEP 600); older names stand for older ones."""
+_ASIDE = re.compile(r"\([^()]{1,60}\)")
+"""What a program says beside a version: the one that it is compatible with."""
 _MACHINE = re.compile(r"linux\w*_(?P<machine>x86_64|aarch64)\b")
 
 
@@ -153,7 +155,9 @@ def _another_by_driver(line: ErrorLine, text: str, snapshot: Snapshot, matrix: M
 
 def _compilers(snapshot: Snapshot, matrix: Matrix) -> tuple[str, ...]:
     """The CUDA versions that a text states, where a framework compiles its own code with the toolkit that is there."""
-    if not any(matrix.has_trait(each.name, "compiles-at-run-time") for each in judged_frameworks(snapshot)):
+    names = (each.name for each in judged_frameworks(snapshot))
+    by_xla = lines_with("compiled-by-xla", snapshot.observed_errors)
+    if not by_xla and not any(matrix.has_trait(name, "compiles-at-run-time") for name in names):
         return ()
     stated = [each.cuda for each in libraries_in(snapshot) if each.stated]
     return tuple(filter(None, (*stated, *(each.version for each in items_in(snapshot.toolkits)))))
@@ -244,7 +248,8 @@ def _refine_build(line: ErrorLine, text: str, snapshot: Snapshot, matrix: Matrix
         return line._replace(problem="cpu-only-build", status="fail") if by_build else line
     if matches_fragment("cuda-provider", text) and _both_onnxruntimes(snapshot, matrix):
         return line._replace(problem="onnxruntime-cpu-and-gpu")
-    wanted = snapshot.gpus or snapshot.driver or lines_with("layers-wanted", snapshot.observed_errors)
+    said = (lines_with(name, snapshot.observed_errors) for name in ("layers-wanted", "gpu-told"))
+    wanted = snapshot.gpus or snapshot.driver or any(said)
     if not wanted and matches_fragment("built-without-gpu", text):
         return line._replace(status="note")
     return line
@@ -302,7 +307,7 @@ def _is_shadowed(text: str, snapshot: Snapshot, matrix: Matrix) -> bool:
 
 def _wanted_version(text: str, family: FamilyRow) -> str | None:
     """The version that the framework was built with, from its error line: ``8.6``, or ``120304`` for 12.3."""
-    words = [word.strip(".,;:()") for word in text.replace("version", "version ").split()]
+    words = [word.strip(".,;:()") for word in _ASIDE.sub(" ", text).replace("version", "version ").split()]
     numbers = [word for word in words if word[:1].isdigit() and word.replace(".", "").isdigit()]
     if len(numbers) < 2:
         return None

@@ -258,6 +258,7 @@ def _over_each_other(environment: Environment, facts: Facts) -> tuple[Distributi
     layer="framework",
     per="environment",
     explains=(*FOLLOWS_FROM_FILES, "file-stops-framework", "damaged-distribution", "cpu-only-build"),
+    remedy=(Fix(text="Remove all packages that fill the folder, then install the one for the GPU alone"),),
 )
 def builds_over_each_other(environment: Environment, facts: Facts) -> Outcome | None:
     """Two builds of a program are installed over each other.

@@ -163,3 +163,148 @@ def test_no_index_is_named_for_a_build_that_is_not_from_it() -> None:
 def test_where_a_system_library_comes_from(system: str, word: str) -> None:
     line = "Could not locate zlibwapi.dll. Please make sure it is in your library path!"
     assert [word in fix.text for fix in fixes_in("system-library-missing", system, line)] == [True]
+
+
+@every(
+    [
+        "2x RTX 5080\nNCCL WARN cudaArch 1200 ncclMaxSharedMem 82240 exceeds device/fn maxSharedMem 79856",
+        "nvidia-nccl-cu12==2.25.1\nRTX 5090\nCuda failure 1 'invalid argument'",
+        "torch 1.8.0 with CUDA 10.2, RTX 2080 Ti\nRuntimeError: cuDNN error: CUDNN_STATUS_NOT_INITIALIZED",
+    ]
+)
+def test_a_release_that_fails_on_these_gpus(text: str) -> None:
+    assert cause_in(text) == "known-bad-release"
+
+
+@every(
+    [
+        (
+            "Loaded runtime CuDNN library: 6021 (compatibility version 6000) but source was compiled with 7003 (compatibility version 7000).",
+            "cuDNN: 6.0.21",
+            "cudnn-too-old",
+        ),
+        (
+            "Loaded runtime CuDNN library: 7102 (compatibility version 7100) but source was compiled with 7401 (compatibility version 7400)",
+            "cuDNN: 7.1.2",
+            "cudnn-too-old",
+        ),
+        (
+            "Loaded runtime CuDNN library: 5005 (compatibility version 5000) but source was compiled with 5105 (compatibility version 5100).",
+            "cuDNN: 5.1.10",
+            "library-shadowed",
+        ),
+        (
+            "Loaded runtime CuDNN library: 8.1.0 but source was compiled with: 8.6.0.",
+            "cuDNN: 8.9.2",
+            "library-shadowed",
+        ),
+    ]
+)
+def test_the_cudnn_that_tensorflow_was_compiled_with(line: str, stated: str, expected: str) -> None:
+    assert cause_in(stated, line) == expected
+
+
+@every(
+    [
+        "onnxruntime 1.14.1, Python 3.10, CUDA 12.2\nFailed to create CUDAExecutionProvider.",
+        "onnxruntime 1.16.3\nExecution Provider Library Version: CUDA12.1\n[W:onnxruntime:Default] Failed to create CUDAExecutionProvider",
+    ]
+)
+def test_a_package_that_tries_its_cuda_provider_is_the_one_for_gpus(text: str) -> None:
+    assert cause_in(text) == "cuda-major-mismatch"
+
+
+@every(
+    [
+        ("RTX 5070, driver 575.57.08, closed-source kernel modules", "gpu-unsupported-by-driver"),
+        ("RTX 5090, driver 570.133.07, the kernel modules are proprietary", "gpu-unsupported-by-driver"),
+        ("GTX 1080, driver 570.133.07, open kernel modules", "gpu-unsupported-by-driver"),
+        (
+            "DGX Spark (GB10), driver 580.95.05, proprietary kernel modules\nNVRM: Xid (PCI:000f:01:00): 169, fd8cd000 94000000",
+            "gpu-unsupported-by-driver",
+        ),
+        ("RTX 4090, driver 570.133.07, proprietary kernel modules", "gpu-init-failed"),
+        ("RTX 5090, driver 570.133.07, not the proprietary kernel modules", "gpu-init-failed"),
+        ("RTX 5090, driver 570.133.07, proprietary driver", "gpu-init-failed"),
+    ]
+)
+def test_the_type_of_the_kernel_module_that_is_told(facts: str, expected: str) -> None:
+    assert cause_in(facts, "NVRM: GPU 0000:01:00.0: RmInitAdapter failed! (0x62:0x1a:2631)") == expected
+
+
+@every(
+    [
+        ("driver 470.57.02", "release 11.8, V11.8.89", "driver-too-old"),
+        ("driver 450.80.02", "release 11.4, V11.4.48", "driver-too-old"),
+        ("driver 535.54.03", "release 12.2, V12.2.140", "gpu-code-missing"),
+    ]
+)
+def test_flags_of_xla_tell_that_it_compiles_with_the_toolkit(driver: str, nvcc: str, expected: str) -> None:
+    flags = "XLA_FLAGS=--xla_gpu_force_compilation_parallelism=4"
+    line = "No kernel image is available for execution on the device"
+    assert cause_in(driver, f"Cuda compilation tools, {nvcc}", flags, line) == expected
+
+
+@every(
+    [
+        ("jaxlib 0.4.1 on a server with an NVIDIA GPU", "cpu-only-build"),
+        ("jaxlib 0.3.10, GPU instance at AWS", "cpu-only-build"),
+        ("jaxlib 0.3.10, on my laptop without a GPU", None),
+        ("CI on a non-GPU machine, jaxlib 0.3.10", None),
+    ]
+)
+def test_a_machine_with_a_gpu_of_no_name(facts: str, expected: str | None) -> None:
+    assert cause_in(facts, "WARNING:absl:No GPU/TPU found, falling back to CPU.") == expected
+
+
+@every(
+    [
+        "No platform detected, vLLM is running on UnspecifiedPlatform\nIs CUDA available : True\nPyTorch version: 2.8.0+cu128",
+        "GKE\nRuntimeError: Failed to infer device type\nthe driver is mounted at /usr/local/nvidia/lib64",
+        "/usr/local/nvidia/lib64/libcuda.so.1 is present\n>>> torch.cuda.is_available()\nFalse\nRuntimeError: Device string must not be empty",
+    ]
+)
+def test_a_driver_outside_the_folders_of_the_loader(text: str) -> None:
+    assert cause_in(text) == "library-not-found"
+
+
+@every(
+    [
+        ("x.to('cuda:1') is all zeros, x.cpu().to('cuda:1') is right", "peer-access-blocked"),
+        (
+            ">>> x.to(1)\ntensor([2.8026e-45, 0.0000e+00], device='cuda:1')\n>>> x.to('cpu').to(1)\ntensor([2., 4.], device='cuda:1')",
+            "peer-access-blocked",
+        ),
+        ("moving weights from one GPU to the other yields garbage", "peer-access-blocked"),
+        ("2x 3090 on Threadripper\nnccl-tests: all_gather_perf -g 2 hangs forever", "peer-access-blocked"),
+        ("b = torch.zeros(3).to('cpu').to('cuda:1')\ntensor([0., 0., 0.], device='cuda:1')", None),
+        ("pipeline from GPU 0 to GPU 1 works, the loss is NaN because of fp16", None),
+        ("rccl-tests: all_reduce_perf hangs on MI250X, AMD", None),
+    ]
+)
+def test_copies_between_gpus_that_do_not_arrive(text: str, expected: str | None) -> None:
+    assert cause_in(text) == expected
+
+
+@every(
+    [
+        "torch.compile with dynamic shapes fails with an internal error\ntorch 2.6.0+cu124\nCuda compilation tools, release 11.8, V11.8.89\nCUDA available: True",
+        "model.compile throws an error in keras\ntorch 2.6.0+cu124\nCuda compilation tools, release 11.8, V11.8.89\nCUDA available: True",
+        "nvidia-nccl-cu12==2.27.5\nnvidia-nccl-cu13==2.28.9\ntorch==2.10.0\nKeyError: 'weights'",
+        "NVIDIA docker ignores the GPU limit of 2\nDriver Version: 550.54.15",
+        "LD_LIBRARY_PATH names cuDNN 8; torch still uses its own cudnn\ntorch.cuda.is_available() True",
+        "nvidia-nccl-cu12==2.25.1\nNVIDIA H100 80GB HBM3",
+        "PyTorch version: 1.8.0\nCUDA used to build PyTorch: 10.2\nGPU 0: Tesla V100-SXM2-16GB\nIs CUDA available: True",
+        "Driver Version: 535.161.08   CUDA Version: 12.2\nCuda compilation tools, release 12.4, V12.4.131\nCUDA driver version does not match CUDA runtime version",
+        "tensorflow==2.15.0\ntensorflow runs only on the CPU in CI, as there is no GPU",
+        "kernel 6.8, open kernel modules\nRTX 4090, Driver Version: 570.133.07",
+    ]
+)
+def test_texts_that_look_like_these_and_are_healthy(text: str) -> None:
+    assert alarms(text) == []
+
+
+def test_wheels_over_each_other_matter_where_the_library_fails() -> None:
+    listed = ("nvidia-nccl-cu12==2.27.5", "nvidia-nccl-cu13==2.28.9", "torch==2.10.0")
+    assert alarms(*listed, "undefined symbol: ncclCommResume") == ["nvidia-wheel-conflict"]
+    assert "nvidia-wheel-conflict" in alarms(*listed, "training hangs at the first step")

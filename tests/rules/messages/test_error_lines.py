@@ -301,6 +301,7 @@ REQUESTS = [
     "pip install torch --index-url https://download.pytorch.org/whl/cu126",
     "tf.config.list_physical_devices('GPU')",
     "./llama-cli -m model.gguf -ngl 35",
+    "export XLA_FLAGS=--xla_gpu_cuda_data_dir=/opt/cuda-12.4",
     "torch 2.7.1+cpu, cuda available: False, device count: 0",
     "the loss is nan from the first step on",
     "I was getting bad outputs with it",
