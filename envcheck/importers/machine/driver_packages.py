@@ -47,8 +47,7 @@ _MODULE = re.compile(
 _TYPE = re.compile(
     r"\b(?:(?P<open>open(?:[ -]source)?)|proprietary|closed(?:[ -]source)?) (?:(?:NVIDIA|GPU) ){0,2}"
     r"kernel (?:modules?|drivers?)\b"
-    r"|\bkernel modules?(?: type| flavou?r)?(?: ?[:=]| is| are) (?:the )?(?:(?P<named>open)|proprietary|closed)\b"
-    r"(?P<branch>(?!))?",
+    r"|\bkernel modules?(?: type| flavou?r)?(?: ?[:=]| is| are) (?:the )?(?:(?P<named>open)|proprietary|closed)\b",
     re.IGNORECASE,
 )
 """The type of the kernel module, as a sentence or a label tells it; of a driver alone people say that it is proprietary
@@ -94,13 +93,13 @@ class _Module(NamedTuple):
 
 def _module(paste: Paste) -> _Module | None:
     """The kernel module, where the text names packages, or else types of it, of one kind and branch only."""
-    return _only(paste, "nvidia-", _MODULE) or _only(paste, "kernel ", _TYPE)
+    return _only(paste, "nvidia-", _MODULE) or _only(paste, "ernel ", _TYPE)
 
 
 def _only(paste: Paste, sign: str, pattern: re.Pattern[str]) -> _Module | None:
     lines = [line[:_LONGEST_LINE] for line in paste.statements if sign in line]
     named = {
-        _Module("open" if found["open"] or found["named"] else "proprietary", found["branch"])
+        _Module("open" if found["open"] or found["named"] else "proprietary", found.groupdict().get("branch"))
         for line in lines
         for found in pattern.finditer(line)
         if not _NEGATED.search(line[max(found.start() - _BEFORE, 0) : found.end()])

@@ -92,6 +92,9 @@ EXAMPLES: dict[str, list[str]] = {
         "the CUDA driver version differs from the CUDA runtime version",
         "The CUDA toolkit is newer than the driver",
     ],
+    "no-gpu-visible": [
+        "vllm/config/device.py: RuntimeError: Device string must not be empty",
+    ],
     "gpu-code-missing": [
         "The AllReduce kernel is not compiled for compute capability 7.0",
     ],
@@ -105,6 +108,9 @@ EXAMPLES: dict[str, list[str]] = {
         "INFO 06-01 [__init__.py:248] No platform detected, vLLM is running on UnspecifiedPlatform",
         "RuntimeError: Failed to infer device type, the driver is in /usr/local/nvidia/lib64",
         "/usr/local/nvidia/lib64/libcuda.so.1 is present in the pod",
+        "libnvidia-ml.so.1 was not found, the host's driver is in /usr/local/nvidia/lib64",
+        "the driver lies in /usr/local/nvidia/lib64, LD_LIBRARY_PATH does not have it",
+        "bash: nvidia-smi: command not found, it is /usr/local/nvidia/bin/nvidia-smi",
         "Failed to dlopen libcuda.so, and libcuda.so.1 is listed in the cache",
     ],
     "driver-not-installed": ["RuntimeError: Failed to dlopen libcuda.so"],

@@ -261,6 +261,8 @@ def test_a_machine_with_a_gpu_of_no_name(facts: str, expected: str | None) -> No
     [
         "No platform detected, vLLM is running on UnspecifiedPlatform\nIs CUDA available : True\nPyTorch version: 2.8.0+cu128",
         "GKE\nRuntimeError: Failed to infer device type\nthe driver is mounted at /usr/local/nvidia/lib64",
+        "libnvidia-ml.so.1 not found; the host driver is mounted at /usr/local/nvidia/lib64",
+        "GKE, L4: nvidia-smi: command not found, but /usr/local/nvidia/bin/nvidia-smi exists",
         "/usr/local/nvidia/lib64/libcuda.so.1 is present\n>>> torch.cuda.is_available()\nFalse\nRuntimeError: Device string must not be empty",
     ]
 )
@@ -297,6 +299,10 @@ def test_copies_between_gpus_that_do_not_arrive(text: str, expected: str | None)
         "PyTorch version: 1.8.0\nCUDA used to build PyTorch: 10.2\nGPU 0: Tesla V100-SXM2-16GB\nIs CUDA available: True",
         "Driver Version: 535.161.08   CUDA Version: 12.2\nCuda compilation tools, release 12.4, V12.4.131\nCUDA driver version does not match CUDA runtime version",
         "tensorflow==2.15.0\ntensorflow runs only on the CPU in CI, as there is no GPU",
+        "flash attention: code not compiled for sm_75, skipping\nTesla T4, torch.cuda.is_available() True",
+        "libcuda.so.1 found in /usr/local/nvidia/lib64\nLD_LIBRARY_PATH=/usr/local/nvidia/lib64\ntorch.cuda.is_available() True",
+        "vllm 0.9.1\nNo platform detected, vLLM is running on UnspecifiedPlatform\nROCM used to build PyTorch : 6.2\nIs CUDA available : True",
+        "CUDA 11.8 and 12.4 both in PATH\ntorch.cuda.is_available() True",
         "kernel 6.8, open kernel modules\nRTX 4090, Driver Version: 570.133.07",
     ]
 )
@@ -308,3 +314,29 @@ def test_wheels_over_each_other_matter_where_the_library_fails() -> None:
     listed = ("nvidia-nccl-cu12==2.27.5", "nvidia-nccl-cu13==2.28.9", "torch==2.10.0")
     assert alarms(*listed, "undefined symbol: ncclCommResume") == ["nvidia-wheel-conflict"]
     assert "nvidia-wheel-conflict" in alarms(*listed, "training hangs at the first step")
+
+
+@every(
+    [
+        "two versions of CUDA on LD_LIBRARY_PATH\nJitifyException: Runtime compilation failed",
+        "system-wide CUDA 10.2 and a local CUDA 11.6, both in PATH\nJitifyError: Runtime compilation failed",
+        "LD_LIBRARY_PATH has cudnn 8.9 first; tensorflow still loads the system's cudnn 8.1",
+        "although LD_LIBRARY_PATH names CUDA 11.8, cupy still uses CUDA 10.2",
+    ]
+)
+def test_the_library_of_another_release_that_is_taken(text: str) -> None:
+    assert cause_in(text) == "library-shadowed"
+
+
+@every(
+    [
+        "File site-packages/jax_plugins/xla_cuda13/__init__.py, line 20\nImportError: cannot import name 'xla_client' from 'jax._src.lib'",
+        "Jax plugin configuration error: Exception when calling jax_plugins.xla_cuda12.initialize()\nImportError: cannot import name 'mlir' from 'jaxlib'",
+    ]
+)
+def test_a_plugin_of_another_release_of_jax(text: str) -> None:
+    assert cause_in(text) == "jax-plugin-mismatch"
+
+
+def test_another_package_that_is_behind_jax() -> None:
+    assert cause_in("from flax import linen", "ImportError: cannot import name 'core' from 'jax._src'") is None
