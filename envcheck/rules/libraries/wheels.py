@@ -42,8 +42,8 @@ def nvidia_wheel_conflict(environment: Environment, facts: Facts) -> Outcome | N
     What it checks
         Checks that no wheels for two CUDA major versions share files in one folder (NCCL, NVSHMEM,
         cuSPARSELt, and cuDNN within one major version), that no library belongs to several packages
-        or differs from the installed file, and that no wheel is older than what a framework pins. A text
-        that shows no file and no error of the library gets a note.
+        or differs from the installed file, and that no wheel is older than what a framework pins. A
+        text that shows no file and no error of the library gets a note.
 
     Why it matters
         pip overwrites the files of the other wheel silently. Which of the two remains depends on the
