@@ -349,6 +349,8 @@ class TorchRow(Row, frozen=True, kw_only=True):
     default_cuda_aarch64: str | None = None
     """CUDA of the wheel on PyPI for Linux aarch64; empty text where that is a CPU build."""
     builds: tuple[TorchBuild, ...] = ()
+    tagged: bool = True
+    """Whether wheels for another CUDA than the default one have it in their version: ``1.3.1+cu100``."""
     all_builds: bool = True
     """Whether ``builds`` lists every CUDA build there is, for each system that it covers."""
     python_min: str | None = None

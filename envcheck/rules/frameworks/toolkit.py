@@ -225,10 +225,7 @@ def toolkit_differs_from_build(environment: Environment, facts: Facts) -> Outcom
 
 def _compiled_with_another(torch: Framework, environment: Environment, facts: Facts) -> Outcome | None:
     """The finding that an extension was compiled with a CUDA for which this PyTorch is not built."""
-    row = torch_row(facts.matrix, torch.version or "")
-    # conda's channels have builds of their own.
-    listed = row.builds if row and row.all_builds and "conda" not in (torch.path or "") else ()
-    possible = [torch.cuda] if torch.cuda else [build.cuda for build in listed]
+    possible = [torch.cuda] if torch.cuda else _possible(torch, facts)
     known = [cuda for text in possible if (cuda := CudaVersion.parse(text))]
     for extension in frameworks_in(environment):
         cuda = CudaVersion.parse(extension.cuda if _tells_its_compiler(extension) else None)
@@ -247,6 +244,16 @@ def _compiled_with_another(torch: Framework, environment: Environment, facts: Fa
             fixes=_other_toolkit(facts),
         )
     return None
+
+
+def _possible(torch: Framework, facts: Facts) -> list[str]:
+    """The CUDAs that a wheel of this version may be for; conda's channels have builds of their own."""
+    row = torch_row(facts.matrix, torch.version or "")
+    if row is None or not row.all_builds or "conda" in (torch.path or ""):
+        return []
+    if row.tagged and row.default_cuda and "+" not in (torch.version or ""):
+        return [row.default_cuda]
+    return [build.cuda for build in row.builds]
 
 
 def _lacks_code(extension: Framework, facts: Facts) -> bool:
