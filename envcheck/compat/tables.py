@@ -204,6 +204,8 @@ class GpuRow(Row, frozen=True, kw_only=True):
     added_by: str = ""
     """The Linux release that adds it to its branch, where no first release of all branches is documented: older
     branches may have been given it later."""
+    lacked_by: str = ""
+    """The release before that one in the same document, which lacks it; of those between nobody says anything."""
     listed_from: str = ""
     """The first Linux release whose list of GPUs has it, where it came later than its generation: nobody says whether
     earlier ones support it."""

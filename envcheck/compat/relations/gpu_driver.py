@@ -153,8 +153,8 @@ def _before_the_model(matrix: Matrix, driver: DriverRelease, os: Os, model: GpuR
 
 
 def _before_it_is_added(matrix: Matrix, driver: DriverRelease, os: Os, model: GpuRow | None) -> Fit | None:
-    """Releases before the one that adds the model: those of its branch lack it, of older branches nobody can tell. Nor
-    can anybody of those before the first that lists it.
+    """Releases before the one that adds the model: those of its branch up to the one before it lack it, and of others
+    nobody can tell. Nor can anybody of those before the first that lists it.
     """
     listed = DriverRelease.parse(model.listed_from) if model and os == "linux" else None
     if model is not None and listed is not None and driver < listed:
@@ -163,7 +163,8 @@ def _before_it_is_added(matrix: Matrix, driver: DriverRelease, os: Os, model: Gp
     added = DriverRelease.parse(model.added_by) if model and os == "linux" else None
     if model is None or added is None or driver >= added:
         return None
-    if driver.branch == added.branch:
+    lacking = DriverRelease.parse(model.lacked_by)
+    if lacking is not None and driver.branch == lacking.branch and driver.minor <= lacking.minor:
         reason = f"driver {driver} is older than {added}, which adds {model.name} to R{added.branch}"
         return conclude(matrix, "incompatible", reason, model, change=f"driver >= {added}")
     reason = f"driver {added} adds {model.name}; whether a release of R{driver.branch} supports it is not known"

@@ -248,8 +248,9 @@ def _refine_build(line: ErrorLine, text: str, snapshot: Snapshot, matrix: Matrix
         return line._replace(problem="cpu-only-build", status="fail") if by_build else line
     if matches_fragment("cuda-provider", text) and _both_onnxruntimes(snapshot, matrix):
         return line._replace(problem="onnxruntime-cpu-and-gpu")
-    said = (lines_with(name, snapshot.observed_errors) for name in ("layers-wanted", "gpu-told"))
-    wanted = snapshot.gpus or snapshot.driver or any(said)
+    errors = snapshot.observed_errors
+    told = lines_with("layers-wanted", errors) or lines_with("gpu-told", errors)
+    wanted = snapshot.gpus or snapshot.driver or told
     if not wanted and matches_fragment("built-without-gpu", text):
         return line._replace(status="note")
     return line
