@@ -117,7 +117,7 @@ def test_what_nobody_knows_is_unknown(tmp_path: Path, component: str) -> None:
         ("cuda==12.10", "the nearest that it knows are 12.9 and 13.0"),
         ("driver==1.0", "the oldest that it knows is 340"),
         ("cudnn==4.0", "the oldest that it knows is >=5.0, <7"),
-        ("hqq==0.1.1", "PyPI lists it, and no row says more"),
+        ("autokeras==0.0.1", "PyPI lists it, and no row says more"),
     ],
 )
 def test_what_does_not_exist_is_named_with_its_neighbours(tmp_path: Path, component: str, near: str) -> None:

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from itertools import islice
 
 from envcheck.checks import Evidence
+from envcheck.compat.error_lines import ErrorLine, named_beside
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, passed
 from envcheck.rules.facts.frameworks import full_name
-from envcheck.snapshot import Environment, Framework, Gpu, ProbeRun, Snapshot, frameworks_in
+from envcheck.snapshot import Environment, Framework, Gpu, ProbeRun, Snapshot, Trial, frameworks_in
 
 # How far a framework got when it was imported and used on the GPU.
 
@@ -54,6 +55,11 @@ def failed(framework: Framework) -> bool:
     if trial is None or trial.imported is False or trial.ran_on_gpu is False:
         return trial is not None
     return trial.ran_on_gpu is True and trial.error is not None
+
+
+def named_in(trial: Trial, text: str) -> ErrorLine | None:
+    """The problem that a text of a trial names beside all that the trial said; None for a text that names none."""
+    return named_beside(text, (*((trial.error,) if trial.error else ()), *trial.warnings))
 
 
 def is_trial(run: ProbeRun) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from envcheck.checks import STATUSES, Evidence
-from envcheck.compat.error_lines import ErrorLine, event, matches_fragment, named_beside, named_by
+from envcheck.compat.error_lines import ErrorLine, event, matches_fragment, named_beside
 from envcheck.compat.matrix import Matrix
 from envcheck.compat.relations.variables import said_by
 from envcheck.rules.messages.refine import refine
@@ -89,7 +89,9 @@ def line_evidence(error: ObservedError, what: str = "error line") -> Evidence:
 def kernel_messages(problem: str, snapshot: Snapshot) -> tuple[KernelMessage, ...]:
     """The lines of the kernel log that name ``problem``; they may predate the machine's present state."""
     log = snapshot.kernel.log if snapshot.kernel else None
-    return tuple(message for message in (log.messages if log else ()) if _named(message) == problem)
+    messages = log.messages if log else ()
+    texts = [message.text for message in messages]
+    return tuple(message for message in messages if _named(message, texts) == problem)
 
 
 def kernel_evidence(message: KernelMessage) -> Evidence:
@@ -97,9 +99,9 @@ def kernel_evidence(message: KernelMessage) -> Evidence:
     return Evidence(what="kernel log", value=message.text.strip()[:_SHOWN], source=message.source or "kernel log")
 
 
-def _named(message: KernelMessage) -> str | None:
+def _named(message: KernelMessage, texts: Sequence[str]) -> str | None:
     row = event(message.xid) if message.xid is not None else None
     if row is not None and row.action != "see-text":
         return row.problem
-    line = named_by(message.text)
+    line = named_beside(message.text, texts)
     return line.problem if line else None

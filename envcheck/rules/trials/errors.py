@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from envcheck.checks import Evidence
-from envcheck.compat.error_lines import ErrorLine, named_by
+from envcheck.compat.error_lines import ErrorLine
 from envcheck.rules.api import Facts, FrameworkSubject
 from envcheck.rules.facts.frameworks import is_known_cuda_build
-from envcheck.rules.facts.trials import failed, own_error, tried_frameworks
+from envcheck.rules.facts.trials import failed, named_in, own_error, tried_frameworks
 from envcheck.rules.messages.refine import refine
 from envcheck.rules.trials.files import culprit_of
 from envcheck.snapshot import Framework, frameworks_in
@@ -49,7 +49,7 @@ def _named(framework: Framework) -> dict[str, tuple[ErrorLine, str]]:
     if trial is None:
         return {}
     for texts in ((trial.error,), trial.warnings):
-        pairs = [(line, text) for text in texts if text and (line := named_by(text)) and line.status == "fail"]
+        pairs = [(line, text) for text in texts if text and (line := named_in(trial, text)) and line.status == "fail"]
         if pairs:
             return {line.problem: (line, text) for line, text in reversed(pairs)}
     return {}

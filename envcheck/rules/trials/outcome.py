@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from envcheck.checks import Evidence, Fix, Missing, Source, Status
-from envcheck.compat.error_lines import named_by
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, evidence_of, passed, rule
 from envcheck.rules.facts.frameworks import (
     base_framework,
@@ -14,7 +13,14 @@ from envcheck.rules.facts.frameworks import (
     provides_gpu_support,
 )
 from envcheck.rules.facts.machine import gpu_title, may_have_gpus
-from envcheck.rules.facts.trials import end_of, printed_problems, proof_of, tried_frameworks, unfinished_trials
+from envcheck.rules.facts.trials import (
+    end_of,
+    named_in,
+    printed_problems,
+    proof_of,
+    tried_frameworks,
+    unfinished_trials,
+)
 from envcheck.rules.trials.next_step import next_steps
 from envcheck.snapshot import PASTED, Environment, Framework, ProbeRun, Trial
 
@@ -55,7 +61,7 @@ def framework_import_fails(subject: FrameworkSubject, facts: Facts) -> Outcome |
         return _open(f"Not known whether {full_name(framework)} can be imported", subject, facts)
     if base is not None and base.trial is not None and base.trial.imported is False:
         return Outcome(status="skipped", title=title, message=f"{base.name} itself cannot be imported")
-    line = named_by(trial.error or "")
+    line = named_in(trial, trial.error or "")
     if line is not None and line.problem == "driver-not-installed" and not may_have_gpus(facts):
         text = f"it needs the driver's library, but this machine has no GPU: {trial.error}"
         return Outcome(status="skipped", title=title, message=text)
