@@ -2,8 +2,9 @@
 
     python benchmarks/budget.py [--runs 9] [--summary FILE]
 
-The commands run in turn (A B C A B C …), so that load from outside meets all alike. The medians are printed, and no
-figure fails the run: compare the ratios of two commits on one machine. A command that breaks ends the run.
+The commands run in turn (A B C A B C …), so that load from outside meets all alike, and in an empty folder: what is
+installed is measured, with its compiled matrix, and not the checkout. The medians are printed, and no figure fails the
+run: compare the ratios of two commits on one machine. A command that breaks ends the run.
 """
 
 from __future__ import annotations
@@ -14,10 +15,10 @@ import platform
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
 PYTHON = [sys.executable]
 ENVCHECK = [sys.executable, "-m", "envcheck"]
 ASSUMED = "gpu==H100,driver==550.54.14,os==linux"
@@ -41,11 +42,12 @@ def main() -> None:
     parser.add_argument("--summary", type=Path, help="append the table to this file too")
     options = parser.parse_args()
     times: dict[str, list[float]] = {name: [] for name in COMMANDS}
-    for command in COMMANDS.values():
-        seconds(command)  # fills caches of bytecode and of the file system
-    for _ in range(options.runs):
-        for name, command in COMMANDS.items():
-            times[name].append(seconds(command))
+    with tempfile.TemporaryDirectory() as elsewhere:
+        for command in COMMANDS.values():
+            seconds(command, elsewhere)  # fills caches of bytecode and of the file system
+        for _ in range(options.runs):
+            for name, command in COMMANDS.items():
+                times[name].append(seconds(command, elsewhere))
     page = table(times, options.runs)
     print(page, end="")
     if options.summary:
@@ -53,11 +55,11 @@ def main() -> None:
             file.write(page)
 
 
-def seconds(command: list[str]) -> float:
+def seconds(command: list[str], folder: str) -> float:
     # Compiled modules are part of any installation that is used twice.
     variables = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     start = time.perf_counter()
-    result = subprocess.run(command, capture_output=True, text=True, check=False, env=variables, cwd=ROOT)
+    result = subprocess.run(command, capture_output=True, text=True, check=False, env=variables, cwd=folder)
     took = time.perf_counter() - start
     if result.returncode not in (0, 1, 3):
         sys.exit(f"{' '.join(command)} ended with {result.returncode}: {result.stderr.strip()[-500:]}")
