@@ -43,9 +43,10 @@ def judge_plan(snapshot: Snapshot, matrix: Matrix) -> tuple[Check, ...]:
     environment = Facts(snapshot, matrix).environment
     if environment is None or environment.planned is None:
         return ()
-    machine = _machine(Facts(snapshot, matrix))
+    facts = Facts(snapshot, matrix)
+    machine = _machine(facts)
     checks = [
-        _beside_its_double(check, item, environment, Facts(snapshot, matrix))
+        _beside_its_double(check, item, environment, facts)
         for item in environment.planned
         for check in _judge(item, environment, machine, matrix)
     ]

@@ -8,7 +8,7 @@ from typing import Literal
 
 import msgspec
 
-from envcheck.checks import Check, Fix
+from envcheck.checks import Check, Fix, Status
 from envcheck.compat.extras import brought, extras_of
 from envcheck.compat.images import image_of
 from envcheck.compat.matrix import Matrix
@@ -48,22 +48,20 @@ def without_libraries(item: Planned, environment: Environment, matrix: Matrix) -
             continue
         needed, there = row.needs[component], list(_there(component, environment, matrix))
         misfit = next((each for each in there if _is_other(each, component, needed)), None)
+        if there and misfit is None:
+            continue
+        status: Status = "unknown" if misfit is None else "fail"
         told = f"{label_of(item)} needs {title} {needed}"
         if misfit is not None:
-            reason = f"{told}, and {misfit.image or misfit.asked} has {_version(misfit)}"
             heading = f"{label_of(item)} does not fit the image's {title}"
-            check = check_of(item, environment, "fail", heading, reason, fixes=_fixes(item, component, title, matrix))
-        elif there:
-            continue
+            reason = f"{told}, and {misfit.image or misfit.asked} has {_version(misfit)}"
         else:
+            heading = f"Nothing in the plan is known to bring the {title} that {label_of(item)} needs"
             reason = (
                 f"{told}, which its wheel does not bring; neither the base image nor a package that is named has it, "
                 "and whether other commands install it is not known"
             )
-            heading = f"Nothing in the plan is known to bring the {title} that {label_of(item)} needs"
-            check = check_of(
-                item, environment, "unknown", heading, reason, fixes=_fixes(item, component, title, matrix)
-            )
+        check = check_of(item, environment, status, heading, reason, fixes=_fixes(item, component, title, matrix))
         return msgspec.structs.replace(check, sources=matrix.cite(row))
     return None
 
