@@ -11,7 +11,7 @@ from envcheck.checks import STATUSES, Check, Fix, Report, Status
 from envcheck.redact import HOME, is_redacted
 from envcheck.report import Format, Options
 from envcheck.report.markup.html import is_page
-from envcheck.report.markup.markdown import block, code, fence, prose
+from envcheck.report.markup.markdown import block, code, fence, link, prose
 from envcheck.report.page.essentials import distributions, made_by, versions
 from envcheck.report.page.findings import Finding, Outline, dead_probes, probe_sentence
 from envcheck.report.page.fixes import ACTIONS, WHO, in_order, steps
@@ -133,7 +133,7 @@ def _fix(fix: Fix, step: str) -> list[str]:
 
 
 def _documented(check: Check) -> list[str]:
-    links = [f"[{prose(source.title)}](<{source.address}>)" for source in check.sources if is_page(source.address)]
+    links = [link(source.title, source.address) for source in check.sources if is_page(source.address)]
     return [f"Documented: {', '.join(links[:_FIXES])}"] if links else []
 
 

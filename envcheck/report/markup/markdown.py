@@ -21,6 +21,11 @@ def prose(text: str, most: int = _LONGEST) -> str:
     return _REFERENCE.sub(lambda match: f"{match[0]}<!-- -->", _SPECIAL.sub(r"\\\1", shown))
 
 
+def link(title: str, address: str) -> str:
+    """A link to an address that ``is_page``; what looks like an entity in it stays as it is."""
+    return f"[{prose(title)}](<{address.replace('&', '&amp;')}>)"
+
+
 def code(text: str, most: int = _LONGEST) -> str:
     """``text`` as a code span, which may stand in a cell of a table."""
     shown = _short(text, most).replace("|", "\N{BROKEN BAR}")
