@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from envcheck.checks import Report, Scope
 
 
-def check(  # noqa: PLR0913  each is an option of ``envcheck check``
+def check(
     *,
     python: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | None = None,
     scopes: Iterable[Scope] = ALL_SCOPES,

@@ -45,7 +45,7 @@ def count_gpus(early: Snapshot) -> int:
     return _GPUS_OF_A_LARGE_SERVER if early.gpus is None else len(early.gpus.items)
 
 
-def gather(  # noqa: PLR0913  each is a choice of the caller
+def gather(
     specs: Sequence[ProbeSpec],
     request: Mapping[str, Any],
     *,

@@ -43,7 +43,7 @@ _MACHINE = frozenset({"driver", "gpu", "gpus", "kernel"})
 """The roots of facts that only a machine with a GPU and driver can supply."""
 
 
-def conclude(  # noqa: PLR0913
+def conclude(
     snapshot: Snapshot,
     checks: Sequence[Check],
     rules: Iterable[Rule],

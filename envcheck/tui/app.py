@@ -71,7 +71,7 @@ class EnvcheckApp(WindowedApp):
     TITLE = "envcheck"
     BINDINGS: ClassVar[list[BindingType]] = keys.BINDINGS
 
-    def __init__(  # noqa: PLR0913  the last four are for tests
+    def __init__(
         self,
         request: Request,
         options: Options,
