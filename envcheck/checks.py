@@ -340,6 +340,33 @@ class Summary(Part, frozen=True, kw_only=True):
         )
 
 
+class Ground(Part, frozen=True, kw_only=True):
+    """Something that the verdict stands on."""
+
+    what: str
+    """What it is: ``GPUs``, ``driver``, ``torch in /srv/venv``, ``torch==2.5.1``, ``CUDA toolkits on disk`` …"""
+    status: Literal["judged", "absent", "not-read", "not-judged"]
+    """``absent``: it was looked for everywhere, and is not there. ``not-read``, ``not-judged``: it leaves no verdict
+    but a failure."""
+    source: str = ""
+    """What read it, or was to: the name of a probe, a file with its line; or the rule that judges it."""
+    detail: str = ""
+    """Why it was not read or not judged; empty where it was."""
+
+    @property
+    def holds(self) -> bool:
+        """Whether a pass may stand on it."""
+        return self.status in ("judged", "absent")
+
+
+def _stands(exit_code: int, verdict: Verdict, grounds: Sequence[Ground]) -> None:
+    """Raise ValueError for a verdict without a failure that stands on less than whole grounds."""
+    passes = verdict in ("pass", "warn") or exit_code == 0
+    judged = any(ground.status == "judged" for ground in grounds)
+    if passes and not (judged and all(ground.holds for ground in grounds)):
+        raise ValueError("the verdict stands on what was not read or not judged")
+
+
 class Target(Part, frozen=True, kw_only=True):
     """The judgement for one of several machines that were assumed. Its fields are those of the Report."""
 
@@ -361,10 +388,15 @@ class Target(Part, frozen=True, kw_only=True):
     """The steps of the first way to fix the root cause."""
     summary: Summary
     """Number of its checks by status."""
+    grounds: tuple[Ground, ...] = ()
+    """What the verdict for this target stands on."""
     ask: tuple[str, ...] = ()
     """What to find out next."""
     checks: tuple[Check, ...] = ()
     """The outcome of each rule for each subject on this target."""
+
+    def __post_init__(self) -> None:
+        _stands(self.exit_code, self.verdict, self.grounds)
 
 
 def _badness(target: Target) -> tuple[int, int]:
@@ -408,6 +440,9 @@ class Report(Part, frozen=True, kw_only=True):
     """Folders of rows that are laid over the matrix; the last outranks."""
     overlays_unread: tuple[str, ...] = ()
     """Configuration folders whose rows were left out, and why: they cannot be read."""
+    grounds: tuple[Ground, ...] = ()
+    """What the verdict stands on. Without a failure there is a verdict only where each was read and judged, or is
+    absent; no other report can be built."""
     ask: tuple[str, ...] = ()
     """What to find out next."""
     targets: tuple[Target, ...] = ()
@@ -423,6 +458,9 @@ class Report(Part, frozen=True, kw_only=True):
     """The facts by which the checks were judged; null where they were left out."""
     probes: tuple[ProbeRun, ...] = ()
     """How each probe ended."""
+
+    def __post_init__(self) -> None:
+        _stands(self.exit_code, self.verdict, self.grounds)
 
     @property
     def gpus(self) -> tuple[Gpu, ...]:

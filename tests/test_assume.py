@@ -154,7 +154,7 @@ def test_which_assumptions_mean_another_machine() -> None:
 
 
 def verdict_of(text: str) -> Report:
-    return judge(Snapshot(), Request(assume=parse_components(text)))
+    return judge(Snapshot(), Request(assume=parse_components(text), scopes=frozenset({"node", "container"})))
 
 
 @every(

@@ -15,7 +15,7 @@ from envcheck.enrich.loads import join_loads, observed_loads
 from envcheck.errors import UsageError
 from envcheck.events import Judged, OnEvent
 from envcheck.exitcode import ExitCode
-from envcheck.pipeline.assume import assume, assumed_fit, together
+from envcheck.pipeline.assume import assume, assumed_fit, assumes_machine, together
 from envcheck.pipeline.request import Request
 from envcheck.pipeline.require import require, validate
 from envcheck.pipeline.verdict import conclude
@@ -115,6 +115,7 @@ def _report(snapshot: Snapshot, request: Request, started: float) -> Report:
         tool=Tool(version=__version__, matrix=matrix_date()),
         fail_on=request.fail_on,
         assumed={component.name: component.exact or "" for component in request.assume},
+        machine_assumed=assumes_machine(request.assume),
         importance=framework_importance(snapshot, knowledge),
         duration=time.monotonic() - started,
     )

@@ -10,13 +10,12 @@ import msgspec
 
 from envcheck.checks import (
     ASSUMPTION,
-    EXPIRED,
-    FORBIDDEN,
     LAYERS,
     LONGEST_HEADLINE,
     PLAN,
     STATUSES,
     Check,
+    Ground,
     Report,
     Summary,
     Tool,
@@ -25,22 +24,20 @@ from envcheck.checks import (
     ways_in_order,
 )
 from envcheck.exitcode import ExitCode
+from envcheck.pipeline.grounds import grounds_of
 from envcheck.rules.api import Rule
 from envcheck.rules.engine.cause import Importance, primary
 from envcheck.rules.facts.coverage import coverage
 from envcheck.rules.facts.driver import release_in
 from envcheck.rules.facts.frameworks import LEAST_IMPORTANT
 from envcheck.rules.facts.measurements import headline as measured_headline
-from envcheck.rules.facts.measurements import nothing_measured, only_measured
-from envcheck.rules.facts.trials import TRIAL_RULES
+from envcheck.rules.facts.measurements import only_measured
 from envcheck.rules.speed.siblings import across_gpus
 from envcheck.snapshot import Framework, Snapshot, frameworks_in, items_in
 
 FailOn = Literal["fail", "warn"]
 
 _MOST_NAMED = 3
-_MACHINE = frozenset({"driver", "gpu", "gpus", "kernel"})
-"""The roots of facts that only a machine with a GPU and driver can supply."""
 
 
 def conclude(
@@ -51,16 +48,17 @@ def conclude(
     tool: Tool,
     fail_on: FailOn = "fail",
     assumed: dict[str, str] | None = None,
+    machine_assumed: bool = False,
     importance: Importance | None = None,
     duration: float = 0.0,
 ) -> Report:
     """Build the report on ``checks``; ``rules`` are those that were put, ``importance`` ranks the frameworks."""
     put = tuple(rules)
-    required = frozenset(rule.name for rule in put if rule.required)
+    required = frozenset(rule.name for rule in put if rule.required or rule.on_request)
     ordered = tuple(sorted(checks, key=lambda check: (STATUSES.index(check.status), bool(check.explained_by))))
     needs_machine = any(rule.scope == "node" for rule in put)
-    on_request = frozenset(rule.name for rule in put if rule.on_request)
-    decision = verdict(ordered, required, on_request, needs_machine=needs_machine)
+    grounds = grounds_of(snapshot, ordered, put, machine_assumed=machine_assumed)
+    decision = verdict(ordered, grounds)
     cause = primary(ordered, importance, frozenset(rule.name for rule in put if rule.symptom))
     slim = msgspec.structs.replace(snapshot, runs=(), measurements=())
     return Report(
@@ -68,9 +66,7 @@ def conclude(
         created=datetime.now(timezone.utc).isoformat(timespec="seconds"),
         duration_s=round(duration, 3),
         host=snapshot.platform.host if snapshot.platform else None,
-        headline=_headline(
-            decision, cause, ordered, required | on_request, snapshot, importance or {}, needs_machine=needs_machine
-        ),
+        headline=_headline(decision, cause, ordered, grounds, snapshot, importance or {}, needs_machine=needs_machine),
         exit_code=exit_code(decision, fail_on),
         verdict=decision,
         primary=cause.rule if cause else None,
@@ -78,7 +74,8 @@ def conclude(
         fix=next(iter(ways_in_order(cause.fixes)), ()) if cause else (),
         summary=Summary.of(ordered),
         assumed=assumed or {},
-        ask=_ask(ordered, required | on_request),
+        grounds=grounds,
+        ask=_ask(ordered, required),
         checks=ordered,
         measurements=snapshot.measurements,
         across_gpus=across_gpus(items_in(snapshot.gpus), snapshot.measurements),
@@ -87,56 +84,17 @@ def conclude(
     )
 
 
-def verdict(
-    checks: Sequence[Check],
-    required: frozenset[str],
-    on_request: frozenset[str] = frozenset(),
-    *,
-    needs_machine: bool = True,
-) -> Verdict:
-    """Fail if any fail, else warn if any, else unknown if a required check is unknown or none passed, else pass.
+def verdict(checks: Sequence[Check], grounds: Sequence[Ground]) -> Verdict:
+    """Fail if any check fails, else unknown unless every ground holds, else warn if any warns, else pass.
 
-    What a plan leaves open outranks a warning: nobody will look before it is built. So does what was asked for
-    (``on_request``) and could not be finished: a warning is no answer to it.
-
-    Where the machine itself is out of scope (``needs_machine`` is False), a required check that only lacks a fact of
-    the machine does not count: it is enough that something was checked and nothing found.
+    A failure that is certain stays one, whatever else could not be read. A warning is no answer to what was asked.
     """
-    counted = [check for check in checks if not check.ignored]
-    statuses = {check.status for check in counted}
+    statuses = {check.status for check in checks if not check.ignored}
     if "fail" in statuses:
         return "fail"
-    if any(check.status == "unknown" and (check.rule == PLAN or check.rule in on_request) for check in counted):
+    if not all(ground.holds for ground in grounds):
         return "unknown"
-    set_aside = any(check.ignored and check.status == "unknown" for check in checks)
-    if set_aside and not any(check.subject.kind == "framework" and check.status == "pass" for check in counted):
-        return "unknown"  # nothing else of the plan was judged
-    if "warn" in statuses:
-        return "warn"
-    decisive = {
-        check.status
-        for check in counted
-        if (not required or _decides(check, required)) and (needs_machine or not _lacks_a_machine(check))
-    }
-    passed = decisive & {"pass", "note"} or (not needs_machine and statuses & {"pass", "note"})
-    return "pass" if passed and "unknown" not in decisive else "unknown"
-
-
-def _decides(check: Check, required: frozenset[str]) -> bool:
-    """Whether the verdict waits for it; what was assumed without being held against anything settles nothing."""
-    if check.rule in (EXPIRED, FORBIDDEN) and check.status == "pass":
-        return False  # that nothing expired, or a problem is absent, does not show that anything works
-    if check.rule in TRIAL_RULES and check.status == "unknown" and check.missing:
-        return True  # the framework of a text says that it does not work, and nothing says why
-    if check.rule in (ASSUMPTION, PLAN) or check.layer == "request":
-        return True
-    return check.rule in required and not (check.status == "pass" and check.only_assumed)
-
-
-def _lacks_a_machine(check: Check) -> bool:
-    """Whether the check is open for want of a GPU or driver alone."""
-    roots = {missing.fact.partition(".")[0] for missing in check.missing}
-    return check.status in ("unknown", "skipped") and bool(roots) and roots <= _MACHINE
+    return "warn" if "warn" in statuses else "pass"
 
 
 def exit_code(decision: Verdict, fail_on: FailOn) -> ExitCode:
@@ -151,21 +109,14 @@ def _headline(
     decision: Verdict,
     cause: Check | None,
     checks: Sequence[Check],
-    required: frozenset[str],
+    grounds: Sequence[Ground],
     snapshot: Snapshot,
     importance: Importance,
     *,
     needs_machine: bool,
 ) -> str:
     if decision == "unknown":
-        open_questions = [
-            check for check in checks if _decides(check, required) and check.status in ("unknown", "skipped")
-        ]
-        open_questions.sort(key=lambda check: check.rule not in (ASSUMPTION, PLAN))  # what the user stated comes first
-        judged = snapshot.judged_environment
-        unusable = f"{judged.key}: {judged.problem}" if judged and judged.problem else ""
-        why = open_questions[0].message if open_questions else unusable or nothing_measured(snapshot.runs)
-        text = f"no verdict: {why or 'nothing could be checked'}"
+        text = f"no verdict: {_what_is_open(grounds)}"
     elif cause is not None:
         text = cause.title
     elif only_measured(checks):
@@ -175,12 +126,20 @@ def _headline(
         text = compared
     elif any(check.subject.kind == "framework" and check.status == "pass" for check in checks):
         text = f"GPU, driver and frameworks {_how_far_tried(_frameworks(snapshot))}"
-    elif any(_decides(check, required) and check.status == "pass" for check in checks):
+    elif needs_machine and any(ground.status == "judged" for ground in grounds):
         absent = _not_known(snapshot)
         text = f"No fault found; no {absent} is known" if absent else "GPU and driver fit; no framework was judged"
     else:
         text = "Environment is consistent"
     return shortened(text, LONGEST_HEADLINE)
+
+
+def _what_is_open(grounds: Sequence[Ground]) -> str:
+    """What the user stated and is not known comes first; a probe that died before what follows from it."""
+    pressing = [ground for ground in grounds if not ground.holds]
+    pressing.sort(key=lambda ground: (ground.source not in (ASSUMPTION, PLAN), ground.status != "not-read"))
+    first = pressing[0]
+    return f"{first.what}: {first.detail}" if first.status == "not-read" else first.detail
 
 
 def _not_compared(snapshot: Snapshot, importance: Importance) -> str:

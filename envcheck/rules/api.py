@@ -194,8 +194,9 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     layer: Layer
     scope: Scope = "env"
     per: Per = "machine"
-    required: bool = False
-    """Whether the verdict is unknown while this rule cannot be decided."""
+    ground: str = ""
+    """What the verdict stands on that this rule judges: ``GPUs``, ``driver``, ``framework`` (each by its name). While
+    it cannot be decided, only a failure is a verdict. Empty: the verdict does not wait for it."""
     on_request: bool = False
     """Whether it answers what an option asked for (``--deep``): while it is unknown there is no verdict, not even a
     warning. That it passed decides nothing."""
@@ -256,6 +257,11 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
         if self.is_in_scope(scopes) or self.by_variable is None:
             return self.is_in_scope(scopes)
         return "env" in scopes and self.by_variable(facts.snapshot, facts)
+
+    @property
+    def required(self) -> bool:
+        """Whether the verdict waits for it."""
+        return bool(self.ground)
 
     @property
     def says(self) -> tuple[ErrorRow, ...]:

@@ -7,7 +7,21 @@ from typing import Any
 
 import msgspec
 
-from envcheck.checks import Check, Evidence, Fix, Layer, Missing, Report, Scope, Source, Status, Subject, Summary, Tool
+from envcheck.checks import (
+    Check,
+    Evidence,
+    Fix,
+    Ground,
+    Layer,
+    Missing,
+    Report,
+    Scope,
+    Source,
+    Status,
+    Subject,
+    Summary,
+    Tool,
+)
 from envcheck.snapshot import (
     ApiResult,
     Disagreement,
@@ -85,6 +99,7 @@ def report(
         "primary": primary.rule if primary else None,
         "primary_check": primary.id if primary else None,
         "summary": Summary.of(told),
+        "grounds": (Ground(what="GPUs", status="judged", source="nvml"),),
         "checks": told,
         "snapshot": snapshot,
         "probes": (ProbeRun(name="nvml", title="NVML", status="ok", seconds=0.12, fills=("gpus", "driver")),),

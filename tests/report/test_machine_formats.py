@@ -108,6 +108,7 @@ def test_json_has_the_keys_of_the_contract() -> None:
             "assumed",
             "overlays",
             "overlays_unread",
+            "grounds",
             "ask",
             "targets",
             "checks",

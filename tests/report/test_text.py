@@ -420,6 +420,7 @@ def test_any_text_anywhere_keeps_the_limits(data: st.DataObject) -> None:
         verdict=data.draw(st.sampled_from(["pass", "warn", "fail", "unknown"])),
         primary_check=data.draw(st.sampled_from([None, "0", "5"])),
         summary=Summary.of(found),
+        grounds=healthy().grounds,
         checks=found,
         ask=(draw(), draw()),
         assumed={draw(): draw()},

@@ -48,7 +48,7 @@ def _fixes(facts: Facts) -> tuple[Fix, ...]:
     scope="node",
     needs=("driver.cuda_init",),
     arises=_has_gpu_to_start,
-    required=True,
+    ground="driver",
     remedy=_fixes,
 )
 def gpu_init_failed(_snapshot: Snapshot, facts: Facts) -> Outcome | None:

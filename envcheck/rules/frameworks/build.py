@@ -186,7 +186,7 @@ def _cuda_build_on_gpus(subject: FrameworkSubject, facts: Facts) -> bool:
     per="framework",
     arises=_cuda_build_on_gpus,
     proof=ran_on_every_kind_of_gpu,
-    required=True,
+    ground="framework",
     remedy=install_other_release,
 )
 def gpu_code_missing(subject: FrameworkSubject, facts: Facts) -> Outcome | None:

@@ -95,7 +95,7 @@ def _doubt(facts: Facts) -> Outcome | None:
     doubt=_doubt,
     arises=_starts_cuda_itself,
     proof=ran_with_this_driver,
-    required=True,
+    ground="framework",
     remedy=_fixes,
 )
 def driver_too_old(subject: FrameworkSubject, facts: Facts) -> Outcome | None:

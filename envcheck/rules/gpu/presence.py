@@ -55,7 +55,7 @@ def _builds_for(other: str) -> str:
     scope="node",
     needs=("gpus",),
     proof=_only_of_other_makers,
-    required=True,
+    ground="GPUs",
     remedy=_FIND_A_GPU,
     explains=(
         "container-without-gpu",

@@ -35,7 +35,7 @@ _ABSENCE = frozenset(
 """Rules that conclude from absent or incomplete files."""
 
 
-@rule(layer="framework", per="environment", required=True)
+@rule(layer="framework", per="environment", ground="environment")
 def environment_unreadable(environment: Environment, _facts: Facts) -> Outcome | None:
     """Part of the Python environment cannot be read.
 
@@ -73,7 +73,7 @@ def _of_the_machine(snapshot: Snapshot) -> tuple[Unreadable, ...]:
     return tuple({part.path: part for part in snapshot.unreadable if part.path not in told}.values())
 
 
-@rule(layer="kernel", always=True, required=True)
+@rule(layer="kernel", always=True, ground="machine")
 def machine_unreadable(snapshot: Snapshot, _facts: Facts) -> Outcome | None:
     """Part of the machine cannot be read.
 

@@ -132,7 +132,7 @@ def _arises(snapshot: Snapshot, facts: Facts) -> bool:
     return bool(snapshot.baseline) and bool(_to_compare(snapshot, facts))
 
 
-@rule(layer="gpu", scope="node", arises=_arises, required=True)
+@rule(layer="gpu", scope="node", arises=_arises, ground="figures")
 def baseline_of_other_gpus(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """The baseline has no figure of these GPUs.
 

@@ -237,7 +237,7 @@ def _evidence(measured: Measurement) -> tuple[Evidence, ...]:
     scope="node",
     per="measurement",
     arises=_named("device-memory-read", "device-memory-write", "device-memory-copy", "device-memory-triad"),
-    required=True,
+    ground="figures",
     told_by=BY_VARIABLE,
 )
 def slow_gpu_memory(subject: MeasurementSubject, facts: Facts) -> Outcome | None:
@@ -269,7 +269,7 @@ def slow_gpu_memory(subject: MeasurementSubject, facts: Facts) -> Outcome | None
     scope="node",
     per="measurement",
     arises=_named("gemm", "fma", "mma"),
-    required=True,
+    ground="figures",
     told_by=BY_VARIABLE,
 )
 def slow_gemm(subject: MeasurementSubject, facts: Facts) -> Outcome | None:
@@ -303,7 +303,7 @@ def slow_gemm(subject: MeasurementSubject, facts: Facts) -> Outcome | None:
     scope="node",
     per="measurement",
     arises=_named("host-to-device", "device-to-host"),
-    required=True,
+    ground="figures",
     told_by=BY_VARIABLE,
 )
 def slow_host_link(subject: MeasurementSubject, facts: Facts) -> Outcome | None:
@@ -331,7 +331,12 @@ def slow_host_link(subject: MeasurementSubject, facts: Facts) -> Outcome | None:
 
 
 @rule(
-    layer="fabric", scope="node", per="measurement", arises=_named("peer-to-peer"), required=True, told_by=BY_VARIABLE
+    layer="fabric",
+    scope="node",
+    per="measurement",
+    arises=_named("peer-to-peer"),
+    ground="figures",
+    told_by=BY_VARIABLE,
 )
 def slow_peer_link(subject: MeasurementSubject, facts: Facts) -> Outcome | None:
     """The link between two GPUs is slower than expected.

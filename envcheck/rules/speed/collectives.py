@@ -28,7 +28,7 @@ def _is_bandwidth(subject: MeasurementSubject, _facts: Facts) -> bool:
     return measured.collective is not None and bool(measured.value or measured.missing) and not measured.collective.log
 
 
-@rule(layer="fabric", scope="node", per="measurement", arises=_is_bandwidth, required=True, told_by=BY_VARIABLE)
+@rule(layer="fabric", scope="node", per="measurement", arises=_is_bandwidth, ground="figures", told_by=BY_VARIABLE)
 def slow_collective(subject: MeasurementSubject, facts: Facts) -> Outcome | None:
     """A collective operation of several GPUs is slower than expected.
 

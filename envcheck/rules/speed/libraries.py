@@ -209,7 +209,12 @@ def _is_timed_work_of_a_library(subject: MeasurementSubject, _facts: Facts) -> b
 
 
 @rule(
-    layer="gpu", scope="node", per="measurement", arises=_is_timed_work_of_a_library, required=True, told_by=BY_VARIABLE
+    layer="gpu",
+    scope="node",
+    per="measurement",
+    arises=_is_timed_work_of_a_library,
+    ground="figures",
+    told_by=BY_VARIABLE,
 )
 def slow_library(subject: MeasurementSubject, facts: Facts) -> Outcome | None:
     """A CUDA library is slower than expected.

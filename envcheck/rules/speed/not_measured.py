@@ -22,7 +22,7 @@ def _refused(snapshot: Snapshot) -> tuple[Gpu, ...]:
     return tuple(gpu for gpu in covered.refused if gpu.uuid not in broken)
 
 
-@rule(layer="gpu", scope="node", arises=lambda snapshot, _facts: bool(_refused(snapshot)), required=True)
+@rule(layer="gpu", scope="node", arises=lambda snapshot, _facts: bool(_refused(snapshot)), ground="figures")
 def gpu_not_measured(snapshot: Snapshot, _facts: Facts) -> Outcome | None:
     """A requested GPU was not measured.
 

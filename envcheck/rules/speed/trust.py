@@ -142,7 +142,7 @@ def unfinished(snapshot: Snapshot) -> list[ProbeRun]:
     return [run for run in snapshot.runs if run.name.startswith("bench.") and run.status not in ends]
 
 
-@rule(layer="gpu", scope="node", arises=lambda snapshot, _facts: bool(unfinished(snapshot)), required=True)
+@rule(layer="gpu", scope="node", arises=lambda snapshot, _facts: bool(unfinished(snapshot)), ground="figures")
 def measurement_unfinished(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """A measurement did not finish.
 

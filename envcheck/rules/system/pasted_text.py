@@ -24,7 +24,7 @@ def _skipped(snapshot: Snapshot) -> list[ProbeRun]:
 
 
 @rule(
-    layer="framework", scope="env", always=True, arises=lambda snapshot, _facts: bool(_skipped(snapshot)), required=True
+    layer="framework", scope="env", always=True, arises=lambda snapshot, _facts: bool(_skipped(snapshot)), ground="text"
 )
 def text_not_read_whole(snapshot: Snapshot, _facts: Facts) -> Outcome | None:
     """The pasted text was not read completely.
@@ -105,7 +105,7 @@ def _to_paste(facts: Facts) -> Iterator[str]:
     scope="env",
     always=True,
     arises=_leaves_open,
-    required=True,
+    ground="text",
     yields_to=EVERYTHING,
 )
 def text_tells_too_little(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
