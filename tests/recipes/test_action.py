@@ -7,6 +7,7 @@ of .github/workflows/ci.yml runs both.
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import sys
 import venv
@@ -132,6 +133,19 @@ def test_the_own_workflow_runs_the_action_on_a_plan_that_fits_and_one_that_does_
     assert [step["with"]["args"] for step in steps] == [FITS, FAILS]
     assert all((ROOT / step["with"]["plan"]).is_file() for step in steps)
     assert all(set(step["with"]) <= set(ACTION["inputs"]) for step in steps)
+
+
+def test_every_action_is_pinned_and_leaves_no_credentials_behind() -> None:
+    """A tag can be moved to other code. The token of a checkout would lie in .git for every later step to read."""
+    pages = [ROOT / "action.yml", ROOT / "docs" / "ci.md", *(ROOT / ".github" / "workflows").glob("*.yml")]
+    texts = [page.read_text(encoding="utf-8") for page in pages]
+    used = [line for text in texts for line in re.findall(r"^ +(?:- )?uses: (.+)$", text, re.MULTILINE)]
+    others = [line for line in used if not line.startswith("./")]
+    assert len(others) >= 13
+    assert [line for line in others if not re.fullmatch(r"[\w/-]+@[0-9a-f]{40} # v[0-9.]+", line)] == []
+    checkouts = [text.split("uses: actions/checkout@")[1:] for text in texts]
+    for after in (part for parts in checkouts for part in parts):
+        assert re.match(r".*\n +with:\n +persist-credentials: false\n", after)
 
 
 def test_an_old_python_is_named(tmp_path: Path) -> None:
