@@ -68,6 +68,30 @@ def test_targets_and_the_configuration_count(tmp_path: Path) -> None:
     assert "--fail-on" in wrong.err
 
 
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [("envcheck.toml", "[target.old]\n"), ("pyproject.toml", "[tool.other]\n[ tool . envcheck.target.old ]\n")],
+)
+def test_a_configuration_in_a_checkout_of_another_user_counts(tmp_path: Path, name: str, text: str) -> None:
+    here = tmp_path / "repository"
+    here.mkdir()
+    (here / name).write_text(f'{text}gpu = "A100"\ndriver = "515.43.04"\n', encoding="utf-8")
+    (here / name).chmod(0o666)
+    here.chmod(0o777)
+    assert check(tmp_path, plan="requirements.txt", target="old").status == 0
+    without = check(tmp_path, plan="requirements.txt", target="old", args="--no-config")
+    assert (without.status, "old" in without.err) == (2, True)
+    assert check(tmp_path, plan="requirements.txt", args=FITS + " --no-config").status == 0
+
+
+def test_another_tools_configuration_in_a_checkout_does_not_matter(tmp_path: Path) -> None:
+    here = tmp_path / "repository"
+    here.mkdir()
+    (here / "pyproject.toml").write_text("[tool.other]\n", encoding="utf-8")
+    here.chmod(0o777)
+    assert check(tmp_path, plan="requirements.txt", args=FITS).status == 0
+
+
 @pytest.mark.parametrize("text", ['$(touch ran) `touch ran`; touch ran; "; touch ran; "', "*.txt", "--version"])
 @pytest.mark.parametrize("name", ["plan", "target", "config", "fail_on", "args"])
 def test_inputs_are_never_run_nor_expanded(tmp_path: Path, name: str, text: str) -> None:
