@@ -1,4 +1,4 @@
-"""``python -m envcheck``."""
+"""``python -I -m envcheck``: without ``-I``, Python imports from the working folder first, whoever filled it."""
 
 from __future__ import annotations
 

@@ -14,17 +14,20 @@ if TYPE_CHECKING:
 
 
 def configured(options: Namespace, argv: Sequence[str], variables: Mapping[str, str]) -> Namespace:
-    """The options of ``argv`` with the configuration's values where nothing else is given, and ``configuration``.
+    """The options of ``argv`` with the configuration's values where nothing else is given, and ``configuration``;
+    ``found_outputs`` says whether the files to write are of one that nobody named.
 
     Raises UsageError for a configuration that cannot be read or is wrong.
     """
-    configuration = chosen(options)
+    configuration, found_outputs = chosen(options), False
     if configuration is not None:
         from envcheck.cli.options import parse
         from envcheck.config.meaning import options_of
 
-        options = parse(argv, variables, options_of(configuration))
-    options.configuration = configuration
+        named, settings = options.config, options_of(configuration)
+        options = parse(argv, variables, settings)
+        found_outputs = not named and getattr(options, "output", None) is settings.get("output")
+    options.configuration, options.found_outputs = configuration, found_outputs
     return options
 
 

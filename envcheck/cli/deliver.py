@@ -42,10 +42,14 @@ def write_all(
     targets: Sequence[Target],
 ) -> None:
     """Write what ``render`` makes of a format to ``targets``, and print it; then raise UsageError for what failed."""
-    shown, failures = _for_files(options), []
+    shown, failures, over = _for_files(options), [], None
+    if getattr(options, "found_outputs", False):
+        from envcheck.report.saved.begins import REPORT
+
+        over = REPORT
     for target in targets:
         try:
-            write_whole(target.path, render(target.format, shown), syntax_of(target.format))
+            write_whole(target.path, render(target.format, shown), syntax_of(target.format), over)
         except UsageError as error:
             failures.append(str(error))
     form = options.format or "text"

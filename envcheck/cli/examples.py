@@ -26,7 +26,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "envcheck bench --fleet --slurm='-p gpu --gpus-per-node=8'",
     ),
     "envcheck collect": (
-        "envcheck collect --script > collect.py   # then: ssh NODE python3 - < collect.py | envcheck check --from -",
+        "envcheck collect --script > collect.py   # then: ssh NODE python3 -I - < collect.py | envcheck check --from -",
     ),
     "envcheck fleet": (
         "envcheck fleet --reports /shared/reports -o jsonl:fleet.jsonl -o html:fleet.html",

@@ -305,7 +305,7 @@ def _add_configuration_options(verb: Parser) -> None:
         type=path,
         metavar="FILE",
         help="configuration to use (default: the nearest envcheck.toml, or pyproject.toml with [tool.envcheck], "
-        "from the working folder up)",
+        "from the working folder up; it must be yours or root's, and nobody else may write it)",
     )
     chosen.add_argument("--no-config", action="store_true", help="use no configuration")
 

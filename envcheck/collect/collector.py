@@ -1,6 +1,6 @@
 """The program that ``envcheck collect --script`` prints: run the file and driver probes where nothing can be installed.
 
-    ssh node python3 - < collect.py | envcheck check --from -
+    ssh node python3 -I - < collect.py | envcheck check --from -
 
 ``envcheck/collect/script.py`` puts the probes and the text of ``bootstrap.py`` in place of ``PARTS``. Both are unpacked
 to memory (``/dev/shm``, else a temporary folder), which is deleted at the end. Each probe runs as in a check: the same
@@ -8,6 +8,17 @@ bootstrap, the same groups, the same limits of time. What the probes send is pas
 it together, is left to envcheck. Standard library only, Python 3.8 or newer; Python 3.6 and 3.7 read it far enough to
 say so, hence the annotations in quotes.
 """
+
+import sys
+from posix import getcwd
+
+# Without -I, Python imports from the working folder or from this file's first, and others may have filled them. Both
+# modules above are part of the interpreter.
+try:
+    HERE = getcwd()
+except OSError:
+    HERE = ""
+sys.path[:] = [place for place in sys.path[0 if sys.flags.isolated else 1 :] if place not in ("", ".", HERE)]
 
 import base64
 import contextlib
@@ -18,7 +29,6 @@ import select
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 import zlib
@@ -80,7 +90,7 @@ def arguments(given: "list[str]") -> "dict[str, Any]":
     while left:
         name, _, value = left.pop(0).partition("=")
         if name not in ("--python", "--scope", "--timeout") or not (value or left):
-            sys.exit("usage: python3 - [--python PATH] [--scope node,container,env] [--timeout S] < collect.py")
+            sys.exit("usage: python3 -I - [--python PATH] [--scope node,container,env] [--timeout S] < collect.py")
         value = value or left.pop(0)
         if name == "--python":
             asked["python"].append(value)

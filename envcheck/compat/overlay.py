@@ -15,7 +15,8 @@ from typing import Any
 
 import msgspec
 
-from envcheck.compat.compiling import FIELDS, MOST_ENTRIES
+from envcheck.bounded import doubt_about
+from envcheck.compat.compiling import FIELDS, MOST_ENTRIES, MOST_FILES
 from envcheck.compat.matrix import Matrix
 from envcheck.compat.specifier import parse_version
 from envcheck.compat.tables import CudaRow, DriverBranchRow, ReleaseRow, Row, SourceRow, TorchRow
@@ -32,8 +33,8 @@ _NOTHING_THERE = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG})
 def overlay_folders(named: str | None, variables: Mapping[str, str], unread: Callable[[str], None]) -> tuple[str, ...]:
     """The folders that count, the last outranks: the configuration folder if it has rows, then what is named.
 
-    ``unread`` is called with a configuration folder that is unreadable: it may be somebody else's, as where a container
-    has root's HOME and another user.
+    ``unread`` is called with a configuration folder that is unreadable, or that others may have written: it may be
+    somebody else's, as where a container has root's HOME and another user.
     """
     own = _configuration_folder(variables, unread)
     return tuple(str(place) for place in (own, Path(named) if named else None) if place is not None)
@@ -94,8 +95,12 @@ def _configuration_folder(variables: Mapping[str, str], unread: Callable[[str], 
         if error.errno not in _NOTHING_THERE or os.path.lexists(place):
             unread(f"{place} cannot be read ({error.strerror or error}): rows in it are left out")
         return None
-    has_rows = any(name.endswith(".toml") for name in names) or len(names) > MOST_ENTRIES
-    return place if has_rows else None
+    files = [name for name in names if name.endswith(".toml")]
+    for name in files[:MOST_FILES]:
+        if doubt := doubt_about(f"{place}/{name}"):
+            unread(f"rows in {place} are left out, because of {name}: {doubt}; --matrix {place} uses them")
+            return None
+    return place if files or len(names) > MOST_ENTRIES else None
 
 
 def _marked(source: SourceRow, place: str) -> SourceRow:

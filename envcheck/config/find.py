@@ -1,6 +1,7 @@
 """Find the configuration: every check looks for one, so this imports nothing until a file is there.
 
-Whoever may write to the working folder writes it. So it has a limit, it starts nothing, and the report names it.
+It counts only where nobody but the user and root can have written it: it sets findings aside and names files to write.
+It has a limit, it starts nothing, and the report names it.
 """
 
 from __future__ import annotations
@@ -8,7 +9,8 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from envcheck.config.file import OWN, SHARED, read_bytes
+from envcheck.config.file import OWN, SHARED, found_bytes
+from envcheck.errors import UsageError
 
 if TYPE_CHECKING:
     from envcheck.config.read import Configuration
@@ -19,24 +21,39 @@ _WITHOUT = "--no-config does without it"
 def find(folder: str) -> Configuration | None:
     """The configuration of the nearest folder, from ``folder`` up, that has one: ``envcheck.toml`` first.
 
-    A ``pyproject.toml`` without ``[tool.envcheck]`` is none. Raises UsageError for one that cannot be read or is wrong.
+    A ``pyproject.toml`` without ``[tool.envcheck]`` is none. Raises UsageError for one that cannot be read, is wrong,
+    or may be somebody else's.
     """
     place = os.path.realpath(folder)
     while True:
-        for name in (OWN, SHARED):
-            path = f"{place.rstrip('/')}/{name}"
-            if os.path.lexists(path) and (found := _configuration(path, name)):
-                return found
+        if found := in_folder(place):
+            return found
         above = os.path.dirname(place)  # noqa: PTH120  a path of text costs less
         if above == place:
             return None
         place = above
 
 
+def in_folder(place: str) -> Configuration | None:
+    """The configuration in the folder ``place``, an absolute path; raise UsageError as ``find``."""
+    for name in (OWN, SHARED):
+        path = f"{place.rstrip('/')}/{name}"
+        if os.path.lexists(path) and (found := _configuration(path, name)):
+            return found
+    return None
+
+
 def _configuration(path: str, name: str) -> Configuration | None:
-    data = read_bytes(path, f"; {_WITHOUT}")
+    data, doubt = found_bytes(path, f"; {_WITHOUT}")
     if name == SHARED and b"envcheck" not in data:
         return None
     from envcheck.config.read import in_file  # noqa: PLC0415  as above
 
-    return in_file(path, data, _WITHOUT)
+    configuration = None if doubt and name == OWN else in_file(path, data, _WITHOUT)
+    if doubt and (configuration or name == OWN):
+        import shlex  # noqa: PLC0415  as above
+
+        raise UsageError(
+            f"{path} counts only if you name it, because {doubt}: --config {shlex.quote(path)} uses it; {_WITHOUT}"
+        )
+    return configuration

@@ -10,6 +10,7 @@ import msgspec
 
 from envcheck.errors import UsageError
 from envcheck.fleet.examine import Answer
+from envcheck.text.output import write_whole
 
 _PLAIN = re.compile(r"[^\w.@-]+", re.ASCII)
 _LONGEST = 120
@@ -25,7 +26,7 @@ def keeping(answers: Iterable[Answer], folder: str) -> Iterator[Answer]:
                 yield answer
                 continue
             file = place / f"{file_name(answer.node)}.json"
-            file.write_bytes(answer.content)
+            write_whole(file, answer.content)
             yield msgspec.structs.replace(answer, path=str(file))
     except OSError as error:
         raise UsageError(f"--save {folder}: {error.strerror or error}") from None

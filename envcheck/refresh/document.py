@@ -60,10 +60,6 @@ class Document:
         rows = [_as_text(table, row) for table, rows in self._taken.items() for row in rows]
         return "\n".join((whole.rstrip("\n") + "\n", *rows))
 
-    @property
-    def changed(self) -> bool:
-        return self.text != self._text
-
     def check_untouched(self) -> None:
         """Raise UsageError if the file was changed since it was read, instead of overwriting it."""
         if _read(self.path) != self._text:

@@ -54,6 +54,7 @@ def refresh(
     documents = [Document(path) for path in toml_files(place)]
     day = today or datetime.now(timezone.utc).date().isoformat()
     changes: list[Change] = []
+    changed: dict[Document, None] = {}
     known = _known(documents)
     for work in find_work(documents, only):
         on_step(work.name)
@@ -61,7 +62,7 @@ def refresh(
         changes += found
         if any(change.made for change in found):
             work.document.content["sources"][work.generated.source]["read"] = day
-    changed = [document for document in documents if document.changed]
+            changed[work.document] = None  # others may be laid out differently by now, and say the same
     if changed:
         _check(place, changed)
     if not dry_run:
@@ -115,14 +116,14 @@ def _regenerate(work: Work, index: Index, known: Collection[str]) -> Iterator[Ch
         yield from release_rows.regenerate(work, found, metadata_of)
 
 
-def _write(changed: Sequence[Document]) -> None:
+def _write(changed: Collection[Document]) -> None:
     for document in changed:
         document.check_untouched()
     for document in changed:
         write_whole(document.path, document.text)
 
 
-def _check(place: Path, changed: Sequence[Document]) -> None:
+def _check(place: Path, changed: Collection[Document]) -> None:
     """Read the folder as it would be after the changes; raises MatrixError if that is no valid matrix."""
     try:
         with tempfile.TemporaryDirectory(prefix="envcheck-matrix-") as scratch:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -57,6 +57,34 @@ def test_it_says_what_changed_and_then_that_nothing_does(index: Index, matrix: P
     assert told.err == "reading demo\n"
     again = envcheck(*command, "--quiet", cwd=matrix.parent)
     assert again == (0, "Nothing changed: the rows say what the index says.\n", "")
+
+
+@pytest.mark.parametrize("laid_out", [str, lambda text: text.replace("\n", "\r\n")], ids=["as it came", "CRLF"])
+def test_where_nothing_changed_no_file_is_written(laid_out: Callable[[str], str], index: Index, matrix: Path) -> None:
+    """Rows of wheels are written in one style; those that say the same in another one stay as they are."""
+    index.add("other-1.0-py3-none-any.whl", {"other-1.0.dist-info/METADATA": metadata("other", "1.0", "demo==1.0")})
+    marker = (
+        ROWS.partition("[[release]]")[0]
+        .replace("demo", "other")
+        .replace('needs = { torch = "torch", python = "Requires-Python" }', "wheels = true")
+    )
+    (matrix / "wheels.toml").write_text(marker)
+    command = ("matrix", "refresh", "--matrix", "matrix", "--index-url", index.address)
+    told = envcheck(*command, cwd=matrix.parent)
+    assert told.out.endswith("wrote matrix/rows.toml\nwrote matrix/wheels.toml\n")
+    head, *rows = (matrix / "wheels.toml").read_text().split("[[")
+    assert len(rows) > 1
+    by_hand = "[[".join([head, *reversed([f"{row.rstrip()}  # checked\n\n\n" for row in rows])])
+    (matrix / "wheels.toml").write_bytes(laid_out(by_hand).encode())
+    for file in matrix.iterdir():
+        os.utime(file, (1, 1))
+    before = {file: (file.read_bytes(), file.stat()) for file in matrix.iterdir()}
+    again = envcheck(*command, "--quiet", cwd=matrix.parent)
+    assert again == (0, "Nothing changed: the rows say what the index says.\n", "")
+    after = {file: (file.read_bytes(), file.stat()) for file in matrix.iterdir()}
+    assert {file: (content, found.st_mtime_ns, found.st_ino) for file, (content, found) in after.items()} == {
+        file: (content, found.st_mtime_ns, found.st_ino) for file, (content, found) in before.items()
+    }
 
 
 def test_a_dry_run_with_the_index_of_pip(index: Index, matrix: Path) -> None:

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import json
+import os
+import stat
 from pathlib import Path
 
 import pytest
 
 from envcheck.errors import UsageError
+from envcheck.report import FORMATS as PAGES
+from envcheck.report.saved.begins import REPORT
 from envcheck.text.output import parse_targets, writable, write_whole
 from tests.cli.calling import envcheck
 
 FORMATS = ("json", "text")
+ASSUMED = ("--assume", "gpu==H100,driver==550.54.14,os==linux")
+as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files to another user")
 
 
 def test_two_reports_cannot_be_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -42,6 +48,130 @@ def test_what_a_link_leads_to_is_written_and_the_link_stays(tmp_path: Path) -> N
         assert link.is_symlink()
         assert (tmp_path / name).read_text() == "text"
     assert len(list(tmp_path.iterdir())) == 4
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o664])
+def test_a_file_keeps_its_mode(tmp_path: Path, mode: int) -> None:
+    file = tmp_path / "kept"
+    file.write_text("old")
+    file.chmod(mode)
+    write_whole(writable(str(file), "-o"), "text")
+    assert (file.read_text(), stat.S_IMODE(file.stat().st_mode)) == ("text", mode)
+
+
+@as_root
+def test_a_file_keeps_its_group(tmp_path: Path) -> None:
+    file = tmp_path / "kept"
+    file.write_text("old")
+    os.chown(file, -1, 65534)
+    write_whole(file, "text")
+    assert file.stat().st_gid == 65534
+
+
+def test_a_folder_that_is_a_link_is_not_followed(tmp_path: Path) -> None:
+    """Whoever shares the folder above could lead it elsewhere at any moment."""
+    (tmp_path / "true").mkdir()
+    (tmp_path / "true" / "kept").write_text("old")
+    (tmp_path / "link").symlink_to("true")
+    named = str(tmp_path / "link" / "kept")
+    with pytest.raises(UsageError, match=r"link is a link; name the folder that it leads to$"):
+        writable(named, "-o")
+    with pytest.raises(UsageError, match=r"link is a link; name the folder that it leads to$"):
+        write_whole(Path(named), "text")
+    assert (tmp_path / "true" / "kept").read_text() == "old"
+
+
+@as_root
+def test_a_link_of_another_user_is_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "kept").write_text("old")
+    link = tmp_path / "link"
+    link.symlink_to("kept")
+    os.chown(link, 65534, 65534, follow_symlinks=False)
+    with pytest.raises(UsageError, match=r"link is a link of another user \(uid 65534\)$"):
+        writable(str(link), "-o")
+    with pytest.raises(UsageError, match="link of another user"):
+        write_whole(link, "text")
+    assert (tmp_path / "kept").read_text() == "old"
+
+
+def test_a_folder_that_is_swapped_while_it_is_written_to_leads_nowhere_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At every call of the system that takes a name, the folder's name already means another folder."""
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "report").write_text("old")
+    (tmp_path / "precious").mkdir()
+    (tmp_path / "precious" / "report").write_text("precious")
+    true = os.open
+
+    def swapped(path: str | Path, flags: int, mode: int = 0o777, *, dir_fd: int | None = None) -> int:
+        descriptor = true(path, flags, mode, dir_fd=dir_fd)
+        if (tmp_path / "mine").is_dir() and not (tmp_path / "mine").is_symlink():
+            (tmp_path / "mine").rename(tmp_path / "away")
+            (tmp_path / "mine").symlink_to("precious")
+        return descriptor
+
+    monkeypatch.setattr(os, "open", swapped)
+    write_whole(tmp_path / "mine" / "report", "text")
+    assert (tmp_path / "away" / "report").read_text() == "text"
+    assert (tmp_path / "precious" / "report").read_text() == "precious"
+
+
+def test_a_found_configuration_replaces_reports_alone(tmp_path: Path) -> None:
+    configuration = tmp_path / "envcheck.toml"
+    configuration.write_text('output = ["text:report"]\n')
+    report = tmp_path / "report"
+    assert [envcheck("check", *ASSUMED, cwd=tmp_path).status for _ in range(2)] == [0, 0]
+    first = report.read_text()
+    assert first.startswith("PASS  ")
+    report.write_text("export PATH=precious\n")
+    refused = envcheck("check", *ASSUMED, cwd=tmp_path)
+    assert (refused.status, refused.out.splitlines()[0]) == (2, first.splitlines()[0])
+    assert refused.err == (
+        f"envcheck: cannot write {report}: it exists and is no report of envcheck; name it with -o to replace it\n"
+    )
+    assert report.read_text() == "export PATH=precious\n"
+    report.unlink()
+    os.mkfifo(report)
+    assert envcheck("check", *ASSUMED, cwd=tmp_path).status == 2
+    report.unlink()
+    for words in (("-o", "text:report"), ("--config", "envcheck.toml")):
+        report.write_text("export PATH=precious\n")
+        assert envcheck("check", *ASSUMED, *words, cwd=tmp_path).status == 0
+        assert report.read_text().startswith("PASS  ")
+
+
+def test_how_every_report_begins(tmp_path: Path) -> None:
+    """What a found configuration may replace is what it wrote before, whatever it said."""
+    (tmp_path / "requirements.txt").write_text("torch==2.0.1\n")
+    (tmp_path / "envcheck.toml").write_text('[target.old]\ngpu = "A100"\n[target.new]\ngpu = "B200"\n')
+    asked = (
+        ASSUMED,
+        ("--assume", "gpu==B200,driver==515.43.04,os==linux"),
+        ("--assume", "gpu==B200,driver==570.86.10", "--plan", "requirements.txt"),
+        ("--scope", "node", "--assume", "gpu==H100", "--skip", "no-nvidia-gpu"),
+        ("--plan", "requirements.txt", "--target", "all"),
+    )
+    told = set(PAGES) - {"node-problem-detector"}
+    for number, words in enumerate(asked):
+        several = "--target" in words
+        forms = [form for form in told if not several or PAGES[form].targets]
+        outputs = [part for form in forms for part in ("-o", f"{form}:{form}.{number}")]
+        assert envcheck("check", *words, *outputs, cwd=tmp_path).status in (0, 1, 3)
+        for form in forms:
+            begins = (tmp_path / f"{form}.{number}").read_bytes()[:4096]
+            assert REPORT.match(begins), (form, begins[:200])
+    for other in (
+        b"",
+        b"\n",
+        b"PASS\n",
+        b"[1]",
+        b"{}",
+        b"<!DOCTYPE html><html><head><title>mine",
+        b"# HELP other ",
+        b"x",
+    ):
+        assert not REPORT.match(other)
 
 
 def test_an_open_file_goes_on_where_it_is(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import ast
 import base64
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -41,6 +42,33 @@ def collect(
         env={**kept, **variables},
         check=False,
     )
+
+
+@pytest.mark.parametrize("how", ["stdin", "file", "PYTHONPATH"])
+def test_it_imports_nothing_from_the_folder_where_it_starts(how: str, tmp_path: Path) -> None:
+    """Without -I, which the documents name: somebody will forget it."""
+    imported = re.findall(r"^import (\w+)$", script(), re.MULTILINE)
+    assert len(imported) > 10
+    for name in (*imported, "struct", "random"):
+        (tmp_path / f"{name}.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'a').write({name!r})\n")
+    (tmp_path / "collect.py").write_text(script())
+    at_start = {"os", "sys"}  # imported before any line of a program
+    if how == "PYTHONPATH":
+        for name in (*at_start, "stat", "io", "re", "types", "functools", "collections", "struct", "random"):
+            (tmp_path / f"{name}.py").unlink(missing_ok=True)
+    done = subprocess.run(
+        [sys.executable, *(["collect.py"] if how == "file" else ["-"]), "--timeout", "0.001"],
+        input="" if how == "file" else script(),
+        capture_output=True,
+        text=True,
+        timeout=120,
+        cwd=tmp_path,
+        env={"PATH": os.environ["PATH"], **({"PYTHONPATH": "."} if how == "PYTHONPATH" else {})},
+        check=False,
+    )
+    assert not (tmp_path / "ran").exists(), (tmp_path / "ran").read_text()
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["collected"]
 
 
 def test_it_finds_what_a_check_finds(tmp_path: Path) -> None:

@@ -266,3 +266,20 @@ def test_every_property_of_the_schema_is_described() -> None:
         if key != "record" and len(value.get("description", "")) < 5
     ]
     assert lacking == []
+
+
+def test_no_python_that_is_named_imports_from_the_folder_where_it_starts() -> None:
+    """``-I``: the folder may be somebody else's. The collector, and envcheck as a module."""
+    texts = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md"), *(ROOT / "envcheck").rglob("*.py")]
+    named = [
+        found
+        for text in texts
+        for found in re.findall(
+            r"\bpython3? (?:-\w+ )*(?:-(?= |$)|-m envcheck|\S*collect\.py)", text.read_text(), re.MULTILINE
+        )
+    ]
+    assert len(named) >= 6
+    assert [found for found in named if not found.startswith(("python3 -I ", "python -I "))] == []
+    assert asked(None).argv[:2] == ("python3", "-I")
+    job = manifest("name", "image", ["n1"], asked(None), 60)["items"][1]
+    assert job["spec"]["template"]["spec"]["containers"][0]["command"][:2] == ["python3", "-I"]

@@ -1,6 +1,6 @@
 """Break a real environment on a machine with an NVIDIA GPU, one thing at a time, and hold envcheck against the truth.
 
-    python3 tests/gpu/broken_variants.py --envcheck "python -m envcheck" [--only WORD] [--deep] --out FOLDER
+    python3 tests/gpu/broken_variants.py --envcheck "python -I -m envcheck" [--only WORD] [--deep] --out FOLDER
 
 The environment of ``python3`` (or ``--python``) is copied by hard links. A file is only ever replaced by another one,
 so that the original stays what it is. In each copy the frameworks are really started; then envcheck judges it as files

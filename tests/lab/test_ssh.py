@@ -125,11 +125,11 @@ def test_the_example_of_the_page_finds_who_does_not_answer(path: str, tmp_path: 
 
 
 def test_the_collector_is_judged_here(path: str, tmp_path: Path) -> None:
-    """As docs/fleet/collector.md has it: ssh node python3 - < collect.py | envcheck check --from -"""
+    """As docs/fleet/collector.md has it: ssh node python3 -I - < collect.py | envcheck check --from -"""
     (tmp_path / "collect.py").write_bytes(run(path, tmp_path, "collect", "--script").stdout)
     check = f"{sys.executable} -m envcheck check --from - --json"
     done = subprocess.run(
-        f"ssh n1 python3 - < collect.py | {check}",
+        f"ssh n1 python3 -I - < collect.py | {check}",
         shell=True,
         cwd=tmp_path,
         env={**os.environ, "PATH": path, "PYTHONPATH": str(ROOT)},

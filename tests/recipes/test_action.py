@@ -7,6 +7,7 @@ of .github/workflows/ci.yml runs both.
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import sys
 import venv
@@ -65,6 +66,30 @@ def test_targets_and_the_configuration_count(tmp_path: Path) -> None:
     wrong = check(tmp_path, plan=plans, config="gpus.toml", target="old", fail_on="always")
     assert (wrong.status, "report" in wrong.outputs) == (2, False)
     assert "--fail-on" in wrong.err
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [("envcheck.toml", "[target.old]\n"), ("pyproject.toml", "[tool.other]\n[ tool . envcheck.target.old ]\n")],
+)
+def test_a_configuration_in_a_checkout_of_another_user_counts(tmp_path: Path, name: str, text: str) -> None:
+    here = tmp_path / "repository"
+    here.mkdir()
+    (here / name).write_text(f'{text}gpu = "A100"\ndriver = "515.43.04"\n', encoding="utf-8")
+    (here / name).chmod(0o666)
+    here.chmod(0o777)
+    assert check(tmp_path, plan="requirements.txt", target="old").status == 0
+    without = check(tmp_path, plan="requirements.txt", target="old", args="--no-config")
+    assert (without.status, "old" in without.err) == (2, True)
+    assert check(tmp_path, plan="requirements.txt", args=FITS + " --no-config").status == 0
+
+
+def test_another_tools_configuration_in_a_checkout_does_not_matter(tmp_path: Path) -> None:
+    here = tmp_path / "repository"
+    here.mkdir()
+    (here / "pyproject.toml").write_text("[tool.other]\n", encoding="utf-8")
+    here.chmod(0o777)
+    assert check(tmp_path, plan="requirements.txt", args=FITS).status == 0
 
 
 @pytest.mark.parametrize("text", ['$(touch ran) `touch ran`; touch ran; "; touch ran; "', "*.txt", "--version"])
@@ -132,6 +157,19 @@ def test_the_own_workflow_runs_the_action_on_a_plan_that_fits_and_one_that_does_
     assert [step["with"]["args"] for step in steps] == [FITS, FAILS]
     assert all((ROOT / step["with"]["plan"]).is_file() for step in steps)
     assert all(set(step["with"]) <= set(ACTION["inputs"]) for step in steps)
+
+
+def test_every_action_is_pinned_and_leaves_no_credentials_behind() -> None:
+    """A tag can be moved to other code. The token of a checkout would lie in .git for every later step to read."""
+    pages = [ROOT / "action.yml", ROOT / "docs" / "ci.md", *(ROOT / ".github" / "workflows").glob("*.yml")]
+    texts = [page.read_text(encoding="utf-8") for page in pages]
+    used = [line for text in texts for line in re.findall(r"^ +(?:- )?uses: (.+)$", text, re.MULTILINE)]
+    others = [line for line in used if not line.startswith("./")]
+    assert len(others) >= 13
+    assert [line for line in others if not re.fullmatch(r"[\w/-]+@[0-9a-f]{40} # v[0-9.]+", line)] == []
+    checkouts = [text.split("uses: actions/checkout@")[1:] for text in texts]
+    for after in (part for parts in checkouts for part in parts):
+        assert re.match(r".*\n +with:\n +persist-credentials: false\n", after)
 
 
 def test_an_old_python_is_named(tmp_path: Path) -> None:

@@ -42,6 +42,7 @@ def app(tmp_path: Path) -> Path:
     here = tmp_path / "app"
     here.mkdir()
     (here / "envcheck.toml").write_text(TARGET, encoding="utf-8")
+    here.chmod(0o777)  # GitLab's runner clones with umask 0, and a container's user owns no checkout
     return here
 
 
@@ -130,7 +131,7 @@ def test_containerfile(app: Path, release: str, status: int) -> None:
 def test_containerfile_is_one_that_envcheck_reads(app: Path) -> None:
     plan(app, FAILS)
     (app / "Dockerfile").write_text(CONTAINERFILE, encoding="utf-8")
-    done = run("envcheck check --plan Dockerfile --target cluster", app, path=OWN)
+    done = run("envcheck check --config envcheck.toml --plan Dockerfile --target cluster", app, path=OWN)
     assert done.returncode == 1
     assert "gpu-code-missing" in done.stdout
 

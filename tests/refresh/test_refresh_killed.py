@@ -37,21 +37,21 @@ REMARK = "a remark " * 2000
 NAMES = ("one", "two")
 
 DYING = """
-import os, pathlib, signal, sys
+import os, signal, sys
 step, moment = int(sys.argv[1]), sys.argv[2]
-replace, count = pathlib.Path.replace, 0
+rename, count = os.rename, 0
 
-def dying(self, target):
+def dying(*names, **folders):
     global count
     count += 1
     if count == step and moment == "before":
         os.kill(os.getpid(), signal.SIGKILL)
-    done = replace(self, target)
+    done = rename(*names, **folders)
     if count == step:
         os.kill(os.getpid(), signal.SIGKILL)
     return done
 
-pathlib.Path.replace = dying
+os.rename = dying
 from envcheck.cli.main import main
 main(sys.argv[3:])
 """

@@ -426,10 +426,10 @@ def test_an_interrupted_write_leaves_the_file_whole(
 ) -> None:
     add_demo(served, "1.3", "torch==2.5.0")
 
-    def full(_self: Path, _target: Path) -> Path:
+    def full(*_names: str, **_folders: int) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(Path, "replace", full)
+    monkeypatch.setattr(os, "rename", full)
     with pytest.raises(UsageError, match="No space left on device"):
         regenerate(served, matrix)
     assert text(matrix) == SOURCES + ROWS

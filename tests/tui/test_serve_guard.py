@@ -103,6 +103,52 @@ def test_who_is_refused() -> None:
     serving(visit)
 
 
+def test_nothing_without_the_token_reaches_a_handler(capfd: pytest.CaptureFixture[str]) -> None:
+    """Requests that name no path, that aiohttp would answer itself, or that name another server."""
+
+    async def visit(client: aiohttp.ClientSession, address: str) -> None:
+        root, _, token = address.rpartition("/")
+        host = root.removeprefix("http://")
+
+        async def answer(line: str, *headers: str) -> str:
+            reader, writer = await asyncio.open_connection("127.0.0.1", int(host.rpartition(":")[2]))
+            lines = (f"{line} HTTP/1.1", f"Host: {host}", *headers, "Connection: close", "", "")
+            writer.write("\r\n".join(lines).encode("latin-1"))
+            said = (await asyncio.wait_for(reader.read(), 10)).decode("latin-1")
+            writer.close()
+            return said
+
+        paths = (
+            "/",
+            "//",
+            f"//{token}/",
+            f"/x/{token}/",
+            "/%00/",
+            "/%ED%A0%80/",
+            "/%zz",
+            f"/{token[:-1]}",
+            "/" + "a" * 8000,
+        )
+        authorities = (host, "elsewhere.example:443", "*", "/", "[::1]:1")
+        asked = [
+            "OPTIONS *",
+            *(f"CONNECT {authority}" for authority in authorities),
+            *(f"{verb} {path}" for verb in ("GET", "HEAD", "POST", "OPTIONS", "TRACE", "DELETE") for path in paths),
+            *(f"GET http://{name}{path}" for name in (host, "elsewhere.example") for path in ("", "/", "/x")),
+        ]
+        for line in asked:
+            said = await answer(line)
+            assert said.startswith("HTTP/1.1 403 "), (line, said)
+            assert "X-Frame-Options: DENY" in said
+        for header in ("Expect: nothing", "Expect: 100-continue", "Upgrade: h2c", "Origin: \xff", "Cookie: \xff=;"):
+            assert (await answer("GET /", header)).startswith("HTTP/1.1 403 "), header
+        assert (await answer(f"OPTIONS /{token}/")).startswith("HTTP/1.1 405 ")
+        assert (await answer(f"GET /{token}/")).startswith("HTTP/1.1 200 ")
+
+    serving(visit)
+    assert capfd.readouterr().err == ""
+
+
 def test_a_session_hears_and_answers_and_ends_with_its_socket() -> None:
     async def visit(client: aiohttp.ClientSession, address: str) -> None:
         async with client.ws_connect(f"{address}/ws?width=9999999999&height=-1") as socket:

@@ -11,7 +11,7 @@ from envcheck.cli.asking import saved_report
 from envcheck.collect.request import working_folder
 from envcheck.config.describe import configuration_for
 from envcheck.config.file import OWN
-from envcheck.config.find import find
+from envcheck.config.find import in_folder
 from envcheck.errors import UsageError
 from envcheck.exitcode import ExitCode
 from envcheck.pipeline import session
@@ -26,8 +26,8 @@ def run(options: Namespace) -> int:
     name = options.output or OWN
     if name != "-" and os.path.lexists(name):
         raise UsageError(f"{name} exists and was not changed; name another file with -o, or - for stdout")
-    counting = find(working_folder()) if name == OWN else None
-    if counting is not None and os.path.dirname(counting.path) == os.path.realpath(working_folder()):  # noqa: PTH120
+    counting = in_folder(os.path.realpath(working_folder())) if name == OWN else None
+    if counting is not None:
         raise UsageError(f"{counting.path} has a configuration already; -o - prints another one to copy from")
     path = None if name == "-" else writable(name, f"-o {name}")
     if options.saved:

@@ -10,7 +10,8 @@ import msgspec
 from envcheck.errors import UsageError
 from envcheck.fleet.examine import Answer
 
-COLLECTOR = ("python3", "-")
+COLLECTOR = ("python3", "-I", "-")
+"""-I: the folder where a node starts it may hold modules of others."""
 NODE = ("envcheck", "bench", "--fleet-node")
 """What a node runs that measures together with others."""
 

@@ -123,7 +123,7 @@ def manifest(name: str, image: str, nodes: Sequence[str], ask: Ask, timeout: flo
     container: dict[str, Any] = {
         "name": "envcheck",
         "image": image,
-        "command": ["python3", f"{_FOLDER}/collect.py"] if mounted else list(ask.argv),
+        "command": ["python3", "-I", f"{_FOLDER}/collect.py"] if mounted else list(ask.argv),
         "env": [
             {"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"},
             {"name": "NVIDIA_DRIVER_CAPABILITIES", "value": "compute,utility"},

@@ -12,9 +12,10 @@ import logging
 import secrets
 import signal
 import sys
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from string import Template
+from typing import TypeVar
 
 import textual_serve
 from aiohttp import web
@@ -55,7 +56,7 @@ _POLICY = (
     "object-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
 
-Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+Response = TypeVar("Response", bound=web.StreamResponse)
 
 
 class Served:
@@ -67,6 +68,7 @@ class Served:
         self._host = host
         self._port = port
         self._token = secrets.token_urlsafe(24)
+        self._files = _files()
         self._sessions: dict[asyncio.Task[None], web.WebSocketResponse] = {}
 
     async def run(self, on_ready: Callable[[str], None]) -> None:
@@ -77,7 +79,8 @@ class Served:
         ended = asyncio.Event()
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             asyncio.get_running_loop().add_signal_handler(number, ended.set)
-        runner = web.AppRunner(self._pages(), access_log=None, logger=_silent(), shutdown_timeout=1.0)
+        server = web.Server(self._guarded, access_log=None, logger=_silent())
+        runner = web.ServerRunner(server, shutdown_timeout=1.0)
         await runner.setup()
         try:
             await web.TCPSite(runner, self._host, self._port).start()
@@ -90,29 +93,34 @@ class Served:
             await self._end_sessions()
             await runner.cleanup()
 
-    def _pages(self) -> web.Application:
-        application = web.Application(middlewares=[self._guarded])
-        application.on_response_prepare.append(self._protect)
-        place = f"/{self._token}"
-        application.router.add_get(f"{place}/", self._page)
-        application.router.add_get(f"{place}/ws", self._socket)
-        for name, file in _files().items():
-            application.router.add_get(f"{place}/{name}", _sender(file))
-        return application
+    async def _guarded(self, request: web.BaseRequest) -> web.StreamResponse:
+        """Refuse requests without the token or from other sites; report an error in one line.
 
-    @web.middleware
-    async def _guarded(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        """Refuse requests without the token or from other sites; report an error in one line."""
+        No router stands before it: aiohttp's answers some requests (``Expect``) before it asks anybody.
+        """
         try:
             self._refuse_others(request)
-            return await handler(request)
-        except (web.HTTPException, asyncio.CancelledError):
+            return await self._answer(request)
+        except web.HTTPException as refusal:
+            raise self._protected(refusal) from None
+        except asyncio.CancelledError:
             raise
         except Exception as error:  # noqa: BLE001 - such as a browser that went away
             say(clean(f"envcheck: a request failed: {type(error).__name__}: {error}"))
-            raise web.HTTPInternalServerError(text="envcheck could not answer this request.\n") from None
+            failure = web.HTTPInternalServerError(text="envcheck could not answer this request.\n")
+            raise self._protected(failure) from None
 
-    def _refuse_others(self, request: web.Request) -> None:
+    async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
+        name = request.path.removeprefix(f"/{self._token}/")
+        if name not in ("", "ws", *self._files):
+            raise web.HTTPNotFound
+        if request.method not in ("GET", "HEAD"):
+            raise web.HTTPMethodNotAllowed(request.method, ("GET", "HEAD"))
+        if name == "ws":
+            return await self._socket(request)
+        return self._protected(web.FileResponse(self._files[name]) if name else await self._page(request))
+
+    def _refuse_others(self, request: web.BaseRequest) -> None:
         """Browsers let any site reach ports of this machine, also by sockets; these headers name the site."""
         own = {f"{name}:{self._port}" for name in (_bracketed(self._host), "localhost")}
         origins = request.headers.getall("Origin", [])
@@ -123,32 +131,34 @@ class Served:
             or any(site not in ("none", "same-origin") for site in sites)
         ):
             raise web.HTTPForbidden(text="envcheck answers its own pages only; open its address by itself\n")
-        given = request.path.split("/")[1].encode("utf-8", "surrogatepass")
+        # "*" and what CONNECT asks for have no slash.
+        given = request.path.partition("/")[2].partition("/")[0].encode("utf-8", "surrogatepass")
         if not secrets.compare_digest(given, self._token.encode()):
             raise web.HTTPForbidden(text="Open the whole address that 'envcheck serve' printed: it holds a token\n")
 
-    async def _protect(self, _request: web.Request, response: web.StreamResponse) -> None:
-        """Add the headers of every response."""
+    def _protected(self, response: Response) -> Response:
+        """``response`` with the headers of every one."""
         response.headers.update(_HEADERS)
         response.headers["Content-Security-Policy"] = _POLICY.format(host=f"{_bracketed(self._host)}:{self._port}")
+        return response
 
-    async def _page(self, request: web.Request) -> web.Response:
+    async def _page(self, request: web.BaseRequest) -> web.Response:
         await self._make_room()
         page = Template((_PAGE / "index.html").read_text(encoding="utf-8"))
         socket = html.escape(f"ws://{request.host}/{self._token}/ws")
         return web.Response(text=page.substitute(socket=socket), content_type="text/html")
 
-    async def _socket(self, request: web.Request) -> web.WebSocketResponse:
+    async def _socket(self, request: web.BaseRequest) -> web.WebSocketResponse:
         """Run one session, which ends with the server at the latest."""
         await self._make_room()
-        socket = web.WebSocketResponse(heartbeat=15, max_msg_size=MOST_BYTES, timeout=2.0)
+        socket = self._protected(web.WebSocketResponse(heartbeat=15, max_msg_size=MOST_BYTES, timeout=2.0))
         session = asyncio.create_task(self._hold(socket, request))
         self._sessions[session] = socket
         session.add_done_callback(self._sessions.pop)
         await asyncio.shield(session)
         return socket
 
-    async def _hold(self, socket: web.WebSocketResponse, request: web.Request) -> None:
+    async def _hold(self, socket: web.WebSocketResponse, request: web.BaseRequest) -> None:
         await socket.prepare(request)
         size = cells(request.query.get("width", ""), 80), cells(request.query.get("height", ""), 24)
         try:
@@ -183,13 +193,6 @@ def _files() -> dict[str, Path]:
         **{name: _PAGE / name for name in ("page.css", "page.js")},
         **{name: terminal / name for name in ("css/xterm.css", "js/textual.js", *(f"fonts/{font}" for font in _FONTS))},
     }
-
-
-def _sender(file: Path) -> Handler:
-    async def send(_request: web.Request) -> web.FileResponse:
-        return web.FileResponse(file)
-
-    return send
 
 
 def _silent() -> logging.Logger:
