@@ -359,6 +359,12 @@ class Ground(Part, frozen=True, kw_only=True):
         return self.status in ("judged", "absent")
 
 
+def pressing(grounds: Sequence[Ground]) -> list[Ground]:
+    """Those that do not hold: what the user stated first, then what was not read, then what follows from that."""
+    missing = (ground for ground in grounds if not ground.holds)
+    return sorted(missing, key=lambda ground: (ground.source not in (ASSUMPTION, PLAN), ground.status != "not-read"))
+
+
 def _stands(exit_code: int, verdict: Verdict, grounds: Sequence[Ground]) -> None:
     """Raise ValueError for a verdict without a failure that stands on less than whole grounds."""
     passes = verdict in ("pass", "warn") or exit_code == 0

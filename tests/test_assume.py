@@ -1,13 +1,17 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import msgspec
 import pytest
 
 from envcheck.checks import ASSUMPTION, Report
+from envcheck.compat.load import load_matrix
 from envcheck.components import parse_components
 from envcheck.errors import UsageError
 from envcheck.pipeline.assume import assume, assumes_machine
 from envcheck.pipeline.session import Request, judge
+from envcheck.plans import read_plans
 from envcheck.report import render
 from envcheck.report.page.stack import stack_rows
 from envcheck.snapshot import (
@@ -221,3 +225,31 @@ def test_a_gpu_that_the_matrix_does_not_know_is_named(name: str, near: str, besi
 @pytest.mark.parametrize("name", ["H100", "sm_90", "sm_90a", "NVIDIA H200", "RTX 5090"])
 def test_a_gpu_that_the_matrix_knows_is_no_finding(name: str) -> None:
     assert not [check for check in verdict_of(f"gpu=={name}").checks if check.rule == ASSUMPTION]
+
+
+MACHINES = (
+    "gpu==H100,driver==550.54.14",
+    "gpu==RTX 5090,driver==570.86.10",
+    "gpu==V100,driver==470.82.01",
+)
+STATED = (
+    *("onnxruntime-gpu==1.28.0", "tensorflow==2.19.0", "jax==0.4.30", "vllm==0.6.0", "cupy-cuda12x==13.3.0"),
+    *("cupy-cuda11x==13.3.0", "paddlepaddle-gpu==2.6.1", "nvidia-cudnn-cu12==9.1.0.70", "torch==2.7.0", "foo==1.0"),
+)
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_what_is_assumed_is_judged_as_a_plan_of_the_same_words(tmp_path: Path, machine: str) -> None:
+    matrix, python = load_matrix(), "os==linux,machine==x86_64,python==3.11"
+    empty = Environment(
+        source="file", key="/e", judged=True, python="3.11", distributions=(), frameworks=Listing(complete=True)
+    )
+    here = Snapshot(environments=Listing(items=(empty,), complete=True))
+    plan = tmp_path / "requirements.txt"
+    for words in STATED:
+        plan.write_text(words)
+        planned = read_plans([str(plan)], matrix, {"sys_platform": "linux", "python_version": "3.11"})
+        at_hand = Snapshot(environments=Listing(items=(planned,)))
+        wanted = judge(at_hand, Request(assume=parse_components(f"{machine},{python}"), planned=planned))
+        found = judge(here, Request(assume=parse_components(f"{machine},{python},{words}")))
+        assert (found.verdict, found.exit_code) == (wanted.verdict, wanted.exit_code), (words, found.headline)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -87,7 +88,9 @@ class Loop:
         try:
             job = Job(group, self._setting)
         except OSError as error:
-            self._settle(group, Verdict("failed", f"no child could be started for it: {error}"))
+            hint = " (see ulimit -n)" if error.errno in (errno.EMFILE, errno.ENFILE) else ""
+            reason = ": ".join(str(part) for part in (error.strerror or error, error.filename) if part)
+            self._settle(group, Verdict("failed", f"could not be started: {reason}{hint}"))
             return
         self._jobs.append(job)
         job.proceed()

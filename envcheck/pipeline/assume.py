@@ -28,6 +28,7 @@ from envcheck.snapshot import (
     Kernel,
     KernelModule,
     Listing,
+    Planned,
     Platform,
     Snapshot,
     Variables,
@@ -204,6 +205,23 @@ def _environment(base: Environment, software: dict[str, str]) -> Environment:
         distributions=stated + kept,
         frameworks=Listing(items=assumed + replaced, complete=frameworks.complete),
         problem=None if "python" in software else base.problem,
+    )
+
+
+def as_planned(components: Sequence[Component]) -> tuple[Planned, ...]:
+    """The stated distributions as entries of a plan, which is judged by the same rows."""
+    return tuple(
+        Planned(
+            source=SOURCE,
+            name=component.name,
+            asked=str(component),
+            bounds=str(component).removeprefix(component.name),
+            version=component.exact,
+            build="",
+            file=f"--assume {component}",
+        )
+        for component in components
+        if component.name not in _MACHINE | _PLATFORM | {"python"}
     )
 
 

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator, Sequence
 from importlib import import_module
 
 import msgspec
 
 from envcheck import __version__
-from envcheck.checks import ASSUMPTION, PLAN, Layer, Report, Target, Tool
+from envcheck.checks import ASSUMPTION, PLAN, Check, Layer, Report, Target, Tool
 from envcheck.compat.load import load_matrix, matrix_date
+from envcheck.compat.matrix import Matrix
+from envcheck.components import Component
 from envcheck.enrich.complete import complete
 from envcheck.enrich.loads import join_loads, observed_loads
 from envcheck.errors import UsageError
 from envcheck.events import Judged, OnEvent
 from envcheck.exitcode import ExitCode
-from envcheck.pipeline.assume import assume, assumed_fit, assumes_machine, together
+from envcheck.pipeline.assume import as_planned, assume, assumed_fit, assumes_machine, together
 from envcheck.pipeline.request import Request
 from envcheck.pipeline.require import require, validate
 from envcheck.pipeline.verdict import conclude
@@ -24,7 +27,7 @@ from envcheck.rules.catalog import all_rules, refuse_unselectable
 from envcheck.rules.engine.evaluate import evaluate, framework_importance
 from envcheck.rules.facts.variables import BY_VARIABLE
 from envcheck.rules.packages.unreadable import without_false_absence
-from envcheck.snapshot import Snapshot, items_in
+from envcheck.snapshot import Listing, Snapshot, frameworks_in, items_in
 
 _CAUSES: tuple[Layer, ...] = ("library", "framework")
 """Layers of the rules that can tell why a library fails."""
@@ -99,6 +102,8 @@ def _report(snapshot: Snapshot, request: Request, started: float) -> Report:
 
         found = with_places(found, snapshot, knowledge)
         held = (*held, *(judge_plan(snapshot, knowledge) if PLAN in chosen else ()))
+    elif request.assume and PLAN in chosen:
+        held = (*held, *_judge_assumed(snapshot, request.assume, knowledge))
     assumed = assumed_fit(knowledge, request.assume) if ASSUMPTION in chosen else ()
     found = (*found, *held, *assumed)
     met = {check.rule for check in found}
@@ -125,6 +130,26 @@ def _report(snapshot: Snapshot, request: Request, started: float) -> Report:
         overlays=request.overlays,
         overlays_unread=request.overlays_unread,
     )
+
+
+def _judge_assumed(snapshot: Snapshot, assumed: Sequence[Component], matrix: Matrix) -> Iterator[Check]:
+    """What a plan of the assumed distributions would yield; beside frameworks of an environment, nothing of others."""
+    items, environment = as_planned(assumed), snapshot.judged_environment
+    if not items or environment is None:
+        return
+    from envcheck.pipeline.planned.judge import judge_plan  # noqa: PLC0415  few assume distributions
+
+    planned = msgspec.structs.replace(environment, planned=items)
+    only = msgspec.structs.replace(snapshot, environments=Listing(items=(planned,), complete=True))
+    for check in judge_plan(only, matrix):
+        if check.subject.kind == "framework":
+            evidence = tuple(msgspec.structs.replace(part, what="assumed") for part in check.evidence)
+            yield msgspec.structs.replace(check, location=None, evidence=evidence)
+        elif not frameworks_in(environment):  # else those are judged, beside a package that says nothing of GPUs
+            names = ", ".join(item.asked for item in items)
+            title = f"Whether {names} fits is not known"
+            why = "the matrix knows no framework or library for GPUs of this name"
+            yield msgspec.structs.replace(check, location=None, title=title, message=f"{names}: {why}.")
 
 
 def check_request(request: Request) -> None:

@@ -9,10 +9,8 @@ from typing import Literal
 import msgspec
 
 from envcheck.checks import (
-    ASSUMPTION,
     LAYERS,
     LONGEST_HEADLINE,
-    PLAN,
     STATUSES,
     Check,
     Ground,
@@ -20,6 +18,7 @@ from envcheck.checks import (
     Summary,
     Tool,
     Verdict,
+    pressing,
     shortened,
     ways_in_order,
 )
@@ -116,7 +115,8 @@ def _headline(
     needs_machine: bool,
 ) -> str:
     if decision == "unknown":
-        text = f"no verdict: {_what_is_open(grounds)}"
+        first = pressing(grounds)[0]
+        text = f"no verdict: {f'{first.what}: {first.detail}' if first.status == 'not-read' else first.detail}"
     elif cause is not None:
         text = cause.title
     elif only_measured(checks):
@@ -132,14 +132,6 @@ def _headline(
     else:
         text = "Environment is consistent"
     return shortened(text, LONGEST_HEADLINE)
-
-
-def _what_is_open(grounds: Sequence[Ground]) -> str:
-    """What the user stated and is not known comes first; a probe that died before what follows from it."""
-    pressing = [ground for ground in grounds if not ground.holds]
-    pressing.sort(key=lambda ground: (ground.source not in (ASSUMPTION, PLAN), ground.status != "not-read"))
-    first = pressing[0]
-    return f"{first.what}: {first.detail}" if first.status == "not-read" else first.detail
 
 
 def _not_compared(snapshot: Snapshot, importance: Importance) -> str:

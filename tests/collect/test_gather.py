@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
+import itertools
 import json
 import os
 import shutil
@@ -14,6 +16,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -224,8 +227,8 @@ def test_error_of_the_listener_ends_the_children_and_is_raised(probes: Any, kind
 @pytest.mark.parametrize(
     ("interpreter", "reason"),
     [
-        ("/nonexistent/python3", "[Errno 2] No such file or directory: '/nonexistent/python3'"),
-        (os.devnull, "[Errno 13] Permission denied: '/dev/null'"),
+        ("/nonexistent/python3", "No such file or directory: /nonexistent/python3"),
+        (os.devnull, "Permission denied: /dev/null"),
         ("", "it is not known which Python interpreter runs envcheck"),
     ],
 )
@@ -234,7 +237,7 @@ def test_missing_interpreter_is_a_row_for_each(probes: Any, interpreter: str, re
     probes.add_healthy("c", kind="driver")
     before = open_descriptors()
     for run in probes.run(interpreter=interpreter).values():
-        assert (run.status, run.detail) == ("failed", f"no child could be started for it: {reason}")
+        assert (run.status, run.detail) == ("failed", f"could not be started: {reason}")
     assert open_descriptors() == before
 
 
@@ -255,17 +258,17 @@ def test_interpreter_that_is_none_is_a_row_for_each(probes: Any) -> None:
 
 
 def test_no_process_or_descriptor_to_be_had_is_a_row(probes: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*_arguments: object, **_options: object) -> None:
-        raise BlockingIOError(11, "Resource temporarily unavailable")
-
+    reasons = {
+        BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable"): "Resource temporarily unavailable",
+        OSError(errno.EMFILE, "Too many open files"): "Too many open files (see ulimit -n)",
+    }
     probes.add_healthy("a")
     before = open_descriptors()
-    for place in ("subprocess.Popen", "os.pipe"):
+    for place, (error, reason) in itertools.product(("subprocess.Popen", "os.pipe"), reasons.items()):
         with monkeypatch.context() as patch:
-            patch.setattr(f"envcheck.collect.child.{place}", refuse)
+            patch.setattr(f"envcheck.collect.child.{place}", Mock(side_effect=error))
             run = probes.run()["a"]
-        reason = "[Errno 11] Resource temporarily unavailable"
-        assert (run.status, run.detail) == ("failed", f"no child could be started for it: {reason}")
+        assert (run.status, run.detail) == ("failed", f"could not be started: {reason}")
     assert open_descriptors() == before
 
 

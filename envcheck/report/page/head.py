@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from envcheck.checks import ASSUMPTION, PLAN, Check, Evidence, Report
+from envcheck.checks import ASSUMPTION, PLAN, Check, Evidence, Report, pressing
 from envcheck.report.page.findings import DIED, Finding, Outline, probe_end
 from envcheck.report.page.fixes import fix_lines
 from envcheck.report.page.layout import LABEL, Room, labelled, labelled_items, tagged, title_lines
@@ -167,6 +167,14 @@ def _unjudged(checks: Sequence[Check]) -> str:
 
 def _unknown(outline: Outline, pen: Pen, room: Room) -> list[Line]:
     report = outline.report
+    open_grounds = pressing(report.grounds)
+    if open_grounds and open_grounds[0].status == "not-read":
+        title = f"{open_grounds[0].what}: {open_grounds[0].detail}"
+        also = f"not read or not judged: {listed([ground.what for ground in open_grounds[1:]])}"
+        return [
+            *title_lines("UNKNOWN", "unknown", title, "", pen, room.title),
+            *(labelled("also", also, pen, room.ask) if open_grounds[1:] else []),
+        ]
     told = (check for check in report.checks if check.rule in (ASSUMPTION, PLAN) and check.status == "unknown")
     stated = next(told, None)
     if stated:

@@ -225,6 +225,9 @@ def _framework_text(report: Report, environment: Environment | None, checks: Seq
     if not found and environment.planned:
         named = [item.asked for item in environment.planned if any(_is_about(check, item) for check in checks)]
         return listed(named) if named else "none that is known"
+    stated = [part.value for check in checks if check.rule == PLAN for part in check.evidence if part.source == ASSUMED]
+    if not found and stated:
+        return listed(stated)
     if not found:
         return "none" if environment.frameworks.complete else "none seen, but the list is not complete"
     return listed(_titles(found, environment, checks, report))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from envcheck.checks import Evidence, Fix, Status
+from envcheck.checks import ASSUMED, Evidence, Fix, Status
 from envcheck.compat.question.package_needs import admits, later_release_for_python, release_fits, release_rows
 from envcheck.compat.relations.fit import Fit
 from envcheck.compat.relations.torch import python_runs_torch
@@ -93,11 +93,13 @@ def _repair(environment: Environment) -> tuple[Fix, ...]:
     return (*rebuild(environment), _OTHER)
 
 
-def _is_whole(environment: Environment, _facts: Facts) -> bool:
-    return environment.problem is None
+def _is_as_found(environment: Environment, _facts: Facts) -> bool:
+    """Whether it could be examined, and none of its packages is only assumed."""
+    stated = any(found.source == ASSUMED for found in environment.distributions or ())
+    return environment.problem is None and not stated
 
 
-@rule(layer="framework", per="environment", needs=("environment.frameworks.complete",), arises=_is_whole)
+@rule(layer="framework", per="environment", needs=("environment.frameworks.complete",), arises=_is_as_found)
 def no_framework(environment: Environment, facts: Facts) -> Outcome | None:
     """The Python environment has no framework to judge.
 
