@@ -78,7 +78,7 @@ def test_without_any_figure_the_headline_says_why() -> None:
 
 def test_a_measurement_that_died_is_no_pass() -> None:
     report = concluded(memory_copy(), runs=(run("timed-out", "timed out after 45 s while gemm fp32"),))
-    assert report.verdict == "warn"
+    assert (report.verdict, report.exit_code) == ("unknown", 3)
     assert "timed out after 45 s" in report.headline
 
 

@@ -82,6 +82,26 @@ def test_no_machine_passes_where_a_probe_died(name: str) -> None:
                 assert "missing" in report.headline or "not" in report.headline, f"{told}: {report.headline}"
 
 
+@pytest.mark.parametrize("name", ["h100-tried-and-measured", "h200-tensorflow", "h200-tensorrt"])
+def test_no_trial_or_measurement_that_died_is_a_pass(name: str) -> None:
+    snapshot = recorded(name)
+    for number, run in enumerate(snapshot.runs):
+        for status in ("failed", "crashed", "timed-out") if run.status == "ok" else ():
+            dead = msgspec.structs.replace(run, status=status, detail="ended by SIGKILL")
+            runs = (*snapshot.runs[:number], dead, *snapshot.runs[number + 1 :])
+            for figures in (snapshot.measurements, ()):
+                report = judge(msgspec.structs.replace(snapshot, runs=runs, measurements=figures), Request())
+                assert report.exit_code in (1, 3), f"{name}, {run.name} {status}: {report.headline}"
+
+
+def test_a_dead_probe_beside_a_pasted_text_leaves_no_verdict() -> None:
+    """As ``explain --here`` joins them."""
+    environments = next(spec for spec in READING if spec.name == "environments")
+    here = with_dead(recorded("h200"), (environments,), "timed-out")
+    told = ProbeRun(name="nvidia-smi", title="Pasted: nvidia-smi", status="ok")
+    assert judge(msgspec.structs.replace(here, runs=(*here.runs, told)), Request()).verdict == "unknown"
+
+
 @pytest.mark.parametrize("form", FORMATS)
 def test_every_format_says_so(form: str) -> None:
     for spec in READING:

@@ -28,10 +28,13 @@ def grounds_of(
     GPUs and driver is all that is asked about them.
     """
     scopes = {rule.scope for rule in rules if not rule.always}
-    read = () if _is_text(snapshot) else tuple(_read(snapshot, scopes, machine_assumed=machine_assumed))
+    read = tuple(_read(snapshot, scopes, machine_assumed=machine_assumed))
     judged = _judged(checks, rules)
+    named_cause = next((check for check in checks if check.status in ("fail", "warn") and not check.ignored), None)
+    if named_cause is not None and _is_text(snapshot):  # which is what a text was asked for
+        judged = (*judged, Ground(what="text", status="judged", source=named_cause.rule))
     named: dict[str, Ground] = {}
-    for ground in (*read, *judged):
+    for ground in (*read, *judged, *_unfinished(snapshot.runs, scopes)):
         if ground.what not in named or named[ground.what].holds > ground.holds:
             named[ground.what] = ground
     whole = tuple(named.values())
@@ -47,15 +50,22 @@ def grounds_of(
 
 
 def _is_text(snapshot: Snapshot) -> bool:
-    """Whether the facts are those of a pasted text: it names what it is about, and rules ask whether that suffices."""
-    return any(run.title.startswith(PASTED_TITLE) for run in snapshot.runs)
+    """Whether the facts are those of a pasted text alone: it names what it is about, and rules ask whether that
+    suffices.
+    """
+    pasted = any(run.title.startswith(PASTED_TITLE) for run in snapshot.runs)
+    return pasted and not any(run.fills for run in snapshot.runs)  # as those of probes have
 
 
 # What had to be read.
 
 
 def _read(snapshot: Snapshot, scopes: set[Scope], *, machine_assumed: bool) -> Iterator[Ground]:
-    yield from _died(snapshot.runs, scopes)
+    for run in _died(snapshot.runs, scopes):
+        if not _tries(run):
+            yield Ground(what=run.title or run.name, status="not-read", source=run.name, detail=run.detail)
+    if _is_text(snapshot):
+        return
     if "node" in scopes and not machine_assumed:
         yield _section("GPUs", "gpus", snapshot)
         yield _section("driver", "driver", snapshot)
@@ -67,18 +77,15 @@ def _read(snapshot: Snapshot, scopes: set[Scope], *, machine_assumed: bool) -> I
             yield _packages(environment)
 
 
-def _died(runs: Sequence[ProbeRun], scopes: set[Scope]) -> Iterator[Ground]:
-    """The probes that read files or ask the driver, and did not get through. Rules judge how trials and measurements
-    ended.
-    """
+def _died(runs: Sequence[ProbeRun], scopes: set[Scope]) -> list[ProbeRun]:
+    """The probes, and the readers of a text, that did not get through."""
     dead = [run for run in runs if run.status in _DIED or (run.status == "skipped" and run.cut_short)]
-    if not dead:
-        return
-    needed_by = {spec.name: spec.scopes for spec in all_probes()}
-    for run in dead:
-        tries = run.name.startswith("bench.") or run.framework is not None
-        if not tries and scopes.intersection(needed_by.get(run.name, scopes)):
-            yield Ground(what=run.title or run.name, status="not-read", source=run.name, detail=run.detail)
+    needed_by = {spec.name: spec.scopes for spec in all_probes()} if dead else {}
+    return [run for run in dead if scopes.intersection(needed_by.get(run.name, scopes))]
+
+
+def _tries(run: ProbeRun) -> bool:
+    return run.name.startswith("bench.") or run.framework is not None
 
 
 def _section(what: str, section: str, snapshot: Snapshot) -> Ground:
@@ -101,6 +108,14 @@ def _packages(environment: Environment) -> Ground:
 
 
 # What had to be judged.
+
+
+def _unfinished(runs: Sequence[ProbeRun], scopes: set[Scope]) -> Iterator[Ground]:
+    """The trials and measurements that did not end well, though what they sent before may be judged."""
+    for run in filter(_tries, _died(runs, scopes)):
+        what = " of ".join(filter(None, (run.title or run.name, run.framework)))
+        detail = f"{run.title}: {run.detail or run.status}"
+        yield Ground(what=what, status="not-judged", source=run.name, detail=detail)
 
 
 def _judged(checks: Sequence[Check], rules: Sequence[Rule]) -> tuple[Ground, ...]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from envcheck.checks import AcrossGpus, Check, Report
 from envcheck.report import Format, Options
 from envcheck.report.page.findings import Outline
-from envcheck.report.page.head import head_lines
+from envcheck.report.page.head import head_lines, other_lines
 from envcheck.report.page.layout import ROOMS
 from envcheck.report.page.pen import WORDS, Line, Pen, Span
 from envcheck.report.page.tail import count_text
@@ -46,7 +46,10 @@ def render(report: Report, options: Options) -> str:
     """``report`` as a table of figures, with the cause of a low one at the top."""
     pen = Pen(options)
     outline = Outline(report)
-    lines = head_lines(outline, pen, ROOMS[0 if report.verdict in ("fail", "warn") else -1])
+    room = ROOMS[0 if report.verdict in ("fail", "warn") else -1]
+    lines = head_lines(outline, pen, room)
+    if report.verdict == "unknown" and outline.findings:
+        lines += other_lines(outline, pen, room)
     if options.quiet:
         return pen.show(lines)
     lines = [

@@ -167,13 +167,14 @@ def _unjudged(checks: Sequence[Check]) -> str:
 
 def _unknown(outline: Outline, pen: Pen, room: Room) -> list[Line]:
     report = outline.report
-    open_grounds = pressing(report.grounds)
-    if open_grounds and open_grounds[0].status == "not-read":
-        title = f"{open_grounds[0].what}: {open_grounds[0].detail}"
-        also = f"not read or not judged: {listed([ground.what for ground in open_grounds[1:]])}"
+    first, *others = pressing(report.grounds) or (None,)
+    asked = {check.rule for check in report.checks if check.status == "unknown"}
+    if first is not None and first.source not in asked:
+        title = f"no verdict: {first.detail}" if first.status == "not-judged" else f"{first.what}: {first.detail}"
+        also = f"not read or not judged: {listed([ground.what for ground in others if ground])}"
         return [
             *title_lines("UNKNOWN", "unknown", title, "", pen, room.title),
-            *(labelled("also", also, pen, room.ask) if open_grounds[1:] else []),
+            *(labelled("also", also, pen, room.ask) if others else []),
         ]
     told = (check for check in report.checks if check.rule in (ASSUMPTION, PLAN) and check.status == "unknown")
     stated = next(told, None)

@@ -156,8 +156,8 @@ def measurement_unfinished(snapshot: Snapshot, facts: Facts) -> Outcome | None:
 
     How to fix
         Check the kernel log for Xid errors of that GPU, and repeat the run with nothing else on the
-        machine. If only one GPU is affected, take it out of service. A GPU
-        that is left without any figure leaves no verdict: it was not found healthy.
+        machine. If only one GPU is affected, take it out of service. Until the measurement has
+        finished, only a failure is a verdict.
 
     Sources
         Xid errors: https://docs.nvidia.com/deploy/xid-errors/index.html
