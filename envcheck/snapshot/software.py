@@ -426,7 +426,8 @@ class Environment(Identified, frozen=True, kw_only=True):
     key: str
     """Prefix, or the path asked for when there is no prefix."""
     why: str | None = None
-    """Why it was examined: ``--python``, ``VIRTUAL_ENV``, ``CONDA_PREFIX``, ``./.venv``, ``PATH``, ``envcheck``."""
+    """Why it was examined: ``--python``, ``VIRTUAL_ENV``, ``CONDA_PREFIX``, ``UV_PROJECT_ENVIRONMENT``,
+    ``./.venv``, ``PATH``, ``envcheck``."""
     judged: bool | None = None
     """Whether the verdict is about it; others are only named."""
     executable: str | None = None

@@ -140,8 +140,9 @@ def _examined(tree: Tree, candidate: Candidate, key: str, searched: dict[str, Li
         "executable": place.executable,
         "source": f"file {place.executable or candidate.asked}",
     }
-    if place.prefix is None:
-        return _known({**record, "problem": place.problem, "unreadable": unreadable_place(tree, candidate.asked)})
+    if place.prefix is None or place.lost:
+        hidden = unreadable_place(tree, place, candidate.asked)
+        return _known({**record, "prefix": place.prefix, "problem": place.problem, "unreadable": hidden})
     layout = read_layout(tree, place, key)
     path = search_path(tree, layout)
     wheels = installed_in(tree, path.folders, DETAILED)

@@ -126,7 +126,7 @@ def read_layout(tree: Tree, place: Place, prefix: str) -> Layout:
         prefix=prefix,
         base=base,
         virtual=virtual,
-        system_packages=settings.get("include-system-site-packages", "").lower() == "true",
+        system_packages=settings.get("include-system-site-packages", "true").lower() == "true",  # as site.py has it
         minor=minor,
         version=version_of_settings(settings) or full(tree, base, minor, program) or minor,
         implementation=_implementation(tree, prefix, settings, program),

@@ -94,7 +94,7 @@ def _repair(environment: Environment) -> tuple[Fix, ...]:
 
 
 def _is_whole(environment: Environment, _facts: Facts) -> bool:
-    return environment.problem is None
+    return environment.problem is None and not (environment.unreadable and environment.frameworks is None)
 
 
 @rule(layer="framework", per="environment", needs=("environment.frameworks.complete",), arises=_is_whole)
