@@ -12,7 +12,7 @@ from .interpreter import LIBRARY, Place, base_prefix, libraries
 
 # The Python version of an environment, only as far as its files show.
 
-_SETTING = re.compile(r"(\d+)\.(\d+)(?:\.(\d+))?")
+_SETTING = re.compile(r"(\d{1,3})\.(\d{1,3})(?:\.(\d{1,3}))?(?!\d)")
 _PROGRAM = re.compile(r"(python|pypy)(\d+\.\d+)")
 _PATCHLEVEL = re.compile(r'^#define\s+PY_VERSION\s+"(\d+\.\d+\.\d+[0-9A-Za-z.+]{0,10})"', re.MULTILINE)
 
