@@ -176,6 +176,12 @@ CASES: list[Case] = [
         ("fail",),
     ),
     ("nothing missing", "library-not-found", having(pytorch()), ()),
+    ("torch's own", "library-not-found", having(pytorch(load("libtorch_python.so"))), ("fail",)),
+    ("the system's", "library-not-found", having(pytorch(load("libgomp.so.1"))), ("fail",)),
+    ("in a CPU build", "library-not-found", having(pytorch(load("libc10.so"), cpu_only=True)), ("fail",)),
+    ("the driver's", "library-not-found", having(pytorch(load("libcuda.so.1"), load("libnvidia-ml.so.1"))), ()),
+    ("a plugin's", "library-not-found", having(pytorch(load("libplugin.so", optional=True))), ()),
+    ("not followed", "library-not-found", having(pytorch(load("libx.so"), loads_complete=False)), ()),
     (
         "refused",
         "library-not-found",
