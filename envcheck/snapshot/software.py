@@ -455,6 +455,8 @@ class Environment(Identified, frozen=True, kw_only=True):
     """Whether nothing else is installed in it."""
     damaged: tuple[Damaged, ...] | None = None
     """Metadata that cannot be used; null: not checked."""
+    unrecorded: tuple[str, ...] | None = None
+    """Paths of packages in its own folder for packages that no metadata names; null: not checked."""
     shipped: Shipped | None = None
     """Presence and size of the files that decide whether its frameworks can be imported. None: not checked."""
     verified: Shipped | None = None

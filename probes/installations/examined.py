@@ -20,6 +20,7 @@ from ..python.unreadable import unreadable, unreadable_place
 from .catalog import DETAILED, frameworks_and
 from .package import folder_of
 from .shadowing import hides_pythons_own, shadowing
+from .unrecorded import unrecorded
 
 if TYPE_CHECKING:
     from typing import TypeAlias
@@ -171,6 +172,7 @@ def _examined(tree: Tree, candidate: Candidate, key: str, searched: dict[str, Li
             "hides_pythons_own": hides_pythons_own(site, layout.minor),
             "distributions_complete": complete,
             "damaged": [*wheels.damaged, *conda.damaged],
+            "unrecorded": unrecorded(site),
             "shipped": looked,
             "startup": list(path.startup),
             "startup_variables": list(path.variables),

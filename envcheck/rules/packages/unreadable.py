@@ -30,6 +30,7 @@ _ABSENCE = frozenset(
         "library-lacks-symbols",
         "library-not-found",
         "nccl-missing",
+        "package-unrecorded",
         "requirement-broken",
         "tensorrt-missing",
     }
