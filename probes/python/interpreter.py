@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from ..kit.paths import inside, joined, name_of, parent, printable, without_prefix
+from ..kit.paths import joined, name_of, parent, printable, without_prefix
 from ..kit.tree import MOST_LINKS, Tree
 
 # Which interpreter a pyenv shim would start: found by reading what pyenv reads, never by asking it.
@@ -156,7 +156,7 @@ def _from_folder(tree: Tree, folder: str) -> Place:
     place = _from_file(tree, program, printable(program))
     if known:
         return Place(executable=place.executable or program, prefix=folder, problem=place.problem)
-    if place.prefix and not inside(tree.real_path(place.prefix), tree.real_path(folder)):
+    if place.prefix and tree.real_path(place.prefix) != tree.real_path(folder) != "/":
         return Place(executable=program, prefix=folder, lost=place.lost or _unmarked(tree, folder))
     return place
 
@@ -219,14 +219,17 @@ def _lost(tree: Tree, program: str, base: str | None) -> Place | None:
         if target is None or base is None:
             break
         folder = parent(parent(link))
-        if _is_marked(tree, folder) and folder != f"{base}/local":
+        if _is_marked(tree, folder) and folder not in (base, f"{base}/local"):
             return Place(executable=program, prefix=folder, lost=_unmarked(tree, folder))
         link = joined(parent(link), target)
         environment, target = _virtual_prefix(tree, link), tree.link_target(link)
         if environment:
             why = f"Python uses its base there; name {printable(link)}"
             return Place(executable=program, prefix=environment, lost=(program, why))
-    return None
+    own = parent(parent(tree.real_path(program)))
+    if base in (None, own) or name_of(parent(tree.real_path(program))) != "bin":
+        return None
+    return Place(executable=program, prefix=own, lost=(f"{own}/lib", f"Python would use that of {printable(base)}"))
 
 
 def _is_marked(tree: Tree, folder: str) -> bool:

@@ -120,6 +120,10 @@ def read_layout(tree: Tree, place: Place, prefix: str) -> Layout:
     if virtual:
         program, base_gone = _base_program(tree, place, prefix, settings)
         base = base_prefix(tree, program) if program else None
+        if program and base is None:
+            base_gone = f"its base interpreter {printable(program)} has lost its standard library"
+    elif not libraries(tree, prefix, "os.py"):
+        base_gone = "it has lost its standard library"
     minor = _minor(tree, place, prefix, settings)
     stdlib = _library(tree, base, minor, "os.py") if base else None
     return Layout(

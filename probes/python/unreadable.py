@@ -48,7 +48,7 @@ def _is_of(path: str, own: Iterable[str], prefix: str) -> bool:
 
 def _without_site(tree: Tree, layout: Layout) -> Iterator[tuple[str, str]]:
     """The problem of an environment without a folder for its packages: what is there instead."""
-    if not layout.virtual or not layout.minor:
+    if not layout.minor or layout.manager == "system":
         return
     places = []
     for lib in ("lib", "lib64"):

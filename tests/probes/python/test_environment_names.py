@@ -161,3 +161,31 @@ def judged_in(report: Report) -> str:
     first = report.snapshot.environments.items[0]
     assert first.judged
     return first.prefix or first.key
+
+
+CONDA = "/opt/conda/envs/x"
+OF_CONDA: dict[str, Damage] = {
+    "its lib is gone": without(f"{CONDA}/lib"),
+    "its standard library is gone": without(f"{CONDA}/lib/python3.11/os.py"),
+    "its packages are gone": without(f"{CONDA}/lib/python3.11/site-packages"),
+    "its records and lib are gone": without(f"{CONDA}/conda-meta", f"{CONDA}/lib"),
+    "its records and standard library are gone": without(f"{CONDA}/conda-meta", f"{CONDA}/lib/python3.11/os.py"),
+}
+
+
+@pytest.mark.parametrize("damage", OF_CONDA)
+def test_an_environment_inside_another_installation(damage: str, tree: Tree, run_probe: RunProbe) -> None:
+    """Python searches the folders above it for a standard library, and finds that of conda's base."""
+    for prefix in ("/opt/conda", CONDA):
+        tree.base(prefix)
+        tree.torch(f"{prefix}/lib/python3.11/site-packages")
+        tree.file(f"{prefix}/conda-meta/python-3.11.7-h1.json", "{}")
+    OF_CONDA[damage](tree)
+    active = {"CONDA_PREFIX": CONDA, "CONDA_DEFAULT_ENV": "x", "PATH": f"{CONDA}/bin:/opt/conda/bin:/usr/bin"}
+    ways: list[dict[str, Any]] = [{"python": [path]} for path in (CONDA, f"{CONDA}/bin/python3")]
+    for way in (*ways, {"variables": active}, {"variables": {"PATH": active["PATH"]}}):
+        REFUSED.clear()
+        snapshot, _ = run_probe("environments", tree.view(**way))
+        report = judge(snapshot, Request(scopes=frozenset({"env"})))
+        assert judged_in(report) == CONDA, way
+        assert report.verdict in ("unknown", "fail"), way
