@@ -10,7 +10,7 @@ from envcheck.compat.error_lines import matches_fragment
 from envcheck.compat.families import row_of
 from envcheck.compat.relations.libraries import cuda_majors
 from envcheck.rules.api import Facts, FrameworkSubject
-from envcheck.rules.facts.frameworks import base_framework, other_cuda_builds, provides_gpu_support
+from envcheck.rules.facts.frameworks import base_framework, importance, other_cuda_builds, provides_gpu_support
 from envcheck.rules.facts.library_names import LibraryName, is_required, name_of
 from envcheck.rules.facts.machine import may_have_gpus
 from envcheck.rules.facts.trials import ran_on_gpu
@@ -190,8 +190,8 @@ def missing_status(subject: FrameworkSubject, facts: Facts) -> Status:
     framework = subject.framework
     absent = [load for load in framework.loads or () if not load.optional and (load.path is None or load.refused)]
     if any(load.refused or name_in(load) or _is_linked_in_vain(load, framework) for load in absent):
-        if framework.extends is None:
-            return "fail"
+        if framework.extends is None or importance(framework, facts.matrix) == 0:
+            return "fail"  # programs are written against it
         if not provides_gpu_support(subject):
             return "warn"
     return "warn" if other_cuda_builds(subject, facts.matrix) else "fail"

@@ -96,6 +96,12 @@ def pytorch(*loads: Load, **changes: Any) -> Framework:
     return but(known, **changes)
 
 
+def linked(name: str) -> Framework:
+    """An extension of PyTorch with a library of its own that is not found."""
+    loads = (load(f"lib{name}_own.so"),)
+    return Framework(source="elf", name=name, version="1.0", extends="torch", loads=loads, loads_complete=True)
+
+
 def wheels(**versions: str) -> tuple[Distribution, ...]:
     return tuple(
         Distribution(source="wheel metadata", name=name.replace("_", "-"), version=version, channel="pip")
@@ -181,6 +187,8 @@ CASES: list[Case] = [
     ("in a CPU build", "library-not-found", having(pytorch(load("libc10.so"), cpu_only=True)), ("fail",)),
     ("the driver's", "library-not-found", having(pytorch(load("libcuda.so.1"), load("libnvidia-ml.so.1"))), ()),
     ("a plugin's", "library-not-found", having(pytorch(load("libplugin.so", optional=True))), ()),
+    ("an engine's", "library-not-found", having(pytorch(), linked("vllm")), ("fail",)),
+    ("an extension's", "library-not-found", having(pytorch(), linked("torchvision")), ("warn",)),
     ("not followed", "library-not-found", having(pytorch(load("libx.so"), loads_complete=False)), ()),
     (
         "refused",
