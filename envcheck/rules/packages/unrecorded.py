@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from envcheck.checks import Evidence, Fix
-from envcheck.rules.api import Facts, Outcome, passed, rule
+from envcheck.rules.api import Facts, Outcome, rule
 from envcheck.rules.facts.machine import and_more
 from envcheck.rules.facts.trials import imported
 from envcheck.snapshot import Environment, frameworks_in
@@ -35,11 +35,9 @@ def package_unrecorded(environment: Environment, _facts: Facts) -> Outcome | Non
         Recording installed projects, PyPA:
             https://packaging.python.org/en/latest/specifications/recording-installed-packages/
     """
-    if environment.unrecorded is None or environment.problem is not None:
-        return None
     paths = environment.unrecorded
-    if not paths:
-        return passed("Metadata names every package", decided_by="declared")
+    if not paths or environment.problem is not None:  # as a required check that passes, it would carry a verdict
+        return None
     frameworks = [each for each in frameworks_in(environment) if each.path in paths and not imported(each)]
     first = [each.path for each in frameworks if each.path]
     shown = [*first, *(path for path in paths if path not in first)]

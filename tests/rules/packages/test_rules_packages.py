@@ -63,7 +63,7 @@ CASES: list[tuple[str, str, Snapshot, tuple[str, ...]]] = [
     (UNRECORDED, "no record at all", on(having(unrecorded=(f"{SITE}/sympy",), distributions=())), ("unknown",)),
     (UNRECORDED, "a framework", on(having(ALONE, unrecorded=(f"{SITE}/torch",))), ("unknown",)),
     (UNRECORDED, "one that ran", on(having(but(ALONE, trial=RAN), unrecorded=(f"{SITE}/torch",))), ("note",)),
-    (UNRECORDED, "all recorded", on(having(unrecorded=())), ("pass",)),
+    (UNRECORDED, "all recorded", on(having(unrecorded=())), ()),
     (UNRECORDED, "nobody looked", on(having()), ()),
     ("python-not-admitted", "a copy", on(having(distributions=(dist("six", "1", requires_python="<3"),))), ("warn",)),
 ]
