@@ -194,7 +194,7 @@ def _visible(program: Program, gpus: list[SeenGpu]) -> tuple[int, list[SeenGpu] 
 
 def _named(text: str, gpus: list[SeenGpu], program: Program) -> SeenGpu | None:
     """The GPU that an entry selects; numbers follow the bus only where CUDA is told so, else the models' speed."""
-    if text.isdecimal() and program.variables.get("CUDA_DEVICE_ORDER") == "PCI_BUS_ID":
+    if text in map(str, range(len(gpus))) and program.variables.get("CUDA_DEVICE_ORDER") == "PCI_BUS_ID":
         return gpus[int(text)]
     return next((gpu for gpu in gpus if gpu.uuid and gpu.uuid.lower().startswith(text.lower())), None)
 

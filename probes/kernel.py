@@ -41,7 +41,7 @@ _NODES = (
 )
 _MAX_NODES = 512
 _DEVICES = "/proc/devices"
-_DEVICES_LINE = re.compile(r"^ *(\d+) (nvidia[\w-]*)$", re.MULTILINE)
+_DEVICES_LINE = re.compile(r"^ *(\d{1,9}) (nvidia[\w-]*)$", re.MULTILINE)
 _CAPABILITIES = "/dev/nvidia-caps"
 """Whoever may read a node below it has what it stands for: a MIG instance, an IMEX channel."""
 
@@ -180,7 +180,7 @@ def _device_node(tree: Tree, path: str, owners: tuple[dict[int, str], dict[int, 
         return None
     if stat.S_ISDIR(about.st_mode):
         return None
-    numbered = re.fullmatch(r"/dev/nvidia(\d+)", path)
+    numbered = re.fullmatch(r"/dev/nvidia(\d{1,9})", path)
     needed = os.R_OK if path.startswith(_CAPABILITIES) else os.R_OK | os.W_OK
     node: dict[str, Any] = {
         "source": "file /dev",
@@ -198,5 +198,5 @@ def _device_node(tree: Tree, path: str, owners: tuple[dict[int, str], dict[int, 
 
 def _names(tree: Tree, path: str) -> dict[int, str]:
     """Numbers to names of /etc/passwd or /etc/group, read as a file: a name service might ask the network."""
-    found = re.findall(r"^([^:\n]+):[^:\n]*:(\d+):", tree.read_text(path) or "", re.MULTILINE)
+    found = re.findall(r"^([^:\n]+):[^:\n]*:(\d{1,10}):", tree.read_text(path) or "", re.MULTILINE)
     return {int(number): name for name, number in found}

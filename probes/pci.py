@@ -154,7 +154,7 @@ def _by_driver(tree: Tree, name: str) -> dict[str, Found]:
         "vbios": known["Video BIOS"].upper() if "Video BIOS" in known else None,  # as NVML writes it
         "gsp_firmware": known.get("GPU Firmware"),
         "excluded": known["GPU Excluded"] == "Yes" if "GPU Excluded" in known else None,
-        "minor": int(known["Device Minor"]) if known.get("Device Minor", "").isdigit() else None,
+        "minor": int(known["Device Minor"]) if re.fullmatch("[0-9]{1,9}", known.get("Device Minor", "")) else None,
     }
     return {field: Found(value, "procfs") for field, value in fields.items()}
 

@@ -132,7 +132,7 @@ def _libc_on_disk(tree: Tree) -> Found | None:
 
 
 def _memory(tree: Tree) -> Found | None:
-    match = re.search(r"^MemTotal:\s+(\d+) kB", tree.read_text("/proc/meminfo", 65536) or "", re.MULTILINE)
+    match = re.search(r"^MemTotal:\s+(\d{1,15}) kB", tree.read_text("/proc/meminfo", 65536) or "", re.MULTILINE)
     return Found(int(match.group(1)) * 1024, "file /proc/meminfo") if match else None
 
 
@@ -155,7 +155,7 @@ def _shared_memory(tree: Tree) -> dict[str, Found]:
             "shared_memory": Found(size.f_blocks * size.f_frsize, "statvfs"),
             "shared_memory_free": Found(size.f_bavail * size.f_frsize, "statvfs"),
         }
-    match = re.search(r"(?:^|,)size=(\d+)([kmg]?)(?:,|$)", mounts[-1])
+    match = re.search(r"(?:^|,)size=(\d{1,15})([kmg]?)(?:,|$)", mounts[-1])
     if not match:
         return {}
     factor = {"": 1, "k": 1024, "m": 1024**2, "g": 1024**3}[match.group(2)]

@@ -373,7 +373,7 @@ def _add_subject_options(verb: argparse.ArgumentParser) -> None:
         type=path,
         metavar="PATH",
         help="interpreter or environment folder to check (repeatable; the verdict is about the first) "
-        "(default: VIRTUAL_ENV or CONDA_PREFIX, ./.venv, python3 on PATH, envcheck's own)",
+        "(default: VIRTUAL_ENV, CONDA_PREFIX or UV_PROJECT_ENVIRONMENT, ./.venv, python3 on PATH, envcheck's own)",
     )
     group.add_argument(
         "--all-envs",

@@ -29,7 +29,7 @@ _NOISE = re.compile(
     r"\b(?:nvidia|corporation|geforce|tesla|generation|gpu|graphics|card|r|tm|"
     r"(?:engineering reference )?developer kit)\b"
 )
-_FORM = re.compile(r"\b(?:(?P<size>\d+) ?gb?|sxm\d?|pcie?|hbm\d?e?|gddr\d\w?)\b")
+_FORM = re.compile(r"\b(?:(?P<size>\d{1,9}) ?gb?|sxm\d?|pcie?|hbm\d?e?|gddr\d\w?)\b")
 _NO_FIGURES = {
     field.name: field.default
     for field in msgspec.structs.fields(GpuRow)

@@ -157,6 +157,8 @@ def _what(check: Check, rule: Rule | None) -> str:
         return ""
     if rule.on_request and check.status == "unknown":
         return f"trial of {name}"
+    if rule.ground in ("environment", "machine") and check.status != "unknown":
+        return ""  # that it could be read shows nothing else
     if rule.ground == "framework":
         return f"{name} in {check.subject.environment}"
     return rule.ground

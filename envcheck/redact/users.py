@@ -23,7 +23,7 @@ _HOME = re.compile(
     rf"""(?P<place>
             /(?:home\d*|homes|people|scratch\d*|netscratch)/(?:(?:users|staff|students?|people|faculty)/)?
             (?:[A-Za-z0-9]/)?
-          | [/\\]+[Uu]sers[/\\]+ )
+          | [/\\]{{1,16}}[Uu]sers[/\\]{{1,16}} )
         (?P<name>(?<=sers[/\\])[^{_STOP}]+(?:\x20[^{_STOP}]+){{0,3}}(?=[/\\]) | [^{_STOP}]+)""",
     re.VERBOSE,
 )

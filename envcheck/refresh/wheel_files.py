@@ -19,7 +19,7 @@ from packaging.version import InvalidVersion, Version
 
 from envcheck.refresh.index import File
 
-_INTERPRETER = re.compile(r"(?:cp|py)([0-9])([0-9]*)")
+_INTERPRETER = re.compile(r"(?:cp|py)([0-9])([0-9]{0,4})")
 MACHINES = {"x86_64": "x86_64", "amd64": "x86_64", "aarch64": "aarch64", "arm64": "aarch64", "intel": "x86_64"}
 """By the end of a platform's tag; macOS once called 32 and 64 bits in one wheel ``intel``."""
 

@@ -38,8 +38,8 @@ _PATCHES = range(40)
 """The releases of each; the last one stands for all that may come."""
 _FIRST_FREE = (3, 13)
 """The first CPython with a build without the global interpreter lock (PEP 703)."""
-_INTERPRETER = re.compile(r"(cp|py)([23])([0-9]*)")
-_GLIBC = re.compile(r"manylinux_([0-9]+)_([0-9]+)_")
+_INTERPRETER = re.compile(r"(cp|py)([23])([0-9]{0,4})")
+_GLIBC = re.compile(r"manylinux_([0-9]{1,4})_([0-9]{1,4})_")
 _OLD_NAMES = {"manylinux1": (2, 5), "manylinux2010": (2, 12), "manylinux2014": (2, 17)}
 _MOST_ON_LINE = 40
 """Releases in one text."""

@@ -426,7 +426,8 @@ class Environment(Identified, frozen=True, kw_only=True):
     key: str
     """Prefix, or the path asked for when there is no prefix."""
     why: str | None = None
-    """Why it was examined: ``--python``, ``VIRTUAL_ENV``, ``CONDA_PREFIX``, ``./.venv``, ``PATH``, ``envcheck``."""
+    """Why it was examined: ``--python``, ``VIRTUAL_ENV``, ``CONDA_PREFIX``, ``UV_PROJECT_ENVIRONMENT``,
+    ``./.venv``, ``PATH``, ``envcheck``."""
     judged: bool | None = None
     """Whether the verdict is about it; others are only named."""
     executable: str | None = None
@@ -454,6 +455,8 @@ class Environment(Identified, frozen=True, kw_only=True):
     """Whether nothing else is installed in it."""
     damaged: tuple[Damaged, ...] | None = None
     """Metadata that cannot be used; null: not checked."""
+    unrecorded: tuple[str, ...] | None = None
+    """Paths of packages in its own folder for packages that no metadata names; null: not checked."""
     shipped: Shipped | None = None
     """Presence and size of the files that decide whether its frameworks can be imported. None: not checked."""
     verified: Shipped | None = None

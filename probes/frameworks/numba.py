@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 IMPORTS = ("numba", "numba_cuda")
 DISTRIBUTIONS = ("numba", "numba-cuda")
 
-_VERSION = re.compile(r'^\s*"version":\s*"([^"\n]{1,80})"', re.MULTILINE)
+_VERSION = re.compile(r'^[ \t]*"version":[ \t]*"([^"\n]{1,80})"', re.MULTILINE)
 _IMPORT_REFUSED = re.compile(r"if config\.CUDA_USE_NVIDIA_BINDING:\s+if not \([^)]*find_spec\(\"cuda\"\)")
 _COMPILERS = ("nvvm", "nvrtc", "nvJitLink", "cudart")
 _DRIVER = Ask(("libcuda.so.1",), optional=False)

@@ -20,6 +20,7 @@ from ..python.unreadable import unreadable, unreadable_place
 from .catalog import DETAILED, frameworks_and
 from .package import folder_of
 from .shadowing import hides_pythons_own, shadowing
+from .unrecorded import unrecorded
 
 if TYPE_CHECKING:
     from typing import TypeAlias
@@ -140,8 +141,9 @@ def _examined(tree: Tree, candidate: Candidate, key: str, searched: dict[str, Li
         "executable": place.executable,
         "source": f"file {place.executable or candidate.asked}",
     }
-    if place.prefix is None:
-        return _known({**record, "problem": place.problem, "unreadable": unreadable_place(tree, candidate.asked)})
+    if place.prefix is None or place.lost:
+        hidden = unreadable_place(tree, place, candidate.asked)
+        return _known({**record, "prefix": place.prefix, "problem": place.problem, "unreadable": hidden})
     layout = read_layout(tree, place, key)
     path = search_path(tree, layout)
     wheels = installed_in(tree, path.folders, DETAILED)
@@ -170,6 +172,7 @@ def _examined(tree: Tree, candidate: Candidate, key: str, searched: dict[str, Li
             "hides_pythons_own": hides_pythons_own(site, layout.minor),
             "distributions_complete": complete,
             "damaged": [*wheels.damaged, *conda.damaged],
+            "unrecorded": unrecorded(site),
             "shipped": looked,
             "startup": list(path.startup),
             "startup_variables": list(path.variables),

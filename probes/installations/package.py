@@ -231,4 +231,4 @@ def _recorded_size(site: Site, wheel: dict[str, Any], path: str) -> int | None:
         .strip()
         .rpartition(",")[2]
     )
-    return int(size) if size.isdigit() and len(size) < 16 else None
+    return int(size) if size.isascii() and size.isdigit() and len(size) < 16 else None

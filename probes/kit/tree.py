@@ -37,7 +37,7 @@ CIRCLE = os.strerror(errno.ELOOP)
 
 READING = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
 _CHUNK = 1 << 20
-_MOST_LINKS = 40
+MOST_LINKS = 40
 """The number of links that the kernel follows in one path."""
 _ABSENT = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG})
 _NO_FOLDER = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP})
@@ -107,7 +107,7 @@ class Tree:
             try:
                 target = os.readlink(place) if stat.S_ISLNK(os.lstat(place).st_mode) else None
                 links += target is not None
-                if links > _MOST_LINKS:
+                if links > MOST_LINKS:
                     raise OSError(errno.ELOOP, CIRCLE)  # noqa: TRY301  as the kernel says it
             except (OSError, ValueError):
                 if strict:

@@ -72,9 +72,9 @@ class Paths:
 _LOADER_LIMIT = 1 << 20
 _CACHE_LIMIT = 16 << 20
 _FOLDERS = re.compile(rb"(?:/[^\0]{0,200}lib[^\0/]{0,20}/(?:[^\0/]{1,60}/)?\0){1,8}")
-_CACHE_PATH = re.compile(rb"(/[^\0]*/ld\.so\.cache)\0")
-_PRELOAD_PATH = re.compile(rb"(/[^\0]*/ld\.so\.preload)\0")
-_RELEASE = re.compile(rb"release version (\d+)\.(\d+)")
+_CACHE_PATH = re.compile(rb"(/[^\0]{0,400}/ld\.so\.cache)\0")
+_PRELOAD_PATH = re.compile(rb"(/[^\0]{0,400}/ld\.so\.preload)\0")
+_RELEASE = re.compile(rb"release version (\d{1,4})\.(\d{1,4})")
 _MULTIARCH = re.compile(rb"(?<=\0)(lib(?:/[a-z0-9_]+-linux-gnu[a-z0-9_]*|64|32)?)(?=\0)")
 
 _LEGACY_UNTIL = (2, 37)

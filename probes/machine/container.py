@@ -156,10 +156,10 @@ _TOOLKIT = (
 
 _DAEMON_FILES = ("/etc/docker/daemon.json", "/var/snap/docker/current/config/daemon.json")
 _CDI_FOLDERS = ("/etc/cdi", "/var/run/cdi", "/run/cdi")
-_CDI_KIND = re.compile(r"^\s*[\"']?kind[\"']?\s*:\s*[\"']?nvidia\.com/", re.MULTILINE)
+_CDI_KIND = re.compile(r"^[ \t{]*[\"']?kind[\"']?[ \t]*:[ \t]*[\"']?nvidia\.com/", re.MULTILINE)
 
 _LISTS = "/etc/nvidia-container-runtime/host-files-for-container.d"
-_ENTRY = re.compile(r"^\s*(?:lib|sym|dir|dev)\s*,\s*(/\S+)\s*$", re.MULTILINE)
+_ENTRY = re.compile(r"^[ \t]*(?:lib|sym|dir|dev)[ \t]*,[ \t]*(/\S+)[ \t\r]*$", re.MULTILINE)
 
 _MOST_FILES = 50
 _MOST_ENTRIES = 5_000

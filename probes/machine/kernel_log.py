@@ -40,9 +40,9 @@ _RELEVANT = re.compile(
     r"|Loading of (?:unsigned )?module .*(?:rejected|unavailable)|unsigned module loading is restricted"
     r"|PKCS#7 signature"
 )
-_XID = re.compile(r"\bXid \(([^)]*)\): (\d+)")
+_XID = re.compile(r"\bXid \(([^)]*)\): (\d{1,6})(?!\d)")
 _ADDRESS = re.compile(r"\b([0-9a-f]{4,8}):([0-9a-f]{2}):([0-9a-f]{2})(?:\.([0-7]))?\b", re.IGNORECASE)
-_STAMP = re.compile(r"\[\s*(\d+\.\d+)\](?:\[[^\]]*\])?\s*")
+_STAMP = re.compile(r"\[\s*(\d{1,12}\.\d{1,9})\](?:\[[^\]]*\])?\s*")
 _FIRST_LINE = re.compile(r"Linux version \d")
 
 Line: TypeAlias = "tuple[float | None, str]"
@@ -127,7 +127,7 @@ def parse_record(record: str) -> Line:
     """Time since boot and text of a record of /dev/kmsg: ``priority,number,microseconds,flags;text``."""
     head, _, rest = record.partition(";")
     fields = head.split(",")
-    seconds = int(fields[2]) / 1e6 if len(fields) > 2 and fields[2].isdigit() else None
+    seconds = int(fields[2]) / 1e6 if len(fields) > 2 and re.fullmatch("[0-9]{1,18}", fields[2]) else None
     return seconds, rest.partition("\n")[0]
 
 

@@ -11,7 +11,9 @@ from ..kit.tree import Tree
 _RELEASE = re.compile(r"R(\d+) \(release\), REVISION: ([\d.]+)")
 
 _SOURCES = "/etc/apt/sources.list.d/nvidia-l4t-apt-source.list"
-_BRANCH = re.compile(r"^\s*deb\s[^\n#]*repo\.download\.nvidia\.com/jetson/\S+\s+r(\d+(?:\.\d+)*)\s", re.MULTILINE)
+_BRANCH = re.compile(
+    r"^[ \t]*deb[ \t][^\n#]*repo\.download\.nvidia\.com/jetson/\S+[ \t]+r(\d+(?:\.\d+)*)\s", re.MULTILINE
+)
 
 
 def is_tegra(tree: Tree, *, boxed: bool) -> Found | None:

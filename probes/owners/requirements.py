@@ -9,7 +9,7 @@ from ..kit.library_names import FAMILIES
 from ..kit.paths import without_prefix
 
 _NAME = re.compile(r"\s*([A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)")
-_PIN = re.compile(r"\s*(?:\[[^\]]*\])?\s*\(?\s*==\s*([0-9][0-9A-Za-z.+!]*)\s*\)?\s*(?:;|$)")
+_PIN = re.compile(r"\s*(?:\[[^\]]*\]\s*)?(?:\(\s*)?==\s*([0-9][0-9A-Za-z.+!]*)\s*(?:\)\s*)?(?:;|$)")
 _BOUND = re.compile(r"(?:==|>=|~=)\s*(\d{1,4})(?:\.(\d{1,4}))?")
 _LEAST = re.compile(r">=\s*(\d{1,4})\.(\d{1,4})(?:\.0)*(?![\d.])")
 _BELOW = re.compile(r"(?<![<>=!~])<\s*(\d{1,4})\.(\d{1,4})(?:\.0)*(?![\d.])")

@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from ..kit.paths import parent
+from ..kit.paths import name_of, parent
 from ..kit.tree import Tree
-from .interpreter import Place, locate
+from .interpreter import Place, libraries, locate
 
 # The candidate Python environments, best first, each with its reason.
 
@@ -47,9 +47,9 @@ def found(tree: Tree) -> Iterator[Candidate]:
         yield _at(tree, "VIRTUAL_ENV", variables["VIRTUAL_ENV"])
     if conda and not conda_is_base:
         yield _at(tree, "CONDA_PREFIX", conda)
-    local = _at(tree, "./.venv", ".venv")
-    if local.place.prefix or local.place.executable:
-        yield local
+    for why, text in (("UV_PROJECT_ENVIRONMENT", variables.get("UV_PROJECT_ENVIRONMENT")), ("./.venv", ".venv")):
+        if text and (text.startswith("/") or _was_environment(tree, tree.absolute(text))):
+            yield _at(tree, why, text)
     if conda and conda_is_base:  # active by default in every shell, so it is weaker evidence than the folder
         yield _at(tree, "CONDA_PREFIX", conda)
     yield from _on_path(tree)
@@ -87,12 +87,22 @@ def _on_path(tree: Tree) -> Iterator[Candidate]:
             return
 
 
+def _was_environment(tree: Tree, folder: str) -> bool:
+    """Whether an environment is there, what is left of one, or what cannot be listed."""
+    names = tree.list_names(folder)
+    if names is None:
+        return tree.lexists(folder)
+    return not {"pyvenv.cfg", "conda-meta", "bin", "Scripts"}.isdisjoint(names) or bool(libraries(tree, folder, ""))
+
+
 def _programs(tree: Tree, names: tuple[str, ...]) -> Iterator[str]:
+    """The programs of these names on PATH; of a virtual environment that lost its interpreter, the folder."""
     for folder in str(tree.variables.get("PATH", "")).split(":"):
-        for name in names:
-            path = tree.absolute(f"{folder or '.'}/{name}")
-            if tree.is_program(path):
-                yield path
+        place = tree.absolute(folder or ".")
+        usual = [name for name in dict.fromkeys((*names, *_NAMES)) if tree.is_program(f"{place}/{name}")]
+        yield from (f"{place}/{name}" for name in usual if name in names)
+        if not usual and name_of(place) == "bin" and tree.lexists(f"{parent(place)}/pyvenv.cfg"):
+            yield parent(place)
 
 
 def _is_own(tree: Tree, place: Place) -> bool:

@@ -5,16 +5,16 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from ..kit.paths import name_of, parent, printable, without_prefix
-from ..kit.tree import Tree
+from ..kit.paths import joined, name_of, parent, printable, without_prefix
+from ..kit.tree import MOST_LINKS, Tree
 
 # Which interpreter a pyenv shim would start: found by reading what pyenv reads, never by asking it.
 #
 # Order as pyenv documents it: PYENV_VERSION, the nearest ``.python-version`` upward from the current folder, the file
 # ``version`` in pyenv's root, and else the system's interpreter further down PATH.
 
-_ROOT_LINE = re.compile(r"^\s*export\s+PYENV_ROOT=[\"']?([^\"'\n]+)[\"']?\s*$", re.MULTILINE)
-_EXEC_LINE = re.compile(r"^\s*exec\s+[\"']?[^\"'\n]*pyenv[\"']?\s+exec\s", re.MULTILINE)
+_ROOT_LINE = re.compile(r"export[ \t]+PYENV_ROOT=[\"']?([^\"']+)[\"']?")
+_EXEC_LINE = re.compile(r"exec[ \t]+[\"']?[^\"']*pyenv[\"']?[ \t]+exec[ \t]")
 _SHIM_LIMIT = 65536
 SYSTEM = "system"
 
@@ -23,10 +23,10 @@ def root_of_shim(tree: Tree, path: str) -> str | None:
     """The root of pyenv if the program is one of its shims, else None."""
     if tree.read_bytes(path, 2) != b"#!":
         return None
-    text = tree.read_text(path, _SHIM_LIMIT) or ""
-    if not _EXEC_LINE.search(text):
+    lines = [line.strip() for line in (tree.read_text(path, _SHIM_LIMIT) or "").splitlines()]
+    if not any(map(_EXEC_LINE.match, lines)):
         return None
-    named = _ROOT_LINE.search(text)
+    named = next(filter(None, map(_ROOT_LINE.fullmatch, lines)), None)
     return named.group(1) if named else parent(parent(path))
 
 
@@ -101,6 +101,9 @@ LIBRARY = re.compile(r"(python|pypy)(\d+\.\d+)t?$")
 _PROGRAM = re.compile(r"(python|pypy|graalpy)")
 _USUAL = ("python3", "python", "pypy3", "pypy", "python2")
 _ELF = b"\x7fELF"
+_LAUNCHED = re.compile(rb"#![ \t]{0,8}(/[^\s]*/(?:python|pypy)[\d.]*t?)[ \t\r\n]")
+"""The first line of a program that pip or uv wrote: which interpreter runs it."""
+_SHEBANG_LIMIT = 4096
 
 
 class Place(NamedTuple):
@@ -111,8 +114,8 @@ class Place(NamedTuple):
     problem: str | None = None
     system: bool = False
     """Whether a pyenv shim leaves the choice to the rest of PATH."""
-    lost: str | None = None
-    """The missing ``pyvenv.cfg`` of a folder that otherwise looks like a virtual environment."""
+    lost: tuple[str, str] | None = None
+    """Why Python, started there, would take another environment than the one at ``prefix``: a path and its problem."""
 
 
 def locate(tree: Tree, path: str) -> Place:
@@ -148,11 +151,14 @@ def base_prefix(tree: Tree, program: str) -> str | None:
 def _from_folder(tree: Tree, folder: str) -> Place:
     known = tree.is_file(f"{folder}/pyvenv.cfg") or tree.is_folder(f"{folder}/conda-meta")
     program = _program_in(tree, folder)
-    if program is not None:
-        place = _from_file(tree, program, printable(program))
-        prefix = folder if known else place.prefix
-        return Place(executable=place.executable or program, prefix=prefix, problem=place.problem)
-    return Place(prefix=folder if known else None, problem=_no_program(tree, folder))
+    if program is None:
+        return Place(prefix=folder if known else None, problem=_no_program(tree, folder))
+    place = _from_file(tree, program, printable(program))
+    if known:
+        return Place(executable=place.executable or program, prefix=folder, problem=place.problem)
+    if place.prefix and tree.real_path(place.prefix) != tree.real_path(folder) != "/":
+        return Place(executable=program, prefix=folder, lost=place.lost or _unmarked(tree, folder))
+    return place
 
 
 def _program_in(tree: Tree, folder: str) -> str | None:
@@ -177,7 +183,10 @@ def _no_program(tree: Tree, folder: str) -> str:
 
 def _from_file(tree: Tree, path: str, shown: str) -> Place:
     root = root_of_shim(tree, path)
-    return _from_program(tree, path, shown) if root is None else _from_shim(tree, path, root)
+    if root is not None:
+        return _from_shim(tree, path, root)
+    started = _LAUNCHED.match(tree.read_bytes(path, _SHEBANG_LIMIT) or b"")
+    return _from_program(tree, started[1].decode("utf-8", "replace") if started else path, shown)
 
 
 def _from_shim(tree: Tree, path: str, root: str) -> Place:
@@ -194,19 +203,52 @@ def _from_program(tree: Tree, path: str, shown: str) -> Place:
     prefix = _virtual_prefix(tree, path)
     shown = printable(path) if prefix else shown
     problem = _why_not(tree, path, shown)
-    if prefix is None and problem is None:
+    if problem and not _PROGRAM.match(name_of(path)):  # any other file of an environment says nothing of it
+        prefix = None
+    elif prefix is None and problem is None:
         prefix = base_prefix(tree, path)
         problem = None if prefix else f"{shown} has lost its standard library"
-        return Place(executable=path, prefix=prefix, problem=problem, lost=_lost(tree, path))
+        return _lost(tree, path, prefix) or Place(executable=path, prefix=prefix, problem=problem)
     return Place(executable=path, prefix=prefix, problem=problem)
 
 
-def _lost(tree: Tree, program: str) -> str | None:
-    """The ``pyvenv.cfg`` that a link to an interpreter lacks, beside packages without a standard library."""
-    folder = parent(parent(program))
-    if tree.link_target(program) is None or not libraries(tree, folder, "site-packages"):
+def _lost(tree: Tree, program: str, base: str | None) -> Place | None:
+    """The environment of this link, or of one that it leads to, where Python takes the base instead."""
+    link, target = program, tree.link_target(program)
+    for _ in range(MOST_LINKS):
+        if target is None or base is None:
+            break
+        folder = parent(parent(link))
+        if _is_marked(tree, folder) and folder not in (base, f"{base}/local"):
+            return Place(executable=program, prefix=folder, lost=_unmarked(tree, folder))
+        link = joined(parent(link), target)
+        environment, target = _virtual_prefix(tree, link), tree.link_target(link)
+        if environment:
+            why = f"Python uses its base there; name {printable(link)}"
+            return Place(executable=program, prefix=environment, lost=(program, why))
+    own = parent(parent(tree.real_path(program)))
+    if base in (None, own) or name_of(parent(tree.real_path(program))) != "bin":
         return None
-    return None if libraries(tree, folder, "os.py") else f"{folder}/pyvenv.cfg"
+    return Place(executable=program, prefix=own, lost=(f"{own}/lib", f"Python would use that of {printable(base)}"))
+
+
+def _is_marked(tree: Tree, folder: str) -> bool:
+    """Whether a folder without a standard library looks like a virtual environment."""
+    marked = any(tree.lexists(f"{folder}/{name}") for name in ("pyvenv.cfg", "bin/activate"))
+    return (marked or bool(libraries(tree, folder, "site-packages"))) and not libraries(tree, folder, "os.py")
+
+
+def _unmarked(tree: Tree, folder: str) -> tuple[str, str]:
+    """The ``pyvenv.cfg`` without which Python does not recognize a virtual environment, and what is there instead."""
+    path = f"{folder}/pyvenv.cfg"
+    return path, f"{problem_at(tree, path, 'file')}: Python would use its base"
+
+
+def problem_at(tree: Tree, path: str, kind: str) -> str:
+    """What is at ``path`` instead of a file or folder (``kind``)."""
+    if tree.link_target(path) is not None:
+        return "it is a dangling link"
+    return f"it is not a {kind}" if tree.lexists(path) else "it is gone"
 
 
 def _virtual_prefix(tree: Tree, program: str) -> str | None:

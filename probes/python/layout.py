@@ -12,7 +12,7 @@ from .interpreter import LIBRARY, Place, base_prefix, libraries
 
 # The Python version of an environment, only as far as its files show.
 
-_SETTING = re.compile(r"(\d+)\.(\d+)(?:\.(\d+))?")
+_SETTING = re.compile(r"(\d{1,3})\.(\d{1,3})(?:\.(\d{1,3}))?(?!\d)")
 _PROGRAM = re.compile(r"(python|pypy)(\d+\.\d+)")
 _PATCHLEVEL = re.compile(r'^#define\s+PY_VERSION\s+"(\d+\.\d+\.\d+[0-9A-Za-z.+]{0,10})"', re.MULTILINE)
 
@@ -120,13 +120,17 @@ def read_layout(tree: Tree, place: Place, prefix: str) -> Layout:
     if virtual:
         program, base_gone = _base_program(tree, place, prefix, settings)
         base = base_prefix(tree, program) if program else None
+        if program and base is None:
+            base_gone = f"its base interpreter {printable(program)} has lost its standard library"
+    elif not libraries(tree, prefix, "os.py"):
+        base_gone = "it has lost its standard library"
     minor = _minor(tree, place, prefix, settings)
     stdlib = _library(tree, base, minor, "os.py") if base else None
     return Layout(
         prefix=prefix,
         base=base,
         virtual=virtual,
-        system_packages=settings.get("include-system-site-packages", "").lower() == "true",
+        system_packages=settings.get("include-system-site-packages", "true").lower() == "true",  # as site.py has it
         minor=minor,
         version=version_of_settings(settings) or full(tree, base, minor, program) or minor,
         implementation=_implementation(tree, prefix, settings, program),

@@ -7,11 +7,11 @@ from typing import Any
 
 from ..kit.paths import inside, joined, printable
 from ..kit.tree import CIRCLE, REFUSED, Tree
-from .interpreter import LIBRARY, Place
+from .interpreter import LIBRARY, Place, problem_at
 from .layout import Layout
 
 _MOST = 50
-_NAMED_BY = ("VIRTUAL_ENV", "CONDA_PREFIX")
+_NAMED_BY = ("VIRTUAL_ENV", "CONDA_PREFIX", "UV_PROJECT_ENVIRONMENT")
 
 
 def unreadable(
@@ -25,15 +25,14 @@ def unreadable(
     found = {path: reason for path, reason in REFUSED.items() if _is_of(path, own, layout.prefix)}
     if place.problem is None and layout.problem is None and not found:
         found.update(_without_site(tree, layout))
-    if place.lost:
-        found[place.lost] = "it is gone, so that Python does not recognize the environment"
     return _records(found)
 
 
-def unreadable_place(tree: Tree, asked: str) -> list[dict[str, Any]]:
-    """Unreadable parts of a named place that led to no environment."""
+def unreadable_place(tree: Tree, place: Place, asked: str) -> list[dict[str, Any]]:
+    """Unreadable parts of a named place that led to no environment, or that Python would not take."""
     path = joined(tree.cwd, asked)
-    return _records({name: reason for name, reason in REFUSED.items() if inside(name, path) and reason != CIRCLE})
+    found = {name: reason for name, reason in REFUSED.items() if inside(name, path) and reason != CIRCLE}
+    return _records({**found, **dict([place.lost] if place.lost else ())})
 
 
 def _preferred(tree: Tree) -> Iterator[str]:
@@ -49,7 +48,7 @@ def _is_of(path: str, own: Iterable[str], prefix: str) -> bool:
 
 def _without_site(tree: Tree, layout: Layout) -> Iterator[tuple[str, str]]:
     """The problem of an environment without a folder for its packages: what is there instead."""
-    if not layout.virtual or not layout.minor:
+    if not layout.minor or layout.manager == "system":
         return
     places = []
     for lib in ("lib", "lib64"):
@@ -59,13 +58,7 @@ def _without_site(tree: Tree, layout: Layout) -> Iterator[tuple[str, str]]:
                 places.append(f"{layout.prefix}/{lib}/{name}/site-packages")
     places = places or [f"{layout.prefix}/lib/python{layout.minor}/site-packages"]
     if not any(tree.is_folder(path) for path in places):
-        yield places[0], _problem_at(tree, places[0])
-
-
-def _problem_at(tree: Tree, path: str) -> str:
-    if tree.link_target(path) is not None:
-        return "it is a dangling link"
-    return "it is not a folder" if tree.lexists(path) else "it is gone"
+        yield places[0], problem_at(tree, places[0], "folder")
 
 
 def _records(found: dict[str, str]) -> list[dict[str, Any]]:

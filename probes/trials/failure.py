@@ -282,7 +282,7 @@ def _read_records() -> Iterator[tuple[str, str, bytes]]:
             yield site, f"{re.sub(r'[-_.]+', '-', project).lower()}=={version}", data
 
 
-_LIBRARY_LINE = re.compile(rb"(\.so[.\w]*),[^,\n]*,[0-9]*(?=\r?\n|$)")
+_LIBRARY_LINE = re.compile(rb"(\.so[.\w]{0,80}),[^,\n]*,[0-9]*(?=\r?\n|$)")
 """What a RECORD says of a library: conda writes its own search paths into libraries after they were recorded."""
 
 
@@ -308,5 +308,5 @@ def _row(data: bytes, name: str, owner: str, site: str) -> _Line | None:
         return None
     if len(row) != 3:
         return None
-    size = int(row[2]) if row[2].isdigit() and len(row[2]) < 19 else None
+    size = int(row[2]) if row[2].isascii() and row[2].isdigit() and len(row[2]) < 19 else None
     return _Line(owner, os.path.normpath(f"{site}/{name}"), row[1], size)

@@ -10,6 +10,7 @@ from probes.kit.tree import Tree as View
 
 PROGRAM = b"\x7fELF" + bytes(60)
 """Enough of an interpreter for one that is never started."""
+_ALONE = "include-system-site-packages = false\n"
 DATA = Path(__file__).parent / "data" / "torch"
 
 
@@ -48,7 +49,7 @@ class Tree:
     def venv(self, prefix: str, base: str, version: str = "3.11.7", settings: str = "") -> str:
         """A virtual environment of the interpreter ``base``; returns its ``site-packages``."""
         home = base.rpartition("/")[0]
-        self.file(f"{prefix}/pyvenv.cfg", f"home = {home}\nversion = {version}\n{settings}")
+        self.file(f"{prefix}/pyvenv.cfg", f"home = {home}\nversion = {version}\n{settings or _ALONE}")
         self.link(f"{prefix}/bin/python3", base)
         self.link(f"{prefix}/bin/python", "python3")
         minor = ".".join(version.split(".")[:2])

@@ -20,7 +20,7 @@ from envcheck.versions import ComputeCapability, CudaVersion, DriverRelease, Fla
 _FEW = 2
 
 _NO_LIMIT = 10**9
-_BRANCH = re.compile(r">=([0-9]+),<([0-9]+)")
+_BRANCH = re.compile(r">=([0-9]{1,9}),<([0-9]{1,9})")
 
 
 def overall(fits: Iterable[Fit]) -> FitVerdict:

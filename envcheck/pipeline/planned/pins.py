@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 import msgspec
-from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from packaging.specifiers import SpecifierSet
 
 from envcheck.checks import Check, Evidence, Fix
 from envcheck.compat.matrix import Matrix
@@ -32,7 +32,7 @@ def _is_pinned(item: Planned) -> bool:
 def _excludes(bounds: str, version: str) -> bool:
     try:
         return not SpecifierSet(bounds).contains(version, prereleases=True)
-    except InvalidSpecifier:
+    except ValueError:
         return False
 
 

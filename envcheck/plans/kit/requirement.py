@@ -49,7 +49,9 @@ def item(
     build: str | None = "",
     problem: str | None = None,
 ) -> Planned:
-    """A named package within bounds."""
+    """A named package within bounds; raise UsageError for a version that is too long to be one."""
+    if len(str(bounds)) > LONGEST:
+        raise sheet.error(line, "a version is too long")
     normal = canonicalize_name(name)
     return Planned(
         source=f"{sheet.file}:{line}" if line else sheet.file,

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
-from packaging.version import InvalidVersion, Version
+from packaging.version import Version
 
 from envcheck.compat.images import is_framework
 from envcheck.compat.matrix import Matrix
@@ -204,6 +204,6 @@ def newest_first(versions: Iterable[str]) -> list[str]:
     for text in versions:
         try:
             found.append(Version(text))
-        except InvalidVersion:
+        except ValueError:
             continue
     return [str(each) for each in sorted(found, reverse=True)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 
 from packaging.tags import Tag
@@ -48,6 +49,6 @@ def _serves(tag: Tag, markers: Mapping[str, str]) -> bool:
     if not python or not tag.interpreter.startswith("cp"):
         return True
     own = tag.interpreter.removeprefix("cp")
-    if tag.abi == "abi3" and own.isdigit():
+    if tag.abi == "abi3" and re.fullmatch("[0-9]{1,9}", own):
         return int(own[1:] or 0) <= int(python[1:])
     return own == python

@@ -188,7 +188,7 @@ def _finding_about_library(found: Sequence[Check], rule: Rule, said: TrialProble
         if any(line.source == "trial" and len(check.evidence) == 1 for line in check.evidence):
             continue
         shown = " ".join((check.title, check.message, *(f"{line.what} {line.value}" for line in check.evidence)))
-        same_file = any(path in text for path in re.findall(r"/[^\s,()]+\.so[.\d]*", shown))
+        same_file = any(path in text for path in re.findall(r"/[^\s,()]{1,400}\.so[.\d]*", shown))
         about = check.subject.key in keys and any(word in shown.lower() for word in words)
         if about or (same_file and check.rule == rule.name):
             return check

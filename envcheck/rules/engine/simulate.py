@@ -410,7 +410,7 @@ def newest_admitted(bounds: str) -> str | None:
 
 def _below(version: str) -> str:
     """A version just below: ``1.999`` of ``2`` and of ``2.0``."""
-    numbers = [int(part) for part in version.split(".") if part.isdecimal()]
+    numbers = [int(part) for part in version.split(".") if part.isdecimal() and len(part) < 10]
     while numbers and numbers[-1] == 0:
         numbers.pop()
     if not numbers:

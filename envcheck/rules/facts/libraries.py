@@ -6,10 +6,11 @@ from collections.abc import Iterable
 from pathlib import PurePosixPath
 
 from envcheck.checks import Evidence, Status
+from envcheck.compat.error_lines import matches_fragment
 from envcheck.compat.families import row_of
 from envcheck.compat.relations.libraries import cuda_majors
 from envcheck.rules.api import Facts, FrameworkSubject
-from envcheck.rules.facts.frameworks import base_framework, other_cuda_builds, provides_gpu_support
+from envcheck.rules.facts.frameworks import base_framework, importance, other_cuda_builds, provides_gpu_support
 from envcheck.rules.facts.library_names import LibraryName, is_required, name_of
 from envcheck.rules.facts.machine import may_have_gpus
 from envcheck.rules.facts.trials import ran_on_gpu
@@ -21,9 +22,14 @@ VARIABLES = ("LD_LIBRARY_PATH", "LD_PRELOAD")
 """Variables that put other copies before a framework's own."""
 
 
-def loads_are_known(subject: FrameworkSubject, _facts: Facts) -> bool:
-    """Whether the loads of a CUDA build are known. For an extension, the framework that it extends must also be intact:
-    that one loads most libraries, and its own missing ones belong to other rules.
+def loads_are_known(subject: FrameworkSubject, facts: Facts) -> bool:
+    """Whether the loads of a CUDA build are known."""
+    return loads_are_followed(subject, facts) and not subject.framework.cpu_only
+
+
+def loads_are_followed(subject: FrameworkSubject, _facts: Facts) -> bool:
+    """Whether the loads of a build for CUDA or the CPU are known. For an extension, the framework that it extends must
+    also be intact: that one loads most libraries, and its own missing ones belong to other rules.
     """
     framework = subject.framework
     base = base_framework(subject)
@@ -31,7 +37,7 @@ def loads_are_known(subject: FrameworkSubject, _facts: Facts) -> bool:
     refused = any(load.refused and not load.optional for load in loads)
     if framework.extends is not None and (base is None or base.incomplete or refused):
         return False
-    return framework.loads is not None and not framework.cpu_only and not framework.hip
+    return framework.loads is not None and not framework.hip
 
 
 def name_in(load: Load) -> LibraryName | None:
@@ -65,7 +71,7 @@ def own_loads(subject: FrameworkSubject, *families: str) -> tuple[Load, ...]:
 
 
 def missing(subject: FrameworkSubject, facts: Facts, *, for_gpu: bool = False) -> tuple[Load, ...]:
-    """The required CUDA libraries that the loader does not find or cannot load; none where it ran on the GPU.
+    """The required libraries that the loader does not find or cannot load; none where it ran on the GPU.
 
     With ``for_gpu``, also those that it opens only where there is a GPU, whether this machine has one or not.
     """
@@ -73,9 +79,16 @@ def missing(subject: FrameworkSubject, facts: Facts, *, for_gpu: bool = False) -
     if ran_on_gpu(framework):
         return ()
     needed = [load for load in own_loads(subject) if load.path is None or load.refused]
-    # Other libraries count only where a required one exists and cannot be loaded.
-    named = (load for load in needed if name_in(load) or (load.refused is not None and not load.optional))
+    named = (load for load in needed if name_in(load) or _is_linked_in_vain(load, framework))
     return tuple({load.name: load for load in named if _is_required(load, framework, facts, for_gpu=for_gpu)}.values())
+
+
+def _is_linked_in_vain(load: Load, framework: Framework) -> bool:
+    """Whether a library that is not CUDA's is needed and certainly not loaded. Whether the driver's are there is a
+    question about the machine.
+    """
+    absent = framework.loads_complete and not matches_fragment("driver-library", load.name)
+    return not load.optional and (load.refused is not None or absent)
 
 
 def _is_required(load: Load, framework: Framework, facts: Facts, *, for_gpu: bool) -> bool:
@@ -111,10 +124,10 @@ def problem_of_missing(wanted: LibraryName, *, installed: bool, other_major: boo
 
 
 def _problem(load: Load, facts: Facts) -> str:
-    """The rule for a library that a framework requests and does not get; empty for other libraries than CUDA's."""
+    """The rule for a library that a framework requests and does not get."""
     installed, name = bool(load.unfound or load.refused), name_in(load)
     if name is None:
-        return "library-not-found" if installed else ""
+        return "library-not-found"
     others = any(_other_major(library, name) for library in copies(facts))
     other_major = others and (name.kind == "cudnn" or _no_matching_cuda(name, facts))
     return problem_of_missing(name, installed=installed, other_major=other_major)
@@ -175,11 +188,10 @@ def fuller_version(own: str | None, stated: str | None) -> str | None:
 def missing_status(subject: FrameworkSubject, facts: Facts) -> Status:
     """The status for a missing library: a warning where other frameworks of the environment still use the GPU."""
     framework = subject.framework
-    if any(
-        not load.optional for load in framework.loads or () if load.refused or (load.path is None and name_in(load))
-    ):
-        if framework.extends is None:
-            return "fail"
+    absent = [load for load in framework.loads or () if not load.optional and (load.path is None or load.refused)]
+    if any(load.refused or name_in(load) or _is_linked_in_vain(load, framework) for load in absent):
+        if framework.extends is None or importance(framework, facts.matrix) == 0:
+            return "fail"  # programs are written against it
         if not provides_gpu_support(subject):
             return "warn"
     return "warn" if other_cuda_builds(subject, facts.matrix) else "fail"

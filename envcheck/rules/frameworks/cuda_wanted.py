@@ -18,7 +18,7 @@ from envcheck.snapshot import Environment, items_in
 
 _OF_CUDA: tuple[Trait, ...] = ("brings-cuda", "chooses-cuda-of-torch")
 
-_CODE = re.compile(r"\S+\.py\b")
+_CODE = re.compile(r"\S{1,200}\.py\b")
 """The file of a warning; CPU builds of PyTorch have a ``torch/cuda/__init__.py``, too."""
 
 

@@ -17,7 +17,7 @@ from envcheck.snapshot import PASTED, DeviceNode, Gpu, Mig, MigInstance, Snapsho
 
 _NO_PERMISSION = 4
 """``NVML_ERROR_NO_PERMISSION``."""
-_CAPABILITY = re.compile(r"/dev/nvidia-caps/nvidia-cap(\d+)")
+_CAPABILITY = re.compile(r"/dev/nvidia-caps/nvidia-cap(\d{1,9})")
 _FOR_ADMINISTRATION = 2
 """The first two capabilities configure and monitor MIG; higher numbers belong to instances."""
 

@@ -21,7 +21,7 @@ _HINDERED = {
 }
 """NVML's answers that blame the machine and not the GPU model."""
 
-_ACS_LINE = re.compile(r"ACSCtl:.*ReqRedir\+", re.IGNORECASE)
+_ACS_LINE = re.compile(r"ACSCtl:.{0,200}ReqRedir\+", re.IGNORECASE)
 _SHOWN = 6
 _LOST = 0.5
 """Share of the bandwidth through host memory below which direct copies are hindered, and not only no faster."""

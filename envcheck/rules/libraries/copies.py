@@ -30,7 +30,9 @@ from envcheck.rules.fixes.libraries import drop_from_variable, install_or_locate
 from envcheck.rules.libraries.symbols import judge_jitlink, use_right_copy
 from envcheck.snapshot import Framework, Library, Load
 
-_LEAST = re.compile(r"(?P<name>nvidia-[a-z0-9-]+)(?:\[[^\]]*\])?[^;]*?(?:>=|==|~=)\s*(?P<version>[0-9][0-9.]*)")
+_LEAST = re.compile(
+    r"(?P<name>nvidia-[a-z0-9-]{1,80})(?:\[[^\]]{0,200}\])?[^;]{0,200}?(?:>=|==|~=)\s*(?P<version>[0-9][0-9.]*)"
+)
 
 
 class _Shadowing(NamedTuple):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from envcheck.checks import Fix
 from envcheck.rules.api import Facts, never, rule
 
-_INSTALL_IT = "Install the system's package that holds the library (apt-file search NAME, dnf provides '*/NAME')"
+INSTALL_IT = "Install the system's package that holds the library (apt-file search NAME, dnf provides '*/NAME')"
 _PUT_IT_THERE = (
     "Put the DLL beside the program, or in a folder of PATH: from the package that brings it (NVIDIA's instructions "
     "for cuDNN 8 name that of zlibwapi.dll; others come with the Visual C++ Redistributable)"
@@ -13,7 +13,7 @@ _PUT_IT_THERE = (
 
 
 def _provide_it(facts: Facts) -> tuple[Fix, ...]:
-    return (Fix(text=_PUT_IT_THERE if facts.driver_os == "windows" else _INSTALL_IT),)
+    return (Fix(text=_PUT_IT_THERE if facts.driver_os == "windows" else INSTALL_IT),)
 
 
 _LOAD_FIRST = (

@@ -19,6 +19,7 @@ from envcheck.rules.facts.libraries import (
     copy_evidence,
     folder_of,
     load_evidence,
+    loads_are_followed,
     loads_are_known,
     loads_of,
     missing,
@@ -37,6 +38,7 @@ from envcheck.rules.fixes.libraries import (
     install_or_locate_library,
 )
 from envcheck.rules.fixes.reinstall import reinstall
+from envcheck.rules.libraries.loading import INSTALL_IT
 from envcheck.rules.libraries.stated import stated_misfit, states_versions
 from envcheck.rules.libraries.symbols import use_right_copy
 from envcheck.rules.packages.shipped import is_damaged, owner_of
@@ -177,19 +179,20 @@ def _is_installed_elsewhere(load: Load, subject: FrameworkSubject, facts: Facts)
 @rule(
     layer="library",
     per="framework",
-    arises=loads_are_known,
+    arises=loads_are_followed,
     doubt=_provided_by_host,
     explains=TRIAL_RULES,
     told_by=("damaged-distribution", "driver-library-unusable"),
     remedy=install_or_locate_library,
 )
 def library_not_found(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
-    """A library is installed where the loader does not look for it.
+    """A needed library is not where the loader looks for it.
 
     What it checks
-        Checks that the loader finds each needed library of which the system has a copy: in another
-        folder, another environment or a toolkit. It also finds copies that come first and that the
-        loader refuses (empty, or for another processor).
+        Checks that the loader finds each library that a framework's modules are linked against: its
+        own (libtorch_python.so), the system's (libgomp.so.1), and those of CUDA of which the system
+        has a copy in another folder, another environment or a toolkit. It also finds copies that come
+        first and that the loader refuses (empty, or for another processor).
 
     Why it matters
         The program fails with "cannot open shared object file" although the file is there, or
@@ -244,7 +247,8 @@ def library_not_found(subject: FrameworkSubject, facts: Facts) -> Outcome | None
     elif brought or (looking and framework.looks_in_wheels is False):
         mends = (*looking, *brings)
     else:
-        mends = (*(brings or _reinstall_framework(subject, facts)), *looking)
+        others = tuple(Fix(text=INSTALL_IT) for load in found[:1] if name_in(load) is None and load.path is None)
+        mends = (*(brings or _reinstall_framework(subject, facts)), *looking, *others)
     return Outcome(
         status="warn" if are_opened_late(found, framework, facts) else missing_status(subject, facts),
         title=f"{full_name(framework)} {does} {first.name}{and_more(found)}",

@@ -46,7 +46,7 @@ _TAG = re.compile(
 """What a wheel's name says of the C library that it needs (PEP 600); older names stand for older ones."""
 _ASIDE = re.compile(r"\([^()]{1,60}\)")
 """What a program says beside a version: the one that it is compatible with."""
-_MACHINE = re.compile(r"linux\w*_(?P<machine>x86_64|aarch64)\b")
+_MACHINE = re.compile(r"linux\w{0,40}_(?P<machine>x86_64|aarch64)\b")
 
 
 def refine(line: ErrorLine, text: str, snapshot: Snapshot, matrix: Matrix) -> ErrorLine | None:
@@ -309,7 +309,7 @@ def _is_shadowed(text: str, snapshot: Snapshot, matrix: Matrix) -> bool:
 def _wanted_version(text: str, family: FamilyRow) -> str | None:
     """The version that the framework was built with, from its error line: ``8.6``, or ``120304`` for 12.3."""
     words = [word.strip(".,;:()") for word in _ASIDE.sub(" ", text).replace("version", "version ").split()]
-    numbers = [word for word in words if word[:1].isdigit() and word.replace(".", "").isdigit()]
+    numbers = [word for word in words if re.fullmatch(r"[0-9][0-9.]*", word)]
     if len(numbers) < 2:
         return None
     wanted = numbers[1]

@@ -96,7 +96,8 @@ def _repair(environment: Environment) -> tuple[Fix, ...]:
 def _is_as_found(environment: Environment, _facts: Facts) -> bool:
     """Whether it could be examined, and none of its packages is only assumed."""
     stated = any(found.source == ASSUMED for found in environment.distributions or ())
-    return environment.problem is None and not stated
+    unseen = environment.unreadable and environment.frameworks is None
+    return environment.problem is None and not stated and not unseen
 
 
 @rule(layer="framework", per="environment", needs=("environment.frameworks.complete",), arises=_is_as_found)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 
 import msgspec
 
 from envcheck.checks import Check, Evidence, Fix, shortened
+from envcheck.compat.question.package_needs import normalised
 from envcheck.rules.api import Facts, Outcome, rule
 from envcheck.rules.facts.machine import and_more
 from envcheck.snapshot import Environment, Snapshot, Unreadable, items_in
@@ -28,11 +30,13 @@ _ABSENCE = frozenset(
         "library-lacks-symbols",
         "library-not-found",
         "nccl-missing",
+        "package-unrecorded",
         "requirement-broken",
         "tensorrt-missing",
     }
 )
 """Rules that conclude from absent or incomplete files."""
+_WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
 @rule(layer="framework", per="environment", ground="environment")
@@ -118,21 +122,49 @@ def _unreadable_outcome(title: str, hidden: Sequence[Unreadable], otherwise: str
 
 
 def without_false_absence(checks: Iterable[Check], snapshot: Snapshot) -> tuple[Check, ...]:
-    """``checks`` without conclusions about absence or damage in an environment that could not be read."""
+    """``checks`` without conclusions about absence or damage where what could not be read may tell otherwise."""
     listing = items_in(snapshot.environments)
-    hidden = {environment.key: environment.unreadable[0] for environment in listing if environment.unreadable}
+    hidden = {environment.key: environment for environment in listing if environment.unreadable}
     return tuple(_open(check, hidden) for check in checks) if hidden else tuple(checks)
 
 
-def _open(check: Check, hidden: dict[str, Unreadable]) -> Check:
-    part = hidden.get(check.subject.environment or "")
-    if part is None or check.rule not in _ABSENCE or check.status not in ("fail", "warn", "pass"):
+def _open(check: Check, hidden: dict[str, Environment]) -> Check:
+    environment = hidden.get(check.subject.environment or "")
+    if environment is None or check.rule not in _ABSENCE or check.status not in ("fail", "warn", "pass"):
+        return check
+    parts = environment.unreadable or ()
+    if check.status != "pass":
+        named = _names_in(check)
+        parts = tuple(part for part in parts if _may_disprove(part.path, check, named, environment))
+    if not parts:
         return check
     return msgspec.structs.replace(
         check,
         status="unknown",
         title=shortened(f"Not known: {check.title}"),
-        message=f"{part.path} cannot be read: {part.problem}.",
+        message=f"{parts[0].path} cannot be read: {parts[0].problem}.",
         fixes=(),
         action="none",
     )
+
+
+def _names_in(check: Check) -> frozenset[str]:
+    texts = (check.subject.key, check.title, check.message, *(f"{each.what} {each.value}" for each in check.evidence))
+    return frozenset(normalised(word.rstrip(".")) for text in texts for word in _WORD.findall(text))
+
+
+def _may_disprove(path: str, check: Check, named: frozenset[str], environment: Environment) -> bool:
+    """Whether what lies at ``path`` may be what a finding misses. Metadata, and a package's folder, concern a finding
+    that names it; a library may lie in any folder; what leads to packages concerns everything.
+    """
+    folders = (*environment.site_packages, f"{environment.prefix}/conda-meta")
+    inner = next((path[len(each) + 1 :] for each in folders if path.startswith(f"{each}/")), "")
+    top = inner.partition("/")[0]
+    stem, _, kind = top.rpartition(".")
+    if not top or kind in ("pth", "egg-link"):
+        return True
+    if kind in ("dist-info", "egg-info"):
+        return normalised(stem.partition("-")[0]) in named
+    if kind == "json":
+        return normalised(stem.rsplit("-", 2)[0]) in named
+    return check.layer == "library" or normalised(stem if kind in ("py", "so") else top) in named

@@ -47,10 +47,10 @@ def missing_libraries(facts: Facts) -> tuple[MissingLibrary, ...]:
         )
         of_driver = matches_fragment("driver-library-of-jetson", name)
         part = "l4t" if of_driver else row.kind if row and comes_with_it else None
-        first = numbers.strip(".").partition(".")[0]
+        first = re.match(r"\.([0-9]{1,9})(?![^.])", numbers)
         numbered = part in ("cudnn", "tensorrt") or bool(row and row.numbered == "cuda")
         if part:
-            number = int(first[:9]) if first and numbered else None
+            number = int(first[1]) if first and numbered else None
             found.setdefault(soname, MissingLibrary(soname, part, number, evidence))
     return tuple(found.values())
 

@@ -104,7 +104,7 @@ def _tag(cuda: str) -> str:
 def _by_number(text: str) -> list[int]:
     """Newest first."""
     numbers = "".join(character if character.isdecimal() else " " for character in text)
-    return [-int(number) for number in numbers.split()] or [1]
+    return [-int(number[:18]) for number in numbers.split()] or [1]
 
 
 def _cell(stated: Sequence[str], overlays: Sequence[str]) -> Cell:

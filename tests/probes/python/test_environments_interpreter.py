@@ -41,10 +41,25 @@ def test_a_merged_bin_folder_leads_to_usr(tree: Tree) -> None:
     assert found(tree, "/bin/python3").prefix == "/usr"
 
 
-def test_a_link_to_a_virtual_environment_from_outside_is_its_base(tree: Tree) -> None:
+def test_a_link_to_a_virtual_environment_from_outside_is_told(tree: Tree) -> None:
+    """Python takes its base there: neither of the two is judged in its place."""
     tree.venv("/a", "/usr/bin/python3.11")
     tree.link("/home/me/bin/python", "/a/bin/python")
-    assert found(tree, "/home/me/bin/python").prefix == "/usr"
+    place = found(tree, "/home/me/bin/python")
+    why = "Python uses its base there; name /a/bin/python"
+    assert (place.prefix, place.problem, place.lost) == ("/a", None, ("/home/me/bin/python", why))
+
+
+def test_a_program_of_an_environment_leads_to_the_interpreter_that_runs_it(tree: Tree) -> None:
+    tree.venv("/a", "/usr/bin/python3.11")
+    tree.program("/home/me/bin/tool", "#!/a/bin/python3\nimport sys\n")
+    assert found(tree, "/home/me/bin/tool") == Place("/a/bin/python3", "/a")
+
+
+def test_another_file_of_an_environment_does_not_make_it_a_broken_one(tree: Tree) -> None:
+    tree.venv("/a", "/usr/bin/python3.11")
+    tree.file("/a/bin/activate")
+    assert found(tree, "/a/bin/activate") == Place("/a/bin/activate", None, "/a/bin/activate is not executable")
 
 
 @pytest.mark.parametrize("asked", ["/a", "/a/bin/python", "/a/bin/python3"])

@@ -171,3 +171,12 @@ def test_settings_that_are_no_text(tree: Tree) -> None:
     tree.file("/a/pyvenv.cfg", b"\xff\xfe\0home = \0/opt\x1b[2J\n\xff" * 50)
     read = layout(tree, "/a")
     assert (read.manager, read.version, read.problem) == ("venv", "3.11.7", None)
+
+
+def test_a_base_without_its_standard_library_is_told(tree: Tree) -> None:
+    base = tree.base("/opt/py", "3.11.7")
+    tree.venv("/a", base)
+    tree.at("/opt/py/lib/python3.11/os.py").unlink()
+    problem = "its base interpreter /opt/py/bin/python3.11 has lost its standard library"
+    assert layout(tree, "/a").problem == problem
+    assert layout(tree, "/a/bin/python").problem == problem

@@ -106,7 +106,7 @@ def test_two_thousand_distributions_are_read_in_time(tmp_path: Path, run_probe: 
     """Far above what is measured, so that a slow machine passes and a second look at every file does not."""
     site = tmp_path / ".venv" / "lib" / "python3.11" / "site-packages"
     site.mkdir(parents=True)
-    (tmp_path / ".venv" / "pyvenv.cfg").write_text("home = /usr/bin\nversion = 3.11.2\n")
+    (tmp_path / ".venv" / "pyvenv.cfg").write_text("home = /usr/bin\ninclude-system-site-packages = false\n")
     for number in range(2000):
         folder = site / f"package_{number}-1.{number}.dist-info"
         folder.mkdir()

@@ -167,6 +167,39 @@ def test_no_permission_taken_away_makes_the_verdict_better(venv: Path, run_probe
         assert not {"rm", "--force-reinstall", "uninstall"} & set(commands), path
 
 
+def hole_in_torch(site: Path) -> None:
+    (site / "torch-2.5.1+cpu.dist-info" / "RECORD").write_text("torch/__init__.py,,\ntorch/nn.py,,\n")
+
+
+@as_root
+@pytest.mark.parametrize(
+    ("closed", "verdict"),
+    [
+        ("six-1.16.dist-info/METADATA", "fail"),
+        ("six-1.16.dist-info", "fail"),
+        ("six.py", "fail"),
+        ("numpy", "fail"),
+        ("torch", "unknown"),
+        ("torch-2.5.1+cpu.dist-info/METADATA", "unknown"),
+        ("torch-2.5.1+cpu.dist-info/RECORD", "unknown"),
+        ("more.pth", "unknown"),
+        ("", "unknown"),
+    ],
+)
+def test_what_is_certain_stays_a_failure(closed: str, verdict: str, venv: Path, run_probe: RunProbe) -> None:
+    """A file of PyTorch is gone: only what may tell otherwise leaves that open."""
+    site = venv / "lib" / "python3.11" / "site-packages"
+    hole_in_torch(site)
+    with as_nobody():
+        whole = examined(run_probe, python=[str(venv)])
+    assert whole.verdict == "fail"
+    (site / closed).chmod(0)
+    with as_nobody():
+        report = examined(run_probe, python=[str(venv)])
+    assert report.verdict == verdict, opened(report)
+    assert set(opened(report)) <= set(opened(whole))
+
+
 @pytest.fixture
 def conda(venv: Path) -> Path:
     """The same as an environment of conda, one of whose packages requires what is not there."""

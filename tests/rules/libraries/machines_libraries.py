@@ -96,6 +96,12 @@ def pytorch(*loads: Load, **changes: Any) -> Framework:
     return but(known, **changes)
 
 
+def linked(name: str) -> Framework:
+    """An extension of PyTorch with a library of its own that is not found."""
+    loads = (load(f"lib{name}_own.so"),)
+    return Framework(source="elf", name=name, version="1.0", extends="torch", loads=loads, loads_complete=True)
+
+
 def wheels(**versions: str) -> tuple[Distribution, ...]:
     return tuple(
         Distribution(source="wheel metadata", name=name.replace("_", "-"), version=version, channel="pip")
@@ -176,6 +182,14 @@ CASES: list[Case] = [
         ("fail",),
     ),
     ("nothing missing", "library-not-found", having(pytorch()), ()),
+    ("torch's own", "library-not-found", having(pytorch(load("libtorch_python.so"))), ("fail",)),
+    ("the system's", "library-not-found", having(pytorch(load("libgomp.so.1"))), ("fail",)),
+    ("in a CPU build", "library-not-found", having(pytorch(load("libc10.so"), cpu_only=True)), ("fail",)),
+    ("the driver's", "library-not-found", having(pytorch(load("libcuda.so.1"), load("libnvidia-ml.so.1"))), ()),
+    ("a plugin's", "library-not-found", having(pytorch(load("libplugin.so", optional=True))), ()),
+    ("an engine's", "library-not-found", having(pytorch(), linked("vllm")), ("fail",)),
+    ("an extension's", "library-not-found", having(pytorch(), linked("torchvision")), ("warn",)),
+    ("not followed", "library-not-found", having(pytorch(load("libx.so"), loads_complete=False)), ()),
     (
         "refused",
         "library-not-found",

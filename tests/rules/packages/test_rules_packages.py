@@ -33,6 +33,7 @@ GLIBC = "glibc-too-old"
 LIBSTDCXX = "libstdcxx-too-old"
 FEATURE = "gpu-feature-unsupported"
 REQUIREMENT = "requirement-broken"
+UNRECORDED = "package-unrecorded"
 
 
 def only(*packages: tuple[str, str]) -> Environment:
@@ -47,11 +48,23 @@ NUMBA_ALONE = Framework(
     version="0.68.0",
     requires=("llvmlite<0.51,>=0.50",),
 )
+ALONE = torch(path=f"{SITE}/torch")
 CASES: list[tuple[str, str, Snapshot, tuple[str, ...]]] = [
     (ORT, "two distributions in a list", on(only(("onnxruntime", "1.23.2"), ("onnxruntime-gpu", "1.23.2"))), ("fail",)),
     (CUPY, "for two versions of CUDA", on(MIXED), ("warn",)),
     (BUILDS, "TensorFlow's two", on(only(("tensorflow", "2.18.0"), ("tensorflow-cpu", "2.18.0"))), ("warn",)),
     (REQUIREMENT, "llvmlite is missing", on(having(NUMBA_ALONE)), ("warn",)),
+    (
+        UNRECORDED,
+        "another package",
+        on(having(unrecorded=(f"{SITE}/sympy",), distributions=(dist("a", "1"),))),
+        ("note",),
+    ),
+    (UNRECORDED, "no record at all", on(having(unrecorded=(f"{SITE}/sympy",), distributions=())), ("unknown",)),
+    (UNRECORDED, "a framework", on(having(ALONE, unrecorded=(f"{SITE}/torch",))), ("unknown",)),
+    (UNRECORDED, "one that ran", on(having(but(ALONE, trial=RAN), unrecorded=(f"{SITE}/torch",))), ("note",)),
+    (UNRECORDED, "all recorded", on(having(unrecorded=())), ()),
+    (UNRECORDED, "nobody looked", on(having()), ()),
     ("python-not-admitted", "a copy", on(having(distributions=(dist("six", "1", requires_python="<3"),))), ("warn",)),
 ]
 

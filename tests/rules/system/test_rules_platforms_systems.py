@@ -114,6 +114,7 @@ def image(release: str) -> Platform:
     return but(OLD_JETSON, container="docker", image_tegra_release=release)
 
 
+NO_NUMBERS = ("libcudnn.so.x", "libcudnn.so", "libcudnn.so.\u00b2", "libnvinfer.so.8a.1", "libcudnn.so." + "9" * 5000)
 SILENT = Driver(source="cuda", cuda_init=NO_LIBCUDA, nvml=NO_NVML)
 CHIP = but(nodes(0)[0], path="/dev/nvmap")
 
@@ -142,6 +143,7 @@ ON_JETSON: list[Case] = [
         ("fail",),
     ),
     ("jetpack-mismatch", "a cuDNN of another JetPack", jetson(JETPACK_5, lines=(absent("libcudnn.so.9"),)), ("fail",)),
+    ("jetpack-mismatch", "names without a number", jetson(OLD_JETSON, missing(*NO_NUMBERS)), ()),
     ("jetpack-mismatch", "a library of an older CUDA", jetson(JETSON, lines=(absent("libcublas.so.11"),)), ("fail",)),
     ("jetpack-mismatch", "a library of its own JetPack", jetson(OLD_JETSON, lines=(absent("libcublas.so.10"),)), ()),
     ("jetpack-mismatch", "numbers that are not CUDA's", jetson(JETSON, lines=(absent("libcufft.so.10"),)), ()),
