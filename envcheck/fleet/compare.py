@@ -11,7 +11,7 @@ import msgspec
 
 from envcheck.checks import STATUSES
 from envcheck.compat.performance.spread import speed_ratio
-from envcheck.fleet.examine import Examined, Facts
+from envcheck.fleet.examine import Examined, Facts, Finding
 from envcheck.fleet.facts import OF_HARDWARE, Aspect, means
 from envcheck.fleet.figures import Quantity
 from envcheck.fleet.groups import grouped
@@ -311,16 +311,13 @@ class _Comparison:
 
 def _problems(nodes: Iterable[Examined]) -> list[Problem]:
     """The findings of the nodes' own reports: failures first, then what most nodes have."""
-    titles: dict[tuple[str, str], str] = {}
-    places: dict[tuple[str, str], list[str]] = defaultdict(list)
+    places: dict[Finding, list[str]] = defaultdict(list)
     for node in nodes:
         for finding in node.findings:
-            key = finding.status, finding.rule
-            titles.setdefault(key, finding.title)
-            places[key].append(node.node)
+            places[finding].append(node.node)
     found = [
-        Problem(status=status, rule=rule, title=titles[status, rule], nodes=tuple(names))  # type: ignore[arg-type]
-        for (status, rule), names in places.items()
+        Problem(status=finding.status, rule=finding.rule, title=finding.title, nodes=tuple(names))
+        for finding, names in places.items()
     ]
     return sorted(found, key=lambda problem: (STATUSES.index(problem.status), -len(problem.nodes), problem.rule))
 

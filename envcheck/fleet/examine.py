@@ -13,6 +13,7 @@ from envcheck.checks import Report, Status, Verdict
 from envcheck.errors import EnvcheckError
 from envcheck.fleet.facts import aspects, gpus_of, models
 from envcheck.fleet.figures import Measured, figures
+from envcheck.report.page.findings import folded
 from envcheck.report.saved.read import MOST_BYTES, read_report
 from envcheck.snapshot import Gpu
 from envcheck.text.clean import brief
@@ -220,12 +221,12 @@ def _gpu(name: str, gpu: Gpu) -> GpuFacts:
 
 def _findings(report: Report) -> tuple[Finding, ...]:
     """Causes, worst first; consequences are shown with them."""
-    found = {
-        check.rule: Finding(check.status, check.rule, check.title)
-        for check in reversed(report.checks)
+    found = folded(
+        check
+        for check in report.checks
         if check.status in ("fail", "warn") and not check.explained_by and not check.ignored
-    }
-    return tuple(reversed(found.values()))[:_MOST_FINDINGS]
+    )
+    return tuple(dict.fromkeys(Finding(each.status, each.rule, each.title) for each in found))[:_MOST_FINDINGS]
 
 
 def _name(report: Report, answer: Answer) -> str:

@@ -68,7 +68,7 @@ class Problem(Line, frozen=True, kw_only=True):
     rule: str
     """Name of the rule."""
     title: str
-    """The problem in a few words, as the first of these nodes says it."""
+    """The problem in a few words, as each of these nodes says it."""
     nodes: tuple[str, ...]
     """The nodes that report it."""
 

@@ -51,7 +51,8 @@ def _findings(about: str, outline: Outline) -> Iterator[str]:
         follows = dict.fromkeys(found.rule for found in outline.consequences(finding))
         for check in _places(finding):
             lines = [*explained(check), *([f"consequences: {_named(follows)}"] if follows else [])]
-            yield _command(kind, f"{about}{check.title} [{check.rule}]", lines, check.location)
+            title = check.title if check.location else finding.title
+            yield _command(kind, f"{about}{title} [{check.rule}]", lines, check.location)
     left = len(outline.findings) - _FINDINGS
     if left > 0:
         yield _command("warning", f"{about}{left} more findings", ["the job's summary lists them"])

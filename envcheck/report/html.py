@@ -17,7 +17,7 @@ from envcheck.report.page.findings import DIED, Finding, Outline, probe_name, pr
 from envcheck.report.page.fixes import ACTIONS, WHO, in_order, steps
 from envcheck.report.page.head import evidence_text
 from envcheck.report.page.stack import Row, stack_rows
-from envcheck.report.page.subject import gpu_numbers, judged_environment, subject_line
+from envcheck.report.page.subject import judged_environment, subject_line
 from envcheck.report.page.tail import count_text, untested
 from envcheck.report.page.targets import finding_rows, stated
 from envcheck.snapshot.names import fact_name
@@ -106,7 +106,7 @@ def _verdict(outline: Outline) -> Markup:
     about = ", ".join(filter(None, (report.host, made_at(report), count_text(report))))
     parts = [
         chip(report.verdict, SIGNS[report.verdict][0], word),
-        tag("h1", _titled(finding) if finding else report.headline),
+        tag("h1", finding.title if finding else report.headline),
         tag("p", about, class_="meta"),
     ]
     if finding:
@@ -114,11 +114,6 @@ def _verdict(outline: Outline) -> Markup:
     elif report.ask:
         parts.append(tag("p", f"Find out next: {', '.join(dict.fromkeys(map(fact_name, report.ask[:8])))}"))
     return tag("div", *parts, class_=f"card hero {report.verdict}")
-
-
-def _titled(finding: Finding) -> str:
-    numbers = gpu_numbers(finding.checks) if len(finding.checks) > 1 else ""
-    return finding.lead.title + (f" ({numbers})" if numbers else "")
 
 
 def _stack(report: Report) -> Markup:
@@ -167,7 +162,7 @@ def _findings(outline: Outline) -> list[Markup]:
 
 def _card(finding: Finding, outline: Outline) -> Markup:
     head = tag(
-        "header", status_chip(finding.status), tag("h3", _titled(finding)), tag("span", finding.rule, class_="rule")
+        "header", status_chip(finding.status), tag("h3", finding.title), tag("span", finding.rule, class_="rule")
     )
     parts = [head, _body(finding, outline), *_consequences(outline, finding)]
     return tag("article", *parts, class_=f"card finding {finding.status}")
@@ -181,7 +176,7 @@ def _body(finding: Finding, outline: Outline) -> Markup:
         ("seen", [_evidence(check)] if check.evidence else []),
         ("why", [tag("p", check.message)] if check.message.strip(" .") not in ("", check.title.strip(" .")) else []),
         ("lacks", [tag("p", ", ".join(fact_name(missing.fact) for missing in check.missing))] if check.missing else []),
-        ("fix", _fixes(check)),
+        ("fix", [part for each in {each.fixes: each for each in finding.checks}.values() for part in _fixes(each)]),
         ("docs", _sources(check)),
         ("rule", [tag("p", tag("code", f"envcheck rule {check.rule}"))]),
     ]
@@ -226,7 +221,7 @@ def _consequences(outline: Outline, finding: Finding) -> list[Markup]:
     if not follows:
         return []
     items = [
-        tag("li", status_chip(found.status), " ", _titled(found), " ", tag("span", found.rule, class_="rule"))
+        tag("li", status_chip(found.status), " ", found.title, " ", tag("span", found.rule, class_="rule"))
         for found in follows[:_ROWS]
     ]
     return [tag("p", "Consequences:", class_="meta"), tag("ul", *items)]

@@ -18,7 +18,7 @@ from envcheck.report.page.fixes import ACTIONS, WHO, in_order, steps
 from envcheck.report.page.head import evidence_text
 from envcheck.report.page.pen import WORDS
 from envcheck.report.page.stack import stack_rows
-from envcheck.report.page.subject import gpu_numbers, judged_environment, subject_line
+from envcheck.report.page.subject import judged_environment, subject_line
 from envcheck.report.page.tail import count_text, untested
 
 FORMAT = Format(
@@ -68,7 +68,7 @@ def _with_tilde(part: str, home: str) -> str:
 def _verdict(outline: Outline) -> str:
     report = outline.report
     finding = outline.findings[0] if outline.findings else None
-    title = finding.lead.title if finding and report.verdict in ("fail", "warn") else report.headline
+    title = finding.title if finding and report.verdict in ("fail", "warn") else report.headline
     word = {"pass": "PASS", "unknown": "UNKNOWN"}.get(report.verdict, WORDS[report.verdict])
     return f"### {_ICONS[report.verdict]} {word}: {prose(title)}"
 
@@ -145,11 +145,7 @@ def _consequences(outline: Outline, finding: Finding) -> list[str]:
 
 
 def _item(finding: Finding) -> str:
-    numbers = gpu_numbers(finding.checks) if len(finding.checks) > 1 else ""
-    told = f" ({prose(numbers)})" if numbers else ""
-    return (
-        f"- {_ICONS[finding.status]} {_WORDS[finding.status]}: {prose(finding.lead.title)}{told} {code(finding.rule)}"
-    )
+    return f"- {_ICONS[finding.status]} {_WORDS[finding.status]}: {prose(finding.title)} {code(finding.rule)}"
 
 
 def _stack(report: Report) -> str:

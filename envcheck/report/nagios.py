@@ -39,7 +39,7 @@ def _state(report: Report) -> str:
 
 
 def _text(report: Report) -> str:
-    rules = [finding.rule for finding in Outline(report).findings]
+    rules = list(dict.fromkeys(finding.rule for finding in Outline(report).findings))
     also = [f"+{len(rules) - _RULES} more"] if len(rules) > _RULES else []
     told = f"{report.headline} [{', '.join([*rules[:_RULES], *also])}]" if rules else report.headline
     return one_line(told, _TEXT).replace("|", "/")  # a bar would begin the performance data

@@ -1,12 +1,19 @@
-"""The order in which a report is shown: findings, one for each rule, with their consequences; probes that died."""
+"""The order in which a report is shown: findings, folded where they say the same, with their consequences; probes that
+died.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 
-from envcheck.checks import Check, Report, Status
+import msgspec
+
+from envcheck.checks import Check, Report, Status, Subject
+from envcheck.redact.walk import Rewriting, rewritten
+from envcheck.report.page.subject import gpu_numbers, listed
 from envcheck.snapshot import ProbeRun
 
 _BAD = ("fail", "warn")
@@ -16,7 +23,7 @@ _LONGEST_CHAIN = 16
 
 @dataclass(frozen=True)
 class Finding:
-    """What one rule found, for one subject or several; the first check is shown in detail."""
+    """What one rule found, for one subject or for several of which it says the same; the first stands for all."""
 
     checks: tuple[Check, ...]
 
@@ -31,6 +38,27 @@ class Finding:
     @property
     def status(self) -> Status:
         return self.lead.status
+
+    @property
+    def title(self) -> str:
+        """The title, with the GPUs that it is about unless it names them itself."""
+        title = self.lead.title
+        lead = gpu_numbers(self.checks[:1])
+        if lead and re.search(rf"\b{re.escape(lead)}\b", title):
+            others = gpu_numbers(self.checks[1:])
+            return f"{title} (also {others})" if others else title
+        subjects = [check.subject for check in self.checks[1:] if check.subject.kind == "framework"]
+        names = list(dict.fromkeys(subject.key.rpartition(":")[2] for subject in subjects))
+        told = gpu_numbers(self.checks) or (f"also {listed(names)}" if names else "")
+        return f"{title} ({told})" if told else title
+
+    @property
+    def variants(self) -> tuple[tuple[Check, ...], ...]:
+        """The checks, together where they are letter by letter the same."""
+        groups: dict[Check, list[Check]] = {}
+        for check in self.checks:
+            groups.setdefault(msgspec.structs.replace(check, id="", subject=_anyone(check)), []).append(check)
+        return tuple(map(tuple, groups.values()))
 
 
 class Outline:
@@ -53,17 +81,17 @@ class Outline:
                 _BAD.index(check.status),
             )
         )
-        return _by_rule(roots)
+        return folded(roots)
 
     @cached_property
     def notes(self) -> tuple[Finding, ...]:
         """What is true and worth saying."""
-        return _by_rule(check for check in self._told if check.status == "note")
+        return folded(check for check in self._told if check.status == "note")
 
     @cached_property
     def unknowns(self) -> tuple[Finding, ...]:
         """What could not be judged, and is not a consequence of a finding."""
-        return _by_rule(check for check in self._told if check.status == "unknown" and self.root(check) is check)
+        return folded(check for check in self._told if check.status == "unknown" and self.root(check) is check)
 
     def consequences(self, finding: Finding) -> tuple[Finding, ...]:
         """What ``finding`` explains: fails, then warnings, then what could not be judged."""
@@ -74,7 +102,7 @@ class Outline:
             if check.status in _FOLLOWS and (root := self.root(check)) is not check and root.id in causes
         ]
         found.sort(key=lambda check: _FOLLOWS.index(check.status))
-        return _by_rule(found)
+        return folded(found)
 
     def root(self, check: Check) -> Check:
         """The finding that explains ``check``, in one step or several; ``check`` itself when none does.
@@ -91,11 +119,41 @@ class Outline:
         return check
 
 
-def _by_rule(found: Iterable[Check]) -> tuple[Finding, ...]:
-    groups: dict[tuple[str, Status], list[Check]] = {}
+def folded(found: Iterable[Check]) -> tuple[Finding, ...]:
+    """The checks in their order; those that say the same of several subjects together.
+
+    No other place joins checks: what differs in more than the names of its subject is a finding of its own.
+    """
+    groups: dict[Check, list[Check]] = {}
     for check in found:
-        groups.setdefault((check.rule, check.status), []).append(check)
+        groups.setdefault(_words(check), []).append(check)
     return tuple(Finding(tuple(group)) for group in groups.values())
+
+
+def _words(check: Check) -> Check:
+    """What it says, whatever its subject is called and wherever it lies; what holds is said without its evidence."""
+    names, number = _names(check.subject), str(check.subject.index)
+    fixes = tuple(
+        msgspec.structs.replace(fix, command=tuple("#" if word == number else word for word in fix.command))
+        for fix in check.fixes
+    )
+    bare = msgspec.structs.replace(check, id="", subject=_anyone(check), figure=None, location=None, fixes=fixes)
+    if check.status in ("pass", "skipped"):
+        bare = msgspec.structs.replace(bare, evidence=(), missing=(), sources=())
+    return rewritten(bare, Rewriting(lambda text: names.sub("#", text), lambda _, value: value))
+
+
+def _anyone(check: Check) -> Subject:
+    return Subject(kind=check.subject.kind)
+
+
+@cache
+def _names(subject: Subject) -> re.Pattern[str]:
+    """The names of a subject, as words of a text."""
+    own = [subject.key, subject.key.rpartition(":")[2] if subject.kind == "framework" else None, subject.path]
+    number = None if subject.index is None else f"GPU {subject.index}"
+    names = filter(None, (*own, subject.uuid, subject.pci_bus_id, number))
+    return re.compile(rf"(?<![\w-])(?:{'|'.join(map(re.escape, names))})(?![\w-]|\.\w)", re.IGNORECASE)
 
 
 DIED = ("crashed", "timed-out", "failed")

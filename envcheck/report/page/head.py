@@ -41,7 +41,7 @@ def _verdict_title(outline: Outline, pen: Pen, room: Room) -> list[Line]:
         verdict = outline.report.verdict
         return title_lines(WORDS[verdict], verdict, outline.report.headline, "", pen, room.title)
     finding = outline.findings[0]
-    title = _with_gpus(finding) if len(finding.checks) > 1 else finding.lead.title
+    title = finding.title if len(finding.checks) > 1 else finding.lead.title
     return title_lines(WORDS[finding.status], finding.status, title, finding.rule, pen, room.title)
 
 
@@ -147,9 +147,7 @@ def _other_subjects(finding: Finding, pen: Pen) -> list[Line]:
 
 
 def _consequence_lines(follows: Sequence[Finding], pen: Pen, room: Room) -> list[Line]:
-    lines = [
-        tagged("also", _with_gpus(finding), finding.rule, pen) for finding in follows if finding.status != "unknown"
-    ]
+    lines = [tagged("also", finding.title, finding.rule, pen) for finding in follows if finding.status != "unknown"]
     open_questions = [check for finding in follows for check in finding.checks if finding.status == "unknown"]
     if open_questions:
         lines += labelled("also", _unjudged(open_questions), pen, 1)
@@ -214,29 +212,11 @@ def _open_question(report: Report) -> Check | None:
 
 def _short(finding: Finding, pen: Pen, room: Room) -> list[Line]:
     status = finding.status
-    return title_lines(WORDS[status], status, _with_gpus(finding), finding.rule, pen, room.title)
-
-
-def _with_gpus(finding: Finding) -> str:
-    """The title, with the GPUs that it is about unless it names them itself."""
-    title = finding.lead.title
-    lead = gpu_numbers(finding.checks[:1])
-    if lead and re.search(rf"\b{re.escape(lead)}\b", title):
-        others = gpu_numbers(finding.checks[1:])
-        return f"{title} (also {others})" if others else title
-    numbers = gpu_numbers(finding.checks) or _other_frameworks(finding)
-    return f"{title} ({numbers})" if numbers else title
-
-
-def _other_frameworks(finding: Finding) -> str:
-    """Names of the frameworks that it is about besides the one in the title."""
-    subjects = [check.subject for check in finding.checks[1:] if check.subject.kind == "framework"]
-    names = list(dict.fromkeys(subject.key.rpartition(":")[2] for subject in subjects))
-    return f"also {listed(names)}" if names else ""
+    return title_lines(WORDS[status], status, finding.title, finding.rule, pen, room.title)
 
 
 def _not_judged(unknown: Sequence[Finding], pen: Pen, room: Room) -> list[Line]:
-    rules = [finding.rule for finding in unknown]
+    rules = list(dict.fromkeys(finding.rule for finding in unknown))
     missing = unknown[0].lead.missing
     probe = f" (probe {missing[0].probe})" if missing and missing[0].probe else ""
     return title_lines("?", "unknown", f"not judged: {listed(rules)}{probe}", "", pen, room.title)

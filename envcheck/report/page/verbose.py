@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-import msgspec
-
-from envcheck.checks import STATUSES, Check, Fix, Missing, Report, Source, Subject, ways
-from envcheck.report.page.findings import DIED, Outline, probe_name, probe_sentence
+from envcheck.checks import STATUSES, Check, Fix, Missing, Report, Source, ways
+from envcheck.report.page.findings import DIED, Outline, folded, probe_name, probe_sentence
 from envcheck.report.page.fixes import ACTIONS, one_fix, steps
 from envcheck.report.page.head import evidence_text, verdict_lines
 from envcheck.report.page.layout import EVERYTHING, LABEL, UNLIMITED, labelled, title_lines
@@ -49,20 +47,11 @@ def _checks(report: Report, pen: Pen) -> list[list[Line]]:
     """Every check, the most pressing first, a blank line around each of these."""
     entries: list[list[Line]] = []
     apart = False
-    for checks in _alike(report):
-        pressing = checks[0].status in _PRESSING
-        entries.append([*([_BLANK] if apart else []), *_check(checks, report, pen)])
-        apart = pressing
+    for finding in folded(sorted(report.checks, key=lambda check: STATUSES.index(check.status))):
+        for checks in finding.variants:
+            entries.append([*([_BLANK] if apart else []), *_check(checks, report, pen)])
+            apart = finding.status in _PRESSING
     return entries
-
-
-def _alike(report: Report) -> list[tuple[Check, ...]]:
-    """The checks in the order of their urgency; those that say the same of several subjects together."""
-    groups: dict[Check, list[Check]] = {}
-    for check in sorted(report.checks, key=lambda check: STATUSES.index(check.status)):
-        same = msgspec.structs.replace(check, id="", subject=Subject(kind=check.subject.kind))
-        groups.setdefault(same, []).append(check)
-    return [tuple(group) for group in groups.values()]
 
 
 def check_lines(check: Check, report: Report, pen: Pen) -> list[Line]:

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-import msgspec
-
 from envcheck.checks import STATUSES, Check, Report, Status
-from envcheck.report.page.findings import Finding, Outline
+from envcheck.report.page.findings import Finding, Outline, folded
 from envcheck.report.page.head import head_lines
 from envcheck.report.page.layout import ROOMS
 from envcheck.report.page.pen import WORDS, Line, Pen, Span, screen_rows
-from envcheck.report.page.subject import gpu_numbers
 from envcheck.report.page.tail import untested
 
 _COUNTED = {"?": "open"}
@@ -51,10 +48,7 @@ def in_order(outline: Outline, *, final: bool) -> list[Finding]:
     roots = [check.id for finding in outline.findings for check in finding.checks]
     place = {identity: number for number, identity in enumerate(roots)}
     shown.sort(key=lambda check: (STATUSES.index(_displayed_status(check)), place.get(check.id, len(place))))
-    groups: dict[tuple[str, str, str], list[Check]] = {}
-    for check in shown:  # one row for several subjects with the same words
-        groups.setdefault((check.rule, check.status, check.title), []).append(check)
-    return [Finding(tuple(group)) for group in groups.values()]
+    return list(folded(shown))
 
 
 def _displayed_status(check: Check) -> Status:
@@ -63,20 +57,15 @@ def _displayed_status(check: Check) -> Status:
 
 def title_of(finding: Finding) -> str:
     """The title in its row."""
-    title = finding.lead.title
-    shown = f"not judged: {title}" if finding.status == "unknown" else title
-    numbers = gpu_numbers(finding.checks) if len(finding.checks) > 1 else ""
-    return f"{shown} ({numbers})" if numbers else shown
+    title = finding.lead.title if finding.status == "pass" and len(finding.checks) == 1 else finding.title
+    return f"not judged: {title}" if finding.status == "unknown" else title
 
 
 def finding_lines(finding: Finding, report: Report, pen: Pen, documentation: str) -> list[Line]:
     """A finding, its subjects with the same text only once, and the documentation of its rule."""
     from envcheck.report.page.verbose import check_lines
 
-    different: dict[Check, Check] = {}
-    for check in finding.checks:
-        different.setdefault(msgspec.structs.replace(check, id="", subject=finding.lead.subject), check)
-    lines = [line for check in different.values() for line in (*check_lines(check, report, pen), ())]
+    lines = [line for checks in finding.variants for line in (*check_lines(checks[0], report, pen), ())]
     return [*lines, *_rule_lines(finding.rule, documentation, pen)]
 
 

@@ -1,0 +1,121 @@
+"""No finding is hidden by another: one line stands for several subjects only where all say the same."""
+
+from __future__ import annotations
+
+import html
+import json
+from typing import Any
+
+import msgspec
+import pytest
+
+from envcheck.checks import Check, Evidence, Fix, Ignored, Report
+from envcheck.fleet.compare import _problems
+from envcheck.fleet.examine import Finding as FleetFinding
+from envcheck.fleet.examine import _findings
+from envcheck.report import Options, render
+from envcheck.report.page.findings import Outline, folded
+from envcheck.tui.screens.pages import in_order, title_of
+from tests.report.examples import about, check, gpu, machine, report
+
+GPUS = tuple(map(gpu, range(8)))
+SHOWN = ("text", "html", "markdown", "github", "junit", "sarif", "gitlab", "summary")
+PLAIN = Options(home="/home/ada")
+
+
+def slow(number: int, share: str = "13 %", **more: Any) -> Check:
+    told: dict[str, Any] = {
+        "title": f"GPU {number} (NVIDIA H200): {share} slower than the others",
+        "message": f"GPU {number} is behind.",
+        "evidence": (Evidence(what="behind", value=share, source=f"bench of {GPUS[number].uuid}"),),
+        "fixes": (Fix(text="Reset it", command=("nvidia-smi", "-r", "-i", str(number))),),
+    }
+    return check("gpu-straggler", "fail", layer="gpu", subject=about(GPUS[number]), **(told | more))
+
+
+def of(*checks: Check, status: str = "fail") -> Report:
+    told = tuple(msgspec.structs.replace(each, status=status) for each in checks)
+    return report(told, machine(GPUS, None), primary=told[0] if status in ("fail", "warn") else None)
+
+
+def shown(form: str, judged: Report, **options: Any) -> str:
+    text = render(judged, form, msgspec.structs.replace(PLAIN, **options))
+    return html.unescape(text).replace("%25", "%") if form != "text" else text
+
+
+@pytest.mark.parametrize("status", ["fail", "warn", "note"])
+@pytest.mark.parametrize("form", SHOWN)
+def test_each_title_is_shown(form: str, status: str) -> None:
+    if form in ("summary", "github") and status == "note":
+        return  # both leave notes out
+    text = shown(form, of(slow(4), slow(6, "44 %"), status=status))
+    assert "13 %" in text
+    assert "GPU 6" in text
+    assert "44 %" in text
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"title": "GPU 6 (NVIDIA H200): 44 % slower than the others"},
+        {"message": "GPU 6 is far behind."},
+        {"evidence": (Evidence(what="behind", value="44 %"),)},
+        {"fixes": (Fix(text="Replace it"),)},
+        {"fixes": (Fix(text="Reset it", command=("nvidia-smi", "-r", "-i", "5")),)},
+    ],
+)
+def test_what_differs_in_anything_said_is_a_finding_of_its_own(other: dict[str, Any]) -> None:
+    judged = of(slow(4), slow(6, **other))
+    assert len(Outline(judged).findings) == 2
+    assert len(in_order(Outline(judged), final=True)) == 2
+
+
+def test_the_number_of_the_gpu_alone_is_no_difference() -> None:
+    judged = of(*map(slow, (4, 6, 7)))
+    (finding,) = Outline(judged).findings
+    assert finding.title == "GPU 4 (NVIDIA H200): 13 % slower than the others (also GPU 6-7)"
+    assert [title_of(row) for row in in_order(Outline(judged), final=True)] == [finding.title]
+    for form in ("text", "html", "markdown", "github"):
+        assert "also GPU 6-7" in shown(form, judged).replace("%2C", ",")
+
+
+def test_another_number_that_is_the_index_by_chance_is_a_difference() -> None:
+    counted = [slow(number, evidence=(Evidence(what="errors", value=str(number)),)) for number in (4, 6)]
+    assert len(folded(counted)) == 2
+
+
+def test_every_fix_of_a_folded_finding_is_on_the_long_pages() -> None:
+    judged = of(slow(4), slow(6))
+    for text in (shown("html", judged), shown("text", judged, verbose=True)):
+        assert "nvidia-smi -r -i 4" in text
+        assert "nvidia-smi -r -i 6" in text
+
+
+def test_a_fleet_tells_each_finding_of_a_node() -> None:
+    found = _findings(of(slow(4), slow(6, "44 %")))
+    assert [finding.title.partition(": ")[2] for finding in found] == [
+        "13 % slower than the others",
+        "44 % slower than the others",
+    ]
+
+
+def test_a_fleet_joins_nodes_that_say_the_same() -> None:
+    def node(name: str, *titles: str) -> Any:
+        told = tuple(FleetFinding("fail", "gpu-lost", title) for title in titles)
+        return type("Node", (), {"node": name, "findings": told})()
+
+    problems = _problems([node("a", "GPU 1 is lost"), node("b", "GPU 1 is lost", "GPU 2 is lost")])
+    assert [(each.title, each.nodes) for each in problems] == [
+        ("GPU 1 is lost", ("a", "b")),
+        ("GPU 2 is lost", ("b",)),
+    ]
+
+
+def test_the_reason_for_slurm_names_no_gpu_whose_failure_is_ignored() -> None:
+    aside = slow(6, ignored=Ignored(reason="known"))
+    assert shown("slurm-reason", of(slow(4), aside)) == "envcheck: gpu-straggler gpu4\n"
+
+
+def test_json_has_both() -> None:
+    told = json.loads(render(of(slow(4), slow(6, "44 %")), "json", PLAIN))
+    assert len(told["checks"]) == 2
