@@ -29,6 +29,7 @@ from envcheck.rules.engine.cause import Importance, primary
 from envcheck.rules.facts.coverage import coverage
 from envcheck.rules.facts.driver import release_in
 from envcheck.rules.facts.frameworks import LEAST_IMPORTANT
+from envcheck.rules.facts.ignored import ignored
 from envcheck.rules.facts.measurements import headline as measured_headline
 from envcheck.rules.facts.measurements import only_measured
 from envcheck.rules.speed.siblings import across_gpus
@@ -37,6 +38,7 @@ from envcheck.snapshot import Framework, Snapshot, frameworks_in, items_in
 FailOn = Literal["fail", "warn"]
 
 _MOST_NAMED = 3
+_LONGEST_ASIDE = LONGEST_HEADLINE * 2 // 3
 
 
 def conclude(
@@ -65,7 +67,10 @@ def conclude(
         created=datetime.now(timezone.utc).isoformat(timespec="seconds"),
         duration_s=round(duration, 3),
         host=snapshot.platform.host if snapshot.platform else None,
-        headline=_headline(decision, cause, ordered, grounds, snapshot, importance or {}, needs_machine=needs_machine),
+        headline=_with_ignored(
+            _headline(decision, cause, ordered, grounds, snapshot, importance or {}, needs_machine=needs_machine),
+            ordered,
+        ),
         exit_code=exit_code(decision, fail_on),
         verdict=decision,
         primary=cause.rule if cause else None,
@@ -131,7 +136,16 @@ def _headline(
         text = f"No fault found; no {absent} is known" if absent else "GPU and driver fit; no framework was judged"
     else:
         text = "Environment is consistent"
-    return shortened(text, LONGEST_HEADLINE)
+    return text
+
+
+def _with_ignored(headline: str, checks: Sequence[Check]) -> str:
+    """``headline`` at the length of one, with what the verdict leaves out."""
+    aside = ignored(checks)
+    if not aside:
+        return shortened(headline, LONGEST_HEADLINE)
+    told = f" ({shortened(aside, _LONGEST_ASIDE)})"
+    return shortened(headline, LONGEST_HEADLINE - len(told)) + told
 
 
 def _not_compared(snapshot: Snapshot, importance: Importance) -> str:

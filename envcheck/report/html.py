@@ -20,6 +20,7 @@ from envcheck.report.page.stack import Row, stack_rows
 from envcheck.report.page.subject import judged_environment, subject_line
 from envcheck.report.page.tail import count_text, untested
 from envcheck.report.page.targets import finding_rows, stated
+from envcheck.rules.facts.ignored import ignored
 from envcheck.snapshot.names import fact_name
 from envcheck.text.command import shell_line
 
@@ -103,7 +104,7 @@ def _verdict(outline: Outline) -> Markup:
     report = outline.report
     finding = outline.findings[0] if outline.findings and report.verdict in ("fail", "warn") else None
     word = {"pass": "PASS", "unknown": "UNKNOWN"}.get(report.verdict, SIGNS[report.verdict][1])
-    about = ", ".join(filter(None, (report.host, made_at(report), count_text(report))))
+    about = ", ".join(filter(None, (report.host, made_at(report), count_text(report), ignored(report.checks))))
     parts = [
         chip(report.verdict, SIGNS[report.verdict][0], word),
         tag("h1", finding.title if finding else report.headline),

@@ -20,6 +20,7 @@ from envcheck.report.page.pen import WORDS
 from envcheck.report.page.stack import stack_rows
 from envcheck.report.page.subject import judged_environment, subject_line
 from envcheck.report.page.tail import count_text, untested
+from envcheck.rules.facts.ignored import ignored
 
 FORMAT = Format(
     shows="for an issue or a chat: verdict, cause, fix, stack, findings, versions",
@@ -68,7 +69,9 @@ def _with_tilde(part: str, home: str) -> str:
 def _verdict(outline: Outline) -> str:
     report = outline.report
     finding = outline.findings[0] if outline.findings else None
-    title = finding.title if finding and report.verdict in ("fail", "warn") else report.headline
+    told = finding.title if finding and report.verdict in ("fail", "warn") else report.headline
+    aside = ignored(report.checks)
+    title = f"{told} ({aside})" if aside and aside not in told else told
     word = {"pass": "PASS", "unknown": "UNKNOWN"}.get(report.verdict, WORDS[report.verdict])
     return f"### {_ICONS[report.verdict]} {word}: {prose(title)}"
 

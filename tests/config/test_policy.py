@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import datetime as dt
+import html
 from pathlib import Path
 
 import msgspec
 import pytest
 
-from envcheck.checks import Check, Report, Subject
+from envcheck.checks import LONGEST_HEADLINE, Check, Report, Subject
 from envcheck.compat.load import load_matrix
 from envcheck.components import parse_components
 from envcheck.config.describe import configuration_for
@@ -17,6 +18,7 @@ from envcheck.config.read import read
 from envcheck.pipeline.policy import decide
 from envcheck.pipeline.request import Ignoring, Policy, Request
 from envcheck.pipeline.session import judge
+from envcheck.report import Options, render
 from envcheck.snapshot import Snapshot
 from tests.test_machines import load
 
@@ -96,6 +98,33 @@ def test_an_ignore_alone_is_nothing_that_passed() -> None:
 def test_only_the_named_subject_is_ignored() -> None:
     report = judged(Policy(ignore=(ignoring("driver-too-old@nothing", 9),)))
     assert of_rule(report, "driver-too-old").ignored is None
+
+
+TOLD = "2 failures ignored: gpu-unsupported-by-driver, +1"
+BOTH = Policy(ignore=(ignoring("driver-too-old", 9), ignoring("gpu-unsupported-by-driver", 9)))
+
+
+@pytest.mark.parametrize("only", [(), ("gpu-code-missing",)], ids=["passes", "fails"])
+@pytest.mark.parametrize("options", [{}, {"quiet": True}, {"verbose": True}, {"width": 40}], ids=str)
+def test_what_is_ignored_is_told_with_the_verdict(options: dict[str, int], only: tuple[str, ...]) -> None:
+    """The text page keeps it at any width; a page that fails tells it too."""
+    assume = TOO_OLD if not only else parse_components("gpu==B200,driver==440.33.01,os==linux,torch==2.5.1+cu124")
+    report = judged(BOTH, assume=assume)
+    assert report.verdict == ("fail" if only else "pass")
+    assert report.headline.endswith(f"({TOLD})")
+    assert len(report.headline) <= LONGEST_HEADLINE
+    assert TOLD[:28] in " ".join(render(report, "text", Options(**options)).split())  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("form", ["json", "summary", "nagios", "npd", "junit", "sarif", "html", "markdown", "github"])
+def test_every_format_with_a_headline_tells_what_is_ignored(form: str) -> None:
+    text = html.unescape(render(judged(BOTH), {"npd": "node-problem-detector"}.get(form, form), Options()))
+    assert "2 failures ignored" in text
+
+
+def test_notes_and_what_passed_are_not_told_as_ignored() -> None:
+    report = judged(Policy(severity={"driver-too-old": "note"}, ignore=(ignoring("driver-too-old", 9),)))
+    assert "ignored" not in report.headline
 
 
 def test_a_forbidden_problem_must_be_looked_for_and_absent() -> None:

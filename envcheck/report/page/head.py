@@ -11,6 +11,7 @@ from envcheck.report.page.fixes import fix_lines
 from envcheck.report.page.layout import LABEL, Room, labelled, labelled_items, tagged, title_lines
 from envcheck.report.page.pen import WORDS, Line, Pen, Span
 from envcheck.report.page.subject import gpu_numbers, judged_environment, listed, place_of, subject_line
+from envcheck.rules.facts.ignored import ignored
 from envcheck.rules.facts.measurements import only_measured
 from envcheck.rules.facts.trials import is_trial
 from envcheck.snapshot import frameworks_in
@@ -22,7 +23,7 @@ from envcheck.text.wrap import width
 def verdict_lines(outline: Outline, pen: Pen, room: Room) -> list[Line]:
     """The verdict by its cause, in a title."""
     if outline.report.verdict in ("fail", "warn"):
-        return _verdict_title(outline, pen, room)
+        return [*_verdict_title(outline, pen, room), *_aside(outline.report, pen)]
     return head_lines(outline, pen, room)
 
 
@@ -31,9 +32,14 @@ def head_lines(outline: Outline, pen: Pen, room: Room) -> list[Line]:
     report = outline.report
     if report.verdict == "pass":
         return _passed(report, pen, room)
+    aside = _aside(report, pen)
     if report.verdict == "unknown":
-        return _unknown(outline, pen, room)
-    return [*_verdict_title(outline, pen, room), *(_finding(outline, pen, room) if outline.findings else [])]
+        return [*_unknown(outline, pen, room), *aside]
+    return [*_verdict_title(outline, pen, room), *(_finding(outline, pen, room) if outline.findings else []), *aside]
+
+
+def _aside(report: Report, pen: Pen) -> list[Line]:
+    return labelled("aside", ignored(report.checks), pen, 1)
 
 
 def _verdict_title(outline: Outline, pen: Pen, room: Room) -> list[Line]:
@@ -67,7 +73,8 @@ def other_lines(outline: Outline, pen: Pen, room: Room) -> list[Line]:
 def _passed(report: Report, pen: Pen, room: Room) -> list[Line]:
     tested = has_trial(report) or only_measured(report.checks) or not frameworks_in(judged_environment(report))
     headline = report.headline + ("" if tested else " (static checks only)")
-    return title_lines("PASS", "pass", headline, "", pen, room.title)
+    aside = ignored(report.checks)  # the headline ends with it: it must not be cut
+    return title_lines("PASS", "pass", headline, "", pen, room.title + bool(aside))
 
 
 def has_trial(report: Report) -> bool:
