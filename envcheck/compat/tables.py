@@ -430,6 +430,8 @@ class ReleaseRow(Row, frozen=True, kw_only=True):
     """Greatest one by the CUDA beside it, where documents list fewer GPUs for some: ``{"<10" = "7.2"}``."""
     capability_known: str | None = None
     """Greatest one that it knows of, where documents set no end: on newer GPUs it may run code for an older one."""
+    capability_toolkit: str | None = None
+    """The CUDA that knows every GPU which it holds code for, where it holds no PTX: it refuses GPUs of a later one."""
     capabilities: tuple[str, ...] = ()
     """The only ones that it runs on, where that is a list."""
     toolkits: str = ""

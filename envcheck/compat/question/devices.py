@@ -56,7 +56,7 @@ def system_fits(question: Question, candidate: Candidate, row: ReleaseRow) -> It
 
 def _documented(matrix: Matrix, candidate: Candidate, row: ReleaseRow, gpu: AskedGpu) -> Fit | None:
     """What the documents say of compute capabilities."""
-    refusal = refused(row, gpu)
+    refusal = refused(matrix, row, gpu)
     if refusal is not None:
         what, change = refusal
         reason = f"{candidate.label} {what}; {gpu.label} has {gpu.capability}"
@@ -71,9 +71,12 @@ def _documented(matrix: Matrix, candidate: Candidate, row: ReleaseRow, gpu: Aske
     if disputed and covered(disputed, Version(tuple(gpu.capability))) != "none":
         reason = f"whether {candidate.label} supports compute capability {gpu.capability} of {gpu.label} is disputed"
         return conclude(matrix, "unknown", f"{reason}: {row.note}", row)
-    if not _bounded(row) and _newer_than_toolkit(matrix, row, gpu):
-        reason = f"{candidate.label} was built with CUDA {row.cuda}, which is older than {gpu.capability.sm}"
-        return conclude(matrix, "unknown", reason, row)
+    toolkit = None if _bounded(row) else _newest_toolkit(matrix, row)
+    if toolkit is not None and _comes_later(matrix, gpu, toolkit):
+        built = "was built with CUDA" if row.cuda else "is for no CUDA after"
+        reason = f"{candidate.label} {built} {toolkit}, which is older than {gpu.capability.sm}"
+        none_compiles = None if row.cuda or candidate.cuda else _cuda_refuses(matrix, candidate, row, gpu)
+        return none_compiles or conclude(matrix, "unknown", reason, row)
     reason = f"{candidate.label} supports compute capability {gpu.capability} of {gpu.label}"
     return conclude(matrix, "compatible", reason, row)
 
@@ -95,9 +98,19 @@ def _bounded(row: ReleaseRow) -> bool:
     return bool(row.capabilities) or row.capability_max is not None
 
 
-def _newer_than_toolkit(matrix: Matrix, row: ReleaseRow, gpu: AskedGpu) -> bool:
-    cuda = CudaVersion.parse(row.cuda)
-    return cuda is not None and cuda_targets(matrix, gpu.capability, cuda).nearest_change.startswith("CUDA >=")
+def _newest_toolkit(matrix: Matrix, row: ReleaseRow) -> CudaVersion | None:
+    """The one that it was built with; where its code is not known either, the last of those that it is for."""
+    if row.cuda or "cuda" not in row.needs or row.targets or row.code:
+        return CudaVersion.parse(row.cuda)
+    spec = parse_specifier(row.needs["cuda"])
+    admitted = matrix.admitted_toolkits(spec)
+    return admitted[-1] if admitted and spec.cover(_YET_TO_COME) == "none" else None
+
+
+def _comes_later(matrix: Matrix, gpu: AskedGpu, cuda: CudaVersion) -> str:
+    """The CUDA that first compiles for the GPU, as ``CUDA >= 13.4``, where that is a later one."""
+    change = cuda_targets(matrix, gpu.capability, cuda).nearest_change
+    return change if change.startswith("CUDA >=") else ""
 
 
 def _by_code(question: Question, candidate: Candidate, row: ReleaseRow, gpu: AskedGpu) -> Fit | None:
@@ -191,8 +204,11 @@ def _stack_refuses(question: Question, candidate: Candidate, row: ReleaseRow, gp
     return by_library or _torch_refuses(question, candidate, row, gpu)
 
 
-def refused(row: ReleaseRow, gpu: AskedGpu) -> tuple[str, str] | None:
+def refused(matrix: Matrix, row: ReleaseRow, gpu: AskedGpu) -> tuple[str, str] | None:
     """What documents require that the GPU does not have, and the change that would help."""
+    toolkit = CudaVersion.parse(row.capability_toolkit)
+    if toolkit is not None and (later := _comes_later(matrix, gpu, toolkit)):
+        return f"holds code only for the GPUs that CUDA {toolkit} knows", f"a release that was made with {later}"
     if row.capabilities and str(gpu.capability) not in row.capabilities:
         listed = ", ".join(row.capabilities)
         return f"supports compute capability {listed}", f"a GPU of compute capability {listed}"
@@ -234,7 +250,7 @@ def _libraries_refuse(matrix: Matrix, candidate: Candidate, row: ReleaseRow, gpu
             continue
         spec = parse_specifier(text)
         rows = [other for other in matrix.rows_of(canonical(key)) if _overlap(text, other.versions)]
-        refusals = [refused(other, gpu) for other in rows]
+        refusals = [refused(matrix, other, gpu) for other in rows]
         if rows and None not in refusals and spec.cover(_YET_TO_COME) == "none":
             what, _ = refusals[-1] or ("", "")
             reason = f"{candidate.label} needs {readable(key, text)}, which {what}; {gpu.label} has {gpu.capability}"

@@ -309,7 +309,7 @@ def _refusals(
     )
     found: list[tuple[Gpu, Fit]] = []
     for gpu, capability in known:
-        answers = [refused(row, AskedGpu(gpu.name or "GPU", capability, None)) for row in rows]
+        answers = [refused(facts.matrix, row, AskedGpu(gpu.name or "GPU", capability, None)) for row in rows]
         if answers and answers[0] and all(answers) and not ran_on(framework, gpu):
             what, change = answers[0]
             reason = f"the release {what}, and {gpu_title(gpu)} has {capability}"

@@ -100,6 +100,6 @@ def _refused(
         if capability is None or (isinstance(record, Framework) and ran_on(record, gpu)):
             continue
         for row in _rows(record, facts):
-            answer = refused(row, AskedGpu(gpu.name or "GPU", capability, None))
+            answer = refused(facts.matrix, row, AskedGpu(gpu.name or "GPU", capability, None))
             if answer:
                 yield record, row, gpu, *answer
