@@ -567,6 +567,8 @@ class FlawRow(Row, frozen=True, kw_only=True):
     """The CUDA versions of the builds that are broken, as a specifier; empty for all."""
     compute_capability: str = ""
     """The GPUs on which it matters, as a specifier; empty for all."""
+    only_ptx: bool = False
+    """Whether it matters only on GPUs for which a build has no native code, only PTX."""
     status: Literal["fail", "warn", "note"] = "warn"
     """``fail`` where GPUs cannot be used at all with such a release."""
     problem: str

@@ -15,11 +15,12 @@ from envcheck.compat.question.candidates import TORCH, Candidate, default_cuda
 from envcheck.compat.question.hardware import driver_cudas
 from envcheck.compat.question.question import AskedGpu, Question, agree, listed, readable, reworded
 from envcheck.compat.relations.fit import Fit, FitVerdict, conclude
+from envcheck.compat.relations.flaws import has_flaw
 from envcheck.compat.relations.gpu_code import code_runs_on, read_targets, runs_natively
 from envcheck.compat.relations.gpu_cuda import cuda_serves, cuda_targets
 from envcheck.compat.relations.torch import builds, targets_of
 from envcheck.compat.specifier import Specifier, Version, covered, parse_specifier, parse_version
-from envcheck.compat.tables import ReleaseRow
+from envcheck.compat.tables import FlawRow, ReleaseRow
 from envcheck.versions import CodeTarget, ComputeCapability, CudaVersion
 
 _JETPACK = "jetpack"
@@ -129,11 +130,35 @@ def _by_code(question: Question, candidate: Candidate, row: ReleaseRow, gpu: Ask
     fit = agree(fits, question.labels.get("driver", ""))
     if fit.bad and _supported_below(row, gpu, targets):
         return None
+    if fit.ok and (flaw := _flaw(question, candidate, targets, gpu)):
+        return conclude(
+            question.matrix,
+            "incompatible",
+            f"{candidate.label} does not run on {gpu.label}. {flaw.problem.rstrip('.')}",
+            flaw,
+            row,
+            change=flaw.change,
+        )
     if fit.ok and not question.drivers and not question.compat and not _native(question.matrix, targets, gpu):
         reason = f"{candidate.label} has only PTX for {gpu.label}, which a driver with CUDA {cuda} or newer compiles"
+        reason += " at the first start"
     else:
         reason = f"{candidate.label} on {gpu.label}: {fit.reason}"
     return reworded(question.matrix, fit, reason, row)
+
+
+def _flaw(question: Question, candidate: Candidate, targets: Sequence[CodeTarget], gpu: AskedGpu) -> FlawRow | None:
+    """Why the driver does not compile its PTX, where that is known of all that the version stands for."""
+    matrix, versions = question.matrix, question.versions.get(candidate.name, ())
+    rows = (row for row in matrix.flaws if row.only_ptx and row.name == candidate.name and row.status == "fail")
+    return next(
+        (
+            row
+            for row in rows
+            if versions and all(has_flaw(matrix, row, version, [gpu.capability], targets) for version in versions)
+        ),
+        None,
+    )
 
 
 def _by_its_code(question: Question, candidate: Candidate, row: ReleaseRow, gpu: AskedGpu) -> Fit | None:

@@ -6,13 +6,20 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from envcheck.checks import STATUSES, Evidence, Fix, Layer
+from envcheck.compat.question.package_needs import release_rows
+from envcheck.compat.relations.flaws import has_flaw
+from envcheck.compat.relations.gpu_code import read_targets
 from envcheck.compat.specifier import parse_specifier, parse_version
 from envcheck.compat.tables import FlawRow
+from envcheck.enrich.stated import first_of
 from envcheck.rules.api import Facts, Outcome, passed, rule
 from envcheck.rules.facts.driver import release_text
+from envcheck.rules.facts.frameworks import code_targets, machine
 from envcheck.rules.facts.library_names import wheel_of
 from envcheck.rules.facts.machine import driver_of
-from envcheck.snapshot import Environment, Platform, Snapshot, frameworks_in
+from envcheck.rules.facts.trials import gpus_proven
+from envcheck.snapshot import Environment, Framework, Platform, Snapshot, frameworks_in
+from envcheck.versions import CodeTarget, ComputeCapability
 
 _BUNDLED = ("nccl", "cudnn", "tensorrt")
 """Libraries whose versions a framework reports."""
@@ -29,6 +36,7 @@ class Present(NamedTuple):
     layer: Layer
     cuda: str = ""
     """The CUDA that a framework was built with."""
+    framework: Framework | None = None
 
 
 @rule(
@@ -76,12 +84,23 @@ def known_bad_release(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
 def _is_in(row: FlawRow, item: Present, facts: Facts) -> bool:
     if row.name != item.name or (row.os and facts.driver_os not in row.os) or row.confidence == "weak":
         return False
-    capabilities = (gpu.compute_capability for gpu in facts.usable_gpus)
-    return (
-        _covers(row.versions, item.version)
-        and (not row.cuda or _covers(row.cuda, item.cuda))
-        and (not row.compute_capability or any(_covers(row.compute_capability, each) for each in capabilities))
-    )
+    if row.cuda and not _covers(row.cuda, item.cuda):
+        return False
+    version, framework = parse_version(item.version), item.framework
+    proven = gpus_proven(framework, facts) if framework and row.only_ptx else ()
+    texts = (gpu.compute_capability for gpu in facts.usable_gpus if gpu not in proven)
+    capabilities = [capability for text in texts if (capability := ComputeCapability.parse(text))]
+    return version is not None and has_flaw(facts.matrix, row, version, capabilities, _code(item, facts))
+
+
+def _code(item: Present, facts: Facts) -> tuple[CodeTarget, ...]:
+    """The GPU code of a framework; where its files were not read, what its release is known to hold."""
+    same = (found for found in frameworks_in(facts.environment) if found.name == item.name)
+    framework = item.framework or next(same, None)
+    if framework and framework.gpu_code is not None:
+        return code_targets(framework)
+    rows = release_rows(facts.matrix, item.name, first_of(item.version), facts.driver_os, machine(facts))
+    return read_targets(target for each in rows for target in each.targets)
 
 
 def _covers(specifier: str, text: str | None) -> bool:
@@ -120,7 +139,9 @@ def _components(environment: Environment) -> Iterator[Present]:
                 what = name if name == framework.name else f"{name} of {framework.name}"
                 evidence = Evidence(what=what, value=version, source=framework.source)
                 layer = _FRAMEWORK if name == framework.name else _LIBRARY
-                yield Present(name, version, evidence, layer, framework.cuda or "")
+                yield Present(
+                    name, version, evidence, layer, framework.cuda or "", framework if name == framework.name else None
+                )
     for item in environment.distributions or ():
         wheel = wheel_of(item.name)
         evidence = Evidence(what=item.name, value=item.version, source=item.source)

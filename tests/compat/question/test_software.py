@@ -26,7 +26,7 @@ MATRIX = load_matrix()
 
 COMPATIBLE = """
 nvidia-cudnn-cu12==9.1.0.70 python==3.12
-tensorflow==2.18.0 gpu==RTX,5090 driver==570
+tensorflow==2.18.0 gpu==B200 driver==570
 tensorflow==2.10.0 gpu==H100 driver==535
 onnxruntime-gpu==1.21.0 gpu==RTX,5090 driver==570
 onnxruntime-gpu==1.16.0 gpu==H100

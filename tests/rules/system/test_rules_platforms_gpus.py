@@ -20,6 +20,7 @@ from envcheck.snapshot import (
     Platform,
     Process,
     Snapshot,
+    Trial,
 )
 from tests.every import every
 from tests.rules.machines import (
@@ -306,7 +307,20 @@ def with_framework(framework: Framework) -> Snapshot:
     return with_venv(machine(), venv(frameworks=Listing(items=(framework,), complete=True)))
 
 
+def tensorflow(version: str, capability: str, *code: str, **changes: Any) -> Snapshot:
+    """A TensorFlow beside a GPU of that compute capability; without ``code``, its files were not read."""
+    found = but(torch(version, "12.5", gpu_code=code or None), name="tensorflow", **changes)
+    return with_venv(machine(h200(compute_capability=capability)), venv(found))
+
+
+RAN = Trial(source="process", imported=True, ran_on_gpu=True, gpu=h200().uuid)
+
 RELEASES: list[Case] = [
+    ("known-bad-release", "only PTX for RTX 50", tensorflow("2.19.0", "12.0", "sm_89", "compute_90"), ("fail",)),
+    ("known-bad-release", "by its release", tensorflow("2.20.0", "12.0"), ("fail",)),
+    ("known-bad-release", "only PTX, which runs", tensorflow("2.19.0", "9.0", "sm_89", "compute_90"), ("pass",)),
+    ("known-bad-release", "native code", tensorflow("2.19.0", "12.0", "sm_90", "sm_120"), ("pass",)),
+    ("known-bad-release", "it ran", tensorflow("2.19.0", "12.0", "compute_90", trial=RAN), ("pass",)),
     ("known-bad-release", "a preview of Windows", windows("10.0.21343.1000"), ("fail",)),
     ("known-bad-release", "its full number in fewer parts", windows("10.0.21343"), ("fail",)),
     ("known-bad-release", "a later one", windows("10.0.22631.4317"), ("pass",)),
