@@ -508,9 +508,25 @@ def test_a_line_that_needs_another_beside_it_says_nothing_alone(line: str, besid
 
 @every(
     [
+        'Error: DriverError(CUDA_ERROR_INVALID_PTX, "a PTX JIT compilation failed")',
+        "TVMError: cuModuleLoadData(&(module_[device_id]), data_.c_str()) failed with error: CUDA_ERROR_INVALID_PTX",
+        "Error: CUDA: cuModuleLoadData failed: CUDA_ERROR_INVALID_PTX",
+        "cuLaunchKernel(kernel, grid) failed with CUDA_ERROR_INVALID_HANDLE",
+    ]
+)
+def test_the_refused_code_of_another_program_is_not_that_of_tensorflow(line: str) -> None:
+    assert cause(lines(line)) != "gpu-code-missing"
+
+
+@every(
+    [
         ("warning: not compiled with GPU offload support, --gpu-layers option will be ignored", "llama.cpp"),
         ("OpenCV(4.8.0) error: (-216:No CUDA support) The library is compiled without CUDA support", "opencv"),
         ("Target GPU SM 120 is not supported by this TensorRT release", "tensorrt"),
+        (
+            "tf_gpu_runtime_wrappers.cc:40] 'cuModuleLoadData(&module, data)' failed with 'CUDA_ERROR_INVALID_PTX'",
+            "TensorFlow",
+        ),
         ("Specified provider 'CUDAExecutionProvider' is not in available provider names", "onnxruntime-gpu"),
         ("[LightGBM] [Fatal] GPU Tree Learner was not enabled in this build.", "lightgbm"),
         ("AssertionError: Torch not compiled with CUDA enabled", "torch"),
