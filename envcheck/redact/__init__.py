@@ -26,7 +26,9 @@ def mask_secrets(report: Report) -> Report:
     """``report`` without what looks like a password, key or token; the same object where there is none."""
     encoded = as_json(report)
     hints = every_hint() if encoded is None else every_hint().within(encoded)
-    return rewritten(report, Rewriting(cache(partial(masked, hints=hints)), masked_value, hints.absent))
+    return rewritten(
+        report, Rewriting(cache(partial(masked, hints=hints)), masked_value, hints.absent, everywhere=True)
+    )
 
 
 def redact(report: Report, homes: Iterable[str] = ()) -> Report:

@@ -66,15 +66,27 @@ _HEADER = r"""(?ix)(?P<name>\b(?:(?:proxy-)?authorization|(?:set-)?cookie)\b["']
         |(?P<scheme>\bbearer(?:\s+|%(?:25)?20))(?P<key>[^\s"',;]{6,})"""
 """What follows is secret to the end of the line."""
 _HEADERS = ("authorization", "proxy-authorization", "cookie", "set-cookie", "bearer")
+_ADDRESSED = r"""(?:(?:[a-z\d-]+\.)+[a-z]{2,}|localhost|\d{1,3}(?:\.\d{1,3}){3})(?::\d{1,5})?(?:[/?\#\s"'<>]|$)"""
+"""A host that cannot be part of a password by its looks."""
+_REFERENCE = r"""(?!\d{1,3}(?:\.\d{1,3}){3}(?::\d|/))(?:v?\d|sha\d+:|main\b|master\b|HEAD\b)[^\s@"'<>]*(?:[\s"'<>]|$)"""
+"""What stands behind the ``@`` of a repository or an image."""
 _LOGIN = r"""(?xm)(?P<scheme>[A-Za-z][A-Za-z0-9+.-]{0,30}://)
         (?:[^\s/"'<>]{1,300}@
           | [^\s/@:\["'<>]{0,99}:(?!\d{1,5}/)[^\s@"'<>]{1,300}@
-          | (?!localhost:)[^\s/@:.\["'<>]{0,99}:[^\s@"'<>]{1,300}@(?!v?\d|sha\d+:|main\b|master\b|HEAD\b)
+          | (?!localhost:)[^\s/@:.\["'<>]{0,99}:[^\s@"'<>]{1,300}@(?!REFERENCE)
           | [^\s/@:\["'<>]{0,99}:[^\s@"'<>]{1,300}@(?=(?:[a-z\d-]+\.)+[a-z]{2,}(?:[:/?\#\s"'<>]|$)))
-        (?:[^\s/"'<>]{0,300}@)?"""
+        (?:(?:(?!://)[^\s"'<>]){0,600}@(?=ADDRESSED)
+          | (?:(?!ADDRESSED)(?:(?!://)[^\s@"'<>]){0,300}@(?!REFERENCE)){1,8})?""".replace(
+    "REFERENCE", _REFERENCE
+).replace("ADDRESSED", _ADDRESSED)
 _ENCODED_LOGIN = r"(?i)(?P<scheme>[a-z][a-z0-9+.-]{0,30}%3A%2F%2F)(?:(?!%2F|%3F|%40)[^\s\"'<>&]){1,300}%40"
 """A password may hold a slash; what follows a port is a path, unless a name without a domain stands before the port,
-or a name with one behind the ``@``."""
+or a name with one behind the ``@``. What follows the ``@`` is still password where another one follows, unless a host
+with a domain begins there."""
+_CHANNEL = r"""(?xi)(?P<host>(?:://[^\s/"'<>]{1,300}|(?<![\w./@-])(?:[\w-]{1,63}\.){1,8}[a-z]{2,24}(?::\d{1,5})?)
+        (?:/[^\s/"'<>]{1,100}){0,6}?/t/)(?P<token>[^\s/"'<>?\#]{1,300})(?P<more>/(?!\d+(?:[/?\#\s"'<>),;.]|$)))?"""
+"""``/t/TOKEN/`` in the address of a conda channel; in that of a forum a topic and its number follow."""
+_UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-", re.IGNORECASE)
 _COMMAND = r"""(?x)
     (?P<before>(?<!\S)(?:-u|-U|--user|--proxy-user)[\s=]*["']?[^\s:"'/=-][^\s:"'/]{0,99}:)(?!\d+(?:\s|$))
            (?P<login>[^\s"']{1,300})
@@ -139,6 +151,7 @@ _HINTS = (
     *("mot de passe", "motdepasse", "mot_de_passe", "contrase", "senha", "parola", "mdp", "passord", "senord"),
     *("adgangskode", "salasana", "haslo", "has?o", "heslo", "jelsz", "lozinka", "ifre"),
     *(word + sign for word in ("auth", "otp", "pass", "pat", "pw", "pwd") for sign in ("=", " =", '":', "':")),
+    "/t/",
     *(word + sign for word in ("salt", "session", "sid", "sig") for sign in ("=", " =")),
     *("_pass", "-pass", "pass_", "_pw", "_sig", "-sig", "_salt", "_otp", "otp_", "pat_", "_sid", "_pat:"),
 )
@@ -220,6 +233,7 @@ def _masked(text: str) -> str:
     text = _BODY.sub(_without_body, text)
     text = re.sub(_LOGIN, rf"\g<scheme>{MASK}@", text)
     text = re.sub(_ENCODED_LOGIN, rf"\g<scheme>{MASK}%40", text)
+    text = re.sub(_CHANNEL, _in_channel, text)
     text = re.sub(_HEADER, _headed, text)
     text = _without_assigned(text)
     text = re.sub(_COMMAND, _typed, text)
@@ -277,6 +291,16 @@ def _is_telling_in_text(match: re.Match[str]) -> bool:
         return True
     value = re.match(r"[\"']?([A-Za-z0-9]{12,200})(?![\w.])", match.string[match.end() : match.end() + 202])
     return value is not None and _is_random(value[1])
+
+
+def _in_channel(match: re.Match[str]) -> str:
+    """At the end of an address that does not speak of conda, only what looks random is a token."""
+    if not match["more"]:
+        a_topic = match.string.startswith("/", match.end())
+        looks_random = _is_random(match["token"]) or _UUID.search(match["token"])
+        if a_topic or not (looks_random or "conda" in match["host"].lower()):
+            return match[0]
+    return f"{match['host']}{MASK}{match['more'] or ''}"
 
 
 def _headed(match: re.Match[str]) -> str:

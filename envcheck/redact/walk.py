@@ -35,16 +35,18 @@ class Rewriting(NamedTuple):
     """Whether it surely changes nothing in records of which this is the JSON, nor any enumerated word; None where that
     cannot be told.
     """
+    everywhere: bool = False
+    """Whether it also changes the keys of mappings, and the fields in which nobody's name is sought."""
 
 
 _AT_ONCE, _FEW = 64, 8
 """Records that are asked about together, and the number from which on each is looked at by itself."""
 _OURS = frozenset({"rule", "primary", "schema_version", "version", "unit", "precision"})
-"""Fields that hold envcheck's own words or versions: nothing in them is anybody's name."""
+"""Fields that hold envcheck's own words or versions: what looks like a name or an address in them is none."""
 
 
 def rewritten(record: T, how: Rewriting) -> T:
-    """``record`` with every text changed; the same object where nothing changed. Keys and enumerated words stay."""
+    """``record`` with every text changed; the same object where nothing changed. Enumerated words stay."""
     found: T = _record(record, how)
     return found
 
@@ -54,7 +56,7 @@ def _record(record: Any, how: Rewriting) -> Any:
     kind: Any = type(record)
     for name in _fields(kind) if how.leaves is None else kind.__struct_fields__:
         value = getattr(record, name)
-        if value is None or name in _OURS:
+        if value is None or (name in _OURS and not how.everywhere):
             continue
         new = _value(value, how)
         if new is not value:
@@ -72,8 +74,9 @@ def _value(value: Any, how: Rewriting) -> Any:
         items = tuple(_items(value, how))
         return value if all(new is old for new, old in zip(items, value, strict=True)) else items
     if isinstance(value, dict):
-        entries = {key: _entry(key, inner, how) for key, inner in value.items()}
-        return value if all(entries[key] is inner for key, inner in value.items()) else entries
+        entries = [(_key(key, how), _entry(key, inner, how)) for key, inner in value.items()]
+        same = all(key == old and new is inner for (key, new), (old, inner) in zip(entries, value.items(), strict=True))
+        return value if same else dict(entries)
     return value
 
 
@@ -97,6 +100,10 @@ def as_json(record: Any) -> str | None:
         return msgspec.json.encode(record).decode()
     except UnicodeEncodeError:
         return None
+
+
+def _key(key: Any, how: Rewriting) -> Any:
+    return how.change(key) if how.everywhere and isinstance(key, str) else key
 
 
 def _entry(key: str, value: Any, how: Rewriting) -> Any:

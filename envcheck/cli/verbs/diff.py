@@ -71,7 +71,7 @@ def without_secrets(found: Diff) -> Diff:
     Masking the little that differs takes a tenth of the time that masking whole reports takes, and many reports repeat
     the same texts.
     """
-    masking = Rewriting(cache(masked), masked_value)
+    masking = Rewriting(cache(masked), masked_value, everywhere=True)
     comparisons = tuple(_without_secrets(comparison, masking) for comparison in found.comparisons)
     differs = any(comparison.changes for comparison in comparisons)
     return msgspec.structs.replace(
