@@ -55,7 +55,7 @@ def sample(hint: Any, text: str) -> Any:
     if hint in (int, float, bool):
         return 1 if hint is not bool else True
     kind = get_origin(hint) or hint
-    parameters = dict(zip(getattr(kind, "__parameters__", ()), arguments, strict=False))
+    parameters: dict[Any, Any] = dict(zip(getattr(kind, "__parameters__", []), arguments, strict=False))
     fields = {name: parameters.get(each, each) for name, each in get_type_hints(kind).items()}
     own = {field.name for field in msgspec.structs.fields(kind)}
     filled = {
@@ -68,7 +68,7 @@ def sample(hint: Any, text: str) -> Any:
 
 def _bound(hint: Any, parameters: dict[Any, Any]) -> Any:
     """``tuple[T, ...]`` with what ``T`` is."""
-    return hint[tuple(parameters.values())] if parameters and getattr(hint, "__parameters__", ()) else hint
+    return hint[tuple(parameters.values())] if parameters and getattr(hint, "__parameters__", []) else hint
 
 
 def said(text: str) -> Report:

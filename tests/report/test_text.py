@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import html
+import json
 import os
 import re
 import unicodedata
@@ -14,6 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from envcheck.checks import Check, Evidence, Fix, Ignored, Location, Report, Source, Subject, Summary
+from envcheck.components import parse_components
 from envcheck.importers import read_text
 from envcheck.pipeline import session
 from envcheck.pipeline.request import Request
@@ -224,6 +227,29 @@ def test_what_cannot_be_tried_is_not_offered() -> None:
     assert "Not tested" not in text
     assert text.splitlines()[0] == "PASS  Everything fits (static checks only)"
     assert "Not tested" not in render(EXAMPLES["assumed"](), "text", PLAIN)
+
+
+@pytest.mark.parametrize(
+    ("assumed", "what"),
+    [
+        ("gpu==H100,driver==580.65.06,os==linux", "machine; performance (--bench): likewise"),
+        ("torch==2.5.1", "environment"),
+    ],
+)
+def test_what_an_assumption_left_untried_is_told_with_the_reason(assumed: str, what: str) -> None:
+    """By real runs: the pages go by the reason that the probes' rows have."""
+    found = session.check(
+        Request(assume=parse_components(assumed), deep=True, probes=("platform", "deep.torch", "bench.gemm"))
+    )
+    told = f"Not tested: framework import (--deep): not run, --assume describes another {what}"
+    text = render(found, "text", PLAIN)
+    assert " ".join(text.split()).partition("Not tested")[2].startswith(f"{told.removeprefix('Not tested')}.")
+    assert told in html.unescape(render(found, "html", PLAIN))
+    assert told in render(found, "markdown", PLAIN).replace("\\", "")
+    rows = json.loads(render(found, "json", PLAIN))["probes"]
+    assert {row["detail"] for row in rows if row["name"].startswith("deep.")} == {
+        f"not assumed (--assume describes another {what.partition(';')[0]})"
+    }
 
 
 def test_the_rows_tell_mig_use_and_what_a_framework_says() -> None:

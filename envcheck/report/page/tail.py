@@ -12,6 +12,10 @@ from envcheck.snapshot import frameworks_in
 from envcheck.text.wrap import width
 
 _GAP = 3
+_WAYS = {"deep": "framework import (--deep)", "bench": "performance (--bench)"}
+"""What the probes of a kind test."""
+_ASSUMED_AWAY = "not assumed ("
+"""How the reason begins for which a probe was left out beside ``--assume``."""
 
 
 def tail_lines(report: Report, pen: Pen, room: Room) -> list[Line]:
@@ -77,18 +81,34 @@ def _counts_line(report: Report, pen: Pen) -> list[Line]:
 
 
 def untested(report: Report) -> str:
-    """Which tests would confirm a verdict of static checks; empty where there is nothing to test."""
-    if not is_live_report(report):
-        return ""
+    """Which tests would confirm a verdict of static checks, or why they were not run; empty for none."""
+    ways = _to_test(report) if is_live_report(report) else _not_run(report)
+    return f"Not tested: {(', ' if is_live_report(report) else '; ').join(ways)}." if ways else ""
+
+
+def _to_test(report: Report) -> list[str]:
     ways = []
     if frameworks_in(judged_environment(report)) and not (has_trial(report) or was_to_be_tried(report)):
-        ways.append("framework import (--deep)")
+        ways.append(_WAYS["deep"])
     environment = judged_environment(report)
     if environment and environment.shipped and environment.shipped.packages and environment.verified is None:
         ways.append("file contents (--verify)")
     if report.gpus and not any(found.value for found in report.measurements):
-        ways.append("performance (--bench)")
-    return f"Not tested: {', '.join(ways)}." if ways else ""
+        ways.append(_WAYS["bench"])
+    return ways
+
+
+def _not_run(report: Report) -> list[str]:
+    """What tries the machine or environment that is here does not try what was assumed in its place."""
+    ways: list[str] = []
+    said: set[str] = set()
+    for kind, way in _WAYS.items():
+        told = {run.detail for run in report.probes if run.name.startswith(f"{kind}.") and run.status == "skipped"}
+        if len(told) == 1 and (reason := told.pop()).startswith(_ASSUMED_AWAY):
+            why = f"not run, {reason.removeprefix(_ASSUMED_AWAY).removesuffix(')')}"
+            ways.append(f"{way}: {'likewise' if why in said else why}")
+            said.add(why)
+    return ways
 
 
 def count_text(report: Report) -> str:
