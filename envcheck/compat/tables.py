@@ -993,6 +993,22 @@ class SystemPackageRow(Row, frozen=True, kw_only=True):
         return f"system-package/{self.component}"
 
 
+class InstallerRow(Row, frozen=True, kw_only=True):
+    """A program that installs packages for Python, and the words with which it does."""
+
+    name: str
+    commands: str
+    """Regular expression for what it is called by, without a folder: ``pip3.11``."""
+    verbs: tuple[str, ...] = ()
+    """Words behind it with which it installs; empty: any word."""
+    apart: tuple[str, ...] = ()
+    """First words behind it with which the verbs mean something else, as in ``uv python install``."""
+
+    @property
+    def id(self) -> str:
+        return f"installer/{self.name}"
+
+
 class IndexRow(Row, frozen=True, kw_only=True):
     """A package index, and which builds of PyTorch it serves."""
 

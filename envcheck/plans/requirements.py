@@ -191,6 +191,7 @@ def of_arguments(
 
 def _of_words(sheet: Sheet, words: list[str], line: int, index: Index, find: Find) -> Iterator[Planned]:
     asked, options = _sorted_words(words)
+    upgrades = not _UPGRADES.isdisjoint(words)
     extras = tuple(given for meaning, given in options if meaning == _EXTRA)
     includes = [each for each in options if not index.take(*each) and each[0] != _EXTRA]
     for meaning, given in includes:
@@ -205,7 +206,7 @@ def _of_words(sheet: Sheet, words: list[str], line: int, index: Index, find: Fin
             yield _by_variable(sheet, word, line)
         else:
             for found in _requirement(sheet, word, line, index):
-                newest = _UPGRADES & set(words) and found.version is None and found.problem is None
+                newest = upgrades and found.version is None and found.problem is None
                 yield msgspec.structs.replace(found, problem=_NEWEST) if newest else found
 
 
