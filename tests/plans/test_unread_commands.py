@@ -242,6 +242,20 @@ def test_what_installs_nothing_is_no_doubt(line: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("FROM nvidia/cuda:12.4.1-runtime-ubuntu22.04\nRUN pip install 'fschat[model_worker]'", 3),
+        ("FROM nvidia/cuda:12.4.1-runtime-ubuntu22.04\nRUN pip install 'fschat[model_worker]==0.2.36' numpy", 3),
+        ("FROM nvidia/cuda:12.4.1-runtime-ubuntu22.04\nRUN pip install fschat numpy", 0),
+        (f"FROM nvidia/cuda:12.4.1-runtime-ubuntu22.04\nRUN {TORCH} && pip install 'uvicorn[standard]'", 0),
+        ("FROM pytorch/pytorch:2.4.0-cuda12.4-cudnn9-runtime\nRUN pip install 'uvicorn[standard]'", 0),
+    ],
+)
+def test_extras_of_an_unknown_package_are_no_pass_for_the_image_alone(text: str, code: int) -> None:
+    assert exit_code(text)[0] == code
+
+
+@pytest.mark.parametrize(
     ("text", "found"),
     [
         ("# escape=`\nFROM debian\nRUN pip install `\n  numpy", {"numpy"}),
