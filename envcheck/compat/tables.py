@@ -951,6 +951,8 @@ class ImageRow(Row, frozen=True, kw_only=True):
     """Greatest one of the generations that its notes name."""
     libraries: bool = True
     """Whether CUDA's libraries are in it where CUDA is, and not its runtime alone."""
+    nvcc: str = ""
+    """Regular expression for those of the tags whose images are known to hold the CUDA toolkit with nvcc."""
     musl: bool = False
     """Whether its C library is musl, for which wheels for glibc are not."""
 

@@ -24,6 +24,7 @@ from envcheck.compat.specifier import parse_version
 from envcheck.compat.tables import ExtraRow
 from envcheck.components import Bound, Component
 from envcheck.pipeline.planned.checks import answered, asked, check_of, label_of, left_open
+from envcheck.pipeline.planned.compiled import uncompiled
 from envcheck.pipeline.planned.libraries import without_libraries
 from envcheck.pipeline.planned.pins import contradictions
 from envcheck.pipeline.planned.ranges import held_back, judge_range
@@ -139,6 +140,9 @@ def _of_package(
     found = _other(item, environment, machine, matrix)
     if found.status == "pass" and item.version is not None:
         found = without_libraries(item, environment, matrix) or found
+    if found.status == "pass" and (unbuilt := uncompiled(item, environment, matrix)):
+        yield unbuilt
+        return
     if (
         found.status == "fail"
         and _is_for_the_cpu(item, environment, matrix)

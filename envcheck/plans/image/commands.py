@@ -17,7 +17,7 @@ from envcheck.plans.kit.index import Index
 from envcheck.plans.kit.requirement import unread
 from envcheck.plans.kit.sheet import Reader, Sheet
 from envcheck.plans.kit.shell import Command
-from envcheck.plans.requirements import of_arguments
+from envcheck.plans.requirements import SHARES_BUILDS, of_arguments
 from envcheck.snapshot import Planned
 
 _PIP = re.compile(r"pip[0-9.]{0,6}")
@@ -45,7 +45,7 @@ _PRINTS = frozenset({"echo", "printf", ":"})
 _MOST_TRIED = 64
 """Words of a command that may be the program which installs, behind others that only start it."""
 _FROM_ITS_INPUT = frozenset({"xargs", "parallel"})
-_INDEXES = {
+_OPTIONS = {
     "PIP_INDEX_URL": "index",
     "PIP_EXTRA_INDEX_URL": "extra",
     "PIP_FIND_LINKS": "links",
@@ -55,8 +55,10 @@ _INDEXES = {
     "UV_INDEX": "extra",
     "UV_FIND_LINKS": "links",
     "UV_TORCH_BACKEND": "backend",
+    "PIP_NO_BUILD_ISOLATION": SHARES_BUILDS,
+    "UV_NO_BUILD_ISOLATION": SHARES_BUILDS,
 }
-"""Variables that say where pip and uv look, as the options of these names do."""
+"""Variables that say where pip and uv look and how they build, as the options of these names do."""
 _CHOOSES = {"--extra": "extra", "--extras": "extra", "-E": "extra", "--group": "group", "--with": "group"}
 """Options of ``uv sync`` and ``poetry install`` that ask for an extra or a group too."""
 _CHOOSES_ALL = frozenset({"--all-extras", "--all-groups"})
@@ -132,12 +134,13 @@ def _of_word(
     verb = _verb(rest)
     if not is_apart(sheet.matrix, name, verb) and (asked := _asked_of_pip(name, rest)):
         index = Index()
-        for variable, meaning in _INDEXES.items():
+        for variable, meaning in _OPTIONS.items():
             if variable in variables:
                 index.take(meaning, variables[variable])
         if not any(not each.startswith("-") or each.startswith(_INCLUDES) for each in asked[1:]):
             return iter([unread(sheet, name, line, "it does not say what it installs")])
-        return of_arguments(sheet, asked[1:], line, index, partial(layout.find, sheet))
+        shared = [SHARES_BUILDS for each, meaning in _OPTIONS.items() if meaning == SHARES_BUILDS and each in variables]
+        return of_arguments(sheet, [*asked[1:], *shared], line, index, partial(layout.find, sheet))
     if verb and verb in _PROJECT_TOOLS.get(name, ()):
         adds = name == "pipenv" and any(not each.startswith("-") for each in rest[rest.index(verb) + 1 :])
         return None if adds else _of_lock(sheet, line, f"{name} {verb}", rest, layout)
