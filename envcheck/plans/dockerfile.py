@@ -344,7 +344,7 @@ def _of_command(sheet: Sheet, run: _Run, command: Command) -> Iterator[Planned]:
 def _commanded(order: Instruction, run: _Run) -> Iterator[Command]:
     """The commands of a shell's text, or the one whose words are given as JSON."""
     if order.listed is not None:
-        return of_words(order.listed, {})
+        return of_words(order.listed, run.variables)
     return of_words([*run.shell, order.text], run.variables) if run.shell else commands(order.text, run.variables)
 
 

@@ -106,6 +106,8 @@ RUN python3 -c "import pip; pip.main(['install', 'vllm'])"
 RUN i() { pip install "$@"; }; i vllm
 RUN for p in numpy vllm; do pip install $p; done
 ARG p=numpy§RUN for p in vllm; do pip install $p; done
+RUN if [ -f x ]; then V=0.5.0; else V=0.6.0; fi; pip install vllm==$V
+RUN case $(uname -m) in x86_64) P=vllm;; *) P=numpy;; esac; pip install $P
 RUN V=0.6.0; V=$(cat version); pip install vllm==$V
 ENV V=0.6.0§ENV V=$OTHER§RUN pip install vllm==$V
 RUN pip install $(cat list)
@@ -128,6 +130,7 @@ SHELL ["pip", "install"]§RUN vllm
 COPY <<EOF /list.txt§vllm§EOF§RUN pip install -r /list.txt
 COPY <<EOF /start§pip install vllm§EOF§RUN chmod +x /start && /start
 ADD https://example.org/start.sh /start.sh§RUN bash /start.sh
+COPY start.sh /§RUN ./start.sh
 ADD https://example.org/list.txt /list.txt§RUN pip install -r /list.txt
 RUN [ "pip", "install", "vllm"
 RUN pip install "vllm
@@ -231,6 +234,8 @@ def _divided(text: str, place: int) -> tuple[list[str], list[str]]:
         "RUN conda config --add channels conda-forge && conda run -n x make install",
         "RUN echo $((1<<2)) && ${HOME}/bin/tool install",
         'RUN echo "a # b" \'it is <<EOF\' # pip install "x',
+        "COPY start.sh /start.sh\nRUN chmod +x /start.sh && chown 1:1 /start.sh",
+        'COPY start.sh /start.sh\nENTRYPOINT ["/start.sh"]',
         'ENTRYPOINT exec "$@"',
         'ENV RUN="pip install torch"',
         "# RUN pip install torch \\",

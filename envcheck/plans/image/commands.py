@@ -116,7 +116,7 @@ def _of_words(sheet: Sheet, line: int, command: Command, layout: Layout, *, at_s
             found = _of_uv_run(sheet, line, inner, layout)
             within = _of_words(sheet, line, inner, layout, at_start=at_start)
             return [*found, *(within or ())]
-        of_word = _of_word(sheet, line, word, rest, command.variables, layout, at_start=at_start)
+        of_word = _of_word(sheet, line, word, rest, command.variables, layout, runs=place == 0 and not at_start)
         if of_word is not None:
             before = words[:place]
             takes_more = any(each.rpartition("/")[2] in _FROM_ITS_INPUT for each in before)
@@ -126,9 +126,9 @@ def _of_words(sheet: Sheet, line: int, command: Command, layout: Layout, *, at_s
 
 
 def _of_word(
-    sheet: Sheet, line: int, word: str, rest: list[str], variables: dict[str, str], layout: Layout, *, at_start: bool
+    sheet: Sheet, line: int, word: str, rest: list[str], variables: dict[str, str], layout: Layout, *, runs: bool
 ) -> Iterator[Planned] | None:
-    """What the command that ``word`` begins installs; None where it begins none."""
+    """What the command that ``word`` begins installs; None where it begins none. ``runs``: a build begins with it."""
     named = _NAME.fullmatch(word)
     name = named["name"] if named else word
     verb = _verb(rest)
@@ -150,7 +150,7 @@ def _of_word(
     if _PYTHON.fullmatch(name) and verb.endswith("setup.py") and set(rest) & {"install", "develop"}:
         return iter([unread(sheet, "setup.py", line, "it installs what the program states, which is not run")])
     script = verb if _STARTS_SCRIPTS.fullmatch(name) else word
-    found = list(_of_script(sheet, line, script, layout, at_start=at_start))
+    found = list(_of_script(sheet, line, script, layout, runs=runs))
     return iter(found) if found else None
 
 
@@ -223,10 +223,10 @@ def _of_lock(sheet: Sheet, line: int, command: str, words: list[str], layout: La
     yield unread(sheet, command, line, problem)
 
 
-def _of_script(sheet: Sheet, line: int, path: str, layout: Layout, *, at_start: bool) -> Iterator[Planned]:
+def _of_script(sheet: Sheet, line: int, path: str, layout: Layout, *, runs: bool) -> Iterator[Planned]:
     is_named_so = _SCRIPT.fullmatch(path) is not None
     place = layout.find(sheet, path)
-    if place is None and is_named_so and layout.covers(path) and not at_start:
+    if place is None and is_named_so and layout.covers(path) and runs:
         yield unread(sheet, path[:80], line, "this script was not found, and what it installs is not known")
     if place is None or (not is_named_so and "." in path.rpartition("/")[2]):
         return

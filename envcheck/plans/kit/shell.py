@@ -33,6 +33,8 @@ _BEFORE = frozenset(
 )
 """Words in front of a command that leave it what it is."""
 _ASSIGNS = frozenset({"export", "declare", "local", "readonly", "typeset"})
+_BEGINS_CASES = frozenset({"if", "case"})
+_END_CASES = (["fi"], ["esac"])
 _SETS_LATER = frozenset({"for", "select", "read", "unset", "mapfile", "getopts"})
 """Words that give the variables named behind them values that no text tells."""
 _SHELL = re.compile(r"(?:.*/)?(?:(?:ba|da|z|k|a)?sh|su|runuser)")
@@ -76,10 +78,12 @@ def commands(text: str, values: dict[str, str], nested: int = 0) -> Iterator[Com
         yield Command([], values)
         return
     kept = any(line.kept for line in lines)
+    depth = 0
     for line in lines:
+        depth += sum(word in _BEGINS_CASES for word in line.words[:2]) - (line.words[:1] in _END_CASES)
         for inner in line.substituted:
             yield from commands(inner, values, nested + 1) if nested < _MOST_NESTED else [Command([inner], values)]
-        yield from _command(replace(line, kept=kept), values, nested)
+        yield from _command(replace(line, kept=kept), values, nested, sure=depth <= 0)
 
 
 def of_words(words: list[str], values: dict[str, str], nested: int = 0) -> Iterator[Command]:
@@ -199,7 +203,8 @@ def _body(text: str, place: int, end: str, *, chomp: bool) -> tuple[str, int]:
     return "\n".join(lines), place
 
 
-def _command(line: _Line, values: dict[str, str], nested: int) -> Iterator[Command]:
+def _command(line: _Line, values: dict[str, str], nested: int, *, sure: bool) -> Iterator[Command]:
+    """The command behind its assignments; one that is not ``sure`` to run gives no variable a value that is known."""
     words, own = line.words, dict[str, str]()
     start = 0
     while start < len(words):
@@ -224,7 +229,7 @@ def _command(line: _Line, values: dict[str, str], nested: int) -> Iterator[Comma
     if lasting:
         for name in own:
             values.pop(name, None)
-        values |= known
+        values |= known if sure else {}
         return
     inside = {name: value for name, value in values.items() if name not in own} | known if own else values
     yield from _of_line(_Line(rest, line.documents, kept=line.kept), inside, nested)
