@@ -83,6 +83,8 @@ RUN sudo -u app bash -lc 'pip install vllm'
 RUN timeout 300 nice -n 5 pip install vllm
 RUN uv run --with vllm python x.py
 RUN uv run -w vllm x.py
+RUN uv run --no-sync pixi add vllm
+RUN uv run --no-sync pip install vllm
 RUN /root/.local/bin/uv sync
 RUN uvx --with vllm tool
 RUN pdm add vllm
@@ -300,6 +302,12 @@ def test_lines_are_divided_as_docker_does(tmp_path: Path, text: str, found: set[
 def test_what_is_out_of_bounds_is_refused(tmp_path: Path, text: str, told: str) -> None:
     with pytest.raises(UsageError, match=told):
         plan(tmp_path, Dockerfile=f"FROM debian\n{text}\n")
+
+
+def test_programs_that_start_each_other_end(tmp_path: Path) -> None:
+    text = f"FROM debian\nRUN {'uv run --no-sync ' * 3_000}pip install torch\nRUN {'ONBUILD RUN ' * 5_000}x\n"
+    text += f"ONBUILD {'ONBUILD RUN ' * 5_000}x\nRUN {'sudo sh -c ' * 5_000}x\n"
+    assert packages(plan(tmp_path, Dockerfile=text))[""].line == 2
 
 
 def test_a_variable_that_would_grow_out_of_bounds_is_not_known(tmp_path: Path) -> None:

@@ -107,22 +107,22 @@ def _of_words(sheet: Sheet, line: int, command: Command, layout: Layout, *, at_s
     words = command.words
     if any(" " in word and installs(sheet.matrix, word) for word in words):
         return None  # a text for a program that is not known
+    found: list[Planned] = []
+    behind = 0
     for place, word in enumerate(words[:_MOST_TRIED]):
         rest = words[place + 1 :]
-        if (packages := of_system(sheet, line, words[place:])) is not None:
-            return packages
         if word.rpartition("/")[2] == "uv" and _verb(rest) == "run":
-            inner = Command(rest[rest.index("run") + 1 :], command.variables)
-            found = _of_uv_run(sheet, line, inner, layout)
-            within = _of_words(sheet, line, inner, layout, at_start=at_start)
-            return [*found, *(within or ())]
-        of_word = _of_word(sheet, line, word, rest, command.variables, layout, runs=place == 0 and not at_start)
-        if of_word is not None:
-            before = words[:place]
+            behind = place + rest.index("run") + 2
+            found += _of_uv_run(sheet, line, Command(words[behind:], command.variables), layout)
+        packages = of_system(sheet, line, words[place:])
+        if packages is None:
+            packages = _of_word(sheet, line, word, rest, command.variables, layout, runs=place == 0 and not at_start)
+        if packages is not None:
+            before = words[behind:place]
             takes_more = any(each.rpartition("/")[2] in _FROM_ITS_INPUT for each in before)
             is_open = takes_more or installs(sheet.matrix, " ".join(before)) or _is_named_by_a_variable(sheet, before)
-            return [*of_word, *([unread(sheet, before[0][:80], line, _UNREAD)] if is_open else [])]
-    return None
+            return [*found, *packages, *([unread(sheet, before[0][:80], line, _UNREAD)] if is_open else [])]
+    return [*found, *(_unknown(sheet, line, words[behind:]) if words[behind:] else ())] if behind else None
 
 
 def _of_word(
