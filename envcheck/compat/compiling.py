@@ -47,6 +47,7 @@ FIELDS = {
     "index": "indexes",
     "extra": "extras",
     "system-package": "system_packages",
+    "installer": "installers",
     "secret": "secrets",
     "family": "families",
     "fragment": "fragments",

@@ -35,6 +35,7 @@ from envcheck.compat.tables import (
     GpuRow,
     ImageRow,
     IndexRow,
+    InstallerRow,
     LinkRow,
     MigRow,
     ProductRow,
@@ -108,6 +109,7 @@ class Matrix:
     indexes = Table(IndexRow)
     extras = Table(ExtraRow)
     system_packages = Table(SystemPackageRow)
+    installers = Table(InstallerRow)
     families = Table(FamilyRow)
     fragments = Table(FragmentRow)
     errors = Table(ErrorRow)

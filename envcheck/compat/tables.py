@@ -955,6 +955,8 @@ class ImageRow(Row, frozen=True, kw_only=True):
     """Greatest one of the generations that its notes name."""
     libraries: bool = True
     """Whether CUDA's libraries are in it where CUDA is, and not its runtime alone."""
+    nvcc: str = ""
+    """Regular expression for those of the tags whose images are known to hold the CUDA toolkit with nvcc."""
     musl: bool = False
     """Whether its C library is musl, for which wheels for glibc are not."""
 
@@ -995,6 +997,22 @@ class SystemPackageRow(Row, frozen=True, kw_only=True):
     @property
     def id(self) -> str:
         return f"system-package/{self.component}"
+
+
+class InstallerRow(Row, frozen=True, kw_only=True):
+    """A program that installs packages for Python, and the words with which it does."""
+
+    name: str
+    commands: str
+    """Regular expression for what it is called by, without a folder: ``pip3.11``."""
+    verbs: tuple[str, ...] = ()
+    """Words behind it with which it installs; empty: any word."""
+    apart: tuple[str, ...] = ()
+    """First words behind it with which the verbs mean something else, as in ``uv python install``."""
+
+    @property
+    def id(self) -> str:
+        return f"installer/{self.name}"
 
 
 class IndexRow(Row, frozen=True, kw_only=True):

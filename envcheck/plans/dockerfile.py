@@ -1,7 +1,8 @@
 """Dockerfiles: the base image of the last stage and what its RUN lines install with pip, uv and conda.
 
 Only the stages count that the last one is built from, or copies Python packages from. A shell is not interpreted: of
-each command the words count, and one that contains a variable without a value stays open.
+each command the words count, and one that contains a variable without a value stays open. So does every line that names
+a program which installs packages, in a way that is not read.
 """
 
 from __future__ import annotations
@@ -20,7 +21,9 @@ from packaging.specifiers import SpecifierSet
 from envcheck.compat.images import image_of
 from envcheck.compat.question.declared import declared
 from envcheck.errors import UsageError
-from envcheck.plans.image.commands import INSTALLS, installed
+from envcheck.plans.image.commands import installed
+from envcheck.plans.image.installers import installs
+from envcheck.plans.image.instructions import Instruction, instructions
 from envcheck.plans.image.layout import Layout
 from envcheck.plans.kit.requirement import item, unread
 from envcheck.plans.kit.settle import later
@@ -36,14 +39,13 @@ _FILE = re.compile(
     r"(?:Dockerfile|Containerfile)(?:[._-].{1,80})?|.{1,80}\.(?:Dockerfile|Containerfile)", re.IGNORECASE
 )
 _FROM = re.compile(r"(?:--platform=\S{1,80}\s+)?(?P<image>\S{1,300})(?:\s+AS\s+(?P<name>[\w.-]{1,80}))?", re.IGNORECASE)
-_HEREDOC = re.compile(r"<<-?[\"']?(\w{1,40})[\"']?")
-_RUN_OPTIONS = re.compile(r"(?:--(?:mount|network|security)=\S{0,400}\s+)+")
-_BIND = re.compile(r"--mount=(?P<options>\S{0,400}type=bind\S{0,400})")
-_LONGEST_LINE = 100_000
 _MOST_STAGES = 200
 _MOST = 2000
-"""Instructions, and variables and copied files of a stage: each RUN line notes what is known of them."""
-_ESCAPE = re.compile(r"#\s*escape\s*=\s*(?P<character>[\\`])\s*", re.IGNORECASE)
+"""Variables and copied files of a stage: each RUN line notes what is known of them."""
+_MOST_WORK = 2 << 20
+_OF_EACH = 200
+"""Characters of all commands together, with their variables in place; a command or package counts for this many."""
+_MOUNT = re.compile(r"--mount=(\S+)")
 _PACKAGES = re.compile(
     r"(?:^|/)(?:\.?v?envs?|\.?virtualenvs?|[\w.-]*venv[\w.-]*|(?:site|dist)-packages|python3?[0-9.]*|\.local|(?:mini|ana)?conda3?"
     r"|miniforge3?|mambaforge|install|wheels?|dist|local|opt)(?:/|$)",
@@ -60,12 +62,13 @@ def recognise(name: str) -> bool:
 
 
 class _Run(NamedTuple):
-    """A RUN line, and what is known where it stands."""
+    """A line that may install, and what is known where it stands."""
 
-    line: int
-    text: str
+    order: Instruction
     variables: dict[str, str]
     layout: Layout
+    shell: list[str]
+    """The words of SHELL, if there is such a line."""
 
 
 @dataclass
@@ -76,6 +79,9 @@ class _Stage:
     image: str
     line: int
     runs: list[_Run] = field(default_factory=list)
+    starts: dict[str, _Run] = field(default_factory=dict)
+    """The last CMD and ENTRYPOINT."""
+    shell: list[str] = field(default_factory=list)
     variables: dict[str, str] = field(default_factory=dict)
     copies: list[tuple[int, str, list[str]]] = field(default_factory=list)
     """Line, stage and paths of each ``COPY --from``."""
@@ -88,7 +94,10 @@ def read(sheet: Sheet) -> list[Planned]:
         raise sheet.error(None, "it has no FROM line")
     if len(stages) > _MOST_STAGES:
         raise sheet.error(stages[_MOST_STAGES].line, f"more than {_MOST_STAGES} stages")
-    return sheet.bounded(_installed(sheet, len(stages) - 1, stages, {}))
+    spent = [0]
+    found = _installed(sheet, len(stages) - 1, stages, {}, spent)
+    begun = [part for run in _started(stages[-1]) for part in _of_run(sheet, run, spent)]
+    return sheet.bounded([*found, *begun])
 
 
 def _chain(stages: list[_Stage], last: int) -> list[int]:
@@ -111,38 +120,59 @@ def _is_stage(image: str, number: int, name: str) -> bool:
 def _stages(sheet: Sheet) -> list[_Stage]:
     found: list[_Stage] = []
     outside: dict[str, str] = {}
-    for count, (line, word, rest) in enumerate(_instructions(sheet)):
-        if count > _MOST or (found and max(len(found[-1].variables), len(found[-1].layout.copies)) > _MOST):
-            raise sheet.error(line, f"more than {_MOST:,} instructions, variables or copied files")
-        if word == "FROM":
-            told = _FROM.fullmatch(filled(rest, outside))
+    for order in instructions(sheet):
+        if found and max(len(found[-1].variables), len(found[-1].layout.copies)) > _MOST:
+            raise sheet.error(order.line, f"more than {_MOST:,} variables or copied files")
+        if order.word == "FROM":
+            told = _FROM.fullmatch(filled(order.flags + order.text, outside))
             if told is None:
-                raise sheet.error(line, "this FROM line cannot be read")
-            stage = _Stage((told["name"] or "").lower(), told["image"], line)
+                raise sheet.error(order.line, "this FROM line cannot be read")
+            stage = _Stage((told["name"] or "").lower(), told["image"], order.line)
             base = _numbered([*found, stage], stage.image, len(found))
             if base is not None:
                 stage.variables.update(found[base].variables)
-                stage.layout = found[base].layout.copy()
+                stage.layout, stage.shell = found[base].layout.copy(), found[base].shell
+                stage.starts = dict(found[base].starts)
             found.append(stage)
-        elif word in ("ARG", "ENV"):
+        elif order.word in ("ARG", "ENV"):
             values = found[-1].variables if found else outside
-            for name, value in _assigned(rest, word):
-                known = filled(value, {**outside, **values}) if value is not None else outside.get(name)
+            for name, value in _assigned(order.text, order.word):
+                known = filled(value, values) if value is not None else outside.get(name)
+                values.pop(name, None)
                 if known is not None and "$" not in known:
                     values[name] = known
         elif found:
-            _note(found[-1], line, word, rest)
+            _note(found[-1], order)
     return found
 
 
-def _note(stage: _Stage, line: int, word: str, rest: str) -> None:
-    """Note a RUN line, the folder, or what is copied."""
-    if word == "RUN":
-        stage.runs.append(_Run(line, rest, dict(stage.variables), stage.layout.copy()))
-    elif word == "WORKDIR":
-        stage.layout.enter(filled(rest.strip("\"'"), stage.variables))
-    elif word in ("COPY", "ADD"):
-        _copy(stage, line, filled(rest, stage.variables))
+def _note(stage: _Stage, order: Instruction) -> None:
+    """Note a line that may install, the folder, or what is copied."""
+    run = _Run(order, dict(stage.variables), stage.layout.copy(), stage.shell)
+    if order.word in ("RUN", "ONBUILD", "HEALTHCHECK", ""):
+        stage.runs.append(run)
+    elif order.word in ("CMD", "ENTRYPOINT"):
+        if order.word == "ENTRYPOINT":
+            stage.starts.clear()  # as of what the image has from its base
+        stage.starts[order.word] = run
+    elif order.word == "SHELL":
+        stage.shell = order.listed or []
+    elif order.word == "WORKDIR":
+        stage.layout.enter(filled(order.text.strip("\"'"), stage.variables))
+    elif order.word in ("COPY", "ADD"):
+        _copy(stage, order.line, order.flags + filled(order.text, stage.variables))
+        if order.documents:
+            stage.runs.append(run)
+
+
+def _started(stage: _Stage) -> Iterator[_Run]:
+    """What a container of the stage runs; of two lists of words, the second one's are arguments of the first one's."""
+    entry, command = stage.starts.get("ENTRYPOINT"), stage.starts.get("CMD")
+    if entry and command and entry.order.listed is not None and command.order.listed is not None:
+        words = [*entry.order.listed, *command.order.listed]
+        yield command._replace(order=command.order._replace(text=json.dumps(words)))
+    else:
+        yield from filter(None, (entry, command))
 
 
 def _copy(stage: _Stage, line: int, text: str) -> None:
@@ -165,35 +195,6 @@ def _copy(stage: _Stage, line: int, text: str) -> None:
         stage.layout.cover(paths[-1])
 
 
-def _instructions(sheet: Sheet) -> Iterator[tuple[int, str, str]]:
-    """Line, keyword and text of each instruction, with its continued lines and its here-documents."""
-    lines = iter(enumerate(sheet.text.split("\n"), start=1))
-    escape = "\\"
-    for number, line in lines:
-        if not line.strip() or line.lstrip().startswith("#"):
-            directive = _ESCAPE.fullmatch(line.strip())
-            escape = directive["character"] if directive else escape
-            continue
-        text, start = line, number
-        while text.rstrip().endswith(escape):
-            text = text.rstrip()[:-1]
-            more = next(((_n, each) for _n, each in lines if not each.lstrip().startswith("#")), None)
-            if more is None:
-                break
-            text += " " + more[1]
-            if len(text) > _LONGEST_LINE:
-                raise sheet.error(start, "an instruction of more than 100,000 characters")
-        for end in _HEREDOC.findall(text):
-            body: list[str] = []
-            for _, each in lines:
-                if each.strip() == end:
-                    break
-                body.append(each)
-            text += "\n" + "\n".join(body)
-        word, _, rest = text.strip().partition(" ")
-        yield start, word.upper(), rest.strip()
-
-
 def _assigned(text: str, word: str) -> Iterator[tuple[str, str | None]]:
     try:
         words = shlex.split(text)
@@ -207,8 +208,13 @@ def _assigned(text: str, word: str) -> Iterator[tuple[str, str | None]]:
         yield name, value if separator else None
 
 
-def _installed(sheet: Sheet, last: int, stages: list[_Stage], known: dict[int, list[Planned]]) -> list[Planned]:
-    """What a stage holds; ``known`` are the answers about others, since stages may copy from each other often."""
+def _installed(
+    sheet: Sheet, last: int, stages: list[_Stage], known: dict[int, list[Planned]], spent: list[int]
+) -> list[Planned]:
+    """What a stage holds; ``known`` are the answers about others, since stages may copy from each other often.
+
+    ``spent`` counts the characters of all commands.
+    """
     if last in known:
         return known[last]
     found: dict[str, Planned] = {}
@@ -219,10 +225,12 @@ def _installed(sheet: Sheet, last: int, stages: list[_Stage], known: dict[int, l
         stage = stages[number]
         for line, source, paths in stage.copies:
             other = _numbered(stages, source, number)
-            there = _installed(sheet, other, stages, known) if other is not None else _of_image(sheet, source, line)
+            there = (
+                _installed(sheet, other, stages, known, spent) if other is not None else _of_image(sheet, source, line)
+            )
             folder = stages[other].layout.folder if other is not None else None
             parts.append(_of_copy(sheet, line, source, paths, list(there), folder))
-        parts += [_of_run(sheet, run) for run in stage.runs]
+        parts += [_of_run(sheet, run, spent) for run in stage.runs]
     for part in parts:
         for together, command in groupby(part, lambda each: each.together):
             items = list(command)
@@ -293,41 +301,57 @@ def _held(sheet: Sheet, versions: dict[str, str], image: str, line: int) -> Iter
         yield msgspec.structs.replace(held, image=image)
 
 
-def _of_run(sheet: Sheet, run: _Run) -> Iterator[Planned]:
-    options = _RUN_OPTIONS.match(run.text)
-    bare = run.text[options.end() :] if options else run.text
-    for mount in _BIND.finditer(options[0] if options else ""):
-        _mount(run.layout, dict(part.partition("=")[::2] for part in mount["options"].split(",")))
-    for number, command in enumerate(_commanded(bare, run.variables)):
-        if not command.words:
-            if INSTALLS.search(bare):
-                yield unread(sheet, "RUN", run.line, "a command that installs packages cannot be read")
-            continue
+def _of_run(sheet: Sheet, run: _Run, spent: list[int]) -> Iterator[Planned]:
+    """What a line installs; a line that is not read stays open where it names a program that installs."""
+    order = run.order
+    if order.word not in ("RUN", "CMD", "ENTRYPOINT"):
+        trigger = order.text.split(maxsplit=1) if order.word == "ONBUILD" else []
+        inner = [run._replace(order=order._replace(word="RUN", text=trigger[-1]))] if len(trigger) > 1 else []
+        if not order.word:
+            yield unread(sheet, "a line", order.line, "this is no instruction of a Dockerfile")
+        elif installs(sheet.matrix, order.text) or any(True for each in inner for _ in _of_run(sheet, each, spent)):
+            yield unread(sheet, order.word, order.line, "what this line installs is not read")
+        return
+    for options in _MOUNT.findall(order.flags):
+        _mount(run.layout, dict(part.partition("=")[::2] for part in options.split(",")))
+    for number, command in enumerate(_commanded(order, run)):
+        _spend(sheet, order.line, spent, _OF_EACH + sum(map(len, command.words)))
         try:
-            for each in list(installed(sheet, run.line, command, run.layout)):
-                together = f"{sheet.file}:{run.line} {number}" if each.together else None
+            for each in _of_command(sheet, run, command):
+                _spend(sheet, order.line, spent, _OF_EACH)
+                together = f"{sheet.file}:{order.line} {number}" if each.together else None
                 yield msgspec.structs.replace(each, together=together)
         except UsageError as error:
-            if not str(error).startswith(f"{sheet.file}:{run.line}:"):
+            if not str(error).startswith(f"{sheet.file}:{order.line}: "):
                 raise  # of a file that it includes
-            yield unread(sheet, "RUN", run.line, "a word of a command that installs packages cannot be read")
+            yield unread(sheet, order.word, order.line, "a word of a command that installs packages cannot be read")
 
 
-def _commanded(text: str, variables: dict[str, str]) -> Iterator[Command]:
+def _spend(sheet: Sheet, line: int, spent: list[int], work: int) -> None:
+    spent[0] += work
+    if spent[0] > _MOST_WORK:
+        raise sheet.error(None, f"its commands are too long to be read, as of line {line}")
+
+
+def _of_command(sheet: Sheet, run: _Run, command: Command) -> Iterator[Planned]:
+    line, word = run.order.line, run.order.word
+    if command.words:
+        yield from installed(sheet, line, command, run.layout, at_start=word != "RUN")
+    elif installs(sheet.matrix, run.order.text):
+        yield unread(sheet, word, line, "a command that installs packages cannot be read")
+
+
+def _commanded(order: Instruction, run: _Run) -> Iterator[Command]:
     """The commands of a shell's text, or the one whose words are given as JSON."""
-    listed = None
-    if text.startswith("["):
-        try:
-            listed = json.loads(text)
-        except (ValueError, RecursionError):
-            listed = None
-    if isinstance(listed, list) and all(isinstance(each, str) for each in listed):
-        return of_words(listed, variables)
-    return commands(text, variables)
+    if order.listed is not None:
+        return of_words(order.listed, run.variables)
+    return of_words([*run.shell, order.text], run.variables) if run.shell else commands(order.text, run.variables)
 
 
 def _mount(layout: Layout, options: dict[str, str]) -> None:
-    """Note the files of ``--mount=type=bind``."""
+    """Note the files of ``--mount=type=bind``, which is the default."""
+    if options.get("type", "bind") != "bind":
+        return
     target = next((options[name] for name in ("target", "dst", "destination") if name in options), "")
     if not target:
         return

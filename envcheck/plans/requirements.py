@@ -55,6 +55,7 @@ _A_FILE = re.compile(r"(?:[a-z+]{2,12}://|\.{0,2}/|[A-Za-z]:\\)|.*\.(?:whl|zip|t
 
 _ALONE = frozenset({"--no-deps", "--nodeps"})
 """With these, requirements are neither installed nor looked at."""
+SHARES_BUILDS = "--no-build-isolation"
 _UPGRADES = frozenset({"-U", "--upgrade", "--force-reinstall", "-I", "--ignore-installed"})
 _NEWEST = "the command installs the newest release that it accepts"
 _OF_COMMANDS = {
@@ -93,7 +94,8 @@ def recognise(name: str) -> bool:
 
 def read(sheet: Sheet) -> list[Planned]:
     """What ``pip install -r FILE`` would install."""
-    return [msgspec.structs.replace(each, together=sheet.file) for each in sheet.bounded(_read(sheet, Index()))]
+    found = sheet.bounded(_read(sheet, Index()))
+    return [msgspec.structs.replace(each, together=sheet.file, isolated=True) for each in found]
 
 
 def _read(sheet: Sheet, index: Index) -> Iterator[Planned]:
@@ -185,12 +187,14 @@ def of_arguments(
     default is the file's folder.
     """
     together = None if _ALONE & set(words) else f"{sheet.file}:{line}"
+    isolated = not any(word.startswith(SHARES_BUILDS) for word in words)
     for each in _of_words(sheet, words, line, index or Index(), find or _beside(sheet)):
-        yield msgspec.structs.replace(each, together=together)
+        yield msgspec.structs.replace(each, together=together, isolated=isolated)
 
 
 def _of_words(sheet: Sheet, words: list[str], line: int, index: Index, find: Find) -> Iterator[Planned]:
     asked, options = _sorted_words(words)
+    upgrades = not _UPGRADES.isdisjoint(words)
     extras = tuple(given for meaning, given in options if meaning == _EXTRA)
     includes = [each for each in options if not index.take(*each) and each[0] != _EXTRA]
     for meaning, given in includes:
@@ -205,7 +209,7 @@ def _of_words(sheet: Sheet, words: list[str], line: int, index: Index, find: Fin
             yield _by_variable(sheet, word, line)
         else:
             for found in _requirement(sheet, word, line, index):
-                newest = _UPGRADES & set(words) and found.version is None and found.problem is None
+                newest = upgrades and found.version is None and found.problem is None
                 yield msgspec.structs.replace(found, problem=_NEWEST) if newest else found
 
 

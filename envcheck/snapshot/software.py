@@ -408,6 +408,8 @@ class Planned(Record, frozen=True, kw_only=True):
     together: str | None = None
     """Which entries pip resolves as one, by the file or the command that names them; None: their requirements were
     resolved before, or are left out."""
+    isolated: bool | None = None
+    """Whether a build from its source sees only what it asks for, as pip has it; None: not known."""
     brings: str | None = None
     """The component that a package of the system's package manager brings: ``cudnn``; None: it is another package."""
     file: str

@@ -24,6 +24,7 @@ from envcheck.compat.specifier import parse_version
 from envcheck.compat.tables import ExtraRow
 from envcheck.components import Bound, Component
 from envcheck.pipeline.planned.checks import answered, asked, check_of, label_of, left_open
+from envcheck.pipeline.planned.compiled import uncompiled
 from envcheck.pipeline.planned.libraries import without_libraries
 from envcheck.pipeline.planned.pins import contradictions
 from envcheck.pipeline.planned.ranges import held_back, judge_range
@@ -56,9 +57,30 @@ def judge_plan(snapshot: Snapshot, matrix: Matrix) -> tuple[Check, ...]:
         item.version and (_is_torch(item, matrix) or _judged_by_rules(environment, item.name))
         for item in environment.planned
     )
+    if not rules_judge and not any(_is_of_a_package(check, environment, matrix) for check in checks):
+        checks += _of_extras(environment, matrix)
     if not checks and not rules_judge:
         checks.append(_nothing(environment))
     return tuple(checks)
+
+
+def _is_of_a_package(check: Check, environment: Environment, matrix: Matrix) -> bool:
+    """Whether it is about more than what a base image has of CUDA."""
+    items = (item for item in environment.planned or () if check.subject.key == f"{environment.key}:{item.name}")
+    return any(item.image is None or _important(item, matrix) for item in items)
+
+
+def _of_extras(environment: Environment, matrix: Matrix) -> Iterator[Check]:
+    """Packages that the matrix does not know, asked for with extras: these may bring what needs a GPU."""
+    for item in environment.planned or ():
+        if (
+            item.extras
+            and not matrix.rows_of(canonical(item.name))
+            and not extras_of(matrix, item.name, item.version or "")
+        ):
+            label = f"{item.name}[{','.join(item.extras)}]"
+            why = f"the matrix does not know {item.name}, and extras may bring packages that need a GPU"
+            yield check_of(item, environment, "unknown", f"What {label} brings is not known", f"{label}: {why}.")
 
 
 def _beside_system(environment: Environment, judged: Sequence[Check], matrix: Matrix) -> Iterator[Check]:
@@ -118,6 +140,9 @@ def _of_package(
     found = _other(item, environment, machine, matrix)
     if found.status == "pass" and item.version is not None:
         found = without_libraries(item, environment, matrix) or found
+    if found.status == "pass" and (unbuilt := uncompiled(item, environment, matrix)):
+        yield unbuilt
+        return
     if (
         found.status == "fail"
         and _is_for_the_cpu(item, environment, matrix)

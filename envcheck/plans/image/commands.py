@@ -3,25 +3,31 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import partial
+from itertools import pairwise, takewhile
 
 from envcheck.errors import UsageError
 from envcheck.plans import environment_yml, pipfile_lock, poetry_lock, pyproject, uv_lock
+from envcheck.plans.image.installers import installs, is_apart, is_verb
 from envcheck.plans.image.layout import Layout
 from envcheck.plans.image.system_packages import of_system
 from envcheck.plans.kit.index import Index
 from envcheck.plans.kit.requirement import unread
 from envcheck.plans.kit.sheet import Reader, Sheet
 from envcheck.plans.kit.shell import Command
-from envcheck.plans.requirements import of_arguments
+from envcheck.plans.requirements import SHARES_BUILDS, of_arguments
 from envcheck.snapshot import Planned
 
-_PIP = re.compile(r"(?:.*/)?pip[0-9.]{0,6}")
-_PYTHON = re.compile(r"(?:.*/)?python[0-9.]{0,6}")
-_CONDA = re.compile(r"(?:.*/)?(?:conda|mamba|micromamba)")
+_PIP = re.compile(r"pip[0-9.]{0,6}")
+_PYTHON = re.compile(r"python[0-9.]{0,6}")
+_CONDA = re.compile(r"conda|mamba|micromamba")
 _SCRIPT = re.compile(r"[^$*]{1,400}\.(?:sh|bash)")
+_STARTS_SCRIPTS = re.compile(r"(?:ba|da|z|k|a)?sh|source|\.")
+_NAME = re.compile(r"(?:.*/|-[A-Za-z]{0,4}m(?=pip))?(?P<name>.+)", re.DOTALL)
+"""A program behind its folder, or behind Python's ``-m`` without a blank."""
+_UNSET = re.compile(r"\$(?:\w+|\{[^}]*\}|\(.*\))", re.DOTALL)
 _PROJECT_TOOLS = {
     "uv": ("sync",),
     "poetry": ("install", "sync"),
@@ -29,11 +35,17 @@ _PROJECT_TOOLS = {
     "pipenv": ("install", "sync"),
     "pixi": ("install",),
 }
+_ADDS_FROM_AN_INDEX: dict[str, tuple[str, ...]] = {
+    "pipx": ("inject", "install"),
+    **dict.fromkeys(("pdm", "poetry", "rye", "uv"), ("add",)),
+}
+"""Tools that take pip's arguments behind these words."""
 _VERBS_OF_CONDA = frozenset({"install", "create", "update"})
-INSTALLS = re.compile(
-    r"\b(?:pip[0-9.]{0,6}|conda|mamba|uv|poetry)\b.{0,200}\b(?:install|create|update|sync)\b", re.DOTALL
-)
-_INDEXES = {
+_PRINTS = frozenset({"echo", "printf", ":"})
+_MOST_TRIED = 64
+"""Words of a command that may be the program which installs, behind others that only start it."""
+_FROM_ITS_INPUT = frozenset({"xargs", "parallel"})
+_OPTIONS = {
     "PIP_INDEX_URL": "index",
     "PIP_EXTRA_INDEX_URL": "extra",
     "PIP_FIND_LINKS": "links",
@@ -43,69 +55,136 @@ _INDEXES = {
     "UV_INDEX": "extra",
     "UV_FIND_LINKS": "links",
     "UV_TORCH_BACKEND": "backend",
+    "PIP_NO_BUILD_ISOLATION": SHARES_BUILDS,
+    "UV_NO_BUILD_ISOLATION": SHARES_BUILDS,
 }
-"""Variables that say where pip and uv look, as the options of these names do."""
+"""Variables that say where pip and uv look and how they build, as the options of these names do."""
 _CHOOSES = {"--extra": "extra", "--extras": "extra", "-E": "extra", "--group": "group", "--with": "group"}
 """Options of ``uv sync`` and ``poetry install`` that ask for an extra or a group too."""
 _CHOOSES_ALL = frozenset({"--all-extras", "--all-groups"})
 _FOLDERS = frozenset({"--project", "--directory", "-C"})
+_INCLUDES = ("-r", "--requirement", "-e", "--editable", "--group")
+_UNREAD = "it names a program that installs packages, in a way that is not read"
 _UNNAMED = "a variable that the file does not set names what is installed"
 
 
-def installed(sheet: Sheet, line: int, command: Command, layout: Layout) -> Iterator[Planned]:
-    """What one command installs; nothing for commands that install no packages."""
+def installed(
+    sheet: Sheet, line: int, command: Command, layout: Layout, *, at_start: bool = False
+) -> Iterator[Planned]:
+    """What one command installs; nothing for commands that install no packages. ``at_start``: a container runs it.
+
+    A command of which nothing can be read, though it names a program that installs, may install anything.
+    """
     words = command.words
     if words[0] in ("cd", "pushd"):
         layout.enter(words[1] if len(words) > 1 else "~")
         return
-    if (packages := of_system(sheet, line, words)) is not None:
-        yield from packages
-        return
-    for place, word in enumerate(words):
-        found = _of_word(sheet, line, word, words[place + 1 :], command.variables, layout)
-        if found is not None:
-            yield from found
-            return
+    if words[0].rpartition("/")[2] not in _PRINTS or command.kept:
+        found = _of_words(sheet, line, command, layout, at_start=at_start)
+        yield from found if found is not None else _unknown(sheet, line, words)
+    if any(installs(sheet.matrix, document) for document in command.documents):
+        yield unread(sheet, words[0][:80] or "a here-document", line, _UNREAD)
+
+
+def _unknown(sheet: Sheet, line: int, words: list[str]) -> Iterator[Planned]:
+    """A command that is not understood, if it may install packages."""
+    if installs(sheet.matrix, " ".join(words)):
+        yield unread(sheet, words[0][:80], line, _UNREAD)
+    elif _UNSET.fullmatch(words[0]) or _is_named_by_a_variable(sheet, words):
+        yield unread(sheet, words[0][:80], line, "a variable that the file does not set names the program")
+
+
+def _is_named_by_a_variable(sheet: Sheet, words: list[str]) -> bool:
+    """Whether a variable is part of what names the program, and one of the words behind it installs."""
+    names = [*words[:1], *(word for before, word in pairwise(words) if before == "-m")]
+    return any(_UNSET.search(name.rpartition("/")[2]) for name in names) and any(
+        is_verb(sheet.matrix, word) for word in words
+    )
+
+
+def _of_words(sheet: Sheet, line: int, command: Command, layout: Layout, *, at_start: bool) -> Iterable[Planned] | None:
+    """What the program that any of the words names installs; None where none of them is understood."""
+    words = command.words
+    if any(" " in word and installs(sheet.matrix, word) for word in words):
+        return None  # a text for a program that is not known
+    found: list[Planned] = []
+    behind = 0
+    for place, word in enumerate(words[:_MOST_TRIED]):
+        rest = words[place + 1 :]
+        if word.rpartition("/")[2] == "uv" and _verb(rest) == "run":
+            behind = place + rest.index("run") + 2
+            found += _of_uv_run(sheet, line, Command(words[behind:], command.variables), layout)
+        packages = of_system(sheet, line, words[place:])
+        if packages is None:
+            packages = _of_word(sheet, line, word, rest, command.variables, layout, runs=place == 0 and not at_start)
+        if packages is not None:
+            before = words[behind:place]
+            takes_more = any(each.rpartition("/")[2] in _FROM_ITS_INPUT for each in before)
+            is_open = takes_more or installs(sheet.matrix, " ".join(before)) or _is_named_by_a_variable(sheet, before)
+            return [*found, *packages, *([unread(sheet, before[0][:80], line, _UNREAD)] if is_open else [])]
+    return [*found, *(_unknown(sheet, line, words[behind:]) if words[behind:] else ())] if behind else None
 
 
 def _of_word(
-    sheet: Sheet, line: int, word: str, rest: list[str], variables: dict[str, str], layout: Layout
+    sheet: Sheet, line: int, word: str, rest: list[str], variables: dict[str, str], layout: Layout, *, runs: bool
 ) -> Iterator[Planned] | None:
-    """What the command that ``word`` begins installs; None where it begins none."""
-    verb = next((each for each in rest if not each.startswith("-")), "")
-    if asked := _asked_of_pip(word, rest):
+    """What the command that ``word`` begins installs; None where it begins none. ``runs``: a build begins with it."""
+    named = _NAME.fullmatch(word)
+    name = named["name"] if named else word
+    verb = _verb(rest)
+    if not is_apart(sheet.matrix, name, verb) and (asked := _asked_of_pip(name, rest)):
         index = Index()
-        for name, meaning in _INDEXES.items():
-            if name in variables:
-                index.take(meaning, variables[name])
-        return of_arguments(sheet, asked[1:], line, index, partial(layout.find, sheet))
-    if verb and verb in _PROJECT_TOOLS.get(word, ()):
-        return _of_lock(sheet, line, f"{word} {verb}", rest, layout)
-    if _CONDA.fullmatch(word) and verb != "run" and set(rest) & _VERBS_OF_CONDA:
+        for variable, meaning in _OPTIONS.items():
+            if variable in variables:
+                index.take(meaning, variables[variable])
+        if not any(not each.startswith("-") or each.startswith(_INCLUDES) for each in asked[1:]):
+            return iter([unread(sheet, name, line, "it does not say what it installs")])
+        shared = [SHARES_BUILDS for each, meaning in _OPTIONS.items() if meaning == SHARES_BUILDS and each in variables]
+        return of_arguments(sheet, [*asked[1:], *shared], line, index, partial(layout.find, sheet))
+    if verb and verb in _PROJECT_TOOLS.get(name, ()):
+        adds = name == "pipenv" and any(not each.startswith("-") for each in rest[rest.index(verb) + 1 :])
+        return None if adds else _of_lock(sheet, line, f"{name} {verb}", rest, layout)
+    if _CONDA.fullmatch(name) and verb != "run" and set(rest) & _VERBS_OF_CONDA:
         place = next(place for place, each in enumerate(rest) if each in _VERBS_OF_CONDA)
-        return _of_conda(sheet, line, rest[place + 1 :], layout)
-    if _PYTHON.fullmatch(word) and verb.endswith("setup.py") and set(rest) & {"install", "develop"}:
+        return _of_conda(sheet, line, rest[place + 1 :], layout, of_a_file=rest[:place][-1:] == ["env"])
+    if _PYTHON.fullmatch(name) and verb.endswith("setup.py") and set(rest) & {"install", "develop"}:
         return iter([unread(sheet, "setup.py", line, "it installs what the program states, which is not run")])
-    return _of_script(sheet, line, word, layout) if _SCRIPT.fullmatch(word) else None
+    script = verb if _STARTS_SCRIPTS.fullmatch(name) else word
+    found = list(_of_script(sheet, line, script, layout, runs=runs))
+    return iter(found) if found else None
 
 
-def _asked_of_pip(word: str, rest: list[str]) -> list[str]:
+def _verb(words: list[str]) -> str:
+    return next((each for each in words if not each.startswith("-")), "")
+
+
+def _asked_of_pip(name: str, rest: list[str]) -> list[str]:
     """The verb of pip, or of a tool that takes pip's arguments, and what follows it; empty for other commands."""
-    if _PIP.fullmatch(word) or (word == "uv" and rest[:1] == ["pip"]):
-        verbs: tuple[str, ...] = ("install", "wheel", "sync")
-    elif word == "pip-sync":
+    verbs: tuple[str, ...] = ()
+    if name == "pip-sync":
         rest, verbs = ["sync", *rest], ("sync",)
-    elif word in ("uv", "poetry"):
-        verbs = ("add",) if rest[:1] == ["add"] else ()
-        verbs = ("install",) if word == "uv" and rest[:2] == ["tool", "install"] else verbs
-    else:
-        verbs = ("install",) if word == "pipx" else ()
-    found = next((place for place, each in enumerate(rest) if each in verbs), None)
+    elif _PIP.fullmatch(name) or (name == "uv" and rest[:1] == ["pip"]):
+        verbs = ("install", "wheel", "sync")
+    elif name == "uv" and rest[:2] == ["tool", "install"]:
+        verbs = ("install",)
+    elif rest[:1] and rest[0] in _ADDS_FROM_AN_INDEX.get(name, ()):
+        verbs = (rest[0],)
+    found = next((place for place, each in enumerate(rest[:_MOST_TRIED]) if each in verbs), None)
     if found is None:
         return []
     if rest[found] != "sync":
         return rest[found:]
-    return ["sync", *(part for each in rest[found + 1 :] for part in ([each] if each[0] == "-" else ["-r", each]))]
+    files = (part for each in rest[found + 1 :] for part in ([each] if each.startswith("-") else ["-r", each]))
+    return ["sync", *files]
+
+
+def _of_uv_run(sheet: Sheet, line: int, inner: Command, layout: Layout) -> Iterator[Planned]:
+    """What ``uv run`` installs before it runs anything: the project, and packages that it names."""
+    options = list(takewhile(lambda each: each.startswith("-"), inner.words))
+    if any(each.startswith(("--with", "-w")) for each in options):
+        yield unread(sheet, "uv run --with", line, _UNREAD)
+    if not {"--no-sync", "--no-project"} & set(options) and "UV_NO_SYNC" not in inner.variables:
+        yield from _of_lock(sheet, line, "uv run", options, layout)
 
 
 def _of_lock(sheet: Sheet, line: int, command: str, words: list[str], layout: Layout) -> Iterator[Planned]:
@@ -144,13 +223,28 @@ def _of_lock(sheet: Sheet, line: int, command: str, words: list[str], layout: La
     yield unread(sheet, command, line, problem)
 
 
-def _of_script(sheet: Sheet, line: int, path: str, layout: Layout) -> Iterator[Planned]:
+def _of_script(sheet: Sheet, line: int, path: str, layout: Layout, *, runs: bool) -> Iterator[Planned]:
+    is_named_so = _SCRIPT.fullmatch(path) is not None
     place = layout.find(sheet, path)
-    if place is not None and INSTALLS.search(sheet.beside(place, line).text):
-        yield unread(sheet, place[:80], line, "this script installs packages, and scripts are not read")
+    if place is None and is_named_so and layout.covers(path) and runs:
+        yield unread(sheet, path[:80], line, "this script was not found, and what it installs is not known")
+    if place is None or (not is_named_so and "." in path.rpartition("/")[2]):
+        return
+    try:
+        told = (
+            "installs packages, and scripts are not read"
+            if installs(sheet.matrix, sheet.beside(place, line).text)
+            else ""
+        )
+    except UsageError:
+        told = "cannot be read"
+    if told:
+        yield unread(sheet, place[:80], line, f"this script {told}")
 
 
-def _of_conda(sheet: Sheet, line: int, words: list[str], layout: Layout) -> Iterator[Planned]:
+def _of_conda(sheet: Sheet, line: int, words: list[str], layout: Layout, *, of_a_file: bool) -> Iterator[Planned]:
+    if of_a_file and not any(word.startswith(("-f", "--file")) for word in words):
+        words = [*words, "--file", "environment.yml"]
     rest = iter(words)
     for word in rest:
         name, separator, value = word.partition("=")

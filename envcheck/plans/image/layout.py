@@ -43,13 +43,18 @@ class Layout:
         if (place := self._absolute(target)) is not None:
             self.copies.append((place, None))
 
+    def covers(self, path: str) -> bool:
+        """Whether what lies at ``path`` was copied, from wherever."""
+        place = self._absolute(path)
+        return place is not None and any(_is_below(place, target) for target, _ in self.copies)
+
     def find(self, sheet: Sheet, path: str) -> str | None:
         """The file that lies at ``path`` in the image, seen from the sheet's folder; None: it is not in the context."""
         place = self._absolute(path)
         if place is None:
             return None
         for target, source in reversed(self.copies):
-            if place != target and not place.startswith(target.rstrip("/") + "/"):
+            if not _is_below(place, target):
                 continue
             if source is None:
                 return None
@@ -63,6 +68,10 @@ class Layout:
         if "$" in path or path.startswith("~") or (self.folder is None and not path.startswith("/")):
             return None
         return posixpath.normpath(posixpath.join(self.folder or "/", path))
+
+
+def _is_below(place: str, target: str) -> bool:
+    return place == target or place.startswith(target.rstrip("/") + "/")
 
 
 def _candidates(source: str, rest: str) -> Iterator[str]:

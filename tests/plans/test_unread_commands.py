@@ -1,0 +1,316 @@
+"""No line of a Dockerfile that may install packages is passed over: it is read, or the verdict stays open."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from envcheck.errors import UsageError
+from tests.plans.reading import judge, packages, plan
+from tests.thorough import examples
+
+H100 = "gpu==H100,driver==580.65.06"
+TORCH = "pip install torch==2.5.1 --index-url https://download.pytorch.org/whl/cu124"
+
+# Each of these is shaped like a public project's Dockerfile, and passes: what the lines below are put into.
+HEALTHY = {
+    "server": f"""# syntax=docker/dockerfile:1
+ARG CUDA=12.4.1
+FROM nvidia/cuda:${{CUDA}}-cudnn-devel-ubuntu22.04 AS base
+ENV DEBIAN_FRONTEND=noninteractive \\
+    PYTHONUNBUFFERED=1
+RUN apt-get update && apt-get install -y --no-install-recommends \\
+    python3-pip git \\
+    # for audio
+    ffmpeg \\
+    && rm -rf /var/lib/apt/lists/*
+RUN pip install --upgrade pip setuptools wheel
+RUN --mount=type=cache,target=/root/.cache/pip {TORCH}
+WORKDIR /app
+EXPOSE 8000
+ENTRYPOINT ["python3", "-m", "uvicorn"]
+CMD ["app:app"]
+""",
+    "notebook": f"""FROM nvidia/cuda:12.4.1-runtime-ubuntu22.04
+SHELL ["/bin/bash", "-o", "pipefail", "-c"]
+RUN useradd -m user && echo "Welcome: pip install more" && pip --version
+RUN {TORCH} && pip cache purge
+RUN curl -fsSL https://deb.nodesource.com/setup_20.x | bash - && npm install -g yarn
+USER user
+CMD ["jupyter", "lab"]
+""",
+    "conda": f"""FROM nvidia/cuda:12.4.1-devel-ubuntu22.04
+RUN wget -q https://repo.anaconda.com/miniconda/Miniconda3-latest-Linux-x86_64.sh -O /tmp/conda.sh \\
+ && bash /tmp/conda.sh -b -p /opt/conda && rm /tmp/conda.sh
+RUN /opt/conda/bin/conda create -y -n run && /opt/conda/bin/conda clean -a
+RUN /opt/conda/bin/{TORCH}
+RUN git clone https://example.org/a/b /b && cd /b && cmake -B build && make -j $(nproc) install
+""",
+    "uv": f"""FROM nvidia/cuda:12.6.3-cudnn-runtime-ubuntu24.04
+COPY --from=ghcr.io/astral-sh/uv:latest /uv /bin/uv
+RUN uv python install 3.12 && uv venv /venv
+RUN uv {TORCH}
+RUN <<EOF
+set -e
+mkdir -p /data
+EOF
+CMD ["/venv/bin/python", "serve.py"]
+""",
+}
+LINES = r"""
+RUN	pip install vllm
+RUN pip install numpy \§§    vllm
+RUN pip install numpy \§# why§§  # more§  vllm
+RUN python3 -mpip install vllm
+RUN python3 -Impip install vllm
+RUN echo vllm | xargs pip install
+RUN xargs -n1 pip install numpy < list
+RUN $PIP install vllm
+RUN ${INSTALL} vllm
+RUN ${PIP:-} install vllm
+RUN pip$VERSION install vllm
+RUN python3 -m $MODULE install vllm
+RUN "$(command -v pip)" install vllm
+RUN `which pip` install vllm
+RUN su app -c 'pip install vllm'
+RUN eval "pip install vllm"
+RUN env -S "pip install vllm"
+RUN sudo -u app bash -lc 'pip install vllm'
+RUN timeout 300 nice -n 5 pip install vllm
+RUN uv run --with vllm python x.py
+RUN uv run -w vllm x.py
+RUN uv run --no-sync pixi add vllm
+RUN uv run --no-sync pip install vllm
+RUN /root/.local/bin/uv sync
+RUN uvx --with vllm tool
+RUN pdm add vllm
+RUN pixi add vllm
+RUN rye sync
+RUN hatch env create
+RUN poetry add vllm
+RUN pipenv install vllm
+RUN pipx inject app vllm
+RUN easy_install vllm
+RUN mim install mmcv
+RUN conda env create
+RUN micromamba run -n x pip install vllm
+RUN ./setup.py develop
+RUN <<EOF§pip install vllm§EOF
+RUN <<EOF§#!/usr/bin/env python3§import os§os.system("pip install vllm")§EOF
+RUN python3 - <<'EOF'§import subprocess§subprocess.run(["pip", "install", "vllm"])§EOF
+RUN cat <<-EOF > /run.sh§	pip install vllm§	EOF
+RUN bash <<< "pip install vllm"
+RUN python3 -c "import pip; pip.main(['install', 'vllm'])"
+RUN i() { pip install "$@"; }; i vllm
+RUN for p in numpy vllm; do pip install $p; done
+ARG p=numpy§RUN for p in vllm; do pip install $p; done
+RUN if [ -f x ]; then V=0.5.0; else V=0.6.0; fi; pip install vllm==$V
+RUN case $(uname -m) in x86_64) P=vllm;; *) P=numpy;; esac; pip install $P
+RUN V=0.6.0; V=$(cat version); pip install vllm==$V
+ENV V=0.6.0§ENV V=$OTHER§RUN pip install vllm==$V
+RUN pip install $(cat list)
+RUN echo "pip install vllm" > run.sh && sh run.sh
+RUN echo "pip install vllm" | bash
+RUN alias p='pip install'; p vllm
+RUN pip install --no-cache-dir
+RUN bash /start.sh pip install vllm
+RUN watch "pip install vllm"
+RUN X="$(pip install vllm)"
+run pip install vllm
+RUNN pip install vllm
+ONBUILD RUN pip install vllm
+CMD pip install vllm && app
+CMD ["sh", "-c", "pip install vllm && app"]
+ENTRYPOINT ["pip"]§CMD ["install", "vllm"]
+HEALTHCHECK CMD pip install vllm
+SHELL ["/usr/bin/python3", "-c"]§RUN import os; os.system("pip install vllm")
+SHELL ["pip", "install"]§RUN vllm
+COPY <<EOF /list.txt§vllm§EOF§RUN pip install -r /list.txt
+COPY <<EOF /start§pip install vllm§EOF§RUN chmod +x /start && /start
+ADD https://example.org/start.sh /start.sh§RUN bash /start.sh
+COPY start.sh /§RUN ./start.sh
+ADD https://example.org/list.txt /list.txt§RUN pip install -r /list.txt
+RUN [ "pip", "install", "vllm"
+RUN pip install "vllm
+"""[1:-1].split("\n")
+
+
+def exit_code(text: str) -> tuple[int, set[int]]:
+    """The exit status, and the lines that the report names beside those of the images."""
+    with tempfile.TemporaryDirectory() as folder:
+        report = judge(plan(Path(folder), Dockerfile=text), H100)
+    lines = {check.location.line for check in report.checks if check.location and check.status == "unknown"}
+    return int(report.exit_code), {line for line in lines if line}
+
+
+@pytest.mark.parametrize("name", HEALTHY)
+def test_a_healthy_file_passes(name: str) -> None:
+    assert exit_code(HEALTHY[name]) == (0, set())
+
+
+@pytest.mark.parametrize("line", [each.replace("§", "\n") for each in LINES])
+def test_a_line_that_may_install_is_told(line: str) -> None:
+    code, lines = exit_code(f"{HEALTHY['server']}{line}\n")
+    first = HEALTHY["server"].count("\n") + 1
+    assert code == 3
+    assert any(first <= each <= first + line.count("\n") for each in lines)
+
+
+AROUND = r"""
+{}
+true && {}
+({})
+if true; then {}; fi
+sudo -E {}
+cd /x; {}
+{} > /dev/null
+bash -c '{}'
+A=1 {}
+while ! {}; do sleep 1; done
+{} \§ # why§§  --quiet
+"""[1:-1].split("\n")
+NAMED = """
+$PIP install
+xargs pip install
+pixi add
+easy_install
+uvx --with
+pipenv install
+$(which pip) install
+pdm update
+conda-lock install
+mim install
+python3 -m hatch run
+pip-3 install
+pipx runpip app install
+"""[1:-1].split("\n")
+
+
+@settings(max_examples=examples(400), deadline=None)
+@given(
+    name=st.sampled_from(sorted(HEALTHY)),
+    place=st.integers(min_value=0, max_value=30),
+    word=st.sampled_from(["RUN ", "RUN\t", "run ", "ONBUILD RUN ", "RUN --network=host ", "RUN <<EOF\n"]),
+    wraps=st.lists(st.sampled_from(AROUND), max_size=2),
+    named=st.sampled_from(NAMED),
+    package=st.sampled_from(["vllm", "-U vllm", "some-package"]),
+)
+def test_an_unknown_spelling_anywhere_leaves_the_verdict_open(
+    name: str, place: int, word: str, wraps: list[str], named: str, package: str
+) -> None:
+    command = f"{named} {package}"
+    for around in wraps:
+        command = around.replace("{}", command) if around != "bash -c '{}'" or "'" not in command else command
+    command = command.replace("§", "\n")
+    end = "\nEOF" if "EOF" in word else ""
+    before, after = _divided(HEALTHY[name], place)
+    code, lines = exit_code("".join([*before, f"{word}{command}{end}\n", *after]))
+    first = "".join(before).count("\n") + 1
+    assert code == 3
+    assert lines & {*range(first, first + command.count("\n") + 2)}
+
+
+def _divided(text: str, place: int) -> tuple[list[str], list[str]]:
+    """The file's lines, divided where an instruction of the last stage begins."""
+    lines = text.splitlines(keepends=True)
+    begins = [n for n, line in enumerate(lines) if line.startswith(("RUN ", "WORKDIR", "CMD", "COPY", "ENTRYPOINT"))]
+    at = begins[place % len(begins)]
+    return lines[:at], lines[at:]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "RUN apt-get install -y python3-pip pip",
+        "RUN echo 'pip install torch'",
+        "RUN pip --version && pip list",
+        "RUN pip download wheel && pip uninstall -y wheel",
+        "RUN pip config set global.index-url https://example.org/simple",
+        "RUN which pip && make install",
+        "RUN uv python install 3.12",
+        "RUN poetry config virtualenvs.create false && poetry self add poetry-plugin-export",
+        "RUN conda config --add channels conda-forge && conda run -n x make install",
+        "RUN echo $((1<<2)) && ${HOME}/bin/tool install",
+        'RUN echo "a # b" \'it is <<EOF\' # pip install "x',
+        "COPY start.sh /start.sh\nRUN chmod +x /start.sh && chown 1:1 /start.sh",
+        'COPY start.sh /start.sh\nENTRYPOINT ["/start.sh"]',
+        'ENTRYPOINT exec "$@"',
+        'ENV RUN="pip install torch"',
+        "# RUN pip install torch \\",
+        "COPY <<EOF /etc/app.conf\nname = pip\nEOF",
+    ],
+)
+def test_what_installs_nothing_is_no_doubt(line: str) -> None:
+    assert exit_code(f"{HEALTHY['server']}{line}\n") == (0, set())
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("FROM nvidia/cuda:12.4.1-runtime-ubuntu22.04\nRUN pip install 'fschat[model_worker]'", 3),
+        ("FROM nvidia/cuda:12.4.1-runtime-ubuntu22.04\nRUN pip install 'fschat[model_worker]==0.2.36' numpy", 3),
+        ("FROM nvidia/cuda:12.4.1-runtime-ubuntu22.04\nRUN pip install fschat numpy", 0),
+        (f"FROM nvidia/cuda:12.4.1-runtime-ubuntu22.04\nRUN {TORCH} && pip install 'uvicorn[standard]'", 0),
+        ("FROM pytorch/pytorch:2.4.0-cuda12.4-cudnn9-runtime\nRUN pip install 'uvicorn[standard]'", 0),
+    ],
+)
+def test_extras_of_an_unknown_package_are_no_pass_for_the_image_alone(text: str, code: int) -> None:
+    assert exit_code(text)[0] == code
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("# escape=`\nFROM debian\nRUN pip install `\n  numpy", {"numpy"}),
+        ("# escape=`\nFROM debian\nRUN pip install a\\\nRUN pip install numpy", {"a", "numpy"}),
+        ("# a comment\n# escape=`\nFROM debian\nRUN pip install \\\n  numpy", {"numpy"}),
+        ("FROM debian\nRUN pip install num\\\npy", {"numpy"}),
+        ("FROM debian\nRUN pip install numpy \\ \t\n  scipy", {"numpy", "scipy"}),
+        ("FROM debian\n  # why\n \tRUN pip install numpy", {"numpy"}),
+        ("FROM debian\nRUN pip install numpy <<A <<B\nRUN x\nA\nx\nB\nRUN pip install scipy", {"numpy", "scipy"}),
+        ("FROM debian\nRUN echo '<<EOF' && pip install numpy\nRUN pip install scipy", {"numpy", "scipy"}),
+        ("FROM debian\nRUN <<-EOF sh\n\tpip install numpy\n\tEOF\nRUN pip install scipy", {"numpy", "scipy"}),
+        ("FROM debian\nRUN ['pip', 'install', \"numpy\"]", {""}),
+        ("FROM debian\nCMD pip install numpy\nCMD app", set()),
+        ("FROM debian AS a\nCMD pip install numpy\nFROM a\nENTRYPOINT app", set()),
+        ('FROM debian AS a\nSHELL ["bash", "-c"]\nFROM a\nRUN pip install numpy', {"numpy"}),
+        ("ARG P=numpy\nFROM debian\nENV X=$P\nRUN pip install $X", {""}),
+        ("ARG P=numpy\nFROM debian\nARG P\nRUN pip install $P", {"numpy"}),
+        ("FROM debian\nARG O=\nRUN pip install $O numpy", {"numpy"}),
+    ],
+)  # fmt: skip
+def test_lines_are_divided_as_docker_does(tmp_path: Path, text: str, found: set[str]) -> None:
+    assert set(packages(plan(tmp_path, Dockerfile=text))) == found
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (f"RUN pip install {'a ' * 2_500_000}", "Dockerfile:2: a line of more than 65,535 characters"),
+        (f"ARG P='{' ' * 100_000}vllm'\nRUN pip install $P", "Dockerfile:2: a line of more than 65,535"),
+        (f"ARG P='{' ' * 60_000}\\\n{' ' * 60_000}vllm'\nRUN pip install $P", ":2: an instruction of more than"),
+        ("RUN <<EOF\n" + "pip install a\n" * 10_000 + "EOF", "Dockerfile:2: an instruction of more than 100,000"),
+        ("RUN <<EOF\npip install a\n", "Dockerfile:2: no line ends the here-document"),
+        (f"ENV A={'b' * 60_000}\nRUN {'$A;' * 20_000}", "its commands are too long"),
+        (f"RUN {'x $(a);' * 9_000}", "its commands are too long"),
+    ],
+)  # fmt: skip
+def test_what_is_out_of_bounds_is_refused(tmp_path: Path, text: str, told: str) -> None:
+    with pytest.raises(UsageError, match=told):
+        plan(tmp_path, Dockerfile=f"FROM debian\n{text}\n")
+
+
+def test_programs_that_start_each_other_end(tmp_path: Path) -> None:
+    text = f"FROM debian\nRUN {'uv run --no-sync ' * 3_000}pip install torch\nRUN {'ONBUILD RUN ' * 5_000}x\n"
+    text += f"ONBUILD {'ONBUILD RUN ' * 5_000}x\nRUN {'sudo sh -c ' * 5_000}x\n"
+    assert packages(plan(tmp_path, Dockerfile=text))[""].line == 2
+
+
+def test_a_variable_that_would_grow_out_of_bounds_is_not_known(tmp_path: Path) -> None:
+    text = f"FROM debian\nENV A='{' ' * 60_000}vllm'\nENV B=\"$A $A\"\nRUN pip install $B\n"
+    (found,) = packages(plan(tmp_path, Dockerfile=text)).values()
+    assert found.problem
