@@ -122,6 +122,10 @@ def test_what_nobody_looked_at_is_no_pass(name: str) -> None:
         kept = tuple(run for run in snapshot.runs if not any(each.startswith(section) for each in run.fills))
         report = judge(msgspec.structs.replace(snapshot, runs=kept), Request())
         assert report.verdict in ("unknown", "fail"), f"{name} without {section}: {report.headline}"
+        unseen = [ground.what for ground in report.grounds if ground.status == "not-read"]
+        assert len(unseen) == 1
+        for form in ("text", "markdown", "html"):
+            assert f"Not looked at: {unseen[0]}" in render(report, form, Options()), form
 
 
 @pytest.mark.parametrize("name", ["h200", "h200x4"])

@@ -81,9 +81,14 @@ def _counts_line(report: Report, pen: Pen) -> list[Line]:
 
 
 def untested(report: Report) -> str:
-    """Which tests would confirm a verdict of static checks, or why they were not run; empty for none."""
+    """What was not looked at, and which tests would confirm a verdict of static checks, or why they were not run; empty
+    for none. Probes that died have their own lines.
+    """
+    dead = {run.name for run in dead_probes(report)}
+    unseen = [each.what for each in report.grounds if each.status == "not-read" and each.source not in dead]
     ways = _to_test(report) if is_live_report(report) else _not_run(report)
-    return f"Not tested: {(', ' if is_live_report(report) else '; ').join(ways)}." if ways else ""
+    untried = f"Not tested: {(', ' if is_live_report(report) else '; ').join(ways)}." if ways else ""
+    return " ".join(filter(None, (f"Not looked at: {', '.join(unseen)}." if unseen else "", untried)))
 
 
 def _to_test(report: Report) -> list[str]:
