@@ -89,8 +89,8 @@ class Loop:
             job = Job(group, self._setting)
         except OSError as error:
             hint = " (see ulimit -n)" if error.errno in (errno.EMFILE, errno.ENFILE) else ""
-            reason = ": ".join(str(part) for part in (error.strerror or error, error.filename) if part)
-            self._settle(group, Verdict("failed", f"could not be started: {reason}{hint}"))
+            reason = ": ".join(filter(None, (f"{error.strerror or error}{hint}", error.filename)))
+            self._settle(group, Verdict("failed", f"could not be started: {reason}"))
             return
         self._jobs.append(job)
         job.proceed()
