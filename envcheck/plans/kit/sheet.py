@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 import re
-import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -17,12 +15,10 @@ from envcheck.bounded import TooLargeError, read_file
 from envcheck.compat.matrix import Matrix
 from envcheck.errors import UsageError
 from envcheck.snapshot import Planned
+from envcheck.text.toml import TomlError, loads
 
-_TOML = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
 _MOST_BYTES = 16 << 20
 _MOST_INCLUDED = 100
-_MOST_DOTS = 200
-"""Dots on a line of TOML: the parser's time grows with the square of a dotted key."""
 MOST_ITEMS = 20_000
 _EXTRAS = re.compile(
     r"(?P<path>.{0,4000}(?:pyproject\.toml|uv\.lock|poetry\.lock|Pipfile\.lock|pylock(?:\.[^./]{1,80})?\.toml))"
@@ -129,15 +125,10 @@ class Sheet:
 
     def toml(self) -> dict[str, Any]:
         """The file as TOML; raise UsageError."""
-        for number, line in enumerate(self.text.splitlines(), start=1):
-            if line.partition("=")[0].count(".") > _MOST_DOTS and not line.lstrip().startswith(("#", '"', "{")):
-                raise self.error(number, f"a key with more than {_MOST_DOTS} dots")
         try:
-            document: dict[str, Any] = _TOML.loads(self.text)
-        except (RecursionError, ValueError) as error:
-            found = re.search(r"at line (\d+)", str(error))
-            raise self.error(int(found[1]) if found else None, "this is no valid TOML") from None
-        return document
+            return loads(self.text)
+        except TomlError as error:
+            raise self.error(error.line, str(error).partition(":")[0]) from None
 
     def build_of(self, address: str | None) -> str | None:
         """Local tag of the builds of PyTorch that an index serves, empty for PyPI's own; None: not known."""
