@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from packaging.utils import canonicalize_name
 
@@ -19,11 +19,24 @@ from envcheck.text.toml import TomlError, loads
 
 _MOST_BYTES = 16 << 20
 _MOST_INCLUDED = 100
+_LONGEST_ADDRESS = 200
 MOST_ITEMS = 20_000
 _EXTRAS = re.compile(
     r"(?P<path>.{0,4000}(?:pyproject\.toml|uv\.lock|poetry\.lock|Pipfile\.lock|pylock(?:\.[^./]{1,80})?\.toml))"
     r"\[(?P<extras>[A-Za-z0-9._, -]{1,400})\]"
 )
+
+
+T = TypeVar("T")
+
+
+class UnreadError(UsageError):
+    """A part of a file is not understood: what it installs is open (``requirement.entry``)."""
+
+    def __init__(self, problem: str, line: int | None = None, file: str = "") -> None:
+        super().__init__(f"{file}:{line}: {problem}" if line and file else f"{file}: {problem}" if file else problem)
+        self.problem = problem
+        self.line = line
 
 
 class Reader(Protocol):
@@ -33,7 +46,7 @@ class Reader(Protocol):
         """Whether a file of this name is of the format."""
 
     def read(self, sheet: Sheet) -> list[Planned]:
-        """What the file would install."""
+        """What the file would install; raise UnreadError where a part that may install anything is not understood."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +67,8 @@ class Sheet:
     """Every file that was included, as often as it was; shared with the included files."""
     extras: tuple[str, ...] = ()
     """Names of the extras and dependency groups that are asked for too: ``pyproject.toml[cuda,test]``."""
+    groups: bool = True
+    """Whether the groups count that uv, Poetry and PDM install unasked; pip installs none."""
     root: str = ""
     """Real path of the folder that included files must lie in."""
     others: frozenset[str] = frozenset()
@@ -104,12 +119,16 @@ class Sheet:
         return replace(self, file=place, text=_text(place, where), included=(*self.included, real))
 
     def error(self, line: int | None, text: str) -> UsageError:
-        """The error for a line of this file."""
+        """The error for a file that is no plan, or may not be read."""
         return UsageError(f"{self.file}:{line}: {text}" if line else f"{self.file}: {text}")
 
-    def bounded(self, items: Iterable[Planned]) -> list[Planned]:
+    def unread(self, line: int | None, problem: str) -> UnreadError:
+        """The error for a part of this file that is not understood."""
+        return UnreadError(problem, line, self.file)
+
+    def bounded(self, items: Iterable[T]) -> list[T]:
         """The items as a list; raise UsageError where there are too many."""
-        found: list[Planned] = []
+        found: list[T] = []
         for item in items:
             found.append(item)
             if len(found) > MOST_ITEMS:
@@ -135,7 +154,7 @@ class Sheet:
         if address is None:
             return ""
         for row in self.matrix.indexes:
-            found = re.fullmatch(row.address, address[:200].rstrip("/"))
+            found = re.fullmatch(row.address, address.rstrip("/")) if len(address) <= _LONGEST_ADDRESS else None
             if found:
                 return None if row.jetsons else found.groupdict().get("build") or ""
         return None
