@@ -193,8 +193,8 @@ _WHERE: dict[str, tuple[dict[str, Any], Callable[[dict[str, Any]], str], str, li
 
 def _with(document: dict[str, Any], path: Path_, value: Any) -> dict[str, Any]:
     """The document with another value at the path."""
-    found: Any = deepcopy(document)
-    place = found
+    found = deepcopy(document)
+    place: Any = found
     for step in path[:-1]:
         place = place.setdefault(step, {}) if isinstance(place, dict) else place[step]
     place[path[-1]] = value
