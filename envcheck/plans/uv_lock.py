@@ -39,6 +39,8 @@ def read(sheet: Sheet) -> list[Planned]:
     packages = entries(sheet, document, "package")
     if not packages:
         raise sheet.error(None, "it locks no package")
+    for package, _ in packages:
+        check_name(text_of(package, "name"))
     here = [each for each in packages if _is_for(sheet, texts_of(each[0], "resolution-markers"))]
     by_name: dict[str, list[_Entry]] = {text_of(package, "name"): [] for package, _ in packages}
     for each in here:
@@ -82,10 +84,11 @@ def _reached(sheet: Sheet, by_name: dict[str, list[_Entry]], roots: list[dict[st
             continue
         seen.add((id(package), key, part))
         for each in _listed(package, key, part):
-            if text_of(each, "name") not in by_name:
-                raise UnreadError("a dependency is not among the packages that it locks")
             if _is_for(sheet, [text_of(each, "marker")], active):
-                for other in _named(by_name[text_of(each, "name")], text_of(each, "version")):
+                name = text_of(each, "name")
+                check_name(name)
+                found = by_name.setdefault(name, [({"name": name}, None)])  # what it does not lock stays open
+                for other in _named(found, text_of(each, "version")):
                     left.append((other, "dependencies", ""))
                     left.extend(
                         (other, "optional-dependencies", canonicalize_name(more)) for more in texts_of(each, "extra")
@@ -103,7 +106,7 @@ def _listed(package: dict[str, Any], key: str, part: str) -> list[dict[str, Any]
 
 def _named(found: list[_Entry], version: str) -> Iterator[dict[str, Any]]:
     """The entries that a dependency means: where several versions are locked, it names one."""
-    return (package for package, _ in found if not version or text_of(package, "version") == version)
+    return (package for package, _ in found if not version or text_of(package, "version") in ("", version))
 
 
 def _is_for(sheet: Sheet, markers: list[str], active: Sequence[str] = ()) -> bool:

@@ -85,7 +85,7 @@ def of_wheel(sheet: Sheet, address: str, line: int | None, *, name: str = "") ->
             if name
             else unread(sheet, "an address or a folder", line, problem)
         )
-    planned = item(sheet, name or found, SpecifierSet(f"=={version}"), line)
+    planned = item(sheet, name or found, SpecifierSet(f"=={version}"), line, build=version.local or "")
     return msgspec.structs.replace(planned, refused=refusal(sheet, [file]))
 
 
