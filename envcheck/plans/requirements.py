@@ -11,11 +11,12 @@ from itertools import chain
 from typing import NamedTuple
 
 import msgspec
+from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
 from envcheck.errors import UsageError
 from envcheck.plans.kit.index import Index
-from envcheck.plans.kit.requirement import entry, of_wheel, open_part, planned, unread
+from envcheck.plans.kit.requirement import LONGEST, entry, of_wheel, open_part, planned, unread
 from envcheck.plans.kit.sheet import Sheet, UnreadError
 from envcheck.snapshot import Planned
 
@@ -49,17 +50,23 @@ _VALUED = {
     "--use-feature": "",
 }
 _PLAIN = {"--no-index": "none", "--pre": "", "--prefer-binary": "", "--require-hashes": ""}
-_OF_ONE = ("--hash", "--config-settings", "--config-setting", "--global-option", "--build-option", "--install-option")
-"""Options behind a requirement."""
+_OF_ONE = {
+    "--hash": ":",
+    "--config-settings": "=",
+    "--config-setting": "=",
+    "--global-option": "",
+    "--build-option": "",
+    "--install-option": "",
+}
+"""Options behind a requirement, and what their values hold."""
 _SHORT = "".join(f"{name[1]}:" for name in _VALUED if len(name) == 2)
 _LONG = [
     *(f"{name[2:]}=" for name in (*_VALUED, *_OF_ONE) if name.startswith("--")),
     *(name[2:] for name in _PLAIN),
 ]
-_NAMED = re.compile(r"\s*(?P<name>[A-Za-z0-9](?:[A-Za-z0-9._-]{0,200}[A-Za-z0-9])?)\s*(?:\[[^\]]{0,400}\]\s*)?[=<>!~]")
-"""A requirement's name before its bounds, which may hold a variable."""
 _VARIABLE = re.compile(r"\$\{[A-Z0-9_]{1,200}\}")
 """What pip replaces by a variable of the environment."""
+_ANY_VARIABLE = re.compile(r"\$\{?\w{1,200}\}?")
 _EXTRA = "extra of the project"
 _A_FILE = re.compile(
     r"(?:[a-z+]{2,12}://|\.{0,2}/|[A-Za-z]:\\)|\.(?:\[.*\])?$"
@@ -193,7 +200,10 @@ def _parsed(text: str) -> tuple[str, list[tuple[str, str]]]:
         raise UnreadError("a quotation mark is not closed") from None
     options = [(_VALUED.get(name) or _PLAIN.get(name, ""), value) for name, value in given]
     places = [meaning for meaning, _ in options if meaning in ("include", "constrain", "file")]
-    if left or (asked and any(name not in _OF_ONE for name, _ in given)) or len(places) > 1:
+    wrong = any(
+        name not in _OF_ONE or _OF_ONE[name] not in value if asked else name in _OF_ONE for name, value in given
+    )
+    if left or wrong or len(places) > 1:
         raise UnreadError("pip leaves out a part of this line; write one requirement or option on each line")
     return asked, [each for each in options if each[0]]
 
@@ -212,10 +222,13 @@ def _requirement(sheet: Sheet, text: str, number: int, index: Index) -> Iterator
 
 def _by_variable(sheet: Sheet, text: str, line: int) -> Planned:
     """What a variable without a known value names: a release, or anything."""
-    named = _NAMED.match(text)
-    if named is None:
+    try:
+        name = Requirement(_ANY_VARIABLE.sub("1", text[:LONGEST])).name
+    except (InvalidRequirement, RecursionError):
+        name = ""
+    if not name or not re.match(rf"\s*{re.escape(name)}(?!\$)", text):  # the variable is a part of the name
         return unread(sheet, "a variable", line, "a variable that the file does not set names what is installed")
-    name = canonicalize_name(named["name"])
+    name = canonicalize_name(name)
     return unread(sheet, name, line, "a variable that the file does not set names the release", name=name)
 
 
