@@ -2,11 +2,12 @@
 
     EnvcheckError
     ├── RequirementNotMet ``envcheck.require``: this program lacks what was required, or it is not known
+    ├── NoVerdictError    nothing could be judged, for a reason that is not in the request; the exit status is UNKNOWN
     ├── UsageError        the request is wrong: an option, an expression, a file that cannot be read or written
     └── MatrixError       the data in ``matrix/`` (or an overlay of it) is wrong
 
 Each message is one sentence that says what, where and what to do; the command line prints it and exits with
-``ExitCode.USAGE``.
+``ExitCode.USAGE``, except where this tree says otherwise.
 """
 
 from __future__ import annotations
@@ -18,6 +19,10 @@ class EnvcheckError(Exception):
 
 class UsageError(EnvcheckError):
     """The request cannot be carried out as it was put."""
+
+
+class NoVerdictError(EnvcheckError):
+    """Nothing could be judged, though the request is right."""
 
 
 class RequirementNotMet(EnvcheckError):  # noqa: N818  it reads as what happened, at the top of a user's traceback

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import os
 import select
+import signal
 import stat
 import sys
+import threading
+import time
 from argparse import Namespace
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from envcheck.cli.options import components
-from envcheck.errors import UsageError
+from envcheck.errors import NoVerdictError, UsageError
 from envcheck.pipeline.request import ALL_SCOPES, Request
 from envcheck.text.clean import brief
 from envcheck.text.streams import say
@@ -184,7 +188,27 @@ def planned(
             )
         chosen[name] = values.pop()
     markers = marks_of(chosen["python"], chosen["os"] or own, chosen["machine"] or "")
-    return read_plans(paths, load_matrix(folders), markers)
+    with _within(getattr(options, "timeout", None)):
+        return read_plans(paths, load_matrix(folders), markers)
+
+
+@contextmanager
+def _within(seconds: float | None) -> Iterator[None]:
+    """Raise NoVerdictError where the block takes longer, whatever it does; no limit beside the main thread."""
+    if seconds is None or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def stop(_number: int, _frame: object) -> None:
+        raise NoVerdictError(f"--plan: reading it took longer than --timeout {seconds:g} s; nothing was judged")
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, seconds, 0.1)  # again, where what was interrupted ignored the error
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def _value(name: str, components: Sequence[Component]) -> str | None:
@@ -199,6 +223,7 @@ def judging_request(options: Namespace) -> Request:
     from envcheck.collect.request import working_folder
     from envcheck.pipeline.assume import together
 
+    began, timeout = time.monotonic(), getattr(options, "timeout", None)
     unread: list[str] = []
     configured, policy = of_configuration(options)
     folders = overlays(options, unread)
@@ -209,12 +234,15 @@ def judging_request(options: Namespace) -> Request:
         targets = tuple(_with_system(target, assume) for target in targets)
         assume = assume if targets else with_system(assume)
         stated = [together(assume, target.assume) for target in targets] or [assume]
+    plan = planned(options, stated, folders)
+    if timeout and plan:
+        timeout = max(0.001, timeout - (time.monotonic() - began))
     return Request(
         scopes=options.scope or ALL_SCOPES,
         python=tuple(getattr(options, "python", None) or ()),
         all_envs=getattr(options, "all_envs", False),
         assume=assume,
-        planned=planned(options, stated, folders),
+        planned=plan,
         targets=targets,
         require=tuple(dict.fromkeys((*components(options.require, "--require"), *configured))),
         only=tuple(options.only or ()),
@@ -222,7 +250,7 @@ def judging_request(options: Namespace) -> Request:
         policy=policy,
         configuration=getattr(getattr(options, "configuration", None), "path", None),
         fail_on=options.fail_on,
-        timeout=getattr(options, "timeout", None),
+        timeout=timeout,
         verify=getattr(options, "verify", False),
         deep=getattr(options, "deep", False),
         bench=_quick(options),

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 from types import FrameType
 
-from envcheck.errors import EnvcheckError
+from envcheck.errors import EnvcheckError, NoVerdictError
 from envcheck.exitcode import ExitCode
 from envcheck.text import streams
 
@@ -42,7 +42,8 @@ def _guarded(argv: Sequence[str]) -> int:
         _end_children_on_termination()
         return _run(argv)
     except EnvcheckError as error:
-        return _failed(f"envcheck: {error}", ExitCode.USAGE)
+        no_verdict = isinstance(error, NoVerdictError)
+        return _failed(f"envcheck: {error}", ExitCode.UNKNOWN if no_verdict else ExitCode.USAGE)
     except KeyboardInterrupt:
         return ExitCode.INTERRUPTED
     except SystemExit as left:  # the parser leaves so after --help

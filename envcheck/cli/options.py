@@ -415,7 +415,8 @@ def _add_subject_options(verb: argparse.ArgumentParser) -> None:
         "--timeout",
         type=seconds,
         metavar="S",
-        help="time limit of the whole run in seconds; the report then shows what was found",
+        help="time limit of the whole run in seconds; the report then shows what was found (nothing, where reading a "
+        "plan takes longer)",
     )
 
 

@@ -6,9 +6,7 @@ import more; ``load`` checks the types of what comes out.
 
 from __future__ import annotations
 
-import importlib
 import os
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -70,10 +68,7 @@ COMPILED = "compiled.json"
 MOST_ENTRIES = 10_000
 MOST_FILES = 200
 MOST_BYTES = 8 << 20
-MOST_DOTS = 200
-"""What a folder of rows may have: entries, TOML files, bytes in all of these, dots on a line of them. The shipped one
-has a tenth of it.
-"""
+"""What a folder of rows may have: entries, TOML files, bytes in all of these. The shipped one has a tenth of it."""
 
 GENERATED = "generated"
 """The table that says which rows ``envcheck matrix refresh`` regenerates; no knowledge."""
@@ -173,14 +168,9 @@ def _bytes(path: Path, most: int) -> bytes:
 
 
 def _read(path: Path, data: bytes) -> dict[str, Any]:
-    toml = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
-    # The time that the parser takes for a dotted key grows with the square of its parts.
-    if any(line.count(b".") > MOST_DOTS for line in data.splitlines()):
-        raise MatrixError(f"{path.name}: a line with more than {MOST_DOTS} dots")
+    from envcheck.text.toml import loads  # noqa: PLC0415  an installed matrix is compiled, and a question loads no parser
+
     try:
-        content: dict[str, Any] = toml.loads(data.decode())
+        return loads(data.decode())
     except ValueError as error:
         raise MatrixError(f"{path.name}: cannot be read as TOML: {error}") from error
-    except RecursionError:
-        raise MatrixError(f"{path.name}: it is nested too deeply") from None
-    return content

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 import re
-import sys
 from collections.abc import Iterable
 from typing import Any, TypeVar, get_args
 
@@ -14,10 +12,9 @@ import msgspec
 from envcheck.config.file import SHARED, read_bytes
 from envcheck.config.model import Config, Gpus, Ignore, Severity, Share
 from envcheck.errors import UsageError
+from envcheck.text.toml import TomlError, loads
 from envcheck.text.toml_lines import Path, line_of, lines_of
 
-_MOST_DOTS = 200
-"""On a line: the time that the parser takes for a dotted key grows with the square of its parts."""
 _SECTION = ("tool", "envcheck")
 _MOST_NAMED = 20
 
@@ -87,23 +84,15 @@ def in_file(path: str, data: bytes, remark: str = "") -> Configuration | None:
 
 def parse(path: str, data: bytes, remark: str = "") -> tuple[dict[str, Any], str]:
     """The document and its text; raise UsageError with the line where it is no TOML."""
-    toml = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
-    for number, line in enumerate(data.split(b"\n"), start=1):
-        if line.count(b".") > _MOST_DOTS:
-            raise UsageError(f"{path}:{number}: a line with more than {_MOST_DOTS} dots")
     ending = f"; {remark}" if remark else ""
     try:
         text = data.decode("utf-8-sig").replace("\r\n", "\n")
-        return toml.loads(text), text
+        return loads(text), text
     except UnicodeDecodeError as error:
         number = data.count(b"\n", 0, error.start) + 1
         raise UsageError(f"{path}:{number}: it is not UTF-8{ending}") from None
-    except ValueError as error:
-        found = re.search(r" \(at line (\d+), column (\d+)\)", str(error))
-        number, words = (int(found[1]), str(error)[: found.start()]) if found else (data.count(b"\n") + 1, str(error))
-        raise UsageError(f"{path}:{number}: no valid TOML: {words}{ending}") from None
-    except RecursionError:
-        raise UsageError(f"{path}:1: it is nested too deeply{ending}") from None
+    except TomlError as error:
+        raise UsageError(f"{path}:{error.line or 1}: {error}{ending}") from None
 
 
 # Types: msgspec names the path of what is wrong, except below a table whose keys are free; those go entry by entry.

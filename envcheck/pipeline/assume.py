@@ -217,7 +217,7 @@ def as_planned(components: Sequence[Component]) -> tuple[Planned, ...]:
             asked=str(component),
             bounds=str(component).removeprefix(component.name),
             version=component.exact,
-            build="",
+            build=(component.exact or "").partition("+")[2],  # what is assumed was installed from somewhere
             file=f"--assume {component}",
         )
         for component in components

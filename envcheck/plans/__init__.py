@@ -20,9 +20,10 @@ from functools import cache
 
 from envcheck.compat.matrix import Matrix
 from envcheck.errors import UsageError
+from envcheck.plans.kit.requirement import open_part
 from envcheck.plans.kit.resolve import narrowed
 from envcheck.plans.kit.settle import as_environment, settled
-from envcheck.plans.kit.sheet import Reader, Sheet
+from envcheck.plans.kit.sheet import Reader, Sheet, UnreadError
 from envcheck.snapshot import Environment, Planned
 
 __all__ = ["Format", "formats", "read_plans"]
@@ -59,7 +60,11 @@ def read_plans(paths: Sequence[str], matrix: Matrix, markers: Mapping[str, str])
     found: list[Planned] = []
     for path in paths:
         sheet = Sheet.open(path, matrix, markers, paths)
-        found += settled(_reader(sheet.file).read(sheet), sheet.constraints)
+        try:
+            items = _reader(sheet.file).read(sheet)
+        except UnreadError as error:
+            items = [open_part(sheet, None, error)]
+        found += settled(items, sheet.constraints)
     return as_environment(narrowed(settled(found, ()), matrix, markers), paths, matrix)
 
 

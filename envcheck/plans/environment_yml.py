@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
-from envcheck.plans.kit.requirement import item
-from envcheck.plans.kit.sheet import Sheet
-from envcheck.plans.requirements import of_arguments
+from envcheck.plans.kit.requirement import entry, item, open_part
+from envcheck.plans.kit.sheet import Sheet, UnreadError
+from envcheck.plans.requirements import of_lines
 from envcheck.snapshot import Planned
 
 if TYPE_CHECKING:
@@ -27,7 +27,13 @@ _REST = (
     re.compile(rf"\s+(?P<bounds>[0-9*][^=<>!~,\s]{{0,80}})(?:\s+{_BUILD})?"),
 )
 """What follows a name: ``=1.2=build``, ``>=1.2,<2``; or, behind a blank, the version alone, which is meant exactly."""
-_IN_BRACKETS = re.compile(r"(?P<key>version|build)\s*=\s*[\"']?(?P<value>[^\"'\]]{1,80}?)[\"']?\s*(?:,|$)")
+_IN_BRACKETS = re.compile(r"\s*(?P<key>[a-z_]{1,20})\s*=\s*(?P<value>\"[^\"]*\"|'[^']*'|[^\"',]*?)\s*(?:,|$)")
+_CHOOSES = {"version", "build", "channel", "subdir", "build_number"}
+"""What of a package is chosen in brackets, of which the first two tell its release."""
+_TEXT = "tag:yaml.org,2002:str"
+_NO_TEXT = "a dependency is a text, or under pip: a list of texts"
+_SECTIONS = {"name", "channels", "dependencies", "prefix", "variables", "platforms", "category"}
+_LONGEST = 512 << 10
 _ALTERNATIVES = "conda's alternatives cannot be written as one list of bounds"
 _EXACT_NUMBERS = 3
 """``=2.0.1`` accepts 2.0.1 and what is numbered below it, which is one release."""
@@ -39,10 +45,10 @@ def recognise(name: str) -> bool:
 
 def read(sheet: Sheet) -> list[Planned]:
     root = _composed(sheet)
-    listed = _value(root, "dependencies")
+    listed = next((value for name, value in _pairs(root) if _text(name) == "dependencies"), None)
     if not _is(listed, "sequence"):
         raise sheet.error(None, "it has no list of dependencies")
-    return sheet.bounded(_read(sheet, listed))
+    return sheet.bounded(_read(sheet, root, listed))
 
 
 def _composed(sheet: Sheet) -> Any:
@@ -51,6 +57,8 @@ def _composed(sheet: Sheet) -> Any:
         import yaml  # noqa: PLC0415 - few have such a plan
     except ImportError:
         raise sheet.error(None, "reading it needs PyYAML: pip install 'gpu-envcheck[plans]'") from None
+    if len(sheet.text) > _LONGEST:  # its parser takes a second for 100 KB
+        raise sheet.error(None, f"it has more than {_LONGEST >> 10} KiB")
     try:
         return yaml.compose(sheet.text, Loader=yaml.SafeLoader)
     except yaml.MarkedYAMLError as error:
@@ -65,36 +73,51 @@ def _is(node: Any, kind: str) -> bool:
     return getattr(node, "id", None) == kind
 
 
-def _value(node: Any, key: str) -> Any:
-    """The value of a key in a mapping's node."""
+def _pairs(node: Any) -> list[tuple[yaml.Node, yaml.Node]]:
+    """The keys and values of a mapping."""
     pairs: list[tuple[yaml.Node, yaml.Node]] = node.value if _is(node, "mapping") else []
-    return next((value for name, value in pairs if _is(name, "scalar") and name.value == key), None)
+    return pairs
 
 
-def _read(sheet: Sheet, listed: Any) -> Iterator[Planned]:
-    words: list[str] = []
+def _text(node: Any) -> str | None:
+    """The text of a node; None for anything else, such as a list, a number or nothing."""
+    return node.value if _is(node, "scalar") and node.tag == _TEXT else None
+
+
+def _line(node: Any) -> int:
+    found: int = node.start_mark.line + 1
+    return found
+
+
+def _read(sheet: Sheet, root: Any, listed: Any) -> Iterator[Planned]:
+    there = set[str]()
+    for name, _ in _pairs(root):
+        if _text(name) not in _SECTIONS - there:
+            yield _unread(sheet, name, "conda knows no such section, or has it twice")
+        there.add(_text(name) or "")
     for node in listed.value:
-        line = node.start_mark.line + 1
-        if _is(node, "scalar"):
-            yield of_conda(sheet, node.value, line)
+        text = _text(node)
+        if text is not None:
+            yield from entry(sheet, _line(node), (of_conda(sheet, each, _line(node)) for each in [text]))
             continue
-        of_pip = _value(node, "pip")
-        if not _is(of_pip, "sequence"):
-            raise sheet.error(line, "a dependency is a text, or a list for pip")
-        options = [each.value for each in of_pip.value if _is(each, "scalar") and each.value.startswith("-")]
-        words = [word for text in options for word in text.replace("=", " ", 1).split()]
-        packages = [each for each in of_pip.value if _is(each, "scalar") and not each.value.startswith("-")]
-        # Options hold for all lines of the list; what a file of options installs is told once.
-        places = [(each.value, each.start_mark.line + 1) for each in packages]
-        for text, place in places:
-            yield from of_arguments(sheet, [*_index_options(words), text.strip()], place)
-        yield from of_arguments(sheet, words, line)
+        if not _pairs(node):
+            yield _unread(sheet, node, _NO_TEXT)
+        for name, value in _pairs(node):
+            if _text(name) != "pip" or not _is(value, "sequence"):
+                yield _unread(sheet, name, _NO_TEXT)
+                continue
+            # Conda has pip install from a file of these lines beside its own.
+            for each in of_lines(sheet, _lines(each for each in value.value if _text(each) is not None)):
+                yield msgspec.structs.replace(each, together=f"{sheet.file}:{_line(name)}")
+            yield from (_unread(sheet, each, _NO_TEXT) for each in value.value if _text(each) is None)
 
 
-def _index_options(words: list[str]) -> list[str]:
-    """The options that choose the package index, with their values."""
-    wanted = ("-i", "--index-url", "--extra-index-url", "-f", "--find-links")
-    return [word for place, word in enumerate(words) if word in wanted or (place and words[place - 1] in wanted)]
+def _lines(nodes: Iterable[Any]) -> Iterator[tuple[int, str]]:
+    return ((_line(node), text) for node in nodes for text in (_text(node) or "").splitlines())
+
+
+def _unread(sheet: Sheet, node: Any, problem: str) -> Planned:
+    return open_part(sheet, _line(node), UnreadError(problem))
 
 
 def of_conda(sheet: Sheet, text: str, line: int) -> Planned:
@@ -102,11 +125,11 @@ def of_conda(sheet: Sheet, text: str, line: int) -> Planned:
     found = _SPEC.fullmatch(text.strip()) if len(text) <= 300 else None
     parts = _parts(found["rest"]) if found else None
     if found is None or parts is None:
-        raise sheet.error(line, "this is no package of conda's; write NAME=VERSION")
+        raise sheet.unread(line, "this is no package of conda's; write NAME=VERSION")
     version, build = parts
     bounds, problem = (SpecifierSet(), _ALTERNATIVES) if "|" in version else (_bounds(version), None)
     if bounds is None:
-        raise sheet.error(line, "a version cannot be read; write NAME=VERSION")
+        raise sheet.unread(line, "a version cannot be read; write NAME=VERSION")
     planned = item(sheet, found["name"], bounds, line, build=None, problem=problem)
     return msgspec.structs.replace(planned, conda="" if "*" in build else build)
 
@@ -114,7 +137,11 @@ def of_conda(sheet: Sheet, text: str, line: int) -> Planned:
 def _parts(rest: str) -> tuple[str, str] | None:
     """The bounds and the build behind a name; None for what is neither."""
     if rest.startswith("[") and rest.endswith("]"):
-        told = {found["key"]: found["value"] for found in _IN_BRACKETS.finditer(rest[1:-1])}
+        told, place = dict[str, str](), 1
+        while part := _IN_BRACKETS.match(rest, place, len(rest) - 1):
+            told[part["key"]], place = part["value"].strip("\"'"), part.end()
+        if place < len(rest) - 1 or not told.keys() <= _CHOOSES:
+            return None
         version = told.get("version", "")
         return version if not version[:1].isdigit() else f"=={version}", told.get("build", "")
     found = next((found for each in _REST if (found := each.fullmatch(rest))), None)

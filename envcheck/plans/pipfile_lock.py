@@ -12,7 +12,7 @@ from typing import Any
 
 from packaging.utils import canonicalize_name
 
-from envcheck.plans.kit.requirement import of_wheel, planned, unread
+from envcheck.plans.kit.requirement import check_name, entry, of_wheel, planned, unread
 from envcheck.plans.kit.sheet import Sheet
 from envcheck.plans.kit.tables import table_of, tables_of, text_of, texts_of
 from envcheck.snapshot import Planned
@@ -21,7 +21,6 @@ NAME = "Pipfile.lock"
 
 _META = "_meta"
 _KEY = re.compile(r'\s{0,40}"(?P<name>[^"\\]{1,200})"\s{0,40}:\s{0,40}\{')
-_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,200}[A-Za-z0-9])?")
 _FROM_ELSEWHERE = ("git", "hg", "svn", "bzr", "path")
 
 
@@ -74,27 +73,28 @@ def _packages(
     lines: dict[tuple[str, str], int],
 ) -> Iterator[Planned]:
     for name in table:
-        entry, line = table_of(table, name), lines.get((category, name))
-        if not _NAME.fullmatch(name):
-            raise sheet.error(line, "a package without a valid name")
-        file = text_of(entry, "file")
-        if file:
-            yield of_wheel(sheet, file, line, name=name)
-        elif set(entry) & set(_FROM_ELSEWHERE):
-            problem = "it is installed from an address or a folder, which does not state the version"
-            yield unread(sheet, name, line, problem, name=canonicalize_name(name))
-        else:
-            found = _package(sheet, name, entry, line, addresses)
-            if found is not None:
-                yield found
+        line = lines.get((category, name))
+        yield from entry(sheet, line, _package(sheet, name, table, line, addresses))
 
 
 def _package(
-    sheet: Sheet, name: str, entry: dict[str, Any], line: int | None, addresses: dict[str, str]
-) -> Planned | None:
-    extras = f"[{','.join(texts_of(entry, 'extras'))}]" if texts_of(entry, "extras") else ""
-    version, markers = text_of(entry, "version"), text_of(entry, "markers")
+    sheet: Sheet, name: str, table: dict[str, Any], line: int | None, addresses: dict[str, str]
+) -> Iterator[Planned]:
+    package, file = table_of(table, name), text_of(table_of(table, name), "file")
+    check_name(name)
+    if file:
+        yield of_wheel(sheet, file, line, name=name)
+        return
+    if set(package) & set(_FROM_ELSEWHERE):
+        problem = "it is installed from an address or a folder, which does not state the version"
+        yield unread(sheet, name, line, problem, name=canonicalize_name(name))
+        return
+    extras = f"[{','.join(texts_of(package, 'extras'))}]" if texts_of(package, "extras") else ""
+    version, markers = text_of(package, "version"), text_of(package, "markers")
     bounds = "" if version == "*" else version
-    index = addresses.get(text_of(entry, "index")) or next(iter(addresses.values()), None)
-    text = f"{name}{extras}{bounds}" + (f" ; {markers}" if markers else "")
-    return planned(sheet, text, line, build=sheet.build_of(index))
+    named = text_of(package, "index")
+    index = addresses.get(named, "unknown:") if named else next(iter(addresses.values()), None)
+    text = f"{name}{extras} {bounds}" + (f" ; {markers}" if markers else "")
+    found = planned(sheet, text, line, build=sheet.build_of(index))
+    if found is not None:
+        yield found

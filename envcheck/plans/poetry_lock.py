@@ -1,16 +1,18 @@
-"""poetry.lock: the packages of the main group that no extra asks for, as poetry install --only main installs them.
+"""poetry.lock: the packages that no extra asks for and no optional group, as poetry install installs them.
 
-Extras and groups count where ``poetry.lock[NAME]`` names them.
+Extras and optional groups count where ``poetry.lock[NAME]`` names them. The pyproject.toml beside it says which groups
+are optional.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
-from packaging.markers import InvalidMarker, Marker
 from packaging.utils import canonicalize_name
 
-from envcheck.plans.kit.requirement import LONGEST_MARKER, applies
+from envcheck.plans.kit.groups import of_poetry, project_beside
+from envcheck.plans.kit.requirement import applies, entry, marker_of
 from envcheck.plans.kit.sheet import Sheet
 from envcheck.plans.kit.tables import entries, table_of, tables_of, text_of, texts_of
 from envcheck.plans.uv_lock import locked
@@ -29,14 +31,19 @@ def read(sheet: Sheet) -> list[Planned]:
     if not packages:
         raise sheet.error(None, "it locks no package")
     extras = table_of(document, "extras")
-    sheet.check_extras([*extras, *(group for each, _ in packages for group in texts_of(each, "groups"))])
-    wanted: set[str] = {canonicalize_name(name) for name in sheet.extras}
+    groups = {group for each, _ in packages for group in texts_of(each, "groups")}
+    sheet.check_extras([*extras, *groups])
+    asked: set[str] = {canonicalize_name(name) for name in sheet.extras}
+    wanted = asked | (of_poetry(project_beside(sheet), [*groups, "dev"]) if sheet.groups else set())
     chosen: set[str] = {
         _bare(text) for name in extras if canonicalize_name(name) in wanted for text in texts_of(extras, name)
     }
-    found = sheet.bounded(
-        _package(sheet, each, line) for each, line in packages if _is_installed(sheet, each, line, wanted, chosen)
-    )
+
+    def found_in(package: dict[str, Any], line: int | None) -> Iterator[Planned]:
+        if _is_installed(sheet, package, wanted, asked, chosen):
+            yield _package(sheet, package, line)
+
+    found = sheet.bounded(item for package, line in packages for item in entry(sheet, line, found_in(package, line)))
     elsewhere = _for_some_systems([each for each, _ in packages])
     return [each for each in found if each.refused is None or each.name not in elsewhere]
 
@@ -63,24 +70,23 @@ def _package(sheet: Sheet, package: dict[str, Any], line: int | None) -> Planned
     return locked(sheet, name, version, line, build=_build(sheet, package), files=files)
 
 
-def _is_installed(sheet: Sheet, package: dict[str, Any], line: int | None, wanted: set[str], chosen: set[str]) -> bool:
-    """Whether it is installed with the ``wanted`` extras and groups; ``chosen`` are what the extras list by name."""
+def _is_installed(sheet: Sheet, package: dict[str, Any], wanted: set[str], asked: set[str], chosen: set[str]) -> bool:
+    """Whether it is installed with the ``wanted`` groups and the extras that are ``asked`` for; ``chosen`` are what the
+    extras list by name.
+    """
     groups, markers = texts_of(package, "groups"), package.get("markers")
     there = [group for group in groups if group == "main" or canonicalize_name(group) in wanted]
-    if (groups and not there) or text_of(package, "category") == "dev":
+    if (groups and not there) or (text_of(package, "category") == "dev" and "dev" not in wanted):
         return False
     told = [text_of(markers, group) for group in there] if isinstance(markers, dict) else [text_of(package, "markers")]
     named = canonicalize_name(text_of(package, "name")) in chosen
     by_extra = any("extra" in text for text in told)
-    if package.get("optional") is True and not named and not (by_extra and wanted):
+    if package.get("optional") is True and not named and not (by_extra and asked):
         return False
     if "" in told or not told:
         return True
-    try:
-        asked = [Marker(text[:LONGEST_MARKER]) for text in told]
-        return any(applies(each, sheet.markers, extra) is not False for each in asked for extra in ("", *wanted))
-    except (InvalidMarker, RecursionError):
-        raise sheet.error(line, "an environment marker cannot be read") from None
+    holds = [marker_of(text) for text in told]
+    return any(applies(each, sheet.markers, extra) is not False for each in holds for extra in ("", *asked))
 
 
 def _build(sheet: Sheet, package: dict[str, Any]) -> str | None:

@@ -37,10 +37,12 @@ def read(sheet: Sheet) -> list[Planned]:
     except ImportError:
         raise sheet.error(None, "reading it needs packaging 26 or newer: pip install 'gpu-envcheck[plans]'") from None
     document = sheet.toml()
+    if "packages" not in document:
+        raise sheet.error(None, "it locks no package")
     try:
         lock = Pylock.from_dict(document)
     except (PylockValidationError, RecursionError, ValueError) as error:
-        raise sheet.error(None, f"this is no valid lock file of PEP 751 ({type(error).__name__})") from None
+        raise sheet.unread(None, f"this is no valid lock file of PEP 751 ({type(error).__name__})") from None
     extras, groups = lock.extras or (), lock.dependency_groups or ()
     sheet.check_extras([*extras, *groups])
     wanted = {canonicalize_name(name) for name in sheet.extras}
@@ -69,7 +71,8 @@ def read(sheet: Sheet) -> list[Planned]:
 def _planned(sheet: Sheet, package: Package, line: int | None) -> Planned:
     files = [each.filename for each in package.wheels or ()]
     if package.version is not None:
-        build = sheet.build_of(package.index) if package.index else ""
+        # Without an index the addresses of the files say where it comes from.
+        build = sheet.build_of(package.index) if package.index else None if package.version.local else ""
         found = item(sheet, package.name, SpecifierSet(f"=={package.version}"), line, build=build)
         return msgspec.structs.replace(found, refused=refusal(sheet, () if package.sdist else files))
     if files:

@@ -1,24 +1,24 @@
 """pyproject.toml: the project's dependencies, also in Poetry's own table, from the indexes that uv or Poetry are told.
 
-Extras and dependency groups count where ``FILE[NAME]`` names them.
+Extras and dependency groups count where ``FILE[NAME]`` names them, and the groups that the project's tool installs
+unasked.
 """
 
 from __future__ import annotations
 
 import re
-from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from packaging.markers import InvalidMarker, Marker
-from packaging.requirements import InvalidRequirement, Requirement
+import msgspec
 from packaging.utils import canonicalize_name
 
+from envcheck.plans.kit.groups import Lists
 from envcheck.plans.kit.index import Index
-from envcheck.plans.kit.requirement import LONGEST_MARKER, applies, planned, unread
-from envcheck.plans.kit.sheet import Sheet
-from envcheck.plans.kit.tables import table_of, tables_of, text_of, texts_of
+from envcheck.plans.kit.requirement import applies, entry, marker_of, open_part, planned, unread
+from envcheck.plans.kit.sheet import Sheet, UnreadError
+from envcheck.plans.kit.tables import table_at, table_of, tables_of, text_of, texts_of
 from envcheck.snapshot import Planned
 from envcheck.text.toml_lines import Path, line_of, lines_of
 
@@ -28,6 +28,16 @@ _NUMBERS = re.compile(r"[0-9]{1,8}(?:\.[0-9]{1,8}){0,3}")
 _BOUND = re.compile(r"(?P<operator>\^|~(?!=)|=(?!=))\s*(?P<version>[0-9A-Za-z.+!*-]{1,80})")
 _ONE_VERSION = re.compile(r"[0-9][0-9A-Za-z.+!-]{0,80}(?:\.\*)?")
 _FROM_ELSEWHERE = ("git", "url", "path", "file", "workspace")
+_UNREAD: tuple[Path, ...] = tuple(
+    ("tool", "pixi", name) for name in ("dependencies", "pypi-dependencies", "feature", "target")
+)
+"""Tables that install packages and are not read."""
+_FIELDS = {
+    *("name", "version", "description", "readme", "requires-python", "license", "license-files", "authors"),
+    *("maintainers", "keywords", "classifiers", "urls", "scripts", "gui-scripts", "entry-points", "dependencies"),
+    *("optional-dependencies", "dynamic", "import-names", "import-namespaces"),
+}
+"""All fields of ``[project]``."""
 
 
 def recognise(name: str) -> bool:
@@ -36,18 +46,17 @@ def recognise(name: str) -> bool:
 
 def read(sheet: Sheet) -> list[Planned]:
     document = sheet.toml()
-    project, poetry = table_of(document, "project"), table_of(table_of(document, "tool"), "poetry")
+    project, tools = table_of(document, "project"), table_of(document, "tool")
+    poetry = table_of(tools, "poetry")
     if not project and not poetry:
         raise sheet.error(None, "it has neither a [project] nor a [tool.poetry] table")
-    optional, groups = table_of(project, "optional-dependencies"), table_of(document, "dependency-groups")
-    sheet.check_extras([*optional, *groups, *table_of(poetry, "extras"), *table_of(poetry, "group")])
+    lists = Lists(sheet, document)
+    sheet.check_extras(
+        [*lists.names("extra"), *lists.names("group"), *table_of(poetry, "extras"), *table_of(poetry, "group")]
+    )
     lines = lines_of(sheet.text)
-    asked: list[Planned] = []
-    if project:
-        asked += _of_project(sheet, document, lines)
-    if table_of(poetry, "dependencies"):
-        asked += _of_poetry(sheet, poetry, lines)
-    return sheet.bounded(asked)
+    asked = [*_of_project(sheet, document, lists, lines), *_of_poetry(sheet, poetry, lists.default, lines)]
+    return sheet.bounded(_as_uv_decides(sheet, table_of(tools, "uv"), asked, lines))
 
 
 @dataclass(frozen=True)
@@ -61,55 +70,39 @@ class _Origin:
     """By the name of an index."""
 
 
-def _of_project(sheet: Sheet, document: dict[str, Any], lines: dict[Path, int]) -> Iterator[Planned]:
-    project = table_of(document, "project")
-    tools = table_of(document, "tool")
+def _of_project(sheet: Sheet, document: dict[str, Any], lists: Lists, lines: dict[Path, int]) -> Iterator[Planned]:
+    project, tools = table_of(document, "project"), table_of(document, "tool")
     if "dependencies" in texts_of(project, "dynamic") and not table_of(table_of(tools, "poetry"), "dependencies"):
-        line = line_of(lines, ("project", "dynamic"))
-        raise sheet.error(line, "the dependencies are dynamic; check the lock or requirements file")
+        problem = "the dependencies are dynamic; check the lock or requirements file"
+        yield open_part(sheet, line_of(lines, ("project", "dynamic")), UnreadError(problem))
+    for path in (*(("project", name) for name in project if name not in _FIELDS), *_UNREAD):
+        if path[-1] in table_at(document, path[:-1]):
+            problem = "this table is not read" if path in _UNREAD else "a [project] table has no such field"
+            yield open_part(sheet, line_of(lines, path), UnreadError(problem))
     origin = _uv(table_of(tools, "uv"))
-    for path, table, name in _lists(sheet, document):
-        entries = table.get(name)
-        for number, text in enumerate(entries if isinstance(entries, list) else ()):
-            if isinstance(text, str):
-                found = _from(sheet, origin, text, line_of(lines, (*path, name, number)))
-                if found is not None:
-                    yield found
-
-
-def _lists(sheet: Sheet, document: dict[str, Any]) -> Iterator[tuple[Path, dict[str, Any], str]]:
-    """The lists of requirements that are asked for: the project's own, and those of extras and groups with what they
-    include: an extra the project itself with other extras, a group other groups.
-    """
-    project = table_of(document, "project")
-    optional, groups = table_of(project, "optional-dependencies"), table_of(document, "dependency-groups")
-    yield ("project",), project, "dependencies"
-    left = deque[str](canonicalize_name(name) for name in sheet.extras)
-    seen: set[str] = set()
-    own = canonicalize_name(text_of(project, "name") or "-")
-    while left:
-        wanted = left.popleft()
-        if wanted in seen:
+    for path, listed in lists.wanted():
+        if not isinstance(listed, list):
+            yield open_part(sheet, line_of(lines, path), UnreadError("requirements are a list of texts"))
             continue
-        seen.add(wanted)
-        for path, table in ((("project", "optional-dependencies"), optional), (("dependency-groups",), groups)):
-            for name in (name for name in table if canonicalize_name(name) == wanted):
-                yield path, table, name
-                entries = table[name] if isinstance(table[name], list) else []
-                left.extend(included for entry in entries for included in _included(entry, own))
+        for number, text in enumerate(listed):
+            line = line_of(lines, (*path, number))
+            yield from entry(sheet, line, _from(sheet, origin, lists, text, line))
 
 
-def _included(entry: Any, own: str) -> Iterator[str]:
-    """The extras or groups that an entry includes: ``app[cuda]`` of the project ``app``, and ``include-group``."""
-    if isinstance(entry, dict):
-        group = text_of(entry, "include-group")
-        yield from (canonicalize_name(group),) if group else ()
-    elif isinstance(entry, str) and "[" in entry:
-        try:
-            asked = Requirement(entry)
-        except (InvalidRequirement, RecursionError):
-            return  # which the list's own reading reports
-        yield from map(canonicalize_name, asked.extras if canonicalize_name(asked.name) == own else ())
+def _as_uv_decides(sheet: Sheet, uv: dict[str, Any], asked: list[Planned], lines: dict[Path, int]) -> Iterator[Planned]:
+    """What is asked for, with what ``tool.uv`` has in its place, and within the bounds that it sets."""
+    if not sheet.groups:  # pip does not read it
+        yield from asked
+        return
+    decided: dict[str, dict[str, Planned]] = {}
+    for key in ("override-dependencies", "constraint-dependencies"):
+        texts = enumerate(texts_of(uv, key))
+        found = (planned(sheet, text, line_of(lines, ("tool", "uv", key, number))) for number, text in texts)
+        decided[key] = {each.name: each for each in found if each}
+    sheet.constraints.extend(decided["constraint-dependencies"].values())
+    for each in asked:
+        override = decided["override-dependencies"].get(each.name)
+        yield msgspec.structs.replace(override, build=each.build) if override else each
 
 
 def _uv(table: dict[str, Any]) -> _Origin:
@@ -123,68 +116,64 @@ def _uv(table: dict[str, Any]) -> _Origin:
         elif each.get("explicit") is not True:
             index.extra = (*index.extra, text_of(each, "url"))
     sources: dict[str, list[dict[str, Any]]] = {}
-    for name, entry in table_of(table, "sources").items():
-        listed = entry if isinstance(entry, list) else [entry]
-        sources[canonicalize_name(name)] = [each for each in listed if isinstance(each, dict)]
+    named = table_of(table, "sources")
+    for name in named:
+        listed = tables_of(named, name) if isinstance(named[name], list) else [table_of(named, name)]
+        sources[canonicalize_name(name)] = listed
     return _Origin(index, sources, addresses)
 
 
-def _from(sheet: Sheet, origin: _Origin, text: str, line: int) -> Planned | None:
-    """What a requirement would install from where ``tool.uv.sources`` has it taken."""
-    index = origin.index
-    try:
-        name = canonicalize_name(Requirement(text).name)
-    except (InvalidRequirement, RecursionError):
-        return planned(sheet, text, line)  # which raises the error
-    for entry in origin.sources.get(name, ()):
-        marker = text_of(entry, "marker")
-        needed = text_of(entry, "extra") or text_of(entry, "group")
-        if needed and needed not in sheet.extras:
+def _from(sheet: Sheet, origin: _Origin, lists: Lists, text: Any, line: int) -> Iterator[Planned]:
+    """What an item of a list would install, from where ``tool.uv.sources`` has it taken."""
+    if isinstance(text, dict) and [*text] == ["include-group"] and lists.has_group(text_of(text, "include-group")):
+        return
+    if not isinstance(text, str):
+        raise UnreadError("requirements are texts, and a group includes another one by its name")
+    index, elsewhere = origin.index, False
+    found = planned(sheet, text, line)
+    if found is None:
+        return
+    for source in origin.sources.get(found.name, ()):
+        marker = text_of(source, "marker")
+        extra, group = canonicalize_name(text_of(source, "extra")), canonicalize_name(text_of(source, "group"))
+        if (extra and extra not in lists.asked) or (group and group not in lists.asked | lists.default):
             continue
-        if marker and _holds(sheet, marker, line) is False:
+        if marker and applies(marker_of(marker), sheet.markers) is False:
             continue
-        if set(entry) & set(_FROM_ELSEWHERE):
-            found = planned(sheet, text, line)
-            problem = "tool.uv.sources takes it from an address or a folder, which does not state the version"
-            return None if found is None else unread(sheet, found.name, line, problem, name=found.name)
-        index = replace(index, main=origin.addresses.get(text_of(entry, "index"), "unknown:"), extra=())
+        elsewhere = bool(set(source) & set(_FROM_ELSEWHERE))
+        index = replace(index, main=origin.addresses.get(text_of(source, "index"), "unknown:"), extra=())
         break
-    return planned(sheet, text, line, build=index.build(sheet))
+    problem = "tool.uv.sources takes it from an address or a folder, which does not state the version"
+    if elsewhere:
+        yield unread(sheet, found.name, line, problem, name=found.name)
+    else:
+        yield found if found.build is None else msgspec.structs.replace(found, build=index.build(sheet))
 
 
-def _holds(sheet: Sheet, text: str, line: int) -> bool | None:
-    try:
-        return applies(Marker(text[:LONGEST_MARKER]), sheet.markers)
-    except (InvalidMarker, RecursionError):
-        raise sheet.error(line, "an environment marker cannot be read") from None
-
-
-def _of_poetry(sheet: Sheet, poetry: dict[str, Any], lines: dict[Path, int]) -> Iterator[Planned]:
-    extras = {canonicalize_name(name): value for name, value in table_of(poetry, "extras").items()}
-    groups = {canonicalize_name(name): name for name in table_of(poetry, "group")}
-    wanted = [canonicalize_name(name) for name in sheet.extras]
-    chosen: set[str] = {
-        canonicalize_name(each) for name in wanted for each in extras.get(name, ()) if isinstance(each, str)
-    }
+def _of_poetry(sheet: Sheet, poetry: dict[str, Any], default: set[str], lines: dict[Path, int]) -> Iterator[Planned]:
+    extras, groups = table_of(poetry, "extras"), table_of(poetry, "group")
+    wanted: set[str] = {canonicalize_name(name) for name in sheet.extras}
+    asked = [texts_of(extras, name) for name in extras if canonicalize_name(name) in wanted]
+    chosen: set[str] = {canonicalize_name(each) for texts in asked for each in texts}
     tables: list[Path] = [
         ("dependencies",),
-        *(("group", groups[name], "dependencies") for name in wanted if name in groups),
+        *((("dev-dependencies",),) if "dev" in default else ()),
+        *(("group", name, "dependencies") for name in groups if canonicalize_name(name) in wanted | default),
     ]
     for path in tables:
-        table = poetry
-        for step in path:
-            table = table_of(table, str(step))
-        for name, value in table.items():
+        for name, value in table_at(poetry, path).items():
             line = line_of(lines, ("tool", "poetry", *path, name))
-            for entry in value if isinstance(value, list) else [value]:
+            for each in value if isinstance(value, list) and value else [value]:
                 if canonicalize_name(name) != "python":
-                    yield from _poetry_entry(sheet, poetry, name, entry, line, chosen)
+                    yield from entry(sheet, line, _poetry_entry(sheet, poetry, name, each, line, chosen))
 
 
 def _poetry_entry(
-    sheet: Sheet, poetry: dict[str, Any], name: str, entry: Any, line: int, chosen: set[str]
+    sheet: Sheet, poetry: dict[str, Any], name: str, value: Any, line: int, chosen: set[str]
 ) -> Iterator[Planned]:
-    table = {"version": entry} if isinstance(entry, str) else entry if isinstance(entry, dict) else {}
+    table = {"version": value} if isinstance(value, str) else value
+    if not isinstance(table, dict) or not set(table) & {"version", *_FROM_ELSEWHERE}:
+        raise UnreadError("a dependency of Poetry is a version, or a table that states one")
     if table.get("optional") is True and canonicalize_name(name) not in chosen:
         return
     if set(table) & set(_FROM_ELSEWHERE):
@@ -196,18 +185,19 @@ def _poetry_entry(
         problem = "Poetry's bounds on it cannot be written as one list"
         yield unread(sheet, name[:80], line, problem, name=canonicalize_name(name))
         return
-    index = Index()
+    named = text_of(table, "source")
+    index = Index("unknown:" if named and named.lower() != "pypi" else None)
     for each in tables_of(poetry, "source"):
         priority = text_of(each, "priority") or "primary"
-        if text_of(each, "name") == text_of(table, "source") and text_of(table, "source"):
+        if named and text_of(each, "name") == named:
             index = Index(main=text_of(each, "url"))
             break
-        if priority in ("primary", "default"):
+        if not named and priority in ("primary", "default"):
             index = replace(index, main=text_of(each, "url") or index.main)
-        elif priority == "supplemental":
+        elif not named and priority == "supplemental":
             index = replace(index, extra=(*index.extra, text_of(each, "url")))
     wanted = f"[{','.join(texts_of(table, 'extras'))}]" if texts_of(table, "extras") else ""
-    text = f"{name}{wanted}{bounds}" + (f" ; {marker}" if marker else "")
+    text = f"{name}{wanted} {bounds}" + (f" ; {marker}" if marker else "")
     found = planned(sheet, text, line, build=index.build(sheet))
     if found is not None:
         yield found

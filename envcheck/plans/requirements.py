@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import getopt
 import re
 import shlex
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from itertools import chain
+from typing import NamedTuple
 
 import msgspec
+from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
 from envcheck.errors import UsageError
 from envcheck.plans.kit.index import Index
-from envcheck.plans.kit.requirement import LONGEST, of_wheel, planned, unread
-from envcheck.plans.kit.sheet import Sheet
+from envcheck.plans.kit.requirement import LONGEST, entry, of_wheel, open_part, planned, unread
+from envcheck.plans.kit.sheet import Sheet, UnreadError
 from envcheck.snapshot import Planned
 
 NAME = "requirements"
@@ -25,8 +29,8 @@ _PROJECT = "pyproject.toml"
 _FOLDER = re.compile(r"(?:file:)?(?P<path>[^\[\]$:?#]{1,400}?)/?(?:\[(?P<extras>[A-Za-z0-9._, -]{1,400})\])?")
 
 _COMMENT = re.compile(r"(?:^|\s)#.*$")
-_OF_ONE = re.compile(r"\s--(?:hash|config-settings?|global-option|build-option)[= ].*$")
-"""Options behind a requirement."""
+_LONGEST_OPTIONS = 100_000
+"""Behind a requirement stand the hashes of all its files."""
 _VALUED = {
     "-r": "include",
     "--requirement": "include",
@@ -45,13 +49,30 @@ _VALUED = {
     "--trusted-host": "",
     "--use-feature": "",
 }
-_NAMED = re.compile(r"\s*(?P<name>[A-Za-z0-9](?:[A-Za-z0-9._-]{0,200}[A-Za-z0-9])?)\s*(?:\[[^\]]{0,400}\]\s*)?[=<>!~]")
-"""A requirement's name before its bounds, which may hold a variable."""
+_PLAIN = {"--no-index": "none", "--pre": "", "--prefer-binary": "", "--require-hashes": ""}
+_OF_ONE = {
+    "--hash": ":",
+    "--config-settings": "=",
+    "--config-setting": "=",
+    "--global-option": "",
+    "--build-option": "",
+    "--install-option": "",
+}
+"""Options behind a requirement, and what their values hold."""
+_SHORT = "".join(f"{name[1]}:" for name in _VALUED if len(name) == 2)
+_LONG = [
+    *(f"{name[2:]}=" for name in (*_VALUED, *_OF_ONE) if name.startswith("--")),
+    *(name[2:] for name in _PLAIN),
+]
 _VARIABLE = re.compile(r"\$\{[A-Z0-9_]{1,200}\}")
 """What pip replaces by a variable of the environment."""
+_ANY_VARIABLE = re.compile(r"\$\{?\w{1,200}\}?")
 _EXTRA = "extra of the project"
-_PLAIN = ("--no-index", "--pre", "--prefer-binary", "--require-hashes")
-_A_FILE = re.compile(r"(?:[a-z+]{2,12}://|\.{0,2}/|[A-Za-z]:\\)|.*\.(?:whl|zip|tar\.gz)(?:[?#].*)?$|\.(?:\[.*\])?$")
+_A_FILE = re.compile(
+    r"(?:[a-z+]{2,12}://|\.{0,2}/|[A-Za-z]:\\)|\.(?:\[.*\])?$"
+    r"|.*\.(?:whl|zip|t(?:ar\.)?(?:gz|bz2?|xz|lz|lzma)|tar|txt)(?:[?#].*)?$",
+    re.IGNORECASE,
+)
 
 _ALONE = frozenset({"--no-deps", "--nodeps"})
 """With these, requirements are neither installed nor looked at."""
@@ -94,87 +115,121 @@ def recognise(name: str) -> bool:
 
 def read(sheet: Sheet) -> list[Planned]:
     """What ``pip install -r FILE`` would install."""
-    found = sheet.bounded(_read(sheet, Index()))
-    return [msgspec.structs.replace(each, together=sheet.file, isolated=True) for each in found]
+    found = of_lines(sheet, _numbered(sheet))
+    return [msgspec.structs.replace(each, together=sheet.file, isolated=True) for each in sheet.bounded(found)]
 
 
-def _read(sheet: Sheet, index: Index) -> Iterator[Planned]:
-    lines = list(_logical(sheet))
-    for number, text in lines:  # pip reads the index options of a whole file before it resolves
-        if text.startswith("-"):
-            index.take(*_option(sheet, number, text))
-    for number, text in lines:
-        if not text.startswith("-"):
-            yield from _requirement(sheet, text, number, index)
+def of_lines(sheet: Sheet, lines: Iterable[tuple[int, str]]) -> Iterator[Planned]:
+    """What a requirements file of these lines, each with its number, would install."""
+    return _of_file(_File(sheet, lines), Index())
+
+
+class _File(NamedTuple):
+    """Lines of requirements or, where it ``constrains``, of constraints."""
+
+    sheet: Sheet
+    lines: Iterable[tuple[int, str]]
+    constrains: bool = False
+
+
+def _numbered(sheet: Sheet) -> Iterator[tuple[int, str]]:
+    return enumerate(sheet.text.splitlines(), start=1)  # as pip divides it: also at form feeds
+
+
+def _of_file(file: _File, index: Index) -> Iterator[Planned]:
+    """What a file installs; pip reads the index options of all files that it includes before it resolves."""
+    for part, number, found in file.sheet.bounded(_lines(file, index)):
+        items = part.sheet.bounded(entry(part.sheet, number, found))
+        part.sheet.constraints.extend(each for each in items if part.constrains and each.name)
+        yield from (each for each in items if not part.constrains or not each.name)
+
+
+def _lines(file: _File, index: Index) -> Iterator[tuple[_File, int, Iterator[Planned]]]:
+    """What each line of a file installs, and of those that it includes."""
+    sheet = file.sheet
+    for number, text in _logical(file.lines):
+        try:
+            asked, options = _parsed(text)
+        except UnreadError as error:
+            yield file, number, iter([open_part(sheet, number, error)])
             continue
-        name, value = _option(sheet, number, text)
-        if name == "include":
-            yield from _read(sheet.beside(value, number), index)
-        elif name == "constrain":
-            sheet.constraints.extend(sheet.bounded(_read(sheet.beside(value, number), index)))
-        elif name == "file":
-            yield from _of_place(sheet, value, number, _beside(sheet))
+        if asked:
+            yield file, number, _requirement(sheet, asked, number, index)
+        for meaning, value in [each for each in options if not index.take(*each)]:
+            if _VARIABLE.search(value):
+                yield file, number, iter([_by_variable(sheet, "", number)])
+            elif meaning == "file":
+                yield file, number, _of_place(sheet, value, number, _beside(sheet))
+            else:
+                included = sheet.beside(value, number)
+                constrains = file.constrains or meaning == "constrain"
+                yield from _lines(_File(included, _numbered(included), constrains), index)
 
 
-def _logical(sheet: Sheet) -> Iterator[tuple[int, str]]:
-    """The lines without comments, joined where they end in a backslash, each with the number of its first."""
+def _logical(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str]]:
+    """The lines without comments, joined as pip does where they end in a backslash, each with the number of its
+    first.
+    """
     start, parts = 0, list[str]()
-    for number, line in enumerate(sheet.text.split("\n"), start=1):
-        text = _COMMENT.sub("", line[: LONGEST * 8])
+    for number, line in chain(lines, [(0, "")]):
         start = start if parts else number
-        if text.endswith("\\") and not line.lstrip().startswith("#"):
-            parts.append(text[:-1])
+        comment = line.lstrip().startswith("#")
+        if line.endswith("\\") and not comment:
+            parts.append(line.strip("\\"))
             continue
-        joined = "".join((*parts, text)).strip()
+        text = _COMMENT.sub("", "".join((*parts, " " if comment else "", line))).strip()
         parts = []
-        if joined:
-            yield start, joined
-    if joined := "".join(parts).strip():
-        yield start, joined
+        if text:
+            yield start, text
 
 
-def _option(sheet: Sheet, number: int, text: str) -> tuple[str, str]:
-    """What an option line does and its value; the name is empty where it changes nothing that matters here."""
+def _parsed(text: str) -> tuple[str, list[tuple[str, str]]]:
+    """The requirement of a line, or what its options do and their values, as pip divides them; raise UnreadError for
+    what pip refuses, and for a part that it leaves out.
+    """
+    words = text.split(" ")
+    start = next((place for place, word in enumerate(words) if word.startswith("-")), len(words))
+    asked, rest = " ".join(words[:start]).strip(), " ".join(words[start:])
+    if len(rest) > _LONGEST_OPTIONS:
+        raise UnreadError("its options are too long")
     try:
-        words = shlex.split(text)
+        given, left = getopt.gnu_getopt(shlex.split(rest), _SHORT, _LONG)
+    except getopt.GetoptError:
+        problem = "requirements files have no such option, or its value is missing; see pip's documentation"
+        raise UnreadError(problem) from None
     except ValueError:
-        raise sheet.error(number, "a quotation mark is not closed") from None
-    name, separator, value = words[0].partition("=")
-    if name in _PLAIN:
-        return "", ""
-    short = next(
-        (each for each in _VALUED if len(each) == 2 and name.startswith(each) and not name.startswith("--")), None
+        raise UnreadError("a quotation mark is not closed") from None
+    options = [(_VALUED.get(name) or _PLAIN.get(name, ""), value) for name, value in given]
+    places = [meaning for meaning, _ in options if meaning in ("include", "constrain", "file")]
+    wrong = any(
+        name not in _OF_ONE or _OF_ONE[name] not in value if asked else name in _OF_ONE for name, value in given
     )
-    if short and name != short:
-        name, value = short, words[0][2:]
-        separator = "="
-    if name not in _VALUED:
-        raise sheet.error(number, "requirements files have no such option; see pip's documentation of the file format")
-    value = value if separator else next(iter(words[1:]), "")
-    if not value:
-        raise sheet.error(number, f"{name} has no value")
-    return _VALUED[name], value
+    if left or wrong or len(places) > 1:
+        raise UnreadError("pip leaves out a part of this line; write one requirement or option on each line")
+    return asked, [each for each in options if each[0]]
 
 
 def _requirement(sheet: Sheet, text: str, number: int, index: Index) -> Iterator[Planned]:
-    bare = _OF_ONE.sub("", text).strip()
-    if _A_FILE.match(bare):
-        yield from _of_place(sheet, bare.partition(" ;")[0].strip(), number, _beside(sheet))
+    if _A_FILE.match(text):
+        yield from _of_place(sheet, text.partition(" ;")[0].strip(), number, _beside(sheet))
         return
-    if _VARIABLE.search(bare):
-        yield _by_variable(sheet, bare, number)
+    if _VARIABLE.search(text):
+        yield _by_variable(sheet, text, number)
         return
-    found = planned(sheet, bare, number, build=index.build(sheet))
+    found = planned(sheet, text, number, build=index.build(sheet))
     if found is not None:
         yield found
 
 
 def _by_variable(sheet: Sheet, text: str, line: int) -> Planned:
     """What a variable without a known value names: a release, or anything."""
-    named = _NAMED.match(text)
-    if named is None:
+    try:
+        name = Requirement(_ANY_VARIABLE.sub("1", text[:LONGEST])).name
+    except (InvalidRequirement, RecursionError):
+        name = ""
+    if not name or not re.match(rf"\s*{re.escape(name)}(?!\$)", text):  # the variable is a part of the name
         return unread(sheet, "a variable", line, "a variable that the file does not set names what is installed")
-    name = canonicalize_name(named["name"])
+    name = canonicalize_name(name)
     return unread(sheet, name, line, "a variable that the file does not set names the release", name=name)
 
 
@@ -208,7 +263,7 @@ def _of_words(sheet: Sheet, words: list[str], line: int, index: Index, find: Fin
         elif "$" in word:
             yield _by_variable(sheet, word, line)
         else:
-            for found in _requirement(sheet, word, line, index):
+            for found in entry(sheet, line, _requirement(sheet, word, line, index)):
                 newest = upgrades and found.version is None and found.problem is None
                 yield msgspec.structs.replace(found, problem=_NEWEST) if newest else found
 
@@ -217,20 +272,23 @@ def _sorted_words(words: list[str]) -> tuple[list[str], list[tuple[str, str]]]:
     """What is asked for by name, and the options that matter here: what each does, and its value."""
     asked: list[str] = []
     options: list[tuple[str, str]] = []
-    rest = iter(words)
+    rest, known = iter(words), {**_VALUED, **_OF_COMMANDS}
     for word in rest:
         if not word.startswith("-"):
             asked.append(word)
             continue
         name, separator, value = word.partition("=")
-        short = name[:2] if name[:2] in _VALUED and not name.startswith("--") else ""
-        if short and name != short:  # -rrequirements.txt
-            name, separator, value = short, "=", word[2:]
-        meaning = {**_VALUED, **_OF_COMMANDS}.get(name)
-        if meaning is not None:
+        if not word.startswith("--"):  # -rrequirements.txt, -qr requirements.txt
+            place = next((place for place in range(1, len(word)) if f"-{word[place]}" in known), 0)
+            name, value = f"-{word[place]}", word[place + 1 :]
+            separator = value
+        meaning = known.get(name)
+        if name in _PLAIN:
+            options.append((_PLAIN[name], ""))
+        elif meaning is not None:
             given = value if separator else next(rest, "")
-            options += [(meaning, given)] if meaning else []
-    return asked, options
+            options.append((meaning, given))
+    return asked, [each for each in options if each[0]]
 
 
 def _included(
@@ -246,11 +304,8 @@ def _included(
     if place.endswith(_PROJECT):
         yield from _of_project(sheet, place, line, extras)
         return
-    found = sheet.bounded(_read(sheet.beside(place, line), index))
-    if meaning == "constrain":
-        sheet.constraints.extend(found)
-    else:
-        yield from found
+    included = sheet.beside(place, line)
+    yield from _of_file(_File(included, _numbered(included), meaning == "constrain"), index)
 
 
 def _beside(sheet: Sheet) -> Find:
@@ -273,6 +328,6 @@ def _of_project(sheet: Sheet, place: str, line: int, extras: tuple[str, ...]) ->
 
     wanted = tuple(filter(None, map(str.strip, extras)))
     try:
-        yield from pyproject.read(replace(sheet.beside(place, line), extras=wanted))
+        yield from pyproject.read(replace(sheet.beside(place, line), extras=wanted, groups=False))
     except UsageError as error:
         yield unread(sheet, "a project", line, f"what it installs cannot be read ({error})")

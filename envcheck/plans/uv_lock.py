@@ -1,6 +1,7 @@
-"""uv.lock: what the project itself requires, as uv sync --no-dev installs it.
+"""uv.lock: what the project itself requires, as uv sync installs it, with the groups that it installs by default.
 
-Extras and dependency groups of the project count where ``uv.lock[NAME]`` names them.
+Extras and further groups of the project count where ``uv.lock[NAME]`` names them. The pyproject.toml beside it says
+which groups are installed by default.
 """
 
 from __future__ import annotations
@@ -10,17 +11,21 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
-from packaging.markers import InvalidMarker, Marker
-from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
+from packaging.version import InvalidVersion, Version
 
-from envcheck.plans.kit.requirement import LONGEST_MARKER, applies, item
-from envcheck.plans.kit.sheet import Sheet
+from envcheck.plans.kit.groups import of_uv, project_beside
+from envcheck.plans.kit.requirement import applies, check_name, entry, item, marker_of
+from envcheck.plans.kit.sheet import Sheet, UnreadError
 from envcheck.plans.kit.tables import entries, table_of, tables_of, text_of, texts_of
 from envcheck.plans.kit.wheels import refusal
 from envcheck.snapshot import Planned
 
 NAME = "uv.lock"
+
+_PARTS = {"optional-dependencies": "extra", "dev-dependencies": "group"}
+"""What of a project may be asked for besides its dependencies, and how uv's markers call it."""
 
 _Entry = tuple[dict[str, Any], int | None]
 
@@ -30,24 +35,29 @@ def recognise(name: str) -> bool:
 
 
 def read(sheet: Sheet) -> list[Planned]:
-    packages = entries(sheet, sheet.toml(), "package")
+    document = sheet.toml()
+    packages = entries(sheet, document, "package")
     if not packages:
         raise sheet.error(None, "it locks no package")
-    here = [entry for entry in packages if _is_for(sheet, texts_of(entry[0], "resolution-markers"))]
-    by_name: dict[str, list[_Entry]] = {}
-    for entry in here:
-        by_name.setdefault(text_of(entry[0], "name"), []).append(entry)
-    roots = [each for each, _ in here if _is_root(each)]
-    sheet.check_extras(
-        name for each in roots for key in ("optional-dependencies", "dev-dependencies") for name in table_of(each, key)
-    )
+    for package, _ in packages:
+        check_name(text_of(package, "name"))
+    here = [each for each in packages if _is_for(sheet, texts_of(each[0], "resolution-markers"))]
+    by_name: dict[str, list[_Entry]] = {text_of(package, "name"): [] for package, _ in packages}
+    for each in here:
+        by_name[text_of(each[0], "name")].append(each)
+    roots = [package for package, _ in here if _is_root(package)]
+    manifest = table_of(document, "manifest")  # of a workspace whose root is no project
+    if groups := table_of(manifest, "dependency-groups"):
+        roots.append({"name": "", "dev-dependencies": groups})
+    sheet.check_extras(name for root in roots for key in _PARTS for name in table_of(root, key))
     reached = _reached(sheet, by_name, roots) if roots else None
-    return sheet.bounded(
-        _package(sheet, entry)
-        for found in by_name.values()
-        for entry in found
-        if not _is_root(entry[0]) and (reached is None or id(entry[0]) in reached)
+    found = (
+        entry(sheet, line, _package(sheet, package, line))
+        for named in by_name.values()
+        for package, line in named
+        if not _is_root(package) and (reached is None or id(package) in reached)
     )
+    return sheet.bounded(item for items in found for item in items)
 
 
 def _is_root(package: dict[str, Any]) -> bool:
@@ -57,73 +67,78 @@ def _is_root(package: dict[str, Any]) -> bool:
 
 def _reached(sheet: Sheet, by_name: dict[str, list[_Entry]], roots: list[dict[str, Any]]) -> set[int]:
     """Identities of the packages that the roots lead to, by dependencies whose markers hold (or cannot be told)."""
-    seen: set[tuple[int, str]] = set()
-    wanted = {canonicalize_name(name) for name in sheet.extras}
+    seen: set[tuple[int, str, str]] = set()
+    asked: list[tuple[str, str]] = [(key, canonicalize_name(name)) for name in sheet.extras for key in _PARTS]
+    if sheet.groups:
+        there = {name for root in roots for name in table_of(root, "dev-dependencies")}
+        asked += [("dev-dependencies", name) for name in of_uv(project_beside(sheet), there)]
     active = [
-        f"{kind}-{len(text_of(root, 'name'))}-{text_of(root, 'name')}-{name}"
+        f"{_PARTS[key]}-{len(text_of(root, 'name'))}-{text_of(root, 'name')}-{name}"
         for root in roots
-        for name in wanted
-        for kind in ("extra", "group")
+        for key, name in asked
     ]
-    left = deque((root, extra) for root in roots for extra in ("", *wanted))
+    left = deque((root, key, name) for root in roots for key, name in (("dependencies", ""), *asked))
     while left:
-        package, extra = left.popleft()
-        if (id(package), extra) in seen:
+        package, key, part = left.popleft()
+        if (id(package), key, part) in seen:
             continue
-        seen.add((id(package), extra))
-        asked = [*tables_of(package, "dependencies")] if not extra else []
-        for key in ("optional-dependencies", "dev-dependencies") if extra else ():
-            named = {canonicalize_name(name): name for name in table_of(package, key)}
-            asked += tables_of(table_of(package, key), named.get(canonicalize_name(extra), ""))
-        for each in asked:
+        seen.add((id(package), key, part))
+        for each in _listed(package, key, part):
             if _is_for(sheet, [text_of(each, "marker")], active):
-                met = _named(by_name.get(text_of(each, "name"), []), text_of(each, "version"))
-                left.extend((other, more) for other in met for more in ("", *texts_of(each, "extra")))
-    return {place for place, _ in seen}
+                name = text_of(each, "name")
+                check_name(name)
+                found = by_name.setdefault(name, [({"name": name}, None)])  # what it does not lock stays open
+                for other in _named(found, text_of(each, "version")):
+                    left.append((other, "dependencies", ""))
+                    left.extend(
+                        (other, "optional-dependencies", canonicalize_name(more)) for more in texts_of(each, "extra")
+                    )
+    return {place for place, _, _ in seen}
+
+
+def _listed(package: dict[str, Any], key: str, part: str) -> list[dict[str, Any]]:
+    """The dependencies of a package, or those of one of its extras or groups."""
+    if not part:
+        return tables_of(package, key)
+    lists = table_of(package, key)
+    return [each for name in lists if canonicalize_name(name) == part for each in tables_of(lists, name)]
 
 
 def _named(found: list[_Entry], version: str) -> Iterator[dict[str, Any]]:
     """The entries that a dependency means: where several versions are locked, it names one."""
-    return (package for package, _ in found if not version or text_of(package, "version") == version)
+    return (package for package, _ in found if not version or text_of(package, "version") in ("", version))
 
 
 def _is_for(sheet: Sheet, markers: list[str], active: Sequence[str] = ()) -> bool:
     """Whether one of the markers holds, or none excludes this machine for certain. ``active`` are uv's names of the
     extras and groups that are asked for: ``extra-3-app-cu124``.
     """
-    texts = [text for text in markers if text]
-    return not texts or any(_holds(sheet, text, extra) is not False for text in texts for extra in ("", *active))
+    asked = [marker_of(text) for text in markers if text]
+    return not asked or any(
+        applies(each, sheet.markers, extra) is not False for each in asked for extra in ("", *active)
+    )
 
 
-def _holds(sheet: Sheet, text: str, extra: str) -> bool | None:
-    try:
-        return applies(Marker(text[:LONGEST_MARKER]), sheet.markers, extra)
-    except (InvalidMarker, RecursionError):
-        raise sheet.error(None, "an environment marker cannot be read") from None
-
-
-def _package(sheet: Sheet, entry: _Entry) -> Planned:
-    package, line = entry
+def _package(sheet: Sheet, package: dict[str, Any], line: int | None) -> Iterator[Planned]:
     source, version = table_of(package, "source"), text_of(package, "version")
     registry = text_of(source, "registry")
     build = sheet.build_of(registry) if registry else None
     files = [text_of(each, "url") or text_of(each, "path") for each in tables_of(package, "wheels")]
     archive = table_of(package, "sdist")
-    return locked(sheet, text_of(package, "name"), version, line, build=build, files=() if archive else files)
+    yield locked(sheet, text_of(package, "name"), version, line, build=build, files=() if archive else files)
 
 
 def locked(
     sheet: Sheet, name: str, version: str, line: int | None, *, build: str | None, files: Sequence[str] = ()
 ) -> Planned:
-    """A package at the version that a lock file states, of which it names the files; raise UsageError for what is
+    """A package at the version that a lock file states, of which it names the files; raise UnreadError for what is
     none.
     """
+    check_name(name)
     try:
-        bounds = SpecifierSet(f"=={version}" if version else "")
-    except InvalidSpecifier:
-        raise sheet.error(line, "a version cannot be read") from None
-    if not name:
-        raise sheet.error(line, "a package without a name")
+        bounds = SpecifierSet(f"=={Version(version)}" if version else "")
+    except InvalidVersion:
+        raise UnreadError("a version cannot be read") from None
     problem = None if version else "the lock file states no version"
     found = item(sheet, name, bounds, line, build=build, problem=problem)
     return msgspec.structs.replace(found, refused=refusal(sheet, files))

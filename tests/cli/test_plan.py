@@ -35,14 +35,14 @@ def test_a_saved_report_is_judged_again_with_its_places(tmp_path: Path) -> None:
         (("--plan", "gone.txt"), "envcheck: cannot read gone.txt"),
         (("--plan", "."), "cannot read .: Is a directory"),
         (("--plan", "notes.md"), "a plan is a requirements file"),
-        (("--plan", "bad.txt"), "bad.txt:1: this is no requirement"),
+        (("--plan", "uv.lock"), "uv.lock:1: no valid TOML"),
         (("--plan", "ok.txt", "--deep"), "--deep is about an environment that exists"),
         (("--plan", "ok.txt", "--python", "x"), "--python is about an environment that exists"),
         (("--plan", "ok.txt", "--from", "x"), "--from is about an environment that exists"),
     ],
 )
 def test_wrong_use_is_one_sentence(tmp_path: Path, arguments: tuple[str, ...], message: str) -> None:
-    (tmp_path / "bad.txt").write_text("torch=2\n")
+    (tmp_path / "uv.lock").write_text("torch\n")
     (tmp_path / "notes.md").write_text("torch==2.0.1\n")
     (tmp_path / "ok.txt").write_text("torch==2.0.1\n")
     result = envcheck("check", *arguments, cwd=tmp_path)
@@ -50,6 +50,14 @@ def test_wrong_use_is_one_sentence(tmp_path: Path, arguments: tuple[str, ...], m
     assert message in result.err
     assert "Traceback" not in result.err
     assert result.err.count("\n") == 1
+
+
+def test_a_line_that_is_not_understood_leaves_no_verdict(tmp_path: Path) -> None:
+    (tmp_path / "requirements.txt").write_text("tqdm\ntorch=2\n")
+    result = envcheck("check", "--plan", "requirements.txt", "--assume", "gpu==B200", cwd=tmp_path)
+    assert result.status == 3
+    assert "line 2 may install anything" in result.out
+    assert "requirements.txt:2" in result.out
 
 
 def test_without_assume_the_machine_at_hand_is_looked_at(tmp_path: Path) -> None:

@@ -140,7 +140,8 @@ def test_the_same_in_a_section(section: str, tmp_path: Path) -> None:
         ),
         ("[target.a]\n", "envcheck.toml:1: target a: it is empty"),
         ("[target.a]\npython = 3.1\n", "envcheck.toml:2: target a: python: write a text"),
-        ("a" + ".a" * 300 + " = 1\n", "envcheck.toml:1: a line with more than 200 dots"),
+        ("a" + ".a" * 300 + " = 1\n", "envcheck.toml:1: a key with more than 50 dots"),
+        ('\n"a"' + ".a" * 300 + " = 1\n", "envcheck.toml:2: a key with more than 50 dots"),
         ("a = " + "[" * 5000 + "\n", "envcheck.toml:"),
     ]
 )

@@ -185,16 +185,16 @@ def test_a_requirements_file_follows_the_project_beside_it(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
-    ("project", "problem"),
+    ("project", "problem", "line"),
     [
-        ("[tool.ruff]\n", "neither a"),
-        ("[project]\nname = 'a'\ndynamic = ['dependencies']\n", "dynamic"),
-        ("[project", "no valid TOML"),
+        ("[tool.ruff]\n", "neither a", 1),
+        ("[project]\nname = 'a'\ndynamic = ['dependencies']\n", "dynamic", 3),
+        ("[project", "no valid TOML", 1),
     ],
 )
-def test_a_project_that_cannot_be_read_stays_open(tmp_path: Path, project: str, problem: str) -> None:
+def test_a_project_that_cannot_be_read_stays_open(tmp_path: Path, project: str, problem: str, line: int) -> None:
     (tmp_path / "pyproject.toml").write_text(project)
     (tmp_path / "requirements.txt").write_text(".\n")
     (found,) = read_plans([str(tmp_path / "requirements.txt")], load_matrix(), {}).planned or ()
     assert problem in (found.problem or "")
-    assert (found.name, found.line) == ("", 1)
+    assert (found.name, found.line) == ("", line)

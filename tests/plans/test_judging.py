@@ -209,7 +209,8 @@ def test_the_cuda_of_an_image_that_no_framework_uses_is_a_warning(tmp_path: Path
     assert judge(plan(tmp_path, Dockerfile=text), "gpu=='RTX 3090',driver==470.57.02").exit_code == 1
 
 
-LOCKED = "torch==2.7.0+cu128\nnvidia-cusparselt-cu12==0.6.3\n"
+CU128 = "--extra-index-url https://download.pytorch.org/whl/cu128\ntorch==2.7.0+cu128\n"
+LOCKED = f"{CU128}nvidia-cusparselt-cu12==0.6.3\n"
 NEW_DRIVER = "gpu=='RTX 5090',driver==575.51.03"
 
 
@@ -222,7 +223,7 @@ def test_a_library_that_pytorch_runs_without_does_not_stop_it(tmp_path: Path) ->
 @pytest.mark.parametrize("package", ["onnxruntime==1.19.2", "jax==0.7.1"])
 def test_a_second_framework_for_the_cpu_is_a_warning(tmp_path: Path, package: str) -> None:
     name = package.partition("=")[0]
-    both = judge(plan(tmp_path, requirements__txt=f"torch==2.7.0+cu128\n{package}\n"), NEW_DRIVER)
+    both = judge(plan(tmp_path, requirements__txt=f"{CU128}{package}\n"), NEW_DRIVER)
     assert (named(both, "plan-does-not-fit", name).status, both.exit_code) == ("warn", 0)
     alone = judge(plan(tmp_path, requirements__txt=f"{package}\n"), NEW_DRIVER)
     assert (named(alone, "plan-does-not-fit", name).status, alone.exit_code) == ("fail", 1)

@@ -65,6 +65,8 @@ cupy-cuda12x = {{version = "*", markers = "sys_platform == 'win32'"}}
 tensorflow = {{version = "2.15.0", optional = true}}
 vllm = "^0.6 || ^0.8"
 
+[tool.poetry.group.old]
+optional = true
 [tool.poetry.group.old.dependencies]
 xformers = "0.0.20"
 
@@ -201,6 +203,7 @@ jx = ["jax (>=0.4)"]
 
 @pytest.mark.parametrize(("extras", "more"), [("", ""), ("[tf]", "tensorflow"), ("[jx]", "jax"), ("[serve]", "vllm")])
 def test_extras_and_groups_of_poetry_lock(tmp_path: Path, extras: str, more: str) -> None:
+    (tmp_path / "pyproject.toml").write_text("[tool.poetry.group.serve]\noptional = true\n")
     assert set(read(tmp_path, "poetry.lock", POETRY_LOCK, extras)) == {"torch", more} - {""}
 
 

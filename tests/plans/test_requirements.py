@@ -79,14 +79,10 @@ def test_a_wheel_tells_its_version_and_a_folder_does_not(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("torch=2.0.1\n", "requirements.txt:1: this is no requirement"),
-        ("numpy\n--no-such-option x\n", "requirements.txt:2: requirements files have no such option"),
-        ("-r\n", "requirements.txt:1: -r has no value"),
         ("-r https://x.example/r.txt\n", "requirements.txt:1: includes a file on the network"),
         ("-r /etc/passwd\n", "requirements.txt:1: includes a file by an absolute path"),
         ("-r requirements.txt\n", "requirements.txt:1: includes itself"),
         ("-r gone.txt\n", "requirements.txt:1: cannot read"),
-        ("-r 'open\n", "requirements.txt:1: a quotation mark is not closed"),
         ("\0", "requirements.txt: this is no text file"),
     ],
 )
@@ -98,9 +94,9 @@ def test_what_cannot_be_read_is_one_sentence_with_its_line(tmp_path: Path, text:
 
 
 def test_no_content_of_a_file_is_in_the_error(tmp_path: Path) -> None:
-    with pytest.raises(UsageError) as raised:
-        plan(tmp_path, requirements__txt="-r other.txt\n", _other__txt="root:x:0:0:secret\n")
-    assert "secret" not in str(raised.value)
+    found = plan(tmp_path, requirements__txt="-r other.txt\n", _other__txt="root:x:0:0:secret\n").planned
+    assert found
+    assert "secret" not in repr(found)
 
 
 def test_an_unknown_kind_of_file_is_refused(tmp_path: Path) -> None:

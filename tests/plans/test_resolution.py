@@ -91,3 +91,36 @@ def test_a_build_that_an_index_does_not_have_is_no_pass(tmp_path: Path) -> None:
     assert (check.status, report.exit_code) == ("unknown", 3)
     assert "no build +cu118" in check.message
     assert judge(plan(tmp_path, requirements__txt=text.format("2.7.1")), H100).exit_code == 0
+
+
+_PYTORCH = "https://download.pytorch.org/whl"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "status"),
+    [
+        ("requirements__txt", "torch==2.3.1+cu121\n", 3),
+        ("requirements__txt", "-i https://pypi.org/simple\ntorch===2.3.1+cu121\n", 3),
+        ("requirements__txt", f"--extra-index-url {_PYTORCH}/cu118\ntorch==2.3.1+cu121\n", 3),
+        ("requirements__txt", f"torch==2.3.1+cu121\n--extra-index-url {_PYTORCH}/cu121\n", 0),
+        ("requirements__txt", "torch==2.3.1+cu121\n-r index.txt\n", 0),
+        ("requirements__txt", f"torch @ {_PYTORCH}/cu121/torch-2.3.1%2Bcu121-cp312-cp312-linux_x86_64.whl\n", 0),
+        ("requirements__txt", "numpy==1.26.4\ntorch\n-c pins.txt\n", 3),
+        ("Dockerfile", "FROM ubuntu:22.04\nRUN pip install torch==2.3.1+cu121\n", 3),
+        ("Dockerfile", "FROM ubuntu:22.04\nENV PIP_EXTRA_INDEX_URL={0}\nRUN pip install torch==2.3.1+cu121\n", 0),
+        ("pyproject__toml", "[project]\nname = 'a'\ndependencies = ['torch==2.3.1+cu121']\n", 3),
+        ("environment__yml", "dependencies:\n- pip:\n  - torch==2.3.1+cu121\n", 3),
+        ("environment__yml", "dependencies:\n- pip:\n  - torch==2.3.1+cu121\n  - --extra-index-url={0}\n", 0),
+    ],
+)
+def test_a_build_with_a_local_tag_is_not_on_pypi(tmp_path: Path, name: str, text: str, status: int) -> None:
+    files = {"_index__txt": f"--extra-index-url {_PYTORCH}/cu121\n", "_pins__txt": "torch==2.3.1+cu121\n"}
+    report = judge(plan(tmp_path, **{name: text.format(f"{_PYTORCH}/cu121")}, **files), H100)
+    assert report.exit_code == status
+    told = [check for check in report.checks if "is not on PyPI" in check.title]
+    assert [check.status for check in told] == ["unknown"] * bool(status)
+
+
+def test_a_build_that_is_not_found_fails_where_it_could_not_run_anyway(tmp_path: Path) -> None:
+    found = plan(tmp_path, requirements__txt="torch==2.3.1+cu121\n")
+    assert judge(found, "gpu==B200,driver==580.65.06").exit_code == 1

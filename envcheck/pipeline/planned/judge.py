@@ -49,7 +49,7 @@ def judge_plan(snapshot: Snapshot, matrix: Matrix) -> tuple[Check, ...]:
     checks = [
         _beside_its_double(check, item, environment, facts)
         for item in environment.planned
-        for check in _judge(item, environment, machine, matrix)
+        for check in _found_where_it_looks(item, environment, [*_judge(item, environment, machine, matrix)])
     ]
     checks += contradictions(environment, _markers(environment, machine), matrix)
     checks += _beside_system(environment, checks, matrix)
@@ -105,6 +105,19 @@ def _beside_its_double(check: Check, item: Planned, environment: Environment, fa
     if owner:
         text = f"Remove {item.name}: {owner} requires {other}, which writes the same files."
     return msgspec.structs.replace(check, fixes=(Fix(text=text),))
+
+
+def _found_where_it_looks(item: Planned, environment: Environment, checks: Sequence[Check]) -> Sequence[Check]:
+    """The checks of an entry; where nothing else fails it, what is unknown about a build that no index has which the
+    plan names: PyPI has none with a local tag.
+    """
+    tag = (item.version or "").partition("+")[2]
+    elsewhere = item.build is None or (item.build and (item.build == tag or item.name != "torch"))
+    if not tag or elsewhere or item.image or item.refused or any(check.status != "pass" for check in checks):
+        return checks
+    why = f"PyPI has no build +{tag}, and the plan names no index that has it; pip finds none unless it is told one"
+    fix = Fix(text="Name the index in the plan with --extra-index-url.")
+    return [check_of(item, environment, "unknown", f"{label_of(item)} is not on PyPI", why, fixes=(fix,))]
 
 
 def _judge(item: Planned, environment: Environment, machine: Sequence[Component], matrix: Matrix) -> Iterator[Check]:

@@ -61,6 +61,10 @@ _OPTIONS = {
 """Variables that say where pip and uv look and how they build, as the options of these names do."""
 _CHOOSES = {"--extra": "extra", "--extras": "extra", "-E": "extra", "--group": "group", "--with": "group"}
 """Options of ``uv sync`` and ``poetry install`` that ask for an extra or a group too."""
+_WITHOUT_GROUPS = frozenset(
+    {"--no-dev", "--no-default-groups", "--no-group", "--only", "--only-main", "--without", "--prod", "--production"}
+)
+"""Options of the same commands that leave out groups; what remains of them is not read."""
 _CHOOSES_ALL = frozenset({"--all-extras", "--all-groups"})
 _FOLDERS = frozenset({"--project", "--directory", "-C"})
 _INCLUDES = ("-r", "--requirement", "-e", "--editable", "--group")
@@ -211,7 +215,8 @@ def _of_lock(sheet: Sheet, line: int, command: str, words: list[str], layout: La
     if _CHOOSES_ALL & set(words):
         problem = "it installs all extras or groups; name them with a further --plan, as in uv.lock[NAME,NAME]"
     elif place is not None:
-        project = replace(sheet.beside(place, line), extras=tuple(filter(None, extras)))
+        groups = _WITHOUT_GROUPS.isdisjoint(word.partition("=")[0] for word in words)
+        project = replace(sheet.beside(place, line), extras=tuple(filter(None, extras)), groups=groups)
         try:
             yield from (reader if lock else pyproject).read(project)
         except UsageError as error:

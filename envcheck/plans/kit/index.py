@@ -14,6 +14,8 @@ class Index:
     main: str | None = None
     extra: tuple[str, ...] = ()
     links: bool = False
+    none: bool = False
+    """Only files that it is given count."""
 
     def take(self, meaning: str, value: str) -> bool:
         """Note an option that says where to look; False for any other."""
@@ -25,12 +27,16 @@ class Index:
             self.extra = (*self.extra, f"https://download.pytorch.org/whl/{value}")
         elif meaning == "links":
             self.links = True
+        elif meaning == "none":
+            self.none = True
         else:
             return False
         return True
 
     def build(self, sheet: Sheet) -> str | None:
         """Local tag of PyTorch's builds there, empty for PyPI's own; None: not known."""
+        if self.none:
+            return None
         builds = [sheet.build_of(each) for each in (self.main, *self.extra)]
         if self.links:
             builds.append(None)

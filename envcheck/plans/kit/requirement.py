@@ -3,26 +3,27 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import msgspec
-from packaging.markers import Marker
+from packaging.markers import InvalidMarker, Marker
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
 
 from envcheck.compat.question.package_needs import marker_names
-from envcheck.plans.kit.sheet import Sheet
+from envcheck.plans.kit.sheet import Sheet, UnreadError
 from envcheck.plans.kit.wheels import refusal
 from envcheck.snapshot import Planned
 
 LONGEST = 2000
-LONGEST_MARKER = 50_000
+_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,200}[A-Za-z0-9])?")
+_LONGEST_MARKER = 50_000
 """uv writes markers of some thousand characters where extras exclude each other."""
 
 
 def planned(sheet: Sheet, text: str, line: int | None, *, build: str | None = "", extra: str = "") -> Planned | None:
-    """What a requirement would install; None where its marker excludes it. Raises UsageError for what is none.
+    """What a requirement would install; None where its marker excludes it. Raises UnreadError for what is none.
 
     ``build`` is the local tag of the builds that the index serves (``Planned.build``).
     """
@@ -31,13 +32,19 @@ def planned(sheet: Sheet, text: str, line: int | None, *, build: str | None = ""
     except (InvalidRequirement, RecursionError):
         asked = None
     if asked is None:
-        raise sheet.error(line, "this is no requirement; write NAME==VERSION, as in torch==2.5.1")
+        raise sheet.unread(line, "this is no requirement; write NAME==VERSION, as in torch==2.5.1")
     if asked.marker is not None and applies(asked.marker, sheet.markers, extra) is False:
         return None
     if asked.url is not None:
         return of_wheel(sheet, asked.url, line, name=asked.name)
     found = item(sheet, asked.name, asked.specifier, line, build=build)
     return msgspec.structs.replace(found, extras=tuple(sorted(map(canonicalize_name, asked.extras))))
+
+
+def check_name(name: str) -> None:
+    """Raise UnreadError where no package can have the name."""
+    if not _NAME.fullmatch(name):
+        raise UnreadError("a package without a valid name")
 
 
 def item(
@@ -80,7 +87,7 @@ def of_wheel(sheet: Sheet, address: str, line: int | None, *, name: str = "") ->
             if name
             else unread(sheet, "an address or a folder", line, problem)
         )
-    planned = item(sheet, name or found, SpecifierSet(f"=={version}"), line)
+    planned = item(sheet, name or found, SpecifierSet(f"=={version}"), line, build=version.local or "")
     return msgspec.structs.replace(planned, refused=refusal(sheet, [file]))
 
 
@@ -88,6 +95,20 @@ def unread(sheet: Sheet, what: str, line: int | None, problem: str, *, name: str
     """A line that may install anything, or any release of ``name``."""
     source = f"{sheet.file}:{line}" if line else sheet.file
     return Planned(source=source, name=name, asked=what, file=sheet.file, line=line, problem=problem)
+
+
+def entry(sheet: Sheet, line: int | None, items: Iterator[Planned]) -> Iterator[Planned]:
+    """What an entry of a file installs; where it is not understood, something that may be anything."""
+    try:
+        yield from items
+    except UnreadError as error:
+        yield open_part(sheet, line, error)
+
+
+def open_part(sheet: Sheet, line: int | None, error: UnreadError) -> Planned:
+    """A part of a file that is not understood and may install anything."""
+    place = error.line or line
+    return unread(sheet, f"line {place}" if place else "a part of the file", place, error.problem)
 
 
 def exact(bounds: SpecifierSet) -> str | None:
@@ -100,6 +121,16 @@ def exact(bounds: SpecifierSet) -> str | None:
         return pin if bounds.contains(pin, prereleases=True) else None
     except ValueError:  # === with a text that is no version
         return None
+
+
+def marker_of(text: str) -> Marker:
+    """The environment marker; raise UnreadError where it is none."""
+    try:
+        if len(text) <= _LONGEST_MARKER:
+            return Marker(text)
+    except (InvalidMarker, RecursionError):
+        pass
+    raise UnreadError("an environment marker cannot be read")
 
 
 def applies(marker: Marker, markers: Mapping[str, str], extra: str = "") -> bool | None:

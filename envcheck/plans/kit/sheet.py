@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 import re
-import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from packaging.utils import canonicalize_name
 
@@ -17,17 +15,28 @@ from envcheck.bounded import TooLargeError, read_file
 from envcheck.compat.matrix import Matrix
 from envcheck.errors import UsageError
 from envcheck.snapshot import Planned
+from envcheck.text.toml import TomlError, loads
 
-_TOML = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
 _MOST_BYTES = 16 << 20
 _MOST_INCLUDED = 100
-_MOST_DOTS = 200
-"""Dots on a line of TOML: the parser's time grows with the square of a dotted key."""
+_LONGEST_ADDRESS = 200
 MOST_ITEMS = 20_000
 _EXTRAS = re.compile(
     r"(?P<path>.{0,4000}(?:pyproject\.toml|uv\.lock|poetry\.lock|Pipfile\.lock|pylock(?:\.[^./]{1,80})?\.toml))"
     r"\[(?P<extras>[A-Za-z0-9._, -]{1,400})\]"
 )
+
+
+T = TypeVar("T")
+
+
+class UnreadError(UsageError):
+    """A part of a file is not understood: what it installs is open (``requirement.entry``)."""
+
+    def __init__(self, problem: str, line: int | None = None, file: str = "") -> None:
+        super().__init__(f"{file}:{line}: {problem}" if line and file else f"{file}: {problem}" if file else problem)
+        self.problem = problem
+        self.line = line
 
 
 class Reader(Protocol):
@@ -37,7 +46,7 @@ class Reader(Protocol):
         """Whether a file of this name is of the format."""
 
     def read(self, sheet: Sheet) -> list[Planned]:
-        """What the file would install."""
+        """What the file would install; raise UnreadError where a part that may install anything is not understood."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +67,8 @@ class Sheet:
     """Every file that was included, as often as it was; shared with the included files."""
     extras: tuple[str, ...] = ()
     """Names of the extras and dependency groups that are asked for too: ``pyproject.toml[cuda,test]``."""
+    groups: bool = True
+    """Whether the groups count that uv, Poetry and PDM install unasked; pip installs none."""
     root: str = ""
     """Real path of the folder that included files must lie in."""
     others: frozenset[str] = frozenset()
@@ -108,12 +119,16 @@ class Sheet:
         return replace(self, file=place, text=_text(place, where), included=(*self.included, real))
 
     def error(self, line: int | None, text: str) -> UsageError:
-        """The error for a line of this file."""
+        """The error for a file that is no plan, or may not be read."""
         return UsageError(f"{self.file}:{line}: {text}" if line else f"{self.file}: {text}")
 
-    def bounded(self, items: Iterable[Planned]) -> list[Planned]:
+    def unread(self, line: int | None, problem: str) -> UnreadError:
+        """The error for a part of this file that is not understood."""
+        return UnreadError(problem, line, self.file)
+
+    def bounded(self, items: Iterable[T]) -> list[T]:
         """The items as a list; raise UsageError where there are too many."""
-        found: list[Planned] = []
+        found: list[T] = []
         for item in items:
             found.append(item)
             if len(found) > MOST_ITEMS:
@@ -129,22 +144,17 @@ class Sheet:
 
     def toml(self) -> dict[str, Any]:
         """The file as TOML; raise UsageError."""
-        for number, line in enumerate(self.text.splitlines(), start=1):
-            if line.partition("=")[0].count(".") > _MOST_DOTS and not line.lstrip().startswith(("#", '"', "{")):
-                raise self.error(number, f"a key with more than {_MOST_DOTS} dots")
         try:
-            document: dict[str, Any] = _TOML.loads(self.text)
-        except (RecursionError, ValueError) as error:
-            found = re.search(r"at line (\d+)", str(error))
-            raise self.error(int(found[1]) if found else None, "this is no valid TOML") from None
-        return document
+            return loads(self.text)
+        except TomlError as error:
+            raise self.error(error.line, str(error).partition(":")[0]) from None
 
     def build_of(self, address: str | None) -> str | None:
         """Local tag of the builds of PyTorch that an index serves, empty for PyPI's own; None: not known."""
         if address is None:
             return ""
         for row in self.matrix.indexes:
-            found = re.fullmatch(row.address, address[:200].rstrip("/"))
+            found = re.fullmatch(row.address, address.rstrip("/")) if len(address) <= _LONGEST_ADDRESS else None
             if found:
                 return None if row.jetsons else found.groupdict().get("build") or ""
         return None
