@@ -28,7 +28,12 @@ def parted(text: str) -> dict[str, str]:
 
 def digest(text: str) -> str:
     """A hash for an index."""
-    return hashlib.sha256(text.encode()).hexdigest()[:12]
+    return hashlib.sha256(text.rstrip().encode()).hexdigest()[:8]
+
+
+def index(documents: Mapping[str, str]) -> str:
+    """A line for each document: its hash and its name."""
+    return "".join(f"{digest(text)}  {name}\n" for name, text in documents.items())
 
 
 def read(name: str) -> str:

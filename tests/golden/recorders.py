@@ -9,6 +9,7 @@ from tests.golden.causes import causes
 from tests.golden.pages import help_pages, rule_pages
 from tests.golden.questions import KINDS, answers
 from tests.golden.reports import GROUPS, comparisons, documents
+from tests.golden.verbs import printed
 
 RECORDERS: dict[str, Callable[[], dict[str, str]]] = {
     "help": help_pages,
@@ -17,5 +18,6 @@ RECORDERS: dict[str, Callable[[], dict[str, str]]] = {
     **{f"answers of {kind}": partial(answers, kind) for kind in KINDS},
     **{f"reports {group}": partial(documents, group) for group in GROUPS},
     "diff": comparisons,
+    "verbs": printed,
 }
 """By name: file of the corpus → its text."""

@@ -23,7 +23,7 @@ from envcheck.report import FORMATS, Options, Pages
 from envcheck.report.answers.diff import render_diff
 from envcheck.report.json import render as as_json
 from envcheck.snapshot import Environment, Listing, Snapshot
-from tests.golden.corpus import digest, joined
+from tests.golden.corpus import index, joined
 from tests.rules.speed.test_recorded_bench import load as load_bench
 from tests.test_machines import FOLDER, load
 
@@ -138,8 +138,7 @@ def documents(group: str) -> dict[str, str]:
         formats = dict(_formats(report))
         bulk |= {f"{name}: {form}": text for form, text in formats.items()}
         conclusion = f"{report.verdict}, exit status {report.exit_code}, cause: {report.primary_check or 'none'}"
-        hashes = "\n".join(f"{digest(text)}  {form}" for form, text in formats.items())
-        pages[name] = f"{conclusion}\n\n{formats['text']}\n{hashes}"
+        pages[name] = f"{conclusion}\n\n{formats['text']}\n{index(formats)}"
     return {f"reports/{group}.txt": joined(pages), f"reports/{group}.xz": joined(bulk)}
 
 
@@ -172,10 +171,12 @@ def comparisons() -> dict[str, str]:
         **{title: (made[first], made[second]) for title, (first, second) in COMPARED.items()},
         "figures": (partial(_bench, "h100x2-bench-full"), partial(_bench, "h200x2-bench-full")),
     }
-    pages, bulk = {}, {}
+    pages: dict[str, str] = {}
+    bulk: dict[str, str] = {}
     for title, (first, second) in reports.items():
         found = diff([("a.json", first()), ("b.json", second())])
-        pages[title] = render_diff(found, Options())
-        bulk[f"{title}: json"] = as_json(found)
-        bulk |= {f"{title}: {variant}": render_diff(found, options) for variant, options in VARIANTS.items()}
+        page = render_diff(found, Options())
+        forms = {"json": as_json(found), **{name: render_diff(found, options) for name, options in VARIANTS.items()}}
+        pages[title] = f"{page}\n{index(forms)}"
+        bulk |= {f"{title}: {form}": text for form, text in forms.items()}
     return {"reports/diff.txt": joined(pages), "reports/diff.xz": joined(bulk)}

@@ -14,12 +14,14 @@ COMMAND = "python -m tests.golden.rewrite"
 
 def main(arguments: list[str]) -> None:
     from scripts.documentation import write_man_page  # noqa: PLC0415 - the test needs the command's name alone
+    from tests import installed  # noqa: PLC0415
     from tests.golden.causes import CASES  # noqa: PLC0415
     from tests.golden.corpus import CORPUS, differences, write  # noqa: PLC0415
     from tests.golden.recorders import RECORDERS  # noqa: PLC0415
     from tests.golden.reports import ROOT  # noqa: PLC0415
 
     os.chdir(ROOT)
+    installed.renew()
     if arguments == ["--draw"]:
         from tests.golden.draw import draw  # noqa: PLC0415 - it reads the texts of all tests
 

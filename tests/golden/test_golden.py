@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import pytest
 
+from tests.golden.causes import CASES
 from tests.golden.corpus import CORPUS, differences, digest, parted, read
 from tests.golden.recorders import RECORDERS
-from tests.golden.reports import GROUPS, ROOT
+from tests.golden.reports import ROOT
 from tests.golden.rewrite import COMMAND
 
 
@@ -22,12 +23,12 @@ def test_behaviour_is_as_recorded(name: str, monkeypatch: pytest.MonkeyPatch) ->
 
 def test_the_open_files_have_the_hashes_of_the_compressed_ones() -> None:
     """Whoever reads the open files in review reads what is recorded."""
-    for group in GROUPS:
-        index = parted(read(f"reports/{group}.txt"))
-        for name, text in parted(read(f"reports/{group}.xz")).items():
-            if name:
-                report, _, form = name.partition(": ")
-                assert f"{digest(text)}  {form}\n" in index[report], name
+    packed = [file.relative_to(CORPUS) for file in CORPUS.rglob("*.xz") if file.name != CASES]
+    for name in map(str, packed):
+        beside = read(name.replace(".xz", ".txt")) or read(name.replace(".xz", ".tsv"))
+        documents = {title: text for title, text in parted(read(name)).items() if title}
+        assert documents, name
+        assert [title for title, text in documents.items() if digest(text) not in beside] == [], name
 
 
 def test_the_corpus_stays_small() -> None:
