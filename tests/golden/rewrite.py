@@ -27,16 +27,16 @@ def main(arguments: list[str]) -> None:
 
         draw()
     write_man_page()
-    kept = {CORPUS / CASES}
+    kept, changed = {CORPUS / CASES}, list[str]()
     for record in RECORDERS.values():
         files = record()
-        if changed := differences(files):
-            print(changed)  # noqa: T201 - the program's answer
+        changed.append(differences(files))
         for name, text in files.items():
             write(name, text)
             kept.add(CORPUS / name)
     for file in {file for file in CORPUS.rglob("*") if file.is_file()} - kept:
         file.unlink()
+    print("\n".join(filter(None, changed)) or "nothing changed")  # noqa: T201 - the program's answer
 
 
 if __name__ == "__main__":
