@@ -56,8 +56,10 @@ def test_the_sdist_can_be_tested(built: Built) -> None:
         "README.md",
         "LICENSE",
         "constraints.txt",
+        "budget.toml",
         "action.yml",
         "tests/test_merge.py",
+        "tests/golden/corpus/cases.xz",
         "probes/kit/tree.py",
     }
     assert needed <= names

@@ -1,0 +1,62 @@
+"""``budget.toml``: how many lines each folder may have, so that growth is a decision."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections import Counter
+from pathlib import Path
+
+toml = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
+ROOT = Path(__file__).parents[2]
+_PRODUCT = ("envcheck", "probes")
+_BESIDE = ("tests", "scripts", "benchmarks")
+_GENERATED = "matrix/wheels.toml"
+_WHAT_TO_DO = (
+    "Simplify elsewhere in the folder. If that cannot be, raise its line in budget.toml, with a note in docs/decisions "
+    "that says why. Lower a line in the commit that makes its folder smaller; delete the line of a folder that is gone."
+)
+
+
+def _counted() -> dict[str, Counter[str]]:
+    """The lines that are there, by table of the budget and by folder: of the product two levels deep."""
+    python, rows = Counter[str](), Counter[str]()
+    for top in (*_PRODUCT, *_BESIDE):
+        for file in (ROOT / top).rglob("*.py"):
+            folder = "/".join(file.relative_to(ROOT).parent.parts[: 2 if top in _PRODUCT else 1])
+            python[folder] += _lines(file)
+    for file in (ROOT / "matrix").rglob("*.toml"):
+        rows[_GENERATED if file == ROOT / _GENERATED else "matrix"] += _lines(file)
+    return {"python": python, "rows": rows}
+
+
+def _lines(file: Path) -> int:
+    return file.read_bytes().count(b"\n")
+
+
+def over(budget: dict[str, dict[str, int]], found: dict[str, Counter[str]]) -> list[str]:
+    """What is above its line, has none, or is gone."""
+    wrong = []
+    for table, counted in found.items():
+        for folder in sorted(counted.keys() | budget[table].keys()):
+            most, lines = budget[table].get(folder, 0), counted[folder]
+            if lines > most:
+                wrong.append(f"{folder}: {lines} lines, {lines - most} above its budget of {most} ({table})")
+            elif not lines:
+                wrong.append(f"{folder}: it is gone, and has a budget of {most} ({table})")
+    return wrong
+
+
+def test_every_folder_keeps_its_budget() -> None:
+    budget = toml.loads((ROOT / "budget.toml").read_text(encoding="utf-8"))
+    assert not (wrong := over(budget, _counted())), "\n".join([*wrong, _WHAT_TO_DO])
+
+
+def test_what_is_above_a_budget_is_named_with_the_excess() -> None:
+    budget = {"python": {"envcheck/rules": 10, "envcheck/old": 5, "tests": 3}, "rows": {}}
+    found = {"python": Counter({"envcheck/rules": 12, "envcheck/new": 1, "tests": 3}), "rows": Counter[str]()}
+    assert over(budget, found) == [
+        "envcheck/new: 1 lines, 1 above its budget of 0 (python)",
+        "envcheck/old: it is gone, and has a budget of 5 (python)",
+        "envcheck/rules: 12 lines, 2 above its budget of 10 (python)",
+    ]
