@@ -40,7 +40,7 @@ def grounds_of(
     whole = tuple(named.values())
     passes = any(check.status in ("pass", "note") and not check.ignored for check in checks)
     decisive = whole if "node" not in scopes and passes else judged
-    if any(ground.status == "judged" for ground in decisive):
+    if any(ground.status == "judged" for ground in decisive) or not all(ground.holds for ground in whole):
         return whole
     environment, by_name = snapshot.judged_environment, {rule.name: rule for rule in rules}
     unusable = f"{environment.key}: {environment.problem}" if environment and environment.problem else ""
@@ -96,7 +96,9 @@ def _section(what: str, section: str, snapshot: Snapshot) -> Ground:
         source = ", ".join(dict.fromkeys(record.source for record in records))
         return Ground(what=what, status="absent" if empty else "judged", source=source)
     _, missing, reason = why_missing(section, snapshot)
-    return Ground(what=what, status="not-read", source=missing.probe or "", detail=reason)
+    return Ground(
+        what=what, status="not-read", source=missing.probe or "", detail=reason if missing.probe else "not checked"
+    )
 
 
 def _packages(environment: Environment) -> Ground:
