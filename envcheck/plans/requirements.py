@@ -79,6 +79,8 @@ _ALONE = frozenset({"--no-deps", "--nodeps"})
 _UPGRADES = frozenset({"-U", "--upgrade", "--force-reinstall", "-I", "--ignore-installed"})
 _NEWEST = "the command installs the newest release that it accepts"
 _OF_COMMANDS = {
+    "--requirements": "include",
+    "--constraints": "constrain",
     "--torch-backend": "backend",
     "--python": "",
     "-p": "",

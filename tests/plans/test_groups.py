@@ -127,6 +127,8 @@ def test_constraints_on_one_package_hold_together(tmp_path: Path) -> None:
         ("- numpy\ndependencies: [torch]", [3]),
         ("- numpy\npip: [torch]", [3]),
         ("- pip:\n  - --pre torch", [3]),
+        ("- pytorch-2.0.1-0.tar.bz2", [2]),
+        ("- -c pytorch", [2]),
         ("- pip:\n  - |\n    jax\n    = ?", [3]),
         ("- 'pytorch[version=\">=2\", url=x]'", [2]),
     ],
