@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 NAME = "environment.yml"
 
-_SPEC = re.compile(r"(?:(?P<channel>[A-Za-z0-9._/-]{1,80})::)?(?P<name>[A-Za-z0-9_.-]{1,80})(?P<rest>.{0,300})")
+_NAME = r"(?!.*\.(?:conda|tar\.bz2|txt)$)[A-Za-z0-9_][A-Za-z0-9_.-]{0,79}"
+_SPEC = re.compile(rf"(?:(?P<channel>[A-Za-z0-9._/-]{{1,80}})::)?(?P<name>{_NAME})(?P<rest>.{{0,300}})")
 _BOUND = r"[=<>!~]{1,3}\s*[^=<>!~,\s\[\]]{1,80}"
 _BUILD = r"(?P<build>[A-Za-z0-9_.*-]{1,80})"
 _REST = (

@@ -68,6 +68,8 @@ _VARIABLE = re.compile(r"\$\{[A-Z0-9_]{1,200}\}")
 """What pip replaces by a variable of the environment."""
 _ANY_VARIABLE = re.compile(r"\$\{?\w{1,200}\}?")
 _EXTRA = "extra of the project"
+INSTALLING = ("include", "file", _EXTRA)
+"""What options do that install something by themselves."""
 _A_FILE = re.compile(
     r"(?:[a-z+]{2,12}://|\.{0,2}/|[A-Za-z]:\\)|\.(?:\[.*\])?$"
     r"|.*\.(?:whl|zip|t(?:ar\.)?(?:gz|bz2?|xz|lz|lzma)|tar|txt)(?:[?#].*)?$",
@@ -80,6 +82,8 @@ SHARES_BUILDS = "--no-build-isolation"
 _UPGRADES = frozenset({"-U", "--upgrade", "--force-reinstall", "-I", "--ignore-installed"})
 _NEWEST = "the command installs the newest release that it accepts"
 _OF_COMMANDS = {
+    "--requirements": "include",
+    "--constraints": "constrain",
     "--torch-backend": "backend",
     "--python": "",
     "-p": "",
@@ -248,7 +252,7 @@ def of_arguments(
 
 
 def _of_words(sheet: Sheet, words: list[str], line: int, index: Index, find: Find) -> Iterator[Planned]:
-    asked, options = _sorted_words(words)
+    asked, options = sorted_words(words)
     upgrades = not _UPGRADES.isdisjoint(words)
     extras = tuple(given for meaning, given in options if meaning == _EXTRA)
     includes = [each for each in options if not index.take(*each) and each[0] != _EXTRA]
@@ -268,7 +272,7 @@ def _of_words(sheet: Sheet, words: list[str], line: int, index: Index, find: Fin
                 yield msgspec.structs.replace(found, problem=_NEWEST) if newest else found
 
 
-def _sorted_words(words: list[str]) -> tuple[list[str], list[tuple[str, str]]]:
+def sorted_words(words: list[str]) -> tuple[list[str], list[tuple[str, str]]]:
     """What is asked for by name, and the options that matter here: what each does, and its value."""
     asked: list[str] = []
     options: list[tuple[str, str]] = []

@@ -285,6 +285,16 @@ def test_every_way_to_include_a_file_is_followed(tmp_path: Path, line: str) -> N
     assert {each.name: each.version for each in found.planned or ()}["torch"] == "1.10.0"
 
 
+@pytest.mark.parametrize(
+    "words", ["-r gpu.txt", "-qr gpu.txt", "-Urgpu.txt", "-q --requirements gpu.txt", "-Uc gpu.txt torch"]
+)
+@pytest.mark.parametrize("command", ["pip install", "uv pip install --system"])
+def test_every_way_to_name_a_file_is_followed(tmp_path: Path, command: str, words: str) -> None:
+    text = f"FROM ubuntu:22.04\nCOPY . .\nRUN {command} {words}\n"
+    found = plan(tmp_path, Dockerfile=text, _gpu__txt="torch==1.10.0\n")
+    assert {each.name: each.version for each in found.planned or ()}["torch"] == "1.10.0"
+
+
 def test_what_pip_takes_for_a_comment_installs_nothing(tmp_path: Path) -> None:
     text = "numpy==1.26.4  # until a release of \\\ntorch==1.10.0\n"
     assert [each.name for each in plan(tmp_path, requirements__txt=text).planned or ()] == ["numpy"]

@@ -17,7 +17,7 @@ from envcheck.plans.kit.index import Index
 from envcheck.plans.kit.requirement import unread
 from envcheck.plans.kit.sheet import Reader, Sheet
 from envcheck.plans.kit.shell import Command
-from envcheck.plans.requirements import SHARES_BUILDS, of_arguments
+from envcheck.plans.requirements import INSTALLING, SHARES_BUILDS, of_arguments, sorted_words
 from envcheck.snapshot import Planned
 
 _PIP = re.compile(r"pip[0-9.]{0,6}")
@@ -67,7 +67,6 @@ _WITHOUT_GROUPS = frozenset(
 """Options of the same commands that leave out groups; what remains of them is not read."""
 _CHOOSES_ALL = frozenset({"--all-extras", "--all-groups"})
 _FOLDERS = frozenset({"--project", "--directory", "-C"})
-_INCLUDES = ("-r", "--requirement", "-e", "--editable", "--group")
 _UNREAD = "it names a program that installs packages, in a way that is not read"
 _UNNAMED = "a variable that the file does not set names what is installed"
 
@@ -141,7 +140,8 @@ def _of_word(
         for variable, meaning in _OPTIONS.items():
             if variable in variables:
                 index.take(meaning, variables[variable])
-        if not any(not each.startswith("-") or each.startswith(_INCLUDES) for each in asked[1:]):
+        packages, options = sorted_words(asked[1:])
+        if not packages and not any(meaning in INSTALLING for meaning, _ in options):
             return iter([unread(sheet, name, line, "it does not say what it installs")])
         shared = [SHARES_BUILDS for each, meaning in _OPTIONS.items() if meaning == SHARES_BUILDS and each in variables]
         return of_arguments(sheet, [*asked[1:], *shared], line, index, partial(layout.find, sheet))

@@ -31,14 +31,16 @@ def settled(items: Iterable[Planned], constraints: Iterable[Planned]) -> list[Pl
     by_name: dict[str, list[Planned]] = {}
     for item in items:
         by_name.setdefault(item.name, []).append(item)
-    bound = {each.name: each for each in constraints if each.name}
+    bound: dict[str, list[Planned]] = {}
+    for each in constraints:
+        bound.setdefault(each.name, []).append(each)
     found: list[Planned] = []
     for name, asked in by_name.items():
         if not name:
             found += {(each.source, each.asked): each for each in asked}.values()
             continue
         installed = [each for each in asked if each.image is None] or asked
-        found.append(_joined([*installed, bound[name]] if name in bound else installed))
+        found.append(_joined([*installed, *bound.get(name, ())]))
     return found
 
 

@@ -44,8 +44,8 @@ def version_of(distribution: Distribution) -> str:
 def required_wheels(environment: Environment, facts: Facts) -> dict[str, Requirement]:
     """NVIDIA's wheels that the pinned packages of a plan require, by name."""
     found: dict[str, Requirement] = {}
-    for item in environment.planned or ():
-        for name, bounds in _required(item, facts).items() if any(_wheels(environment)) else ():
+    for item in (environment.planned or ()) if any(_wheels(environment)) else ():
+        for name, bounds in _required(item, facts).items():
             version = pinned_by(f"{name}{bounds}") if wheel_of(name) else None
             if version:
                 wheel = Distribution(source=inferred(f"requirement/{item.name}"), name=name, version=version)
