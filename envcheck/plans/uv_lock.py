@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
-from packaging.version import InvalidVersion, Version
+from packaging.version import Version
 
 from envcheck.plans.kit.groups import of_uv, project_beside
 from envcheck.plans.kit.requirement import applies, check_name, entry, item, marker_of
@@ -137,7 +137,7 @@ def locked(
     check_name(name)
     try:
         bounds = SpecifierSet(f"=={Version(version)}" if version else "")
-    except InvalidVersion:
+    except ValueError:  # also where a number has thousands of digits
         raise UnreadError("a version cannot be read") from None
     problem = None if version else "the lock file states no version"
     found = item(sheet, name, bounds, line, build=build, problem=problem)

@@ -9,7 +9,7 @@ import msgspec
 from packaging.markers import InvalidMarker, Marker
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import SpecifierSet
-from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
+from packaging.utils import canonicalize_name, parse_wheel_filename
 
 from envcheck.compat.question.package_needs import marker_names
 from envcheck.plans.kit.sheet import Sheet, UnreadError
@@ -80,7 +80,7 @@ def of_wheel(sheet: Sheet, address: str, line: int | None, *, name: str = "") ->
     file = re.split(r"[?#]", address, maxsplit=1)[0].rpartition("/")[2].replace("%2B", "+").replace("%2b", "+")
     try:
         found, version, _, _ = parse_wheel_filename(file)
-    except InvalidWheelFilename:
+    except ValueError:  # also where a number has thousands of digits
         problem = "it is installed from an address or a folder, which does not state the version"
         return (
             item(sheet, name, SpecifierSet(), line, problem=problem)
