@@ -173,10 +173,15 @@ def test_a_virtual_environment_of_virtualenv(tmp_path: Path) -> None:
     agrees(found, started(tmp_path / "env" / "bin" / "python"))
 
 
-def test_an_interpreter_linked_from_elsewhere_is_its_base(tmp_path: Path) -> None:
+def test_an_interpreter_linked_from_elsewhere_is_not_judged_as_its_base(tmp_path: Path) -> None:
+    """Python runs the base there, and whoever made the link meant the environment: neither is judged in silence."""
     need(pyenv_python("3.12"), "-m", "venv", "--without-pip", tmp_path / "env")
     (tmp_path / "python").symlink_to(tmp_path / "env" / "bin" / "python")
-    agrees(examine(tmp_path / "python"), started(tmp_path / "python"))
+    found = examine(tmp_path / "python")
+    assert started(tmp_path / "python")["prefix"] != str(tmp_path / "env")
+    assert found.prefix == str(tmp_path / "env")
+    (part,) = found.unreadable or ()
+    assert part.problem == f"Python uses its base there; name {tmp_path / 'env' / 'bin' / 'python'}"
 
 
 def test_a_distribution_installed_in_editable_mode(tmp_path: Path) -> None:
