@@ -349,7 +349,7 @@ class Ground(Part, frozen=True, kw_only=True):
     """``absent``: it was looked for everywhere, and is not there. ``not-read``, ``not-judged``: it leaves no verdict
     but a failure."""
     source: str = ""
-    """What read it, or was to: the name of a probe, a file with its line; or the rule that judges it."""
+    """What read it, or was to: a source or the name of a probe; else the rule that judges it."""
     detail: str = ""
     """Why it was not read or not judged; empty where it was."""
 
