@@ -25,7 +25,7 @@ from tests.probes.other_user import as_nobody
 RunProbe = Callable[..., tuple[Snapshot, dict[str, str]]]
 Damage = Callable[[Tree], object]
 
-VENV = "/work/app/.venv"
+VENV = "/srv/app/.venv"
 CONFIGURATION = f"{VENV}/pyvenv.cfg"
 SITE = f"{VENV}/lib/python3.11/site-packages"
 
@@ -55,11 +55,11 @@ BY_VARIABLE = {
 }
 WAYS: dict[str, dict[str, Any]] = {
     **{
-        how: {"python": [text], "cwd": "/work/app", "variables": {"PATH": f"{VENV}/bin:/usr/bin"}}
+        how: {"python": [text], "cwd": "/srv/app", "variables": {"PATH": f"{VENV}/bin:/usr/bin"}}
         for how, text in BY_OPTION.items()
     },
     **{how: {"variables": {"PATH": "/usr/bin", **variables}} for how, variables in BY_VARIABLE.items()},
-    "./.venv": {"cwd": "/work/app", "variables": {"PATH": "/usr/bin"}},
+    "./.venv": {"cwd": "/srv/app", "variables": {"PATH": "/usr/bin"}},
 }
 BY_THE_SHELL = ("name", "other name", "PATH")
 """Ways that name no place: a shell goes on to the next folder where nothing is left in this one."""
