@@ -19,7 +19,7 @@ from envcheck.collect.catalog import ProbeSpec, all_probes
 from envcheck.pipeline.session import Request, judge
 from envcheck.report import Options, exit_status, render
 from envcheck.report.saved.read import read_report
-from envcheck.snapshot import Listing, ProbeRun, Snapshot
+from envcheck.snapshot import Environment, Listing, ProbeRun, Snapshot
 from tests.test_machines import FOLDER, load
 
 MACHINES = sorted(path.relative_to(FOLDER).as_posix()[:-5] for path in FOLDER.rglob("*.json"))
@@ -142,6 +142,17 @@ def test_a_list_of_packages_that_is_cut_short_is_no_pass(name: str) -> None:
         report = judge(changed, Request())
         assert report.verdict == "unknown", report.headline
         assert environment.key in report.headline
+
+
+def test_environments_of_which_none_is_judged_are_no_pass() -> None:
+    snapshot = recorded("h200")
+    assert snapshot.judged_environment is not None
+    named = msgspec.structs.replace(snapshot.judged_environment, judged=False)
+    for listing in (Listing(items=(named,), complete=True), Listing(items=(), complete=False)):
+        report = judge(msgspec.structs.replace(snapshot, environments=listing), Request())
+        assert report.verdict == "unknown", report.headline
+    nothing: Listing[Environment] = Listing(items=(), complete=True)
+    assert judge(msgspec.structs.replace(snapshot, environments=nothing), Request()).verdict == "pass"
 
 
 @pytest.mark.parametrize("name", [name for name in MACHINES if "/" in name])

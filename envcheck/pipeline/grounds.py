@@ -14,7 +14,7 @@ from envcheck.rules.api import Rule
 from envcheck.rules.facts.measurements import nothing_measured
 from envcheck.rules.facts.needs import why_missing
 from envcheck.rules.facts.trials import TRIAL_RULES
-from envcheck.snapshot import PASTED_TITLE, Driver, Environment, Listing, ProbeRun, Snapshot
+from envcheck.snapshot import PASTED_TITLE, Driver, Environment, Listing, ProbeRun, Snapshot, items_in
 
 _DIED = ("failed", "crashed", "timed-out")
 _MACHINE = frozenset({"driver", "gpu", "gpus", "kernel"})
@@ -71,8 +71,12 @@ def _read(snapshot: Snapshot, scopes: set[Scope], *, machine_assumed: bool) -> I
         yield _section("driver", "driver", snapshot)
     if "env" in scopes:
         environment = snapshot.judged_environment
-        if environment is None:
+        if environment is None and not items_in(snapshot.environments):
             yield _section("Python environments", "environments", snapshot)
+        elif environment is None:
+            yield Ground(
+                what="Python environments", status="not-read", detail="none that was found is the one to judge"
+            )
         elif environment.planned is None and environment.source != ASSUMED:
             yield _packages(environment)
 
@@ -94,6 +98,8 @@ def _section(what: str, section: str, snapshot: Snapshot) -> Ground:
         records = found.items if isinstance(found, Listing) else (found,)
         empty = not records or (isinstance(found, Driver) and found.installed is False)
         source = ", ".join(dict.fromkeys(record.source for record in records))
+        if not records and not found.complete:
+            return Ground(what=what, status="not-read", detail="none was found, and not every place was read")
         return Ground(what=what, status="absent" if empty else "judged", source=source)
     _, missing, reason = why_missing(section, snapshot)
     return Ground(
