@@ -130,7 +130,12 @@ def toml_files(folder: Path) -> list[Path]:
 
 
 def _add_file(document: dict[str, Any], path: Path, data: bytes) -> None:
-    content = _read(path, data)
+    from envcheck.text.toml import loads  # noqa: PLC0415  an installed matrix is compiled, and a question loads no parser
+
+    try:
+        content = loads(data.decode())
+    except ValueError as error:
+        raise MatrixError(f"{path.name}: cannot be read as TOML: {error}") from error
     content.pop(GENERATED, None)
     sources = content.pop("sources", {})
     if not isinstance(sources, dict):
@@ -165,12 +170,3 @@ def _bytes(path: Path, most: int) -> bytes:
         raise MatrixError(f"{path.name}: cannot be read: {error.strerror or error}") from None
     except TooLargeError:
         raise MatrixError(f"{path.name}: the rows of a folder have at most {MOST_BYTES >> 20} MiB") from None
-
-
-def _read(path: Path, data: bytes) -> dict[str, Any]:
-    from envcheck.text.toml import loads  # noqa: PLC0415  an installed matrix is compiled, and a question loads no parser
-
-    try:
-        return loads(data.decode())
-    except ValueError as error:
-        raise MatrixError(f"{path.name}: cannot be read as TOML: {error}") from error

@@ -88,13 +88,10 @@ def _rows(table: str, contents: list[dict[str, Any]]) -> tuple[Row, ...]:
             rows.append(msgspec.convert(content, ROW_TYPES[FIELDS[table]]))
         except msgspec.ValidationError as error:
             file = str(content["source"][0]).partition("/")[0]
-            raise MatrixError(f"{file}.toml: [[{table}]] number {number} ({_label(content)}): {error}") from error
+            # A reader looks for the first field.
+            label = next((f"{key} = {value!r}" for key, value in content.items() if key != "source"), "empty")
+            raise MatrixError(f"{file}.toml: [[{table}]] number {number} ({label}): {error}") from error
     for name, count in Counter(row.id for row in rows).items():
         if count > 1:
             raise MatrixError(f"[[{table}]]: {count} rows are called {name}")
     return tuple(rows)
-
-
-def _label(content: dict[str, Any]) -> str:
-    """What a reader would look for to find the row: its first field."""
-    return next((f"{key} = {value!r}" for key, value in content.items() if key != "source"), "empty")

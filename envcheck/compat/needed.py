@@ -103,14 +103,10 @@ def _alternatives(tokens: Sequence[re.Match[str]], at: int) -> tuple[list[frozen
         word = ""
         if repeat:
             at += 1
-        if not (repeat and _may_be_left_out(repeat)):
+        if not (repeat or "").startswith(("*", "?", "{0", "{,")):  # else it may be left out
             branches[-1] += needed
     branches[-1] += _whole(word)
     return _common(branches), at
-
-
-def _may_be_left_out(repeat: str) -> bool:
-    return repeat[0] in "*?" or repeat.startswith(("{0", "{,"))
 
 
 def _whole(word: str) -> list[frozenset[str]]:

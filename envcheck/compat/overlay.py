@@ -19,7 +19,7 @@ from envcheck.bounded import doubt_about
 from envcheck.compat.compiling import FIELDS, MOST_ENTRIES, MOST_FILES
 from envcheck.compat.matrix import Matrix
 from envcheck.compat.specifier import parse_version
-from envcheck.compat.tables import CudaRow, DriverBranchRow, ReleaseRow, Row, SourceRow, TorchRow
+from envcheck.compat.tables import CudaRow, ReleaseRow, Row, TorchRow
 from envcheck.errors import MatrixError
 from envcheck.sources import Source
 
@@ -43,11 +43,17 @@ def overlay_folders(named: str | None, variables: Mapping[str, str], unread: Cal
 def lay_over(base: Matrix, own: Matrix, place: str) -> Matrix:
     """``base`` with the rows of ``own``, which were read from ``place``; their sources say so."""
     prefix = f"{place}/"
-    sources = {prefix + key: _marked(source, place) for key, source in own.sources.items()}
-    fields: dict[str, Any] = {
-        field: _joined(field, getattr(base, field), [_cited(row, prefix) for row in getattr(own, field)])
-        for field in FIELDS.values()
+    sources = {
+        prefix + key: msgspec.structs.replace(source, title=source.title + _origin(place))
+        for key, source in own.sources.items()
     }
+    fields: dict[str, Any] = {}
+    for field in FIELDS.values():
+        rows = [
+            msgspec.structs.replace(row, source=tuple(prefix + key for key in row.source))
+            for row in getattr(own, field)
+        ]
+        fields[field] = _joined(field, getattr(base, field), rows)
     return Matrix(sources={**base.sources, **sources}, **fields)
 
 
@@ -103,21 +109,18 @@ def _configuration_folder(variables: Mapping[str, str], unread: Callable[[str], 
     return place if files or len(names) > MOST_ENTRIES else None
 
 
-def _marked(source: SourceRow, place: str) -> SourceRow:
-    return msgspec.structs.replace(source, title=source.title + _origin(place))
-
-
 def _origin(place: str) -> str:
     return f" (from {place})"
 
 
-def _cited(row: Row, prefix: str) -> Row:
-    return msgspec.structs.replace(row, source=tuple(prefix + key for key in row.source))
-
-
 def _joined(field: str, base: Sequence[Row], own: Sequence[Row]) -> tuple[Row, ...]:
     """Own rows in the place of those with their id, the others where rows of their kind are looked for."""
-    rows = _replaced(base, {row.id: row for row in own})
+    outranking = {row.id: row for row in own}
+    found: dict[str, Row] = {}
+    for row in base:
+        other = outranking.get(row.id) or (outranking.get(row.builds) if isinstance(row, ReleaseRow) else None)
+        found.setdefault((other or row).id, other or row)
+    rows = (found | outranking).values()
     if field in _ORDER:
         return tuple(sorted(rows, key=_ORDER[field]))
     groups: dict[str, list[Row]] = {}
@@ -126,24 +129,14 @@ def _joined(field: str, base: Sequence[Row], own: Sequence[Row]) -> tuple[Row, .
     return tuple(chain.from_iterable(groups.values()))
 
 
-def _replaced(base: Iterable[Row], own: dict[str, Row]) -> list[Row]:
-    """The rows of ``base``, those of ``own`` in their places, and behind them what is new."""
-    rows: dict[str, Row] = {}
-    for row in base:
-        outranking = own.get(row.id) or (own.get(row.builds) if isinstance(row, ReleaseRow) else None)
-        found = outranking or row
-        rows.setdefault(found.id, found)
-    return list((rows | own).values())
-
-
-def _by_version(row: Row) -> tuple[int, ...]:
-    version = parse_version(row.version) if isinstance(row, CudaRow | TorchRow) else None
+def _by_version(row: CudaRow | TorchRow) -> tuple[int, ...]:
+    version = parse_version(row.version)
     return version.numbers if version else _NO_VERSION
 
 
-def _by_branch(row: Row) -> tuple[str, int]:
-    return (row.os, row.branch) if isinstance(row, DriverBranchRow) else ("", 0)
-
-
-_ORDER: dict[str, Callable[[Row], Any]] = {"cuda": _by_version, "torch": _by_version, "drivers": _by_branch}
+_ORDER: dict[str, Callable[[Any], Any]] = {
+    "cuda": _by_version,
+    "torch": _by_version,
+    "drivers": lambda row: (row.os, row.branch),
+}
 """Kinds of rows that ascend: whoever asks for the newest takes the last."""

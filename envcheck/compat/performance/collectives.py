@@ -88,7 +88,8 @@ def _held_against(
 ) -> Expectation | str:
     row = _band(matrix, measured, together, link, architecture_name(matrix, part[0].compute_capability))
     if row is None:
-        return _no_band(together, link)
+        more = ", with sums inside the switch" if _sums_in_switch(together) else ""
+        return f"no band is known for {together.ranks} GPUs {_WORDS[link]}{more}: compare it with a baseline"
     if (measured.size or 0) < row.size:
         return "at this size latency decides more than bandwidth: compare it with a baseline"
     found = _ceiling(matrix, part, fabric, link, measured)
@@ -160,11 +161,6 @@ def _sums_in_switch(together: Collective) -> bool:
     if together.algorithm is not None:
         return together.algorithm in _IN_SWITCH
     return bool(together.nvls_channels)
-
-
-def _no_band(together: Collective, link: str) -> str:
-    more = ", with sums inside the switch" if _sums_in_switch(together) else ""
-    return f"no band is known for {together.ranks} GPUs {_WORDS[link]}{more}: compare it with a baseline"
 
 
 def _ceiling(

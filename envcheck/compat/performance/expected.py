@@ -223,8 +223,8 @@ def band_of(matrix: Matrix, gpu: Gpu, measured: Measurement) -> EfficiencyRow | 
         and row.variant in ("", measured.variant)
         and row.run in ("", run)
     ]
-    return max(rows, key=_closeness, default=None)
-
-
-def _closeness(row: EfficiencyRow) -> tuple[bool, ...]:
-    return bool(row.architecture), bool(row.precision), bool(row.variant), bool(row.run), bool(row.gpu)
+    return max(
+        rows,
+        key=lambda row: (bool(row.architecture), bool(row.precision), bool(row.variant), bool(row.run), bool(row.gpu)),
+        default=None,
+    )

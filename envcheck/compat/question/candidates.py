@@ -334,7 +334,8 @@ def _there_are(known: Sequence[TorchBuild]) -> str:
 
 def _of_build(row: TorchRow, build: TorchBuild, question: Question) -> Candidate:
     default = build.cuda == default_cuda(row, question) and question.machine == "x86_64"
-    bundles = _bundles(row if default else build)
+    held = row if default else build
+    bundles = {name: version for name in _LIBRARIES if (version := getattr(held, name))}
     release = msgspec.structs.replace(
         _release(row, question),
         os=(build.os,),
@@ -391,10 +392,6 @@ def _pins(build: TorchBuild, bundles: dict[str, str]) -> dict[str, str]:
         return {}
     major = build.cuda.partition(".")[0]
     return {f"nvidia-{name}-cu{major}": text for name, text in bundles.items()}
-
-
-def _bundles(row: TorchRow | TorchBuild) -> dict[str, str]:
-    return {name: version for name in _LIBRARIES if (version := getattr(row, name))}
 
 
 # What comes with what was named: JetPack's CUDA, cuDNN and TensorRT; the CUDA of a PyTorch build.

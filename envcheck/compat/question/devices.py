@@ -184,7 +184,8 @@ def _by_its_code(question: Question, candidate: Candidate, row: ReleaseRow, gpu:
         reason = f"{candidate.label} on {gpu.label}: {which} code for {gpu.capability.sm}"
         return conclude(question.matrix, "compatible", reason, row)
     text, refusal = fits[-1]
-    change = next((other for other, targets in row.code.items() if _holds(question.matrix, targets, gpu)), "")
+    held = ((other, read_targets(targets)) for other, targets in row.code.items())
+    change = next((other for other, targets in held if _native(question.matrix, targets, gpu)), "")
     reason = f"{candidate.label} on {gpu.label}, its library for CUDA {text}: {refusal.reason}"
     told = reworded(question.matrix, refusal, reason, row)
     return msgspec.structs.replace(told, nearest_change=f"CUDA {change}") if change else told
@@ -197,10 +198,6 @@ def _loaded(row: ReleaseRow, cuda: CudaVersion) -> str:
         ((version, text) for version, text in known if version.major == cuda.major and version <= cuda),
         default=(cuda, ""),
     )[1]
-
-
-def _holds(matrix: Matrix, targets: Sequence[str], gpu: AskedGpu) -> bool:
-    return _native(matrix, read_targets(targets), gpu)
 
 
 def _native(matrix: Matrix, targets: Sequence[CodeTarget], gpu: AskedGpu) -> bool:

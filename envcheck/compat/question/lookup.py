@@ -22,7 +22,7 @@ from envcheck.compat.relations.gpu_driver import architecture_of, module_support
 from envcheck.compat.relations.torch import tag_of
 from envcheck.compat.specifier import Bound as SpecifierBound
 from envcheck.compat.specifier import Version, covered, parse_specifier, parse_version
-from envcheck.compat.tables import ArchitectureRow, Os, ReleaseRow, Row, TorchBuild
+from envcheck.compat.tables import Os, ReleaseRow, Row, TorchBuild
 from envcheck.components import Bound, Component
 from envcheck.errors import UsageError
 from envcheck.sources import Source
@@ -269,9 +269,11 @@ def _driver(matrix: Matrix, text: str) -> Iterable[_Record]:
     for os in systems:
         row = branch_of(matrix, release, os) if release else None
         if row is not None:
-            supported = (
-                [one.name for one in matrix.architectures if _supports(one, row.branch)] if os == "linux" else []
-            )
+            supported = [
+                one.name
+                for one in matrix.architectures
+                if os == "linux" and (one.first_branch or 0) <= row.branch <= (one.last_branch or row.branch)
+            ]
             yield _facts(row, os=os, generations=supported)
 
 
@@ -283,10 +285,6 @@ def _container(matrix: Matrix, text: str) -> Iterable[_Record]:
     found = read_container(matrix, text)
     if not isinstance(found, str):
         yield _facts(found.row, holds=dict(found.holds))
-
-
-def _supports(row: ArchitectureRow, branch: int) -> bool:
-    return (row.first_branch or 0) <= branch <= (row.last_branch or branch)
 
 
 def _releases(matrix: Matrix, name: str, text: str) -> list[_Record]:

@@ -78,14 +78,13 @@ def told_apart(matrix: Matrix, components: Sequence[Component], result: Result) 
             pieces = [_Piece(one, (one,)) for one in reversed(known)] if len(known) <= _MOST_TRIED else []
         else:
             pieces = _pieces(result.question, name, component)
-        answers = [(piece, _answer(matrix, result, place, piece)) for piece in pieces] if len(pieces) > 1 else []
+        answers = [
+            (piece, narrowed(matrix, replaced(result.components, place, piece.asked), _MOST_WORK))
+            for piece in (pieces if len(pieces) > 1 else ())
+        ]
         if {other.verdict for _, other in answers} > {"compatible"}:
             beside = [f"{other} {member}" for other, member in result.members.items() if other != name]
             yield _told(name, str(component), answers, f" beside {listed(beside)}" if beside else "")
-
-
-def _answer(matrix: Matrix, result: Result, place: int, piece: _Piece) -> Result:
-    return narrowed(matrix, replaced(result.components, place, piece.asked), _MOST_WORK)
 
 
 def _told(name: str, written: str, answers: Sequence[tuple[_Piece, Result]], beside: str) -> Told:

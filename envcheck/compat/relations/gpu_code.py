@@ -33,7 +33,8 @@ def code_runs_on(
     ptx = [target for target in targets if target.ptx and _ptx_serves(matrix, target, gpu)]
     if ptx:
         return _compiled_by_driver(matrix, max(ptx), gpu, driver_cuda, built_with)
-    renamed = [target for target in targets if _same_under_new_name(matrix, target, gpu)]
+    rows = matrix.capability_rows
+    renamed = [one for one in targets if (now := rows.get(one.capability)) and now.renamed_to == str(gpu)]
     if renamed:
         reason = f"{renamed[0]} is the former name of {gpu.sm}; whether such code still runs is not documented"
         return conclude(matrix, "unknown", reason, row)
@@ -123,8 +124,3 @@ def _in_family(matrix: Matrix, target: CodeTarget, gpu: ComputeCapability) -> bo
 def _is_tegra(matrix: Matrix, capability: ComputeCapability) -> bool:
     row = matrix.capability_rows.get(capability)
     return row is not None and row.tegra
-
-
-def _same_under_new_name(matrix: Matrix, target: CodeTarget, gpu: ComputeCapability) -> bool:
-    row = matrix.capability_rows.get(target.capability)
-    return row is not None and row.renamed_to == str(gpu)
