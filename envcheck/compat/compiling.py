@@ -1,4 +1,4 @@
-"""Join the TOML files of a matrix folder into one plain document, as the wheel carries it.
+"""Join the files of a matrix folder, rows by hand and generated ones, into one plain document, as the wheel carries it.
 
 The build of the wheel runs this with nothing but the standard library (and tomli on Python 3.10), so nothing here may
 import more; ``load`` checks the types of what comes out.
@@ -7,6 +7,7 @@ import more; ``load`` checks the types of what comes out.
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -65,26 +66,30 @@ BY_NAME = ("releases", "wheels", "requirements", "published")
 """The fields whose rows are decoded by the name of their component."""
 
 COMPILED = "compiled.json"
+PROJECTS = "generated/pypi.jsonl"
+"""The file that ``envcheck matrix refresh`` alone writes: a line of name, source and rows for each project."""
+_MOST_MARKS = 400_000
+"""Keys and items of that file: each takes up to a kilobyte. The shipped one has 170,000."""
 MOST_ENTRIES = 10_000
 MOST_FILES = 200
 MOST_BYTES = 8 << 20
-"""What a folder of rows may have: entries, TOML files, bytes in all of these. The shipped one has a tenth of it."""
+"""What a folder of rows may have: entries, TOML files, bytes in all files. The shipped one has less than half."""
 
 GENERATED = "generated"
-"""The table that says which rows ``envcheck matrix refresh`` regenerates; no knowledge."""
+"""The table that says which rows of a TOML file ``envcheck matrix refresh`` regenerates; no knowledge."""
 
 
 def compile_folder(folder: Path) -> dict[str, Any]:
-    """Everything in the TOML files of ``folder``, as ``Matrix`` in plain lists and dictionaries.
+    """Everything in the files of ``folder``, as ``Matrix`` in plain lists and dictionaries.
 
     A row's ``source`` becomes a list of ``file/key``. Raises MatrixError naming file and row.
     """
     document: dict[str, Any] = {"sources": {}, **{field: [] for field in FIELDS.values()}}
     left = MOST_BYTES
-    for path in toml_files(folder):
+    for path in row_files(folder):
         data = _bytes(path, left)
         left -= len(data)
-        _add_file(document, path, data)
+        (_add_file if path.suffix == ".toml" else _add_projects)(document, path, data)
     return document
 
 
@@ -110,8 +115,8 @@ def read_rows(path: Path, table: str) -> list[dict[str, Any]]:
     return rows
 
 
-def toml_files(folder: Path) -> list[Path]:
-    """The TOML files of ``folder``, sorted; raise MatrixError where there are none, or more than a matrix has."""
+def row_files(folder: Path) -> list[Path]:
+    """The TOML files of ``folder``, sorted, then the generated one; MatrixError where there are none, or too many."""
     found: list[Path] = []
     try:
         with os.scandir(folder) as entries:
@@ -122,11 +127,15 @@ def toml_files(folder: Path) -> list[Path]:
                     raise MatrixError(
                         f"{folder}: a folder of rows has at most {MOST_FILES} TOML files among {MOST_ENTRIES} entries"
                     )
+        found.sort()
+        with suppress(FileNotFoundError, NotADirectoryError):
+            (folder / PROJECTS).lstat()
+            found.append(folder / PROJECTS)
     except OSError as error:
         raise MatrixError(f"{folder}: the folder cannot be read: {error.strerror or error}") from None
     if not found:
         raise MatrixError(f"{folder}: no matrix here: it has no TOML file")
-    return sorted(found)
+    return found
 
 
 def _add_file(document: dict[str, Any], path: Path, data: bytes) -> None:
@@ -149,6 +158,29 @@ def _add_file(document: dict[str, Any], path: Path, data: bytes) -> None:
         for number, row in enumerate(rows, start=1):
             place = f"{path.name}: [[{table}]] number {number}"
             document[FIELDS[table]].append(_row(row, place, path.stem, sources))
+
+
+def _add_projects(document: dict[str, Any], path: Path, data: bytes) -> None:
+    import json  # noqa: PLC0415 - an installed package reads what is compiled
+
+    if sum(map(data.count, (b"{", b"[", b",", b":"))) > _MOST_MARKS:
+        raise MatrixError(f"{path.name}: more than {_MOST_MARKS:,} keys and items")
+    for number, line in enumerate(data.splitlines(), start=1):
+        place = f"{path.name}: line {number}"
+        try:
+            project = json.loads(line)
+            name, source = project.pop("name"), {**project.pop("source")}
+            key = f"{path.name}/" + name
+            tables = {
+                field: [{"name": name, **row, "source": [key]} for row in rows] for field, rows in project.items()
+            }
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+            raise MatrixError(f"{place}: not a project as 'envcheck matrix refresh' writes it: {error}") from None
+        if key in document["sources"] or not tables.keys() <= {*BY_NAME}:
+            raise MatrixError(f"{place}: {name} has another line, or rows that are none of {', '.join(BY_NAME)}")
+        document["sources"][key] = source
+        for field, rows in tables.items():
+            document[field] += rows
 
 
 def _row(row: Any, place: str, stem: str, sources: dict[str, Any]) -> dict[str, Any]:

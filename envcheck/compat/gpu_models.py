@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 
 from envcheck.bundle import folder
-from envcheck.compat.compiling import COMPILED, read_rows, toml_files
+from envcheck.compat.compiling import COMPILED, read_rows, row_files
 from envcheck.compat.gpu_names import by_name, find_by_name
 from envcheck.compat.tables import GpuRow
 from envcheck.errors import MatrixError
@@ -28,7 +28,7 @@ def _rows(place: Path) -> tuple[GpuRow, ...]:
     try:
         if compiled.is_file():
             return msgspec.json.decode(compiled.read_bytes(), type=_Models).gpus
-        files = [path for path in toml_files(place) if b"[[gpu]]" in path.read_bytes()]
+        files = [path for path in row_files(place) if b"[[gpu]]" in path.read_bytes()]
         return tuple(row for path in files for row in msgspec.convert(read_rows(path, "gpu"), list[GpuRow]))
     except (OSError, msgspec.DecodeError) as error:
         raise MatrixError(f"{place}: the matrix cannot be read, install envcheck again: {error}") from error

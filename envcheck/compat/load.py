@@ -1,4 +1,4 @@
-"""Load the compatibility matrix: compiled in an installed package, from its TOML files in a checkout."""
+"""Load the compatibility matrix: compiled in an installed package, from its files in a checkout."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def read_compiled(path: Path) -> Matrix:
 
 
 def read_folder(place: Path) -> Matrix:
-    """Read and check the TOML files of a folder. Raises MatrixError naming table and row."""
+    """Read and check the files of a folder. Raises MatrixError naming table and row."""
     document = compile_folder(place)
     sources = {key: _source(key, source) for key, source in document["sources"].items()}
     tables = {field: _rows(table, document[field]) for table, field in FIELDS.items()}
@@ -88,9 +88,10 @@ def _rows(table: str, contents: list[dict[str, Any]]) -> tuple[Row, ...]:
             rows.append(msgspec.convert(content, ROW_TYPES[FIELDS[table]]))
         except msgspec.ValidationError as error:
             file = str(content["source"][0]).partition("/")[0]
+            file = file if file.endswith(".jsonl") else f"{file}.toml"
             # A reader looks for the first field.
             label = next((f"{key} = {value!r}" for key, value in content.items() if key != "source"), "empty")
-            raise MatrixError(f"{file}.toml: [[{table}]] number {number} ({label}): {error}") from error
+            raise MatrixError(f"{file}: [[{table}]] number {number} ({label}): {error}") from error
     for name, count in Counter(row.id for row in rows).items():
         if count > 1:
             raise MatrixError(f"[[{table}]]: {count} rows are called {name}")

@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from envcheck.bounded import doubt_about
-from envcheck.compat.compiling import FIELDS, MOST_ENTRIES, MOST_FILES
+from envcheck.compat.compiling import FIELDS, MOST_ENTRIES, MOST_FILES, PROJECTS
 from envcheck.compat.matrix import Matrix
 from envcheck.compat.specifier import parse_version
 from envcheck.compat.tables import CudaRow, ReleaseRow, Row, TorchRow
@@ -102,11 +102,11 @@ def _configuration_folder(variables: Mapping[str, str], unread: Callable[[str], 
             unread(f"{place} cannot be read ({error.strerror or error}): rows in it are left out")
         return None
     files = [name for name in names if name.endswith(".toml")]
-    for name in files[:MOST_FILES]:
+    for name in (*files[:MOST_FILES], PROJECTS):
         if doubt := doubt_about(f"{place}/{name}"):
             unread(f"rows in {place} are left out, because of {name}: {doubt}; --matrix {place} uses them")
             return None
-    return place if files or len(names) > MOST_ENTRIES else None
+    return place if files or len(names) > MOST_ENTRIES or os.path.lexists(place / PROJECTS) else None
 
 
 def _origin(place: str) -> str:

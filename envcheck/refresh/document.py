@@ -1,7 +1,10 @@
-"""A TOML file of the matrix to change; everything else in it stays as it is, comments included."""
+"""The files of the matrix to change: of TOML, where all that is not changed stays as it is, comments included, and of
+lines, one for each project.
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,21 +14,34 @@ from tomlkit.container import Container
 from tomlkit.exceptions import TOMLKitError
 from tomlkit.items import AoT, Comment, Table, Whitespace
 
+from envcheck.compat.compiling import BY_NAME
 from envcheck.errors import MatrixError, UsageError
 
-_LONGEST_LIST = 400
-"""Characters of a list that is written on one line."""
 
-
-class Document:
-    """One file."""
+class Projects:
+    """The file of which each line is a project: its name, its source, and all of its rows."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._taken: dict[str, list[dict[str, Any]]] = {}
+        self.before = read_whole(path)
+        self.lines: list[dict[str, Any]] = [json.loads(line) for line in self.before.encode().splitlines()]
+
+    @property
+    def text(self) -> str:
+        kept = ("name", "source", *BY_NAME)
+        lines = [{key: line[key] for key in kept if line.get(key)} for line in self.lines]
+        lines.sort(key=lambda line: str(line["name"]))
+        return "".join(f"{json.dumps(line, ensure_ascii=False, separators=(',', ':'))}\n" for line in lines)
+
+
+class Document:
+    """A file of TOML."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
         try:
-            self._text = _read(path)
-            self.content = tomlkit.parse(self._text)
+            self.before = read_whole(path)
+            self.content = tomlkit.parse(self.before)
         except TOMLKitError as error:
             raise MatrixError(f"{path.name}: cannot be read as TOML: {error}") from None
 
@@ -45,28 +61,12 @@ class Document:
             _move_trivia(array[position - 1], new)
         array.insert(position, new)
 
-    def take(self, table: str) -> list[dict[str, Any]]:
-        """The rows of ``[[table]]``, which ``text`` then writes in this one style at the end of the file."""
-        if table not in self._taken:
-            self._taken[table] = [row.unwrap() for row in self.rows(table)]
-            self.content.pop(table, None)
-        return self._taken[table]
-
     @property
     def text(self) -> str:
-        whole = tomlkit.dumps(self.content)
-        if not any(self._taken.values()):
-            return whole
-        rows = [_as_text(table, row) for table, rows in self._taken.items() for row in rows]
-        return "\n".join((whole.rstrip("\n") + "\n", *rows))
-
-    def check_untouched(self) -> None:
-        """Raise UsageError if the file was changed since it was read, instead of overwriting it."""
-        if _read(self.path) != self._text:
-            raise UsageError(f"{self.path} was changed while the index was read; nothing was written, refresh again")
+        return tomlkit.dumps(self.content)
 
 
-def _read(path: Path) -> str:
+def read_whole(path: Path) -> str:
     """The text with its original line ends."""
     try:
         return path.read_bytes().decode("utf-8")
@@ -90,14 +90,10 @@ def _parsed(text: str) -> Any:
     return tomlkit.parse(f"value = {text}\n")["value"]
 
 
-def _as_text(table: str, row: Mapping[str, Any]) -> str:
+def _as_table(table: str, row: Mapping[str, Any]) -> Table:
     """A row in the style of hand-written ones: one key on each line, followed by an empty line."""
     lines = [f"{key} = {_text_of(value)}" for key, value in row.items()]
-    return "\n".join((f"[[{table}]]", *lines, ""))
-
-
-def _as_table(table: str, row: Mapping[str, Any]) -> Table:
-    parsed = tomlkit.parse(f"{_as_text(table, row)}\n")[table]
+    parsed = tomlkit.parse("\n".join((f"[[{table}]]", *lines, "", "")))[table]
     assert isinstance(parsed, AoT)  # noqa: S101 - it was written in the line above
     return parsed[0]
 
@@ -111,8 +107,7 @@ def _text_of(value: Any) -> str:
         return "{ " + ", ".join(f"{key} = {_text_of(item)}" for key, item in value.items()) + " }"
     if value and isinstance(value[0], Mapping):
         return "[\n" + "".join(f"    {_text_of(item)},\n" for item in value) + "]"
-    line = "[" + ", ".join(_text_of(item) for item in value) + "]"
-    return line if len(line) <= _LONGEST_LIST else "[\n" + "".join(f"    {_text_of(item)},\n" for item in value) + "]"
+    return "[" + ", ".join(_text_of(item) for item in value) + "]"
 
 
 def _move_trivia(before: Table, new: Table) -> None:

@@ -1,4 +1,5 @@
-"""The rows that a file of the matrix wants regenerated: its ``[generated.NAME]`` tables.
+"""The rows to regenerate: those that a file of TOML names in ``[generated.NAME]`` tables, and all of each project that
+has a line of its own.
 
     [generated.vllm]
     source = "vllm"                                       # key of the source that these rows cite
@@ -6,20 +7,19 @@
 
 ``needs`` lists the needs that METADATA provides, with the name of each there. A row that cites another source too was
 completed by hand: it is never changed, only reported. ``[generated.torch]`` has no ``needs``: it is about the rows of
-``[[torch]]``. With ``wheels = true`` all rows of ``[[wheel]]``, ``[[requirement]]`` and ``[[published]]`` of that name
-are written anew, so that what METADATA adds is never missed.
+``[[torch]]``. The rows of a line are written anew, so that what METADATA adds is never missed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from typing import Any
 
 import msgspec
 
 from envcheck.compat.compiling import GENERATED
 from envcheck.errors import MatrixError, UsageError
-from envcheck.refresh.document import Document
+from envcheck.refresh.document import Document, Projects
 
 TORCH = "torch"
 
@@ -29,9 +29,6 @@ class Generated(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     source: str
     needs: dict[str, str] = {}
-    wheels: bool = False
-    """Whether the rows are those of ``[[wheel]]``, ``[[requirement]]`` and ``[[published]]``: the index alone provides
-    them."""
 
 
 class Work(msgspec.Struct, frozen=True):
@@ -39,7 +36,18 @@ class Work(msgspec.Struct, frozen=True):
 
     name: str
     document: Document
+    source: MutableMapping[str, Any]
+    """The source to date."""
     generated: Generated
+
+
+class Project(msgspec.Struct, frozen=True):
+    """One distribution whose rows are a line, which the index alone provides."""
+
+    name: str
+    document: Projects
+    source: MutableMapping[str, Any]
+    line: dict[str, Any]
 
 
 class Change(msgspec.Struct, frozen=True):
@@ -52,13 +60,16 @@ class Change(msgspec.Struct, frozen=True):
     """False if the difference is only reported, because the row was completed by hand."""
 
 
-def find_work(documents: Sequence[Document], only: Sequence[str]) -> list[Work]:
+def find_work(documents: Sequence[Document | Projects], only: Sequence[str]) -> list[Work | Project]:
     """The rows to regenerate; raises UsageError if ``only`` names something that no file wants regenerated."""
-    found = [
-        Work(str(name), document, _read(document, str(name), content))
-        for document in documents
-        for name, content in document.content.get(GENERATED, {}).items()
-    ]
+    found: list[Work | Project] = []
+    for document in documents:
+        if isinstance(document, Projects):
+            found += [Project(line["name"], document, line["source"], line) for line in document.lines]
+            continue
+        for name, content in document.content.get(GENERATED, {}).items():
+            generated = _read(document, str(name), content)
+            found.append(Work(str(name), document, document.content["sources"][generated.source], generated))
     names = sorted({work.name for work in found})
     if not names:
         raise UsageError(f"no file there has a table [{GENERATED}.NAME]: nothing in it is generated from an index")
@@ -74,16 +85,17 @@ def sources_of(row: Mapping[str, Any]) -> list[str]:
     return [source] if isinstance(source, str) else [str(key) for key in source]
 
 
-def rewrite(work: Work, table: str, rows: Sequence[dict[str, Any]], telling_apart: Sequence[str]) -> Iterator[Change]:
-    """Put ``rows`` in the place of all rows of the name; yields the differences."""
-    there = work.document.take(table)
-    before = {_key(row, telling_apart): row for row in there if row["name"] == work.name}
+def rewrite(
+    project: Project, field: str, rows: Sequence[dict[str, Any]], telling_apart: Sequence[str]
+) -> Iterator[Change]:
+    """Put ``rows`` in the place of those of the project; yields the differences."""
+    before = {_key(row, telling_apart): row for row in project.line.get(field, ())}
     after = {_key(row, telling_apart): row for row in rows}
-    there[:] = sorted([*(row for row in there if row["name"] != work.name), *rows], key=lambda row: str(row["name"]))
+    project.line[field] = rows
     for key in [*after, *(gone for gone in before if gone not in after)]:
         if before.get(key) != after.get(key):
             how = "written" if key in after else "taken away: its releases are in other rows now"
-            yield Change(" ".join(part for part in (work.name, *key) if part), how)
+            yield Change(" ".join(part for part in (project.name, *key) if part), how)
 
 
 def _key(row: Mapping[str, Any], telling_apart: Sequence[str]) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Write the rows of ``[[requirement]]``: what the wheels of each release require of other components, by METADATA."""
+"""Write the rows of requirements: what the wheels of each release require of other components, by METADATA."""
 
 from __future__ import annotations
 
@@ -9,12 +9,10 @@ from typing import Any, NamedTuple
 
 from packaging.utils import canonicalize_name
 
-from envcheck.refresh.generated import Change, Work, rewrite
+from envcheck.refresh.generated import Change, Project, rewrite
 from envcheck.refresh.metadata import Metadata, bounds_by_python, bounds_by_wheel, of_name
 from envcheck.refresh.release_rows import specifier_of
 from envcheck.refresh.wheel_files import Platform, Release, WheelFile
-
-TABLE = "requirement"
 
 _AT_ONCE = 8
 """Releases whose METADATA is read in parallel."""
@@ -36,17 +34,17 @@ _Needs = dict[_Declared, dict[str, str]]
 _Read = Callable[[WheelFile], Metadata]
 
 
-def regenerate(work: Work, releases: Sequence[Release], read: _Read, known: Collection[str]) -> Iterator[Change]:
-    """Write all rows of ``work.name`` anew, about what it requires of the ``known``; yields the differences."""
+def regenerate(project: Project, releases: Sequence[Release], read: _Read, known: Collection[str]) -> Iterator[Change]:
+    """Write all of these rows anew, about what it requires of the ``known``; yields the differences."""
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         try:
-            needs = list(pool.map(lambda release: _needs(release, read, set(known) - {work.name}), releases))
+            needs = list(pool.map(lambda release: _needs(release, read, set(known) - {project.name}), releases))
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise
     told = [both for both in zip(releases, needs, strict=True) if both[1] or not _silent(both[0])]
-    rows = list(_rows(work, [release for release, _ in told], [wanted for _, wanted in told]))
-    yield from rewrite(work, TABLE, rows, ("versions", "python", "os", "machine"))
+    rows = list(_rows([release for release, _ in told], [wanted for _, wanted in told]))
+    yield from rewrite(project, "requirements", rows, ("versions", "python", "os", "machine"))
 
 
 def _silent(release: Release) -> bool:
@@ -115,7 +113,7 @@ def _narrowed(
         yield () if set(systems) == everywhere else tuple(systems), machines
 
 
-def _rows(work: Work, releases: Sequence[Release], needs: Sequence[_Needs]) -> Iterator[dict[str, Any]]:
+def _rows(releases: Sequence[Release], needs: Sequence[_Needs]) -> Iterator[dict[str, Any]]:
     """One row for consecutive releases that require the same."""
     versions = [release.version for release in releases]
     start = 0
@@ -124,9 +122,8 @@ def _rows(work: Work, releases: Sequence[Release], needs: Sequence[_Needs]) -> I
             continue
         spec = specifier_of(versions[start:end], versions)
         for declared, wanted in sorted(needs[start].items()):
-            row: dict[str, Any] = {"name": work.name, "versions": spec, "needs": dict(sorted(wanted.items()))}
+            row: dict[str, Any] = {"versions": spec, "needs": dict(sorted(wanted.items()))}
             row |= {"python": declared.python} if declared.python else {}
             row |= {"os": list(declared.os)} if declared.os else {}
-            row |= {"machine": list(declared.machine)} if declared.machine else {}
-            yield row | {"source": [work.generated.source]}
+            yield row | ({"machine": list(declared.machine)} if declared.machine else {})
         start = end

@@ -13,12 +13,12 @@ from pathlib import Path
 import msgspec
 
 from envcheck.bundle import folder
-from envcheck.compat.compiling import COMPILED, GENERATED, compile_folder, toml_files
+from envcheck.compat.compiling import COMPILED, PROJECTS, compile_folder, row_files
 from envcheck.compat.load import read_folder
 from envcheck.errors import UsageError
 from envcheck.refresh import release_rows, requirement_rows, torch_rows, wheel_rows
-from envcheck.refresh.document import Document
-from envcheck.refresh.generated import TORCH, Change, Work, find_work
+from envcheck.refresh.document import Document, Projects, read_whole
+from envcheck.refresh.generated import TORCH, Change, Project, Work, find_work
 from envcheck.refresh.index import Index
 from envcheck.refresh.metadata import Metadata, read_metadata
 from envcheck.refresh.remote_wheel import RemoteWheel
@@ -51,18 +51,20 @@ def refresh(
     """
     place = folder_to_write(matrix)
     compile_folder(place)  # it enforces limits that tomlkit does not have
-    documents = [Document(path) for path in toml_files(place)]
+    documents = [Document(path) if path.suffix == ".toml" else Projects(path) for path in row_files(place)]
     day = today or datetime.now(timezone.utc).date().isoformat()
     changes: list[Change] = []
-    changed: dict[Document, None] = {}
-    known = _known(documents)
+    changed: dict[Document | Projects, None] = {}
+    known = {work.name for work in find_work(documents, ())}
+    by_hand = [row for one in documents if isinstance(one, Document) for row in one.rows(release_rows.TABLE)]
+    known.update(str(key) for row in by_hand for key in row.get("needs", {}))
     for work in find_work(documents, only):
         on_step(work.name)
         found = list(_regenerate(work, index, known))
         changes += found
         if any(change.made for change in found):
-            work.document.content["sources"][work.generated.source]["read"] = day
-            changed[work.document] = None  # others may be laid out differently by now, and say the same
+            work.source["read"] = day
+            changed[work.document] = None
     if changed:
         _check(place, changed)
     if not dry_run:
@@ -80,16 +82,7 @@ def report(outcome: Refreshed) -> str:
     return "\n".join((*lines, *files)) + "\n"
 
 
-def _known(documents: Sequence[Document]) -> set[str]:
-    """The distributions of which rows are generated, or that rows of others need."""
-    generated = {str(name) for document in documents for name in document.content.get(GENERATED, {})}
-    needed = {
-        str(key) for document in documents for row in document.rows(release_rows.TABLE) for key in row.get("needs", {})
-    }
-    return generated | needed
-
-
-def _regenerate(work: Work, index: Index, known: Collection[str]) -> Iterator[Change]:
+def _regenerate(work: Work | Project, index: Index, known: Collection[str]) -> Iterator[Change]:
     files = index.files(work.name)
     found = releases(files, work.name)
 
@@ -107,7 +100,7 @@ def _regenerate(work: Work, index: Index, known: Collection[str]) -> Iterator[Ch
         newest = newest_wheel(release) or release.wheels[-1]
         return [read(file) for file in dict.fromkeys((newest, oldest_wheel(release) or newest))]
 
-    if work.generated.wheels:
+    if isinstance(work, Project):
         yield from wheel_rows.regenerate(work, files)
         yield from requirement_rows.regenerate(work, with_archives(files, work.name), read, known)
     elif work.name == TORCH and not work.generated.needs:
@@ -116,21 +109,24 @@ def _regenerate(work: Work, index: Index, known: Collection[str]) -> Iterator[Ch
         yield from release_rows.regenerate(work, found, metadata_of)
 
 
-def _write(changed: Collection[Document]) -> None:
+def _write(changed: Collection[Document | Projects]) -> None:
     for document in changed:
-        document.check_untouched()
+        if read_whole(document.path) != document.before:
+            changed_since = f"{document.path} was changed while the index was read"
+            raise UsageError(f"{changed_since}; nothing was written, refresh again")
     for document in changed:
         write_whole(document.path, document.text)
 
 
-def _check(place: Path, changed: Collection[Document]) -> None:
+def _check(place: Path, changed: Collection[Document | Projects]) -> None:
     """Read the folder as it would be after the changes; raises MatrixError if that is no valid matrix."""
     try:
         with tempfile.TemporaryDirectory(prefix="envcheck-matrix-") as scratch:
-            for path in place.glob("*.toml"):
-                shutil.copy(path, scratch)
+            Path(scratch, PROJECTS).parent.mkdir()
+            for path in row_files(place):
+                shutil.copy(path, Path(scratch, path.relative_to(place)))
             for document in changed:
-                (Path(scratch) / document.path.name).write_text(document.text, encoding="utf-8")
+                Path(scratch, document.path.relative_to(place)).write_text(document.text, encoding="utf-8")
             read_folder(Path(scratch))
     except OSError as error:
         raise UsageError(
@@ -147,7 +143,7 @@ def folder_to_write(named: str | None) -> Path:
         raise UsageError(
             f"{place} belongs to an installed package, which is never changed; name a folder with --matrix"
         )
-    for path in (place, *toml_files(place)):
+    for path in (place, *row_files(place)):
         if not os.access(path, os.W_OK):
             raise UsageError(f"no permission to write {path}")
     return place

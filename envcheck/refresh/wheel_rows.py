@@ -1,4 +1,4 @@
-"""Write the rows of ``[[wheel]]`` and ``[[published]]`` from file names: for which systems and Pythons PyPI has wheels
+"""Write the rows of wheels and of published releases from file names: for which systems and Pythons PyPI has wheels
 of each release, and which releases there are at all.
 """
 
@@ -22,13 +22,10 @@ from packaging.utils import (
 )
 from packaging.version import InvalidVersion, Version
 
-from envcheck.refresh.generated import Change, Work, rewrite
+from envcheck.refresh.generated import Change, Project, rewrite
 from envcheck.refresh.index import File
 from envcheck.refresh.release_rows import specifier_of
 from envcheck.refresh.wheel_files import MACHINES, installable
-
-TABLE = "wheel"
-PUBLISHED = "published"
 
 Python = tuple[int, int]
 _PYTHONS: tuple[Python, ...] = ((2, 7), *((3, minor) for minor in range(40)))
@@ -58,22 +55,21 @@ class _Wheels(NamedTuple):
     archive_pythons: str
 
 
-def regenerate(work: Work, files: Sequence[File]) -> Iterator[Change]:
-    """Write all rows of ``work.name`` anew; yields the differences."""
-    source = work.generated.source
-    yield from rewrite(work, TABLE, wheel_rows(work.name, files, source), ("versions",))
-    yield from rewrite(work, PUBLISHED, published_rows(work.name, files, source), ())
+def regenerate(project: Project, files: Sequence[File]) -> Iterator[Change]:
+    """Write all of these rows anew; yields the differences."""
+    yield from rewrite(project, "wheels", wheel_rows(project.name, files), ("versions",))
+    yield from rewrite(project, "published", published_rows(project.name, files), ())
 
 
-def published_rows(name: str, files: Sequence[File], source: str) -> list[dict[str, Any]]:
+def published_rows(name: str, files: Sequence[File]) -> list[dict[str, Any]]:
     """The row of a project; what shares its first two numbers is one text, since lines with many dots are refused."""
     versions = sorted(version for version in _files(files, name) if not version.is_prerelease and not version.local)
     runs = [list(map(str, run)) for _, run in groupby(versions, lambda version: version.release[:2])]
     texts = [" ".join(run[at : at + _MOST_ON_LINE]) for run in runs for at in range(0, len(run), _MOST_ON_LINE)]
-    return [{"name": name, "releases": texts, "source": [source]}] if texts else []
+    return [{"releases": texts}] if texts else []
 
 
-def wheel_rows(name: str, files: Sequence[File], source: str) -> list[dict[str, Any]]:
+def wheel_rows(name: str, files: Sequence[File]) -> list[dict[str, Any]]:
     """The rows of a project; consecutive releases with the same wheels share one."""
     found = _releases(files, name)
     versions = [one.version for one in found]
@@ -84,19 +80,18 @@ def wheel_rows(name: str, files: Sequence[File], source: str) -> list[dict[str, 
         else:
             runs.append([one])
     return [
-        _row(name, specifier_of([one.version for one in run], versions), run[0], source)
+        _row(specifier_of([one.version for one in run], versions), run[0])
         for run in runs
         if run[0].pythons or run[0].archive_pythons
     ]
 
 
-def _row(name: str, versions: str, wheels: _Wheels, source: str) -> dict[str, Any]:
-    row: dict[str, Any] = {"name": name, "versions": versions, "pythons": wheels.pythons}
+def _row(versions: str, wheels: _Wheels) -> dict[str, Any]:
+    row: dict[str, Any] = {"versions": versions, "pythons": wheels.pythons}
     row |= {"free_threaded": wheels.free_threaded} if wheels.free_threaded else {}
     row |= {"glibc": wheels.glibc} if wheels.glibc else {}
     row |= {"archive": True} if wheels.archive else {}
-    row |= {"archive_pythons": wheels.archive_pythons} if wheels.archive_pythons else {}
-    return row | {"source": [source]}
+    return row | ({"archive_pythons": wheels.archive_pythons} if wheels.archive_pythons else {})
 
 
 def _releases(files: Iterable[File], project: str) -> list[_Wheels]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,6 +13,7 @@ from envcheck.cli.options import parse
 from envcheck.refresh.run import folder_to_write
 from tests.cli.calling import ROOT, envcheck
 from tests.refresh.serving import Index, metadata, serve
+from tests.refresh.test_wheel_rows import write_projects
 
 ROWS = """\
 [generated.demo]
@@ -61,27 +63,23 @@ def test_it_says_what_changed_and_then_that_nothing_does(index: Index, matrix: P
 
 @pytest.mark.parametrize("laid_out", [str, lambda text: text.replace("\n", "\r\n")], ids=["as it came", "CRLF"])
 def test_where_nothing_changed_no_file_is_written(laid_out: Callable[[str], str], index: Index, matrix: Path) -> None:
-    """Rows of wheels are written in one style; those that say the same in another one stay as they are."""
+    """Lines are written in one style; those that say the same in another one stay as they are."""
     index.add("other-1.0-py3-none-any.whl", {"other-1.0.dist-info/METADATA": metadata("other", "1.0", "demo==1.0")})
-    marker = (
-        ROWS.partition("[[release]]")[0]
-        .replace("demo", "other")
-        .replace('needs = { torch = "torch", python = "Requires-Python" }', "wheels = true")
-    )
-    (matrix / "wheels.toml").write_text(marker)
+    projects = write_projects(matrix, {"name": "other"})
     command = ("matrix", "refresh", "--matrix", "matrix", "--index-url", index.address)
     told = envcheck(*command, cwd=matrix.parent)
-    assert told.out.endswith("wrote matrix/rows.toml\nwrote matrix/wheels.toml\n")
-    head, *rows = (matrix / "wheels.toml").read_text().split("[[")
-    assert len(rows) > 1
-    by_hand = "[[".join([head, *reversed([f"{row.rstrip()}  # checked\n\n\n" for row in rows])])
-    (matrix / "wheels.toml").write_bytes(laid_out(by_hand).encode())
-    for file in matrix.iterdir():
+    assert told.out.endswith("wrote matrix/rows.toml\nwrote matrix/generated/pypi.jsonl\n")
+    (written,) = projects.read_text().splitlines()
+    by_hand = json.dumps(dict(reversed(json.loads(written).items()))) + "\n"
+    assert by_hand.rstrip() != written
+    projects.write_bytes(laid_out(by_hand).encode())
+    files = (matrix / "rows.toml", projects)
+    for file in files:
         os.utime(file, (1, 1))
-    before = {file: (file.read_bytes(), file.stat()) for file in matrix.iterdir()}
+    before = {file: (file.read_bytes(), file.stat()) for file in files}
     again = envcheck(*command, "--quiet", cwd=matrix.parent)
     assert again == (0, "Nothing changed: the rows say what the index says.\n", "")
-    after = {file: (file.read_bytes(), file.stat()) for file in matrix.iterdir()}
+    after = {file: (file.read_bytes(), file.stat()) for file in files}
     assert {file: (content, found.st_mtime_ns, found.st_ino) for file, (content, found) in after.items()} == {
         file: (content, found.st_mtime_ns, found.st_ino) for file, (content, found) in before.items()
     }
@@ -117,7 +115,7 @@ def test_what_cannot_be_done_is_one_sentence(matrix: Path, arguments: list[str],
 
 
 def test_no_variable_chooses_what_is_written(matrix: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Asked in this process: to read all of the checkout's own rows takes most of a minute."""
+    """Asked in this process: to read all of the checkout's own rows takes seconds."""
     monkeypatch.setenv("ENVCHECK_MATRIX", str(matrix))
     assert folder_to_write(parse(["matrix", "refresh"], os.environ).matrix) == ROOT / "matrix"
 

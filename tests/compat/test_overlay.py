@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -55,6 +56,23 @@ def test_a_new_id_adds_a_row_where_it_belongs(tmp_path: Path) -> None:
     names = [row.name for row in joined.releases]
     assert names[-1] == "our-thing"
     assert [row.versions for row in joined.releases if row.name == "jetpack"][-1] == "==99.1"
+
+
+def test_the_line_of_a_project_replaces_and_adds(tmp_path: Path) -> None:
+    """A folder without TOML is one too."""
+    lines = tmp_path / ".config" / "envcheck" / "matrix" / "generated" / "pypi.jsonl"
+    lines.parent.mkdir(parents=True)
+    (shipped, *_) = load_matrix().wheels
+    replaced = {"versions": shipped.versions, "pythons": {"any": "==3.9"}}
+    source = {"title": "Our index", "address": "https://example.org", "read": "2026-12-01"}
+    projects = [{"name": shipped.name, "source": source, "wheels": [replaced]}, {"name": "our-thing", "source": source}]
+    lines.write_text("".join(f"{json.dumps(project)}\n" for project in projects))
+    (place,) = overlay_folders(None, {"HOME": str(tmp_path)}, pytest.fail)
+    joined = load_matrix((place,))
+    (row,) = (row for row in joined.wheels if row.id == shipped.id)
+    assert row.pythons == {"any": "==3.9"}
+    assert [source.title for source in joined.cite(row)] == [f"Our index (from {place})"]
+    assert len(joined.wheels) == len(load_matrix().wheels)
 
 
 THING = '[[release]]\nname = "our-thing"\nversions = "==1"\nneeds = {{ torch = "{}" }}\n{}source = "page"\n'

@@ -190,3 +190,11 @@ def test_rows_that_others_can_have_written_are_left_out(tmp_path: Path) -> None:
     told = envcheck(*question, cwd=tmp_path, XDG_CONFIG_HOME=str(tmp_path)).err
     assert told.startswith(f"envcheck: rows in {folder} are left out, because of rows.toml: other users can write it")
     assert envcheck(*question, "--matrix", str(folder), cwd=tmp_path).err == ""
+    (folder / "rows.toml").chmod(0o644)
+    lines = folder / "generated" / "pypi.jsonl"
+    lines.parent.mkdir()
+    lines.write_text("")
+    assert envcheck(*question, cwd=tmp_path, XDG_CONFIG_HOME=str(tmp_path)).err == ""
+    lines.chmod(0o666)
+    told = envcheck(*question, cwd=tmp_path, XDG_CONFIG_HOME=str(tmp_path)).err
+    assert "are left out, because of generated/pypi.jsonl: other users can write it" in told

@@ -1,4 +1,4 @@
-"""The compiled matrix of the wheel is the TOML files, no more and no less."""
+"""The compiled matrix of the wheel is what the files of rows hold, no more and no less."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from envcheck.compat.compiling import COMPILED, FIELDS, compile_folder, write_compiled
+from envcheck.compat.compiling import COMPILED, FIELDS, compile_folder, row_files, write_compiled
 from envcheck.compat.load import read_compiled, read_folder
 from envcheck.compat.matrix import Matrix
 from envcheck.errors import MatrixError
@@ -23,7 +23,7 @@ def tables(matrix: Matrix) -> dict[str, object]:
     return {name: getattr(matrix, name) for name in ("sources", *FIELDS.values())}
 
 
-def test_compiled_and_toml_are_equal(tmp_path: Path) -> None:
+def test_compiled_and_files_are_equal(tmp_path: Path) -> None:
     compiled = tmp_path / COMPILED
     write_compiled(compile_folder(ROOT / "matrix"), compiled)
     assert tables(read_compiled(compiled)) == tables(read_folder(ROOT / "matrix"))
@@ -43,7 +43,8 @@ def test_the_build_compiles_into_the_wheel_alone(tmp_path: Path) -> None:
         archive.extractall(tmp_path / "unpacked")
     shipped = tmp_path / "unpacked" / "envcheck" / "matrix"
     assert tables(read_compiled(shipped / COMPILED)) == tables(read_folder(ROOT / "matrix"))
-    assert {path.name for path in shipped.glob("*.toml")} == {path.name for path in (ROOT / "matrix").glob("*.toml")}
+    given = [path.relative_to(ROOT / "matrix") for path in row_files(ROOT / "matrix")]
+    assert [path.relative_to(shipped) for path in row_files(shipped)] == given
     assert not (tree / "matrix" / COMPILED).exists()
 
 

@@ -89,6 +89,52 @@ def test_a_wrong_source_is_refused(tmp_path: Path, change: tuple[str, str], comp
     assert complaint in str(caught.value)
 
 
+PROJECT = '{"name":"a","source":{"title":"A","address":"PyPI a","read":"2026-11-20"},"wheels":[]}'
+
+
+@pytest.mark.parametrize(
+    ("line", "complaint"),
+    [
+        *(
+            (line, "pypi.jsonl: line 2: not a project as 'envcheck matrix refresh' writes it: ")
+            for line in (
+                "{",
+                "",
+                "[" * 100_000,
+                "[]",
+                "5",
+                '{"name":"b"}',
+                PROJECT.replace("[]", "5"),
+                PROJECT.replace("[]", "[5]"),
+                PROJECT.replace('"a"', "[]"),
+                '{"name":"b","source":5}',
+            )
+        ),
+        (PROJECT.replace("[]", f"[{'{},' * 400_000}]"), "pypi.jsonl: more than 400,000 keys and items"),
+        (PROJECT, "pypi.jsonl: line 2: a has another line, or rows that are none of releases, wheels, "),
+        (
+            PROJECT.replace('"a"', '"b"').replace("wheels", "errors"),
+            "pypi.jsonl: line 2: b has another line, or rows that",
+        ),
+        (
+            PROJECT.replace('"a"', '"b"').replace("[]", '[{"versions":5}]'),
+            "pypi.jsonl: [[wheel]] number 1 (name = 'b')",
+        ),
+        (PROJECT.replace('"a"', '"b"').replace("2026-11-20", "today"), "source pypi.jsonl/b: it needs a title, an"),
+        (PROJECT.replace('"a"', '"b"').replace("PyPI a", ""), "source pypi.jsonl/b: it needs a title, an address"),
+    ],
+)
+def test_a_wrong_line_of_a_project_is_refused(tmp_path: Path, line: str, complaint: str) -> None:
+    (tmp_path / "generated").mkdir()
+    (tmp_path / "generated" / "pypi.jsonl").write_text(f"{PROJECT}\n")
+    assert read_folder(tmp_path).sources["pypi.jsonl/a"].read == "2026-11-20"
+    (tmp_path / "generated" / "pypi.jsonl").write_text(f"{PROJECT}\n{line}\n")
+    with pytest.raises(MatrixError) as caught:
+        read_folder(tmp_path)
+    assert complaint in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
 def test_a_folder_without_rows_is_no_matrix(tmp_path: Path) -> None:
     with pytest.raises(MatrixError, match="no TOML file"):
         read_folder(tmp_path)

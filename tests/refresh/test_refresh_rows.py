@@ -17,6 +17,7 @@ from envcheck.refresh.index import Index
 from envcheck.refresh.run import Refreshed, refresh, report
 from tests.refresh.serving import Index as Served
 from tests.refresh.serving import metadata, serve, torch_members
+from tests.refresh.test_wheel_rows import write_projects
 
 SOURCES = """\
 # Written for a test.
@@ -514,6 +515,7 @@ def test_the_default_is_the_checkout_s(monkeypatch: pytest.MonkeyPatch, matrix: 
             lambda folder: (folder / "rows.toml").write_text("[generated.a]\nsources = 1\n"),
             r"rows.toml: \[generated.a\]: ",
         ),
+        (lambda folder: write_projects(folder, {"name": 5}), "pypi.jsonl: line 1: not a project as"),
     ],
 )
 def test_a_folder_that_does_not_do(served: Served, matrix: Path, prepare: object, complaint: str) -> None:

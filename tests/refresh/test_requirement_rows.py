@@ -11,13 +11,7 @@ from envcheck.refresh.index import Index
 from envcheck.refresh.run import refresh
 from tests.refresh.serving import Index as Served
 from tests.refresh.serving import metadata, serve
-from tests.refresh.test_wheel_rows import HEADER
-
-KNOWN = """
-[generated.torch]
-source = "demo"
-wheels = true
-"""
+from tests.refresh.test_wheel_rows import write_projects
 
 X86 = "manylinux_2_28_x86_64"
 ARM = "manylinux_2_28_aarch64"
@@ -30,9 +24,8 @@ def add(served: Served, version: str, *requires: str, tags: tuple[str, ...] = (f
 
 
 def rows(served: Served, folder: Path) -> list[tuple[Any, ...]]:
-    path = folder / "wheels.toml"
-    if not path.exists():
-        path.write_text(HEADER.replace("[sources", KNOWN + "\n[sources", 1))
+    if not (folder / "generated").exists():
+        write_projects(folder, {"name": "demo"}, {"name": "torch"})
     with serve(served), closing(Index(served.address)) as index:
         refresh(index, str(folder), ["demo"])
         assert not refresh(index, str(folder), ["demo"]).changes

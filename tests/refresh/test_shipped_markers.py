@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from envcheck.refresh import release_rows, requirement_rows, wheel_rows
-from envcheck.refresh.document import Document
-from envcheck.refresh.generated import TORCH, Work, find_work
+from envcheck.compat.compiling import row_files
+from envcheck.refresh import release_rows
+from envcheck.refresh.document import Document, Projects
+from envcheck.refresh.generated import TORCH, Project, Work, find_work
 from tests.every import every
 
 MATRIX = Path(__file__).resolve().parents[2] / "matrix"
-pytestmark = pytest.mark.lab  # 28,000 lines of rows are read as they would be edited
+pytestmark = pytest.mark.lab  # all rows are read as they would be edited
 
 
 SOURCES_ALONE = {
@@ -34,19 +34,14 @@ SOURCES_ALONE = {
 
 
 @cache
-def documents() -> list[Document]:
+def documents() -> list[Document | Projects]:
     """The files of rows: read by a test, not by each worker that collects this."""
-    return [Document(path) for path in sorted(MATRIX.glob("*.toml"))]
+    return [Document(path) if path.suffix == ".toml" else Projects(path) for path in row_files(MATRIX)]
 
 
 @cache
-def works() -> list[Work]:
+def works() -> list[Work | Project]:
     return find_work(documents(), ())
-
-
-@cache
-def wheels() -> list[Any]:
-    return [row.unwrap() for document in documents() for row in document.rows(wheel_rows.TABLE)]
 
 
 def test_what_the_wheels_tell_of_torch_and_its_neighbours_is_regenerated() -> None:
@@ -55,26 +50,22 @@ def test_what_the_wheels_tell_of_torch_and_its_neighbours_is_regenerated() -> No
 
 def test_what_file_names_tell_stands_apart_from_other_rows() -> None:
     for document in documents():
-        if document.rows(wheel_rows.TABLE):
-            assert set(document.content) == {"generated", "sources", "wheel", "requirement", "published"}
-            rows = [*document.rows(wheel_rows.TABLE), *document.rows(requirement_rows.TABLE)]
-            assert all(row["source"] == [row["name"]] for row in rows)
+        if isinstance(document, Document):
+            assert not document.rows("wheel")
+            assert not document.rows("requirement")
 
 
 @every(documents)
-def test_a_file_of_the_matrix_can_be_changed_without_a_trace(document: Document) -> None:
+def test_a_file_of_the_matrix_can_be_changed_without_a_trace(document: Document | Projects) -> None:
     assert document.text == document.path.read_bytes().decode()
 
 
 @every(works)
-def test_a_marker_names_a_source_on_pypi_and_rows_that_cite_it(work: Work) -> None:
-    source = work.document.content["sources"][work.generated.source]
-    assert str(source["address"]).startswith("PyPI ")
-    if work.generated.wheels:
-        published = work.document.rows(wheel_rows.PUBLISHED)
-        assert any(row["name"] == work.name and row["source"] == [work.generated.source] for row in published)
-        named = {row["name"] for row in wheels()}
-        assert work.name in named or work.name in SOURCES_ALONE
+def test_a_marker_names_a_source_on_pypi_and_rows_that_cite_it(work: Work | Project) -> None:
+    assert str(work.source["address"]).startswith("PyPI ")
+    if isinstance(work, Project):
+        assert work.line["published"]
+        assert work.line.get("wheels") or work.name in SOURCES_ALONE
         return
     table = TORCH if work.name == TORCH else release_rows.TABLE
     rows = [row for row in work.document.rows(table) if table == TORCH or row["name"] == work.name]

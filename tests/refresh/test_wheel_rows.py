@@ -2,36 +2,37 @@
 
 from __future__ import annotations
 
+import json
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from envcheck.bundle import folder
+from envcheck.compat.compiling import PROJECTS
 from envcheck.compat.load import read_folder
+from envcheck.refresh.document import Projects
 from envcheck.refresh.index import File, Index
 from envcheck.refresh.run import refresh
 from envcheck.refresh.wheel_rows import published_rows, wheel_rows
 from tests.refresh.serving import Index as Served
 from tests.refresh.serving import metadata, serve
 
-HEADER = """\
-# By hand, and kept.
+SOURCE = {"title": "demo on PyPI", "address": "PyPI demo", "read": "2026-01-01"}
 
-[generated.demo]
-source = "demo"
-wheels = true
 
-[sources.demo]
-title = "demo on PyPI"
-address = "PyPI demo"
-read = "2026-01-01"
-"""
+def write_projects(folder: Path, *projects: dict[str, object]) -> Path:
+    """The generated file of a folder of rows, with these lines."""
+    path = folder / "generated" / "pypi.jsonl"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("".join(f"{json.dumps({'source': SOURCE, **project})}\n" for project in projects))
+    return path
 
 
 def rows(*names: str, requires_python: str = "", yanked: tuple[str, ...] = ()) -> dict[str, dict[str, str]]:
     """The Pythons by system, by the versions of the row."""
     files = [File(name, "", requires_python, name in yanked) for name in names]
-    return {row["versions"]: row["pythons"] for row in wheel_rows("demo", files, "demo")}
+    return {row["versions"]: row["pythons"] for row in wheel_rows("demo", files)}
 
 
 @pytest.mark.parametrize(
@@ -104,7 +105,7 @@ def test_a_yanked_wheel_counts_where_a_release_has_no_other_file() -> None:
 
 def test_the_least_glibc_of_any_wheel_and_the_archive_are_told() -> None:
     names = ("demo-1.0-cp310-cp310-manylinux_2_28_x86_64.whl", "demo-1.0-cp311-cp311-manylinux2014_x86_64.whl")
-    (row,) = wheel_rows("demo", [File(name, "") for name in (*names, "demo-1.0.tar.gz")], "demo")
+    (row,) = wheel_rows("demo", [File(name, "") for name in (*names, "demo-1.0.tar.gz")])
     assert row["glibc"] == {"x86_64": "2.17"}
     assert row["archive"]
 
@@ -112,13 +113,13 @@ def test_the_least_glibc_of_any_wheel_and_the_archive_are_told() -> None:
 def test_of_a_source_archive_alone_the_declared_pythons_are_told() -> None:
     archives = [File("demo-1.0.tar.gz", "", ">=3.8"), File("demo-2.0.tar.gz", ""), File("demo-3.0.tar.gz", "", ">=3.9")]
     wheel = File("demo-3.0-py3-none-any.whl", "", ">=3.9")
-    told = {row["versions"]: row.get("archive_pythons") for row in wheel_rows("demo", [*archives, wheel], "demo")}
+    told = {row["versions"]: row.get("archive_pythons") for row in wheel_rows("demo", [*archives, wheel])}
     assert told == {"==1.0": ">=3.8", "==3.0": None}
 
 
 def test_a_long_series_is_parted_for_the_limit_of_a_line() -> None:
     files = [File(f"demo-8.3.{number}-py3-none-any.whl", "") for number in range(300)]
-    (row,) = published_rows("demo", files, "demo")
+    (row,) = published_rows("demo", files)
     assert [word for text in row["releases"] for word in text.split()] == [f"8.3.{number}" for number in range(300)]
     assert max(text.count(".") for text in row["releases"]) < 200
 
@@ -130,16 +131,20 @@ def test_other_files_are_left_out(name: str) -> None:
     assert rows(name) == {}
 
 
+def test_the_shipped_lines_are_as_a_refresh_writes_them() -> None:
+    path = folder("matrix") / PROJECTS
+    assert Projects(path).text.encode() == path.read_bytes()
+
+
 def test_all_rows_of_the_name_are_written_anew_and_nothing_else(tmp_path: Path) -> None:
-    path = tmp_path / "wheels.toml"
-    other = '[[wheel]]\nname = "zother"\nversions = "==1.0"\npythons = { any = ">=3.0" }\nsource = "demo"\n'
-    gone = other.replace("zother", "demo").replace("1.0", "0.1")
-    path.write_text(f"{HEADER}\n{gone}\n{other}")
+    other = {"versions": "==1.0", "pythons": {"any": ">=3.0"}}
+    gone = {**other, "versions": "==0.1"}
+    path = write_projects(tmp_path, {"name": "zother", "wheels": [other]}, {"name": "demo", "wheels": [gone]})
     served = Served()
     served.add("demo-1.0-cp310-cp310-win_amd64.whl", {"demo-1.0.dist-info/METADATA": metadata("demo", "1.0")})
     with serve(served), closing(Index(served.address)) as index:
-        outcome = refresh(index, str(tmp_path), today="2026-02-02")
-        again = refresh(index, str(tmp_path))
+        outcome = refresh(index, str(tmp_path), ["demo"], today="2026-02-02")
+        again = refresh(index, str(tmp_path), ["demo"])
     assert [(change.what, change.how.partition(":")[0]) for change in outcome.changes] == [
         ("demo ==1.0", "written"),
         ("demo ==0.1", "taken away"),
@@ -147,8 +152,12 @@ def test_all_rows_of_the_name_are_written_anew_and_nothing_else(tmp_path: Path) 
     ]
     assert again.changes == ()
     assert again.files == ()
-    text = path.read_text()
-    assert text.startswith("# By hand, and kept.")
+    demo, zother = path.read_text().splitlines()
+    assert demo == (
+        '{"name":"demo","source":{"title":"demo on PyPI","address":"PyPI demo","read":"2026-02-02"},'
+        '"wheels":[{"versions":"==1.0","pythons":{"windows-x86_64":"==3.10"}}],"published":[{"releases":["1.0"]}]}'
+    )
+    assert json.loads(zother) == {"name": "zother", "source": SOURCE, "wheels": [other]}
     found = read_folder(tmp_path)
     assert [(row.name, row.versions) for row in found.wheels] == [("demo", "==1.0"), ("zother", "==1.0")]
-    assert found.sources["wheels/demo"].read == "2026-02-02"
+    assert found.sources["pypi.jsonl/demo"].read == "2026-02-02"
