@@ -21,7 +21,7 @@ from tests.every import every
 MATRIX = load_matrix()
 FILES = {
     "cupy": {"cupy", "cupy-cuda80", "cupy-cuda102", "cupy-cuda117", "cupy-cuda11x", "cupy-cuda12x", "cupy-cuda13x"},
-    "historic": {"mxnet", "mxnet-cu112", "paddlepaddle-gpu", "cntk-gpu", "caffe", "caffe2"},
+    "mxnet-paddlepaddle": {"mxnet", "mxnet-cu112", "paddlepaddle-gpu", "cntk-gpu", "caffe", "caffe2"},
     "jax": {"jax", "jaxlib", "jax-cuda12-plugin", "jax-cuda12-pjrt", "jax-cuda13-plugin", "jax-cuda13-pjrt"},
     "numba": {"numba", "numba-cuda", "cuda-bindings", "cuda-python"},
     "onnxruntime": {"onnxruntime", "onnxruntime-gpu"},

@@ -18,7 +18,7 @@ from envcheck.versions import CodeTarget, ComputeCapability
 from tests.every import every
 
 MATRIX = load_matrix()
-FILES = {"on-top", "rapids"}
+FILES = {"packages-on-frameworks", "rapids"}
 ROWS = [row for row in MATRIX.releases if row.source[0].partition("/")[0] in FILES]
 BY_NAME: dict[str, list[ReleaseRow]] = defaultdict(list)
 for _row in ROWS:

@@ -1,6 +1,6 @@
 """Find components, versions and GPU models in a line, however people and programs write them.
 
-The names are those of the matrix's rows, and how people say them (``spoken.toml``). What a sentence says of another
+The names are those of the matrix's rows, and how people say them (``names.toml``). What a sentence says of another
 machine, of a wish or of a requirement is no fact about this one: such mentions are left out.
 """
 

@@ -1,7 +1,7 @@
 """Put the English words of system messages in the place of translated ones: of the loader, shells, package managers,
 compilers and Windows.
 
-The phrases are rows of the matrix (``translations.toml``). Each is looked for as plain text first, in all lines at
+The phrases are rows of the matrix (``system-messages.toml``). Each is looked for as plain text first, in all lines at
 once, so that texts without any of them cost little.
 """
 

@@ -1,4 +1,4 @@
-"""Words of other languages in what people write, by what they mean: rows of ``spoken.toml``."""
+"""Words of other languages in what people write, by what they mean: rows of ``names.toml``."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ MEASURED = [row for row in MATRIX.releases if row.source[0].startswith("gpu-code
 DESCRIBED = [
     row
     for row in MATRIX.releases
-    if row.source[0].startswith("described/") and (row.capability_min or row.capabilities)
+    if row.source[0].startswith("documented-gpus/") and (row.capability_min or row.capabilities)
 ]
 CAPABILITIES = sorted(MATRIX.capability_rows)
 
