@@ -197,7 +197,8 @@ def write_sources(place: Path) -> None:
     for table, field in FIELDS.items():
         (tables / f"{table}.md").write_text(table_page(matrix, table, getattr(matrix, field)), encoding="utf-8")
     lists = {
-        "Guide": ["commands", *names],
+        "Guide": ["commands", *(name for name in names if not name.startswith("decisions/"))],
+        "Decisions": [name for name in names if name.startswith("decisions/")],
         "Measurements": [f"benchmarks/results/{file.stem}" for file in sorted(RESULTS.glob("*.md"))],
         "Rule pages": [f"rules/{name}" for name in rule_names],
         "Matrix": [f"matrix/{table}" for table in FIELDS],

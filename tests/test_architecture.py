@@ -60,3 +60,13 @@ def test_the_picture_is_what_lint_imports_enforces() -> None:
         chain = re.search(rf"(?m)^- {package.rpartition('.')[2]}: (.*)$", PAGE)
         assert chain is not None
         assert [set(re.findall(r"\w+", part)) for part in chain[1].split("→")] == layers(package)
+
+
+def test_decisions_are_short_dated_and_numbered_in_order() -> None:
+    notes = sorted((ROOT / "docs" / "decisions").glob("*.md"))
+    assert [note.name[:4] for note in notes] == [f"{number:03}-" for number in range(1, len(notes) + 1)]
+    for note in notes:
+        lines = note.read_text(encoding="utf-8").splitlines()
+        assert re.fullmatch(rf"# {note.name[:3]}: \S.*", lines[0]), note.name
+        assert re.fullmatch(r"20\d\d-\d\d-\d\d", lines[2]), note.name
+        assert len(lines) <= 24, note.name
