@@ -38,7 +38,7 @@ from envcheck.rules.catalog import all_rules  # noqa: E402
 
 MAN_PAGE = ROOT / "docs" / "man" / "envcheck.1"
 DOCS = ROOT / "docs"
-FIRST = ("ci", "json", "figures", "frameworks", "fleet/README")
+FIRST = ("check", "application", "configuration", "plans", "ci", "json", "python", "figures", "frameworks", "fleet/README")
 """The pages of ``docs/`` with which the guide begins; the others follow by name."""
 RESULTS = ROOT / "benchmarks" / "results"
 _LINK = re.compile(r"(?P<head>\]\(|^\[[^\]]{1,80}\]: )(?P<target>\.\./[^)\s#]+)", re.MULTILINE)
@@ -178,7 +178,7 @@ def write_sources(place: Path) -> None:
     names = pages()
     for file in sorted(each for each in DOCS.rglob("*") if each.is_file()):
         own = file.relative_to(DOCS)
-        if own.parts[0] in ("man", "screens") or file.suffix == ".py":
+        if own.parts[0] == "man" or file.suffix == ".py":
             continue
         (place / own).parent.mkdir(parents=True, exist_ok=True)
         if file.suffix == ".md":
