@@ -38,7 +38,7 @@ from envcheck.rules.catalog import all_rules  # noqa: E402
 
 MAN_PAGE = ROOT / "docs" / "man" / "envcheck.1"
 DOCS = ROOT / "docs"
-FIRST = ("check", "application", "configuration", "plans", "ci", "json", "python", "figures", "frameworks", "fleet/README")
+FIRST = ("check", "application", "configuration", "plans", "ci", "figures", "frameworks", "fleet/README")
 """The pages of ``docs/`` with which the guide begins; the others follow by name."""
 RESULTS = ROOT / "benchmarks" / "results"
 _LINK = re.compile(r"(?P<head>\]\(|^\[[^\]]{1,80}\]: )(?P<target>\.\./[^)\s#]+)", re.MULTILINE)
