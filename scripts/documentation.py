@@ -4,7 +4,10 @@
     python scripts/documentation.py FOLDER       # the site, in FOLDER
 
 Both are made from the texts of ``--help``; the site also from the pages of the rules, from the matrix, and from the
-pages in ``docs/``. A rule's page is ``rules/NAME.html`` and stays there. Needs the extra ``docs``.
+pages in ``docs/``. A rule's page is ``rules/NAME.html`` and stays there. Needs the extra ``docs``. To host the site,
+run the workflow ``pages`` in your repository or put the folder on any server; ``envcheck rule NAME`` prints the
+address of a page below ``ENVCHECK_DOCS_URL``, else ``documentation`` of the configuration, else ``Documentation`` in
+``[project.urls]``.
 """
 
 from __future__ import annotations

@@ -8,8 +8,8 @@
     python scripts/new.py format NAME
     python scripts/new.py reader NAME               # NAME is what the framework's users import
 
-What it writes passes lint, types and tests as it stands. Replace its example with your subject; CONTRIBUTING.md has
-a worked example of each.
+What it writes passes lint, types and tests as it stands. Replace its example with your subject, and delete the comments
+that guide you; CONTRIBUTING.md has worked examples of a row, a rule and a probe.
 """
 
 from __future__ import annotations

@@ -5,6 +5,8 @@ from __future__ import annotations
 from envcheck.checks import Fix
 from envcheck.rules.api import never, rule
 
+# Its line is a row in matrix/errors.toml, which the scaffold added behind all others. ``doubt`` gives another outcome
+# where other causes print the line too. Rule options: ``Rule`` in envcheck/rules/api.py.
 _WAY_OUT = (Fix(text="What to do, in one sentence"),)
 
 
@@ -12,7 +14,7 @@ _WAY_OUT = (Fix(text="What to do, in one sentence"),)
     layer="driver",
     scope="node",
     since="0.0",
-    arises=never,
+    arises=never,  # no facts reveal it
     remedy=_WAY_OUT,
 )
 def example_thing() -> None:
