@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -30,3 +31,11 @@ def test_the_gate_runs_readmes_test_command() -> None:
     assert 'pip install -q -c constraints.txt "${@:4}" ".[$3]"' in gate
     assert 'fresh "$python" main test' in gate
     assert "-m pytest" in gate
+
+
+def test_the_row_that_contributing_shows_is_one() -> None:
+    shown = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").partition("## A row\n")[2].partition("## A rule")[0]
+    parts = re.findall(r"(?m)(?:^ {4}(?:\[|\w+ = ).*\n)+", shown)
+    rows = (ROOT / "matrix" / "flaws.toml").read_text(encoding="utf-8")
+    assert len(parts) == 2
+    assert [part for part in parts if re.sub(r"(?m)^ {4}", "", part) not in rows] == []
