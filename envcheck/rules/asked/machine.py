@@ -44,7 +44,7 @@ def plan_does_not_fit(_snapshot: Snapshot, _facts: Facts) -> Outcome | None:
 
     Sources
         Dependency specifiers:
-            https://packaging.python.org/en/latest/specifications/dependency-specifiers/
+          https://packaging.python.org/en/latest/specifications/dependency-specifiers/
         Dockerfile reference: https://docs.docker.com/reference/dockerfile/
         CUDA Compatibility: https://docs.nvidia.com/deploy/cuda-compatibility/
     """

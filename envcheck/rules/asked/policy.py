@@ -23,8 +23,7 @@ def requirement_not_met(_snapshot: Snapshot, _facts: Facts) -> Outcome | None:
         bounds.
 
     Sources
-        Version specifiers:
-            https://packaging.python.org/en/latest/specifications/version-specifiers/
+        Version specifiers: https://packaging.python.org/en/latest/specifications/version-specifiers/
     """
 
 
@@ -86,5 +85,5 @@ def below_minimum_share(_snapshot: Snapshot, _facts: Facts) -> Outcome | None:
 
     Sources
         CUDA C++ Best Practices Guide, bandwidth:
-            https://docs.nvidia.com/cuda/cuda-c-best-practices-guide/#bandwidth
+          https://docs.nvidia.com/cuda/cuda-c-best-practices-guide/#bandwidth
     """

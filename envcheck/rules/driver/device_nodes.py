@@ -63,7 +63,7 @@ def device_node_missing(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
 
     Sources
         NVIDIA driver README, device files:
-            https://download.nvidia.com/XFree86/Linux-x86/340.76/README/faq.html
+          https://download.nvidia.com/XFree86/Linux-x86/340.76/README/faq.html
         Tool that makes them: https://github.com/NVIDIA/nvidia-modprobe
     """
     missing = _missing(facts)

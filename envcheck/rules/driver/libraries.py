@@ -221,7 +221,7 @@ def forward_compat_unsupported(_snapshot: Snapshot, facts: Facts) -> Outcome | N
 
     Sources
         Forward compatibility:
-            https://docs.nvidia.com/deploy/cuda-compatibility/forward-compatibility.html
+          https://docs.nvidia.com/deploy/cuda-compatibility/forward-compatibility.html
     """
     failed = results_naming("forward-compat-unsupported", answers(facts))
     if not failed:

@@ -41,5 +41,5 @@ def driver_packages_conflict() -> None:
 
     Sources
         NVIDIA driver installation guide:
-            https://docs.nvidia.com/datacenter/tesla/driver-installation-guide/
+          https://docs.nvidia.com/datacenter/tesla/driver-installation-guide/
     """

@@ -68,7 +68,7 @@ def jit_compiler_too_old(subject: FrameworkSubject, facts: Facts) -> Outcome | N
 
     Sources
         PTX ISA, release notes and targets:
-            https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#release-notes
+          https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#release-notes
         Triton, releases: https://github.com/triton-lang/triton/releases
     """
     framework = subject.framework
@@ -132,9 +132,9 @@ def jit_compiler_missing(subject: FrameworkSubject, facts: Facts) -> Outcome | N
 
     Sources
         Triton, how it compiles in C:
-            https://github.com/triton-lang/triton/blob/main/python/triton/runtime/build.py
+          https://github.com/triton-lang/triton/blob/main/python/triton/runtime/build.py
         XLA, what it compiles with (assemble_compilation_provider.cc):
-            https://github.com/openxla/xla/tree/main/xla/stream_executor/cuda
+          https://github.com/openxla/xla/tree/main/xla/stream_executor/cuda
         XLA, flags: https://openxla.org/xla/flags_guidance
         Numba for CUDA, installation: https://nvidia.github.io/numba-cuda/user/installation.html
     """

@@ -269,7 +269,7 @@ def driver_older_than_toolkit(subject: FrameworkSubject, facts: Facts) -> Outcom
 
     Sources
         Minor-version compatibility:
-            https://docs.nvidia.com/deploy/cuda-compatibility/minor-version-compatibility.html
+          https://docs.nvidia.com/deploy/cuda-compatibility/minor-version-compatibility.html
     """
     framework, number = subject.framework, release(facts)
     cuda = CudaVersion.parse(framework.cuda)

@@ -84,7 +84,7 @@ def toolkit_lacks_gpu(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
 
     Sources
         nvcc, GPU feature list:
-            https://docs.nvidia.com/cuda/cuda-compiler-driver-nvcc/index.html#gpu-feature-list
+          https://docs.nvidia.com/cuda/cuda-compiler-driver-nvcc/index.html#gpu-feature-list
     """
     toolkit = _chosen(facts)
     version = CudaVersion.parse(toolkit.version) if toolkit else None
@@ -303,9 +303,9 @@ def host_compiler_unsupported() -> None:
 
     Sources
         CUDA installation guide for Linux, host compilers:
-            https://docs.nvidia.com/cuda/cuda-installation-guide-linux/
+          https://docs.nvidia.com/cuda/cuda-installation-guide-linux/
         PyTorch, what it demands of compilers:
-            https://github.com/pytorch/pytorch/blob/main/torch/utils/cpp_extension.py
+          https://github.com/pytorch/pytorch/blob/main/torch/utils/cpp_extension.py
     """
 
 

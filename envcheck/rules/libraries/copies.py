@@ -80,8 +80,7 @@ def library_shadowed(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
 
     Sources
         Linux manual, the dynamic loader: https://man7.org/linux/man-pages/man8/ld.so.8.html
-        PyTorch, a libnvJitLink from LD_LIBRARY_PATH:
-            https://github.com/pytorch/pytorch/issues/152783
+        PyTorch, a libnvJitLink from LD_LIBRARY_PATH: https://github.com/pytorch/pytorch/issues/152783
     """
     framework = subject.framework
     found = list(_shadowing_loads(subject, facts))
@@ -163,7 +162,7 @@ def cuda_library_too_old(subject: FrameworkSubject, facts: Facts) -> Outcome | N
     Sources
         JAX, installation on NVIDIA GPUs: https://docs.jax.dev/en/latest/installation.html
         NVIDIA, the versions of CUDA's components:
-            https://docs.nvidia.com/cuda/cuda-toolkit-release-notes/index.html
+          https://docs.nvidia.com/cuda/cuda-toolkit-release-notes/index.html
     """
     framework = subject.framework
     wanted = _minimum_versions(subject, facts.matrix)
@@ -233,7 +232,7 @@ def stub_library_loaded(subject: FrameworkSubject, facts: Facts) -> Outcome | No
 
     Sources
         CUDA runtime API, error 34:
-            https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__TYPES.html
+          https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__TYPES.html
         NVIDIA/nvidia-docker, stubs in images: https://github.com/NVIDIA/nvidia-docker/issues/775
     """
     stubs = {library.path for library in copies(facts) if library.stub}

@@ -59,9 +59,9 @@ def cudnn_missing(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
 
     Sources
         cuDNN, installation on Linux:
-            https://docs.nvidia.com/deeplearning/cudnn/installation/latest/linux.html
+          https://docs.nvidia.com/deeplearning/cudnn/installation/latest/linux.html
         cuDNN, support matrix:
-            https://docs.nvidia.com/deeplearning/cudnn/backend/latest/reference/support-matrix.html
+          https://docs.nvidia.com/deeplearning/cudnn/backend/latest/reference/support-matrix.html
     """
     found = missing_because("cudnn-missing", subject, facts)
     return not_installed(subject, found, facts) if found else None
@@ -92,9 +92,9 @@ def cudnn_major_mismatch(subject: FrameworkSubject, facts: Facts) -> Outcome | N
 
     Sources
         cuDNN, support matrix:
-            https://docs.nvidia.com/deeplearning/cudnn/backend/latest/reference/support-matrix.html
+          https://docs.nvidia.com/deeplearning/cudnn/backend/latest/reference/support-matrix.html
         ONNX Runtime, CUDA provider:
-            https://onnxruntime.ai/docs/execution-providers/CUDA-ExecutionProvider.html
+          https://onnxruntime.ai/docs/execution-providers/CUDA-ExecutionProvider.html
     """
     found = missing_because("cudnn-major-mismatch", subject, facts)
     if not found:
@@ -132,7 +132,7 @@ def cudnn_too_old(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     Sources
         TensorFlow, tested build configurations: https://www.tensorflow.org/install/source#gpu
         cuDNN, support matrix:
-            https://docs.nvidia.com/deeplearning/cudnn/backend/latest/reference/support-matrix.html
+          https://docs.nvidia.com/deeplearning/cudnn/backend/latest/reference/support-matrix.html
     """
     framework = subject.framework
     load = next((load for load in loads_of(framework, "cudnn") if load.version), None)
@@ -191,9 +191,8 @@ def cudnn_mixed_copies(subject: FrameworkSubject, facts: Facts) -> Outcome | Non
 
     Sources
         cuDNN, its sub-libraries:
-            https://docs.nvidia.com/deeplearning/cudnn/backend/latest/api/overview.html
-        PyTorch, a sub-library taken from the system:
-            https://github.com/pytorch/pytorch/issues/185512
+          https://docs.nvidia.com/deeplearning/cudnn/backend/latest/api/overview.html
+        PyTorch, a sub-library taken from the system: https://github.com/pytorch/pytorch/issues/185512
     """
     framework = subject.framework
     parts = sorted(_parts(framework), key=lambda load: _family(load) != "cudnn")

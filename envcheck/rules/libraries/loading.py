@@ -67,7 +67,7 @@ def static_tls_exhausted() -> None:
 
     Sources
         glibc, tunables of the dynamic linker:
-            https://www.gnu.org/software/libc/manual/html_node/Dynamic-Linking-Tunables.html
+          https://www.gnu.org/software/libc/manual/html_node/Dynamic-Linking-Tunables.html
     """
 
 
@@ -107,5 +107,5 @@ def openmp_loaded_twice() -> None:
 
     Sources
         LLVM, messages of the OpenMP library:
-            https://github.com/llvm/llvm-project/blob/main/openmp/runtime/src/i18n/en_US.txt
+          https://github.com/llvm/llvm-project/blob/main/openmp/runtime/src/i18n/en_US.txt
     """

@@ -97,7 +97,7 @@ def cuda_library_missing(subject: FrameworkSubject, facts: Facts) -> Outcome | N
 
     Sources
         NVIDIA, CUDA's libraries as wheels:
-            https://docs.nvidia.com/cuda/cuda-installation-guide-linux/#pip-wheels
+          https://docs.nvidia.com/cuda/cuda-installation-guide-linux/#pip-wheels
         Linux manual, the dynamic loader: https://man7.org/linux/man-pages/man8/ld.so.8.html
     """
     found = missing_because("cuda-library-missing", subject, facts)
@@ -208,7 +208,7 @@ def library_not_found(subject: FrameworkSubject, facts: Facts) -> Outcome | None
     Sources
         Linux manual, the dynamic loader: https://man7.org/linux/man-pages/man8/ld.so.8.html
         ONNX Runtime, preloading of libraries:
-            https://onnxruntime.ai/docs/execution-providers/CUDA-ExecutionProvider.html
+          https://onnxruntime.ai/docs/execution-providers/CUDA-ExecutionProvider.html
     """
     found = missing_because("library-not-found", subject, facts)
     if not found:
@@ -343,7 +343,7 @@ def cuda_major_mismatch(subject: FrameworkSubject, facts: Facts) -> Outcome | No
 
     Sources
         CUDA compatibility:
-            https://docs.nvidia.com/deploy/cuda-compatibility/minor-version-compatibility.html
+          https://docs.nvidia.com/deploy/cuda-compatibility/minor-version-compatibility.html
         PyTorch, builds for each CUDA: https://pytorch.org/get-started/previous-versions/
     """
     found = missing_because("cuda-major-mismatch", subject, facts)

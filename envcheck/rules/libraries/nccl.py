@@ -124,8 +124,7 @@ def nccl_no_interface() -> None:
         network.
 
     Sources
-        NCCL, environment variables:
-            https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html
+        NCCL, environment variables: https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html
     """
 
 

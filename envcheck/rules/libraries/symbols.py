@@ -45,8 +45,7 @@ def library_lacks_symbols(subject: FrameworkSubject, facts: Facts) -> Outcome | 
 
     Sources
         Linux manual, the dynamic loader: https://man7.org/linux/man-pages/man8/ld.so.8.html
-        PyTorch, a libnvJitLink from LD_LIBRARY_PATH:
-            https://github.com/pytorch/pytorch/issues/152783
+        PyTorch, a libnvJitLink from LD_LIBRARY_PATH: https://github.com/pytorch/pytorch/issues/152783
     """
     found = [load for load in own_loads(subject) if load.missing_symbols]
     if not found:
@@ -111,8 +110,7 @@ def nvjitlink_mismatch(subject: FrameworkSubject, facts: Facts) -> Outcome | Non
 
     Sources
         NVIDIA, linking at run time: https://docs.nvidia.com/cuda/nvjitlink/index.html
-        PyTorch, a libnvJitLink from LD_LIBRARY_PATH:
-            https://github.com/pytorch/pytorch/issues/152783
+        PyTorch, a libnvJitLink from LD_LIBRARY_PATH: https://github.com/pytorch/pytorch/issues/152783
     """
     framework = subject.framework
     fits = list(judge_jitlink(framework, facts)) if own_loads(subject, "nvJitLink") else []

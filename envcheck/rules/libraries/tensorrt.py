@@ -45,9 +45,9 @@ def tensorrt_missing(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
 
     Sources
         TensorRT, installation:
-            https://docs.nvidia.com/deeplearning/tensorrt/latest/installing-tensorrt/installing.html
+          https://docs.nvidia.com/deeplearning/tensorrt/latest/installing-tensorrt/installing.html
         ONNX Runtime, TensorRT provider:
-            https://onnxruntime.ai/docs/execution-providers/TensorRT-ExecutionProvider.html
+          https://onnxruntime.ai/docs/execution-providers/TensorRT-ExecutionProvider.html
     """
     found = missing_because("tensorrt-missing", subject, facts)
     return not_installed(subject, found, facts) if found else None
@@ -72,7 +72,7 @@ def tensorrt_mixed_versions(environment: Environment, facts: Facts) -> Outcome |
 
     Sources
         TensorRT, installation:
-            https://docs.nvidia.com/deeplearning/tensorrt/latest/installing-tensorrt/installing.html
+          https://docs.nvidia.com/deeplearning/tensorrt/latest/installing-tensorrt/installing.html
     """
     packages = [each for each in environment.distributions or () if _PACKAGE.fullmatch(each.name)]
     loaded = _loaded(environment)
@@ -165,6 +165,5 @@ def tensorrt_engine_mismatch() -> None:
         (`kVERSION_COMPATIBLE`) and for several GPUs (hardware compatibility levels).
 
     Sources
-        TensorRT, version compatibility:
-            https://docs.nvidia.com/deeplearning/tensorrt/latest/index.html
+        TensorRT, version compatibility: https://docs.nvidia.com/deeplearning/tensorrt/latest/index.html
     """

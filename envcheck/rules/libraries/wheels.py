@@ -54,7 +54,7 @@ def nvidia_wheel_conflict(environment: Environment, facts: Facts) -> Outcome | N
 
     Sources
         NVIDIA, CUDA's libraries as wheels:
-            https://docs.nvidia.com/cuda/cuda-installation-guide-linux/#pip-wheels
+          https://docs.nvidia.com/cuda/cuda-installation-guide-linux/#pip-wheels
         RETURNN, NCCL for two CUDA majors: https://github.com/rwth-i6/returnn/issues/1802
     """
     separate = all_wheels(environment, facts)

@@ -75,7 +75,7 @@ def damaged_distribution(environment: Environment, facts: Facts) -> Outcome | No
 
     Sources
         Recording installed projects, PyPA:
-            https://packaging.python.org/en/latest/specifications/recording-installed-packages/
+          https://packaging.python.org/en/latest/specifications/recording-installed-packages/
         pip, force-reinstall: https://pip.pypa.io/en/stable/cli/pip_install/
     """
     if environment.problem is not None or environment.damaged is None or environment.distributions is None:

@@ -116,7 +116,7 @@ def onnxruntime_cpu_and_gpu(environment: Environment, facts: Facts) -> Outcome |
     Sources
         ONNX Runtime, Install: https://onnxruntime.ai/docs/install/
         ONNX Runtime, CUDA execution provider:
-            https://onnxruntime.ai/docs/execution-providers/CUDA-ExecutionProvider.html
+          https://onnxruntime.ai/docs/execution-providers/CUDA-ExecutionProvider.html
     """
     found, framework = _doubled(environment, _ORT, facts), _framework(environment, _ORT, facts)
     if not found:
@@ -279,7 +279,7 @@ def builds_over_each_other(environment: Environment, facts: Facts) -> Outcome | 
 
     Sources
         Packaging guide, distribution and import packages:
-            https://packaging.python.org/en/latest/discussions/distribution-package-vs-import-package/
+          https://packaging.python.org/en/latest/discussions/distribution-package-vs-import-package/
     """
     found = _over_each_other(environment, facts)
     if not found:

@@ -240,7 +240,7 @@ def python_not_admitted(environment: Environment, facts: Facts) -> Outcome | Non
 
     Sources
         Core metadata, Requires-Python, PyPA:
-            https://packaging.python.org/en/latest/specifications/core-metadata/#requires-python
+          https://packaging.python.org/en/latest/specifications/core-metadata/#requires-python
         pip, install: https://pip.pypa.io/en/stable/cli/pip_install/
     """
     python = environment.python

@@ -48,7 +48,7 @@ def extension_built_for_other_torch(subject: FrameworkSubject, facts: Facts) -> 
     Sources
         C++ extensions of PyTorch: https://docs.pytorch.org/docs/stable/cpp_extension.html
         FlashAttention, installation:
-            https://github.com/Dao-AILab/flash-attention#installation-and-features
+          https://github.com/Dao-AILab/flash-attention#installation-and-features
         xFormers, installation: https://github.com/facebookresearch/xformers#installing-xformers
         GCC, dual ABI: https://gcc.gnu.org/onlinedocs/libstdc++/manual/using_dual_abi.html
     """
@@ -93,9 +93,8 @@ def extension_binary_missing(subject: FrameworkSubject, facts: Facts) -> Outcome
 
     Sources
         FlashAttention, installation:
-            https://github.com/Dao-AILab/flash-attention#installation-and-features
-        bitsandbytes, installation:
-            https://huggingface.co/docs/bitsandbytes/main/en/installation
+          https://github.com/Dao-AILab/flash-attention#installation-and-features
+        bitsandbytes, installation: https://huggingface.co/docs/bitsandbytes/main/en/installation
         xFormers, installation: https://github.com/facebookresearch/xformers#installing-xformers
     """
     framework = subject.framework
@@ -164,5 +163,5 @@ def build_does_not_see_torch() -> None:
     Sources
         pip, build isolation: https://pip.pypa.io/en/stable/reference/build-system/
         FlashAttention, installation:
-            https://github.com/Dao-AILab/flash-attention#installation-and-features
+          https://github.com/Dao-AILab/flash-attention#installation-and-features
     """

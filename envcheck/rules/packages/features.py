@@ -50,10 +50,10 @@ def gpu_feature_unsupported(environment: Environment, facts: Facts) -> Outcome |
 
     Sources
         CUDA, features by compute capability:
-            https://docs.nvidia.com/cuda/cuda-c-programming-guide/#compute-capabilities
+          https://docs.nvidia.com/cuda/cuda-c-programming-guide/#compute-capabilities
         FlashAttention, GPUs: https://github.com/Dao-AILab/flash-attention#nvidia-cuda-support
         vLLM, supported hardware:
-            https://docs.vllm.ai/en/latest/features/quantization/supported_hardware/
+          https://docs.vllm.ai/en/latest/features/quantization/supported_hardware/
     """
     if not any(gpu.compute_capability for gpu in facts.usable_gpus):
         return None

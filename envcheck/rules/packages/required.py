@@ -141,7 +141,7 @@ def requirement_broken(subject: FrameworkSubject, facts: Facts) -> Outcome | Non
     Sources
         pip, dependency resolution: https://pip.pypa.io/en/stable/topics/dependency-resolution/
         Dependency specifiers, PyPA:
-            https://packaging.python.org/en/latest/specifications/dependency-specifiers/
+          https://packaging.python.org/en/latest/specifications/dependency-specifiers/
     """
     framework, asked = subject.framework, _asked(subject, facts.matrix)
     if not subject.environment.distributions_complete or not (asked or _lines(subject)):

@@ -58,7 +58,7 @@ def environment_unreadable(environment: Environment, _facts: Facts) -> Outcome |
 
     Sources
         File permissions, path_resolution(7):
-            https://man7.org/linux/man-pages/man7/path_resolution.7.html
+          https://man7.org/linux/man-pages/man7/path_resolution.7.html
         Virtual environments, PEP 405: https://peps.python.org/pep-0405/
     """
     if not environment.unreadable:
@@ -95,7 +95,7 @@ def machine_unreadable(snapshot: Snapshot, _facts: Facts) -> Outcome | None:
 
     Sources
         File permissions, path_resolution(7):
-            https://man7.org/linux/man-pages/man7/path_resolution.7.html
+          https://man7.org/linux/man-pages/man7/path_resolution.7.html
     """
     hidden = _of_the_machine(snapshot)
     if not hidden:

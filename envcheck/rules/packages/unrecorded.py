@@ -33,7 +33,7 @@ def package_unrecorded(environment: Environment, _facts: Facts) -> Outcome | Non
 
     Sources
         Recording installed projects, PyPA:
-            https://packaging.python.org/en/latest/specifications/recording-installed-packages/
+          https://packaging.python.org/en/latest/specifications/recording-installed-packages/
     """
     paths = environment.unrecorded
     if not paths or environment.problem is not None:  # as a required check that passes, it would carry a verdict

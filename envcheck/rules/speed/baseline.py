@@ -76,7 +76,7 @@ def slower_than_baseline(subject: MeasurementSubject, facts: Facts) -> Outcome |
 
     Sources
         NVIDIA DCGM diagnostics:
-            https://docs.nvidia.com/datacenter/dcgm/latest/user-guide/dcgm-diagnostics.html
+          https://docs.nvidia.com/datacenter/dcgm/latest/user-guide/dcgm-diagnostics.html
     """
     measured, earlier = subject.measurement, _earlier(subject, facts)
     if earlier is None or not measured.value or measured.value < 0:
@@ -149,7 +149,7 @@ def baseline_of_other_gpus(snapshot: Snapshot, facts: Facts) -> Outcome | None:
 
     Sources
         NVIDIA DCGM diagnostics:
-            https://docs.nvidia.com/datacenter/dcgm/latest/user-guide/dcgm-diagnostics.html
+          https://docs.nvidia.com/datacenter/dcgm/latest/user-guide/dcgm-diagnostics.html
     """
     earlier = bases(snapshot.baseline)
     compared = {

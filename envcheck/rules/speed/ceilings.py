@@ -259,7 +259,7 @@ def slow_gpu_memory(subject: MeasurementSubject, facts: Facts) -> Outcome | None
 
     Sources
         NVML, clocks event reasons:
-            https://docs.nvidia.com/deploy/nvml-api/group__nvmlClocksEventReasons.html
+          https://docs.nvidia.com/deploy/nvml-api/group__nvmlClocksEventReasons.html
     """
     return judge_figure(subject, facts)
 
@@ -291,9 +291,9 @@ def slow_gemm(subject: MeasurementSubject, facts: Facts) -> Outcome | None:
 
     Sources
         Matrix multiplication background:
-            https://docs.nvidia.com/deeplearning/performance/dl-performance-matrix-multiplication/
+          https://docs.nvidia.com/deeplearning/performance/dl-performance-matrix-multiplication/
         NVML, clocks event reasons:
-            https://docs.nvidia.com/deploy/nvml-api/group__nvmlClocksEventReasons.html
+          https://docs.nvidia.com/deploy/nvml-api/group__nvmlClocksEventReasons.html
     """
     return judge_figure(subject, facts)
 

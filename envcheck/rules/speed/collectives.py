@@ -48,9 +48,9 @@ def slow_collective(subject: MeasurementSubject, facts: Facts) -> Outcome | None
 
     Sources
         nccl-tests, performance reported:
-            https://github.com/NVIDIA/nccl-tests/blob/master/doc/PERFORMANCE.md
+          https://github.com/NVIDIA/nccl-tests/blob/master/doc/PERFORMANCE.md
         NCCL user guide, troubleshooting:
-            https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooting.html
+          https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooting.html
     """
     if subject.measurement.unit == "s" and not why_not_judged(subject.gpu, subject.measurement):
         return _of_latency(subject, facts)
@@ -146,7 +146,7 @@ def collective_fails(snapshot: Snapshot, facts: Facts) -> Outcome | None:
 
     Sources
         NCCL user guide, troubleshooting:
-            https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooting.html
+          https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooting.html
     """
     failed, died = _failures(snapshot), _died(snapshot)
     if not failed and not died:

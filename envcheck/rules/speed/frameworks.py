@@ -85,7 +85,7 @@ def framework_slower_than_library(subject: MeasurementSubject, facts: Facts) -> 
 
     Sources
         PyTorch, performance tuning guide:
-            https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html
+          https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html
         JAX, benchmarking: https://docs.jax.dev/en/latest/benchmarking.html
         CuPy, performance best practices: https://docs.cupy.dev/en/stable/user_guide/performance.html
     """
@@ -200,7 +200,7 @@ def framework_leaves_speed(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     Sources
         PyTorch, CUDA semantics: https://docs.pytorch.org/docs/stable/notes/cuda.html
         PyTorch, performance tuning guide:
-            https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html
+          https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html
     """
     met = list(_remarks(snapshot, facts))
     if not met:
@@ -283,9 +283,9 @@ def framework_fails_at_work(snapshot: Snapshot, _facts: Facts) -> Outcome | None
 
     Sources
         PyTorch, torch.compile troubleshooting:
-            https://docs.pytorch.org/docs/stable/torch.compiler_troubleshooting.html
+          https://docs.pytorch.org/docs/stable/torch.compiler_troubleshooting.html
         NCCL, troubleshooting:
-            https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooting.html
+          https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooting.html
     """
     asked = _of_frameworks(snapshot)
     failed, died = [found for found in asked if found.failed], _died(snapshot)

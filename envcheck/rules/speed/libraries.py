@@ -79,8 +79,7 @@ def library_fails(snapshot: Snapshot, facts: Facts) -> Outcome | None:
         check --verify`), and install the package again.
 
     Sources
-        cuDNN, backend API:
-            https://docs.nvidia.com/deeplearning/cudnn/backend/latest/api/overview.html
+        cuDNN, backend API: https://docs.nvidia.com/deeplearning/cudnn/backend/latest/api/overview.html
         CUDA library documentation: https://docs.nvidia.com/cuda-libraries/index.html
     """
     asked = _of_libraries(snapshot)
@@ -234,9 +233,8 @@ def slow_library(subject: MeasurementSubject, facts: Facts) -> Outcome | None:
         they are slow too, follow their findings: heat, power limit, clocks.
 
     Sources
-        cuDNN, backend API:
-            https://docs.nvidia.com/deeplearning/cudnn/backend/latest/api/overview.html
+        cuDNN, backend API: https://docs.nvidia.com/deeplearning/cudnn/backend/latest/api/overview.html
         Nsight Compute, roofline charts:
-            https://docs.nvidia.com/nsight-compute/ProfilingGuide/index.html#roofline-charts
+          https://docs.nvidia.com/nsight-compute/ProfilingGuide/index.html#roofline-charts
     """
     return judge_figure(subject, facts)

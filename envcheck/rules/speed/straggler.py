@@ -75,7 +75,7 @@ def gpu_straggler(gpu: Gpu, facts: Facts) -> Outcome | None:
 
     Sources
         NVIDIA DCGM diagnostics:
-            https://docs.nvidia.com/datacenter/dcgm/latest/user-guide/dcgm-diagnostics.html
+          https://docs.nvidia.com/datacenter/dcgm/latest/user-guide/dcgm-diagnostics.html
         Variability among GPUs of one model: https://arxiv.org/abs/2208.11035
     """
     places = _places(gpu, facts)

@@ -61,7 +61,7 @@ def glibc_too_old(subject: FrameworkSubject, _facts: Facts) -> Outcome | None:
     Sources
         manylinux, glibc of each tag: https://github.com/pypa/manylinux
         Platform tags, PyPA:
-            https://packaging.python.org/en/latest/specifications/platform-compatibility-tags/
+          https://packaging.python.org/en/latest/specifications/platform-compatibility-tags/
     """
     found = list(_lacking(subject, _GLIBC))
     if not found:

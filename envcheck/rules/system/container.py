@@ -76,7 +76,7 @@ def container_without_gpu(snapshot: Snapshot, facts: Facts) -> Outcome | None:
 
     Sources
         NVIDIA Container Toolkit:
-            https://docs.nvidia.com/datacenter/cloud-native/container-toolkit/latest/
+          https://docs.nvidia.com/datacenter/cloud-native/container-toolkit/latest/
     """
     nodes, driver = gpu_nodes(facts) or (), driver_of(facts)
     container = evidence_of("container", snapshot.platform or Platform(), "container")

@@ -177,6 +177,6 @@ def container_cgroups_refused() -> None:
 
     Sources
         NVIDIA Container Toolkit, installation, rootless mode:
-            https://docs.nvidia.com/datacenter/cloud-native/container-toolkit/latest/install-guide.html
+          https://docs.nvidia.com/datacenter/cloud-native/container-toolkit/latest/install-guide.html
         libnvidia-container, releases: https://github.com/NVIDIA/libnvidia-container/releases
     """

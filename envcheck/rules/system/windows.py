@@ -65,8 +65,7 @@ def windows_gpu_unsupported(environment: Environment, facts: Facts) -> Outcome |
         CUDA and cuDNN that it was built with.
 
     Sources
-        TensorFlow, build from source on Windows:
-          https://www.tensorflow.org/install/source_windows
+        TensorFlow, build from source on Windows: https://www.tensorflow.org/install/source_windows
         TensorFlow, install with pip: https://www.tensorflow.org/install/pip
         JAX, installation: https://docs.jax.dev/en/latest/installation.html
     """

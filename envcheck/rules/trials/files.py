@@ -77,7 +77,7 @@ def file_stops_framework(environment: Environment, facts: Facts) -> Outcome | No
 
     Sources
         Recording installed projects, PyPA:
-            https://packaging.python.org/en/latest/specifications/recording-installed-packages/
+          https://packaging.python.org/en/latest/specifications/recording-installed-packages/
         Python, the import system: https://docs.python.org/3/reference/import.html
         Linux manual, the dynamic loader: https://man7.org/linux/man-pages/man8/ld.so.8.html
     """

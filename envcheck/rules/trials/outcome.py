@@ -119,7 +119,7 @@ def framework_cannot_use_gpu(subject: FrameworkSubject, facts: Facts) -> Outcome
         ONNX Runtime, Install: https://onnxruntime.ai/docs/install/
         CuPy, Installation: https://docs.cupy.dev/en/stable/install.html
         CUDA driver API, pointer attributes:
-            https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__UNIFIED.html
+          https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__UNIFIED.html
     """
     framework, trial = subject.framework, subject.framework.trial
     if trial is None:

@@ -53,7 +53,7 @@ def startup_sets_variable(environment: Environment, facts: Facts) -> Outcome | N
     Sources
         Python, site: https://docs.python.org/3/library/site.html
         CUDA environment variables:
-            https://docs.nvidia.com/cuda/cuda-programming-guide/05-appendices/environment-variables.html
+          https://docs.nvidia.com/cuda/cuda-programming-guide/05-appendices/environment-variables.html
     """
     known = {row.name for row in facts.matrix.variables} | {VISIBLE}
     found = [_judged(each, environment, facts) for each in environment.startup_variables or () if each.name in known]

@@ -68,7 +68,7 @@ def variable_stops_cuda(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
 
     Sources
         CUDA environment variables:
-            https://docs.nvidia.com/cuda/cuda-programming-guide/05-appendices/environment-variables.html
+          https://docs.nvidia.com/cuda/cuda-programming-guide/05-appendices/environment-variables.html
     """
     found = cuda_stopping_faults(facts)
     if not found:
@@ -165,7 +165,7 @@ def variable_costs_speed(snapshot: Snapshot, facts: Facts) -> Outcome | None:
 
     Sources
         CUDA environment variables:
-            https://docs.nvidia.com/cuda/cuda-programming-guide/05-appendices/environment-variables.html
+          https://docs.nvidia.com/cuda/cuda-programming-guide/05-appendices/environment-variables.html
         NCCL, environment variables: https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html
     """
     found = _with_effects(facts, ("speed", "memory", "output"), (" can slow programs down",) * 2)
@@ -190,7 +190,7 @@ def variable_changes_results(_snapshot: Snapshot, facts: Facts) -> Outcome | Non
 
     Sources
         CUDA environment variables:
-            https://docs.nvidia.com/cuda/cuda-programming-guide/05-appendices/environment-variables.html
+          https://docs.nvidia.com/cuda/cuda-programming-guide/05-appendices/environment-variables.html
     """
     return _with_effects(
         facts, ("precision", "correctness"), (" changes numerical results", " change numerical results")

@@ -128,7 +128,7 @@ def no_gpu_visible(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
 
     Sources
         CUDA environment variables:
-            https://docs.nvidia.com/cuda/cuda-programming-guide/05-appendices/environment-variables.html
+          https://docs.nvidia.com/cuda/cuda-programming-guide/05-appendices/environment-variables.html
     """
     driver = driver_of(facts)
     calls = tuple(result for result in (driver.cuda_init, driver.cuda_device_count) if result is not None)
@@ -219,7 +219,7 @@ def gpu_hidden(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
 
     Sources
         CUDA environment variables:
-            https://docs.nvidia.com/cuda/cuda-programming-guide/05-appendices/environment-variables.html
+          https://docs.nvidia.com/cuda/cuda-programming-guide/05-appendices/environment-variables.html
         CUDA driver API, CUresult: https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TYPES.html
     """
     value, gpus = facts.variable(VISIBLE), _listed(facts)
