@@ -8,8 +8,8 @@
     python scripts/new.py format NAME
     python scripts/new.py reader NAME               # NAME is what the framework's users import
 
-What it writes passes lint, types and tests as it stands. Replace its example with your subject; CONTRIBUTING.md has
-a worked example of each.
+Of a rule it writes the page too. What it writes passes lint, types and tests as it stands. Replace its example with
+your subject; CONTRIBUTING.md has a worked example of each.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from envcheck import __version__  # noqa: E402 - as below
 from envcheck.compat.load import load_matrix  # noqa: E402 - as below
 from scripts.rule_index import write_index  # noqa: E402 - found in the checkout that this file belongs to
 
-_RULE = ("envcheck/rules/{family}/{name}.py", "tests/rules/{family}/test_{name}.py")
+_RULE = ("envcheck/rules/{family}/{name}.py", "tests/rules/{family}/test_{name}.py", "docs/rules/{dashed}.md")
 PLACES = {
     "probe": ("probes/{name}.py", "tests/probes/test_{name}.py"),
     "rule": _RULE,
@@ -36,7 +36,7 @@ PLACES = {
     "format": ("envcheck/report/{name}.py", "tests/report/test_{name}.py"),
     "reader": ("probes/frameworks/{name}.py", "tests/probes/frameworks/test_{name}.py"),
 }
-"""The module and the test of each kind."""
+"""The module and the test of each kind; of a rule the page too."""
 
 
 def main() -> None:
@@ -61,7 +61,7 @@ def main() -> None:
 
 
 def create(root: Path, kind: str, name: str) -> list[Path]:
-    """Write module and test below ``root``; raise ValueError where the name cannot be taken."""
+    """Write module, test and page below ``root``; raise ValueError where the name cannot be taken."""
     family, slash, own = name.replace("-", "_").rpartition("/")
     words = own.split("_")
     if not re.fullmatch(r"[a-z][a-z0-9]*(_[a-z0-9]+)*", own):
@@ -73,11 +73,11 @@ def create(root: Path, kind: str, name: str) -> list[Path]:
         raise ValueError(f"envcheck/rules has no folder {family!r}")
     if is_rule and not (len(words) > 1 and own.replace("_", "").isalpha()):
         raise ValueError("the name of a rule is the problem in two words or more, without digits")
-    places = [root / place.format(name=own, family=family) for place in PLACES[kind]]
+    places = [root / place.format(name=own, family=family, dashed=own.replace("_", "-")) for place in PLACES[kind]]
     for place in places:
         if place.exists():
             raise ValueError(f"{place.relative_to(root)} exists")
-    for place, template in zip(places, ("module.py", "test.py"), strict=True):
+    for place, template in zip(places, ("module.py", "test.py", "page.md"), strict=False):
         place.parent.mkdir(exist_ok=True)
         place.write_text(_filled(f"{kind}/{template}", own), encoding="utf-8")
     return places

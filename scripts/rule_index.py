@@ -18,10 +18,10 @@ from envcheck.rules.catalog import all_rules  # noqa: E402
 INDEX = Path("docs/rules.md")
 HEAD = """# Rules
 
-`scripts/rule_index.py` writes this page, and a test fails where it differs from the rules. `envcheck rule NAME` prints
-the page of a rule: what it checks, why it matters, how to fix it, and the sources. A family is a folder of
-`envcheck/rules/`. *Needs* are the facts without which a rule answers "unknown" or "skipped". A rule marked \\* is
-required: without its answer there is no verdict.
+`scripts/rule_index.py` writes this page, and a test fails where it differs from the rules. Each name leads to the page
+of the rule, which `envcheck rule NAME` prints: what it checks, why it matters, how to fix it, and the sources. A family
+is a folder of `envcheck/rules/`. *Needs* are the facts without which a rule answers "unknown" or "skipped". A rule
+marked \\* is required: without its answer there is no verdict.
 """
 
 
@@ -48,7 +48,7 @@ def _family(rule: Rule) -> str:
 
 
 def _row(rule: Rule) -> str:
-    name = f"`{rule.name}`" + (" \\*" if rule.required else "")
+    name = f"[`{rule.name}`](rules/{rule.name}.md)" + (" \\*" if rule.required else "")
     needs = ", ".join(f"`{need}`" for need in rule.needs) or "-"
     return f"| {name} | {rule.title.replace('|', '/')} | {rule.layer} | {rule.scope} | {rule.per} | {needs} |"
 

@@ -26,20 +26,4 @@ _ONE_ORIGIN = (
     explains=("driver-not-installed", "driver-library-mismatch", "kernel-module-missing"),
 )
 def driver_packages_conflict() -> None:
-    """The driver's packages cannot be installed together.
-
-    What it checks
-        Reads error lines of apt, dnf and zypper about dependencies of NVIDIA's driver packages.
-
-    Why it matters
-        All packages of a driver must have one version. Two repositories that both offer the driver, an
-        upgrade that stopped halfway, or a held package leave versions that exclude one another, and the
-        package manager installs none.
-
-    How to fix
-        Remove the driver's packages and install them again from one repository.
-
-    Sources
-        NVIDIA driver installation guide:
-          https://docs.nvidia.com/datacenter/tesla/driver-installation-guide/
-    """
+    """The driver's packages cannot be installed together."""

@@ -48,26 +48,4 @@ def _not_scheduled(facts: Facts) -> Outcome | None:
     explains=("no-gpu-visible",),
 )
 def scheduler_lacks_gpu() -> None:
-    """The scheduler has no GPU as requested.
-
-    What it checks
-        Reads error lines of Slurm: "Invalid generic resource (gres) specification", and what slurmd
-        says of gres.conf; and of Kubernetes: "Insufficient nvidia.com/gpu", and what NVIDIA's GPU
-        Operator says while a node offers none.
-
-    Why it matters
-        Slurm grants only the GPUs that its configuration names. A request for a type, number or
-        partition that it does not know is refused, and a node whose gres.conf names a missing device
-        file does not start. Kubernetes grants what the device plugin of a node reports, and a pod
-        waits until a node has as many left as it asks for.
-
-    How to fix
-        Slurm: ask for what `sinfo -o "%P %G"` lists. On the node, compare gres.conf with /dev/nvidia*,
-        and load the driver before slurmd starts. Kubernetes: see what the nodes report as allocatable;
-        where that is none, the device plugin, the driver or NVIDIA's runtime is missing there.
-
-    Sources
-        Kubernetes, schedule GPUs: https://kubernetes.io/docs/tasks/manage-gpus/scheduling-gpus/
-        Slurm, generic resources: https://slurm.schedmd.com/gres.html
-        Slurm, gres.conf: https://slurm.schedmd.com/gres.conf.html
-    """
+    """The scheduler has no GPU as requested."""

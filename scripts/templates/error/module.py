@@ -16,17 +16,4 @@ _WAY_OUT = (Fix(text="What to do, in one sentence"),)
     remedy=_WAY_OUT,
 )
 def example_thing() -> None:
-    """The problem in a short sentence.
-
-    What it checks
-        Reads error lines of the program that prints them.
-
-    Why it matters
-        What fails when the problem is there, and how a user notices it.
-
-    How to fix
-        The steps, with the commands.
-
-    Sources
-        The title of the page that says so: https://docs.nvidia.com/cuda/cuda-installation-guide-linux/
-    """
+    """The problem in a short sentence."""

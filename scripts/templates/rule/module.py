@@ -22,20 +22,7 @@ def _is_gpu_machine(_snapshot: Snapshot, facts: Facts) -> bool:
     arises=_is_gpu_machine,
 )
 def example_thing(snapshot: Snapshot, _facts: Facts) -> Outcome | None:
-    """The problem in a short sentence.
-
-    What it checks
-        Checks that the running kernel is not the example of this template.
-
-    Why it matters
-        What fails when the problem is there, and how a user notices it.
-
-    How to fix
-        The steps, with the commands.
-
-    Sources
-        The title of the page that says so: https://docs.nvidia.com/cuda/cuda-installation-guide-linux/
-    """
+    """The problem in a short sentence."""
     platform = snapshot.platform or Platform()
     release = platform.kernel_release or ""
     evidence = evidence_of("running kernel", platform, "kernel_release")
