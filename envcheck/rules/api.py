@@ -227,11 +227,15 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     """Names of the rules whose findings on the same subject, or the machine, suppress its own; ``EVERYTHING``: any."""
 
     name: str = ""
+    title: str = ""
+    """The problem in a sentence, without a full stop."""
     function: RuleFunction = _undecided
 
-    def __call__(self, function: Callable[[S, Facts], Outcome | None] | Callable[[], None]) -> Rule:
-        """The rule of that name; a function without parameters is the page of a rule that never ``arises``."""
-        return msgspec.structs.replace(self, name=function.__name__.replace("_", "-"), function=function)
+    def __call__(self, function: Callable[[S, Facts], Outcome | None]) -> Rule:
+        """The rule that the function judges for, by its name and title (``python -OO`` drops the docstring)."""
+        name = function.__name__.replace("_", "-")
+        title = (function.__doc__ or as_text(page_of(name))).partition("\n")[0].rstrip(".")
+        return msgspec.structs.replace(self, name=name, title=title, function=function)
 
     def remedies(self, facts: Facts) -> tuple[Fix, ...]:
         """The fixes for an outcome that has none of its own."""
@@ -264,11 +268,6 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     def documentation(self) -> str:
         """What ``envcheck rule NAME`` prints, without a line break at the end: its page, read now."""
         return as_text(page_of(self.name))
-
-    @property
-    def title(self) -> str:
-        """The problem in a sentence. ``python -OO`` drops docstrings: the page has it too."""
-        return (self.function.__doc__ or self.documentation).partition("\n")[0].rstrip(".")
 
     @property
     def sources(self) -> tuple[Source, ...]:

@@ -9,7 +9,7 @@ from envcheck.compat.relations.driver_cuda import minor_compatible
 from envcheck.compat.relations.gpu_code import code_runs_on
 from envcheck.compat.relations.gpu_cuda import cuda_targets
 from envcheck.compat.relations.torch import torch_row
-from envcheck.rules.api import Facts, Outcome, evidence_of, never, rule
+from envcheck.rules.api import Facts, Outcome, evidence_of, rule
 from envcheck.rules.facts.frameworks import framework_named, full_name
 from envcheck.rules.facts.machine import gpu_title
 from envcheck.rules.fixes.fits import incompatible
@@ -223,26 +223,3 @@ def _compiling_packages(environment: Environment, facts: Facts) -> Evidence:
     return Evidence(
         what="compiles on this machine", value=", ".join(_compiling(environment, facts)), source="wheel metadata"
     )
-
-
-_SUPPORTED_COMPILER = (
-    Fix(text="Install a C++ compiler that this CUDA release supports, and name it: NVCC_CCBIN=/usr/bin/g++-12"),
-    Fix(text="Or compile with a newer CUDA toolkit, or install a wheel that is already compiled"),
-)
-
-
-@rule(layer="framework", arises=never, remedy=_SUPPORTED_COMPILER)
-def host_compiler_unsupported() -> None:
-    """No C++ compiler that the CUDA toolkit supports."""
-
-
-_NEWER_TOOLKIT = (
-    Fix(text="See which toolkit the build takes", command=("nvcc", "--version")),
-    Fix(text="Install a toolkit of the CUDA release that PyTorch was built with, and let CUDA_HOME and PATH name it"),
-    Fix(text="Or install a wheel that is already compiled for your PyTorch, Python and CUDA"),
-)
-
-
-@rule(layer="framework", arises=never, remedy=_NEWER_TOOLKIT)
-def toolkit_too_old() -> None:
-    """The CUDA toolkit is older than a build demands."""

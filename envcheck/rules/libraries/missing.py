@@ -32,13 +32,13 @@ from envcheck.rules.facts.machine import and_more, on_tegra, plural
 from envcheck.rules.facts.trials import TRIAL_RULES, ran_on_gpu
 from envcheck.rules.fixes.install import How, in_steps, install
 from envcheck.rules.fixes.libraries import (
+    SYSTEM_LIBRARY,
     add_folders,
     install_framework_again,
     install_libraries,
     install_or_locate_library,
 )
 from envcheck.rules.fixes.reinstall import reinstall
-from envcheck.rules.libraries.loading import INSTALL_IT
 from envcheck.rules.libraries.stated import stated_misfit, states_versions
 from envcheck.rules.libraries.symbols import use_right_copy
 from envcheck.rules.packages.shipped import is_damaged, owner_of
@@ -202,7 +202,7 @@ def library_not_found(subject: FrameworkSubject, facts: Facts) -> Outcome | None
     elif brought or (looking and framework.looks_in_wheels is False):
         mends = (*looking, *brings)
     else:
-        others = tuple(Fix(text=INSTALL_IT) for load in found[:1] if name_in(load) is None and load.path is None)
+        others = tuple(SYSTEM_LIBRARY for load in found[:1] if name_in(load) is None and load.path is None)
         mends = (*(brings or _reinstall_framework(subject, facts)), *looking, *others)
     return Outcome(
         status="warn" if are_opened_late(found, framework, facts) else missing_status(subject, facts),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from envcheck.checks import Evidence, Fix
 from envcheck.compat.error_lines import lines_with, nccl_releases
 from envcheck.compat.relations.libraries import is_older
-from envcheck.rules.api import Facts, FrameworkSubject, Outcome, never, passed, rule
+from envcheck.rules.api import Facts, FrameworkSubject, Outcome, passed, rule
 from envcheck.rules.facts.frameworks import full_name
 from envcheck.rules.facts.libraries import load_evidence, loads_are_known, loads_of, missing_because
 from envcheck.rules.facts.trials import TRIAL_RULES, imported
@@ -61,44 +61,3 @@ def nccl_version_mismatch(subject: FrameworkSubject, facts: Facts) -> Outcome | 
         evidence=(*load_evidence([load]), built),
         fixes=(*drop_from_variable([load], facts), *install_library_again("nccl", subject, facts)),
     )
-
-
-_RIGHT_INTERFACE = (
-    Fix(
-        text="Set NCCL_SOCKET_IFNAME to an interface that is up, or unset it",
-        command=("env", "-u", "NCCL_SOCKET_IFNAME", "NCCL_DEBUG=INFO", "python"),
-    ),
-    Fix(text="List the interfaces", command=("ip", "-brief", "address")),
-    Fix(text="Give a container without a network one: docker run --network host …"),
-)
-
-
-@rule(layer="library", arises=never, remedy=_RIGHT_INTERFACE)
-def nccl_no_interface() -> None:
-    """NCCL finds no network interface."""
-
-
-_OWN_GPU_EACH = (
-    Fix(text="Start at most one process for each GPU, and give each its own: torch.cuda.set_device(LOCAL_RANK)"),
-    Fix(text="Compare the number of processes with the GPUs that are visible", command=("nvidia-smi", "-L")),
-)
-
-
-@rule(layer="framework", arises=never, remedy=_OWN_GPU_EACH)
-def ranks_share_gpu() -> None:
-    """Two processes of a job use one GPU."""
-
-
-_UNLIMITED = (
-    Fix(text="In a container: start it with --ulimit memlock=-1"),
-    Fix(
-        text="On a host: set memlock to unlimited in /etc/security/limits.conf, and LimitMEMLOCK=infinity for the "
-        "scheduler's service (slurmd, kubelet, docker)",
-        who="root",
-    ),
-)
-
-
-@rule(layer="container", scope="container", arises=never, remedy=_UNLIMITED)
-def locked_memory_too_small() -> None:
-    """The limit for locked memory is too small for InfiniBand."""

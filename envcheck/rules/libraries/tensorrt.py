@@ -6,7 +6,7 @@ import re
 
 from envcheck.checks import Evidence, Fix
 from envcheck.compat.relations.libraries import same_version
-from envcheck.rules.api import Facts, FrameworkSubject, Outcome, never, passed, rule
+from envcheck.rules.api import Facts, FrameworkSubject, Outcome, passed, rule
 from envcheck.rules.facts.frameworks import full_name
 from envcheck.rules.facts.libraries import loads_are_known, missing_because
 from envcheck.rules.facts.library_names import name_of
@@ -100,17 +100,3 @@ def _mixed_libraries(name: str, one: Load, other: Load) -> Outcome:
         ),
         fixes=(Fix(text=f"Install {other.name} and {one.name} in one release, or remove one from the loader's path"),),
     )
-
-
-_BUILD_AGAIN = (
-    Fix(text="Build the engine again with the TensorRT release and on the GPU model that will run it"),
-    Fix(
-        text="Or run it with the TensorRT that built it",
-        command=("python", "-m", "pip", "show", "tensorrt"),
-    ),
-)
-
-
-@rule(layer="library", arises=never, remedy=_BUILD_AGAIN)
-def tensorrt_engine_mismatch() -> None:
-    """A TensorRT engine was built by another release, or for another GPU."""

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from envcheck.checks import STATUSES, Fix
-from envcheck.rules.api import Facts, FrameworkSubject, Outcome, evidence_of, never, passed, rule
+from envcheck.rules.api import Facts, FrameworkSubject, Outcome, evidence_of, passed, rule
 from envcheck.rules.facts.frameworks import full_name
 from envcheck.rules.facts.machine import may_have_gpus
 from envcheck.rules.facts.trials import ran_on_gpu
-from envcheck.rules.fixes.commands import pip_command
 from envcheck.rules.fixes.install import How, install
 from envcheck.rules.packages.beside_torch import misfit, packages_of, torch_of
 from envcheck.rules.packages.torch import not_built_for
@@ -87,18 +86,3 @@ def _reinstall(framework: Framework, facts: Facts) -> tuple[Fix, ...]:
     build = ("--no-cache-dir", *(("--no-build-isolation",) if compiled else ()))
     wanted = f"{framework.name}=={public}" if public else framework.name
     return install(facts, (wanted,), f"Install {framework.name} again", How(build=build, alone=True, again=True))
-
-
-def _without_isolation(facts: Facts) -> tuple[Fix, ...]:
-    return (
-        Fix(
-            text="Install PyTorch first, then the package without build isolation",
-            command=pip_command(facts.environment, "install", "--no-build-isolation", "PACKAGE"),
-        ),
-        Fix(text="Or install a wheel of the package that is compiled for this PyTorch, CUDA and Python"),
-    )
-
-
-@rule(layer="framework", arises=never, remedy=_without_isolation)
-def build_does_not_see_torch() -> None:
-    """A build of an extension does not see PyTorch."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from envcheck.checks import Evidence, Fix
-from envcheck.rules.api import Facts, Outcome, evidence_of, never, passed, rule
+from envcheck.rules.api import Facts, Outcome, evidence_of, passed, rule
 from envcheck.rules.facts.machine import driver_of, in_container, on_tegra
 from envcheck.rules.fixes.driver import installer
 from envcheck.snapshot import ContainerHost, Snapshot
@@ -120,18 +120,3 @@ def _connect(host: ContainerHost) -> tuple[Fix, ...]:
         ),
         Fix(text="Then restart Docker", command=("sudo", "systemctl", "restart", "docker"), who="root", risk=risk),
     )
-
-
-_LET_IT_MANAGE = (
-    Fix(
-        text="Rootless: set no-cgroups = true in the section [nvidia-container-cli] of "
-        "/etc/nvidia-container-runtime/config.toml, or use CDI (--device nvidia.com/gpu=all)",
-        who="root",
-    ),
-    Fix(text="Otherwise update the NVIDIA Container Toolkit: old releases know only cgroup v1", who="root"),
-)
-
-
-@rule(layer="container", scope="container", arises=never, remedy=_LET_IT_MANAGE, explains=("container-without-gpu",))
-def container_cgroups_refused() -> None:
-    """The NVIDIA Container Toolkit cannot set a container's device rules."""

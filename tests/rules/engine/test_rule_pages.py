@@ -33,7 +33,7 @@ def test_the_page_has_name_title_and_sections(rule: Rule) -> None:
     page = rule_markdown(rule)
     head, title, *_ = page.split("\n\n")
     assert head == f"# `{rule.name}`"
-    assert title == rule.function.__doc__, "the function says the title, and so does the page"
+    assert title == f"{rule.title}.", "the function or the row says the title, and so does the page"
     _, *sections = re.split(r"(?m)^## ", page)
     assert [section.partition("\n")[0] for section in sections] == HEADINGS
     assert all(section.partition("\n")[2].strip() for section in sections)
