@@ -181,7 +181,7 @@ def write_sources(place: Path) -> None:
     names = pages()
     for file in sorted(each for each in DOCS.rglob("*") if each.is_file()):
         own = file.relative_to(DOCS)
-        if own.parts[0] == "man" or file.suffix == ".py":
+        if own.parts[0] in ("man", "rules") or file.suffix == ".py":
             continue
         (place / own).parent.mkdir(parents=True, exist_ok=True)
         if file.suffix == ".md":
@@ -229,8 +229,9 @@ def _with_files_outside(page: Path, place: Path) -> str:
 
 
 def pages() -> list[str]:
-    """The pages of ``docs/`` in the order of the guide, as ``fleet/README``."""
+    """The pages of ``docs/`` but for those of the rules, in the order of the guide, as ``fleet/README``."""
     found = sorted(str(file.relative_to(DOCS).with_suffix("")) for file in DOCS.rglob("*.md"))
+    found = [name for name in found if not name.startswith("rules/")]
     return [*FIRST, *(name for name in found if name not in FIRST)]
 
 

@@ -26,20 +26,7 @@ def _is_gpu_machine(_snapshot: Snapshot, facts: Facts) -> bool:
     arises=_is_gpu_machine,  # whether the question exists at all; leave it out where it always does
 )
 def example_thing(snapshot: Snapshot, _facts: Facts) -> Outcome | None:
-    """The problem in a short sentence.
-
-    What it checks
-        Checks that the running kernel is not the example of this template.
-
-    Why it matters
-        What fails when the problem is there, and how a user notices it.
-
-    How to fix
-        The steps, with the commands.
-
-    Sources
-        The title of the page that says so: https://docs.nvidia.com/cuda/cuda-installation-guide-linux/
-    """
+    """The problem in a short sentence."""
     # Compare no versions here: call a relation of envcheck/compat/relations/. Return a passing title that states the
     # fact that holds, an Outcome with evidence and fixes, or None where the question does not arise after all.
     platform = snapshot.platform or Platform()

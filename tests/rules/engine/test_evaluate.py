@@ -27,22 +27,7 @@ def declared(
     """A rule on the machine that always concludes the same."""
 
     def always_so(_snapshot: Snapshot, _facts: Facts) -> Outcome | None:
-        """It is so.
-
-        What it checks
-            Nothing.
-
-        Why it matters
-            It does not.
-
-        How to fix
-            Not at all.
-
-        Sources
-            A page: https://example.org/a
-            A page with a long address:
-                https://example.org/b
-        """
+        """It is so."""
         return Outcome(status=status, title="so", fixes=fixes, sources=sources)
 
     return rule(layer="driver", scope="node", **how)(always_so)  # type: ignore[arg-type]
@@ -76,6 +61,15 @@ PAGES = (
 )
 
 
+@pytest.fixture
+def _page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The page of the rule that always concludes the same."""
+    monkeypatch.setattr("envcheck.rules.documentation.folder", {"docs/rules": tmp_path}.__getitem__)
+    links = "".join(f"- [{page.title}]({page.address})\n" for page in PAGES)
+    (tmp_path / "always-so.md").write_text(f"# `always-so`\n\nIt is so.\n\n## Sources\n\n{links}")
+
+
+@pytest.mark.usefixtures("_page")
 @pytest.mark.parametrize(("status", "cited"), [("fail", PAGES), ("note", PAGES), ("pass", ()), ("unknown", ())])
 def test_a_finding_cites_the_pages_of_its_rule(status: Status, cited: tuple[Source, ...]) -> None:
     found = put(declared(status))
@@ -87,6 +81,7 @@ PACKAGE = Source(title="torch's metadata", address="PyPI torch")
 ROW = Source(title="A row of the matrix", address="https://example.org/row")
 
 
+@pytest.mark.usefixtures("_page")
 @pytest.mark.parametrize(
     ("own", "cited"), [((ROW,), (ROW,)), ((PACKAGE, ROW), (PACKAGE, ROW)), ((PACKAGE,), (PACKAGE, *PAGES))]
 )
