@@ -227,11 +227,7 @@ def test_a_gpu_that_the_matrix_knows_is_no_finding(name: str) -> None:
     assert not [check for check in verdict_of(f"gpu=={name}").checks if check.rule == ASSUMPTION]
 
 
-MACHINES = (
-    "gpu==H100,driver==550.54.14",
-    "gpu==RTX 5090,driver==570.86.10",
-    "gpu==V100,driver==470.82.01",
-)
+MACHINES = ("gpu==H100,driver==550.54.14", "gpu==RTX 5090,driver==570.86.10", "gpu==V100,driver==470.82.01")
 STATED = (
     *("onnxruntime-gpu==1.28.0", "tensorflow==2.19.0", "jax==0.4.30", "vllm==0.6.0", "cupy-cuda12x==13.3.0"),
     *("cupy-cuda11x==13.3.0", "paddlepaddle-gpu==2.6.1", "nvidia-cudnn-cu12==9.1.0.70", "torch==2.7.0", "foo==1.0"),

@@ -159,10 +159,7 @@ SECRET_TEXTS = (
     ("ghp_abcdefghijklmnopqrstuv in a line", "*** in a line"),
     ("eyJhbGciOiJI.eyJzdWIiOiIx.abcdefghij", "***"),
     ("TOKENIZERS_PARALLELISM=false", "TOKENIZERS_PARALLELISM=false"),
-    (
-        "keyboard = x, monkey: y, https://docs.nvidia.com/a@b",
-        "keyboard = x, monkey: y, https://docs.nvidia.com/a@b",
-    ),
+    ("keyboard = x, monkey: y, https://docs.nvidia.com/a@b", "keyboard = x, monkey: y, https://docs.nvidia.com/a@b"),
     ("https://docs.nvidia.com/cuda/", "https://docs.nvidia.com/cuda/"),
 )
 

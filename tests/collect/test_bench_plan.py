@@ -67,12 +67,7 @@ def test_what_was_seen_before_goes_along() -> None:
     (told,) = asked(machine(gpu), full=True, only=("gemm",))["gpus"]
     assert told["uuid"] == gpu.uuid
     assert told["numa_node"] == 1
-    assert told["before"] == {
-        "utilisation_before": 5.0,
-        "memory_before": 0,
-        "temperature_before": 30.0,
-        "ecc": True,
-    }
+    assert told["before"] == {"utilisation_before": 5.0, "memory_before": 0, "temperature_before": 30.0, "ecc": True}
 
 
 def test_the_wish_goes_along() -> None:

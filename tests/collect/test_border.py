@@ -36,10 +36,7 @@ WRONG: dict[str, tuple[str, str]] = {
         'out._write(b\'{"probe": "\' + NAME.encode() + b\'", "fact": {"platform": {"host": "\\xff"}}}\\n\')',
         "it sent a fact that is not UTF-8",
     ),
-    "not an object": (
-        "out._write(b'[]\\n')",
-        "it sent a message of the wrong shape: Expected `object`, got `array`",
-    ),
+    "not an object": ("out._write(b'[]\\n')", "it sent a message of the wrong shape: Expected `object`, got `array`"),
     "unknown message": (
         "out._send({'facts': {}})",
         "it sent a message of the wrong shape: Object contains unknown field `facts`",
@@ -60,10 +57,7 @@ WRONG: dict[str, tuple[str, str]] = {
         "out.fact({'toolkits': {'items': [{}]}})",
         "it sent a fact of the wrong shape: Object missing required field `path` - at `$.toolkits.items[0]`",
     ),
-    "unknown section": (
-        "out.fact({'gpu': []})",
-        "it sent a fact of the wrong shape: the Snapshot has no `$.gpu`",
-    ),
+    "unknown section": ("out.fact({'gpu': []})", "it sent a fact of the wrong shape: the Snapshot has no `$.gpu`"),
     "unknown field": (
         "out.fact({'gpus': {'items': [{'memory': {'size': 1}}]}})",
         "it sent a fact of the wrong shape: the Snapshot has no `$.gpus.items[0].memory.size`",

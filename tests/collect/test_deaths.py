@@ -18,16 +18,8 @@ DEATHS: dict[str, tuple[str, str, str]] = {
     "abort": ("import os; os.abort()", "crashed", "crashed: SIGABRT while importing torch"),
     "killed": ("import os; os.kill(os.getpid(), 9)", "crashed", "killed by SIGKILL while importing torch"),
     "real-time signal": ("import os; os.kill(os.getpid(), 40)", "crashed", "killed by signal 40 while importing torch"),
-    "_exit": (
-        "import os; os._exit(3)",
-        "failed",
-        "exited with status 3 while importing torch",
-    ),
-    "_exit with success": (
-        "import os; os._exit(0)",
-        "failed",
-        "exited with status 0 while importing torch",
-    ),
+    "_exit": ("import os; os._exit(3)", "failed", "exited with status 3 while importing torch"),
+    "_exit with success": ("import os; os._exit(0)", "failed", "exited with status 0 while importing torch"),
     "sys.exit": ("import sys; sys.exit(3)", "failed", "SystemExit: 3"),
     "raise": ("raise ValueError('first\\nsecond')", "failed", "ValueError: first second"),
     "raise what cannot be shown": (
@@ -35,11 +27,7 @@ DEATHS: dict[str, tuple[str, str, str]] = {
         "failed",
         "Odd",
     ),
-    "closed line": (
-        "import os; os.closerange(3, 64)",
-        "failed",
-        "exited with status 1 while importing torch",
-    ),
+    "closed line": ("import os; os.closerange(3, 64)", "failed", "exited with status 1 while importing torch"),
 }
 
 

@@ -32,10 +32,7 @@ LEFTOVERS: dict[str, tuple[str, int]] = {
         FORK.format(in_child="[signal.signal(s, signal.SIG_IGN) for s in (1, 2, 15)]; os.setsid(); "),
         1,
     ),
-    "grandchild with the output": (
-        "system(b'setsid sh -c \"while :; do echo y; done\" &')",
-        1,
-    ),
+    "grandchild with the output": ("system(b'setsid sh -c \"while :; do echo y; done\" &')", 1),
 }
 
 

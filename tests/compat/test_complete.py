@@ -7,16 +7,7 @@ import pytest
 
 from envcheck.compat.load import load_matrix
 from envcheck.enrich.complete import complete, driver_os
-from envcheck.snapshot import (
-    Distribution,
-    Driver,
-    Environment,
-    Framework,
-    Gpu,
-    Listing,
-    Platform,
-    Snapshot,
-)
+from envcheck.snapshot import Distribution, Driver, Environment, Framework, Gpu, Listing, Platform, Snapshot
 from tests.every import every
 
 MATRIX = load_matrix()

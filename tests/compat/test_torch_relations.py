@@ -108,12 +108,7 @@ def test_there_is_no_build_for_a_cuda_that_was_not_built() -> None:
     ]
 )
 def test_the_newest_build_that_fits(
-    version: str | None,
-    gpus: list[str],
-    driver: str,
-    os: Os,
-    python: str | None,
-    first: tuple[str, str] | None,
+    version: str | None, gpus: list[str], driver: str, os: Os, python: str | None, first: tuple[str, str] | None
 ) -> None:
     capabilities = [parsed for text in gpus if (parsed := ComputeCapability.parse(text))]
     found = builds_that_fit(MATRIX, version, capabilities, DriverRelease.parse(driver), os, python)

@@ -110,10 +110,7 @@ FORMS: dict[str, tuple[str, tuple[str, ...]]] = {
         "Running torch 2.5.1+cu124 on my new RTX5090 under Ubuntu 24.04 gives nothing but errors.",
         ("gpu-code-missing",),
     ),
-    "sentence3": (
-        "My setup: GeForce RTX 5090 (32GB), driver 572.16, torch==2.5.1+cu124.",
-        ("gpu-code-missing",),
-    ),
+    "sentence3": ("My setup: GeForce RTX 5090 (32GB), driver 572.16, torch==2.5.1+cu124.", ("gpu-code-missing",)),
     "yaml": (
         "environment:\n  gpu: NVIDIA GeForce RTX 5090\n  torch: 2.5.1+cu124\n  python: 3.11",
         ("gpu-code-missing",),
@@ -136,10 +133,7 @@ FORMS: dict[str, tuple[str, tuple[str, ...]]] = {
         "| Component | Version |\n|---|---|\n| GPU | RTX 5090 |\n| PyTorch | 2.5.1+cu124 |\n| Driver | 572.16 |",
         ("gpu-code-missing",),
     ),
-    "mdbold": (
-        "- **GPU**: RTX 5090\n- **PyTorch**: `2.5.1+cu124`\n- **OS**: Windows 11",
-        ("gpu-code-missing",),
-    ),
+    "mdbold": ("- **GPU**: RTX 5090\n- **PyTorch**: `2.5.1+cu124`\n- **OS**: Windows 11", ("gpu-code-missing",)),
     "smi-csv": (
         (
             "$ nvidia-smi --query-gpu=name,driver_version,compute_cap --format=csv\n"
@@ -294,18 +288,9 @@ FORMS: dict[str, tuple[str, tuple[str, ...]]] = {
         ),
         ("gpu-code-missing",),
     ),
-    "torchrun-table": (
-        "torch            2.5.1+cu124\nGPU              NVIDIA GeForce RTX 5090",
-        ("gpu-code-missing",),
-    ),
-    "equals": (
-        "gpu=RTX 5090 torch=2.5.1+cu124 os=linux",
-        ("gpu-code-missing",),
-    ),
-    "whl-name": (
-        "pip install torch-2.5.1+cu124-cp311-cp311-win_amd64.whl\nNVIDIA RTX 5090",
-        ("gpu-code-missing",),
-    ),
+    "torchrun-table": ("torch            2.5.1+cu124\nGPU              NVIDIA GeForce RTX 5090", ("gpu-code-missing",)),
+    "equals": ("gpu=RTX 5090 torch=2.5.1+cu124 os=linux", ("gpu-code-missing",)),
+    "whl-name": ("pip install torch-2.5.1+cu124-cp311-cp311-win_amd64.whl\nNVIDIA RTX 5090", ("gpu-code-missing",)),
     "dkms": (
         "$ uname -r\n6.8.0-49-generic\n$ dkms status\nnvidia/550.127.05, 6.8.0-48-generic, x86_64: installed",
         ("kernel-module-missing",),
@@ -330,12 +315,7 @@ FORMS: dict[str, tuple[str, tuple[str, ...]]] = {
             "GPU models and configuration: Could not collect\n"
             "Nvidia driver version: Could not collect"
         ),
-        (
-            "driver-not-installed",
-            "container-without-gpu",
-            "no-gpu-visible",
-            "driver-not-loaded",
-        ),
+        ("driver-not-installed", "container-without-gpu", "no-gpu-visible", "driver-not-loaded"),
     ),
     "nvcc-list": (
         (
@@ -386,18 +366,9 @@ FORMS: dict[str, tuple[str, tuple[str, ...]]] = {
         "deviceQuery says compute capability 5.2 and torch.cuda.get_arch_list() gives ['sm_75', 'sm_80', 'sm_120']",
         ("gpu-code-missing",),
     ),
-    "stated-and-asked": (
-        "torch 2.3.0+cpu\nI have an RTX 3060, why is training so slow?",
-        ("cpu-only-build",),
-    ),
-    "asked-of-mine": (
-        "Why is my RTX 4070 not used? torch 2.3.0+cpu",
-        ("cpu-only-build",),
-    ),
-    "asked-of-another": (
-        "Would it run faster on an RTX 5090? torch 2.5.1+cu124",
-        ("none",),
-    ),
+    "stated-and-asked": ("torch 2.3.0+cpu\nI have an RTX 3060, why is training so slow?", ("cpu-only-build",)),
+    "asked-of-mine": ("Why is my RTX 4070 not used? torch 2.3.0+cpu", ("cpu-only-build",)),
+    "asked-of-another": ("Would it run faster on an RTX 5090? torch 2.5.1+cu124", ("none",)),
     "other-maker-in-a-sentence": (
         "I have an AMD Radeon RX 7900 XTX and installed torch 2.4.0+cu121. torch.cuda.is_available() is False.",
         ("no-nvidia-gpu",),
@@ -414,10 +385,7 @@ FORMS: dict[str, tuple[str, tuple[str, ...]]] = {
         ),
         ("mig-without-instances",),
     ),
-    "slurm-shell": (
-        "$ srun -p gpu --pty bash\n$ nvidia-smi\nNo devices were found",
-        ("no-gpu-visible",),
-    ),
+    "slurm-shell": ("$ srun -p gpu --pty bash\n$ nvidia-smi\nNo devices were found", ("no-gpu-visible",)),
     "module-and-list": (
         (">>> onnxruntime.__version__\n'1.20.1'\npip list: onnxruntime 1.20.1, onnxruntime-gpu 1.20.1"),
         ("onnxruntime-cpu-and-gpu",),
@@ -439,14 +407,8 @@ FORMS: dict[str, tuple[str, tuple[str, ...]]] = {
         "RTX 5080, Ubuntu 24.04\n$ sudo apt install nvidia-driver-570\n$ nvidia-smi\nNo devices were found",
         ("gpu-unsupported-by-driver",),
     ),
-    "open-module-on-blackwell": (
-        "RTX 5090 with nvidia-driver-570-open",
-        ("none",),
-    ),
-    "two-modules-tried": (
-        "I tried nvidia-driver-570 and nvidia-driver-570-open with my RTX 5090",
-        ("none",),
-    ),
+    "open-module-on-blackwell": ("RTX 5090 with nvidia-driver-570-open", ("none",)),
+    "two-modules-tried": ("I tried nvidia-driver-570 and nvidia-driver-570-open with my RTX 5090", ("none",)),
     "cudnn-of-dpkg": (
         (
             "$ dpkg -l | grep cudnn\n"
@@ -469,14 +431,8 @@ FORMS: dict[str, tuple[str, tuple[str, ...]]] = {
         "A local run reports torch 2.7.0+cpu, torch.version.cuda None, torch.cuda.is_available False.",
         ("cpu-only-build",),
     ),
-    "cpu-repl": (
-        ">>> torch.__version__\n'2.5.1+cpu'\n>>> torch.cuda.is_available()\nFalse",
-        ("cpu-only-build",),
-    ),
-    "cpu-repl2": (
-        ">>> print(torch.version.cuda)\nNone\n>>> torch.cuda.is_available()\nFalse",
-        ("cpu-only-build",),
-    ),
+    "cpu-repl": (">>> torch.__version__\n'2.5.1+cpu'\n>>> torch.cuda.is_available()\nFalse", ("cpu-only-build",)),
+    "cpu-repl2": (">>> print(torch.version.cuda)\nNone\n>>> torch.cuda.is_available()\nFalse", ("cpu-only-build",)),
     "ver-cuda-none": (
         "torch.__version__: 2.3.1, torch.version.cuda: None, cuda available: False. RTX 3060",
         ("cpu-only-build",),
@@ -496,56 +452,24 @@ FORMS: dict[str, tuple[str, tuple[str, ...]]] = {
         "Windows 11, Python 3.10, tensorflow 2.15.0, RTX 3060\n>>> tf.config.list_physical_devices('GPU')\n[]",
         ("windows-gpu-unsupported",),
     ),
-    "driver-old": (
-        "torch 2.5.1+cu124, driver 470.82.01, RTX 3090",
-        ("driver-too-old",),
-    ),
-    "driver-old2": (
-        "I use PyTorch 2.1.0 (CUDA 12.1) on a Tesla T4 with NVIDIA driver 470.57.02.",
-        ("driver-too-old",),
-    ),
-    "driver-old-mdtable": (
-        "| driver | 450.80.02 |\n| torch | 2.0.1+cu117 |\n| GPU | Tesla V100 |",
-        ("none",),
-    ),
-    "family": (
-        "torch 2.4.0\ntorchvision 0.18.1",
-        ("torch-family-mismatch",),
-    ),
+    "driver-old": ("torch 2.5.1+cu124, driver 470.82.01, RTX 3090", ("driver-too-old",)),
+    "driver-old2": ("I use PyTorch 2.1.0 (CUDA 12.1) on a Tesla T4 with NVIDIA driver 470.57.02.", ("driver-too-old",)),
+    "driver-old-mdtable": ("| driver | 450.80.02 |\n| torch | 2.0.1+cu117 |\n| GPU | Tesla V100 |", ("none",)),
+    "family": ("torch 2.4.0\ntorchvision 0.18.1", ("torch-family-mismatch",)),
     "family-sentence": (
         "I upgraded to torch 2.4.0 but still have torchvision 0.18.1 and torchaudio 2.3.1 installed",
         ("torch-family-mismatch",),
     ),
-    "ort-both": (
-        "Successfully installed onnxruntime-1.17.0 onnxruntime-gpu-1.17.0",
-        ("onnxruntime-cpu-and-gpu",),
-    ),
-    "cudnn-tf": (
-        "tensorflow 2.3.1, CUDA 10.1, cuDNN 8.0",
-        ("cudnn-major-mismatch",),
-    ),
-    "cuda-tf": (
-        "tensorflow-gpu 2.4.0 with CUDA 10.1 and cuDNN 7.6",
-        (
-            "cuda-major-mismatch",
-            "cudnn-major-mismatch",
-        ),
-    ),
-    "numpy": (
-        "numpy 2.0.1, torch 2.2.0",
-        ("numpy-abi-mismatch",),
-    ),
+    "ort-both": ("Successfully installed onnxruntime-1.17.0 onnxruntime-gpu-1.17.0", ("onnxruntime-cpu-and-gpu",)),
+    "cudnn-tf": ("tensorflow 2.3.1, CUDA 10.1, cuDNN 8.0", ("cudnn-major-mismatch",)),
+    "cuda-tf": ("tensorflow-gpu 2.4.0 with CUDA 10.1 and cuDNN 7.6", ("cuda-major-mismatch", "cudnn-major-mismatch")),
+    "numpy": ("numpy 2.0.1, torch 2.2.0", ("numpy-abi-mismatch",)),
     "ollama": (
         (
             'time=2024 level=INFO source=gpu.go:221 msg="looking for compatible GPUs"\n'
             'time=2024 level=INFO source=gpu.go:386 msg="no compatible GPUs were discovered"'
         ),
-        (
-            "no-gpu-visible",
-            "driver-not-installed",
-            "driver-not-loaded",
-            "container-without-gpu",
-        ),
+        ("no-gpu-visible", "driver-not-installed", "driver-not-loaded", "container-without-gpu"),
     ),
     "llamacpp-blas0": (
         (
@@ -575,17 +499,11 @@ FORMS: dict[str, tuple[str, tuple[str, ...]]] = {
             "Events:\n"
             "  Warning  FailedScheduling  0/3 nodes are available: 3 Insufficient nvidia.com/gpu. preemption: 0/3 nodes are available"
         ),
-        (
-            "scheduler-lacks-gpu",
-            "container-toolkit-missing",
-        ),
+        ("scheduler-lacks-gpu", "container-toolkit-missing"),
     ),
     "winerr126": (
         'OSError: [WinError 126] The specified module could not be found. Error loading "C:\\\\Python\\\\lib\\\\site-packages\\\\torch\\\\lib\\\\c10_cuda.dll" or one of its dependencies.',
-        (
-            "library-not-found",
-            "cuda-library-missing",
-        ),
+        ("library-not-found", "cuda-library-missing"),
     ),
     "tf-template": (
         (
@@ -621,14 +539,8 @@ FORMS: dict[str, tuple[str, tuple[str, ...]]] = {
     "jax-tagged": ("jax 0.4.23\njaxlib==0.4.23+cuda12.cudnn89\ndriver 535.104.05, A100", ("none",)),
     "vllm-tagged": ("vllm==0.21.0+cu129\ntorch==2.11.0+cu128", ("none",)),
     "full-stop": ("PyTorch 2.5.1 (CUDA 12.4). NVIDIA GeForce RTX 5090. It hung.", ("gpu-code-missing",)),
-    "torch-cuda": (
-        "GPU: RTX 3090\nPyTorch: 2.1.0\nPyTorch CUDA: 12.1\nDriver: 470.57.02",
-        ("driver-too-old",),
-    ),
-    "smi-says": (
-        "nvidia-smi says 470.199.02 and I installed torch 2.3.0+cu121 on my 3090",
-        ("driver-too-old",),
-    ),
+    "torch-cuda": ("GPU: RTX 3090\nPyTorch: 2.1.0\nPyTorch CUDA: 12.1\nDriver: 470.57.02", ("driver-too-old",)),
+    "smi-says": ("nvidia-smi says 470.199.02 and I installed torch 2.3.0+cu121 on my 3090", ("driver-too-old",)),
     "pinned-by-vllm": ("vllm 0.6.3 on an RTX 5090 with driver 570.86.16", ("gpu-code-missing",)),
     "pinned-by-torchvision": ("torchvision 0.20.1+cu124\nRTX 5090", ("gpu-code-missing",)),
     "pins-differ": ("torchvision 0.20.1\nvllm 0.6.3\nRTX 4090", ("none",)),
@@ -731,10 +643,7 @@ FORMS: dict[str, tuple[str, tuple[str, ...]]] = {
         ("windows-gpu-unsupported",),
     ),
     "ort-project-and-package": ("onnxruntime-gpu==1.20.1\nONNX Runtime version: 1.20.1", ("none",)),
-    "ort-module-and-package": (
-        "onnxruntime-gpu==1.20.1\n>>> onnxruntime.__version__\n'1.20.1'",
-        ("none",),
-    ),
+    "ort-module-and-package": ("onnxruntime-gpu==1.20.1\n>>> onnxruntime.__version__\n'1.20.1'", ("none",)),
     "ort-module-of-another": (
         "onnxruntime-gpu==1.20.1\n>>> onnxruntime.__version__\n'1.18.0'",
         ("onnxruntime-cpu-and-gpu",),
@@ -744,18 +653,12 @@ FORMS: dict[str, tuple[str, tuple[str, ...]]] = {
         ("onnxruntime-cpu-and-gpu",),
     ),
     "cupy-project-and-package": ("CuPy version 13.3.0\ncupy-cuda12x 13.3.0", ("none",)),
-    "healthy1": (
-        "torch 2.5.1+cu124, driver 550.54.15, RTX 4090, Ubuntu 22.04",
-        ("none",),
-    ),
+    "healthy1": ("torch 2.5.1+cu124, driver 550.54.15, RTX 4090, Ubuntu 22.04", ("none",)),
     "healthy2": (
         "pytorch version: 2.7.0+cu128\nDevice: cuda:0 NVIDIA GeForce RTX 5090 : cudaMallocAsync\nDriver 572.83",
         ("none",),
     ),
-    "healthy3": (
-        "I upgraded from a GTX 1080 to an RTX 4090 and use torch 2.8.0+cu128",
-        ("none",),
-    ),
+    "healthy3": ("I upgraded from a GTX 1080 to an RTX 4090 and use torch 2.8.0+cu128", ("none",)),
     "healthy4": (
         "We support CUDA 11.8 and 12.4. Tested on A100 with PyTorch 2.5.1 with CUDA 12.4 and driver 535.104.05",
         ("none",),

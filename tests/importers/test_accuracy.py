@@ -50,14 +50,7 @@ def test_the_error_is_part_of_the_text() -> None:
 
 def test_the_totals_count_every_case_once() -> None:
     outcomes = [assess(case(NO_CODE, "gpu-code-missing")), assess(case(NO_CODE, "none", severity="healthy"))]
-    assert summary(outcomes) == {
-        "right": 1,
-        "tolerated": 0,
-        "wrong": 0,
-        "missed": 0,
-        "quiet": 0,
-        "false alarm": 1,
-    }
+    assert summary(outcomes) == {"right": 1, "tolerated": 0, "wrong": 0, "missed": 0, "quiet": 0, "false alarm": 1}
 
 
 def test_the_report_names_false_alarms_and_ends_with_success(

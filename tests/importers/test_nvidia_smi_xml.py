@@ -356,11 +356,7 @@ def test_attribute_defaults_of_an_internal_subset_have_no_effect() -> None:
 
 
 @pytest.mark.parametrize(
-    "text",
-    [
-        "<nvidia_smi_log>" + "<a>" * 1_000_000,
-        "<nvidia_smi_log>" + "<a/>" * 1_000_000 + "</nvidia_smi_log>",
-    ],
+    "text", ["<nvidia_smi_log>" + "<a>" * 1_000_000, "<nvidia_smi_log>" + "<a/>" * 1_000_000 + "</nvidia_smi_log>"]
 )
 def test_deep_and_endless_documents_are_refused(text: str) -> None:
     with pytest.raises(UsageError, match="the document was refused"):

@@ -126,11 +126,7 @@ def test_a_device_on_the_bus_and_its_driver() -> None:
 
 
 @pytest.mark.parametrize(
-    ("running", "built", "others"),
-    [
-        ("6.8.0-49-generic", False, ("6.8.0-48-generic",)),
-        ("6.8.0-48-generic", True, ()),
-    ],
+    ("running", "built", "others"), [("6.8.0-49-generic", False, ("6.8.0-48-generic",)), ("6.8.0-48-generic", True, ())]
 )
 def test_the_modules_that_dkms_installed(running: str, *, built: bool, others: tuple[str, ...]) -> None:
     text = f"{running}\nnvidia/550.127.05, 6.8.0-48-generic, x86_64: installed\n"

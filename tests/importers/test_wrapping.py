@@ -124,8 +124,7 @@ def test_facts_in_what_was_made_of_them(way: str, case: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "prefix",
-    ["> 2025-03-02T11:22:33.123456789Z ", "> worker-1  | ", "> [rank0]: ", "- > ", "> (Worker pid=7) "],
+    "prefix", ["> 2025-03-02T11:22:33.123456789Z ", "> worker-1  | ", "> [rank0]: ", "- > ", "> (Worker pid=7) "]
 )
 def test_what_stands_before_quoted_lines(prefix: str) -> None:
     text = ERRORS["gpu-code-missing"]

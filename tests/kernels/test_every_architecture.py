@@ -97,8 +97,7 @@ def test_old_and_new_are_claimed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("old", "new"),
-    [("atomicAdd(wrong, 1ull)", "atomicAdd(wrongly, 1ull)"), ("dp4a.s32.s32", "dp4a.s32.s33")],
+    ("old", "new"), [("atomicAdd(wrong, 1ull)", "atomicAdd(wrongly, 1ull)"), ("dp4a.s32.s32", "dp4a.s32.s33")]
 )
 def test_an_error_in_one_kernel_is_found(old: str, new: str, compilers: list[Nvrtc]) -> None:
     """One that the compiler finds, and one that only the assembler does, in a single variant."""

@@ -95,10 +95,7 @@ right = module.nn.dot_product_attention
 module.nn.dot_product_attention = lambda *given, scale, **more: right(*given, scale=1.5 * scale, **more)""",
             "jax-attention",
         ),
-        "a step at another rate": (
-            "probe.STEPS = works.Steps(width=64, batch=32, rate=0.013)",
-            "jax-training-step",
-        ),
+        "a step at another rate": ("probe.STEPS = works.Steps(width=64, batch=32, rate=0.013)", "jax-training-step"),
     },
     "onnxruntime": {
         "nothing": ("", ""),

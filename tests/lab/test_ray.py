@@ -133,13 +133,7 @@ def test_each_of_the_different_nodes_is_named(cluster: Running, tmp_path: Path) 
     started = time.monotonic()
     found = cluster.fleet("--command", f"{sys.executable} {tmp_path}/answer.py", "--timeout", "30")
     assert time.monotonic() - started < 120
-    assert sorted(node.problem for node in found.nodes) == [
-        "",
-        "",
-        "",
-        "it printed no report",
-        "no answer within 30 s",
-    ]
+    assert sorted(node.problem for node in found.nodes) == ["", "", "", "it printed no report", "no answer within 30 s"]
     host = {node.name: node.host for node in found.nodes}
     told = [(each.what, each.value, [host[place.node] for place in each.places]) for each in found.differences]
     assert told == [("release", "570.1", ["node00003"])]

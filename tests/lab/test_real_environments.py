@@ -132,11 +132,7 @@ def test_python_path_and_user_folder(tmp_path: Path) -> None:
     (user / "mine-1.0.dist-info").mkdir(parents=True)
     (user / "mine-1.0.dist-info" / "METADATA").write_text("Name: mine\nVersion: 1.0\n")
     (tmp_path / "first-packages").mkdir()
-    extra = {
-        "PYTHONPATH": f"/gone:{tmp_path}/first-packages",
-        "PYTHONUSERBASE": str(tmp_path),
-        "PYTHONNOUSERSITE": "",
-    }
+    extra = {"PYTHONPATH": f"/gone:{tmp_path}/first-packages", "PYTHONUSERBASE": str(tmp_path), "PYTHONNOUSERSITE": ""}
     agrees(examine(program, {**VARIABLES, **extra}), started(program, **extra))
 
 

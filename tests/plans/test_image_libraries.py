@@ -50,11 +50,7 @@ def test_what_an_image_has_of_the_libraries_decides(tmp_path: Path, text: str, s
 
 @pytest.mark.parametrize(
     ("pip", "status"),
-    [
-        ("cupy-cuda12x==13.3.0", "unknown"),
-        ("cupy-cuda12x==14.0.0", "unknown"),
-        ("'cupy-cuda12x[ctk]==14.0.0'", "pass"),
-    ],
+    [("cupy-cuda12x==13.3.0", "unknown"), ("cupy-cuda12x==14.0.0", "unknown"), ("'cupy-cuda12x[ctk]==14.0.0'", "pass")],
 )
 def test_cupy_needs_a_toolkit_but_no_cudnn(tmp_path: Path, pip: str, status: str) -> None:
     assert (

@@ -54,16 +54,7 @@ def test_lines_builds_and_extras_of_pipfile_lock(tmp_path: Path) -> None:
     assert packages(plan(tmp_path, Pipfile__lock=private))["torch"].build is None
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "[]",
-        "{}",
-        '{"default": 1}',
-        "[" * 99_999,
-    ],
-)
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"default": 1}', "[" * 99_999])
 def test_what_is_no_pipfile_lock_is_one_sentence(tmp_path: Path, text: str) -> None:
     with pytest.raises(UsageError, match=r"Pipfile\.lock"):
         plan(tmp_path, Pipfile__lock=text)

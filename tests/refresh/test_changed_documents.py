@@ -86,8 +86,7 @@ none = []
 
 
 @pytest.mark.parametrize(
-    ("position", "before"),
-    [(0, "[[release]]\nname = "), (1, "# --- b: a heading"), (2, "# The end.\n")],
+    ("position", "before"), [(0, "[[release]]\nname = "), (1, "# --- b: a heading"), (2, "# The end.\n")]
 )
 def test_a_row_is_written_as_by_hand_between_the_others(tmp_path: Path, position: int, before: str) -> None:
     rows = document(tmp_path)

@@ -299,9 +299,7 @@ def test_a_wrong_pin_is_corrected_and_what_metadata_does_not_tell_stays(served: 
 
 def test_a_row_is_split_where_its_releases_differ(served: Served, matrix: Path) -> None:
     add_demo(served, "1.1", "torch==2.3.1")
-    assert told(regenerate(served, matrix)) == [
-        "demo >=1.0,<1.2: needs differ: split into 2 rows",
-    ]
+    assert told(regenerate(served, matrix)) == ["demo >=1.0,<1.2: needs differ: split into 2 rows"]
     rows = {row.versions: row for row in read_folder(matrix).releases if row.name == "demo"}
     assert {versions: row.needs["torch"] for versions, row in rows.items()} == {
         "==1.0": "==2.4.0",

@@ -105,10 +105,7 @@ def test_a_fleet_joins_nodes_that_say_the_same() -> None:
         return type("Node", (), {"node": name, "findings": told})()
 
     problems = _problems([node("a", "GPU 1 is lost"), node("b", "GPU 1 is lost", "GPU 2 is lost")])
-    assert [(each.title, each.nodes) for each in problems] == [
-        ("GPU 1 is lost", ("a", "b")),
-        ("GPU 2 is lost", ("b",)),
-    ]
+    assert [(each.title, each.nodes) for each in problems] == [("GPU 1 is lost", ("a", "b")), ("GPU 2 is lost", ("b",))]
 
 
 def test_the_reason_for_slurm_names_no_gpu_whose_failure_is_ignored() -> None:

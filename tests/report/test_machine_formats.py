@@ -137,7 +137,7 @@ def test_json_has_the_keys_of_the_contract() -> None:
     }
     assert content["checks"][0]["explained_by"] is None
     assert set(content["checks"][0]["subject"]) == {
-        *("kind", "key", "index", "uuid", "pci_bus_id", "path", "environment"),
+        *("kind", "key", "index", "uuid", "pci_bus_id", "path", "environment")
     }
 
 

@@ -147,10 +147,7 @@ def test_the_shape_of_a_broken_machine() -> None:
     assert lines[4] == "Driver      ok    550.54.14, supports up to CUDA 12.4; cuInit ok"
     assert lines[5] == "Toolkit     -     none (wheels need none)"
     assert lines[6] == "Frameworks  FAIL  torch 2.5.1+cpu"
-    assert lines[7:9] == [
-        "Not tested: framework import (--deep), performance (--bench).",
-        "1 fail, 35 pass, 1 skipped",
-    ]
+    assert lines[7:9] == ["Not tested: framework import (--deep), performance (--bench).", "1 fail, 35 pass, 1 skipped"]
 
 
 def test_quiet_prints_the_verdict_and_its_cause() -> None:

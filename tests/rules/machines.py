@@ -215,11 +215,7 @@ def driver(release: str = RELEASE, **changes: Any) -> Driver:
 
 
 NO_DRIVER = Driver(
-    source="file",
-    installed=False,
-    nvml=NO_NVML,
-    cuda_init=NO_LIBCUDA,
-    libraries=Listing(items=(), complete=True),
+    source="file", installed=False, nvml=NO_NVML, cuda_init=NO_LIBCUDA, libraries=Listing(items=(), complete=True)
 )
 
 

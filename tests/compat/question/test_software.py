@@ -12,14 +12,7 @@ from envcheck.compat.question.wheels import covering
 from envcheck.compat.relations.torch import builds, tag_of
 from envcheck.compat.specifier import Version, covered, parse_specifier, parse_version
 from envcheck.compat.tables import ReleaseRow
-from tests.compat.asking import (
-    assert_does_not_fit,
-    assert_fits,
-    assert_nobody_can_tell,
-    judged,
-    questions,
-    verdict,
-)
+from tests.compat.asking import assert_does_not_fit, assert_fits, assert_nobody_can_tell, judged, questions, verdict
 from tests.every import every
 
 MATRIX = load_matrix()

@@ -5,14 +5,7 @@ from __future__ import annotations
 from envcheck.compat.load import load_matrix
 from envcheck.compat.specifier import covered, parse_version
 from envcheck.compat.tables import ReleaseRow
-from tests.compat.asking import (
-    answer,
-    assert_does_not_fit,
-    assert_fits,
-    assert_nobody_can_tell,
-    questions,
-    verdict,
-)
+from tests.compat.asking import answer, assert_does_not_fit, assert_fits, assert_nobody_can_tell, questions, verdict
 from tests.every import every
 
 COMPATIBLE = """

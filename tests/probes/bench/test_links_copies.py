@@ -150,12 +150,7 @@ HOST, HOST2, GPU, GPU2 = range(1000, 1004)
 
 @pytest.mark.parametrize(
     ("kind", "target", "source"),
-    [
-        ("host-to-device", GPU, HOST),
-        ("device-to-host", HOST, GPU),
-        ("both", GPU, HOST),
-        ("both", HOST2, GPU2),
-    ],
+    [("host-to-device", GPU, HOST), ("device-to-host", HOST, GPU), ("both", GPU, HOST), ("both", HOST2, GPU2)],
 )
 def test_one_wrong_byte_is_caught_in_either_direction(memories: Memories, kind: str, target: int, source: int) -> None:
     memories.spoil = last_of(target, source)(memories)

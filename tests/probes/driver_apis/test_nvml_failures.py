@@ -123,10 +123,7 @@ def test_a_status_that_the_binding_does_not_know_keeps_its_number(ask: Ask) -> N
         ("Error loading shared library libnvidia-ml.so.1: No such file or directory", "absent"),
         ("/usr/lib/libnvidia-ml.so.1: wrong ELF class: ELFCLASS32", "ok"),
         ("libfoo.so.2: cannot open shared object file: No such file or directory", "ok"),
-        (
-            "Error loading shared library libfoo.so.2: No such file or directory (needed by libnvidia-ml.so.1)",
-            "ok",
-        ),
+        ("Error loading shared library libfoo.so.2: No such file or directory (needed by libnvidia-ml.so.1)", "ok"),
     ],
 )
 def test_a_library_that_cannot_be_loaded(

@@ -196,12 +196,7 @@ def test_processes_are_listed_once_and_without_names(ask: Ask) -> None:
     computing = listed([{"pid": 11, "usedGpuMemory": 1 << 30}, {"pid": 12, "usedGpuMemory": 2 << 30}])
     drawing = listed([{"pid": 12, "usedGpuMemory": 2 << 30}, {"pid": 13, "usedGpuMemory": 1 << 20}])
     gpu = only_gpu(
-        ask(
-            h200(
-                nvmlDeviceGetComputeRunningProcesses_v3=computing,
-                nvmlDeviceGetGraphicsRunningProcesses_v3=drawing,
-            )
-        )
+        ask(h200(nvmlDeviceGetComputeRunningProcesses_v3=computing, nvmlDeviceGetGraphicsRunningProcesses_v3=drawing))
     )
     assert gpu.processes
     assert [(process.pid, process.kind, process.memory) for process in gpu.processes] == [

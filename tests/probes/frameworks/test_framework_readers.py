@@ -145,10 +145,7 @@ def test_jax_with_a_plugin(tree: Frameworks) -> None:
     part = found["jax-cuda12-plugin"]
     assert told(part, "version", "extends", "cuda", "problem") == ("0.12.0", "jax", "12", None)
     assert part.built_for == {"jaxlib": "0.12.0"}
-    assert part.binaries == (
-        f"{SITE}/jax_cuda12_plugin/_prng.so",
-        f"{SITE}/jax_plugins/xla_cuda12/xla_cuda_plugin.so",
-    )
+    assert part.binaries == (f"{SITE}/jax_cuda12_plugin/_prng.so", f"{SITE}/jax_plugins/xla_cuda12/xla_cuda_plugin.so")
 
 
 def test_a_plugin_without_its_compiler(tree: Frameworks) -> None:

@@ -107,11 +107,7 @@ def test_what_it_loads_is_what_is_predicted(room: Room, files: Sequence[str], as
     assert room.predicted(*asked) == truth
 
 
-TOOLKIT = (
-    "cuda-13.0/lib64/libcudart.so.13",
-    "cuda-13.0/lib64/libcusparseLt.so.0",
-    "cuda-13.0/nvvm/lib64/libnvvm.so.4",
-)
+TOOLKIT = ("cuda-13.0/lib64/libcudart.so.13", "cuda-13.0/lib64/libcusparseLt.so.0", "cuda-13.0/nvvm/lib64/libnvvm.so.4")
 
 
 @pytest.mark.parametrize(

@@ -89,12 +89,7 @@ def test_registers_that_only_root_may_read_leave_it_open(
 
 @pytest.mark.parametrize(
     "data",
-    [
-        config((AER, 0), (AER, 0), loop=True),
-        config((ACS, REDIRECT), size=0x104),
-        bytes([0xFF]) * 4096,
-        bytes(256),
-    ],
+    [config((AER, 0), (AER, 0), loop=True), config((ACS, REDIRECT), size=0x104), bytes([0xFF]) * 4096, bytes(256)],
     ids=["a loop", "cut off", "a device that is gone", "no extended space"],
 )
 def test_damaged_registers_name_no_port(run_probe: RunProbe, build_root: BuildRoot, data: bytes) -> None:

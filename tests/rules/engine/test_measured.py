@@ -23,11 +23,7 @@ from tests.rules.speed.measurements import figure, gemm, memory_copy, to_gpu, to
         ),
         (memory_copy(), "Device memory copy", "device-memory-copy"),
         (to_gpu(variant="pinned, near"), "Copy from host to GPU, pinned, near", "host-to-device-pinned-near"),
-        (
-            to_peer(peer="GPU-b"),
-            "Copy between GPUs, one direction, NVLink",
-            "peer-to-peer-one-direction-NVLink-GPU-b",
-        ),
+        (to_peer(peer="GPU-b"), "Copy between GPUs, one direction, NVLink", "peer-to-peer-one-direction-NVLink-GPU-b"),
         (figure("fma", 1.0, precision="fp64"), "FP64 FMA throughput", "fma-fp64"),
         (figure("latency-l2", 1e-7, "s"), "L2 latency", "latency-l2"),
     ],

@@ -84,10 +84,7 @@ def two_majors_of_cudnn() -> Snapshot:
         dist("torch", "2.5.1+cu124", requires=CUDNN_9),
     )
     environment = having(pytorch, tensorflow)
-    return but(
-        on(but(environment, distributions=there)),
-        libraries=Listing(items=(library,), complete=True),
-    )
+    return but(on(but(environment, distributions=there)), libraries=Listing(items=(library,), complete=True))
 
 
 # --- what would break something else ------------------------------------------------------------------------------

@@ -57,15 +57,7 @@ def test_pip_by_the_environments_own_interpreter() -> None:
 
 def test_uv() -> None:
     (fix,) = mend(venv(CPU_BUILD, manager="uv"))
-    assert fix.command == (
-        "uv",
-        "pip",
-        "install",
-        "--python",
-        VENV,
-        "torch==2.5.1+cu124",
-        "--torch-backend=cu124",
-    )
+    assert fix.command == ("uv", "pip", "install", "--python", VENV, "torch==2.5.1+cu124", "--torch-backend=cu124")
 
 
 def test_conda_for_what_conda_installed() -> None:
@@ -110,12 +102,7 @@ def test_the_companions_of_torch_come_along() -> None:
 
 @pytest.mark.parametrize(
     ("release", "backend"),
-    [
-        ("550.54.14", "cu124"),
-        ("580.65.06", "cu124"),
-        ("535.183.01", "cu121"),
-        ("450.80.02", "cu118"),
-    ],
+    [("550.54.14", "cu124"), ("580.65.06", "cu124"), ("535.183.01", "cu121"), ("450.80.02", "cu118")],
 )
 def test_the_build_is_one_that_the_driver_cuda(release: str, backend: str) -> None:
     assert mend(venv(CPU_BUILD), release)[0].command[-1] == f"{INDEX}{backend}"

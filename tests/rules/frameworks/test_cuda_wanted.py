@@ -27,11 +27,7 @@ WANTED: list[tuple[str, Snapshot, str]] = [
     ("a driver", text_of(driver=Driver(source="pasted text", release="535.54.03")), "535.54.03"),
     ("what a driver speaks", text_of(driver=Driver(source="pasted text", cuda="12.2")), "12.2"),
     ("a choice of GPUs", text_of(variables=variables(CUDA_VISIBLE_DEVICES="0,1")), "0,1"),
-    (
-        "CUDA's libraries",
-        text_of(environments=with_package("nvidia-nccl-cu12", "2.27.5")),
-        "2.27.5",
-    ),
+    ("CUDA's libraries", text_of(environments=with_package("nvidia-nccl-cu12", "2.27.5")), "2.27.5"),
     ("conda's toolkit", text_of(environments=with_package("cudatoolkit", "11.3.1")), "11.3.1"),
     (
         "an error",

@@ -237,14 +237,7 @@ def test_flash_attention_needs_a_newer_gpu_than_torch_does() -> None:
     assert fix.command == ()
 
 
-@every(
-    [
-        ("8.6.1", "12.0", "fail"),
-        ("8.6.1", "8.9", None),
-        ("10.3.0", "6.1", "fail"),
-        ("10.8.0", "12.0", None),
-    ]
-)
+@every([("8.6.1", "12.0", "fail"), ("8.6.1", "8.9", None), ("10.3.0", "6.1", "fail"), ("10.8.0", "12.0", None)])
 def test_documents_decide_where_the_gpu_code_is_not_known(
     version: str, capability: str, expected: Status | None
 ) -> None:

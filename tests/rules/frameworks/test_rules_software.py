@@ -4,15 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from envcheck.snapshot import (
-    Driver,
-    Environment,
-    Framework,
-    Gpu,
-    Listing,
-    Platform,
-    Snapshot,
-)
+from envcheck.snapshot import Driver, Environment, Framework, Gpu, Listing, Platform, Snapshot
 from tests.every import every
 from tests.rules.machines import (
     UBUNTU,

@@ -231,11 +231,7 @@ def test_heat_without_reasons_is_judged_by_what_was_pasted() -> None:
 
 @pytest.mark.parametrize(
     ("rule", "lacking"),
-    [
-        ("thermal-throttled", "throttle"),
-        ("row-remap-pending", "row_remap"),
-        ("gpu-needs-reset", "recovery_action"),
-    ],
+    [("thermal-throttled", "throttle"), ("row-remap-pending", "row_remap"), ("gpu-needs-reset", "recovery_action")],
 )
 def test_a_fact_that_a_probe_owed_is_unknown(rule: str, lacking: str) -> None:
     died = ProbeRun(name="nvml", status="crashed", detail="SIGSEGV", fills=("gpus",))

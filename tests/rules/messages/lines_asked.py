@@ -6,10 +6,10 @@ from __future__ import annotations
 
 EXAMPLES: dict[str, list[str]] = {
     "container-lost-gpu": [
-        "after systemctl daemon-reload the container still runs, but its next job fails: no CUDA-capable device is detected",
+        "after systemctl daemon-reload the container still runs, but its next job fails: no CUDA-capable device is detected"
     ],
     "container-toolkit-missing": [
-        'failed to inject devices: failed to stat CDI host device "/dev/dri/renderD129": no such file or directory',
+        'failed to inject devices: failed to stat CDI host device "/dev/dri/renderD129": no such file or directory'
     ],
     "container-without-gpu": [
         'failed to create task: runc create failed: "nvidia-smi": executable file not found in $PATH: unknown',
@@ -39,7 +39,7 @@ EXAMPLES: dict[str, list[str]] = {
         "Library not loaded: @rpath/libcudart.8.0.dylib",
     ],
     "cuda-major-mismatch": [
-        "Failed to load library libonnxruntime_providers_cuda.so: this ORT version does not support CUDA 13",
+        "Failed to load library libonnxruntime_providers_cuda.so: this ORT version does not support CUDA 13"
     ],
     "cudnn-missing": [
         "-- cuDNN V5.0 OR GREATER NOT FOUND. DLIB WILL NOT USE CUDA.",
@@ -48,9 +48,7 @@ EXAMPLES: dict[str, list[str]] = {
         "cudnn (ADVANCED)",
         "-- cuDNN not found",
     ],
-    "cudnn-mixed-copies": [
-        "ERROR: bundled cuDNN mixes multiple builds in /backends/lib:",
-    ],
+    "cudnn-mixed-copies": ["ERROR: bundled cuDNN mixes multiple builds in /backends/lib:"],
     "cudnn-too-old": [
         "cuDNN version is too old. Update to v5* or higher, was 4007.",
         "Use cuDNN 7.0.2 or higher for Volta.",
@@ -58,7 +56,7 @@ EXAMPLES: dict[str, list[str]] = {
         "cuDNN version >3 is required.",
     ],
     "damaged-distribution": [
-        "AttributeError: type object 'cupy.core.core.broadcast' has no attribute '__reduce_cython__'",
+        "AttributeError: type object 'cupy.core.core.broadcast' has no attribute '__reduce_cython__'"
     ],
     "driver-library-mismatch": [
         "cudaGetDeviceCount returned 803",
@@ -98,11 +96,9 @@ EXAMPLES: dict[str, list[str]] = {
         "运行时出现显卡驱动过低异常。",
     ],
     "extension-binary-missing": [
-        "OSError: cannot load library 'librmm.so': librmm.so: cannot open shared object file: No such file or directory",
+        "OSError: cannot load library 'librmm.so': librmm.so: cannot open shared object file: No such file or directory"
     ],
-    "fabric-manager-not-running": [
-        "cudaGetDeviceCount returned 802",
-    ],
+    "fabric-manager-not-running": ["cudaGetDeviceCount returned 802"],
     "gpu-code-missing": [
         "    requires device with capability <= (9, 0) but your GPU has capability (12, 0) (too new)",
         "CUDA binary kernel for this graphics card compute capability (12.0) not found.",
@@ -117,7 +113,7 @@ EXAMPLES: dict[str, list[str]] = {
         "[NVIDIA VIDEO FX]: disabled, unsupported GPU",
     ],
     "gpu-hidden": [
-        "F0827 18:30:32.719889 28360 relu_layer.cu:26] Check failed: error == cudaSuccess (10 vs. 0)  invalid device ordinal",
+        "F0827 18:30:32.719889 28360 relu_layer.cu:26] Check failed: error == cudaSuccess (10 vs. 0)  invalid device ordinal"
     ],
     "gpu-init-failed": [
         "Failed to initialize the NVIDIA main driver CUDA runtime library.",
@@ -143,7 +139,7 @@ EXAMPLES: dict[str, list[str]] = {
         "cuda runtime error (2) : out of memory at /tmp/luarocks_cutorch/THCStorage.cu:44",
     ],
     "gpu-unsupported-by-driver": [
-        "NVIDIA GPU 0: GeForce 9800 GT cannot be used for CUDA or OpenCL computation with CUDA driver 6.5 or later",
+        "NVIDIA GPU 0: GeForce 9800 GT cannot be used for CUDA or OpenCL computation with CUDA driver 6.5 or later"
     ],
     "host-compiler-unsupported": [
         "*** CUDA was found but your compiler failed to compile a simple CUDA program so dlib isn't going to use CUDA.",
@@ -152,18 +148,14 @@ EXAMPLES: dict[str, list[str]] = {
         "meson.build:1:0: ERROR: Compiler nvcc cannot compile programs.",
         "GCC 10 is not supported by the image's nvcc",
     ],
-    "jit-compiler-too-old": [
-        "the current platform does not support these layers due to mismatch of libnvrtc version.",
-    ],
+    "jit-compiler-too-old": ["the current platform does not support these layers due to mismatch of libnvrtc version."],
     "known-bad-release": [
-        "ImportError: libctranslate2-d3638643.so.4.4.0: cannot enable executable stack as shared object requires: Invalid argument",
+        "ImportError: libctranslate2-d3638643.so.4.4.0: cannot enable executable stack as shared object requires: Invalid argument"
     ],
     "library-not-found": [
-        "[ErrorCode:Fail] OrtSessionOptionsAppendExecutionProvider_Cuda: Failed to load shared library",
+        "[ErrorCode:Fail] OrtSessionOptionsAppendExecutionProvider_Cuda: Failed to load shared library"
     ],
-    "nccl-missing": [
-        "Multi-GPU execution not available - rebuild with USE_NCCL",
-    ],
+    "nccl-missing": ["Multi-GPU execution not available - rebuild with USE_NCCL"],
     "no-gpu-visible": [
         "Check failed: num_cuda_devices > 0 (0 vs. 0)",
         "CheckCudaDevice: no device supporting CUDA.",
@@ -192,42 +184,29 @@ EXAMPLES: dict[str, list[str]] = {
         "I don't have any NVIDIA graphics card",
         "dlopen(libcuda.dylib, 1): image not found",
     ],
-    "nouveau-loaded": [
-        "the laptop is running the nouveau driver and hashcat -I lists nothing",
-    ],
+    "nouveau-loaded": ["the laptop is running the nouveau driver and hashcat -I lists nothing"],
     "persistence-mode-off": [
-        "nvidia-container-cli: initialization error: driver error: timed out, with persistence mode disabled",
+        "nvidia-container-cli: initialization error: driver error: timed out, with persistence mode disabled"
     ],
-    "requirement-broken": [
-        "ModuleNotFoundError: No module named 'torchvision.transforms.functional_tensor'",
-    ],
+    "requirement-broken": ["ModuleNotFoundError: No module named 'torchvision.transforms.functional_tensor'"],
     "scheduler-lacks-gpu": [
         "ValueError: Ray does not allocate any GPUs on the driver node. Consider adjusting the Ray placement group or running the driver on a GPU node.",
         "RuntimeError: You don't have enough GPUs available in a current node. Check `ray status`",
         "ValueError: Cannot provide a placement group of placement_group_specs=[{'GPU': 1.0}] within 1800 seconds.",
         "INFO ray_utils.py:212] Waiting for creating a placement group of specs for 30 seconds. specs=[{'GPU': 1.0}]",
     ],
-    "secure-boot-blocks-module": [
-        "modprobe: ERROR: could not insert 'gdrdrv': Required key not available",
-    ],
-    "shared-memory-too-small": [
-        "报错共享内存不足",
-    ],
-    "stub-library-loaded": [
-        "I added /usr/local/cuda/lib64/stubs to LD_LIBRARY_PATH, now cuInit fails",
-    ],
+    "secure-boot-blocks-module": ["modprobe: ERROR: could not insert 'gdrdrv': Required key not available"],
+    "shared-memory-too-small": ["报错共享内存不足"],
+    "stub-library-loaded": ["I added /usr/local/cuda/lib64/stubs to LD_LIBRARY_PATH, now cuInit fails"],
     "system-library-missing": [
-        "DEBUG: Failed to initialize HAL: clGetPlatformIDs libOpenCL.so: cannot open shared object file: No such file or directory",
+        "DEBUG: Failed to initialize HAL: clGetPlatformIDs libOpenCL.so: cannot open shared object file: No such file or directory"
     ],
     "tensorrt-engine-mismatch": [
         "UNAVAILABLE: Internal: unable to load plan file to auto complete config: /models/net/1/model.plan",
         "Internal: unable to create TensorRT engine",
         "coreReadArchive.h(271) - Serialization Error in readExternal: 0 (Type mismatch)",
     ],
-    "thermal-throttled": [
-        "Temperature limit on GPU #1 reached, aborting...",
-        "it quits since the GPU exceeds 90º C",
-    ],
+    "thermal-throttled": ["Temperature limit on GPU #1 reached, aborting...", "it quits since the GPU exceeds 90º C"],
     "toolkit-missing": [
         "OSError: The nvcc binary could not be located in your $PATH. Either add it to your path, or set $CUDAHOME",
         "error: command 'C:/CUDA/v11.8\\\\bin\\\\nvcc.exe' failed: None",
@@ -247,14 +226,14 @@ EXAMPLES: dict[str, list[str]] = {
         "OSError: The CUDA lib64 path could not be located in /usr/lib/cuda/lib64",
     ],
     "video-libraries-missing": [
-        "Could not dynamically load libnvidia-encode.so.1. Please ensure Nvidia Graphics drivers are correctly installed!",
+        "Could not dynamically load libnvidia-encode.so.1. Please ensure Nvidia Graphics drivers are correctly installed!"
     ],
     "gpu-error-logged": [
         "|  0%   33C    P8              ERR! / 350W  |      1MiB / 24576MiB |      0%      Default |",
         "| ERR!  48C    P2             118W / 250W  |   8120MiB / 11264MiB |     97%      Default |",
     ],
     "nccl-version-mismatch": [
-        "NCCL error in: ProcessGroupNCCL.cpp:1970, internal error (run with NCCL_DEBUG=INFO for details), NCCL version 2.20.5 Last error: Message truncated : received 160 bytes instead of 64",
+        "NCCL error in: ProcessGroupNCCL.cpp:1970, internal error (run with NCCL_DEBUG=INFO for details), NCCL version 2.20.5 Last error: Message truncated : received 160 bytes instead of 64"
     ],
     "wrong-result": [
         "\tGPU 2: FAULTY",

@@ -17,17 +17,17 @@ EXAMPLES: dict[str, list[str]] = {
         "ValueError: 4 GPUs were requested, but only 2 GPUs are available",
     ],
     "gpu-init-failed": [
-        "CUDA initialization: Unexpected error from cudaGetDeviceCount(). Did you run some cuda functions? Error 2: out of memory",
+        "CUDA initialization: Unexpected error from cudaGetDeviceCount(). Did you run some cuda functions? Error 2: out of memory"
     ],
     "toolkit-differs-from-build": [
-        " [WARNING]  cpu_adam cuda is missing or is incompatible with installed torch, only cpu ops can be compiled!",
+        " [WARNING]  cpu_adam cuda is missing or is incompatible with installed torch, only cpu ops can be compiled!"
     ],
     "library-of-other-architecture": [
         "CUDA SETUP: /env/bitsandbytes/libbitsandbytes_cuda118.dll: invalid ELF header",
         "OSError: /opt/lib/libexample.so.2: ELF file OS ABI invalid",
     ],
     "host-compiler-unsupported": [
-        "RuntimeError: The current installed version of g++ (5.4.0) is less than the minimum required version by CUDA 12.4 (6.0.0).",
+        "RuntimeError: The current installed version of g++ (5.4.0) is less than the minimum required version by CUDA 12.4 (6.0.0)."
     ],
     "driver-not-loaded": [
         "nvidia-smi says that it cannot talk to the NVIDIA driver",
@@ -44,58 +44,50 @@ EXAMPLES: dict[str, list[str]] = {
         "Error: error validating toolkit installation: exit status 1",
     ],
     "container-without-gpu": [
-        'docker: Error response from daemon: exec: "nvidia-smi": executable file not found in $PATH: unknown.',
+        'docker: Error response from daemon: exec: "nvidia-smi": executable file not found in $PATH: unknown.'
     ],
     "scheduler-lacks-gpu": [
         "srun: error: Unable to create step for job 123: Invalid generic resource (gres) specification",
         "GPU resources are not discovered by the node",
         "unable to find any allocatable GPU resource",
     ],
-    "cudnn-major-mismatch": [
-        "Check failed: [cudnn init] libcudnn v7 with header v8 unmatched!",
-    ],
+    "cudnn-major-mismatch": ["Check failed: [cudnn init] libcudnn v7 with header v8 unmatched!"],
     "cuda-library-missing": [
-        "PreconditionNotMetError: The third-party dynamic library (cublas64_11.dll) that Paddle depends on is not configured correctly.",
+        "PreconditionNotMetError: The third-party dynamic library (cublas64_11.dll) that Paddle depends on is not configured correctly."
     ],
     "cudnn-missing": [
         "The third-party dynamic library (cudnn64_8.dll) that Paddle depends on is not configured correctly. (error code is 126)",
         "I tensorflow/stream_executor/dso_loader.cc:105] Couldn't open CUDA library libcudnn.so. LD_LIBRARY_PATH: ",
     ],
-    "gpu-lost": [
-        "The GPU falls off the bus after some minutes of training",
-    ],
+    "gpu-lost": ["The GPU falls off the bus after some minutes of training"],
     "no-gpu-visible": [
         "RuntimeError: Your device does not support the current version of Torch/CUDA! Consider download another version: ",
         "nvcc fatal   : Unsupported gpu architecture 'compute_No CUDA devices found.'",
     ],
     "peer-access-blocked": [
-        "        ACSCtl: SrcValid+ TransBlk- ReqRedir- CmpltRedir- UpstreamFwd- EgressCtrl- DirectTrans-",
+        "        ACSCtl: SrcValid+ TransBlk- ReqRedir- CmpltRedir- UpstreamFwd- EgressCtrl- DirectTrans-"
     ],
     "fabric-manager-not-running": [
-        "node1:100:200 [3] transport/nvls.cc:250 NCCL WARN Cuda failure 1 'invalid argument'",
+        "node1:100:200 [3] transport/nvls.cc:250 NCCL WARN Cuda failure 1 'invalid argument'"
     ],
-    "cpu-only-build": [
-        "It always says BLAS = 0 when the model starts",
-    ],
-    "jit-compiler-missing": [
-        "OSError: library nvvm not found",
-    ],
+    "cpu-only-build": ["It always says BLAS = 0 when the model starts"],
+    "jit-compiler-missing": ["OSError: library nvvm not found"],
     "nodes-not-connected": [
-        "node1:100:200 [0] include/socket.h:357 NCCL WARN Call to connect failed : Connection timed out",
+        "node1:100:200 [0] include/socket.h:357 NCCL WARN Call to connect failed : Connection timed out"
     ],
     "container-toolkit-too-old": [
-        "Error 500: named symbol not found (Triggered internally at ../c10/cuda/CUDAFunctions.cpp:108.)",
+        "Error 500: named symbol not found (Triggered internally at ../c10/cuda/CUDAFunctions.cpp:108.)"
     ],
     "driver-too-old": [
-        "SystemError: Please update your GPU driver to support cu130 ; or manually install older PyTorch",
+        "SystemError: Please update your GPU driver to support cu130 ; or manually install older PyTorch"
     ],
     "tensorrt-engine-mismatch": [
-        'engine.cpp:1104: Assertion `size >= bsize && "Mismatch between allocated memory size and expected size of serialized engine."\' failed.',
+        'engine.cpp:1104: Assertion `size >= bsize && "Mismatch between allocated memory size and expected size of serialized engine."\' failed.'
     ],
     "jax-plugin-mismatch": [
-        "but it is not compatible with the installed jaxlib version 0.9.0, so it will not be used.",
+        "but it is not compatible with the installed jaxlib version 0.9.0, so it will not be used."
     ],
     "gpu-code-missing": [
-        "If you want to use the NVIDIA RTX A4000 GPU with PyTorch, please check the instructions at https://pytorch.org/get-started/locally/",
+        "If you want to use the NVIDIA RTX A4000 GPU with PyTorch, please check the instructions at https://pytorch.org/get-started/locally/"
     ],
 }

@@ -18,11 +18,9 @@ EXAMPLES: dict[str, list[str]] = {
         "cuda driver library device memory info lookup failure 2",
     ],
     "secure-boot-blocks-module": [
-        "modprobe: ERROR: could not insert 'nvidia_modeset': Operation not permitted with kernel lockdown = integrity",
+        "modprobe: ERROR: could not insert 'nvidia_modeset': Operation not permitted with kernel lockdown = integrity"
     ],
-    "driver-not-loaded": [
-        "insmod: ERROR: could not insert module nvidia.ko: Operation not permitted",
-    ],
+    "driver-not-loaded": ["insmod: ERROR: could not insert module nvidia.ko: Operation not permitted"],
     "cpu-only-build": [
         "No GPU/TPU found, falling back to CPU. The job is on a GPU node",
         "torch-2.2.2+cpu: не видит CUDA",
@@ -63,9 +61,7 @@ EXAMPLES: dict[str, list[str]] = {
         "nvcuda.dll of this machine does not export cuGetProcAddress_v2",
         "Unable to load cudart library libcudart.so.12.4.99: your nvidia driver is too old or missing.",
     ],
-    "gpu-unsupported-by-driver": [
-        "The NVIDIA driver 570.86 ignores my GTX 780 at boot",
-    ],
+    "gpu-unsupported-by-driver": ["The NVIDIA driver 570.86 ignores my GTX 780 at boot"],
     "peer-access-blocked": [
         "b.to(1): tensor([2.8026e-45, 0.0000e+00], device='cuda:1'), b.cpu().to(1): tensor([2., 4.], device='cuda:1')",
         "b.to(1): tensor([0., 0., 0.], device='cuda:1'), b.cpu().to(1): tensor([2., 4., 6.], device='cuda:1')",
@@ -85,25 +81,17 @@ EXAMPLES: dict[str, list[str]] = {
         "tensorflow==1.15.0 is there, and tensorflow-gpu runs only on the CPU",
         "tensorflow==1.13.1 beside tensorflow-gpu: only the CPU is used",
     ],
-    "cuda-major-mismatch": [
-        "the wheels are built for cuDNN 9, but 4.5.0 still depends on cuDNN 8",
-    ],
+    "cuda-major-mismatch": ["the wheels are built for cuDNN 9, but 4.5.0 still depends on cuDNN 8"],
     "driver-older-than-toolkit": [
         "the CUDA driver version differs from the CUDA runtime version",
         "The CUDA toolkit is newer than the driver",
     ],
-    "no-gpu-visible": [
-        "vllm/config/device.py: RuntimeError: Device string must not be empty",
-    ],
-    "gpu-code-missing": [
-        "The AllReduce kernel is not compiled for compute capability 7.0",
-    ],
+    "no-gpu-visible": ["vllm/config/device.py: RuntimeError: Device string must not be empty"],
+    "gpu-code-missing": ["The AllReduce kernel is not compiled for compute capability 7.0"],
     "jax-plugin-mismatch": [
-        "ImportError: cannot import name 'mosaic_gpu' from 'jax._src.lib' (/opt/venv/lib/python3.12/site-packages/jax/_src/lib/__init__.py)",
+        "ImportError: cannot import name 'mosaic_gpu' from 'jax._src.lib' (/opt/venv/lib/python3.12/site-packages/jax/_src/lib/__init__.py)"
     ],
-    "cuda-library-missing": [
-        "The wheel requires libcudnn.so.8",
-    ],
+    "cuda-library-missing": ["The wheel requires libcudnn.so.8"],
     "library-not-found": [
         "INFO 06-01 [__init__.py:248] No platform detected, vLLM is running on UnspecifiedPlatform",
         "RuntimeError: Failed to infer device type, the driver is in /usr/local/nvidia/lib64",
@@ -114,10 +102,6 @@ EXAMPLES: dict[str, list[str]] = {
         "Failed to dlopen libcuda.so, and libcuda.so.1 is listed in the cache",
     ],
     "driver-not-installed": ["RuntimeError: Failed to dlopen libcuda.so"],
-    "torch-family-mismatch": [
-        "torch 2.1.0a0+41361538.nv23.06: unable to load torchaudio",
-    ],
-    "extension-built-for-other-torch": [
-        "with torch built from source: _ext undefined symbol",
-    ],
+    "torch-family-mismatch": ["torch 2.1.0a0+41361538.nv23.06: unable to load torchaudio"],
+    "extension-built-for-other-torch": ["with torch built from source: _ext undefined symbol"],
 }

@@ -43,7 +43,7 @@ EXAMPLES: dict[str, list[str]] = {
         "    xFormers wasn't build with CUDA support",
     ],
     "cupy-multiple-packages": [
-        "  CuPy may not function correctly because multiple CuPy packages are installed in your environment:",
+        "  CuPy may not function correctly because multiple CuPy packages are installed in your environment:"
     ],
     "jax-plugin-mismatch": [
         (

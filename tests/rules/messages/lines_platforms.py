@@ -7,7 +7,7 @@ ALONE_ONLY_A_SETTING = "ACSCtl:\tSrcValid+ TransBlk- ReqRedir+ CmpltRedir+ Upstr
 
 EXAMPLES: dict[str, list[str]] = {
     "driver-libraries-in-image": [
-        "mount error: file creation failed: /merged/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1: file exists: unknown.",
+        "mount error: file creation failed: /merged/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1: file exists: unknown."
     ],
     "container-toolkit-missing": [
         'docker: Error response from daemon: could not select device driver "" with capabilities: [[gpu]].',
@@ -60,7 +60,7 @@ EXAMPLES: dict[str, list[str]] = {
         "panic: cannot set MIG_MONITOR_DEVICES in non privileged container",
     ],
     "mig-enumeration": [
-        "ValueError: invalid literal for int() with base 10: 'MIG-7d3c2e0a-1111-5c5c-9b9b-abcdef012345'",
+        "ValueError: invalid literal for int() with base 10: 'MIG-7d3c2e0a-1111-5c5c-9b9b-abcdef012345'"
     ],
     "peer-access-blocked": [
         "RuntimeError: CUDA error: peer access is not supported between these two devices",

@@ -34,7 +34,7 @@ EXAMPLES: dict[str, list[str]] = {
         "RuntimeError: cuda driver can't be loaded, is cuda enabled?",
     ],
     "driver-not-loaded": [
-        "[ERROR] Kernel module nvidia_uvm is not loaded. Make sure the NVIDIA device driver is installed and loaded.",
+        "[ERROR] Kernel module nvidia_uvm is not loaded. Make sure the NVIDIA device driver is installed and loaded."
     ],
     "driver-too-old": [
         "   Insufficient CUDA driver version.",
@@ -92,7 +92,7 @@ EXAMPLES: dict[str, list[str]] = {
         '#error "GCC >= 4.9 is required!"',
     ],
     "jit-compiler-too-old": [
-        "RuntimeError: Device compute capability (5, 2) is less than the minimum supported by NVRTC 13.0. Supported compute capabilities are (7, 5).",
+        "RuntimeError: Device compute capability (5, 2) is less than the minimum supported by NVRTC 13.0. Supported compute capabilities are (7, 5)."
     ],
     "nccl-version-mismatch": [
         "AssertionError: NCCL version 2.27.3 or higher is required for NCCL symmetric memory",
@@ -118,12 +118,8 @@ EXAMPLES: dict[str, list[str]] = {
         "RuntimeError: No peer-to-peer access available between GPUs. This platform does not support the GPU-to-GPU communication required",
         "src/host/topo/topo.cpp:473: [GPU 1] Peer GPU 3 is not accessible, exiting ...",
     ],
-    "python-unsupported": [
-        "RuntimeError: Transformer Engine requires Python 3.10 or newer, but found Python 3.8.",
-    ],
-    "ranks-share-gpu": [
-        "Multiple processes within communication group running on same CUDA device is not supported.",
-    ],
+    "python-unsupported": ["RuntimeError: Transformer Engine requires Python 3.10 or newer, but found Python 3.8."],
+    "ranks-share-gpu": ["Multiple processes within communication group running on same CUDA device is not supported."],
     "requirement-broken": [
         "RuntimeError: Installed triton version too old, please upgrade",
         "RuntimeError: AutoSP requires PyTorch >= 2.9, found 2.7.1.",
@@ -159,9 +155,7 @@ EXAMPLES: dict[str, list[str]] = {
         "setup.py: tiny-cuda-nn requires at least CUDA 10.2",
     ],
     "library-shadowed": [
-        "RuntimeError: Looks like your LD_LIBRARY_PATH contains incompatible version of cudnn. Please either remove it from the path or install cudnn 9.1.0",
+        "RuntimeError: Looks like your LD_LIBRARY_PATH contains incompatible version of cudnn. Please either remove it from the path or install cudnn 9.1.0"
     ],
-    "library-not-found": [
-        "RuntimeError: CUDA NVRTC error: NVRTC_ERROR_BUILTIN_OPERATION_FAILURE",
-    ],
+    "library-not-found": ["RuntimeError: CUDA NVRTC error: NVRTC_ERROR_BUILTIN_OPERATION_FAILURE"],
 }

@@ -26,9 +26,7 @@ EXAMPLES: dict[str, list[str]] = {
         "RuntimeError: Unable to load cuPTI. Is it installed?",
         "E external/xla/xla/stream_executor/cuda/cuda_dnn.cc Could not load cuSPARSE",
     ],
-    "cudnn-mixed-copies": [
-        "RuntimeError: cuDNN error: CUDNN_STATUS_SUBLIBRARY_LOADING_FAILED",
-    ],
+    "cudnn-mixed-copies": ["RuntimeError: cuDNN error: CUDNN_STATUS_SUBLIBRARY_LOADING_FAILED"],
     "driver-not-installed": [
         "NVIDIA-SMI couldn't find libnvidia-ml.so library in your system. Please make sure that the NVIDIA Display Driver is properly installed and present in your system.",
         "numba.cuda.cudadrv.error.CudaSupportError: Error at driver init: CUDA driver library cannot be found.",
@@ -57,10 +55,10 @@ EXAMPLES: dict[str, list[str]] = {
         "RuntimeError: No compatible CUDA binary found at /venv/bitsandbytes/libbitsandbytes_cuda126.so",
     ],
     "extension-built-for-other-torch": [
-        "ImportError: DLL load failed while importing flash_attn_2_cuda: The specified procedure could not be found.",
+        "ImportError: DLL load failed while importing flash_attn_2_cuda: The specified procedure could not be found."
     ],
     "fabric-manager-not-running": [
-        "Failed to bind NVLink SHARP (NVLS) Multicast memory of size 1048576 : CUDA error 401 'the operation cannot be performed in the present state'.",
+        "Failed to bind NVLink SHARP (NVLS) Multicast memory of size 1048576 : CUDA error 401 'the operation cannot be performed in the present state'."
     ],
     "gpu-code-missing": [
         "W0824 gpu_resources.cc:96] The GPU architecture in your current machine is Pascal, which is not compatible with Paddle",
@@ -79,13 +77,8 @@ EXAMPLES: dict[str, list[str]] = {
         "RuntimeError: CUDNN_STATUS_ARCH_MISMATCH",
         "RuntimeError: AWQ Gemm does not support for cuda arch < 7.5",
     ],
-    "gpu-firmware-timeout": [
-        "NVRM: GPU0 _kgspRpcRecvPoll: GSP RPC timed out",
-    ],
-    "gpu-hidden": [
-        "RuntimeError: CUDA error: invalid device ordinal",
-        "AssertionError: Invalid device id",
-    ],
+    "gpu-firmware-timeout": ["NVRM: GPU0 _kgspRpcRecvPoll: GSP RPC timed out"],
+    "gpu-hidden": ["RuntimeError: CUDA error: invalid device ordinal", "AssertionError: Invalid device id"],
     "gpu-init-failed": [
         "Unable to determine the device handle for GPU 0000:02:00.0: Not Found",
         "RuntimeError: CUDA error: all CUDA-capable devices are busy or unavailable",
@@ -94,18 +87,14 @@ EXAMPLES: dict[str, list[str]] = {
         "ggml_cuda_init: failed to initialize CUDA: unknown error",
         "RuntimeError: Unexpected error from cudaGetDeviceCount(). Did you run some cuda functions before calling NumCudaDevices() that might have already set an error? Error 999: unknown error",
     ],
-    "gpu-lost": [
-        "Unable to determine the device handle for GPU0000:01:00.0: Unknown Error",
-    ],
+    "gpu-lost": ["Unable to determine the device handle for GPU0000:01:00.0: Unknown Error"],
     "gpu-memory-exhausted": [
-        "RuntimeError: CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`",
+        "RuntimeError: CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"
     ],
     "gpu-unsupported-by-driver": [
-        "WARNING: You do not appear to have an NVIDIA GPU supported by the 550.54.14 NVIDIA Linux graphics driver installed in this system.",
+        "WARNING: You do not appear to have an NVIDIA GPU supported by the 550.54.14 NVIDIA Linux graphics driver installed in this system."
     ],
-    "jit-compiler-too-old": [
-        "RuntimeError: CUDA error: NVRTC_ERROR_INVALID_OPTION",
-    ],
+    "jit-compiler-too-old": ["RuntimeError: CUDA error: NVRTC_ERROR_INVALID_OPTION"],
     "kernel-module-missing": [
         "ERROR: Unable to find the kernel source tree for the currently running kernel.",
         "Building DKMS module 'nvidia-535.104' for kernel-6.1.9_1... FAILED!",
@@ -114,18 +103,12 @@ EXAMPLES: dict[str, list[str]] = {
         'OSError: [WinError 126] The specified module could not be found. Error loading "C:\\x\\torch\\lib\\c10_cuda.dll" or one of its dependencies.',
         "ImportError: DLL load failed while importing onnxruntime_pybind11_state",
     ],
-    "mig-without-instances": [
-        "0/1 nodes are available: 1 Insufficient nvidia.com/mig-1g.10gb.",
-    ],
-    "nccl-no-interface": [
-        "NCCL WARN NET/IB : No IP interface found.",
-    ],
+    "mig-without-instances": ["0/1 nodes are available: 1 Insufficient nvidia.com/mig-1g.10gb."],
+    "nccl-no-interface": ["NCCL WARN NET/IB : No IP interface found."],
     "nccl-version-mismatch": [
-        "NCCL WARN NCCL library is too old. This application was compiled with NCCL version 2.28.3, but is running with NCCL",
+        "NCCL WARN NCCL library is too old. This application was compiled with NCCL version 2.28.3, but is running with NCCL"
     ],
-    "no-gpu-visible": [
-        'level=INFO source=gpu.go:386 msg="no compatible GPUs were discovered"',
-    ],
+    "no-gpu-visible": ['level=INFO source=gpu.go:386 msg="no compatible GPUs were discovered"'],
     "nvlink-down": [
         "CUDA error: uncorrectable NVLink error detected during the execution",
         "nvidia-nvswitch3: SXid (PCI:0000:05:00.0): 12028, Fatal, Link 46 egress non-posted PRIV error",
@@ -136,30 +119,21 @@ EXAMPLES: dict[str, list[str]] = {
         "ERROR: torch-2.1.0-cp310-cp310-linux_x86_64.whl is not a supported wheel on this platform.",
     ],
     "toolkit-differs-from-build": [
-        "Installed CUDA version 12.4 does not match the version torch was compiled with 12.1 but since the APIs are compatible, accepting this combination",
+        "Installed CUDA version 12.4 does not match the version torch was compiled with 12.1 but since the APIs are compatible, accepting this combination"
     ],
     "torch-family-mismatch": [
         "AttributeError: partially initialized module 'torchvision' has no attribute 'extension' (most likely due to a circular import)",
         "NotImplementedError: Could not run 'torchvision::nms' with arguments from the 'CUDA' backend.",
     ],
-    "uncorrected-ecc": [
-        "RuntimeError: CUDA error: uncorrectable ECC error encountered",
-        "cuda error code 214",
-    ],
-    "cudnn-too-old": [
-        "Outdated cuDNN installation found.",
-    ],
-    "cuda-library-too-old": [
-        "Outdated cuBLAS installation found.",
-    ],
+    "uncorrected-ecc": ["RuntimeError: CUDA error: uncorrectable ECC error encountered", "cuda error code 214"],
+    "cudnn-too-old": ["Outdated cuDNN installation found."],
+    "cuda-library-too-old": ["Outdated cuBLAS installation found."],
     "nouveau-loaded": [
         "NVRM: The NVIDIA probe routine was not called for 3 device(s).",
         "NVRM: nouveau, rivafb, nvidiafb or rivatv",
     ],
-    "cudnn-missing": [
-        "CUDA backend failed to initialize: Unable to load cuDNN. Is it installed?",
-    ],
+    "cudnn-missing": ["CUDA backend failed to initialize: Unable to load cuDNN. Is it installed?"],
     "requirement-broken": [
-        "transformer-engine 1.0.0 requires flash-attn<=2.0.4,>=1.0.6, but you have flash-attn 2.3.6 which is incompatible.",
+        "transformer-engine 1.0.0 requires flash-attn<=2.0.4,>=1.0.6, but you have flash-attn 2.3.6 which is incompatible."
     ],
 }

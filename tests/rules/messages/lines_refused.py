@@ -6,13 +6,11 @@ from __future__ import annotations
 
 EXAMPLES: dict[str, list[str]] = {
     "container-toolkit-missing": [
-        "ERROR: Unable to run container - nvidia runtime for docker not found. Have you installed nvidia-docker on your machine?",
+        "ERROR: Unable to run container - nvidia runtime for docker not found. Have you installed nvidia-docker on your machine?"
     ],
-    "nodes-not-connected": [
-        "[1] include/socket.h:361 NCCL WARN Call to connect timeout : Connection refused",
-    ],
+    "nodes-not-connected": ["[1] include/socket.h:361 NCCL WARN Call to connect timeout : Connection refused"],
     "jax-plugin-mismatch": [
-        "AttributeError: module 'jax._src.lib.triton' has no attribute 'register_compilation_handler'",
+        "AttributeError: module 'jax._src.lib.triton' has no attribute 'register_compilation_handler'"
     ],
     "gpu-unsupported-by-driver": [
         "NVRM: This NVIDIA driver is not compatible with this NVIDIA GPU",
@@ -80,7 +78,7 @@ EXAMPLES: dict[str, list[str]] = {
         "CUDNN < 7 doesn't support groups, please upgrade!",
     ],
     "damaged-distribution": [
-        "FATAL ERROR: The dependency package `nvidia-ml-py` is corrupted. You may have installed other packages overriding the module `pynvml`. Please reinstall `nvitop`",
+        "FATAL ERROR: The dependency package `nvidia-ml-py` is corrupted. You may have installed other packages overriding the module `pynvml`. Please reinstall `nvitop`"
     ],
     "driver-not-installed": [
         "Failed to load libcuda.so. Check your library paths and if the driver is installed correctly.",
@@ -214,9 +212,7 @@ EXAMPLES: dict[str, list[str]] = {
         "ERROR: CUDA driver not functional",
         "jit_cuda_init(): the CUDA backend is not available because cuInit() failed.",
     ],
-    "imex-not-ready": [
-        "error: switch/nvidia_imex: nvidia-caps-imex-channels major device not found, plugin disabled",
-    ],
+    "imex-not-ready": ["error: switch/nvidia_imex: nvidia-caps-imex-channels major device not found, plugin disabled"],
     "jit-compiler-missing": [
         "DynamicLibNotFoundError: nvrtc load failed while inferring CUDA_HOME; original nvvm error: x",
         "DynamicLibNotFoundError: nvvm not found after inferring CUDA_HOME=/usr/local/cuda; original nvvm error: x",
@@ -296,7 +292,7 @@ EXAMPLES: dict[str, list[str]] = {
         "ImportError: this package requires an NVIDIA GPU",
     ],
     "onnxruntime-cpu-and-gpu": [
-        "ImportError: `onnxruntime-gpu` is installed, but GPU dependencies are not loaded. It is likely there is a conflicting install between `onnxruntime` and `onnxruntime-gpu`. Please install only `onnxruntime-gpu` in order to use CUDAExecutionProvider.",
+        "ImportError: `onnxruntime-gpu` is installed, but GPU dependencies are not loaded. It is likely there is a conflicting install between `onnxruntime` and `onnxruntime-gpu`. Please install only `onnxruntime-gpu` in order to use CUDAExecutionProvider."
     ],
     "requirement-broken": [
         "RuntimeError: triton>=3.0.0 is required. Found triton==2.3.1",
@@ -307,9 +303,7 @@ EXAMPLES: dict[str, list[str]] = {
         "ImportError: Detected the placeholder 'pytorch-triton' package (version 0.0.1) from PyPI. This is NOT a functional Triton installation.",
         "RuntimeError: cuda.bindings is not available. Install it with: pip install cuda-python",
     ],
-    "tensorrt-engine-mismatch": [
-        "RuntimeError: Program to be deserialized targets an incompatible Torch-TensorRT ABI",
-    ],
+    "tensorrt-engine-mismatch": ["RuntimeError: Program to be deserialized targets an incompatible Torch-TensorRT ABI"],
     "tensorrt-missing": [
         "ImportError: `onnxruntime-gpu` package is installed, but TensorRT requirements could not be loaded. Make sure to meet the required dependencies",
         "ImportError: Could not find the `trtexec` executable. Please install TensorRT and ensure `trtexec` is in your PATH.",
@@ -324,7 +318,7 @@ EXAMPLES: dict[str, list[str]] = {
         "ERROR:tensorflow:Loaded TensorRT 7.1.3 but linked TensorFlow against TensorRT 7.2.2. A few requirements must be met:",
     ],
     "toolkit-lacks-gpu": [
-        "Exception: Error finding kernels for SM120. Check that your CUDA toolkit version is sufficient for the architecture in question.",
+        "Exception: Error finding kernels for SM120. Check that your CUDA toolkit version is sufficient for the architecture in question."
     ],
     "toolkit-missing": [
         "Install the CUDA runtime/developer headers that match your Torch CUDA build.",
@@ -375,9 +369,7 @@ EXAMPLES: dict[str, list[str]] = {
         "CMake Error at CMakeLists.txt:130 (message): CUDA Version < 11.8 is not supported",
     ],
     "variable-stops-framework": [
-        '[W 01/01/24] [cuda_driver.cpp:30] CUDA driver disabled by enviroment variable "TI_ENABLE_CUDA".',
+        '[W 01/01/24] [cuda_driver.cpp:30] CUDA driver disabled by enviroment variable "TI_ENABLE_CUDA".'
     ],
-    "video-libraries-missing": [
-        "dlopen libnvcuvid.so failed!. Please install NVIDIA GPU driver",
-    ],
+    "video-libraries-missing": ["dlopen libnvcuvid.so failed!. Please install NVIDIA GPU driver"],
 }

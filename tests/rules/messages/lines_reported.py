@@ -5,11 +5,9 @@
 from __future__ import annotations
 
 EXAMPLES: dict[str, list[str]] = {
-    "container-toolkit-missing": [
-        "Error: couldn't find binary nvidia-container-cli in PATH: /usr/bin:/bin",
-    ],
+    "container-toolkit-missing": ["Error: couldn't find binary nvidia-container-cli in PATH: /usr/bin:/bin"],
     "container-without-gpu": [
-        "WARNING: When using nvidia-container-cli with --contain NVIDIA_VISIBLE_DEVICES must be set or no GPUs will be available in container.",
+        "WARNING: When using nvidia-container-cli with --contain NVIDIA_VISIBLE_DEVICES must be set or no GPUs will be available in container."
     ],
     "driver-not-installed": [
         'level=error msg="failed to generate CDI spec: failed to get libcuda.so parent directory: not found"',
@@ -52,18 +50,14 @@ EXAMPLES: dict[str, list[str]] = {
         "requested IMEX channel 7 does not exist",
         "IMEX domain status is DOWN (1)",
     ],
-    "jetpack-mismatch": [
-        "WARNING: Unsupported JetPack version detected.  GPU may not be supported",
-    ],
+    "jetpack-mismatch": ["WARNING: Unsupported JetPack version detected.  GPU may not be supported"],
     "mig-without-instances": [
         "NVRM: Subscription failed: MIG GPU instancing not done",
         "NVRM: Compute instance Subscription failed: MIG GPU partitioning not done",
         "NVRM: Channel allocation not allowed when MIG is enabled without GPU instancing",
         "at least one MIG device is enabled but empty",
     ],
-    "nccl-no-interface": [
-        "node1:12:34 [0] NCCL WARN no device found matching eth7, verify NCCL_OOB_NET_IFNAME",
-    ],
+    "nccl-no-interface": ["node1:12:34 [0] NCCL WARN no device found matching eth7, verify NCCL_OOB_NET_IFNAME"],
     "nccl-version-mismatch": [
         "NCCL WARN The application was compiled with too old version of NCCL. It was compiled with NCCL version 22800",
         "Incompatible NCCL versions. nccl-tests was compiled with NCCL 22803, but is running with NCCL 22703.",
@@ -79,17 +73,15 @@ EXAMPLES: dict[str, list[str]] = {
         "nvidia-uvm: NVLINK error encountered, GPU ID 2: GPU-1b2c",
     ],
     "pcie-link-degraded": [
-        "GPU 0 is running at PCI link width 4X, which is below the minimum allowed link generation of 16 (parameter 'test_unpinned.min_pci_width')",
+        "GPU 0 is running at PCI link width 4X, which is below the minimum allowed link generation of 16 (parameter 'test_unpinned.min_pci_width')"
     ],
     "peer-access-blocked": [
         "node1:12:34 [1] NCCL WARN failed to peer with device 2(=2): 217 peer access is not supported between these two devices",
         "DeviceImplementation > 1 requires CUDA P2P connectivity across all ranks. Not all ranks of this communicator have P2P connectivity.",
     ],
-    "power-throttled": [
-        "Detected clocks event due to power violation in GPU 0.",
-    ],
+    "power-throttled": ["Detected clocks event due to power violation in GPU 0."],
     "ranks-share-gpu": [
-        'NCCL_NVLS_ENABLE has been set to "1" and communicator has multiple ranks using the same NVML device.',
+        'NCCL_NVLS_ENABLE has been set to "1" and communicator has multiple ranks using the same NVML device.'
     ],
     "row-remap-failed": [
         "GPU 0 had uncorrectable memory errors and row remapping failed.",
@@ -106,7 +98,7 @@ EXAMPLES: dict[str, list[str]] = {
         "slurmd: fatal: /dev/nvidia4 is not a valid character or block device, fix your gres.conf",
     ],
     "shared-memory-too-small": [
-        "mm_posix.c:196  UCX  ERROR Not enough memory to write total of 4292720 bytes. Please check that /dev/shm or the directory you specified has more available memory.",
+        "mm_posix.c:196  UCX  ERROR Not enough memory to write total of 4292720 bytes. Please check that /dev/shm or the directory you specified has more available memory."
     ],
     "thermal-throttled": [
         "Detected clocks event due to thermal violation in GPU 0.",

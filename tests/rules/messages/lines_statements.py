@@ -35,13 +35,13 @@ EXAMPLES: dict[str, list[str]] = {
         "RuntimeError: PyTorch version mismatch! DeepSpeed ops were compiled and installed with a different version than what is being used at runtime. Install torch version=2.3, Runtime torch version=2.2",
     ],
     "cuda-major-mismatch": [
-        "RuntimeError: CUDA version mismatch! DeepSpeed ops were compiled and installed with a different version than what is being used at runtime.",
+        "RuntimeError: CUDA version mismatch! DeepSpeed ops were compiled and installed with a different version than what is being used at runtime."
     ],
     "library-not-found": [
-        "CreateExecutionProviderInstance CUDA_PATH is set but CUDA wasn't able to be loaded. Please install the correct version of CUDA and cuDNN",
+        "CreateExecutionProviderInstance CUDA_PATH is set but CUDA wasn't able to be loaded. Please install the correct version of CUDA and cuDNN"
     ],
     "scheduler-lacks-gpu": [
-        "sbatch: error: Batch job submission failed: Requested node configuration is not available (--gres=gpu:h100:4)",
+        "sbatch: error: Batch job submission failed: Requested node configuration is not available (--gres=gpu:h100:4)"
     ],
     "driver-too-old": [
         "UserWarning: Using CUDA toolkit version (12, 3) with CUDA driver version (12, 2) requires minor version compatibility, which is not yet supported",
@@ -59,9 +59,7 @@ EXAMPLES: dict[str, list[str]] = {
         "I get the CPU-only build of torch instead of the CUDA one",
         "CUDA execution provider is not enabled in this build. ",
     ],
-    "toolkit-lacks-gpu": [
-        "nvcc complains: Unsupported gpu architecture 'compute_120'",
-    ],
+    "toolkit-lacks-gpu": ["nvcc complains: Unsupported gpu architecture 'compute_120'"],
     "gpu-feature-unsupported": [
         "AssertionError: FlashAttention v3 Backend requires SM>=80 and SM<=90. Please use `--attention-backend flashinfer`.",
         "ValueError: TRTLLM MLA backend is only supported on Blackwell GPUs (SM100/SM12x). Please use a different backend.",

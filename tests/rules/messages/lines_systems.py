@@ -5,18 +5,12 @@
 from __future__ import annotations
 
 EXAMPLES: dict[str, list[str]] = {
-    "peer-access-blocked": [
-        "[1478401.486981] DMAR: [DMA Write] Request device [02:00.0] fault addr cd139000 (nvidia)",
-    ],
+    "peer-access-blocked": ["[1478401.486981] DMAR: [DMA Write] Request device [02:00.0] fault addr cd139000 (nvidia)"],
     "cudnn-major-mismatch": [
-        "These bindings are for CUDNN 5.x (5005 <= cudnn.version > 6000) , while the loaded CuDNN is version: 7004",
+        "These bindings are for CUDNN 5.x (5005 <= cudnn.version > 6000) , while the loaded CuDNN is version: 7004"
     ],
-    "libstdcxx-too-old": [
-        "When I import torch, I get an error about not finding GLIBCXX_3.4.30 .",
-    ],
-    "container-without-gpu": [
-        "--gpus capabilities=utility shows CUDA Version: N/A",
-    ],
+    "libstdcxx-too-old": ["When I import torch, I get an error about not finding GLIBCXX_3.4.30 ."],
+    "container-without-gpu": ["--gpus capabilities=utility shows CUDA Version: N/A"],
     "package-shadowed": [
         "I installed torch on windows 10. My torch.py: import torch;",
         '  File "/home/u/project/inspect.py", line 10, in <module>',
@@ -26,24 +20,16 @@ EXAMPLES: dict[str, list[str]] = {
         "RuntimeError: cuDNN version mismatch: PyTorch was compiled against 7102 but linked against 7605",
     ],
     "windows-gpu-unsupported": [
-        "C:\\venv: CUDA Setup failed despite GPU being available. Please run the following command to get more information:",
+        "C:\\venv: CUDA Setup failed despite GPU being available. Please run the following command to get more information:"
     ],
-    "glibc-too-old": [
-        "Ubuntu 20.04 does not come with the glibc version that the wheel needs",
-    ],
-    "stub-library-loaded": [
-        "AttributeError: /usr/local/cuda-12.1/lib64/stubs/libcuda.so: undefined symbol: _undef",
-    ],
-    "video-libraries-missing": [
-        "[h264_cuvid @ 0x3a46360] Failed loading nvcuvid.",
-    ],
+    "glibc-too-old": ["Ubuntu 20.04 does not come with the glibc version that the wheel needs"],
+    "stub-library-loaded": ["AttributeError: /usr/local/cuda-12.1/lib64/stubs/libcuda.so: undefined symbol: _undef"],
+    "video-libraries-missing": ["[h264_cuvid @ 0x3a46360] Failed loading nvcuvid."],
     "python-unsupported": [
         "pip install tensorflow fails: (from versions: none)",
         "pip only offers (from versions: 2.2.0, 2.2.1) where requirements.txt says torch==1.13.1",
     ],
-    "toolkit-differs-from-build": [
-        "setup.py says CUDA version (11.8) against (11.7) and stops",
-    ],
+    "toolkit-differs-from-build": ["setup.py says CUDA version (11.8) against (11.7) and stops"],
     "torch-family-mismatch": [
         "RuntimeError: Failed to register operator torchvision::_new_empty_tensor_op. The symbolic name must match the format Domain::Name",
         '    @torch.library.register_fake("torchvision::nms")',
@@ -53,21 +39,19 @@ EXAMPLES: dict[str, list[str]] = {
         "RuntimeError: CUDA error: invalid device ordinal (MIG-GPU-0a1b2c3d/7/0)",
     ],
     "toolkit-too-old": [
-        "/venv/flashinfer/include/vec_dtypes.cuh:24:10: fatal error: cuda_fp8.h: No such file or directory",
+        "/venv/flashinfer/include/vec_dtypes.cuh:24:10: fatal error: cuda_fp8.h: No such file or directory"
     ],
     "jetson-libraries-not-mounted": [
         "It is not mounting properly the /usr/local/cuda/lib64 into my jetson container",
         "docker does not mount the CUDA folder (l4t): it is not mounted from CUDA",
         "error while loading shared libraries: /usr/lib/aarch64-linux-gnu/libnvinfer.so.8 file too short",
     ],
-    "damaged-distribution": [
-        "zipfile.BadZipFile: Bad CRC-32 for file 'nvidia/cublas/lib/libcublasLt.so.12'",
-    ],
+    "damaged-distribution": ["zipfile.BadZipFile: Bad CRC-32 for file 'nvidia/cublas/lib/libcublasLt.so.12'"],
     "mig-without-instances": [
-        "panic: At least one device with migEnabled=true was not configured correctly: No MIG devices associated with /dev/nvidia2: GPU-0f1e2d3c",
+        "panic: At least one device with migEnabled=true was not configured correctly: No MIG devices associated with /dev/nvidia2: GPU-0f1e2d3c"
     ],
     "jax-plugin-mismatch": [
-        "TypeError: register_custom_type_id(): incompatible function arguments. The following argument types are supported:",
+        "TypeError: register_custom_type_id(): incompatible function arguments. The following argument types are supported:"
     ],
     "nodes-not-connected": [
         "socketStartConnect: Connect to 10.1.2.3<41511> failed : No route to host",
@@ -137,9 +121,7 @@ EXAMPLES: dict[str, list[str]] = {
         "WARNING:jax._src.xla_bridge:Unable to initialize backend 'cuda': INTERNAL: cuSPARSE library not found",
         "CUDA SETUP: Problem: The main issue seems to be that the main CUDA runtime library was not detected.",
     ],
-    "cuda-library-too-old": [
-        "undefined symbol: cudaGraphInstantiateWithFlags",
-    ],
+    "cuda-library-too-old": ["undefined symbol: cudaGraphInstantiateWithFlags"],
     "cudnn-too-old": [
         "Loaded runtime CuDNN library: 7.1.4 but the source was compiled with: 7.6.4.",
         "The installed Paddle is compiled with CUDNN 8.2, but CUDNN version in your machine is 8.1, which may cause serious incompatible bug.",
@@ -187,10 +169,10 @@ EXAMPLES: dict[str, list[str]] = {
         "ImportError: [sgl_kernel] CRITICAL: Could not load any common_ops library!",
     ],
     "extension-built-for-other-torch": [
-        "ImportError: libtorch_cuda_cu.so: cannot open shared object file: No such file or directory",
+        "ImportError: libtorch_cuda_cu.so: cannot open shared object file: No such file or directory"
     ],
     "forward-compat-unsupported": [
-        "CudaSupportError: Error at driver init: Call to cuInit results in UNKNOWN_CUDA_ERROR (804)",
+        "CudaSupportError: Error at driver init: Call to cuInit results in UNKNOWN_CUDA_ERROR (804)"
     ],
     "gpu-code-missing": [
         "RTX 5070ti with CUDA capability sm_120 not compatible with the current PyTorch Instalation",
@@ -247,9 +229,7 @@ EXAMPLES: dict[str, list[str]] = {
         "ValueError: No available memory for the cache blocks. Try increasing `gpu_memory_utilization` when initializing the engine.",
         "Not enough memory. Please try to increase --mem-fraction-static.",
     ],
-    "gpu-unsupported-by-driver": [
-        "NVRM: installed in this system is not supported by",
-    ],
+    "gpu-unsupported-by-driver": ["NVRM: installed in this system is not supported by"],
     "host-compiler-unsupported": [
         "nvcc fatal   : The version ('70000') of the host compiler ('clang') is not supported",
         "gcc versions later than 13 are not supported!",
@@ -267,7 +247,7 @@ EXAMPLES: dict[str, list[str]] = {
         "torch._dynamo.exc.BackendCompilerFailed: backend='inductor' raised: RuntimeError: Cannot find a working triton installation.",
     ],
     "jit-compiler-too-old": [
-        "UNIMPLEMENTED: /usr/local/cuda/bin/ptxas ptxas too old. Falling back to the driver to compile.",
+        "UNIMPLEMENTED: /usr/local/cuda/bin/ptxas ptxas too old. Falling back to the driver to compile."
     ],
     "kernel-module-missing": [
         "The NVIDIA script says that the dkms build command does not work",
@@ -283,9 +263,7 @@ EXAMPLES: dict[str, list[str]] = {
         "ERROR: Unable to load the kernel module 'nvidia.ko'.  This happens most frequently when this kernel module was built against the wrong or improperly configured kernel sources",
         "ERROR: The nvidia kernel module was not created.",
     ],
-    "library-lacks-symbols": [
-        "ImportError: /opt/conda/lib/libtorch_cpu.so: undefined symbol: iJIT_NotifyEvent",
-    ],
+    "library-lacks-symbols": ["ImportError: /opt/conda/lib/libtorch_cpu.so: undefined symbol: iJIT_NotifyEvent"],
     "library-not-found": [
         "/usr/bin/ld: cannot find -lnvinfer",
         "/usr/bin/ld: cannot find -lnvinfer_plugin",
@@ -301,12 +279,8 @@ EXAMPLES: dict[str, list[str]] = {
         "OSError: [WinError 193] %1 is not a valid Win32 application",
         "ImportError: /x/lib.so: cannot open shared object file: incompatible architecture",
     ],
-    "locked-memory-too-small": [
-        "NCCL WARN Call to ibv_reg_mr failed with error Cannot allocate memory",
-    ],
-    "nccl-no-interface": [
-        "NCCL WARN NET/Socket : No usable listening interface found",
-    ],
+    "locked-memory-too-small": ["NCCL WARN Call to ibv_reg_mr failed with error Cannot allocate memory"],
+    "nccl-no-interface": ["NCCL WARN NET/Socket : No usable listening interface found"],
     "no-gpu-visible": [
         "                But your machine only has: []",
         "❌ No GPUs detected",
@@ -358,7 +332,7 @@ EXAMPLES: dict[str, list[str]] = {
         "NCCL WARN Error while attaching to shared memory segment /dev/shm/nccl-bAHJbf (size 9637888)",
     ],
     "static-tls-exhausted": [
-        "ImportError: /lib/aarch64-linux-gnu/libgomp.so.1: cannot allocate memory in static TLS block",
+        "ImportError: /lib/aarch64-linux-gnu/libgomp.so.1: cannot allocate memory in static TLS block"
     ],
     "system-library-missing": [
         "ImportError: libbz2.so.1.0: cannot open shared object file: No such file or directory",
@@ -371,11 +345,9 @@ EXAMPLES: dict[str, list[str]] = {
         "./llama-server: error while loading shared libraries: libgomp.so.1: cannot open shared object file: No such file or directory",
     ],
     "tensorrt-engine-mismatch": [
-        "[TRT] [E] Error Code 1: Serialization (Serialization assertion plan->header.magicTag == rt::kPLAN_MAGIC_TAG failed.Trying to load an engine created with incompatible serialization version. Check that the engine was not created using safety runtime, same OS was used and version compatibility parameters were set accordingly.)",
+        "[TRT] [E] Error Code 1: Serialization (Serialization assertion plan->header.magicTag == rt::kPLAN_MAGIC_TAG failed.Trying to load an engine created with incompatible serialization version. Check that the engine was not created using safety runtime, same OS was used and version compatibility parameters were set accordingly.)"
     ],
-    "tensorrt-missing": [
-        "ModuleNotFoundError: No module named 'tensorrt'",
-    ],
+    "tensorrt-missing": ["ModuleNotFoundError: No module named 'tensorrt'"],
     "toolkit-missing": [
         "SGlang fails to start without nvcc/cuda-toolkit",
         '  raise_if_cuda_home_none("flash_attn")',

@@ -100,9 +100,7 @@ EXAMPLES: dict[str, list[str]] = {
         "ModuleNotFoundError: No module named 'MultiScaleDeformableAttention'",
         "ImportError: cannot import name '_C' from 'detectron2' (/opt/detectron2/detectron2/__init__.py)",
     ],
-    "fabric-manager-not-running": [
-        "nvidia-fabricmanager.service: Failed with result 'exit-code'.",
-    ],
+    "fabric-manager-not-running": ["nvidia-fabricmanager.service: Failed with result 'exit-code'."],
     "gpu-code-missing": [
         "WARNING: Detected NVIDIA GeForce RTX 5090 GPU, which is not yet supported in this version of the container",
         "ggml_cuda_compute_forward: no kernel image is available",
@@ -188,14 +186,10 @@ EXAMPLES: dict[str, list[str]] = {
         "With two MIG slices exposed to the container PyTorch only sees one: torch.cuda.device_count() is 1",
         "With 7 MIG instances given to the pod, the server used only the device 0.",
     ],
-    "mig-permission": [
-        "pynvml.NVMLError_NoPermission: Insufficient Permissions",
-    ],
-    "nccl-missing": [
-        "csrc/comm.cpp:1:10: fatal error: nccl.h: No such file or directory",
-    ],
+    "mig-permission": ["pynvml.NVMLError_NoPermission: Insufficient Permissions"],
+    "nccl-missing": ["csrc/comm.cpp:1:10: fatal error: nccl.h: No such file or directory"],
     "nccl-no-interface": [
-        "gloo: RuntimeError: Unable to find address for: eth0; makeDeviceForInterface(): unsupported gloo device",
+        "gloo: RuntimeError: Unable to find address for: eth0; makeDeviceForInterface(): unsupported gloo device"
     ],
     "no-gpu-visible": [
         "jax.errors.JaxRuntimeError: FAILED_PRECONDITION: No visible GPU devices.",
@@ -222,7 +216,7 @@ EXAMPLES: dict[str, list[str]] = {
         "rembg[gpu] installs onnxruntime and onnxruntime-gpu together; session.get_providers() is ['CPUExecutionProvider'] only",
     ],
     "openmp-loaded-twice": [
-        "OMP: Hint This means that multiple copies of the OpenMP runtime have been linked into the program.",
+        "OMP: Hint This means that multiple copies of the OpenMP runtime have been linked into the program."
     ],
     "pcie-link-degraded": [
         "My GPU: PCIe runs at x4 instead of x16.",
@@ -255,9 +249,7 @@ EXAMPLES: dict[str, list[str]] = {
         "ImportError: cannot import name 'builder' from 'google.protobuf.internal'",
         "ImportError: cannot import name 'TypeIs' from 'typing_extensions' (/usr/lib/python3/dist-packages/typing_extensions.py)",
     ],
-    "power-throttled": [
-        "System throttled due to over-current",
-    ],
+    "power-throttled": ["System throttled due to over-current"],
     "scheduler-lacks-gpu": [
         "ValueError: Total available GPUs 0 is less than total desired GPUs 8",
         "ray: The current node timeout... No available node types can fulfill resource request {'GPU': 1.0}",
@@ -268,19 +260,15 @@ EXAMPLES: dict[str, list[str]] = {
         "nvidia-smi does not work with Secure Boot on; when I turn Secure Boot off in the BIOS it works.",
         "Secure Boot is enabled on this laptop.",
     ],
-    "static-tls-exhausted": [
-        "ImportError: dlopen: cannot load any more object with static TLS",
-    ],
+    "static-tls-exhausted": ["ImportError: dlopen: cannot load any more object with static TLS"],
     "system-library-missing": [
-        "Microsoft Visual C++ Redistributable is not installed, this may lead to the DLL load failure.",
+        "Microsoft Visual C++ Redistributable is not installed, this may lead to the DLL load failure."
     ],
     "tensorrt-engine-mismatch": [
         "magicTagRead == kMAGIC_TAG failed. Magic tag does not match",
         "TensorRT 8.6.1 in the container, engine built with 8.5.2 on the workstation: Serialization Error in verifyHeader",
     ],
-    "tensorrt-missing": [
-        "polygraphy: [!] Module: tensorrt is required but could not be imported",
-    ],
+    "tensorrt-missing": ["polygraphy: [!] Module: tensorrt is required but could not be imported"],
     "thermal-throttled": [
         "The second GPU overheats after ten minutes.",
         "The P40 in my desktop case without a fan: 90 C after two minutes, clocks fall to 500 MHz. HW Slowdown: Active",
@@ -295,14 +283,10 @@ EXAMPLES: dict[str, list[str]] = {
         "nvcc fatal   : Value 'c++20' is not defined for option 'std'",
         "CMake Error: CUDA version 11.1 is too old; vLLM requires CUDA >= 11.8",
     ],
-    "torch-family-mismatch": [
-        "AttributeError: module 'torch.library' has no attribute 'register_fake'",
-    ],
-    "uncorrected-ecc": [
-        "nvidia-smi shows Volatile Uncorr. ECC 3 for GPU 2, jobs on this GPU abort",
-    ],
+    "torch-family-mismatch": ["AttributeError: module 'torch.library' has no attribute 'register_fake'"],
+    "uncorrected-ecc": ["nvidia-smi shows Volatile Uncorr. ECC 3 for GPU 2, jobs on this GPU abort"],
     "variable-stops-framework": [
-        "RuntimeError: Invalid TORCH_LOGS; Unrecognized CachingAllocator option: expandable_segment",
+        "RuntimeError: Invalid TORCH_LOGS; Unrecognized CachingAllocator option: expandable_segment"
     ],
     "vgpu-unlicensed": [
         "nvidia-gridd[1543]: Valid GRID license not found. GPU features and performance will be fully degraded. To enable full functionality please configure licensing details.",
@@ -317,28 +301,22 @@ EXAMPLES: dict[str, list[str]] = {
         "RuntimeError: Failed to load libnvcuvid: torchcodec",
         "RuntimeError: NVENC library file is not found. Please ensure NV driver is installed",
     ],
-    "wsl-libcuda-shadowed": [
-        "export LD_LIBRARY_PATH=/usr/lib/x86_64-linux-gnu in WSL, and the GPU is no longer found",
-    ],
-    "collective-fails": [
-        "RuntimeError: NCCL Error 2: unhandled system error",
-    ],
+    "wsl-libcuda-shadowed": ["export LD_LIBRARY_PATH=/usr/lib/x86_64-linux-gnu in WSL, and the GPU is no longer found"],
+    "collective-fails": ["RuntimeError: NCCL Error 2: unhandled system error"],
     "cuda-library-too-old": [
-        "RuntimeError: cublas runtime error : the GPU program failed to execute at THCBlas.cu:249",
+        "RuntimeError: cublas runtime error : the GPU program failed to execute at THCBlas.cu:249"
     ],
     "gpu-firmware-timeout": [
-        "NVRM: GPU0 _kgspIsHeartbeatTimedOut: Heartbeat timed out, currentTimeMs 81275 heartbeat 1899 timeout 5200",
+        "NVRM: GPU0 _kgspIsHeartbeatTimedOut: Heartbeat timed out, currentTimeMs 81275 heartbeat 1899 timeout 5200"
     ],
-    "stub-library-loaded": [
-        "/opt/cuda/targets/x86_64-linux/lib/stubs/libcuda.so",
-    ],
+    "stub-library-loaded": ["/opt/cuda/targets/x86_64-linux/lib/stubs/libcuda.so"],
     "environment-broken": [
         "No Python at 'C:\\Users\\me\\AppData\\Local\\Programs\\Python\\Python310\\python.exe'",
         "did not find executable at 'C:\\Python311\\python.exe': The system cannot find the path specified.",
         'Fatal error in launcher: Unable to create process using \'"C:\\venv\\Scripts\\python.exe"  "C:\\venv\\Scripts\\pip.exe" list\'',
     ],
     "cuda-major-mismatch": [
-        "2022-11-30 10:02:11.123456789 [W:onnxruntime:Default, onnxruntime_pybind_state.cc:578 CreateExecutionProviderInstance] Failed to create CUDAExecutionProvider.",
+        "2022-11-30 10:02:11.123456789 [W:onnxruntime:Default, onnxruntime_pybind_state.cc:578 CreateExecutionProviderInstance] Failed to create CUDAExecutionProvider."
     ],
     "persistence-mode-off": [
         "persistence mode is not enabled on GPU 00000000:0F:00.0 (nvidia-smi)",
@@ -349,22 +327,12 @@ EXAMPLES: dict[str, list[str]] = {
         "You are using a CUDA device ('NVIDIA A100-SXM4-40GB') that has Tensor Cores. To properly utilize them, you should set `torch.set_float32_matmul_precision('medium' | 'high')`",
         "UserWarning: TensorFloat32 tensor cores for float32 matrix multiplication available but not enabled.",
     ],
-    "nouveau-loaded": [
-        "lsmod lists nouveau and no nvidia",
-    ],
-    "nvlink-down": [
-        "NVLink of GPU 1 is down after the reboot (H100 SXM5)",
-    ],
-    "row-remap-failed": [
-        "Remapping Failure Occurred : Yes",
-    ],
-    "row-remap-pending": [
-        "nvidia-smi says Remapped Rows Pending: Yes for GPU 3",
-    ],
+    "nouveau-loaded": ["lsmod lists nouveau and no nvidia"],
+    "nvlink-down": ["NVLink of GPU 1 is down after the reboot (H100 SXM5)"],
+    "row-remap-failed": ["Remapping Failure Occurred : Yes"],
+    "row-remap-pending": ["nvidia-smi says Remapped Rows Pending: Yes for GPU 3"],
     "cudnn-too-old": [
-        "Loaded runtime CuDNN library: 7003 (compatibility version 7000) but source was compiled with 7104 (compatibility version 7100).",
+        "Loaded runtime CuDNN library: 7003 (compatibility version 7000) but source was compiled with 7104 (compatibility version 7100)."
     ],
-    "variable-leads-nowhere": [
-        "FileNotFoundError: [Errno 2] No such file or directory: ':/usr/local/cuda/bin/nvcc'",
-    ],
+    "variable-leads-nowhere": ["FileNotFoundError: [Errno 2] No such file or directory: ':/usr/local/cuda/bin/nvcc'"],
 }

@@ -30,7 +30,7 @@ EXAMPLES: dict[str, list[str]] = {
         "RuntimeError: CUDA execution provider is either not enabled or not available.",
     ],
     "cuda-library-too-old": [
-        "numba.cuda.cudadrv.error.CudaSupportError: runtime missing function: cudaRuntimeGetVersion.",
+        "numba.cuda.cudadrv.error.CudaSupportError: runtime missing function: cudaRuntimeGetVersion."
     ],
     "cudnn-too-old": [
         "RuntimeError: cuDNN Frontend error: Unified SDPA node requires cuDNN 9.13.1",
@@ -166,9 +166,7 @@ EXAMPLES: dict[str, list[str]] = {
         "NotImplementedError: Using RTX 4000 series doesn't support faster communication broadband via P2P or IB.",
         "We've detected an older driver with an RTX 4000 series GPU. These drivers have issues with P2P.",
     ],
-    "python-unsupported": [
-        "Installation of xformers is not supported in this version of Python.",
-    ],
+    "python-unsupported": ["Installation of xformers is not supported in this version of Python."],
     "requirement-broken": [
         "ValueError: FSDP2-based Context parallelism is only available in PyTorch 2.6 and later versions. Please upgrade your PyTorch version.",
         "ValueError: QAT is not supported on torch version < 2.6.0",
@@ -176,13 +174,8 @@ EXAMPLES: dict[str, list[str]] = {
         "RuntimeError: In order to use TorchAO pre-quantized model, you need to have torch>=2.5.0. However, the current version is 2.4.1.",
         "RuntimeError: B300 (sm_103) requires Triton 3.6.x, but found 3.5.1.",
     ],
-    "tensorrt-engine-mismatch": [
-        "ERROR ❌ TensorRT model exported with a different version than expected",
-    ],
-    "tensorrt-missing": [
-        "ImportError: No module named tensorrt",
-        "CMake Error: Cannot find TensorRT headers",
-    ],
+    "tensorrt-engine-mismatch": ["ERROR ❌ TensorRT model exported with a different version than expected"],
+    "tensorrt-missing": ["ImportError: No module named tensorrt", "CMake Error: Cannot find TensorRT headers"],
     "toolkit-missing": [
         "┌ Error: CUDA.jl could not find an appropriate CUDA runtime to use.",
         "ERROR: Could not find a suitable CUDA installation",
@@ -214,18 +207,14 @@ EXAMPLES: dict[str, list[str]] = {
         "CMake Error: SM100a+ kernels require cuda >= 12.8",
     ],
     "variable-stops-framework": [
-        "numba.cuda.cudadrv.error.CudaSupportError: CUDA is disabled due to setting NUMBA_DISABLE_CUDA=1 in the environment, or because CUDA is unsupported on 32-bit systems.",
+        "numba.cuda.cudadrv.error.CudaSupportError: CUDA is disabled due to setting NUMBA_DISABLE_CUDA=1 in the environment, or because CUDA is unsupported on 32-bit systems."
     ],
-    "cudnn-missing": [
-        "RuntimeError: INTERNAL: cuDNN could not be found or could not be loaded.",
-    ],
+    "cudnn-missing": ["RuntimeError: INTERNAL: cuDNN could not be found or could not be loaded."],
     "nccl-version-mismatch": [
         "RuntimeError: NCCL mem allocator is not supported in this NCCL version",
         "RuntimeError: ProcessGroupNCCL windows require NCCL 2.29 or later",
     ],
-    "nccl-missing": [
-        "W nccl_stub.cc] Unable to load NCCL library. Multi-GPU collectives will not work.",
-    ],
+    "nccl-missing": ["W nccl_stub.cc] Unable to load NCCL library. Multi-GPU collectives will not work."],
     "gpu-unsupported-by-driver": [
         "WARNING: The 'NVIDIA open' kernel modules are incompatible with the GPU(s) detected on this system. They will be installed anyway, but are not expected to work.",
         "WARNING: The open GPU kernel modules are supported on some GPUs in this system, and unsupported on others. The unsupported GPUs will be ignored.",
@@ -243,19 +232,15 @@ EXAMPLES: dict[str, list[str]] = {
         "WARNING: The installed PyTorch 2.4.1+cu118 uses CUDA 11.x, but onnxruntime-gpu is built with CUDA 12.x. Please install PyTorch for CUDA 12.x to be compatible.",
         "Warning: Open3D was built with CUDA 12.1 but PyTorch was built with CUDA 11.8. The PyTorch ops may fail to load",
     ],
-    "cuda-library-missing": [
-        "[!] Could not load the CUDA runtime library. Is it on your loader path?",
-    ],
+    "cuda-library-missing": ["[!] Could not load the CUDA runtime library. Is it on your loader path?"],
     "container-toolkit-missing": [
         "FATA[0000] no known GPU vendor found in CDI specs",
         "The nvidia-container-toolkit does not appear to be installed. Install it",
     ],
     "collective-fails": [
-        "ncclSystemError: System call (e.g. socket, malloc) or external library call failed or device error.",
+        "ncclSystemError: System call (e.g. socket, malloc) or external library call failed or device error."
     ],
-    "nodes-not-connected": [
-        "ncclInternalError: Internal check failed. (NET/Socket : Using [0]docker0:172.17.0.1<0>)",
-    ],
+    "nodes-not-connected": ["ncclInternalError: Internal check failed. (NET/Socket : Using [0]docker0:172.17.0.1<0>)"],
     "mig-enumeration": [
         '[error] Invalid CUDA device index "1" from device string 0,1, there are 1 visible CUDA devices. MIG instances',
         "RuntimeError: Attempting to deserialize object on CUDA device 1 but torch.cuda.device_count() is 1. (MIG slices)",
@@ -266,22 +251,18 @@ EXAMPLES: dict[str, list[str]] = {
         "AssertionError: tensor parallel size 2 is larger than the 1 visible GPU, with MIG devices",
         "ValueError: The number of required GPUs exceeds the total number of available GPUs; MIG slices are requested",
     ],
-    "driver-older-than-toolkit": [
-        "┌ Warning: The NVIDIA driver on this system only supports up to CUDA 11.0.0.",
-    ],
-    "gpu-init-failed": [
-        "ERROR: CUDA driver not functional",
-    ],
+    "driver-older-than-toolkit": ["┌ Warning: The NVIDIA driver on this system only supports up to CUDA 11.0.0."],
+    "gpu-init-failed": ["ERROR: CUDA driver not functional"],
     "toolkit-lacks-gpu": [
         "ERROR: Device capability v2.1.0 not supported by available toolchain",
         "┌ Error: Your Tesla P100-PCIE-16GB GPU (compute capability 6.0) is not supported by CUDA toolkit 13+.",
         "┌ Warning: Your NVIDIA GeForce GTX 1080 GPU (compute capability 6.1) is not fully supported by CUDA 12.9.0.",
     ],
     "torch-family-mismatch": [
-        "torchaudio/_extension.py, line 16, in _load_lib: OSError: libtorch_cuda_cpp.so: cannot open shared object file: No such file or directory",
+        "torchaudio/_extension.py, line 16, in _load_lib: OSError: libtorch_cuda_cpp.so: cannot open shared object file: No such file or directory"
     ],
     "damaged-distribution": [
-        "from torch._C import *: ImportError: libtorch_cpu.so: cannot open shared object file: No such file or directory",
+        "from torch._C import *: ImportError: libtorch_cpu.so: cannot open shared object file: No such file or directory"
     ],
     "driver-library-mismatch": [
         "nvidia-modeset: Version mismatch: nvidia.ko(410.73) nvidia-modeset.ko(390.87)",

@@ -154,13 +154,7 @@ def test_versions_of_another_environment_are_not_those_that_fail() -> None:
     assert alarms(text) == []
 
 
-@every(
-    [
-        "Cloud TPU v3-8, jax[tpu] 0.4.30",
-        "PJRT_DEVICE=TPU python train.py",
-        "The notebook runs on a Kaggle TPU",
-    ]
-)
+@every(["Cloud TPU v3-8, jax[tpu] 0.4.30", "PJRT_DEVICE=TPU python train.py", "The notebook runs on a Kaggle TPU"])
 def test_a_program_on_a_tpu_misses_no_gpu(text: str) -> None:
     log = "cuda_driver.cc:274] failed call to cuInit: CUDA_ERROR_NO_DEVICE: no CUDA-capable device is detected"
     assert alarms(f"{text}\n{log}") == []
@@ -277,16 +271,7 @@ def test_a_framework_whose_own_cuda_is_older_than_the_gpu(text: str, expected: s
     assert cause_in(text) == expected
 
 
-@every(
-    [
-        "Graphics card 5090",
-        "video card 3090",
-        "3090 GPU",
-        "the gpu is 3090",
-        "3090 x 2",
-        "3090*2",
-    ]
-)
+@every(["Graphics card 5090", "video card 3090", "3090 GPU", "the gpu is 3090", "3090 x 2", "3090*2"])
 def test_a_gpu_by_its_number_alone(text: str) -> None:
     assert cause_in(f"{text}\ntensorflow 1.15\nit hangs at start") == "gpu-code-missing"
 

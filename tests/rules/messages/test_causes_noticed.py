@@ -154,12 +154,7 @@ def test_no_index_is_named_for_a_build_that_is_not_from_it() -> None:
     assert not fix.command
 
 
-@every(
-    [
-        ("Windows 10, onnxruntime-gpu 1.15.1", "PATH"),
-        ("Ubuntu 22.04, onnxruntime-gpu 1.15.1", "apt-file"),
-    ]
-)
+@every([("Windows 10, onnxruntime-gpu 1.15.1", "PATH"), ("Ubuntu 22.04, onnxruntime-gpu 1.15.1", "apt-file")])
 def test_where_a_system_library_comes_from(system: str, word: str) -> None:
     line = "Could not locate zlibwapi.dll. Please make sure it is in your library path!"
     assert [word in fix.text for fix in fixes_in("system-library-missing", system, line)] == [True]

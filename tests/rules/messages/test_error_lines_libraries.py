@@ -75,19 +75,13 @@ NVRTC = {
         (f"ImportError: libnccl.so.2: {MISSING}", "nccl-missing"),
         (f"Could not load library libcudnn_cnn_infer.so.8. Error: libnvrtc.so: {MISSING}", "cuda-library-missing"),
         ("undefined symbol: ncclMemFree", "nccl-version-mismatch"),
-        (
-            "nvidia-nccl-cu11==2.14.3\nnvidia-nccl-cu12==2.27.3\nundefined symbol: ncclMemFree",
-            "nvidia-wheel-conflict",
-        ),
+        ("nvidia-nccl-cu11==2.14.3\nnvidia-nccl-cu12==2.27.3\nundefined symbol: ncclMemFree", "nvidia-wheel-conflict"),
         ("Loaded runtime CuDNN library: 8.0.5 but source was compiled with: 8.1.0.", "cudnn-too-old"),
         (
             "CUDA 11.2, cuDNN 8.1 installed\nLoaded runtime CuDNN library: 8.0.5 but source was compiled with: 8.1.0.",
             "library-shadowed",
         ),
-        (
-            f"nvidia-cublas-cu12==12.4\n{OLD_CUBLAS}",
-            "library-shadowed",
-        ),
+        (f"nvidia-cublas-cu12==12.4\n{OLD_CUBLAS}", "library-shadowed"),
         (
             "file=/opt/hpc_sdk/cuda/12.4/lib64/libnvJitLink.so.12\nRuntimeError: The cuSPARSE library was not found.",
             "nvjitlink-mismatch",

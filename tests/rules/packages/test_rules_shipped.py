@@ -308,10 +308,7 @@ OF_JAX = (
 def test_damage_of_a_plug_in_is_why_its_framework_has_no_gpu(package: str, version: str, path: str) -> None:
     file = damaged(package, version, path, "missing")
     found = but(
-        venv(JAX, PLUGIN),
-        distributions=OF_JAX,
-        damaged=(),
-        shipped=Shipped(source="wheel metadata", damaged=(file,)),
+        venv(JAX, PLUGIN), distributions=OF_JAX, damaged=(), shipped=Shipped(source="wheel metadata", damaged=(file,))
     )
     assert open_fails(with_venv(machine(), found)) == ["damaged-distribution"]
 

@@ -80,9 +80,7 @@ def test_a_library_that_fails_on_an_idle_gpu_too_is_blamed_for_that_one() -> Non
     here = machine(full(GPUS[0]), GPUS[1], measurements=(refused(0), refused(1)))
     check = check_of("library-fails", here)
     assert check.status == "fail"
-    assert {item.what for item in check.evidence if "GPU" in item.what} == {
-        "GPU 1 (NVIDIA H200): cuDNN convolution",
-    }
+    assert {item.what for item in check.evidence if "GPU" in item.what} == {"GPU 1 (NVIDIA H200): cuDNN convolution"}
 
 
 def test_a_gpu_without_room_beside_an_idle_one_leaves_no_verdict() -> None:

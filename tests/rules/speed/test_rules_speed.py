@@ -233,10 +233,7 @@ def test_the_share_is_split_in_words() -> None:
 
 @pytest.mark.parametrize(
     ("changes", "words"),
-    [
-        ({"pcie_width": 4}, "has 4 of 16 lanes"),
-        ({"pcie_generation": 3}, "stayed at generation 3 of 5 under load"),
-    ],
+    [({"pcie_width": 4}, "has 4 of 16 lanes"), ({"pcie_generation": 3}, "stayed at generation 3 of 5 under load")],
 )
 def test_a_degraded_link_is_named(changes: dict[str, Any], words: str) -> None:
     check = speed(to_gpu(1e9, conditions=conditions(**changes)))

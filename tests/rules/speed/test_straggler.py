@@ -218,9 +218,7 @@ def test_other_models_are_not_compared() -> None:
         ("tensorrt-convolution", "FLOP/s", "unfused"),
     ]
 )
-def test_what_says_nothing_about_the_gpu_is_not_compared(
-    case: tuple[str, str, str | None],
-) -> None:
+def test_what_says_nothing_about_the_gpu_is_not_compared(case: tuple[str, str, str | None]) -> None:
     name, unit, variant = case
     figures = [figure(name, value, unit, gpu=h200(n).uuid, variant=variant) for n, value in enumerate((1.0, 3.0, 1.0))]
     assert not checks_of("gpu-straggler", machine(h200(0), h200(1), h200(2), measurements=tuple(figures)))

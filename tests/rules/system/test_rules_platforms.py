@@ -4,14 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from envcheck.snapshot import (
-    ContainerHost,
-    DriverLibrary,
-    Listing,
-    ObservedError,
-    Platform,
-    Snapshot,
-)
+from envcheck.snapshot import ContainerHost, DriverLibrary, Listing, ObservedError, Platform, Snapshot
 from tests.every import every
 from tests.rules.machines import (
     DOCKER,
@@ -59,12 +52,7 @@ HOSTS: list[Case] = [
     ("container-toolkit-missing", "two dockers", host("/snap/bin/docker", DOCKER_CLI, toolkit=(HOOK,)), ("pass",)),
     ("container-toolkit-missing", "a container", machine(platform=DOCKER), ()),
     ("container-toolkit-missing", "nobody looked", machine(), ()),
-    (
-        "container-toolkit-missing",
-        "no driver to give",
-        but(without_gpu(), platform=host(DOCKER_CLI).platform),
-        (),
-    ),
+    ("container-toolkit-missing", "no driver to give", but(without_gpu(), platform=host(DOCKER_CLI).platform), ()),
     (
         "container-toolkit-missing",
         "a Jetson without mount lists",
@@ -109,11 +97,7 @@ OLDER = "535.54.03"
 
 
 def put_in(release: str, soname: str = "libcuda.so.1", *, mounted: bool | None, met: bool = True) -> DriverLibrary:
-    return but(
-        library(soname, release),
-        mounted=mounted,
-        found_as=(f"{FOLDER}/{soname}",) if met else (),
-    )
+    return but(library(soname, release), mounted=mounted, found_as=(f"{FOLDER}/{soname}",) if met else ())
 
 
 def boxed(*libraries: DriverLibrary, complete: bool = True, **changes: Any) -> Snapshot:
@@ -150,12 +134,7 @@ IMAGES: list[Case] = [
     ),
     ("driver-libraries-in-image", "no container", but(THEIRS_FIRST, platform=UBUNTU), ()),
     ("driver-libraries-in-image", "WSL has other libraries", but(THEIRS_FIRST, platform__wsl=True), ()),
-    (
-        "driver-libraries-in-image",
-        "the module is not known",
-        but(THEIRS_FIRST, kernel=kernel(nvidia=None)),
-        (),
-    ),
+    ("driver-libraries-in-image", "the module is not known", but(THEIRS_FIRST, kernel=kernel(nvidia=None)), ()),
 ]
 
 

@@ -219,12 +219,7 @@ def test_missing_permission_is_the_cause_of_no_device() -> None:
 
 
 def peers(
-    *,
-    nvlinks: int = 0,
-    read: str | None = "ok",
-    allowed: bool | None = True,
-    virtualization: str = "none",
-    **pcie: Any,
+    *, nvlinks: int = 0, read: str | None = "ok", allowed: bool | None = True, virtualization: str = "none", **pcie: Any
 ) -> Snapshot:
     """Two GPUs of one machine, joined over PCI Express unless there are NVLinks."""
     changed = {f"pcie__{name}": value for name, value in pcie.items()}
