@@ -5,7 +5,6 @@ The corpus keeps what was drawn, so that a new row or example changes none of it
 
 from __future__ import annotations
 
-import importlib
 import json
 import random
 from collections.abc import Callable, Iterator
@@ -18,7 +17,7 @@ from envcheck.compat.specifier import Version, parse_specifier
 from tests.golden.causes import CASES
 from tests.golden.corpus import digest, write
 from tests.importers import forms, layouts
-from tests.rules.messages import composed, consequences, healthy_logs
+from tests.rules.messages import composed, consequences, examples, healthy_logs
 
 _NUMBER = {"releases": 2400, "torch": 1600, "wheels": 1000}
 _MESSAGES = Path(__file__).parents[1] / "rules" / "messages"
@@ -126,8 +125,4 @@ def _texts() -> Iterator[tuple[str, str]]:
         yield f"reports/{problem}", text
     for line in (_MESSAGES / "data" / "working.jsonl").read_text(encoding="utf-8").splitlines():
         yield "working", json.loads(line)
-    for file in sorted([*_MESSAGES.glob("lines_*.py"), _MESSAGES / "test_error_lines.py"]):
-        module = importlib.import_module(f"tests.rules.messages.{file.stem}")
-        subject = file.stem.removeprefix("lines_").removeprefix("test_")
-        examples: dict[str, list[str]] = getattr(module, "CORE", module.EXAMPLES)
-        yield from ((f"{subject}/{problem}", line) for problem, lines in examples.items() for line in lines)
+    yield from ((f"examples/{problem}", line) for problem, line in examples.pairs())

@@ -8,7 +8,7 @@ from envcheck.importers import read_text
 from envcheck.snapshot import Driver, Kernel, KernelModule, Platform, Snapshot
 from tests.every import every
 from tests.importers.pasting import environment_in, errors_in, gpus_in, release_in, torch_in, word
-from tests.rules.messages.test_error_lines import EXAMPLES
+from tests.rules.messages.examples import pairs
 
 NO_CODE = """\
 UserWarning:
@@ -197,7 +197,7 @@ LINES = (
 )
 
 
-@every([line for lines in EXAMPLES.values() for line in lines])
+@every(lambda: [line for _, line in pairs()])
 def test_every_line_that_a_rule_knows_reaches_it(line: str) -> None:
     """What the rules' table of error lines knows must not be lost on the way to it."""
     assert line.strip() in errors_in(read_text(f"Ubuntu 22.04\n{line}\n"))

@@ -12,7 +12,7 @@ from envcheck.rules.api import elsewhere
 from envcheck.snapshot import Snapshot, StartupVariable
 from tests.rules.engine.test_rule_catalog import NAMES, RULES
 from tests.rules.machines import error, h200, judge, machine, torch, variables, venv, with_venv
-from tests.rules.messages.test_error_lines import EXAMPLES
+from tests.rules.messages.examples import pairs
 from tests.rules.packages.test_rules_distributions import environment, wheel
 from tests.rules.speed.measurements import conditions, gemm, memory_copy, to_gpu, to_peer, wrong
 from tests.rules.speed.test_rules_frameworks import on_cpu, slow_and_failed_framework
@@ -63,7 +63,7 @@ def every_machine() -> Iterator[Snapshot]:
     hidden = StartupVariable(source="file z.pth", path="z.pth", name="CUDA_VISIBLE_DEVICES", value="")
     yield with_venv(machine(), venv(torch(), startup_variables=(hidden,)))
     yield with_venv(machine(), environment(wheel("torch", "2.4.0"), wheel("torch", "2.5.1")))
-    yield from (error(line) for lines in EXAMPLES.values() for line in lines)
+    yield from (error(line) for _, line in pairs())
 
 
 def test_every_finding_cites_a_page_that_documents_it() -> None:
