@@ -17,7 +17,7 @@ from envcheck.compat.specifier import Version, parse_specifier
 from tests.golden.causes import CASES
 from tests.golden.corpus import digest, write
 from tests.importers import forms, layouts
-from tests.rules.messages import composed, consequences, examples, healthy_logs
+from tests.rules.messages import examples, logs
 
 _NUMBER = {"releases": 2400, "torch": 1600, "wheels": 1000}
 _MESSAGES = Path(__file__).parents[1] / "rules" / "messages"
@@ -117,9 +117,8 @@ def _texts() -> Iterator[tuple[str, str]]:
     yield from ((f"forms/{name}", text) for name, (text, _) in forms.FORMS.items())
     for layout, written in layouts.LAYOUTS.items():
         yield from ((f"layouts/{layout}/{case}", written(facts)) for case, (facts, _) in layouts.CASES.items())
-    yield from ((f"logs/{name}", "\n".join(log.lines)) for name, log in composed.LOGS.items())
-    yield from ((f"pairs/{name}", f"{pair.line}\n{pair.consequence}") for name, pair in consequences.PAIRS.items())
-    yield from ((f"healthy/{name}", "\n".join(lines)) for name, lines in healthy_logs.HEALTHY.items())
+    for kind, found in {"logs": logs.COMPOSED, "pairs": logs.CONSEQUENCES, "healthy": logs.HEALTHY}.items():
+        yield from ((f"{kind}/{name}", "\n".join(log.lines)) for name, log in found.items())
     for line in (_MESSAGES / "data" / "reports.jsonl").read_text(encoding="utf-8").splitlines():
         problem, text = json.loads(line)
         yield f"reports/{problem}", text
