@@ -9,7 +9,6 @@ import json
 import random
 from collections.abc import Callable, Iterator
 from functools import cache
-from pathlib import Path
 
 from envcheck.compat.load import load_matrix
 from envcheck.compat.names import canonical
@@ -18,9 +17,9 @@ from tests.golden.causes import CASES
 from tests.golden.corpus import digest, write
 from tests.importers import forms, layouts
 from tests.rules.messages import examples, logs
+from tests.rules.messages.test_causes import SUBJECTS
 
 _NUMBER = {"releases": 2400, "torch": 1600, "wheels": 1000}
-_MESSAGES = Path(__file__).parents[1] / "rules" / "messages"
 _MATRIX = load_matrix()
 _CHANCE = random.Random(39)
 _COMMON = ("H100", "H200", "A100", "B200", "L4", "T4", "V100", "RTX 5090", "RTX 4090", "RTX 3090", "GTX 1080 Ti")
@@ -119,9 +118,5 @@ def _texts() -> Iterator[tuple[str, str]]:
         yield from ((f"layouts/{layout}/{case}", written(facts)) for case, (facts, _) in layouts.CASES.items())
     for kind, found in {"logs": logs.COMPOSED, "pairs": logs.CONSEQUENCES, "healthy": logs.HEALTHY}.items():
         yield from ((f"{kind}/{name}", "\n".join(log.lines)) for name, log in found.items())
-    for line in (_MESSAGES / "data" / "reports.jsonl").read_text(encoding="utf-8").splitlines():
-        problem, text = json.loads(line)
-        yield f"reports/{problem}", text
-    for line in (_MESSAGES / "data" / "working.jsonl").read_text(encoding="utf-8").splitlines():
-        yield "working", json.loads(line)
+    yield from ((f"causes/{title.partition(' (')[0]}", text) for cases in SUBJECTS.values() for title, _, text in cases)
     yield from ((f"examples/{problem}", line) for problem, line in examples.pairs())

@@ -18,7 +18,7 @@ class Log(NamedTuple):
 
 
 def _logs(name: str) -> dict[str, Log]:
-    found = texts(Path(__file__).with_name("data") / name)
+    found = texts((Path(__file__).with_name("data") / name).read_text(encoding="utf-8"))
     return {name: Log(cause, tuple(text.split("\n"))) for name, cause, text in found}
 
 
