@@ -12,7 +12,7 @@ from envcheck.compat.relations.gpu_code import read_targets
 from envcheck.compat.specifier import Version, covered, parse_specifier, parse_version
 from envcheck.compat.tables import ReleaseRow
 from envcheck.versions import ComputeCapability
-from tests.compat.asking import assert_does_not_fit, assert_fits, assert_nobody_can_tell, judged, questions, shown
+from tests.compat.asking import assert_does_not_fit, assert_fits, judged, questions, shown
 from tests.every import every
 from tests.thorough import sample
 
@@ -181,25 +181,6 @@ pennylane-lightning-gpu==0.38.0 gpu==P100
 )
 def test_does_not_fit(question: str) -> None:
     assert_does_not_fit(question)
-
-
-@every(
-    questions("""
-pytorch3d==0.7.8 torch==2.5.1
-pytorch3d==0.7.4 python==3.11
-torchrec==1.0.0 torch==2.6.0
-onnx==1.17.0 onnxruntime==1.18.0
-natten==0.21.5 torch==2.7.0
-mamba-ssm==2.2.4 causal-conv1d==1.2.0
-custatevec-cu12==1.12.0 gpu==V100
-sglang==0.5.3 gpu==T4
-unsloth==2025.9.1 gpu==GTX,1080
-isaacsim==4.5.0 gpu==RTX,2080
-auto-gptq==0.7.1 gpu==RTX,4090 os==windows
-""")
-)
-def test_nobody_can_tell(question: str) -> None:
-    assert_nobody_can_tell(question)
 
 
 def test_the_newest_release_is_chosen_whichever_file_speaks_of_it() -> None:

@@ -12,11 +12,9 @@ from envcheck.compat.question.wheels import covering
 from envcheck.compat.specifier import Specifier, Version, parse_specifier
 from envcheck.compat.tables import ReleaseRow, RequirementRow
 from tests.compat.asking import (
-    assert_does_not_fit,
     assert_fits,
     assert_nobody_can_tell,
     judged,
-    questions,
     shown,
     verdict,
 )
@@ -109,45 +107,6 @@ def test_a_row_can_be_read(row: RequirementRow) -> None:
         assert parse_specifier(spec).bounds
 
 
-@every(
-    questions("""
-vllm==0.11.0 numba==0.61.2
-vllm==0.11.0 numba==0.60.0 python==3.9
-torch==2.9.1 nvidia-nvshmem-cu12==3.3.20
-cuml-cu13==25.10.0 cupy-cuda13x==13.6.0
-sglang==0.5.9 torchcodec==0.8.0
-sglang==0.4.6 flashinfer-python==0.2.3
-trl==0.11.4 numpy==2.0.0 os==linux
-ultralytics==8.3.187 torch==2.4.0 os==macos machine==aarch64
-opencv-python==4.4.0.46 numpy==1.19.1 python==3.8
-scikit-learn==1.6.0 numpy==2.2.0
-cuml-cu12==26.2.0 cupy-cuda12x==14.0.0
-""")
-)
-def test_fits(question: str) -> None:
-    assert_fits(question)
-
-
-@every(
-    questions("""
-vllm==0.11.0 numba==0.61.2 python==3.9
-vllm==0.11.0 numba==0.60.0 python==3.12
-vllm==0.8.5 transformers==4.51.0
-cuml-cu13==25.10.0 numba==0.62.0
-jax==0.4.35 numpy==1.25.0 python==3.12
-cuda-python==12.9.7 cuda-bindings==12.9.6
-torch==2.9.1 nvidia-cublas-cu12==12.8.3.14
-trl==0.11.4 numpy==2.0.0 os==windows
-ultralytics==8.3.187 torch==2.4.0 os==windows
-opencv-python==4.4.0.46 numpy==1.19.1 python==3.9
-onnxruntime==1.18.0 numpy==2.0.0
-onnx==1.9.0 numpy==1.24.0
-""")
-)
-def test_does_not_fit(question: str) -> None:
-    assert_does_not_fit(question)
-
-
 @every([(row, key) for row in MATRIX.releases for key in row.known])
 def test_beyond_what_documents_speak_of_nobody_can_tell(row: ReleaseRow, key: str) -> None:
     bound = next(one for one in parse_specifier(row.versions).bounds if one.operator in ("==", ">="))
@@ -158,16 +117,6 @@ def test_beyond_what_documents_speak_of_nobody_can_tell(row: ReleaseRow, key: st
     last = row.known[key] + (".0" if series else ".9")
     assert verdict(f"{asked} {key}=={last}") == "compatible"
     assert_nobody_can_tell(f"{asked} {key}=={'.'.join(map(str, beyond))}")
-
-
-@every(
-    questions("""
-numba==0.62.1 numba-cuda==0.19.1 cuda==13.0
-numba==0.62.1 cuda==12.8 gpu==H100
-""")
-)
-def test_the_package_that_takes_over_decides(question: str) -> None:
-    assert_fits(question)
 
 
 def test_components_that_only_run_on_the_same_system_are_not_related() -> None:
