@@ -70,8 +70,7 @@ def test_what_a_framework_reads_of_the_variables_comes_along_to_the_assumed_mach
     here = msgspec.structs.replace(HERE, variables=Variables(source="process", values=values, paths=paths))
     kept = assume(here, parse_components("gpu==H100"), {"XLA_FLAGS"}).variables
     assert kept is not None
-    assert kept.values == {"XLA_FLAGS": "--xla_dump_to=/dumps"}
-    assert kept.paths == paths[:1]
+    assert (kept.values, kept.paths) == ({"XLA_FLAGS": "--xla_dump_to=/dumps"}, paths[:1])
 
 
 def test_an_assumed_machine_drops_every_observation_of_this_one() -> None:
@@ -85,8 +84,7 @@ def test_an_assumed_machine_drops_every_observation_of_this_one() -> None:
     assert [(gpu.name, gpu.source, gpu.label) for gpu in snapshot.gpus.items] == [("H100", "assumed", "assumed-0")]
     assert snapshot.platform is not None
     assert snapshot.platform.source_of("os") == "assumed"
-    assert snapshot.platform.distribution == "ubuntu"
-    assert snapshot.environments == HERE.environments
+    assert (snapshot.platform.distribution, snapshot.environments) == ("ubuntu", HERE.environments)
 
 
 def test_the_runners_containers_say_nothing_of_the_assumed_machine() -> None:
@@ -185,8 +183,7 @@ def test_what_was_stated_passes_only_where_it_is_known_to_fit(text: str, verdict
 
 
 def test_the_page_says_which_statement_is_not_known() -> None:
-    page = render(verdict_of("gpu==NoSuchGPU9999,driver==1.2.3"), "text")
-    assert "this GPU is not in the matrix" in page
+    assert "this GPU is not in the matrix" in render(verdict_of("gpu==NoSuchGPU9999,driver==1.2.3"), "text")
 
 
 def test_nothing_that_was_not_looked_at_reads_ok() -> None:

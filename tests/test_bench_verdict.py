@@ -31,19 +31,16 @@ def concluded(*figures: Measurement, gpus: int = 1, runs: tuple[ProbeRun, ...] =
 
 def test_all_as_expected() -> None:
     report = concluded(gemm(), memory_copy(verification=right()), to_gpu())
-    assert (report.verdict, report.exit_code) == ("pass", 0)
-    assert report.headline == "1 GPU measured, all figures as expected"
+    assert (report.verdict, report.exit_code, report.headline) == ("pass", 0, "1 GPU measured, all figures as expected")
 
 
 def test_two_gpus() -> None:
-    report = concluded(gemm(), gemm(gpu=h200(1).uuid), gpus=2)
-    assert report.headline == "2 GPUs measured, all figures as expected"
+    assert concluded(gemm(), gemm(gpu=h200(1).uuid), gpus=2).headline == "2 GPUs measured, all figures as expected"
 
 
 def test_what_was_not_judged_is_counted() -> None:
     report = concluded(gemm(), memory_copy(), but(to_gpu(), conditions=None))
-    assert report.verdict == "pass"
-    assert report.headline == "1 GPU measured, 2 figures as expected, 1 not judged"
+    assert (report.verdict, report.headline) == ("pass", "1 GPU measured, 2 figures as expected, 1 not judged")
 
 
 @pytest.mark.parametrize(
@@ -65,8 +62,7 @@ def test_verdicts(figures: list[Measurement], verdict: str, code: int) -> None:
 
 
 def test_nothing_judged_is_never_a_pass_even_where_results_are_right() -> None:
-    report = concluded(gemm(conditions=BUSY, verification=right()))
-    assert "another program used the GPU" in report.headline
+    assert "another program used the GPU" in concluded(gemm(conditions=BUSY, verification=right())).headline
 
 
 def test_without_any_figure_the_headline_says_why() -> None:
@@ -98,8 +94,7 @@ def test_an_interrupted_run_is_judged_and_says_so(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(session, "gather_here", interrupted((memory_copy(),)))
     told: list[object] = []
     report = session.check(MEASURES, told.append)
-    assert report.exit_code == 130
-    assert report.verdict == "unknown"
+    assert (report.exit_code, report.verdict) == (130, "unknown")
     assert "interrupted while gemm bf16" in report.headline
     assert [check.status for check in report.checks if check.rule == "slow-gpu-memory"] == ["pass"]
     assert isinstance(told[0], Interrupted)

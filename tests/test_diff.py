@@ -168,8 +168,7 @@ def test_the_judged_environments_are_matched_wherever_they_lie() -> None:
 
 
 def about_torch(key: str, status: Any) -> Check:
-    subject = Subject(kind="framework", key=f"{key}:torch", environment=key)
-    return check("driver-too-old", status, subject=subject)
+    return check("driver-too-old", status, subject=Subject(kind="framework", key=f"{key}:torch", environment=key))
 
 
 def test_toolkits_libraries_and_variables() -> None:

@@ -70,8 +70,7 @@ def test_the_site_has_a_page_for_each_rule_and_loads_nothing(tmp_path: Path) -> 
     script = Path(documentation.__file__)
     subprocess.run([sys.executable, str(script), str(tmp_path)], check=True, env={**os.environ, "PYTHONWARNINGS": ""})
     for rule in all_rules():
-        text = (tmp_path / rule_place(rule.name)).read_text()
-        assert "<h1><code" in text, rule.name
+        assert "<h1><code" in (tmp_path / rule_place(rule.name)).read_text(), rule.name
     for table in FIELDS:
         assert (tmp_path / "matrix" / f"{table}.html").is_file()
     assert "--plan" in (tmp_path / "commands.html").read_text()
@@ -176,5 +175,4 @@ def test_envcheck_rule_names_the_address(tmp_path: Path) -> None:
     assert "rules/gpu-lost.html (ENVCHECK_DOCS_URL" in envcheck("rule", "gpu-lost", cwd=tmp_path).out
     (tmp_path / "envcheck.toml").write_text(f'documentation = "{HOSTED}"\n')
     assert f"This page: {HOSTED}/rules/gpu-lost.html\n" in envcheck("rule", "gpu-lost", cwd=tmp_path).out
-    shown = json.loads(envcheck("config", "--json", cwd=tmp_path).out)["values"]["documentation"]
-    assert shown["value"] == HOSTED
+    assert json.loads(envcheck("config", "--json", cwd=tmp_path).out)["values"]["documentation"]["value"] == HOSTED

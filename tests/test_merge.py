@@ -53,14 +53,12 @@ def test_the_first_source_decides_and_the_other_is_kept_as_evidence() -> None:
 
 def test_a_moving_quantity_is_no_disagreement() -> None:
     one = gpus(Gpu(pci_bus_id="0000:01:00.0", memory=Memory(total=10, used=1)))
-    two = gpus(Gpu(pci_bus_id="0000:01:00.0", memory=Memory(total=10, used=2)))
-    assert merge([one, two]).disagreements == ()
+    assert merge([one, gpus(Gpu(pci_bus_id="0000:01:00.0", memory=Memory(total=10, used=2)))]).disagreements == ()
 
 
 def test_nobody_looked_stays_apart_from_looked_and_absent() -> None:
     assert merge([Snapshot()]).gpus is None
-    merged = merge([Snapshot(), gpus(complete=True)])
-    assert merged.gpus == Listing(items=(), complete=True)
+    assert merge([Snapshot(), gpus(complete=True)]).gpus == Listing(items=(), complete=True)
     assert merge([gpus(), gpus()]).gpus == Listing(items=(), complete=False)
 
 

@@ -23,8 +23,7 @@ class Recording(msgspec.Struct):
 def test_the_sample_of_a_healthy_machine_is_what_is_printed() -> None:
     text = (ROOT / "tests" / "machines" / "h200x4-two-by-variable.json").read_bytes()
     report = judge(msgspec.json.decode(text, type=Recording).snapshot, Request())
-    page = "".join(f"    {line}\n" for line in render(report, "text", Options()).splitlines())
-    assert page in README
+    assert "".join(f"    {line}\n" for line in render(report, "text", Options()).splitlines()) in README
 
 
 def test_the_options_exist() -> None:

@@ -81,8 +81,7 @@ def test_what_is_there_is_compared(tmp_path: Path, text: str, sentences: list[st
 def test_the_first_on_the_search_path_counts(tmp_path: Path) -> None:
     installed(tmp_path, "first", "torch", "2.1.0")
     installed(tmp_path, "site", "torch", "2.5.1")
-    path = ("/gone", "/first", "/site")
-    assert unmet(tmp_path, "torch>=2.4", path) == ["torch>=2.4 is required; found 2.1.0"]
+    assert unmet(tmp_path, "torch>=2.4", ("/gone", "/first", "/site")) == ["torch>=2.4 is required; found 2.1.0"]
 
 
 @pytest.mark.parametrize("spoil", ["two", "no-version", "archive", "fifo"])

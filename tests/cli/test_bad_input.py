@@ -86,15 +86,13 @@ def test_one_sentence(arguments: tuple[str, ...], words: str, tmp_path: Path) ->
 )
 def test_a_saved_report_that_cannot_be_read(content: bytes, words: str, tmp_path: Path) -> None:
     (tmp_path / "saved.json").write_bytes(content)
-    message = refused("check", "--from", "saved.json", cwd=tmp_path)
-    assert words in message
+    assert words in refused("check", "--from", "saved.json", cwd=tmp_path)
 
 
 def test_an_unwritable_output_is_refused_before_any_work(tmp_path: Path) -> None:
     target = tmp_path / "folder"
     target.mkdir()
-    message = refused("check", "-o", f"json:{target}/sub/report.json", cwd=tmp_path)
-    assert "does not exist" in message
+    assert "does not exist" in refused("check", "-o", f"json:{target}/sub/report.json", cwd=tmp_path)
     assert list(target.iterdir()) == []
 
 

@@ -117,8 +117,7 @@ def test_config_without_a_configuration_is_an_error(tmp_path: Path) -> None:
 
 
 def test_init_writes_once_what_config_reads(tmp_path: Path) -> None:
-    first = envcheck("init", cwd=tmp_path)
-    assert first.status == 0
+    assert envcheck("init", cwd=tmp_path).status == 0
     text = (tmp_path / "envcheck.toml").read_text()
     again = envcheck("init", cwd=tmp_path)
     assert (again.status, again.out) == (2, "")

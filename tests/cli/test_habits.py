@@ -70,8 +70,7 @@ def test_a_rule_in_json_and_markdown(tmp_path: Path) -> None:
     assert rule["name"] == "driver-too-old"
     assert rule["required"] is True
     page, _, place = envcheck("rule", "driver-too-old", cwd=tmp_path).out.partition("\nThis page")
-    assert rule["documentation"] == page
-    assert (rule["page"], rule["address"]) == ("rules/driver-too-old.html", None)
+    assert (rule["documentation"], rule["page"], rule["address"]) == (page, "rules/driver-too-old.html", None)
     assert place == " in the documentation: rules/driver-too-old.html (ENVCHECK_DOCS_URL says where yours is hosted)\n"
     text = envcheck("rule", "driver-too-old", "--format", "markdown", cwd=tmp_path).out
     assert text.startswith("# `driver-too-old`\n\n")

@@ -77,8 +77,7 @@ def test_more_than_can_be_taken_in_is_refused_with_what_to_do(tmp_path: Path) ->
         file.truncate((64 << 20) + 1)
     for name in ("log.txt", "-"):
         result = envcheck("explain", name, cwd=tmp_path, stdin=b"\n" * ((64 << 20) + 1) if name == "-" else b"")
-        assert result.status == 2
-        assert result.out == ""
+        assert (result.status, result.out) == (2, "")
         named = "stdin" if name == "-" else name
         assert result.err.startswith(f"envcheck: {named} has more than 64 MiB: keep the lines")
         assert result.err.count("\n") == 1

@@ -54,8 +54,7 @@ def matrix(tmp_path: Path) -> Path:
 def test_it_says_what_changed_and_then_that_nothing_does(index: Index, matrix: Path) -> None:
     command = ("matrix", "refresh", "--matrix", "matrix", "--index-url", index.address)
     told = envcheck(*command, cwd=matrix.parent)
-    assert told.status == 0
-    assert told.out == "demo ==1.1: new row: torch ==2.5.0, python >=3.9\nwrote matrix/rows.toml\n"
+    assert (told.status, told.out) == (0, "demo ==1.1: new row: torch ==2.5.0, python >=3.9\nwrote matrix/rows.toml\n")
     assert told.err == "reading demo\n"
     again = envcheck(*command, "--quiet", cwd=matrix.parent)
     assert again == (0, "Nothing changed: the rows say what the index says.\n", "")

@@ -52,14 +52,11 @@ def test_a_pytorch_release(tmp_path: Path) -> None:
 
 def test_a_gpu(tmp_path: Path) -> None:
     (facts,) = page(tmp_path, "gpu==H200")["facts"]
-    assert facts["compute_capability"] == "9.0"
-    assert facts["first_driver_branch"] == 520
+    assert (facts["compute_capability"], facts["first_driver_branch"]) == ("9.0", 520)
     assert "last_driver_branch" not in facts
-    assert facts["first_cuda"] == "11.8"
-    assert facts["kernel_modules"] == ["open", "proprietary"]
+    assert (facts["first_cuda"], facts["kernel_modules"]) == ("11.8", ["open", "proprietary"])
     assert facts["memory"] >= 141e9
-    assert facts["bandwidth"] == pytest.approx(4.8e12)
-    assert facts["peaks"]["bf16"] == pytest.approx(989e12, rel=0.01)
+    assert (facts["bandwidth"], facts["peaks"]["bf16"]) == (pytest.approx(4.8e12), pytest.approx(989e12, rel=0.01))
     assert facts["peaks"]["fp64_tensor"] == pytest.approx(67e12, rel=0.01)
     (old,) = page(tmp_path, "gpu==sm_70")["facts"]
     assert (old["last_driver_branch"], old["last_cuda"]) == (580, "12.9")
@@ -67,10 +64,8 @@ def test_a_gpu(tmp_path: Path) -> None:
 
 def test_a_toolkit(tmp_path: Path) -> None:
     facts = page(tmp_path, "cuda==12.4")["facts"][0]
-    assert facts["driver_linux"] == "525.60.13"
-    assert facts["bundled_driver"] == "550.54.14"
-    assert facts["ptx"] == "8.4"
-    assert facts["spoken_by_driver_branches"] == ["550"]
+    assert (facts["driver_linux"], facts["bundled_driver"]) == ("525.60.13", "550.54.14")
+    assert (facts["ptx"], facts["spoken_by_driver_branches"]) == ("8.4", ["550"])
     assert "sm_90" in facts["targets"]
 
 
@@ -101,8 +96,7 @@ def test_every_component_has_a_page() -> None:
 @pytest.mark.parametrize("component", ["frobnicator", "frobnicator==1.0", "gpu==Voodoo 3", "python==3.99"])
 def test_what_nobody_knows_is_unknown(tmp_path: Path, component: str) -> None:
     told = envcheck("matrix", "show", component, cwd=tmp_path)
-    assert told.status == 3
-    assert told.out == f"The matrix knows nothing about {component}.\n"
+    assert (told.status, told.out) == (3, f"The matrix knows nothing about {component}.\n")
     as_json = envcheck("matrix", "show", component, "--json", cwd=tmp_path)
     assert as_json.status == 3
     assert json.loads(as_json.out)["facts"] == []

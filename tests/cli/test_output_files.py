@@ -118,8 +118,7 @@ def test_a_folder_that_is_swapped_while_it_is_written_to_leads_nowhere_else(
 
 
 def test_a_found_configuration_replaces_reports_alone(tmp_path: Path) -> None:
-    configuration = tmp_path / "envcheck.toml"
-    configuration.write_text('output = ["text:report"]\n')
+    (tmp_path / "envcheck.toml").write_text('output = ["text:report"]\n')
     report = tmp_path / "report"
     assert [envcheck("check", *ASSUMED, cwd=tmp_path).status for _ in range(2)] == [0, 0]
     first = report.read_text()

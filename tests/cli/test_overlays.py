@@ -63,8 +63,7 @@ def test_show_knows_it_too(own: Path, tmp_path: Path) -> None:
 
 def test_a_report_names_the_overlays(own: Path, tmp_path: Path) -> None:
     assumed = ("check", "--assume", "gpu==H100,driver==550.54.14", "--scope", "node", "--format", "json")
-    told = envcheck(*assumed, "--matrix", str(own), cwd=tmp_path)
-    assert json.loads(told.out)["overlays"] == [str(own)]
+    assert json.loads(envcheck(*assumed, "--matrix", str(own), cwd=tmp_path).out)["overlays"] == [str(own)]
     assert json.loads(envcheck(*assumed, cwd=tmp_path).out)["overlays"] == []
 
 

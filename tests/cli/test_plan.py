@@ -22,8 +22,7 @@ def test_the_report_names_file_and_line(tmp_path: Path) -> None:
 def test_a_saved_report_is_judged_again_with_its_places(tmp_path: Path) -> None:
     (tmp_path / "requirements.txt").write_text("torch==2.0.1\n")
     asked = ("--assume", "gpu==B200,os==linux,machine==x86_64")
-    first = envcheck("check", "--plan", "requirements.txt", *asked, "-o", "json:r.json", cwd=tmp_path)
-    assert first.status == 1
+    assert envcheck("check", "--plan", "requirements.txt", *asked, "-o", "json:r.json", cwd=tmp_path).status == 1
     again = envcheck("check", "--from", "r.json", *asked, "--json", cwd=tmp_path)
     checks = {check["rule"]: check for check in json.loads(again.out)["checks"]}
     assert checks["gpu-code-missing"]["location"] == {"file": "requirements.txt", "line": 1}

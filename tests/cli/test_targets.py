@@ -53,8 +53,7 @@ def test_each_target_is_judged_as_it_would_be_alone_and_the_worst_decides(folder
     assert {key: report[key] for key in found["old"] if key != "name"} == {
         key: value for key, value in found["old"].items() if key != "name"
     }
-    schema = json.loads(envcheck("schema", "report", cwd=folder).out)
-    jsonschema.Draft202012Validator(schema).validate(report)
+    jsonschema.Draft202012Validator(json.loads(envcheck("schema", "report", cwd=folder).out)).validate(report)
     alone = envcheck("check", *TORCH, "--assume", "gpu==A100,driver==515.43.04,os==linux", "--json", cwd=folder)
     assert alone.status == 0
     assert json.loads(alone.out)["checks"] == found["a100"]["checks"]
@@ -70,8 +69,7 @@ def test_one_target_that_fits_passes(folder: Path) -> None:
 def test_no_verdict_for_a_target_is_worse_than_a_pass(folder: Path) -> None:
     with (folder / "envcheck.toml").open("a") as file:
         file.write("[target.new]\ngpu = 'Frobnicator 9000'\ndriver = '550.54.14'\nos = 'linux'\n")
-    result = envcheck("check", *TORCH, "--target", "a100", "--target", "new", cwd=folder)
-    assert result.status == 3
+    assert envcheck("check", *TORCH, "--target", "a100", "--target", "new", cwd=folder).status == 3
 
 
 def test_the_pages_have_a_table_of_findings_by_target(folder: Path) -> None:
@@ -100,8 +98,7 @@ def test_a_target_can_be_a_file_of_its_own(tmp_path: Path) -> None:
 def test_the_report_for_targets_can_be_judged_again(folder: Path) -> None:
     saved = folder / "report.json"
     saved.write_text(envcheck("check", *TORCH, "--target", "all", "--json", cwd=folder).out)
-    result = envcheck("check", "--from", str(saved), *TORCH, "--target", "a100", cwd=folder)
-    assert result.status == 0
+    assert envcheck("check", "--from", str(saved), *TORCH, "--target", "a100", cwd=folder).status == 0
 
 
 @pytest.mark.parametrize(

@@ -327,8 +327,7 @@ def test_an_interrupt_keeps_what_was_measured(number: int, machine: Machine) -> 
     thread.join()
     assert isinstance(told[-1], events.Interrupted)
     assert "GPU-0" in named(found, "first")
-    details = {run.gpu: run.detail for run in runs(found, "bench_a").values()}
-    assert details["GPU-0"] == "interrupted while the second"
+    assert {run.gpu: run.detail for run in runs(found, "bench_a").values()}["GPU-0"] == "interrupted while the second"
     assert runs(found, "bench_a")["GPU-0"].cut_short
     assert runs(found, "bench_links")[None].detail == "not started: interrupted"
     assert runs(found, "bench_b")["GPU-0"].detail == "not started: interrupted"

@@ -65,8 +65,7 @@ def asked(snapshot: Snapshot, **wish: Any) -> dict[str, Any]:
 def test_what_was_seen_before_goes_along() -> None:
     gpu = h200(0, utilisation=0.05, numa_node=1)
     (told,) = asked(machine(gpu), full=True, only=("gemm",))["gpus"]
-    assert told["uuid"] == gpu.uuid
-    assert told["numa_node"] == 1
+    assert (told["uuid"], told["numa_node"]) == (gpu.uuid, 1)
     assert told["before"] == {"utilisation_before": 5.0, "memory_before": 0, "temperature_before": 30.0, "ecc": True}
 
 
@@ -114,8 +113,7 @@ def test_links_by_switch_and_by_topology() -> None:
     first, second, third = h200(0), h200(1), h200(2, nvlinks=())
     by_switch = asked(machine(first, second, third))["links"]
     assert set(by_switch) == {f"{first.uuid} {second.uuid}", f"{second.uuid} {first.uuid}"}
-    down = [h200(number, nvlinks=links(inactive=range(18))) for number in range(2)]
-    assert asked(machine(*down))["links"] == {}
+    assert asked(machine(*[h200(number, nvlinks=links(inactive=range(18))) for number in range(2)]))["links"] == {}
     joined = GpuLink(source="nvml", first=third.pci_bus_id or "", second=first.pci_bus_id or "", nvlinks=4)
     bridged = machine(but(first, nvlinks=()), third, fabric__links=(joined,))
     assert asked(bridged)["links"] == {f"{a.uuid} {b.uuid}": "NVLink" for a, b in ((first, third), (third, first))}

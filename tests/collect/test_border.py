@@ -108,8 +108,7 @@ def test_death_and_wrong_message_are_both_said(probes: Any) -> None:
 def test_done_by_the_probe_itself_counts_once(probes: Any) -> None:
     probes.add("eager", f"def collect(tree, out):\n    out.done()\n    out.fact({FACT})\n    out.done()\n")
     probes.add_healthy("next")
-    run = probes.run()["eager"]
-    assert (run.status, probes.facts("eager")) == ("ok", {})
+    assert (probes.run()["eager"].status, probes.facts("eager")) == ("ok", {})
     probes.assert_healthy("next")
 
 

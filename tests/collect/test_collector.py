@@ -139,8 +139,7 @@ def test_it_runs_in_other_pythons(tmp_path: Path, version: str) -> None:
     assert collected.returncode == 0, collected.stderr
     runs = json.loads(collected.stdout)["runs"]
     assert {run["probe"]: run["end"] for run in runs} == {run["probe"]: None for run in runs}
-    statuses = {run["messages"][-1]["done"]["status"] for run in runs}
-    assert statuses <= {"ok", "absent"}
+    assert {run["messages"][-1]["done"]["status"] for run in runs} <= {"ok", "absent"}
 
 
 def test_a_probe_that_hangs_costs_its_own_facts(tmp_path: Path) -> None:
@@ -183,6 +182,5 @@ def test_facts_are_validated_as_those_of_a_probe(tmp_path: Path) -> None:
 @pytest.mark.parametrize("arguments", [("--nonsense",), ("--python",), ("--timeout", "soon")])
 def test_wrong_arguments_are_told(tmp_path: Path, arguments: tuple[str, ...]) -> None:
     result = collect(tmp_path, *arguments)
-    assert result.returncode == 1
-    assert result.stdout == ""
+    assert (result.returncode, result.stdout) == (1, "")
     assert len(result.stderr.splitlines()) == 1

@@ -38,8 +38,7 @@ def test_death_in_collect_is_a_row(probes: Any, kind: str, how: str) -> None:
     probes.add_healthy("before", "later", "zlast")
     probes.add("dies", f"def collect(tree, out):\n    {HALF}\n    {statement}\n", kind=kind)
     run = probes.run()["dies"]
-    assert (run.status, run.detail) == (status, detail)
-    assert (run.title, run.fills) == ("Title of dies", ("variables",))
+    assert (run.status, run.detail, run.title, run.fills) == (status, detail, "Title of dies", ("variables",))
     assert probes.facts("dies") == {"half": "sent"}
     probes.assert_healthy("before", "later", "zlast")
 

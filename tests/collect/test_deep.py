@@ -32,8 +32,7 @@ def test_it_is_started_as_the_users_program_would_be(machine: Machine, tmp_path:
     seen = machine.seen()
     assert rows["deep_look", "torch"].status == "ok"
     assert Path(seen["executable"]).samefile(sys.executable)
-    assert seen["flags"] == "001"
-    assert seen["found"] == "pythonpath"
+    assert (seen["flags"], seen["found"]) == ("001", "pythonpath")
     path = json.loads(seen["path"])
     assert "" not in path
     assert machine.cwd not in path
@@ -53,10 +52,8 @@ def test_the_users_variables_stay_and_caches_do_not(machine: Machine) -> None:
     machine.add("deep_look", LOOK)
     machine.run()
     variables = json.loads(machine.seen()["variables"])
-    assert variables["MY_OWN"] == "1"
-    assert variables["XLA_PYTHON_CLIENT_PREALLOCATE"] == "false"
-    assert variables["TF_FORCE_GPU_ALLOW_GROWTH"] == "true"
-    assert variables["HF_HUB_OFFLINE"] == "1"
+    assert (variables["MY_OWN"], variables["XLA_PYTHON_CLIENT_PREALLOCATE"]) == ("1", "false")
+    assert (variables["TF_FORCE_GPU_ALLOW_GROWTH"], variables["HF_HUB_OFFLINE"]) == ("true", "1")
     assert "JAX_COMPILATION_CACHE_DIR" not in variables
     folder = Path(machine.seen()["cwd"]).parent
     for name in trial_plan.CACHES:
@@ -81,8 +78,7 @@ def test_what_it_is_asked(machine: Machine) -> None:
     asked = json.loads(machine.seen()["request"])
     assert asked["environment"] == ENVIRONMENT
     assert asked["framework"] == {"name": "torch", "version": "1.0", "path": None}
-    assert asked["gpu"] == {"uuid": "GPU-1", "index": 0}
-    assert (asked["no_gpu"], asked["libraries"]) == ("", [])
+    assert (asked["gpu"], asked["no_gpu"], asked["libraries"]) == ({"uuid": "GPU-1", "index": 0}, "", [])
     libraries = json.loads(machine.seen("libraries")["request"])
     assert [library["path"] for library in libraries["libraries"]] == ["/a/libnccl.so.2", "/b/libnccl.so.2"]
     assert rows["deep_libraries", None].environment == ENVIRONMENT
@@ -104,8 +100,7 @@ def test_each_judged_environment_is_tried(machine: Machine) -> None:
     other = environment("torch", key="/other")
     rows = machine.run(environment("torch"), other, environment("torch", key="/third", judged=False))
     assert len(rows) == 2  # rows of both have one name
-    runs = [run.environment for run in machine.probes.parts["deep_look"].runs]
-    assert runs == [ENVIRONMENT, "/other"]
+    assert [run.environment for run in machine.probes.parts["deep_look"].runs] == [ENVIRONMENT, "/other"]
     assert machine.framework(key="/other").trial == Trial(source="trial", imported=True)
     assert machine.framework(key="/third").trial is None
 
@@ -169,8 +164,7 @@ def test_the_interpreter_of_a_prefix_stands_in(machine: Machine, tmp_path: Path)
 
 def test_a_scope_without_environments_needs_none(machine: Machine) -> None:
     machine.add("deep_look", LOOK)
-    rows = machine.run(scopes=["node"])
-    assert rows["deep_look", None].detail == "scope node does not need it"
+    assert machine.run(scopes=["node"])["deep_look", None].detail == "scope node does not need it"
 
 
 BUSY = {**H200, "utilisation": 0.97}

@@ -82,8 +82,7 @@ def test_rubbish_is_noise_and_what_names_a_problem_is_kept(machine: Machine) -> 
 
 def test_what_it_left_running_is_ended(machine: Machine) -> None:
     machine.add("deep_look", importing("__import__('subprocess').Popen(['sleep', '600']); time.sleep(0.1)"))
-    row = machine.run()["deep_look", "torch"]
-    assert row.detail == "it left a process behind: sleep"
+    assert machine.run()["deep_look", "torch"].detail == "it left a process behind: sleep"
 
 
 def test_an_interpreter_that_is_none_is_a_row(machine: Machine, tmp_path: Path) -> None:

@@ -49,8 +49,7 @@ def test_of_several_the_first_that_cuda_shows_and_nobody_uses() -> None:
     ],
 )
 def test_a_gpu_at_work(changes: dict[str, Any], reason: str) -> None:
-    choice = choose(gpu(**changes))
-    assert choice.refused == f"GPU 0 is busy ({reason}); --force tries it anyway"
+    assert choose(gpu(**changes)).refused == f"GPU 0 is busy ({reason}); --force tries it anyway"
     assert choose(gpu(**changes), force=True).gpu == gpu(**changes)
 
 
@@ -78,8 +77,7 @@ def test_one_that_takes_no_second_process(mode: str) -> None:
 
 
 def test_all_reasons_are_told() -> None:
-    refused = choose(*(gpu(number, utilisation=0.5) for number in range(5))).refused
-    assert refused.count("is busy") == 3
+    assert choose(*(gpu(number, utilisation=0.5) for number in range(5))).refused.count("is busy") == 3
 
 
 def test_an_instance_of_a_partitioned_gpu() -> None:
@@ -112,8 +110,7 @@ def test_relative_search_paths_keep_their_meaning(tmp_path: Any) -> None:
     given = {"PYTHONPATH": "src:/abs:", "LD_LIBRARY_PATH": "$ORIGIN/lib:lib", "PATH": "bin", "LD_PRELOAD": ""}
     found = child_variables(given, "/home/ada", str(tmp_path))
     assert found["PYTHONPATH"] == "/home/ada/src:/abs:/home/ada"
-    assert found["LD_LIBRARY_PATH"] == "$ORIGIN/lib:/home/ada/lib"
-    assert found["PATH"] == "bin"
+    assert (found["LD_LIBRARY_PATH"], found["PATH"]) == ("$ORIGIN/lib:/home/ada/lib", "bin")
     assert "CUDA_VISIBLE_DEVICES" not in found
     assert child_variables({"PYTHONPATH": ""}, "/", str(tmp_path), "GPU-1")["CUDA_VISIBLE_DEVICES"] == "GPU-1"
     assert child_variables({"PYTHONPATH": ""}, "/", str(tmp_path))["PYTHONPATH"] == ""

@@ -56,8 +56,7 @@ def test_early_probes_end_before_the_others_start_side_by_side(probes: Any) -> N
     early_end = max(float(seen[name]["end"]) for name in ("y_early", "z_early"))
     later = ["a_file", "b_driver", "c_file", "d_driver"]
     assert early_end < min(float(seen[name]["start"]) for name in later)
-    files = {seen[name]["pid"] for name in ("a_file", "c_file", "y_early", "z_early")}
-    assert len(files) == 1
+    assert len({seen[name]["pid"] for name in ("a_file", "c_file", "y_early", "z_early")}) == 1
     assert len({facts["pid"] for facts in seen.values()}) == 3
     first_end = min(float(seen[name]["end"]) for name in ("c_file", "b_driver", "d_driver"))
     assert max(float(seen[name]["start"]) for name in ("a_file", "b_driver", "d_driver")) < first_end
@@ -140,8 +139,7 @@ def test_driver_probes_get_time_for_each_gpu(probes: Any, count: int) -> None:
     fact = {"gpus": {"items": items, "complete": True}}
     probes.add("pci", f"def collect(tree, out):\n    out.fact({fact!r})\n", early=True)
     probes.add("nvml", HANG, kind="driver", seconds=0.2, seconds_per_gpu=0.15)
-    run = probes.run()["nvml"]
-    assert run.detail == f"timed out after {0.2 + 0.15 * count:g} s while sleeping"
+    assert probes.run()["nvml"].detail == f"timed out after {0.2 + 0.15 * count:g} s while sleeping"
 
 
 def test_unknown_number_of_gpus_gives_time_for_a_large_server(probes: Any) -> None:

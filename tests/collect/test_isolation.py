@@ -73,10 +73,8 @@ def test_nothing_planted_is_run(probes: Any, planted: Path, kind: str) -> None:
     assert not planted.exists(), planted.read_text()
     assert seen["found"] == "none"
     assert Path(seen["json"]).is_relative_to(Path(os.__file__).parent)
-    assert seen["flags"] == f"11{int(sys.dont_write_bytecode)}"
-    assert seen["name"] == "_envcheck_probes.look"
-    assert seen["leads"] == "True"
-    assert seen["stdin"] == "/dev/null"
+    assert (seen["flags"], seen["name"]) == (f"11{int(sys.dont_write_bytecode)}", "_envcheck_probes.look")
+    assert (seen["leads"], seen["stdin"]) == ("True", "/dev/null")
     assert not {"site", "sitecustomize", "usercustomize", "envcheck", "probes"} & set(seen["loaded"].split())
     assert str(planted.parent) not in seen["path"]
     assert '""' not in seen["path"]

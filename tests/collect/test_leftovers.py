@@ -82,8 +82,7 @@ def test_leftovers_of_a_hang_are_killed(probes: Any, what: str) -> None:
 
 def test_group_member_without_the_marker_is_killed(probes: Any) -> None:
     seconds = f"{600 + random.random()}"
-    how = f"system(b'env -i PATH=\"$PATH\" sleep {seconds} &')"
-    probes.add("leaves", probe_that_leaves(how))
+    probes.add("leaves", probe_that_leaves(f"system(b'env -i PATH=\"$PATH\" sleep {seconds} &')"))
     assert probes.run()["leaves"].status == "ok"
     until = time.monotonic() + 1
     while f"sleep\0{seconds}\0".encode() in command_lines() and time.monotonic() < until:
@@ -108,8 +107,7 @@ def test_fork_that_returns_does_not_go_on_in_the_probes_place(probes: Any) -> No
     probes.add_healthy("next")
     assert probes.run()["forks"].status == "ok"
     probes.assert_healthy("next")
-    finished = [event.run.name for event in probes.events if type(event).__name__ == "ProbeFinished"]
-    assert finished == ["forks", "next"]
+    assert [event.run.name for event in probes.events if type(event).__name__ == "ProbeFinished"] == ["forks", "next"]
 
 
 def test_child_that_cannot_be_killed_is_abandoned_and_named(probes: Any, monkeypatch: pytest.MonkeyPatch) -> None:

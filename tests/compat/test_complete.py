@@ -81,8 +81,7 @@ def test_what_the_gpu_said_stands() -> None:
 
 
 def test_the_architecture_follows_from_the_capability_alone() -> None:
-    gpu = completed_gpu(Gpu(label="x", name="something new", compute_capability="12.1"))
-    assert gpu.architecture == "blackwell"
+    assert completed_gpu(Gpu(label="x", name="something new", compute_capability="12.1")).architecture == "blackwell"
 
 
 def test_a_gpu_known_to_pci_alone_gets_its_name() -> None:
@@ -172,8 +171,7 @@ def test_a_rocm_build() -> None:
 
 def test_the_files_outrank_the_table() -> None:
     observed = Framework(name="torch", version="2.5.1", cuda="12.1", cpu_only=False, gpu_code=("sm_90",), nccl="2.20.5")
-    torch = completed_torch(observed)
-    assert torch == observed
+    assert completed_torch(observed) == observed
 
 
 def test_what_the_files_told_selects_the_build() -> None:

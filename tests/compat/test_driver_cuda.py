@@ -91,8 +91,7 @@ def test_which_driver_runs_which_cuda(driver: str, version: str, os: Os, verdict
 def test_a_refusal_names_the_bound_its_row_and_what_would_do() -> None:
     fit = driver_runs_cuda(MATRIX, release("470.82.01"), cuda("12.4"))
     assert fit.reason == "CUDA 12.4 needs driver 525.60.13 or newer, this is 470.82.01"
-    assert fit.nearest_change == "driver >= 525.60.13"
-    assert fit.rows == ("cuda/12.4",)
+    assert (fit.nearest_change, fit.rows) == ("driver >= 525.60.13", ("cuda/12.4",))
     assert any("Release Notes" in source.title for source in fit.sources)
     assert fit.bad
     assert not fit.ok
@@ -100,8 +99,7 @@ def test_a_refusal_names_the_bound_its_row_and_what_would_do() -> None:
 
 @pytest.mark.parametrize(("speaks", "verdict"), [("14.0", "compatible"), ("14.2", "compatible"), ("13.4", "unknown")])
 def test_beyond_the_data_the_driver_s_own_word_counts(speaks: str, verdict: str) -> None:
-    fit = driver_runs_cuda(MATRIX, release("650.10"), cuda("14.0"), reported=cuda(speaks))
-    assert fit.verdict == verdict
+    assert driver_runs_cuda(MATRIX, release("650.10"), cuda("14.0"), reported=cuda(speaks)).verdict == verdict
 
 
 def test_what_the_driver_says_outranks_its_number() -> None:

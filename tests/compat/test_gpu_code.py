@@ -123,8 +123,7 @@ def test_ptx(targets: str, capability: str, speaks: str | None, built: str | Non
 
 
 def test_native_code_needs_no_word_of_the_driver() -> None:
-    fit = code_runs_on(MATRIX, held("sm_90 compute_90"), gpu("9.0"), driver_cuda=CudaVersion(11, 0))
-    assert fit.ok
+    assert code_runs_on(MATRIX, held("sm_90 compute_90"), gpu("9.0"), driver_cuda=CudaVersion(11, 0)).ok
 
 
 def test_what_is_held_is_named_when_nothing_runs() -> None:

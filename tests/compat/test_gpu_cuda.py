@@ -66,8 +66,7 @@ def test_software_built_for_an_older_gpu_of_the_major_serves(capability: str, to
 
 
 def test_a_toolkit_older_than_the_major_leaves_ptx_alone() -> None:
-    reason = cuda_serves(MATRIX, ComputeCapability(8, 0), CudaVersion(10, 2)).reason
-    assert "only PTX could run there" in reason
+    assert "only PTX could run there" in cuda_serves(MATRIX, ComputeCapability(8, 0), CudaVersion(10, 2)).reason
 
 
 def test_of_a_target_on_which_sources_disagree_nobody_can_tell() -> None:

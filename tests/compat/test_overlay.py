@@ -53,8 +53,7 @@ def test_a_new_id_adds_a_row_where_it_belongs(tmp_path: Path) -> None:
     branches = [row.branch for row in joined.drivers if row.os == "linux"]
     assert 551 in branches
     assert branches == sorted(branches)
-    names = [row.name for row in joined.releases]
-    assert names[-1] == "our-thing"
+    assert [row.name for row in joined.releases][-1] == "our-thing"
     assert [row.versions for row in joined.releases if row.name == "jetpack"][-1] == "==99.1"
 
 
@@ -97,8 +96,7 @@ def test_a_row_replaces_that_of_its_systems(tmp_path: Path, system: str, needs: 
 def test_the_last_overlay_outranks(tmp_path: Path) -> None:
     first = overlay(tmp_path, TORCH.format("2.5.1").replace("12.4", "12.1"), "first")
     second = overlay(tmp_path, TORCH.format("2.5.1").replace("12.4", "12.8"), "second")
-    chosen = {row.version: row.default_cuda for row in load_matrix((first, second)).torch}
-    assert chosen["2.5.1"] == "12.8"
+    assert {row.version: row.default_cuda for row in load_matrix((first, second)).torch}["2.5.1"] == "12.8"
     assert {row.version: row.default_cuda for row in load_matrix((second, first)).torch}["2.5.1"] == "12.1"
 
 

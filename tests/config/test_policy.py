@@ -79,8 +79,7 @@ def test_what_follows_from_an_ignored_cause_is_a_finding_of_its_own() -> None:
 )
 def test_an_ignore_expires(days: int, status: str, held: bool) -> None:  # noqa: FBT001
     report = judged(Policy(ignore=(ignoring("driver-too-old", days), ignoring("gpu-unsupported-by-driver", 99))))
-    expiry = next(check for check in report.checks if check.id == "ignore-expired@driver-too-old")
-    assert expiry.status == status
+    assert next(check for check in report.checks if check.id == "ignore-expired@driver-too-old").status == status
     assert (of_rule(report, "driver-too-old").ignored is not None) is held
     assert (report.exit_code == 1) is (status == "fail")
 
@@ -96,8 +95,7 @@ def test_an_ignore_alone_is_nothing_that_passed() -> None:
 
 
 def test_only_the_named_subject_is_ignored() -> None:
-    report = judged(Policy(ignore=(ignoring("driver-too-old@nothing", 9),)))
-    assert of_rule(report, "driver-too-old").ignored is None
+    assert of_rule(judged(Policy(ignore=(ignoring("driver-too-old@nothing", 9),))), "driver-too-old").ignored is None
 
 
 TOLD = "2 failures ignored: gpu-unsupported-by-driver, +1"
@@ -128,8 +126,7 @@ def test_notes_and_what_passed_are_not_told_as_ignored() -> None:
 
 
 def test_a_forbidden_problem_must_be_looked_for_and_absent() -> None:
-    absent = judged(Policy(forbid=("driver-too-old",)), assume=HOPPER)
-    assert of_rule(absent, "forbidden-problem").status == "pass"
+    assert of_rule(judged(Policy(forbid=("driver-too-old",)), assume=HOPPER), "forbidden-problem").status == "pass"
     found = judged(Policy(forbid=("driver-too-old",)))
     check = of_rule(found, "forbidden-problem")
     assert (check.status, check.explained_by) == ("fail", of_rule(found, "driver-too-old").id)
@@ -155,12 +152,10 @@ def test_shares_of_the_ceiling() -> None:
     assert snapshot.measurements
     for least, status in ((0.5, "pass"), (0.99, "fail")):
         report = judge(snapshot, Request(policy=Policy(shares={"device-memory": least})))
-        found = {check.status for check in report.checks if check.rule == "below-minimum-share"}
-        assert found == {status}
+        assert {check.status for check in report.checks if check.rule == "below-minimum-share"} == {status}
         assert (report.verdict == "fail") is (status == "fail")
     report = judge(Snapshot(), Request(policy=Policy(shares={"device-memory": 0.5, "gemm": 0.5})))
-    left_out = [check.status for check in report.checks if check.rule == "below-minimum-share"]
-    assert left_out == ["skipped", "skipped"]
+    assert [check.status for check in report.checks if check.rule == "below-minimum-share"] == ["skipped", "skipped"]
 
 
 def test_the_closest_word_decides_where_two_name_a_quantity() -> None:

@@ -78,8 +78,7 @@ def test_everything_that_it_may_say(tmp_path: Path) -> None:
     assert (decided.forbid, decided.severity) == (("cpu-only-build",), {"persistence-mode-off": "fail"})
     assert decided.shares == {"device-memory": 0.8}
     assert (decided.ignore[0].problem, str(decided.ignore[0].until)) == ("no-nvidia-gpu@machine", "2027-01-31")
-    assert decided.places["torch>=2.4"].line == 1
-    assert decided.places["gpu-memory>=79GiB"].line == 11
+    assert (decided.places["torch>=2.4"].line, decided.places["gpu-memory>=79GiB"].line) == (1, 11)
 
 
 def test_what_it_may_say_is_valid_by_the_schema_and_what_is_written_is_read_again(tmp_path: Path) -> None:

@@ -40,8 +40,7 @@ def examples(name: str) -> list[str]:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_every_command_of_the_pages_is_one_that_the_parser_takes(page: Path) -> None:
     for line in COMMAND.findall(page.read_text()):
-        argv = shlex.split(line.rpartition("| ")[2])
-        assert parse(argv[1:], {}).verb in ("fleet", "bench")
+        assert parse(shlex.split(line.rpartition("| ")[2])[1:], {}).verb in ("fleet", "bench")
 
 
 def test_the_examples_with_reports_run(tmp_path: Path) -> None:
@@ -64,8 +63,7 @@ def test_the_first_example_of_an_engine_runs(tmp_path: Path, page: str, program:
     argv = shlex.split(examples(page)[0])[1:]
     if "--timeout" not in argv or page == "kubernetes":
         argv += ["--timeout", "4"]
-    told = envcheck(*argv, cwd=tmp_path, PATH=path)
-    assert "Traceback" not in told.err
+    assert "Traceback" not in envcheck(*argv, cwd=tmp_path, PATH=path).err
     found = saved.read((tmp_path / "fleet.jsonl").read_bytes())
     assert any(not node.problem for node in found.nodes)
 

@@ -92,16 +92,13 @@ def test_hosts_that_do_not_answer_are_rows(tmp_path: Path) -> None:
     assert time.monotonic() - started < 40
     told = problems(found)
     assert told.pop("good") == told.pop("open") == ""
-    assert told["crash"] == "crashed: SIGSEGV: it printed no report"
-    assert told["mute"] == "it printed no report"
+    assert (told["crash"], told["mute"]) == ("crashed: SIGSEGV: it printed no report", "it printed no report")
     assert told["dead"] == "exit status 1: ssh: connect to host dead port 22: Connection refused"
-    assert told["hang"] == "no answer within 8 s"
-    assert told["rubbish"] == "it printed no report"
+    assert (told["hang"], told["rubbish"]) == ("no answer within 8 s", "it printed no report")
     assert "cut off or damaged" in told["cut"]
     assert told["flood"] == "it printed more than 64 MiB"
     assert told["closed"].startswith("exit status 255")
-    assert found.head.nodes == len(names)
-    assert found.head.engine == "hosts"
+    assert (found.head.nodes, found.head.engine) == (len(names), "hosts")
 
 
 def test_what_ssh_leaves_behind_holds_nobody_up(tmp_path: Path) -> None:
@@ -440,8 +437,7 @@ def test_kubernetes_runs_a_pod_on_each_node_and_deletes_the_job(tmp_path: Path) 
         "k5": "--kubernetes: kubectl logs: Error from server: dial tcp 10.0.0.5:10250: i/o timeout",
     }
     calls = [json.loads(line) for line in (tmp_path / "bin/asked").read_text().splitlines()]
-    assert calls[0] == ["get", "nodes", "-o", "json", "-l", "gpu=yes"]
-    assert calls[-1][:2] == ["delete", "job,configmap"]
+    assert (calls[0], calls[-1][:2]) == (["get", "nodes", "-o", "json", "-l", "gpu=yes"], ["delete", "job,configmap"])
     config, job = json.loads((tmp_path / "bin/manifest").read_text())["items"]
     assert "def main()" in config["data"]["collect.py"]
     assert job["spec"]["completions"] == 4
@@ -474,8 +470,7 @@ def pod(phase: str, log: str | int | None = None, *, placed: bool = True, **stat
 
 
 def waiting(reason: str, message: str) -> dict[str, Any]:
-    state = {"waiting": {"reason": reason, "message": message}}
-    return pod("Pending", containerStatuses=[{"state": state}])
+    return pod("Pending", containerStatuses=[{"state": {"waiting": {"reason": reason, "message": message}}}])
 
 
 def test_pods_that_bring_no_report_are_rows_with_the_reason_of_kubernetes(tmp_path: Path) -> None:

@@ -95,8 +95,7 @@ def test_reading_in_processes_finds_the_same(fleet: Fleet, made: tuple[Path, Pla
 
 def test_the_common_value_and_who_shares_it_are_told(fleet: Fleet) -> None:
     difference = next(each for each in fleet.differences if each.what == "VBIOS")
-    assert difference.common == "96.00.A5.00.1A"
-    assert difference.among == KIND
+    assert (difference.common, difference.among) == ("96.00.A5.00.1A", KIND)
     assert difference.known - difference.share == 1
 
 
@@ -106,8 +105,7 @@ def test_nodes_of_two_sizes_are_two_kinds(fleet: Fleet) -> None:
 
 
 def test_the_verdict_is_the_worst(fleet: Fleet) -> None:
-    assert (fleet.head.verdict, fleet.head.exit_code) == ("fail", 1)
-    assert fleet.head.verdicts["unanswered"] == 5
+    assert (fleet.head.verdict, fleet.head.exit_code, fleet.head.verdicts["unanswered"]) == ("fail", 1, 5)
 
 
 def test_equal_nodes_pass(tmp_path: Path) -> None:
@@ -169,8 +167,7 @@ def test_a_list_that_is_not_complete_lacks_nothing(tmp_path: Path) -> None:
 def test_a_node_that_lost_all_gpus_departs(tmp_path: Path) -> None:
     made = healthy(FOUR)
     made[0]["snapshot"]["gpus"] = {"items": [], "complete": True}
-    told = found(fleet_of(write(tmp_path, made)))
-    assert told.differences == {(made[0]["host"], "", "model", "none")}
+    assert found(fleet_of(write(tmp_path, made))).differences == {(made[0]["host"], "", "model", "none")}
 
 
 def test_the_newest_report_of_a_node_counts(tmp_path: Path) -> None:
@@ -217,8 +214,7 @@ def test_serials_are_told_only_if_asked_for(tmp_path: Path) -> None:
         figure["value"] *= 0.5 if figure["unit"] != "s" else 1
     write(tmp_path, made)
     serial = made[0]["snapshot"]["gpus"]["items"][0]["serial"]
-    with_them = envcheck("fleet", "--reports", ".", "--serials", "--format", "jsonl", cwd=tmp_path).out
-    assert serial in with_them
+    assert serial in envcheck("fleet", "--reports", ".", "--serials", "--format", "jsonl", cwd=tmp_path).out
     assert serial not in envcheck("fleet", "--reports", ".", "--format", "jsonl", cwd=tmp_path).out
 
 

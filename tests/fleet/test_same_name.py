@@ -62,5 +62,4 @@ def test_a_report_that_names_no_gpu_is_of_no_other_machine() -> None:
 
 
 def test_as_many_machines_of_one_name_as_there_may_be_take_no_longer_than_others() -> None:
-    machines = [report(f"{number}", gpus=chr(0x4E00 + number)) for number in range(20_000)]
-    assert len(newest(machines)[0]) == 20_000
+    assert len(newest([report(f"{number}", gpus=chr(0x4E00 + number)) for number in range(20_000)])[0]) == 20_000

@@ -54,8 +54,7 @@ def test_the_environment_of_a_recorded_report() -> None:
     assert not found.distributions_complete
     versions = {package.name: package.version for package in found.distributions or ()}
     assert len(versions) == 30
-    assert versions["nvidia-cudnn-cu13"] == "9.19.0.56"
-    assert versions["torch-geometric"] == "2.8.0.post1"
+    assert (versions["nvidia-cudnn-cu13"], versions["torch-geometric"]) == ("9.19.0.56", "2.8.0.post1")
     torch = torch_in(H200)
     assert (torch.version, torch.cuda, torch.cpu_only, torch.hip) == ("2.11.0+cu130", "13.0", False, None)
     assert torch.gpu_available is True

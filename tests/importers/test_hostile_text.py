@@ -110,8 +110,7 @@ def test_of_many_long_lines_the_ends_are_read_and_it_is_said() -> None:
 
 
 def test_a_single_line_beyond_the_limit_is_cut() -> None:
-    text = "Nvidia driver 535.104.12\n" + "x" * 2 * TEXT_LIMIT
-    assert release_in(text) == "535.104.12"
+    assert release_in("Nvidia driver 535.104.12\n" + "x" * 2 * TEXT_LIMIT) == "535.104.12"
 
 
 def test_lines_between_the_ends_are_not_read_and_it_is_said() -> None:

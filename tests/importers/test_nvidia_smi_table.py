@@ -173,8 +173,7 @@ def test_the_box_of_mig_devices(below: str, counts: list[int | None]) -> None:
     """The box lists what the GPUs in MIG mode have; one that is cut off says nothing of them."""
     modes = [gpu.mig for gpu in gpus_in(MIG_MODE + below)]
     assert [mig is not None and mig.enabled for mig in modes] == [True, True, False]
-    found = [None if mig is None or mig.instances is None else len(mig.instances) for mig in modes]
-    assert found == counts
+    assert [None if mig is None or mig.instances is None else len(mig.instances) for mig in modes] == counts
 
 
 def test_nvccs_version() -> None:

@@ -173,8 +173,7 @@ def test_element_names_of_older_formats() -> None:
     assert found.power == Power(source=SOURCE, draw=49.44, limit=250, limit_default=255, limit_min=105, limit_max=314)
     assert found.throttle == Throttle(source=SOURCE, reasons=("sw_power_cap", "display_clock_setting"))
     assert found.ecc == Ecc(source=SOURCE, volatile_corrected=4, volatile_uncorrected=6)
-    assert found.recovery_action == "gpu_reset"
-    assert found.part_number == "900-21001-0000-000"
+    assert (found.recovery_action, found.part_number) == ("gpu_reset", "900-21001-0000-000")
     assert found.temperature == Temperature(source=SOURCE, gpu=40, slowdown=92, shutdown=95, gpu_max=88)
     assert found.not_supported == ("temperature.memory",)
 
@@ -193,8 +192,7 @@ def test_split_sram_errors_add_up() -> None:
         "<sram_uncorrectable_secded>2</sram_uncorrectable_secded><dram_uncorrectable>N/A</dram_uncorrectable>"
         "</volatile></ecc_errors>"
     )
-    assert found.ecc == Ecc(source=SOURCE, volatile_uncorrected=3)
-    assert found.not_supported == ()
+    assert (found.ecc, found.not_supported) == (Ecc(source=SOURCE, volatile_uncorrected=3), ())
 
 
 @pytest.mark.parametrize("refusal", ["N/A", "[N/A]", "Not Supported", "[Not Supported]"])
@@ -207,8 +205,7 @@ def test_what_the_gpu_does_not_have_is_said_to_be_absent(refusal: str) -> None:
 
 def test_a_section_that_is_only_na_is_absent_whole() -> None:
     found = one("<remapped_rows>N/A</remapped_rows><mig_mode><current_mig>N/A</current_mig></mig_mode>")
-    assert (found.row_remap, found.mig) == (None, None)
-    assert found.not_supported == ("mig", "row_remap")
+    assert (found.row_remap, found.mig, found.not_supported) == (None, None, ("mig", "row_remap"))
 
 
 @pytest.mark.parametrize("silence", ["Requested functionality has been deprecated", "[Insufficient Permissions]", ""])

@@ -96,8 +96,7 @@ def test_the_index_of_a_command_names_the_build() -> None:
 
 
 def test_an_index_that_is_only_recommended_names_no_build() -> None:
-    text = "torch 2.5.1\nplease see https://download.pytorch.org/whl/cu118 for other builds\n"
-    assert torch_in(text).cuda is None
+    assert torch_in("torch 2.5.1\nplease see https://download.pytorch.org/whl/cu118 for other builds\n").cuda is None
 
 
 # --- the machine --------------------------------------------------------------------------------------------------

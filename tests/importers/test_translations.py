@@ -162,8 +162,7 @@ def test_each_row_has_a_line_here() -> None:
 
 @every(ROWS)
 def test_a_message_matters_in_english(row: TranslationRow) -> None:
-    line = line_with(row, row.english)
-    assert (problem(line) is None) == (row.english in UNNAMED)
+    assert (problem(line_with(row, row.english)) is None) == (row.english in UNNAMED)
 
 
 @every(ROWS)

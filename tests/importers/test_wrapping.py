@@ -175,5 +175,4 @@ def test_what_stands_before_few_lines_stays(text: str) -> None:
 
 
 def test_rows_of_a_table_are_no_broken_line() -> None:
-    row = f"| {'GPU':<70} |"
-    assert Paste.of("\n".join([row] * 4)).rejoined == ()
+    assert Paste.of("\n".join([f"| {'GPU':<70} |"] * 4)).rejoined == ()

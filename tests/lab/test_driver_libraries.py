@@ -101,8 +101,7 @@ def test_cuda_without_a_kernel_module(driver: tuple[str, Path], wheel: Wheel, th
     assert result.text == "no CUDA-capable device is detected"
     assert result.library
     assert Path(result.library).name.startswith(f"libcuda.so.{release}.")
-    assert ran.driver.cuda == {"535": "12.2", "470": "11.4"}[release]
-    assert ran.driver.cuda_devices == 0
+    assert (ran.driver.cuda, ran.driver.cuda_devices) == ({"535": "12.2", "470": "11.4"}[release], 0)
     assert ran.snapshot.gpus is None
 
 

@@ -57,8 +57,7 @@ def least(variant: Variant) -> int:
 
 
 def test_the_compilers_know_what_they_are(compilers: dict[str, Nvrtc]) -> None:
-    assert compilers["11.8"].version == "11.8"
-    assert compilers["12.9"].version == "12.9"
+    assert (compilers["11.8"].version, compilers["12.9"].version) == ("11.8", "12.9")
     assert set(KEPLER) <= set(compilers["11.8"].architectures())
     assert {50, 90, 120} <= set(compilers["12.9"].architectures())
 
@@ -80,8 +79,7 @@ def test_it_compiles_for_every_gpu_that_it_is_claimed_for(
     if name == "11.8" and variant.options == ("-DMMA", "-DKIND=4"):
         pytest.skip("FP8 came with CUDA 12.1's assembler for 8.9")
     for number in claimed:
-        code = compiled(nvrtc, variant, number)
-        assert code[:4] == b"\x7fELF"
+        assert compiled(nvrtc, variant, number)[:4] == b"\x7fELF"
 
 
 @by_variant

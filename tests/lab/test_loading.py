@@ -252,8 +252,7 @@ class Root(Workshop):
             self.at(path.lstrip("/")).chmod(0o755)
 
     def ldconfig(self, *folders: str) -> None:
-        conf = self.at("etc/ld.so.conf")
-        conf.write_text("".join(f"{folder}\n" for folder in folders))
+        self.at("etc/ld.so.conf").write_text("".join(f"{folder}\n" for folder in folders))
         subprocess.run(["/sbin/ldconfig", "-r", str(self.folder)], check=True, capture_output=True)
 
     def inside(self, names: Sequence[str], **variables: str) -> set[str]:
@@ -310,8 +309,7 @@ def test_a_cache_with_libraries_of_another_class(root: Root) -> None:
     if subprocess.run([*command, "-x", "c", "/dev/null"], capture_output=True, check=False).returncode:
         pytest.skip("this gcc does not link 32-bit libraries")
     root.ldconfig("/opt/second", "/opt/first")
-    truth = root.inside(["libdep.so.1"])
-    assert truth == root.guessed(["libdep.so.1"]) == {"/" + os.path.relpath(made, root.folder)}
+    assert root.inside(["libdep.so.1"]) == root.guessed(["libdep.so.1"]) == {"/" + os.path.relpath(made, root.folder)}
 
 
 def test_runpath_below_another_root(root: Root) -> None:

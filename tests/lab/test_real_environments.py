@@ -236,8 +236,7 @@ def cpu_torch(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A virtual environment with the CPU build of PyTorch, without what it depends on."""
     folder = tmp_path_factory.mktemp("torch") / "env"
     need(sys.executable, "-m", "venv", folder)
-    pip = folder / "bin" / "pip"
-    need(pip, "install", "-q", "--no-deps", "--only-binary=:all:", f"torch=={CPU_BUILD}")
+    need((folder / "bin" / "pip"), "install", "-q", "--no-deps", "--only-binary=:all:", f"torch=={CPU_BUILD}")
     return folder
 
 

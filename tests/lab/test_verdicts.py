@@ -41,8 +41,7 @@ def test_driver_libraries_with_no_gpu_behind_them(release: str, tmp_path: Path) 
     assert (report["verdict"], report["primary"]) == ("fail", "no-nvidia-gpu")
     driver = report["snapshot"]["driver"]
     assert driver["installed"] is True
-    assert driver["nvml"]["name"] == "DRIVER_NOT_LOADED"
-    assert driver["cuda_init"]["name"] == "CUDA_ERROR_NO_DEVICE"
+    assert (driver["nvml"]["name"], driver["cuda_init"]["name"]) == ("DRIVER_NOT_LOADED", "CUDA_ERROR_NO_DEVICE")
     assert {
         library["version"].partition(".")[0] for library in driver["libraries"]["items"] if library.get("version")
     } >= {release}
@@ -63,8 +62,7 @@ def test_the_cpu_build_of_pytorch(tmp_path: Path) -> None:
     command = check["fixes"][0]["command"]
     assert command[:3] == ["uv", "pip", "install"]
     assert str(environment) in command
-    alone = judged(cwd=tmp_path)
-    assert alone["primary"] == "no-nvidia-gpu"
+    assert judged(cwd=tmp_path)["primary"] == "no-nvidia-gpu"
 
 
 @pytest.mark.parametrize("version", ["2.7", "3.7"])

@@ -79,8 +79,7 @@ def test_a_band_names_its_architecture(row: EfficiencyRow) -> None:
 
 @every(QUANTITIES)
 def test_a_band_is_a_share_of_a_ceiling(quantity: Quantity) -> None:
-    banded = quantity.name in {row.quantity for row in MATRIX.efficiencies}
-    assert banded == bool(quantity.ceiling)
+    assert (quantity.name in {row.quantity for row in MATRIX.efficiencies}) == bool(quantity.ceiling)
 
 
 @every(QUANTITIES)
@@ -101,5 +100,4 @@ def test_a_lane_carries_more_with_each_generation() -> None:
 @pytest.mark.parametrize("row", MATRIX.links, ids=lambda row: row.id)
 def test_a_lane_carries_its_transfers_less_the_code(row: LinkRow) -> None:
     transfers = {1: 2.5e9, 2: 5e9, 3: 8e9, 4: 16e9, 5: 32e9}[row.generation]
-    code = 8 / 10 if row.generation <= 2 else 128 / 130
-    assert row.lane == pytest.approx(transfers * code / 8, rel=1e-4)
+    assert row.lane == pytest.approx(transfers * (8 / 10 if row.generation <= 2 else 128 / 130) / 8, rel=1e-4)

@@ -182,8 +182,7 @@ def test_every_torch_has_its_torchvision_and_torchaudio(torch: str) -> None:
 def test_triton_and_torch_name_each_other(torch: TorchRow) -> None:
     assert torch.triton is not None
     mine = parse_specifier(torch.triton).bounds[0].numbers
-    pinned = rows_for("triton", ".".join(map(str, mine)))
-    assert pinned == partners("triton", torch.version)
+    assert rows_for("triton", ".".join(map(str, mine))) == partners("triton", torch.version)
 
 
 @every(itertools.product([row for row in MATRIX.torch if row.all_builds], ["torchvision", "torchaudio"]))

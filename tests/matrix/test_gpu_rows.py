@@ -216,8 +216,7 @@ def test_geforce_does_less_and_never_more() -> None:
 
 
 def test_models_without_tensor_cores_are_of_a_capability_that_has_some() -> None:
-    without = {row.compute_capability for row in MATRIX.gpus if not row.tensor_cores}
-    assert without == {"7.5"}
+    assert {row.compute_capability for row in MATRIX.gpus if not row.tensor_cores} == {"7.5"}
     assert all(row.tensor_cores is False for row in MATRIX.gpus if row.name.startswith("GeForce GTX 16"))
     assert all(row.tensor_cores for row in MATRIX.gpus if "RTX" in row.name)
 

@@ -225,8 +225,7 @@ def test_jetpack_and_its_l4t_say_the_same(row: ReleaseRow) -> None:
     for l4t in named_versions([row.needs["l4t"]]) - SHARED_L4T:
         (below,) = rows_for("l4t", l4t, "aarch64")
         assert covers("jetpack", below.needs["jetpack"], release)
-        assert below.bundles == row.bundles
-        assert below.capabilities == row.capabilities
+        assert (below.bundles, below.capabilities) == (row.bundles, row.capabilities)
 
 
 def test_jetson_systems_are_for_tegra() -> None:

@@ -142,8 +142,7 @@ def test_what_cannot_be_followed_stays_open(tmp_path: Path, lines: str) -> None:
 
 def test_a_further_plan_is_what_a_build_could_not_find(tmp_path: Path) -> None:
     lines = "RUN pip install -r requirements.txt && uv sync && conda env create -f env.yml"
-    found = _plan(tmp_path, lines, "requirements.txt", "uv.lock", "env.yml")
-    assert set(found) == {"torch"}
+    assert set(_plan(tmp_path, lines, "requirements.txt", "uv.lock", "env.yml")) == {"torch"}
 
 
 def test_the_working_directory_is_a_context_of_a_dockerfile_below_it(

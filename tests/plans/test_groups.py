@@ -34,8 +34,7 @@ PROJECT = '[project]\nname = "my_app"\ndependencies = ["numpy"]\n'
     ],
 )
 def test_groups_that_are_installed_unasked(tmp_path: Path, more: str, installed: set[str]) -> None:
-    found = packages(plan(tmp_path, pyproject__toml=PROJECT + more))
-    assert found.keys() == {"numpy", *installed}
+    assert packages(plan(tmp_path, pyproject__toml=PROJECT + more)).keys() == {"numpy", *installed}
 
 
 @pytest.mark.parametrize(

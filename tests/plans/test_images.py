@@ -33,8 +33,7 @@ def test_the_last_stage_and_what_it_is_built_from_count(tmp_path: Path) -> None:
         "torch": ("2.0.1", 10),
         "vllm": ("0.6.0", 12),
     }
-    assert found["torch"].build == "cu117"
-    assert found["cuda"].image == "nvidia/cuda:11.7.1-cudnn8-runtime-ubuntu20.04"
+    assert (found["torch"].build, found["cuda"].image) == ("cu117", "nvidia/cuda:11.7.1-cudnn8-runtime-ubuntu20.04")
 
 
 def test_an_image_with_a_framework_is_replaced_by_what_is_installed(tmp_path: Path) -> None:

@@ -101,8 +101,7 @@ torch = [
     {version = "2.5.1", markers = "sys_platform == 'linux'", python = "^3.9"},
 ]
 """
-    environment = plan(tmp_path, python="3.11", pyproject__toml=text)
-    assert versions(environment) == {"torch": "2.5.1"}
+    assert versions(plan(tmp_path, python="3.11", pyproject__toml=text)) == {"torch": "2.5.1"}
 
 
 @pytest.mark.parametrize(
@@ -249,8 +248,7 @@ def test_a_wheel_for_another_machine_cannot_be_installed(
     tmp_path: Path, tag: str, python: str | None, *, fits: bool
 ) -> None:
     text = f"torch @ https://x.example/torch-2.0.1-{tag}.whl\n"
-    found = read(tmp_path, "requirements.txt", text, python=python)["torch"]
-    assert (found.refused is None) == fits
+    assert (read(tmp_path, "requirements.txt", text, python=python)["torch"].refused is None) == fits
     lock = f'[[package]]\nname = "torch"\nversion = "2.0.1"\nfiles = [{{file = "torch-2.0.1-{tag}.whl"}}]\n'
     assert (read(tmp_path, "poetry.lock", lock, python=python)["torch"].refused is None) == fits
     archive = lock.replace("files = [", 'files = [{file = "torch-2.0.1.tar.gz"}, ')

@@ -122,5 +122,4 @@ def test_a_build_with_a_local_tag_is_not_on_pypi(tmp_path: Path, name: str, text
 
 
 def test_a_build_that_is_not_found_fails_where_it_could_not_run_anyway(tmp_path: Path) -> None:
-    found = plan(tmp_path, requirements__txt="torch==2.3.1+cu121\n")
-    assert judge(found, "gpu==B200,driver==580.65.06").exit_code == 1
+    assert judge(plan(tmp_path, requirements__txt="torch==2.3.1+cu121\n"), "gpu==B200,driver==580.65.06").exit_code == 1

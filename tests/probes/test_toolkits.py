@@ -36,11 +36,9 @@ def test_ubuntu(run_probe: RunProbe, build_root: BuildRoot) -> None:
     toolkit = one(
         run_probe, build_root("ubuntu-580-open"), PATH="/usr/bin:/usr/local/cuda/bin", CUDA_HOME="/usr/local/cuda"
     )
-    assert toolkit.path == "/usr/local/cuda-12.8"
-    assert toolkit.version == "12.8.1"
+    assert (toolkit.path, toolkit.version) == ("/usr/local/cuda-12.8", "12.8.1")
     assert toolkit.source_of("version") == "file /usr/local/cuda-12.8/version.json"
-    assert toolkit.nvcc == "/usr/local/cuda-12.8/bin/nvcc"
-    assert toolkit.aliases == ("/usr/local/cuda",)
+    assert (toolkit.nvcc, toolkit.aliases) == ("/usr/local/cuda-12.8/bin/nvcc", ("/usr/local/cuda",))
     assert toolkit.on_path is True
     assert toolkit.cuda_home is True
     assert toolkit.origin == "system"
@@ -129,10 +127,8 @@ DEBIAN = {
 @pytest.mark.parametrize("home", ["/usr", "/usr/lib/cuda", "/usr/lib/nvidia-cuda-toolkit"])
 def test_debian_package_is_one_toolkit(run_probe: RunProbe, build_root: BuildRoot, home: str) -> None:
     toolkit = one(run_probe, build_root("debian-container", DEBIAN), PATH="/usr/bin", CUDA_HOME=home)
-    assert toolkit.path == "/usr/lib/nvidia-cuda-toolkit"
-    assert toolkit.version == "11.8"
-    assert toolkit.nvcc == "/usr/lib/nvidia-cuda-toolkit/bin/nvcc"
-    assert (toolkit.on_path, toolkit.cuda_home) == (True, True)
+    assert (toolkit.path, toolkit.version) == ("/usr/lib/nvidia-cuda-toolkit", "11.8")
+    assert (toolkit.nvcc, toolkit.on_path, toolkit.cuda_home) == ("/usr/lib/nvidia-cuda-toolkit/bin/nvcc", True, True)
 
 
 def test_script_on_path_leads_to_the_compiler_that_it_starts(run_probe: RunProbe, build_root: BuildRoot) -> None:
@@ -143,8 +139,7 @@ def test_script_on_path_leads_to_the_compiler_that_it_starts(run_probe: RunProbe
 
 def test_script_that_tells_nothing(run_probe: RunProbe, build_root: BuildRoot) -> None:
     script = {"/usr/local/bin/nvcc": '#!/bin/sh\nexec "$CUDA_HOME/bin/nvcc" "$@"\n'}
-    toolkit = one(run_probe, build_root("ubuntu-580-open", script), PATH="/usr/local/bin")
-    assert toolkit.on_path is False
+    assert one(run_probe, build_root("ubuntu-580-open", script), PATH="/usr/local/bin").on_path is False
 
 
 def test_link_of_a_compiler_cache_is_passed_over(run_probe: RunProbe, build_root: BuildRoot) -> None:

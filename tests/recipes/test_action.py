@@ -106,8 +106,7 @@ def test_words_in_quotation_marks_stay_together(tmp_path: Path) -> None:
     assert check(tmp_path, plan="requirements.txt", args=FITS + " --require 'torch >= 2.0'").status == 0
     assert check(tmp_path, plan="requirements.txt", args=FITS + " --require 'torch >= 2.4'").status == 1
     broken = check(tmp_path, plan="requirements.txt", args=FITS + " --require 'torch")
-    assert broken.status == 2
-    assert broken.out == "::error title=envcheck::the input args has a quotation without an end\n"
+    assert (broken.status, broken.out) == (2, "::error title=envcheck::the input args has a quotation without an end\n")
 
 
 def test_modules_of_the_repository_are_not_imported(tmp_path: Path) -> None:

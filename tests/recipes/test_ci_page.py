@@ -80,8 +80,7 @@ def test_nothing_is_left_to_fill_in() -> None:
     instructions = {"COPY", "FROM", "WORKDIR"}
     found = {word for text in texts for word in re.findall(r"\b[A-Z]{4,}\b|<[a-z-]+>|\.\.\.", text)}
     assert found - instructions == set()
-    step = GITHUB["jobs"]["envcheck"]["steps"][-1]
-    assert step["uses"].startswith("./")
+    assert GITHUB["jobs"]["envcheck"]["steps"][-1]["uses"].startswith("./")
 
 
 def test_the_inputs_and_outputs_of_the_action_are_described() -> None:

@@ -49,8 +49,7 @@ def changed_lines(document: Document) -> tuple[list[str], list[str]]:
 
 
 def test_what_is_not_changed_stays(tmp_path: Path) -> None:
-    untouched = document(tmp_path)
-    assert untouched.text == TEXT
+    assert document(tmp_path).text == TEXT
 
 
 def test_a_value_changes_alone(tmp_path: Path) -> None:

@@ -163,8 +163,7 @@ def test_wheels_are_read_by_ranges(served: Served, matrix: Path) -> None:
 
 def test_a_new_torch_becomes_a_row(served: Served, matrix: Path) -> None:
     add_torch(served, "2.6.0", "13.0", "sm_75 sm_120 compute_120", "nvidia-cudnn-cu13==9.5.1.17", "triton~=3.8.0")
-    arm = torch_members("2.6.0", "13.0", "sm_80 sm_90")
-    served.add("torch-2.6.0-cp311-cp311-manylinux_2_28_aarch64.whl", arm)
+    served.add("torch-2.6.0-cp311-cp311-manylinux_2_28_aarch64.whl", torch_members("2.6.0", "13.0", "sm_80 sm_90"))
     served.add("torch-2.6.0-cp312-cp312-win_amd64.whl", torch_members("2.6.0", None, ""))
     assert told(regenerate(served, matrix)) == ["torch 2.6.0: new row: CUDA 13.0"]
     assert """
@@ -264,8 +263,7 @@ def test_a_need_that_a_row_did_not_have_is_added_unless_another_row_says_it(serv
     path = matrix / "rows.toml"
     beside = '[[release]]\nname = "demo"\nversions = "==1.1"\nneeds = { cudnn = "==9.1" }\nsource = ["documents"]\n\n'
     path.write_text(path.read_text().replace("# By hand.\n", f"{beside}# By hand.\n", 1))
-    outcome = regenerate(served, matrix)
-    assert told(outcome) == ["demo >=1.0,<1.2: xformers: ==0.0.27, which the row did not say"]
+    assert told(regenerate(served, matrix)) == ["demo >=1.0,<1.2: xformers: ==0.0.27, which the row did not say"]
     added = [row.needs for row in read_folder(matrix).releases if row.name == "demo" and "xformers" in row.needs]
     assert added == [{"torch": "==2.4.0", "cuda": ">=12,<13", "python": ">=3.9", "xformers": "==0.0.27"}]
 

@@ -150,8 +150,7 @@ def test_all_rows_of_the_name_are_written_anew_and_nothing_else(tmp_path: Path) 
         ("demo ==0.1", "taken away"),
         ("demo", "written"),
     ]
-    assert again.changes == ()
-    assert again.files == ()
+    assert (again.changes, again.files) == ((), ())
     demo, zother = path.read_text().splitlines()
     assert demo == (
         '{"name":"demo","source":{"title":"demo on PyPI","address":"PyPI demo","read":"2026-02-02"},'

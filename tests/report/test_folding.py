@@ -80,8 +80,7 @@ def test_the_number_of_the_gpu_alone_is_no_difference() -> None:
 
 
 def test_another_number_that_is_the_index_by_chance_is_a_difference() -> None:
-    counted = [slow(number, evidence=(Evidence(what="errors", value=str(number)),)) for number in (4, 6)]
-    assert len(folded(counted)) == 2
+    assert len(folded([slow(number, evidence=(Evidence(what="errors", value=str(number)),)) for number in (4, 6)])) == 2
 
 
 def test_every_fix_of_a_folded_finding_is_on_the_long_pages() -> None:
@@ -114,5 +113,4 @@ def test_the_reason_for_slurm_names_no_gpu_whose_failure_is_ignored() -> None:
 
 
 def test_json_has_both() -> None:
-    told = json.loads(render(of(slow(4), slow(6, "44 %")), "json", PLAIN))
-    assert len(told["checks"]) == 2
+    assert len(json.loads(render(of(slow(4), slow(6, "44 %")), "json", PLAIN))["checks"]) == 2

@@ -183,8 +183,7 @@ def measured() -> Report:
     good = msgspec.structs.replace(
         low, status="pass", subject=msgspec.structs.replace(low.subject, key=f"{found.key}:device-memory-copy")
     )
-    snapshot = machine((found,), torch_build())
-    return report([low, good], snapshot, primary=low, measurements=figures)
+    return report([low, good], machine((found,), torch_build()), primary=low, measurements=figures)
 
 
 @pytest.mark.parametrize("redact", [False, True])

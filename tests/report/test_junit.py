@@ -34,8 +34,7 @@ def outcomes(element: ET.Element) -> list[str]:
 def test_a_case_for_each_check_and_counts_that_add_up(name: str) -> None:
     found = EXAMPLES[name]()
     root = suites(found)
-    cases = list(root.iter("testcase"))
-    assert len(cases) == len(found.checks)
+    assert len(list(root.iter("testcase"))) == len(found.checks)
     for total in (root, *root.iter("testsuite")):
         inside = list(total.iter("testcase"))
         assert int(total.attrib["tests"]) == len(inside)
@@ -55,15 +54,13 @@ def test_a_failure_tells_evidence_and_fix() -> None:
 def test_red_agrees_with_the_exit_status() -> None:
     for name, build in EXAMPLES.items():
         root = suites(build())
-        red = int(root.attrib["failures"]) + int(root.attrib["errors"])
-        assert bool(red) == bool(build().exit_code), name
+        assert bool(int(root.attrib["failures"]) + int(root.attrib["errors"])) == bool(build().exit_code), name
 
 
 def test_a_warning_is_a_failure_only_where_it_made_the_status() -> None:
     warned = EXAMPLES["warned"]()
     assert outcomes(case(warned, "row-remap-pending")) == ["system-out"]
-    strict = msgspec.structs.replace(warned, exit_code=1)
-    assert outcomes(case(strict, "row-remap-pending")) == ["failure"]
+    assert outcomes(case(msgspec.structs.replace(warned, exit_code=1), "row-remap-pending")) == ["failure"]
 
 
 def test_what_was_not_judged_never_passes() -> None:
@@ -71,8 +68,7 @@ def test_what_was_not_judged_never_passes() -> None:
     open_question = report([lacking], machine((), None), verdict="unknown")
     assert outcomes(case(open_question, "driver-too-old")) == ["error"]
     assert "the driver version" in case(open_question, "driver-too-old")[0].attrib["message"]
-    beside = report([lacking, check("gpu-lost")], machine((), None))
-    assert outcomes(case(beside, "driver-too-old")) == ["skipped"]
+    assert outcomes(case(report([lacking, check("gpu-lost")], machine((), None)), "driver-too-old")) == ["skipped"]
     assert outcomes(case(report([check("gpu-lost", "skipped")], machine((), None)), "gpu-lost")) == ["skipped"]
 
 

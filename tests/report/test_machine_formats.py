@@ -192,8 +192,7 @@ def test_every_property_of_a_schema_is_described(name: str) -> None:
 
 
 def test_a_description_is_the_docstring_below_the_field() -> None:
-    properties = schema("report")["$defs"]["Figure"]["properties"]
-    assert properties["share"]["description"] == "`value` divided by `ceiling`."
+    assert schema("report")["$defs"]["Figure"]["properties"]["share"]["description"] == "`value` divided by `ceiling`."
     assert schema("report")["$defs"]["Summary"]["properties"]["pass"]["description"] == "What holds."
     assert schema("report")["$defs"]["Gpu"]["properties"]["source"]["description"].startswith("Where it was read")
 
@@ -228,8 +227,7 @@ def test_summary_is_one_short_line(name: str) -> None:
 
 def test_summary_of_a_small_report_is_complete() -> None:
     _, content = summary(EXAMPLES["warned"]())
-    assert content["cut"] == {"checks": 0, "assumed": 0, "ask": 0, "targets": 0}
-    assert content["verdict"] == "warn"
+    assert (content["cut"], content["verdict"]) == ({"checks": 0, "assumed": 0, "ask": 0, "targets": 0}, "warn")
     assert content["primary"] == "row-remap-pending"
     assert content["checks"][0] == {
         "id": "row-remap-pending@0000:09:00.0",
@@ -288,8 +286,7 @@ def test_summary_stays_short_whatever_the_names(text: str) -> None:
 
 def test_summary_without_checks() -> None:
     _, content = summary(report([], machine((), None), verdict="unknown"))
-    assert content["checks"] == []
-    assert content["summary"]["pass"] == 0
+    assert (content["checks"], content["summary"]["pass"]) == ([], 0)
 
 
 def test_json_of_names_that_are_no_text() -> None:
@@ -316,8 +313,7 @@ def test_a_later_minor_with_unknown_keys_is_read() -> None:
     content["checks"][0]["also_new"] = True
     content["snapshot"]["gpus"]["items"][0]["also_new"] = {}
     found = read_report(json.dumps(content).encode())
-    assert found.schema_version == "1.7"
-    assert found.checks == healthy().checks
+    assert (found.schema_version, found.checks) == ("1.7", healthy().checks)
 
 
 def test_a_byte_order_mark_is_no_obstacle() -> None:
@@ -363,8 +359,7 @@ def test_a_file_beyond_bounds_is_refused() -> None:
 
 def test_a_saved_report_is_printed_as_it_was() -> None:
     for name, build in EXAMPLES.items():
-        again = read_report(render(build(), "json").encode())
-        assert render(again, "text") == render(build(), "text"), name
+        assert render(read_report(render(build(), "json").encode()), "text") == render(build(), "text"), name
 
 
 def test_counts_are_the_checks() -> None:

@@ -73,8 +73,7 @@ def test_it_tells_cause_fix_stack_versions() -> None:
 
 def test_a_command_is_told_with_its_whole_paths() -> None:
     """A shell expands no ``~`` within quotes."""
-    text = render(EXAMPLES["driver-too-old"](), "markdown")
-    assert "\n/home/user/p/.venv/bin/python -m pip install" in text
+    assert "\n/home/user/p/.venv/bin/python -m pip install" in render(EXAMPLES["driver-too-old"](), "markdown")
 
 
 def test_what_was_not_judged_is_not_told_as_passed() -> None:

@@ -41,8 +41,7 @@ def run(status: str = "ok", detail: str = "", **more: str) -> ProbeRun:
 
 def reported(*figures: Measurement, gpus: int = 1, runs: tuple[ProbeRun, ...] = (run(),)) -> Report:
     here = [h200(number, sm_count=132) for number in range(gpus)]
-    snapshot = machine(*here, measurements=figures, runs=runs)
-    return session.judge(snapshot, Request(only=MEASURED, bench=Bench()))
+    return session.judge(machine(*here, measurements=figures, runs=runs), Request(only=MEASURED, bench=Bench()))
 
 
 def quick(gpu: int = 0) -> list[Measurement]:
@@ -167,8 +166,7 @@ def test_what_was_not_judged_is_not_called_ok() -> None:
 
 
 def test_a_wide_spread_is_shown() -> None:
-    loose = memory_copy(4.3e12, samples=(4.0e12, 4.3e12, 4.4e12))
-    assert "spread 9%" in page_of(reported(loose))
+    assert "spread 9%" in page_of(reported(memory_copy(4.3e12, samples=(4.0e12, 4.3e12, 4.4e12))))
     assert "spread" not in page_of(healthy())
 
 

@@ -285,8 +285,7 @@ def test_a_probe_that_died_leaves_its_questions_open() -> None:
     died = ProbeRun(name="cuda", status="crashed", detail="SIGSEGV", fills=("driver.cuda_init",))
     snapshot = but(machine(driver=driver(cuda_init=None)), runs=(died,))
     (found,) = (each for each in judge(snapshot) if each.rule == "gpu-init-failed")
-    assert found.status == "unknown"
-    assert found.missing[0].probe == "cuda"
+    assert (found.status, found.missing[0].probe) == ("unknown", "cuda")
     assert "SIGSEGV" in found.message
 
 

@@ -42,8 +42,7 @@ def copied(gpu: Gpu, share: float, **more: Any) -> Measurement:
 def measured(*shares: float, **more: Any) -> Report:
     gpus = [h200(number) for number in range(len(shares))]
     figures = tuple(copied(gpu, share, **more) for gpu, share in zip(gpus, shares, strict=True))
-    snapshot = msgspec.structs.replace(machine(*gpus), measurements=figures)
-    return judged(snapshot)
+    return judged(msgspec.structs.replace(machine(*gpus), measurements=figures))
 
 
 def lines(report: Report, columns: int = 100) -> list[str]:
@@ -88,8 +87,7 @@ def test_a_figure_stands_beside_its_baseline() -> None:
 
 @pytest.mark.parametrize("columns", [60, 79, 120, 199])
 def test_no_row_is_wider_than_the_screen(columns: int) -> None:
-    long = measured(0.9, variant="x" * 300, detail="y" * 300)
-    assert max(map(len, lines(long, columns))) <= max(columns, 100)
+    assert max(map(len, lines(measured(0.9, variant="x" * 300, detail="y" * 300), columns))) <= max(columns, 100)
 
 
 def test_why_something_is_not_judged_is_short() -> None:

@@ -63,8 +63,7 @@ def test_the_one_that_is_named_counts(row: ReleaseRow) -> None:
         version = first(row.needs[name])
         for beside in ("gpu==V100", "gpu==T4", "driver==535", "cuda==13.0"):
             alone = verdict(f"{name}=={version} {beside}")
-            together = verdict(f"{row.name}=={first(row.versions)} {name}=={version} {beside}")
-            assert together == alone
+            assert verdict(f"{row.name}=={first(row.versions)} {name}=={version} {beside}") == alone
 
 
 @every(ELSEWHERE)

@@ -22,8 +22,7 @@ SETS = ("jetpack", "l4t", "deepstream", "drive-os", "pyds")
 
 def named(spec: str) -> str:
     """One version that a specifier of a row names."""
-    first = spec.partition("|")[0].partition(",")[0]
-    return first.lstrip("=<>").removesuffix(".*")
+    return spec.partition("|")[0].partition(",")[0].lstrip("=<>").removesuffix(".*")
 
 
 @every([row for name in SETS for row in MATRIX.rows_of(name)])

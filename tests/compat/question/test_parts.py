@@ -67,8 +67,7 @@ def test_a_library_serves_the_gpus_of_its_toolkit(row: ReleaseRow) -> None:
     own = toolkit(row)
     for name in {"cublas", "cufft", "cusolver", "npp"} & row.bundles.keys():
         for gpu in ("3.7", "7.0", "7.5", "9.0", "10.0", "12.1"):
-            asked = verdict(f"{name}=={row.bundles[name]} gpu=={gpu}")
-            assert asked == verdict(f"cuda=={own} gpu=={gpu}"), (name, gpu)
+            assert verdict(f"{name}=={row.bundles[name]} gpu=={gpu}") == verdict(f"cuda=={own} gpu=={gpu}"), (name, gpu)
 
 
 @every(sample(BY_CUDA))

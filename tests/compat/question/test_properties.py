@@ -106,8 +106,7 @@ def test_a_further_component_never_mends_what_does_not_fit(
     assume(canonical(further.name) not in {canonical(item.name) for item in question})
     assume(canonical(further.name) not in SETS)  # within a set its parts fit together
     without = evaluate(MATRIX, on(platform, *question)).verdict
-    with_it = evaluate(MATRIX, on(platform, *question, further)).verdict
-    assert (without, with_it) != ("incompatible", "compatible")
+    assert (without, evaluate(MATRIX, on(platform, *question, further)).verdict) != ("incompatible", "compatible")
 
 
 @settings(max_examples=examples(300))
@@ -120,8 +119,7 @@ def test_what_fits_fits_without_any_of_its_components(question: list[Component],
     for place in range(len(question) if fits else 0):
         if canonical(question[place].name) in SETS:
             continue  # within a set its parts fit together
-        rest = [*question[:place], *question[place + 1 :]]
-        assert evaluate(MATRIX, on(platform, *rest)).verdict != "incompatible"
+        assert evaluate(MATRIX, on(platform, *[*question[:place], *question[place + 1 :]])).verdict != "incompatible"
 
 
 def generation_ends(components: list[Component]) -> int:
@@ -154,8 +152,7 @@ def test_an_answer_says_why_and_its_suggestions_are_new(question: list[Component
     if found.verdict == "incompatible":
         assert found.reasons[0].verdict == "incompatible"
         assert found.reasons[0].sources
-    written = {f"{item.name} {item.exact}" for item in question}
-    assert not written & set(found.suggestions)
+    assert not {f"{item.name} {item.exact}" for item in question} & set(found.suggestions)
 
 
 @settings(max_examples=examples(150))

@@ -44,8 +44,7 @@ def _changed(stack: tuple[str, ...], change: Callable[[Place], object]) -> Calla
 
 def _libraries_elsewhere(place: Place, *wheels: str) -> None:
     """Intact copies on LD_LIBRARY_PATH, which comes after the RPATH of PyTorch's libraries."""
-    toolkit = place.beside(*wheels, name="toolkit")
-    place.lead("LD_LIBRARY_PATH", *sorted(toolkit.glob("nvidia/*/lib")))
+    place.lead("LD_LIBRARY_PATH", *sorted(place.beside(*wheels, name="toolkit").glob("nvidia/*/lib")))
 
 
 def _cublas_cut_off(place: Place) -> None:

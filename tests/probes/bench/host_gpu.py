@@ -31,8 +31,7 @@ class HostDevice:
 
     @contextmanager
     def buffer(self, size: int) -> Iterator[int]:
-        memory = (ctypes.c_char * size)()
-        yield ctypes.addressof(memory)
+        yield ctypes.addressof((ctypes.c_char * size)())
 
     def fill(self, address: int, size: int, byte: int) -> None:
         ctypes.memset(address, byte, size)

@@ -125,8 +125,7 @@ def collected(monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[list[Any],
         monkeypatch.setattr(cudnn_gpus, "bench_of", lambda _, uuid, gpu: bench(gpu, uuid))
         monkeypatch.setattr(cudnn_gpus, "Cudnn", lambda _: StandIn())
         out = Out("bench.cudnn_gpus", lines.append)
-        given = {"gpus": [{"uuid": uuid} for uuid in uuids], "libraries": {}, **asked}
-        cudnn_gpus.collect(Tree({"bench": given}), out)
+        cudnn_gpus.collect(Tree({"bench": {"gpus": [{"uuid": uuid} for uuid in uuids], "libraries": {}, **asked}}), out)
         out.done()
         sent = [json.loads(line) for line in lines]
         return [each for line in sent for each in line.get("fact", {}).get("measurements", ())], sent[-1]["done"]

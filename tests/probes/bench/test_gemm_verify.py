@@ -111,8 +111,7 @@ def drawn(name: str, index: int, seed: int) -> bytes:
     if name == "fp8":
         high = (word >> 32) | 0x04000000
         below = 32 - high.bit_length()
-        exponent = 1 if below > 5 else 6 - below
-        return bytes([word & 0x80 | exponent << 3 | word & 7])
+        return bytes([word & 0x80 | (1 if below > 5 else 6 - below) << 3 | word & 7])
     single = struct.pack("<f", signed(word >> 32, 32) / 2.0**31)
     if name == "bf16":
         return single[2:]

@@ -79,8 +79,7 @@ def test_names_of_prepared_code_tell_variants_apart() -> None:
 
 
 def test_every_source_has_a_variant() -> None:
-    sources = {file.stem for file in Path(kernels.FOLDER).glob("*.cu")}
-    assert sources == {variant.name for variant in variants()}
+    assert {file.stem for file in Path(kernels.FOLDER).glob("*.cu")} == {variant.name for variant in variants()}
 
 
 class SlowNvrtc:

@@ -162,8 +162,7 @@ def test_the_smallest_product_is_made_and_verified(monkeypatch: pytest.MonkeyPat
 
 
 def test_a_library_that_computes_wrongly_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = deep(monkeypatch, Sparse(sign=-1).library())
-    assert not found["verification"]["right"]
+    assert not deep(monkeypatch, Sparse(sign=-1).library())["verification"]["right"]
 
 
 def test_a_library_that_does_nothing_is_found(monkeypatch: pytest.MonkeyPatch) -> None:

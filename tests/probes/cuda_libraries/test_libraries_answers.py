@@ -105,8 +105,7 @@ def test_a_number_that_arm_builds_in_two_steps(tmp_path: Path) -> None:
 
 
 def test_two_numbers_that_could_be_the_version_are_none(tmp_path: Path) -> None:
-    code = stores(11201) + stores(11300)
-    assert told(tmp_path, "cufft", "libcufft.so.11", cufftGetVersion=code) == Answer()
+    assert told(tmp_path, "cufft", "libcufft.so.11", cufftGetVersion=(stores(11201) + stores(11300))) == Answer()
 
 
 def test_a_number_of_another_major_is_not_the_version(tmp_path: Path) -> None:

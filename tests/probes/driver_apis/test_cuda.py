@@ -129,8 +129,7 @@ def test_a_mig_instance_tells_what_it_shares_with_its_gpu(ask: Run) -> None:
     assert (gpu.pci_bus_id, gpu.cuda_ordinal, gpu.compute_capability) == ("0000:1b:00.0", 0, "9.0")
     assert (gpu.name, gpu.uuid, gpu.sm_count, gpu.memory) == (None, None, None, None)
     assert snapshot.driver
-    assert snapshot.driver.cuda_devices == 2
-    assert snapshot.disagreements == ()
+    assert (snapshot.driver.cuda_devices, snapshot.disagreements) == (2, ())
 
 
 def test_peers_reach_each_other_if_both_ways_are_allowed(ask: Run) -> None:
@@ -262,14 +261,12 @@ def through(folder: Path, *, bindings: bool = True, **variables: str) -> Snapsho
 def test_a_libcuda_is_asked_through_the_bindings_and_directly(libcuda: Path, *, bindings: bool) -> None:
     snapshot = through(libcuda, bindings=bindings, FAKE_COUNT="2", FAKE_BUS="0000:43:00.0 0000:1B:00.0")
     result = started(snapshot)
-    assert (result.code, result.name) == (0, "CUDA_SUCCESS")
-    assert result.library == str((libcuda / "libcuda.so.1").resolve())
+    assert (result.code, result.name, result.library) == (0, "CUDA_SUCCESS", str((libcuda / "libcuda.so.1").resolve()))
     first, second = gpus(snapshot)
     assert (first.pci_bus_id, second.pci_bus_id) == ("0000:43:00.0", "0000:1b:00.0")
     assert (first.cuda_ordinal, second.cuda_ordinal) == (0, 1)
     assert first.uuid == "GPU-10111213-1415-1617-1819-1a1b1c1d1e1f"
-    assert (first.name, first.compute_capability, first.sm_count) == ("NVIDIA H200", "9.0", 132)
-    assert first.errors == ()
+    assert (first.name, first.compute_capability, first.sm_count, first.errors) == ("NVIDIA H200", "9.0", 132, ())
     assert snapshot.driver
     assert (snapshot.driver.cuda, snapshot.driver.cuda_devices) == ("13.0", 2)
 
@@ -277,8 +274,7 @@ def test_a_libcuda_is_asked_through_the_bindings_and_directly(libcuda: Path, *, 
 @pytest.mark.parametrize("bindings", [True, False])
 def test_statuses_of_a_libcuda_keep_name_and_text(libcuda: Path, *, bindings: bool) -> None:
     result = started(through(libcuda, bindings=bindings, FAKE_INIT="802"))
-    assert (result.code, result.name) == (802, "CUDA_ERROR_SYSTEM_NOT_READY")
-    assert result.text == "system not yet initialized"
+    assert (result.code, result.name, result.text) == (802, "CUDA_ERROR_SYSTEM_NOT_READY", "system not yet initialized")
 
 
 @pytest.mark.parametrize("bindings", [True, False])

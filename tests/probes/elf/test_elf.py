@@ -65,8 +65,7 @@ class Oracle:
 def assert_same_dynamic_section(elf: Elf, said: Oracle) -> None:
     assert elf.needed == tuple(tag.needed for tag in said.tags("DT_NEEDED"))
     assert elf.soname == next((tag.soname for tag in said.tags("DT_SONAME")), None)
-    assert elf.rpath == said.folders("DT_RPATH")
-    assert elf.runpath == said.folders("DT_RUNPATH")
+    assert (elf.rpath, elf.runpath) == (said.folders("DT_RPATH"), said.folders("DT_RUNPATH"))
     assert elf.no_default_lib == any(tag.entry.d_val & 0x800 for tag in said.tags("DT_FLAGS_1"))
 
 
@@ -74,14 +73,12 @@ def assert_same(path: Path) -> None:
     with path.open("rb") as file, open_elf(os.fspath(path)) as elf:
         said = Oracle(file)
         assert (elf.bits, elf.size) == (said.elf.elfclass, path.stat().st_size)
-        names = [section.name for section in said.elf.iter_sections()]
-        assert [section.name for section in elf.section_list] == names
+        assert [section.name for section in elf.section_list] == [section.name for section in said.elf.iter_sections()]
         assert elf.sections == {
             section.name: (section["sh_offset"], 0 if section["sh_type"] == "SHT_NOBITS" else section["sh_size"])
             for section in reversed(list(said.elf.iter_sections()))
         }
-        assert elf.version_needs == said.versions_needed()
-        assert elf.version_definitions == said.versions_defined()
+        assert (elf.version_needs, elf.version_definitions) == (said.versions_needed(), said.versions_defined())
         assert_same_dynamic_section(elf, said)
 
 

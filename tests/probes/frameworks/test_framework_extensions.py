@@ -269,8 +269,7 @@ def test_a_deepspeed_that_saw_no_torch_when_it_was_built(tree: Frameworks) -> No
     info = f"version='0.19.8'\ninstalled_ops={{}}\ntorch_info={torch_info}\n"
     files: Files = {"deepspeed/git_version_info_installed.py": info, "deepspeed/ops/__init__.py": ""}
     tree.package({**files, "deepspeed/__init__.py": ""}, "deepspeed", "0.19.8")
-    found = tree.only()
-    assert told(found, "cuda", "built_for", "binaries", "cpu_only") == (None, {}, (), None)
+    assert told(tree.only(), "cuda", "built_for", "binaries", "cpu_only") == (None, {}, (), None)
 
 
 def test_transformer_engine_and_its_parts(tree: Frameworks) -> None:

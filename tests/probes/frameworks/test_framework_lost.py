@@ -110,8 +110,7 @@ def test_a_file_that_is_cut_off_cannot_be_loaded(tmp_path: Path, kept: int) -> N
 
 
 def image(path: str, *needed: str) -> Image:
-    head = ElfInfo(path, Identity(1, hash(path)), needed=needed)
-    return Image(path, head, None, "rpath")
+    return Image(path, ElfInfo(path, Identity(1, hash(path)), needed=needed), None, "rpath")
 
 
 @pytest.fixture(autouse=True)
@@ -137,8 +136,7 @@ def test_symbols_are_not_missed_where_a_library_of_pytorch_lacks_another(tmp_pat
     extension = image("/site/torchvision/_C.so", "libtorch_cpu.so")
     base = image("/site/torch/lib/libtorch_cuda.so", "libcublas.so.12")
     own = Request("/site/torchvision/_C.so", None, extension)
-    lost = Request("libcublas.so.12", base, None)
-    assert asked(tmp_path, own, lost, images=("/site/torch/lib/libc10.so",)) is None
+    assert asked(tmp_path, own, Request("libcublas.so.12", base, None), images=("/site/torch/lib/libc10.so",)) is None
 
 
 def test_symbols_are_missed_where_pytorch_is_loaded_whole(tmp_path: Path) -> None:

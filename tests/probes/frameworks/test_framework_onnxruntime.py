@@ -53,8 +53,7 @@ def test_the_cpu_package(tree: Frameworks) -> None:
     tree.package(cpu_files(), "onnxruntime", "1.31.1")
     found = tree.only()
     assert (found.name, found.version, found.cpu_only) == ("onnxruntime", "1.31.1", True)
-    assert (found.providers, found.cuda, found.problem) == (("CPU",), None, None)
-    assert found.binaries == (f"{SITE}/{STATE}",)
+    assert (found.providers, found.cuda, found.problem, found.binaries) == (("CPU",), None, None, (f"{SITE}/{STATE}",))
 
 
 @pytest.mark.parametrize(

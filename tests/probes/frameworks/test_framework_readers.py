@@ -167,8 +167,7 @@ def test_a_compiler_without_its_plugin(tree: Frameworks) -> None:
 
 def test_a_jaxlib_from_before_the_plugins(tree: Frameworks) -> None:
     jax(tree, "0.4.7+cuda11.cudnn86")
-    found = tree.found()["jax"]
-    assert told(found, "cuda", "cudnn", "cpu_only") == ("11", "8.6", False)
+    assert told(tree.found()["jax"], "cuda", "cudnn", "cpu_only") == ("11", "8.6", False)
 
 
 def test_jaxlib_alone(tree: Frameworks) -> None:
@@ -236,8 +235,7 @@ def test_of_two_cupys_the_one_whose_files_are_there(tree: Frameworks) -> None:
 def test_numba_says_nothing_of_cuda(tree: Frameworks) -> None:
     text = "version_json = '''\n{\n \"dirty\": false,\n \"version\": \"0.68.1\"\n}\n'''  # END VERSION_JSON\n"
     tree.package({"numba/__init__.py": "", "numba/_version.py": text}, "numba", "0.68.1", requires("llvmlite<0.51"))
-    found = tree.only()
-    assert told(found, "version", "cuda", "cpu_only", "requires") == ("0.68.1", None, None, ("llvmlite<0.51",))
+    assert told(tree.only(), "version", "cuda", "cpu_only", "requires") == ("0.68.1", None, None, ("llvmlite<0.51",))
 
 
 def test_numba_cuda(tree: Frameworks) -> None:

@@ -50,15 +50,13 @@ class Room:
         shutil.copytree(Path(str(module.__file__)).parent, self.packages / "cuda" / "pathfinder")
 
     def site(self, variables: Mapping[str, str]) -> Site:
-        tree = Tree({"variables": dict(variables)})
-        return Site(tree, str(self.prefix), (str(self.packages),), 0, ())
+        return Site(Tree({"variables": dict(variables)}), str(self.prefix), (str(self.packages),), 0, ())
 
     def loaded(self, *names: str, **variables: str) -> set[str]:
         """Where libraries really lie that a program of this environment has when it has loaded these."""
         command = [str(self.prefix / "bin" / "python"), "-B", "-c", TOLD, *names]
         done = subprocess.run(command, env=variables, cwd="/", capture_output=True, text=True, check=True)
-        paths = {line.partition("/")[1] + line.partition("/")[2] for line in done.stdout.splitlines()}
-        return self._libraries(paths)
+        return self._libraries({line.partition("/")[1] + line.partition("/")[2] for line in done.stdout.splitlines()})
 
     def predicted(self, *names: str, **variables: str) -> set[str]:
         site = self.site(variables)

@@ -127,8 +127,7 @@ def test_without_a_list_the_gpu_code_itself_counts(tree: Tree) -> None:
     library = f"{SITE}/torch/lib/libtorch_cuda.so"
     tree.file(library, (ELF_FILES / "embedded.so").read_bytes())
     found = read(tree)
-    assert found.gpu_code == EMBEDDED
-    assert found.read["gpu_code"] == f"elf {library}"
+    assert (found.gpu_code, found.read["gpu_code"]) == (EMBEDDED, f"elf {library}")
     tree.file(f"{SITE}/torch/lib/libtorch_python.so", elf_with_constants(b"\0sm_80 sm_90\0"))
     assert read(tree).gpu_code == ("sm_80", "sm_90")
 
@@ -298,8 +297,7 @@ def test_pins_that_differ_by_platform_decide_nothing(tree: Tree) -> None:
     more = ["nvidia-nccl-cu12==2.21.*", "nvidia-nccl-cu12>=2.20", "triton ==3.1.0"]
     tree.wheel(SITE, "torch", "2.5.1", "".join(f"Requires-Dist: {line}\n" for line in [*lines, *more]))
     found = read(tree)
-    assert (found.cudnn, found.nccl) == (None, None)
-    assert found.requires == (*lines, *more)
+    assert (found.cudnn, found.nccl, found.requires) == (None, None, (*lines, *more))
 
 
 # --- conda --------------------------------------------------------------------------------------------------------

@@ -44,5 +44,4 @@ def test_nothing_is_said_of_a_library_without_xla(tmp_path: Path) -> None:
 
 
 def test_nothing_is_said_where_a_library_cannot_be_read(tmp_path: Path) -> None:
-    tree = Tree({"variables": {"XLA_FLAGS": "--xla_gpu_ftz"}})
-    assert unknown_flags(tree, [str(tmp_path / "gone.so")]) is None
+    assert unknown_flags(Tree({"variables": {"XLA_FLAGS": "--xla_gpu_ftz"}}), [str(tmp_path / "gone.so")]) is None

@@ -111,8 +111,7 @@ def test_damage_costs_little_and_breaks_nothing(written: Path, name: str, drawn:
 def test_every_length(written: Path, name: str) -> None:
     whole = gpu_code(os.fspath(FILES / name))
     for length in range(0, len(REAL[name]), 61):
-        code = read(written, REAL[name][:length])
-        assert len(code.entries) <= len(whole.entries)
+        assert len(read(written, REAL[name][:length]).entries) <= len(whole.entries)
 
 
 @settings(max_examples=examples(100), suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -268,8 +267,7 @@ def test_large_plain_data_is_sampled(written: Path, monkeypatch: pytest.MonkeyPa
 def test_files_without_code_in_cudas_sections_are_sampled_when_large(
     written: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    data = library([(".data", fatbin(image(90, content=b"x" * 1024)) * 2000)])
-    written.write_bytes(data)
+    written.write_bytes(library([(".data", fatbin(image(90, content=b"x" * 1024)) * 2000)]))
     assert gpu_targets(os.fspath(written)).complete
     monkeypatch.setattr(search, "SAMPLED_FROM_ALONE", 1 << 20)
     assert gpu_targets(os.fspath(written)).targets == ("sm_90",)

@@ -65,14 +65,12 @@ def test_every_release_and_precision_is_verified_fused_and_not(version: str, pre
 @pytest.mark.parametrize("precision", KINDS)
 @pytest.mark.parametrize("version", ["8.6.0", "11.4.0.106"])
 def test_a_wrong_result_is_seen(version: str, precision: str, wrong: str, play: Any) -> None:
-    found = play(version, wrong=wrong).measured(Way(precision))
-    assert not found["verification"]["right"]
+    assert not play(version, wrong=wrong).measured(Way(precision))["verification"]["right"]
 
 
 def test_a_result_that_was_not_written_is_wrong(play: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fake_tensorrt.Memory, "write", lambda self, data: None)
-    found = play("10.14.1.48.post1").measured(Way("fp32"))
-    assert found["verification"]["wrong"] == DRAWN
+    assert play("10.14.1.48.post1").measured(Way("fp32"))["verification"]["wrong"] == DRAWN
 
 
 @pytest.mark.parametrize("version", ["8.6.0", "10.0.1", "11.4.0.106"])

@@ -62,8 +62,7 @@ def test_a_product_is_compared_where_rows_and_columns_cross() -> None:
 
     shape = (16, 16, 32)
     tolerance = works.tolerance("fp32", 32)
-    good = Nested((16, 16), exact)
-    assert verdict(works.product_triples(take, left, right, good, shape), tolerance)
+    assert verdict(works.product_triples(take, left, right, Nested((16, 16), exact), shape), tolerance)
     turned = Nested((16, 16), lambda row, column: exact(column, row))
     assert not verdict(works.product_triples(take, left, right, turned, shape), tolerance)
 

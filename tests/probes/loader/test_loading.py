@@ -62,8 +62,7 @@ def test_rpath_serves_what_is_needed_further_down_and_runpath_does_not(
     here.library("deep/libbottom.so")
     here.library("deep/libmiddle.so", ["deep/libbottom.so"])
     here.library("libtop.so", ["deep/libmiddle.so"], *how(here.folder / "deep"))
-    seen = agreed(here.program(), [str(here.folder / "libtop.so")])
-    assert seen.loaded == (how is rpath,)
+    assert agreed(here.program(), [str(here.folder / "libtop.so")]).loaded == (how is rpath,)
 
 
 def test_runpath_of_a_library_shuts_out_the_rpath_of_those_above(here: Workshop, agreed: Agreed) -> None:
@@ -120,8 +119,7 @@ def test_a_path_that_repeats_its_folders_hundreds_of_times(
     """TensorFlow 2.21 has 669 entries, of which 18 are distinct."""
     here.library("last/libdep.so.1")
     here.library("libtop.so", ["last/libdep.so.1"], *how(*["$ORIGIN/none", "$ORIGIN/../none"] * 400, "$ORIGIN/last"))
-    seen = agreed(here.program(), [str(here.folder / "libtop.so")])
-    assert names(seen, here) == {"libtop.so", "last/libdep.so.1"}
+    assert names(agreed(here.program(), [str(here.folder / "libtop.so")]), here) == {"libtop.so", "last/libdep.so.1"}
 
 
 def test_the_cache_and_the_default_folders(here: Workshop) -> None:
@@ -137,9 +135,7 @@ def test_the_cache_and_the_default_folders(here: Workshop) -> None:
 
 @pytest.mark.parametrize("name", ["libm.so.6", "libdl.so.2"])
 def test_a_library_that_forbids_the_default_folders(here: Workshop, agreed: Agreed, name: str) -> None:
-    process = here.process(here.program())
-    at = process.search.first(name, None).path
-    here.library("libtop.so", [at], "-Wl,-z,nodefaultlib")
+    here.library("libtop.so", [here.process(here.program()).search.first(name, None).path], "-Wl,-z,nodefaultlib")
     assert agreed(here.program(), [str(here.folder / "libtop.so")]).loaded == (False,)
     assert agreed(here.program(), [name, str(here.folder / "libtop.so")]).loaded == (True, True)
 
@@ -151,8 +147,7 @@ def test_origin_is_the_folder_by_which_a_library_was_reached(here: Workshop, agr
     (here.folder / "aside/top").symlink_to(here.folder / "real/top")
     (here.folder / "libtop.so").symlink_to("real/top/libtop.so")
     program = here.program()
-    seen = agreed(program, [str(here.folder / "aside/top/libtop.so")])
-    assert "real/lib/libdep.so" in names(seen, here)
+    assert "real/lib/libdep.so" in names(agreed(program, [str(here.folder / "aside/top/libtop.so")]), here)
     assert agreed(program, [str(here.folder / "libtop.so")]).loaded == (False,)
 
 
@@ -179,8 +174,7 @@ def test_tokens_that_depend_on_the_machine(here: Workshop, agreed: Agreed, token
     system = here.process(here.program("probe")).system
     value = system.platform if "PLATFORM" in token else system.lib
     here.library(f"{value}/libdep.so")
-    seen = agreed(here.program("host", [], *rpath(f"{here.folder}/{token}")), ["libdep.so"])
-    assert seen.loaded == (True,)
+    assert agreed(here.program("host", [], *rpath(f"{here.folder}/{token}")), ["libdep.so"]).loaded == (True,)
 
 
 def test_subfolders_for_the_processor(here: Workshop, agreed: Agreed) -> None:
@@ -197,8 +191,7 @@ def test_subfolders_for_the_processor(here: Workshop, agreed: Agreed) -> None:
             break
         tried.append(os.path.relpath(Path(path).parent, here.folder / "lib"))
         shutil.rmtree(Path(path).parent) if tried[-1] != "." else Path(path).unlink()
-    assert tried[-1] == "."
-    assert tried[: len(system.levels)] == [f"glibc-hwcaps/{level}" for level in system.levels]
+    assert (tried[-1], tried[: len(system.levels)]) == (".", [f"glibc-hwcaps/{level}" for level in system.levels])
 
 
 # --- What counts as loaded already --------------------------------------------------------------------------------
@@ -319,8 +312,7 @@ def test_files_that_do_not_fit(
         here.library(f"{folder}/libdep.so")
     here.library("libtop.so", ["first/libdep.so"], *runpath(here.folder / "first", here.folder / "second"))
     damage(here.folder / "first/libdep.so")
-    seen = agreed(here.program(), [str(here.folder / "libtop.so")])
-    assert seen.loaded == (goes_on,)
+    assert agreed(here.program(), [str(here.folder / "libtop.so")]).loaded == (goes_on,)
 
 
 def test_a_link_that_leads_in_a_circle_ends_one_list_of_folders(here: Workshop, agreed: Agreed) -> None:
@@ -340,8 +332,7 @@ def test_a_missing_library_takes_all_that_came_with_it_along(here: Workshop, agr
     (here.folder / "lib/libgone.so").unlink()
     top = str(here.folder / "lib/libtop.so")
     assert agreed(here.program(), [top]) == Seen((False,), frozenset())
-    seen = agreed(here.program(), [str(here.folder / "lib/libkept.so"), top])
-    assert names(seen, here) == {"lib/libkept.so"}
+    assert names(agreed(here.program(), [str(here.folder / "lib/libkept.so"), top]), here) == {"lib/libkept.so"}
 
 
 def test_libraries_that_need_each_other(here: Workshop, agreed: Agreed) -> None:

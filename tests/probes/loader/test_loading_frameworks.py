@@ -41,8 +41,7 @@ class Bench:
 
     def library(self, path: str, needed: Sequence[str] = (), *flags: str, soname: str | None = "") -> str:
         """A library below ``site-packages``, linked to others there; returns its path."""
-        made = self.shop.library(f"{SITE}/{path}", [f"{SITE}/{one}" for one in needed], *flags, soname=soname)
-        return str(made)
+        return str(self.shop.library(f"{SITE}/{path}", [f"{SITE}/{one}" for one in needed], *flags, soname=soname))
 
     def site(self, **variables: str) -> Site:
         tree = Tree({"cwd": str(self.folder), "variables": variables})
@@ -103,8 +102,7 @@ def test_what_is_preloaded_wins(bench: Bench) -> None:
     assert taken(found, bench) == {"libcudart.so.12": (CUDART, "preloaded")}
     (load,) = [load for load in found.loads or () if load.name == "libcudart.so.12"]
     assert (load.others, load.needed_by) == ((str(bench.folder / SITE / "system/libcudart.so.12"),), part)
-    opened = [str(bench.folder / SITE / CUDART), part]
-    assert bench.truth(opened, **variables) == {"fw/_C.so", CUDART}
+    assert bench.truth([str(bench.folder / SITE / CUDART), part], **variables) == {"fw/_C.so", CUDART}
 
 
 CUDNN = "nvidia/cudnn/lib"
@@ -317,8 +315,7 @@ def test_a_libstdcxx_that_is_too_old(bench: Bench) -> None:
     found = bench.examine([part], variables=variables)
     (load,) = [load for load in found.loads or () if load.name == "libstdc++.so.6"]
     assert load.path == str(bench.folder / SITE / "old/libstdc++.so.6")
-    assert load.lacks == ("CXXABI_1.3.15", "GLIBCXX_3.4.32")
-    assert (load.offers, load.needed_by) == ("GLIBCXX_3.4.30", part)
+    assert (load.lacks, load.offers, load.needed_by) == (("CXXABI_1.3.15", "GLIBCXX_3.4.32"), "GLIBCXX_3.4.30", part)
     assert bench.truth([part], **variables) == set()
 
 
@@ -408,8 +405,7 @@ def test_what_may_have_been_in_a_missing_library_is_not_told(bench: Bench) -> No
 
 def test_symbols_are_no_question_where_nothing_is_extended(bench: Bench) -> None:
     built = torch(bench, "kept")
-    part = extension(bench, "ext/_C.so", "kept", "gone")
-    assert bench.examine([built, part]).unresolved is None
+    assert bench.examine([built, extension(bench, "ext/_C.so", "kept", "gone")]).unresolved is None
     assert bench.examine([bench.library("ext/plain.so")], extends=[built]).unresolved is None
 
 

@@ -138,8 +138,7 @@ def test_a_chain_and_a_ring_of_libraries(tree: Tree) -> None:
     for number in range(count):
         name, following = f"lib{number}.so", f"lib{(number + 1) % count}.so"
         tree.file(f"{SITE}/fw/{name}", tiny_elf([following], soname=name, rpath="$ORIGIN"))
-    found = tree.examine(f"{SITE}/fw/lib0.so")
-    assert found["loads"] == []
+    assert tree.examine(f"{SITE}/fw/lib0.so")["loads"] == []
 
 
 def test_what_is_no_file(tree: Tree) -> None:
@@ -171,8 +170,7 @@ def test_damaged_libraries(tree: Tree, data: st.DataObject) -> None:
     end = data.draw(st.integers(0, len(whole) + 24))
     name = f"{SITE}/fw/{data.draw(st.integers(0, 10**9))}.so"
     tree.file(name, (whole[:at] + noise + whole[at + len(noise) :])[:end])
-    found = tree.examine(name, extends=[name])
-    assert isinstance(found["loads_complete"], bool)
+    assert isinstance(tree.examine(name, extends=[name])["loads_complete"], bool)
 
 
 # --- Heads and names -------------------------------------------------------------------------------------------------

@@ -31,12 +31,10 @@ def environment(tmp_path: Path) -> Path:
     shop.at("lib/python3.11/os.py").touch()
     shop.library(f"{SITE}/torch/lib/libtorch.so", [])
     shop.library(LIBRARY, [f"{SITE}/torch/lib/libtorch.so"], *rpath("$ORIGIN"))
-    module = f"{SITE}/torch/_C.cpython-311-x86_64-linux-gnu.so"
-    shop.library(module, [LIBRARY], *rpath("$ORIGIN/lib"))
+    shop.library(f"{SITE}/torch/_C.cpython-311-x86_64-linux-gnu.so", [LIBRARY], *rpath("$ORIGIN/lib"))
     shop.at(f"{SITE}/torch/__init__.py").touch()
     shop.at(f"{SITE}/torch/version.py").write_text("__version__ = '2.5.1'\ncuda = '12.4'\nhip = None\n")
-    metadata = shop.at(f"{SITE}/torch-2.5.1.dist-info/METADATA")
-    metadata.write_text("Metadata-Version: 2.1\nName: torch\nVersion: 2.5.1\n")
+    shop.at(f"{SITE}/torch-2.5.1.dist-info/METADATA").write_text("Metadata-Version: 2.1\nName: torch\nVersion: 2.5.1\n")
     return tmp_path
 
 

@@ -258,8 +258,7 @@ def test_module_folder_full_of_loops_ends(run_probe: RunProbe, build_root: Build
         f"{base}/extra": f"-> {base}/extra",
         f"{base}/updates/nvidia.ko": "-> ./nvidia.ko",
     }
-    nvidia = module(run_probe, build_root("nouveau", loops))
-    assert nvidia.built is False
+    assert module(run_probe, build_root("nouveau", loops)).built is False
 
 
 def test_device_nodes_are_judged_without_being_opened(run_probe: RunProbe, build_root: BuildRoot) -> None:
@@ -271,8 +270,7 @@ def test_device_nodes_are_judged_without_being_opened(run_probe: RunProbe, build
     nodes = look(run_probe, root).device_nodes
     assert nodes is not None
     (found,) = nodes
-    assert (found.path, found.minor) == ("/dev/nvidia7", 7)
-    assert found.mode == stat.filemode(node.stat().st_mode)
+    assert (found.path, found.minor, found.mode) == ("/dev/nvidia7", 7, stat.filemode(node.stat().st_mode))
     names = {0: "root"}
     about = node.stat()
     assert found.owner == f"{names.get(about.st_uid, about.st_uid)}:{names.get(about.st_gid, about.st_gid)}"

@@ -38,16 +38,10 @@ def test_h200_under_a_port(run_probe: RunProbe, build_root: BuildRoot) -> None:
     assert snapshot.gpus
     assert snapshot.gpus.complete is True
     (gpu,) = snapshot.gpus.items
-    assert gpu.pci_bus_id == "0000:1b:00.0"
-    assert gpu.pci_device_id == "10de:2335"
-    assert gpu.pci_subsystem_id == "10de:18be"
-    assert gpu.kernel_driver == "nvidia"
-    assert gpu.numa_node == 0
-    assert gpu.minor == 0
-    assert gpu.name == "NVIDIA H200"
-    assert gpu.uuid == "GPU-0a1b2c3d-0000-1111-2222-333344445555"
-    assert gpu.vbios == "96.00.CF.00.01"
-    assert gpu.gsp_firmware == "580.159.04"
+    assert (gpu.pci_bus_id, gpu.pci_device_id) == ("0000:1b:00.0", "10de:2335")
+    assert (gpu.pci_subsystem_id, gpu.kernel_driver, gpu.numa_node, gpu.minor) == ("10de:18be", "nvidia", 0, 0)
+    assert (gpu.name, gpu.uuid) == ("NVIDIA H200", "GPU-0a1b2c3d-0000-1111-2222-333344445555")
+    assert (gpu.vbios, gpu.gsp_firmware) == ("96.00.CF.00.01", "580.159.04")
     assert gpu.source_of("minor") == "procfs"
     assert gpu.source_of("pci_device_id") == "sysfs"
     pcie = gpu.pcie
@@ -90,8 +84,7 @@ def test_unknown_link_values_are_left_out(run_probe: RunProbe, build_root: Build
 def test_container_with_no_gpu_on_the_bus(run_probe: RunProbe, build_root: BuildRoot) -> None:
     snapshot, done = run_probe("pci", {"root": build_root("debian-container")})
     assert done["status"] == "absent"
-    assert snapshot.gpus == Listing(items=(), complete=True)
-    assert snapshot.fabric == Fabric(source="sysfs", nvswitches=0)
+    assert (snapshot.gpus, snapshot.fabric) == (Listing(items=(), complete=True), Fabric(source="sysfs", nvswitches=0))
 
 
 def test_audio_function_is_no_gpu(run_probe: RunProbe, build_root: BuildRoot) -> None:
@@ -100,8 +93,7 @@ def test_audio_function_is_no_gpu(run_probe: RunProbe, build_root: BuildRoot) ->
 
 
 def test_gpu_without_a_driver_has_the_empty_one(run_probe: RunProbe, build_root: BuildRoot) -> None:
-    gpu = one(run_probe, build_root("secure-boot"))
-    assert gpu.kernel_driver == ""
+    assert one(run_probe, build_root("secure-boot")).kernel_driver == ""
 
 
 def test_question_marks_of_the_driver_are_no_values(run_probe: RunProbe, build_root: BuildRoot) -> None:
@@ -112,8 +104,7 @@ def test_question_marks_of_the_driver_are_no_values(run_probe: RunProbe, build_r
 
 @pytest.mark.parametrize("name", ["wsl2", "jetson-orin"])
 def test_bus_does_not_show_every_gpu_on_wsl_and_tegra(run_probe: RunProbe, build_root: BuildRoot, name: str) -> None:
-    gpus = look(run_probe, build_root(name))
-    assert gpus == Listing(items=(), complete=False)
+    assert look(run_probe, build_root(name)) == Listing(items=(), complete=False)
 
 
 def test_gvisor_shows_what_it_likes(run_probe: RunProbe, build_root: BuildRoot) -> None:

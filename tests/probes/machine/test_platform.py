@@ -32,29 +32,20 @@ def test_debian_container(run_probe: RunProbe, build_root: BuildRoot) -> None:
     platform = look(run_probe, build_root("debian-container"))
     assert (platform.os, platform.distribution, platform.distribution_version) == ("linux", "debian", "12")
     assert platform.distribution_title == "Debian GNU/Linux 12 (bookworm)"
-    assert platform.kernel_release == "6.1.0-28-amd64"
-    assert platform.machine == "x86_64"
-    assert platform.libc == "glibc 2.36"
-    assert platform.cpu_model == "AMD EPYC 7763 64-Core Processor"
-    assert platform.cpus == 2
-    assert platform.memory == 32867936 * 1024
-    assert platform.shared_memory == 64 * 1024**2
-    assert platform.numa_nodes == 1
-    assert platform.container == "docker"
+    assert (platform.kernel_release, platform.machine) == ("6.1.0-28-amd64", "x86_64")
+    assert (platform.libc, platform.cpu_model) == ("glibc 2.36", "AMD EPYC 7763 64-Core Processor")
+    assert (platform.cpus, platform.memory) == (2, 32867936 * 1024)
+    assert (platform.shared_memory, platform.numa_nodes, platform.container) == (64 * 1024**2, 1, "docker")
     assert platform.wsl is False
-    assert platform.virtualization == "none"
-    assert platform.tegra_release == ""
-    assert platform.host == "3f2a9c1d7e55"
+    assert (platform.virtualization, platform.tegra_release, platform.host) == ("none", "", "3f2a9c1d7e55")
     assert platform.uid is None
     assert platform.source_of("memory") == "file /proc/meminfo"
 
 
 def test_host_that_runs_docker_is_no_container(run_probe: RunProbe, build_root: BuildRoot) -> None:
     platform = look(run_probe, build_root(HOST, {"/run/docker.sock": "", "/var/lib/docker/overlay2/ab12/": ""}))
-    assert platform.container == "none"
-    assert platform.distribution_like == ("debian",)
-    assert platform.numa_nodes == 2
-    assert platform.host == "node7"
+    assert (platform.container, platform.distribution_like) == ("none", ("debian",))
+    assert (platform.numa_nodes, platform.host) == (2, "node7")
 
 
 NAMESPACES = {"cgroup": 4026531835, "pid": 4026531836, "uts": 4026531838, "ipc": 4026531839}
@@ -121,8 +112,7 @@ def test_container_is_unknown_without_proc(run_probe: RunProbe, build_root: Buil
 def test_wsl2(run_probe: RunProbe, build_root: BuildRoot) -> None:
     platform = look(run_probe, build_root("wsl2"))
     assert platform.wsl is True
-    assert platform.container == "none"
-    assert platform.virtualization == "hyperv"
+    assert (platform.container, platform.virtualization) == ("none", "hyperv")
 
 
 def test_wsl2_with_a_kernel_of_ones_own(run_probe: RunProbe, build_root: BuildRoot) -> None:
@@ -131,11 +121,8 @@ def test_wsl2_with_a_kernel_of_ones_own(run_probe: RunProbe, build_root: BuildRo
 
 def test_jetson_orin(run_probe: RunProbe, build_root: BuildRoot) -> None:
     platform = look(run_probe, build_root("jetson-orin"))
-    assert platform.tegra_release == "36.4.0"
-    assert platform.machine == "aarch64"
-    assert platform.cpu_model == "Cortex-A78AE"
-    assert platform.cpus == 2
-    assert platform.virtualization == "none"
+    assert (platform.tegra_release, platform.machine) == ("36.4.0", "aarch64")
+    assert (platform.cpu_model, platform.cpus, platform.virtualization) == ("Cortex-A78AE", 2, "none")
 
 
 def test_tegra_without_a_release_file_is_not_called_none(run_probe: RunProbe, build_root: BuildRoot) -> None:
@@ -144,8 +131,7 @@ def test_tegra_without_a_release_file_is_not_called_none(run_probe: RunProbe, bu
 
 def test_rhel_reads_os_release_through_its_link(run_probe: RunProbe, build_root: BuildRoot) -> None:
     platform = look(run_probe, build_root("rhel"))
-    assert (platform.distribution, platform.distribution_version) == ("rhel", "9.4")
-    assert platform.libc == "glibc 2.34"
+    assert (platform.distribution, platform.distribution_version, platform.libc) == ("rhel", "9.4", "glibc 2.34")
 
 
 def test_os_release_from_usr_lib_alone(run_probe: RunProbe, build_root: BuildRoot) -> None:
@@ -156,8 +142,7 @@ def test_os_release_from_usr_lib_alone(run_probe: RunProbe, build_root: BuildRoo
 
 def test_musl(run_probe: RunProbe, build_root: BuildRoot) -> None:
     platform = look(run_probe, build_root(None, {"/lib/ld-musl-x86_64.so.1": "\x7fELF\x02"}))
-    assert platform.libc == "musl"
-    assert platform.machine == "x86_64"
+    assert (platform.libc, platform.machine) == ("musl", "x86_64")
 
 
 GUEST = {"/proc/cpuinfo": "processor\t: 0\nmodel name\t: Xeon\nflags\t\t: fpu hypervisor\n"}
@@ -221,8 +206,7 @@ def test_this_machine(run_probe: RunProbe) -> None:
     platform = look(run_probe, "/", variables=dict(os.environ))
     about = os.uname()
     assert (platform.kernel_release, platform.machine) == (about.release, about.machine)
-    assert platform.host == socket.gethostname()
-    assert platform.uid == os.getuid()
+    assert (platform.host, platform.uid) == (socket.gethostname(), os.getuid())
     assert platform.cpus == len(os.sched_getaffinity(0))
     told = Path("/proc/meminfo").read_text(encoding="ascii").split("MemTotal:")[1].split()[0]
     assert platform.memory == int(told) * 1024

@@ -70,8 +70,7 @@ def test_a_container_is_no_host(run_probe: RunProbe, build_root: BuildRoot) -> N
 def test_mount_lists_of_a_jetson(run_probe: RunProbe, build_root: BuildRoot) -> None:
     entries = "lib, /usr/lib/gone.so.1\nsym, /usr/lib/aarch64-linux-gnu/libcuda.so.1\ndev, /dev/nvhost*\n#lib, /x\n"
     found = host(run_probe, build_root, {f"{LISTS}/l4t.csv": entries, f"{LISTS}/note.txt": "lib, /y\n"}, "jetson-orin")
-    assert found.mount_lists == (f"{LISTS}/l4t.csv",)
-    assert found.mounts_missing == ("/usr/lib/gone.so.1",)
+    assert (found.mount_lists, found.mounts_missing) == ((f"{LISTS}/l4t.csv",), ("/usr/lib/gone.so.1",))
 
 
 def test_a_jetson_without_mount_lists(run_probe: RunProbe, build_root: BuildRoot) -> None:

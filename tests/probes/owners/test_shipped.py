@@ -180,8 +180,7 @@ def test_a_link_counts_for_what_it_leads_to(tree: Frameworks) -> None:
 def test_a_link_that_leads_nowhere_is_named(tree: Frameworks, place: str) -> None:
     tree.at(place).rename(tree.at("/gone"))
     tree.link(place, "/nowhere")
-    links = {each.path: each.dead_link for each in look(tree).damaged}
-    assert links[f"{SITE}/{UMATH}"] == place
+    assert {each.path: each.dead_link for each in look(tree).damaged}[f"{SITE}/{UMATH}"] == place
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may list every folder")

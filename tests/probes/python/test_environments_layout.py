@@ -174,8 +174,7 @@ def test_settings_that_are_no_text(tree: Tree) -> None:
 
 
 def test_a_base_without_its_standard_library_is_told(tree: Tree) -> None:
-    base = tree.base("/opt/py", "3.11.7")
-    tree.venv("/a", base)
+    tree.venv("/a", tree.base("/opt/py", "3.11.7"))
     tree.at("/opt/py/lib/python3.11/os.py").unlink()
     problem = "its base interpreter /opt/py/bin/python3.11 has lost its standard library"
     assert layout(tree, "/a").problem == problem

@@ -244,6 +244,5 @@ def test_the_running_interpreter_agrees(tmp_path: Path) -> None:
     place = locate(view, sys.executable)
     assert place.prefix
     found = search_path(view, read_layout(view, place, place.prefix))
-    assert found.folders[0] == str(tmp_path)
-    assert found.by_variable == 1
+    assert (found.folders[0], found.by_variable) == (str(tmp_path), 1)
     assert [path for path in found.folders if path.endswith("-packages")] == expected

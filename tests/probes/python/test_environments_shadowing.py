@@ -78,8 +78,7 @@ def test_another_copy_without_metadata(
 def test_a_module_on_pythonpath_hides_one_of_pythons_own(tree: Tree, file: str, hides: list[str]) -> None:
     tree.file(f"/x/{file}")
     tree.file(f"{USER}/{file}")
-    record = examined(tree.view(python=["/opt/py"], variables={"PYTHONPATH": "/x"}))[0]
-    assert record["hides_pythons_own"] == hides
+    assert examined(tree.view(python=["/opt/py"], variables={"PYTHONPATH": "/x"}))[0]["hides_pythons_own"] == hides
 
 
 def test_the_standard_library_itself_hides_nothing(tree: Tree) -> None:

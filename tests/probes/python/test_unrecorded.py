@@ -47,8 +47,7 @@ def examined(tree: Tree, run_probe: RunProbe, python: str = "/a") -> tuple[list[
     snapshot, _ = run_probe("environments", tree.view(python=[python]))
     (found, *_) = items_in(snapshot.environments)
     assert found.unrecorded is not None
-    names = [path.rpartition("/")[2] for path in found.unrecorded]
-    return names, judge(snapshot, Request(scopes=frozenset({"env"})))
+    return [path.rpartition("/")[2] for path in found.unrecorded], judge(snapshot, Request(scopes=frozenset({"env"})))
 
 
 def forget(tree: Tree, *names: str) -> None:

@@ -167,8 +167,7 @@ def test_what_cannot_be_tried_says_why(toy: ModuleType) -> None:
 
 
 def test_an_answer_that_cannot_be_had_is_left_out(toy: ModuleType) -> None:
-    sent = try_toy(build={"version": fails, "cuda": lambda _: "13.0"})
-    assert sent.trial["answers"] == {"cuda": "13.0"}
+    assert try_toy(build={"version": fails, "cuda": lambda _: "13.0"}).trial["answers"] == {"cuda": "13.0"}
 
 
 def test_whether_it_says_that_it_can_use_a_gpu(toy: ModuleType) -> None:
@@ -275,8 +274,7 @@ def test_a_library_that_cannot_be_asked(tmp_path: Path) -> None:
     (tmp_path / "libnccl.so.2").write_bytes(b"no library")
     with pytest.raises(OSError, match=r"file too short|invalid ELF header"):
         version_of_file(str(tmp_path / "libnccl.so.2"), "nccl")
-    libc = next(path for path in mapped_files() if "/libc" in path)
-    assert version_of_file(libc, "nccl") is None
+    assert version_of_file(next(path for path in mapped_files() if "/libc" in path), "nccl") is None
 
 
 # --- models -------------------------------------------------------------------------------------------------------

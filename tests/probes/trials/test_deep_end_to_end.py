@@ -153,8 +153,7 @@ def test_every_deep_probe_is_read_by_python_3_8() -> None:
 def test_what_pythonpath_puts_first_is_what_is_tried(tmp_path: Path) -> None:
     environment = make_environment(tmp_path / "env", SEGFAULT)
     add_torch(tmp_path / "shadow", TORCH, version="9.9.9+cu124")
-    report = deep(tmp_path, environment, PYTHONPATH=f"{INSTALLED}:shadow")
-    assert judged(report)["answers"]["version"] == "9.9.9+cu124"
+    assert judged(deep(tmp_path, environment, PYTHONPATH=f"{INSTALLED}:shadow"))["answers"]["version"] == "9.9.9+cu124"
 
 
 def test_nothing_is_written_into_the_environment_or_beside_it(tmp_path: Path) -> None:

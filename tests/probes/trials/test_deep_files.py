@@ -66,8 +66,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> bytes:
         pytest.skip("no gcc")
     folder = tmp_path_factory.mktemp("built")
     (folder / "a.c").write_text("int answer(void) { return 42; }\n")
-    command = ("gcc", "-shared", "-fPIC", "-o", str(folder / "liba.so"), str(folder / "a.c"))
-    subprocess.run(command, check=True)
+    subprocess.run(("gcc", "-shared", "-fPIC", "-o", str(folder / "liba.so"), str(folder / "a.c")), check=True)
     return (folder / "liba.so").read_bytes()
 
 
@@ -201,8 +200,7 @@ def test_a_library_that_ends_too_early_is_told_before_it_is_loaded(site: Site, l
     path.write_bytes(library[: len(library) // 2])
     (found,) = cut_off(str(path))
     assert (found["owner"], found["state"]) == ("toy-part==1.2", "differs")
-    other = site.write("libb.so", library[: len(library) // 2])
-    assert cut_off(str(other))[0]["detail"] == "it is cut off"
+    assert cut_off(str(site.write("libb.so", library[: len(library) // 2])))[0]["detail"] == "it is cut off"
     assert cut_off(str(site.write("libc.so", b"no library" * 10))) == []
 
 

@@ -342,8 +342,7 @@ def test_the_signature_that_the_log_rejects_is_certain() -> None:
     rejected = KernelMessage(text="Loading of unsigned module is rejected")
     for message, status in ((line, "inferred"), (rejected, "driver-answered")):
         found = check_of("secure-boot-blocks-module", not_loaded(kernel=unloaded(secure_boot=True, log=log(message))))
-        assert found.decided_by == status
-        assert found.confidence == ("high" if status == "driver-answered" else "medium")
+        assert (found.decided_by, found.confidence) == (status, "high" if status == "driver-answered" else "medium")
 
 
 def test_a_module_built_for_another_kernel_is_named() -> None:
@@ -456,8 +455,7 @@ def test_a_node_that_is_not_the_drivers_device_is_named(snapshot: Snapshot, name
     if named:
         commands = [fix.command for fix in found[0].fixes]
         assert commands == [("sudo", "rm", "-f", named.partition(":")[0]), ("sudo", "nvidia-modprobe", "-u", "-c=0")]
-        started = check_of("gpu-init-failed", snapshot)
-        assert started.explained_by == found[0].id
+        assert check_of("gpu-init-failed", snapshot).explained_by == found[0].id
 
 
 def test_a_container_gets_the_nodes_of_the_module_that_runs_when_it_is_started_anew() -> None:
@@ -513,8 +511,7 @@ def test_missing_device_nodes_are_named(platform: Platform, there: tuple[str, ..
     (found,) = named
     assert missing in found.title
     assert check_of("gpu-init-failed", snapshot).explained_by == found.id
-    commands = [" ".join(fix.command) for fix in found.fixes]
-    assert "sudo nvidia-modprobe -u -c=0" in commands
+    assert "sudo nvidia-modprobe -u -c=0" in [" ".join(fix.command) for fix in found.fixes]
     texts = " ".join(fix.text for fix in found.fixes)
     assert ("docker run --gpus all" in texts, f"--device {missing}" in texts) == (platform is DOCKER,) * 2
 

@@ -39,8 +39,7 @@ def test_no_page_of_another_framework(name: str) -> None:
     for rule in rules_of_frameworks():
         addresses = cited(rule.name, name)
         assert addresses
-        foreign = [address for address in addresses if any(site in address for site in others)]
-        assert foreign == [], rule.name
+        assert [address for address in addresses if any(site in address for site in others)] == [], rule.name
 
 
 @pytest.mark.parametrize(

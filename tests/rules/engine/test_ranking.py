@@ -72,8 +72,7 @@ def test_what_people_came_for_is_told_before_its_helpers(failing: str, helper: s
     found = with_venv(
         machine(), venv(*(Framework(source="file", name=name, version="0.0.1", trial=IMPORT_FAILS) for name in names))
     )
-    report = report_on(found, Request())
-    assert report.primary_check == f"framework-import-fails@{VENV}:{failing}"
+    assert report_on(found, Request()).primary_check == f"framework-import-fails@{VENV}:{failing}"
 
 
 def test_a_cause_is_no_milder_than_what_it_explains() -> None:

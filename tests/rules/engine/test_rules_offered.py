@@ -127,8 +127,7 @@ def numpy_between(*asking: tuple[str, str, str], there: str = "2.3.0") -> Enviro
 def test_the_numpy_is_one_that_all_of_them_admit() -> None:
     snapshot = on(numpy_between(("numba", "0.60.0", "<2.1,>=1.22"), ("cupy-cuda12x", "13.3.0", "<2.0,>=1.24")))
     check = offered(snapshot)["numpy-abi-mismatch"]
-    wanted = check.fixes[0].command[-1]
-    assert {"<2.1", "<2.0", ">=1.22", ">=1.24"} == set(wanted.removeprefix("numpy").split(","))
+    assert {"<2.1", "<2.0", ">=1.22", ">=1.24"} == set(check.fixes[0].command[-1].removeprefix("numpy").split(","))
     assert "numpy-abi-mismatch" not in offered(loads_are_known(snapshot, check.fixes))
 
 
@@ -146,8 +145,7 @@ def test_what_changes_with_it_is_the_risk() -> None:
     )
     listed = (dist("numba", "0.60.0", requires=("numpy<2.1",)), dist("numpy", "2.3.0"), dist("llvmlite", "0.43.0"))
     check = offered(on(having(asking, distributions=listed)))["numpy-abi-mismatch"]
-    upgrade = next(fix for fix in check.fixes if fix.command[-1].startswith("numba"))
-    assert "changes llvmlite 0.43.0 to" in upgrade.risk
+    assert "changes llvmlite 0.43.0 to" in next(fix for fix in check.fixes if fix.command[-1].startswith("numba")).risk
 
 
 # --- what a framework requires, in place ---
@@ -218,8 +216,7 @@ def test_one_library_is_installed_by_its_pin_of_the_old_form_and_nothing_else_mo
 def test_a_listed_wheel_that_lost_its_library_is_installed_again_alone() -> None:
     listed = (dist("torch", "2.5.1+cu124", requires=CUDNN_9), dist("nvidia-cudnn-cu12", "9.1.0.70"))
     check = offered(lacking_cudnn(distributions=listed))["cudnn-missing"]
-    again = ("--force-reinstall", "--no-deps", "nvidia-cudnn-cu12==9.1.0.70")
-    assert check.fixes[0].command[4:] == again
+    assert check.fixes[0].command[4:] == ("--force-reinstall", "--no-deps", "nvidia-cudnn-cu12==9.1.0.70")
 
 
 def test_uv_reinstalls_that_package_alone() -> None:
@@ -289,8 +286,7 @@ def test_pixi_adds_it_to_its_project() -> None:
 def test_pip_brings_it_for_what_pip_installed_into_a_conda_environment() -> None:
     python = Distribution(name="python", version="3.12", channel="conda")
     listed = (dist("torch", "2.5.1+cu124", installer="pip"), dist("pip", "24.0"), python)
-    check = offered(by_conda(distributions=listed))["cudnn-missing"]
-    assert check.fixes[0].command[1:4] == ("-m", "pip", "install")
+    assert offered(by_conda(distributions=listed))["cudnn-missing"].fixes[0].command[1:4] == ("-m", "pip", "install")
 
 
 def test_pip_comes_first_where_the_environment_has_none() -> None:

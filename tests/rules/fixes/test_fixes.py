@@ -111,8 +111,7 @@ def test_the_build_is_one_that_the_driver_cuda(release: str, backend: str) -> No
 def test_the_newest_release_where_the_installed_one_has_no_build_that_fits() -> None:
     blackwell = geforce("NVIDIA GeForce RTX 5090", "12.0", "10de:2b85")
     (fix,) = mend(venv(CPU_BUILD), "580.65.06", blackwell)
-    wanted = next(word for word in fix.command if word.startswith("torch=="))
-    assert wanted != "torch==2.5.1"
+    assert next(word for word in fix.command if word.startswith("torch==")) != "torch==2.5.1"
     assert fix.command[-1].startswith(f"{INDEX}cu1")
 
 

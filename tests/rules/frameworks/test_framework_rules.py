@@ -198,8 +198,7 @@ def test_where_pip_may_not_install_an_environment_is_made_first() -> None:
 
 @pytest.mark.parametrize("version", ["0.12.0; rm -rf ~", "$(x)", "0.12.0 --pre", ""])
 def test_no_hostile_version_reaches_a_command(version: str) -> None:
-    hostile = but(JAX, version=version)
-    assert commands("jax", "550.54.14", hostile) == [(*PIP, "install", "jax[cuda12]")]
+    assert commands("jax", "550.54.14", but(JAX, version=version)) == [(*PIP, "install", "jax[cuda12]")]
 
 
 # --- code for the GPU ---------------------------------------------------------------------------------------------

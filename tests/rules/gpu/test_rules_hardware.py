@@ -236,8 +236,7 @@ def test_heat_without_reasons_is_judged_by_what_was_pasted() -> None:
 def test_a_fact_that_a_probe_owed_is_unknown(rule: str, lacking: str) -> None:
     died = ProbeRun(name="nvml", status="crashed", detail="SIGSEGV", fills=("gpus",))
     found = check_of(rule, but(machine(but(h200(), **{lacking: None})), runs=(died,)))
-    assert found.status == "unknown"
-    assert found.missing[0].probe == "nvml"
+    assert (found.status, found.missing[0].probe) == ("unknown", "nvml")
 
 
 def test_a_gpu_off_the_fabric_of_its_siblings_has_all_links_down() -> None:

@@ -246,8 +246,7 @@ def test_numba_gets_its_compilers_by_the_extra_that_the_driver_runs(release: str
         NEEDING, name="numba-cuda", version="0.30.4", cuda=None, extends="numba", loads=(load("libnvvm.so.4"),)
     )
     snapshot = having(numba, target, distributions=(own,), driver=driver(release, cuda=speaks))
-    check = checks_of("cuda-library-missing", snapshot)[-1]
-    assert check.fixes[0].command[4:] == (f"numba-cuda[{extra}]==0.30.4",)
+    assert checks_of("cuda-library-missing", snapshot)[-1].fixes[0].command[4:] == (f"numba-cuda[{extra}]==0.30.4",)
 
 
 def test_what_is_listed_and_whose_file_is_gone_is_installed_again() -> None:

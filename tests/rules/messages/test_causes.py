@@ -99,8 +99,7 @@ def test_an_unscheduled_pod_is_not_told_to_start_docker() -> None:
     ]
 )
 def test_a_bare_major_of_cudnn_in_a_sentence_counts(said: str, expected: str) -> None:
-    missing = "Could not load library libcudnn_ops_infer.so.8: cannot open shared object file"
-    assert cause_in(missing, said) == expected
+    assert cause_in("Could not load library libcudnn_ops_infer.so.8: cannot open shared object file", said) == expected
 
 
 def test_a_warning_of_a_rule_fails_where_a_program_failed_of_it() -> None:
@@ -257,8 +256,7 @@ def test_code_and_wishes_are_no_answers(text: str) -> None:
 def test_a_prompt_prints_nothing_for_none() -> None:
     asked = (">>> torch.__version__", "'1.6.0'", ">>> torch.version.cuda", ">>> torch.cuda.is_available()", "False")
     assert cause_in("GTX 1080", *asked) == "cpu-only-build"
-    built = (*asked[:3], "'10.2'", *asked[3:])
-    assert cause_in("GTX 1080", *built) != "cpu-only-build"
+    assert cause_in("GTX 1080", *(*asked[:3], "'10.2'", *asked[3:])) != "cpu-only-build"
 
 
 def test_a_build_for_the_cpu_explains_that_no_gpu_is_seen() -> None:
@@ -294,8 +292,7 @@ _BUILT = "$ ls /lib/modules/$(uname -r)/extra/nvidia/\nnvidia-drm.ko.xz  nvidia.
     ]
 )
 def test_a_module_that_is_built_and_not_listed(text: str, expected: str | None) -> None:
-    found = cause_in(f"GTX 1650 Ti, Fedora 38\n{text}")
-    assert (found == "secure-boot-blocks-module") is (expected is not None)
+    assert (cause_in(f"GTX 1650 Ti, Fedora 38\n{text}") == "secure-boot-blocks-module") is (expected is not None)
 
 
 @every(

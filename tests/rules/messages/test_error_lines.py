@@ -284,13 +284,11 @@ def test_a_met_line_becomes_the_finding_of_its_rule(problem: str, line: str) -> 
     found = check_of(problem, error(line, line=7))
     rule = find_rule(problem)
     assert rule is not None
-    assert found.id == f"{problem}@machine"
-    assert found.status == MILDER.get(problem, "fail")
+    assert (found.id, found.status) == (f"{problem}@machine", MILDER.get(problem, "fail"))
     assert bool(found.fixes) is (problem not in WITHOUT_FIX)
     assert found.title == rule.title
     assert found.decided_by in ("driver-answered", "framework-ran")
-    assert found.evidence[0].value == line.strip()[:160]
-    assert found.evidence[0].source == "pasted text, line 7"
+    assert (found.evidence[0].value, found.evidence[0].source) == (line.strip()[:160], "pasted text, line 7")
     assert found.sources == rule.sources
 
 
@@ -306,8 +304,7 @@ def lines(*texts: str) -> Snapshot:
 
 
 def test_the_most_exact_line_is_the_cause() -> None:
-    both = lines(met()["driver-not-loaded"], met()["secure-boot-blocks-module"])
-    assert cause(both) == "secure-boot-blocks-module"
+    assert cause(lines(met()["driver-not-loaded"], met()["secure-boot-blocks-module"])) == "secure-boot-blocks-module"
     assert cause(lines(met()["gpu-init-failed"], met()["gpu-unsupported-by-driver"])) == "gpu-unsupported-by-driver"
 
 
@@ -407,9 +404,7 @@ def test_a_line_confirms_what_was_inferred_on_its_own_subject() -> None:
     inferred = check_of("gpu-code-missing", old)
     said = check_of("gpu-code-missing", but(old, observed_errors=error(met()["gpu-code-missing"]).observed_errors))
     assert (inferred.decided_by, said.decided_by) == ("declared", "framework-ran")
-    assert said.id == inferred.id
-    assert said.fixes == inferred.fixes
-    assert said.evidence[0].what == "error line"
+    assert (said.id, said.fixes, said.evidence[0].what) == (inferred.id, inferred.fixes, "error line")
 
 
 def test_a_line_outranks_an_inferred_pass() -> None:

@@ -28,8 +28,7 @@ PTH = f"{SITE}/other.pth"
 
 
 def led(by: str, folder: str = "/srv/old", **changes: Any) -> Framework:
-    known = torch(path=f"{folder}/torch", led_by=by, instead_of=(f"{SITE}/torch",))
-    return but(known, **changes)
+    return but(torch(path=f"{folder}/torch", led_by=by, instead_of=(f"{SITE}/torch",)), **changes)
 
 
 def on(*frameworks: Framework, **changes: Any) -> Snapshot:
@@ -125,8 +124,7 @@ def test_an_environment_without_such_lines_is_not_asked() -> None:
 
 def test_what_was_imported_is_reported_with_version_and_path() -> None:
     check = check_of("imported-elsewhere", on(imported(as_found=True)))
-    assert check.status == "pass"
-    assert check.evidence[0].value == f"{SITE}/torch/__init__.py (2.1.0)"
+    assert (check.status, check.evidence[0].value) == ("pass", f"{SITE}/torch/__init__.py (2.1.0)")
 
 
 def test_another_copy_than_the_expected_one_is_a_finding_with_who_led_there() -> None:
@@ -231,16 +229,14 @@ def test_a_damaged_package_beside_another_copy_keeps_its_fix() -> None:
 
 def test_a_copy_of_what_a_framework_requires_accounts_for_its_failed_import() -> None:
     trial = but(NO_C, as_found=True, files=(), error="AttributeError: module 'numpy' has no attribute 'ndarray'")
-    found = with_line(torch(trial=trial), folders=("/x",), shadows=("numpy",))
-    assert cause(found) == "search-path-changed"
+    assert cause(with_line(torch(trial=trial), folders=("/x",), shadows=("numpy",))) == "search-path-changed"
     assert cause(with_line(torch(trial=trial), folders=("/x",))) == "framework-import-fails"
 
 
 def test_a_line_that_leads_no_framework_elsewhere_accounts_for_nothing() -> None:
     cpu = torch("2.5.1+cpu", None, cpu_only=True, gpu_code=None)
     for trial in (but(NO_C, as_found=True, files=()), None):
-        found = with_line(but(cpu, trial=trial))
-        assert check_of("cpu-only-build", found).explained_by is None
+        assert check_of("cpu-only-build", with_line(but(cpu, trial=trial))).explained_by is None
 
 
 CASES: list[tuple[str, str, Snapshot, str]] = [

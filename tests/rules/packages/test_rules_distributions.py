@@ -104,8 +104,7 @@ def test_pixi_is_asked_in_its_own_words() -> None:
 @pytest.mark.parametrize("problem", ["METADATA is missing", "METADATA is empty", "no version in METADATA"])
 def test_metadata_that_cannot_be_used(problem: str) -> None:
     check = judged(environment(damaged=(damage("numpy-2.1.0.dist-info", problem),)))
-    assert check.status == "warn"
-    assert check.evidence[0].value == problem
+    assert (check.status, check.evidence[0].value) == ("warn", problem)
     assert check.fixes[0].text.startswith(f"Delete {SITE}/numpy-2.1.0.dist-info")
 
 
@@ -156,16 +155,14 @@ def test_a_build_of_pytorchs_index_is_asked_of_that_index() -> None:
 )
 def test_what_an_installation_left_behind_matters_where_the_package_is_not_there(left: str, status: str) -> None:
     check = judged(environment(wheel("torch", "2.5.1"), damaged=(damage(left, LEFT),)))
-    assert check.status == status
-    assert check.fixes[0].command == ("rm", "-r", "--", f"{SITE}/{left}")
+    assert (check.status, check.fixes[0].command) == (status, ("rm", "-r", "--", f"{SITE}/{left}"))
 
 
 def test_a_framework_whose_folder_is_gone() -> None:
     gone = torch(path=None, problem="its metadata is there, its folder is not: an incomplete installation")
     check = judged(but(venv(gone), distributions=(wheel("torch", "2.5.1"),), damaged=()))
     assert (check.status, check.evidence[0].what) == ("warn", "torch")
-    editable = but(venv(gone), distributions=(wheel("torch", "2.5.1", editable=True),), damaged=())
-    assert judged(editable).status == "pass"
+    assert judged(but(venv(gone), distributions=(wheel("torch", "2.5.1", editable=True),), damaged=())).status == "pass"
 
 
 GONE = "its source folder /src/pytorch is gone"

@@ -47,8 +47,7 @@ def test_torchvision_of_another_release_that_misses_symbols() -> None:
         "fail",
         "torchvision 0.19.1+cu124 belongs to another PyTorch than 2.5.1+cu124",
     )
-    assert check.evidence[0].value == SYMBOL
-    assert check.evidence[1].value == f"{SITE}/torchvision/_C.so"
+    assert (check.evidence[0].value, check.evidence[1].value) == (SYMBOL, f"{SITE}/torchvision/_C.so")
     assert check.fixes[0].command == (
         f"{VENV}/bin/python", "-m", "pip", "install", "--no-deps", "torchvision==0.20.1",
         "--index-url", "https://download.pytorch.org/whl/cu124",
@@ -112,8 +111,7 @@ def test_an_extension_that_finds_all_its_symbols_fits() -> None:
 
 def test_an_extension_that_misses_symbols() -> None:
     check = check_of(EXTENSION, beside_torch(but(FLASH, unresolved=(SYMBOL,)), version="2.6.0+cu124"))
-    assert check.status == "fail"
-    assert check.subject.key == f"{VENV}:flash-attn"
+    assert (check.status, check.subject.key) == ("fail", f"{VENV}:flash-attn")
     assert "--no-build-isolation" in check.fixes[0].command
     assert "flash-attn==2.7.4.post1" in check.fixes[0].command
 
@@ -175,8 +173,7 @@ def test_a_compiled_package_is_told_before_one_without_compiled_parts() -> None:
 
 
 def test_an_extension_of_something_else_is_left_alone() -> None:
-    other = extension("numba-cuda", "0.30.4", extends="numba", unresolved=None)
-    assert ids(beside_torch(other), EXTENSION) == {}
+    assert ids(beside_torch(extension("numba-cuda", "0.30.4", extends="numba", unresolved=None)), EXTENSION) == {}
 
 
 def test_several_are_told_in_one_finding() -> None:
@@ -233,5 +230,4 @@ def test_other_environments_are_not_judged() -> None:
     other: Environment = but(having(torch(), OLD_VISION), key="/other", judged=False)
     found = machine()
     assert found.environments is not None
-    both = but(found, environments__items=(*found.environments.items, other))
-    assert checks_of(FAMILY, both) == ()
+    assert checks_of(FAMILY, but(found, environments__items=(*found.environments.items, other))) == ()

@@ -120,8 +120,7 @@ def test_what_a_framework_requires_through_another_counts() -> None:
 
 def test_a_framework_that_was_imported_can_be() -> None:
     tried = but(CUPY, trial=Trial(source="trial", imported=True))
-    gone = damaged("numpy", "2.4.6", UMATH, "missing")
-    assert judged(gone, frameworks=(tried,)).status == "warn"
+    assert judged(damaged("numpy", "2.4.6", UMATH, "missing"), frameworks=(tried,)).status == "warn"
 
 
 def test_overwritten_machine_code_is_a_failure_although_a_trial_did_not_come_to_it() -> None:
@@ -197,8 +196,7 @@ def test_a_build_of_pytorch_comes_from_its_own_index_and_uv_leaves_its_cache_alo
 
 def test_a_package_without_its_list_of_files_cannot_be_removed_first() -> None:
     wheels = (WHEELS[0], wheel("numpy", "2.4.6", record=False))
-    fixes = judged(damaged("numpy", "2.4.6", UMATH, "missing"), wheels=wheels).fixes
-    assert "--ignore-installed" in fixes[0].command
+    assert "--ignore-installed" in judged(damaged("numpy", "2.4.6", UMATH, "missing"), wheels=wheels).fixes[0].command
 
 
 # --- A library that the loader gives up at ----------------------------------------------------------------------------
@@ -224,8 +222,7 @@ def test_a_damaged_library_of_a_wheel_is_a_failure_beside_others_that_use_the_gp
         frameworks=Listing(items=(pytorch, jax), complete=True),
     )
     (check,) = (each for each in checks_of("library-not-found", with_venv(machine(), found)) if each.status != "pass")
-    assert check.subject.key == f"{VENV}:torch"
-    assert check.status == "fail"
+    assert (check.subject.key, check.status) == (f"{VENV}:torch", "fail")
     assert "of nvidia-cublas-cu12 12.4.5.8 cannot be loaded: it is cut off" in check.message
     assert [fix.command for fix in check.fixes] == [(*PIP, "nvidia-cublas-cu12==12.4.5.8")]
     assert open_fails(with_venv(machine(), found)) == ["damaged-distribution"]

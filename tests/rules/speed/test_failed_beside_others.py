@@ -48,8 +48,7 @@ def figures(number: int) -> list[Measurement]:
 
 
 def run(number: int, status: Any = "ok", detail: str = "") -> ProbeRun:
-    title = "Matrix products"
-    return ProbeRun(name="bench.gemm", title=title, status=status, detail=detail, gpu=GPUS[number].uuid)
+    return ProbeRun(name="bench.gemm", title="Matrix products", status=status, detail=detail, gpu=GPUS[number].uuid)
 
 
 def report(gpus: list[Gpu], *found: Measurement, runs: tuple[ProbeRun, ...]) -> Report:
@@ -60,8 +59,7 @@ def report(gpus: list[Gpu], *found: Measurement, runs: tuple[ProbeRun, ...]) -> 
 @pytest.mark.parametrize("used", [full, busy])
 def test_nccl_without_room_beside_another_program_is_not_blamed(used: Any) -> None:
     check = check_of("collective-fails", machine(used(GPUS[0]), GPUS[1], measurements=(all_reduce_failed(),)))
-    assert check.status == "unknown"
-    assert check.title == "NCCL failed while another program used GPU 0 (NVIDIA H200)"
+    assert (check.status, check.title) == ("unknown", "NCCL failed while another program used GPU 0 (NVIDIA H200)")
     assert NO_ROOM in check.message
 
 
@@ -72,8 +70,7 @@ def test_nccl_that_fails_on_idle_gpus_is_blamed() -> None:
 def test_a_library_that_fails_beside_another_program_is_not_blamed() -> None:
     here = machine(full(GPUS[0]), GPUS[1], measurements=(refused(0),))
     check = check_of("library-fails", here)
-    assert check.status == "unknown"
-    assert check.title == "cuDNN failed while another program used GPU 0 (NVIDIA H200)"
+    assert (check.status, check.title) == ("unknown", "cuDNN failed while another program used GPU 0 (NVIDIA H200)")
 
 
 def test_a_library_that_fails_on_an_idle_gpu_too_is_blamed_for_that_one() -> None:

@@ -87,8 +87,7 @@ def test_convolutions_are_compared_in_their_layout() -> None:
         return figure("cudnn-convolution", value, "FLOP/s", **facts)
 
     theirs = product(400e12, name="torch-convolution", variant="forward, NHWC, eager", shape=())
-    found = compared(measured(own("NCHW", 300e12), own("NHWC", 500e12), theirs))
-    assert found.figure.share == pytest.approx(0.8)
+    assert compared(measured(own("NCHW", 300e12), own("NHWC", 500e12), theirs)).figure.share == pytest.approx(0.8)
 
 
 def test_the_debug_variable_that_is_set_is_named() -> None:
@@ -169,8 +168,7 @@ def test_a_framework_that_fails_at_full_size_is_a_failure() -> None:
         source="bench", name="torch-gemm", gpu=UUID, variant="torch.compile", missing=missing, failed=True
     )
     found = check_of("framework-fails-at-work", measured(product(), failed))
-    assert found.status == "fail"
-    assert found.title == f"PyTorch matrix product, torch.compile fails: {missing}"
+    assert (found.status, found.title) == ("fail", f"PyTorch matrix product, torch.compile fails: {missing}")
     works = check_of("framework-fails-at-work", measured(product()))
     assert (works.status, works.title) == ("pass", "PyTorch computes at full size")
 

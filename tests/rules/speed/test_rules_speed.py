@@ -276,8 +276,7 @@ def test_what_was_not_verified_is_not_called_right() -> None:
     ],
 )
 def test_a_figure_is_held_to_its_baseline(now: Measurement, before: Measurement, status: str) -> None:
-    check = check_of("slower-than-baseline", measured(now, baseline=(before,)))
-    assert check.status == status
+    assert check_of("slower-than-baseline", measured(now, baseline=(before,))).status == status
 
 
 def test_a_wide_spread_is_tolerated() -> None:
@@ -328,8 +327,7 @@ def test_one_bad_run_in_the_history_hides_nothing() -> None:
 
 def test_a_baseline_of_other_gpus_leaves_no_verdict() -> None:
     (check,) = checks_of("baseline-of-other-gpus", measured(memory_copy(), baseline=(memory_copy(gpu="GPU-other"),)))
-    assert check.status == "unknown"
-    assert check.title == "The baseline has no figure of GPU 0"
+    assert (check.status, check.title) == ("unknown", "The baseline has no figure of GPU 0")
 
 
 def test_a_gpu_that_the_baseline_lacks_is_named() -> None:
@@ -338,8 +336,7 @@ def test_a_gpu_that_the_baseline_lacks_is_named() -> None:
     )
     (check,) = checks_of("baseline-of-other-gpus", two)
     assert (check.status, check.title) == ("note", "The baseline has no figure of GPU 1")
-    both = but(two, baseline=two.measurements)
-    assert check_of("baseline-of-other-gpus", both).status == "pass"
+    assert check_of("baseline-of-other-gpus", but(two, baseline=two.measurements)).status == "pass"
     assert not checks_of("baseline-of-other-gpus", but(two, baseline=()))
 
 

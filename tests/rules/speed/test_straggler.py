@@ -103,8 +103,7 @@ def test_the_slow_one_of_recorded_gpus_is_named(count: int, name: str) -> None:
     assert check.figure is not None
     assert check.figure.name.startswith(name)
     assert check.figure.siblings
-    ratio = speed_ratio(check.figure.value, check.figure.siblings, check.figure.unit)
-    assert 0.17 < 1 - ratio < 0.25
+    assert 0.17 < 1 - speed_ratio(check.figure.value, check.figure.siblings, check.figure.unit) < 0.25
     assert check.figure.tolerated is not None
     assert 0.05 <= check.figure.tolerated < 0.2
     # Others that a copy of the same recorded GPU is among must not be touched.
@@ -167,8 +166,7 @@ def test_of_two_it_says_that_the_faster_counts_as_sound() -> None:
 )
 def test_the_cause_is_what_differs_from_the_others(changes: dict[str, Any], words: str) -> None:
     sound = with_gpus(4, 820e12, 815e12, 822e12, 830e12)
-    check = stragglers(slowed(sound, 2, ("gemm",), 0.3, **changes))[2]
-    assert words in check.message
+    assert words in stragglers(slowed(sound, 2, ("gemm",), 0.3, **changes))[2].message
 
 
 def test_what_all_gpus_show_is_no_cause() -> None:
@@ -181,8 +179,7 @@ def test_what_is_not_known_of_the_others_is_no_difference() -> None:
     blank = Conditions(source="nvml", samples=3)
     sound = with_gpus(3, 820e12, 815e12, 600e12)
     figures = [but(each, conditions=blank) for each in sound.measurements[:2]]
-    check = stragglers(but(sound, measurements=(*figures, sound.measurements[2])))[2]
-    assert "NVML reports nothing" in check.message
+    assert "NVML reports nothing" in stragglers(but(sound, measurements=(*figures, sound.measurements[2])))[2].message
 
 
 def test_a_busy_gpu_is_not_compared_and_no_measure_for_others() -> None:
@@ -257,8 +254,7 @@ def test_noisy_samples_are_tolerated() -> None:
     figures = [memory_copy(gpu=gpu.uuid) for gpu in here[:2]]
     noisy = memory_copy(3.95e12, gpu=here[2].uuid, samples=(3.5e12, 3.8e12, 3.95e12, 4.1e12, 4.4e12))
     assert not stragglers(machine(*here, measurements=(*figures, noisy)))
-    steady = memory_copy(3.95e12, gpu=here[2].uuid)
-    assert list(stragglers(machine(*here, measurements=(*figures, steady)))) == [2]
+    assert list(stragglers(machine(*here, measurements=(*figures, memory_copy(3.95e12, gpu=here[2].uuid))))) == [2]
 
 
 def test_a_gpu_alone_is_compared_with_nothing() -> None:

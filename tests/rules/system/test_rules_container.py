@@ -131,8 +131,7 @@ def mig(value: str, *instances: MigInstance, known: bool = True) -> Snapshot:
     ],
 )
 def test_mig_devices_in_the_list(snapshot: Snapshot, status: str) -> None:
-    found = but(snapshot, driver__cuda_devices=1 if status == "pass" else 0)
-    assert check_of("gpu-hidden", found).status == status
+    assert check_of("gpu-hidden", but(snapshot, driver__cuda_devices=1 if status == "pass" else 0)).status == status
 
 
 def test_how_many_are_visible() -> None:
@@ -170,8 +169,7 @@ def test_why_none_is_visible(reason: str, snapshot: Snapshot) -> None:
     ],
 )
 def test_the_fix_speaks_the_words_of_the_runtime(runtime: str, words: str) -> None:
-    found = check_of("container-without-gpu", container_without_gpu(platform__container=runtime))
-    assert words in found.fixes[0].text
+    assert words in check_of("container-without-gpu", container_without_gpu(platform__container=runtime)).fixes[0].text
 
 
 def test_what_the_container_asked_for_is_shown() -> None:
@@ -259,8 +257,7 @@ def test_a_list_that_cuda_accepts_is_no_finding(value: str) -> None:
 
 
 def test_the_corrected_list_is_offered() -> None:
-    first = check_of("gpu-hidden", refusing("2,2,1")).fixes[0]
-    assert first.command == ("env", "CUDA_VISIBLE_DEVICES=2,1", "python")
+    assert check_of("gpu-hidden", refusing("2,2,1")).fixes[0].command == ("env", "CUDA_VISIBLE_DEVICES=2,1", "python")
     assert not [fix for fix in check_of("gpu-hidden", refusing("0,$(id),0")).fixes if "$" in " ".join(fix.command)]
 
 

@@ -101,8 +101,7 @@ def put_in(release: str, soname: str = "libcuda.so.1", *, mounted: bool | None, 
 
 
 def boxed(*libraries: DriverLibrary, complete: bool = True, **changes: Any) -> Snapshot:
-    found = driver(libraries=Listing(items=libraries, complete=complete), **changes)
-    return machine(platform=DOCKER, driver=found)
+    return machine(platform=DOCKER, driver=driver(libraries=Listing(items=libraries, complete=complete), **changes))
 
 
 OURS = put_in("550.54.14", mounted=True)
@@ -163,8 +162,7 @@ UTILITY = machine(
 
 def test_a_container_for_utilities_alone_is_told_how_to_get_cuda() -> None:
     found = check_of("container-without-gpu", UTILITY)
-    assert found.status == "fail"
-    assert found.title == "The container has the driver's utilities, but not CUDA"
+    assert (found.status, found.title) == ("fail", "The container has the driver's utilities, but not CUDA")
     assert ("NVIDIA_DRIVER_CAPABILITIES", "utility") in [(each.what, each.value) for each in found.evidence]
     assert "NVIDIA_DRIVER_CAPABILITIES=compute,utility" in found.fixes[0].text
     assert cause(UTILITY) == "container-without-gpu"

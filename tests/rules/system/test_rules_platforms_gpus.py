@@ -202,8 +202,7 @@ def capability(number: int, *, openable: bool) -> DeviceNode:
 def test_a_capability_that_may_not_be_read_is_named() -> None:
     given = kernel(device_nodes=(*(capability(n, openable=False) for n in (1, 2, 21)),))
     found = check_of("mig-permission", mig(TWO, devices=0, kernel=given))
-    assert found.status == "fail"
-    assert found.evidence[0].what == "/dev/nvidia-caps/nvidia-cap21"
+    assert (found.status, found.evidence[0].what) == ("fail", "/dev/nvidia-caps/nvidia-cap21")
     readable = kernel(device_nodes=(capability(1, openable=False), capability(21, openable=True)))
     assert statuses("mig-permission", mig(TWO, devices=0, kernel=readable)) == ()
 

@@ -59,8 +59,7 @@ def trial(**changes: Any) -> Trial:
 
 
 def ran(**changes: Any) -> Trial:
-    found = trial(ran_on_gpu=True, seconds=0.4, device="cuda:0", proof=PROOF, gpu=h200().pci_bus_id)
-    return but(found, **changes)
+    return but(trial(ran_on_gpu=True, seconds=0.4, device="cuda:0", proof=PROOF, gpu=h200().pci_bus_id), **changes)
 
 
 def tried(*frameworks: Framework, snapshot: Snapshot | None = None) -> Snapshot:
@@ -91,8 +90,7 @@ def test_an_import_that_fails_is_told_with_its_error() -> None:
     error = "ImportError: /x/libfoo.so.1: undefined symbol: bar"
     check = check_of("framework-import-fails", tried(torch(trial=trial(imported=False, error=error))))
     assert (check.status, check.message, check.decided_by) == ("fail", error, "framework-ran")
-    assert check.title == "torch 2.5.1+cu124 cannot be imported"
-    assert check.evidence == ()
+    assert (check.title, check.evidence) == ("torch 2.5.1+cu124 cannot be imported", ())
 
 
 def test_what_was_printed_is_evidence_and_said_once() -> None:
@@ -195,8 +193,7 @@ def test_an_extension_of_a_framework_that_cannot_use_the_gpu_is_not_told_twice()
 
 def test_the_page_cited_first_is_about_that_framework() -> None:
     failing = runtime(trial=trial(ran_on_gpu=False, error="x"))
-    check = of("framework-cannot-use-gpu", "onnxruntime-gpu", tried(failing))
-    assert check.sources[0].title.startswith("ONNX Runtime")
+    assert of("framework-cannot-use-gpu", "onnxruntime-gpu", tried(failing)).sources[0].title.startswith("ONNX Runtime")
 
 
 def test_an_extension_of_a_framework_that_fails_is_not_told_twice() -> None:
@@ -233,10 +230,8 @@ def test_an_error_confirms_the_rule_that_it_names_for_that_framework() -> None:
     failing = torch(gpu_code=("sm_90",), trial=trial(ran_on_gpu=False, error=NO_IMAGE))
     snapshot = tried(failing)
     found = check_of("gpu-code-missing", snapshot)
-    assert (found.status, found.decided_by) == ("fail", "framework-ran")
-    assert found.subject.key == f"{VENV}:torch"
-    assert found.evidence[0].what == "error from torch"
-    assert found.evidence[0].value == NO_IMAGE
+    assert (found.status, found.decided_by, found.subject.key) == ("fail", "framework-ran", f"{VENV}:torch")
+    assert (found.evidence[0].what, found.evidence[0].value) == ("error from torch", NO_IMAGE)
     assert check_of("framework-cannot-use-gpu", snapshot).explained_by == f"gpu-code-missing@{VENV}:torch"
     assert cause(snapshot) == "gpu-code-missing"
 
@@ -249,8 +244,7 @@ def test_the_cause_that_the_framework_names_goes_before_nearer_ones() -> None:
     )
     snapshot = tried(failing)
     assert check_of("gpu-code-missing", snapshot).status == "fail"
-    explained = check_of("framework-cannot-use-gpu", snapshot).explained_by or ""
-    assert explained.startswith("fabric-manager-not-running@")
+    assert (check_of("framework-cannot-use-gpu", snapshot).explained_by or "").startswith("fabric-manager-not-running@")
 
 
 def test_what_one_framework_says_is_not_held_against_another() -> None:
@@ -510,8 +504,7 @@ def test_damage_that_another_finding_lists_is_told_there() -> None:
 )
 def test_every_failed_import_says_what_to_look_at_next(error: str, step: str) -> None:
     check = check_of("framework-import-fails", tried(torch(trial=trial(imported=False, error=error))))
-    told = " ".join((check.fixes[0].text, *check.fixes[0].command))
-    assert step in told
+    assert step in " ".join((check.fixes[0].text, *check.fixes[0].command))
     assert not {"PYTHON", "MODULE", "import MODULE"} & set(check.fixes[0].command)
 
 

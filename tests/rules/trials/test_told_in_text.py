@@ -95,8 +95,7 @@ def test_only_a_build_with_the_provider_tries_to_create_it() -> None:
 
 
 def test_a_build_without_the_provider_is_one_for_the_cpu() -> None:
-    report = report_on(MACHINE + OF_BUILD + CPU)
-    assert report.primary == "cpu-only-build"
+    assert report_on(MACHINE + OF_BUILD + CPU).primary == "cpu-only-build"
 
 
 def test_the_library_that_a_session_lacks_is_the_cause() -> None:

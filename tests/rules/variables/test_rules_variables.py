@@ -172,8 +172,7 @@ def test_what_a_framework_says_names_the_variable(name: str, variable: str, valu
     assert cause(snapshot) == "variable-stops-framework"
     check = check_of("variable-stops-framework", snapshot)
     assert error[:40] in " ".join(each.value for each in check.evidence)
-    without = holding(name, "99.0", failed)
-    assert checks_of("variable-stops-framework", without) == ()
+    assert checks_of("variable-stops-framework", holding(name, "99.0", failed)) == ()
 
 
 RECORDED = json.loads((Path(__file__).parents[1] / "recorded" / "variable-errors.json").read_text())

@@ -69,8 +69,7 @@ def test_a_value_that_the_framework_refuses_is_the_cause() -> None:
 
 
 def test_a_machine_that_shows_no_gpu_to_any_program_has_another_reason() -> None:
-    snapshot = on(setting(), error=NO_GPUS, driver__cuda_devices=0)
-    assert found(snapshot).status == "warn"
+    assert found(on(setting(), error=NO_GPUS, driver__cuda_devices=0)).status == "warn"
 
 
 def test_a_module_that_a_line_runs_is_named() -> None:

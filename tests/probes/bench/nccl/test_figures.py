@@ -76,14 +76,12 @@ def complete() -> list[tuple[int, dict[str, Any]]]:
 
 def test_the_slowest_process_decides_each_sample(tmp_path: Path) -> None:
     bandwidth, latency, other = sent(tmp_path, *complete()).all("measurements")
-    assert latency.samples == (10e-6, 9e-6)
-    assert (latency.unit, latency.variant, latency.size) == ("s", "8 B", 8)
+    assert (latency.samples, latency.unit, latency.variant, latency.size) == ((10e-6, 9e-6), "s", "8 B", 8)
     assert bandwidth.samples == pytest.approx(((1 << 20) / 1e-5, (1 << 20) / 2e-5))
     assert bandwidth.value == statistics.median(bandwidth.samples)
     assert (bandwidth.name, bandwidth.variant, bandwidth.unit) == ("nccl-all-reduce", "2 GPUs", "B/s")
     assert (other.precision, bandwidth.precision) == ("bf16", "fp32")
-    assert bandwidth.library == VERSION["path"]
-    assert bandwidth.detail == "NCCL 2.28.9, 1 MiB, P2P/CUMEM"
+    assert (bandwidth.library, bandwidth.detail) == (VERSION["path"], "NCCL 2.28.9, 1 MiB, P2P/CUMEM")
 
 
 def test_sizes_and_what_the_log_tells_go_with_the_figure(tmp_path: Path) -> None:
@@ -132,8 +130,7 @@ def test_a_fault_names_rank_gpu_and_work_and_what_was_measured_stays(
     facts = sent(tmp_path, *complete()[:2], faults=(fault,))
     (*_, last) = facts.all("measurements")
     assert last.missing == f"rank 1 (GPU 5): {fault.text}, during: all-reduce of 1 MiB"
-    assert (last.failed, last.gpu) == (failed, "GPU-1")
-    assert last.library == (fault.line.get("library") or VERSION["path"])
+    assert (last.failed, last.gpu, last.library) == (failed, "GPU-1", fault.line.get("library") or VERSION["path"])
     assert [error.text for error in facts.all("observed_errors")] == LOG.splitlines()
     assert last.collective.log == tuple(LOG.splitlines())
     assert len(facts.all("measurements")) == 3  # of 8 B there are figures

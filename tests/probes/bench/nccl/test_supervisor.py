@@ -27,8 +27,7 @@ AT_ONCE = 20
 def run(*works: Any, limits: Limits = QUICK) -> tuple[list[Fault], list[tuple[int, dict[str, Any]]], float]:
     heard: list[tuple[int, dict[str, Any]]] = []
     began = time.monotonic()
-    faults = supervise(works, lambda worker, line: heard.append((worker, line)), limits)
-    return faults, heard, time.monotonic() - began
+    return supervise(works, lambda worker, line: heard.append((worker, line)), limits), heard, time.monotonic() - began
 
 
 def pids_in(heard: list[tuple[int, dict[str, Any]]]) -> list[int]:

@@ -30,8 +30,7 @@ def test_every_operation_gives_what_is_due(
     (result,) = run_steps(monkeypatch, nccl, step).results
     assert (result["wrong"], len(result["seconds"])) == (0, 2)
     elements = 24 * ranks
-    held = {"reduce": elements, "reduce-scatter": elements}.get(name, ranks * elements)
-    assert result["checked"] == held
+    assert result["checked"] == {"reduce": elements, "reduce-scatter": elements}.get(name, ranks * elements)
     assert set(nccl.done) == {OPERATIONS[name].function or "ncclSend"}
 
 
