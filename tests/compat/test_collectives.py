@@ -1,4 +1,4 @@
-"""What a collective operation should have reached: by what joins the GPUs, how many, which algorithm and which size."""
+"""What a collective operation should have reached: by what joins the GPUs, how many, and which algorithm."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ import pytest
 from envcheck.compat.load import load_matrix
 from envcheck.compat.performance.collectives import collective_expectation, latency_limit, link_of
 from envcheck.compat.performance.expected import Expectation
+from envcheck.compat.performance.quantities import library_tested, selected
+from envcheck.errors import UsageError
 from envcheck.snapshot import Collective, Fabric, Gpu, GpuLink, Measurement, NvLink
 from tests.every import every
 from tests.rules.machines import but, h200
@@ -189,3 +191,30 @@ def test_a_band_is_one(row: Any) -> None:
     assert row.size >= 64 << 20
     assert row.architecture in {"", *(each.name for each in MATRIX.architectures)}
     assert MATRIX.cite(row)
+
+
+# --- Which quantities words on the command line select, where a library has the same work as others -----------------
+
+
+@pytest.mark.parametrize(
+    ("word", "names"),
+    [
+        ("all-reduce", ("nccl-all-reduce",)),
+        ("reduce", ("nccl-reduce",)),
+        ("nccl-reduce", ("nccl-reduce-scatter", "nccl-reduce")),
+        ("gemm", ("gemm",)),
+    ],
+)
+def test_a_word_selects_what_it_names(word: str, names: tuple[str, ...]) -> None:
+    assert selected((word,)) == names
+
+
+def test_a_library_selects_all_of_its_own() -> None:
+    found = selected(("nccl",))
+    assert len(found) == 7
+    assert {library_tested(name) for name in found} == {"NCCL"}
+
+
+def test_an_unknown_word_is_refused_with_the_nearest_name() -> None:
+    with pytest.raises(UsageError, match="all-gather"):
+        selected(("nccl-all-gathr",))

@@ -1,8 +1,11 @@
+"""Which builds of PyTorch there are, what they bring, and what they run on."""
+
 from __future__ import annotations
 
 import pytest
 
 from envcheck.compat.load import load_matrix
+from envcheck.compat.question.package_needs import needed_of
 from envcheck.compat.relations.torch import build_of, builds_that_fit, python_runs_torch, torch_row
 from envcheck.compat.tables import Machine, Os
 from envcheck.versions import ComputeCapability, CudaVersion, DriverRelease
@@ -117,3 +120,20 @@ def test_the_newest_build_that_fits(
 
 def test_without_a_driver_or_gpu_these_are_no_constraint() -> None:
     assert [build.cuda for _, build in builds_that_fit(MATRIX, "2.5.1", [], None)] == ["12.4", "12.1", "11.8"]
+
+
+# --- What a build of PyTorch brings, by the matrix ------------------------------------------------------------------
+
+ROW = next(row for row in MATRIX.torch if row.triton and row.cudnn and len(row.builds) > 1)
+
+
+@pytest.mark.parametrize("label", ["", "+cu999"])
+def test_builds_for_every_cuda_pin_the_same_triton(label: str) -> None:
+    """Else a fix that changes the build would seem to leave the old Triton, and be rejected."""
+    pins = needed_of(MATRIX, "torch", f"{ROW.version}{label}")
+    assert f"triton=={ROW.triton}" in pins
+    assert any(pin.startswith("nvidia-cudnn") for pin in pins) is (label == "")
+
+
+def test_a_build_for_cpus_pins_none() -> None:
+    assert needed_of(MATRIX, "torch", f"{ROW.version}+cpu") == ()

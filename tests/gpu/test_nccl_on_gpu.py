@@ -72,7 +72,8 @@ def run(
             heard[line["result"]["step"]].append(line["result"])
 
     works = [partial(_work, order, share, last if share is shares[-1] else {}) for share in shares]
-    return supervise(works, take, Limits()), [heard[number] for number in range(len(steps))]
+    faults = supervise(works, take, Limits())
+    return faults, [heard[number] for number in range(len(steps))]
 
 
 @pytest.mark.parametrize("apart", [True, False])
@@ -179,7 +180,8 @@ def test_a_small_dev_shm_is_the_cause() -> None:
     assert status == 1
     found = finding(report, "collective-fails")
     assert found["status"] == "fail"
-    assert finding(report, "shared-memory-too-small")["status"] == "fail"
+    shared = finding(report, "shared-memory-too-small")
+    assert shared["status"] == "fail"
     assert "/dev/shm" in json.dumps(found["evidence"])
 
 

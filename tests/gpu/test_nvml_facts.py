@@ -74,7 +74,8 @@ def test_the_libraries_that_answered_belong_to_the_driver(nvml: Ran, cuda: Ran) 
 
 def test_cuda_is_the_same_without_the_bindings(cuda: Ran) -> None:
     direct = run_child("cuda", variables={"CUDA_VISIBLE_DEVICES": None}, blocked=("cuda",))
-    assert (direct.gpus, direct.driver.cuda) == (cuda.gpus, cuda.driver.cuda)
+    assert direct.gpus == cuda.gpus
+    assert direct.driver.cuda == cuda.driver.cuda
     assert direct.driver.cuda_devices == cuda.driver.cuda_devices
 
 

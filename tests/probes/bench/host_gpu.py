@@ -31,7 +31,8 @@ class HostDevice:
 
     @contextmanager
     def buffer(self, size: int) -> Iterator[int]:
-        yield ctypes.addressof((ctypes.c_char * size)())
+        memory = (ctypes.c_char * size)()
+        yield ctypes.addressof(memory)
 
     def fill(self, address: int, size: int, byte: int) -> None:
         ctypes.memset(address, byte, size)

@@ -1,7 +1,9 @@
-"""What frameworks open by name once they compute, and stop without: nothing in their ELF headers tells of it."""
+"""What frameworks open by name once they compute, and libraries of their own that are gone."""
 
 from __future__ import annotations
 
+import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,13 +11,17 @@ from typing import Any
 import msgspec
 import pytest
 
-from envcheck.snapshot import Framework
+from envcheck.checks import Report
+from envcheck.pipeline.request import Request
+from envcheck.pipeline.session import judge
+from envcheck.snapshot import Framework, Snapshot
 from probes.frameworks.ctranslate2 import read as read_ctranslate2
 from probes.frameworks.cupy import read as read_cupy
 from probes.frameworks.numba import read as read_numba
 from probes.frameworks.paddle import read as read_paddle
+from probes.kit.tree import REFUSED
 from probes.python.site import Site
-from tests.probes.loader.loading_builds import GCC, REASON
+from tests.probes.loader.loading_builds import GCC, REASON, Workshop, rpath
 from tests.probes.loader.test_loading_frameworks import SITE, Bench
 
 pytestmark = pytest.mark.skipif(GCC is None, reason=REASON)
@@ -127,3 +133,59 @@ def test_paddle_opens_the_names_of_a_toolkit(tree: Tree, cuda: str, expected: di
     if Path("/usr/local/cuda/lib64/libcudnn.so").exists():
         pytest.skip("there is a cuDNN where it looks")
     assert missed(tree.read(read_paddle)) == expected
+
+
+# --- A library of a framework's own that is gone from where its module looks ----------------------------------------
+
+RunProbe = Callable[..., tuple[Snapshot, dict[str, str]]]
+OWN = "lib/python3.11/site-packages"
+LIBRARY = f"{OWN}/torch/lib/libtorch_python.so"
+
+
+@pytest.fixture
+def environment(tmp_path: Path) -> Path:
+    """PyTorch as conda or a build from source installs it: without a list of its files."""
+    shop = Workshop(tmp_path)
+    shop.program("bin/python3.11")
+    shop.at("lib/python3.11/os.py").touch()
+    shop.library(f"{OWN}/torch/lib/libtorch.so", [])
+    shop.library(LIBRARY, [f"{OWN}/torch/lib/libtorch.so"], *rpath("$ORIGIN"))
+    shop.library(f"{OWN}/torch/_C.cpython-311-x86_64-linux-gnu.so", [LIBRARY], *rpath("$ORIGIN/lib"))
+    shop.at(f"{OWN}/torch/__init__.py").touch()
+    shop.at(f"{OWN}/torch/version.py").write_text("__version__ = '2.5.1'\ncuda = '12.4'\nhip = None\n")
+    shop.at(f"{OWN}/torch-2.5.1.dist-info/METADATA").write_text("Metadata-Version: 2.1\nName: torch\nVersion: 2.5.1\n")
+    return tmp_path
+
+
+def instead(place: Path, put: Callable[[Path], object]) -> None:
+    shutil.rmtree(place) if place.is_dir() else place.unlink()
+    put(place)
+
+
+HOLES: dict[str, Callable[[Path], None]] = {
+    "gone": lambda root: (root / LIBRARY).unlink(),
+    "a pipe": lambda root: instead(root / LIBRARY, os.mkfifo),
+    "a dangling link": lambda root: instead(root / LIBRARY, lambda place: place.symlink_to("nowhere")),
+    "its folder gone": lambda root: shutil.rmtree((root / LIBRARY).parent),
+    "its folder a pipe": lambda root: instead((root / LIBRARY).parent, os.mkfifo),
+    "what it needs gone": lambda root: (root / LIBRARY).with_name("libtorch.so").unlink(),
+}
+
+
+def judged(environment: Path, run_probe: RunProbe) -> Report:
+    REFUSED.clear()
+    snapshot, _ = run_probe("environments", {"python": [str(environment)], "variables": {}}, sourced=False)
+    return judge(snapshot, Request(scopes=frozenset({"env"})))
+
+
+def test_a_whole_one_has_no_finding(environment: Path, run_probe: RunProbe) -> None:
+    assert "library-not-found" not in {check.rule for check in judged(environment, run_probe).checks}
+
+
+@pytest.mark.parametrize("hole", HOLES)
+def test_a_library_of_its_own_that_is_not_found_fails(hole: str, environment: Path, run_probe: RunProbe) -> None:
+    HOLES[hole](environment)
+    report = judged(environment, run_probe)
+    (check,) = (check for check in report.checks if check.rule == "library-not-found")
+    assert (check.status, report.verdict) == ("fail", "fail")
+    assert "libtorch" in check.title

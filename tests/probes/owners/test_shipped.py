@@ -1,4 +1,4 @@
-"""What was installed against what lies there: presence, size, and whether a file that differs can still be used."""
+"""What was installed against what lies there: presence, size, whether a file changed, and who imports it."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from envcheck.snapshot import Shipped
+from envcheck.snapshot import DamagedFile, Shipped
 from probes.installations.catalog import DETAILED
+from probes.owners import modules
 from probes.owners.shipped import shipped
 from probes.python.distributions import installed_in
 from tests.probes.conftest import RunProbe
@@ -303,3 +304,97 @@ def test_a_stripped_library_is_told_from_an_overwritten_one(tree: Frameworks, tm
     tree.file(f"{SITE}/numpy/_core/f.so", whole + b"appended")
     (found,) = (file for file in look(tree).damaged if file.path.endswith("f.so"))
     assert (found.kind, found.stripped) == ("size", None)
+
+
+# --- Modules deep in a package: those that differ are named, and told apart by who imports them ---------------------
+
+JAX: dict[str, str | bytes] = {
+    "jax/__init__.py": "try:\n    from jax import numpy as numpy\nexcept ImportError:\n    raise\n",
+    "jax/numpy/__init__.py": (
+        "from typing import TYPE_CHECKING\nfrom jax.numpy import (\n    linalg as linalg,\n)\n"
+        "if TYPE_CHECKING:\n    from jax.numpy import typing_only\n\n"
+        "def __getattr__(name):\n    from jax.numpy import when_asked\n"
+    ),
+    "jax/numpy/linalg.py": "x = 1\n",
+    "jax/numpy/typing_only.py": "x = 2\n",
+    "jax/numpy/when_asked.py": "x = 3\n",
+    "jax/numpy/tests/test_linalg.py": "x = 4\n",
+    "jax/tools/aot/__init__.py": "from . import compile\n",
+    "jax/tools/aot/compile.py": "x = 5\n",
+    "jax/tools/__init__.py": "def compile(x):\n    from . import aot\n",
+}
+
+
+@pytest.fixture
+def tree_modules(tmp_path: Path) -> Frameworks:
+    made = Frameworks(tmp_path)
+    made.package(JAX, "jax", "0.11.2")
+    return made
+
+
+def look_modules(tree_modules: Frameworks) -> Shipped:
+    found = installed_in(tree_modules.view(), (SITE,), DETAILED)
+    return msgspec.convert(shipped(tree_modules.view(), found.items, DETAILED, "3.8"), Shipped)
+
+
+def damaged(tree_modules: Frameworks) -> dict[str, DamagedFile]:
+    return {file.path.removeprefix(f"{SITE}/jax/"): file for file in look_modules(tree_modules).damaged}
+
+
+@pytest.mark.parametrize(
+    ("path", "aside"),
+    [
+        ("numpy/linalg.py", False),
+        ("numpy/typing_only.py", True),
+        ("numpy/when_asked.py", True),
+        ("tools/aot/compile.py", True),
+    ],
+)
+def test_who_imports_it_decides(tree_modules: Frameworks, path: str, *, aside: bool) -> None:
+    tree_modules.at(f"{SITE}/jax/{path}").unlink()
+    (found,) = damaged(tree_modules).items()
+    assert (found[0], found[1].kind, found[1].aside) == (path, "missing", aside)
+
+
+def test_another_size_is_seen_however_deep_the_module_lies(tree_modules: Frameworks) -> None:
+    tree_modules.file(f"{SITE}/jax/tools/aot/compile.py", "x = (\n\n")
+    (found,) = damaged(tree_modules).values()
+    assert (found.kind, found.aside) == ("size", True)
+    assert (found.problem or "").startswith("it is not Python")
+
+
+@pytest.mark.parametrize("target", ["/nowhere", "linalg.py"])
+def test_a_link_to_nothing_or_to_itself_in_its_place(tree_modules: Frameworks, target: str) -> None:
+    tree_modules.at(f"{SITE}/jax/numpy/linalg.py").unlink()
+    tree_modules.link(f"{SITE}/jax/numpy/linalg.py", target)
+    (found,) = damaged(tree_modules).values()
+    assert (found.kind, found.dead_link) == ("missing", f"{SITE}/jax/numpy/linalg.py")
+
+
+def test_a_folder_that_nothing_imports_may_be_left_out_of_an_image(tree_modules: Frameworks) -> None:
+    tree_modules.remove(f"{SITE}/jax/tools/aot")
+    assert damaged(tree_modules) == {}
+
+
+@pytest.mark.parametrize(
+    "line", ["from jax.tools.aot import compile\n", "from .aot import compile\n", "from jax.tools import x, aot\n"]
+)
+def test_a_folder_that_a_module_beside_it_imports_is_missed(tree_modules: Frameworks, line: str) -> None:
+    tree_modules.remove(f"{SITE}/jax/tools/aot")
+    tree_modules.file(f"{SITE}/jax/tools/run.py", line)
+    assert {path: each.aside for path, each in damaged(tree_modules).items()} == {
+        "tools/aot/__init__.py": True,
+        "tools/aot/compile.py": True,
+    }
+
+
+def test_files_for_tests_may_be_gone(tree_modules: Frameworks) -> None:
+    tree_modules.at(f"{SITE}/jax/numpy/tests/test_linalg.py").unlink()
+    assert damaged(tree_modules) == {}
+
+
+def test_no_more_time_than_allowed(tree_modules: Frameworks, monkeypatch: pytest.MonkeyPatch) -> None:
+    tree_modules.at(f"{SITE}/jax/numpy/linalg.py").unlink()
+    monkeypatch.setattr(modules, "SECONDS", -1.0)
+    found = look_modules(tree_modules)
+    assert (found.damaged, found.complete) == ((), False)
