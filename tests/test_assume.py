@@ -29,7 +29,7 @@ from envcheck.snapshot import (
     VariablePath,
     Variables,
 )
-from tests.every import every
+from tests.every import cases, every
 
 HERE = Snapshot(
     platform=Platform(source="file", os="linux", machine="x86_64", distribution="ubuntu"),
@@ -133,16 +133,14 @@ def test_software_can_be_assumed_where_there_is_none() -> None:
     assert (environment.judged, environment.python) == (True, "3.13")
 
 
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("driver>=550", "give an exact version"),
-        ("gpus==many", "a number of GPUs"),
-        ("gpus==99999", "a number of GPUs"),
-        ("os==beos", "linux, windows or macos"),
-        ("kernel-module==free", "open or proprietary"),
-        ("cuda==12.4", "assume gpu"),
-    ],
+@cases(
+    "text, words",
+    ("driver>=550", "give an exact version"),
+    ("gpus==many", "a number of GPUs"),
+    ("gpus==99999", "a number of GPUs"),
+    ("os==beos", "linux, windows or macos"),
+    ("kernel-module==free", "open or proprietary"),
+    ("cuda==12.4", "assume gpu"),
 )
 def test_what_cannot_be_assumed_is_refused_in_one_sentence(text: str, words: str) -> None:
     with pytest.raises(UsageError, match=words):
@@ -160,19 +158,17 @@ def verdict_of(text: str) -> Report:
 
 
 @every(
-    [
-        ("gpu==NoSuchGPU9999,driver==1.2.3", "unknown"),
-        ("gpu==H100,driver==580", "pass"),
-        ("gpu==H100,driver==1.2.3", "fail"),
-        ("gpu==NoSuchGPU9999,driver==580", "unknown"),
-        ("gpu==H100,driver==NoSuchRelease", "unknown"),
-        ("gpu==H100", "unknown"),
-        ("driver==580", "unknown"),
-        ("driver==1.2.3", "unknown"),
-        ("gpus==8", "unknown"),
-        ("gpu==NoSuchGPU9999,driver==580,torch==2.5.1+cu124", "unknown"),
-        ("gpu==H100,driver==580,torch==2.5.1+cu124", "pass"),
-    ]
+    ("gpu==NoSuchGPU9999,driver==1.2.3", "unknown"),
+    ("gpu==H100,driver==580", "pass"),
+    ("gpu==H100,driver==1.2.3", "fail"),
+    ("gpu==NoSuchGPU9999,driver==580", "unknown"),
+    ("gpu==H100,driver==NoSuchRelease", "unknown"),
+    ("gpu==H100", "unknown"),
+    ("driver==580", "unknown"),
+    ("driver==1.2.3", "unknown"),
+    ("gpus==8", "unknown"),
+    ("gpu==NoSuchGPU9999,driver==580,torch==2.5.1+cu124", "unknown"),
+    ("gpu==H100,driver==580,torch==2.5.1+cu124", "pass"),
 )
 def test_what_was_stated_passes_only_where_it_is_known_to_fit(text: str, verdict: str) -> None:
     report = verdict_of(text)
@@ -195,22 +191,19 @@ def test_nothing_that_was_not_looked_at_reads_ok() -> None:
     assert "There is a GPU" not in render(judge(looked_in_vain, Request()), "text")
 
 
-@pytest.mark.parametrize("word", ["gppu", "gpuss", "drivr", "drivers", "diver", "machin", "kernel-modul"])
+@cases("word", "gppu", "gpuss", "drivr", "drivers", "diver", "machin", "kernel-modul")
 def test_a_misspelt_word_for_the_machine_is_no_package(word: str) -> None:
     with pytest.raises(UsageError, match="did you mean"):
         assume(Snapshot(), parse_components(f"{word}==1"))
 
 
-@pytest.mark.parametrize("name", ["torch", "triton", "cupy-cuda12x", "gpytorch", "pynvml", "numpy", "ros", "mpi4py"])
+@cases("name", "torch", "triton", "cupy-cuda12x", "gpytorch", "pynvml", "numpy", "ros", "mpi4py")
 def test_a_package_may_be_assumed(name: str) -> None:
     assume(Snapshot(), parse_components(f"{name}==1"))
 
 
-@pytest.mark.parametrize("beside", ["", ",driver==580.95.05", ",torch==2.5.1+cu124"])
-@pytest.mark.parametrize(
-    ("name", "near"),
-    [("H1000", ": did you mean 'h100"), ("sm_93", ""), ("Zzyzx Turbo 9", ""), ("RTX 5909", ": did you")],
-)
+@cases("beside", "", ",driver==580.95.05", ",torch==2.5.1+cu124")
+@cases("name, near", ("H1000", ": did you mean 'h100"), ("sm_93", ""), ("Zzyzx Turbo 9", ""), ("RTX 5909", ": did you"))
 def test_a_gpu_that_the_matrix_does_not_know_is_named(name: str, near: str, beside: str) -> None:
     report = verdict_of(f"gpu=={name}{beside}")
     assert (report.verdict, report.exit_code) == ("unknown", 3)
@@ -219,7 +212,7 @@ def test_a_gpu_that_the_matrix_does_not_know_is_named(name: str, near: str, besi
     assert "is not in the matrix" in report.headline
 
 
-@pytest.mark.parametrize("name", ["H100", "sm_90", "sm_90a", "NVIDIA H200", "RTX 5090"])
+@cases("name", "H100", "sm_90", "sm_90a", "NVIDIA H200", "RTX 5090")
 def test_a_gpu_that_the_matrix_knows_is_no_finding(name: str) -> None:
     assert not [check for check in verdict_of(f"gpu=={name}").checks if check.rule == ASSUMPTION]
 

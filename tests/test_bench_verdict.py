@@ -19,7 +19,7 @@ from envcheck.redact import redact
 from envcheck.report.saved import baseline
 from envcheck.rules.speed.ceilings import MEASURED
 from envcheck.snapshot import Measurement, ProbeRun, Snapshot
-from tests.every import every
+from tests.every import cases, every
 from tests.rules.machines import but, h200, machine
 from tests.rules.speed.measurements import conditions, figure, gemm, memory_copy, right, to_gpu, wrong
 
@@ -50,18 +50,16 @@ def test_what_was_not_judged_is_counted() -> None:
     assert (report.verdict, report.headline) == ("pass", "1 GPU measured, 2 figures as expected, 1 not judged")
 
 
-@pytest.mark.parametrize(
-    ("figures", "verdict", "code"),
-    [
-        ([gemm(value=300e12)], "fail", 1),
-        ([gemm(value=650e12), memory_copy()], "warn", 0),
-        ([gemm(verification=wrong())], "fail", 1),
-        ([gemm(conditions=BUSY, verification=right())], "unknown", 3),
-        ([memory_copy(5.5e12), gemm()], "unknown", 3),
-        ([figure("l2-read", 9e12, method="kernel", verification=right())], "unknown", 3),
-        ([but(gemm(), value=None, samples=(), verification=None, missing="no cuBLASLt was found")], "unknown", 3),
-        ([], "unknown", 3),
-    ],
+@cases(
+    "figures, verdict, code",
+    ([gemm(value=300e12)], "fail", 1),
+    ([gemm(value=650e12), memory_copy()], "warn", 0),
+    ([gemm(verification=wrong())], "fail", 1),
+    ([gemm(conditions=BUSY, verification=right())], "unknown", 3),
+    ([memory_copy(5.5e12), gemm()], "unknown", 3),
+    ([figure("l2-read", 9e12, method="kernel", verification=right())], "unknown", 3),
+    ([but(gemm(), value=None, samples=(), verification=None, missing="no cuBLASLt was found")], "unknown", 3),
+    ([], "unknown", 3),
 )
 def test_verdicts(figures: list[Measurement], verdict: str, code: int) -> None:
     report = concluded(*figures)
@@ -160,14 +158,12 @@ def test_it_says_when_and_where_it_was_written(tmp_path: Path) -> None:
     assert document["tool"] == report.tool.version
 
 
-@pytest.mark.parametrize(
+@cases(
     "left_out",
-    [
-        but(gemm(), value=None, samples=(), missing="no cuBLASLt was found"),
-        gemm(verification=wrong()),
-        gemm(conditions=conditions(utilisation_before=90.0)),
-        gemm(conditions=conditions(memory_before=100 << 30)),
-    ],
+    but(gemm(), value=None, samples=(), missing="no cuBLASLt was found"),
+    gemm(verification=wrong()),
+    gemm(conditions=conditions(utilisation_before=90.0)),
+    gemm(conditions=conditions(memory_before=100 << 30)),
 )
 def test_what_nothing_can_be_held_to_is_left_out(left_out: Measurement, tmp_path: Path) -> None:
     baseline.save(reported(left_out, memory_copy()), str(tmp_path / "base.json"))
@@ -178,18 +174,16 @@ def test_what_nothing_can_be_held_to_is_left_out(left_out: Measurement, tmp_path
 
 
 @every(
-    [
-        "",
-        "{}",
-        "[]",
-        "null",
-        "{" * 100000,
-        '{"measurements": []}',
-        '{"measurements": [{"value": 1.0}]}',
-        '{"measurements": [{"source": "bench", "name": "gemm", "value": "fast"}]}',
-        '{"baseline_version": "2.0", "measurements": [{"source": "bench", "name": "gemm"}]}',
-        "\x00\xff",
-    ]
+    "",
+    "{}",
+    "[]",
+    "null",
+    "{" * 100000,
+    '{"measurements": []}',
+    '{"measurements": [{"value": 1.0}]}',
+    '{"measurements": [{"source": "bench", "name": "gemm", "value": "fast"}]}',
+    '{"baseline_version": "2.0", "measurements": [{"source": "bench", "name": "gemm"}]}',
+    "\x00\xff",
 )
 def test_bad_files_are_refused_by_name(text: str) -> None:
     with pytest.raises(UsageError, match=r"^old\.json is not a baseline"):

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from envcheck.enrich.loads import SOURCE, join_loads, observed_loads, version_of
 from envcheck.snapshot import (
     Driver,
@@ -23,6 +21,7 @@ from envcheck.snapshot import (
     Variables,
 )
 from envcheck.snapshot.merge import merge
+from tests.every import cases
 
 
 def gpus(*items: Gpu, complete: bool = False) -> Snapshot:
@@ -169,17 +168,15 @@ def test_without_an_inventory_nothing_changes() -> None:
     assert join_loads(snapshot) is snapshot
 
 
-@pytest.mark.parametrize(
-    ("fields", "version"),
-    [
-        ({"declared": "9.1.0.70", "on_disk": "9.1.0"}, "9.1.0.70"),
-        ({"declared": "9.1.0.70", "on_disk": "9.10.2"}, "9.10.2"),
-        ({"declared": "9.1.0.70", "on_disk": "9.1.0", "loaded": "9.10.2"}, "9.10.2"),
-        ({"declared": "9.1.0.70"}, "9.1.0.70"),
-        ({"declared": "9.1.0.70", "altered": True}, None),
-        ({"on_disk": "9.1.0"}, "9.1.0"),
-        ({}, None),
-    ],
+@cases(
+    "fields, version",
+    ({"declared": "9.1.0.70", "on_disk": "9.1.0"}, "9.1.0.70"),
+    ({"declared": "9.1.0.70", "on_disk": "9.10.2"}, "9.10.2"),
+    ({"declared": "9.1.0.70", "on_disk": "9.1.0", "loaded": "9.10.2"}, "9.10.2"),
+    ({"declared": "9.1.0.70"}, "9.1.0.70"),
+    ({"declared": "9.1.0.70", "altered": True}, None),
+    ({"on_disk": "9.1.0"}, "9.1.0"),
+    ({}, None),
 )
 def test_the_file_outranks_what_its_package_says(fields: dict[str, Any], version: str | None) -> None:
     assert version_of(copy(**fields)) == version

@@ -16,6 +16,7 @@ from envcheck.cli.option_values import refuse_unknown
 from envcheck.cli.options import grammar
 from envcheck.compat.overlay import overlay_folders
 from tests.cli.calling import ROOT, envcheck
+from tests.every import cases
 from tests.importers.pasting import recorded
 
 
@@ -29,63 +30,59 @@ def refused(*arguments: str, cwd: Path, stdin: str | bytes = b"", **variables: s
     return result.err
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (("check", "--frobnicate"), "--frobnicate"),
-        (("check", "--jso"), "--jso"),
-        (("chekc",), "chekc"),
-        (("check", "--scope", "cluster"), "'cluster' is not a scope; choose from node, container, env"),
-        (("check", "--timeout", "soon"), "'soon' is not a number of seconds"),
-        (("check", "--timeout", "-1"), "not a number of seconds above 0"),
-        (("check", "--assume", "gpu"), "write NAME==VERSION"),
-        (("check", "--assume", "gpu==H100 driver==580"), "separate components by commas, as before 'driver==580'"),
-        (("check", "--require", "torch>=2 driver>=550"), "separate components by commas, as before 'driver>=550'"),
-        (("check", "--assume", "driver>=550"), "give an exact version, driver==VERSION"),
-        (("check", "--require", "torch>=new"), "'new' is not a version"),
-        (("check", "--only", "no-such-rule"), "there is no rule 'no-such-rule'"),
-        (
-            ("check", "--only", "driver-not-loaded", "--skip", "driver-not-loaded"),
-            "--skip or --scope removes every rule that --only selects",
-        ),
-        (
-            ("check", "--only", "driver-not-loaded", "--scope", "env"),
-            "--skip or --scope removes every rule that --only selects",
-        ),
-        (("rule", "no-such-rule"), "there is no rule 'no-such-rule'"),
-        (("schema", "no-such-schema"), "no-such-schema"),
-        (("check", "--format", "yaml"), "yaml"),
-        (("check", "-o", "report.json"), "write FORMAT:FILE"),
-        (("check", "-o", "yaml:report.yaml"), "write FORMAT:FILE"),
-        (("check", "-o", "json:missing/report.json"), "the folder missing does not exist"),
-        (("check", "-o", "json:."), "is a folder"),
-        (("check", "--from", "missing.json"), "cannot read missing.json: No such file"),
-        (("explain", "missing.txt"), "cannot read missing.txt: No such file"),
-        (("check", "--from", ""), "--from: an empty path"),
-        (("check", "--python", ""), "--python: an empty path"),
-        (("check", "--baseline", ""), "--baseline: an empty path"),
-        (("check", "--matrix", ""), "--matrix: an empty path"),
-        (("check", "--from", "saved.json", "--python", "/usr"), "--python and --all-envs examine this machine"),
-        (("check", "--from", "saved.json", "--all-envs"), "--from reads a saved report"),
-        (("check", "-v", "-q"), "-q/--quiet: not allowed with argument -v/--verbose"),
-        (("bench", "--gpu=-1"), "'-1' is not a list of GPU indices"),
-        (("bench", "--gpu", "99999999999999999999"), "is not a list of GPU indices"),
-    ],
+@cases(
+    "arguments, words",
+    (("check", "--frobnicate"), "--frobnicate"),
+    (("check", "--jso"), "--jso"),
+    (("chekc",), "chekc"),
+    (("check", "--scope", "cluster"), "'cluster' is not a scope; choose from node, container, env"),
+    (("check", "--timeout", "soon"), "'soon' is not a number of seconds"),
+    (("check", "--timeout", "-1"), "not a number of seconds above 0"),
+    (("check", "--assume", "gpu"), "write NAME==VERSION"),
+    (("check", "--assume", "gpu==H100 driver==580"), "separate components by commas, as before 'driver==580'"),
+    (("check", "--require", "torch>=2 driver>=550"), "separate components by commas, as before 'driver>=550'"),
+    (("check", "--assume", "driver>=550"), "give an exact version, driver==VERSION"),
+    (("check", "--require", "torch>=new"), "'new' is not a version"),
+    (("check", "--only", "no-such-rule"), "there is no rule 'no-such-rule'"),
+    (
+        ("check", "--only", "driver-not-loaded", "--skip", "driver-not-loaded"),
+        "--skip or --scope removes every rule that --only selects",
+    ),
+    (
+        ("check", "--only", "driver-not-loaded", "--scope", "env"),
+        "--skip or --scope removes every rule that --only selects",
+    ),
+    (("rule", "no-such-rule"), "there is no rule 'no-such-rule'"),
+    (("schema", "no-such-schema"), "no-such-schema"),
+    (("check", "--format", "yaml"), "yaml"),
+    (("check", "-o", "report.json"), "write FORMAT:FILE"),
+    (("check", "-o", "yaml:report.yaml"), "write FORMAT:FILE"),
+    (("check", "-o", "json:missing/report.json"), "the folder missing does not exist"),
+    (("check", "-o", "json:."), "is a folder"),
+    (("check", "--from", "missing.json"), "cannot read missing.json: No such file"),
+    (("explain", "missing.txt"), "cannot read missing.txt: No such file"),
+    (("check", "--from", ""), "--from: an empty path"),
+    (("check", "--python", ""), "--python: an empty path"),
+    (("check", "--baseline", ""), "--baseline: an empty path"),
+    (("check", "--matrix", ""), "--matrix: an empty path"),
+    (("check", "--from", "saved.json", "--python", "/usr"), "--python and --all-envs examine this machine"),
+    (("check", "--from", "saved.json", "--all-envs"), "--from reads a saved report"),
+    (("check", "-v", "-q"), "-q/--quiet: not allowed with argument -v/--verbose"),
+    (("bench", "--gpu=-1"), "'-1' is not a list of GPU indices"),
+    (("bench", "--gpu", "99999999999999999999"), "is not a list of GPU indices"),
 )
 def test_one_sentence(arguments: tuple[str, ...], words: str, tmp_path: Path) -> None:
     assert words in refused(*arguments, cwd=tmp_path)
 
 
-@pytest.mark.parametrize(
-    ("content", "words"),
-    [
-        (b"not json at all", "JSON"),
-        (b'{"schema_version": "1.0", "checks"', "JSON"),
-        (b"\xff\xfe\x00", "JSON"),
-        (b"[1, 2]", "report"),
-        (b'{"schema_version": "2.0"}', "2.0"),
-        (b'{"schema_version": "1.0"}', "report"),
-    ],
+@cases(
+    "content, words",
+    (b"not json at all", "JSON"),
+    (b'{"schema_version": "1.0", "checks"', "JSON"),
+    (b"\xff\xfe\x00", "JSON"),
+    (b"[1, 2]", "report"),
+    (b'{"schema_version": "2.0"}', "2.0"),
+    (b'{"schema_version": "1.0"}', "report"),
 )
 def test_a_saved_report_that_cannot_be_read(content: bytes, words: str, tmp_path: Path) -> None:
     (tmp_path / "saved.json").write_bytes(content)
@@ -105,16 +102,14 @@ def test_a_wrong_variable_is_named(tmp_path: Path) -> None:
     assert "ENVCHECK_JSON=maybe" in refused("check", cwd=tmp_path, ENVCHECK_JSON="maybe")
 
 
-@pytest.mark.parametrize(
-    ("name", "sentence"),
-    [
-        ("ENVCHECK_REQUIRES", "ENVCHECK_REQUIRES: there is no option --requires: did you mean '--require'?"),
-        ("ENVCHECK_FAILON", "ENVCHECK_FAILON: there is no option --failon: did you mean '--fail-on'?"),
-        ("ENVCHECK_ZZZZZZZZZZ", "ENVCHECK_ZZZZZZZZZZ: there is no option --zzzzzzzzzz"),
-        ("ENVCHECK_require", "ENVCHECK_require: write ENVCHECK_REQUIRE"),
-    ],
+@cases(
+    "name, sentence",
+    ("ENVCHECK_REQUIRES", "ENVCHECK_REQUIRES: there is no option --requires: did you mean '--require'?"),
+    ("ENVCHECK_FAILON", "ENVCHECK_FAILON: there is no option --failon: did you mean '--fail-on'?"),
+    ("ENVCHECK_ZZZZZZZZZZ", "ENVCHECK_ZZZZZZZZZZ: there is no option --zzzzzzzzzz"),
+    ("ENVCHECK_require", "ENVCHECK_require: write ENVCHECK_REQUIRE"),
 )
-@pytest.mark.parametrize("verb", [(), ("check",), ("matrix", "show", "torch"), ("diff", "a", "b")])
+@cases("verb", (), ("check",), ("matrix", "show", "torch"), ("diff", "a", "b"))
 def test_a_variable_that_sets_no_option_is_refused(
     tmp_path: Path, name: str, sentence: str, verb: tuple[str, ...]
 ) -> None:
@@ -219,9 +214,7 @@ def test_a_short_text_with_nothing_wrong_passes(tmp_path: Path) -> None:
     assert (status, page.partition(" ")[0]) == (0, "PASS")
 
 
-@pytest.mark.parametrize(
-    "options", [("--scope", "node"), ("--scope", "container"), ("--scope", "env"), ("--only", "driver-too-old")]
-)
+@cases("options", ("--scope", "node"), ("--scope", "container"), ("--scope", "env"), ("--only", "driver-too-old"))
 def test_an_error_in_the_middle_does_not_pass(options: tuple[str, str], read: Path) -> None:
     result = envcheck("check", "--from", "json", *options, cwd=read)
     assert result.status == 3
@@ -322,7 +315,7 @@ def test_a_folder_of_more_files_than_rows_have(tmp_path: Path) -> None:
     assert "at most 200 TOML files" in envcheck(*QUESTION, "--matrix", str(tmp_path), cwd=tmp_path).err
 
 
-@pytest.mark.parametrize("named", [LONG, "/etc/passwd", "/etc/passwd/rows", "/nowhere"])
+@cases("named", LONG, "/etc/passwd", "/etc/passwd/rows", "/nowhere")
 def test_a_folder_that_is_none(named: str, tmp_path: Path) -> None:
     told = envcheck(*QUESTION, "--matrix", named, cwd=tmp_path)
     assert (told.status, told.out) == (2, "")
@@ -330,8 +323,8 @@ def test_a_folder_that_is_none(named: str, tmp_path: Path) -> None:
     assert len(told.err) < 400
 
 
-@pytest.mark.parametrize("home", [LONG, "/dev/null", "/etc/passwd", "relative", "/nowhere", "/"])
-@pytest.mark.parametrize("name", ["HOME", "XDG_CONFIG_HOME"])
+@cases("home", LONG, "/dev/null", "/etc/passwd", "relative", "/nowhere", "/")
+@cases("name", "HOME", "XDG_CONFIG_HOME")
 def test_a_home_that_is_none_is_no_obstacle(name: str, home: str, tmp_path: Path) -> None:
     told = envcheck(*QUESTION, cwd=tmp_path, **{name: home})
     assert (told.status, told.err) == (0, "")
@@ -343,7 +336,7 @@ def test_a_check_with_an_overlong_home(tmp_path: Path) -> None:
 
 
 @as_root
-@pytest.mark.parametrize("closed", [".", ".config", ".config/envcheck", ".config/envcheck/matrix"])
+@cases("closed", ".", ".config", ".config/envcheck", ".config/envcheck/matrix")
 def test_a_configuration_folder_of_somebody_else_is_said(closed: str, tmp_path: Path) -> None:
     """Another user's HOME: in a container with ``--user`` it is often root's."""
     home = tmp_path / "home"

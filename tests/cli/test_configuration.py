@@ -10,6 +10,7 @@ import pytest
 
 from envcheck.report.saved.schema import published
 from tests.cli.calling import envcheck
+from tests.every import cases
 
 SCHEMAS = Path(__file__).resolve().parents[2] / "docs" / "schema"
 
@@ -48,7 +49,7 @@ def test_a_report_with_a_configuration_validates(tmp_path: Path) -> None:
     assert {check["status"] for check in report["checks"] if check["rule"] == "ignore-expired"} == {"fail"}
 
 
-@pytest.mark.parametrize("verb", ["check", "bench", "config"])
+@cases("verb", "check", "bench", "config")
 def test_a_wrong_configuration_stops_with_one_sentence(verb: str, tmp_path: Path) -> None:
     write(tmp_path, "fail-on = 'warn'\n\nformt = 'json'\n")
     result = envcheck(verb, cwd=tmp_path)
@@ -57,14 +58,12 @@ def test_a_wrong_configuration_stops_with_one_sentence(verb: str, tmp_path: Path
     assert result.err == f"envcheck: {message}\n"
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (("--config", "missing.toml"), "cannot read the configuration missing.toml"),
-        (("--config", ""), "an empty path"),
-        (("--config", "empty.toml"), "the configuration is empty"),
-        (("--config", "x.toml", "--no-config"), "not allowed with"),
-    ],
+@cases(
+    "arguments, words",
+    (("--config", "missing.toml"), "cannot read the configuration missing.toml"),
+    (("--config", ""), "an empty path"),
+    (("--config", "empty.toml"), "the configuration is empty"),
+    (("--config", "x.toml", "--no-config"), "not allowed with"),
 )
 def test_a_missing_or_empty_configuration_is_never_a_pass(
     arguments: tuple[str, ...], words: str, tmp_path: Path
@@ -231,17 +230,15 @@ def test_a_rule_is_decided_by_the_overlay(own: Path, tmp_path: Path) -> None:
     assert "\nMatrix overlay: own (decided: nothing)\n" in page
 
 
-@pytest.mark.parametrize(
-    ("command", "stdin"),
-    [
-        (("matrix", "check", "torch==2.4.0", "gpu==H100"), ""),
-        (("matrix", "show", "torch"), ""),
-        (("check", "--scope", "node"), ""),
-        (("explain",), "CUDA error: no kernel image is available for execution on the device\n"),
-    ],
+@cases(
+    "command, stdin",
+    (("matrix", "check", "torch==2.4.0", "gpu==H100"), ""),
+    (("matrix", "show", "torch"), ""),
+    (("check", "--scope", "node"), ""),
+    (("explain",), "CUDA error: no kernel image is available for execution on the device\n"),
     ids=["matrix check", "matrix show", "check", "explain"],
 )
-@pytest.mark.parametrize("rows", ['[[release]]\nname = "a"\n', None], ids=["wrong row", "no folder"])
+@cases("rows", '[[release]]\nname = "a"\n', None, ids=["wrong row", "no folder"])
 def test_wrong_rows_are_one_sentence(
     own: Path, tmp_path: Path, command: tuple[str, ...], stdin: str, rows: str | None
 ) -> None:

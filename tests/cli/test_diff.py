@@ -6,12 +6,12 @@ import json
 from pathlib import Path
 
 import msgspec
-import pytest
 
 from envcheck.checks import Report
 from envcheck.redact import HOST, redact
 from envcheck.report import render
 from tests.cli.calling import envcheck
+from tests.every import cases
 from tests.report.examples import EXAMPLES, healthy
 
 
@@ -84,7 +84,7 @@ def test_all_are_redacted_where_the_last_one_is(tmp_path: Path) -> None:
     assert {each["host"] for each in content["reports"]} == {HOST}
 
 
-@pytest.mark.parametrize("arguments", [(), ("one.json",), ("one.json", "nowhere.json"), ("one.json", "bad.json")])
+@cases("arguments", (), ("one.json",), ("one.json", "nowhere.json"), ("one.json", "bad.json"))
 def test_wrong_use_is_2(tmp_path: Path, arguments: tuple[str, ...]) -> None:
     saved(tmp_path, "one", healthy())
     (tmp_path / "bad.json").write_text("[]", encoding="utf-8")

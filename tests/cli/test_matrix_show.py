@@ -15,6 +15,7 @@ import pytest
 from envcheck.compat.load import load_matrix
 from envcheck.report.saved.schema import schema
 from tests.cli.calling import envcheck
+from tests.every import cases
 from tests.installed import INSTALLED
 
 
@@ -39,7 +40,7 @@ def test_without_a_component_all_are_listed_with_counts_and_dates(tmp_path: Path
     assert len(plain.out.splitlines()) == len(found) + 1
 
 
-@pytest.mark.parametrize("component", ["cuda==8", "mig==1g.10gb", "numpy==2.1.0", "fabric-manager==550.54.14"])
+@cases("component", "cuda==8", "mig==1g.10gb", "numpy==2.1.0", "fabric-manager==550.54.14")
 def test_what_is_listed_can_be_shown(tmp_path: Path, component: str) -> None:
     assert page(tmp_path, component)["facts"]
 
@@ -99,7 +100,7 @@ def test_every_component_has_a_page() -> None:
     assert [name for name in names if look_up(load_matrix(), Component(name, ())) is None] == []
 
 
-@pytest.mark.parametrize("component", ["frobnicator", "frobnicator==1.0", "gpu==Voodoo 3", "python==3.99"])
+@cases("component", "frobnicator", "frobnicator==1.0", "gpu==Voodoo 3", "python==3.99")
 def test_what_nobody_knows_is_unknown(tmp_path: Path, component: str) -> None:
     told = envcheck("matrix", "show", component, cwd=tmp_path)
     assert (told.status, told.out) == (3, f"The matrix knows nothing about {component}.\n")
@@ -108,17 +109,15 @@ def test_what_nobody_knows_is_unknown(tmp_path: Path, component: str) -> None:
     assert json.loads(as_json.out)["facts"] == []
 
 
-@pytest.mark.parametrize(
-    ("component", "near"),
-    [
-        ("torch==2.3.7", "2.3.1 is followed by 2.4.0. The series 2.3 has 2.3.0 and 2.3.1"),
-        ("torch==2.3.7+cu121", "2.3.1 is followed by 2.4.0"),
-        ("tensorflow==2.16.0", "The series 2.16 has 2.16.1 and 2.16.2"),
-        ("cuda==12.10", "the nearest that it knows are 12.9 and 13.0"),
-        ("driver==1.0", "the oldest that it knows is 340"),
-        ("cudnn==4.0", "the oldest that it knows is >=5.0, <7"),
-        ("autokeras==0.0.1", "PyPI lists it, and no row says more"),
-    ],
+@cases(
+    "component, near",
+    ("torch==2.3.7", "2.3.1 is followed by 2.4.0. The series 2.3 has 2.3.0 and 2.3.1"),
+    ("torch==2.3.7+cu121", "2.3.1 is followed by 2.4.0"),
+    ("tensorflow==2.16.0", "The series 2.16 has 2.16.1 and 2.16.2"),
+    ("cuda==12.10", "the nearest that it knows are 12.9 and 13.0"),
+    ("driver==1.0", "the oldest that it knows is 340"),
+    ("cudnn==4.0", "the oldest that it knows is >=5.0, <7"),
+    ("autokeras==0.0.1", "PyPI lists it, and no row says more"),
 )
 def test_what_does_not_exist_is_named_with_its_neighbours(tmp_path: Path, component: str, near: str) -> None:
     told = envcheck("matrix", "show", component, cwd=tmp_path)
@@ -136,7 +135,7 @@ def test_beyond_the_newest_release_the_newest_is_named(tmp_path: Path) -> None:
     assert told.out.endswith(f"the newest that it knows is {newest}.\n")
 
 
-@pytest.mark.parametrize("component", ["torch==2.5.1", "gpu==H200", "cuda==12.4", "driver==565.57.01", "cuda", "gpu"])
+@cases("component", "torch==2.5.1", "gpu==H200", "cuda==12.4", "driver==565.57.01", "cuda", "gpu")
 def test_a_page_fits_a_terminal(tmp_path: Path, component: str) -> None:
     told = envcheck("matrix", "show", component, cwd=tmp_path, COLUMNS="80")
     assert told.status == 0
@@ -148,16 +147,14 @@ def test_a_page_fits_a_terminal(tmp_path: Path, component: str) -> None:
 # --- ``envcheck matrix check`` end to end: verdicts, exit statuses, both formats, wrong usage -----------------------
 
 
-@pytest.mark.parametrize(
-    ("components", "verdict", "status"),
-    [
-        (["torch==2.5.1", "gpu==H100", "driver==550.54.14"], "compatible", 0),
-        (["torch==2.5.1", "gpu==RTX 5090"], "incompatible", 1),
-        (["torch==2.5.1", 'gpu=="RTX 5090"'], "incompatible", 1),
-        (["torch==2.5.1,gpu==RTX 4090"], "compatible", 0),
-        (["torch==99.0", "driver==550"], "unknown", 3),
-        (["frobnicator==1", "driver==550"], "unknown", 3),
-    ],
+@cases(
+    "components, verdict, status",
+    (["torch==2.5.1", "gpu==H100", "driver==550.54.14"], "compatible", 0),
+    (["torch==2.5.1", "gpu==RTX 5090"], "incompatible", 1),
+    (["torch==2.5.1", 'gpu=="RTX 5090"'], "incompatible", 1),
+    (["torch==2.5.1,gpu==RTX 4090"], "compatible", 0),
+    (["torch==99.0", "driver==550"], "unknown", 3),
+    (["frobnicator==1", "driver==550"], "unknown", 3),
 )
 def test_verdict_and_exit_status(tmp_path: Path, components: list[str], verdict: str, status: int) -> None:
     told = envcheck("matrix", "check", *components, cwd=tmp_path)
@@ -190,22 +187,20 @@ def test_a_page_for_people(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize(
+@cases(
     "arguments",
-    [
-        ["matrix"],
-        ["matrix", "check"],
-        ["matrix", "frobnicate"],
-        ["matrix", "check", "torch"],
-        ["matrix", "check", "torch=2.5.1"],
-        ["matrix", "check", ""],
-        ["matrix", "check", "torch!=2.5.1", "driver==550"],
-        ["matrix", "check", "torch==2.5.1", "pytorch==2.6.0"],
-        ["matrix", "check", "driver==550", "driver==560"],
-        ["matrix", "check", "driver==550", "cuda==12.4", "--format", "summary"],
-        ["matrix", "show", "torch>=2"],
-        ["matrix", "show", "torch==2.5.1,cuda==12.4"],
-    ],
+    ["matrix"],
+    ["matrix", "check"],
+    ["matrix", "frobnicate"],
+    ["matrix", "check", "torch"],
+    ["matrix", "check", "torch=2.5.1"],
+    ["matrix", "check", ""],
+    ["matrix", "check", "torch!=2.5.1", "driver==550"],
+    ["matrix", "check", "torch==2.5.1", "pytorch==2.6.0"],
+    ["matrix", "check", "driver==550", "driver==560"],
+    ["matrix", "check", "driver==550", "cuda==12.4", "--format", "summary"],
+    ["matrix", "show", "torch>=2"],
+    ["matrix", "show", "torch==2.5.1,cuda==12.4"],
 )
 def test_wrong_usage_is_one_sentence(tmp_path: Path, arguments: list[str]) -> None:
     told = envcheck(*arguments, cwd=tmp_path)
@@ -214,8 +209,8 @@ def test_wrong_usage_is_one_sentence(tmp_path: Path, arguments: list[str]) -> No
     assert told.err.count("\n") == 1
 
 
-@pytest.mark.parametrize("value", ["\x1b[31mred", "\u202eevil", "\x9b2J", "a\nb", "é" * 300])
-@pytest.mark.parametrize("form", ["text", "json"])
+@cases("value", "\x1b[31mred", "\u202eevil", "\x9b2J", "a\nb", "é" * 300)
+@cases("form", "text", "json")
 def test_no_value_steers_the_terminal(tmp_path: Path, value: str, form: str) -> None:
     for operator in ("==", "!="):
         told = envcheck("matrix", "check", f"gpu{operator}{value}", "driver==550", "--format", form, cwd=tmp_path)

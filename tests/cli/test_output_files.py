@@ -17,6 +17,7 @@ from envcheck.report import FORMATS as PAGES
 from envcheck.report.saved.begins import REPORT
 from envcheck.text.output import parse_targets, writable, write_whole
 from tests.cli.calling import Result, envcheck
+from tests.every import cases
 from tests.installed import INSTALLED
 
 FORMATS = ("json", "text")
@@ -34,7 +35,7 @@ def test_two_reports_cannot_be_one_file(tmp_path: Path, monkeypatch: pytest.Monk
     )
 
 
-@pytest.mark.parametrize("name", ["a" * 300, "loop", "folder", "folder/none/x", "to-folder"])
+@cases("name", "a" * 300, "loop", "folder", "folder/none/x", "to-folder")
 def test_a_name_that_cannot_be_written_is_refused_at_once(name: str, tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     (tmp_path / "loop").symlink_to("loop")
@@ -54,7 +55,7 @@ def test_what_a_link_leads_to_is_written_and_the_link_stays(tmp_path: Path) -> N
     assert len(list(tmp_path.iterdir())) == 4
 
 
-@pytest.mark.parametrize("mode", [0o600, 0o640, 0o664])
+@cases("mode", 0o600, 0o640, 0o664)
 def test_a_file_keeps_its_mode(tmp_path: Path, mode: int) -> None:
     file = tmp_path / "kept"
     file.write_text("old")
@@ -216,13 +217,13 @@ def shell(command: str, cwd: Path, **variables: str) -> Result:
     return Result(done.returncode, done.stdout.decode(), done.stderr.decode())
 
 
-@pytest.mark.parametrize("call", [FINE, "--version", "--help", "schema"])
+@cases("call", FINE, "--version", "--help", "schema")
 def test_a_full_stdout_is_said_once(call: str, tmp_path: Path) -> None:
     told = "envcheck: cannot write to stdout: No space left on device\n"
     assert shell(f"envcheck {call} > /dev/full", tmp_path) == (2, "", told)
 
 
-@pytest.mark.parametrize(("call", "status"), [(BAD, 1), ("--version", 0)])
+@cases("call, status", (BAD, 1), ("--version", 0))
 def test_without_a_stdout_the_status_is_the_same(call: str, status: int, tmp_path: Path) -> None:
     assert shell(f"envcheck {call} >&-", tmp_path) == (status, "", "")
 
@@ -249,12 +250,10 @@ def test_a_reader_that_goes_away_changes_no_status(tmp_path: Path) -> None:
         assert (found.status, found.err) == (status, "")
 
 
-@pytest.mark.parametrize(
-    ("call", "encoding"),
-    [
-        *(("rule", "latin-1"), (FINE, "ascii")),
-        *((f"{FINE} --format markdown", "latin-1"), (f"{FINE} --format html", "ascii")),
-    ],
+@cases(
+    "call, encoding",
+    *(("rule", "latin-1"), (FINE, "ascii")),
+    *((f"{FINE} --format markdown", "latin-1"), (f"{FINE} --format html", "ascii")),
 )
 def test_a_terminal_that_cannot_carry_the_text(call: str, encoding: str, tmp_path: Path) -> None:
     """Documents are UTF-8 wherever they go; everything else is spelled in what the terminal has."""

@@ -11,6 +11,7 @@ import pytest
 from envcheck import plans
 from envcheck.cli.main import main
 from tests.cli.calling import envcheck
+from tests.every import cases
 
 
 def test_the_report_names_file_and_line(tmp_path: Path) -> None:
@@ -31,17 +32,15 @@ def test_a_saved_report_is_judged_again_with_its_places(tmp_path: Path) -> None:
     assert checks["gpu-code-missing"]["location"] == {"file": "requirements.txt", "line": 1}
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("--plan", "gone.txt"), "envcheck: cannot read gone.txt"),
-        (("--plan", "."), "cannot read .: Is a directory"),
-        (("--plan", "notes.md"), "a plan is a requirements file"),
-        (("--plan", "uv.lock"), "uv.lock:1: no valid TOML"),
-        (("--plan", "ok.txt", "--deep"), "--deep is about an environment that exists"),
-        (("--plan", "ok.txt", "--python", "x"), "--python is about an environment that exists"),
-        (("--plan", "ok.txt", "--from", "x"), "--from is about an environment that exists"),
-    ],
+@cases(
+    "arguments, message",
+    (("--plan", "gone.txt"), "envcheck: cannot read gone.txt"),
+    (("--plan", "."), "cannot read .: Is a directory"),
+    (("--plan", "notes.md"), "a plan is a requirements file"),
+    (("--plan", "uv.lock"), "uv.lock:1: no valid TOML"),
+    (("--plan", "ok.txt", "--deep"), "--deep is about an environment that exists"),
+    (("--plan", "ok.txt", "--python", "x"), "--python is about an environment that exists"),
+    (("--plan", "ok.txt", "--from", "x"), "--from is about an environment that exists"),
 )
 def test_wrong_use_is_one_sentence(tmp_path: Path, arguments: tuple[str, ...], message: str) -> None:
     (tmp_path / "uv.lock").write_text("torch\n")
@@ -70,7 +69,7 @@ def test_without_assume_the_machine_at_hand_is_looked_at(tmp_path: Path) -> None
     assert "platform" in {run["name"] for run in report["probes"]}
 
 
-@pytest.mark.parametrize("name", ["requirements.in", "requirements.txt"])
+@cases("name", "requirements.in", "requirements.txt")
 def test_a_shared_report_keeps_the_name_of_the_file(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_text("torch==2.0.1\n")
     result = envcheck("check", "--plan", name, "--assume", "gpu==B200", "--json", "--redact", cwd=tmp_path)
@@ -202,18 +201,16 @@ def test_the_report_for_targets_can_be_judged_again(folder: Path) -> None:
     assert envcheck("check", "--from", str(saved), *TORCH, "--target", "a100", cwd=folder).status == 0
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (("--target", "a10"), "has no such target; did you mean 'a100'?"),
-        (("--target", "missing.toml"), "cannot read the configuration missing.toml"),
-        (("--target", "empty.toml"), "target empty: it is empty"),
-        (("--target", "wrong.toml"), "wrong.toml:2: target wrong: gpus==many: write a number of GPUs"),
-        (("--target", "twice.toml"), "there are two targets 'a100'"),
-        (("--target", "a100", "--no-config"), "there is no configuration here"),
-        (("--target", "a100", "--deep"), "--deep and --bench try this machine"),
-        (("--target", ""), "an empty path"),
-    ],
+@cases(
+    "arguments, words",
+    (("--target", "a10"), "has no such target; did you mean 'a100'?"),
+    (("--target", "missing.toml"), "cannot read the configuration missing.toml"),
+    (("--target", "empty.toml"), "target empty: it is empty"),
+    (("--target", "wrong.toml"), "wrong.toml:2: target wrong: gpus==many: write a number of GPUs"),
+    (("--target", "twice.toml"), "there are two targets 'a100'"),
+    (("--target", "a100", "--no-config"), "there is no configuration here"),
+    (("--target", "a100", "--deep"), "--deep and --bench try this machine"),
+    (("--target", ""), "an empty path"),
 )
 def test_a_target_that_is_none_stops_with_one_sentence(arguments: tuple[str, ...], words: str, folder: Path) -> None:
     (folder / "empty.toml").write_text("")
@@ -238,16 +235,11 @@ def test_the_configuration_chooses_targets(folder: Path) -> None:
     assert shown["values"]["targets"] == {"value": ["a100", "old"], "from": f"{place}:1"}
 
 
-@pytest.mark.parametrize(
-    ("text", "sentence"),
-    [
-        (
-            'targets = ["a10"]\n[target.a100]\ngpu = "A100"\n',
-            ":1: targets: there is no [target.a10]; did you mean 'a100'?",
-        ),
-        ('targets = ["all"]\n', ":1: targets: there is no [target.all]"),
-        ('[target.none]\ngpu = "A100"\n', ":1: target none: --target none has a meaning of its own; rename it"),
-    ],
+@cases(
+    "text, sentence",
+    ('targets = ["a10"]\n[target.a100]\ngpu = "A100"\n', ":1: targets: there is no [target.a10]; did you mean 'a100'?"),
+    ('targets = ["all"]\n', ":1: targets: there is no [target.all]"),
+    ('[target.none]\ngpu = "A100"\n', ":1: target none: --target none has a meaning of its own; rename it"),
 )
 def test_a_wrong_choice_is_named_with_its_line(text: str, sentence: str, tmp_path: Path) -> None:
     (tmp_path / "envcheck.toml").write_text(text)

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from envcheck.collect.bench_plan import Bench, choose, request_of
 from envcheck.snapshot import Gpu, Library, Listing, Snapshot
 from envcheck.snapshot.gpus import GpuLink
 from envcheck.snapshot.software import Load
+from tests.every import cases
 from tests.rules.machines import but, h200, links, machine, torch, venv, with_venv
 
 SITE = "/home/ada/p/.venv/lib/python3.12/site-packages"
@@ -34,12 +33,10 @@ def test_only_those_that_were_asked_for() -> None:
     assert choose(four, Bench(gpus=(7,))).gpus == ()
 
 
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
-        ({"utilisation": 0.97}, "GPU 1 is busy (a kernel ran 97% of the time)"),
-        ({"memory__used": 100 * GIB}, "GPU 1 is busy (100.0 of 140 GiB of its memory are in use)"),
-    ],
+@cases(
+    "changes, words",
+    ({"utilisation": 0.97}, "GPU 1 is busy (a kernel ran 97% of the time)"),
+    ({"memory__used": 100 * GIB}, "GPU 1 is busy (100.0 of 140 GiB of its memory are in use)"),
 )
 def test_a_busy_gpu_is_left_out_unless_forced(changes: dict[str, Any], words: str) -> None:
     busy = but(h200(1), **changes)

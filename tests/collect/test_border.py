@@ -16,6 +16,7 @@ from envcheck.collect.catalog import ProbeSpec, all_probes
 from envcheck.collect.protocol import Lines, WrongMessageError, decode, decode_fact
 from envcheck.errors import EnvcheckError
 from envcheck.snapshot import Gpu, Listing, Snapshot
+from tests.every import cases
 
 FACT = '{"variables": {"values": {"half": "sent"}}}'
 
@@ -78,7 +79,7 @@ WRONG: dict[str, tuple[str, str]] = {
 
 
 @pytest.mark.parametrize("what", WRONG)
-@pytest.mark.parametrize("kind", ["file", "driver"])
+@cases("kind", "file", "driver")
 def test_wrong_message_fails_its_probe_alone(probes: Any, kind: str, what: str) -> None:
     statement, detail = WRONG[what]
     probes.add_healthy("before", "later")
@@ -90,7 +91,7 @@ def test_wrong_message_fails_its_probe_alone(probes: Any, kind: str, what: str) 
     probes.assert_healthy("before", "later")
 
 
-@pytest.mark.parametrize("kind", ["file", "driver"])
+@cases("kind", "file", "driver")
 def test_child_that_sends_without_end_is_ended(probes: Any, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("envcheck.collect.child.TOTAL_LIMIT", 3 << 20)
     probes.add_healthy("later")
@@ -235,9 +236,7 @@ def write(folder: Path, text: str, name: str = "kernel.py") -> Path:
     return file
 
 
-@pytest.mark.parametrize(
-    "header", [repr(FIELDS), LONG, ODD], ids=["one line", "usual", "comment that looks like an end"]
-)
+@cases("header", repr(FIELDS), LONG, ODD, ids=["one line", "usual", "comment that looks like an end"])
 def test_header_is_read_without_running_the_file(tmp_path: Path, header: str) -> None:
     mark = tmp_path / "mark"
     before = f"'''PROBE = {{}} is the header.'''\nopen({str(mark)!r}, 'w')\nraise SystemExit\n"

@@ -11,6 +11,7 @@ import pytest
 
 from envcheck.collect import deaths
 from tests.collect.trying import LOOK, Machine, environment
+from tests.every import cases
 
 HALF = 'out.fact({"variables": {"values": {"half": "sent"}}}); out.progress("importing torch")'
 
@@ -34,7 +35,7 @@ DEATHS: dict[str, tuple[str, str, str]] = {
 
 
 @pytest.mark.parametrize("how", DEATHS)
-@pytest.mark.parametrize("kind", ["file", "driver"])
+@cases("kind", "file", "driver")
 def test_death_in_collect_is_a_row(probes: Any, kind: str, how: str) -> None:
     statement, status, detail = DEATHS[how]
     probes.add_healthy("before", "later", "zlast")
@@ -65,7 +66,7 @@ LOAD_FAILURES = {
 
 
 @pytest.mark.parametrize("how", LOAD_FAILURES)
-@pytest.mark.parametrize("kind", ["file", "driver"])
+@cases("kind", "file", "driver")
 def test_probe_that_cannot_be_loaded_is_a_row(probes: Any, kind: str, how: str) -> None:
     body, detail = LOAD_FAILURES[how]
     probes.add_healthy("before", "later")
@@ -85,7 +86,7 @@ HANGS = {
 
 
 @pytest.mark.parametrize("how", HANGS)
-@pytest.mark.parametrize("kind", ["file", "driver"])
+@cases("kind", "file", "driver")
 def test_hang_is_ended_at_its_own_deadline(probes: Any, kind: str, how: str) -> None:
     probes.add_healthy("before", "later", "zlast")
     probes.add("hangs", f"def collect(tree, out):\n    {HALF}\n    {HANGS[how]}\n", kind=kind, seconds=0.3)
@@ -118,15 +119,13 @@ def test_absent_is_said_by_the_probe(probes: Any) -> None:
     assert (run.status, run.detail) == ("absent", "no NVIDIA device on the PCI bus")
 
 
-@pytest.mark.parametrize(
-    ("returncode", "expected"),
-    [
-        (3, ("failed", "exited with status 3")),
-        (-11, ("crashed", "crashed: SIGSEGV")),
-        (-7, ("crashed", "crashed: SIGBUS")),
-        (-15, ("crashed", "killed by SIGTERM")),
-        (-63, ("crashed", "killed by signal 63")),
-    ],
+@cases(
+    "returncode, expected",
+    (3, ("failed", "exited with status 3")),
+    (-11, ("crashed", "crashed: SIGSEGV")),
+    (-7, ("crashed", "crashed: SIGBUS")),
+    (-15, ("crashed", "killed by SIGTERM")),
+    (-63, ("crashed", "killed by signal 63")),
 )
 def test_words_for_return_codes(returncode: int, expected: tuple[str, str]) -> None:
     assert deaths.describe(returncode) == expected
@@ -151,15 +150,13 @@ def computing(code: str) -> str:
 SEGFAULT = "import ctypes; ctypes.string_at(0)"
 
 
-@pytest.mark.parametrize(
-    ("code", "status", "detail", "imported"),
-    [
-        (SEGFAULT, "crashed", "crashed: SIGSEGV while importing torch", False),
-        ("os.abort()", "crashed", "crashed: SIGABRT while importing torch", False),
-        ("os._exit(3)", "failed", "exited with status 3 while importing torch", False),
-        ("os.kill(os.getpid(), signal.SIGKILL)", "crashed", "killed by SIGKILL while importing torch", None),
-        ("time.sleep(600)", "timed-out", "timed out after 0.5 s while importing torch", None),
-    ],
+@cases(
+    "code, status, detail, imported",
+    (SEGFAULT, "crashed", "crashed: SIGSEGV while importing torch", False),
+    ("os.abort()", "crashed", "crashed: SIGABRT while importing torch", False),
+    ("os._exit(3)", "failed", "exited with status 3 while importing torch", False),
+    ("os.kill(os.getpid(), signal.SIGKILL)", "crashed", "killed by SIGKILL while importing torch", None),
+    ("time.sleep(600)", "timed-out", "timed out after 0.5 s while importing torch", None),
 )
 def test_a_death_on_import(machine: Machine, code: str, status: str, detail: str, imported: object) -> None:
     machine.add("deep_look", importing(code), seconds=0.5 if "sleep" in code else 30.0)
@@ -169,12 +166,10 @@ def test_a_death_on_import(machine: Machine, code: str, status: str, detail: str
     assert (trial.imported, trial.ran_on_gpu, trial.error) == (imported, None, detail)
 
 
-@pytest.mark.parametrize(
-    ("code", "detail", "ran"),
-    [
-        (SEGFAULT, "crashed: SIGSEGV while computing a convolution", False),
-        ("time.sleep(600)", "timed out after 0.5 s while computing a convolution", None),
-    ],
+@cases(
+    "code, detail, ran",
+    (SEGFAULT, "crashed: SIGSEGV while computing a convolution", False),
+    ("time.sleep(600)", "timed out after 0.5 s while computing a convolution", None),
 )
 def test_a_death_at_work_keeps_what_was_sent(machine: Machine, code: str, detail: str, ran: object) -> None:
     machine.add("deep_look", computing(code), seconds=0.5 if "sleep" in code else 30.0)

@@ -14,6 +14,7 @@ from envcheck.collect import trial_plan
 from envcheck.collect.trial_plan import Choice, child_variables, choose_gpu
 from envcheck.snapshot import Gpu, Listing, Memory, Mig, MigInstance, Platform, Process, Snapshot, Trial
 from tests.collect.trying import DEEP, ENVIRONMENT, H200, LOOK, SENT, Machine, environment
+from tests.every import cases
 
 # --- how a child is started ---------------------------------------------------------------------------------------
 
@@ -109,7 +110,7 @@ def overlapping(machine: Machine, *names: str) -> int:
     return max(sum(start <= moment < end for start, end in spans) for moment, _ in spans)
 
 
-@pytest.mark.parametrize(("mode", "most"), [("default", 3), ("exclusive_process", 1)])
+@cases("mode, most", ("default", 3), ("exclusive_process", 1))
 def test_few_at_a_time(machine: Machine, mode: str, most: int) -> None:
     machine.facts["gpus"] = {"items": [{**H200, "compute_mode": mode}], "complete": True}
     names = [f"framework-{number}" for number in range(5)]
@@ -129,20 +130,14 @@ def test_unasked_nothing_is_tried(machine: Machine) -> None:
     assert machine.seen() == {}
 
 
-@pytest.mark.parametrize(
-    ("changes", "status", "detail"),
-    [
-        ({"frameworks": {"items": [], "complete": True}}, "absent", "not there: torch, jax, cupy …"),
-        ({"judged": False}, "skipped", "no Python environment was found to try anything in"),
-        (
-            {"problem": "it has lost its interpreter"},
-            "skipped",
-            "the environment cannot run: it has lost its interpreter",
-        ),
-        ({"executable": "/nowhere/python"}, "skipped", f"{ENVIRONMENT} has no interpreter"),
-        ({"executable": None}, "skipped", f"{ENVIRONMENT} has no interpreter"),
-        ({"python": "3.7.16"}, "skipped", "a trial needs Python 3.8 or newer; this is 3.7.16"),
-    ],
+@cases(
+    "changes, status, detail",
+    ({"frameworks": {"items": [], "complete": True}}, "absent", "not there: torch, jax, cupy …"),
+    ({"judged": False}, "skipped", "no Python environment was found to try anything in"),
+    ({"problem": "it has lost its interpreter"}, "skipped", "the environment cannot run: it has lost its interpreter"),
+    ({"executable": "/nowhere/python"}, "skipped", f"{ENVIRONMENT} has no interpreter"),
+    ({"executable": None}, "skipped", f"{ENVIRONMENT} has no interpreter"),
+    ({"python": "3.7.16"}, "skipped", "a trial needs Python 3.8 or newer; this is 3.7.16"),
 )
 def test_what_cannot_be_tried(machine: Machine, changes: dict[str, Any], status: str, detail: str) -> None:
     machine.add("deep_look", LOOK, "torch", "jax", "cupy", "numba")
@@ -239,34 +234,30 @@ def test_of_several_the_first_that_cuda_shows_and_nobody_uses() -> None:
     assert choose(gpu(0, cuda_ordinal=None), third, busy, force=True).visible == "GPU-1"
 
 
-@pytest.mark.parametrize(
-    ("changes", "reason"),
-    [
-        ({"utilisation": 0.21}, "a kernel ran 21% of the time"),
-        ({"used": 3 * GIB}, "3.0 of 80 GiB of its memory are in use"),
-        ({"used": 2 * GIB, "total": 16 * GIB}, "2.0 of 16 GiB of its memory are in use"),
-    ],
+@cases(
+    "changes, reason",
+    ({"utilisation": 0.21}, "a kernel ran 21% of the time"),
+    ({"used": 3 * GIB}, "3.0 of 80 GiB of its memory are in use"),
+    ({"used": 2 * GIB, "total": 16 * GIB}, "2.0 of 16 GiB of its memory are in use"),
 )
 def test_a_gpu_at_work(changes: dict[str, Any], reason: str) -> None:
     assert choose(gpu(**changes)).refused == f"GPU 0 is busy ({reason}); --force tries it anyway"
     assert choose(gpu(**changes), force=True).gpu == gpu(**changes)
 
 
-@pytest.mark.parametrize(
+@cases(
     "changes",
-    [
-        {"utilisation": 0.2},
-        {"used": 2 * GIB},
-        {"used": GIB, "total": 8 * GIB},
-        {"utilisation": None, "memory": None},
-        {"processes": (Process(pid=7),)},
-    ],
+    {"utilisation": 0.2},
+    {"used": 2 * GIB},
+    {"used": GIB, "total": 8 * GIB},
+    {"utilisation": None, "memory": None},
+    {"processes": (Process(pid=7),)},
 )
 def test_an_idle_gpu_or_one_that_does_not_tell(changes: dict[str, Any]) -> None:
     assert choose(gpu(**changes)).refused == ""
 
 
-@pytest.mark.parametrize("mode", ["exclusive_process", "prohibited"])
+@cases("mode", "exclusive_process", "prohibited")
 def test_one_that_takes_no_second_process(mode: str) -> None:
     assert choose(gpu(compute_mode=mode)).refused == ""
     assert choose(gpu(compute_mode=mode)).one_at_a_time
@@ -287,7 +278,7 @@ def test_an_instance_of_a_partitioned_gpu() -> None:
     assert choose(partitioned).refused == "", "what is used belongs to other instances"
 
 
-@pytest.mark.parametrize("value", ["", "-1", "NoDevFiles"])
+@cases("value", "", "-1", "NoDevFiles")
 def test_a_variable_that_hides_all(value: str) -> None:
     choice = choose(gpu(cuda_ordinal=None), CUDA_VISIBLE_DEVICES=value)
     assert choice.absent == f"CUDA_VISIBLE_DEVICES={value} hides every GPU"

@@ -24,6 +24,7 @@ from envcheck import events
 from envcheck.collect import gather as gathering
 from envcheck.collect.catalog import all_probes
 from envcheck.snapshot import Gpu, Listing, Snapshot
+from tests.every import cases
 
 HANG = "import time\ndef collect(tree, out):\n    out.progress('sleeping')\n    time.sleep(600)\n"
 TIMES = """
@@ -133,7 +134,7 @@ def test_nothing_to_run_is_no_error(probes: Any) -> None:
     assert probes.events == [events.ProbesPlanned(probes=())]
 
 
-@pytest.mark.parametrize("count", [0, 2])
+@cases("count", 0, 2)
 def test_driver_probes_get_time_for_each_gpu(probes: Any, count: int) -> None:
     items = [{"pci_bus_id": f"0000:0{index}:00.0"} for index in range(count)]
     fact = {"gpus": {"items": items, "complete": True}}
@@ -208,7 +209,7 @@ def test_keyboard_interrupt_ends_the_children_and_goes_on(probes: Any) -> None:
         probes.run(on_event=interrupt)
 
 
-@pytest.mark.parametrize("kind", [events.ProbesPlanned, events.ProbeStarted, events.Progress, events.ProbeFinished])
+@cases("kind", events.ProbesPlanned, events.ProbeStarted, events.Progress, events.ProbeFinished)
 def test_error_of_the_listener_ends_the_children_and_is_raised(probes: Any, kind: type) -> None:
     probes.add_healthy("a")
     probes.add("b", HANG, kind="driver")
@@ -222,13 +223,11 @@ def test_error_of_the_listener_ends_the_children_and_is_raised(probes: Any, kind
         probes.run(on_event=fail)
 
 
-@pytest.mark.parametrize(
-    ("interpreter", "reason"),
-    [
-        ("/nonexistent/python3", "No such file or directory: /nonexistent/python3"),
-        (os.devnull, "Permission denied: /dev/null"),
-        ("", "it is not known which Python interpreter runs envcheck"),
-    ],
+@cases(
+    "interpreter, reason",
+    ("/nonexistent/python3", "No such file or directory: /nonexistent/python3"),
+    (os.devnull, "Permission denied: /dev/null"),
+    ("", "it is not known which Python interpreter runs envcheck"),
 )
 def test_missing_interpreter_is_a_row_for_each(probes: Any, interpreter: str, reason: str) -> None:
     probes.add_healthy("a", "b")

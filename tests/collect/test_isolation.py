@@ -17,6 +17,7 @@ from envcheck.collect import prestart
 from envcheck.collect.request import own_path
 from envcheck.collect.starting import own_variables
 from probes.kit import harmless
+from tests.every import cases
 
 LOOK = """
 import json, os, sys
@@ -70,7 +71,7 @@ def planted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return mark
 
 
-@pytest.mark.parametrize("kind", ["file", "driver"])
+@cases("kind", "file", "driver")
 def test_nothing_planted_is_run(probes: Any, planted: Path, kind: str) -> None:
     probes.add("look", LOOK, kind=kind)
     assert probes.run()["look"].status == "ok"
@@ -180,7 +181,7 @@ def collect(tree, out):
 """
 
 
-@pytest.mark.parametrize("kind", ["file", "driver"])
+@cases("kind", "file", "driver")
 def test_no_way_of_python_starts_a_program(probes: Any, kind: str) -> None:
     probes.add("tries", TRY, kind=kind)
     run = probes.run()["tries"]
@@ -215,7 +216,7 @@ def test_no_library_is_searched_for_by_programs(monkeypatch: pytest.MonkeyPatch)
     assert started == []
 
 
-@pytest.mark.parametrize("kind", ["file", "driver"])
+@cases("kind", "file", "driver")
 def test_children_work_in_the_root_without_relative_folders_of_the_loader(
     kind: str, probes: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -231,7 +232,7 @@ def collect(tree, out):
     assert probes.facts("looks") == {"cwd": "/", "path": f"{tmp_path}:$ORIGIN/lib"}
 
 
-@pytest.mark.parametrize("value", [":", "lib", ""])
+@cases("value", ":", "lib", "")
 def test_a_path_of_relative_folders_alone_is_not_set(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LD_LIBRARY_PATH", value)
     assert "LD_LIBRARY_PATH" not in own_variables()
@@ -252,7 +253,7 @@ STOPS = {
 
 
 @pytest.mark.parametrize("what", STOPS)
-@pytest.mark.parametrize("kind", ["file", "driver"])
+@cases("kind", "file", "driver")
 def test_a_child_that_is_stopped_holds_nothing_past_its_deadline(probes: Any, kind: str, what: str) -> None:
     probes.add_healthy("later")
     probes.add("stops", f"import os, signal\ndef collect(tree, out):\n    {STOPS[what]}\n", kind=kind, seconds=0.4)

@@ -15,6 +15,7 @@ import pytest
 from envcheck.collect import child, cleanup
 from envcheck.collect.starting import MARKER
 from envcheck.events import Progress
+from tests.every import cases
 
 SLEEPER = "system(b'sleep 600 &')"
 FORK = "if os.fork() == 0:\n        {in_child}time.sleep(600)"
@@ -44,7 +45,7 @@ def probe_that_leaves(how: str, then: str = "out.fact({'variables': {'values': {
 
 
 @pytest.mark.parametrize("what", LEFTOVERS)
-@pytest.mark.parametrize("kind", ["file", "driver"])
+@cases("kind", "file", "driver")
 def test_leftovers_of_a_normal_end_are_killed_and_named(probes: Any, kind: str, what: str) -> None:
     how, number = LEFTOVERS[what]
     probes.add_healthy("before", "later")
@@ -70,7 +71,7 @@ def test_leftovers_of_a_crash_are_killed(probes: Any, what: str) -> None:
     probes.assert_healthy("later")
 
 
-@pytest.mark.parametrize("what", ["three grandchildren", "daemon by two forks", "grandchild that ignores signals"])
+@cases("what", "three grandchildren", "daemon by two forks", "grandchild that ignores signals")
 def test_leftovers_of_a_hang_are_killed(probes: Any, what: str) -> None:
     probes.add_healthy("later")
     probes.add("hangs", probe_that_leaves(LEFTOVERS[what][0], "time.sleep(600)"), seconds=0.4)

@@ -6,14 +6,13 @@ import resource
 import time
 from typing import Any
 
-import pytest
-
 from envcheck.collect.deaths import LONGEST_LINE, MOST_TELLING, TAIL, Noise
 from envcheck.events import Progress
+from tests.every import cases
 
 
-@pytest.mark.parametrize("descriptor", [1, 2])
-@pytest.mark.parametrize("kind", ["file", "driver"])
+@cases("descriptor", 1, 2)
+@cases("kind", "file", "driver")
 def test_megabytes_are_read_and_only_their_tail_is_kept(probes: Any, kind: str, descriptor: int) -> None:
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     probes.add_healthy("later")
@@ -95,7 +94,7 @@ def test_probe_that_closed_its_output_is_heard(probes: Any) -> None:
     probes.assert_healthy("next")
 
 
-@pytest.mark.parametrize("size", [1, 7, TAIL, 100_000])
+@cases("size", 1, 7, TAIL, 100_000)
 def test_tail_is_the_same_however_it_is_read(size: int) -> None:
     stream = b"first" + b"y" * 10_000 + b"last"
     noise = Noise()
@@ -115,36 +114,32 @@ def telling(*lines: str) -> tuple[str, ...]:
     return noise.take_telling()
 
 
-@pytest.mark.parametrize(
+@cases(
     "line",
-    [
-        "Could not load dynamic library 'libcudnn.so.8'; dlerror: libcudnn.so.8: cannot open shared object file",
-        "RuntimeError: CUDA error: no kernel image is available for execution on the device",
-        "UserWarning: CUDA initialization: The NVIDIA driver on your system is too old (found version 11040).",
-        "An NVIDIA GPU may be present, but a CUDA-enabled jaxlib is not installed. Falling back to cpu.",
-        "Fatal Python error: Segmentation fault",
-        "F1122 23:37:53.532257 10756 parse_flags_from_env.cc:234] Unknown flag in XLA_FLAGS: --xla_bogus=true",
-        "F0000 00:00:1732318673.532257 10756 gpu_device.cc:12] Check broken: a == b",
-        "terminate called after throwing an instance of 'std::length_e'",
-        "E0000 00:00:17 cuda_dnn.cc:522] CuDNN library needs to have matching major version: incompatible",
-    ],
+    "Could not load dynamic library 'libcudnn.so.8'; dlerror: libcudnn.so.8: cannot open shared object file",
+    "RuntimeError: CUDA error: no kernel image is available for execution on the device",
+    "UserWarning: CUDA initialization: The NVIDIA driver on your system is too old (found version 11040).",
+    "An NVIDIA GPU may be present, but a CUDA-enabled jaxlib is not installed. Falling back to cpu.",
+    "Fatal Python error: Segmentation fault",
+    "F1122 23:37:53.532257 10756 parse_flags_from_env.cc:234] Unknown flag in XLA_FLAGS: --xla_bogus=true",
+    "F0000 00:00:1732318673.532257 10756 gpu_device.cc:12] Check broken: a == b",
+    "terminate called after throwing an instance of 'std::length_e'",
+    "E0000 00:00:17 cuda_dnn.cc:522] CuDNN library needs to have matching major version: incompatible",
 )
 def test_lines_that_name_a_problem(line: str) -> None:
     assert telling(line) == (line,)
 
 
-@pytest.mark.parametrize(
+@cases(
     "line",
-    [
-        "",
-        "Traceback (most recent call last):",
-        "Warning:",
-        "  warnings.warn(",
-        "    raise AttributeError(f'module {name!r} has no attribute {attribute!r}')",
-        "WARNING: All log messages before absl::InitializeLog() is called are written to STDERR",
-        "I0000 00:00:17 port.cc:153] oneDNN custom operations are on.",
-        "[INFO] loading model",
-    ],
+    "",
+    "Traceback (most recent call last):",
+    "Warning:",
+    "  warnings.warn(",
+    "    raise AttributeError(f'module {name!r} has no attribute {attribute!r}')",
+    "WARNING: All log messages before absl::InitializeLog() is called are written to STDERR",
+    "I0000 00:00:17 port.cc:153] oneDNN custom operations are on.",
+    "[INFO] loading model",
 )
 def test_lines_that_do_not(line: str) -> None:
     assert telling(line) == ()

@@ -19,50 +19,48 @@ MATRIX = load_matrix()
 
 
 @every(
-    [
-        ("NVIDIA H100 80GB HBM3", "H100 80GB HBM3", "9.0"),
-        ("H100 SXM5 80GB", "H100 80GB HBM3", "9.0"),
-        ("h100", "H100", "9.0"),
-        ("NVIDIA H100 PCIe", "H100 PCIe", "9.0"),
-        ("NVIDIA H100 NVL", "H100 NVL", "9.0"),
-        ("NVIDIA H200", "H200", "9.0"),
-        ("A100-SXM4-40GB", "A100-SXM4-40GB", "8.0"),
-        ("NVIDIA A100-SXM4-80GB MIG 1g.10gb", "A100-SXM4-80GB", "8.0"),
-        ("NVIDIA A100 80GB PCIe", "A100 80GB PCIe", "8.0"),
-        ("Tesla V100-SXM2-16GB", "V100-SXM2-16GB", "7.0"),
-        ("Tesla T4", "T4", "7.5"),
-        ("NVIDIA Tesla T4", "T4", "7.5"),
-        ("Tesla K80", "K80", "3.7"),
-        ("GeForce RTX 4090", "GeForce RTX 4090", "8.9"),
-        ("NVIDIA GeForce RTX 4090", "GeForce RTX 4090", "8.9"),
-        ("rtx4090", "GeForce RTX 4090", "8.9"),
-        ("RTX 4090 Laptop GPU", "GeForce RTX 4090 Laptop GPU", "8.9"),
-        ("RTX 5090 Laptop", "GeForce RTX 5090 Laptop GPU", "12.0"),
-        ("GeForce RTX 3080 Mobile", "GeForce RTX 3080 Laptop GPU", "8.6"),
-        ("RTX 3060 Ti", "GeForce RTX 3060 Ti", "8.6"),
-        ("RTX 3060Ti", "GeForce RTX 3060 Ti", "8.6"),
-        ("GTX 1080ti", "GeForce GTX 1080 Ti", "6.1"),
-        ("GeForce GTX 1060 with Max-Q Design", "GeForce GTX 1060", "6.1"),
-        ("GeForce RTX 2070 Super", "GeForce RTX 2070 SUPER", "7.5"),
-        ("GeForce GTX 1660 Ti", "GeForce GTX 1660 Ti", "7.5"),
-        ("Quadro RTX 6000", "Quadro RTX 6000", "7.5"),
-        ("NVIDIA RTX A6000", "RTX A6000", "8.6"),
-        ("Quadro RTX A6000", "RTX A6000", "8.6"),
-        ("NVIDIA RTX 6000 Ada Generation", "RTX 6000 Ada Generation", "8.9"),
-        ("RTX 6000 Ada", "RTX 6000 Ada Generation", "8.9"),
-        ("NVIDIA RTX PRO 6000 Blackwell Workstation Edition", "RTX PRO 6000 Blackwell Workstation Edition", "12.0"),
-        ("RTX PRO 6000", "RTX PRO 6000 Blackwell", "12.0"),
-        ("NVIDIA TITAN Xp", "TITAN Xp", "6.1"),
-        ("NVIDIA TITAN X (Pascal)", "TITAN X (Pascal)", "6.1"),
-        ("GeForce GTX TITAN X", "GeForce GTX TITAN X", "5.2"),
-        ("DGX Spark", "GB10", "12.1"),
-        ("NVIDIA GB200", "GB200", "10.0"),
-        ("NVIDIA B300 SXM6 AC", "B300 SXM6 AC", "10.3"),
-        ("NVIDIA Thor", "Jetson T5000", "11.0"),
-        ("Orin", "Jetson AGX Orin", "8.7"),
-        ("Jetson Orin Nano", "Jetson Orin Nano", "8.7"),
-        ("Jetson Nano", "Jetson Nano", "5.3"),
-    ]
+    ("NVIDIA H100 80GB HBM3", "H100 80GB HBM3", "9.0"),
+    ("H100 SXM5 80GB", "H100 80GB HBM3", "9.0"),
+    ("h100", "H100", "9.0"),
+    ("NVIDIA H100 PCIe", "H100 PCIe", "9.0"),
+    ("NVIDIA H100 NVL", "H100 NVL", "9.0"),
+    ("NVIDIA H200", "H200", "9.0"),
+    ("A100-SXM4-40GB", "A100-SXM4-40GB", "8.0"),
+    ("NVIDIA A100-SXM4-80GB MIG 1g.10gb", "A100-SXM4-80GB", "8.0"),
+    ("NVIDIA A100 80GB PCIe", "A100 80GB PCIe", "8.0"),
+    ("Tesla V100-SXM2-16GB", "V100-SXM2-16GB", "7.0"),
+    ("Tesla T4", "T4", "7.5"),
+    ("NVIDIA Tesla T4", "T4", "7.5"),
+    ("Tesla K80", "K80", "3.7"),
+    ("GeForce RTX 4090", "GeForce RTX 4090", "8.9"),
+    ("NVIDIA GeForce RTX 4090", "GeForce RTX 4090", "8.9"),
+    ("rtx4090", "GeForce RTX 4090", "8.9"),
+    ("RTX 4090 Laptop GPU", "GeForce RTX 4090 Laptop GPU", "8.9"),
+    ("RTX 5090 Laptop", "GeForce RTX 5090 Laptop GPU", "12.0"),
+    ("GeForce RTX 3080 Mobile", "GeForce RTX 3080 Laptop GPU", "8.6"),
+    ("RTX 3060 Ti", "GeForce RTX 3060 Ti", "8.6"),
+    ("RTX 3060Ti", "GeForce RTX 3060 Ti", "8.6"),
+    ("GTX 1080ti", "GeForce GTX 1080 Ti", "6.1"),
+    ("GeForce GTX 1060 with Max-Q Design", "GeForce GTX 1060", "6.1"),
+    ("GeForce RTX 2070 Super", "GeForce RTX 2070 SUPER", "7.5"),
+    ("GeForce GTX 1660 Ti", "GeForce GTX 1660 Ti", "7.5"),
+    ("Quadro RTX 6000", "Quadro RTX 6000", "7.5"),
+    ("NVIDIA RTX A6000", "RTX A6000", "8.6"),
+    ("Quadro RTX A6000", "RTX A6000", "8.6"),
+    ("NVIDIA RTX 6000 Ada Generation", "RTX 6000 Ada Generation", "8.9"),
+    ("RTX 6000 Ada", "RTX 6000 Ada Generation", "8.9"),
+    ("NVIDIA RTX PRO 6000 Blackwell Workstation Edition", "RTX PRO 6000 Blackwell Workstation Edition", "12.0"),
+    ("RTX PRO 6000", "RTX PRO 6000 Blackwell", "12.0"),
+    ("NVIDIA TITAN Xp", "TITAN Xp", "6.1"),
+    ("NVIDIA TITAN X (Pascal)", "TITAN X (Pascal)", "6.1"),
+    ("GeForce GTX TITAN X", "GeForce GTX TITAN X", "5.2"),
+    ("DGX Spark", "GB10", "12.1"),
+    ("NVIDIA GB200", "GB200", "10.0"),
+    ("NVIDIA B300 SXM6 AC", "B300 SXM6 AC", "10.3"),
+    ("NVIDIA Thor", "Jetson T5000", "11.0"),
+    ("Orin", "Jetson AGX Orin", "8.7"),
+    ("Jetson Orin Nano", "Jetson Orin Nano", "8.7"),
+    ("Jetson Nano", "Jetson Nano", "5.3"),
 )
 def test_a_name_as_people_and_tools_write_it(written: str, model: str, capability: str) -> None:
     found = MATRIX.find_gpu(written)
@@ -71,27 +69,25 @@ def test_a_name_as_people_and_tools_write_it(written: str, model: str, capabilit
 
 
 @every(
-    [
-        "",
-        "NVIDIA",
-        "NVIDIA Graphics Device",
-        "NVIDIA GeForce ...",
-        "NVIDIA GeForce RTX 30...",
-        "NVIDIA RTX PRO 6000 Blac\N{HORIZONTAL ELLIPSIS}",
-        "RTX 6000",  # Turing, or Ada, or short for another
-        "TITAN X",  # Maxwell or Pascal
-        "306",
-        "RTX 306",
-        "RTX 30600",
-        "RTX 3060 Super",
-        "GeForce GTX 860M",  # Kepler or Maxwell
-        "GRID A100-40C",
-        "A40-48Q",
-        "Radeon RX 7900 XTX",
-        "H1000",
-        "sm_120",
-        "x" * 500,
-    ]
+    "",
+    "NVIDIA",
+    "NVIDIA Graphics Device",
+    "NVIDIA GeForce ...",
+    "NVIDIA GeForce RTX 30...",
+    "NVIDIA RTX PRO 6000 Blac\N{HORIZONTAL ELLIPSIS}",
+    "RTX 6000",  # Turing, or Ada, or short for another
+    "TITAN X",  # Maxwell or Pascal
+    "306",
+    "RTX 306",
+    "RTX 30600",
+    "RTX 3060 Super",
+    "GeForce GTX 860M",  # Kepler or Maxwell
+    "GRID A100-40C",
+    "A40-48Q",
+    "Radeon RX 7900 XTX",
+    "H1000",
+    "sm_120",
+    "x" * 500,
 )
 def test_a_name_that_is_none_or_says_too_little(written: str) -> None:
     assert MATRIX.find_gpu(written) is None
@@ -200,6 +196,6 @@ def test_a_gpu_named_twice_is_refused(value: str) -> None:
     assert reading.problem.kind == "twice"
 
 
-@every(["0", "0,1", U0, f"{U0},{U1}", "0,-1", "1,", "MIG-8c1d", "17"])
+@every("0", "0,1", U0, f"{U0},{U1}", "0,-1", "1,", "MIG-8c1d", "17")
 def test_nothing_is_wrong_where_the_gpus_are_not_known(value: str) -> None:
     assert read_visible(value, None).problem is None

@@ -12,25 +12,24 @@ from hypothesis import strategies as st
 
 from envcheck.text.toml import TomlError, loads
 from envcheck.text.toml_lines import Path, line_of, lines_of
+from tests.every import cases
 
 _DOTS = "b" + ".b" * 19_000
 
 
-@pytest.mark.parametrize(
-    ("text", "line"),
-    [
-        (f"{_DOTS} = 1", 1),
-        (f'"a".{_DOTS} = 1', 1),
-        (f"'a' . {_DOTS} = 1", 1),
-        (f"x = 1\n[{_DOTS}]", 2),
-        (f"[['a'.{_DOTS}]]", 1),
-        (f"x = {{ a.{_DOTS} = 1 }}", 1),
-        (f"x = [ # don't\n1, {{ a.{_DOTS} = 1 }} ]", 2),
-        (f'x = ["""\n"""", {{ a.{_DOTS} = 1 }} ]', 2),
-        (f'x = ["""\\"""\\\\""", {{ a.{_DOTS} = 1 }} ]', 1),
-        (f"x = ['\\', {{ a.{_DOTS} = 1 }} ]", 1),
-        (f"x = '''\n'''\n\"\\\\\".{_DOTS} = 1", 3),
-    ],
+@cases(
+    "text, line",
+    (f"{_DOTS} = 1", 1),
+    (f'"a".{_DOTS} = 1', 1),
+    (f"'a' . {_DOTS} = 1", 1),
+    (f"x = 1\n[{_DOTS}]", 2),
+    (f"[['a'.{_DOTS}]]", 1),
+    (f"x = {{ a.{_DOTS} = 1 }}", 1),
+    (f"x = [ # don't\n1, {{ a.{_DOTS} = 1 }} ]", 2),
+    (f'x = ["""\n"""", {{ a.{_DOTS} = 1 }} ]', 2),
+    (f'x = ["""\\"""\\\\""", {{ a.{_DOTS} = 1 }} ]', 1),
+    (f"x = ['\\', {{ a.{_DOTS} = 1 }} ]", 1),
+    (f"x = '''\n'''\n\"\\\\\".{_DOTS} = 1", 3),
 )
 def test_a_key_with_many_dots_is_refused_before_it_is_parsed(
     text: str, line: int, monkeypatch: pytest.MonkeyPatch
@@ -41,7 +40,7 @@ def test_a_key_with_many_dots_is_refused_before_it_is_parsed(
     assert raised.value.line == line
 
 
-@pytest.mark.parametrize("row", ["k{} = 1\n", "[k{}]\n", "k.k{}.x = {{}}\n", '"k{}".x = 1\n'])
+@cases("row", "k{} = 1\n", "[k{}]\n", "k.k{}.x = {{}}\n", '"k{}".x = 1\n')
 def test_more_keys_than_any_lock_file_has_are_refused_before_they_are_parsed(
     row: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

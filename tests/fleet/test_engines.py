@@ -24,6 +24,7 @@ from envcheck.fleet.engines.launch import Command, run_all
 from envcheck.fleet.keep import file_name
 from envcheck.fleet.record import Fleet
 from tests.cli.calling import envcheck
+from tests.every import cases
 from tests.fleet.made import healthy
 from tests.installed import INSTALLED
 
@@ -131,15 +132,12 @@ def test_answers_are_kept_and_read_again(tmp_path: Path) -> None:
     assert [node.path for node in found.nodes] == ["kept/here/one.json", "kept/here/user@two.json"]
 
 
-@pytest.mark.parametrize(
-    ("name", "told"),
-    [("../../etc/x", "_.._etc_x"), ("..", "_"), ("a b", "a_b"), ("", "_"), ("é", "_"), ("n1.x", "n1.x")],
-)
+@cases("name, told", ("../../etc/x", "_.._etc_x"), ("..", "_"), ("a b", "a_b"), ("", "_"), ("é", "_"), ("n1.x", "n1.x"))
 def test_a_node_cannot_choose_a_folder(name: str, told: str) -> None:
     assert file_name(name) == told
 
 
-@pytest.mark.parametrize(("line", "number"), [("-oProxyCommand=x", 1), ("ok\ntwo words", 2), ("a\x1bb", 1)])
+@cases("line, number", ("-oProxyCommand=x", 1), ("ok\ntwo words", 2), ("a\x1bb", 1))
 def test_a_host_that_is_an_option_is_refused(line: str, number: int) -> None:
     with pytest.raises(UsageError, match=f"line {number} is not a host name"):
         hosts.answers(line, Ask(("true",)), jobs=1, timeout=1)
@@ -187,7 +185,7 @@ def wait_until_read(pipe: IO[bytes]) -> None:
     time.sleep(0.5)
 
 
-@pytest.mark.parametrize("asked", [signal.SIGINT, signal.SIGTERM])
+@cases("asked", signal.SIGINT, signal.SIGTERM)
 def test_an_interrupt_while_reports_come_on_stdin_keeps_those_that_came(tmp_path: Path, asked: int) -> None:
     lines = [json.dumps(report).encode() + b"\n" for report in healthy(4)]
     command = [sys.executable, "-m", "envcheck", "fleet", "--reports", "-", "--format", "jsonl"]
@@ -254,29 +252,25 @@ def test_a_program_that_is_not_there_is_told() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("out", "content"),
-    [
-        (b'{"a": 1}', b'{"a": 1}'),
-        (b'\n  {"a": 1}', b'  {"a": 1}'),
-        (b'Hello {you}\n{"a": 1}\n', b'{"a": 1}'),
-        (b"Hello {you}\n", b""),
-        (b'{"level": "info"}\n{"schema_version": "1.0"}\n', b'{"schema_version": "1.0"}'),
-        (b'{"level": "info"}\n{\n  "schema_version": "1.0"\n}\nwarning\n', b'{\n  "schema_version": "1.0"\n}'),
-        (b'motd\n{"collected": "1", "runs": [\n', b'{"collected": "1", "runs": [\n'),
-    ],
+@cases(
+    "out, content",
+    (b'{"a": 1}', b'{"a": 1}'),
+    (b'\n  {"a": 1}', b'  {"a": 1}'),
+    (b'Hello {you}\n{"a": 1}\n', b'{"a": 1}'),
+    (b"Hello {you}\n", b""),
+    (b'{"level": "info"}\n{"schema_version": "1.0"}\n', b'{"schema_version": "1.0"}'),
+    (b'{"level": "info"}\n{\n  "schema_version": "1.0"\n}\nwarning\n', b'{\n  "schema_version": "1.0"\n}'),
+    (b'motd\n{"collected": "1", "runs": [\n', b'{"collected": "1", "runs": [\n'),
 )
 def test_a_report_follows_what_a_login_shell_prints(out: bytes, content: bytes) -> None:
     assert launch.read_answer("n", out, b"", 0).content == content
 
 
-@pytest.mark.parametrize(
-    ("err", "told"),
-    [
-        (b"", "no answer within 9 s"),
-        (b"srun: job 4711 queued and waiting for resources\n", "the job is queued and waiting for resources"),
-        (b"one\n\x1b[31mtwo\n \n", ": "),
-    ],
+@cases(
+    "err, told",
+    (b"", "no answer within 9 s"),
+    (b"srun: job 4711 queued and waiting for resources\n", "the job is queued and waiting for resources"),
+    (b"one\n\x1b[31mtwo\n \n", ": "),
 )
 def test_what_a_late_node_said_last_is_told(err: bytes, told: str) -> None:
     said = launch.no_answer(9, err)
@@ -284,7 +278,7 @@ def test_what_a_late_node_said_last_is_told(err: bytes, told: str) -> None:
     assert "\x1b" not in said
 
 
-@pytest.mark.parametrize("command", ["", "  ", "'unclosed"])
+@cases("command", "", "  ", "'unclosed")
 def test_a_wrong_command_is_refused(command: str) -> None:
     with pytest.raises(UsageError, match="--command"):
         asked(command)
@@ -329,15 +323,13 @@ case "$3" in n[[]*) echo n1 n2 n3 n4;; *) echo "$3" | tr , ' ';; esac
 """
 
 
-@pytest.mark.parametrize(
-    ("options", "within", "asked"),
-    [
-        ("-x n2", "", ["n1"]),
-        ("--exclude=n1,n4", "", ["n2"]),
-        ("-xn2", "n[1-4]", ["n1", "n3", "n4"]),
-        ("--nodelist n1,n3", "n[1-4]", ["n1", "n3"]),
-        ("-x /etc/excluded", "n1,n2", ["n1", "n2"]),
-    ],
+@cases(
+    "options, within, asked",
+    ("-x n2", "", ["n1"]),
+    ("--exclude=n1,n4", "", ["n2"]),
+    ("-xn2", "n[1-4]", ["n1", "n3", "n4"]),
+    ("--nodelist n1,n3", "n[1-4]", ["n1", "n3"]),
+    ("-x /etc/excluded", "n1,n2", ["n1", "n2"]),
 )
 def test_nodes_that_the_options_leave_out_are_not_asked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: str, within: str, asked: list[str]
@@ -371,14 +363,12 @@ def test_slurm_that_fails_is_told(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("own", "kept"),
-    [
-        (["-p", "gpu", "-w", "a,b"], ["-p", "gpu"]),
-        (["-wa", "--exclusive"], ["--exclusive"]),
-        (["--nodelist=a", "-t", "5"], ["-t", "5"]),
-        (["--nodelist", "a"], []),
-    ],
+@cases(
+    "own, kept",
+    (["-p", "gpu", "-w", "a,b"], ["-p", "gpu"]),
+    (["-wa", "--exclusive"], ["--exclusive"]),
+    (["--nodelist=a", "-t", "5"], ["-t", "5"]),
+    (["--nodelist", "a"], []),
 )
 def test_the_choice_of_nodes_is_left_to_each_srun(own: list[str], kept: list[str]) -> None:
     assert slurm._without_nodes(own) == kept

@@ -29,6 +29,7 @@ from envcheck.fleet.slow import limits
 from envcheck.pipeline.request import Request
 from envcheck.report import Options
 from tests.cli.calling import envcheck
+from tests.every import cases
 from tests.fleet.made import KIND, Planted, healthy, make_fleet
 from tests.report.foreign import ATTACKS
 from tests.thorough import examples
@@ -79,7 +80,7 @@ def write(folder: Path, reports: list[dict[str, Any]]) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@cases("seed", 1, 2)
 def test_every_planted_difference_is_found_and_none_invented(tmp_path: Path, seed: int) -> None:
     planted = make_fleet(tmp_path, 240, seed)
     assert len(planted.differences) == 11
@@ -140,7 +141,7 @@ def called(host: str) -> list[dict[str, Any]]:
     return made
 
 
-@pytest.mark.parametrize("host", ["late", "numpy", "torch", "localhost", "x" * 300, ".*", "node00001.example.org"])
+@cases("host", "late", "numpy", "torch", "localhost", "x" * 300, ".*", "node00001.example.org")
 def test_a_node_may_be_called_as_its_facts_are(tmp_path: Path, host: str) -> None:
     """``late`` is a part of the package tabulate."""
     for number, report in enumerate(called(host)):
@@ -221,20 +222,18 @@ def test_serials_are_told_only_if_asked_for(tmp_path: Path) -> None:
 # The limits of a figure.
 
 
-@pytest.mark.parametrize(
-    ("unit", "count", "median", "mad", "value", "status"),
-    [
-        ("B/s", 100, 100.0, 0.1, 95.5, None),  # far out, and not slow enough to matter
-        ("B/s", 100, 100.0, 0.1, 94.0, "warn"),
-        ("B/s", 100, 100.0, 0.1, 84.0, "fail"),
-        ("B/s", 100, 100.0, 5.0, 80.0, None),  # as slow as others of a wide distribution
-        ("B/s", 3, 100.0, 0.0, 10.0, None),  # too few to tell
-        ("B/s", 100, 100.0, 0.0, 90.0, "warn"),
-        ("s", 100, 100.0, 0.1, 104.0, None),
-        ("s", 100, 100.0, 0.1, 90.0, None),  # faster
-        ("s", 100, 100.0, 0.1, 110.0, "warn"),
-        ("s", 100, 100.0, 0.1, 130.0, "fail"),
-    ],
+@cases(
+    "unit, count, median, mad, value, status",
+    ("B/s", 100, 100.0, 0.1, 95.5, None),  # far out, and not slow enough to matter
+    ("B/s", 100, 100.0, 0.1, 94.0, "warn"),
+    ("B/s", 100, 100.0, 0.1, 84.0, "fail"),
+    ("B/s", 100, 100.0, 5.0, 80.0, None),  # as slow as others of a wide distribution
+    ("B/s", 3, 100.0, 0.0, 10.0, None),  # too few to tell
+    ("B/s", 100, 100.0, 0.0, 90.0, "warn"),
+    ("s", 100, 100.0, 0.1, 104.0, None),
+    ("s", 100, 100.0, 0.1, 90.0, None),  # faster
+    ("s", 100, 100.0, 0.1, 110.0, "warn"),
+    ("s", 100, 100.0, 0.1, 130.0, "fail"),
 )
 def test_when_a_figure_is_slow(
     unit: str, count: int, median: float, mad: float, value: float, status: str | None
@@ -273,15 +272,13 @@ def test_a_fleet_report_is_read_again_as_it_was(fleet: Fleet) -> None:
     assert saved.read("".join(saved.write(fleet)).encode()) == fleet
 
 
-@pytest.mark.parametrize(
-    ("content", "told"),
-    [
-        (b"", "not a fleet report"),
-        (b"{}", "not a fleet report"),
-        (b'{"record":"fleet"}\n', "not a fleet report of this version"),
-        (b'{"record":"fleet","nodes":\n', "cut off or damaged"),
-        (b'{"record":"fleet"' + b"[" * 100_000, "damaged"),
-    ],
+@cases(
+    "content, told",
+    (b"", "not a fleet report"),
+    (b"{}", "not a fleet report"),
+    (b'{"record":"fleet"}\n', "not a fleet report of this version"),
+    (b'{"record":"fleet","nodes":\n', "cut off or damaged"),
+    (b'{"record":"fleet"' + b"[" * 100_000, "damaged"),
 )
 def test_what_is_no_fleet_report_is_refused(content: bytes, told: str) -> None:
     with pytest.raises(UsageError, match=told):
@@ -291,17 +288,15 @@ def test_what_is_no_fleet_report_is_refused(content: bytes, told: str) -> None:
 # Names and pages.
 
 
-@pytest.mark.parametrize(
-    ("names", "told"),
-    [
-        (["gpu3", "gpu1", "gpu2", "gpu2"], ["gpu[1-3]"]),
-        (["gpu001", "gpu003", "gpu002", "gpu010"], ["gpu[001-003,010]"]),
-        (["a-1-x", "a-2-x", "b"], ["a-[1-2]-x", "b"]),
-        (["gpu7"], ["gpu7"]),
-        (["login", "gpu08", "gpu9"], ["gpu08", "gpu9", "login"]),
-        (["n0", "n1", "n2"], ["n[0-2]"]),
-        (["n[1-3]", "a,b", "a b", 'a"b', ""], ['""', '"a b"', '"a"b"', '"a,b"', '"n[1-3]"']),
-    ],
+@cases(
+    "names, told",
+    (["gpu3", "gpu1", "gpu2", "gpu2"], ["gpu[1-3]"]),
+    (["gpu001", "gpu003", "gpu002", "gpu010"], ["gpu[001-003,010]"]),
+    (["a-1-x", "a-2-x", "b"], ["a-[1-2]-x", "b"]),
+    (["gpu7"], ["gpu7"]),
+    (["login", "gpu08", "gpu9"], ["gpu08", "gpu9", "login"]),
+    (["n0", "n1", "n2"], ["n[0-2]"]),
+    (["n[1-3]", "a,b", "a b", 'a"b', ""], ['""', '"a b"', '"a"b"', '"a,b"', '"n[1-3]"']),
 )
 def test_names_are_folded(names: list[str], told: list[str]) -> None:
     assert folded(names) == told
@@ -339,7 +334,7 @@ def test_large_answers_are_not_kept_by_the_hundred() -> None:
     assert [len(batch) for batch in _batches(first, coming)] == [4, 4, 2]
 
 
-@pytest.mark.parametrize(("nodes", "told"), [(1, "1 node, 4 GPUs: 1 pass"), (2, "2 nodes, 8 GPUs: 2 pass")])
+@cases("nodes, told", (1, "1 node, 4 GPUs: 1 pass"), (2, "2 nodes, 8 GPUs: 2 pass"))
 def test_the_nodes_are_counted(tmp_path: Path, nodes: int, told: str) -> None:
     made = fleet_of(write(tmp_path, healthy(nodes)))
     assert told in text.render(made, Options())
@@ -465,14 +460,12 @@ def test_what_stands_between_reports_on_stdin_costs_no_other_report(tmp_path: Pa
     assert problems == {"node00000": "", "node00003": ""}
 
 
-@pytest.mark.parametrize(
-    ("arguments", "told"),
-    [
-        ((), "name where the reports come from"),
-        (("--reports", "nowhere"), "no such file, folder or pattern"),
-        (("--reports", "."), "the folder has no .json file"),
-        (("--reports", ".", "--since", "nowhere"), "cannot read nowhere"),
-    ],
+@cases(
+    "arguments, told",
+    ((), "name where the reports come from"),
+    (("--reports", "nowhere"), "no such file, folder or pattern"),
+    (("--reports", "."), "the folder has no .json file"),
+    (("--reports", ".", "--since", "nowhere"), "cannot read nowhere"),
 )
 def test_wrong_usage(tmp_path: Path, arguments: tuple[str, ...], told: str) -> None:
     result = envcheck("fleet", *arguments, cwd=tmp_path)
@@ -501,19 +494,17 @@ def kept(*reports: Examined) -> list[str]:
     return [node.path for node in found]
 
 
-@pytest.mark.parametrize(
-    ("older", "newer"),
-    [
-        ("2026-01-01T00:00:00Z", "2026-01-01T00:00:01Z"),
-        ("2026-01-01T03:00:00+02:00", "2026-01-01T02:00:00Z"),
-        ("2026-01-01T00:00:00-11:00", "2026-01-01T12:00:00Z"),
-        ("2026-01-01T00:00:00", "2026-01-01T00:00:00.5Z"),
-        ("2999-01-01T00:00:00Z", "2026-01-01T00:00:00Z"),
-        ("9999-12-31T23:59:59-12:00", "1970-01-01T00:00:00Z"),
-        ("", "1970-01-01T00:00:00Z"),
-        ("tomorrow", "1970-01-01T00:00:00Z"),
-        ("2026-01-01T00:00:00Z", "2026-01-01T00:00:00Z"),
-    ],
+@cases(
+    "older, newer",
+    ("2026-01-01T00:00:00Z", "2026-01-01T00:00:01Z"),
+    ("2026-01-01T03:00:00+02:00", "2026-01-01T02:00:00Z"),
+    ("2026-01-01T00:00:00-11:00", "2026-01-01T12:00:00Z"),
+    ("2026-01-01T00:00:00", "2026-01-01T00:00:00.5Z"),
+    ("2999-01-01T00:00:00Z", "2026-01-01T00:00:00Z"),
+    ("9999-12-31T23:59:59-12:00", "1970-01-01T00:00:00Z"),
+    ("", "1970-01-01T00:00:00Z"),
+    ("tomorrow", "1970-01-01T00:00:00Z"),
+    ("2026-01-01T00:00:00Z", "2026-01-01T00:00:00Z"),
 )
 def test_the_newest_counts_whatever_its_time_zone(older: str, newer: str) -> None:
     assert kept(report("a", older, "xy"), report("b", newer, "xy")) == ["b"]

@@ -7,15 +7,13 @@ import json
 import textwrap
 from collections.abc import Callable
 
-import pytest
-
 from benchmarks.accuracy import judge
 from envcheck.compat.load import load_matrix
 from envcheck.importers import read_text
 from envcheck.importers.kit.paste import Paste
 from envcheck.rules.engine.cause import primary
 from envcheck.rules.engine.evaluate import framework_importance
-from tests.every import every
+from tests.every import cases, every
 from tests.importers.forms import FORMS
 from tests.importers.layouts import CASES, LAYOUTS
 from tests.importers.pasting import errors_in
@@ -269,9 +267,7 @@ def test_facts_in_what_was_made_of_them(way: str, case: str) -> None:
     assert cause_of(COLLECTED[way](LAYOUTS["labels"](facts))) == wanted
 
 
-@pytest.mark.parametrize(
-    "prefix", ["> 2025-03-02T11:22:33.123456789Z ", "> worker-1  | ", "> [rank0]: ", "- > ", "> (Worker pid=7) "]
-)
+@cases("prefix", "> 2025-03-02T11:22:33.123456789Z ", "> worker-1  | ", "> [rank0]: ", "- > ", "> (Worker pid=7) ")
 def test_what_stands_before_quoted_lines(prefix: str) -> None:
     text = ERRORS["gpu-code-missing"]
     assert Paste.of(before(prefix)(text)).text == text
@@ -297,24 +293,20 @@ def test_a_broken_line_in_another_language_is_quoted_as_it_was_written() -> None
     assert error.as_written == f"{path} {rest}"
 
 
-@pytest.mark.parametrize(
+@cases(
     "line",
-    [
-        r'LoadLibrary failed with error 126 when trying to load "E:\ai\new\nvidia\onnxruntime_providers_cuda.dll"',
-        r"bin\Debug\net6.0\runtimes\win-x64\native\onnxruntime_providers_cuda.dll",
-        r'printf("CUDA error\n");',
-    ],
+    r'LoadLibrary failed with error 126 when trying to load "E:\ai\new\nvidia\onnxruntime_providers_cuda.dll"',
+    r"bin\Debug\net6.0\runtimes\win-x64\native\onnxruntime_providers_cuda.dll",
+    r'printf("CUDA error\n");',
 )
 def test_a_path_and_a_program_are_no_quoted_output(line: str) -> None:
     assert Paste.of(line).lines == (line,)
 
 
-@pytest.mark.parametrize(
+@cases(
     "text",
-    [
-        "- NVIDIA driver 550.54\nThe GPU is an A100.\nIt works.\nThat is all.",
-        "2025-03-02 11:22:33,123 - ERROR - CUDA error\nmore\nand more\nand more",
-    ],
+    "- NVIDIA driver 550.54\nThe GPU is an A100.\nIt works.\nThat is all.",
+    "2025-03-02 11:22:33,123 - ERROR - CUDA error\nmore\nand more\nand more",
 )
 def test_what_stands_before_few_lines_stays(text: str) -> None:
     assert Paste.of(text).text == text

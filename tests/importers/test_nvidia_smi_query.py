@@ -23,6 +23,7 @@ from envcheck.snapshot import (
     Throttle,
     Toolkit,
 )
+from tests.every import cases
 from tests.importers.pasting import errors_in, gpus_in, recorded
 
 SOURCE = "pasted text"
@@ -155,12 +156,10 @@ def test_processes_each_with_its_own_lines() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("devices", "count"),
-    [
-        ("    MIG Devices   : None\n", 0),
-        ("    MIG Device\n        Index   : 0\n    MIG Device\n        Index   : 1\n", 2),
-    ],
+@cases(
+    "devices, count",
+    ("    MIG Devices   : None\n", 0),
+    ("    MIG Device\n        Index   : 0\n    MIG Device\n        Index   : 1\n", 2),
 )
 def test_mig_devices(devices: str, count: int) -> None:
     found = one(f"    MIG Mode\n        Current   : Enabled\n        Pending   : Enabled\n{devices}")
@@ -252,17 +251,15 @@ def test_a_recorded_table_of_eight_gpus() -> None:
     assert read_text(recorded("h200x8_smi.txt")).observed_errors == ()
 
 
-@pytest.mark.parametrize(
-    ("banner", "release", "cuda"),
-    [
-        ("| NVIDIA-SMI 390.48                 Driver Version: 390.59                    |", "390.59", None),
-        ("| NVIDIA-SMI 450.66       Driver Version: 450.66       CUDA Version: 11.0     |", "450.66", "11.0"),
-        ("| NVIDIA-SMI 530.46                 Driver Version: 531.61       CUDA Version: 12.1     |", "531.61", "12.1"),
-        ("| NVIDIA-SMI 610.43.02     KMD Version: 610.43.02     CUDA UMD Version: 13.3     |", "610.43.02", "13.3"),
-        ("| NVIDIA-SMI 440.59   Driver Version: 440.59   CUDA Version: N/A |", "440.59", None),
-        ("Driver Version: 450.80.02    CUDA Version: 11.0", "450.80.02", "11.0"),
-        ("NVIDIA-SMI: 450.80.02", "450.80.02", None),
-    ],
+@cases(
+    "banner, release, cuda",
+    ("| NVIDIA-SMI 390.48                 Driver Version: 390.59                    |", "390.59", None),
+    ("| NVIDIA-SMI 450.66       Driver Version: 450.66       CUDA Version: 11.0     |", "450.66", "11.0"),
+    ("| NVIDIA-SMI 530.46                 Driver Version: 531.61       CUDA Version: 12.1     |", "531.61", "12.1"),
+    ("| NVIDIA-SMI 610.43.02     KMD Version: 610.43.02     CUDA UMD Version: 13.3     |", "610.43.02", "13.3"),
+    ("| NVIDIA-SMI 440.59   Driver Version: 440.59   CUDA Version: N/A |", "440.59", None),
+    ("Driver Version: 450.80.02    CUDA Version: 11.0", "450.80.02", "11.0"),
+    ("NVIDIA-SMI: 450.80.02", "450.80.02", None),
 )
 def test_banners(banner: str, release: str, cuda: str | None) -> None:
     assert (driver_in(banner).release, driver_in(banner).cuda) == (release, cuda)
@@ -363,16 +360,14 @@ EMPTY = """\
 """
 
 
-@pytest.mark.parametrize(
-    ("below", "counts"),
-    [
-        (BOX + INSTANCES, [2, 0, None]),
-        (BOX + EMPTY, [0, 0, None]),
-        (BOX + EMPTY + "\n| Processes:  |\n", [0, 0, None]),
-        (BOX + INSTANCES[: INSTANCES.rindex("\n+")], [None, None, None]),
-        (BOX, [None, None, None]),
-        ("", [None, None, None]),
-    ],
+@cases(
+    "below, counts",
+    (BOX + INSTANCES, [2, 0, None]),
+    (BOX + EMPTY, [0, 0, None]),
+    (BOX + EMPTY + "\n| Processes:  |\n", [0, 0, None]),
+    (BOX + INSTANCES[: INSTANCES.rindex("\n+")], [None, None, None]),
+    (BOX, [None, None, None]),
+    ("", [None, None, None]),
     ids=["instances", "none", "none, and more below", "cut off", "cut off at once", "no box"],
 )
 def test_the_box_of_mig_devices(below: str, counts: list[int | None]) -> None:

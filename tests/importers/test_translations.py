@@ -199,37 +199,33 @@ def test_a_translated_line_is_read_as_the_english_one(line: str, english: str) -
 
 
 @every(
-    [
-        ("cuda-library-missing", "ImportError: libcudart.so.11.0: Kann die Shared-Object-Datei nicht öffnen: Datei oder Verzeichnis nicht gefunden"),
-        ("driver-not-installed", "root@gpu01:~# nvidia-smi\nbash: nvidia-smi：未找到命令"),
-        ("driver-not-installed", "$ nvidia-smi\nbash: nvidia-smi : commande introuvable"),
-        ("driver-not-installed", "$ nvidia-smi\n找不到命令 “nvidia-smi”，但可以通过以下软件包安装它：\nsudo apt install nvidia-utils-470"),
-        ("driver-not-installed", 'PS C:\\> nvidia-smi\nnvidia-smi : 无法将"nvidia-smi"项识别为 cmdlet、函数、脚本文件或可运行程序的名称。'),
-        ("driver-not-installed", "C:\\>nvidia-smi\nnvidia-smi 不是内部或外部命令，也不是可运行的程序\n或批处理文件。"),
-        ("toolkit-missing", "编译时提示nvcc不是内部或外部命令"),
-        ("toolkit-missing", 'C:\\>nvcc -V\nDer Befehl "nvcc" ist entweder falsch geschrieben oder\nkonnte nicht gefunden werden.'),
-        ("toolkit-missing", "a.cu:1:10: 致命错误：cuda_runtime.h：没有那个文件或目录\n编译中断。"),
-        ("toolkit-missing", "a.cu(1): fatal error C1083: include ファイルを開けません。'cuda_runtime.h':No such file or directory"),
-        ("library-not-found", "    from torch._C import *\nImportError: DLL load failed: Le module spécifié est introuvable."),
-        ("extension-built-for-other-torch", "ImportError: DLL load failed while importing flash_attn_2_cuda: 找不到指定的程序。"),
-        ("driver-packages-conflict", "Die folgenden Pakete haben unerfüllte Abhängigkeiten:\n nvidia-driver-535 : Hängt ab von: nvidia-dkms-535 (>= 535.54.03) soll aber nicht installiert werden\nE: Probleme können nicht korrigiert werden, Sie haben zurückgehaltene defekte Pakete."),
-        ("driver-packages-conflict", " libnvidia-gl-535 : Зависит: libnvidia-common-535 (= 535.54) но 535.60 будет установлен"),
-        ("cpu-lacks-instructions", "$ python -c 'import tensorflow'\n非法指令 （核心已转储）"),
-        ("secure-boot-blocks-module", "modprobe: ERROR: could not insert 'nvidia': La clé a été rejetée par le service"),
-        ("library-not-found", "/usr/bin/ld: -lcudart が見つかりません: そのようなファイルやディレクトリはありません\ncollect2: error: ld returned 1 exit status"),
-    ]
+    ("cuda-library-missing", "ImportError: libcudart.so.11.0: Kann die Shared-Object-Datei nicht öffnen: Datei oder Verzeichnis nicht gefunden"),
+    ("driver-not-installed", "root@gpu01:~# nvidia-smi\nbash: nvidia-smi：未找到命令"),
+    ("driver-not-installed", "$ nvidia-smi\nbash: nvidia-smi : commande introuvable"),
+    ("driver-not-installed", "$ nvidia-smi\n找不到命令 “nvidia-smi”，但可以通过以下软件包安装它：\nsudo apt install nvidia-utils-470"),
+    ("driver-not-installed", 'PS C:\\> nvidia-smi\nnvidia-smi : 无法将"nvidia-smi"项识别为 cmdlet、函数、脚本文件或可运行程序的名称。'),
+    ("driver-not-installed", "C:\\>nvidia-smi\nnvidia-smi 不是内部或外部命令，也不是可运行的程序\n或批处理文件。"),
+    ("toolkit-missing", "编译时提示nvcc不是内部或外部命令"),
+    ("toolkit-missing", 'C:\\>nvcc -V\nDer Befehl "nvcc" ist entweder falsch geschrieben oder\nkonnte nicht gefunden werden.'),
+    ("toolkit-missing", "a.cu:1:10: 致命错误：cuda_runtime.h：没有那个文件或目录\n编译中断。"),
+    ("toolkit-missing", "a.cu(1): fatal error C1083: include ファイルを開けません。'cuda_runtime.h':No such file or directory"),
+    ("library-not-found", "    from torch._C import *\nImportError: DLL load failed: Le module spécifié est introuvable."),
+    ("extension-built-for-other-torch", "ImportError: DLL load failed while importing flash_attn_2_cuda: 找不到指定的程序。"),
+    ("driver-packages-conflict", "Die folgenden Pakete haben unerfüllte Abhängigkeiten:\n nvidia-driver-535 : Hängt ab von: nvidia-dkms-535 (>= 535.54.03) soll aber nicht installiert werden\nE: Probleme können nicht korrigiert werden, Sie haben zurückgehaltene defekte Pakete."),
+    ("driver-packages-conflict", " libnvidia-gl-535 : Зависит: libnvidia-common-535 (= 535.54) но 535.60 будет установлен"),
+    ("cpu-lacks-instructions", "$ python -c 'import tensorflow'\n非法指令 （核心已转储）"),
+    ("secure-boot-blocks-module", "modprobe: ERROR: could not insert 'nvidia': La clé a été rejetée par le service"),
+    ("library-not-found", "/usr/bin/ld: -lcudart が見つかりません: そのようなファイルやディレクトリはありません\ncollect2: error: ld returned 1 exit status"),
 )  # fmt: skip
 def test_the_cause_of_a_text(cause: str, text: str) -> None:
     assert cause_in(text) == cause
 
 
 @every(
-    [
-        "显卡正常，nvidia-smi 没有那个文件或目录 的问题已经解决",
-        "PyTorch 2.5.1 mit CUDA 12.4 auf einer RTX 3090, alles läuft ohne Fehler.",
-        "デフォルト: エラーなし",
-        "default: 3, fout: geen",
-    ]
+    "显卡正常，nvidia-smi 没有那个文件或目录 的问题已经解决",
+    "PyTorch 2.5.1 mit CUDA 12.4 auf einer RTX 3090, alles läuft ohne Fehler.",
+    "デフォルト: エラーなし",
+    "default: 3, fout: geen",
 )
 def test_prose_raises_no_alarm(text: str) -> None:
     assert cause_in(f"RTX 3090, driver 550.54.15, PyTorch 2.5.1+cu124\n{text}") is None
@@ -264,17 +260,15 @@ def test_words_of_scripts_without_blanks_stay_apart() -> None:
 
 
 @every(
-    [
-        "\n".join(
-            [f"{quote * 3_900} は、内部コマンドまたは外部コマンド"[:LINE_LIMIT] for quote in "'\"“«" for _ in range(40)]
-        ),
-        "\n".join(["a" * 3_900 + " 패키지를 찾을 수 없습니다"] * 130),
-        "\n".join([("Paket " + "x" * 200) * 19 + " kann nicht gefunden"] * 130),
-        "\n".join(["正试图覆盖" * 700 + "，它同时被包含于软件包"] * 130),
-        "\n".join([line for line, _ in translated()] * 2)[: 1 << 19],
-        "\n".join([" ".join(line for line, _ in translated())[:LINE_LIMIT]] * 130),
-        "\n".join(f"{number} 错误：没有那个文件或目录 cuda" for number in range(100_000)),
-    ]
+    "\n".join(
+        [f"{quote * 3_900} は、内部コマンドまたは外部コマンド"[:LINE_LIMIT] for quote in "'\"“«" for _ in range(40)]
+    ),
+    "\n".join(["a" * 3_900 + " 패키지를 찾을 수 없습니다"] * 130),
+    "\n".join([("Paket " + "x" * 200) * 19 + " kann nicht gefunden"] * 130),
+    "\n".join(["正试图覆盖" * 700 + "，它同时被包含于软件包"] * 130),
+    "\n".join([line for line, _ in translated()] * 2)[: 1 << 19],
+    "\n".join([" ".join(line for line, _ in translated())[:LINE_LIMIT]] * 130),
+    "\n".join(f"{number} 错误：没有那个文件或目录 cuda" for number in range(100_000)),
 )
 def test_many_phrases_take_little_time(text: str) -> None:
     started = time.process_time()

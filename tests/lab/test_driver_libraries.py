@@ -25,6 +25,7 @@ from probes.kit.tree import Tree
 from tests.cli.calling import ROOT, envcheck
 from tests.collect.same_snapshot import differences, steady
 from tests.collect.test_collector import collect
+from tests.every import cases
 from tests.lab import debian_driver
 from tests.probes import fake_gpus
 from tests.probes.fake_nvml import FakeLibrary, binding, fabric, listed
@@ -64,7 +65,7 @@ def finding(libraries: Path | None) -> dict[str, str | None]:
     return {"LD_LIBRARY_PATH": None if libraries is None else str(libraries)}
 
 
-@pytest.mark.parametrize("probe", ["nvml", "cuda"])
+@cases("probe", "nvml", "cuda")
 def test_asking_makes_no_device_node(probe: str, driver: tuple[str, Path]) -> None:
     node = Path("/dev/nvidiactl")
     if node.exists():
@@ -91,7 +92,7 @@ def test_nvml_without_a_kernel_module(driver: tuple[str, Path]) -> None:
     assert ran.snapshot.gpus is None
 
 
-@pytest.mark.parametrize("through", ["installed bindings", "cuda-bindings==12.9.0", "cuda-bindings==13.0.0", "none"])
+@cases("through", "installed bindings", "cuda-bindings==12.9.0", "cuda-bindings==13.0.0", "none")
 def test_cuda_without_a_kernel_module(driver: tuple[str, Path], wheel: Wheel, through: str) -> None:
     release, libraries = driver
     path = [wheel(through)] if "==" in through else []
@@ -141,12 +142,12 @@ def test_the_library_has_every_call_that_measures(driver: tuple[str, Path]) -> N
     assert {name for name in called if not {name, f"{name}_v2"} & there} == set()
 
 
-@pytest.mark.parametrize("through", ["cuda-bindings==12.9.0", "cuda-bindings==13.0.0"])
+@cases("through", "cuda-bindings==12.9.0", "cuda-bindings==13.0.0")
 def test_older_bindings_start_to_measure(driver: tuple[str, Path], wheel: Wheel, through: str) -> None:
     assert started(driver[1], wheel(through)) == "CudaError: cuInit: CUDA_ERROR_NO_DEVICE (100)"
 
 
-@pytest.mark.parametrize("probe", ["bench.memory", "bench.links"])
+@cases("probe", "bench.memory", "bench.links")
 def test_newer_bindings_say_that_they_cannot_measure(driver: tuple[str, Path], probe: str) -> None:
     release, libraries = driver
     if release == "470":
@@ -167,7 +168,7 @@ def test_no_device_node_is_left_behind(driver: tuple[str, Path]) -> None:
     assert sorted(Path("/dev").glob("nvidia*")) == before
 
 
-@pytest.mark.parametrize(("probe", "field"), [("nvml", "nvml"), ("cuda", "cuda_init")])
+@cases("probe, field", ("nvml", "nvml"), ("cuda", "cuda_init"))
 def test_no_library_at_all(probe: str, field: str) -> None:
     if sys.platform != "linux" or Path("/proc/driver/nvidia").exists():
         pytest.skip("this machine has a driver of its own")
@@ -178,7 +179,7 @@ def test_no_library_at_all(probe: str, field: str) -> None:
     assert ran.status == "absent"
 
 
-@pytest.mark.parametrize(("probe", "field"), [("nvml", "nvml"), ("cuda", "cuda_init")])
+@cases("probe, field", ("nvml", "nvml"), ("cuda", "cuda_init"))
 def test_a_torn_library_is_not_a_missing_one(driver: tuple[str, Path], tmp_path: Path, probe: str, field: str) -> None:
     _, libraries = driver
     for soname in ("libcuda.so.1", "libnvidia-ml.so.1"):
@@ -201,15 +202,13 @@ def read_with(place: str | None, monkeypatch: pytest.MonkeyPatch, gpu: Any) -> G
     return read
 
 
-@pytest.mark.parametrize(
-    ("requirement", "unknown"),
-    [
-        ("nvidia-ml-py==12.535.77", {"addressing_mode", "fabric", "processes"}),
-        ("nvidia-ml-py==12.535.161", {"addressing_mode", "fabric"}),
-        ("nvidia-ml-py==12.560.30", {"addressing_mode"}),
-        ("nvidia-ml-py==12.575.51", {"addressing_mode"}),
-        ("nvidia-ml-py==13.580.82", set()),
-    ],
+@cases(
+    "requirement, unknown",
+    ("nvidia-ml-py==12.535.77", {"addressing_mode", "fabric", "processes"}),
+    ("nvidia-ml-py==12.535.161", {"addressing_mode", "fabric"}),
+    ("nvidia-ml-py==12.560.30", {"addressing_mode"}),
+    ("nvidia-ml-py==12.575.51", {"addressing_mode"}),
+    ("nvidia-ml-py==13.580.82", set()),
 )
 def test_older_bindings_read_the_same(
     wheel: Wheel,
@@ -347,17 +346,15 @@ def judged(first: Path, real: Path) -> Snapshot:
     return merge([*parts, Snapshot(variables=named, platform=Platform(os="linux", container="none"))])
 
 
-@pytest.mark.parametrize(
-    ("damage", "name", "why"),
-    [
-        (empty, CUDA, "it is empty"),
-        (text, CUDA, "it is not an ELF file"),
-        (cut, CUDA, "it is cut off"),
-        (folder, CUDA, "it is a folder"),
-        (stub, CUDA, "it is a link-time stub"),
-        (empty, NVML, "it is empty"),
-        (cut, NVML, "it is cut off"),
-    ],
+@cases(
+    "damage, name, why",
+    (empty, CUDA, "it is empty"),
+    (text, CUDA, "it is not an ELF file"),
+    (cut, CUDA, "it is cut off"),
+    (folder, CUDA, "it is a folder"),
+    (stub, CUDA, "it is a link-time stub"),
+    (empty, NVML, "it is empty"),
+    (cut, NVML, "it is cut off"),
 )
 def test_the_file_and_the_variable_are_named(
     damage: Callable[[Path, Path], None], name: str, why: str, real: Path, tmp_path: Path

@@ -18,6 +18,7 @@ from probes.measuring import kernels
 from probes.measuring.device import Unavailable
 from probes.measuring.kernels import FOLDER, STANDARD, CompileError, Compiler, Nvrtc, prepared_name
 from probes.measuring.variants import Variant, variants
+from tests.every import cases
 from tests.kernels.nvrtc_wheels import WHEELS, nvrtc
 
 pytestmark = pytest.mark.lab
@@ -137,9 +138,7 @@ def prepared(compilers: dict[str, Nvrtc], folder: Path, tmp_path_factory: pytest
 
 
 @by_variant
-@pytest.mark.parametrize(
-    "capability", [(5, 0), (5, 3), (6, 1), (7, 5), (8, 0), (8, 6), (8, 9), (9, 0), (10, 3), (11, 0), (12, 1), (13, 7)]
-)
+@cases("capability", (5, 0), (5, 3), (6, 1), (7, 5), (8, 0), (8, 6), (8, 9), (9, 0), (10, 3), (11, 0), (12, 1), (13, 7))
 def test_every_gpu_finds_code(
     variant: Variant, capability: tuple[int, int], prepared: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

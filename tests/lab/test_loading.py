@@ -20,6 +20,7 @@ from probes.installations.parts import Ask, Preload, examined
 from probes.kit.tree import Tree
 from probes.loader.script import _STARTED, called, imported, started
 from probes.python.site import Site
+from tests.every import cases
 from tests.probes.loader.loading_builds import GCC, REASON, Workshop, runpath
 
 pytestmark = pytest.mark.lab
@@ -178,7 +179,7 @@ def test_cusparse_without_and_with_nvjitlink(cuda: Lab) -> None:
     assert {nvjitlink, cusparse} <= truth
 
 
-@pytest.mark.parametrize("shadowed", [False, True])
+@cases("shadowed", False, True)
 def test_the_parts_of_cudnn(cuda: Lab, tmp_path: Path, *, shadowed: bool) -> None:
     """cuDNN opens its parts by name once it is called: LD_LIBRARY_PATH comes before the folder that it lies in."""
     cudnn = cuda.at("nvidia/cudnn/lib/libcudnn.so.9")

@@ -8,14 +8,13 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
 from envcheck.compat.families import row_of
 from envcheck.compat.load import load_matrix
 from envcheck.compat.relations.libraries import cuda_majors
 from envcheck.compat.tables import Trait
 from envcheck.rules.facts.library_names import name_of, toolkit_extra, wheel_of, wheel_with
 from probes.kit import library_names
+from tests.every import cases
 
 ROOT = Path(__file__).parents[2] / "envcheck"
 READERS_OF_FORMATS = ("importers/", "tui/")
@@ -157,43 +156,41 @@ OF_OTHERS = {
 """Modules that name several projects' frameworks for what only they know of them."""
 
 
-@pytest.mark.parametrize(
-    ("trait", "with_it", "without"),
-    [
-        ("falls-back-to-cpu", ("tensorflow-gpu", "jax-cuda12-plugin", "onnxruntime-gpu"), ("torch", "jax")),
-        ("compiles-at-run-time", ("jax", "jax-cuda13-plugin", "cupy-cuda12x", "amd-cupy"), ("torch", "onnxruntime")),
-        (
-            "builds-listed",
-            ("tensorflow", "tensorflow-gpu", "onnxruntime-gpu", "ctranslate2"),
-            ("paddlepaddle-gpu", "jaxlib"),
-        ),
-        ("compiles-with-xla", ("jax", "tensorflow"), ("torch", "cupy", "tensorflow-cpu")),
-        ("no-gpu-on-windows", ("tensorflow", "tensorflow-intel", "jaxlib", "vllm"), ("torch", "tensorflow-cpu")),
-        ("own-kernels", ("flash-attn", "xformers", "transformer-engine-cu12", "vllm"), ("torch", "triton", "cupy")),
-        ("needs-its-kernels", ("flash-attn-3", "vllm", "transformer-engine-cu13"), ("flash-attn", "xformers")),
-        ("compiles-where-it-runs", ("deepspeed", "gsplat", "tinycudann"), ("torch", "flash-attn")),
-        ("toolkit-of-torch", ("deepspeed",), ("gsplat", "exllamav2")),
-        ("needs-compiled-parts", ("flash-attn", "torchvision", "bitsandbytes"), ("xformers", "torch")),
-        ("loses-compiled-parts", ("xformers",), ("flash-attn", "torchvision")),
-        ("compiled-by-pip", ("flash-attn", "transformer-engine-torch"), ("xformers", "vllm")),
-        ("cuda-of-torch", ("torchvision", "torchaudio"), ("xformers", "torch")),
-        ("distributes-torch", ("torch", "pytorch-gpu"), ("torchvision", "torch-tensorrt", "pytorch-cuda")),
-        ("released-with-torch", ("torchvision", "torch-tensorrt", "triton"), ("torch", "xformers", "flash-attn")),
-        ("on-torch-index", ("torchaudio", "xformers"), ("torchtext", "flash-attn", "triton")),
-        ("chooses-cuda-of-torch", ("pytorch-cuda", "cudatoolkit"), ("pytorch", "cpuonly", "cuda-toolkit")),
-        ("refuses-other-numpy", ("numba",), ("torch", "numba-cuda")),
-        ("binary-interface", ("numpy", "torch"), ("scipy", "transformers", "cupy-cuda12x", "pandas")),
-        ("for-a-part", ("triton", "nvidia-cudnn-cu12", "nvidia-cusparselt"), ("torch", "nvidia-nccl-cu12", "cudnn")),
-        ("part-for-cuda", ("jax-cuda12-plugin", "jax-cuda13-pjrt"), ("jax", "jaxlib", "cupy-cuda12x")),
-        ("brings-cuda", ("nvidia-cuda-nvcc", "cuda-toolkit", "cuda-libraries"), ("cuda-python", "cuda-bindings")),
-        ("has-cuda-provider", ("onnxruntime-gpu", "ort-nightly-gpu"), ("onnxruntime", "onnxruntime-directml")),
-        (
-            "shares-its-folder",
-            ("onnxruntime-gpu", "tensorflow-intel", "cupy-cuda12x", "pytorch-triton-rocm", "faiss-gpu-cu12"),
-            ("onnxruntime-extensions", "tensorflow-io", "cupy-xarray", "tritonclient", "torch"),
-        ),
-        ("refuses-older-cudnn", ("torch", "jaxlib", "intel-tensorflow", "tf-nightly"), ("onnxruntime-gpu", "cupy")),
-    ],
+@cases(
+    "trait, with_it, without",
+    ("falls-back-to-cpu", ("tensorflow-gpu", "jax-cuda12-plugin", "onnxruntime-gpu"), ("torch", "jax")),
+    ("compiles-at-run-time", ("jax", "jax-cuda13-plugin", "cupy-cuda12x", "amd-cupy"), ("torch", "onnxruntime")),
+    (
+        "builds-listed",
+        ("tensorflow", "tensorflow-gpu", "onnxruntime-gpu", "ctranslate2"),
+        ("paddlepaddle-gpu", "jaxlib"),
+    ),
+    ("compiles-with-xla", ("jax", "tensorflow"), ("torch", "cupy", "tensorflow-cpu")),
+    ("no-gpu-on-windows", ("tensorflow", "tensorflow-intel", "jaxlib", "vllm"), ("torch", "tensorflow-cpu")),
+    ("own-kernels", ("flash-attn", "xformers", "transformer-engine-cu12", "vllm"), ("torch", "triton", "cupy")),
+    ("needs-its-kernels", ("flash-attn-3", "vllm", "transformer-engine-cu13"), ("flash-attn", "xformers")),
+    ("compiles-where-it-runs", ("deepspeed", "gsplat", "tinycudann"), ("torch", "flash-attn")),
+    ("toolkit-of-torch", ("deepspeed",), ("gsplat", "exllamav2")),
+    ("needs-compiled-parts", ("flash-attn", "torchvision", "bitsandbytes"), ("xformers", "torch")),
+    ("loses-compiled-parts", ("xformers",), ("flash-attn", "torchvision")),
+    ("compiled-by-pip", ("flash-attn", "transformer-engine-torch"), ("xformers", "vllm")),
+    ("cuda-of-torch", ("torchvision", "torchaudio"), ("xformers", "torch")),
+    ("distributes-torch", ("torch", "pytorch-gpu"), ("torchvision", "torch-tensorrt", "pytorch-cuda")),
+    ("released-with-torch", ("torchvision", "torch-tensorrt", "triton"), ("torch", "xformers", "flash-attn")),
+    ("on-torch-index", ("torchaudio", "xformers"), ("torchtext", "flash-attn", "triton")),
+    ("chooses-cuda-of-torch", ("pytorch-cuda", "cudatoolkit"), ("pytorch", "cpuonly", "cuda-toolkit")),
+    ("refuses-other-numpy", ("numba",), ("torch", "numba-cuda")),
+    ("binary-interface", ("numpy", "torch"), ("scipy", "transformers", "cupy-cuda12x", "pandas")),
+    ("for-a-part", ("triton", "nvidia-cudnn-cu12", "nvidia-cusparselt"), ("torch", "nvidia-nccl-cu12", "cudnn")),
+    ("part-for-cuda", ("jax-cuda12-plugin", "jax-cuda13-pjrt"), ("jax", "jaxlib", "cupy-cuda12x")),
+    ("brings-cuda", ("nvidia-cuda-nvcc", "cuda-toolkit", "cuda-libraries"), ("cuda-python", "cuda-bindings")),
+    ("has-cuda-provider", ("onnxruntime-gpu", "ort-nightly-gpu"), ("onnxruntime", "onnxruntime-directml")),
+    (
+        "shares-its-folder",
+        ("onnxruntime-gpu", "tensorflow-intel", "cupy-cuda12x", "pytorch-triton-rocm", "faiss-gpu-cu12"),
+        ("onnxruntime-extensions", "tensorflow-io", "cupy-xarray", "tritonclient", "torch"),
+    ),
+    ("refuses-older-cudnn", ("torch", "jaxlib", "intel-tensorflow", "tf-nightly"), ("onnxruntime-gpu", "cupy")),
 )
 def test_the_traits_of_frameworks(trait: Trait, with_it: tuple[str, ...], without: tuple[str, ...]) -> None:
     matrix = load_matrix()
@@ -272,17 +269,15 @@ def test_every_file_that_a_probe_finds_is_of_the_same_family_everywhere() -> Non
     assert library_names.row_of("jpeg") is None
 
 
-@pytest.mark.parametrize(
-    ("family", "wheel", "extra"),
-    [
-        ("cublasLt", "nvidia-cublas", "cublas"),
-        ("nvrtc-builtins", "nvidia-cuda-nvrtc", "nvrtc"),
-        ("cudart", "nvidia-cuda-runtime", "cudart"),
-        ("nppial", "nvidia-npp", "npp"),
-        ("cusparseLt", "nvidia-cusparselt", None),
-        ("cudnn_ops", "nvidia-cudnn", None),
-        ("nvinfer", None, None),
-    ],
+@cases(
+    "family, wheel, extra",
+    ("cublasLt", "nvidia-cublas", "cublas"),
+    ("nvrtc-builtins", "nvidia-cuda-nvrtc", "nvrtc"),
+    ("cudart", "nvidia-cuda-runtime", "cudart"),
+    ("nppial", "nvidia-npp", "npp"),
+    ("cusparseLt", "nvidia-cusparselt", None),
+    ("cudnn_ops", "nvidia-cudnn", None),
+    ("nvinfer", None, None),
 )
 def test_wheels_come_from_the_catalogue(family: str, wheel: str | None, extra: str | None) -> None:
     assert wheel_with(family) == wheel
@@ -318,8 +313,8 @@ def _lists(tree: ast.Module) -> Iterator[str]:
             yield " ".join(str(part.value) for part in parts)
 
 
-@pytest.mark.parametrize("family", ["cublas", "cudart", "cufft", "curand", "cusolver", "cusparse", "nppc"])
-@pytest.mark.parametrize("cuda", ["8.0", "9.0", "9.1", "9.2", "10.0"])
+@cases("family", "cublas", "cudart", "cufft", "curand", "cusolver", "cusparse", "nppc")
+@cases("cuda", "8.0", "9.0", "9.1", "9.2", "10.0")
 def test_files_of_old_toolkits_carry_the_number_of_the_toolkit(family: str, cuda: str) -> None:
     assert cuda_majors(load_matrix(), family, cuda) == {int(cuda.partition(".")[0])}
 

@@ -11,6 +11,7 @@ from envcheck.compat.load import load_matrix
 from envcheck.errors import UsageError
 from envcheck.plans import read_plans
 from envcheck.snapshot import Environment
+from tests.every import cases
 from tests.plans.reading import packages, plan, versions
 
 UV = """version = 1
@@ -145,8 +146,8 @@ def plan_of_extras(folder: Path, extras: str) -> Environment:
     return read_plans([f"{folder}/pyproject.toml[{extras}]"], load_matrix(), {})
 
 
-@pytest.mark.parametrize("name", ["uv__lock", "poetry__lock", "pylock__toml", "pyproject__toml"])
-@pytest.mark.parametrize("text", ["", "a = [", "a = 1", "package = []\n", "x" + ".x" * 300 + "=1"])
+@cases("name", "uv__lock", "poetry__lock", "pylock__toml", "pyproject__toml")
+@cases("text", "", "a = [", "a = 1", "package = []\n", "x" + ".x" * 300 + "=1")
 def test_bad_toml_is_a_usage_error(tmp_path: Path, name: str, text: str) -> None:
     with pytest.raises(UsageError) as raised:
         plan(tmp_path, **{name: text})
@@ -233,7 +234,7 @@ def test_lines_builds_and_extras_of_pipfile_lock(tmp_path: Path) -> None:
     assert packages(plan(tmp_path, Pipfile__lock=private))["torch"].build is None
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{}", '{"default": 1}', "[" * 99_999])
+@cases("text", "", "[]", "{}", '{"default": 1}', "[" * 99_999)
 def test_what_is_no_pipfile_lock_is_one_sentence(tmp_path: Path, text: str) -> None:
     with pytest.raises(UsageError, match=r"Pipfile\.lock"):
         plan(tmp_path, Pipfile__lock=text)

@@ -13,6 +13,7 @@ from envcheck.checks import PLAN, Report
 from envcheck.compat.load import load_matrix
 from envcheck.compat.question.published import published
 from envcheck.errors import UsageError
+from tests.every import cases
 from tests.plans.reading import judge, named, packages, plan, versions
 
 
@@ -24,16 +25,14 @@ def test_pins_carry_the_line_on_which_they_begin(tmp_path: Path) -> None:
     assert (found["numpy"].version, found["numpy"].bounds, found["numpy"].line) == (None, ">=1.26", 6)
 
 
-@pytest.mark.parametrize(
-    ("option", "build"),
-    [
-        ("", ""),
-        ("--index-url https://download.pytorch.org/whl/cu118", "cu118"),
-        ("--extra-index-url=https://download.pytorch.org/whl/cu121/", "cu121"),
-        ("-ihttps://pypi.example/simple", ""),
-        ("--index-url https://user:secret@mirror.example/simple", None),
-        ("--find-links ./wheels", None),
-    ],
+@cases(
+    "option, build",
+    ("", ""),
+    ("--index-url https://download.pytorch.org/whl/cu118", "cu118"),
+    ("--extra-index-url=https://download.pytorch.org/whl/cu121/", "cu121"),
+    ("-ihttps://pypi.example/simple", ""),
+    ("--index-url https://user:secret@mirror.example/simple", None),
+    ("--find-links ./wheels", None),
 )
 def test_an_index_tells_the_build(tmp_path: Path, option: str, build: str | None) -> None:
     assert packages(plan(tmp_path, requirements__txt=f"{option}\ntorch==2.0.1\n"))["torch"].build == build
@@ -78,15 +77,13 @@ def test_a_wheel_tells_its_version_and_a_folder_does_not(tmp_path: Path) -> None
     assert found[""].problem is not None
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("-r https://x.example/r.txt\n", "requirements.txt:1: includes a file on the network"),
-        ("-r /etc/passwd\n", "requirements.txt:1: includes a file by an absolute path"),
-        ("-r requirements.txt\n", "requirements.txt:1: includes itself"),
-        ("-r gone.txt\n", "requirements.txt:1: cannot read"),
-        ("\0", "requirements.txt: this is no text file"),
-    ],
+@cases(
+    "text, message",
+    ("-r https://x.example/r.txt\n", "requirements.txt:1: includes a file on the network"),
+    ("-r /etc/passwd\n", "requirements.txt:1: includes a file by an absolute path"),
+    ("-r requirements.txt\n", "requirements.txt:1: includes itself"),
+    ("-r gone.txt\n", "requirements.txt:1: cannot read"),
+    ("\0", "requirements.txt: this is no text file"),
 )
 def test_what_cannot_be_read_is_one_sentence_with_its_line(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(UsageError) as raised:
@@ -152,15 +149,11 @@ def _open(report: Report) -> set[str]:
     }
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "cupy-cuda11x", "cupy-cuda13x", "flash-attn", "xformers>=0.0.20", "bitsandbytes", "numba", "numba-cuda",
-        "deepspeed", "nvidia-nccl-cu11", "nvidia-cudnn-cu13", "nvidia-cusparselt-cu13", "nvidia-dali-cuda120",
-        "faiss-gpu-cu12", "transformer-engine", "warp-lang", "mamba-ssm", "apex", "cuml-cu12", "ctranslate2>=4",
-        "exllamav2", "gsplat", "auto-gptq", "nvidia-cublas-cu11", "nvidia-cuda-runtime-cu13",
-    ],
-)  # fmt: skip
+@cases("name",
+    "cupy-cuda11x", "cupy-cuda13x", "flash-attn", "xformers>=0.0.20", "bitsandbytes", "numba", "numba-cuda",
+    "deepspeed", "nvidia-nccl-cu11", "nvidia-cudnn-cu13", "nvidia-cusparselt-cu13", "nvidia-dali-cuda120",
+    "faiss-gpu-cu12", "transformer-engine", "warp-lang", "mamba-ssm", "apex", "cuml-cu12", "ctranslate2>=4",
+    "exllamav2", "gsplat", "auto-gptq", "nvidia-cublas-cu11", "nvidia-cuda-runtime-cu13")  # fmt: skip
 def test_what_the_matrix_knows_and_no_version_pins_is_told(tmp_path: Path, name: str) -> None:
     report = _of(tmp_path, f"{TORCH}{name}\n")
     bare = name.partition(">")[0]
@@ -178,17 +171,15 @@ def test_each_open_entry_is_told_and_the_release_that_fits_the_pinned_ones_is_na
     assert named(report, PLAN, "xformers").fixes[0].text == "Pin xformers==0.0.33.post2, which fits."
 
 
-@pytest.mark.parametrize(
-    ("text", "decided"),
-    [
-        (TORCH + "triton\nnvidia-cudnn-cu12\nnvidia-nccl-cu12>=2\n", {"triton": "3.5.1", "nvidia-nccl-cu12": "2.27.5"}),
-        ("torch==2.9.1+cu130\nnvidia-cudnn-cu13\n", {"nvidia-cudnn-cu13": "9.13.0.50"}),
-        ("torch==2.9.1+cu130\nnvidia-cudnn-cu12\n", {"nvidia-cudnn-cu12": None}),
-        ("torchvision==0.24.1\ntorch>=2\ntriton\n", {"torch": "2.9.1", "triton": "3.5.1"}),
-        ("vllm==0.19.1\ntorch\n", {"torch": "2.10.0"}),
-        ("jax[cuda12]==0.7.2\njax-cuda12-plugin\njaxlib\n", {"jax-cuda12-plugin": "0.7.2", "jaxlib": "0.7.2"}),
-        ("-i https://mirror.example/simple\ntorch==2.9.1\nnvidia-cudnn-cu12\n", {"nvidia-cudnn-cu12": None}),
-    ],
+@cases(
+    "text, decided",
+    (TORCH + "triton\nnvidia-cudnn-cu12\nnvidia-nccl-cu12>=2\n", {"triton": "3.5.1", "nvidia-nccl-cu12": "2.27.5"}),
+    ("torch==2.9.1+cu130\nnvidia-cudnn-cu13\n", {"nvidia-cudnn-cu13": "9.13.0.50"}),
+    ("torch==2.9.1+cu130\nnvidia-cudnn-cu12\n", {"nvidia-cudnn-cu12": None}),
+    ("torchvision==0.24.1\ntorch>=2\ntriton\n", {"torch": "2.9.1", "triton": "3.5.1"}),
+    ("vllm==0.19.1\ntorch\n", {"torch": "2.10.0"}),
+    ("jax[cuda12]==0.7.2\njax-cuda12-plugin\njaxlib\n", {"jax-cuda12-plugin": "0.7.2", "jaxlib": "0.7.2"}),
+    ("-i https://mirror.example/simple\ntorch==2.9.1\nnvidia-cudnn-cu12\n", {"nvidia-cudnn-cu12": None}),
 )
 def test_the_requirement_of_a_pinned_package_decides(tmp_path: Path, text: str, decided: dict[str, str | None]) -> None:
     found = versions(plan(tmp_path, requirements__txt=text))
@@ -214,14 +205,12 @@ def test_a_plan_that_excludes_what_a_pinned_package_requires_is_told(tmp_path: P
     assert (_open(report), report.exit_code) == ({"triton"}, 3)
 
 
-@pytest.mark.parametrize(
-    ("text", "status"),
-    [
-        ("cupy-cuda12x>=12,<14\n", "pass"),
-        ("xformers>=0.0.16,<0.0.20\n", "fail"),
-        ("numba>=0.50,<0.60\n", _UNKNOWN),
-        ("tensorflow[and-cuda]>=2.15,<2.17\n", "pass"),
-    ],
+@cases(
+    "text, status",
+    ("cupy-cuda12x>=12,<14\n", "pass"),
+    ("xformers>=0.0.16,<0.0.20\n", "fail"),
+    ("numba>=0.50,<0.60\n", _UNKNOWN),
+    ("tensorflow[and-cuda]>=2.15,<2.17\n", "pass"),
 )
 def test_a_range_with_an_end_is_judged_by_all_known_releases(tmp_path: Path, text: str, status: str) -> None:
     check = named(_of(tmp_path, text), PLAN, text.partition(">")[0].partition("[")[0])
@@ -247,7 +236,7 @@ def test_conda_leaves_the_same_open(tmp_path: Path) -> None:
     assert _open(judge(plan(tmp_path, environment__yml=text), "gpu==A100,driver==515.105.01")) == {"cupy"}
 
 
-@pytest.mark.parametrize("release", ["cupy-cuda12x==99.0", "faiss-gpu==1.7.2", "nvidia-dali-cuda130==99.1"])
+@cases("release", "cupy-cuda12x==99.0", "faiss-gpu==1.7.2", "nvidia-dali-cuda130==99.1")
 def test_a_pinned_release_of_which_nothing_is_known_is_told(tmp_path: Path, release: str) -> None:
     report = _of(tmp_path, f"{TORCH}{release}\n")
     assert (_open(report), report.exit_code) == ({release.partition("=")[0]}, 3)

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from envcheck.snapshot import Driver, DriverLibrary, Snapshot
 from probes.loader.cache import parse
+from tests.every import cases
 from tests.probes.tiny_elf import tiny_elf
 
 RunProbe = Callable[..., tuple[Snapshot, dict[str, str]]]
@@ -112,9 +113,7 @@ def test_cache_that_names_what_is_gone(run_probe: RunProbe, build_root: BuildRoo
     assert libraries(driver) == {}
 
 
-@pytest.mark.parametrize(
-    "data", [b"", b"glibc-ld.so.cache1.1", cache(("libcuda.so.1", "/x/libcuda.so.1"))[:-3], b"\xff" * 99]
-)
+@cases("data", b"", b"glibc-ld.so.cache1.1", cache(("libcuda.so.1", "/x/libcuda.so.1"))[:-3], b"\xff" * 99)
 def test_damaged_cache_leaves_the_list_open(run_probe: RunProbe, build_root: BuildRoot, data: bytes) -> None:
     driver = look(run_probe, build_root("debian-container", {"/etc/ld.so.cache": data}))
     assert driver.libraries
@@ -212,7 +211,7 @@ BAD: Mapping[str, tuple[str, str]] = {
 
 
 @pytest.mark.parametrize("damage", BAD)
-@pytest.mark.parametrize("name", ["libcuda.so.1", "libnvidia-ml.so.1", "libnvidia-ptxjitcompiler.so.1"])
+@cases("name", "libcuda.so.1", "libnvidia-ml.so.1", "libnvidia-ptxjitcompiler.so.1")
 def test_what_the_loader_gives_up_at(run_probe: RunProbe, build_root: BuildRoot, damage: str, name: str) -> None:
     content, why = BAD[damage]
     root = build_root("ubuntu-580-open", {f"/opt/old/{name}": content})
@@ -336,18 +335,12 @@ def test_this_machine(run_probe: RunProbe) -> None:
 
 
 @pytest.mark.skipif(shutil.which("gcc") is None, reason="no compiler here")
-@pytest.mark.parametrize(
-    ("name", "code", "kind"),
-    [
-        ("libcuda.so.1", "int cuInit(unsigned f) { return 34; }", "stub"),
-        ("libcuda.so.1", "int cuInit(unsigned f) { return f ? 34 : 0; }", "driver"),
-        (
-            "libnvidia-ml.so.1",
-            'char *said(void) { return "libnvidia-ml.so in GDK package is a stub library"; }',
-            "stub",
-        ),
-        ("libnvidia-ml.so.1", 'char *said(void) { return "nvml"; }', "driver"),
-    ],
+@cases(
+    "name, code, kind",
+    ("libcuda.so.1", "int cuInit(unsigned f) { return 34; }", "stub"),
+    ("libcuda.so.1", "int cuInit(unsigned f) { return f ? 34 : 0; }", "driver"),
+    ("libnvidia-ml.so.1", 'char *said(void) { return "libnvidia-ml.so in GDK package is a stub library"; }', "stub"),
+    ("libnvidia-ml.so.1", 'char *said(void) { return "nvml"; }', "driver"),
 )
 def test_a_stub_is_known_by_what_it_holds(run_probe: RunProbe, tmp_path: Path, name: str, code: str, kind: str) -> None:
     folder = tmp_path / "opt"

@@ -13,6 +13,7 @@ from msgspec import inspect as shape
 
 from envcheck.snapshot import Snapshot, frameworks_in, items_in
 from probes.machine.kernel_log import parse_record
+from tests.every import cases
 from tests.probes.environment_trees import Tree
 
 
@@ -61,7 +62,7 @@ LONG = "9" * 5000
 NO_NUMBER = "²"  # str.isdigit() says yes, int() refuses
 
 
-@pytest.mark.parametrize("number", [LONG, NO_NUMBER], ids=["too long", "no number"])
+@cases("number", LONG, NO_NUMBER, ids=["too long", "no number"])
 def test_no_probe_fails_over_a_number_of_the_machine(number: str, tmp_path: Path, run_probe: RunProbe) -> None:
     tree = Tree(tmp_path)
     gpu = "/proc/driver/nvidia/gpus/0000:01:00.0/information"
@@ -91,7 +92,7 @@ def test_no_probe_fails_over_a_number_of_an_environment(tmp_path: Path, run_prob
         assert [each.name for each in frameworks_in(items_in(snapshot.environments)[0])] == ["torch"]
 
 
-@pytest.mark.parametrize("number", [LONG, NO_NUMBER])
+@cases("number", LONG, NO_NUMBER)
 def test_a_kernel_message_at_no_time_is_read_without_one(number: str) -> None:
     assert parse_record(f"6,1,{number},-;a message\n") == (None, "a message")
 
@@ -141,20 +142,18 @@ def test_every_module_imported_by_name_is_there() -> None:
     assert {str(file.relative_to(ROOT)): bad for file, text in sources.items() if (bad := wrong(file, text))} == {}
 
 
-@pytest.mark.parametrize(
-    ("call", "right"),
-    [
-        ('importlib.import_module("..trials.triton_kernel", __package__)', True),
-        ('import_module("..trials.triton_kernel", package=__package__)', True),
-        ('importlib.import_module(f"..frameworks.{name}", __package__)', True),
-        ('importlib.import_module("torch")', True),
-        ('importlib.import_module(".trials.triton_kernel", __package__)', False),
-        ('importlib.import_module("...trials.triton_kernel", __package__)', False),
-        ('importlib.import_module("..trials.triton_kernels", __package__)', False),
-        ('importlib.import_module(f".frameworks.{name}", __package__)', False),
-        ('importlib.import_module("..trials.triton_kernel")', False),
-        ('importlib.import_module("..trials.triton_kernel", __name__)', False),
-    ],
+@cases(
+    "call, right",
+    ('importlib.import_module("..trials.triton_kernel", __package__)', True),
+    ('import_module("..trials.triton_kernel", package=__package__)', True),
+    ('importlib.import_module(f"..frameworks.{name}", __package__)', True),
+    ('importlib.import_module("torch")', True),
+    ('importlib.import_module(".trials.triton_kernel", __package__)', False),
+    ('importlib.import_module("...trials.triton_kernel", __package__)', False),
+    ('importlib.import_module("..trials.triton_kernels", __package__)', False),
+    ('importlib.import_module(f".frameworks.{name}", __package__)', False),
+    ('importlib.import_module("..trials.triton_kernel")', False),
+    ('importlib.import_module("..trials.triton_kernel", __name__)', False),
 )
 def test_a_wrong_name_is_found(call: str, right: bool) -> None:  # noqa: FBT001
     assert (wrong(ROOT / "probes" / "deep" / "triton.py", call) == []) is right

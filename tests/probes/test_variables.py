@@ -6,10 +6,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
-import pytest
 
 from envcheck.collect.protocol import decode_fact
 from envcheck.snapshot import Snapshot, Variables
+from tests.every import cases
 
 RunProbe = Callable[..., tuple[Snapshot, dict[str, str]]]
 
@@ -43,17 +43,15 @@ def test_nothing_set_is_a_complete_answer(run_probe: RunProbe) -> None:
     assert (found.values, found.complete) == ({}, True)
 
 
-@pytest.mark.parametrize(
+@cases(
     "name",
-    [
-        "NVIDIA_API_KEY",
-        "TORCH_HUB_TOKEN",
-        "NCCL_SECRET",
-        "CUDA_PASSWORD",
-        "JAX_auth_header",
-        "TF_KEY",
-        "NVIDIA_NGC_APIKEY",
-    ],
+    "NVIDIA_API_KEY",
+    "TORCH_HUB_TOKEN",
+    "NCCL_SECRET",
+    "CUDA_PASSWORD",
+    "JAX_auth_header",
+    "TF_KEY",
+    "NVIDIA_NGC_APIKEY",
 )
 def test_secrets_are_masked(run_probe: RunProbe, name: str) -> None:
     """By the parent, at its border: the list of what looks like a secret is there alone."""
@@ -63,7 +61,7 @@ def test_secrets_are_masked(run_probe: RunProbe, name: str) -> None:
     assert variables.values == {name: "***"}
 
 
-@pytest.mark.parametrize("name", ["CUDA_CACHE_PATH", "NCCL_KEYBOARD", "CUDA_LAUNCH_BLOCKING", "TF_CPP_MIN_LOG_LEVEL"])
+@cases("name", "CUDA_CACHE_PATH", "NCCL_KEYBOARD", "CUDA_LAUNCH_BLOCKING", "TF_CPP_MIN_LOG_LEVEL")
 def test_other_names_are_shown(run_probe: RunProbe, name: str) -> None:
     assert look(run_probe, **{name: "1"}).values == {name: "1"}
 

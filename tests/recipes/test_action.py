@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tests.every import cases
 from tests.recipes.running import ACTION, ROOT, STEPS, Ran, run_step
 
 PLAN = (ROOT / "tests" / "recipes" / "plans" / "requirements.txt").read_text(encoding="utf-8")
@@ -68,9 +69,10 @@ def test_targets_and_the_configuration_count(tmp_path: Path) -> None:
     assert "--fail-on" in wrong.err
 
 
-@pytest.mark.parametrize(
-    ("name", "text"),
-    [("envcheck.toml", "[target.old]\n"), ("pyproject.toml", "[tool.other]\n[ tool . envcheck.target.old ]\n")],
+@cases(
+    "name, text",
+    ("envcheck.toml", "[target.old]\n"),
+    ("pyproject.toml", "[tool.other]\n[ tool . envcheck.target.old ]\n"),
 )
 def test_a_configuration_in_a_checkout_of_another_user_counts(tmp_path: Path, name: str, text: str) -> None:
     here = tmp_path / "repository"
@@ -92,8 +94,8 @@ def test_another_tools_configuration_in_a_checkout_does_not_matter(tmp_path: Pat
     assert check(tmp_path, plan="requirements.txt", args=FITS).status == 0
 
 
-@pytest.mark.parametrize("text", ['$(touch ran) `touch ran`; touch ran; "; touch ran; "', "*.txt", "--version"])
-@pytest.mark.parametrize("name", ["plan", "target", "config", "fail_on", "args"])
+@cases("text", '$(touch ran) `touch ran`; touch ran; "; touch ran; "', "*.txt", "--version")
+@cases("name", "plan", "target", "config", "fail_on", "args")
 def test_inputs_are_never_run_nor_expanded(tmp_path: Path, name: str, text: str) -> None:
     ran = check(tmp_path, **{"plan": "requirements.txt", "args": FITS, name: text})
     assert not (tmp_path / "repository" / "ran").exists()

@@ -15,6 +15,7 @@ import pytest
 from envcheck.errors import MatrixError, UsageError
 from envcheck.refresh.document import Document
 from tests.cli.calling import ROOT
+from tests.every import cases
 from tests.refresh.serving import Index, metadata, serve
 
 TEXT = """\
@@ -92,9 +93,7 @@ none = []
 """
 
 
-@pytest.mark.parametrize(
-    ("position", "before"), [(0, "[[release]]\nname = "), (1, "# --- b: a heading"), (2, "# The end.\n")]
-)
+@cases("position, before", (0, "[[release]]\nname = "), (1, "# --- b: a heading"), (2, "# The end.\n"))
 def test_a_row_is_written_as_by_hand_between_the_others(tmp_path: Path, position: int, before: str) -> None:
     rows = document(tmp_path)
     rows.insert("release", position, NEW)
@@ -202,7 +201,7 @@ def run(arguments: list[str], matrix: Path, index: Index, prepare: Callable[[], 
     return done.returncode, done.stderr
 
 
-@pytest.mark.parametrize(("step", "moment", "written"), [(1, "before", 0), (1, "after", 1), (2, "before", 1)])
+@cases("step, moment, written", (1, "before", 0), (1, "after", 1), (2, "before", 1))
 def test_killed_while_it_writes(index: Index, matrix: Path, step: int, moment: str, written: int) -> None:
     old = texts(matrix)
     assert run(["-c", DYING, str(step), moment], matrix, index)[0] == -signal.SIGKILL

@@ -21,7 +21,7 @@ from envcheck.cli.main import main
 from envcheck.report import FORMATS, Options, exit_status, render
 from envcheck.report.node_problem_detector import MOST_BYTES
 from envcheck.snapshot import Measurement
-from tests.every import every
+from tests.every import cases, every
 from tests.report.examples import EXAMPLES, check, gpu, machine, report, warned
 from tests.report.foreign import ATTACKS, attacks, carrying
 
@@ -167,7 +167,7 @@ SARIF: dict[str, Any] = {
 """What code scanning needs of SARIF. The schema that OASIS publishes is not part of this repository."""
 
 
-@every([*((name, "") for name in EXAMPLES), *(("warned", attack) for attack in ATTACKS)])
+@every(*((name, "") for name in EXAMPLES), *(("warned", attack) for attack in ATTACKS))
 def test_sarif_has_what_code_scanning_needs(name: str, attack: str) -> None:
     log = json.loads(render(carrying(EXAMPLES[name](), attack), "sarif"))
     jsonschema.Draft202012Validator(SARIF).validate(log)
@@ -221,7 +221,7 @@ def check_all(found: Report) -> None:
         assert all(line.isprintable() for line in shown[form].split("\n")), form
 
 
-@every([*((name, "") for name in EXAMPLES), *(("warned", attack) for attack in ATTACKS)])
+@every(*((name, "") for name in EXAMPLES), *(("warned", attack) for attack in ATTACKS))
 def test_whatever_the_names(name: str, attack: str) -> None:
     check_all(carrying(EXAMPLES[name](), attack))
 
@@ -245,16 +245,14 @@ def test_figures_are_metrics_in_base_units() -> None:
     assert "fma" not in text
 
 
-@pytest.mark.parametrize(
-    ("name", "exit_code", "nagios", "detector"),
-    [
-        ("healthy", 0, 0, 0),
-        ("driver-too-old", 1, 2, 1),
-        ("unknown-nvml", 3, 3, 2),
-        ("warned", 0, 1, 0),
-        ("warned", 1, 1, 1),
-        ("healthy", 130, 3, 2),
-    ],
+@cases(
+    "name, exit_code, nagios, detector",
+    ("healthy", 0, 0, 0),
+    ("driver-too-old", 1, 2, 1),
+    ("unknown-nvml", 3, 3, 2),
+    ("warned", 0, 1, 0),
+    ("warned", 1, 1, 1),
+    ("healthy", 130, 3, 2),
 )
 def test_exit_statuses_are_those_of_the_reader(name: str, exit_code: int, nagios: int, detector: int) -> None:
     found = msgspec.structs.replace(EXAMPLES[name](), exit_code=exit_code)
@@ -392,7 +390,7 @@ def schema() -> xmlschema.XMLSchema:
     return xmlschema.XMLSchema(str(Path(__file__).parent / "schemas" / "junit-10.xsd"))
 
 
-@every([*((name, "") for name in EXAMPLES), *(("warned", attack) for attack in ATTACKS)])
+@every(*((name, "") for name in EXAMPLES), *(("warned", attack) for attack in ATTACKS))
 def test_it_fits_the_schema_of_jenkins(name: str, attack: str) -> None:
     schema().validate(render(carrying(EXAMPLES[name](), attack), "junit"))
 
@@ -402,7 +400,7 @@ def test_the_schema_refuses_what_is_no_junit() -> None:
         schema().validate('<testsuites><testsuite name="a"/></testsuites>')
 
 
-@every([*((name, "".join(ATTACKS[:-1])) for name in EXAMPLES), *(("driver-too-old", attack) for attack in ATTACKS)])
+@every(*((name, "".join(ATTACKS[:-1])) for name in EXAMPLES), *(("driver-too-old", attack) for attack in ATTACKS))
 def test_xml_whatever_the_names(name: str, attack: str) -> None:
     root = suites(carrying(EXAMPLES[name](), attack))
     assert {element.tag for element in root.iter()} <= {

@@ -16,6 +16,7 @@ from envcheck.fleet.examine import _findings
 from envcheck.report import Options, render
 from envcheck.report.page.findings import Outline, folded
 from envcheck.tui.screens.pages import in_order, title_of
+from tests.every import cases
 from tests.report.examples import about, check, gpu, machine, report
 
 GPUS = tuple(map(gpu, range(8)))
@@ -43,7 +44,7 @@ def shown(form: str, judged: Report, **options: Any) -> str:
     return html.unescape(text).replace("%25", "%") if form != "text" else text
 
 
-@pytest.mark.parametrize("status", ["fail", "warn", "note"])
+@cases("status", "fail", "warn", "note")
 @pytest.mark.parametrize("form", SHOWN)
 def test_each_title_is_shown(form: str, status: str) -> None:
     if form in ("summary", "github") and status == "note":
@@ -54,15 +55,13 @@ def test_each_title_is_shown(form: str, status: str) -> None:
     assert "44 %" in text
 
 
-@pytest.mark.parametrize(
+@cases(
     "other",
-    [
-        {"title": "GPU 6 (NVIDIA H200): 44 % slower than the others"},
-        {"message": "GPU 6 is far behind."},
-        {"evidence": (Evidence(what="behind", value="44 %"),)},
-        {"fixes": (Fix(text="Replace it"),)},
-        {"fixes": (Fix(text="Reset it", command=("nvidia-smi", "-r", "-i", "5")),)},
-    ],
+    {"title": "GPU 6 (NVIDIA H200): 44 % slower than the others"},
+    {"message": "GPU 6 is far behind."},
+    {"evidence": (Evidence(what="behind", value="44 %"),)},
+    {"fixes": (Fix(text="Replace it"),)},
+    {"fixes": (Fix(text="Reset it", command=("nvidia-smi", "-r", "-i", "5")),)},
 )
 def test_what_differs_in_anything_said_is_a_finding_of_its_own(other: dict[str, Any]) -> None:
     judged = of(slow(4), slow(6, **other))

@@ -19,6 +19,7 @@ from envcheck.report.markup.html import link, tag, text
 from envcheck.report.markup.markdown import code, fence, prose
 from envcheck.snapshot import Conditions, Measurement, Span, Verification
 from envcheck.text.clean import clean
+from tests.every import cases
 from tests.report.examples import EXAMPLES, about, check, gpu, healthy, machine, report, torch_build
 from tests.report.foreign import ATTACKS, attacks, carrying
 from tests.test_machines import report_on
@@ -140,7 +141,7 @@ def test_no_text_whatever_leaves_its_place(attack: str) -> None:
     assert written.isprintable() or set(filter(lambda char: not char.isprintable(), written)) <= {"\n"}
 
 
-@pytest.mark.parametrize("address", ["javascript:alert(1)", "http://x", "https://x\u202e", "https://x\ny", "", "//x"])
+@cases("address", "javascript:alert(1)", "http://x", "https://x\u202e", "https://x\ny", "", "//x")
 def test_only_plain_https_addresses_become_links(address: str) -> None:
     assert "<a" not in link("title", address)
     assert link("title", "https://x/?a=1&b=2") == (
@@ -191,7 +192,7 @@ def measured() -> Report:
     return report([low, good], machine((found,), torch_build()), primary=low, measurements=figures)
 
 
-@pytest.mark.parametrize("redact", [False, True])
+@cases("redact", False, True)
 def test_figures_are_bars_judged_by_the_report(redact: bool) -> None:  # noqa: FBT001
     written, parsed = page(measured(), redact=redact)
     assert written.count("<svg") == 3

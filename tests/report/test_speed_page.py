@@ -15,6 +15,7 @@ from envcheck.pipeline.session import Request
 from envcheck.report import Options, render
 from envcheck.rules.speed.ceilings import MEASURED
 from envcheck.snapshot import Measurement, ProbeRun
+from tests.every import cases
 from tests.rules.machines import but, h200, machine
 from tests.rules.speed.measurements import (
     conditions,
@@ -125,7 +126,7 @@ def test_page_is_as_recorded(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", PAGES)
-@pytest.mark.parametrize("ascii_only", [False, True])
+@cases("ascii_only", False, True)
 def test_no_line_is_wider_than_the_page(name: str, *, ascii_only: bool) -> None:
     text = page_of(PAGES[name](), ascii=ascii_only)
     assert max(map(len, text.splitlines())) <= WIDTH

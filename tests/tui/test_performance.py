@@ -23,6 +23,7 @@ from envcheck.tui.screens.fleet import FleetPage, read_fleet
 from envcheck.tui.widgets.figures import Figures
 from envcheck.tui.widgets.paint import Paint
 from envcheck.tui.widgets.telemetry import Telemetry, spark
+from tests.every import cases
 from tests.fleet.made import healthy
 from tests.fleet.test_fleet import fleet_of, write
 from tests.rules.machines import h200, machine
@@ -92,7 +93,7 @@ def test_a_figure_stands_beside_its_baseline() -> None:
     assert any("98% of baseline" in line for line in lines(judged(snapshot, Request(baseline=(earlier,)))))
 
 
-@pytest.mark.parametrize("columns", [60, 79, 120, 199])
+@cases("columns", 60, 79, 120, 199)
 def test_no_row_is_wider_than_the_screen(columns: int) -> None:
     assert max(map(len, lines(measured(0.9, variant="x" * 300, detail="y" * 300), columns))) <= max(columns, 100)
 
@@ -242,7 +243,7 @@ def fleet(tmp_path: Path) -> Fleet:
     return fleet_of(tmp_path)
 
 
-@pytest.mark.parametrize("size", [SMALL, LARGE])
+@cases("size", SMALL, LARGE)
 def test_the_nodes_stand_in_order_with_the_worst_first(fleet: Fleet, size: tuple[int, int]) -> None:
     async def steps(app: EnvcheckApp, pilot: Pilot[Any]) -> None:
         await until(pilot, lambda: isinstance(app.screen, FleetPage))

@@ -14,6 +14,7 @@ from envcheck.text.command import shell_line
 from envcheck.tui.app import EnvcheckApp
 from envcheck.tui.screens.builds import BuildTable
 from envcheck.tui.worker import grid, questions
+from tests.every import cases
 from tests.tui.showing import (
     LARGE,
     MACHINES,
@@ -48,7 +49,7 @@ def test_verdict_cause_and_fix_are_on_the_first_screen_without_a_key(name: str) 
         assert any(re.sub(r"\s+", "", shell_line(fix.command)) in whole for fix in mends), seen[0]
 
 
-@pytest.mark.parametrize("name", ["h200", "driver-too-old", "eight"])
+@cases("name", "h200", "driver-too-old", "eight")
 def test_both_looks_say_the_same_words_in_other_colours(name: str) -> None:
     texts, pictures = [], []
 
@@ -87,7 +88,7 @@ def test_ascii_alone_where_that_is_wanted() -> None:
         assert screen.isascii(), [character for character in screen if not character.isascii()]
 
 
-@pytest.mark.parametrize("size", [(110, 40), (20, 5)])  # test_snapshots.py has 80 x 24 and 200 x 60
+@cases("size", (110, 40), (20, 5))  # test_snapshots.py has 80 x 24 and 200 x 60
 def test_every_size_can_be_shown(size: tuple[int, int]) -> None:
     seen: list[str] = []
     show(SHOWN["driver-too-old"](), take("2", "3", "4", "1")(seen), size=size)

@@ -21,6 +21,7 @@ from envcheck.report import render
 from envcheck.tui.serve import server as served
 from envcheck.tui.serve import session
 from envcheck.tui.serve.server import MOST_SESSIONS, Served
+from tests.every import cases
 from tests.installed import INSTALLED
 from tests.tui.showing import judged, recorded
 
@@ -95,13 +96,13 @@ def test_a_visit_and_its_end(server: tuple[subprocess.Popen[str], str], tmp_path
     assert _marked(tmp_path) == []
 
 
-@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "node1.example"])
+@cases("host", "0.0.0.0", "::", "192.0.2.1", "node1.example")
 def test_others_are_not_served(host: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["serve", "--host", host]) == 2
     assert f"--host {host}: " in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("port", ["-1", "65536", "http", "08000000"])
+@cases("port", "-1", "65536", "http", "08000000")
 def test_what_is_no_port(port: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["serve", f"--port={port}"]) == 2
     assert "is not a port" in capsys.readouterr().err

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import pytest
-
 from envcheck.compat.load import load_matrix
 from envcheck.compat.specifier import Version, covered, parse_specifier, parse_version
 from envcheck.compat.tables import GpuRow, ReleaseRow
@@ -21,7 +19,7 @@ from tests.compat.asking import (
     verdict,
 )
 from tests.compat.question.test_requirements import named
-from tests.every import every
+from tests.every import cases, every
 
 MATRIX = load_matrix()
 
@@ -133,16 +131,14 @@ def test_members_that_disagree_are_told_apart() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("question", "verdict"),
-    [
-        ("driver>=525 cuda==12.4", "compatible"),
-        ("driver>=525.53 cuda==12.4", "unknown"),
-        ("driver>525 cuda==12.4", "compatible"),
-        ("driver<=525 cuda==12.4", "unknown"),
-        ("driver<525 cuda==12.4", "incompatible"),
-        ("driver>=570 cuda==13.0", "unknown"),
-    ],
+@cases(
+    "question, verdict",
+    ("driver>=525 cuda==12.4", "compatible"),
+    ("driver>=525.53 cuda==12.4", "unknown"),
+    ("driver>525 cuda==12.4", "compatible"),
+    ("driver<=525 cuda==12.4", "unknown"),
+    ("driver<525 cuda==12.4", "incompatible"),
+    ("driver>=570 cuda==13.0", "unknown"),
 )
 def test_a_branch_as_the_least_driver_is_its_newest_release(question: str, verdict: str) -> None:
     assert answer(question).verdict == verdict
@@ -164,11 +160,9 @@ def test_what_is_misspelt_is_guessed_at_but_not_answered() -> None:
 
 
 @every(
-    [
-        ("cuda-compat==12.4 driver==550.54.14 gpu==RTX,3090", ("no cuda-compat",)),
-        ("tensorrt-engine==10.3 tensorrt==10.9", ("tensorrt-engine 10.9", "tensorrt 10.3")),
-        ("torch==2.5.1 driver==470.57.02", ("torch 2.5.1+cu118", "driver >= 525.60.13")),
-    ]
+    ("cuda-compat==12.4 driver==550.54.14 gpu==RTX,3090", ("no cuda-compat",)),
+    ("tensorrt-engine==10.3 tensorrt==10.9", ("tensorrt-engine 10.9", "tensorrt 10.3")),
+    ("torch==2.5.1 driver==470.57.02", ("torch 2.5.1+cu118", "driver >= 525.60.13")),
 )
 def test_the_change_of_one_component_is_suggested(question: str, suggestions: tuple[str, ...]) -> None:
     assert answer(question).suggestions == suggestions
@@ -301,7 +295,7 @@ def test_every_package_with_such_builds_is_on_such_an_index() -> None:
     assert built <= JETSONS
 
 
-@pytest.mark.parametrize("gpu", ["A100", "RTX,4090", "GH200"])
+@cases("gpu", "A100", "RTX,4090", "GH200")
 def test_other_gpus_have_the_builds_on_pypi(gpu: str) -> None:
     assert verdict(f"bitsandbytes==0.45.0 gpu=={gpu} machine==aarch64") == "incompatible"
 
@@ -322,9 +316,7 @@ def test_other_packages_still_refuse() -> None:
     assert_does_not_fit("torch==2.1.0 torchvision==0.17.0 jetpack==5.1.2")
 
 
-@pytest.mark.parametrize(
-    "name", ["NVIDIA Jetson AGX Orin Developer Kit", "Jetson Orin Nano Engineering Reference Developer Kit Super"]
-)
+@cases("name", "NVIDIA Jetson AGX Orin Developer Kit", "Jetson Orin Nano Engineering Reference Developer Kit Super")
 def test_a_developer_kit_is_named_after_its_module(name: str) -> None:
     assert_fits(f"gpu=={name.replace(' ', ',')} jetpack==6.2")
 

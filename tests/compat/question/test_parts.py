@@ -4,23 +4,14 @@ from __future__ import annotations
 
 import re
 
-import pytest
-
 from envcheck.compat.load import load_matrix
 from envcheck.compat.names import scheme
 from envcheck.compat.relations.gpu_code import read_targets, runs_natively
 from envcheck.compat.specifier import parse_specifier, parse_version
 from envcheck.compat.tables import MigRow, ReleaseRow, TorchBuild, TorchRow
 from envcheck.versions import ComputeCapability, DriverRelease
-from tests.compat.asking import (
-    assert_does_not_fit,
-    assert_fits,
-    assert_nobody_can_tell,
-    judged,
-    shown,
-    verdict,
-)
-from tests.every import every
+from tests.compat.asking import assert_does_not_fit, assert_fits, assert_nobody_can_tell, judged, shown, verdict
+from tests.every import cases, every
 from tests.thorough import sample
 
 MATRIX = load_matrix()
@@ -127,7 +118,7 @@ def test_a_profile_that_came_later_needs_its_own_driver(row: MigRow, profile: st
     assert_does_not_fit(f"{asked} driver=={row.driver}")
 
 
-@pytest.mark.parametrize("profile", ["MIG 1g.10gb", "mig-1g.10gb", "1G.10GB"])
+@cases("profile", "MIG 1g.10gb", "mig-1g.10gb", "1G.10GB")
 def test_a_profile_is_read_as_tools_write_it(profile: str) -> None:
     assert judged(f"mig=={profile.replace(' ', ',')} gpu==H100").verdict == "compatible"
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import assume, event, example, given, settings
 from hypothesis import strategies as st
 
@@ -16,6 +15,7 @@ from envcheck.compat.specifier import Version, parse_specifier
 from envcheck.components import Bound, Component, parse_components
 from envcheck.errors import UsageError
 from envcheck.versions import DriverRelease
+from tests.every import cases
 from tests.thorough import examples
 
 MATRIX = load_matrix()
@@ -220,15 +220,13 @@ def answered(*texts: str) -> str:
         return str(error)
 
 
-@pytest.mark.parametrize(
+@cases(
     "texts",
-    [
-        ("cuda<9.0", "torch==2.5.1"),
-        ("cuda===12.4", "mxnet<9"),
-        ("cuda~=9.1.0", "mxnet<5"),
-        ("driver>9999", "mxnet<5"),
-        ("gpu==NoSuchGPU9999", "driver==1.2.3"),
-    ],
+    ("cuda<9.0", "torch==2.5.1"),
+    ("cuda===12.4", "mxnet<9"),
+    ("cuda~=9.1.0", "mxnet<5"),
+    ("driver>9999", "mxnet<5"),
+    ("gpu==NoSuchGPU9999", "driver==1.2.3"),
 )
 def test_what_names_no_known_release_is_unknown(texts: tuple[str, ...]) -> None:
     assert answered(*texts) in ("unknown", "incompatible")

@@ -80,7 +80,7 @@ def test_a_number_that_was_skipped_is_no_release(row: PublishedRow) -> None:
         assert fit.sources
 
 
-@every([*MATRIX.releases, *MATRIX.wheels])
+@every(*MATRIX.releases, *MATRIX.wheels)
 def test_what_a_row_names_exists(row: ReleaseRow | WheelRow) -> None:
     for bound in parse_specifier(row.versions).bounds:
         if bound.operator == "==":

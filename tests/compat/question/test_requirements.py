@@ -16,14 +16,7 @@ from envcheck.compat.question.wheels import covering
 from envcheck.compat.relations.torch import tag_of
 from envcheck.compat.specifier import Cover, Specifier, Version, parse_specifier, parse_version
 from envcheck.compat.tables import MigRow, ReleaseRow, RequirementRow, TorchRow
-from tests.compat.asking import (
-    assert_does_not_fit,
-    assert_fits,
-    assert_nobody_can_tell,
-    judged,
-    shown,
-    verdict,
-)
+from tests.compat.asking import assert_does_not_fit, assert_fits, assert_nobody_can_tell, judged, shown, verdict
 from tests.every import every
 from tests.thorough import sample
 

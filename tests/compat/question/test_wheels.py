@@ -14,11 +14,7 @@ from envcheck.compat.question.wheels import wheel_fits, wheels_of
 from envcheck.compat.relations.fit import FitVerdict
 from envcheck.compat.specifier import Version, parse_specifier
 from envcheck.compat.tables import Machine, Os, WheelRow
-from tests.compat.asking import (
-    judged,
-    shown,
-    verdict,
-)
+from tests.compat.asking import judged, shown, verdict
 from tests.every import every
 from tests.thorough import sample
 

@@ -16,6 +16,7 @@ from probes.measuring.caches import BLOCK, LCG_A, LCG_C, _folded, _texture_sum
 from probes.measuring.device import CudaError, Device, LibraryError, Unavailable
 from probes.measuring.library import Library
 from probes.measuring.verify import decoded, encoded
+from tests.every import cases
 from tests.probes.bench.host_gpu import HostDevice, PythonLibrary, bench_on, load_instead
 from tests.probes.tiny_elf import tiny_elf
 
@@ -34,7 +35,7 @@ def test_results_within_the_tolerance_are_right() -> None:
     assert (found["right"], found["checked"], found["wrong"], found["worst"]) == (True, 2, 0, pytest.approx(0.09))
 
 
-@pytest.mark.parametrize("bad", [1.2, math.nan, math.inf])
+@cases("bad", 1.2, math.nan, math.inf)
 def test_results_beyond_it_and_numbers_that_are_none_are_wrong(bad: float) -> None:
     found = compared([(1.0, 1.0, 1.0), (bad, 1.0, 1.0)], 0.1, "two")
     assert (found["right"], found["wrong"]) == (False, 1)
@@ -61,7 +62,7 @@ def texture_sum(grid: int, texels: int, rounds: int) -> int:
     return total
 
 
-@pytest.mark.parametrize(("grid", "rounds"), [(1, 4), (3, 8), (4, 4), (5, 12), (9, 4)])
+@cases("grid, rounds", (1, 4), (3, 8), (4, 4), (5, 12), (9, 4))
 def test_the_texture_total(grid: int, rounds: int) -> None:
     assert _texture_sum(grid, 2048, rounds) == texture_sum(grid, 2048, rounds)
 
@@ -70,7 +71,7 @@ def test_a_folded_vector() -> None:
     assert [_folded(i) for i in range(3)] == [0 ^ 1 ^ 2 ^ 3, 4 ^ 5 ^ 6 ^ 7, 8 ^ 9 ^ 10 ^ 11]
 
 
-@pytest.mark.parametrize("lines", [1 << 7, 1 << 12])
+@cases("lines", 1 << 7, 1 << 12)
 def test_the_chain_visits_every_line(lines: int) -> None:
     place, seen = 0, set()
     for _ in range(lines):
@@ -79,7 +80,7 @@ def test_the_chain_visits_every_line(lines: int) -> None:
     assert len(seen) == lines
 
 
-@pytest.mark.parametrize("words", [2, 10, 4096])
+@cases("words", 2, 10, 4096)
 def test_the_total_of_the_pattern(words: int) -> None:
     step, seed = bench_memory.STEP, bench_memory.SEED
     brute = sum((i * step + seed) % (1 << 64) for i in range(words)) % (1 << 64)

@@ -26,6 +26,7 @@ from probes.measuring.device import CudaError, LibraryError, Unavailable
 from probes.measuring.kernels import CompileError, Compiler, Nvrtc, prepared_name
 from probes.measuring.measurement import Bench, measurement, run_all
 from probes.measuring.variants import variants
+from tests.every import cases
 
 
 def bench(*only: str) -> Bench:
@@ -89,14 +90,12 @@ def test_a_library_that_fails_costs_itself_alone_and_is_told_from_one_that_is_no
     assert (found[0].precision, found[0].variant) == ("fp16", "forward")
 
 
-@pytest.mark.parametrize(
-    ("figure", "called", "facts"),
-    [
-        (Figure("device-memory-copy"), "device-memory-copy", {}),
-        (Figure("fma", "fp64"), "fma fp64", {"precision": "fp64"}),
-        (Figure("gemm", "bf16", burst=False), "gemm bf16 sustained", {"precision": "bf16", "burst": False}),
-        (Figure("gemm", "tf32", (16384, 8192, 1024)), "gemm tf32 16384x8192x1024", {"precision": "tf32"}),
-    ],
+@cases(
+    "figure, called, facts",
+    (Figure("device-memory-copy"), "device-memory-copy", {}),
+    (Figure("fma", "fp64"), "fma fp64", {"precision": "fp64"}),
+    (Figure("gemm", "bf16", burst=False), "gemm bf16 sustained", {"precision": "bf16", "burst": False}),
+    (Figure("gemm", "tf32", (16384, 8192, 1024)), "gemm tf32 16384x8192x1024", {"precision": "tf32"}),
 )
 def test_what_is_missing_is_named_as_what_is_there(figure: Figure, called: str, facts: dict[str, Any]) -> None:
     (found,) = sent({figure: failing(Unavailable("why"))})
@@ -135,7 +134,7 @@ def asked(probe: Any, **bench: Any) -> dict[str, Any]:
     return done
 
 
-@pytest.mark.parametrize("probe", [bench_chip, bench_gemm, bench_links, bench_memory])
+@cases("probe", bench_chip, bench_gemm, bench_links, bench_memory)
 def test_a_binding_that_cannot_speak_to_the_driver_is_named(probe: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     old_driver(monkeypatch, "cuInit")
     done = asked(probe, full=True)
@@ -188,26 +187,22 @@ def prepared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "prepared"
 
 
-@pytest.mark.parametrize(
-    ("capability", "code"),
-    [
-        ((5, 0), b"sm_50.cubin"),
-        ((5, 3), b"sm_50.cubin"),
-        ((8, 0), b"sm_80.cubin"),
-        ((8, 6), b"sm_80.cubin"),
-        ((8, 9), b"sm_89.cubin"),
-        ((9, 0), b"sm_90.cubin"),
-        ((7, 5), b"compute_50.ptx\0"),
-        ((10, 0), b"compute_89.ptx\0"),
-    ],
+@cases(
+    "capability, code",
+    ((5, 0), b"sm_50.cubin"),
+    ((5, 3), b"sm_50.cubin"),
+    ((8, 0), b"sm_80.cubin"),
+    ((8, 6), b"sm_80.cubin"),
+    ((8, 9), b"sm_89.cubin"),
+    ((9, 0), b"sm_90.cubin"),
+    ((7, 5), b"compute_50.ptx\0"),
+    ((10, 0), b"compute_89.ptx\0"),
 )
 def test_the_nearest_code_is_taken(capability: tuple[int, int], code: bytes, prepared: Path) -> None:
     assert Compiler((), capability).module("memory", ("-DUNROLL=1",)) == code
 
 
-@pytest.mark.parametrize(
-    ("options", "capability"), [(("-DUNROLL=4",), (9, 0)), ((), (9, 0)), (("-DUNROLL=1",), (3, 5))]
-)
+@cases("options, capability", (("-DUNROLL=4",), (9, 0)), ((), (9, 0)), (("-DUNROLL=1",), (3, 5)))
 def test_other_options_and_older_gpus_have_none(
     options: tuple[str, ...], capability: tuple[int, int], prepared: Path
 ) -> None:

@@ -17,6 +17,7 @@ from probes.bench import cusolver as bench_cusolver
 from probes.inside.works import TransformSize
 from probes.measuring.device import LibraryError
 from probes.measuring.mathematics.cufft import INVERSE
+from tests.every import cases
 from tests.probes.bench.host_gpu import HostDevice, PythonLibrary, bench_on, floats, load_instead, numbers, stored
 
 SIDE = 32
@@ -62,7 +63,7 @@ def solved(rows: list[list[float]], right: list[float]) -> list[float]:
 # --- solutions ----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("error", "right"), [(0.0, True), (1e-11, False), (math.nan, False)])
+@cases("error, right", (0.0, True), (1e-11, False), (math.nan, False))
 def test_residuals_tell_a_solution_from_a_wrong_one(error: float, right: bool) -> None:  # noqa: FBT001
     rows, target = [numbers(SIDE) for _ in range(SIDE)], numbers(SIDE)
     solution = solved(rows, target)
@@ -136,15 +137,13 @@ def test_singular_values_and_vectors_are_right() -> None:
     assert judged_svd(lambda *_: None)["right"]
 
 
-@pytest.mark.parametrize(
+@cases(
     "spoil",
-    [
-        lambda sizes, *_: sizes.__setitem__(0, sizes[0] * 1.000001),
-        lambda sizes, *_: sizes.reverse(),
-        lambda sizes, *_: sizes.__setitem__(3, math.nan),
-        lambda _, left, __: left.reverse(),
-        lambda _, __, right: right.__setitem__(slice(None), [[1.000001 * x for x in column] for column in right]),
-    ],
+    lambda sizes, *_: sizes.__setitem__(0, sizes[0] * 1.000001),
+    lambda sizes, *_: sizes.reverse(),
+    lambda sizes, *_: sizes.__setitem__(3, math.nan),
+    lambda _, left, __: left.reverse(),
+    lambda _, __, right: right.__setitem__(slice(None), [[1.000001 * x for x in column] for column in right]),
 )
 def test_wrong_values_and_vectors_are_seen(spoil: Any) -> None:
     assert not judged_svd(spoil)["right"]
@@ -228,7 +227,7 @@ def transformed(values: list[complex], sign: int) -> list[complex]:
     return [sum(v * cmath.exp(sign * 2j * math.pi * k * i / n) for i, v in enumerate(values)) for k in range(n)]
 
 
-@pytest.mark.parametrize("lengths", [(12,), (4, 6)])
+@cases("lengths", (12,), (4, 6))
 def test_a_direct_bin_is_the_definition(lengths: tuple[int, ...]) -> None:
     count = math.prod(lengths)
     points = [(place, complex(*numbers(2))) for place in range(count)]
@@ -242,16 +241,19 @@ def test_a_direct_bin_is_the_definition(lengths: tuple[int, ...]) -> None:
             assert cmath.isclose(bench_cufft.direct_bin(lengths, frequency, points), expected, abs_tol=1e-12)
 
 
-@pytest.mark.parametrize(
-    ("lengths", "batch", "form", "bins"),
-    [((8,), 3, "C2C", 24), ((8,), 3, "R2C", 15), ((4, 8), 1, "C2C", 32), ((4, 8), 1, "R2C", 20)],
+@cases(
+    "lengths, batch, form, bins",
+    ((8,), 3, "C2C", 24),
+    ((8,), 3, "R2C", 15),
+    ((4, 8), 1, "C2C", 32),
+    ((4, 8), 1, "R2C", 20),
 )
 def test_real_input_gives_half_the_bins(lengths: tuple[int, ...], batch: int, form: str, bins: int) -> None:
     assert TransformSize(lengths, batch).bins(form) == bins
 
 
-@pytest.mark.parametrize("form", ["C2C", "R2C"])
-@pytest.mark.parametrize(("error", "right"), [(0.0, True), (1e-11, False)])
+@cases("form", "C2C", "R2C")
+@cases("error, right", (0.0, True), (1e-11, False))
 def test_bins_of_two_dimensions_are_found_in_their_places(form: str, error: float, right: bool) -> None:  # noqa: FBT001
     size = TransformSize((4, 8), 2)
     width = 8 if form == "C2C" else 5
@@ -327,7 +329,7 @@ def test_the_smallest_transform_is_made_and_verified(monkeypatch: pytest.MonkeyP
     assert fourier.freed == 2
 
 
-@pytest.mark.parametrize("fourier", [Fourier(-1), Fourier(inverse=False)])
+@cases("fourier", Fourier(-1), Fourier(inverse=False))
 def test_directions_that_are_swapped_and_an_inverse_that_does_nothing_are_seen(
     fourier: Fourier, monkeypatch: pytest.MonkeyPatch
 ) -> None:

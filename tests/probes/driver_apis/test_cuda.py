@@ -17,6 +17,7 @@ from probes import cuda
 from probes.driver_apis.cuda import Answer
 from probes.driver_apis.loaded import is_missing, mapped, why_not_loadable
 from probes.kit.bus_id import canonical_bus_id
+from tests.every import cases
 from tests.probes.fake_parent import run_child
 
 Run = Callable[..., tuple[Snapshot, dict[str, str]]]
@@ -148,7 +149,7 @@ def test_peers_that_cuda_does_not_tell_of_are_left_out(ask: Run) -> None:
     assert one_gpu.fabric is None
 
 
-@pytest.mark.parametrize("code", [3, 802, 803, 804, 999])
+@cases("code", 3, 802, 803, 804, 999)
 def test_a_failed_start_is_a_fact_and_nothing_more_is_asked(ask: Run, code: int) -> None:
     api = FakeApi(failing={"init": code})
     snapshot, done = ask(api)
@@ -197,12 +198,10 @@ def test_a_version_that_is_not_told_is_unknown(ask: Run) -> None:
     assert snapshot.driver.cuda is None
 
 
-@pytest.mark.parametrize(
-    ("complaint", "status"),
-    [
-        ("libcuda.so.1: cannot open shared object file: No such file or directory", "absent"),
-        ("/usr/lib/libcuda.so.1: invalid ELF header", "ok"),
-    ],
+@cases(
+    "complaint, status",
+    ("libcuda.so.1: cannot open shared object file: No such file or directory", "absent"),
+    ("/usr/lib/libcuda.so.1: invalid ELF header", "ok"),
 )
 def test_a_libcuda_that_cannot_be_loaded(
     run_probe: Run, monkeypatch: pytest.MonkeyPatch, complaint: str, status: str
@@ -217,16 +216,14 @@ def test_a_libcuda_that_cannot_be_loaded(
     assert done["status"] == status
 
 
-@pytest.mark.parametrize(
-    ("text", "canonical"),
-    [
-        ("0000:1B:00.0", "0000:1b:00.0"),
-        ("00000000:1B:00.0", "0000:1b:00.0"),
-        ("00010000:01:1F.7", "10000:01:1f.7"),
-        ("1B:00.0", None),
-        ("", None),
-        ("0000:1b:00.8", None),
-    ],
+@cases(
+    "text, canonical",
+    ("0000:1B:00.0", "0000:1b:00.0"),
+    ("00000000:1B:00.0", "0000:1b:00.0"),
+    ("00010000:01:1F.7", "10000:01:1f.7"),
+    ("1B:00.0", None),
+    ("", None),
+    ("0000:1b:00.8", None),
 )
 def test_bus_ids(text: str, canonical: str | None) -> None:
     assert canonical_bus_id(text) == canonical
@@ -255,7 +252,7 @@ def through(folder: Path, *, bindings: bool = True, **variables: str) -> Snapsho
     return ran.snapshot
 
 
-@pytest.mark.parametrize("bindings", [True, False])
+@cases("bindings", True, False)
 def test_a_libcuda_is_asked_through_the_bindings_and_directly(libcuda: Path, *, bindings: bool) -> None:
     snapshot = through(libcuda, bindings=bindings, FAKE_COUNT="2", FAKE_BUS="0000:43:00.0 0000:1B:00.0")
     result = started(snapshot)
@@ -269,19 +266,19 @@ def test_a_libcuda_is_asked_through_the_bindings_and_directly(libcuda: Path, *, 
     assert (snapshot.driver.cuda, snapshot.driver.cuda_devices) == ("13.0", 2)
 
 
-@pytest.mark.parametrize("bindings", [True, False])
+@cases("bindings", True, False)
 def test_statuses_of_a_libcuda_keep_name_and_text(libcuda: Path, *, bindings: bool) -> None:
     result = started(through(libcuda, bindings=bindings, FAKE_INIT="802"))
     assert (result.code, result.name, result.text) == (802, "CUDA_ERROR_SYSTEM_NOT_READY", "system not yet initialized")
 
 
-@pytest.mark.parametrize("bindings", [True, False])
+@cases("bindings", True, False)
 def test_a_status_that_nobody_knows_stays_a_number(libcuda: Path, *, bindings: bool) -> None:
     result = started(through(libcuda, bindings=bindings, FAKE_INIT="4711"))
     assert (result.code, result.name) == (4711, "")
 
 
-@pytest.mark.parametrize("bindings", [True, False])
+@cases("bindings", True, False)
 def test_a_device_that_is_lost_after_the_start(libcuda: Path, *, bindings: bool) -> None:
     (gpu,) = gpus(through(libcuda, bindings=bindings, FAKE_LOST="999"))
     assert (gpu.label, gpu.cuda_ordinal, gpu.pci_bus_id) == ("cuda-0", 0, None)

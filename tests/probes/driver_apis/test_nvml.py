@@ -13,6 +13,7 @@ from envcheck.snapshot import Snapshot
 from probes import nvml
 from probes.kit.out import Out
 from probes.kit.tree import Tree
+from tests.every import cases
 from tests.probes import fake_gpus
 from tests.probes.fake_gpus import h200, kepler, pci_info, switched_h200
 from tests.probes.fake_nvml import FakeLibrary, Status, Typed, binding, listed
@@ -281,9 +282,7 @@ def test_marks_for_no_value_are_not_values(ask: Ask) -> None:
     assert (gpu.processes[0].pid, gpu.processes[0].memory) == (7, None)
 
 
-@pytest.mark.parametrize(
-    ("domain", "shown"), [(0, "0000:1b:00.0"), (0xABCD, "abcd:1b:00.0"), (0x10000, "10000:1b:00.0")]
-)
+@cases("domain, shown", (0, "0000:1b:00.0"), (0xABCD, "abcd:1b:00.0"), (0x10000, "10000:1b:00.0"))
 def test_bus_ids_are_canonical(ask: Ask, domain: int, shown: str) -> None:
     assert only_gpu(ask(h200(nvmlDeviceGetPciInfo_v3=pci_info(0x1B, domain=domain)))).pci_bus_id == shown
 

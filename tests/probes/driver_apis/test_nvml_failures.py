@@ -12,6 +12,7 @@ import pytest
 
 from envcheck.snapshot import Snapshot
 from probes import nvml
+from tests.every import cases
 from tests.probes import fake_gpus
 from tests.probes.fake_gpus import h200, mig_h200, mig_instance, pci_info, switched_h200
 from tests.probes.fake_nvml import ByInput, Status, Typed, fabric, listed, numbered
@@ -94,10 +95,7 @@ def test_other_errors_are_kept_once_and_the_rest_goes_on(ask: Ask) -> None:
 # --- a driver that does not start -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("code", "name"),
-    [(9, "DRIVER_NOT_LOADED"), (18, "LIB_RM_VERSION_MISMATCH"), (4, "NO_PERMISSION"), (999, "UNKNOWN")],
-)
+@cases("code, name", (9, "DRIVER_NOT_LOADED"), (18, "LIB_RM_VERSION_MISMATCH"), (4, "NO_PERMISSION"), (999, "UNKNOWN"))
 def test_a_failed_start_is_a_fact(ask: Ask, code: int, name: str) -> None:
     uninitialised = {"nvmlSystemGetDriverVersion": Status(1), "nvmlSystemGetCudaDriverVersion_v2": Status(1)}
     snapshot, done = ask(system={"nvmlInitWithFlags": Status(code), **uninitialised})
@@ -117,15 +115,13 @@ def test_a_status_that_the_binding_does_not_know_keeps_its_number(ask: Ask) -> N
     assert (snapshot.driver.nvml.code, snapshot.driver.nvml.name) == (4711, "")
 
 
-@pytest.mark.parametrize(
-    ("complaint", "status"),
-    [
-        ("libnvidia-ml.so.1: cannot open shared object file: No such file or directory", "absent"),
-        ("Error loading shared library libnvidia-ml.so.1: No such file or directory", "absent"),
-        ("/usr/lib/libnvidia-ml.so.1: wrong ELF class: ELFCLASS32", "ok"),
-        ("libfoo.so.2: cannot open shared object file: No such file or directory", "ok"),
-        ("Error loading shared library libfoo.so.2: No such file or directory (needed by libnvidia-ml.so.1)", "ok"),
-    ],
+@cases(
+    "complaint, status",
+    ("libnvidia-ml.so.1: cannot open shared object file: No such file or directory", "absent"),
+    ("Error loading shared library libnvidia-ml.so.1: No such file or directory", "absent"),
+    ("/usr/lib/libnvidia-ml.so.1: wrong ELF class: ELFCLASS32", "ok"),
+    ("libfoo.so.2: cannot open shared object file: No such file or directory", "ok"),
+    ("Error loading shared library libfoo.so.2: No such file or directory (needed by libnvidia-ml.so.1)", "ok"),
 )
 def test_a_library_that_cannot_be_loaded(
     ask: Ask, monkeypatch: pytest.MonkeyPatch, complaint: str, status: str
@@ -243,17 +239,15 @@ def test_fabric_of_a_healthy_switched_gpu(ask: Ask) -> None:
     assert (state.state, state.status, state.status_name, state.health) == ("completed", 0, "SUCCESS", ())
 
 
-@pytest.mark.parametrize(
-    ("health", "conditions"),
-    [
-        (0, ()),
-        (0x001, ("degraded_bandwidth",)),
-        (0x055, ("degraded_bandwidth", "route_recovery", "route_unhealthy", "access_timeout_recovery")),
-        (0x400 | 0xAA, ("no_partition",)),
-        (0x21AA, ("partition_not_assigned",)),
-        (0x11AA, ()),
-        (0x81AA, ("fabric_manager_disconnected",)),
-    ],
+@cases(
+    "health, conditions",
+    (0, ()),
+    (0x001, ("degraded_bandwidth",)),
+    (0x055, ("degraded_bandwidth", "route_recovery", "route_unhealthy", "access_timeout_recovery")),
+    (0x400 | 0xAA, ("no_partition",)),
+    (0x21AA, ("partition_not_assigned",)),
+    (0x11AA, ()),
+    (0x81AA, ("fabric_manager_disconnected",)),
 )
 def test_fabric_health_is_decoded(ask: Ask, health: int, conditions: tuple[str, ...]) -> None:
     state = only_gpu(ask(h200(nvmlDeviceGetGpuFabricInfoV=fabric(0, 3, health)))).fabric
@@ -376,7 +370,7 @@ def test_processes_are_listed_once_and_without_names(ask: Ask) -> None:
     ]
 
 
-@pytest.mark.parametrize(("code", "known"), [(3, True), (4, False)])
+@cases("code, known", (3, True), (4, False))
 def test_one_kind_of_processes_is_all_of_them_only_if_there_is_no_other(ask: Ask, code: int, *, known: bool) -> None:
     drawing = listed([{"pid": 13, "usedGpuMemory": 1 << 20}])
     calls = {f"nvmlDeviceGetComputeRunningProcesses{version}": Status(code) for version in ("", "_v2", "_v3")}

@@ -16,6 +16,7 @@ from elftools.elf.elffile import ELFFile
 from elftools.elf.gnuversions import GNUVerDefSection, GNUVerNeedSection
 
 from probes.elf.library import Elf, ElfError, open_elf
+from tests.every import cases
 
 FILES = Path(__file__).parents[1] / "elf_files"
 WITH_SECTIONS = ["new.so", "linked.so", "aarch64.so", "x86.so", "s390x.so", "powerpc.so", "program"]
@@ -114,18 +115,16 @@ def test_rpath_and_runpath_are_told_apart() -> None:
         assert (elf.rpath, elf.runpath, elf.no_default_lib) == (("/opt/old", "$ORIGIN"), (), False)
 
 
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [
-        ("new.so", (64, "x86_64", "shared")),
-        ("aarch64.so", (64, "aarch64", "shared")),
-        ("x86.so", (32, "i386", "shared")),
-        ("s390x.so", (64, "s390", "shared")),
-        ("powerpc.so", (32, "ppc", "shared")),
-        ("program", (64, "x86_64", "executable")),
-        ("library.o", (64, "x86_64", "relocatable")),
-        ("sm_80-cuda-13.0.cubin", (64, "cuda", "executable")),
-    ],
+@cases(
+    "name, expected",
+    ("new.so", (64, "x86_64", "shared")),
+    ("aarch64.so", (64, "aarch64", "shared")),
+    ("x86.so", (32, "i386", "shared")),
+    ("s390x.so", (64, "s390", "shared")),
+    ("powerpc.so", (32, "ppc", "shared")),
+    ("program", (64, "x86_64", "executable")),
+    ("library.o", (64, "x86_64", "relocatable")),
+    ("sm_80-cuda-13.0.cubin", (64, "cuda", "executable")),
 )
 def test_machines_and_kinds(name: str, expected: tuple[int, str, str]) -> None:
     with open_elf(os.fspath(FILES / name)) as elf:

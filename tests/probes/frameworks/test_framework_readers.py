@@ -11,6 +11,7 @@ import probes.frameworks
 from envcheck.snapshot import Framework
 from probes.installations import catalog
 from probes.installations.catalog import KINDS, kinds
+from tests.every import cases
 from tests.probes.frameworks.framework_trees import SITE, Frameworks, elf_needing, requires
 
 
@@ -185,7 +186,7 @@ def test_jax_without_jaxlib(tree: Frameworks) -> None:
     assert found.problem == "jaxlib, which it requires, is not installed"
 
 
-@pytest.mark.parametrize("other", ["jax-rocm7-plugin", "jax-oneapi-plugin", "libtpu", "jax-metal"])
+@cases("other", "jax-rocm7-plugin", "jax-oneapi-plugin", "libtpu", "jax-metal")
 def test_jax_for_another_device_is_not_called_a_build_for_the_cpu(tree: Frameworks, other: str) -> None:
     jax(tree)
     tree.wheel(SITE, other.replace("-", "_"), "0.1")
@@ -218,7 +219,7 @@ def test_cupy(tree: Frameworks) -> None:
     assert [path.rpartition("/")[2].partition(".")[0] for path in found.binaries or ()] == ["cublas", "thrust"]
 
 
-@pytest.mark.parametrize(("name", "cuda"), [("cupy-cuda101", "10.1"), ("cupy-cuda92", "9.2"), ("cupy-cuda13x", "13")])
+@cases("name, cuda", ("cupy-cuda101", "10.1"), ("cupy-cuda92", "9.2"), ("cupy-cuda13x", "13"))
 def test_the_cuda_of_a_cupy_by_its_name(tree: Frameworks, name: str, cuda: str) -> None:
     cupy(tree, name, "{damaged")
     assert told(tree.only(), "name", "cuda") == (name, cuda)
@@ -308,13 +309,11 @@ compiled_cuda_archs = [80, 90]
 """
 
 
-@pytest.mark.parametrize(
-    ("text", "name", "expected"),
-    [
-        (OF_2_6_2, "paddlepaddle-gpu", ("2.6.2", "11.8", "8.6.0", False, None)),
-        (OF_3_3_1, "paddlepaddle", ("3.3.1", None, None, True, None)),
-        (WITH_ARCHITECTURES, "paddlepaddle-gpu", ("3.3.1", "12.9", "9.9.0", False, ("sm_80", "sm_90"))),
-    ],
+@cases(
+    "text, name, expected",
+    (OF_2_6_2, "paddlepaddle-gpu", ("2.6.2", "11.8", "8.6.0", False, None)),
+    (OF_3_3_1, "paddlepaddle", ("3.3.1", None, None, True, None)),
+    (WITH_ARCHITECTURES, "paddlepaddle-gpu", ("3.3.1", "12.9", "9.9.0", False, ("sm_80", "sm_90"))),
 )
 def test_paddle(tree: Frameworks, text: str, name: str, expected: tuple[Any, ...]) -> None:
     tree.package({"paddle/__init__.py": "", "paddle/version/__init__.py": text}, name, expected[0])
@@ -344,12 +343,10 @@ def test_ctranslate2_names_its_libraries_among_its_constants(tree: Frameworks) -
     assert len(found.binaries or ()) == 2
 
 
-@pytest.mark.parametrize(
-    ("libraries", "cpu_only"),
-    [
-        (["libggml-base.so", "libggml-cpu.so", "libllama.so", "libggml-cuda.so"], False),
-        (["libggml-base.so", "libggml-cpu.so", "libllama.so", "libggml-vulkan.so"], False),
-    ],
+@cases(
+    "libraries, cpu_only",
+    (["libggml-base.so", "libggml-cpu.so", "libllama.so", "libggml-cuda.so"], False),
+    (["libggml-base.so", "libggml-cpu.so", "libllama.so", "libggml-vulkan.so"], False),
 )
 def test_llama_cpp(tree: Frameworks, libraries: list[str], *, cpu_only: bool) -> None:
     files: dict[str, str | bytes] = {f"llama_cpp/lib/{name}": elf_needing("libc.so.6") for name in libraries}
@@ -358,12 +355,10 @@ def test_llama_cpp(tree: Frameworks, libraries: list[str], *, cpu_only: bool) ->
     assert told(tree.only(), "name", "version", "cpu_only") == ("llama-cpp-python", "0.3.36", cpu_only)
 
 
-@pytest.mark.parametrize(
-    ("name", "libraries", "expected"),
-    [
-        ("cntk-gpu", ["libCntk.Math-2.7.so", "libcudart.so.10.0", "libcudnn.so.7"], ("10.0", "7", False)),
-        ("cntk", ["libCntk.Math-2.7.so"], (None, None, True)),
-    ],
+@cases(
+    "name, libraries, expected",
+    ("cntk-gpu", ["libCntk.Math-2.7.so", "libcudart.so.10.0", "libcudnn.so.7"], ("10.0", "7", False)),
+    ("cntk", ["libCntk.Math-2.7.so"], (None, None, True)),
 )
 def test_cntk(tree: Frameworks, name: str, libraries: list[str], expected: tuple[Any, ...]) -> None:
     files: dict[str, str | bytes] = {f"cntk/libs/{each}": elf_needing("libc.so.6") for each in libraries}
@@ -413,25 +408,23 @@ def test_a_package_on_python_path_shadows_the_installed_one(tree: Frameworks) ->
 # --- conda --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("record", "files", "expected"),
-    [
-        (
-            "jaxlib-0.4.35-cuda124py312h1.json",
-            {"jaxlib/__init__.py": "", "jaxlib/version.py": RELEASED.replace("0.12.0", "0.4.35")},
-            ("jaxlib", "0.4.35", "12.4", False),
-        ),
-        (
-            "tensorflow-base-2.18.0-cuda120py312h1.json",
-            {"tensorflow/__init__.py": "", "tensorflow/python/x.py": ""},
-            ("tensorflow", "2.18.0", "12.0", False),
-        ),
-        (
-            "torchvision-0.20.1-cpu_py312_h1.json",
-            {"torchvision/__init__.py": "", "torchvision/version.py": "__version__ = '0.20.1'\n"},
-            ("torchvision", "0.20.1", None, True),
-        ),
-    ],
+@cases(
+    "record, files, expected",
+    (
+        "jaxlib-0.4.35-cuda124py312h1.json",
+        {"jaxlib/__init__.py": "", "jaxlib/version.py": RELEASED.replace("0.12.0", "0.4.35")},
+        ("jaxlib", "0.4.35", "12.4", False),
+    ),
+    (
+        "tensorflow-base-2.18.0-cuda120py312h1.json",
+        {"tensorflow/__init__.py": "", "tensorflow/python/x.py": ""},
+        ("tensorflow", "2.18.0", "12.0", False),
+    ),
+    (
+        "torchvision-0.20.1-cpu_py312_h1.json",
+        {"torchvision/__init__.py": "", "torchvision/version.py": "__version__ = '0.20.1'\n"},
+        ("torchvision", "0.20.1", None, True),
+    ),
 )
 def test_packages_of_conda(
     tree: Frameworks, record: str, files: dict[str, str | bytes], expected: tuple[Any, ...]
@@ -474,7 +467,7 @@ def test_those_that_others_build_on_come_first(tmp_path: Path) -> None:
     assert [kind.module for kind in KINDS if kind.order == KINDS[0].order] == ["torch"]
 
 
-@pytest.mark.parametrize("missing", ["IMPORTS", "DISTRIBUTIONS"])
+@cases("missing", "IMPORTS", "DISTRIBUTIONS")
 def test_a_reader_that_declares_nothing_is_named(tmp_path: Path, missing: str) -> None:
     (tmp_path / "toy.py").write_text(READER.format(order="").replace(missing, "SOMETHING"))
     with pytest.raises(ValueError, match=r"toy\.py declares no"):

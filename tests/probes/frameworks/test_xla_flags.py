@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from probes.installations.xla_flags import unknown_flags
 from probes.kit.tree import Tree
+from tests.every import cases
 
 XLA = b"\0xla_dump_to\0xla_gpu_autotune_level\0" + bytes(9 << 20) + b"\0xla_gpu_ftz\0"
 """The last name lies behind the first part that is read at once."""
@@ -18,15 +17,13 @@ def asked(folder: Path, value: str, content: bytes = XLA) -> list[str] | None:
     return unknown_flags(Tree({"variables": {"XLA_FLAGS": value}}), [str(folder / "xla.so")])
 
 
-@pytest.mark.parametrize(
-    ("value", "unknown"),
-    [
-        ("--xla_gpu_autotune_level=0 --xla_gpu_ftz", []),
-        ("--xla_gpu_ftz=true --xla_gpu_enable_fast_everything=true", ["--xla_gpu_enable_fast_everything"]),
-        ("--xla_gpu_autotune_levels=0", ["--xla_gpu_autotune_levels"]),
-        ("", None),
-        ("flags.txt", None),
-    ],
+@cases(
+    "value, unknown",
+    ("--xla_gpu_autotune_level=0 --xla_gpu_ftz", []),
+    ("--xla_gpu_ftz=true --xla_gpu_enable_fast_everything=true", ["--xla_gpu_enable_fast_everything"]),
+    ("--xla_gpu_autotune_levels=0", ["--xla_gpu_autotune_levels"]),
+    ("", None),
+    ("flags.txt", None),
 )
 def test_a_flag_is_unknown_where_no_library_holds_its_name(
     tmp_path: Path, value: str, unknown: list[str] | None

@@ -12,6 +12,7 @@ import pytest
 
 from envcheck.snapshot import Snapshot
 from probes.kit.tree import Tree
+from tests.every import cases
 
 TREE = Tree({"root": "/"})
 
@@ -84,20 +85,18 @@ TREE_LINKS = {
 }
 
 
-@pytest.mark.parametrize(
-    ("path", "real"),
-    [
-        ("/lib/real/file", "/usr/lib/real/file"),
-        ("/absolute", "/usr/lib/real/file"),
-        ("/chain", "/usr/lib/real/file"),
-        ("/above/file", "/usr/lib/real/file"),
-        ("/lib/../lib/./real//file", "/usr/lib/real/file"),
-        ("/", "/"),
-        ("/loop", None),
-        ("/gone", None),
-        ("/outside", None),
-        ("/usr/lib/none", None),
-    ],
+@cases(
+    "path, real",
+    ("/lib/real/file", "/usr/lib/real/file"),
+    ("/absolute", "/usr/lib/real/file"),
+    ("/chain", "/usr/lib/real/file"),
+    ("/above/file", "/usr/lib/real/file"),
+    ("/lib/../lib/./real//file", "/usr/lib/real/file"),
+    ("/", "/"),
+    ("/loop", None),
+    ("/gone", None),
+    ("/outside", None),
+    ("/usr/lib/none", None),
 )
 def test_links_count_from_the_root(build_root: BuildRoot, path: str, real: str | None) -> None:
     assert Tree({"root": build_root(None, TREE_LINKS)}).resolve(path) == real

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.every import cases
 from tests.probes.loader.loading_builds import GCC, REASON, Seen, Workshop, rpath, runpath
 
 pytestmark = pytest.mark.skipif(GCC is None, reason=REASON)
@@ -41,8 +42,8 @@ def names(seen: Seen, here: Workshop) -> set[str]:
 # --- Where it looks, and in which order ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("how", [rpath, runpath])
-@pytest.mark.parametrize("variable", [False, True])
+@cases("how", rpath, runpath)
+@cases("variable", False, True)
 def test_rpath_outranks_the_variable_and_runpath_does_not(
     here: Workshop, agreed: Agreed, how: Callable[..., tuple[str, ...]], *, variable: bool
 ) -> None:
@@ -55,7 +56,7 @@ def test_rpath_outranks_the_variable_and_runpath_does_not(
     assert names(seen, here) == {"libtop.so", f"{taken}/libdep.so.1"}
 
 
-@pytest.mark.parametrize("how", [rpath, runpath])
+@cases("how", rpath, runpath)
 def test_rpath_serves_what_is_needed_further_down_and_runpath_does_not(
     here: Workshop, agreed: Agreed, how: Callable[..., tuple[str, ...]]
 ) -> None:
@@ -72,8 +73,8 @@ def test_runpath_of_a_library_shuts_out_the_rpath_of_those_above(here: Workshop,
     assert agreed(here.program(), [str(here.folder / "libtop.so")]).loaded == (False,)
 
 
-@pytest.mark.parametrize("how", [rpath, runpath])
-@pytest.mark.parametrize("inner", [(), runpath("/nowhere")])
+@cases("how", rpath, runpath)
+@cases("inner", (), runpath("/nowhere"))
 def test_the_programs_own_path(
     here: Workshop, agreed: Agreed, how: Callable[..., tuple[str, ...]], inner: tuple[str, ...]
 ) -> None:
@@ -87,7 +88,7 @@ def test_the_programs_own_path(
     assert names(seen, here) == {"libtop.so", f"{taken}/libdep.so"}
 
 
-@pytest.mark.parametrize("how", [rpath, runpath])
+@cases("how", rpath, runpath)
 def test_a_name_without_a_folder_is_looked_for_as_the_caller_would(
     here: Workshop, agreed: Agreed, how: Callable[..., tuple[str, ...]]
 ) -> None:
@@ -112,7 +113,7 @@ def test_the_variable_is_split_and_expanded(here: Workshop, agreed: Agreed) -> N
     assert seen.loaded == (True,) * 5
 
 
-@pytest.mark.parametrize("how", [rpath, runpath])
+@cases("how", rpath, runpath)
 def test_a_path_that_repeats_its_folders_hundreds_of_times(
     here: Workshop, agreed: Agreed, how: Callable[..., tuple[str, ...]]
 ) -> None:
@@ -133,7 +134,7 @@ def test_the_cache_and_the_default_folders(here: Workshop) -> None:
     assert "default" in found
 
 
-@pytest.mark.parametrize("name", ["libm.so.6", "libdl.so.2"])
+@cases("name", "libm.so.6", "libdl.so.2")
 def test_a_library_that_forbids_the_default_folders(here: Workshop, agreed: Agreed, name: str) -> None:
     here.library("libtop.so", [here.process(here.program()).search.first(name, None).path], "-Wl,-z,nodefaultlib")
     assert agreed(here.program(), [str(here.folder / "libtop.so")]).loaded == (False,)
@@ -169,7 +170,7 @@ def test_a_name_with_a_folder_in_it(here: Workshop, agreed: Agreed) -> None:
     assert seen.loaded == (True, False)
 
 
-@pytest.mark.parametrize("token", ["$LIB", "${LIB}", "$PLATFORM"])
+@cases("token", "$LIB", "${LIB}", "$PLATFORM")
 def test_tokens_that_depend_on_the_machine(here: Workshop, agreed: Agreed, token: str) -> None:
     system = here.process(here.program("probe")).system
     value = system.platform if "PLATFORM" in token else system.lib
@@ -209,7 +210,7 @@ def test_a_library_loaded_by_path_serves_who_asks_for_its_soname(here: Workshop,
     assert names(seen, here) == {"libtop.so", "wheel/libdep-1.2.so", "system/libdep.so.1"}
 
 
-@pytest.mark.parametrize("soname", ["libother.so.2", None])
+@cases("soname", "libother.so.2", None)
 def test_a_preloaded_library_by_another_soname_serves_nobody(
     here: Workshop, agreed: Agreed, soname: str | None
 ) -> None:
@@ -293,17 +294,15 @@ def as_dangling(path: Path) -> None:
     path.symlink_to("gone.so")
 
 
-@pytest.mark.parametrize(
-    ("damage", "goes_on"),
-    [
-        (as_other_machine, True),
-        (as_32_bit, True),
-        (as_dangling, True),
-        (as_big_endian, False),
-        (as_text, False),
-        (as_nothing, False),
-        (as_folder, False),
-    ],
+@cases(
+    "damage, goes_on",
+    (as_other_machine, True),
+    (as_32_bit, True),
+    (as_dangling, True),
+    (as_big_endian, False),
+    (as_text, False),
+    (as_nothing, False),
+    (as_folder, False),
 )
 def test_files_that_do_not_fit(
     here: Workshop, agreed: Agreed, damage: Callable[[Path], None], *, goes_on: bool
@@ -342,7 +341,7 @@ def test_libraries_that_need_each_other(here: Workshop, agreed: Agreed) -> None:
     assert len(agreed(here.program(), [str(here.folder / "libone.so")]).mapped) == 2
 
 
-@pytest.mark.parametrize("offered", ["V1", "V1 V2", ""])
+@cases("offered", "V1", "V1 V2", "")
 def test_symbol_versions_that_the_file_found_does_not_have(here: Workshop, agreed: Agreed, offered: str) -> None:
     """A library without any versions is taken all the same."""
 

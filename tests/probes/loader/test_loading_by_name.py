@@ -21,6 +21,7 @@ from probes.frameworks.numba import read as read_numba
 from probes.frameworks.paddle import read as read_paddle
 from probes.kit.tree import REFUSED
 from probes.python.site import Site
+from tests.every import cases
 from tests.probes.loader.loading_builds import GCC, REASON, Workshop, rpath
 from tests.probes.loader.test_loading_frameworks import SITE, Bench
 
@@ -69,7 +70,7 @@ BINDING = "cupy_backends/cuda/libs/nvrtc.cpython-311-x86_64-linux-gnu.so"
 NVRTC = ("libnvrtc.so.11.2", "libnvrtc.so.13", "libnvrtc.so.12")
 
 
-@pytest.mark.parametrize(("cuda", "name"), [("11", "libnvrtc.so.11.2"), ("12", "libnvrtc.so.12")])
+@cases("cuda, name", ("11", "libnvrtc.so.11.2"), ("12", "libnvrtc.so.12"))
 def test_cupy_opens_the_compiler_for_its_cuda(tree: Tree, cuda: str, name: str) -> None:
     """As 13.x: "CuPy failed to load libnvrtc.so.12". Its binding knows the names of several."""
     tree.cupy(cuda)
@@ -107,9 +108,10 @@ def test_ctranslate2_opens_cublas(tree: Tree) -> None:
     assert (missed(found), found.looks_in_wheels) == ({"libcublas.so.12": False, "libnccl.so.2": True}, False)
 
 
-@pytest.mark.parametrize(
-    ("code", "expected"),
-    [("def get_supported_ccs():\n", {"libnvvm.so.4": False, "libnvrtc.so.13": False}), ("", {"libnvvm.so.4": False})],
+@cases(
+    "code, expected",
+    ("def get_supported_ccs():\n", {"libnvvm.so.4": False, "libnvrtc.so.13": False}),
+    ("", {"libnvvm.so.4": False}),
 )
 def test_numba_cuda_stops_without_the_compilers(tree: Tree, code: str, expected: dict[str, bool]) -> None:
     """As 0.30.4, which compiles no kernel before NVRTC has told for what it compiles; older ones need NVVM alone."""
@@ -124,7 +126,7 @@ def test_numba_cuda_stops_without_the_compilers(tree: Tree, code: str, expected:
     assert found.looks_in_wheels
 
 
-@pytest.mark.parametrize(("cuda", "expected"), [("11.8", {"libcublas.so": False, "libcudnn.so": False}), ("False", {})])
+@cases("cuda, expected", ("11.8", {"libcublas.so": False, "libcudnn.so": False}), ("False", {}))
 def test_paddle_opens_the_names_of_a_toolkit(tree: Tree, cuda: str, expected: dict[str, bool]) -> None:
     """As 2.6.2, which also looks for cuDNN in /usr/local/cuda/lib64."""
     tree.text("paddle/__init__.py")

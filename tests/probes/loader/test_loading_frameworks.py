@@ -21,6 +21,7 @@ from probes.installations.parts import Ask, Preload, examined
 from probes.kit.tree import Tree
 from probes.loader.script import caller_of_ctypes, started
 from probes.python.site import Site
+from tests.every import cases
 from tests.probes.conftest import unknown_keys
 from tests.probes.loader.loading_builds import GCC, REASON, Workshop, rpath, runpath
 
@@ -108,7 +109,7 @@ def test_what_is_preloaded_wins(bench: Bench) -> None:
 CUDNN = "nvidia/cudnn/lib"
 
 
-@pytest.mark.parametrize("old_is_whole", [True, False])
+@cases("old_is_whole", True, False)
 def test_another_release_that_is_preloaded_and_used_by_nobody_is_left_out(bench: Bench, *, old_is_whole: bool) -> None:
     """cuDNN 8 and 9 in one folder, as of wheels for two CUDAs: a pattern meets both, the framework needs 9."""
     bench.library("nvidia/cublas/lib/libcublas.so.11")
@@ -140,7 +141,7 @@ def test_a_preloaded_release_that_the_framework_needs_or_nothing_replaces_stays(
     assert found["libnccl.so.2"] == ("nvidia/nccl/lib/libnccl.so.2", "preloaded")
 
 
-@pytest.mark.parametrize("fails", [True, False])
+@cases("fails", True, False)
 def test_preloading_after_a_failure_only(bench: Bench, *, fails: bool) -> None:
     """As older releases of PyTorch do it."""
     bench.library(CUDART)
@@ -153,7 +154,7 @@ def test_preloading_after_a_failure_only(bench: Bench, *, fails: bool) -> None:
     assert bench.truth([first, *([str(bench.folder / SITE / CUDART)] if fails else []), first, part]) >= {CUDART}
 
 
-@pytest.mark.parametrize("said", ["nvidia/cuda_runtime/lib/libcudart.so", "nvidia/cu13/lib/libcudart.so"])
+@cases("said", "nvidia/cuda_runtime/lib/libcudart.so", "nvidia/cu13/lib/libcudart.so")
 def test_preloading_where_something_is_mapped(bench: Bench, said: str) -> None:
     bench.library(CUDART)
     bench.library("nvidia/nvjitlink/lib/libnvJitLink.so.12")
@@ -165,7 +166,7 @@ def test_preloading_where_something_is_mapped(bench: Bench, said: str) -> None:
     assert ("libnvJitLink.so.12" in taken(found, bench)) == ("cuda_runtime" in said)
 
 
-@pytest.mark.parametrize("required", [True, False])
+@cases("required", True, False)
 def test_code_that_gives_up_where_a_library_is_not_there(bench: Bench, *, required: bool) -> None:
     bench.library(CUDART)
     preloads = [
@@ -197,7 +198,7 @@ def test_preloading_in_its_variants(bench: Bench) -> None:
     }
 
 
-@pytest.mark.parametrize("found", [True, False])
+@cases("found", True, False)
 def test_preloading_where_the_loader_finds_nothing(bench: Bench, *, found: bool) -> None:
     """The one that the loader finds is told as what the part asks for, and not as preloaded."""
     bench.library("system/libcurand.so.10")
@@ -451,7 +452,7 @@ def test_the_python_that_runs_this_test(bench: Bench) -> None:
     assert {process.search.real(image.path) for image in process.images} <= mapped
 
 
-@pytest.mark.parametrize("flags", [["-Wl,--dynamic-linker=/lib/ld-musl-x86_64.so.1"], ["-static"], None])
+@cases("flags", ["-Wl,--dynamic-linker=/lib/ld-musl-x86_64.so.1"], ["-static"], None)
 def test_a_python_whose_loader_is_not_known_gets_no_answer(bench: Bench, flags: list[str] | None) -> None:
     if flags is None:
         (bench.folder / "bin/python3.11").unlink()

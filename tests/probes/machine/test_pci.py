@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from envcheck.snapshot import Fabric, Gpu, Listing, Pcie, Snapshot
+from tests.every import cases
 
 RunProbe = Callable[..., tuple[Snapshot, dict[str, str]]]
 BuildRoot = Callable[..., str]
@@ -73,8 +74,8 @@ def test_port_made_by_qemu_says_nothing(run_probe: RunProbe, build_root: BuildRo
     assert (pcie.upstream_generation_max, pcie.generation_max, pcie.generation_device_max) == (None, None, 5)
 
 
-@pytest.mark.parametrize("speed", ["Unknown\n", "", "fast\n", "7.0 GT/s PCIe\n"])
-@pytest.mark.parametrize("width", ["0\n", "255\n", "", "wide\n"])
+@cases("speed", "Unknown\n", "", "fast\n", "7.0 GT/s PCIe\n")
+@cases("width", "0\n", "255\n", "", "wide\n")
 def test_unknown_link_values_are_left_out(run_probe: RunProbe, build_root: BuildRoot, speed: str, width: str) -> None:
     unknown = {f"{CARD}/current_link_speed": speed, f"{CARD}/current_link_width": width}
     pcie = one(run_probe, build_root("ubuntu-580-open", unknown)).pcie
@@ -103,7 +104,7 @@ def test_question_marks_of_the_driver_are_no_values(run_probe: RunProbe, build_r
     assert (gpu.name, gpu.minor) == ("NVIDIA A100-SXM4-80GB", 3)
 
 
-@pytest.mark.parametrize("name", ["wsl2", "jetson-orin"])
+@cases("name", "wsl2", "jetson-orin")
 def test_bus_does_not_show_every_gpu_on_wsl_and_tegra(run_probe: RunProbe, build_root: BuildRoot, name: str) -> None:
     assert look(run_probe, build_root(name)) == Listing(items=(), complete=False)
 
@@ -143,13 +144,11 @@ def test_virtual_functions_on_their_host_are_no_gpus(run_probe: RunProbe, build_
     assert len(look(run_probe, root).items) == 1
 
 
-@pytest.mark.parametrize(
-    ("changes", "count"),
-    [
-        (device("0000:07:00.0", "0x10de\n", "0x22a3\n", "0x068000\n"), 1),
-        (device("0000:00:0a.0", "0x10de\n", "0x0057\n", "0x068000\n"), 0),  # the Ethernet bridge of an nForce4 board
-        (device("0000:07:00.0", "0x15b3\n", "0x22a3\n", "0x068000\n"), 0),
-    ],
+@cases(
+    "changes, count",
+    (device("0000:07:00.0", "0x10de\n", "0x22a3\n", "0x068000\n"), 1),
+    (device("0000:00:0a.0", "0x10de\n", "0x0057\n", "0x068000\n"), 0),  # the Ethernet bridge of an nForce4 board
+    (device("0000:07:00.0", "0x15b3\n", "0x22a3\n", "0x068000\n"), 0),
 )
 def test_nvswitches(run_probe: RunProbe, build_root: BuildRoot, changes: Mapping[str, str], count: int) -> None:
     snapshot, _ = run_probe("pci", {"root": build_root(None, changes)})
@@ -157,12 +156,10 @@ def test_nvswitches(run_probe: RunProbe, build_root: BuildRoot, changes: Mapping
     assert snapshot.fabric.nvswitches == count
 
 
-@pytest.mark.parametrize(
-    ("changes", "running"),
-    [
-        ({"/proc/2417/comm": "bash\n"}, False),
-        ({"/proc/2417/comm": None, "/proc/1/comm": None}, None),  # the processes of others are hidden
-    ],
+@cases(
+    "changes, running",
+    ({"/proc/2417/comm": "bash\n"}, False),
+    ({"/proc/2417/comm": None, "/proc/1/comm": None}, None),  # the processes of others are hidden
 )
 def test_fabric_manager_that_is_not_seen(
     run_probe: RunProbe, build_root: BuildRoot, *, changes: Mapping[str, str | None], running: bool | None
@@ -241,7 +238,7 @@ def pcie(run_probe: RunProbe, build_root: BuildRoot, **places: str | bytes | Non
     return gpu.pcie
 
 
-@pytest.mark.parametrize("kind", ["DMA-FQ", "DMA", "identity"])
+@cases("kind", "DMA-FQ", "DMA", "identity")
 def test_how_the_iommu_treats_the_gpu(run_probe: RunProbe, build_root: BuildRoot, kind: str) -> None:
     found = pcie(run_probe, build_root, iommu=f"{kind}\n")
     assert found.iommu == kind
@@ -267,16 +264,19 @@ def test_acs_without_redirection_lets_peers_through(run_probe: RunProbe, build_r
     assert pcie(run_probe, build_root, switch_port=acs, last_port=acs).redirecting == ()
 
 
-@pytest.mark.parametrize("hidden", ["switch_port", "last_port"])
+@cases("hidden", "switch_port", "last_port")
 def test_registers_that_only_root_may_read_leave_it_open(
     run_probe: RunProbe, build_root: BuildRoot, hidden: str
 ) -> None:
     assert pcie(run_probe, build_root, **{hidden: config((ACS, REDIRECT), size=64)}).redirecting is None
 
 
-@pytest.mark.parametrize(
+@cases(
     "data",
-    [config((AER, 0), (AER, 0), loop=True), config((ACS, REDIRECT), size=0x104), bytes([0xFF]) * 4096, bytes(256)],
+    config((AER, 0), (AER, 0), loop=True),
+    config((ACS, REDIRECT), size=0x104),
+    bytes([0xFF]) * 4096,
+    bytes(256),
     ids=["a loop", "cut off", "a device that is gone", "no extended space"],
 )
 def test_damaged_registers_name_no_port(run_probe: RunProbe, build_root: BuildRoot, data: bytes) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from envcheck.snapshot import ContainerHost, Driver, Platform, Snapshot
+from tests.every import cases
 
 RunProbe = Callable[..., tuple[Snapshot, dict[str, str]]]
 BuildRoot = Callable[..., str]
@@ -66,28 +67,22 @@ def test_dockerenv_counts_where_any_namespace_is_its_own(run_probe: RunProbe, bu
     assert look(run_probe, build_root(HOST, {"/.dockerenv": "", **links})).container == "docker"
 
 
-@pytest.mark.parametrize(
-    ("changes", "variables", "name"),
-    [
-        ({"/run/.containerenv": 'engine="podman-5.2.2"\n'}, {}, "podman"),
-        ({"/proc/self/cgroup": f"4:memory:/docker/{ID}\n"}, {}, "docker"),
-        ({"/proc/self/cgroup": f"0::/machine.slice/libpod-{ID}.scope/container\n"}, {}, "podman"),
-        (
-            {"/proc/self/cgroup": f"0::/kubepods.slice/kubepods-pod1.slice/cri-containerd-{ID}.scope\n"},
-            {},
-            "kubernetes",
-        ),
-        ({"/.dockerenv": "", "/run/secrets/kubernetes.io/serviceaccount/token": "x"}, {}, "kubernetes"),
-        ({"/.dockerenv": ""}, {"KUBERNETES_SERVICE_HOST": "10.0.0.1"}, "kubernetes"),
-        ({"/run/systemd/container": "systemd-nspawn\n"}, {}, "systemd-nspawn"),
-        ({"/proc/1/environ": "PATH=/bin\0container=lxc\0"}, {}, "lxc"),
-        ({"/dev/lxd/sock": ""}, {}, "lxc"),
-        ({"/.singularity.d/": ""}, {}, "apptainer"),
-        ({"/.dockerenv": ""}, {"APPTAINER_CONTAINER": "/x.sif"}, "apptainer"),
-        ({}, {"container": "oci"}, "other"),
-        ({"/run/.containerenv": ""}, {"container": "oci"}, "podman"),
-        ({"/.flatpak-info": ""}, {}, "other"),
-    ],
+@cases(
+    "changes, variables, name",
+    ({"/run/.containerenv": 'engine="podman-5.2.2"\n'}, {}, "podman"),
+    ({"/proc/self/cgroup": f"4:memory:/docker/{ID}\n"}, {}, "docker"),
+    ({"/proc/self/cgroup": f"0::/machine.slice/libpod-{ID}.scope/container\n"}, {}, "podman"),
+    ({"/proc/self/cgroup": f"0::/kubepods.slice/kubepods-pod1.slice/cri-containerd-{ID}.scope\n"}, {}, "kubernetes"),
+    ({"/.dockerenv": "", "/run/secrets/kubernetes.io/serviceaccount/token": "x"}, {}, "kubernetes"),
+    ({"/.dockerenv": ""}, {"KUBERNETES_SERVICE_HOST": "10.0.0.1"}, "kubernetes"),
+    ({"/run/systemd/container": "systemd-nspawn\n"}, {}, "systemd-nspawn"),
+    ({"/proc/1/environ": "PATH=/bin\0container=lxc\0"}, {}, "lxc"),
+    ({"/dev/lxd/sock": ""}, {}, "lxc"),
+    ({"/.singularity.d/": ""}, {}, "apptainer"),
+    ({"/.dockerenv": ""}, {"APPTAINER_CONTAINER": "/x.sif"}, "apptainer"),
+    ({}, {"container": "oci"}, "other"),
+    ({"/run/.containerenv": ""}, {"container": "oci"}, "podman"),
+    ({"/.flatpak-info": ""}, {}, "other"),
 )
 def test_containers(
     run_probe: RunProbe, build_root: BuildRoot, changes: dict[str, str], variables: dict[str, str], name: str
@@ -150,25 +145,23 @@ CLOCK = "/sys/devices/system/clocksource/clocksource0/available_clocksource"
 DMI = "/sys/class/dmi/id"
 
 
-@pytest.mark.parametrize(
-    ("changes", "name"),
-    [
-        ({f"{DMI}/sys_vendor": "QEMU\n", CLOCK: "kvm-clock tsc \n"}, "kvm"),
-        ({f"{DMI}/sys_vendor": "QEMU\n", CLOCK: "tsc hpet \n"}, "qemu"),
-        ({f"{DMI}/product_name": "VMware Virtual Platform\n"}, "vmware"),
-        ({f"{DMI}/sys_vendor": "Microsoft Corporation\n", f"{DMI}/product_name": "Virtual Machine\n"}, "hyperv"),
-        ({f"{DMI}/product_name": "Google Compute Engine\n"}, "kvm"),
-        ({f"{DMI}/sys_vendor": "Amazon EC2\n", f"{DMI}/product_name": "p5.48xlarge\n"}, "kvm"),
-        ({"/sys/hypervisor/type": "xen\n"}, "xen"),
-        ({"/sys/firmware/acpi/tables/DSDT": "DSDT\x53\x0f\x00\x00\x02\x77FIRECKFCVMDSDT"}, "firecracker"),
-        ({"/proc/cmdline": "console=ttyS0 reboot=k panic=1 pci=off root=/dev/vda\n"}, "firecracker"),
-        ({"/proc/cmdline": "console=ttyS0 reboot=k panic=1 root=/dev/vda\n"}, "other"),
-        ({CLOCK: "kvm-clock tsc \n"}, "kvm"),
-        ({}, "other"),
-        ({"/proc/version": "Linux version 4.4.0 #1 SMP Sun Jan 10 15:06:54 PST 2016\n"}, "gvisor"),
-        ({"/proc/version": "Linux version 4.4.0-210-generic (buildd@lgw01) #242-Ubuntu SMP\n"}, "other"),
-        ({"/proc/xen/capabilities": "control_d\n", "/sys/hypervisor/type": "xen\n"}, "none"),
-    ],
+@cases(
+    "changes, name",
+    ({f"{DMI}/sys_vendor": "QEMU\n", CLOCK: "kvm-clock tsc \n"}, "kvm"),
+    ({f"{DMI}/sys_vendor": "QEMU\n", CLOCK: "tsc hpet \n"}, "qemu"),
+    ({f"{DMI}/product_name": "VMware Virtual Platform\n"}, "vmware"),
+    ({f"{DMI}/sys_vendor": "Microsoft Corporation\n", f"{DMI}/product_name": "Virtual Machine\n"}, "hyperv"),
+    ({f"{DMI}/product_name": "Google Compute Engine\n"}, "kvm"),
+    ({f"{DMI}/sys_vendor": "Amazon EC2\n", f"{DMI}/product_name": "p5.48xlarge\n"}, "kvm"),
+    ({"/sys/hypervisor/type": "xen\n"}, "xen"),
+    ({"/sys/firmware/acpi/tables/DSDT": "DSDT\x53\x0f\x00\x00\x02\x77FIRECKFCVMDSDT"}, "firecracker"),
+    ({"/proc/cmdline": "console=ttyS0 reboot=k panic=1 pci=off root=/dev/vda\n"}, "firecracker"),
+    ({"/proc/cmdline": "console=ttyS0 reboot=k panic=1 root=/dev/vda\n"}, "other"),
+    ({CLOCK: "kvm-clock tsc \n"}, "kvm"),
+    ({}, "other"),
+    ({"/proc/version": "Linux version 4.4.0 #1 SMP Sun Jan 10 15:06:54 PST 2016\n"}, "gvisor"),
+    ({"/proc/version": "Linux version 4.4.0-210-generic (buildd@lgw01) #242-Ubuntu SMP\n"}, "other"),
+    ({"/proc/xen/capabilities": "control_d\n", "/sys/hypervisor/type": "xen\n"}, "none"),
 )
 def test_virtualization(run_probe: RunProbe, build_root: BuildRoot, changes: dict[str, str], name: str) -> None:
     assert look(run_probe, build_root(HOST, {**GUEST, **changes})).virtualization == name
@@ -213,7 +206,7 @@ def test_this_machine(run_probe: RunProbe) -> None:
     assert platform.libc
 
 
-@pytest.mark.parametrize("user", [None, 54321])
+@cases("user", None, 54321)
 def test_nothing_needs_a_home_or_a_passwd_entry(user: int | None) -> None:
     """A process without variables, and, where this one is root, of a user whom nobody knows."""
     if user is not None and os.geteuid() != 0:
@@ -286,7 +279,7 @@ def test_docker_from_a_snap(run_probe: RunProbe, build_root: BuildRoot) -> None:
     assert host(run_probe, build_root, {"/snap/bin/docker": "-> /usr/bin/snap"}).engines == ("/snap/bin/docker",)
 
 
-@pytest.mark.parametrize("text", ["{", "[]", '{"runtimes": []}', '{"runtimes": {}}', "\udcff" * 3])
+@cases("text", "{", "[]", '{"runtimes": []}', '{"runtimes": {}}', "\udcff" * 3)
 def test_a_configuration_that_adds_nothing(run_probe: RunProbe, build_root: BuildRoot, text: str) -> None:
     content = text.encode("utf-8", "surrogateescape").decode("latin-1")
     assert host(run_probe, build_root, {"/etc/docker/daemon.json": content}).runtimes in ((), None)

@@ -18,6 +18,7 @@ from envcheck.pipeline.session import judge
 from envcheck.snapshot import Snapshot, items_in
 from probes.kit.tree import REFUSED
 from probes.python.distributions import LEFT, Installed, installed_by_conda, installed_in
+from tests.every import cases
 from tests.probes.conftest import RunProbe
 from tests.probes.environment_trees import Tree
 from tests.probes.other_user import as_nobody, as_root
@@ -48,21 +49,19 @@ def test_whole_metadata_is_no_damage(tree: Tree) -> None:
     assert found.items[0]["record"] is True
 
 
-@pytest.mark.parametrize(
-    ("content", "problem", "listed"),
-    [
-        (None, "METADATA is missing", []),
-        (b"", "METADATA is empty", ["1.0"]),
-        (b"\0" * 600, "METADATA is empty", ["1.0"]),
-        (b"Metadata-Version: 2.1\nName: foo\n\nVersion: 3\n", "no version in METADATA", ["1.0"]),
-        (b"Metadata-Version: 2.1\nVersion: 1.0\n", "no name in METADATA", ["1.0"]),
-        (b"Name: foo\nVersion: \x1b[31m\n", "no usable version in METADATA", ["1.0"]),
-        (b"Name: foo\r\nVersion: 1.1\r\n\r\nText\r\n", None, ["1.1"]),
-        (b"Name: foo\nVersion: 1.0.0\n", None, ["1.0.0"]),
-        (b"metadata-version: 2.1\nname: foo\nversion: 1.2\n", None, ["1.2"]),
-        (b"Summary: " + b"x" * 9000 + b"\nName: foo\nVersion: 1.3\n", None, ["1.3"]),
-        (b"\xff\xfe" * 3000, "no name in METADATA", ["1.0"]),
-    ],
+@cases(
+    "content, problem, listed",
+    (None, "METADATA is missing", []),
+    (b"", "METADATA is empty", ["1.0"]),
+    (b"\0" * 600, "METADATA is empty", ["1.0"]),
+    (b"Metadata-Version: 2.1\nName: foo\n\nVersion: 3\n", "no version in METADATA", ["1.0"]),
+    (b"Metadata-Version: 2.1\nVersion: 1.0\n", "no name in METADATA", ["1.0"]),
+    (b"Name: foo\nVersion: \x1b[31m\n", "no usable version in METADATA", ["1.0"]),
+    (b"Name: foo\r\nVersion: 1.1\r\n\r\nText\r\n", None, ["1.1"]),
+    (b"Name: foo\nVersion: 1.0.0\n", None, ["1.0.0"]),
+    (b"metadata-version: 2.1\nname: foo\nversion: 1.2\n", None, ["1.2"]),
+    (b"Summary: " + b"x" * 9000 + b"\nName: foo\nVersion: 1.3\n", None, ["1.3"]),
+    (b"\xff\xfe" * 3000, "no name in METADATA", ["1.0"]),
 )
 def test_metadata(tree: Tree, content: bytes | None, problem: str | None, listed: list[str]) -> None:
     tree.file(f"{SITE}/foo-1.0.dist-info/INSTALLER", "pip\n")

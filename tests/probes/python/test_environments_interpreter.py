@@ -17,6 +17,7 @@ from envcheck.pipeline.session import judge
 from envcheck.snapshot import Snapshot
 from probes.kit.tree import REFUSED
 from probes.python.interpreter import Place, locate
+from tests.every import cases
 from tests.probes.environment_trees import PROGRAM, Tree
 from tests.probes.other_user import as_nobody
 
@@ -72,7 +73,7 @@ def test_another_file_of_an_environment_does_not_make_it_a_broken_one(tree: Tree
     assert found(tree, "/a/bin/activate") == Place("/a/bin/activate", None, "/a/bin/activate is not executable")
 
 
-@pytest.mark.parametrize("asked", ["/a", "/a/bin/python", "/a/bin/python3"])
+@cases("asked", "/a", "/a/bin/python", "/a/bin/python3")
 def test_a_virtual_environment_by_folder_and_by_program(tree: Tree, asked: str) -> None:
     tree.venv("/a", "/usr/bin/python3.11")
     place = found(tree, asked)
@@ -125,16 +126,14 @@ def test_a_conda_environment_without_python(tree: Tree) -> None:
     assert (place.prefix, place.problem) == ("/conda/envs/c", "it is a conda environment without Python")
 
 
-@pytest.mark.parametrize(
-    ("content", "mode", "sentence"),
-    [
-        (PROGRAM, 0o644, "it is not executable"),
-        (b"#!/bin/sh\nexec python3\n", 0o755, "it is a script, which is never run here"),
-        (b"hello", 0o755, "it is not a program for Linux"),
-        (b"", 0o755, "it is not a program for Linux"),
-        (b"MZ\x90\0", 0o755, "it is not a program for Linux"),
-        (PROGRAM, 0o755, "it has lost its standard library"),
-    ],
+@cases(
+    "content, mode, sentence",
+    (PROGRAM, 0o644, "it is not executable"),
+    (b"#!/bin/sh\nexec python3\n", 0o755, "it is a script, which is never run here"),
+    (b"hello", 0o755, "it is not a program for Linux"),
+    (b"", 0o755, "it is not a program for Linux"),
+    (b"MZ\x90\0", 0o755, "it is not a program for Linux"),
+    (PROGRAM, 0o755, "it has lost its standard library"),
 )
 def test_a_program_that_is_no_working_interpreter(tree: Tree, content: bytes, mode: int, sentence: str) -> None:
     tree.file("/x/python3", content, mode)

@@ -14,6 +14,7 @@ from envcheck.rules.api import FrameworkSubject, Rule, elsewhere
 from envcheck.rules.catalog import all_rules, find_rule
 from envcheck.rules.engine.pages import pages, pages_about
 from envcheck.snapshot import Framework, Snapshot, StartupVariable
+from tests.every import cases
 from tests.rules.engine.test_rule_catalog import NAMES, RULES
 from tests.rules.machines import error, h200, judge, machine, torch, variables, venv, with_venv
 from tests.rules.messages.examples import pairs
@@ -115,14 +116,12 @@ def test_no_page_of_another_framework(name: str) -> None:
         assert [address for address in addresses if any(site in address for site in others)] == [], rule.name
 
 
-@pytest.mark.parametrize(
-    ("rule", "name", "page"),
-    [
-        ("cpu-only-build", "torch", "https://docs.astral.sh/uv/guides/integration/pytorch/"),
-        ("cudnn-too-old", "tensorflow", "https://www.tensorflow.org/install/source#gpu"),
-        ("cpu-only-build", "cupy-cuda12x", "https://docs.cupy.dev/en/stable/install.html"),
-        ("library-shadowed", "jax-cuda12-plugin", "https://docs.jax.dev/en/latest/installation.html"),
-    ],
+@cases(
+    "rule, name, page",
+    ("cpu-only-build", "torch", "https://docs.astral.sh/uv/guides/integration/pytorch/"),
+    ("cudnn-too-old", "tensorflow", "https://www.tensorflow.org/install/source#gpu"),
+    ("cpu-only-build", "cupy-cuda12x", "https://docs.cupy.dev/en/stable/install.html"),
+    ("library-shadowed", "jax-cuda12-plugin", "https://docs.jax.dev/en/latest/installation.html"),
 )
 def test_the_framework_keeps_its_own(rule: str, name: str, page: str) -> None:
     assert page in cited(rule, name)
@@ -148,15 +147,13 @@ def test_of_an_unknown_framework_the_pages_stay() -> None:
     assert pages(rule, FrameworkSubject(venv(framework), framework), load_matrix())
 
 
-@pytest.mark.parametrize(
-    ("program", "place"),
-    [
-        ("llama.cpp", "llama.cpp"),
-        ("ollama", "ollama"),
-        ("opencv", "opencv"),
-        ("xgboost", "xgboost"),
-        ("faiss", "faiss"),
-    ],
+@cases(
+    "program, place",
+    ("llama.cpp", "llama.cpp"),
+    ("ollama", "ollama"),
+    ("opencv", "opencv"),
+    ("xgboost", "xgboost"),
+    ("faiss", "faiss"),
 )
 def test_of_a_program_that_a_line_names_its_own_page_stands_first(program: str, place: str) -> None:
     rule = find_rule("cpu-only-build")

@@ -19,7 +19,7 @@ from envcheck.rules.catalog import all_rules, find_rule
 from envcheck.rules.facts.needs import _OWN_SECTION, _overlap
 from envcheck.rules.packages.shipped import FOLLOWS_FROM_FILES
 from envcheck.snapshot import Environment, Framework, Gpu, Listing, Snapshot
-from tests.every import every
+from tests.every import cases, every
 
 RULES = all_rules()
 NAMES = {rule.name for rule in RULES}
@@ -138,18 +138,16 @@ def test_explanations_have_no_circle() -> None:
     assert set(TopologicalSorter({rule.name: consequences(rule) for rule in RULES}).static_order()) == NAMES
 
 
-@pytest.mark.parametrize(
+@cases(
     "name",
-    [
-        "builds-over-each-other",
-        "cupy-multiple-packages",
-        "damaged-distribution",
-        "file-stops-framework",
-        "imported-elsewhere",
-        "onnxruntime-cpu-and-gpu",
-        "package-shadowed",
-        "search-path-changed",
-    ],
+    "builds-over-each-other",
+    "cupy-multiple-packages",
+    "damaged-distribution",
+    "file-stops-framework",
+    "imported-elsewhere",
+    "onnxruntime-cpu-and-gpu",
+    "package-shadowed",
+    "search-path-changed",
 )
 def test_damage_overlay_and_redirection_explain_the_same(name: str) -> None:
     rule = find_rule(name)

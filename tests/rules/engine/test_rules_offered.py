@@ -17,7 +17,7 @@ from envcheck.rules.engine.evaluate import evaluate
 from envcheck.rules.engine.offered import offer
 from envcheck.rules.engine.simulate import newest_admitted, requirements_broken, simulate
 from envcheck.snapshot import Distribution, Environment, Framework, Library, Listing, Load, Snapshot
-from tests.every import every
+from tests.every import cases, every
 from tests.rules.machines import ALL, VENV, but, machine, torch, with_venv, without_gpu
 from tests.rules.packages.packages_here import SITE, dist, having, on
 
@@ -243,16 +243,14 @@ def test_what_is_left_missing_is_the_next_step() -> None:
 
 
 @every(
-    [
-        ("", ""),
-        (">=1.2", ""),
-        ("<2", "1.999"),
-        (">=1.2,<2.3", "2.2.999"),
-        ("==1.4.*", "1.4.999"),
-        ("==1.4.2", "1.4.2"),
-        ("~=1.4.2", "1.4.999"),
-        ("<2,>=2.1", None),
-    ]
+    ("", ""),
+    (">=1.2", ""),
+    ("<2", "1.999"),
+    (">=1.2,<2.3", "2.2.999"),
+    ("==1.4.*", "1.4.999"),
+    ("==1.4.2", "1.4.2"),
+    ("~=1.4.2", "1.4.999"),
+    ("<2,>=2.1", None),
 )
 def test_the_newest_release_that_bounds_can_mean(bounds: str, newest: str | None) -> None:
     assert newest_admitted(bounds) == newest
@@ -387,23 +385,19 @@ def test_no_hostile_name_or_version_reaches_the_command_that_fills_it() -> None:
     assert [word for word in fill.command if "==" in word] == ["numpy==2.1.0"]
 
 
-@pytest.mark.parametrize(
-    ("name", "add"), [("uv.lock", "uv add"), ("poetry.lock", "poetry add"), ("pdm.lock", "pdm add")]
-)
+@cases("name, add", ("uv.lock", "uv add"), ("poetry.lock", "poetry add"), ("pdm.lock", "pdm add"))
 def test_a_lock_file_that_undoes_it_is_the_risk(name: str, add: str) -> None:
     check = offered(lacking_cudnn(lock_file=f"/home/ada/p/{name}"))["cudnn-missing"]
     assert name in check.fixes[0].risk
     assert add in check.fixes[0].risk
 
 
-@pytest.mark.parametrize(
-    ("folder", "led_by", "behind", "commands_expected"),
-    [
-        ("/x", "PYTHONPATH", "2.2.6", ["env -u PYTHONPATH python"]),
-        ("/x", "PYTHONPATH", "1.22", ["env -u PYTHONPATH python", "install"]),
-        ("/x", "PYTHONPATH", None, ["env -u PYTHONPATH python", "install"]),
-        (f"{SITE}/deps", f"{SITE}/deps.pth", "2.2.6", ["install"]),
-    ],
+@cases(
+    "folder, led_by, behind, commands_expected",
+    ("/x", "PYTHONPATH", "2.2.6", ["env -u PYTHONPATH python"]),
+    ("/x", "PYTHONPATH", "1.22", ["env -u PYTHONPATH python", "install"]),
+    ("/x", "PYTHONPATH", None, ["env -u PYTHONPATH python", "install"]),
+    (f"{SITE}/deps", f"{SITE}/deps.pth", "2.2.6", ["install"]),
 )
 def test_what_comes_before_the_installed_copy_is_left_out_first(
     folder: str, led_by: str, behind: str | None, commands_expected: list[str]
@@ -450,7 +444,7 @@ ORT_REQUIRES = (
 )
 
 
-@pytest.mark.parametrize("snapshot", [machine(), without_gpu()])
+@cases("snapshot", machine(), without_gpu())
 def test_an_image_that_is_built_without_a_gpu_gets_the_fix_of_its_target(snapshot: Snapshot) -> None:
     """cuBLAS comes with cuDNN's wheel, which is opened only where there is a GPU."""
     needed = ("libcublasLt.so.13", "libcublas.so.13", "libcurand.so.10")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 
 import msgspec
-import pytest
 
 from envcheck.checks import Fix
 from envcheck.compat.load import load_matrix
@@ -14,6 +13,7 @@ from envcheck.rules.fixes.commands import conda_command, in_user_site, pip_comma
 from envcheck.rules.fixes.install import install
 from envcheck.rules.fixes.reinstall import reinstall
 from envcheck.snapshot import Distribution, Driver, Environment, Framework, Listing, Platform, Snapshot
+from tests.every import cases
 from tests.rules.machines import (
     DOCKER,
     UBUNTU,
@@ -106,9 +106,8 @@ def test_the_companions_of_torch_come_along() -> None:
     assert "numpy" not in " ".join(fix.command)
 
 
-@pytest.mark.parametrize(
-    ("release", "backend"),
-    [("550.54.14", "cu124"), ("580.65.06", "cu124"), ("535.183.01", "cu121"), ("450.80.02", "cu118")],
+@cases(
+    "release, backend", ("550.54.14", "cu124"), ("580.65.06", "cu124"), ("535.183.01", "cu121"), ("450.80.02", "cu118")
 )
 def test_the_build_is_one_that_the_driver_cuda(release: str, backend: str) -> None:
     assert mend(venv(CPU_BUILD), release)[0].command[-1] == f"{INDEX}{backend}"
@@ -154,16 +153,14 @@ def test_the_fix_says_what_it_was_chosen_for() -> None:
     assert re.fullmatch(f"{build}; {condition}", open_both)
 
 
-@pytest.mark.parametrize(
-    ("spoken", "version", "build"),
-    [
-        ("13.0", "2.5.1+cpu", "2.5.1 built for cu124"),
-        ("12.4", "2.5.1+cpu", "2.5.1 built for cu124"),
-        ("11.8", "2.5.1+cpu", "2.5.1 built for cu118"),
-        ("11.4", "2.5.1+cpu", "2.5.1 built for cu118"),
-        ("12.0", "2.8.0+cpu", "2.8.0 built for cu12"),
-        ("12.8", "2.11.0+cpu", "2.11.0 built for cu12"),
-    ],
+@cases(
+    "spoken, version, build",
+    ("13.0", "2.5.1+cpu", "2.5.1 built for cu124"),
+    ("12.4", "2.5.1+cpu", "2.5.1 built for cu124"),
+    ("11.8", "2.5.1+cpu", "2.5.1 built for cu118"),
+    ("11.4", "2.5.1+cpu", "2.5.1 built for cu118"),
+    ("12.0", "2.8.0+cpu", "2.8.0 built for cu12"),
+    ("12.8", "2.11.0+cpu", "2.11.0 built for cu12"),
 )
 def test_what_the_driver_cuda_bounds_the_build_where_its_release_is_not_known(
     spoken: str, version: str, build: str
@@ -197,17 +194,15 @@ def distribution(name: str, *like: str) -> Platform:
     return but(UBUNTU, distribution=name, distribution_like=like)
 
 
-@pytest.mark.parametrize(
-    ("platform", "command"),
-    [
-        (UBUNTU, ("sudo", "ubuntu-drivers", "install")),
-        (distribution("linuxmint", "ubuntu", "debian"), ("sudo", "ubuntu-drivers", "install")),
-        (distribution("debian"), ("sudo", "apt-get", "install", "nvidia-driver")),
-        (distribution("rhel", "fedora"), ()),
-        (distribution("rocky", "rhel", "centos", "fedora"), ()),
-        (distribution("opensuse-leap", "suse"), ()),
-        (distribution("arch"), ()),
-    ],
+@cases(
+    "platform, command",
+    (UBUNTU, ("sudo", "ubuntu-drivers", "install")),
+    (distribution("linuxmint", "ubuntu", "debian"), ("sudo", "ubuntu-drivers", "install")),
+    (distribution("debian"), ("sudo", "apt-get", "install", "nvidia-driver")),
+    (distribution("rhel", "fedora"), ()),
+    (distribution("rocky", "rhel", "centos", "fedora"), ()),
+    (distribution("opensuse-leap", "suse"), ()),
+    (distribution("arch"), ()),
 )
 def test_the_driver_is_installed_by_the_distributions_means(platform: Platform, command: tuple[str, ...]) -> None:
     (fix,) = check_of("driver-not-installed", on(platform)).fixes
@@ -246,13 +241,11 @@ def test_an_older_branch_is_not_to_be_had_by_updating() -> None:
     assert "ubuntu-drivers" not in fix.command
 
 
-@pytest.mark.parametrize(
-    ("platform", "command"),
-    [
-        (UBUNTU, ("sudo", "update-initramfs", "-u")),
-        (distribution("fedora"), ("sudo", "dracut", "--force")),
-        (distribution("arch"), ()),
-    ],
+@cases(
+    "platform, command",
+    (UBUNTU, ("sudo", "update-initramfs", "-u")),
+    (distribution("fedora"), ("sudo", "dracut", "--force")),
+    (distribution("arch"), ()),
 )
 def test_the_initial_ramdisk_is_rebuilt_by_its_own_tool(platform: Platform, command: tuple[str, ...]) -> None:
     snapshot = not_loaded(kernel=unloaded(nouveau_loaded=True), platform=platform)
@@ -300,13 +293,11 @@ def package(name: str, folder: str, installer: str = "pip") -> Distribution:
 NUMPY = package("numpy", SITE)
 
 
-@pytest.mark.parametrize(
-    ("where", "command"),
-    [
-        (environment("/usr", NUMPY), ("/usr/bin/python3", "-m", "pip", "install", "--user")),
-        (environment("/venv", NUMPY), ("/usr/bin/python3.12", "-m", "pip", "install", "--user")),
-        (environment("/venv", NUMPY, manager="uv"), ("/usr/bin/python3.12", "-m", "pip", "install", "--user")),
-    ],
+@cases(
+    "where, command",
+    (environment("/usr", NUMPY), ("/usr/bin/python3", "-m", "pip", "install", "--user")),
+    (environment("/venv", NUMPY), ("/usr/bin/python3.12", "-m", "pip", "install", "--user")),
+    (environment("/venv", NUMPY, manager="uv"), ("/usr/bin/python3.12", "-m", "pip", "install", "--user")),
 )
 def test_a_package_of_the_user_site_is_installed_again_there(where: Environment, command: tuple[str, ...]) -> None:
     assert in_user_site(where, NUMPY)
@@ -334,7 +325,7 @@ def test_a_system_that_forbids_pip_is_told_to_allow_the_user_site() -> None:
     assert "--break-system-packages" in pip_command(where, "uninstall", "numpy", user=True)
 
 
-@pytest.mark.parametrize("folder", ["/usr/lib/python3.12/site-packages", "/opt/other/lib/python3.12/site-packages"])
+@cases("folder", "/usr/lib/python3.12/site-packages", "/opt/other/lib/python3.12/site-packages")
 def test_other_folders_are_no_user_site(folder: str) -> None:
     assert not in_user_site(environment("/usr"), package("numpy", folder))
 

@@ -13,7 +13,7 @@ from benchmarks.accuracy import judge
 from envcheck.checks import Fix
 from envcheck.rules.engine.cause import primary
 from tests.documents import texts
-from tests.every import every
+from tests.every import cases, every
 
 
 def cause_in(*lines: str) -> str | None:
@@ -55,16 +55,14 @@ SMI = "| NVIDIA-SMI 550.90.07              Driver Version: 550.90.07      CUDA V
 LOADED = "NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.129.03  Thu Oct 19 18:56:32 UTC 2023"
 
 
-@pytest.mark.parametrize(
+@cases(
     "listed",
-    [
-        "ii  libnvidia-compute-535:amd64  535.154.05-0ubuntu0.22.04.1  amd64  NVIDIA libcompute package",
-        "Upgrade: nvidia-utils-535:amd64 (535.129.03-0ubuntu1, 535.154.05-0ubuntu1)",
-        "now `nvidia-driver-535:amd64 535.154.05-0ubuntu0.22.04.1` is installed",
-        "nvidia-driver-libs-535.154.05-1.el9.x86_64",
-        "local/nvidia-utils 535.154.05-1",
-        "ii  nvidia-smi     535.154.05-1  amd64        NVIDIA System Management Interface",
-    ],
+    "ii  libnvidia-compute-535:amd64  535.154.05-0ubuntu0.22.04.1  amd64  NVIDIA libcompute package",
+    "Upgrade: nvidia-utils-535:amd64 (535.129.03-0ubuntu1, 535.154.05-0ubuntu1)",
+    "now `nvidia-driver-535:amd64 535.154.05-0ubuntu0.22.04.1` is installed",
+    "nvidia-driver-libs-535.154.05-1.el9.x86_64",
+    "local/nvidia-utils 535.154.05-1",
+    "ii  nvidia-smi     535.154.05-1  amd64        NVIDIA System Management Interface",
 )
 def test_packages_of_another_release_than_the_loaded_module_differ_from_it(listed: str) -> None:
     assert cause_in(LOADED, listed) == "driver-library-mismatch"
@@ -92,11 +90,9 @@ def test_an_unscheduled_pod_is_not_told_to_start_docker() -> None:
 
 
 @every(
-    [
-        ("I have `CUDA=12.4` and `cuDNN=9`. What do you want to know?", "cudnn-major-mismatch"),
-        ("I use it with cuDNN 9. The wheel needs another.", "cudnn-major-mismatch"),
-        ("", "cudnn-missing"),
-    ]
+    ("I have `CUDA=12.4` and `cuDNN=9`. What do you want to know?", "cudnn-major-mismatch"),
+    ("I use it with cuDNN 9. The wheel needs another.", "cudnn-major-mismatch"),
+    ("", "cudnn-missing"),
 )
 def test_a_bare_major_of_cudnn_in_a_sentence_counts(said: str, expected: str) -> None:
     assert cause_in("Could not load library libcudnn_ops_infer.so.8: cannot open shared object file", said) == expected
@@ -115,13 +111,11 @@ ORT_ASKS = "Failed to create CUDAExecutionProvider. Require cuDNN 9.* and CUDA 1
 
 
 @every(
-    [
-        ("CUDA toolkit 11.8, cuDNN 9.1", "cuda-major-mismatch"),
-        ("CUDA toolkit 12.4, cuDNN 8.9", "cudnn-major-mismatch"),
-        ("CUDA toolkit 11.8, cuDNN 8.9", "cuda-major-mismatch"),
-        ("CUDA toolkit 12.4, cuDNN 9.1", "library-not-found"),
-        ("", "library-not-found"),
-    ]
+    ("CUDA toolkit 11.8, cuDNN 9.1", "cuda-major-mismatch"),
+    ("CUDA toolkit 12.4, cuDNN 8.9", "cudnn-major-mismatch"),
+    ("CUDA toolkit 11.8, cuDNN 8.9", "cuda-major-mismatch"),
+    ("CUDA toolkit 12.4, cuDNN 9.1", "library-not-found"),
+    ("", "library-not-found"),
 )
 def test_what_onnx_runtime_requires_is_held_against_what_is_there(stated: str, expected: str) -> None:
     assert cause_in(ORT_ASKS, stated) == expected
@@ -175,13 +169,11 @@ def test_pythons_greeting_tells_the_system() -> None:
 
 
 @every(
-    [
-        ("YOLOv5 v5.0-10-gabcdef torch 1.7.1 CPU", False),
-        ("Ultralytics YOLOv8.0.20 Python-3.8.10 torch-1.13.1+cu117 CPU", False),
-        ("GPU available: False, used: False", False),
-        ("GPU available: True (cuda), used: True", True),
-        ("YOLOv5 v5.0-10-gabcdef torch 1.7.1 CPU, with --device cpu", None),
-    ]
+    ("YOLOv5 v5.0-10-gabcdef torch 1.7.1 CPU", False),
+    ("Ultralytics YOLOv8.0.20 Python-3.8.10 torch-1.13.1+cu117 CPU", False),
+    ("GPU available: False, used: False", False),
+    ("GPU available: True (cuda), used: True", True),
+    ("YOLOv5 v5.0-10-gabcdef torch 1.7.1 CPU, with --device cpu", None),
 )
 def test_what_programs_on_pytorch_print_about_the_gpu(printed: str, available: object) -> None:
     snapshot, _ = judge(f"torch==2.4.0\n{printed}")
@@ -202,30 +194,26 @@ def test_only_linux_numbers_its_driver_with_three_parts() -> None:
 
 
 @every(
-    [
-        "providers=['CPUExecutionProvider']",
-        "session = ort.InferenceSession(path, providers=['CPUExecutionProvider'])",
-        "EP Error when using ['CUDAExecutionProvider'], falling back to ['CPUExecutionProvider']",
-    ]
+    "providers=['CPUExecutionProvider']",
+    "session = ort.InferenceSession(path, providers=['CPUExecutionProvider'])",
+    "EP Error when using ['CUDAExecutionProvider'], falling back to ['CPUExecutionProvider']",
 )
 def test_chosen_providers_tell_nothing_of_the_build(code: str) -> None:
     assert cause_in(code, "GPU: Tesla T4") != "cpu-only-build"
 
 
 @every(
-    [
-        "torch.cuda.is_available(): False",
-        "torch.cuda.is_available() returns False",
-        "`torch.cuda.is_available()` -> False",
-        "torch.cuda.is_available() == False",
-        "but torch.cuda.is_available() still returns False",
-        "and torch.cuda.is_available() keeps returning False after I installed it again",
-        "print(torch.cuda.is_available())  # False",
-        "when I run torch.cuda.is_available() I get False",
-        "CUDA available: False",
-        "Torch CUDA available: False",
-        "import torch\nprint(torch.__version__)\nprint(torch.cuda.is_available())\n\n2.1.0\nFalse",
-    ]
+    "torch.cuda.is_available(): False",
+    "torch.cuda.is_available() returns False",
+    "`torch.cuda.is_available()` -> False",
+    "torch.cuda.is_available() == False",
+    "but torch.cuda.is_available() still returns False",
+    "and torch.cuda.is_available() keeps returning False after I installed it again",
+    "print(torch.cuda.is_available())  # False",
+    "when I run torch.cuda.is_available() I get False",
+    "CUDA available: False",
+    "Torch CUDA available: False",
+    "import torch\nprint(torch.__version__)\nprint(torch.cuda.is_available())\n\n2.1.0\nFalse",
 )
 def test_how_people_say_that_pytorch_finds_no_gpu(text: str) -> None:
     snapshot, _ = judge(f"{text}\nRTX 3060")
@@ -237,12 +225,10 @@ def test_how_people_say_that_pytorch_finds_no_gpu(text: str) -> None:
 
 
 @every(
-    [
-        "if torch.cuda.is_available() == False:",
-        "assert torch.cuda.is_available() is True",
-        "torch.cuda.is_available() should return True",
-        "Would torch.cuda.is_available() return False then?",
-    ]
+    "if torch.cuda.is_available() == False:",
+    "assert torch.cuda.is_available() is True",
+    "torch.cuda.is_available() should return True",
+    "Would torch.cuda.is_available() return False then?",
 )
 def test_code_and_wishes_are_no_answers(text: str) -> None:
     snapshot, _ = judge(f"{text}\nRTX 3060, torch 2.1.0")
@@ -274,7 +260,7 @@ def test_a_build_of_an_image_gets_no_gpu_from_options_of_docker_run() -> None:
     assert "build" in found.fixes[0].text
 
 
-@every(["Num GPUs Available:  0", "it prints Num GPUs: 0.", "tf.config.list_physical_devices('GPU') returns []"])
+@every("Num GPUs Available:  0", "it prints Num GPUs: 0.", "tf.config.list_physical_devices('GPU') returns []")
 def test_tensorflow_beside_another_cuda(told: str) -> None:
     assert cause_in("TensorFlow 2.1.0", "CUDA 10.2", told) == "cuda-major-mismatch"
     assert cause_in("TensorFlow 2.1.0", "CUDA 10.1", told) != "cuda-major-mismatch"
@@ -284,22 +270,18 @@ _BUILT = "$ ls /lib/modules/$(uname -r)/extra/nvidia/\nnvidia-drm.ko.xz  nvidia.
 
 
 @every(
-    [
-        (f"$ mokutil --sb-state\nSecureBoot enabled\n$ lsmod | grep nvidia\n{_BUILT}", "secure-boot-blocks-module"),
-        (f"$ mokutil --sb-state\nSecureBoot enabled\n{_BUILT}$ lsmod | grep nvidia\nnvidia 62701568 2\n$ ", None),
-        (f"$ mokutil --sb-state\nSecureBoot enabled\n{_BUILT}$ lsmod | grep nvidia\n", None),  # cut off, perhaps
-        (f"$ mokutil --sb-state\nSecureBoot disabled\n$ lsmod | grep nvidia\n{_BUILT}", None),
-    ]
+    (f"$ mokutil --sb-state\nSecureBoot enabled\n$ lsmod | grep nvidia\n{_BUILT}", "secure-boot-blocks-module"),
+    (f"$ mokutil --sb-state\nSecureBoot enabled\n{_BUILT}$ lsmod | grep nvidia\nnvidia 62701568 2\n$ ", None),
+    (f"$ mokutil --sb-state\nSecureBoot enabled\n{_BUILT}$ lsmod | grep nvidia\n", None),  # cut off, perhaps
+    (f"$ mokutil --sb-state\nSecureBoot disabled\n$ lsmod | grep nvidia\n{_BUILT}", None),
 )
 def test_a_module_that_is_built_and_not_listed(text: str, expected: str | None) -> None:
     assert (cause_in(f"GTX 1650 Ti, Fedora 38\n{text}") == "secure-boot-blocks-module") is (expected is not None)
 
 
 @every(
-    [
-        ("nvcr.io/nvidia/tensorflow:20.03-tf2-py3", None),
-        ("nvidia/cuda:10.2-cudnn7-runtime-ubuntu18.04", "cuda-major-mismatch"),
-    ]
+    ("nvcr.io/nvidia/tensorflow:20.03-tf2-py3", None),
+    ("nvidia/cuda:10.2-cudnn7-runtime-ubuntu18.04", "cuda-major-mismatch"),
 )
 def test_the_cuda_of_an_image_fits_the_framework_that_was_built_in_it(image: str, expected: str | None) -> None:
     text = f"docker run --gpus all {image}\nTensorFlow Version 2.1.0\ntf.test.is_gpu_available() -> False"
@@ -377,13 +359,11 @@ def _copies(without: float, direct: float, way: str = "Unidirectional") -> str:
 
 
 @every(
-    [
-        (_copies(13.15, 2.6), "peer-access-blocked"),
-        (f"{_copies(13.15, 12.1)}\n{_copies(18.0, 3.1, 'Bidirectional')}", "peer-access-blocked"),
-        (_copies(13.15, 24.5), None),
-        (_copies(13.15, 13.1), None),
-        (_copies(13.15, 2.6).partition("Unidirectional P2P=Enabled")[0], None),
-    ]
+    (_copies(13.15, 2.6), "peer-access-blocked"),
+    (f"{_copies(13.15, 12.1)}\n{_copies(18.0, 3.1, 'Bidirectional')}", "peer-access-blocked"),
+    (_copies(13.15, 24.5), None),
+    (_copies(13.15, 13.1), None),
+    (_copies(13.15, 2.6).partition("Unidirectional P2P=Enabled")[0], None),
 )
 def test_copies_between_gpus_with_and_without_peer_access(text: str, expected: str | None) -> None:
     assert cause_in(text) == expected
@@ -393,13 +373,11 @@ def test_copies_between_gpus_with_and_without_peer_access(text: str, expected: s
 
 
 @every(
-    [
-        ("tensorflow-gpu 1.15.0, RTX 3090\nInternalError: Blas GEMM launch failed", "warn"),
-        ("tensorflow-gpu 2.0.1, RTX 3080\nfrom the second step on the loss is NaN", "warn"),
-        ("tensorflow-gpu 2.0.0, GTX 960M\nIt takes several minutes at every start", "note"),
-        ("tensorflow-gpu 2.0.0, GTX 1080\nIt takes several minutes at every start", None),
-        ("tensorflow-gpu 1.15.0, RTX 3090\nTypeError: run() takes 1 positional argument", None),
-    ]
+    ("tensorflow-gpu 1.15.0, RTX 3090\nInternalError: Blas GEMM launch failed", "warn"),
+    ("tensorflow-gpu 2.0.1, RTX 3080\nfrom the second step on the loss is NaN", "warn"),
+    ("tensorflow-gpu 2.0.0, GTX 960M\nIt takes several minutes at every start", "note"),
+    ("tensorflow-gpu 2.0.0, GTX 1080\nIt takes several minutes at every start", None),
+    ("tensorflow-gpu 1.15.0, RTX 3090\nTypeError: run() takes 1 positional argument", None),
 )
 def test_code_that_the_driver_has_to_compile(text: str, expected: str | None) -> None:
     _, checks = judge(text)
@@ -446,7 +424,7 @@ def test_no_index_is_named_for_a_build_that_is_not_from_it() -> None:
     assert not fix.command
 
 
-@every([("Windows 10, onnxruntime-gpu 1.15.1", "PATH"), ("Ubuntu 22.04, onnxruntime-gpu 1.15.1", "apt-file")])
+@every(("Windows 10, onnxruntime-gpu 1.15.1", "PATH"), ("Ubuntu 22.04, onnxruntime-gpu 1.15.1", "apt-file"))
 def test_where_a_system_library_comes_from(system: str, word: str) -> None:
     line = "Could not locate zlibwapi.dll. Please make sure it is in your library path!"
     assert [word in fix.text for fix in fixes_in("system-library-missing", system, line)] == [True]

@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 import time
 
-import pytest
-
 from envcheck.compat.error_lines import LONGEST, error_lines, named_beside, named_by
 from envcheck.compat.load import load_matrix
 from envcheck.compat.needed import has_needed, needed_by
@@ -15,7 +13,7 @@ from envcheck.importers.error_lines import is_error, read
 from envcheck.importers.kit.paste import Paste
 from envcheck.rules.catalog import all_rules, find_rule
 from envcheck.snapshot import Framework, ObservedError, Platform, Snapshot
-from tests.every import every
+from tests.every import cases, every
 from tests.rules.machines import (
     but,
     cause,
@@ -43,34 +41,30 @@ def test_what_a_pattern_needs_is_in_each_line_that_it_matches(problem: str, line
             assert has_needed(needed_by(each.pattern), line.lower())
 
 
-@pytest.mark.parametrize(
-    ("pattern", "words"),
-    [
-        (r"CUDA .*error", [{"cuda "}, {"error"}]),
-        (r"(?:libcuda|nvcc)\b.* (?:gone|not found)?x", [{"libcuda", "nvcc"}]),
-        (r"a+(?:nvidia){1,3}(?!driver)", [{"nvidia"}]),
-        (r"(?:gpu|\d+)", []),
-        (r"a\(b\)\.so|a\(b\)\[c]", [{"a(b).so", "a(b)[c]"}]),
-        (r"(?P<one>gone) to (?P=one)", [{"gone"}, {" to "}]),
-        (r"(?<!no )driver(?= is)[^)|(]?ok{0,2}|rest", [{"driver", "rest"}]),
-        (r"x{2}y(?:zero){0,1}(?:one)+?", [{"one"}]),
-    ],
+@cases(
+    "pattern, words",
+    (r"CUDA .*error", [{"cuda "}, {"error"}]),
+    (r"(?:libcuda|nvcc)\b.* (?:gone|not found)?x", [{"libcuda", "nvcc"}]),
+    (r"a+(?:nvidia){1,3}(?!driver)", [{"nvidia"}]),
+    (r"(?:gpu|\d+)", []),
+    (r"a\(b\)\.so|a\(b\)\[c]", [{"a(b).so", "a(b)[c]"}]),
+    (r"(?P<one>gone) to (?P=one)", [{"gone"}, {" to "}]),
+    (r"(?<!no )driver(?= is)[^)|(]?ok{0,2}|rest", [{"driver", "rest"}]),
+    (r"x{2}y(?:zero){0,1}(?:one)+?", [{"one"}]),
 )
 def test_the_words_that_a_pattern_needs(pattern: str, words: list[set[str]]) -> None:
     assert list(map(set, needed_by(pattern))) == words
 
 
 @every(
-    [
-        "cuda " * 380,
-        " " * 1_900,
-        "flash_attn" + "_a" * 900,
-        "No module named " + "a." * 900,
-        "undefined symbol: " + "_ZN2at" * 300,
-        "requires NCCL 2" + "1" * 900 + " requires " + "1." * 400,
-        "Error: requires SM " * 95,
-        "version requires GPU torch cannot load missing could not find CUDA error nvidia " * 23,
-    ]
+    "cuda " * 380,
+    " " * 1_900,
+    "flash_attn" + "_a" * 900,
+    "No module named " + "a." * 900,
+    "undefined symbol: " + "_ZN2at" * 300,
+    "requires NCCL 2" + "1" * 900 + " requires " + "1." * 400,
+    "Error: requires SM " * 95,
+    "version requires GPU torch cannot load missing could not find CUDA error nvidia " * 23,
 )
 def test_a_line_takes_milliseconds_whatever_stands_in_it(piece: str) -> None:
     lines = [f"RuntimeError: {number} error {piece}{number}" for number in range(40)]
@@ -213,17 +207,15 @@ def test_a_harmless_line_names_nothing(line: str) -> None:
 
 
 @every(
-    [
-        'I no longer get "CUDA error: no kernel image is available for execution on the device" since the update.',
-        "We do not see the out of memory error any more",
-    ]
+    'I no longer get "CUDA error: no kernel image is available for execution on the device" since the update.',
+    "We do not see the out of memory error any more",
 )
 def test_what_is_said_to_be_over_is_no_failure(line: str) -> None:
     assert not is_error(line)
     assert read(Paste.of(line)).observed_errors == ()
 
 
-@every(["nvidia-smi no longer shows the GPU after the update", "With --ipc=host the error disappeared: NCCL failure"])
+@every("nvidia-smi no longer shows the GPU after the update", "With --ipc=host the error disappeared: NCCL failure")
 def test_what_ended_the_work_or_the_error_is_told(line: str) -> None:
     assert is_error(line)
 
@@ -309,26 +301,21 @@ def test_the_most_exact_line_is_the_cause() -> None:
 
 
 @every(
-    [
-        (
-            "ModuleNotFoundError: No module named 'torch'",
-            "Getting requirements to build wheel did not run successfully.",
-        ),
-        ("error: Microsoft Visual C++ 14.0 or greater is required.", "error: building the CUDA extension failed"),
-        ("State : In Progress", "Active: failed (Result: exit-code) since Tue"),
-        (
-            'msg="skipping CUDA device: compute capability not in compiled architectures" name="GeForce GTX 1060"',
-            'msg="inference compute" id=0 library=cpu compute="" name=cpu',
-        ),
-        ("RuntimeError: Network is unreachable", "ncclSystemError: System call (socket, malloc, munmap, etc) failed."),
-        ("CUDA error: invalid device ordinal", "CUDA_VISIBLE_DEVICES=MIG-5a1b2c3d-0000-1111-2222-333344445555"),
-        (
-            "DLL load failed while importing onnxruntime_pybind11_state: The specified module could not be found.",
-            "pip install onnxruntime",
-        ),
-        ("the model does not use my GPU at all", "CMAKE_ARGS=-DGGML_CUDA=on pip install llama-cpp-python"),
-        ("Ultralytics 8.3.1 Python-3.11.4 torch-2.4.1+cpu CPU (Intel Core i7)", "it cannot use the GPU"),
-    ]
+    ("ModuleNotFoundError: No module named 'torch'", "Getting requirements to build wheel did not run successfully."),
+    ("error: Microsoft Visual C++ 14.0 or greater is required.", "error: building the CUDA extension failed"),
+    ("State : In Progress", "Active: failed (Result: exit-code) since Tue"),
+    (
+        'msg="skipping CUDA device: compute capability not in compiled architectures" name="GeForce GTX 1060"',
+        'msg="inference compute" id=0 library=cpu compute="" name=cpu',
+    ),
+    ("RuntimeError: Network is unreachable", "ncclSystemError: System call (socket, malloc, munmap, etc) failed."),
+    ("CUDA error: invalid device ordinal", "CUDA_VISIBLE_DEVICES=MIG-5a1b2c3d-0000-1111-2222-333344445555"),
+    (
+        "DLL load failed while importing onnxruntime_pybind11_state: The specified module could not be found.",
+        "pip install onnxruntime",
+    ),
+    ("the model does not use my GPU at all", "CMAKE_ARGS=-DGGML_CUDA=on pip install llama-cpp-python"),
+    ("Ultralytics 8.3.1 Python-3.11.4 torch-2.4.1+cpu CPU (Intel Core i7)", "it cannot use the GPU"),
 )
 def test_a_line_that_needs_another_beside_it_says_nothing_alone(line: str, beside: str) -> None:
     named = named_beside(line, (line, beside))
@@ -338,30 +325,26 @@ def test_a_line_that_needs_another_beside_it_says_nothing_alone(line: str, besid
 
 
 @every(
-    [
-        'Error: DriverError(CUDA_ERROR_INVALID_PTX, "a PTX JIT compilation failed")',
-        "TVMError: cuModuleLoadData(&(module_[device_id]), data_.c_str()) failed with error: CUDA_ERROR_INVALID_PTX",
-        "Error: CUDA: cuModuleLoadData failed: CUDA_ERROR_INVALID_PTX",
-        "cuLaunchKernel(kernel, grid) failed with CUDA_ERROR_INVALID_HANDLE",
-    ]
+    'Error: DriverError(CUDA_ERROR_INVALID_PTX, "a PTX JIT compilation failed")',
+    "TVMError: cuModuleLoadData(&(module_[device_id]), data_.c_str()) failed with error: CUDA_ERROR_INVALID_PTX",
+    "Error: CUDA: cuModuleLoadData failed: CUDA_ERROR_INVALID_PTX",
+    "cuLaunchKernel(kernel, grid) failed with CUDA_ERROR_INVALID_HANDLE",
 )
 def test_the_refused_code_of_another_program_is_not_that_of_tensorflow(line: str) -> None:
     assert cause(lines(line)) != "gpu-code-missing"
 
 
 @every(
-    [
-        ("warning: not compiled with GPU offload support, --gpu-layers option will be ignored", "llama.cpp"),
-        ("OpenCV(4.8.0) error: (-216:No CUDA support) The library is compiled without CUDA support", "opencv"),
-        ("Target GPU SM 120 is not supported by this TensorRT release", "tensorrt"),
-        (
-            "tf_gpu_runtime_wrappers.cc:40] 'cuModuleLoadData(&module, data)' failed with 'CUDA_ERROR_INVALID_PTX'",
-            "TensorFlow",
-        ),
-        ("Specified provider 'CUDAExecutionProvider' is not in available provider names", "onnxruntime-gpu"),
-        ("[LightGBM] [Fatal] GPU Tree Learner was not enabled in this build.", "lightgbm"),
-        ("AssertionError: Torch not compiled with CUDA enabled", "torch"),
-    ]
+    ("warning: not compiled with GPU offload support, --gpu-layers option will be ignored", "llama.cpp"),
+    ("OpenCV(4.8.0) error: (-216:No CUDA support) The library is compiled without CUDA support", "opencv"),
+    ("Target GPU SM 120 is not supported by this TensorRT release", "tensorrt"),
+    (
+        "tf_gpu_runtime_wrappers.cc:40] 'cuModuleLoadData(&module, data)' failed with 'CUDA_ERROR_INVALID_PTX'",
+        "TensorFlow",
+    ),
+    ("Specified provider 'CUDAExecutionProvider' is not in available provider names", "onnxruntime-gpu"),
+    ("[LightGBM] [Fatal] GPU Tree Learner was not enabled in this build.", "lightgbm"),
+    ("AssertionError: Torch not compiled with CUDA enabled", "torch"),
 )
 def test_the_fix_of_a_build_is_that_of_the_program_that_prints_the_line(line: str, name: str) -> None:
     told = fixes_of(lines(line))
@@ -375,13 +358,11 @@ def fixes_of(snapshot: Snapshot) -> str:
 
 
 @every(
-    [
-        ("RuntimeError: CUDA error: no kernel image is available for execution on the device", "a release of PyTorch"),
-        ("cudaErrorNoKernelImageForDevice: no kernel image is available for execution on the device", "the program"),
-        ("what():  CUDA driver version is insufficient for CUDA runtime version", "a build of the program"),
-        ("provided PTX was compiled with an unsupported toolchain", "a build of the program"),
-        ("nvidia-container-cli: requirement error: unsatisfied condition: cuda>=12.4, please update", "driver >= 550"),
-    ]
+    ("RuntimeError: CUDA error: no kernel image is available for execution on the device", "a release of PyTorch"),
+    ("cudaErrorNoKernelImageForDevice: no kernel image is available for execution on the device", "the program"),
+    ("what():  CUDA driver version is insufficient for CUDA runtime version", "a build of the program"),
+    ("provided PTX was compiled with an unsupported toolchain", "a build of the program"),
+    ("nvidia-container-cli: requirement error: unsatisfied condition: cuda>=12.4, please update", "driver >= 550"),
 )
 def test_no_build_is_named_where_neither_gpu_nor_driver_is_known(line: str, told: str) -> None:
     fixes = fixes_of(lines(line))
@@ -420,7 +401,7 @@ def test_a_line_outside_the_scope_is_not_heeded() -> None:
 INSIDE_WSL = Platform(source="pasted text", os="linux", wsl=True)
 
 
-@pytest.mark.parametrize("problem", ["no-gpu-visible", "driver-not-loaded"])
+@cases("problem", "no-gpu-visible", "driver-not-loaded")
 def test_inside_wsl_a_line_that_has_other_causes_proves_nothing(problem: str) -> None:
     line = error(met()[problem], line=3)
     found = check_of(problem, but(line, platform=INSIDE_WSL))
@@ -457,8 +438,7 @@ def test_every_rule_whose_line_was_met_offers_a_way_out() -> None:
 
 def test_a_line_about_a_framework_that_is_known_gets_the_build_that_fits() -> None:
     pasted = but(
-        machine(driver=driver("570.86.10", cuda=None)),
-        observed_errors=error(met()["cpu-only-build"]).observed_errors,
+        machine(driver=driver("570.86.10", cuda=None)), observed_errors=error(met()["cpu-only-build"]).observed_errors
     )
     unknown = with_venv(pasted, venv(Framework(name="torch", version="2.5.1")))
     found = check_of("cpu-only-build", unknown)

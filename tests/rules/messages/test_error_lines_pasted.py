@@ -14,7 +14,7 @@ from envcheck.rules.catalog import all_rules
 from envcheck.rules.engine.cause import primary
 from envcheck.rules.engine.evaluate import evaluate
 from envcheck.snapshot import ObservedError, Snapshot
-from tests.every import every
+from tests.every import cases, every
 from tests.rules.machines import ALL, check_of
 from tests.rules.messages.examples import by_problem
 
@@ -37,60 +37,56 @@ NVRTC = {
 
 
 @every(
-    [
-        (f"ImportError: libcublas.so.12: {MISSING}", "cuda-library-missing"),
-        (f"CUDA 12.4\nImportError: libcublas.so.12: {MISSING}", "cuda-library-missing"),
-        (f"cuda 13.0\nImportError: libcublas.so.12: {MISSING}", "cuda-major-mismatch"),
-        (f"nvidia-cublas-cu11==11.10.3.66\nImportError: libcublas.so.12: {MISSING}", "cuda-major-mismatch"),
-        (
-            f"Cuda compilation tools, release 12.1, V12.1.66\nImportError: libcublasLt.so.11: {MISSING}",
-            "cuda-major-mismatch",
-        ),
-        (f"cuda 11.5\nImportError: libnvrtc.so.11.1: {MISSING}", "cuda-major-mismatch"),
-        *((f"cuda {there}\nImportError: libnvrtc.so.11.2: {MISSING}", said) for there, said in NVRTC.items()),
-        (f"cuda 11.8\nImportError: libnvrtc-builtins.so.11.8: {MISSING}", "cuda-library-missing"),
-        (f"cuda 11.8\nImportError: libnvrtc-builtins.so.11.2: {MISSING}", "cuda-major-mismatch"),
-        ("cuda 11.4\nnvrtc: error: failed to open libnvrtc-builtins.so.11.3.", "library-not-found"),
-        (f"cuda 11.8\nImportError: libcudart.so.11.0: {MISSING}", "cuda-library-missing"),
-        (f"cuda 10.2\nImportError: libcudart.so.10.1: {MISSING}", "cuda-major-mismatch"),
-        (f"/opt/cuda/lib64/libcublas.so.12.1.3\nImportError: libcublas.so.12: {MISSING}", "library-not-found"),
-        (f"ImportError: libcudnn.so.9: {MISSING}", "cudnn-missing"),
-        (f"cudnn 8.9.7\nImportError: libcudnn.so.9: {MISSING}", "cudnn-major-mismatch"),
-        (f"/usr/lib/libcudnn.so.8.9.7\nImportError: libcudnn.so.9: {MISSING}", "cudnn-major-mismatch"),
-        (
-            f"/v/site-packages/nvidia/cudnn/lib/libcudnn_ops.so.9\nCould not load libcudnn_ops.so.9: {MISSING}",
-            "library-not-found",
-        ),
-        (f"ImportError: libnccl.so.2: {MISSING}", "nccl-missing"),
-        (f"Could not load library libcudnn_cnn_infer.so.8. Error: libnvrtc.so: {MISSING}", "cuda-library-missing"),
-        ("undefined symbol: ncclMemFree", "nccl-version-mismatch"),
-        ("nvidia-nccl-cu11==2.14.3\nnvidia-nccl-cu12==2.27.3\nundefined symbol: ncclMemFree", "nvidia-wheel-conflict"),
-        ("Loaded runtime CuDNN library: 8.0.5 but source was compiled with: 8.1.0.", "cudnn-too-old"),
-        (
-            "CUDA 11.2, cuDNN 8.1 installed\nLoaded runtime CuDNN library: 8.0.5 but source was compiled with: 8.1.0.",
-            "library-shadowed",
-        ),
-        (f"nvidia-cublas-cu12==12.4\n{OLD_CUBLAS}", "library-shadowed"),
-        (
-            "file=/opt/hpc_sdk/cuda/12.4/lib64/libnvJitLink.so.12\nRuntimeError: The cuSPARSE library was not found.",
-            "nvjitlink-mismatch",
-        ),
-    ]
+    (f"ImportError: libcublas.so.12: {MISSING}", "cuda-library-missing"),
+    (f"CUDA 12.4\nImportError: libcublas.so.12: {MISSING}", "cuda-library-missing"),
+    (f"cuda 13.0\nImportError: libcublas.so.12: {MISSING}", "cuda-major-mismatch"),
+    (f"nvidia-cublas-cu11==11.10.3.66\nImportError: libcublas.so.12: {MISSING}", "cuda-major-mismatch"),
+    (
+        f"Cuda compilation tools, release 12.1, V12.1.66\nImportError: libcublasLt.so.11: {MISSING}",
+        "cuda-major-mismatch",
+    ),
+    (f"cuda 11.5\nImportError: libnvrtc.so.11.1: {MISSING}", "cuda-major-mismatch"),
+    *((f"cuda {there}\nImportError: libnvrtc.so.11.2: {MISSING}", said) for there, said in NVRTC.items()),
+    (f"cuda 11.8\nImportError: libnvrtc-builtins.so.11.8: {MISSING}", "cuda-library-missing"),
+    (f"cuda 11.8\nImportError: libnvrtc-builtins.so.11.2: {MISSING}", "cuda-major-mismatch"),
+    ("cuda 11.4\nnvrtc: error: failed to open libnvrtc-builtins.so.11.3.", "library-not-found"),
+    (f"cuda 11.8\nImportError: libcudart.so.11.0: {MISSING}", "cuda-library-missing"),
+    (f"cuda 10.2\nImportError: libcudart.so.10.1: {MISSING}", "cuda-major-mismatch"),
+    (f"/opt/cuda/lib64/libcublas.so.12.1.3\nImportError: libcublas.so.12: {MISSING}", "library-not-found"),
+    (f"ImportError: libcudnn.so.9: {MISSING}", "cudnn-missing"),
+    (f"cudnn 8.9.7\nImportError: libcudnn.so.9: {MISSING}", "cudnn-major-mismatch"),
+    (f"/usr/lib/libcudnn.so.8.9.7\nImportError: libcudnn.so.9: {MISSING}", "cudnn-major-mismatch"),
+    (
+        f"/v/site-packages/nvidia/cudnn/lib/libcudnn_ops.so.9\nCould not load libcudnn_ops.so.9: {MISSING}",
+        "library-not-found",
+    ),
+    (f"ImportError: libnccl.so.2: {MISSING}", "nccl-missing"),
+    (f"Could not load library libcudnn_cnn_infer.so.8. Error: libnvrtc.so: {MISSING}", "cuda-library-missing"),
+    ("undefined symbol: ncclMemFree", "nccl-version-mismatch"),
+    ("nvidia-nccl-cu11==2.14.3\nnvidia-nccl-cu12==2.27.3\nundefined symbol: ncclMemFree", "nvidia-wheel-conflict"),
+    ("Loaded runtime CuDNN library: 8.0.5 but source was compiled with: 8.1.0.", "cudnn-too-old"),
+    (
+        "CUDA 11.2, cuDNN 8.1 installed\nLoaded runtime CuDNN library: 8.0.5 but source was compiled with: 8.1.0.",
+        "library-shadowed",
+    ),
+    (f"nvidia-cublas-cu12==12.4\n{OLD_CUBLAS}", "library-shadowed"),
+    (
+        "file=/opt/hpc_sdk/cuda/12.4/lib64/libnvJitLink.so.12\nRuntimeError: The cuSPARSE library was not found.",
+        "nvjitlink-mismatch",
+    ),
 )
 def test_what_else_is_told_says_why_a_library_is_missing(text: str, expected: str) -> None:
     assert cause_in(text) == expected
 
 
-@pytest.mark.parametrize(
-    ("file", "version"),
-    [
-        ("libcudart.so.11.0", None),
-        ("libcudart-d0da41ae.so.11.0", None),
-        ("libnvrtc-672ee683.so.11.2", None),
-        ("libcupti.so.2022.3.0", None),
-        ("libcudnn.so.8.9.7", "8.9.7"),
-        ("libcublas-3b81d170.so.11.10.3.66", "11.10.3.66"),
-    ],
+@cases(
+    "file, version",
+    ("libcudart.so.11.0", None),
+    ("libcudart-d0da41ae.so.11.0", None),
+    ("libnvrtc-672ee683.so.11.2", None),
+    ("libcupti.so.2022.3.0", None),
+    ("libcudnn.so.8.9.7", "8.9.7"),
+    ("libcublas-3b81d170.so.11.10.3.66", "11.10.3.66"),
 )
 def test_only_a_full_number_in_a_pasted_path_is_a_release(file: str, version: str | None) -> None:
     found = read_text(f"/opt/lib/{file}").libraries
@@ -171,16 +167,14 @@ def test_what_a_list_of_packages_tells(text: str) -> None:
     assert cause_in(text) == PASTES[text]
 
 
-@pytest.mark.parametrize(
+@cases(
     "text",
-    [
-        "torch==2.5.1\ntorchvision==0.20.1\ntorchaudio==2.5.1\nnumpy==2.1.2\ntriton==3.1.0",
-        "jax==0.9.2\njaxlib==0.9.2\njax-cuda12-plugin==0.9.2\njax-cuda12-pjrt==0.9.2\nnumpy==2.1.2",
-        "onnxruntime-gpu==1.23.2\nnumpy==2.1.2",
-        "cupy-cuda12x==13.3.0\nnumpy==2.1.2",
-        "flash-attn==2.6.3\nGPU: A100\ntorch==2.4.0",
-        "tensorflow==2.15.0\nnumpy==1.26.4",
-    ],
+    "torch==2.5.1\ntorchvision==0.20.1\ntorchaudio==2.5.1\nnumpy==2.1.2\ntriton==3.1.0",
+    "jax==0.9.2\njaxlib==0.9.2\njax-cuda12-plugin==0.9.2\njax-cuda12-pjrt==0.9.2\nnumpy==2.1.2",
+    "onnxruntime-gpu==1.23.2\nnumpy==2.1.2",
+    "cupy-cuda12x==13.3.0\nnumpy==2.1.2",
+    "flash-attn==2.6.3\nGPU: A100\ntorch==2.4.0",
+    "tensorflow==2.15.0\nnumpy==1.26.4",
 )
 def test_a_sound_list_has_no_cause(text: str) -> None:
     assert cause_in(text) is None

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from envcheck.snapshot import Distribution, Framework, Snapshot, Startup, Trial, TrialFile
+from tests.every import cases
 from tests.rules.machines import (
     VENV,
     but,
@@ -35,13 +36,11 @@ def on(*frameworks: Framework, **changes: Any) -> Snapshot:
     return with_venv(machine(), but(venv(*frameworks), **changes))
 
 
-@pytest.mark.parametrize(
-    ("by", "title", "fix"),
-    [
-        ("PYTHONPATH", "PYTHONPATH puts another torch before the installed one", "/srv/old"),
-        ("user site", "The user site puts another torch before the installed one", "PYTHONNOUSERSITE"),
-        (PTH, "other.pth puts another torch before the installed one", PTH),
-    ],
+@cases(
+    "by, title, fix",
+    ("PYTHONPATH", "PYTHONPATH puts another torch before the installed one", "/srv/old"),
+    ("user site", "The user site puts another torch before the installed one", "PYTHONNOUSERSITE"),
+    (PTH, "other.pth puts another torch before the installed one", PTH),
 )
 def test_what_leads_elsewhere_is_named_and_taken_away(by: str, title: str, fix: str) -> None:
     check = check_of("package-shadowed", on(led(by)))
@@ -86,7 +85,7 @@ def test_a_folder_that_nothing_installed_is_a_failure() -> None:
     assert (check.status, check.title) == ("fail", "The folder that `import torch` finds is not a complete package")
 
 
-@pytest.mark.parametrize("framework", [torch(), led(PTH, instead_of=()), torch(led_by="user site")])
+@cases("framework", torch(), led(PTH, instead_of=()), torch(led_by="user site"))
 def test_a_copy_that_hides_no_other_is_no_finding(framework: Framework) -> None:
     assert checks_of("package-shadowed", on(framework)) == ()
 
@@ -111,9 +110,7 @@ def test_code_that_changes_the_search_path_is_a_warning() -> None:
     assert "/x, which has torch too" in check.message
 
 
-@pytest.mark.parametrize(
-    ("framework", "folders"), [(imported(as_found=True), ()), (torch(), ("/x",)), (imported(as_found=True), ("/x",))]
-)
+@cases("framework, folders", (imported(as_found=True), ()), (torch(), ("/x",)), (imported(as_found=True), ("/x",)))
 def test_it_is_a_note_where_it_shadows_nothing(framework: Framework, folders: tuple[str, ...]) -> None:
     assert check_of("search-path-changed", with_line(framework, folders=folders)).status == "note"
 
@@ -149,14 +146,12 @@ NO_C = Trial(
 )
 
 
-@pytest.mark.parametrize(
-    ("found", "led"),
-    [
-        (on(torch(trial=NO_C), startup=(but(LINE, folders=("/x",), shadows=("torch",)),)), "search-path-changed"),
-        (on(torch(trial=NO_C), startup=(LINE,)), "search-path-changed"),
-        (on(torch(trial=NO_C)), "imported-elsewhere"),
-        (on(led("PYTHONPATH", trial=but(NO_C, as_found=None))), "package-shadowed"),
-    ],
+@cases(
+    "found, led",
+    (on(torch(trial=NO_C), startup=(but(LINE, folders=("/x",), shadows=("torch",)),)), "search-path-changed"),
+    (on(torch(trial=NO_C), startup=(LINE,)), "search-path-changed"),
+    (on(torch(trial=NO_C)), "imported-elsewhere"),
+    (on(led("PYTHONPATH", trial=but(NO_C, as_found=None))), "package-shadowed"),
 )
 def test_what_a_trial_of_the_other_copy_misses_follows_from_what_leads_there(found: Snapshot, led: str) -> None:
     assert cause(found) == led

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from envcheck.checks import Check, Report
 from envcheck.events import ignore
 from envcheck.pipeline.judging import judge
 from envcheck.pipeline.request import Request
 from envcheck.snapshot import Damaged, Distribution, Driver, Environment, Framework, Listing, Snapshot
+from tests.every import cases
 from tests.rules.machines import (
     NO_DRIVER,
     VENV,
@@ -117,7 +116,7 @@ def test_pixi_is_asked_in_its_own_words() -> None:
     assert check.fixes[0].command == ("pixi", "reinstall", *place, "cudnn")
 
 
-@pytest.mark.parametrize("problem", ["METADATA is missing", "METADATA is empty", "no version in METADATA"])
+@cases("problem", "METADATA is missing", "METADATA is empty", "no version in METADATA")
 def test_metadata_that_cannot_be_used(problem: str) -> None:
     check = judged(environment(damaged=(damage("numpy-2.1.0.dist-info", problem),)))
     assert (check.status, check.evidence[0].value) == ("warn", problem)
@@ -157,17 +156,15 @@ def test_a_build_of_pytorchs_index_is_asked_of_that_index() -> None:
     )  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("left", "status"),
-    [
-        ("~orch", "note"),
-        ("~orch-2.4.0.dist-info", "note"),
-        ("~~rch", "note"),
-        ("-orch", "note"),
-        ("~umpy", "warn"),
-        ("~umpy-2.1.0.dist-info", "warn"),
-        ("~", "warn"),
-    ],
+@cases(
+    "left, status",
+    ("~orch", "note"),
+    ("~orch-2.4.0.dist-info", "note"),
+    ("~~rch", "note"),
+    ("-orch", "note"),
+    ("~umpy", "warn"),
+    ("~umpy-2.1.0.dist-info", "warn"),
+    ("~", "warn"),
 )
 def test_what_an_installation_left_behind_matters_where_the_package_is_not_there(left: str, status: str) -> None:
     check = judged(environment(wheel("torch", "2.5.1"), damaged=(damage(left, LEFT),)))
@@ -280,13 +277,11 @@ def test_a_cuda_build_passes_and_the_headline_says_what_it_was_not_compared_with
     assert row(report, "driver-too-old") == "skipped"
 
 
-@pytest.mark.parametrize(
-    ("frameworks", "said"),
-    [
-        ((CPU_BUILD,), "Environment is consistent; torch is a CPU build"),
-        ((CPU_BUILD, torch()), "Environment is consistent; not compared with a GPU or driver"),
-        ((), "Environment is consistent; not compared with a GPU or driver"),
-    ],
+@cases(
+    "frameworks, said",
+    ((CPU_BUILD,), "Environment is consistent; torch is a CPU build"),
+    ((CPU_BUILD, torch()), "Environment is consistent; not compared with a GPU or driver"),
+    ((), "Environment is consistent; not compared with a GPU or driver"),
 )
 def test_the_headline_claims_nothing_of_a_gpu(frameworks: tuple[Framework, ...], said: str) -> None:
     report = alone(bare(*frameworks))
@@ -297,7 +292,7 @@ def test_a_cpu_build_is_a_note() -> None:
     assert row(alone(bare(CPU_BUILD)), "cpu-only-build") == "note"
 
 
-@pytest.mark.parametrize(("framework", "verdict"), [(CU130, "fail"), (torch(), "pass")])
+@cases("framework, verdict", (CU130, "fail"), (torch(), "pass"))
 def test_the_driver_library_on_disk_judges_the_build(framework: Framework, verdict: str) -> None:
     report = alone(bare(framework, driver=ON_DISK))
     assert report.verdict == verdict

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from envcheck.snapshot import Environment, Framework
-from tests.every import every
+from tests.every import cases, every
 from tests.rules.machines import VENV, bad, but, check_of, checks_of, judge, machine, torch
 from tests.rules.packages.packages_here import NOT_IMPORTED, RAN, SITE, beside_torch, dist, extension, having, on
 
@@ -54,9 +52,12 @@ def test_torchvision_of_another_release_that_misses_symbols() -> None:
     )  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("changes", "status"),
-    [({"unresolved": None}, "fail"), ({}, "warn"), ({"trial": NOT_IMPORTED}, "fail"), ({"trial": RAN}, "note")],
+@cases(
+    "changes, status",
+    ({"unresolved": None}, "fail"),
+    ({}, "warn"),
+    ({"trial": NOT_IMPORTED}, "fail"),
+    ({"trial": RAN}, "note"),
 )
 def test_how_much_another_release_matters(changes: dict[str, Any], status: str) -> None:
     assert check_of(FAMILY, beside_torch(but(OLD_VISION, **changes))).status == status
@@ -145,17 +146,15 @@ def test_a_range_that_is_met_outranks_what_it_was_built_with() -> None:
 
 
 @every(
-    [
-        (("flash-attn", "2.5.5+cu118torch2.2cxx11abitrue"), "fail"),
-        (("pyg-lib", "0.4.0+pt26cu124"), "fail"),
-        (("pyg-lib", "0.4.0+pt25cu124"), None),
-        (("xformers", "0.0.27"), "fail"),
-        (("xformers", "0.0.28.post3"), None),
-        (("vllm", "0.6.3.post1"), "fail"),
-        (("sglang", "0.4.6.post1"), "warn"),
-        (("torchmetrics", "1.0.0"), None),
-        (("torch-scatter", "2.1.2"), None),
-    ]
+    (("flash-attn", "2.5.5+cu118torch2.2cxx11abitrue"), "fail"),
+    (("pyg-lib", "0.4.0+pt26cu124"), "fail"),
+    (("pyg-lib", "0.4.0+pt25cu124"), None),
+    (("xformers", "0.0.27"), "fail"),
+    (("xformers", "0.0.28.post3"), None),
+    (("vllm", "0.6.3.post1"), "fail"),
+    (("sglang", "0.4.6.post1"), "warn"),
+    (("torchmetrics", "1.0.0"), None),
+    (("torch-scatter", "2.1.2"), None),
 )
 def test_a_label_or_a_known_release_in_a_list(package: tuple[str, str], status: str | None) -> None:
     assert ids(listed(package), EXTENSION).get("torch") == status
@@ -217,7 +216,7 @@ def test_xformers_goes_on_without() -> None:
     assert ids(beside_torch(wrong), BINARY) == {"xformers": "warn"}
 
 
-@pytest.mark.parametrize("changes", [{"binaries": None}, {"path": None}, {"binaries": (), "trial": RAN}])
+@cases("changes", {"binaries": None}, {"path": None}, {"binaries": (), "trial": RAN})
 def test_where_nobody_looked_or_it_ran_nothing_is_said(changes: dict[str, Any]) -> None:
     assert ids(beside_torch(but(FLASH, **changes)), BINARY) == {}
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from envcheck.checks import Report
 from envcheck.collect.bench_plan import Bench
 from envcheck.pipeline import session
@@ -14,6 +12,7 @@ from envcheck.report import Options, render
 from envcheck.rules.facts.coverage import coverage, numbers
 from envcheck.rules.speed.ceilings import MEASURED
 from envcheck.snapshot import Collective, Conditions, Gpu, Measurement, ProbeRun
+from tests.every import cases
 from tests.rules.machines import but, check_of, h200, machine, statuses
 from tests.rules.speed.measurements import conditions, figure, gemm, memory_copy, right, samples_around, to_gpu
 
@@ -102,7 +101,7 @@ def test_a_gpu_whose_probes_found_nothing_to_ask_is_not_measured() -> None:
     assert (report.verdict, report.headline) == ("unknown", "no verdict: 1 of 2 GPUs measured, GPU 1 without a figure")
 
 
-@pytest.mark.parametrize("status", ["timed-out", "crashed", "failed"])
+@cases("status", "timed-out", "crashed", "failed")
 def test_an_idle_gpu_whose_measurement_died_is_no_pass(status: Any) -> None:
     """It was not found healthy, though the others were; its own rule tells it, and no second one."""
     report = reported(here(2), *on(0), runs=(run(0), run(1, status, "died while gemm fp8")))
@@ -111,7 +110,7 @@ def test_an_idle_gpu_whose_measurement_died_is_no_pass(status: Any) -> None:
     assert [check.rule for check in report.checks if check.rule == "gpu-not-measured"] == []
 
 
-@pytest.mark.parametrize("status", ["timed-out", "crashed", "failed"])
+@cases("status", "timed-out", "crashed", "failed")
 def test_a_measurement_that_died_is_a_warning_and_leaves_no_verdict(status: Any) -> None:
     report = reported(here(2), *on(0), *on(1), runs=(run(0), run(1, status, "died while gemm fp8")))
     assert (report.verdict, report.exit_code) == ("unknown", 3)
@@ -132,9 +131,8 @@ def test_a_deep_check_measures_nothing_and_leaves_out_nothing() -> None:
     assert not [check for check in report.checks if check.rule == "gpu-not-measured"]
 
 
-@pytest.mark.parametrize(
-    ("indices", "words"),
-    [((0,), "GPU 0"), ((0, 1), "GPUs 0-1"), ((5, 0, 1, 2), "GPUs 0-2, 5"), ((1, 3, 5), "GPUs 1, 3, 5")],
+@cases(
+    "indices, words", ((0,), "GPU 0"), ((0, 1), "GPUs 0-1"), ((5, 0, 1, 2), "GPUs 0-2, 5"), ((1, 3, 5), "GPUs 1, 3, 5")
 )
 def test_numbers_in_words(indices: tuple[int, ...], words: str) -> None:
     assert numbers([h200(index) for index in indices]) == words
@@ -171,14 +169,12 @@ def measured(value: float = 500e12, **changes: Any) -> Any:
     return machine(GPU, measurements=(product,))
 
 
-@pytest.mark.parametrize(
-    ("changes", "title", "command"),
-    [
-        ({"throttle": {"sw_thermal_slowdown": 1.0}}, "thermal throttling", ()),
-        ({"throttle": {"hw_thermal_slowdown": 0.2}}, "thermal throttling", ()),
-        ({"throttle": {"hw_power_brake_slowdown": 0.5}}, "power brake", ()),
-        (CAP, "power limit of 500 W (default 700 W)", ("sudo", "nvidia-smi", "-i", GPU.pci_bus_id, "-pl", "700")),
-    ],
+@cases(
+    "changes, title, command",
+    ({"throttle": {"sw_thermal_slowdown": 1.0}}, "thermal throttling", ()),
+    ({"throttle": {"hw_thermal_slowdown": 0.2}}, "thermal throttling", ()),
+    ({"throttle": {"hw_power_brake_slowdown": 0.5}}, "power brake", ()),
+    (CAP, "power limit of 500 W (default 700 W)", ("sudo", "nvidia-smi", "-i", GPU.pci_bus_id, "-pl", "700")),
 )
 def test_what_held_it_back_is_the_cause(changes: Any, title: str, command: tuple[str, ...]) -> None:
     found = check_of("gpu-held-back", measured(**changes))
@@ -188,9 +184,12 @@ def test_what_held_it_back_is_the_cause(changes: Any, title: str, command: tuple
     assert check_of("slow-gemm", measured(**changes)).explained_by == found.id
 
 
-@pytest.mark.parametrize(
+@cases(
     "changes",
-    [{}, {"throttle": {"sw_power_cap": 1.0}}, {"power_limit": 500.0}, {"throttle": {"sw_thermal_slowdown": 0.05}}],
+    {},
+    {"throttle": {"sw_power_cap": 1.0}},
+    {"power_limit": 500.0},
+    {"throttle": {"sw_thermal_slowdown": 0.05}},
 )
 def test_a_run_at_its_own_limits_was_not_held_back(changes: Any) -> None:
     """The power cap at the default limit is normal, and a moment of heat does not count."""
@@ -253,7 +252,7 @@ def report(gpus: list[Gpu], *found: Measurement, runs: tuple[ProbeRun, ...]) -> 
     return session.judge(machine(*gpus, measurements=found, runs=runs), request)
 
 
-@pytest.mark.parametrize("used", [full, busy])
+@cases("used", full, busy)
 def test_nccl_without_room_beside_another_program_is_not_blamed(used: Any) -> None:
     check = check_of("collective-fails", machine(used(GPUS[0]), GPUS[1], measurements=(all_reduce_failed(),)))
     assert (check.status, check.title) == ("unknown", "NCCL failed while another program used GPU 0 (NVIDIA H200)")

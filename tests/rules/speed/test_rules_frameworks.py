@@ -15,7 +15,7 @@ from envcheck.pipeline.request import Request
 from envcheck.rules.facts.variables import BY_VARIABLE
 from envcheck.rules.speed.ceilings import MEASURED
 from envcheck.snapshot import Distribution, Framework, Listing, Measurement, ProbeRun, Snapshot, Trial
-from tests.every import every
+from tests.every import cases, every
 from tests.rules.machines import but, cause, check_of, checks_of, h200, machine, variables, venv, with_venv
 from tests.rules.speed.measurements import UUID, figure, gemm, memory_copy, right, wrong
 
@@ -66,15 +66,13 @@ def test_a_slow_framework_over_a_fast_library_warns() -> None:
     assert found.message == "The library is fast, the framework is slow. No setting explains it."
 
 
-@pytest.mark.parametrize(
+@cases(
     "other",
-    [
-        gemm("fp16", 800e12),
-        gemm(value=800e12, burst=False),
-        gemm(value=800e12, shape=(4096, 4096, 4096)),
-        gemm(value=800e12, verification=wrong()),
-        gemm(value=800e12, gpu="GPU-other"),
-    ],
+    gemm("fp16", 800e12),
+    gemm(value=800e12, burst=False),
+    gemm(value=800e12, shape=(4096, 4096, 4096)),
+    gemm(value=800e12, verification=wrong()),
+    gemm(value=800e12, gpu="GPU-other"),
     ids=["precision", "sustained", "shape", "wrong result", "other GPU"],
 )
 def test_only_the_same_work_is_compared(other: Measurement) -> None:

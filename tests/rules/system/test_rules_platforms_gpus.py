@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from envcheck.snapshot import (
     DeviceNode,
     Distribution,
@@ -22,7 +20,7 @@ from envcheck.snapshot import (
     Snapshot,
     Trial,
 )
-from tests.every import every
+from tests.every import cases, every
 from tests.rules.machines import (
     DOCKER,
     GIB,
@@ -90,14 +88,12 @@ MEMORY: list[Case] = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("runtime", "words"),
-    [
-        ("docker", "--shm-size=1g"),
-        ("podman", "--shm-size=1g"),
-        ("kubernetes", "emptyDir"),
-        ("apptainer", "on the host"),
-    ],
+@cases(
+    "runtime, words",
+    ("docker", "--shm-size=1g"),
+    ("podman", "--shm-size=1g"),
+    ("kubernetes", "emptyDir"),
+    ("apptainer", "on the host"),
 )
 def test_shared_memory_grows_in_the_words_of_the_runtime(runtime: str, words: str) -> None:
     found = check_of("shared-memory-too-small", shared(64 * MIB, platform=but(DOCKER, container=runtime)))
@@ -269,13 +265,11 @@ def test_the_ports_that_redirect_are_named() -> None:
 # --- recovery -----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("advice", "action", "words"),
-    [
-        ("bus_reset", "reset", "--gpu-reset"),
-        ("system_reboot", "reboot", "Restart the machine"),
-        ("recover_imex_domain", "none", "IMEX"),
-    ],
+@cases(
+    "advice, action, words",
+    ("bus_reset", "reset", "--gpu-reset"),
+    ("system_reboot", "reboot", "Restart the machine"),
+    ("recover_imex_domain", "none", "IMEX"),
 )
 def test_newer_recovery_actions_are_understood(advice: str, action: str, words: str) -> None:
     found = check_of("gpu-needs-reset", machine(h200(recovery_action=advice)))

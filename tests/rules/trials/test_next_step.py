@@ -6,8 +6,6 @@ import ast
 import re
 from pathlib import Path
 
-import pytest
-
 from envcheck.checks import Report
 from envcheck.compat.load import load_matrix
 from envcheck.exitcode import ExitCode
@@ -15,7 +13,7 @@ from envcheck.importers import read_text
 from envcheck.pipeline import session
 from envcheck.pipeline.request import Request
 from envcheck.rules.trials.next_step import step_for
-from tests.every import every
+from tests.every import cases, every
 from tests.importers.pasting import torch_in
 
 EXAMPLES = {
@@ -144,15 +142,13 @@ def test_it_says_what_to_paste_next() -> None:
 
 
 @every(
-    [
-        ("torch 2.5.1+cu124\n>>> torch.cuda.is_available()\nTrue\n", "pass", None),
-        ("torch 2.5.1+cpu\n>>> torch.cuda.is_available()\nFalse\n", "fail", "cpu-only-build"),
-        ("jax 0.5.0\njaxlib 0.5.0\n>>> jax.devices()\n[CpuDevice(id=0)]\n", "fail", "cpu-only-build"),
-        ("CUDA_VISIBLE_DEVICES=-1\n" + DENIED["torch"], "fail", "gpu-hidden"),
-        ("sess = InferenceSession(m, providers=['CPUExecutionProvider'])\n" + DENIED["a session"], "pass", None),
-        ("jax.config.update('jax_platforms', 'cpu')\n" + DENIED["jax with its plug-in"], "pass", None),
-        ("tf.config.set_visible_devices([], 'GPU')\n" + DENIED["tensorflow"], "pass", None),
-    ]
+    ("torch 2.5.1+cu124\n>>> torch.cuda.is_available()\nTrue\n", "pass", None),
+    ("torch 2.5.1+cpu\n>>> torch.cuda.is_available()\nFalse\n", "fail", "cpu-only-build"),
+    ("jax 0.5.0\njaxlib 0.5.0\n>>> jax.devices()\n[CpuDevice(id=0)]\n", "fail", "cpu-only-build"),
+    ("CUDA_VISIBLE_DEVICES=-1\n" + DENIED["torch"], "fail", "gpu-hidden"),
+    ("sess = InferenceSession(m, providers=['CPUExecutionProvider'])\n" + DENIED["a session"], "pass", None),
+    ("jax.config.update('jax_platforms', 'cpu')\n" + DENIED["jax with its plug-in"], "pass", None),
+    ("tf.config.set_visible_devices([], 'GPU')\n" + DENIED["tensorflow"], "pass", None),
 )
 def test_what_else_decides_keeps_its_verdict(text: str, verdict: str, primary: str | None) -> None:
     report = report_on(MACHINE + text)
@@ -169,12 +165,10 @@ OF_BUILD, OF_SESSION = ">>> ort.get_available_providers()\n", ">>> sess.get_prov
 
 
 @every(
-    [
-        OF_BUILD + BOTH + OF_SESSION + CPU,
-        OF_SESSION + CPU + OF_BUILD + BOTH,
-        "print(ort.get_available_providers())\nprint(sess.get_providers())\n" + BOTH + CPU,
-        OF_BUILD + BOTH + "active providers: " + CPU,
-    ]
+    OF_BUILD + BOTH + OF_SESSION + CPU,
+    OF_SESSION + CPU + OF_BUILD + BOTH,
+    "print(ort.get_available_providers())\nprint(sess.get_providers())\n" + BOTH + CPU,
+    OF_BUILD + BOTH + "active providers: " + CPU,
 )
 def test_the_providers_of_a_session_are_not_those_of_the_build(text: str) -> None:
     assert outcome(MACHINE + "onnxruntime-gpu 1.20.1\n" + text) == UNKNOWN
@@ -204,23 +198,21 @@ REPORT = (
 
 
 @every(
-    [
-        ("[pip3] torch==2.5.1\n", ("fail", ExitCode.FOUND, "framework-import-fails")),
-        (
-            "[conda] pytorch 2.1.0 py3.10_cuda12.1_cudnn8.9.2_0 pytorch\n",
-            ("fail", ExitCode.FOUND, "framework-import-fails"),
-        ),
-        ("", ("unknown", ExitCode.UNKNOWN, "framework-import-fails")),
-        (
-            "[pip3] torch==2.5.1\nOSError: libcudart.so.12: cannot open shared object file\n",
-            ("fail", ExitCode.FOUND, "cuda-library-missing"),
-        ),
-    ]
+    ("[pip3] torch==2.5.1\n", ("fail", ExitCode.FOUND, "framework-import-fails")),
+    (
+        "[conda] pytorch 2.1.0 py3.10_cuda12.1_cudnn8.9.2_0 pytorch\n",
+        ("fail", ExitCode.FOUND, "framework-import-fails"),
+    ),
+    ("", ("unknown", ExitCode.UNKNOWN, "framework-import-fails")),
+    (
+        "[pip3] torch==2.5.1\nOSError: libcudart.so.12: cannot open shared object file\n",
+        ("fail", ExitCode.FOUND, "cuda-library-missing"),
+    ),
 )
 def test_a_torch_that_its_own_report_could_not_import(listed: str, expected: tuple[str, int, str]) -> None:
     assert outcome(REPORT + listed) == expected
 
 
-@pytest.mark.parametrize("line", ["CUDA used to build PyTorch: 12.1", "ROCM used to build PyTorch: 6.2"])
+@cases("line", "CUDA used to build PyTorch: 12.1", "ROCM used to build PyTorch: 6.2")
 def test_what_pytorch_was_built_with_is_not_its_version(line: str) -> None:
     assert torch_in(f"{line}\nIs CUDA available: False\n").version is None

@@ -15,6 +15,7 @@ from probes.measuring.nccl.figures import Figures
 from probes.measuring.nccl.plan import LARGEST, SMALLEST, Job, jobs
 from probes.measuring.nccl.supervisor import Fault
 from probes.measuring.nccl.worker import Rank, Step
+from tests.every import cases
 
 RANKS = tuple(Rank(number, f"GPU-{number}", f"GPU {number + 4}", {}) for number in range(2))
 SHARES = [(rank,) for rank in RANKS]
@@ -113,16 +114,14 @@ def test_a_size_that_one_rank_lacks_memory_for_is_left_out(tmp_path: Path) -> No
     assert [point.seconds_in_place for point in bandwidth.collective.points] == [None, None]
 
 
-@pytest.mark.parametrize(
-    ("fault", "failed"),
-    [
-        (Fault(1, "killed", "killed by SIGKILL", "all-reduce of 1 MiB", {}), False),
-        (Fault(1, "killed", "killed by SIGSEGV", "all-reduce of 1 MiB", {}), True),
-        (Fault(1, "silent", "no sign of life for 4 s", "all-reduce of 1 MiB", {}), False),
-        (Fault(1, "stuck", "no progress for 8 s", "all-reduce of 1 MiB", {}), True),
-        (Fault(1, "failed", "NCCL: bad (3)", "all-reduce of 1 MiB", {"kind": "LibraryError", "library": "/x"}), True),
-        (Fault(1, "failed", "no GPU", "all-reduce of 1 MiB", {"kind": "Unavailable"}), False),
-    ],
+@cases(
+    "fault, failed",
+    (Fault(1, "killed", "killed by SIGKILL", "all-reduce of 1 MiB", {}), False),
+    (Fault(1, "killed", "killed by SIGSEGV", "all-reduce of 1 MiB", {}), True),
+    (Fault(1, "silent", "no sign of life for 4 s", "all-reduce of 1 MiB", {}), False),
+    (Fault(1, "stuck", "no progress for 8 s", "all-reduce of 1 MiB", {}), True),
+    (Fault(1, "failed", "NCCL: bad (3)", "all-reduce of 1 MiB", {"kind": "LibraryError", "library": "/x"}), True),
+    (Fault(1, "failed", "no GPU", "all-reduce of 1 MiB", {"kind": "Unavailable"}), False),
 )
 def test_a_fault_names_rank_gpu_and_work_and_what_was_measured_stays(
     tmp_path: Path, fault: Fault, *, failed: bool
@@ -165,10 +164,7 @@ def test_what_was_not_asked_for_is_not_run() -> None:
     assert {step.operation for step in job.steps} == {"reduce"}
 
 
-@pytest.mark.parametrize(
-    ("gpus", "only", "why"),
-    [(1, (), "it takes two GPUs"), (0, (), "it takes two GPUs"), (2, ("gemm",), "not asked for")],
-)
+@cases("gpus, only, why", (1, (), "it takes two GPUs"), (0, (), "it takes two GPUs"), (2, ("gemm",), "not asked for"))
 def test_the_probe_says_why_it_does_nothing(gpus: int, only: tuple[str, ...], why: str) -> None:
     class Tree:
         request = {"bench": {"gpus": [{"uuid": f"GPU-{i}", "index": i} for i in range(gpus)], "only": list(only)}}

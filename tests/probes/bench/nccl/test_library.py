@@ -16,6 +16,7 @@ from probes.measuring.nccl.log import choices, connections, log_variables, read_
 from probes.measuring.nccl.operations import OPERATIONS
 from probes.measuring.nccl.values import operand, tolerance
 from probes.measuring.nccl.worker import prepared
+from tests.every import cases
 
 
 def bench(*paths: str) -> Any:
@@ -133,14 +134,12 @@ def test_only_the_end_of_a_log_is_read(tmp_path: Path) -> None:
     assert "first" not in lines
 
 
-@pytest.mark.parametrize(
-    ("environment", "kept"),
-    [
-        ({}, {"NCCL_DEBUG", "NCCL_DEBUG_SUBSYS", "NCCL_DEBUG_FILE"}),
-        ({"NCCL_DEBUG": "WARN"}, {"NCCL_DEBUG_FILE"}),
-        ({"NCCL_DEBUG_FILE": "/var/log/nccl"}, {"NCCL_DEBUG", "NCCL_DEBUG_SUBSYS"}),
-        ({"NCCL_DEBUG_SUBSYS": "ALL"}, {"NCCL_DEBUG", "NCCL_DEBUG_FILE"}),
-    ],
+@cases(
+    "environment, kept",
+    ({}, {"NCCL_DEBUG", "NCCL_DEBUG_SUBSYS", "NCCL_DEBUG_FILE"}),
+    ({"NCCL_DEBUG": "WARN"}, {"NCCL_DEBUG_FILE"}),
+    ({"NCCL_DEBUG_FILE": "/var/log/nccl"}, {"NCCL_DEBUG", "NCCL_DEBUG_SUBSYS"}),
+    ({"NCCL_DEBUG_SUBSYS": "ALL"}, {"NCCL_DEBUG", "NCCL_DEBUG_FILE"}),
 )
 def test_what_the_environment_sets_stays(environment: dict[str, str], kept: set[str]) -> None:
     found = log_variables(environment, "/folder", choices=False)
@@ -167,12 +166,12 @@ def test_bus_bandwidth_is_that_of_nccl_tests(name: str) -> None:
     assert (size / (microseconds * 1e-6) * OPERATIONS[name].bus_share(8)) / 1e9 == pytest.approx(printed, rel=1e-4)
 
 
-@pytest.mark.parametrize(("code", "text"), [(2708, "2.7.8"), (2804, "2.8.4"), (21003, "2.10.3"), (22809, "2.28.9")])
+@cases("code, text", (2708, "2.7.8"), (2804, "2.8.4"), (21003, "2.10.3"), (22809, "2.28.9"))
 def test_versions_are_numbered_in_two_ways(code: int, text: str) -> None:
     assert version_text(code) == text
 
 
-@pytest.mark.parametrize("kind", ["fp32", "fp16", "bf16"])
+@cases("kind", "fp32", "fp16", "bf16")
 def test_operands_are_exact_in_their_type_and_spread(kind: str) -> None:
     bits = {"fp32": 24, "fp16": 11, "bf16": 8}[kind]
     drawn = [operand(kind, seed=99, rank=rank, index=index) for rank in range(3) for index in range(200)]
