@@ -88,25 +88,9 @@ def test_a_report_about_nobody_names_no_other_host() -> None:
 
 
 _PIECES = (
-    "ada",
-    "node3",
-    "@",
-    ":",
-    "~/",
-    " ",
-    "[",
-    "]$",
-    "http://",
-    "corp.example",
-    "host-1",
-    "ip-1",
-    "\n",
-    "ssh ",
-    "user",
-    ".",
-    "/",
-    "-7",
-)
+    "ada", "node3", "@", ":", "~/", " ", "[", "]$", "http://", "corp.example", "host-1", "ip-1", "\n", "ssh ", "user",
+    ".", "/", "-7",
+)  # fmt: skip
 
 
 @settings(max_examples=examples(300))

@@ -26,14 +26,10 @@ from tests.every import cases, every
 from tests.plans.reading import plan
 
 
-@cases(
-    "text, expected",
-    ("550.54.14", (550, 54, 14)),
-    ("580.159.04", (580, 159, 4)),
-    ("470.82", (470, 82, 0)),
-    ("535", (535, 0, 0)),
+@cases("text, expected",
+    ("550.54.14", (550, 54, 14)), ("580.159.04", (580, 159, 4)), ("470.82", (470, 82, 0)), ("535", (535, 0, 0)),
     (" 418.39 \n", (418, 39, 0)),
-)
+)  # fmt: skip
 def test_driver_release(text: str, expected: tuple[int, int, int]) -> None:
     assert DriverRelease.parse(text) == expected
 

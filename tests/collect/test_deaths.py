@@ -119,14 +119,11 @@ def test_absent_is_said_by_the_probe(probes: Any) -> None:
     assert (run.status, run.detail) == ("absent", "no NVIDIA device on the PCI bus")
 
 
-@cases(
-    "returncode, expected",
-    (3, ("failed", "exited with status 3")),
-    (-11, ("crashed", "crashed: SIGSEGV")),
-    (-7, ("crashed", "crashed: SIGBUS")),
-    (-15, ("crashed", "killed by SIGTERM")),
+@cases("returncode, expected",
+    (3, ("failed", "exited with status 3")), (-11, ("crashed", "crashed: SIGSEGV")),
+    (-7, ("crashed", "crashed: SIGBUS")), (-15, ("crashed", "killed by SIGTERM")),
     (-63, ("crashed", "killed by signal 63")),
-)
+)  # fmt: skip
 def test_words_for_return_codes(returncode: int, expected: tuple[str, str]) -> None:
     assert deaths.describe(returncode) == expected
 

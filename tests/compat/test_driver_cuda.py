@@ -110,21 +110,12 @@ def test_what_the_driver_says_outranks_its_number() -> None:
 
 
 @every(
-    ("550.54.14", "linux", "12.4"),
-    ("565.57.01", "linux", "12.7"),
-    ("535.288.01", "linux", "12.2"),
-    ("615.71.09", "linux", "13.4"),
-    ("390.157", "linux", "9.1"),
-    ("551.61", "windows", "12.4"),
-    ("553.74", "wsl", "12.4"),
-    ("572.60", "wsl", "12.8"),
-    ("582.78", "windows", "13.0"),
-    ("616.92", "windows", "13.4"),
-    ("551.61", "linux", None),
-    ("430.26", "linux", None),
-    ("650.10", "linux", None),
+    ("550.54.14", "linux", "12.4"), ("565.57.01", "linux", "12.7"), ("535.288.01", "linux", "12.2"),
+    ("615.71.09", "linux", "13.4"), ("390.157", "linux", "9.1"), ("551.61", "windows", "12.4"),
+    ("553.74", "wsl", "12.4"), ("572.60", "wsl", "12.8"), ("582.78", "windows", "13.0"),
+    ("616.92", "windows", "13.4"), ("551.61", "linux", None), ("430.26", "linux", None), ("650.10", "linux", None),
     ("650.10", "windows", None),
-)
+)  # fmt: skip
 def test_what_a_branch_speaks(driver: str, os: Os, speaks: str | None) -> None:
     assert newest_cuda_of(MATRIX, release(driver), os) == (cuda(speaks) if speaks else None)
 
@@ -239,15 +230,10 @@ def test_the_targets_of_a_toolkit() -> None:
 
 
 @every(
-    ("8.9", "11.7", "compatible"),
-    ("8.6", "11.0", "compatible"),
-    ("10.3", "12.8", "compatible"),
-    ("8.0", "10.2", "incompatible"),
-    ("9.0", "11.7", "incompatible"),
-    ("8.7", "11.3", "incompatible"),
-    ("7.0", "13.0", "incompatible"),
-    ("9.0", "14.0", "unknown"),
-)
+    ("8.9", "11.7", "compatible"), ("8.6", "11.0", "compatible"), ("10.3", "12.8", "compatible"),
+    ("8.0", "10.2", "incompatible"), ("9.0", "11.7", "incompatible"), ("8.7", "11.3", "incompatible"),
+    ("7.0", "13.0", "incompatible"), ("9.0", "14.0", "unknown"),
+)  # fmt: skip
 def test_software_built_for_an_older_gpu_of_the_major_serves(capability: str, toolkit: str, verdict: str) -> None:
     gpu, cuda = ComputeCapability.parse(capability), CudaVersion.parse(toolkit)
     assert gpu is not None

@@ -33,16 +33,9 @@ def refused(measured: Measurement, gpu: Gpu | None = None) -> str:
 # --- ceilings -----------------------------------------------------------------------------------------------------
 
 
-@cases(
-    "precision, operations",
-    ("fp64", 256),
-    ("fp32", 256),
-    ("tf32", 2048),
-    ("fp16", 4096),
-    ("bf16", 4096),
-    ("fp8", 8192),
-    ("int8", 8192),
-)
+@cases("precision, operations",
+    ("fp64", 256), ("fp32", 256), ("tf32", 2048), ("fp16", 4096), ("bf16", 4096), ("fp8", 8192), ("int8", 8192),
+)  # fmt: skip
 def test_a_computation_is_held_to_multiprocessors_times_clock_times_rate(precision: str, operations: int) -> None:
     assert expected(gemm(precision, 1e12)).ceiling == pytest.approx(SMS * CLOCK * operations)
 
@@ -84,14 +77,9 @@ def test_memory_is_held_to_the_data_sheet() -> None:
     assert "gpu/h200-sxm" in found.rows or any(row.startswith("gpu/") for row in found.rows)
 
 
-@cases(
-    "generation, width, ceiling",
-    (1, 16, 4e9),
-    (3, 16, 15.754e9),
-    (4, 16, 31.508e9),
-    (5, 16, 63.015e9),
-    (5, 4, 15.754e9),
-)
+@cases("generation, width, ceiling",
+    (1, 16, 4e9), (3, 16, 15.754e9), (4, 16, 31.508e9), (5, 16, 63.015e9), (5, 4, 15.754e9),
+)  # fmt: skip
 def test_a_host_link_is_held_to_what_it_had_under_load(generation: int, width: int, ceiling: float) -> None:
     seen = conditions(pcie_generation=generation, pcie_width=width)
     assert expected(to_gpu(3e9, conditions=seen)).ceiling == pytest.approx(ceiling, rel=1e-3)
@@ -172,16 +160,9 @@ def stands(share: float, low: float = 0.8) -> str:
 
 
 @every(
-    (0.80, "pass"),
-    (0.95, "pass"),
-    (1.03, "pass"),
-    (1.031, "above-ceiling"),
-    (3.0, "above-ceiling"),
-    (0.799, "warn"),
-    (0.681, "warn"),
-    (0.679, "fail"),
-    (0.0, "fail"),
-)
+    (0.80, "pass"), (0.95, "pass"), (1.03, "pass"), (1.031, "above-ceiling"), (3.0, "above-ceiling"), (0.799, "warn"),
+    (0.681, "warn"), (0.679, "fail"), (0.0, "fail"),
+)  # fmt: skip
 def test_judgements_at_their_edges(share: float, judgement: str) -> None:
     assert stands(share) == judgement
 

@@ -108,16 +108,11 @@ def test_within_a_generation_s_support_a_newer_driver_drives_no_less(
         assert driver_supports(MATRIX, capability, DriverRelease(newer, 10)).ok
 
 
-@cases(
-    "capability, flavour, verdict",
-    ("7.0", "open", "incompatible"),
-    ("7.0", "proprietary", "compatible"),
-    ("7.5", "open", "compatible"),
-    ("9.0", "proprietary", "compatible"),
-    ("12.0", "proprietary", "incompatible"),
-    ("12.0", "open", "compatible"),
+@cases("capability, flavour, verdict",
+    ("7.0", "open", "incompatible"), ("7.0", "proprietary", "compatible"), ("7.5", "open", "compatible"),
+    ("9.0", "proprietary", "compatible"), ("12.0", "proprietary", "incompatible"), ("12.0", "open", "compatible"),
     ("13.0", "open", "unknown"),
-)
+)  # fmt: skip
 def test_a_flavour_alone(capability: str, flavour: Flavour, verdict: str) -> None:
     gpu = ComputeCapability.parse(capability)
     assert gpu is not None

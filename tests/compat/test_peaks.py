@@ -139,15 +139,10 @@ def test_tensor_peaks_refer_to_the_tensor_clock() -> None:
     assert values == {"fp16": 989, "fp64_tensor": 67, "fp32": 67}
 
 
-@cases(
-    "compute_capability, precision, sms, clock",
-    ("9.0", "fp16", None, 1.98e9),
-    ("9.0", "fp16", 132, None),
-    ("9.0", "fp4", 132, 1.98e9),
-    ("7.0", "bf16", 80, 1.53e9),
-    ("13.0", "fp16", 200, 2e9),
-    ("2.0", "fp32", 16, 1.5e9),
-)
+@cases("compute_capability, precision, sms, clock",
+    ("9.0", "fp16", None, 1.98e9), ("9.0", "fp16", 132, None), ("9.0", "fp4", 132, 1.98e9),
+    ("7.0", "bf16", 80, 1.53e9), ("13.0", "fp16", 200, 2e9), ("2.0", "fp32", 16, 1.5e9),
+)  # fmt: skip
 def test_nothing_is_made_up(
     compute_capability: str, precision: Precision, sms: int | None, clock: float | None
 ) -> None:
@@ -179,15 +174,10 @@ def test_bandwidth_is_the_sheet_s_or_twice_the_clock_times_the_bus() -> None:
 
 
 # NVML's greatest memory clock and bus width of these models, as nvidia-smi -q prints them in public dumps
-@cases(
-    "name, memory_clock, bus_width",
-    ("Tesla T4", 5.001e9, 256),
-    ("GeForce RTX 3090", 9.751e9, 384),
-    ("GeForce RTX 4090", 10.501e9, 384),
-    ("GeForce RTX 5090", 14.001e9, 512),
-    ("H100 80GB HBM3", 2.619e9, 5120),
-    ("B200", 3.996e9, 7680),
-)
+@cases("name, memory_clock, bus_width",
+    ("Tesla T4", 5.001e9, 256), ("GeForce RTX 3090", 9.751e9, 384), ("GeForce RTX 4090", 10.501e9, 384),
+    ("GeForce RTX 5090", 14.001e9, 512), ("H100 80GB HBM3", 2.619e9, 5120), ("B200", 3.996e9, 7680),
+)  # fmt: skip
 def test_the_formula_gives_the_sheet_s_bandwidth(name: str, memory_clock: float, bus_width: int) -> None:
     formula = bandwidth(MATRIX, None, memory_clock=memory_clock, bus_width=bus_width)
     assert formula is not None

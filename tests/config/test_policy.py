@@ -73,14 +73,9 @@ def test_what_follows_from_an_ignored_cause_is_a_finding_of_its_own() -> None:
         assert [each.explained_by for each in decided[:3]] == expected
 
 
-@cases(
-    "days, status, held",
-    (30, "pass", True),
-    (0, "pass", True),
-    (-1, "warn", True),
-    (-14, "warn", True),
-    (-15, "fail", False),
-)
+@cases("days, status, held",
+    (30, "pass", True), (0, "pass", True), (-1, "warn", True), (-14, "warn", True), (-15, "fail", False),
+)  # fmt: skip
 def test_an_ignore_expires(days: int, status: str, held: bool) -> None:  # noqa: FBT001
     report = judged(Policy(ignore=(ignoring("driver-too-old", days), ignoring("gpu-unsupported-by-driver", 99))))
     assert next(check for check in report.checks if check.id == "ignore-expired@driver-too-old").status == status
@@ -186,16 +181,10 @@ def test_what_init_writes_holds_on_the_machine_that_it_describes(name: str, tmp_
     assert place.config.target
 
 
-@cases(
-    "text, status",
-    ("gpu==A100|H200", "pass"),
-    ("gpu==A100|H100", "fail"),
-    ("gpu!=A100|H100", "pass"),
-    ("gpu!=A100|H200", "fail"),
-    ("gpu-memory>=139GiB", "pass"),
-    ("gpu-memory>=141GiB", "fail"),
-    ("gpu-memory<192GB", "pass"),
-)
+@cases("text, status",
+    ("gpu==A100|H200", "pass"), ("gpu==A100|H100", "fail"), ("gpu!=A100|H100", "pass"), ("gpu!=A100|H200", "fail"),
+    ("gpu-memory>=139GiB", "pass"), ("gpu-memory>=141GiB", "fail"), ("gpu-memory<192GB", "pass"),
+)  # fmt: skip
 def test_models_and_memory_can_be_required(text: str, status: str) -> None:
     report = judge(machine("h200x4"), Request(require=parse_components(text)))
     assert of_rule(report, "requirement-not-met").status == status

@@ -323,14 +323,10 @@ case "$3" in n[[]*) echo n1 n2 n3 n4;; *) echo "$3" | tr , ' ';; esac
 """
 
 
-@cases(
-    "options, within, asked",
-    ("-x n2", "", ["n1"]),
-    ("--exclude=n1,n4", "", ["n2"]),
-    ("-xn2", "n[1-4]", ["n1", "n3", "n4"]),
-    ("--nodelist n1,n3", "n[1-4]", ["n1", "n3"]),
-    ("-x /etc/excluded", "n1,n2", ["n1", "n2"]),
-)
+@cases("options, within, asked",
+    ("-x n2", "", ["n1"]), ("--exclude=n1,n4", "", ["n2"]), ("-xn2", "n[1-4]", ["n1", "n3", "n4"]),
+    ("--nodelist n1,n3", "n[1-4]", ["n1", "n3"]), ("-x /etc/excluded", "n1,n2", ["n1", "n2"]),
+)  # fmt: skip
 def test_nodes_that_the_options_leave_out_are_not_asked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: str, within: str, asked: list[str]
 ) -> None:
@@ -363,13 +359,10 @@ def test_slurm_that_fails_is_told(tmp_path: Path) -> None:
     )
 
 
-@cases(
-    "own, kept",
-    (["-p", "gpu", "-w", "a,b"], ["-p", "gpu"]),
-    (["-wa", "--exclusive"], ["--exclusive"]),
-    (["--nodelist=a", "-t", "5"], ["-t", "5"]),
-    (["--nodelist", "a"], []),
-)
+@cases("own, kept",
+    (["-p", "gpu", "-w", "a,b"], ["-p", "gpu"]), (["-wa", "--exclusive"], ["--exclusive"]),
+    (["--nodelist=a", "-t", "5"], ["-t", "5"]), (["--nodelist", "a"], []),
+)  # fmt: skip
 def test_the_choice_of_nodes_is_left_to_each_srun(own: list[str], kept: list[str]) -> None:
     assert slurm._without_nodes(own) == kept
 

@@ -187,16 +187,10 @@ def test_a_long_text_of_the_worst_lines_is_read_soon(line: str) -> None:
     assert time.monotonic() - started < SOON / 16
 
 
-@cases(
-    "line",
-    "GPU{n} with CUDA capability sm_90 is not compatible",
-    "GPU {n}: x{n}",
-    "package{n}==1.{n}",
-    "|  {n}  X On | 00000000:00:01.0 Off | 0 |",
-    "error {n}",
-    "CUDA_{n}=1",
-    "\x1b[{n}mcuda error {n}\x1b]0;{n}",
-)
+@cases("line",
+    "GPU{n} with CUDA capability sm_90 is not compatible", "GPU {n}: x{n}", "package{n}==1.{n}",
+    "|  {n}  X On | 00000000:00:01.0 Off | 0 |", "error {n}", "CUDA_{n}=1", "\x1b[{n}mcuda error {n}\x1b]0;{n}",
+)  # fmt: skip
 def test_many_different_things_are_read_soon(line: str) -> None:
     text = "".join(line.replace("{n}", str(number)) + "\n" for number in range(10_000))
     started = time.monotonic()
@@ -205,23 +199,9 @@ def test_many_different_things_are_read_soon(line: str) -> None:
 
 
 @every(
-    "\x1b]0;",
-    "\x1b[",
-    "\x1b[31m",
-    "\x9b1m",
-    "[",
-    '{"a":',
-    "> ",
-    "**",
-    "\n",
-    "pid=(",
-    "libcuda.so.1 ",
-    "\\n",
-    '"\\\\',
-    "&lt;",
-    "│ ",
-    "`",
-)
+    "\x1b]0;", "\x1b[", "\x1b[31m", "\x9b1m", "[", '{"a":', "> ", "**", "\n", "pid=(", "libcuda.so.1 ", "\\n",
+    '"\\\\', "&lt;", "│ ", "`",
+)  # fmt: skip
 def test_one_line_of_three_megabytes_is_read_soon(piece: str) -> None:
     text = piece * (3 * 1024 * 1024 // len(piece))
     started = time.process_time()

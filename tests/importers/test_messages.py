@@ -198,13 +198,10 @@ def test_lines_that_speak_of_a_failure(line: str) -> None:
     assert read_text(f"before\n{line}\nafter\n").observed_errors[0].line == 2
 
 
-@cases(
-    "line",
-    "Clang version: Could not collect",
-    "        HW Slowdown : Not Active",
-    "[pip3] No relevant packages",
+@cases("line",
+    "Clang version: Could not collect", "        HW Slowdown : Not Active", "[pip3] No relevant packages",
     "ECC Errors : 0",
-)
+)  # fmt: skip
 def test_lines_that_do_not(line: str) -> None:
     assert read_text(f"{line}\nUbuntu 22.04\n").observed_errors == ()
 
@@ -298,11 +295,8 @@ def test_the_torch_that_was_found(line: str, version: str) -> None:
 
 
 @every(
-    "a k8s cluster with GPU nodes, CUDA 12",
-    "K8s 1.29, GPU Operator",
-    "driver 510, CUDA 11.6 on the GPU node",
-    "GPU: ION cannon",
-    "nvidia 340 is too old for this card",
-)
+    "a k8s cluster with GPU nodes, CUDA 12", "K8s 1.29, GPU Operator", "driver 510, CUDA 11.6 on the GPU node",
+    "GPU: ION cannon", "nvidia 340 is too old for this card",
+)  # fmt: skip
 def test_what_looks_like_an_old_model_is_none(line: str) -> None:
     assert not list(models(line))

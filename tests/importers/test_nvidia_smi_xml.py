@@ -256,13 +256,9 @@ def test_processes() -> None:
     )
 
 
-@cases(
-    "said, action",
-    ("None", "none"),
-    ("Reset", "gpu_reset"),
-    ("Reboot", "node_reboot"),
-    ("Drain and Reset", "drain_and_reset"),
-)
+@cases("said, action",
+    ("None", "none"), ("Reset", "gpu_reset"), ("Reboot", "node_reboot"), ("Drain and Reset", "drain_and_reset"),
+)  # fmt: skip
 def test_the_recovery_action(said: str, action: str) -> None:
     assert one(f"<gpu_recovery_action>{said}</gpu_recovery_action>").recovery_action == action
 

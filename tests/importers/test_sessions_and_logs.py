@@ -295,16 +295,10 @@ def test_lists_of_pip(text: str, found: dict[str, str]) -> None:
     assert not environment_in(text).distributions_complete
 
 
-@cases(
-    "text",
-    "pip install torch>=2.5.1",
-    "Windows 10",
-    "step 3 4",
-    "TORCH_CUDA_ARCH_LIST    8.0",
-    "CUDA 12.2",
-    "onnxruntime 1.9.0-gpu",
-    "tensorrt-cu12-libs 10.3.0 does not work here",
-)
+@cases("text",
+    "pip install torch>=2.5.1", "Windows 10", "step 3 4", "TORCH_CUDA_ARCH_LIST    8.0", "CUDA 12.2",
+    "onnxruntime 1.9.0-gpu", "tensorrt-cu12-libs 10.3.0 does not work here",
+)  # fmt: skip
 def test_what_is_no_package(text: str) -> None:
     try:
         environments = read_text(f"{text}\n").environments

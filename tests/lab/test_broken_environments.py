@@ -29,15 +29,9 @@ pytestmark = [
 CPU_TORCH = "torch==2.13.0"
 
 TOLD_APART = {
-    "nvidia-wheel-conflict",
-    "onnxruntime-cpu-and-gpu",
-    "torch-family-mismatch",
-    "cuda-major-mismatch",
-    "library-shadowed",
-    "libstdcxx-too-old",
-    "gpu-code-missing",
-    "jax-plugin-mismatch",
-}
+    "nvidia-wheel-conflict", "onnxruntime-cpu-and-gpu", "torch-family-mismatch", "cuda-major-mismatch",
+    "library-shadowed", "libstdcxx-too-old", "gpu-code-missing", "jax-plugin-mismatch",
+}  # fmt: skip
 """The findings that these environments are about."""
 
 

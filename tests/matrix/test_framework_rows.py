@@ -315,13 +315,10 @@ def test_projects_that_ended_name_their_last_stack(name: str) -> None:
     assert all(row.superseded for row in BY_NAME[name])
 
 
-@cases(
-    "name, first, last, after",
-    ("cupy-cuda80", "4.0.0", "7.8.0", "8.0.0"),
-    ("cupy-cuda102", "7.2.0", "12.3.0", "13.0.0"),
-    ("cupy-cuda117", "10.6.0", "10.6.0", "11.0.0"),
-    ("cupy-cuda11x", "11.0.0", "13.6.0", "14.0.0"),
-)
+@cases("name, first, last, after",
+    ("cupy-cuda80", "4.0.0", "7.8.0", "8.0.0"), ("cupy-cuda102", "7.2.0", "12.3.0", "13.0.0"),
+    ("cupy-cuda117", "10.6.0", "10.6.0", "11.0.0"), ("cupy-cuda11x", "11.0.0", "13.6.0", "14.0.0"),
+)  # fmt: skip
 def test_packages_that_ended(name: str, first: str, last: str, after: str) -> None:
     assert rows_for(name, first)
     assert rows_for(name, last)

@@ -147,18 +147,11 @@ def test_narrower_types_are_as_much_faster_as_the_architecture_says(row: GpuRow)
 
 
 @every(
-    ("H100 80GB HBM3", "fp16", 989.4e12),
-    ("H100 80GB HBM3", "fp8", 1978.9e12),
-    ("A100-SXM4-80GB", "bf16", 312e12),
-    ("L4", "fp16", 121e12),
-    ("L40S", "fp8", 733e12),
-    ("B200", "fp16", 2.25e15),
-    ("B200", "fp4", 9e15),
-    ("GB200", "fp4", 10e15),
-    ("GeForce RTX 4090", "bf16", 165.2e12),
-    ("GeForce RTX 5090", "fp4", 1676e12),
+    ("H100 80GB HBM3", "fp16", 989.4e12), ("H100 80GB HBM3", "fp8", 1978.9e12), ("A100-SXM4-80GB", "bf16", 312e12),
+    ("L4", "fp16", 121e12), ("L40S", "fp8", 733e12), ("B200", "fp16", 2.25e15), ("B200", "fp4", 9e15),
+    ("GB200", "fp4", 10e15), ("GeForce RTX 4090", "bf16", 165.2e12), ("GeForce RTX 5090", "fp4", 1676e12),
     ("V100-SXM2-16GB", "fp16", 125e12),
-)
+)  # fmt: skip
 def test_a_well_known_dense_peak(name: str, precision: Precision, peak: float) -> None:
     row = MATRIX.find_gpu(name)
     assert row is not None
@@ -312,13 +305,9 @@ def test_a_size_or_form_that_is_another_s_leaves_the_capability_alone(written: s
     assert (row.pcie_generation, row.pcie_width, row.device_ids) == (None, None, ())
 
 
-@cases(
-    "written, capability, sms",
-    ("A100 40GB", "8.0", 108),
-    ("A100 SXM4", "8.0", 108),
-    ("V100 32GB", "7.0", 80),
-    ("H100 80GB", "9.0", None),
-)
+@cases("written, capability, sms",
+    ("A100 40GB", "8.0", 108), ("A100 SXM4", "8.0", 108), ("V100 32GB", "7.0", 80), ("H100 80GB", "9.0", None),
+)  # fmt: skip
 def test_a_family_tells_what_its_members_share(written: str, capability: str, sms: int | None) -> None:
     row = MATRIX.find_gpu(written)
     assert row is not None

@@ -164,25 +164,12 @@ def test_newer_toolkits_take_newer_compilers(compiler: str, newest: int, oldest:
 
 
 @every(
-    ("8.0", "5.4", True),
-    ("8.0", "6.3", False),
-    ("9.2", "7.5", True),
-    ("10.2", "8.4", True),
-    ("10.2", "9.1", False),
-    ("11.0", "9.3", True),
-    ("11.0", "10.1", False),
-    ("11.4.0", "11.1", False),
-    ("11.4.1", "11.1", True),
-    ("11.8", "11.4", True),
-    ("11.8", "12.1", False),
-    ("12.3", "13.1", False),
-    ("12.4", "13.2", True),
-    ("12.6", "14.1", False),
-    ("12.8", "14.2", True),
-    ("13.0", "15.1", True),
-    ("13.3", "16.1", False),
+    ("8.0", "5.4", True), ("8.0", "6.3", False), ("9.2", "7.5", True), ("10.2", "8.4", True), ("10.2", "9.1", False),
+    ("11.0", "9.3", True), ("11.0", "10.1", False), ("11.4.0", "11.1", False), ("11.4.1", "11.1", True),
+    ("11.8", "11.4", True), ("11.8", "12.1", False), ("12.3", "13.1", False), ("12.4", "13.2", True),
+    ("12.6", "14.1", False), ("12.8", "14.2", True), ("13.0", "15.1", True), ("13.3", "16.1", False),
     ("13.4", "16.1", True),
-)
+)  # fmt: skip
 def test_gcc_of_nvcc(toolkit: str, gcc: str, *, accepted: bool) -> None:
     assert admits("nvcc", toolkit, "gcc", gcc) == accepted
 
@@ -232,30 +219,18 @@ def test_jetson_systems_are_for_tegra() -> None:
 
 
 @every(
-    ("4.6", "cuda", "10.2", True),
-    ("4.6.1", "tensorrt", "8.2.1", True),
-    ("4.6", "tensorrt", "8.2.1", False),
-    ("5.1.2", "cuda", "11.4", True),
-    ("5.1.2", "cuda", "12.2", True),
-    ("5.1.2", "cuda", "12.3", False),
-    ("6.0", "cuda", "12.3", False),
-    ("6.1", "l4t", "36.4.0", True),
-    ("6.1", "cuda", "13.0", False),
-    ("6.2.1", "tensorrt", "10.3.0", True),
-    ("7.0", "cuda", "13.1", False),
-    ("7.2", "cuda", "13.2", True),
-)
+    ("4.6", "cuda", "10.2", True), ("4.6.1", "tensorrt", "8.2.1", True), ("4.6", "tensorrt", "8.2.1", False),
+    ("5.1.2", "cuda", "11.4", True), ("5.1.2", "cuda", "12.2", True), ("5.1.2", "cuda", "12.3", False),
+    ("6.0", "cuda", "12.3", False), ("6.1", "l4t", "36.4.0", True), ("6.1", "cuda", "13.0", False),
+    ("6.2.1", "tensorrt", "10.3.0", True), ("7.0", "cuda", "13.1", False), ("7.2", "cuda", "13.2", True),
+)  # fmt: skip
 def test_what_a_jetpack_can_be_given(jetpack: str, need: str, wanted: str, *, fits: bool) -> None:
     assert admits("jetpack", jetpack, need, wanted, "aarch64") == fits
 
 
-@cases(
-    "jetpack, capabilities",
-    ("4.6.1", {"5.3", "6.2", "7.2"}),
-    ("5.1.2", {"7.2", "8.7"}),
-    ("6.1", {"8.7"}),
-    ("7.1", {"11.0"}),
-)
+@cases("jetpack, capabilities",
+    ("4.6.1", {"5.3", "6.2", "7.2"}), ("5.1.2", {"7.2", "8.7"}), ("6.1", {"8.7"}), ("7.1", {"11.0"}),
+)  # fmt: skip
 def test_modules_of_a_jetpack(jetpack: str, capabilities: set[str]) -> None:
     (row,) = rows_for("jetpack", jetpack, "aarch64")
     assert set(row.capabilities) == capabilities
@@ -298,15 +273,10 @@ def test_what_a_library_goes_with(name: str, release: str, need: str, wanted: st
 
 
 @every(
-    ("cudnn", "8.7.0", "3.5"),
-    ("cudnn", "8.8.0", "5.0"),
-    ("cudnn", "9.10.2", "5.0"),
-    ("cudnn", "9.11.0", "7.5"),
-    ("tensorrt", "8.5.3", "3.5"),
-    ("tensorrt", "8.6.1", "5.0"),
-    ("tensorrt", "10.4.0", "7.0"),
+    ("cudnn", "8.7.0", "3.5"), ("cudnn", "8.8.0", "5.0"), ("cudnn", "9.10.2", "5.0"), ("cudnn", "9.11.0", "7.5"),
+    ("tensorrt", "8.5.3", "3.5"), ("tensorrt", "8.6.1", "5.0"), ("tensorrt", "10.4.0", "7.0"),
     ("tensorrt", "10.5.0", "7.5"),
-)
+)  # fmt: skip
 def test_least_capability_of_a_library(name: str, release: str, least: str) -> None:
     assert {row.capability_min for row in rows_for(name, release) if "cuda" in row.needs} == {least}
 

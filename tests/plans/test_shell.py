@@ -73,13 +73,10 @@ def test_an_unquoted_bound_is_a_redirection(tmp_path: Path) -> None:
     assert (found["torch"].bounds, found["jax"].bounds) == ("", ">=0.4")
 
 
-@cases(
-    "lines",
-    "ARG PKGS='torch==2.0.1 numpy'\nRUN pip install $PKGS",
-    "RUN V=2.0.1 && pip install torch==$V",
-    "RUN export V=2.0.1; pip install torch==${V}",
-    "ENV V=2.0.1\nRUN pip install torch==${V:-9}",
-)
+@cases("lines",
+    "ARG PKGS='torch==2.0.1 numpy'\nRUN pip install $PKGS", "RUN V=2.0.1 && pip install torch==$V",
+    "RUN export V=2.0.1; pip install torch==${V}", "ENV V=2.0.1\nRUN pip install torch==${V:-9}",
+)  # fmt: skip
 def test_known_variables_are_filled_in(tmp_path: Path, lines: str) -> None:
     assert packages(plan(tmp_path, Dockerfile=f"FROM debian\n{lines}\n"))["torch"].version == "2.0.1"
 

@@ -240,17 +240,9 @@ def test_a_node_that_is_not_understood_leaves_no_verdict(tmp_path: Path, kind: s
 
 
 _TAILS = (
-    " 1.0",
-    " ==",
-    " [x",
-    " @",
-    " ; no",
-    " --pre",
-    " -r b.txt",
-    " --index-url https://x.example",
-    "\t--hash=x",
+    " 1.0", " ==", " [x", " @", " ; no", " --pre", " -r b.txt", " --index-url https://x.example", "\t--hash=x",
     " \\ ",
-)
+)  # fmt: skip
 _REFUSED = st.one_of(
     st.text(st.sampled_from("=<>!~@[];:,?*() $%\\'\"a1.-"), min_size=1, max_size=12).map("?".__add__),
     st.builds(str.__add__, st.sampled_from(("numpy", "numpy==1.26.4", "numpy[x]>=1")), st.sampled_from(_TAILS)),

@@ -43,16 +43,10 @@ def test_nothing_set_is_a_complete_answer(run_probe: RunProbe) -> None:
     assert (found.values, found.complete) == ({}, True)
 
 
-@cases(
-    "name",
-    "NVIDIA_API_KEY",
-    "TORCH_HUB_TOKEN",
-    "NCCL_SECRET",
-    "CUDA_PASSWORD",
-    "JAX_auth_header",
-    "TF_KEY",
+@cases("name",
+    "NVIDIA_API_KEY", "TORCH_HUB_TOKEN", "NCCL_SECRET", "CUDA_PASSWORD", "JAX_auth_header", "TF_KEY",
     "NVIDIA_NGC_APIKEY",
-)
+)  # fmt: skip
 def test_secrets_are_masked(run_probe: RunProbe, name: str) -> None:
     """By the parent, at its border: the list of what looks like a secret is there alone."""
     told = {"variables": look(run_probe, **{name: "hunter2"})}

@@ -36,37 +36,22 @@ def test_a_specifier_of_the_matrix(text: str, specifier: str | None) -> None:
     assert as_specifier(text) == specifier
 
 
-@cases(
-    "one, other, alike",
-    (">=3.9,<3.13", "<3.13.0,>=3.9", True),
-    (">=9.8,<10", ">=9.8,<10.0", True),
-    ("==0.9.0.0", "==0.9.0", True),
-    ("==2.5", "==2.5.0", False),
-    ("==2.7|>=3.5,<3.8", ">=3.5,<3.8|==2.7", True),
-    (">=3.9", ">=3.10", False),
+@cases("one, other, alike",
+    (">=3.9,<3.13", "<3.13.0,>=3.9", True), (">=9.8,<10", ">=9.8,<10.0", True), ("==0.9.0.0", "==0.9.0", True),
+    ("==2.5", "==2.5.0", False), ("==2.7|>=3.5,<3.8", ">=3.5,<3.8|==2.7", True), (">=3.9", ">=3.10", False),
     ("==0.0.22", "==0.0.22.post7", False),
-)
+)  # fmt: skip
 def test_the_same_in_other_words(one: str, other: str, alike: bool) -> None:  # noqa: FBT001
     assert same(one, other) is alike
 
 
 @every(
-    (">=1.22,<2", ">=1.22", True),
-    (">=1.22", ">=1.22,<2", False),
-    ("==1.1.0", ">=1.1.0", True),
-    ("==2.4.1", "==2.4.2", False),
-    ("==2.5", "==2.5.0|==2.5.1", False),
-    ("==2.5.0|==2.5.1", "==2.5", True),
-    ("<=11.6", "<11.7", True),
-    ("<11.7", "<=11.5", False),
-    ("<3", ">=1", False),
-    (">=0.5", ">=0.5,!=0.7.1", False),
-    (">=0.5,!=0.7", ">=0.5,!=0.7.1", True),
-    ("==0.0.28.post1", "==0.0.28.post1", True),
-    ("==0.0.28", "==0.0.28.post1", False),
-    (">=0.0.28", ">=0.0.28.post2", False),
-    ("nonsense", ">=1", False),
-)
+    (">=1.22,<2", ">=1.22", True), (">=1.22", ">=1.22,<2", False), ("==1.1.0", ">=1.1.0", True),
+    ("==2.4.1", "==2.4.2", False), ("==2.5", "==2.5.0|==2.5.1", False), ("==2.5.0|==2.5.1", "==2.5", True),
+    ("<=11.6", "<11.7", True), ("<11.7", "<=11.5", False), ("<3", ">=1", False), (">=0.5", ">=0.5,!=0.7.1", False),
+    (">=0.5,!=0.7", ">=0.5,!=0.7.1", True), ("==0.0.28.post1", "==0.0.28.post1", True),
+    ("==0.0.28", "==0.0.28.post1", False), (">=0.0.28", ">=0.0.28.post2", False), ("nonsense", ">=1", False),
+)  # fmt: skip
 def test_what_documents_may_narrow(one: str, other: str, holds: bool) -> None:  # noqa: FBT001
     assert narrower(one, other) is holds
 
@@ -89,15 +74,10 @@ VLLM = parse_metadata(
 
 
 @every(
-    ("torch", ("x86_64",), "==2.4.0"),
-    ("NumPy", ("x86_64", "aarch64"), "<2.0.0"),
-    ("xformers", ("x86_64",), "==0.0.27.post2"),
-    ("xformers", ("x86_64", "aarch64"), None),
-    ("xformers", (), None),
-    ("tensorizer", ("x86_64",), ">=2.9.0"),
-    ("pandas", ("x86_64",), None),
-    ("triton", ("x86_64",), None),
-)
+    ("torch", ("x86_64",), "==2.4.0"), ("NumPy", ("x86_64", "aarch64"), "<2.0.0"),
+    ("xformers", ("x86_64",), "==0.0.27.post2"), ("xformers", ("x86_64", "aarch64"), None), ("xformers", (), None),
+    ("tensorizer", ("x86_64",), ">=2.9.0"), ("pandas", ("x86_64",), None), ("triton", ("x86_64",), None),
+)  # fmt: skip
 def test_a_pin_holds_on_every_machine(distribution: str, machines: tuple[str, ...], specifier: str | None) -> None:
     assert pin(VLLM, distribution, machines) == specifier
 
@@ -141,16 +121,11 @@ def test_the_range_of_pythons(names: list[str], requires_python: str, range_: st
     assert python_range(release, requires_python) == range_
 
 
-@cases(
-    "line, cuda",
-    ("cuda = '9.0.176'", "9.0"),
-    ("cuda: Optional[str] = '12.4'", "12.4"),
-    ('cuda = "13.0"', "13.0"),
-    ("cuda = None", ""),
-    ("cuda: Optional[str] = None", ""),
-    ("cudart = '12.4'", None),
+@cases("line, cuda",
+    ("cuda = '9.0.176'", "9.0"), ("cuda: Optional[str] = '12.4'", "12.4"), ('cuda = "13.0"', "13.0"),
+    ("cuda = None", ""), ("cuda: Optional[str] = None", ""), ("cudart = '12.4'", None),
     ("cuda = open('/etc/passwd')", None),
-)
+)  # fmt: skip
 def test_the_cuda_of_a_build(line: str, cuda: str | None) -> None:
     assert cuda_of(f"__version__ = '2.5.1'\n{line}\nhip = None\n") == cuda
 

@@ -245,15 +245,10 @@ def test_figures_are_metrics_in_base_units() -> None:
     assert "fma" not in text
 
 
-@cases(
-    "name, exit_code, nagios, detector",
-    ("healthy", 0, 0, 0),
-    ("driver-too-old", 1, 2, 1),
-    ("unknown-nvml", 3, 3, 2),
-    ("warned", 0, 1, 0),
-    ("warned", 1, 1, 1),
-    ("healthy", 130, 3, 2),
-)
+@cases("name, exit_code, nagios, detector",
+    ("healthy", 0, 0, 0), ("driver-too-old", 1, 2, 1), ("unknown-nvml", 3, 3, 2), ("warned", 0, 1, 0),
+    ("warned", 1, 1, 1), ("healthy", 130, 3, 2),
+)  # fmt: skip
 def test_exit_statuses_are_those_of_the_reader(name: str, exit_code: int, nagios: int, detector: int) -> None:
     found = msgspec.structs.replace(EXAMPLES[name](), exit_code=exit_code)
     assert exit_status(found, "nagios") == nagios

@@ -157,22 +157,8 @@ _COMMANDS = (
     *("##teamcity[buildStop]", "section_start:1:a\r\x1b[0K", "section_end:1:a"),
 )
 _BREAKS = (
-    "",
-    " ",
-    "\n",
-    "\r",
-    "\x0b",
-    "\x0c",
-    "\x1c",
-    "\x00",
-    "\x85",
-    "\u2028",
-    "\u2029",
-    "\x1b[0m",
-    "\u200b",
-    "\xad",
-    "a",
-)
+    "", " ", "\n", "\r", "\x0b", "\x0c", "\x1c", "\x00", "\x85", "\u2028", "\u2029", "\x1b[0m", "\u200b", "\xad", "a",
+)  # fmt: skip
 _hostile = st.lists(st.sampled_from(_COMMANDS + _BREAKS), min_size=1, max_size=6).map("".join)
 
 

@@ -185,25 +185,9 @@ def test_any_value_is_answered(name: str, value: str) -> None:
 # --- Questions that nobody means to ask get an answer or one sentence -----------------------------------------------
 
 NAMES_HOSTILE = (
-    "cuda",
-    "nvcc",
-    "cuda-compat",
-    "driver",
-    "gpu",
-    "torch",
-    "python",
-    "cudnn",
-    "nccl",
-    "tensorrt",
-    "tensorrt-engine",
-    "jax",
-    "mxnet",
-    "jetpack",
-    "os",
-    "machine",
-    "kernel-module",
-    "nothing-of-that-name",
-)
+    "cuda", "nvcc", "cuda-compat", "driver", "gpu", "torch", "python", "cudnn", "nccl", "tensorrt", "tensorrt-engine",
+    "jax", "mxnet", "jetpack", "os", "machine", "kernel-module", "nothing-of-that-name",
+)  # fmt: skip
 VERSIONS = (
     *("0", "1", "5", "9.0", "9.1.0", "12", "12.4", "13.4", "535", "550.54.14", "9999", "2.5.1", "2.5.1+cu124"),
     *("3.12", "999999999", "9" * 5000, "1.*", "=12.4", "2.0a1", "1.2.3.4.5.6.7", "1!2", "x", "sm_90", "linux"),
@@ -220,14 +204,10 @@ def answered(*texts: str) -> str:
         return str(error)
 
 
-@cases(
-    "texts",
-    ("cuda<9.0", "torch==2.5.1"),
-    ("cuda===12.4", "mxnet<9"),
-    ("cuda~=9.1.0", "mxnet<5"),
-    ("driver>9999", "mxnet<5"),
+@cases("texts",
+    ("cuda<9.0", "torch==2.5.1"), ("cuda===12.4", "mxnet<9"), ("cuda~=9.1.0", "mxnet<5"), ("driver>9999", "mxnet<5"),
     ("gpu==NoSuchGPU9999", "driver==1.2.3"),
-)
+)  # fmt: skip
 def test_what_names_no_known_release_is_unknown(texts: tuple[str, ...]) -> None:
     assert answered(*texts) in ("unknown", "incompatible")
 

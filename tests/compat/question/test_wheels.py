@@ -20,12 +20,8 @@ from tests.thorough import sample
 
 MATRIX = load_matrix()
 SYSTEMS: tuple[tuple[Os, Machine], ...] = (
-    ("linux", "x86_64"),
-    ("linux", "aarch64"),
-    ("windows", "x86_64"),
-    ("macos", "x86_64"),
-    ("macos", "aarch64"),
-)
+    ("linux", "x86_64"), ("linux", "aarch64"), ("windows", "x86_64"), ("macos", "x86_64"), ("macos", "aarch64"),
+)  # fmt: skip
 PYTHONS = [Version((3, minor), scheme=scheme("python")) for minor in range(5, 17)]
 
 

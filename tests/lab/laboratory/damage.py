@@ -10,13 +10,9 @@ from tests.lab.laboratory.entry import Broken
 from tests.lab.laboratory.place import Place
 
 DAMAGED = (
-    "damaged-distribution",
-    "cuda-library-missing",
-    "cudnn-missing",
-    "jit-compiler-missing",
-    "framework-import-fails",
+    "damaged-distribution", "cuda-library-missing", "cudnn-missing", "jit-compiler-missing", "framework-import-fails",
     "library-not-found",
-)
+)  # fmt: skip
 """Any of these may be the root cause, as long as it names the file or the package."""
 
 

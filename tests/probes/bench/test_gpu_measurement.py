@@ -187,17 +187,10 @@ def prepared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "prepared"
 
 
-@cases(
-    "capability, code",
-    ((5, 0), b"sm_50.cubin"),
-    ((5, 3), b"sm_50.cubin"),
-    ((8, 0), b"sm_80.cubin"),
-    ((8, 6), b"sm_80.cubin"),
-    ((8, 9), b"sm_89.cubin"),
-    ((9, 0), b"sm_90.cubin"),
-    ((7, 5), b"compute_50.ptx\0"),
-    ((10, 0), b"compute_89.ptx\0"),
-)
+@cases("capability, code",
+    ((5, 0), b"sm_50.cubin"), ((5, 3), b"sm_50.cubin"), ((8, 0), b"sm_80.cubin"), ((8, 6), b"sm_80.cubin"),
+    ((8, 9), b"sm_89.cubin"), ((9, 0), b"sm_90.cubin"), ((7, 5), b"compute_50.ptx\0"), ((10, 0), b"compute_89.ptx\0"),
+)  # fmt: skip
 def test_the_nearest_code_is_taken(capability: tuple[int, int], code: bytes, prepared: Path) -> None:
     assert Compiler((), capability).module("memory", ("-DUNROLL=1",)) == code
 

@@ -241,13 +241,9 @@ def test_a_direct_bin_is_the_definition(lengths: tuple[int, ...]) -> None:
             assert cmath.isclose(bench_cufft.direct_bin(lengths, frequency, points), expected, abs_tol=1e-12)
 
 
-@cases(
-    "lengths, batch, form, bins",
-    ((8,), 3, "C2C", 24),
-    ((8,), 3, "R2C", 15),
-    ((4, 8), 1, "C2C", 32),
-    ((4, 8), 1, "R2C", 20),
-)
+@cases("lengths, batch, form, bins",
+    ((8,), 3, "C2C", 24), ((8,), 3, "R2C", 15), ((4, 8), 1, "C2C", 32), ((4, 8), 1, "R2C", 20),
+)  # fmt: skip
 def test_real_input_gives_half_the_bins(lengths: tuple[int, ...], batch: int, form: str, bins: int) -> None:
     assert TransformSize(lengths, batch).bins(form) == bins
 

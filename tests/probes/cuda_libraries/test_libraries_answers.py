@@ -155,15 +155,9 @@ def test_damaged_files_give_no_answer_and_no_error(tmp_path: Path) -> None:
 # --- numbers ------------------------------------------------------------------------------------------------------
 
 
-@cases(
-    "number, text",
-    (8902, "8.9.2"),
-    (91002, "9.10.2"),
-    (90100, "9.1.0"),
-    (7605, "7.6.5"),
-    (2708, "2.7.8"),
-    (22105, "2.21.5"),
-)
+@cases("number, text",
+    (8902, "8.9.2"), (91002, "9.10.2"), (90100, "9.1.0"), (7605, "7.6.5"), (2708, "2.7.8"), (22105, "2.21.5"),
+)  # fmt: skip
 def test_numbers_of_cudnn_and_nccl_tell_their_own_scheme(number: int, text: str) -> None:
     assert release(number) == text
     assert release(number, int(text.split(".", maxsplit=1)[0])) == text

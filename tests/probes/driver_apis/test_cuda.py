@@ -216,15 +216,10 @@ def test_a_libcuda_that_cannot_be_loaded(
     assert done["status"] == status
 
 
-@cases(
-    "text, canonical",
-    ("0000:1B:00.0", "0000:1b:00.0"),
-    ("00000000:1B:00.0", "0000:1b:00.0"),
-    ("00010000:01:1F.7", "10000:01:1f.7"),
-    ("1B:00.0", None),
-    ("", None),
-    ("0000:1b:00.8", None),
-)
+@cases("text, canonical",
+    ("0000:1B:00.0", "0000:1b:00.0"), ("00000000:1B:00.0", "0000:1b:00.0"), ("00010000:01:1F.7", "10000:01:1f.7"),
+    ("1B:00.0", None), ("", None), ("0000:1b:00.8", None),
+)  # fmt: skip
 def test_bus_ids(text: str, canonical: str | None) -> None:
     assert canonical_bus_id(text) == canonical
 

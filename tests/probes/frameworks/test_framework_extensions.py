@@ -30,13 +30,10 @@ def torch(tree: Frameworks, cuda: str = "12.8") -> None:
 
 
 @cases("name", "torchvision", "torchaudio")
-@cases(
-    "label, expected",
-    ("+cu124", ("12.4", False, None)),
-    ("+cpu", (None, True, None)),
-    ("+rocm6.2", (None, False, "6.2")),
+@cases("label, expected",
+    ("+cu124", ("12.4", False, None)), ("+cpu", (None, True, None)), ("+rocm6.2", (None, False, "6.2")),
     ("", (None, None, None)),
-)
+)  # fmt: skip
 def test_the_family_of_torch(tree: Frameworks, name: str, label: str, expected: tuple[Any, ...]) -> None:
     files: Files = {
         f"{name}/__init__.py": "",

@@ -58,34 +58,18 @@ def test_a_long_line_takes_no_long_time() -> None:
     assert time.perf_counter() - began < 10
 
 
-@cases(
-    "value, expected",
-    ("12.5.1", "12.5"),
-    ("12", "12"),
-    ("12.x", "12"),
-    ("11.8", "11.8"),
-    ("0.0", None),
-    ("False", None),
-    (None, None),
-    (12, None),
-    ("\x1b[2J", None),
-    ("12.4\n", None),
-)
+@cases("value, expected",
+    ("12.5.1", "12.5"), ("12", "12"), ("12.x", "12"), ("11.8", "11.8"), ("0.0", None), ("False", None), (None, None),
+    (12, None), ("\x1b[2J", None), ("12.4\n", None),
+)  # fmt: skip
 def test_versions_of_cuda(value: object, expected: str | None) -> None:
     assert text.cuda_version(value) == expected
 
 
-@cases(
-    "value, expected",
-    (1208, "12.8"),
-    (1201, "12.1"),
-    (12080, "12.8"),
-    (902, "9.2"),
-    (True, None),
-    (None, None),
-    ("1208", None),
+@cases("value, expected",
+    (1208, "12.8"), (1201, "12.1"), (12080, "12.8"), (902, "9.2"), (True, None), (None, None), ("1208", None),
     (5, None),
-)
+)  # fmt: skip
 def test_cuda_as_one_number(value: object, expected: str | None) -> None:
     assert text.cuda_of_number(value) == expected
 

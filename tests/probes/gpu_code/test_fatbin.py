@@ -72,17 +72,12 @@ def test_cubins_as_cuobjdump_lists_them(name: str) -> None:
     assert (entry.offset, entry.size) == (0, (FILES / name).stat().st_size)
 
 
-@cases(
-    "name, target, relocatable",
-    ("sm_80-cuda-13.0.cubin", "sm_80", False),
-    ("linkable-sm_80.cubin", "sm_80", True),
-    ("sm_90a-cuda-12.4.cubin", "sm_90a", False),
-    ("sm_90a-cuda-13.0.cubin", "sm_90a", False),
-    ("sm_100a-cuda-12.8.cubin", "sm_100a", False),
-    ("sm_100a-cuda-13.0.cubin", "sm_100a", False),
-    ("sm_100f-cuda-12.9.cubin", "sm_100f", False),
-    ("sm_100f-cuda-13.0.cubin", "sm_100f", False),
-)
+@cases("name, target, relocatable",
+    ("sm_80-cuda-13.0.cubin", "sm_80", False), ("linkable-sm_80.cubin", "sm_80", True),
+    ("sm_90a-cuda-12.4.cubin", "sm_90a", False), ("sm_90a-cuda-13.0.cubin", "sm_90a", False),
+    ("sm_100a-cuda-12.8.cubin", "sm_100a", False), ("sm_100a-cuda-13.0.cubin", "sm_100a", False),
+    ("sm_100f-cuda-12.9.cubin", "sm_100f", False), ("sm_100f-cuda-13.0.cubin", "sm_100f", False),
+)  # fmt: skip
 def test_targets_of_cubins(name: str, target: str, *, relocatable: bool) -> None:
     (entry,) = small(name).entries
     assert (entry.target, entry.relocatable) == (target, relocatable)

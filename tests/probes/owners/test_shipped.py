@@ -108,13 +108,10 @@ def test_a_newer_python_than_this_one_may_take_what_this_one_does_not(tree: Fram
     assert [file.problem for file in look(tree, "3.99").damaged] == [None]
 
 
-@cases(
-    "path",
-    "numpy/tests/__init__.py",
-    "numpy/empty/__init__.py",
-    "numpy/_core/include/numpy/ndarrayobject.h",
+@cases("path",
+    "numpy/tests/__init__.py", "numpy/empty/__init__.py", "numpy/_core/include/numpy/ndarrayobject.h",
     "alone/__init__.py",
-)
+)  # fmt: skip
 def test_what_does_no_harm_may_be_gone(tree: Frameworks, path: str) -> None:
     tree.at(f"{SITE}/{path}").unlink()
     assert differing(tree) == {}
@@ -336,13 +333,10 @@ def damaged(tree_modules: Frameworks) -> dict[str, DamagedFile]:
     return {file.path.removeprefix(f"{SITE}/jax/"): file for file in look_modules(tree_modules).damaged}
 
 
-@cases(
-    "path, aside",
-    ("numpy/linalg.py", False),
-    ("numpy/typing_only.py", True),
-    ("numpy/when_asked.py", True),
+@cases("path, aside",
+    ("numpy/linalg.py", False), ("numpy/typing_only.py", True), ("numpy/when_asked.py", True),
     ("tools/aot/compile.py", True),
-)
+)  # fmt: skip
 def test_who_imports_it_decides(tree_modules: Frameworks, path: str, *, aside: bool) -> None:
     tree_modules.at(f"{SITE}/jax/{path}").unlink()
     (found,) = damaged(tree_modules).items()

@@ -64,14 +64,10 @@ def test_another_copy_without_metadata(
     assert told(first(tree, name, PYTHONPATH="/x")) == (version, led_by if whole else None)
 
 
-@cases(
-    "file, hides",
-    ("random.py", ["/x/random.py"]),
-    ("logging/__init__.py", ["/x/logging"]),
-    ("xml/notes.txt", []),
-    ("test/__init__.py", []),
-    ("train.py", []),
-)
+@cases("file, hides",
+    ("random.py", ["/x/random.py"]), ("logging/__init__.py", ["/x/logging"]), ("xml/notes.txt", []),
+    ("test/__init__.py", []), ("train.py", []),
+)  # fmt: skip
 def test_a_module_on_pythonpath_hides_one_of_pythons_own(tree: Tree, file: str, hides: list[str]) -> None:
     tree.file(f"/x/{file}")
     tree.file(f"{USER}/{file}")

@@ -526,16 +526,10 @@ def test_nothing_more_is_asked_of_a_gpu_that_the_driver_does_not_list() -> None:
     }
 
 
-@cases(
-    "advice, action",
-    ("gpu_reset", "reset"),
-    ("node_reboot", "reboot"),
-    ("drain_p2p", "drain"),
-    ("drain_and_reset", "drain"),
-    ("bus_reset", "reset"),
-    ("recover_imex_domain", "none"),
-    ("something_new", "none"),
-)
+@cases("advice, action",
+    ("gpu_reset", "reset"), ("node_reboot", "reboot"), ("drain_p2p", "drain"), ("drain_and_reset", "drain"),
+    ("bus_reset", "reset"), ("recover_imex_domain", "none"), ("something_new", "none"),
+)  # fmt: skip
 def test_the_recovery_that_the_driver_asks_for(advice: str, action: str) -> None:
     found = check_of("gpu-needs-reset", machine(h200(recovery_action=advice)))
     assert (found.status, found.action) == ("fail", action)

@@ -35,13 +35,9 @@ MODULES = [
 """The tests of rules that list machines as CASES: rule, case, machine, what is expected."""
 FINDINGS = ("fail", "warn", "note")
 FINDS_NOTHING = {
-    "environment-unreadable",
-    "gpu-not-measured",
-    "machine-unreadable",
-    "text-not-read-whole",
-    "text-tells-too-little",
-    "trial-unfinished",
-}
+    "environment-unreadable", "gpu-not-measured", "machine-unreadable", "text-not-read-whole",
+    "text-tells-too-little", "trial-unfinished",
+}  # fmt: skip
 """What says only that something is not known."""
 
 
@@ -147,14 +143,10 @@ def test_of_an_unknown_framework_the_pages_stay() -> None:
     assert pages(rule, FrameworkSubject(venv(framework), framework), load_matrix())
 
 
-@cases(
-    "program, place",
-    ("llama.cpp", "llama.cpp"),
-    ("ollama", "ollama"),
-    ("opencv", "opencv"),
-    ("xgboost", "xgboost"),
+@cases("program, place",
+    ("llama.cpp", "llama.cpp"), ("ollama", "ollama"), ("opencv", "opencv"), ("xgboost", "xgboost"),
     ("faiss", "faiss"),
-)
+)  # fmt: skip
 def test_of_a_program_that_a_line_names_its_own_page_stands_first(program: str, place: str) -> None:
     rule = find_rule("cpu-only-build")
     assert rule is not None

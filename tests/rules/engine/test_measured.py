@@ -33,16 +33,10 @@ def test_names(found: Measurement, name: str, key: str) -> None:
 
 
 @every(
-    (4.2955e12, "B/s", "4.30 TB/s"),
-    (55.53e9, "B/s", "55.5 GB/s"),
-    (822.58e12, "FLOP/s", "823 TFLOP/s"),
-    (1.566e15, "FLOP/s", "1.57 PFLOP/s"),
-    (999.0, "B/s", "999 B/s"),
-    (2.6e-6, "s", "2.6 us"),
-    (1.454e-7, "s", "0.145 us"),
-    (0.0125, "s", "12.5 ms"),
-    (0.0, "B/s", "0.00 B/s"),
-)
+    (4.2955e12, "B/s", "4.30 TB/s"), (55.53e9, "B/s", "55.5 GB/s"), (822.58e12, "FLOP/s", "823 TFLOP/s"),
+    (1.566e15, "FLOP/s", "1.57 PFLOP/s"), (999.0, "B/s", "999 B/s"), (2.6e-6, "s", "2.6 us"),
+    (1.454e-7, "s", "0.145 us"), (0.0125, "s", "12.5 ms"), (0.0, "B/s", "0.00 B/s"),
+)  # fmt: skip
 def test_quantities(value: float, unit: str, text: str) -> None:
     assert quantity(value, unit) == text
 

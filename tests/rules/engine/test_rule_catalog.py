@@ -138,17 +138,10 @@ def test_explanations_have_no_circle() -> None:
     assert set(TopologicalSorter({rule.name: consequences(rule) for rule in RULES}).static_order()) == NAMES
 
 
-@cases(
-    "name",
-    "builds-over-each-other",
-    "cupy-multiple-packages",
-    "damaged-distribution",
-    "file-stops-framework",
-    "imported-elsewhere",
-    "onnxruntime-cpu-and-gpu",
-    "package-shadowed",
-    "search-path-changed",
-)
+@cases("name",
+    "builds-over-each-other", "cupy-multiple-packages", "damaged-distribution", "file-stops-framework",
+    "imported-elsewhere", "onnxruntime-cpu-and-gpu", "package-shadowed", "search-path-changed",
+)  # fmt: skip
 def test_damage_overlay_and_redirection_explain_the_same(name: str) -> None:
     rule = find_rule(name)
     assert rule is not None

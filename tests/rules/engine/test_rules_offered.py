@@ -243,15 +243,9 @@ def test_what_is_left_missing_is_the_next_step() -> None:
 
 
 @every(
-    ("", ""),
-    (">=1.2", ""),
-    ("<2", "1.999"),
-    (">=1.2,<2.3", "2.2.999"),
-    ("==1.4.*", "1.4.999"),
-    ("==1.4.2", "1.4.2"),
-    ("~=1.4.2", "1.4.999"),
-    ("<2,>=2.1", None),
-)
+    ("", ""), (">=1.2", ""), ("<2", "1.999"), (">=1.2,<2.3", "2.2.999"), ("==1.4.*", "1.4.999"), ("==1.4.2", "1.4.2"),
+    ("~=1.4.2", "1.4.999"), ("<2,>=2.1", None),
+)  # fmt: skip
 def test_the_newest_release_that_bounds_can_mean(bounds: str, newest: str | None) -> None:
     assert newest_admitted(bounds) == newest
 

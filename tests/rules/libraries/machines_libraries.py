@@ -13,29 +13,12 @@ SITE = f"{VENV}/lib/python3.12/site-packages"
 TORCH_LIB = f"{SITE}/torch/lib/libtorch_cuda.so"
 OLD = "/opt/modules/cuda/lib64"
 MINE = (
-    "cuda-library-missing",
-    "library-not-found",
-    "library-shadowed",
-    "cuda-library-too-old",
-    "stub-library-loaded",
-    "library-lacks-symbols",
-    "nvjitlink-mismatch",
-    "nvidia-wheel-conflict",
-    "cuda-major-mismatch",
-    "cudnn-missing",
-    "cudnn-major-mismatch",
-    "cudnn-too-old",
-    "cudnn-mixed-copies",
-    "tensorrt-missing",
-    "tensorrt-mixed-versions",
-    "nccl-missing",
-    "nccl-version-mismatch",
-    "jit-compiler-too-old",
-    "jit-compiler-missing",
-    "toolkit-lacks-gpu",
-    "toolkit-missing",
-    "toolkit-differs-from-build",
-)
+    "cuda-library-missing", "library-not-found", "library-shadowed", "cuda-library-too-old", "stub-library-loaded",
+    "library-lacks-symbols", "nvjitlink-mismatch", "nvidia-wheel-conflict", "cuda-major-mismatch", "cudnn-missing",
+    "cudnn-major-mismatch", "cudnn-too-old", "cudnn-mixed-copies", "tensorrt-missing", "tensorrt-mixed-versions",
+    "nccl-missing", "nccl-version-mismatch", "jit-compiler-too-old", "jit-compiler-missing", "toolkit-lacks-gpu",
+    "toolkit-missing", "toolkit-differs-from-build",
+)  # fmt: skip
 
 
 def wheel_path(folder: str, name: str) -> str:

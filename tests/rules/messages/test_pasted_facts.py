@@ -38,17 +38,10 @@ def test_the_catalogue_is_whole_and_names_rules_that_exist() -> None:
 
 
 @every(
-    (48, "uncorrected-ecc"),
-    (63, "row-remap-pending"),
-    (64, "row-remap-failed"),
-    (74, "nvlink-down"),
-    (79, "gpu-lost"),
-    (94, "uncorrected-ecc"),
-    (119, "gpu-firmware-timeout"),
-    (149, "nvlink-down"),
-    (31, "gpu-error-logged"),
-    (62, "gpu-error-logged"),
-)
+    (48, "uncorrected-ecc"), (63, "row-remap-pending"), (64, "row-remap-failed"), (74, "nvlink-down"),
+    (79, "gpu-lost"), (94, "uncorrected-ecc"), (119, "gpu-firmware-timeout"), (149, "nvlink-down"),
+    (31, "gpu-error-logged"), (62, "gpu-error-logged"),
+)  # fmt: skip
 def test_the_rule_of_an_event_in_a_text(number: int, rule: str) -> None:
     assert cause_in(f"NVRM: Xid (PCI:0000:3b:00): {number}, pid=1234, name=python\n") == rule
 

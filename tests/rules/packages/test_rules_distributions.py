@@ -156,16 +156,10 @@ def test_a_build_of_pytorchs_index_is_asked_of_that_index() -> None:
     )  # fmt: skip
 
 
-@cases(
-    "left, status",
-    ("~orch", "note"),
-    ("~orch-2.4.0.dist-info", "note"),
-    ("~~rch", "note"),
-    ("-orch", "note"),
-    ("~umpy", "warn"),
-    ("~umpy-2.1.0.dist-info", "warn"),
-    ("~", "warn"),
-)
+@cases("left, status",
+    ("~orch", "note"), ("~orch-2.4.0.dist-info", "note"), ("~~rch", "note"), ("-orch", "note"), ("~umpy", "warn"),
+    ("~umpy-2.1.0.dist-info", "warn"), ("~", "warn"),
+)  # fmt: skip
 def test_what_an_installation_left_behind_matters_where_the_package_is_not_there(left: str, status: str) -> None:
     check = judged(environment(wheel("torch", "2.5.1"), damaged=(damage(left, LEFT),)))
     assert (check.status, check.fixes[0].command) == (status, ("rm", "-r", "--", f"{SITE}/{left}"))

@@ -257,15 +257,11 @@ def test_jax_alone_raises_no_question() -> None:
 # --- NumPy --------------------------------------------------------------------------------------------------------
 
 
-@cases(
-    "package, numpy, expected",
-    (("tensorflow", "2.15.0"), "2.0.1", "fail"),
-    (("tensorflow", "2.15.0"), "1.26.4", None),
-    (("torch", "2.2.0"), "2.0.1", "warn"),
-    (("torch", "2.5.1"), "2.1.0", None),
-    (("numba", "0.60.0"), "2.1.0", "fail"),
-    (("some-package", "1.0"), "2.1.0", None),
-)
+@cases("package, numpy, expected",
+    (("tensorflow", "2.15.0"), "2.0.1", "fail"), (("tensorflow", "2.15.0"), "1.26.4", None),
+    (("torch", "2.2.0"), "2.0.1", "warn"), (("torch", "2.5.1"), "2.1.0", None),
+    (("numba", "0.60.0"), "2.1.0", "fail"), (("some-package", "1.0"), "2.1.0", None),
+)  # fmt: skip
 def test_numpy_by_what_is_known_of_releases(package: tuple[str, str], numpy: str, expected: str | None) -> None:
     assert status(NUMPY, only(package, ("numpy", numpy))) == expected
 
@@ -347,13 +343,10 @@ def with_gpu(environment: Environment, gpu: Any) -> Snapshot:
     return with_venv(machine(gpu, platform=UBUNTU), environment)
 
 
-@cases(
-    "package, expected",
-    (("flash-attn", "2.6.3"), "warn"),
-    (("xformers", "0.0.35"), "warn"),
-    (("xformers", "0.0.28.post3"), "pass"),
+@cases("package, expected",
+    (("flash-attn", "2.6.3"), "warn"), (("xformers", "0.0.35"), "warn"), (("xformers", "0.0.28.post3"), "pass"),
     (("transformer-engine", "2.10"), "fail"),
-)
+)  # fmt: skip
 def test_a_gpu_that_is_too_old_for_a_package(package: tuple[str, str], expected: str) -> None:
     assert check_of(FEATURE, with_gpu(only(package), V100)).status == expected
 
@@ -421,14 +414,10 @@ NUMBA_CUDA = Framework(
 )
 
 
-@cases(
-    "bindings, core, said",
-    ("12.9.10", "0.3.2", None),
-    ("13.0.3", "0.3.2", None),
-    ("12.9.10", None, "cuda-core==0.3.*"),
-    ("11.8.7", "0.3.2", "cuda-bindings==13.*"),
-    (None, None, "cuda-bindings==13.*"),
-)
+@cases("bindings, core, said",
+    ("12.9.10", "0.3.2", None), ("13.0.3", "0.3.2", None), ("12.9.10", None, "cuda-core==0.3.*"),
+    ("11.8.7", "0.3.2", "cuda-bindings==13.*"), (None, None, "cuda-bindings==13.*"),
+)  # fmt: skip
 def test_of_alternative_extras_one_suffices(bindings: str | None, core: str | None, said: str | None) -> None:
     there = [("cuda-bindings", bindings), ("cuda-core", core), ("llvmlite", "0.50.0")]
     distributions = tuple(dist(name, version) for name, version in there if version)
@@ -454,17 +443,11 @@ def test_a_python_that_a_release_has_no_wheels_for(name: str, version: str, pyth
     assert status("python-unsupported", having(framework, python=python)) == expected
 
 
-@cases(
-    "framework, required, python, expected",
-    (">=3.10", ">=3.8", "3.12.3", "pass"),
-    (">=3.10", None, "3.10", "pass"),
-    (">=3.10.4", None, "3.10", "pass"),
-    (">=3.10", ">=3.8", "3.9.18", "fail"),
-    (">=3.10,<3.14", None, "3.14.0", "warn"),
-    (">=3.8", "~=3.11", "3.9.18", "warn"),
-    ("no bounds", None, "3.9.18", "pass"),
-    (None, None, "3.9.18", None),
-)
+@cases("framework, required, python, expected",
+    (">=3.10", ">=3.8", "3.12.3", "pass"), (">=3.10", None, "3.10", "pass"), (">=3.10.4", None, "3.10", "pass"),
+    (">=3.10", ">=3.8", "3.9.18", "fail"), (">=3.10,<3.14", None, "3.14.0", "warn"),
+    (">=3.8", "~=3.11", "3.9.18", "warn"), ("no bounds", None, "3.9.18", "pass"), (None, None, "3.9.18", None),
+)  # fmt: skip
 def test_a_python_that_metadata_does_not_admit(
     framework: str | None, required: str | None, python: str, expected: str | None
 ) -> None:

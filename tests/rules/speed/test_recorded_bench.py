@@ -42,21 +42,10 @@ FIGURES = [measured for measured in RECORDED.measurements if measured.value is n
 UNVERIFIED = {"kernel-launch", "launch-and-sync"}
 """What has no result."""
 CONDITIONS = (
-    "sm_clock",
-    "memory_clock",
-    "power",
-    "temperature",
-    "utilisation",
-    "power_limit",
-    "power_limit_default",
-    "pcie_generation",
-    "pcie_width",
-    "ecc",
-    "utilisation_before",
-    "memory_before",
-    "temperature_before",
+    "sm_clock", "memory_clock", "power", "temperature", "utilisation", "power_limit", "power_limit_default",
+    "pcie_generation", "pcie_width", "ecc", "utilisation_before", "memory_before", "temperature_before",
     "temperature_after",
-)
+)  # fmt: skip
 SNAPSHOT = RECORDED.snapshot
 GPUS = SNAPSHOT.gpus
 

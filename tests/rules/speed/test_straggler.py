@@ -200,14 +200,10 @@ def test_other_models_are_not_compared() -> None:
 
 
 @every(
-    ("copy-latency", "s", None),
-    ("launch-and-sync", "s", None),
-    ("kernel-launch", "s", None),
-    ("host-to-device", "B/s", "pageable"),
-    ("host-to-device", "B/s", "pageable, near"),
-    ("tensorrt-convolution", "FLOP/s", "fused"),
-    ("tensorrt-convolution", "FLOP/s", "unfused"),
-)
+    ("copy-latency", "s", None), ("launch-and-sync", "s", None), ("kernel-launch", "s", None),
+    ("host-to-device", "B/s", "pageable"), ("host-to-device", "B/s", "pageable, near"),
+    ("tensorrt-convolution", "FLOP/s", "fused"), ("tensorrt-convolution", "FLOP/s", "unfused"),
+)  # fmt: skip
 def test_what_says_nothing_about_the_gpu_is_not_compared(case: tuple[str, str, str | None]) -> None:
     name, unit, variant = case
     figures = [figure(name, value, unit, gpu=h200(n).uuid, variant=variant) for n, value in enumerate((1.0, 3.0, 1.0))]

@@ -152,14 +152,10 @@ def test_why_none_is_visible(reason: str, snapshot: Snapshot) -> None:
     assert found.fixes
 
 
-@cases(
-    "runtime, words",
-    ("docker", "docker run --gpus all"),
-    ("kubernetes", "nvidia.com/gpu: 1"),
-    ("podman", "--device nvidia.com/gpu=all"),
-    ("apptainer", "--nv"),
-    ("other", "docker run --gpus all"),
-)
+@cases("runtime, words",
+    ("docker", "docker run --gpus all"), ("kubernetes", "nvidia.com/gpu: 1"),
+    ("podman", "--device nvidia.com/gpu=all"), ("apptainer", "--nv"), ("other", "docker run --gpus all"),
+)  # fmt: skip
 def test_the_fix_speaks_the_words_of_the_runtime(runtime: str, words: str) -> None:
     assert words in check_of("container-without-gpu", container_without_gpu(platform__container=runtime)).fixes[0].text
 
@@ -209,21 +205,9 @@ def test_a_list_that_cuda_refuses_comes_before_the_machine(value: str, title: st
 
 
 @every(
-    "9",
-    "all",
-    "gpu-0e153500",
-    " GPU-0e153500",
-    "2147483648",
-    "'0'",
-    "GPU0",
-    "cuda:0",
-    "[0]",
-    "99999999999999999999",
-    ",0",
-    "GPU-ffffffff",
-    "x,0",
-    "true",
-)
+    "9", "all", "gpu-0e153500", " GPU-0e153500", "2147483648", "'0'", "GPU0", "cuda:0", "[0]", "99999999999999999999",
+    ",0", "GPU-ffffffff", "x,0", "true",
+)  # fmt: skip
 def test_a_first_entry_that_selects_nothing_comes_before_the_machine(value: str) -> None:
     machine = but(choosing(value, devices=0), driver__cuda_init=NO_DEVICE)
     assert cause(machine) == "gpu-hidden"

@@ -88,13 +88,10 @@ MEMORY: list[Case] = [
 ]
 
 
-@cases(
-    "runtime, words",
-    ("docker", "--shm-size=1g"),
-    ("podman", "--shm-size=1g"),
-    ("kubernetes", "emptyDir"),
+@cases("runtime, words",
+    ("docker", "--shm-size=1g"), ("podman", "--shm-size=1g"), ("kubernetes", "emptyDir"),
     ("apptainer", "on the host"),
-)
+)  # fmt: skip
 def test_shared_memory_grows_in_the_words_of_the_runtime(runtime: str, words: str) -> None:
     found = check_of("shared-memory-too-small", shared(64 * MIB, platform=but(DOCKER, container=runtime)))
     assert words in found.fixes[0].text
