@@ -105,7 +105,7 @@ def _set(place: Place, command: list[str]) -> None:
 
 
 def _with_what_is_reachable(command: list[str]) -> list[str]:
-    """PyTorch's own index is not asked: the builds that a laboratory needs of it are on PyPI as well, without a label."""
+    """PyTorch's own index is not asked: the builds that a laboratory needs of it are on PyPI, without a label."""
     if "--index-url" not in command:
         return command
     at = command.index("--index-url")

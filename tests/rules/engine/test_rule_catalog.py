@@ -21,7 +21,7 @@ from envcheck.rules.facts.needs import _OWN_SECTION, _overlap
 from envcheck.rules.packages.shipped import FOLLOWS_FROM_FILES
 from envcheck.rules.problems import DOUBTS, REMEDIES
 from envcheck.snapshot import Environment, Framework, Gpu, Listing, Snapshot
-from tests.every import every
+from tests.every import cases, every
 
 RULES = all_rules()
 NAMES = {rule.name for rule in RULES}
@@ -137,23 +137,13 @@ def consequences(rule: Rule) -> set[str]:
 
 
 def test_explanations_have_no_circle() -> None:
-    order = list(TopologicalSorter({rule.name: consequences(rule) for rule in RULES}).static_order())
-    assert set(order) == NAMES
+    assert set(TopologicalSorter({rule.name: consequences(rule) for rule in RULES}).static_order()) == NAMES
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "builds-over-each-other",
-        "cupy-multiple-packages",
-        "damaged-distribution",
-        "file-stops-framework",
-        "imported-elsewhere",
-        "onnxruntime-cpu-and-gpu",
-        "package-shadowed",
-        "search-path-changed",
-    ],
-)
+@cases("name",
+    "builds-over-each-other", "cupy-multiple-packages", "damaged-distribution", "file-stops-framework",
+    "imported-elsewhere", "onnxruntime-cpu-and-gpu", "package-shadowed", "search-path-changed",
+)  # fmt: skip
 def test_damage_overlay_and_redirection_explain_the_same(name: str) -> None:
     rule = find_rule(name)
     assert rule is not None
@@ -222,8 +212,7 @@ def test_codes_are_those_of_the_libraries() -> None:
 def test_no_rule_holds_a_version_number() -> None:
     """Versions live in the matrix. Dotted numbers with three parts, and driver branches, are versions."""
     for path in Path(str(envcheck.rules.__file__)).parent.rglob("*.py"):
-        text = path.read_text()
-        assert not re.findall(r"\b\d+\.\d+\.\d+\b|\bcu\d\d|\bR\d{3}\b|\bsm_\d|CUDA \d", text), path.name
+        assert not re.findall(r"\b\d+\.\d+\.\d+\b|\bcu\d\d|\bR\d{3}\b|\bsm_\d|CUDA \d", path.read_text()), path.name
 
 
 def test_rule_files_are_a_sitting_long() -> None:
