@@ -8,8 +8,9 @@
     python scripts/new.py format NAME
     python scripts/new.py reader NAME               # NAME is what the framework's users import
 
-Of a rule or error it writes the page too, and of an error rows in place of a module. What it writes passes lint, types
-and tests as it stands. Replace its example with your subject; CONTRIBUTING.md has a worked example of each.
+Of a rule or error it writes the page too (then run "python -m tests.rules.page_examples", which adds its example), and
+of an error rows in place of a module. What it writes passes lint, types and tests as it stands. Replace its example
+with your subject; CONTRIBUTING.md has a worked example of each.
 """
 
 from __future__ import annotations
