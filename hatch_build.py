@@ -1,5 +1,15 @@
 """Build steps of the wheel: the folders that lie beside the package, the compatibility matrix and what pages of rules
 cite and show as JSON, and GPU code for machines without NVRTC.
+
+A wheel that is built in the ordinary way holds no GPU code: envcheck then compiles its kernels with the NVRTC that it
+finds. A release holds code too. Build it in an environment with two NVRTC wheels, the older one for GPUs up to 7.2:
+
+    python3 -m venv build && build/bin/pip install build hatchling nvidia-cuda-nvrtc-cu12==12.9.* nvidia-cuda-nvrtc
+    ENVCHECK_REQUIRE_PREPARED=1 build/bin/python -m build --wheel --no-isolation
+
+With that variable the build fails, with the reason, if any of the code is missing. ``.ci/run`` compiles every kernel
+for an old and a new architecture, ``.ci/lab`` for every one that it is claimed for, with each NVRTC. A new kernel or
+option goes into ``probes/measuring/variants.py``.
 """
 
 from __future__ import annotations
