@@ -53,6 +53,8 @@ _COLUMNS = 84
 _SHORT = 16
 """Lines of a preferred example. Its commands, which are never broken, are as short as a page is wide."""
 _TRIED = 40
+_NO_WAY = "No automatic fix"
+"""A page shows how a fix looks, where any machine has one."""
 
 
 class Example(NamedTuple):
@@ -115,13 +117,10 @@ def _example(candidates: list[tuple[Check, Report | Snapshot]]) -> Example:
     words = [word for status, word in SEVERITIES.items() if status in statuses]
     severity = " or ".join(filter(None, [", ".join(words[:-1]), *words[-1:]])) or OPEN
     ordered = sorted(candidates, key=lambda each: _ORDER.index(each[0].status))
-    shown = (text for check, seen_on in ordered[:_TRIED] if (text := _shown(check, seen_on)))
-    first: list[str] = []
-    for text in shown:
-        if text.count("\n") < _SHORT and max(map(len, text.splitlines())) <= _COLUMNS:
-            return Example(severity, text)
-        first.append(text)
-    return Example(severity, min(first, key=len, default=""))
+    found = [text for check, seen_on in ordered[:_TRIED] if (text := _shown(check, seen_on))]
+    short = [text for text in found if text.count("\n") < _SHORT and max(map(len, text.splitlines())) <= _COLUMNS]
+    led = (text for text in short if _NO_WAY not in text)
+    return Example(severity, next(led, short[0] if short else min(found, key=len, default="")))
 
 
 def _shown(check: Check, seen_on: Report | Snapshot) -> str:
