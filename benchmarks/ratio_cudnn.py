@@ -27,7 +27,7 @@ sys.path.insert(0, str(ROOT))
 from probes.inside import works  # noqa: E402
 from probes.measuring.cudnn.attention import DIRECTIONS, Attention, Shape  # noqa: E402
 from probes.measuring.cudnn.convolution import FINAL, KINDS, Convolutions  # noqa: E402
-from probes.measuring.cudnn.layer_shape import PRECISIONS, Layer  # noqa: E402
+from probes.measuring.cudnn.layers import PRECISIONS, Layer  # noqa: E402
 from probes.measuring.cudnn.library import Cudnn  # noqa: E402
 from probes.measuring.device import Device, ordinals  # noqa: E402
 from probes.measuring.kernels import Compiler  # noqa: E402

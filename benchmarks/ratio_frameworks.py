@@ -33,7 +33,7 @@ sys.path.insert(0, str(ROOT))
 
 from probes.inside import framework as measuring  # noqa: E402
 from probes.inside import works  # noqa: E402
-from probes.inside.figures import Absent, Refused  # noqa: E402
+from probes.inside.works import Absent, Refused  # noqa: E402
 
 ADAPTERS = {"torch": "PyTorch", "jax": "Jax", "cupy": "CuPy"}
 LEAST_PAIRS, RESAMPLED, WITHIN = 20, 1000, 0.01

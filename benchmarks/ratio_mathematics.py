@@ -32,8 +32,8 @@ from probes.inside.works import PANELS, PER_ROW, TRANSFORMS, WIDE_PANELS, WIDTH 
 from probes.measuring.device import Device, ordinals  # noqa: E402
 from probes.measuring.kernels import Compiler  # noqa: E402
 from probes.measuring.mathematics.curand import GENERATORS  # noqa: E402
+from probes.measuring.mathematics.cusparse import panels  # noqa: E402
 from probes.measuring.mathematics.cusparselt import BURST, SIDE  # noqa: E402
-from probes.measuring.mathematics.sparse_matrix import panels  # noqa: E402
 from probes.measuring.measurement import Bench, Plan, Work  # noqa: E402
 from probes.measuring.sampler import Sampler  # noqa: E402
 

@@ -22,8 +22,8 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from probes.measuring.nccl.operations import OPERATIONS  # noqa: E402
 from probes.measuring.nccl.supervisor import Limits, Talk, supervise  # noqa: E402
+from probes.measuring.nccl.values import OPERATIONS  # noqa: E402
 from probes.measuring.nccl.worker import Order, Rank, Step, Worker, binary  # noqa: E402
 
 PROGRAMS = {

@@ -11,9 +11,24 @@ from collections.abc import Callable
 from functools import lru_cache, partial
 from typing import Any, Tuple
 
-from ..inside.figures import Absent, Measure, compared, rate, run_all
 from ..inside.processor import blas_of, free_memory, processor
-from ..inside.works import EPSILON, PANELS, PER_ROW, SIDES, SIZE, TRANSFORMS, WIDE_PANELS, WIDTH, exact_sum, tolerance
+from ..inside.works import (
+    EPSILON,
+    PANELS,
+    PER_ROW,
+    SIDES,
+    SIZE,
+    TRANSFORMS,
+    WIDE_PANELS,
+    WIDTH,
+    Absent,
+    Measure,
+    compared,
+    exact_sum,
+    rate,
+    run_all,
+    tolerance,
+)
 from ..kit.figures import Fields, Figure
 from ..kit.out import Out
 from ..kit.tree import Tree

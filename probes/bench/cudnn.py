@@ -14,8 +14,7 @@ from ..measuring.cudnn.attention import Attention
 from ..measuring.cudnn.convolution import KINDS, Convolutions
 from ..measuring.cudnn.handles import NAME as HANDLES
 from ..measuring.cudnn.handles import handles
-from ..measuring.cudnn.layer_shape import PRECISIONS
-from ..measuring.cudnn.layers import ACTIVATIONS, Layers, Task
+from ..measuring.cudnn.layers import ACTIVATIONS, PRECISIONS, Layers, Task
 from ..measuring.cudnn.library import Cudnn
 from ..measuring.measurement import Bench, Measure, on_gpu, with_full
 

@@ -8,9 +8,8 @@ from functools import partial
 from typing import Any, List, Sequence
 
 from ..deep.cupy import SUBJECT
-from ..inside.figures import Measure
 from ..inside.framework import Framework, product, released, training_step, tried_and_measured
-from ..inside.works import STEPS, gradients
+from ..inside.works import STEPS, Measure, gradients
 from ..kit.figures import Fields, Figure
 from ..kit.out import Out
 from ..kit.tree import Tree

@@ -11,8 +11,7 @@ from ..kit.out import Out
 from ..kit.tree import Tree
 from ..measuring.arrays import RESERVE, Array
 from ..measuring.mathematics.common import PLAN, Workshop
-from ..measuring.mathematics.curand import GENERATORS, CuRand, Generator
-from ..measuring.mathematics.randomness import suspicions, to_uniform
+from ..measuring.mathematics.curand import GENERATORS, CuRand, Generator, suspicions, to_uniform
 from ..measuring.measurement import Bench, Measure, with_full
 
 PROBE = {

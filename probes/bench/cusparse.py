@@ -15,9 +15,19 @@ from ..kit.tree import Tree
 from ..measuring.arrays import RESERVE, Array
 from ..measuring.device import LibraryError, Unavailable
 from ..measuring.mathematics.common import PLAN, TRIAL, Workshop
-from ..measuring.mathematics.cusparse import BlockProducts, CuSparse, Multiplication
+from ..measuring.mathematics.cusparse import (
+    SIDE,
+    BlockProducts,
+    Blocks,
+    CuSparse,
+    Multiplication,
+    Panels,
+    Result,
+    blocks,
+    panels,
+    verified,
+)
 from ..measuring.mathematics.cusparselt import KINDS, CuSparseLt, structured_product
-from ..measuring.mathematics.sparse_matrix import SIDE, Blocks, Panels, Result, blocks, panels, verified
 from ..measuring.measurement import Bench, Measure, Work, timed, with_full
 
 PROBE = {

@@ -8,7 +8,6 @@ from functools import partial
 from typing import Any, Callable, List, Sequence
 
 from ..deep.jax import SUBJECT
-from ..inside.figures import Absent, Measure
 from ..inside.framework import (
     Framework,
     attention,
@@ -19,7 +18,7 @@ from ..inside.framework import (
     training_step,
     tried_and_measured,
 )
-from ..inside.works import STEPS, heads_for, layer_for
+from ..inside.works import STEPS, Absent, Measure, heads_for, layer_for
 from ..kit.figures import Fields, Figure
 from ..kit.out import Out
 from ..kit.tree import Tree

@@ -10,12 +10,11 @@ from ..kit.figures import Fields
 from ..kit.out import Out
 from ..kit.tree import Tree
 from ..measuring.device import CudaError, Device, Unavailable, call, capability, ordinals
-from ..measuring.host_copies import WAYS, HostCopies, HostMemory
+from ..measuring.host_copies import WAYS, HostCopies, HostMemory, Place, on_node, places
 from ..measuring.kernels import Compiler
 from ..measuring.measurement import Bench, bench_of, missing, visible
-from ..measuring.numa import Place, on_node, places
-from ..measuring.pattern import pattern_code
 from ..measuring.peer_copies import PeerCopies
+from ..measuring.verify import pattern_code
 
 PROBE = {
     "title": "Host and peer links",

@@ -12,7 +12,7 @@ from ..kit.out import Out
 from ..kit.tree import Tree
 from ..measuring.measurement import before, missing
 from ..measuring.nccl.figures import Figures
-from ..measuring.nccl.log import log_variables
+from ..measuring.nccl.library import log_variables
 from ..measuring.nccl.plan import Job, jobs
 from ..measuring.nccl.supervisor import Limits, Talk, supervise
 from ..measuring.nccl.worker import Order, Rank, Worker

@@ -8,9 +8,8 @@ from functools import partial
 from typing import Any, NamedTuple, Sequence
 
 from ..deep.onnxruntime import SUBJECT, session_for
-from ..inside.figures import Measure
 from ..inside.framework import Framework, attention, convolution, multiprocessors, product, released, tried_and_measured
-from ..inside.works import heads_for, layer_for
+from ..inside.works import Measure, heads_for, layer_for
 from ..kit.figures import Fields, Figure
 from ..kit.out import Out
 from ..kit.tree import Tree

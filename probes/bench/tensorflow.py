@@ -7,7 +7,6 @@ from functools import partial
 from typing import Any, Callable, List, Sequence
 
 from ..deep.tensorflow import SUBJECT, gpus, pointer
-from ..inside.figures import Measure
 from ..inside.framework import (
     Framework,
     attention,
@@ -18,7 +17,7 @@ from ..inside.framework import (
     training_step,
     tried_and_measured,
 )
-from ..inside.works import STEPS, heads_for, layer_for
+from ..inside.works import STEPS, Measure, heads_for, layer_for
 from ..kit.figures import Fields, Figure
 from ..kit.out import Out
 from ..kit.tree import Tree

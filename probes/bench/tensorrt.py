@@ -10,7 +10,7 @@ from typing import Any
 from ..inside.convolution import KINDS, Shape
 from ..inside.convolver import Convolver
 from ..inside.engine import Way, computing, tactic
-from ..inside.figures import Measure, Refused, rate, run_all
+from ..inside.works import Measure, Refused, rate, run_all
 from ..kit.figures import Fields, Figure
 from ..kit.harmless import give_up_making_devices
 from ..kit.out import Out

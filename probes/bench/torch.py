@@ -10,7 +10,6 @@ from functools import partial
 from typing import Any, Callable, Iterator, List, Sequence
 
 from ..deep.torch import SUBJECT
-from ..inside.figures import Absent, Measure, Refused
 from ..inside.framework import (
     Framework,
     attention,
@@ -21,7 +20,7 @@ from ..inside.framework import (
     training_step,
     tried_and_measured,
 )
-from ..inside.works import STEPS, heads_for, layer_for
+from ..inside.works import STEPS, Absent, Measure, Refused, heads_for, layer_for
 from ..kit.figures import Fields, Figure
 from ..kit.out import Out
 from ..kit.tree import Tree

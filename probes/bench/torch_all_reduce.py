@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, List
 
 from ..inside import all_reduce
-from ..inside.figures import Absent, Measure, Refused, rate, run_all
+from ..inside.works import Absent, Measure, Refused, rate, run_all
 from ..kit.figures import Fields, Figure, verification
 from ..kit.out import Out
 from ..kit.tree import Tree

@@ -7,7 +7,7 @@ from typing import Any
 from ..inside.convolution import Shape
 from ..inside.convolver import Convolver
 from ..inside.engine import Log, Way
-from ..inside.figures import Absent
+from ..inside.works import Absent
 from ..kit.out import Out
 from ..kit.tree import Tree
 from ..trials.driver import Floats

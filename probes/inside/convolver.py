@@ -10,7 +10,7 @@ from ..kit.figures import Fields
 from .convolution import DRAWN, KINDS, Convolution, Shape, stored
 from .cuda import Gpu, Memory
 from .engine import BETWEEN, GIVEN, RESULT, Engine, Log, Way, build
-from .figures import Absent, compared
+from .works import Absent, compared
 
 _WORKSPACE = 1 << 30
 _RESERVE = 256 << 20

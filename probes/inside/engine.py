@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from .convolution import KINDS, RESULT_STEP, SIDE, STEP, Convolution
 from .cuda import Memory
-from .figures import Absent, Refused
+from .works import Absent, Refused
 
 GIVEN, BETWEEN, RESULT = "given", "convolved", "result"
 """Names of the tensors: input, output of the convolution, output of the ReLU."""

@@ -13,7 +13,6 @@ from ..kit.out import Out
 from ..kit.tree import Tree
 from ..trials.driver import check, is_device_memory, with_context
 from ..trials.trial import OnCpuError, Subject, attempt
-from .figures import Absent, Measure, Refused, compared, rate, run_all
 from .works import (
     LEAST_RUNS,
     LONGEST_RUN,
@@ -24,12 +23,18 @@ from .works import (
     SIZE,
     STEP_TOLERANCE,
     STEPS,
+    Absent,
     Heads,
     Layer,
+    Measure,
+    Refused,
     Triple,
     attention_triples,
+    compared,
     convolution_triples,
     product_triples,
+    rate,
+    run_all,
     step_triples,
     tolerance,
 )

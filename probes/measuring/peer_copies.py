@@ -12,7 +12,7 @@ from ..kit.figures import Fields, verification
 from .device import CudaError, Unavailable, call
 from .host_copies import Side
 from .measurement import Bench, Plan
-from .pattern import OTHER, SEED, Pattern
+from .verify import OTHER, SEED, Pattern
 
 SIZE = 512 << 20
 PLAN = Plan(samples=5, sample_seconds=0.006, warmup_seconds=0.005)

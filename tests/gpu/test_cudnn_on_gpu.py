@@ -20,11 +20,9 @@ from envcheck.pipeline.session import Request, gather_here
 from probes.bench import cudnn as bench_cudnn
 from probes.inside import works
 from probes.measuring.cudnn import attention
-from probes.measuring.cudnn.convolution import KINDS, Convolutions
-from probes.measuring.cudnn.convolution_checks import verified
+from probes.measuring.cudnn.convolution import KINDS, Convolutions, verified
 from probes.measuring.cudnn.handles import COUNT, THREADS, handles
-from probes.measuring.cudnn.layer_shape import PRECISIONS, Layer
-from probes.measuring.cudnn.layers import Layers
+from probes.measuring.cudnn.layers import PRECISIONS, Layer, Layers
 from probes.measuring.cudnn.library import Cudnn
 from probes.measuring.device import Device, ordinals
 from probes.measuring.kernels import Compiler

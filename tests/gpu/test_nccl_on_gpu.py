@@ -23,8 +23,8 @@ import pytest
 from envcheck.collect.bench_plan import Bench as Wish
 from envcheck.collect.bench_plan import choose, request_of
 from envcheck.pipeline.session import Request, gather_here
-from probes.measuring.nccl.operations import OPERATIONS
 from probes.measuring.nccl.supervisor import Fault, Limits, Talk, supervise
+from probes.measuring.nccl.values import OPERATIONS
 from probes.measuring.nccl.worker import Order, Rank, Step, Worker
 from tests.every import cases
 

@@ -18,7 +18,7 @@ SMALL = """
 import importlib, json, sys
 sys.path.insert(0, {root!r})
 from probes.inside import framework as measuring, works
-from probes.inside.figures import Absent, Refused
+from probes.inside.works import Absent, Refused
 measuring.is_device_memory, measuring.free_memory = (lambda pointer: bool(pointer)), (lambda: 64 << 30)
 measuring.SIDES, measuring.SAMPLES, measuring.PAUSE, measuring.SAMPLE_SECONDS = (128,), 2, 0.0, 0.0001
 measuring.STEPS = works.Steps(width=64, batch=32)

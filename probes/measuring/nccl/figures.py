@@ -9,11 +9,10 @@ from typing import Any
 from ...kit.figures import Fields, verification
 from ...kit.out import Out, clean
 from ..measurement import missing
-from . import log
-from .operations import OPERATIONS
+from .library import choices, connections, last_words, read_logs
 from .plan import SMALLEST, Job
 from .supervisor import Fault, Line
-from .values import tolerance
+from .values import OPERATIONS, tolerance
 from .worker import Rank, Step, binary
 
 _NCCL_NAMES = {
@@ -50,10 +49,10 @@ class Figures:
 
     def send(self, faults: Sequence[Fault], folder: str) -> None:
         """Send every figure, and what went wrong."""
-        lines = log.read_logs(folder)
+        lines = read_logs(folder)
         facts = {"ranks": len(self._ranks), "processes": len(self._shares), "gpus": [rank.uuid for rank in self._ranks]}
-        connected = {"source": "bench", **facts, **log.connections(lines)}
-        chosen = log.choices(lines)
+        connected = {"source": "bench", **facts, **connections(lines)}
+        chosen = choices(lines)
         parts = ((number, self._heard.get(number, [])) for number in range(len(self._job.steps)))
         steps = {number: _merged(heard, len(self._shares)) for number, heard in parts}
         found, told = [], []
@@ -62,7 +61,7 @@ class Figures:
         found += self._of_pairs(connected)
         if faults:
             found = [each for each in found if "value" in each]
-            told = [clean(line) for line in log.told(lines)]
+            told = [clean(line) for line in last_words(lines)]
             found.append(self._failure(faults, connected, told))
         self._out.fact({"measurements": found})
         if faults and told:

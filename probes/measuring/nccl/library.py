@@ -1,4 +1,4 @@
-"""NCCL through ctypes: communicators, groups, and failures as exceptions.
+"""NCCL through ctypes, with failures as exceptions; and its own log: connections, algorithms, last words.
 
 The functions and the numbers of their enumerations are those of nccl.h from NCCL 2.7 on.
 """
@@ -6,9 +6,12 @@ The functions and the numbers of their enumerations are those of nccl.h from NCC
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterator
+import os
+import re
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 
+from ...kit.figures import Fields
 from ..device import LibraryError
 from ..library import Library
 from ..measurement import Bench
@@ -106,3 +109,72 @@ def version_text(code: int) -> str:
     """``NCCL_VERSION_CODE`` as text: thousands of the major until 2.8, ten thousands since."""
     major, rest = divmod(code, 10000) if code >= 10000 else divmod(code, 1000)
     return f"{major}.{rest // 100}.{rest % 100}"
+
+
+SUBSYSTEMS = "INIT,ENV,GRAPH"
+CHOICES = "INIT,ENV,GRAPH,TUNING"
+"""With a line for each operation, which takes NCCL a microsecond or so."""
+_MOST = 4 << 20
+"""Bytes of one log that are read: the last ones."""
+_TAIL = 30
+_LINE = 300
+_VIA = re.compile(
+    r" Channel \d+(?:/\d+)? : \d+\[[^\]]{1,20}\] -> \d+\[[^\]]{1,20}\](?: \[\w+\])?"
+    r" via ([A-Za-z0-9]+)(?:/([\w ]{1,20}))?"
+)
+_CHANNELS = re.compile(r" (\d+) coll channels(?:, (\d+) collnet channels)?, (\d+) nvls channels")
+_CHOICE = re.compile(r" (\w+): (\d+) Bytes -> Algo (\w+) proto (\w+)")
+
+
+def log_variables(environment: Mapping[str, str], folder: str, *, choices: bool) -> dict[str, str]:
+    """Variables that make NCCL write its log into ``folder``; what the environment sets itself stays."""
+    wanted = {
+        "NCCL_DEBUG": "INFO",
+        "NCCL_DEBUG_SUBSYS": CHOICES if choices else SUBSYSTEMS,
+        "NCCL_DEBUG_FILE": os.path.join(folder, "nccl.%p.log"),
+    }
+    if environment.get("NCCL_DEBUG"):
+        wanted.pop("NCCL_DEBUG")
+        wanted.pop("NCCL_DEBUG_SUBSYS")
+    if environment.get("NCCL_DEBUG_SUBSYS"):
+        wanted.pop("NCCL_DEBUG_SUBSYS", None)
+    if environment.get("NCCL_DEBUG_FILE"):
+        wanted.pop("NCCL_DEBUG_FILE")
+    return wanted
+
+
+def read_logs(folder: str) -> list[str]:
+    """The lines of every log in the folder."""
+    lines: list[str] = []
+    for name in sorted(os.listdir(folder)):
+        with open(os.path.join(folder, name), "rb") as file:
+            file.seek(max(0, os.fstat(file.fileno()).st_size - _MOST))
+            lines += file.read(_MOST).decode("utf-8", "replace").splitlines()
+    return lines
+
+
+def connections(lines: list[str]) -> Fields:
+    """``transports`` (``P2P/CUMEM``, ``SHM/direct`` …), most frequent first, and numbers of channels."""
+    counts: dict[str, int] = {}
+    found: Fields = {}
+    for line in lines:
+        via = _VIA.search(line)
+        if via:
+            words = "/".join(filter(None, via.groups())).strip()
+            counts[words] = counts.get(words, 0) + 1
+        channels = _CHANNELS.search(line)
+        if channels:
+            found["channels"], found["nvls_channels"] = int(channels[1]), int(channels[3])
+    found["transports"] = sorted(counts, key=lambda each: -counts[each])
+    return found
+
+
+def choices(lines: list[str]) -> dict[tuple[str, int], tuple[str, str]]:
+    """(function, bytes) → algorithm and protocol, in NCCL's words."""
+    return {(chosen[1], int(chosen[2])): (chosen[3], chosen[4]) for line in lines if (chosen := _CHOICE.search(line))}
+
+
+def last_words(lines: list[str]) -> list[str]:
+    """What helps to find a failure's cause: warnings, else the last lines; bounded."""
+    warnings = [line for line in lines if " NCCL WARN " in line]
+    return [line[:_LINE] for line in (warnings or lines)[-_TAIL:]]

@@ -22,7 +22,7 @@ from ...kit.figures import Fields
 from ...kit.out import Out, clean
 from ...kit.tree import Tree
 from ..measurement import before
-from . import log
+from .library import connections, last_words, log_variables, read_logs
 from .supervisor import Fault, Limits, Line, Talk, supervise
 from .worker import Order, Rank, Step, Worker
 
@@ -121,7 +121,7 @@ def _run(wanted: Line, asked: Fields, orders: Orders, out: Out, work: Work) -> F
     folder = tempfile.mkdtemp(prefix="envcheck-nccl-")
     try:
         step = Step("all-reduce", wanted["size"], samples=3, least=1, seconds=0.02)
-        variables = log.log_variables(os.environ, folder, choices=False)
+        variables = log_variables(os.environ, folder, choices=False)
         order = Order(wanted["ranks"], (step,), asked["libraries"], variables, wanted["seconds"])
         works = [partial(work, order, (rank,)) for rank in ranks]
         uplink = RunUplink(wanted["run"], orders, out)
@@ -135,13 +135,13 @@ def _run(wanted: Line, asked: Fields, orders: Orders, out: Out, work: Work) -> F
 
 def _told(heard: Sequence[Line], faults: Sequence[Fault], ranks: Sequence[Rank], folder: str) -> Fields:
     """The result of a run, of this node's slowest rank, or its faults with the end of NCCL's log."""
-    lines = log.read_logs(folder)
+    lines = read_logs(folder)
     results = [line["result"] for line in heard if "result" in line]
     told: Fields = {"nccl": next((line["version"] for line in heard if "version" in line), "")}
-    told["transports"] = log.connections(lines)["transports"]
+    told["transports"] = connections(lines)["transports"]
     if faults:
         told["faults"] = [_fault(fault, ranks) for fault in faults]
-        told["log"] = [clean(line) for line in log.told(lines)[-_LINES:]]
+        told["log"] = [clean(line) for line in last_words(lines)[-_LINES:]]
         return told
     missing = next((result["missing"] for result in results if "missing" in result), None)
     if missing or len(results) < len(ranks):

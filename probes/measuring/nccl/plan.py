@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
-from .operations import OPERATIONS
+from .values import OPERATIONS
 from .worker import Step
 
 LARGEST = 8 << 30

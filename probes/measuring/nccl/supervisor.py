@@ -1,7 +1,7 @@
 """Forked processes that work together, and the one that watches them: who died, failed or hung, then the end of all.
 
 The supervisor is the process that forks; it must not have started CUDA, which no fork could use. Workers speak in
-lines of JSON.
+lines of JSON. What NCCL leaves in /dev/shm where its processes are killed while they connect is removed.
 """
 
 from __future__ import annotations
@@ -13,12 +13,35 @@ import selectors
 import signal
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, Protocol
 
-from .shared_memory import mapped_files, remove
+PREFIX = "/dev/shm/nccl-"  # noqa: S108  NCCL names them so
+_GONE = " (deleted)"
+_MOST = 16 << 20
+"""Bytes that are read of a process's list of mapped files."""
+
+
+def mapped_files(processes: Iterable[int]) -> set[str]:
+    """NCCL's files that these processes have mapped, and that are still in their folder."""
+    found: set[str] = set()
+    for process in processes:
+        with suppress(OSError), open(f"/proc/{process}/maps", encoding="utf-8", errors="surrogateescape") as file:
+            for line in file.read(_MOST).splitlines():
+                _, slash, path = line.partition("/")
+                if slash and f"/{path}".startswith(PREFIX) and not path.endswith(_GONE):
+                    found.add(f"/{path}")
+    return found
+
+
+def remove(files: Iterable[str]) -> None:
+    """Remove files whose processes have ended."""
+    for path in files:
+        with suppress(OSError):
+            os.unlink(path)
+
 
 Line = dict[str, Any]
 _PDEATHSIG = 1

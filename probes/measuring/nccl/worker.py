@@ -18,9 +18,8 @@ from ..kernels import Compiler
 from ..measurement import Bench
 from ..sampler import Sampler
 from .library import KINDS, SUM, Nccl, version_text
-from .operations import OPERATIONS, ROOT, Operation
 from .supervisor import Talk
-from .values import SIZES, Found, Values, poison
+from .values import OPERATIONS, ROOT, SIZES, Found, Operation, Values, poison
 
 RESERVE = 1 << 30
 """Bytes of device memory left to NCCL's own buffers and to others."""

@@ -10,7 +10,7 @@ import pytest
 
 from probes.bench import memory as bench_memory
 from probes.kit.figures import compared
-from probes.measuring import caches, device, pattern
+from probes.measuring import caches, device, verify
 from probes.measuring.arrays import ELEMENTS
 from probes.measuring.caches import BLOCK, LCG_A, LCG_C, _folded, _texture_sum
 from probes.measuring.device import CudaError, Device, LibraryError, Unavailable
@@ -88,7 +88,7 @@ def test_the_total_of_the_pattern(words: int) -> None:
 
 
 def test_patterns_are_told_apart_from_poison() -> None:
-    for seed in (bench_memory.SEED, pattern.SEED):
+    for seed in (bench_memory.SEED, verify.SEED):
         words = [(i * bench_memory.STEP + seed) % (1 << 64) for i in range(1000)]
         assert len(set(words)) == 1000
         assert int.from_bytes(bytes([bench_memory.POISON]) * 8, "little") not in words

@@ -14,11 +14,11 @@ from typing import Any
 
 import pytest
 
-from probes.measuring.cudnn import attention, convolution, convolution_checks, layer_checks
+from probes.measuring.cudnn import attention, convolution, layer_checks
 from probes.measuring.cudnn.convolution import KINDS
 from probes.measuring.cudnn.graph import Proposal
 from probes.measuring.cudnn.layer_checks import BatchNorm, Window
-from probes.measuring.cudnn.layer_shape import PRECISIONS, Layer, W, X, Y
+from probes.measuring.cudnn.layers import PRECISIONS, Layer, W, X, Y
 from tests.every import cases
 
 from .host_gpu import HostDevice
@@ -75,7 +75,7 @@ def test_a_convolution_is_right_and_a_wrong_one_is_seen(direction: str, layout: 
     for values, right in ((result, True), (spoiled(result), False)):
         device = HostDevice()
         arrays = {tensor: device.array("fp32", {**given, written: values}[tensor]) for tensor in (X, W, Y)}
-        found = convolution_checks.verified(layer, direction, layout, PRECISIONS["fp32"], arrays)
+        found = convolution.verified(layer, direction, layout, PRECISIONS["fp32"], arrays)
         assert found["right"] is right
         assert found["checked"] > 10
         assert right or found["wrong"] == found["checked"]
@@ -84,7 +84,7 @@ def test_a_convolution_is_right_and_a_wrong_one_is_seen(direction: str, layout: 
 @pytest.mark.parametrize("name", list(PRECISIONS))
 def test_a_missing_product_of_a_large_sum_is_beyond_the_tolerance(name: str) -> None:
     """One that lost 1 of 48 blocks of its 2304 products is off by a seventh of its size."""
-    assert convolution_checks.tolerance(PRECISIONS[name], 2304) < math.sqrt(1 / 48) / 2
+    assert convolution.tolerance(PRECISIONS[name], 2304) < math.sqrt(1 / 48) / 2
 
 
 def test_fp32_takes_no_engine_with_tensor_cores() -> None:

@@ -17,7 +17,7 @@ from probes.kit.out import Out
 from probes.kit.tree import Tree
 from probes.measuring.cudnn import convolution
 from probes.measuring.cudnn.graph import MODE_A, Graph
-from probes.measuring.cudnn.layer_shape import Layer, W, X, Y
+from probes.measuring.cudnn.layers import Layer, W, X, Y
 from probes.measuring.cudnn.library import Cudnn, IncompleteError, NotSupported
 from probes.measuring.device import LibraryError, Unavailable
 from probes.measuring.library import Library

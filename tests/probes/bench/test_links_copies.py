@@ -13,8 +13,8 @@ import pytest
 
 from probes.measuring import host_copies, peer_copies
 from probes.measuring.host_copies import HostCopies
-from probes.measuring.pattern import POISON, SEED
 from probes.measuring.peer_copies import PeerCopies
+from probes.measuring.verify import POISON, SEED
 from tests.every import cases
 
 SIZE = 4096

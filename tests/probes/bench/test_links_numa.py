@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from probes.kit.tree import Tree
-from probes.measuring.numa import Place, on_node, places
+from probes.measuring.host_copies import Place, on_node, places
 from tests.every import cases
 
 BuildRoot = Callable[..., str]

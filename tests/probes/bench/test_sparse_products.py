@@ -12,9 +12,9 @@ import pytest
 
 from probes.bench import cusparse as bench_cusparse
 from probes.measuring.device import LibraryError, Unavailable
-from probes.measuring.mathematics import cusparselt, sparse_matrix
+from probes.measuring.mathematics import cusparse, cusparselt
+from probes.measuring.mathematics.cusparse import Blocks, Panels, Result, blocks, panels, shifted, verified
 from probes.measuring.mathematics.cusparselt import broken_strips
-from probes.measuring.mathematics.sparse_matrix import Blocks, Panels, Result, blocks, panels, shifted, verified
 from tests.every import cases
 from tests.probes.bench.host_gpu import HostDevice, PythonLibrary, bench_on, floats, load_instead, numbers, stored
 
@@ -24,7 +24,7 @@ OPTIONAL = ("cusparseGetErrorName", "cusparseGetErrorString")
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sparse_matrix, "SIDE", 32)
+    monkeypatch.setattr(cusparse, "SIDE", 32)
     monkeypatch.setattr(bench_cusparse, "SIDE", 32)
     monkeypatch.setattr(bench_cusparse, "PER_ROW", 8)
     monkeypatch.setattr(cusparselt, "DRAWN", 32)

@@ -19,9 +19,8 @@ import pytest
 
 from probes.bench import cpu as bench_cpu
 from probes.inside import processor
-from probes.inside.figures import Absent
 from probes.inside.processor import Blas, blas_of
-from probes.inside.works import TransformSize
+from probes.inside.works import Absent, TransformSize
 from tests.every import cases
 from tests.probes.trials.test_deep_end_to_end import python_of
 

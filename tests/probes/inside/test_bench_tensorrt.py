@@ -13,7 +13,7 @@ from probes.deep import tensorrt as deep_tensorrt
 from probes.inside import convolver
 from probes.inside.convolution import DRAWN, KINDS, Shape
 from probes.inside.engine import Way, computing, layers_of
-from probes.inside.figures import Absent, Refused
+from probes.inside.works import Absent, Refused
 from probes.kit.figures import Fields, Figure
 from probes.trials import trial
 from probes.trials.trial import NotTriedError

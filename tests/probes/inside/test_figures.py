@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from probes.inside.convolution import KINDS, Convolution, Shape
-from probes.inside.figures import Absent, Refused, compared, rate, run_all
+from probes.inside.works import Absent, Refused, compared, rate, run_all
 from probes.kit.figures import Fields, Figure
 from probes.kit.tree import Tree
 from tests.every import cases

@@ -20,11 +20,11 @@ from probes.bench import torch_all_reduce
 from probes.bench.onnxruntime import Held
 from probes.inside import all_reduce, works
 from probes.inside import framework as measuring
-from probes.inside.figures import Absent, Refused
 from probes.inside.framework import Framework, Work
+from probes.inside.works import Absent, Refused
 from probes.kit.figures import compared
 from probes.measuring.cudnn import attention as own_attention
-from probes.measuring.cudnn import layer_shape
+from probes.measuring.cudnn.layers import Layer
 from probes.trials.onnx_models import node, work_model
 from tests.every import cases
 
@@ -134,7 +134,7 @@ def test_attention_is_compared_by_whole_rows(order: str) -> None:
 
 def test_its_work_counts_as_that_of_cudnn() -> None:
     layer, heads = works.layer_for(132), works.heads_for(132)
-    own, shape = layer_shape.Layer(*layer), own_attention.Shape(*heads)
+    own, shape = Layer(*layer), own_attention.Shape(*heads)
     assert (own.side, own.window, shape.length, shape.scale) == (layer.side, layer.window, heads.length, heads.scale)
     assert layer.operations == own.operations
     assert heads.operations == shape.operations("forward")

@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from probes.measuring.nccl import worker
-from probes.measuring.nccl.operations import Due
-from probes.measuring.nccl.values import Found, operand, tolerance
+from probes.measuring.nccl.values import Due, Found, operand, tolerance
 from probes.measuring.nccl.worker import Order, Rank, Step, Worker
 from tests.probes.bench.host_gpu import HostDevice
 

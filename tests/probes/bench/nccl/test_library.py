@@ -11,10 +11,19 @@ from typing import Any
 import pytest
 
 from probes.measuring.device import LibraryError, Unavailable
-from probes.measuring.nccl.library import ID_BYTES, KINDS, Nccl, UniqueId, version_text
-from probes.measuring.nccl.log import choices, connections, log_variables, read_logs, told
-from probes.measuring.nccl.operations import OPERATIONS
-from probes.measuring.nccl.values import operand, tolerance
+from probes.measuring.nccl.library import (
+    ID_BYTES,
+    KINDS,
+    Nccl,
+    UniqueId,
+    choices,
+    connections,
+    last_words,
+    log_variables,
+    read_logs,
+    version_text,
+)
+from probes.measuring.nccl.values import OPERATIONS, operand, tolerance
 from probes.measuring.nccl.worker import prepared
 from tests.every import cases
 
@@ -121,10 +130,10 @@ def test_a_log_without_such_lines_says_nothing() -> None:
 
 
 def test_warnings_go_with_a_failure_else_the_last_lines_bounded() -> None:
-    assert told(LINES)[-1] == LINES[-1]
+    assert last_words(LINES)[-1] == LINES[-1]
     warning = "node:101:131 [0] misc/shmutils.cc:87 NCCL WARN Error: failed to extend /dev/shm/nccl-x" + "x" * 999
-    assert told([*LINES, warning, "node:1:1 [0] NCCL INFO later"]) == [warning[:300]]
-    assert len(told([f"line {number}" for number in range(1000)])) == 30
+    assert last_words([*LINES, warning, "node:1:1 [0] NCCL INFO later"]) == [warning[:300]]
+    assert len(last_words([f"line {number}" for number in range(1000)])) == 30
 
 
 def test_only_the_end_of_a_log_is_read(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from probes.measuring.nccl import shared_memory
+from probes.measuring.nccl import supervisor
 from probes.measuring.nccl.supervisor import Fault, Limits, Talk, supervise
 from tests.every import cases
 
@@ -144,7 +144,7 @@ def test_workers_end_with_the_process_that_watches_them() -> None:
     program = f"""
 import sys, time, os
 sys.path.insert(0, {str(root)!r})
-from probes.measuring.nccl import shared_memory
+from probes.measuring.nccl import supervisor
 from probes.measuring.nccl.supervisor import supervise, Limits
 def work(talk):
     os.write(1, b"%d\\n" % os.getpid())
@@ -166,7 +166,7 @@ def test_files_that_killed_workers_had_in_shared_memory_are_removed(monkeypatch:
     """Those of the workers, and no others."""
     with tempfile.TemporaryDirectory(dir="/dev/shm") as name:
         folder = Path(name)
-        monkeypatch.setattr(shared_memory, "PREFIX", f"{folder}/nccl-")
+        monkeypatch.setattr(supervisor, "PREFIX", f"{folder}/nccl-")
         (folder / "nccl-other").write_bytes(bytes(4096))
         (folder / "theirs").write_bytes(bytes(4096))
 

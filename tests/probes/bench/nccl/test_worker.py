@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from probes.measuring.nccl import worker
-from probes.measuring.nccl.operations import OPERATIONS
 from probes.measuring.nccl.plan import rounds
+from probes.measuring.nccl.values import OPERATIONS
 from probes.measuring.nccl.worker import Step, binary
 from tests.every import cases
 from tests.probes.bench.nccl.fake_nccl import FakeNccl, HostTalk, run_steps
