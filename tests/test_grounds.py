@@ -38,8 +38,7 @@ def with_dead(snapshot: Snapshot, specs: tuple[ProbeSpec, ...], way: str) -> Sna
     """The machine as it is read where the probes die: without what they alone fill, or with a part of it."""
     if way != "partial":
         gone = {path for spec in specs for path in spec.fills}
-        sections = {path for path in gone if "." not in path}
-        snapshot = msgspec.structs.replace(snapshot, **dict.fromkeys(sections))
+        snapshot = msgspec.structs.replace(snapshot, **dict.fromkeys({path for path in gone if "." not in path}))
         if snapshot.driver is not None:
             fields = {path.removeprefix("driver.") for path in gone if path.startswith("driver.")}
             snapshot = msgspec.structs.replace(

@@ -99,8 +99,7 @@ def test_gpus_and_hosts_go_and_bus_ids_stay(text: str, shown: str) -> None:
 
 
 def test_a_host_that_is_a_common_word_goes_where_it_is_the_host_alone() -> None:
-    named = msgspec.structs.replace(saying("runs in a vm"), host="vm")
-    hidden = redact(named)
+    hidden = redact(msgspec.structs.replace(saying("runs in a vm"), host="vm"))
     assert (hidden.host, told(hidden)) == ("host", ["runs in a vm"])
     odd = redact(msgspec.structs.replace(EXAMPLES["healthy"](), host="torch"))
     assert odd.host == "host"
@@ -278,8 +277,7 @@ def test_hostile_texts_can_be_redacted(attack: str) -> None:
 @settings(max_examples=60)
 @given(st.text(max_size=40), st.text(min_size=1, max_size=12))
 def test_any_host_user_and_text(text: str, name: str) -> None:
-    found = msgspec.structs.replace(saying(text, f"/home/{name}/x"), host=name)
-    once = redact(found, [f"/data/{name}"])
+    once = redact(msgspec.structs.replace(saying(text, f"/home/{name}/x"), host=name), [f"/data/{name}"])
     assert redact(once) == once
 
 

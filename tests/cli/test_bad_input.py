@@ -146,8 +146,7 @@ def test_text_that_nobody_recognises(tmp_path: Path) -> None:
 
 
 def test_a_report_without_facts_cannot_be_judged_again(tmp_path: Path) -> None:
-    saved = envcheck("check", "--assume", "gpu==H100,driver==550.54.14", "--json", cwd=tmp_path)
-    report = json.loads(saved.out)
+    report = json.loads(envcheck("check", "--assume", "gpu==H100,driver==550.54.14", "--json", cwd=tmp_path).out)
     report["snapshot"] = None
     (tmp_path / "saved.json").write_text(json.dumps(report))
     assert "contains no snapshot" in refused("check", "--from", "saved.json", cwd=tmp_path)

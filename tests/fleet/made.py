@@ -176,8 +176,7 @@ def _link(report: dict[str, Any], name: str, _: random.Random, planted: Planted)
 
 
 def _gpu_gone(report: dict[str, Any], name: str, _: random.Random, planted: Planted) -> None:
-    items = report["snapshot"]["gpus"]["items"]
-    gone = items.pop()["uuid"]
+    gone = report["snapshot"]["gpus"]["items"].pop()["uuid"]
     report["measurements"] = [
         figure for figure in report["measurements"] if gone not in (figure["gpu"], figure.get("peer"))
     ]

@@ -71,8 +71,7 @@ def test_the_logs_of_the_pods_are_reports(tmp_path: Path) -> None:
     """As the page has it: what kubectl prints of several pods, one after the other."""
     (line,) = [each for each in examples("kubernetes") if each.startswith("kubectl")]
     logs = "".join(json.dumps(report, indent=2) + "\n" for report in healthy(4))
-    argv = shlex.split(line.rpartition("| ")[2])[1:]
-    told = envcheck(*argv, "--format", "jsonl", cwd=tmp_path, stdin=logs)
+    told = envcheck(*shlex.split(line.rpartition("| ")[2])[1:], "--format", "jsonl", cwd=tmp_path, stdin=logs)
     assert [node.problem for node in saved.read(told.out.encode()).nodes] == [""] * 4
 
 

@@ -198,8 +198,7 @@ def _older_jitlink(copy: Copy) -> None:
         for call in ("Create", "Destroy")
     )
     major = name.rpartition(".")[2]
-    source = calls.replace("{}", f"{major}_0")
-    copy.compile(folder, name, source, f"{name} {{ global: *; }};\n")
+    copy.compile(folder, name, calls.replace("{}", f"{major}_0"), f"{name} {{ global: *; }};\n")
     copy.first("LD_LIBRARY_PATH", folder)
 
 
@@ -595,8 +594,7 @@ class Laboratory:
         }
 
     def measure(self, copy: Copy, quantities: tuple[str, ...]) -> dict[str, Any]:
-        only = [word for name in quantities for word in ("--only", name)]
-        return self.ask(copy, "bench", "--full", "--force", *only)
+        return self.ask(copy, "bench", "--full", "--force", *[word for name in quantities for word in ("--only", name)])
 
     def is_right_of_libraries(self, variant: Variant, said: dict[str, Any]) -> bool:
         """Figures may be low here, since other variants use the GPU too: findings about them do not count."""

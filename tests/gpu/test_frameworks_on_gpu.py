@@ -27,8 +27,7 @@ NEEDED = ("cuda", "nvml", "environments", "libraries", "bench.gemm", "bench.cudn
 def measured(framework: str, python: str, variables: tuple[tuple[str, str], ...] = (), *only: str) -> Snapshot:
     specs = [spec for spec in all_probes() if spec.name in NEEDED or spec.name.startswith(f"bench.{framework}")]
     request = probe_request(cwd="/", variables={**os.environ, **dict(variables)}, python=[python])
-    wish = Bench(frameworks=True, only=only, force=True)
-    return merge(gather(specs, request, scopes=["node", "env"], bench=wish))
+    return merge(gather(specs, request, scopes=["node", "env"], bench=Bench(frameworks=True, only=only, force=True)))
 
 
 def trial_of(found: Snapshot, framework: str) -> Trial:

@@ -107,8 +107,7 @@ def test_what_is_timed_runs_on_the_stream(gpu: Gpu) -> None:
 
 
 def test_the_processor_is_measured_by_the_environments_numpy() -> None:
-    python = python_with("numpy, scipy.sparse")
-    found = measured("bench.cpu", python)
+    found = measured("bench.cpu", python_with("numpy, scipy.sparse"))
     (run,) = [run for run in found.runs if run.name == "bench.cpu"]
     assert (run.status, run.gpu) == ("ok", None)
     names = {(figure.name, figure.precision, figure.variant) for figure in found.measurements}

@@ -35,8 +35,7 @@ def bench(folder: Path, count: int, *, before: str = "", timeout: int = 50) -> t
     node = shlex.join([sys.executable, "-m", "envcheck", "bench", "--fleet-node", "--force"])
     command = [sys.executable, "-m", "envcheck", "bench", "--fleet", "--hosts", "hosts", "--json"]
     command += ["--command", f"sh -c {shlex.quote(f'{before}exec {node}')}", "--timeout", str(timeout)]
-    path = os.pathsep.join([str(folder / "bin"), os.environ["PATH"]])
-    variables = {**VARIABLES, "PATH": path}
+    variables = {**VARIABLES, "PATH": os.pathsep.join([str(folder / "bin"), os.environ["PATH"]])}
     done = subprocess.run(
         command, cwd=folder, env=variables, capture_output=True, text=True, timeout=timeout + 40, check=False
     )

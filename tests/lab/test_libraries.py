@@ -92,8 +92,7 @@ def test_a_file_for_another_processor_tells_its_version(tmp_path: Path) -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
     if done.returncode != 0:
         pytest.skip((done.stderr.strip().splitlines() or ["no reason given"])[-1])
-    python = Path(sys.executable).resolve()
-    snapshot = inventory({"python": [str(python)], "variables": {"PYTHONPATH": str(site)}})
+    snapshot = inventory({"python": [str(Path(sys.executable).resolve())], "variables": {"PYTHONPATH": str(site)}})
     assert snapshot.libraries is not None
     (found,) = [item for item in snapshot.libraries.items if item.path.startswith(str(site))]
     assert (found.family, found.on_disk, found.declared) == ("cudart", "12.6", "12.6.77")
@@ -357,8 +356,7 @@ def test_the_toolkit_of_this_machine() -> None:
     release = subprocess.run([top / "bin/nvcc", "--version"], capture_output=True, text=True, check=True).stdout
     snapshot = inventory({"python": []})
     assert snapshot.libraries is not None
-    found = {item.family: item for item in snapshot.libraries.items if item.path.startswith(f"{top}/")}
-    cudart = found["cudart"]
+    cudart = {item.family: item for item in snapshot.libraries.items if item.path.startswith(f"{top}/")}["cudart"]
     assert cudart.on_disk is not None
     major_minor = ".".join(cudart.on_disk.split(".")[:2])
     assert f"release {major_minor}," in release

@@ -86,8 +86,7 @@ def test_nothing_to_judge_is_never_green(tmp_path: Path, text: str) -> None:
 
 
 def test_a_private_index_leaves_the_build_open(tmp_path: Path) -> None:
-    text = "-i https://mirror.example/simple\ntorch==2.0.1\n"
-    report = judge(plan(tmp_path, requirements__txt=text), A100)
+    report = judge(plan(tmp_path, requirements__txt="-i https://mirror.example/simple\ntorch==2.0.1\n"), A100)
     assert report.verdict == "unknown"
     assert "package index" in named(report, "plan-does-not-fit", "torch").message
 

@@ -58,8 +58,7 @@ def test_markup_in_names_shows_as_it_is() -> None:
 
 def test_long_and_right_to_left_names_take_one_row() -> None:
     report = judged(machine())
-    hebrew = "\u05e9\u05dc\u05d5\u05dd" * 2_500
-    first = msgspec.structs.replace(report.checks[0], title=hebrew, status="fail")
+    first = msgspec.structs.replace(report.checks[0], title=("\u05e9\u05dc\u05d5\u05dd" * 2_500), status="fail")
     report = msgspec.structs.replace(report, checks=(first, *report.checks[1:]))
 
     async def steps(app: EnvcheckApp, _pilot: Pilot[Any]) -> None:

@@ -30,8 +30,7 @@ def skipped(row: PublishedRow) -> list[Version]:
     """Numbers between two releases that no release has, or begins with."""
     known = [version for each in MATRIX.published_by_name[row.name] for version in releases(each)]
     known += [version for each in MATRIX.torch if row.name == "torch" and (version := parse_version(each.version))]
-    found = [version for version in releases(row) if len(version.numbers) == 3]
-    pairs = itertools.pairwise(found)
+    pairs = itertools.pairwise([version for version in releases(row) if len(version.numbers) == 3])
     after = (Version((*old.numbers[:2], old.numbers[2] + 1)) for old, new in pairs if old.numbers[:2] < new.numbers[:2])
     return [version for version in after if not any(one.numbers[:3] == version.numbers for one in known)]
 

@@ -246,8 +246,7 @@ def test_a_call_that_fails_names_parts_that_were_taken_from_elsewhere(
     """One of another release may load, and fail at work."""
     for name in ("", "_graph", "_engines_runtime_compiled", "_ops", "_cnn", "_engines_precompiled"):
         (tmp_path / f"libcudnn{name}.so.9").write_bytes(tiny_elf())
-    standin = StandIn(failing={"cudnnBackendFinalize": status})
-    found = sent(loaded(standin, path=str(tmp_path / "libcudnn.so.9")))
+    found = sent(loaded(StandIn(failing={"cudnnBackendFinalize": status}), path=str(tmp_path / "libcudnn.so.9")))
     assert found["failed"]
     assert found["missing"].endswith("(missing beside it: libcudnn_heuristic.so.9)")
 
@@ -402,8 +401,7 @@ def test_a_quick_run_leaves_it_out() -> None:
 def test_figures_are_told_apart() -> None:
     device = HostDevice()
     bench: Any = bench_on(device, {})
-    timed = type(bench)(**{**vars(bench), "timing": True, "full": True})
-    figures = list(bench_cudnn._measures(timed))
+    figures = list(bench_cudnn._measures(type(bench)(**{**vars(bench), "timing": True, "full": True})))
     assert len(figures) == len(set(figures))
     assert {"cudnn-convolution", "cudnn-attention", "cudnn-handles", "cudnn-softmax"} <= {each.name for each in figures}
     assert bench_cudnn.SMALLEST in figures

@@ -122,8 +122,7 @@ def copies_with_host(memories: Memories) -> tuple[HostCopies, list[int]]:
 def results(memories: Memories, kind: str) -> tuple[bool, int, int]:
     """Right, checked, wrong."""
     copies, _ = copies_with_host(memories)
-    found = copies.both_ways() if kind == "both" else copies.one_way(kind)
-    checked = found["verification"]
+    checked = (copies.both_ways() if kind == "both" else copies.one_way(kind))["verification"]
     return checked["right"], checked["checked"], checked["wrong"]
 
 

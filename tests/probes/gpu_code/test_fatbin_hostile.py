@@ -309,8 +309,7 @@ def test_more_members_than_any_archive_has(written: Path, monkeypatch: pytest.Mo
 
 
 def test_one_bad_member_does_not_hide_the_others(written: Path) -> None:
-    bad = b"\x7fELF\x02\x01\x01" + b"\xff" * 100
-    code = read(written, archive(("a.o/", bad), ("b.o/", fatbin(image(90)))))
+    code = read(written, archive(("a.o/", (b"\x7fELF\x02\x01\x01" + b"\xff" * 100)), ("b.o/", fatbin(image(90)))))
     assert (targets(code), code.complete) == (["sm_90"], False)
     assert (code.problem or "").startswith("a member of the archive: ")
 
@@ -349,8 +348,7 @@ THERE, OUTSIDE = "is not there", "lies outside the archive's folder"
 def test_names_in_thin_archives(tmp_path: Path, name: str, names: bytes, problem: str) -> None:
     (tmp_path / "inner").mkdir()
     (tmp_path / "secret.o").write_bytes(fatbin(image(80)))
-    data = archive(("//", names), magic=b"!<thin>\n") + archive((name, b""))[8:]
-    code = read(tmp_path / "inner" / "file", data)
+    code = read(tmp_path / "inner" / "file", (archive(("//", names), magic=b"!<thin>\n") + archive((name, b""))[8:]))
     assert (code.entries, code.problem) == ((), f"a member of the thin archive {problem}")
 
 

@@ -113,8 +113,7 @@ def test_the_real_root_agrees_with_the_system(tmp_path: Path) -> None:
 
 
 def test_too_long_a_chain_leads_nowhere(build_root: BuildRoot) -> None:
-    links = {f"/{number}": f"-> {number + 1}" for number in range(60)}
-    tree = Tree({"root": build_root(None, {**links, "/60": "x"})})
+    tree = Tree({"root": build_root(None, {**{f"/{number}": f"-> {number + 1}" for number in range(60)}, "/60": "x"})})
     assert tree.resolve("/0") is None
     assert tree.resolve("/30") == "/60"
 

@@ -124,8 +124,7 @@ def test_a_path_that_repeats_its_folders_hundreds_of_times(
 
 
 def test_the_cache_and_the_default_folders(here: Workshop) -> None:
-    program = here.program()
-    process = here.process(program)
+    process = here.process(here.program())
     (libc, *_) = process.open("libc.so.6")
     assert libc.image
     assert libc.image.found_by == "cache"

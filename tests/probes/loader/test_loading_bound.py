@@ -85,8 +85,7 @@ def test_a_library_without_versions_is_known_by_how_its_functions_begin(tmp_path
 
 def test_a_copy_that_has_all_lacks_nothing(tmp_path: Path) -> None:
     case = Shadowed(tmp_path, JITLINK, NEW)
-    other = defining(case.shop, f"other/{JITLINK}", NEW, OLD)
-    variables = {"LD_LIBRARY_PATH": str(other.parent)}
+    variables = {"LD_LIBRARY_PATH": str(defining(case.shop, f"other/{JITLINK}", NEW, OLD).parent)}
     assert case.load(**variables).missing_symbols == ()
     assert case.real_error(**variables) == ""
 

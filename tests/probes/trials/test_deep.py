@@ -276,8 +276,7 @@ def test_models_are_protocol_buffers() -> None:
     (node,) = [fields(each) for each in graph[1]]
     assert (node[1], node[2], node[4]) == ([b"X", b"X"], [b"Y"], [b"MatMul"])
     assert 5 not in graph
-    convolution = fields(fields(convolution_model(4, 8, 16, 3))[7][0])
-    weights = fields(convolution[5][0])
+    weights = fields(fields(fields(convolution_model(4, 8, 16, 3))[7][0])[5][0])
     assert (weights[1], weights[2], weights[8]) == ([8, 4, 3, 3], [1], [b"W"])
     assert len(weights[9][0]) == 8 * 4 * 3 * 3 * 4
 

@@ -376,6 +376,5 @@ def test_a_line_about_a_framework_that_is_known_gets_the_build_that_fits() -> No
     pasted = but(
         machine(driver=driver("570.86.10", cuda=None)), observed_errors=error(met()["cpu-only-build"]).observed_errors
     )
-    unknown = with_venv(pasted, venv(Framework(name="torch", version="2.5.1")))
-    found = check_of("cpu-only-build", unknown)
+    found = check_of("cpu-only-build", with_venv(pasted, venv(Framework(name="torch", version="2.5.1"))))
     assert any("--index-url" in fix.command for fix in found.fixes)

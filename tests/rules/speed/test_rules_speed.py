@@ -192,8 +192,7 @@ HELD = [
 def test_a_clock_that_is_held_down_is_no_pass_though_it_was_used_well(
     changes: dict[str, Any], clock: float, status: str
 ) -> None:
-    held = conditions(sm_clock=span(clock), **changes)
-    check = speed(gemm(value=0.77 * 132 * clock * 4096, conditions=held))
+    check = speed(gemm(value=0.77 * 132 * clock * 4096, conditions=conditions(sm_clock=span(clock), **changes)))
     assert (check.status, "77% of the ceiling" in check.message) == (status, True)
     assert check.title.endswith("limited")
 

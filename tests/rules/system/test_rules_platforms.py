@@ -35,8 +35,7 @@ LISTS = "/etc/nvidia-container-runtime/host-files-for-container.d"
 
 
 def host(*engines: str, toolkit: tuple[str, ...] = (), platform: Platform = UBUNTU, **more: Any) -> Snapshot:
-    fields = {"runtimes": (), "cdi": (), **more}
-    found = ContainerHost(source="file", engines=engines, toolkit=toolkit, **fields)
+    found = ContainerHost(source="file", engines=engines, toolkit=toolkit, **{"runtimes": (), "cdi": (), **more})
     return machine(platform=but(platform, container_host=found))
 
 
