@@ -160,11 +160,8 @@ OF_OTHERS = {
     "trait, with_it, without",
     ("falls-back-to-cpu", ("tensorflow-gpu", "jax-cuda12-plugin", "onnxruntime-gpu"), ("torch", "jax")),
     ("compiles-at-run-time", ("jax", "jax-cuda13-plugin", "cupy-cuda12x", "amd-cupy"), ("torch", "onnxruntime")),
-    (
-        "builds-listed",
-        ("tensorflow", "tensorflow-gpu", "onnxruntime-gpu", "ctranslate2"),
-        ("paddlepaddle-gpu", "jaxlib"),
-    ),
+    ("builds-listed", ("tensorflow", "tensorflow-gpu", "onnxruntime-gpu", "ctranslate2"),
+     ("paddlepaddle-gpu", "jaxlib")),
     ("compiles-with-xla", ("jax", "tensorflow"), ("torch", "cupy", "tensorflow-cpu")),
     ("no-gpu-on-windows", ("tensorflow", "tensorflow-intel", "jaxlib", "vllm"), ("torch", "tensorflow-cpu")),
     ("own-kernels", ("flash-attn", "xformers", "transformer-engine-cu12", "vllm"), ("torch", "triton", "cupy")),
@@ -185,13 +182,11 @@ OF_OTHERS = {
     ("part-for-cuda", ("jax-cuda12-plugin", "jax-cuda13-pjrt"), ("jax", "jaxlib", "cupy-cuda12x")),
     ("brings-cuda", ("nvidia-cuda-nvcc", "cuda-toolkit", "cuda-libraries"), ("cuda-python", "cuda-bindings")),
     ("has-cuda-provider", ("onnxruntime-gpu", "ort-nightly-gpu"), ("onnxruntime", "onnxruntime-directml")),
-    (
-        "shares-its-folder",
-        ("onnxruntime-gpu", "tensorflow-intel", "cupy-cuda12x", "pytorch-triton-rocm", "faiss-gpu-cu12"),
-        ("onnxruntime-extensions", "tensorflow-io", "cupy-xarray", "tritonclient", "torch"),
-    ),
+    ("shares-its-folder",
+     ("onnxruntime-gpu", "tensorflow-intel", "cupy-cuda12x", "pytorch-triton-rocm", "faiss-gpu-cu12"),
+     ("onnxruntime-extensions", "tensorflow-io", "cupy-xarray", "tritonclient", "torch")),
     ("refuses-older-cudnn", ("torch", "jaxlib", "intel-tensorflow", "tf-nightly"), ("onnxruntime-gpu", "cupy")),
-)
+)  # fmt: skip
 def test_the_traits_of_frameworks(trait: Trait, with_it: tuple[str, ...], without: tuple[str, ...]) -> None:
     matrix = load_matrix()
     assert [name for name in with_it if not matrix.has_trait(name, trait)] == []

@@ -310,20 +310,16 @@ DAMAGES: dict[str, Damage] = {
     "its pyvenv.cfg is gone": without(CONFIGURATION),
     "its pyvenv.cfg is a folder": instead(CONFIGURATION, lambda tree_names: tree_names.at(CONFIGURATION).mkdir()),
     "its pyvenv.cfg is a pipe": instead(CONFIGURATION, lambda tree_names: os.mkfifo(tree_names.at(CONFIGURATION))),
-    "its pyvenv.cfg is a device": instead(
-        CONFIGURATION, lambda tree_names: tree_names.link(CONFIGURATION, "/dev/null")
-    ),
-    "its pyvenv.cfg is a circle": instead(
-        CONFIGURATION, lambda tree_names: tree_names.link(CONFIGURATION, "pyvenv.cfg")
-    ),
+    "its pyvenv.cfg is a device": instead(CONFIGURATION,
+        lambda tree_names: tree_names.link(CONFIGURATION, "/dev/null")),
+    "its pyvenv.cfg is a circle": instead(CONFIGURATION,
+        lambda tree_names: tree_names.link(CONFIGURATION, "pyvenv.cfg")),
     "its pyvenv.cfg dangles": instead(CONFIGURATION, lambda tree_names: tree_names.link(CONFIGURATION, "nowhere")),
     CLOSED: lambda tree_names: tree_names.at(CONFIGURATION).chmod(0),
-    "its base is gone": instead(
-        f"{VENV}/bin/python3", lambda tree_names: tree_names.link(f"{VENV}/bin/python3", "/nowhere/python3.11")
-    ),
-    "its python is a circle": instead(
-        f"{VENV}/bin/python3", lambda tree_names: tree_names.link(f"{VENV}/bin/python3", "python3")
-    ),
+    "its base is gone": instead(f"{VENV}/bin/python3",
+        lambda tree_names: tree_names.link(f"{VENV}/bin/python3", "/nowhere/python3.11")),
+    "its python is a circle": instead(f"{VENV}/bin/python3",
+        lambda tree_names: tree_names.link(f"{VENV}/bin/python3", "python3")),
     "its python is gone": without(f"{VENV}/bin/python", f"{VENV}/bin/python3"),
     "its bin is gone": without(f"{VENV}/bin"),
     "its lib is gone": without(f"{VENV}/lib"),
@@ -334,7 +330,7 @@ DAMAGES: dict[str, Damage] = {
     "it is gone": without(VENV),
     "it is a file": instead(VENV, lambda tree_names: tree_names.file(VENV)),
     "it is an empty folder": instead(VENV, lambda tree_names: tree_names.at(VENV).mkdir()),
-}
+}  # fmt: skip
 
 
 @pytest.fixture

@@ -212,21 +212,14 @@ def raised(code: str) -> BaseException:
     ("raise ValueError", "ValueError"),
     ("raise ValueError('at start:\\n\\nno driver\\nadvice')", "ValueError: at start: no driver"),
     ("raise ValueError('\\n=====\\n  Failed to import\\n')", "ValueError: Failed to import"),
-    (
-        (
-            "try:\n    raise OSError('libcuda.so.1: cannot open')\n"
-            "except OSError as e:\n    raise ImportError('help') from e"
-        ),
-        "OSError: libcuda.so.1: cannot open",
-    ),
+    ("try:\n    raise OSError('libcuda.so.1: cannot open')\nexcept OSError as e:\n    raise ImportError('help') from e",
+     "OSError: libcuda.so.1: cannot open"),
     ("try:\n    raise OSError('inner')\nexcept OSError:\n    raise ImportError('outer')", "ImportError: outer"),
-    (
-        "raise ImportError('Traceback (most recent call last):\\n  File x\\nImportError: libfoo.so\\n\\nFailed')",
-        "ImportError: libfoo.so",
-    ),
+    ("raise ImportError('Traceback (most recent call last):\\n  File x\\nImportError: libfoo.so\\n\\nFailed')",
+     "ImportError: libfoo.so"),
     ("class E(Exception):\n    def __str__(self): raise KeyError\nraise E", "E"),
     ("raise ValueError('x' * 9000)", "ValueError: " + "x" * 588),
-)
+)  # fmt: skip
 def test_the_line_that_tells(code: str, line: str) -> None:
     assert error_line(raised(code)) == line
 

@@ -240,19 +240,15 @@ def test_the_most_exact_line_is_the_cause() -> None:
     ("ModuleNotFoundError: No module named 'torch'", "Getting requirements to build wheel did not run successfully."),
     ("error: Microsoft Visual C++ 14.0 or greater is required.", "error: building the CUDA extension failed"),
     ("State : In Progress", "Active: failed (Result: exit-code) since Tue"),
-    (
-        'msg="skipping CUDA device: compute capability not in compiled architectures" name="GeForce GTX 1060"',
-        'msg="inference compute" id=0 library=cpu compute="" name=cpu',
-    ),
+    ('msg="skipping CUDA device: compute capability not in compiled architectures" name="GeForce GTX 1060"',
+     'msg="inference compute" id=0 library=cpu compute="" name=cpu'),
     ("RuntimeError: Network is unreachable", "ncclSystemError: System call (socket, malloc, munmap, etc) failed."),
     ("CUDA error: invalid device ordinal", "CUDA_VISIBLE_DEVICES=MIG-5a1b2c3d-0000-1111-2222-333344445555"),
-    (
-        "DLL load failed while importing onnxruntime_pybind11_state: The specified module could not be found.",
-        "pip install onnxruntime",
-    ),
+    ("DLL load failed while importing onnxruntime_pybind11_state: The specified module could not be found.",
+     "pip install onnxruntime"),
     ("the model does not use my GPU at all", "CMAKE_ARGS=-DGGML_CUDA=on pip install llama-cpp-python"),
     ("Ultralytics 8.3.1 Python-3.11.4 torch-2.4.1+cpu CPU (Intel Core i7)", "it cannot use the GPU"),
-)
+)  # fmt: skip
 def test_a_line_that_needs_another_beside_it_says_nothing_alone(line: str, beside: str) -> None:
     named = named_beside(line, (line, beside))
     assert named is not None

@@ -55,19 +55,15 @@ CASES: list[tuple[str, str, Snapshot, tuple[str, ...]]] = [
     (CUPY, "for two versions of CUDA", on(MIXED), ("warn",)),
     (BUILDS, "TensorFlow's two", on(only(("tensorflow", "2.18.0"), ("tensorflow-cpu", "2.18.0"))), ("warn",)),
     (REQUIREMENT, "llvmlite is missing", on(having(NUMBA_ALONE)), ("warn",)),
-    (
-        UNRECORDED,
-        "another package",
-        on(having(unrecorded=(f"{SITE}/sympy",), distributions=(dist("a", "1"),))),
-        ("note",),
-    ),
+    (UNRECORDED, "another package", on(having(unrecorded=(f"{SITE}/sympy",), distributions=(dist("a", "1"),))),
+     ("note",)),
     (UNRECORDED, "no record at all", on(having(unrecorded=(f"{SITE}/sympy",), distributions=())), ("unknown",)),
     (UNRECORDED, "a framework", on(having(ALONE, unrecorded=(f"{SITE}/torch",))), ("unknown",)),
     (UNRECORDED, "one that ran", on(having(but(ALONE, trial=RAN), unrecorded=(f"{SITE}/torch",))), ("note",)),
     (UNRECORDED, "all recorded", on(having(unrecorded=())), ()),
     (UNRECORDED, "nobody looked", on(having()), ()),
     ("python-not-admitted", "a copy", on(having(distributions=(dist("six", "1", requires_python="<3"),))), ("warn",)),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("rule", "case", "snapshot", "expected"), CASES, ids=[f"{c[0]}-{c[1]}" for c in CASES])

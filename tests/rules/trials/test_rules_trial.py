@@ -443,17 +443,13 @@ def test_a_module_that_nothing_brings_is_named_with_who_wants_it() -> None:
 
 @cases(
     "module, requires, title, asked",
-    (
-        "cuda",
-        ("cuda-pathfinder>=1.3", "wrapt"),
-        "cuda-pathfinder, which cupy requires, is not installed",
-        ["cuda-pathfinder>=1.3"],
-    ),
+    ("cuda", ("cuda-pathfinder>=1.3", "wrapt"), "cuda-pathfinder, which cupy requires, is not installed",
+     ["cuda-pathfinder>=1.3"]),
     ("yaml", ("pyyaml>=6",), "pyyaml, which cupy requires, is not installed", ["pyyaml>=6"]),
     ("cv2", ("wrapt", "pyyaml"), "No installed package provides the module cv2", ["wrapt", "pyyaml"]),
     ("cv2", ("opencv-python; extra == 'all'",), "No installed package provides the module cv2", []),
     ("cv2", ("filelock",), "No installed package provides the module cv2", []),
-)
+)  # fmt: skip
 def test_a_requirement_that_is_not_installed_is_what_lacks(
     module: str, requires: tuple[str, ...], title: str, asked: list[str]
 ) -> None:
@@ -528,25 +524,13 @@ def test_an_end_from_outside_says_what_to_look_at_next(error: str, step: str) ->
 
 CASES: list[tuple[str, str, Snapshot, str]] = [
     ("file-stops-framework", "an edited file", tried(stopped(file())), "fail"),
-    (
-        "framework-import-fails",
-        "a symbol of another release",
-        tried(torch(trial=trial(imported=False, error="ImportError: /x/libfoo.so.1: undefined symbol: bar"))),
-        "fail",
-    ),
-    (
-        "framework-cannot-use-gpu",
-        "a crash in a convolution",
-        tried(torch(trial=trial(ran_on_gpu=False, error="crashed: SIGSEGV while computing a convolution"))),
-        "fail",
-    ),
-    (
-        "loaded-library-differs",
-        "the system's cuDNN before the wheel's",
-        tried(torch(loads=loads(LIBRARY), trial=ran(libraries=in_map(SYSTEM, "9.14.0")))),
-        "note",
-    ),
-]
+    ("framework-import-fails", "a symbol of another release",
+     tried(torch(trial=trial(imported=False, error="ImportError: /x/libfoo.so.1: undefined symbol: bar"))), "fail"),
+    ("framework-cannot-use-gpu", "a crash in a convolution",
+     tried(torch(trial=trial(ran_on_gpu=False, error="crashed: SIGSEGV while computing a convolution"))), "fail"),
+    ("loaded-library-differs", "the system's cuDNN before the wheel's",
+     tried(torch(loads=loads(LIBRARY), trial=ran(libraries=in_map(SYSTEM, "9.14.0")))), "note"),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("rule", "case", "snapshot", "status"), CASES, ids=lambda value: str(value)[:40])
