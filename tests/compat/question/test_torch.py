@@ -7,6 +7,7 @@ from envcheck.compat.specifier import covered, parse_version
 from envcheck.compat.tables import ReleaseRow
 from tests.compat.asking import answer, assert_does_not_fit, verdict
 from tests.every import every
+from tests.thorough import sample
 
 
 def test_the_build_is_named() -> None:
@@ -51,7 +52,7 @@ RELEASED_WITH_IT = [
 ]
 
 
-@every(RELEASED_WITH_IT)
+@every(sample(RELEASED_WITH_IT))
 def test_what_is_released_with_it_serves_the_gpus_of_its_build_on_pypi(name: str, own: str, torch: str) -> None:
     for gpu in ("3.7", "6.1", "8.6", "9.0", "12.0"):
         served = verdict(f"torch=={torch} gpu=={gpu}") == "compatible"
