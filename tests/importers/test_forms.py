@@ -102,7 +102,7 @@ def test_what_documentation_and_programs_would_say_causes_nothing(text: str) -> 
     assert [check.rule for check in checks if check.status in ("fail", "warn")] == []
 
 
-# --- What collectors of logs ----------------------------------------------------------------------------------------
+# --- What collectors of logs, other programs, web pages and terminals make of a text --------------------------------
 
 ERRORS = {
     "gpu-code-missing": (
