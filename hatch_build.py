@@ -1,5 +1,15 @@
-"""Build steps of the wheel: the folders that lie beside the package, the compatibility matrix as one JSON file, and GPU
-code for machines without NVRTC.
+"""Build steps of the wheel: the folders that lie beside the package, the compatibility matrix and what the pages of
+rules cite as one JSON file each, and GPU code for machines without NVRTC.
+
+A wheel that is built in the ordinary way holds no GPU code: envcheck then compiles its kernels with the NVRTC that it
+finds. A release holds code too. Build it in an environment with two NVRTC wheels, the older one for GPUs up to 7.2:
+
+    python3 -m venv build && build/bin/pip install build hatchling nvidia-cuda-nvrtc-cu12==12.9.* nvidia-cuda-nvrtc
+    ENVCHECK_REQUIRE_PREPARED=1 build/bin/python -m build --wheel --no-isolation
+
+With that variable the build fails, with the reason, if any of the code is missing. ``.ci/run`` compiles every kernel
+for an old and a new architecture, ``.ci/lab`` for every one that it is claimed for, with each NVRTC. A new kernel or
+option goes into ``probes/measuring/variants.py``.
 """
 
 from __future__ import annotations
@@ -15,6 +25,8 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 MOST_MAJORS = (5, 6, 7, 8, 9, 10, 11, 12)
 """A cubin runs on every later minor of its major."""
 ENDINGS = {"cubin": "sm_{}.cubin", "ptx": "compute_{}.ptx"}
+FOLDERS = ("matrix", "probes", "docs/rules")
+"""What lies beside the package in the tree, and in it in the wheel."""
 MAN_PAGE = "docs/man/envcheck.1"
 REQUIRE = "ENVCHECK_REQUIRE_PREPARED"
 """Variable under which a wheel that lacks any of the prepared code is not built."""
@@ -32,14 +44,15 @@ class WheelSteps(BuildHookInterface[Any]):
         sys.path.insert(0, self.root)
         try:
             matrix = compiled_matrix(Path(self.root), Path(self.scratch.name))
+            cited = sources_of_pages(Path(self.root), Path(self.scratch.name))
             prepared = prepared_code(Path(self.scratch.name))
         finally:
             sys.path.remove(self.root)
         if prepared.lacking:
             self.tell(prepared.lacking)
-        folders = {str(Path(self.root, name)): f"envcheck/{name}" for name in ("matrix", "probes")}
+        folders = {str(Path(self.root, name)): f"envcheck/{name}" for name in FOLDERS}
         build_data["shared_data"][str(Path(self.root, MAN_PAGE))] = "share/man/man1/envcheck.1"
-        build_data["force_include"].update({**folders, **matrix, **prepared.files})
+        build_data["force_include"].update({**folders, **matrix, **cited, **prepared.files})
 
     def tell(self, lacking: list[str]) -> None:
         """Say what prepared code the wheel lacks; end the build where it must not."""
@@ -61,6 +74,15 @@ def compiled_matrix(root: Path, scratch: Path) -> dict[str, str]:
     file = scratch / COMPILED
     write_compiled(compile_folder(root / "matrix"), file)
     return {str(file): f"envcheck/matrix/{COMPILED}"}
+
+
+def sources_of_pages(root: Path, scratch: Path) -> dict[str, str]:
+    """What the pages of all rules cite, as file -> place in the wheel."""
+    from envcheck.rules.documentation import FOLDER, SOURCES, write_sources  # noqa: PLC0415 - not installed yet
+
+    file = scratch / SOURCES
+    write_sources(root / FOLDER, file)
+    return {str(file): f"envcheck/{FOLDER}/{SOURCES}"}
 
 
 class Prepared(NamedTuple):

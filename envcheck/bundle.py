@@ -1,4 +1,4 @@
-"""Where the shipped folders ``matrix`` and ``probes`` are.
+"""Where the shipped folders ``matrix``, ``probes`` and ``docs/rules`` are.
 
 They lie inside the package when envcheck is installed from a wheel, and beside it in a checkout.
 """

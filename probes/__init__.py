@@ -1,1 +1,1 @@
-"""Programs that look: one file per thing looked at (docs/design.md, "Probe protocol")."""
+"""Programs that look: one file per thing looked at (docs/decisions/005-probes-are-children.md)."""

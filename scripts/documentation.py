@@ -4,7 +4,10 @@
     python scripts/documentation.py FOLDER       # the site, in FOLDER
 
 Both are made from the texts of ``--help``; the site also from the pages of the rules, from the matrix, and from the
-pages in ``docs/``. A rule's page is ``rules/NAME.html`` and stays there. Needs the extra ``docs``.
+pages in ``docs/``. A rule's page is ``rules/NAME.html`` and stays there. Needs the extra ``docs``. To host the site,
+run the workflow ``pages`` in your repository or put the folder on any server; ``envcheck rule NAME`` prints the
+address of a page below ``ENVCHECK_DOCS_URL``, else ``documentation`` of the configuration, else ``Documentation`` in
+``[project.urls]``.
 """
 
 from __future__ import annotations
@@ -38,7 +41,7 @@ from envcheck.rules.catalog import all_rules  # noqa: E402
 
 MAN_PAGE = ROOT / "docs" / "man" / "envcheck.1"
 DOCS = ROOT / "docs"
-FIRST = ("ci", "json", "figures", "frameworks", "fleet/README")
+FIRST = ("check", "application", "configuration", "plans", "ci", "figures", "frameworks", "fleet/README")
 """The pages of ``docs/`` with which the guide begins; the others follow by name."""
 RESULTS = ROOT / "benchmarks" / "results"
 _LINK = re.compile(r"(?P<head>\]\(|^\[[^\]]{1,80}\]: )(?P<target>\.\./[^)\s#]+)", re.MULTILINE)
@@ -178,7 +181,7 @@ def write_sources(place: Path) -> None:
     names = pages()
     for file in sorted(each for each in DOCS.rglob("*") if each.is_file()):
         own = file.relative_to(DOCS)
-        if own.parts[0] in ("man", "screens") or file.suffix == ".py":
+        if own.parts[0] in ("man", "rules") or file.suffix == ".py":
             continue
         (place / own).parent.mkdir(parents=True, exist_ok=True)
         if file.suffix == ".md":
@@ -197,7 +200,8 @@ def write_sources(place: Path) -> None:
     for table, field in FIELDS.items():
         (tables / f"{table}.md").write_text(table_page(matrix, table, getattr(matrix, field)), encoding="utf-8")
     lists = {
-        "Guide": ["commands", *names],
+        "Guide": ["commands", *(name for name in names if not name.startswith("decisions/"))],
+        "Decisions": [name for name in names if name.startswith("decisions/")],
         "Measurements": [f"benchmarks/results/{file.stem}" for file in sorted(RESULTS.glob("*.md"))],
         "Rule pages": [f"rules/{name}" for name in rule_names],
         "Matrix": [f"matrix/{table}" for table in FIELDS],
@@ -225,8 +229,9 @@ def _with_files_outside(page: Path, place: Path) -> str:
 
 
 def pages() -> list[str]:
-    """The pages of ``docs/`` in the order of the guide, as ``fleet/README``."""
+    """The pages of ``docs/`` but for those of the rules, in the order of the guide, as ``fleet/README``."""
     found = sorted(str(file.relative_to(DOCS).with_suffix("")) for file in DOCS.rglob("*.md"))
+    found = [name for name in found if not name.startswith("rules/")]
     return [*FIRST, *(name for name in found if name not in FIRST)]
 
 

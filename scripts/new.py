@@ -2,14 +2,15 @@
 
     python scripts/new.py probe NAME
     python scripts/new.py rule FAMILY/NAME          # FAMILY is a folder of envcheck/rules
-    python scripts/new.py error FAMILY/NAME         # a rule that error lines alone reveal
+    python scripts/new.py error NAME                # a problem that error lines alone reveal
     python scripts/new.py relation NAME
     python scripts/new.py importer NAME
     python scripts/new.py format NAME
     python scripts/new.py reader NAME               # NAME is what the framework's users import
 
-What it writes passes lint, types and tests as it stands. Replace its example with your subject; CONTRIBUTING.md has
-a worked example of each.
+Of a rule or error it writes the page too, and of an error rows in place of a module. What it writes passes lint, types
+and tests as it stands. Replace its example with your subject, and delete the comments that guide you; CONTRIBUTING.md
+has worked examples of a row, a rule and a probe.
 """
 
 from __future__ import annotations
@@ -23,20 +24,20 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from envcheck import __version__  # noqa: E402 - as below
-from envcheck.compat.load import load_matrix  # noqa: E402 - as below
+from envcheck.compat.load import read_folder  # noqa: E402 - as below
 from scripts.rule_index import write_index  # noqa: E402 - found in the checkout that this file belongs to
 
-_RULE = ("envcheck/rules/{family}/{name}.py", "tests/rules/{family}/test_{name}.py")
+_RULE = ("envcheck/rules/{family}/{name}.py", "tests/rules/{family}/test_{name}.py", "docs/rules/{dashed}.md")
 PLACES = {
     "probe": ("probes/{name}.py", "tests/probes/test_{name}.py"),
     "rule": _RULE,
-    "error": _RULE,
+    "error": ("tests/rules/messages/test_{name}.py", "docs/rules/{dashed}.md"),
     "relation": ("envcheck/compat/relations/{name}.py", "tests/compat/test_{name}.py"),
     "importer": ("envcheck/importers/{name}.py", "tests/importers/test_{name}.py"),
     "format": ("envcheck/report/{name}.py", "tests/report/test_{name}.py"),
     "reader": ("probes/frameworks/{name}.py", "tests/probes/frameworks/test_{name}.py"),
 }
-"""The module and the test of each kind."""
+"""The module and the test of each kind, and the page of a rule."""
 
 
 def main() -> None:
@@ -49,8 +50,8 @@ def main() -> None:
     except ValueError as error:
         parser.error(str(error))
     if options.kind == "error":
-        written.append(add_row(ROOT, written[0].stem))
-    if PLACES[options.kind] == _RULE:
+        written.append(add_rows(ROOT, options.name.replace("-", "_")))
+    if options.kind in ("rule", "error"):
         written.append(write_index(ROOT))
     if options.kind == "format":
         from scripts.documentation import write_man_page  # noqa: PLC0415 - lists the formats with the new one
@@ -61,33 +62,34 @@ def main() -> None:
 
 
 def create(root: Path, kind: str, name: str) -> list[Path]:
-    """Write module and test below ``root``; raise ValueError where the name cannot be taken."""
+    """Write module, test and page below ``root``; raise ValueError where the name cannot be taken."""
     family, slash, own = name.replace("-", "_").rpartition("/")
     words = own.split("_")
     if not re.fullmatch(r"[a-z][a-z0-9]*(_[a-z0-9]+)*", own):
         raise ValueError(f"{own!r} is not a name in small letters, with words joined by underscores")
-    is_rule = PLACES[kind] == _RULE
+    is_rule = kind == "rule"
     if bool(slash) != is_rule:
         raise ValueError("a rule is named FAMILY/NAME" if is_rule else f"a {kind} has no family")
     if is_rule and not (root / "envcheck" / "rules" / family).is_dir():
         raise ValueError(f"envcheck/rules has no folder {family!r}")
-    if is_rule and not (len(words) > 1 and own.replace("_", "").isalpha()):
+    if kind in ("rule", "error") and not (len(words) > 1 and own.replace("_", "").isalpha()):
         raise ValueError("the name of a rule is the problem in two words or more, without digits")
-    places = [root / place.format(name=own, family=family) for place in PLACES[kind]]
+    places = [root / place.format(name=own, family=family, dashed=own.replace("_", "-")) for place in PLACES[kind]]
     for place in places:
         if place.exists():
             raise ValueError(f"{place.relative_to(root)} exists")
-    for place, template in zip(places, ("module.py", "test.py"), strict=True):
+    for place in places:
+        template = "page.md" if place.suffix == ".md" else "test.py" if place.name.startswith("test_") else "module.py"
         place.parent.mkdir(exist_ok=True)
         place.write_text(_filled(f"{kind}/{template}", own), encoding="utf-8")
     return places
 
 
-def add_row(root: Path, name: str) -> Path:
-    """Add an error line of the rule ``name`` to the matrix, behind all others; return the file."""
-    lowest = max(row.priority for row in load_matrix().errors) + 10
+def add_rows(root: Path, name: str) -> Path:
+    """Add the problem ``name`` and an error line of it to the matrix, behind all others; return the file."""
+    lowest = max(row.priority for row in read_folder(root / "matrix").errors) + 10
     path = root / "matrix" / "errors.toml"
-    row = _filled("error/row.toml", name).replace("priority = 0", f"priority = {lowest}")
+    row = _filled("error/rows.toml", name).replace("priority = 0", f"priority = {lowest}")
     path.write_text(path.read_text(encoding="utf-8") + row, encoding="utf-8")
     return path
 

@@ -12,16 +12,18 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from envcheck.rules.api import Rule  # noqa: E402 - of the checkout that this file belongs to
+from envcheck.rules.api import Rule, elsewhere, never  # noqa: E402 - of the checkout that this file belongs to
 from envcheck.rules.catalog import all_rules  # noqa: E402
 
 INDEX = Path("docs/rules.md")
 HEAD = """# Rules
 
-`scripts/rule_index.py` writes this page, and a test fails where it differs from the rules. `envcheck rule NAME` prints
-the page of a rule: what it checks, why it matters, how to fix it, and the sources. A family is a folder of
-`envcheck/rules/`. *Needs* are the facts without which a rule answers "unknown" or "skipped". A rule marked \\* is
-required: without its answer there is no verdict.
+`scripts/rule_index.py` writes this page, and a test fails where it differs from the rules. Each name leads to the page
+of the rule, which `envcheck rule NAME` prints: what it checks, why it matters, how to fix it, and the sources. A family
+is a folder of `envcheck/rules/`; rows of `matrix/errors.toml` are problems that error lines alone reveal, and those
+under *request* are said of a plan, an option or a configuration (`envcheck/rules/problems.py` makes both). *Needs* are
+the facts without which a rule answers "unknown" or "skipped". A rule marked \\* is required: without its answer there
+is no verdict.
 """
 
 
@@ -44,11 +46,13 @@ def index() -> str:
 
 
 def _family(rule: Rule) -> str:
-    return rule.function.__module__.split(".")[2]
+    if rule.arises is never:
+        return "rows of error lines"
+    return "request" if rule.arises is elsewhere else rule.function.__module__.split(".")[2]
 
 
 def _row(rule: Rule) -> str:
-    name = f"`{rule.name}`" + (" \\*" if rule.required else "")
+    name = f"[`{rule.name}`](rules/{rule.name}.md)" + (" \\*" if rule.required else "")
     needs = ", ".join(f"`{need}`" for need in rule.needs) or "-"
     return f"| {name} | {rule.title.replace('|', '/')} | {rule.layer} | {rule.scope} | {rule.per} | {needs} |"
 

@@ -1,4 +1,4 @@
-"""envcheck as a wheel installs it: the rows compiled, everything else linked to the checkout.
+"""envcheck as a wheel installs it: the rows and the sources of pages compiled, everything else linked to the checkout.
 
 For tests that start the command: in a checkout it spends more than half of its time on the TOML of the rows.
 """
@@ -11,6 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from envcheck.compat.compiling import COMPILED, compile_folder, write_compiled
+from envcheck.rules.documentation import FOLDER, SOURCES, write_sources
 
 ROOT = Path(__file__).parents[1]
 INSTALLED = ROOT / ".pytest_cache" / "installed"
@@ -20,13 +21,15 @@ INSTALLED = ROOT / ".pytest_cache" / "installed"
 def renew() -> None:
     """Let the folder hold what the checkout holds now. Another session may use it meanwhile."""
     package = INSTALLED / "envcheck"
-    rows = package / "matrix"
-    rows.mkdir(parents=True, exist_ok=True)
+    rows, pages = package / "matrix", package / FOLDER
+    for folder in (rows, pages):
+        folder.mkdir(parents=True, exist_ok=True)
     copied = "bundle.py"  # it looks beside itself for the rows, where links have been followed
     modules = {file.name: file for file in (ROOT / "envcheck").iterdir() if file.name not in (copied, "__pycache__")}
     links = {package / name: file for name, file in {**modules, "probes": ROOT / "probes"}.items()}
     links.update({rows / file.name: file for file in (ROOT / "matrix").iterdir()})
-    for path in (*package.iterdir(), *rows.iterdir()):
+    links.update({pages / file.name: file for file in (ROOT / FOLDER).iterdir()})
+    for path in (*package.iterdir(), *rows.iterdir(), *pages.iterdir()):
         if path.is_symlink() and path not in links:
             path.unlink()
     for path, file in links.items():
@@ -37,3 +40,5 @@ def renew() -> None:
     new.replace(package / copied)
     write_compiled(compile_folder(ROOT / "matrix"), new)
     new.replace(rows / COMPILED)
+    write_sources(ROOT / FOLDER, new)
+    new.replace(pages / SOURCES)

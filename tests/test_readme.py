@@ -1,40 +1,27 @@
-"""README says what is so: its sample is what the code prints, its options exist, its commands are the gate's."""
+"""README and CONTRIBUTING stay short, README's commands are the gate's, and every format is named."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
 
-import msgspec
+import pytest
 
-from envcheck.cli.options import parse
-from envcheck.pipeline.session import Request, judge
-from envcheck.report import FORMATS, Options, render
-from envcheck.snapshot import Snapshot
+from envcheck.report import FORMATS
 
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+_MOST_BYTES = 6000
 
 
-class Recording(msgspec.Struct):
-    snapshot: Snapshot
-
-
-def test_the_sample_of_a_healthy_machine_is_what_is_printed() -> None:
-    text = (ROOT / "tests" / "machines" / "h200x4-two-by-variable.json").read_bytes()
-    report = judge(msgspec.json.decode(text, type=Recording).snapshot, Request())
-    assert "".join(f"    {line}\n" for line in render(report, "text", Options()).splitlines()) in README
-
-
-def test_the_options_exist() -> None:
-    commands = re.findall(r"^ {4}envcheck (check .*?)(?: {2,}#.*)?$", README, re.MULTILINE)
-    assert len(commands) >= 3
-    for command in commands:
-        parse([word.strip("'") for word in command.split()], {})
+@pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md"])
+def test_the_page_is_short(name: str) -> None:
+    assert len((ROOT / name).read_bytes()) <= _MOST_BYTES, "move what is not for everybody to docs/"
 
 
 def test_every_format_is_named() -> None:
-    listed = README.partition("**Formats**")[2].partition("**Without a machine**")[0]
+    page = (ROOT / "docs" / "check.md").read_text(encoding="utf-8")
+    listed = page.partition("## Formats\n")[2].partition("\n## ")[0]
     assert {name for name in FORMATS if f"`{name}`" not in listed} == set()
 
 
@@ -44,3 +31,11 @@ def test_the_gate_runs_readmes_test_command() -> None:
     assert 'pip install -q -c constraints.txt "${@:4}" ".[$3]"' in gate
     assert 'fresh "$python" main test' in gate
     assert "-m pytest" in gate
+
+
+def test_the_row_that_contributing_shows_is_one() -> None:
+    shown = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").partition("## A row\n")[2].partition("## A rule")[0]
+    parts = re.findall(r"(?m)(?:^ {4}(?:\[|\w+ = ).*\n)+", shown)
+    rows = (ROOT / "matrix" / "flaws.toml").read_text(encoding="utf-8")
+    assert len(parts) == 2
+    assert [part for part in parts if re.sub(r"(?m)^ {4}", "", part) not in rows] == []

@@ -29,7 +29,7 @@ def run_inside(
 ) -> None:
     """Run the bench probes ``specs`` in the environment that libraries are taken from too.
 
-    Their children are started as trials are (docs/design.md). ``request`` has the part ``bench``. What needs a GPU runs
+    Their children are started as trials are. ``request`` has the part ``bench``. What needs a GPU runs
     on all of ``chosen`` side by side, each in a child that is shown this GPU alone; what measures the machine runs
     afterwards, one at a time, since it would share the processor with them. Frameworks are measured on the first GPU,
     in turn: how fast the GPUs are is known by then, and what a framework makes of one does not differ among them.

@@ -62,7 +62,7 @@ def gather(
 ) -> list[Snapshot]:
     """Run ``specs`` and return a partial Snapshot for each, in their order, with its rows in ``runs``.
 
-    ``request`` is the request of docs/design.md. Probes that none of ``scopes`` needs, and those that ``verify``,
+    ``request`` is what ``probe_request`` returned. Probes that none of ``scopes`` needs, and those that ``verify``,
     ``deep`` and ``bench`` would have to ask for, are not started and get the row ``skipped``. A deep probe has a
     row for each framework that it tried. ``gpus`` counts the GPUs in the early probes' facts, for deadlines.
     After ``deadline_s`` seconds, or when ``should_stop`` says so, whatever still runs is ended. ``folder`` holds the

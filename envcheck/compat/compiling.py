@@ -51,6 +51,7 @@ FIELDS = {
     "family": "families",
     "fragment": "fragments",
     "error": "errors",
+    "problem": "problems",
     "failure": "failures",
     "step": "steps",
     "setting": "settings",

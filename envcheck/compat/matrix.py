@@ -38,6 +38,7 @@ from envcheck.compat.tables import (
     InstallerRow,
     LinkRow,
     MigRow,
+    ProblemRow,
     ProductRow,
     PublishedRow,
     RateRow,
@@ -113,6 +114,7 @@ class Matrix:
     families = Table(FamilyRow)
     fragments = Table(FragmentRow)
     errors = Table(ErrorRow)
+    problems = Table(ProblemRow)
     failures = Table(FailureRow)
     steps = Table(StepRow)
     settings = Table(SettingRow)

@@ -911,6 +911,33 @@ class ErrorRow(Row, frozen=True, kw_only=True):
         return f"error/{self.priority}"
 
 
+class FixText(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A fix that is the same on every machine."""
+
+    text: str
+    command: tuple[str, ...] = ()
+    who: Literal["user", "root", "cluster-admin"] = "user"
+
+
+class ProblemRow(Row, frozen=True, kw_only=True):
+    """A problem that error lines alone reveal: a rule without a function, whose page is ``docs/rules/NAME.md``."""
+
+    name: str
+    title: str
+    """The problem in a sentence, without a full stop."""
+    layer: Literal["gpu", "kernel", "driver", "fabric", "container", "toolkit", "library", "framework"]
+    scope: Literal["node", "container", "env"] = "env"
+    since: str = "0.1"
+    """The minor release of envcheck that brought it."""
+    explains: tuple[str, ...] = ()
+    """Names of the rules whose findings are consequences of it."""
+    fixes: tuple[FixText, ...] = ()
+
+    @property
+    def id(self) -> str:
+        return f"problem/{self.name}"
+
+
 class FailureRow(Row, frozen=True, kw_only=True):
     """Words by which a line is known to speak of a failure, whatever it means."""
 

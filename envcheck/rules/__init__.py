@@ -1,1 +1,1 @@
-"""The rules: one file per family, one function per rule. Rules judge and never gather."""
+"""The rules: a file a family, a function a rule or a row of error lines alone. They judge and never gather."""

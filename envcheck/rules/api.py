@@ -4,24 +4,17 @@ A rule judges one subject by the facts. The name of its function, with dashes, i
 
     @rule(layer="gpu", scope="node", per="gpu", needs=("gpu.row_remap.pending",))
     def row_remap_pending(gpu: Gpu, facts: Facts) -> Outcome | None:
-        '''Row remapping is waiting for a reset.
+        '''Row remapping is waiting for a reset.'''
+        …
 
-        What it checks
-            …
-        '''
-
-It returns an ``Outcome``, or ``None`` if the question does not arise. It never sees a missing need: the evaluator
-answers ``unknown`` or ``skipped`` first. Where that answer would be noise (a CPU build has no CUDA version to miss),
-``arises`` returns False before the needs are checked. ``matrix/errors.toml`` holds the error lines that name the
-problem: ``Rule.says``.
+Its page is ``docs/rules/row-remap-pending.md``. It returns an ``Outcome``, or ``None`` if the question does not arise.
+It never sees a missing need: the evaluator answers ``unknown`` or ``skipped`` first. Where that answer would be noise
+(a CPU build has no CUDA version to miss), ``arises`` returns False before the needs are checked. ``matrix/errors.toml``
+holds the error lines that name the problem: ``Rule.says``.
 """
 
 from __future__ import annotations
 
-import ast
-import inspect
-import re
-import textwrap
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, TypeAlias, TypeVar
 
@@ -33,6 +26,7 @@ from envcheck.compat.matrix import Matrix
 from envcheck.compat.question.package_needs import marks_of
 from envcheck.compat.tables import ErrorRow, Os
 from envcheck.enrich.complete import driver_os
+from envcheck.rules.documentation import as_text, page_of, sources_of
 from envcheck.snapshot import Environment, Framework, Gpu, Measurement, Record, Snapshot, items_in
 
 Per: TypeAlias = Literal["machine", "gpu", "environment", "framework", "measurement"]
@@ -164,8 +158,6 @@ Condition: TypeAlias = Callable[[Any, Facts], bool]
 Remedy: TypeAlias = Callable[[Facts], tuple[Fix, ...]]
 Doubt: TypeAlias = Callable[[Facts], Outcome | None]
 
-_SOURCE_LINE = re.compile(r"^ +(?P<title>\S.*?):\s+(?P<address>https://\S+)$", re.MULTILINE)
-
 EVERYTHING = ("*",)
 """``explains`` of a rule whose finding accounts for every other finding about its environment."""
 
@@ -235,11 +227,15 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     """Names of the rules whose findings on the same subject, or the machine, suppress its own; ``EVERYTHING``: any."""
 
     name: str = ""
+    title: str = ""
+    """The problem in a sentence, without a full stop."""
     function: RuleFunction = _undecided
 
-    def __call__(self, function: Callable[[S, Facts], Outcome | None] | Callable[[], None]) -> Rule:
-        """The rule of that name; a function without parameters is the page of a rule that never ``arises``."""
-        return msgspec.structs.replace(self, name=function.__name__.replace("_", "-"), function=function)
+    def __call__(self, function: Callable[[S, Facts], Outcome | None]) -> Rule:
+        """The rule that the function judges for, by its name and title (``python -OO`` drops the docstring)."""
+        name = function.__name__.replace("_", "-")
+        title = (function.__doc__ or as_text(page_of(name))).partition("\n")[0].rstrip(".")
+        return msgspec.structs.replace(self, name=name, title=title, function=function)
 
     def remedies(self, facts: Facts) -> tuple[Fix, ...]:
         """The fixes for an outcome that has none of its own."""
@@ -270,21 +266,13 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def documentation(self) -> str:
-        """What ``envcheck rule NAME`` prints. ``python -OO`` drops docstrings: read them from the source then."""
-        if self.function.__doc__:
-            return inspect.getdoc(self.function) or ""
-        body = ast.parse(textwrap.dedent(inspect.getsource(self.function))).body
-        return next((ast.get_docstring(node) or "" for node in body if isinstance(node, ast.FunctionDef)), "")
-
-    @property
-    def title(self) -> str:
-        return self.documentation.partition("\n")[0].rstrip(".")
+        """What ``envcheck rule NAME`` prints, without a line break at the end: its page, read now."""
+        return as_text(page_of(self.name))
 
     @property
     def sources(self) -> tuple[Source, ...]:
-        """The pages under the heading *Sources* of the documentation: ``Title: address``, on one line or two."""
-        _, _, below = self.documentation.partition("\nSources\n")
-        return tuple(Source(title=line["title"], address=line["address"]) for line in _SOURCE_LINE.finditer(below))
+        """What its page cites."""
+        return tuple(Source(title=title, address=address) for title, address in sources_of(self.name))
 
 
 rule = Rule

@@ -1,4 +1,4 @@
-"""All rules, found by listing the folders of this package: adding a rule touches one file."""
+"""All rules: those with a function, found by listing the folders of this package, and rows of the matrix."""
 
 from __future__ import annotations
 
@@ -10,15 +10,17 @@ from envcheck import rules
 from envcheck.checks import LAYERS
 from envcheck.errors import UsageError
 from envcheck.rules.api import Rule
+from envcheck.rules.problems import rules_without_function
 from envcheck.text.similar import did_you_mean
 
 
 @cache
 def all_rules() -> tuple[Rule, ...]:
-    """Every rule, from the layer at the bottom up; within a layer by module, and by place in it."""
+    """Every rule, from the layer at the bottom up; within a layer by module, and by place in it; then the rows."""
     names = sorted(module.name for module in pkgutil.walk_packages(rules.__path__, f"{rules.__name__}."))
     modules = [importlib.import_module(name) for name in names]
     found = [value for module in modules for value in vars(module).values() if isinstance(value, Rule)]
+    found += rules_without_function()
     return tuple(sorted(dict.fromkeys(found), key=lambda rule: LAYERS.index(rule.layer)))
 
 

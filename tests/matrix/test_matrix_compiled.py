@@ -32,7 +32,7 @@ def test_compiled_and_files_are_equal(tmp_path: Path) -> None:
 
 def test_the_build_compiles_into_the_wheel_alone(tmp_path: Path) -> None:
     tree = tmp_path / "tree"
-    for name in ("envcheck", "matrix", "probes"):
+    for name in ("envcheck", "matrix", "probes", "docs/rules"):
         shutil.copytree(ROOT / name, tree / name, ignore=shutil.ignore_patterns("__pycache__", ".*"))
     for name in ("pyproject.toml", "hatch_build.py", "LICENSE"):
         shutil.copy(ROOT / name, tree)

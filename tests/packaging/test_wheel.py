@@ -14,6 +14,7 @@ import pytest
 
 from envcheck import bundle
 from envcheck.compat.compiling import COMPILED
+from envcheck.rules.documentation import FOLDER, SOURCES
 from tests.packaging.installing import run
 
 if TYPE_CHECKING:
@@ -40,10 +41,11 @@ def test_the_wheel_holds_envcheck_and_its_metadata_alone(built: Built) -> None:
 def test_the_wheel_holds_every_file_of_the_tree(built: Built) -> None:
     shipped = {name for name in zipfile.ZipFile(built.wheel).namelist() if name.startswith("envcheck/")}
     expected = {f"envcheck/{name}" for name in python_and_data(built.tree / "envcheck")}
-    for folder in ("matrix", "probes"):
+    for folder in ("matrix", "probes", "docs/rules"):
         expected |= {f"envcheck/{folder}/{name}" for name in python_and_data(built.tree / folder)}
-    assert shipped - {"envcheck/matrix/compiled.json"} == expected
-    assert "envcheck/matrix/compiled.json" in shipped
+    made = {"envcheck/matrix/compiled.json", "envcheck/docs/rules/sources.json"}
+    assert shipped - made == expected
+    assert made <= shipped
 
 
 def test_the_sdist_can_be_tested(built: Built) -> None:
@@ -75,11 +77,12 @@ def test_an_editable_installation_copies_nothing_that_could_become_stale(built: 
 
 
 def test_a_checkout_reads_its_own_folders() -> None:
-    """A copy inside the package, or a compiled matrix beside the rows, would be read in their place."""
+    """A copy inside the package, or what a build compiles of the rows and pages, would be read in their place."""
     root = Path(__file__).resolve().parents[2]
-    for name in ("matrix", "probes"):
+    for name in ("matrix", "probes", FOLDER):
         assert bundle.folder(name) == root / name
     assert not (root / "matrix" / COMPILED).exists()
+    assert not (root / FOLDER / SOURCES).exists()
 
 
 def test_the_wheel_runs_outside_the_checkout(built: Built, fresh: Environment, tmp_path: Path) -> None:

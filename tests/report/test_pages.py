@@ -6,12 +6,13 @@ import io
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
 from envcheck.checks import Scope
 from envcheck.events import Judged, ProbeFinished, ProbesPlanned, ProbeStarted, Progress
-from envcheck.report.answers.rule import rule_list, rule_page
+from envcheck.report.answers.rule import rule_list, rule_markdown, rule_page
 from envcheck.report.progress import ProgressLine, progress
 from envcheck.rules.api import Facts, Outcome, Rule, rule
 from envcheck.snapshot import ProbeRun, Snapshot
@@ -21,20 +22,50 @@ from tests.report.examples import healthy
 
 def example_rule(name: str, scope: Scope) -> Rule:
     def judge(_snapshot: Snapshot, _facts: Facts) -> Outcome | None:
-        """A title that says what the problem is.
-
-        What it checks
-            A thing.
-        """
+        """A title that says what the problem is."""
         return None
 
     judge.__name__ = name
     return rule(layer="driver", scope=scope)(judge)
 
 
-def test_a_rule_page_is_the_documentation() -> None:
-    found = example_rule("driver_too_old", "env")
-    assert rule_page(found) == "A title that says what the problem is.\n\nWhat it checks\n    A thing.\n"
+PAGE = """\
+# `a-problem`
+
+A title that says what the problem is.
+
+## What it checks
+
+A thing.
+
+    and how it is written
+
+## Sources
+
+- [A page, in short](https://example.org/)
+- [Another page, whose title is so long that its address has no room beside it](https://example.org/another-page)
+"""
+SHOWN = """\
+A title that says what the problem is.
+
+What it checks
+    A thing.
+
+        and how it is written
+
+Sources
+    A page, in short: https://example.org/
+    Another page, whose title is so long that its address has no room beside it:
+      https://example.org/another-page
+"""
+
+
+def test_a_rule_page_is_its_file_without_the_marks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("envcheck.rules.documentation.folder", {"docs/rules": tmp_path}.__getitem__)
+    (tmp_path / "a-problem.md").write_text(PAGE)
+    found = example_rule("a_problem", "env")
+    assert rule_page(found) == SHOWN
+    assert rule_markdown(found) == PAGE
 
 
 def test_the_rule_list_has_every_rule_once_by_scope() -> None:

@@ -45,7 +45,7 @@ def _measured() -> Report:
     return judged(msgspec.structs.replace(machine, measurements=figures))
 
 
-def _is_whole(table: BuildTable) -> bool:
+def is_whole(table: BuildTable) -> bool:
     return table.grid is not None and table.row_count == len(table.grid.rows)
 
 
@@ -68,7 +68,7 @@ def test_picture(name: str, tmp_path: Path) -> None:
     async def steps(app: EnvcheckApp, pilot: Pilot[Any]) -> None:
         await pilot.press(tab)
         if tab == "3":
-            await until(pilot, lambda: all(map(_is_whole, app.query(BuildTable))) and app.query(BuildTable), 60)
+            await until(pilot, lambda: all(map(is_whole, app.query(BuildTable))) and app.query(BuildTable), 60)
         for size in sizes:
             await pilot.resize_terminal(*SIZES[size])
             for look in ("dark", "light"):

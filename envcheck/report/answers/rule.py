@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import json
-import re
-import textwrap
 from collections.abc import Iterable
 
 from envcheck.rules.api import Rule
+from envcheck.rules.documentation import page_of
 from envcheck.text.wrap import clip, width
 
 _COLUMNS = 80
-_HEADING = re.compile(r"\n(?=\S)")
-"""Before a line that is not indented."""
 _SCOPES = {
     "node": "Node: GPU, driver, kernel, fabric",
     "container": "Container",
@@ -21,8 +18,8 @@ _SCOPES = {
 
 
 def rule_page(rule: Rule) -> str:
-    """The documentation of ``rule``, as its author wrote it."""
-    return rule.documentation.rstrip("\n") + "\n"
+    """The page of ``rule``, as a terminal shows it."""
+    return rule.documentation + "\n"
 
 
 def rule_place(name: str) -> str:
@@ -80,12 +77,5 @@ def rule_json(rules: Iterable[Rule], base: str | None) -> str:
 
 
 def rule_markdown(rule: Rule) -> str:
-    """The documentation of ``rule`` in Markdown, its sections as headings and its sources as links."""
-    title, _, below = rule_page(rule).partition("\n")
-    parts = [f"# `{rule.name}`", title]
-    for section in filter(None, (text.strip("\n") for text in _HEADING.split(below))):
-        heading, _, body = section.partition("\n")
-        if heading == "Sources":
-            body = "\n".join(f"- [{source.title}]({source.address})" for source in rule.sources)
-        parts += [f"## {heading}", textwrap.dedent(body).strip("\n")]
-    return "\n\n".join(parts) + "\n"
+    """The page of ``rule`` in Markdown."""
+    return page_of(rule.name)

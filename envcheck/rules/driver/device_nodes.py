@@ -45,27 +45,7 @@ def _failed_without_reason(_subject: Snapshot, facts: Facts) -> bool:
     yields_to=("gpu-hidden", "variable-stops-cuda"),
 )
 def device_node_missing(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
-    """A device node of the driver is missing.
-
-    What it checks
-        Checks, where the kernel module is loaded and CUDA does not start, that /dev/nvidiactl,
-        /dev/nvidia-uvm and a node for each GPU (/dev/nvidia0 …) exist. In a container without any GPU's
-        node, container-without-gpu reports it.
-
-    Why it matters
-        The libraries reach the module only through these files. Without /dev/nvidiactl the driver shows
-        no GPU; without /dev/nvidia-uvm cuInit fails with 999, while nvidia-smi works.
-
-    How to fix
-        On a host, `sudo nvidia-modprobe -u -c=0` loads the modules and makes the nodes; with
-        nvidia-modprobe installed, the first CUDA program does so itself. A container gets them when it
-        is started: by --gpus or CDI, or one by one with --device.
-
-    Sources
-        NVIDIA driver README, device files:
-            https://download.nvidia.com/XFree86/Linux-x86/340.76/README/faq.html
-        Tool that makes them: https://github.com/NVIDIA/nvidia-modprobe
-    """
+    """A device node of the driver is missing."""
     missing = _missing(facts)
     if not missing:
         return None
@@ -126,28 +106,7 @@ def _does_not_start(subject: Snapshot, facts: Facts) -> bool:
     explains=("gpu-init-failed", "no-gpu-visible"),
 )
 def device_node_wrong(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
-    """A device node of the driver leads elsewhere.
-
-    What it checks
-        Checks, where CUDA or a GPU does not start, that /dev/nvidiactl, /dev/nvidia-uvm and the GPUs'
-        nodes are character devices with the numbers under which the kernel module is reached: its
-        major number in /proc/devices, and 255, 0 and the GPU's number.
-
-    Why it matters
-        The number for nvidia-uvm is given anew each time the module is loaded. A node that was kept
-        from an earlier start, in a container or a file system that outlives a restart, then leads to
-        another driver or to none, and cuInit fails with 999 while nvidia-smi works. Some runtimes leave
-        an empty file in place of a device that was not there when a container was started.
-
-    How to fix
-        On a host, remove the node and have nvidia-modprobe make it anew. A container gets the right
-        ones when it is started again; where its configuration allows devices by number (LXC), the
-        number must be that of /proc/devices.
-
-    Sources
-        Tool that makes the nodes, with their numbers: https://github.com/NVIDIA/nvidia-modprobe
-        Numbers in /proc/devices: https://man7.org/linux/man-pages/man5/proc_devices.5.html
-    """
+    """A device node of the driver leads elsewhere."""
     foreign = foreign_nodes(facts)
     if not foreign:
         return None

@@ -65,25 +65,7 @@ def _on_other_drivers(facts: Facts) -> tuple[Gpu, ...]:
     explains=("container-without-gpu", "driver-too-old", "gpu-code-missing", "gpu-init-failed", "no-gpu-visible"),
 )
 def driver_not_loaded(snapshot: Snapshot, facts: Facts) -> Outcome | None:
-    """The NVIDIA kernel module is not loaded.
-
-    What it checks
-        Checks whether the kernel has loaded the nvidia module (/proc/modules, /proc/driver/nvidia) on a
-        system with an NVIDIA GPU and the driver libraries. WSL and Jetson have no such module: output
-        of nvidia-smi from inside WSL does not prove it missing.
-
-    Why it matters
-        The libraries reach the GPU only through the module. Without it, nvidia-smi cannot communicate
-        with the driver, and CUDA finds no device.
-
-    How to fix
-        Run `sudo modprobe nvidia`: it loads the module or says why it cannot. Separate rules cover the
-        usual reasons: no module for this kernel, a signature that Secure Boot rejects, a GPU held by
-        nouveau. A file in /etc/modprobe.d may also block it.
-
-    Sources
-        Driver Installation Guide: https://docs.nvidia.com/datacenter/tesla/driver-installation-guide/
-    """
+    """The NVIDIA kernel module is not loaded."""
     module = _module(facts)
     if module.loaded:
         words = ("Kernel module", module.version, "loaded", f"({module.flavour})" if module.flavour else None)
@@ -113,25 +95,7 @@ def driver_not_loaded(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     explains=("driver-not-loaded", "gpu-init-failed", "no-gpu-visible"),
 )
 def kernel_module_missing(snapshot: Snapshot, facts: Facts) -> Outcome | None:
-    """No NVIDIA kernel module is built for the running kernel.
-
-    What it checks
-        Checks, if the module is not loaded, whether the running kernel's folder in /lib/modules holds
-        one.
-
-    Why it matters
-        A kernel module fits one kernel only. After a kernel update it must be built again. DKMS and
-        akmods do this if the kernel headers are installed and the driver supports the kernel. Until
-        then the driver cannot start.
-
-    How to fix
-        Install the headers of the running kernel and build the module (`dkms autoinstall`, `akmods
-        --force`), or boot the kernel that it was built for. If the build fails, the driver is too old
-        for the kernel: use a newer driver or an older kernel.
-
-    Sources
-        Driver Installation Guide: https://docs.nvidia.com/datacenter/tesla/driver-installation-guide/
-    """
+    """No NVIDIA kernel module is built for the running kernel."""
     module, platform = _module(facts), snapshot.platform
     release = (platform.kernel_release if platform else None) or "the running kernel"
     if module.built:
@@ -160,23 +124,7 @@ def kernel_module_missing(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     explains=("driver-not-loaded", "gpu-init-failed", "no-gpu-visible"),
 )
 def nouveau_loaded(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
-    """The open-source driver nouveau or nova holds the GPU.
-
-    What it checks
-        Checks whether nouveau, or its successor nova, is loaded or bound to a GPU while NVIDIA's module
-        is not loaded. A display card on nouveau beside GPUs on NVIDIA's driver is a note.
-
-    Why it matters
-        A GPU has one kernel driver. While nouveau or nova holds it, NVIDIA's module cannot bind it, and
-        CUDA needs NVIDIA's module.
-
-    How to fix
-        Blacklist both in a file in /etc/modprobe.d, rebuild the initial ramdisk (which loads them), and
-        restart.
-
-    Sources
-        Driver Installation Guide: https://docs.nvidia.com/datacenter/tesla/driver-installation-guide/
-    """
+    """The open-source driver nouveau or nova holds the GPU."""
     kernel, taken = _kernel(facts), _on_other_drivers(facts)
     messages = kernel_messages("nouveau-loaded", facts.snapshot)
     known = all(gpu.kernel_driver is not None for gpu in facts.own_gpus) and bool(facts.own_gpus)
@@ -221,26 +169,7 @@ def _may_be_blocked(subject: Snapshot, facts: Facts) -> bool:
     explains=("driver-not-loaded", "gpu-init-failed", "no-gpu-visible"),
 )
 def secure_boot_blocks_module(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
-    """Secure Boot blocks the NVIDIA kernel module.
-
-    What it checks
-        Checks whether Secure Boot is on while a module built for the running kernel is not loaded, and
-        whether the kernel log shows a rejected signature. Without such a line (reading the log often
-        needs root), the cause is only probable.
-
-    Why it matters
-        With Secure Boot, the kernel loads only modules signed with a key that the firmware trusts. A
-        module built on this machine is signed with a key of this machine, which must be enrolled first.
-
-    How to fix
-        Enroll the key (`mokutil --import`, then confirm it on the console at the next boot), use the
-        distribution's signed modules, or switch Secure Boot off. While the key is not trusted, `sudo
-        modprobe nvidia` says "Key was rejected by service".
-
-    Sources
-        Kernel module signing: https://docs.kernel.org/admin-guide/module-signing.html
-        Driver Installation Guide: https://docs.nvidia.com/datacenter/tesla/driver-installation-guide/
-    """
+    """Secure Boot blocks the NVIDIA kernel module."""
     kernel, module = _kernel(facts), _module(facts)
     messages = kernel_messages("secure-boot-blocks-module", facts.snapshot)
     if not kernel.secure_boot:

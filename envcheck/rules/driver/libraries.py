@@ -43,26 +43,7 @@ def _install(facts: Facts) -> tuple[Fix, ...]:
     explains=("driver-too-old", "gpu-code-missing", "gpu-init-failed", "no-gpu-visible"),
 )
 def driver_not_installed(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
-    """The NVIDIA driver is not installed.
-
-    What it checks
-        Checks whether the loader finds the driver libraries (libcuda.so.1, libnvidia-ml.so.1) on a
-        system with an NVIDIA GPU. A toolkit's stub does not count. In a container they come from the
-        host: see container-without-gpu.
-
-    Why it matters
-        Every CUDA program loads libcuda from the driver. CUDA toolkits and framework wheels do not
-        contain it.
-
-    How to fix
-        Install the driver from the distribution or from NVIDIA's repository, and restart. Where its
-        kernel module is loaded, install the libraries of exactly that release: others do not match it.
-        Inside WSL, install it in Windows and nothing in Linux.
-
-    Sources
-        Driver Installation Guide: https://docs.nvidia.com/datacenter/tesla/driver-installation-guide/
-        CUDA on WSL: https://docs.nvidia.com/cuda/wsl-user-guide/
-    """
+    """The NVIDIA driver is not installed."""
     driver = driver_of(facts)
     if driver.installed or cuda_answers(facts):
         return passed("Driver libraries are installed", evidence_of("driver libraries", driver, "installed"))
@@ -135,26 +116,7 @@ def _compat_is_refused_in_text(facts: Facts) -> bool:
     explains=("driver-too-old", "gpu-init-failed", "no-gpu-visible"),
 )
 def driver_library_mismatch(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
-    """Kernel module and driver library versions do not match.
-
-    What it checks
-        Checks whether NVML answers "driver/library version mismatch" (18) or cuInit answers 803. If
-        neither was called, compares the versions of the libraries on disk with the kernel module's.
-
-    Why it matters
-        Libraries and module must have exactly the same version. They drift apart when a package update
-        replaces the libraries while the old module stays loaded, or when a container image carries its
-        own driver libraries.
-
-    How to fix
-        After an update, restart (or unload and load the nvidia modules). In a container, remove the
-        driver libraries from the image: they come from the host. To prevent it on a server, exclude the
-        driver packages from unattended updates.
-
-    Sources
-        NVML return codes: https://docs.nvidia.com/deploy/nvml-api/
-        CUDA driver API, CUresult: https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TYPES.html
-    """
+    """Kernel module and driver library versions do not match."""
     failed = results_naming("driver-library-mismatch", answers(facts))
     module, libraries, releases = module_version(facts), _library_versions(facts), _versions(facts)
     if not failed and (nvml_answers(facts) or cuda_answers(facts)):
@@ -205,24 +167,7 @@ def _mismatch(facts: Facts) -> str:
     remedy=fixes.DROP_COMPAT_LIBRARY,
 )
 def forward_compat_unsupported(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
-    """The GPU does not support the forward-compatibility libcuda that was loaded.
-
-    What it checks
-        Checks whether cuInit answers 804 with the libcuda that a program would load.
-
-    Why it matters
-        CUDA images and the cuda-compat packages contain a newer libcuda than the driver's. It works
-        only on data-center GPUs, a few workstation cards and Jetson boards. On any other GPU, CUDA does
-        not start.
-
-    How to fix
-        Remove the folder named compat from the loader path (LD_LIBRARY_PATH, /etc/ld.so.conf.d), use an
-        image for a CUDA version that the driver supports, or update the driver.
-
-    Sources
-        Forward compatibility:
-            https://docs.nvidia.com/deploy/cuda-compatibility/forward-compatibility.html
-    """
+    """The GPU does not support the forward-compatibility libcuda that was loaded."""
     failed = results_naming("forward-compat-unsupported", answers(facts))
     if not failed:
         return None

@@ -128,28 +128,7 @@ def _is_chosen_by_variable(bad: _Unusable) -> bool:
     remedy=(Fix(text="Install the driver's libraries again; in a container, let its runtime mount those of the host"),),
 )
 def driver_library_unusable(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
-    """The driver library that programs load is unusable.
-
-    What it checks
-        Checks that the loader finds usable files for libcuda.so.1, libnvidia-ml.so.1 and the libraries
-        that libcuda opens (libnvidia-ptxjitcompiler, libnvidia-nvvm): not empty, truncated, a text, a
-        folder, or a toolkit's link-time stub. The loader takes the first file of that name (LD_PRELOAD,
-        LD_LIBRARY_PATH, its cache, the system folders) and looks no further, even if it cannot be
-        loaded. With --scope env: only files that LD_PRELOAD or LD_LIBRARY_PATH selects.
-
-    Why it matters
-        Without libcuda no program can use a GPU. Without libnvidia-ml, CUDA may start, but nvidia-smi,
-        NCCL, JAX and PyTorch's memory and utilization queries fail. The GPU and its driver are healthy.
-
-    How to fix
-        Remove the file's folder from LD_LIBRARY_PATH, or from the file in /etc/ld.so.conf.d that lists
-        it (then run ldconfig). If it is the driver's own file, reinstall the driver libraries. In a
-        container they come from the host.
-
-    Sources
-        Linux manual, the dynamic loader: https://man7.org/linux/man-pages/man8/ld.so.8.html
-        CUDA driver API, CUresult: https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TYPES.html
-    """
+    """The driver library that programs load is unusable."""
     found = _unusable_libraries(facts)
     if not found:
         return None
@@ -237,24 +216,7 @@ def mismatched_by_variable(_snapshot: Snapshot, facts: Facts) -> bool:
     arises=lambda _snapshot, facts: nvml_answers(facts) or cuda_answers(facts),
 )
 def driver_compiler_mismatch(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
-    """The driver's compiler library has a different version than the driver.
-
-    What it checks
-        Checks that the libnvidia-ptxjitcompiler.so.1 and libnvidia-nvvm.so.4 that the loader finds have
-        the kernel module's version.
-
-    Why it matters
-        libcuda opens them by name to compile PTX for the GPU, with the same search as any library.
-        NVIDIA supports only driver libraries of one version. Programs with code built for this GPU are
-        not affected.
-
-    How to fix
-        Remove the folder with the other version from LD_LIBRARY_PATH or from the loader cache.
-
-    Sources
-        Linux manual, the dynamic loader: https://man7.org/linux/man-pages/man8/ld.so.8.html
-        CUDA compatibility: https://docs.nvidia.com/deploy/cuda-compatibility/
-    """
+    """The driver's compiler library has a different version than the driver."""
     found = mismatched(facts)
     if found is None or found[1] not in _FOR_CODE:
         return None

@@ -52,26 +52,7 @@ def _fixes(facts: Facts) -> tuple[Fix, ...]:
     remedy=_fixes,
 )
 def gpu_init_failed(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
-    """The driver cannot initialize CUDA.
-
-    What it checks
-        Checks what cuInit answers, called without a context through the libcuda that a program would
-        load, and whether the driver lists every GPU that is bound to it, and CUDA every GPU that NVML
-        lists. GPUs that a container, a scheduler, a permission or a variable withholds do not count. A
-        working nvidia-smi does not prove it: NVML answers while cuInit fails with 802, 803, 804 or 999.
-
-    Why it matters
-        Every CUDA program starts with cuInit. If it fails, no framework can use any GPU.
-
-    How to fix
-        Most answers have a separate rule, which is then named as the cause. For the others, read the
-        kernel log (`sudo dmesg | grep -i nvrm`), load the nvidia_uvm module (`sudo nvidia-modprobe
-        -u`), check the permissions of the device nodes, or restart the machine.
-
-    Sources
-        CUDA driver API, CUresult: https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TYPES.html
-        NVML return codes: https://docs.nvidia.com/deploy/nvml-api/
-    """
+    """The driver cannot initialize CUDA."""
     driver, failed = driver_of(facts), failed_start(facts)
     if failed is not None:
         return _start_failed(failed, facts)

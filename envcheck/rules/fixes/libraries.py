@@ -27,6 +27,11 @@ from envcheck.rules.fixes.releases import same_version
 from envcheck.snapshot import Framework, Load, frameworks_in
 from envcheck.versions import CudaVersion
 
+SYSTEM_LIBRARY = Fix(
+    text="Install the system's package that holds the library (apt-file search NAME, dnf provides '*/NAME')"
+)
+"""For a missing library that is none of CUDA's."""
+
 # Which requirement installs a missing CUDA library.
 
 PLAIN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,80}")

@@ -72,34 +72,7 @@ def _gpu_is_expected(subject: FrameworkSubject, facts: Facts) -> bool:
     explains=("extension-built-for-other-torch", "cuda-library-missing", "cuda-major-mismatch", "library-not-found"),
 )
 def cpu_only_build(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
-    """A framework was installed as a build for the CPU only.
-
-    What it checks
-        Checks that on a system with an NVIDIA GPU the framework is built for CUDA, not for the CPU or
-        ROCm (by torch/version.py, TensorFlow's build_info.py, the +cpu in a version, the build of a
-        conda package), that JAX has a CUDA plug-in, and ONNX Runtime a CUDA provider. Pasted text
-        without GPUs is treated the same if it shows that CUDA is wanted (a driver, CUDA libraries among
-        the packages, an error about CUDA). Without any GPU, a CPU build is a note. A CPU build of
-        PyTorch is a failure, and so is one of another framework if it is the only one. Next to a
-        framework that is built for CUDA it is a warning; for ONNX Runtime, which many packages
-        require for the CPU on purpose, a note.
-
-    Why it matters
-        Such a build never uses the GPU and usually does not complain: it computes on the CPU. Causes
-        are an index without CUDA builds, a resolver's choice, or another platform's default.
-
-    How to fix
-        Install the CUDA build over it: PyTorch from its own index, for a CUDA version that the driver
-        runs (uv chooses the index with --torch-backend); onnxruntime-gpu after removing onnxruntime;
-        jax[cuda13]; tensorflow[and-cuda]. A CUDA toolkit on the machine changes nothing.
-
-    Sources
-        PyTorch, Start Locally: https://pytorch.org/get-started/locally/
-        Using uv with PyTorch: https://docs.astral.sh/uv/guides/integration/pytorch/
-        JAX, Installation: https://docs.jax.dev/en/latest/installation.html
-        TensorFlow, Install with pip: https://www.tensorflow.org/install/pip
-        ONNX Runtime, Install: https://onnxruntime.ai/docs/install/
-    """
+    """A framework was installed as a build for the CPU only."""
     framework = subject.framework
     build = tuple(
         evidence_of(f"{framework.name}: {field}", framework, field)
@@ -190,28 +163,7 @@ def _cuda_build_on_gpus(subject: FrameworkSubject, facts: Facts) -> bool:
     remedy=install_other_release,
 )
 def gpu_code_missing(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
-    """A framework's build has no code for the GPU.
-
-    What it checks
-        Checks that the build has code for every GPU that programs can reach, by the list inside its
-        library, the GPU code in its binaries, or else the known release; where its code is not known,
-        by the compute capabilities that the release's documents name. Native code runs on its own
-        compute capability and on higher minor versions of the same major one; PTX runs on anything
-        newer, after the driver has compiled it. For extensions, and for frameworks that compile most
-        of their code at run time (JAX, CuPy), it is a warning.
-
-    Why it matters
-        Without code for the GPU the first operation fails with "no kernel image is available for
-        execution on the device", although the framework says that CUDA is available.
-
-    How to fix
-        Install a build with code for the GPU: a newer release or CUDA version for a new GPU, an
-        older one for a GPU whose generation was dropped. A newer driver does not help.
-
-    Sources
-        PyTorch, CUDA support matrix: https://github.com/pytorch/pytorch/blob/main/RELEASE.md
-        GPU compatibility: https://docs.nvidia.com/cuda/cuda-c-programming-guide/#binary-compatibility
-    """
+    """A framework's build has no code for the GPU."""
     framework = subject.framework
     code, known = code_targets(framework), _with_capability(facts)
     if framework.gpu_code is None:

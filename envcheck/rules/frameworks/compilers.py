@@ -51,26 +51,7 @@ def _assemblers(framework: Framework) -> dict[str, CudaVersion]:
 
 @rule(layer="framework", per="framework", explains=("framework-cannot-use-gpu",), remedy=OTHER_COMPILER)
 def jit_compiler_too_old(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
-    """A run-time compiler does not support the GPU.
-
-    What it checks
-        Checks that a ptxas of Triton supports the compute capability of the GPUs. Errors of NVRTC and
-        other copies of ptxas about unknown GPUs and PTX are read from error lines.
-
-    Why it matters
-        Triton, `torch.compile`, XLA and CuPy compile while the program runs. A compiler that is older
-        than the GPU stops with "Value 'sm_…' is not defined for option 'gpu-name'", "invalid value
-        for --gpu-architecture" or "Unsupported .version".
-
-    How to fix
-        Install the newer release of the framework that brings a newer compiler. For Triton another
-        ptxas can be named in TRITON_PTXAS_PATH; for XLA the first one on PATH counts.
-
-    Sources
-        PTX ISA, release notes and targets:
-            https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#release-notes
-        Triton, releases: https://github.com/triton-lang/triton/releases
-    """
+    """A run-time compiler does not support the GPU."""
     framework = subject.framework
     own = _assemblers(framework)
     if not _is_triton(subject) or not own or facts.variable(_PATH):
@@ -109,35 +90,7 @@ def _does_not_know(framework: Framework, fit: Fit, gpu: str, facts: Facts) -> Ou
 
 @rule(layer="framework", per="framework", explains=("framework-cannot-use-gpu",), remedy=OTHER_COMPILER)
 def jit_compiler_missing(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
-    """A run-time compiler is missing.
-
-    What it checks
-        Checks that Triton has a ptxas, or finds one by TRITON_PTXAS_PATH or in a toolkit, and that it
-        can compile the C code that launches a kernel: with the compiler in CC, or gcc or clang on
-        PATH, and the headers of the environment's Python. Also checks that the wheels with ptxas and
-        libdevice are there if JAX or TensorFlow got CUDA by an extra, and no toolkit has them. Errors
-        of XLA, Numba and others about a missing ptxas, libdevice or libNVVM are read from error
-        lines.
-
-    Why it matters
-        Triton and `torch.compile` stop with "Cannot find ptxas", "Failed to find C compiler" or
-        "Python.h: No such file or directory", as slim images have neither; XLA with "libdevice not
-        found" or "No PTX compilation provider is available".
-
-    How to fix
-        Install Triton's own wheel; gcc and Python's headers (python3-dev) by the distribution's
-        package manager (a note where Triton came with PyTorch, of which only `torch.compile` needs
-        them); for JAX and TensorFlow the wheel nvidia-cuda-nvcc, or a toolkit
-        that `XLA_FLAGS=--xla_gpu_cuda_data_dir=…` names; for Numba the extra of numba-cuda.
-
-    Sources
-        Triton, how it compiles in C:
-            https://github.com/triton-lang/triton/blob/main/python/triton/runtime/build.py
-        XLA, what it compiles with (assemble_compilation_provider.cc):
-            https://github.com/openxla/xla/tree/main/xla/stream_executor/cuda
-        XLA, flags: https://openxla.org/xla/flags_guidance
-        Numba for CUDA, installation: https://nvidia.github.io/numba-cuda/user/installation.html
-    """
+    """A run-time compiler is missing."""
     framework = subject.framework
     if facts.matrix.has_trait(framework.name, "compiles-with-xla"):
         return _without_xlas_compilers(subject, facts)

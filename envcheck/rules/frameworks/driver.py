@@ -99,26 +99,7 @@ def _doubt(facts: Facts) -> Outcome | None:
     remedy=_fixes,
 )
 def driver_too_old(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
-    """The driver is too old for the CUDA version that a framework was built with.
-
-    What it checks
-        Checks that the driver is at least the minimum that NVIDIA states for the framework's CUDA
-        version; except for very old versions, that is the minimum of the CUDA major version. If the
-        build has only PTX for a GPU, the driver must also be as new as the toolkit that wrote it. An
-        installed CUDA toolkit does not matter: wheels contain their own libraries.
-
-    Why it matters
-        The framework's CUDA runtime does not start on an older driver, and the framework finds no GPU.
-
-    How to fix
-        Install the framework's build for a CUDA version that the driver runs (no root needed), or
-        update the driver. In a container the driver is the host's. On data-centre GPUs a
-        cuda-compat package can stand in for a newer driver.
-
-    Sources
-        CUDA Compatibility: https://docs.nvidia.com/deploy/cuda-compatibility/
-        CUDA Toolkit release notes: https://docs.nvidia.com/cuda/cuda-toolkit-release-notes/
-    """
+    """The driver is too old for the CUDA version that a framework was built with."""
     framework, driver = subject.framework, driver_of(facts)
     cuda, number = CudaVersion.parse(framework.cuda), release(facts)
     if cuda is None or number is None:
@@ -253,24 +234,7 @@ def _fit(subject: FrameworkSubject, number: DriverRelease, cuda: CudaVersion, fa
     yields_to=("driver-too-old",),
 )
 def driver_older_than_toolkit(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
-    """The driver is older than a framework's CUDA version but runs it.
-
-    What it checks
-        Checks that the driver supports the framework's CUDA minor version. It is a note, not a fault.
-
-    Why it matters
-        Minor-version compatibility makes such a pair work, with limits: the older driver cannot
-        compile PTX of the newer toolkit (code that is generated at run time, GPUs without native code
-        in the build), features that need the newer driver fail, and XLA compiles more slowly.
-
-    How to fix
-        Nothing needs to be done. To remove the limits, update the driver, or install a build for a
-        CUDA version that the driver supports.
-
-    Sources
-        Minor-version compatibility:
-            https://docs.nvidia.com/deploy/cuda-compatibility/minor-version-compatibility.html
-    """
+    """The driver is older than a framework's CUDA version but runs it."""
     framework, number = subject.framework, release(facts)
     cuda = CudaVersion.parse(framework.cuda)
     if cuda is None or number is None or supports_natively(facts, cuda) is not False:

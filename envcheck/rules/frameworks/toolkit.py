@@ -9,7 +9,7 @@ from envcheck.compat.relations.driver_cuda import minor_compatible
 from envcheck.compat.relations.gpu_code import code_runs_on
 from envcheck.compat.relations.gpu_cuda import cuda_targets
 from envcheck.compat.relations.torch import torch_row
-from envcheck.rules.api import Facts, Outcome, evidence_of, never, rule
+from envcheck.rules.api import Facts, Outcome, evidence_of, rule
 from envcheck.rules.facts.frameworks import framework_named, full_name
 from envcheck.rules.facts.machine import gpu_title
 from envcheck.rules.fixes.fits import incompatible
@@ -69,23 +69,7 @@ def _compiler_was_asked(_snapshot: Snapshot, facts: Facts) -> bool:
 
 @rule(layer="framework", arises=_compiler_was_asked, remedy=_other_toolkit)
 def toolkit_lacks_gpu(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
-    """The CUDA toolkit cannot compile for the GPU.
-
-    What it checks
-        Checks that the nvcc that builds use (of CUDA_HOME, else PATH) supports the GPUs, if a package
-        is installed that compiles on this machine, or a text has the compiler's own list of targets.
-
-    Why it matters
-        A build for the GPU stops with "nvcc fatal: Unsupported gpu architecture". Nothing else in the
-        environment is affected: wheels do not use the toolkit.
-
-    How to fix
-        Install a toolkit that supports the GPU, and set CUDA_HOME to it.
-
-    Sources
-        nvcc, GPU feature list:
-            https://docs.nvidia.com/cuda/cuda-compiler-driver-nvcc/index.html#gpu-feature-list
-    """
+    """The CUDA toolkit cannot compile for the GPU."""
     toolkit = _chosen(facts)
     version = CudaVersion.parse(toolkit.version) if toolkit else None
     if toolkit is None:
@@ -126,23 +110,7 @@ def _compiles_for(targets: tuple[str, ...], capability: ComputeCapability) -> bo
 
 @rule(layer="framework", per="environment", arises=_compiles, remedy=_other_toolkit)
 def toolkit_missing(environment: Environment, facts: Facts) -> Outcome | None:
-    """An installed package compiles CUDA code, but there is no CUDA toolkit.
-
-    What it checks
-        Checks that there is an nvcc if a package is installed that compiles CUDA code on the machine
-        that runs it (such as DeepSpeed).
-
-    Why it matters
-        Such packages work as long as nothing has to be compiled; otherwise they stop with "CUDA_HOME
-        environment variable is not set". Wheels and PyTorch itself need no toolkit. This is a note.
-
-    How to fix
-        Install the toolkit for PyTorch's CUDA version, and set CUDA_HOME to it.
-
-    Sources
-        PyTorch, building extensions: https://docs.pytorch.org/docs/stable/cpp_extension.html
-        DeepSpeed, installation: https://www.deepspeed.ai/tutorials/advanced-install/
-    """
+    """An installed package compiles CUDA code, but there is no CUDA toolkit."""
     toolkits = facts.snapshot.toolkits
     if toolkits is None or not toolkits.complete or any(each.nvcc for each in toolkits.items):
         return None
@@ -174,26 +142,7 @@ def _tells_its_compiler(extension: Framework) -> bool:
     explains=("cuda-major-mismatch", "extension-built-for-other-torch", "gpu-code-missing"),
 )
 def toolkit_differs_from_build(environment: Environment, facts: Facts) -> Outcome | None:
-    """The CUDA toolkit and PyTorch have different CUDA major versions.
-
-    What it checks
-        Checks that the nvcc that builds use (of CUDA_HOME, else PATH) has the CUDA major version of
-        PyTorch, if a package is installed that compiles on this machine. In text, also that the nvcc
-        with which Detectron2 or MMCV say that they were compiled had it (of old releases, the same
-        minor version too).
-
-    Why it matters
-        PyTorch refuses to build extensions with another major version: "The detected CUDA
-        version mismatches the version that was used to compile PyTorch".
-
-    How to fix
-        Install the toolkit for PyTorch's CUDA major version next to the other one, and set CUDA_HOME
-        to it. Or install a PyTorch for the toolkit, or a prebuilt wheel of the extension.
-
-    Sources
-        PyTorch, building extensions: https://docs.pytorch.org/docs/stable/cpp_extension.html
-        DeepSpeed, installation: https://www.deepspeed.ai/tutorials/advanced-install/
-    """
+    """The CUDA toolkit and PyTorch have different CUDA major versions."""
     toolkit = _chosen(facts)
     torch = framework_named("torch", environment)
     told = _compiled_with_another(torch, environment, facts) if torch else None
@@ -274,65 +223,3 @@ def _compiling_packages(environment: Environment, facts: Facts) -> Evidence:
     return Evidence(
         what="compiles on this machine", value=", ".join(_compiling(environment, facts)), source="wheel metadata"
     )
-
-
-_SUPPORTED_COMPILER = (
-    Fix(text="Install a C++ compiler that this CUDA release supports, and name it: NVCC_CCBIN=/usr/bin/g++-12"),
-    Fix(text="Or compile with a newer CUDA toolkit, or install a wheel that is already compiled"),
-)
-
-
-@rule(layer="framework", arises=never, remedy=_SUPPORTED_COMPILER)
-def host_compiler_unsupported() -> None:
-    """No C++ compiler that the CUDA toolkit supports.
-
-    What it checks
-        Reads error lines of nvcc and of builds: "unsupported GNU version", "unsupported Microsoft
-        Visual Studio version", "greater than the maximum required version by CUDA", "Cannot find
-        compiler 'cl.exe' in PATH".
-
-    Why it matters
-        nvcc passes the code for the CPU to a C++ compiler, and each CUDA release supports certain
-        versions of it only. Systems often bring a newer one, so that compiling an extension stops.
-
-    How to fix
-        Install an older compiler beside the present one (gcc-12, g++-12; with conda gxx_linux-64) and
-        name it in NVCC_CCBIN, CC and CXX. On Windows, install the Build Tools for Visual Studio and
-        compile in their command prompt. A newer CUDA toolkit supports newer compilers. The option
-        -allow-unsupported-compiler only silences the check.
-
-    Sources
-        CUDA installation guide for Linux, host compilers:
-            https://docs.nvidia.com/cuda/cuda-installation-guide-linux/
-        PyTorch, what it demands of compilers:
-            https://github.com/pytorch/pytorch/blob/main/torch/utils/cpp_extension.py
-    """
-
-
-_NEWER_TOOLKIT = (
-    Fix(text="See which toolkit the build takes", command=("nvcc", "--version")),
-    Fix(text="Install a toolkit of the CUDA release that PyTorch was built with, and let CUDA_HOME and PATH name it"),
-    Fix(text="Or install a wheel that is already compiled for your PyTorch, Python and CUDA"),
-)
-
-
-@rule(layer="framework", arises=never, remedy=_NEWER_TOOLKIT)
-def toolkit_too_old() -> None:
-    """The CUDA toolkit is older than a build demands.
-
-    What it checks
-        Reads error lines of builds: "FlashAttention is only supported on CUDA … and above", "requires
-        CUDA … or newer", and what CMake says of a CUDA that is too old.
-
-    Why it matters
-        The build takes the nvcc that it finds first, often an old one of the distribution
-        (nvidia-cuda-toolkit), whatever CUDA the framework itself brings.
-
-    How to fix
-        Install a newer CUDA toolkit beside the present one, point CUDA_HOME and PATH to it, and build
-        again. Remove the distribution's package if nothing needs it.
-
-    Sources
-        FlashAttention, setup.py: https://github.com/Dao-AILab/flash-attention/blob/main/setup.py
-        CUDA installation guide for Linux: https://docs.nvidia.com/cuda/cuda-installation-guide-linux/
-    """

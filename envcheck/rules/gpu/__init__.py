@@ -1,1 +1,0 @@
-"""Rules about GPUs and their links."""

@@ -24,24 +24,7 @@ _NEGLIGIBLE = 1.0
 
 @rule(layer="gpu", scope="node", per="gpu", needs=("gpu.throttle.reasons",), arises=is_listed, remedy=(SUPPLY,))
 def power_throttled(gpu: Gpu, _facts: Facts) -> Outcome | None:
-    """The power supply or a lowered power limit throttles a GPU.
-
-    What it checks
-        Checks whether the power brake is active (the machine's power supply tells the GPU to slow
-        down), whether the power limit is below the GPU's default, and whether the cap is active far
-        below the limit. Running at the default limit under load is normal and passes.
-
-    Why it matters
-        The power brake halves the clocks or worse. A lowered limit slows down every power-hungry
-        kernel, matrix products above all.
-
-    How to fix
-        Power brake: check the power supplies, their redundancy mode and the cables. Power limit:
-        restore the default with `nvidia-smi -pl WATTS`, unless it was lowered on purpose.
-
-    Sources
-        Clocks event reasons: https://docs.nvidia.com/deploy/nvml-api/group__nvmlClocksEventReasons.html
-    """
+    """The power supply or a lowered power limit throttles a GPU."""
     throttle, power = gpu.throttle or Throttle(), gpu.power or Power()
     reasons = throttle.reasons or ()
     lowered = bool(power.limit and power.limit_default and is_lowered(power.limit, power.limit_default))
@@ -90,25 +73,7 @@ def power_throttled(gpu: Gpu, _facts: Facts) -> Outcome | None:
     remedy=(COOLING,),
 )
 def thermal_throttled(gpu: Gpu, facts: Facts) -> Outcome | None:
-    """Heat throttles a GPU.
-
-    What it checks
-        Checks whether a thermal slowdown, by hardware or driver, is active. An earlier one since the
-        driver was loaded is a note. If the throttle reasons are unknown, compares the temperature with
-        the GPU's maximum operating temperature.
-
-    Why it matters
-        A hot GPU runs slower than its neighbours, and a multi-GPU job waits for the slowest. The
-        hardware slowdown halves the clocks or worse.
-
-    How to fix
-        Check the fans, air flow, dust and room temperature. A passively cooled card needs the chassis
-        fans. On a liquid-cooled machine, check the loop.
-
-    Sources
-        Clocks event reasons: https://docs.nvidia.com/deploy/nvml-api/group__nvmlClocksEventReasons.html
-        Temperature thresholds: https://docs.nvidia.com/deploy/nvml-api/group__nvmlDeviceEnumvs.html
-    """
+    """Heat throttles a GPU."""
     throttle, temperature = gpu.throttle or Throttle(), gpu.temperature or Temperature()
     if throttle.reasons is None:
         found, need = _by_temperature(gpu, temperature), "gpu.throttle.reasons"
@@ -169,23 +134,7 @@ _DAEMON = Fix(
 
 @rule(layer="driver", scope="node", per="gpu", needs=("gpu.persistence_mode",), arises=is_listed, remedy=(_DAEMON,))
 def persistence_mode_off(gpu: Gpu, facts: Facts) -> Outcome | None:
-    """Persistence mode is off.
-
-    What it checks
-        Checks whether the driver keeps the GPU initialized while no program uses it. This is a note:
-        everything works without it.
-
-    Why it matters
-        Without it, the driver initializes the GPU again for each first program, which takes one to
-        three seconds per GPU. Clock and power settings are lost in between.
-
-    How to fix
-        On a server, run nvidia-persistenced (part of the driver). On a desktop whose display uses the
-        GPU, it makes no difference.
-
-    Sources
-        Driver Persistence: https://docs.nvidia.com/deploy/driver-persistence/
-    """
+    """Persistence mode is off."""
     evidence = evidence_of("persistence mode", gpu, "persistence_mode")
     if gpu.persistence_mode:
         return passed("Persistence mode is on", evidence, decided_by="driver-answered")

@@ -46,26 +46,7 @@ def _answers_now(message: KernelMessage, facts: Facts) -> bool:
     ),
 )
 def gpu_lost(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
-    """A GPU fell off the bus.
-
-    What it checks
-        Checks whether NVML answers "GPU is lost", or the kernel log holds Xid 79 ("GPU has fallen off
-        the bus"). A GPU that was lost since boot and answers again is a warning. A GPU that is merely
-        absent is not reported.
-
-    Why it matters
-        The driver cannot reach the GPU over PCI Express, and what ran on it has failed. Common causes
-        are power, heat, the slot or riser, or a defective card.
-
-    How to fix
-        Drain the machine and restart it. If the GPU does not return, power the machine off and on. If
-        it happens again, check power, seating and temperature, update firmware and driver, and try
-        another slot before you replace the card.
-
-    Sources
-        Xid errors: https://docs.nvidia.com/deploy/xid-errors/
-        NVML return codes: https://docs.nvidia.com/deploy/nvml-api/
-    """
+    """A GPU fell off the bus."""
     lost = tuple((gpu, error) for gpu in facts.gpus for error in results_naming("gpu-lost", gpu.errors))
     calls = results_naming("gpu-lost", answers(facts))
     messages = kernel_messages("gpu-lost", facts.snapshot)
@@ -103,24 +84,7 @@ def _place(message: KernelMessage, facts: Facts) -> str:
     explains=("gpu-error-logged", "gpu-init-failed", "gpu-needs-reset", "no-gpu-visible"),
 )
 def gpu_firmware_timeout(snapshot: Snapshot, facts: Facts) -> Outcome | None:
-    """The GPU firmware (GSP) stopped answering.
-
-    What it checks
-        Checks the kernel log for Xid 119 (the GPU System Processor did not answer in time) and Xid 120
-        (GSP error). If the GPU answers again, this is a warning.
-
-    Why it matters
-        The GSP manages the GPU. When it hangs, calls to the GPU hang too, including nvidia-smi and
-        NVML, until the GPU is reset.
-
-    How to fix
-        Drain and restart the machine (a GPU reset is often not enough). Then update the driver: later
-        releases of the same branch fix many causes. If it happens again on one GPU only, have that GPU
-        tested.
-
-    Sources
-        Xid errors: https://docs.nvidia.com/deploy/xid-errors/
-    """
+    """The GPU firmware (GSP) stopped answering."""
     log = snapshot.kernel.log if snapshot.kernel else None
     messages = kernel_messages("gpu-firmware-timeout", snapshot)
     if log is not None and not log.readable and not messages:
@@ -170,26 +134,7 @@ _RESTART_IMEX = Fix(
     explains=("gpu-init-failed", "no-gpu-visible"),
 )
 def gpu_needs_reset(gpu: Gpu, facts: Facts) -> Outcome | None:
-    """A GPU needs a reset, or its machine a restart.
-
-    What it checks
-        Checks the recovery action that NVML reports for the GPU, and whether NVML answers "reset
-        required".
-
-    Why it matters
-        After a fault, the driver reports what recovers the GPU: a reset, a restart, or draining it
-        first. Until then, new work on it fails or hangs.
-
-    How to fix
-        Follow the driver's advice. Reset: stop what uses the GPU, then run `nvidia-smi --gpu-reset -i
-        ID` (GPUs that share NVLinks together). Drain: let running work end, start nothing new, then
-        reset. Restart: drain the machine and restart it.
-
-    Sources
-        GPU memory error management, recovery action flag:
-          https://docs.nvidia.com/deploy/a100-gpu-mem-error-mgmt/error-recovery-and-response-flags.html
-        Xid errors, 154: https://docs.nvidia.com/deploy/xid-errors/
-    """
+    """A GPU needs a reset, or its machine a restart."""
     required = results_naming("gpu-needs-reset", gpu.errors)
     advice = gpu.recovery_action
     if not required and advice == "none":

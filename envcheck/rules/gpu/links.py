@@ -24,25 +24,7 @@ _RESEAT = (Fix(text="Reseat the card, its riser or cable", who="cluster-admin", 
     remedy=_RESEAT,
 )
 def pcie_link_degraded(gpu: Gpu, facts: Facts) -> Outcome | None:
-    """A GPU's PCI Express link has fewer lanes than possible.
-
-    What it checks
-        Checks whether the link is narrower than GPU and slot allow. Half the lanes are only a note on
-        desktop, workstation and laptop GPUs, since many boards are wired that way. A slot of an older
-        generation than the GPU is also a note. The current generation is not judged: it drops while the
-        GPU is idle.
-
-    Why it matters
-        Copies between host and GPU, and between GPUs without NVLink, take proportionally longer. A link
-        that trained with fewer lanes often has a bad contact.
-
-    How to fix
-        Power the machine off, reseat the card (and its riser or cable), and check the slot settings in
-        the firmware. Swap cards to tell a bad slot from a bad card.
-
-    Sources
-        NVML, PCIe link width: https://docs.nvidia.com/deploy/nvml-api/group__nvmlDeviceQueries.html
-    """
+    """A GPU's PCI Express link has fewer lanes than possible."""
     pcie = gpu.pcie or Pcie()
     evidence = (evidence_of("lanes", pcie, "width"), evidence_of("lanes possible", pcie, "width_max"))
     if pcie.width and pcie.width_max and pcie.width < pcie.width_max:
@@ -93,25 +75,7 @@ def _uses_nvlink(gpu: Gpu, facts: Facts) -> bool:
     remedy=lambda _facts: (driver.reset(None),),
 )
 def nvlink_down(gpu: Gpu, facts: Facts) -> Outcome | None:
-    """An NVLink is down.
-
-    What it checks
-        Checks for inactive links on a GPU connected to an NVSwitch, and for links that are active on
-        other GPUs of the same model in this machine. A PCIe card without an active link has no bridge,
-        and a bridge may use only some of a card's links: neither is a fault.
-
-    Why it matters
-        Traffic between the GPUs slows down or goes through the host. Collective operations run at the
-        speed of the slowest GPU.
-
-    How to fix
-        Reset the GPUs (all that share the fabric) or restart the machine. If a link stays down, reseat
-        the bridge or baseboard and look for Xid 74 and SXid lines in the kernel log.
-
-    Sources
-        Xid errors: https://docs.nvidia.com/deploy/xid-errors/
-        Fabric Manager user guide: https://docs.nvidia.com/datacenter/tesla/fabric-manager-user-guide/
-    """
+    """An NVLink is down."""
     links = gpu.nvlinks or ()
     active, inactive = _by_state(links)
     model = _models(facts)[gpu.name]
@@ -189,27 +153,7 @@ def _has_no_switch(facts: Facts) -> Outcome | None:
     explains=("gpu-init-failed", "no-gpu-visible", "nvlink-down"),
 )
 def fabric_manager_not_running(snapshot: Snapshot, facts: Facts) -> Outcome | None:
-    """The NVSwitch fabric is not ready: the fabric manager has not set it up.
-
-    What it checks
-        Checks whether CUDA answers 802 (system not yet initialized), and whether every GPU has joined
-        the fabric without an error on a machine with NVSwitches. A fabric manager that is not visible
-        is no fault by itself: it may run on the host of this guest. In text, one that is stopped is a
-        fault where a framework finds no GPU.
-
-    Why it matters
-        On machines with NVSwitches (HGX, DGX), CUDA does not start until the fabric manager has set up
-        the fabric. nvidia-smi works all the while.
-
-    How to fix
-        Start nvidia-fabricmanager. Its release must match the driver exactly, so update both together.
-        Its log (`journalctl -u nvidia-fabricmanager`) says why it stops. In a virtual machine that has
-        GPUs but no NVSwitches, it runs on the host or in a service machine.
-
-    Sources
-        Fabric Manager user guide: https://docs.nvidia.com/datacenter/tesla/fabric-manager-user-guide/
-        CUDA driver API, CUresult: https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TYPES.html
-    """
+    """The NVSwitch fabric is not ready: the fabric manager has not set it up."""
     failed = results_naming("fabric-manager-not-running", answers(facts))
     states = tuple((gpu, gpu.fabric) for gpu in facts.gpus if gpu.fabric and not (gpu.mig and gpu.mig.enabled))
     fabric = snapshot.fabric or Fabric()

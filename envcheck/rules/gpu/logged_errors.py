@@ -58,26 +58,7 @@ def _events(snapshot: Snapshot) -> Iterator[tuple[XidRow, Evidence]]:
 
 @rule(layer="gpu", scope="node", arises=_any_logged, remedy=lambda _facts: (driver.read_kernel_log(),))
 def gpu_error_logged(snapshot: Snapshot, _facts: Facts) -> Outcome | None:
-    """The driver logged an error of a GPU.
-
-    What it checks
-        Reads the numbers of the driver's events (Xid) in the kernel log or in a pasted text, and says
-        what kind of error each is, by NVIDIA's catalogue. Events with a separate rule (ECC, row
-        remapping, NVLink, a lost GPU, the firmware) are reported there.
-
-    Why it matters
-        An Xid is the only place where the driver says why a program was ended. Many are the program's
-        own fault (13, 31, 43, 45), which is a warning; others mean that the GPU must be reset.
-
-    How to fix
-        Do what the catalogue says for the number. For a program's fault, look for the error in the
-        program: compute-sanitizer names the access. If several events follow each other, the first
-        counts.
-
-    Sources
-        Xid catalogue: https://docs.nvidia.com/deploy/xid-errors/analyzing-xid-catalog.html
-        Working with Xid errors: https://docs.nvidia.com/deploy/xid-errors/
-    """
+    """The driver logged an error of a GPU."""
     events = list(_events(snapshot))
     if not events:
         return None

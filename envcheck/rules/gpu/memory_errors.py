@@ -19,24 +19,7 @@ from envcheck.snapshot import Ecc, Gpu, Record, RowRemap
     explains=("gpu-error-logged", "gpu-needs-reset", "row-remap-pending"),
 )
 def uncorrected_ecc(gpu: Gpu, _facts: Facts) -> Outcome | None:
-    """A GPU had uncorrected memory errors.
-
-    What it checks
-        Checks the count of uncorrected ECC errors since the driver was loaded. Errors over the GPU's
-        lifetime (the aggregate count) are a note: they date from earlier boots.
-
-    Why it matters
-        Data was lost, and the program that used it was stopped. The driver retires the row or page at
-        the next reset. Until then, the same cell may fail again.
-
-    How to fix
-        Reset the GPU so that the row is remapped. If errors return on new rows, or remapping fails,
-        replace the GPU.
-
-    Sources
-        GPU memory error management: https://docs.nvidia.com/deploy/a100-gpu-mem-error-mgmt/
-        Xid errors 48, 63, 64, 94, 95: https://docs.nvidia.com/deploy/xid-errors/
-    """
+    """A GPU had uncorrected memory errors."""
     ecc = gpu.ecc or Ecc()
     evidence = [evidence_of("uncorrected since the driver was loaded", ecc, "volatile_uncorrected")]
     if ecc.aggregate_uncorrected is not None:
@@ -72,22 +55,7 @@ def uncorrected_ecc(gpu: Gpu, _facts: Facts) -> Outcome | None:
     explains=("gpu-needs-reset",),
 )
 def row_remap_pending(gpu: Gpu, facts: Facts) -> Outcome | None:
-    """A GPU memory repair is waiting for a reset.
-
-    What it checks
-        Checks whether a memory row is waiting to be remapped (Ampere and later), or a page to be
-        retired (earlier GPUs).
-
-    Why it matters
-        The next reset replaces the faulty row with a spare one. Until then the GPU works with a little
-        less memory: the driver keeps programs away from the faulty page where it can.
-
-    How to fix
-        Reset the GPU or restart the machine at the next opportunity.
-
-    Sources
-        GPU memory error management: https://docs.nvidia.com/deploy/a100-gpu-mem-error-mgmt/
-    """
+    """A GPU memory repair is waiting for a reset."""
     remap, ecc = gpu.row_remap or RowRemap(), gpu.ecc or Ecc()
     flags: tuple[tuple[Record, str, str], ...] = (
         (remap, "pending", "row remapping"),
@@ -122,21 +90,7 @@ def row_remap_pending(gpu: Gpu, facts: Facts) -> Outcome | None:
     explains=("gpu-needs-reset", "row-remap-pending", "uncorrected-ecc"),
 )
 def row_remap_failed(gpu: Gpu, _facts: Facts) -> Outcome | None:
-    """A GPU could not repair its memory.
-
-    What it checks
-        Checks whether remapping a memory row has failed (Ampere and later).
-
-    Why it matters
-        No spare row is left for a faulty one. Uncorrectable memory errors will continue. The GPU meets
-        NVIDIA's conditions for a replacement.
-
-    How to fix
-        Take the GPU out of service, run the vendor's field diagnostic, and have the GPU replaced.
-
-    Sources
-        GPU memory error management, RMA policy: https://docs.nvidia.com/deploy/a100-gpu-mem-error-mgmt/
-    """
+    """A GPU could not repair its memory."""
     remap = gpu.row_remap or RowRemap()
     evidence = evidence_of("row remapping failed", remap, "failed")
     if not remap.failed:

@@ -35,23 +35,7 @@ def _in_mig_mode(gpu: Gpu, _facts: Facts) -> bool:
     explains=("gpu-init-failed", "no-gpu-visible"),
 )
 def mig_without_instances(gpu: Gpu, facts: Facts) -> Outcome | None:
-    """MIG mode is on, but the GPU has no instance.
-
-    What it checks
-        Checks whether a GPU in MIG mode has at least one visible compute instance. Of a text that lists
-        none it is a warning, if a program there sees no GPU.
-
-    Why it matters
-        In MIG mode, CUDA uses only instances. A GPU without one is unusable, and device plugins
-        advertise no GPU.
-
-    How to fix
-        Create instances (`nvidia-smi mig -lgip` lists the profiles, `nvidia-smi mig -cgi PROFILE -C`
-        creates one), or switch MIG mode off. In a container, pass the instance through.
-
-    Sources
-        MIG user guide: https://docs.nvidia.com/datacenter/tesla/mig-user-guide/
-    """
+    """MIG mode is on, but the GPU has no instance."""
     mig = gpu.mig or Mig()
     if mig.instances is None:
         return _none_listed(gpu, mig, facts)
@@ -118,30 +102,7 @@ _ONE_PER_PROCESS = (
     explains=("no-gpu-visible",),
 )
 def mig_enumeration(snapshot: Snapshot, facts: Facts) -> Outcome | None:
-    """CUDA shows a process fewer MIG devices than exist.
-
-    What it checks
-        Checks, with GPUs in MIG mode, whether CUDA_VISIBLE_DEVICES names more MIG devices than CUDA
-        enumerates, or names a GPU in MIG mode where CUDA then finds none, and whether a program
-        reported an invalid device number. More MIG devices or GPUs than one process sees are only a
-        note: this is by design.
-
-    Why it matters
-        A CUDA process sees one MIG device, the first visible one, and no whole GPU beside it. NVML
-        lists them all. Programs that count with NVML and open with CUDA fail, and one process cannot
-        use several instances.
-
-    How to fix
-        Give each process one MIG device: CUDA_VISIBLE_DEVICES=MIG-UUID (`nvidia-smi -L` lists them). To
-        use a whole GPU of a mixed machine, name it. To run one program on several GPUs, switch MIG mode
-        off.
-
-    Sources
-        MIG user guide, device names and enumeration:
-          https://docs.nvidia.com/datacenter/tesla/mig-user-guide/mig-device-names.html
-        MIG user guide, running CUDA applications:
-          https://docs.nvidia.com/datacenter/tesla/mig-user-guide/getting-started-with-mig.html
-    """
+    """CUDA shows a process fewer MIG devices than exist."""
     instances, driver = _all_instances(facts), driver_of(facts)
     count = Evidence(what="MIG devices", value=str(len(instances)), source=instances[0].source if instances else "")
     met = lines_with("device-number-refused", snapshot.observed_errors)
@@ -232,28 +193,7 @@ def _give_capability(facts: Facts) -> tuple[Fix, ...]:
     explains=("gpu-init-failed", "mig-without-instances", "no-gpu-visible"),
 )
 def mig_permission(gpu: Gpu, facts: Facts) -> Outcome | None:
-    """A process lacks permission to use or query the MIG devices.
-
-    What it checks
-        Checks, on a GPU in MIG mode, whether NVML refuses queries for lack of permission, and, if CUDA
-        finds no device, whether the capability nodes of its instances (/dev/nvidia-caps) exist and are
-        readable.
-
-    Why it matters
-        A process needs the capability of its MIG instance besides the GPU's device node. Monitoring all
-        instances needs another capability, which a container gets only on request.
-
-    How to fix
-        Start the container with its MIG device. For the device plugin and monitors, set
-        NVIDIA_MIG_MONITOR_DEVICES=all and grant CAP_SYS_ADMIN. On a host, let the user read
-        /dev/nvidia-caps/nvidia-capN of the instance.
-
-    Sources
-        MIG user guide, device nodes and capabilities:
-          https://docs.nvidia.com/datacenter/tesla/mig-user-guide/device-nodes-and-capabilities.html
-        MIG support in Kubernetes:
-          https://docs.nvidia.com/datacenter/cloud-native/kubernetes/latest/index.html
-    """
+    """A process lacks permission to use or query the MIG devices."""
     refused = tuple(error for error in gpu.errors if error.code == _NO_PERMISSION and error.call.startswith("nvml"))
     if refused:
         return Outcome(

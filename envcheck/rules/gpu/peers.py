@@ -70,33 +70,7 @@ _NO_ACS = Fix(
     explains=("nodes-not-connected",),
 )
 def peer_access_blocked(snapshot: Snapshot, facts: Facts) -> Outcome | None:
-    """PCI Express settings hinder direct access between GPUs.
-
-    What it checks
-        Checks, for GPUs without an NVLink between them on bare metal, whether switch ports redirect
-        their traffic to the root (ACS; readable by root only) and whether the IOMMU translates their
-        addresses although CUDA permits peer access. Elsewhere, reports NVML's reason against peer
-        access. GPU models whose driver offers no peer access are not judged. In a text, compares the
-        copies that CUDA's p2pBandwidthLatencyTest measured with and without peer access.
-
-    Why it matters
-        Redirected or translated transfers between GPUs are slow, hang, or corrupt data: NCCL stops in
-        its first collective operation. The same settings break GPUDirect RDMA between GPU and network
-        card.
-
-    How to fix
-        On bare metal, boot Linux with iommu=pt, or switch the IOMMU and ACS off in the firmware. In
-        virtual machines ACS must stay on: use what the provider offers. As a workaround, set
-        NCCL_P2P_DISABLE=1.
-
-    Sources
-        NCCL user guide, troubleshooting, PCI Access Control Services:
-          https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooting.html
-        CUDA programming guide, IOMMU on Linux:
-          https://docs.nvidia.com/cuda/cuda-c-programming-guide/index.html#iommu-on-linux
-        PCIe multi-GPU systems and the IOMMU:
-          https://docs.nvidia.com/maxine/triton/latest/Appendicies/PCIeMultiGPUSystems.html
-    """
+    """PCI Express settings hinder direct access between GPUs."""
     links = snapshot.fabric.links if snapshot.fabric else None
     pairs = [link for link in links or () if link.nvlinks == 0]
     slower = _slower_directly(snapshot)

@@ -70,26 +70,7 @@ def _builds_for(other: str) -> str:
     ),
 )
 def no_nvidia_gpu(snapshot: Snapshot, facts: Facts) -> Outcome | None:
-    """There is no NVIDIA GPU.
-
-    What it checks
-        Checks whether the PCI bus, the driver or CUDA shows an NVIDIA GPU that this system may use. A
-        GPU bound to vfio-pci is reserved for a virtual machine and does not count. The rule fails only
-        if every source was read. Of a text, it also fails where a program finds no CUDA and the only
-        GPU that is named is another maker's.
-
-    Why it matters
-        Without a GPU, every framework computes on the CPU or refuses to start.
-
-    How to fix
-        Use a machine, job, instance type or virtual machine with a GPU. If a card is installed, check
-        its seating and power, that the firmware has not disabled its slot, and that the hypervisor
-        passes it through. `lspci -nn -d 10de:` lists NVIDIA devices.
-
-    Sources
-        PCI device ids of NVIDIA: https://pci-ids.ucw.cz/read/PC/10de
-        Driver Installation Guide: https://docs.nvidia.com/datacenter/tesla/driver-installation-guide/
-    """
+    """There is no NVIDIA GPU."""
     own, listing = facts.own_gpus, snapshot.gpus
     if own:
         where = Evidence(what="GPUs", value=count_by_model(own), source=own[0].source)
@@ -144,25 +125,7 @@ def _on_tegra(snapshot: Snapshot) -> Outcome:
     ),
 )
 def gpu_unsupported_by_driver(gpu: Gpu, facts: Facts) -> Outcome | None:
-    """The installed driver does not support this GPU.
-
-    What it checks
-        Checks whether the driver release, and the type of its kernel module (open or proprietary),
-        supports GPUs of this generation. A GPU that the driver lists is supported.
-
-    Why it matters
-        Drivers drop old generations and cannot know newer ones. The open kernel module needs a GPU with
-        a GSP processor, and the newest GPUs need the open module. The kernel log says that the driver
-        ignores the GPU, and CUDA never shows it.
-
-    How to fix
-        Install a driver branch that supports the GPU, or switch to the other type of kernel module. If
-        a machine has GPUs of very different age, one branch must support them all.
-
-    Sources
-        Driver branches and GPUs: https://docs.nvidia.com/datacenter/tesla/drivers/
-        Open kernel modules: https://github.com/NVIDIA/open-gpu-kernel-modules
-    """
+    """The installed driver does not support this GPU."""
     capability, number = ComputeCapability.parse(gpu.compute_capability), release(facts)
     if capability is None or number is None:
         return None

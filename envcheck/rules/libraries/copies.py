@@ -62,27 +62,7 @@ class _Shadowing(NamedTuple):
     remedy=show_loader_search,
 )
 def library_shadowed(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
-    """An older copy of a library is loaded instead of the framework's own.
-
-    What it checks
-        Checks that LD_LIBRARY_PATH and LD_PRELOAD give the framework no CUDA library that is older
-        than the copy in its environment, with which it was built and tested. A copy that is as new or
-        newer is fine. If the release of a copy is unknown, all functions that the framework needs are
-        looked up in it; if that is impossible, the rule warns.
-
-    Why it matters
-        The older copy lacks functions ("undefined symbol"), the framework refuses it ("cuDNN version
-        incompatibility"), or results and speed differ from what was tested.
-
-    How to fix
-        Remove the folder from LD_LIBRARY_PATH (module systems and CUDA's installation notes add it)
-        or from LD_PRELOAD. Wheels of PyTorch, JAX and TensorFlow need neither variable.
-
-    Sources
-        Linux manual, the dynamic loader: https://man7.org/linux/man-pages/man8/ld.so.8.html
-        PyTorch, a libnvJitLink from LD_LIBRARY_PATH:
-            https://github.com/pytorch/pytorch/issues/152783
-    """
+    """An older copy of a library is loaded instead of the framework's own."""
     framework = subject.framework
     found = list(_shadowing_loads(subject, facts))
     if not found:
@@ -147,24 +127,7 @@ def _is_refused(taken: _Shadowing, framework: Framework, facts: Facts) -> bool:
     remedy=install_or_locate_library,
 )
 def cuda_library_too_old(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
-    """A library of CUDA is older than what the framework was built with.
-
-    What it checks
-        Checks that each library is at least as new as the framework's metadata requires. The version
-        is that of the file, or of its package.
-
-    Why it matters
-        JAX refuses older libraries and computes on the CPU. Other frameworks miss functions
-        ("undefined symbol") or run into bugs that the newer release has fixed.
-
-    How to fix
-        Install the release that the framework asks for, and keep older copies off LD_LIBRARY_PATH.
-
-    Sources
-        JAX, installation on NVIDIA GPUs: https://docs.jax.dev/en/latest/installation.html
-        NVIDIA, the versions of CUDA's components:
-            https://docs.nvidia.com/cuda/cuda-toolkit-release-notes/index.html
-    """
+    """A library of CUDA is older than what the framework was built with."""
     framework = subject.framework
     wanted = _minimum_versions(subject, facts.matrix)
     old = [load for load in own_loads(subject) if _is_too_old(load, wanted)]
@@ -216,26 +179,7 @@ def _minimum_versions(subject: FrameworkSubject, matrix: Matrix) -> dict[str, st
     remedy=show_loader_search,
 )
 def stub_library_loaded(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
-    """A link-time stub of a toolkit would be loaded instead of a library.
-
-    What it checks
-        Checks that no library of the framework comes from a toolkit's `stubs` folder. The files there
-        have the names of the driver's and CUDA's libraries, so that programs can be linked on
-        machines without a GPU. None of their functions works.
-
-    Why it matters
-        CUDA fails to start with error 34 ("CUDA driver is a stub library"), or the first call of the
-        library ends the program.
-
-    How to fix
-        Remove the `stubs` folder from LD_LIBRARY_PATH and /etc/ld.so.conf.d. It belongs on the
-        linker's path (`-L`), never on the loader's.
-
-    Sources
-        CUDA runtime API, error 34:
-            https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__TYPES.html
-        NVIDIA/nvidia-docker, stubs in images: https://github.com/NVIDIA/nvidia-docker/issues/775
-    """
+    """A link-time stub of a toolkit would be loaded instead of a library."""
     stubs = {library.path for library in copies(facts) if library.stub}
     paths = ((load, load.path) for load in own_loads(subject))
     found = [load for load, path in paths if path and (path in stubs or "stubs" in path.split("/"))]

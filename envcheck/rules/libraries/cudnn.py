@@ -43,26 +43,7 @@ _NUMBERS = 3
     told_by=("damaged-distribution",),
 )
 def cudnn_missing(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
-    """No cuDNN is installed.
-
-    What it checks
-        Checks that the loader, or the framework's own preloading, finds the cuDNN major version that
-        the framework needs. This rule is about systems without any cuDNN.
-
-    Why it matters
-        `import` fails with "libcudnn.so.9: cannot open shared object file", or TensorFlow, JAX and
-        ONNX Runtime compute on the CPU. A CUDA toolkit does not bring cuDNN.
-
-    How to fix
-        Install NVIDIA's wheel for the framework's CUDA major version (`nvidia-cudnn-cu…`) in the
-        release that the framework requires, or the system's package.
-
-    Sources
-        cuDNN, installation on Linux:
-            https://docs.nvidia.com/deeplearning/cudnn/installation/latest/linux.html
-        cuDNN, support matrix:
-            https://docs.nvidia.com/deeplearning/cudnn/backend/latest/reference/support-matrix.html
-    """
+    """No cuDNN is installed."""
     found = missing_because("cudnn-missing", subject, facts)
     return not_installed(subject, found, facts) if found else None
 
@@ -76,26 +57,7 @@ def cudnn_missing(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     told_by=("damaged-distribution",),
 )
 def cudnn_major_mismatch(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
-    """The installed cuDNN has a different major version than the framework needs.
-
-    What it checks
-        Checks that a cuDNN of the major version that the framework needs is installed.
-
-    Why it matters
-        Each major version has its own file name (`libcudnn.so.8`, `libcudnn.so.9`). A program that
-        was built with one cannot use the other.
-
-    How to fix
-        Install the major version that the framework was built with (both can be installed), or a
-        release of the framework for the installed one. PyTorch moved to cuDNN 9 with 2.4,
-        TensorFlow with 2.18, ONNX Runtime with 1.19, CTranslate2 with 4.5.
-
-    Sources
-        cuDNN, support matrix:
-            https://docs.nvidia.com/deeplearning/cudnn/backend/latest/reference/support-matrix.html
-        ONNX Runtime, CUDA provider:
-            https://onnxruntime.ai/docs/execution-providers/CUDA-ExecutionProvider.html
-    """
+    """The installed cuDNN has a different major version than the framework needs."""
     found = missing_because("cudnn-major-mismatch", subject, facts)
     if not found:
         return stated_misfit("cudnn", subject, facts, other_major=True)
@@ -114,26 +76,7 @@ def cudnn_major_mismatch(subject: FrameworkSubject, facts: Facts) -> Outcome | N
 
 @rule(layer="library", per="framework", explains=TRIAL_RULES, remedy=install_cudnn)
 def cudnn_too_old(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
-    """The installed cuDNN is older than the one that the framework was built with.
-
-    What it checks
-        Checks that cuDNN is at least as new as the one that the framework was built with; if its
-        files do not say, as its release is documented to need. PyTorch, TensorFlow and JAX need the
-        same major version and no older minor version. TensorRT and others accept an older one.
-
-    Why it matters
-        TensorFlow and JAX stop at the first convolution ("Loaded runtime CuDNN library: … but
-        source was compiled with: …"), PyTorch when it is asked for cuDNN.
-
-    How to fix
-        Install the cuDNN that the framework requires. If a newer one is already installed, an older
-        copy is found first, usually because of LD_LIBRARY_PATH.
-
-    Sources
-        TensorFlow, tested build configurations: https://www.tensorflow.org/install/source#gpu
-        cuDNN, support matrix:
-            https://docs.nvidia.com/deeplearning/cudnn/backend/latest/reference/support-matrix.html
-    """
+    """The installed cuDNN is older than the one that the framework was built with."""
     framework = subject.framework
     load = next((load for load in loads_of(framework, "cudnn") if load.version), None)
     known = framework.cudnn or needed_spec(facts.matrix, framework.name, framework.version, "cudnn")
@@ -172,29 +115,7 @@ def _parts(framework: Framework) -> tuple[Load, ...]:
 
 @rule(layer="library", per="framework", explains=TRIAL_RULES, remedy=install_cudnn)
 def cudnn_mixed_copies(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
-    """The parts of cuDNN that would be loaded have different versions.
-
-    What it checks
-        Checks that libcudnn and the sub-libraries that it opens on demand (`libcudnn_ops`,
-        `libcudnn_cnn`, `libcudnn_graph` and others) have the same version. libcudnn itself only
-        forwards calls: it may be older than they are within a major version, like the copy in
-        CTranslate2's wheel.
-
-    Why it matters
-        cuDNN refuses parts of another release: CUDNN_STATUS_SUBLIBRARY_VERSION_MISMATCH, or
-        CUDNN_STATUS_NOT_INITIALIZED at the first convolution. This happens when a wheel lacks a part,
-        or when a system folder comes first for some of them.
-
-    How to fix
-        Install cuDNN's wheel again. Keep other copies off LD_LIBRARY_PATH, or install the same
-        release of them.
-
-    Sources
-        cuDNN, its sub-libraries:
-            https://docs.nvidia.com/deeplearning/cudnn/backend/latest/api/overview.html
-        PyTorch, a sub-library taken from the system:
-            https://github.com/pytorch/pytorch/issues/185512
-    """
+    """The parts of cuDNN that would be loaded have different versions."""
     framework = subject.framework
     parts = sorted(_parts(framework), key=lambda load: _family(load) != "cudnn")
     if len(parts) < 2 or not loads_are_known(subject, facts):

@@ -32,13 +32,13 @@ from envcheck.rules.facts.machine import and_more, on_tegra, plural
 from envcheck.rules.facts.trials import TRIAL_RULES, ran_on_gpu
 from envcheck.rules.fixes.install import How, in_steps, install
 from envcheck.rules.fixes.libraries import (
+    SYSTEM_LIBRARY,
     add_folders,
     install_framework_again,
     install_libraries,
     install_or_locate_library,
 )
 from envcheck.rules.fixes.reinstall import reinstall
-from envcheck.rules.libraries.loading import INSTALL_IT
 from envcheck.rules.libraries.stated import stated_misfit, states_versions
 from envcheck.rules.libraries.symbols import use_right_copy
 from envcheck.rules.packages.shipped import is_damaged, owner_of
@@ -77,29 +77,7 @@ def _provided_by_its_host(facts: Facts) -> Outcome | None:
     told_by=("damaged-distribution",),
 )
 def cuda_library_missing(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
-    """A CUDA library that a framework needs is not installed.
-
-    What it checks
-        Checks that the libraries that the framework's binaries need, and those that its code opens by
-        name, are installed. They are searched like the dynamic loader and the framework's own
-        preloading do. Optional libraries count if the framework's metadata requires them (cuSOLVER of
-        PyTorch, opened at the first call: a warning), or if TensorFlow, JAX or ONNX Runtime would
-        compute on the CPU without them.
-
-    Why it matters
-        `import` fails with "cannot open shared object file", or the framework falls back to the CPU
-        without an error.
-
-    How to fix
-        Install the package with the library in the version that the framework requires: usually one
-        of NVIDIA's wheels, or an extra of the framework (`tensorflow[and-cuda]`, `jax[cuda13]`,
-        `onnxruntime-gpu[cuda,cudnn]`). A CUDA toolkit on the system works, too.
-
-    Sources
-        NVIDIA, CUDA's libraries as wheels:
-            https://docs.nvidia.com/cuda/cuda-installation-guide-linux/#pip-wheels
-        Linux manual, the dynamic loader: https://man7.org/linux/man-pages/man8/ld.so.8.html
-    """
+    """A CUDA library that a framework needs is not installed."""
     found = missing_because("cuda-library-missing", subject, facts)
     if found:
         return not_installed(subject, found, facts)
@@ -186,30 +164,7 @@ def _is_installed_elsewhere(load: Load, subject: FrameworkSubject, facts: Facts)
     remedy=install_or_locate_library,
 )
 def library_not_found(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
-    """A needed library is not where the loader looks for it.
-
-    What it checks
-        Checks that the loader finds each library that a framework's modules are linked against: its
-        own (libtorch_python.so), the system's (libgomp.so.1), and those of CUDA of which the system
-        has a copy in another folder, another environment or a toolkit. It also finds copies that come
-        first and that the loader refuses (empty, or for another processor).
-
-    Why it matters
-        The program fails with "cannot open shared object file" although the file is there, or
-        computes on the CPU.
-
-    How to fix
-        Install the library as a wheel into the environment, where the framework looks. If the
-        framework does not look into installed wheels (a bug of its release), or the copy belongs to
-        something else, add its folder to LD_LIBRARY_PATH or /etc/ld.so.conf.d. ONNX Runtime 1.21 and
-        newer finds wheels after `onnxruntime.preload_dlls()`; every release does if torch was
-        imported first.
-
-    Sources
-        Linux manual, the dynamic loader: https://man7.org/linux/man-pages/man8/ld.so.8.html
-        ONNX Runtime, preloading of libraries:
-            https://onnxruntime.ai/docs/execution-providers/CUDA-ExecutionProvider.html
-    """
+    """A needed library is not where the loader looks for it."""
     found = missing_because("library-not-found", subject, facts)
     if not found:
         return None
@@ -247,7 +202,7 @@ def library_not_found(subject: FrameworkSubject, facts: Facts) -> Outcome | None
     elif brought or (looking and framework.looks_in_wheels is False):
         mends = (*looking, *brings)
     else:
-        others = tuple(Fix(text=INSTALL_IT) for load in found[:1] if name_in(load) is None and load.path is None)
+        others = tuple(SYSTEM_LIBRARY for load in found[:1] if name_in(load) is None and load.path is None)
         mends = (*(brings or _reinstall_framework(subject, facts)), *looking, *others)
     return Outcome(
         status="warn" if are_opened_late(found, framework, facts) else missing_status(subject, facts),
@@ -327,25 +282,7 @@ def _reinstall_framework(subject: FrameworkSubject, facts: Facts) -> tuple[Fix, 
     told_by=("damaged-distribution",),
 )
 def cuda_major_mismatch(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
-    """A framework or library is built for another CUDA major version than is installed.
-
-    What it checks
-        Checks that the needed CUDA libraries are installed for the right CUDA major version, that an
-        extension is built for the same one as the framework that it extends, and that cuDNN and NCCL,
-        whose file names are the same for every CUDA, are built for the framework's.
-
-    Why it matters
-        A library of another major version has another name and other functions: it cannot be used.
-        Two major versions in one process mean two CUDA runtimes that know nothing of each other.
-
-    How to fix
-        Choose one CUDA major version for the environment, and install all builds for it.
-
-    Sources
-        CUDA compatibility:
-            https://docs.nvidia.com/deploy/cuda-compatibility/minor-version-compatibility.html
-        PyTorch, builds for each CUDA: https://pytorch.org/get-started/previous-versions/
-    """
+    """A framework or library is built for another CUDA major version than is installed."""
     found = missing_because("cuda-major-mismatch", subject, facts)
     if found:
         return _other_major_only(subject, found, facts)

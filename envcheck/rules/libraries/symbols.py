@@ -28,26 +28,7 @@ from envcheck.snapshot import Framework, Load
 
 @rule(layer="library", per="framework", arises=loads_are_known, explains=TRIAL_RULES, remedy=show_loader_search)
 def library_lacks_symbols(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
-    """A loaded library lacks functions that the framework needs.
-
-    What it checks
-        Checks that each CUDA library from a variable, from the system's folders or instead of the
-        environment's copy defines, together with the other libraries of the process, all symbols that
-        the files linked against it need.
-
-    Why it matters
-        A copy of another release has the right name, so the loader takes it. It fails at the first
-        missing function: "undefined symbol: __nvJitLinkComplete_12_4, version libnvJitLink.so.12".
-
-    How to fix
-        Remove the copy from the search path, so that the framework's own is found, or install the
-        release that the framework requires.
-
-    Sources
-        Linux manual, the dynamic loader: https://man7.org/linux/man-pages/man8/ld.so.8.html
-        PyTorch, a libnvJitLink from LD_LIBRARY_PATH:
-            https://github.com/pytorch/pytorch/issues/152783
-    """
+    """A loaded library lacks functions that the framework needs."""
     found = [load for load in own_loads(subject) if load.missing_symbols]
     if not found:
         return None
@@ -94,26 +75,7 @@ _LINKS = ("cusparse", "cusolver")
     remedy=show_loader_search,
 )
 def nvjitlink_mismatch(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
-    """LibnvJitLink is older than the CUDA library that links with it.
-
-    What it checks
-        Checks that libnvJitLink is at least as new as the CUDA release of the framework's cuSPARSE
-        and cuSOLVER.
-
-    Why it matters
-        The functions of libnvJitLink carry their release in their names (`__nvJitLinkCreate_12_8`). An
-        older one has the right file name but lacks what cuSPARSE needs: `import torch` fails with
-        "undefined symbol", and JAX reports that cuSPARSE was not found.
-
-    How to fix
-        Keep the older toolkit off LD_LIBRARY_PATH, or update nvidia-nvjitlink to the CUDA release of
-        the other wheels.
-
-    Sources
-        NVIDIA, linking at run time: https://docs.nvidia.com/cuda/nvjitlink/index.html
-        PyTorch, a libnvJitLink from LD_LIBRARY_PATH:
-            https://github.com/pytorch/pytorch/issues/152783
-    """
+    """LibnvJitLink is older than the CUDA library that links with it."""
     framework = subject.framework
     fits = list(judge_jitlink(framework, facts)) if own_loads(subject, "nvJitLink") else []
     wrong = [(load, fit) for load, fit in fits if fit.bad]

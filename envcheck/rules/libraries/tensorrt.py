@@ -6,7 +6,7 @@ import re
 
 from envcheck.checks import Evidence, Fix
 from envcheck.compat.relations.libraries import same_version
-from envcheck.rules.api import Facts, FrameworkSubject, Outcome, never, passed, rule
+from envcheck.rules.api import Facts, FrameworkSubject, Outcome, passed, rule
 from envcheck.rules.facts.frameworks import full_name
 from envcheck.rules.facts.libraries import loads_are_known, missing_because
 from envcheck.rules.facts.library_names import name_of
@@ -29,51 +29,14 @@ _NUMBERS = 4
     told_by=("damaged-distribution",),
 )
 def tensorrt_missing(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
-    """TensorRT is not installed.
-
-    What it checks
-        Checks that the loader finds the libnvinfer that a framework needs. ONNX Runtime and
-        TensorFlow can do without: they continue with CUDA.
-
-    Why it matters
-        torch-tensorrt fails at `import`. An ONNX Runtime session that requests the TensorRT provider
-        gets another one.
-
-    How to fix
-        Install the TensorRT major version that the framework was built with, for the framework's
-        CUDA: as a wheel (`tensorrt-cu…`) or from NVIDIA's packages.
-
-    Sources
-        TensorRT, installation:
-            https://docs.nvidia.com/deeplearning/tensorrt/latest/installing-tensorrt/installing.html
-        ONNX Runtime, TensorRT provider:
-            https://onnxruntime.ai/docs/execution-providers/TensorRT-ExecutionProvider.html
-    """
+    """TensorRT is not installed."""
     found = missing_because("tensorrt-missing", subject, facts)
     return not_installed(subject, found, facts) if found else None
 
 
 @rule(layer="library", per="environment", explains=("framework-import-fails",), remedy=install_tensorrt)
 def tensorrt_mixed_versions(environment: Environment, facts: Facts) -> Outcome | None:
-    """The parts of TensorRT have different versions.
-
-    What it checks
-        Checks that the packages of TensorRT (bindings and libraries) have the same version, and that
-        the libnvinfer, plug-ins and parsers that a framework loads do.
-
-    Why it matters
-        Bindings, plug-ins and parsers need the libraries of their own release. Others fail with
-        undefined symbols, or the process crashes. libnvinfer compares size and digest of its builder
-        resource, and makes no builder with one of another release, or with a damaged one.
-
-    How to fix
-        Install all parts of TensorRT in one release, and keep system packages of another release off
-        the loader's path.
-
-    Sources
-        TensorRT, installation:
-            https://docs.nvidia.com/deeplearning/tensorrt/latest/installing-tensorrt/installing.html
-    """
+    """The parts of TensorRT have different versions."""
     packages = [each for each in environment.distributions or () if _PACKAGE.fullmatch(each.name)]
     loaded = _loaded(environment)
     if len(packages) < 2 and not loaded:
@@ -137,34 +100,3 @@ def _mixed_libraries(name: str, one: Load, other: Load) -> Outcome:
         ),
         fixes=(Fix(text=f"Install {other.name} and {one.name} in one release, or remove one from the loader's path"),),
     )
-
-
-_BUILD_AGAIN = (
-    Fix(text="Build the engine again with the TensorRT release and on the GPU model that will run it"),
-    Fix(
-        text="Or run it with the TensorRT that built it",
-        command=("python", "-m", "pip", "show", "tensorrt"),
-    ),
-)
-
-
-@rule(layer="library", arises=never, remedy=_BUILD_AGAIN)
-def tensorrt_engine_mismatch() -> None:
-    """A TensorRT engine was built by another release, or for another GPU.
-
-    What it checks
-        Reads error lines of TensorRT: "The engine plan file is not compatible with this version of
-        TensorRT", "Version tag does not match". Engine files are not searched.
-
-    Why it matters
-        By default an engine runs only with the TensorRT release that built it, and on the GPU model
-        that it was built on.
-
-    How to fix
-        Build the engine again on the machine that runs it, or build it version-compatible
-        (`kVERSION_COMPATIBLE`) and for several GPUs (hardware compatibility levels).
-
-    Sources
-        TensorRT, version compatibility:
-            https://docs.nvidia.com/deeplearning/tensorrt/latest/index.html
-    """

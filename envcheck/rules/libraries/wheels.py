@@ -37,26 +37,7 @@ _FELT_AS = (
     remedy=list_wheels,
 )
 def nvidia_wheel_conflict(environment: Environment, facts: Facts) -> Outcome | None:
-    """Two of NVIDIA's wheels write the same files, or a pinned one was replaced.
-
-    What it checks
-        Checks that no wheels for two CUDA major versions share files in one folder (NCCL, NVSHMEM,
-        cuSPARSELt, and cuDNN within one major version), that no library belongs to several packages
-        or differs from the installed file, and that no wheel is older than what a framework pins. A
-        text that shows no file and no error of the library gets a note.
-
-    Why it matters
-        pip overwrites the files of the other wheel silently. Which of the two remains depends on the
-        order of installation, and removing one removes the files of both.
-
-    How to fix
-        Remove all of them, then install the one that the framework requires.
-
-    Sources
-        NVIDIA, CUDA's libraries as wheels:
-            https://docs.nvidia.com/cuda/cuda-installation-guide-linux/#pip-wheels
-        RETURNN, NCCL for two CUDA majors: https://github.com/rwth-i6/returnn/issues/1802
-    """
+    """Two of NVIDIA's wheels write the same files, or a pinned one was replaced."""
     separate = all_wheels(environment, facts)
     if not separate and not any(wheel_of(each.name) for each in environment.distributions or ()):
         return None

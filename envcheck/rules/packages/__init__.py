@@ -1,1 +1,0 @@
-"""Rules about Python packages and their environment."""

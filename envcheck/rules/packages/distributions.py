@@ -47,37 +47,7 @@ class _Finding(msgspec.Struct, frozen=True):
     remedy=(Fix(text="Install the package that the error names again, so that its files are complete"),),
 )
 def damaged_distribution(environment: Environment, facts: Facts) -> Outcome | None:
-    """Installed packages are damaged, or installed twice.
-
-    What it checks
-        Checks that the records of installed packages (`*.dist-info`, `conda-meta`) can be read, that
-        no package has two of them in one folder, and that no interrupted installation left anything
-        behind (`~orch`). Also checks that the source folder of an editable installation is there, and
-        that the frameworks and the packages they require still have their libraries,
-        programs and uppermost modules, each with the recorded size; with `--verify` or `--deep`, that
-        the hash of every file they installed matches. A framework that cannot be imported because of
-        it, or whose machine code was overwritten, is a failure; a module that was edited and can
-        still be read is a warning; data, version files and stripped libraries that differ are a note.
-        Files of tests, caches and scripts do not count.
-
-    Why it matters
-        pip, uv, conda and the packages themselves rely on these records. Two records of one package
-        mean that one folder mixes two versions, or that another version is installed than recorded.
-        An unreadable record breaks `pip install` and every program that asks for the version. A
-        listed library that is missing fails when it is loaded.
-
-    How to fix
-        Install the damaged package again, in the same version, with the tool that installed it; no
-        other package needs to change. If it is installed twice, remove it until nothing is left,
-        then install it again. Leftovers of an interrupted installation can be deleted; if nothing
-        else of the package is left, install it again. If the source folder of an editable
-        installation is gone, restore it, or install a release in its place.
-
-    Sources
-        Recording installed projects, PyPA:
-            https://packaging.python.org/en/latest/specifications/recording-installed-packages/
-        pip, force-reinstall: https://pip.pypa.io/en/stable/cli/pip_install/
-    """
+    """Installed packages are damaged, or installed twice."""
     if environment.problem is not None or environment.damaged is None or environment.distributions is None:
         return None
     packages = damaged_packages(environment, facts)

@@ -97,27 +97,7 @@ def _install_gpu_package(facts: Facts) -> tuple[Fix, ...]:
     explains=(*FOLLOWS_FROM_FILES, "file-stops-framework", "damaged-distribution"),
 )
 def onnxruntime_cpu_and_gpu(environment: Environment, facts: Facts) -> Outcome | None:
-    """The CPU and the GPU package of ONNX Runtime are installed over each other.
-
-    What it checks
-        Checks that onnxruntime-gpu is not installed together with another distribution of ONNX
-        Runtime (onnxruntime, -directml, -openvino …). They share the folder `onnxruntime`.
-
-    Why it matters
-        The one that was installed last overwrites the other; often that is the CPU package, as a
-        requirement of another package. Sessions then run on the CPU with just a warning
-        ("Specified provider 'CUDAExecutionProvider' is not in available provider names"). Removing one
-        breaks the other.
-
-    How to fix
-        Remove all of them, then install onnxruntime-gpu only. Packages that require the CPU package
-        usually work with the GPU package, too; pip may still report a missing requirement.
-
-    Sources
-        ONNX Runtime, Install: https://onnxruntime.ai/docs/install/
-        ONNX Runtime, CUDA execution provider:
-            https://onnxruntime.ai/docs/execution-providers/CUDA-ExecutionProvider.html
-    """
+    """The CPU and the GPU package of ONNX Runtime are installed over each other."""
     found, framework = _doubled(environment, _ORT, facts), _framework(environment, _ORT, facts)
     if not found:
         return _overwritten(_without_its_provider(environment, facts), facts)
@@ -192,23 +172,7 @@ _KEEP_ONE = (Fix(text="Remove all packages of CuPy, then install the one for the
     explains=(*FOLLOWS_FROM_FILES, "file-stops-framework", "damaged-distribution"),
 )
 def cupy_multiple_packages(environment: Environment, facts: Facts) -> Outcome | None:
-    """Several packages of CuPy are installed over each other.
-
-    What it checks
-        Checks that only one of cupy, cupy-cuda11x, cupy-cuda12x, cupy-cuda13x and the like is
-        installed.
-
-    Why it matters
-        They all install into the folder `cupy`, which then mixes files of two builds for two CUDA
-        versions: the imported one may need the libraries of the other, and removing one leaves a
-        partial package. CuPy itself warns about it.
-
-    How to fix
-        Remove all of them, then install the one for the CUDA that is used.
-
-    Sources
-        CuPy, Installation: https://docs.cupy.dev/en/stable/install.html
-    """
+    """Several packages of CuPy are installed over each other."""
     found, framework = _doubled(environment, _CUPY, facts), _framework(environment, _CUPY, facts)
     if not found:
         return None
@@ -261,26 +225,7 @@ def _over_each_other(environment: Environment, facts: Facts) -> tuple[Distributi
     remedy=(Fix(text="Remove all packages that fill the folder, then install the one for the GPU alone"),),
 )
 def builds_over_each_other(environment: Environment, facts: Facts) -> Outcome | None:
-    """Two builds of a program are installed over each other.
-
-    What it checks
-        Checks that of the packages that fill the same folder (tensorflow and tensorflow-cpu, faiss-cpu
-        and faiss-gpu, cuDF's for different CUDAs …) only one is installed. ONNX Runtime and CuPy have
-        rules of their own.
-
-    Why it matters
-        The folder mixes the files of two builds, and the one that was installed last wins: a build for
-        the CPU takes the GPU away without a word, one for another CUDA needs other libraries. pip
-        holds both for installed, so installing the wanted one again changes nothing, and removing one
-        breaks the other.
-
-    How to fix
-        Remove all of them, then install the wanted one.
-
-    Sources
-        Packaging guide, distribution and import packages:
-            https://packaging.python.org/en/latest/discussions/distribution-package-vs-import-package/
-    """
+    """Two builds of a program are installed over each other."""
     found = _over_each_other(environment, facts)
     if not found:
         return None

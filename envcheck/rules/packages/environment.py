@@ -28,27 +28,7 @@ _MAKE_ANEW = Fix(
 
 @rule(layer="framework", per="environment", explains=EVERYTHING, remedy=(_MAKE_ANEW,))
 def environment_broken(environment: Environment, _facts: Facts) -> Outcome | None:
-    """The Python environment is broken, or cannot be examined.
-
-    What it checks
-        Checks that the judged environment is complete: its interpreter exists, the Python that it was
-        made from exists, and its files can be read. envcheck does not start it.
-
-    Why it matters
-        A virtual environment is a folder of links to the Python that made it. When that Python is
-        removed or updated, nothing in the environment runs any more. An environment that cannot be
-        read cannot be judged.
-
-    How to fix
-        If a virtual environment lost its Python, link it to another Python of the same minor version:
-        its packages stay. Otherwise create it again and install its packages again. If the path does
-        not exist, give --python an interpreter, an environment's folder or a program on PATH, or
-        `deactivate` the missing environment.
-
-    Sources
-        Python, venv: https://docs.python.org/3/library/venv.html
-        Virtual environments, PEP 405: https://peps.python.org/pep-0405/
-    """
+    """The Python environment is broken, or cannot be examined."""
     if environment.problem is None:
         version = f"Python {environment.python}" if environment.python else "Python"
         why = f" ({environment.why})" if environment.why else ""
@@ -102,23 +82,7 @@ def _is_as_found(environment: Environment, _facts: Facts) -> bool:
 
 @rule(layer="framework", per="environment", needs=("environment.frameworks.complete",), arises=_is_as_found)
 def no_framework(environment: Environment, facts: Facts) -> Outcome | None:
-    """The Python environment has no framework to judge.
-
-    What it checks
-        Checks that the judged environment has a framework that envcheck knows; otherwise, whether
-        another environment has one. It is a note, not a fault.
-
-    Why it matters
-        Without one, the verdict says nothing about frameworks: the one that matters may be in another
-        environment.
-
-    How to fix
-        Activate the right environment, or name its interpreter: `envcheck check --python
-        PATH`.
-
-    Sources
-        Python, venv: https://docs.python.org/3/library/venv.html
-    """
+    """The Python environment has no framework to judge."""
     if found := frameworks_in(environment):
         return passed(", ".join(map(full_name, found)), decided_by="declared")
     other = _with_framework(facts)
@@ -175,25 +139,7 @@ def _python_fit(subject: FrameworkSubject, facts: Facts) -> Fit | None:
     remedy=lambda _facts: (_OTHER_PYTHON,),
 )
 def python_unsupported(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
-    """The framework's release has no wheels for this Python version.
-
-    What it checks
-        Checks that the installed release of PyTorch, TensorFlow, JAX, ONNX Runtime, CuPy … has wheels
-        on PyPI for the environment's Python. In a plan (--plan) a release without any is a failure,
-        since pip refuses it.
-
-    Why it matters
-        A custom build, or one that was copied from another Python, may work or fail on import.
-        Related packages (torchvision, triton, extensions) have no wheels for that Python either.
-
-    How to fix
-        Create an environment with a Python that the release supports, or install a release that
-        supports this Python.
-
-    Sources
-        PyTorch release compatibility: https://github.com/pytorch/pytorch/blob/main/RELEASE.md
-        TensorFlow, tested builds: https://www.tensorflow.org/install/source#tested_build_configurations
-    """
+    """The framework's release has no wheels for this Python version."""
     framework, environment = subject.framework, subject.environment
     fit = _python_fit(subject, facts)
     if fit is None:
@@ -221,28 +167,7 @@ def _would_be_refused(name: str, environment: Environment) -> bool:
     explains=("python-unsupported", "framework-import-fails", "framework-cannot-use-gpu", "requirement-broken"),
 )
 def python_not_admitted(environment: Environment, facts: Facts) -> Outcome | None:
-    """An installed package does not support the environment's Python.
-
-    What it checks
-        Checks that the frameworks and the packages that they require support the environment's
-        Python, by `Requires-Python` in their metadata. A framework for a newer Python is a failure,
-        everything else a warning.
-
-    Why it matters
-        An installer would have refused the package. It happens when an environment is copied to
-        another Python, or when PYTHONPATH or a `.pth` file leads to packages of another Python: code
-        for a newer Python is a syntax error, and compiled modules of another Python are not found.
-
-    How to fix
-        Remove packages for a newer Python and install them again with this one: the installer then
-        chooses releases that support it. If this Python is too new, install newer releases; if there
-        are none that support it, create an environment with an older one.
-
-    Sources
-        Core metadata, Requires-Python, PyPA:
-            https://packaging.python.org/en/latest/specifications/core-metadata/#requires-python
-        pip, install: https://pip.pypa.io/en/stable/cli/pip_install/
-    """
+    """An installed package does not support the environment's Python."""
     python = environment.python
     first = {each.name: each for each in reversed(environment.distributions or ())}
     asking = [each for each in first.values() if each.requires_python and "conda" not in (each.channel, each.installer)]

@@ -33,28 +33,7 @@ _USE_WHAT_IT_HAS = (
 
 @rule(layer="gpu", per="environment", remedy=_USE_WHAT_IT_HAS, explains=("gpu-code-missing",))
 def gpu_feature_unsupported(environment: Environment, facts: Facts) -> Outcome | None:
-    """A package or number format needs a newer GPU.
-
-    What it checks
-        Checks that the GPUs have the minimum compute capability that is documented for flash-attn,
-        FlashInfer, xFormers, bitsandbytes, vLLM, Transformer Engine and TensorRT-LLM. Errors about
-        bfloat16, FP8, FlashAttention and others are read from text and tests.
-
-    Why it matters
-        Some kernels use instructions that older GPUs do not have: bfloat16 from compute capability 8.0
-        on, FP8 from 8.9 on, FlashAttention-2 from 8.0 on. No build and no driver adds them.
-
-    How to fix
-        Choose what the GPU supports: float16 instead of bfloat16, another attention (PyTorch's own,
-        xFormers), another quantization. Or use a newer GPU.
-
-    Sources
-        CUDA, features by compute capability:
-            https://docs.nvidia.com/cuda/cuda-c-programming-guide/#compute-capabilities
-        FlashAttention, GPUs: https://github.com/Dao-AILab/flash-attention#nvidia-cuda-support
-        vLLM, supported hardware:
-            https://docs.vllm.ai/en/latest/features/quantization/supported_hardware/
-    """
+    """A package or number format needs a newer GPU."""
     if not any(gpu.compute_capability for gpu in facts.usable_gpus):
         return None
     refusals = [found for each in _packages(environment, facts.matrix) for found in _refused(each, facts)]

@@ -51,28 +51,7 @@ def _install_together(facts: Facts) -> tuple[Fix, ...]:
     ),
 )
 def jax_plugin_mismatch(environment: Environment, facts: Facts) -> Outcome | None:
-    """JAX's CUDA plug-in, jaxlib and jax do not belong together.
-
-    What it checks
-        Checks that jax, jaxlib, jax-cudaNN-plugin and jax-cudaNN-pjrt match, by their metadata or
-        else by the known releases; that both halves of the CUDA plug-in (plugin and pjrt) are
-        installed; and that there is no second plug-in for another CUDA major version.
-
-    Why it matters
-        JAX skips a plug-in that was built for another jaxlib and computes on the CPU after a warning
-        ("it is not compatible with the installed jaxlib version"), or fails at the first kernel call.
-        Without pjrt there is no CUDA backend; without the plugin there are no kernels. Only one of two
-        plug-ins can register as `cuda`.
-
-    How to fix
-        Install them in one command with the extra: `pip install -U "jax[cuda13]"`. If one half is
-        missing, install it in the version of the other. Of two plug-ins, remove the one for the unused
-        CUDA.
-
-    Sources
-        JAX, Installation: https://docs.jax.dev/en/latest/installation.html
-        JAX, Change log: https://docs.jax.dev/en/latest/changelog.html
-    """
+    """JAX's CUDA plug-in, jaxlib and jax do not belong together."""
     parts = _parts(environment)
     if len(parts) < 2:
         return None

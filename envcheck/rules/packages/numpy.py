@@ -52,28 +52,7 @@ def _one_bound(bounds: Iterable[str]) -> str:
 
 @rule(layer="framework", per="environment", remedy=_match_numpy, explains=("requirement-broken",))
 def numpy_abi_mismatch(environment: Environment, facts: Facts) -> Outcome | None:
-    """A package was built for a different NumPy version.
-
-    What it checks
-        Checks that the frameworks and their packages support the installed NumPy, by their metadata
-        or else by the known releases. The most common case is a package built for NumPy 1 with NumPy
-        2.
-
-    Why it matters
-        A package that was compiled with NumPy 1 does not work with NumPy 2 ("A module that was compiled
-        using NumPy 1.x cannot be run in NumPy 2", "_ARRAY_API not found"): the import fails, or PyTorch
-        continues without NumPy ("Numpy is not available"). One that was compiled with a newer NumPy
-        than the installed one reports "numpy.dtype size changed" or "module compiled against API
-        version". Older packages also miss functions that a release removed.
-
-    How to fix
-        Install a NumPy that all of them support (often `numpy<2`), or releases of the packages for
-        this NumPy.
-
-    Sources
-        NumPy 2.0 migration guide: https://numpy.org/doc/stable/numpy_2_0_migration_guide.html
-        NumPy, for downstream package authors: https://numpy.org/doc/stable/dev/depending_on_numpy.html
-    """
+    """A package was built for a different NumPy version."""
     numpy = installed(environment, _NUMPY)
     if numpy is None:
         return None

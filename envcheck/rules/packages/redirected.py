@@ -82,26 +82,7 @@ def _lacks_a_module_of(modules: Collection[str], framework: Framework) -> bool:
     explains=(*FOLLOWS_FROM_FILES, "file-stops-framework", "imported-elsewhere", "python-unsupported"),
 )
 def package_shadowed(environment: Environment, facts: Facts) -> Outcome | None:
-    """Another copy of a framework is imported than the installed one.
-
-    What it checks
-        Checks that `import` of each framework, and of what it requires, finds the installed copy:
-        PYTHONPATH, the user site or a `.pth` file may put another copy first, and a folder of the
-        same name may be no complete package. Also checks that no module on PYTHONPATH (`random.py`)
-        hides one of Python's own.
-
-    Why it matters
-        The installer did not choose the imported copy: its version, CUDA and extensions do not match.
-        Installing or upgrading the framework changes a copy that is never imported.
-
-    How to fix
-        Remove what leads there: the entry in PYTHONPATH, the copy in the user site, the line in the
-        `.pth` file, or the folder. Leave the installed package as it is.
-
-    Sources
-        Python, site: https://docs.python.org/3/library/site.html
-        Python, PYTHONPATH: https://docs.python.org/3/using/cmdline.html#envvar-PYTHONPATH
-    """
+    """Another copy of a framework is imported than the installed one."""
     found = sorted(_redirected(environment), key=lambda each: importance(each, facts.matrix))
     if not found:
         return None
@@ -181,24 +162,7 @@ def imported_from(distribution: Distribution) -> str:
     explains=(*FOLLOWS_FROM_FILES, "file-stops-framework", "imported-elsewhere", "python-unsupported"),
 )
 def search_path_changed(environment: Environment, _facts: Facts) -> Outcome | None:
-    """A .pth file changes Python's search path by code.
-
-    What it checks
-        Checks that no line of a `.pth` file that begins with `import`, and no module beside it that
-        it imports, changes `sys.path`. The code is read, not run. Setuptools' lines for editable
-        installations are followed and do not count.
-
-    Why it matters
-        Such a line runs at every start of the interpreter. Files cannot tell what is imported
-        afterwards: all other findings about this environment may be about an unused copy.
-
-    How to fix
-        Remove the line or the file, unless it is intended. --deep compares the copies that are really
-        imported with the expected ones.
-
-    Sources
-        Python, site: https://docs.python.org/3/library/site.html
-    """
+    """A .pth file changes Python's search path by code."""
     lines = environment.startup or ()
     if not lines:
         return None
@@ -261,23 +225,7 @@ _ANOTHER_NAME = (Fix(text="Rename the file or folder that has the framework's na
     remedy=_ANOTHER_NAME,
 )
 def imported_elsewhere(subject: FrameworkSubject, _facts: Facts) -> Outcome | None:
-    """A framework is imported from an unexpected place.
-
-    What it checks
-        With --deep, checks that the package that was imported is the one to which Python's search
-        path leads according to the files.
-
-    Why it matters
-        All findings from files are about the expected copy, but programs use the other one.
-
-    How to fix
-        Find out what leads there: code in a `.pth` file, `sitecustomize` or `usercustomize`, or a
-        wrapper around the interpreter. Remove it, unless it is intended.
-
-    Sources
-        Python, site: https://docs.python.org/3/library/site.html
-        Python, the import system: https://docs.python.org/3/reference/import.html
-    """
+    """A framework is imported from an unexpected place."""
     framework, trial = subject.framework, subject.framework.trial
     if trial is None or trial.as_found is None:
         return None

@@ -119,30 +119,7 @@ _RELEASES = Fix(
 
 @rule(layer="framework", per="framework", remedy=lambda _facts: (_RELEASES,))
 def requirement_broken(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
-    """A framework's own requirements are not met.
-
-    What it checks
-        Checks that the packages that a framework's metadata requires (typing-extensions, sympy … for
-        PyTorch) are installed in an accepted version, and that the installed requirements of these
-        packages are, too. The copy that would be imported counts; PYTHONPATH, the user site or a
-        `.pth` file may lead to it. Extras do not count. NVIDIA's libraries, PyTorch's family, NumPy
-        and JAX's parts have separate rules.
-
-    Why it matters
-        A missing package cannot be imported, and often the framework cannot either. Other versions
-        were neither built against nor tested. The causes are `--no-deps`, a removed package, or a
-        package that was installed later while the installer only warned.
-
-    How to fix
-        Install the required version, or install everything in one command, so that the installer
-        sees all conflicts. Put packages that conflict into separate environments. If PYTHONPATH or
-        the user site leads to another copy, remove that entry.
-
-    Sources
-        pip, dependency resolution: https://pip.pypa.io/en/stable/topics/dependency-resolution/
-        Dependency specifiers, PyPA:
-            https://packaging.python.org/en/latest/specifications/dependency-specifiers/
-    """
+    """A framework's own requirements are not met."""
     framework, asked = subject.framework, _asked(subject, facts.matrix)
     if not subject.environment.distributions_complete or not (asked or _lines(subject)):
         return None

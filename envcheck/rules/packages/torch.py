@@ -36,30 +36,7 @@ def _install_all_together(facts: Facts) -> tuple[Fix, ...]:
     explains=("extension-built-for-other-torch", "extension-binary-missing", "requirement-broken"),
 )
 def torch_family_mismatch(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
-    """A package of PyTorch's family belongs to another release of PyTorch.
-
-    What it checks
-        Checks that torchvision, torchaudio, torchtext, torch-tensorrt and Triton match the installed
-        PyTorch: by the symbols that their compiled parts need, by the build that their files name, by
-        their metadata (for Triton, PyTorch's), or else by the known releases. For torchvision and
-        torchaudio the CUDA major version must match, too. If all symbols are found, and for Triton,
-        it is a warning; if only the last part of the version differs, a note. What makers of other GPUs
-        build is not judged.
-
-    Why it matters
-        Each release of PyTorch has its own releases of these packages, compiled against it. With
-        another one, torchvision's operations are not registered ("operator torchvision::nms does not
-        exist"), symbols are undefined, or torch.compile fails in Triton. It happens when one of them
-        is installed or updated alone, or when an index has no matching build.
-
-    How to fix
-        Install the release for the installed PyTorch, or all of them in one command from one index.
-
-    Sources
-        torchvision, which version for which PyTorch: https://github.com/pytorch/vision#installation
-        Installing PyTorch, previous versions: https://pytorch.org/get-started/previous-versions/
-        PyTorch, release compatibility: https://github.com/pytorch/pytorch/blob/main/RELEASE.md
-    """
+    """A package of PyTorch's family belongs to another release of PyTorch."""
     told = facts.snapshot.told
     torch = None if told and told.other_gpu else torch_of(subject)
     packages = packages_of(subject, facts.matrix, released_with_it=True)

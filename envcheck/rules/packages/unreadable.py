@@ -41,26 +41,7 @@ _WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 @rule(layer="framework", per="environment", ground="environment")
 def environment_unreadable(environment: Environment, _facts: Facts) -> Outcome | None:
-    """Part of the Python environment cannot be read.
-
-    What it checks
-        Checks that all files and folders of the environment can be read: the package folders, their
-        records, the interpreter's folder and pyvenv.cfg. Missing permissions, broken or circular
-        links and I/O errors count; so does a package folder that is not where Python looks for it.
-
-    Why it matters
-        Unreadable does not mean absent: another user's process may load it. envcheck draws no
-        conclusion from it and gives no verdict.
-
-    How to fix
-        Run envcheck as the user who runs the programs, or give this user permission to read. If a
-        folder is missing or a link is broken, restore it or create the environment again.
-
-    Sources
-        File permissions, path_resolution(7):
-            https://man7.org/linux/man-pages/man7/path_resolution.7.html
-        Virtual environments, PEP 405: https://peps.python.org/pep-0405/
-    """
+    """Part of the Python environment cannot be read."""
     if not environment.unreadable:
         return None
     return _unreadable_outcome(
@@ -79,24 +60,7 @@ def _of_the_machine(snapshot: Snapshot) -> tuple[Unreadable, ...]:
 
 @rule(layer="kernel", always=True, ground="machine")
 def machine_unreadable(snapshot: Snapshot, _facts: Facts) -> Outcome | None:
-    """Part of the machine cannot be read.
-
-    What it checks
-        Checks that all files and folders of the driver, the kernel module, the GPUs on the bus,
-        toolkits and libraries can be read. Files that only root may read by design do not count, nor
-        do the home folders of root and of the user.
-
-    Why it matters
-        Unreadable does not mean absent: another user may use the hidden driver, toolkit or setting.
-        envcheck draws no conclusion from it and gives no verdict.
-
-    How to fix
-        Run envcheck as the user who runs the programs, or give this user permission to read.
-
-    Sources
-        File permissions, path_resolution(7):
-            https://man7.org/linux/man-pages/man7/path_resolution.7.html
-    """
+    """Part of the machine cannot be read."""
     hidden = _of_the_machine(snapshot)
     if not hidden:
         return None

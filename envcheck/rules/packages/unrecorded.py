@@ -1,5 +1,3 @@
-"""Packages without any record of their installation."""
-
 from __future__ import annotations
 
 from envcheck.checks import Evidence, Fix
@@ -14,27 +12,7 @@ _AGAIN = Fix(text="Install the package again with pip, uv or conda, or remove it
 
 @rule(layer="framework", per="environment", ground="environment", remedy=(_AGAIN,))
 def package_unrecorded(environment: Environment, _facts: Facts) -> Outcome | None:
-    """A package has no record of its installation.
-
-    What it checks
-        Checks that metadata (`*.dist-info`, `*.egg-info`, `conda-meta`) names each package in the
-        environment's `site-packages`. Of a framework without any, or of an environment where no
-        package has any, envcheck gives no verdict; other packages are a note.
-
-    Why it matters
-        An installer writes the record last: after a full disk or a killed installation, files are
-        there and the record is not. Nothing then tells which release it is, what it requires, or
-        which files are missing. `importlib.metadata` does not find it, and libraries that ask there
-        treat it as not installed.
-
-    How to fix
-        Install the package again in the version that you want. If you copied it there on purpose,
-        install it from its source folder (`pip install -e FOLDER`) instead.
-
-    Sources
-        Recording installed projects, PyPA:
-            https://packaging.python.org/en/latest/specifications/recording-installed-packages/
-    """
+    """A package has no record of its installation."""
     paths = environment.unrecorded
     if not paths or environment.problem is not None:  # as a required check that passes, it would carry a verdict
         return None

@@ -56,28 +56,7 @@ def _has_both(subject: MeasurementSubject, facts: Facts) -> bool:
 
 @rule(layer="gpu", scope="node", per="measurement", arises=_has_both)
 def slower_than_baseline(subject: MeasurementSubject, facts: Facts) -> Outcome | None:
-    """A measurement is slower than the baseline.
-
-    What it checks
-        Checks each measured quantity against the same quantity of the same GPU (by UUID) in the files
-        that --baseline names: what --save-baseline wrote, JSON reports, or folders of these. Against
-        one or two runs, 5 % plus the noise of the samples is tolerated. Three or more runs show how
-        much runs vary: then 2 %, or three interquartile ranges beyond their quartiles, is tolerated,
-        plus the noise of the new samples. Engines, whose kernels TensorRT chooses anew in each run, are
-        not compared.
-
-    Why it matters
-        A slowdown against last month shows wear, dust, a changed setting or a slower library long
-        before a GPU falls below what its model should reach.
-
-    How to fix
-        Compare the two reports (envcheck diff): driver and libraries, clocks, power limit, temperature.
-        If the change is intended, save a new baseline.
-
-    Sources
-        NVIDIA DCGM diagnostics:
-            https://docs.nvidia.com/datacenter/dcgm/latest/user-guide/dcgm-diagnostics.html
-    """
+    """A measurement is slower than the baseline."""
     measured, earlier = subject.measurement, _earlier(subject, facts)
     if earlier is None or not measured.value or measured.value < 0:
         return None
@@ -134,23 +113,7 @@ def _arises(snapshot: Snapshot, facts: Facts) -> bool:
 
 @rule(layer="gpu", scope="node", arises=_arises, ground="figures")
 def baseline_of_other_gpus(snapshot: Snapshot, facts: Facts) -> Outcome | None:
-    """The baseline has no figure of these GPUs.
-
-    What it checks
-        Checks that the baseline has figures of the measured GPUs, by UUID, and of the measured
-        quantities. A baseline of other GPUs compares nothing.
-
-    Why it matters
-        A comparison that did not take place looks like one without a finding.
-
-    How to fix
-        Save a baseline on this machine: envcheck bench --save-baseline FILE. After a GPU was replaced,
-        save a new one.
-
-    Sources
-        NVIDIA DCGM diagnostics:
-            https://docs.nvidia.com/datacenter/dcgm/latest/user-guide/dcgm-diagnostics.html
-    """
+    """The baseline has no figure of these GPUs."""
     earlier = bases(snapshot.baseline)
     compared = {
         uuid: sum(key_of(each) in earlier for each in found) for uuid, found in _to_compare(snapshot, facts).items()

@@ -241,26 +241,7 @@ def _evidence(measured: Measurement) -> tuple[Evidence, ...]:
     told_by=BY_VARIABLE,
 )
 def slow_gpu_memory(subject: MeasurementSubject, facts: Facts) -> Outcome | None:
-    """A GPU's memory is slower than expected.
-
-    What it checks
-        Checks the bandwidth of reading, writing and copying device memory, measured with envcheck's own
-        kernels over buffers many times larger than the L2 cache, against the share of the data sheet's
-        bandwidth that healthy GPUs reach. Every moved word is verified.
-
-    Why it matters
-        Much of deep learning is memory-bound. A lowered memory clock, too many remapped rows or a hot
-        memory stack slows a GPU down without any error.
-
-    How to fix
-        Follow the named cause: temperature and throttle reasons (air flow), a memory clock below its
-        maximum (application clocks), another program on the GPU. If the GPU stays slow when idle and
-        cool, contact its vendor.
-
-    Sources
-        NVML, clocks event reasons:
-            https://docs.nvidia.com/deploy/nvml-api/group__nvmlClocksEventReasons.html
-    """
+    """A GPU's memory is slower than expected."""
     return judge_figure(subject, facts)
 
 
@@ -273,28 +254,7 @@ def slow_gpu_memory(subject: MeasurementSubject, facts: Facts) -> Outcome | None
     told_by=BY_VARIABLE,
 )
 def slow_gemm(subject: MeasurementSubject, facts: Facts) -> Outcome | None:
-    """A GPU computes more slowly than expected.
-
-    What it checks
-        Checks the throughput of matrix products with the examined environment's cuBLASLt, and of
-        envcheck's own kernels, against multiprocessors times clock times operations per clock, and the
-        share of it that healthy GPUs reach with that method. The clock is the one seen during the run.
-        A software power cap at the default limit is normal in a long product.
-
-    Why it matters
-        A GPU that is throttled, power-limited or lacks tuned library code works without an error at
-        half its speed or less, and delays all others of a job.
-
-    How to fix
-        Follow the named cause: cooling for thermal slowdown, the power supply for a power brake, the
-        default power limit (nvidia-smi -pl, as root), a newer CUDA for a newer GPU.
-
-    Sources
-        Matrix multiplication background:
-            https://docs.nvidia.com/deeplearning/performance/dl-performance-matrix-multiplication/
-        NVML, clocks event reasons:
-            https://docs.nvidia.com/deploy/nvml-api/group__nvmlClocksEventReasons.html
-    """
+    """A GPU computes more slowly than expected."""
     return judge_figure(subject, facts)
 
 
@@ -307,24 +267,7 @@ def slow_gemm(subject: MeasurementSubject, facts: Facts) -> Outcome | None:
     told_by=BY_VARIABLE,
 )
 def slow_host_link(subject: MeasurementSubject, facts: Facts) -> Outcome | None:
-    """The link between host and GPU is slower than expected.
-
-    What it checks
-        Checks copies between pinned host memory and the GPU by the copy engine against the bandwidth of
-        the PCI Express link at its generation and width under load. Pageable memory and memory of a
-        remote NUMA node are measured, but not judged.
-
-    Why it matters
-        A link with fewer lanes or a lower generation, or host memory on the wrong NUMA node, slows down
-        every batch without any report.
-
-    How to fix
-        If lanes are missing, reseat the GPU or its riser. Check the slot wiring and the BIOS settings
-        for link speed and bifurcation. Bind the process to the GPU's NUMA node.
-
-    Sources
-        nvidia-smi topo: https://docs.nvidia.com/deploy/nvidia-smi/index.html
-    """
+    """The link between host and GPU is slower than expected."""
     if {"pageable", "far"} & set((subject.measurement.variant or "").split(", ")):
         return None
     return judge_figure(subject, facts)
@@ -339,21 +282,5 @@ def slow_host_link(subject: MeasurementSubject, facts: Facts) -> Outcome | None:
     told_by=BY_VARIABLE,
 )
 def slow_peer_link(subject: MeasurementSubject, facts: Facts) -> Outcome | None:
-    """The link between two GPUs is slower than expected.
-
-    What it checks
-        Checks copies from one GPU to another by the copy engine against the data sheet's NVLink
-        bandwidth. PCI Express has no listed ceiling: compare with a baseline.
-
-    Why it matters
-        The slowest pair limits every collective operation.
-
-    How to fix
-        Check for NVLinks that are down (nvidia-smi nvlink --status), the fabric manager on machines
-        with NVSwitch, and ACS or an IOMMU that routes peer traffic through the root.
-
-    Sources
-        NVIDIA GPUDirect: https://docs.nvidia.com/cuda/gpudirect-rdma/
-        Fabric Manager: https://docs.nvidia.com/datacenter/tesla/fabric-manager-user-guide/
-    """
+    """The link between two GPUs is slower than expected."""
     return judge_figure(subject, facts)

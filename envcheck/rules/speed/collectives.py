@@ -30,28 +30,7 @@ def _is_bandwidth(subject: MeasurementSubject, _facts: Facts) -> bool:
 
 @rule(layer="fabric", scope="node", per="measurement", arises=_is_bandwidth, ground="figures", told_by=BY_VARIABLE)
 def slow_collective(subject: MeasurementSubject, facts: Facts) -> Outcome | None:
-    """A collective operation of several GPUs is slower than expected.
-
-    What it checks
-        Checks the bus bandwidth (as nccl-tests defines it) of large collective operations through the
-        environment's NCCL against what the links of one GPU carry in one direction, and the share of it
-        that healthy machines reach with as many GPUs. What joins the GPUs is read from the driver and
-        from NCCL's own log. Links and algorithms without known figures are not judged.
-
-    Why it matters
-        Training on several GPUs waits for the sum of the gradients in every step.
-
-    How to fix
-        Check for NVLinks that are down (nvidia-smi nvlink --status), for variables of NCCL that a job
-        or an image sets, and for ACS or an IOMMU that routes traffic between GPUs through the root. If
-        NCCL's log says SHM or NET although NVLink joins the GPUs, peer access is blocked.
-
-    Sources
-        nccl-tests, performance reported:
-            https://github.com/NVIDIA/nccl-tests/blob/master/doc/PERFORMANCE.md
-        NCCL user guide, troubleshooting:
-            https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooting.html
-    """
+    """A collective operation of several GPUs is slower than expected."""
     if subject.measurement.unit == "s" and not why_not_judged(subject.gpu, subject.measurement):
         return _of_latency(subject, facts)
     found = judge_figure(subject, facts)
@@ -127,27 +106,7 @@ def _was_tried(snapshot: Snapshot, _facts: Facts) -> bool:
     ),
 )
 def collective_fails(snapshot: Snapshot, facts: Facts) -> Outcome | None:
-    """GPUs do not work together through NCCL.
-
-    What it checks
-        With bench, checks that NCCL, loaded from the file that the environment would use, connects
-        all visible GPUs, and that collective operations end. Each GPU has a process of its own, and
-        with --full one process has all. A process that dies or hangs is named with its rank and its
-        GPU. In a text, it is NCCL's "unhandled system error" where no other line names the cause.
-
-    Why it matters
-        A job on several GPUs then hangs or stops, often without saying which process was the first.
-
-    How to fix
-        Usually NCCL's log or another finding names the cause: too little shared memory (/dev/shm),
-        blocked peer access (ACS, IOMMU), NVLinks that are down, two releases of NCCL in one job, a GPU
-        that one process cannot see. A process that was killed from outside may have met a limit of
-        memory (see the kernel's log). With --force, a GPU that another program uses is not judged.
-
-    Sources
-        NCCL user guide, troubleshooting:
-            https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooting.html
-    """
+    """GPUs do not work together through NCCL."""
     failed, died = _failures(snapshot), _died(snapshot)
     if not failed and not died:
         done = next(found.collective for found in snapshot.measurements if found.collective)

@@ -67,28 +67,7 @@ def _is_comparable(subject: MeasurementSubject, facts: Facts) -> bool:
 
 @rule(layer="framework", scope="env", per="measurement", arises=_is_comparable, told_by=BY_VARIABLE)
 def framework_slower_than_library(subject: MeasurementSubject, facts: Facts) -> Outcome | None:
-    """A framework is slower than the library that it uses.
-
-    What it checks
-        With bench --frameworks: matrix products, convolutions, attention and all-reduces by PyTorch,
-        JAX, CuPy, TensorFlow and ONNX Runtime, against the same work that envcheck gave to cuBLASLt,
-        cuDNN and NCCL itself in the same run. A training step is compared with the matrix product. Its
-        share depends on the processor too, so only very low ones count, and variables that lower it.
-
-    Why it matters
-        The GPU and its libraries are fast then, and programs still run slowly: the time is lost in the
-        framework, by a setting, a debug variable or a build without tuned code.
-
-    How to fix
-        Undo the settings and unset the variables that the finding names. If it names none, compare with
-        another release of the framework, and profile one operation.
-
-    Sources
-        PyTorch, performance tuning guide:
-            https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html
-        JAX, benchmarking: https://docs.jax.dev/en/latest/benchmarking.html
-        CuPy, performance best practices: https://docs.cupy.dev/en/stable/user_guide/performance.html
-    """
+    """A framework is slower than the library that it uses."""
     measured = subject.measurement
     library = library_figure(measured, facts.snapshot)
     if library is None or not measured.value or not library.value:
@@ -182,26 +161,7 @@ def _has_figures(snapshot: Snapshot, _facts: Facts) -> bool:
 
 @rule(layer="framework", scope="env", arises=_has_figures)
 def framework_leaves_speed(snapshot: Snapshot, facts: Facts) -> Outcome | None:
-    """A framework setting costs performance.
-
-    What it checks
-        With bench --frameworks: the same work with and without a setting that the framework says is in
-        force: FP32 products without TF32, convolutions without a search for the fastest algorithm. It
-        is a remark where both were measured and differ by more than 15 %, and where a program says in
-        a text that it computes without its tensor cores.
-
-    Why it matters
-        The defaults favour exact results and a quick start. Programs that need less precision, or that
-        repeat the same shapes, run several times faster with one line.
-
-    How to fix
-        Add the line that the finding names, and compare the results of the program before and after.
-
-    Sources
-        PyTorch, CUDA semantics: https://docs.pytorch.org/docs/stable/notes/cuda.html
-        PyTorch, performance tuning guide:
-            https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html
-    """
+    """A framework setting costs performance."""
     met = list(_remarks(snapshot, facts))
     if not met:
         return None
@@ -264,29 +224,7 @@ def _was_measured(snapshot: Snapshot, _facts: Facts) -> bool:
 
 @rule(layer="framework", scope="env", symptom=True, arises=_was_measured, explains=("measurement-unfinished",))
 def framework_fails_at_work(snapshot: Snapshot, _facts: Facts) -> Outcome | None:
-    """A framework fails on work of ordinary size.
-
-    What it checks
-        With bench --frameworks, checks that products, convolutions, attention, training steps and
-        all-reduces of ordinary size run through PyTorch, JAX, CuPy, TensorFlow and ONNX Runtime,
-        compiled and not.
-
-    Why it matters
-        A framework can be imported and compute something small, and still stop at the first compiled
-        function or the first collective: a compiler, a header or a library is missing that only these
-        need.
-
-    How to fix
-        The message is the framework's own; another finding of the report often is the cause. If
-        torch.compile fails, look for a C compiler and for Triton; if an all-reduce fails, run it with
-        NCCL_DEBUG=INFO.
-
-    Sources
-        PyTorch, torch.compile troubleshooting:
-            https://docs.pytorch.org/docs/stable/torch.compiler_troubleshooting.html
-        NCCL, troubleshooting:
-            https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooting.html
-    """
+    """A framework fails on work of ordinary size."""
     asked = _of_frameworks(snapshot)
     failed, died = [found for found in asked if found.failed], _died(snapshot)
     names = dict.fromkeys(framework_tested(found.name) or "" for found in asked)
@@ -318,26 +256,7 @@ def _on_cpu(facts: Facts) -> list[Framework]:
 
 @rule(layer="framework", scope="env", arises=lambda _snapshot, facts: bool(_on_cpu(facts)))
 def framework_measured_on_cpu(snapshot: Snapshot, facts: Facts) -> Outcome | None:
-    """A measured framework computes on the CPU.
-
-    What it checks
-        With bench --frameworks, checks that the frameworks whose figures were asked for compute on
-        the GPU. A CPU build is a failure if a package of the same framework for CUDA is installed
-        beside it, if no framework computed on the GPU, or if it is PyTorch. Otherwise it is a note.
-
-    Why it matters
-        A CPU build complains about nothing. Programs run ten to a hundred times slower, and a package
-        for CUDA that was installed first is overwritten without a message.
-
-    How to fix
-        Remove the CPU build, then install the one for CUDA.
-
-    Sources
-        ONNX Runtime, Install: https://onnxruntime.ai/docs/install/
-        PyTorch, Start Locally: https://pytorch.org/get-started/locally/
-        JAX, Installation: https://docs.jax.dev/en/latest/installation.html
-        TensorFlow, Install with pip: https://www.tensorflow.org/install/pip
-    """
+    """A measured framework computes on the CPU."""
     found = _on_cpu(facts)
     beside = {each.name: _for_cuda_beside(each, facts) for each in found}
     none_on_gpu = not any(framework_tested(each.name) and each.value for each in snapshot.measurements)

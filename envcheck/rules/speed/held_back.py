@@ -33,26 +33,7 @@ def _runs(gpu: Gpu, facts: Facts) -> list[Conditions]:
     ),
 )
 def gpu_held_back(gpu: Gpu, facts: Facts) -> Outcome | None:
-    """Heat or power held a GPU back while it was measured.
-
-    What it checks
-        Checks the throttle reasons that NVML gave during each measurement: thermal slowdown by hardware
-        or driver, the power brake of the machine's power supply, and the power cap where the limit is
-        below the GPU's default. At the default limit the cap is normal in long products.
-
-    Why it matters
-        Many GPUs are cool and fast when idle and throttle under load only. Then every figure is low,
-        and a job on several GPUs waits for the slowest.
-
-    How to fix
-        Heat: check the fans, air flow, dust and room temperature; a passively cooled card needs the
-        chassis fans, a liquid-cooled one its loop. Power brake: check the power supplies, their
-        redundancy mode and the cables. Power limit: restore the default with `nvidia-smi -pl WATTS`,
-        unless it was lowered on purpose.
-
-    Sources
-        Clocks event reasons: https://docs.nvidia.com/deploy/nvml-api/group__nvmlClocksEventReasons.html
-    """
+    """Heat or power held a GPU back while it was measured."""
     runs = _runs(gpu, facts)
     found: list[tuple[str, str, Fix]] = []
     if often := _often(runs, *HEAT):

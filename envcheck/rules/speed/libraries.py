@@ -60,29 +60,7 @@ def _was_asked(snapshot: Snapshot, _facts: Facts) -> bool:
     told_by=("damaged-distribution", "nvidia-wheel-conflict"),
 )
 def library_fails(snapshot: Snapshot, facts: Facts) -> Outcome | None:
-    """An installed CUDA library does not work.
-
-    What it checks
-        With --deep or bench --full, checks that cuDNN, cuSPARSE, cuFFT, cuSOLVER, cuRAND and TensorRT
-        can be loaded from the files that the environment would use, and that they work on the GPU.
-        Each result is compared with a more precise reference; `wrong-result` reports those that are
-        wrong.
-
-    Why it matters
-        Frameworks open these libraries at the first operation that needs them. A library that is
-        damaged, mixed from two releases or shadowed by another copy then stops the program, hours after
-        a successful import.
-
-    How to fix
-        Usually another finding of the report is the cause: damaged files, parts of two releases, a
-        folder on LD_LIBRARY_PATH. If there is none, compare the files with their package (`envcheck
-        check --verify`), and install the package again.
-
-    Sources
-        cuDNN, backend API:
-            https://docs.nvidia.com/deeplearning/cudnn/backend/latest/api/overview.html
-        CUDA library documentation: https://docs.nvidia.com/cuda-libraries/index.html
-    """
+    """An installed CUDA library does not work."""
     asked = _of_libraries(snapshot)
     used = {gpu.uuid for gpu in facts.gpus if in_use(gpu)}
     wrong: list[Measurement | ProbeRun] = [*(found for found in asked if found.failed), *_died(snapshot)]
@@ -217,26 +195,5 @@ def _is_timed_work_of_a_library(subject: MeasurementSubject, _facts: Facts) -> b
     told_by=BY_VARIABLE,
 )
 def slow_library(subject: MeasurementSubject, facts: Facts) -> Outcome | None:
-    """A CUDA library is slower than expected.
-
-    What it checks
-        Checks the figures of cuDNN, cuSPARSE, cuFFT, cuSOLVER, cuRAND and TensorRT against the share of
-        the chip's ceiling that healthy GPUs reach with that library. The ceiling is multiprocessors
-        times clock times operations per clock, or the memory's bandwidth for the bytes that must move
-        at least.
-
-    Why it matters
-        A release without tuned code for a GPU, or a fallback to a slow algorithm, works without an
-        error at a fraction of the speed.
-
-    How to fix
-        If matrix products and memory are as fast as expected, use a newer release of the library. If
-        they are slow too, follow their findings: heat, power limit, clocks.
-
-    Sources
-        cuDNN, backend API:
-            https://docs.nvidia.com/deeplearning/cudnn/backend/latest/api/overview.html
-        Nsight Compute, roofline charts:
-            https://docs.nvidia.com/nsight-compute/ProfilingGuide/index.html#roofline-charts
-    """
+    """A CUDA library is slower than expected."""
     return judge_figure(subject, facts)

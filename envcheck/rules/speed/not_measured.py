@@ -24,22 +24,7 @@ def _refused(snapshot: Snapshot) -> tuple[Gpu, ...]:
 
 @rule(layer="gpu", scope="node", arises=lambda snapshot, _facts: bool(_refused(snapshot)), ground="figures")
 def gpu_not_measured(snapshot: Snapshot, _facts: Facts) -> Outcome | None:
-    """A requested GPU was not measured.
-
-    What it checks
-        Checks that every GPU that CUDA shows, or that --gpu names, has figures. A GPU that another
-        program uses is left out unless --force is given, since its figures would say nothing.
-
-    Why it matters
-        What was not measured was not found healthy. Seven healthy GPUs say nothing about the eighth.
-
-    How to fix
-        Wait until the GPU is idle and measure again. To judge the idle GPUs alone, name them:
-        envcheck bench --gpu 1.
-
-    Sources
-        NVML, utilization: https://docs.nvidia.com/deploy/nvml-api/group__nvmlDeviceQueries.html
-    """
+    """A requested GPU was not measured."""
     covered, refused = _covered(snapshot), _refused(snapshot)
     if not refused:
         return None

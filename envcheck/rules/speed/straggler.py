@@ -53,31 +53,7 @@ def _all_places(gpus: tuple[Gpu, ...], measurements: tuple[Measurement, ...]) ->
 
 @rule(layer="gpu", scope="node", per="gpu", arises=lambda gpu, facts: bool(_places(gpu, facts)))
 def gpu_straggler(gpu: Gpu, facts: Facts) -> Outcome | None:
-    """A GPU is slower than the others of its machine.
-
-    What it checks
-        Checks each figure of a GPU against the median of the machine's other GPUs of that model; of two
-        GPUs, against the other one. Tolerated are 10 % where the GPU computes and 5 % for device memory
-        and links, plus the noise of the samples; where four or more other GPUs lie further apart
-        themselves, three times their deviation. Of copies between GPUs the fastest pair of each GPU
-        counts. What the processor decides (launches, pageable copies) is not compared, nor are engines,
-        whose kernels TensorRT chooses anew in each run, nor a GPU that another program used or that is
-        in MIG mode.
-
-    Why it matters
-        A job on several GPUs runs at the speed of the slowest.
-
-    How to fix
-        Follow the named difference: throttle reasons and temperature (air flow), a lower power limit or
-        clock, fewer PCI Express lanes. If nothing differs, look for another program that started
-        meanwhile, and repeat the run. Report a GPU that stays slow to its vendor, even if it
-        still reaches the figures of its model.
-
-    Sources
-        NVIDIA DCGM diagnostics:
-            https://docs.nvidia.com/datacenter/dcgm/latest/user-guide/dcgm-diagnostics.html
-        Variability among GPUs of one model: https://arxiv.org/abs/2208.11035
-    """
+    """A GPU is slower than the others of its machine."""
     places = _places(gpu, facts)
     compared = [place for place in places if place.standing.slower is not None]
     if not compared:

@@ -49,23 +49,7 @@ def _verified_on_processor(snapshot: Snapshot, _facts: Facts) -> bool:
 
 @rule(layer="library", arises=_verified_on_processor)
 def wrong_cpu_result(snapshot: Snapshot, _facts: Facts) -> Outcome | None:
-    """NumPy or SciPy computed wrong results on the CPU.
-
-    What it checks
-        With bench --full: random elements of matrix products, sparse products and Fourier transforms of
-        the environment's NumPy and SciPy, against FP64 sums in Python.
-
-    Why it matters
-        Data preparation and metrics run on the CPU. A damaged BLAS or faulty memory spoils them without
-        any message.
-
-    How to fix
-        Compare the files with their packages (`envcheck check --verify`) and install the differing one
-        again. If they are as shipped, test the memory of the machine.
-
-    Sources
-        NumPy, BLAS and LAPACK: https://numpy.org/devdocs/building/blas_lapack.html
-    """
+    """NumPy or SciPy computed wrong results on the CPU."""
     checked = [found for found in processor_figures(snapshot.measurements) if found.verification]
     wrong = [found for found in checked if found.verification and not found.verification.right]
     evidence = tuple(
@@ -95,25 +79,7 @@ _REPEAT = Fix(text="Repeat the test with nothing else on the machine; if it fail
     remedy=lambda facts: () if facts.snapshot.measurements else (_REPEAT,),
 )
 def wrong_result(subject: MeasurementSubject, _facts: Facts) -> Outcome | None:
-    """A GPU computed or copied wrong data.
-
-    What it checks
-        Checks the results of the measurements: copies word by word, reductions exactly, random elements
-        of matrix products against FP64 on the CPU (with --full, every element on the GPU), within c *
-        epsilon * sqrt(K). Outputs are overwritten before each run, so an old correct result cannot pass
-        as a new one. In pasted text, reads the verdicts of gpu-burn, nvbandwidth and nccl-tests.
-
-    Why it matters
-        A GPU that miscomputes ruins a training run without any message.
-
-    How to fix
-        Repeat the run with nothing else on the machine. If it happens again, take the GPU out of
-        service and have it replaced. If only one library is affected, report it to the library's
-        developers.
-
-    Sources
-        GPU debug guidelines: https://docs.nvidia.com/deploy/gpu-debug-guidelines/index.html
-    """
+    """A GPU computed or copied wrong data."""
     measured = subject.measurement
     verification = measured.verification
     if verification is None:
@@ -144,24 +110,7 @@ def unfinished(snapshot: Snapshot) -> list[ProbeRun]:
 
 @rule(layer="gpu", scope="node", arises=lambda snapshot, _facts: bool(unfinished(snapshot)), ground="figures")
 def measurement_unfinished(snapshot: Snapshot, facts: Facts) -> Outcome | None:
-    """A measurement did not finish.
-
-    What it checks
-        Checks that the measuring programs ended by themselves. One that hangs is stopped at its
-        deadline and loses only its own figures.
-
-    Why it matters
-        A kernel that never ends or a call that fails can be a fault of the GPU. What was not measured
-        was not found healthy.
-
-    How to fix
-        Check the kernel log for Xid errors of that GPU, and repeat the run with nothing else on the
-        machine. If only one GPU is affected, take it out of service. Until the measurement has
-        finished, only a failure is a verdict.
-
-    Sources
-        Xid errors: https://docs.nvidia.com/deploy/xid-errors/index.html
-    """
+    """A measurement did not finish."""
     bad = unfinished(snapshot)
     names = {gpu.uuid: gpu_title(gpu) for gpu in facts.gpus if gpu.uuid}
     evidence = tuple(

@@ -42,27 +42,7 @@ _NEWER_LIBRARY = (
     explains=("libstdcxx-too-old", "library-not-found", "cuda-library-missing"),
 )
 def glibc_too_old(subject: FrameworkSubject, _facts: Facts) -> Outcome | None:
-    """The system's glibc is older than a framework needs.
-
-    What it checks
-        Checks that the libc.so.6, libm.so.6 … that the loader finds have the glibc symbol versions
-        (GLIBC_2.34) that the framework's compiled parts and their libraries need.
-
-    Why it matters
-        The loader refuses a wheel built on a newer system ("version `GLIBC_2.34' not found").
-        Installers choose wheels by glibc version, but cannot hold back local builds, renamed wheels, or
-        an environment copied from another machine.
-
-    How to fix
-        Install a release or build for this glibc (wheels tagged manylinux2014 need 2.17, manylinux_2_28
-        need 2.28), compile the package here, or use a newer system or container. glibc is part of the
-        system: it cannot be replaced for one program.
-
-    Sources
-        manylinux, glibc of each tag: https://github.com/pypa/manylinux
-        Platform tags, PyPA:
-            https://packaging.python.org/en/latest/specifications/platform-compatibility-tags/
-    """
+    """The system's glibc is older than a framework needs."""
     found = list(_lacking(subject, _GLIBC))
     if not found:
         return _new_enough(subject, "libc.so.6", "glibc")
@@ -80,25 +60,7 @@ def glibc_too_old(subject: FrameworkSubject, _facts: Facts) -> Outcome | None:
     explains=("library-not-found", "cuda-library-missing"),
 )
 def libstdcxx_too_old(subject: FrameworkSubject, _facts: Facts) -> Outcome | None:
-    """The loaded C++ library is older than a framework needs.
-
-    What it checks
-        Checks that the libstdc++.so.6 (or libgcc_s.so.1) that the loader finds has the symbol versions
-        (GLIBCXX_3.4.30, CXXABI_1.3.13) that the framework's compiled parts and their libraries need.
-
-    Why it matters
-        The loader refuses the library: "version `GLIBCXX_3.4.30' not found". Usually the right copy is
-        on the system and another one wins: an older compiler's or MATLAB's on LD_LIBRARY_PATH, or that
-        of a conda environment, whose Python loads its own first.
-
-    How to fix
-        Remove the older copy from LD_LIBRARY_PATH, or update it (conda: libstdcxx-ng). If it is the
-        system's own, install a package built for this system, or use a newer system.
-
-    Sources
-        GCC, ABI policy and guidelines: https://gcc.gnu.org/onlinedocs/libstdc++/manual/abi.html
-        Linux manual, the dynamic loader: https://man7.org/linux/man-pages/man8/ld.so.8.html
-    """
+    """The loaded C++ library is older than a framework needs."""
     found = list(_lacking(subject, _LIBSTDCXX))
     if not found:
         return _new_enough(subject, "libstdc++.so.6", "libstdc++")

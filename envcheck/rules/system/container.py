@@ -57,27 +57,7 @@ def _asked_for_none(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     explains=("driver-not-installed", "driver-too-old", "gpu-code-missing", "gpu-init-failed", "no-gpu-visible"),
 )
 def container_without_gpu(snapshot: Snapshot, facts: Facts) -> Outcome | None:
-    """The container was started without a GPU.
-
-    What it checks
-        Checks, inside a container, that a GPU's device node (/dev/nvidia0 …) exists and that the driver
-        libraries, including libcuda, were mounted. In a pasted text, reads what programs in a container
-        say.
-
-    Why it matters
-        A container gets a GPU only on request: the runtime then adds the device nodes and the host's
-        driver libraries. Without them, CUDA finds no device, whatever the image contains. A container
-        started for the driver's utilities alone has nvidia-smi, but no libcuda.
-
-    How to fix
-        Docker: `docker run --gpus all …`; Podman: `--device nvidia.com/gpu=all`; Kubernetes: request
-        nvidia.com/gpu in the pod's limits; Apptainer: `--nv`. The host needs the NVIDIA driver and the
-        NVIDIA Container Toolkit. NVIDIA_DRIVER_CAPABILITIES must include compute and utility.
-
-    Sources
-        NVIDIA Container Toolkit:
-            https://docs.nvidia.com/datacenter/cloud-native/container-toolkit/latest/
-    """
+    """The container was started without a GPU."""
     nodes, driver = gpu_nodes(facts) or (), driver_of(facts)
     container = evidence_of("container", snapshot.platform or Platform(), "container")
     if nodes and _for_utilities_only(facts):
@@ -143,26 +123,7 @@ def _without_cuda(container: Evidence, facts: Facts) -> Outcome:
     explains=("gpu-init-failed", "no-gpu-visible"),
 )
 def container_lost_gpu(snapshot: Snapshot, facts: Facts) -> Outcome | None:
-    """The container lost access to its GPU.
-
-    What it checks
-        Checks, inside a container, whether NVML answers "unknown error" although the GPU's device nodes
-        exist.
-
-    Why it matters
-        A control group rule grants a container access to devices. Reloading systemd on the host
-        (`systemctl daemon-reload`, which package updates run) can rewrite the group without that rule:
-        the nodes stay, but can no longer be opened.
-
-    How to fix
-        Restart the container. To prevent it, request GPUs through CDI, or let the container runtime
-        manage control groups with cgroupfs.
-
-    Sources
-        NVIDIA Container Toolkit, troubleshooting:
-          https://docs.nvidia.com/datacenter/cloud-native/container-toolkit/latest/troubleshooting.html
-        Containers losing access to GPUs: https://github.com/NVIDIA/nvidia-container-toolkit/issues/48
-    """
+    """The container lost access to its GPU."""
     nvml = snapshot.driver.nvml if snapshot.driver else None
     nodes = gpu_nodes(facts)
     if nvml is None or nvml.code != _NVML_UNKNOWN or not nodes or cuda_answers(facts):

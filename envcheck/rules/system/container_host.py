@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from envcheck.checks import Evidence, Fix
-from envcheck.rules.api import Facts, Outcome, evidence_of, never, passed, rule
+from envcheck.rules.api import Facts, Outcome, evidence_of, passed, rule
 from envcheck.rules.facts.machine import driver_of, in_container, on_tegra
 from envcheck.rules.fixes.driver import installer
 from envcheck.snapshot import ContainerHost, Snapshot
@@ -49,34 +49,7 @@ def _fixes(facts: Facts) -> tuple[Fix, ...]:
     explains=("container-without-gpu", "driver-not-installed", "gpu-init-failed", "no-gpu-visible"),
 )
 def container_toolkit_missing(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
-    """The NVIDIA Container Toolkit is missing: containers get no GPU.
-
-    What it checks
-        Checks, on a host with the driver and a container engine, that the toolkit is installed and
-        connected to the engine (Docker's hook, a runtime in Docker's daemon.json, or a CDI
-        specification). On a Jetson, also checks that the mount lists exist and name existing files.
-        This is a note, since containers may not need the GPU. An engine that refuses a GPU in a pasted
-        text is a failure.
-
-    Why it matters
-        An image contains no driver. The toolkit adds the host's device nodes and driver libraries when
-        a container starts. Without it, `docker run --gpus` fails, and a container that starts has no
-        GPU. Docker installed as a snap cannot see the host's toolkit.
-
-    How to fix
-        Install nvidia-container-toolkit on the host, run `sudo nvidia-ctk runtime configure
-        --runtime=docker` and restart Docker. For Podman and other engines with CDI, run `sudo
-        nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml`. Replace a Docker snap with Docker's
-        packages.
-
-    Sources
-        NVIDIA Container Toolkit, installation:
-          https://docs.nvidia.com/datacenter/cloud-native/container-toolkit/latest/install-guide.html
-        Support for the Container Device Interface:
-          https://docs.nvidia.com/datacenter/cloud-native/container-toolkit/latest/cdi-support.html
-        NVIDIA Container Runtime on Jetson, mount plugins:
-          https://nvidia.github.io/container-wiki/toolkit/jetson.html
-    """
+    """The NVIDIA Container Toolkit is missing: containers get no GPU."""
     host = _host(facts) or ContainerHost()
     evidence = (evidence_of("container engines", host, "engines"), evidence_of("toolkit", host, "toolkit"))
     if not host.toolkit and not host.cdi:
@@ -147,36 +120,3 @@ def _connect(host: ContainerHost) -> tuple[Fix, ...]:
         ),
         Fix(text="Then restart Docker", command=("sudo", "systemctl", "restart", "docker"), who="root", risk=risk),
     )
-
-
-_LET_IT_MANAGE = (
-    Fix(
-        text="Rootless: set no-cgroups = true in the section [nvidia-container-cli] of "
-        "/etc/nvidia-container-runtime/config.toml, or use CDI (--device nvidia.com/gpu=all)",
-        who="root",
-    ),
-    Fix(text="Otherwise update the NVIDIA Container Toolkit: old releases know only cgroup v1", who="root"),
-)
-
-
-@rule(layer="container", scope="container", arises=never, remedy=_LET_IT_MANAGE, explains=("container-without-gpu",))
-def container_cgroups_refused() -> None:
-    """The NVIDIA Container Toolkit cannot set a container's device rules.
-
-    What it checks
-        Reads error lines of nvidia-container-cli about cgroups: "cgroup subsystem devices not found",
-        "bpf_prog_query(BPF_CGROUP_DEVICE) failed", "devices.allow: permission denied".
-
-    Why it matters
-        The toolkit grants a container its GPUs through the kernel's control groups. Without root it may
-        not, and releases before 1.8 do not know cgroup v2, which current systems use. The container
-        does not start.
-
-    How to fix
-        In rootless mode, switch this off (no-cgroups = true) or use CDI. With root, update the toolkit.
-
-    Sources
-        NVIDIA Container Toolkit, installation, rootless mode:
-            https://docs.nvidia.com/datacenter/cloud-native/container-toolkit/latest/install-guide.html
-        libnvidia-container, releases: https://github.com/NVIDIA/libnvidia-container/releases
-    """

@@ -1,5 +1,3 @@
-"""Driver libraries in a container image."""
-
 from __future__ import annotations
 
 from envcheck.checks import Evidence, Fix
@@ -29,28 +27,7 @@ def _in_container_with_module(_subject: Snapshot, facts: Facts) -> bool:
     explains=("driver-library-mismatch", "driver-too-old", "gpu-init-failed", "no-gpu-visible"),
 )
 def driver_libraries_in_image(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
-    """The container image contains driver libraries that do not match the host.
-
-    What it checks
-        Checks, inside a container, for driver files (libcuda, libnvidia-ml …) that were not mounted
-        from the host and have a different version than its kernel module, and whether the loader finds
-        them first. Forward-compatibility packages (folders named compat) are intended.
-
-    Why it matters
-        Driver libraries must match the kernel module exactly, so the host's are mounted at start.
-        Copies in the image shadow them or block the mount: CUDA and NVML fail with a mismatch, or the
-        container does not start ("file exists").
-
-    How to fix
-        Remove the driver packages from the image (libnvidia-compute-*, nvidia-utils-*, cuda-drivers,
-        cuda): install only a toolkit (cuda-toolkit-*) or libraries. Do not build or commit images in
-        containers that have a GPU.
-
-    Sources
-        NVIDIA Container Toolkit, troubleshooting:
-          https://docs.nvidia.com/datacenter/cloud-native/container-toolkit/latest/troubleshooting.html
-        CUDA compatibility: https://docs.nvidia.com/deploy/cuda-compatibility/
-    """
+    """The container image contains driver libraries that do not match the host."""
     others, module = _mismatched(facts), module_version(facts)
     listing = driver_of(facts).libraries
     if not others:

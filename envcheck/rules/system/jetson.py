@@ -154,27 +154,7 @@ def _use_matching_release(facts: Facts) -> tuple[Fix, ...]:
     ),
 )
 def jetpack_mismatch(snapshot: Snapshot, facts: Facts) -> Outcome | None:
-    """Software was built for a different JetPack version.
-
-    What it checks
-        Checks, on a Jetson, whether a container image was built for another L4T branch than the host's,
-        whether a framework was built with a CUDA that this L4T release cannot have, and whether missing
-        libraries (libcublas, libcudnn, libnvinfer …) belong to another JetPack.
-
-    Why it matters
-        A Jetson's driver, CUDA, cuDNN and TensorRT come with its system software, JetPack. Up to
-        JetPack 4 they cannot be replaced separately. Wheels and images are built for one release: on
-        another, libraries are missing or the driver is too old.
-
-    How to fix
-        Choose the image by the L4T release in /etc/nv_tegra_release and wheels by the JetPack version,
-        or update the Jetson. From JetPack 5 on, a newer CUDA can be installed for some releases.
-
-    Sources
-        JetPack archive: https://developer.nvidia.com/embedded/jetpack-archive
-        Jetson containers, versions: https://github.com/dusty-nv/jetson-containers
-        CUDA for Tegra: https://docs.nvidia.com/cuda/cuda-for-tegra-appnote/index.html
-    """
+    """Software was built for a different JetPack version."""
     found = _other_image(snapshot, facts) or _other_build(facts) or _other_libraries(facts)
     if found is not None:
         return found
@@ -328,29 +308,7 @@ _MOUNT_LIBRARIES = (
     ),
 )
 def jetson_libraries_not_mounted(snapshot: Snapshot, facts: Facts) -> Outcome | None:
-    """The Jetson's libraries are not mounted in the container.
-
-    What it checks
-        Checks, in a container on a Jetson, that libcuda can be loaded, that the chip's device nodes
-        exist, and that no library is missing that this release's container runtime mounts from the host
-        (up to JetPack 4 also CUDA, cuDNN and TensorRT). jetpack-mismatch covers libraries of another
-        JetPack.
-
-    Why it matters
-        Images for Jetson contain little or nothing of the driver: with --runtime nvidia, the NVIDIA
-        runtime mounts the host files on its lists. Without it, libraries are missing or empty
-        placeholders ("file too short").
-
-    How to fix
-        Start the container with --runtime nvidia, or make it the default in Docker's daemon.json. If
-        files are still missing, the host's nvidia-container* and nvidia-l4t-* packages differ in
-        release: install those of the same JetPack.
-
-    Sources
-        NVIDIA container runtime on Jetson: https://nvidia.github.io/container-wiki/toolkit/jetson.html
-        Jetson containers, system setup:
-          https://github.com/dusty-nv/jetson-containers/blob/master/docs/setup.md
-    """
+    """The Jetson's libraries are not mounted in the container."""
     missing = _mounted_from_host(facts)
     if missing:
         return Outcome(

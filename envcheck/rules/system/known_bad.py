@@ -1,5 +1,3 @@
-"""Releases that are known to be broken."""
-
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -47,23 +45,7 @@ class Present(NamedTuple):
     remedy=(Fix(text="Move to a release without the flaw, usually the next one"),),
 )
 def known_bad_release(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
-    """A release in use is known to be broken.
-
-    What it checks
-        Checks the driver, Windows (by its build number) and the environment's packages against a list
-        of releases that their makers or many users found broken. The list is short: it holds only flaws
-        that look like something else.
-
-    Why it matters
-        No setting fixes such a release, and everything around it looks fine.
-
-    How to fix
-        Move to the release that is named, usually the next one.
-
-    Sources
-        An example, a preview of Windows without GPUs in WSL:
-          https://github.com/microsoft/WSL/issues/6773
-    """
+    """A release in use is known to be broken."""
     met = [(row, item) for item in _present(facts) for row in facts.matrix.flaws if _is_in(row, item, facts)]
     if not met:
         return passed("No release in use is known to be broken")

@@ -46,26 +46,7 @@ def _enlarge(facts: Facts) -> tuple[Fix, ...]:
     remedy=_enlarge,
 )
 def shared_memory_too_small(snapshot: Snapshot, facts: Facts) -> Outcome | None:
-    """The shared memory (/dev/shm) is too small for several processes.
-
-    What it checks
-        Checks the size of /dev/shm. The 64 MiB that container engines give by default, or less, is a
-        warning with several GPUs and a note with one. The same applies if it is nearly full. A program
-        that reports no space there in a pasted text is a failure.
-
-    Why it matters
-        NCCL exchanges data between processes through /dev/shm, and PyTorch data loaders pass tensors
-        through it. When it is full, they stop with a bus error or "No space left on device".
-
-    How to fix
-        Docker and Podman: `--shm-size=1g` or more, or `--ipc=host`. Kubernetes: an emptyDir volume with
-        medium Memory, mounted on /dev/shm. Delete what crashed jobs left in /dev/shm.
-
-    Sources
-        NCCL user guide, troubleshooting, shared memory:
-          https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooting.html
-        PyTorch, Docker image, shared memory: https://github.com/pytorch/pytorch#docker-image
-    """
+    """The shared memory (/dev/shm) is too small for several processes."""
     platform = snapshot.platform or Platform()
     size, free = platform.shared_memory or 0, platform.shared_memory_free
     several = len(facts.usable_gpus) > 1
@@ -141,25 +122,7 @@ _FREE_MEMORY = (
     remedy=lambda _facts: _FREE_MEMORY,
 )
 def gpu_memory_exhausted(gpu: Gpu, _facts: Facts) -> Outcome | None:
-    """A GPU's memory is nearly full.
-
-    What it checks
-        Checks whether less than a twentieth of the GPU's memory, and less than 2 GiB, is free, and
-        which processes hold the rest. This is a note, and so is an out-of-memory error: the stack is
-        healthy, and a busy GPU is full.
-
-    Why it matters
-        The next program there fails with "out of memory", usually at its start: by default, TensorFlow
-        and JAX reserve nearly all memory of a GPU.
-
-    How to fix
-        End processes that are not needed, choose another GPU (CUDA_VISIBLE_DEVICES), or let programs
-        use less: a smaller batch, TF_FORCE_GPU_ALLOW_GROWTH=true, XLA_PYTHON_CLIENT_PREALLOCATE=false.
-
-    Sources
-        TensorFlow, limiting GPU memory growth: https://www.tensorflow.org/guide/gpu
-        JAX, GPU memory allocation: https://docs.jax.dev/en/latest/gpu_memory_allocation.html
-    """
+    """A GPU's memory is nearly full."""
     memory = gpu.memory or Memory()
     free, total = memory.free or 0, memory.total or 0
     evidence = (evidence_of("bytes free", memory, "free"), evidence_of("bytes in total", memory, "total"))

@@ -27,22 +27,7 @@ def _skipped(snapshot: Snapshot) -> list[ProbeRun]:
     layer="framework", scope="env", always=True, arises=lambda snapshot, _facts: bool(_skipped(snapshot)), ground="text"
 )
 def text_not_read_whole(snapshot: Snapshot, _facts: Facts) -> Outcome | None:
-    """The pasted text was not read completely.
-
-    What it checks
-        Checks whether the pasted text is short enough to be read completely. Of a longer text, the
-        beginning and the end are read: logs begin with the versions and end with the error.
-
-    Why it matters
-        An error in the middle of a long log is not seen. No finding does not mean that nothing is
-        wrong.
-
-    How to fix
-        Paste only the part around the error, with the lines that state the versions.
-
-    Sources
-        The most recent call stands last: https://docs.python.org/3/library/traceback.html
-    """
+    """The pasted text was not read completely."""
     runs = _skipped(snapshot)
     return Outcome(
         status="unknown",
@@ -109,24 +94,7 @@ def _to_paste(facts: Facts) -> Iterator[str]:
     yields_to=EVERYTHING,
 )
 def text_tells_too_little(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
-    """The pasted text says too little for a diagnosis.
-
-    What it checks
-        Checks, where no line of a pasted text names a known problem, whether the text has an error of
-        a GPU program that envcheck does not know, no GPU, or no version. Then it says what was
-        understood, and what to paste next.
-
-    Why it matters
-        That nothing was found in such a text does not mean that nothing is wrong.
-
-    How to fix
-        Paste the whole error with its traceback, and what `nvidia-smi` and `python -m
-        torch.utils.collect_env` print.
-
-    Sources
-        PyTorch, collecting environment information:
-          https://github.com/pytorch/pytorch/blob/main/torch/utils/collect_env.py
-    """
+    """The pasted text says too little for a diagnosis."""
     understood = list(_understood(facts))[:8]
     wanted = list(_to_paste(facts))
     unknown = _unnamed(facts)[-_SHOWN:]

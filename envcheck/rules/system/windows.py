@@ -49,27 +49,7 @@ _WSL = Fix(
     ),
 )
 def windows_gpu_unsupported(environment: Environment, facts: Facts) -> Outcome | None:
-    """A framework release has no GPU support on Windows.
-
-    What it checks
-        Checks, on native Windows with a GPU or a text that shows that CUDA is wanted, whether the
-        matrix knows the installed framework release and lists GPU builds only for other systems. WSL
-        counts as Linux.
-
-    Why it matters
-        Some frameworks no longer build for GPUs on native Windows. Their packages install there and run
-        on the CPU, whatever CUDA and cuDNN are installed, with little notice.
-
-    How to fix
-        Use WSL2 with the Linux build, or the last release with GPU support on native Windows with the
-        CUDA and cuDNN that it was built with.
-
-    Sources
-        TensorFlow, build from source on Windows:
-          https://www.tensorflow.org/install/source_windows
-        TensorFlow, install with pip: https://www.tensorflow.org/install/pip
-        JAX, installation: https://docs.jax.dev/en/latest/installation.html
-    """
+    """A framework release has no GPU support on Windows."""
     judged = [(item, _builds(item, facts)) for item in _frameworks(environment, facts)]
     without = [(item, rows) for item, rows in judged if rows and not any("windows" in row.os for row in rows)]
     if not without:

@@ -41,28 +41,7 @@ _OWN_FOLDER = "/usr/lib/wsl/"
     ),
 )
 def wsl_libcuda_shadowed(snapshot: Snapshot, facts: Facts) -> Outcome | None:
-    """Inside WSL, another libcuda shadows the one from Windows.
-
-    What it checks
-        Checks, inside the Windows Subsystem for Linux, whether the first libcuda.so.1 (or libcuda.so)
-        that the loader finds is the one below /usr/lib/wsl or that of a Linux driver. In a pasted text,
-        reads what it says about libcuda's path or version. Text that only reports no CUDA device, or a
-        driver that is too old although it is not, yields a warning: this is the most common cause.
-
-    Why it matters
-        In WSL the driver belongs to Windows, which puts its libcuda into /usr/lib/wsl/lib. The libcuda
-        of a Linux driver has no GPU to talk to there: CUDA reports no device, while nvidia-smi (from
-        Windows) works.
-
-    How to fix
-        Remove the Linux driver from the distribution (the cuda-toolkit-* packages contain only the
-        toolkit), and run `sudo ldconfig`. As a workaround, put /usr/lib/wsl/lib first in
-        LD_LIBRARY_PATH.
-
-    Sources
-        CUDA on WSL user guide: https://docs.nvidia.com/cuda/wsl-user-guide/
-        libcuda of WSL not found first: https://github.com/microsoft/WSL/issues/8587
-    """
+    """Inside WSL, another libcuda shadows the one from Windows."""
     driver = driver_of(facts)
     files = items_in(driver.libraries)
     found = [library for library in files if library.found_as and "libcuda.so" in library.found_as[0]]

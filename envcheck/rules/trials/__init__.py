@@ -1,1 +1,0 @@
-"""Rules about the results of trials (``--deep``)."""

@@ -59,28 +59,7 @@ def _is_at_fault(file: TrialFile, error: str) -> bool:
 
 @rule(layer="framework", per="environment", explains=FOLLOWS_FROM_FILES, told_by=("damaged-distribution",))
 def file_stops_framework(environment: Environment, facts: Facts) -> Outcome | None:
-    """A damaged or changed file stops a framework.
-
-    What it checks
-        With --deep, checks that the files in the error and at the end of the traceback of a failed
-        import or operation are those that were installed. The RECORD of the package has their sizes
-        and hashes. Missing, truncated, changed and unreadable files are named with their package; so
-        are modules that no installed package provides.
-
-    Why it matters
-        Such a file is the cause of other findings about the framework. Installing anything but its
-        package does not help.
-
-    How to fix
-        Install exactly that package again, in the same version. Somebody may have edited a Python
-        file on purpose: save it first.
-
-    Sources
-        Recording installed projects, PyPA:
-            https://packaging.python.org/en/latest/specifications/recording-installed-packages/
-        Python, the import system: https://docs.python.org/3/reference/import.html
-        Linux manual, the dynamic loader: https://man7.org/linux/man-pages/man8/ld.so.8.html
-    """
+    """A damaged or changed file stops a framework."""
     met = [found for framework in tried_frameworks(environment) if (found := culprit_of(framework))]
     met.sort(key=lambda culprit: importance(culprit.framework, facts.matrix))
     # What another copy lacks is reported with what leads there: a fault of the installed files comes first.

@@ -17,24 +17,7 @@ _OF_THE_DRIVER = frozenset({"cuda", "nvidia-ml"})
 
 @rule(layer="library", per="framework")
 def loaded_library_differs(subject: FrameworkSubject, _facts: Facts) -> Outcome | None:
-    """A framework loads other libraries than its files predict.
-
-    What it checks
-        With --deep, checks that each CUDA library in the memory map of the framework's process is the
-        file that its binaries, the loader's search and its own preloading predict.
-
-    Why it matters
-        The other checks are about the predicted files; if the process uses another one, they are about
-        the wrong file. Another package that was imported first, a variable, a .pth file or the
-        libraries of the importing program can cause it. This is a note, not a fault.
-
-    How to fix
-        Nothing, if the loaded file fits. Otherwise remove that copy, or what puts it first
-        (LD_LIBRARY_PATH, LD_PRELOAD, a .pth file).
-
-    Sources
-        Linux manual, the dynamic loader: https://man7.org/linux/man-pages/man8/ld.so.8.html
-    """
+    """A framework loads other libraries than its files predict."""
     framework, predicted = subject.framework, _predicted(subject)
     libraries = (framework.trial.libraries if framework.trial else None) or ()
     compared = [

@@ -30,26 +30,7 @@ _NEEDS = "needs"
 
 @rule(layer="framework", per="framework", symptom=True, on_request=True)
 def framework_import_fails(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
-    """A framework cannot be imported.
-
-    What it checks
-        With --deep, checks that `import` of the framework works in a separate process, with the
-        environment's interpreter and the user's variables. A crash of that process is a failure. A
-        timeout leaves the question open, and a report that was asked for it has no verdict. In pasted
-        text, checks whether a report says that its own Python could not import the framework.
-
-    Why it matters
-        Nothing that uses the framework runs. The error names the cause: a library that is not found,
-        a symbol that another release of a library lacks, or a file for another Python.
-
-    How to fix
-        Usually another finding of the report is the cause. If there is none, install the framework
-        in a new environment.
-
-    Sources
-        Python, the import system: https://docs.python.org/3/reference/import.html
-        Linux manual, the dynamic loader: https://man7.org/linux/man-pages/man8/ld.so.8.html
-    """
+    """A framework cannot be imported."""
     framework, base = subject.framework, base_framework(subject)
     trial = framework.trial
     if trial is None or trial.source == PASTED:
@@ -93,34 +74,7 @@ def _not_imported_in_text(framework: Framework) -> Outcome:
 
 @rule(layer="framework", per="framework", symptom=True, on_request=True)
 def framework_cannot_use_gpu(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
-    """A framework that is built for CUDA does not compute on the GPU.
-
-    What it checks
-        With --deep, checks that small operations (a matrix product, a convolution, a kernel compiled
-        at run time) give the right result, and that the first result lies in GPU memory: the driver
-        tells where the pointer leads. This also finds frameworks that fall back to the CPU without an
-        error. For an extension it is a warning, unless it alone gives a framework the GPU and no
-        other framework there is built for CUDA. In pasted text, checks whether the framework itself
-        says that it finds no GPU although the text shows one; without a cause in the text, that
-        leaves no verdict.
-
-    Why it matters
-        Programs fail at their first operation, or run on the CPU unnoticed, ten to a hundred times
-        slower.
-
-    How to fix
-        Usually another finding of the report is the cause. If there is none, the error and the lines
-        printed before it name the library or the call that failed.
-
-    Sources
-        PyTorch, CUDA semantics: https://docs.pytorch.org/docs/stable/notes/cuda.html
-        JAX, Installation: https://docs.jax.dev/en/latest/installation.html
-        TensorFlow, Use a GPU: https://www.tensorflow.org/guide/gpu
-        ONNX Runtime, Install: https://onnxruntime.ai/docs/install/
-        CuPy, Installation: https://docs.cupy.dev/en/stable/install.html
-        CUDA driver API, pointer attributes:
-            https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__UNIFIED.html
-    """
+    """A framework that is built for CUDA does not compute on the GPU."""
     framework, trial = subject.framework, subject.framework.trial
     if trial is None:
         return _denied_in_text(framework, facts)
@@ -156,22 +110,7 @@ def _denied_in_text(framework: Framework, facts: Facts) -> Outcome | None:
 
 @rule(layer="framework", per="environment", on_request=True)
 def trial_unfinished(environment: Environment, facts: Facts) -> Outcome | None:
-    """A test of the environment did not finish.
-
-    What it checks
-        With --deep, checks that the tests that concern no single framework ended by themselves: loading
-        CUDA's libraries and asking each for its version.
-
-    Why it matters
-        What was asked for and not answered is not known to work: the report has no verdict.
-
-    How to fix
-        Run the check again with more time (--timeout). A library that hangs while it is loaded often
-        waits for a network file system or for the driver.
-
-    Sources
-        Linux manual, the dynamic loader: https://man7.org/linux/man-pages/man8/ld.so.8.html
-    """
+    """A test of the environment did not finish."""
     left = [run for run in unfinished_trials(environment, facts.snapshot) if run.framework is None]
     if not left:
         return None

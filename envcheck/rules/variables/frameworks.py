@@ -44,26 +44,7 @@ _UNSET = Fix(text="Unset the variable that the error names, or correct its value
     explains=("cpu-only-build", "framework-cannot-use-gpu", "framework-import-fails", "gpu-code-missing"),
 )
 def variable_stops_framework(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
-    """The value of an environment variable breaks a framework.
-
-    What it checks
-        Checks the variables that a framework reads (PYTORCH_CUDA_ALLOC_CONF, XLA_FLAGS, JAX_PLATFORMS
-        …) against the values that its release accepts, and that the programs and folders they name
-        exist. With --deep, also reads what the framework printed about a value. If the framework ran on
-        the GPU with the same variables, their values are fine.
-
-    Why it matters
-        The framework fails on import or at its first use of the GPU, or falls back to the CPU. The
-        error often does not name the variable ("stoull", "RuntimeError: Unknown backend").
-
-    How to fix
-        Unset the variable, or correct its value.
-
-    Sources
-        PyTorch, memory management: https://docs.pytorch.org/docs/stable/notes/cuda.html
-        JAX, configuration options: https://docs.jax.dev/en/latest/config_options.html
-        OpenXLA, flags: https://openxla.org/xla/flags_guidance
-    """
+    """The value of an environment variable breaks a framework."""
     framework = subject.framework
     if ran_on_gpu(framework) and not failed(framework):
         return None

@@ -17,25 +17,7 @@ def _relative(_subject: Snapshot, facts: Facts) -> tuple[str, ...]:
 
 @rule(layer="library", scope="env", arises=lambda subject, facts: bool(_relative(subject, facts)))
 def loader_path_relative(snapshot: Snapshot, facts: Facts) -> Outcome | None:
-    """LD_LIBRARY_PATH has an empty or relative entry.
-
-    What it checks
-        Checks that every entry of LD_LIBRARY_PATH is an absolute path. An empty entry (a colon at
-        either end, or two in a row) means the current folder.
-
-    Why it matters
-        Every program then loads libraries from the folder it is started in: another version of a CUDA
-        library there replaces the installed one. If others can write to the folder, their code runs.
-        envcheck skips these entries when it queries the driver, so a program started in such a folder
-        may behave differently.
-
-    How to fix
-        Use absolute paths only. To extend the variable, add the colon only if a value follows:
-        `LD_LIBRARY_PATH=/folder${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}`.
-
-    Sources
-        The dynamic loader, ld.so(8): https://man7.org/linux/man-pages/man8/ld.so.8.html
-    """
+    """LD_LIBRARY_PATH has an empty or relative entry."""
     entries = _relative(snapshot, facts)
     source = snapshot.variables.source if snapshot.variables else ""
     return Outcome(

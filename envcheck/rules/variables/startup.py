@@ -35,26 +35,7 @@ class _Found(NamedTuple):
     explains_failing=("cpu-only-build", "framework-cannot-use-gpu", "framework-import-fails", "no-gpu-visible"),
 )
 def startup_sets_variable(environment: Environment, facts: Facts) -> Outcome | None:
-    """Code that runs at every start of Python sets an environment variable.
-
-    What it checks
-        Checks whether a line of a `.pth` file that begins with `import`, a module beside it that it
-        imports, or sitecustomize or usercustomize sets CUDA_VISIBLE_DEVICES or another variable that
-        CUDA or a framework reads. The code is read, not run. It fails where a framework failed with
-        --deep and the value explains that.
-
-    Why it matters
-        The value holds in this environment's Python only, whatever the shell shows. An empty
-        CUDA_VISIBLE_DEVICES hides every GPU, while nvidia-smi and other programs see them.
-
-    How to fix
-        Remove the line or the file, unless it is intended, and set the variable where it can be seen.
-
-    Sources
-        Python, site: https://docs.python.org/3/library/site.html
-        CUDA environment variables:
-            https://docs.nvidia.com/cuda/cuda-programming-guide/05-appendices/environment-variables.html
-    """
+    """Code that runs at every start of Python sets an environment variable."""
     known = {row.name for row in facts.matrix.variables} | {VISIBLE}
     found = [_judged(each, environment, facts) for each in environment.startup_variables or () if each.name in known]
     if not found:

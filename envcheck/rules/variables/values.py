@@ -53,23 +53,7 @@ def cuda_stopping_faults(facts: Facts) -> tuple[Fault, ...]:
     explains=("gpu-hidden", "gpu-init-failed", "no-gpu-visible"),
 )
 def variable_stops_cuda(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
-    """An environment variable prevents CUDA from starting.
-
-    What it checks
-        Checks the variables that the driver reads when CUDA starts against the values that it accepts,
-        if cuInit fails with the status of an invalid value or was not called. CUDA_VISIBLE_DEVICES has
-        a separate rule: gpu-hidden.
-
-    Why it matters
-        With an invalid value, cuInit fails in every program, as if the GPU or the driver were broken.
-
-    How to fix
-        Unset the variable, or set it to a valid value.
-
-    Sources
-        CUDA environment variables:
-            https://docs.nvidia.com/cuda/cuda-programming-guide/05-appendices/environment-variables.html
-    """
+    """An environment variable prevents CUDA from starting."""
     found = cuda_stopping_faults(facts)
     if not found:
         return None
@@ -100,25 +84,7 @@ def _sentences(found: Sequence[Fault]) -> str:
     remedy=(Fix(text="Correct the path that the variable names, or unset the variable"),),
 )
 def variable_leads_nowhere(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
-    """An environment variable names a file, folder or program that does not exist.
-
-    What it checks
-        Checks that the toolkit, compiler, library or module folder that a variable names (CUDA_HOME,
-        LD_PRELOAD, PYTHONPATH …) exists and is of the right kind. If a wrong path stops a framework,
-        variable-stops-framework reports it. Missing folders in PATH and LD_LIBRARY_PATH are fine, and
-        so are caches that are created on demand.
-
-    Why it matters
-        Programs look there first. Some then fail to compile or load, others silently use another copy
-        of another version.
-
-    How to fix
-        Correct the path, or unset the variable.
-
-    Sources
-        Linux manual, the dynamic loader: https://man7.org/linux/man-pages/man8/ld.so.8.html
-        Python, environment variables: https://docs.python.org/3/using/cmdline.html
-    """
+    """An environment variable names a file, folder or program that does not exist."""
     found = [each for variable in relevant_variables(facts) if (each := _missing_path(variable, facts))]
     once = list({each.variable.name: each for each in found}.values())
     if not once:
@@ -148,26 +114,7 @@ def _missing_path(variable: SetVariable, facts: Facts) -> Fault | None:
 
 @rule(layer="library", scope="env", arises=_any_is_set)
 def variable_costs_speed(snapshot: Snapshot, facts: Facts) -> Outcome | None:
-    """An environment variable slows programs down.
-
-    What it checks
-        Checks the variables of the driver, the CUDA libraries and the installed frameworks for values
-        with a known cost: debug switches, disabled caches and transports, serialized launches.
-        Multi-GPU variables count only if several GPUs are visible. Beside an error in a pasted text
-        this is a note, since whoever looks for an error sets such switches on purpose.
-
-    Why it matters
-        Such a variable is often left over from debugging. Everything works, but slower, and nothing
-        reports it.
-
-    How to fix
-        Unset it, unless it is intended.
-
-    Sources
-        CUDA environment variables:
-            https://docs.nvidia.com/cuda/cuda-programming-guide/05-appendices/environment-variables.html
-        NCCL, environment variables: https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html
-    """
+    """An environment variable slows programs down."""
     found = _with_effects(facts, ("speed", "memory", "output"), (" can slow programs down",) * 2)
     if found and lines_with("place-looked-for", snapshot.observed_errors):  # debugging, with the switches for it
         return msgspec.structs.replace(found, status="note", fixes=())
@@ -176,22 +123,7 @@ def variable_costs_speed(snapshot: Snapshot, facts: Facts) -> Outcome | None:
 
 @rule(layer="library", scope="env", arises=_any_is_set)
 def variable_changes_results(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
-    """An environment variable changes numerical results.
-
-    What it checks
-        Checks the variables of the driver, the CUDA libraries and the installed frameworks for values
-        that change results: a different precision of matrix products, checks that are switched off.
-
-    Why it matters
-        Results differ from those of the same program elsewhere, without any error.
-
-    How to fix
-        Unset it, unless it is intended.
-
-    Sources
-        CUDA environment variables:
-            https://docs.nvidia.com/cuda/cuda-programming-guide/05-appendices/environment-variables.html
-    """
+    """An environment variable changes numerical results."""
     return _with_effects(
         facts, ("precision", "correctness"), (" changes numerical results", " change numerical results")
     )

@@ -109,27 +109,7 @@ def _is_asked(_snapshot: Snapshot, facts: Facts) -> bool:
     explains=("gpu-init-failed",),
 )
 def no_gpu_visible(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
-    """CUDA sees no GPU, although the driver works.
-
-    What it checks
-        Checks that CUDA enumerates at least one device with the current variables, on a machine with a
-        GPU and a working driver. In a text, reads whether a batch job of Slurm whose program sees no
-        GPU asks for one. Text from inside WSL that only reports no device does not decide this:
-        it has other causes there too.
-
-    Why it matters
-        A program sees only the GPUs that CUDA_VISIBLE_DEVICES selects. If it is empty, -1, or begins
-        with an entry that does not exist, frameworks report that no CUDA GPU is available.
-
-    How to fix
-        Unset CUDA_VISIBLE_DEVICES, or name GPUs that exist (`nvidia-smi -L` lists them). In a batch job
-        the scheduler sets it: request a GPU. Otherwise check the permissions of /dev/nvidia* and the
-        GPUs' compute mode.
-
-    Sources
-        CUDA environment variables:
-            https://docs.nvidia.com/cuda/cuda-programming-guide/05-appendices/environment-variables.html
-    """
+    """CUDA sees no GPU, although the driver works."""
     driver = driver_of(facts)
     calls = tuple(result for result in (driver.cuda_init, driver.cuda_device_count) if result is not None)
     refused = results_naming("no-gpu-visible", calls)
@@ -198,30 +178,7 @@ def _chooses_gpus(_subject: Snapshot, facts: Facts) -> bool:
     explains=("gpu-init-failed", "no-gpu-visible"),
 )
 def gpu_hidden(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
-    """CUDA_VISIBLE_DEVICES selects a GPU that CUDA cannot use.
-
-    What it checks
-        Checks every entry of CUDA_VISIBLE_DEVICES (an index, a UUID or its prefix, a MIG device) and
-        every UUID in NVIDIA_VISIBLE_DEVICES against the GPUs that the driver lists: each exists, none
-        is repeated, indices and UUIDs are not mixed, a UUID prefix matches one GPU, MIG devices are
-        named only with MIG on, commas separate the entries. Selecting some of the GPUs is normal and
-        passes.
-
-    Why it matters
-        CUDA ignores the first entry that it cannot use and all that follow, so programs see fewer GPUs
-        than listed, or none (cuInit then fails with 100). A repeated GPU makes cuInit fail with 101
-        (invalid device). The GPUs and their driver are healthy.
-
-    How to fix
-        Unset CUDA_VISIBLE_DEVICES, or name existing GPUs, each once, all by index or all by UUID:
-        `nvidia-smi -L` lists them. In a container, indices start at 0 again, so a host index may not
-        exist. Words such as `all` belong in NVIDIA_VISIBLE_DEVICES.
-
-    Sources
-        CUDA environment variables:
-            https://docs.nvidia.com/cuda/cuda-programming-guide/05-appendices/environment-variables.html
-        CUDA driver API, CUresult: https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TYPES.html
-    """
+    """CUDA_VISIBLE_DEVICES selects a GPU that CUDA cannot use."""
     value, gpus = facts.variable(VISIBLE), _listed(facts)
     if value is not None and hides_all(value) and sees_no_gpu(facts) and driver_of(facts).cuda_init is None:
         return _hidden_all(value)

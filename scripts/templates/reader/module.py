@@ -10,6 +10,11 @@ from ..installations.text import assigned, version
 if TYPE_CHECKING:
     from ..python.site import Site
 
+# IMPORTS is what ``import`` takes, DISTRIBUTIONS the normalised names of the distributions that hold it; both are
+# literals on a line of their own. A reader is imported only where one of these is there. Nothing of the package is
+# imported or run: ``assigned`` reads a literal out of a file's text, ``add_parts`` (installations/parts.py) reads ELF
+# files, ``add_torch_extension`` what a module compiled against PyTorch needs. Every fact names the file that it was
+# read from.
 IMPORTS = ("example_thing",)
 DISTRIBUTIONS = ("example-thing",)
 

@@ -14,28 +14,21 @@ def _is_gpu_machine(_snapshot: Snapshot, facts: Facts) -> bool:
     return may_have_gpus(facts)
 
 
+# The function's name is the problem. ``Rule`` in envcheck/rules/api.py has all options; the most used besides these:
+# ``per`` (the subject: a gpu, an environment, a framework, a measurement), ``explains`` (rules whose findings follow
+# from this one's), ``ground`` (what the verdict stands on that this rule judges), ``remedy`` (fixes where the outcome
+# has none).
 @rule(
     layer="kernel",
     scope="node",
-    since="0.0",
-    needs=("platform.kernel_release",),
-    arises=_is_gpu_machine,
+    since="0.0",  # the release that brings it: its failures warn until the next. From 0.2 on name it in CHANGELOG.md
+    needs=("platform.kernel_release",),  # without them the evaluator answers "unknown" or "skipped"
+    arises=_is_gpu_machine,  # whether the question exists at all; leave it out where it always does
 )
 def example_thing(snapshot: Snapshot, _facts: Facts) -> Outcome | None:
-    """The problem in a short sentence.
-
-    What it checks
-        Checks that the running kernel is not the example of this template.
-
-    Why it matters
-        What fails when the problem is there, and how a user notices it.
-
-    How to fix
-        The steps, with the commands.
-
-    Sources
-        The title of the page that says so: https://docs.nvidia.com/cuda/cuda-installation-guide-linux/
-    """
+    """The problem in a short sentence."""
+    # Compare no versions here: call a relation of envcheck/compat/relations/. Return a passing title that states the
+    # fact that holds, an Outcome with evidence and fixes, or None where the question does not arise after all.
     platform = snapshot.platform or Platform()
     release = platform.kernel_release or ""
     evidence = evidence_of("running kernel", platform, "kernel_release")

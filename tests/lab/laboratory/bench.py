@@ -2,7 +2,10 @@
 
     python -m tests.lab.laboratory.bench [--wheels FOLDER] [--keep FOLDER] [--cause-only] [WORD …]
 
-Of all environments, or those whose name or class holds one of the words.
+Of all environments, or those whose name or class holds one of the words. A further one is an entry in damage.py,
+overlay.py, variables.py, fit.py or healthy.py: a function that builds it from real wheels, the rules that may be its
+cause, what their text must name, and code that fails in it until the fixes were followed. Large wheels are kept without
+their GPU code, so that a build for CUDA can be imported where there is no GPU.
 """
 
 from __future__ import annotations

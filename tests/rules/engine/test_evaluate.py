@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
+
 import envcheck.rules
 from envcheck.checks import Check, Confidence, Fix, Source, Status
 from envcheck.compat.load import load_matrix
@@ -26,22 +28,7 @@ def declared(
     """A rule on the machine that always concludes the same."""
 
     def always_so(_snapshot: Snapshot, _facts: Facts) -> Outcome | None:
-        """It is so.
-
-        What it checks
-            Nothing.
-
-        Why it matters
-            It does not.
-
-        How to fix
-            Not at all.
-
-        Sources
-            A page: https://example.org/a
-            A page with a long address:
-                https://example.org/b
-        """
+        """It is so."""
         return Outcome(status=status, title="so", fixes=fixes, sources=sources)
 
     return rule(layer="driver", scope="node", **how)(always_so)  # type: ignore[arg-type]
@@ -75,6 +62,15 @@ PAGES = (
 )
 
 
+@pytest.fixture
+def _page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The page of the rule that always concludes the same."""
+    monkeypatch.setattr("envcheck.rules.documentation.folder", {"docs/rules": tmp_path}.__getitem__)
+    links = "".join(f"- [{page.title}]({page.address})\n" for page in PAGES)
+    (tmp_path / "always-so.md").write_text(f"# `always-so`\n\nIt is so.\n\n## Sources\n\n{links}")
+
+
+@pytest.mark.usefixtures("_page")
 @cases("status, cited", ("fail", PAGES), ("note", PAGES), ("pass", ()), ("unknown", ()))
 def test_a_finding_cites_the_pages_of_its_rule(status: Status, cited: tuple[Source, ...]) -> None:
     found = put(declared(status))
@@ -86,6 +82,7 @@ PACKAGE = Source(title="torch's metadata", address="PyPI torch")
 ROW = Source(title="A row of the matrix", address="https://example.org/row")
 
 
+@pytest.mark.usefixtures("_page")
 @cases("own, cited", ((ROW,), (ROW,)), ((PACKAGE, ROW), (PACKAGE, ROW)), ((PACKAGE,), (PACKAGE, *PAGES)))
 def test_a_finding_that_cites_no_page_to_open_cites_its_rules(
     own: tuple[Source, ...], cited: tuple[Source, ...]

@@ -13,11 +13,13 @@ import pytest
 
 import envcheck.rules
 import probes
+from envcheck.checks import LAYERS
 from envcheck.compat.load import load_matrix
 from envcheck.rules.api import EVERYTHING, Rule, never
 from envcheck.rules.catalog import all_rules, find_rule
 from envcheck.rules.facts.needs import _OWN_SECTION, _overlap
 from envcheck.rules.packages.shipped import FOLLOWS_FROM_FILES
+from envcheck.rules.problems import DOUBTS, REMEDIES
 from envcheck.snapshot import Environment, Framework, Gpu, Listing, Snapshot
 from tests.every import cases, every
 
@@ -168,6 +170,14 @@ def test_error_lines_name_rules_and_rules_that_never_arise_have_one() -> None:
     assert {row.problem for row in load_matrix().errors} <= NAMES
     assert sum(len(rule.says) for rule in RULES) == len(load_matrix().errors)
     assert all(rule.says for rule in RULES if rule.arises is never)
+
+
+def test_the_row_of_a_problem_states_its_fixes_or_a_function_finds_them() -> None:
+    rows = load_matrix().problems
+    assert {*REMEDIES, *DOUBTS} <= {row.name for row in rows}
+    assert all(bool(row.fixes) != (row.name in REMEDIES) for row in rows)
+    assert {row.layer for row in rows} <= {*LAYERS}
+    assert {row.name for row in rows} == {rule.name for rule in RULES if rule.arises is never}
 
 
 def test_no_module_lists_error_lines_or_statuses_of_the_driver() -> None:

@@ -1,1 +1,0 @@
-"""Pages of the findings about what was asked for: plans, assumptions, requirements and a configuration."""
