@@ -330,13 +330,10 @@ WANTED: list[tuple[str, Snapshot, str]] = [
     ("a choice of GPUs", text_of(variables=variables(CUDA_VISIBLE_DEVICES="0,1")), "0,1"),
     ("CUDA's libraries", text_of(environments=with_package("nvidia-nccl-cu12", "2.27.5")), "2.27.5"),
     ("conda's toolkit", text_of(environments=with_package("cudatoolkit", "11.3.1")), "11.3.1"),
-    (
-        "an error",
-        text_of("ImportError: libcudart.so.12: cannot open shared object file"),
-        "ImportError: libcudart.so.12: cannot open shared object file",
-    ),
+    ("an error", text_of("ImportError: libcudart.so.12: cannot open shared object file"),
+     "ImportError: libcudart.so.12: cannot open shared object file"),
     ("a question", text_of(">>> torch.cuda.is_available()"), ">>> torch.cuda.is_available()"),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("sign", "snapshot", "value"), WANTED, ids=[each[0] for each in WANTED])

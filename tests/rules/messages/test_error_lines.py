@@ -270,14 +270,12 @@ def test_the_refused_code_of_another_program_is_not_that_of_tensorflow(line: str
     ("warning: not compiled with GPU offload support, --gpu-layers option will be ignored", "llama.cpp"),
     ("OpenCV(4.8.0) error: (-216:No CUDA support) The library is compiled without CUDA support", "opencv"),
     ("Target GPU SM 120 is not supported by this TensorRT release", "tensorrt"),
-    (
-        "tf_gpu_runtime_wrappers.cc:40] 'cuModuleLoadData(&module, data)' failed with 'CUDA_ERROR_INVALID_PTX'",
-        "TensorFlow",
-    ),
+    ("tf_gpu_runtime_wrappers.cc:40] 'cuModuleLoadData(&module, data)' failed with 'CUDA_ERROR_INVALID_PTX'",
+     "TensorFlow"),
     ("Specified provider 'CUDAExecutionProvider' is not in available provider names", "onnxruntime-gpu"),
     ("[LightGBM] [Fatal] GPU Tree Learner was not enabled in this build.", "lightgbm"),
     ("AssertionError: Torch not compiled with CUDA enabled", "torch"),
-)
+)  # fmt: skip
 def test_the_fix_of_a_build_is_that_of_the_program_that_prints_the_line(line: str, name: str) -> None:
     told = fixes_of(lines(line))
     assert name in told

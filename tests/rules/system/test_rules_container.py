@@ -119,13 +119,11 @@ def test_how_many_are_visible() -> None:
 @cases(
     "reason, snapshot",
     ("CUDA_VISIBLE_DEVICES is '-1'", choosing("-1", devices=0)),
-    (
-        "no permission to open /dev/nvidia0",
-        machine(driver=HIDDEN, kernel=kernel(device_nodes=nodes(0, openable=False))),
-    ),
+    ("no permission to open /dev/nvidia0",
+     machine(driver=HIDDEN, kernel=kernel(device_nodes=nodes(0, openable=False)))),
     ("compute mode of every GPU is prohibited", machine(h200(compute_mode="prohibited"), driver=HIDDEN)),
     ("enumerates no device", machine(driver=HIDDEN)),
-)
+)  # fmt: skip
 def test_why_none_is_visible(reason: str, snapshot: Snapshot) -> None:
     found = check_of("no-gpu-visible", snapshot)
     assert reason in found.message

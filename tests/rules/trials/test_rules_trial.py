@@ -566,14 +566,12 @@ def test_what_waited_for_a_trial_that_hung_is_not_the_open_question() -> None:
 @cases(
     "run, why",
     (trial_run("timed-out", seconds=150.0, detail="while importing torch"), "timed out after 150 s: while importing"),
-    (
-        trial_run("timed-out", seconds=150.0, detail="timed out after 150 s while importing torch"),
-        "timed out after 150",
-    ),
+    (trial_run("timed-out", seconds=150.0, detail="timed out after 150 s while importing torch"),
+     "timed out after 150"),
     (trial_run("failed", detail="it sent no fact"), "failed: it sent no fact"),
     (trial_run("crashed", detail="crashed: SIGSEGV"), "crashed: SIGSEGV"),
     (trial_run("skipped", detail="GPU 0 is busy (90 %); --force tries it anyway"), "GPU 0 is busy"),
-)
+)  # fmt: skip
 def test_a_trial_that_brought_nothing_leaves_no_verdict(run: ProbeRun, why: str) -> None:
     snapshot = with_runs(tried(torch()), run)
     check = check_of("framework-import-fails", snapshot)
