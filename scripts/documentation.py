@@ -195,7 +195,7 @@ def write_sources(place: Path) -> None:
     tables.mkdir()
     rule_names = sorted(rule.name for rule in all_rules())
     for rule in all_rules():
-        (rules / f"{rule.name}.md").write_text(rule_markdown(rule), encoding="utf-8")
+        (rules / f"{rule.name}.md").write_text(rule_markdown(rule, _linked), encoding="utf-8")
     matrix = load_matrix()
     for table, field in FIELDS.items():
         (tables / f"{table}.md").write_text(table_page(matrix, table, getattr(matrix, field)), encoding="utf-8")
@@ -211,6 +211,11 @@ def write_sources(place: Path) -> None:
         for title, entries in lists.items()
     ]
     (place / "index.md").write_text("\n\n".join([f"# envcheck {__version__}", *trees]) + "\n", encoding="utf-8")
+
+
+def _linked(rule: str) -> str:
+    """A link from the page of one rule to that of another."""
+    return f"[`{rule}`]({rule}.md)"
 
 
 def _with_files_outside(page: Path, place: Path) -> str:

@@ -48,6 +48,8 @@ A thing.
 SHOWN = """\
 A title that says what the problem is.
 
+Layer: driver. Scope: env. Since envcheck 0.1.0.
+
 What it checks
     A thing.
 
@@ -62,10 +64,12 @@ Sources
 
 def test_a_rule_page_is_its_file_without_the_marks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("envcheck.rules.documentation.folder", {"docs/rules": tmp_path}.__getitem__)
+    monkeypatch.setattr("envcheck.report.answers.rule.lines_of", lambda _name: [])
     (tmp_path / "a-problem.md").write_text(PAGE)
     found = example_rule("a_problem", "env")
     assert rule_page(found) == SHOWN
-    assert rule_markdown(found) == PAGE
+    facts = "Layer: driver. Scope: env. Since envcheck 0.1.0.\n\n## What"
+    assert rule_markdown(found) == PAGE.replace("## What", facts)
 
 
 def test_the_rule_list_has_every_rule_once_by_scope() -> None:

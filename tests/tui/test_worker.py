@@ -104,24 +104,24 @@ def test_questions_are_answered_and_a_process_that_died_is_replaced() -> None:
     async def ask() -> None:
         stated = ("gpu==H100", "driver==580.65.06", "torch==2.6.0+cu126")
         assert (await client.ask("fits", stated, (), Options()))[0][0].text == "COMPATIBLE"
-        assert "What it checks" in (await client.ask("rule_pages"))["driver-too-old"]
+        assert "What it checks" in (await client.ask("rule_pages", ["driver-too-old"]))["driver-too-old"]
         with pytest.raises(UsageError, match="torch"):
             await client.ask("fits", ("torch",), (), Options())
         assert client._worker is not None
         os.kill(client._worker._process.pid, signal.SIGKILL)
         with pytest.raises(EnvcheckError, match="signal 9"):
-            await client.ask("rule_pages")
-        await client.ask("rule_pages")
+            await client.ask("rule_pages", [])
+        await client.ask("rule_pages", [])
 
     asyncio.run(ask())
     client.end()
     with pytest.raises(EnvcheckError, match="closing"):
-        client.answer("rule_pages", ())
+        client.answer("rule_pages", (["gpu-lost"],))
 
 
 def test_closing_ends_a_question_in_the_middle() -> None:
     client = Client()
-    assert client.answer("rule_pages", ())
+    assert client.answer("rule_pages", (["gpu-lost"],))
     worker = client._worker
     assert worker is not None
     client.end()

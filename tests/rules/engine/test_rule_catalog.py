@@ -15,6 +15,7 @@ import envcheck.rules
 import probes
 from envcheck.checks import LAYERS
 from envcheck.compat.load import load_matrix
+from envcheck.report.answers.rule import rule_page
 from envcheck.rules.api import EVERYTHING, Rule, never
 from envcheck.rules.catalog import all_rules, find_rule
 from envcheck.rules.facts.needs import _OWN_SECTION, _overlap
@@ -25,7 +26,7 @@ from tests.every import cases, every
 
 RULES = all_rules()
 NAMES = {rule.name for rule in RULES}
-HEADINGS = ["What it checks", "Why it matters", "How to fix", "Sources"]
+HEADINGS = ["What it checks", "Why it matters", "How to fix", "Severity", "Example", "Related rules", "Sources"]
 WIDEST = 100
 
 ROOTS: dict[str, Any] = {"gpu": Gpu, "environment": Environment, "framework": Framework}
@@ -50,11 +51,12 @@ def test_names_are_unique_and_in_kebab_case() -> None:
 
 
 @by_rule
-def test_the_documentation_has_a_title_and_the_four_headings(rule: Rule) -> None:
-    lines = rule.documentation.splitlines()
+def test_the_documentation_has_a_title_and_the_headings(rule: Rule) -> None:
+    lines = rule_page(rule).splitlines()
     assert lines[0].endswith(".")
     assert lines[1] == ""
-    assert [line for line in lines[2:] if line and not line.startswith(" ")] == HEADINGS
+    assert lines[2].startswith("Layer: ")
+    assert [line for line in lines[3:] if line and not line.startswith(" ") and line != "Error lines"] == HEADINGS
     assert max(len(line) for line in lines) <= WIDEST
     assert len(rule.title) <= 80
     for heading in HEADINGS:
@@ -63,7 +65,7 @@ def test_the_documentation_has_a_title_and_the_four_headings(rule: Rule) -> None
 
 @by_rule
 def test_sources_are_titles_and_addresses(rule: Rule) -> None:
-    below = rule.documentation.partition("\nSources\n")[2]
+    below = rule_page(rule).partition("\nSources\n")[2]
     assert len(rule.sources) == below.count("https://") > 0
     for source in rule.sources:
         assert source.title

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from envcheck.checks import Check
+from envcheck.report.answers.rule import rule_page
 from envcheck.rules.catalog import find_rule
 from envcheck.rules.facts.measurements import measurement_key
 from envcheck.rules.speed.ceilings import MEASURED
@@ -372,7 +373,7 @@ def test_each_rule_has_its_page(name: str) -> None:
     rule = find_rule(name)
     assert rule is not None
     for heading in ("What it checks", "Why it matters", "How to fix", "Sources"):
-        assert f"\n{heading}\n" in rule.documentation
+        assert f"\n{heading}\n" in rule_page(rule)
     assert rule.scope == ("env" if rule.layer in ("library", "framework") else "node")
 
 
