@@ -25,12 +25,8 @@ UUID, SERIAL = "GPU-deadbeef-1234-5678-9abc-def012345678", "1654422007315"
 MIG, ETHERNET, LOCAL = "MIG-aaaabbbb-cccc-dddd-eeee-ffff00001111", "de:ad:be:ef:12:34", "fd12:3456:789a::17"
 PASSWORD = "S3cr3tPw_zz"
 SECRETS = (
-    "hf_QwErTyUiOpAsDfGhJkLz",
-    PASSWORD,
-    "sk-abcdefghij0123456789KLMN",
-    "AKIAABCDEFGHIJKLMNOP",
-    "wJalrXUtnFEMIK7MD",
-)
+    "hf_QwErTyUiOpAsDfGhJkLz", PASSWORD, "sk-abcdefghij0123456789KLMN", "AKIAABCDEFGHIJKLMNOP", "wJalrXUtnFEMIK7MD",
+)  # fmt: skip
 NAMES = (USER, HOST, ADDRESS, UUID, UUID.removeprefix("GPU-"), SERIAL, MIG, ETHERNET, LOCAL)
 
 SAID = (

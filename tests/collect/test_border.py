@@ -187,13 +187,9 @@ def test_good_fact_is_the_snapshot_it_says() -> None:
 # --- A header is read as data, whatever else is in the file ---------------------------------------------------------
 
 FIELDS = {
-    "title": "Kernel module",
-    "kind": "file",
-    "seconds": 5,
-    "uses": "files",
-    "scopes": ["node", "container"],
+    "title": "Kernel module", "kind": "file", "seconds": 5, "uses": "files", "scopes": ["node", "container"],
     "fills": ["kernel", "driver.release"],
-}
+}  # fmt: skip
 SPEC = ProbeSpec(
     name="kernel",
     title="Kernel module",

@@ -240,18 +240,6 @@ def _slow_link(report: dict[str, Any], name: str, chance: random.Random, planted
 
 
 FAULTS: tuple[Callable[[dict[str, Any], str, random.Random, Planted], None], ...] = (
-    _driver,
-    _kernel,
-    _vbios,
-    _width,
-    _ecc,
-    _link,
-    _gpu_gone,
-    _package,
-    _package_gone,
-    _package_more,
-    _variable,
-    _slow_gpu,
-    _slow_start,
-    _slow_link,
-)
+    _driver, _kernel, _vbios, _width, _ecc, _link, _gpu_gone, _package, _package_gone, _package_more, _variable,
+    _slow_gpu, _slow_start, _slow_link,
+)  # fmt: skip

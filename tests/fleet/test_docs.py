@@ -213,13 +213,9 @@ def test_the_plugin_tells_a_problem_from_a_program_that_does_not_start(
     assert script(tmp_path, text, status, out, err)[:2] == told
 
 
-@cases(
-    "status, out, err, ended",
-    (0, "passed\n", "", 0),
-    (1, "failed\n", "", 1),
-    (3, "no verdict\n", "", 0),
-    (1, "", BROKEN_PYTHON, 0),
-)
+@cases("status, out, err, ended",
+    (0, "passed\n", "", 0), (1, "failed\n", "", 1), (3, "no verdict\n", "", 0), (1, "", BROKEN_PYTHON, 0),
+)  # fmt: skip
 def test_a_pod_waits_for_a_failure_alone(tmp_path: Path, status: int, out: str, err: str, ended: int) -> None:
     pod = yaml.safe_load((ROOT / "docs/fleet/kubernetes/init-container.yaml").read_text())
     (text,) = pod["spec"]["initContainers"][0]["args"]

@@ -281,15 +281,9 @@ WANTED = [
     "O projeto precisa de PyTorch 2.5.1", "pelo menos PyTorch 2.5.1", "Проект требует PyTorch 2.5.1", "нужен PyTorch 2.5.1",
 ]  # fmt: skip
 EXAMPLES = {
-    "driver": DRIVERS,
-    "version": DRIVERS + TORCH,
-    "graphics-card": CARDS,
-    "system": [text for _, text in SYSTEMS],
-    "answers": ANSWERS,
-    "own": OWN,
-    "another": NOT_HERE,
-    "wanted": WANTED,
-}
+    "driver": DRIVERS, "version": DRIVERS + TORCH, "graphics-card": CARDS, "system": [text for _, text in SYSTEMS],
+    "answers": ANSWERS, "own": OWN, "another": NOT_HERE, "wanted": WANTED,
+}  # fmt: skip
 
 
 def gpus_in(text: str) -> list[str]:

@@ -197,14 +197,10 @@ def test_a_conda_package_put_there_by_a_real_installer(lab: Lab) -> None:
 # --- systems ------------------------------------------------------------------------------------------------------
 
 DEBIAN = {
-    "libcudart11.0": ("cudart", "11.8.89"),
-    "libnvrtc11.2": ("nvrtc", "11.8.89"),
-    "libnvtoolsext1": ("nvToolsExt", "11.8.86"),
-    "libcupti11.8": ("cupti", "11.8.87"),
-    "libcurand10": ("curand", "10.3.0.86"),
-    "libcuda1": ("cuda", None),
-    "libnvidia-ml1": ("nvidia-ml", None),
-}
+    "libcudart11.0": ("cudart", "11.8.89"), "libnvrtc11.2": ("nvrtc", "11.8.89"),
+    "libnvtoolsext1": ("nvToolsExt", "11.8.86"), "libcupti11.8": ("cupti", "11.8.87"),
+    "libcurand10": ("curand", "10.3.0.86"), "libcuda1": ("cuda", None), "libnvidia-ml1": ("nvidia-ml", None),
+}  # fmt: skip
 """Debian's packages of CUDA 11.8 and of the driver: the family in each, and its version where that is CUDA's."""
 
 

@@ -321,15 +321,10 @@ def test_an_older_one_is_no_fault(loaded: Callable[..., Any]) -> None:
         Cudnn(loaded(StandIn(7605, lacking=("cudnnBackendExecute",))))
 
 
-@cases(
-    "number, status, kind",
-    (8907, 9, NotSupported),
-    (8907, 14, IncompleteError),
-    (91900, 3007, NotSupported),
-    (91900, 3009, NotSupported),
-    (91900, 1002, IncompleteError),
-    (91900, 5000, LibraryError),
-)
+@cases("number, status, kind",
+    (8907, 9, NotSupported), (8907, 14, IncompleteError), (91900, 3007, NotSupported), (91900, 3009, NotSupported),
+    (91900, 1002, IncompleteError), (91900, 5000, LibraryError),
+)  # fmt: skip
 def test_statuses(number: int, status: int, kind: type[Exception], loaded: Callable[..., Any]) -> None:
     library = Cudnn(loaded(StandIn(number, {"cudnnSoftmaxForward": status})))
     with pytest.raises(kind, match=WORDS[status].decode()) as caught:

@@ -73,16 +73,10 @@ def test_an_environment_of_pipes_devices_and_procfs_is_read_in_time(
 BuildRoot = Callable[..., str]
 
 TREE_LINKS = {
-    "/usr/lib/real/file": "x",
-    "/lib": "-> usr/lib",
-    "/absolute": "-> /usr/lib/real/file",
-    "/above": "-> ../../../../usr/lib/real",
-    "/chain": "-> absolute",
-    "/loop": "-> loop2",
-    "/loop2": "-> /loop",
-    "/gone": "-> /nowhere/at/all",
-    "/outside": "-> /etc/passwd",
-}
+    "/usr/lib/real/file": "x", "/lib": "-> usr/lib", "/absolute": "-> /usr/lib/real/file",
+    "/above": "-> ../../../../usr/lib/real", "/chain": "-> absolute", "/loop": "-> loop2", "/loop2": "-> /loop",
+    "/gone": "-> /nowhere/at/all", "/outside": "-> /etc/passwd",
+}  # fmt: skip
 
 
 @cases(

@@ -293,16 +293,10 @@ def as_dangling(path: Path) -> None:
     path.symlink_to("gone.so")
 
 
-@cases(
-    "damage, goes_on",
-    (as_other_machine, True),
-    (as_32_bit, True),
-    (as_dangling, True),
-    (as_big_endian, False),
-    (as_text, False),
-    (as_nothing, False),
-    (as_folder, False),
-)
+@cases("damage, goes_on",
+    (as_other_machine, True), (as_32_bit, True), (as_dangling, True), (as_big_endian, False), (as_text, False),
+    (as_nothing, False), (as_folder, False),
+)  # fmt: skip
 def test_files_that_do_not_fit(
     here: Workshop, agreed: Agreed, damage: Callable[[Path], None], *, goes_on: bool
 ) -> None:

@@ -246,22 +246,12 @@ CONFIGURATION = f"{VENV}/pyvenv.cfg"
 SITE = f"{VENV}/lib/python3.11/site-packages"
 
 BY_OPTION = {
-    "folder": VENV,
-    "trailing slash": f"{VENV}/",
-    "python": f"{VENV}/bin/python",
-    "python3": f"{VENV}/bin/python3",
-    "launcher": f"{VENV}/bin/tool",
-    "link to the folder": "/links/venv",
-    "link to python": "/links/python",
-    "link to python3": "/links/python3",
-    "through a link": "/links/venv/bin/python",
-    "relative": ".venv",
-    "relative, dot and slash": "./.venv/",
-    "relative, up": "../app/.venv",
-    "relative program": ".venv/bin/python3",
-    "name": "python3",
-    "other name": "python",
-}
+    "folder": VENV, "trailing slash": f"{VENV}/", "python": f"{VENV}/bin/python", "python3": f"{VENV}/bin/python3",
+    "launcher": f"{VENV}/bin/tool", "link to the folder": "/links/venv", "link to python": "/links/python",
+    "link to python3": "/links/python3", "through a link": "/links/venv/bin/python", "relative": ".venv",
+    "relative, dot and slash": "./.venv/", "relative, up": "../app/.venv", "relative program": ".venv/bin/python3",
+    "name": "python3", "other name": "python",
+}  # fmt: skip
 BY_VARIABLE = {
     "VIRTUAL_ENV": {"VIRTUAL_ENV": VENV},
     "VIRTUAL_ENV, a link": {"VIRTUAL_ENV": "/links/venv"},

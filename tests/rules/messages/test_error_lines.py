@@ -172,20 +172,12 @@ def test_a_line_without_end_costs_no_time() -> None:
 
 
 MILDER = {
-    "cupy-multiple-packages": "warn",
-    "driver-older-than-toolkit": "note",
-    "framework-leaves-speed": "note",
-    "gpu-memory-exhausted": "note",
-    "jetpack-mismatch": "warn",
-    "nvidia-wheel-conflict": "warn",
-    "pcie-link-degraded": "warn",
-    "persistence-mode-off": "note",
-    "power-throttled": "warn",
-    "requirement-broken": "warn",
-    "row-remap-pending": "warn",
-    "thermal-throttled": "warn",
+    "cupy-multiple-packages": "warn", "driver-older-than-toolkit": "note", "framework-leaves-speed": "note",
+    "gpu-memory-exhausted": "note", "jetpack-mismatch": "warn", "nvidia-wheel-conflict": "warn",
+    "pcie-link-degraded": "warn", "persistence-mode-off": "note", "power-throttled": "warn",
+    "requirement-broken": "warn", "row-remap-pending": "warn", "thermal-throttled": "warn",
     "wsl-libcuda-shadowed": "warn",
-}
+}  # fmt: skip
 """What a line proves that is no failure."""
 WITHOUT_FIX = {"driver-older-than-toolkit", "framework-leaves-speed", "gpu-memory-exhausted", "persistence-mode-off"}
 JAX_PLUGIN = (

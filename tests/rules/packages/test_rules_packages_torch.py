@@ -52,13 +52,9 @@ def test_torchvision_of_another_release_that_misses_symbols() -> None:
     )  # fmt: skip
 
 
-@cases(
-    "changes, status",
-    ({"unresolved": None}, "fail"),
-    ({}, "warn"),
-    ({"trial": NOT_IMPORTED}, "fail"),
-    ({"trial": RAN}, "note"),
-)
+@cases("changes, status",
+    ({"unresolved": None}, "fail"), ({}, "warn"), ({"trial": NOT_IMPORTED}, "fail"), ({"trial": RAN}, "note"),
+)  # fmt: skip
 def test_how_much_another_release_matters(changes: dict[str, Any], status: str) -> None:
     assert check_of(FAMILY, beside_torch(but(OLD_VISION, **changes))).status == status
 

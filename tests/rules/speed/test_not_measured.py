@@ -183,13 +183,9 @@ def test_what_held_it_back_is_the_cause(changes: Any, title: str, command: tuple
     assert check_of("slow-gemm", measured(**changes)).explained_by == found.id
 
 
-@cases(
-    "changes",
-    {},
-    {"throttle": {"sw_power_cap": 1.0}},
-    {"power_limit": 500.0},
-    {"throttle": {"sw_thermal_slowdown": 0.05}},
-)
+@cases("changes",
+    {}, {"throttle": {"sw_power_cap": 1.0}}, {"power_limit": 500.0}, {"throttle": {"sw_thermal_slowdown": 0.05}},
+)  # fmt: skip
 def test_a_run_at_its_own_limits_was_not_held_back(changes: Any) -> None:
     """The power cap at the default limit is normal, and a moment of heat does not count."""
     found = check_of("gpu-held-back", measured(800e12, **changes))
