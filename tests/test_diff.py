@@ -315,8 +315,7 @@ def test_runs_that_vary_tolerate_what_calm_ones_do_not() -> None:
 def test_the_newest_run_gives_the_facts_whatever_the_order() -> None:
     runs = history(*CALM)
     old = msgspec.structs.replace(on((plain(0, vbios="1"),)), created="2025-01-01T00:00:00+00:00")
-    new = on((plain(0, vbios="2"),))
-    found = diff([("new.json", new)], [*runs[::-1], ("old.json", old)])
+    found = diff([("new.json", on((plain(0, vbios="2"),)))], [*runs[::-1], ("old.json", old)])
     assert [report.name for report in found.reports] == ["old.json", "1.json", "2.json", "3.json", "4.json", "new.json"]
     assert [(each.first, each.second) for each in found.comparisons] == [(4, 5)]
     assert not [change for change in found.comparisons[0].changes if change.what == "VBIOS" and change.before == "1"]
@@ -402,8 +401,7 @@ def test_json_fits_its_schema_and_reads_back(first: str, second: str) -> None:
 @pytest.mark.parametrize(("first", "second"), pairs())
 @cases("width", 40, 80)
 def test_the_page_holds_its_width(first: str, second: str, width: int) -> None:
-    found = diff([(first, EXAMPLES[first]()), (second, EXAMPLES[second]())])
-    page = as_text(found, Options(width=width, home=HOME))
+    page = as_text(diff([(first, EXAMPLES[first]()), (second, EXAMPLES[second]())]), Options(width=width, home=HOME))
     assert page.startswith("DIFFERENT  ")
     if "hostile" not in (first, second):
         assert max(map(len, page.splitlines())) <= width

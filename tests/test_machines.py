@@ -36,18 +36,12 @@ WORKING = "h200-tensorflow"
 """The one on which TensorFlow computed, with ``bench --full --frameworks``, beside the libraries of CUDA 12.9."""
 
 CONSTRUCTED = {
-    "container-lost-gpu": "container-lost-gpu",
-    "driver-too-old": "driver-too-old",
-    "fabric-manager": "fabric-manager-not-running",
-    "forward-compat": "forward-compat-unsupported",
-    "gpu-lost": "gpu-lost",
-    "h100-torch-without-code": "gpu-code-missing",
-    "library-mismatch": "driver-library-mismatch",
-    "module-missing": "kernel-module-missing",
-    "nouveau": "nouveau-loaded",
-    "secure-boot": "secure-boot-blocks-module",
-    "windows-cpu-only": "cpu-only-build",
-}
+    "container-lost-gpu": "container-lost-gpu", "driver-too-old": "driver-too-old",
+    "fabric-manager": "fabric-manager-not-running", "forward-compat": "forward-compat-unsupported",
+    "gpu-lost": "gpu-lost", "h100-torch-without-code": "gpu-code-missing",
+    "library-mismatch": "driver-library-mismatch", "module-missing": "kernel-module-missing",
+    "nouveau": "nouveau-loaded", "secure-boot": "secure-boot-blocks-module", "windows-cpu-only": "cpu-only-build",
+}  # fmt: skip
 """The root cause."""
 
 

@@ -119,8 +119,7 @@ def copy(path: str = CUDNN, **fields: Any) -> Library:
 def joined(load: Load, *copies: Library) -> Load:
     framework = Framework(name="torch", loads=(load,), source="test")
     environment = Environment(key=VENV, frameworks=Listing(items=(framework,), complete=True), source="test")
-    snapshot = Snapshot(environments=Listing(items=(environment,)), libraries=Listing(items=copies))
-    result = join_loads(snapshot)
+    result = join_loads(Snapshot(environments=Listing(items=(environment,)), libraries=Listing(items=copies)))
     assert join_loads(result) == result
     assert result.environments is not None
     frameworks = result.environments.items[0].frameworks
@@ -229,8 +228,7 @@ def test_another_major_is_another_library() -> None:
 def test_a_plugin_is_loaded_by_its_framework_and_others_are_not() -> None:
     jax = Framework(name="jax", trial=trial(CUDNN_OBSERVED))
     plugin = Framework(name="jax-cuda12-plugin", extends="jax", loads=(load(),))
-    other = Framework(name="torch", loads=(load(),))
-    found = observed_loads(snapshot(jax, plugin, other))
+    found = observed_loads(snapshot(jax, plugin, Framework(name="torch", loads=(load(),))))
     assert loads_of(found, "jax-cuda12-plugin")[0].path == CUDNN_OBSERVED
     assert loads_of(found, "torch")[0].path is None
 

@@ -5,16 +5,15 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import pytest
-
 from envcheck.report import FORMATS
+from tests.every import cases
 
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 _MOST_BYTES = 6000
 
 
-@pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md"])
+@cases("name", "README.md", "CONTRIBUTING.md")
 def test_the_page_is_short(name: str) -> None:
     assert len((ROOT / name).read_bytes()) <= _MOST_BYTES, "move what is not for everybody to docs/"
 

@@ -1,8 +1,12 @@
-"""A report full of names and secrets: nothing of them is in what is meant for others, whatever the format."""
+"""Reports and texts of others: nothing of names and secrets is left, and no pattern is slow."""
 
 from __future__ import annotations
 
+import ast
 import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -21,12 +25,8 @@ UUID, SERIAL = "GPU-deadbeef-1234-5678-9abc-def012345678", "1654422007315"
 MIG, ETHERNET, LOCAL = "MIG-aaaabbbb-cccc-dddd-eeee-ffff00001111", "de:ad:be:ef:12:34", "fd12:3456:789a::17"
 PASSWORD = "S3cr3tPw_zz"
 SECRETS = (
-    "hf_QwErTyUiOpAsDfGhJkLz",
-    PASSWORD,
-    "sk-abcdefghij0123456789KLMN",
-    "AKIAABCDEFGHIJKLMNOP",
-    "wJalrXUtnFEMIK7MD",
-)
+    "hf_QwErTyUiOpAsDfGhJkLz", PASSWORD, "sk-abcdefghij0123456789KLMN", "AKIAABCDEFGHIJKLMNOP", "wJalrXUtnFEMIK7MD",
+)  # fmt: skip
 NAMES = (USER, HOST, ADDRESS, UUID, UUID.removeprefix("GPU-"), SERIAL, MIG, ETHERNET, LOCAL)
 
 SAID = (
@@ -100,3 +100,36 @@ def test_a_redacted_report_that_is_read_and_redacted_again_stays_the_same() -> N
     once = redact(telling())
     again = read_report(render(once, "json").encode())
     assert redact(again) == again == once
+
+
+# --- Patterns for other people's text: none whose work grows with the square of empty lines -------------------------
+
+ROOT = Path(__file__).resolve().parents[1]
+ACROSS_LINES = re.compile(r"\^(?:\\s|\[[^\]]*(?:\\s|\\n)[^\]]*\])(?:[*+]|\{\d+,\})")
+"""``^`` of every line, and at once what may run on over all following empty lines."""
+
+
+def patterns(path: Path) -> Iterator[tuple[int, str]]:
+    """The calls of ``re`` in a module that read text line by line."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.args:
+            of_re = isinstance(node.func.value, ast.Name) and node.func.value.id == "re"
+            if of_re and re.search(r"MULTILINE|\(\?m", called := ast.unparse(node)):
+                yield node.lineno, called.replace(r"\\", "\\")
+
+
+@cases("folder", "probes", "envcheck")
+def test_no_line_begins_with_what_crosses_lines(folder: str) -> None:
+    found = [
+        f"{path.relative_to(ROOT)}:{line}: {pattern}"
+        for path in sorted((ROOT / folder).rglob("*.py"))
+        for line, pattern in patterns(path)
+        if ACROSS_LINES.search(pattern)
+    ]
+    assert not found
+
+
+def test_such_a_pattern_is_seen() -> None:
+    assert ACROSS_LINES.search(r"^\s*exec")
+    assert ACROSS_LINES.search(r"^[\s>]*exec")
+    assert not ACROSS_LINES.search(r"^[ \t]*exec\s*$")

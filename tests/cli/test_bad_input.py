@@ -44,14 +44,10 @@ def refused(*arguments: str, cwd: Path, stdin: str | bytes = b"", **variables: s
     (("check", "--assume", "driver>=550"), "give an exact version, driver==VERSION"),
     (("check", "--require", "torch>=new"), "'new' is not a version"),
     (("check", "--only", "no-such-rule"), "there is no rule 'no-such-rule'"),
-    (
-        ("check", "--only", "driver-not-loaded", "--skip", "driver-not-loaded"),
-        "--skip or --scope removes every rule that --only selects",
-    ),
-    (
-        ("check", "--only", "driver-not-loaded", "--scope", "env"),
-        "--skip or --scope removes every rule that --only selects",
-    ),
+    (("check", "--only", "driver-not-loaded", "--skip", "driver-not-loaded"),
+     "--skip or --scope removes every rule that --only selects"),
+    (("check", "--only", "driver-not-loaded", "--scope", "env"),
+     "--skip or --scope removes every rule that --only selects"),
     (("rule", "no-such-rule"), "there is no rule 'no-such-rule'"),
     (("schema", "no-such-schema"), "no-such-schema"),
     (("check", "--format", "yaml"), "yaml"),
@@ -70,7 +66,7 @@ def refused(*arguments: str, cwd: Path, stdin: str | bytes = b"", **variables: s
     (("check", "-v", "-q"), "-q/--quiet: not allowed with argument -v/--verbose"),
     (("bench", "--gpu=-1"), "'-1' is not a list of GPU indices"),
     (("bench", "--gpu", "99999999999999999999"), "is not a list of GPU indices"),
-)
+)  # fmt: skip
 def test_one_sentence(arguments: tuple[str, ...], words: str, tmp_path: Path) -> None:
     assert words in refused(*arguments, cwd=tmp_path)
 
@@ -146,8 +142,7 @@ def test_text_that_nobody_recognises(tmp_path: Path) -> None:
 
 
 def test_a_report_without_facts_cannot_be_judged_again(tmp_path: Path) -> None:
-    saved = envcheck("check", "--assume", "gpu==H100,driver==550.54.14", "--json", cwd=tmp_path)
-    report = json.loads(saved.out)
+    report = json.loads(envcheck("check", "--assume", "gpu==H100,driver==550.54.14", "--json", cwd=tmp_path).out)
     report["snapshot"] = None
     (tmp_path / "saved.json").write_text(json.dumps(report))
     assert "contains no snapshot" in refused("check", "--from", "saved.json", cwd=tmp_path)

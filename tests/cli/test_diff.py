@@ -98,8 +98,7 @@ def test_the_schema_is_published(tmp_path: Path) -> None:
 
 
 def test_a_saved_report_becomes_a_page(tmp_path: Path) -> None:
-    named = msgspec.structs.replace(EXAMPLES["driver-too-old"](), host="node17")
-    report = saved(tmp_path, "saved", named)
+    report = saved(tmp_path, "saved", msgspec.structs.replace(EXAMPLES["driver-too-old"](), host="node17"))
     outputs = ("-o", "html:report.html", "-o", "markdown:report.md", "-o", "junit:report.xml")
     found = envcheck("check", "--from", report, "--format", "html", *outputs, cwd=tmp_path)
     assert found.out.startswith("<!DOCTYPE html>")

@@ -25,8 +25,7 @@ def test_every_help_page_ends_with_examples() -> None:
 
 @pytest.mark.parametrize("line", [line for lines in EXAMPLES.values() for line in lines])
 def test_the_examples_parse(line: str) -> None:
-    own = line.partition("| ")[2] or line
-    words = shlex.split(own.partition(" > ")[0])
+    words = shlex.split((line.partition("| ")[2] or line).partition(" > ")[0])
     assert words[0] == "envcheck"
     parse(words[1:], {})
 

@@ -97,13 +97,11 @@ def test_a_dry_run_with_the_index_of_pip(index: Index, matrix: Path) -> None:
     ([], "no index is configured: name it with --index-url URL (or in PIP_INDEX_URL or UV_DEFAULT_INDEX or "),
     (["--index-url", "http://127.0.0.1:1/simple"], "the index cannot be asked for demo: no connection"),
     (["--index-url", "file:///tmp"], "the address of the index must start with http:// or https://"),
-    (
-        ["--index-url", "http://127.0.0.1:1/", "--only", "vllm"],
-        "--only vllm: no rows of it are generated; they are of demo",
-    ),
+    (["--index-url", "http://127.0.0.1:1/", "--only", "vllm"],
+     "--only vllm: no rows of it are generated; they are of demo"),
     (["--index-url", "http://127.0.0.1:1/", "--matrix", "absent"], "--matrix absent: there is no such folder"),
     (["--index-url", "http://127.0.0.1:1/", "--format", "json"], "unrecognized arguments: --format json"),
-)
+)  # fmt: skip
 def test_what_cannot_be_done_is_one_sentence(matrix: Path, arguments: list[str], sentence: str) -> None:
     told = envcheck("matrix", "refresh", "-q", "--matrix", str(matrix), *arguments, cwd=matrix)
     assert (told.status, told.out) == (2, "")

@@ -63,8 +63,7 @@ def test_a_line_that_is_not_understood_leaves_no_verdict(tmp_path: Path) -> None
 
 def test_without_assume_the_machine_at_hand_is_looked_at(tmp_path: Path) -> None:
     (tmp_path / "requirements.txt").write_text("torch==2.0.1\n")
-    result = envcheck("check", "--plan", "requirements.txt", "--json", cwd=tmp_path)
-    report = json.loads(result.out)
+    report = json.loads(envcheck("check", "--plan", "requirements.txt", "--json", cwd=tmp_path).out)
     assert [item["key"] for item in report["snapshot"]["environments"]["items"]] == ["requirements.txt"]
     assert "platform" in {run["name"] for run in report["probes"]}
 
@@ -173,8 +172,7 @@ def test_no_verdict_for_a_target_is_worse_than_a_pass(folder: Path) -> None:
 
 
 def test_the_pages_have_a_table_of_findings_by_target(folder: Path) -> None:
-    page = envcheck("check", *TORCH, "--target", "all", cwd=folder).out
-    lines = page.splitlines()
+    lines = envcheck("check", *TORCH, "--target", "all", cwd=folder).out.splitlines()
     (row,) = [line for line in lines if line.startswith("gpu-code-missing") and "[" not in line]
     assert row.split() == ["gpu-code-missing", "ok", "ok", "FAIL"]
     assert "The worst: old" in lines
@@ -216,8 +214,7 @@ def test_a_target_that_is_none_stops_with_one_sentence(arguments: tuple[str, ...
     (folder / "empty.toml").write_text("")
     (folder / "wrong.toml").write_text("gpu = 'H100'\ngpus = 'many'\n")
     (folder / "twice.toml").write_text("[target.a100]\ngpu = 'A100'\n")
-    more = ("--target", "all") if "twice.toml" in arguments else ()
-    result = envcheck("check", *arguments, *more, cwd=folder)
+    result = envcheck("check", *arguments, *(("--target", "all") if "twice.toml" in arguments else ()), cwd=folder)
     assert (result.status, result.out) == (2, "")
     assert words in result.err
     assert result.err.count("\n") == 1

@@ -172,8 +172,7 @@ def collect(tree, out):
 """,
         **ON_GPU,
     )
-    found = named(machine.run(Bench(full=True, only=("gemm",))), "asked")
-    asked = json.loads(found["GPU-1"].detail)
+    asked = json.loads(named(machine.run(Bench(full=True, only=("gemm",))), "asked")["GPU-1"].detail)
     assert (asked["gpu"], asked["full"], asked["only"]) == ("GPU-1", True, ["gemm"])
     assert [gpu["uuid"] for gpu in asked["gpus"]] == ["GPU-0", "GPU-1"]
     assert isinstance(asked["libraries"], dict)

@@ -22,60 +22,37 @@ FACT = '{"variables": {"values": {"half": "sent"}}}'
 
 WRONG: dict[str, tuple[str, str]] = {
     # what is wrong: (what the probe does, detail)
-    "not JSON": (
-        "out._write(b'{\"probe\": oops\\n')",
-        "it sent a message that is not JSON: invalid character (byte 10)",
-    ),
+    "not JSON": ("out._write(b'{\"probe\": oops\\n')",
+        "it sent a message that is not JSON: invalid character (byte 10)"),
     "cut off JSON": ("out._write(b'{\"probe\": \\n')", "it sent a message that is not JSON: Input data was truncated"),
     "noise": ("out._write(b'hello\\n')", "it sent a message that is not JSON: invalid character (byte 0)"),
-    "NaN": (
-        "out.fact({'gpus': {'items': [{'fan': float('nan')}]}})",
-        "it sent a message that is not JSON: invalid character (byte 54)",
-    ),
-    "not UTF-8": (
-        'out._write(b\'{"probe": "\' + NAME.encode() + b\'", "progress": "\\xff"}\\n\')',
-        "it sent a message that is not UTF-8",
-    ),
+    "NaN": ("out.fact({'gpus': {'items': [{'fan': float('nan')}]}})",
+        "it sent a message that is not JSON: invalid character (byte 54)"),
+    "not UTF-8": ('out._write(b\'{"probe": "\' + NAME.encode() + b\'", "progress": "\\xff"}\\n\')',
+        "it sent a message that is not UTF-8"),
     "fact not UTF-8": (
         'out._write(b\'{"probe": "\' + NAME.encode() + b\'", "fact": {"platform": {"host": "\\xff"}}}\\n\')',
-        "it sent a fact that is not UTF-8",
-    ),
+        "it sent a fact that is not UTF-8"),
     "not an object": ("out._write(b'[]\\n')", "it sent a message of the wrong shape: Expected `object`, got `array`"),
-    "unknown message": (
-        "out._send({'facts': {}})",
-        "it sent a message of the wrong shape: Object contains unknown field `facts`",
-    ),
-    "unknown status": (
-        "out._send({'done': {'status': 'timed-out'}})",
-        "it sent a message of the wrong shape: Invalid enum value 'timed-out' - at `$.done.status`",
-    ),
-    "another's name": (
-        'out._write(b\'{"probe": "driver", "progress": ""}\\n\')',
-        "it sent a message in the name of another probe",
-    ),
-    "wrong type": (
-        "out.fact({'gpus': {'items': [{'index': 'first'}]}})",
-        "it sent a fact of the wrong shape: Expected `int | null`, got `str` - at `$.gpus.items[0].index`",
-    ),
-    "missing field": (
-        "out.fact({'toolkits': {'items': [{}]}})",
-        "it sent a fact of the wrong shape: Object missing required field `path` - at `$.toolkits.items[0]`",
-    ),
+    "unknown message": ("out._send({'facts': {}})",
+        "it sent a message of the wrong shape: Object contains unknown field `facts`"),
+    "unknown status": ("out._send({'done': {'status': 'timed-out'}})",
+        "it sent a message of the wrong shape: Invalid enum value 'timed-out' - at `$.done.status`"),
+    "another's name": ('out._write(b\'{"probe": "driver", "progress": ""}\\n\')',
+        "it sent a message in the name of another probe"),
+    "wrong type": ("out.fact({'gpus': {'items': [{'index': 'first'}]}})",
+        "it sent a fact of the wrong shape: Expected `int | null`, got `str` - at `$.gpus.items[0].index`"),
+    "missing field": ("out.fact({'toolkits': {'items': [{}]}})",
+        "it sent a fact of the wrong shape: Object missing required field `path` - at `$.toolkits.items[0]`"),
     "unknown section": ("out.fact({'gpu': []})", "it sent a fact of the wrong shape: the Snapshot has no `$.gpu`"),
-    "unknown field": (
-        "out.fact({'gpus': {'items': [{'memory': {'size': 1}}]}})",
-        "it sent a fact of the wrong shape: the Snapshot has no `$.gpus.items[0].memory.size`",
-    ),
-    "a row of its own": (
-        "out.fact({'runs': [{'name': 'other', 'status': 'ok'}]})",
-        "it sent a fact of the wrong shape: `$.runs` is not for probes",
-    ),
+    "unknown field": ("out.fact({'gpus': {'items': [{'memory': {'size': 1}}]}})",
+        "it sent a fact of the wrong shape: the Snapshot has no `$.gpus.items[0].memory.size`"),
+    "a row of its own": ("out.fact({'runs': [{'name': 'other', 'status': 'ok'}]})",
+        "it sent a fact of the wrong shape: `$.runs` is not for probes"),
     "huge line": ("out.fact({'platform': {'host': 'x' * (5 << 20)}})", "it sent a line longer than 4 MiB"),
-    "two things": (
-        "out._write(b'x\\n'); out._write(b'y\\n'); out._write(b'z\\n')",
-        "it sent a message that is not JSON: invalid character (byte 0) (and 2 more)",
-    ),
-}
+    "two things": ("out._write(b'x\\n'); out._write(b'y\\n'); out._write(b'z\\n')",
+        "it sent a message that is not JSON: invalid character (byte 0) (and 2 more)"),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("what", WRONG)
@@ -210,13 +187,9 @@ def test_good_fact_is_the_snapshot_it_says() -> None:
 # --- A header is read as data, whatever else is in the file ---------------------------------------------------------
 
 FIELDS = {
-    "title": "Kernel module",
-    "kind": "file",
-    "seconds": 5,
-    "uses": "files",
-    "scopes": ["node", "container"],
+    "title": "Kernel module", "kind": "file", "seconds": 5, "uses": "files", "scopes": ["node", "container"],
     "fills": ["kernel", "driver.release"],
-}
+}  # fmt: skip
 SPEC = ProbeSpec(
     name="kernel",
     title="Kernel module",
@@ -275,21 +248,15 @@ WRONG_CATALOG = {
     "seconds": (f"PROBE = { ({**FIELDS, 'seconds': '5'})!r}", "Expected `float`, got `str` - at `$.seconds`"),
     "no time": (f"PROBE = { ({**FIELDS, 'seconds': 0})!r}", "Expected `float` > 0.0 - at `$.seconds`"),
     "fills": (f"PROBE = { ({**FIELDS, 'fills': ['gpu.name']})!r}", "no section of the Snapshot holds 'gpu.name'"),
-    "early driver": (
-        f"PROBE = { ({**FIELDS, 'kind': 'driver', 'early': True})!r}",
-        "only a probe of kind 'file' can be early",
-    ),
-    "tries": (
-        f"PROBE = { ({**FIELDS, 'kind': 'bench', 'tries': ['torch']})!r}",
-        "only a probe that runs in an environment tries frameworks",
-    ),
+    "early driver": (f"PROBE = { ({**FIELDS, 'kind': 'driver', 'early': True})!r}",
+        "only a probe of kind 'file' can be early"),
+    "tries": (f"PROBE = { ({**FIELDS, 'kind': 'bench', 'tries': ['torch']})!r}",
+        "only a probe that runs in an environment tries frameworks"),
     "per": (f"PROBE = { ({**FIELDS, 'per': 'gpu'})!r}", "only a probe of kind 'bench' has the key 'per'"),
-    "runs_in": (
-        f"PROBE = { ({**FIELDS, 'runs_in': 'environment'})!r}",
-        "only a probe of kind 'bench' has the key 'runs_in'",
-    ),
+    "runs_in": (f"PROBE = { ({**FIELDS, 'runs_in': 'environment'})!r}",
+        "only a probe of kind 'bench' has the key 'runs_in'"),
     "key": ("PROBE = {1: 2}", "the key 1 is not text"),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("what", WRONG_CATALOG)

@@ -26,12 +26,9 @@ DEATHS: dict[str, tuple[str, str, str]] = {
     "sys.exit": ("import sys; sys.exit(3)", "failed", "SystemExit: 3"),
     "raise": ("raise ValueError('first\\nsecond')", "failed", "ValueError: first second"),
     "raise what cannot be shown": (
-        "class Odd(Exception):\n        def __str__(self): raise RuntimeError\n    raise Odd",
-        "failed",
-        "Odd",
-    ),
+        "class Odd(Exception):\n        def __str__(self): raise RuntimeError\n    raise Odd", "failed", "Odd"),
     "closed line": ("import os; os.closerange(3, 64)", "failed", "exited with status 1 while importing torch"),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("how", DEATHS)

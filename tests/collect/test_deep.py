@@ -245,14 +245,10 @@ def test_a_gpu_at_work(changes: dict[str, Any], reason: str) -> None:
     assert choose(gpu(**changes), force=True).gpu == gpu(**changes)
 
 
-@cases(
-    "changes",
-    {"utilisation": 0.2},
-    {"used": 2 * GIB},
-    {"used": GIB, "total": 8 * GIB},
-    {"utilisation": None, "memory": None},
+@cases("changes",
+    {"utilisation": 0.2}, {"used": 2 * GIB}, {"used": GIB, "total": 8 * GIB}, {"utilisation": None, "memory": None},
     {"processes": (Process(pid=7),)},
-)
+)  # fmt: skip
 def test_an_idle_gpu_or_one_that_does_not_tell(changes: dict[str, Any]) -> None:
     assert choose(gpu(**changes)).refused == ""
 

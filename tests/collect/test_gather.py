@@ -136,8 +136,7 @@ def test_nothing_to_run_is_no_error(probes: Any) -> None:
 
 @cases("count", 0, 2)
 def test_driver_probes_get_time_for_each_gpu(probes: Any, count: int) -> None:
-    items = [{"pci_bus_id": f"0000:0{index}:00.0"} for index in range(count)]
-    fact = {"gpus": {"items": items, "complete": True}}
+    fact = {"gpus": {"items": [{"pci_bus_id": f"0000:0{index}:00.0"} for index in range(count)], "complete": True}}
     probes.add("pci", f"def collect(tree, out):\n    out.fact({fact!r})\n", early=True)
     probes.add("nvml", HANG, kind="driver", seconds=0.2, seconds_per_gpu=0.15)
     assert probes.run()["nvml"].detail == f"timed out after {0.2 + 0.15 * count:g} s while sleeping"

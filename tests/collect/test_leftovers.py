@@ -30,11 +30,9 @@ LEFTOVERS: dict[str, tuple[str, int]] = {
     "fork that called setsid": (FORK.format(in_child="os.setsid(); "), 1),
     "daemon by two forks": (FORK.format(in_child="os.setsid()\n        " + SECOND_FORK), 1),
     "grandchild that ignores signals": (
-        FORK.format(in_child="[signal.signal(s, signal.SIG_IGN) for s in (1, 2, 15)]; os.setsid(); "),
-        1,
-    ),
+        FORK.format(in_child="[signal.signal(s, signal.SIG_IGN) for s in (1, 2, 15)]; os.setsid(); "), 1),
     "grandchild with the output": ("system(b'setsid sh -c \"while :; do echo y; done\" &')", 1),
-}
+}  # fmt: skip
 
 
 def probe_that_leaves(how: str, then: str = "out.fact({'variables': {'values': {'after': 'sent'}}})") -> str:

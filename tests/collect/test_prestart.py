@@ -23,13 +23,8 @@ from tests.every import cases
 
 PROBES = str(bundle.folder("probes"))
 REQUEST: dict[str, Any] = {
-    "root": "/",
-    "cwd": "/",
-    "python": [sys.executable],
-    "all_envs": False,
-    "own_prefix": sys.prefix,
-    "variables": {},
-}
+    "root": "/", "cwd": "/", "python": [sys.executable], "all_envs": False, "own_prefix": sys.prefix, "variables": {},
+}  # fmt: skip
 
 
 @pytest.fixture(autouse=True)

@@ -128,20 +128,16 @@ def test_the_same_in_a_section(section: str, tmp_path: Path) -> None:
     ("[minimum-share]\ngemm = 80\n", "envcheck.toml:2: minimum-share.gemm: expected a number <= 1"),
     ("[minimum-share]\ngem = 0.8\n", "envcheck.toml:2: minimum-share: there is no quantity 'gem'; did"),
     ("[[ignore]]\nproblem = 'no-framework'\nuntil = 2027-01-01\n", "envcheck.toml:1: ignore[0]: the key 'reas"),
-    (
-        "[[ignore]]\nproblem = 'no-framework'\nreason = 'x'\nuntil = 'soon'\n",
-        "envcheck.toml:4: ignore[0].until: write a date",
-    ),
-    (
-        "[[ignore]]\nproblem = 'no-framework'\nreason = ''\nuntil = 2027-01-01\n",
-        "envcheck.toml:3: ignore[0].reason: expected a text of length >= 1",
-    ),
+    ("[[ignore]]\nproblem = 'no-framework'\nreason = 'x'\nuntil = 'soon'\n",
+     "envcheck.toml:4: ignore[0].until: write a date"),
+    ("[[ignore]]\nproblem = 'no-framework'\nreason = ''\nuntil = 2027-01-01\n",
+     "envcheck.toml:3: ignore[0].reason: expected a text of length >= 1"),
     ("[target.a]\n", "envcheck.toml:1: target a: it is empty"),
     ("[target.a]\npython = 3.1\n", "envcheck.toml:2: target a: python: write a text"),
     ("a" + ".a" * 300 + " = 1\n", "envcheck.toml:1: a key with more than 50 dots"),
     ('\n"a"' + ".a" * 300 + " = 1\n", "envcheck.toml:2: a key with more than 50 dots"),
     ("a = " + "[" * 5000 + "\n", "envcheck.toml:"),
-)
+)  # fmt: skip
 def test_what_is_wrong_is_named_with_its_line(text: str, message: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
         found = refused(text, Path(folder))

@@ -176,8 +176,7 @@ def _link(report: dict[str, Any], name: str, _: random.Random, planted: Planted)
 
 
 def _gpu_gone(report: dict[str, Any], name: str, _: random.Random, planted: Planted) -> None:
-    items = report["snapshot"]["gpus"]["items"]
-    gone = items.pop()["uuid"]
+    gone = report["snapshot"]["gpus"]["items"].pop()["uuid"]
     report["measurements"] = [
         figure for figure in report["measurements"] if gone not in (figure["gpu"], figure.get("peer"))
     ]
@@ -241,18 +240,6 @@ def _slow_link(report: dict[str, Any], name: str, chance: random.Random, planted
 
 
 FAULTS: tuple[Callable[[dict[str, Any], str, random.Random, Planted], None], ...] = (
-    _driver,
-    _kernel,
-    _vbios,
-    _width,
-    _ecc,
-    _link,
-    _gpu_gone,
-    _package,
-    _package_gone,
-    _package_more,
-    _variable,
-    _slow_gpu,
-    _slow_start,
-    _slow_link,
-)
+    _driver, _kernel, _vbios, _width, _ecc, _link, _gpu_gone, _package, _package_gone, _package_more, _variable,
+    _slow_gpu, _slow_start, _slow_link,
+)  # fmt: skip

@@ -71,8 +71,7 @@ def test_the_logs_of_the_pods_are_reports(tmp_path: Path) -> None:
     """As the page has it: what kubectl prints of several pods, one after the other."""
     (line,) = [each for each in examples("kubernetes") if each.startswith("kubectl")]
     logs = "".join(json.dumps(report, indent=2) + "\n" for report in healthy(4))
-    argv = shlex.split(line.rpartition("| ")[2])[1:]
-    told = envcheck(*argv, "--format", "jsonl", cwd=tmp_path, stdin=logs)
+    told = envcheck(*shlex.split(line.rpartition("| ")[2])[1:], "--format", "jsonl", cwd=tmp_path, stdin=logs)
     assert [node.problem for node in saved.read(told.out.encode()).nodes] == [""] * 4
 
 
@@ -214,13 +213,9 @@ def test_the_plugin_tells_a_problem_from_a_program_that_does_not_start(
     assert script(tmp_path, text, status, out, err)[:2] == told
 
 
-@cases(
-    "status, out, err, ended",
-    (0, "passed\n", "", 0),
-    (1, "failed\n", "", 1),
-    (3, "no verdict\n", "", 0),
-    (1, "", BROKEN_PYTHON, 0),
-)
+@cases("status, out, err, ended",
+    (0, "passed\n", "", 0), (1, "failed\n", "", 1), (3, "no verdict\n", "", 0), (1, "", BROKEN_PYTHON, 0),
+)  # fmt: skip
 def test_a_pod_waits_for_a_failure_alone(tmp_path: Path, status: int, out: str, err: str, ended: int) -> None:
     pod = yaml.safe_load((ROOT / "docs/fleet/kubernetes/init-container.yaml").read_text())
     (text,) = pod["spec"]["initContainers"][0]["args"]

@@ -88,8 +88,7 @@ def test_hosts_that_do_not_answer_are_rows(tmp_path: Path) -> None:
     names = ["good", "dead", "hang", "rubbish", "cut", "flood", "closed", "crash", "open", "mute"]
     (tmp_path / "hosts").write_text("# a comment\n" + "\n".join(names) + "\n\ngood # again\n")
     started = time.monotonic()
-    path = programs(tmp_path, ssh=SSH)
-    found = fleet("--hosts", "hosts", "--timeout", "8", cwd=tmp_path, PATH=path)
+    found = fleet("--hosts", "hosts", "--timeout", "8", cwd=tmp_path, PATH=programs(tmp_path, ssh=SSH))
     assert time.monotonic() - started < 40
     told = problems(found)
     assert told.pop("good") == told.pop("open") == ""
@@ -238,8 +237,7 @@ def test_no_more_nodes_than_asked_for_are_asked_at_once(tmp_path: Path) -> None:
 
 
 def test_what_cannot_start_in_time_is_told() -> None:
-    commands = [Command(str(number), ("sleep", "5")) for number in range(2)]
-    found = list(run_all(commands, jobs=1, timeout=0.5))
+    found = list(run_all([Command(str(number), ("sleep", "5")) for number in range(2)], jobs=1, timeout=0.5))
     assert sorted(answer.problem for answer in found) == [
         "no answer within 0.5 s",
         "not asked: --timeout 0.5 s was over",
@@ -493,8 +491,7 @@ def test_pods_that_bring_no_report_are_rows_with_the_reason_of_kubernetes(tmp_pa
 
 def test_the_pods_may_do_nothing_but_look() -> None:
     listed: dict[str, Any] = kubernetes.manifest("n", "image", ["a", "b"], asked(None), 60)
-    pod = listed["items"][1]["spec"]["template"]["spec"]
-    allowed = pod["containers"][0]["securityContext"]
+    allowed = listed["items"][1]["spec"]["template"]["spec"]["containers"][0]["securityContext"]
     assert (allowed["runAsNonRoot"], allowed["readOnlyRootFilesystem"], allowed["allowPrivilegeEscalation"]) == (
         True,
         True,

@@ -110,8 +110,7 @@ def test_the_verdict_is_the_worst(fleet: Fleet) -> None:
 
 
 def test_equal_nodes_pass(tmp_path: Path) -> None:
-    made = healthy(FOUR)
-    fleet = fleet_of(write(tmp_path, made))
+    fleet = fleet_of(write(tmp_path, healthy(FOUR)))
     assert (fleet.head.verdict, fleet.head.exit_code, len(fleet.groups)) == ("pass", 0, 1)
     assert found(fleet) == Planted()
 
@@ -252,8 +251,7 @@ def test_what_changed_since_an_earlier_fleet_report(tmp_path: Path) -> None:
     made[0]["snapshot"]["driver"]["release"] = "590.1"
     for figure in made[1]["measurements"]:
         figure["value"] *= 0.9 if figure["name"] == "device-memory-copy" else 1.2
-    variables = made[2]["snapshot"]["variables"]["values"]
-    variables["NCCL_DEBUG"] = "INFO"
+    made[2]["snapshot"]["variables"]["values"]["NCCL_DEBUG"] = "INFO"
     gone = made.pop()["host"]
     (tmp_path / f"{gone}.json").unlink()
     fleet = fleet_of(write(tmp_path, made), before)
@@ -449,8 +447,7 @@ def test_what_stands_between_reports_on_stdin_costs_no_other_report(tmp_path: Pa
     made = healthy(FOUR)
     whole, last = json.dumps(made[0]), json.dumps(made[3], indent=2)
     parts = ("2026-11-25 \x1b[31mstarting", whole, json.dumps(made[1])[:-50], last, "exec: envcheck: not found", whole)
-    given = "\n".join(parts) + "\n"
-    told = envcheck("fleet", "--reports", "-", "--format", "jsonl", cwd=tmp_path, stdin=given)
+    told = envcheck("fleet", "--reports", "-", "--format", "jsonl", cwd=tmp_path, stdin=("\n".join(parts) + "\n"))
     found = saved.read(told.out.encode())
     problems = {node.name: node.problem for node in found.nodes}
     cut = "no usable report: it is not JSON, or is cut off"

@@ -29,13 +29,9 @@ from tests.test_machines import FOLDER, load
 
 ROOT = Path(__file__).parents[2]
 VARIANTS = {
-    "-v": Options(verbose=True),
-    "-q": Options(quiet=True),
-    "60 columns": Options(width=60),
-    "120 columns": Options(width=120),
-    "ASCII": Options(ascii=True),
-    "color": Options(color=True),
-}
+    "-v": Options(verbose=True), "-q": Options(quiet=True), "60 columns": Options(width=60),
+    "120 columns": Options(width=120), "ASCII": Options(ascii=True), "color": Options(color=True),
+}  # fmt: skip
 """How a page may be asked for otherwise; what is printed the same is not recorded again."""
 _FIT = "gpu==H100,driver==550.54.14,os==linux,machine==x86_64"
 _TOO_OLD = "gpu==A100,driver==440.33.01,os==linux,machine==x86_64"

@@ -198,8 +198,7 @@ def _older_jitlink(copy: Copy) -> None:
         for call in ("Create", "Destroy")
     )
     major = name.rpartition(".")[2]
-    source = calls.replace("{}", f"{major}_0")
-    copy.compile(folder, name, source, f"{name} {{ global: *; }};\n")
+    copy.compile(folder, name, calls.replace("{}", f"{major}_0"), f"{name} {{ global: *; }};\n")
     copy.first("LD_LIBRARY_PATH", folder)
 
 
@@ -302,147 +301,69 @@ VARIANTS = (
         harmless=True,
     ),
     Variant("numpy gone", "damage", lambda copy: copy.remove("numpy"), ("numpy",)),
-    Variant(
-        "numpy core overwritten",
-        "damage",
-        lambda copy: copy.overwrite("numpy/_core/_multiarray_umath*.so", at=0.0, length=4096),
-        ("_multiarray_umath",),
-    ),
-    Variant(
-        "OpenBLAS overwritten",
-        "damage",
-        lambda copy: copy.overwrite("numpy.libs/*openblas*", at=0.4, length=4 << 20),
-        ("openblas",),
-        only_deep=True,
-    ),
-    Variant(
-        "torch/__init__.py edited",
-        "damage",
+    Variant("numpy core overwritten", "damage",
+        lambda copy: copy.overwrite("numpy/_core/_multiarray_umath*.so", at=0.0, length=4096), ("_multiarray_umath",)),
+    Variant("OpenBLAS overwritten", "damage",
+        lambda copy: copy.overwrite("numpy.libs/*openblas*", at=0.4, length=4 << 20), ("openblas",), only_deep=True),
+    Variant("torch/__init__.py edited", "damage",
         lambda copy: copy.rewrite(copy.find("torch/__init__.py"), b"raise SystemError('edited')\n"),
-        (r"torch/__init__\.py",),
-    ),
-    Variant(
-        "libtorch_cuda cut off",
-        "damage",
+        (r"torch/__init__\.py",)),
+    Variant("libtorch_cuda cut off", "damage",
         lambda copy: copy.truncate("torch/lib/libtorch_cuda.so", "torch/lib/libtorch_cpu.so"),
-        (r"libtorch_c(uda|pu)\.so",),
-    ),
-    Variant(
-        "libtorch_cuda overwritten",
-        "damage",
+        (r"libtorch_c(uda|pu)\.so",)),
+    Variant("libtorch_cuda overwritten", "damage",
         lambda copy: copy.overwrite("torch/lib/libtorch_cuda.so", "torch/lib/libtorch_cpu.so", at=0.3, length=32 << 20),
-        (r"libtorch_c(uda|pu)\.so",),
-        only_deep=True,
-    ),
+        (r"libtorch_c(uda|pu)\.so",), only_deep=True),
     Variant("ptxas of Triton gone", "damage", lambda copy: copy.remove("triton/backends/nvidia/bin/ptxas"), ("ptxas",)),
     Variant("cuDNN part gone", "damage", lambda copy: copy.remove("nvidia/*/lib/libcudnn_ops.so.*"), ("cudnn",)),
-    Variant(
-        "NCCL empty", "damage", lambda copy: copy.rewrite(copy.find("nvidia/*/lib/libnccl.so.2"), b""), ("(?i)nccl",)
-    ),
-    Variant(
-        "JAX's plug-in gone",
-        "damage",
-        lambda copy: copy.remove("jax_plugins/xla_cuda*"),
-        ("(?i)jax.*plugin|xla_cuda|jax_plugins",),
-    ),
+    Variant("NCCL empty", "damage", lambda copy: copy.rewrite(copy.find("nvidia/*/lib/libnccl.so.2"), b""),
+        ("(?i)nccl",)),
+    Variant("JAX's plug-in gone", "damage", lambda copy: copy.remove("jax_plugins/xla_cuda*"),
+        ("(?i)jax.*plugin|xla_cuda|jax_plugins",)),
     Variant("no right to read", "damage", _no_rights, (r"libcublasLt|libtorch_cpu",)),
-    Variant(
-        "libcublasLt cut off",
-        "copy elsewhere",
-        lambda copy: copy.truncate("nvidia/*/lib/libcublasLt.so.*"),
-        ("libcublasLt",),
-    ),
-    Variant(
-        "libcusparse cut off",
-        "copy elsewhere",
-        lambda copy: copy.truncate("nvidia/*/lib/libcusparse.so.*", part=0.7),
-        (r"libcusparse\.so",),
-    ),
-    Variant(
-        "libcudnn cut off",
-        "copy elsewhere",
-        lambda copy: copy.truncate("nvidia/*/lib/libcudnn.so.*", part=0.5),
-        ("cudnn",),
-    ),
-    Variant(
-        "a part of cuDNN gone",
-        "library at work",
+    Variant("libcublasLt cut off", "copy elsewhere", lambda copy: copy.truncate("nvidia/*/lib/libcublasLt.so.*"),
+        ("libcublasLt",)),
+    Variant("libcusparse cut off", "copy elsewhere",
+        lambda copy: copy.truncate("nvidia/*/lib/libcusparse.so.*", part=0.7), (r"libcusparse\.so",)),
+    Variant("libcudnn cut off", "copy elsewhere", lambda copy: copy.truncate("nvidia/*/lib/libcudnn.so.*", part=0.5),
+        ("cudnn",)),
+    Variant("a part of cuDNN gone", "library at work",
         lambda copy: copy.remove("nvidia/cudnn/lib/libcudnn_engines_precompiled.so.*"),
-        ("libcudnn_engines_precompiled",),
-        measured=("cudnn-convolution", "cusparse-spmv"),
-    ),
-    Variant(
-        "cuDNN of two releases",
-        "library at work",
-        _cudnn_of_two_releases,
-        ("(?i)cudnn",),
+        ("libcudnn_engines_precompiled",), measured=("cudnn-convolution", "cusparse-spmv")),
+    Variant("cuDNN of two releases", "library at work", _cudnn_of_two_releases, ("(?i)cudnn",),
         ("cudnn-mixed-copies", "library-shadowed", "cudnn-too-old", "library-fails"),
-        measured=("cudnn-convolution", "cufft"),
-    ),
-    Variant(
-        "cuSPARSE cut off, at work",
-        "library at work",
-        lambda copy: copy.truncate("nvidia/*/lib/libcusparse.so.*", part=0.7),
-        (r"libcusparse\.so",),
-        measured=("cusparse-spmv", "cudnn-pooling", "cufft"),
-    ),
+        measured=("cudnn-convolution", "cufft")),
+    Variant("cuSPARSE cut off, at work", "library at work",
+        lambda copy: copy.truncate("nvidia/*/lib/libcusparse.so.*", part=0.7), (r"libcusparse\.so",),
+        measured=("cusparse-spmv", "cudnn-pooling", "cufft")),
     Variant("older libnvJitLink, at work", "library at work", _older_jitlink, ("(?i)nvjitlink",)),
-    Variant(
-        "cuRAND without code for this GPU",
-        "library at work",
-        _curand_without_code,
-        ("(?i)libcurand|CUDA_DISABLE_PTX_JIT",),
-        measured=("curand-uniform", "cufft"),
-    ),
-    Variant(
-        "PYTHONPATH with another torch",
-        "redirection",
-        lambda copy: copy.first("PYTHONPATH", _other_torch(copy)),
-        ("PYTHONPATH", "/other"),
-    ),
+    Variant("cuRAND without code for this GPU", "library at work", _curand_without_code,
+        ("(?i)libcurand|CUDA_DISABLE_PTX_JIT",), measured=("curand-uniform", "cufft")),
+    Variant("PYTHONPATH with another torch", "redirection", lambda copy: copy.first("PYTHONPATH", _other_torch(copy)),
+        ("PYTHONPATH", "/other")),
     Variant(".pth with another torch", "redirection", _by_path_file, (r"zz_team\.pth",)),
     Variant("user site", "redirection", _user_site, (r"\.local|user site|typing.extensions",)),
-    Variant(
-        "allocator setting",
-        "variable",
-        variables(PYTORCH_CUDA_ALLOC_CONF="max_split_size_mb=128"),
-        ("PYTORCH_CUDA_ALLOC_CONF",),
-    ),
+    Variant("allocator setting", "variable", variables(PYTORCH_CUDA_ALLOC_CONF="max_split_size_mb=128"),
+        ("PYTORCH_CUDA_ALLOC_CONF",)),
     Variant("XLA flag", "variable", variables(XLA_FLAGS="--xla_gpu_enable_fast_everything=true"), ("XLA_FLAGS",)),
     Variant("JAX_PLATFORMS misspelt", "variable", variables(JAX_PLATFORMS="cdua"), ("JAX_PLATFORMS",)),
-    Variant(
-        "Triton's ptxas elsewhere",
-        "variable",
-        variables(TRITON_PTXAS_PATH="/opt/cuda-11.8/bin/ptxas"),
-        ("TRITON_PTXAS_PATH",),
-    ),
-    Variant(
-        "CUDA_HOME gone",
-        "variable",
-        variables(CUDA_HOME="/opt/cuda-11.8", CUDA_PATH="/opt/cuda-11.8"),
-        ("CUDA_(HOME|PATH)",),
-    ),
+    Variant("Triton's ptxas elsewhere", "variable", variables(TRITON_PTXAS_PATH="/opt/cuda-11.8/bin/ptxas"),
+        ("TRITON_PTXAS_PATH",)),
+    Variant("CUDA_HOME gone", "variable", variables(CUDA_HOME="/opt/cuda-11.8", CUDA_PATH="/opt/cuda-11.8"),
+        ("CUDA_(HOME|PATH)",)),
     Variant("the same GPU twice", "visible", variables(CUDA_VISIBLE_DEVICES="0,0"), ("CUDA_VISIBLE_DEVICES",)),
     Variant("index and UUID", "visible", _visible(lambda: f"0,{_uuid(0)}"), ("CUDA_VISIBLE_DEVICES",)),
     Variant("prefix of two", "visible", _visible(_common_prefix), ("CUDA_VISIBLE_DEVICES",)),
     Variant("MIG name", "visible", _visible(lambda: f"MIG-{_uuid(0)}/0/0"), ("CUDA_VISIBLE_DEVICES",)),
     Variant("libcuda empty", "driver library", _file_first("libcuda.so.1", bytes), (r"libcuda\.so\.1", "compat")),
     Variant("libcuda stub", "driver library", _stub, ("stubs",)),
-    Variant(
-        "libnvidia-ml cut off",
-        "driver library",
-        _file_first("libnvidia-ml.so.1", _cut_off("libnvidia-ml.so.1")),
-        (r"libnvidia-ml\.so\.1", "compat"),
-    ),
-    Variant(
-        "libnvidia-ml empty",
-        "driver library",
-        _file_first("libnvidia-ml.so.1", bytes),
-        (r"libnvidia-ml\.so\.1", "compat"),
-    ),
+    Variant("libnvidia-ml cut off", "driver library", _file_first("libnvidia-ml.so.1", _cut_off("libnvidia-ml.so.1")),
+        (r"libnvidia-ml\.so\.1", "compat")),
+    Variant("libnvidia-ml empty", "driver library", _file_first("libnvidia-ml.so.1", bytes),
+        (r"libnvidia-ml\.so\.1", "compat")),
     Variant("older libnvJitLink", "shadowing", _older_jitlink, ("libnvJitLink", "solver")),
     Variant("older libstdc++", "shadowing", _older_libstdcxx, (r"libstdc\+\+\.so\.6", r"gcc-4\.9")),
-)
+)  # fmt: skip
 
 
 @dataclass
@@ -595,8 +516,7 @@ class Laboratory:
         }
 
     def measure(self, copy: Copy, quantities: tuple[str, ...]) -> dict[str, Any]:
-        only = [word for name in quantities for word in ("--only", name)]
-        return self.ask(copy, "bench", "--full", "--force", *only)
+        return self.ask(copy, "bench", "--full", "--force", *[word for name in quantities for word in ("--only", name)])
 
     def is_right_of_libraries(self, variant: Variant, said: dict[str, Any]) -> bool:
         """Figures may be low here, since other variants use the GPU too: findings about them do not count."""

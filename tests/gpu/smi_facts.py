@@ -67,14 +67,9 @@ mebibytes = partial(times, factor=MIB)
 megahertz = partial(times, factor=1e6)
 VIRTUALIZATION = {"None": "none", "Pass-Through": "passthrough", "VGPU": "vgpu", "Host VGPU": "host_vgpu"}
 RECOVERY = {
-    "None": "none",
-    "Reset": "gpu_reset",
-    "GPU Reset": "gpu_reset",
-    "Reboot": "node_reboot",
-    "Node Reboot": "node_reboot",
-    "Drain P2P": "drain_p2p",
-    "Drain and Reset": "drain_and_reset",
-}
+    "None": "none", "Reset": "gpu_reset", "GPU Reset": "gpu_reset", "Reboot": "node_reboot",
+    "Node Reboot": "node_reboot", "Drain P2P": "drain_p2p", "Drain and Reset": "drain_and_reset",
+}  # fmt: skip
 
 LINES = (
     Line("pci_bus_id", ("pci/pci_bus_id",), bus_id),
@@ -256,12 +251,9 @@ def _threshold(gpu: Gpu, smi: ET.Element, absolute: str, relative: str) -> float
 
 
 COUNTERS = {
-    "sw_power_cap": "sw_power_cap",
-    "sync_boost": "sync_boost",
-    "sw_thermal_slowdown": "sw_therm_slowdown",
-    "hw_thermal_slowdown": "hw_therm_slowdown",
-    "hw_power_brake_slowdown": "hw_power_brake",
-}
+    "sw_power_cap": "sw_power_cap", "sync_boost": "sync_boost", "sw_thermal_slowdown": "sw_therm_slowdown",
+    "hw_thermal_slowdown": "hw_therm_slowdown", "hw_power_brake_slowdown": "hw_power_brake",
+}  # fmt: skip
 SECONDS_OF_ROUNDING = 1e-5
 
 

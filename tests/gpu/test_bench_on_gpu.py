@@ -396,8 +396,7 @@ def test_one_wrong_element_in_ten_thousand_tiles_is_caught(precision: str, works
     def spoiled(product: Any, algorithm: Any, operands: Any) -> None:
         real(product, algorithm, operands)
         size = PRECISIONS[precision].result_size
-        place = operands.addresses[2] + random.Random(3).randrange(8192 * 8192) * size
-        workshop.device.fill(place, size, 0x3F)
+        workshop.device.fill((operands.addresses[2] + random.Random(3).randrange(8192 * 8192) * size), size, 0x3F)
 
     runner._run = spoiled  # type: ignore[method-assign]
     found = runner.shaped(precision, shape, workshop, burst=True)["verification"]

@@ -89,11 +89,9 @@ def test_a_spoiled_convolution_is_seen(direction: str, layout: str, bench: Bench
         ready = convolutions.ready(held, "fp16", direction, layout)
         ready.run()
         written = ready.arrays[KINDS[direction][2]]
-        sound = verified(LAYER, direction, layout, PRECISIONS["fp16"], ready.arrays)
-        assert sound["right"]
+        assert verified(LAYER, direction, layout, PRECISIONS["fp16"], ready.arrays)["right"]
         bench.device.fill(written.address, written.bytes // 4, 0xFF)
-        spoiled = verified(LAYER, direction, layout, PRECISIONS["fp16"], ready.arrays)
-        assert not spoiled["right"]
+        assert not verified(LAYER, direction, layout, PRECISIONS["fp16"], ready.arrays)["right"]
 
 
 def test_a_spoiled_gradient_of_attention_is_seen(bench: Bench, library: Cudnn) -> None:

@@ -73,8 +73,7 @@ def run(
             heard[line["result"]["step"]].append(line["result"])
 
     works = [partial(_work, order, share, last if share is shares[-1] else {}) for share in shares]
-    faults = supervise(works, take, Limits())
-    return faults, [heard[number] for number in range(len(steps))]
+    return supervise(works, take, Limits()), [heard[number] for number in range(len(steps))]
 
 
 @cases("apart", True, False)
@@ -156,8 +155,7 @@ def test_a_rank_that_is_ended_or_stopped_in_mid_collective_is_named(number: int,
         os.kill(pids[0], number)
         process.wait(timeout=60)
         seconds = time.monotonic() - began
-    report = json.loads(file.read_text())
-    found = finding(report, "collective-fails")
+    found = finding(json.loads(file.read_text()), "collective-fails")
     assert "rank 1 (GPU " in found["title"]
     assert words in found["title"]
     assert list(_worker_pids(0)) == list(_worker_pids(1)) == []

@@ -40,8 +40,7 @@ def cuda() -> Ran:
 def test_every_fact_of_nvml_is_what_nvidia_smi_prints() -> None:
     before = ET.fromstring(smi("-q", "-x"))
     ran = run_child("nvml")
-    after = ET.fromstring(smi("-q", "-x"))
-    found = differences(before, after, ran.snapshot)
+    found = differences(before, ET.fromstring(smi("-q", "-x")), ran.snapshot)
     assert not found, "\n" + "\n".join(found)
 
 
@@ -74,8 +73,7 @@ def test_the_libraries_that_answered_belong_to_the_driver(nvml: Ran, cuda: Ran) 
 
 def test_cuda_is_the_same_without_the_bindings(cuda: Ran) -> None:
     direct = run_child("cuda", variables={"CUDA_VISIBLE_DEVICES": None}, blocked=("cuda",))
-    assert direct.gpus == cuda.gpus
-    assert direct.driver.cuda == cuda.driver.cuda
+    assert (direct.gpus, direct.driver.cuda) == (cuda.gpus, cuda.driver.cuda)
     assert direct.driver.cuda_devices == cuda.driver.cuda_devices
 
 
@@ -90,8 +88,7 @@ def test_visible_devices_and_their_order_are_cudas(cuda: Ran) -> None:
     if len(cuda.gpus) < 2:
         pytest.skip("one CUDA device only")
     last, first = cuda.gpus[-1], cuda.gpus[0]
-    variables = {"CUDA_VISIBLE_DEVICES": f"{last.cuda_ordinal},{first.cuda_ordinal}"}
-    turned = run_child("cuda", variables=variables)
+    turned = run_child("cuda", variables={"CUDA_VISIBLE_DEVICES": f"{last.cuda_ordinal},{first.cuda_ordinal}"})
     assert [(gpu.cuda_ordinal, gpu.pci_bus_id) for gpu in turned.gpus] == [(0, last.pci_bus_id), (1, first.pci_bus_id)]
 
 

@@ -27,18 +27,14 @@ CASES: dict[str, tuple[Facts, str]] = {
     "old driver": (Facts("NVIDIA GeForce RTX 3090", "470.223.02", (("torch", "2.1.0+cu121"),)), "driver-too-old"),
     "driver of 12": (Facts("NVIDIA A100-SXM4-80GB", "535.183.01", (("torch", "2.9.1+cu130"),)), "driver-too-old"),
     "CPU build": (Facts("NVIDIA GeForce RTX 4070", "560.35.03", (("torch", "2.4.1+cpu"),)), "cpu-only-build"),
-    "family": (
-        Facts("NVIDIA GeForce RTX 4090", "560.35.03", (("torch", "2.4.0"), ("torchvision", "0.18.1"))),
-        "torch-family-mismatch",
-    ),
-    "NumPy": (
-        Facts("NVIDIA GeForce RTX 4090", "560.35.03", (("torch", "2.2.0+cu121"), ("numpy", "2.1.0"))),
-        "numpy-abi-mismatch",
-    ),
+    "family": (Facts("NVIDIA GeForce RTX 4090", "560.35.03", (("torch", "2.4.0"), ("torchvision", "0.18.1"))),
+        "torch-family-mismatch"),
+    "NumPy": (Facts("NVIDIA GeForce RTX 4090", "560.35.03", (("torch", "2.2.0+cu121"), ("numpy", "2.1.0"))),
+        "numpy-abi-mismatch"),
     "healthy": (Facts("NVIDIA GeForce RTX 4090", "550.54.15", (("torch", "2.5.1+cu124"),)), "none"),
     "minor version": (Facts("NVIDIA A100-SXM4-80GB", "535.104.05", (("torch", "2.5.1+cu124"),)), "none"),
     "newest": (Facts("NVIDIA GeForce RTX 5070", "572.83", (("torch", "2.7.1+cu128"),)), "none"),
-}
+}  # fmt: skip
 """Name → the facts, and the rule that is the primary cause."""
 
 _SPOKEN = {"torch": "PyTorch", "torchvision": "torchvision", "numpy": "NumPy"}

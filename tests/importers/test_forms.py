@@ -6,6 +6,7 @@ import html
 import json
 import textwrap
 from collections.abc import Callable
+from pathlib import Path
 
 from benchmarks.accuracy import judge
 from envcheck.compat.load import load_matrix
@@ -13,6 +14,7 @@ from envcheck.importers import read_text
 from envcheck.importers.kit.paste import Paste
 from envcheck.rules.engine.cause import primary
 from envcheck.rules.engine.evaluate import framework_importance
+from tests.documents import lines_of
 from tests.every import cases, every
 from tests.importers.forms import FORMS
 from tests.importers.layouts import CASES, LAYOUTS
@@ -83,66 +85,7 @@ def test_what_is_no_fact_about_this_machine_causes_nothing(text: str) -> None:
     assert primary(checks) is None
 
 
-DOCUMENTATION = (
-    "Requires a GPU with compute capability 7.0 or higher.",
-    "This project requires an NVIDIA GPU with compute capability >= 8.0",
-    "Requirements: Linux, Python 3.10+, CUDA 12.1+, PyTorch 2.4+",
-    "FlashAttention-2 supports Ampere, Ada and Hopper GPUs; Turing is not supported yet.",
-    "FP8 requires Hopper or Ada GPUs.",
-    "bfloat16 is only supported on Ampere GPUs or newer.",
-    "bf16 requires Ampere or newer",
-    "You need an NVIDIA driver 525.60.13 or newer for CUDA 12.",
-    "CUDA 12 requires driver version >= 525.60.13",
-    "TensorFlow requires CUDA 11.2 and cuDNN 8.1",
-    "TensorFlow >2.10 does not support GPU on native Windows.",
-    "The minimum driver version is 450.80.02.",
-    "Python 3.12 is not supported.",
-    "PyTorch 2.x does not support Python 3.7.",
-    "We recommend using the docker image with --gpus all.",
-    'If you get "CUDA out of memory", reduce the batch size.',
-    'If you see "no kernel image is available for execution on the device", set TORCH_CUDA_ARCH_LIST and rebuild.',
-    "Note: if nvidia-smi is not found, install the driver first.",
-    'In case of "ImportError: libcudnn.so.8: cannot open shared object file", install cuDNN 8.',
-    "Make sure that CUDA_HOME is set and nvcc is in your PATH.",
-    "Make sure the NVIDIA driver is installed and nvidia-smi works.",
-    "Do not install the CPU-only version of PyTorch.",
-    "The CPU version of torch will not work.",
-    "Windows users: install Visual Studio 2019, newer versions are not supported by CUDA 11.",
-    "Known issues: torch.compile is not supported on Windows.",
-    "triton is not available on Windows",
-    "xformers is optional and not required.",
-    "bitsandbytes is not supported on macOS.",
-    "Secure Boot must be disabled, otherwise the nvidia module cannot be loaded.",
-    "The nouveau driver must be blacklisted.",
-    "MIG is not supported on this instance type.",
-    "Docker needs the NVIDIA Container Toolkit to be installed.",
-    'You must install nvidia-container-toolkit, otherwise docker fails with "could not select device driver".',
-    "WSL2: do not install a Linux driver inside WSL.",
-    "- [ ] I have checked that CUDA is available (torch.cuda.is_available() returns True)",
-    "- [x] I have read the FAQ: CUDA out of memory, no kernel image, driver too old",
-    "If torch.cuda.is_available() returns False, reinstall torch.",
-    'Error: "Torch not compiled with CUDA enabled" -> see FAQ #3',
-    'FAQ: What does "undefined symbol" mean? It means that flash-attn was built for another torch.',
-    "Supported GPUs: RTX 30xx and newer. GTX 10xx and older are not supported.",
-    "Pascal GPUs are not supported since version 2.0",
-    "CUDA 13 drops support for Maxwell, Pascal and Volta.",
-    "This template requires at least 24 GB VRAM",
-    "numpy must be < 2",
-    "numpy 2 is not supported yet",
-    "protobuf>=4 is incompatible",
-    "glibc 2.28 or newer is required",
-    "set NCCL_P2P_DISABLE=1 if training hangs on multiple GPUs",
-    "Set --shm-size=8g or --ipc=host when you run the container.",
-    "NVLink is not required.",
-    "The driver must be at least as new as the CUDA toolkit.",
-    "TensorRT engines are not portable across GPUs and versions.",
-    "Engine files must be rebuilt when TensorRT is updated.",
-    "ONNX Runtime 1.19 needs cuDNN 9.",
-    "onnxruntime and onnxruntime-gpu must not be installed together.",
-    "JetPack 6 requires L4T 36",
-    "Blackwell GPUs (RTX 50 series) require CUDA 12.8 and PyTorch 2.7 or newer",
-    "RTX 50xx needs the nightly build of PyTorch",
-)
+DOCUMENTATION = lines_of((Path(__file__).with_name("data") / "documentation.txt").read_text(encoding="utf-8"))
 """Sentences as documentation, forms for issues and answers to questions have them."""
 CODE = (
     'print("CUDA out of memory, falling back to CPU")',
@@ -159,7 +102,7 @@ def test_what_documentation_and_programs_would_say_causes_nothing(text: str) -> 
     assert [check.rule for check in checks if check.status in ("fail", "warn")] == []
 
 
-# --- What collectors of logs ----------------------------------------------------------------------------------------
+# --- What collectors of logs, other programs, web pages and terminals make of a text --------------------------------
 
 ERRORS = {
     "gpu-code-missing": (

@@ -244,8 +244,7 @@ def test_any_text_gives_a_snapshot_or_a_usage_error(text: str) -> None:
 @settings(max_examples=examples(300), deadline=5_000, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(st.one_of(st.sampled_from(PIECES), st.text(max_size=60)), max_size=60))
 def test_any_mixture_of_real_lines_gives_what_json_can_carry(lines: list[str]) -> None:
-    text = "\n".join(lines)
-    snapshot = read_or_refuse(text)
+    snapshot = read_or_refuse("\n".join(lines))
     if snapshot is not None:
         assert msgspec.json.decode(msgspec.json.encode(snapshot), type=Snapshot) == snapshot
 

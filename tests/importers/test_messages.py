@@ -69,18 +69,14 @@ def test_the_message_adds_the_code_to_the_torch_of_the_report() -> None:
 
 @cases(
     "text, kernel",
-    (
-        "NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.90.07  Fri May 31 09:35:42 UTC 2024",
-        Kernel(nvidia=KernelModule(loaded=True, version="550.90.07", flavour="proprietary")),
-    ),
-    (
-        "NVRM: loading NVIDIA UNIX Open Kernel Module for x86_64  570.158.01  Release Build",
-        Kernel(nvidia=KernelModule(loaded=True, version="570.158.01", flavour="open")),
-    ),
+    ("NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.90.07  Fri May 31 09:35:42 UTC 2024",
+     Kernel(nvidia=KernelModule(loaded=True, version="550.90.07", flavour="proprietary"))),
+    ("NVRM: loading NVIDIA UNIX Open Kernel Module for x86_64  570.158.01  Release Build",
+     Kernel(nvidia=KernelModule(loaded=True, version="570.158.01", flavour="open"))),
     ("nouveau              2306048  4", Kernel(nouveau_loaded=True)),
     ("nvidia              56717312  1 nvidia_modeset", Kernel(nvidia=KernelModule(loaded=True))),
     ("SecureBoot enabled", Kernel(secure_boot=True)),
-)
+)  # fmt: skip
 def test_modules(text: str, kernel: Kernel) -> None:
     found = read_text(text).kernel
     assert found is not None

@@ -268,28 +268,20 @@ def packages(text: str) -> dict[str, str]:
     ("torch==2.5.1+cu124\nflash_attn==2.5.7\n", {"torch": "2.5.1+cu124", "flash-attn": "2.5.7"}),
     ("transformers== 4.42.4\n", {"transformers": "4.42.4"}),
     ("- torch==2.5.1  # pinned\n", {"torch": "2.5.1"}),
-    (
-        "Package    Version\n---------- -------\nsix        1.16.0\nPillow     8.0.0\n",
-        {"six": "1.16.0", "pillow": "8.0.0"},
-    ),
+    ("Package    Version\n---------- -------\nsix        1.16.0\nPillow     8.0.0\n",
+     {"six": "1.16.0", "pillow": "8.0.0"}),
     ("torch                     2.4.1\n", {"torch": "2.4.1"}),
     ("PyTorch                        1.3.1\n", {"torch": "1.3.1"}),
     ("Name: torch\nVersion: 2.11.0+cu126\nSummary: Tensors\n", {"torch": "2.11.0+cu126"}),
     ("Requirement already satisfied: torch>=1.8 in ./lib (from timm) (2.1.0)\n", {"torch": "2.1.0"}),
-    (
-        "ERROR: torchvision 0.15.0+cu117 requires torch==2.0.0, but you have torch 1.13.1 which is incompatible.\n",
-        {"torchvision": "0.15.0+cu117", "torch": "1.13.1"},
-    ),
+    ("ERROR: torchvision 0.15.0+cu117 requires torch==2.0.0, but you have torch 1.13.1 which is incompatible.\n",
+     {"torchvision": "0.15.0+cu117", "torch": "1.13.1"}),
     ("onnxruntime 1.11.0 (java)\n", {"onnxruntime": "1.11.0"}),
-    (
-        "tensorrt-cu12-bindings 10.0.1\ntensorrt_cu12_libs 10.3.0\n",
-        {"tensorrt-cu12-bindings": "10.0.1", "tensorrt-cu12-libs": "10.3.0"},
-    ),
-    (
-        "sglang 0.4.1\nsgl-kernel 0.0.2\nflashinfer-python 0.2.0\n",
-        {"sglang": "0.4.1", "sgl-kernel": "0.0.2", "flashinfer-python": "0.2.0"},
-    ),
-)
+    ("tensorrt-cu12-bindings 10.0.1\ntensorrt_cu12_libs 10.3.0\n",
+     {"tensorrt-cu12-bindings": "10.0.1", "tensorrt-cu12-libs": "10.3.0"}),
+    ("sglang 0.4.1\nsgl-kernel 0.0.2\nflashinfer-python 0.2.0\n",
+     {"sglang": "0.4.1", "sgl-kernel": "0.0.2", "flashinfer-python": "0.2.0"}),
+)  # fmt: skip
 def test_lists_of_pip(text: str, found: dict[str, str]) -> None:
     assert packages(text) == found
     assert not environment_in(text).distributions_complete

@@ -7,6 +7,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 from benchmarks.accuracy import judge
 from envcheck.compat.error_lines import named_by
@@ -20,82 +21,14 @@ from envcheck.importers.kit.telling import WHOLE
 from envcheck.importers.kit.translated import in_english
 from envcheck.rules.engine.cause import primary
 from envcheck.snapshot import Driver, Listing
+from tests.documents import texts
 from tests.every import every
 from tests.importers.test_hostile_text import PROCESSOR_TIME
 
+DATA = Path(__file__).with_name("data")
 ROWS = load_matrix().translations
 
-LINES = {
-    "cannot open shared object file": "ImportError: libcudart.so.11.0: {}: No such file or directory",
-    "No such file or directory": "ls: cannot access '/dev/nvidia0': {}",
-    "Permission denied": "Failed to open /dev/nvidia-caps/nvidia-cap2: {}",
-    "Operation not permitted": "modprobe: ERROR: could not insert 'nvidia': {}",
-    "invalid ELF header": "ImportError: /usr/lib/libcuda.so.1: {}",
-    "file too short": "ImportError: /usr/lib/libcuda.so.1: {}",
-    "Illegal instruction": "{} (core dumped)",
-    "Segmentation fault": "{} (core dumped)",
-    "Bus error": "{} (core dumped)",
-    "Cannot allocate memory": "OSError: [Errno 12] {}",
-    "No space left on device": "OSError: [Errno 28] {}: '/dev/shm/torch_1'",
-    "cannot allocate memory in static TLS block": "ImportError: /usr/lib/libgomp.so.1: {}",
-    "Key was rejected by service": "modprobe: ERROR: could not insert 'nvidia': {}",
-    "Required key not available": "modprobe: ERROR: could not insert 'nvidia': {}",
-    "Exec format error": "bash: /usr/local/cuda/bin/nvcc: cannot execute binary file: {}",
-    "wrong ELF class: ELFCLASS32": "OSError: /usr/lib/libfoo.so: {}",
-    "wrong ELF class: ELFCLASS64": "OSError: /usr/lib/libfoo.so: {}",
-    "No such device": "modprobe: ERROR: could not insert 'nvidia': {}",
-    "Invalid argument": "modprobe: ERROR: could not insert 'nvidia': {}",
-    "Input/output error": "OSError: libtorch.so: cannot read file data: {}",
-    "cannot enable executable stack as shared object requires": "ImportError: libctranslate2.so: {}: Invalid argument",
-    "error while loading shared libraries": "./main: {}: libcudart.so.12: cannot open shared object file",
-    "failed to map segment from shared object": "ImportError: libtorch_cuda.so: {}",
-    "cannot read file data": "ImportError: /venv/lib/python3.11/site-packages/torch/lib/libtorch.so: {}",
-    "ELF file OS ABI invalid": "ImportError: /usr/lib/libfoo.so: {}",
-    "symbol lookup error": "python: {}: /opt/x.so: undefined symbol: cublasLtGetStatusString, version libcublasLt.so.11",
-    "Connection refused": "RuntimeError: connect() failed: {}",
-    "Connection timed out": "RuntimeError: connect() failed: {}",
-    "Network is unreachable": "RuntimeError: connect() failed: {}",
-    "No route to host": "RuntimeError: connect() failed: {}",
-    ": command not found": "bash: nvidia-smi{}",
-    "core dumped": "Illegal instruction ({})",
-    "cannot execute binary file": "bash: /usr/local/cuda/bin/nvcc: {}: Exec format error",
-    "Command '{1}' not found, but can be installed with:": "{}",
-    "Command '{1}' not found, did you mean:": "{}",
-    "The following packages have unmet dependencies:": "{}",
-    "Unable to correct problems, you have held broken packages": "E: {}.",
-    "but it is not going to be installed": " nvidia-driver-535 : Depends: nvidia-dkms-535 (>= 535.54.03) {}",
-    "but it is not installable": " nvidia-driver-535 : Depends: nvidia-dkms-535 (>= 535.54.03) {}",
-    "Unable to locate package {1}": "E: {}",
-    "Package '{1}' has no installation candidate": "E: {}",
-    "but {1} is to be installed": " libnvidia-gl-535 : Depends: libnvidia-common-535 (= 535.54) {}",
-    "but {1} is installed": " libnvidia-gl-535 : Depends: libnvidia-common-535 (= 535.54) {}",
-    ": Depends:": " nvidia-driver-535 {} nvidia-dkms-535 (>= 535.54.03) but it is not going to be installed",
-    ": PreDepends:": " nvidia-driver-535 {} nvidia-dkms-535 (>= 535.54.03) but it is not going to be installed",
-    ": Conflicts:": " nvidia-driver-535 {} nvidia-driver-470 but 470.57.02-1 is to be installed",
-    ": Breaks:": " nvidia-driver-535 {} nvidia-driver-470 but 470.57.02-1 is to be installed",
-    "trying to overwrite '{1}', which is also in package {2} {3}": " {}",
-    "dependency problems - leaving unconfigured": " {}",
-    "dependency problems prevent configuration of {1}:": "dpkg: {}",
-    "error processing package {1} (--{2}):": "dpkg: {}",
-    ": fatal error:": "kernel.cu:1:10{} cuda_runtime.h: No such file or directory",
-    ": error:": "/tmp/selfgz12/kernel/nvidia/nv.c:12:8{} too few arguments",
-    "unrecognized command-line option '{1}'": "gcc: error: {}",
-    "cannot find -l{1}": "/usr/bin/ld: {}",
-    "file not recognized:": "/usr/bin/ld: /usr/lib/aarch64-linux-gnu/libcuda.so: {} file truncated",
-    "file in wrong format": "/usr/lib/libcudart.so: error adding symbols: {}",
-    "file truncated": "ImportError: /venv/lib/python3.11/site-packages/torch/lib/libtorch.so: {}",
-    "] Error {1}": "make[1]: *** [/tmp/selfgz12/kernel/nvidia.o{}",
-    "The specified module could not be found": "ImportError: DLL load failed while importing _C: {}.",
-    "The specified procedure could not be found": "ImportError: DLL load failed while importing flash_attn_2_cuda: {}.",
-    "is not a valid Win32 application": "OSError: [WinError 193] %1 {}",
-    "A dynamic link library (DLL) initialization routine failed": (
-        "ImportError: DLL load failed while importing onnxruntime_pybind11_state: {}."
-    ),
-    "The operating system cannot run %1": "ImportError: DLL load failed: {}.",
-    "'{1}' is not recognized as an internal or external command": "{}",
-    "The term '{1}' is not recognized as the name of a cmdlet": "nvidia-smi : {}",
-    "Cannot open include file": "kernel.cu(1): fatal error C1083: {}: 'cuda_runtime.h': No such file or directory",
-}
+LINES = {name: line for name, _, line in texts((DATA / "translated.txt").read_text(encoding="utf-8"))}
 """A line with the message of each row: what programs print around it."""
 WORDS = {
     "Command '{1}' not found, but can be installed with:": ("nvidia-smi",),
@@ -183,7 +116,7 @@ def test_a_phrase_is_written_as_a_cleaned_text_has_it() -> None:
 def test_a_phrase_means_one_thing() -> None:
     meaning: dict[str, set[str]] = {}
     for row in ROWS:
-        for said in (said for texts in row.said.values() for said in texts):
+        for said in (said for known in row.said.values() for said in known):
             meaning.setdefault(said, set()).add(row.english)
     assert {said: rows for said, rows in meaning.items() if len(rows) > 1} == {}
 
@@ -348,15 +281,9 @@ WANTED = [
     "O projeto precisa de PyTorch 2.5.1", "pelo menos PyTorch 2.5.1", "Проект требует PyTorch 2.5.1", "нужен PyTorch 2.5.1",
 ]  # fmt: skip
 EXAMPLES = {
-    "driver": DRIVERS,
-    "version": DRIVERS + TORCH,
-    "graphics-card": CARDS,
-    "system": [text for _, text in SYSTEMS],
-    "answers": ANSWERS,
-    "own": OWN,
-    "another": NOT_HERE,
-    "wanted": WANTED,
-}
+    "driver": DRIVERS, "version": DRIVERS + TORCH, "graphics-card": CARDS, "system": [text for _, text in SYSTEMS],
+    "answers": ANSWERS, "own": OWN, "another": NOT_HERE, "wanted": WANTED,
+}  # fmt: skip
 
 
 def gpus_in(text: str) -> list[str]:

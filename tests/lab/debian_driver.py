@@ -80,8 +80,7 @@ def _private_apt(folder: Path) -> list[str]:
 
 def _debian_sources() -> Iterator[dict[str, str]]:
     """Stanzas for the part non-free of this Debian release, one for every mirror that has its part main."""
-    release = platform.freedesktop_os_release()
-    suite = release.get("VERSION_CODENAME", "")
+    suite = platform.freedesktop_os_release().get("VERSION_CODENAME", "")
     for stanza in (*_deb822(), *_one_line()):
         if suite in stanza["Suites"].split() and "main" in stanza["Components"].split():
             yield {**stanza, "Suites": suite, "Components": "non-free"}

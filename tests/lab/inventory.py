@@ -18,8 +18,7 @@ from probes.kit.tree import Tree
 def inventory(request: Mapping[str, Any]) -> Snapshot:
     """The environments and libraries of a request; keys that are left out have harmless values."""
     variables = {"HOME": "/nowhere", "PATH": "", "PYTHONNOUSERSITE": "1", **request.get("variables", {})}
-    whole = {"root": "/", "cwd": "/", "python": [], "own_prefix": None, **request, "variables": variables}
-    tree = Tree(whole)
+    tree = Tree({"root": "/", "cwd": "/", "python": [], "own_prefix": None, **request, "variables": variables})
     lines: list[bytes] = []
     environments.collect(tree, Out("environments", lines.append))
     libraries.collect(tree, Out("libraries", lines.append))

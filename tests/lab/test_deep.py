@@ -89,8 +89,7 @@ def installed(folder: Path, *packages: str, python: str = sys.executable) -> Pat
 
 
 def test_pytorch_for_the_cpu(tmp_path: Path, probes: Path) -> None:
-    python = installed(tmp_path / "env", "torch==2.13.0+cpu", "numpy")
-    tried = Tried(python, probes)
+    tried = Tried(installed(tmp_path / "env", "torch==2.13.0+cpu", "numpy"), probes)
     trial = tried.trial("torch")
     assert (trial.imported, trial.ran_on_gpu) == (True, False)
     assert trial.error == "AssertionError: Torch not compiled with CUDA enabled (in a matrix product)"
@@ -118,8 +117,7 @@ def test_onnxruntime_for_the_cpu(tmp_path: Path, probes: Path) -> None:
 
 def test_onnxruntime_for_the_gpu_falls_back_in_silence(tmp_path: Path, probes: Path) -> None:
     """The wheel brings none of CUDA's libraries; a session is made all the same, and computes on the CPU."""
-    python = installed(tmp_path / "env", "onnxruntime-gpu")
-    tried = Tried(python, probes)
+    tried = Tried(installed(tmp_path / "env", "onnxruntime-gpu"), probes)
     trial = tried.trial("onnxruntime-gpu")
     assert (trial.imported, trial.ran_on_gpu) == (True, False)
     assert "CUDAExecutionProvider was left out and the CPU computes: lib" in (trial.error or "")

@@ -346,16 +346,11 @@ def judged(first: Path, real: Path) -> Snapshot:
     return merge([*parts, Snapshot(variables=named, platform=Platform(os="linux", container="none"))])
 
 
-@cases(
-    "damage, name, why",
-    (empty, CUDA, "it is empty"),
-    (text, CUDA, "it is not an ELF file"),
-    (cut, CUDA, "it is cut off"),
-    (folder, CUDA, "it is a folder"),
-    (stub, CUDA, "it is a link-time stub"),
-    (empty, NVML, "it is empty"),
+@cases("damage, name, why",
+    (empty, CUDA, "it is empty"), (text, CUDA, "it is not an ELF file"), (cut, CUDA, "it is cut off"),
+    (folder, CUDA, "it is a folder"), (stub, CUDA, "it is a link-time stub"), (empty, NVML, "it is empty"),
     (cut, NVML, "it is cut off"),
-)
+)  # fmt: skip
 def test_the_file_and_the_variable_are_named(
     damage: Callable[[Path, Path], None], name: str, why: str, real: Path, tmp_path: Path
 ) -> None:

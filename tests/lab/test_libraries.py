@@ -92,8 +92,7 @@ def test_a_file_for_another_processor_tells_its_version(tmp_path: Path) -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
     if done.returncode != 0:
         pytest.skip((done.stderr.strip().splitlines() or ["no reason given"])[-1])
-    python = Path(sys.executable).resolve()
-    snapshot = inventory({"python": [str(python)], "variables": {"PYTHONPATH": str(site)}})
+    snapshot = inventory({"python": [str(Path(sys.executable).resolve())], "variables": {"PYTHONPATH": str(site)}})
     assert snapshot.libraries is not None
     (found,) = [item for item in snapshot.libraries.items if item.path.startswith(str(site))]
     assert (found.family, found.on_disk, found.declared) == ("cudart", "12.6", "12.6.77")
@@ -198,14 +197,10 @@ def test_a_conda_package_put_there_by_a_real_installer(lab: Lab) -> None:
 # --- systems ------------------------------------------------------------------------------------------------------
 
 DEBIAN = {
-    "libcudart11.0": ("cudart", "11.8.89"),
-    "libnvrtc11.2": ("nvrtc", "11.8.89"),
-    "libnvtoolsext1": ("nvToolsExt", "11.8.86"),
-    "libcupti11.8": ("cupti", "11.8.87"),
-    "libcurand10": ("curand", "10.3.0.86"),
-    "libcuda1": ("cuda", None),
-    "libnvidia-ml1": ("nvidia-ml", None),
-}
+    "libcudart11.0": ("cudart", "11.8.89"), "libnvrtc11.2": ("nvrtc", "11.8.89"),
+    "libnvtoolsext1": ("nvToolsExt", "11.8.86"), "libcupti11.8": ("cupti", "11.8.87"),
+    "libcurand10": ("curand", "10.3.0.86"), "libcuda1": ("cuda", None), "libnvidia-ml1": ("nvidia-ml", None),
+}  # fmt: skip
 """Debian's packages of CUDA 11.8 and of the driver: the family in each, and its version where that is CUDA's."""
 
 
@@ -357,8 +352,7 @@ def test_the_toolkit_of_this_machine() -> None:
     release = subprocess.run([top / "bin/nvcc", "--version"], capture_output=True, text=True, check=True).stdout
     snapshot = inventory({"python": []})
     assert snapshot.libraries is not None
-    found = {item.family: item for item in snapshot.libraries.items if item.path.startswith(f"{top}/")}
-    cudart = found["cudart"]
+    cudart = {item.family: item for item in snapshot.libraries.items if item.path.startswith(f"{top}/")}["cudart"]
     assert cudart.on_disk is not None
     major_minor = ".".join(cudart.on_disk.split(".")[:2])
     assert f"release {major_minor}," in release

@@ -260,8 +260,7 @@ def test_the_cpu_build_of_pytorch(cpu_torch: Path) -> None:
 def test_its_version_file_says_the_same_when_it_is_run(cpu_torch: Path) -> None:
     torch = torch_of(examine(cpu_torch))
     code = "import json, runpy, sys; said = runpy.run_path(sys.argv[1]); print(json.dumps(said, default=str))"
-    done = run(cpu_torch / "bin" / "python", "-c", code, f"{torch.path}/version.py")
-    said = json.loads(done.stdout)
+    said = json.loads(run(cpu_torch / "bin" / "python", "-c", code, f"{torch.path}/version.py").stdout)
     assert (said["__version__"], said["cuda"], said["hip"]) == (torch.version, torch.cuda, torch.hip)
 
 
@@ -287,8 +286,7 @@ def test_the_pytorch_of_debian(tmp_path: Path) -> None:
         pytest.skip(f"python3-torch: {(done.stderr.strip().splitlines() or ['not to be had'])[-1]}")
     need("dpkg", "-x", archives[0], tmp_path / "root")
     site = tmp_path / "root" / "usr" / "lib" / "python3" / "dist-packages"
-    found = examine(pyenv_python("3.11"), {**VARIABLES, "PYTHONPATH": str(site)})
-    torch = torch_of(found)
+    torch = torch_of(examine(pyenv_python("3.11"), {**VARIABLES, "PYTHONPATH": str(site)}))
     assert (torch.path, torch.cpu_only, torch.problem) == (f"{site}/torch", True, None)
     assert (
         torch.version

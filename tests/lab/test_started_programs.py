@@ -26,8 +26,7 @@ def test_a_command_executes_its_own_children_alone(arguments: list[str], tmp_pat
     done = subprocess.run([*command, *program], input="driver 580.65.06", capture_output=True, text=True, check=False)
     assert done.returncode in (0, 1, 2, 3), done.stderr
     # A call that another one interrupts is told on two lines, of which the first has its arguments.
-    executed = [line for line in trace.read_text().splitlines() if re.search(r" execve(at)?\(", line)]
-    own, *children = executed
+    own, *children = [line for line in trace.read_text().splitlines() if re.search(r" execve(at)?\(", line)]
     assert '"-m", "envcheck"' in own
     assert children or arguments[0] == "explain"
     for child in children:

@@ -37,8 +37,7 @@ def pyenv(version: str) -> Path:
 
 @cases("release", "535", "470")
 def test_driver_libraries_with_no_gpu_behind_them(release: str, tmp_path: Path) -> None:
-    libraries = driver_libraries(release, tmp_path / "driver")
-    report = judged(cwd=tmp_path, LD_LIBRARY_PATH=str(libraries))
+    report = judged(cwd=tmp_path, LD_LIBRARY_PATH=str(driver_libraries(release, tmp_path / "driver")))
     assert (report["verdict"], report["primary"]) == ("fail", "no-nvidia-gpu")
     driver = report["snapshot"]["driver"]
     assert driver["installed"] is True

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from functools import cache
 from pathlib import Path
 from typing import get_args
 
@@ -161,13 +162,17 @@ def test_a_well_known_dense_peak(name: str, precision: Precision, peak: float) -
 # --- rows against rows --------------------------------------------------------------------------------------------
 
 
+@cache
+def key_of(name: str) -> str:
+    return name_keys((name,))[0]
+
+
 @every(FAMILIES)
 def test_a_family_has_only_what_its_variants_share(family: GpuRow) -> None:
     variants = [
         row
         for row in MATRIX.gpus
-        if row is not family
-        and name_keys((_FORM.sub(" ", row.name.lower().replace("-", " ")),))[0] == name_keys((family.name,))[0]
+        if row is not family and key_of(_FORM.sub(" ", row.name.lower().replace("-", " "))) == key_of(family.name)
     ]
     for variant in variants:
         assert variant.compute_capability == family.compute_capability

@@ -6,6 +6,7 @@ import ast
 import re
 from collections import Counter
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 from envcheck.compat.families import row_of
@@ -74,6 +75,11 @@ OF_THE_LOADER = {"LD_LIBRARY_PATH", "LD_PRELOAD"}
 _OF_RE = frozenset({"compile", "search", "match", "fullmatch", "findall", "finditer", "sub", "subn", "split"})
 
 
+@cache
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
 def test_no_further_pattern_names_what_the_field_names() -> None:
     found = Counter(name for name, text in _patterns() if OF_THE_FIELD.search(text))
     assert found == {name: number for name, (number, _) in PATTERNS.items()}
@@ -106,7 +112,7 @@ def _nodes() -> Iterator[tuple[str, ast.AST]]:
     for path in sorted(ROOT.rglob("*.py")):
         name = path.relative_to(ROOT).as_posix()
         if not name.startswith(READERS_OF_FORMATS):
-            yield from ((name, node) for node in ast.walk(ast.parse(path.read_text())))
+            yield from ((name, node) for node in ast.walk(parsed(path)))
 
 
 def _patterns() -> Iterator[tuple[str, str]]:
@@ -160,11 +166,8 @@ OF_OTHERS = {
     "trait, with_it, without",
     ("falls-back-to-cpu", ("tensorflow-gpu", "jax-cuda12-plugin", "onnxruntime-gpu"), ("torch", "jax")),
     ("compiles-at-run-time", ("jax", "jax-cuda13-plugin", "cupy-cuda12x", "amd-cupy"), ("torch", "onnxruntime")),
-    (
-        "builds-listed",
-        ("tensorflow", "tensorflow-gpu", "onnxruntime-gpu", "ctranslate2"),
-        ("paddlepaddle-gpu", "jaxlib"),
-    ),
+    ("builds-listed", ("tensorflow", "tensorflow-gpu", "onnxruntime-gpu", "ctranslate2"),
+     ("paddlepaddle-gpu", "jaxlib")),
     ("compiles-with-xla", ("jax", "tensorflow"), ("torch", "cupy", "tensorflow-cpu")),
     ("no-gpu-on-windows", ("tensorflow", "tensorflow-intel", "jaxlib", "vllm"), ("torch", "tensorflow-cpu")),
     ("own-kernels", ("flash-attn", "xformers", "transformer-engine-cu12", "vllm"), ("torch", "triton", "cupy")),
@@ -185,13 +188,11 @@ OF_OTHERS = {
     ("part-for-cuda", ("jax-cuda12-plugin", "jax-cuda13-pjrt"), ("jax", "jaxlib", "cupy-cuda12x")),
     ("brings-cuda", ("nvidia-cuda-nvcc", "cuda-toolkit", "cuda-libraries"), ("cuda-python", "cuda-bindings")),
     ("has-cuda-provider", ("onnxruntime-gpu", "ort-nightly-gpu"), ("onnxruntime", "onnxruntime-directml")),
-    (
-        "shares-its-folder",
-        ("onnxruntime-gpu", "tensorflow-intel", "cupy-cuda12x", "pytorch-triton-rocm", "faiss-gpu-cu12"),
-        ("onnxruntime-extensions", "tensorflow-io", "cupy-xarray", "tritonclient", "torch"),
-    ),
+    ("shares-its-folder",
+     ("onnxruntime-gpu", "tensorflow-intel", "cupy-cuda12x", "pytorch-triton-rocm", "faiss-gpu-cu12"),
+     ("onnxruntime-extensions", "tensorflow-io", "cupy-xarray", "tritonclient", "torch")),
     ("refuses-older-cudnn", ("torch", "jaxlib", "intel-tensorflow", "tf-nightly"), ("onnxruntime-gpu", "cupy")),
-)
+)  # fmt: skip
 def test_the_traits_of_frameworks(trait: Trait, with_it: tuple[str, ...], without: tuple[str, ...]) -> None:
     matrix = load_matrix()
     assert [name for name in with_it if not matrix.has_trait(name, trait)] == []
@@ -206,7 +207,7 @@ def test_no_module_lists_the_names_again() -> None:
     found = {
         path.relative_to(ROOT).as_posix()
         for path in ROOT.rglob("*.py")
-        for texts in _collections_traits(ast.parse(path.read_text()))
+        for texts in _collections_traits(parsed(path))
         if len({project_of[text] for text in texts & project_of.keys()}) > 1
         or any(len(texts & names) > 1 for names in of_one_row)
     }
@@ -291,8 +292,7 @@ def test_no_module_lists_families_again() -> None:
         path.relative_to(ROOT_FAMILIES).as_posix()
         for folder in ("envcheck", "probes")
         for path in (ROOT_FAMILIES / folder).rglob("*.py")
-        if _named(path.read_text(), words) > _FEW
-        and any(_named(text, words) > _FEW for text in _lists(ast.parse(path.read_text())))
+        if _named(path.read_text(), words) > _FEW and any(_named(text, words) > _FEW for text in _lists(parsed(path)))
     }
     assert found == set(OF_OTHERS_FAMILIES)
 

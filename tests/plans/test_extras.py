@@ -136,8 +136,7 @@ def test_what_only_some_releases_share_is_no_collision(tmp_path: Path, text: str
 
 @cases("also", "nvidia-nccl-cu12==2.19.3\n", "")
 def test_a_wheel_that_overwrites_what_pytorch_requires_is_removed(tmp_path: Path, also: str) -> None:
-    text = f"torch==2.2.0\nnvidia-nccl-cu11==2.19.3\n{also}"
-    report = judge(plan(tmp_path, requirements__txt=text), H100)
+    report = judge(plan(tmp_path, requirements__txt=f"torch==2.2.0\nnvidia-nccl-cu11==2.19.3\n{also}"), H100)
     check = named(report, PLAN, "nvidia-nccl-cu11")
     assert (check.status, report.primary) == ("fail", check.rule)
     required = "torch 2.2.0 requires nvidia-nccl-cu12, which writes the same files"

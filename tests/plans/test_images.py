@@ -221,7 +221,6 @@ def test_packages_of_the_system_are_read(tmp_path: Path, command: str, brings: d
 
 
 def test_what_may_install_anything_leaves_the_verdict_open(tmp_path: Path) -> None:
-    text = f"FROM registry.example/team/base:1\nRUN pip install {ORT}\n"
-    report = judge(plan(tmp_path, Dockerfile=text), H100)
+    report = judge(plan(tmp_path, Dockerfile=f"FROM registry.example/team/base:1\nRUN pip install {ORT}\n"), H100)
     assert named(report, PLAN, "onnxruntime-gpu").status == "pass"
     assert report.verdict == "unknown"

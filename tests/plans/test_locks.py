@@ -122,8 +122,7 @@ def test_uv_lock_follows_the_project(tmp_path: Path) -> None:
 
 def test_poetry_lock_leaves_out_optional_groups_and_other_systems(tmp_path: Path) -> None:
     assert versions(plan(tmp_path, poetry__lock=POETRY)) == {"torch": "2.0.1", "vllm": "0.6.0"}
-    optional = "[tool.poetry.group.dev]\noptional = true\n"
-    found = packages(plan(tmp_path, poetry__lock=POETRY, _pyproject__toml=optional))
+    found = packages(plan(tmp_path, poetry__lock=POETRY, _pyproject__toml="[tool.poetry.group.dev]\noptional = true\n"))
     assert {name: (each.version, each.line) for name, each in found.items()} == {"torch": ("2.0.1", 1)}
 
 

@@ -205,13 +205,10 @@ def test_a_plan_that_excludes_what_a_pinned_package_requires_is_told(tmp_path: P
     assert (_open(report), report.exit_code) == ({"triton"}, 3)
 
 
-@cases(
-    "text, status",
-    ("cupy-cuda12x>=12,<14\n", "pass"),
-    ("xformers>=0.0.16,<0.0.20\n", "fail"),
-    ("numba>=0.50,<0.60\n", _UNKNOWN),
+@cases("text, status",
+    ("cupy-cuda12x>=12,<14\n", "pass"), ("xformers>=0.0.16,<0.0.20\n", "fail"), ("numba>=0.50,<0.60\n", _UNKNOWN),
     ("tensorflow[and-cuda]>=2.15,<2.17\n", "pass"),
-)
+)  # fmt: skip
 def test_a_range_with_an_end_is_judged_by_all_known_releases(tmp_path: Path, text: str, status: str) -> None:
     check = named(_of(tmp_path, text), PLAN, text.partition(">")[0].partition("[")[0])
     assert check.status == status

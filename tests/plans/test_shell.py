@@ -45,8 +45,7 @@ INSTALL = "pip install torch==2.0.1"
     "{} --no-cache-dir --timeout 60 -t /x",
 )
 def test_an_installation_is_found(tmp_path: Path, around: str) -> None:
-    text = f"FROM debian\nRUN {around.replace('{}', INSTALL)}\n"
-    found = packages(plan(tmp_path, Dockerfile=text))
+    found = packages(plan(tmp_path, Dockerfile=f"FROM debian\nRUN {around.replace('{}', INSTALL)}\n"))
     assert found["torch"].version == "2.0.1"
     assert all(each.problem is None for each in found.values())
 

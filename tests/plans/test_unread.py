@@ -151,18 +151,10 @@ _WHERE: dict[str, tuple[dict[str, Any], Callable[[dict[str, Any]], str], str, li
             ("package", 1, "name"),
         ],
     ),
-    "poetry.lock": (
-        _POETRY_LOCK,
-        _toml,
-        "poetry__lock",
-        [("package", 1, key) for key in ("name", "version", "groups")] + [("package", 0)],
-    ),
-    "pylock": (
-        _PYLOCK,
-        _toml,
-        "pylock__toml",
-        [("packages", 1), ("packages", 1, "name"), ("packages", 1, "version"), ("packages", 1, "marker")],
-    ),
+    "poetry.lock": (_POETRY_LOCK, _toml, "poetry__lock",
+        [("package", 1, key) for key in ("name", "version", "groups")] + [("package", 0)]),
+    "pylock": (_PYLOCK, _toml, "pylock__toml",
+        [("packages", 1), ("packages", 1, "name"), ("packages", 1, "version"), ("packages", 1, "marker")]),
     "Pipfile": (
         _PIPFILE_LOCK,
         json.dumps,
@@ -189,7 +181,7 @@ _WHERE: dict[str, tuple[dict[str, Any], Callable[[dict[str, Any]], str], str, li
             ("pip",),
         ],
     ),
-}
+}  # fmt: skip
 
 
 def _with(document: dict[str, Any], path: Path_, value: Any) -> dict[str, Any]:

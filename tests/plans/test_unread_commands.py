@@ -10,134 +10,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from envcheck.errors import UsageError
+from tests.documents import lines_of, texts
 from tests.every import cases
 from tests.plans.reading import judge, packages, plan
 from tests.thorough import examples
 
+DATA = Path(__file__).with_name("data")
 H100 = "gpu==H100,driver==580.65.06"
 TORCH = "pip install torch==2.5.1 --index-url https://download.pytorch.org/whl/cu124"
 
 # Each of these is shaped like a public project's Dockerfile, and passes: what the lines below are put into.
-HEALTHY = {
-    "server": f"""# syntax=docker/dockerfile:1
-ARG CUDA=12.4.1
-FROM nvidia/cuda:${{CUDA}}-cudnn-devel-ubuntu22.04 AS base
-ENV DEBIAN_FRONTEND=noninteractive \\
-    PYTHONUNBUFFERED=1
-RUN apt-get update && apt-get install -y --no-install-recommends \\
-    python3-pip git \\
-    # for audio
-    ffmpeg \\
-    && rm -rf /var/lib/apt/lists/*
-RUN pip install --upgrade pip setuptools wheel
-RUN --mount=type=cache,target=/root/.cache/pip {TORCH}
-WORKDIR /app
-EXPOSE 8000
-ENTRYPOINT ["python3", "-m", "uvicorn"]
-CMD ["app:app"]
-""",
-    "notebook": f"""FROM nvidia/cuda:12.4.1-runtime-ubuntu22.04
-SHELL ["/bin/bash", "-o", "pipefail", "-c"]
-RUN useradd -m user && echo "Welcome: pip install more" && pip --version
-RUN {TORCH} && pip cache purge
-RUN curl -fsSL https://deb.nodesource.com/setup_20.x | bash - && npm install -g yarn
-USER user
-CMD ["jupyter", "lab"]
-""",
-    "conda": f"""FROM nvidia/cuda:12.4.1-devel-ubuntu22.04
-RUN wget -q https://repo.anaconda.com/miniconda/Miniconda3-latest-Linux-x86_64.sh -O /tmp/conda.sh \\
- && bash /tmp/conda.sh -b -p /opt/conda && rm /tmp/conda.sh
-RUN /opt/conda/bin/conda create -y -n run && /opt/conda/bin/conda clean -a
-RUN /opt/conda/bin/{TORCH}
-RUN git clone https://example.org/a/b /b && cd /b && cmake -B build && make -j $(nproc) install
-""",
-    "uv": f"""FROM nvidia/cuda:12.6.3-cudnn-runtime-ubuntu24.04
-COPY --from=ghcr.io/astral-sh/uv:latest /uv /bin/uv
-RUN uv python install 3.12 && uv venv /venv
-RUN uv {TORCH}
-RUN <<EOF
-set -e
-mkdir -p /data
-EOF
-CMD ["/venv/bin/python", "serve.py"]
-""",
-}
-LINES = r"""
-RUN	pip install vllm
-RUN pip install numpy \§§    vllm
-RUN pip install numpy \§# why§§  # more§  vllm
-RUN python3 -mpip install vllm
-RUN python3 -Impip install vllm
-RUN echo vllm | xargs pip install
-RUN xargs -n1 pip install numpy < list
-RUN $PIP install vllm
-RUN ${INSTALL} vllm
-RUN ${PIP:-} install vllm
-RUN pip$VERSION install vllm
-RUN python3 -m $MODULE install vllm
-RUN "$(command -v pip)" install vllm
-RUN `which pip` install vllm
-RUN su app -c 'pip install vllm'
-RUN eval "pip install vllm"
-RUN env -S "pip install vllm"
-RUN sudo -u app bash -lc 'pip install vllm'
-RUN timeout 300 nice -n 5 pip install vllm
-RUN uv run --with vllm python x.py
-RUN uv run -w vllm x.py
-RUN uv run --no-sync pixi add vllm
-RUN uv run --no-sync pip install vllm
-RUN /root/.local/bin/uv sync
-RUN uvx --with vllm tool
-RUN pdm add vllm
-RUN pixi add vllm
-RUN rye sync
-RUN hatch env create
-RUN poetry add vllm
-RUN pipenv install vllm
-RUN pipx inject app vllm
-RUN easy_install vllm
-RUN mim install mmcv
-RUN conda env create
-RUN micromamba run -n x pip install vllm
-RUN ./setup.py develop
-RUN <<EOF§pip install vllm§EOF
-RUN <<EOF§#!/usr/bin/env python3§import os§os.system("pip install vllm")§EOF
-RUN python3 - <<'EOF'§import subprocess§subprocess.run(["pip", "install", "vllm"])§EOF
-RUN cat <<-EOF > /run.sh§	pip install vllm§	EOF
-RUN bash <<< "pip install vllm"
-RUN python3 -c "import pip; pip.main(['install', 'vllm'])"
-RUN i() { pip install "$@"; }; i vllm
-RUN for p in numpy vllm; do pip install $p; done
-ARG p=numpy§RUN for p in vllm; do pip install $p; done
-RUN if [ -f x ]; then V=0.5.0; else V=0.6.0; fi; pip install vllm==$V
-RUN case $(uname -m) in x86_64) P=vllm;; *) P=numpy;; esac; pip install $P
-RUN V=0.6.0; V=$(cat version); pip install vllm==$V
-ENV V=0.6.0§ENV V=$OTHER§RUN pip install vllm==$V
-RUN pip install $(cat list)
-RUN echo "pip install vllm" > run.sh && sh run.sh
-RUN echo "pip install vllm" | bash
-RUN alias p='pip install'; p vllm
-RUN pip install --no-cache-dir
-RUN bash /start.sh pip install vllm
-RUN watch "pip install vllm"
-RUN X="$(pip install vllm)"
-run pip install vllm
-RUNN pip install vllm
-ONBUILD RUN pip install vllm
-CMD pip install vllm && app
-CMD ["sh", "-c", "pip install vllm && app"]
-ENTRYPOINT ["pip"]§CMD ["install", "vllm"]
-HEALTHCHECK CMD pip install vllm
-SHELL ["/usr/bin/python3", "-c"]§RUN import os; os.system("pip install vllm")
-SHELL ["pip", "install"]§RUN vllm
-COPY <<EOF /list.txt§vllm§EOF§RUN pip install -r /list.txt
-COPY <<EOF /start§pip install vllm§EOF§RUN chmod +x /start && /start
-ADD https://example.org/start.sh /start.sh§RUN bash /start.sh
-COPY start.sh /§RUN ./start.sh
-ADD https://example.org/list.txt /list.txt§RUN pip install -r /list.txt
-RUN [ "pip", "install", "vllm"
-RUN pip install "vllm
-"""[1:-1].split("\n")
+HEALTHY = {name: f"{text}\n" for name, _, text in texts((DATA / "dockerfiles.txt").read_text(encoding="utf-8"))}
+LINES = lines_of((DATA / "commands.txt").read_text(encoding="utf-8"))
 
 
 def exit_code(text: str) -> tuple[int, set[int]]:

@@ -56,8 +56,7 @@ def library(
         _section(7, text_at + len(contents), len(rodata)),
         _section(15, _HEADS + len(body), len(_SECTION_NAMES)),
     ]
-    whole = sections_at + 64 * len(sections)
-    segments = _segment(1, 0, whole) + _segment(2, _HEADS, dynamic_size)
+    segments = _segment(1, 0, (sections_at + 64 * len(sections))) + _segment(2, _HEADS, dynamic_size)
     header = struct.pack(
         "<16sHHIQQQIHHHHHH",
         b"\x7fELF\x02\x01\x01", 3, MACHINES[machine], 1, 0, 64, sections_at, 0, 64, 56, 2, 64, len(sections), 3,

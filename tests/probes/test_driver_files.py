@@ -99,8 +99,7 @@ def test_the_cache_decides_before_the_built_in_folders(run_probe: RunProbe, buil
     entries = cache(
         ("libc.so.6", "/lib/libc.so.6"), ("libcuda.so.1", other), ("libcuda.so.1", f"{UBUNTU}/libcuda.so.1")
     )
-    driver = look(run_probe, build_root("ubuntu-580-open", {"/etc/ld.so.cache": entries, other: ELF}))
-    found = libraries(driver)
+    found = libraries(look(run_probe, build_root("ubuntu-580-open", {"/etc/ld.so.cache": entries, other: ELF})))
     assert list(found)[:2] == [other, CUDA]
     assert found[CUDA].found_as[0] == f"{UBUNTU}/libcuda.so.1"
     assert found[other].version is None
@@ -184,8 +183,7 @@ def test_two_releases_inside_decide_nothing(run_probe: RunProbe, build_root: Bui
 
 
 def test_jetson_numbers_are_no_driver_release(run_probe: RunProbe, build_root: BuildRoot) -> None:
-    found = libraries(look(run_probe, build_root("jetson-orin")))
-    library = found["/usr/lib/aarch64-linux-gnu/nvidia/libcuda.so.1.1"]
+    library = libraries(look(run_probe, build_root("jetson-orin")))["/usr/lib/aarch64-linux-gnu/nvidia/libcuda.so.1.1"]
     assert (library.kind, library.version, library.soname) == ("driver", None, "libcuda.so.1")
 
 

@@ -81,8 +81,7 @@ def test_no_probe_fails_over_a_number_of_the_machine(number: str, tmp_path: Path
 
 def test_no_probe_fails_over_a_number_of_an_environment(tmp_path: Path, run_probe: RunProbe) -> None:
     for version in (f"3.{LONG}", f"{LONG}.1", f"3.11.{LONG}", f"3.{NO_NUMBER}.1"):
-        root = tmp_path / str(len(list(tmp_path.iterdir())))
-        tree = Tree(root)
+        tree = Tree(tmp_path / str(len(list(tmp_path.iterdir()))))
         site = tree.venv("/a", tree.base("/usr"))
         tree.file("/a/pyvenv.cfg", f"home = /usr/bin\nversion = {version}\n")
         tree.torch(site)

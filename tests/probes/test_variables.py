@@ -89,8 +89,7 @@ def test_what_paths_in_values_lead_to(run_probe: RunProbe, tmp_path: Path) -> No
         "XLA_FLAGS": "--xla_gpu_cuda_data_dir=/gone/cuda --xla_dump_to=/loop",
         "PATH": "/not/looked/at",
     }
-    request = {"root": str(tmp_path), "cwd": "/", "variables": values}
-    snapshot, _ = run_probe("variables", request)
+    snapshot, _ = run_probe("variables", {"root": str(tmp_path), "cwd": "/", "variables": values})
     assert snapshot.variables
     assert {each.path: each.leads_to for each in snapshot.variables.paths or ()} == {
         "/folder": "folder",

@@ -145,8 +145,7 @@ def test_pre_commit(app: Path, release: str, status: int) -> None:
         key: published[key] for key in ("id", "entry", "language")
     }
     assert re.search(hook["files"], "requirements.txt")
-    words = [hook["entry"], *hook["args"], "requirements.txt"]
-    done = run(" ".join(words), app, path=OWN)
+    done = run(" ".join([hook["entry"], *hook["args"], "requirements.txt"]), app, path=OWN)
     assert (done.returncode, done.stderr) == (status, "")
 
 

@@ -544,16 +544,7 @@ def hostile(length: int = 2_500) -> Report:
 
 
 EXAMPLES: dict[str, Callable[[], Report]] = {
-    "healthy": healthy,
-    "healthy-8": healthy_8,
-    "visible-2-of-8": visible_2_of_8,
-    "cpu-only": cpu_only,
-    "driver-too-old": driver_too_old,
-    "no-gpu": no_gpu,
-    "unknown-nvml": unknown_nvml,
-    "module-missing": module_missing,
-    "assumed": assumed,
-    "warned": warned,
-    "mixed-16": mixed_16,
-    "hostile": hostile,
-}
+    "healthy": healthy, "healthy-8": healthy_8, "visible-2-of-8": visible_2_of_8, "cpu-only": cpu_only,
+    "driver-too-old": driver_too_old, "no-gpu": no_gpu, "unknown-nvml": unknown_nvml,
+    "module-missing": module_missing, "assumed": assumed, "warned": warned, "mixed-16": mixed_16, "hostile": hostile,
+}  # fmt: skip

@@ -31,12 +31,9 @@ from tests.thorough import examples, sample
 
 MACHINES = Path(__file__).parents[1] / "machines"
 LAYERS_OF: dict[str, tuple[Layer, ...]] = {
-    "GPU": ("gpu", "fabric"),
-    "Driver": ("driver", "kernel"),
-    "Toolkit": ("toolkit",),
-    "Container": ("container",),
+    "GPU": ("gpu", "fabric"), "Driver": ("driver", "kernel"), "Toolkit": ("toolkit",), "Container": ("container",),
     "Required": ("request",),
-}
+}  # fmt: skip
 VERDICTS = {"fail": "FAIL", "warn": "WARN", "pass": "PASS", "unknown": "UNKNOWN"}
 GOOD = ("pass", "note")
 BAD = ("fail", "warn")

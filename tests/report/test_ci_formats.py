@@ -363,8 +363,7 @@ def test_what_was_not_judged_never_passes() -> None:
 
 
 def test_what_a_policy_ignores_is_skipped_with_its_reason() -> None:
-    aside = check("gpu-lost", "fail", ignored=Ignored(reason="known"))
-    found = case(report([aside], machine((), None)), "gpu-lost")
+    found = case(report([check("gpu-lost", "fail", ignored=Ignored(reason="known"))], machine((), None)), "gpu-lost")
     assert (outcomes(found), found[0].attrib["message"]) == (["skipped"], "ignored by policy: known")
 
 

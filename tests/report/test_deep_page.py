@@ -50,12 +50,10 @@ NUMBA = Framework(source="file", name="numba", version="0.61.0")
     ((torch(trial=RAN),), "GPU, driver and frameworks fit, and ran"),
     ((torch(trial=RAN), cupy(RAN)), "GPU, driver and frameworks fit, and ran"),
     ((torch(trial=RAN), NUMBA), "GPU, driver and frameworks fit, and ran"),
-    (
-        (torch(trial=RAN), but(NUMBA, trial=but(RAN, ran_on_gpu=False, error="x"))),
-        "GPU, driver and frameworks fit; torch ran",
-    ),
+    ((torch(trial=RAN), but(NUMBA, trial=but(RAN, ran_on_gpu=False, error="x"))),
+     "GPU, driver and frameworks fit; torch ran"),
     ((torch(trial=Trial(source="trial", imported=True, skipped="x")),), "GPU, driver and frameworks look compatible"),
-)
+)  # fmt: skip
 def test_the_headline_says_how_far_it_was_tried(frameworks: tuple[Framework, ...], said: str) -> None:
     assert headline(*frameworks) == said
 

@@ -104,8 +104,7 @@ def test_a_word_of_a_newer_minor_is_taken_as_not_known(path: tuple[str | int, ..
 
 def test_a_record_that_needs_a_word_that_is_not_known_is_left_out(tried: dict[str, Any]) -> None:
     files = [{"source": "x", "path": f"/{kind}", "package": "torch", "kind": kind} for kind in ("missing", "mxfp6")]
-    path = ("snapshot", "environments", "items", 0, "shipped")
-    found = read(changed(tried, path, {"source": "x", "damaged": files}))
+    found = read(changed(tried, ("snapshot", "environments", "items", 0, "shipped"), {"source": "x", "damaged": files}))
     assert found.snapshot
     assert found.snapshot.environments
     shipped = found.snapshot.environments.items[0].shipped

@@ -159,8 +159,7 @@ def test_text_is_escaped_unless_a_tag_made_it() -> None:
 
 def test_a_command_is_whole_or_not_there() -> None:
     for length, whole in ((3000, True), (9000, False)):
-        fix = Fix(text="Mend it", command=("mend", "x" * length))
-        bad = check("gpu-lost", "fail", fixes=(fix,))
+        bad = check("gpu-lost", "fail", fixes=(Fix(text="Mend it", command=("mend", "x" * length)),))
         _, parsed = page(report([bad], machine((), None), primary=bad))
         assert (f"mend {'x' * length}" in parsed.text) == whole
         assert ("mend x" in parsed.text) == whole

@@ -265,8 +265,7 @@ def test_summary_tells_every_rule_before_it_repeats_one() -> None:
 
 @cases("text", "x" * 10_000, "漢" * 5_000, "\x1b" * 5_000, "\u202e" * 5_000, '"\\' * 5_000, "\udcff" * 3_000)
 def test_summary_stays_short_whatever_the_names(text: str) -> None:
-    fix = Fix(text=text, command=("rm", text))
-    found = many(3, title=text, message=text, fixes=(fix,))
+    found = many(3, title=text, message=text, fixes=(Fix(text=text, command=("rm", text)),))
     hostile = msgspec.structs.replace(
         found,
         host=text,

@@ -219,8 +219,7 @@ def test_an_action_stands_in_for_a_missing_fix() -> None:
 
 
 def test_what_cannot_be_tried_is_not_offered() -> None:
-    pasted = msgspec.structs.replace(healthy(), probes=(), headline="Everything fits")
-    text = render(pasted, "text", PLAIN)
+    text = render(msgspec.structs.replace(healthy(), probes=(), headline="Everything fits"), "text", PLAIN)
     assert "Not tested" not in text
     assert text.splitlines()[0] == "PASS  Everything fits (static checks only)"
     assert "Not tested" not in render(EXAMPLES["assumed"](), "text", PLAIN)
@@ -457,8 +456,7 @@ def test_steps_that_belong_together_are_shown_together_and_told_from_alternative
     install = Fix(text="Install one", command=("pip", "install", "b"), continues=True)
     other = Fix(text="Keep them apart", command=("python", "-m", "venv", "c"))
     bad = check("onnxruntime-cpu-and-gpu", "fail", fixes=(remove, install, other))
-    page = build_machine((), None)
-    lines = render(report([bad], page, primary=bad), "text", PLAIN).splitlines()
+    lines = render(report([bad], build_machine((), None), primary=bad), "text", PLAIN).splitlines()
     assert lines[1:7] == [
         "  fix   step 1 of 2: Remove both:",
         "        pip uninstall a b",

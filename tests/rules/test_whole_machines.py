@@ -63,49 +63,31 @@ HEALTHY = {
     "one H200": machine(),
     "eight H200": eight(),
     "a desktop card": machine(RTX_3090),
-    "a driver behind the build inside one CUDA major": machine(
-        driver=driver("535.183.01"), kernel=kernel(release="535.183.01")
-    ),
-    "2 of 8 visible by CUDA_VISIBLE_DEVICES": but(
-        eight(),
-        gpus=gpus(*(h200(n, cuda_ordinal=n - 4 if n in (4, 5) else None) for n in range(8))),
-        driver__cuda_devices=2,
-        variables=variables(CUDA_VISIBLE_DEVICES="4,5"),
-    ),
-    "2 of 8 visible by device nodes": but(
-        eight(),
-        platform=DOCKER,
-        gpus=gpus(h200(0), h200(1), *(on_the_bus(h200(n), "nvidia") for n in range(2, 8))),
-        driver__cuda_devices=2,
-        kernel=kernel(2),
-    ),
-    "2 of 8 left by a batch scheduler": but(
-        eight(),
+    "a driver behind the build inside one CUDA major": machine(driver=driver("535.183.01"),
+        kernel=kernel(release="535.183.01")),
+    "2 of 8 visible by CUDA_VISIBLE_DEVICES": but(eight(),
+        gpus=gpus(*(h200(n, cuda_ordinal=n - 4 if n in (4, 5) else None) for n in range(8))), driver__cuda_devices=2,
+        variables=variables(CUDA_VISIBLE_DEVICES="4,5")),
+    "2 of 8 visible by device nodes": but(eight(), platform=DOCKER,
+        gpus=gpus(h200(0), h200(1), *(on_the_bus(h200(n), "nvidia") for n in range(2, 8))), driver__cuda_devices=2,
+        kernel=kernel(2)),
+    "2 of 8 left by a batch scheduler": but(eight(),
         gpus=gpus(h200(0), h200(1), *(but(on_the_bus(h200(n), "nvidia"), minor=n) for n in range(2, 8))),
-        driver__cuda_devices=2,
-        variables=variables(CUDA_VISIBLE_DEVICES="0,1", SLURM_JOB_GPUS="2,3"),
-    ),
-    "a guest with NVLinks and no fabric manager": but(
-        machine(h200(virtualization="passthrough")), platform__virtualization="kvm", fabric__manager_running=None
-    ),
-    "a container that has CUDA and no NVML": machine(
-        h200(index=None, source="cuda", persistence_mode=None), platform=DOCKER, driver=driver(nvml=NO_NVML)
-    ),
-    "another GPU kept for a guest": machine(
-        RTX_3090, on_the_bus(geforce("NVIDIA GeForce RTX 3090", "8.6", "10de:2204", 1), "vfio-pci")
-    ),
+        driver__cuda_devices=2, variables=variables(CUDA_VISIBLE_DEVICES="0,1", SLURM_JOB_GPUS="2,3")),
+    "a guest with NVLinks and no fabric manager": but(machine(h200(virtualization="passthrough")),
+        platform__virtualization="kvm", fabric__manager_running=None),
+    "a container that has CUDA and no NVML": machine(h200(index=None, source="cuda", persistence_mode=None),
+        platform=DOCKER, driver=driver(nvml=NO_NVML)),
+    "another GPU kept for a guest": machine(RTX_3090,
+        on_the_bus(geforce("NVIDIA GeForce RTX 3090", "8.6", "10de:2204", 1), "vfio-pci")),
     "PCIe Gen1 at idle": machine(but(RTX_3090, pcie__generation=1)),
     "at the default power limit under load": machine(h200(throttle__reasons=("sw_power_cap",), power__draw=699.0)),
     "no process list, no NUMA node": machine(h200(numa_node=None, processes=())),
-    "WSL": machine(
-        geforce("NVIDIA GeForce RTX 4070 Laptop GPU", "8.9", "10de:2820", kernel_driver=None, minor=None),
+    "WSL": machine(geforce("NVIDIA GeForce RTX 4070 Laptop GPU", "8.9", "10de:2820", kernel_driver=None, minor=None),
         platform=Platform(source="procfs", os="linux", distribution="ubuntu", container="none", wsl=True),
-        driver=driver("551.88", libraries=None),
-        kernel=unloaded(nvidia__built=False, device_nodes=()),
-    ),
-    "pasted: nvcc does not matter, A100 with cu121 on driver 535": pasted(
-        "NVIDIA A100-SXM4-40GB", "535.54.03", "2.4.0+cu121", "12.1"
-    ),
+        driver=driver("551.88", libraries=None), kernel=unloaded(nvidia__built=False, device_nodes=())),
+    "pasted: nvcc does not matter, A100 with cu121 on driver 535": pasted("NVIDIA A100-SXM4-40GB", "535.54.03",
+        "2.4.0+cu121", "12.1"),
     "pasted: cu117 on driver 510": pasted("NVIDIA A100-SXM4-40GB", "510.47.03", "2.0.1+cu117", "11.7"),
     "pasted: cu128 on driver 535": pasted("NVIDIA H100 80GB HBM3", "535.161.08", "2.8.0+cu128", "12.8"),
     "pasted: GB10 with cu130": pasted("NVIDIA GB10", "580.126.09", "2.11.0+cu130", "13.0"),
@@ -127,7 +109,7 @@ HEALTHY = {
             for item in error(text).observed_errors
         )
     ),
-}
+}  # fmt: skip
 
 
 @every(HEALTHY)
@@ -153,19 +135,13 @@ BROKEN = {
     "no GPU, in a container, with PyTorch": (with_venv(without_gpu(platform=DOCKER), venv(torch())), "no-nvidia-gpu"),
     "no GPU, with the CPU build": (with_venv(without_gpu(), venv(torch("2.5.1+cpu", None))), "no-nvidia-gpu"),
     "every GPU kept for guests": (
-        without_gpu(gpus=gpus(on_the_bus(h200(0), "vfio-pci"), on_the_bus(h200(1), "vfio-pci"))),
-        "no-nvidia-gpu",
-    ),
+        without_gpu(gpus=gpus(on_the_bus(h200(0), "vfio-pci"), on_the_bus(h200(1), "vfio-pci"))), "no-nvidia-gpu"),
     "no driver": (without_driver(), "driver-not-installed"),
     "module not loaded": (not_loaded(), "driver-not-loaded"),
-    "module not built": (
-        not_loaded(kernel=unloaded(nvidia__built=False, nvidia__built_for=("6.8.0-40-generic",))),
-        "kernel-module-missing",
-    ),
-    "nouveau": (
-        not_loaded(kernel=unloaded(nouveau_loaded=True), gpus=gpus(on_the_bus(h200(), "nouveau"))),
-        "nouveau-loaded",
-    ),
+    "module not built": (not_loaded(kernel=unloaded(nvidia__built=False, nvidia__built_for=("6.8.0-40-generic",))),
+        "kernel-module-missing"),
+    "nouveau": (not_loaded(kernel=unloaded(nouveau_loaded=True), gpus=gpus(on_the_bus(h200(), "nouveau"))),
+        "nouveau-loaded"),
     "Secure Boot": (not_loaded(kernel=unloaded(secure_boot=True)), "secure-boot-blocks-module"),
     "updated without a restart": (
         machine(
@@ -201,12 +177,10 @@ BROKEN = {
     ),
     "an unexplained answer": (
         machine(h200(cuda_ordinal=None), driver=driver(cuda_init=answered("cuInit", 999, "CUDA_ERROR_UNKNOWN"))),
-        "gpu-init-failed",
-    ),
+        "gpu-init-failed"),
     "an answer that no table knows": (
         machine(h200(cuda_ordinal=None), driver=driver(cuda_init=answered("cuInit", 912, "CUDA_ERROR_OF_TOMORROW"))),
-        "gpu-init-failed",
-    ),
+        "gpu-init-failed"),
     "a container without GPU": (container_without_gpu(), "container-without-gpu"),
     "CUDA_VISIBLE_DEVICES is empty": (
         machine(
@@ -247,13 +221,11 @@ BROKEN = {
         "gpu-lost",
     ),
     "the CPU build": (with_venv(machine(), venv(torch("2.5.1+cpu", None))), "cpu-only-build"),
-    "pasted: torch 2.11 on driver 570": (
-        pasted("NVIDIA H100 80GB HBM3", "570.86.10", "2.11.0+cu130", "13.0"),
-        "driver-too-old",
-    ),
+    "pasted: torch 2.11 on driver 570": (pasted("NVIDIA H100 80GB HBM3", "570.86.10", "2.11.0+cu130", "13.0"),
+        "driver-too-old"),
     "pasted: cu117 on an H100": (pasted("NVIDIA H100 PCIe", "535.54.03", "2.0.1+cu117", "11.7"), "gpu-code-missing"),
     "pasted: the CPU build": (pasted("NVIDIA GeForce RTX 4080 Laptop GPU", "551.86", "2.2.2", None), "cpu-only-build"),
-}
+}  # fmt: skip
 
 
 @every(BROKEN)

@@ -13,6 +13,7 @@ from envcheck.compat.tables import DistributionRow, ReleaseRow
 from envcheck.importers.kit.operating_system import from_title
 from tests.compat.asking import assert_does_not_fit, assert_fits, assert_nobody_can_tell, judged, shown, verdict
 from tests.every import cases, every
+from tests.thorough import sample
 
 MATRIX = load_matrix()
 ROWS = [row for name in sorted(MATRIX.distribution_names) for row in MATRIX.rows_of(name)]
@@ -39,7 +40,7 @@ def test_what_tells_the_glibc_of_a_library_has_wheels(name: str) -> None:
     assert any(row.glibc for wheel in wheels for row in MATRIX.wheels_by_name[wheel])
 
 
-@every(ROWS)
+@every(sample(ROWS))
 def test_a_distribution_is_asked_as_its_glibc_is(row: ReleaseRow) -> None:
     release, libc = row.versions.removeprefix("=="), row.bundles["glibc"]
     assert row.needs == {"glibc": f"=={libc}"}
@@ -75,7 +76,7 @@ def test_of_a_release_without_a_row_the_glibc_is_not_known(named: str) -> None:
     assert_fits(f"{named} torch==2.8.0 glibc==2.31")
 
 
-@every([row for row in ROWS if row.toolkits])
+@every(sample([row for row in ROWS if row.toolkits]))
 def test_toolkits_that_nvidia_provides_for_a_distribution(row: ReleaseRow) -> None:
     release = row.versions.removeprefix("==")
     for toolkit, known in MATRIX.cuda_rows.items():

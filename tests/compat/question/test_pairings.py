@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator
 
 import pytest
@@ -16,7 +15,7 @@ from envcheck.compat.relations.gpu_code import read_targets
 from envcheck.compat.specifier import Version, covered, parse_specifier, parse_version
 from envcheck.compat.tables import ReleaseRow
 from envcheck.versions import ComputeCapability
-from tests.compat.asking import answer, assert_does_not_fit, assert_fits, judged, questions, shown, verdict
+from tests.compat.asking import answer, judged, questions, shown, verdict
 from tests.every import every
 from tests.thorough import sample
 
@@ -105,86 +104,6 @@ def test_a_gpu_about_which_sources_disagree_is_left_open(row: ReleaseRow) -> Non
     found = judged(f"{asked(row)} gpu=={doubted[0].sm}")
     assert found.verdict == "unknown", shown(found)
     assert row.note in found.reasons[0].message
-
-
-@every(
-    itertools.chain(
-        questions("""
-pytorch3d==0.7.4 torch==2.0.1
-dgl==2.1.0 torch==2.2.1
-pyg-lib==0.5.0 torch==2.8.0
-transformer-engine==1.5 gpu==A100
-mmcv==2.1.0 torch==1.8.0
-mmsegmentation==1.2.2 mmcv==2.1.0
-mmpose==0.28.0 mmcv-full==1.6.0
-mmdet3d==1.4.0 mmdet==3.3.0
-torch-geometric==2.7.0 torch==2.6.0
-transformers==4.44.0 torch==1.13.1
-spconv-cu120==2.3.6 torch==2.1.0
-mamba-ssm==2.2.4 causal-conv1d==1.4.0
-onnx==1.16.0 onnxruntime==1.18.0
-onnxruntime-genai==0.9.0 onnxruntime==1.22.0
-vllm==0.11.0 flashinfer-python==0.3.1
-torchrec==1.0.0 fbgemm-gpu==1.0.0
-cupy-cuda12x==13.4.0 cutensor==2.2
-"""),
-        questions("""
-exllamav3==0.0.5 gpu==RTX,3090
-exllamav3==1.6.0 gpu==T4
-auto-gptq==0.7.1 gpu==V100
-auto-gptq==0.7.1 gpu==RTX,5090
-onnxruntime-genai-cuda==0.12.0 gpu==P40
-cuda-quantum-cu13==0.14.2 gpu==RTX,5090
-isaacsim==4.5.0 gpu==L40S
-mamba-ssm==2.2.4 gpu==T4
-sglang==0.4.6 gpu==T4
-nvmath-python==0.5.0 gpu==V100
-spconv-cu102==2.3.6 gpu==A100
-"""),
-    )
-)
-def test_fits(question: str) -> None:
-    assert_fits(question)
-
-
-@every(
-    itertools.chain(
-        questions("""
-pytorch3d==0.7.0 torch==1.7.1
-dgl==2.1.0 torch==2.2.2
-pyg-lib==0.5.0 torch==2.5.0
-mmcv==2.2.0 torch==1.7.1
-mmsegmentation==1.2.2 mmcv==2.2.0
-mmpose==0.28.0 mmcv-full==1.7.0
-mmdet3d==1.3.0 mmdet==3.3.0
-torch-geometric==2.6.1 torch==1.10.0
-transformers==4.40.0 torch==1.10.0
-mamba-ssm==2.2.4 torch==1.11.0
-gptqmodel==5.0.0 torch==2.7.1
-onnxruntime-genai==0.9.0 onnxruntime==1.21.0
-vllm==0.11.0 flashinfer-python==0.2.14
-exllamav3==0.0.5 torch==2.6.0+cu118
-nvmath-python==0.7.0 cuda==11.8
-cupy-cuda12x==12.3.0 cutensor==2.0
-cuda-quantum-cu12==0.12.0 driver==470.57.02
-"""),
-        questions("""
-exllamav3==0.0.5 gpu==RTX,2080
-exllamav3==1.6.0 gpu==V100
-sageattention==2.2.0 gpu==T4
-nunchaku==1.0.0 gpu==H100
-deep-gemm==2.1.0 gpu==RTX,5090
-isaacsim==4.5.0 gpu==A100
-cuda-quantum-cu12==0.14.2 gpu==B200
-mamba-ssm==2.2.4 gpu==RTX,5090
-onnxruntime-genai-cuda==0.18.0 gpu==V100
-spconv-cu102==2.1.25 gpu==A100
-pennylane-lightning-gpu==0.38.0 gpu==P100
-"""),
-    )
-)
-def test_does_not_fit(question: str) -> None:
-    assert_does_not_fit(question)
 
 
 def test_the_newest_release_is_chosen_whichever_file_speaks_of_it() -> None:

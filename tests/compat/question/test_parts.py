@@ -63,8 +63,7 @@ def test_a_library_serves_the_gpus_of_its_toolkit(row: ReleaseRow) -> None:
 
 @every(sample(BY_CUDA))
 def test_each_library_is_held_against_the_gpu_by_itself(row: ReleaseRow) -> None:
-    bound = parse_specifier(row.versions).bounds[0]
-    release = ".".join(map(str, bound.numbers))
+    release = ".".join(map(str, parse_specifier(row.versions).bounds[0].numbers))
     for cuda, targets in row.code.items():
         for gpu in ("7.0", "7.5", "8.9", "9.0", "12.0"):
             capability = ComputeCapability.parse(gpu)

@@ -30,8 +30,7 @@ def skipped(row: PublishedRow) -> list[Version]:
     """Numbers between two releases that no release has, or begins with."""
     known = [version for each in MATRIX.published_by_name[row.name] for version in releases(each)]
     known += [version for each in MATRIX.torch if row.name == "torch" and (version := parse_version(each.version))]
-    found = [version for version in releases(row) if len(version.numbers) == 3]
-    pairs = itertools.pairwise(found)
+    pairs = itertools.pairwise([version for version in releases(row) if len(version.numbers) == 3])
     after = (Version((*old.numbers[:2], old.numbers[2] + 1)) for old, new in pairs if old.numbers[:2] < new.numbers[:2])
     return [version for version in after if not any(one.numbers[:3] == version.numbers for one in known)]
 
@@ -105,7 +104,7 @@ def test_no_release_is_taken_for_its_neighbours(question: str) -> None:
     assert "PyPI lists no release" in answer(question).reasons[0].message
 
 
-@every(lambda: [name for name in MATRIX.published_by_name if late_series(name)])
+@every(lambda: sample([name for name in MATRIX.published_by_name if late_series(name)]))
 def test_a_series_is_meant_where_it_has_no_first_release(name: str) -> None:
     for first in late_series(name):
         written = f"{name}=={first.numbers[0]}.{first.numbers[1]}"
@@ -136,7 +135,7 @@ def test_a_listed_release_of_which_no_row_tells_is_known(name: str, version: Ver
     assert "PyPI lists" in found.reasons[0].message
 
 
-@every(lambda: [(row, *one) for row in sample(GENERAL) for one in admitted_without_rows(row)])
+@every(lambda: [(row, *one) for row in sample(GENERAL, 6) for one in admitted_without_rows(row)])
 def test_packages_that_need_such_a_release_tell_of_it(row: RequirementRow, name: str, version: Version) -> None:
     whole = {one: one._replace(numbers=(*one.numbers, 0, 0)[:3]) for one in published(MATRIX, row.name)}
     asking = next(one for one in whole if covered(row.versions, whole[one]) == "all")

@@ -50,8 +50,7 @@ def work(name: str, plan: dict[str, Any], order: Order, share: tuple[Rank, ...],
     link = plan.get("link")
     joined = link is None or all(talk.agree(name if name == each else None) == each for each in link)
     speed = plan.get("speed", 1.0) if joined else 1.0
-    seconds = order.steps[0].size * 2 * (order.ranks - 1) / order.ranks / (BANDWIDTH * speed)
-    slowest = talk.agree(seconds)
+    slowest = talk.agree(order.steps[0].size * 2 * (order.ranks - 1) / order.ranks / (BANDWIDTH * speed))
     talk.say(result={"step": 0, "seconds": [slowest] * 3, "checked": 10, "wrong": plan.get("wrong", 0), "worst": 0.0})
 
 

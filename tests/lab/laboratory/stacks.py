@@ -20,31 +20,13 @@ TORCH_12 = (*PURE, *NVIDIA_12, "sympy==1.13.1", "triton==3.1.0", "torch==2.5.1",
 """PyTorch as PyPI has it for CUDA 12.4."""
 
 TORCH_13 = (
-    *PURE,
-    "cuda-bindings==13.5.0",
-    "cuda-pathfinder==1.9.0",
-    "cuda-toolkit==13.0.2",
-    "nvidia-cublas==13.1.0.3",
-    "nvidia-cuda-cupti==13.0.85",
-    "nvidia-cuda-nvrtc==13.0.88",
-    "nvidia-cuda-runtime==13.0.96",
-    "nvidia-cudnn-cu13==9.19.0.56",
-    "nvidia-cufft==12.0.0.61",
-    "nvidia-cufile==1.15.1.6",
-    "nvidia-curand==10.4.0.35",
-    "nvidia-cusolver==12.0.4.66",
-    "nvidia-cusparse==12.6.3.3",
-    "nvidia-cusparselt-cu13==0.8.0",
-    "nvidia-nccl-cu13==2.28.9",
-    "nvidia-nvjitlink==13.0.88",
-    "nvidia-nvshmem-cu13==3.4.5",
-    "nvidia-nvtx==13.0.85",
-    "setuptools==81.0.0",
-    "sympy==1.14.0",
-    "triton==3.6.0",
-    "torch==2.11.0",
-    NUMPY,
-)
+    *PURE, "cuda-bindings==13.5.0", "cuda-pathfinder==1.9.0", "cuda-toolkit==13.0.2", "nvidia-cublas==13.1.0.3",
+    "nvidia-cuda-cupti==13.0.85", "nvidia-cuda-nvrtc==13.0.88", "nvidia-cuda-runtime==13.0.96",
+    "nvidia-cudnn-cu13==9.19.0.56", "nvidia-cufft==12.0.0.61", "nvidia-cufile==1.15.1.6", "nvidia-curand==10.4.0.35",
+    "nvidia-cusolver==12.0.4.66", "nvidia-cusparse==12.6.3.3", "nvidia-cusparselt-cu13==0.8.0",
+    "nvidia-nccl-cu13==2.28.9", "nvidia-nvjitlink==13.0.88", "nvidia-nvshmem-cu13==3.4.5", "nvidia-nvtx==13.0.85",
+    "setuptools==81.0.0", "sympy==1.14.0", "triton==3.6.0", "torch==2.11.0", NUMPY,
+)  # fmt: skip
 """PyTorch as PyPI has it for CUDA 13.0."""
 
 CUPY = (
@@ -72,29 +54,13 @@ CUPY_OF_NUMPY_1 = ("cupy-cuda12x==13.0.0", "fastrlock==0.8.3", *CUPY[2:-1])
 TORCH_CPU = (*PURE, "setuptools==81.0.0", "sympy==1.14.0", "torch==2.13.0", NUMPY)
 
 ONNX = (
-    "onnxruntime-gpu==1.20.2",
-    "coloredlogs==15.0.1",
-    "humanfriendly==10.0",
-    "flatbuffers==25.9.23",
-    "packaging==25.0",
-    "protobuf==6.33.0",
-    "sympy==1.14.0",
-    "mpmath==1.3.0",
-    *NVIDIA_12[:-1],
-    NUMPY,
-)
+    "onnxruntime-gpu==1.20.2", "coloredlogs==15.0.1", "humanfriendly==10.0", "flatbuffers==25.9.23",
+    "packaging==25.0", "protobuf==6.33.0", "sympy==1.14.0", "mpmath==1.3.0", *NVIDIA_12[:-1], NUMPY,
+)  # fmt: skip
 """ONNX Runtime with all that it loads, where LD_LIBRARY_PATH leads to the wheels."""
 
 NUMBA = (
-    "numba==0.61.2",
-    "numba-cuda==0.20.1",
-    "llvmlite==0.44.0",
-    "cuda-bindings==12.9.4",
-    "cuda-core==0.3.2",
-    "cuda-pathfinder==1.9.0",
-    "nvidia-cuda-nvcc-cu12==12.9.86",
-    "nvidia-cuda-nvrtc-cu12==12.9.86",
-    "nvidia-cuda-runtime-cu12==12.9.79",
-    "nvidia-nvjitlink-cu12==12.9.86",
-    NUMPY,
-)
+    "numba==0.61.2", "numba-cuda==0.20.1", "llvmlite==0.44.0", "cuda-bindings==12.9.4", "cuda-core==0.3.2",
+    "cuda-pathfinder==1.9.0", "nvidia-cuda-nvcc-cu12==12.9.86", "nvidia-cuda-nvrtc-cu12==12.9.86",
+    "nvidia-cuda-runtime-cu12==12.9.79", "nvidia-nvjitlink-cu12==12.9.86", NUMPY,
+)  # fmt: skip

@@ -232,8 +232,7 @@ def test_a_batch_norm_is_right_and_a_wrong_one_is_seen(backward: bool) -> None: 
 
     def verdict(y: list[float], results: dict[str, list[float]]) -> dict[str, Any]:
         device = HostDevice()
-        arrays = [device.array("fp32", values) for values in (x, scale, bias, y)]
-        norm = BatchNorm(shape, epsilon, *arrays)
+        norm = BatchNorm(shape, epsilon, *[device.array("fp32", values) for values in (x, scale, bias, y)])
         if not backward:
             return norm.forward(random.Random())
         given, dx, first, second = (device.array("fp32", values) for values in (dy, *results.values()))

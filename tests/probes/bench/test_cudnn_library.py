@@ -246,8 +246,7 @@ def test_a_call_that_fails_names_parts_that_were_taken_from_elsewhere(
     """One of another release may load, and fail at work."""
     for name in ("", "_graph", "_engines_runtime_compiled", "_ops", "_cnn", "_engines_precompiled"):
         (tmp_path / f"libcudnn{name}.so.9").write_bytes(tiny_elf())
-    standin = StandIn(failing={"cudnnBackendFinalize": status})
-    found = sent(loaded(standin, path=str(tmp_path / "libcudnn.so.9")))
+    found = sent(loaded(StandIn(failing={"cudnnBackendFinalize": status}), path=str(tmp_path / "libcudnn.so.9")))
     assert found["failed"]
     assert found["missing"].endswith("(missing beside it: libcudnn_heuristic.so.9)")
 
@@ -322,15 +321,10 @@ def test_an_older_one_is_no_fault(loaded: Callable[..., Any]) -> None:
         Cudnn(loaded(StandIn(7605, lacking=("cudnnBackendExecute",))))
 
 
-@cases(
-    "number, status, kind",
-    (8907, 9, NotSupported),
-    (8907, 14, IncompleteError),
-    (91900, 3007, NotSupported),
-    (91900, 3009, NotSupported),
-    (91900, 1002, IncompleteError),
-    (91900, 5000, LibraryError),
-)
+@cases("number, status, kind",
+    (8907, 9, NotSupported), (8907, 14, IncompleteError), (91900, 3007, NotSupported), (91900, 3009, NotSupported),
+    (91900, 1002, IncompleteError), (91900, 5000, LibraryError),
+)  # fmt: skip
 def test_statuses(number: int, status: int, kind: type[Exception], loaded: Callable[..., Any]) -> None:
     library = Cudnn(loaded(StandIn(number, {"cudnnSoftmaxForward": status})))
     with pytest.raises(kind, match=WORDS[status].decode()) as caught:
@@ -402,8 +396,7 @@ def test_a_quick_run_leaves_it_out() -> None:
 def test_figures_are_told_apart() -> None:
     device = HostDevice()
     bench: Any = bench_on(device, {})
-    timed = type(bench)(**{**vars(bench), "timing": True, "full": True})
-    figures = list(bench_cudnn._measures(timed))
+    figures = list(bench_cudnn._measures(type(bench)(**{**vars(bench), "timing": True, "full": True})))
     assert len(figures) == len(set(figures))
     assert {"cudnn-convolution", "cudnn-attention", "cudnn-handles", "cudnn-softmax"} <= {each.name for each in figures}
     assert bench_cudnn.SMALLEST in figures

@@ -34,19 +34,10 @@ SHAPE = (64, 48, 96)
 # --- numbers ------------------------------------------------------------------------------------------------------
 
 
-@cases(
-    "bits, value",
-    (0x00, 0.0),
-    (0x01, 2.0**-9),
-    (0x07, 7 * 2.0**-9),
-    (0x08, 2.0**-6),
-    (0x38, 1.0),
-    (0x3C, 1.5),
-    (0x40, 2.0),
-    (0x7E, 448.0),
-    (0xB8, -1.0),
-    (0xFE, -448.0),
-)
+@cases("bits, value",
+    (0x00, 0.0), (0x01, 2.0**-9), (0x07, 7 * 2.0**-9), (0x08, 2.0**-6), (0x38, 1.0), (0x3C, 1.5), (0x40, 2.0),
+    (0x7E, 448.0), (0xB8, -1.0), (0xFE, -448.0),
+)  # fmt: skip
 def test_e4m3(bits: int, value: float) -> None:
     assert _fp8(bits) == value
     assert _values(bytearray([bits]), PRECISIONS["fp8"]) == [value]
@@ -106,8 +97,7 @@ def drawn(name: str, index: int, seed: int) -> bytes:
     if name == "int8":
         return struct.pack("<b", signed(word >> 56, 8))
     if name == "fp8":
-        high = (word >> 32) | 0x04000000
-        below = 32 - high.bit_length()
+        below = 32 - ((word >> 32) | 0x04000000).bit_length()
         return bytes([word & 0x80 | (1 if below > 5 else 6 - below) << 3 | word & 7])
     single = struct.pack("<f", signed(word >> 32, 32) / 2.0**31)
     if name == "bf16":
@@ -119,8 +109,7 @@ def drawn(name: str, index: int, seed: int) -> bytes:
 
 @pytest.mark.parametrize("name", PRECISIONS)
 def test_the_mean_square_of_what_is_drawn(name: str) -> None:
-    data = bytearray(b"".join(drawn(name, index, 1) for index in range(20000)))
-    values = _values(data, PRECISIONS[name])
+    values = _values(bytearray(b"".join(drawn(name, index, 1) for index in range(20000))), PRECISIONS[name])
     found = sum(value * value for value in values) / len(values)
     assert found == pytest.approx(_operand_variance(PRECISIONS[name]), rel=0.04)
 

@@ -122,8 +122,7 @@ def copies_with_host(memories: Memories) -> tuple[HostCopies, list[int]]:
 def results(memories: Memories, kind: str) -> tuple[bool, int, int]:
     """Right, checked, wrong."""
     copies, _ = copies_with_host(memories)
-    found = copies.both_ways() if kind == "both" else copies.one_way(kind)
-    checked = found["verification"]
+    checked = (copies.both_ways() if kind == "both" else copies.one_way(kind))["verification"]
     return checked["right"], checked["checked"], checked["wrong"]
 
 
@@ -149,26 +148,18 @@ def last_of(target: int, source: int) -> Any:
 HOST, HOST2, GPU, GPU2 = range(1000, 1004)
 
 
-@cases(
-    "kind, target, source",
-    ("host-to-device", GPU, HOST),
-    ("device-to-host", HOST, GPU),
-    ("both", GPU, HOST),
-    ("both", HOST2, GPU2),
-)
+@cases("kind, target, source",
+    ("host-to-device", GPU, HOST), ("device-to-host", HOST, GPU), ("both", GPU, HOST), ("both", HOST2, GPU2),
+)  # fmt: skip
 def test_one_wrong_byte_is_caught_in_either_direction(memories: Memories, kind: str, target: int, source: int) -> None:
     memories.spoil = last_of(target, source)(memories)
     right, _, wrong = results(memories, kind)
     assert (right, wrong) == (False, 1)
 
 
-@cases(
-    "kind, target, source",
-    ("host-to-device", GPU, HOST),
-    ("device-to-host", HOST, GPU),
-    ("both", GPU, HOST),
-    ("both", HOST2, GPU2),
-)
+@cases("kind, target, source",
+    ("host-to-device", GPU, HOST), ("device-to-host", HOST, GPU), ("both", GPU, HOST), ("both", HOST2, GPU2),
+)  # fmt: skip
 def test_a_copy_that_writes_nothing_leaves_poison(
     memories: Memories, kind: str, target: int, source: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

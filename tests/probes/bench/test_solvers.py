@@ -74,8 +74,7 @@ def test_residuals_tell_a_solution_from_a_wrong_one(error: float, right: bool) -
 def test_a_row_of_a_symmetric_matrix_is_read_from_its_lower_triangle() -> None:
     device = HostDevice()
     whole = [[float(10 * max(i, j) + min(i, j)) for j in range(4)] for i in range(4)]
-    stored = [whole[i][j] if i >= j else math.nan for j in range(4) for i in range(4)]
-    matrix = device.array("fp64", stored)
+    matrix = device.array("fp64", [whole[i][j] if i >= j else math.nan for j in range(4) for i in range(4)])
     assert [bench_cusolver.symmetric_row(matrix, 4, row) for row in range(4)] == whole
 
 
@@ -165,8 +164,7 @@ class Dense:
     def solve(self, *arguments: Any) -> int:
         side = arguments[3].value
         matrix, right = floats(arguments[6], side * side), floats(arguments[10], side)
-        rows = [[matrix[i + j * side] for j in range(side)] for i in range(side)]
-        found = solved(rows, list(right))
+        found = solved([[matrix[i + j * side] for j in range(side)] for i in range(side)], list(right))
         right[:] = [value * (1 + self.error) for value in found]
         (ctypes.c_int).from_address(arguments[-1].value).value = 0
         return 0

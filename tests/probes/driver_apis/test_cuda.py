@@ -142,8 +142,7 @@ def test_peers_reach_each_other_if_both_ways_are_allowed(ask: Run) -> None:
 
 
 def test_peers_that_cuda_does_not_tell_of_are_left_out(ask: Run) -> None:
-    twice = ["0000:1B:00.0", "0000:43:00.0"]
-    snapshot, _ = ask(FakeApi(["NVIDIA L4"] * 2, twice, failing={"can_access_peer": 101}))
+    snapshot, _ = ask(FakeApi(["NVIDIA L4"] * 2, ["0000:1B:00.0", "0000:43:00.0"], failing={"can_access_peer": 101}))
     assert snapshot.fabric is None
     one_gpu, _ = ask(FakeApi(["NVIDIA H200 MIG 1g.18gb"] * 2, ["0000:1B:00.0"] * 2))
     assert one_gpu.fabric is None

@@ -169,8 +169,7 @@ def test_many_versions_are_cut_off(tmp_path: Path) -> None:
 
 
 def test_long_names_share_an_allowance(tmp_path: Path) -> None:
-    long = b"x" * 60_000 + b"\0"
-    table = (long * 2).ljust(150_000, b"\0")
+    table = ((b"x" * 60_000 + b"\0") * 2).ljust(150_000, b"\0")
     entries = [(1, index) for index in range(2_000)] + [(5, BASE), (10, len(table))]
     (tmp_path / "long").write_bytes(library(entries, table))
     with counted_reads() as cost:

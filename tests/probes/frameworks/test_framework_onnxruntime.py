@@ -1,7 +1,4 @@
-"""ONNX Runtime: distributions that fill one package, told apart by their files.
-
-The files are constructed; what they say is what the wheels of onnxruntime and onnxruntime-gpu 1.11.0 to 1.31.1 say.
-"""
+"""ONNX Runtime, numba-cuda and XLA's flags, as files tell of them."""
 
 from __future__ import annotations
 
@@ -10,8 +7,10 @@ from pathlib import Path
 import pytest
 
 from envcheck.snapshot import Framework
+from probes.installations.xla_flags import unknown_flags
+from probes.kit.tree import Tree
 from tests.every import cases
-from tests.probes.frameworks.framework_trees import SITE, Frameworks, elf_needing
+from tests.probes.frameworks.framework_trees import SITE, Frameworks, elf_needing, requires
 
 CAPI = "onnxruntime/capi"
 STATE = f"{CAPI}/onnxruntime_pybind11_state.cpython-312-x86_64-linux-gnu.so"
@@ -113,3 +112,85 @@ def test_without_a_folder_only_the_name_tells(tree: Frameworks) -> None:
     found = tree.only()
     assert (found.name, found.cpu_only, found.providers) == ("onnxruntime-gpu", False, None)
     assert found.problem == "its metadata is there, its folder is not: an incomplete installation"
+
+
+# --- numba-cuda, and the bindings that some releases refuse to be imported without ----------------------------------
+
+CHECK = """
+if config.CUDA_USE_NVIDIA_BINDING:
+    if not (
+        importlib.util.find_spec("cuda")
+        and importlib.util.find_spec("cuda.bindings")
+    ):
+        raise ImportError("CUDA bindings not found.")
+"""
+LINES = requires(
+    "numba>=0.60.0",
+    'cuda-bindings==11.8.*; extra == "cu11"',
+    'cuda-bindings==12.9.*; extra == "cu12"',
+    'cuda-core==0.3.*; extra == "cu12"',
+    'cuda-bindings; extra == "test-cu12"',
+)
+EACH = (("cuda-bindings==11.8.*",), ("cuda-bindings==12.9.*", "cuda-core==0.3.*"))
+
+
+def asked(tmp_path: Path, code: str, **variables: str) -> tuple[tuple[str, ...], ...] | None:
+    tree = Frameworks(tmp_path)
+    files: dict[str, str | bytes] = {
+        "numba_cuda/__init__.py": "",
+        "numba_cuda/VERSION": "0.18.1\n",
+        "numba_cuda/numba/cuda/__init__.py": code,
+    }
+    tree.package(files, "numba-cuda", "0.18.1", LINES)
+    return tree.found(**variables)["numba-cuda"].needs_one_of
+
+
+def test_a_release_that_refuses_to_be_imported_without_bindings_needs_those_of_one_cuda(tmp_path: Path) -> None:
+    assert asked(tmp_path, CHECK) == EACH
+
+
+@cases("off", "0", "False")
+def test_unless_a_variable_turns_that_off(tmp_path: Path, off: str) -> None:
+    assert asked(tmp_path, CHECK, NUMBA_CUDA_USE_NVIDIA_BINDING=off) is None
+
+
+def test_a_release_that_does_without_requires_none(tmp_path: Path) -> None:
+    assert asked(tmp_path, "from numba import config\n") is None
+
+
+# --- Flags in XLA_FLAGS that the XLA of a framework does not have ---------------------------------------------------
+
+XLA = b"\0xla_dump_to\0xla_gpu_autotune_level\0" + bytes(9 << 20) + b"\0xla_gpu_ftz\0"
+"""The last name lies behind the first part that is read at once."""
+
+
+def asked_xla(folder: Path, value: str, content: bytes = XLA) -> list[str] | None:
+    (folder / "xla.so").write_bytes(content)
+    return unknown_flags(Tree({"variables": {"XLA_FLAGS": value}}), [str(folder / "xla.so")])
+
+
+@cases(
+    "value, unknown",
+    ("--xla_gpu_autotune_level=0 --xla_gpu_ftz", []),
+    ("--xla_gpu_ftz=true --xla_gpu_enable_fast_everything=true", ["--xla_gpu_enable_fast_everything"]),
+    ("--xla_gpu_autotune_levels=0", ["--xla_gpu_autotune_levels"]),
+    ("", None),
+    ("flags.txt", None),
+)
+def test_a_flag_is_unknown_where_no_library_holds_its_name(
+    tmp_path: Path, value: str, unknown: list[str] | None
+) -> None:
+    assert asked_xla(tmp_path, value) == unknown
+
+
+def test_a_name_across_two_reads_is_found(tmp_path: Path) -> None:
+    name = b"xla_gpu_split_between_reads"
+    assert asked_xla(tmp_path, f"--{name.decode()}=1", b"xla_dump_to" + bytes((8 << 20) - 20) + name) == []
+
+
+def test_nothing_is_said_of_a_library_without_xla(tmp_path: Path) -> None:
+    assert asked_xla(tmp_path, "--xla_gpu_ftz", b"libm") is None
+
+
+def test_nothing_is_said_where_a_library_cannot_be_read(tmp_path: Path) -> None:
+    assert unknown_flags(Tree({"variables": {"XLA_FLAGS": "--xla_gpu_ftz"}}), [str(tmp_path / "gone.so")]) is None

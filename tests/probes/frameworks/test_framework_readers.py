@@ -410,22 +410,15 @@ def test_a_package_on_python_path_shadows_the_installed_one(tree: Frameworks) ->
 
 @cases(
     "record, files, expected",
-    (
-        "jaxlib-0.4.35-cuda124py312h1.json",
-        {"jaxlib/__init__.py": "", "jaxlib/version.py": RELEASED.replace("0.12.0", "0.4.35")},
-        ("jaxlib", "0.4.35", "12.4", False),
-    ),
-    (
-        "tensorflow-base-2.18.0-cuda120py312h1.json",
-        {"tensorflow/__init__.py": "", "tensorflow/python/x.py": ""},
-        ("tensorflow", "2.18.0", "12.0", False),
-    ),
-    (
-        "torchvision-0.20.1-cpu_py312_h1.json",
-        {"torchvision/__init__.py": "", "torchvision/version.py": "__version__ = '0.20.1'\n"},
-        ("torchvision", "0.20.1", None, True),
-    ),
-)
+    ("jaxlib-0.4.35-cuda124py312h1.json",
+     {"jaxlib/__init__.py": "", "jaxlib/version.py": RELEASED.replace("0.12.0", "0.4.35")},
+     ("jaxlib", "0.4.35", "12.4", False)),
+    ("tensorflow-base-2.18.0-cuda120py312h1.json", {"tensorflow/__init__.py": "", "tensorflow/python/x.py": ""},
+     ("tensorflow", "2.18.0", "12.0", False)),
+    ("torchvision-0.20.1-cpu_py312_h1.json",
+     {"torchvision/__init__.py": "", "torchvision/version.py": "__version__ = '0.20.1'\n"},
+     ("torchvision", "0.20.1", None, True)),
+)  # fmt: skip
 def test_packages_of_conda(
     tree: Frameworks, record: str, files: dict[str, str | bytes], expected: tuple[Any, ...]
 ) -> None:

@@ -309,8 +309,7 @@ def test_more_members_than_any_archive_has(written: Path, monkeypatch: pytest.Mo
 
 
 def test_one_bad_member_does_not_hide_the_others(written: Path) -> None:
-    bad = b"\x7fELF\x02\x01\x01" + b"\xff" * 100
-    code = read(written, archive(("a.o/", bad), ("b.o/", fatbin(image(90)))))
+    code = read(written, archive(("a.o/", (b"\x7fELF\x02\x01\x01" + b"\xff" * 100)), ("b.o/", fatbin(image(90)))))
     assert (targets(code), code.complete) == (["sm_90"], False)
     assert (code.problem or "").startswith("a member of the archive: ")
 
@@ -331,26 +330,16 @@ def test_archives_in_archives_are_not_opened(written: Path) -> None:
 THERE, OUTSIDE = "is not there", "lies outside the archive's folder"
 
 
-@cases(
-    "name, names, problem",
-    ("/0", b"../secret.o/\n", OUTSIDE),
-    ("/0", b"/etc/\n", OUTSIDE),
-    ("/0", b"./../inner/../secret.o/\n", OUTSIDE),
-    ("/1", b"../nothing.o/\n", THERE),
-    ("/0", b"a\0b/\n", THERE),
-    ("/0", b"\xff\x1b[31m/\n", THERE),
-    ("/0", b"a/" * 100_000 + b"/\n", THERE),
-    ("/0", b"endless", THERE),
-    ("/0", b"", THERE),
-    ("/9999999999999", b"../secret.o/\n", THERE),
-    ("/x", b"../secret.o/\n", THERE),
-    ("../secret.o", b"", THERE),
-)
+@cases("name, names, problem",
+    ("/0", b"../secret.o/\n", OUTSIDE), ("/0", b"/etc/\n", OUTSIDE), ("/0", b"./../inner/../secret.o/\n", OUTSIDE),
+    ("/1", b"../nothing.o/\n", THERE), ("/0", b"a\0b/\n", THERE), ("/0", b"\xff\x1b[31m/\n", THERE),
+    ("/0", b"a/" * 100_000 + b"/\n", THERE), ("/0", b"endless", THERE), ("/0", b"", THERE),
+    ("/9999999999999", b"../secret.o/\n", THERE), ("/x", b"../secret.o/\n", THERE), ("../secret.o", b"", THERE),
+)  # fmt: skip
 def test_names_in_thin_archives(tmp_path: Path, name: str, names: bytes, problem: str) -> None:
     (tmp_path / "inner").mkdir()
     (tmp_path / "secret.o").write_bytes(fatbin(image(80)))
-    data = archive(("//", names), magic=b"!<thin>\n") + archive((name, b""))[8:]
-    code = read(tmp_path / "inner" / "file", data)
+    code = read(tmp_path / "inner" / "file", (archive(("//", names), magic=b"!<thin>\n") + archive((name, b""))[8:]))
     assert (code.entries, code.problem) == ((), f"a member of the thin archive {problem}")
 
 
@@ -365,17 +354,10 @@ def test_a_thin_archive_that_names_itself_or_a_pipe(tmp_path: Path) -> None:
 # --- PTX --------------------------------------------------------------------------------------------------------------
 
 
-@cases(
-    "text",
-    ".version 8.0\n",
-    ".version 8.0\n.target\n",
-    ".version 8\n.target sm_90\n",
-    ".version 8.0\n.target sm_99999999999\n",
-    ".version 99999999999.0\n.target sm_90\n",
-    "x\n.version 8.0\n.target sm_90\n",
-    "//" * 100_000,
-    "\n" * 200_000,
-    ".version 8.0\n" * 20_000,
-)
+@cases("text",
+    ".version 8.0\n", ".version 8.0\n.target\n", ".version 8\n.target sm_90\n",
+    ".version 8.0\n.target sm_99999999999\n", ".version 99999999999.0\n.target sm_90\n",
+    "x\n.version 8.0\n.target sm_90\n", "//" * 100_000, "\n" * 200_000, ".version 8.0\n" * 20_000,
+)  # fmt: skip
 def test_text_that_is_no_ptx(written: Path, text: str) -> None:
     assert read(written, text.encode()).problem == NOTHING

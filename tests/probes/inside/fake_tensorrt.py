@@ -405,8 +405,7 @@ class Context(Guarded, kind="IExecutionContext"):
     def execute_async_v3(self, stream: int) -> bool:
         assert stream == Gpu.stream
         (given,) = self._network._given
-        data = bytes(Memory.at[self._addresses[given.name]].data)
-        values = loaded(data, given._shape, given._type, given._format)
+        values = loaded(bytes(Memory.at[self._addresses[given.name]].data), given._shape, given._type, given._format)
         for tensor in self._network._marked:
             Memory.at[self._addresses[tensor.name]].write(tensor._bytes(values))
         return bool(self.release.refuses != "execute_async_v3")
@@ -421,8 +420,7 @@ def make(version: str, wrong: str = "", refuses: str = "", layers: list[Any] | N
     release = Release(version, wrong, refuses, layers)
     module = ModuleType("tensorrt")
     for each in (ILogger, Weights, Builder, Runtime):
-        own = type(each.__name__, (each,), {"release": release})
-        module.__dict__[each.__name__] = own
+        module.__dict__[each.__name__] = type(each.__name__, (each,), {"release": release})
     module.__dict__["ILogger"].Severity = release.severity
     module.__dict__["IExecutionContext"] = Context
     module.__dict__.update(__version__=version, float32=release.types["FLOAT"], **release.enums)

@@ -73,16 +73,10 @@ def test_an_environment_of_pipes_devices_and_procfs_is_read_in_time(
 BuildRoot = Callable[..., str]
 
 TREE_LINKS = {
-    "/usr/lib/real/file": "x",
-    "/lib": "-> usr/lib",
-    "/absolute": "-> /usr/lib/real/file",
-    "/above": "-> ../../../../usr/lib/real",
-    "/chain": "-> absolute",
-    "/loop": "-> loop2",
-    "/loop2": "-> /loop",
-    "/gone": "-> /nowhere/at/all",
-    "/outside": "-> /etc/passwd",
-}
+    "/usr/lib/real/file": "x", "/lib": "-> usr/lib", "/absolute": "-> /usr/lib/real/file",
+    "/above": "-> ../../../../usr/lib/real", "/chain": "-> absolute", "/loop": "-> loop2", "/loop2": "-> /loop",
+    "/gone": "-> /nowhere/at/all", "/outside": "-> /etc/passwd",
+}  # fmt: skip
 
 
 @cases(
@@ -113,8 +107,7 @@ def test_the_real_root_agrees_with_the_system(tmp_path: Path) -> None:
 
 
 def test_too_long_a_chain_leads_nowhere(build_root: BuildRoot) -> None:
-    links = {f"/{number}": f"-> {number + 1}" for number in range(60)}
-    tree = Tree({"root": build_root(None, {**links, "/60": "x"})})
+    tree = Tree({"root": build_root(None, {**{f"/{number}": f"-> {number + 1}" for number in range(60)}, "/60": "x"})})
     assert tree.resolve("/0") is None
     assert tree.resolve("/30") == "/60"
 

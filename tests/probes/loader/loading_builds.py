@@ -116,8 +116,7 @@ class Workshop:
 
 
 def _gcc(*words: object, text: str | None = None) -> None:
-    command = [GCC or "gcc", *map(str, words)]
-    done = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
+    done = subprocess.run([GCC or "gcc", *map(str, words)], input=text, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
 
 

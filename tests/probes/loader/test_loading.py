@@ -124,8 +124,7 @@ def test_a_path_that_repeats_its_folders_hundreds_of_times(
 
 
 def test_the_cache_and_the_default_folders(here: Workshop) -> None:
-    program = here.program()
-    process = here.process(program)
+    process = here.process(here.program())
     (libc, *_) = process.open("libc.so.6")
     assert libc.image
     assert libc.image.found_by == "cache"
@@ -294,16 +293,10 @@ def as_dangling(path: Path) -> None:
     path.symlink_to("gone.so")
 
 
-@cases(
-    "damage, goes_on",
-    (as_other_machine, True),
-    (as_32_bit, True),
-    (as_dangling, True),
-    (as_big_endian, False),
-    (as_text, False),
-    (as_nothing, False),
-    (as_folder, False),
-)
+@cases("damage, goes_on",
+    (as_other_machine, True), (as_32_bit, True), (as_dangling, True), (as_big_endian, False), (as_text, False),
+    (as_nothing, False), (as_folder, False),
+)  # fmt: skip
 def test_files_that_do_not_fit(
     here: Workshop, agreed: Agreed, damage: Callable[[Path], None], *, goes_on: bool
 ) -> None:

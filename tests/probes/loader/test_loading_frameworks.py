@@ -49,8 +49,7 @@ class Bench:
         return Site(tree, str(self.folder), (str(self.folder / SITE),), 0, self.distributions)
 
     def examine(self, parts: Sequence[str], *, variables: dict[str, str] | None = None, **steps: Any) -> Framework:
-        said = examined(self.site(**(variables or {})), parts, **steps)
-        fields = {"name": "fw", "source": "elf", **said}
+        fields = {"name": "fw", "source": "elf", **examined(self.site(**(variables or {})), parts, **steps)}
         assert unknown_keys(fields, msgspec.inspect.type_info(Framework)) == []
         return msgspec.convert(fields, Framework)
 
@@ -125,8 +124,7 @@ def test_another_release_that_is_preloaded_and_used_by_nobody_is_left_out(bench:
     if not old_is_whole:
         Path(ops).unlink()
     for every in (True, False):
-        preload = Preload(("libcudnn.so.*[0-9]",), (CUDNN,), every=every)
-        found = taken(bench.examine([part], preloads=[preload]), bench)
+        found = taken(bench.examine([part], preloads=[Preload(("libcudnn.so.*[0-9]",), (CUDNN,), every=every)]), bench)
         assert found["libcudnn.so.9"][0] == f"{CUDNN}/libcudnn.so.9"
         assert {name.rpartition(".")[2] for name in found} == {"9"}
 
@@ -145,8 +143,7 @@ def test_a_preloaded_release_that_the_framework_needs_or_nothing_replaces_stays(
 def test_preloading_after_a_failure_only(bench: Bench, *, fails: bool) -> None:
     """As older releases of PyTorch do it."""
     bench.library(CUDART)
-    path = () if fails else rpath("$ORIGIN/../nvidia/cuda_runtime/lib")
-    first = bench.library("fw/libdeps.so", [CUDART], *path)
+    first = bench.library("fw/libdeps.so", [CUDART], *(() if fails else rpath("$ORIGIN/../nvidia/cuda_runtime/lib")))
     part = bench.library("fw/_C.so", ["fw/libdeps.so"], *rpath("$ORIGIN"))
     preload = Preload(("libcudart.so.*",), ("nvidia/cuda_runtime/lib",), after="libdeps.so", when="failed")
     found = bench.examine([first, part], preloads=[preload])
@@ -255,8 +252,7 @@ def test_a_plugin_that_may_fail(bench: Bench) -> None:
     """ONNX Runtime's providers: without what they need, the framework goes on upon the CPU."""
     bench.library("nvidia/cublas/lib/libcublas.so.12")
     plugin = bench.library("fw/libproviders_cuda.so", ["nvidia/cublas/lib/libcublas.so.12"])
-    part = bench.library("fw/_C.so")
-    found = bench.examine([part], asks=[Ask((plugin,))])
+    found = bench.examine([bench.library("fw/_C.so")], asks=[Ask((plugin,))])
     (load,) = [load for load in found.loads or () if load.name.startswith("libcublas")]
     assert (load.path, load.optional, load.needed_by) == (None, True, plugin)
     assert load.unfound == (str(bench.folder / SITE / "nvidia/cublas/lib/libcublas.so.12"),)
@@ -427,8 +423,7 @@ def test_the_rpath_of_the_environments_python(bench: Bench) -> None:
     """conda's libraries win for everything that Python loads, by the RPATH of its program."""
     bench.shop.library("lib/libstdc++.so.6")
     bench.shop.program("bin/python3.11", [], *rpath("$ORIGIN/../lib"))
-    part = bench.library("fw/_C.so", [f"{'../' * 3}libstdc++.so.6"])
-    found = bench.examine([part])
+    found = bench.examine([bench.library("fw/_C.so", [f"{'../' * 3}libstdc++.so.6"])])
     (load,) = [load for load in found.loads or () if load.name == "libstdc++.so.6"]
     assert (load.path, load.found_by) == (str(bench.folder / "lib/libstdc++.so.6"), "rpath")
 
@@ -442,8 +437,7 @@ def test_the_python_that_runs_this_test(bench: Bench) -> None:
     mapped = {os.path.realpath(line.partition("/")[1] + line.partition("/")[2]) for line in done.stdout.splitlines()}
     folder = Path(sys.executable).parent.parent
     minor = f"{sys.version_info.major}.{sys.version_info.minor}"
-    tree = Tree({"variables": variables})
-    site = Site(tree, str(folder), (f"{folder}/lib/python{minor}/site-packages",), 0, ())
+    site = Site(Tree({"variables": variables}), str(folder), (f"{folder}/lib/python{minor}/site-packages",), 0, ())
     process = started(site).copy()
     assert {process.search.real(image.path) for image in process.images} <= mapped
     (found,) = process.open("libfound.so", caller_of_ctypes(process, site))

@@ -74,8 +74,7 @@ def test_links_count_from_the_root(tree: Tree) -> None:
     tree.file("/opt/cuda/libcudart.so.12.9.79", tiny_elf(soname="libcudart.so.12"))
     tree.link(f"{SITE}/nvidia", "/opt/cuda")
     tree.link("/opt/cuda/libcudart.so.12", "/opt/cuda/libcudart.so.12.9.79")
-    part = tree.file(f"{SITE}/fw/_C.so", tiny_elf(["libcudart.so.12"], runpath="$ORIGIN/../nvidia"))
-    found = tree.examine(part)
+    found = tree.examine(tree.file(f"{SITE}/fw/_C.so", tiny_elf(["libcudart.so.12"], runpath="$ORIGIN/../nvidia")))
     assert paths(found) == {"libcudart.so.12": "/opt/cuda/libcudart.so.12.9.79", "libcuda.so.1": None}
     assert found["loads"][0]["version"] == "12.9.79"
 
@@ -127,8 +126,7 @@ def test_a_million_folders(tree: Tree) -> None:
 
 
 def test_thousands_of_needed_libraries(tree: Tree) -> None:
-    names = [f"lib{number}.so" for number in range(12_000)]
-    part = tree.file(f"{SITE}/fw/_C.so", tiny_elf(names, runpath="$ORIGIN"))
+    part = tree.file(f"{SITE}/fw/_C.so", tiny_elf([f"lib{number}.so" for number in range(12_000)], runpath="$ORIGIN"))
     found = tree.examine(part)
     assert len(found["loads"]) == 512
     assert found["loads_complete"] is False

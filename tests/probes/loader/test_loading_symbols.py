@@ -67,8 +67,7 @@ def test_what_a_library_leaves_undefined(tmp_path: Path) -> None:
         "int g(void) { return elsewhere() + PyList_New() + _PyEval_X() + Python() + (maybe ? maybe() : 0); }\n"
         'int f(void) { return printf("") + g(); }\n'
     )
-    made = Workshop(tmp_path).library("libuses.so", [], "-fPIC", str(source), "-lc")
-    head = elf_info(str(made))
+    head = elf_info(str(Workshop(tmp_path).library("libuses.so", [], "-fPIC", str(source), "-lc")))
     assert head
     assert set(undefined(head)) == {b"elsewhere", b"Python"}
 

@@ -137,8 +137,7 @@ def test_log_file_counts_from_the_last_start(run_probe: RunProbe, build_root: Bu
 
 
 def test_nova(run_probe: RunProbe, build_root: BuildRoot) -> None:
-    root = build_root("nouveau", {"/proc/modules": "nova_core 90112 0 - Live 0x0000000000000000\n"})
-    kernel = look(run_probe, root)
+    kernel = look(run_probe, build_root("nouveau", {"/proc/modules": "nova_core 90112 0 - Live 0x0000000000000000\n"}))
     assert (kernel.nouveau_loaded, kernel.nova_loaded) == (False, True)
 
 

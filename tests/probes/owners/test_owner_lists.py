@@ -155,16 +155,10 @@ def test_records_of_other_packages_are_not_opened(tree: Tree) -> None:
     assert conda(tree, json.dumps({"files": ["lib/libcudnn.so.9.3.0"]}), "xz") == {}
 
 
-@cases(
-    "content",
-    "",
-    "{",
-    '"/libcudnn.so.9',
-    '{"files": ["/etc/libcudnn.so.9"]}',
-    '{"files": ["lib/libcudnn.so.9\\u0000"]}',
-    "[" * 100_000 + '"lib/libcudnn.so.9',
-    b"\xff\xfe" * 1000 + b"/libcudnn.so.9",
-)
+@cases("content",
+    "", "{", '"/libcudnn.so.9', '{"files": ["/etc/libcudnn.so.9"]}', '{"files": ["lib/libcudnn.so.9\\u0000"]}',
+    "[" * 100_000 + '"lib/libcudnn.so.9', b"\xff\xfe" * 1000 + b"/libcudnn.so.9",
+)  # fmt: skip
 def test_damaged_records_of_conda(tree: Tree, content: str | bytes) -> None:
     assert conda(tree, content) == {}
 

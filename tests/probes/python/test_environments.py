@@ -123,8 +123,7 @@ def test_an_environment_that_is_gone_is_still_the_one_that_was_meant(examined: E
 
 
 def test_a_machine_without_any_python(tmp_path: Path, run_probe: RunProbe) -> None:
-    view = Tree(tmp_path).view(own_prefix="")
-    snapshot, done = run_probe("environments", view)
+    snapshot, done = run_probe("environments", Tree(tmp_path).view(own_prefix=""))
     assert done == {"status": "absent", "detail": "no Python environment was found"}
     assert snapshot.environments is not None
     assert snapshot.environments.items == ()

@@ -220,8 +220,7 @@ def test_no_conda_environment(tree: Tree) -> None:
     ("py311h1_0", None, None, None),
 )
 def test_build_strings(tree: Tree, build: str, cuda: str | None, cpu_only: bool | None, cudnn: str | None) -> None:  # noqa: FBT001
-    found = conda(tree, **{f"pytorch-2.5.1-{build}": "{}"})
-    read = conda_build(found.items, "pytorch")
+    read = conda_build(conda(tree, **{f"pytorch-2.5.1-{build}": "{}"}).items, "pytorch")
     assert read is not None
     assert (read.version, read.cuda, read.cpu_only, read.cudnn) == ("2.5.1", cuda, cpu_only, cudnn)
 

@@ -54,17 +54,10 @@ def test_a_finder_that_no_path_file_starts_counts_for_nothing(tree: Tree) -> Non
     assert mapped(tree.view(), [SITE, "/missing"]) == {}
 
 
-@cases(
-    "mapping",
-    "{**{}}",
-    "dict(a='/x')",
-    "{'a': ['/x']}",
-    "{1: '/x'}",
-    "{'a': 'relative'}",
-    "{'a': '/x'",
-    "{" * 3000,
+@cases("mapping",
+    "{**{}}", "dict(a='/x')", "{'a': ['/x']}", "{1: '/x'}", "{'a': 'relative'}", "{'a': '/x'", "{" * 3000,
     "{'a': '/\\0'}",
-)
+)  # fmt: skip
 def test_what_is_no_plain_mapping_says_nothing(tree: Tree, mapping: str) -> None:
     finder(tree, mapping)
     assert mapped(tree.view(), [SITE]) == {}

@@ -246,22 +246,12 @@ CONFIGURATION = f"{VENV}/pyvenv.cfg"
 SITE = f"{VENV}/lib/python3.11/site-packages"
 
 BY_OPTION = {
-    "folder": VENV,
-    "trailing slash": f"{VENV}/",
-    "python": f"{VENV}/bin/python",
-    "python3": f"{VENV}/bin/python3",
-    "launcher": f"{VENV}/bin/tool",
-    "link to the folder": "/links/venv",
-    "link to python": "/links/python",
-    "link to python3": "/links/python3",
-    "through a link": "/links/venv/bin/python",
-    "relative": ".venv",
-    "relative, dot and slash": "./.venv/",
-    "relative, up": "../app/.venv",
-    "relative program": ".venv/bin/python3",
-    "name": "python3",
-    "other name": "python",
-}
+    "folder": VENV, "trailing slash": f"{VENV}/", "python": f"{VENV}/bin/python", "python3": f"{VENV}/bin/python3",
+    "launcher": f"{VENV}/bin/tool", "link to the folder": "/links/venv", "link to python": "/links/python",
+    "link to python3": "/links/python3", "through a link": "/links/venv/bin/python", "relative": ".venv",
+    "relative, dot and slash": "./.venv/", "relative, up": "../app/.venv", "relative program": ".venv/bin/python3",
+    "name": "python3", "other name": "python",
+}  # fmt: skip
 BY_VARIABLE = {
     "VIRTUAL_ENV": {"VIRTUAL_ENV": VENV},
     "VIRTUAL_ENV, a link": {"VIRTUAL_ENV": "/links/venv"},
@@ -310,20 +300,16 @@ DAMAGES: dict[str, Damage] = {
     "its pyvenv.cfg is gone": without(CONFIGURATION),
     "its pyvenv.cfg is a folder": instead(CONFIGURATION, lambda tree_names: tree_names.at(CONFIGURATION).mkdir()),
     "its pyvenv.cfg is a pipe": instead(CONFIGURATION, lambda tree_names: os.mkfifo(tree_names.at(CONFIGURATION))),
-    "its pyvenv.cfg is a device": instead(
-        CONFIGURATION, lambda tree_names: tree_names.link(CONFIGURATION, "/dev/null")
-    ),
-    "its pyvenv.cfg is a circle": instead(
-        CONFIGURATION, lambda tree_names: tree_names.link(CONFIGURATION, "pyvenv.cfg")
-    ),
+    "its pyvenv.cfg is a device": instead(CONFIGURATION,
+        lambda tree_names: tree_names.link(CONFIGURATION, "/dev/null")),
+    "its pyvenv.cfg is a circle": instead(CONFIGURATION,
+        lambda tree_names: tree_names.link(CONFIGURATION, "pyvenv.cfg")),
     "its pyvenv.cfg dangles": instead(CONFIGURATION, lambda tree_names: tree_names.link(CONFIGURATION, "nowhere")),
     CLOSED: lambda tree_names: tree_names.at(CONFIGURATION).chmod(0),
-    "its base is gone": instead(
-        f"{VENV}/bin/python3", lambda tree_names: tree_names.link(f"{VENV}/bin/python3", "/nowhere/python3.11")
-    ),
-    "its python is a circle": instead(
-        f"{VENV}/bin/python3", lambda tree_names: tree_names.link(f"{VENV}/bin/python3", "python3")
-    ),
+    "its base is gone": instead(f"{VENV}/bin/python3",
+        lambda tree_names: tree_names.link(f"{VENV}/bin/python3", "/nowhere/python3.11")),
+    "its python is a circle": instead(f"{VENV}/bin/python3",
+        lambda tree_names: tree_names.link(f"{VENV}/bin/python3", "python3")),
     "its python is gone": without(f"{VENV}/bin/python", f"{VENV}/bin/python3"),
     "its bin is gone": without(f"{VENV}/bin"),
     "its lib is gone": without(f"{VENV}/lib"),
@@ -334,7 +320,7 @@ DAMAGES: dict[str, Damage] = {
     "it is gone": without(VENV),
     "it is a file": instead(VENV, lambda tree_names: tree_names.file(VENV)),
     "it is an empty folder": instead(VENV, lambda tree_names: tree_names.at(VENV).mkdir()),
-}
+}  # fmt: skip
 
 
 @pytest.fixture

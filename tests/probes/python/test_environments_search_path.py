@@ -45,8 +45,7 @@ def test_a_virtual_environment_sees_its_own_folder_only(tree: Tree) -> None:
 
 
 def test_system_packages_bring_the_user_and_the_base(tree: Tree) -> None:
-    base = tree.base("/opt/py")
-    site = tree.venv("/a", base, settings="include-system-site-packages = true\n")
+    site = tree.venv("/a", tree.base("/opt/py"), settings="include-system-site-packages = true\n")
     tree.at(USER).mkdir(parents=True)
     below = "/opt/py/lib/python3.11/site-packages"
     assert folders(tree, "/a") == [site, USER, below]
@@ -233,8 +232,7 @@ def test_an_unknown_version_leaves_the_list_incomplete(tree: Tree) -> None:
 def test_the_running_interpreter_agrees(tmp_path: Path) -> None:
     """The order is that of ``sys.path`` of the Python that runs the tests, with PYTHONPATH and without user folder."""
     env = {"PYTHONPATH": f"{tmp_path}:", "PYTHONNOUSERSITE": "1", "PATH": os.environ["PATH"]}
-    code = "import json, sys; print(json.dumps(sys.path))"
-    command = [sys.executable, "-B", "-c", code]
+    command = [sys.executable, "-B", "-c", "import json, sys; print(json.dumps(sys.path))"]
     said = subprocess.run(command, env=env, cwd=tmp_path, capture_output=True, text=True, check=True).stdout
     expected = list(dict.fromkeys(path for path in json.loads(said) if path.endswith("-packages")))
     view = View({"root": "/", "cwd": str(tmp_path), "variables": {**env, "HOME": "/nowhere"}})

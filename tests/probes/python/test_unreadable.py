@@ -100,13 +100,10 @@ def plain_file(site: Path) -> None:
     site.touch()
 
 
-@cases(
-    "change, reason",
-    (loop, "Too many levels of symbolic links"),
-    (dangling, "it is a dangling link"),
-    (plain_file, "it is not a folder"),
-    (shutil.rmtree, "it is gone"),
-)
+@cases("change, reason",
+    (loop, "Too many levels of symbolic links"), (dangling, "it is a dangling link"),
+    (plain_file, "it is not a folder"), (shutil.rmtree, "it is gone"),
+)  # fmt: skip
 def test_packages_that_are_not_where_python_looks(
     change: Callable[[Path], None], reason: str, venv: Path, run_probe: RunProbe
 ) -> None:

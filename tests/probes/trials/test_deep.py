@@ -212,21 +212,14 @@ def raised(code: str) -> BaseException:
     ("raise ValueError", "ValueError"),
     ("raise ValueError('at start:\\n\\nno driver\\nadvice')", "ValueError: at start: no driver"),
     ("raise ValueError('\\n=====\\n  Failed to import\\n')", "ValueError: Failed to import"),
-    (
-        (
-            "try:\n    raise OSError('libcuda.so.1: cannot open')\n"
-            "except OSError as e:\n    raise ImportError('help') from e"
-        ),
-        "OSError: libcuda.so.1: cannot open",
-    ),
+    ("try:\n    raise OSError('libcuda.so.1: cannot open')\nexcept OSError as e:\n    raise ImportError('help') from e",
+     "OSError: libcuda.so.1: cannot open"),
     ("try:\n    raise OSError('inner')\nexcept OSError:\n    raise ImportError('outer')", "ImportError: outer"),
-    (
-        "raise ImportError('Traceback (most recent call last):\\n  File x\\nImportError: libfoo.so\\n\\nFailed')",
-        "ImportError: libfoo.so",
-    ),
+    ("raise ImportError('Traceback (most recent call last):\\n  File x\\nImportError: libfoo.so\\n\\nFailed')",
+     "ImportError: libfoo.so"),
     ("class E(Exception):\n    def __str__(self): raise KeyError\nraise E", "E"),
     ("raise ValueError('x' * 9000)", "ValueError: " + "x" * 588),
-)
+)  # fmt: skip
 def test_the_line_that_tells(code: str, line: str) -> None:
     assert error_line(raised(code)) == line
 
@@ -276,8 +269,7 @@ def test_models_are_protocol_buffers() -> None:
     (node,) = [fields(each) for each in graph[1]]
     assert (node[1], node[2], node[4]) == ([b"X", b"X"], [b"Y"], [b"MatMul"])
     assert 5 not in graph
-    convolution = fields(fields(convolution_model(4, 8, 16, 3))[7][0])
-    weights = fields(convolution[5][0])
+    weights = fields(fields(fields(convolution_model(4, 8, 16, 3))[7][0])[5][0])
     assert (weights[1], weights[2], weights[8]) == ([8, 4, 3, 3], [1], [b"W"])
     assert len(weights[9][0]) == 8 * 4 * 3 * 3 * 4
 

@@ -106,8 +106,7 @@ def test_rubbish_does_no_harm(tmp_path: Path) -> None:
 
 
 def test_an_import_that_hangs_ends_with_the_whole_run(tmp_path: Path) -> None:
-    environment = make_environment(tmp_path / "env", "import time; time.sleep(600)")
-    report = deep(tmp_path, environment, "--timeout", "8")
+    report = deep(tmp_path, make_environment(tmp_path / "env", "import time; time.sleep(600)"), "--timeout", "8")
     assert row(report)["status"] == "timed-out"
     assert "while importing torch" in row(report)["detail"]
     assert judged(report).get("imported") is None
@@ -126,8 +125,7 @@ def compiled_with_cxx11_abi():
 
 @cases("version", "3.8", "3.9", "3.13")
 def test_every_python_from_3_8_on_runs_trials(tmp_path: Path, version: str) -> None:
-    python = python_of(version)
-    report = deep(tmp_path, make_environment(tmp_path / "env", TORCH, python))
+    report = deep(tmp_path, make_environment(tmp_path / "env", TORCH, python_of(version)))
     trial = judged(report)
     assert (trial["imported"], row(report)["status"]) == (True, "ok")
     assert trial["answers"]["version"] == "2.5.1+cu124"

@@ -77,8 +77,7 @@ def test_a_libcuda_that_is_none_is_named_before_the_machine(why: str, words: str
 
 
 def test_a_stub_anywhere_is_named_before_the_machine() -> None:
-    path = f"{FOLDER}/{CUDA}"
-    stub = answered("cuInit", 34, "CUDA_ERROR_STUB_LIBRARY", library=path)
+    stub = answered("cuInit", 34, "CUDA_ERROR_STUB_LIBRARY", library=f"{FOLDER}/{CUDA}")
     snapshot = with_first(first(kind="driver"), cuda_init=stub, cuda_devices=None, cuda_device_count=None)
     assert cause(snapshot) == "driver-library-unusable"
     check = check_of("driver-library-unusable", snapshot)
@@ -117,8 +116,7 @@ def test_only_the_folder_is_taken_off_the_path() -> None:
 @cases("wrong", {"refused": "it is empty"}, {"kind": "stub"})
 def test_an_assumed_machine_keeps_what_a_variable_leads_to(name: str, wrong: dict[str, Any]) -> None:
     asked = parse_components("gpu==H100,driver==550.54.15")
-    snapshot = assume(with_first(first(name, **wrong), path=f"/a:{FOLDER}"), asked)
-    check = check_of("driver-library-unusable", snapshot)
+    check = check_of("driver-library-unusable", assume(with_first(first(name, **wrong), path=f"/a:{FOLDER}"), asked))
     assert (check.status, check.fixes[0].command) == ("fail", ("env", "LD_LIBRARY_PATH=/a", "python"))
     assert statuses("driver-library-unusable", assume(machine(), asked)) == ()
 
@@ -208,8 +206,7 @@ def test_another_release_on_the_path_is_named_and_taken_off() -> None:
 
 
 def test_a_compiler_of_another_release_is_named() -> None:
-    snapshot = with_first(first(JIT, version=OTHER, kind="driver"))
-    check = check_of("driver-compiler-mismatch", snapshot)
+    check = check_of("driver-compiler-mismatch", with_first(first(JIT, version=OTHER, kind="driver")))
     assert (check.status, check.fixes[0].command) == ("warn", ("env", "-u", "LD_LIBRARY_PATH", "python"))
     assert checks_of("driver-compiler-mismatch", machine()) == ()
 

@@ -83,12 +83,9 @@ def test_every_finding_cites_a_page_that_documents_it() -> None:
 
 FRAMEWORKS = ("torch", "tensorflow", "jax", "jax-cuda12-plugin", "onnxruntime-gpu", "cupy-cuda12x", "numba-cuda")
 SITES = {
-    "torch": "pytorch",
-    "tensorflow": "tensorflow.org",
-    "jax": "jax.dev",
-    "onnxruntime": "onnxruntime.ai",
+    "torch": "pytorch", "tensorflow": "tensorflow.org", "jax": "jax.dev", "onnxruntime": "onnxruntime.ai",
     "cupy": "docs.cupy.dev",
-}
+}  # fmt: skip
 """Where the pages of each lie, by how its distributions begin."""
 
 

@@ -15,17 +15,14 @@ from tests.rules.speed.measurements import figure, gemm, memory_copy, to_gpu, to
 @cases(
     "found, name, key",
     (gemm(), "BF16 matrix product 8192^3", "gemm-bf16-8192x8192x8192"),
-    (
-        gemm(burst=False, shape=(16384, 8192, 1024)),
-        "BF16 matrix product 16384x8192x1024, sustained",
-        "gemm-bf16-16384x8192x1024-sustained",
-    ),
+    (gemm(burst=False, shape=(16384, 8192, 1024)), "BF16 matrix product 16384x8192x1024, sustained",
+     "gemm-bf16-16384x8192x1024-sustained"),
     (memory_copy(), "Device memory copy", "device-memory-copy"),
     (to_gpu(variant="pinned, near"), "Copy from host to GPU, pinned, near", "host-to-device-pinned-near"),
     (to_peer(peer="GPU-b"), "Copy between GPUs, one direction, NVLink", "peer-to-peer-one-direction-NVLink-GPU-b"),
     (figure("fma", 1.0, precision="fp64"), "FP64 FMA throughput", "fma-fp64"),
     (figure("latency-l2", 1e-7, "s"), "L2 latency", "latency-l2"),
-)
+)  # fmt: skip
 def test_names(found: Measurement, name: str, key: str) -> None:
     assert measurement_name(found) == name
     assert measurement_key(found) == key

@@ -185,8 +185,7 @@ def test_all_that_a_framework_requires_comes_before_a_separate_environment() -> 
 
 
 def test_a_framework_that_pins_nothing_newer_is_not_completed_in_vain() -> None:
-    lines = (*ITS_PINS[:2], "nvidia-nvjitlink-cu12")
-    check = offered(installed_in_part(requires=lines))["cudnn-missing"]
+    check = offered(installed_in_part(requires=(*ITS_PINS[:2], "nvidia-nvjitlink-cu12")))["cudnn-missing"]
     assert not [fix for fix in check.fixes if fix.command[-1:] == ("torch==2.9.1",) and "there" not in fix.text]
 
 
@@ -234,8 +233,7 @@ def test_what_is_left_missing_is_the_next_step() -> None:
         extends="torch", binaries=(), requires=lines, loads=(),
     )  # fmt: skip
     listed = (dist("torch", "2.5.1+cu124"), dist("flash-attn", "2.7.4", requires=lines))
-    snapshot = on(but(having(torch(), extension), distributions=listed))
-    check = offered(snapshot)["extension-binary-missing"]
+    check = offered(on(but(having(torch(), extension), distributions=listed)))["extension-binary-missing"]
     again, rest = ways(check.fixes)[0]
     assert "--no-deps" in again.command
     assert rest.command[-1] == "packaging>=20"
@@ -293,8 +291,7 @@ def test_pip_comes_first_where_the_environment_has_none() -> None:
 
 def test_all_packages_of_cupy_are_removed_and_one_that_the_driver_runs_is_installed() -> None:
     cupy = Framework(source="file x", name="cupy-cuda11x", version="13.3.0", path=f"{SITE}/cupy", cuda="11.2")
-    listed = (dist("cupy-cuda11x", "13.3.0"), dist("cupy-cuda12x", "13.3.0"))
-    snapshot = on(having(cupy, distributions=listed))
+    snapshot = on(having(cupy, distributions=(dist("cupy-cuda11x", "13.3.0"), dist("cupy-cuda12x", "13.3.0"))))
     check = offered(snapshot)["cupy-multiple-packages"]
     remove, install = ways(check.fixes)[0]
     assert remove.command[-2:] == ("cupy-cuda11x", "cupy-cuda12x")
@@ -304,8 +301,7 @@ def test_all_packages_of_cupy_are_removed_and_one_that_the_driver_runs_is_instal
 
 def test_onnxruntime_keeps_its_release() -> None:
     onnx = Framework(source="file x", name="onnxruntime", version="1.20.1", path=f"{SITE}/onnxruntime", cpu_only=True)
-    listed = (dist("onnxruntime", "1.20.1"), dist("onnxruntime-gpu", "1.20.1"))
-    snapshot = on(having(onnx, distributions=listed))
+    snapshot = on(having(onnx, distributions=(dist("onnxruntime", "1.20.1"), dist("onnxruntime-gpu", "1.20.1"))))
     check = offered(snapshot)["onnxruntime-cpu-and-gpu"]
     remove, install = ways(check.fixes)[0]
     assert set(remove.command[-2:]) == {"onnxruntime", "onnxruntime-gpu"}
@@ -410,8 +406,7 @@ def test_what_comes_before_the_installed_copy_is_left_out_first(
 
 def test_a_requirement_without_an_upper_bound_has_a_fix() -> None:
     """Which release comes, only the index knows."""
-    lines = ("sympy>=1.13.3",)
-    there = (dist("torch", "2.5.1+cu124", requires=lines), dist("sympy", "1.12"))
+    there = (dist("torch", "2.5.1+cu124", requires=("sympy>=1.13.3",)), dist("sympy", "1.12"))
     found = but(having(torch()), distributions=there)
     assert commands(offered(on(found))["requirement-broken"])[0].endswith("install sympy>=1.13.3")
 
@@ -426,8 +421,7 @@ def test_what_one_fix_installs_the_next_may_remove() -> None:
 
 def test_another_build_of_the_same_version_is_another_one() -> None:
     cpu = but(torch("2.9.1+cpu"), cpu_only=True, cuda=None, gpu_code=())
-    found = but(having(cpu), distributions=(dist("torch", "2.9.1+cpu"),))
-    told = commands(offered(on(found))["cpu-only-build"])
+    told = commands(offered(on(but(having(cpu), distributions=(dist("torch", "2.9.1+cpu"),))))["cpu-only-build"])
     assert any("torch==2.9.1+cu" in command for command in told)
 
 

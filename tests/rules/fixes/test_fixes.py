@@ -178,8 +178,7 @@ def test_wsl_gets_linux_wheels_by_windows_driver_numbers() -> None:
 
 def test_the_users_own_way_comes_before_the_administrators() -> None:
     snapshot = machine(driver=driver("570.86.10", cuda=None), kernel=kernel(release="570.86.10"))
-    new = torch("2.11.0+cu130", "13.0", gpu_code=("sm_90",))
-    found = check_of("driver-too-old", with_venv(snapshot, venv(new)))
+    found = check_of("driver-too-old", with_venv(snapshot, venv(torch("2.11.0+cu130", "13.0", gpu_code=("sm_90",)))))
     assert [fix.who for fix in found.fixes] == ["user", "root"]
     assert found.fixes[0].command[-1] == f"{INDEX}cu128"
     assert found.fixes[1].command == ("sudo", "ubuntu-drivers", "install")

@@ -106,8 +106,7 @@ def test_a_gpu_package_that_lost_its_files_is_a_warning_beside_anything() -> Non
 
 
 def test_cpu_builds_of_frameworks_are_notes_where_there_is_no_gpu() -> None:
-    snapshot = with_venv(without_gpu(), venv(ONNX, JAX, TF_CPU, LLAMA))
-    found = checks_of("cpu-only-build", snapshot)
+    found = checks_of("cpu-only-build", with_venv(without_gpu(), venv(ONNX, JAX, TF_CPU, LLAMA)))
     assert {check.status for check in found} == {"note"}
     assert not any("llama" in check.id for check in found)
 
@@ -243,8 +242,7 @@ def test_documents_decide_where_the_gpu_code_is_not_known(
 
 
 def test_an_extension_of_a_torch_without_code_has_nothing_to_add() -> None:
-    lacking = torch(gpu_code=OLD_CODE)
-    snapshot = on("550.54.14", lacking, but(FLASH, gpu_code=OLD_CODE))
+    snapshot = on("550.54.14", torch(gpu_code=OLD_CODE), but(FLASH, gpu_code=OLD_CODE))
     assert (status("gpu-code-missing", "torch", snapshot), status("gpu-code-missing", "flash-attn", snapshot)) == (
         "fail",
         None,
@@ -332,13 +330,10 @@ WANTED: list[tuple[str, Snapshot, str]] = [
     ("a choice of GPUs", text_of(variables=variables(CUDA_VISIBLE_DEVICES="0,1")), "0,1"),
     ("CUDA's libraries", text_of(environments=with_package("nvidia-nccl-cu12", "2.27.5")), "2.27.5"),
     ("conda's toolkit", text_of(environments=with_package("cudatoolkit", "11.3.1")), "11.3.1"),
-    (
-        "an error",
-        text_of("ImportError: libcudart.so.12: cannot open shared object file"),
-        "ImportError: libcudart.so.12: cannot open shared object file",
-    ),
+    ("an error", text_of("ImportError: libcudart.so.12: cannot open shared object file"),
+     "ImportError: libcudart.so.12: cannot open shared object file"),
     ("a question", text_of(">>> torch.cuda.is_available()"), ">>> torch.cuda.is_available()"),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("sign", "snapshot", "value"), WANTED, ids=[each[0] for each in WANTED])

@@ -54,38 +54,22 @@ CASES: list[tuple[str, str, Snapshot, tuple[str, ...]]] = [
     ("uncorrected-ecc", "not known", machine(h200(ecc=None)), ("skipped",)),
     ("row-remap-pending", "pending", machine(h200(row_remap__pending=True)), ("warn",)),
     ("row-remap-pending", "none", machine(), ("pass",)),
-    (
-        "row-remap-pending",
-        "a page on an older GPU",
-        machine(but(T4, ecc=Ecc(enabled=True, retirement_pending=True), not_supported=("row_remap",))),
-        ("warn",),
-    ),
+    ("row-remap-pending", "a page on an older GPU",
+     machine(but(T4, ecc=Ecc(enabled=True, retirement_pending=True), not_supported=("row_remap",))), ("warn",)),
     ("row-remap-pending", "neither", machine(T4), ()),
     ("row-remap-pending", "not known", machine(h200(row_remap=None)), ("skipped",)),
     ("row-remap-failed", "failed", machine(h200(row_remap__failed=True)), ("fail",)),
     ("row-remap-failed", "not", machine(), ("pass",)),
     ("row-remap-failed", "no remapping", machine(T4), ()),
     ("row-remap-failed", "not known", machine(h200(row_remap=RowRemap(pending=False))), ("skipped",)),
-    (
-        "power-throttled",
-        "power brake",
-        machine(h200(throttle__reasons=("hw_slowdown", "hw_power_brake_slowdown"))),
-        ("warn",),
-    ),
-    (
-        "power-throttled",
-        "capped below the default",
-        machine(h200(throttle__reasons=("sw_power_cap",), power__limit=400.0)),
-        ("warn",),
-    ),
+    ("power-throttled", "power brake", machine(h200(throttle__reasons=("hw_slowdown", "hw_power_brake_slowdown"))),
+     ("warn",)),
+    ("power-throttled", "capped below the default",
+     machine(h200(throttle__reasons=("sw_power_cap",), power__limit=400.0)), ("warn",)),
     ("power-throttled", "limited below the default, idle", machine(h200(power__limit=400.0)), ("note",)),
     ("power-throttled", "capped at the default", machine(h200(throttle__reasons=("sw_power_cap",))), ("pass",)),
-    (
-        "power-throttled",
-        "limit raised",
-        machine(h200(throttle__reasons=("sw_power_cap",), power__limit=750.0)),
-        ("pass",),
-    ),
+    ("power-throttled", "limit raised", machine(h200(throttle__reasons=("sw_power_cap",), power__limit=750.0)),
+     ("pass",)),
     ("power-throttled", "rounded", machine(h200(throttle__reasons=("sw_power_cap",), power__limit=699.99)), ("pass",)),
     ("power-throttled", "no limits known", machine(h200(throttle__reasons=("sw_power_cap",), power=None)), ("pass",)),
     ("power-throttled", "not known", machine(h200(throttle=None)), ("skipped",)),
@@ -93,32 +77,20 @@ CASES: list[tuple[str, str, Snapshot, tuple[str, ...]]] = [
     ("thermal-throttled", "by software", machine(h200(throttle__reasons=("sw_thermal_slowdown",))), ("warn",)),
     ("thermal-throttled", "earlier", machine(h200(throttle__seconds={"sw_thermal_slowdown": 90.0})), ("note",)),
     ("thermal-throttled", "a moment", machine(h200(throttle__seconds={"sw_thermal_slowdown": 0.2})), ("pass",)),
-    (
-        "thermal-throttled",
-        "clocks set by the user",
-        machine(h200(throttle__reasons=("applications_clocks_setting",))),
-        ("pass",),
-    ),
+    ("thermal-throttled", "clocks set by the user", machine(h200(throttle__reasons=("applications_clocks_setting",))),
+     ("pass",)),
     ("thermal-throttled", "not known", machine(h200(throttle=None)), ("skipped",)),
     ("thermal-throttled", "reasons refused", machine(h200(throttle=None, not_supported=("throttle",))), ()),
     ("thermal-throttled", "just below the limit, reasons not known", at(56), ("warn",)),
     ("thermal-throttled", "above the limit, reasons not known", at(59), ("warn",)),
     ("thermal-throttled", "below the limit, reasons not known", at(50), ("pass",)),
     ("thermal-throttled", "limit not known either", at(90, None), ("skipped",)),
-    (
-        "thermal-throttled",
-        "at the limit, but the driver says that it does not slow down",
-        machine(h200(temperature__gpu=87.0, temperature__gpu_max=87.0)),
-        ("pass",),
-    ),
+    ("thermal-throttled", "at the limit, but the driver says that it does not slow down",
+     machine(h200(temperature__gpu=87.0, temperature__gpu_max=87.0)), ("pass",)),
     ("persistence-mode-off", "off", machine(h200(persistence_mode=False)), ("note",)),
     ("persistence-mode-off", "on", machine(), ("pass",)),
-    (
-        "persistence-mode-off",
-        "no such mode",
-        machine(h200(persistence_mode=None, not_supported=("persistence_mode",))),
-        (),
-    ),
+    ("persistence-mode-off", "no such mode", machine(h200(persistence_mode=None, not_supported=("persistence_mode",))),
+     ()),
     ("persistence-mode-off", "not known", machine(h200(persistence_mode=None)), ("skipped",)),
     ("pcie-link-degraded", "half the lanes", machine(h200(pcie__width=8)), ("warn",)),
     ("pcie-link-degraded", "half the lanes of a desktop card", machine(but(DESKTOP, pcie__width=8)), ("note",)),
@@ -132,60 +104,32 @@ CASES: list[tuple[str, str, Snapshot, tuple[str, ...]]] = [
     ("nvlink-down", "all up", machine(), ("pass",)),
     ("nvlink-down", "a card without bridge", machine(h200(**CARD, nvlinks=links(12, inactive=range(12)))), ()),
     ("nvlink-down", "two cards without bridge", machine(*(bridged(n, inactive=range(12)) for n in (0, 1))), ()),
-    (
-        "nvlink-down",
-        "a bridge that uses four links",
-        machine(*(bridged(n, inactive=range(4, 12)) for n in (0, 1))),
-        ("note", "note"),
-    ),
-    (
-        "nvlink-down",
-        "a pair with a bridge, a card without",
-        machine(*(bridged(n, inactive=() if n < 2 else range(12)) for n in (0, 1, 2))),
-        ("pass", "pass"),
-    ),
-    (
-        "nvlink-down",
-        "a link that works on the sibling",
-        machine(bridged(0, inactive=()), bridged(1, inactive=(3,))),
-        ("pass", "warn"),
-    ),
-    (
-        "nvlink-down",
-        "MIG switches links off",
-        machine(h200(mig__enabled=True, mig__instances=(MigInstance(),), nvlinks=links(inactive=range(18)))),
-        (),
-    ),
+    ("nvlink-down", "a bridge that uses four links", machine(*(bridged(n, inactive=range(4, 12)) for n in (0, 1))),
+     ("note", "note")),
+    ("nvlink-down", "a pair with a bridge, a card without",
+     machine(*(bridged(n, inactive=() if n < 2 else range(12)) for n in (0, 1, 2))), ("pass", "pass")),
+    ("nvlink-down", "a link that works on the sibling", machine(bridged(0, inactive=()), bridged(1, inactive=(3,))),
+     ("pass", "warn")),
+    ("nvlink-down", "MIG switches links off",
+     machine(h200(mig__enabled=True, mig__instances=(MigInstance(),), nvlinks=links(inactive=range(18)))), ()),
     ("nvlink-down", "no NVLink", machine(T4), ()),
     ("nvlink-down", "not known", machine(h200(nvlinks=None)), ("skipped",)),
     ("mig-without-instances", "none", machine(h200(mig__enabled=True, mig__instances=())), ("fail",)),
-    (
-        "mig-without-instances",
-        "one",
-        machine(h200(mig__enabled=True, mig__instances=(MigInstance(uuid="MIG-1"),))),
-        ("pass",),
-    ),
+    ("mig-without-instances", "one", machine(h200(mig__enabled=True, mig__instances=(MigInstance(uuid="MIG-1"),))),
+     ("pass",)),
     ("mig-without-instances", "not in MIG mode", machine(), ()),
     ("mig-without-instances", "instances not known", machine(h200(mig__enabled=True)), ("skipped",)),
     ("fabric-manager-not-running", "802", machine(driver=driver(cuda_init=answered("cuInit", 802))), ("fail",)),
-    (
-        "fabric-manager-not-running",
-        "802 from the count",
-        machine(driver=driver(cuda_device_count=answered("cuDeviceGetCount", 802))),
-        ("fail",),
-    ),
+    ("fabric-manager-not-running", "802 from the count",
+     machine(driver=driver(cuda_device_count=answered("cuDeviceGetCount", 802))), ("fail",)),
     ("fabric-manager-not-running", "one has not joined, CUDA works", with_fabric(state="in_progress"), ("warn",)),
     ("fabric-manager-not-running", "one joined with an error", with_fabric(state="completed", status=999), ("warn",)),
-    (
-        "fabric-manager-not-running",
-        "a guest without switches",
-        but(with_fabric(state="not_started"), fabric__nvswitches=0),
-        ("pass",),
-    ),
+    ("fabric-manager-not-running", "a guest without switches",
+     but(with_fabric(state="not_started"), fabric__nvswitches=0), ("pass",)),
     ("fabric-manager-not-running", "not supported", machine(h200(fabric=GpuFabric(state="not_supported"))), ()),
     ("fabric-manager-not-running", "no fabric", machine(T4), ()),
     ("fabric-manager-not-running", "nobody looked", Snapshot(), ()),
-]
+]  # fmt: skip
 
 
 @every(CASES)
@@ -196,20 +140,14 @@ def test_rule(rule: str, case: str, snapshot: Snapshot, expected: tuple[str, ...
 @cases(
     "rule, snapshot, title",
     ("uncorrected-ecc", machine(h200(ecc__volatile_uncorrected=1)), "GPU 0 (NVIDIA H200): 1 uncorrected memory error"),
-    (
-        "row-remap-pending",
-        machine(h200(row_remap__pending=True)),
-        "GPU 0 (NVIDIA H200): row remapping pending until a reset",
-    ),
+    ("row-remap-pending", machine(h200(row_remap__pending=True)),
+     "GPU 0 (NVIDIA H200): row remapping pending until a reset"),
     ("row-remap-failed", machine(h200(row_remap__failed=True)), "GPU 0 (NVIDIA H200): row remapping has failed"),
-    (
-        "power-throttled",
-        machine(h200(power__limit=400.0)),
-        "GPU 0 (NVIDIA H200): power limit set at 400 W (default 700 W)",
-    ),
+    ("power-throttled", machine(h200(power__limit=400.0)),
+     "GPU 0 (NVIDIA H200): power limit set at 400 W (default 700 W)"),
     ("pcie-link-degraded", machine(h200(pcie__width=8)), "GPU 0 (NVIDIA H200): PCIe link at 8 of 16 lanes"),
     ("nvlink-down", machine(h200(nvlinks=links(inactive=(5,)))), "GPU 0 (NVIDIA H200): 17 of 18 NVLinks active"),
-)
+)  # fmt: skip
 def test_titles_say_which_gpu_and_how_much(rule: str, snapshot: Snapshot, title: str) -> None:
     assert check_of(rule, snapshot).title == title
 
@@ -235,8 +173,7 @@ def test_a_fact_that_a_probe_owed_is_unknown(rule: str, lacking: str) -> None:
 
 def test_a_gpu_off_the_fabric_of_its_siblings_has_all_links_down() -> None:
     dark = h200(7, nvlinks=links(inactive=range(18)), fabric=None)
-    snapshot = but(eight(), gpus=gpus(*(h200(number) for number in range(7)), dark))
-    found = checks_of("nvlink-down", snapshot)
+    found = checks_of("nvlink-down", but(eight(), gpus=gpus(*(h200(number) for number in range(7)), dark)))
     assert [each.status for each in found] == ["pass"] * 7 + ["warn"]
 
 

@@ -331,8 +331,7 @@ def test_the_finding_about_the_driver_library_tells_what_a_framework_cannot_load
 
 
 def test_jax_without_its_compilers_is_told_what_to_install() -> None:
-    found = compiled_by_xla("nvidia-cublas")
-    check = check_of("jit-compiler-missing", found)
+    check = check_of("jit-compiler-missing", compiled_by_xla("nvidia-cublas"))
     assert check.title == "jax 0.12.0 lacks nvidia-cuda-nvcc and nvidia-nvvm"
     assert check.fixes[0].command[-2:] == ("nvidia-cuda-nvcc>=13.0.48", "nvidia-nvvm")
 
@@ -341,8 +340,7 @@ def test_what_jax_says_of_it_confirms_it() -> None:
     error = (
         "XlaRuntimeError: UNAVAILABLE: No PTX compilation provider is available. Neither ptxas/nvlink nor nvjtlink is"
     )
-    failed = Trial(source="trial", imported=True, ran_on_gpu=False, error=error)
-    found = compiled_by_xla("nvidia-cublas", trial=failed)
+    found = compiled_by_xla("nvidia-cublas", trial=Trial(source="trial", imported=True, ran_on_gpu=False, error=error))
     check = check_of("jit-compiler-missing", found)
     assert (cause(found), check.status, check.evidence[0].value) == ("jit-compiler-missing", "fail", error)
     assert "nvidia-cuda-nvcc>=13.0.48" in check.fixes[0].command

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+from pathlib import Path
 
 from envcheck.compat.error_lines import LONGEST, error_lines, named_beside, named_by
 from envcheck.compat.load import load_matrix
@@ -13,6 +14,7 @@ from envcheck.importers.error_lines import is_error, read
 from envcheck.importers.kit.paste import Paste
 from envcheck.rules.catalog import all_rules, find_rule
 from envcheck.snapshot import Framework, ObservedError, Platform, Snapshot
+from tests.documents import lines_of
 from tests.every import cases, every
 from tests.rules.machines import (
     but,
@@ -131,73 +133,7 @@ def test_each_word_of_a_failure_is_in_an_example() -> None:
     assert all(map(is_error, REQUESTS))
 
 
-HARMLESS = [
-    "Job for nvidia-fabricmanager.service failed because the control process exited with error code.",
-    "NET/Plugin : No plugin found (libnccl-net.so), using internal implementation",
-    "NCCL WARN Failed to open libibverbs.so[.1]",
-    "Unable to register cuDNN factory: Attempting to register factory when one has already been registered",
-    "successful NUMA node read from SysFS had negative value (-1)",
-    "ARM64 does not support NUMA - returning NUMA node zero",
-    "[TRT] [W] TensorRT was linked against cuDNN 8.9.0 but loaded cuDNN 8.7.0",
-    "10 Memcpy nodes are added to the graph (including unable to run CUDA graph).",
-    "common.cuh:112: ggml was not compiled with any CUDA arch <= 750",
-    "        HW Thermal Slowdown         : Not Active",
-    "clocks_event_reasons.sw_power_cap: Not Active",
-    "<clocks_event_reason_sw_power_cap>Active</clocks_event_reason_sw_power_cap>",
-    "warning: one possible reason is that llama.cpp was compiled without GPU support",
-    "No GPU found or the library is compiled without CUDA support",
-    "PyTorch was not compiled with CUDA support (or no GPU is available).",
-    "Open MPI was not compiled with CUDA support",
-    'msg="Dynamic LLM libraries [cpu cpu_avx cpu_avx2 cuda_v11 rocm_v6.1]"',
-    'msg="Dynamic LLM libraries" runners="[cuda_v12_avx rocm_avx cpu cpu_avx]"',
-    "Unable to initialize backend 'rocm': module 'jaxlib.xla_extension' has no attribute 'GpuAllocatorConfig'",
-    "TensorFlow was not built with CUDA kernel binaries compatible with compute capability 12.0.",
-    "  [[System has unsupported display driver / cuda driver combination (CUDA_ERROR_SYSTEM_DRIVER_MISMATCH)]]",
-    "[[Forward compatibility was attempted on non supported HW (CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE)]]",
-    "GPU recovery action changed from 0x1 (GPU Reset Required) to 0x0 (None)",
-    "No MIG devices found, running the tests on whole GPUs",
-    "the search in cuda-samples returned 100 files",
-    "module verification failed: signature and/or required key missing - tainting kernel",
-    "        SW Power Cap                : Active",
-    "            HW Power Brake Slowdown : Not Active",
-    "Failed to create job 802 of the queue",
-    "No running processes found",
-    "CUDA lazy loading is not enabled",
-    "Distributed package doesn't have NCCL built in",
-    "Successfully installed nvidia-dkms-550",
-    "ImportError: libxla_extension.so: cannot open shared object file: No such file or directory",
-    "modprobe: ERROR: could not insert 'vboxdrv': Required key not available",
-    "bugfix: Exception raised when CUDA not available for a CUDA-versioned torch",
-    "WARNING: FlashAttention 3 requires Hopper, falling back to FlashAttention 2",
-    "ERROR_HANDLING  Expose error handling support capability",
-    "NotImplementedError: FP8 block scaling not yet implemented for Blackwell.",
-    "INFO: This build supports SM80, SM90 and SM100.",
-    "The `trtllm` attention backend is Blackwell-only. On other architectures the default is used.",
-    "GPU 0: Fabric State is Completed",
-    "Recovery action: 0 (NONE)",
-    "MIG is disabled",
-    "",
-    "/sbin/ldconfig.real: /usr/lib/wsl/lib/libcuda.so.1 is not a symbolic link",
-    "ACSCtl:\tSrcValid- TransBlk- ReqRedir- CmpltRedir- UpstreamFwd- EgressCtrl- DirectTrans-",
-    "Custom allreduce is disabled because your platform lacks GPU P2P capability or P2P test failed.",
-    "Unable to set persistence mode for GPU 00000000:01:00.0: Insufficient Permissions",
-    "nvidia-ml-py: Insufficient Permissions while changing the application clocks",
-    "OSError: [Errno 28] No space left on device: '/root/.cache/huggingface'",
-    "PostgreSQL: out of shared memory; you might need to increase max_locks_per_transaction",
-    "NCCL INFO NCCL_P2P_DISABLE set by environment to 0",
-    "/usr/lib/x86_64-linux-gnu/libfoo.so.1: file too short",
-    "ValueError: invalid literal for int() with base 10: 'GPU-7d3c2e0a'",
-    "MemoryError: Unable to allocate 8 GiB for an array",
-    "Docker uses the runtime runc, which is configured",
-    "cuda_dnn.cc:9261] Unable to register cuDNN factory: Attempting to register factory for plugin cuDNN",
-    "misc/ibvwrap.cu:61 NCCL WARN Failed to open libibverbs.so[.1]",
-    "NET/Plugin : No plugin found (libnccl-net.so)",
-    "[W] [TRT] TensorRT was linked against cuBLAS/cuBLAS LT 11.6.1 but loaded cuBLAS/cuBLAS LT 11.4.2",
-    "tf2tensorrt/utils/py_utils.cc:38] TF-TRT Warning: Could not find TensorRT",
-    "dso_loader.cc:64] Could not load dynamic library 'libnvinfer.so.7'; dlerror: libnvinfer.so.7: cannot open shared",
-    "ImportError: libfoo.so.1: cannot open shared object file: No such file or directory",
-    "cuDNN version: Could not collect",
-]
+HARMLESS = lines_of((Path(__file__).with_name("data") / "harmless.txt").read_text(encoding="utf-8"))
 
 
 @every(HARMLESS)
@@ -236,20 +172,12 @@ def test_a_line_without_end_costs_no_time() -> None:
 
 
 MILDER = {
-    "cupy-multiple-packages": "warn",
-    "driver-older-than-toolkit": "note",
-    "framework-leaves-speed": "note",
-    "gpu-memory-exhausted": "note",
-    "jetpack-mismatch": "warn",
-    "nvidia-wheel-conflict": "warn",
-    "pcie-link-degraded": "warn",
-    "persistence-mode-off": "note",
-    "power-throttled": "warn",
-    "requirement-broken": "warn",
-    "row-remap-pending": "warn",
-    "thermal-throttled": "warn",
+    "cupy-multiple-packages": "warn", "driver-older-than-toolkit": "note", "framework-leaves-speed": "note",
+    "gpu-memory-exhausted": "note", "jetpack-mismatch": "warn", "nvidia-wheel-conflict": "warn",
+    "pcie-link-degraded": "warn", "persistence-mode-off": "note", "power-throttled": "warn",
+    "requirement-broken": "warn", "row-remap-pending": "warn", "thermal-throttled": "warn",
     "wsl-libcuda-shadowed": "warn",
-}
+}  # fmt: skip
 """What a line proves that is no failure."""
 WITHOUT_FIX = {"driver-older-than-toolkit", "framework-leaves-speed", "gpu-memory-exhausted", "persistence-mode-off"}
 JAX_PLUGIN = (
@@ -304,19 +232,15 @@ def test_the_most_exact_line_is_the_cause() -> None:
     ("ModuleNotFoundError: No module named 'torch'", "Getting requirements to build wheel did not run successfully."),
     ("error: Microsoft Visual C++ 14.0 or greater is required.", "error: building the CUDA extension failed"),
     ("State : In Progress", "Active: failed (Result: exit-code) since Tue"),
-    (
-        'msg="skipping CUDA device: compute capability not in compiled architectures" name="GeForce GTX 1060"',
-        'msg="inference compute" id=0 library=cpu compute="" name=cpu',
-    ),
+    ('msg="skipping CUDA device: compute capability not in compiled architectures" name="GeForce GTX 1060"',
+     'msg="inference compute" id=0 library=cpu compute="" name=cpu'),
     ("RuntimeError: Network is unreachable", "ncclSystemError: System call (socket, malloc, munmap, etc) failed."),
     ("CUDA error: invalid device ordinal", "CUDA_VISIBLE_DEVICES=MIG-5a1b2c3d-0000-1111-2222-333344445555"),
-    (
-        "DLL load failed while importing onnxruntime_pybind11_state: The specified module could not be found.",
-        "pip install onnxruntime",
-    ),
+    ("DLL load failed while importing onnxruntime_pybind11_state: The specified module could not be found.",
+     "pip install onnxruntime"),
     ("the model does not use my GPU at all", "CMAKE_ARGS=-DGGML_CUDA=on pip install llama-cpp-python"),
     ("Ultralytics 8.3.1 Python-3.11.4 torch-2.4.1+cpu CPU (Intel Core i7)", "it cannot use the GPU"),
-)
+)  # fmt: skip
 def test_a_line_that_needs_another_beside_it_says_nothing_alone(line: str, beside: str) -> None:
     named = named_beside(line, (line, beside))
     assert named is not None
@@ -338,14 +262,12 @@ def test_the_refused_code_of_another_program_is_not_that_of_tensorflow(line: str
     ("warning: not compiled with GPU offload support, --gpu-layers option will be ignored", "llama.cpp"),
     ("OpenCV(4.8.0) error: (-216:No CUDA support) The library is compiled without CUDA support", "opencv"),
     ("Target GPU SM 120 is not supported by this TensorRT release", "tensorrt"),
-    (
-        "tf_gpu_runtime_wrappers.cc:40] 'cuModuleLoadData(&module, data)' failed with 'CUDA_ERROR_INVALID_PTX'",
-        "TensorFlow",
-    ),
+    ("tf_gpu_runtime_wrappers.cc:40] 'cuModuleLoadData(&module, data)' failed with 'CUDA_ERROR_INVALID_PTX'",
+     "TensorFlow"),
     ("Specified provider 'CUDAExecutionProvider' is not in available provider names", "onnxruntime-gpu"),
     ("[LightGBM] [Fatal] GPU Tree Learner was not enabled in this build.", "lightgbm"),
     ("AssertionError: Torch not compiled with CUDA enabled", "torch"),
-)
+)  # fmt: skip
 def test_the_fix_of_a_build_is_that_of_the_program_that_prints_the_line(line: str, name: str) -> None:
     told = fixes_of(lines(line))
     assert name in told
@@ -440,6 +362,5 @@ def test_a_line_about_a_framework_that_is_known_gets_the_build_that_fits() -> No
     pasted = but(
         machine(driver=driver("570.86.10", cuda=None)), observed_errors=error(met()["cpu-only-build"]).observed_errors
     )
-    unknown = with_venv(pasted, venv(Framework(name="torch", version="2.5.1")))
-    found = check_of("cpu-only-build", unknown)
+    found = check_of("cpu-only-build", with_venv(pasted, venv(Framework(name="torch", version="2.5.1"))))
     assert any("--index-url" in fix.command for fix in found.fixes)

@@ -125,8 +125,7 @@ def test_what_was_imported_is_reported_with_version_and_path() -> None:
 
 
 def test_another_copy_than_the_expected_one_is_a_finding_with_who_led_there() -> None:
-    found = with_line(imported(as_found=False))
-    check = check_of("imported-elsewhere", found)
+    check = check_of("imported-elsewhere", with_line(imported(as_found=False)))
     assert (check.status, check.explained_by) == ("warn", f"search-path-changed@{VENV}")
     assert PTH in check.message
     assert [part.value for part in check.evidence] == ["/x/torch/__init__.py (2.1.0)", f"{SITE}/torch (2.5.1+cu124)"]

@@ -204,8 +204,7 @@ def test_somebody_s_own_package_is_not_looked_for_on_an_index() -> None:
 
 
 def test_an_older_link_that_leads_nowhere() -> None:
-    record = but(damage("torch.egg-link", GONE), name="torch")
-    check = judged(environment(damaged=(record,)))
+    check = judged(environment(damaged=(but(damage("torch.egg-link", GONE), name="torch"),)))
     assert (check.status, check.title) == ("warn", "Damaged, or installed twice: torch")
     assert check.fixes[0].text.startswith(f"Restore the source folder, or delete {SITE}/torch.egg-link")
 
@@ -218,8 +217,7 @@ def test_the_system_s_packages_are_for_its_package_manager() -> None:
 
 def test_a_framework_that_has_lost_its_own_files_is_a_failure() -> None:
     lost = torch(incomplete=True, problem="files that its RECORD lists are gone: torch/__init__.py")
-    whole = but(venv(lost), distributions=(wheel("torch", "2.5.1"),), damaged=())
-    check = judged(whole)
+    check = judged(but(venv(lost), distributions=(wheel("torch", "2.5.1"),), damaged=()))
     assert (check.status, check.title) == ("fail", "Damaged, or installed twice: torch")
     assert "torch/__init__.py" in check.message
     assert check.fixes[0].command[-1] == "torch==2.5.1"

@@ -55,19 +55,15 @@ CASES: list[tuple[str, str, Snapshot, tuple[str, ...]]] = [
     (CUPY, "for two versions of CUDA", on(MIXED), ("warn",)),
     (BUILDS, "TensorFlow's two", on(only(("tensorflow", "2.18.0"), ("tensorflow-cpu", "2.18.0"))), ("warn",)),
     (REQUIREMENT, "llvmlite is missing", on(having(NUMBA_ALONE)), ("warn",)),
-    (
-        UNRECORDED,
-        "another package",
-        on(having(unrecorded=(f"{SITE}/sympy",), distributions=(dist("a", "1"),))),
-        ("note",),
-    ),
+    (UNRECORDED, "another package", on(having(unrecorded=(f"{SITE}/sympy",), distributions=(dist("a", "1"),))),
+     ("note",)),
     (UNRECORDED, "no record at all", on(having(unrecorded=(f"{SITE}/sympy",), distributions=())), ("unknown",)),
     (UNRECORDED, "a framework", on(having(ALONE, unrecorded=(f"{SITE}/torch",))), ("unknown",)),
     (UNRECORDED, "one that ran", on(having(but(ALONE, trial=RAN), unrecorded=(f"{SITE}/torch",))), ("note",)),
     (UNRECORDED, "all recorded", on(having(unrecorded=())), ()),
     (UNRECORDED, "nobody looked", on(having()), ()),
     ("python-not-admitted", "a copy", on(having(distributions=(dist("six", "1", requires_python="<3"),))), ("warn",)),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("rule", "case", "snapshot", "expected"), CASES, ids=[f"{c[0]}-{c[1]}" for c in CASES])
@@ -209,14 +205,12 @@ def test_a_plugin_of_another_jaxlib() -> None:
 
 def test_what_metadata_requires_comes_before_what_is_known() -> None:
     jax = dist("jax", "0.9.2", requires=("jaxlib<=0.9.2,>=0.9.2",))
-    wrong = having(distributions=(jax, dist("jaxlib", "0.9.0", requires=())))
-    check = check_of(JAX, on(wrong))
+    check = check_of(JAX, on(having(distributions=(jax, dist("jaxlib", "0.9.0", requires=())))))
     assert (check.status, check.evidence[0].value) == ("fail", "jaxlib<=0.9.2,>=0.9.2")
 
 
 def test_plugins_for_two_majors_of_cuda() -> None:
-    parts = (*SOUND, ("jax-cuda13-plugin", "0.9.2"), ("jax-cuda13-pjrt", "0.9.2"))
-    check = check_of(JAX, on(only(*parts)))
+    check = check_of(JAX, on(only(*(*SOUND, ("jax-cuda13-plugin", "0.9.2"), ("jax-cuda13-pjrt", "0.9.2")))))
     assert (check.status, check.fixes[0].command[-2:]) == ("warn", ("jax-cuda12-plugin", "jax-cuda12-pjrt"))
 
 
@@ -384,8 +378,7 @@ def test_requirements_that_are_met() -> None:
 
 @cases("llvmlite, text", ("0.45.0", "0.45.0 is installed"), (None, "which is not installed"))
 def test_requirements_that_are_not_met(llvmlite: str | None, text: str) -> None:
-    there = (dist("llvmlite", llvmlite),) if llvmlite else ()
-    check = check_of(REQUIREMENT, on(having(NUMBA, distributions=there)))
+    check = check_of(REQUIREMENT, on(having(NUMBA, distributions=((dist("llvmlite", llvmlite),) if llvmlite else ()))))
     assert (check.status, text in check.message) == ("warn", True)
     assert check.fixes[0].command[-1].startswith("llvmlite")
 
@@ -522,8 +515,7 @@ def requiring(*others: Distribution, **changes: Any) -> Environment:
     ("1.13.1", "1.3.0", "1.1", "markupsafe>=2.0 (of jinja2), but 1.1 is installed"),
 )
 def test_a_release_that_is_not_admitted_is_named(sympy: str, mpmath: str, markupsafe: str, said: str | None) -> None:
-    of_sympy = dist("sympy", sympy, requires=("mpmath<1.4",))
-    there = (of_sympy, dist("mpmath", mpmath), dist("markupsafe", markupsafe))
+    there = (dist("sympy", sympy, requires=("mpmath<1.4",)), dist("mpmath", mpmath), dist("markupsafe", markupsafe))
     check = check_of(REQUIREMENT, on(requiring(*there)))
     assert check.status == ("warn" if said else "pass")
     assert said is None or (said in check.message and check.fixes[-1].command[-1] == said.partition(",")[0].split()[0])

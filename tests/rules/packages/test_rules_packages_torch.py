@@ -52,13 +52,9 @@ def test_torchvision_of_another_release_that_misses_symbols() -> None:
     )  # fmt: skip
 
 
-@cases(
-    "changes, status",
-    ({"unresolved": None}, "fail"),
-    ({}, "warn"),
-    ({"trial": NOT_IMPORTED}, "fail"),
-    ({"trial": RAN}, "note"),
-)
+@cases("changes, status",
+    ({"unresolved": None}, "fail"), ({}, "warn"), ({"trial": NOT_IMPORTED}, "fail"), ({"trial": RAN}, "note"),
+)  # fmt: skip
 def test_how_much_another_release_matters(changes: dict[str, Any], status: str) -> None:
     assert check_of(FAMILY, beside_torch(but(OLD_VISION, **changes))).status == status
 
@@ -88,8 +84,7 @@ def test_triton_is_held_against_what_pytorch_pins() -> None:
 
 
 def test_a_list_of_packages_is_enough() -> None:
-    snapshot = listed(("torchvision", "0.23.0"), ("torchaudio", "2.8.0"))
-    check = check_of(FAMILY, snapshot)
+    check = check_of(FAMILY, listed(("torchvision", "0.23.0"), ("torchaudio", "2.8.0")))
     assert (check.status, check.subject.key) == ("fail", f"{VENV}:torch")
     assert "torchvision==0.20.1" in check.fixes[0].command
     assert [source.address for source in check.sources]
@@ -134,8 +129,7 @@ def test_symbols_that_are_not_pytorchs_are_no_sign_of_another_pytorch() -> None:
 
 
 def test_the_label_of_a_build_for_another_torch() -> None:
-    other = but(FLASH, built_for={"torch": "2.4"}, unresolved=None)
-    check = check_of(EXTENSION, beside_torch(other))
+    check = check_of(EXTENSION, beside_torch(but(FLASH, built_for={"torch": "2.4"}, unresolved=None)))
     assert (check.status, "was built for torch 2.4" in check.message) == ("fail", True)
 
 

@@ -65,8 +65,7 @@ def test_gpus_that_were_not_asked_for_are_said_and_pass() -> None:
 
 
 def test_a_gpu_that_cuda_does_not_show_is_hidden() -> None:
-    gpus = [h200(0, sm_count=132, cuda_ordinal=0), h200(1, cuda_ordinal=None)]
-    report = reported(gpus, *on(0), runs=(run(0),))
+    report = reported([h200(0, sm_count=132, cuda_ordinal=0), h200(1, cuda_ordinal=None)], *on(0), runs=(run(0),))
     assert report.verdict == "pass"
     assert report.headline == "1 of 2 GPUs measured, GPU 1 hidden from CUDA, 3 figures as expected"
     assert "Not measured: GPU 1, hidden from CUDA" in render(report, "speed", Options())
@@ -184,13 +183,9 @@ def test_what_held_it_back_is_the_cause(changes: Any, title: str, command: tuple
     assert check_of("slow-gemm", measured(**changes)).explained_by == found.id
 
 
-@cases(
-    "changes",
-    {},
-    {"throttle": {"sw_power_cap": 1.0}},
-    {"power_limit": 500.0},
-    {"throttle": {"sw_thermal_slowdown": 0.05}},
-)
+@cases("changes",
+    {}, {"throttle": {"sw_power_cap": 1.0}}, {"power_limit": 500.0}, {"throttle": {"sw_thermal_slowdown": 0.05}},
+)  # fmt: skip
 def test_a_run_at_its_own_limits_was_not_held_back(changes: Any) -> None:
     """The power cap at the default limit is normal, and a moment of heat does not count."""
     found = check_of("gpu-held-back", measured(800e12, **changes))
@@ -264,14 +259,12 @@ def test_nccl_that_fails_on_idle_gpus_is_blamed() -> None:
 
 
 def test_a_library_that_fails_beside_another_program_is_not_blamed() -> None:
-    here = machine(full(GPUS[0]), GPUS[1], measurements=(refused(0),))
-    check = check_of("library-fails", here)
+    check = check_of("library-fails", machine(full(GPUS[0]), GPUS[1], measurements=(refused(0),)))
     assert (check.status, check.title) == ("unknown", "cuDNN failed while another program used GPU 0 (NVIDIA H200)")
 
 
 def test_a_library_that_fails_on_an_idle_gpu_too_is_blamed_for_that_one() -> None:
-    here = machine(full(GPUS[0]), GPUS[1], measurements=(refused(0), refused(1)))
-    check = check_of("library-fails", here)
+    check = check_of("library-fails", machine(full(GPUS[0]), GPUS[1], measurements=(refused(0), refused(1))))
     assert check.status == "fail"
     assert {item.what for item in check.evidence if "GPU" in item.what} == {"GPU 1 (NVIDIA H200): cuDNN convolution"}
 

@@ -109,8 +109,7 @@ def test_an_unknown_way_is_not_judged() -> None:
 
 def test_host_memory_instead_of_nvlink_is_named_with_the_variable() -> None:
     figure = all_reduce(30e9, collective=together(transports=("SHM/direct",)))
-    around = measured(figure, variables=variables(NCCL_P2P_DISABLE="1"))
-    found = check_of("slow-collective", around)
+    found = check_of("slow-collective", measured(figure, variables=variables(NCCL_P2P_DISABLE="1")))
     assert found.status == "fail"
     assert "NCCL_P2P_DISABLE=1: GPUs exchange data through host memory" in found.message
     assert "over SHM/direct, not by direct access" in found.message

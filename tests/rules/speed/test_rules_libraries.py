@@ -42,8 +42,7 @@ def measured(*figures: Measurement, **changes: Any) -> Snapshot:
 
 def with_cudnn(snapshot: Snapshot, **environment: Any) -> Snapshot:
     """An environment whose wheel brought the library."""
-    key = venv().key
-    library = Library(source="elf", path=CUDNN, family="cudnn", owner=f"{WHEEL}==9.1.0.70", environment=key)
+    library = Library(source="elf", path=CUDNN, family="cudnn", owner=f"{WHEEL}==9.1.0.70", environment=venv().key)
     path = f"{SITE}/nvidia_cudnn_cu12-9.1.0.70.dist-info"
     wheel = Distribution(source="wheel metadata", name=WHEEL, version="9.1.0.70", path=path, channel="pip", record=True)
     judged = but(venv(), distributions=(wheel,), distributions_complete=True, damaged=(), **environment)
@@ -157,8 +156,7 @@ VERIFIED = Shipped(source="wheel metadata", packages=("numpy",), files=9, bytes=
 
 def fixes_of(failed: Measurement, library: Library | None, **changes: Any) -> list[Fix]:
     """The fixes where all files of the environment are as shipped."""
-    found = (library,) if library else ()
-    snapshot = measured(failed, libraries=Listing(items=found, complete=True), **changes)
+    snapshot = measured(failed, libraries=Listing(items=((library,) if library else ()), complete=True), **changes)
     judged = but(venv(), distributions=(), distributions_complete=True, damaged=(), verified=VERIFIED)
     return list(check_of("library-fails", with_venv(snapshot, judged)).fixes)
 

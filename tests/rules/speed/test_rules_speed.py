@@ -43,15 +43,10 @@ def speed(found: Measurement, gpu: Gpu | None = None) -> Check:
 # --- statuses -----------------------------------------------------------------------------------------------------
 
 
-@cases(
-    "found, rule",
-    (memory_copy(), "slow-gpu-memory"),
-    (memory_read(), "slow-gpu-memory"),
-    (gemm(), "slow-gemm"),
-    (gemm("fp8", 1565e12), "slow-gemm"),
-    (to_gpu(), "slow-host-link"),
-    (to_peer(), "slow-peer-link"),
-)
+@cases("found, rule",
+    (memory_copy(), "slow-gpu-memory"), (memory_read(), "slow-gpu-memory"), (gemm(), "slow-gemm"),
+    (gemm("fp8", 1565e12), "slow-gemm"), (to_gpu(), "slow-host-link"), (to_peer(), "slow-peer-link"),
+)  # fmt: skip
 def test_what_an_h200_gave_passes(found: Measurement, rule: str) -> None:
     check = speed(found)
     assert (check.rule, check.status, check.decided_by) == (rule, "pass", "measured")
@@ -61,15 +56,10 @@ def test_what_an_h200_gave_passes(found: Measurement, rule: str) -> None:
 
 
 @every(
-    (memory_copy(3.9e12), "warn"),
-    (memory_copy(3.0e12), "fail"),
-    (gemm(value=650e12), "warn"),
-    (gemm(value=300e12), "fail"),
-    (to_gpu(47e9), "warn"),
-    (to_gpu(12e9), "fail"),
-    (to_peer(330e9), "warn"),
+    (memory_copy(3.9e12), "warn"), (memory_copy(3.0e12), "fail"), (gemm(value=650e12), "warn"),
+    (gemm(value=300e12), "fail"), (to_gpu(47e9), "warn"), (to_gpu(12e9), "fail"), (to_peer(330e9), "warn"),
     (to_peer(150e9), "fail"),
-)
+)  # fmt: skip
 def test_what_is_too_slow_warns_and_what_is_far_too_slow_fails(found: Measurement, status: str) -> None:
     check = speed(found)
     assert check.status == status
@@ -193,8 +183,7 @@ HELD = [
 def test_a_clock_that_is_held_down_is_no_pass_though_it_was_used_well(
     changes: dict[str, Any], clock: float, status: str
 ) -> None:
-    held = conditions(sm_clock=span(clock), **changes)
-    check = speed(gemm(value=0.77 * 132 * clock * 4096, conditions=held))
+    check = speed(gemm(value=0.77 * 132 * clock * 4096, conditions=conditions(sm_clock=span(clock), **changes)))
     assert (check.status, "77% of the ceiling" in check.message) == (status, True)
     assert check.title.endswith("limited")
 
@@ -276,14 +265,10 @@ def test_a_wide_spread_is_tolerated() -> None:
     assert check_of("slower-than-baseline", measured(noisy, baseline=(memory_copy(4.3e12),))).status == "pass"
 
 
-@cases(
-    "other",
-    memory_read(4.3e12),
-    memory_copy(4.3e12, gpu=h200(1).uuid),
-    gemm(shape=(4096, 4096, 4096)),
-    gemm(burst=False),
+@cases("other",
+    memory_read(4.3e12), memory_copy(4.3e12, gpu=h200(1).uuid), gemm(shape=(4096, 4096, 4096)), gemm(burst=False),
     gemm("fp8"),
-)
+)  # fmt: skip
 def test_only_the_same_quantity_of_the_same_gpu_is_a_baseline(other: Measurement) -> None:
     assert not checks_of("slower-than-baseline", measured(memory_copy(1e12), gemm(value=1e12), baseline=(other,)))
 

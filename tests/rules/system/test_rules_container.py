@@ -43,12 +43,8 @@ def choosing(value: str, *, devices: int = 8, **more: str) -> Snapshot:
 CASES: list[tuple[str, str, Snapshot, tuple[str, ...]]] = [
     ("container-without-gpu", "nothing given", container_without_gpu(), ("fail",)),
     ("container-without-gpu", "nodes without libraries", machine(platform=DOCKER, driver=NO_DRIVER), ("fail",)),
-    (
-        "container-without-gpu",
-        "libraries of the image, no node",
-        machine(on_the_bus(h200(), "nvidia"), platform=DOCKER, kernel=kernel(0), driver=HIDDEN),
-        ("fail",),
-    ),
+    ("container-without-gpu", "libraries of the image, no node",
+     machine(on_the_bus(h200(), "nvidia"), platform=DOCKER, kernel=kernel(0), driver=HIDDEN), ("fail",)),
     ("container-without-gpu", "given", machine(platform=DOCKER), ("pass",)),
     ("container-without-gpu", "no node is seen, but CUDA works", machine(platform=DOCKER, kernel=kernel(0)), ("pass",)),
     ("container-without-gpu", "no container", machine(), ()),
@@ -66,12 +62,8 @@ CASES: list[tuple[str, str, Snapshot, tuple[str, ...]]] = [
     ("no-gpu-visible", "for no reason", machine(driver=HIDDEN), ("fail",)),
     ("no-gpu-visible", "some", choosing("2,3", devices=2), ("pass",)),
     ("no-gpu-visible", "the driver does not work", not_loaded(), ()),
-    (
-        "no-gpu-visible",
-        "another failure",
-        machine(driver=driver(cuda_init=answered("cuInit", 999), cuda_devices=None)),
-        (),
-    ),
+    ("no-gpu-visible", "another failure", machine(driver=driver(cuda_init=answered("cuInit", 999), cuda_devices=None)),
+     ()),
     ("no-gpu-visible", "no GPU", without_gpu(), ()),
     ("no-gpu-visible", "CUDA was not asked", machine(driver=driver(cuda_init=None, cuda_devices=None)), ("skipped",)),
     ("gpu-hidden", "2 of 8", choosing("4,5", devices=2), ("pass",)),
@@ -87,26 +79,14 @@ CASES: list[tuple[str, str, Snapshot, tuple[str, ...]]] = [
     ("gpu-hidden", "hidden on purpose", choosing("", devices=0), ()),
     ("gpu-hidden", "variable not set", eight(), ()),
     ("gpu-hidden", "no NVML to compare with", but(choosing("0,8"), driver__nvml=None), ()),
-    (
-        "gpu-hidden",
-        "the container got what was asked",
-        but(eight(), variables=variables(NVIDIA_VISIBLE_DEVICES=str(h200(2).uuid))),
-        (),
-    ),
-    (
-        "gpu-hidden",
-        "the container did not get what was asked",
-        but(eight(), variables=variables(NVIDIA_VISIBLE_DEVICES="GPU-ffffffff")),
-        ("warn",),
-    ),
+    ("gpu-hidden", "the container got what was asked",
+     but(eight(), variables=variables(NVIDIA_VISIBLE_DEVICES=str(h200(2).uuid))), ()),
+    ("gpu-hidden", "the container did not get what was asked",
+     but(eight(), variables=variables(NVIDIA_VISIBLE_DEVICES="GPU-ffffffff")), ("warn",)),
     ("gpu-hidden", "all", but(eight(), variables=variables(NVIDIA_VISIBLE_DEVICES="all")), ()),
-    (
-        "gpu-hidden",
-        "void, as devices come by CDI",
-        but(eight(), variables=variables(NVIDIA_VISIBLE_DEVICES="void")),
-        (),
-    ),
-]
+    ("gpu-hidden", "void, as devices come by CDI", but(eight(), variables=variables(NVIDIA_VISIBLE_DEVICES="void")),
+     ()),
+]  # fmt: skip
 
 
 @every(CASES)
@@ -139,13 +119,11 @@ def test_how_many_are_visible() -> None:
 @cases(
     "reason, snapshot",
     ("CUDA_VISIBLE_DEVICES is '-1'", choosing("-1", devices=0)),
-    (
-        "no permission to open /dev/nvidia0",
-        machine(driver=HIDDEN, kernel=kernel(device_nodes=nodes(0, openable=False))),
-    ),
+    ("no permission to open /dev/nvidia0",
+     machine(driver=HIDDEN, kernel=kernel(device_nodes=nodes(0, openable=False)))),
     ("compute mode of every GPU is prohibited", machine(h200(compute_mode="prohibited"), driver=HIDDEN)),
     ("enumerates no device", machine(driver=HIDDEN)),
-)
+)  # fmt: skip
 def test_why_none_is_visible(reason: str, snapshot: Snapshot) -> None:
     found = check_of("no-gpu-visible", snapshot)
     assert reason in found.message

@@ -35,8 +35,7 @@ LISTS = "/etc/nvidia-container-runtime/host-files-for-container.d"
 
 
 def host(*engines: str, toolkit: tuple[str, ...] = (), platform: Platform = UBUNTU, **more: Any) -> Snapshot:
-    fields = {"runtimes": (), "cdi": (), **more}
-    found = ContainerHost(source="file", engines=engines, toolkit=toolkit, **fields)
+    found = ContainerHost(source="file", engines=engines, toolkit=toolkit, **{"runtimes": (), "cdi": (), **more})
     return machine(platform=but(platform, container_host=found))
 
 
@@ -53,12 +52,8 @@ HOSTS: list[Case] = [
     ("container-toolkit-missing", "a container", machine(platform=DOCKER), ()),
     ("container-toolkit-missing", "nobody looked", machine(), ()),
     ("container-toolkit-missing", "no driver to give", but(without_gpu(), platform=host(DOCKER_CLI).platform), ()),
-    (
-        "container-toolkit-missing",
-        "a Jetson without mount lists",
-        host(DOCKER_CLI, toolkit=(CTK, HOOK), platform=JETSON, mount_lists=()),
-        ("note",),
-    ),
+    ("container-toolkit-missing", "a Jetson without mount lists",
+     host(DOCKER_CLI, toolkit=(CTK, HOOK), platform=JETSON, mount_lists=()), ("note",)),
     (
         "container-toolkit-missing",
         "a Jetson whose lists name what is gone",
@@ -71,7 +66,7 @@ HOSTS: list[Case] = [
         ),
         ("note",),
     ),
-]
+]  # fmt: skip
 
 
 def test_the_way_to_the_toolkit_fits_distribution_and_engine() -> None:
@@ -116,25 +111,17 @@ IMAGES: list[Case] = [
     ("driver-libraries-in-image", "the host's alone", boxed(OURS), ("pass",)),
     ("driver-libraries-in-image", "another release is met first", THEIRS_FIRST, ("fail",)),
     ("driver-libraries-in-image", "another release behind", boxed(OURS, put_in(OLDER, mounted=False)), ("note",)),
-    (
-        "driver-libraries-in-image",
-        "another release of NVML is met first",
-        boxed(OURS, put_in(OLDER, "libnvidia-ml.so.1", mounted=False), **MISMATCH),
-        ("fail",),
-    ),
+    ("driver-libraries-in-image", "another release of NVML is met first",
+     boxed(OURS, put_in(OLDER, "libnvidia-ml.so.1", mounted=False), **MISMATCH), ("fail",)),
     ("driver-libraries-in-image", "of the host's release", boxed(put_in("550.54.14", mounted=False)), ("pass",)),
     ("driver-libraries-in-image", "whose it is is not known", boxed(put_in(OLDER, mounted=None)), ()),
     ("driver-libraries-in-image", "not all were seen", boxed(OURS, complete=False), ()),
-    (
-        "driver-libraries-in-image",
-        "a compat package",
-        boxed(OURS, but(put_in(OLDER, mounted=False), kind="compat")),
-        ("pass",),
-    ),
+    ("driver-libraries-in-image", "a compat package", boxed(OURS, but(put_in(OLDER, mounted=False), kind="compat")),
+     ("pass",)),
     ("driver-libraries-in-image", "no container", but(THEIRS_FIRST, platform=UBUNTU), ()),
     ("driver-libraries-in-image", "WSL has other libraries", but(THEIRS_FIRST, platform__wsl=True), ()),
     ("driver-libraries-in-image", "the module is not known", but(THEIRS_FIRST, kernel=kernel(nvidia=None)), ()),
-]
+]  # fmt: skip
 
 
 def test_the_image_explains_the_mismatch_and_names_the_file() -> None:
@@ -208,53 +195,25 @@ IN_WSL: list[Case] = [
     ("wsl-libcuda-shadowed", "Windows' alone", wsl(WINDOWS_LIBCUDA, works=True), ("pass",)),
     ("wsl-libcuda-shadowed", "a Linux driver first", wsl(LINUX_LIBCUDA, WINDOWS_LIBCUDA, works=False), ("fail",)),
     ("wsl-libcuda-shadowed", "a Linux driver alone", wsl(LINUX_LIBCUDA, works=False), ("fail",)),
-    (
-        "wsl-libcuda-shadowed",
-        "a Linux driver behind",
-        wsl(WINDOWS_LIBCUDA, LINUX_LIBCUDA, works=True, cuda_init=ANSWERED),
-        ("note",),
-    ),
+    ("wsl-libcuda-shadowed", "a Linux driver behind",
+     wsl(WINDOWS_LIBCUDA, LINUX_LIBCUDA, works=True, cuda_init=ANSWERED), ("note",)),
     ("wsl-libcuda-shadowed", "Windows gives no GPU", wsl(WINDOWS_LIBCUDA, works=False), ()),
     ("wsl-libcuda-shadowed", "CUDA was not asked", wsl(LINUX_LIBCUDA, works=False, cuda_init=None), ("fail",)),
-    (
-        "wsl-libcuda-shadowed",
-        "mounted into a container",
-        wsl(but(WINDOWS_LIBCUDA, path=f"{FOLDER}/libcuda.so.1.1", mounted=True), works=False),
-        (),
-    ),
-    (
-        "wsl-libcuda-shadowed",
-        "a copy that works",
-        wsl(but(WINDOWS_LIBCUDA, path=f"{FOLDER}/libcuda.so.1.1", mounted=False), works=True),
-        ("note",),
-    ),
+    ("wsl-libcuda-shadowed", "mounted into a container",
+     wsl(but(WINDOWS_LIBCUDA, path=f"{FOLDER}/libcuda.so.1.1", mounted=True), works=False), ()),
+    ("wsl-libcuda-shadowed", "a copy that works",
+     wsl(but(WINDOWS_LIBCUDA, path=f"{FOLDER}/libcuda.so.1.1", mounted=False), works=True), ("note",)),
     ("wsl-libcuda-shadowed", "no WSL", machine(), ()),
     ("wsl-libcuda-shadowed", "a text that says no more", text_in_wsl(NO_DEVICE_LINE), ("warn",)),
-    (
-        "wsl-libcuda-shadowed",
-        "a text that names another problem",
-        text_in_wsl(NO_DEVICE_LINE, "Failed to initialize NVML: Driver/library version mismatch"),
-        (),
-    ),
-    (
-        "wsl-libcuda-shadowed",
-        "a text in which the GPU is hidden on purpose",
-        text_in_wsl(NO_DEVICE_LINE, variables=variables(CUDA_VISIBLE_DEVICES="")),
-        (),
-    ),
-    (
-        "wsl-libcuda-shadowed",
-        "a text that names a Linux driver's release",
-        text_in_wsl("libcuda reported version is: 525.105.17"),
-        ("fail",),
-    ),
-    (
-        "wsl-libcuda-shadowed",
-        "a text that names no release",
-        text_in_wsl('libcuda reported version is: Invalid argument: expected %d.%d for driver version; got "1"'),
-        (),
-    ),
-]
+    ("wsl-libcuda-shadowed", "a text that names another problem",
+     text_in_wsl(NO_DEVICE_LINE, "Failed to initialize NVML: Driver/library version mismatch"), ()),
+    ("wsl-libcuda-shadowed", "a text in which the GPU is hidden on purpose",
+     text_in_wsl(NO_DEVICE_LINE, variables=variables(CUDA_VISIBLE_DEVICES="")), ()),
+    ("wsl-libcuda-shadowed", "a text that names a Linux driver's release",
+     text_in_wsl("libcuda reported version is: 525.105.17"), ("fail",)),
+    ("wsl-libcuda-shadowed", "a text that names no release",
+     text_in_wsl('libcuda reported version is: Invalid argument: expected %d.%d for driver version; got "1"'), ()),
+]  # fmt: skip
 
 
 def test_what_shadows_windows_libcuda_is_named_and_explains_the_rest() -> None:

@@ -73,19 +73,11 @@ MEMORY: list[Case] = [
     ("shared-memory-too-small", "not known", shared(None), ("skipped",)),
     ("shared-memory-too-small", "no GPU", without_gpu(platform=but(DOCKER, shared_memory=64 * MIB)), ()),
     ("shared-memory-too-small", "Windows", shared(64 * MIB, platform=Platform(os="windows")), ()),
-    (
-        "shared-memory-too-small",
-        "a process crashed on it",
-        but(shared(64 * MIB, gpus=1), observed_errors=met("Bus error (core dumped)")),
-        ("fail",),
-    ),
-    (
-        "shared-memory-too-small",
-        "a process crashed on something else",
-        but(shared(8 * GIB, gpus=1), observed_errors=met("Bus error (core dumped)")),
-        ("pass",),
-    ),
-]
+    ("shared-memory-too-small", "a process crashed on it",
+     but(shared(64 * MIB, gpus=1), observed_errors=met("Bus error (core dumped)")), ("fail",)),
+    ("shared-memory-too-small", "a process crashed on something else",
+     but(shared(8 * GIB, gpus=1), observed_errors=met("Bus error (core dumped)")), ("pass",)),
+]  # fmt: skip
 
 
 @cases("runtime, words",
@@ -164,27 +156,19 @@ MIG: list[Case] = [
     ("mig-enumeration", "the GPU is named", mig(TWO, devices=0, **visible("GPU-0e153500")), ("fail",)),
     ("mig-enumeration", "another GPU is named", mig(TWO, devices=0, **visible("GPU-ffff")), ("note",)),
     ("mig-enumeration", "a whole GPU beside", mig(sliced("MIG-1"), h200(1, cuda_ordinal=None)), ("note",)),
-    (
-        "mig-enumeration",
-        "a whole GPU beside, which is chosen",
-        mig(sliced("MIG-1", cuda_ordinal=None), h200(1, cuda_ordinal=0), **visible("GPU-0e153501")),
-        ("pass",),
-    ),
+    ("mig-enumeration", "a whole GPU beside, which is chosen",
+     mig(sliced("MIG-1", cuda_ordinal=None), h200(1, cuda_ordinal=0), **visible("GPU-0e153501")), ("pass",)),
     ("mig-enumeration", "CUDA was not asked", mig(TWO, devices=None), ()),
     ("mig-enumeration", "a program counts by NVML", mig(TWO, devices=None, observed_errors=met(ORDINAL)), ("fail",)),
     ("mig-enumeration", "a program counts wrongly by itself", machine(observed_errors=met(ORDINAL)), ()),
     ("mig-permission", "no MIG", machine(), ()),
     ("mig-permission", "CUDA works", mig(TWO), ("pass",)),
-    (
-        "mig-permission",
-        "NVML refuses",
-        mig(sliced(errors=(answered("nvmlDeviceGetMigDeviceHandleByIndex", 4, "NO_PERMISSION"),)), devices=0),
-        ("fail",),
-    ),
+    ("mig-permission", "NVML refuses",
+     mig(sliced(errors=(answered("nvmlDeviceGetMigDeviceHandleByIndex", 4, "NO_PERMISSION"),)), devices=0), ("fail",)),
     ("mig-permission", "no node", mig(TWO, devices=0), ("fail",)),
     ("mig-permission", "no instance", mig(sliced(), devices=0), ()),
     ("mig-permission", "nobody looked for nodes", mig(TWO, devices=0, kernel=kernel(device_nodes=None)), ()),
-]
+]  # fmt: skip
 
 
 def capability(number: int, *, openable: bool) -> DeviceNode:
@@ -232,12 +216,8 @@ PEERS: list[Case] = [
     ("peer-access-blocked", "ACS", peers(**REDIRECTED), ("warn",)),
     ("peer-access-blocked", "ACS beside NVLink", peers(nvlinks=18, **REDIRECTED), ("pass",)),
     ("peer-access-blocked", "ACS in a guest", peers(virtualization="kvm", **REDIRECTED), ("pass",)),
-    (
-        "peer-access-blocked",
-        "ACS, and no peer access anyway",
-        peers(read="gpu_not_supported", allowed=False, **REDIRECTED),
-        ("pass",),
-    ),
+    ("peer-access-blocked", "ACS, and no peer access anyway",
+     peers(read="gpu_not_supported", allowed=False, **REDIRECTED), ("pass",)),
     ("peer-access-blocked", "a translating IOMMU", peers(iommu="DMA-FQ"), ("warn",)),
     ("peer-access-blocked", "a translating IOMMU in a guest", peers(iommu="DMA-FQ", virtualization="kvm"), ("pass",)),
     ("peer-access-blocked", "a translating IOMMU, and CUDA refuses", peers(iommu="DMA", allowed=False), ("pass",)),
@@ -249,7 +229,7 @@ PEERS: list[Case] = [
     ("peer-access-blocked", "links that nobody looked at", eight(), ()),
     ("peer-access-blocked", "lspci alone", Snapshot(observed_errors=met(ACS)), ("note",)),
     ("peer-access-blocked", "lspci and a hang", Snapshot(observed_errors=met("all_reduce_perf hangs", ACS)), ("fail",)),
-]
+]  # fmt: skip
 
 
 def test_the_ports_that_redirect_are_named() -> None:
@@ -313,19 +293,15 @@ RELEASES: list[Case] = [
     ("known-bad-release", "nothing is known", windows(None), ()),
     ("known-bad-release", "a healthy machine", machine(), ("pass",)),
     ("known-bad-release", "a driver for Linux", machine(driver=driver("331.38")), ("warn",)),
-    (
-        "known-bad-release",
-        "that number on Windows",
-        machine(driver=driver("331.38"), platform__os="windows"),
-        ("pass",),
-    ),
+    ("known-bad-release", "that number on Windows", machine(driver=driver("331.38"), platform__os="windows"),
+     ("pass",)),
     ("known-bad-release", "NCCL as a wheel", wheel("nvidia-nccl-cu12", "2.29.2"), ("warn",)),
     ("known-bad-release", "NCCL with a build number", wheel("nvidia-nccl-cu13", "2.29.2.1"), ("warn",)),
     ("known-bad-release", "the next NCCL", wheel("nvidia-nccl-cu12", "2.29.3"), ("pass",)),
     ("known-bad-release", "NCCL in a framework", with_framework(torch(nccl="2.29.2")), ("warn",)),
     ("known-bad-release", "a PyTorch", with_framework(torch("2.9.0+cu128", "12.8")), ("note",)),
     ("known-bad-release", "the next PyTorch", with_framework(torch("2.9.1+cu128", "12.8")), ("pass",)),
-]
+]  # fmt: skip
 
 
 def test_a_broken_release_cites_its_row_and_names_the_next() -> None:

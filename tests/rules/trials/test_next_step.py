@@ -199,16 +199,12 @@ REPORT = (
 
 @every(
     ("[pip3] torch==2.5.1\n", ("fail", ExitCode.FOUND, "framework-import-fails")),
-    (
-        "[conda] pytorch 2.1.0 py3.10_cuda12.1_cudnn8.9.2_0 pytorch\n",
-        ("fail", ExitCode.FOUND, "framework-import-fails"),
-    ),
+    ("[conda] pytorch 2.1.0 py3.10_cuda12.1_cudnn8.9.2_0 pytorch\n",
+     ("fail", ExitCode.FOUND, "framework-import-fails")),
     ("", ("unknown", ExitCode.UNKNOWN, "framework-import-fails")),
-    (
-        "[pip3] torch==2.5.1\nOSError: libcudart.so.12: cannot open shared object file\n",
-        ("fail", ExitCode.FOUND, "cuda-library-missing"),
-    ),
-)
+    ("[pip3] torch==2.5.1\nOSError: libcudart.so.12: cannot open shared object file\n",
+     ("fail", ExitCode.FOUND, "cuda-library-missing")),
+)  # fmt: skip
 def test_a_torch_that_its_own_report_could_not_import(listed: str, expected: tuple[str, int, str]) -> None:
     assert outcome(REPORT + listed) == expected
 

@@ -218,8 +218,7 @@ def test_wanting_a_driver_where_no_gpu_is_is_no_fault() -> None:
 
 
 def test_the_machines_own_fault_explains_it() -> None:
-    failing = torch(trial=trial(ran_on_gpu=False, error=NO_DRIVER))
-    snapshot = tried(failing, snapshot=not_loaded())
+    snapshot = tried(torch(trial=trial(ran_on_gpu=False, error=NO_DRIVER)), snapshot=not_loaded())
     check = check_of("framework-cannot-use-gpu", snapshot)
     assert check.status == "fail"
     assert check.explained_by is not None
@@ -228,8 +227,7 @@ def test_the_machines_own_fault_explains_it() -> None:
 
 
 def test_an_error_confirms_the_rule_that_it_names_for_that_framework() -> None:
-    failing = torch(gpu_code=("sm_90",), trial=trial(ran_on_gpu=False, error=NO_IMAGE))
-    snapshot = tried(failing)
+    snapshot = tried(torch(gpu_code=("sm_90",), trial=trial(ran_on_gpu=False, error=NO_IMAGE)))
     found = check_of("gpu-code-missing", snapshot)
     assert (found.status, found.decided_by, found.subject.key) == ("fail", "framework-ran", f"{VENV}:torch")
     assert (found.evidence[0].what, found.evidence[0].value) == ("error from torch", NO_IMAGE)
@@ -278,8 +276,7 @@ def test_running_settles_what_is_not_known() -> None:
 
 def test_running_on_one_gpu_says_nothing_of_another_kind() -> None:
     mixed = machine(h200(0), h200(1), h200(2, name="NVIDIA T4", compute_capability="7.5"))
-    snapshot = tried(torch(gpu_code=("sm_50",), trial=ran()), snapshot=mixed)
-    check = check_of("gpu-code-missing", snapshot)
+    check = check_of("gpu-code-missing", tried(torch(gpu_code=("sm_50",), trial=ran()), snapshot=mixed))
     assert check.status == "fail"
     assert "GPU 2 (NVIDIA T4)" in check.title
 
@@ -291,8 +288,7 @@ def test_lines_of_a_trial_that_went_well_prove_nothing() -> None:
 
 def test_a_frameworks_word_about_the_machine_counts_where_the_machine_knows_nothing() -> None:
     error = "RuntimeError: Unexpected error from cudaGetDeviceCount(). Error 802: system not yet initialized"
-    snapshot = tried(torch(trial=trial(ran_on_gpu=False, error=error)))
-    check = check_of("fabric-manager-not-running", snapshot)
+    check = check_of("fabric-manager-not-running", tried(torch(trial=trial(ran_on_gpu=False, error=error))))
     assert (check.status, check.subject.kind) == ("fail", "machine")
 
 
@@ -347,8 +343,7 @@ def test_what_was_not_found_or_not_loaded_is_not_compared() -> None:
 
 
 def test_a_library_that_was_loaded_although_none_was_found_is_told() -> None:
-    unfound = tuple(but(load, path=None) for load in loads(LIBRARY))
-    framework = torch(loads=unfound, trial=ran(libraries=in_map(SYSTEM)))
+    framework = torch(loads=tuple(but(load, path=None) for load in loads(LIBRARY)), trial=ran(libraries=in_map(SYSTEM)))
     check = check_of("loaded-library-differs", observed_loads(tried(framework)))
     assert check.status == "note"
     assert [part.value for part in check.evidence] == [f"{SYSTEM} (9.1.0)", "libcudnn.so.9 is not found"]
@@ -418,8 +413,7 @@ def test_a_library_that_is_cut_off_is_not_taken_for_a_missing_one() -> None:
 
 def test_a_file_of_nobody_that_the_loader_refuses() -> None:
     path = "/usr/local/cuda/lib64/libcusparse.so.12"
-    refused = file(path, owner=None, state=None)
-    found = tried(stopped(refused, error=f"ImportError: {path}: invalid ELF header"))
+    found = tried(stopped(file(path, owner=None, state=None), error=f"ImportError: {path}: invalid ELF header"))
     check = check_of("file-stops-framework", found)
     assert check.title == "libcusparse.so.12 is damaged"
     assert path in check.fixes[0].text
@@ -449,17 +443,13 @@ def test_a_module_that_nothing_brings_is_named_with_who_wants_it() -> None:
 
 @cases(
     "module, requires, title, asked",
-    (
-        "cuda",
-        ("cuda-pathfinder>=1.3", "wrapt"),
-        "cuda-pathfinder, which cupy requires, is not installed",
-        ["cuda-pathfinder>=1.3"],
-    ),
+    ("cuda", ("cuda-pathfinder>=1.3", "wrapt"), "cuda-pathfinder, which cupy requires, is not installed",
+     ["cuda-pathfinder>=1.3"]),
     ("yaml", ("pyyaml>=6",), "pyyaml, which cupy requires, is not installed", ["pyyaml>=6"]),
     ("cv2", ("wrapt", "pyyaml"), "No installed package provides the module cv2", ["wrapt", "pyyaml"]),
     ("cv2", ("opencv-python; extra == 'all'",), "No installed package provides the module cv2", []),
     ("cv2", ("filelock",), "No installed package provides the module cv2", []),
-)
+)  # fmt: skip
 def test_a_requirement_that_is_not_installed_is_what_lacks(
     module: str, requires: tuple[str, ...], title: str, asked: list[str]
 ) -> None:
@@ -534,25 +524,13 @@ def test_an_end_from_outside_says_what_to_look_at_next(error: str, step: str) ->
 
 CASES: list[tuple[str, str, Snapshot, str]] = [
     ("file-stops-framework", "an edited file", tried(stopped(file())), "fail"),
-    (
-        "framework-import-fails",
-        "a symbol of another release",
-        tried(torch(trial=trial(imported=False, error="ImportError: /x/libfoo.so.1: undefined symbol: bar"))),
-        "fail",
-    ),
-    (
-        "framework-cannot-use-gpu",
-        "a crash in a convolution",
-        tried(torch(trial=trial(ran_on_gpu=False, error="crashed: SIGSEGV while computing a convolution"))),
-        "fail",
-    ),
-    (
-        "loaded-library-differs",
-        "the system's cuDNN before the wheel's",
-        tried(torch(loads=loads(LIBRARY), trial=ran(libraries=in_map(SYSTEM, "9.14.0")))),
-        "note",
-    ),
-]
+    ("framework-import-fails", "a symbol of another release",
+     tried(torch(trial=trial(imported=False, error="ImportError: /x/libfoo.so.1: undefined symbol: bar"))), "fail"),
+    ("framework-cannot-use-gpu", "a crash in a convolution",
+     tried(torch(trial=trial(ran_on_gpu=False, error="crashed: SIGSEGV while computing a convolution"))), "fail"),
+    ("loaded-library-differs", "the system's cuDNN before the wheel's",
+     tried(torch(loads=loads(LIBRARY), trial=ran(libraries=in_map(SYSTEM, "9.14.0")))), "note"),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("rule", "case", "snapshot", "status"), CASES, ids=lambda value: str(value)[:40])
@@ -588,14 +566,12 @@ def test_what_waited_for_a_trial_that_hung_is_not_the_open_question() -> None:
 @cases(
     "run, why",
     (trial_run("timed-out", seconds=150.0, detail="while importing torch"), "timed out after 150 s: while importing"),
-    (
-        trial_run("timed-out", seconds=150.0, detail="timed out after 150 s while importing torch"),
-        "timed out after 150",
-    ),
+    (trial_run("timed-out", seconds=150.0, detail="timed out after 150 s while importing torch"),
+     "timed out after 150"),
     (trial_run("failed", detail="it sent no fact"), "failed: it sent no fact"),
     (trial_run("crashed", detail="crashed: SIGSEGV"), "crashed: SIGSEGV"),
     (trial_run("skipped", detail="GPU 0 is busy (90 %); --force tries it anyway"), "GPU 0 is busy"),
-)
+)  # fmt: skip
 def test_a_trial_that_brought_nothing_leaves_no_verdict(run: ProbeRun, why: str) -> None:
     snapshot = with_runs(tried(torch()), run)
     check = check_of("framework-import-fails", snapshot)

@@ -185,8 +185,7 @@ def test_the_lines_that_frameworks_print_name_the_variable(name: str, variable: 
         error="exited with status 1 while computing a matrix product",
         warnings=printed.take_telling(),
     )
-    release = {"torch": "2.11.0", "jax": "0.11.2"}[name]
-    snapshot = with_variables(holding(name, release, failed), **{variable: value})
+    snapshot = with_variables(holding(name, {"torch": "2.11.0", "jax": "0.11.2"}[name], failed), **{variable: value})
     check = check_of("variable-stops-framework", snapshot)
     assert (cause(snapshot), check.status) == ("variable-stops-framework", "fail")
     assert line[:40] in " ".join(each.value for each in check.evidence)
@@ -280,8 +279,7 @@ def test_a_program_and_a_flag_that_lead_nowhere() -> None:
     ("PYTHONMALLOC", "tcmalloc", "variable-changes-results", "warn"),
 )
 def test_what_variables_cost(variable: str, value: str, rule: str, status: str | None) -> None:
-    snapshot = with_venv(eight(), venv(torch("2.11.0")))
-    found_checks = checks_of(rule, with_variables(snapshot, **{variable: value}))
+    found_checks = checks_of(rule, with_variables(with_venv(eight(), venv(torch("2.11.0"))), **{variable: value}))
     assert [check.status for check in found_checks] == ([status] if status else [])
 
 

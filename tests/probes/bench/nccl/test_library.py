@@ -159,13 +159,10 @@ def test_what_the_environment_sets_stays(environment: dict[str, str], kept: set[
 # --- Bus bandwidth as nccl-tests computes it, and versions as NCCL numbers them -------------------------------------
 
 PRINTED = {
-    "all-reduce": (536870912, 2658.39, 353.42),
-    "all-gather": (536870912, 1407.34, 333.80),
-    "broadcast": (536870912, 1537.15, 349.26),
-    "reduce": (536870912, 1514.26, 354.54),
-    "reduce-scatter": (536870912, 1415.12, 331.96),
-    "all-to-all": (536870912, 1489.76, 315.33),
-}
+    "all-reduce": (536870912, 2658.39, 353.42), "all-gather": (536870912, 1407.34, 333.80),
+    "broadcast": (536870912, 1537.15, 349.26), "reduce": (536870912, 1514.26, 354.54),
+    "reduce-scatter": (536870912, 1415.12, 331.96), "all-to-all": (536870912, 1489.76, 315.33),
+}  # fmt: skip
 """Bytes, microseconds and GB/s that nccl-tests 2.19.6 printed on eight H200."""
 
 
