@@ -11,15 +11,16 @@ from envcheck.report.page.head import head_lines, other_lines
 from envcheck.report.page.layout import ROOMS
 from envcheck.report.page.pen import WORDS, Line, Pen, Span
 from envcheck.report.page.tail import count_text
-from envcheck.rules.facts.coverage import coverage, numbers
 from envcheck.rules.facts.machine import plural
 from envcheck.rules.facts.measurements import (
     LOOSE,
     checks_of_figures,
+    coverage,
     figures_of,
     measurement_key,
     measurement_name_among,
     not_run,
+    numbers,
     percent,
     processor_figures,
     quantity,

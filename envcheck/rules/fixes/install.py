@@ -24,15 +24,16 @@ from envcheck.compat.question.package_needs import (
 from envcheck.rules.api import Facts
 from envcheck.rules.facts.frameworks import distributions_in, installed, machine
 from envcheck.rules.fixes.commands import (
+    conda_installs,
     create_command,
     fill_command,
     in_user_site,
+    is_managed_by_conda,
     is_virtual,
     pip_command,
     python_of,
     uv_prefix,
 )
-from envcheck.rules.fixes.conda import conda_installs, is_managed_by_conda
 from envcheck.snapshot import Environment
 
 _VENV = ".venv"

@@ -7,7 +7,7 @@ import pytest
 from envcheck.compat.load import load_matrix
 from envcheck.rules.api import FrameworkSubject, Rule
 from envcheck.rules.catalog import all_rules, find_rule
-from envcheck.rules.engine.pages import pages, pages_about
+from envcheck.rules.engine.evaluate import pages, pages_about
 from envcheck.snapshot import Framework
 from tests.rules.machines import machine, venv
 

@@ -11,7 +11,7 @@ from envcheck.collect.bench_plan import Bench
 from envcheck.pipeline import session
 from envcheck.pipeline.session import Request
 from envcheck.report import Options, render
-from envcheck.rules.facts.coverage import coverage, numbers
+from envcheck.rules.facts.measurements import coverage, numbers
 from envcheck.rules.speed.ceilings import MEASURED
 from envcheck.snapshot import Gpu, Measurement, ProbeRun
 from tests.rules.machines import but, h200, machine
