@@ -36,7 +36,7 @@ from envcheck.compat.load import load_matrix  # noqa: E402
 from envcheck.compat.matrix import Matrix  # noqa: E402
 from envcheck.compat.tables import Row  # noqa: E402
 from envcheck.report.answers.rule import rule_markdown  # noqa: E402
-from envcheck.report.markup.markdown import code, prose  # noqa: E402
+from envcheck.report.markdown import code, prose  # noqa: E402
 from envcheck.rules.catalog import all_rules  # noqa: E402
 
 MAN_PAGE = ROOT / "docs" / "man" / "envcheck.1"

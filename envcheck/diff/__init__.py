@@ -16,8 +16,7 @@ import msgspec
 from envcheck.checks import SCHEMA_VERSION, Check, Report, Tool, Verdict
 from envcheck.diff.facts import compare_facts
 from envcheck.diff.figures import Measured, compare_figures, measured_in
-from envcheck.diff.match import Match, match
-from envcheck.diff.record import Change, ComparedFigure, Note
+from envcheck.diff.record import Change, ComparedFigure, Match, Note, match
 from envcheck.errors import UsageError
 from envcheck.redact import is_redacted, redact
 

@@ -10,8 +10,7 @@ import msgspec
 from envcheck.checks import Report
 from envcheck.compat.performance.spread import Base, base_of, speed_ratio
 from envcheck.diff.facts import called
-from envcheck.diff.match import Match
-from envcheck.diff.record import Change, ComparedFigure, Note
+from envcheck.diff.record import Change, ComparedFigure, Match, Note
 from envcheck.rules.facts.measurements import measurement_key, measurement_name, quantity
 from envcheck.rules.facts.run_conditions import differences
 from envcheck.rules.speed.baseline import base_text
@@ -42,7 +41,7 @@ class _Pair(msgspec.Struct, frozen=True):
         return max(ratio, 1 / ratio) > 1 / (1 - self.tolerated)
 
 
-class Figures(msgspec.Struct, frozen=True):
+class RunFigures(msgspec.Struct, frozen=True):
     """What the comparison of the measured figures gave."""
 
     compared: tuple[ComparedFigure, ...]
@@ -73,11 +72,11 @@ def measured_in(report: Report) -> Measured:
     return Measured(usable, left_out)
 
 
-def compare_figures(base: Sequence[tuple[Measured, Match]], second: Measured) -> Figures:
+def compare_figures(base: Sequence[tuple[Measured, Match]], second: Measured) -> RunFigures:
     """Compare each figure of ``second`` with the runs of ``base``; the last of these names the GPUs.
 
     A figure has changed if it moved by more than 5 % and the noise of the samples. Three or more runs tell how far runs
-    lie apart, and the noise between them counts instead. Figures of a GPU that others used are not compared.
+    lie apart, and the noise between them counts instead. RunFigures of a GPU that others used are not compared.
     """
     last, matched = base[-1]
     names = {gpu.uuid: called(gpu) for gpu, _ in matched.gpus}
@@ -98,7 +97,7 @@ def compare_figures(base: Sequence[tuple[Measured, Match]], second: Measured) ->
         gpu, _, name = first
         subject = names.get(gpu, gpu or "")
         pairs.append(_Pair(subject, name, before, known, found, known.tolerated_for(found.samples)))
-    return Figures(
+    return RunFigures(
         compared=tuple(map(_compared, pairs)),
         changes=tuple(_change(pair) for pair in pairs if pair.changed),
         notes=(

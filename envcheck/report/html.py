@@ -12,17 +12,17 @@ from envcheck.redact import is_redacted
 from envcheck.report import Format, Options
 from envcheck.report.markup.figures import figures
 from envcheck.report.markup.html import Markup, chip, document, join, link, tag, text
-from envcheck.report.page.essentials import distributions, made_at, made_by, versions
 from envcheck.report.page.findings import DIED, Finding, Outline, probe_name, probe_sentence
-from envcheck.report.page.fixes import ACTIONS, WHO, in_order, steps
 from envcheck.report.page.head import evidence_text
-from envcheck.report.page.stack import Row, stack_rows
+from envcheck.report.page.layout import ACTIONS, WHO, in_order, steps
+from envcheck.report.page.plain import distributions, made_at, made_by, versions
+from envcheck.report.page.stack import StackRow, stack_rows
 from envcheck.report.page.subject import judged_environment, subject_line
 from envcheck.report.page.tail import count_text, untested
 from envcheck.report.page.targets import finding_rows, stated
 from envcheck.rules.facts.ignored import ignored
 from envcheck.snapshot.names import fact_name
-from envcheck.text.command import shell_line
+from envcheck.text.clean import shell_line
 
 FORMAT = Format(
     shows="a page in one file that loads nothing: the stack, findings, figures as bars",
@@ -124,17 +124,17 @@ def _stack(report: Report) -> Markup:
     return tag("div", *floors, tag("div", "each layer depends on those below it", class_="ground"), class_="tower")
 
 
-def _labelled(rows: Sequence[Row]) -> list[Row]:
+def _labelled(rows: Sequence[StackRow]) -> list[StackRow]:
     """Rows without a label continue the one above; in a tower each needs its own."""
-    named: list[Row] = []
+    named: list[StackRow] = []
     for row in rows:
         above = named[-1].label if named else ""
         label = row.label or ("GPU" if above == "GPU" else "Elsewhere")
-        named.append(Row(label, row.status, row.text))
+        named.append(StackRow(label, row.status, row.text))
     return named
 
 
-def _in_order(rows: Sequence[Row]) -> list[Row]:
+def _in_order(rows: Sequence[StackRow]) -> list[StackRow]:
     """From the ground up: the container, told last in a list, stands between the driver and what is in it."""
     inside = [row for row in rows if row.label not in ("GPU", "Driver", "Container")]
     return [
@@ -144,7 +144,7 @@ def _in_order(rows: Sequence[Row]) -> list[Row]:
     ]
 
 
-def _stack_row(row: Row) -> Markup:
+def _stack_row(row: StackRow) -> Markup:
     return tag("div", tag("b", row.label), status_chip(row.status), tag("span", row.text), class_=f"floor {row.status}")
 
 

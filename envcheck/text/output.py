@@ -25,14 +25,14 @@ _HEAD = 4096
 """Bytes of a file that tell what it is."""
 
 
-class Target(msgspec.Struct, frozen=True):
+class OutputTarget(msgspec.Struct, frozen=True):
     """A file to write, and the format to write it in."""
 
     format: str
     path: Path
 
 
-def parse_targets(texts: Sequence[str] | None, formats: Collection[str]) -> tuple[Target, ...]:
+def parse_targets(texts: Sequence[str] | None, formats: Collection[str]) -> tuple[OutputTarget, ...]:
     """Read ``FORMAT:FILE`` and make sure, before any work is done, that each file can be written."""
     targets = tuple(_target(text, formats) for text in texts or ())
     for number, target in enumerate(targets):
@@ -43,11 +43,11 @@ def parse_targets(texts: Sequence[str] | None, formats: Collection[str]) -> tupl
     return targets
 
 
-def _target(text: str, formats: Collection[str]) -> Target:
+def _target(text: str, formats: Collection[str]) -> OutputTarget:
     form, colon, name = text.partition(":")
     if not colon or not name or form not in formats:
         raise UsageError(f"-o {text}: write FORMAT:FILE with a format of {', '.join(sorted(formats))}")
-    return Target(form, writable(name, f"-o {text}"))
+    return OutputTarget(form, writable(name, f"-o {text}"))
 
 
 def writable(name: str, asked: str) -> Path:

@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envcheck.text.toml_lines import Path, line_of, lines_of
+from envcheck.text.toml import Path, line_of, lines_of
 
 toml = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
 

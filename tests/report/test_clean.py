@@ -10,8 +10,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from envcheck.text.clean import clean, clean_block, one_line
-from envcheck.text.command import shell_line
+from envcheck.text.clean import clean, clean_block, one_line, shell_line
 from envcheck.text.wrap import clip, fill, fill_items, width
 
 # Hypothesis leaves surrogates out of text() by itself; they come from file names that are no valid text.

@@ -12,7 +12,7 @@ from markdown_it.token import Token
 
 from envcheck.checks import Report
 from envcheck.report import Options, render
-from envcheck.report.markup.markdown import code, fence, prose
+from envcheck.report.markdown import code, fence, prose
 from envcheck.text.clean import clean
 from tests.report.examples import EXAMPLES, check, machine, report
 from tests.report.foreign import ATTACKS, attacks, carrying

@@ -9,7 +9,7 @@ from textual.pilot import Pilot
 from textual.widgets import DataTable, Input, Tree
 
 from envcheck.tui.app import EnvcheckApp
-from envcheck.tui.screens.builds import BuildTable
+from envcheck.tui.screens.whatif import BuildTable
 from envcheck.tui.worker import grid, questions
 from tests.tui.showing import LARGE, SHOWN, SMALL, at_rest, settled, show, until, words
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from textual.pilot import Pilot
 
-from envcheck.text.command import shell_line
+from envcheck.text.clean import shell_line
 from envcheck.tui.app import EnvcheckApp
 from tests.tui.showing import LARGE, MACHINES, SHOWN, SMALL, at_rest, judged, recorded, show, take, words
 

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 
 from envcheck.checks import ASSUMPTION, PLAN, Check, Evidence, Report, pressing
 from envcheck.report.page.findings import DIED, Finding, Outline, probe_end
-from envcheck.report.page.fixes import fix_lines
-from envcheck.report.page.layout import LABEL, Room, labelled, labelled_items, tagged, title_lines
+from envcheck.report.page.layout import LABEL, Room, fix_lines, labelled, labelled_items, tagged, title_lines
 from envcheck.report.page.pen import WORDS, Line, Pen, Span
 from envcheck.report.page.subject import gpu_numbers, judged_environment, listed, place_of, subject_line
 from envcheck.rules.facts.ignored import ignored

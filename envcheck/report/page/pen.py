@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 import msgspec
 
 from envcheck.report import Options
-from envcheck.text.clean import clean
-from envcheck.text.command import shell_line
+from envcheck.text.clean import clean, shell_line
 from envcheck.text.wrap import clip, fill, fill_items, width
 
 if TYPE_CHECKING:

@@ -13,14 +13,14 @@ _CELL, _LEAST_NAME = 6, 24
 _FOUND: tuple[Status, ...] = ("fail", "warn", "unknown")
 
 
-class Row(msgspec.Struct, frozen=True):
+class TargetRow(msgspec.Struct, frozen=True):
     """A finding, and its status for each target; None where the question did not arise or was not judged."""
 
     rule: str
     statuses: tuple[Status | None, ...]
 
 
-def finding_rows(targets: Sequence[Target]) -> list[Row]:
+def finding_rows(targets: Sequence[Target]) -> list[TargetRow]:
     """What failed, warned or is unknown for a target; the most pressing first, then what concerns most targets.
 
     What is unknown counts for a target without a verdict only.
@@ -32,11 +32,11 @@ def finding_rows(targets: Sequence[Target]) -> list[Row]:
         for rule, status in statuses.items()
         if status in ("fail", "warn") or (status == "unknown" and target.verdict == "unknown")
     )
-    rows = [Row(rule, tuple(statuses.get(rule) for statuses in named)) for rule in rules]
+    rows = [TargetRow(rule, tuple(statuses.get(rule) for statuses in named)) for rule in rules]
     return sorted(rows, key=_order)
 
 
-def _order(row: Row) -> tuple[int, int]:
+def _order(row: TargetRow) -> tuple[int, int]:
     told = [status for status in row.statuses if status in _FOUND]
     return min(map(_FOUND.index, told)), -len(told)
 

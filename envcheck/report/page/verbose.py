@@ -6,9 +6,8 @@ from collections.abc import Iterable, Sequence
 
 from envcheck.checks import STATUSES, Check, Fix, Missing, Report, Source, ways
 from envcheck.report.page.findings import DIED, Outline, folded, probe_name, probe_sentence
-from envcheck.report.page.fixes import ACTIONS, one_fix, steps
 from envcheck.report.page.head import evidence_text, verdict_lines
-from envcheck.report.page.layout import EVERYTHING, LABEL, UNLIMITED, labelled, title_lines
+from envcheck.report.page.layout import ACTIONS, EVERYTHING, LABEL, UNLIMITED, labelled, one_fix, steps, title_lines
 from envcheck.report.page.pen import WORDS, Line, Pen, Span
 from envcheck.report.page.stack import stack_lines
 from envcheck.report.page.subject import subject_line

@@ -23,7 +23,7 @@ class NoFiguresError(UsageError):
     """A report of envcheck that holds nothing to compare with: its GPUs were in use, or nothing was measured."""
 
 
-class _Head(msgspec.Struct, frozen=True):
+class _Version(msgspec.Struct, frozen=True):
     """What tells a report from a baseline."""
 
     schema_version: str | None = None
@@ -78,7 +78,7 @@ def read(data: bytes, name: str) -> Baseline:
     Raises NoFiguresError for a report that holds nothing to compare with.
     """
     try:
-        head = msgspec.json.decode(data, type=_Head)
+        head = msgspec.json.decode(data, type=_Version)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise UsageError(f"{name} is not a baseline that --save-baseline wrote: {error}") from None
     if head.schema_version is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import re
 from typing import Any, TypeVar
 
 import msgspec
@@ -228,3 +229,23 @@ def _without_claims(report: Any) -> Any:
     claims = {"verdict": "unknown", "exit_code": int(ExitCode.UNKNOWN), "grounds": []}
     said = {key: value for key, value in claims.items() if isinstance(report.get(key), type(value))}
     return {**report, **said, **({"targets": told} if told else {})}
+
+
+REPORT = re.compile(
+    rb"""
+      \{\s*"schema_version":\s*"[^"]*",\s*"tool":\s*\{\s*"name":\s*"envcheck"
+    | \{\s*"\$schema":[^{]*"runs":\s*\[\s*\{\s*"tool":\s*\{\s*"driver":\s*\{\s*"name":\s*"envcheck"
+    | \[\s*(?:\{\s*"description":\s*"(?:[^"\\]|\\.)*",\s*"check_name":|\]\s*\Z)
+    | <\?xml[^>]*>\s*<testsuites\ name="envcheck"
+    | <!DOCTYPE\ html>\s*<html[^>]*>\s*<head>(?:<meta[^>]*>\s*)*<title>envcheck:
+    | \#\#\#\ \S+\ (?:PASS|WARN|FAIL|UNKNOWN):[ ]
+    | Judged\ for\ [0-9]+\ targets?\n
+    | (?:PASS|WARN|FAIL|UNKNOWN|\?)\ \ +\S
+    | ENVCHECK\ [A-Z]+\ -[ ]
+    | envcheck:[ ]
+    | \#\ HELP\ envcheck_info[ ]
+    | ::(?:notice|warning|error)\ [^\n]*title=envcheck%3A
+    """,
+    re.VERBOSE,
+)
+"""Of any format but ``node-problem-detector``: one line of any words, by which nothing can be told."""

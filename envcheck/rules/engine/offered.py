@@ -41,7 +41,7 @@ Way = tuple[Fix, ...]
 Key = tuple[str, str]
 
 
-class Judged(NamedTuple):
+class JudgedChange(NamedTuple):
     """The judgement of an environment after some changes, by all rules and all requirements."""
 
     bad: dict[Key, int]
@@ -55,7 +55,7 @@ class Tried(NamedTuple):
     """An alternative and its simulated result."""
 
     way: Way
-    judged: Judged
+    judged: JudgedChange
     before: Simulated
     remains: bool
     worse: tuple[Check, ...]
@@ -164,12 +164,12 @@ class _Page:
             broken=tuple(sorted(after.broken - now.broken)),
         )
 
-    def _judged(self, steps: Sequence[Changes]) -> Judged:
+    def _judged(self, steps: Sequence[Changes]) -> JudgedChange:
         after = simulate(self._snapshot, steps, self._tables) if steps else Simulated(self._snapshot, (), ())
         checks = {_key(check): check for check in evaluate(after.snapshot, self._tables, self._rules, _SCOPES)}
         facts = Facts(after.snapshot, self._tables)
         bad = {key: _BAD.index(check.status) for key, check in checks.items() if check.status in _BAD}
-        return Judged(bad, checks, requirements_broken(facts.environment, facts.markers), after)
+        return JudgedChange(bad, checks, requirements_broken(facts.environment, facts.markers), after)
 
 
 def _unshadow_first(way: Way, facts: Facts) -> Way:

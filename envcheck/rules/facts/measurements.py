@@ -14,7 +14,7 @@ from envcheck.checks import Check
 from envcheck.compat.performance.quantities import PROCESSOR, framework_tested, library_tested, place_of, quantity_of
 from envcheck.snapshot import Gpu, Measurement, ProbeRun
 from envcheck.snapshot.runs import not_asked_for
-from envcheck.text.ranges import ranges
+from envcheck.text.wrap import ranges
 
 _TIMED = ("bench.gemm", "bench.memory", "bench.chip")
 """Probes of every measuring run; a deep check, which lets libraries work on one GPU, never starts them."""

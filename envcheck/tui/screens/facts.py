@@ -57,7 +57,7 @@ def _fields(record: type[msgspec.Struct]) -> tuple[tuple[str, str, Any], ...]:
     )
 
 
-class Facts(Vertical):
+class FactsTab(Vertical):
     """The Snapshot of a report."""
 
     def __init__(self, paint: Paint) -> None:

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 _VALUE, _SHARE = 13, 5
 
 
-class Figures:
+class FigureRows:
     """Lays out the figures of a report within a number of columns."""
 
     def __init__(self, report: Report, paint: Paint, columns: int) -> None:
@@ -125,7 +125,7 @@ class Figures:
         return "".join(f"  {part}" for part in remarks if part)
 
     def _among_gpus(self) -> Iterator[Text]:
-        """Figures of several GPUs: how far they are apart."""
+        """FigureRows of several GPUs: how far they are apart."""
         rows = self._report.across_gpus
         if rows:
             yield self._plain("Across GPUs: lowest, highest, difference", "title")

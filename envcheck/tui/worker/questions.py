@@ -23,10 +23,10 @@ from envcheck.rules.catalog import all_rules
 from envcheck.snapshot import frameworks_in
 from envcheck.tui.widgets.choices import read_saved
 from envcheck.tui.worker import grid as grids
-from envcheck.tui.worker.process import Link
+from envcheck.tui.worker.process import WorkerLink
 
 
-def serve(link: Link) -> None:
+def serve(link: WorkerLink) -> None:
     """Answer one question after the other: the name of a function of this module, and its arguments."""
     while True:
         name, arguments = link.receive()
