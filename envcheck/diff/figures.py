@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
@@ -97,13 +97,19 @@ def compare_figures(base: Sequence[tuple[Measured, Match]], second: Measured) ->
         gpu, _, name = first
         subject = names.get(gpu, gpu or "")
         pairs.append(_Pair(subject, name, before, known, found, known.tolerated_for(found.samples)))
+    reasons = Counter[str]()
+    for report in (*(run for run, _ in base), second):
+        reasons.update(report.left_out)
+    left_out = (
+        Note(section="measurements", why=f"{_figures_are(count)} left out: {why}") for why, count in reasons.items()
+    )
     return RunFigures(
         compared=tuple(map(_compared, pairs)),
         changes=tuple(_change(pair) for pair in pairs if pair.changed),
         notes=(
             *_only_in("first", len(gone)),
             *_only_in("second", new),
-            *_disturbed([*(run for run, _ in base), second]),
+            *left_out,
         ),
     )
 
@@ -116,15 +122,6 @@ def _as_first(key: _Key, matched: Match) -> _Key:
 def _only_in(place: str, count: int) -> Iterator[Note]:
     if count:
         yield Note(section="measurements", why=f"{_figures_are(count)} only in the {place} report")
-
-
-def _disturbed(reports: Iterable[Measured]) -> Iterator[Note]:
-    """Notes on the figures that are left out, for each reason."""
-    reasons = Counter[str]()
-    for report in reports:
-        reasons.update(report.left_out)
-    for why, count in reasons.items():
-        yield Note(section="measurements", why=f"{_figures_are(count)} left out: {why}")
 
 
 def _figures_are(count: int) -> str:

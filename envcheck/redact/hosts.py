@@ -137,7 +137,9 @@ class Hosts:
     def __init__(self, report: Report, own: Iterable[str]) -> None:
         self._known = dict.fromkeys(own, HOST)
         self._public = _public(report)
-        self._files = _plans(report)
+        # The ids of checks name files of plans as they name a host: ``gpu-code-missing@uv.lock:torch``.
+        planned = (item for environment in report.environments for item in environment.planned or ())
+        self._files = frozenset(item.file for item in planned if "." in item.file)
         self._number = 0
         found: list[str] = []
         rewritten(report, Rewriting(lambda text: self._look(text, found), lambda _, text: self._look(text, found)))
@@ -191,12 +193,6 @@ def _host(match: re.Match[str], public: frozenset[str], files: frozenset[str]) -
         if not around:
             return None
     return None if _domain(name) in public and not match["user"] else name
-
-
-def _plans(report: Report) -> frozenset[str]:
-    """Files of plans, which the ids of checks name as they name a host: ``gpu-code-missing@uv.lock:torch``."""
-    planned = (item for environment in report.environments for item in environment.planned or ())
-    return frozenset(item.file for item in planned if "." in item.file)
 
 
 def _domain(name: str) -> str:

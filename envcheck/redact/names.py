@@ -12,7 +12,6 @@ from collections.abc import Iterable, Iterator
 from envcheck.checks import Report
 from envcheck.redact.hosts import Addresses, Hosts
 from envcheck.redact.walk import HIDDEN_GPU, HOST, SERIAL, Rewriting, rewritten
-from envcheck.snapshot import Gpu
 
 _SYSTEM = re.compile(r"/(?:usr|opt|etc|lib\d*|bin|sbin|proc|sys|dev|boot|run)(?:/|$)")
 _NOBODY = frozenset(
@@ -57,7 +56,10 @@ class Users:
         first = [*owners, *(name for key in judged for name in _names(key))]
         self._known = _pseudonyms([*first, *sorted(_all_names(report))])
         self._personal = {name: known for name, known in self._known.items() if name.lower() not in _NOBODY}
-        self._words = _path_words(self._personal)
+        words = [name for name in self._personal if not _PSEUDONYM.match(name)]
+        words.sort(key=lambda name: (-len(name), name))
+        joined = "|".join(map(re.escape, words))
+        self._words = re.compile(rf"(?<![\w.-])(?:{joined})(?![\w-])") if words else None
 
     def hide(self, text: str) -> str:
         """``text`` with every user's name in it replaced."""
@@ -124,11 +126,6 @@ def _pseudonyms(names: Iterable[str]) -> dict[str, str]:
     return known
 
 
-def _path_words(names: Iterable[str]) -> re.Pattern[str] | None:
-    ordered = sorted((name for name in names if not _PSEUDONYM.match(name)), key=lambda name: (-len(name), name))
-    return re.compile(rf"(?<![\w.-])(?:{'|'.join(map(re.escape, ordered))})(?![\w-])") if ordered else None
-
-
 _UUID = re.compile(r"(?<!\w)(GPU|MIG)-[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){0,3}(?:-[0-9a-fA-F]{12})?(?![\w-])")
 _SHORTEST_SERIAL = 6
 _BARE_UUID = 36
@@ -145,8 +142,17 @@ class Names:
         self._identities = dict(_identities(report))
         self._users = Users(report, homes)
         self._addresses = Addresses(report)
-        self._exact = _words([*self._identities, *filter(_distinctive, _hosts(report))])
-        self._others = Hosts(report, _hosts(report))
+        hosts = list(_hosts(report))
+        # A host can be replaced within texts where its name is distinctive: ``vm`` or ``torch`` may be just a word.
+        distinctive = [
+            host
+            for host in hosts
+            if len(host) >= _SHORTEST_HOST and _HOST_NAME.fullmatch(host) and not (host.isalpha() or host.isdigit())
+        ]
+        ordered = sorted({*self._identities, *distinctive}, key=lambda name: (-len(name), name))
+        words = "|".join(map(re.escape, ordered))
+        self._exact = re.compile(rf"(?<![\w-])(?:{words})(?![\w-])") if ordered else None
+        self._others = Hosts(report, hosts)
 
     def hide(self, text: str) -> str:
         """``text`` with every name in it replaced."""
@@ -182,7 +188,9 @@ def _identities(report: Report) -> Iterator[tuple[str, str]]:
             if instance.uuid:
                 yield instance.uuid, _pseudonym(instance.uuid)
         if gpu.serial and len(gpu.serial) >= _SHORTEST_SERIAL:
-            yield gpu.serial, _serial(gpu, number)
+            # Named after the UUID: serial numbers are so few that a hash of one could be undone by trying all.
+            hidden = f"{SERIAL}{_pseudonym(gpu.uuid).rpartition('-')[2]}" if gpu.uuid else f"{SERIAL}{number}"
+            yield gpu.serial, gpu.serial if gpu.serial.startswith(SERIAL) else hidden
     told = [found for measured in report.measurements for found in (measured.gpu, measured.peer)]
     for uuid in (*told, *(run.gpu for run in report.probes)):
         if uuid and uuid.startswith(("GPU-", "MIG-")):
@@ -198,13 +206,6 @@ def _pseudonym(uuid: str) -> str:
     return f"{kind if kind in ('GPU', 'MIG') else 'GPU'}-{HIDDEN_GPU}{digest}"
 
 
-def _serial(gpu: Gpu, number: int) -> str:
-    """Named after the UUID: serial numbers are so few that a hash of one could be undone by trying all."""
-    if gpu.serial and gpu.serial.startswith(SERIAL):
-        return gpu.serial
-    return f"{SERIAL}{_pseudonym(gpu.uuid).rpartition('-')[2]}" if gpu.uuid else f"{SERIAL}{number}"
-
-
 def _hosts(report: Report) -> Iterator[str]:
     platform = report.snapshot.platform if report.snapshot else None
     for name in (report.host, platform.host if platform else None):
@@ -212,14 +213,3 @@ def _hosts(report: Report) -> Iterator[str]:
             yield name
             if "." in name:
                 yield name.partition(".")[0]
-
-
-def _distinctive(host: str) -> bool:
-    """Whether the name of a host can be replaced within texts: ``vm`` or ``torch`` there may be just a word."""
-    plain = _HOST_NAME.fullmatch(host) is not None and len(host) >= _SHORTEST_HOST
-    return plain and not host.isalpha() and not host.isdigit()
-
-
-def _words(names: Iterable[str]) -> re.Pattern[str] | None:
-    ordered = sorted(set(names), key=lambda name: (-len(name), name))
-    return re.compile(rf"(?<![\w-])(?:{'|'.join(map(re.escape, ordered))})(?![\w-])") if ordered else None

@@ -92,16 +92,12 @@ def _case(suite: str, check: Check, report: Report) -> str:
     outcome = _outcome(check, report)
     lines = [_open("testcase", {"classname": suite, "name": check.id, "time": "0"})]
     if outcome:
-        lines.append(f"{_open(outcome, {'message': _why(check), 'type': check.status})}{_body(check)}</{outcome}>")
+        why = why_open(check) if check.status in ("unknown", "skipped") else check.title
+        why = f"ignored by policy: {check.ignored.reason}" if check.ignored else why
+        lines.append(f"{_open(outcome, {'message': why, 'type': check.status})}{_body(check)}</{outcome}>")
     elif check.status in ("warn", "note"):
         lines.append(f"<system-out>{_text(f'{check.status}: {check.title}')}\n{_body(check)}</system-out>")
     return "\n".join([*lines, "</testcase>"])
-
-
-def _why(check: Check) -> str:
-    if check.ignored:
-        return f"ignored by policy: {check.ignored.reason}"
-    return why_open(check) if check.status in ("unknown", "skipped") else check.title
 
 
 def _body(check: Check) -> str:

@@ -176,8 +176,13 @@ def _remarks(measured: Measurement, check: Check | None, before: tuple[float, in
     """The share of the ceiling, and what is remarkable: what was expected, the speed as a share of that in earlier
     runs, or how far the samples lie apart.
     """
-    loose = spread(measured.samples)
-    share, low = _share(check), _expected(check)
+    loose, low = spread(measured.samples), ""
+    figure = check.figure if check else None
+    share = percent(figure.share) if figure and figure.share is not None else ""
+    if check and figure and figure.share is not None and figure.expected_low is not None:
+        # The least share that was expected, of a figure below it or above the ceiling.
+        odd = figure.share < figure.expected_low or check.status == "unknown"
+        low = percent(figure.expected_low) if odd else ""
     parts = [f"  {share:>{_SHARE}}"]
     if low and check is not None and check.status != "pass":
         parts.append(f"  expected {low}")
@@ -188,21 +193,6 @@ def _remarks(measured: Measurement, check: Check | None, before: tuple[float, in
     elif loose > LOOSE:
         parts.append(f"  spread {loose:.0%}")
     return "".join(parts).rstrip()
-
-
-def _share(check: Check | None) -> str:
-    """``77%``; empty where it was not judged by a ceiling."""
-    figure = check.figure if check else None
-    return percent(figure.share) if figure and figure.share is not None else ""
-
-
-def _expected(check: Check | None) -> str:
-    """``67%``, the least share that was expected, of a figure below it or above the ceiling."""
-    figure = check.figure if check else None
-    if check is None or figure is None or figure.share is None or figure.expected_low is None:
-        return ""
-    above = check.status == "unknown"
-    return percent(figure.expected_low) if figure.share < figure.expected_low or above else ""
 
 
 def _not_measured(report: Report, pen: Pen) -> Iterable[Line]:

@@ -111,26 +111,23 @@ def _kind(character: str) -> tuple[bool, bool]:
 
 def shell_line(argv: Sequence[str], *, ascii_only: bool = False) -> str:
     """``argv`` quoted for a POSIX shell; an argument with unprintable characters in bash's ``$'…'`` form."""
-    return " ".join(_quoted(argument, ascii_only=ascii_only) for argument in argv)
+    return " ".join(
+        shlex.quote(argument)
+        if clean(argument, ascii_only=ascii_only) == argument
+        else f"$'{''.join(map(_escaped, argument))}'"
+        for argument in argv
+    )
 
 
-def _quoted(argument: str, *, ascii_only: bool) -> str:
-    if clean(argument, ascii_only=ascii_only) == argument:
-        return shlex.quote(argument)
-    return "$'" + "".join(_plain(character) for character in argument) + "'"
-
-
-def _plain(character: str) -> str:
+def _escaped(character: str) -> str:
+    """A character within ``$'…'``."""
     if character in "\\'":
         return f"\\{character}"
     if character.isascii() and character.isprintable():
         return character
     # Bytes, not code points: \u is read by the shell's locale, and a file name need not be valid text.
-    return "".join(f"\\x{byte:02x}" for byte in _bytes(character))
-
-
-def _bytes(character: str) -> bytes:
     try:
-        return character.encode("utf-8", "surrogateescape")
+        encoded = character.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:
-        return character.encode("utf-8", "surrogatepass")
+        encoded = character.encode("utf-8", "surrogatepass")
+    return "".join(f"\\x{byte:02x}" for byte in encoded)

@@ -152,8 +152,6 @@ class EnvcheckApp(WindowedApp):
         with suppress(EnvcheckError):  # the details are complete without it
             self.tabs.overview.set_rule_pages(await self.client.ask("rule_pages"), self.paint)
 
-    # Sessions
-
     def _begin(
         self, activity: str, change: Callable[[Request], Request] | None = None, keep: Iterable[str] | None = ()
     ) -> None:
@@ -235,8 +233,6 @@ class EnvcheckApp(WindowedApp):
             words = "  ".join(filter(None, parts))
         self._top.show(Text.assemble(("envcheck  ", "bold"), Pen(self._page_options).text(words)))
 
-    # Messages of the widgets
-
     def on_resize(self, event: Resize) -> None:
         for widget in (*self.screen_stack, self.tabs.overview):
             widget.set_class(event.size.height < _TIGHT, "-tight")
@@ -255,8 +251,6 @@ class EnvcheckApp(WindowedApp):
 
     def on_speed_requested(self) -> None:
         self.action_bench(full=False)
-
-    # Keys
 
     def action_tab(self, name: str) -> None:
         self.tabs.go_to(name)

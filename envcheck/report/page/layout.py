@@ -148,7 +148,9 @@ def fix_lines(check: Check, pen: Pen, room: Room) -> list[Line]:
         bare = (single and way[0].who == "user") or (len(way) > 1 and room.fixes == 1)
         for step, fix in steps(way):
             lines += one_fix(fix, pen, room, bare=bare, step="" if room.fixes == 1 else step)
-    return [*lines, *_rest(len(ordered[room.fixes :]), pen)]
+    left_out = len(ordered[room.fixes :])
+    more = f"+{left_out} more {'fix' if left_out == 1 else 'fixes'} (-v)"
+    return [*lines, *(labelled("", more, pen, 1) if left_out else [])]
 
 
 def in_order(check: Check) -> list[tuple[Fix, ...]]:
@@ -168,21 +170,10 @@ def one_fix(fix: Fix, pen: Pen, room: Room, *, bare: bool = False, step: str = "
     # A command that starts with sudo says by itself who runs it.
     who = "" if fix.command[:1] == ("sudo",) else WHO[fix.who]
     words = step + who + fix.text
-    alone = bool(command) and (not words or (bare and not step and _fits(command, pen)))
+    alone = bool(command) and (not words or (bare and not step and width(command) <= pen.width - LABEL))
     lines = [] if alone else labelled("fix", f"{words.rstrip(' .:')}:" if command else words, pen, room.fix)
     if command:
         lines += command_lines(command, "fix" if alone else "", pen, limited=limited)
     if fix.risk:
         lines += labelled("", f"risk: {fix.risk}", pen, room.fix)
     return lines
-
-
-def _fits(command: str, pen: Pen) -> bool:
-    return width(command) <= pen.width - LABEL
-
-
-def _rest(left_out: int, pen: Pen) -> list[Line]:
-    if not left_out:
-        return []
-    noun = "fix" if left_out == 1 else "fixes"
-    return labelled("", f"+{left_out} more {noun} (-v)", pen, 1)

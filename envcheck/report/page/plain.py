@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator
 
-from envcheck.checks import Check, Fix, Report, ways
+from envcheck.checks import Check, Report, ways
 from envcheck.report.page.head import evidence_text
 from envcheck.report.page.layout import steps
 from envcheck.report.page.subject import framework_title, gpu_name, judged_environment, place
@@ -37,19 +37,18 @@ def fingerprint(identity: str) -> str:
 
 def explained(check: Check) -> list[str]:
     """Message, evidence, cause, fixes and sources, a line each; foreign text, neither cleaned nor escaped."""
+    fixes = []
+    for step, fix in (each for way in ways(check.fixes) for each in steps(way)):
+        who = "" if fix.who == "user" else f" ({fix.who})"
+        fixes.append(f"fix{who}: {step}{fix.text}" + (f": {shell_line(fix.command)}" if fix.command else ""))
     lines = [
         check.message,
         *(f"seen: {evidence_text(found)}" for found in check.evidence),
         *(f"caused by: {cause}" for cause in filter(None, [check.explained_by])),
-        *(_fix(step, fix) for way in ways(check.fixes) for step, fix in steps(way)),
+        *fixes,
         *(f"docs: {source.title} {source.address}" for source in check.sources),
     ]
     return [line for line in lines if line]
-
-
-def _fix(step: str, fix: Fix) -> str:
-    who = "" if fix.who == "user" else f" ({fix.who})"
-    return f"fix{who}: {step}{fix.text}" + (f": {shell_line(fix.command)}" if fix.command else "")
 
 
 _WITH_CUDA = ("nvidia-", "cuda-", "cupy", "jax", "tensorrt", "onnxruntime", "triton", "torch", "numpy", "tensorflow")
@@ -60,11 +59,18 @@ def versions(report: Report) -> list[tuple[str, str]]:
     """Names and versions of what is here; nothing for what was not checked."""
     snapshot = report.snapshot or Snapshot()
     environment = judged_environment(report)
+    driver, module = snapshot.driver, snapshot.kernel.nvidia if snapshot.kernel else None
+    release = (driver.release if driver else None) or (module.version if module else None) or ""
+    flavour = f"{module.flavour} module" if module and module.flavour else ""
+    cuda = f"CUDA {driver.cuda}" if driver and driver.cuda else ""
     found = [
         *_system(snapshot),
         *_gpus(report),
-        *_driver(snapshot),
-        *_toolkits(snapshot),
+        ("Driver", ", ".join(filter(None, (release, flavour, cuda))) if release else ""),
+        *(
+            ("Toolkit", f"{toolkit.version or 'unknown version'} in {toolkit.path}")
+            for toolkit in items_in(snapshot.toolkits)
+        ),
         *([("Environment", place(environment))] if environment else []),
         *(("Framework", framework_title(framework)) for framework in frameworks_in(environment)),
     ]
@@ -108,16 +114,3 @@ def _gpus(report: Report) -> Iterator[tuple[str, str]]:
     for gpu in report.gpus:
         traits = (gpu_name(gpu), gpu.compute_capability, f"VBIOS {gpu.vbios}" if gpu.vbios else "", gpu.pci_bus_id)
         yield f"GPU {gpu.index if gpu.index is not None else ''}".strip(), ", ".join(filter(None, traits))
-
-
-def _driver(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
-    driver, module = snapshot.driver, snapshot.kernel.nvidia if snapshot.kernel else None
-    release = (driver.release if driver else None) or (module.version if module else None) or ""
-    flavour = f"{module.flavour} module" if module and module.flavour else ""
-    speaks = f"CUDA {driver.cuda}" if driver and driver.cuda else ""
-    yield "Driver", ", ".join(filter(None, (release, flavour, speaks))) if release else ""
-
-
-def _toolkits(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
-    for toolkit in items_in(snapshot.toolkits):
-        yield "Toolkit", f"{toolkit.version or 'unknown version'} in {toolkit.path}"

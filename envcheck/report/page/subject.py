@@ -100,12 +100,11 @@ def worst(checks: Iterable[Check]) -> Status:
     """The worst status among ``checks``; ``skipped`` when none was judged. An ignored finding is a remark, and what was
     assumed is not judged.
     """
-    statuses = {"note" if check.ignored else _shown_status(check) for check in checks}
+    statuses: set[Status] = set()
+    for check in checks:
+        assumed = check.status == "pass" and check.only_assumed
+        statuses.add("note" if check.ignored else "skipped" if assumed else check.status)
     return next((status for status in _WORST_FIRST if status in statuses), "skipped")
-
-
-def _shown_status(check: Check) -> Status:
-    return "skipped" if check.status == "pass" and check.only_assumed else check.status
 
 
 def severity(status: Status) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from envcheck.checks import STATUSES, Check, Fix, Missing, Report, Source, ways
+from envcheck.checks import STATUSES, Check, Report, Source, ways
 from envcheck.report.page.findings import DIED, Outline, folded, probe_name, probe_sentence
 from envcheck.report.page.head import evidence_text, verdict_lines
 from envcheck.report.page.layout import ACTIONS, EVERYTHING, LABEL, UNLIMITED, labelled, one_fix, steps, title_lines
@@ -22,13 +22,14 @@ _PRESSING = ("fail", "warn", "unknown")
 def verbose_lines(outline: Outline, pen: Pen) -> list[Line]:
     """All of a report."""
     report = outline.report
+    disagreements = report.snapshot.disagreements if report.snapshot else ()
     return [
         *verdict_lines(outline, pen, EVERYTHING),
         *stack_lines(report, pen, EVERYTHING),
         *_section("Checks", _checks(report, pen)),
         *_section("Measurements", [_measurement(found, pen) for found in report.measurements]),
         *_section("Probes", [_probe(run, pen) for run in report.probes]),
-        *_section("Disagreements", [_disagreement(found, pen) for found in _disagreements(report)]),
+        *_section("Disagreements", [_disagreement(found, pen) for found in disagreements]),
         *_section("Report", [_about(report, pen)]),
         _BLANK,
         *tail_lines(report, pen, EVERYTHING),
@@ -64,30 +65,35 @@ def _check(checks: tuple[Check, ...], report: Report, pen: Pen) -> list[Line]:
     # The title of a check that was not judged names the problem, and would read as a finding.
     title = f"not judged: {check.title}" if unjudged else check.title
     word = "skipped" if check.status == "skipped" else WORDS[check.status]
+    lacking = [
+        f"{fact_name(lack.fact)} ({f'from probe {lack.probe}' if lack.probe else 'not checked'})"
+        for lack in check.missing
+    ]
+    aside = ""
+    if check.ignored is not None:
+        until = f" until {check.ignored.until}" if check.ignored.until else ""
+        aside = f"ignored by policy{until}: {check.ignored.reason}"
+    other_status = f"{check.status} by the configuration, or because the rule is new; the rule says {check.judged}"
+    weak = "" if check.confidence == "high" else f", {check.confidence} confidence"
     return [
         *title_lines(word, check.status, title, check.rule, pen, UNLIMITED),
         *_labelled("about", subject_line(checks, report), pen),
         *_labelled("why", check.message, pen),
         *_each("seen", (_with_source(evidence_text(found), found.source) for found in check.evidence), pen),
-        *_each("lacks", (_lacking(lack) for lack in check.missing), pen),
+        *_each("lacks", lacking, pen),
         *_labelled("cause", check.explained_by or "", pen),
-        *(line for way in ways(check.fixes) for line in _fix_lines(way, pen)),
-        *_labelled("act", ACTIONS.get(check.action, ""), pen),
-        *_labelled("aside", _ignored(check), pen),
-        *_labelled(
-            "set",
-            f"{check.status} by the configuration, or because the rule is new; the rule says {check.judged}"
-            if check.judged
-            else "",
-            pen,
+        *(
+            line
+            for way in ways(check.fixes)
+            for step, fix in steps(way)
+            for line in one_fix(fix, pen, EVERYTHING, step=step)
         ),
-        *_labelled("by", "" if unjudged else _decided(check), pen),
+        *_labelled("act", ACTIONS.get(check.action, ""), pen),
+        *_labelled("aside", aside, pen),
+        *_labelled("set", other_status if check.judged else "", pen),
+        *_labelled("by", "" if unjudged else check.decided_by + weak, pen),
         *(line for source in check.sources for line in _cited(source, pen)),
     ]
-
-
-def _fix_lines(way: tuple[Fix, ...], pen: Pen) -> list[Line]:
-    return [line for step, fix in steps(way) for line in one_fix(fix, pen, EVERYTHING, step=step)]
 
 
 def _labelled(label: str, text: str, pen: Pen) -> list[Line]:
@@ -100,23 +106,6 @@ def _each(label: str, texts: Iterable[str], pen: Pen) -> list[Line]:
 
 def _with_source(text: str, source: str) -> str:
     return f"{text} ({source})" if source else text
-
-
-def _lacking(missing: Missing) -> str:
-    if missing.probe:
-        return f"{fact_name(missing.fact)} (from probe {missing.probe})"
-    return f"{fact_name(missing.fact)} (not checked)"
-
-
-def _ignored(check: Check) -> str:
-    if check.ignored is None:
-        return ""
-    until = f" until {check.ignored.until}" if check.ignored.until else ""
-    return f"ignored by policy{until}: {check.ignored.reason}"
-
-
-def _decided(check: Check) -> str:
-    return check.decided_by if check.confidence == "high" else f"{check.decided_by}, {check.confidence} confidence"
 
 
 def _cited(source: Source, pen: Pen) -> list[Line]:
@@ -138,10 +127,6 @@ def _probe(run: ProbeRun, pen: Pen) -> list[Line]:
     else:
         text = probe_sentence(run)
     return [*_indented(text, pen), *_each("|", run.noise.splitlines(), pen)]
-
-
-def _disagreements(report: Report) -> tuple[Disagreement, ...]:
-    return report.snapshot.disagreements if report.snapshot else ()
 
 
 def _disagreement(found: Disagreement, pen: Pen) -> list[Line]:

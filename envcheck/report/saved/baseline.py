@@ -12,7 +12,7 @@ from envcheck.compat.performance.at_work import at_work
 from envcheck.errors import UsageError
 from envcheck.redact import is_redacted
 from envcheck.report.saved.read import read_report
-from envcheck.snapshot import Gpu, Measurement
+from envcheck.snapshot import Measurement
 from envcheck.text.output import write_whole
 
 MOST_RUNS = 16
@@ -56,20 +56,16 @@ def _baseline(report: Report, kept: tuple[Measurement, ...]) -> Baseline:
 
 
 def _figures_of(report: Report) -> tuple[Measurement, ...]:
-    gpus = {gpu.uuid: gpu for gpu in report.gpus}
-    return tuple(
-        msgspec.structs.replace(measured, conditions=None, verification=None)
-        for measured in report.measurements
-        if _is_comparable(measured, gpus.get(measured.gpu))
-    )
-
-
-def _is_comparable(measured: Measurement, gpu: Gpu | None) -> bool:
-    right = measured.verification is None or measured.verification.right
-    before = measured.conditions.utilisation_before if measured.conditions else None
-    used = measured.conditions.memory_before if measured.conditions else None
-    total = gpu.memory.total if gpu and gpu.memory else None
-    return measured.value is not None and right and not at_work(before and before / 100, used, total)
+    gpus, kept = {gpu.uuid: gpu for gpu in report.gpus}, []
+    for measured in report.measurements:
+        gpu = gpus.get(measured.gpu)
+        right = measured.verification is None or measured.verification.right
+        before = measured.conditions.utilisation_before if measured.conditions else None
+        used = measured.conditions.memory_before if measured.conditions else None
+        total = gpu.memory.total if gpu and gpu.memory else None
+        if measured.value is not None and right and not at_work(before and before / 100, used, total):
+            kept.append(msgspec.structs.replace(measured, conditions=None, verification=None))
+    return tuple(kept)
 
 
 def read(data: bytes, name: str) -> Baseline:

@@ -26,7 +26,7 @@ from envcheck.rules.fixes.commands import create_command, fill_command, uv_prefi
 from envcheck.rules.fixes.install import How, in_steps, install, uninstall
 from envcheck.rules.fixes.releases import newer_releases, same_version
 from envcheck.rules.packages.redirected import stop_redirection
-from envcheck.snapshot import Distribution, Environment, Framework, Snapshot, frameworks_in, items_in
+from envcheck.snapshot import Framework, Snapshot, frameworks_in, items_in
 
 _BAD = ("fail", "warn")
 _SCOPES: frozenset[Scope] = frozenset({"env"})
@@ -125,7 +125,10 @@ class _Page:
         """The fixes where every alternative breaks something or leaves the finding."""
         facts = Facts(self._now.after.snapshot, self._tables)
         least = min(tried, key=lambda each: (each.remains, len(each.worse), len(each.broken)))
-        why = _conflict(least)
+        reasons = [check.title for check in least.worse[:2]]
+        reasons = reasons or [f"{owner} requires {asked}" for owner, asked in least.broken[:2]]
+        reasons += [f"no release meets {asked}" for asked in least.judged.after.impossible]
+        why = f"then {' and '.join(reasons)}" if reasons else ""
         keys = (other.subject.key.rpartition(":")[2] for each in tried for other in each.worse)
         others = list(dict.fromkeys((*keys, *(owner for each in tried for owner, _ in each.broken))))
         whole = next(
@@ -183,23 +186,19 @@ def _unshadow_first(way: Way, facts: Facts) -> Way:
         name = normalised(asked.name) if asked else ""
         copies = [each for each in distributions_in(facts.environment) if each.name == name]
         first = copies[0] if copies else None
-        if asked is None or first is None or not first.led_by or not _outranks(first, facts.environment):
+        folder = ((first.path if first else None) or "").rpartition("/")[0]
+        # The folders up to the one of the environment that installers write to come first.
+        environment = facts.environment
+        folders = environment.site_packages if environment else ()
+        prefix = f"{(environment.prefix if environment else None) or ''}/"
+        own = next((place for place, each in enumerate(folders) if each.startswith(prefix)), len(folders))
+        if asked is None or first is None or not first.led_by or folder in folders[own:]:
             wanted = True
             continue
-        folder = (first.path or "").rpartition("/")[0]
         steps |= dict.fromkeys(stop_redirection(first.led_by, folder, name, f"{name} {first.version}".strip(), facts))
         behind = next((each for each in copies if each.led_by != first.led_by), None)
         wanted = wanted or behind is None or admits(str(asked.specifier), behind.version) is False
     return in_steps((*steps, *(way if wanted else ()))) if steps else way
-
-
-def _outranks(distribution: Distribution, environment: Environment | None) -> bool:
-    """Whether its folder precedes the one that installers write to."""
-    folders = environment.site_packages if environment else ()
-    folder = (distribution.path or "").rpartition("/")[0]
-    own = f"{(environment.prefix if environment else None) or ''}/"
-    first = next((place for place, each in enumerate(folders) if each.startswith(own)), len(folders))
-    return folder not in folders[first:]
 
 
 def _key(check: Check) -> Key:
@@ -210,40 +209,28 @@ def _changes(way: Way) -> tuple[Changes, ...]:
     return tuple(fix.changes for fix in way if fix.changes is not None)
 
 
-def _conflict(tried: Tried) -> str:
-    """The reason against an alternative, in a few words."""
-    said = [check.title for check in tried.worse[:2]] or [
-        f"{owner} requires {asked}" for owner, asked in tried.broken[:2]
-    ]
-    said += [f"no release meets {asked}" for asked in tried.judged.after.impossible]
-    return f"then {' and '.join(said)}" if said else ""
-
-
 def _with_risk(tried: Tried) -> Way:
     """The alternative, with its side effects as risk."""
     moved = [each for each in tried.judged.after.moved if each not in tried.before.moved]
-    said = [*_describe_moves(moved), *(f"{owner} asks for {asked}" for owner, asked in tried.broken[:_NAMED])]
-    installed = {requirement_name(line) for change in _changes(tried.way) for line in change.installs}
-    unknown = [name for name in tried.judged.after.unknown if name in installed]
-    if unknown:
-        said.append(f"not checked: the newest release of {', '.join(unknown[:_NAMED])}{and_more(unknown, _NAMED)}")
-    last = max((place for place, fix in enumerate(tried.way) if fix.changes), default=0)
-    risk = "; ".join(filter(None, (tried.way[last].risk, *said)))
-    return tuple(
-        msgspec.structs.replace(fix, risk=risk) if place == last and risk != fix.risk else fix
-        for place, fix in enumerate(tried.way)
-    )
-
-
-def _describe_moves(moved: Iterable[tuple[str, str, str]]) -> list[str]:
     changed = [
         f"{name} {before} to {after.replace('.999', '.x') or 'the newest release'}"
         for name, before, after in moved
         if before and before != after
     ]
     added = [name for name, before, _ in moved if not before]
-    said = [f"changes {', '.join(changed[:_NAMED])}{and_more(changed, _NAMED)}"] if changed else []
-    return [*said, *([f"adds {', '.join(added[:_NAMED])}{and_more(added, _NAMED)}"] if added else [])]
+    risks = [f"changes {', '.join(changed[:_NAMED])}{and_more(changed, _NAMED)}"] if changed else []
+    risks += [f"adds {', '.join(added[:_NAMED])}{and_more(added, _NAMED)}"] if added else []
+    risks += [f"{owner} asks for {asked}" for owner, asked in tried.broken[:_NAMED]]
+    installed = {requirement_name(line) for change in _changes(tried.way) for line in change.installs}
+    unknown = [name for name in tried.judged.after.unknown if name in installed]
+    if unknown:
+        risks.append(f"not checked: the newest release of {', '.join(unknown[:_NAMED])}{and_more(unknown, _NAMED)}")
+    last = max((place for place, fix in enumerate(tried.way) if fix.changes), default=0)
+    risk = "; ".join(filter(None, (tried.way[last].risk, *risks)))
+    return tuple(
+        msgspec.structs.replace(fix, risk=risk) if place == last and risk != fix.risk else fix
+        for place, fix in enumerate(tried.way)
+    )
 
 
 def two_environments(facts: Facts, check: Check, why: str, others: Sequence[str]) -> Iterator[tuple[Fix, ...]]:

@@ -150,7 +150,8 @@ def _specs(line: str, matrix: Matrix) -> list[str]:
     names = {row.name: row.package for row in matrix.conda}
     name, bounds = normalised(asked.name), str(asked.specifier)
     if name == TOOLKIT:
-        bases = [_package_of_extra(extra, names) for extra in sorted(asked.extras)]
+        libraries = ("runtime" if extra == "cudart" else extra for extra in sorted(asked.extras))
+        bases = [names.get(f"nvidia-{each}") or names.get(f"nvidia-cuda-{each}") for each in libraries]
         minor = _MINOR.match(bounds)
         return [*filter(None, bases), *([f"cuda-version={minor[1]}"] if minor else [])]
     base = _SUFFIX.sub("", name)
@@ -159,9 +160,3 @@ def _specs(line: str, matrix: Matrix) -> list[str]:
         major = _MINOR.match(bounds)
         return [f"{names[base]}={major[1].partition('.')[0]}" if major else names[base]] if base in names else []
     return [f"{names.get(name, name)}{bounds}"]
-
-
-def _package_of_extra(extra: str, names: dict[str, str]) -> str | None:
-    """The conda-forge package for an extra of the distribution ``cuda-toolkit``."""
-    base = "runtime" if extra == "cudart" else extra
-    return names.get(f"nvidia-{base}") or names.get(f"nvidia-cuda-{base}")

@@ -32,8 +32,6 @@ SYSTEM_LIBRARY = Fix(
 )
 """For a missing library that is none of CUDA's."""
 
-# Which requirement installs a missing CUDA library.
-
 PLAIN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,80}")
 
 
@@ -55,8 +53,11 @@ def requirements(names: Sequence[LibraryName], framework: Framework, facts: Fact
         found = declared(framework, name.family)
         if found is None and extra:
             extras[extra] = None
-        elif found := found or _separate_wheel(name, framework):
+        elif found:
             wanted[found] = None
+        elif (wheel := wheel_with(name.family)) and (cuda := CudaVersion.parse(framework.cuda)):
+            # Released separately from the toolkit, with the major version in its soname.
+            wanted[f"{wheel}-cu{cuda.major}=={name.number.partition('.')[0]}.*"] = None
     release = _toolkit_release(framework, facts) if extras else None
     toolkit = (f"{TOOLKIT}[{','.join(extras)}]{release}",) if release else ()
     return tuple(dict.fromkeys((*toolkit, *again, *wanted)))
@@ -83,14 +84,6 @@ def _toolkit_release(framework: Framework, facts: Facts) -> str | None:
     return toolkit_wheels(facts.matrix, cuda, minor="." in (framework.cuda or "")) if cuda else None
 
 
-def _separate_wheel(name: LibraryName, framework: Framework) -> str | None:
-    """The wheel of a library that is released separately from the toolkit, with the major version in its soname."""
-    base, cuda = wheel_with(name.family), CudaVersion.parse(framework.cuda)
-    if base is None or cuda is None:
-        return None
-    return f"{base}-cu{cuda.major}=={name.number.partition('.')[0]}.*"
-
-
 def declared(framework: Framework, family: str) -> str | None:
     """The wheel of a family, as the metadata requires it."""
     for line in lines_requiring(framework, family):
@@ -108,9 +101,6 @@ def _own_extra(framework: Framework, family: str) -> str | None:
     return extras.pop() if len(extras) == 1 and PLAIN_NAME.fullmatch(framework.name) else None
 
 
-# Commands that fix a missing, outdated or wrong CUDA library.
-
-
 _BETWEEN = {"LD_PRELOAD": "[ :]+", "LD_LIBRARY_PATH": "[:;]"}
 """The separators between a variable's entries, where it accepts more than the colon."""
 
@@ -121,10 +111,13 @@ def install_libraries(names: Iterable[LibraryName], subject: FrameworkSubject, f
     names = tuple(names)
     wanted = requirements(names, framework, facts)
     unnumbered = [name.file for name in names if not name.number]
-    if not wanted and unnumbered:
-        return (_development_toolkit(unnumbered, framework), *install_gpu_build(facts, framework))
     if not wanted:
-        return install_gpu_build(facts, framework)
+        # Names without a version number are links for linking programs; only development packages have them.
+        cuda = f"CUDA {framework.cuda}" if framework.cuda else "CUDA"
+        text = f"Put a toolkit of {cuda} with cuDNN, as developers install it, on the loader's path: it has "
+        text += f"{' and '.join(unnumbered)}, which NVIDIA's wheels do not have"
+        toolkit = (Fix(text=text, who="root"),) if unnumbered else ()
+        return (*toolkit, *install_gpu_build(facts, framework))
     text = f"Install what holds the missing libraries for {full_name(framework)}"
     found = install(facts, wanted, text, How(again=True, owner=framework.name))
     led = add_wheel_folders(framework)
@@ -198,14 +191,6 @@ def add_folders(folders: Sequence[str]) -> Fix:
         "set it for each program and for envcheck, or as root name the folders in /etc/ld.so.conf.d and run ldconfig"
     )
     return Fix(text=text, command=("env", f"LD_LIBRARY_PATH={':'.join(folders)}", "python"))
-
-
-def _development_toolkit(files: Sequence[str], framework: Framework) -> Fix:
-    """Library names without a version number are links for linking programs; only development packages have them."""
-    cuda = f"CUDA {framework.cuda}" if framework.cuda else "CUDA"
-    listed = " and ".join(files)
-    text = f"Put a toolkit of {cuda} with cuDNN, as developers install it, on the loader's path: it has {listed}"
-    return Fix(text=f"{text}, which NVIDIA's wheels do not have", who="root")
 
 
 def show_loader_search(facts: Facts) -> tuple[Fix, ...]:

@@ -31,7 +31,12 @@ _RISK = "downloads the package; no other package changes"
 
 def reinstall(environment: Environment, distributions: Sequence[Distribution]) -> tuple[Fix, ...]:
     """Reinstall these packages with the tool that installed them, in as few commands as possible."""
-    fixes = [_by_conda(environment, [each for each in distributions if each.channel == "conda"])]
+    fixes: list[list[Fix]] = []
+    packages = [each for each in distributions if each.channel == "conda"]
+    if packages:
+        specs = [f"{each.name}={each.version}" + (f"={each.build}" if each.build else "") for each in packages]
+        command = conda_command(environment, specs, again=True, alone=True)
+        fixes.append([Fix(text=f"Install {_names_of(packages)} again", command=command)])
     of_user = [each for each in distributions if in_user_site(environment, each)]
     wheels = [each for each in distributions if each.channel != "conda" and each not in of_user]
     fixes += [_by_pip(environment, group, index) for index, group in _by_index(of_user).items()]
@@ -70,16 +75,6 @@ def _by_pip(environment: Environment, wheels: Sequence[Distribution], index: str
     command = pip_command(environment, "install", *again, *pins, *options, user=user)
     changes = Changes(installs=pins, alone=True, again=True)
     return [Fix(text=task, command=command, risk=_RISK, changes=changes)]
-
-
-def _by_conda(environment: Environment, packages: Sequence[Distribution]) -> list[Fix]:
-    """The conda command, or the pixi command where the prefix belongs to a pixi project."""
-    if not packages:
-        return []
-    task = f"Install {_names_of(packages)} again"
-    pins = [f"{each.name}={each.version}" + (f"={each.build}" if each.build else "") for each in packages]
-    command = conda_command(environment, pins, again=True, alone=True)
-    return [Fix(text=task, command=command)]
 
 
 def _names_of(packages: Sequence[Distribution]) -> str:
@@ -126,20 +121,15 @@ def _recreated(environment: Environment, prefix: str, minor: str | None) -> tupl
     risk = "deletes what is installed in it; the next step installs it again"
     uv = environment.manager == "uv"
     create = create_command(prefix, uv=uv, python=minor or "", interpreter=f"python{minor or '3'}", clear=True)
-    pins = _pins(environment)
+    pins = _pinned(_wheels(environment))
+    if sum(map(len, pins)) + len(pins) > _LONGEST:
+        names = {each.name for each in frameworks_in(environment)}
+        pins = _pinned([each for each in _wheels(environment) if each.name in names])
     if not pins:
         return (Fix(text=f"{text}, and install what it needs", command=create, risk=risk),)
     fill = Fix(text=f"Install {'the frameworks' if len(pins) < len(_wheels(environment)) else 'its packages'} again",
                command=fill_command(prefix, *pins, *_indexes(pins), uv=uv))  # fmt: skip
     return in_steps((Fix(text=text, command=create, risk=risk), fill))
-
-
-def _pins(environment: Environment) -> tuple[str, ...]:
-    everything = _pinned(_wheels(environment))
-    if sum(map(len, everything)) + len(everything) <= _LONGEST:
-        return everything
-    names = {each.name for each in frameworks_in(environment)}
-    return _pinned([each for each in _wheels(environment) if each.name in names])
 
 
 def _wheels(environment: Environment) -> list[Distribution]:

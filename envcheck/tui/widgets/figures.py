@@ -51,7 +51,8 @@ class FigureRows:
 
     def text(self) -> Text:
         """All rows."""
-        return Text("\n").join([*self._of_gpus(), *self._of_processor(), *self._among_gpus(), *self._not_measured()])
+        without = (self._plain(text, "dim") for text in not_run(self._report.probes))
+        return Text("\n").join([*self._of_gpus(), *self._of_processor(), *self._among_gpus(), *without])
 
     def _of_gpus(self) -> Iterator[Text]:
         for gpu in self._gpus:
@@ -144,9 +145,6 @@ class FigureRows:
         if slow:
             told += "".join(f"  GPU {gpu.gpu} {gpu.slower:.0%} slower than the others" for gpu in slow)
         return self._rest(text, told, "warn" if slow else "")
-
-    def _not_measured(self) -> Iterator[Text]:
-        yield from (self._plain(text, "dim") for text in not_run(self._report.probes))
 
     def _plain(self, words: str, style: Style) -> Text:
         return Text(self._clip(words, self._columns), self._paint.colour(style))

@@ -73,12 +73,15 @@ def stack_lines(report: Report, pen: Pen, *, final: bool, roomy: bool) -> list[L
 def _rows(report: Report) -> list[StackRow]:
     """The rows of the page, with a row for the libraries between CUDA and the frameworks."""
     rows = stack_rows(report, _GPUS)
-    libraries = _libraries(report)
-    if libraries is None:
-        return rows
+    checks, versions = _in(report, ("library",)), _versions(report)
+    if not versions and worst(checks) in ("skipped", "pass"):
+        return rows  # the libraries were not checked
+    broken = min(checks, key=lambda check: STATUSES.index(check.status), default=None)
+    text = listed(versions, 4) if versions else broken.title if broken else ""
+    libraries = StackRow("Libraries", worst(checks), text)
     at = next((number for number, row in enumerate(rows) if row.label == "Frameworks"), len(rows))
     rows[at:at] = [libraries]
-    by_libraries = {check.status for check in _in(report, ("library",))}
+    by_libraries = {check.status for check in checks}
     # The row of the libraries shows their status, so the one of the frameworks does not repeat it.
     return [
         StackRow(row.label, worst(_in(report, ("framework",))), row.text)
@@ -86,16 +89,6 @@ def _rows(report: Report) -> list[StackRow]:
         else row
         for row in rows
     ]
-
-
-def _libraries(report: Report) -> StackRow | None:
-    """The row of the libraries; None where they were not checked."""
-    checks = _in(report, ("library",))
-    versions = _versions(report)
-    if not versions and worst(checks) in ("skipped", "pass"):
-        return None
-    broken = min(checks, key=lambda check: STATUSES.index(check.status), default=None)
-    return StackRow("Libraries", worst(checks), listed(versions, 4) if versions else broken.title if broken else "")
 
 
 def _versions(report: Report) -> list[str]:

@@ -61,21 +61,18 @@ def machine_fields(report: bytes) -> Mapping[str, str]:
     frameworks = frameworks_in(environment)
     torch = next((framework for framework in frameworks if framework.name == "torch" and framework.version), None)
     python = environment.python if environment and environment.python else ""
+    # Where only the CUDA version that the driver supports is known: the branch that supports it.
+    driver, platform = facts.snapshot.driver, facts.snapshot.platform
+    release = (driver.release if driver else None) or ""
+    if driver is not None and driver.cuda and not release:
+        branch = branch_for_cuda(facts.matrix, driver.cuda, (platform.os if platform else None) or "linux")
+        release = str(branch.branch) if branch else ""
     return {
         "gpu": (gpu.name or "") if gpu else "",
-        "driver": _driver(facts),
+        "driver": release,
         "python": ".".join(python.split(".")[:2]),
         "package": f"torch=={torch.version}" if torch else "",
     }
-
-
-def _driver(facts: Facts) -> str:
-    """The release; where only the CUDA version that it supports is known, the branch that supports it."""
-    driver, platform = facts.snapshot.driver, facts.snapshot.platform
-    if driver is None or driver.release or not driver.cuda:
-        return (driver.release or "") if driver else ""
-    row = branch_for_cuda(facts.matrix, driver.cuda, (platform.os if platform else None) or "linux")
-    return str(row.branch) if row else ""
 
 
 def fits(stated: Sequence[str], overlays: Sequence[str], options: Options) -> list[Line]:
