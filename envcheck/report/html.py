@@ -157,6 +157,12 @@ def _findings(outline: Outline) -> list[Markup]:
 def _body(finding: Finding, outline: Outline) -> Markup:
     check = finding.lead
     about = subject_line(finding.checks, outline.report)
+    fixes: list[Markup] = []
+    for each in {each.fixes: each for each in finding.checks}.values():
+        ordered = in_order(each)
+        if not ordered and each.action in ACTIONS:
+            fixes.append(tag("p", ACTIONS[each.action].capitalize()))
+        fixes += [part for way in ordered for step, fix in steps(way) for part in _fix(fix, step)]
     seen = []
     for found in check.evidence[:_ROWS]:
         source = tag("span", f" ({found.source})", class_="meta") if found.source else Markup()
@@ -170,18 +176,11 @@ def _body(finding: Finding, outline: Outline) -> Markup:
         ("seen", seen),
         ("why", [tag("p", check.message)] if check.message.strip(" .") not in ("", check.title.strip(" .")) else []),
         ("lacks", [tag("p", ", ".join(fact_name(missing.fact) for missing in check.missing))] if check.missing else []),
-        ("fix", [part for each in {each.fixes: each for each in finding.checks}.values() for part in _fixes(each)]),
+        ("fix", fixes),
         ("docs", sources),
         ("rule", [tag("p", tag("code", f"envcheck rule {check.rule}"))]),
     ]
     return tag("dl", *(part for label, inside in told if inside for part in (tag("dt", label), tag("dd", *inside))))
-
-
-def _fixes(check: Check) -> list[Markup]:
-    ordered = in_order(check)
-    if not ordered and check.action in ACTIONS:
-        return [tag("p", ACTIONS[check.action].capitalize())]
-    return [part for way in ordered for step, fix in steps(way) for part in _fix(fix, step)]
 
 
 def _fix(fix: Fix, step: str) -> Iterable[Markup]:

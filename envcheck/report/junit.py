@@ -33,7 +33,14 @@ def render(report: Report, _options: Options) -> str:
         found = _counts(judged.checks, judged)
         if judged.verdict == "unknown" and not found["failures"] + found["errors"]:
             # No check that matters ran: that must not look like a run in which all passed.
-            suites.append(_no_verdict(prefix, judged))
+            told = _open("error", {"message": f"no verdict: {judged.headline}", "type": "unknown"})
+            suites += [
+                _open("testsuite", {"name": prefix, "tests": 1, "failures": 0, "errors": 1, "skipped": 0}),
+                _open("testcase", {"classname": prefix, "name": "verdict", "time": "0"}),
+                f"{told}</error>",
+                "</testcase>",
+                "</testsuite>",
+            ]
             found = found | {"tests": found["tests"] + 1, "errors": 1}
         counts = {name: count + found[name] for name, count in counts.items()}  # Jenkins counts skipped ones by suite
     head = _open("testsuites", {"name": "envcheck", **counts, "time": f"{report.duration_s:.3f}"})
@@ -57,18 +64,6 @@ def _suite(name: str, checks: Sequence[Check], report: Report) -> str:
             *(f"{_open('property', {'name': name, 'value': value})[:-1]}/>" for name, value in properties.items()),
             "</properties>",
             *(_case(name, check, report) for check in checks),
-            "</testsuite>",
-        ]
-    )
-
-
-def _no_verdict(name: str, report: Report) -> str:
-    return "\n".join(
-        [
-            _open("testsuite", {"name": name, "tests": 1, "failures": 0, "errors": 1, "skipped": 0}),
-            _open("testcase", {"classname": name, "name": "verdict", "time": "0"}),
-            f"{_open('error', {'message': f'no verdict: {report.headline}', 'type': 'unknown'})}</error>",
-            "</testcase>",
             "</testsuite>",
         ]
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from envcheck.checks import AcrossGpus, Check, Report
+from envcheck.checks import Check, Report
 from envcheck.report import Format, Options
 from envcheck.report.page.findings import Outline
 from envcheck.report.page.head import head_lines, other_lines
@@ -95,25 +95,21 @@ def _across_gpus(report: Report, pen: Pen) -> Iterable[Line]:
     place = 2 + _NAME + 1
     yield (Span(title, "title"), Span(" " * (place - len(title)) + "difference, slowest and fastest", "dim"))
     for found in sorted(apart, key=lambda found: -found.difference):
-        yield _apart(found, pen)
+        # `` 30%  GPU 1: 576 of 823 TFLOP/s``
+        compared = [gpu for gpu in found.gpus if gpu.why_not is None]
+        slowest = max(compared, key=lambda gpu: gpu.slower or 0.0, default=None)
+        low, high = quantity(found.low, found.unit), quantity(found.high, found.unit)
+        own, best = (high, low) if found.unit == "s" else (low, high)
+        value, _, unit = own.partition(" ")
+        shown = value if best.endswith(f" {unit}") else own
+        name = f"  {pen.clip(found.title, _NAME):<{_NAME}} "
+        told = f"{found.difference:>4.0%}  GPU {slowest.gpu if slowest else '?'}: {shown} of {best}"
+        straggles = any(gpu.straggles for gpu in compared)
+        yield (Span(name), Span(pen.clip(told, pen.width - len(name)), "warn" if straggles else ""))
     same = len(report.across_gpus) - len(apart)
     if same:
         more = " more" if apart else ""
         yield (Span(f"  {plural(same, 'figure')}{more} within {_APART:.0%}", "dim"),)
-
-
-def _apart(found: AcrossGpus, pen: Pen) -> Line:
-    """`` 30%  GPU 1: 576 of 823 TFLOP/s``."""
-    compared = [gpu for gpu in found.gpus if gpu.why_not is None]
-    slowest = max(compared, key=lambda gpu: gpu.slower or 0.0, default=None)
-    low, high = quantity(found.low, found.unit), quantity(found.high, found.unit)
-    own, best = (high, low) if found.unit == "s" else (low, high)
-    value, _, unit = own.partition(" ")
-    shown = value if best.endswith(f" {unit}") else own
-    name = f"  {pen.clip(found.title, _NAME):<{_NAME}} "
-    told = f"{found.difference:>4.0%}  GPU {slowest.gpu if slowest else '?'}: {shown} of {best}"
-    straggles = any(gpu.straggles for gpu in compared)
-    return (Span(name), Span(pen.clip(told, pen.width - len(name)), "warn" if straggles else ""))
 
 
 def _processor(report: Report, pen: Pen) -> Iterable[Line]:

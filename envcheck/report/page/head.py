@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from envcheck.checks import ASSUMPTION, PLAN, Check, Evidence, Report, pressing
+from envcheck.checks import ASSUMPTION, PLAN, Evidence, Report, pressing
 from envcheck.report.page.findings import DIED, Finding, Outline, probe_end
 from envcheck.report.page.layout import LABEL, Room, fix_lines, labelled, labelled_items, tagged, title_lines
 from envcheck.report.page.pen import WORDS, Line, Pen, Span
@@ -167,9 +167,12 @@ def _unknown(outline: Outline, pen: Pen, room: Room) -> list[Line]:
         heading = title_lines("UNKNOWN", "unknown", stated.title, "", pen, room.title)
         seen = labelled("seen", place_of(stated.location), pen, 1) if stated.location else []
         return [*heading, *seen, *labelled("why", stated.message, pen, room.why)]
-    check = _open_question(report)
-    if check is None:
+    # The check whose missing fact would settle most: the first that the report asks for.
+    pending = [check for check in report.checks if check.missing and check.status in ("unknown", "skipped")]
+    pending.sort(key=lambda check: (check.missing[0].fact not in report.ask[:1], check.status != "unknown"))
+    if not pending:
         return title_lines("UNKNOWN", "unknown", report.headline, "", pen, room.title)
+    check = pending[0]
     missing = check.missing[0]
     run = next((run for run in report.probes if run.name == missing.probe), None)
     dead = run is not None and run.status in DIED
@@ -185,13 +188,6 @@ def _unknown(outline: Outline, pen: Pen, room: Room) -> list[Line]:
         *(labelled("for", listed(list(dict.fromkeys(needed))), pen, 1) if set(needed) - {check.rule} else []),
         *(labelled("also", f"unknown: {listed(list(further))}", pen, room.ask) if further else []),
     ]
-
-
-def _open_question(report: Report) -> Check | None:
-    """The check whose missing fact would settle most: the first that the report asks for."""
-    pending = [check for check in report.checks if check.missing and check.status in ("unknown", "skipped")]
-    pending.sort(key=lambda check: (check.missing[0].fact not in report.ask[:1], check.status != "unknown"))
-    return pending[0] if pending else None
 
 
 def _short(finding: Finding, pen: Pen, room: Room) -> list[Line]:

@@ -26,23 +26,18 @@ def tail_lines(report: Report, pen: Pen, room: Room) -> list[Line]:
     if not untried or width(untried) + _GAP + width(number) > pen.width:
         counts = [(Span(text, "dim"),) for text in pen.fill(untried, pen.width)]
         counts += [(Span(text),) for text in pen.fill(number, pen.width)]
+    dead = dead_probes(report)
+    shown = dead if len(dead) <= room.probes else dead[: room.probes - 1]
+    probes = [probe_sentence(run) for run in shown]
+    if len(dead) > len(shown):
+        probes.append(f"Failed probes (-v): {', '.join(run.name for run in dead[len(shown) :])}")
     return [
-        *_dead_probes(report, pen, room),
+        *((Span(pen.clip(text, pen.width)),) for text in probes),
         *((Span(text),) for text in (pen.fill(f"Assumed: {assumed}", pen.width, room.row) if assumed else [])),
         *_configuration(report, pen),
         *_overlays(report, pen),
         *counts,
     ]
-
-
-def _dead_probes(report: Report, pen: Pen, room: Room) -> list[Line]:
-    dead = dead_probes(report)
-    shown = dead if len(dead) <= room.probes else dead[: room.probes - 1]
-    lines: list[Line] = [(Span(pen.clip(probe_sentence(run), pen.width)),) for run in shown]
-    if len(dead) > len(shown):
-        names = ", ".join(run.name for run in dead[len(shown) :])
-        lines.append((Span(pen.clip(f"Failed probes (-v): {names}", pen.width)),))
-    return lines
 
 
 def _configuration(report: Report, pen: Pen) -> list[Line]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 
 from envcheck.checks import Fix
 from envcheck.compat.error_lines import matches_fragment, named_by
@@ -50,10 +50,18 @@ def install_fitting_build(facts: Facts, framework: Framework | None = None) -> t
 
 
 def _install(choice: TorchChoice, facts: Facts) -> tuple[Fix, ...]:
-    environment = facts.environment
-    task = f"Install torch {choice.version} built for {choice.tag}{_reason_for_choice(choice, facts)}"
-    if environment is not None and _is_conda_package(environment, facts):
-        cuda = CudaVersion.from_tag(choice.tag)
+    environment, cuda = facts.environment, CudaVersion.from_tag(choice.tag)
+    driver = supported_cuda(facts) is not None
+    known = [name for name, there in (("driver", driver), ("GPU", bool(facts.usable_gpus))) if there]
+    fits = f", which fits this {' and '.join(known)}" if known else ""
+    fits += "" if driver else f"; the driver must run CUDA {cuda}"
+    task = f"Install torch {choice.version} built for {choice.tag}{fits}"
+    # Whether conda installed PyTorch, or would install it into this conda environment.
+    distributions = distributions_in(environment)
+    torches = [each for each in distributions if facts.matrix.has_trait(each.name, "distributes-torch")]
+    managed_by_conda = environment is not None and environment.manager == "conda"
+    by_conda = all(map(is_conda_package, torches)) if torches else managed_by_conda
+    if environment is not None and by_conda:
         command = conda_command(environment, ("pytorch-gpu", f"cuda-version={cuda}"))
         return (Fix(text=f"{task} (newest on conda-forge)", command=command),)
     managed = environment is not None and environment.externally_managed
@@ -66,7 +74,12 @@ def _install(choice: TorchChoice, facts: Facts) -> tuple[Fix, ...]:
         again=not labelled,
         risk="replaces the installed torch and what it pins",
     )
-    wanted = _pinned_for(companions, choice, facts, label=f"+{choice.tag}" if labelled else "")
+    # The label selects the exact build: without it, an installer accepts any installed build of that version.
+    label = f"+{choice.tag}" if labelled else ""
+    wanted = [f"torch=={choice.version}{label}"]
+    for name in companions:
+        bounds = release_for(facts.matrix, name, "torch", choice.version, facts.driver_os, machine(facts)) or ""
+        wanted.append(f"{name}{bounds}{label if _EXACT.fullmatch(bounds) else ''}")
     return install(facts, wanted, task, how, remove=() if managed else _conflicting_wheels(environment, choice))
 
 
@@ -88,32 +101,6 @@ def _conflicting_wheels(environment: Environment | None, choice: TorchChoice) ->
         and cuda_of_wheel(each) not in (None, major)
         and not is_conda_package(each)
     )
-
-
-def _reason_for_choice(choice: TorchChoice, facts: Facts) -> str:
-    """What the build was chosen for, and what remains unknown."""
-    driver = supported_cuda(facts) is not None
-    known = [name for name, there in (("driver", driver), ("GPU", bool(facts.usable_gpus))) if there]
-    fits = f", which fits this {' and '.join(known)}" if known else ""
-    return fits if driver else f"{fits}; the driver must run CUDA {CudaVersion.from_tag(choice.tag)}"
-
-
-def _pinned_for(companions: Sequence[str], choice: TorchChoice, facts: Facts, *, label: str) -> tuple[str, ...]:
-    """Torch in the chosen build, and its companion packages in the matching releases.
-
-    The label selects the exact build: without it, an installer accepts any installed build of that version.
-    """
-    found = [f"torch=={choice.version}{label}"]
-    for name in companions:
-        bounds = release_for(facts.matrix, name, "torch", choice.version, facts.driver_os, machine(facts)) or ""
-        found.append(f"{name}{bounds}{label if _EXACT.fullmatch(bounds) else ''}")
-    return tuple(found)
-
-
-def _is_conda_package(environment: Environment, facts: Facts) -> bool:
-    """Whether conda installed PyTorch, or would install it into this conda environment."""
-    found = [dist for dist in environment.distributions or () if facts.matrix.has_trait(dist.name, "distributes-torch")]
-    return all(map(is_conda_package, found)) if found else environment.manager == "conda"
 
 
 _ORT_GPU = "onnxruntime-gpu"

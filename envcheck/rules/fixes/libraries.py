@@ -13,13 +13,7 @@ from envcheck.compat.relations.libraries import toolkit_wheels
 from envcheck.rules.api import Facts, FrameworkSubject
 from envcheck.rules.facts.frameworks import distributions_in, full_name, importance, module_of
 from envcheck.rules.facts.libraries import VARIABLES, folder_of
-from envcheck.rules.facts.library_names import (
-    LibraryName,
-    contains_library,
-    lines_requiring,
-    toolkit_extra,
-    wheel_with,
-)
+from envcheck.rules.facts.library_names import LibraryName, contains_library, lines_requiring, toolkit_extra, wheel_with
 from envcheck.rules.fixes.commands import pip_command, python_of
 from envcheck.rules.fixes.frameworks import install_gpu_build
 from envcheck.rules.fixes.install import How, in_steps, install
@@ -58,7 +52,14 @@ def requirements(names: Sequence[LibraryName], framework: Framework, facts: Fact
         elif (wheel := wheel_with(name.family)) and (cuda := CudaVersion.parse(framework.cuda)):
             # Released separately from the toolkit, with the major version in its soname.
             wanted[f"{wheel}-cu{cuda.major}=={name.number.partition('.')[0]}.*"] = None
-    release = _toolkit_release(framework, facts) if extras else None
+    # The version of ``cuda-toolkit``: as the metadata requires it, else for the CUDA version of the build.
+    release: str | None = None
+    for line in framework.requires if extras else ():
+        asked = read_requirement(line)
+        if asked is not None and normalised(asked.name) == TOOLKIT and str(asked.specifier) and not of_an_extra(line):
+            release = release or str(asked.specifier)
+    if extras and release is None and (cuda := CudaVersion.parse(framework.cuda)):
+        release = toolkit_wheels(facts.matrix, cuda, minor="." in (framework.cuda or ""))
     toolkit = (f"{TOOLKIT}[{','.join(extras)}]{release}",) if release else ()
     return tuple(dict.fromkeys((*toolkit, *again, *wanted)))
 
@@ -72,16 +73,6 @@ def _listed(name: LibraryName, framework: Framework, facts: Facts) -> str | None
             fits = asked is None or not str(asked.specifier) or admits(str(asked.specifier), each.version) is not False
             return f"{each.name}=={each.version}" if fits else line
     return None
-
-
-def _toolkit_release(framework: Framework, facts: Facts) -> str | None:
-    """The version of ``cuda-toolkit``: as the metadata requires it, else for the CUDA version of the build."""
-    for line in framework.requires:
-        asked = read_requirement(line)
-        if asked is not None and normalised(asked.name) == TOOLKIT and str(asked.specifier) and not of_an_extra(line):
-            return str(asked.specifier)
-    cuda = CudaVersion.parse(framework.cuda)
-    return toolkit_wheels(facts.matrix, cuda, minor="." in (framework.cuda or "")) if cuda else None
 
 
 def declared(framework: Framework, family: str) -> str | None:
@@ -170,18 +161,18 @@ def without_variable(name: str, places: Iterable[str], facts: Facts) -> tuple[Fi
     """
     gone = tuple(dict.fromkeys(places))
     parts = [part for part in re.split(_BETWEEN.get(name, ":"), facts.variable(name) or "") if part]
-    kept = [part for part in parts if not any(_is_at(part, place) for place in gone)]
+
+    def is_at(part: str, place: str) -> bool:
+        """Whether an entry, possibly relative, is this folder or a file in it."""
+        plain = PurePosixPath(part)
+        if not plain.is_absolute():
+            return PurePosixPath(place).match(part)
+        return str(plain) == place or (".so" in plain.name and str(plain.parent) == place)
+
+    kept = [part for part in parts if not any(is_at(part, place) for place in gone)]
     text = f"Take {', '.join(gone)} out of {name}" + (": nothing else is in it" if parts and not kept else "")
     change = (f"{name}={':'.join(kept)}",) if len(kept) < len(parts) and kept else ("-u", name)
     return (Fix(text=text, command=("env", *change, "python")),)
-
-
-def _is_at(part: str, place: str) -> bool:
-    """Whether an entry of a search path, possibly relative, is this folder or a file in it."""
-    plain = PurePosixPath(part)
-    if not plain.is_absolute():
-        return PurePosixPath(place).match(part)
-    return str(plain) == place or (".so" in plain.name and str(plain.parent) == place)
 
 
 def add_folders(folders: Sequence[str]) -> Fix:

@@ -127,8 +127,11 @@ def _recreated(environment: Environment, prefix: str, minor: str | None) -> tupl
         pins = _pinned([each for each in _wheels(environment) if each.name in names])
     if not pins:
         return (Fix(text=f"{text}, and install what it needs", command=create, risk=risk),)
+    # PyTorch's index has the builds with a local version label.
+    labels = dict.fromkeys(match[1] for pin in pins if (match := _LABEL.search(pin)))
+    indexes = [word for label in labels for word in ("--extra-index-url", f"{INDEX}{label}")]
     fill = Fix(text=f"Install {'the frameworks' if len(pins) < len(_wheels(environment)) else 'its packages'} again",
-               command=fill_command(prefix, *pins, *_indexes(pins), uv=uv))  # fmt: skip
+               command=fill_command(prefix, *pins, *indexes, uv=uv))  # fmt: skip
     return in_steps((Fix(text=text, command=create, risk=risk), fill))
 
 
@@ -140,9 +143,3 @@ def _wheels(environment: Environment) -> list[Distribution]:
 def _pinned(wheels: list[Distribution]) -> tuple[str, ...]:
     pins = (f"{each.name}=={each.version}" for each in wheels)
     return tuple(pin for pin in pins if _PLAIN.fullmatch(pin))
-
-
-def _indexes(pins: tuple[str, ...]) -> tuple[str, ...]:
-    """The options for PyTorch's index, which has the builds with a local version label."""
-    labels = dict.fromkeys(match[1] for pin in pins if (match := _LABEL.search(pin)))
-    return tuple(word for label in labels for word in ("--extra-index-url", f"{INDEX}{label}"))

@@ -13,7 +13,7 @@ from envcheck.rules.facts.frameworks import finds_no_gpu
 from envcheck.rules.facts.machine import cuda_answers, gpu_title, is_listed, plural
 from envcheck.rules.fixes import driver
 from envcheck.rules.messages.observed import answers, call_evidence, observed_problems, results_naming
-from envcheck.snapshot import PASTED, Fabric, Gpu, GpuFabric, GpuLink, NvLink, Pcie, Platform, Snapshot, frameworks_in
+from envcheck.snapshot import PASTED, Fabric, Gpu, GpuLink, NvLink, Pcie, Platform, Snapshot, frameworks_in
 
 _RESEAT = (Fix(text="Reseat the card, its riser or cable", who="cluster-admin", risk="the machine must be off"),)
 
@@ -139,10 +139,6 @@ def _on_switch(gpu: Gpu) -> bool:
     return joined or any(link.remote_kind == "switch" for link in gpu.nvlinks or () if link.active)
 
 
-def _state_text(state: GpuFabric) -> str:
-    return f"{state.state} {state.status_name or (str(state.status) if state.status else '')}".strip()
-
-
 def _has_no_switch(facts: Facts) -> Outcome | None:
     """A note where no GPU of a text can have NVSwitches, or a framework works: then nothing needs the service."""
     models = [facts.matrix.model_of(gpu) for gpu in facts.gpus]
@@ -175,14 +171,13 @@ def fabric_manager_not_running(snapshot: Snapshot, facts: Facts) -> Outcome | No
     if not failed and not bad and not stopped:
         ready = any(state.state == "completed" for _, state in states)
         return passed("The NVSwitch fabric is ready", decided_by="driver-answered") if ready else None
-    evidence = (
-        *(call_evidence(result) for result in failed),
-        *(
-            Evidence(what=f"fabric of {gpu_title(gpu)}", value=_state_text(state), source=state.source)
-            for gpu, state in bad
-        ),
-        *((evidence_of("fabric manager seen running", fabric, "manager_running"),) if manager is not None else ()),
-    )
+    evidence = [call_evidence(result) for result in failed]
+    for gpu, state in bad:
+        status = state.status_name or (str(state.status) if state.status else "")
+        text = f"{state.state} {status}".strip()
+        evidence.append(Evidence(what=f"fabric of {gpu_title(gpu)}", value=text, source=state.source))
+    if manager is not None:
+        evidence.append(evidence_of("fabric manager seen running", fabric, "manager_running"))
     works = cuda_answers(facts) and not failed
     return Outcome(
         status="warn" if works else "fail",
@@ -192,7 +187,7 @@ def fabric_manager_not_running(snapshot: Snapshot, facts: Facts) -> Outcome | No
         else "CUDA starts, but some GPUs have not joined the fabric."
         if works
         else "CUDA is waiting for the fabric manager.",
-        evidence=evidence,
+        evidence=tuple(evidence),
         decided_by="driver-answered",
     )
 

@@ -11,11 +11,7 @@ from envcheck.rules.api import Facts, Outcome, evidence_of, passed, rule
 from envcheck.rules.facts.machine import gpu_title, is_listed, plural
 from envcheck.rules.facts.needs import unanswered
 from envcheck.rules.fixes import driver
-from envcheck.rules.messages.observed import (
-    kernel_evidence,
-    kernel_messages,
-    line_evidence,
-)
+from envcheck.rules.messages.observed import kernel_evidence, kernel_messages, line_evidence
 from envcheck.snapshot import Ecc, Gpu, Record, RowRemap, Snapshot
 
 _NAME = "gpu-error-logged"

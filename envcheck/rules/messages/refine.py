@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 
 from envcheck.compat.error_lines import ErrorLine, fragment_in, lines_with, matches_fragment, nccl_releases
 from envcheck.compat.matrix import Matrix
@@ -21,11 +20,7 @@ from envcheck.rules.messages.why_missing import (
     wheels_of,
     why_missing,
 )
-from envcheck.snapshot import (
-    PASTED,
-    Snapshot,
-    items_in,
-)
+from envcheck.snapshot import PASTED, Snapshot, items_in
 from envcheck.versions import CodeTarget, ComputeCapability, CudaVersion, CudnnVersion, DriverRelease
 
 _MISSING = frozenset({"cuda-library-missing", "cudnn-missing", "tensorrt-missing", "nccl-missing", "library-not-found"})
@@ -123,7 +118,7 @@ def _another_problem(line: ErrorLine, text: str, snapshot: Snapshot, matrix: Mat
     in_mig_mode = any(gpu.mig and gpu.mig.enabled for gpu in items_in(snapshot.gpus))
     if in_mig_mode and matches_fragment("asked-for-permission", text):
         return "mig-permission"
-    if line.problem == "jit-compiler-too-old":  # unless newer toolkits have dropped the GPU: ptxas is too new then
+    if line.problem == "jit-compiler-too-old":  # ptxas may be too new instead: later toolkits dropped the GPU
         undefined = fragment_in("target-undefined", text)
         newest = matrix.cuda_rows[max(matrix.toolkits)] if matrix.toolkits else None
         if undefined is not None and newest is not None and undefined["target"] not in newest.targets:
@@ -142,30 +137,19 @@ def _another_by_driver(line: ErrorLine, text: str, snapshot: Snapshot, matrix: M
         return "no-nvidia-gpu"  # CUDA's runtime says the same where there is no driver at all
     if line.problem != "gpu-code-missing":
         return None
-    compilers = _compilers(snapshot, matrix)
-    refused = matches_fragment("image-refused", text) or compilers
-    return "driver-too-old" if refused and _driver_is_behind(compilers, snapshot, matrix) else None
-
-
-def _compilers(snapshot: Snapshot, matrix: Matrix) -> tuple[str, ...]:
-    """The CUDA versions that a text states, where a framework compiles its own code with the toolkit that is there."""
-    names = (each.name for each in judged_frameworks(snapshot))
+    # The driver runs what a framework brings, and not what it compiles with a newer toolkit that is there.
+    frameworks, compilers = judged_frameworks(snapshot), []
     by_xla = lines_with("compiled-by-xla", snapshot.observed_errors)
-    if not by_xla and not any(matrix.has_trait(name, "compiles-at-run-time") for name in names):
-        return ()
-    stated = [each.cuda for each in libraries_in(snapshot) if each.stated]
-    return tuple(filter(None, (*stated, *(each.version for each in items_in(snapshot.toolkits)))))
-
-
-def _driver_is_behind(compilers: Sequence[str], snapshot: Snapshot, matrix: Matrix) -> bool:
-    """Whether the driver is older than the CUDA of a framework, or that of what it compiles with: it runs what the
-    framework brings, and not what it compiles.
-    """
+    if by_xla or any(matrix.has_trait(each.name, "compiles-at-run-time") for each in frameworks):
+        stated = (each.cuda for each in libraries_in(snapshot) if each.stated)
+        compilers = [*filter(None, (*stated, *(each.version for each in items_in(snapshot.toolkits))))]
+    if not compilers and not matches_fragment("image-refused", text):
+        return None
     driver = DriverRelease.stated(snapshot.driver.release if snapshot.driver else None)
     newest = known_cuda_of(matrix, driver) if driver else None
-    built = (framework.cuda for framework in judged_frameworks(snapshot))
-    compiling = [CudaVersion.parse(cuda) for cuda in (*built, *compilers)]
-    return newest is not None and any(cuda is not None and cuda > newest for cuda in compiling)
+    compiling = [CudaVersion.parse(cuda) for cuda in (*(each.cuda for each in frameworks), *compilers)]
+    behind = newest is not None and any(cuda is not None and cuda > newest for cuda in compiling)
+    return "driver-too-old" if behind else None
 
 
 def _refine_driver(line: ErrorLine, text: str, snapshot: Snapshot) -> ErrorLine:
@@ -182,7 +166,14 @@ def _refine_driver(line: ErrorLine, text: str, snapshot: Snapshot) -> ErrorLine:
     is_there = any("/libcuda.so." in library.path for library in libraries_in(snapshot))
     if is_there and matches_fragment("driver-by-linker-name", text):
         return line._replace(problem="library-not-found")
-    if not _driver_is_known(snapshot):
+    # Whether the rest of the text shows a running driver; a branch may be that of a package, which need not run. A
+    # Jetson has no nvidia-smi, and its driver no number.
+    driver, platform = snapshot.driver, snapshot.platform
+    runs = driver is not None and (driver.names_release or (driver.cuda is not None and not driver.is_inferred("cuda")))
+    module = snapshot.kernel.nvidia if snapshot.kernel else None
+    loaded = module is not None and module.loaded is True and module.version is not None
+    on_jetson = bool(platform and (platform.tegra or platform.tegra_release))
+    if not (runs or loaded or on_jetson or _uses_gpu(snapshot)):
         return line
     if line.status == "warn":
         return line._replace(status="note")
@@ -238,17 +229,6 @@ def _refine_wheel(line: ErrorLine, text: str, snapshot: Snapshot) -> ErrorLine:
     needed = [int(found["minor"]) for found in tags if found["minor"]]
     too_old = there is not None and needed and len(needed) == len(tags) and min(needed) > there
     return line._replace(problem="glibc-too-old") if too_old else line
-
-
-def _driver_is_known(snapshot: Snapshot) -> bool:
-    """Whether the rest of the text shows a running driver; a branch may be that of a package, which need not
-    run. A Jetson has no nvidia-smi, and its driver no number.
-    """
-    driver, platform = snapshot.driver, snapshot.platform
-    runs = driver is not None and (driver.names_release or (driver.cuda is not None and not driver.is_inferred("cuda")))
-    module = snapshot.kernel.nvidia if snapshot.kernel else None
-    loaded = module is not None and module.loaded is True and module.version is not None
-    return runs or _uses_gpu(snapshot) or loaded or bool(platform and (platform.tegra or platform.tegra_release))
 
 
 def _is_shadowed(text: str, snapshot: Snapshot, matrix: Matrix) -> bool:

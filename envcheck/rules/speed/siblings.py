@@ -176,7 +176,11 @@ def gpu_not_measured(snapshot: Snapshot, _facts: Facts) -> Outcome | None:
     covered, refused = _covered(snapshot), _refused(snapshot)
     if not refused:
         return None
-    why = {gpu.uuid: _why_without_figure(gpu, snapshot) for gpu in refused}
+    why = {}
+    for gpu in refused:  # as the probes or its measurements say it
+        runs = (run.detail for run in snapshot.runs if run.gpu == gpu.uuid and run.name.startswith("bench."))
+        missing = (each.missing or "" for each in snapshot.measurements if each.gpu == gpu.uuid)
+        why[gpu.uuid] = next(filter(None, (*runs, *missing)), "no figure")
     return Outcome(
         status="unknown",
         title=f"{numbers(refused)} not measured",
@@ -184,13 +188,6 @@ def gpu_not_measured(snapshot: Snapshot, _facts: Facts) -> Outcome | None:
         evidence=tuple(Evidence(what=gpu_title(gpu), value=why[gpu.uuid], source="bench") for gpu in refused),
         decided_by="measured",
     )
-
-
-def _why_without_figure(gpu: Gpu, snapshot: Snapshot) -> str:
-    """Why a GPU has no figure, as the probes or its measurements say it."""
-    runs = (run.detail for run in snapshot.runs if run.gpu == gpu.uuid and run.name.startswith("bench."))
-    missing = (each.missing or "" for each in snapshot.measurements if each.gpu == gpu.uuid)
-    return next(filter(None, (*runs, *missing)), "no figure")
 
 
 _MOST_SHOWN = 8
@@ -236,39 +233,35 @@ def gpu_straggler(gpu: Gpu, facts: Facts) -> Outcome | None:
     compared = [place for place in places if place.standing.slower is not None]
     title = gpu_title(gpu)
     if not compared:
-        why = places[0].standing.why_not or "nothing to compare with"
+        reason = places[0].standing.why_not or "nothing to compare with"
         return Outcome(
             status="skipped",
             title=f"{title}: not compared with the other GPUs",
-            message=f"Measured, not compared: {why}.",
+            message=f"Measured, not compared: {reason}.",
             decided_by="measured",
         )
     slow = sorted((place for place in compared if place.standing.straggles), key=lambda place: -place.slower)
     if not slow:
         furthest = max(compared, key=lambda place: place.slower)
-        count = f"{len(compared)} figures" if len(compared) > 1 else "1 figure"
-        text = f"{title}: as fast as the other GPUs of its model ({count})"
+        figures = f"{len(compared)} figures" if len(compared) > 1 else "1 figure"
+        text = f"{title}: as fast as the other GPUs of its model ({figures})"
         found = passed(text, _shown(furthest), decided_by="measured")
         return msgspec.structs.replace(found, figure=_figure(gpu, furthest))
     worst = slow[0]
     name = measurement_name(worst.member.measured)
     others = "other GPU" if len(worst.other_values) == 1 else f"{len(worst.other_values)} others"
+    count = f"{len(slow)} of {len(compared)} figures are slower than tolerated." if len(compared) > 1 else ""
+    why = dict.fromkeys(text for place in slow for text in _why(gpu, place))
+    cause = f"Likely cause: {'; '.join(why)}." if why else "NVML reports nothing in which it differs from the others."
+    doubt = "" if len(worst.other_values) > 1 else " With two GPUs only, the faster one counts as healthy."
     return Outcome(
         status="warn",
         title=f"{title}: {worst.slower:.0%} slower than the {others} ({name})",
-        message=_explained(gpu, slow, len(compared)),
+        message=f"{count} {cause}{doubt}".strip(),
         evidence=(*map(_shown, slow[:_MOST_SHOWN]), *condition_evidence(worst.member.measured.conditions)),
         figure=_figure(gpu, worst),
         decided_by="measured",
     )
-
-
-def _explained(gpu: Gpu, slow: list[_Standing], compared: int) -> str:
-    told = f"{len(slow)} of {compared} figures are slower than tolerated." if compared > 1 else ""
-    why = dict.fromkeys(text for place in slow for text in _why(gpu, place))
-    cause = f"Likely cause: {'; '.join(why)}." if why else "NVML reports nothing in which it differs from the others."
-    doubt = "" if len(slow[0].other_values) > 1 else " With two GPUs only, the faster one counts as healthy."
-    return f"{told} {cause}{doubt}".strip()
 
 
 def _why(gpu: Gpu, place: _Standing) -> tuple[str, ...]:

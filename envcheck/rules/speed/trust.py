@@ -9,12 +9,7 @@ from envcheck.compat.performance.at_work import at_work, in_use
 from envcheck.compat.performance.quantities import library_tested
 from envcheck.rules.api import Facts, MeasurementSubject, Outcome, passed, rule
 from envcheck.rules.facts.machine import gpu_title
-from envcheck.rules.facts.measurements import (
-    coverage,
-    measurement_name,
-    processor_figures,
-    reason_without_value,
-)
+from envcheck.rules.facts.measurements import coverage, measurement_name, processor_figures, reason_without_value
 from envcheck.snapshot import Conditions, Gpu, Measurement, ProbeRun, Snapshot
 
 

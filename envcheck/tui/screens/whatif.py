@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -34,7 +34,7 @@ _ASCII_CELLS = {"✓ fits": "fits", "✗ no": "no"}
 class BuildTable(DataTable[Text]):
     """Filled row by row, while the rows are judged."""
 
-    class Chosen(Message):
+    class BuildChosen(Message):
         """Enter or a click on a build, as a component."""
 
         def __init__(self, stated: str) -> None:
@@ -85,7 +85,7 @@ class BuildTable(DataTable[Text]):
         row, column = event.coordinate.row, event.coordinate.column - 1
         stated = self.grid.stated[row][column] if self.grid is not None and column >= 0 else ""
         if stated:
-            self.post_message(self.Chosen(stated))
+            self.post_message(self.BuildChosen(stated))
 
     def _set_columns(self, grid: Grid) -> None:
         self.clear(columns=True)
@@ -168,16 +168,14 @@ class WhatIf(Vertical):
         with suppress(EnvcheckError):  # then the fields stay as they are
             known = await self._client.ask("machine_fields", report)
             if not self._touched:
-                self._fill(known)
+                with self.prevent(Input.Changed):
+                    for field, value in known.items():
+                        shown = clean(value, ascii_only=self._options.ascii)
+                        self.query_one(f"#ask-{field}", Input).value = shown
+                self.answer()
+                self._judge_builds()
             for field, names in (await self._client.ask("suggested", self._overlays)).items():
                 self.query_one(f"#ask-{field}", Input).suggester = SuggestFromList(names, case_sensitive=False)
-
-    def _fill(self, known: Mapping[str, str]) -> None:
-        with self.prevent(Input.Changed):
-            for field, value in known.items():
-                self.query_one(f"#ask-{field}", Input).value = clean(value, ascii_only=self._options.ascii)
-        self.answer()
-        self._judge_builds()
 
     def on_input_changed(self, event: Input.Changed) -> None:
         event.stop()
@@ -189,7 +187,7 @@ class WhatIf(Vertical):
         self._judge_builds()
         self.query_one(BuildTable).focus()
 
-    def on_build_table_chosen(self, event: BuildTable.Chosen) -> None:
+    def on_build_table_build_chosen(self, event: BuildTable.BuildChosen) -> None:
         """Ask about the chosen build."""
         event.stop()
         self.query_one("#ask-package", Input).value = event.stated

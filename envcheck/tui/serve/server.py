@@ -160,20 +160,21 @@ class Served:
         """Run one session, which ends with the server at the latest."""
         await self._make_room()
         socket = self._protected(web.WebSocketResponse(heartbeat=15, max_msg_size=MOST_BYTES, timeout=2.0))
-        session = asyncio.create_task(self._hold(socket, request))
+
+        async def hold() -> None:
+            await socket.prepare(request)
+            size = cells(request.query.get("width", ""), 80), cells(request.query.get("height", ""), 24)
+            try:
+                await WebSession(self._command, socket).run(*size)
+            except OSError as error:
+                say(clean(f"envcheck: cannot start the application: {error}"))
+                await socket.close()
+
+        session = asyncio.create_task(hold())
         self._sessions[session] = socket
         session.add_done_callback(self._sessions.pop)
         await asyncio.shield(session)
         return socket
-
-    async def _hold(self, socket: web.WebSocketResponse, request: web.BaseRequest) -> None:
-        await socket.prepare(request)
-        size = cells(request.query.get("width", ""), 80), cells(request.query.get("height", ""), 24)
-        try:
-            await WebSession(self._command, socket).run(*size)
-        except OSError as error:
-            say(clean(f"envcheck: cannot start the application: {error}"))
-            await socket.close()
 
     async def _make_room(self) -> None:
         """Refuse a session above the limit; wait a moment for one that is ending."""

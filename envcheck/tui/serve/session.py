@@ -157,7 +157,14 @@ async def _end(process: asyncio.subprocess.Process, *tasks: asyncio.Task[None]) 
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
-    rest = asyncio.create_task(_discard(process))
+
+    async def discard() -> None:
+        """Read the rest of stdout: the page that the application prints when it exits."""
+        assert process.stdout is not None  # noqa: S101  it was asked for
+        while await process.stdout.read(_MOST_OF_STDERR):
+            pass
+
+    rest = asyncio.create_task(discard())
     with suppress(asyncio.TimeoutError):
         await asyncio.wait_for(process.wait(), _SECONDS_TO_LEAVE)
     if process.returncode is None:
@@ -165,10 +172,3 @@ async def _end(process: asyncio.subprocess.Process, *tasks: asyncio.Task[None]) 
     await process.wait()
     await asyncio.wait((rest,), timeout=1)
     rest.cancel()
-
-
-async def _discard(process: asyncio.subprocess.Process) -> None:
-    """Read the rest of stdout: the page that the application prints when it exits."""
-    assert process.stdout is not None  # noqa: S101  it was asked for
-    while await process.stdout.read(_MOST_OF_STDERR):
-        pass
